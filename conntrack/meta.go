@@ -1,0 +1,78 @@
+package conntrack
+
+import "net/netip"
+
+// State is ct_state: what conntrack says about a packet.
+type State uint32
+
+// Bits of ct_state, as in ovs-fields(7).
+const (
+	New State = 1 << iota
+	Established
+	Related
+	Reply
+	Invalid
+	Tracked
+	SNATed
+	DNATed
+)
+
+// Label is the 128-bit ct_label.
+type Label struct{ Hi, Lo uint64 }
+
+// Tuple is one direction of a connection. For ICMP the ports hold type and code.
+type Tuple struct {
+	Src, Dst         netip.Addr
+	Proto            uint8
+	SrcPort, DstPort uint16
+}
+
+// Meta is what a packet carries of connection tracking through the pipeline;
+// the zero value is an untracked packet. The unexported part remembers the
+// connection for a second ct() in the same zone.
+type Meta struct {
+	State State
+	Zone  uint16
+	Mark  uint32
+	Label Label
+	Orig  Tuple // original direction, before NAT
+}
+
+// Request is one ct() action.
+type Request struct {
+	Zone          uint16
+	Commit, Force bool
+	NAT           *NAT // nil without nat
+	// Mark and Label are written under their masks.
+	Mark, MarkMask   uint32
+	Label, LabelMask Label
+	// InPort is the port the packet came from, for fair shares and counters.
+	InPort uint32
+}
+
+// NAT is the nat() argument of ct(). It is made when an entry is installed and
+// never changes.
+type NAT struct {
+	Source, Destination bool // neither: nat without arguments
+	AddrMin, AddrMax    netip.Addr
+	PortMin, PortMax    uint16
+}
+
+// Verdict is what Track decided.
+type Verdict struct {
+	// Rewritten says that NAT changed the frame's bytes.
+	Rewritten bool
+	// Drop is not DropNone when the packet must not go on.
+	Drop DropReason
+}
+
+// DropReason is why conntrack refuses a packet.
+type DropReason uint8
+
+// Drop reasons of conntrack.
+const (
+	DropNone DropReason = iota
+	DropNATExhausted
+	DropTableFull
+	DropZoneFull
+)

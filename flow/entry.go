@@ -1,0 +1,71 @@
+// Package flow is the language of the pipeline: fields, keys, matches,
+// actions, flow entries, groups and meters, and the text in which ovs-ofctl
+// writes them. That text is a public interface: dumps, traces, errors, tests
+// and the --flows input all use the one printer and the one parser here.
+package flow
+
+// Match is what an entry asks of a packet: Key.And(Mask) == Value. Value has
+// no bit outside Mask.
+type Match struct {
+	Value, Mask Key
+}
+
+// Entry is one flow entry. Its identity within a pipeline is table, priority
+// and match.
+type Entry struct {
+	Table       uint8
+	Priority    uint16 // 32768 when the text gives none
+	Match       Match
+	Cookie      uint64
+	IdleTimeout uint16 // seconds, 0 for never
+	HardTimeout uint16 // seconds, 0 for never
+	Actions     []Action
+}
+
+// GroupType is how a group picks buckets.
+type GroupType uint8
+
+// Group types: GroupSelect picks one bucket by the packet's hash and the
+// weights, GroupAll runs every bucket on a copy, GroupIndirect has one bucket,
+// GroupFastFailover takes the first live one.
+const (
+	GroupAll GroupType = iota
+	GroupSelect
+	GroupIndirect
+	GroupFastFailover
+)
+
+// Group is an OpenFlow group.
+type Group struct {
+	ID      uint32
+	Type    GroupType
+	Buckets []Bucket
+}
+
+// Bucket is one choice of a group.
+type Bucket struct {
+	ID      uint32
+	Weight  uint16 // select groups only; 100 when the text gives none
+	Actions []Action
+}
+
+// Meter is a rate limit: packets above it are dropped.
+type Meter struct {
+	ID    uint32
+	PktPS bool // rate counts packets per second, else kilobits per second
+	Burst bool // BurstSize is used
+	Bands []Band
+}
+
+// Band is one band of a meter; only type drop exists here.
+type Band struct{ Rate, BurstSize uint32 }
+
+// Program is a whole pipeline as data: its tables by name, entries, groups and
+// meters. Packets enter at table First.
+type Program struct {
+	Names   *Names
+	First   uint8
+	Entries []*Entry
+	Groups  []*Group
+	Meters  []*Meter
+}

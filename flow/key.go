@@ -1,0 +1,84 @@
+package flow
+
+import "encoding/binary"
+
+// Key is everything a flow entry can match on, for one packet, as flat bytes in
+// network byte order: registers and other metadata first, then headers. Where
+// each field lies is written once, in the registry (field.go); a test walks
+// the key and fails when a byte belongs to no field, or to two that are not
+// declared a union.
+//
+// A header that the packet does not have is zero, and the entry that matches
+// on it names its protocol too (a field's prerequisites), so zero is never
+// mistaken for a value.
+type Key [KeySize]byte
+
+// KeySize is a multiple of 8, so that lookups can walk a Key by words.
+const KeySize = 312
+
+// KeyWords is the Key's size in 64-bit words.
+const KeyWords = KeySize / 8
+
+// Offsets in the key, in bytes.
+const (
+	offReg       = 0  // reg0..reg15, 4 bytes each; xxreg0 = reg0..reg3, reg0 first
+	offCTLabel   = 64 // 16
+	offMetadata  = 80 // 8
+	offTunID     = 88 // 8
+	offCTState   = 96 // 4
+	offCTMark    = 100
+	offPktMark   = 104
+	offInPort    = 108
+	offConjID    = 112
+	offTunSrc    = 116
+	offTunDst    = 120
+	offCTZone    = 124 // 2
+	offTunFlags  = 126 // 2
+	offTunSrc6   = 128 // 16
+	offTunDst6   = 144 // 16
+	offCTNwSrc   = 160
+	offCTNwDst   = 164
+	offCTTpSrc   = 168 // 2
+	offCTTpDst   = 170 // 2
+	offCTNwProto = 172 // 1
+	offTunTTL    = 173
+	offTunTOS    = 174
+	offNwFrag    = 175 // 1: 1 any fragment, 3 later fragment
+	offCTSrc6    = 176 // 16
+	offCTDst6    = 192 // 16
+	offEthDst    = 208 // 6
+	offEthSrc    = 214 // 6
+	offEthType   = 220 // 2
+	offVlanTCI   = 222 // 2, with 0x1000 set when a tag is there
+	offNwSrc     = 224 // 4, arp_spa for ARP
+	offNwDst     = 228 // 4, arp_tpa for ARP
+	offArpOp     = 232 // 2
+	offNwProto   = 234 // 1
+	offNwTOS     = 235 // 1, DSCP and ECN
+	offNwTTL     = 236 // 1
+	offPad1      = 237 // 1, always 0
+	offTCPFlags  = 238 // 2
+	offTpSrc     = 240 // 2, icmp_type in its low byte
+	offTpDst     = 242 // 2, icmp_code in its low byte
+	offIPv6Label = 244 // 4
+	offArpSHA    = 248 // 6, nd_sll for ICMPv6
+	offArpTHA    = 254 // 6, nd_tll for ICMPv6
+	offPad2      = 260 // 4, always 0
+	offIPv6Src   = 264 // 16
+	offIPv6Dst   = 280 // 16
+	offNDTarget  = 296 // 16
+)
+
+// Word is the i-th 64-bit word of the key, for lookups.
+func (k *Key) Word(i int) uint64 { return binary.LittleEndian.Uint64(k[8*i:]) }
+
+// U32 reads 4 bytes at a key offset.
+func (k *Key) u32(off int) uint32 { return binary.BigEndian.Uint32(k[off:]) }
+
+func (k *Key) putU32(off int, v uint32) { binary.BigEndian.PutUint32(k[off:], v) }
+
+// Reg is register i, 0 to 15.
+func (k *Key) Reg(i int) uint32 { return k.u32(offReg + 4*i) }
+
+// SetReg writes register i, 0 to 15.
+func (k *Key) SetReg(i int, v uint32) { k.putU32(offReg+4*i, v) }

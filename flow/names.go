@@ -1,0 +1,67 @@
+package flow
+
+// Names translates between the names people use and the numbers entries hold.
+// A nil *Names knows none: numbers are printed, names are refused.
+type Names struct {
+	tables   map[uint8]string
+	tableIDs map[string]uint8
+	ports    map[uint32]string
+	portIDs  map[string]uint32
+}
+
+// NewNames returns an empty set of names.
+func NewNames() *Names {
+	return &Names{map[uint8]string{}, map[string]uint8{}, map[uint32]string{}, map[string]uint32{}}
+}
+
+// Table is the table's name, "" when it has none.
+func (n *Names) Table(id uint8) string {
+	if n == nil {
+		return ""
+	}
+	return n.tables[id]
+}
+
+// TableID is the number of a named table.
+func (n *Names) TableID(name string) (uint8, bool) {
+	if n == nil {
+		return 0, false
+	}
+	id, ok := n.tableIDs[name]
+	return id, ok
+}
+
+// SetTable names a table; an older name of either side is forgotten.
+func (n *Names) SetTable(id uint8, name string) {
+	delete(n.tableIDs, n.tables[id])
+	if old, ok := n.tableIDs[name]; ok {
+		delete(n.tables, old)
+	}
+	n.tables[id], n.tableIDs[name] = name, id
+}
+
+// Port is the port's name, "" when it has none.
+func (n *Names) Port(id uint32) string {
+	if n == nil {
+		return ""
+	}
+	return n.ports[id]
+}
+
+// PortID is the number of a named port.
+func (n *Names) PortID(name string) (uint32, bool) {
+	if n == nil {
+		return 0, false
+	}
+	id, ok := n.portIDs[name]
+	return id, ok
+}
+
+// SetPort names a port; an older name of either side is forgotten.
+func (n *Names) SetPort(id uint32, name string) {
+	delete(n.portIDs, n.ports[id])
+	if old, ok := n.portIDs[name]; ok {
+		delete(n.ports, old)
+	}
+	n.ports[id], n.portIDs[name] = name, id
+}

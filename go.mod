@@ -1,0 +1,3 @@
+module github.com/antrail/antrail
+
+go 1.25.0

@@ -1,0 +1,56 @@
+// Package ports is where frames enter and leave the switch. A Port moves
+// batches of frames; the packages below this one are its kinds: memory (tests
+// and captures), afxdp (a network card or veth), tap (the gateway), underlay
+// (Geneve to other Nodes). All of them pass the suite in porttest.
+package ports
+
+import "github.com/antrail/antrail/packet"
+
+// Port is one way in and out. One worker calls Receive; any worker may call
+// Transmit and Flush (a driver that needs a lock takes it once per batch).
+// None of the calls blocks.
+type Port interface {
+	// Name is the interface name shown to people.
+	Name() string
+	// Receive puts up to len(batch) frames into batch and returns how many.
+	// The frames belong to the caller from then on.
+	Receive(batch []*packet.Frame) int
+	// Transmit takes the frames, all of them: what cannot be sent is released
+	// and counted in Stats. It returns how many were accepted.
+	Transmit(batch []*packet.Frame) int
+	// Flush makes the kernel send what Transmit queued, and takes back frames
+	// whose transmission is complete. Workers call it once per round.
+	Flush()
+	// FD is what poll(2) watches for POLLIN, or -1 when there is nothing to
+	// watch (then Receive is asked every millisecond).
+	FD() int
+	// Info says what this port is; it does not change during its life, except
+	// for Up.
+	Info() Info
+	// Stats counts since the port was opened. It may be called at any time.
+	Stats() Stats
+	// Close ends the port and gives its frames back. Frames that the caller
+	// still holds stay valid and may be released later.
+	Close() error
+}
+
+// Info describes a port.
+type Info struct {
+	Driver string // memory, afxdp, tap, underlay
+	Mode   string // the driver's own words: "native, copy", "generic, copy", "geneve 192.168.77.102:6081"
+	Why    string // why this driver and mode were chosen
+	MAC    [6]byte
+	MTU    int
+	Up     bool // the link is there and up
+	Tunnel bool // frames carry Frame.Tunnel both ways
+}
+
+// Stats counts frames and bytes as the switch sees them: received = handed out
+// by Receive, sent = accepted by Transmit.
+type Stats struct {
+	RxPackets, RxBytes, RxDropped, RxErrors uint64
+	TxPackets, TxBytes, TxDropped, TxErrors uint64
+	// Reasons counts every drop and error by its reason, in the driver's words:
+	// "tx ring full", "no free frame", "outer source is not a known Node".
+	Reasons map[string]uint64
+}
