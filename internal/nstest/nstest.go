@@ -1,0 +1,235 @@
+// Package nstest gives a test network namespaces of its own, with veth pairs
+// between them, so that it never touches the machine's interfaces.
+//
+// A namespace has a name under /run/netns (ip and nsenter find it there) that
+// carries the process id of the test. It is removed when the test ends; what
+// a killed test left behind is removed by the next New of any test.
+//
+// A namespace is an attribute of a thread, so Do runs its function on the
+// calling goroutine, locked to its thread. A goroutine started inside Do is
+// not in the namespace; a socket opened inside Do stays in it for ever.
+// IPv6 is off in these namespaces, so that no neighbour discovery appears
+// among the packets a test counts.
+package nstest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+const (
+	runDir = "/run/netns"
+	prefix = "antrail-test-"
+)
+
+var serial atomic.Uint32
+
+// Namespace is one network namespace. It is not for use by two goroutines at
+// once.
+type Namespace struct {
+	// Name is its name under /run/netns.
+	Name  string
+	ns    netns.NsHandle
+	links *netlink.Handle
+}
+
+// New makes a namespace, lo up and IPv6 off, and removes it when the test
+// ends. It skips the test when the process is not root.
+func New(t testing.TB) *Namespace {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	sweep()
+	n := &Namespace{Name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))}
+	var err error
+	if n.ns, err = create(n.Name); err != nil {
+		t.Fatalf("namespace %s: %v", n.Name, err)
+	}
+	t.Cleanup(n.remove)
+	if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
+		t.Fatalf("netlink in %s: %v", n.Name, err)
+	}
+	n.Sysctl(t, "net/ipv6/conf/all/disable_ipv6", "1")
+	n.Sysctl(t, "net/ipv6/conf/default/disable_ipv6", "1")
+	n.SetUp(t, "lo")
+	return n
+}
+
+// create makes a named namespace without moving the caller into it.
+func create(name string) (netns.NsHandle, error) {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return netns.None(), err
+	}
+	defer home.Close()
+	defer leave(home)
+	return netns.NewNamed(name)
+}
+
+// leave brings the thread back home. A thread that cannot go home stays
+// locked, and so ends with its goroutine.
+func leave(home netns.NsHandle) {
+	if netns.Set(home) == nil {
+		runtime.UnlockOSThread()
+	}
+}
+
+func (n *Namespace) remove() {
+	if n.links != nil {
+		n.links.Close()
+	}
+	n.ns.Close()
+	netns.DeleteNamed(n.Name)
+}
+
+// Remove deletes the namespace before the test ends, as when a pod goes away:
+// its links vanish soon after, not at once.
+func (n *Namespace) Remove() { n.remove() }
+
+// sweep removes the namespaces of test processes that are gone.
+func sweep() {
+	left, _ := filepath.Glob(filepath.Join(runDir, prefix+"*"))
+	for _, path := range left {
+		name := filepath.Base(path)
+		pid, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
+		if _, err := strconv.Atoi(pid); err != nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
+			netns.DeleteNamed(name)
+		}
+	}
+}
+
+// Do runs f in the namespace, on the calling goroutine, so f may end the test.
+func (n *Namespace) Do(t testing.TB, f func()) {
+	t.Helper()
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		t.Fatalf("own namespace: %v", err)
+	}
+	defer home.Close()
+	defer leave(home)
+	if err := netns.Set(n.ns); err != nil {
+		t.Fatalf("enter %s: %v", n.Name, err)
+	}
+	f()
+}
+
+// FD is the namespace's file descriptor, valid until the test ends.
+func (n *Namespace) FD() int { return int(n.ns) }
+
+// Path is the namespace's file, as nsenter and netns.GetFromPath want it.
+func (n *Namespace) Path() string { return filepath.Join(runDir, n.Name) }
+
+// Links is a netlink handle that acts in the namespace.
+func (n *Namespace) Links() *netlink.Handle { return n.links }
+
+// Command is exec.Command that runs in the namespace (through nsenter, which
+// has to be installed).
+func (n *Namespace) Command(name string, args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"--net=" + n.Path(), name}, args...)...)
+}
+
+// Sysctl writes a value; path is below /proc/sys, in slashes.
+func (n *Namespace) Sysctl(t testing.TB, path, value string) {
+	t.Helper()
+	n.Do(t, func() {
+		if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0o644); err != nil {
+			t.Fatalf("sysctl in %s: %v", n.Name, err)
+		}
+	})
+}
+
+// Link finds a link of the namespace by name.
+func (n *Namespace) Link(t testing.TB, name string) netlink.Link {
+	t.Helper()
+	l, err := n.links.LinkByName(name)
+	if err != nil {
+		t.Fatalf("link %s in %s: %v", name, n.Name, err)
+	}
+	return l
+}
+
+// SetUp sets a link up.
+func (n *Namespace) SetUp(t testing.TB, name string) {
+	t.Helper()
+	if err := n.links.LinkSetUp(n.Link(t, name)); err != nil {
+		t.Fatalf("set %s up in %s: %v", name, n.Name, err)
+	}
+}
+
+// AddAddress gives a link an address in CIDR notation.
+func (n *Namespace) AddAddress(t testing.TB, name, cidr string) {
+	t.Helper()
+	a, err := netlink.ParseAddr(cidr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.links.AddrAdd(n.Link(t, name), a); err != nil {
+		t.Fatalf("address %s on %s in %s: %v", cidr, name, n.Name, err)
+	}
+}
+
+// AddNeighbour makes ip reachable at mac over a link without asking, so that
+// no ARP is needed.
+func (n *Namespace) AddNeighbour(t testing.TB, name, ip string, mac net.HardwareAddr) {
+	t.Helper()
+	err := n.links.NeighSet(&netlink.Neigh{
+		LinkIndex:    n.Link(t, name).Attrs().Index,
+		State:        netlink.NUD_PERMANENT,
+		IP:           net.ParseIP(ip),
+		HardwareAddr: mac,
+	})
+	if err != nil {
+		t.Fatalf("neighbour %s on %s in %s: %v", ip, name, n.Name, err)
+	}
+}
+
+// AddVeth makes a veth pair, one end in a and one in b, both up, each with one
+// queue each way and with a fixed MAC (see MAC).
+func AddVeth(t testing.TB, a *Namespace, aName string, b *Namespace, bName string) {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = aName
+	attrs.NumTxQueues, attrs.NumRxQueues = 1, 1
+	attrs.HardwareAddr = MAC(aName)
+	err := a.links.LinkAdd(&netlink.Veth{
+		LinkAttrs:        attrs,
+		PeerName:         bName,
+		PeerHardwareAddr: MAC(bName),
+		PeerNamespace:    netlink.NsFd(b.FD()),
+	})
+	if err != nil {
+		t.Fatalf("veth %s in %s to %s in %s: %v", aName, a.Name, bName, b.Name, err)
+	}
+	a.SetUp(t, aName)
+	b.SetUp(t, bName)
+}
+
+// MAC is the address that AddVeth gives to an end of this name: locally
+// administered, the name's last four bytes at its end.
+func MAC(name string) net.HardwareAddr {
+	mac := net.HardwareAddr{0x02, 0, 0, 0, 0, 0}
+	if len(name) > 4 {
+		name = name[len(name)-4:]
+	}
+	copy(mac[2:], name)
+	return mac
+}
