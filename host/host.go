@@ -1,0 +1,148 @@
+// Package host gives the Node its side of the switch: what the kernel has to
+// know so that packets that leave the pipeline by the gateway port go on, and
+// packets for pods find their way into it.
+//
+//	address   the gateway's own address(es), the pods' default route
+//	routes    each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
+//	          The peer gateway is no neighbour of ours; the pipeline answers
+//	          ARP for it and tunnels what comes.
+//	sysctls   forwarding on; ARP asked with the gateway's own address, because
+//	          table ARPSpoofGuard refuses any other; reverse path check loose
+//	nftables  one table, "antrail": masquerade of pod traffic that leaves the
+//	          cluster, forwarding of the gateway's traffic, no conntrack of the
+//	          tunnel's outer packets (nft.go)
+//
+// Everything is undone by Down, in reverse order; a sysctl gets the value back
+// that it had. No other program's rules, routes or tables are touched. The
+// package acts in the network namespace of the calling thread.
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Config is what the Node's side is made of. Only IPv4 is there yet.
+type Config struct {
+	// Gateway is the gateway port's link, which has to be there already.
+	Gateway string
+	// Addresses are the gateway's own, with the pod CIDR's prefix length.
+	Addresses []netip.Prefix
+	// PodCIDRs are this Node's pod ranges.
+	PodCIDRs []netip.Prefix
+	// Peers are the other Nodes.
+	Peers []Peer
+	// TunnelPort is the UDP port of the tunnel's outer packets; 0 for none.
+	TunnelPort uint16
+	// Masquerade translates pod traffic that leaves the cluster to the Node's
+	// address.
+	Masquerade bool
+}
+
+// Peer is another Node: its pods, and its gateway as next hop to them.
+type Peer struct {
+	PodCIDR netip.Prefix
+	Gateway netip.Addr
+}
+
+// Host is the Node's side while it is up. It is for one goroutine at a time.
+type Host struct {
+	undo []step
+}
+
+// step is one thing to take back, with the words an error needs.
+type step struct {
+	what string
+	back func() error
+}
+
+// Up makes all of c. When one part fails it takes the others back and returns
+// the error.
+func Up(c Config) (*Host, error) {
+	h := &Host{}
+	for _, part := range []func(*Host, *Config) error{
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).addTable,
+	} {
+		if err := part(h, &c); err != nil {
+			return nil, errors.Join(err, h.Down())
+		}
+	}
+	return h, nil
+}
+
+// Down takes everything back that Up made, all of it even when a part fails,
+// and returns what failed. What is gone already is no error. A second call
+// does nothing.
+func (h *Host) Down() error {
+	var errs []error
+	for i := len(h.undo) - 1; i >= 0; i-- {
+		if err := h.undo[i].back(); err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("undo %s: %w", h.undo[i].what, err))
+		}
+	}
+	h.undo = nil
+	return errors.Join(errs...)
+}
+
+func (h *Host) undoLater(what string, back func() error) {
+	h.undo = append(h.undo, step{what, back})
+}
+
+// gone says that a link, route or address is not there any more.
+func gone(err error) bool {
+	var noLink netlink.LinkNotFoundError
+	return errors.As(err, &noLink) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) ||
+		errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENOENT)
+}
+
+// addAddresses sets the gateway up and gives it its addresses.
+func (h *Host) addAddresses(c *Config) error {
+	link, err := netlink.LinkByName(c.Gateway)
+	if err != nil {
+		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("gateway %s up: %w", c.Gateway, err)
+	}
+	for _, p := range c.Addresses {
+		addr := &netlink.Addr{IPNet: ipNet(p)}
+		if err := netlink.AddrReplace(link, addr); err != nil {
+			return fmt.Errorf("address %s on %s: %w", p, c.Gateway, err)
+		}
+		h.undoLater("address "+p.String(), func() error { return netlink.AddrDel(link, addr) })
+	}
+	return nil
+}
+
+// addRoutes makes the route to each peer's pods.
+func (h *Host) addRoutes(c *Config) error {
+	if len(c.Peers) == 0 {
+		return nil
+	}
+	link, err := netlink.LinkByName(c.Gateway)
+	if err != nil {
+		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
+	}
+	for _, p := range c.Peers {
+		r := &netlink.Route{
+			LinkIndex: link.Attrs().Index,
+			Dst:       ipNet(p.PodCIDR.Masked()),
+			Gw:        p.Gateway.AsSlice(),
+			Flags:     int(netlink.FLAG_ONLINK),
+		}
+		if err := netlink.RouteReplace(r); err != nil {
+			return fmt.Errorf("route to %s via %s dev %s: %w", p.PodCIDR, p.Gateway, c.Gateway, err)
+		}
+		h.undoLater("route to "+p.PodCIDR.String(), func() error { return netlink.RouteDel(r) })
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/knftables"
+)
+
+// TableName is our nftables table, in the inet family. Nothing outside it is
+// read or written.
+const TableName = "antrail"
+
+// nftTimeout bounds one call of nft(8).
+const nftTimeout = 5 * time.Second
+
+// podSet holds the pod CIDRs of all Nodes: what is inside the cluster.
+const podSet = "pod-cidrs"
+
+// addTable installs our nftables table in one transaction: the Node has all of
+// its rules or none. A table that a killed agent left is replaced.
+func (h *Host) addTable(c *Config) error {
+	nft, err := knftables.New(knftables.InetFamily, TableName)
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
+	defer cancel()
+	tx := nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
+	tx.Add(&knftables.Table{Comment: knftables.PtrTo("the Node's side of the antrail switch")})
+	addForward(tx, c)
+	addNotrack(tx, c)
+	addMasquerade(tx, c)
+	if err := nft.Run(ctx, tx); err != nil {
+		return fmt.Errorf("nftables table %s: %w", TableName, err)
+	}
+	h.undoLater("nftables table "+TableName, func() error { return deleteTable(nft) })
+	return nil
+}
+
+func deleteTable(nft knftables.Interface) error {
+	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
+	defer cancel()
+	tx := nft.NewTransaction()
+	tx.Delete(&knftables.Table{})
+	if err := nft.Run(ctx, tx); err != nil && !knftables.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// addForward accepts what is forwarded from and to the gateway. An accept ends
+// this table's chain only: another program's drop still drops.
+func addForward(tx *knftables.Transaction, c *Config) {
+	addChain(tx, "forward", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)
+	addRule(tx, "forward", "iifname", quote(c.Gateway), "accept")
+	addRule(tx, "forward", "oifname", quote(c.Gateway), "accept")
+}
+
+// addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they
+// are many flows that nobody asks about, and the table is bounded.
+func addNotrack(tx *knftables.Transaction, c *Config) {
+	if c.TunnelPort == 0 {
+		return
+	}
+	port := strconv.Itoa(int(c.TunnelPort))
+	addChain(tx, "raw-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
+	addRule(tx, "raw-prerouting", "udp dport", port, "fib daddr type local notrack")
+	addChain(tx, "raw-output", knftables.FilterType, knftables.OutputHook, knftables.RawPriority)
+	addRule(tx, "raw-output", "udp dport", port, "fib saddr type local notrack")
+}
+
+// addMasquerade gives pod traffic that leaves the cluster the Node's address:
+// from our pods, not to a pod of any Node, not out of the gateway.
+func addMasquerade(tx *knftables.Transaction, c *Config) {
+	if !c.Masquerade {
+		return
+	}
+	tx.Add(&knftables.Set{Name: podSet, Type: "ipv4_addr", Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+	for _, p := range clusterCIDRs(c) {
+		tx.Add(&knftables.Element{Set: podSet, Key: []string{p.Masked().String()}})
+	}
+	addChain(tx, "postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority)
+	for _, p := range c.PodCIDRs {
+		addRule(tx, "postrouting", "ip saddr", p.Masked().String(), "ip daddr != @"+podSet,
+			"oifname !=", quote(c.Gateway), "masquerade")
+	}
+}
+
+func clusterCIDRs(c *Config) []netip.Prefix {
+	all := append([]netip.Prefix(nil), c.PodCIDRs...)
+	for _, p := range c.Peers {
+		all = append(all, p.PodCIDR)
+	}
+	return all
+}
+
+func addChain(tx *knftables.Transaction, name string, t knftables.BaseChainType, hook knftables.BaseChainHook, prio knftables.BaseChainPriority) {
+	tx.Add(&knftables.Chain{Name: name, Type: &t, Hook: &hook, Priority: &prio})
+}
+
+func addRule(tx *knftables.Transaction, chain string, words ...any) {
+	tx.Add(&knftables.Rule{Chain: chain, Rule: knftables.Concat(words...)})
+}
+
+func quote(link string) string { return `"` + link + `"` }
