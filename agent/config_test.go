@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const goodConfig = `
+nodeName: node-a
+flows: node-a.flows
+gateway:
+  mac: ba:5e:d1:55:aa:c0
+  addresses: [10.10.0.1/24]
+tunnel:
+  localAddress: 192.168.77.102
+podCIDRs: [10.10.0.0/24]
+peers:
+- {name: node-b, address: 192.168.77.103, podCIDR: 10.10.1.0/24, gateway: 10.10.1.1}
+ports:
+- {name: client-a, ofPort: 36}
+- {name: web-a, ofPort: 37, link: web-a-3f2a1, driver: afxdp}
+`
+
+func TestParseConfigDefaults(t *testing.T) {
+	c, err := ParseConfig([]byte(goodConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct{ what, got, want string }{
+		{"socket", c.Socket, "/run/antrail/agent.sock"},
+		{"bridge", c.Bridge, "br-int"},
+		{"gateway", c.Gateway.Name, "antrea-gw0"},
+		{"gateway mac", c.Gateway.MAC.String(), "ba:5e:d1:55:aa:c0"},
+		{"tunnel", c.Tunnel.Name, "antrea-tun0"},
+		{"link of client-a", c.Ports[0].Link, "client-a"},
+		{"driver of client-a", c.Ports[0].Driver, "auto"},
+		{"link of web-a", c.Ports[1].Link, "web-a-3f2a1"},
+	} {
+		if s.got != s.want {
+			t.Errorf("%s: %q, want %q", s.what, s.got, s.want)
+		}
+	}
+	if !*c.Masquerade || c.Gateway.OFPort != 2 || c.Tunnel.OFPort != 1 || c.Tunnel.UDPPort != 6081 {
+		t.Errorf("defaults: %+v", c)
+	}
+}
+
+func TestParseConfigFaults(t *testing.T) {
+	for _, s := range []struct{ name, old, new, want string }{
+		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `unknown field "nodename_"`},
+		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `unknown field "tag"`},
+		{"no node name", "nodeName: node-a", "", "nodeName: missing"},
+		{"no flows", "flows: node-a.flows", "", "flows: missing"},
+		{"bad mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa", "invalid MAC"},
+		{"long mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c0:01:02", "no Ethernet address"},
+		{"bad address", "10.10.0.1/24", "10.10.0.300/24", "10.10.0.300/24"},
+		{"IPv6 pod range", "podCIDRs: [10.10.0.0/24]", "podCIDRs: ['fd00::/64']", "podCIDRs[0]: fd00::/64 is no IPv4 range"},
+		{"IPv6 peer", "address: 192.168.77.103", "address: 'fd00::3'", "peers[0].address"},
+		{"number twice", "ofPort: 37", "ofPort: 36", "ports[1].ofPort: 36 is taken by ports[0]"},
+		{"gateway's number", "ofPort: 37", "ofPort: 2", "ports[1].ofPort: 2 is taken by gateway"},
+		{"name twice", "name: web-a", "name: client-a", "ports[1].name: client-a is taken by ports[0]"},
+		{"link twice", "link: web-a-3f2a1", "link: client-a", "ports[1].link: client-a is taken by ports[0]"},
+		{"reserved number", "ofPort: 37", "ofPort: 65534", "ports[1].ofPort"},
+		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is neither auto nor afxdp`},
+		{"timeouts", "nodeName:", "ctTimeouts: long\nnodeName:", "neither default nor ovs"},
+		{"workers", "nodeName:", "workers: 500\nnodeName:", "workers: 500"},
+		{"vni", "localAddress:", "vni: 16777216\n  localAddress:", "24 bits"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			text := strings.Replace(goodConfig, s.old, s.new, 1)
+			if text == goodConfig {
+				t.Fatalf("%q is not in the configuration", s.old)
+			}
+			_, err := ParseConfig([]byte(text))
+			if err == nil || !strings.Contains(err.Error(), s.want) {
+				t.Errorf("error %v, want one with %q", err, s.want)
+			}
+		})
+	}
+}
+
+func TestLoadConfigPaths(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(path, []byte(goodConfig+"groups: /etc/groups\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadConfig(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "node-a.flows"); c.Flows != want {
+		t.Errorf("flows %s, want %s", c.Flows, want)
+	}
+	if c.Groups != "/etc/groups" {
+		t.Errorf("groups %s", c.Groups)
+	}
+	if _, err := LoadConfig(filepath.Join(dir, "none.yaml")); err == nil {
+		t.Error("no error for a file that is not there")
+	}
+}
