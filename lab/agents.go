@@ -1,0 +1,139 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/examples"
+	"sigs.k8s.io/yaml"
+)
+
+// How long agents may take.
+const (
+	startTime = 10 * time.Second
+	stopTime  = 2 * time.Second
+)
+
+// startAgents starts the agent of every Node and waits until all are ready.
+func (l *Lab) startAgents(ctx context.Context, o *Options) error {
+	files, err := flowFiles(o.FlowsDir)
+	if err != nil {
+		return err
+	}
+	binary := o.Binary
+	if binary == "" {
+		if binary, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	ended := make(map[string]<-chan error)
+	for i := range l.Topology.Nodes {
+		n := &l.Topology.Nodes[i]
+		if err := l.writeConfig(n, files); err != nil {
+			return err
+		}
+		if ended[n.Name], err = l.startAgent(n.Name, binary); err != nil {
+			return fmt.Errorf("start the agent of %s: %w", n.Name, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for _, n := range l.Topology.Nodes {
+		if err := l.waitReady(ctx, n.Name, ended[n.Name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flowFiles is where NODE.flows and so on are read from.
+func flowFiles(dir string) (fs.FS, error) {
+	if dir != "" {
+		return os.DirFS(dir), nil
+	}
+	return fs.Sub(examples.FS, "two-nodes")
+}
+
+// writeConfig puts a Node's configuration and flow files into the lab's
+// directory, where a user can look at them.
+func (l *Lab) writeConfig(n *Node, files fs.FS) error {
+	c := l.Topology.Config(n, l.Dir, l.link)
+	for _, name := range []string{c.Flows, c.Groups, c.Meters} {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(l.Dir, name), b, 0o600); err != nil {
+			return err
+		}
+	}
+	b, err := yaml.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(l.configFile(n.Name), b, 0o600)
+}
+
+func (l *Lab) configFile(node string) string { return filepath.Join(l.Dir, node+".yaml") }
+
+// startAgent starts an agent process in its Node's namespace: a new process
+// belongs to the namespace of the thread that makes it. It is a session of its
+// own, so that it outlives `lab up` and is not ended by the terminal. The
+// channel tells when it ended and how.
+func (l *Lab) startAgent(node, binary string) (<-chan error, error) {
+	log, err := os.OpenFile(l.Log(node), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(binary, "agent", "--config", l.configFile(node))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := l.namespace(node).Do(cmd.Start); err != nil {
+		return nil, err
+	}
+	p, ok := processOf(cmd.Process.Pid)
+	if ok {
+		l.State.Agents = append(l.State.Agents, AgentState{node, p})
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	return ended, l.save()
+}
+
+// waitReady asks an agent until it is ready. When it ends instead, its last
+// words are the error.
+func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) error {
+	client := agent.NewClient(l.Socket(node))
+	for {
+		err := client.Ready(ctx)
+		if err == nil {
+			l.say("agent of %s is ready", node)
+			return nil
+		}
+		select {
+		case how := <-ended:
+			return fmt.Errorf("the agent of %s ended (%v):\n%s", node, how, tail(l.Log(node), 2000))
+		case <-ctx.Done():
+			return fmt.Errorf("the agent of %s is not ready: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// stopAgents ends the recorded agent processes, if they are still the same.
+func (l *Lab) stopAgents() error {
+	var all []Process
+	for _, a := range l.State.Agents {
+		all = append(all, a.Process)
+	}
+	return end(all, stopTime)
+}

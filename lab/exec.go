@@ -1,0 +1,30 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exec becomes a command inside a pod, a Node or the outside host: it replaces
+// the calling process, so that terminal, signals and exit status are the
+// command's own. It returns only with an error.
+func (l *Lab) Exec(name string, argv []string) error {
+	if len(argv) == 0 {
+		return errors.New("no command given")
+	}
+	ns, err := l.Namespace(name)
+	if err != nil {
+		return err
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	return ns.Do(func() error {
+		return fmt.Errorf("%s: %w", path, unix.Exec(path, argv, os.Environ()))
+	})
+}

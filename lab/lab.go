@@ -1,0 +1,223 @@
+// Package lab is a small cluster on one machine: Nodes, their pods and a host
+// outside, each in a network namespace of its own, with a real `antrail agent`
+// process per Node.
+//
+//	   client-a  web-a  db-a               client-b  web-b  db-b
+//	       |       |      |                    |       |      |
+//	     +------------------+                +------------------+
+//	     | node-a  (agent)  |                | node-b  (agent)  |
+//	     +------------------+                +------------------+
+//	       | 192.168.77.102                    | 192.168.77.103
+//	-------+-------------- underlay -----------+-------+-------
+//	                                                   | 192.168.77.1
+//	                                                outside
+//
+// The underlay is a bridge in its own namespace. The outside host has no route
+// to any pod, so what reaches it and is answered was masqueraded.
+//
+// Every namespace is called antrail-ID-…, where ID belongs to one run, and the
+// machine's own namespace is never touched. The state file in the lab's
+// directory comes first and goes last: whatever happens to `lab up` in
+// between, `lab down` finds what there is to remove.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Lab is one lab, up or not. It is for one goroutine at a time, except for
+// what only reads.
+type Lab struct {
+	// Dir holds the state file, and the agents' configurations, sockets and
+	// logs.
+	Dir      string
+	State    State
+	Topology Topology
+
+	progress io.Writer
+	began    time.Time
+}
+
+// Options of Up. The zero value of each has a meaning.
+type Options struct {
+	Nodes    int       // 1 or 2; 0 is 2
+	Binary   string    // the antrail binary; "" is the running one
+	FlowsDir string    // where NODE.flows, .groups, .meters are; "" is examples/two-nodes
+	StateDir string    // "" is StateDir()
+	Progress io.Writer // one line per step; nil for none
+}
+
+func newLab(dir string, s State) *Lab {
+	l := &Lab{Dir: dir, State: s, Topology: TwoNodes(), progress: io.Discard, began: time.Now()}
+	l.Topology.Nodes = l.Topology.Nodes[:s.Nodes]
+	return l
+}
+
+// Up makes a lab and returns it when its agents are ready. When it fails, or
+// ctx ends first, everything is taken away again.
+func Up(ctx context.Context, o Options) (*Lab, error) {
+	if o.Nodes == 0 {
+		o.Nodes = 2
+	}
+	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
+		return nil, fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
+	}
+	if o.StateDir == "" {
+		o.StateDir = StateDir()
+	}
+	l, err := newState(o.StateDir, o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress != nil {
+		l.progress = o.Progress
+	}
+	if err := l.make(ctx, &o); err != nil {
+		return nil, errors.Join(err, l.Down())
+	}
+	return l, nil
+}
+
+// make does the steps of Up.
+func (l *Lab) make(ctx context.Context, o *Options) error {
+	if err := l.makeUnderlay(); err != nil {
+		return err
+	}
+	for i := range l.Topology.Nodes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.makeNode(&l.Topology.Nodes[i]); err != nil {
+			return err
+		}
+	}
+	if err := l.startAgents(ctx, o); err != nil {
+		return err
+	}
+	l.State.Up = true
+	l.say("lab %s is up", l.State.ID)
+	return l.save()
+}
+
+// say writes one progress line, with the time since the beginning.
+func (l *Lab) say(format string, args ...any) {
+	fmt.Fprintf(l.progress, "%6.2fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (l *Lab) makeUnderlay() error {
+	under := l.Underlay()
+	if err := under.create(); err != nil {
+		return err
+	}
+	if err := under.Do(addBridge); err != nil {
+		return err
+	}
+	l.say("outside host %s", l.Topology.Outside)
+	return l.makeUnderlayHost("outside", l.Topology.Outside, netip.Addr{})
+}
+
+// makeUnderlayHost makes a namespace with its eth0 on the underlay.
+func (l *Lab) makeUnderlayHost(name string, address netip.Prefix, gateway netip.Addr) error {
+	ns := l.namespace(name)
+	if err := ns.create(); err != nil {
+		return err
+	}
+	e := eth0{
+		inside: ns, outside: l.Underlay(), far: name, toBridge: true,
+		mtu: underlayMTU, address: address, gateway: gateway,
+	}
+	return e.connect()
+}
+
+// makeNode makes a Node's namespace and those of its pods.
+func (l *Lab) makeNode(n *Node) error {
+	if err := l.makeUnderlayHost(n.Name, n.Address, l.Topology.Outside.Addr()); err != nil {
+		return err
+	}
+	l.say("%s %s, pods %s", n.Name, n.Address.Addr(), n.PodCIDR)
+	for _, p := range n.Pods {
+		ns := l.namespace(p.Name)
+		if err := ns.create(); err != nil {
+			return err
+		}
+		e := eth0{
+			inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
+			mtu: podMTU, address: netip.PrefixFrom(p.Address, n.PodCIDR.Bits()), gateway: n.Gateway,
+		}
+		if err := e.connect(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namespace is the namespace of a Node, a pod, "outside" or "underlay".
+func (l *Lab) namespace(name string) Namespace { return Namespace(l.prefix() + name) }
+
+func (l *Lab) prefix() string { return "antrail-" + l.State.ID + "-" }
+
+// link is the Node's end of a pod's veth: 15 characters at most.
+func (l *Lab) link(pod string) string { return pod + "-" + l.State.ID }
+
+// Underlay is the namespace of the underlay's bridge: all tunnel packets pass
+// here.
+func (l *Lab) Underlay() Namespace { return l.namespace("underlay") }
+
+// Namespace finds the namespace of a pod, a Node or the outside host.
+func (l *Lab) Namespace(name string) (Namespace, error) {
+	ns := l.namespace(name)
+	if name == "" || ns.inode() == 0 {
+		return "", fmt.Errorf("lab %s has no %q; there are: %v", l.State.ID, name, l.Names())
+	}
+	return ns, nil
+}
+
+// Names are the pods, the Nodes and "outside".
+func (l *Lab) Names() []string {
+	var names []string
+	for _, n := range l.Topology.Nodes {
+		for _, p := range n.Pods {
+			names = append(names, p.Name)
+		}
+	}
+	for _, n := range l.Topology.Nodes {
+		names = append(names, n.Name)
+	}
+	return append(names, "outside")
+}
+
+// Socket is the API socket of a Node's agent.
+func (l *Lab) Socket(node string) string { return filepath.Join(l.Dir, node+".sock") }
+
+// Log is the log of a Node's agent.
+func (l *Lab) Log(node string) string { return filepath.Join(l.Dir, node+".log") }
+
+// Down takes the lab away: the agents by SIGTERM, then whatever else runs in
+// its namespaces, then the namespaces with all their links, then the state. It
+// goes on when a part fails, and keeps the state when something is left, so
+// that it can be called again.
+func (l *Lab) Down() error {
+	errs := []error{l.stopAgents()}
+	all, err := namespaces(l.prefix())
+	errs = append(errs, err)
+	var rest []Process
+	for _, ns := range all {
+		rest = append(rest, ns.inside()...)
+	}
+	errs = append(errs, end(rest, time.Second))
+	for _, ns := range all {
+		errs = append(errs, ns.remove())
+	}
+	if left, err := namespaces(l.prefix()); err != nil || len(left) > 0 {
+		return errors.Join(append(errs, fmt.Errorf("namespaces left: %v", left))...)
+	}
+	l.say("lab %s is down", l.State.ID)
+	return errors.Join(append(errs, os.RemoveAll(l.Dir))...)
+}

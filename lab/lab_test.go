@@ -1,0 +1,299 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/vishvananda/netlink"
+)
+
+// The tests' agent is this test binary: TestMain becomes one when it is called
+// as `antrail agent` is. It answers /readyz, and SIGTERM ends it as it ends any
+// process. What real agents do in a lab is tested in lab/demo.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 3 && os.Args[1] == "agent" {
+		fmt.Fprintln(os.Stderr, runFakeAgent(os.Args[3]))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func runFakeAgent(config string) error {
+	c, err := agent.LoadConfig(config)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Groups); err != nil {
+		return err
+	}
+	for _, p := range c.Ports {
+		if _, err := netlink.LinkByName(p.Link); err != nil {
+			return fmt.Errorf("link of %s: %w", p.Name, err)
+		}
+	}
+	ln, err := net.Listen("unix", c.Socket)
+	if err != nil {
+		return err
+	}
+	return http.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+}
+
+func needRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+}
+
+// up makes a lab of the tests' agents, and sees to it that it goes.
+func up(t *testing.T, o Options) *Lab {
+	t.Helper()
+	needRoot(t)
+	o.Binary = os.Args[0]
+	l, err := Up(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Down() })
+	return l
+}
+
+// nothingLeft fails for every namespace, process and file of a lab.
+func nothingLeft(t *testing.T, l *Lab) {
+	t.Helper()
+	left, err := namespaces(l.prefix())
+	if err != nil || len(left) > 0 {
+		t.Errorf("namespaces left: %v, %v", left, err)
+	}
+	for _, a := range l.State.Agents {
+		if a.Process.alive() {
+			t.Errorf("agent of %s is alive: %d", a.Node, a.Process.PID)
+		}
+	}
+	if _, err := os.Stat(l.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", l.Dir, err)
+	}
+}
+
+func TestUpMakesTheTopology(t *testing.T) {
+	l := up(t, Options{StateDir: t.TempDir()})
+	for _, n := range l.Topology.Nodes {
+		checkEth0(t, l, n.Name, n.Address.String(), "192.168.77.1")
+		for _, p := range n.Pods {
+			checkEth0(t, l, p.Name, p.Address.String()+"/24", n.Gateway.String())
+			checkPodLinks(t, l, &n, &p)
+		}
+	}
+	checkEth0(t, l, "outside", "192.168.77.1/24", "")
+	s := l.Status(t.Context())
+	if s.State != "up" || len(s.Nodes) != 2 || s.Nodes[1].Agent != "ready" || s.Nodes[0].Pods[2].Namespace == "" {
+		t.Errorf("status %+v", s)
+	}
+	if err := l.Down(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, l)
+}
+
+// checkEth0 looks at the address and default route of an eth0.
+func checkEth0(t *testing.T, l *Lab, name, address, gateway string) {
+	t.Helper()
+	ns, err := l.Namespace(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ns.Do(func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
+		}
+		addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
+		if err != nil {
+			return err
+		}
+		if len(addrs) != 1 || addrs[0].IPNet.String() != address {
+			t.Errorf("%s has %v, want %s", name, addrs, address)
+		}
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_DST)
+		var via string
+		for _, r := range routes {
+			via += r.Gw.String()
+		}
+		if via != gateway {
+			t.Errorf("%s has default route via %q, want %q", name, via, gateway)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// checkPodLinks looks at both ends of a pod's veth.
+func checkPodLinks(t *testing.T, l *Lab, n *Node, p *Pod) {
+	t.Helper()
+	err := l.namespace(p.Name).Do(func() error {
+		link, err := netlink.LinkByName("eth0")
+		if err == nil && (link.Attrs().HardwareAddr.String() != p.MAC.String() || link.Attrs().MTU != 1450) {
+			t.Errorf("eth0 of %s: MAC %s, MTU %d", p.Name, link.Attrs().HardwareAddr, link.Attrs().MTU)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	err = l.namespace(n.Name).Do(func() error {
+		link, err := netlink.LinkByName(p.Name + "-" + l.State.ID)
+		if err == nil && link.Attrs().Flags&net.FlagUp == 0 {
+			t.Errorf("host end of %s is down", p.Name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTwoLabsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	a, b := up(t, Options{StateDir: dir, Nodes: 1}), up(t, Options{StateDir: dir, Nodes: 1})
+	if _, err := Find(dir, ""); err == nil || !strings.Contains(err.Error(), "several labs") {
+		t.Errorf("Find without an ID: %v", err)
+	}
+	if _, err := Doomed(dir, ""); err == nil {
+		t.Error("Doomed without an ID takes one of two labs")
+	}
+	if err := a.Down(); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, a)
+	if l, err := Find(dir, ""); err != nil || l.State.ID != b.State.ID {
+		t.Errorf("the other lab: %v, %v", l, err)
+	}
+	if s := b.Status(t.Context()); s.Nodes[0].Agent != "ready" {
+		t.Errorf("the other lab: %+v", s)
+	}
+}
+
+// TestDownAfterKilledLab takes down what a killed `lab up` left half-way: it
+// has made one Node and started its agent, and the state is all that remains
+// of it.
+func TestDownAfterKilledLab(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	half, err := newState(dir, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { half.Down() })
+	half.State.Creator = Process{PID: os.Getpid(), Start: 1} // our number, another process
+	n := &half.Topology.Nodes[0]
+	files, err := flowFiles("")
+	for _, step := range []func() error{
+		func() error { return err },
+		half.makeUnderlay,
+		func() error { return half.makeNode(n) },
+		func() error { return half.writeConfig(n, files) },
+		func() error { _, err := half.startAgent(n.Name, os.Args[0]); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	doomed, err := Doomed(dir, "")
+	if err != nil || len(doomed) != 1 || !doomed[0].Dead() {
+		t.Fatalf("Doomed: %v, %v", doomed, err)
+	}
+	if err := doomed[0].Down(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, half)
+}
+
+func TestDownAfterLostState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/0af31", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir+"/test", 0o700); err != nil { // no lab's name
+		t.Fatal(err)
+	}
+	doomed, err := Doomed(dir, "")
+	if err != nil || len(doomed) != 1 {
+		t.Fatalf("Doomed: %v, %v", doomed, err)
+	}
+	if err := doomed[0].Down(); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, doomed[0])
+	if _, err := os.Stat(dir + "/test"); err != nil {
+		t.Errorf("a directory that is no lab's was touched: %v", err)
+	}
+}
+
+// TestDownEndsPodProcesses: what runs in a pod goes with the pod.
+func TestDownEndsPodProcesses(t *testing.T) {
+	l := up(t, Options{StateDir: t.TempDir(), Nodes: 1})
+	cmd := exec.Command("sleep", "1000")
+	if err := l.namespace("web-a").Do(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := l.Down(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		cmd.Process.Kill()
+		t.Error("the process in web-a was not ended")
+	}
+	nothingLeft(t, l)
+}
+
+func TestUpFailsClean(t *testing.T) {
+	needRoot(t)
+	for _, s := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"agent ends", Options{Binary: "/bin/false"}, "the agent of node-a ended (exit status 1)"},
+		{"no binary", Options{Binary: "/no/such/antrail"}, "start the agent of node-a"},
+		{"no flow files", Options{Binary: "/bin/false", FlowsDir: "/no/such/dir"}, "node-a.flows"},
+		{"three Nodes", Options{Nodes: 3}, "1 to 2 Nodes"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			s.o.StateDir = t.TempDir()
+			_, err := Up(t.Context(), s.o)
+			if err == nil || !strings.Contains(err.Error(), s.want) {
+				t.Errorf("error %v, want one with %q", err, s.want)
+			}
+			if left, err := List(s.o.StateDir); err != nil || len(left) > 0 {
+				t.Errorf("labs left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestUpInterrupted(t *testing.T) {
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	if _, err := Up(ctx, Options{StateDir: dir, Binary: os.Args[0]}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	if left, err := List(dir); err != nil || len(left) > 0 {
+		t.Errorf("labs left: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,111 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// bridgeName is the underlay's switch, in a namespace of its own.
+const bridgeName = "br-underlay"
+
+// eth0 is one end of a veth pair to be: the interface inside.
+type eth0 struct {
+	inside   Namespace
+	outside  Namespace // where the other end goes
+	far      string    // the other end's name
+	mac      net.HardwareAddr
+	mtu      int
+	address  netip.Prefix
+	gateway  netip.Addr // default route; the zero Addr for none
+	toBridge bool       // the other end becomes a port of the underlay's bridge
+}
+
+// connect makes the pair. Checksums of what the inside sends are computed at
+// once (tx off): the other end hands frames to AF_XDP, or to somebody who
+// captures, and neither fills a checksum in.
+func (e *eth0) connect() error {
+	if err := e.addPair(); err != nil {
+		return fmt.Errorf("eth0 of %s: %w", e.inside, err)
+	}
+	if err := e.outside.Do(e.setUpFar); err != nil {
+		return fmt.Errorf("%s in %s: %w", e.far, e.outside, err)
+	}
+	if err := e.inside.Do(e.setUpInside); err != nil {
+		return fmt.Errorf("eth0 of %s: %w", e.inside, err)
+	}
+	return nil
+}
+
+func (e *eth0) addPair() error {
+	far, err := netns.GetFromPath(e.outside.Path())
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", e.mtu, e.mac
+	attrs.NumTxQueues, attrs.NumRxQueues = 1, 1
+	return e.inside.Do(func() error {
+		return netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: attrs, PeerName: e.far, PeerMTU: uint32(e.mtu), PeerNamespace: netlink.NsFd(far),
+		})
+	})
+}
+
+func (e *eth0) setUpFar() error {
+	if e.toBridge {
+		link, err := netlink.LinkByName(e.far)
+		if err != nil {
+			return err
+		}
+		bridge, err := netlink.LinkByName(bridgeName)
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetMaster(link, bridge); err != nil {
+			return err
+		}
+	}
+	return setUp(e.far)
+}
+
+func (e *eth0) setUpInside() error {
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	if err := ports.DisableTxChecksum("eth0"); err != nil {
+		return err
+	}
+	ip := &net.IPNet{IP: e.address.Addr().AsSlice(), Mask: net.CIDRMask(e.address.Bits(), 32)}
+	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ip}); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(link); err != nil || !e.gateway.IsValid() {
+		return err
+	}
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: e.gateway.AsSlice()})
+}
+
+// addBridge makes the underlay's switch in the calling thread's namespace.
+func addBridge() error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = bridgeName
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+		return fmt.Errorf("bridge %s: %w", bridgeName, err)
+	}
+	return setUp(bridgeName)
+}
+
+func setUp(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}

@@ -1,0 +1,126 @@
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is one process for good: a number alone may be used again by the
+// kernel, number and start time are not.
+type Process struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot, /proc/PID/stat field 22
+}
+
+// processOf is the live process of a number; false when there is none, or only
+// its exit status is left.
+func processOf(pid int) (Process, bool) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Process{}, false
+	}
+	// The second field is the command in parentheses and may hold anything;
+	// the fields behind the last parenthesis begin with the third, the state.
+	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const state, start = 3 - 3, 22 - 3
+	if len(rest) <= start || rest[state][0] == 'Z' || rest[state][0] == 'X' {
+		return Process{}, false
+	}
+	ticks, err := strconv.ParseUint(string(rest[start]), 10, 64)
+	return Process{pid, ticks}, err == nil
+}
+
+// alive says that this very process still runs.
+func (p Process) alive() bool {
+	now, ok := processOf(p.PID)
+	return ok && now == p
+}
+
+// end asks the processes to end, waits, and kills those that do not listen. It
+// says which had to be killed.
+func end(all []Process, patience time.Duration) error {
+	signal(all, unix.SIGTERM)
+	if left := waitGone(all, patience); len(left) > 0 {
+		signal(left, unix.SIGKILL)
+		if stuck := waitGone(left, patience); len(stuck) > 0 {
+			return fmt.Errorf("processes %v do not end", stuck)
+		}
+		return fmt.Errorf("processes %v did not end within %s of SIGTERM and were killed", left, patience)
+	}
+	return nil
+}
+
+func signal(all []Process, s unix.Signal) {
+	for _, p := range all {
+		if p.alive() {
+			unix.Kill(p.PID, s) // it may end between the two calls, and that is well
+		}
+	}
+}
+
+// waitGone waits until all have ended, for so long at most, and returns those
+// that have not.
+func waitGone(all []Process, patience time.Duration) []Process {
+	deadline := time.Now().Add(patience)
+	for {
+		var left []Process
+		for _, p := range all {
+			if p.alive() {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// inside finds the processes that live in a namespace, without our own.
+func (n Namespace) inside() []Process {
+	want := n.inode()
+	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil || want == 0 {
+		return nil
+	}
+	var all []Process
+	for _, l := range links {
+		var st unix.Stat_t
+		if unix.Stat(l, &st) != nil || st.Ino != want {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(l))))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if p, ok := processOf(pid); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// tail is the end of a log, for an error message.
+func tail(path string, bytes int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	b := make([]byte, min(bytes, st.Size()))
+	if _, err := f.ReadAt(b, st.Size()-int64(len(b))); err != nil && !errors.Is(err, os.ErrClosed) {
+		return err.Error()
+	}
+	return string(b)
+}

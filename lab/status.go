@@ -1,0 +1,103 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+)
+
+// Status is a lab as `antrail lab status` shows it.
+type Status struct {
+	ID    string       `json:"id"`
+	State string       `json:"state"` // up, starting, dead
+	Nodes []NodeStatus `json:"nodes"`
+}
+
+// NodeStatus is a Node with its pods.
+type NodeStatus struct {
+	Name    string      `json:"name"`
+	Address string      `json:"address"`
+	PodCIDR string      `json:"podCIDR"`
+	Agent   string      `json:"agent"` // ready, or why not
+	PID     int         `json:"pid"`
+	Socket  string      `json:"socket"`
+	Pods    []PodStatus `json:"pods"`
+}
+
+// PodStatus is one pod.
+type PodStatus struct {
+	Name      string `json:"name"`
+	Address   string `json:"address"`
+	MAC       string `json:"mac"`
+	OFPort    uint32 `json:"ofPort"`
+	Namespace string `json:"namespace"` // "" when it is gone
+}
+
+// Status looks at the lab as it is now, and asks its agents.
+func (l *Lab) Status(ctx context.Context) *Status {
+	s := &Status{ID: l.State.ID, State: l.stateWord()}
+	for i := range l.Topology.Nodes {
+		s.Nodes = append(s.Nodes, l.nodeStatus(ctx, &l.Topology.Nodes[i]))
+	}
+	return s
+}
+
+func (l *Lab) stateWord() string {
+	switch {
+	case l.State.Up:
+		return "up"
+	case l.Dead():
+		return "dead"
+	}
+	return "starting"
+}
+
+func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
+	s := NodeStatus{
+		Name: n.Name, Address: n.Address.Addr().String(), PodCIDR: n.PodCIDR.String(),
+		Agent: "ready", Socket: l.Socket(n.Name),
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if err := agent.NewClient(s.Socket).Ready(ctx); err != nil {
+		s.Agent = err.Error()
+	}
+	for _, a := range l.State.Agents {
+		if a.Node == n.Name {
+			s.PID = a.Process.PID
+		}
+	}
+	for _, p := range n.Pods {
+		ns, err := l.Namespace(p.Name)
+		if err != nil {
+			ns = ""
+		}
+		s.Pods = append(s.Pods, PodStatus{p.Name, p.Address.String(), p.MAC.String(), p.OFPort, string(ns)})
+	}
+	return s
+}
+
+// Write prints the status as a table.
+func (s *Status) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "lab %s\t%s\n\n", s.ID, s.State)
+	fmt.Fprintln(t, "NODE\tADDRESS\tPOD CIDR\tAGENT\tPID\tSOCKET")
+	for _, n := range s.Nodes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, n.Address, n.PodCIDR, n.Agent, n.PID, n.Socket)
+	}
+	fmt.Fprintln(t, "\nPOD\tADDRESS\tMAC\tPORT\tNAMESPACE")
+	for _, n := range s.Nodes {
+		for _, p := range n.Pods {
+			ns := p.Namespace
+			if ns == "" {
+				ns = "(gone)"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, p.Address, p.MAC, p.OFPort, ns)
+		}
+	}
+	return t.Flush()
+}
