@@ -1,0 +1,56 @@
+package afxdp
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// register makes the UMEM's memory known to the kernel under this socket
+// (XDP_UMEM_REG).
+func (u *UMEM) register(fd int) error {
+	reg := unix.XDPUmemReg{
+		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.memory)))),
+		Len:  uint64(len(u.memory)),
+		Size: FrameSize,
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, unix.XDP_UMEM_REG,
+		uintptr(unsafe.Pointer(&reg)), unsafe.Sizeof(reg), 0)
+	if errno != 0 {
+		return fmt.Errorf("register the UMEM: %w", errno)
+	}
+	return nil
+}
+
+// getsockopt reads a socket option of level SOL_XDP into v. An older kernel
+// may fill less than all of it.
+func getsockopt[T any](fd, option int, v *T) error {
+	size := uint32(unsafe.Sizeof(*v))
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option),
+		uintptr(unsafe.Pointer(v)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// mapRing maps a ring of size slots at one of the kernel's page offsets. The
+// kernel says where in it the words and the slots lie.
+func mapRing[T any](fd int, page int64, at unix.XDPRingOffset, size int) (ring[T], error) {
+	var slot T
+	length := int(at.Desc) + size*int(unsafe.Sizeof(slot))
+	memory, err := unix.Mmap(fd, page, length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return ring[T]{}, fmt.Errorf("map a ring of %d: %w", size, err)
+	}
+	base := unsafe.Pointer(unsafe.SliceData(memory))
+	return ring[T]{
+		producer: (*uint32)(unsafe.Add(base, at.Producer)),
+		consumer: (*uint32)(unsafe.Add(base, at.Consumer)),
+		flags:    (*uint32)(unsafe.Add(base, at.Flags)),
+		slots:    unsafe.Slice((*T)(unsafe.Add(base, at.Desc)), size),
+		mask:     uint32(size - 1),
+		memory:   memory,
+	}, nil
+}

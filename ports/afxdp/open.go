@@ -1,0 +1,230 @@
+package afxdp
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Mode is where the XDP program runs and whether frames are copied.
+type Mode string
+
+// The modes of Options.
+const (
+	// Auto is Native, or Generic where that is refused; Info.Why tells.
+	Auto Mode = "auto"
+	// Native runs the program in the driver, before the kernel makes an skb;
+	// frames are copied into the UMEM.
+	Native Mode = "native"
+	// Generic runs it on skbs, with any driver; frames are copied.
+	Generic Mode = "generic"
+	// ZeroCopy is Native with a card that receives into the UMEM itself. The
+	// UMEM can then be shared only by ports of such cards, which is why Auto
+	// never chooses it.
+	ZeroCopy Mode = "zero-copy"
+)
+
+// DefaultRing is the slots of each of a port's rings. A port keeps as many
+// frames waiting in its fill ring, so this also is what a port costs: 2 MB.
+const DefaultRing = 512
+
+// maxMTU is the largest MTU whose frames fit into one buffer.
+const maxMTU = FrameSize - kernelHeadroom - 18
+
+// Options says which interface to open, and how.
+type Options struct {
+	// Interface is a name in the calling thread's network namespace.
+	Interface string
+	// Queue is the receive queue to serve; other queues are not served.
+	Queue int
+	// Mode is Auto when empty.
+	Mode Mode
+	// Ring is the slots of each ring, a power of two, at least 64; 0 is
+	// DefaultRing.
+	Ring int
+}
+
+// Open makes a port of an interface, which must be in the calling thread's
+// network namespace; the port may then be used from any thread. It needs
+// CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. Every frame that the interface
+// receives goes to the port from then on, none to the kernel's own stack.
+func Open(u *UMEM, o Options) (*Port, error) {
+	p, err := open(u, o)
+	if err != nil {
+		return nil, fmt.Errorf("afxdp: %s: %w", o.Interface, err)
+	}
+	return p, nil
+}
+
+func open(u *UMEM, o Options) (*Port, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	nic, err := netlink.LinkByName(o.Interface)
+	if err != nil {
+		return nil, err
+	}
+	if err := suits(nic.Attrs(), o); err != nil {
+		return nil, err
+	}
+	state, err := watchLink(nic.Attrs())
+	if err != nil {
+		return nil, err
+	}
+	p := newPort(u, o, nic.Attrs(), state)
+	u.open.Lock()
+	defer u.open.Unlock()
+	if u.closed {
+		err = errClosed
+	} else {
+		err = p.openMode(nic.Attrs().Index, o)
+	}
+	if err != nil {
+		return nil, errors.Join(err, state.close())
+	}
+	return p, nil
+}
+
+func (o *Options) complete() error {
+	if o.Mode == "" {
+		o.Mode = Auto
+	}
+	if o.Ring == 0 {
+		o.Ring = DefaultRing
+	}
+	switch o.Mode {
+	case Auto, Native, Generic, ZeroCopy:
+	default:
+		return fmt.Errorf("mode %q: want auto, native, generic or zero-copy", o.Mode)
+	}
+	if o.Ring < portion || o.Ring&(o.Ring-1) != 0 {
+		return fmt.Errorf("rings of %d slots: want a power of two, at least %d", o.Ring, portion)
+	}
+	return nil
+}
+
+// suits says why a link cannot be such a port.
+func suits(link *netlink.LinkAttrs, o Options) error {
+	if link.MTU > maxMTU {
+		return fmt.Errorf("MTU %d: one buffer holds frames of an MTU up to %d", link.MTU, maxMTU)
+	}
+	queues, err := ports.RxQueues(o.Interface)
+	if err != nil {
+		return err
+	}
+	if queues > 1 {
+		return fmt.Errorf("%d receive queues, and a port serves one: ethtool -L %s combined 1 (or rx 1)", queues, o.Interface)
+	}
+	if o.Queue < 0 || o.Queue >= queues {
+		return fmt.Errorf("queue %d of %d", o.Queue, queues)
+	}
+	return nil
+}
+
+// openMode opens the port in the mode asked for, or in the first of Auto's
+// that works, and fills its fill ring. The caller holds u.open.
+func (p *Port) openMode(index int, o Options) error {
+	if o.Mode != Auto {
+		if err := p.start(index, o, o.Mode); err != nil {
+			return fmt.Errorf("%s: %w", o.Mode, err)
+		}
+		p.info.Why = "asked for"
+		return nil
+	}
+	native := p.start(index, o, Native)
+	if native == nil {
+		p.info.Why = "the driver runs XDP programs; zero-copy has to be asked for"
+		return nil
+	}
+	if err := p.start(index, o, Generic); err != nil {
+		return fmt.Errorf("native: %w; generic: %w", native, err)
+	}
+	p.info.Why = "not native: " + native.Error()
+	return nil
+}
+
+// start attaches the program, binds the socket and connects the two, in the
+// order that lets no frame reach a socket without buffers.
+func (p *Port) start(index int, o Options, mode Mode) error {
+	attachFlags, bindFlags := link.XDPDriverMode, uint16(unix.XDP_COPY)
+	switch mode {
+	case Generic:
+		attachFlags = link.XDPGenericMode
+	case ZeroCopy:
+		bindFlags = unix.XDP_ZEROCOPY
+	}
+	prog, err := attach(index, o.Queue, attachFlags)
+	if err != nil {
+		return err
+	}
+	s, err := openSocket(p.umem, target{index: index, queue: o.Queue, flags: bindFlags, size: o.Ring})
+	if err != nil {
+		return errors.Join(err, prog.close())
+	}
+	p.program, p.socket = prog, s
+	p.info.Mode = describe(mode, s.zeroCopy())
+	if mode == ZeroCopy && !s.zeroCopy() {
+		return errors.Join(errors.New("the UMEM is shared with a port that copies"), p.stop())
+	}
+	p.umem.sockets = append(p.umem.sockets, s.fd)
+	p.refill()
+	if err := prog.serve(o.Queue, s.fd); err != nil {
+		p.umem.sockets = p.umem.sockets[:len(p.umem.sockets)-1]
+		return errors.Join(err, p.stop())
+	}
+	return nil
+}
+
+// describe is Info.Mode: where the program runs, and whether frames are
+// copied.
+func describe(mode Mode, zeroCopy bool) string {
+	where := "native"
+	if mode == Generic {
+		where = "generic"
+	}
+	if zeroCopy {
+		return where + ", zero-copy"
+	}
+	return where + ", copy"
+}
+
+// linkState tells whether a link is there and up, asked in the namespace it
+// was opened in, from whatever thread.
+type linkState struct {
+	fd    int // a socket of that namespace
+	name  string
+	index int
+	gone  atomic.Bool // links do not come back under the same index
+}
+
+func watchLink(link *netlink.LinkAttrs) (*linkState, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket for the link's state: %w", err)
+	}
+	return &linkState{fd: fd, name: link.Name, index: link.Index}, nil
+}
+
+// up asks the kernel for the link's index and flags. A link that was renamed
+// counts as gone.
+func (l *linkState) up() bool {
+	request, err := unix.NewIfreq(l.name)
+	if err != nil || l.gone.Load() {
+		return false
+	}
+	if unix.IoctlIfreq(l.fd, unix.SIOCGIFINDEX, request) != nil || int(request.Uint32()) != l.index {
+		return false
+	}
+	if unix.IoctlIfreq(l.fd, unix.SIOCGIFFLAGS, request) != nil {
+		return false
+	}
+	const running = unix.IFF_UP | unix.IFF_RUNNING
+	return request.Uint16()&running == running
+}
+
+func (l *linkState) close() error { return unix.Close(l.fd) }

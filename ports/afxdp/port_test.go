@@ -1,0 +1,80 @@
+package afxdp
+
+import (
+	"testing"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports/porttest"
+)
+
+// umemFor makes a UMEM that is closed, and so checked, at the test's end.
+func umemFor(t *testing.T, frames int) *UMEM {
+	t.Helper()
+	u, err := NewUMEM(frames)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := u.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return u
+}
+
+// openIn opens a port in a namespace and closes it at the test's end.
+func openIn(t *testing.T, n *nstest.Namespace, u *UMEM, o Options) *Port {
+	t.Helper()
+	var p *Port
+	n.Do(t, func() {
+		var err error
+		if p, err = Open(u, o); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// pair is a port on one end of a veth, in a namespace of its own, and the wire
+// at the other end.
+type pair struct {
+	node, pod *nstest.Namespace
+	umem      *UMEM
+	port      *Port
+	wire      *nstest.Wire
+}
+
+func newPair(t *testing.T, o Options) *pair {
+	t.Helper()
+	p := &pair{node: nstest.New(t), pod: nstest.New(t)}
+	nstest.AddVeth(t, p.node, "sw0", p.pod, "eth0")
+	p.umem = umemFor(t, 2048)
+	o.Interface = "sw0"
+	p.port = openIn(t, p.node, p.umem, o)
+	p.wire = nstest.OpenWire(t, p.pod, "eth0")
+	return p
+}
+
+func TestConformance(t *testing.T) {
+	for mode, want := range map[Mode]string{Native: "native, copy", Generic: "generic, copy"} {
+		t.Run(string(mode), func(t *testing.T) {
+			porttest.Run(t, func(t *testing.T) *porttest.Rig {
+				p := newPair(t, Options{Mode: mode, Ring: 256})
+				if got := p.port.Info().Mode; got != want {
+					t.Fatalf("mode %q, want %q", got, want)
+				}
+				return &porttest.Rig{
+					Port: p.port, Get: p.umem.Get, Free: p.umem.Free, Frames: p.umem.Frames(),
+					Inject:  p.wire.Send,
+					Observe: p.wire.Receive,
+					Backlog: 600,
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package afxdp
+
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// ring is one of the four queues between the kernel and a socket: slots
+// of T in shared memory, a producer's word and a consumer's word that count up
+// and wrap at 32 bits. Whoever writes a word is the only one to write it, and
+// may keep a copy of the other's word until that says full or empty.
+//
+// Order between slot and word is what makes it right: the producer fills slots
+// before it stores its word, the consumer loads that word before it reads
+// slots, and stores its own after it has read them. Go's atomic loads and
+// stores are at least acquire and release. The copies (local, seen) are plain,
+// so all calls on one ring come under one lock.
+type ring[T any] struct {
+	producer, consumer, flags *uint32
+	slots                     []T
+	mask                      uint32
+	local                     uint32 // our word, not yet stored perhaps
+	seen                      uint32 // the other's word when last loaded
+	memory                    []byte
+}
+
+// writable is how many slots the producer may fill, up to want.
+func (r *ring[T]) writable(want int) int {
+	size := uint32(len(r.slots))
+	free := size - (r.local - r.seen)
+	if free < uint32(want) {
+		r.seen = atomic.LoadUint32(r.consumer)
+		free = size - (r.local - r.seen)
+	}
+	return min(want, int(free))
+}
+
+// write fills the next slot; the caller knows that it is writable.
+func (r *ring[T]) write(v T) {
+	r.slots[r.local&r.mask] = v
+	r.local++
+}
+
+// submit shows what was written to the kernel.
+func (r *ring[T]) submit() { atomic.StoreUint32(r.producer, r.local) }
+
+// readable is how many slots the consumer may read, up to want.
+func (r *ring[T]) readable(want int) int {
+	ready := r.seen - r.local
+	if ready < uint32(want) {
+		r.seen = atomic.LoadUint32(r.producer)
+		ready = r.seen - r.local
+	}
+	return min(want, int(ready))
+}
+
+// read is the next slot; the caller knows that it is readable.
+func (r *ring[T]) read() T {
+	v := r.slots[r.local&r.mask]
+	r.local++
+	return v
+}
+
+// release gives the slots that were read back to the kernel.
+func (r *ring[T]) release() { atomic.StoreUint32(r.consumer, r.local) }
+
+// pending is how many slots the kernel has not consumed yet.
+func (r *ring[T]) pending() uint32 { return r.local - atomic.LoadUint32(r.consumer) }
+
+// needsWakeup says that the kernel sleeps on this ring until it is called
+// (XDP_USE_NEED_WAKEUP).
+func (r *ring[T]) needsWakeup() bool {
+	return atomic.LoadUint32(r.flags)&unix.XDP_RING_NEED_WAKEUP != 0
+}

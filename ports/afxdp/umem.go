@@ -1,0 +1,181 @@
+package afxdp
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/antrail/antrail/packet"
+	"golang.org/x/sys/unix"
+)
+
+// FrameSize is the bytes of one frame's buffer: a page, which is the largest
+// that the kernel takes without unaligned chunks.
+const FrameSize = 4096
+
+// kernelHeadroom is what the kernel itself leaves free in front of a received
+// frame (XDP_PACKET_HEADROOM, 256 bytes). A tunnel's headers fit there, so the
+// UMEM asks for no headroom of its own.
+const kernelHeadroom = unix.XDP_PACKET_HEADROOM
+
+const _ = uint(kernelHeadroom - packet.Headroom) // does not compile when too short
+
+// UMEM is the memory that the kernel and the switch share, cut into frames.
+// One UMEM serves all ports of a switch, each with its own fill and completion
+// ring (XDP_SHARED_UMEM), so that a frame received on one port leaves by
+// another without being copied.
+//
+// At any instant a frame belongs to exactly one of: a port's fill ring, its RX
+// ring, a worker, a port's TX ring, its completion ring, the free list. The
+// first two and the fourth and fifth are a port's `held` sets: what the kernel
+// has. When a port closes, what it holds there goes back to the free list,
+// whatever the kernel did with it.
+//
+// The kernel binds a UMEM to a socket, and further sockets to it through a
+// living one, the donor. Any socket that is still bound can be the donor; when
+// none is, the same memory is registered anew.
+//
+// The frames' structs are made once, one for each buffer; nothing is allocated
+// per packet. The free list has one lock, taken once per batch.
+type UMEM struct {
+	memory []byte
+	frames []packet.Frame
+
+	mu   sync.Mutex
+	free []uint32 // a stack: the frame last used is the one still in the cache
+
+	open    sync.Mutex // held while a port opens or closes
+	sockets []int      // bound sockets, possible donors
+	closed  bool
+}
+
+// NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
+// the kernel has no AF_XDP or the process no right to it (CAP_NET_RAW).
+func NewUMEM(frames int) (*UMEM, error) {
+	if frames <= 0 {
+		return nil, fmt.Errorf("afxdp: UMEM of %d frames", frames)
+	}
+	if err := available(); err != nil {
+		return nil, err
+	}
+	memory, err := unix.Mmap(-1, 0, frames*FrameSize, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("afxdp: map %d frames: %w", frames, err)
+	}
+	u := &UMEM{memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, frames)}
+	for i := range u.frames {
+		start := i * FrameSize
+		u.frames[i].Init(memory[start:start+FrameSize:start+FrameSize], u)
+		u.frames[i].Index = uint32(i)
+		u.free[i] = uint32(frames - 1 - i)
+	}
+	return u, nil
+}
+
+// available says why this process cannot open AF_XDP sockets.
+func available() error {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("afxdp: open a socket: %w", err)
+	}
+	return unix.Close(fd)
+}
+
+// Frames is how many frames there are.
+func (u *UMEM) Frames() int { return len(u.frames) }
+
+// Free is how many of them are in the free list now.
+func (u *UMEM) Free() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.free)
+}
+
+// Get takes up to len(batch) empty frames out of the free list and returns how
+// many.
+func (u *UMEM) Get(batch []*packet.Frame) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := min(len(batch), len(u.free))
+	rest := len(u.free) - n
+	for i, index := range u.free[rest:] {
+		batch[i] = &u.frames[index]
+		batch[i].Reset()
+	}
+	u.free = u.free[:rest]
+	return n
+}
+
+// Put gives frames of this UMEM back; Release calls it.
+func (u *UMEM) Put(frames []*packet.Frame) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, f := range frames {
+		u.free = append(u.free, f.Index)
+	}
+}
+
+// take moves up to len(dst) free frames into dst and returns how many.
+func (u *UMEM) take(dst []uint32) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	n := copy(dst, u.free[max(0, len(u.free)-len(dst)):])
+	u.free = u.free[:len(u.free)-n]
+	return n
+}
+
+// give puts frames back by number.
+func (u *UMEM) give(src []uint32) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.free = append(u.free, src...)
+}
+
+// owns says whether f is one of this UMEM's frames.
+func (u *UMEM) owns(f *packet.Frame) bool {
+	p, ok := f.Pool().(*UMEM)
+	return ok && p == u
+}
+
+// receive is the frame that the kernel describes, with its bounds; nil when
+// the description lies outside of the memory or across a frame's end.
+func (u *UMEM) receive(d unix.XDPDesc) *packet.Frame {
+	index := d.Addr / FrameSize
+	if index >= uint64(len(u.frames)) {
+		return nil
+	}
+	f := &u.frames[index]
+	f.Reset()
+	if !f.SetBounds(int(d.Addr%FrameSize), int(d.Len)) {
+		return nil
+	}
+	return f
+}
+
+// address is where a frame's first byte lies in the UMEM.
+func address(f *packet.Frame) uint64 {
+	return uint64(f.Index)*FrameSize + uint64(f.Headroom())
+}
+
+// Close unmaps the memory. It refuses while a port is open or a frame is not
+// back in the free list, since somebody may still read it.
+func (u *UMEM) Close() error {
+	u.open.Lock()
+	defer u.open.Unlock()
+	switch {
+	case u.closed:
+		return nil
+	case len(u.sockets) > 0:
+		return fmt.Errorf("afxdp: close UMEM: %d ports are open", len(u.sockets))
+	case u.Free() != len(u.frames):
+		return fmt.Errorf("afxdp: close UMEM: %d frames are in use", len(u.frames)-u.Free())
+	}
+	u.closed = true
+	u.mu.Lock()
+	u.free = nil
+	u.mu.Unlock()
+	return unix.Munmap(u.memory)
+}
+
+var errClosed = errors.New("afxdp: the UMEM is closed")

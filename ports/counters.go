@@ -1,0 +1,63 @@
+package ports
+
+import "sync/atomic"
+
+// Counters is a driver's side of Stats. Drops and errors are counted by
+// reason only, and summed when somebody asks, so that the sums always agree
+// with the reasons. All methods may be called from any goroutine; drivers call
+// them once per batch.
+type Counters struct {
+	rxPackets, rxBytes atomic.Uint64
+	txPackets, txBytes atomic.Uint64
+	lost               [reasons]atomic.Uint64
+}
+
+// Received counts a batch handed out by Receive.
+func (c *Counters) Received(packets, bytes int) {
+	c.rxPackets.Add(uint64(packets))
+	c.rxBytes.Add(uint64(bytes))
+}
+
+// Sent counts a batch accepted by Transmit.
+func (c *Counters) Sent(packets, bytes int) {
+	c.txPackets.Add(uint64(packets))
+	c.txBytes.Add(uint64(bytes))
+}
+
+// Lost counts n frames lost for a reason; None is ignored.
+func (c *Counters) Lost(r Reason, n int) {
+	if r != None && n > 0 {
+		c.lost[r].Add(uint64(n))
+	}
+}
+
+// Stats is a copy of the counters. Reasons holds those that happened.
+func (c *Counters) Stats() Stats {
+	s := Stats{
+		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(),
+		TxPackets: c.txPackets.Load(), TxBytes: c.txBytes.Load(),
+		Reasons: make(map[string]uint64),
+	}
+	for r := range c.lost {
+		s.AddLost(Reason(r), c.lost[r].Load())
+	}
+	return s
+}
+
+// AddLost adds n frames lost for a reason to the reason and to its sum.
+func (s *Stats) AddLost(r Reason, n uint64) {
+	if n == 0 || r == None || r >= reasons {
+		return
+	}
+	s.Reasons[r.String()] += n
+	switch reasonTexts[r].kind {
+	case rxDropped:
+		s.RxDropped += n
+	case rxErrors:
+		s.RxErrors += n
+	case txDropped:
+		s.TxDropped += n
+	case txErrors:
+		s.TxErrors += n
+	}
+}

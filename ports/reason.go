@@ -1,0 +1,106 @@
+package ports
+
+import "github.com/antrail/antrail/packet"
+
+// Reason says why a driver lost a frame. The list is closed; each reason
+// belongs to one of the four counters of Stats that are not packets or bytes.
+type Reason uint8
+
+// The reasons of the drivers that move plain Ethernet frames.
+const (
+	// None is no reason: nothing was lost.
+	None Reason = iota
+	// RxRingFull : frames came faster than Receive took them.
+	RxRingFull
+	// RxNoFrame : the pool had no free frame to receive into.
+	RxNoFrame
+	// RxTooLong : the frame does not fit into one buffer.
+	RxTooLong
+	// RxClosed : the frame was waiting to be received when the port was closed.
+	RxClosed
+	// RxInvalid : the kernel's description of a frame is not in the pool's
+	// memory.
+	RxInvalid
+	// RxFailed : reading from the device failed.
+	RxFailed
+	// TxRingFull : frames were transmitted faster than they leave.
+	TxRingFull
+	// TxNoFrame : the pool had no free frame to copy the frame into.
+	TxNoFrame
+	// TxLinkDown : the link is down or gone.
+	TxLinkDown
+	// TxClosed : the port was closed.
+	TxClosed
+	// TxRunt : no room for an Ethernet header.
+	TxRunt
+	// TxTooLong : longer than MTU, Ethernet header and one VLAN tag.
+	TxTooLong
+	// TxOffload : the sender left a checksum or segmentation to a port that
+	// does neither.
+	TxOffload
+	// TxFailed : the kernel refused the frame.
+	TxFailed
+	reasons
+)
+
+// kind is the counter of Stats that a reason adds to.
+type kind uint8
+
+const (
+	rxDropped kind = iota
+	rxErrors
+	txDropped
+	txErrors
+)
+
+var reasonTexts = [reasons]struct {
+	kind kind
+	text string
+}{
+	None:       {},
+	RxRingFull: {rxDropped, "rx ring full"},
+	RxNoFrame:  {rxDropped, "no free frame to receive into"},
+	RxTooLong:  {rxDropped, "received frame longer than a buffer"},
+	RxClosed:   {rxDropped, "port closed before the frame was received"},
+	RxInvalid:  {rxErrors, "invalid descriptor from the kernel"},
+	RxFailed:   {rxErrors, "reading from the device failed"},
+	TxRingFull: {txDropped, "tx ring full"},
+	TxNoFrame:  {txDropped, "no free frame to send from"},
+	TxLinkDown: {txDropped, "link is down"},
+	TxClosed:   {txDropped, "port is closed"},
+	TxRunt:     {txErrors, "frame shorter than an Ethernet header"},
+	TxTooLong:  {txErrors, "frame longer than the MTU"},
+	TxOffload:  {txErrors, "frame needs an offload that the port lacks"},
+	TxFailed:   {txErrors, "the kernel refused the frame"},
+}
+
+// String is the text of the reason in Stats.Reasons.
+func (r Reason) String() string {
+	if r >= reasons {
+		return "unknown reason"
+	}
+	return reasonTexts[r].text
+}
+
+const (
+	etherHeader = 14
+	vlanTag     = 4
+)
+
+// MaxFrame is the longest frame that a link of this MTU carries: the MTU is
+// counted from behind the Ethernet header, and one VLAN tag is not counted.
+func MaxFrame(mtu int) int { return mtu + etherHeader + vlanTag }
+
+// Refusal is the reason not to send f on a link of this MTU that completes no
+// checksums and segments nothing; None when f may be sent.
+func Refusal(f *packet.Frame, mtu int) Reason {
+	switch n := f.Len(); {
+	case n < etherHeader:
+		return TxRunt
+	case f.Offload.ChecksumPartial || f.Offload.SegmentSize != 0:
+		return TxOffload
+	case n > MaxFrame(mtu):
+		return TxTooLong
+	}
+	return None
+}
