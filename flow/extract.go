@@ -1,20 +1,162 @@
 package flow
 
-import "github.com/antrail/antrail/packet"
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// From a packet's bytes to the key that entries match on, by the rules of Open
+// vSwitch's flow extraction:
+//
+//   - a header whose lengths do not fit contributes nothing: an IPv4 packet
+//     with a wrong Total Length has dl_type 0x0800 and no addresses;
+//   - Ethernet padding behind the IP packet is never read as payload;
+//   - a later fragment has addresses and protocol, but no ports;
+//   - ARP counts only for IPv4 over Ethernet, and an operation above 255 is 0;
+//   - neighbour discovery options given twice void the ND fields.
+//
+// Nothing is allocated; a worker extracts into a key it owns.
 
 // Extract fills a key from a frame: headers from its bytes, in_port as given,
 // tunnel fields from f.Tunnel. Registers, conntrack fields and marks are zero.
 // It returns where the headers are.
 func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
-	*k = Key{}
+	clear(k[:HeaderStart])
 	k.putU32(offInPort, inPort)
-	l := packet.ParseLayers(f.Bytes())
-	return l
+	k.setTunnel(&f.Tunnel)
+	return Refresh(f, k)
 }
 
 // Refresh reads the header fields again, from a frame whose bytes changed
 // (NAT, a VLAN tag), and leaves all other fields of the key alone.
 func Refresh(f *packet.Frame, k *Key) packet.Layers {
-	l := packet.ParseLayers(f.Bytes())
+	b := f.Bytes()
+	l := packet.ParseLayers(b)
+	clear(k[HeaderStart:])
+	k[offNwFrag] = l.Frag
+	if len(b) < packet.EthernetLen {
+		return l
+	}
+	copy(k[offEthDst:offEthType], b) // destination, then source, as on the wire
+	k.putU16(offEthType, l.EtherType)
+	k.putU16(offVlanTCI, l.TCI)
+	if l.End == 0 {
+		return l
+	}
+	switch l.EtherType {
+	case packet.EtherTypeIPv4:
+		k.setIPv4(packet.IPv4(b[l.L3:]))
+	case packet.EtherTypeIPv6:
+		k.setIPv6(packet.IPv6(b[l.L3:]), l.Proto)
+	default:
+		k.setARP(packet.ARP(b[l.L3:]))
+	}
+	if l.L4 != 0 {
+		k.setL4(b[l.L4:l.End], l.Proto)
+	}
 	return l
+}
+
+func (k *Key) setTunnel(t *packet.Tunnel) {
+	binary.BigEndian.PutUint64(k[offTunID:], t.ID)
+	k[offTunTTL], k[offTunTOS] = t.TTL, t.TOS
+	k.putAddr(offTunSrc, offTunSrc6, t.Src)
+	k.putAddr(offTunDst, offTunDst6, t.Dst)
+}
+
+// putAddr writes an address at off4 or off16 by its family, an unset one
+// nowhere.
+func (k *Key) putAddr(off4, off16 int, a netip.Addr) {
+	switch {
+	case a.Is4():
+		b := a.As4()
+		copy(k[off4:], b[:])
+	case a.Is6():
+		b := a.As16()
+		copy(k[off16:], b[:])
+	}
+}
+
+func (k *Key) putU16(off int, v uint16) { binary.BigEndian.PutUint16(k[off:], v) }
+
+func (k *Key) setIPv4(h packet.IPv4) {
+	copy(k[offNwSrc:], h.SrcBytes())
+	copy(k[offNwDst:], h.DstBytes())
+	k[offNwProto], k[offNwTOS], k[offNwTTL] = h.Proto(), h.TOS(), h.TTL()
+}
+
+// setIPv6 fills in the addresses even when the extension headers do not fit,
+// and the rest only when they do, which proto 0 denies.
+func (k *Key) setIPv6(h packet.IPv6, proto uint8) {
+	copy(k[offIPv6Src:], h.SrcBytes())
+	copy(k[offIPv6Dst:], h.DstBytes())
+	if proto == packet.ProtoHopByHop {
+		return
+	}
+	k.putU32(offIPv6Label, h.FlowLabel())
+	k[offNwProto], k[offNwTOS], k[offNwTTL] = proto, h.TrafficClass(), h.HopLimit()
+}
+
+func (k *Key) setARP(h packet.ARP) {
+	spa, tpa := h.SPA().As4(), h.TPA().As4()
+	sha, tha := h.SHA(), h.THA()
+	copy(k[offNwSrc:], spa[:])
+	copy(k[offNwDst:], tpa[:])
+	copy(k[offArpSHA:], sha[:])
+	copy(k[offArpTHA:], tha[:])
+	if op := h.Op(); op <= 0xff {
+		k.putU16(offArpOp, op)
+	}
+}
+
+// setL4 reads the transport header in b, whose fixed part is there.
+func (k *Key) setL4(b []byte, proto uint8) {
+	switch proto {
+	case packet.ProtoTCP:
+		k.putU16(offTCPFlags, packet.TCP(b).Flags())
+		copy(k[offTpSrc:offTpDst+2], b) // both ports, as on the wire
+	case packet.ProtoUDP, packet.ProtoSCTP:
+		copy(k[offTpSrc:offTpDst+2], b)
+	case packet.ProtoICMP, packet.ProtoIGMP:
+		k.setICMP(packet.ICMP(b))
+	case packet.ProtoICMPv6:
+		k.setICMP(packet.ICMP(b))
+		if nd := packet.ND(b); nd.Valid() {
+			k.setND(nd)
+		}
+	}
+}
+
+func (k *Key) setICMP(h packet.ICMP) {
+	k[offTpSrc+1], k[offTpDst+1] = h.Type(), h.Code()
+}
+
+// setND fills in nd_target, nd_sll and nd_tll. An Ethernet address given twice
+// voids all three, as in Open vSwitch.
+func (k *Key) setND(h packet.ND) {
+	var sll, tll [6]byte
+	for o, more := h.Options(), true; more; {
+		var typ uint8
+		var value []byte
+		if typ, value, o, more = o.Next(); !more || len(value) != len(sll) {
+			continue
+		}
+		addr := &sll
+		switch typ {
+		case packet.NDOptionSourceLinkAddr:
+		case packet.NDOptionTargetLinkAddr:
+			addr = &tll
+		default:
+			continue
+		}
+		if *addr != [6]byte{} {
+			return
+		}
+		*addr = [6]byte(value)
+	}
+	copy(k[offNDTarget:], h.Target())
+	copy(k[offArpSHA:], sll[:])
+	copy(k[offArpTHA:], tll[:])
 }

@@ -1,0 +1,97 @@
+package packet
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math/bits"
+)
+
+// The Internet checksum (RFC 1071): the 16-bit one's complement sum of the
+// bytes, complemented. A *sum* here is the folded sum before complementing, a
+// *checksum* is what stands in a header. Sums are computed eight bytes at a
+// time in the machine's cheapest order, which RFC 1071 section 2 allows.
+//
+// A header whose bytes change gets its checksum changed by the difference
+// (RFC 1624, equation 3), never computed anew: a checksum that was wrong on
+// arrival stays wrong, and the receiver still sees it.
+//
+// UDP over IPv4 has its own rule: 0 means "no checksum", so it stays 0, and a
+// checksum that computes to 0 is sent as 0xffff (RFC 768). NonZero does the
+// latter.
+
+// Sum is the one's complement sum of b, taken as big-endian 16-bit words and
+// padded with a zero byte, on top of initial.
+func Sum(b []byte, initial uint16) uint16 {
+	var s, c uint64
+	for len(b) >= 32 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[8:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[16:]), c)
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b[24:]), c)
+		b = b[32:]
+	}
+	for len(b) >= 8 {
+		s, c = bits.Add64(s, binary.LittleEndian.Uint64(b), c)
+		b = b[8:]
+	}
+	s, c = bits.Add64(s, tail(b), c)
+	return fold(uint64(bits.ReverseBytes16(fold(s))) + c<<8 + uint64(initial))
+}
+
+// tail is the last bytes, fewer than eight, as a little-endian number.
+func tail(b []byte) (v uint64) {
+	for i := len(b) - 1; i >= 0; i-- {
+		v = v<<8 | uint64(b[i])
+	}
+	return v
+}
+
+// fold adds the carries of s back in until 16 bits are left.
+func fold(s uint64) uint16 {
+	s = s>>32 + s&0xffffffff
+	s = s>>32 + s&0xffffffff
+	s = s>>16 + s&0xffff
+	s = s>>16 + s&0xffff
+	return uint16(s)
+}
+
+// Checksum is the complement of Sum: what goes into a header.
+func Checksum(b []byte, initial uint16) uint16 { return ^Sum(b, initial) }
+
+// NonZero is a checksum as UDP sends it: 0xffff for 0.
+func NonZero(checksum uint16) uint16 {
+	if checksum == 0 {
+		return 0xffff
+	}
+	return checksum
+}
+
+// Update16 is the checksum after a 16-bit word that it covers changed from old
+// to new. For a field that holds a sum and not a checksum
+// (Offload.ChecksumPartial), complement it before and after.
+func Update16(checksum, old, new uint16) uint16 {
+	return ^fold(uint64(^checksum) + uint64(^old) + uint64(new))
+}
+
+// Update32 is Update16 for a 32-bit word.
+func Update32(checksum uint16, old, new uint32) uint16 {
+	return ^fold(uint64(^checksum) + uint64(^old) + uint64(new))
+}
+
+// Update128 is Update16 for an IPv6 address.
+func Update128(checksum uint16, old, new [16]byte) uint16 {
+	s := uint64(^checksum) + uint64(^Sum(old[:], 0)) + uint64(Sum(new[:], 0))
+	return ^fold(s)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// crc32c is SCTP's checksum over a packet with its checksum field taken as 0,
+// in the byte order of the wire (RFC 9260, appendix A).
+func crc32c(b []byte) uint32 {
+	var zero [4]byte
+	c := crc32.Update(0, castagnoli, b[:sctpChecksum])
+	c = crc32.Update(c, castagnoli, zero[:])
+	c = crc32.Update(c, castagnoli, b[sctpChecksum+4:])
+	return bits.ReverseBytes32(c)
+}
