@@ -84,14 +84,16 @@ func Update128(checksum uint16, old, new [16]byte) uint16 {
 	return ^fold(s)
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	zeros      [4]byte // a variable here, since crc32's assembly makes a local one escape
+)
 
 // crc32c is SCTP's checksum over a packet with its checksum field taken as 0,
 // in the byte order of the wire (RFC 9260, appendix A).
 func crc32c(b []byte) uint32 {
-	var zero [4]byte
 	c := crc32.Update(0, castagnoli, b[:sctpChecksum])
-	c = crc32.Update(c, castagnoli, zero[:])
+	c = crc32.Update(c, castagnoli, zeros[:])
 	c = crc32.Update(c, castagnoli, b[sctpChecksum+4:])
 	return bits.ReverseBytes32(c)
 }
