@@ -111,8 +111,17 @@ func (u *UMEM) Get(batch []*packet.Frame) int {
 func (u *UMEM) Put(frames []*packet.Frame) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.checkRoom(len(frames))
 	for _, f := range frames {
 		u.free = append(u.free, f.Index)
+	}
+}
+
+// checkRoom stops the program when more frames come back than there are: one
+// of them is in two places, and one pod's bytes would reach another.
+func (u *UMEM) checkRoom(n int) {
+	if len(u.free)+n > len(u.frames) {
+		panic("afxdp: a frame was released twice")
 	}
 }
 
@@ -129,6 +138,7 @@ func (u *UMEM) take(dst []uint32) int {
 func (u *UMEM) give(src []uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.checkRoom(len(src))
 	u.free = append(u.free, src...)
 }
 

@@ -31,6 +31,9 @@ type Rig struct {
 	Observe func(wait time.Duration) ([]byte, error)
 	// Backlog is more frames than the port keeps while nobody receives.
 	Backlog int
+	// Outside counts the frames that the other side itself dropped on their
+	// way to the port; nil when it never does.
+	Outside func() uint64
 }
 
 // patience is how long a frame may take before a test calls it lost. It is a
@@ -170,11 +173,21 @@ func (r *Rig) transmit(t *testing.T, batch []*packet.Frame) {
 	r.Port.Flush()
 }
 
-// allFree closes the port and checks that every frame is back in its pool.
+// allFree closes the port, takes what is still on its way out, and checks that
+// every frame is back in its pool.
 func (r *Rig) allFree(t *testing.T) {
 	t.Helper()
 	if err := r.Port.Close(); err != nil {
 		t.Errorf("close: %v", err)
+	}
+	for {
+		b, err := r.Observe(0)
+		if err != nil {
+			t.Fatalf("observe: %v", err)
+		}
+		if b == nil {
+			break
+		}
 	}
 	if got := r.Free(); got != r.Frames {
 		t.Errorf("%d frames of %d are free after close", got, r.Frames)

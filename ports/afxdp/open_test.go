@@ -1,0 +1,222 @@
+package afxdp
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+)
+
+func TestOpenRefusals(t *testing.T) {
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "sw0", b, "eth0")
+	nstest.AddVeth(t, a, "jumbo", b, "eth1")
+	for _, end := range []netlink.Link{a.Link(t, "jumbo"), b.Link(t, "eth1")} {
+		ns := a
+		if end.Attrs().Name == "eth1" {
+			ns = b
+		}
+		if err := ns.Links().LinkSetMTU(end, 9000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := umemFor(t, 256)
+	for _, c := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Interface: "nosuch"}, "nosuch: Link not found"},
+		{Options{Interface: "sw0", Mode: "fast"}, `mode "fast"`},
+		{Options{Interface: "sw0", Ring: 100}, "rings of 100"},
+		{Options{Interface: "sw0", Ring: 32}, "at least 64"},
+		{Options{Interface: "sw0", Queue: 1}, "queue 1 of 1"},
+		{Options{Interface: "sw0", Mode: ZeroCopy}, "zero-copy: "},
+		{Options{Interface: "jumbo"}, "MTU 9000"},
+	} {
+		a.Do(t, func() {
+			p, err := Open(u, c.options)
+			if err == nil {
+				p.Close()
+			}
+			wantError(t, err, c.want)
+		})
+	}
+	if u.Free() != u.Frames() {
+		t.Errorf("%d frames of %d are free after refusals", u.Free(), u.Frames())
+	}
+	if programOn(t, a, "sw0") != 0 {
+		t.Error("a refused port left its program behind")
+	}
+}
+
+// Auto is native, and generic with the reason where the driver refuses: a
+// veth's, when the MTU does not fit into a page.
+func TestAutoFallsBack(t *testing.T) {
+	for _, c := range []struct {
+		mtu       int
+		mode, why string
+	}{
+		{1500, "native, copy", "the driver runs XDP programs"},
+		{3700, "generic, copy", "not native: attach XDP"},
+	} {
+		a, b := nstest.New(t), nstest.New(t)
+		nstest.AddVeth(t, a, "sw0", b, "eth0")
+		for _, err := range []error{
+			a.Links().LinkSetMTU(a.Link(t, "sw0"), c.mtu), b.Links().LinkSetMTU(b.Link(t, "eth0"), c.mtu),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := openIn(t, a, umemFor(t, 256), Options{Interface: "sw0", Ring: 64})
+		info := p.Info()
+		if info.Mode != c.mode || !strings.HasPrefix(info.Why, c.why) || info.MTU != c.mtu {
+			t.Errorf("MTU %d: %+v, want %q because %q", c.mtu, info, c.mode, c.why)
+		}
+	}
+}
+
+// A second port on the same interface is refused, the first goes on.
+func TestSecondPortIsRefused(t *testing.T) {
+	n := newNode(t, 512)
+	a, b := n.addPod(t, "a", Native), n.addPod(t, "b", Native)
+	n.ns.Do(t, func() {
+		p, err := Open(n.umem, Options{Interface: "a", Mode: Native})
+		if err == nil {
+			p.Close()
+		}
+		wantError(t, err, "has an XDP program already")
+	})
+	carry(t, a, b, 1)
+}
+
+// A link that is set down loses what is transmitted meanwhile, counted, and
+// works again when it is up.
+func TestLinkDownAndUp(t *testing.T) {
+	n := newNode(t, 512)
+	a, b := n.addPod(t, "a", Native), n.addPod(t, "b", Native)
+	link := n.ns.Link(t, "b")
+	if err := n.ns.Links().LinkSetDown(link); err != nil {
+		t.Fatal(err)
+	}
+	if b.port.Info().Up {
+		t.Error("up, though the link is down")
+	}
+	for i := range 100 {
+		one := make([]*packet.Frame, 1)
+		n.umem.Get(one)
+		one[0].SetBytes(testFrame(byte(100 + i)))
+		b.port.Transmit(one)
+		b.port.Flush()
+	}
+	s := b.port.Stats()
+	if s.Reasons[ports.TxLinkDown.String()] == 0 || s.TxPackets+s.TxDropped != 100 {
+		t.Errorf("stats %+v: want 100 frames, most of them dropped", s)
+	}
+	if err := n.ns.Links().LinkSetUp(link); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Second); !b.port.Info().Up && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		b.port.Flush()
+		if b.port.Stats().TxPackets > 0 && !b.port.isDown() {
+			break
+		}
+	}
+	carry(t, a, b, 7)
+}
+
+func (p *Port) isDown() bool {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	return p.tx.down
+}
+
+// programOn is the id of the XDP program on a link, 0 when it has none.
+func programOn(t *testing.T, n *nstest.Namespace, link string) uint32 {
+	t.Helper()
+	if xdp := n.Link(t, link).Attrs().Xdp; xdp != nil && xdp.Attached {
+		return xdp.ProgId
+	}
+	return 0
+}
+
+func TestCloseRemovesTheProgram(t *testing.T) {
+	for _, mode := range []Mode{Native, Generic} {
+		n := newNode(t, 256)
+		a := n.addPod(t, "a", mode)
+		if programOn(t, n.ns, "a") == 0 {
+			t.Fatalf("%s: no program is attached", mode)
+		}
+		a.port.Close()
+		if id := programOn(t, n.ns, "a"); id != 0 {
+			t.Errorf("%s: program %d stays on the link", mode, id)
+		}
+	}
+}
+
+// childInterface is set for the child process of TestKilledProcess.
+const childInterface = "ANTRAIL_TEST_AFXDP_INTERFACE"
+
+// A process that is killed leaves no program on the link: the kernel removes
+// what a bpf_link attached.
+func TestKilledProcess(t *testing.T) {
+	if name := os.Getenv(childInterface); name != "" {
+		holdPort(name)
+		return
+	}
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "sw0", b, "eth0")
+	child := exec.Command(os.Args[0], "-test.run=^TestKilledProcess$")
+	child.Env = append(os.Environ(), childInterface+"=sw0")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child.Stderr = os.Stderr
+	a.Do(t, func() { err = child.Start() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "open\n" {
+		t.Errorf("the child said %q, %v", line, err)
+	}
+	if programOn(t, a, "sw0") == 0 {
+		t.Error("the child attached no program")
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	child.Wait()
+	for end := time.Now().Add(5 * time.Second); programOn(t, a, "sw0") != 0; {
+		if time.Now().After(end) {
+			t.Fatal("the program stays on the link after its process")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// holdPort is the child: it opens a port, says so, and waits to be killed.
+func holdPort(name string) {
+	u, err := NewUMEM(256)
+	if err == nil {
+		_, err = Open(u, Options{Interface: name})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("open")
+	time.Sleep(time.Minute) // longer than any test, and yet not for ever
+}

@@ -1,0 +1,144 @@
+package afxdp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+)
+
+// Two namespaces talk TCP through two ports and a forwarder that knows no
+// addresses, both ways at once; what arrives is what was sent. The pods' ends
+// have their checksum offload off, which is what makes TCP work at all.
+func TestTCPThroughTwoPorts(t *testing.T) {
+	for _, modes := range [][2]Mode{{Native, Native}, {Generic, Generic}, {Native, Generic}} {
+		t.Run(fmt.Sprint(modes[0], " to ", modes[1]), func(t *testing.T) {
+			n := newNode(t, 4096)
+			a, b := n.tcpPod(t, "a", modes[0]), n.tcpPod(t, "b", modes[1])
+			a.address(t, "10.9.0.1", "10.9.0.2", "b")
+			b.address(t, "10.9.0.2", "10.9.0.1", "a")
+			stop := forward(a.port, b.port)
+			defer stop()
+			server := listen(t, b.ns, "10.9.0.2:80")
+			var client net.Conn
+			var err error
+			a.ns.Do(t, func() {
+				client, err = (&net.Dialer{Timeout: 10 * time.Second}).Dial("tcp4", "10.9.0.2:80")
+			})
+			if err != nil {
+				t.Fatalf("%v; a %+v, b %+v", err, a.port.Stats(), b.port.Stats())
+			}
+			peer, err := server.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			exchange(t, client, peer)
+		})
+	}
+}
+
+func (n *node) tcpPod(t *testing.T, name string, mode Mode) *pod {
+	t.Helper()
+	p := &pod{ns: nstest.New(t)}
+	nstest.AddVeth(t, n.ns, name, p.ns, "eth-"+name)
+	p.ns.Do(t, func() {
+		if err := ports.DisableTxChecksum("eth-" + name); err != nil {
+			t.Fatal(err)
+		}
+	})
+	p.port = openIn(t, n.ns, n.umem, Options{Interface: name, Mode: mode})
+	return p
+}
+
+func (p *pod) address(t *testing.T, own, peer, peerName string) {
+	t.Helper()
+	link := "eth-" + p.port.Name()
+	p.ns.AddAddress(t, link, own+"/24")
+	p.ns.AddNeighbour(t, link, peer, nstest.MAC("eth-"+peerName))
+}
+
+func listen(t *testing.T, n *nstest.Namespace, address string) net.Listener {
+	t.Helper()
+	var l net.Listener
+	var err error
+	n.Do(t, func() { l, err = net.Listen("tcp4", address) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// forward moves frames between two ports until stop is called.
+func forward(a, b ports.Port) (stop func()) {
+	var done atomic.Bool
+	var group sync.WaitGroup
+	group.Go(func() { runForward(a, b, &done) })
+	return func() {
+		done.Store(true)
+		group.Wait()
+	}
+}
+
+func runForward(a, b ports.Port, done *atomic.Bool) {
+	batch := make([]*packet.Frame, 64)
+	poller, err := ports.NewPoller()
+	if err != nil {
+		panic(err)
+	}
+	defer poller.Close()
+	for !done.Load() {
+		n := a.Receive(batch)
+		b.Transmit(batch[:n])
+		m := b.Receive(batch)
+		a.Transmit(batch[:m])
+		a.Flush()
+		b.Flush()
+		if n+m == 0 {
+			poller.Wait([]ports.Port{a, b}, 10*time.Millisecond)
+		}
+	}
+}
+
+// exchange sends a few megabytes each way at once and compares digests.
+func exchange(t *testing.T, a, b net.Conn) {
+	t.Helper()
+	const size = 4 << 20
+	var group sync.WaitGroup
+	var sent, received [2]hash.Hash
+	deadline := time.Now().Add(30 * time.Second)
+	for i, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		way[0].SetDeadline(deadline)
+		sent[i], received[i] = sha256.New(), sha256.New()
+		source := rand.NewChaCha8([32]byte{byte(i)})
+		group.Go(func() {
+			if _, err := io.CopyN(io.MultiWriter(way[0], sent[i]), source, size); err != nil {
+				t.Errorf("way %d: send: %v", i, err)
+			}
+		})
+		group.Go(func() {
+			if _, err := io.CopyN(received[i], way[1], size); err != nil {
+				t.Errorf("way %d: receive: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+	for i := range sent {
+		if got, want := received[i].Sum(nil), sent[i].Sum(nil); !bytes.Equal(got, want) {
+			t.Errorf("way %d: digest %x, sent %x", i, got, want)
+		}
+	}
+	a.Close()
+	b.Close()
+}
