@@ -54,7 +54,8 @@ func (w *Wire) Send(frame []byte) error {
 	return err
 }
 
-// Receive waits for a frame, at most so long; nil when none came.
+// Receive waits for a frame, at most so long; nil when none came, or the link
+// is gone.
 func (w *Wire) Receive(wait time.Duration) ([]byte, error) {
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}
 	for end := time.Now().Add(wait); ; {
@@ -67,6 +68,9 @@ func (w *Wire) Receive(wait time.Duration) ([]byte, error) {
 		}
 		frame := make([]byte, 1<<16)
 		n, err = unix.Read(w.fd, frame)
+		if errors.Is(err, unix.ENETDOWN) {
+			return nil, nil
+		}
 		if err != nil {
 			return nil, err
 		}

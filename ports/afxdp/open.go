@@ -3,7 +3,6 @@ package afxdp
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/antrail/antrail/ports"
 	"github.com/cilium/ebpf/link"
@@ -72,7 +71,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err := suits(nic.Attrs(), o); err != nil {
 		return nil, err
 	}
-	state, err := watchLink(nic.Attrs())
+	state, err := ports.WatchLink(o.Interface, nic.Attrs().Index)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 		err = p.openMode(nic.Attrs().Index, o)
 	}
 	if err != nil {
-		return nil, errors.Join(err, state.close())
+		return nil, errors.Join(err, state.Close())
 	}
 	return p, nil
 }
@@ -192,39 +191,3 @@ func describe(mode Mode, zeroCopy bool) string {
 	}
 	return where + ", copy"
 }
-
-// linkState tells whether a link is there and up, asked in the namespace it
-// was opened in, from whatever thread.
-type linkState struct {
-	fd    int // a socket of that namespace
-	name  string
-	index int
-	gone  atomic.Bool // links do not come back under the same index
-}
-
-func watchLink(link *netlink.LinkAttrs) (*linkState, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("socket for the link's state: %w", err)
-	}
-	return &linkState{fd: fd, name: link.Name, index: link.Index}, nil
-}
-
-// up asks the kernel for the link's index and flags. A link that was renamed
-// counts as gone.
-func (l *linkState) up() bool {
-	request, err := unix.NewIfreq(l.name)
-	if err != nil || l.gone.Load() {
-		return false
-	}
-	if unix.IoctlIfreq(l.fd, unix.SIOCGIFINDEX, request) != nil || int(request.Uint32()) != l.index {
-		return false
-	}
-	if unix.IoctlIfreq(l.fd, unix.SIOCGIFFLAGS, request) != nil {
-		return false
-	}
-	const running = unix.IFF_UP | unix.IFF_RUNNING
-	return request.Uint16()&running == running
-}
-
-func (l *linkState) close() error { return unix.Close(l.fd) }

@@ -42,7 +42,7 @@ type Port struct {
 	umem    *UMEM
 	program *program
 	socket  *socket
-	link    *linkState
+	link    *ports.Link
 	info    ports.Info
 	name    string
 	count   ports.Counters
@@ -66,7 +66,7 @@ type Port struct {
 	closed bool // under both locks
 }
 
-func newPort(u *UMEM, o Options, nic *netlink.LinkAttrs, state *linkState) *Port {
+func newPort(u *UMEM, o Options, nic *netlink.LinkAttrs, state *ports.Link) *Port {
 	p := &Port{umem: u, link: state, name: o.Interface}
 	p.rx.held, p.tx.held = newHeld(u.Frames()), newHeld(u.Frames())
 	p.info = ports.Info{Driver: "afxdp", MTU: nic.MTU}
@@ -261,7 +261,7 @@ func (p *Port) flush() {
 	if p.tx.down = err != nil; p.tx.down {
 		p.tx.retryAt = time.Now().Add(retry)
 		if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EBADF) {
-			p.link.gone.Store(true)
+			p.link.Gone()
 		}
 		return
 	}
@@ -295,7 +295,7 @@ func (p *Port) Info() ports.Info {
 	p.tx.Lock()
 	defer p.tx.Unlock()
 	info := p.info
-	info.Up = !p.closed && p.link.up()
+	info.Up = !p.closed && p.link.Up()
 	return info
 }
 
@@ -343,7 +343,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	p.forgetDonor()
 	p.finish()
-	return errors.Join(p.stop(), p.link.close())
+	return errors.Join(p.stop(), p.link.Close())
 }
 
 // finish lets the frames under way leave.

@@ -1,0 +1,50 @@
+package ports
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Link tells whether a link is there and up. It asks in the network namespace
+// that it was made in, from whatever thread and at any time until Close.
+type Link struct {
+	fd    int // any socket of that namespace
+	name  string
+	index int
+	gone  atomic.Bool
+}
+
+// WatchLink watches a link of the calling thread's network namespace.
+func WatchLink(name string, index int) (*Link, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%s: socket for the link's state: %w", name, err)
+	}
+	return &Link{fd: fd, name: name, index: index}, nil
+}
+
+// Gone says that the link was seen to vanish: a link does not come back under
+// the same index.
+func (l *Link) Gone() { l.gone.Store(true) }
+
+// Up asks the kernel whether the link is up and running. One that was renamed
+// counts as gone.
+func (l *Link) Up() bool {
+	request, err := unix.NewIfreq(l.name)
+	if err != nil || l.gone.Load() {
+		return false
+	}
+	if unix.IoctlIfreq(l.fd, unix.SIOCGIFINDEX, request) != nil || int(request.Uint32()) != l.index {
+		return false
+	}
+	if unix.IoctlIfreq(l.fd, unix.SIOCGIFFLAGS, request) != nil {
+		return false
+	}
+	const running = unix.IFF_UP | unix.IFF_RUNNING
+	return request.Uint16()&running == running
+}
+
+// Close ends the watch.
+func (l *Link) Close() error { return unix.Close(l.fd) }

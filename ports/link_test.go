@@ -1,0 +1,99 @@
+package ports_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports"
+	"github.com/safchain/ethtool"
+)
+
+func TestDisableTxChecksum(t *testing.T) {
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "left", b, "right")
+	a.Do(t, func() {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		checksum := func() bool {
+			features, err := e.Features("left")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return features["tx-checksum-ip-generic"]
+		}
+		if !checksum() {
+			t.Fatal("a new veth has no checksum offload to turn off")
+		}
+		for range 2 { // the second time there is nothing to do
+			if err := ports.DisableTxChecksum("left"); err != nil {
+				t.Fatal(err)
+			}
+			if checksum() {
+				t.Error("checksum offload is on")
+			}
+		}
+		if err := ports.DisableTxChecksum("nosuch"); err == nil {
+			t.Error("no error for a link that is not there")
+		}
+	})
+}
+
+func TestRxQueues(t *testing.T) {
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "left", b, "right")
+	a.Do(t, func() {
+		for link, want := range map[string]int{"left": 1, "lo": 1} {
+			if n, err := ports.RxQueues(link); n != want || err != nil {
+				t.Errorf("%s has %d queues, %v; want %d", link, n, err, want)
+			}
+		}
+		if _, err := ports.RxQueues("nosuch"); err == nil {
+			t.Error("no error for a link that is not there")
+		}
+	})
+}
+
+func TestLinkUp(t *testing.T) {
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "left", b, "right")
+	var link *ports.Link
+	index := a.Link(t, "left").Attrs().Index
+	a.Do(t, func() {
+		var err error
+		if link, err = ports.WatchLink("left", index); err != nil {
+			t.Fatal(err)
+		}
+	})
+	defer link.Close()
+	if !link.Up() { // asked from another namespace
+		t.Error("down, though both ends are up")
+	}
+	if err := b.Links().LinkSetDown(b.Link(t, "right")); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, link, false, "the peer is down")
+	b.SetUp(t, "right")
+	becomes(t, link, true, "the peer is up again")
+	if err := a.Links().LinkDel(a.Link(t, "left")); err != nil {
+		t.Fatal(err)
+	}
+	nstest.AddVeth(t, a, "left", b, "right") // another link of that name
+	if link.Up() {
+		t.Error("up, though that link is gone")
+	}
+}
+
+// becomes waits for the link's state, which the kernel changes a little after
+// its cause.
+func becomes(t *testing.T, link *ports.Link, up bool, cause string) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); link.Up() != up; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("up is %v, though %s", !up, cause)
+		}
+	}
+}

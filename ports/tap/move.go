@@ -1,0 +1,110 @@
+package tap
+
+import (
+	"errors"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
+)
+
+// Receive reads one frame after another until there is none, or no frame to
+// read into; the kernel then keeps a few hundred, and drops and counts more.
+func (p *Port) Receive(batch []*packet.Frame) int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed || p.gone {
+		return 0
+	}
+	n, bytes := 0, 0
+	for n < len(batch) {
+		f := p.read()
+		if f == nil {
+			break
+		}
+		batch[n] = f
+		n++
+		bytes += f.Len()
+	}
+	p.count.Received(n, bytes)
+	return n
+}
+
+// read is the next frame that the host sent; nil when there is none.
+func (p *Port) read() *packet.Frame {
+	f := p.empty()
+	if f == nil {
+		return nil
+	}
+	n, err := unix.Read(p.fd, f.Buffer()[packet.Headroom:])
+	if err == nil && f.SetBounds(packet.Headroom, n) {
+		p.rx.spare = p.rx.spare[:len(p.rx.spare)-1]
+		return f
+	}
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+	case errors.Is(err, unix.EBADFD), errors.Is(err, unix.ENODEV):
+		p.gone = true // deleted from outside
+		p.link.Gone()
+	default:
+		p.count.Lost(ports.RxFailed, 1)
+	}
+	return nil
+}
+
+// empty is the frame to read into next; it stays a spare one until it is
+// filled.
+func (p *Port) empty() *packet.Frame {
+	if len(p.rx.spare) == 0 {
+		n := p.pool.Get(p.rx.spare[:cap(p.rx.spare)])
+		p.rx.spare = p.rx.spare[:n]
+	}
+	if len(p.rx.spare) == 0 {
+		return nil
+	}
+	return p.rx.spare[len(p.rx.spare)-1]
+}
+
+// Transmit writes the frames to the host, each at once.
+func (p *Port) Transmit(batch []*packet.Frame) int {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	n, bytes := 0, 0
+	for _, f := range batch {
+		if why := p.write(f); why != ports.None {
+			p.count.Lost(why, 1)
+			continue
+		}
+		n++
+		bytes += f.Len()
+	}
+	p.count.Sent(n, bytes)
+	packet.Release(batch)
+	return n
+}
+
+// write sends one frame, or says why not.
+func (p *Port) write(f *packet.Frame) ports.Reason {
+	if p.closed {
+		return ports.TxClosed
+	}
+	if why := ports.Refusal(f, p.info.MTU); why != ports.None {
+		return why
+	}
+	_, err := unix.Write(p.fd, f.Bytes())
+	for errors.Is(err, unix.EINTR) {
+		_, err = unix.Write(p.fd, f.Bytes())
+	}
+	switch {
+	case err == nil:
+		return ports.None
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS), errors.Is(err, unix.ENOMEM):
+		return ports.TxRingFull
+	case errors.Is(err, unix.EIO), errors.Is(err, unix.EBADFD), errors.Is(err, unix.ENODEV):
+		return ports.TxLinkDown
+	}
+	return ports.TxFailed
+}
+
+// Flush has nothing to do: Transmit has written every frame.
+func (p *Port) Flush() {}

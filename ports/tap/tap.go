@@ -1,0 +1,204 @@
+// Package tap is the port of a TAP device: a network interface of the kernel
+// whose other end is a file descriptor of ours. The gateway of a Node is one
+// (docs/decisions/002): what the host sends to the gateway is received here,
+// and what is transmitted here arrives at the host.
+//
+// The device has no virtio-net header, so the kernel completes checksums and
+// cuts segments before a frame comes here. The price is one system call per
+// frame, each way. It is not persistent: it vanishes with the process.
+package tap
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// DefaultFrames is how many frames the port has to receive into.
+const DefaultFrames = 1024
+
+// portion is how many frames are taken from the pool at a time.
+const portion = 64
+
+// Options describes the device to make.
+type Options struct {
+	// Name is the name of the new interface, at most 15 bytes. It is made in
+	// the calling thread's network namespace.
+	Name string
+	// MAC is its address; the kernel chooses one when it is zero.
+	MAC [6]byte
+	// MTU is 1500 when 0.
+	MTU int
+	// Frames is DefaultFrames when 0.
+	Frames int
+}
+
+// Port is a TAP device. One worker receives; any worker may transmit.
+type Port struct {
+	info  ports.Info
+	name  string
+	index int
+	pool  *packet.HeapPool
+	link  *ports.Link
+	count ports.Counters
+
+	links *netlink.Handle // of the device's namespace, for its drop counter
+	drops uint64          // that counter when last read, under tx
+
+	rx struct {
+		sync.Mutex
+		spare []*packet.Frame // empty frames to receive into
+	}
+	tx     sync.Mutex
+	fd     int
+	gone   bool // the device was deleted under us; under rx
+	closed bool // under both locks
+}
+
+// Open makes the device, gives it its address and MTU, and sets it up. A link
+// of that name must not exist. It needs CAP_NET_ADMIN.
+func Open(o Options) (*Port, error) {
+	if o.MTU == 0 {
+		o.MTU = 1500
+	}
+	if o.Frames == 0 {
+		o.Frames = DefaultFrames
+	}
+	fd, err := create(o.Name)
+	if err != nil {
+		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
+	}
+	p := &Port{name: o.Name, fd: fd, pool: packet.NewPool(o.Frames, packet.Headroom+ports.MaxFrame(o.MTU))}
+	p.rx.spare = make([]*packet.Frame, 0, portion)
+	if err := p.configure(o); err != nil {
+		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
+	}
+	return p, nil
+}
+
+// create makes the device; it exists as long as the descriptor is open.
+func create(name string) (int, error) {
+	request, err := unix.NewIfreq(name)
+	if err != nil || name == "" {
+		return -1, errors.New("an interface name has 1 to 15 bytes")
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, fmt.Errorf("/dev/net/tun: %w", err)
+	}
+	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_TUN_EXCL)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		unix.Close(fd)
+		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
+			return -1, fmt.Errorf("a link of this name exists: %w", err)
+		}
+		return -1, fmt.Errorf("make the device: %w", err)
+	}
+	return fd, nil
+}
+
+func (p *Port) configure(o Options) error {
+	var err error
+	if p.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return err
+	}
+	device, err := p.links.LinkByName(o.Name)
+	if err != nil {
+		return err
+	}
+	if o.MAC != [6]byte{} {
+		if err := p.links.LinkSetHardwareAddr(device, net.HardwareAddr(o.MAC[:])); err != nil {
+			return fmt.Errorf("address %s: %w", net.HardwareAddr(o.MAC[:]), err)
+		}
+	}
+	if err := p.links.LinkSetMTU(device, o.MTU); err != nil {
+		return fmt.Errorf("MTU %d: %w", o.MTU, err)
+	}
+	if err := p.links.LinkSetUp(device); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if device, err = p.links.LinkByName(o.Name); err != nil {
+		return err
+	}
+	p.index = device.Attrs().Index
+	p.info = ports.Info{Driver: "tap", Mode: "tap, no virtio-net header", Why: "asked for", MTU: o.MTU}
+	copy(p.info.MAC[:], device.Attrs().HardwareAddr)
+	p.link, err = ports.WatchLink(o.Name, p.index)
+	return err
+}
+
+// Name is the interface's name.
+func (p *Port) Name() string { return p.name }
+
+// FD is the device's descriptor; -1 once it is closed or the device deleted.
+func (p *Port) FD() int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed || p.gone {
+		return -1
+	}
+	return p.fd
+}
+
+// Info tells what was opened; Up is asked of the kernel now.
+func (p *Port) Info() ports.Info {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	info := p.info
+	info.Up = !p.closed && p.link.Up()
+	return info
+}
+
+// Stats adds what the kernel dropped because nobody received it.
+func (p *Port) Stats() ports.Stats {
+	s := p.count.Stats()
+	s.AddLost(ports.RxRingFull, p.queueDrops())
+	return s
+}
+
+// queueDrops is the device's own counter: what the host transmits we receive.
+func (p *Port) queueDrops() uint64 {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	if p.closed {
+		return p.drops
+	}
+	if device, err := p.links.LinkByIndex(p.index); err == nil && device.Attrs().Statistics != nil {
+		p.drops = device.Attrs().Statistics.TxDropped
+	}
+	return p.drops
+}
+
+// Close deletes the device.
+func (p *Port) Close() error {
+	p.queueDrops()
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	packet.Release(p.rx.spare)
+	p.rx.spare = nil
+	return p.release()
+}
+
+// release gives back what Open took.
+func (p *Port) release() error {
+	err := unix.Close(p.fd)
+	if p.links != nil {
+		p.links.Close()
+	}
+	if p.link != nil {
+		err = errors.Join(err, p.link.Close())
+	}
+	return err
+}
