@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+)
+
+// podPorts keeps the switch's pod ports equal to the links that are there. A
+// pod's link vanishes with the pod, whenever that is, and may come back as
+// another link of the same name; neither may disturb the rest of the switch.
+//
+// The kernel's link messages only say "look again": what is done follows from
+// comparing what is wanted with what is there, so a lost message costs at most
+// the time until the next look.
+type podPorts struct {
+	want []Port
+	sw   portSwitch
+	open func(link string) (ports.Port, error)
+	log  *slog.Logger
+
+	have   map[string]int    // links whose ports are in the switch, and their ifindex
+	failed map[string]string // last error of links that could not be opened
+}
+
+// portSwitch is the part of dataplane.Switch that podPorts uses.
+type portSwitch interface {
+	AddPort(no uint32, p ports.Port) error
+	RemovePort(no uint32) error
+}
+
+// lookAgain is how long a lost link message, or a link that could not be
+// opened, waits for the next try.
+const lookAgain = 2 * time.Second
+
+func newPodPorts(want []Port, sw portSwitch, open func(string) (ports.Port, error), log *slog.Logger) *podPorts {
+	return &podPorts{want: want, sw: sw, open: open, log: log, have: map[string]int{}, failed: map[string]string{}}
+}
+
+// runPodPorts looks after every link message and from time to time, until ctx
+// ends.
+func (p *podPorts) runPodPorts(ctx context.Context) {
+	changes := make(chan netlink.LinkUpdate, 64)
+	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
+		p.log.Warn("no link messages; looking at the links from time to time", "error", err)
+		changes = nil
+	}
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case _, ok := <-changes:
+			if !ok { // the subscription broke; the ticker remains
+				changes = nil
+			}
+		}
+		p.reconcile()
+	}
+}
+
+// reconcile looks at the links once: ports whose link is gone leave the switch,
+// ports whose link is there and up enter it.
+func (p *podPorts) reconcile() {
+	there, err := linksUp()
+	if err != nil {
+		p.log.Error("cannot list links", "error", err)
+		return
+	}
+	for _, w := range p.want {
+		had, in := p.have[w.Link]
+		link, up := there[w.Link]
+		if in && link.index != had {
+			p.remove(w)
+			in = false
+		}
+		if !in && up && link.up {
+			p.add(w, link.index)
+		}
+	}
+}
+
+type linkState struct {
+	index int
+	up    bool
+}
+
+// linksUp lists the links of the Node.
+func linksUp() (map[string]linkState, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]linkState, len(all))
+	for _, l := range all {
+		m[l.Name] = linkState{l.Index, l.Flags&net.FlagUp != 0}
+	}
+	return m, nil
+}
+
+func (p *podPorts) remove(w Port) {
+	delete(p.have, w.Link)
+	if err := p.sw.RemovePort(w.OFPort); err != nil {
+		p.log.Warn("port removed, with an error", "port", w.Name, "link", w.Link, "error", err)
+		return
+	}
+	p.log.Info("port removed: its link is gone", "port", w.Name, "link", w.Link)
+}
+
+// add opens a port. An error is logged once, and tried again later.
+func (p *podPorts) add(w Port, index int) {
+	port, err := p.open(w.Link)
+	if err == nil {
+		if err = p.sw.AddPort(w.OFPort, port); err != nil {
+			port.Close()
+		}
+	}
+	if err != nil {
+		if p.failed[w.Link] != err.Error() {
+			p.log.Error("port cannot be opened; trying again", "port", w.Name, "link", w.Link, "error", err)
+		}
+		p.failed[w.Link] = err.Error()
+		return
+	}
+	delete(p.failed, w.Link)
+	p.have[w.Link] = index
+	i := port.Info()
+	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+	"github.com/vishvananda/netlink"
+)
+
+// recorder is a switch that notes what happens to its ports.
+type recorder struct{ events chan string }
+
+func (r recorder) AddPort(no uint32, p ports.Port) error {
+	r.events <- fmt.Sprintf("add %d %s", no, p.Name())
+	return nil
+}
+
+func (r recorder) RemovePort(no uint32) error {
+	r.events <- fmt.Sprintf("remove %d", no)
+	return nil
+}
+
+func (r recorder) wantEvent(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-r.events:
+		if got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("nothing happened, want %q", want)
+	}
+}
+
+func (r recorder) wantQuiet(t *testing.T) {
+	t.Helper()
+	select {
+	case got := <-r.events:
+		t.Fatalf("%q, want nothing", got)
+	default:
+	}
+}
+
+func memoryPort(link string) (ports.Port, error) { return memory.New(link, memory.Options{}), nil }
+
+var twoPorts = []Port{
+	{Name: "client-a", OFPort: 36, Link: "client-a-1"},
+	{Name: "web-a", OFPort: 37, Link: "web-a-1"},
+}
+
+// TestPodPortsFollowLinks deletes a pod's namespace under the agent and brings
+// the pod back.
+func TestPodPortsFollowLinks(t *testing.T) {
+	node, pod, other := nstest.New(t), nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-1", other, "eth0")
+	node.Do(t, func() {
+		sw := recorder{make(chan string, 100)}
+		p := newPodPorts(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p.reconcile()
+		sw.wantEvent(t, "add 37 web-a-1")
+		p.reconcile()
+		sw.wantQuiet(t)
+
+		nstest.AddVeth(t, node, "client-a-1", pod, "eth0")
+		p.reconcile()
+		sw.wantEvent(t, "add 36 client-a-1")
+
+		pod.Remove()
+		waitGone(t, "client-a-1")
+		p.reconcile()
+		sw.wantEvent(t, "remove 36")
+		sw.wantQuiet(t)
+
+		again := nstest.New(t)
+		nstest.AddVeth(t, node, "client-a-1", again, "eth0")
+		p.reconcile()
+		sw.wantEvent(t, "add 36 client-a-1")
+	})
+}
+
+func waitGone(t *testing.T, link string) {
+	t.Helper()
+	for range 1000 {
+		if _, err := netlink.LinkByName(link); err != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s does not go", link)
+}
+
+// TestPodPortsReplacedLink: a link that went and came between two looks is
+// another link.
+func TestPodPortsReplacedLink(t *testing.T) {
+	node, pod := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
+	node.Do(t, func() {
+		sw := recorder{make(chan string, 100)}
+		p := newPodPorts(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p.reconcile()
+		sw.wantEvent(t, "add 37 web-a-1")
+		if err := netlink.LinkDel(node.Link(t, "web-a-1")); err != nil {
+			t.Fatal(err)
+		}
+		nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
+		p.reconcile()
+		sw.wantEvent(t, "remove 37")
+		sw.wantEvent(t, "add 37 web-a-1")
+	})
+}
+
+// TestPodPortsMessages lets the kernel say when to look.
+func TestPodPortsMessages(t *testing.T) {
+	node, pod := nstest.New(t), nstest.New(t)
+	node.Do(t, func() {
+		sw := recorder{make(chan string, 100)}
+		p := newPodPorts(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		changes, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
+		defer close(done)
+		if err := netlink.LinkSubscribe(changes, done); err != nil {
+			t.Fatal(err)
+		}
+		nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
+		for range 10 {
+			<-changes
+			if p.reconcile(); len(sw.events) > 0 {
+				break
+			}
+		}
+		sw.wantEvent(t, "add 37 web-a-1")
+	})
+}
+
+func TestPodPortsLogOnce(t *testing.T) {
+	node, pod := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
+	node.Do(t, func() {
+		var text strings.Builder
+		tries := 0
+		open := func(link string) (ports.Port, error) {
+			if tries++; tries < 4 {
+				return nil, errors.New("no memory for the rings")
+			}
+			return memoryPort(link)
+		}
+		sw := recorder{make(chan string, 100)}
+		p := newPodPorts(twoPorts, sw, open, slog.New(slog.NewTextHandler(&text, nil)))
+		for range 4 {
+			p.reconcile()
+		}
+		sw.wantEvent(t, "add 37 web-a-1")
+		if n := strings.Count(text.String(), "no memory for the rings"); n != 1 {
+			t.Errorf("%d lines for one error:\n%s", n, text.String())
+		}
+	})
+}
+
+func TestPodPortsStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	p := newPodPorts(nil, recorder{}, memoryPort, slog.New(slog.DiscardHandler))
+	done := make(chan struct{})
+	go func() { p.runPodPorts(ctx); close(done) }()
+	cancel()
+	<-done
+}

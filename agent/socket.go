@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// listen opens the API's unix socket with mode 0600: who may talk to the
+// switch is who may open it. The socket is made under another name and moved
+// into place when its mode is right, so there is no instant in which others
+// can connect. A socket that a killed agent left is replaced; one that somebody
+// answers on is refused.
+func listen(path string) (net.Listener, error) {
+	if err := free(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	ln.SetUnlinkOnClose(false) // it would unlink the other name
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+		return nil, errors.Join(err, ln.Close(), os.Remove(fresh))
+	}
+	return ln, nil
+}
+
+// free says whether the path may be taken: nothing is there, or a socket that
+// nobody answers on.
+func free(path string) error {
+	st, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if st.Mode().Type() != os.ModeSocket {
+		return fmt.Errorf("%s is there and is no socket", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		c.Close()
+		return fmt.Errorf("an agent is running already: it answers at %s", path)
+	}
+	return nil
+}

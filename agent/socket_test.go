@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestListenMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "agent.sock")
+	ln, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	st, err := os.Stat(path)
+	if err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", st.Mode(), err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestListenRefusesLiveSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	first, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if _, err := listen(path); err == nil || !strings.Contains(err.Error(), "running already") {
+		t.Errorf("second agent: %v", err)
+	}
+}
+
+func TestListenReplacesStaleSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	dead, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close() // the file stays, as after a kill
+	ln, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+}
+
+func TestListenKeepsOtherFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.sock")
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listen(path); err == nil {
+		t.Error("a file that is no socket was replaced")
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
