@@ -1,0 +1,182 @@
+// Package pcap reads captured packets from a file and writes packets to one,
+// as a port of the switch or one by one: what a replay needs.
+//
+// It reads pcap with microseconds or nanoseconds in either byte order, pcapng,
+// and both compressed by gzip; it writes pcap with nanoseconds. Only Ethernet
+// is taken. Errors name the file and the packet by its number in the file,
+// counted from 1 as tcpdump and Wireshark count.
+package pcap
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+// Packet is one captured packet.
+type Packet struct {
+	Number int       // its place in the file, from 1
+	Time   time.Time // when it was captured
+	Bytes  []byte    // what was captured of it
+	Length int       // its length on the wire: more than len(Bytes) when it was cut
+}
+
+// source is what the two formats' readers have in common.
+type source interface {
+	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
+	LinkType() layers.LinkType
+}
+
+// Reader reads packets one by one. It is for one goroutine.
+type Reader struct {
+	name   string
+	file   io.Closer
+	from   source
+	number int
+}
+
+// Open opens a capture file.
+func Open(name string) (*Reader, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := NewReader(name, f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	r.file = f
+	return r, nil
+}
+
+// NewReader reads a capture from any stream; errors call it name.
+func NewReader(name string, from io.Reader) (*Reader, error) {
+	r := &Reader{name: name}
+	buffered := bufio.NewReader(from)
+	var err error
+	if r.from, err = open(buffered); err != nil {
+		return nil, fmt.Errorf("%s: no capture: %w", name, midway(err))
+	}
+	if kind := r.from.LinkType(); kind != layers.LinkTypeEthernet {
+		return nil, fmt.Errorf("%s: link type %v: only Ethernet can be read", name, kind)
+	}
+	return r, nil
+}
+
+// pcapngMagic is the block type of a section header (pcapng, section 4.1): the
+// same bytes in both byte orders.
+const pcapngMagic = "\x0a\x0d\x0d\x0a"
+
+// open chooses the format by the first bytes; compressed files are tried as
+// pcap.
+func open(from *bufio.Reader) (source, error) {
+	magic, err := from.Peek(len(pcapngMagic))
+	if err != nil {
+		return nil, err
+	}
+	if string(magic) == pcapngMagic {
+		return pcapgo.NewNgReader(from, pcapgo.NgReaderOptions{ErrorOnMismatchingLinkType: true})
+	}
+	return pcapgo.NewReader(from)
+}
+
+// midway makes an end of file an unexpected one: for places where more must
+// come.
+func midway(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Next is the next packet. It returns io.EOF, as it is, after the last one; a
+// file that ends within a packet is an error that says so. The bytes are the
+// caller's.
+func (r *Reader) Next() (Packet, error) {
+	b, about, err := r.from.ReadPacketData()
+	if err == io.EOF {
+		return Packet{}, io.EOF
+	}
+	r.number++
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the file ends within it: %w", err)
+	}
+	if err != nil {
+		return Packet{}, fmt.Errorf("%s: packet %d: %w", r.name, r.number, err)
+	}
+	return Packet{Number: r.number, Time: about.Timestamp, Bytes: b, Length: about.Length}, nil
+}
+
+// Close closes the file that Open opened.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// snapLength is the longest packet of a file we write; it is the bound of
+// tcpdump and Wireshark too.
+const snapLength = 262144
+
+// Writer writes packets to a capture file. It is for one goroutine.
+type Writer struct {
+	name   string
+	file   io.Closer
+	buffer *bufio.Writer
+	to     *pcapgo.Writer
+	number int
+}
+
+// Create makes a capture file, or empties the one there is.
+func Create(name string) (*Writer, error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w, err := NewWriter(name, f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	w.file = f
+	return w, nil
+}
+
+// NewWriter writes a capture to any stream; errors call it name.
+func NewWriter(name string, to io.Writer) (*Writer, error) {
+	w := &Writer{name: name, buffer: bufio.NewWriter(to)}
+	w.to = pcapgo.NewWriterNanos(w.buffer)
+	if err := w.to.WriteFileHeader(snapLength, layers.LinkTypeEthernet); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return w, nil
+}
+
+// Write appends one packet, captured whole at this time.
+func (w *Writer) Write(at time.Time, b []byte) error {
+	w.number++
+	err := w.to.WritePacket(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(b), Length: len(b)}, b)
+	if err != nil {
+		return fmt.Errorf("%s: packet %d: %w", w.name, w.number, err)
+	}
+	return nil
+}
+
+// Close writes what is buffered and closes the file that Create made.
+func (w *Writer) Close() error {
+	err := w.buffer.Flush()
+	if w.file != nil {
+		err = errors.Join(err, w.file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", w.name, err)
+	}
+	return nil
+}
