@@ -1,0 +1,175 @@
+// Package tunnel wraps inner Ethernet frames for the way to another Node, and
+// unwraps what comes from there. Geneve (RFC 8926) is the one kind so far.
+//
+// A frame to be sent: Encap writes the Geneve header and the outer UDP header
+// into its headroom. The outer IP header is the kernel's or the underlay
+// port's business. A received frame: whoever took off the outer IP and UDP
+// headers calls Decap, which checks everything the peer could have got wrong
+// before a byte of the inner frame counts, and says in a typed reason why not.
+//
+// Nothing is allocated and nothing is kept between frames, so any goroutine
+// may call anything here.
+package tunnel
+
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// GenevePort is the UDP port of Geneve (RFC 8926, section 6).
+const GenevePort = 6081
+
+// GeneveLen is the length of a Geneve header without options.
+const GeneveLen = 8
+
+// Overhead is what Encap puts in front of a frame: Geneve and UDP.
+const Overhead = GeneveLen + packet.UDPLen
+
+const (
+	geneveVerOptLen = 0
+	geneveFlags     = 1
+	geneveProtocol  = 2
+	geneveVNI       = 4
+
+	geneveControl  = 0x80
+	geneveCritical = 0x80 // of an option's type
+
+	optionLen = 4
+)
+
+// Geneve is a Geneve header and what follows it (RFC 8926, section 3.4).
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+---+-----------+-+-+-----------+-------------------------------+
+//	|Ver|  Opt Len  |O|C|    Rsvd.  |          Protocol Type        |
+//	+---+-----------+-+-+-----------+---------------+---------------+
+//	|        Virtual Network Identifier (VNI)       |    Reserved   |
+//	+-----------------------------------------------+---------------+
+//	|                                                               |
+//	~                    Variable-Length Options                    ~
+//	|                                                               |
+//	+---------------------------------------------------------------+
+type Geneve []byte
+
+// Valid says whether the header with its options is inside the bytes. The
+// accessors of the fixed part need only 8 bytes.
+func (h Geneve) Valid() bool { return len(h) >= GeneveLen && h.HeaderLen() <= len(h) }
+
+// Version is Ver; only 0 is defined.
+func (h Geneve) Version() uint8 { return h[geneveVerOptLen] >> 6 }
+
+// HeaderLen is the length of header and options in bytes, from Opt Len.
+func (h Geneve) HeaderLen() int { return GeneveLen + int(h[geneveVerOptLen]&0x3f)*4 }
+
+// Control is the O bit: the payload is a control message between endpoints.
+func (h Geneve) Control() bool { return h[geneveFlags]&geneveControl != 0 }
+
+// Protocol is the Protocol Type: an EtherType, 0x6558 for an Ethernet frame.
+func (h Geneve) Protocol() uint16 { return binary.BigEndian.Uint16(h[geneveProtocol:]) }
+
+// VNI is the 24-bit Virtual Network Identifier.
+func (h Geneve) VNI() uint32 { return binary.BigEndian.Uint32(h[geneveVNI:]) >> 8 }
+
+// Options is the options. The header must be Valid.
+func (h Geneve) Options() Options { return Options(h[GeneveLen:h.HeaderLen()]) }
+
+// Payload is what follows the options. The header must be Valid.
+func (h Geneve) Payload() []byte { return h[h.HeaderLen():] }
+
+// Init writes a header without options that announces an Ethernet frame in
+// virtual network vni, of which the lowest 24 bits are sent.
+func (h Geneve) Init(vni uint32) {
+	binary.BigEndian.PutUint16(h[geneveVerOptLen:], 0)
+	binary.BigEndian.PutUint16(h[geneveProtocol:], packet.EtherTypeTEB)
+	binary.BigEndian.PutUint32(h[geneveVNI:], vni<<8)
+}
+
+// Options is the options part of a Geneve header (RFC 8926, section 3.5).
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------------------------------+---------------+-----+---------+
+//	|          Option Class         |      Type     |R|R|R| Length  |
+//	+-------------------------------+---------------+-----+---------+
+//	|                  Variable-Length Option Data                  |
+//	~                                                               ~
+//	+---------------------------------------------------------------+
+type Options []byte
+
+// Option is one option. Its Data lies in the frame.
+type Option struct {
+	Class uint16
+	Type  uint8
+	Data  []byte
+}
+
+// Critical says that an endpoint that does not know the option must drop the
+// packet.
+func (o Option) Critical() bool { return o.Type&geneveCritical != 0 }
+
+// Next is the first option and the options behind it. ok is false at the end,
+// where rest is empty, and at an option that does not fit, where it is not.
+func (o Options) Next() (opt Option, rest Options, ok bool) {
+	if len(o) < optionLen {
+		return Option{}, o, false
+	}
+	n := optionLen + int(o[3]&0x1f)*4
+	if n > len(o) {
+		return Option{}, o, false
+	}
+	return Option{binary.BigEndian.Uint16(o), o[2], o[optionLen:n]}, o[n:], true
+}
+
+// check reads the options through, of which antrail knows none: every critical
+// one is a reason to drop, and so is one that does not fit.
+func (o Options) check() Reason {
+	for len(o) > 0 {
+		opt, rest, ok := o.Next()
+		switch {
+		case !ok:
+			return OptionLength
+		case opt.Critical():
+			return CriticalOption
+		}
+		o = rest
+	}
+	return None
+}
+
+// Decap takes the Geneve header off a frame that begins with it, so that the
+// frame is the inner Ethernet frame, and sets f.Tunnel.ID to the VNI. The
+// addresses of f.Tunnel are the caller's. With any reason but None the frame is
+// unchanged and must be dropped.
+func Decap(f *packet.Frame) Reason {
+	h := Geneve(f.Bytes())
+	if why := h.check(); why != None {
+		return why
+	}
+	f.Tunnel.ID = uint64(h.VNI())
+	f.TrimFront(h.HeaderLen())
+	return None
+}
+
+func (h Geneve) check() Reason {
+	switch {
+	case len(h) < GeneveLen:
+		return Short
+	case h.Version() != 0:
+		return Version
+	case !h.Valid():
+		return HeaderLength
+	case h.Control():
+		return Control
+	case h.Protocol() != packet.EtherTypeTEB:
+		return Protocol
+	}
+	if why := h.Options().check(); why != None {
+		return why
+	}
+	if !packet.Ethernet(h.Payload()).Valid() {
+		return Inner
+	}
+	return None
+}
