@@ -36,6 +36,11 @@ type Meta struct {
 	Mark  uint32
 	Label Label
 	Orig  Tuple // original direction, before NAT
+
+	at    handle // the connection in Zone, and the packet's direction in it
+	dir   uint8
+	sound bool // the packet's checksums were verified
+	seen  key  // the tuple as the last ct() left it
 }
 
 // Request is one ct() action.
@@ -75,4 +80,5 @@ const (
 	DropNATExhausted
 	DropTableFull
 	DropZoneFull
+	numDropReasons
 )

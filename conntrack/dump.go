@@ -1,0 +1,176 @@
+package conntrack
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Filter chooses connections; the zero value takes all.
+type Filter struct {
+	Zone *uint16 // only this zone
+}
+
+// Direction is one tuple of a connection. For ICMP the ports hold type and
+// code, and ID the identifier.
+type Direction struct {
+	Tuple
+	ID uint16
+}
+
+// Conn is a connection as a dump shows it.
+type Conn struct {
+	Zone        uint16
+	Orig, Reply Direction
+	Timeout     time.Duration // until it expires
+	Mark        uint32
+	Label       Label
+	// State is the protocol's state ("ESTABLISHED"), empty for protocols
+	// without one.
+	State string
+	// Tags is SCTP's verification tags, of the original and the reply
+	// direction.
+	Tags [2]uint32
+}
+
+// Dump is the live connections that f takes, in no useful order. The table is
+// locked for a slice at a time, not while the loop's body runs: a connection
+// that comes or goes meanwhile may be in it or not.
+func (t *Table) Dump(f Filter) iter.Seq[Conn] {
+	return func(yield func(Conn) bool) {
+		var slice []Conn
+		now := t.clock()
+		for from, more := uint32(1), true; more; from += chunkSize {
+			slice, more = t.dumpSlots(slice[:0], from, f, now)
+			for _, c := range slice {
+				if !yield(c) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// dumpSlots appends the connections of one slice of slots, and says whether
+// there are more slots.
+func (t *Table) dumpSlots(to []Conn, from uint32, f Filter, now int64) ([]Conn, bool) {
+	t.guard.enter()
+	defer t.guard.leave()
+	end := min(from+chunkSize, t.slab.top)
+	for slot := from; slot < end; slot++ {
+		e := t.slab.at(slot)
+		if e.live() && e.expires > now && (f.Zone == nil || *f.Zone == e.keys[original].zone) {
+			to = append(to, e.conn(now))
+		}
+	}
+	return to, end < t.slab.top
+}
+
+// conn is the entry as a dump shows it.
+func (e *entry) conn(now int64) Conn {
+	k := &e.keys[original]
+	c := Conn{
+		Zone: k.zone, Orig: k.direction(), Reply: e.keys[reply].direction(),
+		Timeout: time.Duration(e.expires - now), Mark: e.mark, Label: e.label,
+	}
+	switch k.proto {
+	case packet.ProtoTCP:
+		c.State = max(e.tcp[original].state, e.tcp[reply].state).String()
+	case packet.ProtoSCTP:
+		c.State, c.Tags = e.state.String(), e.tag
+	}
+	return c
+}
+
+func (k *key) direction() Direction {
+	d := Direction{Tuple: k.tuple()}
+	if k.icmp() {
+		d.ID = k.srcPort
+	}
+	return d
+}
+
+// String is the state's name in a dump. One name stands for both ends, as in
+// Open vSwitch without -m, which folds FIN_WAIT_2 into TIME_WAIT.
+func (s tcpState) String() string {
+	return [...]string{"CLOSED", "SYN_SENT", "ESTABLISHED", "CLOSING", "TIME_WAIT", "TIME_WAIT"}[s]
+}
+
+// String is the state's name in a dump.
+func (s sctpState) String() string {
+	return [...]string{
+		"CLOSED", "COOKIE_WAIT", "COOKIE_ECHOED", "ESTABLISHED",
+		"SHUTDOWN_SENT", "SHUTDOWN_RECD", "SHUTDOWN_ACK_SENT", "HEARTBEAT_SENT",
+	}[s]
+}
+
+// String is the line that ovs-appctl dpctl/dump-conntrack prints.
+func (c *Conn) String() string { return c.line("") }
+
+// Verbose is the line of dpctl/dump-conntrack -s: with the time left, in whole
+// seconds.
+func (c *Conn) Verbose() string { return c.line(fmt.Sprintf(",timeout=%d", c.Timeout/time.Second)) }
+
+func (c *Conn) line(timeout string) string {
+	s := fmt.Sprintf("%s,orig=(%v),reply=(%v)", protoName(c.Orig.Proto), &c.Orig, &c.Reply)
+	if c.Zone != 0 {
+		s += fmt.Sprintf(",zone=%d", c.Zone)
+	}
+	s += timeout
+	if c.Mark != 0 {
+		s += fmt.Sprintf(",mark=%d", c.Mark)
+	}
+	if c.Label != (Label{}) {
+		s += ",labels=" + c.Label.String()
+	}
+	return s + c.protoinfo()
+}
+
+func (c *Conn) protoinfo() string {
+	switch {
+	case c.State == "":
+		return ""
+	case c.Orig.Proto == packet.ProtoSCTP:
+		return fmt.Sprintf(",protoinfo=(state=%s,vtag_orig=%d,vtag_reply=%d)", c.State, c.Tags[original], c.Tags[reply])
+	}
+	return ",protoinfo=(state=" + c.State + ")"
+}
+
+// String is the tuple in a dump.
+func (d *Direction) String() string {
+	s := "src=" + d.Src.String() + ",dst=" + d.Dst.String()
+	if d.Proto == packet.ProtoICMP || d.Proto == packet.ProtoICMPv6 {
+		return s + fmt.Sprintf(",id=%d,type=%d,code=%d", d.ID, d.SrcPort, d.DstPort)
+	}
+	return s + fmt.Sprintf(",sport=%d,dport=%d", d.SrcPort, d.DstPort)
+}
+
+// String is the label in hexadecimal, 0x0 for none.
+func (l Label) String() string {
+	if l.Hi == 0 {
+		return fmt.Sprintf("0x%x", l.Lo)
+	}
+	return fmt.Sprintf("0x%x%016x", l.Hi, l.Lo)
+}
+
+// protoName is a protocol's name in a dump, its number when it has none.
+func protoName(proto uint8) string {
+	switch proto {
+	case packet.ProtoICMP:
+		return "icmp"
+	case packet.ProtoIGMP:
+		return "igmp"
+	case packet.ProtoTCP:
+		return "tcp"
+	case packet.ProtoUDP:
+		return "udp"
+	case packet.ProtoICMPv6:
+		return "icmpv6"
+	case packet.ProtoSCTP:
+		return "sctp"
+	}
+	return strconv.Itoa(int(proto))
+}
