@@ -56,7 +56,7 @@ type (
 	// PortInPort when the packet's own is to be kept (printed empty).
 	Resubmit struct {
 		InPort uint32
-		Table  uint8 // 255: the current one
+		Table  uint8 // CurrentTable: the one the entry is in
 		CT     bool  // resubmit(,T,ct): swap to the connection's original tuple
 	}
 	// SetField writes Value's bits under Mask: set_field:0x2/0xf->reg0.
@@ -106,8 +106,11 @@ type (
 	Note struct{ Bytes []byte }
 )
 
-// NoTable says that ct() has no table=.
-const NoTable = 255
+// NoTable says that ct() has no table=; CurrentTable that resubmit names none.
+const (
+	NoTable      = 255
+	CurrentTable = 255
+)
 
 // NAT is nat, nat(src=A-B:p-q,…) or nat(dst=…) of ct.
 type NAT struct {

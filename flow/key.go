@@ -82,3 +82,14 @@ func (k *Key) Reg(i int) uint32 { return k.u32(offReg + 4*i) }
 
 // SetReg writes register i, 0 to 15.
 func (k *Key) SetReg(i int, v uint32) { k.putU32(offReg+4*i, v) }
+
+// HeaderStart is where the header fields of the key begin; what lies below is
+// metadata.
+const HeaderStart = offEthDst
+
+// InPort is the OpenFlow port number that the packet came from, all 32 bits
+// (the field in_port shows 16).
+func (k *Key) InPort() uint32 { return k.u32(offInPort) }
+
+// SetInPort writes the port of entry.
+func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }

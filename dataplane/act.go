@@ -1,0 +1,191 @@
+package dataplane
+
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// run runs actions in order and returns the table that goto_table names, or -1.
+func (k *walk) run(actions []flow.Action) int {
+	for i, a := range actions {
+		if k.trace != nil {
+			k.trace.action(k, a)
+		}
+		more := i+1 < len(actions)
+		if g, ok := a.(flow.GotoTable); ok {
+			return int(g.Table)
+		}
+		if !k.act(a, more) || k.stopped {
+			break
+		}
+	}
+	return -1
+}
+
+// act runs one action; more says whether others follow in its list. It returns
+// false when the list ends here.
+func (k *walk) act(a flow.Action, more bool) bool {
+	switch a := a.(type) {
+	case flow.SetField:
+		k.setField(a.Field, a.Value, a.Mask)
+	case flow.Load:
+		k.setSubfield(a.Dst, a.Value)
+	case flow.Move:
+		k.setSubfield(a.Dst, a.Src.Get(&k.key))
+	case flow.Resubmit:
+		k.resubmit(a, more)
+	case *flow.CT:
+		k.track(a, more)
+	case flow.CTClear:
+		k.clearConntrack()
+	case flow.GroupAction:
+		k.group(k.prog.groups[a.ID], more)
+	case flow.MeterAction:
+		k.meter(k.prog.meters[a.ID])
+	case flow.Clone:
+		k.branch(more, func() { k.runNested(a.Actions) })
+	case *flow.Learn:
+		k.learn(a)
+	case flow.DecTTL:
+		return k.decTTL()
+	case flow.PushVLAN:
+		k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, a.EtherType, 0) })
+	case flow.PopVLAN:
+		k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
+	case flow.Conjunction, flow.Note:
+	default:
+		k.actOutput(a)
+	}
+	return true
+}
+
+// actOutput runs the actions that send.
+func (k *walk) actOutput(a flow.Action) {
+	switch a := a.(type) {
+	case flow.Output:
+		k.output(a.Port)
+	case flow.OutputReg:
+		k.output(uint32(a.Src.Get(&k.key).Lo))
+	case flow.OutputInPort:
+		k.outputTo(k.key.InPort())
+	case flow.Normal:
+		k.normal()
+	case flow.Flood, flow.All:
+		k.flood()
+	case flow.Controller:
+		k.packetIn(&a)
+	}
+}
+
+// runNested runs actions that may end in goto_table (those of a bucket).
+func (k *walk) runNested(actions []flow.Action) {
+	if next := k.run(actions); next >= 0 {
+		k.walkTable(uint8(next))
+	}
+}
+
+// resubmit looks another table up, with another in_port if the action gives
+// one, and comes back.
+func (k *walk) resubmit(a flow.Resubmit, more bool) {
+	saved := k.key.InPort()
+	if a.InPort != flow.PortInPort {
+		k.key.SetInPort(a.InPort)
+	}
+	table := a.Table
+	if table == flow.CurrentTable {
+		table = k.table
+	}
+	if more {
+		k.pending++
+	}
+	k.walkTable(table)
+	if more {
+		k.pending--
+	}
+	k.key.SetInPort(saved)
+}
+
+// group runs a group's buckets: the chosen one of a select group, every one of
+// an all group, the first of the others.
+func (k *walk) group(g *group, more bool) {
+	switch {
+	case g.Type == flow.GroupAll:
+		k.creditGroup(g)
+		for i := range g.Buckets {
+			last := i+1 == len(g.Buckets)
+			k.bucket(g, i, more || !last)
+		}
+		if len(g.Buckets) == 0 {
+			k.drop(DropNoBucket)
+		}
+		return
+	case len(g.Buckets) == 0:
+		k.drop(DropNoBucket)
+		return
+	}
+	i := 0
+	if g.Type == flow.GroupSelect {
+		i = g.choose(packetHash(&k.key, k.w.sw.hashSeed))
+		if k.trace != nil {
+			i = k.trace.bucket(k, g, i)
+		}
+	}
+	if i < 0 {
+		k.drop(DropNoBucket)
+		return
+	}
+	k.creditGroup(g)
+	k.bucket(g, i, more)
+}
+
+func (k *walk) creditGroup(g *group) {
+	if k.trace == nil {
+		g.packets.Add(1)
+		g.bytes.Add(uint64(k.frame.Len()))
+	}
+}
+
+// bucket runs one bucket of a group.
+func (k *walk) bucket(g *group, i int, more bool) {
+	if k.trace == nil {
+		g.buckets[i].packets.Add(1)
+		g.buckets[i].bytes.Add(uint64(k.frame.Len()))
+	}
+	k.branch(more, func() { k.runNested(g.Buckets[i].Actions) })
+}
+
+// meter ends the walk when the meter's rate is exceeded.
+func (k *walk) meter(m *meter) {
+	if k.trace != nil {
+		return
+	}
+	if !m.pass(k.frame.Len(), k.w.now) {
+		k.drop(DropMeter)
+		k.stopped = true
+	}
+}
+
+// decTTL takes one from the TTL or hop limit; at 1 the packet's list of
+// actions ends (OpenFlow 1.3, section 5.12; a router must not forward it, RFC
+// 1812, section 5.3.1).
+func (k *walk) decTTL() bool {
+	f := flow.FieldByID(flow.IPTTL)
+	ttl := f.Get(&k.key).Lo
+	if ttl <= 1 {
+		k.drop(DropTTL)
+		return false
+	}
+	k.setField(flow.IPTTL, flow.Value{Lo: ttl - 1}, flow.Ones(8))
+	return true
+}
+
+// changeVLAN pushes or pops a tag and reads the headers again.
+func (k *walk) changeVLAN(change func() bool) {
+	k.releaseHeld()
+	if !change() {
+		k.drop(DropNoFrame)
+		k.stopped = true
+		return
+	}
+	k.layers = flow.Refresh(k.frame, &k.key)
+}

@@ -1,0 +1,147 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+)
+
+// track runs a ct() action. With a table the packet continues there with its
+// ct_state, mark and label; what follows in the same list sees an untracked
+// packet, though its bytes keep the translation, as in Open vSwitch.
+func (k *walk) track(a *flow.CT, more bool) {
+	req := k.request(a)
+	k.releaseHeld()
+	v := k.ask(&req)
+	if v.Drop != conntrack.DropNone {
+		k.drop(conntrackDrops[v.Drop])
+		k.stopped = true
+		return
+	}
+	if a.Table != flow.NoTable {
+		k.branch(more, func() {
+			if v.Rewritten {
+				k.layers = flow.Refresh(k.frame, &k.key)
+			}
+			k.putConntrack()
+			k.walkTable(a.Table)
+		})
+	}
+	if more || k.pending > 0 || a.Table == flow.NoTable {
+		k.clearKey()
+	}
+}
+
+// ask lets conntrack, or the trace in its place, answer.
+func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
+	if k.trace != nil {
+		return k.trace.ask(k, req)
+	}
+	return k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
+}
+
+// request is the ct() action with its values taken from the packet: the zone,
+// and the mark and label that exec() sets, bit by bit.
+func (k *walk) request(a *flow.CT) conntrack.Request {
+	req := conntrack.Request{Zone: a.Zone, Commit: a.Commit, Force: a.Force, InPort: k.inPort}
+	if a.ZoneSrc != nil {
+		req.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
+	}
+	req.NAT = k.prog.nats[a.NAT]
+	for _, x := range a.Exec {
+		id, v, mask := k.execValue(x)
+		switch id {
+		case flow.CTMark:
+			req.Mark = req.Mark&^uint32(mask.Lo) | uint32(v.Lo)
+			req.MarkMask |= uint32(mask.Lo)
+		case flow.CTLabel:
+			l := flow.Value{Hi: req.Label.Hi, Lo: req.Label.Lo}.AndNot(mask).Or(v)
+			req.Label = conntrack.Label{Hi: l.Hi, Lo: l.Lo}
+			req.LabelMask = conntrack.Label{Hi: req.LabelMask.Hi | mask.Hi, Lo: req.LabelMask.Lo | mask.Lo}
+		}
+	}
+	return req
+}
+
+// execValue is what one action of exec() writes: field, value and mask, in
+// place.
+func (k *walk) execValue(a flow.Action) (flow.FieldID, flow.Value, flow.Value) {
+	switch a := a.(type) {
+	case flow.SetField:
+		return a.Field, a.Value.And(a.Mask), a.Mask
+	case flow.Load:
+		return inPlace(a.Dst, a.Value)
+	case flow.Move:
+		return inPlace(a.Dst, a.Src.Get(&k.key))
+	}
+	return flow.FieldNone, flow.Value{}, flow.Value{}
+}
+
+func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Value) {
+	mask := flow.Ones(int(dst.N)).Shl(int(dst.Ofs))
+	return dst.Field, v.Shl(int(dst.Ofs)).And(mask), mask
+}
+
+// putConntrack shows the key what conntrack said.
+func (k *walk) putConntrack() {
+	put := func(id flow.FieldID, v flow.Value) { flow.FieldByID(id).Put(&k.key, v, flow.Ones(128)) }
+	put(flow.CTState, flow.Value{Lo: uint64(k.ct.State)})
+	put(flow.CTZone, flow.Value{Lo: uint64(k.ct.Zone)})
+	put(flow.CTMark, flow.Value{Lo: uint64(k.ct.Mark)})
+	put(flow.CTLabel, flow.Value{Hi: k.ct.Label.Hi, Lo: k.ct.Label.Lo})
+	o := &k.ct.Orig
+	put(flow.CTNwProto, flow.Value{Lo: uint64(o.Proto)})
+	put(flow.CTTpSrc, flow.Value{Lo: uint64(o.SrcPort)})
+	put(flow.CTTpDst, flow.Value{Lo: uint64(o.DstPort)})
+	if o.Src.Is4() {
+		put(flow.CTNwSrc, addrValue(o.Src))
+		put(flow.CTNwDst, addrValue(o.Dst))
+	} else if o.Src.IsValid() {
+		put(flow.CTIPv6Src, addrValue(o.Src))
+		put(flow.CTIPv6Dst, addrValue(o.Dst))
+	}
+}
+
+// addrValue is an address as a field's value.
+func addrValue(a netip.Addr) flow.Value {
+	if a.Is4() {
+		b := a.As4()
+		return flow.Value{Lo: uint64(binary.BigEndian.Uint32(b[:]))}
+	}
+	b := a.As16()
+	return flow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])}
+}
+
+// clearKey makes the packet look untracked to the entries, while the datapath
+// still knows its connection.
+func (k *walk) clearKey() {
+	for _, id := range conntrackFields {
+		flow.FieldByID(id).Put(&k.key, flow.Value{}, flow.Ones(128))
+	}
+}
+
+// clearConntrack is ct_clear: the packet's connection is forgotten too.
+func (k *walk) clearConntrack() {
+	k.ct = conntrack.Meta{}
+	k.clearKey()
+}
+
+var conntrackFields = []flow.FieldID{
+	flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel, flow.CTNwProto, flow.CTNwSrc, flow.CTNwDst,
+	flow.CTIPv6Src, flow.CTIPv6Dst, flow.CTTpSrc, flow.CTTpDst,
+}
+
+// natRequest is nat() in conntrack's terms.
+func natRequest(n *flow.NAT) *conntrack.NAT {
+	if n == nil {
+		return nil
+	}
+	return &conntrack.NAT{
+		Source:      n.Type == flow.NATSource,
+		Destination: n.Type == flow.NATDestination,
+		AddrMin:     n.AddrMin, AddrMax: n.AddrMax,
+		PortMin: n.PortMin, PortMax: n.PortMax,
+	}
+}

@@ -1,0 +1,76 @@
+package dataplane
+
+import "github.com/antrail/antrail/conntrack"
+
+// DropReason is why a packet was lost. The list is closed: counters, traces,
+// metrics and documentation all come from it. The numbers are part of the
+// interface and are never used again for something else.
+type DropReason uint8
+
+// The reasons.
+const (
+	NotDropped DropReason = iota
+	DropByEntry
+	DropTableMiss
+	DropNoOutput
+	DropToInPort
+	DropNoSuchPort
+	DropNoTunnelDst
+	DropTTL
+	DropMeter
+	DropTooDeep
+	DropNoBucket
+	DropRuntFrame
+	DropNoFrame
+	DropPacketInFull
+	DropNoPipeline
+	DropReservedMAC
+	DropNATExhausted
+	DropConntrackFull
+	DropZoneFull
+	numDropReasons
+)
+
+var dropTexts = [numDropReasons]struct{ name, sentence string }{
+	NotDropped:        {"none", "The packet was not dropped."},
+	DropByEntry:       {"entry", "A flow entry without an output says drop."},
+	DropTableMiss:     {"table_miss", "No flow entry of the table matches, and the table has no table-miss entry."},
+	DropNoOutput:      {"no_output", "The walk came to its end and no action had sent the packet anywhere."},
+	DropToInPort:      {"to_in_port", "The only output was the port of entry; only IN_PORT sends a packet back."},
+	DropNoSuchPort:    {"no_such_port", "The output port does not exist on this Node."},
+	DropNoTunnelDst:   {"no_tunnel_dst", "The packet reached a tunnel port, and no flow entry had set tun_dst."},
+	DropTTL:           {"ttl", "The TTL ran out at dec_ttl."},
+	DropMeter:         {"meter", "A meter's rate was exceeded."},
+	DropTooDeep:       {"too_deep", "The walk passed the limit of nested or repeated tables; the entries form a loop."},
+	DropNoBucket:      {"no_bucket", "The group has no bucket to choose."},
+	DropRuntFrame:     {"runt", "The frame is shorter than an Ethernet header."},
+	DropNoFrame:       {"no_frame", "No free frame was left to make a copy."},
+	DropPacketInFull:  {"packet_in_full", "The packet-in queue was full."},
+	DropNoPipeline:    {"no_pipeline", "No pipeline is loaded yet."},
+	DropReservedMAC:   {"reserved_mac", "NORMAL does not forward to 01:80:c2:00:00:0x (IEEE 802.1D, link-local)."},
+	DropNATExhausted:  {"ct_nat_exhausted", "No free address and port was left for the NAT of a new connection."},
+	DropConntrackFull: {"ct_full", "The connection table is full."},
+	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit."},
+}
+
+// String is the reason's name, as counters and metrics show it.
+func (r DropReason) String() string { return dropTexts[r].name }
+
+// Sentence tells an operator what the reason means.
+func (r DropReason) Sentence() string { return dropTexts[r].sentence }
+
+// DropReasons lists all reasons in order, without NotDropped.
+func DropReasons() []DropReason {
+	var all []DropReason
+	for r := NotDropped + 1; r < numDropReasons; r++ {
+		all = append(all, r)
+	}
+	return all
+}
+
+// conntrackDrops translates conntrack's reasons.
+var conntrackDrops = map[conntrack.DropReason]DropReason{
+	conntrack.DropNATExhausted: DropNATExhausted,
+	conntrack.DropTableFull:    DropConntrackFull,
+	conntrack.DropZoneFull:     DropZoneFull,
+}

@@ -1,0 +1,202 @@
+package dataplane
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
+)
+
+// FlowStats is an installed entry with its counters.
+type FlowStats struct {
+	*flow.Entry
+	Packets, Bytes uint64
+	Duration       time.Duration // since installation
+	Idle           time.Duration // since the last packet, or installation
+	Learned        bool
+}
+
+// GroupStats is an installed group with its counters; Buckets is in the order
+// of the group's buckets.
+type GroupStats struct {
+	*flow.Group
+	Packets, Bytes uint64
+	Buckets        []BucketStats
+}
+
+// BucketStats are the counters of one bucket.
+type BucketStats struct{ Packets, Bytes uint64 }
+
+// MeterStats is an installed meter with its counters; Dropped is by band.
+type MeterStats struct {
+	*flow.Meter
+	Packets, Bytes uint64
+	Dropped        []uint64
+}
+
+// TableStats is a table with its counters.
+type TableStats struct {
+	ID             uint8
+	Name           string
+	Entries        int
+	Learned        int
+	Masks          int // distinct masks: subtables of the lookup
+	Lookups, Hits  uint64
+	DropsByReason  map[DropReason]uint64
+	HasConjunction bool
+}
+
+// PortStats is a port with its counters.
+type PortStats struct {
+	No   uint32
+	Name string
+	ports.Info
+	ports.Stats
+}
+
+// Names returns the names of the tables; nil without a pipeline.
+func (s *Switch) Names() *flow.Names {
+	if p := s.program.Load(); p != nil {
+		return p.names
+	}
+	return nil
+}
+
+// Generation counts the changes of the pipeline.
+func (s *Switch) Generation() uint64 {
+	if p := s.program.Load(); p != nil {
+		return p.generation
+	}
+	return 0
+}
+
+// Flows returns all entries, learned ones too, by table, then by priority,
+// falling, then as installed.
+func (s *Switch) Flows() []FlowStats {
+	p, now := s.program.Load(), s.clock()
+	if p == nil {
+		return nil
+	}
+	var all []FlowStats
+	for _, t := range p.tables {
+		if t == nil {
+			continue
+		}
+		entries := append(slices.Clone(t.entries), t.live.learned.list()...)
+		slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.Priority, a.Priority) })
+		for _, e := range entries {
+			if e.expired(now) {
+				continue
+			}
+			all = append(all, FlowStats{
+				Entry: e.Entry, Packets: e.packets.Load(), Bytes: e.bytes.Load(), Learned: e.learned,
+				Duration: time.Duration(now - e.installed), Idle: time.Duration(now - e.used.Load()),
+			})
+		}
+	}
+	return all
+}
+
+// Groups returns all groups by ID.
+func (s *Switch) Groups() []GroupStats {
+	p := s.program.Load()
+	if p == nil {
+		return nil
+	}
+	var all []GroupStats
+	for _, id := range slices.Sorted(maps.Keys(p.groups)) {
+		g := p.groups[id]
+		st := GroupStats{Group: g.Group, Packets: g.packets.Load(), Bytes: g.bytes.Load()}
+		for i := range g.buckets {
+			st.Buckets = append(st.Buckets, BucketStats{g.buckets[i].packets.Load(), g.buckets[i].bytes.Load()})
+		}
+		all = append(all, st)
+	}
+	return all
+}
+
+// Meters returns all meters by ID.
+func (s *Switch) Meters() []MeterStats {
+	p := s.program.Load()
+	if p == nil {
+		return nil
+	}
+	var all []MeterStats
+	for _, id := range slices.Sorted(maps.Keys(p.meters)) {
+		m := p.meters[id]
+		m.mu.Lock()
+		all = append(all, MeterStats{m.Meter, m.packets, m.bytes, slices.Clone(m.dropped)})
+		m.mu.Unlock()
+	}
+	return all
+}
+
+// Tables returns all tables by number.
+func (s *Switch) Tables() []TableStats {
+	p := s.program.Load()
+	if p == nil {
+		return nil
+	}
+	var all []TableStats
+	for id, t := range p.tables {
+		if t == nil {
+			continue
+		}
+		all = append(all, TableStats{
+			ID: uint8(id), Name: p.names.Table(uint8(id)), Entries: len(t.entries),
+			Learned: int(t.live.learned.count.Load()), Masks: len(t.classifier.subtables),
+			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
+			DropsByReason:  s.dropsOf(id),
+			HasConjunction: slices.ContainsFunc(t.entries, func(e *entry) bool { return clausesOf(e.Actions) != nil }),
+		})
+	}
+	return all
+}
+
+// dropsOf sums a table's drops over the workers.
+func (s *Switch) dropsOf(table int) map[DropReason]uint64 {
+	m := make(map[DropReason]uint64)
+	for _, w := range append(slices.Clone(s.workers), s.outside) {
+		for r := range w.drops[table] {
+			if n := w.drops[table][r].Load(); n != 0 {
+				m[DropReason(r)] += n
+			}
+		}
+	}
+	return m
+}
+
+// Drops counts lost packets by reason.
+func (s *Switch) Drops() map[DropReason]uint64 {
+	m := make(map[DropReason]uint64)
+	for table := range 256 {
+		for r, n := range s.dropsOf(table) {
+			m[r] += n
+		}
+	}
+	return m
+}
+
+// Ports returns all ports by number.
+func (s *Switch) Ports() []PortStats {
+	var all []PortStats
+	for _, p := range s.ports.Load().list {
+		all = append(all, PortStats{p.no, p.port.Name(), p.port.Info(), p.port.Stats()})
+	}
+	return all
+}
+
+// LearnedMACs returns what NORMAL has learned.
+func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
+
+// Sleeps counts how often the workers went to sleep in poll(2).
+func (s *Switch) Sleeps() uint64 {
+	var n uint64
+	for _, w := range s.workers {
+		n += w.sleeps.Load()
+	}
+	return n
+}

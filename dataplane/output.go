@@ -1,0 +1,120 @@
+package dataplane
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+)
+
+// switchPort is a port with its number in the pipeline.
+type switchPort struct {
+	no     uint32
+	port   ports.Port
+	tunnel bool
+	worker int // which worker receives from it
+}
+
+// output sends to a port number. The port of entry is left out: only IN_PORT
+// sends a packet back (OpenFlow 1.3, section 4.5).
+func (k *walk) output(no uint32) {
+	switch no {
+	case k.key.InPort():
+		k.drop(DropToInPort)
+	case flow.PortInPort:
+		k.outputTo(k.key.InPort())
+	case flow.PortNormal:
+		k.normal()
+	case flow.PortFlood, flow.PortAll:
+		k.flood()
+	default:
+		k.outputTo(no)
+	}
+}
+
+// outputTo sends to a port number, whatever the port of entry.
+func (k *walk) outputTo(no uint32) {
+	p := k.w.sw.ports.Load().byNumber[no]
+	if p == nil {
+		k.drop(DropNoSuchPort)
+		return
+	}
+	if p.tunnel && !k.setTunnel() {
+		k.drop(DropNoTunnelDst)
+		return
+	}
+	k.sent++
+	if k.trace != nil {
+		k.trace.output(k, p)
+		return
+	}
+	k.releaseHeld()
+	k.held = held{p, true}
+}
+
+// releaseHeld gives the output that was held back a copy of the frame as it
+// is, because the frame is about to change or to be sent once more.
+func (k *walk) releaseHeld() {
+	if !k.held.yes {
+		return
+	}
+	if f := k.w.copyFrame(k.frame); f != nil {
+		k.w.queue(k.held.port, f)
+	} else {
+		k.drop(DropNoFrame)
+	}
+	k.held = held{}
+}
+
+// setTunnel fills the frame's outer header from the key; false when no entry
+// has set a destination.
+func (k *walk) setTunnel() bool {
+	get := func(id flow.FieldID) flow.Value { return flow.FieldByID(id).Get(&k.key) }
+	dst := addrOf(get(flow.TunDst), get(flow.TunIPv6Dst))
+	if !dst.IsValid() {
+		return false
+	}
+	k.releaseHeld()
+	k.frame.Tunnel = packet.Tunnel{ // Src is the port's own address
+		Dst: dst,
+		ID:  get(flow.TunID).Lo,
+		TOS: uint8(get(flow.TunTOS).Lo),
+		TTL: uint8(get(flow.TunTTL).Lo),
+	}
+	return true
+}
+
+// addrOf is the address that an IPv4 field, or else its IPv6 twin, holds; the
+// zero Addr when both are zero.
+func addrOf(v4, v6 flow.Value) netip.Addr {
+	switch {
+	case !v4.IsZero():
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], uint32(v4.Lo))
+		return netip.AddrFrom4(b)
+	case !v6.IsZero():
+		var b [16]byte
+		binary.BigEndian.PutUint64(b[:8], v6.Hi)
+		binary.BigEndian.PutUint64(b[8:], v6.Lo)
+		return netip.AddrFrom16(b)
+	}
+	return netip.Addr{}
+}
+
+// flood sends to every port but the port of entry. A tunnel port takes part
+// only when an entry has set tun_dst.
+func (k *walk) flood() {
+	in := k.key.InPort()
+	before := k.sent
+	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()
+	for _, p := range k.w.sw.ports.Load().list {
+		if p.no != in && (!p.tunnel || tunnelled) {
+			k.outputTo(p.no)
+		}
+	}
+	if k.sent == before {
+		k.drop(DropNoSuchPort)
+	}
+}

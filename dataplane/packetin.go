@@ -1,0 +1,70 @@
+package dataplane
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// PacketIn is a packet that a flow entry sent to the agent.
+type PacketIn struct {
+	InPort   uint32
+	Table    uint8
+	Cookie   uint64
+	Reason   string // no_match, action, invalid_ttl
+	UserData []byte
+	Key      flow.Key
+	Frame    []byte // the packet as it was at the action
+}
+
+// packetInQueue bounds how many packet-ins wait for the subscriber.
+const packetInQueue = 256
+
+// packetIn runs the controller action: the subscriber gets a copy. With pause
+// the walk ends here.
+func (k *walk) packetIn(a *flow.Controller) {
+	if a.Pause {
+		k.stopped = true
+	}
+	if k.trace != nil {
+		k.sent++
+		k.trace.packetIn(k, a)
+		return
+	}
+	b := k.frame.Bytes()
+	pi := &PacketIn{
+		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
+		Frame: slices.Clone(b[:min(len(b), int(a.MaxLen))]),
+	}
+	select {
+	case k.w.sw.packetIns <- pi:
+		k.sent++
+	default:
+		k.drop(DropPacketInFull)
+	}
+}
+
+// PacketOut runs actions on a frame of the agent's, as if it had come in at
+// inPort. It may be called from any goroutine. The error is for a frame that
+// cannot be one.
+func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)+64), nil)
+	if len(frame) < 14 || !f.SetBytes(frame) {
+		return errShortFrame
+	}
+	w := s.outside
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	w.now = s.clock()
+	k := &w.walk
+	k.begin(f, inPort)
+	if k.prog == nil {
+		return errNoPipeline
+	}
+	k.layers = flow.Extract(f, inPort, &k.key)
+	k.runNested(actions)
+	k.finish()
+	w.flush()
+	return nil
+}

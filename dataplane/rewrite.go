@@ -1,0 +1,183 @@
+package dataplane
+
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// Header rewriting: a field is written into the key and, when it is a header
+// field, at once into the frame, with the checksums that cover it brought up
+// to date by the difference (RFC 1624). Whoever reads either sees the same.
+
+// base is the header that a field's place counts from.
+type base uint8
+
+const (
+	inEthernet base = iota
+	inIPv4
+	inIPv6
+	inARP
+	inL4
+)
+
+// cover says which checksums a field stands under, besides its own header's.
+type cover uint8
+
+const (
+	noSum     cover = iota
+	ipSum           // IPv4 header checksum
+	pseudoSum       // the address is in the layer 4 pseudo header (and the IPv4 header)
+	l4Sum           // inside layer 4
+)
+
+// place is where a header field lies in a frame.
+type place struct {
+	base  base
+	off   int // bytes from the header's start
+	size  int // bytes
+	lsb   int // bits below the field in those bytes
+	cover cover
+}
+
+// places lists the header fields that can be written. A field with an IPv4 and
+// an IPv6 place has its second one in places6.
+var places = map[flow.FieldID]place{
+	flow.EthDst:     {inEthernet, 0, 6, 0, noSum},
+	flow.EthSrc:     {inEthernet, 6, 6, 0, noSum},
+	flow.VlanTCI:    {inEthernet, 14, 2, 0, noSum},
+	flow.VlanVID:    {inEthernet, 14, 2, 0, noSum},
+	flow.VlanPCP:    {inEthernet, 14, 2, 13, noSum},
+	flow.IPTOS:      {inIPv4, 1, 1, 0, ipSum},
+	flow.IPDSCP:     {inIPv4, 1, 1, 2, ipSum},
+	flow.IPECN:      {inIPv4, 1, 1, 0, ipSum},
+	flow.IPTTL:      {inIPv4, 8, 1, 0, ipSum},
+	flow.IPSrc:      {inIPv4, 12, 4, 0, pseudoSum},
+	flow.IPDst:      {inIPv4, 16, 4, 0, pseudoSum},
+	flow.IPv6Label:  {inIPv6, 0, 4, 0, noSum},
+	flow.IPv6Src:    {inIPv6, 8, 16, 0, pseudoSum},
+	flow.IPv6Dst:    {inIPv6, 24, 16, 0, pseudoSum},
+	flow.ArpOp:      {inARP, 6, 2, 0, noSum},
+	flow.ArpSHA:     {inARP, 8, 6, 0, noSum},
+	flow.ArpSPA:     {inARP, 14, 4, 0, noSum},
+	flow.ArpTHA:     {inARP, 18, 6, 0, noSum},
+	flow.ArpTPA:     {inARP, 24, 4, 0, noSum},
+	flow.TCPSrc:     {inL4, 0, 2, 0, l4Sum},
+	flow.TCPDst:     {inL4, 2, 2, 0, l4Sum},
+	flow.UDPSrc:     {inL4, 0, 2, 0, l4Sum},
+	flow.UDPDst:     {inL4, 2, 2, 0, l4Sum},
+	flow.SCTPSrc:    {inL4, 0, 2, 0, l4Sum},
+	flow.SCTPDst:    {inL4, 2, 2, 0, l4Sum},
+	flow.ICMPType:   {inL4, 0, 1, 0, l4Sum},
+	flow.ICMPCode:   {inL4, 1, 1, 0, l4Sum},
+	flow.ICMPv6Type: {inL4, 0, 1, 0, l4Sum},
+	flow.ICMPv6Code: {inL4, 1, 1, 0, l4Sum},
+	flow.NDTarget:   {inL4, 8, 16, 0, l4Sum},
+}
+
+var places6 = map[flow.FieldID]place{
+	flow.IPTOS:  {inIPv6, 0, 2, 4, noSum},
+	flow.IPDSCP: {inIPv6, 0, 2, 6, noSum},
+	flow.IPECN:  {inIPv6, 0, 2, 4, noSum},
+	flow.IPTTL:  {inIPv6, 7, 1, 0, noSum},
+}
+
+// setSubfield writes bits of a field.
+func (k *walk) setSubfield(dst flow.Subfield, v flow.Value) {
+	k.setField(dst.Field, v.Shl(int(dst.Ofs)), flow.Ones(int(dst.N)).Shl(int(dst.Ofs)))
+}
+
+// setField writes v's bits under mask into a field.
+func (k *walk) setField(id flow.FieldID, v, mask flow.Value) {
+	f := flow.FieldByID(id)
+	f.Put(&k.key, v, mask)
+	if flow.FieldByID(id).Off < flow.HeaderStart {
+		return
+	}
+	k.releaseHeld()
+	k.write(id, f.Get(&k.key))
+}
+
+// write puts a header field's value into the frame. A header that the packet
+// does not have is left alone: the parser's prerequisites keep entries from
+// asking.
+func (k *walk) write(id flow.FieldID, v flow.Value) {
+	p, ok := places[id]
+	if p6, has := places6[id]; has && k.layers.EtherType == packet.EtherTypeIPv6 {
+		p = p6
+	}
+	start := k.start(p.base)
+	b := k.frame.Bytes()
+	if !ok || start < 0 || start+p.off+p.size > len(b) {
+		return
+	}
+	// The checksum's 16-bit words that the field touches.
+	from, to := start+p.off&^1, start+(p.off+p.size+1)&^1
+	to = min(to, len(b))
+	before := packet.Sum(b[from:to], 0)
+	putBits(b[start+p.off:start+p.off+p.size], v.Shl(p.lsb), flow.Ones(flow.FieldByID(id).Bits).Shl(p.lsb))
+	after := packet.Sum(b[from:to], 0)
+	k.fixSums(p.cover, before, after)
+}
+
+// start is where a header begins in the frame, or -1 without one.
+func (k *walk) start(h base) int {
+	l := &k.layers
+	switch {
+	case h == inEthernet:
+		return 0
+	case h == inIPv4 && l.EtherType == packet.EtherTypeIPv4 && l.L3 != 0,
+		h == inIPv6 && l.EtherType == packet.EtherTypeIPv6 && l.L3 != 0,
+		h == inARP && l.EtherType == packet.EtherTypeARP && l.L3 != 0:
+		return l.L3
+	case h == inL4 && l.L4 != 0:
+		return l.L4
+	}
+	return -1
+}
+
+// putBits writes v under mask into big-endian bytes.
+func putBits(b []byte, v, mask flow.Value) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = b[i]&^byte(mask.Lo) | byte(v.Lo)&byte(mask.Lo)
+		v, mask = v.Shr(8), mask.Shr(8)
+	}
+}
+
+// fixSums updates the checksums that cover changed words, given their sums
+// before and after.
+func (k *walk) fixSums(c cover, before, after uint16) {
+	b, l := k.frame.Bytes(), &k.layers
+	if (c == ipSum || c == pseudoSum) && l.EtherType == packet.EtherTypeIPv4 {
+		adjust(b[l.L3+10:], before, after)
+	}
+	if l.L4 == 0 || c != pseudoSum && c != l4Sum {
+		return
+	}
+	switch {
+	case l.Proto == packet.ProtoTCP:
+		adjust(b[l.L4+16:], before, after)
+	case l.Proto == packet.ProtoUDP && udpHasSum(b[l.L4+6:]):
+		adjust(b[l.L4+6:], before, after)
+		putNonZero(b[l.L4+6:])
+	case l.Proto == packet.ProtoICMPv6, l.Proto == packet.ProtoICMP && c == l4Sum:
+		adjust(b[l.L4+2:], before, after)
+	case l.Proto == packet.ProtoSCTP && c == l4Sum:
+		h := packet.SCTP(b[l.L4:l.End])
+		h.SetChecksum(h.ComputeChecksum())
+	}
+}
+
+// adjust updates the checksum at the front of field by a difference.
+func adjust(field []byte, before, after uint16) {
+	binary.BigEndian.PutUint16(field, packet.Update16(binary.BigEndian.Uint16(field), before, after))
+}
+
+// udpHasSum is false for a UDP checksum of 0, which means none (RFC 768).
+func udpHasSum(field []byte) bool { return binary.BigEndian.Uint16(field) != 0 }
+
+// putNonZero writes a computed 0 as 0xffff, as UDP asks.
+func putNonZero(field []byte) {
+	binary.BigEndian.PutUint16(field, packet.NonZero(binary.BigEndian.Uint16(field)))
+}

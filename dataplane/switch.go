@@ -1,0 +1,282 @@
+// Package dataplane is the switch: it compiles a pipeline of flow entries,
+// walks packets through it, and tells what happened. It knows fields, actions
+// and verdicts, but no table, mark or zone by name: the pipeline is data given
+// to it.
+//
+// One walk serves all (walk.go). Goroutines: one per worker (worker.go,
+// runWorker) and one that expires entries and hands out packet-ins
+// (runUpkeep). Changes come through Apply, are made aside and published by one
+// atomic store.
+package dataplane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
+)
+
+var (
+	errShortFrame = errors.New("packet-out: the frame is shorter than an Ethernet header")
+	errNoPipeline = errors.New("no pipeline is loaded")
+)
+
+// Config is what a Switch is made with.
+type Config struct {
+	// Conntrack tracks connections; required.
+	Conntrack *conntrack.Table
+	// Clock is a monotonic clock in nanoseconds; required.
+	Clock func() int64
+	// Workers is how many goroutines move packets, 1 when 0.
+	Workers int
+	// PacketIn gets every packet-in, one at a time; nil throws them away.
+	PacketIn func(*PacketIn)
+}
+
+// Switch is one pipeline with its ports.
+type Switch struct {
+	conntrack *conntrack.Table
+	clock     func() int64
+	onPacket  func(*PacketIn)
+	hashSeed  uint64
+
+	program   atomic.Pointer[program]
+	ports     atomic.Pointer[portSet]
+	workers   []*worker
+	outside   *worker // for packet-outs, traces and Poll; used under its busy lock
+	fdb       fdb
+	packetIns chan *PacketIn
+
+	mu  sync.Mutex // one change at a time
+	seq uint64
+}
+
+// portSet is the ports of a switch; it never changes.
+type portSet struct {
+	byNumber map[uint32]*switchPort
+	list     []*switchPort // by number
+}
+
+// New makes a switch without ports and without a pipeline; it drops every
+// packet until Apply gives it one.
+func New(c Config) (*Switch, error) {
+	s := &Switch{
+		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn,
+		hashSeed: rand.Uint64(), packetIns: make(chan *PacketIn, packetInQueue),
+	}
+	s.ports.Store(&portSet{byNumber: map[uint32]*switchPort{}})
+	for range max(1, c.Workers) {
+		w := newWorker(s)
+		poller, err := ports.NewPoller()
+		if err != nil {
+			return nil, fmt.Errorf("worker: %w", err)
+		}
+		w.poller = poller
+		s.workers = append(s.workers, w)
+	}
+	s.outside = newWorker(s)
+	return s, nil
+}
+
+// Apply changes the pipeline by a bundle, whole or not at all. The error names
+// every entry that was refused (InvalidEntryError).
+func (s *Switch) Apply(b *Bundle) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.program.Load()
+	if before == nil {
+		before = &program{}
+	}
+	after, err := before.build(b, &s.seq, s.clock())
+	if err != nil {
+		return err
+	}
+	s.program.Store(after)
+	s.forgetLearned(before, after)
+	return nil
+}
+
+// installLearned installs an entry that a packet made.
+func (s *Switch) installLearned(t *table, e *flow.Entry, limit uint32, now int64) {
+	ne := newEntry(e, 0, now)
+	ne.learned = true
+	t.live.learned.add(ne, limit)
+}
+
+// AddPort makes a port part of the switch under a number.
+func (s *Switch) AddPort(no uint32, p ports.Port) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.ports.Load()
+	if have := old.byNumber[no]; have != nil {
+		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
+	}
+	sp := &switchPort{no: no, port: p, tunnel: p.Info().Tunnel, worker: s.leastBusy(old)}
+	s.publishPorts(append(slices.Clone(old.list), sp))
+	return nil
+}
+
+// RemovePort takes a port out of the switch and closes it, once no worker uses
+// it any more.
+func (s *Switch) RemovePort(no uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.ports.Load()
+	sp := old.byNumber[no]
+	if sp == nil {
+		return fmt.Errorf("there is no port %d", no)
+	}
+	s.publishPorts(slices.DeleteFunc(slices.Clone(old.list), func(p *switchPort) bool { return p == sp }))
+	for _, w := range append(slices.Clone(s.workers), s.outside) {
+		w.busy.Lock() // wait for the round that may still use the port
+		w.busy.Unlock()
+	}
+	s.fdb.expire(s.clock(), no)
+	return sp.port.Close()
+}
+
+// leastBusy is the worker with the fewest ports.
+func (s *Switch) leastBusy(set *portSet) int {
+	count := make([]int, len(s.workers))
+	for _, p := range set.list {
+		count[p.worker]++
+	}
+	best := 0
+	for i, n := range count {
+		if n < count[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// publishPorts makes a list of ports the switch's, and tells the workers.
+func (s *Switch) publishPorts(list []*switchPort) {
+	slices.SortFunc(list, func(a, b *switchPort) int { return cmp.Compare(a.no, b.no) })
+	set := &portSet{byNumber: make(map[uint32]*switchPort, len(list)), list: list}
+	mine := make([][]*switchPort, len(s.workers))
+	for _, p := range list {
+		set.byNumber[p.no] = p
+		mine[p.worker] = append(mine[p.worker], p)
+	}
+	s.ports.Store(set)
+	for i, w := range s.workers {
+		w.receive.Store(&mine[i])
+		w.poller.Wake()
+	}
+}
+
+// Run moves packets until ctx ends, then returns once every worker has stopped.
+// The ports stay open.
+func (s *Switch) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make(chan error, len(s.workers)+1)
+	var wg sync.WaitGroup
+	for _, w := range s.workers {
+		wg.Go(func() { errs <- w.runWorker(ctx); cancel() })
+	}
+	wg.Go(func() { s.runUpkeep(ctx) })
+	<-ctx.Done()
+	for _, w := range s.workers {
+		w.poller.Wake()
+	}
+	wg.Wait()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
+
+// runUpkeep hands packet-ins to the subscriber and, every second, lets what is
+// old go.
+func (s *Switch) runUpkeep(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case pi := <-s.packetIns:
+			s.deliver(pi)
+		case <-tick.C:
+			s.Expire()
+		}
+	}
+}
+
+func (s *Switch) deliver(pi *PacketIn) {
+	if s.onPacket != nil {
+		s.onPacket(pi)
+	}
+}
+
+// Expire removes flow entries, learned addresses and connections whose
+// timeouts have passed. Run does it every second; whoever turns the clock by
+// hand calls it.
+func (s *Switch) Expire() {
+	now := s.clock()
+	s.conntrack.Sweep(now)
+	s.fdb.expire(now, 0)
+	p := s.program.Load()
+	if p == nil {
+		return
+	}
+	var gone []*flow.Entry
+	for _, t := range p.tables {
+		if t == nil {
+			continue
+		}
+		t.live.learned.removeIf(func(e *entry) bool { return e.expired(now) })
+		for _, e := range t.entries {
+			if e.expired(now) {
+				gone = append(gone, e.Entry)
+			}
+		}
+	}
+	if len(gone) > 0 {
+		s.Apply(&Bundle{Delete: gone})
+	}
+}
+
+// Poll moves what the ports hold, on the caller's goroutine, until nothing
+// more comes, and hands packet-ins out. It is for switches that nobody Runs:
+// tests, replays, the dut command.
+func (s *Switch) Poll() {
+	for {
+		for _, w := range s.workers {
+			for w.round() > 0 {
+			}
+		}
+		select {
+		case pi := <-s.packetIns:
+			s.deliver(pi)
+		default:
+			return
+		}
+	}
+}
+
+// Close closes the ports and gives the workers' descriptors back. Run must
+// have returned.
+func (s *Switch) Close() error {
+	var errs []error
+	for _, p := range s.ports.Load().list {
+		errs = append(errs, s.RemovePort(p.no))
+	}
+	for _, w := range s.workers {
+		errs = append(errs, w.poller.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,215 @@
+package dataplane
+
+import (
+	"fmt"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// A trace is a walk that is watched: the same code, the same tables, the same
+// connections (seen through conntrack's Scratch), but nothing is credited,
+// learned or sent.
+
+// TraceRequest describes the packet to trace.
+type TraceRequest struct {
+	InPort uint32
+	Frame  []byte
+	// Metadata presets metadata fields (registers, tun_dst, pkt_mark …) under
+	// its mask.
+	Metadata flow.Match
+	// CTNext, when not nil, answers ct() actions in conntrack's place, as
+	// ofproto/trace --ct-next does: one state for each, and trk|new when they
+	// run out. Nothing is translated then.
+	CTNext []conntrack.State
+	// PickBucket, when not nil, chooses the bucket of select groups.
+	PickBucket func(g *flow.Group, chosen int) int
+}
+
+// StepKind says what a step of a trace is.
+type StepKind string
+
+// Kinds of steps.
+const (
+	StepEntry    StepKind = "entry"     // a table was looked up: Entry, or nil for a miss
+	StepAction   StepKind = "action"    // an action begins
+	StepCT       StepKind = "ct"        // conntrack's answer
+	StepBucket   StepKind = "bucket"    // the group's choice
+	StepLearn    StepKind = "learn"     // the entry that traffic would learn
+	StepOutput   StepKind = "output"    // the frame as it leaves
+	StepPacketIn StepKind = "packet-in" // the frame as the agent gets it
+	StepDrop     StepKind = "drop"      // a dead end
+)
+
+// Step is one thing that happened on a walk.
+type Step struct {
+	Kind   StepKind
+	Depth  int   // nested tables, 1 for the first
+	Table  uint8 // where the walk stands
+	Entry  *flow.Entry
+	Action flow.Action
+	Note   string
+	// CT is the ct() request behind StepCT; Meta what the packet carries after
+	// it.
+	CT   *conntrack.Request
+	Meta conntrack.Meta
+	// Port, Frame, Tunnel and Mark are the output of StepOutput.
+	Port   uint32
+	Frame  []byte
+	Tunnel packet.Tunnel
+	Mark   uint32
+	Reason DropReason
+	// Changed lists the fields that differ from the step before.
+	Changed []flow.FieldID
+	Key     flow.Key
+}
+
+// Trace is a watched walk.
+type Trace struct {
+	Start   flow.Key
+	Steps   []Step
+	Verdict Verdict
+	Names   *flow.Names
+}
+
+// Verdict is how a packet's walk ended.
+type Verdict struct {
+	Outputs  []uint32 // port numbers in order
+	PacketIn bool
+	Reason   DropReason // when nothing was sent
+	Table    uint8      // where it was dropped
+}
+
+// tracer records a walk.
+type tracer struct {
+	req       *TraceRequest
+	out       *Trace
+	conntrack *conntrack.Table
+	asked     int
+	last      flow.Key
+}
+
+// Trace walks one packet and tells each step. The error is for a frame that is
+// too short, or a switch without a pipeline.
+func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
+	prog := s.program.Load()
+	if prog == nil {
+		return nil, errNoPipeline
+	}
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(req.Frame)+64), nil)
+	if len(req.Frame) < 14 || !f.SetBytes(req.Frame) {
+		return nil, errShortFrame
+	}
+	w := s.outside
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	w.now = s.clock()
+	k := &w.walk
+	k.begin(f, req.InPort)
+	k.trace = &tracer{req: req, out: &Trace{Names: prog.names}, conntrack: s.conntrack.Scratch()}
+	defer func() { k.trace = nil }()
+	k.layers = flow.Extract(f, req.InPort, &k.key)
+	preset(&k.key, &req.Metadata)
+	k.trace.out.Start, k.trace.last = k.key, k.key
+	k.walkTable(prog.first)
+	k.frame = nil
+	w.flush()
+	return k.trace.finish(k), nil
+}
+
+// preset writes the metadata part of a match into a key.
+func preset(k *flow.Key, m *flow.Match) {
+	for i := range flow.HeaderStart {
+		k[i] = k[i]&^m.Mask[i] | m.Value[i]
+	}
+}
+
+// finish is the trace with its verdict.
+func (t *tracer) finish(k *walk) *Trace {
+	v := &t.out.Verdict
+	for i := range t.out.Steps {
+		switch st := &t.out.Steps[i]; st.Kind {
+		case StepOutput:
+			v.Outputs = append(v.Outputs, st.Port)
+		case StepPacketIn:
+			v.PacketIn = true
+		}
+	}
+	if k.sent == 0 {
+		v.Reason, v.Table = k.reason, k.at
+		if v.Reason == NotDropped {
+			v.Reason = DropNoOutput
+		}
+	}
+	return t.out
+}
+
+// add records a step, with the fields that changed since the last.
+func (t *tracer) add(k *walk, st Step) {
+	st.Depth, st.Table, st.Key = k.depth, k.table, k.key
+	st.Changed = flow.Diff(&t.last, &k.key)
+	t.last = k.key
+	t.out.Steps = append(t.out.Steps, st)
+}
+
+func (t *tracer) entry(k *walk, e *entry) { t.add(k, Step{Kind: StepEntry, Entry: e.Entry}) }
+
+func (t *tracer) miss(k *walk) { t.add(k, Step{Kind: StepEntry}) }
+
+func (t *tracer) action(k *walk, a flow.Action) { t.add(k, Step{Kind: StepAction, Action: a}) }
+
+func (t *tracer) drop(k *walk, r DropReason) { t.add(k, Step{Kind: StepDrop, Reason: r}) }
+
+func (t *tracer) learn(k *walk, e *flow.Entry) { t.add(k, Step{Kind: StepLearn, Entry: e}) }
+
+func (t *tracer) packetIn(k *walk, a *flow.Controller) {
+	t.add(k, Step{Kind: StepPacketIn, Action: *a, Frame: append([]byte(nil), k.frame.Bytes()...)})
+}
+
+func (t *tracer) output(k *walk, p *switchPort) {
+	st := Step{Kind: StepOutput, Port: p.no, Frame: append([]byte(nil), k.frame.Bytes()...)}
+	if p.tunnel {
+		st.Tunnel = k.frame.Tunnel
+	}
+	st.Mark = uint32(flow.FieldByID(flow.PktMark).Get(&k.key).Lo)
+	t.add(k, st)
+}
+
+// bucket lets the request choose, and records the choice.
+func (t *tracer) bucket(k *walk, g *group, chosen int) int {
+	if t.req.PickBucket != nil {
+		chosen = t.req.PickBucket(g.Group, chosen)
+	}
+	if chosen >= 0 {
+		t.add(k, Step{Kind: StepBucket, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})
+	}
+	return chosen
+}
+
+// ask answers a ct() action from the connections as they are, or with the
+// states of CTNext.
+func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
+	var v conntrack.Verdict
+	if t.req.CTNext == nil {
+		v = t.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
+	} else {
+		k.ct = t.assumed(&k.ct, req)
+	}
+	t.add(k, Step{Kind: StepCT, CT: req, Meta: k.ct})
+	return v
+}
+
+// assumed is what the packet carries when CTNext says its state.
+func (t *tracer) assumed(m *conntrack.Meta, req *conntrack.Request) conntrack.Meta {
+	state := conntrack.Tracked | conntrack.New
+	if t.asked < len(t.req.CTNext) {
+		state = t.req.CTNext[t.asked]
+	}
+	t.asked++
+	n := conntrack.Meta{State: state, Zone: req.Zone, Mark: m.Mark, Label: m.Label}
+	n.Mark = n.Mark&^req.MarkMask | req.Mark
+	n.Label.Hi = n.Label.Hi&^req.LabelMask.Hi | req.Label.Hi
+	n.Label.Lo = n.Label.Lo&^req.LabelMask.Lo | req.Label.Lo
+	return n
+}

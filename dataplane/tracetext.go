@@ -1,0 +1,144 @@
+package dataplane
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// WriteText writes a trace table by table, in the manner of ofproto/trace:
+// the entry hit, its actions with what each changed, conntrack's answers, the
+// packet as it leaves, and the verdict.
+func (t *Trace) WriteText(w io.Writer) error {
+	p := &tracePrinter{names: t.Names}
+	p.line(0, "Packet: %s", flow.KeyText(&t.Start, t.Names))
+	for i := range t.Steps {
+		p.step(&t.Steps[i])
+	}
+	p.line(0, "")
+	p.line(0, "Verdict: %s", t.Verdict.Text(t.Names))
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// Text is the verdict in one sentence.
+func (v *Verdict) Text(n *flow.Names) string {
+	var parts []string
+	for _, no := range v.Outputs {
+		parts = append(parts, "output to port "+portText(no, n))
+	}
+	if v.PacketIn {
+		parts = append(parts, "packet-in to the agent")
+	}
+	if len(parts) > 0 {
+		return strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("dropped in table %s (%s): %s", tableText(v.Table, n), v.Reason, v.Reason.Sentence())
+}
+
+type tracePrinter struct {
+	b      strings.Builder
+	names  *flow.Names
+	indent int
+}
+
+func (p *tracePrinter) line(indent int, format string, args ...any) {
+	s := strings.Repeat(" ", indent) + fmt.Sprintf(format, args...)
+	p.b.WriteString(strings.TrimRight(s, " ") + "\n")
+}
+
+func (p *tracePrinter) step(st *Step) {
+	p.indent = 4*(st.Depth-1) + 4
+	switch st.Kind {
+	case StepEntry:
+		p.entry(st)
+	case StepAction:
+		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, p.names))
+	case StepCT:
+		p.note("%s", conntrackText(&st.Meta))
+	case StepBucket:
+		p.note("%s", st.Note)
+	case StepLearn:
+		p.note("learns%s", st.Entry.Text(flow.Format{Names: p.names}))
+	case StepOutput:
+		p.output(st)
+	case StepPacketIn:
+		p.note("packet-in to the agent")
+	case StepDrop:
+		p.note("goes nowhere from here (%s): %s", st.Reason, st.Reason.Sentence())
+	}
+	if changes := p.changes(st); st.Kind != StepEntry && changes != "" {
+		p.note("%s", changes)
+	}
+}
+
+func (p *tracePrinter) note(format string, args ...any) {
+	p.line(p.indent+2, "-> "+format, args...)
+}
+
+func (p *tracePrinter) entry(st *Step) {
+	p.line(0, "")
+	head := fmt.Sprintf("%*d. %s: ", p.indent-2, st.Table, p.names.Table(st.Table))
+	if st.Entry == nil {
+		p.line(0, "%sno entry matches", head)
+		return
+	}
+	match := st.Entry.Match.Text(p.names)
+	if match != "" {
+		match += ", "
+	}
+	p.line(0, "%s%spriority %d", head, match, st.Entry.Priority)
+}
+
+// changes lists the fields that a step changed, with their new values.
+func (p *tracePrinter) changes(st *Step) string {
+	var parts []string
+	for _, id := range st.Changed {
+		parts = append(parts, flow.FieldText(id, &st.Key, p.names))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *tracePrinter) output(st *Step) {
+	var k flow.Key
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(st.Frame)), nil)
+	f.SetBytes(st.Frame)
+	flow.Extract(f, 0, &k)
+	p.note("leaves by port %s", portText(st.Port, p.names))
+	p.note("as %s", flow.KeyText(&k, p.names))
+	if st.Tunnel.Dst.IsValid() {
+		p.note("in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)
+	}
+	if st.Mark != 0 {
+		p.note("with pkt_mark %#x", st.Mark)
+	}
+}
+
+// conntrackText is what a packet carries after ct(), as its fields print.
+func conntrackText(m *conntrack.Meta) string {
+	k := walk{ct: *m}
+	k.putConntrack()
+	parts := make([]string, 0, 4)
+	for _, id := range []flow.FieldID{flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel} {
+		parts = append(parts, flow.FieldText(id, &k.key, nil))
+	}
+	return strings.Join(parts, ",")
+}
+
+func portText(no uint32, n *flow.Names) string {
+	if name := n.Port(no); name != "" {
+		return fmt.Sprintf("%d (%q)", no, name)
+	}
+	return fmt.Sprint(no)
+}
+
+func tableText(id uint8, n *flow.Names) string {
+	if name := n.Table(id); name != "" {
+		return name
+	}
+	return fmt.Sprint(id)
+}

@@ -1,0 +1,85 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// InvalidEntryError says which flow entry or group a bundle was refused for.
+type InvalidEntryError struct {
+	Text   string // the entry or group in dump syntax
+	Reason string
+}
+
+func (e *InvalidEntryError) Error() string { return fmt.Sprintf("%s: %s", e.Text, e.Reason) }
+
+// maxErrors bounds how many entries one refusal names.
+const maxErrors = 20
+
+// validate checks what only the whole program can tell: that groups and meters
+// exist, that a ct() asks for nothing we lack.
+func (p *program) validate() error {
+	var errs []error
+	refuse := func(text string, reason error) {
+		if len(errs) < maxErrors {
+			errs = append(errs, &InvalidEntryError{text, reason.Error()})
+		}
+	}
+	for _, t := range p.tables {
+		if t == nil {
+			continue
+		}
+		for _, e := range t.entries {
+			if err := p.checkActions(e.Actions); err != nil {
+				refuse(e.Entry.Text(flow.Format{Names: p.names}), err)
+			}
+		}
+	}
+	for _, g := range p.groups {
+		for _, b := range g.Buckets {
+			if err := p.checkActions(b.Actions); err != nil {
+				refuse(g.Group.Text(p.names), err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p *program) checkActions(actions []flow.Action) (err error) {
+	forEachAction(actions, func(a flow.Action) {
+		if err == nil {
+			err = p.checkAction(a)
+		}
+	})
+	return err
+}
+
+func (p *program) checkAction(a flow.Action) error {
+	switch a := a.(type) {
+	case flow.GroupAction:
+		if p.groups[a.ID] == nil {
+			return fmt.Errorf("group %d does not exist; add it in the same bundle", a.ID)
+		}
+	case flow.MeterAction:
+		if p.meters[a.ID] == nil {
+			return fmt.Errorf("meter %d does not exist; add it in the same bundle", a.ID)
+		}
+	case *flow.CT:
+		if a.ALG != "" {
+			return fmt.Errorf("alg=%s: there are no application layer gateways here (nor does Antrea use any)", a.ALG)
+		}
+	}
+	return nil
+}
+
+// forEachAction visits actions and those inside clone.
+func forEachAction(actions []flow.Action, visit func(flow.Action)) {
+	for _, a := range actions {
+		visit(a)
+		if c, ok := a.(flow.Clone); ok {
+			forEachAction(c.Actions, visit)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package dataplane
+
+import (
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// A packet's way through the tables.
+//
+//	1. start     the key is extracted, the walk enters the first table
+//	2. table     lookup gives an entry; it is credited and its actions run
+//	3. run       actions in order (act.go); goto_table jumps, resubmit calls and
+//	             returns, ct() with a table and groups continue on the state as
+//	             it is then (ct.go, group.go)
+//	4. send      output frames are queued per port (output.go)
+//	5. finish    exactly one verdict: sent, handed to packet-in, or dropped for
+//	             the reason noted last
+//
+// Traffic, traces, packet-outs and replays all walk here; a trace differs only
+// in what it does not do: credit, learn, queue (trace.go).
+
+// limits of one packet's walk, as Open vSwitch has them (MAX_DEPTH and
+// MAX_RESUBMITS): they end loops that entries make.
+const (
+	maxDepth   = 64
+	maxLookups = 4096
+)
+
+// walk is one packet's state. A worker has one and uses it for packet after
+// packet.
+type walk struct {
+	w     *worker
+	prog  *program
+	trace *tracer // nil for traffic
+
+	frame  *packet.Frame
+	layers packet.Layers
+	key    flow.Key
+	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
+	inPort uint32
+
+	table   uint8 // where the walk stands
+	depth   int   // nested tables
+	lookups int   // tables visited
+	pending int   // enclosing action lists that are not done yet
+	stopped bool  // no further action runs: a meter, a pause or conntrack said so
+	held    held  // an output that may still take the frame itself
+
+	sent   int // outputs and packet-ins
+	reason DropReason
+	at     uint8 // table of reason
+}
+
+// held is an output whose frame has not been handed over yet: if nothing more
+// happens to the packet, it gets the frame without a copy.
+type held struct {
+	port *switchPort
+	yes  bool
+}
+
+// packet walks one frame, which belongs to the walk from here on.
+func (k *walk) packet(f *packet.Frame, inPort uint32) {
+	k.begin(f, inPort)
+	if k.prog == nil {
+		k.drop(DropNoPipeline)
+	} else if f.Len() < 14 {
+		k.drop(DropRuntFrame)
+	} else {
+		k.layers = flow.Extract(f, inPort, &k.key)
+		packet.CompleteChecksum(f, &k.layers)
+		k.walkTable(k.prog.first)
+	}
+	k.finish()
+}
+
+// begin sets the per-packet state.
+func (k *walk) begin(f *packet.Frame, inPort uint32) {
+	k.prog = k.w.sw.program.Load()
+	k.frame, k.inPort = f, inPort
+	k.ct = conntrack.Meta{}
+	k.table, k.depth, k.lookups, k.pending = 0, 0, 0, 0
+	k.stopped, k.held = false, held{}
+	k.sent, k.reason, k.at = 0, NotDropped, 0
+}
+
+// finish gives the packet its verdict and the frame its end.
+func (k *walk) finish() {
+	switch {
+	case k.held.yes:
+		k.w.queue(k.held.port, k.frame)
+		k.frame = nil
+	case k.sent == 0:
+		if k.reason == NotDropped {
+			k.drop(DropNoOutput)
+		}
+		k.w.countDrop(k.at, k.reason)
+	}
+	if k.frame != nil {
+		k.w.release(k.frame)
+		k.frame = nil
+	}
+}
+
+// drop notes why the packet goes nowhere from here. It is the only way to lose
+// a packet; it counts when the walk ends without having sent it.
+func (k *walk) drop(r DropReason) {
+	k.reason, k.at = r, k.table
+	if k.trace != nil {
+		k.trace.drop(k, r)
+	}
+}
+
+// walkTable runs tables from one on, following goto_table.
+func (k *walk) walkTable(id uint8) {
+	if k.depth++; k.depth > maxDepth {
+		k.drop(DropTooDeep)
+		k.depth--
+		return
+	}
+	from := k.table
+	for next := int(id); next >= 0; {
+		next = k.visit(uint8(next))
+	}
+	k.table = from
+	k.depth--
+}
+
+// visit looks one table up and runs the entry's actions. It returns the table
+// that goto_table names, or -1.
+func (k *walk) visit(id uint8) int {
+	k.table = id
+	if k.lookups++; k.lookups > maxLookups {
+		k.drop(DropTooDeep)
+		return -1
+	}
+	t := k.prog.tables[id]
+	if t == nil {
+		k.miss()
+		return -1
+	}
+	e := k.w.scratch.find(t, &k.key)
+	if k.trace == nil {
+		t.live.lookups.Add(1)
+		if e != nil {
+			t.live.hits.Add(1)
+			e.credit(k.frame.Len(), k.w.now)
+		}
+	}
+	if e == nil {
+		k.miss()
+		return -1
+	}
+	if k.trace != nil {
+		k.trace.entry(k, e)
+	}
+	if len(e.Actions) == 0 {
+		k.drop(DropByEntry)
+		return -1
+	}
+	return k.run(e.Actions)
+}
+
+func (k *walk) miss() {
+	if k.trace != nil {
+		k.trace.miss(k)
+	}
+	k.drop(DropTableMiss)
+}
+
+// branch runs f on a copy of the packet, as clone(), groups and the tables
+// behind a ct() in mid-list do: what f changes is undone for the actions that
+// follow. When nothing follows, no copy is made.
+func (k *walk) branch(more bool, f func()) {
+	if !more && k.pending == 0 {
+		f()
+		return
+	}
+	k.releaseHeld()
+	saved := *k
+	frame := k.w.copyFrame(k.frame)
+	if frame == nil {
+		k.drop(DropNoFrame)
+		return
+	}
+	k.frame, k.pending = frame, 0
+	f()
+	k.endBranch()
+	saved.sent, saved.reason, saved.at = k.sent, k.reason, k.at
+	saved.lookups = k.lookups
+	*k = saved
+}
+
+// endBranch hands the copy's last output over, or gives the copy back.
+func (k *walk) endBranch() {
+	if k.held.yes {
+		k.w.queue(k.held.port, k.frame)
+	} else if k.frame != nil {
+		k.w.release(k.frame)
+	}
+	k.frame, k.held = nil, held{}
+}

@@ -1,0 +1,155 @@
+package dataplane
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+)
+
+const (
+	batchSize = 64
+	// idleRounds is how many empty rounds a worker makes before it sleeps in
+	// poll(2): long enough to catch an answer under way, short enough that an
+	// idle switch uses next to no CPU.
+	idleRounds = 64
+	// sleep bounds one poll(2), so that timeouts are looked at.
+	sleep = time.Second
+)
+
+// worker moves packets: it receives from its ports, walks each packet and
+// queues what comes out. Everything here belongs to one goroutine, but for the
+// counters.
+type worker struct {
+	sw      *Switch
+	now     int64 // clock of this batch, nanoseconds
+	walk    walk
+	scratch lookupScratch
+	rx      [batchSize]*packet.Frame
+	out     map[*switchPort]*[]*packet.Frame
+	seen    *portSet         // the ports that out was last cleared for
+	ready   []*switchPort    // ports with frames in out, or that want a Flush
+	done    []*packet.Frame  // frames to release after the batch
+	copies  *packet.HeapPool // frames for copies
+
+	receive atomic.Pointer[[]*switchPort] // the ports this worker polls
+	poller  *ports.Poller
+	sleeps  atomic.Uint64
+	drops   [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
+
+	// busy is held for each round. Whoever takes a port away locks it once
+	// after publishing the new ports: then no round uses the old ones.
+	busy sync.Mutex
+}
+
+func newWorker(s *Switch) *worker {
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, 4096)}
+	w.walk.w = w
+	w.receive.Store(new([]*switchPort))
+	return w
+}
+
+// runWorker is the worker's goroutine: rounds over its ports, and sleep when
+// nothing comes.
+func (w *worker) runWorker(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	idle := 0
+	var waiting []ports.Port
+	for ctx.Err() == nil {
+		if w.round() > 0 {
+			idle = 0
+			continue
+		}
+		if idle++; idle < idleRounds {
+			continue
+		}
+		waiting = waiting[:0]
+		for _, p := range *w.receive.Load() {
+			waiting = append(waiting, p.port)
+		}
+		w.sleeps.Add(1)
+		if err := w.poller.Wait(waiting, sleep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round receives one batch from each port and walks it. It returns the number
+// of packets.
+func (w *worker) round() int {
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	total := 0
+	for _, p := range *w.receive.Load() {
+		n := p.port.Receive(w.rx[:])
+		if n == 0 {
+			continue
+		}
+		total += n
+		w.now = w.sw.clock()
+		for _, f := range w.rx[:n] {
+			w.walk.packet(f, p.no)
+		}
+		w.flush()
+	}
+	return total
+}
+
+// queue puts a frame, which belongs to the port from here on, behind the
+// others of this batch.
+func (w *worker) queue(p *switchPort, f *packet.Frame) {
+	q := w.out[p]
+	if q == nil {
+		q = new([]*packet.Frame)
+		w.out[p] = q
+	}
+	if len(*q) == 0 {
+		w.ready = append(w.ready, p)
+	}
+	*q = append(*q, f)
+}
+
+// flush transmits what the batch queued and gives the rest back.
+func (w *worker) flush() {
+	for _, p := range w.ready {
+		q := w.out[p]
+		p.port.Transmit(*q)
+		p.port.Flush()
+		clear(*q)
+		*q = (*q)[:0]
+	}
+	w.ready = w.ready[:0]
+	if set := w.sw.ports.Load(); set != w.seen {
+		w.seen = set
+		maps.DeleteFunc(w.out, func(p *switchPort, _ *[]*packet.Frame) bool { return set.byNumber[p.no] != p })
+	}
+	packet.Release(w.done)
+	clear(w.done)
+	w.done = w.done[:0]
+}
+
+// release gives a frame back with the others of this batch.
+func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
+
+// copyFrame makes a copy of a frame; nil when no free frame is left.
+func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
+	var one [1]*packet.Frame
+	if w.copies.Get(one[:]) == 0 {
+		return nil
+	}
+	if !one[0].CopyFrom(f) {
+		packet.Release(one[:])
+		return nil
+	}
+	return one[0]
+}
+
+// countDrop counts a lost packet under the table where its walk ended.
+func (w *worker) countDrop(table uint8, r DropReason) { w.drops[table][r].Add(1) }

@@ -1,0 +1,98 @@
+package dut
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// control does what an ovs-appctl command of the same name does.
+func (d *DUT) control(args []string) (string, error) {
+	if len(args) == 0 {
+		return "", fmt.Errorf("ctl: no command")
+	}
+	switch name, rest := args[0], args[1:]; name {
+	case "dpctl/ct-disable-tcp-seq-chk":
+		d.ct.SetSequenceCheck(false)
+		return "", nil
+	case "dpctl/ct-enable-tcp-seq-chk":
+		d.ct.SetSequenceCheck(true)
+		return "", nil
+	case "dpctl/flush-conntrack":
+		d.ct.Flush()
+		return "", nil
+	case "dpctl/ct-set-maxconns":
+		n, err := number(rest, 32)
+		d.ct.SetMax(int(n))
+		return "", err
+	case "dpctl/ct-set-limits":
+		return "", d.setLimits(rest)
+	case "dpctl/ct-get-limits":
+		return d.limits(rest)
+	case "dpctl/ct-del-limits":
+		return "", d.deleteLimits(rest)
+	default:
+		return "", fmt.Errorf("ctl: unknown command %q", name)
+	}
+}
+
+func number(args []string, bits int) (uint64, error) {
+	if len(args) != 1 {
+		return 0, fmt.Errorf("ctl: one number is wanted, not %q", args)
+	}
+	return strconv.ParseUint(args[0], 0, bits)
+}
+
+// setLimits takes zone=7,limit=2 for each argument.
+func (d *DUT) setLimits(args []string) error {
+	for _, a := range args {
+		var zone uint16
+		var limit uint32
+		if _, err := fmt.Sscanf(a, "zone=%d,limit=%d", &zone, &limit); err != nil {
+			return fmt.Errorf("ctl: %q is not zone=N,limit=N: %w", a, err)
+		}
+		d.ct.SetLimit(zone, int(limit))
+	}
+	return nil
+}
+
+// zones takes zone=7 or zone=7,8.
+func zones(args []string) ([]uint16, error) {
+	var zs []uint16
+	for _, a := range args {
+		list, ok := strings.CutPrefix(a, "zone=")
+		if !ok {
+			return nil, fmt.Errorf("ctl: %q is not zone=N", a)
+		}
+		for _, z := range strings.Split(list, ",") {
+			n, err := strconv.ParseUint(z, 0, 16)
+			if err != nil {
+				return nil, fmt.Errorf("ctl: zone %q: %w", z, err)
+			}
+			zs = append(zs, uint16(n))
+		}
+	}
+	return zs, nil
+}
+
+func (d *DUT) limits(args []string) (string, error) {
+	zs, err := zones(args)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("default limit=0\n")
+	for _, z := range zs {
+		limit, count := d.ct.Limit(z)
+		fmt.Fprintf(&b, "zone=%d,limit=%d,count=%d\n", z, limit, count)
+	}
+	return b.String(), nil
+}
+
+func (d *DUT) deleteLimits(args []string) error {
+	zs, err := zones(args)
+	for _, z := range zs {
+		d.ct.DelLimit(z)
+	}
+	return err
+}

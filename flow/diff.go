@@ -1,0 +1,33 @@
+package flow
+
+// Diff lists the fields in which two keys differ: whole registers rather than
+// their unions, TCP's names for ports.
+func Diff(a, b *Key) []FieldID {
+	if *a == *b {
+		return nil
+	}
+	var ids []FieldID
+	for id := Reg0; id < numFields; id++ {
+		if f := &fields[id]; !isUnion(id) && f.Get(a) != f.Get(b) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// isUnion says whether a field's bytes are shown under another name too.
+func isUnion(id FieldID) bool {
+	switch id {
+	case VlanVID, VlanPCP, IPDSCP, IPECN, ArpSPA, ArpTPA, UDPSrc, UDPDst, SCTPSrc, SCTPDst,
+		ICMPType, ICMPCode, ICMPv6Type, ICMPv6Code, NDSLL, NDTLL:
+		return true
+	}
+	return id >= XReg0 && id < ConjID
+}
+
+// FieldText is one field of a key as matches write it: reg0=0x3,
+// in_port="client-a".
+func FieldText(id FieldID, k *Key, n *Names) string {
+	f := &fields[id]
+	return string(appendExact(append([]byte(f.Name), '='), f, f.Get(k), n))
+}
