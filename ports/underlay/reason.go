@@ -1,0 +1,80 @@
+package underlay
+
+import (
+	"sync/atomic"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// reason is why this port, and no other driver, loses a frame. The list is
+// closed.
+type reason uint8
+
+const (
+	rxUnknownNode reason = iota // from here on: received
+	txNoNode                    // from here on: to be sent
+	txUnknownNode
+	txNoRoute
+	numReasons
+)
+
+var sentences = [numReasons]string{
+	rxUnknownNode: "outer source is not a known Node",
+	txNoNode:      "frame for the tunnel names no Node",
+	txUnknownNode: "tunnel destination is not a known Node",
+	txNoRoute:     "no route to the Node",
+}
+
+// counters is the drivers' counters and those of a tunnel.
+type counters struct {
+	ports.Counters
+	own    [numReasons]atomic.Uint64
+	tunnel [tunnel.NumReasons]atomic.Uint64
+	// seen is how many of the kernel's drops are counted already.
+	seen atomic.Uint32
+}
+
+func (c *counters) lost(r reason) { c.own[r].Add(1) }
+
+func (c *counters) refused(r tunnel.Reason) { c.tunnel[r].Add(1) }
+
+// kernelDrops counts the datagrams that the kernel dropped at the receiving
+// socket since the last call; its own number wraps. Callers hold rxMu.
+func (c *counters) kernelDrops(fd int) {
+	if fd < 0 {
+		return
+	}
+	if now, err := socketDrops(fd); err == nil {
+		c.Lost(ports.RxRingFull, int(now-c.seen.Swap(now)))
+	}
+}
+
+func (c *counters) stats() ports.Stats {
+	s := c.Counters.Stats()
+	for r := range c.own {
+		if n := c.own[r].Load(); n != 0 {
+			s.Reasons[sentences[r]] += n
+			if reason(r) < txNoNode {
+				s.RxDropped += n
+			} else {
+				s.TxDropped += n
+			}
+		}
+	}
+	for r := range c.tunnel {
+		if n := c.tunnel[r].Load(); n != 0 {
+			s.Reasons[tunnel.Reason(r).String()] += n
+			if received(tunnel.Reason(r)) {
+				s.RxErrors += n
+			} else {
+				s.TxErrors += n
+			}
+		}
+	}
+	return s
+}
+
+// received says whether a tunnel's reason is about a received frame. Encap
+// gives Inner too, but not to a frame that ports.Refusal let pass.
+func received(r tunnel.Reason) bool { return r < tunnel.Headroom }

@@ -1,0 +1,179 @@
+// Package underlay is the port to the other Nodes: it carries inner frames in
+// Geneve over the Node's own IP stack, so the kernel does what it does well:
+// routing, ARP, fragmentation of nothing, and firewalling by the Node's rules.
+//
+// It has two sockets. The one to receive is an ordinary UDP socket on the
+// Node's address, read with recvmmsg straight into pooled frames, a batch per
+// system call. The one to send is a raw socket of protocol UDP: the outer UDP
+// header is ours, so that every flow has a source port of its own (RFC 8926,
+// section 3.3) and receive-side scaling on the way can tell flows apart. A raw
+// socket would also be given copies of received datagrams; a filter refuses
+// them all.
+//
+// Both live in the network namespace in which Open was called.
+//
+// Whom it talks to is a closed set, the known Nodes: frames to anybody else are
+// not sent, and frames from anybody else are dropped and counted.
+//
+// One goroutine may Receive while any others Transmit, SetPeers, ask for Stats
+// or Close.
+package underlay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+const (
+	defaultMTU    = 1450
+	defaultFrames = 4096
+	maxBatch      = 64
+	socketBuffer  = 4 << 20 // bytes, asked for beyond rmem_max where we may
+
+	// maxHeader is the longest Geneve header: Opt Len is six bits.
+	maxHeader = tunnel.GeneveLen + 63*4
+)
+
+// Config says how to open the port.
+type Config struct {
+	// Name is what people see: antrea-tun0.
+	Name string
+	// Local is this Node's address on the underlay.
+	Local netip.Addr
+	// MTU is the inner MTU, 1450 when 0. Outer packets are never fragmented: one
+	// that is longer than the route's MTU is refused by the kernel and counted.
+	MTU int
+	// MAC is what Info tells.
+	MAC [6]byte
+	// Frames is the number of receive buffers, 4096 when 0.
+	Frames int
+	// Peers is the known Nodes at the start.
+	Peers []netip.Addr
+}
+
+// Port carries Geneve to other Nodes. It implements ports.Port.
+type Port struct {
+	config Config
+	pool   *packet.HeapPool
+	peers  atomic.Pointer[map[netip.Addr]struct{}]
+	count  counters
+
+	rxMu   sync.Mutex // Receive against Close
+	rxFD   int
+	rx     *messages
+	armed  [maxBatch]*packet.Frame // where the next datagrams go
+	nArmed int
+
+	txMu   sync.Mutex // Transmit against itself and Close
+	txFD   int
+	tx     *messages
+	closed bool
+}
+
+// Open opens the port. It needs CAP_NET_RAW. It fails when the address is not
+// the Node's or UDP port 6081 is in use there.
+func Open(c Config) (*Port, error) {
+	if !c.Local.IsValid() || c.Local.IsUnspecified() || c.Local.Is4In6() {
+		return nil, fmt.Errorf("underlay: %q is no address to receive Geneve on", c.Local)
+	}
+	if c.MTU == 0 {
+		c.MTU = defaultMTU
+	}
+	if c.Frames == 0 {
+		c.Frames = defaultFrames
+	}
+	p := &Port{config: c, rx: newMessages(), tx: newMessages()}
+	p.SetPeers(c.Peers)
+	if err := p.openSockets(); err != nil {
+		return nil, err
+	}
+	size := packet.Headroom + maxHeader + ports.MaxFrame(c.MTU)
+	p.pool = packet.NewPool(c.Frames, size)
+	return p, nil
+}
+
+func (p *Port) openSockets() (err error) {
+	at := netip.AddrPortFrom(p.config.Local, tunnel.GenevePort)
+	if p.rxFD, err = openReceiver(at); err != nil {
+		return fmt.Errorf("underlay: receive Geneve on %v: %w", at, err)
+	}
+	if p.txFD, err = openSender(p.config.Local); err != nil {
+		unix.Close(p.rxFD)
+		return fmt.Errorf("underlay: send Geneve from %v: %w", p.config.Local, err)
+	}
+	return nil
+}
+
+// SetPeers replaces the known Nodes, for packets of either direction from now
+// on.
+func (p *Port) SetPeers(nodes []netip.Addr) {
+	set := make(map[netip.Addr]struct{}, len(nodes))
+	for _, a := range nodes {
+		set[a.Unmap()] = struct{}{}
+	}
+	p.peers.Store(&set)
+}
+
+// Name is the configured name.
+func (p *Port) Name() string { return p.config.Name }
+
+// FD is the receiving socket, -1 once the port is closed.
+func (p *Port) FD() int {
+	p.rxMu.Lock()
+	defer p.rxMu.Unlock()
+	return p.rxFD
+}
+
+// Flush does nothing: Transmit has sent all frames when it returns.
+func (p *Port) Flush() {}
+
+// Info says what the port is.
+func (p *Port) Info() ports.Info {
+	p.txMu.Lock()
+	defer p.txMu.Unlock()
+	return ports.Info{
+		Driver: "underlay",
+		Mode:   fmt.Sprintf("geneve %v", netip.AddrPortFrom(p.config.Local, tunnel.GenevePort)),
+		Why:    "frames to other Nodes go through the Node's own IP stack",
+		MAC:    p.config.MAC,
+		MTU:    p.config.MTU,
+		Up:     !p.closed,
+		Tunnel: true,
+	}
+}
+
+// Stats counts since the port was opened. Datagrams that the kernel dropped
+// because the receiving socket was full are among them, as "rx ring full".
+func (p *Port) Stats() ports.Stats {
+	p.rxMu.Lock()
+	p.count.kernelDrops(p.rxFD)
+	p.rxMu.Unlock()
+	return p.count.stats()
+}
+
+// Close ends the port. A second Close does nothing.
+func (p *Port) Close() error {
+	p.rxMu.Lock()
+	defer p.rxMu.Unlock()
+	p.txMu.Lock()
+	defer p.txMu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	p.count.kernelDrops(p.rxFD)
+	packet.Release(p.armed[:p.nArmed])
+	p.nArmed = 0
+	err := errors.Join(unix.Close(p.rxFD), unix.Close(p.txFD))
+	p.rxFD, p.txFD = -1, -1
+	return err
+}
