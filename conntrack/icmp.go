@@ -51,6 +51,28 @@ func icmpError(proto, typ uint8) bool {
 	return packet.ICMPError(typ)
 }
 
+// The smallest MTU of a link that IP runs on (RFC 791, RFC 8200). A router that
+// reports less would only shrink the sender's packets (CT-34).
+const (
+	minMTUv4 = 576
+	minMTUv6 = 1280
+)
+
+// believable says whether an ICMP error reports an MTU that may be true, if it
+// reports one.
+func believable(k *key, h packet.ICMP) bool {
+	switch {
+	case k.family == ipv4 && h.Type() == packet.ICMPUnreachable && h.Code() == icmpFragNeeded:
+		return h.Rest()&0xffff >= minMTUv4
+	case k.family == ipv6 && h.Type() == packet.ICMPv6PacketTooBig:
+		return h.Rest() >= minMTUv6
+	}
+	return true
+}
+
+// icmpFragNeeded is the code of "fragmentation needed and DF set" (RFC 1191).
+const icmpFragNeeded = 4
+
 // quotedLen is how much of the quoted packet's transport header must be there
 // (RFC 792: the first 64 bits).
 const quotedLen = 8

@@ -17,7 +17,8 @@ type shown struct {
 
 // read finds the packet's key. It reports false for what conntrack cannot
 // track (CT-6): no IP packet, lengths that do not fit, ports of 0, ICMP types
-// that are neither request, reply nor error, and fragments. A fragment could
+// that are neither request, reply nor error, errors that cannot be true, and
+// fragments. A fragment could
 // only be tracked as part of its datagram, and collecting those is the place
 // of a later piece of work, in front of this function.
 func (s *shown) read(b []byte, l *packet.Layers, zone uint16) bool {
@@ -36,7 +37,7 @@ func (s *shown) read(b []byte, l *packet.Layers, zone uint16) bool {
 	}
 	p := b[l.L4:l.End]
 	if k.icmp() && icmpError(k.proto, p[0]) {
-		return s.readQuoted(b, l.L4+packet.ICMPLen, &k)
+		return believable(&k, packet.ICMP(p)) && s.readQuoted(b, l.L4+packet.ICMPLen, &k)
 	}
 	if !k.readPorts(p) {
 		return false

@@ -37,7 +37,9 @@ func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, no
 	}
 	t.guard.enter()
 	drop := v.run()
-	t.stats.Drops[drop]++
+	if drop != DropNone {
+		t.stats.Drops[drop]++
+	}
 	t.guard.leave()
 	if drop != DropNone {
 		return Verdict{Drop: drop}
