@@ -59,6 +59,8 @@ type Port struct {
 		held        held
 		outstanding int // frames in held
 		scratch     [portion]uint32
+		copies      []uint32               // free frames for what has to be copied
+		room        [portion]uint32        // where copies lies
 		away        [portion]*packet.Frame // frames to be released
 		down        bool                   // the kernel said that the link is down
 		retryAt     time.Time
@@ -161,6 +163,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // transmit is Transmit for at most a portion.
 func (p *Port) transmit(part []*packet.Frame) int {
 	space := p.space(len(part))
+	p.borrow(part)
 	sent, bytes := 0, 0
 	away := p.tx.away[:0]
 	for _, f := range part {
@@ -182,9 +185,22 @@ func (p *Port) transmit(part []*packet.Frame) int {
 		p.tx.outstanding += sent
 		p.count.Sent(sent, bytes)
 	}
+	p.umem.give(p.tx.copies)
 	packet.Release(away)
 	clear(away)
 	return sent
+}
+
+// borrow takes a free frame for each frame of part that is not of this UMEM,
+// as long as there are any.
+func (p *Port) borrow(part []*packet.Frame) {
+	foreign := 0
+	for _, f := range part {
+		if !p.umem.owns(f) {
+			foreign++
+		}
+	}
+	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:foreign])]
 }
 
 // space is how many slots of the TX ring may be filled, up to want. The frames
@@ -227,18 +243,18 @@ func (p *Port) sendable(f *packet.Frame, space int) (*packet.Frame, ports.Reason
 	return p.copied(f)
 }
 
-// copied is a frame of this UMEM with f's content.
+// copied is one of the borrowed frames, with f's content.
 func (p *Port) copied(f *packet.Frame) (*packet.Frame, ports.Reason) {
-	var one [1]uint32
-	if p.umem.take(one[:]) == 0 {
+	last := len(p.tx.copies) - 1
+	if last < 0 {
 		return nil, ports.TxNoFrame
 	}
-	own := &p.umem.frames[one[0]]
+	own := &p.umem.frames[p.tx.copies[last]]
 	own.Reset()
 	if !own.SetBytes(f.Bytes()) {
-		p.umem.give(one[:])
 		return nil, ports.TxTooLong
 	}
+	p.tx.copies = p.tx.copies[:last]
 	return own, ports.None
 }
 
@@ -328,7 +344,8 @@ func (p *Port) kernelStats() unix.XDPStatistics {
 // Close takes the program off the interface, ends the socket and puts every
 // frame that the kernel had of this port back into the UMEM's free list. Frames
 // of which a card is still reading the last bytes may be among them; Close
-// gives it a few milliseconds to finish.
+// gives it a few milliseconds to finish. Nobody may be in poll(2) on FD: the
+// kernel would keep the socket until that returns.
 func (p *Port) Close() error {
 	p.kernelStats()
 	p.umem.open.Lock()

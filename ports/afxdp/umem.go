@@ -50,7 +50,9 @@ type UMEM struct {
 }
 
 // NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
-// the kernel has no AF_XDP or the process no right to it (CAP_NET_RAW).
+// the kernel has no AF_XDP or the process no right to it (CAP_NET_RAW). The
+// kernel pins the memory: without CAP_IPC_LOCK it has to lie within the
+// process's limit of locked memory, or Open fails.
 func NewUMEM(frames int) (*UMEM, error) {
 	if frames <= 0 {
 		return nil, fmt.Errorf("afxdp: UMEM of %d frames", frames)
@@ -127,6 +129,9 @@ func (u *UMEM) checkRoom(n int) {
 
 // take moves up to len(dst) free frames into dst and returns how many.
 func (u *UMEM) take(dst []uint32) int {
+	if len(dst) == 0 {
+		return 0
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := copy(dst, u.free[max(0, len(u.free)-len(dst)):])
@@ -136,6 +141,9 @@ func (u *UMEM) take(dst []uint32) int {
 
 // give puts frames back by number.
 func (u *UMEM) give(src []uint32) {
+	if len(src) == 0 {
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.checkRoom(len(src))

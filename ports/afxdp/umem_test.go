@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
 )
 
 // node is a namespace with one UMEM and any number of ports on it.
@@ -117,6 +118,10 @@ func TestDonorVanishes(t *testing.T) {
 	waitDown(t, a.port)
 	c := n.addPod(t, "c", Native) // a.port is not closed yet
 	carry(t, b, c, 2)
+	fds := []unix.PollFd{{Fd: int32(a.port.FD()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(fds, 10); n != 0 || err != nil {
+		t.Errorf("poll on the dead port: %d, %v, events %#x: a worker would spin", n, err, fds[0].Revents)
+	}
 	late := make([]*packet.Frame, 4)
 	n.umem.Get(late)
 	for _, f := range late {
@@ -143,6 +148,57 @@ func TestDonorVanishes(t *testing.T) {
 	waitDown(t, d.port)
 	e, f := n.addPod(t, "e", Native), n.addPod(t, "f", Native)
 	carry(t, e, f, 3)
+}
+
+// A pod's namespace is deleted under its port: the port is down, closes
+// cleanly, and its frames come back.
+func TestPodNamespaceVanishes(t *testing.T) {
+	n := newNode(t, 512)
+	a := n.addPod(t, "a", Native)
+	pod := nstest.New(t)
+	nstest.AddVeth(t, n.ns, "b", pod, "eth0")
+	b := openIn(t, n.ns, n.umem, Options{Interface: "b", Ring: 64})
+	pod.Remove()
+	waitDown(t, b)
+	one := make([]*packet.Frame, 1)
+	n.umem.Get(one)
+	one[0].SetBytes(testFrame(1))
+	b.Transmit(one)
+	b.Flush()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, want := n.umem.Free(), n.umem.Frames()-64; got != want { // a's fill ring
+		t.Errorf("%d frames are free, want %d", got, want)
+	}
+	c := n.addPod(t, "c", Native)
+	carry(t, a, c, 2)
+}
+
+// A batch longer than the ring is sent whole, also where one sendto sends 32
+// frames and no more.
+func TestBatchLongerThanTheRing(t *testing.T) {
+	for _, budget := range []int{64, 32} {
+		n := newNode(t, 1024)
+		a := n.addPod(t, "a", Native)
+		// A kernel that does not know the option is at 32 anyway.
+		_ = unix.SetsockoptInt(a.port.FD(), unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, budget)
+		batch := make([]*packet.Frame, 200)
+		n.umem.Get(batch)
+		for i, f := range batch {
+			f.SetBytes(testFrame(byte(i)))
+		}
+		if got := a.port.Transmit(batch); got != len(batch) {
+			t.Errorf("budget %d: %d frames of %d accepted: %+v", budget, got, len(batch), a.port.Stats())
+		}
+		a.port.Flush()
+		for i := range batch {
+			b, err := a.wire.Receive(5 * time.Second)
+			if err != nil || len(b) != 80 || b[79] != byte(i) {
+				t.Fatalf("budget %d: frame %d is %x, %v", budget, i, b, err)
+			}
+		}
+	}
 }
 
 func waitDown(t *testing.T, p *Port) {

@@ -44,30 +44,30 @@ const patience = 5 * time.Second
 // experiments. Whatever else a kernel puts on the wire is ignored.
 const etherType = 0x88b5
 
-// MinFrame is the shortest frame that frame makes: header and serial number.
-const MinFrame = 18
+// minFrame is the shortest frame that frame makes: header and serial number.
+const minFrame = 18
 
 // frame is an Ethernet broadcast of n bytes, its content following from its
 // serial number.
 func frame(serial uint32, n int) []byte {
-	b := make([]byte, max(n, MinFrame))
+	b := make([]byte, max(n, minFrame))
 	copy(b, "\xff\xff\xff\xff\xff\xff\x02antr")
 	binary.BigEndian.PutUint16(b[12:], etherType)
 	binary.BigEndian.PutUint32(b[14:], serial)
-	for i := MinFrame; i < len(b); i++ {
+	for i := minFrame; i < len(b); i++ {
 		b[i] = byte(serial) + byte(i)
 	}
 	return b
 }
 
 func ours(b []byte) bool {
-	return len(b) >= MinFrame && binary.BigEndian.Uint16(b[12:]) == etherType
+	return len(b) >= minFrame && binary.BigEndian.Uint16(b[12:]) == etherType
 }
 
 // untagged is b without the VLAN tag 7 of testForward; a kernel has taken it
 // off already.
 func untagged(b []byte) []byte {
-	if len(b) < MinFrame || string(b[12:16]) != "\x81\x00\x00\x07" {
+	if len(b) < minFrame || string(b[12:16]) != "\x81\x00\x00\x07" {
 		return b
 	}
 	return append(b[:12:12], b[16:]...)
