@@ -19,6 +19,7 @@ type Entry struct {
 	Cookie      uint64
 	IdleTimeout uint16 // seconds, 0 for never
 	HardTimeout uint16 // seconds, 0 for never
+	SendFlowRem bool   // tell the controller when the entry goes; kept and printed
 	Actions     []Action
 }
 
@@ -44,9 +45,12 @@ type Group struct {
 
 // Bucket is one choice of a group.
 type Bucket struct {
-	ID      uint32
-	Weight  uint16 // select groups only; 100 when the text gives none
-	Actions []Action
+	ID     uint32
+	Weight uint16 // select groups only; 1 when the text gives none
+	// WatchPort is the port whose state decides whether a bucket of a
+	// fast-failover group is live; 0 for none.
+	WatchPort uint32
+	Actions   []Action
 }
 
 // Meter is a rate limit: packets above it are dropped.
@@ -54,6 +58,7 @@ type Meter struct {
 	ID    uint32
 	PktPS bool // rate counts packets per second, else kilobits per second
 	Burst bool // BurstSize is used
+	Stats bool // as written; every meter counts here
 	Bands []Band
 }
 

@@ -17,6 +17,9 @@ import (
 //   - ARP counts only for IPv4 over Ethernet, and an operation above 255 is 0;
 //   - neighbour discovery options given twice void the ND fields.
 //
+// It is stricter in one point: an IP header whose version is not that of its
+// EtherType contributes nothing, where Open vSwitch does not look at it.
+//
 // Nothing is allocated; a worker extracts into a key it owns.
 
 // Extract fills a key from a frame: headers from its bytes, in_port as given,

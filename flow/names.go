@@ -1,5 +1,7 @@
 package flow
 
+import "maps"
+
 // Names translates between the names people use and the numbers entries hold.
 // A nil *Names knows none: numbers are printed, names are refused.
 type Names struct {
@@ -64,4 +66,12 @@ func (n *Names) SetPort(id uint32, name string) {
 		delete(n.ports, old)
 	}
 	n.ports[id], n.portIDs[name] = name, id
+}
+
+// clone is a copy; of nil, an empty one.
+func (n *Names) clone() *Names {
+	if n == nil {
+		return NewNames()
+	}
+	return &Names{maps.Clone(n.tables), maps.Clone(n.tableIDs), maps.Clone(n.ports), maps.Clone(n.portIDs)}
 }

@@ -1,0 +1,214 @@
+package flow
+
+import "fmt"
+
+// What an entry may do. The parser checks every entry here, and so can code
+// that makes entries: ovs-ofctl refuses the same ones. Whether the groups,
+// meters and ports that an entry names exist is not a question of the
+// language.
+
+// Check says whether the entry's actions fit its match and its table: each
+// field written must be there by what the match implies, goto_table goes
+// forward and comes last, meter comes first, conjunctions stand alone. The
+// match itself is taken as sound.
+func (e *Entry) Check() error {
+	if c := checkActions(e.Actions, &e.Match, int(e.Table)); c != nil {
+		return fmt.Errorf("action %d (%s): %s", c.action+1, actionName(e.Actions[c.action]), c.msg)
+	}
+	return nil
+}
+
+// complaint is what is wrong with one of a list of actions.
+type complaint struct {
+	action int
+	msg    string
+}
+
+// noTableKnown is the table of actions that belong to none (a group's).
+const noTableKnown = -1
+
+// checkActions checks a list for packets that m selects; nil means that nothing
+// is known of them, and then no prerequisite is asked for.
+func checkActions(actions []Action, m *Match, table int) *complaint {
+	c := checker{known: m != nil, table: table}
+	if m != nil {
+		c.m = *m
+	}
+	for i, a := range actions {
+		msg := c.order(i, a, actions)
+		if msg == "" {
+			msg = c.action(a)
+		}
+		if msg != "" {
+			return &complaint{i, msg}
+		}
+	}
+	return nil
+}
+
+// checker follows what is known of a packet through a list of actions.
+type checker struct {
+	m     Match // push_vlan and pop_vlan change it on the way
+	known bool
+	table int
+	inner bool // inside clone
+}
+
+// order checks an action's place in its list.
+func (c *checker) order(i int, a Action, all []Action) string {
+	switch a := a.(type) {
+	case GotoTable:
+		switch {
+		case c.inner || c.table == noTableKnown:
+			return "goto_table is not allowed here; use resubmit(,TABLE)"
+		case i != len(all)-1:
+			return "goto_table must be the last action"
+		case int(a.Table) <= c.table:
+			return fmt.Sprintf("goto_table must go forward; table %d does not come after %d", a.Table, c.table)
+		}
+	case MeterAction:
+		if i != 0 && !c.inner {
+			return "meter must be the first action"
+		}
+	}
+	if hasConjunction(all) && !goesWithConjunction(a) {
+		return fmt.Sprintf("conjunction can stand beside note only, not beside %s", actionName(a))
+	}
+	return ""
+}
+
+func hasConjunction(actions []Action) bool {
+	for _, a := range actions {
+		if _, ok := a.(Conjunction); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func goesWithConjunction(a Action) bool {
+	switch a.(type) {
+	case Conjunction, Note:
+		return true
+	}
+	return false
+}
+
+// action checks what an action needs of the packet. It is empty when all is
+// well.
+func (c *checker) action(a Action) string {
+	switch a := a.(type) {
+	case SetField:
+		return c.write(a.Field)
+	case Load:
+		return c.write(a.Dst.Field)
+	case Move:
+		if msg := c.read(a.Src.Field); msg != "" {
+			return msg
+		}
+		return c.write(a.Dst.Field)
+	case OutputReg:
+		return c.read(a.Src.Field)
+	case DecTTL:
+		return c.needs("dec_ttl", NeedIP)
+	case PushVLAN:
+		c.m.Add(VlanTCI, Value{Lo: vlanPresent}, Value{Lo: vlanPresent})
+	case PopVLAN:
+		msg := c.needs("pop_vlan", NeedVLAN)
+		c.m.forget(VlanTCI)
+		return msg
+	case *CT:
+		return c.ct(a)
+	case Clone:
+		return c.clone(a)
+	case *Learn:
+		return c.learn(a)
+	}
+	return ""
+}
+
+// forget asks for nothing any more in a field.
+func (m *Match) forget(id FieldID) {
+	f := &fields[id]
+	f.Put(&m.Value, Value{}, Ones(f.Bits))
+	f.Put(&m.Mask, Value{}, Ones(f.Bits))
+}
+
+func (c *checker) needs(what string, p Prereq) string {
+	if !c.known || c.m.Implies(p) {
+		return ""
+	}
+	return fmt.Sprintf("%s needs %s in the match", what, p)
+}
+
+func (c *checker) read(id FieldID) string { return c.needs(fields[id].Name, fields[id].Need) }
+
+func (c *checker) write(id FieldID) string {
+	f := &fields[id]
+	switch {
+	case f.ReadOnly:
+		return f.Name + " is read-only"
+	case id == CTMark || id == CTLabel:
+		return f.Name + " can only be set inside ct(commit,exec(…))"
+	}
+	return c.needs(f.Name, f.Need)
+}
+
+func (c *checker) ct(a *CT) string {
+	if msg := c.needs("ct", NeedIP); msg != "" {
+		return msg
+	}
+	for _, x := range a.Exec {
+		if mv, ok := x.(Move); ok {
+			if msg := c.read(mv.Src.Field); msg != "" {
+				return msg
+			}
+		}
+	}
+	if a.NAT == nil || !a.NAT.AddrMin.IsValid() {
+		return ""
+	}
+	if a.NAT.AddrMin.Is4() {
+		return c.needs("nat with an IPv4 address", NeedIPv4)
+	}
+	return c.needs("nat with an IPv6 address", NeedIPv6)
+}
+
+func (c *checker) clone(a Clone) string {
+	inner := *c
+	inner.inner = true
+	for i, x := range a.Actions {
+		msg := inner.order(i, x, a.Actions)
+		if msg == "" {
+			msg = inner.action(x)
+		}
+		if msg != "" {
+			return msg
+		}
+	}
+	return ""
+}
+
+// learn checks the parts of the learned entry: what they read against the
+// packet, what they match and write against the match learned so far.
+func (c *checker) learn(a *Learn) string {
+	learned := checker{known: true}
+	for i := range a.Specs {
+		s := &a.Specs[i]
+		if s.FromField {
+			if msg := c.read(s.Src.Field); msg != "" {
+				return "learn: " + msg
+			}
+		}
+		if s.Kind == LearnOutput {
+			continue
+		}
+		if msg := learned.read(s.Dst.Field); msg != "" {
+			return "learn: in the learned entry, " + msg
+		}
+		if s.Kind == LearnMatch && !s.FromField {
+			learned.m.Add(s.Dst.Field, s.Immediate.Shl(int(s.Dst.Ofs)), s.Dst.Mask())
+		}
+	}
+	return ""
+}

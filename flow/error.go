@@ -1,0 +1,107 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error says where a text cannot be read and what was expected there.
+type Error struct {
+	File   string // "" when the text has no name
+	Line   int    // from 1; 0 for a text of one line
+	Column int    // from 1, in bytes
+	Msg    string
+}
+
+// Error is file:line:column: message, without the parts that are not known.
+func (e *Error) Error() string {
+	var b strings.Builder
+	if e.File != "" {
+		b.WriteString(e.File + ":")
+	}
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: %s", e.Line, e.Column, e.Msg)
+	} else {
+		fmt.Fprintf(&b, "column %d: %s", e.Column, e.Msg)
+	}
+	return b.String()
+}
+
+// Errors are the errors of a program's files in order, at most maxErrors of
+// them. More says how many further lines were wrong.
+type Errors struct {
+	List []*Error
+	More int
+}
+
+// maxErrors is how many errors one Errors lists.
+const maxErrors = 20
+
+// Error is one line for each error.
+func (e *Errors) Error() string {
+	var lines []string
+	for _, x := range e.List {
+		lines = append(lines, x.Error())
+	}
+	if e.More > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives errors.As the single errors.
+func (e *Errors) Unwrap() []error {
+	list := make([]error, len(e.List))
+	for i, x := range e.List {
+		list[i] = x
+	}
+	return list
+}
+
+func (e *Errors) add(x *Error) {
+	if len(e.List) < maxErrors {
+		e.List = append(e.List, x)
+	} else {
+		e.More++
+	}
+}
+
+// suggest is ` (did you mean "x"?)` for the name nearest to a misspelt one, or
+// nothing when none is near.
+func suggest(wrong string, names []string) string {
+	if len(wrong) > 40 {
+		return ""
+	}
+	best, distance := "", 3
+	for _, n := range names {
+		if d := editDistance(wrong, n); d < distance || d == distance && n < best {
+			best, distance = n, d
+		}
+	}
+	if best == "" || distance >= len(best) {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// editDistance counts the letters to insert, delete or replace on the way from
+// a to b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replace := diagonal
+			if a[i-1] != b[j-1] {
+				replace++
+			}
+			diagonal = row[j]
+			row[j] = min(replace, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,222 @@
+package flow
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// A Form is the way a field's values are written: 80, 0x50, 10.0.0.1, +new-est.
+// Here is the printing side; the parsing side is in parse_value.go.
+
+// Form is how a field's values are written.
+type Form uint8
+
+// The forms. PortNumber is a port's name or number; the …Bits are words for
+// single bits.
+const (
+	Decimal Form = iota
+	Hex
+	MACAddress
+	IPv4Address
+	IPv6Address
+	PortNumber
+	CTStateBits
+	TCPFlagBits
+	FragmentBits
+	TunnelFlagBits
+)
+
+// flagWords names single bits: words[i] is bit i.
+var flagWords = map[Form][]string{
+	CTStateBits:    {"new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"},
+	TCPFlagBits:    {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"},
+	TunnelFlagBits: {"oam"},
+}
+
+// Bits of ip_frag (the values of the Key, as Open vSwitch has them).
+const (
+	fragAny   = 1
+	fragLater = 2
+)
+
+// fragment is a word for a value and mask of ip_frag.
+type fragment struct {
+	word        string
+	value, mask uint64
+}
+
+var fragments = []fragment{
+	{"no", 0, fragAny | fragLater},
+	{"first", fragAny, fragAny | fragLater},
+	{"later", fragAny | fragLater, fragAny | fragLater},
+	{"yes", fragAny, fragAny},
+	{"later", fragLater, fragLater},
+	{"not_later", 0, fragLater},
+}
+
+// appendExact writes a whole field's value.
+func appendExact(b []byte, f *Field, v Value, n *Names) []byte {
+	switch f.Form {
+	case Decimal:
+		return strconv.AppendUint(b, v.Lo, 10)
+	case MACAddress:
+		return appendMAC(b, v)
+	case IPv4Address:
+		return ipv4Of(v).AppendTo(b)
+	case IPv6Address:
+		return ipv6Of(v).AppendTo(b)
+	case PortNumber:
+		return appendPort(b, portOf16(uint32(v.Lo)), n)
+	case CTStateBits, TCPFlagBits, TunnelFlagBits:
+		return appendFlags(b, f.Form, v.Lo)
+	case FragmentBits:
+		return appendFragment(b, v.Lo, fragAny|fragLater)
+	}
+	return appendHex(b, v)
+}
+
+// appendMasked writes value/mask as set_field does: the mask is left out when
+// it covers the field, addresses use a prefix length where one fits.
+func appendMasked(b []byte, f *Field, v, mask Value, n *Names) []byte {
+	b = appendExact(b, f, v, n)
+	if mask == Ones(f.Bits) {
+		return b
+	}
+	b = append(b, '/')
+	switch f.Form {
+	case MACAddress:
+		return appendMAC(b, mask)
+	case IPv4Address, IPv6Address:
+		return appendNetmask(b, f, mask)
+	}
+	return appendHex(b, mask)
+}
+
+// appendNetmask writes the mask of an address: 24, or 255.0.255.0.
+func appendNetmask(b []byte, f *Field, mask Value) []byte {
+	if n, ok := prefixLen(mask, f.Bits); ok {
+		return strconv.AppendInt(b, int64(n), 10)
+	}
+	if f.Form == IPv4Address {
+		return ipv4Of(mask).AppendTo(b)
+	}
+	return ipv6Of(mask).AppendTo(b)
+}
+
+// prefixLen is the number of leading ones of a mask of width bits, if all its
+// ones lead.
+func prefixLen(mask Value, width int) (int, bool) {
+	for n := range width + 1 {
+		if mask == Ones(n).Shl(width-n) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// appendHex writes 0x2f; zero is 0, as C's %#x has it.
+func appendHex(b []byte, v Value) []byte {
+	if v.IsZero() {
+		return append(b, '0')
+	}
+	b = append(b, "0x"...)
+	if v.Hi == 0 {
+		return strconv.AppendUint(b, v.Lo, 16)
+	}
+	b = strconv.AppendUint(b, v.Hi, 16)
+	return appendPadded(b, v.Lo, 16)
+}
+
+// appendPadded writes n hexadecimal digits.
+func appendPadded(b []byte, v uint64, n int) []byte {
+	for i := n - 1; i >= 0; i-- {
+		b = append(b, "0123456789abcdef"[v>>(4*i)&15])
+	}
+	return b
+}
+
+func appendMAC(b []byte, v Value) []byte {
+	for i := 5; i >= 0; i-- {
+		b = appendPadded(b, v.Lo>>(8*i)&0xff, 2)
+		if i > 0 {
+			b = append(b, ':')
+		}
+	}
+	return b
+}
+
+// appendFlags writes set bits as words: new|trk, or 0 when there are none.
+func appendFlags(b []byte, form Form, bits uint64) []byte {
+	start := len(b)
+	for i, w := range flagWords[form] {
+		if bits>>i&1 == 0 {
+			continue
+		}
+		if len(b) > start {
+			b = append(b, '|')
+		}
+		b = append(b, w...)
+	}
+	if len(b) == start {
+		b = append(b, '0')
+	}
+	return b
+}
+
+// appendFlagsMasked writes +new-est.
+func appendFlagsMasked(b []byte, form Form, bits, mask uint64) []byte {
+	for i, w := range flagWords[form] {
+		switch {
+		case mask>>i&1 == 0:
+			continue
+		case bits>>i&1 != 0:
+			b = append(b, '+')
+		default:
+			b = append(b, '-')
+		}
+		b = append(b, w...)
+	}
+	return b
+}
+
+func appendFragment(b []byte, v, mask uint64) []byte {
+	for _, f := range fragments {
+		if f.value == v && f.mask == mask {
+			return append(b, f.word...)
+		}
+	}
+	return append(b, "<error>"...) // later without any: no packet is that; OVS's word
+}
+
+// ValueOfMAC is a hardware address as a Value.
+func ValueOfMAC(mac net.HardwareAddr) Value {
+	var v Value
+	for _, c := range mac {
+		v.Lo = v.Lo<<8 | uint64(c)
+	}
+	return v
+}
+
+// ValueOfAddr is an IP address as a Value: 32 or 128 bits.
+func ValueOfAddr(a netip.Addr) Value {
+	var v Value
+	for _, c := range a.AsSlice() {
+		v = v.Shl(8)
+		v.Lo |= uint64(c)
+	}
+	return v
+}
+
+func ipv4Of(v Value) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(v.Lo >> 24), byte(v.Lo >> 16), byte(v.Lo >> 8), byte(v.Lo)})
+}
+
+func ipv6Of(v Value) netip.Addr {
+	var a [16]byte
+	for i := 15; i >= 0; i-- {
+		a[i] = byte(v.Lo)
+		v = v.Shr(8)
+	}
+	return netip.AddrFrom16(a)
+}

@@ -1,0 +1,324 @@
+package flow
+
+import "strings"
+
+// Groups and meters.
+
+// Largest group and meter numbers (OpenFlow 1.3, OFPG_MAX and OFPM_MAX).
+const (
+	maxGroup = 0xffffff00
+	maxMeter = 0xffff0000
+)
+
+// ParseGroup reads one group as dump-groups prints it or add-group takes it.
+// The error is an *Error with the column.
+func ParseGroup(line string, n *Names) (*Group, error) {
+	p := &parser{names: n}
+	return p.group(span{line, 0})
+}
+
+// A group's text is group_id=…,type=… and then bucket=…,bucket=…; a bucket goes
+// on to the next one or to the end.
+func (p *parser) group(line span) (*Group, error) {
+	if err := checkLength(line); err != nil {
+		return nil, err
+	}
+	head, buckets := line, []span(nil)
+	for rest, first := line, true; ; first = false {
+		part, more, ok := cutBucket(rest)
+		if first {
+			head = part
+		} else {
+			buckets = append(buckets, part)
+		}
+		if !ok {
+			break
+		}
+		rest = more
+	}
+	g := &Group{}
+	if err := groupHead(g, head); err != nil {
+		return nil, err
+	}
+	for i, s := range buckets {
+		b, err := p.bucket(g, s, i)
+		if err != nil {
+			return nil, err
+		}
+		g.Buckets = append(g.Buckets, b)
+	}
+	return g, checkGroup(g, head)
+}
+
+// cutBucket cuts before the next bucket=.
+func cutBucket(s span) (part, rest span, ok bool) {
+	for i := 0; ; {
+		j := strings.Index(s.text[i:], "bucket=")
+		if j < 0 {
+			return s, s, false
+		}
+		i += j
+		if i == 0 || strings.IndexByte(separators, s.text[i-1]) >= 0 {
+			return s.upTo(i), s.from(i + len("bucket=")), true
+		}
+		i += len("bucket=")
+	}
+}
+
+func groupHead(g *Group, head span) error {
+	hasID, hasType := false, false
+	err := each(head, func(it item) error {
+		switch it.key.text {
+		case "group_id":
+			hasID = true
+			n, err := number(it.value, maxGroup)
+			g.ID = uint32(n)
+			return err
+		case "type":
+			hasType = true
+			return groupType(g, it.value)
+		case "selection_method", "selection_method_param", "fields":
+			return it.key.errorf("%s is not supported by this switch; select groups hash the connection", it.key.text)
+		}
+		return it.key.errorf("unknown group property %q; expected group_id, type or bucket", it.key.text)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !hasID:
+		return head.trim().errorf("expected group_id=…")
+	case !hasType:
+		return head.trim().errorf("expected type=all, select, indirect or ff")
+	}
+	return nil
+}
+
+func groupType(g *Group, s span) error {
+	name := s.text
+	if name == "fast_failover" {
+		name = "ff"
+	}
+	for i, n := range groupTypeNames {
+		if n == name {
+			g.Type = GroupType(i)
+			return nil
+		}
+	}
+	return s.errorf("unknown group type %q; expected %s", s.text, strings.Join(groupTypeNames[:], ", "))
+}
+
+// bucket reads one bucket: settings, then actions with or without actions=.
+func (p *parser) bucket(g *Group, s span, index int) (Bucket, error) {
+	b := Bucket{ID: uint32(index)}
+	if g.Type == GroupSelect {
+		b.Weight = 1
+	}
+	rest := s
+	for {
+		before := rest
+		it, ok, err := next(&rest)
+		if err != nil {
+			return b, err
+		}
+		if !ok {
+			return b, s.trim().errorf("expected actions in the bucket; drop is one")
+		}
+		if isActions(it) {
+			return b, p.bucketActions(&b, s.from(it.value.at-s.at))
+		}
+		if known, err := p.bucketSetting(g, &b, it); err != nil {
+			return b, err
+		} else if !known {
+			return b, p.bucketActions(&b, before)
+		}
+	}
+}
+
+// bucketSetting reads one setting, if it is one.
+func (p *parser) bucketSetting(g *Group, b *Bucket, it item) (known bool, err error) {
+	var n uint64
+	switch it.key.text {
+	case "bucket_id":
+		n, err = number(it.value, maxGroup)
+		b.ID = uint32(n)
+	case "weight":
+		if g.Type != GroupSelect {
+			return true, it.key.errorf("only buckets of select groups have a weight")
+		}
+		n, err = number(it.value, 65535)
+		b.Weight = uint16(n)
+	case "watch_port":
+		b.WatchPort, err = p.port(it.value)
+	case "watch_group":
+		err = it.key.errorf("watch_group is not supported by this switch")
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+func (p *parser) bucketActions(b *Bucket, s span) error {
+	list, err := p.actions(s, 0)
+	if err != nil {
+		return err
+	}
+	b.Actions = list.actions
+	if c := checkActions(b.Actions, nil, noTableKnown); c != nil {
+		return list.at[c.action].errorf("%s", c.msg)
+	}
+	return nil
+}
+
+func checkGroup(g *Group, head span) error {
+	if g.Type == GroupIndirect && len(g.Buckets) != 1 {
+		return head.trim().errorf("an indirect group has exactly one bucket")
+	}
+	seen := make(map[uint32]bool)
+	for _, b := range g.Buckets {
+		if seen[b.ID] {
+			return head.trim().errorf("bucket_id %d is given twice", b.ID)
+		}
+		if g.Type == GroupFastFailover && b.WatchPort == 0 {
+			return head.trim().errorf("buckets of a fast-failover group need watch_port")
+		}
+		seen[b.ID] = true
+	}
+	return nil
+}
+
+// ParseMeter reads one meter as dump-meters prints it (bands on lines of their
+// own) or add-meter takes it. The error is an *Error with line and column.
+func ParseMeter(text string) (*Meter, error) {
+	var r meterReader
+	for i, line := range strings.Split(text, "\n") {
+		if err := r.line(span{line, 0}); err != nil {
+			return nil, located(err, "", i+1)
+		}
+	}
+	switch {
+	case len(r.meters) != 1:
+		return nil, &Error{Line: 1, Column: 1, Msg: "expected one meter, beginning with meter=ID"}
+	case r.check() != nil:
+		return nil, located(r.check(), "", 1)
+	}
+	return r.meters[0], nil
+}
+
+// meterReader reads meters line by line: meter=… begins one, type=drop adds a
+// band to it, on the same line or on the next.
+type meterReader struct {
+	meters []*Meter
+	begun  span // where the last meter begins
+	hasBurst, hasRate,
+	hasUnit bool // what the last meter and its last band have
+}
+
+func (r *meterReader) line(s span) error {
+	if err := checkLength(s); err != nil {
+		return err
+	}
+	return each(s, r.item)
+}
+
+func (r *meterReader) item(it item) error {
+	if it.key.text == "meter" {
+		return r.begin(it)
+	}
+	if len(r.meters) == 0 {
+		return it.key.errorf("expected meter=ID before %q", it.key.text)
+	}
+	m := r.meters[len(r.meters)-1]
+	switch it.key.text {
+	case "kbps", "pktps":
+		r.hasUnit, m.PktPS = true, it.key.text == "pktps"
+		return it.bare()
+	case "burst":
+		m.Burst = true
+		return it.bare()
+	case "stats":
+		m.Stats = true
+		return it.bare()
+	case "bands", "band":
+		if it.value.text == "" {
+			return nil
+		}
+		// The first part of the band stands behind this word's own equal sign.
+		return each(it.value, r.item)
+	case "type":
+		return r.band(m, it)
+	}
+	return r.bandOption(m, it)
+}
+
+func (r *meterReader) begin(it item) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	id, err := number(it.value, maxMeter)
+	if err != nil {
+		return err
+	}
+	if id == 0 {
+		return it.value.errorf("meters begin with 1")
+	}
+	r.meters = append(r.meters, &Meter{ID: uint32(id)})
+	r.begun, r.hasUnit = it.key, false
+	return nil
+}
+
+func (r *meterReader) band(m *Meter, it item) error {
+	if it.value.text != "drop" {
+		return it.value.errorf("band type %q is not supported by this switch; expected drop", it.value.text)
+	}
+	if err := r.checkBand(m); err != nil {
+		return err
+	}
+	m.Bands = append(m.Bands, Band{})
+	r.hasRate, r.hasBurst = false, false
+	return nil
+}
+
+func (r *meterReader) bandOption(m *Meter, it item) error {
+	if len(m.Bands) == 0 {
+		return it.key.errorf("unknown meter property %q; expected kbps, pktps, burst, stats or bands", it.key.text)
+	}
+	b := &m.Bands[len(m.Bands)-1]
+	n, err := number(it.value, 1<<32-1)
+	switch it.key.text {
+	case "rate":
+		b.Rate, r.hasRate = uint32(n), true
+	case "burst_size":
+		b.BurstSize, r.hasBurst = uint32(n), true
+	default:
+		return it.key.errorf("unknown band property %q; expected type, rate or burst_size", it.key.text)
+	}
+	return err
+}
+
+// check says what the last meter lacks.
+func (r *meterReader) check() error {
+	if len(r.meters) == 0 {
+		return nil
+	}
+	m := r.meters[len(r.meters)-1]
+	switch {
+	case !r.hasUnit:
+		return r.begun.errorf("meter %d needs kbps or pktps", m.ID)
+	case len(m.Bands) == 0:
+		return r.begun.errorf("meter %d needs a band, as in bands=type=drop rate=100", m.ID)
+	}
+	return r.checkBand(m)
+}
+
+// checkBand says what the last band lacks.
+func (r *meterReader) checkBand(m *Meter) error {
+	switch {
+	case len(m.Bands) == 0:
+		return nil
+	case !r.hasRate:
+		return r.begun.errorf("a band of meter %d needs a rate", m.ID)
+	case m.Burst && !r.hasBurst:
+		return r.begun.errorf("meter %d has burst, so its bands need burst_size", m.ID)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package flow
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// A program is read from up to four texts: ports, flow entries, groups and
+// meters. Names get numbers in this order:
+//
+//   - ports as the ports text (or Sources.Names) numbers them;
+//   - tables in the order in which lines of the flows begin with table=NAME,
+//     so that goto_table goes forward in a dump; then tables that are only
+//     named in actions and groups, in order of appearance;
+//   - ports that nobody numbered from 32768 up in order of appearance, so that
+//     a dump can be read without the machine it comes from.
+
+// Source is one text and the name that errors give it.
+type Source struct {
+	Name, Text string
+}
+
+// Text is a source that is already in memory.
+func Text(name, text string) Source { return Source{name, text} }
+
+// File reads a source from a file.
+func File(path string) (Source, error) {
+	b, err := os.ReadFile(path)
+	return Source{path, string(b)}, err
+}
+
+// Sources are the texts of a program; empty ones are left out. Names, if not
+// nil, are known from the start; it is not changed.
+type Sources struct {
+	Flows, Groups, Meters, Ports Source
+	Names                        *Names
+}
+
+// ParseProgram reads a whole program: a dump of flows, groups, meters and ports
+// as ovs-ofctl prints them, or files for add-flows and the like. Blank lines,
+// comments behind # and reply headers are skipped. On any error, which is an
+// *Errors naming all wrong lines, there is no program.
+func ParseProgram(src Sources) (*Program, error) {
+	r := programReader{prog: &Program{Names: src.Names.clone()}}
+	r.p = &parser{names: r.prog.Names, grow: true}
+	if len(r.prog.Names.tables) > 0 {
+		r.p.style = givenNames
+	}
+	r.lines(src.Ports, r.portLine)
+	r.lines(src.Flows, r.nameTable)
+	r.lines(src.Flows, r.flowLine)
+	r.lines(src.Groups, r.groupLine)
+	r.meters(src.Meters)
+	if len(r.errs.List) > 0 {
+		return nil, &r.errs
+	}
+	return r.prog, nil
+}
+
+type programReader struct {
+	p    *parser
+	prog *Program
+	errs Errors
+}
+
+// lines calls f for every line that says something.
+func (r *programReader) lines(src Source, f func(span) error) {
+	for i, line := range strings.Split(src.Text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if s := (span{line, 0}); !isHeader(s.trim().text) {
+			if err := f(s); err != nil {
+				r.errs.add(located(err, src.Name, i+1))
+			}
+		}
+	}
+}
+
+// isHeader says whether a line has nothing to read: it is empty, or the first
+// line of a reply such as OFPST_FLOW reply (OF1.5) (xid=0x2):.
+func isHeader(line string) bool {
+	return line == "" || strings.HasPrefix(line, "OFPST_") || strings.HasPrefix(line, "NXST_")
+}
+
+// located fills in where an error happened.
+func located(err error, file string, line int) *Error {
+	var e *Error
+	if !errors.As(err, &e) {
+		e = &Error{Column: 1, Msg: err.Error()}
+	}
+	e.File, e.Line = file, line
+	return e
+}
+
+// nameTable numbers the table that a line of the flows begins with. Errors are
+// left to flowLine.
+func (r *programReader) nameTable(line span) error {
+	for rest := line; ; {
+		it, ok, err := next(&rest)
+		if err != nil || !ok || isActions(it) {
+			return nil
+		}
+		if it.key.text == "table" && it.sep == '=' {
+			_, _ = r.p.table(it.value)
+			return nil
+		}
+	}
+}
+
+func (r *programReader) flowLine(line span) error {
+	e, err := r.p.entry(line)
+	if err != nil {
+		return err
+	}
+	if len(r.prog.Entries) == 0 {
+		r.prog.First = e.Table
+	}
+	r.prog.Entries = append(r.prog.Entries, e)
+	return nil
+}
+
+func (r *programReader) groupLine(line span) error {
+	g, err := r.p.group(line)
+	if err != nil {
+		return err
+	}
+	for _, have := range r.prog.Groups {
+		if have.ID == g.ID {
+			return line.trim().errorf("group %d is there already", g.ID)
+		}
+	}
+	r.prog.Groups = append(r.prog.Groups, g)
+	return nil
+}
+
+func (r *programReader) meters(src Source) {
+	var m meterReader
+	last := 0
+	r.lines(src, func(line span) error {
+		last++
+		return m.line(line)
+	})
+	if err := m.check(); err != nil {
+		r.errs.add(located(err, src.Name, strings.Count(src.Text, "\n")+1))
+		return
+	}
+	seen := make(map[uint32]bool)
+	for _, x := range m.meters {
+		if seen[x.ID] {
+			r.errs.add(&Error{File: src.Name, Line: 1, Column: 1, Msg: fmt.Sprintf("meter %d is given twice", x.ID)})
+		}
+		seen[x.ID] = true
+	}
+	r.prog.Meters = m.meters
+}
+
+// portLine reads a line of dump-ports-desc: ` 37(web): addr:…`, and skips what
+// it says about the port on the lines below.
+func (r *programReader) portLine(line span) error {
+	s := line.trim()
+	if s.text[0] < '0' || s.text[0] > '9' {
+		return r.namedPort(s)
+	}
+	numberText, rest, ok := s.cut("(")
+	end := strings.LastIndex(rest.text, "):")
+	if strings.HasSuffix(rest.text, ")") {
+		end = len(rest.text) - 1
+	}
+	if !ok || end < 0 {
+		return s.errorf("expected NUMBER(NAME), as dump-ports-desc prints it")
+	}
+	port, err := number(numberText, maxPort)
+	if err != nil {
+		return err
+	}
+	name, _, err := unquote(rest.upTo(end))
+	if err != nil || name == "" {
+		return rest.errorf("expected a port name inside the parentheses")
+	}
+	r.p.names.SetPort(uint32(port), name)
+	return nil
+}
+
+// namedPort reads LOCAL(br-int): addr:…, and skips any other line.
+func (r *programReader) namedPort(s span) error {
+	word, rest, _ := s.cut("(")
+	name, _, ok := rest.cut(")")
+	if port, known := reservedPort(word.text); known && ok && name.text != "" {
+		r.p.names.SetPort(port, name.text)
+	}
+	return nil
+}

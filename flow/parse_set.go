@@ -1,0 +1,250 @@
+package flow
+
+import "strings"
+
+// The actions that write fields: set_field, load, move and their OpenFlow 1.0
+// forms.
+
+// arrow cuts VALUE->FIELD at its last arrow.
+func arrow(it item) (value, field span, err error) {
+	s := it.value
+	if it.sep == '(' { // load(V->F) is as good
+		s = s.trim()
+	}
+	i := strings.LastIndex(s.text, "->")
+	if it.sep == 0 || i < 0 {
+		return s, s, it.key.errorf("expected %s:VALUE->FIELD", it.key.text)
+	}
+	return s.upTo(i).trim(), s.from(i + 2).trim(), nil
+}
+
+// subfield reads NXM_NX_REG0[0..3], reg0[5], reg0[] or reg0.
+func subfield(s span) (Subfield, error) {
+	name, bits, hasBits := s.cut("[")
+	f := fieldNames[aliasOf(name.text)]
+	if f == nil || f.NXM == "" {
+		return Subfield{}, name.errorf("unknown field %q%s", name.text, suggest(name.text, fieldWords()))
+	}
+	full := f.Full()
+	if !hasBits {
+		return full, nil
+	}
+	bits, rest, closed := bits.cut("]")
+	if !closed || rest.text != "" {
+		return Subfield{}, bits.errorf("expected %s[], %s[BIT] or %s[FIRST..LAST]", name.text, name.text, name.text)
+	}
+	if bits.text == "" {
+		return full, nil
+	}
+	firstText, lastText, isRange := bits.cut("..")
+	if !isRange {
+		lastText = firstText
+	}
+	first, err := number(firstText, uint64(full.N)-1)
+	if err != nil {
+		return Subfield{}, err
+	}
+	last, err := number(lastText, uint64(full.N)-1)
+	if err == nil && last < first {
+		err = lastText.errorf("bit %d comes before bit %d; write the lower one first", last, first)
+	}
+	return Subfield{f.ID, uint8(first), uint8(last - first + 1)}, err
+}
+
+// aliasOf spells out the names that stand for TCP's ports outside a match.
+func aliasOf(name string) string {
+	switch name {
+	case "tp_src":
+		return "tcp_src"
+	case "tp_dst":
+		return "tcp_dst"
+	}
+	return name
+}
+
+// fieldWords are all names of fields, for suggestions.
+func fieldWords() []string {
+	names := make([]string, 0, len(fieldNames))
+	for n := range fieldNames {
+		names = append(names, n)
+	}
+	return names
+}
+
+// writable finds the field that an action wants to write.
+func writable(s span) (*Field, error) {
+	f := fieldNames[aliasOf(s.text)]
+	switch {
+	case f == nil || f.ReadOnly && f.NXM == "":
+		return nil, s.errorf("unknown field %q%s", s.text, suggest(s.text, fieldWords()))
+	case f.ReadOnly:
+		return nil, s.errorf("%s is read-only", s.text)
+	}
+	return f, nil
+}
+
+func (l *actionList) setField(it item) (Action, error) {
+	value, name, err := arrow(it)
+	if err != nil {
+		return nil, err
+	}
+	f, err := writable(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.ID == VlanVID {
+		return setVlanVID(value)
+	}
+	v, mask, err := l.p.value(f, value)
+	if err != nil {
+		return nil, err
+	}
+	if !v.AndNot(mask).IsZero() {
+		return nil, value.errorf("%s has bits outside its mask", value.text)
+	}
+	if strings.Contains(value.text, "/") && !f.Maskable {
+		// OVS prints a load of all bits so; see appendLoad.
+		return Load{Dst: f.Full(), Value: v}, nil
+	}
+	if f.ID == InPort && v.Lo > maxPort && v.Lo < PortInPort {
+		return nil, value.errorf("in_port %d is out of range", v.Lo)
+	}
+	return SetField{f.ID, v, mask}, nil
+}
+
+// setVlanVID reads the value of vlan_vid, in which 0x1000 says "tagged" and
+// must be there (OpenFlow 1.3, 7.2.3.7). Entries hold the 12 bits.
+func setVlanVID(s span) (Action, error) {
+	text, maskText, hasMask := s.cut("/")
+	v, err := number(text, 0x1fff)
+	if err != nil {
+		return nil, err
+	}
+	mask := uint64(0x1fff)
+	if hasMask {
+		if mask, err = number(maskText, 0x1fff); err != nil {
+			return nil, err
+		}
+	}
+	if v&mask&vlanPresent == 0 {
+		return nil, s.errorf("the value of vlan_vid is 4096 (0x1000, tagged) plus the VLAN; %s lacks it", s.text)
+	}
+	if v&^mask != 0 {
+		return nil, s.errorf("%s has bits outside its mask", s.text)
+	}
+	return SetField{VlanVID, Value{Lo: v & 0xfff}, Value{Lo: mask & 0xfff}}, nil
+}
+
+func (l *actionList) load(it item) (Action, error) {
+	value, name, err := arrow(it)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := writableSubfield(name)
+	if err != nil {
+		return nil, err
+	}
+	if dst.Field == VlanVID {
+		return nil, name.errorf("vlan_vid cannot be loaded; write set_field:VALUE->vlan_vid")
+	}
+	v, err := fitting(value, dst)
+	if dst == fields[InPort].Full() {
+		v.Lo = uint64(portOf16(uint32(v.Lo)))
+	}
+	return Load{dst, v}, err
+}
+
+func writableSubfield(s span) (Subfield, error) {
+	dst, err := subfield(s)
+	if err == nil && fields[dst.Field].ReadOnly {
+		err = s.errorf("%s is read-only", fields[dst.Field].Name)
+	}
+	return dst, err
+}
+
+// fitting reads a number that a subfield can hold.
+func fitting(s span, dst Subfield) (Value, error) {
+	v, err := wideNumber(s)
+	if err == nil && v.And(Ones(int(dst.N))) != v {
+		err = s.errorf("%s does not fit into %d bits", s.text, dst.N)
+	}
+	return v, err
+}
+
+func (l *actionList) move(it item) (Action, error) {
+	srcText, dstText, err := arrow(it)
+	if err != nil {
+		return nil, err
+	}
+	src, err := subfield(srcText)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := writableSubfield(dstText)
+	if err != nil {
+		return nil, err
+	}
+	return Move{src, dst}, sameWidth(srcText, src, dst)
+}
+
+// sameWidth is an error unless as many bits are read as written.
+func sameWidth(s span, src, dst Subfield) error {
+	if src.N != dst.N {
+		return s.errorf("the source has %d bits, the destination %d", src.N, dst.N)
+	}
+	return nil
+}
+
+func (l *actionList) pushVLAN(it item) (Action, error) {
+	v, err := number(it.value, 0xffff)
+	if err == nil && v != 0x8100 && v != 0x88a8 {
+		err = it.value.errorf("push_vlan needs 0x8100 or 0x88a8")
+	}
+	return PushVLAN{uint16(v)}, err
+}
+
+// modTOS reads mod_nw_tos:N, where N is the DSCP in place.
+func (l *actionList) modTOS(it item) (Action, error) {
+	v, err := number(it.value, 255)
+	if err == nil && v&3 != 0 {
+		err = it.value.errorf("mod_nw_tos writes the upper 6 bits; the lower 2 must be 0")
+	}
+	return SetField{IPDSCP, Value{Lo: v >> 2}, Ones(6)}, err
+}
+
+// modPort reads mod_tp_src and mod_tp_dst, whose field depends on the match.
+func (l *actionList) modPort(it item) (Action, error) {
+	b := matchBuilder{}
+	if l.p.match != nil {
+		b.m = *l.p.match
+	}
+	name := b.portName(it.key.text[len("mod_tp_"):])
+	if strings.HasPrefix(name, "icmp") {
+		return nil, it.key.errorf("%s needs tcp, udp or sctp in the match", it.key.text)
+	}
+	return l.setWhole(fieldNames[name].ID, it.value)
+}
+
+// modVLAN reads mod_vlan_vid:N, which tags a packet that has no tag.
+func (l *actionList) modVLAN(it item) (Action, error) {
+	v, err := number(it.value, 0xfff)
+	if err == nil {
+		l.tag(it)
+	}
+	return SetField{VlanVID, Value{Lo: v}, Ones(12)}, err
+}
+
+// modVLANPCP reads mod_vlan_pcp:N, likewise.
+func (l *actionList) modVLANPCP(it item) (Action, error) {
+	v, err := number(it.value, 7)
+	if err == nil {
+		l.tag(it)
+	}
+	return SetField{VlanPCP, Value{Lo: v}, Ones(3)}, err
+}
+
+func (l *actionList) tag(it item) {
+	if !l.tagged {
+		l.add(it, PushVLAN{0x8100})
+	}
+}

@@ -1,0 +1,192 @@
+package flow
+
+// A prerequisite is what a match must say before a field has a meaning:
+// tp_dst needs tcp, udp or sctp, and each of those needs ip or ipv6. OVS calls
+// them prerequisites too (ovs-fields(7)) and refuses an entry without them,
+// since a header that is not there has no value to match on or to write.
+
+// Prereq names a prerequisite.
+type Prereq uint8
+
+// The prerequisites. NeedCT is a ct_state that says the packet is tracked and
+// valid; NeedCTPorts adds ct_nw_proto.
+const (
+	NeedNothing Prereq = iota
+	NeedVLAN
+	NeedIPv4
+	NeedIPv6
+	NeedIP
+	NeedARP
+	NeedTCP
+	NeedUDP
+	NeedSCTP
+	NeedICMP
+	NeedICMPv6
+	NeedND
+	NeedNDSolicit
+	NeedNDAdvert
+	NeedCT
+	NeedCT4
+	NeedCT6
+	NeedCTPorts
+)
+
+var prereqNames = [...]string{
+	NeedNothing:   "nothing",
+	NeedVLAN:      "a VLAN tag (dl_vlan=… or vlan_tci=0x1000/0x1000)",
+	NeedIPv4:      "ip",
+	NeedIPv6:      "ipv6",
+	NeedIP:        "ip or ipv6",
+	NeedARP:       "arp",
+	NeedTCP:       "tcp or tcp6",
+	NeedUDP:       "udp or udp6",
+	NeedSCTP:      "sctp or sctp6",
+	NeedICMP:      "icmp",
+	NeedICMPv6:    "icmp6",
+	NeedND:        "icmp6,icmp_type=135 or 136",
+	NeedNDSolicit: "icmp6,icmp_type=135,icmp_code=0",
+	NeedNDAdvert:  "icmp6,icmp_type=136,icmp_code=0",
+	NeedCT:        "ip or ipv6 with a valid ct_state such as +est",
+	NeedCT4:       "ip with a valid ct_state such as +est",
+	NeedCT6:       "ipv6 with a valid ct_state such as +est",
+	NeedCTPorts:   "a valid ct_state such as +est, and ct_nw_proto",
+}
+
+// String is the prerequisite as a user would write it in a match.
+func (p Prereq) String() string { return prereqNames[p] }
+
+// Ethernet types and IP protocols that prerequisites and protocol words name.
+const (
+	typeIPv4 = 0x0800
+	typeARP  = 0x0806
+	typeRARP = 0x8035
+	typeIPv6 = 0x86dd
+
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+	protoSCTP   = 132
+
+	ndSolicit = 135
+	ndAdvert  = 136
+
+	vlanPresent = 0x1000
+)
+
+// protocol is a word that stands for a whole match: tcp is eth_type=0x800 and
+// nw_proto=6. anyProto marks words that say nothing about nw_proto.
+type protocol struct {
+	word    string
+	ethType uint16
+	proto   int
+}
+
+const anyProto = -1
+
+var protocols = []protocol{
+	{"ip", typeIPv4, anyProto},
+	{"icmp", typeIPv4, protoICMP},
+	{"tcp", typeIPv4, protoTCP},
+	{"udp", typeIPv4, protoUDP},
+	{"sctp", typeIPv4, protoSCTP},
+	{"ipv6", typeIPv6, anyProto},
+	{"ip6", typeIPv6, anyProto},
+	{"icmp6", typeIPv6, protoICMPv6},
+	{"tcp6", typeIPv6, protoTCP},
+	{"udp6", typeIPv6, protoUDP},
+	{"sctp6", typeIPv6, protoSCTP},
+	{"arp", typeARP, anyProto},
+	{"rarp", typeRARP, anyProto},
+	{"mpls", 0x8847, anyProto},
+	{"mplsm", 0x8848, anyProto},
+}
+
+func protocolByWord(word string) *protocol {
+	for i := range protocols {
+		if protocols[i].word == word {
+			return &protocols[i]
+		}
+	}
+	return nil
+}
+
+// Implies says whether every packet that m matches fulfils p.
+func (m *Match) Implies(p Prereq) bool {
+	switch p {
+	case NeedVLAN:
+		tci := &fields[VlanTCI]
+		return tci.Get(&m.Value).Lo&vlanPresent != 0
+	case NeedIPv4:
+		return m.is(EthType, typeIPv4)
+	case NeedIPv6:
+		return m.is(EthType, typeIPv6)
+	case NeedIP:
+		return m.is(EthType, typeIPv4) || m.is(EthType, typeIPv6)
+	case NeedARP:
+		return m.is(EthType, typeARP) || m.is(EthType, typeRARP)
+	case NeedTCP, NeedUDP, NeedSCTP, NeedICMP, NeedICMPv6, NeedND, NeedNDSolicit, NeedNDAdvert:
+		return m.impliesTransport(p)
+	case NeedCT, NeedCT4, NeedCT6, NeedCTPorts:
+		return m.impliesTracked(p)
+	}
+	return true
+}
+
+func (m *Match) impliesTransport(p Prereq) bool {
+	switch p {
+	case NeedTCP:
+		return m.isTransport(protoTCP)
+	case NeedUDP:
+		return m.isTransport(protoUDP)
+	case NeedSCTP:
+		return m.isTransport(protoSCTP)
+	case NeedICMP:
+		return m.is(EthType, typeIPv4) && m.is(IPProto, protoICMP)
+	}
+	if !m.is(EthType, typeIPv6) || !m.is(IPProto, protoICMPv6) {
+		return false
+	}
+	solicit, advert := m.is(ICMPv6Type, ndSolicit), m.is(ICMPv6Type, ndAdvert)
+	switch p {
+	case NeedND:
+		return solicit || advert
+	case NeedNDSolicit:
+		return solicit && m.is(ICMPv6Code, 0)
+	case NeedNDAdvert:
+		return advert && m.is(ICMPv6Code, 0)
+	}
+	return true
+}
+
+// isTransport asks for a protocol with ports: a later fragment has none.
+func (m *Match) isTransport(proto uint64) bool {
+	later := fields[IPFrag].Get(&m.Value).Lo&fragLater != 0
+	return m.Implies(NeedIP) && m.is(IPProto, proto) && !later
+}
+
+// impliesTracked asks for a ct_state of which new, est, rel or rpl is set, or
+// which is tracked and not invalid.
+func (m *Match) impliesTracked(p Prereq) bool {
+	state := &fields[CTState]
+	v, mask := state.Get(&m.Value).Lo, state.Get(&m.Mask).Lo
+	const valid, invalid, tracked = 0x0f, 0x10, 0x20
+	if v&valid == 0 && (v&tracked == 0 || mask&invalid == 0 || v&invalid != 0) {
+		return false
+	}
+	switch p {
+	case NeedCT4:
+		return m.is(EthType, typeIPv4)
+	case NeedCT6:
+		return m.is(EthType, typeIPv6)
+	case NeedCTPorts:
+		return m.Implies(NeedIP) && fields[CTNwProto].Get(&m.Mask).Lo != 0
+	}
+	return m.Implies(NeedIP)
+}
+
+// is says whether m asks for exactly v in a whole field.
+func (m *Match) is(id FieldID, v uint64) bool {
+	f := &fields[id]
+	return f.Get(&m.Mask) == Ones(f.Bits) && f.Get(&m.Value) == Value{Lo: v}
+}

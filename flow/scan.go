@@ -1,0 +1,156 @@
+package flow
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The scanner cuts a line into parts the way ovs-ofctl does: key, key=value,
+// key:value or key(value), separated by commas or blanks. Brackets and quotes
+// protect what is inside them. Every piece knows where in its line it stands,
+// so that an error deep inside learn(…) still names its column.
+
+// span is a piece of a line and the column (from 0) at which it begins.
+type span struct {
+	text string
+	at   int
+}
+
+func (s span) from(i int) span { return span{s.text[i:], s.at + i} }
+
+func (s span) upTo(i int) span { return span{s.text[:i], s.at} }
+
+// trim cuts blanks from both ends.
+func (s span) trim() span {
+	t := strings.TrimLeft(s.text, blanks)
+	s = s.from(len(s.text) - len(t))
+	return s.upTo(len(strings.TrimRight(t, blanks)))
+}
+
+// cut splits at the first sep; ok says whether there is one.
+func (s span) cut(sep string) (before, after span, ok bool) {
+	i := strings.Index(s.text, sep)
+	if i < 0 {
+		return s, s.from(len(s.text)), false
+	}
+	return s.upTo(i), s.from(i + len(sep)), true
+}
+
+// errorf is an error at the span's beginning.
+func (s span) errorf(format string, args ...any) error {
+	return &Error{Column: s.at + 1, Msg: fmt.Sprintf(format, args...)}
+}
+
+const (
+	blanks     = " \t\r"
+	separators = ", \t\r"
+)
+
+// item is one part of a list. sep is '=', ':', '(' or 0 for a bare key.
+type item struct {
+	key, value span
+	sep        byte
+}
+
+// full is an item with everything in it, as written.
+func (it item) full() span {
+	switch it.sep {
+	case 0:
+		return it.key
+	case '(':
+		return span{it.key.text + "(" + it.value.text + ")", it.key.at}
+	}
+	return span{it.key.text + string(it.sep) + it.value.text, it.key.at}
+}
+
+// bare is an error unless the item has no value.
+func (it item) bare() error {
+	if it.sep != 0 {
+		return it.value.errorf("%s takes no value", it.key.text)
+	}
+	return nil
+}
+
+// next cuts the first item off a list. It reports false at the list's end.
+func next(rest *span) (it item, ok bool, err error) {
+	s := rest.from(len(rest.text) - len(strings.TrimLeft(rest.text, separators)))
+	if s.text == "" {
+		*rest = s
+		return item{}, false, nil
+	}
+	end := strings.IndexAny(s.text, "=:("+separators)
+	if end < 0 {
+		end = len(s.text)
+	}
+	it.key = s.upTo(end)
+	s = s.from(end)
+	if s.text == "" || strings.IndexByte(separators, s.text[0]) >= 0 {
+		*rest = s
+		return it, true, nil
+	}
+	it.sep = s.text[0]
+	s = s.from(1)
+	n, err := valueLength(s, it.sep == '(')
+	if err != nil {
+		return item{}, false, err
+	}
+	it.value = s.upTo(n)
+	if it.sep == '(' {
+		n++ // the closing one
+	}
+	*rest = s.from(n)
+	return it, true, nil
+}
+
+// valueLength is how many bytes of s belong to a value: up to the separator, or
+// up to the parenthesis that closes one opened before s.
+func valueLength(s span, inside bool) (int, error) {
+	depth, quoted := 0, false
+	for i := 0; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '(' || c == '[':
+			depth++
+		case c == ')' && depth == 0 && inside:
+			return i, endsList(s, i+1)
+		case c == ')' || c == ']':
+			if depth--; depth < 0 {
+				return 0, s.from(i).errorf("%q without an opening one before it", c)
+			}
+		case depth == 0 && !inside && strings.IndexByte(separators, c) >= 0:
+			return i, nil
+		}
+	}
+	switch {
+	case quoted:
+		return 0, s.errorf(`a quote that is not closed; expected "`)
+	case inside || depth > 0:
+		return 0, s.errorf("a parenthesis that is not closed; expected )")
+	}
+	return len(s.text), nil
+}
+
+// endsList is an error unless a separator or nothing stands at i.
+func endsList(s span, i int) error {
+	if i < len(s.text) && strings.IndexByte(separators, s.text[i]) < 0 {
+		return s.from(i).errorf("expected , or the end behind )")
+	}
+	return nil
+}
+
+// each calls f for every item of a list until one fails.
+func each(list span, f func(item) error) error {
+	for {
+		it, ok, err := next(&list)
+		if err != nil || !ok {
+			return err
+		}
+		if err := f(it); err != nil {
+			return err
+		}
+	}
+}
