@@ -21,7 +21,8 @@ type TraceRequest struct {
 	Metadata flow.Match
 	// CTNext, when not nil, answers ct() actions in conntrack's place, as
 	// ofproto/trace --ct-next does: one state for each, and trk|new when they
-	// run out. Nothing is translated then.
+	// run out; nat() with an address writes it, and the mark and label go on
+	// from Metadata's.
 	CTNext []conntrack.State
 	// PickBucket, when not nil, chooses the bucket of select groups.
 	PickBucket func(g *flow.Group, chosen int) int
@@ -111,6 +112,7 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	defer func() { k.trace = nil }()
 	k.layers = flow.Extract(f, req.InPort, &k.key)
 	preset(&k.key, &req.Metadata)
+	k.ct.Mark, k.ct.Label = ctOf(&k.key)
 	k.trace.out.Start, k.trace.last = k.key, k.key
 	k.walkTable(prog.first)
 	k.frame = nil
@@ -123,6 +125,12 @@ func preset(k *flow.Key, m *flow.Match) {
 	for i := range flow.HeaderStart {
 		k[i] = k[i]&^m.Mask[i] | m.Value[i]
 	}
+}
+
+// ctOf is the ct_mark and ct_label that a key holds.
+func ctOf(k *flow.Key) (uint32, conntrack.Label) {
+	l := flow.FieldByID(flow.CTLabel).Get(k)
+	return uint32(flow.FieldByID(flow.CTMark).Get(k).Lo), conntrack.Label{Hi: l.Hi, Lo: l.Lo}
 }
 
 // finish is the trace with its verdict.
@@ -195,9 +203,26 @@ func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 		v = t.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 	} else {
 		k.ct = t.assumed(&k.ct, req)
+		t.assumeNAT(k, req.NAT)
 	}
 	t.add(k, Step{Kind: StepCT, CT: req, Meta: k.ct})
 	return v
+}
+
+// assumeNAT writes the first address and port of a nat() into the packet, as
+// ofproto/trace does.
+func (t *tracer) assumeNAT(k *walk, n *conntrack.NAT) {
+	if n == nil || !n.AddrMin.Is4() {
+		return
+	}
+	addr, port := flow.IPDst, flow.TCPDst
+	if n.Source {
+		addr, port = flow.IPSrc, flow.TCPSrc
+	}
+	k.setField(addr, flow.ValueOfAddr(n.AddrMin), flow.Ones(32))
+	if n.PortMin != 0 {
+		k.setField(port, flow.Value{Lo: uint64(n.PortMin)}, flow.Ones(16))
+	}
 }
 
 // assumed is what the packet carries when CTNext says its state.

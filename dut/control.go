@@ -51,7 +51,7 @@ func (d *DUT) setLimits(args []string) error {
 		if _, err := fmt.Sscanf(a, "zone=%d,limit=%d", &zone, &limit); err != nil {
 			return fmt.Errorf("ctl: %q is not zone=N,limit=N: %w", a, err)
 		}
-		d.ct.SetLimit(zone, int(limit))
+		d.ct.SetLimit(zone, limit)
 	}
 	return nil
 }
@@ -80,11 +80,17 @@ func (d *DUT) limits(args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	byDefault, set := d.ct.Limits()
 	var b strings.Builder
-	b.WriteString("default limit=0\n")
+	fmt.Fprintf(&b, "default limit=%d\n", byDefault)
 	for _, z := range zs {
-		limit, count := d.ct.Limit(z)
-		fmt.Fprintf(&b, "zone=%d,limit=%d,count=%d\n", z, limit, count)
+		limit := byDefault
+		for _, have := range set {
+			if have.Zone == z {
+				limit = have.Limit
+			}
+		}
+		fmt.Fprintf(&b, "zone=%d,limit=%d,count=%d\n", z, limit, d.ct.ZoneCount(z))
 	}
 	return b.String(), nil
 }

@@ -200,8 +200,8 @@ func collect(p *memory.Port) [][]byte {
 // connections lists the connections as dpctl/dump-conntrack -s does.
 func (d *DUT) connections() []string {
 	rows := []string{}
-	for _, c := range d.ct.Dump(conntrack.Filter{}) {
-		rows = append(rows, c.Text(true))
+	for c := range d.ct.Dump(conntrack.Filter{}) {
+		rows = append(rows, c.Verbose())
 	}
 	return rows
 }

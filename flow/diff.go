@@ -31,3 +31,15 @@ func FieldText(id FieldID, k *Key, n *Names) string {
 	f := &fields[id]
 	return string(appendExact(append([]byte(f.Name), '='), f, f.Get(k), n))
 }
+
+// KeyText is a key as the match that only it fulfils would be written: every
+// field that is not zero, in the order of matches.
+func KeyText(k *Key, n *Names) string {
+	var m Match
+	for id := Reg0; id < numFields; id++ {
+		if f := &fields[id]; f.Bits > 0 && !isUnion(id) && !f.Get(k).IsZero() {
+			m.AddExact(id, f.Get(k))
+		}
+	}
+	return m.Text(n)
+}

@@ -1,0 +1,228 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// The comparison with ofproto/trace: the same random packets over the seed's
+// entries, and the two walks must be the same: every table with the entry hit
+// in it, and at the end the same outputs of the same packet.
+
+// visited is one table of a walk: its number, the entry's priority and match.
+type visited struct {
+	table    int
+	priority int // -1: no entry matched
+	match    string
+}
+
+// walked is what is compared of a walk.
+type walked struct {
+	tables  []visited
+	outputs []string // port names
+	toAgent bool
+	final   map[string]string // the packet's fields at the end
+}
+
+// compared are the fields of the final packet that are compared, by the names
+// that ofproto/trace prints.
+var compared = map[string]flow.FieldID{
+	"dl_src": flow.EthSrc, "dl_dst": flow.EthDst, "vlan_tci": flow.VlanTCI,
+	"nw_src": flow.IPSrc, "nw_dst": flow.IPDst, "nw_ttl": flow.IPTTL,
+	"tp_src": flow.TCPSrc, "tp_dst": flow.TCPDst,
+	"arp_spa": flow.ArpSPA, "arp_tpa": flow.ArpTPA, "arp_op": flow.ArpOp, "arp_sha": flow.ArpSHA, "arp_tha": flow.ArpTHA,
+	"pkt_mark": flow.PktMark, "tun_dst": flow.TunDst,
+	"reg0": flow.Reg0, "reg1": flow.Reg0 + 1, "reg3": flow.Reg0 + 3, "reg4": flow.Reg0 + 4,
+	"reg5": flow.Reg0 + 5, "reg6": flow.Reg0 + 6, "reg7": flow.Reg0 + 7, "reg9": flow.Reg0 + 9,
+	"ct_mark": flow.CTMark, "ct_label": flow.CTLabel,
+}
+
+var (
+	tableLine  = regexp.MustCompile(`^ *(\d+)\. (?:(.*), )?priority (\d+)`)
+	missLine   = regexp.MustCompile(`^ *(\d+)\. No match`)
+	bucketLine = regexp.MustCompile(`-> using bucket (\d+)`)
+	outputWord = regexp.MustCompile(`^[a-zA-Z][\w-]*$`)
+)
+
+// parseOFProto reads the text of ofproto/trace; buckets are the choices that
+// its groups made, in order.
+func parseOFProto(text string) (w walked, buckets []int) {
+	w.final = map[string]string{}
+	current := ""
+	for _, line := range strings.Split(text, "\n") {
+		if m := tableLine.FindStringSubmatch(line); m != nil {
+			w.tables = append(w.tables, visited{atoi(m[1]), atoi(m[3]), m[2]})
+		} else if m := missLine.FindStringSubmatch(line); m != nil {
+			w.tables = append(w.tables, visited{atoi(m[1]), -1, ""})
+		} else if m := bucketLine.FindStringSubmatch(line); m != nil {
+			buckets = append(buckets, atoi(m[1]))
+		} else if rest, ok := strings.CutPrefix(line, "Flow: "); ok {
+			current = rest
+		} else if rest, ok := strings.CutPrefix(line, "Final flow: "); ok && rest != "unchanged" {
+			current = rest
+		} else if rest, ok := strings.CutPrefix(line, "Datapath actions: "); ok {
+			for _, word := range splitTop(rest) {
+				w.toAgent = w.toAgent || strings.HasPrefix(word, "userspace(")
+				if outputWord.MatchString(word) && word != "drop" && word != "br0" && word != "pop_vlan" && word != "ct_clear" {
+					w.outputs = append(w.outputs, word)
+				}
+			}
+		}
+	}
+	for _, part := range strings.Split(current, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		if _, ok := compared[name]; ok {
+			w.final[name] = value
+		}
+	}
+	return w, buckets
+}
+
+// splitTop splits at commas outside parentheses.
+func splitTop(s string) (parts []string) {
+	depth, from := 0, 0
+	for i, c := range s {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth == 0 {
+				parts = append(parts, s[from:i])
+				from = i + 1
+			}
+		}
+	}
+	return append(parts, s[from:])
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// walkedOf reads the same from a trace of ours.
+func walkedOf(t *dataplane.Trace, numbers *flow.Names) (w walked) {
+	w.final = map[string]string{}
+	key := t.Start
+	for i := range t.Steps {
+		st := &t.Steps[i]
+		key = st.Key
+		switch st.Kind {
+		case dataplane.StepEntry:
+			v := visited{int(st.Table), -1, ""}
+			if st.Entry != nil {
+				v.priority, v.match = int(st.Entry.Priority), st.Entry.Match.Text(numbers)
+			}
+			w.tables = append(w.tables, v)
+		case dataplane.StepOutput:
+			w.outputs = append(w.outputs, t.Names.Port(st.Port))
+		case dataplane.StepPacketIn:
+			w.toAgent = true
+		}
+	}
+	for name, id := range compared {
+		_, value, _ := strings.Cut(flow.FieldText(id, &key, nil), "=")
+		w.final[name] = value
+	}
+	return w
+}
+
+// differ says where two walks part; "" when they do not.
+func differ(ours, theirs walked) string {
+	for i := range max(len(ours.tables), len(theirs.tables)) {
+		if i >= len(ours.tables) || i >= len(theirs.tables) || ours.tables[i] != theirs.tables[i] {
+			return fmt.Sprintf("step %d: ours %v, Open vSwitch %v", i, ours.tables[min(i, len(ours.tables)):], theirs.tables[min(i, len(theirs.tables)):])
+		}
+	}
+	slices.Sort(ours.outputs)
+	slices.Sort(theirs.outputs)
+	if !slices.Equal(ours.outputs, theirs.outputs) || ours.toAgent != theirs.toAgent {
+		return fmt.Sprintf("outputs: ours %v (agent %v), Open vSwitch %v (agent %v)", ours.outputs, ours.toAgent, theirs.outputs, theirs.toAgent)
+	}
+	for name, want := range theirs.final {
+		if got := ours.final[name]; number(got) != number(want) && len(ours.outputs) > 0 {
+			return fmt.Sprintf("%s at the end: ours %s, Open vSwitch %s", name, got, want)
+		}
+	}
+	return ""
+}
+
+// number makes 0 and 0x0 and 0x0000 the same.
+func number(s string) string {
+	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
+		return strconv.FormatUint(n, 10)
+	}
+	return s
+}
+
+// randomFlow is a packet in flow syntax that has good chances to get far: its
+// values come from the seed's objects, a few are wrong on purpose.
+func randomFlow(r *rand.Rand) string {
+	type source struct{ port, mac, ip string }
+	sources := []source{
+		{"antrea-gw0", "ba:5e:d1:55:aa:c0", "10.10.0.1"}, {"antrea-gw0", "ba:5e:d1:55:aa:c0", "192.168.77.1"},
+		{"antrea-tun0", "aa:bb:cc:dd:ee:01", "10.10.1.6"}, {"antrea-tc-tap1", "fa:b7:53:74:21:a6", "10.10.0.24"},
+		{"client-6-3353ef", "5e:b5:e3:a6:90:b7", "10.10.0.26"}, {"web-7975-274540", "fa:b7:53:74:21:a6", "10.10.0.24"},
+		{"db-755c6-5080e3", "36:48:21:a2:9d:b4", "10.10.0.25"}, {"antrea-l7-tap1", "fa:b7:53:74:21:a6", "10.10.0.24"},
+	}
+	pick := func(v ...string) string { return v[r.IntN(len(v))] }
+	s := sources[r.IntN(len(sources))]
+	if r.IntN(12) == 0 {
+		s.ip = pick("10.10.0.99", "1.2.3.4")
+	}
+	if r.IntN(12) == 0 {
+		s.mac = "02:00:00:00:00:01"
+	}
+	if r.IntN(10) == 0 {
+		return fmt.Sprintf(`in_port=%q,arp,dl_src=%s,dl_dst=%s,arp_spa=%s,arp_tpa=%s,arp_sha=%s,arp_op=%s`, s.port, s.mac,
+			pick("ff:ff:ff:ff:ff:ff", "ba:5e:d1:55:aa:c0"), s.ip, pick("10.10.1.1", "10.10.0.1", "10.10.0.24"), s.mac, pick("1", "2"))
+	}
+	dst := pick("10.10.0.24", "10.10.0.25", "10.10.0.26", "10.10.0.1", "10.10.1.6", "10.105.31.235", "10.101.255.29", "10.96.76.15",
+		"192.168.77.150", "192.168.77.151", "192.168.77.200", "192.168.77.102", "192.168.77.103", "169.254.0.252", "169.254.0.253", "8.8.8.8")
+	text := fmt.Sprintf(`in_port=%q,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=%s`, s.port, s.mac,
+		pick("ba:5e:d1:55:aa:c0", "fa:b7:53:74:21:a6", "36:48:21:a2:9d:b4", "5e:b5:e3:a6:90:b7", "aa:bb:cc:dd:ee:ff"), s.ip, dst, pick("64", "64", "64", "2", "1"))
+	if s.port == "antrea-l7-tap1" {
+		text += ",dl_vlan=2"
+	}
+	if mark := pick("", "", "0x10", "0x12", "0x42", "0x53", "0x80", "0x20", "0x70"); mark != "" {
+		text += ",ct_mark=" + mark
+	}
+	if label := pick("", "", "0x6", "0xe", "0x200000000", "0x700000003"); label != "" {
+		text += ",ct_label=" + label
+	}
+	switch proto := pick("tcp", "tcp", "tcp", "udp", "icmp"); proto {
+	case "icmp":
+		return text + ",icmp,icmp_type=8,icmp_code=0"
+	default:
+		return text + fmt.Sprintf(",%s,tp_src=%s,tp_dst=%s", proto, pick("1234", "53", "80"), pick("80", "80", "8080", "3306", "53", "30004", "9"))
+	}
+}
+
+// states are answers that ct() may be given.
+var states = []struct {
+	text string
+	bits conntrack.State
+}{
+	{"trk,new", conntrack.Tracked | conntrack.New},
+	{"trk,new", conntrack.Tracked | conntrack.New},
+	{"trk,est", conntrack.Tracked | conntrack.Established},
+	{"trk,est,rpl", conntrack.Tracked | conntrack.Established | conntrack.Reply},
+	{"trk,rel", conntrack.Tracked | conntrack.Related},
+	{"trk,inv", conntrack.Tracked | conntrack.Invalid},
+}
+
+var _ = testing.Short
