@@ -34,14 +34,21 @@ func newLab(t *testing.T) *lab {
 // newOVSNode starts a switch and loads a set, such as "two-nodes/node-a", into it.
 func newOVSNode(t *testing.T, set string) *ovsNode {
 	t.Helper()
+	n := startNode(t, set)
+	n.ofctl(readFile(t, set+".groups"), "add-groups", "br0", "-")
+	n.ofctl(readFile(t, set+".flows"), "add-flows", "br0", "-")
+	return n
+}
+
+// startNode starts a switch with a set's ports, meters and names of tables.
+func startNode(t *testing.T, set string) *ovsNode {
+	t.Helper()
 	n := &ovsNode{instance: startOVS(t), name: filepath.Base(set), read: map[string]int{}, taken: map[string]uint64{}}
 	n.addPorts(readFile(t, set+".ports"))
 	n.nameTables(tablesInOrder(readFile(t, set+".flows")))
 	for _, m := range meterMods(readFile(t, set+".meters")) {
 		n.ofctl("", "add-meter", "br0", m)
 	}
-	n.ofctl(readFile(t, set+".groups"), "add-groups", "br0", "-")
-	n.ofctl(readFile(t, set+".flows"), "add-flows", "br0", "-")
 	return n
 }
 

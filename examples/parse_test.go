@@ -1,0 +1,100 @@
+package examples_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// parse reads a set as antrail does.
+func parse(t *testing.T, set string) *flow.Program {
+	t.Helper()
+	source := func(kind string) flow.Source { return flow.Text(set+kind, readFile(t, set+kind)) }
+	p, err := flow.ParseProgram(flow.Sources{
+		Flows: source(".flows"), Groups: source(".groups"), Meters: source(".meters"), Ports: source(".ports"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// printProgram is a program's entries, groups and meters as text.
+func printProgram(p *flow.Program, names *flow.Names) (flows, groups, meters string) {
+	for _, e := range p.Entries {
+		flows += e.Text(flow.Format{Names: names}) + "\n"
+	}
+	for _, g := range p.Groups {
+		groups += g.Text(names) + "\n"
+	}
+	for _, m := range p.Meters {
+		meters += m.Text() + "\n"
+	}
+	return flows, groups, meters
+}
+
+func TestSetsPrintAsTheyAreWritten(t *testing.T) {
+	for _, set := range sets {
+		t.Run(set, func(t *testing.T) {
+			p := parse(t, set)
+			flows, groups, meters := printProgram(p, p.Names)
+			expectSameLines(t, readFile(t, set+".flows"), flows)
+			expectSameLines(t, readFile(t, set+".groups"), groups)
+			expectSameLines(t, readFile(t, set+".meters"), meters)
+		})
+	}
+}
+
+// The seed is a plain dump: not even a blank differs.
+func TestSeedPrintsByteForByte(t *testing.T) {
+	p := parse(t, "seed/seed")
+	flows, groups, _ := printProgram(p, p.Names)
+	if flows != readFile(t, "seed/seed.flows") || groups != readFile(t, "seed/seed.groups") {
+		t.Error("seed.flows or seed.groups prints differently from the file")
+	}
+}
+
+// Every table has a table-miss, and nothing goes to a table or port that the set
+// does not have: the reader numbers such names after the others.
+func TestSetsAreClosed(t *testing.T) {
+	for _, set := range sets {
+		p := parse(t, set)
+		if p.First != 0 {
+			t.Errorf("%s: packets enter at table %d", set, p.First)
+		}
+		for id, name := range pipeline {
+			isMiss := func(e *flow.Entry) bool {
+				return int(e.Table) == id && e.Priority == 0 && e.Match == flow.Match{}
+			}
+			if p.Names.Table(uint8(id)) != name || !slices.ContainsFunc(p.Entries, isMiss) {
+				t.Errorf("%s: table %d is %q, want %s with a table-miss", set, id, p.Names.Table(uint8(id)), name)
+			}
+		}
+		if extra := p.Names.Table(uint8(len(pipeline))); extra != "" {
+			t.Errorf("%s: table %s has no entries", set, extra)
+		}
+		if extra := p.Names.Port(32768); extra != "" {
+			t.Errorf("%s: port %s is not in the ports file", set, extra)
+		}
+	}
+}
+
+// A dump with numbers means the same as one with names: Open vSwitch takes the one
+// and prints the other.
+func TestNumbersMeanTheNames(t *testing.T) {
+	for _, set := range sets {
+		t.Run(set, func(t *testing.T) {
+			flows, groups, _ := printProgram(parse(t, set), nil)
+			if strings.Contains(flows+groups, "ServiceLB") || strings.Contains(flows, "antrea-gw0") {
+				t.Error("printed without names, it has names")
+			}
+			n := startNode(t, set)
+			n.ofctl(groups, "add-groups", "br0", "-")
+			n.ofctl(flows, "add-flows", "br0", "-")
+			expectSameLines(t, readFile(t, set+".flows"), n.ofctl("", "--no-stats", "dump-flows", "br0"))
+			expectSameLines(t, readFile(t, set+".groups"), n.ofctl("", "dump-groups", "br0"))
+		})
+	}
+}
