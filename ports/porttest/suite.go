@@ -128,6 +128,9 @@ func testForeignFrames(t *testing.T, r *Rig) {
 	for i, b := range r.observe(t, len(batch)) {
 		sameFrame(t, b, uint32(i), sizeOf(uint32(i)))
 	}
+	runt := packet.NewFrame(make([]byte, 256), pool)
+	r.refused(t, []*packet.Frame{runt}, ports.TxRunt)
+	batch = append(batch, runt)
 	r.allFree(t)
 	if pool.n != len(batch) {
 		t.Errorf("%d frames of %d came back to their own pool", pool.n, len(batch))
