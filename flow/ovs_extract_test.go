@@ -1,0 +1,214 @@
+package flow_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// TestExtractAsOpenVSwitch mutates packets and compares the key with the flow
+// that Open vSwitch extracts (ovs-ofctl parse-pcap), as text.
+func TestExtractAsOpenVSwitch(t *testing.T) {
+	if _, err := exec.LookPath("ovs-ofctl"); err != nil {
+		t.Skip("Open vSwitch is not installed")
+	}
+	const seed = 3100
+	packets := mutants(rand.New(rand.NewPCG(seed, 0)), 200)
+	got := ovsFlows(t, packets)
+	if len(got) != len(packets) {
+		t.Fatalf("Open vSwitch read %d packets of %d", len(got), len(packets))
+	}
+	for i, b := range packets {
+		if want := ovsText(extract(b)); got[i] != want {
+			t.Errorf("seed %d, packet %d: %x\nantrail      %s\nOpen vSwitch %s", seed, i, b, want, got[i])
+		}
+	}
+}
+
+// mutants is n variants of every canonical packet: bytes of the headers
+// changed, cut short, padded.
+func mutants(r *rand.Rand, n int) [][]byte {
+	kinds := canonical()
+	var all [][]byte
+	for _, name := range []string{"tcp4", "tcp6", "udp4", "udp6", "sctp4", "icmp4", "icmp6", "arp", "ns", "vlan", "later"} {
+		for range n {
+			b := append([]byte{}, kinds[name]...)
+			for range r.IntN(3) {
+				// Not the addresses, where every value is as good.
+				if at := 12 + r.IntN(len(b)-12); at < 26 || at > 33 {
+					b[at] = byte(r.Uint32())
+				}
+			}
+			switch r.IntN(4) {
+			case 0:
+				b = b[:14+r.IntN(len(b)-13)]
+			case 1:
+				b = append(b, make([]byte, r.IntN(300))...)
+			}
+			if comparable(b) {
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+// comparable leaves out what the key cannot hold (a second tag, MPLS, NSH) and
+// the one deliberate difference: a version that is not the EtherType's.
+func comparable(b []byte) bool {
+	l := packet.ParseLayers(b)
+	switch l.EtherType {
+	case 0x8847, 0x8848, 0x894f:
+		return false
+	case packet.EtherTypeIPv4:
+		return l.L3 == 0 || b[l.L3]>>4 == 4
+	case packet.EtherTypeIPv6:
+		return l.L3 == 0 || b[l.L3]>>4 == 6
+	}
+	return !packet.IsVLAN(l.EtherType)
+}
+
+// ovsFlows is what ovs-ofctl makes of packets, one line each.
+func ovsFlows(t *testing.T, packets [][]byte) []string {
+	t.Helper()
+	le := binary.LittleEndian
+	pcap := le.AppendUint32(nil, 0xa1b2c3d4)
+	pcap = le.AppendUint16(le.AppendUint16(pcap, 2), 4)
+	for _, v := range []uint32{0, 0, 65535, 1} {
+		pcap = le.AppendUint32(pcap, v)
+	}
+	for _, b := range packets {
+		for _, v := range []uint32{0, 0, uint32(len(b)), uint32(len(b))} {
+			pcap = le.AppendUint32(pcap, v)
+		}
+		pcap = append(pcap, b...)
+	}
+	file := filepath.Join(t.TempDir(), "mutants.pcap")
+	if err := os.WriteFile(file, pcap, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("ovs-ofctl", "parse-pcap", file).Output()
+	if err != nil {
+		t.Fatalf("ovs-ofctl parse-pcap: %v", err)
+	}
+	// It says of every tagged packet that it has no second tag.
+	text := strings.ReplaceAll(string(out), ",vlan_tci1=0x0000", "")
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// ovsText writes a key as parse-pcap writes a flow: every field that a packet
+// of its kind has, zeros too.
+func ovsText(k *flow.Key) string {
+	name, named := ovsName(k)
+	parts := append(name, "in_port=ANY")
+	if tci := num(k, flow.VlanTCI); tci == 0 {
+		parts = append(parts, "vlan_tci=0x0000")
+	} else {
+		parts = append(parts, fmt.Sprintf("dl_vlan=%d", tci&0xfff), fmt.Sprintf("dl_vlan_pcp=%d", tci>>13))
+	}
+	parts = append(parts, "dl_src="+mac(k, flow.EthSrc), "dl_dst="+mac(k, flow.EthDst))
+	switch num(k, flow.EthType) {
+	case 0x800:
+		parts = append(parts, "nw_src="+ip4(k, flow.IPSrc), "nw_dst="+ip4(k, flow.IPDst))
+	case 0x86dd:
+		parts = append(parts, "ipv6_src="+ip6(k, flow.IPv6Src), "ipv6_dst="+ip6(k, flow.IPv6Dst),
+			fmt.Sprintf("ipv6_label=0x%05x", num(k, flow.IPv6Label)))
+	case 0x806, 0x8035:
+		return strings.Join(append(parts, "arp_spa="+ip4(k, flow.ArpSPA), "arp_tpa="+ip4(k, flow.ArpTPA),
+			fmt.Sprintf("arp_op=%d", num(k, flow.ArpOp)), "arp_sha="+mac(k, flow.ArpSHA), "arp_tha="+mac(k, flow.ArpTHA)), ",")
+	default:
+		return strings.Join(append(parts, fmt.Sprintf("dl_type=0x%04x", num(k, flow.EthType))), ",")
+	}
+	if !named {
+		parts = append(parts, fmt.Sprintf("nw_proto=%d", num(k, flow.IPProto)))
+	}
+	frag := []string{"no", "first", "", "later"}[num(k, flow.IPFrag)]
+	parts = append(parts, fmt.Sprintf("nw_tos=%d", num(k, flow.IPTOS)&^3), fmt.Sprintf("nw_ecn=%d", num(k, flow.IPECN)),
+		fmt.Sprintf("nw_ttl=%d", num(k, flow.IPTTL)), "nw_frag="+frag)
+	if frag != "later" {
+		parts = append(parts, ovsPorts(k)...)
+	}
+	return strings.Join(parts, ",")
+}
+
+// ovsName is the protocol that a flow's text begins with, and whether it stands
+// for nw_proto too.
+func ovsName(k *flow.Key) (name []string, named bool) {
+	v4, v6 := num(k, flow.EthType) == 0x800, num(k, flow.EthType) == 0x86dd
+	proto, ok := map[uint64]string{6: "tcp", 17: "udp", 132: "sctp"}[num(k, flow.IPProto)]
+	switch {
+	case v4 && ok:
+		return []string{proto}, true
+	case v6 && ok:
+		return []string{proto + "6"}, true
+	case v4 && num(k, flow.IPProto) == 1:
+		return []string{"icmp"}, true
+	case v6 && num(k, flow.IPProto) == 58:
+		return []string{"icmp6"}, true
+	case v4:
+		return []string{"ip"}, false
+	case v6:
+		return []string{"ipv6"}, false
+	case num(k, flow.EthType) == 0x806:
+		return []string{"arp"}, true
+	case num(k, flow.EthType) == 0x8035:
+		return []string{"rarp"}, true
+	}
+	return nil, false
+}
+
+func ovsPorts(k *flow.Key) []string {
+	src, dst := num(k, flow.TCPSrc), num(k, flow.TCPDst)
+	ports := []string{fmt.Sprintf("tp_src=%d", src), fmt.Sprintf("tp_dst=%d", dst)}
+	v6 := num(k, flow.EthType) == 0x86dd
+	switch proto := num(k, flow.IPProto); {
+	case proto == 6:
+		return append(ports, "tcp_flags="+ovsTCPFlags(num(k, flow.TCPFlags)))
+	case proto == 1 && !v6, proto == 58 && v6:
+		parts := []string{fmt.Sprintf("icmp_type=%d", src), fmt.Sprintf("icmp_code=%d", dst)}
+		if v6 && (src == 135 || src == 136) && dst == 0 {
+			parts = append(parts, "nd_target="+ip6(k, flow.NDTarget), "nd_sll="+mac(k, flow.NDSLL), "nd_tll="+mac(k, flow.NDTLL))
+		}
+		return parts
+	case proto == 17, proto == 132, proto == 1, proto == 2, proto == 58:
+		return ports
+	}
+	return nil
+}
+
+func ovsTCPFlags(v uint64) string {
+	if v == 0 {
+		return "0"
+	}
+	var names []string
+	for i, name := range []string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"} {
+		if v>>i&1 != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+func mac(k *flow.Key, id flow.FieldID) string {
+	return net.HardwareAddr(binary.BigEndian.AppendUint64(nil, num(k, id))[2:]).String()
+}
+
+func ip4(k *flow.Key, id flow.FieldID) string {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(num(k, id))))).String()
+}
+
+func ip6(k *flow.Key, id flow.FieldID) string {
+	v := get(k, id)
+	b := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, v.Hi), v.Lo)
+	return netip.AddrFrom16([16]byte(b)).String()
+}
