@@ -307,4 +307,3 @@ func answer(frame []byte, flags uint16) []byte {
 	l.SetL4Checksum(b)
 	return b
 }
-
