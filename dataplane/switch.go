@@ -137,8 +137,7 @@ func (s *Switch) RemovePort(no uint32) error {
 	}
 	s.publishPorts(slices.DeleteFunc(slices.Clone(old.list), func(p *switchPort) bool { return p == sp }))
 	for _, w := range append(slices.Clone(s.workers), s.outside) {
-		w.busy.Lock() // wait for the round that may still use the port
-		w.busy.Unlock()
+		w.letGo()
 	}
 	s.fdb.expire(s.clock(), no)
 	return sp.port.Close()

@@ -61,9 +61,10 @@ type Step struct {
 	Tunnel packet.Tunnel
 	Mark   uint32
 	Reason DropReason
-	// Changed lists the fields that differ from the step before.
+	// After is the packet's key when the step was done, and Changed the fields
+	// that the step changed.
+	After   flow.Key
 	Changed []flow.FieldID
-	Key     flow.Key
 }
 
 // Trace is a watched walk.
@@ -88,7 +89,6 @@ type tracer struct {
 	out       *Trace
 	conntrack *conntrack.Table
 	asked     int
-	last      flow.Key
 }
 
 // Trace walks one packet and tells each step. The error is for a frame that is
@@ -113,8 +113,9 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	k.layers = flow.Extract(f, req.InPort, &k.key)
 	preset(&k.key, &req.Metadata)
 	k.ct.Mark, k.ct.Label = ctOf(&k.key)
-	k.trace.out.Start, k.trace.last = k.key, k.key
+	k.trace.out.Start = k.key
 	k.walkTable(prog.first)
+	k.trace.settle(k)
 	k.frame = nil
 	w.flush()
 	return k.trace.finish(k), nil
@@ -153,12 +154,27 @@ func (t *tracer) finish(k *walk) *Trace {
 	return t.out
 }
 
-// add records a step, with the fields that changed since the last.
+// add records that a step begins.
 func (t *tracer) add(k *walk, st Step) {
-	st.Depth, st.Table, st.Key = k.depth, k.table, k.key
-	st.Changed = flow.Diff(&t.last, &k.key)
-	t.last = k.key
+	t.settle(k)
+	st.Depth, st.Table, st.After = k.depth, k.table, k.key
 	t.out.Steps = append(t.out.Steps, st)
+}
+
+// settle notes what the last step changed, now that it is done.
+func (t *tracer) settle(k *walk) {
+	if n := len(t.out.Steps); n > 0 {
+		st := &t.out.Steps[n-1]
+		st.Changed = append(st.Changed, flow.Diff(&st.After, &k.key)...)
+		st.After = k.key
+	}
+}
+
+// restore follows the walk back to the packet as it was before a branch.
+func (t *tracer) restore(k *walk) {
+	if n := len(t.out.Steps); n > 0 {
+		t.out.Steps[n-1].After = k.key
+	}
 }
 
 func (t *tracer) entry(k *walk, e *entry) { t.add(k, Step{Kind: StepEntry, Entry: e.Entry}) }

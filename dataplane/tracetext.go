@@ -71,7 +71,7 @@ func (p *tracePrinter) step(st *Step) {
 	case StepDrop:
 		p.note("goes nowhere from here (%s): %s", st.Reason, st.Reason.Sentence())
 	}
-	if changes := p.changes(st); st.Kind != StepEntry && changes != "" {
+	if changes := p.changes(st); st.Kind == StepAction && changes != "" {
 		p.note("%s", changes)
 	}
 }
@@ -98,7 +98,7 @@ func (p *tracePrinter) entry(st *Step) {
 func (p *tracePrinter) changes(st *Step) string {
 	var parts []string
 	for _, id := range st.Changed {
-		parts = append(parts, flow.FieldText(id, &st.Key, p.names))
+		parts = append(parts, flow.FieldText(id, &st.After, p.names))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -186,6 +186,10 @@ func (k *walk) branch(more bool, f func()) {
 	k.frame, k.pending = frame, 0
 	f()
 	k.endBranch()
+	if k.trace != nil {
+		k.trace.settle(k)
+		defer k.trace.restore(k)
+	}
 	saved.sent, saved.reason, saved.at = k.sent, k.reason, k.at
 	saved.lookups = k.lookups
 	*k = saved

@@ -42,9 +42,9 @@ type worker struct {
 	sleeps  atomic.Uint64
 	drops   [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
 
-	// busy is held for each round. Whoever takes a port away locks it once
-	// after publishing the new ports: then no round uses the old ones.
-	busy sync.Mutex
+	busy    sync.Mutex // held for each round
+	asleep  sync.Mutex // held while in poll(2)
+	waiting []ports.Port
 }
 
 func newWorker(s *Switch) *worker {
@@ -60,7 +60,6 @@ func (w *worker) runWorker(ctx context.Context) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	idle := 0
-	var waiting []ports.Port
 	for ctx.Err() == nil {
 		if w.round() > 0 {
 			idle = 0
@@ -69,16 +68,36 @@ func (w *worker) runWorker(ctx context.Context) error {
 		if idle++; idle < idleRounds {
 			continue
 		}
-		waiting = waiting[:0]
-		for _, p := range *w.receive.Load() {
-			waiting = append(waiting, p.port)
-		}
-		w.sleeps.Add(1)
-		if err := w.poller.Wait(waiting, sleep); err != nil {
+		if err := w.wait(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wait sleeps until a port has frames.
+func (w *worker) wait() error {
+	w.asleep.Lock()
+	defer w.asleep.Unlock()
+	w.waiting = w.waiting[:0]
+	for _, p := range *w.receive.Load() {
+		w.waiting = append(w.waiting, p.port)
+	}
+	w.sleeps.Add(1)
+	return w.poller.Wait(w.waiting, sleep)
+}
+
+// letGo returns once the worker uses no port that the published ports lack:
+// neither in a round nor in poll(2), where a descriptor would stay open
+// although its port is closed.
+func (w *worker) letGo() {
+	w.busy.Lock()
+	w.busy.Unlock()
+	if w.poller != nil {
+		w.poller.Wake()
+	}
+	w.asleep.Lock()
+	w.asleep.Unlock()
 }
 
 // round receives one batch from each port and walks it. It returns the number

@@ -32,13 +32,14 @@ func FieldText(id FieldID, k *Key, n *Names) string {
 	return string(appendExact(append([]byte(f.Name), '='), f, f.Get(k), n))
 }
 
-// KeyText is a key as the match that only it fulfils would be written: every
-// field that is not zero, in the order of matches.
+// KeyText is a packet's key as a match on each of its fields that is not zero:
+// what a trace shows of a packet.
 func KeyText(k *Key, n *Names) string {
 	var m Match
 	for id := Reg0; id < numFields; id++ {
-		if f := &fields[id]; f.Bits > 0 && !isUnion(id) && !f.Get(k).IsZero() {
-			m.AddExact(id, f.Get(k))
+		f := &fields[id]
+		if v := f.Get(k); f.Bits > 0 && !isUnion(id) && !v.IsZero() {
+			m.AddExact(id, v)
 		}
 	}
 	return m.Text(n)

@@ -1,0 +1,50 @@
+package dataplane_test
+
+import (
+	"testing"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// newSwitch is a switch with a program and a memory port for every port that
+// the program has a name for. Its clock stands still.
+func newSwitch(t *testing.T, p *flow.Program) *dataplane.Switch {
+	t.Helper()
+	sw, _ := newClockedSwitch(t, p, nil)
+	for no := range uint32(64) {
+		if name := p.Names.Port(no); name != "" {
+			if err := sw.AddPort(no, memory.New(name, memory.Options{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return sw
+}
+
+// newClockedSwitch is a switch without ports whose clock the test turns.
+func newClockedSwitch(t *testing.T, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64) {
+	t.Helper()
+	now := new(int64)
+	*now = 1e12
+	clock := func() int64 { return *now }
+	sw, err := dataplane.New(dataplane.Config{
+		Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, PacketIn: onPacketIn,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sw.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if p != nil {
+		if err := sw.Apply(dataplane.BundleOf(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sw, now
+}
