@@ -7,9 +7,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// payloadLen is the length of the zeros behind a UDP header, an ICMP echo and a
-// TCP segment that neither opens nor ends a connection, as in a packet that
-// Open vSwitch composes from a flow.
+// payloadLen is the length of what stands behind a UDP header, an ICMP echo and
+// a TCP segment that neither opens nor ends a connection: the bytes 0, 1, 2 …,
+// as in a packet that Open vSwitch composes from a flow.
 const payloadLen = 64
 
 // fragmentOffset is where a composed later fragment begins, in units of 8
@@ -20,8 +20,9 @@ const fragmentOffset = 100
 const noNextHeader = 59
 
 // Compose makes the packet that a key describes: an Ethernet frame, not padded,
-// with valid lengths and checksums. What the key leaves zero is zero in the
-// packet, a TTL too. Extract gives the key's header fields back, but for a
+// with valid lengths and checksums: the bytes of ovs-ofctl compose-packet, but
+// that SCTP gets its checksum and a chunk, and IPv6 its fragment header. What
+// the key leaves zero is zero in the packet, a TTL too. Extract gives the key's header fields back, but for a
 // key that no packet has: one without eth_type (it becomes an 802.3 frame), or
 // an IPv6 protocol that is an extension header.
 func Compose(k *Key) []byte {
@@ -34,9 +35,8 @@ func Compose(k *Key) []byte {
 	case packet.EtherTypeARP, packet.EtherTypeRARP:
 		b = k.appendARP(b)
 	}
-	if l := packet.ParseLayers(b); l.Frag == 0 {
-		l.SetL4Checksum(b)
-	}
+	l := packet.ParseLayers(b)
+	l.SetL4Checksum(b)
 	return b
 }
 
@@ -46,6 +46,14 @@ func (k *Key) u16(off int) uint16 { return binary.BigEndian.Uint16(k[off:]) }
 func extend(b []byte, n int) (whole, part []byte) {
 	whole = append(b, make([]byte, n)...)
 	return whole, whole[len(b):]
+}
+
+// appendPayload appends payloadLen bytes that count from 0.
+func appendPayload(b []byte) []byte {
+	for i := range byte(payloadLen) {
+		b = append(b, i)
+	}
+	return b
 }
 
 func (k *Key) appendEthernet(b []byte) []byte {
@@ -129,17 +137,16 @@ func (k *Key) appendFragmentHeader(b []byte) []byte {
 // appendL4 makes the transport header and payload, their checksum still 0.
 func (k *Key) appendL4(b []byte) []byte {
 	if k[offNwFrag]&packet.FragLater != 0 {
-		b, _ = extend(b, payloadLen)
 		return b
 	}
 	switch k[offNwProto] {
 	case packet.ProtoTCP:
 		return k.appendTCP(b)
 	case packet.ProtoUDP:
-		b, h := extend(b, packet.UDPLen+payloadLen)
+		b, h := extend(b, packet.UDPLen)
 		copy(h, k[offTpSrc:offTpDst+2])
-		packet.UDP(h).SetLength(uint16(len(h)))
-		return b
+		packet.UDP(h).SetLength(packet.UDPLen + payloadLen)
+		return appendPayload(b)
 	case packet.ProtoSCTP:
 		return k.appendSCTP(b)
 	case packet.ProtoICMP, packet.ProtoIGMP:
@@ -151,15 +158,15 @@ func (k *Key) appendL4(b []byte) []byte {
 }
 
 func (k *Key) appendTCP(b []byte) []byte {
-	flags, n := k.u16(offTCPFlags), packet.TCPLen
-	if flags&(packet.TCPSyn|packet.TCPFin|packet.TCPRst) == 0 {
-		n += payloadLen
-	}
-	b, h := extend(b, n)
+	flags := k.u16(offTCPFlags)
+	b, h := extend(b, packet.TCPLen)
 	copy(h, k[offTpSrc:offTpDst+2])
 	packet.TCP(h).SetHeaderLen(packet.TCPLen)
 	packet.TCP(h).SetFlags(flags)
-	return b
+	if flags&(packet.TCPSyn|packet.TCPFin|packet.TCPRst) != 0 {
+		return b
+	}
+	return appendPayload(b)
 }
 
 // appendSCTP makes a packet with one INIT chunk, the smallest with which an
@@ -173,12 +180,11 @@ func (k *Key) appendSCTP(b []byte) []byte {
 }
 
 func (k *Key) appendICMP(b []byte) []byte {
-	n := packet.ICMPLen
-	if t := k[offTpSrc+1]; k[offNwProto] == packet.ProtoICMP && (t == packet.ICMPEcho || t == packet.ICMPEchoReply) {
-		n += payloadLen
-	}
-	b, h := extend(b, n)
+	b, h := extend(b, packet.ICMPLen)
 	h[0], h[1] = k[offTpSrc+1], k[offTpDst+1]
+	if k[offNwProto] == packet.ProtoICMP && (h[0] == packet.ICMPEcho || h[0] == packet.ICMPEchoReply) {
+		b = appendPayload(b)
+	}
 	return b
 }
 
@@ -186,16 +192,15 @@ func (k *Key) appendICMPv6(b []byte) []byte {
 	at := len(b)
 	b, h := extend(b, packet.NDLen)
 	h[0], h[1] = k[offTpSrc+1], k[offTpDst+1]
-	if !packet.ND(h).Valid() {
-		if h[0] == packet.ICMPv6Echo || h[0] == packet.ICMPv6EchoReply {
-			b, _ = extend(b, packet.ICMPLen+payloadLen-packet.NDLen)
-			return b
-		}
-		return b[:at+packet.ICMPLen]
+	switch {
+	case packet.ND(h).Valid():
+		copy(packet.ND(h).Target(), k[offNDTarget:])
+		b = appendNDOption(b, packet.NDOptionSourceLinkAddr, k[offArpSHA:offArpSHA+6])
+		return appendNDOption(b, packet.NDOptionTargetLinkAddr, k[offArpTHA:offArpTHA+6])
+	case h[0] == packet.ICMPv6Echo || h[0] == packet.ICMPv6EchoReply:
+		return appendPayload(b[:at+packet.ICMPLen])
 	}
-	copy(packet.ND(h).Target(), k[offNDTarget:])
-	b = appendNDOption(b, packet.NDOptionSourceLinkAddr, k[offArpSHA:offArpSHA+6])
-	return appendNDOption(b, packet.NDOptionTargetLinkAddr, k[offArpTHA:offArpTHA+6])
+	return b[:at+packet.ICMPLen]
 }
 
 // appendNDOption adds a link-layer address option, unless the address is zero.

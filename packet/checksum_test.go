@@ -160,6 +160,18 @@ func TestCompleteChecksum(t *testing.T) {
 	}
 }
 
+func TestCompleteChecksumSCTP(t *testing.T) {
+	want := pt.SCTP4(pt.Options{})
+	f := packet.NewFrame(make([]byte, 256), nil)
+	f.SetBytes(want)
+	l := packet.ParseLayers(f.Bytes())
+	packet.SCTP(f.Bytes()[l.L4:]).SetChecksum(0)
+	f.Offload = packet.Offload{ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: 8}
+	if !packet.CompleteChecksum(f, &l) || !bytes.Equal(f.Bytes(), want) {
+		t.Errorf("got %x\nwant %x", f.Bytes(), want)
+	}
+}
+
 func TestCompleteChecksumOutsideFrame(t *testing.T) {
 	for _, o := range []packet.Offload{
 		{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 19},

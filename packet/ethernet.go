@@ -4,19 +4,23 @@ import "encoding/binary"
 
 // EtherTypes that the switch reads (IEEE 802 numbers).
 const (
-	EtherTypeIPv4   = 0x0800
-	EtherTypeARP    = 0x0806
-	EtherTypeTEB    = 0x6558 // transparent Ethernet bridging: what Geneve carries
-	EtherTypeRARP   = 0x8035
-	EtherTypeVLAN   = 0x8100
-	EtherTypeIPv6   = 0x86dd
-	EtherTypeQinQ   = 0x88a8
-	EtherTypeLLC    = 0x05ff // Open vSwitch's dl_type for an 802.3 frame without a type
-	minEtherType    = 0x0600 // below it, the field is an 802.3 length
-	EthernetLen     = 14
-	VLANLen         = 4
-	llcSNAPLen      = 8
-	EthernetMinSize = 60 // without the frame check sequence
+	EtherTypeIPv4 = 0x0800
+	EtherTypeARP  = 0x0806
+	EtherTypeTEB  = 0x6558 // transparent Ethernet bridging: what Geneve carries
+	EtherTypeRARP = 0x8035
+	EtherTypeVLAN = 0x8100
+	EtherTypeIPv6 = 0x86dd
+	EtherTypeQinQ = 0x88a8
+	// EtherTypeLLC is Open vSwitch's dl_type for an 802.3 frame without a type.
+	EtherTypeLLC = 0x05ff
+	minEtherType = 0x0600 // below it, the field is an 802.3 length
+)
+
+// Lengths in bytes: an Ethernet header without tags, and one VLAN tag.
+const (
+	EthernetLen = 14
+	VLANLen     = 4
+	llcSNAPLen  = 8
 )
 
 const (

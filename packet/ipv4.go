@@ -117,7 +117,7 @@ func (h IPv4) Src() netip.Addr { return netip.AddrFrom4([4]byte(h[ipv4Src:])) }
 // Dst is the Destination Address.
 func (h IPv4) Dst() netip.Addr { return netip.AddrFrom4([4]byte(h[ipv4Dst:])) }
 
-// SrcBytes and DstBytes are the addresses in place, four bytes each.
+// SrcBytes is the Source Address in place.
 func (h IPv4) SrcBytes() []byte { return h[ipv4Src : ipv4Src+4] }
 
 // DstBytes is the Destination Address in place.

@@ -18,7 +18,7 @@ func (l *Layers) L4Valid(b []byte) bool {
 		return l.udpValid(b, UDP(p))
 	case ProtoTCP, ProtoICMPv6:
 		return Sum(p, l.PseudoSum(b, len(p))) == 0xffff
-	case ProtoICMP:
+	case ProtoICMP, ProtoIGMP:
 		return Sum(p, 0) == 0xffff
 	case ProtoSCTP:
 		return SCTP(p).Checksum() == SCTP(p).ComputeChecksum()
@@ -52,7 +52,7 @@ func (l *Layers) SetL4Checksum(b []byte) {
 		h := TCP(p)
 		h.SetChecksum(0)
 		h.SetChecksum(^Sum(h, l.PseudoSum(b, len(h))))
-	case ProtoICMP:
+	case ProtoICMP, ProtoIGMP:
 		h := ICMP(p)
 		h.SetChecksum(0)
 		h.SetChecksum(^Sum(h, 0))
@@ -85,8 +85,8 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 
 // CompleteChecksum fills in a checksum that the sender left to hardware and
 // clears Offload.ChecksumPartial. The field holds the pseudo-header sum
-// already, so the sum runs from ChecksumStart to the end of the IP packet. It
-// reports false, changing nothing, when the offload state points outside the
+// already, so the sum runs from ChecksumStart to the end of the IP packet; for
+// SCTP the field is that of its CRC32c, which needs no preparation. It reports false, changing nothing, when the offload state points outside the
 // frame.
 func CompleteChecksum(f *Frame, l *Layers) bool {
 	if !f.Offload.ChecksumPartial {
@@ -98,11 +98,15 @@ func CompleteChecksum(f *Frame, l *Layers) bool {
 	}
 	start := int(f.Offload.ChecksumStart)
 	at := start + int(f.Offload.ChecksumOffset)
-	if start > len(b) || at+2 > len(b) {
+	switch {
+	case l.Proto == ProtoSCTP && l.L4 != 0 && l.L4 == start:
+		l.SetL4Checksum(f.Bytes())
+	case start > len(b) || at+2 > len(b):
 		return false
+	default:
+		c := NonZero(^Sum(b[start:], 0))
+		b[at], b[at+1] = byte(c>>8), byte(c)
 	}
-	c := NonZero(^Sum(b[start:], 0))
-	b[at], b[at+1] = byte(c>>8), byte(c)
 	f.Offload.ChecksumPartial = false
 	return true
 }
