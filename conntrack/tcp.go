@@ -289,18 +289,18 @@ func (p *peer) grant(other *peer, g *segment) {
 // not beyond its window, not further back than a window, and acknowledging
 // nothing that is far from what was sent.
 func (p *peer) inWindow(other *peer, g *segment) bool {
-	if other.state == tcpClosed { // its window is not known
-		return !after(g.end(), p.next+farAck) && !before(g.seq, p.next-farAck)
-	}
 	return p.seqInWindow(other, g) && p.ackInWindow(other, g)
 }
 
 func (p *peer) seqInWindow(other *peer, g *segment) bool {
+	if other.state == tcpClosed { // its window is not known
+		return !after(g.end(), p.next+farAck) && !before(g.seq, p.next-farAck)
+	}
 	return !after(g.end(), p.limit) && !before(g.seq, p.next-other.window)
 }
 
 func (p *peer) ackInWindow(other *peer, g *segment) bool {
-	if !g.has(packet.TCPAck) {
+	if other.state == tcpClosed || !g.has(packet.TCPAck) {
 		return true
 	}
 	ahead := int64(int32(g.ack - other.next))
