@@ -43,7 +43,8 @@ func TestViewsAgainstGopacket(t *testing.T) {
 			}
 			l := packet.ParseLayers(b)
 			for _, layer := range p.Layers() {
-				compareLayer(t, b, &l, layer)
+				compareNetwork(t, b, &l, layer)
+				compareTransport(t, b[l.L4:max(l.L4, l.End)], layer)
 			}
 			// gopacket pads to Ethernet's minimum size.
 			got := rewrite(t, p)
@@ -82,16 +83,21 @@ func rewrite(t *testing.T, p gopacket.Packet) []byte {
 	return buf.Bytes()
 }
 
-// compareLayer compares one header with the view over the same bytes.
-func compareLayer(t *testing.T, b []byte, l *packet.Layers, layer gopacket.Layer) {
+// equal compares one field of a view with gopacket's.
+func equal(t *testing.T, field string, got, want any) {
 	t.Helper()
-	eq := func(field string, got, want any) {
-		t.Helper()
-		if got != want {
-			t.Errorf("%s = %v, gopacket says %v", field, got, want)
-		}
+	if got != want {
+		t.Errorf("%s = %v, gopacket says %v", field, got, want)
 	}
-	addr := func(b []byte) netip.Addr { a, _ := netip.AddrFromSlice(b); return a }
+}
+
+func toAddr(b []byte) netip.Addr { a, _ := netip.AddrFromSlice(b); return a }
+
+// compareNetwork compares a link or network header with the view over the same
+// bytes.
+func compareNetwork(t *testing.T, b []byte, l *packet.Layers, layer gopacket.Layer) {
+	t.Helper()
+	eq := func(field string, got, want any) { t.Helper(); equal(t, field, got, want) }
 	switch g := layer.(type) {
 	case *layers.Ethernet:
 		h := packet.Ethernet(b)
@@ -106,8 +112,8 @@ func compareLayer(t *testing.T, b []byte, l *packet.Layers, layer gopacket.Layer
 	case *layers.ARP:
 		h := packet.ARP(b[l.L3:])
 		eq("op", h.Op(), g.Operation)
-		eq("spa", h.SPA(), addr(g.SourceProtAddress))
-		eq("tpa", h.TPA(), addr(g.DstProtAddress))
+		eq("spa", h.SPA(), toAddr(g.SourceProtAddress))
+		eq("tpa", h.TPA(), toAddr(g.DstProtAddress))
 		eq("sha", h.SHA(), [6]byte(g.SourceHwAddress))
 		eq("tha", h.THA(), [6]byte(g.DstHwAddress))
 	case *layers.IPv4:
@@ -119,8 +125,8 @@ func compareLayer(t *testing.T, b []byte, l *packet.Layers, layer gopacket.Layer
 		eq("ttl", h.TTL(), g.TTL)
 		eq("proto", h.Proto(), uint8(g.Protocol))
 		eq("checksum", h.Checksum(), g.Checksum)
-		eq("src", h.Src(), addr(g.SrcIP))
-		eq("dst", h.Dst(), addr(g.DstIP))
+		eq("src", h.Src(), toAddr(g.SrcIP))
+		eq("dst", h.Dst(), toAddr(g.DstIP))
 		eq("payload", string(h.Payload()), string(g.Payload))
 	case *layers.IPv6:
 		h := packet.IPv6(b[l.L3:])
@@ -129,39 +135,48 @@ func compareLayer(t *testing.T, b []byte, l *packet.Layers, layer gopacket.Layer
 		eq("label", h.FlowLabel(), g.FlowLabel)
 		eq("next header", h.NextHeader(), uint8(g.NextHeader))
 		eq("hop limit", h.HopLimit(), g.HopLimit)
-		eq("src", h.Src(), addr(g.SrcIP))
-		eq("dst", h.Dst(), addr(g.DstIP))
+		eq("src", h.Src(), toAddr(g.SrcIP))
+		eq("dst", h.Dst(), toAddr(g.DstIP))
 		eq("payload", string(h.Payload()), string(g.Payload))
+	}
+}
+
+// compareTransport compares a transport header with the view over b, which
+// begins with it and ends with the packet.
+func compareTransport(t *testing.T, b []byte, layer gopacket.Layer) {
+	t.Helper()
+	eq := func(field string, got, want any) { t.Helper(); equal(t, field, got, want) }
+	switch g := layer.(type) {
 	case *layers.TCP:
-		compareTCP(t, packet.TCP(b[l.L4:l.End]), g)
+		compareTCP(t, packet.TCP(b), g)
 	case *layers.UDP:
-		h := packet.UDP(b[l.L4:l.End])
+		h := packet.UDP(b)
 		eq("src port", h.SrcPort(), uint16(g.SrcPort))
 		eq("dst port", h.DstPort(), uint16(g.DstPort))
 		eq("length", h.Length(), g.Length)
 		eq("checksum", h.Checksum(), g.Checksum)
 		eq("payload", string(h.Payload()), string(g.Payload))
 	case *layers.SCTP:
-		h := packet.SCTP(b[l.L4:l.End])
+		h := packet.SCTP(b)
 		eq("src port", h.SrcPort(), uint16(g.SrcPort))
 		eq("dst port", h.DstPort(), uint16(g.DstPort))
 		eq("tag", h.VerificationTag(), g.VerificationTag)
 		eq("checksum", h.Checksum(), g.Checksum)
 	case *layers.ICMPv4:
-		h := packet.ICMP(b[l.L4:l.End])
+		h := packet.ICMP(b)
 		eq("type", h.Type(), g.TypeCode.Type())
 		eq("code", h.Code(), g.TypeCode.Code())
 		eq("id", h.ID(), g.Id)
 		eq("seq", h.Seq(), g.Seq)
 		eq("quoted", string(h.Quoted()), string(g.Payload))
 	case *layers.ICMPv6:
-		h := packet.ICMP(b[l.L4:l.End])
+		h := packet.ICMP(b)
 		eq("type", h.Type(), g.TypeCode.Type())
 		eq("checksum", h.Checksum(), g.Checksum)
 	case *layers.ICMPv6NeighborSolicitation:
-		h := packet.ND(b[l.L4:l.End])
+		h := packet.ND(b)
 		eq("valid", h.Valid(), true)
-		eq("target", addr(h.Target()), addr(g.TargetAddress))
+		eq("target", toAddr(h.Target()), toAddr(g.TargetAddress))
 		typ, value, _, ok := h.Options().Next()
 		eq("option", ok && typ == packet.NDOptionSourceLinkAddr, true)
 		eq("option value", string(value), string(g.Options[0].Data))

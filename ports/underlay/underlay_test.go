@@ -288,6 +288,28 @@ func TestDropsOnTransmit(t *testing.T) {
 	}
 }
 
+// TestLongerThanRoute sends what the port's MTU allows and the route's does not:
+// nothing is fragmented.
+func TestLongerThanRoute(t *testing.T) {
+	a, b := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "eth0", b, "eth1")
+	a.AddAddress(t, "eth0", "192.168.77.101/24")
+	dst := netip.MustParseAddr("192.168.77.102")
+	a.AddNeighbour(t, "eth0", dst.String(), nstest.MAC("eth1"))
+	p := open(t, a, Config{Local: netip.MustParseAddr("192.168.77.101"), MTU: 1500, Peers: []netip.Addr{dst}})
+	// 1500 = outer IPv4 20, UDP 8, Geneve 8, inner Ethernet 14, inner IPv4 20 and UDP 8, payload.
+	const most = 1500 - 20 - 8 - 8 - 14 - 20 - 8
+	if transmit(p, dst, 7, pt.UDP4(pt.Options{Payload: make([]byte, most)})) != 1 {
+		t.Errorf("the longest frame that fits was not sent: %+v", p.Stats())
+	}
+	if transmit(p, dst, 7, pt.UDP4(pt.Options{Payload: make([]byte, most+1)})) != 0 {
+		t.Error("one byte more was sent")
+	}
+	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1 || s.TxErrors != 1 {
+		t.Errorf("stats %+v, want one %q", s, ports.TxTooLong)
+	}
+}
+
 func TestSetPeers(t *testing.T) {
 	ns := nstest.New(t)
 	p := open(t, ns, Config{Local: local})
