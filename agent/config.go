@@ -21,7 +21,6 @@ const (
 	DefaultTunnelPort = 1
 	DefaultGatewayNo  = 2
 	DefaultMTU        = 1450 // 1500 less what Geneve over IPv4 adds
-	DefaultGeneve     = 6081 // RFC 8926, section 3.3
 )
 
 // Config is the agent's configuration file (YAML). A key that is not listed
@@ -66,14 +65,13 @@ type Gateway struct {
 	Driver    string         `json:"driver,omitempty"` // tap
 }
 
-// Tunnel is the port to the other Nodes.
+// Tunnel is the port to the other Nodes. The VNI is 0 unless an entry sets
+// tun_id.
 type Tunnel struct {
 	Name         string     `json:"name,omitempty"`
 	OFPort       uint32     `json:"ofPort,omitempty"`
 	Type         string     `json:"type,omitempty"` // geneve
 	LocalAddress netip.Addr `json:"localAddress"`
-	UDPPort      uint16     `json:"udpPort,omitempty"`
-	VNI          uint32     `json:"vni,omitempty"` // 24 bits
 }
 
 // Peer is another Node.
@@ -164,7 +162,6 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Tunnel.Name, DefaultTunnel)
 	orDefault(&c.Tunnel.OFPort, DefaultTunnelPort)
 	orDefault(&c.Tunnel.Type, "geneve")
-	orDefault(&c.Tunnel.UDPPort, DefaultGeneve)
 	if c.Masquerade == nil {
 		yes := true
 		c.Masquerade = &yes
@@ -211,7 +208,6 @@ func (c *Config) checkNodePorts(f *faults) {
 	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
 	f.check(t.Type == "geneve", "tunnel.type: %q, but only geneve is there", t.Type)
 	f.check(t.LocalAddress.Is4(), "tunnel.localAddress: %v is no IPv4 address", t.LocalAddress)
-	f.check(t.VNI < 1<<24, "tunnel.vni: %d has more than 24 bits", t.VNI)
 }
 
 func (c *Config) checkPeers(f *faults) {

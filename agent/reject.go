@@ -3,6 +3,8 @@ package agent
 import (
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -25,6 +27,32 @@ const (
 	icmpPortUnreachable = 3
 	replyTTL            = 64
 )
+
+// The packet-ins that are refused: userdata begins with this category, and the
+// Service-without-endpoints mark is set in reg0 (bit 14).
+const (
+	categoryReject = 4
+	noEndpointMark = 1 << 14
+)
+
+// rejecter is the subscriber of packet-ins. The switch calls it for one at a
+// time.
+type rejecter struct {
+	sw     *dataplane.Switch
+	bucket bucket
+}
+
+func (r *rejecter) packetIn(pi *dataplane.PacketIn) {
+	if len(pi.UserData) == 0 || pi.UserData[0] != categoryReject || pi.Key.Reg(0)&noEndpointMark == 0 {
+		return
+	}
+	if !r.bucket.take(time.Now()) {
+		return
+	}
+	if b := rejection(pi.Frame); b != nil {
+		r.sw.PacketOut(pi.InPort, []flow.Action{flow.OutputInPort{}}, b)
+	}
+}
 
 // rejection is the answer to a frame that is refused; nil when it must not be
 // answered: it is no IPv4, a later fragment, not sent to one host, a reset
@@ -57,7 +85,7 @@ func reset(frame []byte, l *packet.Layers) []byte {
 	if in.Flags()&packet.TCPRst != 0 {
 		return nil
 	}
-	b := answer(frame, ip, packet.ProtoTCP, packet.TCPLen)
+	b := replyTo(frame, ip, packet.ProtoTCP, packet.TCPLen)
 	out := packet.TCP(b[packet.EthernetLen+packet.IPv4Len:])
 	out.SetSrcPort(in.DstPort())
 	out.SetDstPort(in.SrcPort())
@@ -88,7 +116,7 @@ func segmentLen(in packet.TCP) uint32 {
 // unreachable answers with ICMP, quoting the packet.
 func unreachable(frame []byte, ip packet.IPv4) []byte {
 	quote := ip[:min(len(ip), quoted)]
-	b := answer(frame, ip, packet.ProtoICMP, packet.ICMPLen+len(quote))
+	b := replyTo(frame, ip, packet.ProtoICMP, packet.ICMPLen+len(quote))
 	out := packet.ICMP(b[packet.EthernetLen+packet.IPv4Len:])
 	out.SetType(icmpUnreachable)
 	out.SetCode(icmpPortUnreachable)
@@ -97,9 +125,9 @@ func unreachable(frame []byte, ip packet.IPv4) []byte {
 	return b
 }
 
-// answer is a frame back to the sender of another, its IP payload of n bytes
+// replyTo is a frame back to the sender of another, its IP payload of n bytes
 // still zero.
-func answer(frame []byte, ip packet.IPv4, proto uint8, n int) []byte {
+func replyTo(frame []byte, ip packet.IPv4, proto uint8, n int) []byte {
 	b := make([]byte, packet.EthernetLen+packet.IPv4Len+n)
 	from, eth := packet.Ethernet(frame), packet.Ethernet(b)
 	eth.SetDst(from.Src())

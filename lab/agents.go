@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -127,6 +128,32 @@ func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) er
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// StopAgent ends a Node's agent by SIGTERM and waits until it is gone. It is an
+// error when it has to be killed.
+func (l *Lab) StopAgent(node string) error {
+	for _, a := range l.State.Agents {
+		if a.Node == node {
+			return end([]Process{a.Process}, stopTime)
+		}
+	}
+	return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
+}
+
+// RestartAgent stops a Node's agent if it runs and starts a new one.
+func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
+	if err := l.StopAgent(node); err != nil {
+		return err
+	}
+	l.State.Agents = slices.DeleteFunc(l.State.Agents, func(a AgentState) bool { return a.Node == node })
+	ended, err := l.startAgent(node, binary)
+	if err != nil {
+		return fmt.Errorf("start the agent of %s: %w", node, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	return l.waitReady(ctx, node, ended)
 }
 
 // stopAgents ends the recorded agent processes, if they are still the same.

@@ -106,6 +106,9 @@ func (l *Lab) make(ctx context.Context, o *Options) error {
 	return l.save()
 }
 
+// SetProgress says where progress lines go.
+func (l *Lab) SetProgress(w io.Writer) { l.progress = w }
+
 // say writes one progress line, with the time since the beginning.
 func (l *Lab) say(format string, args ...any) {
 	fmt.Fprintf(l.progress, "%6.2fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
@@ -143,19 +146,55 @@ func (l *Lab) makeNode(n *Node) error {
 	}
 	l.say("%s %s, pods %s", n.Name, n.Address.Addr(), n.PodCIDR)
 	for _, p := range n.Pods {
-		ns := l.namespace(p.Name)
-		if err := ns.create(); err != nil {
-			return err
-		}
-		e := eth0{
-			inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
-			mtu: podMTU, address: netip.PrefixFrom(p.Address, n.PodCIDR.Bits()), gateway: n.Gateway,
-		}
-		if err := e.connect(); err != nil {
+		if err := l.makePod(n, &p); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (l *Lab) makePod(n *Node, p *Pod) error {
+	ns := l.namespace(p.Name)
+	if err := ns.create(); err != nil {
+		return err
+	}
+	e := eth0{
+		inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
+		mtu: podMTU, address: netip.PrefixFrom(p.Address, n.PodCIDR.Bits()), gateway: n.Gateway,
+	}
+	return e.connect()
+}
+
+// pod finds a pod and its Node by name.
+func (l *Lab) pod(name string) (*Node, *Pod, error) {
+	for i := range l.Topology.Nodes {
+		n := &l.Topology.Nodes[i]
+		for j := range n.Pods {
+			if n.Pods[j].Name == name {
+				return n, &n.Pods[j], nil
+			}
+		}
+	}
+	return nil, nil, fmt.Errorf("lab %s has no pod %q", l.State.ID, name)
+}
+
+// DeletePod takes a pod's namespace away with all that runs in it, while the
+// agents run: its veth vanishes under the Node.
+func (l *Lab) DeletePod(name string) error {
+	if _, _, err := l.pod(name); err != nil {
+		return err
+	}
+	ns := l.namespace(name)
+	return errors.Join(end(ns.inside(), time.Second), ns.remove())
+}
+
+// AddPod makes a pod of the topology anew, after DeletePod.
+func (l *Lab) AddPod(name string) error {
+	n, p, err := l.pod(name)
+	if err != nil {
+		return err
+	}
+	return l.makePod(n, p)
 }
 
 // namespace is the namespace of a Node, a pod, "outside" or "underlay".

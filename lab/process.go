@@ -30,11 +30,21 @@ func processOf(pid int) (Process, bool) {
 	// the fields behind the last parenthesis begin with the third, the state.
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, start = 3 - 3, 22 - 3
-	if len(rest) <= start || rest[state][0] == 'Z' || rest[state][0] == 'X' {
+	if len(rest) <= start || ended(pid, rest[state][0]) {
 		return Process{}, false
 	}
 	ticks, err := strconv.ParseUint(string(rest[start]), 10, 64)
 	return Process{pid, ticks}, err == nil
+}
+
+// ended says that nothing of a process runs any more. A process whose first
+// thread has ended still holds its sockets and links until the others have.
+func ended(pid int, state byte) bool {
+	if state != 'Z' && state != 'X' {
+		return false
+	}
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return err != nil || len(threads) <= 1
 }
 
 // alive says that this very process still runs.

@@ -1,0 +1,27 @@
+# make demo   builds, installs what is missing, shows that it works, cleans up
+# make test   every test, and says which could not run here and why
+# make lint   gofmt, go vet, staticcheck
+# make build  bin/antrail
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: all build demo test lint clean
+
+all: build
+
+build:
+	CGO_ENABLED=0 go build -o bin/antrail ./cmd/antrail
+
+demo: build
+	hack/need-packages demo
+	hack/as-root bin/antrail demo
+
+test:
+	hack/need-packages test
+	hack/test
+
+lint:
+	hack/lint $(STATICCHECK)
+
+clean:
+	rm -rf bin

@@ -1,0 +1,204 @@
+// Package agent is a Node's agent: it puts the switch together from its parts,
+// looks after it, and answers for it.
+//
+//	config.go     the configuration file
+//	agent.go      start, run, stop
+//	pipeline.go   flow files -> a switch with that pipeline
+//	podports.go   pod ports come and go with their links
+//	reject.go     packets to a Service without endpoints are refused
+//	api.go        what can be asked over the unix socket
+//	text.go       the answers as text, in the manner of Open vSwitch's tools
+//	records.go    the answers as JSON
+//	trace.go      one packet, table by table
+//	metrics.go    the same counters for Prometheus
+//	client.go     the other end of the socket
+//	offline.go    the same API for flow files, without an agent
+//	replay.go     a capture file through a pipeline
+//
+// Goroutines: the switch's own (package dataplane), runPodPorts, and the API's
+// server. Packets never come here, except those that an entry sends to the
+// controller.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// framesPerPort is how many frames of the UMEM a pod port is counted with: a
+// full fill ring and as many on their way.
+const framesPerPort = 2 * afxdp.DefaultRing
+
+// Agent is a running agent.
+type Agent struct {
+	config *Config
+	log    *slog.Logger
+	*pipeline
+	umem  *afxdp.UMEM
+	host  *host.Host
+	pods  *podPorts
+	ready atomic.Bool
+}
+
+// Run runs an agent until ctx ends; then it stops the switch and takes back
+// everything it made on the Node: ports, addresses, routes, sysctls, nftables
+// table and socket.
+func Run(ctx context.Context, c *Config, log *slog.Logger) error {
+	ln, err := listen(c.Socket)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(c.Socket)
+	a := &Agent{config: c, log: log}
+	err = a.start()
+	if err == nil {
+		err = a.serve(ctx, ln)
+	}
+	return errors.Join(err, ln.Close(), a.stop())
+}
+
+// start makes everything that stays: pipeline, gateway, tunnel, the Node's
+// side.
+func (a *Agent) start() error {
+	c := a.config
+	var err error
+	if a.pipeline, err = loadPipeline(c.files(), c.options()); err != nil {
+		return err
+	}
+	a.log.Info("pipeline loaded", "node", c.NodeName, "file", c.Flows, "entries", len(a.sw.Flows()))
+	if len(c.Ports) > 0 {
+		if a.umem, err = afxdp.NewUMEM(framesPerPort * (len(c.Ports) + 1)); err != nil {
+			return err
+		}
+	}
+	if err := a.openGateway(); err != nil {
+		return err
+	}
+	if err := a.openTunnel(); err != nil {
+		return err
+	}
+	if a.host, err = host.Up(c.host()); err != nil {
+		return err
+	}
+	a.pods = newPodPorts(c.Ports, a.sw, a.openPod, a.log)
+	return nil
+}
+
+func (a *Agent) openGateway() error {
+	g := &a.config.Gateway
+	p, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU})
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	return a.addPort(g.OFPort, g.Name, p)
+}
+
+func (a *Agent) openTunnel() error {
+	t := &a.config.Tunnel
+	var peers []netip.Addr
+	for _, peer := range a.config.Peers {
+		peers = append(peers, peer.Address)
+	}
+	p, err := underlay.Open(underlay.Config{Name: t.Name, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	return a.addPort(t.OFPort, t.Name, p)
+}
+
+// addPort gives the switch a port that stays, or closes it.
+func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
+	if err := a.sw.AddPort(no, p); err != nil {
+		return errors.Join(fmt.Errorf("port %s: %w", name, err), p.Close())
+	}
+	i := p.Info()
+	a.log.Info("port added", "port", name, "ofPort", no, "driver", i.Driver, "mode", i.Mode)
+	return nil
+}
+
+// openPod opens a pod's port on a link of the Node.
+func (a *Agent) openPod(link string) (ports.Port, error) {
+	return afxdp.Open(a.umem, afxdp.Options{Interface: link})
+}
+
+// serve runs switch, pod ports and API until ctx ends or one of them fails,
+// and returns when all have stopped.
+func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
+	ended := make(chan error, 3)
+	go func() { ended <- a.sw.Run(ctx) }()
+	go func() { ended <- runServer(server, ln) }()
+	go func() {
+		a.pods.reconcile()
+		a.ready.Store(true)
+		a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
+		a.pods.runPodPorts(ctx)
+		ended <- nil
+	}()
+	var errs []error
+	select {
+	case <-ctx.Done():
+		a.log.Info("stopping")
+	case err := <-ended:
+		errs = append(errs, err)
+		a.log.Error("stopping: a part of the agent ended", "error", err)
+	}
+	cancel()
+	server.Close()
+	for range cap(ended) - len(errs) {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// runServer answers for the agent until the server is closed.
+func runServer(s *http.Server, ln net.Listener) error {
+	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// stop takes back what start made, as far as it came.
+func (a *Agent) stop() error {
+	var errs []error
+	if a.host != nil {
+		errs = append(errs, a.host.Down())
+	}
+	if a.pipeline != nil {
+		errs = append(errs, a.sw.Close())
+	}
+	if a.umem != nil {
+		errs = append(errs, a.umem.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// host is the Node's side of this configuration.
+func (c *Config) host() host.Config {
+	h := host.Config{
+		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
+		TunnelPort: tunnel.GenevePort, Masquerade: *c.Masquerade,
+	}
+	for _, p := range c.Peers {
+		h.Peers = append(h.Peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway})
+	}
+	return h
+}

@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// The API: HTTP over the unix socket, text unless format=json is asked for.
+//
+//	GET /readyz               200 when the agent forwards
+//	GET /flows                ?table=NAME&names=1&stats=0&sort=1
+//	GET /groups               ?names=1
+//	GET /meters
+//	GET /ports                ?names=1
+//	GET /tables
+//	GET /conntrack            ?zone=N&stats=1
+//	GET /fdb
+//	GET /drops                lost packets by table and reason
+//	POST /trace               TraceRequest as JSON
+//	GET /metrics              for Prometheus
+//
+// A question that makes no sense is answered with 400 and a sentence.
+
+// query is what the parameters of a request say.
+type query struct {
+	table  string  // name or number, "" for all
+	zone   *uint16 // nil for all
+	names  bool    // names in place of numbers
+	stats  bool
+	sorted bool
+	json   bool
+}
+
+func parseQuery(v url.Values) (query, error) {
+	q := query{table: v.Get("table"), stats: true}
+	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted} {
+		if !v.Has(name) {
+			continue
+		}
+		yes, err := strconv.ParseBool(v.Get(name))
+		if err != nil {
+			return q, fmt.Errorf("%s=%q is neither 0 nor 1", name, v.Get(name))
+		}
+		*to = yes
+	}
+	if v.Has("zone") {
+		n, err := strconv.ParseUint(v.Get("zone"), 0, 16)
+		if err != nil {
+			return q, fmt.Errorf("zone=%q is not between 0 and 65535", v.Get("zone"))
+		}
+		zone := uint16(n)
+		q.zone = &zone
+	}
+	switch v.Get("format") {
+	case "", "text":
+	case "json":
+		q.json = true
+	default:
+		return q, fmt.Errorf("format=%q is neither text nor json", v.Get("format"))
+	}
+	return q, nil
+}
+
+// answer is one thing that can be asked: as text, and as values.
+type answer struct {
+	text   func(*pipeline, io.Writer, query) error
+	values func(*pipeline, query) (any, error)
+}
+
+var answers = map[string]answer{
+	"/flows": {(*pipeline).writeFlows, func(p *pipeline, q query) (any, error) { return p.flowRecords(q) }},
+	"/groups": {(*pipeline).writeGroups, func(p *pipeline, _ query) (any, error) {
+		return p.groupRecords(), nil
+	}},
+	"/meters": {(*pipeline).writeMeters, func(p *pipeline, _ query) (any, error) {
+		return p.meterRecords(), nil
+	}},
+	"/ports": {(*pipeline).writePorts, func(p *pipeline, _ query) (any, error) {
+		return p.portRecords(), nil
+	}},
+	"/tables": {(*pipeline).writeTables, func(p *pipeline, _ query) (any, error) {
+		return p.tableRecords(), nil
+	}},
+	"/conntrack": {(*pipeline).writeConntrack, func(p *pipeline, q query) (any, error) {
+		return p.connectionRecords(q.zone), nil
+	}},
+	"/fdb": {(*pipeline).writeFDB, func(p *pipeline, _ query) (any, error) {
+		return p.macRecords(), nil
+	}},
+	"/drops": {(*pipeline).writeDrops, func(p *pipeline, _ query) (any, error) {
+		return p.dropRecords(), nil
+	}},
+}
+
+// routes is the API of a running agent.
+func (a *Agent) routes() http.Handler {
+	mux := a.pipeline.routes()
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !a.ready.Load() {
+			http.Error(w, "the agent is starting", http.StatusServiceUnavailable)
+		}
+	})
+	return mux
+}
+
+// routes is what can be asked of a pipeline, running or not.
+func (p *pipeline) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for path, a := range answers {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) })
+	}
+	mux.HandleFunc("POST /trace", p.answerTrace)
+	mux.Handle("GET /metrics", metrics(p))
+	return mux
+}
+
+func (p *pipeline) answer(w http.ResponseWriter, r *http.Request, a answer) {
+	q, err := parseQuery(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if q.json {
+		v, err := a.values(p, q)
+		writeJSON(w, v, err)
+		return
+	}
+	var b bytes.Buffer
+	if err := a.text(p, &b, q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write(b.Bytes())
+}
+
+// writeJSON answers with v, or with the reason why there is none.
+func writeJSON(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	e.Encode(v)
+}

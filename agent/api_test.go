@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports/pcap"
+	"time"
+)
+
+// twoNodes are the flow files of the lab's first Node.
+func twoNodes(t *testing.T) Files {
+	t.Helper()
+	dir := "../examples/two-nodes/node-a."
+	return Files{Flows: dir + "flows", Groups: dir + "groups", Meters: dir + "meters", Ports: dir + "ports"}
+}
+
+func offline(t *testing.T) *Client {
+	t.Helper()
+	c, err := Offline(twoNodes(t), DefaultTunnel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func get(t *testing.T, c *Client, question string) string {
+	t.Helper()
+	path, params, _ := strings.Cut(question, "?")
+	q := make(map[string][]string)
+	for _, p := range strings.FieldsFunc(params, func(r rune) bool { return r == '&' }) {
+		k, v, _ := strings.Cut(p, "=")
+		q[k] = append(q[k], v)
+	}
+	b, err := c.Get(t.Context(), path, q)
+	if err != nil {
+		t.Fatalf("%s: %v", question, err)
+	}
+	return string(b)
+}
+
+func TestAnswers(t *testing.T) {
+	c := offline(t)
+	for _, s := range []struct{ question, want string }{
+		{"/flows?names=1&stats=0&table=SpoofGuard", ` table=SpoofGuard, priority=200,ip,in_port="client-a",`},
+		{"/flows?names=1&table=SpoofGuard", "n_packets=0, n_bytes=0, idle_age=0, priority=200,ip,"},
+		{"/flows?stats=0&table=SpoofGuard", "priority=200,ip,in_port=36,"},
+		{"/flows?format=json&table=SpoofGuard", `"match": "ip,in_port=\"client-a\",`},
+		{"/groups?names=1", "group_id=10,type=select,bucket=bucket_id:0"},
+		{"/groups?format=json", `"id": 10`},
+		{"/meters", "meter=256 pktps burst"},
+		{"/ports?names=1", `port "client-a": rx pkts=0`},
+		{"/ports", "port 36: rx pkts=0"},
+		{"/ports?format=json", `"name": "antrea-gw0"`},
+		{"/tables", "ARPSpoofGuard"},
+		{"/tables?format=json", `"name": "Output"`},
+		{"/conntrack?format=json", "[]"},
+		{"/fdb", " port  VLAN  MAC                Age\n"},
+		{"/drops", "TABLE  REASON  PACKETS  MEANING\n"},
+		{"/drops?format=json", "[]"},
+		{"/metrics", `antrail_table_entries{table="SpoofGuard"}`},
+		{"/metrics", `antrail_port_packets_total{direction="rx",port="client-a"} 0`},
+		{"/metrics", "antrail_conntrack_entries 0"},
+	} {
+		t.Run(s.question, func(t *testing.T) {
+			if got := get(t, c, s.question); !strings.Contains(got, s.want) {
+				t.Errorf("no %q in\n%.2000s", s.want, got)
+			}
+		})
+	}
+}
+
+// TestDumpIsTheFile: what is loaded and dumped again is what was loaded.
+func TestDumpIsTheFile(t *testing.T) {
+	var want []string
+	text, err := os.ReadFile(twoNodes(t).Flows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "table=") {
+			want = append(want, " "+strings.TrimSpace(line))
+		}
+	}
+	got := get(t, offline(t), "/flows?names=1&stats=0")
+	lines := make(map[string]bool)
+	for line := range strings.Lines(got) {
+		lines[strings.TrimRight(line, "\n")] = true
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d lines dumped, %d loaded", len(lines), len(want))
+	}
+	for _, line := range want {
+		if !lines[line] {
+			t.Errorf("not dumped: %s", line)
+		}
+	}
+}
+
+func TestSortedDump(t *testing.T) {
+	got := get(t, offline(t), "/flows?names=1&stats=0&sort=1&table=ARPSpoofGuard")
+	var last string
+	for line := range strings.Lines(got) {
+		if strings.Contains(line, "priority=200") && line < last {
+			t.Errorf("%q stands behind %q", line, last)
+		}
+		last = line
+	}
+}
+
+func TestBadQuestions(t *testing.T) {
+	c := offline(t)
+	for _, s := range []struct{ path, key, value, want string }{
+		{"/flows", "table", "Nonesuch", `there is no table "Nonesuch"`},
+		{"/flows", "table", "256", `there is no table "256"`},
+		{"/flows", "names", "perhaps", `names="perhaps" is neither 0 nor 1`},
+		{"/conntrack", "zone", "65536", "between 0 and 65535"},
+		{"/ports", "format", "xml", "neither text nor json"},
+		{"/nothing", "", "", "404"},
+	} {
+		if _, err := c.Get(t.Context(), s.path, map[string][]string{s.key: {s.value}}); err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%s?%s=%s: %v, want %q", s.path, s.key, s.value, err, s.want)
+		}
+	}
+}
+
+func TestTrace(t *testing.T) {
+	c := offline(t)
+	const client = `in_port="client-a",dl_src=5e:b5:e3:a6:90:b7,`
+	const routed = client + "nw_src=10.10.0.26,dl_dst=ba:5e:d1:55:aa:c0,"
+	const toDB = client + "nw_src=10.10.0.26,nw_dst=10.10.0.25,dl_dst=36:48:21:a2:9d:b4,"
+	for _, s := range []struct {
+		name string
+		req  TraceRequest
+		want string
+	}{
+		{"across Nodes", TraceRequest{Flow: routed + "tcp,nw_dst=10.10.1.7,tp_dst=80"}, "in a tunnel to 192.168.77.103"},
+		{"ping", TraceRequest{Flow: routed + "icmp,nw_dst=10.10.1.7"}, "in a tunnel to 192.168.77.103"},
+		{"a TTL that runs out", TraceRequest{Flow: routed + "icmp,nw_dst=10.10.1.7,nw_ttl=1"}, "dropped in table L3DecTTL (ttl)"},
+		{"outside", TraceRequest{Flow: routed + "tcp,nw_dst=192.168.77.1,tp_dst=80"}, `output to port 2 ("antrea-gw0")`},
+		{"no endpoint", TraceRequest{Flow: routed + "tcp,nw_dst=10.101.255.29,tp_dst=80"}, "Verdict: packet-in to the agent"},
+		{"denied", TraceRequest{Flow: toDB + "tcp,tp_dst=3306"}, "dropped in table IngressDefaultRule"},
+		{"forged", TraceRequest{Flow: client + "tcp,nw_src=10.10.0.66,nw_dst=10.10.0.24,tp_dst=80"}, "dropped in table SpoofGuard"},
+		{"assumed state", TraceRequest{Flow: toDB + "tcp,tp_dst=3306,tcp_flags=ack", CTNext: []string{"trk,est"}}, `output to port 38 ("db-a")`},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			b, err := c.Post(t.Context(), "/trace", nil, &s.req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(b), s.want) {
+				t.Errorf("no %q in\n%s", s.want, b)
+			}
+		})
+	}
+}
+
+func TestTraceRefuses(t *testing.T) {
+	c := offline(t)
+	for _, s := range []struct {
+		req  TraceRequest
+		want string
+	}{
+		{TraceRequest{Flow: "tcp"}, "names no in_port"},
+		{TraceRequest{Flow: "in_port=36,nw_sorc=1.2.3.4"}, "nw_sorc"},
+		{TraceRequest{Flow: "in_port=36", Packet: "xyz"}, "packet: "},
+		{TraceRequest{Flow: "in_port=36", Packet: "0011"}, "shorter than an Ethernet header"},
+		{TraceRequest{Flow: "in_port=36,ip", CTNext: []string{"trk,old"}}, `ct-next "trk,old"`},
+	} {
+		if _, err := c.Post(t.Context(), "/trace", nil, &s.req); err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%+v: %v, want %q", s.req, err, s.want)
+		}
+	}
+}
+
+func TestOfflineNamesTheWrongLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wrong.flows")
+	if err := os.WriteFile(path, []byte("table=0,ip actions=drop\ntable=0,nw_srcc=1.2.3.4 actions=drop\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Offline(Files{Flows: path}); err == nil || !strings.Contains(err.Error(), "wrong.flows:2:") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestReplay plays a connection, a forged packet and a stranger's packet.
+func TestReplay(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.pcap"), filepath.Join(dir, "out.pcap")
+	client, web := [6]byte{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}, [6]byte{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6}
+	clientIP, webIP := packettest.Addr("10.10.0.26"), packettest.Addr("10.10.0.24")
+	w, err := pcap.Create(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1700000000, 0)
+	for i, o := range []packettest.Options{
+		{EthSrc: client, EthDst: web, Src: clientIP, Dst: webIP, Seq: 100},
+		{EthSrc: web, EthDst: client, Src: webIP, Dst: clientIP, SrcPort: 80, DstPort: 1000, Seq: 500, Ack: 101, TCPFlags: packet.TCPSyn | packet.TCPAck},
+		{EthSrc: client, EthDst: web, Src: packettest.Addr("10.10.0.66"), Dst: webIP},
+		{EthSrc: [6]byte{2, 9, 9, 9, 9, 9}, EthDst: web, Src: clientIP, Dst: webIP},
+	} {
+		if err := w.Write(at.Add(time.Duration(i)*time.Millisecond), packettest.TCP4(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&Replay{Files: twoNodes(t), In: in, Out: out, Tunnels: []string{DefaultTunnel}}).Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Read != 4 || r.Unknown != 1 || r.Left["web-a"] != 1 || r.Left["client-a"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	if len(r.Drops) != 1 || r.Drops[0].Table != "SpoofGuard" || r.Drops[0].Packets != 1 {
+		t.Errorf("drops %+v", r.Drops)
+	}
+	written, err := pcap.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer written.Close()
+	for i := range 2 {
+		p, err := written.Next()
+		if err != nil || !p.Time.Equal(at.Add(time.Duration(i)*time.Millisecond)) {
+			t.Errorf("packet %d written at %v, %v", i, p.Time, err)
+		}
+	}
+}

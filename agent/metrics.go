@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// collector reads the switch's counters when Prometheus asks; nothing is
+// counted a second time.
+type collector struct{ p *pipeline }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("antrail_"+name, help, labels, nil)
+}
+
+var (
+	portPackets = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
+	portBytes   = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
+	portDrops   = describe("port_drops_total", "Frames that a port lost, by the driver's reason.", "port", "reason")
+	portUp      = describe("port_up", "1 when the port's link is up.", "port", "driver")
+	tablePkts   = describe("table_packets_total", "Packets that were looked up in a table.", "table")
+	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
+	tableSize   = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
+	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
+	ctEntries   = describe("conntrack_entries", "Tracked connections.")
+	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
+)
+
+// Describe implements prometheus.Collector.
+func (collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, ctEntries, sleeps,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge := func(d *prometheus.Desc, n float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
+	}
+	for _, p := range c.p.portRecords() {
+		count(portPackets, p.Rx.Packets, p.Name, "rx")
+		count(portPackets, p.Tx.Packets, p.Name, "tx")
+		count(portBytes, p.Rx.Bytes, p.Name, "rx")
+		count(portBytes, p.Tx.Bytes, p.Name, "tx")
+		for reason, n := range p.Reasons {
+			count(portDrops, n, p.Name, reason)
+		}
+		gauge(portUp, oneIf(p.Up), p.Name, p.Driver)
+	}
+	for _, t := range c.p.tableRecords() {
+		count(tablePkts, t.Lookups, t.Name)
+		count(tableHits, t.Matched, t.Name)
+		gauge(tableSize, float64(t.Entries+t.Learned), t.Name)
+		for reason, n := range t.Drops {
+			count(drops, n, t.Name, reason)
+		}
+	}
+	gauge(ctEntries, float64(c.p.connections()))
+	count(sleeps, c.p.sw.Sleeps())
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// metrics answers GET /metrics.
+func metrics(p *pipeline) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{p})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// Offline is a client of a pipeline that runs nowhere: the flow files are
+// loaded into a switch with ports in memory, one for each name, and asked
+// through the same API as an agent. The ports named tunnels are tunnel ports.
+func Offline(f Files, tunnels ...string) (*Client, error) {
+	p, err := loadPipeline(f, options{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.addMemoryPorts(tunnels); err != nil {
+		return nil, errors.Join(err, p.sw.Close())
+	}
+	return &Client{socket: f.Flows, http: &http.Client{Transport: inProcess{p.routes()}}}, nil
+}
+
+// addMemoryPorts gives the switch a port for each name that its files have.
+func (p *pipeline) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, error) {
+	isTunnel := make(map[string]bool)
+	for _, name := range tunnels {
+		isTunnel[name] = true
+	}
+	all := make(map[uint32]*memory.Port)
+	for no, name := range namedPorts(p.sw.Names()) {
+		m := memory.New(name, memory.Options{})
+		var port ports.Port = m
+		if isTunnel[name] {
+			port = tunnelPort{m}
+		}
+		if err := p.sw.AddPort(no, port); err != nil {
+			return nil, err
+		}
+		all[no] = m
+	}
+	return all, nil
+}
+
+// namedPorts are the ports of the switch that have names.
+func namedPorts(n *flow.Names) map[uint32]string {
+	const last = 0xfeff // OpenFlow 1.0, section 5.2.1: numbers above are reserved
+	named := make(map[uint32]string)
+	for no := uint32(1); no <= last; no++ {
+		if name := n.Port(no); name != "" {
+			named[no] = name
+		}
+	}
+	return named
+}
+
+// tunnelPort is a memory port that frames leave in a tunnel.
+type tunnelPort struct{ *memory.Port }
+
+// Info is the memory port's, as a tunnel.
+func (p tunnelPort) Info() ports.Info {
+	i := p.Port.Info()
+	i.Tunnel = true
+	return i
+}
+
+// inProcess answers requests by calling their http.Handler.
+type inProcess struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := &written{header: http.Header{}, status: http.StatusOK}
+	t.handler.ServeHTTP(w, r)
+	return &http.Response{StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
+}
+
+// written is a response in memory.
+type written struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter, as the others do.
+func (w *written) Header() http.Header { return w.header }
+
+// WriteHeader notes the status.
+func (w *written) WriteHeader(status int) { w.status = status }
+
+// Write appends to the body.
+func (w *written) Write(b []byte) (int, error) { return w.body.Write(b) }

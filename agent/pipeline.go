@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"errors"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// pipeline is a switch that runs the entries of flow files, and its
+// connections. An agent has one with the Node's ports; offline commands have
+// one with ports in memory.
+type pipeline struct {
+	sw *dataplane.Switch
+	ct *conntrack.Table
+}
+
+// Files are the files of a pipeline, in the text of ovs-ofctl. Flows has to be
+// given.
+type Files struct {
+	Flows, Groups, Meters string
+	// Ports names the ports, as ovs-ofctl dump-ports-desc does.
+	Ports string
+}
+
+// options of loadPipeline.
+type options struct {
+	names    map[uint32]string // ports
+	workers  int
+	timeouts conntrack.Timeouts
+	clock    func() int64 // nanoseconds; the process's own when nil
+}
+
+func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
+
+func (c *Config) options() options {
+	o := options{workers: c.Workers, names: map[uint32]string{
+		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
+	}}
+	for _, p := range c.Ports {
+		o.names[p.OFPort] = p.Name
+	}
+	if c.CTTimeouts == "ovs" {
+		o.timeouts = conntrack.OVSTimeouts()
+	}
+	return o
+}
+
+// loadPipeline makes a switch without ports that runs the files' entries. The
+// error names file, line and column of what is wrong.
+func loadPipeline(f Files, o options) (*pipeline, error) {
+	program, err := f.program(o.names)
+	if err != nil {
+		return nil, err
+	}
+	if o.clock == nil {
+		start := time.Now()
+		o.clock = func() int64 { return int64(time.Since(start)) }
+	}
+	p := &pipeline{ct: conntrack.NewTable(conntrack.Config{Now: o.clock, Timeouts: o.timeouts})}
+	refuse := &rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}
+	p.sw, err = dataplane.New(dataplane.Config{
+		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, PacketIn: refuse.packetIn,
+	})
+	if err != nil {
+		return nil, err
+	}
+	refuse.sw = p.sw
+	if err := p.sw.Apply(dataplane.BundleOf(program)); err != nil {
+		return nil, errors.Join(err, p.sw.Close())
+	}
+	return p, nil
+}
+
+// program reads and parses the files.
+func (f *Files) program(names map[uint32]string) (*flow.Program, error) {
+	src := flow.Sources{Names: flow.NewNames()}
+	for no, name := range names {
+		src.Names.SetPort(no, name)
+	}
+	for _, s := range []struct {
+		to   *flow.Source
+		path string
+	}{{&src.Flows, f.Flows}, {&src.Groups, f.Groups}, {&src.Meters, f.Meters}, {&src.Ports, f.Ports}} {
+		if s.path == "" {
+			continue
+		}
+		source, err := flow.File(s.path)
+		if err != nil {
+			return nil, err
+		}
+		*s.to = source
+	}
+	return flow.ParseProgram(src)
+}

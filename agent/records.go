@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+)
+
+// The answers of the API as JSON (?format=json, -o json). Numbers of packets,
+// bytes and nanoseconds are plain numbers; matches and actions are the text
+// that dumps print.
+
+// Flow is an installed flow entry.
+type Flow struct {
+	Table    string `json:"table"`
+	TableID  uint8  `json:"tableID"`
+	Priority uint16 `json:"priority"`
+	Cookie   string `json:"cookie,omitempty"`
+	Match    string `json:"match"`
+	Actions  string `json:"actions"`
+	Packets  uint64 `json:"packets"`
+	Bytes    uint64 `json:"bytes"`
+	Learned  bool   `json:"learned,omitempty"`
+	// DurationNS is since installation, IdleNS since the last packet.
+	DurationNS time.Duration `json:"durationNS"`
+	IdleNS     time.Duration `json:"idleNS"`
+}
+
+// Table is a table with its counters.
+type Table struct {
+	ID      uint8             `json:"id"`
+	Name    string            `json:"name"`
+	Entries int               `json:"entries"`
+	Learned int               `json:"learned"`
+	Masks   int               `json:"masks"`
+	Lookups uint64            `json:"lookups"`
+	Matched uint64            `json:"matched"`
+	Drops   map[string]uint64 `json:"drops,omitempty"` // by reason
+}
+
+// Drop counts packets whose walk ended in a table for a reason.
+type Drop struct {
+	Table   string `json:"table"`
+	Reason  string `json:"reason"`
+	Meaning string `json:"meaning"`
+	Packets uint64 `json:"packets"`
+}
+
+// PortRecord is a port with its counters.
+type PortRecord struct {
+	No      uint32            `json:"ofPort"`
+	Name    string            `json:"name"`
+	Link    string            `json:"link"`
+	MAC     string            `json:"mac"`
+	MTU     int               `json:"mtu"`
+	Up      bool              `json:"up"`
+	Driver  string            `json:"driver"`
+	Mode    string            `json:"mode"`
+	Why     string            `json:"why,omitempty"`
+	Rx      Counts            `json:"rx"`
+	Tx      Counts            `json:"tx"`
+	Reasons map[string]uint64 `json:"reasons,omitempty"`
+}
+
+// Counts are one direction of a port.
+type Counts struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+	Dropped uint64 `json:"dropped"`
+	Errors  uint64 `json:"errors"`
+}
+
+// Group is a group with its counters; Buckets is in the group's order.
+type Group struct {
+	ID      uint32   `json:"id"`
+	Text    string   `json:"text"`
+	Packets uint64   `json:"packets"`
+	Bytes   uint64   `json:"bytes"`
+	Buckets []Counts `json:"buckets"`
+}
+
+// Meter is a meter with its counters; Dropped is by band.
+type Meter struct {
+	ID      uint32   `json:"id"`
+	Text    string   `json:"text"`
+	Packets uint64   `json:"packets"`
+	Bytes   uint64   `json:"bytes"`
+	Dropped []uint64 `json:"dropped"`
+}
+
+// LearnedMAC is a row of the MAC table that NORMAL keeps.
+type LearnedMAC struct {
+	Port  uint32        `json:"port"`
+	VLAN  uint16        `json:"vlan"`
+	MAC   string        `json:"mac"`
+	AgeNS time.Duration `json:"ageNS"`
+}
+
+// tableName is the name of a table, or its number.
+func (p *pipeline) tableName(id uint8) string {
+	if name := p.sw.Names().Table(id); name != "" {
+		return name
+	}
+	return strconv.Itoa(int(id))
+}
+
+func (p *pipeline) tableRecords() []Table {
+	var all []Table
+	for _, t := range p.sw.Tables() {
+		r := Table{
+			ID: t.ID, Name: p.tableName(t.ID), Entries: t.Entries, Learned: t.Learned, Masks: t.Masks,
+			Lookups: t.Lookups, Matched: t.Hits, Drops: map[string]uint64{},
+		}
+		for reason, n := range t.DropsByReason {
+			r.Drops[reason.String()] = n
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *pipeline) dropRecords() []Drop {
+	all := []Drop{}
+	for _, t := range p.sw.Tables() {
+		for _, reason := range slices.Sorted(maps.Keys(t.DropsByReason)) {
+			all = append(all, Drop{p.tableName(t.ID), reason.String(), reason.Sentence(), t.DropsByReason[reason]})
+		}
+	}
+	return all
+}
+
+func (p *pipeline) portRecords() []PortRecord {
+	var all []PortRecord
+	names := p.sw.Names()
+	for _, s := range p.sw.Ports() {
+		r := PortRecord{
+			No: s.No, Name: names.Port(s.No), Link: s.Name, MAC: net.HardwareAddr(s.MAC[:]).String(), MTU: s.MTU,
+			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons,
+			Rx: Counts{s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors},
+			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors},
+		}
+		if r.Name == "" {
+			r.Name = s.Name
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *pipeline) groupRecords() []Group {
+	var all []Group
+	for _, g := range p.sw.Groups() {
+		r := Group{ID: g.ID, Text: g.Text(p.sw.Names()), Packets: g.Packets, Bytes: g.Bytes}
+		for _, b := range g.Buckets {
+			r.Buckets = append(r.Buckets, Counts{Packets: b.Packets, Bytes: b.Bytes})
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *pipeline) meterRecords() []Meter {
+	var all []Meter
+	for _, m := range p.sw.Meters() {
+		all = append(all, Meter{m.ID, m.Text(), m.Packets, m.Bytes, m.Dropped})
+	}
+	return all
+}
+
+func (p *pipeline) macRecords() []LearnedMAC {
+	all := []LearnedMAC{}
+	for _, m := range p.sw.LearnedMACs() {
+		all = append(all, LearnedMAC{m.Port, m.VLAN, net.HardwareAddr(m.MAC[:]).String(), time.Duration(m.Age)})
+	}
+	return all
+}
+
+// connections counts the tracked connections.
+func (p *pipeline) connections() int { return p.ct.Stats().Entries }
+
+// Connection is a tracked connection: the text says all that
+// dump-conntrack prints.
+type Connection struct {
+	Zone      uint16        `json:"zone"`
+	Text      string        `json:"text"`
+	State     string        `json:"state,omitempty"`
+	TimeoutNS time.Duration `json:"timeoutNS"`
+}
+
+// connectionRecords lists the connections of a zone, or all when zone is nil.
+func (p *pipeline) connectionRecords(zone *uint16) []Connection {
+	all := []Connection{}
+	for c := range p.ct.Dump(conntrack.Filter{Zone: zone}) {
+		all = append(all, Connection{c.Zone, c.String(), c.State, c.Timeout})
+	}
+	return all
+}

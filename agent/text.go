@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// The answers as text. Where Open vSwitch has a tool for it, the text is that
+// tool's, header line included, so that the two can be compared:
+// ovs-ofctl -O OpenFlow15 dump-flows, dump-groups, dump-meters, dump-ports;
+// ovs-appctl dpctl/dump-conntrack, fdb/show.
+
+// names are the pipeline's names if they are asked for.
+func (p *pipeline) names(q query) *flow.Names {
+	if q.names {
+		return p.sw.Names()
+	}
+	return nil
+}
+
+// flows are the entries of the table asked for, or of all.
+func (p *pipeline) flows(q query) ([]dataplane.FlowStats, error) {
+	all := p.sw.Flows()
+	if q.table != "" {
+		id, err := p.tableID(q.table)
+		if err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(f dataplane.FlowStats) bool { return f.Table != id })
+	}
+	if names := p.names(q); q.sorted {
+		slices.SortStableFunc(all, func(a, b dataplane.FlowStats) int {
+			if a.Table != b.Table || a.Priority != b.Priority {
+				return 0 // they come by table and priority
+			}
+			return strings.Compare(a.Match.Text(names), b.Match.Text(names))
+		})
+	}
+	return all, nil
+}
+
+// tableID is the number of a table given by name or number.
+func (p *pipeline) tableID(table string) (uint8, error) {
+	if id, ok := p.sw.Names().TableID(table); ok {
+		return id, nil
+	}
+	id, err := strconv.ParseUint(table, 0, 8)
+	if err != nil {
+		return 0, fmt.Errorf("there is no table %q", table)
+	}
+	return uint8(id), nil
+}
+
+func (p *pipeline) writeFlows(w io.Writer, q query) error {
+	all, err := p.flows(q)
+	if err != nil {
+		return err
+	}
+	if q.stats {
+		fmt.Fprintln(w, "OFPST_FLOW reply (OF1.5) (xid=0x2):")
+	}
+	var line []byte
+	for _, e := range all {
+		f := flow.Format{Names: p.names(q)}
+		if q.stats {
+			f.Stats = &flow.Stats{Packets: e.Packets, Bytes: e.Bytes, Duration: e.Duration, Idle: e.Idle}
+		}
+		line = append(e.AppendText(line[:0], f), '\n')
+		w.Write(line)
+	}
+	return nil
+}
+
+func (p *pipeline) flowRecords(q query) ([]Flow, error) {
+	all, err := p.flows(q)
+	if err != nil {
+		return nil, err
+	}
+	records, names := []Flow{}, p.sw.Names()
+	for _, e := range all {
+		r := Flow{
+			Table: p.tableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,
+			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, names),
+			Packets: e.Packets, Bytes: e.Bytes, DurationNS: e.Duration, IdleNS: e.Idle,
+		}
+		if e.Cookie != 0 {
+			r.Cookie = fmt.Sprintf("%#x", e.Cookie)
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+func (p *pipeline) writeGroups(w io.Writer, q query) error {
+	fmt.Fprintln(w, "OFPST_GROUP_DESC reply (OF1.5) (xid=0x2):")
+	for _, g := range p.sw.Groups() {
+		fmt.Fprintln(w, g.Text(p.names(q)))
+	}
+	return nil
+}
+
+func (p *pipeline) writeMeters(w io.Writer, _ query) error {
+	fmt.Fprintln(w, "OFPST_METER_CONFIG reply (OF1.5) (xid=0x2):")
+	for _, m := range p.sw.Meters() {
+		fmt.Fprintln(w, m.Text())
+	}
+	return nil
+}
+
+// writePorts prints each port's counters, and what carries it.
+func (p *pipeline) writePorts(w io.Writer, q query) error {
+	all := p.portRecords()
+	fmt.Fprintf(w, "OFPST_PORT reply (OF1.5) (xid=0x2): %d ports\n", len(all))
+	for _, r := range all {
+		who := strconv.Itoa(int(r.No))
+		if q.names {
+			who = strconv.Quote(r.Name)
+		}
+		fmt.Fprintf(w, "  port %2s: rx pkts=%d, bytes=%d, drop=%d, errs=%d\n", who, r.Rx.Packets, r.Rx.Bytes, r.Rx.Dropped, r.Rx.Errors)
+		fmt.Fprintf(w, "           tx pkts=%d, bytes=%d, drop=%d, errs=%d\n", r.Tx.Packets, r.Tx.Bytes, r.Tx.Dropped, r.Tx.Errors)
+		fmt.Fprintf(w, "           %s: %s (%s), link %s %s, mtu %d, addr %s\n", r.Driver, r.Mode, r.Why, r.Link, upOrDown(r.Up), r.MTU, r.MAC)
+		for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
+			fmt.Fprintf(w, "           %s: %d\n", reason, r.Reasons[reason])
+		}
+	}
+	return nil
+}
+
+func upOrDown(up bool) string {
+	if up {
+		return "up"
+	}
+	return "down"
+}
+
+func (p *pipeline) writeTables(w io.Writer, _ query) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TABLE\tNAME\tENTRIES\tLEARNED\tMASKS\tLOOKUPS\tMATCHED\tDROPPED")
+	for _, r := range p.tableRecords() {
+		var dropped uint64
+		for _, n := range r.Drops {
+			dropped += n
+		}
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", r.ID, r.Name, r.Entries, r.Learned, r.Masks, r.Lookups, r.Matched, dropped)
+	}
+	return t.Flush()
+}
+
+func (p *pipeline) writeConntrack(w io.Writer, q query) error {
+	for c := range p.ct.Dump(conntrack.Filter{Zone: q.zone}) {
+		if q.stats {
+			fmt.Fprintln(w, c.Verbose())
+		} else {
+			fmt.Fprintln(w, c.String())
+		}
+	}
+	return nil
+}
+
+func (p *pipeline) writeFDB(w io.Writer, _ query) error {
+	fmt.Fprintln(w, " port  VLAN  MAC                Age")
+	for _, m := range p.macRecords() {
+		fmt.Fprintf(w, "%5d  %4d  %s  %3d\n", m.Port, m.VLAN, m.MAC, int(m.AgeNS.Seconds()))
+	}
+	return nil
+}
+
+func (p *pipeline) writeDrops(w io.Writer, _ query) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TABLE\tREASON\tPACKETS\tMEANING")
+	for _, d := range p.dropRecords() {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", d.Table, d.Reason, d.Packets, d.Meaning)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+func agentCommand() *cobra.Command {
+	var config, level string
+	c := &cobra.Command{
+		Use:   "agent --config FILE",
+		Short: "Run the Node agent with its switch",
+		Long: `Run the Node agent: it loads the pipeline, opens the gateway, the tunnel and the pods' ports, sets up the
+Node's routes and nftables table, and forwards until SIGTERM. Then it takes everything back.`,
+		Example: "  antrail agent --config /etc/antrail/agent.yaml",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
+	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.MarkFlagFilename("config")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if config == "" {
+			return usageError{errors.New("--config is missing")}
+		}
+		var l slog.Level
+		if err := l.UnmarshalText([]byte(level)); err != nil {
+			return usageError{err}
+		}
+		conf, err := agent.LoadConfig(config)
+		if err != nil {
+			return err
+		}
+		log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		return agent.Run(c.Context(), conf, log)
+	}
+	return c
+}

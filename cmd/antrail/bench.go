@@ -1,0 +1,38 @@
+package main
+
+import (
+	"github.com/antrail/antrail/bench"
+	"github.com/spf13/cobra"
+)
+
+func benchCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "bench",
+		Short:   "Measure the datapath against others, side by side",
+		Example: "  antrail bench afxdp",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(benchAFXDPCommand())
+	return c
+}
+
+func benchAFXDPCommand() *cobra.Command {
+	var o bench.Options
+	c := &cobra.Command{
+		Use:   "afxdp",
+		Short: "Forward between two veths, with our AF_XDP ports and with a library",
+		Long: `Forward frames between two veths in network namespaces, in turns with antrail's own AF_XDP ports and with the
+library they replace, and print minimum, median, maximum and the ratio of each pair of runs. It needs root.`,
+		Example: "  antrail bench afxdp\n  antrail bench afxdp --rounds 3 --size 1500",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return bench.CompareAFXDP(c.Context(), o, c.OutOrStdout())
+		},
+	}
+	c.Flags().IntVar(&o.Rounds, "rounds", 0, "runs of each side (default 5)")
+	c.Flags().IntVar(&o.Frames, "frames", 0, "frames that end a run (default 2000000)")
+	c.Flags().DurationVar(&o.Limit, "limit", 0, "time that ends a run (default 5s)")
+	c.Flags().IntVar(&o.Size, "size", 0, "bytes of a frame, 60 to 1514 (default 64)")
+	return c
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"net/url"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+// seedFiles are the flags of an example that works in the repository.
+const seedFiles = "--flows examples/seed/seed.flows --groups examples/seed/seed.groups --meters examples/seed/seed.meters --ports examples/seed/seed.ports"
+
+// dump is a command that prints one answer of the API.
+type dump struct {
+	use, short, long, path string
+	args                   cobra.PositionalArgs
+	flags                  func(*cobra.Command, *dumpFlags)
+}
+
+// dumpFlags are the flags that some dumps have.
+type dumpFlags struct {
+	names, noNames, noStats, sort bool
+	zone                          string
+}
+
+func (d *dumpFlags) addNames(c *cobra.Command) {
+	c.Flags().BoolVar(&d.names, "names", false, "names of tables and ports in place of numbers (the default on a terminal)")
+	c.Flags().BoolVar(&d.noNames, "no-names", false, "numbers, so that ovs-ofctl add-flows takes the text (the default otherwise)")
+	c.MarkFlagsMutuallyExclusive("names", "no-names")
+}
+
+var dumps = []dump{
+	{"dump-flows [TABLE]", "Print flow entries, as ovs-ofctl dump-flows does",
+		"Print the flow entries of a table, or of all tables, with their counters.", "/flows", cobra.MaximumNArgs(1),
+		func(c *cobra.Command, d *dumpFlags) {
+			d.addNames(c)
+			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without counters and ages")
+			c.Flags().BoolVar(&d.sort, "sort", false, "entries of one priority by their match")
+		}},
+	{"dump-groups", "Print groups, as ovs-ofctl dump-groups does",
+		"Print the groups with their buckets.", "/groups", cobra.NoArgs,
+		func(c *cobra.Command, d *dumpFlags) { d.addNames(c) }},
+	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
+		"Print the meters with their bands.", "/meters", cobra.NoArgs, nil},
+	{"dump-ports", "Print ports and their counters",
+		"Print every port with its counters, what carries it and why, and what it lost for which reason.", "/ports", cobra.NoArgs,
+		func(c *cobra.Command, d *dumpFlags) { d.addNames(c) }},
+	{"dump-tables", "Print tables and their counters",
+		"Print every table: how many entries it has, static and learned, how many different masks a lookup goes\nthrough, and the packets looked up, matched and dropped.", "/tables", cobra.NoArgs, nil},
+	{"dump-drops", "Print lost packets by table and reason",
+		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", cobra.NoArgs, nil},
+	{"dump-conntrack", "Print connections, as ovs-appctl dpctl/dump-conntrack does",
+		"Print the tracked connections.", "/conntrack", cobra.NoArgs,
+		func(c *cobra.Command, d *dumpFlags) {
+			c.Flags().StringVar(&d.zone, "zone", "", "only this zone")
+			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
+		}},
+	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
+		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", cobra.NoArgs, nil},
+}
+
+func dumpCommands() []*cobra.Command {
+	var all []*cobra.Command
+	for i := range dumps {
+		all = append(all, dumpCommand(&dumps[i]))
+	}
+	return all
+}
+
+func dumpCommand(d *dump) *cobra.Command {
+	var from source
+	var flags dumpFlags
+	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Args: d.args}
+	c.Example = "  antrail " + c.Name() + "\n  antrail " + c.Name() + " " + seedFiles
+	from.addTo(c)
+	if d.flags != nil {
+		d.flags(c, &flags)
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		q := from.query()
+		flags.put(q, c)
+		if len(args) > 0 {
+			q.Set("table", args[0])
+		}
+		return from.print(c.Context(), c.OutOrStdout(), func(client *agent.Client) ([]byte, error) {
+			return client.Get(c.Context(), d.path, q)
+		})
+	}
+	return c
+}
+
+// put turns the flags into parameters.
+func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
+	if d.names || !d.noNames && onTerminal(c.OutOrStdout()) {
+		q.Set("names", "1")
+	}
+	if d.noStats {
+		q.Set("stats", "0")
+	}
+	if d.sort {
+		q.Set("sort", "1")
+	}
+	if d.zone != "" {
+		q.Set("zone", d.zone)
+	}
+}

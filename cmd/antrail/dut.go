@@ -1,0 +1,39 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dut"
+	"github.com/spf13/cobra"
+)
+
+func dutCommand() *cobra.Command {
+	var timeouts string
+	c := &cobra.Command{
+		Use:   "dut",
+		Short: "Be driven packet by packet by another program",
+		Long: `Read one JSON request a line from stdin and answer each with one line on stdout: load a pipeline, receive a
+frame, turn the clock, list connections. Ports are in memory and time stands still between requests, so
+that another switch can be compared packet by packet.`,
+		Example: `  echo '{"op":"reset","flows":["table=0,ip actions=output:2"]}' | antrail dut`,
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&timeouts, "ct-timeouts", "default", "connection timeouts: default, or ovs for those of Open vSwitch's userspace datapath")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		t := conntrack.DefaultTimeouts()
+		switch timeouts {
+		case "default":
+		case "ovs":
+			t = conntrack.OVSTimeouts()
+		default:
+			return usageError{errors.New("--ct-timeouts is default or ovs")}
+		}
+		d, err := dut.New(t)
+		if err != nil {
+			return err
+		}
+		return d.Serve(c.InOrStdin(), c.OutOrStdout())
+	}
+	return c
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/demo"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+func labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "A cluster of Nodes on this machine, in network namespaces",
+		Long: `A lab is two Nodes with three pods each and a host outside, in network namespaces, with a real agent
+per Node. It needs root and touches nothing of the machine's own network.`,
+		Example: "  antrail lab up\n  antrail lab exec client-a -- ping -c 3 10.10.1.7\n  antrail lab down",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labDownCommand())
+	return c
+}
+
+func labUpCommand() *cobra.Command {
+	o := lab.Options{}
+	c := &cobra.Command{
+		Use:     "up",
+		Short:   "Make a lab and start its agents",
+		Example: "  antrail lab up\n  antrail lab up --flows-dir examples/two-nodes",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
+	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of the built-in ones")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o.Progress = c.OutOrStdout()
+		l, err := lab.Up(c.Context(), o)
+		if err != nil {
+			return err
+		}
+		return l.Status(c.Context()).Write(c.OutOrStdout())
+	}
+	return c
+}
+
+func labStatusCommand() *cobra.Command {
+	var id, output string
+	c := &cobra.Command{
+		Use:     "status",
+		Short:   "Print the Nodes and pods of a lab",
+		Example: "  antrail lab status\n  antrail lab status -o json",
+		Args:    cobra.NoArgs,
+	}
+	addLabFlag(c, &id)
+	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		l, err := lab.Find(lab.StateDir(), id)
+		if err != nil {
+			return err
+		}
+		s := l.Status(c.Context())
+		var b []byte
+		switch output {
+		case "table":
+			return s.Write(c.OutOrStdout())
+		case "json":
+			b, err = json.MarshalIndent(s, "", "  ")
+			b = append(b, '\n')
+		case "yaml":
+			b, err = yaml.Marshal(s)
+		default:
+			return usageError{errors.New("--output is table, json or yaml")}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = c.OutOrStdout().Write(b)
+		return err
+	}
+	return c
+}
+
+func labExecCommand() *cobra.Command {
+	var id string
+	c := &cobra.Command{
+		Use:     "exec POD -- COMMAND [ARG...]",
+		Short:   "Run a command in a pod, a Node or the outside host",
+		Example: "  antrail lab exec client-a -- ping -c 3 10.10.1.7\n  antrail lab exec node-a -- ip route",
+		Args:    cobra.MinimumNArgs(2),
+	}
+	addLabFlag(c, &id)
+	c.Flags().SetInterspersed(false) // the command's flags are its own
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		l, err := lab.Find(lab.StateDir(), id)
+		if err != nil {
+			return err
+		}
+		command := args[1:]
+		if command[0] == "--" {
+			command = command[1:]
+		}
+		return l.Exec(args[0], command)
+	}
+	return c
+}
+
+func labDownCommand() *cobra.Command {
+	var id string
+	c := &cobra.Command{
+		Use:     "down",
+		Short:   "Stop a lab and remove what is left of dead ones",
+		Example: "  antrail lab down",
+		Args:    cobra.NoArgs,
+	}
+	addLabFlag(c, &id)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		doomed, err := lab.Doomed(lab.StateDir(), id)
+		if err != nil {
+			return err
+		}
+		var errs []error
+		for _, l := range doomed {
+			l.SetProgress(c.OutOrStdout())
+			errs = append(errs, l.Down())
+		}
+		return errors.Join(errs...)
+	}
+	return c
+}
+
+func addLabFlag(c *cobra.Command, id *string) {
+	c.Flags().StringVar(id, "lab", "", "which lab, when there are several")
+}
+
+func demoCommand() *cobra.Command {
+	var o lab.Options
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Make a lab, show that it works with real traffic, take it down",
+		Long: `Make a lab, check it with real sockets in its pods, print one line per check, and take the lab down again, also
+when interrupted. It exits with 0 only when every check holds. It needs root.`,
+		Example: "  antrail demo",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of the built-in ones")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return demo.Run(c.Context(), o, c.OutOrStdout())
+	}
+	return c
+}

@@ -1,0 +1,108 @@
+// Command antrail is the whole of antrail in one binary: the Node agent, a lab
+// of Nodes on one machine, and the commands that ask what the switch does.
+//
+// There is no logic here, only flags and wiring. Exit codes: 0 done, 1 failed,
+// 2 wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the program: arguments in, exit code out. SIGINT and SIGTERM end the
+// command's context; a second one ends the process as usual.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	began := false
+	root := rootCommand(&began)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(stderr, "antrail:", err)
+	var usage usageError
+	if !began || errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "See: %s --help\n", cmd.CommandPath())
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a mistake of the caller that flags and argument counts do not
+// catch.
+type usageError struct{ error }
+
+// rootCommand makes the command tree. began is set when a command's own work
+// begins: an error before that is one of usage.
+func rootCommand(began *bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "antrail",
+		Short: "A software switch that runs Antrea's pipeline without Open vSwitch",
+		Long: `antrail is a software switch for Kubernetes Nodes: a packet enters by a port and
+walks tables of flow entries until an entry gives a verdict.
+
+Commands that show something ask a running agent over its unix socket, or, with
+--flows, load flow files and ask those.`,
+		Example:           "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
+		Args:              cobra.NoArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRun:  func(*cobra.Command, []string) { *began = true },
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.AddCommand(agentCommand(), labCommand(), demoCommand())
+	root.AddCommand(dumpCommands()...)
+	root.AddCommand(traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  antrail version",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), version())
+			return err
+		},
+	}
+}
+
+// version is what the Go toolchain knows of this build.
+func version() string {
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "antrail (unknown build)"
+	}
+	revision := ""
+	for _, s := range b.Settings {
+		if s.Key == "vcs.revision" {
+			revision = " " + s.Value
+		}
+	}
+	return fmt.Sprintf("antrail %s%s %s", b.Main.Version, revision, b.GoVersion)
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+func replayCommand() *cobra.Command {
+	var r agent.Replay
+	var tunnel string
+	c := &cobra.Command{
+		Use:   "replay IN.pcap",
+		Short: "Run a capture through a pipeline, without ports or root",
+		Long: `Run the packets of a capture (pcap or pcapng) through the pipeline of flow files, on ports in memory,
+and write what leaves to another capture. The clock follows the capture. A packet comes in by
+--in-port, or by the port whose address in the --ports file is its source.`,
+		Example: "  antrail replay in.pcap -w out.pcap " + seedFiles,
+		Args:    cobra.ExactArgs(1),
+	}
+	addFiles(c, &r.Files)
+	c.Flags().StringVarP(&r.Out, "write", "w", "", "capture file to write")
+	c.Flags().StringVar(&r.InPort, "in-port", "", "port, by name or number, that all packets come in by")
+	c.Flags().StringVar(&tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if r.Files.Flows == "" {
+			return usageError{errors.New("--flows is missing")}
+		}
+		r.In, r.Tunnels = args[0], []string{tunnel}
+		result, err := r.Run()
+		if err != nil {
+			return err
+		}
+		return printReplay(c.OutOrStdout(), result)
+	}
+	return c
+}
+
+func printReplay(w io.Writer, r *agent.ReplayResult) error {
+	fmt.Fprintf(w, "%d packets read\n", r.Read)
+	if r.Unknown > 0 {
+		fmt.Fprintf(w, "%d came from no port's address and were left out\n", r.Unknown)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Left)) {
+		fmt.Fprintf(w, "%d left by %s\n", r.Left[name], name)
+	}
+	for _, d := range r.Drops {
+		fmt.Fprintf(w, "%d dropped in %s: %s\n", d.Packets, d.Table, d.Meaning)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package demo
+
+import "context"
+
+// check is one line of the table. run returns what it saw, or an error that
+// says what it saw instead.
+type check struct {
+	name string
+	run  func(context.Context, *world) (seen string, err error)
+}
+
+// checks is everything that the lab promises, in the order it is shown. The
+// later ones lean on the earlier: a Service is not looked at before its
+// endpoints can be reached.
+var checks = []check{
+	{"ping on one Node, both ways", ping("client-a", "web-a", "web-a", "client-a")},
+	{"TCP on one Node, both ways", connect("client-a", "web-a:80", "web-a", "client-a:5001")},
+	{"ping across Nodes, both ways", ping("client-a", "client-b", "client-b", "client-a")},
+	{"TCP across Nodes, both ways", connect("client-a", "client-b:5001", "client-b", "client-a:5001")},
+	{"the Node reaches its pods, policy or not", connect("node-a", "client-a:5001", "node-a", "db-a:3306")},
+	{"TCP across Nodes, both directions at once, 20 MB each", bothDirections},
+	{"100 MB of TCP across Nodes, SHA-256", bulk},
+	{"the underlay carries valid Geneve", geneve},
+	{"ClusterIP, both endpoints over 200 connections", clusterIP},
+	{"session affinity keeps one endpoint", affinity},
+	{"Service without endpoints refuses at once", noEndpoints},
+	{"hairpin: web-a asks its own Service", hairpin},
+	{"pods to the outside host and back, masqueraded", outside},
+	{"policy on web: clients reach TCP 80", connect("client-a", "web-a:80", "client-a", "web-b:80", "client-b", "web-a:80")},
+	{"policy on web: any other TCP is dropped", webDenied},
+	{"policy on db: web reaches TCP 3306", connect("web-a", "db-a:3306", "web-b", "db-a:3306", "web-a", "db-b:3306")},
+	{"policy on db: everything else is dropped", dbDenied},
+	{"forged source MAC is dropped in SpoofGuard", forged(forgedMAC)},
+	{"forged source IP is dropped in SpoofGuard", forged(forgedIP)},
+	{"forged ARP is dropped in ARPSpoofGuard", forged(forgedARP)},
+}

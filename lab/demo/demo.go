@@ -1,0 +1,73 @@
+// Package demo shows that a lab works: real sockets in the pods' namespaces
+// connect, refuse, ping and forge, and every check says what it saw.
+//
+//	demo.go     the run: lab up, checks, lab down
+//	checks.go   the list of checks
+//	world.go    the lab with servers in its pods
+//	tcp.go, ping.go, service.go, policy.go, spoof.go, geneve.go   the checks
+//	raw.go      frames sent and captured by AF_PACKET
+//
+// Nothing is faked and no program is called: a pod's socket is a socket that
+// this process opened on a thread inside the pod's namespace.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// Run makes a lab, checks it and takes it away, whatever happens, also when
+// ctx ends. It writes one line per check, and returns an error unless all
+// checks hold and nothing is left.
+func Run(ctx context.Context, o lab.Options, w io.Writer) error {
+	o.Nodes, o.Progress = 2, w
+	l, err := lab.Up(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = Check(ctx, l, w)
+	return errors.Join(err, l.Down())
+}
+
+// Check runs all checks in a lab of two Nodes that is up, in order. It returns
+// an error that counts the ones that do not hold.
+func Check(ctx context.Context, l *lab.Lab, w io.Writer) error {
+	world, err := newWorld(l)
+	if err != nil {
+		return err
+	}
+	defer world.close()
+	fmt.Fprintln(w)
+	failed := 0
+	for _, c := range checks {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("stopped before the check %q: %w", c.name, err)
+		}
+		if !report(w, c.name, func() (string, error) { return c.run(ctx, world) }) {
+			failed++
+		}
+	}
+	fmt.Fprintf(w, "\n%d of %d checks hold\n\n", len(checks)-failed, len(checks))
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks do not hold", failed, len(checks))
+	}
+	return nil
+}
+
+// report runs one check and writes its line: verdict, name, time, what was
+// seen.
+func report(w io.Writer, name string, run func() (string, error)) bool {
+	began := time.Now()
+	seen, err := run()
+	verdict := "PASS"
+	if err != nil {
+		verdict, seen = "FAIL", err.Error()
+	}
+	fmt.Fprintf(w, "%s  %-52s %7.3fs  %s\n", verdict, name, time.Since(began).Seconds(), seen)
+	return err == nil
+}

@@ -1,0 +1,250 @@
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/vishvananda/netlink"
+)
+
+// antrail is the binary that the labs of these tests run.
+var antrail string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "antrail-demo-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	antrail = filepath.Join(dir, "antrail")
+	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// up makes a lab of two Nodes with real agents; it goes when the test ends. The
+// agents' logs are shown when the test fails.
+func up(t *testing.T) *lab.Lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a lab needs root")
+	}
+	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, n := range l.Topology.Nodes {
+			if log, err := os.ReadFile(l.Log(n.Name)); err == nil && t.Failed() {
+				t.Logf("log of %s:\n%s", n.Name, log)
+			}
+		}
+		if err := l.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// TestDemo is `antrail demo`: every check as a test of its own.
+func TestDemo(t *testing.T) {
+	w, err := newWorld(up(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			seen, err := c.run(t.Context(), w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(seen)
+		})
+	}
+}
+
+// TestPodDeletedUnderTheAgent deletes a pod's namespace and makes it anew. The
+// rest of the Node must not notice, and the new pod must be reached.
+func TestPodDeletedUnderTheAgent(t *testing.T) {
+	l := up(t)
+	w := &world{lab: l, addresses: addresses(l)}
+	mustPing := func(from, to string) {
+		t.Helper()
+		if _, err := w.ping(from, to, patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustPing("client-a", "web-a")
+	if err := l.DeletePod("web-a"); err != nil {
+		t.Fatal(err)
+	}
+	waitPorts(t, w, "node-a", 4)
+	mustPing("client-a", "client-b")
+	if err := l.AddPod("web-a"); err != nil {
+		t.Fatal(err)
+	}
+	waitPorts(t, w, "node-a", 5)
+	mustPing("client-a", "web-a")
+	mustPing("web-a", "client-b")
+}
+
+// waitPorts waits until a Node's switch has so many ports.
+func waitPorts(t *testing.T, w *world, node string, want int) {
+	t.Helper()
+	var all []agent.PortRecord
+	for range 1000 {
+		if err := w.agent(node).JSON(t.Context(), "/ports", nil, &all); err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s has %d ports, want %d: %+v", node, len(all), want, all)
+}
+
+// TestAgentLeavesNothing stops an agent by SIGTERM (lab.StopAgent fails when
+// that takes it more than two seconds) and looks for what it made.
+func TestAgentLeavesNothing(t *testing.T) {
+	l := up(t)
+	if err := l.StopAgent("node-a"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(l.Socket("node-a")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("socket: %v", err)
+	}
+	ns, err := l.Namespace("node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ns.Do(func() error {
+		links, err := netlink.LinkList()
+		for _, link := range links {
+			if link.Attrs().Name == agent.DefaultGateway {
+				t.Errorf("link %s is there", agent.DefaultGateway)
+			}
+			if x := link.Attrs().Xdp; x != nil && x.Attached {
+				t.Errorf("link %s has an XDP program", link.Attrs().Name)
+			}
+		}
+		return errors.Join(err, routesAndRules(t))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// routesAndRules looks at the calling thread's namespace: what is left is what
+// the lab made.
+func routesAndRules(t *testing.T) error {
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	for _, r := range routes {
+		if r.Dst != nil && strings.HasPrefix(r.Dst.String(), "10.10.") {
+			t.Errorf("route %s is there", r)
+		}
+	}
+	forward, errForward := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
+	if strings.TrimSpace(string(forward)) != "0" {
+		t.Errorf("ip_forward is %s", forward)
+	}
+	rules, errRules := exec.Command("nft", "list", "ruleset").CombinedOutput()
+	if len(bytes.TrimSpace(rules)) > 0 {
+		t.Errorf("nftables: %s", rules)
+	}
+	return errors.Join(err, errForward, errRules)
+}
+
+// TestAgentRestarts: a second agent in the same Node takes over where a killed
+// one left off.
+func TestAgentRestarts(t *testing.T) {
+	l := up(t)
+	for _, a := range l.State.Agents {
+		if a.Node != "node-a" {
+			continue
+		}
+		p, err := os.FindProcess(a.Process.PID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{lab: l, addresses: addresses(l)}
+	for _, to := range []string{"web-a", "client-b", "outside"} {
+		if _, err := w.ping("client-a", to, patience); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestIdleAgentSleeps counts how often an agent's workers wake up when nothing
+// comes: once a second, and for the odd ARP.
+func TestIdleAgentSleeps(t *testing.T) {
+	l := up(t)
+	w := &world{lab: l, addresses: addresses(l)}
+	if _, err := w.ping("client-a", "client-b", patience); err != nil {
+		t.Fatal(err)
+	}
+	const watch = 3 * time.Second
+	sleeps, ticks := idleCounters(t, w)
+	time.Sleep(watch)
+	sleepsAfter, ticksAfter := idleCounters(t, w)
+	const perSecond = 100 // USER_HZ
+	t.Logf("in %v: %d sleeps, %.1f %% of a core", watch, sleepsAfter-sleeps,
+		100*float64(ticksAfter-ticks)/perSecond/watch.Seconds())
+	if n := sleepsAfter - sleeps; n < 1 || n > 100 {
+		t.Errorf("%d sleeps in %v, want a few", n, watch)
+	}
+}
+
+// idleCounters reads how often the workers of node-a slept, and the processor
+// time of its agent in clock ticks.
+func idleCounters(t *testing.T, w *world) (sleeps, ticks int) {
+	t.Helper()
+	b, err := w.agent("node-a").Get(t.Context(), "/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if n, ok := strings.CutPrefix(line, "antrail_worker_sleeps_total "); ok {
+			sleeps, err = strconv.Atoi(strings.TrimSpace(n))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.lab.State.Agents[0].Process.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
+	for _, f := range fields[14-3 : 16-3] { // utime, stime
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return sleeps, ticks
+}

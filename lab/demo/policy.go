@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// attempt is a connection that a policy must not let pass.
+type attempt struct{ from, to string }
+
+// webDenied tries what is not TCP 80 on the web pods, from both Nodes.
+func webDenied(ctx context.Context, w *world) (string, error) {
+	return w.denied(ctx, "IngressMetric", []attempt{
+		{"client-a", "web-a:8080"}, {"client-a", "web-a:443"}, {"client-a", "web-a:81"}, {"client-a", "web-a:22"},
+		{"client-b", "web-a:8080"}, {"db-a", "web-a:80"}, {"db-b", "web-a:80"},
+	})
+}
+
+// dbDenied tries what is not TCP 3306 from a web pod, and ping.
+func dbDenied(ctx context.Context, w *world) (string, error) {
+	before, err := w.dropped(ctx, "node-a", "IngressDefaultRule")
+	if err != nil {
+		return "", err
+	}
+	if _, err := w.ping("client-a", "db-a", silence); !errors.Is(err, errNoReply) {
+		return "", fmt.Errorf("ping of db-a from client-a: %v, want silence", err)
+	}
+	after, err := w.dropped(ctx, "node-a", "IngressDefaultRule")
+	if err != nil {
+		return "", err
+	}
+	if after == before {
+		return "", errors.New("no drop of the ping was counted in IngressDefaultRule")
+	}
+	return w.denied(ctx, "IngressDefaultRule", []attempt{
+		{"client-a", "db-a:3306"}, {"client-b", "db-a:3306"}, {"db-b", "db-a:3306"},
+		{"web-a", "db-a:5432"}, {"web-b", "db-a:5432"}, {"web-a", "db-a:3307"},
+	})
+}
+
+// denied makes all attempts at once. Each must meet silence, and the drops
+// must be counted in the table of node-a where they belong.
+func (w *world) denied(ctx context.Context, table string, all []attempt) (string, error) {
+	before, err := w.dropped(ctx, "node-a", table)
+	if err != nil {
+		return "", err
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, a := range all {
+		wg.Go(func() { errs[i] = w.wantSilence(ctx, a) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return "", err
+	}
+	after, err := w.dropped(ctx, "node-a", table)
+	if err != nil {
+		return "", err
+	}
+	if after-before < uint64(len(all)) {
+		return "", fmt.Errorf("%d attempts, but only %d drops counted in %s", len(all), after-before, table)
+	}
+	return fmt.Sprintf("%d of %d attempts met silence, %d drops in %s", len(all), len(all), after-before, table), nil
+}
+
+func (w *world) wantSilence(ctx context.Context, a attempt) error {
+	c, err := w.dial(ctx, a.from, a.to, silence)
+	if err == nil {
+		c.Close()
+		return fmt.Errorf("%s is connected to %s", a.from, a.to)
+	}
+	if !isTimeout(err) {
+		return fmt.Errorf("%s to %s: %w, want silence", a.from, a.to, err)
+	}
+	return nil
+}

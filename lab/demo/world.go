@@ -1,0 +1,209 @@
+package demo
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+)
+
+// Ports of the servers in the pods.
+const (
+	webPort  = 80   // web pods: says its name and who asks
+	sinkPort = 5001 // client pods: says its name and who asks, then takes bytes and answers their SHA-256
+)
+
+// patience is how long an answer may take that is expected to come. It only
+// bounds a failing check.
+const patience = 3 * time.Second
+
+// silence is how long a check waits for something that must not come. Between
+// two pods an answer takes less than a millisecond; a second is long enough
+// for one retransmission.
+const silence = 1200 * time.Millisecond
+
+// world is a lab with servers in its pods.
+type world struct {
+	lab       *lab.Lab
+	addresses map[string]netip.Addr
+	listeners []net.Listener
+}
+
+// newWorld starts the servers. The ports that policies deny are served too, so
+// that a connection is refused by nobody but the policy.
+func newWorld(l *lab.Lab) (*world, error) {
+	w := &world{lab: l, addresses: addresses(l)}
+	for _, s := range []struct {
+		pods  []string
+		ports []int
+		serve func(net.Conn)
+	}{
+		{[]string{"web-a", "web-b"}, []int{webPort, 443, 8080}, nil},
+		{[]string{"db-a", "db-b"}, []int{3306, 5432}, nil},
+		{[]string{"outside"}, []int{webPort}, nil},
+		{[]string{"client-a", "client-b"}, []int{sinkPort}, digest},
+	} {
+		for _, pod := range s.pods {
+			for _, port := range s.ports {
+				if err := w.listen(pod, port, s.serve); err != nil {
+					w.close()
+					return nil, err
+				}
+			}
+		}
+	}
+	return w, nil
+}
+
+// addresses are those of everything that has a name.
+func addresses(l *lab.Lab) map[string]netip.Addr {
+	m := map[string]netip.Addr{"outside": l.Topology.Outside.Addr()}
+	for _, n := range l.Topology.Nodes {
+		m[n.Name] = n.Address.Addr()
+		for _, p := range n.Pods {
+			m[p.Name] = p.Address
+		}
+	}
+	return m
+}
+
+func (w *world) close() {
+	for _, ln := range w.listeners {
+		ln.Close()
+	}
+}
+
+// in runs f in the namespace of a pod, a Node or the outside host.
+func (w *world) in(name string, f func() error) error {
+	ns, err := w.lab.Namespace(name)
+	if err != nil {
+		return err
+	}
+	return ns.Do(f)
+}
+
+// listen starts a server: it greets every connection with its own name and the
+// address it sees the other side by, then hands it to serve, if there is one.
+func (w *world) listen(name string, port int, serve func(net.Conn)) error {
+	return w.in(name, func() error {
+		ln, err := net.Listen("tcp4", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return fmt.Errorf("server in %s: %w", name, err)
+		}
+		w.listeners = append(w.listeners, ln)
+		go runServer(ln, name, serve)
+		return nil
+	})
+}
+
+func runServer(ln net.Listener, name string, serve func(net.Conn)) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+			fmt.Fprintln(c, name, host)
+			if serve != nil {
+				serve(c)
+			}
+		}()
+	}
+}
+
+// digest takes bytes until the other side has no more, and answers how many
+// they were and their SHA-256.
+func digest(c net.Conn) {
+	h := sha256.New()
+	n, err := io.Copy(h, c)
+	if err == nil {
+		fmt.Fprintf(c, "%d %x\n", n, h.Sum(nil))
+	}
+}
+
+// resolve turns "web-a:80" into an address; "10.96.0.24:80" is one.
+func (w *world) resolve(target string) string {
+	host, port, _ := strings.Cut(target, ":")
+	if a, ok := w.addresses[host]; ok {
+		host = a.String()
+	}
+	return host + ":" + port
+}
+
+// dial connects from a pod (or Node) to a target.
+func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration) (net.Conn, error) {
+	var c net.Conn
+	err := w.in(from, func() (err error) {
+		c, err = (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp4", w.resolve(to))
+		return err
+	})
+	return c, err
+}
+
+// greeting is what a server says: which pod answered, and by which source
+// address it was asked.
+type greeting struct{ name, source string }
+
+// ask connects and reads the greeting.
+func (w *world) ask(ctx context.Context, from, to string) (greeting, error) {
+	c, err := w.dial(ctx, from, to, patience)
+	if err != nil {
+		return greeting{}, err
+	}
+	defer c.Close()
+	return readGreeting(c)
+}
+
+// readGreeting reads the one line, and not a byte more.
+func readGreeting(c net.Conn) (greeting, error) {
+	c.SetReadDeadline(time.Now().Add(patience))
+	defer c.SetReadDeadline(time.Time{})
+	var line []byte
+	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {
+		if _, err := c.Read(b); err != nil {
+			return greeting{}, fmt.Errorf("no greeting from %s: %w", c.RemoteAddr(), err)
+		}
+		if b[0] == '\n' {
+			break
+		}
+	}
+	name, source, ok := strings.Cut(string(line), " ")
+	if !ok {
+		return greeting{}, fmt.Errorf("%s said %q", c.RemoteAddr(), line)
+	}
+	return greeting{name, source}, nil
+}
+
+// agent asks the agent of a Node.
+func (w *world) agent(node string) *agent.Client { return agent.NewClient(w.lab.Socket(node)) }
+
+// dropped counts the packets that a Node's switch has dropped in a table.
+func (w *world) dropped(ctx context.Context, node, table string) (uint64, error) {
+	var drops []agent.Drop
+	if err := w.agent(node).JSON(ctx, "/drops", nil, &drops); err != nil {
+		return 0, err
+	}
+	var n uint64
+	for _, d := range drops {
+		if d.Table == table {
+			n += d.Packets
+		}
+	}
+	return n, nil
+}
+
+// isTimeout tells silence from a refusal.
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
