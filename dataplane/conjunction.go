@@ -16,8 +16,8 @@ type softMatch struct {
 
 // clauseSet collects the clauses seen of one conjunction id.
 type clauseSet struct {
-	id   uint32
-	seen uint64
+	id        uint32
+	seen, all uint64 // one bit each
 }
 
 // lookupScratch is memory that lookups use again and again, so that none
@@ -55,8 +55,11 @@ func (s *lookupScratch) find(c lookupFunc, k *flow.Key) *entry {
 		for n < len(level) && level[n].priority == priority {
 			n++
 		}
-		if id, ok := s.complete(level[:n]); ok {
-			conjID.Put(k, flow.Value{Lo: uint64(id)}, flow.Ones(32))
+		for _, set := range s.collect(level[:n]) {
+			if set.seen != set.all {
+				continue
+			}
+			conjID.Put(k, flow.Value{Lo: uint64(set.id)}, flow.Ones(32))
 			var e *entry
 			if e, s.none = c.lookup(k, nil, s.none[:0]); e != nil {
 				return e
@@ -67,29 +70,27 @@ func (s *lookupScratch) find(c lookupFunc, k *flow.Key) *entry {
 	return hard
 }
 
-// complete finds an id whose every clause is among matches of one priority.
-func (s *lookupScratch) complete(matches []softMatch) (uint32, bool) {
+// collect gathers the clauses that matched at one priority by their id. Where
+// several ids are complete, OpenFlow leaves the choice open; the lowest that
+// has an entry wins.
+func (s *lookupScratch) collect(matches []softMatch) []clauseSet {
 	s.sets = s.sets[:0]
 	for _, m := range matches {
 		for _, c := range m.clauses {
-			if s.see(c) == 1<<c.N-1 {
-				return c.ID, true
-			}
+			s.see(c)
 		}
 	}
-	return 0, false
+	slices.SortFunc(s.sets, func(a, b clauseSet) int { return cmp.Compare(a.id, b.id) })
+	return s.sets
 }
 
-// see notes one clause and returns all clauses of its id seen so far, one bit
-// each.
-func (s *lookupScratch) see(c flow.Conjunction) uint64 {
+func (s *lookupScratch) see(c flow.Conjunction) {
 	bit := uint64(1) << (c.Clause - 1)
 	for i := range s.sets {
 		if s.sets[i].id == c.ID {
 			s.sets[i].seen |= bit
-			return s.sets[i].seen
+			return
 		}
 	}
-	s.sets = append(s.sets, clauseSet{c.ID, bit})
-	return bit
+	s.sets = append(s.sets, clauseSet{c.ID, bit, 1<<c.N - 1})
 }
