@@ -77,8 +77,12 @@ type DropReason uint8
 // Drop reasons of conntrack.
 const (
 	DropNone DropReason = iota
+	// DropNATExhausted: each reply tuple that the connection could have is
+	// another connection's; without NAT there is only one (D7).
 	DropNATExhausted
+	// DropTableFull: as many connections as SetMax allows (D9).
 	DropTableFull
+	// DropZoneFull: as many connections in the zone as its limit allows (D9).
 	DropZoneFull
 	numDropReasons
 )

@@ -46,8 +46,8 @@ func (v *visit) translateError(b []byte, to *key) {
 	if to.dst != v.key.dst {
 		moved.dst = to.dst
 	}
-	error := headers{b: b, shown: shown{l3: v.l.L3}}
-	error.rewriteAddresses(outer, moved)
+	outside := headers{b: b, shown: shown{l3: v.l.L3}}
+	outside.rewriteAddresses(outer, moved)
 	v.l.SetL4Checksum(b)
 	v.f.Offload.ChecksumPartial = false
 }

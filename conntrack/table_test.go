@@ -3,6 +3,7 @@ package conntrack
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -187,6 +188,37 @@ func TestDumpFilter(t *testing.T) {
 		break // ends early without holding the lock
 	}
 	b.Flush()
+}
+
+// TestEntryLayout keeps entries small and out of the garbage collector's way
+// (CT-42).
+func TestEntryLayout(t *testing.T) {
+	e := reflect.TypeFor[entry]()
+	if e.Size() > 192 {
+		t.Errorf("an entry takes %d bytes, more than 192", e.Size())
+	}
+	if f := pointerIn(e); f != "" {
+		t.Errorf("an entry holds a pointer: %s", f)
+	}
+}
+
+// pointerIn names the first part of a type that is a Go pointer or holds one.
+func pointerIn(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if p := pointerIn(t.Field(i).Type); p != "" {
+				return t.Field(i).Name + " " + p
+			}
+		}
+		return ""
+	case reflect.Array:
+		return pointerIn(t.Elem())
+	}
+	if t.Kind() <= reflect.Complex128 {
+		return ""
+	}
+	return t.String()
 }
 
 func TestHashDependsOnEverything(t *testing.T) {

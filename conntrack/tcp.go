@@ -118,13 +118,14 @@ func before(a, b uint32) bool { return int32(a-b) < 0 }
 func after(a, b uint32) bool  { return int32(a-b) > 0 }
 
 // first takes over what a side's first segment says about it.
-func (p *peer) first(g *segment) {
-	p.state = tcpSynSent
-	p.next = g.end()
-	p.window = max(g.window, 1)
-	if g.has(packet.TCPSyn) {
+func (p *peer) first(other *peer, g *segment) {
+	if g.has(packet.TCPSyn) && p.scaled != unknownScale {
 		p.scale, p.scaled = g.scale, g.scaled
 	}
+	p.state = tcpSynSent
+	p.next = g.end()
+	p.limit = p.next + max(other.window, 1)
+	p.window = max(p.offer(g, other), 1)
 }
 
 // shift is how a side's windows are scaled: only when both offered it, and by
@@ -156,9 +157,7 @@ func (e *entry) openTCP(g *segment) {
 		src.scaled, dst.scaled = unknownScale, unknownScale
 		dst.next = g.ack
 	}
-	src.first(g)
-	src.window = max(src.offer(g, dst), 1)
-	src.limit = src.next + 1
+	src.first(dst, g)
 }
 
 // outcome is what a protocol says about a packet of a known connection.
@@ -223,8 +222,7 @@ func (t *Table) updateSyn(e *entry, dir int, g *segment, now int64) outcome {
 	case src.state >= tcpFinWait2 && dst.state >= tcpFinWait2:
 		return outcomeStartOver
 	case src.state <= tcpSynSent && dst.state <= tcpSynSent && e.flags&pickedUp == 0:
-		src.first(g)
-		src.limit = src.next + max(dst.window, 1)
+		src.first(dst, g)
 		e.saw(dir)
 		t.touch(e, t.timeouts.TCPSynSent, now)
 		return outcomeNew
@@ -261,15 +259,12 @@ func (e *entry) restart(dir int, g *segment) {
 	dst.state, dst.next, dst.window = tcpSynSent, g.ack, 1<<16-1
 	dst.limit = dst.next
 	src.answer(dst, g)
-	src.scaled = unknownScale
 	e.flags &^= annotated | annotatedReply | pickedUp
 }
 
 // answer is the first segment of a side whose other side was seen.
 func (p *peer) answer(other *peer, g *segment) {
-	p.first(g)
-	p.window = max(p.offer(g, other), 1)
-	p.limit = p.next + max(other.window, 1)
+	p.first(other, g)
 	p.grant(other, g)
 }
 
