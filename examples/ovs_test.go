@@ -12,11 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/internal/ovstest"
 )
 
 // ovsNode is Open vSwitch with one set of files.
 type ovsNode struct {
-	*instance
+	*ovstest.Switch
 	name  string
 	ports []string
 	read  map[string]int    // bytes of each port's capture seen so far
@@ -35,49 +37,66 @@ func newLab(t *testing.T) *lab {
 func newOVSNode(t *testing.T, set string) *ovsNode {
 	t.Helper()
 	n := startNode(t, set)
-	n.ofctl(readFile(t, set+".groups"), "add-groups", "br0", "-")
-	n.ofctl(readFile(t, set+".flows"), "add-flows", "br0", "-")
+	n.load(t, "add-groups", readFile(t, set+".groups"))
+	n.load(t, "add-flows", readFile(t, set+".flows"))
 	return n
 }
 
 // startNode starts a switch with a set's ports, meters and names of tables.
 func startNode(t *testing.T, set string) *ovsNode {
 	t.Helper()
-	n := &ovsNode{instance: startOVS(t), name: filepath.Base(set), read: map[string]int{}, taken: map[string]uint64{}}
-	n.addPorts(readFile(t, set+".ports"))
-	n.nameTables(tablesInOrder(readFile(t, set+".flows")))
+	n := &ovsNode{Switch: ovstest.Start(t), name: filepath.Base(set), read: map[string]int{}, taken: map[string]uint64{}}
+	for _, m := range portLine.FindAllStringSubmatch(readFile(t, set+".ports"), -1) {
+		number, _ := strconv.Atoi(m[1])
+		n.AddPorts(ovstest.Port{Name: m[2], Number: number})
+		n.ports = append(n.ports, m[2])
+	}
+	n.nameTables(t, tablesInOrder(readFile(t, set+".flows")))
 	for _, m := range meterMods(readFile(t, set+".meters")) {
-		n.ofctl("", "add-meter", "br0", m)
+		n.ofctl(t, "add-meter", m)
 	}
 	return n
 }
 
 var portLine = regexp.MustCompile(`(?m)^ (\d+)\(([^)]+)\)`)
 
-// addPorts makes a dummy port of each line of a ports file; what leaves by it is
-// captured.
-func (n *ovsNode) addPorts(file string) {
-	var args []string
-	for _, m := range portLine.FindAllStringSubmatch(file, -1) {
-		number, name := m[1], m[2]
-		n.ports = append(n.ports, name)
-		args = append(args, "--", "add-port", "br0", name, "--", "set", "interface", name, "type=dummy",
-			"ofport_request="+number, "options:tx_pcap="+n.capture(name))
+// load gives a text to add-flows or add-groups.
+func (n *ovsNode) load(t *testing.T, command, text string) {
+	t.Helper()
+	file := filepath.Join(n.Dir, command)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	n.vsctl(args[1:]...)
+	n.ofctl(t, command, file)
 }
 
-func (n *ovsNode) capture(port string) string { return n.path(port + ".pcap") }
+// ofctl speaks with the bridge in names.
+func (n *ovsNode) ofctl(t *testing.T, args ...string) string {
+	t.Helper()
+	return must(t)(n.Ofctl(append([]string{"--names"}, args...)...))
+}
+
+// must ends the test on a command's error, and returns what it printed.
+func must(t *testing.T) func(string, error) string {
+	return func(out string, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+}
 
 // nameTables gives the bridge's tables their names, numbered from 0.
-func (n *ovsNode) nameTables(names []string) {
-	set := []string{"set", "bridge", "br0"}
+func (n *ovsNode) nameTables(t *testing.T, names []string) {
+	t.Helper()
+	set := []string{"set", "bridge", ovstest.Bridge}
 	var create []string
 	for i, name := range names {
 		set = append(set, fmt.Sprintf("flow_tables:%d=@t%d", i, i))
 		create = append(create, "--", fmt.Sprintf("--id=@t%d", i), "create", "flow_table", "name="+name)
 	}
-	n.vsctl(append(set, create...)...)
+	must(t)(n.Vsctl(append(set, create...)...))
 }
 
 var meterLine = regexp.MustCompile(`meter=(\d+) pktps burst bands=\ntype=drop rate=(\d+) burst_size=(\d+)`)
@@ -95,9 +114,9 @@ func meterMods(dump string) (mods []string) {
 // answers another command.
 func (n *ovsNode) send(t *testing.T, port string, frame []byte) (out []sent) {
 	t.Helper()
-	before := n.received()
-	n.appctl("netdev-dummy/receive", port, hex.EncodeToString(frame))
-	for deadline := time.Now().Add(10 * time.Second); n.received() == before; {
+	before := n.received(t)
+	must(t)(n.Appctl("netdev-dummy/receive", port, hex.EncodeToString(frame)))
+	for deadline := time.Now().Add(10 * time.Second); n.received(t) == before; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s never counted the frame put in at %s", n.name, port)
 		}
@@ -111,8 +130,9 @@ func (n *ovsNode) send(t *testing.T, port string, frame []byte) (out []sent) {
 }
 
 // received is how many packets have entered the pipeline.
-func (n *ovsNode) received() (sum uint64) {
-	for entry, packets := range n.counters() {
+func (n *ovsNode) received(t *testing.T) (sum uint64) {
+	t.Helper()
+	for entry, packets := range n.counters(t) {
 		if strings.HasPrefix(entry, "PipelineRootClassifier ") {
 			sum += packets
 		}
@@ -124,7 +144,7 @@ func (n *ovsNode) received() (sum uint64) {
 // bytes, then for each frame 16 bytes, of which 8 to 12 are its length here.
 func (n *ovsNode) newFrames(t *testing.T, port string) (frames [][]byte) {
 	t.Helper()
-	b, err := os.ReadFile(n.capture(port))
+	b, err := os.ReadFile(filepath.Join(n.Dir, port+".pcap"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +163,11 @@ var (
 )
 
 // counters is the packets of each entry, by "TABLE priority=N,match".
-func (n *ovsNode) counters() map[string]uint64 {
-	n.appctl("revalidator/purge") // moves the datapath's counts into the entries
+func (n *ovsNode) counters(t *testing.T) map[string]uint64 {
+	t.Helper()
+	must(t)(n.Appctl("revalidator/purge")) // moves the datapath's counts into the entries
 	c := map[string]uint64{}
-	for _, m := range entryLine.FindAllStringSubmatch(n.ofctl("", "dump-flows", "br0"), -1) {
+	for _, m := range entryLine.FindAllStringSubmatch(n.ofctl(t, "dump-flows"), -1) {
 		c[m[1]+" "+m[3]], _ = strconv.ParseUint(m[2], 10, 64)
 	}
 	return c
@@ -154,7 +175,7 @@ func (n *ovsNode) counters() map[string]uint64 {
 
 func (n *ovsNode) hits(t *testing.T) (taken []string) {
 	t.Helper()
-	now := n.counters()
+	now := n.counters(t)
 	for entry, packets := range now {
 		if packets > n.taken[entry] {
 			taken = append(taken, priorityOnly.ReplaceAllString(strings.Split(entry, ",")[0], "$1 $2"))
@@ -169,9 +190,9 @@ func TestOpenVSwitchDumpsTheSameLines(t *testing.T) {
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
 			n := newOVSNode(t, set)
-			expectSameLines(t, readFile(t, set+".flows"), n.ofctl("", "--no-stats", "dump-flows", "br0"))
-			expectSameLines(t, readFile(t, set+".groups"), n.ofctl("", "dump-groups", "br0"))
-			expectSameLines(t, readFile(t, set+".meters"), n.ofctl("", "dump-meters", "br0"))
+			expectSameLines(t, readFile(t, set+".flows"), n.ofctl(t, "--no-stats", "dump-flows"))
+			expectSameLines(t, readFile(t, set+".groups"), n.ofctl(t, "dump-groups"))
+			expectSameLines(t, readFile(t, set+".meters"), n.ofctl(t, "dump-meters"))
 		})
 	}
 }

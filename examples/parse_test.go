@@ -91,10 +91,10 @@ func TestNumbersMeanTheNames(t *testing.T) {
 				t.Error("printed without names, it has names")
 			}
 			n := startNode(t, set)
-			n.ofctl(groups, "add-groups", "br0", "-")
-			n.ofctl(flows, "add-flows", "br0", "-")
-			expectSameLines(t, readFile(t, set+".flows"), n.ofctl("", "--no-stats", "dump-flows", "br0"))
-			expectSameLines(t, readFile(t, set+".groups"), n.ofctl("", "dump-groups", "br0"))
+			n.load(t, "add-groups", groups)
+			n.load(t, "add-flows", flows)
+			expectSameLines(t, readFile(t, set+".flows"), n.ofctl(t, "--no-stats", "dump-flows"))
+			expectSameLines(t, readFile(t, set+".groups"), n.ofctl(t, "dump-groups"))
 		})
 	}
 }
