@@ -32,7 +32,7 @@ const noTableKnown = -1
 func checkActions(actions []Action, m *Match, table int) *complaint {
 	c := checker{known: m != nil, table: table}
 	if m != nil {
-		c.m = *m
+		c.m, c.tags = *m, tagsOf(m)
 	}
 	for i, a := range actions {
 		msg := c.order(i, a, actions)
@@ -48,10 +48,36 @@ func checkActions(actions []Action, m *Match, table int) *complaint {
 
 // checker follows what is known of a packet through a list of actions.
 type checker struct {
-	m     Match // push_vlan and pop_vlan change it on the way
+	m     Match
+	tags  int // VLAN tags known to be there; push_vlan and pop_vlan change it
 	known bool
 	table int
 	inner bool // inside clone
+}
+
+// tagsOf is how many VLAN tags a match implies: one or none.
+func tagsOf(m *Match) int {
+	if m.Implies(NeedVLAN) {
+		return 1
+	}
+	return 0
+}
+
+// tagsAfter is how many VLAN tags are there when an action is done.
+func tagsAfter(a Action, tags int) int {
+	switch a := a.(type) {
+	case PushVLAN:
+		return tags + 1
+	case PopVLAN:
+		return max(tags-1, 0)
+	case SetField:
+		if a.Field == VlanTCI && a.Mask.Lo&vlanPresent != 0 {
+			return int(a.Value.Lo & vlanPresent / vlanPresent)
+		}
+	case Load:
+		return tagsAfter(SetField{a.Dst.Field, a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask()}, tags)
+	}
+	return tags
 }
 
 // order checks an action's place in its list.
@@ -97,6 +123,7 @@ func goesWithConjunction(a Action) bool {
 // action checks what an action needs of the packet. It is empty when all is
 // well.
 func (c *checker) action(a Action) string {
+	defer func() { c.tags = tagsAfter(a, c.tags) }()
 	switch a := a.(type) {
 	case SetField:
 		return c.write(a.Field)
@@ -109,14 +136,14 @@ func (c *checker) action(a Action) string {
 		return c.write(a.Dst.Field)
 	case OutputReg:
 		return c.read(a.Src.Field)
+	case Resubmit:
+		if a.CT {
+			return c.needs("resubmit(…,ct)", NeedCT)
+		}
 	case DecTTL:
 		return c.needs("dec_ttl", NeedIP)
-	case PushVLAN:
-		c.m.Add(VlanTCI, Value{Lo: vlanPresent}, Value{Lo: vlanPresent})
 	case PopVLAN:
-		msg := c.needs("pop_vlan", NeedVLAN)
-		c.m.forget(VlanTCI)
-		return msg
+		return c.needs("pop_vlan", NeedVLAN)
 	case *CT:
 		return c.ct(a)
 	case Clone:
@@ -127,15 +154,8 @@ func (c *checker) action(a Action) string {
 	return ""
 }
 
-// forget asks for nothing any more in a field.
-func (m *Match) forget(id FieldID) {
-	f := &fields[id]
-	f.Put(&m.Value, Value{}, Ones(f.Bits))
-	f.Put(&m.Mask, Value{}, Ones(f.Bits))
-}
-
 func (c *checker) needs(what string, p Prereq) string {
-	if !c.known || c.m.Implies(p) {
+	if !c.known || p == NeedVLAN && c.tags > 0 || p != NeedVLAN && c.m.Implies(p) {
 		return ""
 	}
 	return fmt.Sprintf("%s needs %s in the match", what, p)
@@ -154,8 +174,14 @@ func (c *checker) write(id FieldID) string {
 	return c.needs(f.Name, f.Need)
 }
 
+// algPrereqs is the protocol of each application layer gateway.
+var algPrereqs = map[string]Prereq{"ftp": NeedTCP, "tftp": NeedUDP}
+
 func (c *checker) ct(a *CT) string {
 	if msg := c.needs("ct", NeedIP); msg != "" {
+		return msg
+	}
+	if msg := c.needs("alg="+a.ALG, algPrereqs[a.ALG]); msg != "" {
 		return msg
 	}
 	for _, x := range a.Exec {
@@ -208,6 +234,7 @@ func (c *checker) learn(a *Learn) string {
 		}
 		if s.Kind == LearnMatch && !s.FromField {
 			learned.m.Add(s.Dst.Field, s.Immediate.Shl(int(s.Dst.Ofs)), s.Dst.Mask())
+			learned.tags = tagsOf(&learned.m)
 		}
 	}
 	return ""

@@ -65,7 +65,7 @@ func appendExact(b []byte, f *Field, v Value, n *Names) []byte {
 	case IPv4Address:
 		return ipv4Of(v).AppendTo(b)
 	case IPv6Address:
-		return ipv6Of(v).AppendTo(b)
+		return appendIPv6(b, v)
 	case PortNumber:
 		return appendPort(b, portOf16(uint32(v.Lo)), n)
 	case CTStateBits, TCPFlagBits, TunnelFlagBits:
@@ -101,7 +101,16 @@ func appendNetmask(b []byte, f *Field, mask Value) []byte {
 	if f.Form == IPv4Address {
 		return ipv4Of(mask).AppendTo(b)
 	}
-	return ipv6Of(mask).AppendTo(b)
+	return appendIPv6(b, mask)
+}
+
+// appendIPv6 writes an address as C's inet_ntop does: like netip, but with the
+// last 32 bits as an IPv4 address when only those are set.
+func appendIPv6(b []byte, v Value) []byte {
+	if v.Hi == 0 && v.Lo>>32 == 0 && v.Lo>>16 != 0 {
+		return ipv4Of(v).AppendTo(append(b, "::"...))
+	}
+	return ipv6Of(v).AppendTo(b)
 }
 
 // prefixLen is the number of leading ones of a mask of width bits, if all its
@@ -126,6 +135,11 @@ func appendHex(b []byte, v Value) []byte {
 	}
 	b = strconv.AppendUint(b, v.Hi, 16)
 	return appendPadded(b, v.Lo, 16)
+}
+
+// appendPlainHex writes 0x2f, and 0x0 for zero.
+func appendPlainHex(b []byte, v uint64) []byte {
+	return strconv.AppendUint(append(b, "0x"...), v, 16)
 }
 
 // appendPadded writes n hexadecimal digits.

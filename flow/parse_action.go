@@ -35,19 +35,21 @@ const maxDepth = 8
 type actionList struct {
 	p       *parser
 	depth   int
-	tagged  bool // a VLAN tag is known to be there (mod_vlan_vid pushes none then)
+	tags    int // VLAN tags known to be there; mod_vlan_vid pushes one if none is
 	actions []Action
 	at      []span
 	drop    bool
 }
 
-// actions reads a list. depth counts the lists around it.
+// actions reads a list of packets of which nothing is known. depth counts the
+// lists around it.
 func (p *parser) actions(s span, depth int) (*actionList, error) {
-	return p.actionsBehind(s, depth, false)
+	return p.actionsBehind(s, depth, 0)
 }
 
-func (p *parser) actionsBehind(s span, depth int, tagged bool) (*actionList, error) {
-	l := &actionList{p: p, depth: depth, tagged: tagged}
+// actionsBehind reads a list of packets known to have tags VLAN tags.
+func (p *parser) actionsBehind(s span, depth, tags int) (*actionList, error) {
+	l := &actionList{p: p, depth: depth, tags: tags}
 	if depth > maxDepth {
 		return nil, s.errorf("actions nest too deep; %d levels are allowed", maxDepth)
 	}
@@ -76,12 +78,7 @@ func (l *actionList) read(it item) error {
 }
 
 func (l *actionList) add(it item, a Action) {
-	switch a.(type) {
-	case PushVLAN:
-		l.tagged = true
-	case PopVLAN:
-		l.tagged = false
-	}
+	l.tags = tagsAfter(a, l.tags)
 	l.actions = append(l.actions, a)
 	l.at = append(l.at, it.key)
 }
@@ -379,7 +376,7 @@ func (l *actionList) clone(it item) (Action, error) {
 	if it.sep != '(' {
 		return nil, it.key.errorf("expected clone(ACTIONS)")
 	}
-	inner, err := l.p.actionsBehind(it.value, l.depth+1, l.tagged)
+	inner, err := l.p.actionsBehind(it.value, l.depth+1, l.tags)
 	if err != nil {
 		return nil, err
 	}

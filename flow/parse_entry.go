@@ -38,7 +38,10 @@ func (p *parser) entry(line span) (*Entry, error) {
 			if err := p.startEntry(e, line, hasTable, match); err != nil {
 				return nil, err
 			}
-			return e, p.entryActions(e, line.from(it.value.at-line.at))
+			if err := p.entryActions(e, line.from(it.value.at-line.at)); err != nil {
+				return nil, err
+			}
+			return e, nil
 		}
 		set := entrySettings[it.key.text]
 		if set == nil {
@@ -77,7 +80,7 @@ func (p *parser) startEntry(e *Entry, line span, hasTable bool, match []item) (e
 func (p *parser) entryActions(e *Entry, s span) error {
 	p.match = &e.Match
 	defer func() { p.match = nil }()
-	list, err := p.actionsBehind(s, 0, e.Match.Implies(NeedVLAN))
+	list, err := p.actionsBehind(s, 0, tagsOf(&e.Match))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,10 @@ func (p *parser) group(line span) (*Group, error) {
 		}
 		g.Buckets = append(g.Buckets, b)
 	}
-	return g, checkGroup(g, head)
+	if err := checkGroup(g, head); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // cutBucket cuts before the next bucket=.

@@ -35,7 +35,10 @@ func (p *parser) readMatch(items []item) (Match, error) {
 			return Match{}, err
 		}
 	}
-	return b.m, b.checkPrereqs()
+	if err := b.checkPrereqs(); err != nil {
+		return Match{}, err
+	}
+	return b.m, nil
 }
 
 // matchStage says when an item is read.

@@ -106,10 +106,19 @@ func (l *actionList) setField(it item) (Action, error) {
 		// OVS prints a load of all bits so; see appendLoad.
 		return Load{Dst: f.Full(), Value: v}, nil
 	}
-	if f.ID == InPort && v.Lo > maxPort && v.Lo < PortInPort {
-		return nil, value.errorf("in_port %d is out of range", v.Lo)
+	return SetField{f.ID, v, mask}, writableValue(value, f, v)
+}
+
+// writableValue refuses what Open vSwitch never writes into a field, though its
+// bits would hold it.
+func writableValue(s span, f *Field, v Value) error {
+	switch {
+	case f.ID == IPTOS && v.Lo&3 != 0:
+		return s.errorf("nw_tos is the upper 6 bits of the TOS byte; the lower 2 must be 0")
+	case f.ID == ArpOp && v.Lo > 255:
+		return s.errorf("%d is too large for arp_op; the largest is 255", v.Lo)
 	}
-	return SetField{f.ID, v, mask}, nil
+	return nil
 }
 
 // setVlanVID reads the value of vlan_vid, in which 0x1000 says "tagged" and
@@ -148,6 +157,9 @@ func (l *actionList) load(it item) (Action, error) {
 		return nil, name.errorf("vlan_vid cannot be loaded; write set_field:VALUE->vlan_vid")
 	}
 	v, err := fitting(value, dst)
+	if err == nil {
+		err = writableValue(value, &fields[dst.Field], v.Shl(int(dst.Ofs)))
+	}
 	if dst == fields[InPort].Full() {
 		v.Lo = uint64(portOf16(uint32(v.Lo)))
 	}
@@ -244,7 +256,7 @@ func (l *actionList) modVLANPCP(it item) (Action, error) {
 }
 
 func (l *actionList) tag(it item) {
-	if !l.tagged {
+	if l.tags == 0 {
 		l.add(it, PushVLAN{0x8100})
 	}
 }

@@ -52,9 +52,8 @@ func (p *matchPrinter) field(id FieldID, name string) {
 	p.open(name)
 	p.b = append(p.b, '=')
 	if f.Form == Decimal && mask != Ones(f.Bits) {
-		p.b = appendHex(p.b, v)
-		p.b = append(p.b, '/')
-		p.b = appendHex(p.b, mask)
+		p.b = append(appendPlainHex(p.b, v.Lo), '/')
+		p.b = appendPlainHex(p.b, mask.Lo)
 		return
 	}
 	p.b = appendMasked(p.b, f, v, mask, p.names)

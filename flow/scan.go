@@ -105,16 +105,20 @@ func next(rest *span) (it item, ok bool, err error) {
 // valueLength is how many bytes of s belong to a value: up to the separator, or
 // up to the parenthesis that closes one opened before s.
 func valueLength(s span, inside bool) (int, error) {
-	depth, quoted := 0, false
+	depth, quoted, open := 0, false, -1 // open: the outermost bracket, -1 before s
 	for i := 0; i < len(s.text); i++ {
 		switch c := s.text[i]; {
 		case quoted && c == '\\':
 			i++
 		case c == '"':
-			quoted = !quoted
+			if quoted = !quoted; quoted && depth == 0 {
+				open = i
+			}
 		case quoted:
 		case c == '(' || c == '[':
-			depth++
+			if depth++; depth == 1 {
+				open = i
+			}
 		case c == ')' && depth == 0 && inside:
 			return i, endsList(s, i+1)
 		case c == ')' || c == ']':
@@ -127,11 +131,24 @@ func valueLength(s span, inside bool) (int, error) {
 	}
 	switch {
 	case quoted:
-		return 0, s.errorf(`a quote that is not closed; expected "`)
-	case inside || depth > 0:
-		return 0, s.errorf("a parenthesis that is not closed; expected )")
+		return 0, s.column(open).errorf(`a quote that is not closed; expected "`)
+	case depth > 0:
+		return 0, s.column(open).errorf("a bracket that is not closed; expected %c", closing(s.text[open]))
+	case inside:
+		return 0, s.column(-1).errorf("a bracket that is not closed; expected )")
 	}
 	return len(s.text), nil
+}
+
+// column is an empty span i bytes behind the beginning of s.
+func (s span) column(i int) span { return span{"", s.at + i} }
+
+// closing is the bracket that closes one.
+func closing(open byte) byte {
+	if open == '[' {
+		return ']'
+	}
+	return ')'
 }
 
 // endsList is an error unless a separator or nothing stands at i.
