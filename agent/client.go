@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -66,6 +67,10 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
+		var u *url.Error // names the pseudo address of the request
+		if errors.As(err, &u) {
+			err = u.Err
+		}
 		return nil, fmt.Errorf("no agent answers at %s: %w", c.socket, err)
 	}
 	defer resp.Body.Close()
@@ -74,7 +79,7 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 		return nil, fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("agent at %s: %s", c.socket, strings.TrimSpace(string(b)))
+		return nil, errors.New(strings.TrimSpace(string(b)))
 	}
 	return b, nil
 }

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
@@ -23,6 +25,21 @@ type Files struct {
 	Flows, Groups, Meters string
 	// Ports names the ports, as ovs-ofctl dump-ports-desc does.
 	Ports string
+}
+
+// Beside fills in what is not given with files beside the flow file that have
+// its name and end in .groups, .meters and .ports, as far as they are there.
+func (f Files) Beside() Files {
+	stem, ok := strings.CutSuffix(f.Flows, ".flows")
+	if !ok {
+		return f
+	}
+	for ending, path := range map[string]*string{".groups": &f.Groups, ".meters": &f.Meters, ".ports": &f.Ports} {
+		if _, err := os.Stat(stem + ending); err == nil && *path == "" {
+			*path = stem + ending
+		}
+	}
+	return f
 }
 
 // options of loadPipeline.

@@ -34,9 +34,15 @@ type AgentState struct {
 	Process Process `json:"process"`
 }
 
-// StateDir is where labs keep their state: below /run for root, else below the
-// user's runtime directory.
+// stateEnv names another directory for the state of labs.
+const stateEnv = "ANTRAIL_LAB_DIR"
+
+// StateDir is where labs keep their state: $ANTRAIL_LAB_DIR if it is set, below
+// /run for root, else below the user's runtime directory.
 func StateDir() string {
+	if dir := os.Getenv(stateEnv); dir != "" {
+		return dir
+	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && os.Geteuid() != 0 {
 		return filepath.Join(dir, "antrail/lab")
 	}

@@ -7,8 +7,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// seedFiles are the flags of an example that works in the repository.
-const seedFiles = "--flows examples/seed/seed.flows --groups examples/seed/seed.groups --meters examples/seed/seed.meters --ports examples/seed/seed.ports"
+// nodeFiles and seedFiles are flags of examples that work in the repository.
+const (
+	nodeFiles = "--flows examples/two-nodes/node-a.flows"
+	seedFiles = "--flows examples/seed/seed.flows"
+)
 
 // dump is a command that prints one answer of the API.
 type dump struct {
@@ -71,7 +74,7 @@ func dumpCommand(d *dump) *cobra.Command {
 	var from source
 	var flags dumpFlags
 	c := &cobra.Command{Use: d.use, Short: d.short, Long: d.long, Args: d.args}
-	c.Example = "  antrail " + c.Name() + "\n  antrail " + c.Name() + " " + seedFiles
+	c.Example = "  antrail " + c.Name() + "\n  antrail " + c.Name() + " --node node-a\n  antrail " + c.Name() + " " + seedFiles
 	from.addTo(c)
 	if d.flags != nil {
 		d.flags(c, &flags)

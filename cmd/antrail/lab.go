@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
@@ -119,6 +120,9 @@ func labDownCommand() *cobra.Command {
 		doomed, err := lab.Doomed(lab.StateDir(), id)
 		if err != nil {
 			return err
+		}
+		if len(doomed) == 0 {
+			fmt.Fprintln(c.OutOrStdout(), "no lab is up")
 		}
 		var errs []error
 		for _, l := range doomed {

@@ -69,14 +69,28 @@ Commands that show something ask a running agent over its unix socket, or, with
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRun:  func(*cobra.Command, []string) { *began = true },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.AddCommand(agentCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	noteBegin(root, began)
 	return root
+}
+
+// noteBegin makes every command say when its own work begins, which is after
+// all checks of flags and arguments.
+func noteBegin(c *cobra.Command, began *bool) {
+	if work := c.RunE; work != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			*began = true
+			return work(c, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		noteBegin(sub, began)
+	}
 }
 
 func versionCommand() *cobra.Command {

@@ -31,6 +31,7 @@ and write what leaves to another capture. The clock follows the capture. A packe
 		if r.Files.Flows == "" {
 			return usageError{errors.New("--flows is missing")}
 		}
+		r.Files = r.Files.Beside()
 		r.In, r.Tunnels = args[0], []string{tunnel}
 		result, err := r.Run()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
@@ -19,6 +20,8 @@ const socketEnv = "ANTRAIL_SOCKET"
 // source is where the answers come from: a running agent, or flow files.
 type source struct {
 	socket string
+	node   string // a Node of a lab, in place of socket
+	lab    string
 	files  agent.Files
 	tunnel string
 	output string
@@ -29,7 +32,10 @@ type source struct {
 func (s *source) addTo(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
+	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
+	addLabFlag(c, &s.lab)
 	addFiles(c, &s.files)
+	c.MarkFlagsMutuallyExclusive("socket", "node", "flows")
 	f.StringVar(&s.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --flows")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json or yaml")
 }
@@ -38,9 +44,10 @@ func (s *source) addTo(c *cobra.Command) {
 func addFiles(c *cobra.Command, files *agent.Files) {
 	f := c.Flags()
 	f.StringVar(&files.Flows, "flows", "", "file of flow entries, as ovs-ofctl dump-flows prints them; no agent is asked then")
-	f.StringVar(&files.Groups, "groups", "", "file of groups, with --flows")
-	f.StringVar(&files.Meters, "meters", "", "file of meters, with --flows")
-	f.StringVar(&files.Ports, "ports", "", "file of port numbers, names and addresses, as ovs-ofctl dump-ports-desc prints them, with --flows")
+	const beside = ", with --flows (default: the file of its name beside it)"
+	f.StringVar(&files.Groups, "groups", "", "file of groups"+beside)
+	f.StringVar(&files.Meters, "meters", "", "file of meters"+beside)
+	f.StringVar(&files.Ports, "ports", "", "file of port numbers, names and addresses, as ovs-ofctl dump-ports-desc prints them"+beside)
 	for _, name := range []string{"flows", "groups", "meters", "ports"} {
 		c.MarkFlagFilename(name)
 	}
@@ -56,12 +63,22 @@ func defaultSocket() string {
 // client is who answers.
 func (s *source) client() (*agent.Client, error) {
 	if s.files.Flows != "" {
-		return agent.Offline(s.files, s.tunnel)
+		return agent.Offline(s.files.Beside(), s.tunnel)
 	}
 	if s.files != (agent.Files{}) {
 		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
 	}
-	return agent.NewClient(s.socket), nil
+	if s.node == "" {
+		return agent.NewClient(s.socket), nil
+	}
+	l, err := lab.Find(lab.StateDir(), s.lab)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.Namespace(s.node); err != nil {
+		return nil, err
+	}
+	return agent.NewClient(l.Socket(s.node)), nil
 }
 
 // print asks a question and prints the answer.

@@ -5,6 +5,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// examplePacket is a client that asks a Service.
+const examplePacket = `'in_port="client-a",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_dst=80'`
+
 func traceCommand() *cobra.Command {
 	var from source
 	var req agent.TraceRequest
@@ -18,10 +21,8 @@ counted or learned; connections are looked up as they are.
 FLOW describes the packet as a match does: in_port, headers, and what it carries of registers, marks
 and tunnel fields. What it leaves out is as in the first packet of a connection: nw_ttl=64, tp_src=40000,
 tcp_flags=syn, an ICMP echo request.`,
-		Example: `  antrail trace 'in_port="client-a",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.105.31.235,nw_ttl=64,tp_dst=80'
-  antrail trace ` + seedFiles + ` \
-    'in_port=2,tcp,nw_src=10.10.0.1,nw_dst=10.10.0.24,nw_ttl=64,tp_dst=80' --ct-next trk,est`,
-		Args: cobra.ExactArgs(1),
+		Example: "  antrail trace --node node-a " + examplePacket + "\n  antrail trace " + nodeFiles + " " + examplePacket,
+		Args:    cobra.ExactArgs(1),
 	}
 	from.addTo(c)
 	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, in place of the headers in FLOW")

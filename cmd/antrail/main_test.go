@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/lab"
+	"github.com/spf13/cobra"
+)
+
+// asBinary makes this test binary behave as antrail, for what has to be a
+// process of its own.
+const asBinary = "ANTRAIL_TEST_AS_BINARY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asBinary) != "" {
+		main()
+	}
+	if err := os.Chdir("../.."); err != nil { // the examples name files from there
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Setenv("ANTRAIL_LAB_DIR", t.TempDir())
+	for _, s := range []struct {
+		args string
+		code int
+		want string // in the output
+	}{
+		{"", 0, "Available Commands"},
+		{"version", 0, "antrail "},
+		{"lab", 0, "lab exec client-a"},
+		{"lab down", 0, "no lab is up"},
+		{"dump-groups " + seedFiles, 0, "group_id=10,type=select"},
+		{"dump-flows SpoofGuard --names --no-stats " + seedFiles, 0, "table=SpoofGuard, priority=200,ip,in_port="},
+		{"dump-tables -o yaml " + seedFiles, 0, "name: SpoofGuard"},
+		{"bogus", 2, `unknown command "bogus"`},
+		{"lab bogus", 2, `unknown command "bogus"`},
+		{"dump-flows --bogus", 2, "unknown flag"},
+		{"dump-flows a b", 2, "at most 1 arg"},
+		{"dump-flows --names --no-names", 2, "names no-names"},
+		{"dump-groups -o xml", 2, "text, json or yaml"},
+		{"dump-groups --groups x", 2, "go with --flows"},
+		{"agent", 2, "--config is missing"},
+		{"agent --config x --log-level loud", 2, "loud"},
+		{"replay x.pcap", 2, "--flows is missing"},
+		{"dut --ct-timeouts never", 2, "default or ovs"},
+		{"trace " + seedFiles, 2, "accepts 1 arg"},
+		{"dump-flows --socket /no/such.sock", 1, "no agent answers at /no/such.sock: dial unix"},
+		{"dump-flows --flows /no/such.flows", 1, "/no/such.flows"},
+		{"dump-flows Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
+		{"dump-flows --node node-a", 1, "no lab is up"},
+		{"agent --config /no/such.yaml", 1, "/no/such.yaml"},
+		{"trace nw_src=1 " + seedFiles, 1, "IPv4 address"},
+		{"lab status", 1, "no lab is up"},
+	} {
+		t.Run(s.args, func(t *testing.T) {
+			var out bytes.Buffer
+			if code := run(strings.Fields(s.args), &out, &out); code != s.code {
+				t.Errorf("exit code %d, want %d", code, s.code)
+			}
+			if !strings.Contains(out.String(), s.want) {
+				t.Errorf("no %q in\n%s", s.want, out.String())
+			}
+		})
+	}
+}
+
+// TestHelp: every command says what it does, and by an example.
+func TestHelp(t *testing.T) {
+	var began bool
+	walk(rootCommand(&began), func(c *cobra.Command) {
+		if c.Short == "" || !strings.Contains(c.Example, "antrail") {
+			t.Errorf("%s: short %q, example %q", c.CommandPath(), c.Short, c.Example)
+		}
+	})
+}
+
+func walk(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, sub := range c.Commands() {
+		if sub.Name() != "help" && sub.Name() != "completion" {
+			walk(sub, visit)
+		}
+	}
+}
+
+// TestExamples runs every example that needs no agent, lab or capture.
+func TestExamples(t *testing.T) {
+	var began bool
+	ran := 0
+	walk(rootCommand(&began), func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			if !strings.Contains(line, "--flows ") || strings.Contains(line, "pcap") {
+				continue
+			}
+			ran++
+			args := shellWords(strings.TrimSpace(line))
+			var out bytes.Buffer
+			if code := run(args[1:], &out, &out); code != 0 || out.Len() == 0 && c.Name() != "dump-conntrack" {
+				t.Errorf("%s: exit code %d\n%s", line, code, out.String())
+			}
+		}
+	})
+	if ran < 9 {
+		t.Errorf("only %d examples ran", ran)
+	}
+}
+
+// shellWords splits at blanks outside single quotes.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+func TestExampleTrace(t *testing.T) {
+	var out bytes.Buffer
+	args := append([]string{"trace", strings.Trim(examplePacket, "'")}, strings.Fields(nodeFiles)...)
+	if code := run(args, &out, &out); code != 0 || !strings.Contains(out.String(), "Verdict: output to port") {
+		t.Errorf("exit code %d\n%s", code, out.String())
+	}
+}
+
+// TestLabCommands goes through the life of a lab as a user would.
+func TestLabCommands(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("a lab needs root")
+	}
+	dir := t.TempDir()
+	t.Setenv("ANTRAIL_LAB_DIR", dir)
+	t.Setenv(asBinary, "1")
+	t.Cleanup(func() { antrail(t, "lab", "down") })
+
+	if out, code := antrail(t, "lab", "up"); code != 0 || !strings.Contains(out, "client-b") {
+		t.Fatalf("lab up: exit code %d\n%s", code, out)
+	}
+	out, _ := antrail(t, "lab", "status", "-o", "json")
+	var s lab.Status
+	if err := json.Unmarshal([]byte(out), &s); err != nil || s.State != "up" || len(s.Nodes) != 2 || s.Nodes[0].Agent != "ready" {
+		t.Errorf("lab status: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"lab", "exec", "client-a", "--", "sh", "-c", "cat /proc/net/fib_trie; exit 7"}, 7, "10.10.0.26"},
+		{[]string{"lab", "exec", "node-b", "cat", "/proc/net/route"}, 0, "antrea-gw0"},
+		{[]string{"lab", "exec", "nobody", "--", "true"}, 1, `no "nobody"`},
+		{[]string{"dump-ports", "--node", "node-b", "--names"}, 0, `port "client-b": rx pkts=`},
+		{[]string{"dump-flows", "--socket", s.Nodes[0].Socket, "ARPSpoofGuard"}, 0, "n_packets="},
+		{[]string{"trace", "--node", "node-a", strings.Trim(examplePacket, "'")}, 0, "Verdict: output to port"},
+		{[]string{"lab", "down"}, 0, "is down"},
+	} {
+		if out, code := antrail(t, c.args...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("antrail %v: exit code %d, want %d and %q in\n%s", c.args, code, c.code, c.want, out)
+		}
+	}
+	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// antrail runs the program as a process.
+func antrail(t *testing.T, args ...string) (string, int) {
+	t.Helper()
+	out, err := exec.Command(os.Args[0], args...).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if exit != nil {
+		return string(out), exit.ExitCode()
+	}
+	return string(out), 0
+}
