@@ -156,6 +156,12 @@ func (l Label) String() string {
 	return fmt.Sprintf("0x%x%016x", l.Hi, l.Lo)
 }
 
+// Protocols that only have a name here (IANA).
+const (
+	protoDCCP    = 33
+	protoUDPLite = 136
+)
+
 // protoName is a protocol's name in a dump, its number when it has none.
 func protoName(proto uint8) string {
 	switch proto {
@@ -167,10 +173,14 @@ func protoName(proto uint8) string {
 		return "tcp"
 	case packet.ProtoUDP:
 		return "udp"
+	case protoDCCP:
+		return "dccp"
 	case packet.ProtoICMPv6:
 		return "icmpv6"
 	case packet.ProtoSCTP:
 		return "sctp"
+	case protoUDPLite:
+		return "udplite"
 	}
 	return strconv.Itoa(int(proto))
 }

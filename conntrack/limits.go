@@ -87,8 +87,8 @@ type ZoneLimit struct {
 	Count int
 }
 
-// SetLimit lets at most n connections exist in a zone. Those above it that
-// exist already stay.
+// SetLimit lets at most n connections exist in a zone; none at all when n is
+// 0, as dpctl/ct-set-limits does. Those above it that exist already stay.
 func (t *Table) SetLimit(zone uint16, n uint32) {
 	t.guard.enter()
 	defer t.guard.leave()

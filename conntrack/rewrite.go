@@ -35,7 +35,7 @@ func (v *visit) translate() bool {
 // what its sender sent, and of the error itself each address on a side that
 // NAT translates becomes the one that side is known by, whoever sent it.
 func (v *visit) translateError(b []byte, to *key) {
-	quoted := headers{b: b, shown: v.shown, quoted: true}
+	quoted := headers{b: b, shown: v.shown}
 	quoted.rewrite(v.key.reversed(), v.to[1-v.dir])
 	outer := key{family: to.family}
 	outer.readAddresses(b[v.l.L3:])
@@ -60,11 +60,11 @@ func (k *key) readAddresses(b []byte) {
 	k.readIPv6(packet.IPv6(b), 0)
 }
 
-// headers is a packet in frame b that is being rewritten.
+// headers is a packet in frame b that is being rewritten. A quoted one may be
+// cut off behind 8 bytes of transport header.
 type headers struct {
 	b []byte
 	shown
-	quoted  bool // it may be cut off behind 8 bytes of transport header
 	partial bool // the checksum field holds the pseudo-header sum only
 }
 

@@ -37,6 +37,11 @@ func TestLimits(t *testing.T) { // CT-37, D9
 	if b.verdict.Drop != DropZoneFull || b.ZoneCount(100) != 3 {
 		t.Errorf("default limit: verdict %+v, count %d", b.verdict, b.ZoneCount(100))
 	}
+	b.SetLimit(7, 0)
+	b.want(udpFrame(client, server, 4, 53), Request{Zone: 7, Commit: true}, "new|trk")
+	if b.verdict.Drop != DropZoneFull {
+		t.Errorf("a limit of 0 lets nothing in: verdict %+v", b.verdict)
+	}
 }
 
 func TestTableFull(t *testing.T) { // CT-37, D9; expired connections make room

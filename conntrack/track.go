@@ -110,9 +110,9 @@ func (v *visit) find() {
 	}
 }
 
-// forced says whether force replaces the connection: only by a packet that
-// runs against it (CT-23).
-func (v *visit) forced() bool { return v.r.Force && v.dir == reply }
+// forced says whether force replaces the connection: only by a packet of its
+// own that runs against it (CT-23).
+func (v *visit) forced() bool { return v.r.Force && v.dir == reply && !v.related }
 
 // meet runs a known connection's state machine. It reports false when the
 // packet begins another connection.
