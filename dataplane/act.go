@@ -5,18 +5,25 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// run runs actions in order and returns the table that goto_table names, or -1.
+// run runs actions in order and returns the table that goto_table or a last
+// ct() names, or -1.
 func (k *walk) run(actions []flow.Action) int {
 	for i, a := range actions {
 		if k.trace != nil {
 			k.trace.action(k, a)
 		}
 		more := i+1 < len(actions)
-		if g, ok := a.(flow.GotoTable); ok {
-			return int(g.Table)
+		next, done := -1, false
+		switch a := a.(type) {
+		case flow.GotoTable:
+			next = int(a.Table)
+		case *flow.CT:
+			next = k.track(a, more)
+		default:
+			done = !k.act(a, more)
 		}
-		if !k.act(a, more) || k.stopped {
-			break
+		if next >= 0 || done || k.stopped {
+			return next
 		}
 	}
 	return -1
@@ -34,8 +41,6 @@ func (k *walk) act(a flow.Action, more bool) bool {
 		k.setSubfield(a.Dst, a.Src.Get(&k.key))
 	case flow.Resubmit:
 		k.resubmit(a, more)
-	case *flow.CT:
-		k.track(a, more)
 	case flow.CTClear:
 		k.clearConntrack()
 	case flow.GroupAction:

@@ -11,27 +11,40 @@ import (
 // track runs a ct() action. With a table the packet continues there with its
 // ct_state, mark and label; what follows in the same list sees an untracked
 // packet, though its bytes keep the translation, as in Open vSwitch.
-func (k *walk) track(a *flow.CT, more bool) {
+//
+// It returns the table to jump to, as goto_table does, when nothing follows
+// the action, here or in an enclosing list; else the packet goes there on a
+// copy, and track returns -1.
+func (k *walk) track(a *flow.CT, more bool) int {
 	req := k.request(a)
 	k.releaseHeld()
 	v := k.ask(&req)
-	if v.Drop != conntrack.DropNone {
+	switch {
+	case v.Drop != conntrack.DropNone:
 		k.drop(conntrackDrops[v.Drop])
 		k.stopped = true
-		return
-	}
-	if a.Table != flow.NoTable {
-		k.branch(more, func() {
-			if v.Rewritten {
-				k.layers = flow.Refresh(k.frame, &k.key)
-			}
-			k.putConntrack()
-			k.walkTable(a.Table)
-		})
-	}
-	if more || k.pending > 0 || a.Table == flow.NoTable {
+		return -1
+	case a.Table == flow.NoTable:
 		k.clearKey()
+		return -1
+	case !more && k.pending == 0:
+		k.putTracked(v)
+		return int(a.Table)
 	}
+	k.branch(more, func() {
+		k.putTracked(v)
+		k.walkTable(a.Table)
+	})
+	k.clearKey()
+	return -1
+}
+
+// putTracked shows the key what conntrack said and did.
+func (k *walk) putTracked(v conntrack.Verdict) {
+	if v.Rewritten {
+		k.layers = flow.Refresh(k.frame, &k.key)
+	}
+	k.putConntrack()
 }
 
 // ask lets conntrack, or the trace in its place, answer.
