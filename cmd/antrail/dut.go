@@ -19,7 +19,7 @@ that another switch can be compared packet by packet.`,
 		Example: `  echo '{"op":"reset","flows":["table=0,ip actions=output:2"]}' | antrail dut`,
 		Args:    cobra.NoArgs,
 	}
-	c.Flags().StringVar(&timeouts, "ct-timeouts", "default", "connection timeouts: default, or ovs for those of Open vSwitch's userspace datapath")
+	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		t := conntrack.DefaultTimeouts()
 		switch timeouts {
