@@ -5,18 +5,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/pcap"
-	"time"
 )
 
 // twoNodes are the flow files of the lab's first Node.
 func twoNodes(t *testing.T) Files {
 	t.Helper()
-	dir := "../examples/two-nodes/node-a."
-	return Files{Flows: dir + "flows", Groups: dir + "groups", Meters: dir + "meters", Ports: dir + "ports"}
+	return Files{Flows: "../examples/two-nodes/node-a.flows"}.Beside()
 }
 
 func offline(t *testing.T) *Client {
@@ -175,6 +174,27 @@ func TestTraceRefuses(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", s.req, err, s.want)
 		}
 	}
+}
+
+// FuzzTrace: whatever is asked, an answer comes and the pipeline stands.
+func FuzzTrace(f *testing.F) {
+	f.Add("in_port=36,tcp,nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_dst=80", "", "trk,new")
+	f.Add("in_port=36", "5eb5e3a690b7ba5ed155aac008004500", "")
+	f.Add("in_port=1,icmp6,tun_src=192.168.77.103,reg0=1", "", "trk|rel")
+	c, err := Offline(Files{Flows: "../examples/two-nodes/node-a.flows"}.Beside(), DefaultTunnel)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, flow, frame, next string) {
+		req := TraceRequest{Flow: flow, Packet: frame}
+		if next != "" {
+			req.CTNext = []string{next}
+		}
+		b, err := c.Post(t.Context(), "/trace", nil, &req)
+		if err == nil && !strings.Contains(string(b), "Verdict: ") {
+			t.Errorf("no verdict in\n%s", b)
+		}
+	})
 }
 
 func TestOfflineNamesTheWrongLine(t *testing.T) {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,5 +100,46 @@ func TestLoadConfigPaths(t *testing.T) {
 	}
 	if _, err := LoadConfig(filepath.Join(dir, "none.yaml")); err == nil {
 		t.Error("no error for a file that is not there")
+	}
+}
+
+// TestRunRefusesWrongFlows: nothing is made on the Node, and no socket stays,
+// when the pipeline cannot be loaded.
+func TestRunRefusesWrongFlows(t *testing.T) {
+	dir := t.TempDir()
+	for file, text := range map[string]string{"agent.yaml": goodConfig, "node-a.flows": "table=0,priority=1,ip actions=dropp\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := LoadConfig(filepath.Join(dir, "agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Socket = filepath.Join(dir, "agent.sock")
+	err = Run(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "node-a.flows:1:") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(c.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("socket: %v", err)
+	}
+}
+
+func TestFilesBeside(t *testing.T) {
+	dir := t.TempDir()
+	for _, file := range []string{"a.flows", "a.groups", "a.ports", "b.meters"} {
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(file string) string { return filepath.Join(dir, file) }
+	got := Files{Flows: in("a.flows"), Ports: in("mine.ports")}.Beside()
+	want := Files{Flows: in("a.flows"), Groups: in("a.groups"), Ports: in("mine.ports")}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := (Files{Flows: in("dump.txt")}).Beside(); got != (Files{Flows: in("dump.txt")}) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -52,6 +52,9 @@ type Options struct {
 	FlowsDir string    // where NODE.flows, .groups, .meters are; "" is examples/two-nodes
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
+	// Transient labs live no longer than the process that made them: if it
+	// dies, the next Sweep or `lab down` takes them down.
+	Transient bool
 }
 
 func newLab(dir string, s State) *Lab {
@@ -72,7 +75,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
-	l, err := newState(o.StateDir, o.Nodes)
+	l, err := newState(o.StateDir, State{Nodes: o.Nodes, Transient: o.Transient})
 	if err != nil {
 		return nil, err
 	}

@@ -189,7 +189,7 @@ func TestTwoLabsAtOnce(t *testing.T) {
 func TestDownAfterKilledLab(t *testing.T) {
 	needRoot(t)
 	dir := t.TempDir()
-	half, err := newState(dir, 2)
+	half, err := newState(dir, State{Nodes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +216,30 @@ func TestDownAfterKilledLab(t *testing.T) {
 		t.Error(err)
 	}
 	nothingLeft(t, half)
+}
+
+// TestSweep takes down labs whose process died, and no other.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	mine := up(t, Options{StateDir: dir, Nodes: 1, Transient: true})
+	kept := up(t, Options{StateDir: dir, Nodes: 1})
+	kept.State.Creator = Process{PID: os.Getpid(), Start: 1}
+	orphan := up(t, Options{StateDir: dir, Nodes: 1, Transient: true})
+	orphan.State.Creator = Process{PID: os.Getpid(), Start: 1}
+	for _, l := range []*Lab{kept, orphan} {
+		if err := l.save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Sweep(dir); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, orphan)
+	for _, l := range []*Lab{mine, kept} {
+		if s := l.Status(t.Context()); s.Nodes[0].Agent != "ready" {
+			t.Errorf("lab %s: %+v", l.State.ID, s)
+		}
+	}
 }
 
 func TestDownAfterLostState(t *testing.T) {

@@ -29,7 +29,7 @@ func processOf(pid int) (Process, bool) {
 	// The second field is the command in parentheses and may hold anything;
 	// the fields behind the last parenthesis begin with the third, the state.
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const state, start = 3 - 3, 22 - 3
+	const state, start = 0, 22 - 3
 	if len(rest) <= start || ended(pid, rest[state][0]) {
 		return Process{}, false
 	}

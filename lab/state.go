@@ -23,6 +23,8 @@ type State struct {
 	Up bool `json:"up"`
 	// Creator is the process that made the lab or is making it.
 	Creator Process `json:"creator"`
+	// Transient says that the lab is to live no longer than its creator.
+	Transient bool `json:"transient,omitempty"`
 	// Nodes is how many of the topology's Nodes there are.
 	Nodes  int          `json:"nodes"`
 	Agents []AgentState `json:"agents,omitempty"`
@@ -52,7 +54,7 @@ func StateDir() string {
 const stateFile = "state.json"
 
 // newState makes the directory of a new lab, with an ID that no lab has.
-func newState(dir string, nodes int) (*Lab, error) {
+func newState(dir string, s State) (*Lab, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -60,11 +62,12 @@ func newState(dir string, nodes int) (*Lab, error) {
 	if !ok {
 		return nil, errors.New("no /proc")
 	}
+	s.Created, s.Creator = time.Now(), self
 	for {
 		var b [3]byte
 		rand.Read(b[:])
-		id := fmt.Sprintf("%x", b)[:5]
-		l := newLab(filepath.Join(dir, id), State{ID: id, Created: time.Now(), Creator: self, Nodes: nodes})
+		s.ID = fmt.Sprintf("%x", b)[:5]
+		l := newLab(filepath.Join(dir, s.ID), s)
 		err := os.Mkdir(l.Dir, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -173,20 +176,33 @@ func Doomed(dir, id string) ([]*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	var dead, alive []*Lab
+	alive := 0
 	for _, l := range all {
-		if l.Dead() {
-			dead = append(dead, l)
-		} else {
-			alive = append(alive, l)
+		if !l.Dead() {
+			alive++
 		}
 	}
-	if len(alive) > 1 {
+	if alive > 1 {
 		_, err := Find(dir, "")
 		return nil, err
 	}
-	return append(dead, alive...), nil
+	return all, nil
 }
 
-// Dead says that the lab was never completed and nobody is at work on it.
-func (l *Lab) Dead() bool { return !l.State.Up && !l.State.Creator.alive() }
+// Sweep takes down every dead lab.
+func Sweep(dir string) error {
+	all, err := List(dir)
+	errs := []error{err}
+	for _, l := range all {
+		if l.Dead() {
+			errs = append(errs, l.Down())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Dead says that nobody needs the lab any more: it was never completed, or was
+// to live no longer than its creator, and that process is gone.
+func (l *Lab) Dead() bool {
+	return (!l.State.Up || l.State.Transient) && !l.State.Creator.alive()
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
@@ -61,26 +62,29 @@ func labStatusCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		s := l.Status(c.Context())
-		var b []byte
-		switch output {
-		case "table":
-			return s.Write(c.OutOrStdout())
-		case "json":
-			b, err = json.MarshalIndent(s, "", "  ")
-			b = append(b, '\n')
-		case "yaml":
-			b, err = yaml.Marshal(s)
-		default:
-			return usageError{errors.New("--output is table, json or yaml")}
-		}
-		if err != nil {
-			return err
-		}
-		_, err = c.OutOrStdout().Write(b)
-		return err
+		return writeStatus(c.OutOrStdout(), l.Status(c.Context()), output)
 	}
 	return c
+}
+
+// writeStatus prints a lab's status in the form asked for.
+func writeStatus(w io.Writer, s *lab.Status, form string) (err error) {
+	var b []byte
+	switch form {
+	case "table":
+		return s.Write(w)
+	case "json":
+		b, err = json.MarshalIndent(s, "", "  ")
+		b = append(b, '\n')
+	case "yaml":
+		b, err = yaml.Marshal(s)
+	default:
+		err = usageError{errors.New("--output is table, json or yaml")}
+	}
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
 }
 
 func labExecCommand() *cobra.Command {

@@ -18,7 +18,7 @@ var checks = []check{
 	{"ping across Nodes, both ways", ping("client-a", "client-b", "client-b", "client-a")},
 	{"TCP across Nodes, both ways", connect("client-a", "client-b:5001", "client-b", "client-a:5001")},
 	{"the Node reaches its pods, policy or not", connect("node-a", "client-a:5001", "node-a", "db-a:3306")},
-	{"TCP across Nodes, both directions at once, 20 MB each", bothDirections},
+	{"20 MB of TCP across Nodes, both ways at once", bothDirections},
 	{"100 MB of TCP across Nodes, SHA-256", bulk},
 	{"the underlay carries valid Geneve", geneve},
 	{"ClusterIP, both endpoints over 200 connections", clusterIP},

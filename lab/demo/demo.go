@@ -22,10 +22,16 @@ import (
 )
 
 // Run makes a lab, checks it and takes it away, whatever happens, also when
-// ctx ends. It writes one line per check, and returns an error unless all
-// checks hold and nothing is left.
+// ctx ends. A lab that a killed run left goes first. It writes one line per
+// check, and returns an error unless all checks hold and nothing is left.
 func Run(ctx context.Context, o lab.Options, w io.Writer) error {
-	o.Nodes, o.Progress = 2, w
+	o.Nodes, o.Progress, o.Transient = 2, w, true
+	if o.StateDir == "" {
+		o.StateDir = lab.StateDir()
+	}
+	if err := lab.Sweep(o.StateDir); err != nil {
+		return err
+	}
 	l, err := lab.Up(ctx, o)
 	if err != nil {
 		return err
@@ -45,10 +51,11 @@ func Check(ctx context.Context, l *lab.Lab, w io.Writer) error {
 	fmt.Fprintln(w)
 	failed := 0
 	for _, c := range checks {
+		held := report(w, c.name, func() (string, error) { return c.run(ctx, world) })
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("stopped before the check %q: %w", c.name, err)
+			return fmt.Errorf("stopped in the check %q: %w", c.name, err)
 		}
-		if !report(w, c.name, func() (string, error) { return c.run(ctx, world) }) {
+		if !held {
 			failed++
 		}
 	}

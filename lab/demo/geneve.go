@@ -59,7 +59,7 @@ func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 		return w.untunnelled(p)
 	}
 	if g.Version != 0 || g.Protocol != layers.EthernetTypeTransparentEthernetBridging || g.VNI != 0 || g.CriticalOption || g.OAMPacket {
-		return fmt.Errorf("Geneve header %+v", g)
+		return fmt.Errorf("header of the tunnel: %+v", g)
 	}
 	if err := checksums(p); err != nil {
 		return err
