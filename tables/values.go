@@ -1,0 +1,205 @@
+// Package tables builds the flow entries of Antrea's pipeline from plain
+// values: a Pod, a peer Node, a Service address, a policy rule. One file a
+// table; objects.go lists, for each kind of object, the tables it has entries
+// in. Everything here is a pure function: no state, no locks, no Kubernetes
+// types, no logging.
+//
+// Facts and names follow Antrea v1.15; a Service or a policy is not known
+// here, only what of it reaches the tables.
+package tables
+
+import "net/netip"
+
+// Features are the features of Antrea that add tables and entries. A table of
+// a feature that is off does not exist, and the gotos of others move on to the
+// next table.
+type Features struct {
+	Proxy          bool // AntreaProxy: Services in the pipeline
+	ProxyAll       bool // NodePort and external addresses too
+	AntreaPolicy   bool
+	Egress         bool
+	TrafficControl bool
+	L7Policy       bool
+	DSR            bool // LoadBalancer in direct server return mode
+}
+
+// Config is what the entries of a Node depend on and what does not change
+// while its agent runs. IPv4 and IPv6 entries are made for the families of
+// PodCIDRs.
+type Config struct {
+	Features          Features
+	Gateway           Port
+	GatewayIPs        []netip.Addr // one per family
+	Tunnel            Port
+	PodCIDRs          []netip.Prefix // this Node's, one per family
+	NodeIPs           []netip.Addr   // this Node's transport addresses
+	ServiceCIDRs      []netip.Prefix
+	NodePortAddresses []netip.Addr
+	EgressExcept      []netip.Prefix // never translated by an Egress
+	L7Target          Port           // antrea-l7-tap0
+	L7Return          Port           // antrea-l7-tap1
+	ControllerID      uint16         // id= of controller actions
+	PacketInRate      uint32         // packets a second for each meter
+	CookieRound       uint16         // the 16 highest bits of every cookie; 0 leaves cookies out
+}
+
+// Port is a port of the switch.
+type Port struct {
+	Name string
+	No   uint32
+	MAC  [6]byte
+}
+
+// Pod is a Pod of this Node with its port.
+type Pod struct {
+	Port Port
+	IPs  []netip.Addr
+}
+
+// Peer is another Node.
+type Peer struct {
+	NodeIPs    []netip.Addr
+	PodCIDRs   []netip.Prefix
+	GatewayIPs []netip.Addr // the first address of each PodCIDR
+}
+
+// Endpoint is one address that a Service sends to.
+type Endpoint struct {
+	Proto uint8 // IP protocol: 6, 17 or 132
+	Addr  netip.AddrPort
+	Local bool // on this Node: a Pod of its own
+	// Host is an endpoint in a Node's network namespace: it is not marked as a
+	// remote Pod, wherever it is.
+	Host bool
+}
+
+// EndpointGroup is the group that chooses an endpoint for a Service. Without
+// endpoints, connections are refused.
+type EndpointGroup struct {
+	ID        uint32
+	Affinity  bool
+	Endpoints []Endpoint
+}
+
+// ServiceAddress is one address and port at which a Service is reached.
+type ServiceAddress struct {
+	Proto    uint8
+	Addr     netip.Addr // not valid for a NodePort: any address of the Node
+	Family   Family     // of a NodePort
+	Port     uint16
+	External bool   // NodePort, LoadBalancer or external IP
+	Group    uint32 // where connections go
+	// ClusterGroup, when not 0, is where connections go that come from this
+	// Node or its Pods although Group holds local endpoints only
+	// (externalTrafficPolicy Local).
+	ClusterGroup uint32
+	// AffinitySeconds keeps a client at its endpoint for so long; 0 does not.
+	AffinitySeconds uint16
+	// SourceRanges, when not empty, are the only sources that may connect
+	// (loadBalancerSourceRanges).
+	SourceRanges []netip.Prefix
+	// DSR sends replies straight to the client; LocalGroup is where
+	// connections go that another Node has already spread.
+	DSR        bool
+	LocalGroup uint32
+}
+
+// Family is IPv4 or IPv6.
+type Family uint8
+
+// The families.
+const (
+	IPv4 Family = 4
+	IPv6 Family = 6
+)
+
+// Direction is whom a policy rule protects from whom.
+type Direction uint8
+
+// Directions of a rule.
+const (
+	Ingress Direction = iota
+	Egress
+)
+
+// PolicyKind says in which tables a rule stands.
+type PolicyKind uint8
+
+// Kinds of rules: those of K8s NetworkPolicies, of Antrea-native policies in
+// any tier but Baseline, and of Baseline.
+const (
+	K8sPolicy PolicyKind = iota
+	AntreaPolicy
+	BaselinePolicy
+)
+
+// Action is what a rule does.
+type Action uint8
+
+// Actions of a rule.
+const (
+	Allow Action = iota
+	Drop
+	Reject
+	Pass
+)
+
+// Rule is a policy rule as the tables know it: a conjunction of up to three
+// clauses. Clause From is left out for an empty From, and so on; a rule whose
+// clauses would be fewer than two gets one that matches every IP packet.
+//
+// The addresses of large sets change one by one: see ClauseEntry.
+type Rule struct {
+	ID        uint32 // conjunction id
+	Direction Direction
+	Kind      PolicyKind
+	Priority  uint16 // of Antrea-native and Baseline rules
+	Action    Action
+	From, To  []Address
+	AnyFrom   bool // no clause for From, though From is empty
+	AnyTo     bool
+	Services  []L4Match // empty: any
+	Log       bool
+	L7VLAN    uint16 // not 0: redirect to the application-aware engine
+	// Families are those that the rule's action entries are made for.
+	Families []Family
+}
+
+// Address is one member of a rule's From or To: exactly one part is set.
+type Address struct {
+	Prefix  netip.Prefix // nw_src or nw_dst
+	Port    uint32       // the port of a Pod of this Node that ingress rules protect
+	Group   uint32       // a Service, by its group (toServices)
+	Service *ServiceRef  // appliedTo a Service
+}
+
+// ServiceRef is a Service that a rule is applied to.
+type ServiceRef struct{ Group uint32 }
+
+// L4Match is one protocol, port or range of a rule. Ranges become masked
+// matches.
+type L4Match struct {
+	Proto           uint8 // IP protocol; 0 any
+	Port, EndPort   uint16
+	SrcPort, SrcEnd uint16
+	ICMPType        *uint8
+	ICMPCode        *uint8
+	IGMPType        *uint8
+	GroupAddress    netip.Addr // of an IGMP match
+}
+
+// Egress sends the traffic that leaves the cluster from some Pods out under an
+// address of a chosen Node.
+type EgressIP struct {
+	Addr netip.Addr
+	Mark uint8 // pkt_mark, 1 to 255, when the address is on this Node; 0 else
+}
+
+// TrafficControl mirrors or redirects the traffic of Pods.
+type TrafficControl struct {
+	Redirect        bool // else mirror
+	Target          Port
+	Return          *Port // of a redirect
+	Ingress, Egress bool
+	PodPorts        []uint32
+}
