@@ -2,13 +2,8 @@ package flow
 
 import "strings"
 
-// Groups and meters.
-
-// Largest group and meter numbers (OpenFlow 1.3, OFPG_MAX and OFPM_MAX).
-const (
-	maxGroup = 0xffffff00
-	maxMeter = 0xffff0000
-)
+// maxGroup is the largest group number (OpenFlow 1.3, OFPG_MAX).
+const maxGroup = 0xffffff00
 
 // ParseGroup reads one group as dump-groups prints it or add-group takes it.
 // The error is an *Error with the column.
@@ -185,143 +180,6 @@ func checkGroup(g *Group, head span) error {
 			return head.trim().errorf("buckets of a fast-failover group need watch_port")
 		}
 		seen[b.ID] = true
-	}
-	return nil
-}
-
-// ParseMeter reads one meter as dump-meters prints it (bands on lines of their
-// own) or add-meter takes it. The error is an *Error with line and column.
-func ParseMeter(text string) (*Meter, error) {
-	var r meterReader
-	for i, line := range strings.Split(text, "\n") {
-		if err := r.line(span{line, 0}); err != nil {
-			return nil, located(err, "", i+1)
-		}
-	}
-	switch {
-	case len(r.meters) != 1:
-		return nil, &Error{Line: 1, Column: 1, Msg: "expected one meter, beginning with meter=ID"}
-	case r.check() != nil:
-		return nil, located(r.check(), "", 1)
-	}
-	return r.meters[0], nil
-}
-
-// meterReader reads meters line by line: meter=… begins one, type=drop adds a
-// band to it, on the same line or on the next.
-type meterReader struct {
-	meters []*Meter
-	begun  span // where the last meter begins
-	hasBurst, hasRate,
-	hasUnit bool // what the last meter and its last band have
-}
-
-func (r *meterReader) line(s span) error {
-	if err := checkLength(s); err != nil {
-		return err
-	}
-	return each(s, r.item)
-}
-
-func (r *meterReader) item(it item) error {
-	if it.key.text == "meter" {
-		return r.begin(it)
-	}
-	if len(r.meters) == 0 {
-		return it.key.errorf("expected meter=ID before %q", it.key.text)
-	}
-	m := r.meters[len(r.meters)-1]
-	switch it.key.text {
-	case "kbps", "pktps":
-		r.hasUnit, m.PktPS = true, it.key.text == "pktps"
-		return it.bare()
-	case "burst":
-		m.Burst = true
-		return it.bare()
-	case "stats":
-		m.Stats = true
-		return it.bare()
-	case "bands", "band":
-		if it.value.text == "" {
-			return nil
-		}
-		// The first part of the band stands behind this word's own equal sign.
-		return each(it.value, r.item)
-	case "type":
-		return r.band(m, it)
-	}
-	return r.bandOption(m, it)
-}
-
-func (r *meterReader) begin(it item) error {
-	if err := r.check(); err != nil {
-		return err
-	}
-	id, err := number(it.value, maxMeter)
-	if err != nil {
-		return err
-	}
-	if id == 0 {
-		return it.value.errorf("meters begin with 1")
-	}
-	r.meters = append(r.meters, &Meter{ID: uint32(id)})
-	r.begun, r.hasUnit = it.key, false
-	return nil
-}
-
-func (r *meterReader) band(m *Meter, it item) error {
-	if it.value.text != "drop" {
-		return it.value.errorf("band type %q is not supported by this switch; expected drop", it.value.text)
-	}
-	if err := r.checkBand(m); err != nil {
-		return err
-	}
-	m.Bands = append(m.Bands, Band{})
-	r.hasRate, r.hasBurst = false, false
-	return nil
-}
-
-func (r *meterReader) bandOption(m *Meter, it item) error {
-	if len(m.Bands) == 0 {
-		return it.key.errorf("unknown meter property %q; expected kbps, pktps, burst, stats or bands", it.key.text)
-	}
-	b := &m.Bands[len(m.Bands)-1]
-	n, err := number(it.value, 1<<32-1)
-	switch it.key.text {
-	case "rate":
-		b.Rate, r.hasRate = uint32(n), true
-	case "burst_size":
-		b.BurstSize, r.hasBurst = uint32(n), true
-	default:
-		return it.key.errorf("unknown band property %q; expected type, rate or burst_size", it.key.text)
-	}
-	return err
-}
-
-// check says what the last meter lacks.
-func (r *meterReader) check() error {
-	if len(r.meters) == 0 {
-		return nil
-	}
-	m := r.meters[len(r.meters)-1]
-	switch {
-	case !r.hasUnit:
-		return r.begun.errorf("meter %d needs kbps or pktps", m.ID)
-	case len(m.Bands) == 0:
-		return r.begun.errorf("meter %d needs a band, as in bands=type=drop rate=100", m.ID)
-	}
-	return r.checkBand(m)
-}
-
-// checkBand says what the last band lacks.
-func (r *meterReader) checkBand(m *Meter) error {
-	switch {
-	case len(m.Bands) == 0:
-		return nil
-	case !r.hasRate:
-		return r.begun.errorf("a band of meter %d needs a rate", m.ID)
-	case m.Burst && !r.hasBurst:
-		return r.begun.errorf("meter %d has burst, so its bands need burst_size", m.ID)
 	}
 	return nil
 }

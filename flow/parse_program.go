@@ -2,7 +2,6 @@ package flow
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 )
@@ -63,15 +62,17 @@ type programReader struct {
 	p    *parser
 	prog *Program
 	errs Errors
+	line int // the one being read
 }
 
 // lines calls f for every line that says something.
 func (r *programReader) lines(src Source, f func(span) error) {
 	for i, line := range strings.Split(src.Text, "\n") {
+		r.line = i + 1
 		line, _, _ = strings.Cut(line, "#")
 		if s := (span{line, 0}); !isHeader(s.trim().text) {
 			if err := f(s); err != nil {
-				r.errs.add(located(err, src.Name, i+1))
+				r.errs.add(located(err, src.Name, r.line))
 			}
 		}
 	}
@@ -136,23 +137,19 @@ func (r *programReader) groupLine(line span) error {
 
 func (r *programReader) meters(src Source) {
 	var m meterReader
-	last := 0
-	r.lines(src, func(line span) error {
-		last++
-		return m.line(line)
-	})
-	if err := m.check(); err != nil {
-		r.errs.add(located(err, src.Name, strings.Count(src.Text, "\n")+1))
-		return
-	}
+	r.lines(src, func(s span) error { return m.read(s, r.line) })
 	seen := make(map[uint32]bool)
 	for _, x := range m.meters {
-		if seen[x.ID] {
-			r.errs.add(&Error{File: src.Name, Line: 1, Column: 1, Msg: fmt.Sprintf("meter %d is given twice", x.ID)})
+		err := x.check()
+		if err == nil && seen[x.meter.ID] {
+			err = x.at.errorf("meter %d is there already", x.meter.ID)
 		}
-		seen[x.ID] = true
+		if err != nil {
+			r.errs.add(located(err, src.Name, x.line))
+		}
+		seen[x.meter.ID] = true
+		r.prog.Meters = append(r.prog.Meters, x.meter)
 	}
-	r.prog.Meters = m.meters
 }
 
 // portLine reads a line of dump-ports-desc: ` 37(web): addr:…`, and skips what

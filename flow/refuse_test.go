@@ -186,6 +186,8 @@ func TestRefusesGroupsAndMeters(t *testing.T) {
 		"meter=1 kbps band=type=bogus rate=5",
 		"meter=2 kbps band=type=drop",
 		"meter=3 kbps band=type=drop rate=x",
+		"meter=4 kbps band=type=drop rate=0",
+		"meter=5 kbps burst band=type=drop rate=5 burst_size=0",
 	}
 	for _, g := range groups {
 		if _, err := ParseGroup(g, portNames()); err == nil {

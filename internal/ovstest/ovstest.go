@@ -10,6 +10,7 @@ package ovstest
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,7 +107,7 @@ func (s *Switch) daemon(program, socket string, args ...string) {
 	ended := make(chan struct{})
 	go runReaper(cmd, ended)
 	s.t.Cleanup(func() { stop(cmd, ended) })
-	for deadline := time.Now().Add(startTimeout); !fileExists(s.path(socket)); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(startTimeout); !answers(s.path(socket)); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-ended:
 			s.t.Fatalf("%s ended at once: %s", program, s.logs())
@@ -116,6 +117,16 @@ func (s *Switch) daemon(program, socket string, args ...string) {
 			s.t.Fatalf("%s does not answer: %s", program, s.logs())
 		}
 	}
+}
+
+// answers says whether a daemon listens on a socket.
+func answers(socket string) bool {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	_ = c.Close()
+	return true
 }
 
 func runReaper(cmd *exec.Cmd, ended chan<- struct{}) {

@@ -1,0 +1,85 @@
+package flow
+
+import (
+	"strings"
+	"testing"
+)
+
+// FuzzParseEntry: no text makes the parser panic, and what it reads prints as a
+// text that reads and prints the same.
+func FuzzParseEntry(f *testing.F) {
+	for _, w := range wrongLines {
+		f.Add(w.line)
+	}
+	src, _ := golden(f)
+	for _, l := range strings.Split(src.Flows.Text, "\n") {
+		f.Add(l)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		format := Format{Names: ovsNames()}
+		e, err := ParseEntry(line, ovsNames())
+		if (e == nil) == (err == nil) {
+			t.Fatalf("entry %v, error %v", e, err)
+		}
+		if err != nil {
+			return
+		}
+		printed := e.Text(format)
+		again, err := ParseEntry(printed, ovsNames())
+		if err != nil {
+			t.Fatalf("%q prints as %q, which is refused: %v", line, printed, err)
+		}
+		if text := again.Text(format); text != printed {
+			t.Fatalf("%q prints as %q, which prints as %q", line, printed, text)
+		}
+		if again.Match != e.Match {
+			t.Fatalf("%q prints as %q, which matches otherwise", line, printed)
+		}
+	})
+}
+
+// FuzzParseProgram: likewise for whole programs.
+func FuzzParseProgram(f *testing.F) {
+	f.Add(bridgeDump, "group_id=1,type=all,bucket=resubmit(,Late)", "meter=1 pktps bands=\ntype=drop rate=5", bridgePorts)
+	f.Add("table=0 actions=group:1", "group_id=1,type=select,bucket=weight:5,output:1,bucket=actions=output:web", "meter=1 kbps burst stats band=type=drop rate=5 burst_size=4", " 1(a b)")
+	f.Fuzz(func(t *testing.T, flows, groups, meters, ports string) {
+		p, err := ParseProgram(Sources{Text("f", flows), Text("g", groups), Text("m", meters), Text("p", ports), nil})
+		if (p == nil) == (err == nil) {
+			t.Fatalf("program %v, error %v", p, err)
+		}
+		if err != nil {
+			return
+		}
+		again, err := ParseProgram(Sources{Flows: Text("f", printFlows(p)), Groups: Text("g", printGroups(p)), Meters: Text("m", printMeters(p)), Names: p.Names})
+		if err != nil {
+			t.Fatalf("what is printed is refused: %v\n%s\n%s\n%s", err, printFlows(p), printGroups(p), printMeters(p))
+		}
+		if printFlows(again) != printFlows(p) || printGroups(again) != printGroups(p) || printMeters(again) != printMeters(p) {
+			t.Fatalf("printed:\n%s%s%sand again:\n%s%s%s", printFlows(p), printGroups(p), printMeters(p), printFlows(again), printGroups(again), printMeters(again))
+		}
+	})
+}
+
+func printFlows(p *Program) string {
+	var b []byte
+	for _, e := range p.Entries {
+		b = append(e.AppendText(b, Format{Names: p.Names}), '\n')
+	}
+	return string(b)
+}
+
+func printGroups(p *Program) string {
+	var b []byte
+	for _, g := range p.Groups {
+		b = append(g.AppendText(b, p.Names), '\n')
+	}
+	return string(b)
+}
+
+func printMeters(p *Program) string {
+	var b []byte
+	for _, m := range p.Meters {
+		b = append(m.AppendText(b), '\n')
+	}
+	return string(b)
+}
