@@ -40,9 +40,14 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// framesPerPort is how many frames of the UMEM a pod port is counted with: a
-// full fill ring and as many on their way.
-const framesPerPort = 2 * afxdp.DefaultRing
+const (
+	// podRing is the slots of a pod port's rings: the frames of a whole TCP
+	// window of a megabyte wait there while the worker is busy elsewhere.
+	podRing = 1024
+	// framesPerPort is how many frames of the UMEM a pod port is counted with:
+	// a full fill ring and as many on their way.
+	framesPerPort = 2 * podRing
+)
 
 // Agent is a running agent.
 type Agent struct {
@@ -133,7 +138,7 @@ func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
 
 // openPod opens a pod's port on a link of the Node.
 func (a *Agent) openPod(link string) (ports.Port, error) {
-	return afxdp.Open(a.umem, afxdp.Options{Interface: link})
+	return afxdp.Open(a.umem, afxdp.Options{Interface: link, Ring: podRing})
 }
 
 // serve runs switch, pod ports and API until ctx ends or one of them fails,

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,19 +117,10 @@ func (n Namespace) inside() []Process {
 }
 
 // tail is the end of a log, for an error message.
-func tail(path string, bytes int64) string {
-	f, err := os.Open(path)
+func tail(path string, n int) string {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	b := make([]byte, min(bytes, st.Size()))
-	if _, err := f.ReadAt(b, st.Size()-int64(len(b))); err != nil && !errors.Is(err, os.ErrClosed) {
-		return err.Error()
-	}
-	return string(b)
+	return string(b[max(0, len(b)-n):])
 }

@@ -48,10 +48,10 @@ func (l *Lab) Status(ctx context.Context) *Status {
 
 func (l *Lab) stateWord() string {
 	switch {
-	case l.State.Up:
-		return "up"
 	case l.Dead():
 		return "dead"
+	case l.State.Up:
+		return "up"
 	}
 	return "starting"
 }
