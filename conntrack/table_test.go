@@ -252,7 +252,7 @@ func TestHashDependsOnEverything(t *testing.T) {
 			}
 		}
 	}
-	if newSecret() == newSecret() {
+	if first, second := newSecret(), newSecret(); first == second {
 		t.Error("two tables drew one secret")
 	}
 }

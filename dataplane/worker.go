@@ -92,11 +92,13 @@ func (w *worker) wait() error {
 // although its port is closed.
 func (w *worker) letGo() {
 	w.busy.Lock()
+	w.seen = nil // queues of ports that are gone go with the next flush
 	w.busy.Unlock()
 	if w.poller != nil {
 		w.poller.Wake()
 	}
 	w.asleep.Lock()
+	clear(w.waiting)
 	w.asleep.Unlock()
 }
 

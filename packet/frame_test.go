@@ -69,8 +69,10 @@ func TestVLANPushPop(t *testing.T) {
 	if want := splice(plain, 12, 0, 0x88, 0xa8, 0, 9, 0x81, 0, 0x20, 5); !bytes.Equal(f.Bytes(), want) {
 		t.Errorf("pushed twice\n got %x\nwant %x", f.Bytes(), want)
 	}
-	if !packet.PopVLAN(f) || !packet.PopVLAN(f) || packet.PopVLAN(f) {
-		t.Error("want two tags to pop, and no third")
+	for i, want := range []bool{true, true, false} {
+		if packet.PopVLAN(f) != want {
+			t.Errorf("pop %d did the opposite of %v; want two tags and no third", i, want)
+		}
 	}
 	if !bytes.Equal(f.Bytes(), plain) || f.Offload.ChecksumStart != 34 {
 		t.Errorf("popped\n got %x\nwant %x", f.Bytes(), plain)
