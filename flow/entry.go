@@ -2,6 +2,23 @@
 // actions, flow entries, groups and meters, and the text in which ovs-ofctl
 // writes them. That text is a public interface: dumps, traces, errors, tests
 // and the --flows input all use the one printer and the one parser here.
+//
+//	table=L3Forwarding, priority=200,ip,nw_dst=10.10.1.0/24 actions=dec_ttl,output:"antrea-tun0"
+//
+// A match is two Keys, value and mask; an action is one of the plain structs of
+// action.go. What is known of a field stands in one row of the registry
+// (registry.go), and everybody reads it there.
+//
+// Reading goes line, parts (scan.go), then entry, match and actions
+// (parse_….go), then what they may do together (check.go). Printing is
+// print_….go. Both follow Open vSwitch 3.1 to the byte, in the form of OpenFlow
+// 1.5 with names; the tests hold one against the other on a private switch.
+// Of what Open vSwitch takes, three things are refused here on purpose: a field
+// whose prerequisite is missing (it would be left out silently), a field given
+// twice, and a number with a leading 0 (it would be octal).
+//
+// Nothing here is safe for concurrent change, and everything may be read by
+// many goroutines at once.
 package flow
 
 // Match is what an entry asks of a packet: Key.And(Mask) == Value. Value has

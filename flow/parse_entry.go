@@ -23,9 +23,7 @@ func (p *parser) entry(line span) (*Entry, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
 	}
-	e := &Entry{Priority: DefaultPriority}
-	hasTable, settings := false, make(map[string]bool)
-	var match []item
+	r := entryReader{p: p, line: line, e: &Entry{Priority: DefaultPriority}, given: make(map[string]bool)}
 	for rest := line; ; {
 		it, ok, err := next(&rest)
 		switch {
@@ -33,48 +31,62 @@ func (p *parser) entry(line span) (*Entry, error) {
 			return nil, err
 		case !ok:
 			return nil, rest.errorf("expected actions=… at the end of the entry")
+		case isActions(it):
+			return r.finish(line.from(it.value.at - line.at))
 		}
-		if isActions(it) {
-			if err := p.startEntry(e, line, hasTable, match); err != nil {
-				return nil, err
-			}
-			if err := p.entryActions(e, line.from(it.value.at-line.at)); err != nil {
-				return nil, err
-			}
-			return e, nil
-		}
-		set := entrySettings[it.key.text]
-		if set == nil {
-			match = append(match, it)
-			continue
-		}
-		if settings[it.key.text] {
-			return nil, it.key.errorf("%s is given twice", it.key.text)
-		}
-		settings[it.key.text] = true
-		hasTable = hasTable || it.key.text == "table"
-		if err := set(p, e, it); err != nil {
+		if err := r.part(it); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// entryReader reads what stands before an entry's actions.
+type entryReader struct {
+	p     *parser
+	line  span
+	e     *Entry
+	match []item
+	given map[string]bool // settings so far
 }
 
 func isActions(it item) bool {
 	return it.sep == '=' && (it.key.text == "actions" || it.key.text == "action")
 }
 
-// startEntry finishes what stands before the actions.
-func (p *parser) startEntry(e *Entry, line span, hasTable bool, match []item) (err error) {
-	if !hasTable && p.grow && p.style == byName {
-		return line.errorf("expected table=NAME, as other lines of the program have it")
+// part reads a setting, and keeps what belongs to the match for later.
+func (r *entryReader) part(it item) error {
+	name := it.key.text
+	set := entrySettings[name]
+	if set == nil {
+		r.match = append(r.match, it)
+		return nil
 	}
-	if !hasTable {
-		err = p.tableStyle(line, byNumber)
+	if r.given[name] {
+		return it.key.errorf("%s is given twice", name)
 	}
-	if err == nil {
-		e.Match, err = p.readMatch(match)
+	r.given[name] = true
+	return set(r.p, r.e, it)
+}
+
+// finish reads match and actions; the table may be left out where tables have
+// numbers, and is 0 then.
+func (r *entryReader) finish(actions span) (*Entry, error) {
+	if !r.given["table"] {
+		if r.p.grow && r.p.style == byName {
+			return nil, r.line.errorf("expected table=NAME, as other lines of the program have it")
+		}
+		if err := r.p.tableStyle(r.line, byNumber); err != nil {
+			return nil, err
+		}
 	}
-	return err
+	var err error
+	if r.e.Match, err = r.p.readMatch(r.match); err != nil {
+		return nil, err
+	}
+	if err := r.p.entryActions(r.e, actions); err != nil {
+		return nil, err
+	}
+	return r.e, nil
 }
 
 func (p *parser) entryActions(e *Entry, s span) error {

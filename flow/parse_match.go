@@ -29,7 +29,7 @@ func (p *parser) readMatch(items []item) (Match, error) {
 	order := make([]item, len(items))
 	copy(order, items)
 	sort.SliceStable(order, func(i, j int) bool { return matchStage(order[i]) < matchStage(order[j]) })
-	b := matchBuilder{p: p, seen: make(map[FieldID]Value)}
+	b := matchBuilder{p: p, seen: make(map[FieldID]bool)}
 	for _, it := range order {
 		if err := b.add(it); err != nil {
 			return Match{}, err
@@ -59,7 +59,7 @@ func matchStage(it item) int {
 type matchBuilder struct {
 	p     *parser
 	m     Match
-	seen  map[FieldID]Value
+	seen  map[FieldID]bool
 	needs []need
 }
 
@@ -124,7 +124,7 @@ func (b *matchBuilder) addField(at span, f *Field, v, mask Value) error {
 		}
 	}
 	v = v.And(mask)
-	if _, again := b.seen[f.ID]; again {
+	if b.seen[f.ID] {
 		if have, haveMask := b.m.Get(f.ID); have != v || haveMask != mask {
 			return at.errorf("%s contradicts what the match says before", at.text)
 		}
@@ -133,7 +133,7 @@ func (b *matchBuilder) addField(at span, f *Field, v, mask Value) error {
 	if have, haveMask := b.m.Get(f.ID); have.And(mask) != v.And(haveMask) {
 		return at.errorf("%s contradicts what the match says before", at.text)
 	}
-	b.seen[f.ID] = v
+	b.seen[f.ID] = true
 	b.m.Add(f.ID, v, mask)
 	return nil
 }

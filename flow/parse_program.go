@@ -172,8 +172,11 @@ func (r *programReader) portLine(line span) error {
 		return err
 	}
 	name, _, err := unquote(rest.upTo(end))
-	if err != nil || name == "" {
-		return rest.errorf("expected a port name inside the parentheses")
+	if err == nil {
+		err = checkName(rest, name)
+	}
+	if err != nil {
+		return err
 	}
 	r.p.names.SetPort(uint32(port), name)
 	return nil
@@ -183,7 +186,7 @@ func (r *programReader) portLine(line span) error {
 func (r *programReader) namedPort(s span) error {
 	word, rest, _ := s.cut("(")
 	name, _, ok := rest.cut(")")
-	if port, known := reservedPort(word.text); known && ok && name.text != "" {
+	if port, known := reservedPort(word.text); known && ok && checkName(name, name.text) == nil {
 		r.p.names.SetPort(port, name.text)
 	}
 	return nil

@@ -277,6 +277,9 @@ const firstNamedPort = 32768
 
 // newPort numbers a port that nobody numbered.
 func (p *parser) newPort(s span, name string) (uint32, error) {
+	if err := checkName(s, name); err != nil {
+		return 0, err
+	}
 	p.nextPort = max(p.nextPort, firstNamedPort)
 	for p.names.Port(p.nextPort) != "" {
 		p.nextPort++
@@ -335,6 +338,9 @@ func (p *parser) tableStyle(s span, style tableStyle) error {
 
 // newTable gives a table that is new its number: the next one.
 func (p *parser) newTable(s span, name string) (uint8, error) {
+	if err := checkName(s, name); err != nil {
+		return 0, err
+	}
 	if err := p.tableStyle(s, byName); err != nil {
 		return 0, err
 	}
@@ -347,6 +353,23 @@ func (p *parser) newTable(s span, name string) (uint8, error) {
 	p.names.SetTable(p.nextTable, name)
 	return p.nextTable, nil
 }
+
+// checkName refuses names that the text of a flow entry cannot carry; no
+// interface and no table has such a name.
+func checkName(s span, name string) error {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c <= ' ' || strings.IndexByte("\"\\,/#()=", c) >= 0 {
+			return s.errorf("%q cannot be in a name", c)
+		}
+	}
+	if name == "" || len(name) > maxName {
+		return s.errorf("expected a name of 1 to %d bytes", maxName)
+	}
+	return nil
+}
+
+// maxName is the longest name of a port or table, as OpenFlow's tables have it.
+const maxName = 31
 
 // unquote takes the quotes off a name.
 func unquote(s span) (name string, quoted bool, err error) {

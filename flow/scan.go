@@ -52,17 +52,6 @@ type item struct {
 	sep        byte
 }
 
-// full is an item with everything in it, as written.
-func (it item) full() span {
-	switch it.sep {
-	case 0:
-		return it.key
-	case '(':
-		return span{it.key.text + "(" + it.value.text + ")", it.key.at}
-	}
-	return span{it.key.text + string(it.sep) + it.value.text, it.key.at}
-}
-
 // bare is an error unless the item has no value.
 func (it item) bare() error {
 	if it.sep != 0 {

@@ -4,7 +4,7 @@ package flow
 // register value 5 is Value{Lo: 5}).
 type Value struct{ Hi, Lo uint64 }
 
-// And, Or, Xor and Not are the bitwise operations.
+// And is the bitwise and.
 func (v Value) And(w Value) Value { return Value{v.Hi & w.Hi, v.Lo & w.Lo} }
 
 // Or is the bitwise or.
