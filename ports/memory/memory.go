@@ -22,6 +22,9 @@ type Options struct {
 	// MAC and MTU are what Info tells; an MTU of 0 is 1500.
 	MAC [6]byte
 	MTU int
+	// Tunnel makes it a port to other Nodes: its frames carry Frame.Tunnel,
+	// which whoever injects has set, and whoever collects reads.
+	Tunnel bool
 }
 
 // Port is a port in memory. All its methods may be called from any goroutine.
@@ -60,7 +63,7 @@ func (o *Options) complete() {
 
 func newPort(name string, o Options, in, out *queue) *Port {
 	return &Port{name: name, in: in, out: out, info: ports.Info{
-		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true,
+		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true, Tunnel: o.Tunnel,
 	}}
 }
 

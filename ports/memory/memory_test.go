@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -104,5 +105,26 @@ func TestInjectAfterClose(t *testing.T) {
 	}
 	if s := p.Stats(); s.Reasons[ports.RxClosed.String()] != 1 {
 		t.Errorf("stats %+v: want one frame too late", s)
+	}
+}
+
+// A tunnel port hands the outer header through, both ways.
+func TestTunnelPortCarriesOuterHeader(t *testing.T) {
+	p := New("tun0", Options{Tunnel: true})
+	if !p.Info().Tunnel {
+		t.Error("Info does not say that it is a tunnel port")
+	}
+	outer := packet.Tunnel{Src: netip.MustParseAddr("192.168.77.103"), Dst: netip.MustParseAddr("192.168.77.102"), ID: 7}
+	f := packet.NewFrame(make([]byte, packet.Headroom+60), nil)
+	f.SetBytes(make([]byte, 60))
+	f.Tunnel = outer
+	p.Inject(f)
+	var one [1]*packet.Frame
+	if p.Receive(one[:]) != 1 || one[0].Tunnel != outer {
+		t.Fatalf("received %+v, want the outer header %+v", one[0], outer)
+	}
+	p.Transmit(one[:])
+	if p.Collect(one[:]) != 1 || one[0].Tunnel != outer {
+		t.Errorf("collected %+v, want the outer header %+v", one[0], outer)
 	}
 }
