@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/internal/ovstest"
+	"github.com/antrail/antrail/packet"
 )
 
 // ovsNode is Open vSwitch with one set of files.
@@ -23,14 +24,6 @@ type ovsNode struct {
 	ports []string
 	read  map[string]int    // bytes of each port's capture seen so far
 	taken map[string]uint64 // packets by entry at the last call of hits
-}
-
-func newLab(t *testing.T) *lab {
-	t.Helper()
-	return &lab{map[string]node{
-		"node-a": newOVSNode(t, "two-nodes/node-a"),
-		"node-b": newOVSNode(t, "two-nodes/node-b"),
-	}}
 }
 
 // newOVSNode starts a switch and loads a set, such as "two-nodes/node-a", into it.
@@ -111,8 +104,8 @@ func meterMods(dump string) (mods []string) {
 
 // send puts the frame in, waits until the first table has counted it, and reads
 // what the ports' captures have gained. The switch finishes a frame before it
-// answers another command.
-func (n *ovsNode) send(t *testing.T, port string, frame []byte) (out []sent) {
+// answers another command. Its ports carry no outer header.
+func (n *ovsNode) send(t *testing.T, port string, frame []byte, _ packet.Tunnel) (out []sent) {
 	t.Helper()
 	before := n.received(t)
 	must(t)(n.Appctl("netdev-dummy/receive", port, hex.EncodeToString(frame)))
@@ -123,7 +116,7 @@ func (n *ovsNode) send(t *testing.T, port string, frame []byte) (out []sent) {
 	}
 	for _, p := range n.ports {
 		for _, f := range n.newFrames(t, p) {
-			out = append(out, sent{n.name, p, f})
+			out = append(out, sent{node: n.name, port: p, frame: f})
 		}
 	}
 	return out

@@ -10,41 +10,8 @@ import (
 )
 
 // The walks of two-nodes/README.md: what is sent, where it arrives, and which
-// entries decide. They are driven through two switches that hold node-a's and
-// node-b's files, joined at antrea-tun0; every connection goes there, back and
-// there again, so that replies and translations are walked too.
-
-// node is a switch that holds one Node's files.
-type node interface {
-	// send puts a frame in at a port and returns what left by which ports.
-	send(t *testing.T, port string, frame []byte) []sent
-	// hits returns the entries that packets have taken since the last call, as
-	// "L3Forwarding 200" (table and priority).
-	hits(t *testing.T) []string
-}
-
-// sent is a frame that left a Node by a port.
-type sent struct {
-	node, port string
-	frame      []byte
-}
-
-// end is a pod or gateway of the lab.
-type end struct{ node, port, mac, addr string }
-
-var ends = map[string]end{
-	"client-a": {"node-a", "client-a", "5e:b5:e3:a6:90:b7", "10.10.0.26"},
-	"web-a":    {"node-a", "web-a", "fa:b7:53:74:21:a6", "10.10.0.24"},
-	"db-a":     {"node-a", "db-a", "36:48:21:a2:9d:b4", "10.10.0.25"},
-	"gw-a":     {"node-a", "antrea-gw0", "ba:5e:d1:55:aa:c0", "10.10.0.1"},
-	"client-b": {"node-b", "client-b", "5e:b5:e3:a6:91:b7", "10.10.1.7"},
-	"web-b":    {"node-b", "web-b", "fa:b7:53:74:22:a6", "10.10.1.6"},
-	"db-b":     {"node-b", "db-b", "36:48:21:a2:9e:b4", "10.10.1.8"},
-	"gw-b":     {"node-b", "antrea-gw0", "ba:5e:d1:55:ab:c0", "10.10.1.1"},
-}
-
-// virtualMAC is the destination of all that enters the tunnel.
-const virtualMAC = "aa:bb:cc:dd:ee:ff"
+// entries decide. Every connection goes there, back and there again, so that
+// replies and translations are walked too.
 
 var walks = []struct {
 	name     string
@@ -82,8 +49,9 @@ var walks = []struct {
 	{"isolated: ping", "client-b", "10.10.1.8:0", "", 0, "node-b IngressDefaultRule 200"},
 }
 
-func TestWalks(t *testing.T) {
-	lab := newLab(t)
+func TestWalks(t *testing.T) { onEachSwitch(t, testWalks) }
+
+func testWalks(t *testing.T, lab *lab) {
 	for i, w := range walks {
 		t.Run(w.name, func(t *testing.T) {
 			first := lab.request(w.from, w.to, uint16(40000+i))
@@ -121,8 +89,10 @@ func (l *lab) answerAndGoOn(t *testing.T, first, arrived header, asker, at end) 
 	}
 }
 
-func TestServiceSpreadsOverBothEndpoints(t *testing.T) {
-	lab, seen := newLab(t), map[string]int{}
+func TestServiceSpreadsOverBothEndpoints(t *testing.T) { onEachSwitch(t, testSpreading) }
+
+func testSpreading(t *testing.T, lab *lab) {
+	seen := map[string]int{}
 	for i := range 64 {
 		out := lab.carry(t, ends["client-a"], lab.request("client-a", "10.105.31.235:80", uint16(41000+i)).bytes())
 		if len(out) != 1 {
@@ -135,8 +105,9 @@ func TestServiceSpreadsOverBothEndpoints(t *testing.T) {
 	}
 }
 
-func TestSessionAffinityKeepsTheEndpoint(t *testing.T) {
-	lab := newLab(t)
+func TestSessionAffinityKeepsTheEndpoint(t *testing.T) { onEachSwitch(t, testAffinity) }
+
+func testAffinity(t *testing.T, lab *lab) {
 	var first string
 	for i := range 16 {
 		out := lab.carry(t, ends["client-b"], lab.request("client-b", "10.96.76.15:80", uint16(42000+i)).bytes())
@@ -155,8 +126,9 @@ func TestSessionAffinityKeepsTheEndpoint(t *testing.T) {
 	}
 }
 
-func TestForgedFramesAreDropped(t *testing.T) {
-	lab := newLab(t)
+func TestForgedFramesAreDropped(t *testing.T) { onEachSwitch(t, testForgedFrames) }
+
+func testForgedFrames(t *testing.T, lab *lab) {
 	client, web := ends["client-a"], ends["web-a"]
 	withMAC, withAddr := client, client
 	withMAC.mac, withAddr.addr = web.mac, web.addr
@@ -182,8 +154,9 @@ func TestForgedFramesAreDropped(t *testing.T) {
 	}
 }
 
-func TestARP(t *testing.T) {
-	lab := newLab(t)
+func TestARP(t *testing.T) { onEachSwitch(t, testARP) }
+
+func testARP(t *testing.T, lab *lab) {
 	client, gw, peer := ends["client-a"], ends["gw-a"], ends["gw-b"]
 
 	flooded := lab.carry(t, client, client.asks(gw.addr))
@@ -225,66 +198,4 @@ func expectAt(t *testing.T, out []sent, at end) header {
 		t.Errorf("addressed to %x, want %s: %v", h.dstMAC, at.mac, h)
 	}
 	return h
-}
-
-// lab is the two Nodes.
-type lab struct{ nodes map[string]node }
-
-// request is the first packet that an end sends to an address: bridged to a pod of
-// its own Node, else to the gateway; a Node's own goes where its routes say.
-func (l *lab) request(from, to string, sport uint16) header {
-	src, dst := ends[from], netip.MustParseAddrPort(to)
-	next := l.gateway(src)
-	for _, e := range ends {
-		if e.node == src.node && e.addr == dst.Addr().String() {
-			next = e.mac
-		}
-	}
-	h := header{dstMAC: mac(next), srcMAC: mac(src.mac), ttl: 64, proto: packet.ProtoTCP, dst: dst}
-	h.src = netip.AddrPortFrom(netip.MustParseAddr(src.addr), sport)
-	if dst.Port() == 0 {
-		h.proto = packet.ProtoICMP
-	}
-	return h
-}
-
-// gateway is the MAC address that an end sends to for what is not on its Node.
-func (l *lab) gateway(e end) string {
-	if e.port == "antrea-gw0" {
-		return virtualMAC
-	}
-	return ends["gw-"+e.node[len("node-"):]].mac
-}
-
-// carry sends a frame from an end, takes what enters the tunnel to the other
-// Node, and returns what left both elsewhere.
-func (l *lab) carry(t *testing.T, from end, frame []byte) []sent {
-	t.Helper()
-	var arrived []sent
-	for _, s := range l.nodes[from.node].send(t, from.port, frame) {
-		if s.port != "antrea-tun0" || !isIPv4(s.frame) {
-			arrived = append(arrived, s)
-			continue
-		}
-		peer := map[string]string{"node-a": "node-b", "node-b": "node-a"}[from.node]
-		arrived = append(arrived, l.nodes[peer].send(t, "antrea-tun0", s.frame)...)
-	}
-	return arrived
-}
-
-// expectHits fails for every entry, "node-a L3Forwarding 200", that no packet has
-// taken since the last call.
-func (l *lab) expectHits(t *testing.T, entries []string) {
-	t.Helper()
-	var taken []string
-	for name, n := range l.nodes {
-		for _, h := range n.hits(t) {
-			taken = append(taken, name+" "+h)
-		}
-	}
-	for _, e := range entries {
-		if !slices.Contains(taken, e) {
-			t.Errorf("no packet took %q; taken: %q", e, taken)
-		}
-	}
 }
