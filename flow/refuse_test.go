@@ -135,6 +135,13 @@ var wrongLines = []struct {
 	{"actions=ct(commit", 11, "expected )", false},
 	{"ip actions=drop)", 16, `')' without`, false},
 	{`in_port="p1 actions=drop`, 9, "a quote that is not closed", false},
+	{"importance=3 actions=drop", 1, "not supported", true},
+	{"actions=set_queue:4", 9, "not supported", true},
+	{"actions=output(port=1,max_len=100)", 16, "not supported", true},
+	{"actions=meter:0", 15, "begin with 1", false},
+	{"actions=output:", 16, "expected a port", false},
+	{"actions=resubmit:in_port", 18, "never end", false},
+	{"actions=learn(table=2)x", 23, "expected , or the end", false},
 	{"actions=note:0g", 14, "expected bytes", false},
 }
 

@@ -144,6 +144,10 @@ func TestSpellings(t *testing.T) {
 		{"actions=mod_dl_dst:00:00:00:00:00:01,resubmit(,2)", " actions=set_field:00:00:00:00:00:01->eth_dst,resubmit(,SpoofGuard)"},
 		{"actions=mod_vlan_vid:5", " actions=push_vlan:0x8100,set_field:4101->vlan_vid"},
 		{"dl_vlan=4 actions=mod_vlan_vid:5", " dl_vlan=4 actions=set_field:4101->vlan_vid"},
+		{"dl_vlan=4 actions=set_field:4101/0x100f->vlan_vid,mod_vlan_pcp:3", " dl_vlan=4 actions=set_field:4101/0x100f->vlan_vid,set_field:3->vlan_pcp"},
+		{"dl_vlan=4 actions=load:3->OXM_OF_VLAN_PCP[]", " dl_vlan=4 actions=set_field:3/0x7->vlan_pcp"},
+		{"actions=mod_vlan_pcp:3", " actions=push_vlan:0x8100,set_field:3->vlan_pcp"},
+		{"tcp actions=set_field:80->tp_dst,dec_ttl()", " tcp actions=set_field:80->tcp_dst,dec_ttl"},
 		{"ip actions=ct", " ip actions=ct()"},
 		{"actions=controller(max_len=100)", " actions=CONTROLLER:100"},
 		{"table=SpoofGuard actions=resubmit(1,with-dash)", ` table=SpoofGuard, actions=resubmit(p1,"with-dash")`},
@@ -228,6 +232,34 @@ func TestMetersAsOVS(t *testing.T) {
 		again, err := ParseMeter(m.Text())
 		if err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%s reads back as %v, %v", m.Text(), again, err)
+		}
+	}
+}
+
+// Actions and matches can be read by themselves, with names that need quotes.
+func TestParseParts(t *testing.T) {
+	n := NewNames()
+	n.SetPort(7, `a"b\c`)
+	n.SetPort(8, "x\ty")
+	actions, err := ParseActions(`output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone()`, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Action{Output{7}, Output{8}, SetField{IPTTL, Value{Lo: 5}, Ones(8)}, Clone{}}
+	if !reflect.DeepEqual(actions, want) {
+		t.Errorf("got %#v", actions)
+	}
+	if got, want := ActionsText(actions, n), `output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone(drop)`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, bad := range []string{`output:"a\nb"`, `output:"a"b"`, "goto_table:3", "output:1,bogus", strings.Repeat(" ", 70000)} {
+		if a, err := ParseActions(bad, n); err == nil || a != nil {
+			t.Errorf("%.30s: %v, %v", bad, a, err)
+		}
+	}
+	for _, bad := range []string{"tcp,bogus=1", "ip(", "in_port(3)", "reg0=1)", strings.Repeat(" ", 70000)} {
+		if m, err := ParseMatch(bad, n); err == nil || !m.IsAny() {
+			t.Errorf("%.30s: %v, %v", bad, &m, err)
 		}
 	}
 }
