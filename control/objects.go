@@ -12,6 +12,7 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
@@ -57,23 +58,11 @@ func (k Key) String() string {
 
 // Compare orders keys by kind, namespace and name; it returns -1, 0 or 1.
 func (k Key) Compare(o Key) int {
-	return compareStrings([3][2]string{
-		{string(k.Kind), string(o.Kind)},
-		{k.Namespace, o.Namespace},
-		{k.Name, o.Name},
-	})
-}
-
-func compareStrings(pairs [3][2]string) int {
-	for _, p := range pairs {
-		if p[0] < p[1] {
-			return -1
-		}
-		if p[0] > p[1] {
-			return 1
-		}
-	}
-	return 0
+	return cmp.Or(
+		cmp.Compare(k.Kind, o.Kind),
+		cmp.Compare(k.Namespace, o.Namespace),
+		cmp.Compare(k.Name, o.Name),
+	)
 }
 
 // Source says where an object was read: a file and the line at which its

@@ -19,7 +19,7 @@ type NodeConfig struct {
 	// DefaultDSR says that LoadBalancer Services which ask for no mode get DSR.
 	DefaultDSR   bool
 	PacketInRate uint32 // packets a second, 0: the default of the pipeline
-	Ports        []NodePort
+	Ports        []SwitchPort
 }
 
 // Feature reports whether the named feature gate is on: as the NodeConfig
@@ -46,9 +46,9 @@ type TunnelPort struct {
 	Type   string
 }
 
-// NodePort is a port of this Node's switch: a Pod's when Pod is set, else one
+// SwitchPort is a port of this Node's switch: a Pod's when Pod is set, else one
 // that a TrafficControl or the L7 redirection names.
-type NodePort struct {
+type SwitchPort struct {
 	Name   string
 	OFPort uint32
 	Pod    Name // zero: no Pod's
