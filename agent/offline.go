@@ -68,13 +68,13 @@ func (p tunnelPort) Info() ports.Info {
 	return i
 }
 
-// inProcess answers requests by calling their http.Handler.
-type inProcess struct{ handler http.Handler }
+// inProcess answers requests by calling what serves them.
+type inProcess struct{ api http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := &written{header: http.Header{}, status: http.StatusOK}
-	t.handler.ServeHTTP(w, r)
+	t.api.ServeHTTP(w, r)
 	return &http.Response{StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
 }
 
