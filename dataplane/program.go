@@ -163,8 +163,9 @@ func compile(entries map[flow.Identity]*entry, old *table) *table {
 	return t
 }
 
-// declareTables makes an empty table of every table that has a name or is
-// learned into, so that lookups, counters and learned entries have a place.
+// declareTables makes an empty table of every table that has a name or that
+// an action continues in or learns into, so that lookups, counters and learned
+// entries have a place.
 func (p *program) declareTables() {
 	for id := range p.tables {
 		if p.tables[id] == nil && (p.names.Table(uint8(id)) != "" || uint8(id) == p.first) {
@@ -172,8 +173,23 @@ func (p *program) declareTables() {
 		}
 	}
 	p.forEachAction(func(a flow.Action) {
-		if l, ok := a.(*flow.Learn); ok && p.tables[l.Table] == nil {
-			p.tables[l.Table] = compile(nil, nil)
+		if id, ok := tableOf(a); ok && p.tables[id] == nil {
+			p.tables[id] = compile(nil, nil)
 		}
 	})
+}
+
+// tableOf is the table that an action continues in or learns into.
+func tableOf(a flow.Action) (uint8, bool) {
+	switch a := a.(type) {
+	case flow.GotoTable:
+		return a.Table, true
+	case flow.Resubmit:
+		return a.Table, a.Table != flow.CurrentTable
+	case *flow.CT:
+		return a.Table, a.Table != flow.NoTable
+	case *flow.Learn:
+		return a.Table, true
+	}
+	return 0, false
 }

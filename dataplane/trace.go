@@ -148,7 +148,7 @@ func (t *tracer) finish(k *walk) *Trace {
 	if k.sent == 0 {
 		v.Reason, v.Table = k.reason, k.at
 		if v.Reason == NotDropped {
-			v.Reason = DropNoOutput
+			v.Reason, v.Table = DropNoOutput, k.last
 		}
 	}
 	return t.out

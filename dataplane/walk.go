@@ -41,6 +41,7 @@ type walk struct {
 	inPort uint32
 
 	table   uint8 // where the walk stands
+	last    uint8 // table looked up last
 	depth   int   // nested tables
 	lookups int   // tables visited
 	pending int   // enclosing action lists that are not done yet
@@ -79,7 +80,11 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
-	k.table, k.depth, k.lookups, k.pending = 0, 0, 0, 0
+	k.depth, k.lookups, k.pending = 0, 0, 0
+	k.table, k.last = 0, 0
+	if k.prog != nil {
+		k.table, k.last = k.prog.first, k.prog.first
+	}
 	k.stopped, k.held = false, held{}
 	k.sent, k.reason, k.at = 0, NotDropped, 0
 }
@@ -92,6 +97,7 @@ func (k *walk) finish() {
 		k.frame = nil
 	case k.sent == 0:
 		if k.reason == NotDropped {
+			k.table = k.last
 			k.drop(DropNoOutput)
 		}
 		k.w.countDrop(k.at, k.reason)
@@ -129,7 +135,7 @@ func (k *walk) walkTable(id uint8) {
 // visit looks one table up and runs the entry's actions. It returns the table
 // that goto_table names, or -1.
 func (k *walk) visit(id uint8) int {
-	k.table = id
+	k.table, k.last = id, id
 	if k.lookups++; k.lookups > maxLookups {
 		k.drop(DropTooDeep)
 		return -1
@@ -191,7 +197,7 @@ func (k *walk) branch(more bool, f func()) {
 		defer k.trace.restore(k)
 	}
 	saved.sent, saved.reason, saved.at = k.sent, k.reason, k.at
-	saved.lookups = k.lookups
+	saved.lookups, saved.last = k.lookups, k.last
 	*k = saved
 }
 
