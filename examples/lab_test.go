@@ -106,11 +106,11 @@ func (l *lab) carry(t *testing.T, from end, frame []byte) []sent {
 	t.Helper()
 	var arrived []sent
 	for _, s := range l.nodes[from.node].send(t, from.port, frame, packet.Tunnel{}) {
-		if s.port != "antrea-tun0" || !isIPv4(s.frame) {
+		if s.port == "antrea-tun0" {
+			arrived = append(arrived, l.tunnel(t, s)...)
+		} else {
 			arrived = append(arrived, s)
-			continue
 		}
-		arrived = append(arrived, l.tunnel(t, s)...)
 	}
 	return arrived
 }
@@ -132,15 +132,23 @@ func (l *lab) tunnel(t *testing.T, s sent) []sent {
 // taken since the last call.
 func (l *lab) expectHits(t *testing.T, entries []string) {
 	t.Helper()
-	var taken []string
-	for name, n := range l.nodes {
-		for _, h := range n.hits(t) {
-			taken = append(taken, name+" "+h)
-		}
-	}
+	taken := l.taken(t)
 	for _, e := range entries {
 		if !slices.Contains(taken, e) {
 			t.Errorf("no packet took %q; taken: %q", e, taken)
 		}
 	}
+}
+
+// taken returns the entries of both Nodes that packets have taken since the last
+// call, sorted.
+func (l *lab) taken(t *testing.T) (taken []string) {
+	t.Helper()
+	for name, n := range l.nodes {
+		for _, h := range n.hits(t) {
+			taken = append(taken, name+" "+h)
+		}
+	}
+	slices.Sort(taken)
+	return taken
 }
