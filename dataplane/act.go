@@ -70,7 +70,7 @@ func (k *walk) actOutput(a flow.Action) {
 	case flow.Output:
 		k.output(a.Port)
 	case flow.OutputReg:
-		k.output(uint32(a.Src.Get(&k.key).Lo))
+		k.output(widenPort(uint32(a.Src.Get(&k.key).Lo)))
 	case flow.OutputInPort:
 		k.outputTo(k.key.InPort())
 	case flow.Normal:
@@ -80,6 +80,15 @@ func (k *walk) actOutput(a flow.Action) {
 	case flow.Controller:
 		k.packetIn(&a)
 	}
+}
+
+// widenPort makes a reserved port number of OpenFlow 1.0, which has 16 bits, one
+// of 32 bits: 0xfffe is LOCAL.
+func widenPort(no uint32) uint32 {
+	if no >= 0xff00 && no <= 0xffff {
+		return no | 0xffff0000
+	}
+	return no
 }
 
 // runNested runs actions that may end in goto_table (those of a bucket).

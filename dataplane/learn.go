@@ -32,7 +32,7 @@ func learned(a *flow.Learn, k *flow.Key) *flow.Entry {
 			id, value, mask := inPlace(s.Dst, v)
 			e.Actions = append(e.Actions, flow.SetField{Field: id, Value: value, Mask: mask})
 		case flow.LearnOutput:
-			e.Actions = append(e.Actions, flow.Output{Port: uint32(v.Lo)})
+			e.Actions = append(e.Actions, flow.Output{Port: widenPort(uint32(v.Lo))})
 		}
 	}
 	return e
