@@ -20,6 +20,8 @@ const (
 	inIPv6
 	inARP
 	inL4
+	inSourceLink // neighbour discovery option: source link-layer address
+	inTargetLink
 )
 
 // cover says which checksums a field stands under, besides its own header's.
@@ -41,14 +43,12 @@ type place struct {
 	cover cover
 }
 
-// places lists the header fields that can be written. A field with an IPv4 and
+// places lists the header fields that can be written, but for those of the VLAN
+// tag, which comes and goes (writeTag). A field with an IPv4 and
 // an IPv6 place has its second one in places6.
 var places = map[flow.FieldID]place{
 	flow.EthDst:     {inEthernet, 0, 6, 0, noSum},
 	flow.EthSrc:     {inEthernet, 6, 6, 0, noSum},
-	flow.VlanTCI:    {inEthernet, 14, 2, 0, noSum},
-	flow.VlanVID:    {inEthernet, 14, 2, 0, noSum},
-	flow.VlanPCP:    {inEthernet, 14, 2, 13, noSum},
 	flow.IPTOS:      {inIPv4, 1, 1, 0, ipSum},
 	flow.IPDSCP:     {inIPv4, 1, 1, 2, ipSum},
 	flow.IPECN:      {inIPv4, 1, 1, 0, ipSum},
@@ -74,6 +74,8 @@ var places = map[flow.FieldID]place{
 	flow.ICMPv6Type: {inL4, 0, 1, 0, l4Sum},
 	flow.ICMPv6Code: {inL4, 1, 1, 0, l4Sum},
 	flow.NDTarget:   {inL4, 8, 16, 0, l4Sum},
+	flow.NDSLL:      {inSourceLink, 0, 6, 0, l4Sum},
+	flow.NDTLL:      {inTargetLink, 0, 6, 0, l4Sum},
 }
 
 var places6 = map[flow.FieldID]place{
@@ -96,7 +98,28 @@ func (k *walk) setField(id flow.FieldID, v, mask flow.Value) {
 		return
 	}
 	k.releaseHeld()
-	k.write(id, f.Get(&k.key))
+	switch id {
+	case flow.VlanTCI, flow.VlanVID, flow.VlanPCP:
+		k.writeTag()
+	default:
+		k.write(id, f.Get(&k.key))
+	}
+}
+
+// writeTag makes the frame's outer VLAN tag what the key's vlan_tci says: a tag
+// when packet.VLANPresent is set, none when it is not.
+func (k *walk) writeTag() {
+	tci := uint16(flow.FieldByID(flow.VlanTCI).Get(&k.key).Lo)
+	present, tagged := tci&packet.VLANPresent != 0, k.layers.TCI != 0
+	tci &^= packet.VLANPresent
+	switch {
+	case present && tagged:
+		packet.VLAN(k.frame.Bytes()[12:]).SetTCI(tci)
+	case present:
+		k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, packet.EtherTypeVLAN, tci) })
+	case tagged:
+		k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
+	}
 }
 
 // write puts a header field's value into the frame. A header that the packet
@@ -116,9 +139,24 @@ func (k *walk) write(id flow.FieldID, v flow.Value) {
 	from, to := start+p.off&^1, start+(p.off+p.size+1)&^1
 	to = min(to, len(b))
 	before := packet.Sum(b[from:to], 0)
+	sctp, wrong := k.sctp(p.cover)
 	putBits(b[start+p.off:start+p.off+p.size], v.Shl(p.lsb), flow.Ones(flow.FieldByID(id).Bits).Shl(p.lsb))
 	after := packet.Sum(b[from:to], 0)
 	k.fixSums(p.cover, before, after)
+	if sctp != nil {
+		sctp.SetChecksum(sctp.ComputeChecksum() ^ wrong)
+	}
+}
+
+// sctp is the SCTP packet whose checksum covers a field, or nil, and by which
+// bits its checksum is wrong now: a damaged packet must not become a sound one.
+func (k *walk) sctp(c cover) (packet.SCTP, uint32) {
+	l := &k.layers
+	if c != l4Sum || l.Proto != packet.ProtoSCTP || l.L4 == 0 {
+		return nil, 0
+	}
+	h := packet.SCTP(k.frame.Bytes()[l.L4:l.End])
+	return h, h.Checksum() ^ h.ComputeChecksum()
 }
 
 // start is where a header begins in the frame, or -1 without one.
@@ -133,8 +171,35 @@ func (k *walk) start(h base) int {
 		return l.L3
 	case h == inL4 && l.L4 != 0:
 		return l.L4
+	case h == inSourceLink:
+		return k.linkOption(packet.NDOptionSourceLinkAddr)
+	case h == inTargetLink:
+		return k.linkOption(packet.NDOptionTargetLinkAddr)
 	}
 	return -1
+}
+
+// linkOption is where the address of a neighbour discovery option lies in the
+// frame, or -1 without one.
+func (k *walk) linkOption(typ uint8) int {
+	l := &k.layers
+	if l.L4 == 0 || l.Proto != packet.ProtoICMPv6 {
+		return -1
+	}
+	h := packet.ND(k.frame.Bytes()[l.L4:l.End])
+	if !h.Valid() {
+		return -1
+	}
+	for o := h.Options(); ; {
+		have, value, rest, ok := o.Next()
+		switch {
+		case !ok:
+			return -1
+		case have == typ && len(value) == 6:
+			return l.End - len(rest) - len(value)
+		}
+		o = rest
+	}
 }
 
 // putBits writes v under mask into big-endian bytes.
@@ -146,7 +211,7 @@ func putBits(b []byte, v, mask flow.Value) {
 }
 
 // fixSums updates the checksums that cover changed words, given their sums
-// before and after.
+// before and after; SCTP's CRC is no such sum (write).
 func (k *walk) fixSums(c cover, before, after uint16) {
 	b, l := k.frame.Bytes(), &k.layers
 	if (c == ipSum || c == pseudoSum) && l.EtherType == packet.EtherTypeIPv4 {
@@ -163,9 +228,6 @@ func (k *walk) fixSums(c cover, before, after uint16) {
 		putNonZero(b[l.L4+6:])
 	case l.Proto == packet.ProtoICMPv6, l.Proto == packet.ProtoICMP && c == l4Sum:
 		adjust(b[l.L4+2:], before, after)
-	case l.Proto == packet.ProtoSCTP && c == l4Sum:
-		h := packet.SCTP(b[l.L4:l.End])
-		h.SetChecksum(h.ComputeChecksum())
 	}
 }
 
