@@ -25,14 +25,20 @@ func newSwitch(t *testing.T, p *flow.Program) *dataplane.Switch {
 }
 
 // newClockedSwitch is a switch without ports whose clock the test turns.
-func newClockedSwitch(t *testing.T, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64) {
+func newClockedSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64) {
+	t.Helper()
+	sw, now, _ := newTrackingSwitch(t, p, onPacketIn)
+	return sw, now
+}
+
+// newTrackingSwitch is newClockedSwitch with its connection table.
+func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64, *conntrack.Table) {
 	t.Helper()
 	now := new(int64)
 	*now = 1e12
 	clock := func() int64 { return *now }
-	sw, err := dataplane.New(dataplane.Config{
-		Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, PacketIn: onPacketIn,
-	})
+	ct := conntrack.NewTable(conntrack.Config{Now: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, PacketIn: onPacketIn})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,5 +52,5 @@ func newClockedSwitch(t *testing.T, p *flow.Program, onPacketIn func(*dataplane.
 			t.Fatal(err)
 		}
 	}
-	return sw, now
+	return sw, now, ct
 }

@@ -1,0 +1,226 @@
+package dataplane_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// rig is a switch on memory ports 1 to 4, with a tunnel port 9, whose clock the
+// test turns.
+type rig struct {
+	testing.TB
+	sw        *dataplane.Switch
+	now       *int64
+	conntrack *conntrack.Table
+	ports     map[uint32]*memory.Port
+	packetIns []*dataplane.PacketIn
+}
+
+const tunnelPort = 9
+
+// tunnelled is a memory port that says it carries Frame.Tunnel.
+type tunnelled struct{ *memory.Port }
+
+func (p tunnelled) Info() ports.Info {
+	info := p.Port.Info()
+	info.Tunnel = true
+	return info
+}
+
+// sent is a frame that left by a port.
+type sent struct {
+	port   uint32
+	frame  []byte
+	tunnel packet.Tunnel
+}
+
+// newRig makes a rig with flow entries, one a line.
+func newRig(t testing.TB, flows string) *rig {
+	t.Helper()
+	return newRigOf(t, flow.Sources{Flows: flow.Text("flows", flows)})
+}
+
+// newRigOf makes a rig with a whole program; without flows it has none.
+func newRigOf(t testing.TB, src flow.Sources) *rig {
+	t.Helper()
+	r := &rig{TB: t, ports: map[uint32]*memory.Port{}}
+	var p *flow.Program
+	if src.Flows.Text != "" {
+		p = r.parse(src)
+	}
+	r.sw, r.now, r.conntrack = newTrackingSwitch(t, p, func(pi *dataplane.PacketIn) { r.packetIns = append(r.packetIns, pi) })
+	for no := uint32(1); no <= 4; no++ {
+		r.addPort(no, memory.Options{})
+	}
+	r.ports[tunnelPort] = memory.New("tun", memory.Options{})
+	r.check(r.sw.AddPort(tunnelPort, tunnelled{r.ports[tunnelPort]}))
+	return r
+}
+
+func (r *rig) addPort(no uint32, o memory.Options) {
+	r.Helper()
+	r.ports[no] = memory.New(fmt.Sprintf("p%d", no), o)
+	r.check(r.sw.AddPort(no, r.ports[no]))
+}
+
+func (r *rig) parse(src flow.Sources) *flow.Program {
+	r.Helper()
+	p, err := flow.ParseProgram(src)
+	r.check(err)
+	return p
+}
+
+func (r *rig) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// compose is the frame of a packet in flow syntax, and the port it names.
+func (r *rig) compose(text string) (uint32, []byte) {
+	r.Helper()
+	m, err := flow.ParseMatch(text, r.sw.Names())
+	r.check(err)
+	return m.Value.InPort(), flow.Compose(&m.Value)
+}
+
+// send gives the switch a packet in flow syntax and returns what left.
+func (r *rig) send(text string) []sent {
+	r.Helper()
+	in, frame := r.compose(text)
+	return r.sendFrame(in, frame)
+}
+
+// sendFrame gives the switch a frame and returns what left, by port.
+func (r *rig) sendFrame(in uint32, frame []byte) []sent {
+	r.Helper()
+	r.check(r.ports[in].Send(frame))
+	r.sw.Poll()
+	return r.collect()
+}
+
+// collect takes what the ports hold.
+func (r *rig) collect() (out []sent) {
+	for no := range uint32(64) {
+		p, one := r.ports[no], make([]*packet.Frame, 1)
+		for p != nil && p.Collect(one) == 1 {
+			out = append(out, sent{no, bytes.Clone(one[0].Bytes()), one[0].Tunnel})
+			packet.Release(one)
+		}
+	}
+	return out
+}
+
+// outcome sends a packet and says what became of it: the ports it left by and
+// "agent" for a packet-in, or "drop REASON in TABLE".
+func (r *rig) outcome(text string) string {
+	r.Helper()
+	in, frame := r.compose(text)
+	return r.outcomeOf(in, frame)
+}
+
+func (r *rig) outcomeOf(in uint32, frame []byte) string {
+	r.Helper()
+	before, ins := r.drops(), len(r.packetIns)
+	var words []string
+	for _, s := range r.sendFrame(in, frame) {
+		words = append(words, fmt.Sprint(s.port))
+	}
+	for range r.packetIns[ins:] {
+		words = append(words, "agent")
+	}
+	for what, n := range r.drops() {
+		if n != before[what] {
+			words = append(words, what)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// drops counts lost packets by "drop REASON in TABLE", and what no table of the
+// dumps accounts for as "in none".
+func (r *rig) drops() map[string]uint64 {
+	all, total := map[string]uint64{}, r.sw.Drops()
+	for _, t := range r.sw.Tables() {
+		for reason, n := range t.DropsByReason {
+			all[fmt.Sprintf("drop %s in %d", reason, t.ID)] = n
+			total[reason] -= n
+		}
+	}
+	for reason, n := range total {
+		if n != 0 {
+			all[fmt.Sprintf("drop %s in none", reason)] = n
+		}
+	}
+	return all
+}
+
+// wantPorts fails unless exactly these ports sent one frame each.
+func (r *rig) wantPorts(out []sent, want ...uint32) {
+	r.Helper()
+	var got []uint32
+	for _, s := range out {
+		got = append(got, s.port)
+	}
+	if !slices.Equal(got, want) {
+		r.Fatalf("left by ports %v, want %v", got, want)
+	}
+}
+
+// key reads the headers of a frame that left.
+func (s sent) key() *flow.Key {
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(s.frame)), nil)
+	f.SetBytes(s.frame)
+	k := new(flow.Key)
+	flow.Extract(f, 0, k)
+	return k
+}
+
+// field is a header field of a frame that left, as text without its name.
+func (s sent) field(id flow.FieldID) string {
+	_, value, _ := strings.Cut(flow.FieldText(id, s.key(), nil), "=")
+	return value
+}
+
+// warp turns the clock and lets what is old go.
+func (r *rig) warp(d time.Duration) {
+	*r.now += int64(d)
+	r.sw.Expire()
+}
+
+// flows is the dump of entries, statistics left out.
+func (r *rig) flows() (lines []string) {
+	for _, f := range r.sw.Flows() {
+		lines = append(lines, strings.TrimSpace(f.Entry.Text(flow.Format{Names: r.sw.Names()})))
+	}
+	return lines
+}
+
+// packets is the packets that the entries of a table took, by priority.
+func (r *rig) packets(table uint8) map[uint16]uint64 {
+	n := map[uint16]uint64{}
+	for _, f := range r.sw.Flows() {
+		if f.Table == table {
+			n[f.Priority] += f.Packets
+		}
+	}
+	return n
+}
+
+// program is flow entries as text, for a bundle.
+func (r *rig) program(flows string) *flow.Program {
+	r.Helper()
+	return r.parse(flow.Sources{Flows: flow.Text("flows", flows)})
+}
