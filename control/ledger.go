@@ -1,0 +1,181 @@
+package control
+
+import (
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// The ledger: who wants which entry, group and meter, and what the switch has.
+//
+// Entries are found by a hash of their identity. An identity has one row with
+// a claim of every part that wants it, and the entry that the switch has. A
+// row exists as long as it has claims or the switch has its entry.
+//
+// Claims change in a step (step.go).
+
+// ledger is used by one goroutine at a time.
+type ledger struct {
+	seed   maphash.Seed
+	rows   map[uint64]*row
+	groups map[uint32]*idRow[flow.Group]
+	meters map[uint32]*idRow[flow.Meter]
+	parts  map[Part]*claimant
+	of     map[Key]map[string]*claimant // parts of an object by name
+}
+
+// claimant is a part with its present claims.
+type claimant struct {
+	part    Part
+	desired *Desired
+}
+
+// row is everything about one identity.
+type row struct {
+	key    *flow.Entry // has the identity; what it does is of no account
+	claims []claim
+	has    *flow.Entry // what the switch has; nil: no such entry
+	next   *row        // another identity with the same hash
+}
+
+// claim is what one part wants of an identity.
+type claim struct {
+	by *claimant
+	Wanted
+}
+
+// idRow is everything about the number of a group or meter.
+type idRow[T any] struct {
+	by   *claimant // nil: nobody wants it
+	want *T
+	has  *T // what the switch has
+}
+
+func newLedger() *ledger {
+	return &ledger{
+		seed: maphash.MakeSeed(), rows: map[uint64]*row{}, parts: map[Part]*claimant{},
+		groups: map[uint32]*idRow[flow.Group]{}, meters: map[uint32]*idRow[flow.Meter]{},
+		of: map[Key]map[string]*claimant{},
+	}
+}
+
+// hash is over an identity, without padding.
+func (l *ledger) hash(e *flow.Entry) uint64 {
+	return maphash.Comparable(l.seed, e.Match) ^ uint64(e.Table)<<56 ^ uint64(e.Priority)
+}
+
+// sameIdentity is Identity of both compared, without making copies.
+func sameIdentity(a, b *flow.Entry) bool {
+	return a.Table == b.Table && a.Priority == b.Priority && a.Match == b.Match
+}
+
+// find is the row of an entry's identity, nil when there is none.
+func (l *ledger) find(e *flow.Entry) *row {
+	r := l.rows[l.hash(e)]
+	for r != nil && !sameIdentity(r.key, e) {
+		r = r.next
+	}
+	return r
+}
+
+// open is the row of an entry's identity, a new one when there is none.
+func (l *ledger) open(e *flow.Entry) *row {
+	if r := l.find(e); r != nil {
+		return r
+	}
+	h := l.hash(e)
+	r := &row{key: e, next: l.rows[h]}
+	l.rows[h] = r
+	return r
+}
+
+// forget takes a row out.
+func (l *ledger) forget(gone *row) {
+	h := l.hash(gone.key)
+	if l.rows[h] == gone {
+		l.rows[h] = gone.next
+		if gone.next == nil {
+			delete(l.rows, h)
+		}
+		return
+	}
+	at := l.rows[h]
+	for at.next != gone {
+		at = at.next
+	}
+	at.next = gone.next
+}
+
+// wants is the entry that the claims of a row come to; nil without claims.
+func (r *row) wants() *flow.Entry {
+	switch {
+	case len(r.claims) == 0:
+		return nil
+	case len(r.claims) == 1 || !onlyConjunctions(r.claims[0].Entry):
+		return r.claims[0].Entry
+	}
+	merged := *r.claims[0].Entry
+	merged.Actions = make([]flow.Action, 0, len(r.claims))
+	for _, c := range r.claims {
+		merged.Actions = append(merged.Actions, c.Entry.Actions...)
+	}
+	slices.SortFunc(merged.Actions, compareConjunctions)
+	merged.Actions = slices.Compact(merged.Actions)
+	return &merged
+}
+
+// compareConjunctions orders by conjunction and clause.
+func compareConjunctions(a, b flow.Action) int {
+	x, y := a.(flow.Conjunction), b.(flow.Conjunction)
+	if x.ID != y.ID {
+		return int(int64(x.ID) - int64(y.ID))
+	}
+	return int(x.Clause) - int(y.Clause)
+}
+
+// admits reports a clash of a wanted entry with what a row is claimed for.
+func (r *row) admits(w Wanted) error {
+	if len(r.claims) == 0 {
+		return nil
+	}
+	have := r.claims[0]
+	if sameEffect(have.Entry, w.Entry) || onlyConjunctions(have.Entry) && onlyConjunctions(w.Entry) {
+		return nil
+	}
+	return &clash{w, have.Wanted}
+}
+
+// clash says that two objects want the same match to do different things.
+type clash struct{ wanted, have Wanted }
+
+// Error names both objects and both entries.
+func (c *clash) Error() string {
+	return fmt.Sprintf("%s wants the entry%v but %s has%v",
+		c.wanted.Origin, c.wanted.Entry, c.have.Origin, c.have.Entry)
+}
+
+// desired is what a part claims now, nil for nothing.
+func (l *ledger) desired(p Part) *Desired {
+	if c := l.parts[p]; c != nil {
+		return c.desired
+	}
+	return nil
+}
+
+func (l *ledger) enter(c *claimant) {
+	l.parts[c.part] = c
+	if l.of[c.part.Object] == nil {
+		l.of[c.part.Object] = map[string]*claimant{}
+	}
+	l.of[c.part.Object][c.part.Name] = c
+}
+
+func (l *ledger) leave(p Part) {
+	delete(l.parts, p)
+	delete(l.of[p.Object], p.Name)
+	if len(l.of[p.Object]) == 0 {
+		delete(l.of, p.Object)
+	}
+}

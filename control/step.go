@@ -1,0 +1,242 @@
+package control
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// A step changes claims of the ledger and says what that means for the switch.
+//
+// It notes the rows that it touches. Its bundle is the difference between what
+// their claims come to and what the switch has; a row that comes to what the
+// switch has is not in the bundle, so the entry's counters go on. A step ends
+// with keep, when the switch took the bundle, or with undo, which puts every
+// claim back.
+
+// Bundle is a change of a switch that happens whole or not at all. Entries,
+// groups and meters are not written after they were handed over.
+type Bundle struct {
+	// Names and First, when Names is not nil, are the pipeline's names of
+	// tables and ports from now on, and the table that packets enter at.
+	Names *flow.Names
+	First uint8
+	// Add installs entries; one with the identity of an installed entry takes
+	// its place and counts on.
+	Add []*flow.Entry
+	// Delete removes entries.
+	Delete []*flow.Entry
+	// Groups and Meters are new, or take the place of those with their ID.
+	Groups       []*flow.Group
+	Meters       []*flow.Meter
+	DeleteGroups []uint32
+	DeleteMeters []uint32
+}
+
+// Empty reports whether the bundle changes nothing.
+func (b *Bundle) Empty() bool {
+	return b.Names == nil && len(b.Add)+len(b.Delete)+len(b.Groups)+len(b.Meters)+
+		len(b.DeleteGroups)+len(b.DeleteMeters) == 0
+}
+
+// ledgerStep is one step. Rows are kept in the order in which they were
+// touched, so the same step makes the same bundle.
+type ledgerStep struct {
+	l       *ledger
+	seen    map[*row]bool
+	rows    []*row
+	results []*flow.Entry // what rows come to, once bundle was called
+	groups  []uint32
+	meters  []uint32
+	before  map[Part]*Desired // what parts claimed before the step
+	order   []Part            // of before
+}
+
+func (l *ledger) step() *ledgerStep {
+	return &ledgerStep{l: l, seen: map[*row]bool{}, before: map[Part]*Desired{}}
+}
+
+// set makes a part claim d instead of what it claimed; nil: nothing. After a
+// clash, it claims nothing.
+func (s *ledgerStep) set(p Part, d *Desired) error {
+	if _, ok := s.before[p]; !ok {
+		s.before[p] = s.l.desired(p)
+		s.order = append(s.order, p)
+	}
+	s.release(p)
+	err := s.claim(p, d)
+	if err != nil {
+		s.release(p)
+	}
+	return err
+}
+
+// claim adds a part that has no claims. When it clashes, the claims up to
+// there are made; release takes them back.
+func (s *ledgerStep) claim(p Part, d *Desired) error {
+	if d == nil {
+		return nil
+	}
+	c := &claimant{p, d}
+	s.l.enter(c)
+	for i := range d.Entries {
+		if err := s.claimEntry(c, d.Entries[i]); err != nil {
+			return err
+		}
+	}
+	for _, g := range d.Groups {
+		s.groups = append(s.groups, g.Group.ID)
+		if err := claimID(s.l.groups, c, g.Group.ID, g.Group); err != nil {
+			return fmt.Errorf("%s: group %w", g.Origin, err)
+		}
+	}
+	for _, m := range d.Meters {
+		s.meters = append(s.meters, m.ID)
+		if err := claimID(s.l.meters, c, m.ID, m); err != nil {
+			return fmt.Errorf("%s: meter %w", p.Object, err)
+		}
+	}
+	return nil
+}
+
+func (s *ledgerStep) claimEntry(c *claimant, w Wanted) error {
+	r := s.l.open(w.Entry)
+	s.touch(r)
+	if err := r.admits(w); err != nil {
+		return err
+	}
+	r.claims = append(r.claims, claim{c, w})
+	return nil
+}
+
+func (s *ledgerStep) touch(r *row) {
+	if !s.seen[r] {
+		s.seen[r] = true
+		s.rows = append(s.rows, r)
+	}
+}
+
+func claimID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32, want *T) error {
+	r := rows[id]
+	if r == nil {
+		r = &idRow[T]{}
+		rows[id] = r
+	}
+	if r.by != nil {
+		return fmt.Errorf("%d belongs to %s", id, r.by.part.Object)
+	}
+	r.by, r.want = c, want
+	return nil
+}
+
+// release takes away all claims of a part.
+func (s *ledgerStep) release(p Part) {
+	c := s.l.parts[p]
+	if c == nil {
+		return
+	}
+	for _, w := range c.desired.Entries {
+		if r := s.l.find(w.Entry); r != nil {
+			s.touch(r)
+			r.claims = slices.DeleteFunc(r.claims, func(x claim) bool { return x.by == c })
+		}
+	}
+	for _, g := range c.desired.Groups {
+		s.groups = append(s.groups, g.Group.ID)
+		releaseID(s.l.groups, c, g.Group.ID)
+	}
+	for _, m := range c.desired.Meters {
+		s.meters = append(s.meters, m.ID)
+		releaseID(s.l.meters, c, m.ID)
+	}
+	s.l.leave(p)
+}
+
+func releaseID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
+	if r := rows[id]; r != nil && r.by == c {
+		r.by, r.want = nil, nil
+	}
+}
+
+// bundle is what the step changes in the switch.
+func (s *ledgerStep) bundle() *Bundle {
+	b := &Bundle{}
+	s.results = make([]*flow.Entry, len(s.rows))
+	for i, r := range s.rows {
+		want := r.wants()
+		switch {
+		case want == nil && r.has != nil:
+			b.Delete = append(b.Delete, r.has)
+		case want != nil && r.has != nil && sameEffect(want, r.has):
+			want = r.has
+		case want != nil:
+			b.Add = append(b.Add, want)
+		}
+		s.results[i] = want
+	}
+	b.Groups, b.DeleteGroups = idBundle(s.l.groups, uniqueIDs(s.groups))
+	b.Meters, b.DeleteMeters = idBundle(s.l.meters, uniqueIDs(s.meters))
+	return b
+}
+
+func uniqueIDs(ids []uint32) []uint32 {
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func idBundle[T any](rows map[uint32]*idRow[T], ids []uint32) (set []*T, gone []uint32) {
+	for _, id := range ids {
+		switch r := rows[id]; {
+		case r == nil:
+		case r.want == nil && r.has != nil:
+			gone = append(gone, id)
+		case r.want != nil && !reflect.DeepEqual(r.want, r.has):
+			set = append(set, r.want)
+		}
+	}
+	return set, gone
+}
+
+// keep notes that the switch has taken the step's bundle.
+func (s *ledgerStep) keep() {
+	for i, r := range s.rows {
+		r.has = s.results[i]
+		if r.has == nil && len(r.claims) == 0 {
+			s.l.forget(r)
+		}
+	}
+	keepIDs(s.l.groups, s.groups)
+	keepIDs(s.l.meters, s.meters)
+}
+
+func keepIDs[T any](rows map[uint32]*idRow[T], ids []uint32) {
+	for _, id := range ids {
+		r := rows[id]
+		if r == nil {
+			continue
+		}
+		r.has = r.want
+		if r.has == nil {
+			delete(rows, id)
+		}
+	}
+}
+
+// undo puts back all claims as they were before the step.
+func (s *ledgerStep) undo() {
+	for _, p := range s.order {
+		s.release(p)
+	}
+	for _, p := range s.order {
+		if err := s.claim(p, s.before[p]); err != nil {
+			panic("control: claims that were there clash: " + err.Error())
+		}
+	}
+	for _, r := range s.rows {
+		if r.has == nil && len(r.claims) == 0 {
+			s.l.forget(r)
+		}
+	}
+}
