@@ -44,7 +44,7 @@ func (k *walk) act(a flow.Action, more bool) bool {
 	case flow.CTClear:
 		k.clearConntrack()
 	case flow.GroupAction:
-		k.group(k.prog.groups[a.ID], more)
+		k.runGroup(k.prog.groups[a.ID], more)
 	case flow.MeterAction:
 		k.meter(k.prog.meters[a.ID])
 	case flow.Clone:
@@ -117,6 +117,17 @@ func (k *walk) resubmit(a flow.Resubmit, more bool) {
 		k.pending--
 	}
 	k.key.SetInPort(saved)
+}
+
+// runGroup runs a group, unless groups that run each other have gone too deep.
+func (k *walk) runGroup(g *group, more bool) {
+	k.lookups++
+	if k.groups++; k.groups > maxDepth || k.lookups > maxLookups {
+		k.drop(DropTooDeep)
+	} else {
+		k.group(g, more)
+	}
+	k.groups--
 }
 
 // group runs a group's buckets: the chosen one of a select group, every one of

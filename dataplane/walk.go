@@ -43,7 +43,8 @@ type walk struct {
 	table   uint8 // where the walk stands
 	last    uint8 // table looked up last
 	depth   int   // nested tables
-	lookups int   // tables visited
+	groups  int   // nested groups
+	lookups int   // tables visited and groups run
 	pending int   // enclosing action lists that are not done yet
 	stopped bool  // no further action runs: a meter, a pause or conntrack said so
 	held    held  // an output that may still take the frame itself
@@ -80,7 +81,7 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
-	k.depth, k.lookups, k.pending = 0, 0, 0
+	k.depth, k.groups, k.lookups, k.pending = 0, 0, 0, 0
 	k.table, k.last = 0, 0
 	if k.prog != nil {
 		k.table, k.last = k.prog.first, k.prog.first
