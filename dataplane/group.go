@@ -1,7 +1,7 @@
 package dataplane
 
 import (
-	"math/bits"
+	"math"
 	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
@@ -36,17 +36,19 @@ func newGroup(g *flow.Group, old *group) *group {
 	return n
 }
 
-// choose picks the bucket of a select group for a packet's hash: the bucket
-// whose own hash with the packet, times its weight, is the highest (weighted
-// rendezvous hashing). Taking a bucket away moves only the packets it had.
-// It returns -1 when no bucket has a weight.
+// choose picks the bucket of a select group for a packet's hash: each bucket
+// draws a number from its own hash with the packet, as if exponentially
+// distributed with its weight as rate, and the smallest wins (weighted
+// rendezvous hashing). So weights are exact shares, and taking a bucket away
+// moves only the packets it had. It returns -1 when no bucket has a weight.
 func (g *group) choose(hash uint64) int {
-	best, highest := -1, uint64(0)
+	best, lowest := -1, 0.0
 	for i := range g.Buckets {
 		h := mix(mix(hash, uint64(g.Buckets[i].ID)+1), hashSeed)
-		score, _ := bits.Mul64(h, uint64(g.Buckets[i].Weight)<<32)
-		if g.Buckets[i].Weight > 0 && (best < 0 || score > highest) {
-			best, highest = i, score
+		uniform := (float64(h>>11) + 0.5) / (1 << 53) // between 0 and 1, never either
+		drawn := -math.Log(uniform) / float64(g.Buckets[i].Weight)
+		if g.Buckets[i].Weight > 0 && (best < 0 || drawn < lowest) {
+			best, lowest = i, drawn
 		}
 	}
 	return best
