@@ -1,0 +1,106 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// ethernet is a packet from one station to another, by the last byte of their
+// addresses; 0xff is the broadcast address.
+func ethernet(port, src, dst int) string {
+	mac := fmt.Sprintf("02:00:00:00:00:%02x", dst)
+	if dst == 0xff {
+		mac = "ff:ff:ff:ff:ff:ff"
+	}
+	return fmt.Sprintf("in_port=%d,dl_src=02:00:00:00:00:%02x,dl_dst=%s,dl_type=0x88b5", port, src, mac)
+}
+
+// TestNormal follows a MAC learning switch through a life: each step is a
+// packet and where it must go.
+func TestNormal(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	for i, step := range []struct {
+		packet string
+		wait   time.Duration // before the packet
+		want   string
+	}{
+		{ethernet(1, 0xa, 0xb), 0, "2 3 4"},                                                    // b is unknown
+		{ethernet(2, 0xb, 0xa), 0, "1"},                                                        // a was learned
+		{ethernet(1, 0xa, 0xb), 0, "2"},                                                        // and so was b
+		{ethernet(1, 0xa, 0xff), 0, "2 3 4"},                                                   // broadcast
+		{ethernet(3, 0xb, 0xa), 0, "1"},                                                        // b moves to port 3
+		{ethernet(1, 0xa, 0xb), 0, "3"},                                                        //
+		{ethernet(1, 0xc, 0xa), 0, "drop to_in_port in 0"},                                     // a is at the same port
+		{ethernet(2, 0xd, 0xa), 299 * time.Second, "1"},                                        // a is not yet too old
+		{ethernet(2, 0xd, 0xa), 1 * time.Second, "1 3 4"},                                      // now it is
+		{ethernet(1, 0xa, 0xd), 0, "2"},                                                        // learned again
+		{ethernet(1, 0xa, 0xd), 200 * time.Second, "2"},                                        // a packet keeps a young
+		{ethernet(2, 0xd, 0xa), 200 * time.Second, "1"},                                        //
+		{"in_port=1,dl_src=03:00:00:00:00:01,dl_dst=02:00:00:00:00:0d,dl_type=0x88b5", 0, "2"}, // a group address is no source to learn
+	} {
+		r.warp(step.wait)
+		if got := r.outcome(step.packet); got != step.want {
+			t.Fatalf("step %d (%s): %q, want %q", i, step.packet, got, step.want)
+		}
+	}
+	for _, row := range r.sw.LearnedMACs() {
+		if row.MAC[0]&1 != 0 {
+			t.Errorf("a group address was learned: %x", row.MAC)
+		}
+	}
+}
+
+// TestNormalReservedAddresses checks the sixteen addresses that a bridge keeps.
+func TestNormalReservedAddresses(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	for last := range 17 {
+		want := "drop reserved_mac in 0"
+		if last == 16 {
+			want = "2 3 4"
+		}
+		text := fmt.Sprintf("in_port=1,dl_src=02:00:00:00:00:0a,dl_dst=01:80:c2:00:00:%02x,dl_type=0x88b5", last)
+		if got := r.outcome(text); got != want {
+			t.Errorf("to 01:80:c2:00:00:%02x: %q, want %q", last, got, want)
+		}
+	}
+}
+
+// TestNormalLearnsByVLAN keeps the stations of two VLANs apart.
+func TestNormalLearnsByVLAN(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	r.send(ethernet(2, 0xb, 0xa) + ",dl_vlan=7")
+	if got := r.outcome(ethernet(1, 0xa, 0xb) + ",dl_vlan=7"); got != "2" {
+		t.Errorf("in its own VLAN: %q", got)
+	}
+	if got := r.outcome(ethernet(1, 0xa, 0xb) + ",dl_vlan=8"); got != "2 3 4" {
+		t.Errorf("in another VLAN: %q", got)
+	}
+}
+
+// TestNormalForgetsAPort checks that the stations of a port go with it.
+func TestNormalForgetsAPort(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	r.send(ethernet(2, 0xb, 0xa))
+	r.check(r.sw.RemovePort(2))
+	if got := r.outcome(ethernet(1, 0xa, 0xb)); got != "3 4" {
+		t.Errorf("to a station whose port is gone: %q", got)
+	}
+}
+
+// TestNormalTableFull learns no more stations than Open vSwitch does; those
+// that were learned stay.
+func TestNormalTableFull(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	in, frame := r.compose(ethernet(1, 0, 0xff))
+	for i := range 8200 {
+		frame[10], frame[11] = byte(i>>8), byte(i)
+		r.sendFrame(in, frame)
+	}
+	if n := len(r.sw.LearnedMACs()); n != 8192 {
+		t.Errorf("%d addresses were learned, want 8192", n)
+	}
+	if got := r.outcome(ethernet(2, 0xb, 5)); got != "1" {
+		t.Errorf("to a station learned early: %q", got)
+	}
+}
