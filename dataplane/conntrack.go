@@ -63,6 +63,9 @@ func (k *walk) request(a *flow.CT) conntrack.Request {
 		req.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
 	}
 	req.NAT = k.prog.nats[a.NAT]
+	if a.NAT != nil && req.NAT == nil { // an action of a packet-out
+		req.NAT = natRequest(a.NAT)
+	}
 	for _, x := range a.Exec {
 		id, v, mask := k.execValue(x)
 		switch id {

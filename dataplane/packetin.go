@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/antrail/antrail/flow"
@@ -11,7 +12,6 @@ import (
 type PacketIn struct {
 	InPort   uint32
 	Table    uint8
-	Cookie   uint64
 	Reason   string // no_match, action, invalid_ttl
 	UserData []byte
 	Key      flow.Key
@@ -32,6 +32,10 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.trace.packetIn(k, a)
 		return
 	}
+	if m := k.prog.meters[a.MeterID]; m != nil && !m.pass(k.frame.Len(), k.w.now) {
+		k.drop(DropMeter)
+		return
+	}
 	b := k.frame.Bytes()
 	pi := &PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
@@ -47,7 +51,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 
 // PacketOut runs actions on a frame of the agent's, as if it had come in at
 // inPort. It may be called from any goroutine. The error is for a frame that
-// cannot be one.
+// cannot be one, and for actions that name what is not there.
 func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)+64), nil)
 	if len(frame) < 14 || !f.SetBytes(frame) {
@@ -61,6 +65,9 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	k.begin(f, inPort)
 	if k.prog == nil {
 		return errNoPipeline
+	}
+	if err := k.prog.checkActions(actions); err != nil {
+		return fmt.Errorf("packet-out: %w", err)
 	}
 	k.layers = flow.Extract(f, inPort, &k.key)
 	k.runNested(actions)

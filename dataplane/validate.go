@@ -66,6 +66,14 @@ func (p *program) checkAction(a flow.Action) error {
 		if p.meters[a.ID] == nil {
 			return fmt.Errorf("meter %d does not exist; add it in the same bundle", a.ID)
 		}
+	case flow.Controller:
+		if a.MeterID != 0 && p.meters[a.MeterID] == nil {
+			return fmt.Errorf("meter %d does not exist; add it in the same bundle", a.MeterID)
+		}
+	case *flow.Learn:
+		if p.tables[a.Table] == nil {
+			return fmt.Errorf("table %d to learn into does not exist", a.Table)
+		}
 	case *flow.CT:
 		if a.ALG != "" {
 			return fmt.Errorf("alg=%s: there are no application layer gateways here (nor does Antrea use any)", a.ALG)
