@@ -28,6 +28,7 @@ func newMeter(m *flow.Meter, old *meter) *meter {
 		old.mu.Lock()
 		defer old.mu.Unlock()
 		n.packets, n.bytes, n.filled = old.packets, old.bytes, old.filled
+		copy(n.dropped, old.dropped)
 	}
 	return n
 }

@@ -63,6 +63,7 @@ func (k *walk) releaseHeld() {
 	if f := k.w.copyFrame(k.frame); f != nil {
 		k.w.queue(k.held.port, f)
 	} else {
+		k.sent--
 		k.drop(DropNoFrame)
 	}
 	k.held = held{}

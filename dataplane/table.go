@@ -59,7 +59,8 @@ func (l *learnedEntries) lookup(k *flow.Key, best *entry, soft []softMatch) (*en
 }
 
 // add installs e, or refreshes the entry of the same identity, keeping its
-// counters. limit 0 means no limit; past it nothing is installed.
+// counters. limit bounds the learned entries with e's cookie, as Open vSwitch
+// counts them; 0 means no limit. Past it nothing is installed.
 func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +69,7 @@ func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	}
 	id := e.Identity()
 	old := l.byIdentity[id]
-	if old == nil && limit != 0 && len(l.byIdentity) >= int(limit) {
+	if old == nil && limit != 0 && l.withCookie(e.Cookie) >= int(limit) {
 		return false
 	}
 	if old != nil {
@@ -82,6 +83,16 @@ func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	l.classifier.insert(e)
 	l.count.Store(int64(len(l.byIdentity)))
 	return true
+}
+
+// withCookie counts the learned entries of a cookie.
+func (l *learnedEntries) withCookie(cookie uint64) (n int) {
+	for _, e := range l.byIdentity {
+		if e.Cookie == cookie {
+			n++
+		}
+	}
+	return n
 }
 
 // removeIf takes out every learned entry that gone holds for, and returns how
