@@ -16,9 +16,9 @@ import (
 // the action, here or in an enclosing list; else the packet goes there on a
 // copy, and track returns -1.
 func (k *walk) track(a *flow.CT, more bool) int {
-	req := k.request(a)
+	k.request = k.requestOf(a)
 	k.releaseHeld()
-	v := k.ask(&req)
+	v := k.ask(&k.request)
 	switch {
 	case v.Drop != conntrack.DropNone:
 		k.drop(conntrackDrops[v.Drop])
@@ -55,9 +55,9 @@ func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
 	return k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 }
 
-// request is the ct() action with its values taken from the packet: the zone,
+// requestOf is the ct() action with its values taken from the packet: the zone,
 // and the mark and label that exec() sets, bit by bit.
-func (k *walk) request(a *flow.CT) conntrack.Request {
+func (k *walk) requestOf(a *flow.CT) conntrack.Request {
 	req := conntrack.Request{Zone: a.Zone, Commit: a.Commit, Force: a.Force, InPort: k.inPort}
 	if a.ZoneSrc != nil {
 		req.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)

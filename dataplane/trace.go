@@ -221,7 +221,8 @@ func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 		k.ct = t.assumed(&k.ct, req)
 		t.assumeNAT(k, req.NAT)
 	}
-	t.add(k, Step{Kind: StepCT, CT: req, Meta: k.ct})
+	asked := *req // the walk uses its request again
+	t.add(k, Step{Kind: StepCT, CT: &asked, Meta: k.ct})
 	return v
 }
 

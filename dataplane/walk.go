@@ -40,6 +40,8 @@ type walk struct {
 	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
 	inPort uint32
 
+	request conntrack.Request // of the ct() action under way: here, it needs no heap
+
 	table   uint8 // where the walk stands
 	last    uint8 // table looked up last
 	depth   int   // nested tables

@@ -36,6 +36,7 @@ type worker struct {
 	ready   []*switchPort    // ports with frames in out, or that want a Flush
 	done    []*packet.Frame  // frames to release after the batch
 	copies  *packet.HeapPool // frames for copies
+	copied  [1]*packet.Frame // the copy under way: here, it needs no heap
 
 	receive atomic.Pointer[[]*switchPort] // the ports this worker polls
 	poller  *ports.Poller
@@ -161,12 +162,12 @@ func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
 
 // copyFrame makes a copy of a frame; nil when no free frame is left.
 func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
-	var one [1]*packet.Frame
-	if w.copies.Get(one[:]) == 0 {
+	one := w.copied[:]
+	if w.copies.Get(one) == 0 {
 		return nil
 	}
 	if !one[0].CopyFrom(f) {
-		packet.Release(one[:])
+		packet.Release(one)
 		return nil
 	}
 	return one[0]
