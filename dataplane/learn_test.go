@@ -87,7 +87,7 @@ func TestLearnedTimeouts(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newAffinityRig(t, c.options)
 			start := *r.now
-			at := func(d time.Duration) { r.warp(time.Duration(start+int64(d)-*r.now)) }
+			at := func(d time.Duration) { r.warp(time.Duration(start + int64(d) - *r.now)) }
 			r.send(anyTCP)
 			for _, d := range c.used {
 				at(d)

@@ -1,0 +1,200 @@
+package dataplane_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// TestBundleRefused checks that a bundle with one bad entry changes nothing and
+// that the error prints the entry.
+func TestBundleRefused(t *testing.T) {
+	r := newRigOf(t, flow.Sources{
+		Flows:  flow.Text("flows", "table=0,priority=1 actions=group:1"),
+		Groups: flow.Text("groups", "group_id=1,type=select,bucket=actions=output:2"),
+		Meters: flow.Text("meters", "meter=1 pktps bands=\ntype=drop rate=10"),
+	})
+	generation, before := r.sw.Generation(), strings.Join(r.flows(), "\n")
+	group := func(text string) *flow.Group {
+		g, err := flow.ParseGroup(text, nil)
+		r.check(err)
+		return g
+	}
+	for _, c := range []struct {
+		name   string
+		bundle dataplane.Bundle
+		text   string // the entry as printed
+		reason string
+	}{
+		{"no such group", dataplane.Bundle{Add: r.program("table=0,priority=5,tcp actions=output:3\ntable=0,priority=9,tcp,tp_dst=80 actions=group:7").Entries},
+			"priority=9,tcp,tp_dst=80 actions=group:7", "group 7 does not exist"},
+		{"no such group in clone", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=clone(group:7)").Entries}, "actions=clone(group:7)", "group 7 does not exist"},
+		{"no such meter", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=meter:7,output:2").Entries}, "priority=9 actions=meter:7,output:2", "meter 7 does not exist"},
+		{"no such meter of controller", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=controller(meter_id=7)").Entries}, "meter_id=7", "meter 7 does not exist"},
+		{"alg", dataplane.Bundle{Add: r.program("table=0,priority=9,tcp actions=ct(commit,alg=ftp)").Entries}, "priority=9,tcp actions=ct(commit,alg=ftp)", "alg=ftp"},
+		{"no such group in a bucket", dataplane.Bundle{Groups: []*flow.Group{group("group_id=2,type=all,bucket=actions=group:7")}}, "group_id=2,type=all,bucket=", "group 7 does not exist"},
+		{"a group in use is deleted", dataplane.Bundle{DeleteGroups: []uint32{1}}, "priority=1 actions=group:1", "group 1 does not exist"},
+		{"replaced without its group", dataplane.Bundle{Replace: true, Add: r.program("table=0,priority=1 actions=group:1").Entries}, "priority=1 actions=group:1", "group 1 does not exist"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := r.sw.Apply(&c.bundle)
+			var invalid *dataplane.InvalidEntryError
+			if !errors.As(err, &invalid) || !strings.Contains(invalid.Text, c.text) || !strings.Contains(invalid.Reason, c.reason) {
+				t.Errorf("error %v, want %q: %q", err, c.text, c.reason)
+			}
+			if after := strings.Join(r.flows(), "\n"); after != before || r.sw.Generation() != generation {
+				t.Errorf("the pipeline is now\n%s\nwas\n%s", after, before)
+			}
+			if got := r.outcome(anyTCP); got != "2" {
+				t.Errorf("afterwards a packet goes %q", got)
+			}
+		})
+	}
+}
+
+// TestBundleNamesManyErrors checks that a bundle with a hundred bad entries is
+// refused with a list that a person can read.
+func TestBundleNamesManyErrors(t *testing.T) {
+	r := newRig(t, "table=0 actions=output:2")
+	var lines strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&lines, "table=0,priority=%d actions=group:7\n", i)
+	}
+	err := r.sw.Apply(&dataplane.Bundle{Add: r.program(lines.String()).Entries})
+	if n := strings.Count(fmt.Sprint(err), "group 7 does not exist"); n != 20 {
+		t.Errorf("%d entries are named, want 20", n)
+	}
+}
+
+// TestBundleChanges adds, modifies, replaces and deletes, and checks what
+// packets do then and what counters were kept.
+func TestBundleChanges(t *testing.T) {
+	r := newRig(t, "table=0,priority=1 actions=output:2")
+	step := func(name string, b *dataplane.Bundle, want string, counted map[uint16]uint64) {
+		t.Helper()
+		r.check(r.sw.Apply(b))
+		if got := r.outcome(anyTCP); got != want {
+			t.Fatalf("%s: %q, want %q", name, got, want)
+		}
+		if got := r.packets(0); fmt.Sprint(got) != fmt.Sprint(counted) {
+			t.Fatalf("%s: packets by priority %v, want %v", name, got, counted)
+		}
+	}
+	entries := func(text string) []*flow.Entry { return r.program(text).Entries }
+	step("nothing", &dataplane.Bundle{}, "2", map[uint16]uint64{1: 1})
+	step("add", &dataplane.Bundle{Add: entries("table=0,priority=2,tcp actions=output:3")}, "3", map[uint16]uint64{1: 1, 2: 1})
+	step("modify keeps counters", &dataplane.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
+	step("replace keeps those of equal identity", &dataplane.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
+	step("delete what is not there", &dataplane.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
+	step("delete", &dataplane.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
+	step("replace by nothing", &dataplane.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
+}
+
+// TestModifiedGroupKeepsCounters modifies a group: buckets keep their counters
+// by their id.
+func TestModifiedGroupKeepsCounters(t *testing.T) {
+	r := newGroupRig(t, selectGroup(bucket{1, 100, 2}))
+	r.choices(5)
+	g, err := flow.ParseGroup(selectGroup(bucket{2, 0, 3}, bucket{1, 100, 2}), nil)
+	r.check(err)
+	r.check(r.sw.Apply(&dataplane.Bundle{Groups: []*flow.Group{g}}))
+	r.choices(2)
+	if got := r.sw.Groups()[0]; got.Packets != 7 || got.Buckets[0].Packets != 0 || got.Buckets[1].Packets != 7 {
+		t.Errorf("group counts %d, buckets %v; want 7 and 0, 7", got.Packets, got.Buckets)
+	}
+}
+
+// generation is a pipeline in which both tables carry a version: a packet that
+// saw two generations leaves with different numbers in its addresses.
+func generation(r *rig, version int) *dataplane.Bundle {
+	p := r.program(fmt.Sprintf(`
+		table=0,ip actions=set_field:0.0.0.%d->nw_src,goto_table:1
+		table=1,ip actions=group:1`, version))
+	g, err := flow.ParseGroup(fmt.Sprintf("group_id=1,type=select,bucket=actions=set_field:0.0.0.%d->nw_dst,output:2", version), nil)
+	r.check(err)
+	return &dataplane.Bundle{Replace: version%2 == 0, Add: p.Entries, Groups: []*flow.Group{g}}
+}
+
+// TestBundlesAreAtomic lets two goroutines change the pipeline while packets
+// pass: every packet sees one generation whole.
+func TestBundlesAreAtomic(t *testing.T) {
+	r := newRig(t, "table=0 actions=drop")
+	bundles := []*dataplane.Bundle{generation(r, 1), generation(r, 2), generation(r, 3), generation(r, 4)}
+	r.check(r.sw.Apply(bundles[0]))
+	var wg sync.WaitGroup
+	done := make(chan struct{})
+	apply := func(mine []*dataplane.Bundle) {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if err := r.sw.Apply(mine[i%2]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	wg.Go(func() { apply(bundles[:2]) })
+	wg.Go(func() { apply(bundles[2:]) })
+	seen := pump(t, r, 3000)
+	close(done)
+	wg.Wait()
+	if len(seen) < 2 {
+		t.Errorf("3000 packets saw the generations %v only", seen)
+	}
+}
+
+// pump sends packets and returns how many saw which version.
+func pump(t *testing.T, r *rig, n int) map[string]int {
+	t.Helper()
+	seen := map[string]int{}
+	in, frame := r.compose(anyTCP)
+	for range n {
+		for _, s := range r.sendFrame(in, frame) {
+			src, dst := s.field(flow.IPSrc), s.field(flow.IPDst)
+			if src != dst {
+				t.Fatalf("a packet saw the tables of %s and the groups of %s", src, dst)
+			}
+			seen[src]++
+		}
+	}
+	return seen
+}
+
+// TestPortsComeAndGo changes ports under a switch that runs, with packets on
+// the way.
+func TestPortsComeAndGo(t *testing.T) {
+	r := newRig(t, "table=0 actions=FLOOD")
+	pool := packet.NewPool(64, 2048)
+	_, frame := r.compose(anyTCP)
+	for i := range 50 {
+		no := uint32(20 + i%3)
+		p := memory.New("pod", memory.Options{})
+		r.check(r.sw.AddPort(no, p))
+		if err := r.sw.AddPort(no, p); err == nil {
+			t.Fatal("two ports got one number")
+		}
+		one := make([]*packet.Frame, 1)
+		pool.Get(one)
+		one[0].SetBytes(frame)
+		p.Inject(one[0])
+		r.sw.Poll()
+		r.check(r.sw.RemovePort(no))
+		if err := r.sw.RemovePort(no); err == nil {
+			t.Fatal("a port was removed twice")
+		}
+		for range r.collect() {
+		}
+	}
+	if pool.Free() != 64 {
+		t.Errorf("%d of 64 frames came back", pool.Free())
+	}
+}
