@@ -25,6 +25,16 @@ const (
 	DSRMode
 )
 
+// Distribution is a Service's trafficDistribution: which endpoints are
+// preferred. PreferClose is PreferSameZone's older name.
+type Distribution string
+
+// Distributions; the empty one prefers none.
+const (
+	PreferSameZone Distribution = "PreferSameZone"
+	PreferSameNode Distribution = "PreferSameNode"
+)
+
 // Service is a Service of the cluster. An address that its manifest does not
 // give is not there: none is allocated.
 type Service struct {
@@ -45,12 +55,17 @@ type Service struct {
 	Ports           []ServicePort
 	// AffinitySeconds keeps a client at its endpoint for so long (1 to 86400);
 	// 0: sessionAffinity None.
-	AffinitySeconds       uint32
-	ExternalLocal         bool // externalTrafficPolicy: Local
-	InternalLocal         bool // internalTrafficPolicy: Local
-	HealthCheckNodePort   uint16
-	PublishNotReady       bool // publishNotReadyAddresses
-	TopologyHints         bool // hints of endpoints are to be followed
+	AffinitySeconds     uint32
+	ExternalLocal       bool // externalTrafficPolicy: Local
+	InternalLocal       bool // internalTrafficPolicy: Local
+	HealthCheckNodePort uint16
+	PublishNotReady     bool // publishNotReadyAddresses
+	// Families are those of ipFamilies (4, 6); empty when not given.
+	Families []int
+	// TopologyHints says that hints of endpoints are to be followed: the
+	// Service asks for them by annotation or by a Distribution.
+	TopologyHints         bool
+	Distribution          Distribution
 	LoadBalancerMode      LoadBalancerMode
 	AllocateNodePortsOff  bool   // allocateLoadBalancerNodePorts: false
 	ServiceProxyName      string // not empty: another proxy serves it

@@ -1,0 +1,369 @@
+package control
+
+import (
+	gojson "encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+)
+
+// The door. Text comes in, plain objects go out, and whatever is wrong is told
+// with file, line and field:
+//
+//	text → documents (decode_yaml.go) → items of a List → strict JSON
+//	     → the published type (k8s.io/api, or decode_antrea.go)
+//	     → checked and turned into ours (decode_node.go, decode_service.go, …)
+//
+// The checks are those an API server and Antrea's webhooks make before they
+// store an object, as far as one object alone can be judged; what needs several
+// objects is checked by the store. An object with a fault is refused whole and
+// all others are kept. A kind that is not used here is told as ignored.
+//
+// Text is hostile: the size of a file, of a document and of an object is
+// limited, as are depth and number of values, and aliases count as what they
+// stand for.
+
+// Decoded is what a text holds.
+type Decoded struct {
+	Objects []Object // in order; no key twice
+	// Problems are the objects that were refused and the kinds that were
+	// ignored.
+	Problems []Problem
+	// Refused are the keys of the objects that were refused, where they could
+	// be told.
+	Refused []Key
+	// Broken says that some part could not be read so far that its objects are
+	// known: what the text held before may still be in it.
+	Broken bool
+}
+
+// Problem is something in a text that is not in force, and why.
+type Problem struct {
+	Source Source // where, to the line
+	Key    Key    // of the object; zero when it is not known
+	Field  string // as spec.ports[0].port; empty for the whole object
+	Reason string
+	// Ignored is set for a kind that is not used here: nothing is wrong.
+	Ignored bool
+}
+
+// Error gives file:line: object: field: reason.
+func (p Problem) Error() string {
+	parts := []string{p.Source.String()}
+	if p.Key != (Key{}) {
+		parts = append(parts, p.Key.String())
+	}
+	if p.Field != "" {
+		parts = append(parts, p.Field)
+	}
+	return strings.Join(append(parts, p.Reason), ": ")
+}
+
+// Limits of what is read.
+const (
+	maxFile    = 64 << 20  // bytes of a file
+	maxValues  = 1_000_000 // values of a document
+	maxObject  = 3 << 19   // bytes of an object as JSON, as etcd limits it
+	maxDepth   = 64        // of nested values
+	maxReasons = 10        // told of one object
+)
+
+// Decode reads the objects in a text of YAML or JSON, of one or several
+// documents. The name of the file is for sources and problems only.
+func Decode(file string, text []byte) *Decoded {
+	d := newDecoding(file, nil)
+	d.text(text)
+	return d.result
+}
+
+// decoding is the state of one text being read.
+type decoding struct {
+	file   string
+	result *Decoded
+	lines  map[Key]int           // where each key was first seen
+	known  map[document]*Decoded // documents that were decoded before, or nil
+	next   map[document]*Decoded // those of this text
+}
+
+// newDecoding begins a text. known are the documents of the text's former
+// state: those that are the same at the same line are not decoded again.
+func newDecoding(file string, known map[document]*Decoded) *decoding {
+	return &decoding{
+		file:   file,
+		result: &Decoded{},
+		lines:  map[Key]int{},
+		known:  known,
+		next:   map[document]*Decoded{},
+	}
+}
+
+func (d *decoding) text(text []byte) {
+	if len(text) > maxFile {
+		d.broken(1, fmt.Sprintf("the file is larger than %d bytes", maxFile))
+		return
+	}
+	for _, doc := range documents(string(text)) {
+		part, ok := d.known[doc]
+		if !ok {
+			part = decodeDocument(d.file, doc)
+		}
+		d.next[doc] = part
+		d.add(part)
+	}
+}
+
+// add takes over what a document holds, but no key twice.
+func (d *decoding) add(part *Decoded) {
+	for _, obj := range part.Objects {
+		m := obj.Metadata()
+		if first, twice := d.lines[m.Key]; twice {
+			d.result.Problems = append(d.result.Problems, Problem{Source: m.Source, Key: m.Key,
+				Reason: fmt.Sprintf("is there already, at line %d", first)})
+			continue
+		}
+		d.lines[m.Key] = m.Source.Line
+		d.result.Objects = append(d.result.Objects, obj)
+	}
+	d.result.Problems = append(d.result.Problems, part.Problems...)
+	d.result.Refused = append(d.result.Refused, part.Refused...)
+	d.result.Broken = d.result.Broken || part.Broken
+}
+
+func (d *decoding) broken(line int, reason string) {
+	d.result.Broken = true
+	d.result.Problems = append(d.result.Problems, Problem{Source: Source{d.file, line}, Reason: reason})
+}
+
+// documentDecoding is the state of one document being read.
+type documentDecoding struct {
+	Decoded
+	file string
+}
+
+func decodeDocument(file string, doc document) *Decoded {
+	d := &documentDecoding{file: file}
+	root, err := doc.parse()
+	if err != nil {
+		d.broken(err.line, err.reason)
+	} else if root != nil {
+		d.item(root, "", "")
+	}
+	return &d.Decoded
+}
+
+func (d *documentDecoding) broken(line int, reason string) {
+	d.Broken = true
+	d.Problems = append(d.Problems, Problem{Source: Source{d.file, line}, Reason: reason})
+}
+
+// item reads one object or a list of them. The kind and version of a list's
+// items may be left out when the list tells them.
+func (d *documentDecoding) item(n *yaml.Node, version, kind string) {
+	if n.Kind != yaml.MappingNode {
+		d.broken(n.Line, "is not an object: a mapping with apiVersion and kind is expected")
+		return
+	}
+	if v := child(n, "apiVersion"); v != nil {
+		version = v.Value
+	}
+	if k := child(n, "kind"); k != nil {
+		kind = k.Value
+	}
+	if version == "" || kind == "" {
+		d.broken(n.Line, "has no apiVersion or no kind")
+		return
+	}
+	if of, isList := strings.CutSuffix(kind, "List"); isList {
+		d.list(n, version, of)
+		return
+	}
+	d.object(n, version, kind)
+}
+
+func (d *documentDecoding) list(n *yaml.Node, version, of string) {
+	items := child(n, "items")
+	if items == nil || items.Kind != yaml.SequenceNode {
+		return // an empty list has null for items
+	}
+	for _, n := range items.Content {
+		itemKind := of
+		if n.Kind == yaml.MappingNode && child(n, "kind") != nil {
+			itemKind = child(n, "kind").Value
+		}
+		if strings.HasSuffix(itemKind, "List") || itemKind == "" {
+			d.broken(n.Line, "a list holds no lists, and each item has a kind")
+			continue
+		}
+		d.item(n, version, itemKind)
+	}
+}
+
+// object reads one object and keeps it, or what is wrong with it.
+func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
+	at := Source{d.file, n.Line}
+	read, ok := readers[typeName{version, kind}]
+	if !ok {
+		d.Problems = append(d.Problems, Problem{Source: at, Ignored: true,
+			Reason: fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))})
+		return
+	}
+	c := &check{meta: Meta{Key: read.identity(n), Source: at}, node: n, file: d.file}
+	obj := c.object(read)
+	if len(c.problems) == 0 {
+		d.Objects = append(d.Objects, obj)
+		return
+	}
+	d.Problems = append(d.Problems, c.problems...)
+	if c.meta.Key.Name == "" {
+		d.Broken = true
+		return
+	}
+	d.Refused = append(d.Refused, c.meta.Key)
+}
+
+// clip shortens what hostile text puts into a message.
+func clip(s string) string {
+	if len(s) > 64 {
+		return s[:64] + "…"
+	}
+	return s
+}
+
+// typeName is what a manifest says it holds.
+type typeName struct{ apiVersion, kind string }
+
+// reader reads objects of one published type.
+type reader struct {
+	kind       Kind
+	namespaced bool
+	// build fills c.meta from the published type, checks and converts.
+	build func(c *check, text []byte) Object
+}
+
+// identity tells an object's key before it is decoded, so that a refused one
+// can be named. Name is empty when there is none.
+func (r reader) identity(n *yaml.Node) Key {
+	k := Key{Kind: r.kind}
+	meta := child(n, "metadata")
+	if meta == nil {
+		return k
+	}
+	if v := child(meta, "name"); v != nil {
+		k.Name = clipName(v.Value)
+	}
+	if !r.namespaced {
+		return k
+	}
+	k.Namespace = metav1.NamespaceDefault
+	if v := child(meta, "namespace"); v != nil && v.Value != "" {
+		k.Namespace = clipName(v.Value)
+	}
+	return k
+}
+
+// clipName keeps what is longer than any name may be out of keys; such an
+// object is refused.
+func clipName(s string) string { return s[:min(len(s), 254)] }
+
+// read makes the reader of a published type.
+func read[T any, P interface {
+	*T
+	metav1.Object
+}](kind Kind, scope scope, convert func(*check, P) Object) reader {
+	return reader{kind: kind, namespaced: scope == namespaced, build: func(c *check, text []byte) Object {
+		in := P(new(T))
+		if !c.unmarshal(text, in) {
+			return nil
+		}
+		c.metadata(in, scope)
+		return convert(c, in)
+	}}
+}
+
+// scope says whether a kind lives in namespaces, and what its names may be.
+type scope int
+
+const (
+	namespaced scope = iota
+	clusterWide
+)
+
+// object turns the item into an object; c.problems tells whether it may be
+// used.
+func (c *check) object(r reader) Object {
+	text, lines, err := toJSON(c.node)
+	if err != nil {
+		c.problems = append(c.problems, c.problem(err.line, "", err.reason))
+		return nil
+	}
+	c.lines = lines
+	obj := r.build(c, text)
+	c.settle()
+	return obj
+}
+
+// unmarshal decodes strictly: unknown and duplicate fields are faults.
+func (c *check) unmarshal(text []byte, in any) bool {
+	strict, err := json.UnmarshalStrict(text, in)
+	if err != nil {
+		c.mistyped(text, in, err)
+		return false
+	}
+	for _, err := range strict[:min(len(strict), maxReasons)] {
+		var at json.FieldError
+		if !errors.As(err, &at) {
+			c.problems = append(c.problems, c.problem(c.node.Line, "", err.Error()))
+			continue
+		}
+		reason, _, _ := strings.Cut(err.Error(), " \"")
+		c.problems = append(c.problems, c.problem(lineOf(c.node, at.FieldPath()), at.FieldPath(), reason))
+	}
+	return len(strict) == 0
+}
+
+// mistyped tells a value of a wrong type. The strict decoder does not say where
+// it stands, so the standard one is asked.
+func (c *check) mistyped(text []byte, in any, err error) {
+	var wrong *gojson.UnmarshalTypeError
+	if !errors.As(gojson.Unmarshal(text, in), &wrong) || wrong.Field == "" {
+		c.problems = append(c.problems, c.problem(c.node.Line, "", err.Error()))
+		return
+	}
+	c.problems = append(c.problems, c.problem(c.lines.at(int(wrong.Offset)), wrong.Field,
+		fmt.Sprintf("a %s stands where %s is expected", wrong.Value, jsonName(wrong.Type.Kind()))))
+}
+
+// jsonName says in JSON's words what a Go type is read from.
+func jsonName(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	}
+	return "a number of type " + kind.String()
+}
+
+// settle turns the faults that were found into problems with lines.
+func (c *check) settle() {
+	for _, e := range c.faults[:min(len(c.faults), maxReasons)] {
+		reason := e.ErrorBody()
+		c.problems = append(c.problems, c.problem(lineOf(c.node, e.Field), e.Field, reason))
+	}
+	if more := len(c.faults) - maxReasons; more > 0 {
+		c.problems = append(c.problems, c.problem(c.node.Line, "", fmt.Sprintf("and %d more", more)))
+	}
+}
+
+func (c *check) problem(line int, path, reason string) Problem {
+	return Problem{Source: Source{c.file, line}, Key: c.meta.Key, Field: path, Reason: reason}
+}

@@ -1,0 +1,457 @@
+package control
+
+import (
+	"math"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Antrea-native policies, their tiers and groups. What is checked is what the
+// API's schema and Antrea's webhooks refuse.
+
+const (
+	minPolicyPriority = 1
+	maxPolicyPriority = 10000
+	maxTierPriority   = 250 // of one's own; above are Antrea's
+)
+
+func decodeAntreaPolicy(c *check, in *antreaPolicyManifest) Object {
+	p := &AntreaPolicy{Meta: c.meta, Tier: strings.ToLower(in.Spec.Tier)}
+	if p.Tier == "" {
+		p.Tier = DefaultTier
+	}
+	switch prio := in.Spec.Priority; {
+	case prio == nil:
+		c.required(specAt.Child("priority"), "")
+	case *prio < minPolicyPriority || *prio > maxPolicyPriority || math.IsNaN(*prio):
+		c.invalid(specAt.Child("priority"), *prio, "must be between %d and %d, inclusive", minPolicyPriority, maxPolicyPriority)
+	default:
+		p.Priority = *prio
+	}
+	r := ruleDecoding{check: c, policy: p, names: map[string]bool{}}
+	p.AppliedTo = r.appliedTo(specAt.Child("appliedTo"), in.Spec.AppliedTo, len(in.Spec.Egress) == 0)
+	p.Ingress = r.rules(specAt.Child("ingress"), in.Spec.Ingress, ingressRule)
+	p.Egress = r.rules(specAt.Child("egress"), in.Spec.Egress, egressRule)
+	return p
+}
+
+// ruleDecoding is the rules of one policy being read.
+type ruleDecoding struct {
+	*check
+	policy *AntreaPolicy
+	names  map[string]bool
+}
+
+// ruleSide is the side of the policy that a rule stands on.
+type ruleSide string
+
+const (
+	ingressRule ruleSide = "from"
+	egressRule  ruleSide = "to"
+)
+
+func (r *ruleDecoding) rules(at *field.Path, in []ruleManifest, side ruleSide) []PolicyRule {
+	var out []PolicyRule
+	for i := range in {
+		out = append(out, r.rule(at.Index(i), &in[i], side))
+	}
+	return out
+}
+
+func (r *ruleDecoding) rule(at *field.Path, in *ruleManifest, side ruleSide) PolicyRule {
+	rule := PolicyRule{
+		Name:      r.ruleName(at.Child("name"), in.Name),
+		Action:    r.action(at.Child("action"), in.Action),
+		Protocols: r.protocols(at.Child("protocols"), in.Protocols),
+		AppliedTo: r.appliedTo(at.Child("appliedTo"), in.AppliedTo, side == ingressRule),
+		Log:       in.EnableLogging,
+		LogLabel:  in.LogLabel,
+		L7:        r.l7(at.Child("l7Protocols"), in),
+	}
+	r.all(at.Child("logLabel"), clip(in.LogLabel), validation.IsValidLabelValue(in.LogLabel))
+	for i, p := range in.Ports {
+		rule.Ports = append(rule.Ports, decodePolicyPort(r.check, at.Child("ports").Index(i), p))
+	}
+	r.ruleScope(at, in)
+	rule.Peers = r.peers(at, in, side)
+	rule.ToServices = r.toServices(at.Child("toServices"), in, side)
+	return rule
+}
+
+func (r *ruleDecoding) ruleName(at *field.Path, name string) string {
+	if name != "" && r.names[name] {
+		r.faults = append(r.faults, field.Duplicate(at, clip(name)))
+	}
+	r.names[name] = true
+	return name
+}
+
+func (r *ruleDecoding) action(at *field.Path, in *string) RuleAction {
+	if in == nil {
+		r.required(at, "a rule has an action")
+		return ""
+	}
+	a := oneOf(r.check, at, RuleAction(*in), ActionAllow, ActionDrop, ActionReject, ActionPass)
+	if a == ActionPass && r.policy.Tier == "baseline" {
+		r.forbidden(at, "Pass has nothing to pass to in the baseline tier")
+	}
+	return a
+}
+
+// ruleScope checks that a policy or each of its rules says what it is applied
+// to, but not both.
+func (r *ruleDecoding) ruleScope(at *field.Path, in *ruleManifest) {
+	byPolicy, byRule := len(r.policy.AppliedTo) > 0, len(in.AppliedTo) > 0
+	switch {
+	case byPolicy && byRule:
+		r.forbidden(at.Child("appliedTo"), "may not be set in a rule when the policy has one")
+	case !byPolicy && !byRule:
+		r.required(at.Child("appliedTo"), "must be set in the policy or in each of its rules")
+	}
+}
+
+// modes reports which of the alternative ways of an appliedTo or peer are used.
+func modes(used map[string]bool) []string {
+	var names []string
+	for name, is := range used {
+		if is {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// oneMode checks that exactly one way is used.
+func (c *check) oneMode(at *field.Path, used map[string]bool) {
+	switch names := modes(used); {
+	case len(names) == 0:
+		c.required(at, "must select something")
+	case len(names) > 1:
+		c.forbidden(at, strings.Join(names, " and ")+" may not be set together")
+	}
+}
+
+func (r *ruleDecoding) appliedTo(at *field.Path, in []appliedToManifest, mayBeService bool) []AppliedTo {
+	var out []AppliedTo
+	services := 0
+	for i := range in {
+		a := r.oneAppliedTo(at.Index(i), &in[i])
+		if a.Service != nil {
+			services++
+			if !mayBeService {
+				r.forbidden(at.Index(i).Child("service"), "only ingress rules may be applied to a Service")
+			}
+		}
+		out = append(out, a)
+	}
+	if services > 0 && services < len(in) {
+		r.forbidden(at, "a Service may not be set together with other selectors")
+	}
+	return out
+}
+
+func (r *ruleDecoding) oneAppliedTo(at *field.Path, in *appliedToManifest) AppliedTo {
+	r.oneMode(at, map[string]bool{
+		"podSelector or namespaceSelector": in.PodSelector != nil || in.NamespaceSelector != nil && in.ExternalEntitySelector == nil,
+		"externalEntitySelector":           in.ExternalEntitySelector != nil,
+		"group":                            in.Group != "",
+		"serviceAccount":                   in.ServiceAccount != nil,
+		"service":                          in.Service != nil,
+		"nodeSelector":                     in.NodeSelector != nil,
+	})
+	if r.namespaced() {
+		r.clusterOnly(at.Child("namespaceSelector"), in.NamespaceSelector != nil)
+		r.clusterOnly(at.Child("nodeSelector"), in.NodeSelector != nil)
+	}
+	return AppliedTo{
+		Pods:             r.selector(at.Child("podSelector"), in.PodSelector),
+		Namespaces:       r.selector(at.Child("namespaceSelector"), in.NamespaceSelector),
+		ExternalEntities: r.selector(at.Child("externalEntitySelector"), in.ExternalEntitySelector),
+		Group:            r.group(at.Child("group"), in.Group),
+		ServiceAccount:   r.reference(at.Child("serviceAccount"), in.ServiceAccount),
+		Service:          r.reference(at.Child("service"), in.Service),
+		Nodes:            r.selector(at.Child("nodeSelector"), in.NodeSelector),
+	}
+}
+
+// namespaced reports whether the policy is Antrea's NetworkPolicy.
+func (r *ruleDecoding) namespaced() bool { return r.meta.Key.Kind == KindAntreaNetworkPolicy }
+
+func (r *ruleDecoding) clusterOnly(at *field.Path, set bool) {
+	if set {
+		r.forbidden(at, "may be set in a ClusterNetworkPolicy only")
+	}
+}
+
+func (c *check) group(at *field.Path, name string) string {
+	if name == "" {
+		return ""
+	}
+	return c.name(at, name)
+}
+
+// reference reads a name with its namespace, both needed.
+func (c *check) reference(at *field.Path, in *nameManifest) *Name {
+	if in == nil {
+		return nil
+	}
+	return &Name{Namespace: c.name(at.Child("namespace"), in.Namespace), Name: c.name(at.Child("name"), in.Name)}
+}
+
+func (r *ruleDecoding) peers(at *field.Path, in *ruleManifest, side ruleSide) []PolicyPeer {
+	peers, other := in.From, in.To
+	if side == egressRule {
+		peers, other = in.To, in.From
+	}
+	if len(other) > 0 {
+		r.forbidden(at, "an ingress rule has `from` and no `to`, an egress rule has `to` and no `from`")
+	}
+	var out []PolicyPeer
+	for i := range peers {
+		out = append(out, r.peer(at.Child(string(side)).Index(i), &peers[i], side))
+	}
+	return out
+}
+
+func (r *ruleDecoding) peer(at *field.Path, in *peerManifest, side ruleSide) PolicyPeer {
+	r.peerModes(at, in, side)
+	p := PolicyPeer{
+		Pods:             r.selector(at.Child("podSelector"), in.PodSelector),
+		Namespaces:       r.selector(at.Child("namespaceSelector"), in.NamespaceSelector),
+		PeerNamespaces:   r.peerNamespaces(at.Child("namespaces"), in.Namespaces),
+		ExternalEntities: r.selector(at.Child("externalEntitySelector"), in.ExternalEntitySelector),
+		Group:            r.group(at.Child("group"), in.Group),
+		FQDN:             r.fqdn(at.Child("fqdn"), in.FQDN),
+		ServiceAccount:   r.reference(at.Child("serviceAccount"), in.ServiceAccount),
+		Nodes:            r.selector(at.Child("nodeSelector"), in.NodeSelector),
+		ClusterSet:       in.Scope == "ClusterSet",
+	}
+	if in.Scope != "" {
+		oneOf(r.check, at.Child("scope"), in.Scope, "Cluster", "ClusterSet")
+	}
+	if in.IPBlock != nil {
+		b := r.block(at.Child("ipBlock"), in.IPBlock.CIDR, in.IPBlock.Except)
+		p.IPBlock = &b
+	}
+	return p
+}
+
+// peerModes checks which ways of choosing peers go together.
+func (r *ruleDecoding) peerModes(at *field.Path, in *peerManifest, side ruleSide) {
+	entities := in.ExternalEntitySelector != nil
+	namespaces := in.NamespaceSelector != nil || in.Namespaces != nil
+	r.oneMode(at, map[string]bool{
+		"podSelector or namespaces": in.PodSelector != nil || namespaces && !entities,
+		"ipBlock":                   in.IPBlock != nil,
+		"externalEntitySelector":    entities,
+		"group":                     in.Group != "",
+		"fqdn":                      in.FQDN != "",
+		"serviceAccount":            in.ServiceAccount != nil,
+		"nodeSelector":              in.NodeSelector != nil,
+	})
+	if in.NamespaceSelector != nil && in.Namespaces != nil {
+		r.forbidden(at, "namespaces and namespaceSelector may not be set together")
+	}
+	if in.FQDN != "" && side == ingressRule {
+		r.forbidden(at.Child("fqdn"), "may be set in egress rules only")
+	}
+	if in.Scope == "ClusterSet" && side == egressRule {
+		r.forbidden(at.Child("scope"), "ClusterSet may be set in ingress rules only")
+	}
+	if r.namespaced() {
+		r.clusterOnly(at.Child("namespaces"), in.Namespaces != nil)
+	}
+}
+
+func (r *ruleDecoding) peerNamespaces(at *field.Path, in *namespacesManifest) *PeerNamespaces {
+	if in == nil {
+		return nil
+	}
+	if (in.Match != "") == (len(in.SameLabels) > 0) {
+		r.invalid(at, clip(in.Match), "must have either match or sameLabels")
+	}
+	if in.Match != "" {
+		oneOf(r.check, at.Child("match"), in.Match, "Self")
+	}
+	for i, l := range in.SameLabels {
+		r.all(at.Child("sameLabels").Index(i), clip(l), validation.IsQualifiedName(l))
+	}
+	return &PeerNamespaces{Self: in.Match == "Self", SameLabels: in.SameLabels}
+}
+
+var fqdnPattern = regexp.MustCompile(`^[a-zA-Z0-9*]([a-zA-Z0-9*_.-]{0,251}[a-zA-Z0-9*])?\.?$`)
+
+func (c *check) fqdn(at *field.Path, name string) string {
+	if name != "" && !fqdnPattern.MatchString(name) {
+		c.invalid(at, clip(name), "is not a domain name; * stands for any part")
+	}
+	return name
+}
+
+func (r *ruleDecoding) toServices(at *field.Path, in *ruleManifest, side ruleSide) []Name {
+	if len(in.ToServices) == 0 {
+		return nil
+	}
+	if side == ingressRule {
+		r.forbidden(at, "may be set in egress rules only")
+	}
+	if len(in.To) > 0 || len(in.Ports) > 0 || len(in.Protocols) > 0 {
+		r.forbidden(at, "may not be set together with to, ports or protocols")
+	}
+	var out []Name
+	for i, s := range in.ToServices {
+		at := at.Index(i)
+		ns := s.Namespace
+		if ns == "" && r.namespaced() {
+			ns = r.meta.Key.Namespace
+		}
+		if s.Scope != "" && s.Scope != "Cluster" {
+			r.unsupported(at.Child("scope"), clip(s.Scope), "Cluster")
+		}
+		out = append(out, Name{r.name(at.Child("namespace"), ns), r.name(at.Child("name"), s.Name)})
+	}
+	return out
+}
+
+// igmpTypes are the messages that the API names: query and the reports of
+// versions 1, 2 and 3.
+var igmpTypes = []uint8{0x11, 0x12, 0x16, 0x22}
+
+func (c *check) protocols(at *field.Path, in []protocolManifest) []PolicyProtocol {
+	var out []PolicyProtocol
+	for i, p := range in {
+		at := at.Index(i)
+		c.oneMode(at, map[string]bool{"icmp": p.ICMP != nil, "igmp": p.IGMP != nil})
+		var proto PolicyProtocol
+		if p.ICMP != nil {
+			proto.ICMP = &ICMPProtocol{
+				Type: c.octet(at.Child("icmp", "icmpType"), p.ICMP.ICMPType),
+				Code: c.octet(at.Child("icmp", "icmpCode"), p.ICMP.ICMPCode),
+			}
+		}
+		if p.IGMP != nil {
+			proto.IGMP = &IGMPProtocol{
+				Type:  c.octet(at.Child("igmp", "igmpType"), p.IGMP.IGMPType),
+				Group: c.multicast(at.Child("igmp", "groupAddress"), p.IGMP.GroupAddress),
+			}
+			if t := proto.IGMP.Type; t != nil && !slices.Contains(igmpTypes, *t) {
+				c.invalid(at.Child("igmp", "igmpType"), *t, "is none of 0x11, 0x12, 0x16 and 0x22")
+			}
+		}
+		out = append(out, proto)
+	}
+	return out
+}
+
+func (c *check) multicast(at *field.Path, s string) netip.Addr {
+	if s == "" {
+		return netip.Addr{}
+	}
+	a := c.addr(at, s)
+	if a.IsValid() && !a.IsMulticast() {
+		c.invalid(at, clip(s), "is not a multicast address")
+	}
+	return a
+}
+
+var httpMethods = []string{"GET", "POST", "PUT", "HEAD", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH"}
+
+// l7 reads what an application-aware engine is to look at. It sees allowed TCP
+// connections only.
+func (r *ruleDecoding) l7(at *field.Path, in *ruleManifest) []L7Protocol {
+	if len(in.L7Protocols) == 0 {
+		return nil
+	}
+	if unless(in.Action, "") != string(ActionAllow) {
+		r.forbidden(at, "may be set in rules with action Allow only")
+	}
+	if len(in.ToServices) > 0 || len(in.Protocols) > 0 {
+		r.forbidden(at, "may not be set together with toServices or protocols")
+	}
+	for _, p := range in.Ports {
+		if p.Protocol != "" && p.Protocol != "TCP" {
+			r.forbidden(at, "may be set with TCP ports only")
+		}
+	}
+	var out []L7Protocol
+	for i, p := range in.L7Protocols {
+		r.oneMode(at.Index(i), map[string]bool{"http": p.HTTP != nil, "tls": p.TLS != nil})
+		var l7 L7Protocol
+		if p.HTTP != nil {
+			if p.HTTP.Method != "" {
+				oneOf(r.check, at.Index(i).Child("http", "method"), p.HTTP.Method, httpMethods...)
+			}
+			l7.HTTP = &L7HTTP{Host: p.HTTP.Host, Method: p.HTTP.Method, Path: p.HTTP.Path}
+		}
+		if p.TLS != nil {
+			l7.TLS = &L7TLS{SNI: p.TLS.SNI}
+		}
+		out = append(out, l7)
+	}
+	return out
+}
+
+func decodeTier(c *check, in *tierManifest) Object {
+	at := specAt.Child("priority")
+	t := &Tier{Meta: c.meta}
+	if in.Spec.Priority == nil {
+		c.required(at, "")
+		return t
+	}
+	t.Priority = *in.Spec.Priority
+	own, isDefault := defaultTierPriorities[in.Name]
+	switch {
+	case isDefault && t.Priority != own:
+		c.invalid(at, t.Priority, "tier %s has priority %d from the start", in.Name, own)
+	case !isDefault && (t.Priority < 0 || t.Priority > maxTierPriority):
+		c.invalid(at, t.Priority, "must be between 0 and %d, inclusive", maxTierPriority)
+	}
+	return t
+}
+
+// maxChildGroups bounds what one group may hold by reference.
+const maxChildGroups = 10000
+
+func decodeGroup(c *check, in *groupManifest) Object {
+	s := &in.Spec
+	g := &Group{
+		Meta:             c.meta,
+		Pods:             c.selector(specAt.Child("podSelector"), s.PodSelector),
+		Namespaces:       c.selector(specAt.Child("namespaceSelector"), s.NamespaceSelector),
+		ExternalEntities: c.selector(specAt.Child("externalEntitySelector"), s.ExternalEntitySelector),
+		Service:          c.reference(specAt.Child("serviceReference"), s.ServiceReference),
+	}
+	c.groupModes(s.PodSelector, s.NamespaceSelector, g, map[string]bool{
+		"externalEntitySelector": s.ExternalEntitySelector != nil,
+		"ipBlocks":               len(s.IPBlocks) > 0,
+		"serviceReference":       s.ServiceReference != nil,
+		"childGroups":            len(s.ChildGroups) > 0,
+	})
+	for i, b := range s.IPBlocks {
+		g.IPBlocks = append(g.IPBlocks, c.block(specAt.Child("ipBlocks").Index(i), b.CIDR, b.Except))
+	}
+	if len(s.ChildGroups) > maxChildGroups {
+		c.faults = append(c.faults, field.TooMany(specAt.Child("childGroups"), len(s.ChildGroups), maxChildGroups))
+		return g
+	}
+	for i, name := range s.ChildGroups {
+		g.ChildGroups = append(g.ChildGroups, c.name(specAt.Child("childGroups").Index(i), name))
+	}
+	return g
+}
+
+// groupModes checks that a group selects in one way. An empty group is one that
+// holds nothing yet.
+func (c *check) groupModes(pods, namespaces *metav1.LabelSelector, g *Group, used map[string]bool) {
+	used["podSelector or namespaceSelector"] = pods != nil || namespaces != nil && g.ExternalEntities == nil
+	if names := modes(used); len(names) > 1 {
+		c.forbidden(specAt, strings.Join(names, " and ")+" may not be set together")
+	}
+}
