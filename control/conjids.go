@@ -48,23 +48,6 @@ func (c *conjunctionIDs) release(id uint32) {
 	c.released = append(c.released, releasedID{id, c.clock()})
 }
 
-// vlanIDs gives out the VLAN ids by which the application-aware engine tells
-// rules apart, the lowest free one first.
-type vlanIDs struct{ used [maxVLAN + 1]bool }
-
-// maxVLAN is the highest VLAN id; 0 and 4095 are reserved by IEEE 802.1Q.
+// maxVLAN is the highest VLAN id by which the application-aware engine tells
+// rules apart; 0 and 4095 are reserved by IEEE 802.1Q.
 const maxVLAN = 4094
-
-// allocate returns a free id, or 0 when there is none.
-func (v *vlanIDs) allocate() uint16 {
-	for id := 1; id <= maxVLAN; id++ {
-		if !v.used[id] {
-			v.used[id] = true
-			return uint16(id)
-		}
-	}
-	return 0
-}
-
-// release takes an id back.
-func (v *vlanIDs) release(id uint16) { v.used[id] = false }

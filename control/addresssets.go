@@ -1,0 +1,316 @@
+package control
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// Sets of Pods, shared by all rules that choose Pods in the same way.
+//
+// A set is a choice (podChoice) and the Pods that it chooses now. It exists as
+// long as some rule uses it, and is told of every Pod that comes, goes or
+// changes. So a change of a Pod costs one look at each set, not at each rule
+// and each Pod.
+//
+// The addresses of a set are a sorted slice. It is never written: a change
+// makes another one by one merge, and rules that hold the slice hold what was
+// true when they took it. Who wants to know what changed compares two slices
+// (compareAddresses), which goes by merging too.
+//
+// There are two indexes of sets: of all Pods, for peers, and of the Pods of
+// this Node that have a port, for what rules apply to.
+
+// podChoice chooses Pods: those of one namespace or of chosen ones, with
+// chosen labels or with a service account. A nil Selector does not restrict.
+type podChoice struct {
+	namespace      string // empty: see namespaces
+	namespaces     *Selector
+	pods           *Selector
+	serviceAccount string // empty: any
+}
+
+// key is the same for choices that mean the same.
+func (c podChoice) key() string {
+	return c.namespace + "|" + selectorKey(c.namespaces) + "|" + selectorKey(c.pods) + "|" + c.serviceAccount
+}
+
+// selectorKey tells no selector and the empty one apart, though both match
+// everything: whoever has one has asked for a set.
+func selectorKey(s *Selector) string {
+	if s == nil || s.Empty() {
+		return "*"
+	}
+	return s.String()
+}
+
+// matches reports whether the choice takes a Pod.
+func (c podChoice) matches(cluster *Cluster, p *Pod) bool {
+	if c.namespace != "" && p.Key.Namespace != c.namespace {
+		return false
+	}
+	if c.serviceAccount != "" && serviceAccountOf(p) != c.serviceAccount {
+		return false
+	}
+	if c.pods != nil && !c.pods.Matches(p.Labels) {
+		return false
+	}
+	return c.namespaces == nil || c.namespaces.Matches(cluster.NamespaceLabels(p.Key.Namespace))
+}
+
+// serviceAccountOf is the account that a Pod runs under; the API server fills
+// in "default".
+func serviceAccountOf(p *Pod) string {
+	if p.ServiceAccount == "" {
+		return "default"
+	}
+	return p.ServiceAccount
+}
+
+// member is a Pod with its port of this Node's switch, 0 when it has none.
+type member struct {
+	pod  *Pod
+	port uint32
+}
+
+// podSet is a shared choice and the Pods it chooses.
+type podSet struct {
+	choice    podChoice
+	members   map[Name]member
+	users     map[*policySpec]int
+	addresses []tables.Address // of all members; sorted, each once, not written
+	stale     bool             // addresses is to be made anew
+	crowded   bool             // two members claim the same address
+}
+
+// podSets is an index of sets over a population of Pods.
+type podSets struct {
+	cluster  *Cluster
+	families []tables.Family
+	pods     map[string]map[Name]member // the population, by namespace
+	sets     map[string]*podSet
+	bulk     bool // so many Pods change that addresses are made anew
+}
+
+func newPodSets(families []tables.Family) *podSets {
+	return &podSets{
+		cluster: EmptyCluster(), families: families,
+		pods: map[string]map[Name]member{}, sets: map[string]*podSet{},
+	}
+}
+
+// use returns the set of a choice for a user; release must follow.
+func (s *podSets) use(c podChoice, user *policySpec) *podSet {
+	key := c.key()
+	set := s.sets[key]
+	if set == nil {
+		set = &podSet{choice: c, members: map[Name]member{}, users: map[*policySpec]int{}, stale: true}
+		s.sets[key] = set
+		s.fill(set)
+	}
+	set.users[user]++
+	return set
+}
+
+// release is the end of one use.
+func (s *podSets) release(set *podSet, user *policySpec) {
+	if set.users[user]--; set.users[user] == 0 {
+		delete(set.users, user)
+	}
+	if len(set.users) == 0 {
+		delete(s.sets, set.choice.key())
+	}
+}
+
+// fill finds the members of a new set: namespace by namespace.
+func (s *podSets) fill(set *podSet) {
+	c := set.choice
+	if c.namespace != "" {
+		s.fillFrom(set, c.namespace)
+		return
+	}
+	for ns := range s.pods {
+		if c.namespaces == nil || c.namespaces.Matches(s.cluster.NamespaceLabels(ns)) {
+			s.fillFrom(set, ns)
+		}
+	}
+}
+
+func (s *podSets) fillFrom(set *podSet, namespace string) {
+	for name, m := range s.pods[namespace] {
+		if set.choice.matches(s.cluster, m.pod) {
+			set.members[name] = m
+		}
+	}
+}
+
+// put makes a Pod part of the population, in place of an older state of it,
+// and returns the sets that are not as before.
+func (s *podSets) put(name Name, m member) []*podSet {
+	ns := s.pods[name.Namespace]
+	if ns == nil {
+		ns = map[Name]member{}
+		s.pods[name.Namespace] = ns
+	}
+	if ns[name] == m {
+		return nil
+	}
+	ns[name] = m
+	return s.rematch(name, m, true)
+}
+
+// names are the Pods of the population.
+func (s *podSets) names() (all []Name) {
+	for _, ns := range s.pods {
+		all = slices.AppendSeq(all, maps.Keys(ns))
+	}
+	return all
+}
+
+// remove takes a Pod out of the population.
+func (s *podSets) remove(name Name) []*podSet {
+	ns := s.pods[name.Namespace]
+	if _, there := ns[name]; !there {
+		return nil
+	}
+	delete(ns, name)
+	if len(ns) == 0 {
+		delete(s.pods, name.Namespace)
+	}
+	return s.rematch(name, member{}, false)
+}
+
+// renamespace looks at the Pods of a namespace again, whose labels changed.
+func (s *podSets) renamespace(namespace string) (touched []*podSet) {
+	for name, m := range s.pods[namespace] {
+		touched = append(touched, s.rematch(name, m, true)...)
+	}
+	return touched
+}
+
+// rematch settles which sets a Pod is in and returns those that changed.
+func (s *podSets) rematch(name Name, m member, alive bool) (touched []*podSet) {
+	for _, set := range s.sets {
+		old, was := set.members[name]
+		is := alive && set.choice.matches(s.cluster, m.pod)
+		var gone, come []tables.Address
+		if was {
+			gone = podAddresses(nil, old.pod, s.families)
+		}
+		switch {
+		case is && (!was || old != m):
+			set.members[name] = m
+			come = podAddresses(nil, m.pod, s.families)
+		case was && !is:
+			delete(set.members, name)
+		default:
+			continue
+		}
+		s.change(set, gone, come)
+		touched = append(touched, set)
+	}
+	return touched
+}
+
+// change brings the addresses up to date with one member's change, or leaves
+// that to list when it is cheaper or not certain.
+func (s *podSets) change(set *podSet, gone, come []tables.Address) {
+	if set.stale || slices.Equal(gone, come) {
+		return
+	}
+	if s.bulk || set.crowded {
+		set.stale = true
+		return
+	}
+	next, ok := replaceAddresses(set.addresses, gone, come)
+	set.addresses, set.stale = next, !ok
+}
+
+// list is the addresses of the set's Pods, sorted, not to be written.
+func (set *podSet) list(families []tables.Family) []tables.Address {
+	if set.stale {
+		all := make([]tables.Address, 0, len(set.members))
+		for _, m := range set.members {
+			all = podAddresses(all, m.pod, families)
+		}
+		n := len(all)
+		set.addresses, set.stale = sortAddresses(all), false
+		set.crowded = len(set.addresses) < n
+	}
+	return set.addresses
+}
+
+// podAddresses appends the addresses of a Pod that the Node's families have.
+func podAddresses(to []tables.Address, p *Pod, families []tables.Family) []tables.Address {
+	for _, ip := range familyIPs(p, families) {
+		to = append(to, hostAddress(ip))
+	}
+	return to
+}
+
+// Sorted slices of addresses.
+
+// compareAddress orders addresses: prefixes, then ports, then groups.
+func compareAddress(a, b tables.Address) int {
+	return cmp.Or(
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Group, b.Group),
+		cmp.Compare(serviceGroup(a), serviceGroup(b)),
+		a.Prefix.Addr().Compare(b.Prefix.Addr()),
+		cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()),
+	)
+}
+
+func serviceGroup(a tables.Address) uint32 {
+	if a.Service == nil {
+		return 0
+	}
+	return a.Service.Group
+}
+
+func sameAddress(a, b tables.Address) bool { return compareAddress(a, b) == 0 }
+
+// sortAddresses sorts a slice in place and drops what is there twice.
+func sortAddresses(all []tables.Address) []tables.Address {
+	slices.SortFunc(all, compareAddress)
+	return slices.CompactFunc(all, sameAddress)
+}
+
+// replaceAddresses is a copy of a sorted slice without some addresses and with
+// some others; false when one to come is there already.
+func replaceAddresses(all, gone, come []tables.Address) ([]tables.Address, bool) {
+	next := make([]tables.Address, 0, len(all)+len(come))
+	next = append(next, all...)
+	for _, a := range gone {
+		if i, found := slices.BinarySearchFunc(next, a, compareAddress); found {
+			next = slices.Delete(next, i, i+1)
+		}
+	}
+	for _, a := range come {
+		i, found := slices.BinarySearchFunc(next, a, compareAddress)
+		if found {
+			return next, false
+		}
+		next = slices.Insert(next, i, a)
+	}
+	return next, true
+}
+
+// compareAddresses tells what a sorted slice gained and lost.
+func compareAddresses(before, after []tables.Address) (d AddressDelta) {
+	for len(before) > 0 || len(after) > 0 {
+		switch {
+		case len(after) == 0 || len(before) > 0 && compareAddress(before[0], after[0]) < 0:
+			d.Removed = append(d.Removed, before[0])
+			before = before[1:]
+		case len(before) == 0 || compareAddress(before[0], after[0]) > 0:
+			d.Added = append(d.Added, after[0])
+			after = after[1:]
+		default:
+			before, after = before[1:], after[1:]
+		}
+	}
+	return d
+}

@@ -1,0 +1,204 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// errUnrealised are parts of the policy API that are not in the pipeline.
+var (
+	errFQDN       = errors.New("peers by fqdn are not supported")
+	errClusterSet = errors.New("peers of other clusters are not supported")
+	errNodes      = errors.New("policies that apply to Nodes are not enforced by the switch")
+	errNoL7       = errors.New("the feature L7NetworkPolicy is off")
+	errBaseline   = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
+)
+
+// planner makes the specs of one Antrea-native policy.
+type planner struct {
+	cluster  *Cluster
+	features tables.Features
+	policy   *AntreaPolicy
+	tier     int32
+	plan     *policyPlan
+}
+
+// planAntreaPolicy is an Antrea-native policy as specs: one for each rule.
+func planAntreaPolicy(c *Cluster, f tables.Features, ap *AntreaPolicy) (*policyPlan, error) {
+	p := &planner{cluster: c, features: f, policy: ap, plan: &policyPlan{borrows: true}}
+	name := ap.Tier
+	if name == "" {
+		name = DefaultTier
+	}
+	tier := c.Tier(name)
+	if tier == nil {
+		return p.plan, fmt.Errorf("spec.tier: there is no Tier %q", name)
+	}
+	p.tier = tier.Priority
+	p.plan.blocks = map[tables.Direction]ruleBlock{
+		tables.Ingress: {p.tier, ap.Priority, len(ap.Ingress)},
+		tables.Egress:  {p.tier, ap.Priority, len(ap.Egress)},
+	}
+	return p.plan, errors.Join(p.rules(tables.Ingress, "ingress", ap.Ingress), p.rules(tables.Egress, "egress", ap.Egress))
+}
+
+func (p *planner) rules(d tables.Direction, field string, rules []PolicyRule) error {
+	for i := range rules {
+		spec, err := p.rule(RuleKey{Policy: p.policy.Key, Direction: d, Index: i}, &rules[i])
+		if err != nil {
+			return fmt.Errorf("spec.%s[%d]: %w", field, i, err)
+		}
+		p.plan.specs = append(p.plan.specs, spec)
+	}
+	return nil
+}
+
+// rule is one rule as a spec.
+func (p *planner) rule(key RuleKey, r *PolicyRule) (*policySpec, error) {
+	spec := &policySpec{
+		key: key, name: r.Name, kind: tables.AntreaPolicy,
+		order: ruleOrder{p.tier, p.policy.Priority, key.Index},
+		ports: r.Ports, proto: r.Protocols, log: r.Log, l7: len(r.L7) > 0,
+	}
+	if p.tier >= BaselineTier {
+		spec.kind = tables.BaselinePolicy
+	}
+	spec.action = ruleActions[r.Action]
+	if spec.l7 && !p.features.L7Policy {
+		return nil, errNoL7
+	}
+	if spec.kind == tables.BaselinePolicy && spec.action == tables.Pass {
+		return nil, errBaseline
+	}
+	if err := p.applied(spec, r); err != nil {
+		return nil, err
+	}
+	return spec, p.peers(spec, r)
+}
+
+var ruleActions = map[RuleAction]tables.Action{
+	ActionAllow: tables.Allow, ActionDrop: tables.Drop, ActionReject: tables.Reject, ActionPass: tables.Pass,
+}
+
+// applied fills in who a rule applies to: its own appliedTo, else the policy's.
+func (p *planner) applied(spec *policySpec, r *PolicyRule) error {
+	list := r.AppliedTo
+	if len(list) == 0 {
+		list = p.policy.AppliedTo
+	}
+	for _, a := range list {
+		switch {
+		case a.Nodes != nil:
+			return errNodes
+		case a.Service != nil:
+			spec.services = append(spec.services, *a.Service)
+		case a.Group != "":
+			var members peerSpec
+			if err := p.group(a.Group, &members); err != nil {
+				return err
+			}
+			spec.applied = append(spec.applied, members.choices...)
+		case a.ServiceAccount != nil:
+			spec.applied = append(spec.applied, accountPods(*a.ServiceAccount))
+		case a.Pods != nil || a.Namespaces != nil:
+			spec.applied = append(spec.applied, choosePods(p.policy.Key.Namespace, a.Pods, a.Namespaces))
+		}
+		// What is left are external entities: they are not on a Node.
+	}
+	return nil
+}
+
+// accountPods is the Pods that run under a service account.
+func accountPods(account Name) podChoice {
+	return podChoice{namespace: account.Namespace, serviceAccount: account.Name}
+}
+
+// peers fills in who a rule speaks of. No peers: everybody, but peers that
+// choose nobody are nobody.
+func (p *planner) peers(spec *policySpec, r *PolicyRule) error {
+	to := &spec.peers
+	to.any = len(r.Peers) == 0 && len(r.ToServices) == 0
+	to.services = r.ToServices
+	for i := range r.Peers {
+		if err := p.peer(to, &r.Peers[i]); err != nil {
+			return fmt.Errorf("peer %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p *planner) peer(to *peerSpec, peer *PolicyPeer) error {
+	switch {
+	case peer.ClusterSet:
+		return errClusterSet
+	case peer.FQDN != "":
+		return errFQDN
+	case peer.IPBlock != nil:
+		to.blocks = append(to.blocks, *peer.IPBlock)
+	case peer.Group != "":
+		return p.group(peer.Group, to)
+	case peer.ServiceAccount != nil:
+		to.choices = append(to.choices, accountPods(*peer.ServiceAccount))
+	case peer.Nodes != nil:
+		to.nodes = append(to.nodes, *peer.Nodes)
+	case peer.PeerNamespaces != nil:
+		to.relative = append(to.relative, relativePeer{*peer.PeerNamespaces, peer.Pods})
+	case peer.Pods != nil || peer.Namespaces != nil:
+		to.choices = append(to.choices, choosePods(p.policy.Key.Namespace, peer.Pods, peer.Namespaces))
+	}
+	return nil
+}
+
+// group adds the members of a ClusterGroup (of a cluster's policy) or Group. A
+// group that is not there has none.
+func (p *planner) group(name string, to *peerSpec) error {
+	kind := KindClusterGroup
+	if p.policy.Key.Namespace != "" {
+		kind = KindGroup
+	}
+	w := groupWalk{p.cluster, to, map[Key]bool{}}
+	return w.add(Key{Kind: kind, Namespace: p.policy.Key.Namespace, Name: name})
+}
+
+// groupWalk collects the members of a group and its child groups.
+type groupWalk struct {
+	cluster *Cluster
+	to      *peerSpec
+	within  map[Key]bool // groups whose children are being added
+}
+
+func (w *groupWalk) add(k Key) error {
+	if w.within[k] {
+		return fmt.Errorf("%s is a child of itself", k)
+	}
+	g := w.cluster.Groups[k]
+	if g == nil {
+		return nil
+	}
+	w.to.blocks = append(w.to.blocks, g.IPBlocks...)
+	if g.Pods != nil || g.Namespaces != nil {
+		w.to.choices = append(w.to.choices, choosePods(k.Namespace, g.Pods, g.Namespaces))
+	}
+	if g.Service != nil {
+		w.addService(*g.Service)
+	}
+	w.within[k] = true
+	defer delete(w.within, k)
+	for _, child := range g.ChildGroups {
+		if err := w.add(Key{Kind: k.Kind, Namespace: k.Namespace, Name: child}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addService adds the Pods behind a Service. One without a selector chooses
+// none.
+func (w *groupWalk) addService(n Name) {
+	if svc := w.cluster.Service(n); svc != nil && len(svc.Selector) > 0 {
+		pods := SelectLabels(svc.Selector)
+		w.to.choices = append(w.to.choices, podChoice{namespace: n.Namespace, pods: &pods})
+	}
+}

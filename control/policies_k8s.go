@@ -1,0 +1,58 @@
+package control
+
+import "github.com/antrail/antrail/tables"
+
+// planNetworkPolicy is a K8s NetworkPolicy as specs: for each direction of it,
+// one that isolates and one for each rule. Its rules only ever allow.
+func planNetworkPolicy(np *NetworkPolicy) *policyPlan {
+	applied := podChoice{namespace: np.Key.Namespace, pods: &np.Pods}
+	plan := &policyPlan{}
+	for _, d := range []struct {
+		on        bool
+		direction tables.Direction
+		rules     []NetworkPolicyRule
+	}{{np.Ingress, tables.Ingress, np.IngressRules}, {np.Egress, tables.Egress, np.EgressRules}} {
+		if !d.on {
+			continue
+		}
+		plan.specs = append(plan.specs, &policySpec{
+			key:      RuleKey{Policy: np.Key, Direction: d.direction, Index: isolationIndex},
+			applied:  []podChoice{applied},
+			isolates: true,
+		})
+		for i, r := range d.rules {
+			plan.specs = append(plan.specs, &policySpec{
+				key:     RuleKey{Policy: np.Key, Direction: d.direction, Index: i},
+				kind:    tables.K8sPolicy,
+				action:  tables.Allow,
+				applied: []podChoice{applied},
+				peers:   networkPolicyPeers(np.Key.Namespace, r.Peers),
+				ports:   r.Ports,
+			})
+		}
+	}
+	return plan
+}
+
+// networkPolicyPeers are the peers of a rule; without any, it speaks of
+// everybody.
+func networkPolicyPeers(namespace string, peers []NetworkPolicyPeer) peerSpec {
+	spec := peerSpec{any: len(peers) == 0}
+	for _, p := range peers {
+		if p.IPBlock != nil {
+			spec.blocks = append(spec.blocks, *p.IPBlock)
+			continue
+		}
+		spec.choices = append(spec.choices, choosePods(namespace, p.Pods, p.Namespaces))
+	}
+	return spec
+}
+
+// choosePods is the choice of a pod selector and a namespace selector: without
+// the latter, of the policy's own namespace.
+func choosePods(namespace string, pods, namespaces *Selector) podChoice {
+	if namespaces == nil {
+		return podChoice{namespace: namespace, pods: pods}
+	}
+	return podChoice{pods: pods, namespaces: namespaces}
+}

@@ -1,0 +1,62 @@
+package control
+
+import (
+	"github.com/antrail/antrail/tables"
+)
+
+// policySpec is one rule of a policy in the form that both kinds of policies
+// share, with the sets of Pods it uses and the parts it is realised in.
+type policySpec struct {
+	key    RuleKey // without Part
+	name   string
+	kind   tables.PolicyKind
+	action tables.Action
+	order  ruleOrder // of Antrea-native rules
+
+	applied  []podChoice
+	services []Name // appliedTo Services
+	peers    peerSpec
+	ports    []PolicyPort
+	proto    []PolicyProtocol
+	log      bool
+	l7       bool
+	// isolates makes it no rule, but the isolation of the Pods it applies to.
+	isolates bool
+
+	local    []*podSet // of applied
+	remote   []*podSet // of peers.choices
+	relative []*podSet // of peers.relative, for the namespaces it applies to
+	parts    map[string]*RealisedRule
+	next     map[string]*tables.Rule // what parts will be, while an Update runs
+}
+
+// peerSpec is who a rule speaks of.
+type peerSpec struct {
+	any      bool
+	choices  []podChoice
+	relative []relativePeer
+	blocks   []IPBlock
+	nodes    []Selector
+	services []Name // toServices
+}
+
+// relativePeer is Pods of the namespace of the Pod that the rule applies to,
+// or of namespaces that agree with it in labels.
+type relativePeer struct {
+	PeerNamespaces
+	pods *Selector
+}
+
+// policyPlan is a policy as specs.
+type policyPlan struct {
+	specs []*policySpec
+	// blocks are the ranks of its rules by direction; of Antrea-native
+	// policies only.
+	blocks map[tables.Direction]ruleBlock
+	// borrows says that the specs depend on other objects than the policy:
+	// groups, Services or its tier.
+	borrows bool
+}
+
+// isolationIndex stands for the index of a rule in the spec that isolates.
+const isolationIndex = -1

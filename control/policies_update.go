@@ -1,0 +1,276 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// Policies compiles the policies of a cluster for one Node, change by change.
+// Not safe for concurrent use.
+type Policies struct {
+	config     PolicyConfig
+	cluster    *Cluster
+	groups     func(Name) []uint32
+	plans      map[Key]*policyPlan
+	refused    map[Key]error // plans that could not be made, or found no number
+	peers      *podSets      // of all Pods
+	local      *podSets      // of the Pods of this Node that have a port
+	ids        *conjunctionIDs
+	vlans      *numbers[RuleKey]
+	priorities map[tables.PolicyKind]map[tables.Direction]*priorities
+	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
+	isolated   map[isolationKey]Isolation
+	dirty      map[*policySpec]bool
+	deltas     map[[2]*tables.Address]AddressDelta // of slices compared in this Update
+}
+
+// rankedBlock is the rules of one direction of a policy.
+type rankedBlock struct {
+	policy    Key
+	direction tables.Direction
+}
+
+type isolationKey struct {
+	pod       Name
+	direction tables.Direction
+}
+
+// NewPolicies makes a compiler that knows no policy yet.
+func NewPolicies(c PolicyConfig) *Policies {
+	p := &Policies{
+		config: c, cluster: EmptyCluster(),
+		plans: map[Key]*policyPlan{}, refused: map[Key]error{},
+		peers: newPodSets(c.Families), local: newPodSets(c.Families),
+		ids: newConjunctionIDs(c.Clock), vlans: newNumbers[RuleKey](1, maxVLAN),
+		priorities: map[tables.PolicyKind]map[tables.Direction]*priorities{},
+		ranked:     map[rankedBlock]ruleBlock{},
+		isolated:   map[isolationKey]Isolation{},
+		dirty:      map[*policySpec]bool{},
+	}
+	for kind, zone := range map[tables.PolicyKind]ruleZone{tables.AntreaPolicy: antreaZone, tables.BaselinePolicy: baselineZone} {
+		p.priorities[kind] = map[tables.Direction]*priorities{
+			tables.Ingress: {zone: zone}, tables.Egress: {zone: zone},
+		}
+	}
+	return p
+}
+
+// Update takes the next state of the world and says what changes in the rules.
+// It keeps in, and what in points to.
+func (p *Policies) Update(in PolicyInput) *PolicyChange {
+	p.deltas = map[[2]*tables.Address]AddressDelta{}
+	old := p.cluster
+	p.cluster, p.groups = in.Cluster, in.ServiceGroups
+	p.peers.cluster, p.local.cluster = in.Cluster, in.Cluster
+	change := &PolicyChange{}
+	p.movePods(old, in.Ports)
+	p.markChanged(old)
+	p.replan(old, change)
+	p.realiseDirty()
+	p.rank()
+	p.publish(change)
+	p.isolate(change)
+	return change
+}
+
+// Refused are the policies that are not enforced, and why.
+func (p *Policies) Refused() map[Key]error { return maps.Clone(p.refused) }
+
+// Rules are all realised rules, by policy, direction, index and part.
+func (p *Policies) Rules() (all []*RealisedRule) {
+	for _, plan := range p.plans {
+		for _, s := range plan.specs {
+			all = slices.AppendSeq(all, maps.Values(s.parts))
+		}
+	}
+	sortRules(all)
+	return all
+}
+
+// Isolations are the Pods of this Node that are isolated, by Pod and direction.
+func (p *Policies) Isolations() []Isolation {
+	all := slices.Collect(maps.Values(p.isolated))
+	sortIsolations(all)
+	return all
+}
+
+// replan makes the specs of policies that changed, or whose groups, Services
+// or tiers did.
+func (p *Policies) replan(old *Cluster, change *PolicyChange) {
+	for k := range old.NetworkPolicies {
+		if p.cluster.NetworkPolicies[k] == nil {
+			p.drop(k, change)
+		}
+	}
+	for k := range old.AntreaPolicies {
+		if p.cluster.AntreaPolicies[k] == nil {
+			p.drop(k, change)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.NetworkPolicies), Key.Compare) {
+		if np := p.cluster.NetworkPolicies[k]; np != old.NetworkPolicies[k] {
+			p.adopt(k, planNetworkPolicy(np), nil, change)
+		}
+	}
+	p.replanAntrea(old, change)
+}
+
+func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
+	if !p.config.Features.AntreaPolicy {
+		return
+	}
+	lenders := !maps.Equal(old.Groups, p.cluster.Groups) || !maps.Equal(old.Services, p.cluster.Services) ||
+		!maps.Equal(old.Tiers, p.cluster.Tiers)
+	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.AntreaPolicies), Key.Compare) {
+		ap := p.cluster.AntreaPolicies[k]
+		if ap == old.AntreaPolicies[k] && !(lenders && p.plans[k].borrows) && p.refused[k] == nil {
+			continue
+		}
+		plan, err := planAntreaPolicy(p.cluster, p.config.Features, ap)
+		if plan != nil && p.plans[k] != nil && err == nil && p.refused[k] == nil && samePlan(plan, p.plans[k]) {
+			continue
+		}
+		p.adopt(k, plan, err, change)
+	}
+}
+
+// adopt puts a plan in place of a policy's older one. Parts of the same rule
+// keep their ids.
+func (p *Policies) adopt(k Key, plan *policyPlan, err error, change *PolicyChange) {
+	delete(p.refused, k)
+	if err != nil {
+		p.refused[k] = err
+		plan = &policyPlan{borrows: plan.borrows}
+	}
+	old := p.plans[k]
+	for _, s := range plan.specs {
+		p.connect(s)
+		p.dirty[s] = true
+	}
+	p.plans[k] = plan
+	if old != nil {
+		p.inherit(k, old, plan, change)
+	}
+}
+
+// connect takes the sets of a spec into use.
+func (p *Policies) connect(s *policySpec) {
+	for _, c := range s.applied {
+		s.local = append(s.local, p.local.use(c, s))
+	}
+	choices := s.peers.choices
+	if s.peers.any && s.key.Direction == tables.Egress && s.hasNamedPorts() {
+		choices = []podChoice{{}} // the names are of every Pod
+	}
+	for _, c := range choices {
+		s.remote = append(s.remote, p.peers.use(c, s))
+	}
+}
+
+// disconnect gives a spec's sets back.
+func (p *Policies) disconnect(s *policySpec) {
+	for _, set := range s.local {
+		p.local.release(set, s)
+	}
+	for _, set := range append(s.remote, s.relative...) {
+		p.peers.release(set, s)
+	}
+	s.local, s.remote, s.relative = nil, nil, nil
+	delete(p.dirty, s)
+}
+
+// drop takes a policy away.
+func (p *Policies) drop(k Key, change *PolicyChange) {
+	if plan := p.plans[k]; plan != nil {
+		delete(p.plans, k)
+		p.inherit(k, plan, &policyPlan{}, change)
+	}
+	delete(p.refused, k)
+}
+
+// inherit hands what an old plan had to its successor, and takes away the rest.
+func (p *Policies) inherit(k Key, old, next *policyPlan, change *PolicyChange) {
+	heirs := map[RuleKey]*policySpec{}
+	for _, s := range next.specs {
+		heirs[s.key] = s
+	}
+	for _, s := range old.specs {
+		if heir := heirs[s.key]; heir != nil {
+			heir.parts = s.parts
+		} else {
+			for _, r := range s.parts {
+				p.remove(r, change)
+			}
+		}
+		if heir := heirs[s.key]; heir == nil || !heir.l7 {
+			p.vlans.give(s.key)
+		}
+		p.disconnect(s)
+	}
+	for _, d := range directions {
+		p.unrank(k, d, next)
+	}
+}
+
+// remove takes a part out of the tables and frees its id.
+func (p *Policies) remove(r *RealisedRule, change *PolicyChange) {
+	change.Removed = append(change.Removed, r)
+	p.ids.release(r.Rule.ID)
+}
+
+// samePlan reports whether two plans of a policy say the same.
+func samePlan(a, b *policyPlan) bool {
+	return reflect.DeepEqual(a.blocks, b.blocks) && slices.EqualFunc(a.specs, b.specs, func(s, t *policySpec) bool {
+		return reflect.DeepEqual(s.wording(), t.wording())
+	})
+}
+
+// wording is a spec without what it became.
+func (s *policySpec) wording() policySpec {
+	w := *s
+	w.local, w.remote, w.relative, w.parts, w.next = nil, nil, nil, nil, nil
+	return w
+}
+
+// realiseDirty computes the parts of the specs that something changed for.
+func (p *Policies) realiseDirty() {
+	for _, s := range p.dirtySpecs() {
+		if p.refused[s.key.Policy] != nil {
+			continue
+		}
+		s.next = p.realise(s)
+		if len(s.next) == 0 || !s.l7 {
+			p.vlans.give(s.key)
+			continue
+		}
+		if _, ok := p.vlans.take(s.key); !ok {
+			p.refuse(s.key.Policy, fmt.Errorf("%s: %w", s.key.describe(), errNoVLAN))
+		}
+	}
+}
+
+// dirtySpecs are the specs to look at, in the order of their policies.
+func (p *Policies) dirtySpecs() []*policySpec {
+	return slices.SortedFunc(maps.Keys(p.dirty), func(a, b *policySpec) int { return a.key.compare(b.key) })
+}
+
+var errNoVLAN = errors.New("all VLAN ids of the application-aware engine are taken")
+
+// refuse takes all rules of a policy out that cannot have what it needs; the
+// next Update tries it again.
+func (p *Policies) refuse(k Key, err error) {
+	p.refused[k] = err
+	for _, s := range p.plans[k].specs {
+		s.next = nil
+		p.dirty[s] = true
+		p.vlans.give(s.key)
+	}
+	for _, d := range directions {
+		p.unrank(k, d, &policyPlan{})
+	}
+}
