@@ -224,3 +224,8 @@ func (r *rig) program(flows string) *flow.Program {
 	r.Helper()
 	return r.parse(flow.Sources{Flows: flow.Text("flows", flows)})
 }
+
+// sourcesOf is a program's texts.
+func sourcesOf(flows, groups, meters string) flow.Sources {
+	return flow.Sources{Flows: flow.Text("flows", flows), Groups: flow.Text("groups", groups), Meters: flow.Text("meters", meters)}
+}
