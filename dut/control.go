@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/antrail/antrail/conntrack"
 )
 
 // control does what an ovs-appctl command of the same name does.
@@ -23,7 +25,9 @@ func (d *DUT) control(args []string) (string, error) {
 		return "", nil
 	case "dpctl/ct-set-maxconns":
 		n, err := number(rest, 32)
-		d.ct.SetMax(int(n))
+		if err == nil {
+			d.ct.SetMax(int(n))
+		}
 		return "", err
 	case "dpctl/ct-set-limits":
 		return "", d.setLimits(rest)
@@ -43,15 +47,21 @@ func number(args []string, bits int) (uint64, error) {
 	return strconv.ParseUint(args[0], 0, bits)
 }
 
-// setLimits takes zone=7,limit=2 for each argument.
+// setLimits takes zone=7,limit=2 for each argument, all of them or none.
 func (d *DUT) setLimits(args []string) error {
-	for _, a := range args {
-		var zone uint16
-		var limit uint32
-		if _, err := fmt.Sscanf(a, "zone=%d,limit=%d", &zone, &limit); err != nil {
-			return fmt.Errorf("ctl: %q is not zone=N,limit=N: %w", a, err)
+	limits := make([]conntrack.ZoneLimit, len(args))
+	for i, a := range args {
+		zone, limit, _ := strings.Cut(a, ",")
+		zs, err := zones([]string{zone})
+		number, ok := strings.CutPrefix(limit, "limit=")
+		n, bad := strconv.ParseUint(number, 0, 32)
+		if err != nil || !ok || bad != nil {
+			return fmt.Errorf("ctl: %q is not zone=N,limit=N", a)
 		}
-		d.ct.SetLimit(zone, limit)
+		limits[i] = conntrack.ZoneLimit{Zone: zs[0], Limit: uint32(n)}
+	}
+	for _, l := range limits {
+		d.ct.SetLimit(l.Zone, l.Limit)
 	}
 	return nil
 }
@@ -97,8 +107,11 @@ func (d *DUT) limits(args []string) (string, error) {
 
 func (d *DUT) deleteLimits(args []string) error {
 	zs, err := zones(args)
+	if err != nil {
+		return err
+	}
 	for _, z := range zs {
 		d.ct.DelLimit(z)
 	}
-	return err
+	return nil
 }

@@ -33,6 +33,9 @@ import (
 // maxLine bounds one request: a pipeline of a hundred thousand entries fits.
 const maxLine = 64 << 20
 
+// maxWarp bounds one turn of the clock, in milliseconds: ten years.
+const maxWarp = 10 * 365 * 24 * 3600 * 1000
+
 // lastPort is the highest port number that exists.
 const lastPort = 64
 
@@ -98,6 +101,9 @@ func (d *DUT) do(line []byte) (reply, error) {
 	case "rx":
 		return d.receive(q)
 	case "warp":
+		if q.MS < 0 || q.MS > maxWarp {
+			return reply{}, fmt.Errorf("the clock cannot go %d ms on; 0 to %d it can", q.MS, int64(maxWarp))
+		}
 		d.now += q.MS * int64(time.Millisecond)
 		d.sw.Expire()
 		return reply{}, nil
