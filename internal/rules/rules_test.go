@@ -1,0 +1,285 @@
+// Package rules holds no code, only the test that keeps the rules of this
+// repository: who may import whom, where unsafe may stand, how goroutines are
+// named, how long files may be. Each rule has its reason, which a failure
+// prints. Only files that are built are read, not tests: a test may import what
+// it wants to compare with.
+package rules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/antrail/antrail/"
+
+// file is one Go file that is built.
+type file struct {
+	path    string // from the repository's top: dataplane/walk.go
+	dir     string // dataplane
+	imports []string
+	lines   int
+	text    string
+	tree    *ast.File
+	set     *token.FileSet
+}
+
+// layers says what a package of ours may import of ours. A package that is not
+// listed stands above them and may import any.
+var layers = map[string]struct {
+	may    []string
+	reason string
+}{
+	"packet":            {nil, "packets are what everything else is made of"},
+	"packet/packettest": {[]string{"packet"}, "it builds packets"},
+	"flow":              {[]string{"packet"}, "the language of entries must be usable without a switch"},
+	"conntrack":         {[]string{"packet"}, "connections are tracked for any pipeline, or for none"},
+	"tunnel":            {[]string{"packet"}, "encapsulation knows bytes only"},
+	"ports":             {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
+	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
+	"tables":            {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
+	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
+	"host":              {nil, "the Node's own side works without the switch"},
+	"examples":          {nil, "it holds files only"},
+	"docs":              {nil, "it holds files only"},
+}
+
+// driver is what a kind of port may import of ours.
+var driver = []string{"packet", "ports", "tunnel"}
+
+// confined says which directories alone may import a package of others.
+var confined = []struct {
+	imported *regexp.Regexp
+	may      []string // directories, with what lies below them
+	reason   string
+}{
+	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
+		[]string{"ports", "host", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd"},
+		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
+	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
+	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},
+	{regexp.MustCompile(`^k8s\.io/`), []string{"control"}, "types of Kubernetes stop at control's door"},
+	{regexp.MustCompile(`^github\.com/gopacket/gopacket`), []string{"ports/pcap", "lab"}, "the packet path reads bytes in place; gopacket is for captures and checks"},
+	{regexp.MustCompile(`^C$`), nil, "there is no cgo here"},
+}
+
+const maxLines = 800
+
+// top is the repository's first directory.
+func top(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// read parses every Go file of the repository; tests too when asked.
+func read(t *testing.T, tests bool) (files []*file) {
+	t.Helper()
+	root := top(t)
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := d.Name()
+		if d.IsDir() && name != root && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") && !tests {
+			return nil
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		f, err := parse(name, filepath.ToSlash(rel))
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 50 {
+		t.Fatalf("only %d Go files were found under %s", len(files), root)
+	}
+	return files
+}
+
+func parse(name, rel string) (*file, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{path: rel, dir: path.Dir(rel), text: string(text), lines: strings.Count(string(text), "\n"), set: token.NewFileSet()}
+	f.tree, err = parser.ParseFile(f.set, rel, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range f.tree.Imports {
+		f.imports = append(f.imports, strings.Trim(i.Path.Value, `"`))
+	}
+	return f, nil
+}
+
+// under says whether a directory is one of the given, or below one.
+func under(dir string, tops []string) bool {
+	return slices.ContainsFunc(tops, func(t string) bool { return dir == t || strings.HasPrefix(dir, t+"/") })
+}
+
+func TestImportsGoDownwards(t *testing.T) {
+	for _, f := range read(t, false) {
+		layer, listed := layers[f.dir]
+		if !listed && strings.HasPrefix(f.dir, "ports/") {
+			layer.may, layer.reason, listed = driver, "a kind of port moves frames and knows nothing of what they are for", true
+		}
+		for _, i := range f.imports {
+			if ours, ok := strings.CutPrefix(i, module); listed && ok && !slices.Contains(layer.may, ours) {
+				t.Errorf("%s imports %s; %s may import %q of ours: %s", f.path, ours, f.dir, layer.may, layer.reason)
+			}
+		}
+	}
+}
+
+func TestImportsStayConfined(t *testing.T) {
+	for _, f := range read(t, false) {
+		for _, i := range f.imports {
+			for _, c := range confined {
+				if c.imported.MatchString(i) && !under(f.dir, c.may) {
+					t.Errorf("%s imports %s, which only %q may: %s", f.path, i, c.may, c.reason)
+				}
+			}
+		}
+	}
+}
+
+func TestUnsafeStaysInItsFiles(t *testing.T) {
+	for _, f := range read(t, true) {
+		if slices.Contains(f.imports, "unsafe") && !strings.HasSuffix(strings.TrimSuffix(f.path, "_test.go"), "_unsafe") && !strings.HasSuffix(f.path, "_unsafe.go") {
+			t.Errorf("%s imports unsafe; only files named *_unsafe.go may: whoever reviews memory safety reads those and no others", f.path)
+		}
+	}
+}
+
+// shortLived are directories whose goroutines end with the call that starts
+// them, which waits for them: a check, a measurement, a suite.
+var shortLived = []string{"lab", "bench", "ports/porttest"}
+
+// TestGoroutinesAreNamedRun checks that a goroutine's body is a function whose
+// name begins with run, called alone or from a function literal, so that one
+// search lists all that runs at once.
+func TestGoroutinesAreNamedRun(t *testing.T) {
+	for _, f := range read(t, false) {
+		if under(f.dir, shortLived) {
+			continue
+		}
+		ast.Inspect(f.tree, func(n ast.Node) bool {
+			if body := started(n); body != nil && !callsRun(body) {
+				t.Errorf("%s: the goroutine's body is no function named run…: a search for run must list all concurrency", f.set.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// started is what a node starts in a goroutine, go f() or wg.Go(f); nil when it
+// starts none.
+func started(n ast.Node) ast.Expr {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		if lit, ok := n.Call.Fun.(*ast.FuncLit); ok {
+			return lit
+		}
+		return n.Call
+	case *ast.CallExpr:
+		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Go" && len(n.Args) == 1 {
+			return n.Args[0]
+		}
+	}
+	return nil
+}
+
+// callsRun says whether an expression is, calls, or as a literal contains a
+// call of, a function whose name begins with run or is Run.
+func callsRun(e ast.Expr) (found bool) {
+	if isRun(e) {
+		return true
+	}
+	ast.Inspect(e, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && isRun(call.Fun) {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+func isRun(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return strings.HasPrefix(e.Name, "run")
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(e.Sel.Name, "run") || e.Sel.Name == "Run"
+	}
+	return false
+}
+
+func TestFilesAreShort(t *testing.T) {
+	for _, f := range read(t, true) {
+		if f.lines > maxLines {
+			t.Errorf("%s has %d lines; %d is the most: a longer file has more than one subject", f.path, f.lines, maxLines)
+		}
+	}
+}
+
+// unfinished are words that park a known trouble in the code.
+var unfinished = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X"}, "|") + `)\b`)
+
+func TestNothingIsParked(t *testing.T) {
+	for _, f := range read(t, true) {
+		for i, line := range strings.Split(f.text, "\n") {
+			if word := unfinished.FindString(line); word != "" {
+				t.Errorf("%s:%d says %s: what is known to be wrong is mended or told to the user, not parked", f.path, i+1, word)
+			}
+		}
+	}
+}
+
+// TestRulesBite feeds each rule a file that breaks it.
+func TestRulesBite(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{"go f()", "no run"}, {"go runF()", "run"}, {"go s.runF()", "run"}, {"go func() { f() }()", "no run"},
+		{"go func() { c <- s.runF() }()", "run"}, {"wg.Go(func() { f() })", "no run"}, {"wg.Go(s.runF)", "run"}, {"f()", "none"},
+	} {
+		tree, err := parser.ParseFile(token.NewFileSet(), "x.go", fmt.Sprintf("package x\nfunc g() { %s }", c.body), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "none"
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if body := started(n); n != nil && body != nil {
+				got = map[bool]string{true: "run", false: "no run"}[callsRun(body)]
+			}
+			return true
+		})
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.body, got, c.want)
+		}
+	}
+	if !unfinished.MatchString("// TO"+"DO later") || under("portsx", []string{"ports"}) || !under("ports/tap", []string{"ports"}) {
+		t.Error("a rule does not bite")
+	}
+}
