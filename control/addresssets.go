@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -77,6 +76,7 @@ type member struct {
 
 // podSet is a shared choice and the Pods it chooses.
 type podSet struct {
+	key       string // of choice
 	choice    podChoice
 	members   map[Name]member
 	users     map[*policySpec]int
@@ -106,7 +106,7 @@ func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 	key := c.key()
 	set := s.sets[key]
 	if set == nil {
-		set = &podSet{choice: c, members: map[Name]member{}, users: map[*policySpec]int{}, stale: true}
+		set = &podSet{key: key, choice: c, members: map[Name]member{}, users: map[*policySpec]int{}, stale: true}
 		s.sets[key] = set
 		s.fill(set)
 	}
@@ -120,7 +120,7 @@ func (s *podSets) release(set *podSet, user *policySpec) {
 		delete(set.users, user)
 	}
 	if len(set.users) == 0 {
-		delete(s.sets, set.choice.key())
+		delete(s.sets, set.key)
 	}
 }
 
@@ -248,69 +248,4 @@ func podAddresses(to []tables.Address, p *Pod, families []tables.Family) []table
 		to = append(to, hostAddress(ip))
 	}
 	return to
-}
-
-// Sorted slices of addresses.
-
-// compareAddress orders addresses: prefixes, then ports, then groups.
-func compareAddress(a, b tables.Address) int {
-	return cmp.Or(
-		cmp.Compare(a.Port, b.Port),
-		cmp.Compare(a.Group, b.Group),
-		cmp.Compare(serviceGroup(a), serviceGroup(b)),
-		a.Prefix.Addr().Compare(b.Prefix.Addr()),
-		cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()),
-	)
-}
-
-func serviceGroup(a tables.Address) uint32 {
-	if a.Service == nil {
-		return 0
-	}
-	return a.Service.Group
-}
-
-func sameAddress(a, b tables.Address) bool { return compareAddress(a, b) == 0 }
-
-// sortAddresses sorts a slice in place and drops what is there twice.
-func sortAddresses(all []tables.Address) []tables.Address {
-	slices.SortFunc(all, compareAddress)
-	return slices.CompactFunc(all, sameAddress)
-}
-
-// replaceAddresses is a copy of a sorted slice without some addresses and with
-// some others; false when one to come is there already.
-func replaceAddresses(all, gone, come []tables.Address) ([]tables.Address, bool) {
-	next := make([]tables.Address, 0, len(all)+len(come))
-	next = append(next, all...)
-	for _, a := range gone {
-		if i, found := slices.BinarySearchFunc(next, a, compareAddress); found {
-			next = slices.Delete(next, i, i+1)
-		}
-	}
-	for _, a := range come {
-		i, found := slices.BinarySearchFunc(next, a, compareAddress)
-		if found {
-			return next, false
-		}
-		next = slices.Insert(next, i, a)
-	}
-	return next, true
-}
-
-// compareAddresses tells what a sorted slice gained and lost.
-func compareAddresses(before, after []tables.Address) (d AddressDelta) {
-	for len(before) > 0 || len(after) > 0 {
-		switch {
-		case len(after) == 0 || len(before) > 0 && compareAddress(before[0], after[0]) < 0:
-			d.Removed = append(d.Removed, before[0])
-			before = before[1:]
-		case len(before) == 0 || compareAddress(before[0], after[0]) > 0:
-			d.Added = append(d.Added, after[0])
-			after = after[1:]
-		default:
-			before, after = before[1:], after[1:]
-		}
-	}
-	return d
 }

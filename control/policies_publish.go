@@ -218,8 +218,8 @@ func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *Realis
 	}
 	c := AddressChange{
 		RealisedRule: now,
-		From:         p.delta(old.Rule.From, now.Rule.From),
-		To:           p.delta(old.Rule.To, now.Rule.To),
+		From:         p.deltas.between(old.Rule.From, now.Rule.From),
+		To:           p.deltas.between(old.Rule.To, now.Rule.To),
 	}
 	if c.From.Empty() && c.To.Empty() {
 		return old
@@ -234,24 +234,6 @@ func sameButAddresses(a, b *RealisedRule) bool {
 	ra, rb := a.Rule, b.Rule
 	ra.From, ra.To, rb.From, rb.To = nil, nil, nil, nil
 	return a.Name == b.Name && reflect.DeepEqual(ra, rb)
-}
-
-// delta compares two slices of addresses; rules that share them share the
-// work.
-func (p *Policies) delta(before, after []tables.Address) AddressDelta {
-	if len(before) == 0 || len(after) == 0 {
-		return AddressDelta{Added: after, Removed: before}
-	}
-	if len(before) == len(after) && &before[0] == &after[0] {
-		return AddressDelta{}
-	}
-	key := [2]*tables.Address{&before[0], &after[0]}
-	d, known := p.deltas[key]
-	if !known {
-		d = compareAddresses(before, after)
-		p.deltas[key] = d
-	}
-	return d
 }
 
 // republishMoved tells which rules got another priority because a neighbour

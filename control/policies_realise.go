@@ -43,6 +43,8 @@ func (p *Policies) realise(s *policySpec) map[string]*tables.Rule {
 		return parts
 	}
 	var relative []*podSet
+	unions := s.unions
+	s.unions = nil
 	for key, sub := range p.split(s) {
 		peers, used := p.peersOf(s, sub)
 		relative = append(relative, used...)
@@ -54,6 +56,9 @@ func (p *Policies) realise(s *policySpec) map[string]*tables.Rule {
 	}
 	for _, set := range s.relative {
 		p.peers.release(set, s)
+	}
+	for _, u := range unions {
+		p.unions.release(u)
 	}
 	s.relative = relative
 	return parts
@@ -189,16 +194,15 @@ func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
 }
 
 // peerAddresses are all addresses of peers. With one set and nothing else,
-// they are the set's own slice.
+// they are the set's own slice, else that of a union.
 func (p *Policies) peerAddresses(s *policySpec, sets []*podSet) []tables.Address {
 	rest := p.fixedAddresses(s)
 	if len(sets) == 1 && len(rest) == 0 {
 		return sets[0].list(p.config.Families)
 	}
-	for _, set := range sets {
-		rest = append(rest, set.list(p.config.Families)...)
-	}
-	return sortAddresses(rest)
+	u := p.unions.use(sets, sortAddresses(rest))
+	s.unions = append(s.unions, u)
+	return u.list(p.config.Families, p.deltas)
 }
 
 // fixedAddresses are the peers that are no Pods.

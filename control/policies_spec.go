@@ -26,6 +26,7 @@ type policySpec struct {
 	local    []*podSet // of applied
 	remote   []*podSet // of peers.choices
 	relative []*podSet // of peers.relative, for the namespaces it applies to
+	unions   []*addressUnion
 	parts    map[string]*RealisedRule
 	next     map[string]*tables.Rule // what parts will be, while an Update runs
 }

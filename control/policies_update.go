@@ -26,7 +26,8 @@ type Policies struct {
 	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
 	isolated   map[isolationKey]Isolation
 	dirty      map[*policySpec]bool
-	deltas     map[[2]*tables.Address]AddressDelta // of slices compared in this Update
+	unions     addressUnions
+	deltas     addressDeltas // of slices compared in this Update
 }
 
 // rankedBlock is the rules of one direction of a policy.
@@ -51,6 +52,7 @@ func NewPolicies(c PolicyConfig) *Policies {
 		ranked:     map[rankedBlock]ruleBlock{},
 		isolated:   map[isolationKey]Isolation{},
 		dirty:      map[*policySpec]bool{},
+		unions:     addressUnions{},
 	}
 	for kind, zone := range map[tables.PolicyKind]ruleZone{tables.AntreaPolicy: antreaZone, tables.BaselinePolicy: baselineZone} {
 		p.priorities[kind] = map[tables.Direction]*priorities{
@@ -63,7 +65,7 @@ func NewPolicies(c PolicyConfig) *Policies {
 // Update takes the next state of the world and says what changes in the rules.
 // It keeps in, and what in points to.
 func (p *Policies) Update(in PolicyInput) *PolicyChange {
-	p.deltas = map[[2]*tables.Address]AddressDelta{}
+	p.deltas = addressDeltas{}
 	old := p.cluster
 	p.cluster, p.groups = in.Cluster, in.ServiceGroups
 	p.peers.cluster, p.local.cluster = in.Cluster, in.Cluster
@@ -180,7 +182,10 @@ func (p *Policies) disconnect(s *policySpec) {
 	for _, set := range append(s.remote, s.relative...) {
 		p.peers.release(set, s)
 	}
-	s.local, s.remote, s.relative = nil, nil, nil
+	for _, u := range s.unions {
+		p.unions.release(u)
+	}
+	s.local, s.remote, s.relative, s.unions = nil, nil, nil, nil
 	delete(p.dirty, s)
 }
 
@@ -233,7 +238,7 @@ func samePlan(a, b *policyPlan) bool {
 // wording is a spec without what it became.
 func (s *policySpec) wording() policySpec {
 	w := *s
-	w.local, w.remote, w.relative, w.parts, w.next = nil, nil, nil, nil, nil
+	w.local, w.remote, w.relative, w.unions, w.parts, w.next = nil, nil, nil, nil, nil, nil
 	return w
 }
 

@@ -1,0 +1,212 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// Sorted slices of addresses, and unions of them. A rule may have several kinds
+// of peers, and other rules the same: a union is made once for all of them, and
+// changes by what changed in the sets that it is made of.
+
+// compareAddress orders addresses: prefixes, then ports, then groups.
+func compareAddress(a, b tables.Address) int {
+	return cmp.Or(
+		cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Group, b.Group),
+		cmp.Compare(serviceGroup(a), serviceGroup(b)),
+		a.Prefix.Addr().Compare(b.Prefix.Addr()),
+		cmp.Compare(a.Prefix.Bits(), b.Prefix.Bits()),
+	)
+}
+
+func serviceGroup(a tables.Address) uint32 {
+	if a.Service == nil {
+		return 0
+	}
+	return a.Service.Group
+}
+
+func sameAddress(a, b tables.Address) bool { return compareAddress(a, b) == 0 }
+
+// sortAddresses sorts a slice in place and drops what is there twice.
+func sortAddresses(all []tables.Address) []tables.Address {
+	slices.SortFunc(all, compareAddress)
+	return slices.CompactFunc(all, sameAddress)
+}
+
+// replaceAddresses is a copy of a sorted slice without some addresses and with
+// some others; false when one to come is there already.
+func replaceAddresses(all, gone, come []tables.Address) ([]tables.Address, bool) {
+	next := make([]tables.Address, 0, len(all)+len(come))
+	next = append(next, all...)
+	for _, a := range gone {
+		if i, found := slices.BinarySearchFunc(next, a, compareAddress); found {
+			next = slices.Delete(next, i, i+1)
+		}
+	}
+	for _, a := range come {
+		i, found := slices.BinarySearchFunc(next, a, compareAddress)
+		if found {
+			return next, false
+		}
+		next = slices.Insert(next, i, a)
+	}
+	return next, true
+}
+
+// compareAddresses tells what a sorted slice gained and lost.
+func compareAddresses(before, after []tables.Address) (d AddressDelta) {
+	for len(before) > 0 || len(after) > 0 {
+		switch {
+		case len(after) == 0 || len(before) > 0 && compareAddress(before[0], after[0]) < 0:
+			d.Removed = append(d.Removed, before[0])
+			before = before[1:]
+		case len(before) == 0 || compareAddress(before[0], after[0]) > 0:
+			d.Added = append(d.Added, after[0])
+			after = after[1:]
+		default:
+			before, after = before[1:], after[1:]
+		}
+	}
+	return d
+}
+
+// addressDeltas remembers what was found between two slices. Rules that share
+// slices share the work.
+type addressDeltas map[[2]*tables.Address]AddressDelta
+
+// between tells what a sorted slice gained and lost.
+func (m addressDeltas) between(before, after []tables.Address) AddressDelta {
+	if len(before) == 0 || len(after) == 0 {
+		return AddressDelta{Added: after, Removed: before}
+	}
+	if len(before) == len(after) && &before[0] == &after[0] {
+		return AddressDelta{}
+	}
+	key := [2]*tables.Address{&before[0], &after[0]}
+	d, known := m[key]
+	if !known {
+		d = compareAddresses(before, after)
+		m[key] = d
+	}
+	return d
+}
+
+// addressUnion is the addresses of some sets and some fixed ones.
+type addressUnion struct {
+	key    string
+	sets   []*podSet
+	inputs [][]tables.Address // of sets, as they stand in all; the last are the fixed ones
+	all    []tables.Address   // sorted, each once, not written
+	users  int
+}
+
+// addressUnions holds each union once.
+type addressUnions map[string]*addressUnion
+
+// use returns the union of sets and of fixed addresses, which are sorted;
+// release must follow.
+func (m addressUnions) use(sets []*podSet, fixed []tables.Address) *addressUnion {
+	var key strings.Builder
+	for _, set := range sets {
+		key.WriteString(set.key + "\n")
+	}
+	for _, a := range fixed {
+		key.WriteString(addressKey(a))
+	}
+	u := m[key.String()]
+	if u == nil {
+		u = &addressUnion{key: key.String(), sets: sets, inputs: make([][]tables.Address, len(sets)+1)}
+		u.inputs[len(sets)] = fixed
+		m[u.key] = u
+	}
+	u.users++
+	return u
+}
+
+func (m addressUnions) release(u *addressUnion) {
+	if u.users--; u.users == 0 {
+		delete(m, u.key)
+	}
+}
+
+// addressKey is a text that no other address has.
+func addressKey(a tables.Address) string {
+	if a.Group != 0 {
+		return "\x00" + string(rune(a.Group))
+	}
+	return a.Prefix.String() + "\n"
+}
+
+// list brings the union up to date and returns it.
+func (u *addressUnion) list(families []tables.Family, deltas addressDeltas) []tables.Address {
+	if u.all == nil {
+		u.build(families)
+		return u.all
+	}
+	for i, set := range u.sets {
+		now := set.list(families)
+		d := deltas.between(u.inputs[i], now)
+		u.inputs[i] = now
+		if d.Empty() {
+			continue
+		}
+		d = AddressDelta{u.notElsewhere(i, d.Added), u.notElsewhere(i, d.Removed)}
+		if !d.Empty() {
+			u.change(d, deltas)
+		}
+	}
+	return u.all
+}
+
+func (u *addressUnion) build(families []tables.Family) {
+	all := slices.Clone(u.inputs[len(u.sets)])
+	for i, set := range u.sets {
+		u.inputs[i] = set.list(families)
+		all = append(all, u.inputs[i]...)
+	}
+	u.all = sortAddresses(all)
+}
+
+// notElsewhere leaves out the addresses that another input has too.
+func (u *addressUnion) notElsewhere(here int, addresses []tables.Address) (rest []tables.Address) {
+	for _, a := range addresses {
+		if !slices.ContainsFunc(u.inputs[:here], has(a)) && !slices.ContainsFunc(u.inputs[here+1:], has(a)) {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// has finds an address in sorted slices.
+func has(a tables.Address) func([]tables.Address) bool {
+	return func(all []tables.Address) bool {
+		_, found := slices.BinarySearchFunc(all, a, compareAddress)
+		return found
+	}
+}
+
+// change replaces the slice, and remembers the difference when it is the first
+// of this Update; later ones are found by comparing.
+func (u *addressUnion) change(d AddressDelta, deltas addressDeltas) {
+	before := u.all
+	if len(d.Added)+len(d.Removed) > bulkChange {
+		u.all = mergeDelta(before, d)
+		return
+	}
+	u.all, _ = replaceAddresses(before, d.Removed, d.Added)
+	if len(before) > 0 && len(u.all) > 0 {
+		deltas[[2]*tables.Address{&before[0], &u.all[0]}] = d
+	}
+}
+
+// mergeDelta is replaceAddresses for many addresses.
+func mergeDelta(all []tables.Address, d AddressDelta) []tables.Address {
+	next := slices.Concat(all, d.Added)
+	next = slices.DeleteFunc(next, func(a tables.Address) bool { return has(a)(d.Removed) })
+	return sortAddresses(next)
+}
