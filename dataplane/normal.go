@@ -114,6 +114,10 @@ func (k *walk) normal() {
 		t.learn(macKey{src, vlan}, k.key.InPort(), now)
 	}
 	if dst&groupAddress == 0 {
+		if dst == src { // just learned, or, in a trace, as if it were
+			k.output(k.key.InPort())
+			return
+		}
 		if port, ok := t.port(macKey{dst, vlan}, now); ok {
 			k.output(port)
 			return

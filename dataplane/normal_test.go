@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/dataplane"
 )
 
 // ethernet is a packet from one station to another, by the last byte of their
@@ -48,6 +50,19 @@ func TestNormal(t *testing.T) {
 		if row.MAC[0]&1 != 0 {
 			t.Errorf("a group address was learned: %x", row.MAC)
 		}
+	}
+}
+
+// TestNormalToItself checks a packet to its own sender, in traffic and in a
+// trace, which learns nothing.
+func TestNormalToItself(t *testing.T) {
+	r := newRig(t, "table=0 actions=NORMAL")
+	in, frame := r.compose(ethernet(1, 0xa, 0xa))
+	if v := r.trace(in, frame).Verdict; v.Reason != dataplane.DropToInPort {
+		t.Errorf("traced: %s", v.Text(nil))
+	}
+	if got := r.outcomeOf(in, frame); got != "drop to_in_port in 0" {
+		t.Errorf("sent: %q", got)
 	}
 }
 
