@@ -33,7 +33,7 @@ type worker struct {
 	rx      [batchSize]*packet.Frame
 	out     map[*switchPort]*[]*packet.Frame
 	seen    *portSet         // the ports that out was last cleared for
-	ready   []*switchPort    // ports with frames in out, or that want a Flush
+	ready   []*switchPort    // ports with frames in out
 	done    []*packet.Frame  // frames to release after the batch
 	copies  *packet.HeapPool // frames for copies
 	copied  [1]*packet.Frame // the copy under way: here, it needs no heap
@@ -92,15 +92,15 @@ func (w *worker) wait() error {
 // neither in a round nor in poll(2), where a descriptor would stay open
 // although its port is closed.
 func (w *worker) letGo() {
-	w.busy.Lock()
+	w.busy.Lock() // until the end: a worker that wakes must not fall asleep again before its turn here
+	defer w.busy.Unlock()
 	w.seen = nil // queues of ports that are gone go with the next flush
-	w.busy.Unlock()
 	if w.poller != nil {
 		w.poller.Wake()
 	}
 	w.asleep.Lock()
+	defer w.asleep.Unlock()
 	clear(w.waiting)
-	w.asleep.Unlock()
 }
 
 // round receives one batch from each port and walks it. It returns the number
