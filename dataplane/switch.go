@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	errShortFrame = errors.New("packet-out: the frame is shorter than an Ethernet header")
+	errShortFrame = errors.New("the frame is shorter than an Ethernet header")
 	errNoPipeline = errors.New("no pipeline is loaded")
 )
 
@@ -92,6 +92,11 @@ func New(c Config) (*Switch, error) {
 func (s *Switch) Apply(b *Bundle) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.apply(b)
+}
+
+// apply is Apply under the caller's s.mu.
+func (s *Switch) apply(b *Bundle) error {
 	before := s.program.Load()
 	if before == nil {
 		before = &program{}
@@ -228,6 +233,8 @@ func (s *Switch) Expire() {
 	now := s.clock()
 	s.conntrack.Sweep(now)
 	s.fdb.expire(now, 0)
+	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
+	defer s.mu.Unlock()
 	p := s.program.Load()
 	if p == nil {
 		return
@@ -245,7 +252,7 @@ func (s *Switch) Expire() {
 		}
 	}
 	if len(gone) > 0 {
-		s.Apply(&Bundle{Delete: gone})
+		s.apply(&Bundle{Delete: gone}) // nothing that remains can depend on an entry
 	}
 }
 
