@@ -71,7 +71,10 @@ func (m *meter) fill(now int64) {
 	if m.filled == 0 {
 		m.filled = now
 	}
-	elapsed := max(0, now-m.filled)
+	elapsed := now - m.filled
+	if elapsed < 0 { // a worker whose batch began before another's
+		return
+	}
 	ms := min(elapsed/1e6, 3600e3)
 	m.filled = now - elapsed%1e6
 	for i, b := range m.Bands {
