@@ -22,12 +22,12 @@ var (
 )
 
 func decodeNode(c *check, in *corev1.Node) Object {
-	cidrs := in.Spec.PodCIDRs
-	if len(cidrs) == 0 && in.Spec.PodCIDR != "" {
-		cidrs = []string{in.Spec.PodCIDR}
-	}
-	at := specAt.Child("podCIDRs")
+	cidrs, at := in.Spec.PodCIDRs, specAt.Child("podCIDRs")
 	n := &Node{Meta: c.meta, PodCIDRs: c.prefixes(at, cidrs)}
+	if len(cidrs) == 0 && in.Spec.PodCIDR != "" {
+		cidrs, at = []string{in.Spec.PodCIDR}, specAt.Child("podCIDR")
+		n.PodCIDRs = []netip.Prefix{c.prefix(at, in.Spec.PodCIDR)}
+	}
 	if len(n.PodCIDRs) > 2 || len(n.PodCIDRs) == 2 && n.PodCIDRs[0].Addr().Is4() == n.PodCIDRs[1].Addr().Is4() {
 		c.invalid(at, len(cidrs), "may hold at most one prefix of each IP family")
 	}

@@ -115,16 +115,22 @@ func shift(n *yaml.Node, lines int) {
 // child returns the value of a key in a mapping, or nil. Keys that a merge
 // brings in are not seen.
 func child(n *yaml.Node, key string) *yaml.Node {
+	value, _ := entry(n, key)
+	return value
+}
+
+// entry is child with the line of the key.
+func entry(n *yaml.Node, key string) (value *yaml.Node, line int) {
 	n = target(n)
 	if n.Kind != yaml.MappingNode {
-		return nil
+		return nil, 0
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return target(n.Content[i+1])
+			return target(n.Content[i+1]), n.Content[i].Line
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // target follows an alias.
@@ -151,6 +157,9 @@ func (m lineMap) at(offset int) int {
 func toJSON(n *yaml.Node) ([]byte, lineMap, *fault) {
 	w := jsonWriter{}
 	w.value(n, 0)
+	if len(w.text) > maxObject {
+		w.fail(n, "the object is larger than %d bytes", maxObject)
+	}
 	return w.text, w.lines, w.fault
 }
 
@@ -223,7 +232,7 @@ func (w *jsonWriter) pairs(n *yaml.Node, depth int, seen map[string]bool) {
 			w.fail(key, "a key is not a scalar")
 		case key.ShortTag() == "!!merge":
 			merges = append(merges, value)
-		case seen[key.Value]:
+		case seen[keyText(key)]:
 			w.fail(key, "the key %q is there twice", clip(key.Value))
 		default:
 			w.pair(key, value, depth, seen)
@@ -235,11 +244,19 @@ func (w *jsonWriter) pairs(n *yaml.Node, depth int, seen map[string]bool) {
 }
 
 func (w *jsonWriter) pair(key, value *yaml.Node, depth int, seen map[string]bool) {
-	seen[key.Value] = true
-	w.string(key, key.Value)
+	seen[keyText(key)] = true
+	w.string(key, keyText(key))
 	w.text = append(w.text, ':')
 	w.value(value, depth+1)
 	w.text = append(w.text, ',')
+}
+
+// keyText is a key in JSON, where it is always a string.
+func keyText(key *yaml.Node) string {
+	if b, ok := oldBool(key); ok {
+		return strconv.FormatBool(b)
+	}
+	return key.Value
 }
 
 // merge writes what "<<" brings in: a mapping, or several in a list, of which
@@ -266,7 +283,7 @@ func without(n *yaml.Node, seen map[string]bool) *yaml.Node {
 	rest := *n
 	rest.Content = nil
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if key := target(n.Content[i]); !seen[key.Value] || key.ShortTag() == "!!merge" {
+		if key := target(n.Content[i]); !seen[keyText(key)] || key.ShortTag() == "!!merge" {
 			rest.Content = append(rest.Content, n.Content[i], n.Content[i+1])
 		}
 	}
@@ -294,17 +311,25 @@ func (w *jsonWriter) scalar(n *yaml.Node) {
 
 // plain writes a string, or the boolean that YAML 1.1 takes a plain one for.
 func (w *jsonWriter) plain(n *yaml.Node) {
-	if n.Style == 0 {
-		switch n.Value {
-		case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
-			w.text = append(w.text, "true"...)
-			return
-		case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
-			w.text = append(w.text, "false"...)
-			return
-		}
+	if b, ok := oldBool(n); ok {
+		w.text = strconv.AppendBool(w.text, b)
+		return
 	}
 	w.string(n, n.Value)
+}
+
+// oldBool reads the words that are booleans in YAML 1.1 only.
+func oldBool(n *yaml.Node) (value, ok bool) {
+	if n.Style != 0 {
+		return false, false
+	}
+	switch n.Value {
+	case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
+		return true, true
+	case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
+		return false, true
+	}
+	return false, false
 }
 
 func (w *jsonWriter) integer(n *yaml.Node) {
@@ -355,8 +380,9 @@ func lineOf(n *yaml.Node, path string) int {
 	for path != "" && n != nil {
 		var step string
 		step, path = nextStep(path)
-		if n = childAt(target(n), step); n != nil {
-			line = n.Line
+		var at int
+		if n, at = childAt(target(n), step); n != nil {
+			line = at
 		}
 	}
 	return line
@@ -376,12 +402,14 @@ func nextStep(path string) (step, rest string) {
 	return path, ""
 }
 
-func childAt(n *yaml.Node, step string) *yaml.Node {
+// childAt returns a value in a mapping or list and the line of its key or of
+// itself.
+func childAt(n *yaml.Node, step string) (*yaml.Node, int) {
 	if n.Kind != yaml.SequenceNode {
-		return child(n, step)
+		return entry(n, step)
 	}
 	if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
-		return n.Content[i]
+		return n.Content[i], n.Content[i].Line
 	}
-	return nil
+	return nil, 0
 }

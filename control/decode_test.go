@@ -1,0 +1,412 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// testFiles reads the files that a pattern names.
+func testFiles(t testing.TB, pattern string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s names %d files, error %v", pattern, len(names), err)
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+// decodeOne decodes a text with one object and no problem.
+func decodeOne[P Object](t *testing.T, text string) P {
+	t.Helper()
+	d := Decode("test.yaml", []byte(text))
+	for _, p := range d.Problems {
+		t.Error(p)
+	}
+	if len(d.Objects) != 1 {
+		t.Fatalf("%d objects", len(d.Objects))
+	}
+	return d.Objects[0].(P)
+}
+
+// TestSeedObjects reads the manifests of the seed's cluster: all of them come
+// in.
+func TestSeedObjects(t *testing.T) {
+	counts := map[Kind]int{}
+	for file, text := range testFiles(t, "testdata/seed/*.yaml") {
+		d := Decode(file, []byte(text))
+		for _, p := range d.Problems {
+			t.Error(p)
+		}
+		for _, obj := range d.Objects {
+			counts[obj.Metadata().Key.Kind]++
+		}
+	}
+	want := map[Kind]int{KindNode: 2, KindNamespace: 1, KindPod: 4, KindService: 7, KindEgress: 2,
+		KindTrafficControl: 2, KindNetworkPolicy: 1, KindClusterNetworkPolicy: 2, KindNodeConfig: 1}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestRefused reads manifests with faults. Each is told at its line, and
+// nothing else is.
+func TestRefused(t *testing.T) {
+	for file, text := range testFiles(t, "testdata/refused/*.yaml") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			got := map[int]string{}
+			for _, p := range Decode(file, []byte(text)).Problems {
+				if p.Source.File != file {
+					t.Errorf("the problem names another file: %v", p)
+				}
+				got[p.Source.Line] += p.Error() + "\n"
+			}
+			for i, line := range strings.Split(text, "\n") {
+				_, want, expected := strings.Cut(line, "# refused: ")
+				if !expected && got[i+1] != "" {
+					t.Errorf("line %d is told: %s", i+1, got[i+1])
+				}
+				for _, part := range strings.Split(want, "; ") {
+					if !strings.Contains(got[i+1], part) {
+						t.Errorf("line %d: want %q, got %q", i+1, part, got[i+1])
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestRefusedAlone checks that a refused object takes no other with it, and
+// that what is refused is known by its key.
+func TestRefusedAlone(t *testing.T) {
+	d := Decode("f.yaml", []byte(`
+{apiVersion: v1, kind: Namespace, metadata: {name: a}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: a}, spec: {unknown: 1}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: b}}
+`))
+	if len(d.Objects) != 2 || d.Broken {
+		t.Errorf("%d objects, broken %v", len(d.Objects), d.Broken)
+	}
+	if want := []Key{{KindPod, "a", "p"}}; !reflect.DeepEqual(d.Refused, want) {
+		t.Errorf("refused: %v", d.Refused)
+	}
+	want := "f.yaml:4: Pod/a/p: spec.unknown: unknown field"
+	if got := d.Problems[0].Error(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestSyntaxError checks that a document that is no YAML costs only itself.
+func TestSyntaxError(t *testing.T) {
+	d := Decode("f.yaml", []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\na: b: c\n---\n"+
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n"))
+	if len(d.Objects) != 2 || !d.Broken || len(d.Problems) != 1 {
+		t.Fatalf("%d objects, broken %v, problems %v", len(d.Objects), d.Broken, d.Problems)
+	}
+	if got := d.Problems[0].Error(); got != "f.yaml:5: mapping values are not allowed in this context" {
+		t.Error(got)
+	}
+	if line := d.Objects[1].Metadata().Source.Line; line != 7 {
+		t.Errorf("the last object is at line %d", line)
+	}
+}
+
+// TestForms reads one object in the forms in which a file may have it.
+func TestForms(t *testing.T) {
+	forms := map[string]string{
+		"json":         `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"x": "1"}}}`,
+		"list":         "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {x: '1'}}}",
+		"typed list":   "apiVersion: v1\nkind: NamespaceList\nmetadata: {resourceVersion: '1'}\nitems:\n- metadata: {name: a, labels: {x: '1'}}",
+		"comments":     "# head\n---\n# nothing\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: {x: '1'}}\n---\n",
+		"directive":    "%YAML 1.2\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a, labels: {x: '1'}}\n",
+		"crlf":         "apiVersion: v1\r\nkind: Namespace\r\nmetadata: {name: a, labels: {x: '1'}}\r\n---\r\n",
+		"anchor":       "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: &n a\n  labels: {x: '1'}\n  annotations: {y: *n}\n",
+		"merge":        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: a\n  annotations: &l {x: '1'}\n  labels: {<<: *l}\n",
+		"server sends": `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a","labels":{"x":"1"},"uid":"u","creationTimestamp":"2024-01-01T00:00:00Z","managedFields":[{"manager":"m","fieldsV1":{"f:a":{}}}]},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`,
+	}
+	for name, text := range forms {
+		t.Run(name, func(t *testing.T) {
+			ns := decodeOne[*Namespace](t, text)
+			want := Meta{Key: Key{KindNamespace, "", "a"}, Labels: Labels{"x": "1", namespaceNameLabel: "a"}, Source: ns.Source}
+			if diff := cmp.Diff(want, ns.Meta); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestHostileText is refused with a reason and without much work.
+func TestHostileText(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'k'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat("*"+string(c-1)+",", 10))
+	}
+	texts := map[string]struct{ text, want string }{
+		"deep":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500), "did not find expected"},
+		"nested":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested more than"},
+		"bomb":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + bomb, "larger than"},
+		"cycle":    {"apiVersion: v1\nkind: Pod\nmetadata: &m {name: a, annotations: *m}\n", "nested more than"},
+		"values":   {"a: [" + strings.Repeat(",", maxValues+1), "more than 1000000 values"},
+		"long key": {"apiVersion: v1\nkind: Pod\nmetadata: {name: " + strings.Repeat("a", 100000) + "}\n", "metadata.name"},
+		"large":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {a: \"" + strings.Repeat("a", maxObject) + "\"}}\n", "larger than"},
+		"infinite": {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, generation: .inf}\n", "not a number"},
+	}
+	for name, tt := range texts {
+		t.Run(name, func(t *testing.T) {
+			d := Decode("f.yaml", []byte(tt.text))
+			if len(d.Objects) != 0 || len(d.Problems) == 0 {
+				t.Fatalf("%d objects, problems %v", len(d.Objects), d.Problems)
+			}
+			got := d.Problems[0].Error()
+			if !strings.Contains(got, tt.want) || len(got) > 1000 {
+				t.Errorf("want %q, got %.1000q", tt.want, got)
+			}
+		})
+	}
+}
+
+// TestAsKubectl compares the JSON that manifests become with that of the
+// library that kubectl reads them by.
+func TestAsKubectl(t *testing.T) {
+	files := testFiles(t, "testdata/seed/*.yaml")
+	files["scalars"] = "a: yes\nb: 'yes'\nc: 0x1f\nd: 017\ne: 1.5\nf: 1e3\ng: ~\nh: 2024-01-01\ni: |\n  a\n  b\n" +
+		"j: >-\n  a\n  b\nk: \"\\u00e9<\"\nl: .5\nm: -3\nn: \"0x1f\"\n1: one\n8080: [on, Off]\no: 12345678901234567890\np: &p {q: 1}\nr: {<<: *p, s: 2}\n"
+	for file, text := range files {
+		for _, doc := range documents(text) {
+			root, fault := doc.parse()
+			if fault != nil {
+				t.Fatalf("%s: %v", file, fault)
+			}
+			ours, _, fault := toJSON(root)
+			if fault != nil {
+				t.Fatalf("%s: %v", file, fault)
+			}
+			theirs, err := yaml.YAMLToJSON([]byte(doc.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decodeAny(t, theirs), decodeAny(t, ours)); diff != "" {
+				t.Errorf("%s:%d: %s", file, doc.line, diff)
+			}
+		}
+	}
+}
+
+func decodeAny(t *testing.T, text []byte) (v any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+// TestServiceFields reads every field of a Service that counts.
+func TestServiceFields(t *testing.T) {
+	got := decodeOne[*Service](t, `
+apiVersion: v1
+kind: Service
+metadata:
+  name: s
+  namespace: ns
+  annotations:
+    service.antrea.io/load-balancer-mode: DSR
+    service.kubernetes.io/topology-mode: Auto
+spec:
+  type: LoadBalancer
+  selector: {app: web}
+  clusterIP: 10.96.0.1
+  clusterIPs: [10.96.0.1, "fd00::1"]
+  ipFamilies: [IPv4, IPv6]
+  externalIPs: [192.0.2.1]
+  loadBalancerSourceRanges: [" 10.0.0.1/8"]
+  sessionAffinity: ClientIP
+  externalTrafficPolicy: Local
+  internalTrafficPolicy: Local
+  healthCheckNodePort: 30001
+  publishNotReadyAddresses: true
+  allocateLoadBalancerNodePorts: false
+  ports:
+    - {name: http, port: 80, targetPort: web, nodePort: 30080}
+    - {name: dns, port: 53, protocol: UDP, targetPort: 5353}
+    - {name: sig, port: 99, protocol: SCTP}
+status:
+  loadBalancer:
+    ingress: [{ip: 192.0.2.9}, {hostname: h}, {ip: 192.0.2.10, ipMode: Proxy}]
+`)
+	want := &Service{
+		Meta:     Meta{Key: Key{KindService, "ns", "s"}, Source: Source{"test.yaml", 2}},
+		Type:     LoadBalancerService,
+		Selector: Labels{"app": "web"},
+		Ports: []ServicePort{
+			{Name: "http", Protocol: TCP, Port: 80, TargetPort: PortRef{Name: "web"}, NodePort: 30080},
+			{Name: "dns", Protocol: UDP, Port: 53, TargetPort: PortRef{Number: 5353}},
+			{Name: "sig", Protocol: SCTP, Port: 99, TargetPort: PortRef{Number: 99}},
+		},
+		ClusterIPs:           []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")},
+		ExternalIPs:          []netip.Addr{netip.MustParseAddr("192.0.2.1")},
+		LoadBalancerIPs:      []netip.Addr{netip.MustParseAddr("192.0.2.9")},
+		SourceRanges:         []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		AffinitySeconds:      10800,
+		ExternalLocal:        true,
+		InternalLocal:        true,
+		HealthCheckNodePort:  30001,
+		PublishNotReady:      true,
+		Families:             []int{4, 6},
+		TopologyHints:        true,
+		LoadBalancerMode:     DSRMode,
+		AllocateNodePortsOff: true,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// TestDefaults checks what the API fills in where a manifest says nothing.
+func TestDefaults(t *testing.T) {
+	slice := decodeOne[*EndpointSlice](t, `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e},
+  addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}}]}`)
+	if e := slice.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {
+		t.Errorf("conditions not set: %+v", e)
+	}
+	if e := slice.Endpoints[1]; e.Ready || e.Serving || !e.Terminating {
+		t.Errorf("terminating: %+v", e)
+	}
+	if slice.Ports[0].Protocol != TCP || slice.Key.Namespace != "default" {
+		t.Errorf("%+v", slice)
+	}
+	headless := decodeOne[*Service](t, `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None}}`)
+	if !headless.Headless || headless.ClusterIPs != nil || headless.Type != ClusterIPService {
+		t.Errorf("%+v", headless)
+	}
+	for spec, want := range map[string][2]bool{
+		`{podSelector: {}}`:                        {true, false},
+		`{podSelector: {}, egress: [{}]}`:          {true, true},
+		`{podSelector: {}, policyTypes: [Egress]}`: {false, true},
+	} {
+		p := decodeOne[*NetworkPolicy](t, `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p}, spec: `+spec+`}`)
+		if got := [2]bool{p.Ingress, p.Egress}; got != want {
+			t.Errorf("%s: isolates %v, want %v", spec, got, want)
+		}
+	}
+	pod := decodeOne[*Pod](t, `{apiVersion: v1, kind: Pod, metadata: {name: p, deletionTimestamp: "2024-01-01T00:00:00Z"}, status: {podIP: 10.0.0.1}}`)
+	if !pod.Deleting || pod.Ready || pod.ServiceAccount != "default" || len(pod.IPs) != 1 {
+		t.Errorf("%+v", pod)
+	}
+}
+
+// TestAntreaPolicyFields reads every field of an Antrea-native policy.
+func TestAntreaPolicyFields(t *testing.T) {
+	got := decodeOne[*AntreaPolicy](t, `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: p}
+spec:
+  tier: SecurityOps
+  priority: 1.5
+  ingress:
+    - name: in
+      action: Reject
+      appliedTo: [{service: {name: s, namespace: ns}}]
+      from:
+        - {ipBlock: {cidr: 10.1.2.3/8, except: [10.2.0.0/16]}}
+        - {namespaces: {match: Self}, podSelector: {matchLabels: {a: b}}}
+        - {serviceAccount: {name: sa, namespace: ns}}
+      ports: [{protocol: UDP, port: 53, endPort: 60, sourcePort: 1, sourceEndPort: 9}, {port: http}]
+      enableLogging: true
+      logLabel: label
+  egress:
+    - action: Allow
+      appliedTo: [{group: g}]
+      to: [{fqdn: "*.example.org"}, {nodeSelector: {matchLabels: {k: v}}}]
+      l7Protocols: [{http: {host: h, method: GET, path: /p}}, {tls: {sni: s}}]
+    - {action: Drop, appliedTo: [{nodeSelector: {}}], toServices: [{name: s, namespace: ns}]}
+    - {action: Pass, appliedTo: [{podSelector: {}, namespaceSelector: {}}], protocols: [{icmp: {icmpType: 8, icmpCode: 0}}, {igmp: {igmpType: 0x11, groupAddress: 224.0.0.1}}]}
+`)
+	zero, eight, query := uint8(0), uint8(8), uint8(0x11)
+	all, labelled, k := Selector{}, SelectLabels(Labels{"a": "b"}), SelectLabels(Labels{"k": "v"})
+	empty := NewSelector()
+	want := &AntreaPolicy{
+		Meta: Meta{Key: Key{KindClusterNetworkPolicy, "", "p"}, Source: Source{"test.yaml", 2}}, Tier: "securityops", Priority: 1.5,
+		Ingress: []PolicyRule{{
+			Name: "in", Action: ActionReject, AppliedTo: []AppliedTo{{Service: &Name{"ns", "s"}}},
+			Peers: []PolicyPeer{
+				{IPBlock: &IPBlock{netip.MustParsePrefix("10.0.0.0/8"), []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}}},
+				{PeerNamespaces: &PeerNamespaces{Self: true}, Pods: &labelled},
+				{ServiceAccount: &Name{"ns", "sa"}},
+			},
+			Ports: []PolicyPort{{UDP, PortRef{Number: 53}, 60, 1, 9}, {Protocol: TCP, Port: PortRef{Name: "http"}}},
+			Log:   true, LogLabel: "label",
+		}},
+		Egress: []PolicyRule{{
+			Action: ActionAllow, AppliedTo: []AppliedTo{{Group: "g"}},
+			Peers: []PolicyPeer{{FQDN: "*.example.org"}, {Nodes: &k}},
+			L7:    []L7Protocol{{HTTP: &L7HTTP{"h", "GET", "/p"}}, {TLS: &L7TLS{"s"}}},
+		}, {
+			Action: ActionDrop, AppliedTo: []AppliedTo{{Nodes: &empty}}, ToServices: []Name{{"ns", "s"}},
+		}, {
+			Action: ActionPass, AppliedTo: []AppliedTo{{Pods: &empty, Namespaces: &empty}},
+			Protocols: []PolicyProtocol{{ICMP: &ICMPProtocol{&eight, &zero}},
+				{IGMP: &IGMPProtocol{&query, netip.MustParseAddr("224.0.0.1")}}},
+		}},
+	}
+	bySelector := cmp.Comparer(func(a, b Selector) bool { return a.String() == b.String() })
+	byText := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	byPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+	if diff := cmp.Diff(want, got, bySelector, byText, byPrefix); diff != "" {
+		t.Error(diff)
+	}
+	if !all.Empty() || !empty.Empty() || labelled.Empty() {
+		t.Error("Empty")
+	}
+}
+
+// FuzzDecode reads any text: it does not panic, tells no line that is not
+// there, and lets no object in twice.
+func FuzzDecode(f *testing.F) {
+	for _, pattern := range []string{"testdata/seed/*.yaml", "testdata/refused/*.yaml"} {
+		for _, text := range testFiles(f, pattern) {
+			f.Add(text)
+			for _, doc := range documents(text) {
+				f.Add(doc.text)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := Decode("fuzz", []byte(text))
+		lines := strings.Count(text, "\n") + 1
+		seen := map[Key]bool{}
+		for _, obj := range d.Objects {
+			m := obj.Metadata()
+			if m.Key.Name == "" || seen[m.Key] || m.Source.Line < 1 || m.Source.Line > lines {
+				t.Errorf("object %v at %v of %d lines", m.Key, m.Source, lines)
+			}
+			seen[m.Key] = true
+		}
+		for _, p := range d.Problems {
+			if p.Source.Line < 1 || p.Source.Line > lines+1 || p.Reason == "" {
+				t.Errorf("problem %q at line %d of %d", p.Reason, p.Source.Line, lines)
+			}
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package control
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// The store holds what the sources say and hands out snapshots. A source is a
+// file or the Kubernetes API; the same object may stand in several, and then
+// the source whose name sorts first has it and the others are told. What needs
+// more than one object to be judged is judged here (store_refuse.go), and what
+// follows from several objects is made here (store_derive.go).
+//
+// All of that depends on what the sources hold now and not on the order in
+// which it came.
+//
+// A change costs the size of the maps of the kinds that it touches, which are
+// copied, and not the size of the cluster. Apply may be called from any
+// goroutine; snapshots are read without a lock.
+
+// Change is what one source says anew. Several changes given to one Apply make
+// one snapshot.
+type Change struct {
+	Source string   // name of a file, equal to Source.File of the objects
+	Set    []Object // new objects, and changed ones whole
+	Delete []Key    // objects that the source no longer has
+}
+
+// Update is the step from one snapshot to the next.
+type Update struct {
+	Old, New *Cluster
+	// Changed are the keys that differ, in order; derived EndpointSlices and
+	// objects that are refused now, or no longer, are among them. An object
+	// that only moved in its file has not changed.
+	Changed []Key
+}
+
+// Store holds a cluster's objects. NewStore makes one.
+type Store struct {
+	mu        sync.Mutex
+	claims    map[Key][]Object // what each source says, in order of the sources
+	twice     map[Key]bool     // keys with several claims
+	judged    map[Key]bool     // claimed keys of the kinds that are judged
+	refused   map[Key]Problem  // by the rules between objects
+	derive    *derivation      // nil: nothing is derived
+	followers map[int]func(Update)
+	nextID    int
+
+	current atomic.Pointer[Cluster]
+}
+
+// NewStore makes a store without objects. With DeriveEndpoints, Services
+// without EndpointSlices get theirs from Pods, as manifests need it; a source
+// that has all EndpointSlices, such as the Kubernetes API, does not.
+func NewStore(endpoints EndpointSource) *Store {
+	s := &Store{
+		claims:    map[Key][]Object{},
+		twice:     map[Key]bool{},
+		judged:    map[Key]bool{},
+		refused:   map[Key]Problem{},
+		followers: map[int]func(Update){},
+	}
+	if endpoints == DeriveEndpoints {
+		s.derive = newDerivation()
+	}
+	s.current.Store(EmptyCluster())
+	return s
+}
+
+// EndpointSource says where the EndpointSlices of Services come from.
+type EndpointSource int
+
+// Sources of EndpointSlices.
+const (
+	DeriveEndpoints EndpointSource = iota // from Pods, where a Service has none
+	GivenEndpoints                        // all of them are given
+)
+
+// Snapshot returns the snapshot in force.
+func (s *Store) Snapshot() *Cluster { return s.current.Load() }
+
+// Follow calls f after each Apply that changed something, in order and one at
+// a time, from the goroutine that applies; f must call no method of the store
+// but Snapshot. It returns the snapshot that the first call's Old will be, and what ends it.
+func (s *Store) Follow(f func(Update)) (now *Cluster, end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.nextID
+	s.nextID++
+	s.followers[id] = f
+	return s.Snapshot(), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.followers, id)
+	}
+}
+
+// Apply takes the changes over, publishes the next snapshot and calls the
+// followers.
+func (s *Store) Apply(changes ...Change) Update {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	touched := map[Key]bool{}
+	for _, c := range changes {
+		s.claim(c, touched)
+	}
+	s.judge(touched)
+	u := s.step(touched)
+	if len(u.Changed) > 0 {
+		for id := range s.nextID {
+			if f := s.followers[id]; f != nil {
+				f(u)
+			}
+		}
+	}
+	return u
+}
+
+// claim notes what a source says of its objects.
+func (s *Store) claim(c Change, touched map[Key]bool) {
+	for _, k := range c.Delete {
+		s.set(k, c.Source, nil)
+		touched[k] = true
+	}
+	for _, obj := range c.Set {
+		k := obj.Metadata().Key
+		s.set(k, c.Source, obj)
+		touched[k] = true
+	}
+}
+
+// set puts a source's object for a key in place of its former one.
+func (s *Store) set(k Key, source string, obj Object) {
+	claims := slices.DeleteFunc(slices.Clone(s.claims[k]), func(o Object) bool {
+		return o.Metadata().Source.File == source
+	})
+	if obj != nil {
+		at, _ := slices.BinarySearchFunc(claims, source, func(o Object, source string) int {
+			return strings.Compare(o.Metadata().Source.File, source)
+		})
+		claims = slices.Insert(claims, at, obj)
+	}
+	s.claims[k] = claims
+	if len(claims) == 0 {
+		delete(s.claims, k)
+	}
+	mark(s.twice, k, len(claims) > 1)
+	mark(s.judged, k, len(claims) > 0 && slices.Contains(judgedKinds, k.Kind))
+}
+
+// mark puts a key into a set or takes it out.
+func mark(set map[Key]bool, k Key, in bool) {
+	if in {
+		set[k] = true
+	} else {
+		delete(set, k)
+	}
+}
+
+// wanted is the object that a key should have: its first claim, unless that is
+// refused; a default tier when nobody claims it.
+func (s *Store) wanted(k Key) Object {
+	if _, refused := s.refused[k]; !refused && len(s.claims[k]) > 0 {
+		return s.claims[k][0]
+	}
+	if tier, ok := builtinTiers[k]; ok {
+		return tier
+	}
+	return nil
+}
+
+// step makes and publishes the snapshot in which the touched keys have what
+// they should.
+func (s *Store) step(touched map[Key]bool) Update {
+	b := newBuilding(s.Snapshot())
+	for k := range touched {
+		b.put(k, s.wanted(k))
+	}
+	if s.derive != nil {
+		s.derive.update(b)
+	}
+	b.index()
+	s.current.Store(b.next)
+	slices.SortFunc(b.changed, Key.Compare)
+	return Update{Old: b.old, New: b.next, Changed: b.changed}
+}
+
+// building is a snapshot in the making: maps are shared with the old one until
+// they are written.
+type building struct {
+	old, next *Cluster
+	owned     map[Kind]bool
+	changed   []Key
+}
+
+func newBuilding(old *Cluster) *building {
+	next := *old
+	return &building{old: old, next: &next, owned: map[Kind]bool{}}
+}
+
+// put gives a key its object, or none.
+func (b *building) put(k Key, obj Object) {
+	now := b.next.Object(k)
+	if now == nil && obj == nil || now == obj {
+		return
+	}
+	set := b.next.set(k.Kind)
+	if !b.owned[mapOf(k.Kind)] {
+		set.own()
+		b.owned[mapOf(k.Kind)] = true
+	}
+	if obj == nil {
+		set.remove(k)
+	} else {
+		set.put(obj)
+	}
+	if now == nil || obj == nil || !sameObject(now, obj) {
+		b.changed = append(b.changed, k)
+	}
+}
+
+// mapOf names the kind for which a snapshot's map is kept, where two share one.
+func mapOf(k Kind) Kind {
+	switch k {
+	case KindAntreaNetworkPolicy:
+		return KindClusterNetworkPolicy
+	case KindGroup:
+		return KindClusterGroup
+	}
+	return k
+}
+
+// index renews the index of EndpointSlices by Service.
+func (b *building) index() {
+	services := map[Name]bool{}
+	for _, k := range b.changed {
+		for _, c := range []*Cluster{b.old, b.next} {
+			if slice := c.EndpointSlices[k]; slice != nil {
+				services[slice.Service] = true
+			}
+		}
+	}
+	b.next.slicesOf = indexSlices(b, services)
+}
+
+// sameObject reports whether two objects differ in nothing but where they
+// stand.
+func sameObject(a, b Object) bool {
+	if reflect.TypeOf(a) != reflect.TypeOf(b) {
+		return false
+	}
+	va, vb := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	ma, mb := *a.Metadata(), *b.Metadata()
+	ma.Source, mb.Source = Source{}, Source{}
+	if !reflect.DeepEqual(ma, mb) {
+		return false
+	}
+	for i := range va.NumField() {
+		if va.Type().Field(i).Name == "Meta" {
+			continue
+		}
+		if !reflect.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Problems are the objects that the store holds but does not show: those
+// another source has already, and those that contradict others. They are in
+// order of their keys. What a file could not be read for is told by its reader.
+func (s *Store) Problems() []Problem {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Problem
+	for k := range s.twice {
+		claims := s.claims[k]
+		for _, obj := range claims[1:] {
+			out = append(out, Problem{Source: obj.Metadata().Source, Key: k,
+				Reason: fmt.Sprintf("is there already, at %s", claims[0].Metadata().Source)})
+		}
+	}
+	for _, p := range s.refused {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Problem) int {
+		if c := a.Key.Compare(b.Key); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Source.File, b.Source.File)
+	})
+	return out
+}
