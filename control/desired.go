@@ -55,10 +55,11 @@ type Part struct {
 	Name   string
 }
 
-// Wanted is an entry that somebody wants, and where it comes from.
+// Wanted is an entry that somebody wants, and where it comes from. Entries of
+// one place share the Origin.
 type Wanted struct {
 	Entry  *flow.Entry
-	Origin Origin
+	Origin *Origin
 }
 
 // WantedGroup is a group that somebody wants. A group has one owner.
@@ -68,7 +69,9 @@ type WantedGroup struct {
 }
 
 // Desired is what a part of an object wants of the switch. It is not written
-// after it was handed over.
+// after it was handed over. A later Desired of the same part does well to hold
+// the same pointers for what did not change: that is found without looking
+// closer.
 type Desired struct {
 	Entries []Wanted
 	Groups  []WantedGroup
@@ -91,7 +94,7 @@ type Path struct {
 // add appends entries that come from one place.
 func (d *Desired) add(o Origin, entries ...*flow.Entry) {
 	for _, e := range entries {
-		d.Entries = append(d.Entries, Wanted{e, o})
+		d.Entries = append(d.Entries, Wanted{e, &o})
 	}
 }
 
@@ -107,14 +110,14 @@ func sameDesired(a, b *Desired) bool {
 		return a == b
 	}
 	return slices.EqualFunc(a.Entries, b.Entries, func(x, y Wanted) bool {
-		return x.Origin == y.Origin && sameEntry(x.Entry, y.Entry)
+		return x == y || *x.Origin == *y.Origin && sameEntry(x.Entry, y.Entry)
 	}) && reflect.DeepEqual(a.Groups, b.Groups) && reflect.DeepEqual(a.Meters, b.Meters) &&
 		slices.Equal(a.Owns, b.Owns) && slices.Equal(a.Paths, b.Paths)
 }
 
 // sameEntry reports whether two entries are equal in everything.
 func sameEntry(a, b *flow.Entry) bool {
-	return a == b || a.Identity() == b.Identity() && sameEffect(a, b)
+	return a == b || sameIdentity(a, b) && sameEffect(a, b)
 }
 
 // sameEffect reports whether two entries of one identity do the same.
@@ -134,15 +137,39 @@ func onlyConjunctions(e *flow.Entry) bool {
 	return len(e.Actions) > 0
 }
 
+// onlyIn is what of a is not in b, by pointers. Most of a long list is usually
+// the same on both ends.
+func onlyIn(a, b []Wanted) []Wanted {
+	for len(a) > 0 && len(b) > 0 && a[0].Entry == b[0].Entry {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1].Entry == b[len(b)-1].Entry {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return a
+	}
+	there := make(map[*flow.Entry]bool, len(b))
+	for _, w := range b {
+		there[w.Entry] = true
+	}
+	var rest []Wanted
+	for _, w := range a {
+		if !there[w.Entry] {
+			rest = append(rest, w)
+		}
+	}
+	return rest
+}
+
 // wants collects what changes while the objects of a new snapshot are looked
 // at: each part that was looked at, and what is to be said of its object. It
 // is how the builders (pods.go, services.go, policies.go …) speak to the
 // reconciler.
 type wants struct {
-	parts  map[Part]*Desired // nil: the part goes
-	notes  map[Key]note      // the last word on objects that were looked at
-	order  []Part
-	config *Config // nil: as before
+	parts map[Part]*Desired // nil: the part goes
+	notes map[Key]note      // the last word on objects that were looked at
+	order []Part
 }
 
 // note is what a builder says of an object besides its entries.
@@ -165,6 +192,9 @@ func (w *wants) want(p Part, d *Desired) {
 
 // fine says that nothing keeps an object from being installed.
 func (w *wants) fine(k Key) { w.notes[k] = note{state: Installed} }
+
+// ignore says that an object has nothing in the switch, and why that is right.
+func (w *wants) ignore(k Key, why string) { w.notes[k] = note{Installed, why} }
 
 // hold says what an object is waiting for.
 func (w *wants) hold(k Key, format string, args ...any) {

@@ -1,5 +1,15 @@
 package control
 
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
+
 // State is how far an object has come.
 type State string
 
@@ -11,11 +21,244 @@ const (
 	Refused   State = "refused"
 )
 
-// Status is how far one object has come on this Node.
+// Status is how far one object has come on this Node. Reason says what is in
+// the way, or why an installed object has no entries.
 type Status struct {
 	Object  Key    `json:"object"`
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`
-	Entries int    `json:"entries"` // that it wants and the switch has
+	Entries int    `json:"entries"` // of the switch that it wants
 	Groups  int    `json:"groups,omitempty"`
+}
+
+// Status is that of one object; false when the Node has nothing to do with it.
+func (r *Reconciler) Status(k Key) (Status, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status(k)
+}
+
+func (r *Reconciler) status(k Key) (Status, bool) {
+	s := Status{Object: k, State: Installed, Entries: len(r.rowsOf(k))}
+	for _, c := range r.ledger.of[k] {
+		s.Groups += len(c.desired.Groups)
+	}
+	n, known := r.notes[k]
+	if known {
+		s.State, s.Reason = n.state, n.reason
+	}
+	if f, failed := r.failed[k]; failed && s.State != Refused {
+		s.State, s.Reason = f.state, f.reason
+		known = true
+	}
+	return s, known || s.Entries > 0
+}
+
+// Statuses are those of all objects that this Node has to do with, by key.
+func (r *Reconciler) Statuses() []Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keys := map[Key]bool{}
+	for k := range r.notes {
+		keys[k] = true
+	}
+	for k := range r.failed {
+		keys[k] = true
+	}
+	for k := range r.ledger.of {
+		keys[k] = true
+	}
+	var all []Status
+	for _, k := range slices.SortedFunc(maps.Keys(keys), Key.Compare) {
+		if s, ok := r.status(k); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// Counter tells what a switch counted for an entry; a nil Counter is that of a
+// switch without traffic.
+type Counter func(*flow.Entry) (packets, bytes uint64)
+
+// ServiceRow is a Service as `get services` shows it.
+type ServiceRow struct {
+	Status
+	Type      ServiceType `json:"type"`
+	Addresses []string    `json:"addresses"` // address:port/protocol
+	Endpoints int         `json:"endpoints"` // addresses and ports
+	Local     int         `json:"local"`     // of those, on this Node
+	GroupIDs  []uint32    `json:"groupIDs,omitempty"`
+	Packets   uint64      `json:"packets"` // that asked for an endpoint
+	Bytes     uint64      `json:"bytes"`
+}
+
+// Services are all Services, by key.
+func (r *Reconciler) Services(count Counter) []ServiceRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []ServiceRow{}
+	if r.view == nil {
+		return rows
+	}
+	for _, k := range sortedKeys(r.view.Services) {
+		row := ServiceRow{Type: r.view.Services[k].Type, Addresses: serviceAddresses(r.view.Services[k])}
+		row.Status, _ = r.status(k)
+		for _, c := range r.ledger.of[k] {
+			for _, g := range c.desired.Groups {
+				row.GroupIDs = append(row.GroupIDs, g.Group.ID)
+			}
+		}
+		row.Endpoints, row.Local = r.view.countEndpoints(r.view.Services[k])
+		row.Packets, row.Bytes = r.count(k, "ServiceLB", count)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// countEndpoints counts what serves a Service: all, and on this Node.
+func (v *view) countEndpoints(svc *Service) (all, local int) {
+	for i := range svc.Ports {
+		for _, f := range familiesOf(v) {
+			for _, e := range *v.choose(svc, i, f, traffic{cluster: true}).cluster {
+				all++
+				if e.local {
+					local++
+				}
+			}
+		}
+	}
+	return all, local
+}
+
+func serviceAddresses(svc *Service) []string {
+	all := []string{}
+	for _, p := range svc.Ports {
+		for _, list := range [][]netip.Addr{svc.ClusterIPs, svc.ExternalIPs, svc.LoadBalancerIPs} {
+			for _, a := range list {
+				all = append(all, fmt.Sprintf("%s/%s", netip.AddrPortFrom(a, p.Port), p.Protocol))
+			}
+		}
+		if p.NodePort != 0 {
+			all = append(all, fmt.Sprintf("*:%d/%s", p.NodePort, p.Protocol))
+		}
+	}
+	return all
+}
+
+// count sums the counters of an object's entries in the tables whose names end
+// so.
+func (r *Reconciler) count(k Key, tables string, count Counter) (packets, bytes uint64) {
+	if count == nil {
+		return 0, 0
+	}
+	for row := range r.rowsOf(k) {
+		if strings.HasSuffix(r.view.names.Table(row.has.Table), tables) {
+			p, b := count(row.has)
+			packets, bytes = packets+p, bytes+b
+		}
+	}
+	return packets, bytes
+}
+
+// PodRow is a Pod of this Node as `get pods` shows it.
+type PodRow struct {
+	Status
+	IPs      []netip.Addr `json:"ips"`
+	Port     string       `json:"port,omitempty"`
+	OFPort   uint32       `json:"ofPort,omitempty"`
+	Isolated []string     `json:"isolated,omitempty"` // directions
+	Packets  uint64       `json:"packets"`            // that the Pod sent
+	Bytes    uint64       `json:"bytes"`
+}
+
+// Pods are the Pods of this Node, by key.
+func (r *Reconciler) Pods(count Counter) []PodRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []PodRow{}
+	if r.view == nil {
+		return rows
+	}
+	for _, k := range sortedKeys(r.view.here) {
+		port := r.view.ports[Name{k.Namespace, k.Name}]
+		row := PodRow{IPs: r.view.here[k].IPs, Port: port.Name, OFPort: port.OFPort}
+		row.Status, _ = r.status(k)
+		for _, name := range slices.Sorted(maps.Keys(r.ledger.of[k])) {
+			if direction, ok := strings.CutPrefix(name, isolationName); ok {
+				row.Isolated = append(row.Isolated, direction)
+			}
+		}
+		row.Packets, row.Bytes = r.count(k, "SpoofGuard", count)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// EgressRow is an Egress as `get egresses` shows it.
+type EgressRow struct {
+	Status
+	Addr    netip.Addr `json:"egressIP"`
+	Node    string     `json:"node,omitempty"`
+	Pods    int        `json:"pods"` // of this Node, as far as the Egress is theirs
+	Packets uint64     `json:"packets"`
+	Bytes   uint64     `json:"bytes"`
+}
+
+// Egresses are all Egresses, by key.
+func (r *Reconciler) Egresses(count Counter) []EgressRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []EgressRow{}
+	if r.view == nil {
+		return rows
+	}
+	places := placeEgresses(r.view)
+	free := r.view.connected()
+	for _, k := range sortedKeys(r.view.Egresses) {
+		row := EgressRow{Addr: places[k].addr, Node: places[k].node}
+		row.Status, _ = r.status(k)
+		var chosen []*Pod
+		chosen, free = r.view.pick(r.view.Egresses[k].AppliedTo, free)
+		row.Pods = len(chosen)
+		row.Packets, row.Bytes = r.count(k, "EgressMark", count)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// PolicyRow is a policy as `get policies` shows it.
+type PolicyRow struct {
+	Status
+	Tier     string  `json:"tier,omitempty"`
+	Priority float64 `json:"priority,omitempty"`
+	Rules    int     `json:"rules"`   // that stand in this Node's tables
+	Packets  uint64  `json:"packets"` // that its rules decided, and those of connections they allowed
+	Bytes    uint64  `json:"bytes"`
+}
+
+// Policies are all policies, by key.
+func (r *Reconciler) Policies(count Counter) []PolicyRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []PolicyRow{}
+	if r.view == nil {
+		return rows
+	}
+	for _, k := range sortedKeys(r.view.NetworkPolicies) {
+		rows = append(rows, r.policyRow(k, count))
+	}
+	for _, k := range sortedKeys(r.view.AntreaPolicies) {
+		row := r.policyRow(k, count)
+		row.Tier, row.Priority = r.view.AntreaPolicies[k].Tier, r.view.AntreaPolicies[k].Priority
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (r *Reconciler) policyRow(k Key, count Counter) PolicyRow {
+	row := PolicyRow{Rules: len(r.ledger.of[k])}
+	row.Status, _ = r.status(k)
+	row.Packets, row.Bytes = r.count(k, "Metric", count)
+	return row
 }

@@ -59,46 +59,45 @@ func (l *ledger) step() *ledgerStep {
 }
 
 // set makes a part claim d instead of what it claimed; nil: nothing. After a
-// clash, it claims nothing.
+// clash, it claims what it claimed before.
 func (s *ledgerStep) set(p Part, d *Desired) error {
+	was := s.l.desired(p)
 	if _, ok := s.before[p]; !ok {
-		s.before[p] = s.l.desired(p)
+		s.before[p] = was
 		s.order = append(s.order, p)
 	}
-	s.release(p)
-	err := s.claim(p, d)
+	err := s.replace(p, d)
 	if err != nil {
 		s.release(p)
+		if again := s.replace(p, was); again != nil {
+			panic("control: claims that were there clash: " + again.Error())
+		}
 	}
 	return err
 }
 
-// claim adds a part that has no claims. When it clashes, the claims up to
-// there are made; release takes them back.
-func (s *ledgerStep) claim(p Part, d *Desired) error {
+// replace moves the claims of a part from what it wants to d. After a clash, the
+// claims that could be made are made; release takes them back.
+func (s *ledgerStep) replace(p Part, d *Desired) error {
 	if d == nil {
+		s.release(p)
 		return nil
 	}
-	c := &claimant{p, d}
-	s.l.enter(c)
-	for i := range d.Entries {
-		if err := s.claimEntry(c, d.Entries[i]); err != nil {
+	c := s.l.parts[p]
+	if c == nil {
+		c = &claimant{p, &Desired{}}
+		s.l.enter(c)
+	}
+	was := c.desired
+	c.desired = d
+	s.drop(c, onlyIn(was.Entries, d.Entries))
+	s.dropIDs(c, was)
+	for _, w := range onlyIn(d.Entries, was.Entries) {
+		if err := s.claimEntry(c, w); err != nil {
 			return err
 		}
 	}
-	for _, g := range d.Groups {
-		s.groups = append(s.groups, g.Group.ID)
-		if err := claimID(s.l.groups, c, g.Group.ID, g.Group); err != nil {
-			return fmt.Errorf("%s: group %w", g.Origin, err)
-		}
-	}
-	for _, m := range d.Meters {
-		s.meters = append(s.meters, m.ID)
-		if err := claimID(s.l.meters, c, m.ID, m); err != nil {
-			return fmt.Errorf("%s: meter %w", p.Object, err)
-		}
-	}
-	return nil
+	return s.claimIDs(c)
 }
 
 func (s *ledgerStep) claimEntry(c *claimant, w Wanted) error {
@@ -116,6 +115,23 @@ func (s *ledgerStep) touch(r *row) {
 		s.seen[r] = true
 		s.rows = append(s.rows, r)
 	}
+}
+
+// claimIDs claims the groups and meters of a part.
+func (s *ledgerStep) claimIDs(c *claimant) error {
+	for _, g := range c.desired.Groups {
+		s.groups = append(s.groups, g.Group.ID)
+		if err := claimID(s.l.groups, c, g.Group.ID, g.Group); err != nil {
+			return fmt.Errorf("%s: group %w", g.Origin, err)
+		}
+	}
+	for _, m := range c.desired.Meters {
+		s.meters = append(s.meters, m.ID)
+		if err := claimID(s.l.meters, c, m.ID, m); err != nil {
+			return fmt.Errorf("%s: meter %w", c.part.Object, err)
+		}
+	}
+	return nil
 }
 
 func claimID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32, want *T) error {
@@ -137,24 +153,34 @@ func (s *ledgerStep) release(p Part) {
 	if c == nil {
 		return
 	}
-	for _, w := range c.desired.Entries {
-		if r := s.l.find(w.Entry); r != nil {
-			s.touch(r)
-			r.claims = slices.DeleteFunc(r.claims, func(x claim) bool { return x.by == c })
-		}
-	}
-	for _, g := range c.desired.Groups {
-		s.groups = append(s.groups, g.Group.ID)
-		releaseID(s.l.groups, c, g.Group.ID)
-	}
-	for _, m := range c.desired.Meters {
-		s.meters = append(s.meters, m.ID)
-		releaseID(s.l.meters, c, m.ID)
-	}
+	s.drop(c, c.desired.Entries)
+	s.dropIDs(c, c.desired)
 	s.l.leave(p)
 }
 
-func releaseID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
+// drop takes away claims of entries, as far as they were made.
+func (s *ledgerStep) drop(c *claimant, entries []Wanted) {
+	for _, w := range entries {
+		if r := s.l.find(w.Entry); r != nil {
+			s.touch(r)
+			r.claims = slices.DeleteFunc(r.claims, func(x claim) bool { return x.by == c && x.Entry == w.Entry })
+		}
+	}
+}
+
+// dropIDs takes away claims of d's groups and meters, as far as they were made.
+func (s *ledgerStep) dropIDs(c *claimant, d *Desired) {
+	for _, g := range d.Groups {
+		s.groups = append(s.groups, g.Group.ID)
+		dropID(s.l.groups, c, g.Group.ID)
+	}
+	for _, m := range d.Meters {
+		s.meters = append(s.meters, m.ID)
+		dropID(s.l.meters, c, m.ID)
+	}
+}
+
+func dropID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
 	if r := rows[id]; r != nil && r.by == c {
 		r.by, r.want = nil, nil
 	}
@@ -230,7 +256,7 @@ func (s *ledgerStep) undo() {
 		s.release(p)
 	}
 	for _, p := range s.order {
-		if err := s.claim(p, s.before[p]); err != nil {
+		if err := s.replace(p, s.before[p]); err != nil {
 			panic("control: claims that were there clash: " + err.Error())
 		}
 	}

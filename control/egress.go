@@ -1,0 +1,229 @@
+package control
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// Egresses: what some Pods send out of the cluster leaves it from one address,
+// which one Node holds.
+//
+// On the Node that holds the address, it has a packet mark; the Node's own side
+// translates what bears the mark. Elsewhere the Pods' traffic goes to that Node
+// through the tunnel.
+//
+// A Pod that several Egresses choose obeys the first of them by name, whatever
+// order they came in.
+
+// egressBuilder makes the entries of Egresses.
+type egressBuilder struct {
+	marks *numbers[netip.Addr]
+	// wanted and has are the addresses of this Node that an Egress asks for,
+	// and that it has in the switch.
+	wanted, has map[Key]netip.Addr
+}
+
+// maxMark is the highest packet mark of an Egress: it has 8 bits.
+const maxMark = 255
+
+func newEgressBuilder() *egressBuilder {
+	return &egressBuilder{newNumbers[netip.Addr](1, maxMark), map[Key]netip.Addr{}, map[Key]netip.Addr{}}
+}
+
+func (b *egressBuilder) build(c *change, w *wants) {
+	if !c.all && !c.podsMoved() && !c.touches(KindEgress, KindExternalIPPool, KindNamespace, KindNode) {
+		return
+	}
+	for _, k := range c.keys {
+		if k.Kind == KindEgress && c.now.Egresses[k] == nil {
+			delete(b.wanted, k)
+			w.want(Part{Object: k}, nil)
+		}
+	}
+	free := c.now.connected()
+	places := placeEgresses(c.now)
+	for _, k := range sortedKeys(c.now.Egresses) {
+		var chosen []*Pod
+		chosen, free = c.now.pick(c.now.Egresses[k].AppliedTo, free)
+		b.egress(c.now, k, egressUse{places[k], chosen}, w)
+	}
+}
+
+// pick takes those Pods out of free that a set chooses.
+func (v *view) pick(set PodSet, free []*Pod) (chosen, rest []*Pod) {
+	for _, p := range free {
+		if v.SelectsPod(set, p) {
+			chosen = append(chosen, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return chosen, rest
+}
+
+// egressUse is where an Egress' address is, and which Pods of this Node use it.
+type egressUse struct {
+	place egressPlace
+	pods  []*Pod
+}
+
+// egress makes what one Egress wants.
+func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
+	part, at := Part{Object: k}, use.place
+	delete(b.wanted, k)
+	switch {
+	case !v.config.Features.Egress:
+		w.want(part, nil)
+		w.ignore(k, "the feature Egress is off")
+		return
+	case at.lacks != "":
+		w.want(part, nil)
+		w.hold(k, "%s", at.lacks)
+		return
+	}
+	ip := tables.EgressIP{Addr: at.addr}
+	d := &Desired{}
+	if at.node == v.node {
+		mark, ok := b.marks.take(at.addr)
+		if !ok {
+			w.refuse(k, "spec.egressIP: all %d marks of addresses are taken on this Node", maxMark)
+			return
+		}
+		b.wanted[k] = at.addr
+		ip.Mark = uint8(mark)
+		d.add(Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
+	}
+	for _, p := range use.pods {
+		pod, _ := v.localPod(p)
+		d.add(Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.PodEgress(pod.Port, ip)...)
+	}
+	w.fine(k)
+	w.want(part, d)
+}
+
+// settled gives back marks of addresses that no Egress asks for or has any
+// more.
+func (b *egressBuilder) settled(p Part, d *Desired) {
+	old := b.has[p.Object]
+	delete(b.has, p.Object)
+	if now, ok := b.wanted[p.Object]; ok && d != nil {
+		b.has[p.Object] = now
+	}
+	if old.IsValid() && !b.uses(old) {
+		b.marks.give(old)
+	}
+}
+
+func (b *egressBuilder) uses(a netip.Addr) bool {
+	for _, m := range []map[Key]netip.Addr{b.wanted, b.has} {
+		for _, x := range m {
+			if x == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// egressPlace is an Egress' address and the Node that holds it, or what it
+// lacks.
+type egressPlace struct {
+	addr  netip.Addr
+	node  string
+	lacks string
+}
+
+// placeEgresses finds the address and Node of every Egress. As a rule the
+// Egress' status has both. In a set of manifests nobody writes a status; then
+// they follow from the pool, the same on every Node:
+//
+//   - addresses are given in order of the Egresses' names, each the lowest that
+//     no Egress has;
+//   - an address of a pool is on that Node of the pool whose name and the
+//     address have the highest hash, so that few addresses move when a Node
+//     goes (rendezvous hashing);
+//   - an address of a Node is on that Node.
+func placeEgresses(v *view) map[Key]egressPlace {
+	taken := map[netip.Addr]bool{}
+	for _, e := range v.Egresses {
+		if e.Addr.IsValid() {
+			taken[e.Addr] = true
+		}
+	}
+	places := map[Key]egressPlace{}
+	for _, k := range sortedKeys(v.Egresses) {
+		places[k] = v.placeEgress(v.Egresses[k], taken)
+	}
+	return places
+}
+
+// placeEgress notes in taken an address that it gives to the Egress.
+func (v *view) placeEgress(e *Egress, taken map[netip.Addr]bool) egressPlace {
+	pool := v.poolOf(e)
+	at := egressPlace{addr: e.Addr, node: e.Node}
+	if !at.addr.IsValid() && pool != nil {
+		at.addr = pool.lowestFree(taken)
+		taken[at.addr] = true
+	}
+	if at.addr.IsValid() && at.node == "" {
+		at.node = v.holderOf(at.addr, pool)
+	}
+	switch {
+	case !at.addr.IsValid():
+		at.lacks = "the Egress has no address yet"
+	case at.node == "":
+		at.lacks = "no Node holds the address " + at.addr.String() + " yet"
+	}
+	return at
+}
+
+// poolOf is the first pool of an Egress that exists.
+func (v *view) poolOf(e *Egress) *ExternalIPPool {
+	for _, name := range e.Pools {
+		if p := v.ExternalIPPools[Key{Kind: KindExternalIPPool, Name: name}]; p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// lowestFree is the first address of a pool that is not taken; not valid when
+// there is none.
+func (p *ExternalIPPool) lowestFree(taken map[netip.Addr]bool) netip.Addr {
+	for _, r := range p.Ranges {
+		for a := r.First; a.IsValid() && a.Compare(r.Last) <= 0; a = a.Next() {
+			if !taken[a] {
+				return a
+			}
+		}
+	}
+	return netip.Addr{}
+}
+
+// holderOf is the Node that holds an address which no status places.
+func (v *view) holderOf(a netip.Addr, pool *ExternalIPPool) string {
+	best, highest := "", uint64(0)
+	for _, k := range sortedKeys(v.Nodes) {
+		n := v.Nodes[k]
+		if slices.Contains(n.Addresses, a) {
+			return k.Name
+		}
+		if pool == nil || !pool.Nodes.Matches(n.Labels) {
+			continue
+		}
+		if h := placeHash(a, k.Name); best == "" || h > highest {
+			best, highest = k.Name, h
+		}
+	}
+	return best
+}
+
+func placeHash(a netip.Addr, node string) uint64 {
+	h := fnv.New64a()
+	h.Write(a.AsSlice())
+	h.Write([]byte(node))
+	return h.Sum64()
+}

@@ -1,0 +1,128 @@
+package control
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// The Node itself, other Nodes and this Node's Pods.
+
+// nodeBuilder makes what the pipeline has before any other object: the entries
+// of the tables themselves, of the gateway and the tunnel, under the name of
+// the Node's NodeConfig; and the ways to the other Nodes.
+type nodeBuilder struct{}
+
+func (nodeBuilder) settled(Part, *Desired) {}
+
+func (b nodeBuilder) build(c *change, w *wants) {
+	if c.all {
+		w.fine(b.config(c.now).Object)
+		w.want(b.config(c.now), b.static(c.now))
+	}
+	for _, k := range affected(c, KindNode, c.now.Nodes) {
+		b.peer(c.now, k, w)
+	}
+}
+
+func (nodeBuilder) config(v *view) Part {
+	return Part{Object: Key{Kind: KindNodeConfig, Name: v.node}}
+}
+
+func (b nodeBuilder) static(v *view) *Desired {
+	d := &Desired{Meters: v.pipeline.Meters()}
+	o := Origin{Object: b.config(v).Object}
+	d.add(o, v.pipeline.Static()...)
+	for _, g := range v.pipeline.StaticGroups() {
+		d.addGroup(o, g)
+	}
+	return d
+}
+
+// peer makes the way to another Node.
+func (nodeBuilder) peer(v *view, k Key, w *wants) {
+	n := v.Nodes[k]
+	if n == nil || n.Key.Name == v.node {
+		w.want(Part{Object: k}, nil)
+		return
+	}
+	if len(n.PodCIDRs) == 0 || len(n.Addresses) == 0 {
+		w.want(Part{Object: k}, nil)
+		w.hold(k, "the Node has no podCIDRs or no address yet")
+		return
+	}
+	peer := tables.Peer{NodeIPs: n.Addresses, PodCIDRs: n.PodCIDRs}
+	for _, p := range n.PodCIDRs {
+		peer.GatewayIPs = append(peer.GatewayIPs, p.Masked().Addr().Next())
+	}
+	d := &Desired{}
+	d.add(Origin{Object: k, Field: "spec.podCIDRs"}, v.pipeline.Peer(peer)...)
+	w.fine(k)
+	w.want(Part{Object: k}, d)
+}
+
+// podBuilder makes the entries of this Node's Pods.
+type podBuilder struct{}
+
+func (podBuilder) settled(Part, *Desired) {}
+
+func (b podBuilder) build(c *change, w *wants) {
+	keys := affected(c, KindPod, c.now.here)
+	if !c.all && c.touches(KindNodeConfig) {
+		keys = c.now.arrival(slices.AppendSeq(keys, maps.Keys(c.now.here)))
+	}
+	for _, k := range keys {
+		if c.now.here[k] != nil || c.was != nil && c.was.here[k] != nil {
+			b.pod(c.now, k, w)
+		}
+	}
+}
+
+// pod makes the entries of one Pod: none when it does not run here any more.
+func (podBuilder) pod(v *view, k Key, w *wants) {
+	part := Part{Object: k}
+	pod, here := v.here[k]
+	if !here {
+		w.want(part, nil)
+		return
+	}
+	value, why := v.localPod(pod)
+	if why != "" {
+		w.want(part, nil)
+		w.hold(k, "%s", why)
+		return
+	}
+	d := &Desired{Owns: pod.IPs}
+	d.add(Origin{Object: k}, v.pipeline.Pod(value)...)
+	w.fine(k)
+	w.want(part, d)
+}
+
+// localPod is a Pod of this Node as the tables know it, or what it still lacks.
+func (v *view) localPod(p *Pod) (pod tables.Pod, lacks string) {
+	port, ok := v.ports[Name{p.Key.Namespace, p.Key.Name}]
+	switch {
+	case !ok:
+		return pod, "the Pod has no port on this Node's switch yet"
+	case len(p.IPs) == 0:
+		return pod, "the Pod has no address yet"
+	}
+	return tables.Pod{Port: tables.Port{Name: port.Name, No: port.OFPort, MAC: port.MAC}, IPs: p.IPs}, ""
+}
+
+// connected are the Pods of this Node with port and address, in order of their
+// keys.
+func (v *view) connected() []*Pod {
+	var all []*Pod
+	for _, k := range sortedKeys(v.here) {
+		if _, lacks := v.localPod(v.here[k]); lacks == "" {
+			all = append(all, v.here[k])
+		}
+	}
+	return all
+}
+
+func sortedKeys[T any](m map[Key]T) []Key {
+	return slices.SortedFunc(maps.Keys(m), Key.Compare)
+}

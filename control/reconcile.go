@@ -1,0 +1,266 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Reconciling: from each snapshot of the cluster, this Node's switch gets what
+// changed, and nothing else.
+//
+//	snapshot → view → builders → wanted parts → ledger → bundle → switch
+//	 (store)  (view)  (pods.go…)   (waiting)   (step.go)        (Installer)
+//
+// A part that the switch did not take waits, and is tried again with every
+// change and by Retry; its object says why. One object in the way does not keep
+// others waiting: a bundle that fails is halved until what fails is alone.
+// What can come apart like this comes in an order of safety (phases): a Pod's
+// port is closed before anything that guards it goes, and is opened after all
+// that guards it is in.
+
+// Installer is the switch as control sees it.
+type Installer interface {
+	// Apply changes the pipeline, whole or not at all. The error says which
+	// entry is wrong, or why the switch could not.
+	Apply(*Bundle) error
+	// Purge forgets tracked connections.
+	Purge([]Purge)
+}
+
+// Purge names tracked connections that are to be forgotten: all of an address,
+// or when Addr is not valid, those that went a path.
+type Purge struct {
+	Addr netip.Addr
+	Path Path
+}
+
+// builder makes what one family of objects wants.
+type builder interface {
+	// build looks at what a change touches and tells w what it wants now.
+	build(c *change, w *wants)
+	// settled says that the switch has what a part wants: nil, nothing.
+	settled(p Part, d *Desired)
+}
+
+// Reconciler keeps one Node's switch in step with the cluster's objects. Its
+// methods may be called from several goroutines.
+type Reconciler struct {
+	node     string
+	to       Installer
+	builders []builder
+
+	mu      sync.Mutex
+	view    *view // nil: the Node is not known yet
+	ledger  *ledger
+	waiting map[Part]*Desired // not in the switch yet
+	notes   map[Key]note      // what builders say of objects
+	failed  map[Key]note      // what the last attempt said of objects
+	// missed: a snapshot was left out, the keys of the next are not enough.
+	missed bool
+	// renamed: the switch is to be told names; moved: the tables themselves
+	// changed, so everything or nothing is installed.
+	renamed, moved bool
+}
+
+// NewReconciler makes a Reconciler for the switch of a Node. The switch has to
+// be empty. clock tells the time, as time.Now does.
+func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
+	services := newServiceBuilder()
+	builders := []builder{
+		nodeBuilder{}, podBuilder{}, services, newEgressBuilder(), trafficControlBuilder{},
+		newPolicyBuilder(services.groupsOf, clock), // after the Services, whose groups policies name
+	}
+	return &Reconciler{
+		node: node, to: to, builders: builders,
+		ledger: newLedger(), waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
+	}
+}
+
+// Update brings the switch to a new snapshot. keys are the objects that differ
+// from the last one; nil: that is to be found out. The error says what of it is
+// not in the switch; Retry tries that again. A snapshot without this Node
+// changes nothing.
+func (r *Reconciler) Update(c *Cluster, keys []Key) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.missed {
+		keys = nil
+	}
+	next, err := newView(c, r.node, r.view, keys)
+	r.missed = err != nil
+	if err != nil {
+		return err
+	}
+	ch := newChange(r.view, next, keys)
+	r.moved = r.moved || r.view != nil && ch.all
+	r.renamed = r.renamed || r.view == nil || r.view.names != next.names
+	r.view = next
+	r.collect(ch)
+	return r.install()
+}
+
+// collect asks the builders what they want now.
+func (r *Reconciler) collect(ch *change) {
+	w := newWants()
+	for _, k := range ch.keys {
+		delete(r.notes, k)
+	}
+	for _, b := range r.builders {
+		b.build(ch, w)
+	}
+	maps.Copy(r.notes, w.notes)
+	for _, p := range w.order {
+		d := w.parts[p]
+		if sameDesired(d, r.ledger.desired(p)) {
+			delete(r.waiting, p)
+			r.settled(p, d)
+			continue
+		}
+		r.waiting[p] = d
+	}
+}
+
+// settled tells the builders that the switch has what a part wants.
+func (r *Reconciler) settled(p Part, d *Desired) {
+	for _, b := range r.builders {
+		b.settled(p, d)
+	}
+}
+
+// Retry installs what is waiting. The error says what still is.
+func (r *Reconciler) Retry() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.install()
+}
+
+// Waiting counts the parts of objects that are not in the switch.
+func (r *Reconciler) Waiting() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.waiting)
+}
+
+// phase orders what is installed when it cannot go in as one.
+type phase uint8
+
+const (
+	tablesPhase phase = iota // without them, nothing else
+	closePods                // Pods go: before what guards them
+	others
+	guardPods  // policies come
+	openPods   // Pods come: only when all policies are in
+	unguardPod // policies go: only when all Pods that go are gone
+	phases
+)
+
+// phaseOf is the phase of a change of a part to d.
+func phaseOf(p Part, d *Desired) phase {
+	switch p.Object.Kind {
+	case KindNodeConfig:
+		return tablesPhase
+	case KindPod:
+		if p.Name != "" { // isolation
+			break
+		}
+		if d == nil {
+			return closePods
+		}
+		return openPods
+	case KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy:
+	default:
+		return others
+	}
+	if d == nil {
+		return unguardPod
+	}
+	return guardPods
+}
+
+// needs says which phase must not have failed for another to be tried.
+func (p phase) needs() []phase {
+	switch p {
+	case tablesPhase:
+		return nil
+	case openPods:
+		return []phase{tablesPhase, guardPods}
+	case unguardPod:
+		return []phase{tablesPhase, closePods}
+	}
+	return []phase{tablesPhase}
+}
+
+// unit is what of one object is installed together.
+type unit struct {
+	phase phase
+	key   Key
+	parts []Part
+}
+
+// install tries to install all that is waiting: first Pods that go, so that
+// nothing of theirs is left when somebody else gets their address.
+func (r *Reconciler) install() error {
+	clear(r.failed)
+	if len(r.waiting) == 0 && !r.renamed {
+		return nil
+	}
+	units := r.units()
+	a := attempt{Reconciler: r}
+	if r.moved {
+		a.run(units)
+	} else {
+		first := slices.IndexFunc(units, func(u unit) bool { return u.phase > closePods })
+		if first < 0 {
+			first = len(units)
+		}
+		a.run(units[:first])
+		a.run(units[first:])
+	}
+	if r.renamed {
+		a.run(nil)
+	}
+	return r.firstFailure()
+}
+
+// units groups what is waiting, in the order in which it is to be installed.
+func (r *Reconciler) units() []unit {
+	byKey := map[Key]*[phases][]Part{}
+	for p, d := range r.waiting {
+		if byKey[p.Object] == nil {
+			byKey[p.Object] = &[phases][]Part{}
+		}
+		ph := phaseOf(p, d)
+		byKey[p.Object][ph] = append(byKey[p.Object][ph], p)
+	}
+	keys := r.view.arrival(slices.Collect(maps.Keys(byKey)))
+	var units []unit
+	for ph := range phases {
+		for _, k := range keys {
+			if parts := byKey[k][ph]; len(parts) > 0 {
+				slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
+				units = append(units, unit{ph, k, parts})
+			}
+		}
+	}
+	return units
+}
+
+// firstFailure is an error that counts the objects that are not installed and
+// says why the first is not; nil when all are.
+func (r *Reconciler) firstFailure() error {
+	if len(r.failed) == 0 {
+		return nil
+	}
+	first := sortedKeys(r.failed)[0]
+	n := r.failed[first]
+	err := fmt.Errorf("%s is %s: %s", first, n.state, n.reason)
+	if len(r.failed) > 1 {
+		err = fmt.Errorf("%w (and %d more objects)", err, len(r.failed)-1)
+	}
+	return err
+}

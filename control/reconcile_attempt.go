@@ -1,0 +1,207 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+)
+
+// attempt is one try to install what is waiting.
+type attempt struct {
+	*Reconciler
+	failures [phases]Key // the first unit of a phase that failed
+}
+
+// run installs units together, or where that fails, in halves. When the tables
+// moved, half of the change would be a pipeline of two minds: then it is all or
+// nothing.
+func (a *attempt) run(units []unit) {
+	units = a.allowed(units)
+	if len(units) == 0 && !a.renamed {
+		return
+	}
+	err := a.apply(units)
+	switch {
+	case err == nil:
+	case len(units) == 1 || a.moved:
+		for _, u := range units {
+			a.fail(u, note{Pending, err.Error()})
+		}
+	default:
+		a.run(units[:len(units)/2])
+		a.run(units[len(units)/2:])
+	}
+}
+
+func (a *attempt) fail(u unit, n note) {
+	a.failed[u.key] = n
+	if n.state == Pending && a.failures[u.phase] == (Key{}) {
+		a.failures[u.phase] = u.key
+	}
+}
+
+// allowed leaves out what has to wait for something that failed.
+func (a *attempt) allowed(units []unit) []unit {
+	some := make([]unit, 0, len(units))
+	for _, u := range units {
+		if in := a.inTheWay(u.phase); in != (Key{}) {
+			a.failed[u.key] = note{Pending, fmt.Sprintf("waits for %s", in)}
+			continue
+		}
+		some = append(some, u)
+	}
+	return some
+}
+
+func (a *attempt) inTheWay(p phase) Key {
+	for _, needed := range p.needs() {
+		if k := a.failures[needed]; k != (Key{}) {
+			return k
+		}
+	}
+	return Key{}
+}
+
+// apply installs units as one bundle. Objects that clash with others are left
+// as they were.
+func (a *attempt) apply(units []unit) error {
+	step := a.ledger.step()
+	taken := a.stage(step, units)
+	b := step.bundle()
+	if a.renamed {
+		b.Names, b.First = a.view.names, a.view.pipeline.First()
+	}
+	before, after := step.purges()
+	if len(before) > 0 {
+		a.to.Purge(before)
+	}
+	if !b.Empty() {
+		if err := a.to.Apply(b); err != nil {
+			step.undo()
+			return err
+		}
+	}
+	step.keep()
+	if len(after) > 0 {
+		a.to.Purge(after)
+	}
+	a.renamed = false
+	a.moved = a.moved && len(taken) == 0
+	a.settle(taken)
+	return nil
+}
+
+// stage claims what units want and returns the parts that could. Objects may
+// swap what they have: one that clashes is tried again once others have moved,
+// and at last when nobody in doubt has anything.
+func (a *attempt) stage(step *ledgerStep, units []unit) (taken []Part) {
+	left := units
+	for n := len(units) + 1; len(left) < n; {
+		n = len(left)
+		left, taken = a.stageSome(step, left, taken)
+	}
+	if len(left) > 1 {
+		before := a.vacate(step, left)
+		left, taken = a.stageSome(step, left, taken)
+		a.restore(step, left, before)
+	}
+	for _, u := range left {
+		a.fail(u, note{Refused, a.stageUnit(step, u).Error()})
+	}
+	return taken
+}
+
+// stageSome claims what units want and returns those that clash.
+func (a *attempt) stageSome(step *ledgerStep, units []unit, taken []Part) (left []unit, _ []Part) {
+	for _, u := range units {
+		if a.stageUnit(step, u) != nil {
+			left = append(left, u)
+		} else {
+			taken = append(taken, u.parts...)
+		}
+	}
+	return left, taken
+}
+
+// stageUnit claims what one unit wants, all or nothing.
+func (a *attempt) stageUnit(step *ledgerStep, u unit) error {
+	was := make([]*Desired, len(u.parts))
+	for i, p := range u.parts {
+		was[i] = a.ledger.desired(p)
+		if err := step.set(p, a.waiting[p]); err != nil {
+			for j := range i {
+				if again := step.set(u.parts[j], was[j]); again != nil {
+					panic("control: claims that were there clash: " + again.Error())
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// vacate takes away all claims of some units.
+func (a *attempt) vacate(step *ledgerStep, units []unit) map[Part]*Desired {
+	before := map[Part]*Desired{}
+	for _, u := range units {
+		for _, p := range u.parts {
+			before[p] = a.ledger.desired(p)
+			step.release(p)
+		}
+	}
+	return before
+}
+
+// restore gives units back what they had, unless it is somebody else's by now.
+func (a *attempt) restore(step *ledgerStep, units []unit, before map[Part]*Desired) {
+	for _, u := range units {
+		for _, p := range u.parts {
+			_ = step.set(p, before[p])
+		}
+	}
+}
+
+// settle notes that parts are as they are wanted.
+func (a *attempt) settle(parts []Part) {
+	for _, p := range parts {
+		d := a.waiting[p]
+		delete(a.waiting, p)
+		a.settled(p, d)
+	}
+}
+
+// purges are the connections to forget before and after a step's bundle.
+func (s *ledgerStep) purges() (before, after []Purge) {
+	for _, p := range s.order {
+		was, now := s.before[p], s.l.desired(p)
+		if was == nil {
+			was = &Desired{}
+		}
+		if now == nil {
+			now = &Desired{}
+		}
+		for _, addr := range now.Owns {
+			if !slices.Contains(was.Owns, addr) {
+				before = append(before, Purge{Addr: addr})
+			}
+		}
+		after = append(after, gonePaths(was.Paths, now.Paths)...)
+	}
+	return before, after
+}
+
+func gonePaths(was, now []Path) (gone []Purge) {
+	if len(was) == 0 {
+		return nil
+	}
+	still := map[Path]bool{}
+	for _, p := range now {
+		still[p] = true
+	}
+	for _, p := range was {
+		if !still[p] {
+			gone = append(gone, Purge{Path: p})
+			still[p] = true
+		}
+	}
+	return gone
+}

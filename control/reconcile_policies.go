@@ -1,0 +1,208 @@
+package control
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// policyBuilder makes the entries of policies out of what Policies says. A rule
+// is one part of its policy; when only its addresses change, the entries of the
+// others stay the same pointers, so that they cost nothing further on.
+//
+// That a Pod is isolated, because some NetworkPolicy selects it, is a part of
+// the Pod.
+type policyBuilder struct {
+	clock    func() time.Time
+	groupsOf func(Name) []uint32
+	config   PolicyConfig
+	policies *Policies
+	rules    map[Part]*Desired // as last wanted
+	isolated map[Part]bool
+	refused  map[Key]error // as last told
+}
+
+func newPolicyBuilder(groupsOf func(Name) []uint32, clock func() time.Time) *policyBuilder {
+	return &policyBuilder{
+		clock: clock, groupsOf: groupsOf, rules: map[Part]*Desired{}, isolated: map[Part]bool{},
+	}
+}
+
+func (b *policyBuilder) settled(Part, *Desired) {}
+
+func (b *policyBuilder) build(c *change, w *wants) {
+	if config := policyConfig(c.now); b.policies == nil || !reflect.DeepEqual(config, b.config) {
+		b.config = config
+		config.Clock = b.clock
+		b.policies = NewPolicies(config)
+	}
+	ch := b.policies.Update(PolicyInput{Cluster: c.now.Cluster, Ports: connectedPorts(c.now), ServiceGroups: b.groupsOf})
+	if c.all {
+		b.rebuild(c.now, w)
+	} else {
+		b.apply(c.now, ch, w)
+	}
+	b.tell(c, w)
+}
+
+func policyConfig(v *view) PolicyConfig {
+	return PolicyConfig{Features: v.config.Features, Families: familiesOf(v)}
+}
+
+func connectedPorts(v *view) map[Name]uint32 {
+	ports := map[Name]uint32{}
+	for _, p := range v.connected() {
+		name := Name{p.Key.Namespace, p.Key.Name}
+		ports[name] = v.ports[name].OFPort
+	}
+	return ports
+}
+
+// rebuild makes all rules anew.
+func (b *policyBuilder) rebuild(v *view, w *wants) {
+	for p := range b.rules {
+		w.want(p, nil)
+	}
+	for p := range b.isolated {
+		w.want(p, nil)
+	}
+	clear(b.rules)
+	clear(b.isolated)
+	for _, r := range b.policies.Rules() {
+		b.add(v, r, w)
+	}
+	for _, i := range b.policies.Isolations() {
+		b.isolate(v, i, w)
+	}
+}
+
+// apply makes what changed.
+func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
+	for _, r := range ch.Removed {
+		delete(b.rules, rulePart(r))
+		w.want(rulePart(r), nil)
+	}
+	for _, r := range ch.Added {
+		b.add(v, r, w)
+	}
+	for i := range ch.Changed {
+		b.readdress(v, &ch.Changed[i], w)
+	}
+	for _, i := range ch.Released {
+		delete(b.isolated, isolationPart(i))
+		w.want(isolationPart(i), nil)
+	}
+	for _, i := range ch.Isolated {
+		b.isolate(v, i, w)
+	}
+}
+
+// rulePart is the part of a policy that a rule is.
+func rulePart(r *RealisedRule) Part {
+	name := r.Key.describe()
+	if r.Key.Part != "" {
+		name += " for " + r.Key.Part
+	}
+	return Part{r.Key.Policy, name}
+}
+
+func ruleOrigin(r *RealisedRule, more string) *Origin {
+	return &Origin{Object: r.Key.Policy, Field: r.Key.describe() + more, Rule: r.Name}
+}
+
+// add makes all entries of a rule.
+func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
+	d := &Desired{}
+	d.add(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
+	d.add(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
+	b.rules[rulePart(r)] = d
+	w.want(rulePart(r), d)
+}
+
+// readdress makes the entries of addresses that a rule gained, and leaves out
+// those of addresses that it lost.
+func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
+	part := rulePart(c.RealisedRule)
+	gone, come := map[clause][]tables.Address{}, map[clause][]tables.Address{}
+	gone[clauseFrom], come[clauseFrom] = c.From.Removed, c.From.Added
+	gone[clauseTo], come[clauseTo] = c.To.Removed, c.To.Added
+	entries := func(of map[clause][]tables.Address) (all []*flow.Entry) {
+		for _, c2 := range []clause{clauseFrom, clauseTo} {
+			for _, a := range of[c2] {
+				all = append(all, v.pipeline.ClauseEntry(c.Rule, c2, a)...)
+			}
+		}
+		return all
+	}
+	d := &Desired{Entries: minus(b.rules[part].Entries, entries(gone))}
+	d.add(*ruleOrigin(c.RealisedRule, ""), entries(come)...)
+	b.rules[part] = d
+	w.want(part, d)
+}
+
+// minus is what of all has none of the identities of gone.
+func minus(all []Wanted, gone []*flow.Entry) []Wanted {
+	left := map[flow.Identity]bool{}
+	for _, e := range gone {
+		left[e.Identity()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(w Wanted) bool {
+		return len(left) > 0 && left[w.Entry.Identity()]
+	})
+}
+
+func isolationPart(i Isolation) Part {
+	direction := "ingress"
+	if i.Direction == tables.Egress {
+		direction = "egress"
+	}
+	return Part{Key{KindPod, i.Pod.Namespace, i.Pod.Name}, isolationName + direction}
+}
+
+// isolationName begins the names of the parts that isolate a Pod.
+const isolationName = "isolated for "
+
+func (b *policyBuilder) isolate(v *view, i Isolation, w *wants) {
+	p := isolationPart(i)
+	pod := tables.Pod{Port: tables.Port{No: i.Port}, IPs: i.IPs}
+	d := &Desired{}
+	d.add(Origin{Object: p.Object, Field: p.Name}, v.pipeline.DefaultDrop(i.Direction, pod)...)
+	b.isolated[p] = true
+	w.want(p, d)
+}
+
+// tell says how far policies have come.
+func (b *policyBuilder) tell(c *change, w *wants) {
+	for _, k := range c.keys {
+		if isPolicy(k.Kind) && c.now.Object(k) != nil {
+			w.fine(k)
+		}
+	}
+	refused := b.policies.Refused()
+	for k := range b.refused {
+		if refused[k] == nil && c.now.Object(k) != nil {
+			w.fine(k)
+		}
+	}
+	b.refused = refused
+	for _, k := range slices.SortedFunc(maps.Keys(refused), Key.Compare) {
+		w.refuse(k, "%s", refused[k])
+	}
+	if !c.now.config.Features.AntreaPolicy {
+		for k := range c.now.AntreaPolicies {
+			w.ignore(k, "the feature AntreaPolicy is off")
+		}
+	}
+}
+
+func isPolicy(k Kind) bool {
+	switch k {
+	case KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,369 @@
+package control
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// Services: the addresses at which each of its ports is reached, and the groups
+// that choose an endpoint for it.
+//
+// A port has up to two groups for each family: of the endpoints on this Node
+// (local) and of all that may be used from here (cluster); services_endpoints.go
+// says which those are. What Kubernetes calls a traffic policy is which of the
+// two an address goes to:
+//
+//	address         policy Cluster   policy Local
+//	cluster IP      cluster          local
+//	external        cluster          local; cluster for what comes from this Node
+//
+// A group id belongs to the port for as long as the group is there, so that
+// endpoints come and go without a change of the entries that name the group,
+// and connections that live are not touched: they go by their connection
+// tracking entry. A group without endpoints refuses.
+
+// serviceBuilder makes the entries and groups of Services.
+type serviceBuilder struct {
+	ids *numbers[groupOwner]
+	// owners are the ids' owners by Service.
+	owners map[Key]map[groupOwner]bool
+	wanted map[Key][]uint32 // groups that Services want now, ascending
+}
+
+// groupOwner is what a group is for.
+type groupOwner struct {
+	service Key
+	port    string // its name, which is what stays when a port's number changes
+	proto   Protocol
+	family  tables.Family
+	kind    groupKind
+}
+
+// groupKind tells the two groups of a port apart.
+type groupKind uint8
+
+const (
+	localGroup groupKind = iota
+	clusterGroup
+)
+
+func newServiceBuilder() *serviceBuilder {
+	return &serviceBuilder{newNumbers[groupOwner](firstServiceGroup, lastGroup), map[Key]map[groupOwner]bool{}, map[Key][]uint32{}}
+}
+
+func (b *serviceBuilder) build(c *change, w *wants) {
+	for _, k := range b.affected(c) {
+		b.service(c.now, k, w)
+	}
+}
+
+// affected are the Services to look at: with a changed object or EndpointSlice,
+// and all when what they are compared with changed.
+func (b *serviceBuilder) affected(c *change) []Key {
+	all := *c
+	all.all = c.all || c.was != nil && (c.was.zone != c.now.zone || !sameAddresses(c.was.nodeIPs, c.now.nodeIPs))
+	keys := affected(&all, KindService, c.now.Services)
+	for _, k := range c.keys {
+		if k.Kind != KindEndpointSlice {
+			continue
+		}
+		for _, v := range []*view{c.was, c.now} {
+			if v != nil && v.EndpointSlices[k] != nil {
+				of := v.EndpointSlices[k].Service
+				keys = append(keys, Key{KindService, of.Namespace, of.Name})
+			}
+		}
+	}
+	return c.now.arrival(keys)
+}
+
+func sameAddresses(a, b map[netip.Addr]bool) bool {
+	for x := range a {
+		if !b[x] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// settled gives back the group ids that a Service does not use any more.
+func (b *serviceBuilder) settled(p Part, d *Desired) {
+	used := map[uint32]bool{}
+	if d != nil {
+		for _, g := range d.Groups {
+			used[g.Group.ID] = true
+		}
+	}
+	for o := range b.owners[p.Object] {
+		if !used[b.ids.of[o]] {
+			b.ids.give(o)
+			delete(b.owners[p.Object], o)
+		}
+	}
+	if len(b.owners[p.Object]) == 0 {
+		delete(b.owners, p.Object)
+	}
+}
+
+// groupsOf are the ids of the groups that a Service wants, in ascending order:
+// what a policy that names the Service matches.
+func (b *serviceBuilder) groupsOf(n Name) []uint32 {
+	return b.wanted[Key{KindService, n.Namespace, n.Name}]
+}
+
+// service makes what one Service wants.
+func (b *serviceBuilder) service(v *view, k Key, w *wants) {
+	part := Part{Object: k}
+	svc := v.Services[k]
+	delete(b.wanted, k)
+	if svc == nil {
+		w.want(part, nil)
+		return
+	}
+	if why := v.unserved(svc); why != "" {
+		w.want(part, nil)
+		w.ignore(k, why)
+		return
+	}
+	s := serviceWants{b: b, v: v, svc: svc, d: &Desired{}}
+	for i := range svc.Ports {
+		if !s.port(i) {
+			w.refuse(k, "spec.ports[%d]: all group ids are taken", i)
+			return
+		}
+	}
+	for _, g := range s.d.Groups {
+		b.wanted[k] = append(b.wanted[k], g.Group.ID)
+	}
+	slices.Sort(b.wanted[k])
+	w.fine(k)
+	w.want(part, s.d)
+}
+
+// unserved is why a Service has nothing in the switch, or "".
+func (v *view) unserved(svc *Service) string {
+	switch {
+	case !v.config.Features.Proxy:
+		return "the feature AntreaProxy is off"
+	case svc.Headless:
+		return "headless: clients connect to the endpoints themselves"
+	case svc.Type == ExternalNameService:
+		return "ExternalName: it is only a DNS name"
+	case svc.ServiceProxyName != "":
+		return "served by " + svc.ServiceProxyName
+	}
+	return ""
+}
+
+// serviceWants collects what one Service wants.
+type serviceWants struct {
+	b   *serviceBuilder
+	v   *view
+	svc *Service
+	d   *Desired
+}
+
+// port makes everything of one port; false: out of group ids.
+func (s *serviceWants) port(i int) bool {
+	for _, f := range familiesOf(s.v) {
+		addrs := s.addresses(i, f)
+		if len(addrs) > 0 && !s.family(i, f, addrs) {
+			return false
+		}
+	}
+	return true
+}
+
+// address is one address of a port on the way to its entries.
+type address struct {
+	tables.ServiceAddress
+	field string // of the Service's manifest
+}
+
+// addresses are those of a port in one family, without groups.
+func (s *serviceWants) addresses(i int, f tables.Family) []address {
+	p := &s.svc.Ports[i]
+	base := tables.ServiceAddress{
+		Proto: uint8(p.Protocol), Family: f, Port: p.Port, AffinitySeconds: clampAffinity(s.svc.AffinitySeconds),
+	}
+	var all []address
+	list := func(field string, addrs []netip.Addr, value tables.ServiceAddress) {
+		for _, a := range addrs {
+			if tableFamily(a) == f {
+				value.Addr = a
+				all = append(all, address{value, field})
+			}
+		}
+	}
+	list("spec.clusterIPs", s.svc.ClusterIPs, base)
+	base.External = true
+	if s.v.config.Features.ProxyAll {
+		all = append(all, s.nodePort(p, base)...)
+		base.DSR = s.dsr(f)
+		list("spec.externalIPs", s.svc.ExternalIPs, base)
+	}
+	base.DSR = s.dsr(f)
+	base.SourceRanges = ofFamily(s.svc.SourceRanges, f)
+	list("status.loadBalancer.ingress", s.svc.LoadBalancerIPs, base)
+	return all
+}
+
+// nodePort is the address of a port on every Node, when it has one in the
+// family.
+func (s *serviceWants) nodePort(p *ServicePort, base tables.ServiceAddress) []address {
+	if p.NodePort == 0 || !s.hasFamily(base.Family) {
+		return nil
+	}
+	base.Port = p.NodePort
+	return []address{{base, "nodePort"}}
+}
+
+// hasFamily reports whether a Service serves a family that this Node's Pods
+// have: that of its cluster IPs, else of its ipFamilies, else any.
+func (s *serviceWants) hasFamily(f tables.Family) bool {
+	if !s.v.hasFamily(f) {
+		return false
+	}
+	if len(s.svc.ClusterIPs) > 0 {
+		return slices.ContainsFunc(s.svc.ClusterIPs, func(a netip.Addr) bool { return tableFamily(a) == f })
+	}
+	return len(s.svc.Families) == 0 || slices.Contains(s.svc.Families, int(f))
+}
+
+// familiesOf are the families that this Node's Pods have.
+func familiesOf(v *view) (all []tables.Family) {
+	for _, f := range []tables.Family{tables.IPv4, tables.IPv6} {
+		if v.hasFamily(f) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// hasFamily reports whether this Node's Pods have addresses of a family.
+func (v *view) hasFamily(f tables.Family) bool {
+	return slices.ContainsFunc(v.config.PodCIDRs, func(p netip.Prefix) bool { return tableFamily(p.Addr()) == f })
+}
+
+// dsr reports whether external connections are answered by the endpoint itself.
+// A tunnel carries that only for IPv4, and not where the choice of the endpoint
+// is local anyway.
+func (s *serviceWants) dsr(f tables.Family) bool {
+	if !s.v.config.Features.DSR || f != tables.IPv4 || s.svc.ExternalLocal {
+		return false
+	}
+	if s.svc.LoadBalancerMode == DefaultMode {
+		return s.v.NodeConfig(s.v.node).DefaultDSR
+	}
+	return s.svc.LoadBalancerMode == DSRMode
+}
+
+// family makes the groups and entries of a port in one family; false: out of
+// group ids.
+func (s *serviceWants) family(i int, f tables.Family, addrs []address) bool {
+	sets := s.v.choose(s.svc, i, f, trafficOf(s.svc, addrs))
+	var ids [2]uint32 // by groupKind; the local one is first, as in Antrea
+	for kind, set := range sets.groups() {
+		if set == nil {
+			continue
+		}
+		id, ok := s.group(i, f, groupKind(kind), *set)
+		if !ok {
+			return false
+		}
+		ids[kind] = id
+	}
+	s.entries(i, addrs, ids)
+	s.endpoints(i, sets, addrs)
+	return true
+}
+
+// group makes one group.
+func (s *serviceWants) group(i int, f tables.Family, kind groupKind, endpoints []endpoint) (uint32, bool) {
+	p := &s.svc.Ports[i]
+	o := groupOwner{s.svc.Key, p.Name, p.Protocol, f, kind}
+	id, ok := s.b.ids.take(o)
+	if !ok {
+		return 0, false
+	}
+	if s.b.owners[s.svc.Key] == nil {
+		s.b.owners[s.svc.Key] = map[groupOwner]bool{}
+	}
+	s.b.owners[s.svc.Key][o] = true
+	g := tables.EndpointGroup{ID: id, Affinity: s.svc.AffinitySeconds > 0}
+	for _, e := range endpoints {
+		g.Endpoints = append(g.Endpoints, e.value(p.Protocol))
+	}
+	s.d.addGroup(Origin{Object: s.svc.Key, Field: portField(i, "")}, s.v.pipeline.EndpointGroup(g))
+	return id, true
+}
+
+// entries makes the entries of each address of a port.
+func (s *serviceWants) entries(i int, addrs []address, ids [2]uint32) {
+	for _, a := range addrs {
+		local := s.svc.InternalLocal
+		if a.External {
+			local = s.svc.ExternalLocal
+		}
+		a.Group = ids[clusterGroup]
+		if local {
+			a.Group = ids[localGroup]
+		}
+		if local && a.External {
+			a.ClusterGroup = ids[clusterGroup]
+		}
+		if a.DSR {
+			a.LocalGroup = ids[localGroup]
+		}
+		field := a.field
+		if field == "nodePort" {
+			field = portField(i, ".nodePort")
+		} else {
+			field = portField(i, "") + " at " + field
+		}
+		s.d.add(Origin{Object: s.svc.Key, Field: field}, s.v.pipeline.ServiceAddress(a.ServiceAddress)...)
+	}
+}
+
+// endpoints makes the entries that translate to endpoints: those that any
+// Service with the endpoint wants alike.
+func (s *serviceWants) endpoints(i int, sets endpointSets, addrs []address) {
+	proto := s.svc.Ports[i].Protocol
+	o := Origin{Object: s.svc.Key, Field: portField(i, ".targetPort")}
+	for _, e := range sets.all() {
+		s.d.add(o, s.v.pipeline.Endpoint(e.value(proto))...)
+		if proto != UDP {
+			continue
+		}
+		for _, a := range addrs {
+			s.d.Paths = append(s.d.Paths, Path{proto, netip.AddrPortFrom(a.Addr, a.Port), e.at})
+		}
+	}
+}
+
+// maxAffinity is the longest time of an entry: hard_timeout has 16 bits.
+// Kubernetes allows up to 86400 seconds; longer times are cut, as in Antrea.
+const maxAffinity = 65535
+
+func clampAffinity(seconds uint32) uint16 { return uint16(min(seconds, maxAffinity)) }
+
+func portField(i int, more string) string { return index("spec.ports", i) + more }
+
+func tableFamily(a netip.Addr) tables.Family { return tables.Family(familyOf(a)) }
+
+func ofFamily(all []netip.Prefix, f tables.Family) (some []netip.Prefix) {
+	for _, p := range all {
+		if tableFamily(p.Addr()) == f {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// compareAddrPorts orders endpoints.
+func compareAddrPorts(a, b netip.AddrPort) int {
+	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
+}

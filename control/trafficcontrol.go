@@ -1,0 +1,92 @@
+package control
+
+import "github.com/antrail/antrail/tables"
+
+// TrafficControls: the traffic of some Pods is mirrored to a port, or redirected
+// to one and taken back at another.
+//
+// A Pod that several TrafficControls choose obeys the first of them by name,
+// whatever order they came in. The ports have to be there: those of the switch
+// and devices by their name.
+
+// trafficControlBuilder makes the entries of TrafficControls.
+type trafficControlBuilder struct{}
+
+func (trafficControlBuilder) settled(Part, *Desired) {}
+
+func (b trafficControlBuilder) build(c *change, w *wants) {
+	if !c.all && !c.podsMoved() && !c.touches(KindTrafficControl, KindNamespace) {
+		return
+	}
+	for _, k := range c.keys {
+		if k.Kind == KindTrafficControl && c.now.TrafficControls[k] == nil {
+			w.want(Part{Object: k}, nil)
+		}
+	}
+	free := c.now.connected()
+	for _, k := range sortedKeys(c.now.TrafficControls) {
+		tc := c.now.TrafficControls[k]
+		value, why := c.now.trafficControl(tc)
+		if why != "" {
+			w.want(Part{Object: k}, nil)
+			w.hold(k, "%s", why)
+			continue
+		}
+		var chosen []*Pod
+		chosen, free = c.now.pick(tc.AppliedTo, free)
+		b.trafficControl(c.now, tc, value, podPortNumbers(c.now, chosen), w)
+	}
+}
+
+func podPortNumbers(v *view, pods []*Pod) (ports []uint32) {
+	for _, p := range pods {
+		pod, _ := v.localPod(p)
+		ports = append(ports, pod.Port.No)
+	}
+	return ports
+}
+
+func (trafficControlBuilder) trafficControl(v *view, tc *TrafficControl, value tables.TrafficControl, pods []uint32, w *wants) {
+	k := tc.Key
+	d := &Desired{}
+	value.PodPorts = pods
+	d.add(Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.TrafficControl(value)...)
+	if value.Return != nil {
+		d.add(Origin{Object: k, Field: "spec.returnPort"}, v.pipeline.ReturnPort(*value.Return)...)
+	}
+	w.fine(k)
+	w.want(Part{Object: k}, d)
+}
+
+// trafficControl is a TrafficControl as the tables know it, without Pods, or
+// what it still lacks.
+func (v *view) trafficControl(tc *TrafficControl) (value tables.TrafficControl, lacks string) {
+	if !v.config.Features.TrafficControl {
+		return value, "the feature TrafficControl is off"
+	}
+	value = tables.TrafficControl{
+		Redirect: tc.Redirect,
+		Ingress:  tc.Direction != DirectionEgress,
+		Egress:   tc.Direction != DirectionIngress,
+	}
+	target, lacks := v.trafficPort(tc.TargetPort)
+	value.Target = target
+	if lacks == "" && tc.ReturnPort != nil {
+		var back tables.Port
+		back, lacks = v.trafficPort(*tc.ReturnPort)
+		value.Return = &back
+	}
+	return value, lacks
+}
+
+// trafficPort finds the port that a TrafficControl names.
+func (v *view) trafficPort(p TrafficPort) (port tables.Port, lacks string) {
+	if p.Type != OVSInternalPort && p.Type != DevicePort {
+		return port, "this Node's switch has no " + string(p.Type) + " port to " + p.RemoteIP.String()
+	}
+	port, ok := v.NodeConfig(v.node).port(p.Name)
+	if !ok {
+		return port, "this Node's switch has no port " + p.Name
+	}
+	return port, ""
+}
