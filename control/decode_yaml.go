@@ -115,12 +115,12 @@ func shift(n *yaml.Node, lines int) {
 // child returns the value of a key in a mapping, or nil. Keys that a merge
 // brings in are not seen.
 func child(n *yaml.Node, key string) *yaml.Node {
-	value, _ := entry(n, key)
+	value, _ := keyed(n, key)
 	return value
 }
 
-// entry is child with the line of the key.
-func entry(n *yaml.Node, key string) (value *yaml.Node, line int) {
+// keyed is child with the line of the key.
+func keyed(n *yaml.Node, key string) (value *yaml.Node, line int) {
 	n = target(n)
 	if n.Kind != yaml.MappingNode {
 		return nil, 0
@@ -406,7 +406,7 @@ func nextStep(path string) (step, rest string) {
 // itself.
 func childAt(n *yaml.Node, step string) (*yaml.Node, int) {
 	if n.Kind != yaml.SequenceNode {
-		return entry(n, step)
+		return keyed(n, step)
 	}
 	if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
 		return n.Content[i], n.Content[i].Line
