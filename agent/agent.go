@@ -74,7 +74,15 @@ func Run(ctx context.Context, c *Config, log *slog.Logger) error {
 	if err == nil {
 		err = a.serve(ctx, ln)
 	}
-	return errors.Join(err, ln.Close(), a.stop())
+	return errors.Join(err, closeListener(ln), a.stop())
+}
+
+// closeListener closes the API's socket, if the server has not done so.
+func closeListener(ln net.Listener) error {
+	if err := ln.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // start makes everything that stays: pipeline, gateway, tunnel, the Node's
