@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -251,5 +253,33 @@ func TestReplay(t *testing.T) {
 		if err != nil || !p.Time.Equal(at.Add(time.Duration(i)*time.Millisecond)) {
 			t.Errorf("packet %d written at %v, %v", i, p.Time, err)
 		}
+	}
+}
+
+// TestReplayKeepsItsInput: a capture is not written over while it is read.
+func TestReplayKeepsItsInput(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "in.pcap")
+	w, err := pcap.Create(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write(time.Unix(1700000000, 0), packettest.TCP4(packettest.Options{})), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := in + ".link"
+	if err := os.Symlink(in, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{in, link} {
+		if _, err := (&Replay{Files: twoNodes(t), In: in, Out: out, InPort: "client-a"}).Run(); err == nil {
+			t.Errorf("written to %s", out)
+		}
+	}
+	if after, err := os.ReadFile(in); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the capture has changed: %d bytes, were %d, %v", len(after), len(before), err)
 	}
 }

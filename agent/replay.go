@@ -68,6 +68,9 @@ func (r *Replay) Run() (result *ReplayResult, err error) {
 		return nil, err
 	}
 	defer in.Close()
+	if sameFile(r.In, r.Out) {
+		return nil, fmt.Errorf("%s: the capture to write is the one to read", r.Out)
+	}
 	if r.Out != "" {
 		if p.out, err = pcap.Create(r.Out); err != nil {
 			return nil, err
@@ -79,6 +82,13 @@ func (r *Replay) Run() (result *ReplayResult, err error) {
 	}
 	p.result.Drops = p.dropRecords()
 	return &p.result, nil
+}
+
+// sameFile says whether both names lead to one file that is there.
+func sameFile(a, b string) bool {
+	sa, errA := os.Stat(a)
+	sb, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(sa, sb)
 }
 
 // chooseInPort decides where packets come in.
