@@ -21,6 +21,8 @@ const (
 	DefaultTunnelPort = 1
 	DefaultGatewayNo  = 2
 	DefaultMTU        = 1450 // 1500 less what Geneve over IPv4 adds
+
+	maxMTU = 3822 // what a frame's buffer holds (ports/afxdp)
 )
 
 // Config is the agent's configuration file (YAML). A key that is not listed
@@ -204,7 +206,9 @@ func (c *Config) checkNodePorts(f *faults) {
 	for i, a := range g.Addresses {
 		f.check(a.IsValid() && a.Addr().Is4(), "gateway.addresses[%d]: %v is no IPv4 address with prefix length", i, a)
 	}
-	f.check(g.MTU >= 576 && g.MTU <= 65535, "gateway.mtu: %d is not between 576 and 65535", g.MTU)
+	f.check(g.MTU >= 576 && g.MTU <= maxMTU, "gateway.mtu: %d is not between 576 and %d", g.MTU, maxMTU)
+	f.check(g.OFPort < 0xff00, "gateway.ofPort: %d is not between 1 and 65279", g.OFPort)
+	f.check(t.OFPort < 0xff00, "tunnel.ofPort: %d is not between 1 and 65279", t.OFPort)
 	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
 	f.check(t.Type == "geneve", "tunnel.type: %q, but only geneve is there", t.Type)
 	f.check(t.LocalAddress.Is4(), "tunnel.localAddress: %v is no IPv4 address", t.LocalAddress)
