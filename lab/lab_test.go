@@ -321,3 +321,17 @@ func TestUpInterrupted(t *testing.T) {
 		t.Errorf("labs left: %v, %v", left, err)
 	}
 }
+
+// TestStatusOfSilentAgent: the reason stands below the table, whose columns
+// stay narrow.
+func TestStatusOfSilentAgent(t *testing.T) {
+	why := "no agent answers at /x: connection refused"
+	s := &Status{ID: "1", State: "up", Nodes: []NodeStatus{{Name: "node-a", Agent: ready}, {Name: "node-b", Agent: why}}}
+	var b strings.Builder
+	if err := s.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(b.String(), "\nnode-b: "+why+"\n") || strings.Count(b.String(), why) != 1 || !strings.Contains(b.String(), "not ready") {
+		t.Errorf("status:\n%s", b.String())
+	}
+}

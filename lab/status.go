@@ -28,6 +28,9 @@ type NodeStatus struct {
 	Pods    []PodStatus `json:"pods"`
 }
 
+// ready is what NodeStatus.Agent says of an agent that forwards.
+const ready = "ready"
+
 // PodStatus is one pod.
 type PodStatus struct {
 	Name      string `json:"name"`
@@ -59,7 +62,7 @@ func (l *Lab) stateWord() string {
 func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	s := NodeStatus{
 		Name: n.Name, Address: n.Address.Addr().String(), PodCIDR: n.PodCIDR.String(),
-		Agent: "ready", Socket: l.Socket(n.Name),
+		Agent: ready, Socket: l.Socket(n.Name),
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -86,8 +89,14 @@ func (s *Status) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "lab %s\t%s\n\n", s.ID, s.State)
 	fmt.Fprintln(t, "NODE\tADDRESS\tPOD CIDR\tAGENT\tPID\tSOCKET")
+	var silent []string // why, below the table: it is as long as a row
 	for _, n := range s.Nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, n.Address, n.PodCIDR, n.Agent, n.PID, n.Socket)
+		word := n.Agent
+		if word != ready {
+			word = "not ready"
+			silent = append(silent, n.Name+": "+n.Agent)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, n.Address, n.PodCIDR, word, n.PID, n.Socket)
 	}
 	fmt.Fprintln(t, "\nPOD\tADDRESS\tMAC\tPORT\tNAMESPACE")
 	for _, n := range s.Nodes {
@@ -98,6 +107,12 @@ func (s *Status) Write(w io.Writer) error {
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, p.Address, p.MAC, p.OFPort, ns)
 		}
+	}
+	for i, line := range silent {
+		if i == 0 {
+			fmt.Fprintln(t)
+		}
+		fmt.Fprintln(t, line)
 	}
 	return t.Flush()
 }
