@@ -37,6 +37,9 @@ func labUpCommand() *cobra.Command {
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of the built-in ones")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if o.Nodes < 1 {
+			return usageError{errors.New("--nodes is 1 or 2")}
+		}
 		o.Progress = c.OutOrStdout()
 		l, err := lab.Up(c.Context(), o)
 		if err != nil {

@@ -49,6 +49,7 @@ func TestExitCodes(t *testing.T) {
 		{"dump-flows --names --no-names", 2, "names no-names"},
 		{"dump-groups -o xml", 2, "text, json or yaml"},
 		{"dump-groups --groups x", 2, "go with --flows"},
+		{"lab up --nodes 0", 2, "--nodes is 1 or 2"},
 		{"agent", 2, "--config is missing"},
 		{"agent --config x --log-level loud", 2, "loud"},
 		{"replay x.pcap", 2, "--flows is missing"},
