@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -66,7 +67,8 @@ func (c *Config) options() options {
 }
 
 // loadPipeline makes a switch without ports that runs the files' entries. The
-// error names file, line and column of what is wrong.
+// error names file, line and column of what is wrong, or, where only the whole
+// can tell, the file and the entry.
 func loadPipeline(f Files, o options) (*pipeline, error) {
 	program, err := f.program(o.names)
 	if err != nil {
@@ -86,7 +88,7 @@ func loadPipeline(f Files, o options) (*pipeline, error) {
 	}
 	refuse.sw = p.sw
 	if err := p.sw.Apply(dataplane.BundleOf(program)); err != nil {
-		return nil, errors.Join(err, p.sw.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Flows, err), p.sw.Close())
 	}
 	return p, nil
 }

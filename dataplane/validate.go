@@ -3,6 +3,7 @@ package dataplane
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -13,7 +14,9 @@ type InvalidEntryError struct {
 	Reason string
 }
 
-func (e *InvalidEntryError) Error() string { return fmt.Sprintf("%s: %s", e.Text, e.Reason) }
+func (e *InvalidEntryError) Error() string {
+	return fmt.Sprintf("%s: %s", strings.TrimSpace(e.Text), e.Reason)
+}
 
 // maxErrors bounds how many entries one refusal names.
 const maxErrors = 20

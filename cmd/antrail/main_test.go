@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 
 func TestExitCodes(t *testing.T) {
 	t.Setenv("ANTRAIL_LAB_DIR", t.TempDir())
+	noGroup := t.TempDir() + "/no-group.flows"
+	if err := os.WriteFile(noGroup, []byte("table=0,priority=1,ip actions=group:9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range []struct {
 		args string
 		code int
@@ -57,6 +61,7 @@ func TestExitCodes(t *testing.T) {
 		{"trace " + seedFiles, 2, "accepts 1 arg"},
 		{"dump-flows --socket /no/such.sock", 1, "no agent answers at /no/such.sock: dial unix"},
 		{"dump-flows --flows /no/such.flows", 1, "/no/such.flows"},
+		{"dump-flows --flows " + noGroup, 1, "antrail: " + noGroup + ": priority=1,ip actions=group:9: group 9 does not exist"},
 		{"dump-flows Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
 		{"dump-flows --node node-a", 1, "no lab is up"},
 		{"agent --config /no/such.yaml", 1, "/no/such.yaml"},
