@@ -71,6 +71,8 @@ const (
 	maxObject  = 3 << 19   // bytes of an object as JSON, as etcd limits it
 	maxDepth   = 64        // of nested values
 	maxReasons = 10        // told of one object
+	maxTold    = 1000      // problems of a file that are told
+	maxDocs    = 200_000   // documents of a file
 )
 
 // Decode reads the objects in a text of YAML or JSON, of one or several
@@ -107,7 +109,12 @@ func (d *decoding) text(text []byte) {
 		d.broken(1, fmt.Sprintf("the file is larger than %d bytes", maxFile))
 		return
 	}
-	for _, doc := range documents(string(text)) {
+	docs := documents(string(text))
+	if len(docs) > maxDocs {
+		d.broken(1, fmt.Sprintf("the file has more than %d documents", maxDocs))
+		return
+	}
+	for _, doc := range docs {
 		part, ok := d.known[doc]
 		if !ok {
 			part = decodeDocument(d.file, doc)
@@ -122,21 +129,34 @@ func (d *decoding) add(part *Decoded) {
 	for _, obj := range part.Objects {
 		m := obj.Metadata()
 		if first, twice := d.lines[m.Key]; twice {
-			d.result.Problems = append(d.result.Problems, Problem{Source: m.Source, Key: m.Key,
-				Reason: fmt.Sprintf("is there already, at line %d", first)})
+			d.tell(Problem{Source: m.Source, Key: m.Key, Reason: fmt.Sprintf("is there already, at line %d", first)})
 			continue
 		}
 		d.lines[m.Key] = m.Source.Line
 		d.result.Objects = append(d.result.Objects, obj)
 	}
-	d.result.Problems = append(d.result.Problems, part.Problems...)
+	d.tell(part.Problems...)
 	d.result.Refused = append(d.result.Refused, part.Refused...)
 	d.result.Broken = d.result.Broken || part.Broken
 }
 
+// tell keeps problems, but not without end.
+func (d *decoding) tell(problems ...Problem) {
+	told := &d.result.Problems
+	for _, p := range problems {
+		if len(*told) == maxTold {
+			*told = append(*told, Problem{Source: p.Source, Reason: "and more from here on"})
+		}
+		if len(*told) > maxTold {
+			return
+		}
+		*told = append(*told, p)
+	}
+}
+
 func (d *decoding) broken(line int, reason string) {
 	d.result.Broken = true
-	d.result.Problems = append(d.result.Problems, Problem{Source: Source{d.file, line}, Reason: reason})
+	d.tell(Problem{Source: Source{d.file, line}, Reason: reason})
 }
 
 // documentDecoding is the state of one document being read.

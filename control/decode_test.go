@@ -160,7 +160,13 @@ func TestHostileText(t *testing.T) {
 	for c := 'b'; c < 'k'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.Repeat("*"+string(c-1)+",", 10))
 	}
+	merges := "a: &a {k: v}\n"
+	for c := 'b'; c < 'z'; c++ {
+		merges += fmt.Sprintf("%c: &%c {<<: [%s]}\n", c, c, strings.Repeat("*"+string(c-1)+",", 10))
+	}
 	texts := map[string]struct{ text, want string }{
+		"merges":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + merges, "more than"},
+		"many":     {strings.Repeat("- a\n---\n", maxDocs+1), "more than 200000 documents"},
 		"deep":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500), "did not find expected"},
 		"nested":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested more than"},
 		"bomb":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + bomb, "larger than"},

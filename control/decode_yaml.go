@@ -168,6 +168,21 @@ type jsonWriter struct {
 	text  []byte
 	lines lineMap
 	fault *fault
+	steps int // nodes looked at, each as often as an alias leads to it
+}
+
+// step reports whether one more node may be looked at.
+func (w *jsonWriter) step(n *yaml.Node, depth int) bool {
+	w.steps++
+	switch {
+	case depth > maxDepth:
+		w.fail(n, "is nested more than %d deep", maxDepth)
+	case w.steps > maxValues:
+		w.fail(n, "the object has more than %d values", maxValues)
+	case len(w.text) > maxObject:
+		w.fail(n, "the object is larger than %d bytes", maxObject)
+	}
+	return w.fault == nil
 }
 
 func (w *jsonWriter) fail(n *yaml.Node, format string, args ...any) {
@@ -177,14 +192,7 @@ func (w *jsonWriter) fail(n *yaml.Node, format string, args ...any) {
 }
 
 func (w *jsonWriter) value(n *yaml.Node, depth int) {
-	switch {
-	case w.fault != nil:
-		return
-	case depth > maxDepth:
-		w.fail(n, "is nested more than %d deep", maxDepth)
-		return
-	case len(w.text) > maxObject:
-		w.fail(n, "the object is larger than %d bytes", maxObject)
+	if !w.step(n, depth) {
 		return
 	}
 	w.lines = append(w.lines, lineMark{len(w.text), n.Line})
@@ -262,8 +270,8 @@ func keyText(key *yaml.Node) string {
 // merge writes what "<<" brings in: a mapping, or several in a list, of which
 // the earlier ones go first.
 func (w *jsonWriter) merge(n *yaml.Node, depth int, seen map[string]bool) {
-	if depth > maxDepth {
-		w.fail(n, "is nested more than %d deep", maxDepth)
+	w.steps += len(n.Content)
+	if !w.step(n, depth) {
 		return
 	}
 	switch n.Kind {

@@ -205,7 +205,7 @@ func (d *derivation) derive(c *Cluster, svc *Service) []*EndpointSlice {
 	byName := map[string]*EndpointSlice{}
 	for _, p := range d.selected(svc) {
 		for _, addr := range p.IPs {
-			if !serves(svc, addr) {
+			if !servesFamily(svc, addr) {
 				continue
 			}
 			ports := portsFor(svc, p)
@@ -254,9 +254,9 @@ func selects(selector Labels, p *Pod) bool {
 	return true
 }
 
-// serves reports whether the Service has endpoints of the address' family:
+// servesFamily reports whether the Service has endpoints of the address' family:
 // those of its ClusterIPs, else of its ipFamilies, else all.
-func serves(svc *Service, addr netip.Addr) bool {
+func servesFamily(svc *Service, addr netip.Addr) bool {
 	if len(svc.ClusterIPs) > 0 {
 		return slices.ContainsFunc(svc.ClusterIPs, func(a netip.Addr) bool { return a.Is4() == addr.Is4() })
 	}
