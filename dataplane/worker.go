@@ -121,7 +121,20 @@ func (w *worker) round() int {
 		}
 		w.flush()
 	}
+	if total == 0 {
+		w.settle()
+	}
 	return total
+}
+
+// settle flushes every port that this worker has sent to: what a kernel could
+// not take when it was queued waits in the port's ring, and nothing may follow
+// that would push it out.
+func (w *worker) settle() {
+	w.flush()
+	for p := range w.out {
+		p.port.Flush()
+	}
 }
 
 // queue puts a frame, which belongs to the port from here on, behind the
