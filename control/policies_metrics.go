@@ -1,0 +1,112 @@
+package control
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// What the tables IngressMetric and EgressMetric counted, by rule. An entry
+// there belongs to one conjunction id: in its direction's half of ct_label for
+// a rule that allows, with one entry for the packets that open connections and
+// one for all others; in reg3 for a rule that drops or rejects. Rules that Pass
+// are not counted.
+
+// RuleCounters is what a rule decided. Sessions are the connections that it
+// allowed, or the packets that it refused. Bytes are of whole frames.
+type RuleCounters struct {
+	Sessions uint64 `json:"sessions"`
+	Packets  uint64 `json:"packets"`
+	Bytes    uint64 `json:"bytes"`
+}
+
+func (c *RuleCounters) add(o RuleCounters) {
+	c.Sessions += o.Sessions
+	c.Packets += o.Packets
+	c.Bytes += o.Bytes
+}
+
+// RuleRow is a rule of a policy that stands in this Node's tables, and what it
+// has counted, all its parts together.
+type RuleRow struct {
+	Policy    Key    `json:"policy"`
+	Direction string `json:"direction"` // Ingress, Egress
+	Index     int    `json:"index"`
+	Name      string `json:"name,omitempty"`
+	RuleCounters
+}
+
+// CountRules reads the counters of the Metric tables' entries, by conjunction
+// id. Entries of other tables are passed over.
+func CountRules(entries []*flow.Entry, names *flow.Names, count Counter) map[uint32]RuleCounters {
+	rules := map[uint32]RuleCounters{}
+	for _, e := range entries {
+		id, sessions := metricOf(e, names.Table(e.Table))
+		if id == 0 {
+			continue
+		}
+		packets, bytes := count(e)
+		c := RuleCounters{Packets: packets, Bytes: bytes}
+		if sessions {
+			c.Sessions = packets
+		}
+		sum := rules[id]
+		sum.add(c)
+		rules[id] = sum
+	}
+	return rules
+}
+
+// metricOf is the conjunction id that an entry of a Metric table counts for,
+// and whether each packet is a session; 0 for an entry that counts for none.
+func metricOf(e *flow.Entry, table string) (id uint32, sessions bool) {
+	shift := 0
+	switch table {
+	case "IngressMetric":
+	case "EgressMetric":
+		shift = 32
+	default:
+		return 0, false
+	}
+	if id, mask := e.Match.Get(flow.Reg0 + 3); !mask.IsZero() {
+		return uint32(id.Lo), true
+	}
+	label, _ := e.Match.Get(flow.CTLabel)
+	state, _ := e.Match.Get(flow.CTState)
+	return uint32(label.Lo >> shift), state.Lo&ctStateNew != 0
+}
+
+// ctStateNew is the bit of ct_state that the first packets of connections
+// have (OVS, CS_NEW).
+const ctStateNew = 1
+
+// RuleRows joins realised rules with counters by conjunction id: one row for
+// each rule of each policy, in the order of the rules.
+func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters) []RuleRow {
+	rows := []RuleRow{}
+	index := map[RuleKey]int{}
+	for _, r := range rules {
+		key := r.Key
+		key.Part = ""
+		i, seen := index[key]
+		if !seen {
+			i = len(rows)
+			index[key] = i
+			rows = append(rows, RuleRow{Policy: key.Policy, Direction: directionName(key.Direction), Index: key.Index, Name: r.Name})
+		}
+		rows[i].add(counters[r.Rule.ID])
+	}
+	slices.SortStableFunc(rows, func(a, b RuleRow) int {
+		return cmp.Or(a.Policy.Compare(b.Policy), -cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Index, b.Index))
+	})
+	return rows
+}
+
+func directionName(d tables.Direction) string {
+	if d == tables.Egress {
+		return "Egress"
+	}
+	return "Ingress"
+}
