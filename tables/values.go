@@ -144,9 +144,22 @@ const (
 	Pass
 )
 
+// Clause is one of the conditions of a rule.
+type Clause uint8
+
+// The clauses, in the order in which they are numbered.
+const (
+	ClauseFrom Clause = iota
+	ClauseTo
+	ClauseService
+	numClauses
+)
+
 // Rule is a policy rule as the tables know it: a conjunction of up to three
-// clauses. Clause From is left out for an empty From, and so on; a rule whose
-// clauses would be fewer than two gets one that matches every IP packet.
+// clauses. From and To are a clause each unless they are any, Services unless
+// they are empty; a rule whose clauses would be fewer than two gets one that
+// matches every IP packet. A From or To that is empty and not any is fulfilled
+// by nobody.
 //
 // The addresses of large sets change one by one: see ClauseEntry.
 type Rule struct {
@@ -156,12 +169,13 @@ type Rule struct {
 	Priority  uint16 // of Antrea-native and Baseline rules
 	Action    Action
 	From, To  []Address
-	AnyFrom   bool // no clause for From, though From is empty
+	AnyFrom   bool // From is not looked at
 	AnyTo     bool
 	Services  []L4Match // empty: any
 	Log       bool
 	L7VLAN    uint16 // not 0: redirect to the application-aware engine
-	// Families are those that the rule's action entries are made for.
+	// Families are those that the rule's entries are made for; none: all of the
+	// pipeline's.
 	Families []Family
 }
 

@@ -1,0 +1,20 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// AntreaPolicyEgressRule holds the egress rules of Antrea-native policies in
+// all tiers but Baseline. It exists with AntreaPolicy. The rules are made in
+// policy_rule.go, for all six tables that hold rules.
+//
+// Reads:  ct_state; addresses, ports and ServiceGroupIDField of the rules.
+// Writes: TFEgressConjIDField, EgressRuleCTLabel; of denied packets
+// APConjIDField and APDenyRegMark.
+// Next:   EgressMetric once decided. Table-miss: EgressRule.
+
+// egressEstablished lets connections pass that were allowed when they began.
+func (p *Pipeline) egressEstablished(f Family) []*flow.Entry {
+	if hasAntreaPolicy(p) {
+		return p.established(f, policyTable{Egress, tableAntreaPolicyEgressRule}, priorityTopAntreaPolicy)
+	}
+	return p.established(f, policyTable{Egress, tableEgressRule}, priorityHigh)
+}

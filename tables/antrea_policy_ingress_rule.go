@@ -1,0 +1,53 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// AntreaPolicyIngressRule holds the ingress rules of Antrea-native policies in
+// all tiers but Baseline. It exists with AntreaPolicy. It also shows DNS
+// replies to the agent, for the Pods that a clause of conjunction 1 names:
+// those with egress rules by domain name.
+//
+// Reads:  ct_state; addresses, ports, TargetOFPortField and
+// ServiceGroupIDField of the rules.
+// Writes: TFIngressConjIDField, IngressRuleCTLabel; of denied packets
+// APConjIDField and APDenyRegMark; L7NPRedirectCTMark and
+// L7NPRuleVlanIDCTLabel.
+// Next:   IngressMetric once decided. Table-miss: IngressRule.
+
+// dnsConjunction is the conjunction id of DNS replies; rules have others.
+const dnsConjunction = 1
+
+// dnsPort is the source of DNS replies.
+const dnsPort = 53
+
+// ingressEstablished lets connections pass that were allowed when they began.
+func (p *Pipeline) ingressEstablished(f Family) []*flow.Entry {
+	if hasAntreaPolicy(p) {
+		return p.established(f, policyTable{Ingress, tableAntreaPolicyIngressRule}, priorityTopAntreaPolicy)
+	}
+	return p.established(f, policyTable{Ingress, tableIngressRule}, priorityHigh)
+}
+
+// dnsReplies pauses a reply until the agent has read it.
+func (p *Pipeline) dnsReplies() []*flow.Entry {
+	if !hasAntreaPolicy(p) {
+		return nil
+	}
+	read := p.packetIn(PacketInDNS)
+	read.Pause = true
+	return []*flow.Entry{p.entry(forPolicies, tableAntreaPolicyIngressRule, priorityDNSIntercept,
+		match(exact(flow.ConjID, dnsConjunction)),
+		flow.MeterAction{ID: meterDNS}, read, p.goTo(tableIngressMetric))}
+}
+
+func (p *Pipeline) dnsReply(f Family) (all []*flow.Entry) {
+	if !hasAntreaPolicy(p) {
+		return nil
+	}
+	for _, proto := range []uint8{protoTCP, protoUDP} {
+		all = append(all, p.entry(forPolicies, tableAntreaPolicyIngressRule, priorityDNSIntercept,
+			match(f.proto(proto), tracked(ctRpl, 0), exact(srcPortField(proto), dnsPort)),
+			flow.Conjunction{ID: dnsConjunction, Clause: 1, N: 2}))
+	}
+	return all
+}

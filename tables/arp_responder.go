@@ -1,0 +1,42 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// ARPResponder answers for the gateways of other Nodes with the Global Virtual
+// MAC, so that the Node's kernel can send to their Pods; all other ARP is
+// switched as an ordinary switch does.
+//
+// Reads:  arp_op, arp_tpa.
+// Writes: the reply.
+// Next:   back where it came from, or NORMAL. Table-miss: drop.
+
+// ARP operations (RFC 826).
+const (
+	arpRequest = 1
+	arpReply   = 2
+)
+
+func (p *Pipeline) arpReplyFor(gateway netip.Addr) *flow.Entry {
+	mac, addr := macValue(GlobalVirtualMAC), flow.ValueOfAddr(gateway)
+	return p.entry(forPods, tableARPResponder, priorityNormal,
+		match(arp, arpAddr(flow.ArpTPA, gateway), exact(flow.ArpOp, arpRequest)),
+		move(flow.EthSrc, flow.EthDst),
+		flow.SetField{Field: flow.EthSrc, Value: mac, Mask: flow.Ones(48)},
+		flow.SetField{Field: flow.ArpOp, Value: flow.Value{Lo: arpReply}, Mask: flow.Ones(16)},
+		move(flow.ArpSHA, flow.ArpTHA),
+		flow.SetField{Field: flow.ArpSHA, Value: mac, Mask: flow.Ones(48)},
+		move(flow.ArpSPA, flow.ArpTPA),
+		flow.SetField{Field: flow.ArpSPA, Value: addr, Mask: flow.Ones(32)},
+		flow.OutputInPort{})
+}
+
+func (p *Pipeline) arpNormal() []*flow.Entry {
+	if !hasIPv4(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forPods, tableARPResponder, priorityLow, match(arp), flow.Normal{})}
+}

@@ -1,0 +1,59 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// Classifier notes where a packet comes from, by its port.
+//
+// Reads:  in_port; for the gateway the source address, for packets back from
+// the application-aware engine the VLAN tag.
+// Writes: PktSourceField; FromLocalRegMark or FromExternalRegMark of what
+// passes the validation; RewriteMACRegMark of what comes from the tunnel, whose
+// MAC addresses are virtual.
+// Next:   SpoofGuard; conntrack from the tunnel, where peers have checked;
+// L3Forwarding for what TrafficControl gives back. Table-miss: drop.
+
+// classifyGateway: what has the gateway's own address is from the Node or its
+// Pods, all else has come from outside.
+func (p *Pipeline) classifyGateway() []*flow.Entry {
+	gateway := p.c.Gateway.No
+	all := p.each(func(f Family) []*flow.Entry {
+		ip := p.gatewayIP(f)
+		if !ip.IsValid() {
+			return nil
+		}
+		return []*flow.Entry{p.entry(forPods, tableClassifier, priorityHigh,
+			match(inPort(gateway), src(ip)),
+			FromGatewayRegMark.set(), FromLocalRegMark.set(), p.goStage(stageValidation))}
+	})
+	return append(all, p.entry(forPods, tableClassifier, priorityNormal, match(inPort(gateway)),
+		FromGatewayRegMark.set(), FromExternalRegMark.set(), p.goStage(stageValidation)))
+}
+
+func (p *Pipeline) classifyTunnel() *flow.Entry {
+	return p.entry(forPods, tableClassifier, priorityNormal, match(inPort(p.c.Tunnel.No)),
+		FromTunnelRegMark.set(), RewriteMACRegMark.set(), p.goStage(stageConntrackState))
+}
+
+func (p *Pipeline) classifyPod(port Port) *flow.Entry {
+	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(port.No)),
+		FromPodRegMark.set(), FromLocalRegMark.set(), p.goStage(stageValidation))
+}
+
+// classifyReturn: packets that come back from a TrafficControl's engine have
+// been through the first half of the pipeline already.
+func (p *Pipeline) classifyReturn(port Port) *flow.Entry {
+	return p.entry(forPods, tableClassifier, priorityNormal, match(inPort(port.No)),
+		FromTCReturnRegMark.set(), p.goStage(stageRouting))
+}
+
+// vlanPresent is the bit of vlan_tci that says that there is a tag.
+const vlanPresent = 0x1000
+
+// classifyL7Return takes the rule's VLAN tag off.
+func (p *Pipeline) classifyL7Return() *flow.Entry {
+	tagged := func(m *flow.Match) {
+		m.Add(flow.VlanTCI, flow.Value{Lo: vlanPresent}, flow.Value{Lo: vlanPresent})
+	}
+	return p.entry(forPolicies, tableClassifier, priorityNormal, match(inPort(p.c.L7Return.No), tagged),
+		flow.PopVLAN{}, FromTCReturnRegMark.set(), p.goStage(stageRouting))
+}

@@ -1,0 +1,37 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// ConntrackState sorts packets by their connection: an invalid one is dropped,
+// one of a connection that exists needs no Service, a new one looks for one.
+//
+// Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark.
+// Writes: RewriteMACRegMark of Service connections.
+// Next:   the egress policies, or pre-routing, which is also the table-miss.
+
+func (p *Pipeline) stateOfConnections(f Family) []*flow.Entry {
+	return []*flow.Entry{
+		p.entry(forPods, tableConntrackState, priorityNormal, match(f.ip(), tracked(ctInv, 0))),
+		p.entry(forPods, tableConntrackState, priorityLow,
+			match(f.ip(), tracked(0, ctNew), NotServiceCTMark.is()), p.goStage(stageEgressSecurity)),
+	}
+}
+
+func (p *Pipeline) stateOfServices(f Family) []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forServices, tableConntrackState, priorityLow,
+		match(f.ip(), tracked(0, ctNew), ServiceCTMark.is()),
+		RewriteMACRegMark.set(), p.goStage(stageEgressSecurity))}
+}
+
+// stateOfDSR: the Node that spreads a DSR connection never sees the replies,
+// so conntrack finds the packets invalid; DSRServiceMark decides on them.
+func (p *Pipeline) stateOfDSR() []*flow.Entry {
+	if !hasDSR(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forServices, tableConntrackState, priorityHigh,
+		match(tracked(ctInv, 0), FromExternalRegMark.is()), p.goStage(stagePreRouting))}
+}

@@ -1,0 +1,21 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// DNAT leaves Services to kube-proxy: it sends what goes to a Service's address
+// to the gateway. It exists when AntreaProxy is off.
+//
+// Reads:  the destination address.
+// Writes: TargetOFPortField, OutputToOFPortRegMark.
+// Next:   conntrack. Table-miss: the egress policies.
+
+func (p *Pipeline) servicesToGateway() (all []*flow.Entry) {
+	if hasProxy(p) {
+		return nil
+	}
+	for _, cidr := range p.oursIn(p.c.ServiceCIDRs) {
+		all = append(all, p.entry(forServices, tableDNAT, priorityNormal, match(dstIn(cidr)),
+			TargetOFPortField.set(uint64(p.c.Gateway.No)), OutputToOFPortRegMark.set(), p.goStage(stageConntrack)))
+	}
+	return all
+}

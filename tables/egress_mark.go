@@ -1,0 +1,78 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// EgressMark decides under which address a packet leaves the cluster: it marks
+// what leaves here for the Node's own source translation, and sends the rest
+// through the tunnel to the Node that has the address. It exists with Egress.
+//
+// Reads:  the destination, in_port, tun_dst, ct_state, PktSourceField.
+// Writes: pkt_mark, PktDestinationField, RemoteSNATRegMark, MAC addresses,
+// tun_dst.
+// Next:   switching. Table-miss: to the gateway, without an Egress.
+
+// egressNever: Nodes, Services and excepted ranges are reached without an
+// Egress.
+func (p *Pipeline) egressNever(prefixes []netip.Prefix) (all []*flow.Entry) {
+	if !hasEgress(p) {
+		return nil
+	}
+	for _, cidr := range p.oursIn(prefixes) {
+		all = append(all, p.entry(forEgress, tableEgressMark, priorityHigh, match(dstIn(cidr)), p.toGateway()...))
+	}
+	return all
+}
+
+func hosts(addrs []netip.Addr) (prefixes []netip.Prefix) {
+	for _, a := range addrs {
+		prefixes = append(prefixes, host(a))
+	}
+	return prefixes
+}
+
+// egressHere: a Pod of this Node and an address of this Node. Every packet of
+// the connection is marked.
+func (p *Pipeline) egressHere(port Port, e EgressIP) *flow.Entry {
+	return p.entry(forEgress, tableEgressMark, priorityNormal,
+		match(familyOf(e.Addr).ip(), tracked(0, 0), inPort(port.No)), p.markEgress(e)...)
+}
+
+// egressElsewhere: a Pod of this Node and an address of another.
+func (p *Pipeline) egressElsewhere(port Port, e EgressIP) *flow.Entry {
+	return p.entry(forEgress, tableEgressMark, priorityNormal,
+		match(familyOf(e.Addr).ip(), inPort(port.No)),
+		setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(e.Addr),
+		ToTunnelRegMark.set(), RemoteSNATRegMark.set(), p.goStage(stageSwitching))
+}
+
+// egressFromTunnel: a Pod of another Node and an address of this one, which is
+// where the tunnel brought the packet.
+func (p *Pipeline) egressFromTunnel(e EgressIP) *flow.Entry {
+	return p.entry(forEgress, tableEgressMark, priorityNormal,
+		match(familyOf(e.Addr).ip(), tracked(0, 0), tunDst(e.Addr)), p.markEgress(e)...)
+}
+
+func (p *Pipeline) markEgress(e EgressIP) []flow.Action {
+	return append([]flow.Action{EgressMarkField.set(uint64(e.Mark))}, p.toGateway()...)
+}
+
+// egressUnknown drops connections that the tunnel brings for an address that
+// this Node does not have.
+func (p *Pipeline) egressUnknown(f Family) []*flow.Entry {
+	if !hasEgress(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forEgress, tableEgressMark, priorityLow,
+		match(f.ip(), tracked(ctNew, 0), FromTunnelRegMark.is()))}
+}
+
+func (p *Pipeline) egressDefault() []*flow.Entry {
+	if !hasEgress(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forEgress, tableEgressMark, priorityMiss, match(), p.toGateway()...)}
+}

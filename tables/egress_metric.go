@@ -1,0 +1,9 @@
+package tables
+
+// EgressMetric counts packets and connections by egress rule, and drops what
+// was denied: the entries' counters are the policies' statistics. They are
+// made in policy_metric.go, for both directions.
+//
+// Reads:  EgressRuleCTLabel, ct_state; APDenyRegMark and APConjIDField.
+// Writes: nothing.
+// Next:   L3Forwarding, which is also the table-miss.

@@ -1,0 +1,53 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// EndpointDNAT commits a Service's connection with the translation to its
+// endpoint.
+//
+// Reads:  the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and
+// EpUnionField, SvcNoEpRegMark, DSRServiceRegMark.
+// Writes: the destination, ServiceCTMark and the connection's source, through
+// CtZone.
+// Next:   the egress policies, which is also the table-miss. Without endpoint
+// the packet goes to the agent, which refuses it; an endpoint that has no entry
+// any more is chosen anew.
+
+func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
+	f := familyOf(e.Addr.Addr())
+	chosen := EpSelectedRegMark.Value<<EndpointPortField.N | uint64(e.Addr.Port())
+	ct := commit(f.zone(), p.next(tableEndpointDNAT), ServiceCTMark.set(), keepSource())
+	ct.NAT = dnatTo(e.Addr)
+	return p.entry(forServices, tableEndpointDNAT, priorityNormal,
+		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.is(chosen)), ct)
+}
+
+func endpointIs(a netip.Addr) term {
+	return func(m *flow.Match) {
+		m.AddExact(familyOf(a).endpointField().Subfield.Field, flow.ValueOfAddr(a))
+	}
+}
+
+func (p *Pipeline) noEndpoint() []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forServices, tableEndpointDNAT, priorityNormal, match(SvcNoEpRegMark.is()), p.packetIn(PacketInSvcReject)),
+		p.entry(forServices, tableEndpointDNAT, priorityLow, match(EpSelectedRegMark.is()),
+			EpToSelectRegMark.set(), p.resubmit(tableServiceLB)),
+	}
+}
+
+// dsrWithoutDNAT: a DSR connection keeps its destination.
+func (p *Pipeline) dsrWithoutDNAT(f Family) []*flow.Entry {
+	if !hasDSR(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forServices, tableEndpointDNAT, priorityHigh,
+		match(f.ip(), DSRServiceRegMark.is()), commit(f.zone(), p.next(tableEndpointDNAT)))}
+}

@@ -1,0 +1,173 @@
+package tables
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// The words in which the table files write entries. A match is a list of
+// terms, an entry a place, a match and actions:
+//
+//	p.entry(forPods, tableARPSpoofGuard, priorityNormal,
+//		match(arp, inPort(no), arpSPA(ip), arpSHA(mac)), p.goTo(tableARPResponder))
+
+// Priorities. Above them stand those of Antrea-native policies, which control
+// gives to each rule.
+const (
+	priorityMiss            = 0
+	priorityLow             = 190
+	priorityNormal          = 200
+	priorityHigh            = 210
+	priorityHigher          = 220
+	priorityTopAntreaPolicy = 64990
+	priorityDNSIntercept    = 64991
+)
+
+// category says in an entry's cookie which part of the pipeline it belongs to.
+// A cookie is round (16 bits), category (8), reserved (8), object (32).
+type category uint8
+
+// The categories, numbered as in Antrea.
+const (
+	forDefault category = iota
+	forPods
+	forPolicies
+	forServices
+	forEgress
+)
+
+func (p *Pipeline) cookie(c category, object uint32) uint64 {
+	if p.c.CookieRound == 0 {
+		return 0
+	}
+	return uint64(p.c.CookieRound)<<48 | uint64(c)<<40 | uint64(object)
+}
+
+// entry makes a flow entry; without actions it drops.
+func (p *Pipeline) entry(c category, t table, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
+	return &flow.Entry{Table: p.id(t), Priority: priority, Match: m, Cookie: p.cookie(c, 0), Actions: actions}
+}
+
+// term is one thing that a match asks for.
+type term func(*flow.Match)
+
+func match(terms ...term) flow.Match {
+	var m flow.Match
+	for _, t := range terms {
+		t(&m)
+	}
+	return m
+}
+
+func exact(id flow.FieldID, v uint64) term {
+	return func(m *flow.Match) { m.AddExact(id, flow.Value{Lo: v}) }
+}
+
+// EtherTypes and IP protocols of the tables.
+const (
+	etherTypeIPv4 = 0x800
+	etherTypeARP  = 0x806
+	etherTypeIPv6 = 0x86dd
+
+	protoICMP   = 1
+	protoIGMP   = 2
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+	protoSCTP   = 132
+)
+
+// ND message types (RFC 4861, section 4).
+const (
+	ndRouterAdvertisement   = 134
+	ndNeighborSolicitation  = 135
+	ndNeighborAdvertisement = 136
+)
+
+func arp(m *flow.Match) { m.AddExact(flow.EthType, flow.Value{Lo: etherTypeARP}) }
+
+func inPort(no uint32) term { return exact(flow.InPort, uint64(no)) }
+
+func ethAddr(id flow.FieldID, mac [6]byte) term {
+	return func(m *flow.Match) { m.AddExact(id, macValue(mac)) }
+}
+
+func macValue(mac [6]byte) flow.Value { return flow.ValueOfMAC(net.HardwareAddr(mac[:])) }
+
+// field asks for a value in a field of fields.go.
+func (f Field) is(v uint64) term {
+	return func(m *flow.Match) { m.Add(f.Subfield.Field, flow.Value{Lo: v}.Shl(int(f.Ofs)), f.Mask()) }
+}
+
+func (k Mark) is() term { return k.Field.is(k.Value) }
+
+// set writes a value into a field.
+func (f Field) set(v uint64) flow.Action {
+	return flow.SetField{Field: f.Subfield.Field, Value: flow.Value{Lo: v}.Shl(int(f.Ofs)), Mask: f.Mask()}
+}
+
+func (k Mark) set() flow.Action { return k.Field.set(k.Value) }
+
+// setMAC writes eth_src or eth_dst.
+func setMAC(id flow.FieldID, mac [6]byte) flow.Action {
+	return flow.SetField{Field: id, Value: macValue(mac), Mask: flow.Ones(48)}
+}
+
+// move copies the whole of a field into another.
+func move(src, dst flow.FieldID) flow.Action {
+	return flow.Move{Src: flow.FieldByID(src).Full(), Dst: flow.FieldByID(dst).Full()}
+}
+
+// keepSource notes in a connection where it comes from.
+func keepSource() flow.Action {
+	return flow.Move{Src: PktSourceField.Subfield, Dst: ConnSourceCTMarkField.Subfield}
+}
+
+// Bits of ct_state (ovs-fields(7)).
+const (
+	ctNew = 1 << iota
+	ctEst
+	ctRel
+	ctRpl
+	ctInv
+	ctTrk
+	ctSNAT
+)
+
+// ctState asks for bits of ct_state that are set and bits that are not.
+func ctState(set, clear uint64) term {
+	return func(m *flow.Match) {
+		m.Add(flow.CTState, flow.Value{Lo: set}, flow.Value{Lo: set | clear})
+	}
+}
+
+// tracked asks for bits of a tracked packet's ct_state.
+func tracked(set, clear uint64) term { return ctState(set|ctTrk, clear) }
+
+// commit is ct(commit,table=…,zone=…,exec(…)).
+func commit(zone uint16, next uint8, exec ...flow.Action) *flow.CT {
+	return &flow.CT{Commit: true, Zone: zone, Table: next, Exec: exec}
+}
+
+// restore is ct(table=…,zone=…,nat): translate as the connection is.
+func restore(zone uint16, next uint8) *flow.CT {
+	return &flow.CT{Zone: zone, Table: next, NAT: &flow.NAT{Type: flow.NATRestore}}
+}
+
+// snatTo and dnatTo are nat(src=…) and nat(dst=…) of a commit.
+func snatTo(a netip.Addr) *flow.NAT {
+	return &flow.NAT{Type: flow.NATSource, AddrMin: a, AddrMax: a}
+}
+
+func dnatTo(a netip.AddrPort) *flow.NAT {
+	return &flow.NAT{
+		Type: flow.NATDestination, AddrMin: a.Addr(), AddrMax: a.Addr(), PortMin: a.Port(), PortMax: a.Port(),
+	}
+}
+
+// packetIn is controller(reason=no_match,id=…,userdata=…).
+func (p *Pipeline) packetIn(userdata ...byte) flow.Controller {
+	return flow.Controller{MaxLen: 65535, Reason: "no_match", ID: p.c.ControllerID, UserData: userdata}
+}

@@ -1,0 +1,9 @@
+package tables
+
+// IngressMetric counts packets and connections by ingress rule, and drops what
+// was denied: the entries' counters are the policies' statistics. They are
+// made in policy_metric.go, for both directions.
+//
+// Reads:  IngressRuleCTLabel, ct_state; APDenyRegMark and APConjIDField.
+// Writes: nothing.
+// Next:   ConntrackCommit, which is also the table-miss.

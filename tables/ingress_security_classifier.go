@@ -1,0 +1,37 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// IngressSecurityClassifier takes the packets out that ingress policies do not
+// concern: what leaves by gateway, tunnel or uplink, hairpins, and the Node's
+// own probes of its Pods (marked by the Node's rules).
+//
+// Reads:  PktDestinationField, ToNodePortAddressRegMark, HairpinCTMark,
+// pkt_mark, ct_state.
+// Writes: nothing.
+// Next:   IngressMetric or conntrack. Table-miss: the first table of ingress
+// policies.
+
+func (p *Pipeline) ingressProbes(f Family) []*flow.Entry {
+	return []*flow.Entry{p.entry(forPods, tableIngressSecurityClassifier, priorityHigh,
+		match(f.ip(), tracked(0, ctRpl), HostLocalSourceMark.is()), p.goStage(stageConntrack))}
+}
+
+func (p *Pipeline) ingressPassing() (all []*flow.Entry) {
+	for _, k := range []Mark{ToTunnelRegMark, ToGatewayRegMark, ToUplinkRegMark} {
+		all = append(all, p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal,
+			match(k.is()), p.goTo(tableIngressMetric)))
+	}
+	return append(all, p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal,
+		match(HairpinCTMark.is()), p.goStage(stageConntrack)))
+}
+
+// ingressNodePorts: policies that apply to a Service of type NodePort concern
+// what leaves by the gateway too.
+func (p *Pipeline) ingressNodePorts() []*flow.Entry {
+	if !hasProxyAll(p) || !hasAntreaPolicy(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal+1,
+		match(ToNodePortAddressRegMark.is()), p.goTo(tableAntreaPolicyIngressRule))}
+}

@@ -1,0 +1,79 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// IPv6 does for neighbour discovery (RFC 4861) what the two ARP tables do for
+// IPv4: it switches the messages and lets a Pod speak of its own addresses
+// only. It exists with IPv6.
+//
+// A Pod's solicitation carries the Pod's MAC as link-layer option, or none; its
+// source was checked by SpoofGuard. Its advertisement has one of its addresses
+// as target, and likewise the option, which the answer to a unicast
+// solicitation may leave out (section 7.2.4). A router advertisement from a
+// Pod is dropped.
+//
+// Reads:  in_port, PktSourceField, icmpv6_type and _code, nd_target, nd_sll,
+// nd_tll, ipv6_dst.
+// Writes: nothing.
+// Next:   NORMAL for neighbour discovery and multicast, else conntrack.
+
+func (p *Pipeline) ndSwitch() (all []*flow.Entry) {
+	if !hasIPv6(p) {
+		return nil
+	}
+	for _, message := range []uint64{ndNeighborSolicitation, ndNeighborAdvertisement} {
+		all = append(all, p.entry(forPods, tableIPv6, priorityNormal, match(nd(message)), flow.Normal{}))
+	}
+	return append(all, p.entry(forPods, tableIPv6, priorityNormal, match(dstIn(ipv6Multicast)), flow.Normal{}))
+}
+
+// ndDrop takes from Pods what ndFromPod does not allow.
+func (p *Pipeline) ndDrop() (all []*flow.Entry) {
+	if !hasIPv6(p) {
+		return nil
+	}
+	for _, message := range []uint64{ndRouterAdvertisement, ndNeighborSolicitation, ndNeighborAdvertisement} {
+		all = append(all, p.entry(forPods, tableIPv6, priorityHigh, match(FromPodRegMark.is(), icmpv6(message))))
+	}
+	return all
+}
+
+func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
+	normal := func(terms ...term) {
+		all = append(all, p.entry(forPods, tableIPv6, priorityHigher,
+			match(append(terms, inPort(pod.Port.No))...), flow.Normal{}))
+	}
+	options := [][6]byte{pod.Port.MAC, noLinkLayerAddress}
+	solicits := false
+	for _, a := range p.sendersOf(pod) {
+		if familyOf(a) != IPv6 {
+			continue
+		}
+		solicits = true
+		target := func(m *flow.Match) { m.AddExact(flow.NDTarget, flow.ValueOfAddr(a)) }
+		for _, mac := range options {
+			normal(nd(ndNeighborAdvertisement), target, ethAddr(flow.NDTLL, mac))
+		}
+	}
+	for _, mac := range options {
+		if solicits {
+			normal(nd(ndNeighborSolicitation), ethAddr(flow.NDSLL, mac))
+		}
+	}
+	return all
+}
+
+func icmpv6(message uint64) term {
+	return func(m *flow.Match) {
+		IPv6.proto(protoICMPv6)(m)
+		m.AddExact(flow.ICMPv6Type, flow.Value{Lo: message})
+	}
+}
+
+// nd asks for a message of neighbour discovery: all have code 0.
+func nd(message uint64) term {
+	return func(m *flow.Match) {
+		icmpv6(message)(m)
+		m.AddExact(flow.ICMPv6Code, flow.Value{})
+	}
+}

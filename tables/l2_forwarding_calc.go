@@ -1,0 +1,19 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// L2ForwardingCalc finds the port of a destination MAC: of the gateway, of the
+// tunnel, which has the Global Virtual MAC, and of each Pod.
+//
+// Reads:  eth_dst.
+// Writes: TargetOFPortField, OutputToOFPortRegMark.
+// Next:   the next table, which is also the table-miss.
+
+func (p *Pipeline) switchTo(port Port) *flow.Entry {
+	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(ethAddr(flow.EthDst, port.MAC)),
+		TargetOFPortField.set(uint64(port.No)), OutputToOFPortRegMark.set(), p.goNext(tableL2ForwardingCalc))
+}
+
+func (p *Pipeline) switchToTunnel() *flow.Entry {
+	return p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC})
+}

@@ -1,0 +1,132 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// L3Forwarding routes: to the gateway, to a Pod of this Node, through the
+// tunnel to another Node, or out of the cluster.
+//
+// Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
+// FromGatewayCTMark and ServiceCTMark.
+// Writes: MAC addresses, tun_dst, PktDestinationField.
+// Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
+// what may leave the cluster. Table-miss: to the gateway.
+
+// routeToGateway routes what is for the Node, and replies to connections that
+// came from it.
+func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
+	terms := []term{func(m *flow.Match) {
+		f.ip()(m)
+		tracked(ctRpl, 0)(m)
+		FromGatewayCTMark.is()(m)
+	}}
+	if ip := p.gatewayIP(f); ip.IsValid() {
+		terms = append(terms, dst(ip))
+	}
+	for _, t := range terms {
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(t),
+			setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL)))
+	}
+	return all
+}
+
+// routeOnLink: between Pods of this Node nothing is routed, unless a Service's
+// address has been translated.
+func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
+	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
+			match(NotRewriteMACRegMark.is(), dstIn(cidr)), p.goStage(stageSwitching)))
+	}
+	return all
+}
+
+func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
+	for _, a := range p.ours(pod.IPs) {
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
+			match(RewriteMACRegMark.is(), dst(a)),
+			setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+	}
+	return all
+}
+
+// routeToPeer routes to the Pods of another Node, and with DSR what goes to an
+// endpoint there under the Service's own address.
+func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
+	for _, cidr := range p.oursIn(peer.PodCIDRs) {
+		far, ok := peer.tunnelEnd(familyOf(cidr.Addr()))
+		if !ok {
+			continue
+		}
+		for _, t := range p.peerTerms(cidr) {
+			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(t),
+				setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
+				ToTunnelRegMark.set(), p.goTo(tableL3DecTTL)))
+		}
+	}
+	return all
+}
+
+func (p *Pipeline) peerTerms(cidr netip.Prefix) []term {
+	terms := []term{dstIn(cidr)}
+	if hasDSR(p) && familyOf(cidr.Addr()) == IPv4 {
+		terms = append(terms, func(m *flow.Match) {
+			IPv4.ip()(m)
+			m.Add(EndpointIPField.Subfield.Field, flow.ValueOfAddr(cidr.Addr()), prefixMask(cidr))
+			DSRServiceRegMark.is()(m)
+		})
+	}
+	return terms
+}
+
+// tunnelEnd is the address of a Node for packets of a family: one of that
+// family, else any.
+func (n Peer) tunnelEnd(f Family) (netip.Addr, bool) {
+	for _, a := range n.NodeIPs {
+		if familyOf(a) == f {
+			return a, true
+		}
+	}
+	if len(n.NodeIPs) == 0 {
+		return netip.Addr{}, false
+	}
+	return n.NodeIPs[0], true
+}
+
+// routeServiceOut sends a Service's connection from the gateway to an endpoint
+// that is no Pod back to the gateway.
+func (p *Pipeline) routeServiceOut() []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forServices, tableL3Forwarding, priorityLow,
+		match(FromGatewayRegMark.is(), RewriteMACRegMark.is(), ServiceCTMark.is()),
+		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL))}
+}
+
+// routeOut sends what leaves the cluster from Pods, of this Node or through the
+// tunnel, past the Egresses.
+func (p *Pipeline) routeOut(f Family) []*flow.Entry {
+	if !hasEgress(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forEgress, tableL3Forwarding, priorityLow,
+			match(f.ip(), tracked(0, ctRpl), FromPodRegMark.is(), NotAntreaFlexibleIPAMRegMark.is()),
+			p.goTo(tableEgressMark)),
+		p.entry(forEgress, tableL3Forwarding, priorityLow,
+			match(f.ip(), tracked(0, ctRpl), FromTunnelRegMark.is()),
+			setMAC(flow.EthDst, p.c.Gateway.MAC), p.goTo(tableEgressMark)),
+	}
+}
+
+func (p *Pipeline) routeDefault() *flow.Entry {
+	return p.entry(forPods, tableL3Forwarding, priorityMiss, match(), p.toGateway()...)
+}
+
+// toGateway hands a packet to the Node as it is.
+func (p *Pipeline) toGateway() []flow.Action {
+	return []flow.Action{ToGatewayRegMark.set(), p.goStage(stageSwitching)}
+}

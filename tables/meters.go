@@ -1,0 +1,37 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// Meters bound what the pipeline sends to the agent; groups make the copies of
+// packets that policies log.
+
+// Meter ids.
+const (
+	meterPolicy    = 256
+	meterTraceflow = 257
+	meterDNS       = 258
+)
+
+// Group ids; those of Services come after.
+const (
+	groupEgressRule    = 1
+	groupEgressMetric  = 2
+	groupIngressRule   = 3
+	groupIngressMetric = 4
+)
+
+// FirstServiceGroup is the first id that a Service's group may have.
+const FirstServiceGroup = groupIngressMetric + 1
+
+func (p *Pipeline) packetInMeter(id uint32) *flow.Meter {
+	rate := p.c.PacketInRate
+	return &flow.Meter{ID: id, PktPS: true, Burst: true, Bands: []flow.Band{{Rate: rate, BurstSize: 2 * rate}}}
+}
+
+// loggingGroup goes on to a table and sends a copy to the agent.
+func (p *Pipeline) loggingGroup(id uint32, next table) *flow.Group {
+	return &flow.Group{ID: id, Type: flow.GroupAll, Buckets: []flow.Bucket{
+		{ID: 0, Actions: []flow.Action{p.resubmit(next)}},
+		{ID: 1, Actions: []flow.Action{OutputToControllerRegMark.set(), p.resubmit(tableOutput)}},
+	}}
+}

@@ -1,0 +1,266 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// The index of the pipeline by object: which entries a Node, a Pod, a Service
+// or a policy rule has, and in which table file each is made. Two objects may
+// want the same entry (two Services with one endpoint); whoever collects them
+// installs it once.
+
+// Static are the entries that depend on the Config alone: table-misses, the
+// gateway's, the tunnel's, and those of features.
+func (p *Pipeline) Static() []*flow.Entry {
+	all := p.tableMisses()
+	all = append(all, p.staticAny()...)
+	return append(all, p.each(p.staticOf)...)
+}
+
+// staticAny are those that are the same for all families.
+func (p *Pipeline) staticAny() []*flow.Entry {
+	return concat(
+		p.rootARP(),
+		p.arpSender(p.c.Gateway, p.c.GatewayIPs),
+		p.arpNormal(),
+		p.classifyGateway(),
+		one(p.classifyTunnel()),
+		p.ndSwitch(),
+		p.ndDrop(),
+		p.stateOfDSR(),
+		p.noAffinity(),
+		p.dsrInvalid(),
+		p.noEndpoint(),
+		p.servicesToGateway(),
+		p.routeOnLink(),
+		p.routeServiceOut(),
+		one(p.routeDefault()),
+		p.egressNever(hosts(p.c.NodeIPs)),
+		p.egressNever(p.c.ServiceCIDRs),
+		p.egressNever(p.c.EgressExcept),
+		p.egressDefault(),
+		one(p.switchTo(p.c.Gateway)),
+		one(p.switchToTunnel()),
+		p.trafficReturned(),
+		p.ingressPassing(),
+		p.ingressNodePorts(),
+		p.dnsReplies(),
+		one(p.outputPort()),
+		p.outputHairpin(),
+		p.outputControlled(),
+		p.outputToAgent(),
+		p.l7Ports(),
+	)
+}
+
+// staticOf are those of one family.
+func (p *Pipeline) staticOf(f Family) []*flow.Entry {
+	return concat(
+		p.rootIP(f),
+		p.guardGateway(f),
+		p.unSNAT(f),
+		p.track(f),
+		p.stateOfConnections(f),
+		p.stateOfServices(f),
+		p.preRouting(f),
+		p.nodePortAddresses(f),
+		p.dsrWithoutDNAT(f),
+		p.egressEstablished(f),
+		p.routeToGateway(f),
+		p.routeOut(f),
+		p.egressUnknown(f),
+		p.decTTL(f),
+		p.markGatewaySNAT(f),
+		p.snat(f),
+		p.ingressProbes(f),
+		p.ingressEstablished(f),
+		p.dnsReply(f),
+		p.commitNew(f),
+	)
+}
+
+// l7Ports are the ways to the application-aware engine and back.
+func (p *Pipeline) l7Ports() []*flow.Entry {
+	if !p.c.Features.L7Policy {
+		return nil
+	}
+	return []*flow.Entry{p.classifyL7Return(), p.outputL7()}
+}
+
+// Meters are the limits of packet-ins, PacketInRate packets a second each and
+// twice that in a burst.
+func (p *Pipeline) Meters() []*flow.Meter {
+	return []*flow.Meter{p.packetInMeter(meterPolicy), p.packetInMeter(meterTraceflow), p.packetInMeter(meterDNS)}
+}
+
+// StaticGroups are the groups with which policies log.
+func (p *Pipeline) StaticGroups() []*flow.Group {
+	return []*flow.Group{
+		p.loggingGroup(groupEgressRule, tableEgressRule),
+		p.loggingGroup(groupEgressMetric, tableEgressMetric),
+		p.loggingGroup(groupIngressRule, tableIngressRule),
+		p.loggingGroup(groupIngressMetric, tableIngressMetric),
+	}
+}
+
+// Pod are the entries of a Pod of this Node.
+func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
+	return concat(
+		p.arpSender(pod.Port, pod.IPs),
+		one(p.classifyPod(pod.Port)),
+		p.guardPod(pod),
+		p.ndFromPod(pod),
+		p.routeToPod(pod),
+		one(p.switchTo(pod.Port)),
+	)
+}
+
+// Peer are the entries of another Node.
+func (p *Pipeline) Peer(peer Peer) (all []*flow.Entry) {
+	for _, gateway := range p.ours(peer.GatewayIPs) {
+		if familyOf(gateway) == IPv4 {
+			all = append(all, p.arpReplyFor(gateway))
+		}
+	}
+	all = append(all, p.routeToPeer(peer)...)
+	return append(all, p.egressNever(hosts(peer.NodeIPs))...)
+}
+
+// Endpoint are the entries of an endpoint, whichever Services have it. Without
+// AntreaProxy there are none; likewise for EndpointGroup and ServiceAddress.
+func (p *Pipeline) Endpoint(e Endpoint) []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	all := []*flow.Entry{p.dnat(e)}
+	if e.Local {
+		all = append(all, p.markHairpin(e.Addr.Addr()))
+	}
+	return all
+}
+
+// EndpointGroup is the group that chooses an endpoint, all with the same
+// probability; nil without AntreaProxy.
+func (p *Pipeline) EndpointGroup(g EndpointGroup) *flow.Group {
+	if !hasProxy(p) {
+		return nil
+	}
+	return p.endpointGroup(g)
+}
+
+// ServiceAddress are the entries of one address and port of a Service. A
+// NodePort has none without proxyAll.
+func (p *Pipeline) ServiceAddress(s ServiceAddress) []*flow.Entry {
+	if !hasProxy(p) || !s.Addr.IsValid() && !hasProxyAll(p) {
+		return nil
+	}
+	s.DSR = s.DSR && hasDSR(p)
+	all := p.balance(s)
+	if s.AffinitySeconds > 0 {
+		all = append(all, p.learnAffinity(s))
+	}
+	if s.DSR {
+		all = append(all, p.learnDSR(s))
+	}
+	return all
+}
+
+// Rule are all entries of a policy rule. Without AntreaPolicy, rules of
+// Antrea-native policies outside Baseline have none.
+func (p *Pipeline) Rule(r Rule) []*flow.Entry {
+	return append(p.RuleActions(r), p.RuleClauses(r)...)
+}
+
+// RuleActions are the entries that say what a rule does, and those that count
+// it.
+func (p *Pipeline) RuleActions(r Rule) []*flow.Entry {
+	if !p.has(r.table()) {
+		return nil
+	}
+	return append(p.ruleActions(r), p.metrics(r)...)
+}
+
+// RuleClauses are the entries of a rule's clauses.
+func (p *Pipeline) RuleClauses(r Rule) []*flow.Entry {
+	if !p.has(r.table()) {
+		return nil
+	}
+	return concat(p.fromEntries(r), p.toEntries(r), p.serviceEntries(r))
+}
+
+// ClauseEntry are the entries of one address in a rule's From or To, the same
+// as RuleClauses makes of it.
+func (p *Pipeline) ClauseEntry(r Rule, c Clause, a Address) []*flow.Entry {
+	if !p.has(r.table()) {
+		return nil
+	}
+	return p.clauseEntries(r, c, addressMatches(r, c, []Address{a}))
+}
+
+// DefaultDrop are the entries that isolate a Pod in a direction: what no K8s
+// policy allows is dropped. For ingress, the Pod needs its port only; for
+// egress, its addresses.
+func (p *Pipeline) DefaultDrop(d Direction, pod Pod) []*flow.Entry {
+	if d == Egress {
+		return p.egressDefaultDrop(pod, nil)
+	}
+	return p.ingressDefaultDrop(pod, nil)
+}
+
+// LoggedDefaultDrop is DefaultDrop for a Pod whose Namespace asks for logs: the
+// agent gets the packet, and nobody else.
+func (p *Pipeline) LoggedDefaultDrop(d Direction, pod Pod) []*flow.Entry {
+	actions := p.logDrop(sides[d].fallback)
+	if d == Egress {
+		return p.egressDefaultDrop(pod, actions)
+	}
+	return p.ingressDefaultDrop(pod, actions)
+}
+
+// PodEgress sends what a Pod of this Node sends out of the cluster under an
+// address. Without Egress, there are no entries; likewise for EgressAddress.
+func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
+	switch {
+	case !hasEgress(p):
+		return nil
+	case e.Mark == 0:
+		return one(p.egressElsewhere(port, e))
+	}
+	return one(p.egressHere(port, e))
+}
+
+// EgressAddress takes what other Nodes send for an address of this Node; for
+// an address of another Node, there are no entries.
+func (p *Pipeline) EgressAddress(e EgressIP) []*flow.Entry {
+	if !hasEgress(p) || e.Mark == 0 {
+		return nil
+	}
+	return one(p.egressFromTunnel(e))
+}
+
+// TrafficControl are the entries of the Pods of a TrafficControl. Its return
+// port's are those of ReturnPort. Without the feature, there are none.
+func (p *Pipeline) TrafficControl(tc TrafficControl) (all []*flow.Entry) {
+	if !p.c.Features.TrafficControl {
+		return nil
+	}
+	for _, pod := range tc.PodPorts {
+		all = append(all, p.controlTraffic(tc, pod)...)
+	}
+	return all
+}
+
+// ReturnPort takes back what a TrafficControl has redirected.
+func (p *Pipeline) ReturnPort(port Port) []*flow.Entry {
+	if !p.c.Features.TrafficControl {
+		return nil
+	}
+	return one(p.classifyReturn(port))
+}
+
+func one(e *flow.Entry) []*flow.Entry { return []*flow.Entry{e} }
+
+func concat(lists ...[]*flow.Entry) (all []*flow.Entry) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}

@@ -1,0 +1,66 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// Output sends a packet where the tables before have decided: to a port, to
+// the agent, back where it came from, or to an engine of TrafficControl or
+// L7NetworkPolicy.
+//
+// Reads:  OutputRegField, TargetOFPortField, TrafficControlActionField and
+// -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField.
+// Writes: the VLAN tag for the L7 engine.
+// Next:   none. Table-miss: drop.
+
+func toPortIn(f Field) flow.Action { return flow.OutputReg{Src: f.Subfield} }
+
+func (p *Pipeline) outputPort() *flow.Entry {
+	return p.entry(forPods, tableOutput, priorityNormal,
+		match(OutputToOFPortRegMark.is()), toPortIn(TargetOFPortField))
+}
+
+func (p *Pipeline) outputHairpin() []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forServices, tableOutput, priorityHigh, match(HairpinCTMark.is()), flow.OutputInPort{}),
+	}
+}
+
+// outputControlled mirrors or redirects.
+func (p *Pipeline) outputControlled() []*flow.Entry {
+	if !p.c.Features.TrafficControl {
+		return nil
+	}
+	target := toPortIn(TrafficControlTargetOFPortField)
+	return []*flow.Entry{
+		p.entry(forPods, tableOutput, priorityHigh+1,
+			match(OutputToOFPortRegMark.is(), TrafficControlMirrorRegMark.is()), toPortIn(TargetOFPortField), target),
+		p.entry(forPods, tableOutput, priorityHigh+1,
+			match(OutputToOFPortRegMark.is(), TrafficControlRedirectRegMark.is()), target),
+	}
+}
+
+// etherTypeVLAN is an 802.1Q tag.
+const etherTypeVLAN = 0x8100
+
+// outputL7 hands a connection to the application-aware engine, which knows the
+// rule by the VLAN tag.
+func (p *Pipeline) outputL7() *flow.Entry {
+	return p.entry(forPolicies, tableOutput, priorityHigh+2,
+		match(OutputToOFPortRegMark.is(), L7NPRedirectCTMark.is()),
+		flow.PushVLAN{EtherType: etherTypeVLAN},
+		flow.Move{Src: L7NPRuleVlanIDCTLabel.Subfield, Dst: flow.FieldByID(flow.VlanVID).Full()},
+		flow.Output{Port: p.c.L7Target.No})
+}
+
+// outputToAgent sends what policies log, reject or record, one entry for every
+// combination of these three.
+func (p *Pipeline) outputToAgent() (all []*flow.Entry) {
+	for op := uint64(1); op <= PacketInLogging|PacketInReject|PacketInStoreDeny; op++ {
+		all = append(all, p.entry(forPolicies, tableOutput, priorityNormal,
+			match(OutputToControllerRegMark.is(), PacketInOperationField.is(op)),
+			flow.MeterAction{ID: meterPolicy}, p.packetIn(PacketInNetworkPolicy, byte(op))))
+	}
+	return all
+}

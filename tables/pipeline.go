@@ -1,0 +1,272 @@
+package tables
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// The pipeline: which tables there are, in which order, and where a packet
+// goes that no entry of a table matches.
+//
+// A table exists when a feature needs it. Numbers are handed out in order over
+// the tables that exist, so they move when a feature is switched, and nobody
+// may know them: entries go to a table by its name, to the next one, or to the
+// first of a stage, which is how a goto skips tables that are not there.
+
+// stage is a part of the pipeline with one purpose. Entries that leave a stage
+// go to the first table of a later one.
+type stage uint8
+
+const (
+	stageStart stage = iota
+	stageARPValidation
+	stageARPOutput
+	stageClassifier
+	stageValidation
+	stageConntrackState
+	stagePreRouting
+	stageEgressSecurity
+	stageRouting
+	stagePostRouting
+	stageSwitching
+	stageIngressSecurity
+	stageConntrack
+	stageOutput
+)
+
+// table is a table by its place in the list of all tables; its number in a
+// pipeline is another.
+type table uint8
+
+const (
+	tablePipelineRootClassifier table = iota
+	tableARPSpoofGuard
+	tableARPResponder
+	tableClassifier
+	tableSpoofGuard
+	tableIPv6
+	tableUnSNAT
+	tableConntrackZone
+	tableConntrackState
+	tablePreRoutingClassifier
+	tableNodePortMark
+	tableSessionAffinity
+	tableServiceLB
+	tableDSRServiceMark
+	tableEndpointDNAT
+	tableDNAT
+	tableAntreaPolicyEgressRule
+	tableEgressRule
+	tableEgressDefaultRule
+	tableEgressMetric
+	tableL3Forwarding
+	tableEgressMark
+	tableL3DecTTL
+	tableSNATMark
+	tableSNAT
+	tableL2ForwardingCalc
+	tableTrafficControl
+	tableIngressSecurityClassifier
+	tableAntreaPolicyIngressRule
+	tableIngressRule
+	tableIngressDefaultRule
+	tableIngressMetric
+	tableConntrackCommit
+	tableOutput
+	numTables
+)
+
+// miss is what happens to a packet that no entry of a table matches.
+type miss uint8
+
+const (
+	missNext miss = iota // on to the next table
+	missDrop
+	missOwn // the table's file has the entry
+)
+
+// declaration is a row of the list of tables.
+type declaration struct {
+	name  string
+	stage stage
+	miss  miss
+	needs func(*Pipeline) bool
+}
+
+// declared are all tables in the order in which packets pass them.
+var declared = [numTables]declaration{
+	tablePipelineRootClassifier:    {"PipelineRootClassifier", stageStart, missDrop, always},
+	tableARPSpoofGuard:             {"ARPSpoofGuard", stageARPValidation, missDrop, hasIPv4},
+	tableARPResponder:              {"ARPResponder", stageARPOutput, missDrop, hasIPv4},
+	tableClassifier:                {"Classifier", stageClassifier, missDrop, always},
+	tableSpoofGuard:                {"SpoofGuard", stageValidation, missDrop, always},
+	tableIPv6:                      {"IPv6", stageValidation, missNext, hasIPv6},
+	tableUnSNAT:                    {"UnSNAT", stageConntrackState, missNext, hasProxy},
+	tableConntrackZone:             {"ConntrackZone", stageConntrackState, missNext, always},
+	tableConntrackState:            {"ConntrackState", stageConntrackState, missNext, always},
+	tablePreRoutingClassifier:      {"PreRoutingClassifier", stagePreRouting, missNext, hasProxy},
+	tableNodePortMark:              {"NodePortMark", stagePreRouting, missNext, hasProxyAll},
+	tableSessionAffinity:           {"SessionAffinity", stagePreRouting, missOwn, hasProxy},
+	tableServiceLB:                 {"ServiceLB", stagePreRouting, missNext, hasProxy},
+	tableDSRServiceMark:            {"DSRServiceMark", stagePreRouting, missNext, hasDSR},
+	tableEndpointDNAT:              {"EndpointDNAT", stagePreRouting, missNext, hasProxy},
+	tableDNAT:                      {"DNAT", stagePreRouting, missNext, hasNoProxy},
+	tableAntreaPolicyEgressRule:    {"AntreaPolicyEgressRule", stageEgressSecurity, missNext, hasAntreaPolicy},
+	tableEgressRule:                {"EgressRule", stageEgressSecurity, missNext, always},
+	tableEgressDefaultRule:         {"EgressDefaultRule", stageEgressSecurity, missNext, always},
+	tableEgressMetric:              {"EgressMetric", stageEgressSecurity, missNext, always},
+	tableL3Forwarding:              {"L3Forwarding", stageRouting, missOwn, always},
+	tableEgressMark:                {"EgressMark", stageRouting, missOwn, hasEgress},
+	tableL3DecTTL:                  {"L3DecTTL", stageRouting, missNext, always},
+	tableSNATMark:                  {"SNATMark", stagePostRouting, missNext, hasProxy},
+	tableSNAT:                      {"SNAT", stagePostRouting, missNext, hasProxy},
+	tableL2ForwardingCalc:          {"L2ForwardingCalc", stageSwitching, missNext, always},
+	tableTrafficControl:            {"TrafficControl", stageSwitching, missNext, hasTrafficControl},
+	tableIngressSecurityClassifier: {"IngressSecurityClassifier", stageIngressSecurity, missNext, always},
+	tableAntreaPolicyIngressRule:   {"AntreaPolicyIngressRule", stageIngressSecurity, missNext, hasAntreaPolicy},
+	tableIngressRule:               {"IngressRule", stageIngressSecurity, missNext, always},
+	tableIngressDefaultRule:        {"IngressDefaultRule", stageIngressSecurity, missNext, always},
+	tableIngressMetric:             {"IngressMetric", stageIngressSecurity, missNext, always},
+	tableConntrackCommit:           {"ConntrackCommit", stageConntrack, missNext, always},
+	tableOutput:                    {"Output", stageOutput, missDrop, always},
+}
+
+func always(*Pipeline) bool            { return true }
+func hasIPv4(p *Pipeline) bool         { return p.hasFamily(IPv4) }
+func hasIPv6(p *Pipeline) bool         { return p.hasFamily(IPv6) }
+func hasProxy(p *Pipeline) bool        { return p.c.Features.Proxy }
+func hasNoProxy(p *Pipeline) bool      { return !p.c.Features.Proxy }
+func hasProxyAll(p *Pipeline) bool     { return p.c.Features.ProxyAll }
+func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR }
+func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
+func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
+func hasTrafficControl(p *Pipeline) bool {
+	return p.c.Features.TrafficControl || p.c.Features.L7Policy
+}
+
+// Pipeline makes the entries of one Node's tables. It never changes, and may
+// be used by many goroutines at once.
+type Pipeline struct {
+	c        Config
+	families []Family
+	numbers  [numTables]uint8 // absent for tables that do not exist
+}
+
+// absent is the number of a table that does not exist.
+const absent = flow.NoTable
+
+// New makes the pipeline of a Node. Features that need another one that is off
+// are taken as off: ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy.
+func New(c Config) *Pipeline {
+	f := &c.Features
+	f.ProxyAll = f.ProxyAll && f.Proxy
+	f.DSR = f.DSR && f.Proxy
+	f.L7Policy = f.L7Policy && f.AntreaPolicy
+	p := &Pipeline{c: c}
+	for _, family := range []Family{IPv4, IPv6} {
+		if anyOf(c.PodCIDRs, family) {
+			p.families = append(p.families, family)
+		}
+	}
+	p.number()
+	return p
+}
+
+func anyOf(prefixes []netip.Prefix, f Family) bool {
+	for _, p := range prefixes {
+		if familyOf(p.Addr()) == f {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pipeline) number() {
+	next := uint8(0)
+	for t := range declared {
+		p.numbers[t] = absent
+		if declared[t].needs(p) {
+			p.numbers[t] = next
+			next++
+		}
+	}
+}
+
+// Names are the names of the tables; ports have none here.
+func (p *Pipeline) Names() *flow.Names {
+	n := flow.NewNames()
+	for t, d := range declared {
+		if p.has(table(t)) {
+			n.SetTable(p.numbers[t], d.name)
+		}
+	}
+	return n
+}
+
+// First is the table that packets enter at.
+func (p *Pipeline) First() uint8 { return p.id(tablePipelineRootClassifier) }
+
+func (p *Pipeline) has(t table) bool { return p.numbers[t] != absent }
+
+func (p *Pipeline) hasFamily(f Family) bool {
+	for _, have := range p.families {
+		if have == f {
+			return true
+		}
+	}
+	return false
+}
+
+// id is the number of a table, which must exist: to name one that does not is
+// an error in this package.
+func (p *Pipeline) id(t table) uint8 {
+	if !p.has(t) {
+		panic(fmt.Sprintf("tables: %s does not exist with these features", declared[t].name))
+	}
+	return p.numbers[t]
+}
+
+// next is the number of the table that follows t.
+func (p *Pipeline) next(t table) uint8 {
+	for t++; !p.has(t); {
+		t++
+	}
+	return p.id(t)
+}
+
+// first is the number of the first table of a stage.
+func (p *Pipeline) first(s stage) uint8 {
+	for t := range declared {
+		if declared[t].stage == s && p.has(table(t)) {
+			return p.id(table(t))
+		}
+	}
+	panic(fmt.Sprintf("tables: stage %d has no table", s))
+}
+
+func (p *Pipeline) goTo(t table) flow.Action         { return flow.GotoTable{Table: p.id(t)} }
+func (p *Pipeline) goNext(t table) flow.Action       { return flow.GotoTable{Table: p.next(t)} }
+func (p *Pipeline) goStage(s stage) flow.Action      { return flow.GotoTable{Table: p.first(s)} }
+func (p *Pipeline) resubmit(t table) flow.Action     { return resubmit(p.id(t)) }
+func (p *Pipeline) resubmitNext(t table) flow.Action { return resubmit(p.next(t)) }
+
+func resubmit(number uint8) flow.Action {
+	return flow.Resubmit{InPort: flow.PortInPort, Table: number}
+}
+
+// tableMisses are the entries of priority 0 that are the same in every table.
+func (p *Pipeline) tableMisses() (all []*flow.Entry) {
+	for t, d := range declared {
+		if !p.has(table(t)) || d.miss == missOwn {
+			continue
+		}
+		var actions []flow.Action
+		if d.miss == missNext {
+			actions = []flow.Action{p.goNext(table(t))}
+		}
+		all = append(all, p.entry(forDefault, table(t), priorityMiss, match(), actions...))
+	}
+	return all
+}

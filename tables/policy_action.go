@@ -1,0 +1,93 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// What a rule does with a packet that fulfils its clauses.
+//
+//	Allow   commit the connection under the rule's id, go on to the metrics
+//	Drop    mark the packet denied; the metrics drop it
+//	Reject  likewise, and the agent answers
+//	Pass    leave the decision to K8s policies
+//
+// A rule that logs sends the packet to the agent too. An allowed one is
+// committed by ct(), which goes on with a copy, so the original is free to go
+// to the agent; of the others a group makes the copy.
+
+func (p *Pipeline) ruleActions(r Rule) []*flow.Entry {
+	switch r.Action {
+	case Drop:
+		return p.conjEntry(r, p.deny(r, DispositionDropRegMark))
+	case Reject:
+		return p.conjEntry(r, p.deny(r, DispositionRejectRegMark))
+	case Pass:
+		return p.conjEntry(r, p.pass(r))
+	}
+	var all []*flow.Entry
+	for _, f := range p.familiesOf(r) {
+		all = append(all, p.conjEntry(r, p.allow(r, f), f.ip())...)
+	}
+	return all
+}
+
+func (p *Pipeline) conjEntry(r Rule, actions []flow.Action, terms ...term) []*flow.Entry {
+	m := match(append(terms, exact(flow.ConjID, uint64(r.ID)))...)
+	return []*flow.Entry{p.entry(forPolicies, r.table(), r.actionPriority(), m, actions...)}
+}
+
+func (p *Pipeline) allow(r Rule, f Family) []flow.Action {
+	s := sides[r.Direction]
+	exec := []flow.Action{s.label.set(uint64(r.ID))}
+	if r.L7VLAN != 0 {
+		exec = append(exec, L7NPRedirectCTMark.set(), L7NPRuleVlanIDCTLabel.set(uint64(r.L7VLAN)))
+	}
+	actions := []flow.Action{s.conjID.set(uint64(r.ID)), commit(f.zone(), p.id(s.metric), exec...)}
+	if !r.Log {
+		return actions
+	}
+	actions = append(actions, DispositionAllowRegMark.set())
+	if r.L7VLAN != 0 {
+		actions = append(actions, L7NPRedirectRegMark.set())
+	}
+	return append(actions, OutputToControllerRegMark.set(), PacketInOperationField.set(PacketInLogging),
+		p.decidedIn(r.table()), p.goTo(tableOutput))
+}
+
+// deny marks a packet; the agent is told when it has to log or to answer.
+func (p *Pipeline) deny(r Rule, disposition Mark) []flow.Action {
+	s := sides[r.Direction]
+	actions := []flow.Action{APConjIDField.set(uint64(r.ID)), APDenyRegMark.set()}
+	op := uint64(0)
+	if r.Log {
+		op |= PacketInLogging
+		actions = append(actions, disposition.set())
+	}
+	if r.Action == Reject {
+		op |= PacketInReject
+	}
+	if op == 0 {
+		return append(actions, p.goTo(s.metric))
+	}
+	return append(actions, PacketInOperationField.set(op), p.decidedIn(r.table()),
+		flow.GroupAction{ID: s.metricGroup})
+}
+
+func (p *Pipeline) pass(r Rule) []flow.Action {
+	s := sides[r.Direction]
+	actions := []flow.Action{s.conjID.set(uint64(r.ID))}
+	if !r.Log {
+		return append(actions, p.goTo(s.k8s))
+	}
+	return append(actions, DispositionPassRegMark.set(), PacketInOperationField.set(PacketInLogging),
+		p.decidedIn(r.table()), flow.GroupAction{ID: s.k8sGroup})
+}
+
+// decidedIn tells the agent which table sent the packet.
+func (p *Pipeline) decidedIn(t table) flow.Action { return PacketInTableField.set(uint64(p.id(t))) }
+
+// logDrop sends a packet to the agent and nowhere else.
+func (p *Pipeline) logDrop(t table) []flow.Action {
+	return []flow.Action{
+		DispositionDropRegMark.set(), PacketInOperationField.set(PacketInLogging),
+		OutputToControllerRegMark.set(), p.decidedIn(t), p.goTo(tableOutput),
+	}
+}

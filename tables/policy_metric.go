@@ -1,0 +1,32 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// The entries of EgressMetric and IngressMetric: of an allowing rule two for
+// each family, connections (+new) and further packets; of a denying rule one
+// that drops. A rule that passes has none.
+
+func (p *Pipeline) metrics(r Rule) []*flow.Entry {
+	switch r.Action {
+	case Drop, Reject:
+		return []*flow.Entry{p.deniedMetric(r)}
+	case Pass:
+		return nil
+	}
+	var all []*flow.Entry
+	for _, f := range p.familiesOf(r) {
+		all = append(all, p.allowedMetric(r, f, ctState(ctNew, 0)), p.allowedMetric(r, f, ctState(0, ctNew)))
+	}
+	return all
+}
+
+func (p *Pipeline) allowedMetric(r Rule, f Family, state term) *flow.Entry {
+	s := sides[r.Direction]
+	return p.entry(forPolicies, s.metric, priorityNormal,
+		match(f.ip(), state, s.label.is(uint64(r.ID))), p.goNext(s.metric))
+}
+
+func (p *Pipeline) deniedMetric(r Rule) *flow.Entry {
+	return p.entry(forPolicies, sides[r.Direction].metric, priorityNormal,
+		match(APDenyRegMark.is(), APConjIDField.is(uint64(r.ID))))
+}

@@ -1,0 +1,214 @@
+package tables
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// The entries of policy rules, in the six tables that hold them.
+//
+// A rule is a conjunction (ovs-fields(7), conjunctive match fields): From, To
+// and Services are its clauses, numbered in this order over those that it has.
+// Each address, port or Service is an entry of its own that fulfils a clause,
+// so a rule of m sources, n destinations and k ports has m+n+k entries, not
+// m·n·k. A packet that fulfils all clauses is looked up again as conj_id=ID,
+// and that entry says what the rule does with it (policy_action.go).
+//
+// Two rules of the same priority may want an entry with the same match: then
+// it is one entry with the conjunction actions of both. Whoever collects the
+// entries of several rules merges them.
+
+// side is what differs between the egress and the ingress tables.
+type side struct {
+	antrea, k8s, fallback, metric table
+	// conjID notes the rule for traces, label in the connection.
+	conjID, label Field
+	// k8sGroup and metricGroup are the groups that log and go on to the table.
+	k8sGroup, metricGroup uint32
+}
+
+// sides by Direction.
+var sides = [...]side{
+	Egress: {
+		tableAntreaPolicyEgressRule, tableEgressRule, tableEgressDefaultRule, tableEgressMetric,
+		TFEgressConjIDField, EgressRuleCTLabel, groupEgressRule, groupEgressMetric,
+	},
+	Ingress: {
+		tableAntreaPolicyIngressRule, tableIngressRule, tableIngressDefaultRule, tableIngressMetric,
+		TFIngressConjIDField, IngressRuleCTLabel, groupIngressRule, groupIngressMetric,
+	},
+}
+
+// table is where a rule stands.
+func (r Rule) table() table {
+	s := sides[r.Direction]
+	switch r.Kind {
+	case AntreaPolicy:
+		return s.antrea
+	case BaselinePolicy:
+		return s.fallback
+	}
+	return s.k8s
+}
+
+// actionPriority and clausePriority: all K8s rules are of the same priority,
+// since they only allow.
+func (r Rule) actionPriority() uint16 {
+	if r.Kind == K8sPolicy {
+		return priorityLow
+	}
+	return r.Priority
+}
+
+func (r Rule) clausePriority() uint16 {
+	if r.Kind == K8sPolicy {
+		return priorityNormal
+	}
+	return r.Priority
+}
+
+// policyTable is a table of one direction.
+type policyTable struct {
+	direction Direction
+	table     table
+}
+
+func (p *Pipeline) established(f Family, t policyTable, priority uint16) (all []*flow.Entry) {
+	for _, state := range []uint64{ctEst, ctRel} {
+		all = append(all, p.entry(forPolicies, t.table, priority,
+			match(f.ip(), ctState(state, ctNew)), p.goTo(sides[t.direction].metric)))
+	}
+	return all
+}
+
+// familiesOf are the families that a rule's entries are made for.
+func (p *Pipeline) familiesOf(r Rule) []Family {
+	if len(r.Families) == 0 {
+		return p.families
+	}
+	return r.Families
+}
+
+// clauses are the clauses of a rule: their place in the conjunction, from 1,
+// or 0 for one that the rule does not have; and their count.
+type clauses struct {
+	place [numClauses]uint8
+	n     uint8
+}
+
+// minClauses is the least that a conjunction may have.
+const minClauses = 2
+
+// clausesOf leaves out From and To that are any, and Services that are none.
+// If fewer than two clauses are left, peers that are any become a clause all
+// the same.
+func clausesOf(r Rule) clauses {
+	has := [numClauses]bool{!r.AnyFrom, !r.AnyTo, len(r.Services) > 0}
+	peer := ClauseFrom
+	if r.Direction == Egress {
+		peer = ClauseTo
+	}
+	if count(has) < minClauses {
+		has[peer] = true
+	}
+	if count(has) < minClauses {
+		has[ClauseFrom], has[ClauseTo] = true, true
+	}
+	var c clauses
+	for i, there := range has {
+		if there {
+			c.n++
+			c.place[i] = c.n
+		}
+	}
+	return c
+}
+
+func count(has [numClauses]bool) (n int) {
+	for _, there := range has {
+		if there {
+			n++
+		}
+	}
+	return n
+}
+
+// clauseEntries makes entries that fulfil a clause, one for each match.
+func (p *Pipeline) clauseEntries(r Rule, c Clause, matches []flow.Match) (all []*flow.Entry) {
+	places := clausesOf(r)
+	if places.place[c] == 0 {
+		return nil
+	}
+	action := flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}
+	for _, m := range matches {
+		all = append(all, p.entry(forPolicies, r.table(), r.clausePriority(), m, action))
+	}
+	return all
+}
+
+// fromEntries, toEntries and serviceEntries are the entries of whole clauses.
+func (p *Pipeline) fromEntries(r Rule) []*flow.Entry {
+	if r.AnyFrom {
+		return p.clauseEntries(r, ClauseFrom, p.anyMatches(r))
+	}
+	return p.clauseEntries(r, ClauseFrom, addressMatches(r, ClauseFrom, r.From))
+}
+
+func (p *Pipeline) toEntries(r Rule) []*flow.Entry {
+	if r.AnyTo {
+		return p.clauseEntries(r, ClauseTo, p.anyMatches(r))
+	}
+	return p.clauseEntries(r, ClauseTo, addressMatches(r, ClauseTo, r.To))
+}
+
+func (p *Pipeline) serviceEntries(r Rule) []*flow.Entry {
+	var matches []flow.Match
+	for _, l4 := range r.Services {
+		matches = append(matches, l4.matches(p.familiesOf(r))...)
+	}
+	return p.clauseEntries(r, ClauseService, matches)
+}
+
+func (p *Pipeline) anyMatches(r Rule) (all []flow.Match) {
+	for _, f := range p.familiesOf(r) {
+		all = append(all, match(f.ip()))
+	}
+	return all
+}
+
+func addressMatches(r Rule, c Clause, addrs []Address) []flow.Match {
+	toService := c == ClauseFrom && protectsService(r)
+	matches := make([]flow.Match, 0, len(addrs))
+	for _, a := range addrs {
+		matches = append(matches, match(a.term(c, toService)))
+	}
+	return matches
+}
+
+// protectsService reports whether a rule is applied to a Service. Its clients
+// are then those of the connection, since the packet's source may have been
+// translated when the rule sees it.
+func protectsService(r Rule) bool {
+	return slices.ContainsFunc(r.To, func(a Address) bool { return a.Service != nil })
+}
+
+// term is what an address asks for in a clause.
+func (a Address) term(c Clause, toService bool) term {
+	switch {
+	case a.Service != nil:
+		return ServiceGroupIDField.is(uint64(a.Service.Group))
+	case a.Group != 0:
+		return ServiceGroupIDField.is(uint64(a.Group))
+	case a.Port != 0:
+		return TargetOFPortField.is(uint64(a.Port))
+	case c == ClauseTo:
+		return dstIn(a.Prefix.Masked())
+	case toService:
+		return func(m *flow.Match) {
+			ctState(ctNew, 0)(m)
+			ctSrcIn(a.Prefix.Masked())(m)
+		}
+	}
+	return srcIn(a.Prefix.Masked())
+}

@@ -1,0 +1,195 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// ServiceLB sends a new connection to the group that chooses an endpoint of
+// its Service.
+//
+// Reads:  ServiceEPStateField, the address and port; ToNodePortAddressRegMark
+// instead of the address for a NodePort; FromLocalRegMark and FromTunnelRegMark
+// for the short ways.
+// Writes: RewriteMACRegMark, ServiceEPStateField, ToExternalAddressRegMark,
+// ServiceGroupIDField for policies.
+// Next:   the group. With affinity the group comes back with an endpoint, and
+// the choice is learned. Table-miss: the next table.
+//
+// Source ranges are entries with the range in the match and one without that
+// drops the rest, for local clients too, as kube-proxy does.
+
+// lbPath is one way to reach an address: from where, at which priority, to
+// which group.
+type lbPath struct {
+	priority uint16
+	from     term
+	group    uint32
+}
+
+// lbPaths are those of an address. A client on this Node may use all endpoints
+// where others get the local ones, and what another Node has spread in DSR mode
+// stays here.
+func lbPaths(s ServiceAddress) []lbPath {
+	paths := []lbPath{{priorityNormal, func(*flow.Match) {}, s.Group}}
+	if s.ClusterGroup != 0 {
+		paths = append(paths, lbPath{priorityHigh, FromLocalRegMark.is(), s.ClusterGroup})
+	}
+	if s.DSR && s.LocalGroup != 0 {
+		paths = append(paths, lbPath{priorityHigh, FromTunnelRegMark.is(), s.LocalGroup})
+	}
+	return paths
+}
+
+func (p *Pipeline) balance(s ServiceAddress) (all []*flow.Entry) {
+	for _, path := range lbPaths(s) {
+		actions := p.lbActions(s, path.group)
+		for _, client := range clients(s) {
+			m := match(atService(s), EpToSelectRegMark.is(), path.from, client)
+			all = append(all, p.entry(forServices, tableServiceLB, path.priority, m, actions...))
+		}
+	}
+	if len(s.SourceRanges) > 0 {
+		all = append(all, p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToSelectRegMark.is())))
+	}
+	return all
+}
+
+// clients are who may connect: everybody, without source ranges.
+func clients(s ServiceAddress) []term {
+	if len(s.SourceRanges) == 0 {
+		return []term{func(*flow.Match) {}}
+	}
+	var terms []term
+	for _, r := range s.SourceRanges {
+		if familyOf(r.Addr()) == s.family() {
+			terms = append(terms, srcIn(r.Masked()))
+		}
+	}
+	return terms
+}
+
+func (p *Pipeline) lbActions(s ServiceAddress, group uint32) []flow.Action {
+	state := EpSelectedRegMark
+	if s.AffinitySeconds > 0 {
+		state = EpToLearnRegMark
+	}
+	actions := []flow.Action{RewriteMACRegMark.set(), state.set()}
+	if s.External {
+		actions = append(actions, ToExternalAddressRegMark.set())
+	}
+	if hasAntreaPolicy(p) {
+		actions = append(actions, ServiceGroupIDField.set(uint64(group)))
+	}
+	return append(actions, flow.GroupAction{ID: group})
+}
+
+func (s ServiceAddress) family() Family {
+	if s.Addr.IsValid() {
+		return familyOf(s.Addr)
+	}
+	return s.Family
+}
+
+// atService asks for the address and port of a Service.
+func atService(s ServiceAddress) term {
+	return func(m *flow.Match) {
+		s.family().proto(s.Proto)(m)
+		m.AddExact(dstPortField(s.Proto), flow.Value{Lo: uint64(s.Port)})
+		if s.Addr.IsValid() {
+			dst(s.Addr)(m)
+		} else {
+			ToNodePortAddressRegMark.is()(m)
+		}
+	}
+}
+
+// learnAffinity keeps a client at the endpoint that the group chose. The
+// entry's cookie and that of what it learns name the group.
+func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
+	f := s.family()
+	specs := append(learnMatches(s, f.dstField(), f.srcField()),
+		learnCopy(EndpointPortField), learnCopy(remoteEndpointField), learnCopy(f.endpointField()),
+		learnMark(EpSelectedRegMark), learnMark(RewriteMACRegMark))
+	if s.External {
+		specs = append(specs, learnMark(ToExternalAddressRegMark))
+	}
+	cookie := p.cookie(forServices, s.Group)
+	e := p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToLearnRegMark.is()),
+		&flow.Learn{
+			Table: p.id(tableSessionAffinity), Priority: priorityNormal, HardTimeout: s.AffinitySeconds,
+			DeleteLearned: true, Cookie: cookie, Specs: specs,
+		},
+		EpSelectedRegMark.set(), p.goNext(tableServiceLB))
+	e.Cookie = cookie
+	return e
+}
+
+// learnMatches make a learned entry match the packets of its protocol that are
+// like this one in the destination port and in some more fields.
+func learnMatches(s ServiceAddress, like ...flow.FieldID) []flow.LearnSpec {
+	specs := []flow.LearnSpec{
+		learnValue(flow.EthType, s.family().etherType()),
+		learnValue(flow.IPProto, uint64(s.Proto)),
+		learnSame(dstPortField(s.Proto)),
+	}
+	for _, id := range like {
+		specs = append(specs, learnSame(id))
+	}
+	return specs
+}
+
+func learnValue(id flow.FieldID, v uint64) flow.LearnSpec {
+	return flow.LearnSpec{Kind: flow.LearnMatch, Immediate: flow.Value{Lo: v}, Dst: flow.FieldByID(id).Full()}
+}
+
+func learnSame(id flow.FieldID) flow.LearnSpec {
+	f := flow.FieldByID(id).Full()
+	return flow.LearnSpec{Kind: flow.LearnMatch, FromField: true, Src: f, Dst: f}
+}
+
+func learnCopy(f Field) flow.LearnSpec {
+	return flow.LearnSpec{Kind: flow.LearnLoad, FromField: true, Src: f.Subfield, Dst: f.Subfield}
+}
+
+func learnMark(k Mark) flow.LearnSpec {
+	return flow.LearnSpec{Kind: flow.LearnLoad, Immediate: flow.Value{Lo: k.Value}, Dst: k.Field.Subfield}
+}
+
+// bucketsWeight is the weight of every endpoint: all are alike.
+const bucketWeight = 100
+
+// endpointGroup is the group that chooses one of some endpoints; without any,
+// it marks the connection to be refused.
+func (p *Pipeline) endpointGroup(g EndpointGroup) *flow.Group {
+	group := &flow.Group{ID: g.ID, Type: flow.GroupSelect}
+	if len(g.Endpoints) == 0 {
+		group.Buckets = []flow.Bucket{{
+			Weight: bucketWeight, Actions: []flow.Action{SvcNoEpRegMark.set(), p.resubmit(tableEndpointDNAT)},
+		}}
+		return group
+	}
+	chosen := p.resubmitNext(tableServiceLB)
+	if g.Affinity {
+		chosen = p.resubmit(tableServiceLB)
+	}
+	for i, e := range g.Endpoints {
+		actions := append(endpointMarks(e), chosen)
+		group.Buckets = append(group.Buckets, flow.Bucket{ID: uint32(i), Weight: bucketWeight, Actions: actions})
+	}
+	return group
+}
+
+// endpointMarks note an endpoint in the registers.
+func endpointMarks(e Endpoint) (actions []flow.Action) {
+	if !e.Local && !e.Host {
+		actions = append(actions, RemoteEndpointRegMark.set())
+	}
+	return append(actions, setEndpoint(e.Addr.Addr()), EndpointPortField.set(uint64(e.Addr.Port())))
+}
+
+func setEndpoint(a netip.Addr) flow.Action {
+	f := familyOf(a).endpointField()
+	return flow.SetField{Field: f.Subfield.Field, Value: flow.ValueOfAddr(a), Mask: f.Mask()}
+}

@@ -1,0 +1,19 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// SessionAffinity holds the entries that ServiceLB and DSRServiceMark learn:
+// clients and the endpoint they stay at.
+//
+// Reads:  as learned, the client and the Service's address and port.
+// Writes: the endpoint and EpSelectedRegMark; by table-miss EpToSelectRegMark.
+// Next:   returns to PreRoutingClassifier.
+
+func (p *Pipeline) noAffinity() []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forServices, tableSessionAffinity, priorityMiss, match(), EpToSelectRegMark.set()),
+	}
+}

@@ -1,0 +1,45 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// SNAT translates the source of the connections that SNATMark has marked, in a
+// zone of their own: CtZone knows them by their client.
+//
+// Reads:  ct_state, ConnSNATCTMark, HairpinCTMark, PktSourceField.
+// Writes: the source address, and the marks of SNATCtZone.
+// Next:   switching, which is also the table-miss.
+
+func (p *Pipeline) snat(f Family) (all []*flow.Entry) {
+	if !hasProxy(p) {
+		return nil
+	}
+	next := p.next(tableSNAT)
+	to := func(priority uint16, when []term, source netip.Addr, marks ...Mark) {
+		if !source.IsValid() {
+			return
+		}
+		ct := commit(f.snatZone(), next, set(marks...)...)
+		ct.NAT = snatTo(source)
+		m := match(append(when, f.ip(), tracked(ctNew, 0))...)
+		all = append(all, p.entry(forServices, tableSNAT, priority, m, ct))
+	}
+	hairpin := HairpinCTMark.is()
+	to(priorityNormal, []term{hairpin, FromGatewayRegMark.is()}, f.virtualServiceIP(), ServiceCTMark, HairpinCTMark)
+	to(priorityNormal, []term{hairpin, FromPodRegMark.is()}, p.gatewayIP(f), ServiceCTMark, HairpinCTMark)
+	to(priorityLow, []term{ConnSNATCTMark.is(), FromGatewayRegMark.is()}, p.gatewayIP(f), ServiceCTMark)
+	return append(all, p.entry(forServices, tableSNAT, priorityNormal,
+		match(f.ip(), tracked(0, ctNew|ctRpl), ConnSNATCTMark.is()), restore(f.snatZone(), next)))
+}
+
+// snatAddresses are the addresses that sources are translated to.
+func (p *Pipeline) snatAddresses(f Family) []netip.Addr {
+	addrs := []netip.Addr{f.virtualServiceIP()}
+	if ip := p.gatewayIP(f); ip.IsValid() {
+		addrs = append(addrs, ip)
+	}
+	return addrs
+}

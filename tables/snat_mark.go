@@ -1,0 +1,51 @@
+package tables
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// SNATMark finds the Service connections whose replies would miss this Node
+// unless their source is translated, and marks them for SNAT: from the gateway
+// back out of it, from the gateway to another Node's endpoint, and from an
+// endpoint to itself.
+//
+// Reads:  ct_state, PktSourceField, PktDestinationField,
+// ToExternalAddressRegMark, DSRServiceRegMark, the addresses.
+// Writes: ConnSNATCTMark, HairpinCTMark, through CtZone.
+// Next:   SNAT, which is also the table-miss.
+
+func (p *Pipeline) markGatewaySNAT(f Family) []*flow.Entry {
+	if !hasProxy(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forServices, tableSNATMark, priorityNormal,
+			match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToGatewayRegMark.is()),
+			p.commitSNAT(f, ConnSNATCTMark, HairpinCTMark)),
+		p.entry(forServices, tableSNATMark, priorityNormal,
+			match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToTunnelRegMark.is(),
+				ToExternalAddressRegMark.is(), NotDSRServiceRegMark.is()),
+			p.commitSNAT(f, ConnSNATCTMark)),
+	}
+}
+
+// markHairpin: an endpoint of this Node that its Service sends to itself.
+func (p *Pipeline) markHairpin(endpoint netip.Addr) *flow.Entry {
+	return p.entry(forServices, tableSNATMark, priorityLow,
+		match(tracked(ctNew, 0), src(endpoint), dst(endpoint)),
+		p.commitSNAT(familyOf(endpoint), ConnSNATCTMark, HairpinCTMark))
+}
+
+func (p *Pipeline) commitSNAT(f Family, marks ...Mark) flow.Action {
+	return commit(f.zone(), p.next(tableSNATMark), set(marks...)...)
+}
+
+// set writes several marks.
+func set(marks ...Mark) (actions []flow.Action) {
+	for _, k := range marks {
+		actions = append(actions, k.set())
+	}
+	return actions
+}

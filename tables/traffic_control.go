@@ -1,0 +1,38 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// TrafficControl notes which packets are mirrored or redirected, and where. It
+// exists with TrafficControl or L7NetworkPolicy.
+//
+// Reads:  in_port and TargetOFPortField, PktSourceField.
+// Writes: TrafficControlTargetOFPortField, TrafficControlActionField.
+// Next:   the ingress policies, which is also the table-miss; output for what
+// comes back from a TrafficControl's engine.
+
+func (p *Pipeline) trafficReturned() []*flow.Entry {
+	if !hasTrafficControl(p) {
+		return nil
+	}
+	return []*flow.Entry{p.entry(forPods, tableTrafficControl, priorityHigh,
+		match(FromTCReturnRegMark.is(), OutputToOFPortRegMark.is()), p.goStage(stageOutput))}
+}
+
+// controlTraffic treats what comes from a Pod (egress) or goes to it (ingress).
+func (p *Pipeline) controlTraffic(tc TrafficControl, pod uint32) (all []*flow.Entry) {
+	action := TrafficControlMirrorRegMark
+	if tc.Redirect {
+		action = TrafficControlRedirectRegMark
+	}
+	add := func(t term) {
+		all = append(all, p.entry(forPods, tableTrafficControl, priorityNormal, match(t),
+			TrafficControlTargetOFPortField.set(uint64(tc.Target.No)), action.set(), p.goNext(tableTrafficControl)))
+	}
+	if tc.Egress {
+		add(inPort(pod))
+	}
+	if tc.Ingress {
+		add(TargetOFPortField.is(uint64(pod)))
+	}
+	return all
+}

@@ -1,0 +1,21 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// UnSNAT undoes the source translation of a Service's connection for the
+// replies: those that come to an address which SNAT translates to.
+//
+// Reads:  the destination address.
+// Writes: the destination, through SNATCtZone.
+// Next:   ConntrackZone, which is also the table-miss.
+
+func (p *Pipeline) unSNAT(f Family) (all []*flow.Entry) {
+	if !hasProxy(p) {
+		return nil
+	}
+	for _, a := range p.snatAddresses(f) {
+		all = append(all, p.entry(forServices, tableUnSNAT, priorityNormal,
+			match(dst(a)), restore(f.snatZone(), p.next(tableUnSNAT))))
+	}
+	return all
+}
