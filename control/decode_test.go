@@ -400,7 +400,10 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d := Decode("fuzz", []byte(text))
-		lines := strings.Count(text, "\n") + 1
+		lines := 1 // as YAML counts them
+		for _, br := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+			lines += strings.Count(text, br)
+		}
 		seen := map[Key]bool{}
 		for _, obj := range d.Objects {
 			m := obj.Metadata()

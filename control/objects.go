@@ -73,10 +73,13 @@ type Source struct {
 	Line int
 }
 
-// String gives file:line.
+// String gives file:line, or the file alone when the line is 0.
 func (s Source) String() string {
-	if s.File == "" {
+	switch {
+	case s.File == "":
 		return "built in"
+	case s.Line == 0:
+		return s.File
 	}
 	return fmt.Sprintf("%s:%d", s.File, s.Line)
 }

@@ -239,7 +239,7 @@ func (b *building) index() {
 	services := map[Name]bool{}
 	for _, k := range b.changed {
 		for _, c := range []*Cluster{b.old, b.next} {
-			if slice := c.EndpointSlices[k]; slice != nil {
+			if slice := c.EndpointSlices[k]; slice != nil && slice.Service.Name != "" {
 				services[slice.Service] = true
 			}
 		}

@@ -329,7 +329,6 @@ func endpointFor(c *Cluster, svc *Service, p *Pod, addr netip.Addr) Endpoint {
 // indexSlices renews the index of EndpointSlices for the Services that a change
 // concerns; the rest is as it was.
 func indexSlices(b *building, services map[Name]bool) map[Name][]*EndpointSlice {
-	delete(services, Name{})
 	if len(services) == 0 {
 		return b.old.slicesOf
 	}
