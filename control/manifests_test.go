@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// namespace is a manifest of a Namespace with a label.
-func namespace(name, label string) string {
+// namespaceText is a manifest of a Namespace with a label.
+func namespaceText(name, label string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Namespace\nmetadata: {name: %s, labels: {l: \"%s\"}}\n---\n", name, label)
 }
 
@@ -58,34 +58,34 @@ func TestReadManifests(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, string) {}, "", ""},
 		{"files", func(t *testing.T, dir string) {
-			write(t, namespace("a", "1")+namespace("b", "1"), dir, "one.yaml")
+			write(t, namespaceText("a", "1")+namespaceText("b", "1"), dir, "one.yaml")
 			write(t, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "c"}}`, dir, "two.json")
-			write(t, namespace("x", "1"), dir, "notes.txt")
-			write(t, namespace("x", "1"), dir, ".hidden.yaml")
+			write(t, namespaceText("x", "1"), dir, "notes.txt")
+			write(t, namespaceText("x", "1"), dir, ".hidden.yaml")
 		}, "a=1 b=1 c=", ""},
 		{"a change", func(t *testing.T, dir string) {
-			write(t, namespace("a", "2")+namespace("b", "1"), dir, "one.yaml")
+			write(t, namespaceText("a", "2")+namespaceText("b", "1"), dir, "one.yaml")
 		}, "a=2 b=1 c=", ""},
 		{"an object with a fault", func(t *testing.T, dir string) {
-			write(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, label: 3}\n---\n"+namespace("b", "2"), dir, "one.yaml")
+			write(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, label: 3}\n---\n"+namespaceText("b", "2"), dir, "one.yaml")
 		}, "a=2 b=2 c=", "one.yaml:3: Namespace/a: metadata.label: unknown field; the last good one stays"},
 		{"a broken document", func(t *testing.T, dir string) {
-			write(t, namespace("b", "3")+"apiVersion: v1\n kind: x\n", dir, "one.yaml")
+			write(t, namespaceText("b", "3")+"apiVersion: v1\n kind: x\n", dir, "one.yaml")
 		}, "a=2 b=3 c=", "one.yaml:6: mapping values are not allowed in this context; what the file held before stays"},
 		{"a fault in a new object", func(t *testing.T, dir string) {
-			write(t, namespace("b", "3")+namespace("a_b", "3"), dir, "one.yaml")
+			write(t, namespaceText("b", "3")+namespaceText("a_b", "3"), dir, "one.yaml")
 		}, "b=3 c=", "one.yaml:7: Namespace/a_b: metadata.name: Invalid value"},
 		{"in a directory below", func(t *testing.T, dir string) {
 			if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			write(t, namespace("d", "1")+namespace("b", "9"), dir, "sub", "d.yml")
-			write(t, namespace("b", "3"), dir, "one.yaml")
+			write(t, namespaceText("d", "1")+namespaceText("b", "9"), dir, "sub", "d.yml")
+			write(t, namespaceText("b", "3"), dir, "one.yaml")
 		}, "b=3 c= d=1", "sub/d.yml:5: Namespace/b: is there already, at one.yaml:1"},
 		{"from one file to another", func(t *testing.T, dir string) {
 			write(t, "", dir, "one.yaml")
-			write(t, namespace("b", "3"), dir, "three.yaml")
-			write(t, namespace("d", "1"), dir, "sub", "d.yml")
+			write(t, namespaceText("b", "3"), dir, "three.yaml")
+			write(t, namespaceText("d", "1"), dir, "sub", "d.yml")
 		}, "b=3 c= d=1", ""},
 		{"not a file", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "two.json")); err != nil {
@@ -123,13 +123,13 @@ func TestReadManifests(t *testing.T) {
 // TestMoveIsOneStep moves an object between files: no snapshot lacks it.
 func TestMoveIsOneStep(t *testing.T) {
 	dir, store := t.TempDir(), NewStore(DeriveEndpoints)
-	write(t, namespace("a", "1"), dir, "one.yaml")
+	write(t, namespaceText("a", "1"), dir, "one.yaml")
 	m, err := NewManifests(dir, store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, "", dir, "one.yaml")
-	write(t, namespace("a", "1"), dir, "two.yaml")
+	write(t, namespaceText("a", "1"), dir, "two.yaml")
 	if u := m.Read(); len(u.Changed) != 0 || u.New.Namespace("a").Source.File != filepath.Join(dir, "two.yaml") {
 		t.Errorf("changed %v, now %v", u.Changed, u.New.Namespace("a"))
 	}
@@ -138,13 +138,13 @@ func TestMoveIsOneStep(t *testing.T) {
 // TestSameDocuments keeps the objects of a file whose text did not change.
 func TestSameDocuments(t *testing.T) {
 	dir, store := t.TempDir(), NewStore(DeriveEndpoints)
-	write(t, namespace("a", "1")+namespace("b", "1"), dir, "f.yaml")
+	write(t, namespaceText("a", "1")+namespaceText("b", "1"), dir, "f.yaml")
 	m, err := NewManifests(dir, store)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := store.Snapshot()
-	write(t, namespace("a", "1")+namespace("b", "2"), dir, "f.yaml")
+	write(t, namespaceText("a", "1")+namespaceText("b", "2"), dir, "f.yaml")
 	u := m.Read()
 	if u.New.Namespace("a") != old.Namespace("a") || u.New.Namespace("b") == old.Namespace("b") || len(u.Changed) != 1 {
 		t.Errorf("changed %v", u.Changed)
@@ -157,7 +157,7 @@ func TestNoManifests(t *testing.T) {
 		t.Error("no error")
 	}
 	dir := t.TempDir()
-	write(t, namespace("a", "1"), dir, "f.yaml")
+	write(t, namespaceText("a", "1"), dir, "f.yaml")
 	store := NewStore(DeriveEndpoints)
 	m, err := NewManifests(dir, store)
 	if err != nil {
@@ -203,27 +203,27 @@ func watchDir(t *testing.T, path string) func(want string) {
 // TestWatch changes files in the ways that editors and tools do.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
-	write(t, namespace("a", "1"), dir, "f.yaml")
+	write(t, namespaceText("a", "1"), dir, "f.yaml")
 	wait := watchDir(t, dir)
 	wait("a=1")
 
-	write(t, namespace("a", "2"), dir, "f.yaml") // renamed over
+	write(t, namespaceText("a", "2"), dir, "f.yaml") // renamed over
 	wait("a=2")
-	if err := os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(namespace("a", "3")), 0o600); err != nil { // written in place
+	if err := os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(namespaceText("a", "3")), 0o600); err != nil { // written in place
 		t.Fatal(err)
 	}
 	wait("a=3")
 	if err := os.Rename(filepath.Join(dir, "f.yaml"), filepath.Join(dir, "f.yaml~")); err != nil { // with a backup kept
 		t.Fatal(err)
 	}
-	write(t, namespace("a", "4"), dir, "f.yaml")
+	write(t, namespaceText("a", "4"), dir, "f.yaml")
 	wait("a=4")
 	if err := os.MkdirAll(filepath.Join(dir, "x", "y"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, namespace("b", "1"), dir, "x", "y", "g.yaml") // in a new directory
+	write(t, namespaceText("b", "1"), dir, "x", "y", "g.yaml") // in a new directory
 	wait("a=4 b=1")
-	write(t, namespace("b", "2"), dir, "x", "y", "g.yaml")
+	write(t, namespaceText("b", "2"), dir, "x", "y", "g.yaml")
 	wait("a=4 b=2")
 	if err := os.RemoveAll(filepath.Join(dir, "x")); err != nil {
 		t.Fatal(err)
@@ -243,7 +243,7 @@ func TestWatchMountedConfigMap(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		write(t, namespace("a", label), dir, name, "f.yaml")
+		write(t, namespaceText("a", label), dir, name, "f.yaml")
 		if err := os.Symlink(name, filepath.Join(dir, "..tmp")); err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +264,9 @@ func TestWatchMountedConfigMap(t *testing.T) {
 // TestWatchFile watches a single file.
 func TestWatchFile(t *testing.T) {
 	dir := t.TempDir()
-	write(t, namespace("a", "1"), dir, "f.conf")
+	write(t, namespaceText("a", "1"), dir, "f.conf")
 	wait := watchDir(t, filepath.Join(dir, "f.conf"))
-	write(t, namespace("b", "1"), dir, "other.yaml")
-	write(t, namespace("a", "2"), dir, "f.conf")
+	write(t, namespaceText("b", "1"), dir, "other.yaml")
+	write(t, namespaceText("a", "2"), dir, "f.conf")
 	wait("a=2")
 }
