@@ -7,36 +7,38 @@ import (
 )
 
 // entry is an installed flow entry: what was asked for, and what happened to
-// it since. Its counters are written by all workers.
+// it since.
 type entry struct {
 	*flow.Entry
+	*counters
 	seq       uint64 // order of installation
 	installed int64  // clock at installation
 	learned   bool   // made by a learn action
-	packets   atomic.Uint64
-	bytes     atomic.Uint64
-	used      atomic.Int64 // clock at the last packet, or at installation
+}
+
+// counters are what packets write. They are shared by an entry and the one that
+// modifies it, so that a packet in between is counted.
+type counters struct {
+	packets, bytes atomic.Uint64
+	used           atomic.Int64 // clock at the last packet, or at installation
 }
 
 func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
-	n := &entry{Entry: e, seq: seq, installed: now}
+	n := &entry{Entry: e, counters: &counters{}, seq: seq, installed: now}
 	n.used.Store(now)
 	return n
 }
 
-// inherit keeps the counters of the entry that this one modifies.
+// inherit keeps the counters and the age of the entry that this one modifies.
 func (e *entry) inherit(old *entry) {
-	e.packets.Store(old.packets.Load())
-	e.bytes.Store(old.bytes.Load())
-	e.used.Store(old.used.Load())
-	e.installed = old.installed
+	e.counters, e.installed = old.counters, old.installed
 }
 
 // credit counts one packet.
-func (e *entry) credit(size int, now int64) {
-	e.packets.Add(1)
-	e.bytes.Add(uint64(size))
-	e.used.Store(now)
+func (c *counters) credit(size int, now int64) {
+	c.packets.Add(1)
+	c.bytes.Add(uint64(size))
+	c.used.Store(now)
 }
 
 // expired says whether a timeout has passed.

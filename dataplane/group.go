@@ -10,28 +10,31 @@ import (
 // group is an installed group with its counters.
 type group struct {
 	*flow.Group
-	packets, bytes atomic.Uint64
-	buckets        []bucketCounters
+	*bucketCounters // of the whole group
+	buckets         []*bucketCounters
 }
 
+// bucketCounters are shared by a group and the one that modifies it, so that a
+// packet in between is counted.
 type bucketCounters struct{ packets, bytes atomic.Uint64 }
 
 // newGroup makes a group; counters of the group it modifies are kept, those of
 // buckets by bucket id.
 func newGroup(g *flow.Group, old *group) *group {
-	n := &group{Group: g, buckets: make([]bucketCounters, len(g.Buckets))}
-	if old == nil {
-		return n
-	}
-	n.packets.Store(old.packets.Load())
-	n.bytes.Store(old.bytes.Load())
-	for i, b := range g.Buckets {
-		for j, ob := range old.Buckets {
-			if b.ID == ob.ID {
-				n.buckets[i].packets.Store(old.buckets[j].packets.Load())
-				n.buckets[i].bytes.Store(old.buckets[j].bytes.Load())
-			}
+	n := &group{Group: g, bucketCounters: &bucketCounters{}}
+	kept := make(map[uint32]*bucketCounters)
+	if old != nil {
+		n.bucketCounters = old.bucketCounters
+		for i, b := range old.Buckets {
+			kept[b.ID] = old.buckets[i]
 		}
+	}
+	for _, b := range g.Buckets {
+		c := kept[b.ID]
+		if c == nil {
+			c = &bucketCounters{}
+		}
+		n.buckets = append(n.buckets, c)
 	}
 	return n
 }

@@ -64,7 +64,7 @@ func (k *walk) releaseHeld() {
 		k.w.queue(k.held.port, f)
 	} else {
 		k.sent--
-		k.drop(DropNoFrame)
+		k.loseCopy()
 	}
 	k.held = held{}
 }

@@ -20,7 +20,9 @@ type program struct {
 
 // Bundle is a change of the pipeline that happens whole or not at all.
 type Bundle struct {
-	// Replace removes everything that the bundle does not name. An entry that
+	// Replace removes everything that the bundle does not name, but not what
+	// packets learned: that goes with a learn action that says delete_learned,
+	// or by its timeouts. An entry that
 	// was there with the same table, priority and match keeps its counters.
 	Replace bool
 	// Names and First replace the program's when Names is not nil.

@@ -52,6 +52,7 @@ type walk struct {
 	held    held  // an output that may still take the frame itself
 
 	sent   int // outputs and packet-ins
+	lost   int // copies that no frame was left for
 	reason DropReason
 	at     uint8 // table of reason
 }
@@ -89,7 +90,7 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 		k.table, k.last = k.prog.first, k.prog.first
 	}
 	k.stopped, k.held = false, held{}
-	k.sent, k.reason, k.at = 0, NotDropped, 0
+	k.sent, k.lost, k.reason, k.at = 0, 0, NotDropped, 0
 }
 
 // finish gives the packet its verdict and the frame its end.
@@ -105,6 +106,11 @@ func (k *walk) finish() {
 		}
 		k.w.countDrop(k.at, k.reason)
 	}
+	if k.sent > 0 {
+		for range k.lost {
+			k.w.countDrop(k.last, DropNoFrame)
+		}
+	}
 	if k.frame != nil {
 		k.w.release(k.frame)
 		k.frame = nil
@@ -118,6 +124,13 @@ func (k *walk) drop(r DropReason) {
 	if k.trace != nil {
 		k.trace.drop(k, r)
 	}
+}
+
+// loseCopy notes a copy that no frame was left for: a drop like others when it
+// is all there was of the packet, and counted apart when the rest was sent.
+func (k *walk) loseCopy() {
+	k.lost++
+	k.drop(DropNoFrame)
 }
 
 // walkTable runs tables from one on, following goto_table.
@@ -189,7 +202,7 @@ func (k *walk) branch(more bool, f func()) {
 	saved := *k
 	frame := k.w.copyFrame(k.frame)
 	if frame == nil {
-		k.drop(DropNoFrame)
+		k.loseCopy()
 		return
 	}
 	k.frame, k.pending = frame, 0
@@ -199,7 +212,7 @@ func (k *walk) branch(more bool, f func()) {
 		k.trace.settle(k)
 		defer k.trace.restore(k)
 	}
-	saved.sent, saved.reason, saved.at = k.sent, k.reason, k.at
+	saved.sent, saved.lost, saved.reason, saved.at = k.sent, k.lost, k.reason, k.at
 	saved.lookups, saved.last = k.lookups, k.last
 	*k = saved
 }
