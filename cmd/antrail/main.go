@@ -27,11 +27,10 @@ const (
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the program: arguments in, exit code out. SIGINT and SIGTERM end the
-// command's context; a second one ends the process as usual.
+// command's context, however often they come: what was made is taken down first.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
 	began := false
 	root := rootCommand(&began)
 	root.SetArgs(args)
