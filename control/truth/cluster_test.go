@@ -1,0 +1,290 @@
+// Package truth holds truth tables of NetworkPolicies: whether a packet from
+// here to there passes, as the switch has it and as somebody else does.
+//
+// Policies, Pods and Namespaces come from the generator of cyclonus, go in as
+// manifests, and through all of control and tables become entries of a switch
+// with memory ports. First packets of connections are then sent by every Pod
+// to every other, at every port. What should become of each is said by the
+// matcher of cyclonus, which shares no code with this repository and knows
+// nothing of Nodes, addresses of ports or flow entries.
+package truth
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mattfenwick/cyclonus/pkg/generator"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/antrail/antrail/control"
+)
+
+// The cluster: this Node and another, with Pods a, b and c in the namespaces
+// x, y and z. Those of z live on the other Node.
+const (
+	thisNode  = "here"
+	otherNode = "there"
+	farSpace  = "z"
+)
+
+// serving are the ports that every Pod's containers name.
+var (
+	serving   = []int32{80, 81}
+	protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
+)
+
+// endpoint is a Pod, or somebody outside the cluster, as packets know it.
+type endpoint struct {
+	namespace, name string // empty: outside
+	ip              netip.Addr
+	labels          map[string]string
+	port            uint32 // of the switch; 0: not on this Node
+}
+
+func (e *endpoint) String() string {
+	if e.name == "" {
+		return e.ip.String()
+	}
+	return e.namespace + "/" + e.name
+}
+
+// mac is the address of an endpoint's link on this Node.
+func (e *endpoint) mac() string { return fmt.Sprintf("02:00:00:00:01:%02x", e.port) }
+
+// cluster is what the steps of a test case change.
+type cluster struct {
+	namespaces map[string]map[string]string
+	pods       map[string]*endpoint // by namespace/name
+	policies   map[string]*networkingv1.NetworkPolicy
+	nextPort   uint32
+	nextHost   byte
+}
+
+func newCluster(t *testing.T) *cluster {
+	c := &cluster{
+		namespaces: map[string]map[string]string{}, pods: map[string]*endpoint{},
+		policies: map[string]*networkingv1.NetworkPolicy{}, nextPort: 10, nextHost: 10,
+	}
+	for _, ns := range []string{"x", "y", farSpace} {
+		c.label(ns, map[string]string{"ns": ns})
+		for _, name := range []string{"a", "b", "c"} {
+			c.addPod(t, ns, name, map[string]string{"pod": name})
+		}
+	}
+	return c
+}
+
+func (c *cluster) addPod(t *testing.T, ns, name string, labels map[string]string) {
+	t.Helper()
+	e := &endpoint{namespace: ns, name: name, labels: labels}
+	if ns == farSpace {
+		e.ip = netip.AddrFrom4([4]byte{10, 10, 1, c.nextHost})
+	} else {
+		e.ip, e.port = netip.AddrFrom4([4]byte{10, 10, 0, c.nextHost}), c.nextPort
+		c.nextPort++
+	}
+	c.nextHost++
+	c.pods[ns+"/"+name] = e
+}
+
+// endpoints are the Pods in order of their names, and somebody outside.
+func (c *cluster) endpoints() (all []*endpoint) {
+	for _, k := range slices.Sorted(maps.Keys(c.pods)) {
+		all = append(all, c.pods[k])
+	}
+	return append(all, &endpoint{ip: netip.MustParseAddr("198.51.100.9")})
+}
+
+// act carries out one action of a generated test case.
+func (c *cluster) act(t *testing.T, a *generator.Action) {
+	t.Helper()
+	switch {
+	case a.CreatePolicy != nil:
+		c.putPolicy(a.CreatePolicy.Policy)
+	case a.UpdatePolicy != nil:
+		c.putPolicy(a.UpdatePolicy.Policy)
+	case a.DeletePolicy != nil:
+		delete(c.policies, a.DeletePolicy.Namespace+"/"+a.DeletePolicy.Name)
+	case a.CreateNamespace != nil:
+		c.label(a.CreateNamespace.Namespace, a.CreateNamespace.Labels)
+	case a.SetNamespaceLabels != nil:
+		c.label(a.SetNamespaceLabels.Namespace, a.SetNamespaceLabels.Labels)
+	case a.DeleteNamespace != nil:
+		c.removeNamespace(a.DeleteNamespace.Namespace)
+	case a.CreatePod != nil:
+		c.addPod(t, a.CreatePod.Namespace, a.CreatePod.Pod, a.CreatePod.Labels)
+	case a.SetPodLabels != nil:
+		c.relabel(a.SetPodLabels.Namespace+"/"+a.SetPodLabels.Pod, a.SetPodLabels.Labels)
+	case a.DeletePod != nil:
+		delete(c.pods, a.DeletePod.Namespace+"/"+a.DeletePod.Pod)
+	default:
+		t.Fatalf("an action of a kind that is not known: %+v", a)
+	}
+}
+
+// label sets the labels of a namespace, and the one that an API server adds.
+func (c *cluster) label(ns string, labels map[string]string) {
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelMetadataName] = ns
+	c.namespaces[ns] = labels
+}
+
+// putPolicy fills in what an API server does.
+func (c *cluster) putPolicy(p *networkingv1.NetworkPolicy) {
+	p = p.DeepCopy()
+	p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
+	if p.Namespace == "" {
+		p.Namespace = "default"
+	}
+	if len(p.Spec.PolicyTypes) == 0 {
+		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(p.Spec.Egress) > 0 {
+			p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+	c.policies[p.Namespace+"/"+p.Name] = p
+}
+
+func (c *cluster) relabel(pod string, labels map[string]string) {
+	e := *c.pods[pod]
+	e.labels = labels
+	c.pods[pod] = &e
+}
+
+func (c *cluster) removeNamespace(ns string) {
+	delete(c.namespaces, ns)
+	maps.DeleteFunc(c.pods, func(_ string, e *endpoint) bool { return e.namespace == ns })
+	maps.DeleteFunc(c.policies, func(_ string, p *networkingv1.NetworkPolicy) bool { return p.Namespace == ns })
+}
+
+// nodes are the manifests that do not change, and the ports that Pods have.
+func (c *cluster) nodes() string {
+	var b strings.Builder
+	b.WriteString(`apiVersion: v1
+kind: Node
+metadata: {name: here}
+spec: {podCIDRs: [10.10.0.0/24]}
+status: {addresses: [{type: InternalIP, address: 192.168.77.101}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: there}
+spec: {podCIDRs: [10.10.1.0/24]}
+status: {addresses: [{type: InternalIP, address: 192.168.77.102}]}
+---
+apiVersion: antrail.io/v1alpha1
+kind: NodeConfig
+metadata: {name: here}
+spec:
+  gateway: {name: antrea-gw0, ofPort: 2, mac: "` + gatewayMAC + `", ips: [10.10.0.1]}
+  tunnel: {name: antrea-tun0, ofPort: 1, type: geneve}
+  transportIPs: [192.168.77.101]
+  serviceCIDRs: [10.96.0.0/12]
+  ports:
+`)
+	for _, e := range c.endpoints() {
+		if e.port != 0 {
+			fmt.Fprintf(&b, "    - {name: %s-%s, ofPort: %d, pod: %s, mac: %q}\n", e.namespace, e.name, e.port, e, e.mac())
+		}
+	}
+	return b.String()
+}
+
+// manifests are all objects of the cluster.
+func (c *cluster) manifests(t *testing.T) string {
+	t.Helper()
+	docs := []string{c.nodes()}
+	add := func(object any) {
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, string(text))
+	}
+	for _, ns := range slices.Sorted(maps.Keys(c.namespaces)) {
+		add(&corev1.Namespace{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
+			ObjectMeta: metav1.ObjectMeta{Name: ns, Labels: c.namespaces[ns]},
+		})
+	}
+	for _, e := range c.endpoints() {
+		if e.name != "" {
+			add(e.pod())
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.policies)) {
+		add(c.policies[k])
+	}
+	return strings.Join(docs, "\n---\n")
+}
+
+// pod is a Pod's manifest.
+func (e *endpoint) pod() *corev1.Pod {
+	p := &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, Labels: e.labels},
+		Spec:       corev1.PodSpec{NodeName: thisNode},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: e.ip.String(), PodIPs: []corev1.PodIP{{IP: e.ip.String()}}},
+	}
+	if e.port == 0 {
+		p.Spec.NodeName = otherNode
+	}
+	for _, port := range serving {
+		for _, proto := range protocols {
+			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+				Name: fmt.Sprintf("c%d-%s", port, strings.ToLower(string(proto))), Image: "none",
+				Ports: []corev1.ContainerPort{{Name: portName(port, proto), ContainerPort: port, Protocol: proto}},
+			})
+		}
+	}
+	return p
+}
+
+// portName is the name that containers give a port, empty when none has it.
+func portName(port int32, proto corev1.Protocol) string {
+	if !slices.Contains(serving, port) {
+		return ""
+	}
+	return fmt.Sprintf("serve-%d-%s", port, strings.ToLower(string(proto)))
+}
+
+// apply gives the manifests to a store.
+func (c *cluster) apply(t *testing.T, store *control.Store) control.Update {
+	t.Helper()
+	const source = "truth.yaml"
+	d := control.Decode(source, []byte(c.manifests(t)))
+	for _, p := range d.Problems {
+		t.Fatalf("a manifest is refused: %v", p)
+	}
+	change := control.Change{Source: source, Set: d.Objects}
+	keep := map[control.Key]bool{}
+	for _, o := range d.Objects {
+		keep[o.Metadata().Key] = true
+	}
+	change.Delete = gone(store.Snapshot(), keep)
+	return store.Apply(change)
+}
+
+// gone are the objects of a snapshot that are not to be kept.
+func gone(c *control.Cluster, keep map[control.Key]bool) (keys []control.Key) {
+	for k := range c.Namespaces {
+		keys = append(keys, k)
+	}
+	for k := range c.Pods {
+		keys = append(keys, k)
+	}
+	for k := range c.NetworkPolicies {
+		keys = append(keys, k)
+	}
+	return slices.DeleteFunc(keys, func(k control.Key) bool { return keep[k] })
+}
