@@ -184,6 +184,7 @@ func (d *documentDecoding) broken(line int, reason string) {
 // item reads one object or a list of them. The kind and version of a list's
 // items may be left out when the list tells them.
 func (d *documentDecoding) item(n *yaml.Node, version, kind string) {
+	n = target(n)
 	if n.Kind != yaml.MappingNode {
 		d.broken(n.Line, "is not an object: a mapping with apiVersion and kind is expected")
 		return
@@ -198,7 +199,7 @@ func (d *documentDecoding) item(n *yaml.Node, version, kind string) {
 		d.broken(n.Line, "has no apiVersion or no kind")
 		return
 	}
-	if of, isList := strings.CutSuffix(kind, "List"); isList {
+	if of, isList := strings.CutSuffix(kind, "List"); isList && child(n, "items") != nil {
 		d.list(n, version, of)
 		return
 	}
@@ -207,10 +208,12 @@ func (d *documentDecoding) item(n *yaml.Node, version, kind string) {
 
 func (d *documentDecoding) list(n *yaml.Node, version, of string) {
 	items := child(n, "items")
-	if items == nil || items.Kind != yaml.SequenceNode {
-		return // an empty list has null for items
+	if items.Kind != yaml.SequenceNode && items.ShortTag() != "!!null" {
+		d.broken(items.Line, "items is not a list")
+		return
 	}
 	for _, n := range items.Content {
+		n := target(n)
 		itemKind := of
 		if n.Kind == yaml.MappingNode && child(n, "kind") != nil {
 			itemKind = child(n, "kind").Value

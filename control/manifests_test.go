@@ -261,6 +261,38 @@ func TestWatchMountedConfigMap(t *testing.T) {
 	wait("a=2")
 }
 
+// TestWatchHere watches the working directory under its short name.
+func TestWatchHere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, namespaceText("a", "1"), "f.yaml")
+	wait := watchDir(t, ".")
+	for _, label := range []string{"2", "3"} {
+		write(t, namespaceText("a", label), "f.yaml")
+		wait("a=" + label)
+	}
+}
+
+// TestWatchAgain watches a directory that goes and comes again.
+func TestWatchAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "manifests")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wait := watchDir(t, dir)
+	for _, label := range []string{"4", "5"} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, namespaceText("a", label), dir, "f.yaml")
+		wait("a=" + label)
+		write(t, namespaceText("a", label+"x"), dir, "f.yaml")
+		wait("a=" + label + "x")
+	}
+}
+
 // TestWatchFile watches a single file.
 func TestWatchFile(t *testing.T) {
 	dir := t.TempDir()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -49,19 +50,20 @@ type manifestWatch struct {
 	manifests *Manifests
 	watcher   *fsnotify.Watcher
 	report    func([]Problem)
+	isDir     bool            // whether the path is a directory
 	touched   map[string]bool // named by events since the last reading
 	since     time.Time       // of the first of these events
 }
 
-// root watches what the path is listed in: of a file, its directory.
+// root watches the directory that the path is listed in, so that one that goes
+// and comes again is seen. The path itself, if it is a directory, is watched
+// when it is read.
 func (w *manifestWatch) root() error {
 	stat, err := os.Stat(w.manifests.path)
 	if err != nil {
 		return err
 	}
-	if stat.IsDir() {
-		return w.watcher.Add(w.manifests.path)
-	}
+	w.isDir = stat.IsDir()
 	return w.watcher.Add(filepath.Dir(w.manifests.path))
 }
 
@@ -91,8 +93,10 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 		case <-ctx.Done():
 			return
 		case event := <-w.watcher.Events:
-			w.note(event.Name)
-			settled.Reset(w.patience())
+			if w.concerns(event.Name) {
+				w.note(event.Name)
+				settled.Reset(w.patience())
+			}
 		case <-w.watcher.Errors: // events were lost: look at everything
 			w.note(w.manifests.path)
 			settled.Reset(w.patience())
@@ -103,9 +107,16 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 	}
 }
 
+// concerns tells the path of a directory from its neighbours. A single file may
+// be a link through one of its neighbours.
+func (w *manifestWatch) concerns(name string) bool {
+	below, err := filepath.Rel(w.manifests.path, name)
+	return !w.isDir || err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
+}
+
 // note takes down an event.
 func (w *manifestWatch) note(name string) {
-	w.touched[name] = true
+	w.touched[filepath.Clean(name)] = true
 	if w.since.IsZero() {
 		w.since = time.Now()
 	}
