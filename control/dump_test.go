@@ -14,8 +14,8 @@ import (
 )
 
 // Dumps compared up to the numbers that nobody chose: conjunction ids, group
-// ids and VLAN ids of application-layer rules follow from the order in which
-// objects came. Two dumps are the same when such ids can be renamed so that the
+// ids, VLAN ids of application-layer rules and marks of Egress addresses follow
+// from the order in which objects came. Two dumps are the same when such ids can be renamed so that the
 // dumps are equal, everywhere at once.
 
 // dumpLines are the lines of a program, entries and groups, as dump-flows
@@ -54,6 +54,7 @@ var (
 		{anyTable, regexp.MustCompile(`(set_field:0x)([0-9a-f]+)(/0xffffffff->ct_label)`), "conj", 16, 0},
 		{anyTable, regexp.MustCompile(`(set_field:0x)([0-9a-f]+)(/0xffffffff00000000->ct_label)`), "conj", 16, 32},
 		{anyTable, regexp.MustCompile(`(set_field:0x)([0-9a-f]+)(/0xfff0000000000000000->ct_label)`), "vlan", 16, 64},
+		{anyTable, regexp.MustCompile(`(set_field:0x)([0-9a-f]+)(/0xff->pkt_mark)`), "mark", 16, 0},
 		{anyTable, regexp.MustCompile(`(ct_label=0x)([0-9a-f]+)(/0xffffffff\b)`), "conj", 16, 0},
 		{anyTable, regexp.MustCompile(`(ct_label=0x)([0-9a-f]+)(/0xffffffff00000000)`), "conj", 16, 32},
 		{ruleTables, regexp.MustCompile(`(set_field:0x)([0-9a-f]+)(->reg[356]\b)`), "conj", 16, 0},
@@ -64,7 +65,7 @@ var (
 		{anyTable, regexp.MustCompile(`(\bgroup_id=)(\d+)(\b)`), "group", 10, 0},
 		{anyTable, regexp.MustCompile(`(cookie=0x[0-9a-f]+0300)([0-9a-f]{8})(\b)`), "group", 16, 0},
 	}
-	idToken    = regexp.MustCompile(`<(conj|group|vlan):(\d+)>`)
+	idToken    = regexp.MustCompile(`<(conj|group|vlan|mark):(\d+)>`)
 	controller = regexp.MustCompile(`\bid=\d+(,userdata)`)
 	tableName  = regexp.MustCompile(`^table=(\w+)`)
 )

@@ -221,7 +221,7 @@ func (r *Reconciler) install() error {
 		a.run(units[:first])
 		a.run(units[first:])
 	}
-	if r.renamed {
+	if r.renamed && !r.moved {
 		a.run(nil)
 	}
 	return r.firstFailure()

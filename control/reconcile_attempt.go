@@ -44,7 +44,9 @@ func (a *attempt) allowed(units []unit) []unit {
 	some := make([]unit, 0, len(units))
 	for _, u := range units {
 		if in := a.inTheWay(u.phase); in != (Key{}) {
-			a.failed[u.key] = note{Pending, fmt.Sprintf("waits for %s", in)}
+			if _, known := a.failed[u.key]; !known {
+				a.failed[u.key] = note{Pending, fmt.Sprintf("waits for %s", in)}
+			}
 			continue
 		}
 		some = append(some, u)
@@ -84,8 +86,7 @@ func (a *attempt) apply(units []unit) error {
 	if len(after) > 0 {
 		a.to.Purge(after)
 	}
-	a.renamed = false
-	a.moved = a.moved && len(taken) == 0
+	a.renamed, a.moved = false, false
 	a.settle(taken)
 	return nil
 }

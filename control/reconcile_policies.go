@@ -127,19 +127,17 @@ func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
 // those of addresses that it lost.
 func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
 	part := rulePart(c.RealisedRule)
-	gone, come := map[clause][]tables.Address{}, map[clause][]tables.Address{}
-	gone[clauseFrom], come[clauseFrom] = c.From.Removed, c.From.Added
-	gone[clauseTo], come[clauseTo] = c.To.Removed, c.To.Added
-	entries := func(of map[clause][]tables.Address) (all []*flow.Entry) {
-		for _, c2 := range []clause{clauseFrom, clauseTo} {
-			for _, a := range of[c2] {
-				all = append(all, v.pipeline.ClauseEntry(c.Rule, c2, a)...)
-			}
+	entries := func(from, to []tables.Address) (all []*flow.Entry) {
+		for _, a := range from {
+			all = append(all, v.pipeline.ClauseEntry(c.Rule, tables.ClauseFrom, a)...)
+		}
+		for _, a := range to {
+			all = append(all, v.pipeline.ClauseEntry(c.Rule, tables.ClauseTo, a)...)
 		}
 		return all
 	}
-	d := &Desired{Entries: minus(b.rules[part].Entries, entries(gone))}
-	d.add(*ruleOrigin(c.RealisedRule, ""), entries(come)...)
+	d := &Desired{Entries: minus(b.rules[part].Entries, entries(c.From.Removed, c.To.Removed))}
+	d.add(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
 	b.rules[part] = d
 	w.want(part, d)
 }

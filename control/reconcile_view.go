@@ -19,7 +19,7 @@ type view struct {
 	*Cluster
 	node     string
 	config   tables.Config
-	pipeline pipeline
+	pipeline *tables.Pipeline
 	names    *flow.Names
 	// here are the Pods of this Node that may have a port: neither terminated
 	// nor in the Node's network.
@@ -80,7 +80,7 @@ func (v *view) reuse(was *view, keys []Key, nc *NodeConfig) {
 	if was != nil && reflect.DeepEqual(was.config, v.config) {
 		v.pipeline = was.pipeline
 	} else {
-		v.pipeline = newPipeline(v.config)
+		v.pipeline = tables.New(v.config)
 	}
 	if was != nil && v.pipeline == was.pipeline && was.NodeConfig(v.node) == nc {
 		v.ports, v.names = was.ports, was.names
@@ -145,7 +145,7 @@ func podPorts(nc *NodeConfig) map[Name]SwitchPort {
 }
 
 // pipelineNames are the names that dumps of a Node's switch show.
-func pipelineNames(p pipeline, nc *NodeConfig) *flow.Names {
+func pipelineNames(p *tables.Pipeline, nc *NodeConfig) *flow.Names {
 	names := p.Names()
 	names.SetPort(nc.Gateway.OFPort, nc.Gateway.Name)
 	if nc.Tunnel.Name != "" {

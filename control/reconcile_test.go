@@ -1,0 +1,279 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// recorder is a switch that notes what reaches it, and refuses what it is told
+// to.
+type recorder struct {
+	*MemorySwitch
+	refuse func(line string) bool // entries to refuse, as text with names
+	names  *flow.Names
+	log    []string // "purge ADDR", or a bundle's lines with + and -
+}
+
+func (r *recorder) Apply(b *Bundle) error {
+	if b.Names != nil {
+		r.names = b.Names
+	}
+	var lines []string
+	for _, list := range []struct {
+		sign    string
+		entries []*flow.Entry
+	}{{"+", b.Add}, {"-", b.Delete}} {
+		for _, e := range list.entries {
+			bare := *e
+			bare.Cookie = 0
+			line := list.sign + bare.Text(flow.Format{Names: r.names})
+			if r.refuse != nil && r.refuse(line) {
+				return errors.New("refused:" + line)
+			}
+			lines = append(lines, line)
+		}
+	}
+	r.log = append(r.log, strings.Join(lines, "\n"))
+	return r.MemorySwitch.Apply(b)
+}
+
+func (r *recorder) Purge(all []Purge) {
+	for _, p := range all {
+		if p.Addr.IsValid() {
+			r.log = append(r.log, "purge "+p.Addr.String())
+		} else {
+			r.log = append(r.log, fmt.Sprintf("purge %s %s to %s", p.Path.Proto, p.Path.Service, p.Path.Endpoint))
+		}
+	}
+}
+
+// when is the place in the log of the first record with a text; -1: none.
+func (r *recorder) when(text string) int {
+	return slices.IndexFunc(r.log, func(s string) bool { return strings.Contains(s, text) })
+}
+
+// newRecorded is a telling on a recorder, begun with node.yaml and more.
+func newRecorded(t *testing.T, yaml string) (*telling, *recorder) {
+	t.Helper()
+	var r *recorder
+	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to Installer) Installer {
+		r = &recorder{MemorySwitch: to.(*MemorySwitch)}
+		return r
+	})
+	if yaml != "" {
+		x.change(decodeAll(t, yaml), nil)
+	}
+	r.log = nil
+	return x, r
+}
+
+func decodeAll(t testing.TB, yaml string) []Object {
+	t.Helper()
+	d := Decode(storyFile, []byte(yaml))
+	for _, p := range d.Problems {
+		t.Fatal(p)
+	}
+	return d.Objects
+}
+
+const (
+	spareYAML = `
+apiVersion: v1
+kind: Pod
+metadata: {name: spare, namespace: default, labels: {app: spare}}
+spec: {nodeName: node-a, containers: [{name: c, image: x}]}
+status: {phase: Running, podIPs: [{ip: 10.10.0.13}], conditions: [{type: Ready, status: "True"}]}
+`
+	guardYAML = `
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: guard, namespace: default}
+spec: {podSelector: {matchLabels: {app: spare}}, policyTypes: [Ingress]}
+`
+	openSpare = `table=Classifier, priority=190,in_port=spare`
+	guarded   = `table=IngressDefaultRule, priority=200,reg1=0xd`
+)
+
+var (
+	spareKey = Key{KindPod, "default", "spare"}
+	guardKey = Key{KindNetworkPolicy, "default", "guard"}
+)
+
+// TestPodWaitsForItsPolicies keeps a Pod's port closed while the switch does
+// not take what isolates it.
+func TestPodWaitsForItsPolicies(t *testing.T) {
+	x, sw := newRecorded(t, "")
+	sw.refuse = func(line string) bool { return strings.Contains(line, guarded) }
+	x.change(decodeAll(t, spareYAML+guardYAML), nil)
+	if sw.when(openSpare) >= 0 {
+		t.Error("the Pod's port is open")
+	}
+	s, _ := x.r.Status(spareKey)
+	if s.State != Pending {
+		t.Errorf("the Pod is %s: %s", s.State, s.Reason)
+	}
+	sw.refuse = nil
+	if err := x.r.Retry(); err != nil {
+		t.Fatal(err)
+	}
+	if sw.when(openSpare) < sw.when(guarded) || sw.when(guarded) < 0 {
+		t.Errorf("opened at %d, guarded at %d", sw.when(openSpare), sw.when(guarded))
+	}
+	if s, _ := x.r.Status(spareKey); s.State != Installed {
+		t.Errorf("the Pod is %s: %s", s.State, s.Reason)
+	}
+}
+
+// TestPodGoesFirst closes a Pod's port in a bundle of its own before what
+// isolated it goes, and not at all while that bundle fails.
+func TestPodGoesFirst(t *testing.T) {
+	x, sw := newRecorded(t, spareYAML+guardYAML)
+	sw.refuse = func(line string) bool { return strings.Contains(line, "- table=Classifier") }
+	u := x.store.Apply(Change{Source: storyFile, Delete: []Key{spareKey, guardKey}})
+	if err := x.r.Update(u.New, u.Changed); err == nil {
+		t.Error("nothing failed")
+	}
+	if sw.when(guarded) >= 0 {
+		t.Error("the guard went before the Pod")
+	}
+	sw.refuse = nil
+	if err := x.r.Retry(); err != nil {
+		t.Fatal(err)
+	}
+	if closed, unguarded := sw.when("- "+openSpare), sw.when("- "+guarded); closed < 0 || unguarded <= closed {
+		t.Errorf("closed at %d, unguarded at %d", closed, unguarded)
+	}
+}
+
+// TestPurge forgets the connections of an address before its new Pod's port
+// opens, and those of a UDP endpoint when it is gone.
+func TestPurge(t *testing.T) {
+	x, sw := newRecorded(t, `
+apiVersion: v1
+kind: Service
+metadata: {name: dns, namespace: default}
+spec: {clusterIP: 10.96.0.53, selector: {app: spare}, ports: [{protocol: UDP, port: 53, targetPort: 5353}]}
+`)
+	x.change(decodeAll(t, spareYAML), nil)
+	if purged, opened := sw.when("purge 10.10.0.13"), sw.when(openSpare); purged < 0 || purged > opened {
+		t.Errorf("purged at %d, opened at %d", purged, opened)
+	}
+	sw.log = nil
+	x.change(nil, []Key{spareKey})
+	gone, purged := sw.when("- table=EndpointDNAT"), sw.when("purge UDP 10.96.0.53:53 to 10.10.0.13:5353")
+	if gone < 0 || purged < gone {
+		t.Errorf("the endpoint went at %d, purged at %d; log:\n%s", gone, purged, strings.Join(sw.log, "\n"))
+	}
+}
+
+// TestUnchangedEntries touches nothing but what a change is about.
+func TestUnchangedEntries(t *testing.T) {
+	x, sw := newRecorded(t, spareYAML+guardYAML)
+	x.change(decodeAll(t, spareYAML+guardYAML), nil)
+	if len(sw.log) != 0 {
+		t.Errorf("the same objects again made bundles:\n%s", strings.Join(sw.log, "\n"))
+	}
+	x.change(nil, []Key{spareKey})
+	for _, bundle := range sw.log {
+		for line := range strings.Lines(bundle) {
+			about := []string{"spare", "10.10.0.13", "0a:00:00:00:00:0d", "reg1=0xd"}
+			if !slices.ContainsFunc(about, func(s string) bool { return strings.Contains(line, s) }) {
+				t.Errorf("not about the Pod: %s", line)
+			}
+		}
+	}
+}
+
+// TestOneInTheWay installs a hundred Services but for the one that the switch
+// refuses, and that one when the switch has changed its mind.
+func TestOneInTheWay(t *testing.T) {
+	x, sw := newRecorded(t, "")
+	sw.refuse = func(line string) bool { return strings.Contains(line, "nw_dst=10.96.1.57,") }
+	var yaml strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&yaml, `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: s%d, namespace: default}
+spec: {clusterIP: 10.96.1.%d, selector: {app: web}, ports: [{protocol: TCP, port: 80, targetPort: 8080}]}
+`, i, i)
+	}
+	x.change(decodeAll(t, yaml.String()), nil)
+	for _, s := range x.r.Services(nil) {
+		want := Installed
+		if s.Object.Name == "s57" {
+			want = Pending
+			if !strings.Contains(s.Reason, "10.96.1.57") {
+				t.Errorf("the reason does not name the entry: %s", s.Reason)
+			}
+		}
+		if s.State != want {
+			t.Errorf("%s is %s: %s", s.Object, s.State, s.Reason)
+		}
+	}
+	sw.refuse = nil
+	if err := x.r.Retry(); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := x.r.Status(Key{KindService, "default", "s57"}); s.State != Installed {
+		t.Errorf("s57 is %s: %s", s.State, s.Reason)
+	}
+}
+
+// TestFeatureOffWhole takes all Services away when AntreaProxy goes off, or
+// while the switch does not take the new tables, nothing.
+func TestFeatureOffWhole(t *testing.T) {
+	x, sw := newRecorded(t, `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: default}
+spec: {clusterIP: 10.96.0.10, selector: {app: web}, ports: [{protocol: TCP, port: 80, targetPort: 8080}]}
+`)
+	before := x.dump()
+	config := *x.store.Snapshot().NodeConfig(storyNode)
+	config.Features = map[string]bool{"AntreaProxy": false}
+	sw.refuse = func(line string) bool { return strings.Contains(line, "+ table=DNAT") }
+	x.change([]Object{&config}, nil)
+	if diff := diffDumps(before, x.dump()); diff != "" {
+		t.Errorf("half of the change is in:\n%s", diff)
+	}
+	sw.refuse = nil
+	if err := x.r.Retry(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range x.dump() {
+		if strings.Contains(line, "ServiceLB") || strings.HasPrefix(line, "group_id=9,") {
+			t.Errorf("left: %s", line)
+		}
+	}
+}
+
+// TestNodeUnknown changes nothing while the snapshot lacks the Node, and catches
+// up when it is there again.
+func TestNodeUnknown(t *testing.T) {
+	x, _ := newRecorded(t, "")
+	node := x.store.Snapshot().Node(storyNode)
+	before := x.dump()
+	u := x.store.Apply(Change{Source: storyFile, Delete: []Key{node.Key}})
+	if err := x.r.Update(u.New, u.Changed); err == nil || !strings.Contains(err.Error(), storyNode) {
+		t.Errorf("without the Node: %v", err)
+	}
+	u = x.store.Apply(Change{Source: storyFile, Set: decodeAll(t, spareYAML)})
+	if err := x.r.Update(u.New, u.Changed); err == nil {
+		t.Error("still without the Node")
+	}
+	if diff := diffDumps(before, x.dump()); diff != "" {
+		t.Errorf("changed:\n%s", diff)
+	}
+	x.change([]Object{node}, nil)
+	if s, _ := x.r.Status(spareKey); s.State != Installed || s.Entries == 0 {
+		t.Errorf("the Pod that came meanwhile is %s with %d entries", s.State, s.Entries)
+	}
+}

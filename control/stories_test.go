@@ -1,0 +1,368 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Stories: testdata/stories/*.txtar, one file each. A story begins with what it
+// tells, and goes in steps, each of up to three files of one stem:
+//
+//	NAME.yaml    objects that come or change
+//	NAME.delete  keys of objects that go, a line each
+//	NAME.want    what that does: lines of the dump that went (-) and came (+),
+//	             and behind them the status of objects that are not installed
+//
+// Every story begins with node.yaml. It is told four ways: as written; with one
+// bundle in ten failing; from its end state at once; and that state's objects
+// one by one in several orders. Each way must come to the same pipeline, and
+// when all objects of the story are gone, to what was there at the start.
+//
+// go test -run Stories -update writes the .want files anew, to be read.
+
+var update = flag.Bool("update", false, "write the expectations of stories anew")
+
+// story is one file.
+type story struct {
+	path    string
+	comment string
+	steps   []*storyStep
+}
+
+type storyStep struct {
+	name, yaml, remove, want string
+	objects                  []Object
+	gone                     []Key
+}
+
+// storyFile is the Source of all objects of stories.
+const storyFile = "story"
+
+// readStory reads a file in txtar form: a comment, then files, each behind a
+// line -- name --.
+func readStory(t *testing.T, path string) *story {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &story{path: path}
+	var to *string = &s.comment
+	for line := range strings.Lines(string(text)) {
+		name, ok := strings.CutPrefix(line, "-- ")
+		name, end := strings.CutSuffix(strings.TrimRight(name, "\n"), " --")
+		if ok && end {
+			to = s.file(t, name)
+			continue
+		}
+		*to += line
+	}
+	for _, step := range s.steps {
+		step.decode(t)
+	}
+	return s
+}
+
+// file is where the text of a named file goes.
+func (s *story) file(t *testing.T, name string) *string {
+	stem, kind := strings.TrimSuffix(name, filepath.Ext(name)), filepath.Ext(name)
+	if n := len(s.steps); n == 0 || s.steps[n-1].name != stem {
+		s.steps = append(s.steps, &storyStep{name: stem})
+	}
+	step := s.steps[len(s.steps)-1]
+	switch kind {
+	case ".yaml":
+		return &step.yaml
+	case ".delete":
+		return &step.remove
+	case ".want":
+		return &step.want
+	}
+	t.Fatalf("%s: a file %s", s.path, name)
+	return nil
+}
+
+func (s *storyStep) decode(t *testing.T) {
+	t.Helper()
+	d := Decode(storyFile, []byte(s.yaml))
+	for _, p := range d.Problems {
+		t.Fatalf("%s: %v", s.name, p)
+	}
+	s.objects = d.Objects
+	for line := range strings.Lines(s.remove) {
+		s.gone = append(s.gone, parseKey(t, strings.TrimSpace(line)))
+	}
+}
+
+// parseKey reads Kind/name or Kind/namespace/name.
+func parseKey(t *testing.T, text string) Key {
+	t.Helper()
+	switch parts := strings.Split(text, "/"); len(parts) {
+	case 2:
+		return Key{Kind: Kind(parts[0]), Name: parts[1]}
+	case 3:
+		return Key{Kind(parts[0]), parts[1], parts[2]}
+	}
+	t.Fatalf("%q is no key", text)
+	return Key{}
+}
+
+// write puts a story back into its file.
+func (s *story) write(t *testing.T) {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString(s.comment)
+	for _, step := range s.steps {
+		for _, f := range [][2]string{{"yaml", step.yaml}, {"delete", step.remove}, {"want", step.want}} {
+			if f[1] != "" {
+				fmt.Fprintf(&b, "-- %s.%s --\n%s", step.name, f[0], f[1])
+			}
+		}
+	}
+	if err := os.WriteFile(s.path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// storyNode is the Node that stories are told on.
+const storyNode = "node-a"
+
+// telling is a story on its way.
+type telling struct {
+	t     *testing.T
+	store *Store
+	r     *Reconciler
+	sw    *MemorySwitch
+	clock time.Time
+}
+
+// newTelling begins with some objects of node.yaml. wrap, when not nil, stands
+// between the Reconciler and its switch.
+func newTelling(t *testing.T, start []Object, wrap func(Installer) Installer) *telling {
+	x := &telling{t: t, store: NewStore(DeriveEndpoints), sw: NewMemorySwitch(), clock: time.Unix(1e9, 0)}
+	var to Installer = x.sw
+	if wrap != nil {
+		to = wrap(to)
+	}
+	x.r = NewReconciler(storyNode, to, func() time.Time { return x.clock })
+	x.change(start, nil)
+	return x
+}
+
+// change applies objects and tries until everything is installed that can be.
+func (x *telling) change(set []Object, gone []Key) {
+	x.t.Helper()
+	x.clock = x.clock.Add(time.Minute)
+	u := x.store.Apply(Change{Source: storyFile, Set: set, Delete: gone})
+	err := x.r.Update(u.New, u.Changed)
+	for range 200 {
+		if err == nil || !x.pending() {
+			return
+		}
+		err = x.r.Retry()
+	}
+	x.t.Fatalf("after 200 attempts: %v", err)
+}
+
+// pending reports whether something failed for the failures injected.
+func (x *telling) pending() bool {
+	return slices.ContainsFunc(x.r.Statuses(), func(s Status) bool {
+		return s.State == Pending && strings.Contains(s.Reason, errInjected.Error())
+	})
+}
+
+func (x *telling) dump() []string { return dumpLines(x.sw.Program()) }
+
+// statuses are those of objects that are not plainly installed.
+func (x *telling) statuses() (lines []string) {
+	for _, s := range x.r.Statuses() {
+		if s.State != Installed || s.Reason != "" {
+			lines = append(lines, fmt.Sprintf("! %s: %s: %s\n", s.Object, s.State, s.Reason))
+		}
+	}
+	return lines
+}
+
+// diffDumps is what went and what came, line by line.
+func diffDumps(was, now []string) string {
+	var b strings.Builder
+	for _, d := range []struct {
+		sign  string
+		a, of []string
+	}{{"-", now, was}, {"+", was, now}} {
+		there := map[string]bool{}
+		for _, l := range d.a {
+			there[l] = true
+		}
+		for _, l := range d.of {
+			if !there[l] {
+				fmt.Fprintf(&b, "%s %s\n", d.sign, l)
+			}
+		}
+	}
+	return b.String()
+}
+
+// TestStories tells every story in every way.
+func TestStories(t *testing.T) {
+	base := readManifest(t, "testdata/stories/node.yaml")
+	paths, _ := filepath.Glob("testdata/stories/*.txtar")
+	if len(paths) < 10 {
+		t.Fatalf("only %d stories", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			s := readStory(t, path)
+			dumps := s.asWritten(t, base)
+			s.withFailures(t, base, dumps)
+			s.anyOrder(t, base, dumps[len(dumps)-1])
+		})
+	}
+}
+
+func readManifest(t *testing.T, path string) []Object {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Decode(storyFile, text)
+	for _, p := range d.Problems {
+		t.Fatal(p)
+	}
+	return d.Objects
+}
+
+// asWritten goes through the steps and compares each with its expectation. It
+// returns the dump after each.
+func (s *story) asWritten(t *testing.T, base []Object) (dumps [][]string) {
+	x := newTelling(t, base, nil)
+	start := x.dump()
+	was := start
+	for _, step := range s.steps {
+		x.change(step.objects, step.gone)
+		now := x.dump()
+		got := diffDumps(was, now) + strings.Join(x.statuses(), "")
+		if *update {
+			step.want = got
+		} else if got != step.want {
+			t.Errorf("%s:\n%swant:\n%s", step.name, got, step.want)
+		}
+		was = now
+		dumps = append(dumps, now)
+	}
+	x.end(s, base, start)
+	if *update {
+		s.write(t)
+	}
+	return dumps
+}
+
+// end takes the story's objects away and expects what was there at the start.
+func (x *telling) end(s *story, base []Object, start []string) {
+	x.t.Helper()
+	state := map[Key]Object{}
+	for _, step := range s.steps {
+		for _, o := range step.objects {
+			state[o.Metadata().Key] = o
+		}
+	}
+	for _, o := range base {
+		delete(state, o.Metadata().Key)
+	}
+	x.change(base, slices.Collect(maps.Keys(state)))
+	if diff := diffDumps(start, x.dump()); diff != "" {
+		x.t.Errorf("it does not end as it began:\n%s", diff)
+	}
+	if n := x.r.Waiting(); n > 0 {
+		x.t.Errorf("%d parts are still waiting", n)
+	}
+}
+
+// errInjected is the error of a bundle that was made to fail.
+var errInjected = errors.New("made to fail")
+
+// failing is an Installer of which one bundle in ten fails.
+type failing struct {
+	Installer
+	rnd *rand.Rand
+}
+
+func (f *failing) Apply(b *Bundle) error {
+	if f.rnd.IntN(10) == 0 {
+		return errInjected
+	}
+	return f.Installer.Apply(b)
+}
+
+// withFailures tells the story again with failures: after every step, the
+// pipeline is that of the story as written.
+func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("failures: seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	x := newTelling(t, base, func(to Installer) Installer { return &failing{to, rnd} })
+	start := x.dump()
+	for i, step := range s.steps {
+		x.change(step.objects, step.gone)
+		if ok, diff := sameDump(dumps[i], x.dump()); !ok {
+			t.Errorf("%s, with failures:\n%s", step.name, diff)
+		}
+	}
+	x.end(s, base, start)
+}
+
+// anyOrder loads what the story ends with at once, and object by object in
+// several orders.
+func (s *story) anyOrder(t *testing.T, base []Object, want []string) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("orders: seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	state := map[Key]Object{}
+	for _, o := range base {
+		state[o.Metadata().Key] = o
+	}
+	for _, step := range s.steps {
+		for _, o := range step.objects {
+			state[o.Metadata().Key] = o
+		}
+		for _, k := range step.gone {
+			delete(state, k)
+		}
+	}
+	final := slices.SortedFunc(maps.Values(state), func(a, b Object) int { return a.Metadata().Key.Compare(b.Metadata().Key) })
+	at := newTelling(t, final, nil)
+	if ok, diff := sameDump(want, at.dump()); !ok && !s.ordered() {
+		t.Errorf("loaded at once:\n%s", diff)
+	}
+	for range 8 {
+		rnd.Shuffle(len(final), func(i, j int) { final[i], final[j] = final[j], final[i] })
+		x := newTelling(t, nil, nil)
+		for _, o := range final {
+			x.change([]Object{o}, nil)
+		}
+		if ok, diff := sameDump(want, x.dump()); !ok && !s.ordered() {
+			t.Fatalf("in the order %v:\n%s", keysInOrder(final), diff)
+		}
+	}
+}
+
+// ordered reports whether a story is about who came first.
+func (s *story) ordered() bool { return strings.Contains(s.comment, "first come, first served") }
+
+func keysInOrder(objects []Object) (keys []string) {
+	for _, o := range objects {
+		keys = append(keys, o.Metadata().Key.String())
+	}
+	return keys
+}
