@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -24,6 +25,7 @@ type ledger struct {
 	meters map[uint32]*idRow[flow.Meter]
 	parts  map[Part]*claimant
 	of     map[Key]map[string]*claimant // parts of an object by name
+	names  *flow.Names                  // for errors
 }
 
 // claimant is a part with its present claims.
@@ -136,7 +138,7 @@ func compareConjunctions(a, b flow.Action) int {
 }
 
 // admits reports a clash of a wanted entry with what a row is claimed for.
-func (r *row) admits(w Wanted) error {
+func (r *row) admits(w Wanted) *clash {
 	if len(r.claims) == 0 {
 		return nil
 	}
@@ -150,10 +152,14 @@ func (r *row) admits(w Wanted) error {
 // clash says that two objects want the same match to do different things.
 type clash struct{ wanted, have Wanted }
 
-// Error names both objects and both entries.
-func (c *clash) Error() string {
-	return fmt.Sprintf("%s wants the entry%v but %s has%v",
-		c.wanted.Origin, c.wanted.Entry, c.have.Origin, c.have.Entry)
+// text names both objects, the match and what each wants of it.
+func (c *clash) text(names *flow.Names) string {
+	match, wants, _ := strings.Cut(c.wanted.Entry.Text(flow.Format{Names: names}), "actions=")
+	if _, rest, ok := strings.Cut(match, " table="); ok {
+		match = "table=" + rest
+	}
+	return fmt.Sprintf("%s wants %s of %s and %s has %s for it", c.wanted.Origin, wants, strings.TrimSpace(match),
+		c.have.Origin, flow.ActionsText(c.have.Entry.Actions, names))
 }
 
 // desired is what a part claims now, nil for nothing.

@@ -114,7 +114,7 @@ func TestLedgerClash(t *testing.T) {
 	if err == nil {
 		t.Fatal("the clash went unnoticed")
 	}
-	for _, part := range []string{"Pod/default/a", "Pod/default/b", "actions=NORMAL", "actions=drop"} {
+	for _, part := range []string{"Pod/default/a", "Pod/default/b", "NORMAL", "has drop for it", "priority=2,ip"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not name %s", err, part)
 		}

@@ -99,7 +99,7 @@ func (r *Reconciler) Update(c *Cluster, keys []Key) error {
 	ch := newChange(r.view, next, keys)
 	r.moved = r.moved || r.view != nil && ch.all
 	r.renamed = r.renamed || r.view == nil || r.view.names != next.names
-	r.view = next
+	r.view, r.ledger.names = next, next.names
 	r.collect(ch)
 	return r.install()
 }

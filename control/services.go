@@ -140,6 +140,9 @@ func (b *serviceBuilder) service(v *view, k Key, w *wants) {
 	}
 	slices.Sort(b.wanted[k])
 	w.fine(k)
+	if len(s.d.Entries) == 0 {
+		w.ignore(k, "none of its addresses is served on this Node")
+	}
 	w.want(part, s.d)
 }
 

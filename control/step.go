@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -103,8 +104,8 @@ func (s *ledgerStep) replace(p Part, d *Desired) error {
 func (s *ledgerStep) claimEntry(c *claimant, w Wanted) error {
 	r := s.l.open(w.Entry)
 	s.touch(r)
-	if err := r.admits(w); err != nil {
-		return err
+	if c := r.admits(w); c != nil {
+		return errors.New(c.text(s.l.names))
 	}
 	r.claims = append(r.claims, claim{c, w})
 	return nil
