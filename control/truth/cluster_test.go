@@ -63,6 +63,7 @@ type cluster struct {
 	namespaces map[string]map[string]string
 	pods       map[string]*endpoint // by namespace/name
 	policies   map[string]*networkingv1.NetworkPolicy
+	more       []string // manifests of other kinds
 	nextPort   uint32
 	nextHost   byte
 }
@@ -225,7 +226,7 @@ func (c *cluster) manifests(t *testing.T) string {
 	for _, k := range slices.Sorted(maps.Keys(c.policies)) {
 		add(c.policies[k])
 	}
-	return strings.Join(docs, "\n---\n")
+	return strings.Join(append(docs, c.more...), "\n---\n")
 }
 
 // pod is a Pod's manifest.
@@ -281,6 +282,9 @@ func gone(c *control.Cluster, keep map[control.Key]bool) (keys []control.Key) {
 		keys = append(keys, k)
 	}
 	for k := range c.Pods {
+		keys = append(keys, k)
+	}
+	for k := range c.AntreaPolicies {
 		keys = append(keys, k)
 	}
 	for k := range c.NetworkPolicies {

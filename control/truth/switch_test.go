@@ -85,9 +85,9 @@ func (b *bench) bring(c *cluster) {
 	if err := b.reconciler.Update(u.New, u.Changed); err != nil {
 		b.t.Fatal(err)
 	}
-	for k := range u.New.NetworkPolicies {
-		if s, _ := b.reconciler.Status(k); s.State != control.Installed {
-			b.t.Fatalf("%s is %s: %s", k, s.State, s.Reason)
+	for _, s := range b.reconciler.Statuses() {
+		if s.State != control.Installed {
+			b.t.Fatalf("%s is %s: %s", s.Object, s.State, s.Reason)
 		}
 	}
 }
