@@ -357,8 +357,11 @@ func (c *check) mistyped(text []byte, in any, err error) {
 		c.problems = append(c.problems, c.problem(c.node.Line, "", err.Error()))
 		return
 	}
-	c.problems = append(c.problems, c.problem(c.lines.at(int(wrong.Offset)), wrong.Field,
-		fmt.Sprintf("a %s stands where %s is expected", wrong.Value, jsonName(wrong.Type.Kind()))))
+	reason := fmt.Sprintf("a %s stands where %s is expected", wrong.Value, jsonName(wrong.Type.Kind()))
+	if wrong.Value == "bool" {
+		reason += " (yes, no, on, off, y and n are bools unless they are quoted)"
+	}
+	c.problems = append(c.problems, c.problem(c.lines.at(int(wrong.Offset)), wrong.Field, reason))
 }
 
 // jsonName says in JSON's words what a Go type is read from.

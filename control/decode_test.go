@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -227,163 +226,17 @@ func decodeAny(t *testing.T, text []byte) (v any) {
 	return v
 }
 
-// TestServiceFields reads every field of a Service that counts.
-func TestServiceFields(t *testing.T) {
-	got := decodeOne[*Service](t, `
-apiVersion: v1
-kind: Service
-metadata:
-  name: s
-  namespace: ns
-  annotations:
-    service.antrea.io/load-balancer-mode: DSR
-    service.kubernetes.io/topology-mode: Auto
-spec:
-  type: LoadBalancer
-  selector: {app: web}
-  clusterIP: 10.96.0.1
-  clusterIPs: [10.96.0.1, "fd00::1"]
-  ipFamilies: [IPv4, IPv6]
-  externalIPs: [192.0.2.1]
-  loadBalancerSourceRanges: [" 10.0.0.1/8"]
-  sessionAffinity: ClientIP
-  externalTrafficPolicy: Local
-  internalTrafficPolicy: Local
-  healthCheckNodePort: 30001
-  publishNotReadyAddresses: true
-  allocateLoadBalancerNodePorts: false
-  ports:
-    - {name: http, port: 80, targetPort: web, nodePort: 30080}
-    - {name: dns, port: 53, protocol: UDP, targetPort: 5353}
-    - {name: sig, port: 99, protocol: SCTP}
-status:
-  loadBalancer:
-    ingress: [{ip: 192.0.2.9}, {hostname: h}, {ip: 192.0.2.10, ipMode: Proxy}]
-`)
-	want := &Service{
-		Meta:     Meta{Key: Key{KindService, "ns", "s"}, Source: Source{"test.yaml", 2}},
-		Type:     LoadBalancerService,
-		Selector: Labels{"app": "web"},
-		Ports: []ServicePort{
-			{Name: "http", Protocol: TCP, Port: 80, TargetPort: PortRef{Name: "web"}, NodePort: 30080},
-			{Name: "dns", Protocol: UDP, Port: 53, TargetPort: PortRef{Number: 5353}},
-			{Name: "sig", Protocol: SCTP, Port: 99, TargetPort: PortRef{Number: 99}},
-		},
-		ClusterIPs:           []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")},
-		ExternalIPs:          []netip.Addr{netip.MustParseAddr("192.0.2.1")},
-		LoadBalancerIPs:      []netip.Addr{netip.MustParseAddr("192.0.2.9")},
-		SourceRanges:         []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		AffinitySeconds:      10800,
-		ExternalLocal:        true,
-		InternalLocal:        true,
-		HealthCheckNodePort:  30001,
-		PublishNotReady:      true,
-		Families:             []int{4, 6},
-		TopologyHints:        true,
-		LoadBalancerMode:     DSRMode,
-		AllocateNodePortsOff: true,
+// TestManyProblems tells a thousand of a file's problems and ten of an
+// object's.
+func TestManyProblems(t *testing.T) {
+	d := Decode("f", []byte(strings.Repeat("{apiVersion: v1, kind: Other}\n---\n", 5000)))
+	if n := len(d.Problems); n != maxTold+1 || d.Problems[maxTold].Reason != "and more from here on" {
+		t.Errorf("%d problems told", n)
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
-
-// TestDefaults checks what the API fills in where a manifest says nothing.
-func TestDefaults(t *testing.T) {
-	slice := decodeOne[*EndpointSlice](t, `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e},
-  addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}}]}`)
-	if e := slice.Endpoints[0]; !e.Ready || !e.Serving || e.Terminating {
-		t.Errorf("conditions not set: %+v", e)
-	}
-	if e := slice.Endpoints[1]; e.Ready || e.Serving || !e.Terminating {
-		t.Errorf("terminating: %+v", e)
-	}
-	if slice.Ports[0].Protocol != TCP || slice.Key.Namespace != "default" {
-		t.Errorf("%+v", slice)
-	}
-	headless := decodeOne[*Service](t, `{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None}}`)
-	if !headless.Headless || headless.ClusterIPs != nil || headless.Type != ClusterIPService {
-		t.Errorf("%+v", headless)
-	}
-	for spec, want := range map[string][2]bool{
-		`{podSelector: {}}`:                        {true, false},
-		`{podSelector: {}, egress: [{}]}`:          {true, true},
-		`{podSelector: {}, policyTypes: [Egress]}`: {false, true},
-	} {
-		p := decodeOne[*NetworkPolicy](t, `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: p}, spec: `+spec+`}`)
-		if got := [2]bool{p.Ingress, p.Egress}; got != want {
-			t.Errorf("%s: isolates %v, want %v", spec, got, want)
-		}
-	}
-	pod := decodeOne[*Pod](t, `{apiVersion: v1, kind: Pod, metadata: {name: p, deletionTimestamp: "2024-01-01T00:00:00Z"}, status: {podIP: 10.0.0.1}}`)
-	if !pod.Deleting || pod.Ready || pod.ServiceAccount != "default" || len(pod.IPs) != 1 {
-		t.Errorf("%+v", pod)
-	}
-}
-
-// TestAntreaPolicyFields reads every field of an Antrea-native policy.
-func TestAntreaPolicyFields(t *testing.T) {
-	got := decodeOne[*AntreaPolicy](t, `
-apiVersion: crd.antrea.io/v1beta1
-kind: ClusterNetworkPolicy
-metadata: {name: p}
-spec:
-  tier: SecurityOps
-  priority: 1.5
-  ingress:
-    - name: in
-      action: Reject
-      appliedTo: [{service: {name: s, namespace: ns}}]
-      from:
-        - {ipBlock: {cidr: 10.1.2.3/8, except: [10.2.0.0/16]}}
-        - {namespaces: {match: Self}, podSelector: {matchLabels: {a: b}}}
-        - {serviceAccount: {name: sa, namespace: ns}}
-      ports: [{protocol: UDP, port: 53, endPort: 60, sourcePort: 1, sourceEndPort: 9}, {port: http}]
-      enableLogging: true
-      logLabel: label
-  egress:
-    - action: Allow
-      appliedTo: [{group: g}]
-      to: [{fqdn: "*.example.org"}, {nodeSelector: {matchLabels: {k: v}}}]
-      l7Protocols: [{http: {host: h, method: GET, path: /p}}, {tls: {sni: s}}]
-    - {action: Drop, appliedTo: [{nodeSelector: {}}], toServices: [{name: s, namespace: ns}]}
-    - {action: Pass, appliedTo: [{podSelector: {}, namespaceSelector: {}}], protocols: [{icmp: {icmpType: 8, icmpCode: 0}}, {igmp: {igmpType: 0x11, groupAddress: 224.0.0.1}}]}
-`)
-	zero, eight, query := uint8(0), uint8(8), uint8(0x11)
-	all, labelled, k := Selector{}, SelectLabels(Labels{"a": "b"}), SelectLabels(Labels{"k": "v"})
-	empty := NewSelector()
-	want := &AntreaPolicy{
-		Meta: Meta{Key: Key{KindClusterNetworkPolicy, "", "p"}, Source: Source{"test.yaml", 2}}, Tier: "securityops", Priority: 1.5,
-		Ingress: []PolicyRule{{
-			Name: "in", Action: ActionReject, AppliedTo: []AppliedTo{{Service: &Name{"ns", "s"}}},
-			Peers: []PolicyPeer{
-				{IPBlock: &IPBlock{netip.MustParsePrefix("10.0.0.0/8"), []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}}},
-				{PeerNamespaces: &PeerNamespaces{Self: true}, Pods: &labelled},
-				{ServiceAccount: &Name{"ns", "sa"}},
-			},
-			Ports: []PolicyPort{{UDP, PortRef{Number: 53}, 60, 1, 9}, {Protocol: TCP, Port: PortRef{Name: "http"}}},
-			Log:   true, LogLabel: "label",
-		}},
-		Egress: []PolicyRule{{
-			Action: ActionAllow, AppliedTo: []AppliedTo{{Group: "g"}},
-			Peers: []PolicyPeer{{FQDN: "*.example.org"}, {Nodes: &k}},
-			L7:    []L7Protocol{{HTTP: &L7HTTP{"h", "GET", "/p"}}, {TLS: &L7TLS{"s"}}},
-		}, {
-			Action: ActionDrop, AppliedTo: []AppliedTo{{Nodes: &empty}}, ToServices: []Name{{"ns", "s"}},
-		}, {
-			Action: ActionPass, AppliedTo: []AppliedTo{{Pods: &empty, Namespaces: &empty}},
-			Protocols: []PolicyProtocol{{ICMP: &ICMPProtocol{&eight, &zero}},
-				{IGMP: &IGMPProtocol{&query, netip.MustParseAddr("224.0.0.1")}}},
-		}},
-	}
-	bySelector := cmp.Comparer(func(a, b Selector) bool { return a.String() == b.String() })
-	byText := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-	byPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
-	if diff := cmp.Diff(want, got, bySelector, byText, byPrefix); diff != "" {
-		t.Error(diff)
-	}
-	if !all.Empty() || !empty.Empty() || labelled.Empty() {
-		t.Error("Empty")
+	d = Decode("f", []byte(`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [`+
+		strings.Repeat("{name: a, port: 0},", 30)+`]}}`))
+	if n := len(d.Problems); n != maxReasons+1 || !strings.Contains(d.Problems[maxReasons].Reason, "and 49 more") {
+		t.Errorf("%d problems told: %v", n, d.Problems)
 	}
 }
 
