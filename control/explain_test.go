@@ -174,11 +174,11 @@ func withoutMeters(lines []string) []string {
 // objects. tables' tests have the files.
 func goldenLines(t *testing.T) (lines []string) {
 	t.Helper()
-	paths, _ := filepath.Glob("/work/shared/golden/tables/*.flows")
+	paths, _ := filepath.Glob("../tables/testdata/golden/tables/*.flows")
 	if len(paths) != 31 {
 		t.Fatalf("%d tables", len(paths))
 	}
-	for _, path := range append(paths, "/work/shared/golden/groups.txt") {
+	for _, path := range append(paths, "../tables/testdata/golden/groups.txt") {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
