@@ -10,12 +10,14 @@ import "github.com/antrail/antrail/flow"
 // source was checked by SpoofGuard. Its advertisement has one of its addresses
 // as target, and likewise the option, which the answer to a unicast
 // solicitation may leave out (section 7.2.4). A router advertisement from a
-// Pod is dropped.
+// Pod is dropped, and so is all else from or to link-local addresses but
+// multicast: policies do not know these addresses, so a Pod could use them to
+// pass by.
 //
 // Reads:  in_port, PktSourceField, icmpv6_type and _code, nd_target, nd_sll,
 // nd_tll, ipv6_dst.
 // Writes: nothing.
-// Next:   NORMAL for neighbour discovery and multicast, else conntrack.
+// Next:   NORMAL for neighbour discovery and multicast. Table-miss: conntrack.
 
 func (p *Pipeline) ndSwitch() (all []*flow.Entry) {
 	if !hasIPv6(p) {
@@ -27,13 +29,16 @@ func (p *Pipeline) ndSwitch() (all []*flow.Entry) {
 	return append(all, p.entry(forPods, tableIPv6, priorityNormal, match(dstIn(ipv6Multicast)), flow.Normal{}))
 }
 
-// ndDrop takes from Pods what ndFromPod does not allow.
+// ndDrop drops what Pods may not send, but for what ndFromPod allows.
 func (p *Pipeline) ndDrop() (all []*flow.Entry) {
 	if !hasIPv6(p) {
 		return nil
 	}
 	for _, message := range []uint64{ndRouterAdvertisement, ndNeighborSolicitation, ndNeighborAdvertisement} {
 		all = append(all, p.entry(forPods, tableIPv6, priorityHigh, match(FromPodRegMark.is(), icmpv6(message))))
+	}
+	for _, t := range []term{srcIn(ipv6LinkLocal), dstIn(ipv6LinkLocal)} {
+		all = append(all, p.entry(forPods, tableIPv6, priorityLow, match(FromPodRegMark.is(), t)))
 	}
 	return all
 }
