@@ -71,6 +71,8 @@ const (
 	maxObject  = 3 << 19   // bytes of an object as JSON, as etcd limits it
 	maxDepth   = 64        // of nested values
 	maxReasons = 10        // told of one object
+	maxReason  = 600       // bytes of one reason
+	maxPath    = 200       // bytes of a field's name
 	maxTold    = 1000      // problems of a file that are told
 	maxDocs    = 200_000   // documents of a file
 )
@@ -249,10 +251,13 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 	d.Refused = append(d.Refused, c.meta.Key)
 }
 
-// clip shortens what hostile text puts into a message.
-func clip(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
+// clip shortens a value for a message.
+func clip(s string) string { return clipTo(s, 64) }
+
+// clipTo shortens what hostile text puts into a message.
+func clipTo(s string, length int) string {
+	if len(s) > length {
+		return strings.ToValidUTF8(s[:length], "") + "…"
 	}
 	return s
 }
@@ -391,5 +396,5 @@ func (c *check) settle() {
 }
 
 func (c *check) problem(line int, path, reason string) Problem {
-	return Problem{Source: Source{c.file, line}, Key: c.meta.Key, Field: path, Reason: reason}
+	return Problem{Source: Source{c.file, line}, Key: c.meta.Key, Field: clipTo(path, maxPath), Reason: clipTo(reason, maxReason)}
 }

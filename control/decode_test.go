@@ -164,16 +164,18 @@ func TestHostileText(t *testing.T) {
 		merges += fmt.Sprintf("%c: &%c {<<: [%s]}\n", c, c, strings.Repeat("*"+string(c-1)+",", 10))
 	}
 	texts := map[string]struct{ text, want string }{
-		"merges":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + merges, "more than"},
-		"many":     {strings.Repeat("- a\n---\n", maxDocs+1), "more than 200000 documents"},
-		"deep":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500), "did not find expected"},
-		"nested":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested more than"},
-		"bomb":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + bomb, "larger than"},
-		"cycle":    {"apiVersion: v1\nkind: Pod\nmetadata: &m {name: a, annotations: *m}\n", "nested more than"},
-		"values":   {"a: [" + strings.Repeat(",", maxValues+1), "more than 1000000 values"},
-		"long key": {"apiVersion: v1\nkind: Pod\nmetadata: {name: " + strings.Repeat("a", 100000) + "}\n", "metadata.name"},
-		"large":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {a: \"" + strings.Repeat("a", maxObject) + "\"}}\n", "larger than"},
-		"infinite": {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, generation: .inf}\n", "not a number"},
+		"merges":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + merges, "more than"},
+		"many":       {strings.Repeat("- a\n---\n", maxDocs+1), "more than 200000 documents"},
+		"deep":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500), "did not find expected"},
+		"nested":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: " + strings.Repeat("[", 500) + strings.Repeat("]", 500), "nested more than"},
+		"bomb":       {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n" + bomb, "larger than"},
+		"cycle":      {"apiVersion: v1\nkind: Pod\nmetadata: &m {name: a, annotations: *m}\n", "nested more than"},
+		"values":     {"a: [" + strings.Repeat(",", maxValues+1), "more than 1000000 values"},
+		"long key":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: " + strings.Repeat("a", 100000) + "}\n", "metadata.name"},
+		"long label": {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: {a: " + strings.Repeat("a", 100000) + "}}\n", "metadata.labels"},
+		"long field": {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {" + strings.Repeat("a", 1000) + ": 1}\n", "unknown field"},
+		"large":      {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {a: \"" + strings.Repeat("a", maxObject) + "\"}}\n", "larger than"},
+		"infinite":   {"apiVersion: v1\nkind: Pod\nmetadata: {name: a, generation: .inf}\n", "not a number"},
 	}
 	for name, tt := range texts {
 		t.Run(name, func(t *testing.T) {
