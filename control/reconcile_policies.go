@@ -35,6 +35,9 @@ func newPolicyBuilder(groupsOf func(Name) []uint32, clock func() time.Time) *pol
 func (b *policyBuilder) settled(Part, *Desired) {}
 
 func (b *policyBuilder) build(c *change, w *wants) {
+	if !c.all && !c.touches(policyKinds...) {
+		return
+	}
 	if config := policyConfig(c.now); b.policies == nil || !reflect.DeepEqual(config, b.config) {
 		b.config = config
 		config.Clock = b.clock
@@ -47,6 +50,12 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		b.apply(c.now, ch, w)
 	}
 	b.tell(c, w)
+}
+
+// policyKinds are the kinds of objects that rules depend on.
+var policyKinds = []Kind{
+	KindNodeConfig, KindNode, KindNamespace, KindPod, KindService, KindTier, KindGroup, KindClusterGroup,
+	KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy,
 }
 
 func policyConfig(v *view) PolicyConfig {
