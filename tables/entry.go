@@ -96,11 +96,12 @@ func ethAddr(id flow.FieldID, mac [6]byte) term {
 
 func macValue(mac [6]byte) flow.Value { return flow.ValueOfMAC(net.HardwareAddr(mac[:])) }
 
-// field asks for a value in a field of fields.go.
+// is asks for a value in a field.
 func (f Field) is(v uint64) term {
 	return func(m *flow.Match) { m.Add(f.Subfield.Field, flow.Value{Lo: v}.Shl(int(f.Ofs)), f.Mask()) }
 }
 
+// is asks for a mark.
 func (k Mark) is() term { return k.Field.is(k.Value) }
 
 // set writes a value into a field.
@@ -108,6 +109,7 @@ func (f Field) set(v uint64) flow.Action {
 	return flow.SetField{Field: f.Subfield.Field, Value: flow.Value{Lo: v}.Shl(int(f.Ofs)), Mask: f.Mask()}
 }
 
+// set writes a mark.
 func (k Mark) set() flow.Action { return k.Field.set(k.Value) }
 
 // setMAC writes eth_src or eth_dst.

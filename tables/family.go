@@ -13,17 +13,17 @@ import (
 // source of connections that hairpin through the gateway, and what the Node's
 // own rules translate NodePort connections to.
 var (
-	GlobalVirtualMAC      = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
-	VirtualServiceIP      = netip.MustParseAddr("169.254.0.253")
-	VirtualServiceIPv6    = netip.MustParseAddr("fc01::aabb:ccdd:eeff")
-	VirtualNodePortIP     = netip.MustParseAddr("169.254.0.252")
-	VirtualNodePortIPv6   = netip.MustParseAddr("fc01::aabb:ccdd:eefe")
-	ipv6LinkLocal         = netip.MustParsePrefix("fe80::/10")
-	ipv6Multicast         = netip.MustParsePrefix("ff00::/8")
-	noLinkLayerAddress    [6]byte // of an ND message without the option
-	linkLocalPrefix64     = [8]byte{0xfe, 0x80}
-	interfaceIDPadding    = [2]byte{0xff, 0xfe}
-	universalLocalBitMask = byte(2)
+	GlobalVirtualMAC    = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
+	VirtualServiceIP    = netip.MustParseAddr("169.254.0.253")
+	VirtualServiceIPv6  = netip.MustParseAddr("fc01::aabb:ccdd:eeff")
+	VirtualNodePortIP   = netip.MustParseAddr("169.254.0.252")
+	VirtualNodePortIPv6 = netip.MustParseAddr("fc01::aabb:ccdd:eefe")
+)
+
+// Ranges of IPv6 (RFC 4291, section 2.4).
+var (
+	ipv6LinkLocal = netip.MustParsePrefix("fe80::/10")
+	ipv6Multicast = netip.MustParsePrefix("ff00::/8")
 )
 
 func familyOf(a netip.Addr) Family {
@@ -41,6 +41,7 @@ func pick[T any](f Family, a, b T) T {
 	return b
 }
 
+// Zones and virtual addresses of a family.
 func (f Family) zone() uint16     { return pick[uint16](f, CtZone, CtZoneV6) }
 func (f Family) snatZone() uint16 { return pick[uint16](f, SNATCtZone, SNATCtZoneV6) }
 
@@ -107,28 +108,42 @@ func setTunDst(a netip.Addr) flow.Action {
 	}
 }
 
-// Ports of a transport protocol.
+// srcPortField and dstPortField are the port fields of a transport protocol,
+// FieldNone for a protocol without ports.
 func srcPortField(proto uint8) flow.FieldID {
-	return map[uint8]flow.FieldID{protoTCP: flow.TCPSrc, protoUDP: flow.UDPSrc, protoSCTP: flow.SCTPSrc}[proto]
+	switch proto {
+	case protoTCP:
+		return flow.TCPSrc
+	case protoUDP:
+		return flow.UDPSrc
+	case protoSCTP:
+		return flow.SCTPSrc
+	}
+	return flow.FieldNone
 }
 
 func dstPortField(proto uint8) flow.FieldID {
-	return map[uint8]flow.FieldID{protoTCP: flow.TCPDst, protoUDP: flow.UDPDst, protoSCTP: flow.SCTPDst}[proto]
+	switch proto {
+	case protoTCP:
+		return flow.TCPDst
+	case protoUDP:
+		return flow.UDPDst
+	case protoSCTP:
+		return flow.SCTPDst
+	}
+	return flow.FieldNone
 }
 
-// linkLocalOf is the link-local address that a MAC gives (RFC 4291,
-// appendix A).
+// linkLocalOf is the link-local address that a MAC gives (RFC 4291, appendix
+// A): the MAC with ff:fe in the middle and the universal/local bit inverted.
 func linkLocalOf(mac [6]byte) netip.Addr {
-	var a [16]byte
-	copy(a[:], linkLocalPrefix64[:])
-	copy(a[8:], mac[:3])
-	copy(a[11:], interfaceIDPadding[:])
-	copy(a[13:], mac[3:])
-	a[8] ^= universalLocalBitMask
-	return netip.AddrFrom16(a)
+	return netip.AddrFrom16([16]byte{
+		0: 0xfe, 1: 0x80,
+		8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5],
+	})
 }
 
-// ours are the addresses of the pipeline's families, each once.
+// ours are those addresses that are of the pipeline's families.
 func (p *Pipeline) ours(addrs []netip.Addr) (ours []netip.Addr) {
 	for _, a := range addrs {
 		if p.hasFamily(familyOf(a)) {
@@ -138,7 +153,7 @@ func (p *Pipeline) ours(addrs []netip.Addr) (ours []netip.Addr) {
 	return ours
 }
 
-// oursIn are the prefixes of the pipeline's families.
+// oursIn are those prefixes that are of the pipeline's families.
 func (p *Pipeline) oursIn(prefixes []netip.Prefix) (ours []netip.Prefix) {
 	for _, x := range prefixes {
 		if p.hasFamily(familyOf(x.Addr())) {

@@ -43,6 +43,9 @@ func (p *Pipeline) ndDrop() (all []*flow.Entry) {
 	return all
 }
 
+// noLinkLayerAddress is what nd_sll and nd_tll are without the option.
+var noLinkLayerAddress [6]byte
+
 func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
 	normal := func(terms ...term) {
 		all = append(all, p.entry(forPods, tableIPv6, priorityHigher,

@@ -124,10 +124,11 @@ func (p *Pipeline) Peer(peer Peer) (all []*flow.Entry) {
 	return append(all, p.egressNever(hosts(peer.NodeIPs))...)
 }
 
-// Endpoint are the entries of an endpoint, whichever Services have it. Without
-// AntreaProxy there are none; likewise for EndpointGroup and ServiceAddress.
+// Endpoint are the entries of an endpoint, whichever Services have it. There
+// are none without AntreaProxy, or in a family that this Node does not have;
+// likewise for ServiceAddress.
 func (p *Pipeline) Endpoint(e Endpoint) []*flow.Entry {
-	if !hasProxy(p) {
+	if !hasProxy(p) || !p.hasFamily(familyOf(e.Addr.Addr())) {
 		return nil
 	}
 	all := []*flow.Entry{p.dnat(e)}
@@ -147,12 +148,12 @@ func (p *Pipeline) EndpointGroup(g EndpointGroup) *flow.Group {
 }
 
 // ServiceAddress are the entries of one address and port of a Service. A
-// NodePort has none without proxyAll.
+// NodePort has none without proxyAll. DSR is for IPv4 and taken as off in IPv6.
 func (p *Pipeline) ServiceAddress(s ServiceAddress) []*flow.Entry {
-	if !hasProxy(p) || !s.Addr.IsValid() && !hasProxyAll(p) {
+	if !hasProxy(p) || !p.hasFamily(s.family()) || !s.Addr.IsValid() && !hasProxyAll(p) {
 		return nil
 	}
-	s.DSR = s.DSR && hasDSR(p)
+	s.DSR = s.DSR && hasDSR(p) && s.family() == IPv4
 	all := p.balance(s)
 	if s.AffinitySeconds > 0 {
 		all = append(all, p.learnAffinity(s))
@@ -216,10 +217,11 @@ func (p *Pipeline) LoggedDefaultDrop(d Direction, pod Pod) []*flow.Entry {
 }
 
 // PodEgress sends what a Pod of this Node sends out of the cluster under an
-// address. Without Egress, there are no entries; likewise for EgressAddress.
+// address. There are no entries without Egress, or in a family that this Node
+// does not have; likewise for EgressAddress.
 func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
 	switch {
-	case !hasEgress(p):
+	case !hasEgress(p) || !p.hasFamily(familyOf(e.Addr)):
 		return nil
 	case e.Mark == 0:
 		return one(p.egressElsewhere(port, e))
@@ -230,7 +232,7 @@ func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
 // EgressAddress takes what other Nodes send for an address of this Node; for
 // an address of another Node, there are no entries.
 func (p *Pipeline) EgressAddress(e EgressIP) []*flow.Entry {
-	if !hasEgress(p) || e.Mark == 0 {
+	if !hasEgress(p) || !p.hasFamily(familyOf(e.Addr)) || e.Mark == 0 {
 		return nil
 	}
 	return one(p.egressFromTunnel(e))

@@ -157,7 +157,7 @@ func learnMark(k Mark) flow.LearnSpec {
 	return flow.LearnSpec{Kind: flow.LearnLoad, Immediate: flow.Value{Lo: k.Value}, Dst: k.Field.Subfield}
 }
 
-// bucketsWeight is the weight of every endpoint: all are alike.
+// bucketWeight is the weight of every endpoint: all are alike.
 const bucketWeight = 100
 
 // endpointGroup is the group that chooses one of some endpoints; without any,

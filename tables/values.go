@@ -98,7 +98,7 @@ type ServiceAddress struct {
 	// SourceRanges, when not empty, are the only sources that may connect
 	// (loadBalancerSourceRanges).
 	SourceRanges []netip.Prefix
-	// DSR sends replies straight to the client; LocalGroup is where
+	// DSR sends replies straight to the client (IPv4 only); LocalGroup is where
 	// connections go that another Node has already spread.
 	DSR        bool
 	LocalGroup uint32
@@ -198,12 +198,12 @@ type L4Match struct {
 	SrcPort, SrcEnd uint16
 	ICMPType        *uint8
 	ICMPCode        *uint8
-	IGMPType        *uint8
+	IGMPType        *uint8     // not matched: OpenFlow has no field for it
 	GroupAddress    netip.Addr // of an IGMP match
 }
 
-// Egress sends the traffic that leaves the cluster from some Pods out under an
-// address of a chosen Node.
+// EgressIP is the address under which the traffic of some Pods leaves the
+// cluster, on the Node that has it.
 type EgressIP struct {
 	Addr netip.Addr
 	Mark uint8 // pkt_mark, 1 to 255, when the address is on this Node; 0 else
