@@ -7,13 +7,15 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// errUnrealised are parts of the policy API that are not in the pipeline.
+// Reasons for which a policy is refused: what the pipeline does not have, and
+// what makes no sense in it.
 var (
-	errFQDN       = errors.New("peers by fqdn are not supported")
-	errClusterSet = errors.New("peers of other clusters are not supported")
-	errNodes      = errors.New("policies that apply to Nodes are not enforced by the switch")
-	errNoL7       = errors.New("the feature L7NetworkPolicy is off")
-	errBaseline   = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
+	errFQDN          = errors.New("peers by fqdn are not supported")
+	errClusterSet    = errors.New("peers of other clusters are not supported")
+	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
+	errEgressService = errors.New("only ingress rules apply to Services")
+	errNoL7          = errors.New("the feature L7NetworkPolicy is off")
+	errBaseline      = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
 )
 
 // planner makes the specs of one Antrea-native policy.
@@ -92,6 +94,8 @@ func (p *planner) applied(spec *policySpec, r *PolicyRule) error {
 		switch {
 		case a.Nodes != nil:
 			return errNodes
+		case a.Service != nil && spec.key.Direction == tables.Egress:
+			return errEgressService
 		case a.Service != nil:
 			spec.services = append(spec.services, *a.Service)
 		case a.Group != "":

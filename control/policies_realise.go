@@ -72,40 +72,47 @@ func joinPart(a, b string) string {
 }
 
 // split sorts the local Pods that a rule applies to into subjects, by a key
-// that stays the same while they do.
+// that stays the same while they do. A Service that it applies to is one more,
+// for which named ports mean nothing.
 func (p *Policies) split(s *policySpec) map[string]*subjects {
 	all := map[string]*subjects{}
-	fixed, fixedOK := s.fixedMatches(p.config.Families)
-	named := s.hasNamedPorts()
 	for _, m := range localMembers(s.local) {
-		var keys []string
-		sub := subjects{matches: fixed}
-		if s.key.Direction == tables.Ingress && named {
-			key, matches := s.namedMatches(m.pod)
-			if key == "" && !fixedOK {
-				continue
-			}
-			keys = append(keys, key)
-			sub.matches = append(slices.Clone(fixed), matches...)
+		key, sub, ok := p.subject(s, m.pod)
+		if !ok {
+			continue
 		}
-		if len(s.peers.relative) > 0 {
-			key, ok := p.relation(s, m.pod.Key.Namespace)
-			if !ok {
-				continue
-			}
-			keys = append(keys, key)
-			sub.space = m.pod.Key.Namespace
-		}
-		key := strings.Join(slices.DeleteFunc(keys, func(k string) bool { return k == "" }), ";")
 		if all[key] == nil {
-			all[key] = &sub
+			all[key] = sub
 		}
 		all[key].pods = append(all[key].pods, m)
 	}
-	if groups := p.groupsOf(s.services); len(groups) > 0 && (fixedOK || s.key.Direction == tables.Egress) {
+	fixed, ok := s.fixedMatches(p.config.Families)
+	if groups := p.groupsOf(s.services); ok && len(groups) > 0 {
 		all["service"] = &subjects{services: groups, matches: fixed}
 	}
 	return all
+}
+
+// subject is what a rule is for one Pod, and a text that is the same for Pods
+// for which it is the same; false when it says nothing for this Pod.
+func (p *Policies) subject(s *policySpec, pod *Pod) (key string, sub *subjects, ok bool) {
+	fixed, fixedOK := s.fixedMatches(p.config.Families)
+	sub = &subjects{matches: fixed}
+	if s.key.Direction == tables.Ingress && s.hasNamedPorts() {
+		named, matches := s.namedMatches(pod)
+		if named == "" && !fixedOK {
+			return "", nil, false
+		}
+		key, sub.matches = named, append(slices.Clone(fixed), matches...)
+	}
+	if len(s.peers.relative) > 0 {
+		relation, ok := p.relation(s, pod.Key.Namespace)
+		if !ok {
+			return "", nil, false
+		}
+		key, sub.space = joinPart(key, relation), pod.Key.Namespace
+	}
+	return key, sub, true
 }
 
 // localMembers are the Pods of some sets, each once, by name.

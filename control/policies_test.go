@@ -66,104 +66,107 @@ func number(s string) (n uint16) {
 	return n
 }
 
+func peerPods(s *Selector) []NetworkPolicyPeer { return []NetworkPolicyPeer{{Pods: s}} }
+
+var networkPolicyCases = []struct {
+	name   string
+	policy *NetworkPolicy
+	rules  int
+	want   verdicts
+}{
+	{"isolation", networkPolicy(selector("app", "web"), "in out", nil, nil), 0, verdicts{
+		client + " " + web + " tcp/80":  "drop",
+		web + " " + client + " udp/53":  "drop",
+		client + " " + api + " tcp/80":  "allow",
+		web + " " + api + " icmp/0":     "drop",
+		outside + " " + web + " tcp/80": "drop",
+	}},
+	{"one direction", networkPolicy(selector("app", "web"), "out", nil, nil), 0, verdicts{
+		client + " " + web + " tcp/80": "allow",
+		web + " " + client + " tcp/80": "drop",
+	}},
+	{"the empty selector is every Pod of the namespace", networkPolicy(selector(), "in", nil, nil), 0, verdicts{
+		client + " " + web + " tcp/80": "drop",
+		client + " " + api + " tcp/80": "drop",
+		client + " " + db + " tcp/80":  "allow",
+	}},
+	{"an empty rule allows everything", networkPolicy(selector(), "in", k8sRule(nil), nil), 1, verdicts{
+		client + " " + web + " tcp/80":   "allow",
+		outside + " " + api + " sctp/99": "allow",
+	}},
+	{"pods of the same namespace", networkPolicy(selector("app", "web"), "in", k8sRule(peerPods(selector("app", "api")), tcp(80)), nil), 1, verdicts{
+		api + " " + web + " tcp/80":    "allow",
+		api + " " + web + " tcp/81":    "drop",
+		api + " " + web + " udp/80":    "drop",
+		client + " " + web + " tcp/80": "drop",
+		spare + " " + web + " tcp/80":  "drop",
+	}},
+	{"an empty pod selector is not any peer", networkPolicy(selector("app", "web"), "in", k8sRule(peerPods(selector())), nil), 1, verdicts{
+		spare + " " + web + " tcp/80":   "allow",
+		client + " " + web + " tcp/80":  "drop",
+		outside + " " + web + " tcp/80": "drop",
+	}},
+	{"namespaces", networkPolicy(selector("app", "web"), "in", k8sRule([]NetworkPolicyPeer{{Namespaces: selector("team", "b")}}), nil), 1, verdicts{
+		client + " " + web + " tcp/80": "allow",
+		spare + " " + web + " tcp/80":  "drop",
+	}},
+	{"both together", networkPolicy(selector("app", "web"), "in", k8sRule([]NetworkPolicyPeer{{Namespaces: selector("team", "a"), Pods: selector("app", "db")}}), nil), 1, verdicts{
+		db + " " + web + " tcp/80":     "allow",
+		api + " " + web + " tcp/80":    "drop",
+		client + " " + web + " tcp/80": "drop",
+	}},
+	{"selectors that choose nobody allow nobody", networkPolicy(selector("app", "web"), "in", k8sRule(peerPods(selector("app", "none"))), nil), 1, verdicts{
+		api + " " + web + " tcp/80": "drop",
+	}},
+	{"a block with an exception", networkPolicy(selector("app", "web"), "out", nil, k8sRule([]NetworkPolicyPeer{{IPBlock: block("198.51.100.0/24", "198.51.100.8/29")}})), 1, verdicts{
+		web + " 198.51.100.7 tcp/443":  "allow",
+		web + " 198.51.100.8 tcp/443":  "drop",
+		web + " 198.51.100.15 tcp/443": "drop",
+		web + " 198.51.100.16 tcp/443": "allow",
+	}},
+	{"a range of ports", networkPolicy(selector("app", "web"), "in", k8sRule(nil, PolicyPort{Protocol: UDP, Port: PortRef{Number: 100}, EndPort: 200}), nil), 1, verdicts{
+		client + " " + web + " udp/99":  "drop",
+		client + " " + web + " udp/100": "allow",
+		client + " " + web + " udp/200": "allow",
+		client + " " + web + " udp/201": "drop",
+		client + " " + web + " tcp/150": "drop",
+	}},
+	{"a protocol without a port", networkPolicy(selector("app", "web"), "in", k8sRule(nil, PolicyPort{Protocol: SCTP}), nil), 1, verdicts{
+		client + " " + web + " sctp/7": "allow",
+		client + " " + web + " tcp/7":  "drop",
+	}},
+	{"a named port is the Pod's own number", networkPolicy(selector(), "in", k8sRule(nil, namedTCP("http")), nil), 2, verdicts{
+		client + " " + web + " tcp/80":   "allow",
+		client + " " + web + " tcp/8080": "drop",
+		client + " " + api + " tcp/8080": "allow",
+		client + " " + api + " tcp/80":   "drop",
+	}},
+	{"a named port of another protocol is none", networkPolicy(selector(), "in", k8sRule(nil, namedTCP("dns")), nil), 0, verdicts{
+		client + " " + api + " tcp/53": "drop",
+		client + " " + api + " udp/53": "drop",
+	}},
+	{"a named port of the peer", networkPolicy(selector("app", "web"), "out", nil, k8sRule([]NetworkPolicyPeer{{Namespaces: selector()}}, namedTCP("http"), tcp(22))), 4, verdicts{
+		web + " " + api + " tcp/8080":    "allow",
+		web + " " + client + " tcp/8000": "allow",
+		web + " " + client + " tcp/8080": "drop",
+		web + " " + client + " tcp/22":   "allow",
+		web + " " + db + " tcp/22":       "allow",
+		web + " " + db + " tcp/8080":     "drop",
+		web + " " + outside + " tcp/22":  "drop",
+	}},
+	{"a named port of anybody", networkPolicy(selector("app", "web"), "out", nil, k8sRule(nil, namedTCP("http"), tcp(22))), 4, verdicts{
+		web + " " + api + " tcp/8080":     "allow",
+		web + " " + client + " tcp/8000":  "allow",
+		web + " " + outside + " tcp/22":   "allow",
+		web + " " + outside + " tcp/8080": "drop",
+	}},
+	{"no Pod of this Node", networkPolicy(selector("app", "spare"), "in out", k8sRule(nil), k8sRule(nil)), 0, verdicts{
+		client + " " + spare + " tcp/80": "allow",
+	}},
+}
+
 func TestNetworkPolicies(t *testing.T) {
-	pods := func(s *Selector) []NetworkPolicyPeer { return []NetworkPolicyPeer{{Pods: s}} }
-	for _, c := range []struct {
-		name   string
-		policy *NetworkPolicy
-		rules  int
-		want   verdicts
-	}{
-		{"isolation", networkPolicy(selector("app", "web"), "in out", nil, nil), 0, verdicts{
-			client + " " + web + " tcp/80":  "drop",
-			web + " " + client + " udp/53":  "drop",
-			client + " " + api + " tcp/80":  "allow",
-			web + " " + api + " icmp/0":     "drop",
-			outside + " " + web + " tcp/80": "drop",
-		}},
-		{"one direction", networkPolicy(selector("app", "web"), "out", nil, nil), 0, verdicts{
-			client + " " + web + " tcp/80": "allow",
-			web + " " + client + " tcp/80": "drop",
-		}},
-		{"the empty selector is every Pod of the namespace", networkPolicy(selector(), "in", nil, nil), 0, verdicts{
-			client + " " + web + " tcp/80": "drop",
-			client + " " + api + " tcp/80": "drop",
-			client + " " + db + " tcp/80":  "allow",
-		}},
-		{"an empty rule allows everything", networkPolicy(selector(), "in", k8sRule(nil), nil), 1, verdicts{
-			client + " " + web + " tcp/80":   "allow",
-			outside + " " + api + " sctp/99": "allow",
-		}},
-		{"pods of the same namespace", networkPolicy(selector("app", "web"), "in", k8sRule(pods(selector("app", "api")), tcp(80)), nil), 1, verdicts{
-			api + " " + web + " tcp/80":    "allow",
-			api + " " + web + " tcp/81":    "drop",
-			api + " " + web + " udp/80":    "drop",
-			client + " " + web + " tcp/80": "drop",
-			spare + " " + web + " tcp/80":  "drop",
-		}},
-		{"an empty pod selector is not any peer", networkPolicy(selector("app", "web"), "in", k8sRule(pods(selector())), nil), 1, verdicts{
-			spare + " " + web + " tcp/80":   "allow",
-			client + " " + web + " tcp/80":  "drop",
-			outside + " " + web + " tcp/80": "drop",
-		}},
-		{"namespaces", networkPolicy(selector("app", "web"), "in", k8sRule([]NetworkPolicyPeer{{Namespaces: selector("team", "b")}}), nil), 1, verdicts{
-			client + " " + web + " tcp/80": "allow",
-			spare + " " + web + " tcp/80":  "drop",
-		}},
-		{"both together", networkPolicy(selector("app", "web"), "in", k8sRule([]NetworkPolicyPeer{{Namespaces: selector("team", "a"), Pods: selector("app", "db")}}), nil), 1, verdicts{
-			db + " " + web + " tcp/80":     "allow",
-			api + " " + web + " tcp/80":    "drop",
-			client + " " + web + " tcp/80": "drop",
-		}},
-		{"selectors that choose nobody allow nobody", networkPolicy(selector("app", "web"), "in", k8sRule(pods(selector("app", "none"))), nil), 1, verdicts{
-			api + " " + web + " tcp/80": "drop",
-		}},
-		{"a block with an exception", networkPolicy(selector("app", "web"), "out", nil, k8sRule([]NetworkPolicyPeer{{IPBlock: block("198.51.100.0/24", "198.51.100.8/29")}})), 1, verdicts{
-			web + " 198.51.100.7 tcp/443":  "allow",
-			web + " 198.51.100.8 tcp/443":  "drop",
-			web + " 198.51.100.15 tcp/443": "drop",
-			web + " 198.51.100.16 tcp/443": "allow",
-		}},
-		{"a range of ports", networkPolicy(selector("app", "web"), "in", k8sRule(nil, PolicyPort{Protocol: UDP, Port: PortRef{Number: 100}, EndPort: 200}), nil), 1, verdicts{
-			client + " " + web + " udp/99":  "drop",
-			client + " " + web + " udp/100": "allow",
-			client + " " + web + " udp/200": "allow",
-			client + " " + web + " udp/201": "drop",
-			client + " " + web + " tcp/150": "drop",
-		}},
-		{"a protocol without a port", networkPolicy(selector("app", "web"), "in", k8sRule(nil, PolicyPort{Protocol: SCTP}), nil), 1, verdicts{
-			client + " " + web + " sctp/7": "allow",
-			client + " " + web + " tcp/7":  "drop",
-		}},
-		{"a named port is the Pod's own number", networkPolicy(selector(), "in", k8sRule(nil, namedTCP("http")), nil), 2, verdicts{
-			client + " " + web + " tcp/80":   "allow",
-			client + " " + web + " tcp/8080": "drop",
-			client + " " + api + " tcp/8080": "allow",
-			client + " " + api + " tcp/80":   "drop",
-		}},
-		{"a named port of another protocol is none", networkPolicy(selector(), "in", k8sRule(nil, namedTCP("dns")), nil), 0, verdicts{
-			client + " " + api + " tcp/53": "drop",
-			client + " " + api + " udp/53": "drop",
-		}},
-		{"a named port of the peer", networkPolicy(selector("app", "web"), "out", nil, k8sRule([]NetworkPolicyPeer{{Namespaces: selector()}}, namedTCP("http"), tcp(22))), 4, verdicts{
-			web + " " + api + " tcp/8080":    "allow",
-			web + " " + client + " tcp/8000": "allow",
-			web + " " + client + " tcp/8080": "drop",
-			web + " " + client + " tcp/22":   "allow",
-			web + " " + db + " tcp/22":       "allow",
-			web + " " + db + " tcp/8080":     "drop",
-			web + " " + outside + " tcp/22":  "drop",
-		}},
-		{"a named port of anybody", networkPolicy(selector("app", "web"), "out", nil, k8sRule(nil, namedTCP("http"), tcp(22))), 4, verdicts{
-			web + " " + api + " tcp/8080":     "allow",
-			web + " " + client + " tcp/8000":  "allow",
-			web + " " + outside + " tcp/22":   "allow",
-			web + " " + outside + " tcp/8080": "drop",
-		}},
-		{"no Pod of this Node", networkPolicy(selector("app", "spare"), "in out", k8sRule(nil), k8sRule(nil)), 0, verdicts{
-			client + " " + spare + " tcp/80": "allow",
-		}},
-	} {
+	for _, c := range networkPolicyCases {
 		t.Run(c.name, func(t *testing.T) {
 			w := shop()
 			w.put(c.policy)
@@ -207,86 +210,93 @@ func antreaRule(a RuleAction, peers []PolicyPeer, ports ...PolicyPort) PolicyRul
 	return PolicyRule{Action: a, Peers: peers, Ports: ports}
 }
 
+// Short forms for the table below.
+var (
+	dropAll    = antreaRule(ActionDrop, nil)
+	everywhere = []AppliedTo{{Namespaces: selector()}}
+)
+
+func ruleList(rules ...PolicyRule) []PolicyRule { return rules }
+func onePeer(p PolicyPeer) []PolicyPeer         { return []PolicyPeer{p} }
+
+var antreaPolicyCases = []struct {
+	name    string
+	objects []Object
+	want    verdicts
+}{
+	{"the first rule decides", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionAllow, nil, tcp(80)), dropAll), nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop", client + " " + api + " tcp/81": "allow"}},
+	{"the lower policy priority first", []Object{
+		cnp("a", "", 5, ruleList(dropAll), nil), cnp("b", "", 4.9, ruleList(antreaRule(ActionAllow, nil, tcp(80))), nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
+	{"tiers before priorities", []Object{
+		cnp("a", "", 1, ruleList(antreaRule(ActionAllow, nil)), nil), cnp("b", "emergency", 100, ruleList(antreaRule(ActionReject, nil, tcp(80))), nil),
+	}, verdicts{client + " " + web + " tcp/80": "reject", client + " " + web + " tcp/81": "allow"}},
+	{"a tier of one's own", []Object{
+		&Tier{Meta: Meta{Key: Key{Kind: KindTier, Name: "mine"}}, Priority: 251},
+		cnp("a", "mine", 1, ruleList(dropAll), nil), cnp("b", "", 9000, ruleList(antreaRule(ActionAllow, nil, tcp(80))), nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
+	{"before policies of Kubernetes", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionAllow, nil, tcp(80))), nil), networkPolicy(selector(), "in", nil, nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
+	{"Pass leaves it to Kubernetes", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionPass, nil, tcp(80)), antreaRule(ActionAllow, nil)), nil), networkPolicy(selector(), "in", nil, nil),
+	}, verdicts{client + " " + web + " tcp/80": "drop", client + " " + web + " tcp/81": "allow"}},
+	{"Baseline comes last", []Object{
+		cnp("a", "baseline", 5, ruleList(dropAll), nil), networkPolicy(selector("app", "web"), "in", k8sRule(nil, tcp(80)), nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
+	{"Baseline without others", []Object{
+		cnp("a", "baseline", 5, ruleList(antreaRule(ActionAllow, nil, tcp(80)), dropAll), nil),
+	}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
+	{"appliedTo of a rule", []Object{
+		&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, Ingress: ruleList(
+			PolicyRule{Action: ActionDrop, AppliedTo: []AppliedTo{{Pods: selector("app", "db"), Namespaces: selector("team", "a")}}})},
+	}, verdicts{client + " " + db + " tcp/1": "drop", client + " " + web + " tcp/1": "allow"}},
+	{"a namespaced policy", []Object{
+		&AntreaPolicy{Meta: Meta{Key: Key{KindAntreaNetworkPolicy, "shop", "a"}}, Priority: 5, AppliedTo: []AppliedTo{{Pods: selector()}},
+			Ingress: ruleList(antreaRule(ActionDrop, onePeer(PolicyPeer{Pods: selector("app", "spare")})))},
+	}, verdicts{spare + " " + web + " tcp/1": "drop", spare + " " + db + " tcp/1": "allow", client + " " + web + " tcp/1": "allow"}},
+	{"groups, their children and Services", []Object{
+		group("all", Group{ChildGroups: []string{"net", "svc", "missing"}}),
+		group("net", Group{IPBlocks: []IPBlock{*block("198.51.100.0/24")}}),
+		group("svc", Group{Service: &Name{"lab", "clients"}}),
+		&Service{Meta: Meta{Key: Key{KindService, "lab", "clients"}}, Selector: labels("app", "client")},
+		cnp("a", "", 5, ruleList(antreaRule(ActionAllow, onePeer(PolicyPeer{Group: "all"})), dropAll), nil),
+	}, verdicts{client + " " + web + " tcp/1": "allow", outside + " " + web + " tcp/1": "allow", spare + " " + web + " tcp/1": "drop"}},
+	{"a group of appliedTo", []Object{
+		group("dbs", Group{Pods: selector("app", "db")}),
+		&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: []AppliedTo{{Group: "dbs"}}, Egress: ruleList(dropAll)},
+	}, verdicts{db + " " + web + " tcp/1": "drop", web + " " + db + " tcp/1": "allow"}},
+	{"a group that is not there chooses nobody", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionDrop, onePeer(PolicyPeer{Group: "none"}))), nil),
+	}, verdicts{client + " " + web + " tcp/1": "allow"}},
+	{"service accounts", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionDrop, onePeer(PolicyPeer{ServiceAccount: &Name{"lab", "robot"}}))), nil),
+		&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "b"}}, Priority: 5,
+			AppliedTo: []AppliedTo{{ServiceAccount: &Name{"ops", "default"}}}, Ingress: ruleList(dropAll)},
+	}, verdicts{client + " " + web + " tcp/1": "drop", spare + " " + web + " tcp/1": "allow", spare + " " + db + " tcp/1": "drop"}},
+	{"Nodes and their gateways", []Object{
+		cnp("a", "", 5, ruleList(antreaRule(ActionDrop, onePeer(PolicyPeer{Nodes: selector("rack", "1")}))), nil),
+	}, verdicts{"192.0.2.7 " + web + " tcp/1": "drop", "10.0.1.1 " + web + " tcp/1": "drop", client + " " + web + " tcp/1": "allow"}},
+	{"the namespace itself", []Object{
+		&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: everywhere, Ingress: ruleList(
+			antreaRule(ActionAllow, onePeer(PolicyPeer{PeerNamespaces: &PeerNamespaces{Self: true}})), dropAll)},
+	}, verdicts{spare + " " + web + " tcp/1": "allow", db + " " + web + " tcp/1": "drop", spare + " " + db + " tcp/1": "drop"}},
+	{"namespaces of the same team", []Object{
+		&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: everywhere, Ingress: ruleList(
+			antreaRule(ActionAllow, onePeer(PolicyPeer{PeerNamespaces: &PeerNamespaces{SameLabels: []string{"team"}}})), dropAll)},
+	}, verdicts{spare + " " + db + " tcp/1": "allow", db + " " + web + " tcp/1": "allow", client + " " + db + " tcp/1": "drop"}},
+	{"ICMP", []Object{
+		cnp("a", "", 5, ruleList(PolicyRule{Action: ActionDrop, Protocols: []PolicyProtocol{{ICMP: &ICMPProtocol{}}}}), nil),
+	}, verdicts{client + " " + web + " icmp/0": "drop", client + " " + web + " tcp/1": "allow"}},
+	{"blocks of a rule out", []Object{
+		cnp("a", "", 5, nil, ruleList(antreaRule(ActionReject, onePeer(PolicyPeer{IPBlock: block("0.0.0.0/0", "10.0.0.0/8")})))),
+	}, verdicts{web + " " + outside + " tcp/1": "reject", web + " " + client + " tcp/1": "allow"}},
+}
+
 func TestAntreaPolicies(t *testing.T) {
-	rules := func(r ...PolicyRule) []PolicyRule { return r }
-	peer := func(p PolicyPeer) []PolicyPeer { return []PolicyPeer{p} }
-	drop := antreaRule(ActionDrop, nil)
-	everywhere := []AppliedTo{{Namespaces: selector()}}
-	for _, c := range []struct {
-		name    string
-		objects []Object
-		want    verdicts
-	}{
-		{"the first rule decides", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionAllow, nil, tcp(80)), drop), nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop", client + " " + api + " tcp/81": "allow"}},
-		{"the lower policy priority first", []Object{
-			cnp("a", "", 5, rules(drop), nil), cnp("b", "", 4.9, rules(antreaRule(ActionAllow, nil, tcp(80))), nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
-		{"tiers before priorities", []Object{
-			cnp("a", "", 1, rules(antreaRule(ActionAllow, nil)), nil), cnp("b", "emergency", 100, rules(antreaRule(ActionReject, nil, tcp(80))), nil),
-		}, verdicts{client + " " + web + " tcp/80": "reject", client + " " + web + " tcp/81": "allow"}},
-		{"a tier of one's own", []Object{
-			&Tier{Meta: Meta{Key: Key{Kind: KindTier, Name: "mine"}}, Priority: 251},
-			cnp("a", "mine", 1, rules(drop), nil), cnp("b", "", 9000, rules(antreaRule(ActionAllow, nil, tcp(80))), nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
-		{"before policies of Kubernetes", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionAllow, nil, tcp(80))), nil), networkPolicy(selector(), "in", nil, nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
-		{"Pass leaves it to Kubernetes", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionPass, nil, tcp(80)), antreaRule(ActionAllow, nil)), nil), networkPolicy(selector(), "in", nil, nil),
-		}, verdicts{client + " " + web + " tcp/80": "drop", client + " " + web + " tcp/81": "allow"}},
-		{"Baseline comes last", []Object{
-			cnp("a", "baseline", 5, rules(drop), nil), networkPolicy(selector("app", "web"), "in", k8sRule(nil, tcp(80)), nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
-		{"Baseline without others", []Object{
-			cnp("a", "baseline", 5, rules(antreaRule(ActionAllow, nil, tcp(80)), drop), nil),
-		}, verdicts{client + " " + web + " tcp/80": "allow", client + " " + web + " tcp/81": "drop"}},
-		{"appliedTo of a rule", []Object{
-			&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, Ingress: rules(
-				PolicyRule{Action: ActionDrop, AppliedTo: []AppliedTo{{Pods: selector("app", "db"), Namespaces: selector("team", "a")}}})},
-		}, verdicts{client + " " + db + " tcp/1": "drop", client + " " + web + " tcp/1": "allow"}},
-		{"a namespaced policy", []Object{
-			&AntreaPolicy{Meta: Meta{Key: Key{KindAntreaNetworkPolicy, "shop", "a"}}, Priority: 5, AppliedTo: []AppliedTo{{Pods: selector()}},
-				Ingress: rules(antreaRule(ActionDrop, peer(PolicyPeer{Pods: selector("app", "spare")})))},
-		}, verdicts{spare + " " + web + " tcp/1": "drop", spare + " " + db + " tcp/1": "allow", client + " " + web + " tcp/1": "allow"}},
-		{"groups, their children and Services", []Object{
-			group("all", Group{ChildGroups: []string{"net", "svc", "missing"}}),
-			group("net", Group{IPBlocks: []IPBlock{*block("198.51.100.0/24")}}),
-			group("svc", Group{Service: &Name{"lab", "clients"}}),
-			&Service{Meta: Meta{Key: Key{KindService, "lab", "clients"}}, Selector: labels("app", "client")},
-			cnp("a", "", 5, rules(antreaRule(ActionAllow, peer(PolicyPeer{Group: "all"})), drop), nil),
-		}, verdicts{client + " " + web + " tcp/1": "allow", outside + " " + web + " tcp/1": "allow", spare + " " + web + " tcp/1": "drop"}},
-		{"a group of appliedTo", []Object{
-			group("dbs", Group{Pods: selector("app", "db")}),
-			&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: []AppliedTo{{Group: "dbs"}}, Egress: rules(drop)},
-		}, verdicts{db + " " + web + " tcp/1": "drop", web + " " + db + " tcp/1": "allow"}},
-		{"a group that is not there chooses nobody", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionDrop, peer(PolicyPeer{Group: "none"}))), nil),
-		}, verdicts{client + " " + web + " tcp/1": "allow"}},
-		{"service accounts", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionDrop, peer(PolicyPeer{ServiceAccount: &Name{"lab", "robot"}}))), nil),
-			&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "b"}}, Priority: 5,
-				AppliedTo: []AppliedTo{{ServiceAccount: &Name{"ops", "default"}}}, Ingress: rules(drop)},
-		}, verdicts{client + " " + web + " tcp/1": "drop", spare + " " + web + " tcp/1": "allow", spare + " " + db + " tcp/1": "drop"}},
-		{"Nodes and their gateways", []Object{
-			cnp("a", "", 5, rules(antreaRule(ActionDrop, peer(PolicyPeer{Nodes: selector("rack", "1")}))), nil),
-		}, verdicts{"192.0.2.7 " + web + " tcp/1": "drop", "10.0.1.1 " + web + " tcp/1": "drop", client + " " + web + " tcp/1": "allow"}},
-		{"the namespace itself", []Object{
-			&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: everywhere, Ingress: rules(
-				antreaRule(ActionAllow, peer(PolicyPeer{PeerNamespaces: &PeerNamespaces{Self: true}})), drop)},
-		}, verdicts{spare + " " + web + " tcp/1": "allow", db + " " + web + " tcp/1": "drop", spare + " " + db + " tcp/1": "drop"}},
-		{"namespaces of the same team", []Object{
-			&AntreaPolicy{Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "a"}}, Priority: 5, AppliedTo: everywhere, Ingress: rules(
-				antreaRule(ActionAllow, peer(PolicyPeer{PeerNamespaces: &PeerNamespaces{SameLabels: []string{"team"}}})), drop)},
-		}, verdicts{spare + " " + db + " tcp/1": "allow", db + " " + web + " tcp/1": "allow", client + " " + db + " tcp/1": "drop"}},
-		{"ICMP", []Object{
-			cnp("a", "", 5, rules(PolicyRule{Action: ActionDrop, Protocols: []PolicyProtocol{{ICMP: &ICMPProtocol{}}}}), nil),
-		}, verdicts{client + " " + web + " icmp/0": "drop", client + " " + web + " tcp/1": "allow"}},
-		{"blocks of a rule out", []Object{
-			cnp("a", "", 5, nil, rules(antreaRule(ActionReject, peer(PolicyPeer{IPBlock: block("0.0.0.0/0", "10.0.0.0/8")})))),
-		}, verdicts{web + " " + outside + " tcp/1": "reject", web + " " + client + " tcp/1": "allow"}},
-	} {
+	for _, c := range antreaPolicyCases {
 		t.Run(c.name, func(t *testing.T) {
 			w := shop()
 			w.put(c.objects...)
@@ -350,6 +360,10 @@ func TestRefusedPolicies(t *testing.T) {
 			group("a", Group{ChildGroups: []string{"b"}}), group("b", Group{ChildGroups: []string{"a"}}),
 			bad(antreaRule(ActionDrop, []PolicyPeer{{Group: "a"}})),
 		}, "ClusterGroup/a is a child of itself"},
+		{"a Service in egress", []Object{&AntreaPolicy{
+			Meta: Meta{Key: Key{Kind: KindClusterNetworkPolicy, Name: "bad"}}, Priority: 5,
+			AppliedTo: []AppliedTo{{Service: &Name{"shop", "web"}}}, Egress: []PolicyRule{{Action: ActionDrop}},
+		}}, "only ingress rules"},
 		{"Pass in baseline", []Object{cnp("bad", "baseline", 5, []PolicyRule{{Action: ActionPass}}, nil)}, "cannot Pass"},
 		{"too many ranks", []Object{cnp("bad", "baseline", 5, slices.Repeat([]PolicyRule{{Action: ActionDrop}}, 172), nil)}, "all flow priorities"},
 	} {

@@ -115,19 +115,27 @@ func (p *nativePolicy) yaml() string {
 	return text
 }
 
+// side is one end of a connection that is being opened, seen from that end.
+type side struct {
+	ingress    bool
+	self, peer *endpoint
+	port       int32
+	proto      corev1.Protocol
+}
+
 // decide is the action of the first rule that matches; empty: none does.
-func decide(policies []nativePolicy, ingress bool, self, peer *endpoint, port int32, proto corev1.Protocol) string {
+func (s side) decide(policies []nativePolicy) string {
 	for i := range policies {
 		p := &policies[i]
 		rules := p.egress
-		if ingress {
+		if s.ingress {
 			rules = p.ingress
 		}
-		if !p.applied.takes(self) {
+		if !p.applied.takes(s.self) {
 			continue
 		}
 		for j := range rules {
-			if rules[j].matches(peer, port, proto) {
+			if rules[j].matches(s.peer, s.port, s.proto) {
 				return rules[j].action
 			}
 		}
@@ -135,20 +143,23 @@ func decide(policies []nativePolicy, ingress bool, self, peer *endpoint, port in
 	return ""
 }
 
-// verdict is whether one side of a connection lets it pass: self is the side's
-// Pod, and k8s what NetworkPolicies say.
-func verdict(policies []nativePolicy, ingress bool, self, peer *endpoint, port int32, proto corev1.Protocol, k8s *matcher.DirectionResult) bool {
+// passes is whether one side of a connection lets it pass, where k8s is what
+// NetworkPolicies say. A side on another Node always does, here.
+func (s side) passes(policies []nativePolicy, k8s *matcher.DirectionResult) bool {
+	if s.self.port == 0 {
+		return true
+	}
 	first := slices.IndexFunc(policies, func(p nativePolicy) bool { return p.tier == "baseline" })
 	if first < 0 {
 		first = len(policies)
 	}
-	if action := decide(policies[:first], ingress, self, peer, port, proto); action != "" && action != "Pass" {
+	if action := s.decide(policies[:first]); action != "" && action != "Pass" {
 		return action == "Allow"
 	}
 	if len(k8s.AllowingTargets)+len(k8s.DenyingTargets) > 0 {
 		return k8s.IsAllowed()
 	}
-	action := decide(policies[first:], ingress, self, peer, port, proto)
+	action := s.decide(policies[first:])
 	return action == "" || action == "Allow"
 }
 
@@ -214,8 +225,8 @@ func TestAntreaPolicies(t *testing.T) {
 			}
 			b.bring(c)
 			_, wrong := b.compare(c, func(pk packetCase, k8s *matcher.AllowedResult) bool {
-				return (pk.from.port == 0 || verdict(policies, false, pk.from, pk.to, pk.port, pk.proto, k8s.Egress)) &&
-					(pk.to.port == 0 || verdict(policies, true, pk.to, pk.from, pk.port, pk.proto, k8s.Ingress))
+				return side{false, pk.from, pk.to, pk.port, pk.proto}.passes(policies, k8s.Egress) &&
+					side{true, pk.to, pk.from, pk.port, pk.proto}.passes(policies, k8s.Ingress)
 			})
 			if len(wrong) > 0 {
 				t.Errorf("%s\n%s", c.manifests(t), strings.Join(wrong, "\n"))
