@@ -110,7 +110,7 @@ func (r *Reconciler) Services(count Counter) []ServiceRow {
 			}
 		}
 		row.Endpoints, row.Local = r.view.countEndpoints(r.view.Services[k])
-		row.Packets, row.Bytes = r.count(k, "ServiceLB", count)
+		row.Packets, row.Bytes = r.count(k, count, "ServiceLB")
 		rows = append(rows, row)
 	}
 	return rows
@@ -146,14 +146,13 @@ func serviceAddresses(svc *Service) []string {
 	return all
 }
 
-// count sums the counters of an object's entries in the tables whose names end
-// so.
-func (r *Reconciler) count(k Key, tables string, count Counter) (packets, bytes uint64) {
+// count sums the counters of an object's entries in some tables.
+func (r *Reconciler) count(k Key, count Counter, tables ...string) (packets, bytes uint64) {
 	if count == nil {
 		return 0, 0
 	}
 	for row := range r.rowsOf(k) {
-		if strings.HasSuffix(r.view.names.Table(row.has.Table), tables) {
+		if slices.Contains(tables, r.view.names.Table(row.has.Table)) {
 			p, b := count(row.has)
 			packets, bytes = packets+p, bytes+b
 		}
@@ -189,7 +188,7 @@ func (r *Reconciler) Pods(count Counter) []PodRow {
 				row.Isolated = append(row.Isolated, direction)
 			}
 		}
-		row.Packets, row.Bytes = r.count(k, "SpoofGuard", count)
+		row.Packets, row.Bytes = r.count(k, count, "SpoofGuard")
 		rows = append(rows, row)
 	}
 	return rows
@@ -221,7 +220,7 @@ func (r *Reconciler) Egresses(count Counter) []EgressRow {
 		var chosen []*Pod
 		chosen, free = r.view.pick(r.view.Egresses[k].AppliedTo, free)
 		row.Pods = len(chosen)
-		row.Packets, row.Bytes = r.count(k, "EgressMark", count)
+		row.Packets, row.Bytes = r.count(k, count, "EgressMark")
 		rows = append(rows, row)
 	}
 	return rows
@@ -259,6 +258,6 @@ func (r *Reconciler) Policies(count Counter) []PolicyRow {
 func (r *Reconciler) policyRow(k Key, count Counter) PolicyRow {
 	row := PolicyRow{Rules: len(r.ledger.of[k])}
 	row.Status, _ = r.status(k)
-	row.Packets, row.Bytes = r.count(k, "Metric", count)
+	row.Packets, row.Bytes = r.count(k, count, "EgressMetric", "IngressMetric")
 	return row
 }

@@ -1,0 +1,117 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// countingAll counts for every entry its priority in packets and ten times that
+// in bytes, so that sums tell which entries were counted.
+func countingAll(e *flow.Entry) (packets, bytes uint64) {
+	return uint64(e.Priority), 10 * uint64(e.Priority)
+}
+
+func expectRows(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestRows shows the seed's objects as `get` does.
+func TestRows(t *testing.T) {
+	_, r := seedOffline(t)
+	var rows []string
+	for _, s := range r.Services(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %s %v %d/%d groups=%d packets=%d bytes=%d %s",
+			s.Object.Name, s.Type, s.Addresses, s.Local, s.Endpoints, len(s.GroupIDs), s.Packets, s.Bytes, s.State))
+	}
+	expectRows(t, rows,
+		"sample-clusterip ClusterIP [10.105.31.235:80/TCP] 1/2 groups=1 packets=200 bytes=2000 installed",
+		"sample-clusterip-no-ep ClusterIP [10.101.255.29:80/TCP] 0/0 groups=1 packets=200 bytes=2000 installed",
+		"sample-loadbalancer LoadBalancer [192.168.77.150:80/TCP] 1/2 groups=1 packets=200 bytes=2000 installed",
+		"sample-nodeport NodePort [*:30004/TCP] 1/2 groups=1 packets=200 bytes=2000 installed",
+		"sample-service-etp-local LoadBalancer [192.168.77.151:80/TCP] 1/2 groups=2 packets=410 bytes=4100 installed",
+		"sample-service-externalip ClusterIP [192.168.77.200:80/TCP] 1/2 groups=1 packets=200 bytes=2000 installed",
+		"sample-service-session-affinity ClusterIP [10.96.76.15:80/TCP] 1/2 groups=1 packets=390 bytes=3900 installed",
+	)
+	rows = nil
+	for _, p := range r.Pods(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %v %s %d %v packets=%d %s", p.Object.Name, p.IPs, p.Port, p.OFPort, p.Isolated, p.Packets, p.State))
+	}
+	expectRows(t, rows,
+		"client-6 [10.10.0.26] client-6-3353ef 36 [] packets=200 installed",
+		"db-755c6 [10.10.0.25] db-755c6-5080e3 38 [] packets=200 installed",
+		"web-7975 [10.10.0.24] web-7975-274540 37 [egress ingress] packets=200 installed",
+	)
+	rows = nil
+	for _, e := range r.Egresses(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %v %s pods=%d packets=%d %s", e.Object.Name, e.Addr, e.Node, e.Pods, e.Packets, e.State))
+	}
+	expectRows(t, rows,
+		"egress-client 192.168.77.113 k8s-node-worker-1 pods=1 packets=200 installed",
+		"egress-web 192.168.77.112 k8s-node-control-plane pods=1 packets=400 installed",
+	)
+	rows = nil
+	for _, p := range r.Policies(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %s %s %v rules=%d packets=%d %s", p.Object.Kind, p.Object.Name, p.Tier, p.Priority, p.Rules, p.Packets, p.State))
+	}
+	expectRows(t, rows,
+		"NetworkPolicy web-app-db-network-policy  0 rules=2 packets=800 installed",
+		"ClusterNetworkPolicy ingress-allow-http-request-to-api-v2 application 4 rules=1 packets=400 installed",
+		"ClusterNetworkPolicy web-app-db-network-policy application 5 rules=4 packets=1200 installed",
+	)
+}
+
+// TestRowsUnknownNode has no rows, and no counters without a switch.
+func TestRowsUnknownNode(t *testing.T) {
+	r := NewReconciler("nobody", NewMemorySwitch(), nil)
+	if n := len(r.Services(nil)) + len(r.Pods(nil)) + len(r.Egresses(nil)) + len(r.Policies(nil)) + len(r.Statuses()); n > 0 {
+		t.Errorf("%d rows", n)
+	}
+	if _, err := r.ExplainLine("priority=1 actions=drop"); err == nil {
+		t.Error("an unknown Node's entries are explained")
+	}
+}
+
+// TestEgressMarks runs out of marks: the Egress too many is refused, and taken
+// when another goes.
+func TestEgressMarks(t *testing.T) {
+	x, _ := newRecorded(t, "")
+	var yaml strings.Builder
+	for i := range maxMark + 1 {
+		fmt.Fprintf(&yaml, `
+---
+apiVersion: crd.antrea.io/v1beta1
+kind: Egress
+metadata: {name: e%03d}
+spec: {appliedTo: {podSelector: {matchLabels: {app: web}}}, egressIP: 192.168.2.%d}
+status: {egressNode: node-a, egressIP: 192.168.2.%d}
+`, i, i, i)
+	}
+	x.change(decodeAll(t, yaml.String()), nil)
+	var refused []Key
+	for _, e := range x.r.Egresses(nil) {
+		if e.State == Refused {
+			refused = append(refused, e.Object)
+		}
+	}
+	if len(refused) != 1 || refused[0].Name != "e255" {
+		t.Fatalf("refused: %v", refused)
+	}
+	x.change(nil, []Key{{Kind: KindEgress, Name: "e007"}})
+	x.change(decodeAll(t, `
+apiVersion: crd.antrea.io/v1beta1
+kind: Egress
+metadata: {name: e256}
+spec: {appliedTo: {podSelector: {matchLabels: {app: none}}}, egressIP: 192.168.3.1}
+status: {egressNode: node-b, egressIP: 192.168.3.1}
+`), nil)
+	if s, _ := x.r.Status(refused[0]); s.State != Installed || s.Entries == 0 {
+		t.Errorf("after another went, e255 is %s: %s", s.State, s.Reason)
+	}
+}
