@@ -63,7 +63,7 @@ func (r *nativeRule) yaml(peers string) string {
 	case r.pods != nil:
 		text += ", " + peers + ": [" + r.pods.yaml() + "]"
 	case r.block.IsValid():
-		text += ", " + peers + ": [{ipBlock: {cidr: " + r.block.String() + "}}]"
+		text += ", " + peers + ": [{ipBlock: {cidr: \"" + r.block.String() + "\"}}]"
 	}
 	if r.proto != "" {
 		text += ", ports: [{protocol: " + string(r.proto)
@@ -175,7 +175,7 @@ func randomRules(rng *rand.Rand, baseline bool) (rules []nativeRule) {
 		case 0:
 			r.pods = &choice{pick(rng, "", "a", "b"), pick(rng, "", "x", "z")}
 		case 1:
-			r.block = netip.MustParsePrefix(pick(rng, "10.10.0.0/16", "10.10.1.0/24", "198.51.100.0/24", "0.0.0.0/0"))
+			r.block = netip.MustParsePrefix(pick(rng, "10.10.0.0/16", "10.10.1.0/24", "198.51.100.0/24", "0.0.0.0/0", "fd00:10:10::/48", "fd00:10:10:1::/64", "::/0"))
 		}
 		if rng.IntN(3) > 0 {
 			r.proto = pick(rng, protocols...)
@@ -208,12 +208,12 @@ func randomPolicies(rng *rand.Rand) (all []nativePolicy) {
 // TestAntreaPolicies puts random Antrea-native policies in force beside
 // generated NetworkPolicies, one set after the other on one switch.
 func TestAntreaPolicies(t *testing.T) {
-	b, pool := newBench(t), firstPolicies(newCluster(t))
+	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
 	for seed := range uint64(150) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b.t = t
 			rng := rand.New(rand.NewPCG(seed, 2))
-			c := newCluster(t)
+			c := newCluster(t, families[seed%2])
 			policies := randomPolicies(rng)
 			for _, p := range policies {
 				c.more = append(c.more, p.yaml())

@@ -42,8 +42,9 @@ var (
 
 // endpoint is a Pod, or somebody outside the cluster, as packets know it.
 type endpoint struct {
-	namespace, name string // empty: outside
-	ip              netip.Addr
+	namespace, name string     // empty: outside
+	ip              netip.Addr // that packets are sent from and to
+	other           netip.Addr // of the other family
 	labels          map[string]string
 	port            uint32 // of the switch; 0: not on this Node
 }
@@ -60,6 +61,7 @@ func (e *endpoint) mac() string { return fmt.Sprintf("02:00:00:00:01:%02x", e.po
 
 // cluster is what the steps of a test case change.
 type cluster struct {
+	family     family // of the packets; the cluster is dual-stack
 	namespaces map[string]map[string]string
 	pods       map[string]*endpoint // by namespace/name
 	policies   map[string]*networkingv1.NetworkPolicy
@@ -68,8 +70,28 @@ type cluster struct {
 	nextHost   byte
 }
 
-func newCluster(t *testing.T) *cluster {
+// family is 4 or 6.
+type family int
+
+// host makes an address of a Node's Pods: node is 0 for this one.
+func (f family) host(node, n byte) netip.Addr {
+	if f == 6 {
+		return netip.AddrFrom16([16]byte{0xfd, 0, 0, 0x10, 0, 0x10, 0, node, 15: n})
+	}
+	return netip.AddrFrom4([4]byte{10, 10, node, n})
+}
+
+// outside is an address that is no Pod's.
+func (f family) outside() netip.Addr {
+	if f == 6 {
+		return netip.MustParseAddr("2001:db8::9")
+	}
+	return netip.MustParseAddr("198.51.100.9")
+}
+
+func newCluster(t *testing.T, f family) *cluster {
 	c := &cluster{
+		family:     f,
 		namespaces: map[string]map[string]string{}, pods: map[string]*endpoint{},
 		policies: map[string]*networkingv1.NetworkPolicy{}, nextPort: 10, nextHost: 10,
 	}
@@ -85,12 +107,12 @@ func newCluster(t *testing.T) *cluster {
 func (c *cluster) addPod(t *testing.T, ns, name string, labels map[string]string) {
 	t.Helper()
 	e := &endpoint{namespace: ns, name: name, labels: labels}
-	if ns == farSpace {
-		e.ip = netip.AddrFrom4([4]byte{10, 10, 1, c.nextHost})
-	} else {
-		e.ip, e.port = netip.AddrFrom4([4]byte{10, 10, 0, c.nextHost}), c.nextPort
+	node := byte(1)
+	if ns != farSpace {
+		node, e.port = 0, c.nextPort
 		c.nextPort++
 	}
+	e.ip, e.other = c.family.host(node, c.nextHost), (10-c.family).host(node, c.nextHost)
 	c.nextHost++
 	c.pods[ns+"/"+name] = e
 }
@@ -100,7 +122,7 @@ func (c *cluster) endpoints() (all []*endpoint) {
 	for _, k := range slices.Sorted(maps.Keys(c.pods)) {
 		all = append(all, c.pods[k])
 	}
-	return append(all, &endpoint{ip: netip.MustParseAddr("198.51.100.9")})
+	return append(all, &endpoint{ip: c.family.outside()})
 }
 
 // act carries out one action of a generated test case.
@@ -174,23 +196,23 @@ func (c *cluster) nodes() string {
 	b.WriteString(`apiVersion: v1
 kind: Node
 metadata: {name: here}
-spec: {podCIDRs: [10.10.0.0/24]}
-status: {addresses: [{type: InternalIP, address: 192.168.77.101}]}
+spec: {podCIDRs: [10.10.0.0/24, "fd00:10:10::/64"]}
+status: {addresses: [{type: InternalIP, address: 192.168.77.101}, {type: InternalIP, address: "fd00:77::101"}]}
 ---
 apiVersion: v1
 kind: Node
 metadata: {name: there}
-spec: {podCIDRs: [10.10.1.0/24]}
-status: {addresses: [{type: InternalIP, address: 192.168.77.102}]}
+spec: {podCIDRs: [10.10.1.0/24, "fd00:10:10:1::/64"]}
+status: {addresses: [{type: InternalIP, address: 192.168.77.102}, {type: InternalIP, address: "fd00:77::102"}]}
 ---
 apiVersion: antrail.io/v1alpha1
 kind: NodeConfig
 metadata: {name: here}
 spec:
-  gateway: {name: antrea-gw0, ofPort: 2, mac: "` + gatewayMAC + `", ips: [10.10.0.1]}
+  gateway: {name: antrea-gw0, ofPort: 2, mac: "` + gatewayMAC + `", ips: [10.10.0.1, "fd00:10:10::1"]}
   tunnel: {name: antrea-tun0, ofPort: 1, type: geneve}
-  transportIPs: [192.168.77.101]
-  serviceCIDRs: [10.96.0.0/12]
+  transportIPs: [192.168.77.101, "fd00:77::101"]
+  serviceCIDRs: [10.96.0.0/12, "fd00:10:96::/112"]
   ports:
 `)
 	for _, e := range c.endpoints() {
@@ -235,7 +257,10 @@ func (e *endpoint) pod() *corev1.Pod {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, Labels: e.labels},
 		Spec:       corev1.PodSpec{NodeName: thisNode},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, PodIP: e.ip.String(), PodIPs: []corev1.PodIP{{IP: e.ip.String()}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: e.ip.String(),
+			PodIPs: []corev1.PodIP{{IP: e.ip.String()}, {IP: e.other.String()}},
+		},
 	}
 	if e.port == 0 {
 		p.Spec.NodeName = otherNode

@@ -3,6 +3,7 @@ package truth
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,7 +135,12 @@ func (b *bench) probe(from, to *endpoint, port int32, proto corev1.Protocol) boo
 func (b *bench) send(from, to *endpoint, what string) bool {
 	b.t.Helper()
 	src, dst := links(from, to)
-	text := fmt.Sprintf("%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64", what, src, dst, from.ip, to.ip)
+	form := "%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,nw_ttl=64"
+	if from.ip.Is6() {
+		proto, rest, _ := strings.Cut(what, ",")
+		what, form = proto+"6,"+rest, "%s,dl_src=%s,dl_dst=%s,ipv6_src=%s,ipv6_dst=%s,nw_ttl=64"
+	}
+	text := fmt.Sprintf(form, what, src, dst, from.ip, to.ip)
 	m, err := flow.ParseMatch(text, b.sw.Names())
 	if err != nil {
 		b.t.Fatal(err)

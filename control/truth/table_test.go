@@ -28,16 +28,23 @@ func generated(c *cluster) []*generator.TestCase {
 // what one case leaves behind would be found by the next. In none of them does
 // the switch differ from cyclonus.
 func TestGeneratedCases(t *testing.T) {
+	for _, f := range families {
+		t.Run(fmt.Sprint("IPv", f), func(t *testing.T) { runGenerated(t, f) })
+	}
+}
+
+var families = []family{4, 6}
+
+func runGenerated(t *testing.T, f family) {
 	b, probes := newBench(t), 0
-	cases := generated(newCluster(t))
+	cases := generated(newCluster(t, f))
 	if len(cases) < 200 {
 		t.Fatalf("%d cases, want 200 at least", len(cases))
 	}
 	for i, tc := range cases {
 		t.Run(fmt.Sprintf("%03d %s", i, tc.Description), func(t *testing.T) {
 			b.t = t
-			c := newCluster(t)
-			var wrong []string
+			c := newCluster(t, f)
 			for _, step := range tc.Steps {
 				for _, a := range step.Actions {
 					if a.ReadNetworkPolicies == nil {
@@ -45,11 +52,11 @@ func TestGeneratedCases(t *testing.T) {
 					}
 				}
 				b.bring(c)
-				n, bad := b.compare(c, here)
-				probes, wrong = probes+n, append(wrong, bad...)
-			}
-			if len(wrong) > 0 {
-				t.Error(strings.Join(wrong, "\n"))
+				n, wrong := b.compare(c, here)
+				probes += n
+				if len(wrong) > 0 {
+					t.Error(strings.Join(wrong, "\n"))
+				}
 			}
 		})
 	}
@@ -59,12 +66,12 @@ func TestGeneratedCases(t *testing.T) {
 // TestPoliciesTogether puts several policies of different cases in force at
 // once.
 func TestPoliciesTogether(t *testing.T) {
-	b, pool := newBench(t), firstPolicies(newCluster(t))
+	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b.t = t
 			rng := rand.New(rand.NewPCG(seed, 0))
-			c := newCluster(t)
+			c := newCluster(t, families[seed%2])
 			for i := range 2 + rng.IntN(5) {
 				p := pool[rng.IntN(len(pool))].DeepCopy()
 				p.Name = fmt.Sprint("p", i)
