@@ -89,7 +89,8 @@ type podSet struct {
 type podSets struct {
 	cluster  *Cluster
 	families []tables.Family
-	pods     map[string]map[Name]member // the population, by namespace
+	pods     map[string]map[Name]member    // the population, by namespace
+	labelled map[[2]string]map[Name]member // the population, by label and value
 	sets     map[string]*podSet
 	bulk     bool // so many Pods change that addresses are made anew
 }
@@ -97,7 +98,8 @@ type podSets struct {
 func newPodSets(families []tables.Family) *podSets {
 	return &podSets{
 		cluster: EmptyCluster(), families: families,
-		pods: map[string]map[Name]member{}, sets: map[string]*podSet{},
+		pods: map[string]map[Name]member{}, labelled: map[[2]string]map[Name]member{},
+		sets: map[string]*podSet{},
 	}
 }
 
@@ -124,22 +126,41 @@ func (s *podSets) release(set *podSet, user *policySpec) {
 	}
 }
 
-// fill finds the members of a new set: namespace by namespace.
+// fill finds the members of a new set: among the Pods with a label that it asks
+// for, else among those of its namespaces.
 func (s *podSets) fill(set *podSet) {
 	c := set.choice
-	if c.namespace != "" {
-		s.fillFrom(set, c.namespace)
+	if label, ok := c.label(); ok {
+		s.fillFrom(set, s.labelled[label])
 		return
 	}
-	for ns := range s.pods {
+	if c.namespace != "" {
+		s.fillFrom(set, s.pods[c.namespace])
+		return
+	}
+	for ns, pods := range s.pods {
 		if c.namespaces == nil || c.namespaces.Matches(s.cluster.NamespaceLabels(ns)) {
-			s.fillFrom(set, ns)
+			s.fillFrom(set, pods)
 		}
 	}
 }
 
-func (s *podSets) fillFrom(set *podSet, namespace string) {
-	for name, m := range s.pods[namespace] {
+// label is a label with its value that every Pod of the choice has; false when
+// none is sure.
+func (c podChoice) label() (pair [2]string, ok bool) {
+	if c.pods == nil {
+		return pair, false
+	}
+	for _, r := range c.pods.Requirements() {
+		if r.Op == In && len(r.Values) == 1 {
+			return [2]string{r.Label, r.Values[0]}, true
+		}
+	}
+	return pair, false
+}
+
+func (s *podSets) fillFrom(set *podSet, pods map[Name]member) {
+	for name, m := range pods {
 		if set.choice.matches(s.cluster, m.pod) {
 			set.members[name] = m
 		}
@@ -149,15 +170,15 @@ func (s *podSets) fillFrom(set *podSet, namespace string) {
 // put makes a Pod part of the population, in place of an older state of it,
 // and returns the sets that are not as before.
 func (s *podSets) put(name Name, m member) []*podSet {
-	ns := s.pods[name.Namespace]
-	if ns == nil {
-		ns = map[Name]member{}
-		s.pods[name.Namespace] = ns
-	}
-	if ns[name] == m {
+	old := s.pods[name.Namespace][name]
+	if old == m {
 		return nil
 	}
-	ns[name] = m
+	s.unlabel(name, old)
+	enter(s.pods, name.Namespace, name, m)
+	for label, value := range m.pod.Labels {
+		enter(s.labelled, [2]string{label, value}, name, m)
+	}
 	return s.rematch(name, m, true)
 }
 
@@ -171,15 +192,37 @@ func (s *podSets) names() (all []Name) {
 
 // remove takes a Pod out of the population.
 func (s *podSets) remove(name Name) []*podSet {
-	ns := s.pods[name.Namespace]
-	if _, there := ns[name]; !there {
+	old, there := s.pods[name.Namespace][name]
+	if !there {
 		return nil
 	}
-	delete(ns, name)
-	if len(ns) == 0 {
-		delete(s.pods, name.Namespace)
-	}
+	s.unlabel(name, old)
+	leave(s.pods, name.Namespace, name)
 	return s.rematch(name, member{}, false)
+}
+
+// unlabel takes a Pod that was in the population out of its labels' index.
+func (s *podSets) unlabel(name Name, old member) {
+	if old.pod == nil {
+		return
+	}
+	for label, value := range old.pod.Labels {
+		leave(s.labelled, [2]string{label, value}, name)
+	}
+}
+
+func enter[K comparable](by map[K]map[Name]member, k K, name Name, m member) {
+	if by[k] == nil {
+		by[k] = map[Name]member{}
+	}
+	by[k][name] = m
+}
+
+func leave[K comparable](by map[K]map[Name]member, k K, name Name) {
+	delete(by[k], name)
+	if len(by[k]) == 0 {
+		delete(by, k)
+	}
 }
 
 // renamespace looks at the Pods of a namespace again, whose labels changed.

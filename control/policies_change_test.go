@@ -255,7 +255,54 @@ func TestIDsStay(t *testing.T) {
 	}
 }
 
-// BenchmarkPolicies loads 10,000 Pods and 10,000 rules, then changes one Pod.
+// TestRoomIsMade: a policy between two that touch moves one of them, in the
+// same change, and the moved rule keeps its id.
+func TestRoomIsMade(t *testing.T) {
+	w := shop()
+	drop := []PolicyRule{{Action: ActionDrop}}
+	w.put(cnp("a", "", 5, drop, nil), cnp("c", "", 5.01, drop, nil))
+	w.update(t)
+	w.put(cnp("b", "", 5.005, drop, nil))
+	change := w.update(t)
+	if len(change.Removed) != 1 || len(change.Added) != 2 {
+		t.Fatalf("%d rules are removed and %d added, want 1 and 2", len(change.Removed), len(change.Added))
+	}
+	moved := change.Removed[0]
+	if now := w.rules[moved.Key]; now.Rule.ID != moved.Rule.ID || now.Rule.Priority == moved.Rule.Priority {
+		t.Errorf("rule %d with priority %d is now rule %d with priority %d", moved.Rule.ID, moved.Rule.Priority, now.Rule.ID, now.Rule.Priority)
+	}
+	order := []uint16{}
+	for _, name := range []string{"a", "b", "c"} {
+		order = append(order, w.rules[RuleKey{Key{Kind: KindClusterNetworkPolicy, Name: name}, tables.Ingress, 0, ""}].Rule.Priority)
+	}
+	if order[0] <= order[1] || order[1] <= order[2] {
+		t.Errorf("priorities of a, b and c are %v, want them falling", order)
+	}
+}
+
+// TestRefusedForRoom: a policy that finds no priority is taken when others have
+// gone, without being touched itself.
+func TestRefusedForRoom(t *testing.T) {
+	w := shop()
+	full := slices.Repeat([]PolicyRule{{Action: ActionDrop}}, baselineZone.highest-baselineZone.lowest+1)
+	w.put(cnp("first", "baseline", 1, full, nil))
+	w.update(t)
+	w.put(cnp("second", "baseline", 2, full[:1], nil))
+	w.update(t)
+	second := Key{Kind: KindClusterNetworkPolicy, Name: "second"}
+	if w.policies.Refused()[second] == nil || len(w.rules) != len(full) {
+		t.Fatalf("refused are %v of %d rules, want the second policy of %d", w.policies.Refused(), len(w.rules), len(full))
+	}
+	w.remove(Key{Kind: KindClusterNetworkPolicy, Name: "first"})
+	w.update(t)
+	if len(w.policies.Refused()) != 0 || len(w.rules) != 1 {
+		t.Errorf("with room, refused are %v and %d rules stand, want none and 1", w.policies.Refused(), len(w.rules))
+	}
+}
+
+// BenchmarkPolicies loads 10,000 Pods and 10,000 rules, then changes one Pod
+// that every rule names. BenchmarkSelectors does the same where every rule names
+// a Pod of its own.
 func BenchmarkPolicies(b *testing.B) {
 	w := shop()
 	w.crowd(10000)
@@ -264,6 +311,26 @@ func BenchmarkPolicies(b *testing.B) {
 		rules := slices.Repeat([]PolicyRule{antreaRule(ActionAllow, peers[i%2:], tcp(uint16(i)))}, 10)
 		w.put(cnp(fmt.Sprint("p", i), "", float64(i)/7+1, rules, nil))
 	}
+	w.benchmark(b, pod("lab", "late", "10.2.0.1", labels("app", "crowd")))
+}
+
+func BenchmarkSelectors(b *testing.B) {
+	w := shop()
+	for i := range 10000 {
+		w.put(pod("lab", fmt.Sprint("crowd", i), crowdIP(i), labels("app", fmt.Sprint("app", i))))
+	}
+	for i := range 1000 {
+		var rules []PolicyRule
+		for j := range 10 {
+			rules = append(rules, antreaRule(ActionAllow, []PolicyPeer{{Pods: selector("app", fmt.Sprint("app", 10*i+j))}}, tcp(80)))
+		}
+		w.put(cnp(fmt.Sprint("p", i), "", float64(i)/7+1, rules, nil))
+	}
+	w.benchmark(b, pod("lab", "late", "10.2.0.1", labels("app", "app77")))
+}
+
+// benchmark loads the world, then adds and removes a Pod.
+func (w *world) benchmark(b *testing.B, late *Pod) {
 	b.Run("load", func(b *testing.B) {
 		for b.Loop() {
 			if n := len(w.compiler().Update(w.input()).Added); n != 10000 {
@@ -272,14 +339,13 @@ func BenchmarkPolicies(b *testing.B) {
 		}
 	})
 	b.Run("one pod", func(b *testing.B) {
-		p := w.compiler()
-		p.Update(w.input())
-		one, other := w.input(), w.input()
-		w.put(pod("lab", "late", "10.2.0.1", labels("app", "crowd")))
-		one = w.input()
+		p, without := w.compiler(), w.input()
+		p.Update(without)
+		w.put(late)
+		with := w.input()
 		for b.Loop() {
-			p.Update(one)
-			p.Update(other)
+			p.Update(with)
+			p.Update(without)
 		}
 	})
 }

@@ -70,12 +70,12 @@ func (p *Policies) Update(in PolicyInput) *PolicyChange {
 	p.cluster, p.groups = in.Cluster, in.ServiceGroups
 	p.peers.cluster, p.local.cluster = in.Cluster, in.Cluster
 	change := &PolicyChange{}
-	p.movePods(old, in.Ports)
+	p.movePods(old, in.Ports) // policies_input.go
 	p.markChanged(old)
 	p.replan(old, change)
-	p.realiseDirty()
-	p.rank()
-	p.publish(change)
+	p.realiseDirty()  // policies_realise.go
+	p.rank()          // policies_rank.go
+	p.publish(change) // policies_publish.go
 	p.isolate(change)
 	return change
 }
