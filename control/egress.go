@@ -24,13 +24,17 @@ type egressBuilder struct {
 	// wanted and has are the addresses of this Node that an Egress asks for,
 	// and that it has in the switch.
 	wanted, has map[Key]netip.Addr
+	// short: an Egress found no mark; freed: since then, one became free.
+	short, freed bool
 }
 
 // maxMark is the highest packet mark of an Egress: it has 8 bits.
 const maxMark = 255
 
 func newEgressBuilder() *egressBuilder {
-	return &egressBuilder{newNumbers[netip.Addr](1, maxMark), map[Key]netip.Addr{}, map[Key]netip.Addr{}}
+	return &egressBuilder{
+		marks: newNumbers[netip.Addr](1, maxMark), wanted: map[Key]netip.Addr{}, has: map[Key]netip.Addr{},
+	}
 }
 
 func (b *egressBuilder) build(c *change, w *wants) {
@@ -43,6 +47,7 @@ func (b *egressBuilder) build(c *change, w *wants) {
 			w.want(Part{Object: k}, nil)
 		}
 	}
+	b.short = false
 	free := c.now.connected()
 	places := placeEgresses(c.now)
 	for _, k := range sortedKeys(c.now.Egresses) {
@@ -89,6 +94,7 @@ func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
 	if at.node == v.node {
 		mark, ok := b.marks.take(at.addr)
 		if !ok {
+			b.short = true
 			w.refuse(k, "spec.egressIP: all %d marks of addresses are taken on this Node", maxMark)
 			return
 		}
@@ -114,6 +120,7 @@ func (b *egressBuilder) settled(p Part, d *Desired) {
 	}
 	if old.IsValid() && !b.uses(old) {
 		b.marks.give(old)
+		b.freed = b.short
 	}
 }
 

@@ -53,6 +53,7 @@ type Reconciler struct {
 	node     string
 	to       Installer
 	builders []builder
+	egresses *egressBuilder // one of builders
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
@@ -70,13 +71,13 @@ type Reconciler struct {
 // NewReconciler makes a Reconciler for the switch of a Node. The switch has to
 // be empty. clock tells the time, as time.Now does.
 func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
-	services := newServiceBuilder()
+	services, egresses := newServiceBuilder(), newEgressBuilder()
 	builders := []builder{
-		nodeBuilder{}, podBuilder{}, services, newEgressBuilder(), trafficControlBuilder{},
+		nodeBuilder{}, podBuilder{}, services, egresses, trafficControlBuilder{},
 		newPolicyBuilder(services.groupsOf, clock), // after the Services, whose groups policies name
 	}
 	return &Reconciler{
-		node: node, to: to, builders: builders,
+		node: node, to: to, builders: builders, egresses: egresses,
 		ledger: newLedger(), waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
 	}
 }
@@ -101,6 +102,18 @@ func (r *Reconciler) Update(c *Cluster, keys []Key) error {
 	r.renamed = r.renamed || r.view == nil || r.view.names != next.names
 	r.view, r.ledger.names = next, next.names
 	r.collect(ch)
+	return r.bring()
+}
+
+// bring installs what is waiting, and Egresses that were short of a mark if one
+// became free by it.
+func (r *Reconciler) bring() error {
+	err := r.install()
+	if !r.egresses.freed {
+		return err
+	}
+	r.egresses.freed = false
+	r.collect(&change{was: r.view, now: r.view, kind: map[Kind]bool{KindEgress: true}})
 	return r.install()
 }
 
@@ -136,7 +149,7 @@ func (r *Reconciler) settled(p Part, d *Desired) {
 func (r *Reconciler) Retry() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.install()
+	return r.bring()
 }
 
 // Waiting counts the parts of objects that are not in the switch.

@@ -183,7 +183,7 @@ func (s *serviceWants) port(i int) bool {
 // address is one address of a port on the way to its entries.
 type address struct {
 	tables.ServiceAddress
-	field string // of the Service's manifest
+	field string // of the manifest, behind that of the port
 }
 
 // addresses are those of a port in one family, without groups.
@@ -201,16 +201,16 @@ func (s *serviceWants) addresses(i int, f tables.Family) []address {
 			}
 		}
 	}
-	list("spec.clusterIPs", s.svc.ClusterIPs, base)
+	list(" at spec.clusterIPs", s.svc.ClusterIPs, base)
 	base.External = true
 	if s.v.config.Features.ProxyAll {
 		all = append(all, s.nodePort(p, base)...)
 		base.DSR = s.dsr(f)
-		list("spec.externalIPs", s.svc.ExternalIPs, base)
+		list(" at spec.externalIPs", s.svc.ExternalIPs, base)
 	}
 	base.DSR = s.dsr(f)
 	base.SourceRanges = ofFamily(s.svc.SourceRanges, f)
-	list("status.loadBalancer.ingress", s.svc.LoadBalancerIPs, base)
+	list(" at status.loadBalancer.ingress", s.svc.LoadBalancerIPs, base)
 	return all
 }
 
@@ -221,7 +221,7 @@ func (s *serviceWants) nodePort(p *ServicePort, base tables.ServiceAddress) []ad
 		return nil
 	}
 	base.Port = p.NodePort
-	return []address{{base, "nodePort"}}
+	return []address{{base, ".nodePort"}}
 }
 
 // hasFamily reports whether a Service serves a family that this Node's Pods
@@ -321,13 +321,8 @@ func (s *serviceWants) entries(i int, addrs []address, ids [2]uint32) {
 		if a.DSR {
 			a.LocalGroup = ids[localGroup]
 		}
-		field := a.field
-		if field == "nodePort" {
-			field = portField(i, ".nodePort")
-		} else {
-			field = portField(i, "") + " at " + field
-		}
-		s.d.add(Origin{Object: s.svc.Key, Field: field}, s.v.pipeline.ServiceAddress(a.ServiceAddress)...)
+		o := Origin{Object: s.svc.Key, Field: portField(i, a.field)}
+		s.d.add(o, s.v.pipeline.ServiceAddress(a.ServiceAddress)...)
 	}
 }
 

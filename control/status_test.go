@@ -104,13 +104,6 @@ status: {egressNode: node-a, egressIP: 192.168.2.%d}
 		t.Fatalf("refused: %v", refused)
 	}
 	x.change(nil, []Key{{Kind: KindEgress, Name: "e007"}})
-	x.change(decodeAll(t, `
-apiVersion: crd.antrea.io/v1beta1
-kind: Egress
-metadata: {name: e256}
-spec: {appliedTo: {podSelector: {matchLabels: {app: none}}}, egressIP: 192.168.3.1}
-status: {egressNode: node-b, egressIP: 192.168.3.1}
-`), nil)
 	if s, _ := x.r.Status(refused[0]); s.State != Installed || s.Entries == 0 {
 		t.Errorf("after another went, e255 is %s: %s", s.State, s.Reason)
 	}
