@@ -92,14 +92,15 @@ type podSets struct {
 	pods     map[string]map[Name]member    // the population, by namespace
 	labelled map[[2]string]map[Name]member // the population, by label and value
 	sets     map[string]*podSet
-	bulk     bool // so many Pods change that addresses are made anew
+	asking   map[[2]string]map[string]*podSet // sets by the label that choice.label says
+	bulk     bool                             // so many Pods change that addresses are made anew
 }
 
 func newPodSets(families []tables.Family) *podSets {
 	return &podSets{
 		cluster: EmptyCluster(), families: families,
 		pods: map[string]map[Name]member{}, labelled: map[[2]string]map[Name]member{},
-		sets: map[string]*podSet{},
+		sets: map[string]*podSet{}, asking: map[[2]string]map[string]*podSet{},
 	}
 }
 
@@ -110,6 +111,8 @@ func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 	if set == nil {
 		set = &podSet{key: key, choice: c, members: map[Name]member{}, users: map[*policySpec]int{}, stale: true}
 		s.sets[key] = set
+		label, _ := c.label()
+		enter(s.asking, label, key, set)
 		s.fill(set)
 	}
 	set.users[user]++
@@ -123,6 +126,8 @@ func (s *podSets) release(set *podSet, user *policySpec) {
 	}
 	if len(set.users) == 0 {
 		delete(s.sets, set.key)
+		label, _ := set.choice.label()
+		leave(s.asking, label, set.key)
 	}
 }
 
@@ -145,8 +150,8 @@ func (s *podSets) fill(set *podSet) {
 	}
 }
 
-// label is a label with its value that every Pod of the choice has; false when
-// none is sure.
+// label is a label with its value that every Pod of the choice has; the zero
+// pair and false when none is sure.
 func (c podChoice) label() (pair [2]string, ok bool) {
 	if c.pods == nil {
 		return pair, false
@@ -179,7 +184,7 @@ func (s *podSets) put(name Name, m member) []*podSet {
 	for label, value := range m.pod.Labels {
 		enter(s.labelled, [2]string{label, value}, name, m)
 	}
-	return s.rematch(name, m, true)
+	return s.rematch(name, old.pod, m)
 }
 
 // names are the Pods of the population.
@@ -198,7 +203,7 @@ func (s *podSets) remove(name Name) []*podSet {
 	}
 	s.unlabel(name, old)
 	leave(s.pods, name.Namespace, name)
-	return s.rematch(name, member{}, false)
+	return s.rematch(name, old.pod, member{})
 }
 
 // unlabel takes a Pod that was in the population out of its labels' index.
@@ -211,14 +216,14 @@ func (s *podSets) unlabel(name Name, old member) {
 	}
 }
 
-func enter[K comparable](by map[K]map[Name]member, k K, name Name, m member) {
+func enter[K, N comparable, V any](by map[K]map[N]V, k K, name N, v V) {
 	if by[k] == nil {
-		by[k] = map[Name]member{}
+		by[k] = map[N]V{}
 	}
-	by[k][name] = m
+	by[k][name] = v
 }
 
-func leave[K comparable](by map[K]map[Name]member, k K, name Name) {
+func leave[K, N comparable, V any](by map[K]map[N]V, k K, name N) {
 	delete(by[k], name)
 	if len(by[k]) == 0 {
 		delete(by, k)
@@ -228,33 +233,52 @@ func leave[K comparable](by map[K]map[Name]member, k K, name Name) {
 // renamespace looks at the Pods of a namespace again, whose labels changed.
 func (s *podSets) renamespace(namespace string) (touched []*podSet) {
 	for name, m := range s.pods[namespace] {
-		touched = append(touched, s.rematch(name, m, true)...)
+		touched = append(touched, s.rematch(name, nil, m)...)
 	}
 	return touched
 }
 
-// rematch settles which sets a Pod is in and returns those that changed.
-func (s *podSets) rematch(name Name, m member, alive bool) (touched []*podSet) {
-	for _, set := range s.sets {
-		old, was := set.members[name]
-		is := alive && set.choice.matches(s.cluster, m.pod)
-		var gone, come []tables.Address
-		if was {
-			gone = podAddresses(nil, old.pod, s.families)
+// rematch settles which sets a Pod is in and returns those that changed. before
+// is an older state of the Pod, and now.pod is nil when it has gone.
+func (s *podSets) rematch(name Name, before *Pod, now member) (touched []*podSet) {
+	visit := func(label [2]string) {
+		for _, set := range s.asking[label] {
+			if s.settle(set, name, now) {
+				touched = append(touched, set)
+			}
 		}
-		switch {
-		case is && (!was || old != m):
-			set.members[name] = m
-			come = podAddresses(nil, m.pod, s.families)
-		case was && !is:
-			delete(set.members, name)
-		default:
+	}
+	visit([2]string{})
+	for _, p := range []*Pod{before, now.pod} {
+		if p == nil {
 			continue
 		}
-		s.change(set, gone, come)
-		touched = append(touched, set)
+		for label, value := range p.Labels {
+			visit([2]string{label, value})
+		}
 	}
 	return touched
+}
+
+// settle puts a Pod into a set or out of it, and reports whether that changed
+// the set.
+func (s *podSets) settle(set *podSet, name Name, now member) bool {
+	old, was := set.members[name]
+	is := now.pod != nil && set.choice.matches(s.cluster, now.pod)
+	if !was && !is || was && is && old == now {
+		return false
+	}
+	var gone, come []tables.Address
+	if was {
+		gone = podAddresses(nil, old.pod, s.families)
+		delete(set.members, name)
+	}
+	if is {
+		come = podAddresses(nil, now.pod, s.families)
+		set.members[name] = now
+	}
+	s.change(set, gone, come)
+	return true
 }
 
 // change brings the addresses up to date with one member's change, or leaves

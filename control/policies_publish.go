@@ -19,6 +19,11 @@ func (p *Policies) publish(change *PolicyChange) {
 		p.publishSpec(s, change)
 	}
 	p.republishMoved(change)
+	for _, byDirection := range p.priorities {
+		for _, zone := range byDirection {
+			zone.moved = false
+		}
+	}
 	p.dirty = map[*policySpec]bool{}
 	sortRules(change.Removed)
 	sortRules(change.Added)
@@ -87,7 +92,10 @@ func sameButAddresses(a, b *RealisedRule) bool {
 // republishMoved tells which rules got another priority because a neighbour
 // needed room.
 func (p *Policies) republishMoved(change *PolicyChange) {
-	for block := range p.ranked {
+	for block, have := range p.ranked {
+		if !p.zone(have, block.direction).moved {
+			continue
+		}
 		for _, s := range p.plans[block.policy].specs {
 			if s.key.Direction != block.direction || len(s.parts) == 0 || p.dirty[s] {
 				continue

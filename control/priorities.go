@@ -76,6 +76,7 @@ const zoneMargin = 5
 type priorities struct {
 	zone   ruleZone
 	placed []placedRule // in order: rank rising, priority falling
+	moved  bool         // since whoever asks set it false: some rule has another priority
 }
 
 type placedRule struct {
@@ -189,6 +190,7 @@ func (p *priorities) makeRoom(pos, need int) bool {
 	case freeBelow >= need && p.pushDown(pos, need, false) < p.pushUp(pos, need, false):
 		up = 0
 	}
+	p.moved = true
 	p.pushUp(pos, up, true)
 	p.pushDown(pos, need-up, true)
 	return true
