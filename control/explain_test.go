@@ -128,6 +128,22 @@ func TestExplainLearned(t *testing.T) {
 	}
 }
 
+// TestExplainGroup knows the Service of a group, and the groups for logging.
+func TestExplainGroup(t *testing.T) {
+	_, r := seedOffline(t)
+	for id, want := range map[uint32]string{
+		1:                 "NodeConfig/k8s-node-control-plane",
+		firstServiceGroup: "Service/default/sample-clusterip-no-ep spec.ports[0]",
+	} {
+		if o, err := r.ExplainGroup(id); err != nil || o.String() != want {
+			t.Errorf("group %d is of %v, %v; want %s", id, o, err, want)
+		}
+	}
+	if _, err := r.ExplainGroup(4711); err == nil {
+		t.Error("a group that is not there is explained")
+	}
+}
+
 // TestEntriesOf gives every entry of the pipeline back from some object, and
 // every object's entries from the pipeline.
 func TestEntriesOf(t *testing.T) {

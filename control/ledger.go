@@ -19,7 +19,7 @@ import (
 
 // ledger is used by one goroutine at a time.
 type ledger struct {
-	seed   maphash.Seed
+	hash   func(*flow.Entry) uint64 // of an identity; tests make them collide
 	rows   map[uint64]*row
 	groups map[uint32]*idRow[flow.Group]
 	meters map[uint32]*idRow[flow.Meter]
@@ -56,16 +56,17 @@ type idRow[T any] struct {
 }
 
 func newLedger() *ledger {
+	seed := maphash.MakeSeed()
 	return &ledger{
-		seed: maphash.MakeSeed(), rows: map[uint64]*row{}, parts: map[Part]*claimant{},
+		hash: func(e *flow.Entry) uint64 { return hashIdentity(seed, e) },
+		rows: map[uint64]*row{}, parts: map[Part]*claimant{},
 		groups: map[uint32]*idRow[flow.Group]{}, meters: map[uint32]*idRow[flow.Meter]{},
 		of: map[Key]map[string]*claimant{},
 	}
 }
 
-// hash is over an identity, without padding.
-func (l *ledger) hash(e *flow.Entry) uint64 {
-	return maphash.Comparable(l.seed, e.Match) ^ uint64(e.Table)<<56 ^ uint64(e.Priority)
+func hashIdentity(seed maphash.Seed, e *flow.Entry) uint64 {
+	return maphash.Comparable(seed, e.Match) ^ uint64(e.Table)<<56 ^ uint64(e.Priority)
 }
 
 // sameIdentity is Identity of both compared, without making copies.

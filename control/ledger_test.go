@@ -152,11 +152,20 @@ func TestLedgerGroups(t *testing.T) {
 
 // TestLedgerRandom makes random steps, undoes some, and compares the switch
 // with what the parts want.
-func TestLedgerRandom(t *testing.T) {
+func TestLedgerRandom(t *testing.T) { testLedgerRandom(t, newLedger()) }
+
+// TestLedgerCollisions does the same where many identities have one hash.
+func TestLedgerCollisions(t *testing.T) {
+	l := newLedger()
+	l.hash = func(e *flow.Entry) uint64 { return uint64(e.Priority) % 3 }
+	testLedgerRandom(t, l)
+}
+
+func testLedgerRandom(t *testing.T, l *ledger) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	l, sw, model := newLedger(), NewMemorySwitch(), map[Part]*Desired{}
+	sw, model := NewMemorySwitch(), map[Part]*Desired{}
 	for range 2000 {
 		s, next := l.step(), map[Part]*Desired{}
 		for range 1 + rnd.IntN(4) {
@@ -178,6 +187,13 @@ func TestLedgerRandom(t *testing.T) {
 			model[p] = d
 		}
 		compareModel(t, sw, model)
+	}
+	for p := range model {
+		model[p] = nil
+	}
+	commit(t, l, sw, model)
+	if len(sw.entries)+len(l.rows)+len(l.parts) != 0 {
+		t.Errorf("at the end, there are %d entries, %d rows, %d parts", len(sw.entries), len(l.rows), len(l.parts))
 	}
 }
 

@@ -184,8 +184,9 @@ func (b *policyBuilder) isolate(v *view, i Isolation, w *wants) {
 
 // tell says how far policies have come.
 func (b *policyBuilder) tell(c *change, w *wants) {
-	for _, k := range c.keys {
-		if isPolicy(k.Kind) && c.now.Object(k) != nil {
+	for _, k := range slices.Concat(affected(c, KindNetworkPolicy, c.now.NetworkPolicies),
+		affected(c, KindClusterNetworkPolicy, c.now.AntreaPolicies), affected(c, KindAntreaNetworkPolicy, c.now.AntreaPolicies)) {
+		if c.now.Object(k) != nil {
 			w.fine(k)
 		}
 	}
@@ -204,12 +205,4 @@ func (b *policyBuilder) tell(c *change, w *wants) {
 			w.ignore(k, "the feature AntreaPolicy is off")
 		}
 	}
-}
-
-func isPolicy(k Kind) bool {
-	switch k {
-	case KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy:
-		return true
-	}
-	return false
 }

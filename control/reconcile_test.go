@@ -277,3 +277,67 @@ func TestNodeUnknown(t *testing.T) {
 		t.Errorf("the Pod that came meanwhile is %s with %d entries", s.State, s.Entries)
 	}
 }
+
+// serviceAt is a Service with an external IP.
+func serviceAt(name, ip string) string {
+	return fmt.Sprintf(`
+---
+apiVersion: v1
+kind: Service
+metadata: {name: %s, namespace: default}
+spec: {externalIPs: [%s], selector: {app: web}, ports: [{protocol: TCP, port: 80, targetPort: 8080}]}
+`, name, ip)
+}
+
+// TestSwapAndClash lets two Services swap their addresses while a third wants
+// one that a fourth keeps: the third keeps its own.
+func TestSwapAndClash(t *testing.T) {
+	x, _ := newRecorded(t, serviceAt("a", "1.0.0.1")+serviceAt("b", "1.0.0.2")+serviceAt("c", "1.0.0.3")+serviceAt("d", "1.0.0.4"))
+	x.change(decodeAll(t, serviceAt("a", "1.0.0.2")+serviceAt("b", "1.0.0.1")+serviceAt("c", "1.0.0.4")), nil)
+	for ip, name := range map[string]string{"1.0.0.1": "b", "1.0.0.2": "a", "1.0.0.3": "c", "1.0.0.4": "d"} {
+		found, err := x.r.ExplainLine("table=ServiceLB, priority=200,tcp,reg4=0x10000/0x70000,tp_dst=80,nw_dst=" + ip)
+		if err != nil || len(found) != 1 || found[0].Origins[0].Object.Name != name {
+			t.Errorf("%s is of %v, %v; want %s", ip, found, err, name)
+		}
+	}
+	if s, _ := x.r.Status(Key{KindService, "default", "c"}); s.State != Refused || !strings.Contains(s.Reason, "Service/default/d") {
+		t.Errorf("c is %s: %s", s.State, s.Reason)
+	}
+	x.change(nil, []Key{{KindService, "default", "d"}})
+	if s, _ := x.r.Status(Key{KindService, "default", "c"}); s.State != Installed {
+		t.Errorf("without d, c is %s: %s", s.State, s.Reason)
+	}
+}
+
+// TestFeatures switches each feature off and on again: its objects say so
+// meanwhile, and all is as before in the end.
+func TestFeatures(t *testing.T) {
+	var objects []Object
+	for _, name := range []string{"egress", "trafficcontrol", "antreapolicy", "networkpolicy", "service-external"} {
+		objects = append(objects, readStory(t, "testdata/stories/"+name+".txtar").steps[0].objects...)
+	}
+	x, _ := newRecorded(t, "")
+	x.change(objects, nil)
+	start := x.dump()
+	for feature, say := range map[string]string{
+		"AntreaProxy":    "! Service/default/web: installed: the feature AntreaProxy is off",
+		"AntreaPolicy":   "! ClusterNetworkPolicy/app: installed: the feature AntreaPolicy is off",
+		"Egress":         "! Egress/here: installed: the feature Egress is off",
+		"TrafficControl": "! TrafficControl/a-redirect: installed: the feature TrafficControl is off",
+	} {
+		on := x.store.Snapshot().NodeConfig(storyNode)
+		off := *on
+		off.Features = map[string]bool{feature: false}
+		x.change([]Object{&off}, nil)
+		if got := strings.Join(x.statuses(), ""); !strings.Contains(got, say) {
+			t.Errorf("without %s:\n%swant: %s", feature, got, say)
+		}
+		x.change([]Object{on}, nil)
+		if ok, diff := sameDump(start, x.dump()); !ok {
+			t.Errorf("%s off and on:\n%s", feature, diff)
+		}
+		if got := x.statuses(); len(got) > 0 {
+			t.Errorf("with %s again: %v", feature, got)
+		}
+	}
+}

@@ -26,6 +26,11 @@ func (b trafficControlBuilder) build(c *change, w *wants) {
 	free := c.now.connected()
 	for _, k := range sortedKeys(c.now.TrafficControls) {
 		tc := c.now.TrafficControls[k]
+		if !c.now.config.Features.TrafficControl {
+			w.want(Part{Object: k}, nil)
+			w.ignore(k, "the feature TrafficControl is off")
+			continue
+		}
 		value, why := c.now.trafficControl(tc)
 		if why != "" {
 			w.want(Part{Object: k}, nil)
@@ -61,9 +66,6 @@ func (trafficControlBuilder) trafficControl(v *view, tc *TrafficControl, value t
 // trafficControl is a TrafficControl as the tables know it, without Pods, or
 // what it still lacks.
 func (v *view) trafficControl(tc *TrafficControl) (value tables.TrafficControl, lacks string) {
-	if !v.config.Features.TrafficControl {
-		return value, "the feature TrafficControl is off"
-	}
 	value = tables.TrafficControl{
 		Redirect: tc.Redirect,
 		Ingress:  tc.Direction != DirectionEgress,
