@@ -3,7 +3,7 @@ package control
 // Policies: from NetworkPolicies and Antrea-native policies to the rules that
 // package tables makes entries of.
 //
-// A rule of a policy goes through three forms. Its *spec* (policies_k8s.go,
+// A rule of a policy has two forms on its way. Its *spec* (policies_k8s.go,
 // policies_antrea.go) says the same as the object, in one form for both kinds
 // of policies. Its *parts* (policies_realise.go) are what stands in this Node's
 // tables: none when it applies to no Pod here, one as a rule, several when a
@@ -15,6 +15,11 @@ package control
 // therefore lists of addresses shared by all rules that name the same Pods
 // (addresssets.go), and a change is told as addresses that came and went, so
 // that one Pod in ten thousand costs the entries of one Pod.
+//
+// An Update goes in stages, a file each: what changed of the cluster and whom it
+// concerns (policies_input.go), plans of policies that changed
+// (policies_update.go), their parts (policies_realise.go), priorities
+// (policies_rank.go), and the difference to what was (policies_publish.go).
 //
 // All of this is pure: a snapshot goes in, what changed comes out, and nothing
 // is installed here. A Policies is used from one goroutine.
