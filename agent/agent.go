@@ -4,15 +4,18 @@
 //	config.go     the configuration file
 //	agent.go      start, run, stop
 //	pipeline.go   flow files -> a switch with that pipeline
+//	manifests.go  objects of a cluster -> the same
 //	podports.go   pod ports come and go with their links
 //	reject.go     packets to a Service without endpoints are refused
 //	api.go        what can be asked over the unix socket
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
 //	records.go    the answers as JSON
+//	objects.go    the objects behind the entries
+//	explain.go    entry -> object, object -> entries
 //	trace.go      one packet, table by table
 //	metrics.go    the same counters for Prometheus
 //	client.go     the other end of the socket
-//	offline.go    the same API for flow files, without an agent
+//	offline.go    the same API for files, without an agent
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, and the API's
@@ -90,7 +93,7 @@ func closeListener(ln net.Listener) error {
 func (a *Agent) start() error {
 	c := a.config
 	var err error
-	if a.pipeline, err = loadPipeline(c.files(), c.options()); err != nil {
+	if a.pipeline, err = c.files().load(c.options()); err != nil {
 		return err
 	}
 	a.log.Info("pipeline loaded", "node", c.NodeName, "file", c.Flows, "entries", len(a.sw.Flows()))

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/antrail/antrail/control"
 )
 
 // The API: HTTP over the unix socket, text unless format=json is asked for.
@@ -22,6 +24,9 @@ import (
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
+//	GET /services             what the entries come from; /pods, /policies and
+//	                          /egresses likewise
+//	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
 //
 // A question that makes no sense is answered with 400 and a sentence.
@@ -95,6 +100,10 @@ var answers = map[string]answer{
 	"/drops": {(*pipeline).writeDrops, func(p *pipeline, _ query) (any, error) {
 		return p.dropRecords(), nil
 	}},
+	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
+	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
+	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies),
+	"/egresses": objectAnswer((*control.Reconciler).Egresses, egressRecord, writeEgresses),
 }
 
 // routes is the API of a running agent.
@@ -114,6 +123,7 @@ func (p *pipeline) routes() *http.ServeMux {
 	for path, a := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) })
 	}
+	mux.HandleFunc("GET /explain", p.answerExplain)
 	mux.HandleFunc("POST /trace", p.answerTrace)
 	mux.Handle("GET /metrics", metrics(p))
 	return mux

@@ -233,7 +233,7 @@ func TestReplay(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := (&Replay{Files: twoNodes(t), In: in, Out: out, Tunnels: []string{DefaultTunnel}}).Run()
+	r, err := (&Replay{From: twoNodes(t), In: in, Out: out, Tunnels: []string{DefaultTunnel}}).Run()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestReplayKeepsItsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, out := range []string{in, link} {
-		if _, err := (&Replay{Files: twoNodes(t), In: in, Out: out, InPort: "client-a"}).Run(); err == nil {
+		if _, err := (&Replay{From: twoNodes(t), In: in, Out: out, InPort: "client-a"}).Run(); err == nil {
 			t.Errorf("written to %s", out)
 		}
 	}

@@ -11,18 +11,18 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// Offline is a client of a pipeline that runs nowhere: the flow files are
-// loaded into a switch with ports in memory, one for each name, and asked
-// through the same API as an agent. The ports named tunnels are tunnel ports.
-func Offline(f Files, tunnels ...string) (*Client, error) {
-	p, err := loadPipeline(f, options{})
+// Offline is a client of a pipeline that runs nowhere: the source is loaded
+// into a switch with ports in memory, one for each name, and asked through the
+// same API as an agent. The ports named tunnels are tunnel ports.
+func Offline(from Source, tunnels ...string) (*Client, error) {
+	p, err := from.load(options{})
 	if err != nil {
 		return nil, err
 	}
 	if _, err := p.addMemoryPorts(tunnels); err != nil {
 		return nil, errors.Join(err, p.sw.Close())
 	}
-	return &Client{socket: f.Flows, http: &http.Client{Transport: inProcess{p.routes()}}}, nil
+	return &Client{socket: from.String(), http: &http.Client{Transport: inProcess{p.routes()}}}, nil
 }
 
 // addMemoryPorts gives the switch a port for each name that its files have.

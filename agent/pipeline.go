@@ -8,16 +8,30 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 )
 
-// pipeline is a switch that runs the entries of flow files, and its
-// connections. An agent has one with the Node's ports; offline commands have
-// one with ports in memory.
+// pipeline is a switch that runs the entries of flow files or of manifests,
+// and its connections. An agent has one with the Node's ports; offline commands
+// have one with ports in memory.
 type pipeline struct {
 	sw *dataplane.Switch
 	ct *conntrack.Table
+	// objects is what knows the objects behind the entries; nil when the
+	// pipeline comes from flow files.
+	objects *control.Reconciler
+}
+
+// Source is where an offline pipeline comes from: Files or Manifests.
+type Source interface {
+	// load makes a switch without ports that runs the source's entries.
+	load(o options) (*pipeline, error)
+	// portAddresses are the port numbers behind Ethernet addresses.
+	portAddresses() (map[[6]byte]uint32, error)
+	// String names the source in errors.
+	String() string
 }
 
 // Files are the files of a pipeline, in the text of ovs-ofctl. Flows has to be
@@ -43,7 +57,10 @@ func (f Files) Beside() Files {
 	return f
 }
 
-// options of loadPipeline.
+// String is the name of the flow file.
+func (f Files) String() string { return f.Flows }
+
+// options of a pipeline.
 type options struct {
 	names    map[uint32]string // ports
 	workers  int
@@ -66,20 +83,38 @@ func (c *Config) options() options {
 	return o
 }
 
-// loadPipeline makes a switch without ports that runs the files' entries. The
-// error names file, line and column of what is wrong, or, where only the whole
-// can tell, the file and the entry.
-func loadPipeline(f Files, o options) (*pipeline, error) {
+// load makes a switch without ports that runs the files' entries. The error
+// names file, line and column of what is wrong, or, where only the whole can
+// tell, the file and the entry.
+func (f Files) load(o options) (*pipeline, error) {
 	program, err := f.program(o.names)
 	if err != nil {
 		return nil, err
 	}
+	return loadProgram(f, program, o)
+}
+
+// loadProgram makes a switch without ports that runs a program.
+func loadProgram(from Source, program *flow.Program, o options) (*pipeline, error) {
+	p, err := newPipeline(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.sw.Apply(dataplane.BundleOf(program)); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", from, err), p.sw.Close())
+	}
+	return p, nil
+}
+
+// newPipeline makes a switch without ports and entries.
+func newPipeline(o options) (*pipeline, error) {
 	if o.clock == nil {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
 	p := &pipeline{ct: conntrack.NewTable(conntrack.Config{Now: o.clock, Timeouts: o.timeouts})}
 	refuse := &rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}
+	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
 		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, PacketIn: refuse.packetIn,
 	})
@@ -87,9 +122,6 @@ func loadPipeline(f Files, o options) (*pipeline, error) {
 		return nil, err
 	}
 	refuse.sw = p.sw
-	if err := p.sw.Apply(dataplane.BundleOf(program)); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.Flows, err), p.sw.Close())
-	}
 	return p, nil
 }
 

@@ -19,13 +19,13 @@ import (
 // Replay is a capture run through a pipeline on ports in memory. The clock
 // follows the capture, so that timeouts pass as they did.
 type Replay struct {
-	Files Files
+	From Source
 	// In is the capture to read, Out the one to write: every packet that
 	// leaves, whatever the port. Out may be empty.
 	In, Out string
 	// InPort is the port, by name or number, that packets come in by. When it
-	// is empty, a packet comes in by the port whose address in Files.Ports is
-	// its source.
+	// is empty, a packet comes in by the port whose address in the source is its
+	// own source.
 	InPort string
 	// Tunnels are the names of tunnel ports.
 	Tunnels []string
@@ -53,7 +53,7 @@ type player struct {
 // Run replays the whole capture.
 func (r *Replay) Run() (result *ReplayResult, err error) {
 	p := &player{result: ReplayResult{Left: map[string]int{}}}
-	if p.pipeline, err = loadPipeline(r.Files, options{clock: func() int64 { return p.now }}); err != nil {
+	if p.pipeline, err = r.From.load(options{clock: func() int64 { return p.now }}); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.sw.Close()) }()
@@ -94,7 +94,7 @@ func sameFile(a, b string) bool {
 // chooseInPort decides where packets come in.
 func (p *player) chooseInPort(r *Replay) (err error) {
 	if r.InPort == "" {
-		p.byMAC, err = portAddresses(r.Files.Ports)
+		p.byMAC, err = r.From.portAddresses()
 		return err
 	}
 	no, ok := p.sw.Names().PortID(r.InPort)
@@ -117,18 +117,19 @@ func (p *player) chooseInPort(r *Replay) (err error) {
 // portLine is a port as ovs-ofctl dump-ports-desc prints it.
 var portLine = regexp.MustCompile(`^\s*(\d+)\([^)]*\): addr:([0-9A-Fa-f:]{17})`)
 
-// portAddresses reads the addresses of a ports file.
-func portAddresses(path string) (map[[6]byte]uint32, error) {
+// portAddresses reads the addresses of the ports file.
+func (f Files) portAddresses() (map[[6]byte]uint32, error) {
+	path := f.Ports
 	if path == "" {
 		return nil, errors.New("say where packets come in: --in-port, or --ports with a file that gives the ports' addresses")
 	}
-	f, err := os.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer file.Close()
 	m := make(map[[6]byte]uint32)
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(file)
 	for n := 1; lines.Scan(); n++ {
 		words := portLine.FindStringSubmatch(lines.Text())
 		if words == nil {

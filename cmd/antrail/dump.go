@@ -85,7 +85,7 @@ func dumpCommand(d *dump) *cobra.Command {
 		if len(args) > 0 {
 			q.Set("table", args[0])
 		}
-		return from.print(c.Context(), c.OutOrStdout(), func(client *agent.Client) ([]byte, error) {
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
 			return client.Get(c.Context(), d.path, q)
 		})
 	}

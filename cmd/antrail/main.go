@@ -62,8 +62,8 @@ func rootCommand(began *bool) *cobra.Command {
 		Long: `antrail is a software switch for Kubernetes Nodes: a packet enters by a port and
 walks tables of flow entries until an entry gives a verdict.
 
-Commands that show something ask a running agent over its unix socket, or, with
---flows, load flow files and ask those.`,
+Commands that show something ask a running agent over its unix socket, or load
+files and ask those: flow files with --flows, Kubernetes objects with --manifests.`,
 		Example:           "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
 		Args:              cobra.NoArgs,
 		SilenceErrors:     true,
@@ -73,7 +73,7 @@ Commands that show something ask a running agent over its unix socket, or, with
 	}
 	root.AddCommand(agentCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
-	root.AddCommand(traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	root.AddCommand(getCommand(), explainCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }

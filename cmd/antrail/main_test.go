@@ -57,6 +57,11 @@ func TestExitCodes(t *testing.T) {
 		{"agent", 2, "--config is missing"},
 		{"agent --config x --log-level loud", 2, "loud"},
 		{"replay x.pcap", 2, "--flows is missing"},
+		{"get pods --manifests x", 2, "--manifests needs --node"},
+		{"get pods --manifests x --flows x", 2, "flows manifests"},
+		{"get pods --manifests /no/such --node a", 1, "/no/such"},
+		{"get pods --manifests control/testdata/seed --node nobody", 1, "nobody"},
+		{"get pods " + seedFiles, 1, "flow files: there are no objects"},
 		{"dut --ct-timeouts never", 2, "default or ovs"},
 		{"trace " + seedFiles, 2, "accepts 1 arg"},
 		{"dump-flows --socket /no/such.sock", 1, "no agent answers at /no/such.sock: dial unix"},
@@ -105,7 +110,7 @@ func TestExamples(t *testing.T) {
 	ran := 0
 	walk(rootCommand(&began), func(c *cobra.Command) {
 		for line := range strings.Lines(c.Example) {
-			if !strings.Contains(line, "--flows ") || strings.Contains(line, "pcap") {
+			if !strings.Contains(line, "--flows ") && !strings.Contains(line, "--manifests ") || strings.Contains(line, "pcap") {
 				continue
 			}
 			ran++
@@ -116,7 +121,7 @@ func TestExamples(t *testing.T) {
 			}
 		}
 	})
-	if ran < 9 {
+	if ran < 13 {
 		t.Errorf("only %d examples ran", ran)
 	}
 }

@@ -13,26 +13,30 @@ import (
 
 func replayCommand() *cobra.Command {
 	var r agent.Replay
-	var tunnel string
+	var from offline
+	var node string
 	c := &cobra.Command{
 		Use:   "replay IN.pcap",
 		Short: "Run a capture through a pipeline, without ports or root",
-		Long: `Run the packets of a capture (pcap or pcapng) through the pipeline of flow files, on ports in memory,
-and write what leaves to another capture. The clock follows the capture. A packet comes in by
---in-port, or by the port whose address in the --ports file is its source.`,
+		Long: `Run the packets of a capture (pcap or pcapng) through the pipeline of flow files or manifests, on ports in
+memory, and write what leaves to another capture. The clock follows the capture. A packet comes in by
+--in-port, or by the port whose address in the --ports file or the NodeConfig is its source.`,
 		Example: "  antrail replay in.pcap -w out.pcap " + seedFiles,
 		Args:    cobra.ExactArgs(1),
 	}
-	addFiles(c, &r.Files)
+	from.addTo(c)
+	c.Flags().StringVar(&node, "node", "", "the Node to look at, with --manifests")
 	c.Flags().StringVarP(&r.Out, "write", "w", "", "capture file to write")
 	c.Flags().StringVar(&r.InPort, "in-port", "", "port, by name or number, that all packets come in by")
-	c.Flags().StringVar(&tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if r.Files.Flows == "" {
-			return usageError{errors.New("--flows is missing")}
+		var err error
+		if r.From, err = from.source(node, c.ErrOrStderr()); err != nil {
+			return err
 		}
-		r.Files = r.Files.Beside()
-		r.In, r.Tunnels = args[0], []string{tunnel}
+		if r.From == nil {
+			return usageError{errors.New("--flows is missing, or --manifests")}
+		}
+		r.In, r.Tunnels = args[0], []string{from.tunnel}
 		result, err := r.Run()
 		if err != nil {
 			return err

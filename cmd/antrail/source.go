@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -17,14 +18,20 @@ import (
 // socketEnv names the agent's socket where --socket does not.
 const socketEnv = "ANTRAIL_SOCKET"
 
-// source is where the answers come from: a running agent, or flow files.
+// source is where the answers come from: a running agent, or files.
 type source struct {
 	socket string
-	node   string // a Node of a lab, in place of socket
+	node   string // a Node of a lab, in place of socket; the Node of manifests
 	lab    string
-	files  agent.Files
-	tunnel string
+	offline
 	output string
+}
+
+// offline is a pipeline in files: flow files or manifests.
+type offline struct {
+	files     agent.Files
+	manifests string
+	tunnel    string
 }
 
 // addTo gives a command the flags that choose its source and the form of its
@@ -32,17 +39,17 @@ type source struct {
 func (s *source) addTo(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
-	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
+	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab; with --manifests, the Node to look at")
 	addLabFlag(c, &s.lab)
-	addFiles(c, &s.files)
+	s.offline.addTo(c)
 	c.MarkFlagsMutuallyExclusive("socket", "node", "flows")
-	f.StringVar(&s.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --flows")
+	c.MarkFlagsMutuallyExclusive("socket", "manifests")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json or yaml")
 }
 
-// addFiles gives a command the flags that name flow files.
-func addFiles(c *cobra.Command, files *agent.Files) {
-	f := c.Flags()
+// addTo gives a command the flags that name files.
+func (s *offline) addTo(c *cobra.Command) {
+	f, files := c.Flags(), &s.files
 	f.StringVar(&files.Flows, "flows", "", "file of flow entries, as ovs-ofctl dump-flows prints them; no agent is asked then")
 	const beside = ", with --flows (default: the file of its name beside it)"
 	f.StringVar(&files.Groups, "groups", "", "file of groups"+beside)
@@ -51,6 +58,28 @@ func addFiles(c *cobra.Command, files *agent.Files) {
 	for _, name := range []string{"flows", "groups", "meters", "ports"} {
 		c.MarkFlagFilename(name)
 	}
+	f.StringVar(&s.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects (with --node); no agent is asked then")
+	c.MarkFlagsMutuallyExclusive("flows", "manifests")
+	f.StringVar(&s.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --flows or --manifests")
+}
+
+// source is the flow files or manifests that the flags name; nil when they name
+// none. What is not in force of manifests is told to w.
+func (s *offline) source(node string, w io.Writer) (agent.Source, error) {
+	if s.files.Flows != "" {
+		return s.files.Beside(), nil
+	}
+	if s.files != (agent.Files{}) {
+		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
+	}
+	if s.manifests == "" {
+		return nil, nil
+	}
+	if node == "" {
+		return nil, usageError{errors.New("--manifests needs --node: each Node has entries of its own")}
+	}
+	report := func(p control.Problem) { fmt.Fprintln(w, p.Error()) }
+	return agent.Manifests{Path: s.manifests, Node: node, Report: report}, nil
 }
 
 func defaultSocket() string {
@@ -60,13 +89,14 @@ func defaultSocket() string {
 	return agent.DefaultSocket
 }
 
-// client is who answers.
-func (s *source) client() (*agent.Client, error) {
-	if s.files.Flows != "" {
-		return agent.Offline(s.files.Beside(), s.tunnel)
+// client is who answers. What is wrong with manifests is told to problems.
+func (s *source) client(problems io.Writer) (*agent.Client, error) {
+	from, err := s.offline.source(s.node, problems)
+	if err != nil {
+		return nil, err
 	}
-	if s.files != (agent.Files{}) {
-		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
+	if from != nil {
+		return agent.Offline(from, s.tunnel)
 	}
 	if s.node == "" {
 		return agent.NewClient(s.socket), nil
@@ -82,24 +112,24 @@ func (s *source) client() (*agent.Client, error) {
 }
 
 // print asks a question and prints the answer.
-func (s *source) print(ctx context.Context, w io.Writer, ask func(*agent.Client) ([]byte, error)) error {
+func (s *source) print(c *cobra.Command, ask func(*agent.Client) ([]byte, error)) error {
 	switch s.output {
 	case "text", "json", "yaml":
 	default:
 		return usageError{errors.New("--output is text, json or yaml")}
 	}
-	c, err := s.client()
+	client, err := s.client(c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	b, err := ask(c)
+	b, err := ask(client)
 	if err == nil && s.output == "yaml" {
 		b, err = yaml.JSONToYAML(b)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(b)
+	_, err = c.OutOrStdout().Write(b)
 	return err
 }
 

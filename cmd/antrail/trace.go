@@ -29,7 +29,7 @@ tcp_flags=syn, an ICMP echo request.`,
 	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "state that the next ct() action answers with, such as trk,new; then trk,new (may be given several times)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		req.Flow = args[0]
-		return from.print(c.Context(), c.OutOrStdout(), func(client *agent.Client) ([]byte, error) {
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
 			return client.Post(c.Context(), "/trace", from.query(), &req)
 		})
 	}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/control"
+)
+
+// Manifests are the objects of a cluster as files, seen from one of its Nodes.
+type Manifests struct {
+	Path string // a file, or a directory with all files below it
+	Node string
+	// Report is told what of the files is not in force, and why; nil: nobody.
+	Report func(control.Problem)
+}
+
+// String is the path.
+func (m Manifests) String() string { return m.Path }
+
+// load makes a switch without ports that runs the entries of the Node's
+// objects. What is wrong with some of them goes to Report; the error is for a
+// path that cannot be read and for a Node that is not there.
+func (m Manifests) load(o options) (*pipeline, error) {
+	cluster, err := m.cluster(m.Report)
+	if err != nil {
+		return nil, err
+	}
+	program, objects, err := control.Offline(cluster, m.Node)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	p, err := loadProgram(m, program, o)
+	if err != nil {
+		return nil, err
+	}
+	p.objects = objects
+	return p, nil
+}
+
+// cluster reads the files.
+func (m Manifests) cluster(report func(control.Problem)) (*control.Cluster, error) {
+	cluster, problems, err := control.LoadManifests(m.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		if report != nil && !p.Ignored {
+			report(p)
+		}
+	}
+	return cluster, nil
+}
+
+// portAddresses are the addresses that the Node's NodeConfig gives its ports.
+func (m Manifests) portAddresses() (map[[6]byte]uint32, error) {
+	cluster, err := m.cluster(nil) // load has reported
+	if err != nil {
+		return nil, err
+	}
+	config := cluster.NodeConfig(m.Node)
+	if config == nil {
+		return nil, errors.New("say where packets come in: --in-port, or a NodeConfig that gives the ports' addresses")
+	}
+	all := map[[6]byte]uint32{config.Gateway.MAC: config.Gateway.OFPort}
+	for _, p := range config.Ports {
+		if p.MAC != [6]byte{} {
+			all[p.MAC] = p.OFPort
+		}
+	}
+	return all, nil
+}

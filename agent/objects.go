@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
+)
+
+// The objects behind the pipeline, with how far each has come and what its
+// entries counted. A pipeline of flow files has none.
+
+var errNoObjects = errors.New("the pipeline comes from flow files: there are no objects behind it")
+
+// ServiceRecord is a Service, by its key as text; so are the others.
+type ServiceRecord struct {
+	Object string `json:"object"`
+	control.ServiceRow
+}
+
+// PodRecord is a Pod of the Node.
+type PodRecord struct {
+	Object string `json:"object"`
+	control.PodRow
+}
+
+// PolicyRecord is a policy.
+type PolicyRecord struct {
+	Object string `json:"object"`
+	control.PolicyRow
+}
+
+// EgressRecord is an Egress.
+type EgressRecord struct {
+	Object string `json:"object"`
+	control.EgressRow
+}
+
+// objectAnswer answers for one family of objects.
+func objectAnswer[Row, Record any](
+	rows func(*control.Reconciler, control.Counter) []Row, record func(Row) Record, table func(io.Writer, []Row),
+) answer {
+	return answer{
+		text: func(p *pipeline, w io.Writer, _ query) error {
+			if p.objects == nil {
+				return errNoObjects
+			}
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			table(t, rows(p.objects, p.counter()))
+			return t.Flush()
+		},
+		values: func(p *pipeline, _ query) (any, error) {
+			if p.objects == nil {
+				return nil, errNoObjects
+			}
+			records := []Record{}
+			for _, r := range rows(p.objects, p.counter()) {
+				records = append(records, record(r))
+			}
+			return records, nil
+		},
+	}
+}
+
+func serviceRecord(r control.ServiceRow) ServiceRecord { return ServiceRecord{r.Object.String(), r} }
+func podRecord(r control.PodRow) PodRecord             { return PodRecord{r.Object.String(), r} }
+func policyRecord(r control.PolicyRow) PolicyRecord    { return PolicyRecord{r.Object.String(), r} }
+func egressRecord(r control.EgressRow) EgressRecord    { return EgressRecord{r.Object.String(), r} }
+
+// counter tells what the switch has counted for entries so far.
+func (p *pipeline) counter() control.Counter {
+	type counts struct{ packets, bytes uint64 }
+	all := map[flow.Identity]counts{}
+	for _, f := range p.sw.Flows() {
+		all[f.Identity()] = counts{f.Packets, f.Bytes}
+	}
+	return func(e *flow.Entry) (packets, bytes uint64) {
+		c := all[e.Identity()]
+		return c.packets, c.bytes
+	}
+}
+
+func writeServices(w io.Writer, rows []control.ServiceRow) {
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tTYPE\tADDRESSES\tENDPOINTS\tLOCAL\tGROUPS\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	for _, r := range rows {
+		groups := strings.Trim(fmt.Sprint(r.GroupIDs), "[]")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\n", r.Object.Namespace, r.Object.Name, r.Type,
+			list(r.Addresses, ","), r.Endpoints, r.Local, orDash(groups), r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+func writePods(w io.Writer, rows []control.PodRow) {
+	fmt.Fprintln(w, "NAMESPACE\tNAME\tIPS\tPORT\tOFPORT\tISOLATED\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	for _, r := range rows {
+		var ips []string
+		for _, ip := range r.IPs {
+			ips = append(ips, ip.String())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\n", r.Object.Namespace, r.Object.Name,
+			list(ips, ","), orDash(r.Port), r.OFPort, list(r.Isolated, ","), r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+func writePolicies(w io.Writer, rows []control.PolicyRow) {
+	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tTIER\tPRIORITY\tRULES\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	for _, r := range rows {
+		priority := "-"
+		if r.Tier != "" {
+			priority = fmt.Sprint(r.Priority)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name,
+			orDash(r.Tier), priority, r.Rules, r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+func writeEgresses(w io.Writer, rows []control.EgressRow) {
+	fmt.Fprintln(w, "NAME\tEGRESSIP\tNODE\tPODS\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	for _, r := range rows {
+		ip := "-"
+		if r.Addr.IsValid() {
+			ip = r.Addr.String()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Object.Name, ip, orDash(r.Node), r.Pods, r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+// state is how far an object has come, and why not further.
+func state(s control.Status) string {
+	switch {
+	case s.Reason != "":
+		return fmt.Sprintf("%s: %s", s.State, s.Reason)
+	case s.State == "":
+		return "-"
+	}
+	return string(s.State)
+}
+
+func list(words []string, separator string) string {
+	return orDash(strings.Join(slices.Compact(words), separator))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+// seedObjects are flags of examples that work in the repository.
+const seedObjects = "--manifests control/testdata/seed --node k8s-node-control-plane"
+
+// kinds are what get shows.
+var kinds = []string{"policies", "services", "pods", "egresses"}
+
+func getCommand() *cobra.Command {
+	var from source
+	c := &cobra.Command{
+		Use:   "get policies|services|pods|egresses",
+		Short: "Print the objects that the entries come from",
+		Long: `Print the policies, Services, pods or Egresses of the Node: what each has in the switch, what its
+entries have counted, and how far it has come: installed, pending and what it waits for, or refused
+and why.`,
+		Example:   "  antrail get pods --node node-a\n  antrail get policies " + seedObjects + "\n  antrail get services -o yaml " + seedObjects,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: kinds,
+	}
+	from.addTo(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
+			return client.Get(c.Context(), "/"+args[0], from.query())
+		})
+	}
+	return c
+}
+
+func explainCommand() *cobra.Command {
+	var from source
+	c := &cobra.Command{
+		Use:   "explain LINE|KIND/NAMESPACE/NAME",
+		Short: "Print which object an entry comes from, or which entries an object has",
+		Long: `Print what wants a flow entry: each object, the field of it and the name of the policy rule. LINE is
+the entry as a dump prints it, or as much of it as names it: table, priority and match. A line of
+dump-groups is explained too.
+
+KIND/NAMESPACE/NAME, or KIND/NAME for objects without namespace, prints all entries of an object.`,
+		Example: "  antrail explain 'table=L3Forwarding, priority=200,ip,reg0=0x200/0x200,nw_dst=10.10.0.24' " + seedObjects +
+			"\n  antrail explain Service/default/sample-clusterip " + seedObjects,
+		Args: cobra.ExactArgs(1),
+	}
+	from.addTo(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
+			q := from.query()
+			q.Set("what", args[0])
+			return client.Get(c.Context(), "/explain", q)
+		})
+	}
+	return c
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// ids are numbers that follow from the order of the objects: they may differ
+// between dumps of one pipeline. That they fit together is tested where they
+// are given (package control).
+var ids = []struct {
+	in *regexp.Regexp
+	as string
+}{
+	{regexp.MustCompile(`^ *(cookie=0x[0-9a-f]+, )?`), ""},
+	{regexp.MustCompile(`\bid=\d+(,userdata)`), "id=N$1"},
+	{regexp.MustCompile(`\b(conjunction\(|conj_id=|group:|group_id=)\d+`), "${1}N"},
+	{regexp.MustCompile(`0x[0-9a-f]+(/0x(f{8}|f{8}0{8}|f{3}0{16})->ct_label)`), "N$1"},
+	{regexp.MustCompile(`(ct_label=)0x[0-9a-f]+(/0x(f{8}|f{8}0{8})\b)`), "${1}N$2"},
+	{regexp.MustCompile(`(table=\w*Rule,.*set_field:)0x[0-9a-f]+(->reg6)`), "${1}N$2"},
+	{regexp.MustCompile(`(table=\w*Rule,.*set_field:)0x[0-9a-f]+(->reg[35])`), "${1}N$2"},
+	{regexp.MustCompile(`(table=\w*Metric,.*reg3=)0x[0-9a-f]+`), "${1}N"},
+	{regexp.MustCompile(`0x[0-9a-f]+(->reg7\b)`), "N$1"},
+}
+
+// countLines counts the entries and groups of a dump, without their ids.
+func countLines(dump string) map[string]int {
+	count := map[string]int{}
+	for line := range strings.Lines(dump) {
+		line = strings.TrimSpace(line)
+		for _, id := range ids {
+			line = id.in.ReplaceAllString(line, id.as)
+		}
+		if strings.HasPrefix(line, "table=") || strings.HasPrefix(line, "group_id=") {
+			count[line]++
+		}
+	}
+	return count
+}
+
+// TestGoldenObjects dumps a Node's objects and compares with the entries and
+// groups that Antrea installs in Open vSwitch for them.
+func TestGoldenObjects(t *testing.T) {
+	var got bytes.Buffer
+	for _, command := range []string{"dump-flows --names --no-stats ", "dump-groups --names "} {
+		if code := run(strings.Fields(command+seedObjects), &got, &got); code != 0 {
+			t.Fatalf("%s: exit code %d\n%s", command, code, got.String())
+		}
+	}
+	files, err := filepath.Glob("tables/testdata/golden/tables/*.flows")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden tables: %v", err)
+	}
+	var golden []byte
+	for _, f := range append(files, "tables/testdata/golden/groups.txt") {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden = append(golden, b...)
+	}
+	have, want := countLines(got.String()), countLines(string(golden))
+	for line, n := range want {
+		if have[line] != n {
+			t.Errorf("%d times, want %d: %s", have[line], n, line)
+		}
+	}
+	for line := range maps.Keys(have) {
+		if want[line] == 0 {
+			t.Errorf("not in the golden dump: %s", line)
+		}
+	}
+}
+
+// TestManifestCommands asks a Node's objects.
+func TestManifestCommands(t *testing.T) {
+	for _, s := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"get", "services"}, 0, "default    sample-clusterip  "},
+		{[]string{"get", "pods"}, 0, "web-7975-274540  37      egress,ingress"},
+		{[]string{"get", "policies"}, 0, "application  5         4 "},
+		{[]string{"get", "egresses", "-o", "yaml"}, 0, "object: Egress/egress-web\n"},
+		{[]string{"get", "pods", "-o", "json"}, 0, `"object": "Pod/default/client-6",`},
+		{[]string{"get", "nonsense"}, 2, `invalid argument "nonsense"`},
+		{[]string{"explain", "service/default/sample-clusterip"}, 0, "sample-clusterip: installed, 4 entries\n"},
+		{[]string{"explain", "group_id=10"}, 0, "    Service/default/sample-clusterip spec.ports[0]\n"},
+		{[]string{"explain", "group_id=99"}, 1, "there is no group 99"},
+		{[]string{"explain", "-o", "json", " cookie=0x0, duration=1.5s, table=IngressRule, n_packets=3, n_bytes=4, idle_age=0, priority=0 actions=goto_table:IngressDefaultRule"}, 0, `"object": "NodeConfig/k8s-node-control-plane"`},
+		{[]string{"explain", "table=IngressRule,priority=7,tcp"}, 1, "no object wants an entry"},
+		{[]string{"explain", "Pod/default/nobody"}, 1, "this Node has nothing to do with Pod/default/nobody"},
+		{[]string{"explain", "Sheep/dolly"}, 1, `there is no kind "Sheep"`},
+		{[]string{"explain", "Pod/a/b/c"}, 1, "KIND/NAMESPACE/NAME"},
+		{[]string{"trace", `in_port="client-6-3353ef",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_dst=80`}, 0, "group:10"},
+		{[]string{"dump-meters"}, 0, "meter=256 pktps burst"},
+	} {
+		t.Run(strings.Join(s.args, " "), func(t *testing.T) {
+			var out bytes.Buffer
+			if code := run(append(s.args, strings.Fields(seedObjects)...), &out, &out); code != s.code {
+				t.Errorf("exit code %d, want %d", code, s.code)
+			}
+			if !strings.Contains(out.String(), s.want) {
+				t.Errorf("no %q in\n%s", s.want, out.String())
+			}
+		})
+	}
+}
+
+// TestBadManifest: what is wrong is told with file and line, and the rest is in
+// force.
+func TestBadManifest(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("control/testdata/seed")); err != nil {
+		t.Fatal(err)
+	}
+	bad := filepath.Join(dir, "bad.yaml")
+	text := "apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 70000}]}\n"
+	if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, problems bytes.Buffer
+	args := []string{"get", "services", "--manifests", dir, "--node", "k8s-node-control-plane"}
+	if code := run(args, &out, &problems); code != 0 || !strings.Contains(out.String(), "sample-clusterip") {
+		t.Errorf("exit code %d\n%s", code, out.String())
+	}
+	if got := problems.String(); !strings.HasPrefix(got, bad+":") || !strings.Contains(got, "70000") {
+		t.Errorf("problems: %s", got)
+	}
+}
+
+// TestReplayManifests: packets come in by the ports of the NodeConfig.
+func TestReplayManifests(t *testing.T) {
+	var out bytes.Buffer
+	args := append([]string{"replay", "/no/such.pcap"}, strings.Fields(seedObjects)...)
+	if code := run(args, &out, &out); code != exitFailed || !strings.Contains(out.String(), "/no/such.pcap") {
+		t.Errorf("exit code %d\n%s", code, out.String())
+	}
+}
