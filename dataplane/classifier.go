@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/antrail/antrail/flow"
@@ -21,8 +22,8 @@ import (
 // (ovs-fields(7), CONJUNCTIVE MATCH FIELDS).
 //
 // Threads: insert and remove need a lock of the caller's; find only reads. A
-// table's static classifier is built once and never changes; only the learned
-// one lives under a lock.
+// table's static classifier never changes: a bundle makes an edited copy that
+// shares what it does not touch. Only the learned one lives under a lock.
 type classifier struct {
 	subtables []*subtable // by highest priority, falling
 }
@@ -35,10 +36,11 @@ type wordMask struct {
 
 // subtable holds the entries of one mask.
 type subtable struct {
-	id      flow.Key
-	words   []wordMask
-	highest uint16
-	rows    map[uint64][]row // by hash of the masked words; rows by priority, falling
+	id         flow.Key
+	words      []wordMask
+	highest    uint16
+	priorities map[uint16]int   // entries by priority
+	rows       map[uint64][]row // by hash of the masked words; rows by priority, falling
 }
 
 // row is an entry in its subtable.
@@ -66,7 +68,7 @@ func newClassifier(entries []*entry) *classifier {
 }
 
 func newSubtable(mask *flow.Key) *subtable {
-	st := &subtable{id: *mask, rows: make(map[uint64][]row)}
+	st := &subtable{id: *mask, priorities: make(map[uint16]int), rows: make(map[uint64][]row)}
 	for i := range flow.KeyWords {
 		if m := mask.Word(i); m != 0 {
 			st.words = append(st.words, wordMask{uint8(i), m})
@@ -79,22 +81,66 @@ func (c *classifier) sort() {
 	slices.SortStableFunc(c.subtables, func(a, b *subtable) int { return cmp.Compare(b.highest, a.highest) })
 }
 
-// insert adds an entry; the caller has removed one of the same identity.
-func (c *classifier) insert(e *entry) {
+// edited is the classifier after entries went and others came. The subtables
+// that neither touches are shared with this one, which does not change; the
+// others are copied first, so that an edit costs what it touches.
+func (c *classifier) edited(gone, come []*entry) *classifier {
+	n := &classifier{subtables: slices.Clone(c.subtables)}
+	mine := make(map[*subtable]bool)
+	own := func(mask *flow.Key) {
+		for i, st := range n.subtables {
+			if st.id == *mask && !mine[st] {
+				n.subtables[i] = st.clone()
+				mine[n.subtables[i]] = true
+			}
+		}
+	}
+	for _, e := range gone {
+		own(&e.Match.Mask)
+		n.remove(e)
+	}
+	for _, e := range come {
+		own(&e.Match.Mask)
+		if st := n.insert(e); st != nil {
+			mine[st] = true
+		}
+	}
+	n.sort()
+	return n
+}
+
+// installed finds the entry of an identity.
+func (c *classifier) installed(id *flow.Identity) *entry {
+	for _, st := range c.subtables {
+		if st.id != id.Match.Mask {
+			continue
+		}
+		rows := st.find(&id.Match.Value)
+		for i := range rows {
+			if r := &rows[i]; r.entry.Priority == id.Priority && st.matches(r, &id.Match.Value) {
+				return r.entry
+			}
+		}
+	}
+	return nil
+}
+
+// insert adds an entry; the caller has removed one of the same identity, and
+// sorts. It returns the subtable when that had to be made.
+func (c *classifier) insert(e *entry) *subtable {
 	for _, st := range c.subtables {
 		if st.id == e.Match.Mask {
 			st.insert(e)
-			c.sort()
-			return
+			return nil
 		}
 	}
 	st := newSubtable(&e.Match.Mask)
 	st.insert(e)
 	c.subtables = append(c.subtables, st)
-	c.sort()
+	return st
 }
 
-// remove takes an entry out.
+// remove takes an entry out; the caller sorts.
 func (c *classifier) remove(e *entry) {
 	for i, st := range c.subtables {
 		if st.id != e.Match.Mask {
@@ -104,9 +150,16 @@ func (c *classifier) remove(e *entry) {
 		if len(st.rows) == 0 {
 			c.subtables = append(c.subtables[:i], c.subtables[i+1:]...)
 		}
-		c.sort()
 		return
 	}
+}
+
+// clone is a copy that can be changed; the rows of one hash are never changed
+// in place, so they are shared.
+func (st *subtable) clone() *subtable {
+	n := *st
+	n.rows, n.priorities = maps.Clone(st.rows), maps.Clone(st.priorities)
+	return &n
 }
 
 func (st *subtable) insert(e *entry) {
@@ -117,27 +170,32 @@ func (st *subtable) insert(e *entry) {
 		r.values = append(r.values, v)
 		h = mix(h, v)
 	}
-	rows := append(st.rows[h], r)
+	rows := append(slices.Clone(st.rows[h]), r)
 	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.entry.Priority, a.entry.Priority) })
 	st.rows[h] = rows
+	st.priorities[e.Priority]++
 	st.highest = max(st.highest, e.Priority)
 }
 
 func (st *subtable) remove(e *entry) {
+	h := st.hash(&e.Match.Value)
+	var kept []row
+	for _, r := range st.rows[h] {
+		if r.entry != e {
+			kept = append(kept, r)
+		}
+	}
+	st.rows[h] = kept
+	if len(kept) == 0 {
+		delete(st.rows, h)
+	}
+	if st.priorities[e.Priority]--; st.priorities[e.Priority] > 0 {
+		return
+	}
+	delete(st.priorities, e.Priority)
 	st.highest = 0
-	for h, rows := range st.rows {
-		kept := rows[:0]
-		for _, r := range rows {
-			if r.entry != e {
-				kept = append(kept, r)
-				st.highest = max(st.highest, r.entry.Priority)
-			}
-		}
-		if len(kept) == 0 {
-			delete(st.rows, h)
-			continue
-		}
-		st.rows[h] = kept
+	for p := range st.priorities {
+		st.highest = max(st.highest, p)
 	}
 }
 
@@ -153,12 +211,15 @@ func clausesOf(actions []flow.Action) []flow.Conjunction {
 }
 
 // find returns the rows of the subtable that can match the key, by hash.
-func (st *subtable) find(k *flow.Key) []row {
+func (st *subtable) find(k *flow.Key) []row { return st.rows[st.hash(k)] }
+
+// hash is the hash of the words that the subtable looks at.
+func (st *subtable) hash(k *flow.Key) uint64 {
 	h := uint64(hashSeed)
 	for _, w := range st.words {
 		h = mix(h, k.Word(int(w.index))&w.mask)
 	}
-	return st.rows[h]
+	return h
 }
 
 // matches says whether a row, found by its hash, has the key's values.

@@ -62,9 +62,9 @@ func (k *walk) requestOf(a *flow.CT) conntrack.Request {
 	if a.ZoneSrc != nil {
 		req.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
 	}
-	req.NAT = k.prog.nats[a.NAT]
-	if a.NAT != nil && req.NAT == nil { // an action of a packet-out
-		req.NAT = natRequest(a.NAT)
+	if a.NAT != nil {
+		k.nat = natRequest(a.NAT)
+		req.NAT = &k.nat
 	}
 	for _, x := range a.Exec {
 		id, v, mask := k.execValue(x)
@@ -150,11 +150,8 @@ var conntrackFields = []flow.FieldID{
 }
 
 // natRequest is nat() in conntrack's terms.
-func natRequest(n *flow.NAT) *conntrack.NAT {
-	if n == nil {
-		return nil
-	}
-	return &conntrack.NAT{
+func natRequest(n *flow.NAT) conntrack.NAT {
+	return conntrack.NAT{
 		Source:      n.Type == flow.NATSource,
 		Destination: n.Type == flow.NATDestination,
 		AddrMin:     n.AddrMin, AddrMax: n.AddrMax,

@@ -38,24 +38,54 @@ func learned(a *flow.Learn, k *flow.Key) *flow.Entry {
 	return e
 }
 
+// maker is what a learn action with delete_learned writes into its entries.
+type maker struct {
+	table  uint8
+	cookie uint64
+}
+
+// makers are the learn actions with delete_learned of a program's entries.
+func (p *program) makers() map[maker]bool {
+	m := make(map[maker]bool)
+	for _, t := range p.tables {
+		if t == nil {
+			continue
+		}
+		for _, e := range t.learners {
+			forEachLearn(e, func(l *flow.Learn) { m[maker{l.Table, l.Cookie}] = true })
+		}
+	}
+	return m
+}
+
+// forEachLearn visits an entry's learn actions with delete_learned.
+func forEachLearn(e *entry, visit func(*flow.Learn)) {
+	forEachAction(e.Actions, func(a flow.Action) {
+		if l, ok := a.(*flow.Learn); ok && l.DeleteLearned {
+			visit(l)
+		}
+	})
+}
+
+// learners are those of some entries that have a learn action with
+// delete_learned.
+func learners(entries []*entry) []*entry {
+	var some []*entry
+	for _, e := range entries {
+		found := false
+		forEachLearn(e, func(*flow.Learn) { found = true })
+		if found {
+			some = append(some, e)
+		}
+	}
+	return some
+}
+
 // forgetLearned removes what deleted learn actions with delete_learned had
 // made: entries of their table and cookie that no remaining one still makes.
 func (s *Switch) forgetLearned(before, after *program) {
-	type maker struct {
-		table  uint8
-		cookie uint64
-	}
-	makers := func(p *program) map[maker]bool {
-		m := make(map[maker]bool)
-		p.forEachAction(func(a flow.Action) {
-			if l, ok := a.(*flow.Learn); ok && l.DeleteLearned {
-				m[maker{l.Table, l.Cookie}] = true
-			}
-		})
-		return m
-	}
-	remaining := makers(after)
-	for m := range makers(before) {
+	remaining := after.makers()
+	for m := range before.makers() {
 		if t := after.tables[m.table]; t != nil && !remaining[m] {
 			t.live.learned.removeIf(func(e *entry) bool { return e.Cookie == m.cookie })
 		}

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -14,7 +13,6 @@ type program struct {
 	tables     [256]*table // nil: no such table
 	groups     map[uint32]*group
 	meters     map[uint32]*meter
-	nats       map[*flow.NAT]*conntrack.NAT // nat() arguments in conntrack's terms
 	generation uint64
 }
 
@@ -47,7 +45,8 @@ func BundleOf(p *flow.Program) *Bundle {
 }
 
 // build makes the next program out of this one and a bundle. seq numbers the
-// new entries.
+// new entries. What the bundle does not touch is shared and not looked at
+// again, so a small change of a large program is cheap.
 func (p *program) build(b *Bundle, seq *uint64, now int64) (*program, error) {
 	n := &program{names: p.names, first: p.first, generation: p.generation + 1}
 	if b.Names != nil {
@@ -56,33 +55,7 @@ func (p *program) build(b *Bundle, seq *uint64, now int64) (*program, error) {
 	n.groups = merge(p.groups, b.Groups, b.DeleteGroups, b.Replace, newGroup, func(g *flow.Group) uint32 { return g.ID })
 	n.meters = merge(p.meters, b.Meters, b.DeleteMeters, b.Replace, newMeter, func(m *flow.Meter) uint32 { return m.ID })
 	p.buildTables(n, b, seq, now)
-	if err := n.validate(); err != nil {
-		return nil, err
-	}
-	n.nats = make(map[*flow.NAT]*conntrack.NAT)
-	n.forEachAction(func(a flow.Action) {
-		if ct, ok := a.(*flow.CT); ok && ct.NAT != nil {
-			n.nats[ct.NAT] = natRequest(ct.NAT)
-		}
-	})
-	return n, nil
-}
-
-// forEachAction visits all actions of all static entries and buckets.
-func (p *program) forEachAction(visit func(flow.Action)) {
-	for _, t := range p.tables {
-		if t == nil {
-			continue
-		}
-		for _, e := range t.entries {
-			forEachAction(e.Actions, visit)
-		}
-	}
-	for _, g := range p.groups {
-		for _, b := range g.Buckets {
-			forEachAction(b.Actions, visit)
-		}
-	}
+	return n, n.validate(b)
 }
 
 // merge is the map of groups or meters after a bundle. make gets the old one,
@@ -103,82 +76,78 @@ func merge[T, S any](old map[uint32]*T, add []*S, del []uint32, replace bool, ma
 	return n
 }
 
-// buildTables fills n's tables: unchanged ones are shared with p, changed ones
-// compiled anew.
+// buildTables fills n's tables: unchanged ones are shared with p.
 func (p *program) buildTables(n *program, b *Bundle, seq *uint64, now int64) {
-	changed := make(map[uint8]map[flow.Identity]*entry)
-	open := func(id uint8) map[flow.Identity]*entry {
-		if m := changed[id]; m != nil {
-			return m
-		}
-		m := make(map[flow.Identity]*entry)
-		if t := p.tables[id]; t != nil && !b.Replace {
-			for _, e := range t.entries {
-				m[e.Identity()] = e
+	edits := make(map[uint8]*tableEdit)
+	edit := func(id uint8) *tableEdit {
+		if edits[id] == nil {
+			edits[id] = &tableEdit{base: p.tables[id], gone: map[*entry]bool{}, come: map[flow.Identity]*entry{}}
+			if b.Replace {
+				edits[id].base = nil
 			}
 		}
-		changed[id] = m
-		return m
+		return edits[id]
 	}
 	n.tables = p.tables
-	if b.Replace {
-		for id := range p.tables {
-			if p.tables[id] != nil {
-				open(uint8(id))
-			}
+	for id := range p.tables {
+		if b.Replace && p.tables[id] != nil {
+			edit(uint8(id))
 		}
 	}
 	for _, e := range b.Delete {
-		delete(open(e.Table), e.Identity())
+		if old := p.installed(e.Identity()); old != nil {
+			edit(e.Table).gone[old] = true
+		}
 	}
 	for _, e := range b.Add {
 		*seq++
-		ne, id := newEntry(e, *seq, now), e.Identity()
+		ne, id, d := newEntry(e, *seq, now), e.Identity(), edit(e.Table)
 		if old := p.installed(id); old != nil {
 			ne.inherit(old)
+			d.gone[old] = true
 		}
-		open(e.Table)[id] = ne
+		d.come[id] = ne
 	}
-	for id, m := range changed {
-		n.tables[id] = compile(m, p.tables[id])
+	for id, d := range edits {
+		n.tables[id] = d.compile(p.tables[id])
 	}
-	n.declareTables()
+	n.declareTables(b)
 }
 
 // installed finds the static entry of an identity.
 func (p *program) installed(id flow.Identity) *entry {
-	t := p.tables[id.Table]
-	if t == nil {
-		return nil
+	if t := p.tables[id.Table]; t != nil {
+		return t.classifier.installed(&id)
 	}
-	return t.byIdentity[id]
-}
-
-// compile makes a table of entries; old is the table before, or nil.
-func compile(entries map[flow.Identity]*entry, old *table) *table {
-	t := &table{byIdentity: entries, entries: sorted(entries)}
-	t.classifier = newClassifier(t.entries)
-	t.live = new(tableState)
-	if old != nil {
-		t.live = old.live
-	}
-	return t
+	return nil
 }
 
 // declareTables makes an empty table of every table that has a name or that
-// an action continues in or learns into, so that lookups, counters and learned
-// entries have a place.
-func (p *program) declareTables() {
+// an action of the bundle continues in or learns into, so that lookups,
+// counters and learned entries have a place.
+func (p *program) declareTables(b *Bundle) {
 	for id := range p.tables {
 		if p.tables[id] == nil && (p.names.Table(uint8(id)) != "" || uint8(id) == p.first) {
-			p.tables[id] = compile(nil, nil)
+			p.tables[id] = (&tableEdit{}).compile(nil)
 		}
 	}
-	p.forEachAction(func(a flow.Action) {
+	b.forEachAction(func(a flow.Action) {
 		if id, ok := tableOf(a); ok && p.tables[id] == nil {
-			p.tables[id] = compile(nil, nil)
+			p.tables[id] = (&tableEdit{}).compile(nil)
 		}
 	})
+}
+
+// forEachAction visits all actions that a bundle brings.
+func (b *Bundle) forEachAction(visit func(flow.Action)) {
+	for _, e := range b.Add {
+		forEachAction(e.Actions, visit)
+	}
+	for _, g := range b.Groups {
+		for _, bucket := range g.Buckets {
+			forEachAction(bucket.Actions, visit)
+		}
+	}
 }
 
 // tableOf is the table that an action continues in or learns into.

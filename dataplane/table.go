@@ -15,16 +15,60 @@ import (
 // counters live on from one program to the next.
 type table struct {
 	entries    []*entry // by priority, falling, then by installation
-	byIdentity map[flow.Identity]*entry
 	classifier *classifier
+	learners   []*entry // those that make entries and take them along when they go
 	live       *tableState
+}
+
+// byPriority is the order of a table's entries.
+func byPriority(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.seq, b.seq))
+}
+
+// tableEdit is what a bundle does to one table.
+type tableEdit struct {
+	base *table // what stays unless it is gone; nil for nothing
+	gone map[*entry]bool
+	come map[flow.Identity]*entry
+}
+
+// compile makes the table after an edit. Its counters and learned entries are
+// those of old, the table before, or nil.
+func (d *tableEdit) compile(old *table) *table {
+	t := &table{live: new(tableState)}
+	if old != nil {
+		t.live = old.live
+	}
+	come := sorted(d.come)
+	if d.base == nil {
+		t.entries, t.classifier, t.learners = come, newClassifier(come), learners(come)
+		return t
+	}
+	t.entries = merged(d.base.entries, d.gone, come)
+	t.learners = merged(d.base.learners, d.gone, learners(come))
+	t.classifier = d.base.classifier.edited(slices.Collect(maps.Keys(d.gone)), come)
+	return t
+}
+
+// merged is entries without those that are gone and with those that come, both
+// in order.
+func merged(entries []*entry, gone map[*entry]bool, come []*entry) []*entry {
+	all := make([]*entry, 0, len(entries)+len(come))
+	for _, e := range entries {
+		if gone[e] {
+			continue
+		}
+		for len(come) > 0 && byPriority(come[0], e) < 0 {
+			all, come = append(all, come[0]), come[1:]
+		}
+		all = append(all, e)
+	}
+	return append(all, come...)
 }
 
 // sorted lists entries by priority, falling, and within one by installation.
 func sorted(m map[flow.Identity]*entry) []*entry {
-	return slices.SortedFunc(maps.Values(m), func(a, b *entry) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.seq, b.seq))
-	})
+	return slices.SortedFunc(maps.Values(m), byPriority)
 }
 
 // tableState is the part of a table that packets change.
@@ -81,6 +125,7 @@ func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	}
 	l.byIdentity[id] = e
 	l.classifier.insert(e)
+	l.classifier.sort()
 	l.count.Store(int64(len(l.byIdentity)))
 	return true
 }
@@ -111,6 +156,7 @@ func (l *learnedEntries) removeIf(gone func(*entry) bool) int {
 			n++
 		}
 	}
+	l.classifier.sort()
 	l.count.Store(int64(len(l.byIdentity)))
 	return n
 }

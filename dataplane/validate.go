@@ -22,32 +22,49 @@ func (e *InvalidEntryError) Error() string {
 const maxErrors = 20
 
 // validate checks what only the whole program can tell: that groups and meters
-// exist, that a ct() asks for nothing we lack.
-func (p *program) validate() error {
+// exist, that a ct() asks for nothing we lack. Only what the bundle brings can
+// be wrong, unless it took groups or meters away.
+func (p *program) validate(b *Bundle) error {
 	var errs []error
-	refuse := func(text string, reason error) {
-		if len(errs) < maxErrors {
-			errs = append(errs, &InvalidEntryError{text, reason.Error()})
+	check := func(actions []flow.Action, text func() string) {
+		if err := p.checkActions(actions); err != nil && len(errs) < maxErrors {
+			errs = append(errs, &InvalidEntryError{text(), err.Error()})
 		}
 	}
+	entry := func(e *flow.Entry) {
+		check(e.Actions, func() string { return e.Text(flow.Format{Names: p.names}) })
+	}
+	group := func(g *flow.Group) {
+		for _, bucket := range g.Buckets {
+			check(bucket.Actions, func() string { return g.Text(p.names) })
+		}
+	}
+	if b.Replace || len(b.DeleteGroups)+len(b.DeleteMeters) > 0 {
+		p.forEach(entry, group)
+		return errors.Join(errs...)
+	}
+	for _, e := range b.Add {
+		entry(e)
+	}
+	for _, g := range b.Groups {
+		group(g)
+	}
+	return errors.Join(errs...)
+}
+
+// forEach visits all static entries and groups.
+func (p *program) forEach(entry func(*flow.Entry), group func(*flow.Group)) {
 	for _, t := range p.tables {
 		if t == nil {
 			continue
 		}
 		for _, e := range t.entries {
-			if err := p.checkActions(e.Actions); err != nil {
-				refuse(e.Entry.Text(flow.Format{Names: p.names}), err)
-			}
+			entry(e.Entry)
 		}
 	}
 	for _, g := range p.groups {
-		for _, b := range g.Buckets {
-			if err := p.checkActions(b.Actions); err != nil {
-				refuse(g.Group.Text(p.names), err)
-			}
-		}
+		group(g.Group)
 	}
-	return errors.Join(errs...)
 }
 
 func (p *program) checkActions(actions []flow.Action) (err error) {

@@ -38,6 +38,7 @@ type walk struct {
 	layers packet.Layers
 	key    flow.Key
 	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
+	nat    conntrack.NAT  // the argument of the ct() at hand
 	inPort uint32
 
 	request conntrack.Request // of the ct() action under way: here, it needs no heap

@@ -1,0 +1,113 @@
+package dataplane
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// TestEditedClassifier edits a classifier at random many times over, and
+// compares each one with a classifier built anew of the same entries. The ones
+// before must go on finding what they found.
+func TestEditedClassifier(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	all := randomEntries(r, 80)
+	here := map[*entry]bool{}
+	c := newClassifier(nil)
+	for step := range 200 {
+		var gone, come []*entry
+		for range 1 + r.IntN(4) {
+			e := all[r.IntN(len(all))]
+			if here[e] {
+				gone = append(gone, e)
+			} else {
+				come = append(come, e)
+			}
+			here[e] = !here[e]
+		}
+		gone, come = settled(gone, come)
+		k, keys := randomKey(r), r.Uint64()
+		before := finds(c, keys)
+		next := c.edited(gone, come)
+		if !slices.Equal(finds(c, keys), before) {
+			t.Fatalf("seed %d, step %d: an edit changed the classifier before it", seed, step)
+		}
+		var left []*entry
+		for _, e := range all {
+			if here[e] {
+				left = append(left, e)
+			}
+		}
+		fresh := newClassifier(left)
+		for range 50 {
+			var a, b lookupScratch
+			if got, want := a.find(next, k), b.find(fresh, k); got != want {
+				t.Fatalf("seed %d, step %d: edited finds %s, built anew %s", seed, step, describe(got), describe(want))
+			}
+			k = randomKey(r)
+		}
+		c = next
+	}
+}
+
+// settled leaves out what went and came back in one edit.
+func settled(gone, come []*entry) (g, c []*entry) {
+	count := map[*entry]int{}
+	for _, e := range gone {
+		count[e]--
+	}
+	for _, e := range come {
+		count[e]++
+	}
+	for e, n := range count {
+		switch {
+		case n < 0:
+			g = append(g, e)
+		case n > 0:
+			c = append(c, e)
+		}
+	}
+	return g, c
+}
+
+// finds is what a classifier finds for keys that seed stands for.
+func finds(c *classifier, seed uint64) (all []*entry) {
+	r := rand.New(rand.NewPCG(seed, 4))
+	for range 20 {
+		var s lookupScratch
+		all = append(all, s.find(c, randomKey(r)))
+	}
+	return all
+}
+
+// BenchmarkApplyOne adds one entry to a table of 100,000, and takes it away.
+func BenchmarkApplyOne(b *testing.B) {
+	entryFor := func(i int) *flow.Entry {
+		e := &flow.Entry{Table: 1, Priority: 200}
+		e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
+		return e
+	}
+	p := &program{}
+	var seq uint64
+	load := &Bundle{Names: flow.NewNames()}
+	for i := range 100_000 {
+		load.Add = append(load.Add, entryFor(i))
+	}
+	p, err := p.build(load, &seq, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		one := []*flow.Entry{entryFor(1 << 20)}
+		for _, change := range []*Bundle{{Add: one}, {Delete: one}} {
+			if p, err = p.build(change, &seq, 0); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
