@@ -5,6 +5,8 @@
 //	agent.go      start, run, stop
 //	pipeline.go   flow files -> a switch with that pipeline
 //	manifests.go  objects of a cluster -> the same
+//	live.go       manifests that are watched, and the switch kept in step
+//	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	reject.go     packets to a Service without endpoints are refused
 //	api.go        what can be asked over the unix socket
@@ -18,9 +20,9 @@
 //	offline.go    the same API for files, without an agent
 //	replay.go     a capture file through a pipeline
 //
-// Goroutines: the switch's own (package dataplane), runPodPorts, and the API's
-// server. Packets never come here, except those that an entry sends to the
-// controller.
+// Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
+// and the API's server. Packets never come here, except those that an entry
+// sends to the controller.
 package agent
 
 import (
@@ -60,6 +62,7 @@ type Agent struct {
 	umem  *afxdp.UMEM
 	host  *host.Host
 	pods  *podPorts
+	live  *live // nil with flow files
 	ready atomic.Bool
 }
 
@@ -92,13 +95,12 @@ func closeListener(ln net.Listener) error {
 // side.
 func (a *Agent) start() error {
 	c := a.config
-	var err error
-	if a.pipeline, err = c.files().load(c.options()); err != nil {
+	pods, err := a.load()
+	if err != nil {
 		return err
 	}
-	a.log.Info("pipeline loaded", "node", c.NodeName, "file", c.Flows, "entries", len(a.sw.Flows()))
-	if len(c.Ports) > 0 {
-		if a.umem, err = afxdp.NewUMEM(framesPerPort * (len(c.Ports) + 1)); err != nil {
+	if len(pods) > 0 || a.live != nil {
+		if a.umem, err = afxdp.NewUMEM(framesPerPort * (len(pods) + 1)); err != nil {
 			return err
 		}
 	}
@@ -111,8 +113,29 @@ func (a *Agent) start() error {
 	if a.host, err = host.Up(c.host()); err != nil {
 		return err
 	}
-	a.pods = newPodPorts(c.Ports, a.sw, a.openPod, a.log)
+	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
+	if a.live != nil {
+		a.live.setPorts = a.pods.set
+	}
 	return nil
+}
+
+// load makes the switch with its pipeline, and tells the pods' ports.
+func (a *Agent) load() (pods []Port, err error) {
+	c, from := a.config, a.config.Flows
+	pods = c.Ports
+	if c.Manifests == "" {
+		a.pipeline, err = c.files().load(c.options())
+	} else {
+		from = c.Manifests
+		if a.pipeline, a.live, err = loadLive(c, a.log); err == nil {
+			pods = a.live.ports()
+		}
+	}
+	if err == nil {
+		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
+	}
+	return pods, err
 }
 
 func (a *Agent) openGateway() error {
@@ -152,22 +175,33 @@ func (a *Agent) openPod(link string) (ports.Port, error) {
 	return afxdp.Open(a.umem, afxdp.Options{Interface: link, Ring: podRing})
 }
 
-// serve runs switch, pod ports and API until ctx ends or one of them fails,
-// and returns when all have stopped.
+// runPods looks after the pods' ports until ctx ends. The agent is ready when
+// those that are there are in the switch.
+func (a *Agent) runPods(ctx context.Context) {
+	a.pods.reconcile()
+	a.ready.Store(true)
+	a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
+	a.pods.runPodPorts(ctx)
+}
+
+// serve runs switch, pod ports, manifests and API until ctx ends or one of them
+// fails, and returns when all have stopped.
 func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
-	ended := make(chan error, 3)
-	go func() { ended <- a.sw.Run(ctx) }()
-	go func() { ended <- runServer(server, ln) }()
-	go func() {
-		a.pods.reconcile()
-		a.ready.Store(true)
-		a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
-		a.pods.runPodPorts(ctx)
-		ended <- nil
-	}()
+	parts := []func() error{
+		func() error { return a.sw.Run(ctx) },
+		func() error { return runServer(server, ln) },
+		func() error { a.runPods(ctx); return nil },
+	}
+	if a.live != nil {
+		parts = append(parts, func() error { return a.live.runManifests(ctx) })
+	}
+	ended := make(chan error, len(parts))
+	for _, run := range parts {
+		go func() { ended <- run() }()
+	}
 	var errs []error
 	select {
 	case <-ctx.Done():

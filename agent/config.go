@@ -43,10 +43,15 @@ type Config struct {
 	Peers []Peer `json:"peers,omitempty"`
 	// Flows, Groups and Meters are the files of the pipeline, in the text form
 	// of ovs-ofctl; groups and meters may be left out.
-	Flows  string `json:"flows"`
+	Flows  string `json:"flows,omitempty"`
 	Groups string `json:"groups,omitempty"`
 	Meters string `json:"meters,omitempty"`
-	// Ports are the pods' links.
+	// Manifests is a file or directory of Kubernetes and Antrea objects, in
+	// place of Flows. It is watched.
+	Manifests string `json:"manifests,omitempty"`
+	// Ports are the pods' links. With Manifests, the NodeConfig says which ports
+	// there are and gives their numbers; a port that is not listed here is on the
+	// link of its name.
 	Ports []Port `json:"ports,omitempty"`
 	// Workers is how many threads poll the ports; 1 when not given.
 	Workers int `json:"workers,omitempty"`
@@ -88,7 +93,7 @@ type Peer struct {
 // the Node that it is. The link may be away; the port comes when it does.
 type Port struct {
 	Name   string `json:"name"`
-	OFPort uint32 `json:"ofPort"`
+	OFPort uint32 `json:"ofPort,omitempty"`
 	Link   string `json:"link,omitempty"`   // Name when not given
 	Driver string `json:"driver,omitempty"` // auto or afxdp
 }
@@ -126,7 +131,7 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, f := range []*string{&c.Flows, &c.Groups, &c.Meters} {
+	for _, f := range []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests} {
 		if *f != "" && !filepath.IsAbs(*f) {
 			*f = filepath.Join(filepath.Dir(path), *f)
 		}
@@ -186,7 +191,8 @@ func (f *faults) check(ok bool, format string, args ...any) {
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
-	f.check(c.Flows != "", "flows: missing")
+	f.check(c.Flows != "" || c.Manifests != "", "flows: missing, and manifests too")
+	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(c.CTTimeouts == "default" || c.CTTimeouts == "ovs", "ctTimeouts: %q is neither default nor ovs", c.CTTimeouts)
 	f.check(len(c.PodCIDRs) > 0, "podCIDRs: missing")
@@ -231,12 +237,21 @@ func (c *Config) checkPorts(f *faults) {
 	for i, p := range c.Ports {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)
-		f.check(p.OFPort > 0 && p.OFPort < 0xff00, "%s.ofPort: %d is not between 1 and 65279", who, p.OFPort)
+		c.checkOFPort(f, numbers, who, p.OFPort)
 		f.check(p.Driver == "auto" || p.Driver == "afxdp", "%s.driver: %q is neither auto nor afxdp", who, p.Driver)
 		claim(f, names, p.Name, who, "name")
-		claim(f, numbers, p.OFPort, who, "ofPort")
 		claim(f, links, p.Link, who, "link")
 	}
+}
+
+// checkOFPort checks the number of a pod's port: only flow files need one.
+func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, no uint32) {
+	if c.Manifests != "" {
+		f.check(no == 0, "%s.ofPort: %d, but with manifests the NodeConfig gives it", who, no)
+		return
+	}
+	f.check(no > 0 && no < 0xff00, "%s.ofPort: %d is not between 1 and 65279", who, no)
+	claim(f, taken, no, who, "ofPort")
 }
 
 func claim[K comparable](f *faults, taken map[K]string, key K, who, what string) {

@@ -55,6 +55,8 @@ func TestParseConfigFaults(t *testing.T) {
 		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `unknown field "tag"`},
 		{"no node name", "nodeName: node-a", "", "nodeName: missing"},
 		{"no flows", "flows: node-a.flows", "", "flows: missing"},
+		{"flows and manifests", "flows: node-a.flows", "flows: node-a.flows\nmanifests: objects", "manifests: not together with flows"},
+		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36, but with manifests the NodeConfig gives it"},
 		{"bad mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa", "invalid MAC"},
 		{"long mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c0:01:02", "no Ethernet address"},
 		{"bad address", "10.10.0.1/24", "10.10.0.300/24", "10.10.0.300/24"},

@@ -3,6 +3,7 @@ package agent
 import (
 	"net/http"
 
+	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -24,6 +25,8 @@ var (
 	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
 	tableSize   = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
 	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
+	policyPkts  = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
+	policyBytes = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
 	ctEntries   = describe("conntrack_entries", "Tracked connections.")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
@@ -31,7 +34,7 @@ var (
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, ctEntries, sleeps,
+		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes, ctEntries, sleeps,
 	} {
 		ch <- d
 	}
@@ -63,8 +66,21 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			count(drops, n, t.Name, reason)
 		}
 	}
+	for _, r := range c.p.policies() {
+		k := r.Object
+		count(policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
+		count(policyBytes, r.Bytes, string(k.Kind), k.Namespace, k.Name)
+	}
 	gauge(ctEntries, float64(c.p.connections()))
 	count(sleeps, c.p.sw.Sleeps())
+}
+
+// policies are the policies with their counters; none with flow files.
+func (p *pipeline) policies() []control.PolicyRow {
+	if p.objects == nil {
+		return nil
+	}
+	return p.objects.Policies(p.counter())
 }
 
 func oneIf(yes bool) float64 {

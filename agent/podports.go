@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/antrail/antrail/ports"
@@ -18,13 +20,22 @@ import (
 // comparing what is wanted with what is there, so a lost message costs at most
 // the time until the next look.
 type podPorts struct {
-	want []Port
-	sw   portSwitch
-	open func(link string) (ports.Port, error)
-	log  *slog.Logger
+	sw    portSwitch
+	open  func(link string) (ports.Port, error)
+	log   *slog.Logger
+	again chan struct{} // what is wanted has changed
 
-	have   map[string]int    // links whose ports are in the switch, and their ifindex
-	failed map[string]string // last error of links that could not be opened
+	mu   sync.Mutex
+	want []Port
+
+	have   map[string]openPort // by link
+	failed map[string]string   // last error of links that could not be opened
+}
+
+// openPort is a port in the switch.
+type openPort struct {
+	Port
+	index int // of its link
 }
 
 // portSwitch is the part of dataplane.Switch that podPorts uses.
@@ -38,7 +49,29 @@ type portSwitch interface {
 const lookAgain = 2 * time.Second
 
 func newPodPorts(want []Port, sw portSwitch, open func(string) (ports.Port, error), log *slog.Logger) *podPorts {
-	return &podPorts{want: want, sw: sw, open: open, log: log, have: map[string]int{}, failed: map[string]string{}}
+	return &podPorts{
+		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
+		have: map[string]openPort{}, failed: map[string]string{},
+	}
+}
+
+// set says which ports are wanted from now on. It may be called from any
+// goroutine.
+func (p *podPorts) set(want []Port) {
+	p.mu.Lock()
+	p.want = want
+	p.mu.Unlock()
+	select {
+	case p.again <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// wanted are the ports that are wanted now.
+func (p *podPorts) wanted() []Port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.want
 }
 
 // runPodPorts looks after every link message and from time to time, until ctx
@@ -56,6 +89,7 @@ func (p *podPorts) runPodPorts(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-p.again:
 		case _, ok := <-changes:
 			if !ok { // the subscription broke; the ticker remains
 				changes = nil
@@ -65,22 +99,26 @@ func (p *podPorts) runPodPorts(ctx context.Context) {
 	}
 }
 
-// reconcile looks at the links once: ports whose link is gone leave the switch,
-// ports whose link is there and up enter it.
+// reconcile looks at the links once: ports that are not wanted, or whose link
+// is gone, leave the switch; ports whose link is there and up enter it.
 func (p *podPorts) reconcile() {
 	there, err := linksUp()
 	if err != nil {
 		p.log.Error("cannot list links", "error", err)
 		return
 	}
-	for _, w := range p.want {
-		had, in := p.have[w.Link]
-		link, up := there[w.Link]
-		if in && link.index != had {
-			p.remove(w)
-			in = false
+	want := p.wanted()
+	for _, had := range p.have {
+		switch {
+		case !slices.Contains(want, had.Port):
+			p.remove(had.Port, "it is not wanted any more")
+		case there[had.Link].index != had.index:
+			p.remove(had.Port, "its link is gone")
 		}
-		if !in && up && link.up {
+	}
+	for _, w := range want {
+		_, in := p.have[w.Link]
+		if link := there[w.Link]; !in && link.up {
 			p.add(w, link.index)
 		}
 	}
@@ -104,13 +142,13 @@ func linksUp() (map[string]linkState, error) {
 	return m, nil
 }
 
-func (p *podPorts) remove(w Port) {
+func (p *podPorts) remove(w Port, why string) {
 	delete(p.have, w.Link)
 	if err := p.sw.RemovePort(w.OFPort); err != nil {
 		p.log.Warn("port removed, with an error", "port", w.Name, "link", w.Link, "error", err)
 		return
 	}
-	p.log.Info("port removed: its link is gone", "port", w.Name, "link", w.Link)
+	p.log.Info("port removed", "port", w.Name, "link", w.Link, "why", why)
 }
 
 // add opens a port. An error is logged once, and tried again later.
@@ -129,7 +167,7 @@ func (p *podPorts) add(w Port, index int) {
 		return
 	}
 	delete(p.failed, w.Link)
-	p.have[w.Link] = index
+	p.have[w.Link] = openPort{w, index}
 	i := port.Info()
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
 }

@@ -171,3 +171,26 @@ func TestPodPortsStop(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// TestPodPortsFollowWishes: a port that is not wanted any more goes, one with
+// another number comes anew, and one that is wanted now comes.
+func TestPodPortsFollowWishes(t *testing.T) {
+	node, pod, other := nstest.New(t), nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-1", other, "eth0")
+	nstest.AddVeth(t, node, "client-a-1", pod, "eth0")
+	node.Do(t, func() {
+		sw := recorder{make(chan string, 100)}
+		p := newPodPorts(twoPorts[1:], sw, memoryPort, slog.New(slog.DiscardHandler))
+		p.reconcile()
+		sw.wantEvent(t, "add 37 web-a-1")
+		p.set(twoPorts[:1])
+		p.reconcile()
+		sw.wantEvent(t, "remove 37")
+		sw.wantEvent(t, "add 36 client-a-1")
+		p.set([]Port{{Name: "client-a", OFPort: 40, Link: "client-a-1"}})
+		p.reconcile()
+		sw.wantEvent(t, "remove 36")
+		sw.wantEvent(t, "add 40 client-a-1")
+		sw.wantQuiet(t)
+	})
+}

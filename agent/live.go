@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/antrail/antrail/control"
+)
+
+// live keeps the switch and the pods' ports as the manifests say. Whatever is
+// wrong with manifests, the last good state stays; a pod whose entries are not
+// in the switch sends and receives nothing.
+type live struct {
+	config    *Config
+	store     *control.Store
+	manifests *control.Manifests
+	objects   *control.Reconciler
+	log       *slog.Logger
+	// setPorts is told the ports that the switch is to have.
+	setPorts func([]Port)
+
+	told   map[string]bool // problems that were logged and are still there
+	missed bool            // a snapshot was left out
+}
+
+// retryTime is how long what the switch did not take waits for the next try.
+const retryTime = 2 * time.Second
+
+// loadLive installs what the manifests say now. The error is for what the agent
+// cannot begin with: manifests without this Node, or another Node's.
+func loadLive(c *Config, log *slog.Logger) (*pipeline, *live, error) {
+	p, err := newPipeline(c.options())
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &live{config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{}}
+	if l.manifests, err = control.NewManifests(c.Manifests, l.store); err != nil {
+		return p, nil, err
+	}
+	l.report(l.manifests.Problems())
+	cluster := l.store.Snapshot()
+	if err := c.fits(cluster.NodeConfig(c.NodeName)); err != nil {
+		return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
+	}
+	l.objects = control.NewReconciler(c.NodeName, &installer{pipeline: p, gateways: c.Gateway.Addresses}, time.Now)
+	if err := l.objects.Update(cluster, nil); err != nil {
+		if p.sw.Names() == nil {
+			return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
+		}
+		log.Warn("not all objects are in the switch", "error", err)
+	}
+	p.objects = l.objects
+	return p, l, nil
+}
+
+// fits says whether manifests describe this Node.
+func (c *Config) fits(n *control.NodeConfig) error {
+	g := &c.Gateway
+	switch {
+	case n == nil:
+		return fmt.Errorf("there is no NodeConfig/%s", c.NodeName)
+	case n.Gateway.OFPort != g.OFPort || n.Gateway.Name != g.Name || MAC(n.Gateway.MAC) != g.MAC:
+		return fmt.Errorf("the gateway of NodeConfig/%s is %s, port %d, %s; in the configuration it is %s, port %d, %s",
+			c.NodeName, n.Gateway.Name, n.Gateway.OFPort, MAC(n.Gateway.MAC), g.Name, g.OFPort, g.MAC)
+	case n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name:
+		return fmt.Errorf("the tunnel of NodeConfig/%s is %s, port %d; in the configuration it is %s, port %d",
+			c.NodeName, n.Tunnel.Name, n.Tunnel.OFPort, c.Tunnel.Name, c.Tunnel.OFPort)
+	}
+	return nil
+}
+
+// ports are those of the manifests, on the links that the configuration gives
+// their names.
+func (l *live) ports() []Port {
+	given := map[string]Port{}
+	for _, p := range l.config.Ports {
+		given[p.Name] = p
+	}
+	var all []Port
+	for _, p := range l.store.Snapshot().NodeConfig(l.config.NodeName).Ports {
+		port, ok := given[p.Name]
+		if !ok {
+			port = Port{Name: p.Name, Link: p.Name, Driver: "auto"}
+		}
+		port.OFPort = p.OFPort
+		all = append(all, port)
+	}
+	return all
+}
+
+// runManifests follows the manifests until ctx ends.
+func (l *live) runManifests(ctx context.Context) error {
+	_, end := l.store.Follow(l.update)
+	defer end()
+	done, err := l.manifests.Watch(ctx, l.report)
+	if err != nil {
+		return err
+	}
+	again := time.NewTicker(retryTime)
+	defer again.Stop()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-again.C:
+			if l.objects.Waiting() > 0 {
+				l.warn(l.objects.Retry())
+			}
+		}
+	}
+}
+
+// update brings switch and ports to a new snapshot.
+func (l *live) update(u control.Update) {
+	if err := l.config.fits(u.New.NodeConfig(l.config.NodeName)); err != nil {
+		l.log.Error("the manifests are not this Node's any more; what was there stays", "error", err)
+		l.missed = true
+		return
+	}
+	keys := u.Changed
+	if l.missed {
+		keys, l.missed = nil, false
+	}
+	l.warn(l.objects.Update(u.New, keys))
+	l.setPorts(l.ports())
+}
+
+func (l *live) warn(err error) {
+	if err != nil {
+		l.log.Warn("not all objects are in the switch; trying again", "error", err)
+	}
+}
+
+// report logs problems that are new.
+func (l *live) report(problems []control.Problem) {
+	now := map[string]bool{}
+	for _, p := range problems {
+		if text := p.Error(); !p.Ignored {
+			now[text] = true
+			if !l.told[text] {
+				l.log.Warn("a manifest is not in force", "problem", text)
+			}
+		}
+	}
+	l.told = now
+}

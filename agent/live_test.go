@@ -1,0 +1,233 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
+)
+
+// liveNode is an agent's configuration for node-a of a copy of examples/web-app.
+func liveNode(t *testing.T) (c *Config, manifests string) {
+	t.Helper()
+	manifests = t.TempDir()
+	if err := os.CopyFS(manifests, os.DirFS("../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("flows: node-a.flows", "manifests: "+manifests, "ofPort: 36", "link: client-a-1", "ofPort: 37, ", "").Replace(goodConfig)
+	c, err := ParseConfig([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, manifests
+}
+
+func replaceIn(t *testing.T, file, old, new string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(b), old, new, 1)
+	if text == string(b) {
+		t.Fatalf("%s: no %q", file, old)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entriesOf counts the entries of a table.
+func entriesOf(p *pipeline, table string) int {
+	for _, t := range p.tableRecords() {
+		if t.Name == table {
+			return t.Entries
+		}
+	}
+	return 0
+}
+
+// TestLive changes manifests under a running switch: policies go, a pod's port
+// goes, a broken file changes nothing, another Node's gateway neither.
+func TestLive(t *testing.T) {
+	c, manifests := liveNode(t)
+	log := make(logLines, 1000)
+	p, l, err := loadLive(c, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.sw.Close()
+	wantPorts(t, l.ports(), Port{"client-a", 36, "client-a-1", "auto"}, Port{"web-a", 37, "web-a-3f2a1", "afxdp"}, Port{"db-a", 38, "db-a", "auto"})
+	if n := entriesOf(p, "IngressDefaultRule"); n != 2 {
+		t.Errorf("%d entries in IngressDefaultRule, want the isolation of db-a and the table-miss", n)
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	news := make(chan []Port, 100)
+	l.setPorts = func(ports []Port) { news <- ports }
+	ended := make(chan error, 1)
+	go func() { ended <- l.runManifests(ctx) }()
+	next := func() []Port {
+		t.Helper()
+		select {
+		case ports := <-news:
+			return ports
+		case err := <-ended:
+			t.Fatalf("ended: %v", err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing happened")
+		}
+		return nil
+	}
+
+	if err := os.Rename(filepath.Join(manifests, "policies.yaml"), filepath.Join(manifests, "policies.off")); err != nil {
+		t.Fatal(err)
+	}
+	next()
+	if n := entriesOf(p, "IngressDefaultRule"); n != 1 {
+		t.Errorf("%d entries in IngressDefaultRule, want the table-miss", n)
+	}
+	nodeConfig := filepath.Join(manifests, "node-a.yaml")
+	replaceIn(t, nodeConfig, `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n", "")
+	if ports := next(); len(ports) != 2 {
+		t.Errorf("ports %v", ports)
+	}
+	entries := len(p.sw.Flows())
+	replaceIn(t, filepath.Join(manifests, "services.yaml"), "kind: Service", "kind: [Service")
+	log.want(t, "services.yaml:")
+	replaceIn(t, nodeConfig, "ofPort: 2,", "ofPort: 3,")
+	log.want(t, "the manifests are not this Node's any more")
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := len(p.sw.Flows()); n != entries {
+		t.Errorf("%d entries, want the %d that were there", n, entries)
+	}
+}
+
+// logLines is a log, line by line.
+type logLines chan string
+
+func (l logLines) Write(b []byte) (int, error) {
+	l <- string(b)
+	return len(b), nil
+}
+
+// want waits for a line with some words.
+func (l logLines) want(t *testing.T, words string) {
+	t.Helper()
+	for {
+		select {
+		case line := <-l:
+			if strings.Contains(line, words) {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("no %q in the log", words)
+		}
+	}
+}
+
+func wantPorts(t *testing.T, got []Port, want ...Port) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("ports %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("port %v, want %v", got[i], want[i])
+		}
+	}
+}
+
+// TestLiveRefuses: an agent does not begin with what is not about its Node.
+func TestLiveRefuses(t *testing.T) {
+	for _, s := range []struct{ name, file, old, new, want string }{
+		{"no NodeConfig", "node-a.yaml", "metadata: {name: node-a}", "metadata: {name: node-x}", "there is no NodeConfig/node-a"},
+		{"no Node", "cluster.yaml", "metadata: {name: node-a}", "metadata: {name: node-x}", "node-a"},
+		{"another gateway", "node-a.yaml", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c1", "the gateway of NodeConfig/node-a is antrea-gw0, port 2, ba:5e:d1:55:aa:c1"},
+		{"another tunnel", "node-a.yaml", "antrea-tun0", "antrea-tun1", "the tunnel of NodeConfig/node-a"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			c, manifests := liveNode(t)
+			replaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
+			p, _, err := loadLive(c, slog.New(slog.DiscardHandler))
+			if p != nil {
+				defer p.sw.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), s.want) {
+				t.Errorf("error %v, want one with %q", err, s.want)
+			}
+		})
+	}
+}
+
+// TestOwnEntries: what the Node sends to its pods passes their policies, also
+// when the tables have moved.
+func TestOwnEntries(t *testing.T) {
+	c, manifests := liveNode(t)
+	p, l, err := loadLive(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.sw.Close()
+	count := func() (n int) {
+		for _, f := range p.sw.Flows() {
+			if strings.Contains(f.Text(flow.Format{Names: p.sw.Names()}), "nw_src=10.10.0.1 actions=goto_table:ConntrackCommit") {
+				n++
+			}
+		}
+		return n
+	}
+	before := count()
+	replaceIn(t, filepath.Join(manifests, "node-a.yaml"), "Egress: true", "Egress: false")
+	u := l.manifests.Read()
+	if err := l.objects.Update(u.New, u.Changed); err != nil {
+		t.Fatal(err)
+	}
+	if entriesOf(p, "EgressMark") != 0 {
+		t.Error("the table of Egress is there")
+	}
+	if after := count(); before != 1 || after != 1 {
+		t.Errorf("%d such entries, then %d; want one each", before, after)
+	}
+}
+
+// TestWentPath: connections of a Service's address, and of a NodePort at any
+// address, are told from those of others.
+func TestWentPath(t *testing.T) {
+	at := netip.MustParseAddrPort
+	service := control.Path{Proto: control.UDP, Service: at("10.96.0.10:53"), Endpoint: at("10.10.0.24:5353")}
+	nodePort := control.Path{Proto: control.UDP, Service: netip.AddrPortFrom(netip.Addr{}, 30053), Endpoint: at("10.10.0.24:5353")}
+	paths := map[control.Path]bool{service: true, nodePort: true}
+	for _, s := range []struct {
+		to, by string
+		proto  uint8
+		want   bool
+	}{
+		{"10.96.0.10:53", "10.10.0.24:5353", 17, true},
+		{"10.96.0.10:53", "10.10.0.24:5353", 6, false},
+		{"10.96.0.10:53", "10.10.1.6:5353", 17, false},
+		{"10.96.0.11:53", "10.10.0.24:5353", 17, false},
+		{"192.168.77.102:30053", "10.10.0.24:5353", 17, true},
+		{"192.168.77.102:30054", "10.10.0.24:5353", 17, false},
+	} {
+		to, by := at(s.to), at(s.by)
+		c := &conntrack.Conn{
+			Orig:  conntrack.Direction{Tuple: conntrack.Tuple{Dst: to.Addr(), DstPort: to.Port(), Proto: s.proto}},
+			Reply: conntrack.Direction{Tuple: conntrack.Tuple{Src: by.Addr(), SrcPort: by.Port(), Proto: s.proto}},
+		}
+		if got := wentPath(c, paths); got != s.want {
+			t.Errorf("%s by %s, protocol %d: %v", s.to, s.by, s.proto, got)
+		}
+	}
+}
