@@ -1,6 +1,8 @@
-// Package examples holds flow files to run and to read: pipelines as flow
-// entries, groups, meters and ports in the text that ovs-ofctl prints.
+// Package examples holds pipelines to run and to read: as objects of a cluster,
+// or as flow entries, groups, meters and ports in the text that ovs-ofctl
+// prints.
 //
+//	web-app/    the lab's two Nodes as Kubernetes and Antrea objects
 //	seed/       one Node with every kind of object, as a plain dump
 //	two-nodes/  the lab's two Nodes, filled by hand and commented
 //
@@ -10,7 +12,7 @@ package examples
 import "embed"
 
 // FS holds the files under their paths here: "two-nodes/node-a.flows",
-// "seed/seed.groups".
+// "web-app/pods.yaml".
 //
-//go:embed seed two-nodes
+//go:embed seed two-nodes web-app
 var FS embed.FS

@@ -25,7 +25,7 @@ const (
 
 // startAgents starts the agent of every Node and waits until all are ready.
 func (l *Lab) startAgents(ctx context.Context, o *Options) error {
-	files, err := flowFiles(o.FlowsDir)
+	pipeline, err := l.pipeline(o)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	ended := make(map[string]<-chan error)
 	for i := range l.Topology.Nodes {
 		n := &l.Topology.Nodes[i]
-		if err := l.writeConfig(n, files); err != nil {
+		if err := l.writeConfig(n, pipeline); err != nil {
 			return err
 		}
 		if ended[n.Name], err = l.startAgent(n.Name, binary); err != nil {
@@ -55,26 +55,57 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// flowFiles is where NODE.flows and so on are read from.
-func flowFiles(dir string) (fs.FS, error) {
-	if dir != "" {
-		return os.DirFS(dir), nil
+// pipeline says how an agent's configuration is completed with where its
+// pipeline comes from. What is built in is first put into the lab's directory,
+// where a user can look at it and change it.
+func (l *Lab) pipeline(o *Options) (func(*agent.Config) error, error) {
+	if o.FlowsDir != "" {
+		return func(c *agent.Config) error { return l.copyFlows(c, o.FlowsDir) }, nil
 	}
-	return fs.Sub(examples.FS, "two-nodes")
+	manifests := filepath.Join(l.Dir, "manifests")
+	if o.Manifests == "" {
+		files, err := fs.Sub(examples.FS, "web-app")
+		if err == nil {
+			err = os.CopyFS(manifests, files)
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		var err error
+		if manifests, err = filepath.Abs(o.Manifests); err != nil {
+			return nil, err
+		}
+	}
+	return func(c *agent.Config) error {
+		c.Manifests = manifests
+		for i := range c.Ports {
+			c.Ports[i].OFPort = 0 // the NodeConfig's
+		}
+		return nil
+	}, nil
 }
 
-// writeConfig puts a Node's configuration and flow files into the lab's
-// directory, where a user can look at them.
-func (l *Lab) writeConfig(n *Node, files fs.FS) error {
-	c := l.Topology.Config(n, l.Dir, l.link)
+// copyFlows puts a Node's flow files into the lab's directory.
+func (l *Lab) copyFlows(c *agent.Config, dir string) error {
+	c.Flows, c.Groups, c.Meters = c.NodeName+".flows", c.NodeName+".groups", c.NodeName+".meters"
 	for _, name := range []string{c.Flows, c.Groups, c.Meters} {
-		b, err := fs.ReadFile(files, name)
+		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return err
 		}
 		if err := os.WriteFile(filepath.Join(l.Dir, name), b, 0o600); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// writeConfig puts a Node's configuration into the lab's directory.
+func (l *Lab) writeConfig(n *Node, pipeline func(*agent.Config) error) error {
+	c := l.Topology.Config(n, l.Dir, l.link)
+	if err := pipeline(c); err != nil {
+		return err
 	}
 	b, err := yaml.Marshal(c)
 	if err != nil {

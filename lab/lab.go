@@ -47,9 +47,14 @@ type Lab struct {
 
 // Options of Up. The zero value of each has a meaning.
 type Options struct {
-	Nodes    int       // 1 or 2; 0 is 2
-	Binary   string    // the antrail binary; "" is the running one
-	FlowsDir string    // where NODE.flows, .groups, .meters are; "" is examples/two-nodes
+	Nodes  int    // 1 or 2; 0 is 2
+	Binary string // the antrail binary; "" is the running one
+	// Manifests is a file or directory of the cluster's objects, which the agents
+	// watch; "" is a copy of examples/web-app in the lab's directory.
+	Manifests string
+	// FlowsDir has NODE.flows, NODE.groups and NODE.meters, in place of
+	// Manifests.
+	FlowsDir string
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
 	// Transient labs live no longer than the process that made them: if it

@@ -32,8 +32,10 @@ func runFakeAgent(config string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(c.Groups); err != nil {
-		return err
+	for _, path := range []string{c.Groups, c.Manifests} {
+		if _, err := os.Stat(path); path != "" && err != nil {
+			return err
+		}
 	}
 	for _, p := range c.Ports {
 		if _, err := netlink.LinkByName(p.Link); err != nil {
@@ -196,12 +198,12 @@ func TestDownAfterKilledLab(t *testing.T) {
 	t.Cleanup(func() { half.Down() })
 	half.State.Creator = Process{PID: os.Getpid(), Start: 1} // our number, another process
 	n := &half.Topology.Nodes[0]
-	files, err := flowFiles("")
+	pipeline, err := half.pipeline(&Options{})
 	for _, step := range []func() error{
 		func() error { return err },
 		half.makeUnderlay,
 		func() error { return half.makeNode(n) },
-		func() error { return half.writeConfig(n, files) },
+		func() error { return half.writeConfig(n, pipeline) },
 		func() error { _, err := half.startAgent(n.Name, os.Args[0]); return err },
 	} {
 		if err := step(); err != nil {
@@ -294,10 +296,14 @@ func TestUpFailsClean(t *testing.T) {
 		{"agent ends", Options{Binary: "/bin/false"}, "the agent of node-a ended (exit status 1)"},
 		{"no binary", Options{Binary: "/no/such/antrail"}, "start the agent of node-a"},
 		{"no flow files", Options{Binary: "/bin/false", FlowsDir: "/no/such/dir"}, "node-a.flows"},
+		{"no manifests", Options{Manifests: "/no/such/dir"}, "/no/such/dir"},
 		{"three Nodes", Options{Nodes: 3}, "1 to 2 Nodes"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			s.o.StateDir = t.TempDir()
+			if s.o.Binary == "" {
+				s.o.Binary = os.Args[0]
+			}
 			_, err := Up(t.Context(), s.o)
 			if err == nil || !strings.Contains(err.Error(), s.want) {
 				t.Errorf("error %v, want one with %q", err, s.want)

@@ -37,8 +37,8 @@ const (
 	podMTU      = agent.DefaultMTU
 )
 
-// TwoNodes is the lab that the flow files in examples/two-nodes are written
-// for; addresses, MACs and port numbers must be the same here and there.
+// TwoNodes is the lab that the objects in examples/web-app and the flow files in
+// examples/two-nodes are written for; addresses, MACs and port numbers must be the same here and there.
 func TwoNodes() Topology {
 	return Topology{
 		Outside: netip.MustParsePrefix("192.168.77.1/24"),
@@ -78,8 +78,8 @@ func mac(text string) (m agent.MAC) {
 	return m
 }
 
-// Config is the configuration of a Node's agent. link names the host end of a
-// pod's veth; files are flows, groups and meters in dir.
+// Config is the configuration of a Node's agent, but for where its pipeline comes
+// from. link names the host end of a pod's veth; dir is where the socket goes.
 func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *agent.Config {
 	c := &agent.Config{
 		NodeName: n.Name,
@@ -91,9 +91,6 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 		},
 		Tunnel:   agent.Tunnel{LocalAddress: n.Address.Addr()},
 		PodCIDRs: []netip.Prefix{n.PodCIDR},
-		Flows:    n.Name + ".flows",
-		Groups:   n.Name + ".groups",
-		Meters:   n.Name + ".meters",
 	}
 	for _, peer := range t.Nodes {
 		if peer.Name != n.Name {

@@ -27,15 +27,15 @@ per Node. It needs root and touches nothing of the machine's own network.`,
 }
 
 func labUpCommand() *cobra.Command {
-	o := lab.Options{}
+	var o lab.Options
 	c := &cobra.Command{
 		Use:     "up",
 		Short:   "Make a lab and start its agents",
-		Example: "  antrail lab up\n  antrail lab up --flows-dir examples/two-nodes",
+		Example: "  antrail lab up\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
-	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of the built-in ones")
+	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if o.Nodes < 1 {
 			return usageError{errors.New("--nodes is 1 or 2")}
@@ -141,6 +141,14 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
+// addPipeline gives a command the flags that say where a lab's pipeline comes
+// from.
+func addPipeline(c *cobra.Command, o *lab.Options) {
+	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
+	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
+	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
+}
+
 func addLabFlag(c *cobra.Command, id *string) {
 	c.Flags().StringVar(id, "lab", "", "which lab, when there are several")
 }
@@ -155,7 +163,7 @@ when interrupted. It exits with 0 only when every check holds. It needs root.`,
 		Example: "  antrail demo",
 		Args:    cobra.NoArgs,
 	}
-	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of the built-in ones")
+	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return demo.Run(c.Context(), o, c.OutOrStdout())
 	}

@@ -19,8 +19,8 @@ import (
 const asBinary = "ANTRAIL_TEST_AS_BINARY"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asBinary) != "" {
-		main()
+	if os.Getenv(asBinary) != "" || len(os.Args) > 1 && os.Args[1] == "agent" {
+		main() // a lab's agent, whoever made the lab, never runs the tests again
 	}
 	if err := os.Chdir("../.."); err != nil { // the examples name files from there
 		panic(err)
@@ -110,7 +110,7 @@ func TestExamples(t *testing.T) {
 	ran := 0
 	walk(rootCommand(&began), func(c *cobra.Command) {
 		for line := range strings.Lines(c.Example) {
-			if !strings.Contains(line, "--flows ") && !strings.Contains(line, "--manifests ") || strings.Contains(line, "pcap") {
+			if !strings.Contains(line, "--flows ") && !strings.Contains(line, "--manifests ") || strings.Contains(line, "pcap") || strings.Contains(line, "antrail lab ") {
 				continue
 			}
 			ran++
