@@ -57,6 +57,7 @@ func run(t *testing.T, dir, page, script string) {
 	t.Helper()
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "ANTRAIL_LAB_DIR="+t.TempDir()) // the example's lab is the only one there
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
 	}
