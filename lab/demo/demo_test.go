@@ -41,10 +41,17 @@ func buildAndRun(m *testing.M) int {
 // agents' logs are shown when the test fails.
 func up(t *testing.T) *lab.Lab {
 	t.Helper()
+	return upWith(t, lab.Options{})
+}
+
+// upWith is up with a pipeline from somewhere else.
+func upWith(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: t.TempDir()})
+	o.Binary, o.StateDir = antrail, t.TempDir()
+	l, err := lab.Up(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +83,78 @@ func TestDemo(t *testing.T) {
 			}
 			t.Log(seen)
 		})
+	}
+}
+
+// TestManifestsChangeUnderTheAgent changes a policy while the agents run: who was
+// denied connects, and who was allowed meets silence. Then the same by taking
+// the policies away.
+func TestManifestsChangeUnderTheAgent(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	ctx := t.Context()
+	allowed, denied := attempt{"web-a", "db-a:3306"}, attempt{"client-a", "db-a:3306"}
+	wantBoth := func() {
+		t.Helper()
+		if err := w.wantSilence(ctx, denied); err != nil {
+			t.Error(err)
+		}
+		waitConnected(t, w, allowed)
+	}
+	wantBoth()
+
+	policies := filepath.Join(dir, "policies.yaml")
+	text, err := os.ReadFile(policies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(text, []byte("- from: [{podSelector: {matchLabels: {app: web}}}]"), []byte("- from: [{podSelector: {matchLabels: {app: client}}}]"), 1)
+	if err := os.WriteFile(policies, changed, 0o600); err != nil || bytes.Equal(text, changed) {
+		t.Fatalf("no change: %v", err)
+	}
+	waitConnected(t, w, denied)
+	allowed, denied = denied, allowed
+	wantBoth()
+
+	if err := os.Remove(policies); err != nil {
+		t.Fatal(err)
+	}
+	waitConnected(t, w, denied)
+}
+
+// waitConnected tries until a connection stands.
+func waitConnected(t *testing.T, w *world, a attempt) {
+	t.Helper()
+	var err error
+	for range 10 {
+		c, e := w.dial(t.Context(), a.from, a.to, patience)
+		if e == nil {
+			c.Close()
+			return
+		}
+		err = e
+	}
+	t.Fatalf("%s to %s: %v", a.from, a.to, err)
+}
+
+// TestDemoWithFlowFiles: hand-written flow files do as well.
+func TestDemoWithFlowFiles(t *testing.T) {
+	w, err := newWorld(upWith(t, lab.Options{FlowsDir: "../../examples/two-nodes"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, c := range checks {
+		if _, err := c.run(t.Context(), w); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

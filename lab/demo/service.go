@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Services of examples/two-nodes.
+// Services of examples/web-app, and of examples/two-nodes.
 const (
 	clusterIPService = "10.105.31.235:80" // web-a and web-b
 	affinityService  = "10.96.76.15:80"   // web-a and web-b, one client keeps one
