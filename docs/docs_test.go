@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 		}
 		for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			run(t, top, page, strings.ReplaceAll(m[1], "bin/antrail", bin+"/antrail"))
+			run(t, top, page, bin+"/antrail", m[1])
 		}
 	}
 	if blocks == 0 {
@@ -53,12 +53,20 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, dir, page, script string) {
+// run runs one block with a state of labs of its own, so that the example's lab
+// is the only one, and takes down what the block leaves up.
+func run(t *testing.T, dir, page, antrail, script string) {
 	t.Helper()
-	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "ANTRAIL_LAB_DIR="+t.TempDir()) // the example's lab is the only one there
-	if out, err := cmd.CombinedOutput(); err != nil {
+	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+t.TempDir())
+	shell := func(script string) ([]byte, error) {
+		cmd := exec.Command("bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "bin/antrail", antrail))
+		cmd.Dir, cmd.Env = dir, env
+		return cmd.CombinedOutput()
+	}
+	if out, err := shell(script); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
+	}
+	if out, err := shell("bin/antrail lab down; rm -rf /tmp/antrail-objects"); err != nil {
+		t.Errorf("%s: %v\n%s", page, err, out)
 	}
 }
