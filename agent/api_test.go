@@ -233,7 +233,18 @@ func TestReplay(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := (&Replay{From: twoNodes(t), In: in, Out: out, Tunnels: []string{DefaultTunnel}}).Run()
+	for _, from := range []Source{twoNodes(t), Manifests{Path: "../examples/web-app", Node: "node-a"}} {
+		t.Run(from.String(), func(t *testing.T) {
+			checkReplay(t, &Replay{From: from, In: in, Out: out, Tunnels: []string{DefaultTunnel}}, at)
+		})
+	}
+}
+
+// checkReplay replays the capture of TestReplay, whose first packet came at a
+// time.
+func checkReplay(t *testing.T, replay *Replay, at time.Time) {
+	t.Helper()
+	r, err := replay.Run()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +254,7 @@ func TestReplay(t *testing.T) {
 	if len(r.Drops) != 1 || r.Drops[0].Table != "SpoofGuard" || r.Drops[0].Packets != 1 {
 		t.Errorf("drops %+v", r.Drops)
 	}
-	written, err := pcap.Open(out)
+	written, err := pcap.Open(replay.Out)
 	if err != nil {
 		t.Fatal(err)
 	}

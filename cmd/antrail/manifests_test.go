@@ -185,12 +185,3 @@ func TestBadManifest(t *testing.T) {
 		t.Errorf("problems: %s", got)
 	}
 }
-
-// TestReplayManifests: packets come in by the ports of the NodeConfig.
-func TestReplayManifests(t *testing.T) {
-	var out bytes.Buffer
-	args := append([]string{"replay", "/no/such.pcap"}, strings.Fields(seedObjects)...)
-	if code := run(args, &out, &out); code != exitFailed || !strings.Contains(out.String(), "/no/such.pcap") {
-		t.Errorf("exit code %d\n%s", code, out.String())
-	}
-}
