@@ -30,6 +30,10 @@ type Options struct {
 	Size int
 }
 
+// Check says what is wrong with the options.
+func (o Options) Check() error { return o.complete() }
+
+// complete fills in what is left at 0, and checks the rest.
 func (o *Options) complete() error {
 	if o.Rounds == 0 {
 		o.Rounds = 5

@@ -155,6 +155,9 @@ func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) er
 		case how := <-ended:
 			return fmt.Errorf("the agent of %s ended (%v):\n%s", node, how, tail(l.Log(node), 2000))
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return fmt.Errorf("interrupted before the agent of %s was ready", node)
+			}
 			return fmt.Errorf("the agent of %s is not ready: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
 		case <-time.After(10 * time.Millisecond):
 		}

@@ -27,6 +27,9 @@ library they replace, and print minimum, median, maximum and the ratio of each p
 		Example: "  antrail bench afxdp\n  antrail bench afxdp --rounds 3 --size 1500",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.Check(); err != nil {
+				return usageError{err}
+			}
 			return bench.CompareAFXDP(c.Context(), o, c.OutOrStdout())
 		},
 	}
