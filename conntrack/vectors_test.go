@@ -1,7 +1,6 @@
 package conntrack
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 )
 
 // The vectors in testdata/vectors are packets and Open vSwitch 3.1's answers
@@ -128,7 +128,7 @@ func (r *replay) run() {
 func (r *replay) receive(s *step) []output {
 	var b []byte
 	if s.Op == "reply" {
-		b = answer(r.last, s.Flags)
+		b = packettest.Answer(r.last, s.Flags)
 	} else {
 		b, _ = hex.DecodeString(s.Hex)
 	}
@@ -291,30 +291,4 @@ func parseNAT(s string) *NAT {
 		n.PortMin, n.PortMax = uint16(a), uint16(b)
 	}
 	return n
-}
-
-// answer is what an end host would send back to a frame: TCP with the given
-// flags, or an echo reply.
-func answer(frame []byte, flags uint16) []byte {
-	b := bytes.Clone(frame)
-	l := packet.ParseLayers(b)
-	ip := packet.IPv4(b[l.L3:])
-	src, dst := ip.Src(), ip.Dst()
-	ip.SetSrc(dst)
-	ip.SetDst(src)
-	switch l.Proto {
-	case packet.ProtoICMP:
-		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
-	case packet.ProtoTCP:
-		h := packet.TCP(b[l.L4:l.End])
-		g := readSegment(h)
-		sp, dp := h.SrcPort(), h.DstPort()
-		h.SetSrcPort(dp)
-		h.SetDstPort(sp)
-		h.SetSeq(max(g.ack, 5000))
-		h.SetAck(g.end())
-		h.SetFlags(flags)
-	}
-	l.SetL4Checksum(b)
-	return b
 }

@@ -2,7 +2,6 @@ package dut_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +18,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dut"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 )
 
 // The vectors of conntrack, end to end: each one's flow table is loaded by a
@@ -186,7 +186,7 @@ func replay(t *testing.T, v *vector) {
 		switch s.Op {
 		case "rx", "reply":
 			if s.Op == "reply" {
-				s.Hex = hex.EncodeToString(reply(last, s.Flags))
+				s.Hex = hex.EncodeToString(packettest.Answer(last, s.Flags))
 			}
 			got := taps(t, p.must(map[string]any{"op": "rx", "port": s.Port, "hex": s.Hex}).Out)
 			if len(got) > 0 {
@@ -286,37 +286,4 @@ func stateText(state uint16) string {
 		return "-"
 	}
 	return strings.Join(names, "|")
-}
-
-// reply is what an end host would send back to a frame: TCP with the given
-// flags, or an echo reply.
-func reply(frame []byte, flags uint16) []byte {
-	b := bytes.Clone(frame)
-	l := packet.ParseLayers(b)
-	ip := packet.IPv4(b[l.L3:])
-	src, dst := ip.Src(), ip.Dst()
-	ip.SetSrc(dst)
-	ip.SetDst(src)
-	switch l.Proto {
-	case packet.ProtoICMP:
-		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
-	case packet.ProtoTCP:
-		h := packet.TCP(b[l.L4:l.End])
-		sport, dport := h.SrcPort(), h.DstPort()
-		h.SetSrcPort(dport)
-		h.SetDstPort(sport)
-		next := h.Seq() + uint32(len(h.Payload()))
-		if h.Flags()&(packet.TCPSyn|packet.TCPFin) != 0 {
-			next++
-		}
-		seq := h.Ack()
-		if seq == 0 {
-			seq = 5000
-		}
-		h.SetSeq(seq)
-		h.SetAck(next)
-		h.SetFlags(flags)
-	}
-	l.SetL4Checksum(b)
-	return b
 }

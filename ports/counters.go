@@ -1,6 +1,10 @@
 package ports
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // Counters is a driver's side of Stats. Drops and errors are counted by
 // reason only, and summed when somebody asks, so that the sums always agree
@@ -29,6 +33,23 @@ func (c *Counters) Lost(r Reason, n int) {
 	if r != None && n > 0 {
 		c.lost[r].Add(uint64(n))
 	}
+}
+
+// TransmitEach is Transmit for a driver that sends frame by frame: it counts
+// what send says of each, releases all, and returns how many were sent.
+func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) Reason) int {
+	n, bytes := 0, 0
+	for _, f := range batch {
+		if why := send(f); why != None {
+			c.Lost(why, 1)
+			continue
+		}
+		n++
+		bytes += f.Len()
+	}
+	c.Sent(n, bytes)
+	packet.Release(batch)
+	return n
 }
 
 // Stats is a copy of the counters. Reasons holds those that happened.

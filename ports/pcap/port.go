@@ -95,18 +95,7 @@ func (p *Port) read(f *packet.Frame) bool {
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n, bytes := 0, 0
-	for _, f := range batch {
-		if why := p.write(f); why != ports.None {
-			p.count.Lost(why, 1)
-			continue
-		}
-		n++
-		bytes += f.Len()
-	}
-	p.count.Sent(n, bytes)
-	packet.Release(batch)
-	return n
+	return p.count.TransmitEach(batch, p.write)
 }
 
 func (p *Port) write(f *packet.Frame) ports.Reason {

@@ -69,18 +69,7 @@ func (p *Port) empty() *packet.Frame {
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	defer p.tx.Unlock()
-	n, bytes := 0, 0
-	for _, f := range batch {
-		if why := p.write(f); why != ports.None {
-			p.count.Lost(why, 1)
-			continue
-		}
-		n++
-		bytes += f.Len()
-	}
-	p.count.Sent(n, bytes)
-	packet.Release(batch)
-	return n
+	return p.count.TransmitEach(batch, p.write)
 }
 
 // write sends one frame, or says why not.

@@ -1,0 +1,40 @@
+package packettest
+
+import (
+	"bytes"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Answer is what an end host would send back to a frame: TCP with the given
+// flags, or an echo reply.
+func Answer(frame []byte, flags uint16) []byte {
+	b := bytes.Clone(frame)
+	l := packet.ParseLayers(b)
+	ip := packet.IPv4(b[l.L3:])
+	src, dst := ip.Src(), ip.Dst()
+	ip.SetSrc(dst)
+	ip.SetDst(src)
+	switch l.Proto {
+	case packet.ProtoICMP:
+		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
+	case packet.ProtoTCP:
+		h := packet.TCP(b[l.L4:l.End])
+		sport, dport := h.SrcPort(), h.DstPort()
+		h.SetSrcPort(dport)
+		h.SetDstPort(sport)
+		next := h.Seq() + uint32(len(h.Payload()))
+		if h.Flags()&(packet.TCPSyn|packet.TCPFin) != 0 {
+			next++
+		}
+		seq := h.Ack()
+		if seq == 0 {
+			seq = 5000
+		}
+		h.SetSeq(seq)
+		h.SetAck(next)
+		h.SetFlags(flags)
+	}
+	l.SetL4Checksum(b)
+	return b
+}
