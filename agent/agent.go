@@ -12,6 +12,8 @@
 //	api.go        what can be asked over the unix socket
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
 //	records.go    the answers as JSON
+//	conntrack.go  connections: listed and flushed, by filter
+//	ctcounters.go counters of the connection table
 //	objects.go    the objects behind the entries
 //	explain.go    entry -> object, object -> entries
 //	trace.go      one packet, table by table

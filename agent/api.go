@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
 )
 
@@ -20,7 +21,9 @@ import (
 //	GET /meters
 //	GET /ports                ?names=1
 //	GET /tables
-//	GET /conntrack            ?zone=N&stats=1
+//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1
+//	DELETE /conntrack         the same, and the connections are gone
+//	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
@@ -33,12 +36,12 @@ import (
 
 // query is what the parameters of a request say.
 type query struct {
-	table  string  // name or number, "" for all
-	zone   *uint16 // nil for all
-	names  bool    // names in place of numbers
-	stats  bool
-	sorted bool
-	json   bool
+	table       string // name or number, "" for all
+	connections conntrack.Filter
+	names       bool // names in place of numbers
+	stats       bool
+	sorted      bool
+	json        bool
 }
 
 func parseQuery(v url.Values) (query, error) {
@@ -53,13 +56,9 @@ func parseQuery(v url.Values) (query, error) {
 		}
 		*to = yes
 	}
-	if v.Has("zone") {
-		n, err := strconv.ParseUint(v.Get("zone"), 0, 16)
-		if err != nil {
-			return q, fmt.Errorf("zone=%q is not between 0 and 65535", v.Get("zone"))
-		}
-		zone := uint16(n)
-		q.zone = &zone
+	var err error
+	if q.connections, err = parseFilter(v); err != nil {
+		return q, err
 	}
 	switch v.Get("format") {
 	case "", "text":
@@ -92,7 +91,10 @@ var answers = map[string]answer{
 		return p.tableRecords(), nil
 	}},
 	"/conntrack": {(*pipeline).writeConntrack, func(p *pipeline, q query) (any, error) {
-		return p.connectionRecords(q.zone), nil
+		return p.connectionRecords(q.connections), nil
+	}},
+	"/conntrack/stats": {(*pipeline).writeCTCounters, func(p *pipeline, _ query) (any, error) {
+		return p.ctCounterRecords(), nil
 	}},
 	"/fdb": {(*pipeline).writeFDB, func(p *pipeline, _ query) (any, error) {
 		return p.macRecords(), nil
@@ -123,6 +125,7 @@ func (p *pipeline) routes() *http.ServeMux {
 	for path, a := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) })
 	}
+	mux.HandleFunc("DELETE /conntrack", p.answerFlush)
 	mux.HandleFunc("GET /explain", p.answerExplain)
 	mux.HandleFunc("POST /trace", p.answerTrace)
 	mux.Handle("GET /metrics", metrics(p))

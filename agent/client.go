@@ -59,6 +59,11 @@ func (c *Client) Post(ctx context.Context, path string, query url.Values, v any)
 	return c.ask(ctx, http.MethodPost, path, query, b)
 }
 
+// Delete removes what the query names and returns the answer's text.
+func (c *Client) Delete(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	return c.ask(ctx, http.MethodDelete, path, query, nil)
+}
+
 func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	u := url.URL{Scheme: "http", Host: "agent", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))

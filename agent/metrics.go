@@ -27,15 +27,17 @@ var (
 	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
 	policyPkts  = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
 	policyBytes = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
-	ctEntries   = describe("conntrack_entries", "Tracked connections.")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes, ctEntries, sleeps,
+		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes, sleeps,
 	} {
+		ch <- d
+	}
+	for _, d := range ctDescs {
 		ch <- d
 	}
 }
@@ -71,7 +73,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
 		count(policyBytes, r.Bytes, string(k.Kind), k.Namespace, k.Name)
 	}
-	gauge(ctEntries, float64(c.p.connections()))
+	c.p.collectConntrack(ch)
 	count(sleeps, c.p.sw.Sleeps())
 }
 

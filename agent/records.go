@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/antrail/antrail/conntrack"
 )
 
 // The answers of the API as JSON (?format=json, -o json). Numbers of packets,
@@ -175,27 +173,6 @@ func (p *pipeline) macRecords() []LearnedMAC {
 	all := []LearnedMAC{}
 	for _, m := range p.sw.LearnedMACs() {
 		all = append(all, LearnedMAC{m.Port, m.VLAN, net.HardwareAddr(m.MAC[:]).String(), time.Duration(m.Age)})
-	}
-	return all
-}
-
-// connections counts the tracked connections.
-func (p *pipeline) connections() int { return p.ct.Stats().Entries }
-
-// Connection is a tracked connection: the text says all that
-// dump-conntrack prints.
-type Connection struct {
-	Zone      uint16        `json:"zone"`
-	Text      string        `json:"text"`
-	State     string        `json:"state,omitempty"`
-	TimeoutNS time.Duration `json:"timeoutNS"`
-}
-
-// connectionRecords lists the connections of a zone, or all when zone is nil.
-func (p *pipeline) connectionRecords(zone *uint16) []Connection {
-	all := []Connection{}
-	for c := range p.ct.Dump(conntrack.Filter{Zone: zone}) {
-		all = append(all, Connection{c.Zone, c.String(), c.State, c.Timeout})
 	}
 	return all
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 )
@@ -153,17 +152,6 @@ func (p *pipeline) writeTables(w io.Writer, _ query) error {
 		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", r.ID, r.Name, r.Entries, r.Learned, r.Masks, r.Lookups, r.Matched, dropped)
 	}
 	return t.Flush()
-}
-
-func (p *pipeline) writeConntrack(w io.Writer, q query) error {
-	for c := range p.ct.Dump(conntrack.Filter{Zone: q.zone}) {
-		if q.stats {
-			fmt.Fprintln(w, c.Verbose())
-		} else {
-			fmt.Fprintln(w, c.String())
-		}
-	}
-	return nil
 }
 
 func (p *pipeline) writeFDB(w io.Writer, _ query) error {

@@ -9,11 +9,6 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Filter chooses connections; the zero value takes all.
-type Filter struct {
-	Zone *uint16 // only this zone
-}
-
 // Direction is one tuple of a connection. For ICMP the ports hold type and
 // code, and ID the identifier.
 type Direction struct {
@@ -62,8 +57,11 @@ func (t *Table) dumpSlots(to []Conn, from uint32, f Filter, now int64) ([]Conn, 
 	end := min(from+chunkSize, t.slab.top)
 	for slot := from; slot < end; slot++ {
 		e := t.slab.at(slot)
-		if e.live() && e.expires > now && (f.Zone == nil || *f.Zone == e.keys[original].zone) {
-			to = append(to, e.conn(now))
+		if !e.live() || e.expires <= now || f.Zone != nil && *f.Zone != e.keys[original].zone {
+			continue
+		}
+		if c := e.conn(now); f.Takes(&c) {
+			to = append(to, c)
 		}
 	}
 	return to, end < t.slab.top

@@ -80,7 +80,7 @@ func (t *Table) refuses(zone uint16, now int64) DropReason {
 	return t.limits.refuses(zone)
 }
 
-// ZoneLimit is a zone with a limit of its own.
+// ZoneLimit is a zone, its limit and how many connections it holds.
 type ZoneLimit struct {
 	Zone  uint16
 	Limit uint32
@@ -135,6 +135,25 @@ func (t *Table) ZoneCount(zone uint16) int {
 		return z.count
 	}
 	return 0
+}
+
+// Zones is every zone that holds connections or has a limit of its own, by
+// number. Limit is the one that applies, 0 for none where none is set.
+func (t *Table) Zones() []ZoneLimit {
+	t.guard.enter()
+	defer t.guard.leave()
+	var zones []ZoneLimit
+	for id, z := range t.limits.zones {
+		limit := t.limits.byDefault
+		if z.set {
+			limit = z.limit
+		}
+		if z.set || z.count > 0 {
+			zones = append(zones, ZoneLimit{id, limit, z.count})
+		}
+	}
+	slices.SortFunc(zones, func(a, b ZoneLimit) int { return cmp.Compare(a.Zone, b.Zone) })
+	return zones
 }
 
 // SetMax lets at most n connections exist in all zones together. When that is

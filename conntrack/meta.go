@@ -86,3 +86,9 @@ const (
 	DropZoneFull
 	numDropReasons
 )
+
+// dropNames are the reasons' names, as counters show them.
+var dropNames = [numDropReasons]string{"none", "ct_nat_exhausted", "ct_full", "ct_zone_full"}
+
+// String is the reason's name, as counters and metrics show it.
+func (r DropReason) String() string { return dropNames[r] }

@@ -23,7 +23,7 @@ type dump struct {
 // dumpFlags are the flags that some dumps have.
 type dumpFlags struct {
 	names, noNames, noStats, sort bool
-	zone                          string
+	connections                   connectionFlags
 }
 
 func (d *dumpFlags) addNames(c *cobra.Command) {
@@ -53,9 +53,10 @@ var dumps = []dump{
 	{"dump-drops", "Print lost packets by table and reason",
 		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", cobra.NoArgs, nil},
 	{"dump-conntrack", "Print connections, as ovs-appctl dpctl/dump-conntrack does",
-		"Print the tracked connections.", "/conntrack", cobra.NoArgs,
+		"Print the tracked connections, or those that all filters take.", "/conntrack", cobra.NoArgs,
 		func(c *cobra.Command, d *dumpFlags) {
-			c.Flags().StringVar(&d.zone, "zone", "", "only this zone")
+			d.connections.addTo(c)
+			c.Example += "\n  antrail dump-conntrack --zone 65520 --address 10.10.0.0/24 --port 80 --state established --mark 0x10/0x10"
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
@@ -103,7 +104,5 @@ func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
 	if d.sort {
 		q.Set("sort", "1")
 	}
-	if d.zone != "" {
-		q.Set("zone", d.zone)
-	}
+	d.connections.put(q)
 }

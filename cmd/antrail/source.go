@@ -37,13 +37,21 @@ type offline struct {
 // addTo gives a command the flags that choose its source and the form of its
 // output.
 func (s *source) addTo(c *cobra.Command) {
+	s.addAgentTo(c)
+	c.Flags().Lookup("node").Usage += "; with --manifests, the Node to look at"
+	s.offline.addTo(c)
+	c.MarkFlagsMutuallyExclusive("socket", "flows")
+	c.MarkFlagsMutuallyExclusive("node", "flows")
+	c.MarkFlagsMutuallyExclusive("socket", "manifests")
+}
+
+// addAgentTo is addTo for what only a running agent can do.
+func (s *source) addAgentTo(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
-	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab; with --manifests, the Node to look at")
+	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
 	addLabFlag(c, &s.lab)
-	s.offline.addTo(c)
-	c.MarkFlagsMutuallyExclusive("socket", "node", "flows")
-	c.MarkFlagsMutuallyExclusive("socket", "manifests")
+	c.MarkFlagsMutuallyExclusive("socket", "node")
 	f.StringVarP(&s.output, "output", "o", "text", "text, json or yaml")
 }
 

@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+)
+
+// Connections: listed and flushed, by filter.
+
+// parseFilter reads which connections are meant: zone, address (or a range),
+// port, state and mark (VALUE or VALUE/MASK).
+func parseFilter(v url.Values) (f conntrack.Filter, err error) {
+	for _, p := range []struct {
+		name string
+		read func(*conntrack.Filter, string) error
+	}{{"zone", readZone}, {"address", readAddress}, {"port", readPort}, {"state", readState}, {"mark", readMark}} {
+		if !v.Has(p.name) {
+			continue
+		}
+		if len(v[p.name]) > 1 {
+			return f, fmt.Errorf("%s is given more than once", p.name)
+		}
+		if err := p.read(&f, v.Get(p.name)); err != nil {
+			return f, fmt.Errorf("%s=%.60q %w", p.name, v.Get(p.name), err)
+		}
+	}
+	return f, nil
+}
+
+func readZone(f *conntrack.Filter, text string) error {
+	n, err := strconv.ParseUint(text, 0, 16)
+	if err != nil {
+		return fmt.Errorf("is not between 0 and 65535")
+	}
+	zone := uint16(n)
+	f.Zone = &zone
+	return nil
+}
+
+func readAddress(f *conntrack.Filter, text string) error {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		f.Address = netip.PrefixFrom(a, a.BitLen())
+		return nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return fmt.Errorf("is neither an IP address nor a range of them")
+	}
+	f.Address = p.Masked()
+	return nil
+}
+
+func readPort(f *conntrack.Filter, text string) error {
+	n, err := strconv.ParseUint(text, 0, 16)
+	if err != nil || n == 0 {
+		return fmt.Errorf("is not between 1 and 65535")
+	}
+	f.Port = uint16(n)
+	return nil
+}
+
+func readState(f *conntrack.Filter, text string) error {
+	f.State = strings.ToUpper(text)
+	if !slices.Contains(conntrack.States(), f.State) {
+		return fmt.Errorf("is none of %s", strings.Join(conntrack.States(), ", "))
+	}
+	return nil
+}
+
+func readMark(f *conntrack.Filter, text string) error {
+	value, mask, masked := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(value, 0, 32)
+	m := uint64(1<<32 - 1)
+	if err == nil && masked {
+		m, err = strconv.ParseUint(mask, 0, 32)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("is not VALUE or VALUE/MASK of 32 bits")
+	case n&^m != 0:
+		return fmt.Errorf("has bits outside its mask: nothing could match")
+	}
+	f.Mark, f.MarkMask = uint32(n), uint32(m)
+	return nil
+}
+
+// Connection is a tracked connection. Text is the line of
+// ovs-appctl dpctl/dump-conntrack.
+type Connection struct {
+	Zone      uint16        `json:"zone"`
+	Proto     uint8         `json:"proto"`
+	Orig      Endpoints     `json:"orig"`
+	Reply     Endpoints     `json:"reply"`
+	State     string        `json:"state,omitempty"`
+	Mark      uint32        `json:"mark,omitempty"`
+	Label     string        `json:"label,omitempty"`
+	TimeoutNS time.Duration `json:"timeoutNS"`
+	Text      string        `json:"text"`
+}
+
+// Endpoints are the ends of one direction, in the order of its packets. For
+// ICMP the ports hold type and code, and ID the identifier.
+type Endpoints struct {
+	Src     netip.Addr `json:"src"`
+	Dst     netip.Addr `json:"dst"`
+	SrcPort uint16     `json:"srcPort"`
+	DstPort uint16     `json:"dstPort"`
+	ID      uint16     `json:"id,omitempty"`
+}
+
+func endpoints(d *conntrack.Direction) Endpoints {
+	return Endpoints{d.Src, d.Dst, d.SrcPort, d.DstPort, d.ID}
+}
+
+// connectionRecords lists the connections that a filter takes.
+func (p *pipeline) connectionRecords(f conntrack.Filter) []Connection {
+	all := []Connection{}
+	for c := range p.ct.Dump(f) {
+		r := Connection{
+			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
+			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
+		}
+		if c.Label != (conntrack.Label{}) {
+			r.Label = c.Label.String()
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *pipeline) writeConntrack(w io.Writer, q query) error {
+	for c := range p.ct.Dump(q.connections) {
+		if q.stats {
+			fmt.Fprintln(w, c.Verbose())
+		} else {
+			fmt.Fprintln(w, c.String())
+		}
+	}
+	return nil
+}
+
+// Flushed is how many connections were removed.
+type Flushed struct {
+	Flushed int `json:"flushed"`
+}
+
+// answerFlush removes the connections that the parameters take, all without
+// any.
+func (p *pipeline) answerFlush(w http.ResponseWriter, r *http.Request) {
+	q, err := parseQuery(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	n := p.ct.Purge(q.connections.Takes)
+	if q.json {
+		writeJSON(w, Flushed{n}, nil)
+		return
+	}
+	fmt.Fprintf(w, "flushed %d connections\n", n)
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Counters of the connection table. They stand in one list, which the text,
+// the JSON and the metrics all come from.
+
+// Counter is one number about the connection table, under the name that the
+// metrics have after "antrail_". Label, where there is one, is which of
+// several: a zone, a reason.
+type Counter struct {
+	Name  string `json:"name"`
+	Label string `json:"label,omitempty"`
+	Value uint64 `json:"value"`
+}
+
+// ctValue is one number of a ctCounter.
+type ctValue struct {
+	label string
+	n     uint64
+}
+
+// ctCounter is a number, or one for each value of a label.
+type ctCounter struct {
+	name, help, label string
+	kind              prometheus.ValueType
+	read              func(*ctSnapshot) []ctValue
+}
+
+// ctSnapshot is what the counters are read from.
+type ctSnapshot struct {
+	conntrack.Stats
+	zones []conntrack.ZoneLimit
+}
+
+func (p *pipeline) ctSnapshot() *ctSnapshot { return &ctSnapshot{p.ct.Stats(), p.ct.Zones()} }
+
+var ctCounters = []ctCounter{
+	{"ct_entries", "Tracked connections; some may have expired and wait for the sweep.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.Entries) })},
+	{"ct_limit", "Connections that fit into the table.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.Max) })},
+	{"ct_zone_entries", "Tracked connections of a zone.", "zone", prometheus.GaugeValue,
+		byZone(func(z *conntrack.ZoneLimit) uint64 { return uint64(z.Count) })},
+	{"ct_zone_limit", "Connections that fit into a zone; 0 where only the table's limit holds.", "zone", prometheus.GaugeValue,
+		byZone(func(z *conntrack.ZoneLimit) uint64 { return uint64(z.Limit) })},
+	{"ct_created_total", "Connections made.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.Created })},
+	{"ct_expired_total", "Connections removed because their time had passed.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.Expired })},
+	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
+	{"ct_tcp_out_of_window_total", "TCP segments outside the window; they pass and change nothing.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.OutOfWindow })},
+}
+
+func one(read func(*ctSnapshot) uint64) func(*ctSnapshot) []ctValue {
+	return func(s *ctSnapshot) []ctValue { return []ctValue{{"", read(s)}} }
+}
+
+func byZone(read func(*conntrack.ZoneLimit) uint64) func(*ctSnapshot) []ctValue {
+	return func(s *ctSnapshot) (all []ctValue) {
+		for i := range s.zones {
+			all = append(all, ctValue{strconv.Itoa(int(s.zones[i].Zone)), read(&s.zones[i])})
+		}
+		return all
+	}
+}
+
+func byReason(s *ctSnapshot) (all []ctValue) {
+	for reason, n := range s.Drops {
+		if r := conntrack.DropReason(reason); r != conntrack.DropNone {
+			all = append(all, ctValue{r.String(), n})
+		}
+	}
+	return all
+}
+
+func (p *pipeline) ctCounterRecords() []Counter {
+	var all []Counter
+	s := p.ctSnapshot()
+	for i := range ctCounters {
+		for _, v := range ctCounters[i].read(s) {
+			all = append(all, Counter{ctCounters[i].name, v.label, v.n})
+		}
+	}
+	return all
+}
+
+func (p *pipeline) writeCTCounters(w io.Writer, _ query) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tOF\tVALUE\tMEANING")
+	s := p.ctSnapshot()
+	for i := range ctCounters {
+		c := &ctCounters[i]
+		for _, v := range c.read(s) {
+			of := "-"
+			if c.label != "" {
+				of = c.label + " " + v.label
+			}
+			fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", c.name, of, v.n, c.help)
+		}
+	}
+	return t.Flush()
+}
+
+// ctDescs describes the counters for Prometheus, in their order.
+var ctDescs = func() (all []*prometheus.Desc) {
+	for _, c := range ctCounters {
+		var labels []string
+		if c.label != "" {
+			labels = []string{c.label}
+		}
+		all = append(all, describe(c.name, c.help, labels...))
+	}
+	return all
+}()
+
+// collectConntrack hands the counters to Prometheus.
+func (p *pipeline) collectConntrack(ch chan<- prometheus.Metric) {
+	s := p.ctSnapshot()
+	for i := range ctCounters {
+		c := &ctCounters[i]
+		for _, v := range c.read(s) {
+			var labels []string
+			if c.label != "" {
+				labels = []string{v.label}
+			}
+			ch <- prometheus.MustNewConstMetric(ctDescs[i], c.kind, float64(v.n), labels...)
+		}
+	}
+}

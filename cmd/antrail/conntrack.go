@@ -1,0 +1,91 @@
+package main
+
+import (
+	"net/url"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+// connectionFlags are the flags that choose connections, under the names of the
+// API's parameters.
+type connectionFlags map[string]*string
+
+var connectionFilters = []struct{ name, usage string }{
+	{"zone", "only this zone"},
+	{"address", "only connections of an address, or of a range (10.10.0.0/24): either end, before or after NAT"},
+	{"port", "only connections of a TCP, UDP or SCTP port: either end, before or after NAT"},
+	{"state", "only connections in this state of TCP or SCTP, as in protoinfo=(state=…)"},
+	{"mark", "only connections with this ct_mark: VALUE or VALUE/MASK"},
+}
+
+func (f *connectionFlags) addTo(c *cobra.Command) {
+	*f = connectionFlags{}
+	for _, x := range connectionFilters {
+		(*f)[x.name] = c.Flags().String(x.name, "", x.usage)
+	}
+}
+
+// put turns the flags into parameters.
+func (f connectionFlags) put(q url.Values) {
+	for name, value := range f {
+		if *value != "" {
+			q.Set(name, *value)
+		}
+	}
+}
+
+func flushConntrackCommand() *cobra.Command {
+	var from source
+	var filter connectionFlags
+	c := &cobra.Command{
+		Use:   "flush-conntrack",
+		Short: "Forget connections, as ovs-appctl dpctl/flush-conntrack does",
+		Long: `Forget the connections that all filters take, and tell how many they were. Without a filter all are
+forgotten: the packets of those that still run begin connections anew, and what was NATed may be cut.`,
+		Example: "  antrail flush-conntrack --address 10.10.0.26 --port 80\n  antrail flush-conntrack --node node-a --zone 65520 --state syn_sent",
+		Args:    cobra.NoArgs,
+	}
+	from.addAgentTo(c)
+	filter.addTo(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		q := from.query()
+		filter.put(q)
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
+			return client.Delete(c.Context(), "/conntrack", q)
+		})
+	}
+	return c
+}
+
+func conntrackCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "conntrack",
+		Short:   "Look at the connection table as a whole",
+		Example: "  antrail conntrack stats",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(conntrackStatsCommand())
+	return c
+}
+
+func conntrackStatsCommand() *cobra.Command {
+	var from source
+	c := &cobra.Command{
+		Use:   "stats",
+		Short: "Print the connection table's counters",
+		Long: `Print how full the connection table is, over all and by zone, and what it has counted: connections made
+and expired, and packets dropped because their connection could not be made, by reason. The names are
+those of the agent's metrics, which begin with antrail_ there.`,
+		Example: "  antrail conntrack stats\n  antrail conntrack stats --node node-a -o json\n  antrail conntrack stats " + seedFiles,
+		Args:    cobra.NoArgs,
+	}
+	from.addTo(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return from.print(c, func(client *agent.Client) ([]byte, error) {
+			return client.Get(c.Context(), "/conntrack/stats", from.query())
+		})
+	}
+	return c
+}

@@ -1,0 +1,58 @@
+package conntrack
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Filter chooses connections; the zero value takes all, and of what is set
+// everything must hold. Address and Port look at both ends in both directions,
+// so that a connection is found by what it was called before NAT and after.
+type Filter struct {
+	Zone *uint16 // only this zone
+	// Address is an address or a range of one of the ends.
+	Address netip.Prefix
+	// Port is a TCP, UDP or SCTP port of one of the ends; 0 for any.
+	Port uint16
+	// State is a protocol's state as a dump prints it, one of States.
+	State string
+	// Mark is compared under MarkMask.
+	Mark, MarkMask uint32
+}
+
+// Takes says whether the filter takes a connection.
+func (f *Filter) Takes(c *Conn) bool {
+	return (f.Zone == nil || *f.Zone == c.Zone) &&
+		(c.Mark^f.Mark)&f.MarkMask == 0 &&
+		(f.State == "" || f.State == c.State) &&
+		(f.Port == 0 || c.Orig.hasPort(f.Port) || c.Reply.hasPort(f.Port)) &&
+		(!f.Address.IsValid() || c.Orig.within(f.Address) || c.Reply.within(f.Address))
+}
+
+// hasPort says whether one of the ends has a port; the numbers of ICMP are
+// none.
+func (d *Direction) hasPort(port uint16) bool {
+	switch d.Proto {
+	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
+		return d.SrcPort == port || d.DstPort == port
+	}
+	return false
+}
+
+func (d *Direction) within(p netip.Prefix) bool { return p.Contains(d.Src) || p.Contains(d.Dst) }
+
+// States are the names that Conn.State can have, sorted.
+func States() []string {
+	var all []string
+	for s := tcpClosed; s <= tcpTimeWait; s++ {
+		all = append(all, s.String())
+	}
+	for s := sctpClosed; s <= sctpHeartbeatSent; s++ {
+		all = append(all, s.String())
+	}
+	slices.SortFunc(all, strings.Compare)
+	return slices.Compact(all)
+}
