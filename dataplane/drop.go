@@ -28,6 +28,7 @@ const (
 	DropNATExhausted
 	DropConntrackFull
 	DropZoneFull
+	DropBadOffload
 	numDropReasons
 )
 
@@ -51,6 +52,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropNATExhausted:  {"ct_nat_exhausted", "No free address and port was left for the NAT of a new connection."},
 	DropConntrackFull: {"ct_full", "The connection table is full."},
 	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit."},
+	DropBadOffload:    {"bad_offload", "The checksum or segmentation that the sender left undone does not fit the packet."},
 }
 
 // String is the reason's name, as counters and metrics show it.

@@ -15,6 +15,8 @@ type switchPort struct {
 	port   ports.Port
 	tunnel bool
 	worker int // which worker receives from it
+
+	carries ports.Carries // undone work that it passes on
 }
 
 // output sends to a port number. The port of entry is left out: only IN_PORT

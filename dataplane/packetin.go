@@ -36,10 +36,9 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(DropMeter)
 		return
 	}
-	b := k.frame.Bytes()
 	pi := &PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
-		Frame: slices.Clone(b[:min(len(b), int(a.MaxLen))]),
+		Frame: k.completeBytes(int(a.MaxLen)),
 	}
 	select {
 	case k.w.sw.packetIns <- pi:
@@ -47,6 +46,19 @@ func (k *walk) packetIn(a *flow.Controller) {
 	default:
 		k.drop(DropPacketInFull)
 	}
+}
+
+// completeBytes is a copy of the packet's first bytes. A checksum that is to be
+// filled in by whoever sends the packet is right in the copy.
+func (k *walk) completeBytes(limit int) []byte {
+	f := k.frame
+	if f.Offload.ChecksumPartial {
+		f = packet.NewFrame(make([]byte, packet.Headroom+k.frame.Len()), nil)
+		f.CopyFrom(k.frame)
+		packet.CompleteChecksum(f, &k.layers)
+	}
+	b := f.Bytes()
+	return slices.Clone(b[:min(len(b), limit)])
 }
 
 // PacketOut runs actions on a frame of the agent's, as if it had come in at

@@ -152,7 +152,7 @@ func (k *walk) write(id flow.FieldID, v flow.Value) {
 // bits its checksum is wrong now: a damaged packet must not become a sound one.
 func (k *walk) sctp(c cover) (packet.SCTP, uint32) {
 	l := &k.layers
-	if c != l4Sum || l.Proto != packet.ProtoSCTP || l.L4 == 0 {
+	if c != l4Sum || k.frame.Offload.ChecksumPartial || l.Proto != packet.ProtoSCTP || l.L4 == 0 {
 		return nil, 0
 	}
 	h := packet.SCTP(k.frame.Bytes()[l.L4:l.End])
@@ -220,7 +220,11 @@ func (k *walk) fixSums(c cover, before, after uint16) {
 	if l.L4 == 0 || c != pseudoSum && c != l4Sum {
 		return
 	}
-	switch {
+	switch o := &k.frame.Offload; {
+	case o.ChecksumPartial: // the field holds the sum of the pseudo-header, which has no ports
+		if c == pseudoSum {
+			adjustSum(b[o.ChecksumStart+o.ChecksumOffset:], before, after)
+		}
 	case l.Proto == packet.ProtoTCP:
 		adjust(b[l.L4+16:], before, after)
 	case l.Proto == packet.ProtoUDP && udpHasSum(b[l.L4+6:]):
@@ -234,6 +238,11 @@ func (k *walk) fixSums(c cover, before, after uint16) {
 // adjust updates the checksum at the front of field by a difference.
 func adjust(field []byte, before, after uint16) {
 	binary.BigEndian.PutUint16(field, packet.Update16(binary.BigEndian.Uint16(field), before, after))
+}
+
+// adjustSum is adjust for a field that holds a sum, not its complement.
+func adjustSum(field []byte, before, after uint16) {
+	binary.BigEndian.PutUint16(field, ^packet.Update16(^binary.BigEndian.Uint16(field), before, after))
 }
 
 // udpHasSum is false for a UDP checksum of 0, which means none (RFC 768).

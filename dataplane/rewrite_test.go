@@ -127,6 +127,12 @@ func TestSetField(t *testing.T) {
 				t.Errorf("left as %s, want %s", flow.KeyText(k, nil), c.want)
 			}
 			wantOthersKept(t, flow.FieldByName(name), frame, out[0])
+			if proto = strings.TrimSuffix(proto, "6"); proto == "tcp" || proto == "udp" {
+				whole := r.sendWhole(1, packettest.Undone(frame, 0))
+				if len(whole) != 1 || string(whole[0].frame) != string(out[0].frame) {
+					t.Errorf("with a partial checksum it leaves as %v, else as %v", whole, out)
+				}
+			}
 		})
 	}
 }

@@ -25,6 +25,7 @@ type rig struct {
 	conntrack *conntrack.Table
 	ports     map[uint32]*memory.Port
 	packetIns []*dataplane.PacketIn
+	undone    packet.Offload // of the frames that sendFrame sends
 }
 
 const tunnelPort = 9
@@ -40,9 +41,10 @@ func (p tunnelled) Info() ports.Info {
 
 // sent is a frame that left by a port.
 type sent struct {
-	port   uint32
-	frame  []byte
-	tunnel packet.Tunnel
+	port    uint32
+	frame   []byte
+	tunnel  packet.Tunnel
+	offload packet.Offload
 }
 
 // newRig makes a rig with flow entries, one a line.
@@ -106,7 +108,18 @@ func (r *rig) send(text string) []sent {
 // sendFrame gives the switch a frame and returns what left, by port.
 func (r *rig) sendFrame(in uint32, frame []byte) []sent {
 	r.Helper()
-	r.check(r.ports[in].Send(frame))
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
+	f.SetBytes(frame)
+	f.Offload = r.undone
+	return r.sendWhole(in, f)
+}
+
+// sendWhole gives the switch a frame with its offload state.
+func (r *rig) sendWhole(in uint32, f *packet.Frame) []sent {
+	r.Helper()
+	if r.ports[in].Inject(f) == 0 {
+		r.Fatal("the port takes no more frames")
+	}
 	r.sw.Poll()
 	return r.collect()
 }
@@ -116,7 +129,7 @@ func (r *rig) collect() (out []sent) {
 	for no := range uint32(64) {
 		p, one := r.ports[no], make([]*packet.Frame, 1)
 		for p != nil && p.Collect(one) == 1 {
-			out = append(out, sent{no, bytes.Clone(one[0].Bytes()), one[0].Tunnel})
+			out = append(out, sent{no, bytes.Clone(one[0].Bytes()), one[0].Tunnel, one[0].Offload})
 			packet.Release(one)
 		}
 	}

@@ -125,7 +125,8 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 	if have := old.byNumber[no]; have != nil {
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
-	sp := &switchPort{no: no, port: p, tunnel: p.Info().Tunnel, worker: s.leastBusy(old)}
+	info := p.Info()
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, worker: s.leastBusy(old), carries: info.Carries}
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	return nil
 }

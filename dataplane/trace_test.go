@@ -136,7 +136,7 @@ func TestTraceIsWhatTrafficDoes(t *testing.T) {
 		drops := r.drops()
 		out := r.sendFrame(in, frame)
 		if want := tracedFrames(tr); !slices.EqualFunc(out, want, sameFrame) {
-			t.Fatalf("packet %d (%s): left as %x, the trace said %x\n%s", i, packet, out, want, text(t, tr))
+			t.Fatalf("packet %d (%s): left as %v, the trace said %v\n%s", i, packet, out, want, text(t, tr))
 		}
 		if tr.Verdict.Reason != dataplane.NotDropped {
 			dropped++
@@ -156,7 +156,7 @@ func TestTraceIsWhatTrafficDoes(t *testing.T) {
 func tracedFrames(tr *dataplane.Trace) (out []sent) {
 	for i := range tr.Steps {
 		if st := &tr.Steps[i]; st.Kind == dataplane.StepOutput {
-			out = append(out, sent{st.Port, st.Frame, st.Tunnel})
+			out = append(out, sent{port: st.Port, frame: st.Frame, tunnel: st.Tunnel})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b sent) int { return int(a.port) - int(b.port) })

@@ -74,8 +74,11 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 		k.drop(DropRuntFrame)
 	} else {
 		k.layers = flow.Extract(f, inPort, &k.key)
-		packet.CompleteChecksum(f, &k.layers)
-		k.walkTable(k.prog.first)
+		if packet.AdmitOffload(f, &k.layers) {
+			k.walkTable(k.prog.first)
+		} else {
+			k.drop(DropBadOffload)
+		}
 	}
 	k.finish()
 }

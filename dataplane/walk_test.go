@@ -7,6 +7,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
 
@@ -111,6 +112,7 @@ type dropCase struct {
 	setup  func(*rig)
 	packet string // anyTCP when empty
 	frame  []byte // in place of packet
+	undone packet.Offload
 }
 
 func dropCases() []dropCase {
@@ -126,7 +128,7 @@ func dropCases() []dropCase {
 		{reason: dataplane.DropTooDeep, flows: "table=1 actions=goto_table:2\ntable=2 actions=resubmit(,2)", want: "in 2"},
 		{reason: dataplane.DropNoBucket, flows: "table=1 actions=group:1", want: "in 1"},
 		{reason: dataplane.DropRuntFrame, flows: "table=1 actions=output:2", want: "in 1", frame: make([]byte, 13)},
-		{reason: dataplane.DropNoFrame, flows: "table=1 actions=clone(output:2),set_field:1->reg0", want: "in 1", frame: packettest.UDP4(packettest.Options{Payload: make([]byte, 5000)})},
+		{reason: dataplane.DropNoFrame, flows: "table=1 actions=clone(output:2),set_field:1->reg0", want: "in 1", frame: make([]byte, packet.LargeBuffer)},
 		{reason: dataplane.DropPacketInFull, flows: "table=1 actions=controller", want: "in 1", setup: fillPacketIns},
 		{reason: dataplane.DropNoPipeline, want: "in none"},
 		{reason: dataplane.DropReservedMAC, flows: "table=1 actions=NORMAL", want: "in 1", packet: strings.Replace(anyTCP, "dl_dst=02:00:00:00:00:02", "dl_dst=01:80:c2:00:00:0e", 1)},
@@ -134,6 +136,7 @@ func dropCases() []dropCase {
 			setup: func(r *rig) { r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src=999", 1)) }},
 		{reason: dataplane.DropConntrackFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.conntrack.SetMax(0) }},
+		{reason: dataplane.DropBadOffload, flows: "table=1 actions=output:2", want: "in 1", undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 60}},
 		{reason: dataplane.DropZoneFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.conntrack.SetLimit(7, 0) }},
 	}
@@ -172,6 +175,7 @@ func TestDropReasons(t *testing.T) {
 				_, c.frame = r.compose(c.packet)
 			}
 			want := fmt.Sprintf("drop %s %s", c.reason, c.want)
+			r.undone = c.undone
 			got := r.outcomeOf(1, c.frame)
 			if c.reason == dataplane.DropPacketInFull {
 				got = strings.Trim(got, "agent ")

@@ -35,7 +35,8 @@ type worker struct {
 	seen    *portSet         // the ports that out was last cleared for
 	ready   []*switchPort    // ports with frames in out
 	done    []*packet.Frame  // frames to release after the batch
-	copies  *packet.HeapPool // frames for copies
+	copies  *packet.HeapPool // frames for copies and segments
+	large   *packet.HeapPool // frames for copies of what does not fit there
 	copied  [1]*packet.Frame // the copy under way: here, it needs no heap
 
 	receive atomic.Pointer[[]*switchPort] // the ports this worker polls
@@ -49,7 +50,7 @@ type worker struct {
 }
 
 func newWorker(s *Switch) *worker {
-	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, 4096)}
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(128, packet.LargeBuffer)}
 	w.walk.w = w
 	w.receive.Store(new([]*switchPort))
 	return w
@@ -137,9 +138,18 @@ func (w *worker) settle() {
 	}
 }
 
-// queue puts a frame, which belongs to the port from here on, behind the
-// others of this batch.
+// queue sends a frame, which belongs to the port from here on. Work that its
+// sender left undone is done first when the port does not pass it on.
 func (w *worker) queue(p *switchPort, f *packet.Frame) {
+	if p.carries.All(f) {
+		w.enqueue(p, f)
+	} else {
+		w.complete(p, f)
+	}
+}
+
+// enqueue puts a frame behind the others of this batch.
+func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
 	q := w.out[p]
 	if q == nil {
 		q = new([]*packet.Frame)
@@ -151,8 +161,8 @@ func (w *worker) queue(p *switchPort, f *packet.Frame) {
 	*q = append(*q, f)
 }
 
-// flush transmits what the batch queued and gives the rest back.
-func (w *worker) flush() {
+// transmit hands the ports what is queued.
+func (w *worker) transmit() {
 	for _, p := range w.ready {
 		q := w.out[p]
 		p.port.Transmit(*q)
@@ -161,6 +171,11 @@ func (w *worker) flush() {
 		*q = (*q)[:0]
 	}
 	w.ready = w.ready[:0]
+}
+
+// flush transmits what the batch queued and gives the rest back.
+func (w *worker) flush() {
+	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
 		w.seen = set
 		maps.DeleteFunc(w.out, func(p *switchPort, _ *[]*packet.Frame) bool { return set.byNumber[p.no] != p })
@@ -175,12 +190,28 @@ func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
 
 // copyFrame makes a copy of a frame; nil when no free frame is left.
 func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
-	one := w.copied[:]
-	if w.copies.Get(one) == 0 {
+	c := w.frameFor(f.Len())
+	if c == nil {
 		return nil
 	}
-	if !one[0].CopyFrom(f) {
-		packet.Release(one)
+	if !c.CopyFrom(f) {
+		w.release(c)
+		return nil
+	}
+	return c
+}
+
+// copyBuffer is the bytes of a buffer for copies and segments: an MTU of 3,900.
+const copyBuffer = 4096
+
+// frameFor is a free frame for n bytes; nil when none is left.
+func (w *worker) frameFor(n int) *packet.Frame {
+	pool := w.copies
+	if packet.Headroom+n > copyBuffer {
+		pool = w.large
+	}
+	one := w.copied[:]
+	if pool.Get(one) == 0 {
 		return nil
 	}
 	return one[0]

@@ -51,7 +51,7 @@ type Offload struct {
 	ChecksumStart   uint16
 	ChecksumOffset  uint16
 	// SegmentSize is the payload bytes per segment of a frame that is to be
-	// segmented; 0 when it is not.
+	// segmented, as TCP or UDP by its own headers; 0 when it is not.
 	SegmentSize uint16
 }
 

@@ -84,10 +84,10 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 }
 
 // CompleteChecksum fills in a checksum that the sender left to hardware and
-// clears Offload.ChecksumPartial. The field holds the pseudo-header sum
-// already, so the sum runs from ChecksumStart to the end of the IP packet; for
-// SCTP the field is that of its CRC32c, which needs no preparation. It reports false, changing nothing, when the offload state points outside the
-// frame.
+// clears the offload state. The field holds the pseudo-header sum already, so
+// the sum runs from ChecksumStart to the end of the IP packet; for SCTP the
+// field is that of its CRC32c, which needs no preparation. It reports false,
+// changing nothing, when the offload state points outside the frame.
 func CompleteChecksum(f *Frame, l *Layers) bool {
 	if !f.Offload.ChecksumPartial {
 		return true
@@ -107,6 +107,6 @@ func CompleteChecksum(f *Frame, l *Layers) bool {
 		c := NonZero(^Sum(b[start:], 0))
 		b[at], b[at+1] = byte(c>>8), byte(c)
 	}
-	f.Offload.ChecksumPartial = false
+	f.Offload = Offload{}
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 )
 
 // Every reason has a text of its own, which is the key in Stats.Reasons.
@@ -50,21 +51,37 @@ func TestRefusal(t *testing.T) {
 	for _, c := range []struct {
 		length  int
 		offload packet.Offload
+		carries Carries
 		want    Reason
 	}{
-		{0, packet.Offload{}, TxRunt},
-		{13, packet.Offload{}, TxRunt},
-		{14, packet.Offload{}, None},
-		{1518, packet.Offload{}, None}, // MTU, header and a VLAN tag
-		{1519, packet.Offload{}, TxTooLong},
-		{60, packet.Offload{ChecksumPartial: true}, TxOffload},
-		{9000, packet.Offload{SegmentSize: 1448}, TxOffload},
+		{0, packet.Offload{}, 0, TxRunt},
+		{13, packet.Offload{}, 0, TxRunt},
+		{14, packet.Offload{}, 0, None},
+		{1518, packet.Offload{}, 0, None}, // MTU, header and a VLAN tag
+		{1519, packet.Offload{}, 0, TxTooLong},
+		{60, packet.Offload{ChecksumPartial: true}, 0, TxOffload},
+		{9000, packet.Offload{SegmentSize: 1448}, 0, TxOffload},
+		{60, packet.Offload{ChecksumPartial: true}, CarriesChecksum, None},
+		{9000, packet.Offload{ChecksumPartial: true, ChecksumOffset: 16, SegmentSize: 1448}, CarriesChecksum | CarriesUDP, TxOffload},
+		{9000, packet.Offload{ChecksumPartial: true, ChecksumOffset: 6, SegmentSize: 1448}, CarriesChecksum | CarriesTCP, TxOffload},
+		{9000, packet.Offload{SegmentSize: 1448}, CarriesChecksum | CarriesTCP | CarriesUDP, TxOffload},
+		{9000, packet.Offload{ChecksumPartial: true, ChecksumOffset: 16, SegmentSize: 1448}, CarriesTCP | CarriesChecksum, TxTooLong}, // no packet
 	} {
 		f := packet.NewFrame(make([]byte, 16384), nil)
 		f.SetLen(c.length)
 		f.Offload = c.offload
-		if got := Refusal(f, 1500); got != c.want {
+		if got := Refusal(f, 1500, c.carries); got != c.want {
 			t.Errorf("%d bytes, %+v: %q, want %q", c.length, c.offload, got, c.want)
+		}
+	}
+}
+
+// The MTU bounds the segments, whoever cuts them.
+func TestRefusalOfSegments(t *testing.T) {
+	for size, want := range map[int]Reason{1448: None, 1464: None, 1465: TxTooLong} { // 1518 = 14 + 20 + 20 + 1464
+		f := packettest.Undone(packettest.TCP4(packettest.Options{Payload: make([]byte, 60_000)}), size)
+		if got := Refusal(f, 1500, CarriesChecksum|CarriesTCP); got != want {
+			t.Errorf("segments of %d bytes: %q, want %q", size, got, want)
 		}
 	}
 }

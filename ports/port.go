@@ -43,6 +43,9 @@ type Info struct {
 	MTU    int
 	Up     bool // the link is there and up
 	Tunnel bool // frames carry Frame.Tunnel both ways
+	// Carries says which undone work of frames Transmit passes on; it refuses
+	// frames with any other.
+	Carries Carries
 }
 
 // Stats counts frames and bytes as the switch sees them: received = handed out

@@ -94,15 +94,17 @@ const (
 // counted from behind the Ethernet header, and one VLAN tag is not counted.
 func MaxFrame(mtu int) int { return mtu + etherHeader + vlanTag }
 
-// Refusal is the reason not to send f on a link of this MTU that completes no
-// checksums and segments nothing; None when f may be sent.
-func Refusal(f *packet.Frame, mtu int) Reason {
-	switch n := f.Len(); {
-	case n < etherHeader:
+// Refusal is the reason not to send f on a link of this MTU that passes this
+// much undone work on; None when f may be sent. The MTU bounds the segments of
+// a frame that is to be segmented, as where Linux routes such a frame, so that
+// it does not matter who cuts it.
+func Refusal(f *packet.Frame, mtu int, c Carries) Reason {
+	switch {
+	case f.Len() < etherHeader:
 		return TxRunt
-	case f.Offload.ChecksumPartial || f.Offload.SegmentSize != 0:
+	case !c.All(f):
 		return TxOffload
-	case n > MaxFrame(mtu):
+	case f.Len() > MaxFrame(mtu) && packet.SegmentLen(f) > MaxFrame(mtu):
 		return TxTooLong
 	}
 	return None

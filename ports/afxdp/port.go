@@ -227,7 +227,7 @@ func (p *Port) writable(want int) int {
 // sendable is the frame of this UMEM to send for f: f itself, or a copy. With
 // a reason, it is nil.
 func (p *Port) sendable(f *packet.Frame, space int) (*packet.Frame, ports.Reason) {
-	if why := ports.Refusal(f, p.info.MTU); why != ports.None {
+	if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
 		return nil, why
 	}
 	switch {

@@ -22,6 +22,8 @@ type Options struct {
 	// MAC and MTU are what Info tells; an MTU of 0 is 1500.
 	MAC [6]byte
 	MTU int
+	// Carries is the undone work that the port takes with a frame.
+	Carries ports.Carries
 	// Tunnel makes it a port to other Nodes: its frames carry Frame.Tunnel,
 	// which whoever injects has set, and whoever collects reads.
 	Tunnel bool
@@ -63,7 +65,7 @@ func (o *Options) complete() {
 
 func newPort(name string, o Options, in, out *queue) *Port {
 	return &Port{name: name, in: in, out: out, info: ports.Info{
-		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true, Tunnel: o.Tunnel,
+		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true, Tunnel: o.Tunnel, Carries: o.Carries,
 	}}
 }
 
@@ -123,7 +125,7 @@ func (p *Port) send(one []*packet.Frame) ports.Reason {
 	if p.closed {
 		return ports.TxClosed
 	}
-	if why := ports.Refusal(one[0], p.info.MTU); why != ports.None {
+	if why := ports.Refusal(one[0], p.info.MTU, p.info.Carries); why != ports.None {
 		return why
 	}
 	if p.out.push(one) == 0 {

@@ -99,7 +99,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 }
 
 func (p *Port) write(f *packet.Frame) ports.Reason {
-	if why := ports.Refusal(f, mtu); why != ports.None {
+	if why := ports.Refusal(f, mtu, 0); why != ports.None {
 		return why
 	}
 	switch {

@@ -77,7 +77,7 @@ func (p *Port) write(f *packet.Frame) ports.Reason {
 	if p.closed {
 		return ports.TxClosed
 	}
-	if why := ports.Refusal(f, p.info.MTU); why != ports.None {
+	if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
 		return why
 	}
 	_, err := unix.Write(p.fd, f.Bytes())

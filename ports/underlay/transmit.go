@@ -46,7 +46,7 @@ func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 
 // wrap checks and encapsulates one frame.
 func (p *Port) wrap(f *packet.Frame) bool {
-	if why := ports.Refusal(f, p.config.MTU); why != ports.None {
+	if why := ports.Refusal(f, p.config.MTU, 0); why != ports.None {
 		p.count.Lost(why, 1)
 		return false
 	}

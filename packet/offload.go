@@ -1,0 +1,63 @@
+package packet
+
+// Offload state is what a sender left for hardware to do. It stays with a
+// frame from the port that received it to the port that sends it, so that 64 kB
+// of TCP walk the tables once. Only two kinds of it get past AdmitOffload:
+//
+//	partial checksum   of the packet's own TCP or UDP header; a rewrite of
+//	                   addresses keeps the pseudo-header sum in the field right,
+//	                   and a rewrite of ports leaves the field alone
+//	segmentation       of TCP or UDP, which implies the former
+//
+// Everything else is completed when it comes in. A port that carries neither
+// gets frames without such state: CompleteChecksum, or Segments (segment.go).
+
+// LargeBuffer is the bytes of a buffer for the largest frame that can be
+// received: 64 kB of IP packet, Ethernet, two VLAN tags and headroom. It is no
+// multiple of a page, so that the headers of neighbouring buffers do not fall
+// into the same lines of a cache.
+const LargeBuffer = 66<<10 + 320
+
+const _ = uint(LargeBuffer - Headroom - EthernetLen - 2*VLANLen - 65535) // does not compile when too short
+
+// minSegment is the least payload per segment: what the smallest maximum
+// segment size that Linux agrees to, 48 bytes, leaves behind 40 bytes of TCP
+// options. One frame of less would become tens of thousands.
+const minSegment = 8
+
+// None says that nothing is left undone.
+func (o *Offload) None() bool { return *o == Offload{} }
+
+// checksumOffset is where a transport header has the checksum that a sender
+// may leave partial; 0 for protocols without one.
+func checksumOffset(proto uint8) int {
+	switch proto {
+	case ProtoTCP:
+		return tcpChecksum
+	case ProtoUDP:
+		return udpChecksum
+	}
+	return 0
+}
+
+// AdmitOffload makes a received frame's offload state one of the two kinds
+// above, l being where its headers are. A checksum that belongs to another
+// header, as to that of a packet inside a pod's own tunnel, or to SCTP, is
+// filled in. It reports false when the state contradicts the frame.
+func AdmitOffload(f *Frame, l *Layers) bool {
+	o := &f.Offload
+	if o.None() {
+		return true
+	}
+	if o.ownChecksum(l) {
+		return o.SegmentSize == 0 || o.SegmentSize >= minSegment && segmentable(f.Bytes(), l)
+	}
+	return o.SegmentSize == 0 && CompleteChecksum(f, l)
+}
+
+// ownChecksum says whether the partial checksum is that of the packet's own
+// TCP or UDP header.
+func (o *Offload) ownChecksum(l *Layers) bool {
+	return o.ChecksumPartial && l.L4 != 0 && l.Frag == 0 &&
+		int(o.ChecksumStart) == l.L4 && int(o.ChecksumOffset) == checksumOffset(l.Proto)
+}

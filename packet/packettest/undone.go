@@ -1,0 +1,25 @@
+package packettest
+
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Undone is the frame of a TCP or UDP packet as a sender leaves it that counts
+// on offload: the checksum partial and, unless size is 0, to be cut into
+// segments of size bytes of payload.
+func Undone(b []byte, size int) *packet.Frame {
+	f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+	f.SetBytes(b)
+	l := packet.ParseLayers(f.Bytes())
+	at := 16
+	if l.Proto == packet.ProtoUDP {
+		at = 6
+	}
+	binary.BigEndian.PutUint16(f.Bytes()[l.L4+at:], l.PseudoSum(f.Bytes(), l.End-l.L4))
+	f.Offload = packet.Offload{
+		ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: uint16(at), SegmentSize: uint16(size),
+	}
+	return f
+}

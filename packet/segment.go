@@ -1,0 +1,126 @@
+package packet
+
+// Segmentation in software, for a port that cannot leave it to others: what a
+// card with TCP or UDP segmentation offload does (Linux,
+// Documentation/networking/segmentation-offloads.rst).
+//
+// Each segment has the headers of the large frame with what must differ:
+// lengths; the IPv4 identification, one more each; the TCP sequence number; FIN
+// and PSH on the last segment only, CWR on the first only (RFC 3168, section
+// 6.1.2). Its checksum is complete.
+
+// Segments cuts one frame. The frame must not change until all is cut.
+type Segments struct {
+	frame   []byte
+	layers  Layers
+	tunnel  Tunnel
+	headers int // bytes up to the transport payload
+	size    int // payload bytes per segment
+	at      int // where the next segment's payload begins in frame
+	n       int // segments cut
+}
+
+// NewSegments prepares to cut f, whose Offload.SegmentSize is not 0; l is where
+// its headers are. False for a frame that AdmitOffload would refuse.
+func NewSegments(f *Frame, l *Layers) (s Segments, ok bool) {
+	if f.Offload.SegmentSize == 0 || !f.Offload.ownChecksum(l) || !segmentable(f.Bytes(), l) {
+		return s, false
+	}
+	s = Segments{frame: f.Bytes()[:l.End], layers: *l, tunnel: f.Tunnel, size: int(f.Offload.SegmentSize)}
+	s.headers = payloadStart(s.frame, l)
+	s.at = s.headers
+	return s, true
+}
+
+// segmentable says whether a packet can be cut: whole TCP, or UDP whose length
+// is that of the packet, with a payload.
+func segmentable(b []byte, l *Layers) bool {
+	if l.L4 == 0 || l.Frag != 0 {
+		return false
+	}
+	switch p := b[l.L4:l.End]; l.Proto {
+	case ProtoTCP:
+		return len(p) > TCP(p).HeaderLen()
+	case ProtoUDP:
+		return len(p) > UDPLen && int(UDP(p).Length()) == len(p)
+	}
+	return false
+}
+
+// payloadStart is where the transport payload of a TCP or UDP packet begins.
+func payloadStart(b []byte, l *Layers) int {
+	if l.Proto == ProtoTCP {
+		return l.L4 + TCP(b[l.L4:]).HeaderLen()
+	}
+	return l.L4 + UDPLen
+}
+
+// SegmentLen is the length of the longest frame that f is to be cut into: its
+// own when it is not to be cut.
+func SegmentLen(f *Frame) int {
+	if f.Offload.SegmentSize == 0 {
+		return f.Len()
+	}
+	l := ParseLayers(f.Bytes())
+	if !segmentable(f.Bytes(), &l) {
+		return f.Len()
+	}
+	return min(f.Len(), payloadStart(f.Bytes(), &l)+int(f.Offload.SegmentSize))
+}
+
+// More says whether a segment is left.
+func (s *Segments) More() bool { return s.at < len(s.frame) }
+
+// NextLen is the length of the next segment's frame.
+func (s *Segments) NextLen() int { return s.headers + min(s.size, len(s.frame)-s.at) }
+
+// Next makes f the next segment. False, f not to be used, when its buffer is
+// shorter than NextLen behind the headroom; the segment is then still the next.
+func (s *Segments) Next(f *Frame) bool {
+	f.Reset()
+	if !f.SetLen(s.NextLen()) {
+		return false
+	}
+	b := f.Bytes()
+	copy(b, s.frame[:s.headers])
+	copy(b[s.headers:], s.frame[s.at:])
+	f.Tunnel = s.tunnel
+	s.setNetwork(b)
+	s.setTransport(b)
+	s.at += len(b) - s.headers
+	s.n++
+	l := s.layers
+	l.End = len(b)
+	l.SetL4Checksum(b)
+	return true
+}
+
+// setNetwork writes what differs in the network header.
+func (s *Segments) setNetwork(b []byte) {
+	if s.layers.EtherType == EtherTypeIPv6 {
+		IPv6(b[s.layers.L3:]).SetPayloadLen(uint16(len(b) - s.layers.L3 - IPv6Len))
+		return
+	}
+	h := IPv4(b[s.layers.L3:])
+	h.SetTotalLen(uint16(len(h)))
+	h.SetID(h.ID() + uint16(s.n))
+	h.UpdateChecksum()
+}
+
+// setTransport writes what differs in the transport header.
+func (s *Segments) setTransport(b []byte) {
+	if s.layers.Proto == ProtoUDP {
+		UDP(b[s.layers.L4:]).SetLength(uint16(len(b) - s.layers.L4))
+		return
+	}
+	h := TCP(b[s.layers.L4:])
+	h.SetSeq(h.Seq() + uint32(s.at-s.headers))
+	flags := h.Flags()
+	if s.n > 0 {
+		flags &^= TCPCwr
+	}
+	if s.at+len(b)-s.headers < len(s.frame) {
+		flags &^= TCPFin | TCPPsh
+	}
+	h.SetFlags(flags)
+}

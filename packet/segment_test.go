@@ -1,0 +1,193 @@
+package packet_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/antrail/antrail/packet"
+	pt "github.com/antrail/antrail/packet/packettest"
+)
+
+// cut is the segments of a frame.
+func cut(t *testing.T, f *packet.Frame) (segments [][]byte) {
+	t.Helper()
+	l := packet.ParseLayers(f.Bytes())
+	if !packet.AdmitOffload(f, &l) {
+		t.Fatalf("not admitted: %+v of %+v", f.Offload, l)
+	}
+	s, ok := packet.NewSegments(f, &l)
+	if !ok {
+		t.Fatal("cannot be cut")
+	}
+	for s.More() {
+		g := packet.NewFrame(make([]byte, packet.Headroom+s.NextLen()), nil)
+		if !s.Next(g) || !g.Offload.None() {
+			t.Fatalf("segment %d: %+v", len(segments), g.Offload)
+		}
+		segments = append(segments, g.Bytes())
+	}
+	return segments
+}
+
+const everyFlag = packet.TCPAck | packet.TCPFin | packet.TCPPsh | packet.TCPCwr | packet.TCPEce
+
+// TestSegmentsAreThePacketsOfASenderWithoutOffload builds every segment by
+// itself and compares byte by byte.
+func TestSegmentsAreThePacketsOfASenderWithoutOffload(t *testing.T) {
+	payload := make([]byte, 10_000)
+	for i := range payload {
+		payload[i] = byte(rand.Uint32())
+	}
+	for name, build := range map[string]func(pt.Options) []byte{"tcp4": pt.TCP4, "tcp6": pt.TCP6, "udp4": pt.UDP4, "udp6": pt.UDP6} {
+		for _, size := range []int{8, 100, 1448, 5000, 9999, 10_000, 20_000} {
+			o := pt.Options{
+				VLAN: uint16(size % 2 * 7), ID: 65530, Seq: 1<<32 - 3000, Ack: 77, TCPFlags: everyFlag,
+				TCPOptions: []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}, Payload: payload,
+			}
+			for i, got := range cut(t, pt.Undone(build(o), size)) {
+				from, to := i*size, min(i*size+size, len(payload))
+				want := o
+				want.ID, want.Seq, want.Payload = o.ID+uint16(i), o.Seq+uint32(from), payload[from:to]
+				if i > 0 {
+					want.TCPFlags &^= packet.TCPCwr
+				}
+				if to < len(payload) {
+					want.TCPFlags &^= packet.TCPFin | packet.TCPPsh
+				}
+				if b := build(want); !bytes.Equal(got, b) {
+					t.Fatalf("%s by %d: segment %d is\n%x, want\n%x", name, size, i, got[:min(90, len(got))], b[:min(90, len(b))])
+				}
+			}
+		}
+	}
+}
+
+// TestSegmentsTogetherAreTheFrame holds for any lengths, that of the largest
+// frame too.
+func TestSegmentsTogetherAreTheFrame(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 200 {
+		payload := make([]byte, 1+r.IntN(65535-40-1))
+		if i == 0 {
+			payload = make([]byte, 65535-20-20)
+		}
+		size := 8 + r.IntN(9000)
+		f := pt.Undone(pt.TCP4(pt.Options{Payload: payload}), size)
+		var all []byte
+		for _, b := range cut(t, f) {
+			l := packet.ParseLayers(b)
+			if !l.L4Valid(b) || !packet.IPv4(b[l.L3:]).ChecksumValid() || len(b) > packet.SegmentLen(f) {
+				t.Fatalf("seed %d: bad segment of %d bytes", seed, len(b))
+			}
+			all = append(all, packet.TCP(b[l.L4:l.End]).Payload()...)
+		}
+		if !bytes.Equal(all, payload) {
+			t.Fatalf("seed %d: %d bytes by %d: the payload differs", seed, len(payload), size)
+		}
+	}
+}
+
+func TestAdmitOffload(t *testing.T) {
+	large := make([]byte, 4000)
+	for name, c := range map[string]struct {
+		frame  []byte
+		change func(*packet.Offload)
+		want   bool
+	}{
+		"TCP":                       {pt.TCP4(pt.Options{Payload: large}), nil, true},
+		"checksum only":             {pt.UDP6(pt.Options{Payload: large}), func(o *packet.Offload) { o.SegmentSize = 0 }, true},
+		"nothing undone":            {pt.TCP4(pt.Options{}), func(o *packet.Offload) { *o = packet.Offload{} }, true},
+		"no payload":                {pt.TCP4(pt.Options{}), nil, false},
+		"tiny segments":             {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.SegmentSize = 7 }, false},
+		"complete, to be cut":       {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.ChecksumPartial = false }, false},
+		"another header's checksum": {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.ChecksumStart += 2 }, false},
+		"outside": {pt.TCP4(pt.Options{}), func(o *packet.Offload) {
+			*o = packet.Offload{ChecksumPartial: true, ChecksumStart: 53, ChecksumOffset: 1}
+		}, false},
+		"a fragment": {pt.TCP4(pt.Options{Payload: large, FlagsOffset: 0x2000}), nil, false},
+	} {
+		f := pt.Undone(c.frame, 1000)
+		if c.change != nil {
+			c.change(&f.Offload)
+		}
+		l := packet.ParseLayers(f.Bytes())
+		if got := packet.AdmitOffload(f, &l); got != c.want {
+			t.Errorf("%s: admitted %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A partial checksum of a header inside the packet is filled in at once.
+func TestAdmitOffloadCompletesInnerChecksums(t *testing.T) {
+	inner := pt.TCP4(pt.Options{Payload: []byte("inner")})
+	f := packet.NewFrame(make([]byte, 512), nil)
+	f.SetBytes(pt.UDP4(pt.Options{Payload: inner}))
+	at := f.Len() - len(inner)
+	l := packet.ParseLayers(inner)
+	binary.BigEndian.PutUint16(f.Bytes()[at+l.L4+16:], l.PseudoSum(inner, l.End-l.L4))
+	f.Offload = packet.Offload{ChecksumPartial: true, ChecksumStart: uint16(at + l.L4), ChecksumOffset: 16}
+	outer := packet.ParseLayers(f.Bytes())
+	if !packet.AdmitOffload(f, &outer) || !f.Offload.None() {
+		t.Fatalf("left undone: %+v", f.Offload)
+	}
+	if !bytes.Equal(f.Bytes()[at:], inner) {
+		t.Errorf("inner packet\n%x, want\n%x", f.Bytes()[at:], inner)
+	}
+}
+
+// FuzzOffload takes frames with any offload state apart; a packet that is let
+// pass is never read outside of its bytes, and its segments hold its payload.
+func FuzzOffload(f *testing.F) {
+	for _, b := range canonical() {
+		f.Add(b, uint16(34), uint16(16), uint16(1000))
+		f.Add(b, uint16(34), uint16(6), uint16(8))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, start, offset, size uint16) {
+		fr := frame(b)
+		fr.Offload = packet.Offload{ChecksumPartial: true, ChecksumStart: start, ChecksumOffset: offset, SegmentSize: size}
+		l := packet.ParseLayers(fr.Bytes())
+		if !packet.AdmitOffload(fr, &l) || fr.Offload.None() {
+			return
+		}
+		if size == 0 {
+			if !packet.CompleteChecksum(fr, &l) && fr.Offload.ChecksumPartial {
+				t.Error("admitted, and cannot be completed")
+			}
+			return
+		}
+		var n int
+		for _, s := range cut(t, fr) {
+			sl := packet.ParseLayers(s)
+			if !sl.L4Valid(s) {
+				t.Errorf("bad segment %x", s)
+			}
+			n += len(s) - (l.L4 + headerLen(s, &sl))
+		}
+		if want := l.End - l.L4 - headerLen(fr.Bytes(), &l); n != want {
+			t.Errorf("%d bytes of payload became %d", want, n)
+		}
+	})
+}
+
+func headerLen(b []byte, l *packet.Layers) int {
+	if l.Proto == packet.ProtoTCP {
+		return packet.TCP(b[l.L4:]).HeaderLen()
+	}
+	return packet.UDPLen
+}
+
+func BenchmarkSegments64k(b *testing.B) {
+	f := pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 64_000)}), 1448)
+	l := packet.ParseLayers(f.Bytes())
+	g := packet.NewFrame(make([]byte, 2048), nil)
+	b.SetBytes(int64(f.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		for s, _ := packet.NewSegments(f, &l); s.More(); {
+			s.Next(g)
+		}
+	}
+}
