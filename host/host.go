@@ -2,15 +2,20 @@
 // know so that packets that leave the pipeline by the gateway port go on, and
 // packets for pods find their way into it.
 //
-//	address   the gateway's own address(es), the pods' default route
-//	routes    each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
-//	          The peer gateway is no neighbour of ours; the pipeline answers
-//	          ARP for it and tunnels what comes.
-//	sysctls   forwarding on; ARP asked with the gateway's own address, because
-//	          table ARPSpoofGuard refuses any other; reverse path check loose
-//	nftables  one table, "antrail": masquerade of pod traffic that leaves the
-//	          cluster, forwarding of the gateway's traffic, no conntrack of the
-//	          tunnel's outer packets (nft.go)
+//	address    the gateway's own address(es), the pods' default route
+//	routes     each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
+//	           The peer gateway is no neighbour of ours; the pipeline answers
+//	           ARP for it and tunnels what comes.
+//	neighbours an IPv6 peer gateway has the Global Virtual MAC for good: nothing
+//	           in the pipeline answers a neighbour solicitation for it
+//	sysctls    forwarding on; ARP asked with the gateway's own address, because
+//	           table ARPSpoofGuard refuses any other; reverse path check loose;
+//	           no router advertisement believed on the gateway (sysctl.go)
+//	nftables   one table, "antrail": masquerade of pod traffic that leaves the
+//	           cluster, forwarding of the gateway's traffic, no conntrack of the
+//	           tunnel's outer packets (nft.go)
+//
+// IPv4, IPv6 or both: a family that has no gateway address is left alone.
 //
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
 // that it had. No other program's rules, routes or tables are touched. The
@@ -22,16 +27,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
-// Config is what the Node's side is made of. Only IPv4 is there yet.
+// Config is what the Node's side is made of, in one address family or both.
 type Config struct {
 	// Gateway is the gateway port's link, which has to be there already.
 	Gateway string
-	// Addresses are the gateway's own, with the pod CIDR's prefix length.
+	// Addresses are the gateway's own, with the pod CIDRs' prefix lengths.
 	Addresses []netip.Prefix
 	// PodCIDRs are this Node's pod ranges.
 	PodCIDRs []netip.Prefix
@@ -44,7 +50,12 @@ type Config struct {
 	Masquerade bool
 }
 
-// Peer is another Node: its pods, and its gateway as next hop to them.
+// virtualMAC is where packets for other Nodes' pods go: the pipeline knows the
+// tunnel by it (Antrea's Global Virtual MAC).
+var virtualMAC = net.HardwareAddr{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
+
+// Peer is another Node's pods of one address family, and its gateway as next hop
+// to them.
 type Peer struct {
 	PodCIDR netip.Prefix
 	Gateway netip.Addr
@@ -100,7 +111,14 @@ func gone(err error) bool {
 		errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENOENT)
 }
 
-// addAddresses sets the gateway up and gives it its addresses.
+// has says whether the gateway has an address of a kind.
+func (c *Config) has(kind func(netip.Addr) bool) bool {
+	return slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool { return kind(p.Addr()) })
+}
+
+// addAddresses sets the gateway up and gives it its addresses. Nobody else can
+// have an IPv6 address of the gateway, so it is in use at once, without duplicate
+// address detection (RFC 4862, section 5.4).
 func (h *Host) addAddresses(c *Config) error {
 	link, err := netlink.LinkByName(c.Gateway)
 	if err != nil {
@@ -111,6 +129,9 @@ func (h *Host) addAddresses(c *Config) error {
 	}
 	for _, p := range c.Addresses {
 		addr := &netlink.Addr{IPNet: ipNet(p)}
+		if p.Addr().Is6() {
+			addr.Flags = unix.IFA_F_NODAD
+		}
 		if err := netlink.AddrReplace(link, addr); err != nil {
 			return fmt.Errorf("address %s on %s: %w", p, c.Gateway, err)
 		}
@@ -129,6 +150,9 @@ func (h *Host) addRoutes(c *Config) error {
 		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
 	}
 	for _, p := range c.Peers {
+		if err := h.addNeighbour(link.Attrs().Index, p.Gateway); err != nil {
+			return fmt.Errorf("neighbour %s dev %s: %w", p.Gateway, c.Gateway, err)
+		}
 		r := &netlink.Route{
 			LinkIndex: link.Attrs().Index,
 			Dst:       ipNet(p.PodCIDR.Masked()),
@@ -140,6 +164,23 @@ func (h *Host) addRoutes(c *Config) error {
 		}
 		h.undoLater("route to "+p.PodCIDR.String(), func() error { return netlink.RouteDel(r) })
 	}
+	return nil
+}
+
+// addNeighbour tells the kernel the MAC of an IPv6 peer gateway. An IPv4 one
+// answers ARP (table ARPResponder).
+func (h *Host) addNeighbour(link int, gateway netip.Addr) error {
+	if !gateway.Is6() {
+		return nil
+	}
+	n := &netlink.Neigh{
+		LinkIndex: link, Family: netlink.FAMILY_V6, State: netlink.NUD_PERMANENT,
+		IP: gateway.AsSlice(), HardwareAddr: virtualMAC,
+	}
+	if err := netlink.NeighSet(n); err != nil {
+		return err
+	}
+	h.undoLater("neighbour "+gateway.String(), func() error { return netlink.NeighDel(n) })
 	return nil
 }
 

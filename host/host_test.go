@@ -10,16 +10,20 @@ import (
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const gateway = "antrea-gw0"
 
 func config() Config {
 	return Config{
-		Gateway:    gateway,
-		Addresses:  []netip.Prefix{netip.MustParsePrefix("10.10.0.1/24")},
-		PodCIDRs:   []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24")},
-		Peers:      []Peer{{netip.MustParsePrefix("10.10.1.0/24"), netip.MustParseAddr("10.10.1.1")}},
+		Gateway:   gateway,
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.10.0.1/24"), netip.MustParsePrefix("fd00:10:10::1/64")},
+		PodCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24"), netip.MustParsePrefix("fd00:10:10::/64")},
+		Peers: []Peer{
+			{netip.MustParsePrefix("10.10.1.0/24"), netip.MustParseAddr("10.10.1.1")},
+			{netip.MustParsePrefix("fd00:10:10:1::/64"), netip.MustParseAddr("fd00:10:10:1::1")},
+		},
 		TunnelPort: 6081,
 		Masquerade: true,
 	}
@@ -36,22 +40,24 @@ func node(t *testing.T) *nstest.Namespace {
 func state(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	addrs, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		addAddresses(t, &b, family)
+	}
+	neighbours, err := netlink.NeighList(0, netlink.FAMILY_V6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range addrs {
-		fmt.Fprintln(&b, "address", a.IPNet, a.Label)
+	for _, n := range neighbours {
+		if n.State == netlink.NUD_PERMANENT {
+			fmt.Fprintln(&b, "neighbour", n.IP, n.HardwareAddr)
+		}
 	}
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range routes {
-		fmt.Fprintln(&b, "route", r.Dst, r.Gw, r.Flags)
-	}
-	for _, s := range []string{"ip_forward", "conf/" + gateway + "/arp_announce", "conf/" + gateway + "/rp_filter"} {
-		v, err := os.ReadFile("/proc/sys/net/ipv4/" + s)
+	for _, s := range []string{
+		"ipv4/ip_forward", "ipv4/conf/" + gateway + "/arp_announce", "ipv4/conf/" + gateway + "/rp_filter",
+		"ipv6/conf/" + gateway + "/disable_ipv6", "ipv6/conf/" + gateway + "/accept_ra",
+		"ipv6/conf/all/forwarding", "ipv6/conf/lo/forwarding", "ipv6/conf/" + gateway + "/forwarding",
+	} {
+		v, err := os.ReadFile("/proc/sys/net/" + s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,8 +70,37 @@ func state(t *testing.T) string {
 	return b.String() + string(rules)
 }
 
+// addAddresses adds the addresses and routes of a family, but for what the
+// kernel makes by itself when a link comes up.
+func addAddresses(t *testing.T, b *strings.Builder, family int) {
+	t.Helper()
+	addrs, err := netlink.AddrList(nil, family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if !a.IP.IsLinkLocalUnicast() {
+			fmt.Fprintln(b, "address", a.IPNet, a.Label, a.Flags&unix.IFA_F_NODAD != 0, a.Flags&unix.IFA_F_TENTATIVE != 0)
+		}
+	}
+	routes, err := netlink.RouteList(nil, family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range routes {
+		if !r.Dst.IP.IsLinkLocalUnicast() && !r.Dst.IP.IsMulticast() {
+			fmt.Fprintln(b, "route", r.Dst, r.Gw, r.Flags)
+		}
+	}
+}
+
+// TestUpAndDown also has a link that forwards IPv6 although the Node does not, and
+// a Node that has IPv6 switched off on new links.
 func TestUpAndDown(t *testing.T) {
-	node(t).Do(t, func() {
+	n := node(t)
+	n.Sysctl(t, "net/ipv6/conf/"+gateway+"/disable_ipv6", "1")
+	n.Sysctl(t, "net/ipv6/conf/lo/forwarding", "1")
+	n.Do(t, func() {
 		before := state(t)
 		h, err := Up(config())
 		if err != nil {
@@ -74,13 +109,19 @@ func TestUpAndDown(t *testing.T) {
 		up := state(t)
 		for _, want := range []string{
 			"address 10.10.0.1/24 antrea-gw0",
-			"route 10.10.1.0/24 10.10.1.1 4", // 4 is RTNH_F_ONLINK
+			"address fd00:10:10::1/64  true false", // without duplicate address detection, in use
+			"route 10.10.1.0/24 10.10.1.1 4",       // 4 is RTNH_F_ONLINK
+			"route fd00:10:10:1::/64 fd00:10:10:1::1 4",
+			"neighbour fd00:10:10:1::1 aa:bb:cc:dd:ee:ff",
 			"ip_forward 1", "arp_announce 1", "rp_filter 2",
+			"disable_ipv6 0", "accept_ra 0", "all/forwarding 1",
 			"table inet antrail {",
 			`iifname "antrea-gw0" accept`, `oifname "antrea-gw0" accept`,
 			"udp dport 6081 fib daddr type local notrack", "udp dport 6081 fib saddr type local notrack",
 			`ip saddr 10.10.0.0/24 ip daddr != @pod-cidrs oifname != "antrea-gw0" masquerade`,
 			"elements = { 10.10.0.0/24, 10.10.1.0/24 }",
+			`ip6 saddr fd00:10:10::/64 ip6 daddr != @pod-cidrs6 oifname != "antrea-gw0" masquerade`,
+			"elements = { fd00:10:10::/64,",
 		} {
 			if !strings.Contains(up, want) {
 				t.Errorf("no %q in\n%s", want, up)
@@ -96,6 +137,38 @@ func TestUpAndDown(t *testing.T) {
 			t.Errorf("second Down: %v", err)
 		}
 	})
+}
+
+// TestOneFamily: a gateway without an address of a family leaves it alone.
+func TestOneFamily(t *testing.T) {
+	for _, s := range []struct {
+		name string
+		at   int // in Addresses, PodCIDRs and Peers
+		want []string
+	}{
+		{"IPv4", 0, []string{"all/forwarding 0", "disable_ipv6 1", "ip_forward 1"}},
+		{"IPv6", 1, []string{"ip_forward 0", "arp_announce 0", "all/forwarding 1", "disable_ipv6 0"}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			n := node(t)
+			n.Sysctl(t, "net/ipv6/conf/"+gateway+"/disable_ipv6", "1")
+			n.Do(t, func() {
+				c := config()
+				c.Addresses, c.PodCIDRs, c.Peers = c.Addresses[s.at:s.at+1], c.PodCIDRs[s.at:s.at+1], c.Peers[s.at:s.at+1]
+				h, err := Up(c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer h.Down()
+				up := state(t)
+				for _, want := range s.want {
+					if !strings.Contains(up, want) {
+						t.Errorf("no %q in\n%s", want, up)
+					}
+				}
+			})
+		})
+	}
 }
 
 // TestDownAfterLinkGone is what happens when the gateway's tap went away first.

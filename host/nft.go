@@ -17,8 +17,21 @@ const TableName = "antrail"
 // nftTimeout bounds one call of nft(8).
 const nftTimeout = 5 * time.Second
 
-// podSet holds the pod CIDRs of all Nodes: what is inside the cluster.
-const podSet = "pod-cidrs"
+// family is what the rules of an address family differ by. Its set holds the pod
+// CIDRs of all Nodes: what is inside the cluster.
+type family struct{ set, setType, saddr, daddr string }
+
+var (
+	ipv4 = family{"pod-cidrs", "ipv4_addr", "ip saddr", "ip daddr"}
+	ipv6 = family{"pod-cidrs6", "ipv6_addr", "ip6 saddr", "ip6 daddr"}
+)
+
+func familyOf(p netip.Prefix) family {
+	if p.Addr().Is4() {
+		return ipv4
+	}
+	return ipv6
+}
 
 // addTable installs our nftables table in one transaction: the Node has all of
 // its rules or none. A table that a killed agent left is replaced.
@@ -81,13 +94,16 @@ func addMasquerade(tx *knftables.Transaction, c *Config) {
 	if !c.Masquerade {
 		return
 	}
-	tx.Add(&knftables.Set{Name: podSet, Type: "ipv4_addr", Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+	for _, f := range []family{ipv4, ipv6} {
+		tx.Add(&knftables.Set{Name: f.set, Type: f.setType, Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+	}
 	for _, p := range clusterCIDRs(c) {
-		tx.Add(&knftables.Element{Set: podSet, Key: []string{p.Masked().String()}})
+		tx.Add(&knftables.Element{Set: familyOf(p).set, Key: []string{p.Masked().String()}})
 	}
 	addChain(tx, "postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority)
 	for _, p := range c.PodCIDRs {
-		addRule(tx, "postrouting", "ip saddr", p.Masked().String(), "ip daddr != @"+podSet,
+		f := familyOf(p)
+		addRule(tx, "postrouting", f.saddr, p.Masked().String(), f.daddr, "!= @"+f.set,
 			"oifname !=", quote(c.Gateway), "masquerade")
 	}
 }

@@ -2,44 +2,98 @@ package host
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// setSysctls switches on what the pipeline needs of the kernel.
+// sysctls are what the pipeline needs of the kernel, in the families that the
+// gateway has.
 //
 // rp_filter: the kernel takes the larger value of conf/all and the link's own,
 // so 2 (loose) on the gateway is enough: a reply to a pod may come back by
 // another way than the gateway.
+//
+// accept_ra: the Node is its pods' router, so nothing that claims to be a router
+// behind the gateway is believed. disable_ipv6: the Node may switch IPv6 off on
+// new links, of which the gateway is one.
+func (c *Config) sysctls() (all []setting) {
+	if c.has(netip.Addr.Is4) {
+		all = append(all,
+			setting{"net/ipv4/ip_forward", "1"},
+			setting{"net/ipv4/conf/" + c.Gateway + "/arp_announce", "1"},
+			setting{"net/ipv4/conf/" + c.Gateway + "/rp_filter", "2"})
+	}
+	if c.has(netip.Addr.Is6) {
+		all = append(all,
+			setting{conf6 + c.Gateway + "/disable_ipv6", "0"},
+			setting{conf6 + c.Gateway + "/accept_ra", "0"},
+			setting{forwarding6, "1"})
+	}
+	return all
+}
+
+// setting is a value below /proc/sys.
+type setting struct{ path, value string }
+
+const (
+	// conf6 has a directory for every link, and "all" and "default".
+	conf6       = "net/ipv6/conf/"
+	forwarding6 = conf6 + "all/forwarding"
+)
+
 func (h *Host) setSysctls(c *Config) error {
-	for _, s := range []struct{ path, value string }{
-		{"net/ipv4/ip_forward", "1"},
-		{"net/ipv4/conf/" + c.Gateway + "/arp_announce", "1"},
-		{"net/ipv4/conf/" + c.Gateway + "/rp_filter", "2"},
-	} {
-		if err := h.setSysctl(s.path, s.value); err != nil {
-			return err
+	for _, s := range c.sysctls() {
+		if s.path == forwarding6 {
+			if err := h.keepForwarding6(); err != nil {
+				return fmt.Errorf("sysctl: %w", err)
+			}
+		}
+		if err := h.setSysctl(s); err != nil {
+			return fmt.Errorf("sysctl: %w", err)
 		}
 	}
 	return nil
 }
 
-// setSysctl writes a value below /proc/sys and remembers the one before. A
-// value that is right already is left alone, now and on Down.
-func (h *Host) setSysctl(path, value string) error {
-	file := filepath.Join("/proc/sys", path)
-	b, err := os.ReadFile(file)
+// keepForwarding6 remembers which links forward although conf/all does not: to
+// write that one writes them all, now and on Down.
+func (h *Host) keepForwarding6() error {
+	files, err := filepath.Glob("/proc/sys/" + conf6 + "*/forwarding")
 	if err != nil {
-		return fmt.Errorf("sysctl: %w", err)
+		return err
 	}
-	before := strings.TrimSpace(string(b))
-	if before == value {
-		return nil
+	if all, err := read("/proc/sys/" + forwarding6); err != nil || all == "1" {
+		return err
 	}
-	if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
-		return fmt.Errorf("sysctl: %w", err)
+	for _, file := range files {
+		if v, err := read(file); err != nil || v == "0" {
+			continue // an error: the link has just gone
+		}
+		h.undoLater("sysctl "+file, func() error { return write(file, "1") })
 	}
-	h.undoLater("sysctl "+path, func() error { return os.WriteFile(file, []byte(before), 0o644) })
 	return nil
 }
+
+// setSysctl writes a value and remembers the one before. A value that is right
+// already is left alone, now and on Down.
+func (h *Host) setSysctl(s setting) error {
+	file := filepath.Join("/proc/sys", s.path)
+	before, err := read(file)
+	if err != nil || before == s.value {
+		return err
+	}
+	if err := write(file, s.value); err != nil {
+		return err
+	}
+	h.undoLater("sysctl "+s.path, func() error { return write(file, before) })
+	return nil
+}
+
+func read(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimSpace(string(b)), err
+}
+
+func write(file, value string) error { return os.WriteFile(file, []byte(value), 0o644) }
