@@ -165,16 +165,14 @@ func tableConfig(nc *NodeConfig, n *Node) tables.Config {
 		GatewayIPs:        nc.Gateway.IPs,
 		Tunnel:            tables.Port{Name: nc.Tunnel.Name, No: nc.Tunnel.OFPort},
 		PodCIDRs:          n.PodCIDRs,
-		NodeIPs:           nc.TransportIPs,
+		NodeIPs:           union(nc.TransportIPs, n.Addresses),
+		TransportIPs:      nc.TransportIPs,
 		ServiceCIDRs:      nc.ServiceCIDRs,
 		NodePortAddresses: nc.NodePortAddresses,
 		EgressExcept:      nc.EgressExceptCIDRs,
 		ControllerID:      controllerID,
 		PacketInRate:      nc.PacketInRate,
 		CookieRound:       cookieRound,
-	}
-	if len(c.NodeIPs) == 0 {
-		c.NodeIPs = n.Addresses
 	}
 	target, hasTarget := nc.port(l7TargetPort)
 	back, hasReturn := nc.port(l7ReturnPort)
@@ -183,6 +181,17 @@ func tableConfig(nc *NodeConfig, n *Node) tables.Config {
 		c.L7Target, c.L7Return = target, back
 	}
 	return c
+}
+
+// union is a, and what is in b besides.
+func union(a, b []netip.Addr) []netip.Addr {
+	all := slices.Clone(a)
+	for _, x := range b {
+		if !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	return all
 }
 
 // tableFeatures are the feature gates. Policies at the application layer also

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,35 @@ func TestDualStack(t *testing.T) {
 	prog := both.program(both.config())
 	got := append(lines(t, prog.Entries, prog.Names), groupLines(prog)...)
 	compareLines(t, slices.Compact(want), got)
+}
+
+// TestTunnelEnd: pods of a family go between Nodes by addresses of that family,
+// when the tunnel has them.
+func TestTunnelEnd(t *testing.T) {
+	both := families{IPv4, IPv6}
+	peer := Peer{NodeIPs: both.ips("192.168.77.103")}
+	for _, s := range []struct {
+		transport families
+		of        Family
+		want      netip.Addr
+	}{
+		{nil, IPv4, IPv4.addr("192.168.77.103")},
+		{nil, IPv6, IPv6.addr("192.168.77.103")},
+		{families{IPv4}, IPv6, IPv4.addr("192.168.77.103")},
+		{families{IPv6}, IPv4, IPv6.addr("192.168.77.103")},
+		{both, IPv6, IPv6.addr("192.168.77.103")},
+	} {
+		c := both.config()
+		c.TransportIPs = s.transport.ips("192.168.77.102")
+		if got, ok := New(c).tunnelEnd(peer, s.of); !ok || got != s.want {
+			t.Errorf("transport %v, family %v: %v, %t, want %v", s.transport, s.of, got, ok, s.want)
+		}
+	}
+	c := both.config()
+	c.TransportIPs = families{IPv6}.ips("192.168.77.102")
+	if got, ok := New(c).tunnelEnd(Peer{NodeIPs: families{IPv4}.ips("192.168.77.103")}, IPv4); ok {
+		t.Errorf("a Node without IPv6 is reached at %v by a tunnel over IPv6", got)
+	}
 }
 
 // TestLinkLocal follows the example of RFC 4291, appendix A: the U/L bit is

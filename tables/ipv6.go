@@ -1,13 +1,17 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // IPv6 does for neighbour discovery (RFC 4861) what the two ARP tables do for
 // IPv4: it switches the messages and lets a Pod speak of its own addresses
 // only. It exists with IPv6.
 //
 // A Pod's solicitation carries the Pod's MAC as link-layer option, or none; its
-// source was checked by SpoofGuard. Its advertisement has one of its addresses
+// source, and the target of one without a source, were checked by SpoofGuard. Its advertisement has one of its addresses
 // as target, and likewise the option, which the answer to a unicast
 // solicitation may leave out (section 7.2.4). A router advertisement from a
 // Pod is dropped, and so is all else from or to link-local addresses but
@@ -58,9 +62,8 @@ func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
 			continue
 		}
 		solicits = true
-		target := func(m *flow.Match) { m.AddExact(flow.NDTarget, flow.ValueOfAddr(a)) }
 		for _, mac := range options {
-			normal(nd(ndNeighborAdvertisement), target, ethAddr(flow.NDTLL, mac))
+			normal(nd(ndNeighborAdvertisement), ndTarget(a), ethAddr(flow.NDTLL, mac))
 		}
 	}
 	for _, mac := range options {
@@ -69,6 +72,10 @@ func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
 		}
 	}
 	return all
+}
+
+func ndTarget(a netip.Addr) term {
+	return func(m *flow.Match) { m.AddExact(flow.NDTarget, flow.ValueOfAddr(a)) }
 }
 
 func icmpv6(message uint64) term {

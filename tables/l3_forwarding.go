@@ -2,6 +2,7 @@ package tables
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -56,7 +57,7 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 // endpoint there under the Service's own address.
 func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(peer.PodCIDRs) {
-		far, ok := peer.tunnelEnd(familyOf(cidr.Addr()))
+		far, ok := p.tunnelEnd(peer, familyOf(cidr.Addr()))
 		if !ok {
 			continue
 		}
@@ -82,17 +83,24 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix) []term {
 }
 
 // tunnelEnd is the address of a Node for packets of a family: one of that
-// family, else any.
-func (n Peer) tunnelEnd(f Family) (netip.Addr, bool) {
+// family, else any, of those that a tunnel from this Node reaches.
+func (p *Pipeline) tunnelEnd(n Peer, f Family) (end netip.Addr, ok bool) {
 	for _, a := range n.NodeIPs {
+		if len(p.c.TransportIPs) > 0 && !anyAddrOf(p.c.TransportIPs, familyOf(a)) {
+			continue
+		}
 		if familyOf(a) == f {
 			return a, true
 		}
+		if !ok {
+			end, ok = a, true
+		}
 	}
-	if len(n.NodeIPs) == 0 {
-		return netip.Addr{}, false
-	}
-	return n.NodeIPs[0], true
+	return end, ok
+}
+
+func anyAddrOf(addrs []netip.Addr, f Family) bool {
+	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return familyOf(a) == f })
 }
 
 // routeServiceOut sends a Service's connection from the gateway to an endpoint

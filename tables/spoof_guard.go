@@ -15,7 +15,13 @@ import (
 // neighbours believe the source of a solicitation. A Pod that picks another
 // link-local address cannot send from it.
 //
-// Reads:  in_port, eth_src, the source address.
+// Before it has an address, a Pod asks whether somebody else has it (duplicate
+// address detection, RFC 4862, section 5.4), without a source of its own. It may
+// ask so for its own addresses only: who is asked for his own, while he asks
+// himself, gives it up.
+//
+// Reads:  in_port, eth_src, the source address; icmpv6_type and _code,
+// nd_target, nd_sll.
 // Writes: nothing.
 // Next:   IPv4: conntrack; IPv6: table IPv6. Table-miss: drop.
 
@@ -28,8 +34,20 @@ func (p *Pipeline) guardPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.sendersOf(pod) {
 		all = append(all, p.entry(forPods, tableSpoofGuard, priorityNormal,
 			match(inPort(pod.Port.No), ethAddr(flow.EthSrc, pod.Port.MAC), src(a)), p.goValid(familyOf(a))))
+		if familyOf(a) == IPv6 {
+			all = append(all, p.guardDetection(pod.Port, a))
+		}
 	}
 	return all
+}
+
+// guardDetection: such a solicitation has no link-layer option (RFC 4861,
+// section 4.3).
+func (p *Pipeline) guardDetection(port Port, own netip.Addr) *flow.Entry {
+	return p.entry(forPods, tableSpoofGuard, priorityNormal,
+		match(inPort(port.No), ethAddr(flow.EthSrc, port.MAC), src(netip.IPv6Unspecified()),
+			nd(ndNeighborSolicitation), ndTarget(own), ethAddr(flow.NDSLL, noLinkLayerAddress)),
+		p.goValid(IPv6))
 }
 
 // goValid goes on with a packet whose source is right.

@@ -32,7 +32,8 @@ type Config struct {
 	GatewayIPs        []netip.Addr // one per family
 	Tunnel            Port
 	PodCIDRs          []netip.Prefix // this Node's, one per family
-	NodeIPs           []netip.Addr   // this Node's transport addresses
+	NodeIPs           []netip.Addr   // this Node's addresses
+	TransportIPs      []netip.Addr   // those that the tunnel goes from; none: all
 	ServiceCIDRs      []netip.Prefix
 	NodePortAddresses []netip.Addr
 	EgressExcept      []netip.Prefix // never translated by an Egress
