@@ -250,7 +250,9 @@ func (c *Config) host() host.Config {
 		TunnelPort: tunnel.GenevePort, Masquerade: *c.Masquerade,
 	}
 	for _, p := range c.Peers {
-		h.Peers = append(h.Peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway})
+		for i, cidr := range p.PodCIDRs {
+			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i]})
+		}
 	}
 	return h
 }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -21,8 +22,11 @@ const (
 	DefaultTunnelPort = 1
 	DefaultGatewayNo  = 2
 	DefaultMTU        = 1450 // 1500 less what Geneve over IPv4 adds
+	DefaultMTU6       = 1430 // and over IPv6
 
-	maxMTU = 3822 // what a frame's buffer holds (ports/afxdp)
+	minMTU  = 576
+	minMTU6 = 1280 // RFC 8200, section 5
+	maxMTU  = 3822 // what a frame's buffer holds (ports/afxdp)
 )
 
 // Config is the agent's configuration file (YAML). A key that is not listed
@@ -37,7 +41,8 @@ type Config struct {
 	Bridge  string  `json:"bridge,omitempty"`
 	Gateway Gateway `json:"gateway"`
 	Tunnel  Tunnel  `json:"tunnel"`
-	// PodCIDRs are this Node's pod ranges.
+	// PodCIDRs are this Node's pod ranges, one in each address family that its
+	// pods have.
 	PodCIDRs []netip.Prefix `json:"podCIDRs"`
 	// Peers are the other Nodes: the only ones packets are taken from.
 	Peers []Peer `json:"peers,omitempty"`
@@ -62,7 +67,8 @@ type Config struct {
 	Masquerade *bool `json:"masquerade,omitempty"`
 }
 
-// Gateway is the port to the Node itself: a tap that is the pods' router.
+// Gateway is the port to the Node itself: a tap that is the pods' router. It has
+// an address in each address family of the pods.
 type Gateway struct {
 	Name      string         `json:"name,omitempty"`
 	OFPort    uint32         `json:"ofPort,omitempty"`
@@ -73,7 +79,8 @@ type Gateway struct {
 }
 
 // Tunnel is the port to the other Nodes. The VNI is 0 unless an entry sets
-// tun_id.
+// tun_id. LocalAddress is IPv4 or IPv6, and all peers' addresses are like it;
+// pods of either family go through the tunnel.
 type Tunnel struct {
 	Name         string     `json:"name,omitempty"`
 	OFPort       uint32     `json:"ofPort,omitempty"`
@@ -81,12 +88,13 @@ type Tunnel struct {
 	LocalAddress netip.Addr `json:"localAddress"`
 }
 
-// Peer is another Node.
+// Peer is another Node. Its gateways are the next hops to its pods, one for each
+// of the pod ranges, in the same order.
 type Peer struct {
-	Name    string       `json:"name"`
-	Address netip.Addr   `json:"address"`
-	PodCIDR netip.Prefix `json:"podCIDR"`
-	Gateway netip.Addr   `json:"gateway"`
+	Name     string         `json:"name"`
+	Address  netip.Addr     `json:"address"`
+	PodCIDRs []netip.Prefix `json:"podCIDRs"`
+	Gateways []netip.Addr   `json:"gateways"`
 }
 
 // Port is a pod's port: its name and number in the pipeline, and the link on
@@ -164,7 +172,11 @@ func (c *Config) setDefaults() {
 	orDefault(&c.CTTimeouts, "default")
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
-	orDefault(&c.Gateway.MTU, DefaultMTU)
+	mtu := DefaultMTU
+	if c.Tunnel.LocalAddress.Is6() {
+		mtu = DefaultMTU6
+	}
+	orDefault(&c.Gateway.MTU, mtu)
 	orDefault(&c.Gateway.Driver, "tap")
 	orDefault(&c.Tunnel.Name, DefaultTunnel)
 	orDefault(&c.Tunnel.OFPort, DefaultTunnelPort)
@@ -195,10 +207,7 @@ func (c *Config) check() error {
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(c.CTTimeouts == "default" || c.CTTimeouts == "ovs", "ctTimeouts: %q is neither default nor ovs", c.CTTimeouts)
-	f.check(len(c.PodCIDRs) > 0, "podCIDRs: missing")
-	for i, p := range c.PodCIDRs {
-		f.check(p.IsValid() && p.Addr().Is4(), "podCIDRs[%d]: %v is no IPv4 range", i, p)
-	}
+	f.checkFamilies("podCIDRs", c.PodCIDRs)
 	c.checkNodePorts(&f)
 	c.checkPeers(&f)
 	c.checkPorts(&f)
@@ -208,23 +217,52 @@ func (c *Config) check() error {
 func (c *Config) checkNodePorts(f *faults) {
 	g, t := &c.Gateway, &c.Tunnel
 	f.check(g.MAC != MAC{}, "gateway.mac: missing")
-	f.check(len(g.Addresses) > 0, "gateway.addresses: missing")
-	for i, a := range g.Addresses {
-		f.check(a.IsValid() && a.Addr().Is4(), "gateway.addresses[%d]: %v is no IPv4 address with prefix length", i, a)
+	least := minMTU
+	for i, a := range c.PodCIDRs {
+		f.check(slices.ContainsFunc(g.Addresses, sameFamily(a)), "gateway.addresses: none is of the family of podCIDRs[%d], %v", i, a)
+		if a.Addr().Is6() {
+			least = minMTU6
+		}
 	}
-	f.check(g.MTU >= 576 && g.MTU <= maxMTU, "gateway.mtu: %d is not between 576 and %d", g.MTU, maxMTU)
+	f.checkFamilies("gateway.addresses", g.Addresses)
+	f.check(g.MTU >= least && g.MTU <= maxMTU, "gateway.mtu: %d is not between %d and %d", g.MTU, least, maxMTU)
 	f.check(g.OFPort < 0xff00, "gateway.ofPort: %d is not between 1 and 65279", g.OFPort)
 	f.check(t.OFPort < 0xff00, "tunnel.ofPort: %d is not between 1 and 65279", t.OFPort)
 	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
 	f.check(t.Type == "geneve", "tunnel.type: %q, but only geneve is there", t.Type)
-	f.check(t.LocalAddress.Is4(), "tunnel.localAddress: %v is no IPv4 address", t.LocalAddress)
+	f.check(isNodeAddress(t.LocalAddress), "tunnel.localAddress: %v is no address of a Node", t.LocalAddress)
+}
+
+// checkFamilies checks that there is one address with prefix length, or one of
+// each family.
+func (f *faults) checkFamilies(what string, all []netip.Prefix) {
+	f.check(len(all) > 0, "%s: missing", what)
+	for i, p := range all {
+		f.check(p.IsValid() && !p.Addr().Is4In6(), "%s[%d]: %v is no IPv4 or IPv6 address with prefix length", what, i, p)
+		f.check(!slices.ContainsFunc(all[:i], sameFamily(p)), "%s[%d]: %v is the second of its family", what, i, p)
+	}
+}
+
+func sameFamily(a netip.Prefix) func(netip.Prefix) bool {
+	return func(b netip.Prefix) bool { return a.Addr().Is4() == b.Addr().Is4() }
+}
+
+// isNodeAddress says whether an address can be a Node's on the underlay.
+func isNodeAddress(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
 }
 
 func (c *Config) checkPeers(f *faults) {
+	local := c.Tunnel.LocalAddress
 	for i, p := range c.Peers {
-		f.check(p.Address.Is4(), "peers[%d].address: %v is no IPv4 address", i, p.Address)
-		f.check(p.Gateway.Is4(), "peers[%d].gateway: %v is no IPv4 address", i, p.Gateway)
-		f.check(p.PodCIDR.IsValid() && p.PodCIDR.Addr().Is4(), "peers[%d].podCIDR: %v is no IPv4 range", i, p.PodCIDR)
+		who := fmt.Sprintf("peers[%d]", i)
+		f.check(isNodeAddress(p.Address), "%s.address: %v is no address of a Node", who, p.Address)
+		f.check(p.Address.Is4() == local.Is4(), "%s.address: %v is not of the family of tunnel.localAddress, %v", who, p.Address, local)
+		f.checkFamilies(who+".podCIDRs", p.PodCIDRs)
+		f.check(len(p.Gateways) == len(p.PodCIDRs), "%s.gateways: %d, for %d podCIDRs", who, len(p.Gateways), len(p.PodCIDRs))
+		for j, g := range p.Gateways[:min(len(p.Gateways), len(p.PodCIDRs))] {
+			f.check(p.PodCIDRs[j].Contains(g), "%s.gateways[%d]: %v is not in %v", who, j, g, p.PodCIDRs[j])
+		}
 	}
 }
 

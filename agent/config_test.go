@@ -14,12 +14,12 @@ nodeName: node-a
 flows: node-a.flows
 gateway:
   mac: ba:5e:d1:55:aa:c0
-  addresses: [10.10.0.1/24]
+  addresses: [10.10.0.1/24, "fd00:10:10::1/64"]
 tunnel:
   localAddress: 192.168.77.102
-podCIDRs: [10.10.0.0/24]
+podCIDRs: [10.10.0.0/24, "fd00:10:10::/64"]
 peers:
-- {name: node-b, address: 192.168.77.103, podCIDR: 10.10.1.0/24, gateway: 10.10.1.1}
+- {name: node-b, address: 192.168.77.103, podCIDRs: [10.10.1.0/24, "fd00:10:10:1::/64"], gateways: [10.10.1.1, "fd00:10:10:1::1"]}
 ports:
 - {name: client-a, ofPort: 36}
 - {name: web-a, ofPort: 37, link: web-a-3f2a1, driver: afxdp}
@@ -49,6 +49,18 @@ func TestParseConfigDefaults(t *testing.T) {
 	}
 }
 
+// TestIPv6Underlay: the tunnel's header is longer, so the default MTU is smaller.
+func TestIPv6Underlay(t *testing.T) {
+	text := strings.NewReplacer("192.168.77.102", "fd00:77::102", "192.168.77.103", "fd00:77::103").Replace(goodConfig)
+	c, err := ParseConfig([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Gateway.MTU != 1430 {
+		t.Errorf("MTU %d", c.Gateway.MTU)
+	}
+}
+
 func TestParseConfigFaults(t *testing.T) {
 	for _, s := range []struct{ name, old, new, want string }{
 		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `unknown field "nodename_"`},
@@ -60,8 +72,14 @@ func TestParseConfigFaults(t *testing.T) {
 		{"bad mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa", "invalid MAC"},
 		{"long mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c0:01:02", "no Ethernet address"},
 		{"bad address", "10.10.0.1/24", "10.10.0.300/24", "10.10.0.300/24"},
-		{"IPv6 pod range", "podCIDRs: [10.10.0.0/24]", "podCIDRs: ['fd00::/64']", "podCIDRs[0]: fd00::/64 is no IPv4 range"},
-		{"IPv6 peer", "address: 192.168.77.103", "address: 'fd00::3'", "peers[0].address"},
+		{"two pod ranges of a family", "podCIDRs: [10.10.0.0/24,", "podCIDRs: ['fd00::/64',", "podCIDRs[1]: fd00:10:10::/64 is the second of its family"},
+		{"IPv4 in IPv6", "10.10.0.1/24", "'::ffff:10.10.0.1/120'", "gateway.addresses[0]"},
+		{"no gateway of a family", `addresses: [10.10.0.1/24, "fd00:10:10::1/64"]`, "addresses: [10.10.0.1/24]", "gateway.addresses: none is of the family of podCIDRs[1]"},
+		{"IPv6 peer", "address: 192.168.77.103", "address: 'fd00::3'", "peers[0].address: fd00::3 is not of the family of tunnel.localAddress"},
+		{"link-local tunnel", "localAddress: 192.168.77.102", "localAddress: 'fe80::1%eth0'", "tunnel.localAddress: fe80::1%eth0 is no address of a Node"},
+		{"peer without a gateway", `gateways: [10.10.1.1, "fd00:10:10:1::1"]`, "gateways: [10.10.1.1]", "peers[0].gateways: 1, for 2 podCIDRs"},
+		{"peer's gateway elsewhere", `"fd00:10:10:1::1"]`, `"fd00:10:10:2::1"]`, "peers[0].gateways[1]: fd00:10:10:2::1 is not in fd00:10:10:1::/64"},
+		{"MTU too small for IPv6", "  mac: ba", "  mtu: 1279\n  mac: ba", "gateway.mtu: 1279 is not between 1280 and 3822"},
 		{"number twice", "ofPort: 37", "ofPort: 36", "ports[1].ofPort: 36 is taken by ports[0]"},
 		{"gateway's number", "ofPort: 37", "ofPort: 2", "ports[1].ofPort: 2 is taken by gateway"},
 		{"name twice", "name: web-a", "name: client-a", "ports[1].name: client-a is taken by ports[0]"},
@@ -69,7 +87,7 @@ func TestParseConfigFaults(t *testing.T) {
 		{"reserved number", "ofPort: 37", "ofPort: 65534", "ports[1].ofPort"},
 		{"gateway's number reserved", "  mac: ba", "  ofPort: 65534\n  mac: ba", "gateway.ofPort: 65534"},
 		{"tunnel's number reserved", "  localAddress", "  ofPort: 65280\n  localAddress", "tunnel.ofPort: 65280"},
-		{"frames longer than a buffer", "  mac: ba", "  mtu: 9000\n  mac: ba", "gateway.mtu: 9000 is not between 576 and 3822"},
+		{"frames longer than a buffer", "  mac: ba", "  mtu: 9000\n  mac: ba", "gateway.mtu: 9000 is not between 1280 and 3822"},
 		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is neither auto nor afxdp`},
 		{"timeouts", "nodeName:", "ctTimeouts: long\nnodeName:", "neither default nor ovs"},
 		{"workers", "nodeName:", "workers: 500\nnodeName:", "workers: 500"},

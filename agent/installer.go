@@ -52,7 +52,11 @@ func ownEntries(gateways []netip.Prefix, names *flow.Names) ([]*flow.Entry, erro
 		return nil, nil
 	}
 	for _, g := range gateways {
-		text := fmt.Sprintf("table=%s, priority=210,ct_state=-rpl+trk,ip,reg0=0x2/0xf,nw_src=%s actions=goto_table:%s", at, g.Addr(), next)
+		ip, src := "ip", "nw_src"
+		if g.Addr().Is6() {
+			ip, src = "ipv6", "ipv6_src"
+		}
+		text := fmt.Sprintf("table=%s, priority=210,ct_state=-rpl+trk,%s,reg0=0x2/0xf,%s=%s actions=goto_table:%s", at, ip, src, g.Addr(), next)
 		e, err := flow.ParseEntry(text, names)
 		if err != nil {
 			return nil, err

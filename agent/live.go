@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/control"
@@ -67,8 +69,21 @@ func (c *Config) fits(n *control.NodeConfig) error {
 	case n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name:
 		return fmt.Errorf("the tunnel of NodeConfig/%s is %s, port %d; in the configuration it is %s, port %d",
 			c.NodeName, n.Tunnel.Name, n.Tunnel.OFPort, c.Tunnel.Name, c.Tunnel.OFPort)
+	case !sameAddresses(n.Gateway.IPs, g.Addresses):
+		return fmt.Errorf("the gateway of NodeConfig/%s has %v; in the configuration it has %v", c.NodeName, n.Gateway.IPs, g.Addresses)
+	case len(n.TransportIPs) > 0 && !slices.Equal(n.TransportIPs, []netip.Addr{c.Tunnel.LocalAddress}):
+		return fmt.Errorf("the transportIPs of NodeConfig/%s are %v; in the configuration tunnel.localAddress is %v",
+			c.NodeName, n.TransportIPs, c.Tunnel.LocalAddress)
 	}
 	return nil
+}
+
+// sameAddresses says whether the addresses are those of the prefixes, in any
+// order.
+func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
+	return len(addrs) == len(prefixes) && !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool {
+		return !slices.Contains(addrs, p.Addr())
+	})
 }
 
 // ports are those of the manifests, on the links that the configuration gives

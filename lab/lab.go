@@ -131,28 +131,28 @@ func (l *Lab) makeUnderlay() error {
 		return err
 	}
 	l.say("outside host %s", l.Topology.Outside)
-	return l.makeUnderlayHost("outside", l.Topology.Outside, netip.Addr{})
+	return l.makeUnderlayHost("outside", l.Topology.Outside.Both(), nil)
 }
 
 // makeUnderlayHost makes a namespace with its eth0 on the underlay.
-func (l *Lab) makeUnderlayHost(name string, address netip.Prefix, gateway netip.Addr) error {
+func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
 	ns := l.namespace(name)
 	if err := ns.create(); err != nil {
 		return err
 	}
 	e := eth0{
 		inside: ns, outside: l.Underlay(), far: name, toBridge: true,
-		mtu: underlayMTU, address: address, gateway: gateway,
+		mtu: underlayMTU, addresses: addresses, gateways: gateways,
 	}
 	return e.connect()
 }
 
 // makeNode makes a Node's namespace and those of its pods.
 func (l *Lab) makeNode(n *Node) error {
-	if err := l.makeUnderlayHost(n.Name, n.Address, l.Topology.Outside.Addr()); err != nil {
+	if err := l.makeUnderlayHost(n.Name, n.Address.Both(), addrsOf(l.Topology.Outside).Both()); err != nil {
 		return err
 	}
-	l.say("%s %s, pods %s", n.Name, n.Address.Addr(), n.PodCIDR)
+	l.say("%s %s, pods %s", n.Name, addrsOf(n.Address), n.PodCIDR)
 	for _, p := range n.Pods {
 		if err := l.makePod(n, &p); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 	}
 	e := eth0{
 		inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
-		mtu: podMTU, address: netip.PrefixFrom(p.Address, n.PodCIDR.Bits()), gateway: n.Gateway,
+		mtu: l.Topology.MTU(), addresses: within(p.Address, n.PodCIDR), gateways: n.Gateway.Both(),
 	}
 	return e.connect()
 }

@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // The tests' agent is this test binary: TestMain becomes one when it is called
@@ -88,13 +91,14 @@ func nothingLeft(t *testing.T, l *Lab) {
 func TestUpMakesTheTopology(t *testing.T) {
 	l := up(t, Options{StateDir: t.TempDir()})
 	for _, n := range l.Topology.Nodes {
-		checkEth0(t, l, n.Name, n.Address.String(), "192.168.77.1")
+		checkEth0(t, l, n.Name, n.Address, addrsOf(l.Topology.Outside))
 		for _, p := range n.Pods {
-			checkEth0(t, l, p.Name, p.Address.String()+"/24", n.Gateway.String())
+			in := within(p.Address, n.PodCIDR)
+			checkEth0(t, l, p.Name, Dual[netip.Prefix]{in[0], in[1]}, n.Gateway)
 			checkPodLinks(t, l, &n, &p)
 		}
 	}
-	checkEth0(t, l, "outside", "192.168.77.1/24", "")
+	checkEth0(t, l, "outside", l.Topology.Outside, Dual[netip.Addr]{})
 	s := l.Status(t.Context())
 	if s.State != "up" || len(s.Nodes) != 2 || s.Nodes[1].Agent != "ready" || s.Nodes[0].Pods[2].Namespace == "" {
 		t.Errorf("status %+v", s)
@@ -105,38 +109,51 @@ func TestUpMakesTheTopology(t *testing.T) {
 	nothingLeft(t, l)
 }
 
-// checkEth0 looks at the address and default route of an eth0.
-func checkEth0(t *testing.T, l *Lab, name, address, gateway string) {
+// checkEth0 looks at the addresses and default routes of an eth0: all in use, and
+// none but these and the link-local one.
+func checkEth0(t *testing.T, l *Lab, name string, addresses Dual[netip.Prefix], gateways Dual[netip.Addr]) {
 	t.Helper()
 	ns, err := l.Namespace(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = ns.Do(func() error {
-		link, err := netlink.LinkByName("eth0")
-		if err != nil {
-			return err
-		}
-		addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
-		if err != nil {
-			return err
-		}
-		if len(addrs) != 1 || addrs[0].IPNet.String() != address {
-			t.Errorf("%s has %v, want %s", name, addrs, address)
-		}
-		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, netlink.RT_FILTER_DST)
-		var via string
-		for _, r := range routes {
-			via += r.Gw.String()
-		}
-		if via != gateway {
-			t.Errorf("%s has default route via %q, want %q", name, via, gateway)
-		}
-		return err
+		return errors.Join(
+			checkFamily(t, name, netlink.FAMILY_V4, addresses.V4, gateways.V4),
+			checkFamily(t, name, netlink.FAMILY_V6, addresses.V6, gateways.V6))
 	})
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// checkFamily looks at the eth0 of the calling thread's namespace.
+func checkFamily(t *testing.T, name string, family int, address netip.Prefix, gateway netip.Addr) error {
+	t.Helper()
+	link, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	addrs, err := netlink.AddrList(link, family)
+	if err != nil {
+		return err
+	}
+	addrs = slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return a.IP.IsLinkLocalUnicast() })
+	if len(addrs) != 1 || addrs[0].IPNet.String() != address.String() || addrs[0].Flags&unix.IFA_F_TENTATIVE != 0 {
+		t.Errorf("%s has %v, want %s", name, addrs, address)
+	}
+	routes, err := netlink.RouteListFiltered(family, &netlink.Route{LinkIndex: link.Attrs().Index}, netlink.RT_FILTER_DST|netlink.RT_FILTER_OIF)
+	var want, via string
+	if gateway.IsValid() {
+		want = gateway.String()
+	}
+	for _, r := range routes {
+		via += r.Gw.String()
+	}
+	if via != want {
+		t.Errorf("%s has default route via %q, want %q", name, via, want)
+	}
+	return err
 }
 
 // checkPodLinks looks at both ends of a pod's veth.

@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // bridgeName is the underlay's switch, in a namespace of its own.
@@ -15,14 +16,14 @@ const bridgeName = "br-underlay"
 
 // eth0 is one end of a veth pair to be: the interface inside.
 type eth0 struct {
-	inside   Namespace
-	outside  Namespace // where the other end goes
-	far      string    // the other end's name
-	mac      net.HardwareAddr
-	mtu      int
-	address  netip.Prefix
-	gateway  netip.Addr // default route; the zero Addr for none
-	toBridge bool       // the other end becomes a port of the underlay's bridge
+	inside    Namespace
+	outside   Namespace // where the other end goes
+	far       string    // the other end's name
+	mac       net.HardwareAddr
+	mtu       int
+	addresses []netip.Prefix
+	gateways  []netip.Addr // default routes
+	toBridge  bool         // the other end becomes a port of the underlay's bridge
 }
 
 // connect makes the pair. Checksums of what the inside sends are computed at
@@ -82,14 +83,30 @@ func (e *eth0) setUpInside() error {
 	if err := ports.DisableTxChecksum("eth0"); err != nil {
 		return err
 	}
-	ip := &net.IPNet{IP: e.address.Addr().AsSlice(), Mask: net.CIDRMask(e.address.Bits(), 32)}
-	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: ip}); err != nil {
+	for _, a := range e.addresses {
+		if err := addAddress(link, a); err != nil {
+			return fmt.Errorf("address %s: %w", a, err)
+		}
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	if err := netlink.LinkSetUp(link); err != nil || !e.gateway.IsValid() {
-		return err
+	for _, g := range e.gateways {
+		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: g.AsSlice()}); err != nil {
+			return fmt.Errorf("default route via %s: %w", g, err)
+		}
 	}
-	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: e.gateway.AsSlice()})
+	return nil
+}
+
+// addAddress gives a link an address that is in use at once: nobody else in a lab
+// has it.
+func addAddress(link netlink.Link, a netip.Prefix) error {
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}}
+	if a.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD
+	}
+	return netlink.AddrAdd(link, addr)
 }
 
 // addBridge makes the underlay's switch in the calling thread's namespace.

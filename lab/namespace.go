@@ -58,9 +58,13 @@ func away(f func() error) error {
 	return f()
 }
 
-// create makes the namespace, with lo up and without IPv6, which this lab's
-// pipeline does not carry: router solicitations would only fill its drop
-// counters.
+// quiet are settings of all links of a namespace to come. They have IPv6, whatever
+// the machine has in its own namespace. There is no router to
+// solicit or to believe, and link-local addresses are made from MAC addresses, as
+// table SpoofGuard knows them.
+var quiet = map[string]string{"disable_ipv6": "0", "accept_ra": "0", "router_solicitations": "0", "addr_gen_mode": "0"}
+
+// create makes the namespace, with lo up.
 func (n Namespace) create() error {
 	err := away(func() error {
 		ns, err := netns.NewNamed(string(n))
@@ -73,9 +77,8 @@ func (n Namespace) create() error {
 		return fmt.Errorf("make namespace %s: %w", n, err)
 	}
 	return n.Do(func() error {
-		for _, which := range []string{"all", "default"} {
-			err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0o644)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
+		for name, value := range quiet {
+			if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/"+name, []byte(value), 0o644); err != nil {
 				return err
 			}
 		}

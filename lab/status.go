@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/netip"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,13 +21,13 @@ type Status struct {
 
 // NodeStatus is a Node with its pods.
 type NodeStatus struct {
-	Name    string      `json:"name"`
-	Address string      `json:"address"`
-	PodCIDR string      `json:"podCIDR"`
-	Agent   string      `json:"agent"` // ready, or why not
-	PID     int         `json:"pid"`
-	Socket  string      `json:"socket"`
-	Pods    []PodStatus `json:"pods"`
+	Name      string         `json:"name"`
+	Addresses []netip.Addr   `json:"addresses"`
+	PodCIDRs  []netip.Prefix `json:"podCIDRs"`
+	Agent     string         `json:"agent"` // ready, or why not
+	PID       int            `json:"pid"`
+	Socket    string         `json:"socket"`
+	Pods      []PodStatus    `json:"pods"`
 }
 
 // ready is what NodeStatus.Agent says of an agent that forwards.
@@ -33,11 +35,11 @@ const ready = "ready"
 
 // PodStatus is one pod.
 type PodStatus struct {
-	Name      string `json:"name"`
-	Address   string `json:"address"`
-	MAC       string `json:"mac"`
-	OFPort    uint32 `json:"ofPort"`
-	Namespace string `json:"namespace"` // "" when it is gone
+	Name      string       `json:"name"`
+	Addresses []netip.Addr `json:"addresses"`
+	MAC       string       `json:"mac"`
+	OFPort    uint32       `json:"ofPort"`
+	Namespace string       `json:"namespace"` // "" when it is gone
 }
 
 // Status looks at the lab as it is now, and asks its agents.
@@ -61,7 +63,7 @@ func (l *Lab) stateWord() string {
 
 func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	s := NodeStatus{
-		Name: n.Name, Address: n.Address.Addr().String(), PodCIDR: n.PodCIDR.String(),
+		Name: n.Name, Addresses: addrsOf(n.Address).Both(), PodCIDRs: n.PodCIDR.Both(),
 		Agent: ready, Socket: l.Socket(n.Name),
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
@@ -79,7 +81,7 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 		if err != nil {
 			ns = ""
 		}
-		s.Pods = append(s.Pods, PodStatus{p.Name, p.Address.String(), p.MAC.String(), p.OFPort, string(ns)})
+		s.Pods = append(s.Pods, PodStatus{p.Name, p.Address.Both(), p.MAC.String(), p.OFPort, string(ns)})
 	}
 	return s
 }
@@ -88,7 +90,7 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 func (s *Status) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "lab %s\t%s\n\n", s.ID, s.State)
-	fmt.Fprintln(t, "NODE\tADDRESS\tPOD CIDR\tAGENT\tPID\tSOCKET")
+	fmt.Fprintln(t, "NODE\tADDRESSES\tPOD CIDRS\tAGENT\tPID\tSOCKET")
 	var silent []string // why, below the table: it is as long as a row
 	for _, n := range s.Nodes {
 		word := n.Agent
@@ -96,16 +98,16 @@ func (s *Status) Write(w io.Writer) error {
 			word = "not ready"
 			silent = append(silent, n.Name+": "+n.Agent)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, n.Address, n.PodCIDR, word, n.PID, n.Socket)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, join(n.Addresses), join(n.PodCIDRs), word, n.PID, n.Socket)
 	}
-	fmt.Fprintln(t, "\nPOD\tADDRESS\tMAC\tPORT\tNAMESPACE")
+	fmt.Fprintln(t, "\nPOD\tADDRESSES\tMAC\tPORT\tNAMESPACE")
 	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
 			ns := p.Namespace
 			if ns == "" {
 				ns = "(gone)"
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, p.Address, p.MAC, p.OFPort, ns)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, join(p.Addresses), p.MAC, p.OFPort, ns)
 		}
 	}
 	for i, line := range silent {
@@ -115,4 +117,13 @@ func (s *Status) Write(w io.Writer) error {
 		fmt.Fprintln(t, line)
 	}
 	return t.Flush()
+}
+
+// join puts commas between addresses or prefixes.
+func join[T fmt.Stringer](all []T) string {
+	var words []string
+	for _, a := range all {
+		words = append(words, a.String())
+	}
+	return strings.Join(words, ", ")
 }

@@ -9,16 +9,35 @@ import (
 
 // Topology is the plan of a lab: values only, nothing is made yet.
 type Topology struct {
-	Outside netip.Prefix // a host of the underlay that knows no pod range
+	Outside Dual[netip.Prefix] // a host of the underlay that knows no pod range
 	Nodes   []Node
+	// IPv6Underlay has the tunnel go over the Nodes' IPv6 addresses; IPv4 when
+	// false.
+	IPv6Underlay bool
+}
+
+// TunnelEnd is where a Node sends and receives Geneve.
+func (t *Topology) TunnelEnd(n *Node) netip.Addr {
+	if t.IPv6Underlay {
+		return n.Address.V6.Addr()
+	}
+	return n.Address.V4.Addr()
+}
+
+// MTU is that of pods and gateways.
+func (t *Topology) MTU() int {
+	if t.IPv6Underlay {
+		return agent.DefaultMTU6
+	}
+	return agent.DefaultMTU
 }
 
 // Node is a Node of the lab with its pods.
 type Node struct {
 	Name       string
-	Address    netip.Prefix // on the underlay
-	PodCIDR    netip.Prefix
-	Gateway    netip.Addr
+	Address    Dual[netip.Prefix] // on the underlay
+	PodCIDR    Dual[netip.Prefix]
+	Gateway    Dual[netip.Addr]
 	GatewayMAC agent.MAC
 	Pods       []Pod
 }
@@ -26,45 +45,71 @@ type Node struct {
 // Pod is a pod: one eth0, whose port in the switch has the pod's name.
 type Pod struct {
 	Name    string
-	Address netip.Addr
+	Address Dual[netip.Addr]
 	MAC     agent.MAC
 	OFPort  uint32
 }
 
-// MTU of the underlay, and of pods and gateways: Geneve over IPv4 adds 50 bytes.
-const (
-	underlayMTU = 1500
-	podMTU      = agent.DefaultMTU
-)
+// Dual is something that everybody in a lab has of each address family.
+type Dual[T any] struct{ V4, V6 T }
 
-// TwoNodes is the lab that the objects in examples/web-app and the flow files in
-// examples/two-nodes are written for; addresses, MACs and port numbers must be the same here and there.
+// Both are the two, IPv4 first.
+func (d Dual[T]) Both() []T { return []T{d.V4, d.V6} }
+
+// String is the two, IPv4 first, with a comma between.
+func (d Dual[T]) String() string { return fmt.Sprintf("%v, %v", d.V4, d.V6) }
+
+func addrs(v4, v6 string) Dual[netip.Addr] {
+	return Dual[netip.Addr]{netip.MustParseAddr(v4), netip.MustParseAddr(v6)}
+}
+
+func prefixes(v4, v6 string) Dual[netip.Prefix] {
+	return Dual[netip.Prefix]{netip.MustParsePrefix(v4), netip.MustParsePrefix(v6)}
+}
+
+// addrsOf are the addresses of prefixes.
+func addrsOf(p Dual[netip.Prefix]) Dual[netip.Addr] {
+	return Dual[netip.Addr]{p.V4.Addr(), p.V6.Addr()}
+}
+
+// within gives addresses the lengths of prefixes.
+func within(a Dual[netip.Addr], p Dual[netip.Prefix]) []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(a.V4, p.V4.Bits()), netip.PrefixFrom(a.V6, p.V6.Bits())}
+}
+
+// underlayMTU is an Ethernet's. Geneve takes 50 bytes of it over IPv4, and 70 over
+// IPv6.
+const underlayMTU = 1500
+
+// TwoNodes is the lab that the objects in examples/web-app are written for, and, of
+// its IPv4 half, the flow files in examples/two-nodes; addresses, MACs and port
+// numbers must be the same here and there.
 func TwoNodes() Topology {
 	return Topology{
-		Outside: netip.MustParsePrefix("192.168.77.1/24"),
+		Outside: prefixes("192.168.77.1/24", "fd00:77::1/64"),
 		Nodes: []Node{
 			{
 				Name:       "node-a",
-				Address:    netip.MustParsePrefix("192.168.77.102/24"),
-				PodCIDR:    netip.MustParsePrefix("10.10.0.0/24"),
-				Gateway:    netip.MustParseAddr("10.10.0.1"),
+				Address:    prefixes("192.168.77.102/24", "fd00:77::102/64"),
+				PodCIDR:    prefixes("10.10.0.0/24", "fd00:10:10::/64"),
+				Gateway:    addrs("10.10.0.1", "fd00:10:10::1"),
 				GatewayMAC: mac("ba:5e:d1:55:aa:c0"),
 				Pods: []Pod{
-					{"client-a", netip.MustParseAddr("10.10.0.26"), mac("5e:b5:e3:a6:90:b7"), 36},
-					{"web-a", netip.MustParseAddr("10.10.0.24"), mac("fa:b7:53:74:21:a6"), 37},
-					{"db-a", netip.MustParseAddr("10.10.0.25"), mac("36:48:21:a2:9d:b4"), 38},
+					{"client-a", addrs("10.10.0.26", "fd00:10:10::26"), mac("5e:b5:e3:a6:90:b7"), 36},
+					{"web-a", addrs("10.10.0.24", "fd00:10:10::24"), mac("fa:b7:53:74:21:a6"), 37},
+					{"db-a", addrs("10.10.0.25", "fd00:10:10::25"), mac("36:48:21:a2:9d:b4"), 38},
 				},
 			},
 			{
 				Name:       "node-b",
-				Address:    netip.MustParsePrefix("192.168.77.103/24"),
-				PodCIDR:    netip.MustParsePrefix("10.10.1.0/24"),
-				Gateway:    netip.MustParseAddr("10.10.1.1"),
+				Address:    prefixes("192.168.77.103/24", "fd00:77::103/64"),
+				PodCIDR:    prefixes("10.10.1.0/24", "fd00:10:10:1::/64"),
+				Gateway:    addrs("10.10.1.1", "fd00:10:10:1::1"),
 				GatewayMAC: mac("ba:5e:d1:55:ab:c0"),
 				Pods: []Pod{
-					{"client-b", netip.MustParseAddr("10.10.1.7"), mac("5e:b5:e3:a6:91:b7"), 36},
-					{"web-b", netip.MustParseAddr("10.10.1.6"), mac("fa:b7:53:74:22:a6"), 37},
-					{"db-b", netip.MustParseAddr("10.10.1.8"), mac("36:48:21:a2:9e:b4"), 38},
+					{"client-b", addrs("10.10.1.7", "fd00:10:10:1::7"), mac("5e:b5:e3:a6:91:b7"), 36},
+					{"web-b", addrs("10.10.1.6", "fd00:10:10:1::6"), mac("fa:b7:53:74:22:a6"), 37},
+					{"db-b", addrs("10.10.1.8", "fd00:10:10:1::8"), mac("36:48:21:a2:9e:b4"), 38},
 				},
 			},
 		},
@@ -86,16 +131,16 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 		Socket:   fmt.Sprintf("%s/%s.sock", dir, n.Name),
 		Gateway: agent.Gateway{
 			MAC:       n.GatewayMAC,
-			Addresses: []netip.Prefix{netip.PrefixFrom(n.Gateway, n.PodCIDR.Bits())},
-			MTU:       podMTU,
+			Addresses: within(n.Gateway, n.PodCIDR),
+			MTU:       t.MTU(),
 		},
-		Tunnel:   agent.Tunnel{LocalAddress: n.Address.Addr()},
-		PodCIDRs: []netip.Prefix{n.PodCIDR},
+		Tunnel:   agent.Tunnel{LocalAddress: t.TunnelEnd(n)},
+		PodCIDRs: n.PodCIDR.Both(),
 	}
 	for _, peer := range t.Nodes {
 		if peer.Name != n.Name {
 			c.Peers = append(c.Peers, agent.Peer{
-				Name: peer.Name, Address: peer.Address.Addr(), PodCIDR: peer.PodCIDR, Gateway: peer.Gateway,
+				Name: peer.Name, Address: t.TunnelEnd(&peer), PodCIDRs: peer.PodCIDR.Both(), Gateways: peer.Gateway.Both(),
 			})
 		}
 	}

@@ -69,11 +69,42 @@ var bucketOrder = regexp.MustCompile(`bucket_id:\d+,`)
 // entryOfAgent is the entry that the agent adds for its gateway.
 const entryOfAgent = "table=IngressSecurityClassifier, priority=210,ct_state=-rpl+trk,ip,reg0=0x2/0xf,nw_src=10.10."
 
+// address6 is an IPv6 address or range in a list of examples/web-app, which has
+// it behind the IPv4 one, quoted.
+var address6 = regexp.MustCompile(`, (?:\{(?:ip|type: InternalIP, address): )?"fd00:[^"]*"\}?`)
+
+// ipv4WebApp is a copy of examples/web-app that has no IPv6 any more.
+func ipv4WebApp(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob("examples/web-app/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = address6.ReplaceAll(b, nil)
+		if bytes.Contains(b, []byte("fd00")) {
+			t.Errorf("%s still has IPv6:\n%s", file, b)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // TestWebAppIsTwoNodes: the objects of examples/web-app make the entries and
-// groups that are written by hand in examples/two-nodes.
+// groups that are written by hand in examples/two-nodes. What is written by hand
+// is to be read, and IPv6 would be every line again in longer words; so it is the
+// objects without their IPv6 addresses that are compared.
 func TestWebAppIsTwoNodes(t *testing.T) {
+	webApp := ipv4WebApp(t)
 	for _, node := range []string{"node-a", "node-b"} {
-		have := dumpOf(t, "--manifests examples/web-app --node "+node)
+		have := dumpOf(t, "--manifests "+webApp+" --node "+node)
 		want := dumpOf(t, "--flows examples/two-nodes/"+node+".flows")
 		for line := range maps.Keys(want) {
 			if strings.HasPrefix(line, entryOfAgent) {

@@ -4,7 +4,8 @@
 //	demo.go     the run: lab up, checks, lab down
 //	checks.go   the list of checks
 //	world.go    the lab with servers in its pods
-//	tcp.go, ping.go, service.go, policy.go, spoof.go, geneve.go   the checks
+//	tcp.go, ping.go, service.go, policy.go, spoof.go, nd.go, geneve.go   the checks
+//	ipv6.go     the list of checks over IPv6
 //	raw.go      frames sent and captured by AF_PACKET
 //
 // Nothing is faked and no program is called: a pod's socket is a socket that
@@ -48,6 +49,10 @@ func Check(ctx context.Context, l *lab.Lab, w io.Writer) error {
 		return err
 	}
 	defer world.close()
+	checks, err := world.checks(ctx)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintln(w)
 	failed := 0
 	for _, c := range checks {

@@ -68,14 +68,29 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 	return l
 }
 
-// TestDemo is `antrail demo`: every check as a test of its own.
+// allChecks are those that concern the lab.
+func allChecks(t *testing.T, w *world) []check {
+	t.Helper()
+	all, err := w.checks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestDemo is `antrail demo`: every check as a test of its own, of both address
+// families.
 func TestDemo(t *testing.T) {
 	w, err := newWorld(up(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.close()
-	for _, c := range checks {
+	all := allChecks(t, w)
+	if len(all) != len(checks)+len(checks6) {
+		t.Errorf("%d checks: the built-in lab is not dual stack", len(all))
+	}
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			seen, err := c.run(t.Context(), w)
 			if err != nil {
@@ -144,14 +159,14 @@ func waitConnected(t *testing.T, w *world, a attempt) {
 	t.Fatalf("%s to %s: %v", a.from, a.to, err)
 }
 
-// TestDemoWithFlowFiles: hand-written flow files do as well.
+// TestDemoWithFlowFiles: hand-written flow files do as well. These are IPv4 only.
 func TestDemoWithFlowFiles(t *testing.T) {
 	w, err := newWorld(upWith(t, lab.Options{FlowsDir: "../../examples/two-nodes"}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.close()
-	for _, c := range checks {
+	for _, c := range allChecks(t, w) {
 		if _, err := c.run(t.Context(), w); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -162,7 +177,7 @@ func TestDemoWithFlowFiles(t *testing.T) {
 // rest of the Node must not notice, and the new pod must be reached.
 func TestPodDeletedUnderTheAgent(t *testing.T) {
 	l := up(t)
-	w := &world{lab: l, addresses: addresses(l)}
+	w := &world{lab: l, addresses: addresses(l, false)}
 	mustPing := func(from, to string) {
 		t.Helper()
 		if _, err := w.ping(from, to, patience); err != nil {
@@ -233,21 +248,28 @@ func TestAgentLeavesNothing(t *testing.T) {
 // routesAndRules looks at the calling thread's namespace: what is left is what
 // the lab made.
 func routesAndRules(t *testing.T) error {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
-	for _, r := range routes {
-		if r.Dst != nil && strings.HasPrefix(r.Dst.String(), "10.10.") {
-			t.Errorf("route %s is there", r)
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := netlink.RouteList(nil, family)
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if r.Dst != nil && (strings.HasPrefix(r.Dst.String(), "10.10.") || strings.HasPrefix(r.Dst.String(), "fd00:10:10:")) {
+				t.Errorf("route %s is there", r)
+			}
 		}
 	}
-	forward, errForward := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
-	if strings.TrimSpace(string(forward)) != "0" {
-		t.Errorf("ip_forward is %s", forward)
+	for _, file := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv6/conf/eth0/forwarding"} {
+		on, err := os.ReadFile("/proc/sys/net/" + file)
+		if err != nil || strings.TrimSpace(string(on)) != "0" {
+			t.Errorf("%s is %s, %v", file, on, err)
+		}
 	}
-	rules, errRules := exec.Command("nft", "list", "ruleset").CombinedOutput()
+	rules, err := exec.Command("nft", "list", "ruleset").CombinedOutput()
 	if len(bytes.TrimSpace(rules)) > 0 {
 		t.Errorf("nftables: %s", rules)
 	}
-	return errors.Join(err, errForward, errRules)
+	return err
 }
 
 // TestAgentRestarts: a second agent in the same Node takes over where a killed
@@ -269,7 +291,7 @@ func TestAgentRestarts(t *testing.T) {
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{lab: l, addresses: addresses(l)}
+	w := &world{lab: l, addresses: addresses(l, false)}
 	for _, to := range []string{"web-a", "client-b", "outside"} {
 		if _, err := w.ping("client-a", to, patience); err != nil {
 			t.Error(err)
@@ -281,7 +303,7 @@ func TestAgentRestarts(t *testing.T) {
 // comes: once a second, and for the odd ARP.
 func TestIdleAgentSleeps(t *testing.T) {
 	l := up(t)
-	w := &world{lab: l, addresses: addresses(l)}
+	w := &world{lab: l, addresses: addresses(l, false)}
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {
 		t.Fatal(err)
 	}

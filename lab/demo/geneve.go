@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/gopacket/gopacket"
@@ -64,19 +63,20 @@ func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 	if err := checksums(p); err != nil {
 		return err
 	}
-	return n.count(p, w.addresses["node-a"], w.addresses["node-b"])
+	nodes := w.lab.Topology.Nodes
+	return n.count(p, w.lab.Topology.TunnelEnd(&nodes[0]), w.lab.Topology.TunnelEnd(&nodes[1]))
 }
 
 // untunnelled lets ARP and other traffic of the underlay pass, but no packet of
 // a pod.
 func (w *world) untunnelled(p gopacket.Packet) error {
-	ip, ok := p.NetworkLayer().(*layers.IPv4)
-	if !ok {
+	ip := p.NetworkLayer()
+	if ip == nil {
 		return nil
 	}
-	for _, n := range w.lab.Topology.Nodes {
-		for _, a := range []net.IP{ip.SrcIP, ip.DstIP} {
-			if addr, ok := netip.AddrFromSlice(a); ok && n.PodCIDR.Contains(addr.Unmap()) {
+	for _, a := range endsOf(ip) {
+		for _, n := range w.lab.Topology.Nodes {
+			if n.PodCIDR.V4.Contains(a) || n.PodCIDR.V6.Contains(a) {
 				return errors.New("a pod's address outside the tunnel")
 			}
 		}
@@ -84,12 +84,22 @@ func (w *world) untunnelled(p gopacket.Packet) error {
 	return nil
 }
 
+// endsOf are the source and destination of an IP packet of either family.
+func endsOf(ip gopacket.NetworkLayer) [2]netip.Addr {
+	src, dst := ip.NetworkFlow().Endpoints()
+	var ends [2]netip.Addr
+	for i, e := range []gopacket.Endpoint{src, dst} {
+		ends[i], _ = netip.AddrFromSlice(e.Raw())
+	}
+	return ends
+}
+
 // count sorts a tunnel frame by its direction: outer addresses are the Nodes',
 // and the inner frame is there.
 func (n *tunnelFrames) count(p gopacket.Packet, a, b netip.Addr) error {
-	var ips []*layers.IPv4
+	var ips []gopacket.NetworkLayer
 	for _, l := range p.Layers() {
-		if ip, ok := l.(*layers.IPv4); ok {
+		if ip, ok := l.(gopacket.NetworkLayer); ok {
 			ips = append(ips, ip)
 		}
 	}
@@ -97,26 +107,28 @@ func (n *tunnelFrames) count(p gopacket.Packet, a, b netip.Addr) error {
 		return errors.New("no inner packet")
 	}
 	n.sources[p.Layer(layers.LayerTypeUDP).(*layers.UDP).SrcPort] = true
-	switch outer := ips[0]; {
-	case outer.SrcIP.String() == a.String() && outer.DstIP.String() == b.String():
+	switch outer := endsOf(ips[0]); outer {
+	case [2]netip.Addr{a, b}:
 		n.toB++
-	case outer.SrcIP.String() == b.String() && outer.DstIP.String() == a.String():
+	case [2]netip.Addr{b, a}:
 		n.toA++
 	default:
-		return fmt.Errorf("outer addresses %s to %s", outer.SrcIP, outer.DstIP)
+		return fmt.Errorf("outer addresses %v", outer)
 	}
 	return nil
 }
 
-// checksums verifies outer and inner ones. TCP and UDP need to be told which
-// IP header they belong to: the last one before them.
+// checksums verifies outer and inner ones. TCP, UDP and ICMPv6 need to be told
+// which IP header they belong to: the last one before them.
 func checksums(p gopacket.Packet) error {
 	var ip gopacket.NetworkLayer
 	for _, l := range p.Layers() {
 		switch l := l.(type) {
-		case *layers.IPv4:
+		case gopacket.NetworkLayer:
 			ip = l
 		case *layers.UDP:
+			l.SetNetworkLayerForChecksum(ip)
+		case *layers.ICMPv6:
 			l.SetNetworkLayerForChecksum(ip)
 		case *layers.TCP:
 			l.SetNetworkLayerForChecksum(ip)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/antrail/antrail/lab"
 )
 
 // echoes is how many echo requests a ping sends.
@@ -34,21 +36,34 @@ func ping(pairs ...string) func(context.Context, *world) (string, error) {
 // errNoReply says that an echo request was not answered in time.
 var errNoReply = errors.New("no echo reply")
 
-// ping sends echo requests (RFC 792) one after the other and returns the
-// shortest round trip. All must be answered, each within the timeout.
+// echoes of the two families (RFC 792, RFC 4443): where a raw socket finds them,
+// and their types.
+var (
+	echo4 = echoKind{"ip4:icmp", 8, 0}
+	echo6 = echoKind{"ip6:ipv6-icmp", 128, 129}
+)
+
+type echoKind struct {
+	network        string
+	request, reply byte
+}
+
+// ping sends echo requests one after the other and returns the shortest round
+// trip. All must be answered, each within the timeout.
 func (w *world) ping(from, to string, timeout time.Duration) (time.Duration, error) {
-	var c *net.IPConn
+	kind := of(w, lab.Dual[echoKind]{V4: echo4, V6: echo6})
+	p := pinger{kind: kind, to: w.addresses[to], id: uint16(os.Getpid())}
 	err := w.in(from, func() (err error) {
-		c, err = net.ListenIP("ip4:icmp", nil)
+		p.IPConn, err = net.ListenIP(kind.network, nil)
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("raw socket in %s: %w", from, err)
 	}
-	defer c.Close()
+	defer p.Close()
 	best := time.Hour
 	for seq := range uint16(echoes) {
-		rtt, err := echo(c, w.addresses[to], seq, timeout)
+		rtt, err := p.echo(seq, timeout)
 		if err != nil {
 			return 0, fmt.Errorf("%s to %s, request %d of %d: %w", from, to, seq+1, echoes, err)
 		}
@@ -57,40 +72,47 @@ func (w *world) ping(from, to string, timeout time.Duration) (time.Duration, err
 	return best, nil
 }
 
+// pinger sends echo requests to one address.
+type pinger struct {
+	*net.IPConn
+	kind echoKind
+	to   netip.Addr
+	id   uint16
+}
+
 // echo sends one request and waits for its reply.
-func echo(c *net.IPConn, to netip.Addr, seq uint16, timeout time.Duration) (time.Duration, error) {
-	id := uint16(os.Getpid())
+func (p *pinger) echo(seq uint16, timeout time.Duration) (time.Duration, error) {
 	began := time.Now()
-	if _, err := c.WriteTo(echoRequest(id, seq), &net.IPAddr{IP: to.AsSlice()}); err != nil {
+	if _, err := p.WriteTo(p.request(seq), &net.IPAddr{IP: p.to.AsSlice()}); err != nil {
 		return 0, err
 	}
-	c.SetReadDeadline(began.Add(timeout))
+	p.SetReadDeadline(began.Add(timeout))
 	buf := make([]byte, 1500)
 	for {
-		n, who, err := c.ReadFrom(buf)
+		n, who, err := p.ReadFrom(buf)
 		switch {
 		case isTimeout(err):
 			return 0, errNoReply
 		case err != nil:
 			return 0, err
-		case who.String() == to.String() && isReply(buf[:n], id, seq):
+		case who.String() == p.to.String() && p.isReply(buf[:n], seq):
 			return time.Since(began), nil
 		}
 	}
 }
 
-func isReply(b []byte, id, seq uint16) bool {
-	const echoReply = 0
-	return len(b) >= 8 && b[0] == echoReply &&
-		binary.BigEndian.Uint16(b[4:]) == id && binary.BigEndian.Uint16(b[6:]) == seq
+func (p *pinger) isReply(b []byte, seq uint16) bool {
+	return len(b) >= 8 && b[0] == p.kind.reply &&
+		binary.BigEndian.Uint16(b[4:]) == p.id && binary.BigEndian.Uint16(b[6:]) == seq
 }
 
-// echoRequest is an ICMP message: type, code, checksum, identifier, sequence
-// number and 56 bytes of data.
-func echoRequest(id, seq uint16) []byte {
+// request is an ICMP message: type, code, checksum, identifier, sequence number
+// and 56 bytes of data. The checksum of ICMPv6, which covers addresses too, is the
+// kernel's to fill in (RFC 3542, section 3.1).
+func (p *pinger) request(seq uint16) []byte {
 	b := make([]byte, 64)
-	b[0] = 8
-	binary.BigEndian.PutUint16(b[4:], id)
+	b[0] = p.kind.request
+	binary.BigEndian.PutUint16(b[4:], p.id)
 	binary.BigEndian.PutUint16(b[6:], seq)
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {

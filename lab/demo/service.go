@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/antrail/antrail/lab"
 	"golang.org/x/sys/unix"
 )
 
-// Services of examples/web-app, and of examples/two-nodes.
-const (
-	clusterIPService = "10.105.31.235:80" // web-a and web-b
-	affinityService  = "10.96.76.15:80"   // web-a and web-b, one client keeps one
-	emptyService     = "10.101.255.29:80"
-	hairpinService   = "10.96.0.24:80" // web-a only
+// Services of examples/web-app; examples/two-nodes has their IPv4 addresses.
+var (
+	clusterIPService = lab.Dual[string]{V4: "10.105.31.235:80", V6: "[fd00:10:96::235]:80"} // web-a and web-b
+	affinityService  = lab.Dual[string]{V4: "10.96.76.15:80", V6: "[fd00:10:96::15]:80"}    // web-a and web-b, one client keeps one
+	emptyService     = lab.Dual[string]{V4: "10.101.255.29:80", V6: "[fd00:10:96::29]:80"}
+	hairpinService   = lab.Dual[string]{V4: "10.96.0.24:80", V6: "[fd00:10:96::24]:80"} // web-a only
 )
 
 // spread connects to a Service count times and counts who answered. The
@@ -37,7 +38,7 @@ func (w *world) spread(ctx context.Context, from, service string, count int) (ma
 // clusterIP connects 200 times: one endpoint is on the client's Node, the
 // other is not, and each must serve some.
 func clusterIP(ctx context.Context, w *world) (string, error) {
-	got, err := w.spread(ctx, "client-a", clusterIPService, 200)
+	got, err := w.spread(ctx, "client-a", of(w, clusterIPService), 200)
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +52,7 @@ func clusterIP(ctx context.Context, w *world) (string, error) {
 func affinity(ctx context.Context, w *world) (string, error) {
 	var seen []string
 	for _, from := range []string{"client-a", "client-b"} {
-		got, err := w.spread(ctx, from, affinityService, 20)
+		got, err := w.spread(ctx, from, of(w, affinityService), 20)
 		if err != nil {
 			return "", err
 		}
@@ -67,11 +68,12 @@ func affinity(ctx context.Context, w *world) (string, error) {
 
 // noEndpoints wants a reset, not silence.
 func noEndpoints(ctx context.Context, w *world) (string, error) {
+	service := of(w, emptyService)
 	for _, from := range []string{"client-a", "client-b"} {
-		c, err := w.dial(ctx, from, emptyService, patience)
+		c, err := w.dial(ctx, from, service, patience)
 		if err == nil {
 			c.Close()
-			return "", fmt.Errorf("%s is connected to %s", from, emptyService)
+			return "", fmt.Errorf("%s is connected to %s", from, service)
 		}
 		if !errors.Is(err, unix.ECONNREFUSED) {
 			return "", fmt.Errorf("%s: %w, want connection refused", from, err)
@@ -84,7 +86,7 @@ func noEndpoints(ctx context.Context, w *world) (string, error) {
 // must see its gateway as source: seeing itself, it would answer past the
 // switch.
 func hairpin(ctx context.Context, w *world) (string, error) {
-	g, err := w.ask(ctx, "web-a", hairpinService)
+	g, err := w.ask(ctx, "web-a", of(w, hairpinService))
 	if err != nil {
 		return "", err
 	}

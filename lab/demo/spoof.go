@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
+	"github.com/antrail/antrail/lab"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 )
@@ -87,12 +89,14 @@ func forged(make func(wire) (spoof, error)) func(context.Context, *world) (strin
 	}
 }
 
-// wire looks the addresses up. The stranger's address is in the pod range and
-// nobody's.
+// strangerIP is in the pod range of node-a and nobody's.
+var strangerIP = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("10.10.0.66"), V6: netip.MustParseAddr("fd00:10:10::66")}
+
+// wire looks the addresses up.
 func (w *world) wire() wire {
-	a := wire{stranger: layerAddr{net.HardwareAddr{2, 0, 0, 0, 0, 0x66}, net.IPv4(10, 10, 0, 66).To4()}}
+	a := wire{stranger: layerAddr{net.HardwareAddr{2, 0, 0, 0, 0, 0x66}, of(w, strangerIP).AsSlice()}}
 	for _, p := range w.lab.Topology.Nodes[0].Pods {
-		at := layerAddr{p.MAC[:], p.Address.AsSlice()}
+		at := layerAddr{p.MAC[:], of(w, p.Address).AsSlice()}
 		switch p.Name {
 		case "client-a":
 			a.client = at
@@ -140,6 +144,9 @@ func (w *world) sendSpoof(s *spoof) error {
 
 // echoFrame is an ICMP echo request.
 func echoFrame(from, to layerAddr) ([]byte, error) {
+	if len(from.ip) == net.IPv6len {
+		return echoFrame6(from, to)
+	}
 	return serialize(
 		&layers.Ethernet{SrcMAC: from.mac, DstMAC: to.mac, EthernetType: layers.EthernetTypeIPv4},
 		&layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: from.ip, DstIP: to.ip},

@@ -30,17 +30,34 @@ const patience = 3 * time.Second
 // for one retransmission.
 const silence = 1200 * time.Millisecond
 
-// world is a lab with servers in its pods.
+// world is a lab with servers in its pods. Whoever asks in it goes by IPv4, or by
+// IPv6 in the world that ipv6 gives.
 type world struct {
 	lab       *lab.Lab
-	addresses map[string]netip.Addr
+	v6        bool
+	addresses map[string]netip.Addr // of everything that has a name
 	listeners []net.Listener
+}
+
+// ipv6 is the same world by IPv6.
+func (w *world) ipv6() *world {
+	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), listeners: w.listeners}
+}
+
+// of is what the world's address family has of two.
+func of[T any](w *world, d lab.Dual[T]) T { return choose(w.v6, d) }
+
+func choose[T any](v6 bool, d lab.Dual[T]) T {
+	if v6 {
+		return d.V6
+	}
+	return d.V4
 }
 
 // newWorld starts the servers. The ports that policies deny are served too, so
 // that a connection is refused by nobody but the policy.
 func newWorld(l *lab.Lab) (*world, error) {
-	w := &world{lab: l, addresses: addresses(l)}
+	w := &world{lab: l, addresses: addresses(l, false)}
 	for _, s := range []struct {
 		pods  []string
 		ports []int
@@ -63,13 +80,13 @@ func newWorld(l *lab.Lab) (*world, error) {
 	return w, nil
 }
 
-// addresses are those of everything that has a name.
-func addresses(l *lab.Lab) map[string]netip.Addr {
-	m := map[string]netip.Addr{"outside": l.Topology.Outside.Addr()}
+// addresses are those of everything that has a name, of one family.
+func addresses(l *lab.Lab, v6 bool) map[string]netip.Addr {
+	m := map[string]netip.Addr{"outside": choose(v6, l.Topology.Outside).Addr()}
 	for _, n := range l.Topology.Nodes {
-		m[n.Name] = n.Address.Addr()
+		m[n.Name] = choose(v6, n.Address).Addr()
 		for _, p := range n.Pods {
-			m[p.Name] = p.Address
+			m[p.Name] = choose(v6, p.Address)
 		}
 	}
 	return m
@@ -90,11 +107,11 @@ func (w *world) in(name string, f func() error) error {
 	return ns.Do(f)
 }
 
-// listen starts a server: it greets every connection with its own name and the
+// listen starts a server of both families: it greets every connection with its own name and the
 // address it sees the other side by, then hands it to serve, if there is one.
 func (w *world) listen(name string, port int, serve func(net.Conn)) error {
 	return w.in(name, func() error {
-		ln, err := net.Listen("tcp4", fmt.Sprintf(":%d", port))
+		ln, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return fmt.Errorf("server in %s: %w", name, err)
 		}
@@ -133,18 +150,21 @@ func digest(c net.Conn) {
 
 // resolve turns "web-a:80" into an address; "10.96.0.24:80" is one.
 func (w *world) resolve(target string) string {
-	host, port, _ := strings.Cut(target, ":")
+	host, port, err := net.SplitHostPort(target)
+	if err != nil {
+		return target // dial will say what is wrong with it
+	}
 	if a, ok := w.addresses[host]; ok {
 		host = a.String()
 	}
-	return host + ":" + port
+	return net.JoinHostPort(host, port)
 }
 
 // dial connects from a pod (or Node) to a target.
 func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration) (net.Conn, error) {
 	var c net.Conn
 	err := w.in(from, func() (err error) {
-		c, err = (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp4", w.resolve(to))
+		c, err = (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", w.resolve(to))
 		return err
 	})
 	return c, err

@@ -1,0 +1,52 @@
+package demo
+
+import (
+	"context"
+	"slices"
+
+	"github.com/antrail/antrail/agent"
+)
+
+// checks6 is what the lab promises of IPv6. Most of it is what it promises of
+// IPv4, by the same checks; only who lies about neighbours does it otherwise.
+var checks6 = []check{
+	{"IPv6: ping on one Node and across, both ways", over6(ping("client-a", "web-a", "web-a", "client-a", "client-a", "client-b", "client-b", "client-a"))},
+	{"IPv6: TCP on one Node and across, both ways", over6(connect("client-a", "web-a:80", "web-a", "client-a:5001", "client-a", "client-b:5001", "client-b", "client-a:5001"))},
+	{"IPv6: the Node reaches its pods, policy or not", over6(connect("node-a", "client-a:5001", "node-a", "db-a:3306"))},
+	{"IPv6: 20 MB of TCP across Nodes, both ways at once", over6(bothDirections)},
+	{"IPv6: the underlay carries valid Geneve", over6(geneve)},
+	{"IPv6: ClusterIP, both endpoints", over6(clusterIP)},
+	{"IPv6: session affinity keeps one endpoint", over6(affinity)},
+	{"IPv6: hairpin", over6(hairpin)},
+	{"IPv6: pods to the outside host, masqueraded", over6(outside)},
+	{"IPv6: policies: web reaches db, clients reach web", over6(connect("client-a", "web-a:80", "client-b", "web-a:80", "web-a", "db-a:3306", "web-b", "db-a:3306"))},
+	{"IPv6: policy on web: any other TCP is dropped", over6(webDenied)},
+	{"IPv6: policy on db: everything else is dropped", over6(dbDenied)},
+	{"IPv6: forged source MAC is dropped in SpoofGuard", over6(forged(forgedMAC))},
+	{"IPv6: forged source IP is dropped in SpoofGuard", over6(forged(forgedIP))},
+	{"IPv6: advertisement of another's address is dropped", over6(forged(forgedTarget))},
+	{"IPv6: advertisement with another's MAC is dropped", over6(forged(forgedOption))},
+	{"IPv6: solicitation with another's MAC is dropped", over6(forged(forgedSolicit))},
+	{"IPv6: router advertisement from a pod is dropped", over6(forged(router))},
+	{"IPv6: a pod detects duplicates of its own address only", over6(forged(detection))},
+}
+
+// over6 is a check by IPv6.
+func over6(run func(context.Context, *world) (string, error)) func(context.Context, *world) (string, error) {
+	return func(ctx context.Context, w *world) (string, error) { return run(ctx, w.ipv6()) }
+}
+
+// checks are those that concern the lab. A pipeline of flow files may be IPv4
+// only; Antrea's has table IPv6 when it is not.
+func (w *world) checks(ctx context.Context) ([]check, error) {
+	var tables []agent.Table
+	if err := w.agent("node-a").JSON(ctx, "/tables", nil, &tables); err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		if t.Name == "IPv6" {
+			return slices.Concat(checks, checks6), nil
+		}
+	}
+	return checks, nil
+}
