@@ -6,6 +6,8 @@
 //	pipeline.go   flow files -> a switch with that pipeline
 //	manifests.go  objects of a cluster -> the same
 //	live.go       manifests that are watched, and the switch kept in step
+//	shield.go     Services' endpoints while connections are lost
+//	seed.go       what endpoints are chosen by, kept across restarts
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	reject.go     packets to a Service without endpoints are refused
@@ -126,11 +128,15 @@ func (a *Agent) start() error {
 func (a *Agent) load() (pods []Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
+	o := c.options()
+	if o.seed, err = loadSeed(c.seedFile()); err != nil {
+		return nil, err
+	}
 	if c.Manifests == "" {
-		a.pipeline, err = c.files().load(c.options())
+		a.pipeline, err = c.files().load(o)
 	} else {
 		from = c.Manifests
-		if a.pipeline, a.live, err = loadLive(c, a.log); err == nil {
+		if a.pipeline, a.live, err = loadLive(c, o, a.log); err == nil {
 			pods = a.live.ports()
 		}
 	}

@@ -22,6 +22,7 @@ type live struct {
 	log       *slog.Logger
 	// setPorts is told the ports that the switch is to have.
 	setPorts func([]Port)
+	shield   shield
 
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
@@ -32,8 +33,8 @@ const retryTime = 2 * time.Second
 
 // loadLive installs what the manifests say now. The error is for what the agent
 // cannot begin with: manifests without this Node, or another Node's.
-func loadLive(c *Config, log *slog.Logger) (*pipeline, *live, error) {
-	p, err := newPipeline(c.options())
+func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) {
+	p, err := newPipeline(o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,6 +55,8 @@ func loadLive(c *Config, log *slog.Logger) (*pipeline, *live, error) {
 		log.Warn("not all objects are in the switch", "error", err)
 	}
 	p.objects = l.objects
+	l.shield = newShield(p)
+	l.shield.update(cluster)
 	return p, l, nil
 }
 
@@ -140,6 +143,7 @@ func (l *live) update(u control.Update) {
 	}
 	l.warn(l.objects.Update(u.New, keys))
 	l.setPorts(l.ports())
+	l.shield.update(u.New)
 }
 
 func (l *live) warn(err error) {

@@ -60,7 +60,7 @@ func entriesOf(p *pipeline, table string) int {
 func TestLive(t *testing.T) {
 	c, manifests := liveNode(t)
 	log := make(logLines, 1000)
-	p, l, err := loadLive(c, slog.New(slog.NewTextHandler(log, nil)))
+	p, l, err := loadLive(c, c.options(), slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestLiveRefuses(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			c, manifests := liveNode(t)
 			replaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
-			p, _, err := loadLive(c, slog.New(slog.DiscardHandler))
+			p, _, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
 			if p != nil {
 				defer p.sw.Close()
 			}
@@ -175,7 +175,7 @@ func TestLiveRefuses(t *testing.T) {
 // when the tables have moved.
 func TestOwnEntries(t *testing.T) {
 	c, manifests := liveNode(t)
-	p, l, err := loadLive(c, slog.New(slog.DiscardHandler))
+	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

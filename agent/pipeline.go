@@ -19,6 +19,8 @@ import (
 type pipeline struct {
 	sw *dataplane.Switch
 	ct *conntrack.Table
+	// clock is that of both, in nanoseconds.
+	clock func() int64
 	// objects is what knows the objects behind the entries; nil when the
 	// pipeline comes from flow files.
 	objects *control.Reconciler
@@ -66,6 +68,7 @@ type options struct {
 	workers  int
 	timeouts conntrack.Timeouts
 	clock    func() int64 // nanoseconds; the process's own when nil
+	seed     uint64       // of the choice of endpoints; drawn when 0
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
@@ -112,11 +115,11 @@ func newPipeline(o options) (*pipeline, error) {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
-	p := &pipeline{ct: conntrack.NewTable(conntrack.Config{Now: o.clock, Timeouts: o.timeouts})}
+	p := &pipeline{clock: o.clock, ct: conntrack.NewTable(conntrack.Config{Now: o.clock, Timeouts: o.timeouts})}
 	refuse := &rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
-		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, PacketIn: refuse.packetIn,
+		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, PacketIn: refuse.packetIn,
 	})
 	if err != nil {
 		return nil, err

@@ -176,6 +176,15 @@ func (b *bench) want(frame []byte, r Request, state string) {
 	}
 }
 
+// refused enters a packet, runs one ct() on it and checks why it is dropped.
+func (b *bench) refused(frame []byte, r Request, why DropReason) {
+	b.Helper()
+	b.enter(frame)
+	if b.ct(r); b.verdict.Drop != why {
+		b.Errorf("%s: verdict %+v, want %s", b.tuple(), b.verdict, why)
+	}
+}
+
 // tuple is the packet's addresses and ports as it now is.
 func (b *bench) tuple() string {
 	var s shown

@@ -84,11 +84,14 @@ const (
 	DropTableFull
 	// DropZoneFull: as many connections in the zone as its limit allows (D9).
 	DropZoneFull
+	// DropServerFirst: the table was lost, and a Service's endpoint would pick
+	// the connection up the wrong way round (D13).
+	DropServerFirst
 	numDropReasons
 )
 
 // dropNames are the reasons' names, as counters show them.
-var dropNames = [numDropReasons]string{"none", "ct_nat_exhausted", "ct_full", "ct_zone_full"}
+var dropNames = [numDropReasons]string{"none", "ct_nat_exhausted", "ct_full", "ct_zone_full", "ct_server_first"}
 
 // String is the reason's name, as counters and metrics show it.
 func (r DropReason) String() string { return dropNames[r] }

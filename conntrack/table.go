@@ -13,7 +13,8 @@
 // (tuple and validity), icmp.go (types, quoted packets), tcp.go, sctp.go and
 // other.go (state machines), commit.go, nat.go (choosing a tuple), rewrite.go
 // (writing it); then slab.go, index.go, hash.go (storage), limits.go,
-// sweep.go, scratch.go, dump.go.
+// sweep.go, scratch.go, dump.go; lost.go is for the time after the table was
+// lost.
 //
 // A Table may be used from any goroutine. It takes its lock once per Track,
 // after checksums are verified and before bytes are rewritten. No clock is
@@ -25,6 +26,7 @@ package conntrack
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -64,6 +66,7 @@ type Table struct {
 	seqCheck bool
 	strict   bool
 	stats    Stats
+	shielded atomic.Pointer[shielded] // of Shield, nil before
 
 	parent   *Table              // of a Scratch
 	shadowed map[handle]struct{} // the parent's entries that the Scratch has copied

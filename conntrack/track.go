@@ -65,14 +65,16 @@ func (v *visit) run() DropReason {
 		v.t.remove(v.slot)
 		v.slot, v.e = 0, nil
 	}
-	if v.e == nil {
-		if drop := v.begin(); drop != DropNone {
-			v.finish()
-			return drop
-		}
+	drop := DropNone
+	switch {
+	case v.e != nil:
+	case v.serverFirst():
+		drop = DropServerFirst
+	default:
+		drop = v.begin()
 	}
 	v.finish()
-	return DropNone
+	return drop
 }
 
 // recall takes up the connection that this packet was found to belong to

@@ -29,6 +29,7 @@ const (
 	DropConntrackFull
 	DropZoneFull
 	DropBadOffload
+	DropServerFirst
 	numDropReasons
 )
 
@@ -53,6 +54,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropConntrackFull: {"ct_full", "The connection table is full."},
 	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit."},
 	DropBadOffload:    {"bad_offload", "The checksum or segmentation that the sender left undone does not fit the packet."},
+	DropServerFirst:   {"ct_server_first", "The agent has lost its connections, and a Service's endpoint sent before its client did."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -75,4 +77,5 @@ var conntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropNATExhausted: DropNATExhausted,
 	conntrack.DropTableFull:    DropConntrackFull,
 	conntrack.DropZoneFull:     DropZoneFull,
+	conntrack.DropServerFirst:  DropServerFirst,
 }

@@ -38,6 +38,10 @@ type Config struct {
 	Clock func() int64
 	// Workers is how many goroutines move packets, 1 when 0.
 	Workers int
+	// SelectSeed seeds the choice of a select group's bucket: a switch with the
+	// seed of another, and its groups, sends each connection to the same bucket.
+	// It is drawn when 0.
+	SelectSeed uint64
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 }
@@ -71,7 +75,10 @@ type portSet struct {
 func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn,
-		hashSeed: rand.Uint64(), packetIns: make(chan *PacketIn, packetInQueue),
+		hashSeed: c.SelectSeed, packetIns: make(chan *PacketIn, packetInQueue),
+	}
+	for s.hashSeed == 0 {
+		s.hashSeed = rand.Uint64()
 	}
 	s.ports.Store(&portSet{byNumber: map[uint32]*switchPort{}})
 	for range max(1, c.Workers) {

@@ -2,6 +2,8 @@ package dataplane_test
 
 import (
 	"fmt"
+	"math"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -139,6 +141,11 @@ func dropCases() []dropCase {
 		{reason: dataplane.DropBadOffload, flows: "table=1 actions=output:2", want: "in 1", undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 60}},
 		{reason: dataplane.DropZoneFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.conntrack.SetLimit(7, 0) }},
+		{reason: dataplane.DropServerFirst, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+			packet: strings.Replace(anyTCP, "+syn", "+ack", 1),
+			setup: func(r *rig) {
+				r.conntrack.Shield([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000")}, math.MaxInt64)
+			}},
 	}
 }
 

@@ -2,13 +2,16 @@ package dut
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/antrail/antrail/conntrack"
 )
 
-// control does what an ovs-appctl command of the same name does.
+// control does what an ovs-appctl command of the same name does; antrail/… are
+// our own.
 func (d *DUT) control(args []string) (string, error) {
 	if len(args) == 0 {
 		return "", fmt.Errorf("ctl: no command")
@@ -35,9 +38,28 @@ func (d *DUT) control(args []string) (string, error) {
 		return d.limits(rest)
 	case "dpctl/ct-del-limits":
 		return "", d.deleteLimits(rest)
+	case "antrail/ct-shield":
+		return "", d.shield(rest)
 	default:
 		return "", fmt.Errorf("ctl: unknown command %q", name)
 	}
+}
+
+// shield takes milliseconds and the endpoints that make no connections by
+// themselves for so long: 10000 10.0.0.2:8080 [fd00::2]:8080.
+func (d *DUT) shield(args []string) error {
+	ms, err := number(args[:min(1, len(args))], 32)
+	if err != nil {
+		return err
+	}
+	endpoints := make([]netip.AddrPort, len(args)-1)
+	for i, a := range args[1:] {
+		if endpoints[i], err = netip.ParseAddrPort(a); err != nil {
+			return fmt.Errorf("ctl: %w", err)
+		}
+	}
+	d.ct.Shield(endpoints, d.now+int64(ms)*int64(time.Millisecond))
+	return nil
 }
 
 func number(args []string, bits int) (uint64, error) {

@@ -61,6 +61,7 @@ var diverges = map[string][]string{
 	"icmp6-related-dnat": {"unreach from the endpoint", "packet too big"},
 	"limit-max":          {"2: table full"},
 	"limit-zone":         {"3 over the limit"},
+	"midstream-poison":   {"server first", "client", "server again", ""},
 	"nat-dnat-noport":    {"sctp", ""},
 	"nat-dnat-sctp-port": {"sctp", "reply", ""},
 	"nat-icmp-id-clash":  {"c2 same id", ""},

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The seed of select groups is a file beside the socket. So an agent that has
+// lost its connections still sends the packets of each to the endpoint that
+// knows it.
+
+// seedFile is where the seed is kept.
+func (c *Config) seedFile() string { return filepath.Join(filepath.Dir(c.Socket), "select.seed") }
+
+// loadSeed reads the seed, or draws one and keeps it. A file that holds none is
+// replaced; one that is not a plain file, or cannot be read, is an error.
+func loadSeed(path string) (uint64, error) {
+	st, err := os.Lstat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s is there and is no file", path)
+	}
+	if err == nil && st.Size() <= seedLen {
+		var text []byte
+		if text, err = os.ReadFile(path); err == nil {
+			if seed, bad := strconv.ParseUint(strings.TrimSpace(string(text)), 16, 64); bad == nil && seed != 0 {
+				return seed, nil
+			}
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	return newSeed(path)
+}
+
+// seedLen is a seed's length as text: sixteen digits and a newline.
+const seedLen = 17
+
+// newSeed draws a seed and writes it, in one step for who reads it.
+func newSeed(path string) (uint64, error) {
+	var b [8]byte
+	for b == ([8]byte{}) {
+		rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	}
+	seed := binary.BigEndian.Uint64(b[:])
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(fresh, fmt.Appendf(nil, "%016x\n", seed), 0o600))
+	if err == nil {
+		err = os.Rename(fresh, path)
+	}
+	return seed, err
+}

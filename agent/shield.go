@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/antrail/antrail/control"
+)
+
+// shieldTime is how long after a start without connections the endpoints of
+// Services make none by themselves: until every client that still waits for an
+// answer has sent again.
+const shieldTime = 10 * time.Second
+
+// shield keeps the endpoints of Services from picking up lost connections the
+// wrong way round (conntrack's Table.Shield). The zero value does nothing.
+type shield struct {
+	*pipeline
+	until int64
+}
+
+// newShield begins the shield's time, unless the table has connections: then
+// none were lost.
+func newShield(p *pipeline) shield {
+	if p.ct.Stats().Entries > 0 {
+		return shield{}
+	}
+	return shield{p, p.clock() + int64(shieldTime)}
+}
+
+// update shields the endpoints of a snapshot.
+func (s shield) update(c *control.Cluster) {
+	if s.pipeline != nil && s.clock() < s.until {
+		s.ct.Shield(tcpEndpoints(c), s.until)
+	}
+}
+
+// tcpEndpoints are the addresses and TCP ports that Services are served at.
+func tcpEndpoints(c *control.Cluster) (all []netip.AddrPort) {
+	for _, slice := range c.EndpointSlices {
+		for _, p := range slice.Ports {
+			if slice.Service.Name == "" || p.Protocol != control.TCP || p.Number == 0 {
+				continue
+			}
+			for _, e := range slice.Endpoints {
+				for _, a := range e.Addresses {
+					all = append(all, netip.AddrPortFrom(a, p.Number))
+				}
+			}
+		}
+	}
+	return all
+}
