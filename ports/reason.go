@@ -25,6 +25,8 @@ const (
 	RxInvalid
 	// RxFailed : reading from the device failed.
 	RxFailed
+	// RxOffload : the sender left work of a kind that the switch does not know.
+	RxOffload
 	// TxRingFull : frames were transmitted faster than they leave.
 	TxRingFull
 	// TxNoFrame : the pool had no free frame to copy the frame into.
@@ -67,6 +69,7 @@ var reasonTexts = [reasons]struct {
 	RxClosed:   {rxDropped, "port closed before the frame was received"},
 	RxInvalid:  {rxErrors, "invalid descriptor from the kernel"},
 	RxFailed:   {rxErrors, "reading from the device failed"},
+	RxOffload:  {rxErrors, "received frame needs an unknown offload"},
 	TxRingFull: {txDropped, "tx ring full"},
 	TxNoFrame:  {txDropped, "no free frame to send from"},
 	TxLinkDown: {txDropped, "link is down"},

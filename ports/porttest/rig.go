@@ -31,6 +31,9 @@ type Rig struct {
 	Observe func(wait time.Duration) ([]byte, error)
 	// Backlog is more frames than the port keeps while nobody receives.
 	Backlog int
+	// Whole is the other side as a port, for frames with undone work; nil when
+	// the port carries none.
+	Whole func() ports.Port
 	// Outside counts the frames that the other side itself dropped on their
 	// way to the port; nil when it never does.
 	Outside func() uint64

@@ -36,12 +36,15 @@ func (p *Port) read() *packet.Frame {
 	if f == nil {
 		return nil
 	}
-	n, err := unix.Read(p.fd, f.Buffer()[packet.Headroom:])
-	if err == nil && f.SetBounds(packet.Headroom, n) {
+	const start = packet.Headroom - ports.VirtioLen
+	n, err := unix.Read(p.fd, f.Buffer()[start:])
+	if err == nil && f.SetBounds(packet.Headroom, n-ports.VirtioLen) && ports.ReadVirtio(f, f.Buffer()[start:]) {
 		p.rx.spare = p.rx.spare[:len(p.rx.spare)-1]
 		return f
 	}
 	switch {
+	case err == nil:
+		p.count.Lost(ports.RxOffload, 1)
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 	case errors.Is(err, unix.EBADFD), errors.Is(err, unix.ENODEV):
 		p.gone = true // deleted from outside
@@ -80,9 +83,11 @@ func (p *Port) write(f *packet.Frame) ports.Reason {
 	if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
 		return why
 	}
-	_, err := unix.Write(p.fd, f.Bytes())
+	ports.PutVirtio(p.header[:], f)
+	parts := [][]byte{p.header[:], f.Bytes()}
+	_, err := unix.Writev(p.fd, parts)
 	for errors.Is(err, unix.EINTR) {
-		_, err = unix.Write(p.fd, f.Bytes())
+		_, err = unix.Writev(p.fd, parts)
 	}
 	switch {
 	case err == nil:

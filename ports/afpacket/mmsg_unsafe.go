@@ -1,0 +1,106 @@
+package afpacket
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
+)
+
+// mmsghdr is the kernel's struct mmsghdr; Go pads it to the alignment of its
+// pointers, as C does.
+type mmsghdr struct {
+	hdr unix.Msghdr
+	len uint32
+}
+
+// auxdata is struct tpacket_auxdata of linux/if_packet.h.
+type auxdata struct {
+	status, length, snaplen uint32
+	mac, net, tci, tpid     uint16
+}
+
+// control is a control message with auxdata, at its largest.
+type control struct {
+	hdr  unix.Cmsghdr
+	data auxdata
+	_    [4]byte
+}
+
+// messages is the arguments of recvmmsg and sendmmsg for maxBatch frames,
+// allocated once: message i has a virtio-net header, a buffer and, to receive,
+// a control message. The buffers are ordinary Go memory; the iovecs keep them
+// alive, and Go does not move them.
+type messages struct {
+	hdrs     [maxBatch]mmsghdr
+	iovs     [maxBatch][2]unix.Iovec
+	virtio   [maxBatch][ports.VirtioLen]byte
+	controls [maxBatch]control
+}
+
+func newMessages() *messages {
+	m := new(messages)
+	for i := range m.hdrs {
+		m.iovs[i][0].Base = &m.virtio[i][0]
+		m.iovs[i][0].SetLen(ports.VirtioLen)
+		m.hdrs[i].hdr.Iov = &m.iovs[i][0]
+		m.hdrs[i].hdr.SetIovlen(2)
+	}
+	return m
+}
+
+// setBuffer says where the frame of message i is, or is to be put. b is not
+// empty.
+func (m *messages) setBuffer(i int, b []byte) {
+	m.iovs[i][1].Base = &b[0]
+	m.iovs[i][1].SetLen(len(b))
+}
+
+// length is the bytes of message i's buffer.
+func (m *messages) length(i int) int { return int(m.iovs[i][1].Len) }
+
+// header is the virtio-net header of message i.
+func (m *messages) header(i int) []byte { return m.virtio[i][:] }
+
+// size is the length of the frame of received message i, and whether its
+// buffer was too short for it.
+func (m *messages) size(i int) (n int, truncated bool) {
+	return int(m.hdrs[i].len) - ports.VirtioLen, m.hdrs[i].hdr.Flags&unix.MSG_TRUNC != 0
+}
+
+// tag is the VLAN tag that the kernel took off received message i; ok is false
+// without one.
+func (m *messages) tag(i int) (tpid, tci uint16, ok bool) {
+	c := &m.controls[i]
+	if int(m.hdrs[i].hdr.Controllen) < int(unsafe.Offsetof(c.data)+unsafe.Sizeof(c.data)) ||
+		c.hdr.Level != unix.SOL_PACKET || c.hdr.Type != unix.PACKET_AUXDATA || c.data.status&unix.TP_STATUS_VLAN_VALID == 0 {
+		return 0, 0, false
+	}
+	return c.data.tpid, c.data.tci, true
+}
+
+// receive fills in up to n messages and returns how many; EAGAIN when there is
+// none.
+func (m *messages) receive(fd, n int) (int, error) {
+	for i := range m.hdrs[:n] {
+		h := &m.hdrs[i].hdr
+		h.Control = (*byte)(unsafe.Pointer(&m.controls[i]))
+		h.SetControllen(int(unsafe.Sizeof(m.controls[i])))
+	}
+	return m.call(unix.SYS_RECVMMSG, fd, 0, n)
+}
+
+// send sends messages from to n-1 and returns how many were sent. An error is
+// that of the first one, and none was sent.
+func (m *messages) send(fd, from, n int) (int, error) { return m.call(unix.SYS_SENDMMSG, fd, from, n) }
+
+func (m *messages) call(number uintptr, fd, from, to int) (int, error) {
+	k, _, errno := unix.Syscall6(number, uintptr(fd), uintptr(unsafe.Pointer(&m.hdrs[from])),
+		uintptr(to-from), unix.MSG_DONTWAIT, 0, 0)
+	runtime.KeepAlive(m)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(k), nil
+}

@@ -1,0 +1,102 @@
+package afpacket
+
+import (
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
+)
+
+// Receive reads up to len(batch) frames, at most maxBatch, with one system
+// call.
+func (p *Port) Receive(batch []*packet.Frame) int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed {
+		return 0
+	}
+	n := p.arm(min(len(batch), maxBatch))
+	if n == 0 {
+		return 0
+	}
+	got, err := p.rx.in.receive(p.fd, n)
+	switch err {
+	case nil, unix.EAGAIN, unix.EINTR, unix.ENETDOWN:
+	case unix.EINVAL: // the kernel could not say in the header what is undone
+		p.count.Lost(ports.RxOffload, 1)
+	default:
+		p.count.Lost(ports.RxFailed, 1)
+	}
+	return p.deliver(batch, got)
+}
+
+// arm makes sure that the first want messages have frames to go to, and returns
+// how many have. What was taken from the front is filled up with the frames
+// last given back to the pool, which the caches still hold. When the pool is
+// empty, frames wait in the socket.
+func (p *Port) arm(want int) int {
+	missing := 0
+	for _, f := range p.rx.armed[:want] {
+		if f == nil {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return want
+	}
+	fresh := p.rx.fresh[:p.pool.Get(p.rx.fresh[:missing])]
+	for i := range p.rx.armed[:want] {
+		if p.rx.armed[i] != nil {
+			continue
+		}
+		if len(fresh) == 0 {
+			return i
+		}
+		p.rx.armed[i], fresh[0] = fresh[0], nil
+		p.rx.in.setBuffer(i, p.rx.armed[i].Buffer()[packet.Headroom:])
+		fresh = fresh[1:]
+	}
+	return want
+}
+
+// deliver moves the first got frames into batch. A refused one stays armed.
+func (p *Port) deliver(batch []*packet.Frame, got int) int {
+	n, bytes := 0, 0
+	for i, f := range p.rx.armed[:got] {
+		if why := p.accept(f, i); why != ports.None {
+			p.count.Lost(why, 1)
+			continue
+		}
+		p.rx.armed[i] = nil
+		batch[n] = f
+		n, bytes = n+1, bytes+f.Len()
+	}
+	p.count.Received(n, bytes)
+	return n
+}
+
+// accept makes f the frame of message i, which is in its buffer: with its
+// offload state, and with the VLAN tag that the kernel keeps beside it.
+func (p *Port) accept(f *packet.Frame, i int) ports.Reason {
+	n, truncated := p.rx.in.size(i)
+	f.Reset()
+	if truncated || !f.SetLen(n) {
+		return ports.RxTooLong
+	}
+	if !ports.ReadVirtio(f, p.rx.in.header(i)) {
+		return ports.RxOffload
+	}
+	if tpid, tci, ok := p.rx.in.tag(i); ok && !packet.PushVLAN(f, tpid, tci) {
+		return ports.RxInvalid
+	}
+	return ports.None
+}
+
+// disarm gives the frames back that nothing was received into.
+func (p *Port) disarm() {
+	for i, f := range p.rx.armed {
+		if f != nil {
+			packet.Release(p.rx.armed[i : i+1])
+			p.rx.armed[i] = nil
+		}
+	}
+}
