@@ -48,6 +48,7 @@ var layers = map[string]struct {
 	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
 	"tables":            {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
+	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
 	"host":              {nil, "the Node's own side works without the switch"},
 	"examples":          {nil, "it holds files only"},
 	"docs":              {nil, "it holds files only"},
