@@ -18,8 +18,7 @@ type shown struct {
 // read finds the packet's key. It reports false for what conntrack cannot
 // track (CT-6): no IP packet, lengths that do not fit, ports of 0, ICMP types
 // that are neither request, reply nor error, errors that cannot be true, and
-// fragments. A fragment can only be tracked as part of its datagram; collecting
-// those belongs in front of this function.
+// fragments, which can only be tracked as part of their datagram (frag.go).
 func (s *shown) read(b []byte, l *packet.Layers, zone uint16) bool {
 	if l.L4 == 0 || l.Frag != 0 {
 		return false

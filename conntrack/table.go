@@ -21,7 +21,8 @@
 // read on the packet path: the caller passes the time, on the same clock as
 // Config.Now.
 //
-// Fragments are not collected yet: ct() on one gives +inv+trk (read.go).
+// Track on a fragment gives +inv+trk: whoever has fragments collects them in
+// Fragments (frag.go) and tracks the whole datagram.
 package conntrack
 
 import (

@@ -12,15 +12,15 @@ func (k *walk) run(actions []flow.Action) int {
 		if k.trace != nil {
 			k.trace.action(k, a)
 		}
-		more := i+1 < len(actions)
+		after := actions[i+1:]
 		next, done := -1, false
 		switch a := a.(type) {
 		case flow.GotoTable:
 			next = int(a.Table)
 		case *flow.CT:
-			next = k.track(a, more)
+			next = k.track(a, after)
 		default:
-			done = !k.act(a, more)
+			done = !k.act(a, after)
 		}
 		if next >= 0 || done || k.stopped {
 			return next
@@ -29,9 +29,10 @@ func (k *walk) run(actions []flow.Action) int {
 	return -1
 }
 
-// act runs one action; more says whether others follow in its list. It returns
+// act runs one action, behind which come those of after in its list. It returns
 // false when the list ends here.
-func (k *walk) act(a flow.Action, more bool) bool {
+func (k *walk) act(a flow.Action, after []flow.Action) bool {
+	more := len(after) > 0
 	switch a := a.(type) {
 	case flow.SetField:
 		k.setField(a.Field, a.Value, a.Mask)
@@ -40,7 +41,7 @@ func (k *walk) act(a flow.Action, more bool) bool {
 	case flow.Move:
 		k.setSubfield(a.Dst, a.Src.Get(&k.key))
 	case flow.Resubmit:
-		k.resubmit(a, more)
+		k.resubmit(a, after)
 	case flow.CTClear:
 		k.clearConntrack()
 	case flow.GroupAction:
@@ -100,8 +101,11 @@ func (k *walk) runNested(actions []flow.Action) {
 
 // resubmit looks another table up, with another in_port if the action gives
 // one, and comes back.
-func (k *walk) resubmit(a flow.Resubmit, more bool) {
+func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	saved := k.key.InPort()
+	if len(after) > 0 {
+		k.rests = append(k.rests, rest{after, saved, k.table})
+	}
 	if a.InPort != flow.PortInPort {
 		k.key.SetInPort(a.InPort)
 	}
@@ -109,12 +113,9 @@ func (k *walk) resubmit(a flow.Resubmit, more bool) {
 	if table == flow.CurrentTable {
 		table = k.table
 	}
-	if more {
-		k.pending++
-	}
 	k.walkTable(table)
-	if more {
-		k.pending--
+	if len(after) > 0 {
+		k.rests = k.rests[:len(k.rests)-1]
 	}
 	k.key.SetInPort(saved)
 }

@@ -8,17 +8,27 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// track runs a ct() action. With a table the packet continues there with its
-// ct_state, mark and label; what follows in the same list sees an untracked
-// packet, though its bytes keep the translation, as in Open vSwitch.
-//
-// It returns the table to jump to, as goto_table does, when nothing follows
-// the action, here or in an enclosing list; else the packet goes there on a
-// copy, and track returns -1.
-func (k *walk) track(a *flow.CT, more bool) int {
-	k.request = k.requestOf(a)
+// track runs a ct() action, behind which come those of after in its list. It
+// returns the table to jump to, as goto_table does, or -1.
+func (k *walk) track(a *flow.CT, after []flow.Action) int {
 	k.releaseHeld()
-	v := k.ask(&k.request)
+	if k.collects() {
+		k.collect(a, after)
+		return -1
+	}
+	k.request = k.requestOf(a)
+	return k.answered(a, k.ask(&k.request), len(after) > 0)
+}
+
+// answered goes on as conntrack's verdict says. With a table the packet
+// continues there with its ct_state, mark and label; what follows in the same
+// list sees an untracked packet, though its bytes keep the translation, as in
+// Open vSwitch.
+//
+// When nothing follows the action, here or in an enclosing list, the table is
+// returned to be jumped to; else the packet goes there on a copy, and -1 is
+// returned.
+func (k *walk) answered(a *flow.CT, v conntrack.Verdict, more bool) int {
 	switch {
 	case v.Drop != conntrack.DropNone:
 		k.drop(conntrackDrops[v.Drop])
@@ -27,7 +37,7 @@ func (k *walk) track(a *flow.CT, more bool) int {
 	case a.Table == flow.NoTable:
 		k.clearKey()
 		return -1
-	case !more && k.pending == 0:
+	case !more && len(k.rests) == 0:
 		k.putTracked(v)
 		return int(a.Table)
 	}

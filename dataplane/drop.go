@@ -30,6 +30,13 @@ const (
 	DropZoneFull
 	DropBadOffload
 	DropServerFirst
+	DropFragShape
+	DropFragTooLong
+	DropFragTooMany
+	DropFragOverlap
+	DropFragDuplicate
+	DropFragFull
+	DropFragExpired
 	numDropReasons
 )
 
@@ -55,6 +62,13 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit."},
 	DropBadOffload:    {"bad_offload", "The checksum or segmentation that the sender left undone does not fit the packet."},
 	DropServerFirst:   {"ct_server_first", "The agent has lost its connections, and a Service's endpoint sent before its client did."},
+	DropFragShape:     {"frag_shape", "The fragment is empty, or is not its datagram's last and shorter than 256 bytes or not a multiple of 8."},
+	DropFragTooLong:   {"frag_too_long", "The fragment's datagram would be longer than 65535 bytes."},
+	DropFragTooMany:   {"frag_too_many", "The fragment's datagram has more than 64 fragments."},
+	DropFragOverlap:   {"frag_overlap", "Two fragments of the datagram overlap or contradict each other."},
+	DropFragDuplicate: {"frag_duplicate", "The same fragment is waiting for the rest of its datagram already."},
+	DropFragFull:      {"frag_full", "No room was left for waiting fragments, or none for those from this port."},
+	DropFragExpired:   {"frag_expired", "The rest of the fragment's datagram did not come within 15 seconds."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -78,4 +92,15 @@ var conntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropTableFull:    DropConntrackFull,
 	conntrack.DropZoneFull:     DropZoneFull,
 	conntrack.DropServerFirst:  DropServerFirst,
+}
+
+// fragmentDrops translates the reasons of fragments.
+var fragmentDrops = [...]DropReason{
+	conntrack.FragShape:     DropFragShape,
+	conntrack.FragTooLong:   DropFragTooLong,
+	conntrack.FragTooMany:   DropFragTooMany,
+	conntrack.FragOverlap:   DropFragOverlap,
+	conntrack.FragDuplicate: DropFragDuplicate,
+	conntrack.FragFull:      DropFragFull,
+	conntrack.FragExpired:   DropFragExpired,
 }

@@ -84,6 +84,7 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	k.layers = flow.Extract(f, inPort, &k.key)
 	k.runNested(actions)
 	k.finish()
+	k.walkDatagrams()
 	w.flush()
 	return nil
 }

@@ -58,6 +58,7 @@ type Switch struct {
 	workers   []*worker
 	outside   *worker // for packet-outs, traces and Poll; used under its busy lock
 	fdb       fdb
+	fragments *conntrack.Fragments[paused]
 	packetIns chan *PacketIn
 
 	mu  sync.Mutex // one change at a time
@@ -91,6 +92,7 @@ func New(c Config) (*Switch, error) {
 		s.workers = append(s.workers, w)
 	}
 	s.outside = newWorker(s)
+	s.fragments = conntrack.NewFragments(s.loseFragment)
 	return s, nil
 }
 
@@ -234,12 +236,13 @@ func (s *Switch) deliver(pi *PacketIn) {
 	}
 }
 
-// Expire removes flow entries, learned addresses and connections whose
-// timeouts have passed. Run does it every second; whoever turns the clock by
+// Expire removes flow entries, learned addresses, connections and waiting
+// fragments whose timeouts have passed. Run does it every second; whoever turns the clock by
 // hand calls it.
 func (s *Switch) Expire() {
 	now := s.clock()
 	s.conntrack.Sweep(now)
+	s.fragments.Expire(now)
 	s.fdb.expire(now, 0)
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()

@@ -40,6 +40,7 @@ const (
 	StepLearn    StepKind = "learn"     // the entry that traffic would learn
 	StepOutput   StepKind = "output"    // the frame as it leaves
 	StepPacketIn StepKind = "packet-in" // the frame as the agent gets it
+	StepWait     StepKind = "wait"      // a fragment waits for the rest of its datagram
 	StepDrop     StepKind = "drop"      // a dead end
 )
 
@@ -79,8 +80,9 @@ type Trace struct {
 type Verdict struct {
 	Outputs  []uint32 // port numbers in order
 	PacketIn bool
-	Reason   DropReason // when nothing was sent
-	Table    uint8      // where it was dropped
+	Waits    bool       // a fragment: for the rest of its datagram, at a ct() in Table
+	Reason   DropReason // when nothing was sent, and nothing waits
+	Table    uint8      // where it was dropped or waits
 }
 
 // tracer records a walk.
@@ -143,9 +145,11 @@ func (t *tracer) finish(k *walk) *Trace {
 			v.Outputs = append(v.Outputs, st.Port)
 		case StepPacketIn:
 			v.PacketIn = true
+		case StepWait:
+			v.Waits, v.Table = true, st.Table
 		}
 	}
-	if k.sent == 0 {
+	if k.sent == 0 && !v.Waits {
 		v.Reason, v.Table = k.reason, k.at
 		if v.Reason == NotDropped {
 			v.Reason, v.Table = DropNoOutput, k.last
@@ -184,6 +188,16 @@ func (t *tracer) miss(k *walk) { t.add(k, Step{Kind: StepEntry}) }
 func (t *tracer) action(k *walk, a flow.Action) { t.add(k, Step{Kind: StepAction, Action: a}) }
 
 func (t *tracer) drop(k *walk, r DropReason) { t.add(k, Step{Kind: StepDrop, Reason: r}) }
+
+// collect says what became of a fragment at a ct(): alone as it is, it waits,
+// unless its shape forbids.
+func (t *tracer) collect(k *walk, a *conntrack.Arrival) {
+	if drop := a.Check(); drop != conntrack.FragWaits {
+		k.drop(fragmentDrops[drop])
+		return
+	}
+	t.add(k, Step{Kind: StepWait})
+}
 
 func (t *tracer) learn(k *walk, e *flow.Entry) { t.add(k, Step{Kind: StepLearn, Entry: e}) }
 

@@ -34,6 +34,9 @@ func (v *Verdict) Text(n *flow.Names) string {
 	if v.PacketIn {
 		parts = append(parts, "packet-in to the agent")
 	}
+	if v.Waits {
+		parts = append(parts, "waits in table "+tableText(v.Table, n)+" for the rest of its datagram")
+	}
 	if len(parts) > 0 {
 		return strings.Join(parts, ", ")
 	}
@@ -68,6 +71,8 @@ func (p *tracePrinter) step(st *Step) {
 		p.output(st)
 	case StepPacketIn:
 		p.note("packet-in to the agent")
+	case StepWait:
+		p.note("waits for the rest of its datagram: only that can be tracked")
 	case StepDrop:
 		p.note("goes nowhere from here (%s): %s", st.Reason, st.Reason.Sentence())
 	}

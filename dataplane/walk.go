@@ -14,8 +14,9 @@ import (
 //	             returns, ct() with a table and groups continue on the state as
 //	             it is then (ct.go, group.go)
 //	4. send      output frames are queued per port (output.go)
-//	5. finish    exactly one verdict: sent, handed to packet-in, or dropped for
-//	             the reason noted last
+//	5. finish    exactly one verdict: sent, handed to packet-in, dropped for the
+//	             reason noted last, or, for a fragment at a ct(), waiting for the
+//	             rest of its datagram, with which its walk goes on (fragment.go)
 //
 // Traffic, traces, packet-outs and replays all walk here; a trace differs only
 // in what it does not do: credit, learn, queue (trace.go).
@@ -43,19 +44,28 @@ type walk struct {
 
 	request conntrack.Request // of the ct() action under way: here, it needs no heap
 
-	table   uint8 // where the walk stands
-	last    uint8 // table looked up last
-	depth   int   // nested tables
-	groups  int   // nested groups
-	lookups int   // tables visited and groups run
-	pending int   // enclosing action lists that are not done yet
-	stopped bool  // no further action runs: a meter, a pause or conntrack said so
-	held    held  // an output that may still take the frame itself
+	table   uint8  // where the walk stands
+	last    uint8  // table looked up last
+	depth   int    // nested tables
+	groups  int    // nested groups
+	lookups int    // tables visited and groups run
+	rests   []rest // enclosing action lists that are not done yet, outermost first
+	stopped bool   // no further action runs: a meter, a pause or conntrack said so
+	held    held   // an output that may still take the frame itself
 
 	sent   int // outputs and packet-ins
 	lost   int // copies that no frame was left for
+	waits  int // frames that wait for the rest of their datagram
 	reason DropReason
 	at     uint8 // table of reason
+}
+
+// rest is what remains of an action list while an action of it runs tables: the
+// actions behind it, and what the list's packet has in in_port meanwhile.
+type rest struct {
+	actions []flow.Action
+	inPort  uint32
+	table   uint8
 }
 
 // held is an output whose frame has not been handed over yet: if nothing more
@@ -81,6 +91,7 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 		}
 	}
 	k.finish()
+	k.walkDatagrams()
 }
 
 // begin sets the per-packet state.
@@ -88,13 +99,13 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
-	k.depth, k.groups, k.lookups, k.pending = 0, 0, 0, 0
+	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]
 	k.table, k.last = 0, 0
 	if k.prog != nil {
 		k.table, k.last = k.prog.first, k.prog.first
 	}
 	k.stopped, k.held = false, held{}
-	k.sent, k.lost, k.reason, k.at = 0, 0, NotDropped, 0
+	k.sent, k.lost, k.waits, k.reason, k.at = 0, 0, 0, NotDropped, 0
 }
 
 // finish gives the packet its verdict and the frame its end.
@@ -103,14 +114,14 @@ func (k *walk) finish() {
 	case k.held.yes:
 		k.w.queue(k.held.port, k.frame)
 		k.frame = nil
-	case k.sent == 0:
+	case k.sent == 0 && k.waits == 0:
 		if k.reason == NotDropped {
 			k.table = k.last
 			k.drop(DropNoOutput)
 		}
 		k.w.countDrop(k.at, k.reason)
 	}
-	if k.sent > 0 {
+	if k.sent > 0 || k.waits > 0 {
 		for range k.lost {
 			k.w.countDrop(k.last, DropNoFrame)
 		}
@@ -198,7 +209,7 @@ func (k *walk) miss() {
 // behind a ct() in mid-list do: what f changes is undone for the actions that
 // follow. When nothing follows, no copy is made.
 func (k *walk) branch(more bool, f func()) {
-	if !more && k.pending == 0 {
+	if !more && len(k.rests) == 0 {
 		f()
 		return
 	}
@@ -209,14 +220,14 @@ func (k *walk) branch(more bool, f func()) {
 		k.loseCopy()
 		return
 	}
-	k.frame, k.pending = frame, 0
+	k.frame, k.rests = frame, k.rests[len(k.rests):]
 	f()
 	k.endBranch()
 	if k.trace != nil {
 		k.trace.settle(k)
 		defer k.trace.restore(k)
 	}
-	saved.sent, saved.lost, saved.reason, saved.at = k.sent, k.lost, k.reason, k.at
+	saved.sent, saved.lost, saved.waits, saved.reason, saved.at = k.sent, k.lost, k.waits, k.reason, k.at
 	saved.lookups, saved.last = k.lookups, k.last
 	*k = saved
 }

@@ -146,6 +146,18 @@ func dropCases() []dropCase {
 			setup: func(r *rig) {
 				r.conntrack.Shield([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000")}, math.MaxInt64)
 			}},
+		{reason: dataplane.DropFragShape, flows: tracked, want: "in 1", frame: piece(1, 0, 228, true)},
+		{reason: dataplane.DropFragTooLong, flows: tracked, want: "in 1", frame: piece(1, 65024, 520, true)},
+		{reason: dataplane.DropFragTooMany, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+			setup: func(r *rig) { r.sendPieces(65, func(i int) []byte { return piece(1, 400*(i+1), 400, true) }) }},
+		{reason: dataplane.DropFragOverlap, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+			setup: func(r *rig) { r.sendPieces(2, func(i int) []byte { return piece(1, 800-8*i, 400, true) }) }},
+		{reason: dataplane.DropFragDuplicate, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+			setup: func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)) }},
+		{reason: dataplane.DropFragFull, flows: tracked, want: "in 1", frame: piece(200, 0, 400, true),
+			setup: func(r *rig) { r.sendPieces(128, func(i int) []byte { return piece(i, 0, 400, true) }) }},
+		{reason: dataplane.DropFragExpired, flows: tracked, want: "in 1", frame: piece(2, 0, 400, true),
+			setup: func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)); *r.now += 15e9 }},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 )
@@ -38,6 +39,8 @@ type worker struct {
 	copies  *packet.HeapPool // frames for copies and segments
 	large   *packet.HeapPool // frames for copies of what does not fit there
 	copied  [1]*packet.Frame // the copy under way: here, it needs no heap
+	whole   []*datagram      // fragments that may go on
+	joiner  conntrack.Joiner
 
 	receive atomic.Pointer[[]*switchPort] // the ports this worker polls
 	poller  *ports.Poller
@@ -52,6 +55,7 @@ type worker struct {
 func newWorker(s *Switch) *worker {
 	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(128, packet.LargeBuffer)}
 	w.walk.w = w
+	w.walk.rests = make([]rest, 0, maxDepth+1)
 	w.receive.Store(new([]*switchPort))
 	return w
 }

@@ -37,6 +37,11 @@ func checkLayers(t *testing.T, b []byte, l *packet.Layers) {
 	if l.End == 0 && (l.L4 != 0 || l.Proto != 0 || l.Frag != 0) {
 		t.Errorf("read behind a broken header: %+v", l)
 	}
+	if g, ok := packet.ReadFragment(b, l); ok && (l.Frag == 0 || g.Repeated > g.Start || g.Start > g.End || g.End != l.End) {
+		t.Errorf("read as %+v: %+v", g, l)
+	} else if !ok && l.Frag != 0 {
+		t.Errorf("not read as the fragment that it is: %+v", l)
+	}
 	if l.Frag&packet.FragLater != 0 && l.L4 != 0 {
 		t.Errorf("transport header in a later fragment: %+v", l)
 	}

@@ -1,0 +1,159 @@
+package dataplane
+
+import (
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// Fragments at a ct(). A fragment cannot be tracked alone, so its walk pauses
+// there. When its datagram is whole, conntrack answers once for all, and the
+// walks of the fragments go on one after the other, each where it paused, with
+// its own key and the answer. Where fragments took different ways to their ct()
+// in one zone, the action of the first one, which has the ports, is run; each
+// goes on to the table that its own action names.
+//
+// A walk goes on only after the one that completed the datagram has ended: no
+// fragment is walked inside another one's walk, and a second ct() on the way,
+// where all of them pause again, nests nothing.
+//
+// A walk that pauses keeps the pipeline it began with, as any packet under way
+// does (15 seconds at most: then the fragment is dropped).
+
+// paused is what a walk needs to go on behind its ct().
+type paused struct {
+	prog    *program
+	ct      *flow.CT
+	rests   []rest // what follows it, in its list and in those around it
+	key     flow.Key
+	meta    conntrack.Meta
+	layers  packet.Layers
+	inPort  uint32
+	table   uint8
+	lookups int
+	sent    int // outputs before the ct(): a packet that was sent is not lost later
+}
+
+type datagram = conntrack.Datagram[paused]
+
+// collects says whether a ct() waits for the rest of the packet's datagram. A
+// fragment with a broken header does not; it is +inv. Nor does one that a trace
+// has the answer for.
+func (k *walk) collects() bool {
+	if k.layers.Frag == 0 || k.trace != nil && k.trace.req.CTNext != nil {
+		return false
+	}
+	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers}
+	return a.Readable()
+}
+
+// collect ends the walk of a fragment here, until its datagram is whole.
+func (k *walk) collect(ct *flow.CT, after []flow.Action) {
+	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.requestOf(ct).Zone, Port: k.inPort}
+	k.stopped = true
+	if k.trace != nil {
+		k.trace.collect(k, &a)
+		return
+	}
+	s := k.w.sw.fragments
+	own := s.Owns(k.frame)
+	d, drop := s.Add(&a, k.w.now, func(p *paused) { k.pause(p, ct, after) })
+	if drop != conntrack.FragWaits {
+		k.drop(fragmentDrops[drop])
+		return
+	}
+	k.waits++
+	if own {
+		k.frame = nil
+	}
+	if d != nil {
+		k.w.whole = append(k.w.whole, d)
+	}
+}
+
+// pause writes down where the walk stands.
+func (k *walk) pause(p *paused, ct *flow.CT, after []flow.Action) {
+	*p = paused{
+		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
+		inPort: k.inPort, table: k.table, lookups: k.lookups, sent: k.sent,
+	}
+	p.rests = append(p.rests, k.rests...)
+	if len(after) > 0 {
+		p.rests = append(p.rests, rest{after, k.key.InPort(), k.table})
+	}
+}
+
+// walkDatagrams goes on with the datagrams that a packet has made whole, and
+// with those that they make whole at further ct() actions. A packet's datagrams
+// are no more than its nested tables may be: then entries form a loop.
+func (k *walk) walkDatagrams() {
+	for i := 0; i < len(k.w.whole); i++ {
+		d := k.w.whole[i]
+		if i < maxDepth {
+			k.walkDatagram(d)
+		} else {
+			k.loseDatagram(d)
+		}
+		k.w.sw.fragments.Release(d)
+	}
+	clear(k.w.whole)
+	k.w.whole = k.w.whole[:0]
+}
+
+// walkDatagram asks conntrack about a datagram and walks its fragments on.
+func (k *walk) walkDatagram(d *datagram) {
+	first := d.Pieces()[0]
+	k.restore(first.Frame, &first.Then)
+	k.request = k.requestOf(first.Then.ct)
+	v := d.Track(k.w.sw.conntrack, &k.w.joiner, &k.ct, &k.request, k.w.now)
+	meta := k.ct
+	for _, p := range d.Pieces() {
+		k.restore(p.Frame, &p.Then)
+		k.ct = meta
+		k.proceed(p.Then.ct, v)
+		k.finish()
+	}
+}
+
+// loseDatagram drops a datagram's fragments.
+func (k *walk) loseDatagram(d *datagram) {
+	for _, p := range d.Pieces() {
+		k.restore(p.Frame, &p.Then)
+		k.drop(DropTooDeep)
+		k.finish()
+	}
+}
+
+// restore takes a walk up where it paused.
+func (k *walk) restore(f *packet.Frame, p *paused) {
+	k.begin(f, p.inPort)
+	k.prog, k.key, k.ct, k.layers = p.prog, p.key, p.meta, p.layers
+	k.table, k.last, k.lookups, k.sent = p.table, p.table, p.lookups, p.sent
+	k.rests = append(k.rests, p.rests...)
+}
+
+// proceed goes on behind the ct(): in its table, then in the lists that it was
+// in, from the innermost one out.
+func (k *walk) proceed(ct *flow.CT, v conntrack.Verdict) {
+	if next := k.answered(ct, v, false); next >= 0 {
+		k.walkTable(uint8(next))
+	}
+	for n := len(k.rests) - 1; n >= 0 && !k.stopped; n-- {
+		r := k.rests[n]
+		k.rests = k.rests[:n]
+		k.key.SetInPort(r.inPort)
+		k.table = r.table
+		k.runNested(r.actions)
+	}
+}
+
+// loseFragment counts a fragment that waited in vain, under the table of its
+// ct(), unless it was sent somewhere before.
+func (s *Switch) loseFragment(p *conntrack.Piece[paused], why conntrack.FragDrop) {
+	if p.Then.sent == 0 {
+		s.outside.countDrop(p.Then.table, fragmentDrops[why])
+	}
+}
+
+// Fragments is what waits at ct() actions for the rest of its datagram.
+func (s *Switch) Fragments() conntrack.FragmentStats { return s.fragments.Stats() }
