@@ -55,6 +55,10 @@ type Options struct {
 	// FlowsDir has NODE.flows, NODE.groups and NODE.meters, in place of
 	// Manifests.
 	FlowsDir string
+	// IPv6Underlay has the tunnel go over IPv6. The NodeConfigs of Manifests must
+	// say so too: their transportIPs are the Nodes' IPv6 addresses then.
+	IPv6Underlay bool
+
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
 	// Transient labs live no longer than the process that made them: if it
@@ -65,6 +69,7 @@ type Options struct {
 func newLab(dir string, s State) *Lab {
 	l := &Lab{Dir: dir, State: s, Topology: TwoNodes(), progress: io.Discard, began: time.Now()}
 	l.Topology.Nodes = l.Topology.Nodes[:s.Nodes]
+	l.Topology.IPv6Underlay = s.IPv6Underlay
 	return l
 }
 
@@ -80,7 +85,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
-	l, err := newState(o.StateDir, State{Nodes: o.Nodes, Transient: o.Transient})
+	l, err := newState(o.StateDir, State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Transient: o.Transient})
 	if err != nil {
 		return nil, err
 	}

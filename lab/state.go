@@ -26,8 +26,10 @@ type State struct {
 	// Transient says that the lab is to live no longer than its creator.
 	Transient bool `json:"transient,omitempty"`
 	// Nodes is how many of the topology's Nodes there are.
-	Nodes  int          `json:"nodes"`
-	Agents []AgentState `json:"agents,omitempty"`
+	Nodes int `json:"nodes"`
+	// IPv6Underlay says that the tunnel goes over IPv6.
+	IPv6Underlay bool         `json:"ipv6Underlay,omitempty"`
+	Agents       []AgentState `json:"agents,omitempty"`
 }
 
 // AgentState is a Node's agent process.
