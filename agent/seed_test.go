@@ -111,9 +111,13 @@ func TestShieldFollowsServices(t *testing.T) {
 		t.Fatal("no endpoints in the example")
 	}
 	o := packettest.Options{Src: all[0].Addr(), SrcPort: all[0].Port(), TCPFlags: packet.TCPAck, Ack: 1}
+	build := packettest.TCP4
+	if o.Src.Is6() {
+		build = packettest.TCP6
+	}
 	commit := func() conntrack.DropReason {
 		f := packet.NewFrame(make([]byte, 2048), nil)
-		f.SetBytes(packettest.TCP4(o))
+		f.SetBytes(build(o))
 		l := packet.ParseLayers(f.Bytes())
 		var m conntrack.Meta
 		return p.ct.Track(f, &l, &m, &conntrack.Request{Commit: true}, now).Drop
