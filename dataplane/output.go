@@ -53,6 +53,7 @@ func (k *walk) outputTo(no uint32) {
 		return
 	}
 	k.releaseHeld()
+	k.frame.Mark = k.key.PktMark()
 	k.held = held{p, true}
 }
 

@@ -210,7 +210,7 @@ func (t *tracer) output(k *walk, p *switchPort) {
 	if p.tunnel {
 		st.Tunnel = k.frame.Tunnel
 	}
-	st.Mark = uint32(flow.FieldByID(flow.PktMark).Get(&k.key).Lo)
+	st.Mark = k.key.PktMark()
 	t.add(k, st)
 }
 

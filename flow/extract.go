@@ -23,12 +23,14 @@ import (
 // Nothing is allocated; a worker extracts into a key it owns.
 
 // Extract fills a key from a frame: headers from its bytes, in_port as given,
-// tunnel fields from f.Tunnel. Registers, conntrack fields and marks are zero.
+// tunnel fields from f.Tunnel, pkt_mark from f.Mark. Registers, conntrack fields
+// and the other marks are zero.
 // It returns where the headers are.
 func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
 	clear(k[:HeaderStart])
 	k.putU32(offInPort, inPort)
 	k.setTunnel(&f.Tunnel)
+	k.putU32(offPktMark, f.Mark)
 	return Refresh(f, k)
 }
 

@@ -91,5 +91,8 @@ const HeaderStart = offEthDst
 // (the field in_port shows 16).
 func (k *Key) InPort() uint32 { return k.u32(offInPort) }
 
+// PktMark is the packet mark.
+func (k *Key) PktMark() uint32 { return k.u32(offPktMark) }
+
 // SetInPort writes the port of entry.
 func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }

@@ -37,6 +37,9 @@ type Frame struct {
 	// Tunnel is the outer header of a decapsulated frame, or the one to be
 	// written for a frame on its way to a tunnel port.
 	Tunnel Tunnel
+	// Mark is the packet mark: what the host said about the frame, or what a
+	// flow entry says to it; 0 for none. Only a driver that can carry it looks.
+	Mark uint32
 }
 
 // Offload is the work a sender left undone, in the terms of the virtio-net
@@ -78,11 +81,11 @@ func (f *Frame) Init(buf []byte, pool Pool) {
 	f.Reset()
 }
 
-// Reset empties the frame and forgets its offload and tunnel state.
+// Reset empties the frame and forgets its offload and tunnel state and its mark.
 func (f *Frame) Reset() {
 	f.off = min(Headroom, len(f.buf))
 	f.end = f.off
-	f.Offload, f.Tunnel = Offload{}, Tunnel{}
+	f.Offload, f.Tunnel, f.Mark = Offload{}, Tunnel{}, 0
 }
 
 // Bytes is the frame itself: from the first byte of the Ethernet destination
@@ -146,13 +149,13 @@ func (f *Frame) SetBytes(b []byte) bool {
 	return true
 }
 
-// CopyFrom makes f a copy of g: bytes, offload and tunnel state; false,
+// CopyFrom makes f a copy of g: bytes, offload and tunnel state, mark; false,
 // changing nothing, when g does not fit.
 func (f *Frame) CopyFrom(g *Frame) bool {
 	if !f.SetBytes(g.Bytes()) {
 		return false
 	}
-	f.Offload, f.Tunnel = g.Offload, g.Tunnel
+	f.Offload, f.Tunnel, f.Mark = g.Offload, g.Tunnel, g.Mark
 	return true
 }
 

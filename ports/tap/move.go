@@ -40,6 +40,9 @@ func (p *Port) read() *packet.Frame {
 	n, err := unix.Read(p.fd, f.Buffer()[start:])
 	if err == nil && f.SetBounds(packet.Headroom, n-ports.VirtioLen) && ports.ReadVirtio(f, f.Buffer()[start:]) {
 		p.rx.spare = p.rx.spare[:len(p.rx.spare)-1]
+		if p.marks {
+			showMark(f, &p.info.MAC)
+		}
 		return f
 	}
 	switch {
@@ -82,6 +85,9 @@ func (p *Port) write(f *packet.Frame) ports.Reason {
 	}
 	if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
 		return why
+	}
+	if p.marks {
+		hideMark(f)
 	}
 	ports.PutVirtio(p.header[:], f)
 	parts := [][]byte{p.header[:], f.Bytes()}

@@ -38,12 +38,15 @@ type Options struct {
 	MTU int
 	// Frames is DefaultFrames when 0.
 	Frames int
+	// Marks makes the port carry packet marks: see mark.go.
+	Marks bool
 }
 
 // Port is a TAP device. One worker receives; any worker may transmit.
 type Port struct {
 	info  ports.Info
 	name  string
+	marks bool
 	index int
 	pool  *packet.HeapPool
 	link  *ports.Link
@@ -76,7 +79,7 @@ func Open(o Options) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
 	}
-	p := &Port{name: o.Name, fd: fd, pool: packet.NewPool(o.Frames, packet.LargeBuffer)}
+	p := &Port{name: o.Name, marks: o.Marks, fd: fd, pool: packet.NewPool(o.Frames, packet.LargeBuffer)}
 	p.rx.spare = make([]*packet.Frame, 0, portion)
 	if err := p.configure(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
