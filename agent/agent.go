@@ -8,6 +8,7 @@
 //	live.go       manifests that are watched, and the switch kept in step
 //	shield.go     Services' endpoints while connections are lost
 //	seed.go       what endpoints are chosen by, kept across restarts
+//	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	reject.go     packets to a Service without endpoints are refused
@@ -63,11 +64,12 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	umem  *afxdp.UMEM
-	host  *host.Host
-	pods  *podPorts
-	live  *live // nil with flow files
-	ready atomic.Bool
+	umem   *afxdp.UMEM
+	tunnel *underlay.Port
+	host   *host.Host
+	pods   *podPorts
+	live   *live // nil with flow files
+	ready  atomic.Bool
 }
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
@@ -119,7 +121,8 @@ func (a *Agent) start() error {
 	}
 	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
 	if a.live != nil {
-		a.live.setPorts = a.pods.set
+		a.live.setPorts, a.live.setNode = a.pods.set, a.setNode
+		a.live.followNode()
 	}
 	return nil
 }
@@ -148,7 +151,7 @@ func (a *Agent) load() (pods []Port, err error) {
 
 func (a *Agent) openGateway() error {
 	g := &a.config.Gateway
-	p, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU})
+	p, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true})
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -161,11 +164,12 @@ func (a *Agent) openTunnel() error {
 	for _, peer := range a.config.Peers {
 		peers = append(peers, peer.Address)
 	}
-	p, err := underlay.Open(underlay.Config{Name: t.Name, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	var err error
+	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
-	return a.addPort(t.OFPort, t.Name, p)
+	return a.addPort(t.OFPort, t.Name, a.tunnel)
 }
 
 // addPort gives the switch a port that stays, or closes it.
@@ -254,6 +258,7 @@ func (c *Config) host() host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
 		TunnelPort: tunnel.GenevePort, Masquerade: *c.Masquerade,
+		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), Underlay: c.Tunnel.LocalAddress,
 	}
 	for _, p := range c.Peers {
 		for i, cidr := range p.PodCIDRs {

@@ -23,6 +23,10 @@ type live struct {
 	// setPorts is told the ports that the switch is to have.
 	setPorts func([]Port)
 	shield   shield
+	// setNode is told what the switch asks of the Node.
+	setNode   func(*control.NodeSide) error
+	node      *control.NodeSide // what the Node has; nil: not known
+	nodeError error             // why it has not what was last asked for
 
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
@@ -47,7 +51,7 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	if err := c.fits(cluster.NodeConfig(c.NodeName)); err != nil {
 		return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
 	}
-	l.objects = control.NewReconciler(c.NodeName, &installer{pipeline: p, gateways: c.Gateway.Addresses}, time.Now)
+	l.objects = control.NewReconciler(c.NodeName, installer{p}, time.Now)
 	if err := l.objects.Update(cluster, nil); err != nil {
 		if p.sw.Names() == nil {
 			return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
@@ -126,6 +130,7 @@ func (l *live) runManifests(ctx context.Context) error {
 			if l.objects.Waiting() > 0 {
 				l.warn(l.objects.Retry())
 			}
+			l.followNode()
 		}
 	}
 }
@@ -144,6 +149,7 @@ func (l *live) update(u control.Update) {
 	l.warn(l.objects.Update(u.New, keys))
 	l.setPorts(l.ports())
 	l.shield.update(u.New)
+	l.followNode()
 }
 
 func (l *live) warn(err error) {

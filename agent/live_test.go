@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/flow"
 )
 
 // liveNode is an agent's configuration for node-a of a copy of examples/web-app.
@@ -73,6 +73,7 @@ func TestLive(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	news := make(chan []Port, 100)
 	l.setPorts = func(ports []Port) { news <- ports }
+	l.setNode = func(*control.NodeSide) error { return nil }
 	ended := make(chan error, 1)
 	go func() { ended <- l.runManifests(ctx) }()
 	next := func() []Port {
@@ -171,34 +172,33 @@ func TestLiveRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnEntries: what the Node sends to its pods passes their policies, also
-// when the tables have moved.
-func TestOwnEntries(t *testing.T) {
+// TestFollowNode: the Node is told what the switch asks for, once, again after an
+// error, and again when it changes.
+func TestFollowNode(t *testing.T) {
 	c, manifests := liveNode(t)
 	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.sw.Close()
-	count := func() (n int) {
-		for _, f := range p.sw.Flows() {
-			if strings.Contains(f.Text(flow.Format{Names: p.sw.Names()}), "nw_src=10.10.0.1 actions=goto_table:ConntrackCommit") {
-				n++
-			}
-		}
-		return n
+	var told []*control.NodeSide
+	answer := errors.New("not now")
+	l.setNode = func(n *control.NodeSide) error { told = append(told, n); return answer }
+	l.followNode()
+	answer = nil
+	l.followNode()
+	l.followNode()
+	if len(told) != 2 || told[0] != told[1] || len(told[0].ServiceCIDRs) == 0 {
+		t.Fatalf("told %+v, want the same twice", told)
 	}
-	before := count()
-	replaceIn(t, filepath.Join(manifests, "node-a.yaml"), "Egress: true", "Egress: false")
+	replaceIn(t, filepath.Join(manifests, "node-a.yaml"), "serviceCIDRs: [10.96.0.0/12", "serviceCIDRs: [10.112.0.0/12")
 	u := l.manifests.Read()
 	if err := l.objects.Update(u.New, u.Changed); err != nil {
 		t.Fatal(err)
 	}
-	if entriesOf(p, "EgressMark") != 0 {
-		t.Error("the table of Egress is there")
-	}
-	if after := count(); before != 1 || after != 1 {
-		t.Errorf("%d such entries, then %d; want one each", before, after)
+	l.followNode()
+	if len(told) != 3 || told[2].ServiceCIDRs[0].String() != "10.112.0.0/12" {
+		t.Errorf("told %+v after the range moved", told)
 	}
 }
 

@@ -82,6 +82,8 @@ type Desired struct {
 	// Paths are the ways of connections without an end of their own (UDP):
 	// connections of a path that goes are forgotten.
 	Paths []Path
+	// Node is what goes with it outside the switch.
+	Node NodeSide
 }
 
 // Path is the way from an address of a Service to an endpoint.
@@ -112,7 +114,7 @@ func sameDesired(a, b *Desired) bool {
 	return slices.EqualFunc(a.Entries, b.Entries, func(x, y Wanted) bool {
 		return x == y || *x.Origin == *y.Origin && sameEntry(x.Entry, y.Entry)
 	}) && reflect.DeepEqual(a.Groups, b.Groups) && reflect.DeepEqual(a.Meters, b.Meters) &&
-		slices.Equal(a.Owns, b.Owns) && slices.Equal(a.Paths, b.Paths)
+		slices.Equal(a.Owns, b.Owns) && slices.Equal(a.Paths, b.Paths) && a.Node.same(&b.Node)
 }
 
 // sameEntry reports whether two entries are equal in everything.

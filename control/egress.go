@@ -101,6 +101,9 @@ func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
 		b.wanted[k] = at.addr
 		ip.Mark = uint8(mark)
 		d.add(Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
+		d.Node.Egresses = []EgressMark{{at.addr, ip.Mark}}
+	} else if len(use.pods) > 0 {
+		d.Node.FarEgresses = []netip.Addr{at.addr}
 	}
 	for _, p := range use.pods {
 		pod, _ := v.localPod(p)

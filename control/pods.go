@@ -37,6 +37,9 @@ func (b nodeBuilder) static(v *view) *Desired {
 	for _, g := range v.pipeline.StaticGroups() {
 		d.addGroup(o, g)
 	}
+	if v.config.Features.ProxyAll {
+		d.Node = NodeSide{ServiceCIDRs: v.config.ServiceCIDRs, NodePortAddresses: v.config.NodePortAddresses}
+	}
 	return d
 }
 

@@ -58,6 +58,7 @@ type Reconciler struct {
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
 	ledger  *ledger
+	sides   nodeSides
 	waiting map[Part]*Desired // not in the switch yet
 	notes   map[Key]note      // what builders say of objects
 	failed  map[Key]note      // what the last attempt said of objects
@@ -78,7 +79,7 @@ func NewReconciler(node string, to Installer, clock func() time.Time) *Reconcile
 	}
 	return &Reconciler{
 		node: node, to: to, builders: builders, egresses: egresses,
-		ledger: newLedger(), waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
+		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}}, waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
 	}
 }
 
@@ -140,6 +141,7 @@ func (r *Reconciler) collect(ch *change) {
 
 // settled tells the builders that the switch has what a part wants.
 func (r *Reconciler) settled(p Part, d *Desired) {
+	r.sides.settled(p, d)
 	for _, b := range r.builders {
 		b.settled(p, d)
 	}

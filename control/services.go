@@ -280,6 +280,9 @@ func (s *serviceWants) family(i int, f tables.Family, addrs []address) bool {
 		ids[kind] = id
 	}
 	s.entries(i, addrs, ids)
+	if s.v.config.Features.ProxyAll {
+		s.d.Node.addresses(addrs)
+	}
 	s.endpoints(i, sets, addrs)
 	return true
 }

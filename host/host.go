@@ -13,7 +13,8 @@
 //	           no router advertisement believed on the gateway (sysctl.go)
 //	nftables   one table, "antrail": masquerade of pod traffic that leaves the
 //	           cluster, forwarding of the gateway's traffic, no conntrack of the
-//	           tunnel's outer packets (nft.go)
+//	           tunnel's outer packets (nft.go); marks, Services and Egresses
+//	           (side.go, nftside.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone.
 //
@@ -31,6 +32,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+	"sigs.k8s.io/knftables"
 )
 
 // Config is what the Node's side is made of, in one address family or both.
@@ -48,6 +50,15 @@ type Config struct {
 	// Masquerade translates pod traffic that leaves the cluster to the Node's
 	// address.
 	Masquerade bool
+
+	// MarkMAC is the source address by which the gateway port shows a packet
+	// mark.
+	MarkMAC func(mark uint32) [6]byte
+	// Virtual is how Services are reached through the gateway, in each family.
+	Virtual []Virtual
+	// Underlay is this Node's address there: Egresses' addresses are put beside
+	// it.
+	Underlay netip.Addr
 }
 
 // virtualMAC is where packets for other Nodes' pods go: the pipeline knows the
@@ -63,7 +74,10 @@ type Peer struct {
 
 // Host is the Node's side while it is up. It is for one goroutine at a time.
 type Host struct {
-	undo []step
+	config Config
+	nft    knftables.Interface
+	undo   []step
+	side   []thing // that Set has made
 }
 
 // step is one thing to take back, with the words an error needs.
@@ -75,9 +89,9 @@ type step struct {
 // Up makes all of c. When one part fails it takes the others back and returns
 // the error.
 func Up(c Config) (*Host, error) {
-	h := &Host{}
+	h := &Host{config: c}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).addTable,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).addTable, (*Host).addMarkTable,
 	} {
 		if err := part(h, &c); err != nil {
 			return nil, errors.Join(err, h.Down())
@@ -90,7 +104,7 @@ func Up(c Config) (*Host, error) {
 // and returns what failed. What is gone already is no error. A second call
 // does nothing.
 func (h *Host) Down() error {
-	var errs []error
+	errs := []error{h.keepOnly(nil)}
 	for i := len(h.undo) - 1; i >= 0; i-- {
 		if err := h.undo[i].back(); err != nil && !gone(err) {
 			errs = append(errs, fmt.Errorf("undo %s: %w", h.undo[i].what, err))

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -40,8 +39,6 @@ func (h *Host) addTable(c *Config) error {
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
-	defer cancel()
 	tx := nft.NewTransaction()
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
@@ -49,19 +46,19 @@ func (h *Host) addTable(c *Config) error {
 	addForward(tx, c)
 	addNotrack(tx, c)
 	addMasquerade(tx, c)
-	if err := nft.Run(ctx, tx); err != nil {
+	addSideRules(tx, c)
+	if err := run(nft, tx); err != nil {
 		return fmt.Errorf("nftables table %s: %w", TableName, err)
 	}
+	h.nft = nft
 	h.undoLater("nftables table "+TableName, func() error { return deleteTable(nft) })
 	return nil
 }
 
 func deleteTable(nft knftables.Interface) error {
-	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
-	defer cancel()
 	tx := nft.NewTransaction()
 	tx.Delete(&knftables.Table{})
-	if err := nft.Run(ctx, tx); err != nil && !knftables.IsNotFound(err) {
+	if err := run(nft, tx); err != nil && !knftables.IsNotFound(err) {
 		return err
 	}
 	return nil

@@ -31,22 +31,18 @@ type counters struct {
 	ports.Counters
 	own    [numReasons]atomic.Uint64
 	tunnel [tunnel.NumReasons]atomic.Uint64
-	// seen is how many of the kernel's drops are counted already.
-	seen atomic.Uint32
 }
 
 func (c *counters) lost(r reason) { c.own[r].Add(1) }
 
 func (c *counters) refused(r tunnel.Reason) { c.tunnel[r].Add(1) }
 
-// kernelDrops counts the datagrams that the kernel dropped at the receiving
+// kernelDrops counts the datagrams that the kernel dropped at a receiving
 // socket since the last call; its own number wraps. Callers hold rxMu.
-func (c *counters) kernelDrops(fd int) {
-	if fd < 0 {
-		return
-	}
-	if now, err := socketDrops(fd); err == nil {
-		c.Lost(ports.RxRingFull, int(now-c.seen.Swap(now)))
+func (c *counters) kernelDrops(r *receiver) {
+	if now, err := socketDrops(r.fd); err == nil {
+		c.Lost(ports.RxRingFull, int(now-r.seen))
+		r.seen = now
 	}
 }
 

@@ -14,23 +14,32 @@ import (
 // behind a header without options then begins at Headroom.
 const rxOffset = packet.Headroom - tunnel.GeneveLen
 
-// Receive reads up to len(batch) datagrams with one system call and hands out
-// the inner frames of those that pass all checks, f.Tunnel filled in.
+// Receive reads up to len(batch) datagrams of one address with one system call
+// and hands out the inner frames of those that pass all checks, f.Tunnel filled
+// in. The addresses take turns; one that has nothing passes.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
-	if p.rxFD < 0 {
-		return 0
+	for range p.rxs {
+		p.turn = (p.turn + 1) % len(p.rxs)
+		if n := p.receiveAt(p.rxs[p.turn], batch); n > 0 {
+			return n
+		}
 	}
+	return 0
+}
+
+// receiveAt is Receive for one address.
+func (p *Port) receiveAt(r *receiver, batch []*packet.Frame) int {
 	n := p.arm(len(batch))
 	if n == 0 {
 		return 0
 	}
-	got, err := p.rx.receive(p.rxFD, n)
+	got, err := p.rx.receive(r.fd, n)
 	if err != nil && err != unix.EAGAIN && err != unix.EINTR {
 		p.count.Lost(ports.RxFailed, 1)
 	}
-	return p.deliver(batch, got)
+	return p.deliver(batch, got, r.at)
 }
 
 // arm makes sure that up to want datagrams, at most maxBatch, have frames to go
@@ -48,13 +57,14 @@ func (p *Port) arm(want int) int {
 	return min(want, p.nArmed)
 }
 
-// deliver moves the inner frames of the first got datagrams into batch. The
-// frames of refused datagrams stay armed.
-func (p *Port) deliver(batch []*packet.Frame, got int) int {
+// deliver moves the inner frames of the first got datagrams, which came to an
+// address, into batch. The frames of refused datagrams stay armed.
+func (p *Port) deliver(batch []*packet.Frame, got int, at netip.Addr) int {
 	peers := *p.peers.Load()
 	n, bytes, kept := 0, 0, 0
 	for i, f := range p.armed[:p.nArmed] {
 		if i < got && p.accept(f, i, peers) {
+			f.Tunnel.Dst = at
 			batch[n] = f
 			n, bytes = n+1, bytes+f.Len()
 			continue
@@ -71,7 +81,8 @@ func (p *Port) deliver(batch []*packet.Frame, got int) int {
 	return n
 }
 
-// accept checks datagram i, which is in f, and makes f its inner frame.
+// accept checks datagram i, which is in f, and makes f its inner frame, whose
+// Tunnel still lacks the destination.
 func (p *Port) accept(f *packet.Frame, i int, peers map[netip.Addr]struct{}) bool {
 	src := p.rx.source(i)
 	if _, known := peers[src]; !known {
@@ -89,6 +100,6 @@ func (p *Port) accept(f *packet.Frame, i int, peers map[netip.Addr]struct{}) boo
 		p.count.refused(why)
 		return false
 	}
-	f.Tunnel.Src, f.Tunnel.Dst = src, p.config.Local
+	f.Tunnel.Src = src
 	return true
 }

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openReceiver opens the UDP socket that gets other Nodes' Geneve.
-func openReceiver(at netip.AddrPort) (int, error) {
-	fd, err := openSocket(at, unix.SOCK_DGRAM)
+// openReceiver opens a UDP socket that gets other Nodes' Geneve; early, also when
+// the Node has not got the address yet.
+func openReceiver(at netip.AddrPort, early bool) (int, error) {
+	fd, err := openSocket(at, unix.SOCK_DGRAM, early)
 	if err != nil {
 		return -1, err
 	}
@@ -21,7 +22,7 @@ func openReceiver(at netip.AddrPort) (int, error) {
 // from local with the DF bit, as Open vSwitch sends them. What is received is
 // not for it: its filter is the program "return 0".
 func openSender(local netip.Addr) (int, error) {
-	fd, err := openSocket(netip.AddrPortFrom(local, 0), unix.SOCK_RAW)
+	fd, err := openSocket(netip.AddrPortFrom(local, 0), unix.SOCK_RAW, false)
 	if err != nil {
 		return -1, err
 	}
@@ -42,14 +43,21 @@ func dontFragment(fd int, local netip.Addr) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
 }
 
-// openSocket opens and binds a non-blocking socket of protocol UDP.
-func openSocket(at netip.AddrPort, kind int) (int, error) {
+// openSocket opens and binds a non-blocking socket of protocol UDP; early, also
+// to an address that the Node has not got.
+func openSocket(at netip.AddrPort, kind int, early bool) (int, error) {
 	family, sa := sockaddr(at)
 	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, sa); err != nil {
+	if early { // IP_FREEBIND serves IPv6 sockets too
+		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+	}
+	if err == nil {
+		err = unix.Bind(fd, sa)
+	}
+	if err != nil {
 		unix.Close(fd)
 		return -1, err
 	}

@@ -55,7 +55,7 @@ func (p *Port) wrap(f *packet.Frame) bool {
 		p.count.lost(txNoNode)
 		return false
 	}
-	if _, known := (*p.peers.Load())[f.Tunnel.Dst]; !known {
+	if !p.sendsTo(f.Tunnel.Dst) {
 		p.count.lost(txUnknownNode)
 		return false
 	}

@@ -2,21 +2,22 @@
 // Geneve over the Node's own IP stack, so the kernel does what it does well:
 // routing, ARP, fragmentation of nothing, and firewalling by the Node's rules.
 //
-// It has two sockets. The one to receive is an ordinary UDP socket on the
-// Node's address, read with recvmmsg straight into pooled frames, a batch per
-// system call. The one to send is a raw socket of protocol UDP: the outer UDP
+// It has a socket to receive for each address: the Node's own, and those of the
+// Egresses that it holds. They are ordinary UDP sockets, read with recvmmsg straight into pooled frames, a batch per
+// system call. To send there is a raw socket of protocol UDP: the outer UDP
 // header is ours, so that every flow has a source port of its own (RFC 8926,
 // section 3.3) and receive-side scaling on the way can tell flows apart. A raw
 // socket would also be given copies of received datagrams; a filter refuses
 // them all.
 //
-// Both live in the network namespace in which Open was called.
+// They live in the network namespace in which Open or SetEgresses was called.
 //
 // Whom it talks to is a closed set, the known Nodes: frames to anybody else are
-// not sent, and frames from anybody else are dropped and counted.
+// not sent, and frames from anybody else are dropped and counted. A Node that
+// holds Egresses is known by their addresses too, as a destination.
 //
-// One goroutine may Receive while any others Transmit, SetPeers, ask for Stats
-// or Close.
+// One goroutine may Receive while any others Transmit, SetPeers, SetEgresses,
+// ask for Stats or Close.
 package underlay
 
 import (
@@ -64,11 +65,14 @@ type Config struct {
 type Port struct {
 	config Config
 	pool   *packet.HeapPool
-	peers  atomic.Pointer[map[netip.Addr]struct{}]
+	peers  atomic.Pointer[map[netip.Addr]struct{}] // known Nodes
+	far    atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
 	count  counters
 
-	rxMu   sync.Mutex // Receive against Close
-	rxFD   int
+	rxMu   sync.Mutex  // Receive against Close
+	rxs    []*receiver // the first is the Node's own address; none: closed
+	turn   int         // whose turn it is
+	epoll  int         // watches them all
 	rx     *messages
 	armed  [maxBatch]*packet.Frame // where the next datagrams go
 	nArmed int
@@ -93,6 +97,7 @@ func Open(c Config) (*Port, error) {
 	}
 	p := &Port{config: c, rx: newMessages(), tx: newMessages()}
 	p.SetPeers(c.Peers)
+	p.far.Store(setOf(nil))
 	if err := p.openSockets(); err != nil {
 		return nil, err
 	}
@@ -102,12 +107,16 @@ func Open(c Config) (*Port, error) {
 }
 
 func (p *Port) openSockets() (err error) {
-	at := netip.AddrPortFrom(p.config.Local, tunnel.GenevePort)
-	if p.rxFD, err = openReceiver(at); err != nil {
-		return fmt.Errorf("underlay: receive Geneve on %v: %w", at, err)
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return fmt.Errorf("underlay: %w", err)
+	}
+	if err = p.listen(p.config.Local); err != nil {
+		unix.Close(p.epoll)
+		return err
 	}
 	if p.txFD, err = openSender(p.config.Local); err != nil {
-		unix.Close(p.rxFD)
+		unix.Close(p.rxs[0].fd)
+		unix.Close(p.epoll)
 		return fmt.Errorf("underlay: send Geneve from %v: %w", p.config.Local, err)
 	}
 	return nil
@@ -116,21 +125,32 @@ func (p *Port) openSockets() (err error) {
 // SetPeers replaces the known Nodes, for packets of either direction from now
 // on.
 func (p *Port) SetPeers(nodes []netip.Addr) {
-	set := make(map[netip.Addr]struct{}, len(nodes))
-	for _, a := range nodes {
+	p.peers.Store(setOf(nodes))
+}
+
+func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
+	set := make(map[netip.Addr]struct{}, len(all))
+	for _, a := range all {
 		set[a.Unmap()] = struct{}{}
 	}
-	p.peers.Store(&set)
+	return &set
+}
+
+// sendsTo reports whether an address is a known Node's.
+func (p *Port) sendsTo(a netip.Addr) bool {
+	_, node := (*p.peers.Load())[a]
+	_, egress := (*p.far.Load())[a]
+	return node || egress
 }
 
 // Name is the configured name.
 func (p *Port) Name() string { return p.config.Name }
 
-// FD is the receiving socket, -1 once the port is closed.
+// FD watches the receiving sockets; -1 once the port is closed.
 func (p *Port) FD() int {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
-	return p.rxFD
+	return p.epoll
 }
 
 // Flush does nothing: Transmit has sent all frames when it returns.
@@ -155,7 +175,7 @@ func (p *Port) Info() ports.Info {
 // because the receiving socket was full are among them, as "rx ring full".
 func (p *Port) Stats() ports.Stats {
 	p.rxMu.Lock()
-	p.count.kernelDrops(p.rxFD)
+	p.countDrops()
 	p.rxMu.Unlock()
 	return p.count.stats()
 }
@@ -170,10 +190,13 @@ func (p *Port) Close() error {
 		return nil
 	}
 	p.closed = true
-	p.count.kernelDrops(p.rxFD)
+	p.countDrops()
 	packet.Release(p.armed[:p.nArmed])
 	p.nArmed = 0
-	err := errors.Join(unix.Close(p.rxFD), unix.Close(p.txFD))
-	p.rxFD, p.txFD = -1, -1
+	err := errors.Join(unix.Close(p.epoll), unix.Close(p.txFD))
+	for _, r := range p.rxs {
+		err = errors.Join(err, unix.Close(r.fd))
+	}
+	p.rxs, p.epoll, p.txFD = nil, -1, -1
 	return err
 }

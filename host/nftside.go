@@ -1,0 +1,151 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"sigs.k8s.io/knftables"
+)
+
+// The rules for what crosses the gateway with a mark, and for Services' NodePorts.
+// The gateway is a tap, which carries bytes only, so a mark is in the source
+// address of the frame (docs/decisions/004):
+//
+//	prerouting    a frame from the gateway: its source address -> mark
+//	output        what the Node itself sends to the gateway is marked a probe
+//	egress        of the gateway's device: the probe's mark -> source address
+//	nat           NodePorts -> the virtual NodePort address; marked packets that
+//	              leave the Node -> the Egress' address
+//
+// The rules never change; what Services and Egresses come to are elements of
+// sets and maps. All are in table "antrail" of family inet, but for the egress
+// hook, which only family netdev has.
+
+// ProbeMark is the mark of what the Node itself sends to its pods, such as a
+// kubelet's probes.
+const ProbeMark = 0x80000000
+
+// egressMask is the part of a mark that numbers an Egress.
+const egressMask = 0xff
+
+// Sets and maps that Set fills in.
+const (
+	marksMap      = "egress-marks"      // source address -> mark
+	egressMap4    = "egress-addresses"  // mark -> address
+	egressMap6    = "egress-addresses6" // the same of IPv6
+	nodePortsSet4 = "node-ports"        // address, protocol, port
+	nodePortsSet6 = "node-ports6"
+)
+
+// natFamily is what the rules of an address family differ by.
+type natFamily struct {
+	ip, addrType      string
+	egress, nodePorts string
+}
+
+var (
+	nat4 = natFamily{"ip", "ipv4_addr", egressMap4, nodePortsSet4}
+	nat6 = natFamily{"ip6", "ipv6_addr", egressMap6, nodePortsSet6}
+)
+
+func natFamilyOf(a netip.Addr) natFamily {
+	if a.Is4() {
+		return nat4
+	}
+	return nat6
+}
+
+// addSideRules makes the rules, with sets that are empty yet.
+func addSideRules(tx *knftables.Transaction, c *Config) {
+	tx.Add(&knftables.Map{Name: marksMap, Type: "ether_addr : mark"})
+	for _, f := range []natFamily{nat4, nat6} {
+		tx.Add(&knftables.Map{Name: f.egress, Type: "mark : " + f.addrType})
+		tx.Add(&knftables.Set{Name: f.nodePorts, Type: f.addrType + " . inet_proto . inet_service"})
+	}
+	gw := quote(c.Gateway)
+	addChain(tx, "mark-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority)
+	addRule(tx, "mark-prerouting", "iifname", gw, "meta mark set ether saddr map @"+marksMap)
+	addChain(tx, "mark-output", knftables.FilterType, knftables.OutputHook, knftables.ManglePriority)
+	addRule(tx, "mark-output", "oifname", gw, "fib saddr type local meta mark set meta mark or", hex(ProbeMark))
+	addChain(tx, "services-prerouting", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority)
+	addChain(tx, "services-output", knftables.NATType, knftables.OutputHook, knftables.DNATPriority)
+	// Before the chain that masquerades: the first that translates a connection decides.
+	addChain(tx, "side-postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority+"-5")
+	for _, v := range c.Virtual {
+		f := natFamilyOf(v.Service)
+		for _, chain := range []string{"services-prerouting", "services-output"} {
+			addRule(tx, chain, f.ip, "daddr . meta l4proto . th dport @"+f.nodePorts, "dnat", f.ip, "to", v.NodePort)
+		}
+		addRule(tx, "side-postrouting", "oifname !=", gw, "snat", f.ip, "to meta mark and", hex(egressMask), "map @"+f.egress)
+		addRule(tx, "side-postrouting", f.ip, "saddr", v.Service, "masquerade")
+	}
+	// A connection of the Node's own to a NodePort began with another of its
+	// addresses: pods see the gateway's.
+	for _, a := range c.Addresses {
+		f := natFamilyOf(a.Addr())
+		addRule(tx, "side-postrouting", "oifname", gw, f.ip, "saddr !=", a.Addr(), "fib saddr type local masquerade")
+	}
+}
+
+// addMarkTable makes the rule at the gateway's device.
+func (h *Host) addMarkTable(c *Config) error {
+	nft, err := knftables.New(knftables.NetDevFamily, TableName)
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	tx := nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
+	tx.Add(&knftables.Table{Comment: knftables.PtrTo("marks to the antrail switch")})
+	tx.Add(&knftables.Chain{
+		Name: "gateway", Type: knftables.PtrTo(knftables.FilterType), Hook: knftables.PtrTo(knftables.EgressHook),
+		Priority: knftables.PtrTo(knftables.FilterPriority), Device: &c.Gateway,
+	})
+	mac := c.MarkMAC(ProbeMark)
+	addRule(tx, "gateway", "ether type { ip, ip6 } meta mark and", hex(ProbeMark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
+	if err := run(nft, tx); err != nil {
+		return fmt.Errorf("nftables table %s of the gateway: %w", TableName, err)
+	}
+	h.undoLater("nftables table "+TableName+" of the gateway", func() error { return deleteTable(nft) })
+	return nil
+}
+
+// setTable fills the sets and maps, all in one transaction.
+func (h *Host) setTable(s *Side) error {
+	tx := h.nft.NewTransaction()
+	tx.Flush(&knftables.Map{Name: marksMap})
+	for _, f := range []natFamily{nat4, nat6} {
+		tx.Flush(&knftables.Map{Name: f.egress})
+		tx.Flush(&knftables.Set{Name: f.nodePorts})
+	}
+	for _, e := range s.Egresses {
+		mac, mark := h.config.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
+		tx.Add(&knftables.Element{Map: marksMap, Key: []string{net.HardwareAddr(mac[:]).String()}, Value: []string{mark}})
+		tx.Add(&knftables.Element{Map: natFamilyOf(e.Addr).egress, Key: []string{mark}, Value: []string{e.Addr.String()}})
+	}
+	for _, a := range s.NodePortAddresses {
+		for _, p := range s.NodePorts {
+			if (p.Family == 4) == a.Is4() {
+				tx.Add(&knftables.Element{Set: natFamilyOf(a).nodePorts, Key: []string{
+					a.String(), strconv.Itoa(int(p.Proto)), strconv.Itoa(int(p.Port)),
+				}})
+			}
+		}
+	}
+	if err := run(h.nft, tx); err != nil {
+		return fmt.Errorf("nftables table %s: %w", TableName, err)
+	}
+	return nil
+}
+
+// run applies a transaction, in bounded time.
+func run(nft knftables.Interface, tx *knftables.Transaction) error {
+	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
+	defer cancel()
+	return nft.Run(ctx, tx)
+}
+
+func hex(v uint32) string { return fmt.Sprintf("%#x", v) }

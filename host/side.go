@@ -1,0 +1,237 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+)
+
+// The part of the Node's side that changes while the switch runs, as Services
+// and Egresses come and go:
+//
+//	neighbour  the virtual Service address is behind the gateway, and its MAC
+//	           address is the one that the pipeline takes for a router
+//	routes     Services' addresses: via the virtual Service address
+//	address    of an Egress: the Node answers for it on the underlay
+//	nftables   the sets of the table: NodePorts, marks of Egresses (nftside.go)
+//
+// What the Node has is compared with what it is to have, and only the
+// difference is made.
+
+// Side is what the objects in the switch ask of the Node.
+type Side struct {
+	// ServiceCIDRs hold the ClusterIPs. External are other addresses of
+	// Services, and NodePorts are those of Services on the addresses of
+	// NodePortAddresses.
+	ServiceCIDRs      []netip.Prefix
+	External          []netip.Addr
+	NodePortAddresses []netip.Addr
+	NodePorts         []NodePort
+	// Egresses are the addresses that this Node holds.
+	Egresses []Egress
+}
+
+// NodePort is a port that a Service has on the Node's addresses of one family,
+// 4 or 6.
+type NodePort struct {
+	Proto  uint8 // an IP protocol with ports
+	Family uint8
+	Port   uint16
+}
+
+// Egress is an address, and the packet mark of what leaves the Node by it.
+type Egress struct {
+	Addr netip.Addr
+	Mark uint8
+}
+
+// Virtual is the addresses of one family that the host and the pipeline use
+// between themselves.
+type Virtual struct {
+	Service  netip.Addr // next hop to all Services, and source of what they need translated
+	NodePort netip.Addr // destination of what came to a NodePort
+}
+
+// thing is one address, route or neighbour that is made and taken back.
+type thing struct {
+	name       string
+	make, back func() error
+}
+
+// Set makes the Node's side as s says. After an error, what it could make is
+// there, and a further call tries the rest.
+func (h *Host) Set(s *Side) error {
+	want, err := h.things(s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.keepOnly(want), h.makeMissing(want), h.setTable(s))
+}
+
+// keepOnly takes back what is not wanted, the last first.
+func (h *Host) keepOnly(want []thing) error {
+	wanted := map[string]bool{}
+	for _, t := range want {
+		wanted[t.name] = true
+	}
+	var kept []thing
+	var errs []error
+	for i := len(h.side) - 1; i >= 0; i-- {
+		if t := h.side[i]; wanted[t.name] {
+			kept = append([]thing{t}, kept...)
+		} else if err := t.back(); err != nil && !gone(err) {
+			errs = append(errs, fmt.Errorf("undo %s: %w", t.name, err))
+		}
+	}
+	h.side = kept
+	return errors.Join(errs...)
+}
+
+// makeMissing makes what is wanted and not there, the first first.
+func (h *Host) makeMissing(want []thing) error {
+	there := map[string]bool{}
+	for _, t := range h.side {
+		there[t.name] = true
+	}
+	var errs []error
+	for _, t := range want {
+		if there[t.name] {
+			continue
+		}
+		if err := t.make(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", t.name, err))
+			continue
+		}
+		h.side = append(h.side, t)
+	}
+	return errors.Join(errs...)
+}
+
+// things are what s wants, in the order in which one needs the other.
+func (h *Host) things(s *Side) (all []thing, err error) {
+	link, err := netlink.LinkByName(h.config.Gateway)
+	if err != nil {
+		return nil, fmt.Errorf("gateway %s: %w", h.config.Gateway, err)
+	}
+	for _, v := range h.config.Virtual {
+		if !s.uses(v) {
+			continue
+		}
+		all = append(all, neighbourOf(link, v.Service), routeOf(link, single(v.Service), netip.Addr{}))
+		to := []netip.Prefix{single(v.NodePort)}
+		for _, p := range s.ServiceCIDRs {
+			to = append(to, p.Masked())
+		}
+		for _, a := range s.External {
+			to = append(to, single(a))
+		}
+		for _, p := range to {
+			if p.Addr().Is4() == v.Service.Is4() {
+				all = append(all, routeOf(link, p, v.Service))
+			}
+		}
+	}
+	for _, e := range s.Egresses {
+		all = append(all, addressOf(e.Addr, h.config.Underlay))
+	}
+	return all, nil
+}
+
+// uses reports whether a Service has an address of a family.
+func (s *Side) uses(v Virtual) bool {
+	is4 := v.Service.Is4()
+	for _, p := range s.ServiceCIDRs {
+		if p.Addr().Is4() == is4 {
+			return true
+		}
+	}
+	for _, a := range s.External {
+		if a.Is4() == is4 {
+			return true
+		}
+	}
+	for _, p := range s.NodePorts {
+		if (p.Family == 4) == is4 {
+			return true
+		}
+	}
+	return false
+}
+
+func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// neighbourOf says that an address is behind a link, where the pipeline takes what
+// is routed.
+func neighbourOf(link netlink.Link, a netip.Addr) thing {
+	n := &netlink.Neigh{
+		LinkIndex: link.Attrs().Index, IP: a.AsSlice(), HardwareAddr: virtualMAC, State: netlink.NUD_PERMANENT,
+	}
+	return thing{
+		"neighbour " + a.String(),
+		func() error { return netlink.NeighSet(n) },
+		func() error { return netlink.NeighDel(n) },
+	}
+}
+
+// routeOf leads a range to a link, via a next hop if that is valid.
+func routeOf(link netlink.Link, to netip.Prefix, via netip.Addr) thing {
+	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to)}
+	if via.IsValid() {
+		r.Gw, r.Flags = via.AsSlice(), int(netlink.FLAG_ONLINK)
+	} else if to.Addr().Is4() {
+		r.Scope = netlink.SCOPE_LINK
+	}
+	return thing{
+		"route to " + to.String(),
+		func() error { return netlink.RouteReplace(r) },
+		func() error { return netlink.RouteDel(r) },
+	}
+}
+
+// addressOf lets the Node answer for an address on the underlay: on the link
+// that has the Node's own. One that the Node has already is left alone, now and
+// when the Egress goes.
+func addressOf(a, underlay netip.Addr) thing {
+	var link netlink.Link
+	address := &netlink.Addr{IPNet: ipNet(single(a))}
+	return thing{
+		"address " + a.String(),
+		func() error {
+			if _, err := linkWith(a); err == nil {
+				return nil
+			}
+			at, err := linkWith(underlay)
+			if err != nil {
+				return err
+			}
+			if err := netlink.AddrAdd(at, address); err != nil {
+				return err
+			}
+			link = at
+			return nil
+		},
+		func() error {
+			if link == nil {
+				return nil
+			}
+			return netlink.AddrDel(link, address)
+		},
+	}
+}
+
+// linkWith is the link that has an address.
+func linkWith(a netip.Addr) (netlink.Link, error) {
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, err
+	}
+	for _, have := range all {
+		if have.IP.Equal(net.IP(a.AsSlice())) {
+			return netlink.LinkByIndex(have.LinkIndex)
+		}
+	}
+	return nil, fmt.Errorf("no link has the address %s", a)
+}

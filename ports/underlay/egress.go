@@ -1,0 +1,74 @@
+package underlay
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/tunnel"
+)
+
+// Other Nodes send what is to leave the cluster by an Egress to the Egress'
+// address itself: entries find the Egress by tun_dst.
+
+// receiver is the socket of one address of the Node. It is under rxMu.
+type receiver struct {
+	fd   int
+	at   netip.Addr
+	seen uint32 // how many of the kernel's drops are counted already
+}
+
+// SetEgresses replaces the addresses of Egresses: those that this Node holds,
+// at which frames of known Nodes are taken besides its own address, and those of
+// other Nodes, to which frames may be sent. An address need not be on the Node
+// yet. What cannot be opened is told in the error; the rest is as it is to be.
+func (p *Port) SetEgresses(here, far []netip.Addr) error {
+	p.far.Store(setOf(far))
+	p.rxMu.Lock()
+	defer p.rxMu.Unlock()
+	if p.epoll < 0 {
+		return nil
+	}
+	wanted := *setOf(append([]netip.Addr{p.config.Local}, here...))
+	p.countDrops()
+	p.rxs = slices.DeleteFunc(p.rxs, func(r *receiver) bool {
+		_, keep := wanted[r.at]
+		delete(wanted, r.at)
+		if !keep {
+			unix.Close(r.fd) // which takes it out of the epoll set
+		}
+		return !keep
+	})
+	var errs []error
+	for a := range wanted {
+		errs = append(errs, p.listen(a))
+	}
+	return errors.Join(errs...)
+}
+
+// listen opens the socket of one address.
+func (p *Port) listen(a netip.Addr) error {
+	at := netip.AddrPortFrom(a, tunnel.GenevePort)
+	fd, err := openReceiver(at, a != p.config.Local)
+	if err == nil {
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+		if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+			unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("underlay: receive Geneve on %v: %w", at, err)
+	}
+	p.rxs = append(p.rxs, &receiver{fd: fd, at: a})
+	return nil
+}
+
+// countDrops counts what the kernel dropped at the sockets. Callers hold rxMu.
+func (p *Port) countDrops() {
+	for _, r := range p.rxs {
+		p.count.kernelDrops(r)
+	}
+}
