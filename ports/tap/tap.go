@@ -4,7 +4,8 @@
 // and what is transmitted here arrives at the host.
 //
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
-// are one frame. The price is one system call per frame, each way. A packet mark can go with a frame (mark.go).
+// are one frame. The price is one system call per frame, each way. A packet mark
+// can go with a frame (mark.go).
 // The device is not persistent: it vanishes with the process.
 package tap
 
