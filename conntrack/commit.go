@@ -8,15 +8,19 @@ import (
 
 // begin is a packet without a connection: invalid when it cannot begin one,
 // else new, and made an entry when the action commits. Only a packet that must
-// not go on gets a reason.
-func (v *visit) begin() DropReason {
+// not go on gets a reason. It reports again when another worker has made the
+// connection meanwhile: then the packet belongs to that one (CT-30).
+func (v *visit) begin() (drop DropReason, again bool) {
+	if v.serverFirst() {
+		return DropServerFirst, false
+	}
 	v.m.State = New
 	if v.related || !v.opens() {
 		v.m.State = Invalid
-		return DropNone
+		return DropNone, false
 	}
 	if !v.r.Commit {
-		return DropNone
+		return DropNone, false
 	}
 	return v.commit()
 }
@@ -36,22 +40,58 @@ func (v *visit) opens() bool {
 	return true
 }
 
-// commit makes the packet's connection: limits, NAT, then both keys in one
-// step. A reply key that is free *is* the port that NAT allocates (CT-30).
-func (v *visit) commit() DropReason {
-	if drop := v.t.refuses(v.key.zone, v.now); drop != DropNone {
-		return drop
+// commit makes the packet's connection: rate, limits, NAT, then both keys in
+// one step.
+func (v *visit) commit() (drop DropReason, again bool) {
+	t := v.t
+	from := t.shares.of(t, v.r.InPort)
+	if !v.m.counted && !t.shares.limit.take(from, v.now) {
+		return DropNewRate, false
 	}
-	back, flags, ok := v.t.chooseReply(&v.key, v.r.NAT, v.now)
-	if !ok {
-		return DropNATExhausted
+	v.m.counted = true
+	if drop := t.admit(v.key.zone, from, v.now); drop != DropNone {
+		return drop, false
 	}
-	v.slot, v.e = v.t.insert(v.key, back)
-	v.dir = original
-	v.e.flags |= flags
-	v.t.touch(v.e, v.open(), v.now)
-	v.t.stats.Created++
-	return DropNone
+	made, drop := v.make()
+	if made == inserted {
+		t.counts.created.Add(1)
+		return DropNone, false
+	}
+	t.forget(v.key.zone, v.r.InPort)
+	v.e = entry{}
+	if made == forwardTaken {
+		t.counts.raced.Add(1)
+		return DropNone, true
+	}
+	return drop, false
+}
+
+// make chooses the reply key and inserts the connection. A reply key that is
+// free when it is inserted *is* the port that NAT allocates: when another
+// worker was faster, the next one is chosen (CT-30).
+func (v *visit) make() (insertion, DropReason) {
+	t := v.t
+	for {
+		back, flags, ok := t.chooseReply(&v.key, v.r.NAT, v.now)
+		if !ok {
+			return replyTaken, DropNATExhausted
+		}
+		v.e = entry{keys: [2]key{v.key, back}, port: v.r.InPort, flags: flags}
+		t.touch(&v.e, v.open(), v.now)
+		v.mark()
+		h, made := t.insert(&v.e, v.now)
+		switch made {
+		case inserted:
+			v.at, v.dir = h, original
+			return inserted, DropNone
+		case forwardTaken:
+			return forwardTaken, DropNone
+		case chainFull:
+			return chainFull, DropChainFull
+		case noCell:
+			return noCell, DropTableFull
+		}
+	}
 }
 
 // open takes the first packet into the protocol's state and says how long to

@@ -31,40 +31,23 @@ type Conn struct {
 	Tags [2]uint32
 }
 
-// Dump is the live connections that f takes, in no useful order. The table is
-// locked for a slice at a time, not while the loop's body runs: a connection
-// that comes or goes meanwhile may be in it or not.
+// Dump is the live connections that f takes, in no useful order. No lock is
+// held while the loop's body runs: a connection that comes or goes meanwhile
+// may be in it or not.
 func (t *Table) Dump(f Filter) iter.Seq[Conn] {
 	return func(yield func(Conn) bool) {
-		var slice []Conn
 		now := t.clock()
-		for from, more := uint32(1), true; more; from += chunkSize {
-			slice, more = t.dumpSlots(slice[:0], from, f, now)
-			for _, c := range slice {
-				if !yield(c) {
-					return
-				}
+		var e entry
+		for slot := uint32(1); slot < t.arena.top.Load(); slot++ {
+			_, ok := t.arena.read(slot, &e)
+			if !ok || e.expires <= now || f.Zone != nil && *f.Zone != e.keys[original].zone {
+				continue
+			}
+			if c := e.conn(now); f.Takes(&c) && !yield(c) {
+				return
 			}
 		}
 	}
-}
-
-// dumpSlots appends the connections of one slice of slots, and says whether
-// there are more slots.
-func (t *Table) dumpSlots(to []Conn, from uint32, f Filter, now int64) ([]Conn, bool) {
-	t.guard.enter()
-	defer t.guard.leave()
-	end := min(from+chunkSize, t.slab.top)
-	for slot := from; slot < end; slot++ {
-		e := t.slab.at(slot)
-		if !e.live() || e.expires <= now || f.Zone != nil && *f.Zone != e.keys[original].zone {
-			continue
-		}
-		if c := e.conn(now); f.Takes(&c) {
-			to = append(to, c)
-		}
-	}
-	return to, end < t.slab.top
 }
 
 // conn is the entry as a dump shows it.

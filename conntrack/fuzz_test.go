@@ -118,32 +118,56 @@ func (b *bench) fuzzTrack(r Request) {
 // checkTable checks the table's own order: every key of every live entry leads
 // to it, no key is there twice, and the counts are right.
 func (b *bench) checkTable() {
-	seen := map[key]bool{}
-	entries, zones := 0, map[uint16]int{}
-	for slot := uint32(1); slot < b.slab.top; slot++ {
-		e := b.slab.at(slot)
-		if !e.live() {
-			continue
-		}
+	seen := map[keyWords]bool{}
+	entries, zones := 0, map[uint16]int64{}
+	b.each(func(e *entry, h handle) {
 		entries++
 		zones[e.keys[original].zone]++
 		for dir := range e.keys {
-			k := &e.keys[dir]
-			if seen[*k] && e.keys[original] != e.keys[reply] {
-				b.Fatalf("a key is there twice: %+v", *k)
+			w := e.keys[dir].words()
+			if seen[w] && e.keys[original] != e.keys[reply] {
+				b.Fatalf("a key is there twice: %+v", e.keys[dir])
 			}
-			seen[*k] = true
-			if r := b.index.find(&b.slab, b.secret.hash(k, 0), k); r>>1 != slot {
-				b.Fatalf("key %+v of slot %d leads to slot %d", *k, slot, r>>1)
+			seen[w] = true
+			if r, gen, _ := b.index.find(b.arena, b.secret.hashWords(&w, 0), &w); (handle{r >> 1, gen}) != h {
+				b.Fatalf("key %+v of %v leads to slot %d", e.keys[dir], h, r>>1)
 			}
 		}
-	}
-	if entries != b.limits.total || entries > 16 || zones[2] > 4 {
-		b.Fatalf("%d entries, %d in zone 2, counted %d", entries, zones[2], b.limits.total)
+	})
+	if total := b.Stats().Entries; entries != total || entries > 16 || zones[2] > 4 {
+		b.Fatalf("%d entries, %d in zone 2, counted %d", entries, zones[2], total)
 	}
 	for id, n := range zones {
-		if b.limits.zones[id].count != n {
-			b.Fatalf("zone %d: %d entries, counted %d", id, n, b.limits.zones[id].count)
+		if count := b.zone(id).count.Load(); count != n {
+			b.Fatalf("zone %d: %d entries, counted %d", id, n, count)
 		}
 	}
+	b.checkShares()
+}
+
+// checkShares checks the ports' counts, and that the lists of expendable
+// connections hold those and no others.
+func (b *bench) checkShares() {
+	held, listed := int64(0), map[uint32]bool{}
+	for _, s := range b.shares.all() {
+		held += s.count.Load()
+		last := uint32(0)
+		for slot := s.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
+			if b.arena.at(slot).older.Load() != last || listed[slot] {
+				b.Fatalf("slot %d stands wrongly in its list", slot)
+			}
+			listed[slot], last = true, slot
+		}
+		if s.newest.Load() != last {
+			b.Fatalf("the newest is slot %d, not %d", s.newest.Load(), last)
+		}
+	}
+	if held != b.limits.total.Load() {
+		b.Fatalf("the ports hold %d connections, the table %d", held, b.limits.total.Load())
+	}
+	b.each(func(e *entry, h handle) {
+		if expendable := e.flags&expendable != 0; expendable == e.missed() || expendable != listed[h.slot] {
+			b.Fatalf("slot %d: flags %b, missed %v, listed %v", h.slot, e.flags, e.missed(), listed[h.slot])
+		}
+	})
 }

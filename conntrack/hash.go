@@ -24,11 +24,17 @@ type sip struct{ v0, v1, v2, v3 uint64 }
 
 // hash is the keyed hash of a key; salt gives independent hashes of one key.
 func (s secret) hash(k *key, salt uint64) uint64 {
+	w := k.words()
+	return s.hashWords(&w, salt)
+}
+
+// hashWords is hash of a key's words.
+func (s secret) hashWords(words *keyWords, salt uint64) uint64 {
 	h := sip{
 		s[0] ^ 0x736f6d6570736575, s[1] ^ 0x646f72616e646f6d,
 		s[0] ^ 0x6c7967656e657261, s[1] ^ 0x7465646279746573,
 	}
-	for _, w := range k.words() {
+	for _, w := range words {
 		h.absorb(w)
 	}
 	h.absorb(salt)

@@ -101,6 +101,8 @@ func (k *key) reversed() key {
 
 func (k *key) icmp() bool { return k.proto == packet.ProtoICMP || k.proto == packet.ProtoICMPv6 }
 
+func (k *key) sctp() bool { return k.proto == packet.ProtoSCTP }
+
 func (k *key) icmpType() uint8 { return uint8(k.dstPort >> 8) }
 
 // hasPorts says whether NAT can move a port of this protocol, or an
@@ -126,8 +128,17 @@ func (k *key) tuple() Tuple {
 	return t
 }
 
-// words is the key as five numbers, for the hash.
-func (k *key) words() [5]uint64 {
+// words is the key as five numbers, for the hash and for a cell.
+func (k *key) words() keyWords {
 	last := uint64(k.srcPort)<<48 | uint64(k.dstPort)<<32 | uint64(k.zone)<<16 | uint64(k.proto)<<8 | uint64(k.family)
-	return [5]uint64{k.src.hi, k.src.lo, k.dst.hi, k.dst.lo, last}
+	return keyWords{k.src.hi, k.src.lo, k.dst.hi, k.dst.lo, last}
+}
+
+// key is the inverse of key.words.
+func (w *keyWords) key() key {
+	return key{
+		src: address{w[0], w[1]}, dst: address{w[2], w[3]},
+		srcPort: uint16(w[4] >> 48), dstPort: uint16(w[4] >> 32), zone: uint16(w[4] >> 16),
+		proto: uint8(w[4] >> 8), family: family(w[4]),
+	}
 }

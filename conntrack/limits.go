@@ -1,83 +1,89 @@
 package conntrack
 
 import (
-	"cmp"
 	"runtime"
-	"slices"
+	"sync/atomic"
 )
 
 // DefaultMax is how many connections a table holds unless told otherwise:
 // 32,768 per processor and at least 131,072, as kube-proxy sets for Linux.
 func DefaultMax() int { return max(131072, 32768*runtime.NumCPU()) }
 
-// limits counts connections, over all and by zone, against their limits. A
-// connection over a limit is refused (D9).
+// limits counts connections, over all and by zone, against their limits. Room
+// is reserved before a connection is made, so that workers that race cannot
+// pass a limit together.
 type limits struct {
-	total, max int
-	zones      map[uint16]*zoneLimit
+	total, max atomic.Int64
 	// byDefault limits each zone without a limit of its own; 0 for no limit.
-	byDefault uint32
+	byDefault atomic.Uint32
+	// zones by their upper and lower half; a page is made when a zone of its
+	// is first used.
+	zones [256]atomic.Pointer[zonePage]
 }
+
+type zonePage [256]zoneLimit
 
 type zoneLimit struct {
-	count int
-	limit uint32
-	set   bool // limit was given for this zone
+	count atomic.Int64
+	// own is the zone's own limit and 1 more; 0 when it has none.
+	own atomic.Uint64
 }
 
-func newLimits(max int) limits { return limits{max: max, zones: map[uint16]*zoneLimit{}} }
-
-// clone is a copy for a Scratch.
-func (l *limits) clone() limits {
-	c := *l
-	c.zones = make(map[uint16]*zoneLimit, len(l.zones))
-	for id, z := range l.zones {
-		copied := *z
-		c.zones[id] = &copied
+// zone is a zone's count and limit. A Scratch begins with those of its parent.
+func (t *Table) zone(id uint16) *zoneLimit {
+	at := &t.limits.zones[id>>8]
+	for {
+		if p := at.Load(); p != nil {
+			return &p[id&0xff]
+		}
+		fresh := new(zonePage)
+		if t.parent != nil {
+			fresh.copy(t.parent.limits.zones[id>>8].Load())
+		}
+		at.CompareAndSwap(nil, fresh)
 	}
-	return c
 }
 
-// zone is a zone's count, made at the zone's first use.
-func (l *limits) zone(id uint16) *zoneLimit {
-	z := l.zones[id]
-	if z == nil {
-		z = &zoneLimit{}
-		l.zones[id] = z
+func (p *zonePage) copy(from *zonePage) {
+	if from == nil {
+		return
 	}
-	return z
-}
-
-func (l *limits) add(zone uint16, n int) {
-	l.total += n
-	l.zone(zone).count += n
-}
-
-// refuses says why one more connection in a zone does not fit.
-func (l *limits) refuses(zone uint16) DropReason {
-	z := l.zone(zone)
-	limit := l.byDefault
-	if z.set {
-		limit = z.limit
+	for i := range p {
+		p[i].count.Store(from[i].count.Load())
+		p[i].own.Store(from[i].own.Load())
 	}
-	switch {
-	case (z.set || limit > 0) && z.count >= int(limit):
+}
+
+// full says whether n connections are more than the zone may have.
+func (z *zoneLimit) full(n int64, byDefault uint32) bool {
+	if own := z.own.Load(); own > 0 {
+		return n > int64(own-1)
+	}
+	return byDefault > 0 && n > int64(byDefault)
+}
+
+// reserve counts one more connection of a zone and a port, or says why it does
+// not fit.
+func (t *Table) reserve(zone uint16, from *portShare) DropReason {
+	z := t.zone(zone)
+	if z.full(z.count.Add(1), t.limits.byDefault.Load()) {
+		z.count.Add(-1)
 		return DropZoneFull
-	case l.total >= l.max:
+	}
+	if t.limits.total.Add(1) > t.limits.max.Load() {
+		t.limits.total.Add(-1)
+		z.count.Add(-1)
 		return DropTableFull
 	}
+	from.count.Add(1)
 	return DropNone
 }
 
-// refuses says why one more connection in a zone does not fit, after a look
-// for connections whose time has passed.
-func (t *Table) refuses(zone uint16, now int64) DropReason {
-	reason := t.limits.refuses(zone)
-	if reason == DropNone || t.parent != nil {
-		return reason
-	}
-	t.sweepSlots(chunkSize, now)
-	return t.limits.refuses(zone)
+// forget takes one connection off the counts.
+func (t *Table) forget(zone uint16, port uint32) {
+	t.zone(zone).count.Add(-1)
+	t.shares.of(t, port).count.Add(-1)
+	t.limits.total.Add(-1)
 }
 
 // ZoneLimit is a zone, its limit and how many connections it holds.
@@ -89,93 +95,54 @@ type ZoneLimit struct {
 
 // SetLimit lets at most n connections exist in a zone; none at all when n is
 // 0, as dpctl/ct-set-limits does. Those above it that exist already stay.
-func (t *Table) SetLimit(zone uint16, n uint32) {
-	t.guard.enter()
-	defer t.guard.leave()
-	z := t.limits.zone(zone)
-	z.limit, z.set = n, true
-}
+func (t *Table) SetLimit(zone uint16, n uint32) { t.zone(zone).own.Store(uint64(n) + 1) }
 
 // DelLimit takes a zone's own limit away; the default applies again.
-func (t *Table) DelLimit(zone uint16) {
-	t.guard.enter()
-	defer t.guard.leave()
-	z := t.limits.zone(zone)
-	z.limit, z.set = 0, false
-}
+func (t *Table) DelLimit(zone uint16) { t.zone(zone).own.Store(0) }
 
 // SetDefaultLimit limits every zone without a limit of its own; 0 for no
 // limit.
-func (t *Table) SetDefaultLimit(n uint32) {
-	t.guard.enter()
-	defer t.guard.leave()
-	t.limits.byDefault = n
-}
+func (t *Table) SetDefaultLimit(n uint32) { t.limits.byDefault.Store(n) }
 
 // Limits is the default limit, 0 for none, and the zones with limits of their
 // own, by number.
 func (t *Table) Limits() (byDefault uint32, zones []ZoneLimit) {
-	t.guard.enter()
-	defer t.guard.leave()
-	for id, z := range t.limits.zones {
-		if z.set {
-			zones = append(zones, ZoneLimit{id, z.limit, z.count})
-		}
-	}
-	slices.SortFunc(zones, func(a, b ZoneLimit) int { return cmp.Compare(a.Zone, b.Zone) })
-	return t.limits.byDefault, zones
+	return t.limits.byDefault.Load(), t.zones(func(z *zoneLimit) bool { return z.own.Load() > 0 })
 }
 
 // ZoneCount is how many connections a zone holds; some may have expired and
 // not yet been swept.
-func (t *Table) ZoneCount(zone uint16) int {
-	t.guard.enter()
-	defer t.guard.leave()
-	if z := t.limits.zones[zone]; z != nil {
-		return z.count
-	}
-	return 0
-}
+func (t *Table) ZoneCount(zone uint16) int { return int(t.zone(zone).count.Load()) }
 
 // Zones is every zone that holds connections or has a limit of its own, by
 // number. Limit is the one that applies, 0 for none where none is set.
 func (t *Table) Zones() []ZoneLimit {
-	t.guard.enter()
-	defer t.guard.leave()
-	var zones []ZoneLimit
-	for id, z := range t.limits.zones {
-		limit := t.limits.byDefault
-		if z.set {
-			limit = z.limit
-		}
-		if z.set || z.count > 0 {
-			zones = append(zones, ZoneLimit{id, limit, z.count})
-		}
-	}
-	slices.SortFunc(zones, func(a, b ZoneLimit) int { return cmp.Compare(a.Zone, b.Zone) })
-	return zones
+	return t.zones(func(z *zoneLimit) bool { return z.own.Load() > 0 || z.count.Load() > 0 })
 }
 
-// SetMax lets at most n connections exist in all zones together. When that is
-// more than before, the index is built anew, during which the table is
-// locked.
-func (t *Table) SetMax(n int) {
-	t.guard.enter()
-	defer t.guard.leave()
-	t.limits.max = n
-	if 2*n > len(t.index.heads) {
-		t.index = newIndex(n)
-		for slot := uint32(1); slot < t.slab.top; slot++ {
-			if t.slab.at(slot).live() {
-				t.link(slot)
+// zones is the zones that take holds of, with the limits that apply.
+func (t *Table) zones(take func(*zoneLimit) bool) (zones []ZoneLimit) {
+	for page := range t.limits.zones {
+		p := t.limits.zones[page].Load()
+		if p == nil {
+			continue
+		}
+		for i := range p {
+			if z := &p[i]; take(z) {
+				limit := t.limits.byDefault.Load()
+				if own := z.own.Load(); own > 0 {
+					limit = uint32(own - 1)
+				}
+				zones = append(zones, ZoneLimit{uint16(page<<8 | i), limit, int(z.count.Load())})
 			}
 		}
 	}
+	return zones
 }
 
-// Max is what SetMax set.
-func (t *Table) Max() int {
-	t.guard.enter()
-	defer t.guard.leave()
-	return t.limits.max
-}
+// SetMax lets at most n connections exist in all zones together, or as many as
+// the table has room for (Config.Capacity) when that is less.
+func (t *Table) SetMax(n int) { t.limits.max.Store(int64(min(n, t.arena.capacity()))) }
+
+// Max is how many connections may exist in all zones together.
+func (t *Table) Max() int { return int(t.limits.max.Load()) }

@@ -40,7 +40,10 @@ type Meta struct {
 	at    handle // the connection in Zone, and the packet's direction in it
 	dir   uint8
 	sound bool // the packet's checksums were verified
-	seen  key  // the tuple as the last ct() left it
+	// counted says that the packet has taken its token for a new connection: a
+	// packet that commits in several zones begins one connection.
+	counted bool
+	seen    key // the tuple as the last ct() left it
 }
 
 // Request is one ct() action.
@@ -87,11 +90,19 @@ const (
 	// DropServerFirst: the table was lost, and a Service's endpoint would pick
 	// the connection up the wrong way round (D13).
 	DropServerFirst
+	// DropNewRate: the port begins connections faster than Config.NewRate
+	// (CT-39).
+	DropNewRate
+	// DropChainFull: too many connections in one place of the index, which
+	// only somebody who knows the secret could bring about (CT-41).
+	DropChainFull
 	numDropReasons
 )
 
 // dropNames are the reasons' names, as counters show them.
-var dropNames = [numDropReasons]string{"none", "ct_nat_exhausted", "ct_full", "ct_zone_full", "ct_server_first"}
+var dropNames = [numDropReasons]string{
+	"none", "ct_nat_exhausted", "ct_full", "ct_zone_full", "ct_server_first", "ct_new_rate", "ct_chain_full",
+}
 
 // String is the reason's name, as counters and metrics show it.
 func (r DropReason) String() string { return dropNames[r] }

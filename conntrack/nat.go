@@ -4,27 +4,32 @@ package conntrack
 // is nothing but the reply key: what the answer to the translated packet will
 // look like. It must be nobody else's key in the zone, in either direction
 // (CT-25). All randomness is the table's secret hash of the tuple, so a
-// Scratch chooses what its table would.
+// Scratch chooses what its table would. A search is given up after natTries
+// lookups, however large the range: the cost of a packet that cannot be
+// translated is bounded, too.
 
 const (
 	maxAddresses = 16 // addresses of a range that are tried
 	firstTries   = 128
 	lastTries    = 16
+	natTries     = 256 // lookups of one search, over all addresses
 )
 
 // chooseReply finds the reply key for a connection with forward key k. It
 // reports false when every tuple that n allows is taken (D7).
 func (t *Table) chooseReply(k *key, n *NAT, now int64) (back key, flags entryFlags, ok bool) {
-	switch {
-	case n == nil || !n.Source && !n.Destination || !n.fits(k):
+	if n == nil || !n.Source && !n.Destination || !n.fits(k) {
 		back = k.reversed()
 		return back, 0, !t.taken(&back, now)
-	case n.Source:
-		back, ok = t.chooseSource(k, n, now)
-		return back, sourceNAT, ok
 	}
-	back, ok = t.chooseDestination(k, n, now)
-	return back, destinationNAT, ok
+	s := search{t: t, k: *k, back: k.reversed(), now: now, left: natTries}
+	if n.Source {
+		flags, ok = sourceNAT, s.source(n)
+	} else {
+		flags, ok = destinationNAT, s.destination(n)
+	}
+	t.counts.searched(natTries - s.left)
+	return s.back, flags, ok
 }
 
 // fits says whether the addresses of nat() are of the packet's family. None,
@@ -60,76 +65,67 @@ func (r *addressRange) at(i int) address { return r.low.add((r.start + uint64(i)
 // tries is how many of the addresses are tried.
 func (r *addressRange) tries() int { return int(min(r.span, maxAddresses)) }
 
-// chooseSource is nat(src=…): the answer goes to one of its addresses. Without
-// a port range the source port stays if it can, and moves within its class.
-func (t *Table) chooseSource(k *key, n *NAT, now int64) (key, bool) {
-	addrs := t.addresses(k, n, k.src)
+// source is nat(src=…): the answer goes to one of its addresses. Without a port
+// range the source port stays if it can, and moves within its class.
+func (s *search) source(n *NAT) bool {
+	s.avoid = s.t.reserved
+	addrs := s.t.addresses(&s.k, n, s.k.src)
 	for i := range addrs.tries() {
-		back := k.reversed()
-		back.dst = addrs.at(i)
-		if t.chooseSourcePort(k, n, &back, now) {
-			return back, true
-		}
-	}
-	return key{}, false
-}
-
-func (t *Table) chooseSourcePort(k *key, n *NAT, back *key, now int64) bool {
-	if !k.hasPorts() {
-		return !t.taken(back, now)
-	}
-	port := back.clientPort()
-	s := search{t: t, k: k, back: back, at: port, now: now, avoid: t.reserved}
-	if n.PortMin != 0 && !k.icmp() {
-		return s.run(n.PortMin, max(n.PortMin, n.PortMax), t.secret.hash(k, 2))
-	}
-	if s.free(*port) {
-		return true
-	}
-	low, high := portClass(k, *port)
-	return s.run(low, high, uint64(*port-low)+1)
-}
-
-// chooseDestination is nat(dst=…): the answer comes from one of its addresses
-// and ports. When all are taken for this client, its source port moves
-// (CT-25).
-func (t *Table) chooseDestination(k *key, n *NAT, now int64) (key, bool) {
-	addrs := t.addresses(k, n, k.dst)
-	for i := range addrs.tries() {
-		back := k.reversed()
-		back.src = addrs.at(i)
-		if t.chooseDestinationPort(k, n, &back, now) {
-			return back, true
-		}
-	}
-	return key{}, false
-}
-
-func (t *Table) chooseDestinationPort(k *key, n *NAT, back *key, now int64) bool {
-	if !k.hasPorts() {
-		return !t.taken(back, now)
-	}
-	if n.PortMin != 0 && !k.icmp() {
-		s := search{t: t, k: k, back: back, at: &back.srcPort, now: now}
-		if s.run(n.PortMin, max(n.PortMin, n.PortMax), t.secret.hash(k, 3)) {
+		s.back.dst = addrs.at(i)
+		if s.sourcePort(n) {
 			return true
 		}
-	} else if !t.taken(back, now) {
-		return true
 	}
-	port := back.clientPort()
-	s := search{t: t, k: k, back: back, at: port, now: now}
-	low, high := portClass(k, *port)
-	return s.run(low, high, uint64(*port-low)+1)
+	return false
 }
 
-// clientPort is where a reply key holds the client's port, or the identifier
-// of an ICMP request, which is translated like one (D8).
-func (k *key) clientPort() *uint16 {
-	if k.icmp() {
-		return &k.srcPort
+func (s *search) sourcePort(n *NAT) bool {
+	if !s.k.hasPorts() {
+		return s.free()
 	}
-	return &k.dstPort
+	s.movesSrc = s.k.icmp()
+	if n.PortMin != 0 && !s.k.icmp() {
+		return s.run(n.PortMin, max(n.PortMin, n.PortMax), s.t.secret.hash(&s.k, 2))
+	}
+	return s.clientPort()
+}
+
+// destination is nat(dst=…): the answer comes from one of its addresses and
+// ports. When all are taken for this client, its source port moves (CT-25).
+func (s *search) destination(n *NAT) bool {
+	addrs := s.t.addresses(&s.k, n, s.k.dst)
+	for i := range addrs.tries() {
+		s.back.src = addrs.at(i)
+		if s.destinationPort(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *search) destinationPort(n *NAT) bool {
+	if !s.k.hasPorts() {
+		return s.free()
+	}
+	if n.PortMin != 0 && !s.k.icmp() {
+		s.movesSrc = true
+		if s.run(n.PortMin, max(n.PortMin, n.PortMax), s.t.secret.hash(&s.k, 3)) {
+			return true
+		}
+	}
+	s.movesSrc = s.k.icmp()
+	return s.clientPort()
+}
+
+// clientPort keeps the client's port if it is free, and else finds one of its
+// class.
+func (s *search) clientPort() bool {
+	port := s.k.srcPort
+	if s.try(port) {
+		return true
+	}
+	low, high := portClass(&s.k, port)
+	return s.run(low, high, uint64(port-low)+1)
 }
 
 // portClass is the ports that may stand for one without a range: servers tell
@@ -146,14 +142,18 @@ func portClass(k *key, port uint16) (low, high uint16) {
 	return 1024, 65535
 }
 
-// search tries ports in a reply key until the key is free.
+// search tries addresses and ports in a reply key until the key is free.
 type search struct {
 	t     *Table
-	k     *key // of the connection
-	back  *key
-	at    *uint16 // the port in back that moves
+	k     key // of the connection
+	back  key
 	now   int64
 	avoid []PortRange
+	left  int // lookups
+	// movesSrc: it is the source port of back that moves, an endpoint's port or
+	// the identifier of an ICMP request, which is translated like a port (D8);
+	// else the destination port, a client's.
+	movesSrc bool
 }
 
 // run tries low to high: first ports in a row from start on, then ever shorter
@@ -162,25 +162,39 @@ func (s *search) run(low, high uint16, start uint64) bool {
 	size := uint64(high-low) + 1
 	for tries := uint64(firstTries); tries >= lastTries; tries /= 2 {
 		for i := range min(tries, size) {
-			if s.free(low + uint16((start+i)%size)) {
+			if s.try(low + uint16((start+i)%size)) {
 				return true
 			}
 		}
 		if tries >= size {
 			return false
 		}
-		start = s.t.secret.hash(s.k, 3+tries)
+		start = s.t.secret.hash(&s.k, 3+tries)
 	}
 	return false
 }
 
-// free tries one port.
-func (s *search) free(port uint16) bool {
+// try tries one port.
+func (s *search) try(port uint16) bool {
 	for _, r := range s.avoid {
 		if port >= r.Min && port <= r.Max && !s.k.icmp() {
 			return false
 		}
 	}
-	*s.at = port
-	return !s.t.taken(s.back, s.now)
+	if s.movesSrc {
+		s.back.srcPort = port
+	} else {
+		s.back.dstPort = port
+	}
+	return s.free()
+}
+
+// free says whether the key is free as it stands. When the search has taken too
+// long, none is.
+func (s *search) free() bool {
+	if s.left == 0 {
+		return false
+	}
+	s.left--
+	return !s.t.taken(&s.back, s.now)
 }

@@ -12,21 +12,22 @@
 // Files, in the order a packet meets them: track.go (order of work), read.go
 // (tuple and validity), icmp.go (types, quoted packets), tcp.go, sctp.go and
 // other.go (state machines), commit.go, nat.go (choosing a tuple), rewrite.go
-// (writing it); then slab.go, index.go, hash.go (storage), limits.go,
-// sweep.go, scratch.go, dump.go; lost.go is for the time after the table was
-// lost.
+// (writing it); then cell.go, arena.go, index.go, hash.go (storage), limits.go,
+// shares.go, evict.go, sweep.go, scratch.go, dump.go, stats.go; lost.go is for
+// the time after the table was lost.
 //
-// A Table may be used from any goroutine. It takes its lock once per Track,
-// after checksums are verified and before bytes are rewritten. No clock is
-// read on the packet path: the caller passes the time, on the same clock as
-// Config.Now.
+// A Table may be used from any goroutine, and is one for all workers. Lookups
+// take no lock. A packet of a known connection holds that connection's lock, a
+// bit in its cell, from the state machine to the mark; a connection that comes
+// or goes holds two of 1024 stripes (index.go). Locks are taken in this order:
+// stripes, cell, port. No clock is read on the packet path: the caller passes
+// the time, on the same clock as Config.Now.
 //
 // Track on a fragment gives +inv+trk: whoever has fragments collects them in
 // Fragments (frag.go) and tracks the whole datagram.
 package conntrack
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -37,8 +38,15 @@ type Config struct {
 	Now func() int64
 	// Timeouts is DefaultTimeouts when zero.
 	Timeouts Timeouts
-	// Max is how many connections fit, DefaultMax when 0.
+	// Max is how many connections may exist, DefaultMax when 0.
 	Max int
+	// Capacity is how many SetMax may ever allow, Max when that is more. The
+	// memory is laid out for it at once: 208 bytes a connection.
+	Capacity int
+	// NewRate is how many connections a port may begin in a second, after a
+	// burst of two seconds' worth (CT-39): DefaultNewRate when 0, without limit
+	// when negative.
+	NewRate int
 	// Seed makes the hash, and so every choice of NAT, repeatable in tests;
 	// when zero the table draws a secret.
 	Seed [2]uint64
@@ -55,33 +63,26 @@ type PortRange struct{ Min, Max uint16 }
 
 // Table is a connection table.
 type Table struct {
-	guard    guard
 	secret   secret
-	slab     slab
+	arena    *arena
 	index    index
 	clock    func() int64
 	timeouts Timeouts
 	reserved []PortRange
 	limits   limits
+	shares   shares
 	sweeper  sweeper
-	seqCheck bool
+	counts   counts
+	seqCheck atomic.Bool
 	strict   bool
-	stats    Stats
 	shielded atomic.Pointer[shielded] // of Shield, nil before
 
 	parent   *Table              // of a Scratch
 	shadowed map[handle]struct{} // the parent's entries that the Scratch has copied
 }
 
-// guard is the lock over the whole table: a type of its own, so that locks by
-// stripe can take its place.
-type guard struct{ mu sync.Mutex }
-
-func (g *guard) enter() { g.mu.Lock() }
-func (g *guard) leave() { g.mu.Unlock() }
-
-// NewTable makes an empty table.
-func NewTable(c Config) *Table {
+// withDefaults is the configuration with what was left out.
+func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		start := time.Now()
 		c.Now = func() int64 { return int64(time.Since(start)) }
@@ -92,69 +93,55 @@ func NewTable(c Config) *Table {
 	if c.Max == 0 {
 		c.Max = DefaultMax()
 	}
-	s := secret(c.Seed)
-	if s == (secret{}) {
-		s = newSecret()
+	c.Capacity = max(c.Max, c.Capacity)
+	if c.Seed == [2]uint64{} {
+		c.Seed = newSecret()
 	}
-	return &Table{
-		secret: s, index: newIndex(c.Max), clock: c.Now, timeouts: c.Timeouts, reserved: c.Reserved,
-		limits: newLimits(c.Max), sweeper: sweeper{last: c.Now()}, seqCheck: true, strict: c.StrictWindow,
+	return c
+}
+
+// NewTable makes an empty table in memory of the process's own.
+func NewTable(c Config) *Table {
+	c = c.withDefaults()
+	return newTable(&c, newArena(c.Capacity))
+}
+
+// newTable is a table over an arena; c is complete.
+func newTable(c *Config, a *arena) *Table {
+	t := &Table{
+		secret: c.Seed, arena: a, index: newIndex(a.capacity()), clock: c.Now,
+		timeouts: c.Timeouts, reserved: c.Reserved, strict: c.StrictWindow,
 	}
+	t.limits.max.Store(int64(c.Max))
+	t.SetNewRate(c.NewRate)
+	t.sweeper.last.Store(c.Now())
+	t.seqCheck.Store(true)
+	return t
 }
 
 // SetSequenceCheck turns the check of TCP sequence numbers on or off, as
 // dpctl/ct-enable-tcp-seq-chk and ct-disable-tcp-seq-chk do. Without it every
 // segment counts as inside the window, and every RST as exact.
-func (t *Table) SetSequenceCheck(on bool) {
-	t.guard.enter()
-	defer t.guard.leave()
-	t.seqCheck = on
-}
+func (t *Table) SetSequenceCheck(on bool) { t.seqCheck.Store(on) }
 
 // SequenceCheck says whether TCP sequence numbers are checked.
-func (t *Table) SequenceCheck() bool {
-	t.guard.enter()
-	defer t.guard.leave()
-	return t.seqCheck
-}
-
-// Stats is counters since the table was made, and how full it is.
-type Stats struct {
-	Entries, Max int
-	// Drops is the packets refused, by reason.
-	Drops [numDropReasons]uint64
-	// OutOfWindow is the TCP segments outside the window (D3).
-	OutOfWindow uint64
-	// Created and Expired count connections; those that were replaced or
-	// flushed are in neither.
-	Created, Expired uint64
-}
-
-// Stats is the table's counters now.
-func (t *Table) Stats() Stats {
-	t.guard.enter()
-	defer t.guard.leave()
-	s := t.stats
-	s.Entries, s.Max = t.limits.total, t.limits.max
-	return s
-}
+func (t *Table) SequenceCheck() bool { return t.seqCheck.Load() }
 
 // find is the live connection of a key and the direction in which the key
 // runs. A connection whose time has passed is removed on the way.
-func (t *Table) find(k *key, now int64) (slot uint32, dir int, ok bool) {
-	hash := t.secret.hash(k, 0)
-	if r := t.index.find(&t.slab, hash, k); r != 0 {
-		slot, dir = r>>1, int(r&1)
-		if t.slab.at(slot).expires > now {
-			return slot, dir, true
+func (t *Table) find(k *key, now int64) (h handle, dir int, ok bool) {
+	w := k.words()
+	if r, gen, there := t.index.find(t.arena, t.secret.hashWords(&w, 0), &w); there {
+		h, dir = handle{r >> 1, gen}, int(r&1)
+		if t.arena.at(h.slot).expires() > now {
+			return h, dir, true
 		}
-		t.remove(slot)
-		t.stats.Expired++
+		t.expire(h, now)
 	}
 	if t.parent != nil {
 		return t.adopt(k, now)
 	}
-	return 0, 0, false
+	return handle{}, 0, false
 }
 
 // taken says whether a key belongs to a live connection.
@@ -163,44 +150,145 @@ func (t *Table) taken(k *key, now int64) bool {
 	return ok
 }
 
-// insert makes an entry under both keys, neither of which may be taken.
-func (t *Table) insert(forward, back key) (uint32, *entry) {
-	slot, e := t.slab.alloc()
-	e.keys = [2]key{forward, back}
-	t.link(slot)
-	t.limits.add(forward.zone, 1)
-	return slot, e
-}
-
-// link puts an entry into the index, the reply key first: where both keys are
-// the same, the original direction is found.
-func (t *Table) link(slot uint32) {
-	e := t.slab.at(slot)
-	for _, dir := range [2]int{reply, original} {
-		t.index.link(&t.slab, t.secret.hash(&e.keys[dir], 0), makeRef(slot, dir))
-	}
-}
-
-// remove ends a connection.
-func (t *Table) remove(slot uint32) {
-	e := t.slab.at(slot)
-	for dir := range e.keys {
-		t.index.unlink(&t.slab, t.secret.hash(&e.keys[dir], 0), makeRef(slot, dir))
-	}
-	t.limits.add(e.keys[original].zone, -1)
-	t.slab.release(slot)
-}
-
 // touch starts a connection's timeout anew.
 func (t *Table) touch(e *entry, d time.Duration, now int64) { e.expires = now + int64(d) }
 
+// place is the two chains of a connection.
+type place struct{ forward, back uint32 }
+
+func (t *Table) place(keys *[2]keyWords) place {
+	return place{
+		t.index.bucket(t.secret.hashWords(&keys[original], 0)),
+		t.index.bucket(t.secret.hashWords(&keys[reply], 0)),
+	}
+}
+
+// insertion is what became of a new connection.
+type insertion uint8
+
+const (
+	inserted     insertion = iota
+	forwardTaken           // the same connection was made meanwhile
+	replyTaken             // another connection took the reply tuple meanwhile
+	chainFull              // a chain is at maxChain
+	noCell                 // no cell is free
+)
+
+// insert makes e a connection under both keys, at one moment for every lookup,
+// unless one of the keys is a connection's already (CT-30).
+func (t *Table) insert(e *entry, now int64) (handle, insertion) {
+	slot := t.arena.alloc()
+	if slot == 0 {
+		return handle{}, noCell
+	}
+	c := t.arena.at(slot)
+	h := handle{slot, uint32(c.head.Load()) + 1}
+	e.flags &^= expendable
+	if !e.missed() {
+		e.flags |= expendable
+	}
+	c.fill(e)
+	if fault := t.publish(h, c); fault != inserted {
+		t.arena.release(slot)
+		return handle{}, fault
+	}
+	if e.flags&expendable != 0 {
+		t.shares.of(t, e.port).join(t.arena, slot, now)
+	}
+	c.unlock(h.gen)
+	return h, inserted
+}
+
+// publish links a filled cell and makes it live, locked.
+func (t *Table) publish(h handle, c *cell) insertion {
+	keys := [2]keyWords{c.keyWords(original), c.keyWords(reply)}
+	at, x := t.place(&keys), &t.index
+	x.lockPair(at.forward, at.back)
+	defer x.unlockPair(at.forward, at.back)
+	clash, forward := x.search(t.arena, at.forward, &keys[original])
+	if clash {
+		return forwardTaken
+	}
+	clash, back := x.search(t.arena, at.back, &keys[reply])
+	if clash {
+		return replyTaken
+	}
+	t.counts.probe(max(forward, back) + 1)
+	if max(forward, back) >= maxChain {
+		return chainFull
+	}
+	// The reply key first: where both keys are the same, the original
+	// direction is found.
+	x.link(t.arena, at.back, makeRef(h.slot, reply))
+	x.link(t.arena, at.forward, makeRef(h.slot, original))
+	c.head.Store(uint64(h.gen) | locked)
+	return inserted
+}
+
+// condition is what must hold of a connection for it to be removed. It is asked
+// under the cell's lock.
+type condition func(c *cell, now int64) bool
+
+func whatever(*cell, int64) bool { return true }
+
+func expired(c *cell, now int64) bool { return c.expires() <= now }
+
+// remove ends a connection, if it still is there and the condition holds.
+func (t *Table) remove(h handle, when condition, now int64) bool {
+	c := t.arena.at(h.slot)
+	keys := [2]keyWords{c.keyWords(original), c.keyWords(reply)}
+	at := t.place(&keys)
+	t.index.lockPair(at.forward, at.back)
+	gone := t.unpublish(h, at, when, now)
+	t.index.unlockPair(at.forward, at.back)
+	if gone {
+		k := keys[original].key()
+		port := c.port()
+		t.arena.release(h.slot)
+		t.forget(k.zone, port)
+	}
+	return gone
+}
+
+// unpublish is remove under the stripes. When the cell has meanwhile become
+// another connection's, at is wrong, and so is the generation.
+func (t *Table) unpublish(h handle, at place, when condition, now int64) bool {
+	c := t.arena.at(h.slot)
+	if !live(uint64(h.gen)) || !c.lock(h.gen) {
+		return false
+	}
+	if !when(c, now) {
+		c.unlock(h.gen)
+		return false
+	}
+	t.index.unlink(t.arena, at.forward, makeRef(h.slot, original))
+	t.index.unlink(t.arena, at.back, makeRef(h.slot, reply))
+	if c.flags()&expendable != 0 {
+		t.shares.of(t, c.port()).leave(t.arena, h.slot)
+	}
+	c.unlock(h.gen + 1)
+	return true
+}
+
+// expire removes a connection whose time has passed.
+func (t *Table) expire(h handle, now int64) {
+	if t.remove(h, expired, now) {
+		t.counts.expired.Add(1)
+	}
+}
+
 // Flush removes every connection.
 func (t *Table) Flush() {
-	t.guard.enter()
-	defer t.guard.leave()
-	for slot := uint32(1); slot < t.slab.top; slot++ {
-		if t.slab.at(slot).live() {
-			t.remove(slot)
+	t.each(func(_ *entry, h handle) { t.remove(h, whatever, 0) })
+}
+
+// each calls f with a copy of every connection, expired or not; the copy is
+// f's until it returns.
+func (t *Table) each(f func(*entry, handle)) {
+	var e entry
+	for slot := uint32(1); slot < t.arena.top.Load(); slot++ {
+		if h, ok := t.arena.read(slot, &e); ok {
+			f(&e, h)
 		}
 	}
 }

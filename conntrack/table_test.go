@@ -60,7 +60,7 @@ func TestTableFull(t *testing.T) { // CT-37, D9; expired connections make room
 }
 
 func TestSetMax(t *testing.T) {
-	b := newBench(t, Config{Max: 1})
+	b := newBench(t, Config{Max: 1, Capacity: 5000})
 	b.want(udpFrame(client, server, 1, 53), commit, "new|trk")
 	b.SetMax(5000)
 	for port := range uint16(4999) {
@@ -70,6 +70,10 @@ func TestSetMax(t *testing.T) {
 	b.want(udpFrame(server, client, 53, 5000), lookup, "est|rpl|trk")
 	if s := b.Stats(); s.Entries != 5000 || s.Max != 5000 || b.Max() != 5000 {
 		t.Errorf("stats %+v", s)
+	}
+	b.SetMax(6000)
+	if b.Max() != 5000 {
+		t.Errorf("the limit is %d, more than there is room for", b.Max())
 	}
 	if n := len(b.lines()); n != 5000 {
 		t.Errorf("the dump has %d lines", n)
@@ -94,12 +98,12 @@ func TestSweep(t *testing.T) { // CT-40
 		t.Errorf("after the sweep: %+v", s)
 	}
 	// The slots are used again.
-	before := b.slab.top
+	before := b.arena.top.Load()
 	for port := range uint16(n) {
 		b.want(udpFrame(client, server, 1+port, 53), commit, "new|trk")
 	}
-	if b.slab.top != before {
-		t.Errorf("the slab grew from %d to %d slots", before, b.slab.top)
+	if top := b.arena.top.Load(); top != before {
+		t.Errorf("the arena grew from %d to %d slots", before, top)
 	}
 }
 
@@ -198,12 +202,17 @@ func TestDumpFilter(t *testing.T) {
 // TestEntryLayout keeps entries small and out of the garbage collector's way
 // (CT-42).
 func TestEntryLayout(t *testing.T) {
-	e := reflect.TypeFor[entry]()
-	if e.Size() > 192 {
-		t.Errorf("an entry takes %d bytes, more than 192", e.Size())
+	c := reflect.TypeFor[cell]()
+	if c.Size() != 192 {
+		t.Errorf("a cell takes %d bytes, not three cache lines", c.Size())
 	}
-	if f := pointerIn(e); f != "" {
-		t.Errorf("an entry holds a pointer: %s", f)
+	const n = 1 << 16
+	x := newIndex(n)
+	if each := c.Size() + uintptr(len(x.heads))*reflect.TypeOf(x.heads).Elem().Size()/n; each > 224 {
+		t.Errorf("a connection takes %d bytes with its part of the index, more than 224", each)
+	}
+	if f := pointerIn(c); f != "" {
+		t.Errorf("a cell holds a pointer: %s", f)
 	}
 }
 

@@ -192,10 +192,10 @@ func (t *Table) updateTCP(e *entry, dir int, g *segment, now int64) outcome {
 		e.restart(dir, g)
 	case src.state == tcpClosed:
 		src.answer(dst, g)
-	case !t.seqCheck || src.inWindow(dst, g):
+	case !t.seqCheck.Load() || src.inWindow(dst, g):
 		src.advance(dst, g)
 	default:
-		t.stats.OutOfWindow++
+		t.counts.outOfWindow.Add(1)
 		if t.strict {
 			return outcomeInvalid
 		}
@@ -332,7 +332,7 @@ func (p *peer) acknowledge(other *peer, g *segment) {
 func (t *Table) updateReset(e *entry, dir int, g *segment, now int64) outcome {
 	src, dst := &e.tcp[dir], &e.tcp[1-dir]
 	switch {
-	case !t.seqCheck || e.exactReset(dir, g):
+	case !t.seqCheck.Load() || e.exactReset(dir, g):
 		src.state, dst.state = tcpTimeWait, tcpTimeWait
 		e.saw(dir)
 		t.touch(e, t.timeouts.TCPReset, now)

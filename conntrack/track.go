@@ -12,9 +12,11 @@ type visit struct {
 	r   *Request
 	now int64
 
-	slot uint32 // of the packet's connection, 0 for none
-	e    *entry
+	at   handle // the packet's connection, the zero handle for none
 	dir  int
+	e    entry   // a copy of it, worked on …
+	was  mutable // … and what its cell held before
+	held bool    // the cell's lock is held
 
 	rewrite bool
 	to      [2]key // the connection's keys, when the packet is to be rewritten
@@ -35,13 +37,8 @@ func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, no
 		*m = Meta{State: Invalid | Tracked, Zone: r.Zone}
 		return Verdict{}
 	}
-	t.guard.enter()
-	drop := v.run()
-	if drop != DropNone {
-		t.stats.Drops[drop]++
-	}
-	t.guard.leave()
-	if drop != DropNone {
+	if drop := v.run(); drop != DropNone {
+		t.counts.drops[drop].Add(1)
 		return Verdict{Drop: drop}
 	}
 	return Verdict{Rewritten: v.translate()}
@@ -54,27 +51,65 @@ func (v *visit) verified() bool {
 }
 
 // run is the order of work from a readable packet on (specification section
-// 3). The table is locked.
+// 3).
 func (v *visit) run() DropReason {
 	if v.recall() {
 		v.finish()
 		return DropNone
 	}
-	v.find()
-	if v.e != nil && (v.forced() || !v.meet()) {
-		v.t.remove(v.slot)
-		v.slot, v.e = 0, nil
+	for {
+		v.find()
+		if v.known() && (v.forced() || !v.meet()) {
+			v.replace()
+		}
+		if v.known() {
+			v.finish()
+			return DropNone
+		}
+		if drop, again := v.begin(); !again {
+			v.finish()
+			return drop
+		}
 	}
-	drop := DropNone
-	switch {
-	case v.e != nil:
-	case v.serverFirst():
-		drop = DropServerFirst
-	default:
-		drop = v.begin()
+}
+
+// known says whether the packet has a connection.
+func (v *visit) known() bool { return v.at.slot != 0 }
+
+// take locks a connection and copies it, if its time has not passed.
+func (v *visit) take(h handle) bool {
+	c := v.t.arena.at(h.slot)
+	if !c.lock(h.gen) {
+		return false
 	}
-	v.finish()
-	return drop
+	if c.expires() <= v.now {
+		c.unlock(h.gen)
+		return false
+	}
+	c.load(&v.e, &v.was)
+	v.at, v.held = h, true
+	return true
+}
+
+// replace ends the packet's connection, so that the packet may begin another.
+// Nothing of what was done to the copy is kept.
+func (v *visit) replace() {
+	v.t.arena.at(v.at.slot).unlock(v.at.gen)
+	v.t.remove(v.at, whatever, v.now)
+	v.at, v.e, v.held = handle{}, entry{}, false
+}
+
+// release writes back what has changed and gives the lock back.
+func (v *visit) release() {
+	if !v.held {
+		return
+	}
+	c := v.t.arena.at(v.at.slot)
+	v.t.relist(&v.e, v.at.slot, v.now)
+	m := v.e.pack()
+	c.put(&v.was, &m)
+	c.unlock(v.at.gen)
+	v.held = false
 }
 
 // recall takes up the connection that this packet was found to belong to
@@ -85,11 +120,10 @@ func (v *visit) recall() bool {
 	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || m.seen != v.key || m.State&Related != 0 != v.related {
 		return false
 	}
-	e := v.t.slab.get(m.at)
-	if e == nil || e.expires <= v.now {
+	if !v.t.arena.sees(m.at) || !v.take(m.at) {
 		return false
 	}
-	v.slot, v.e, v.dir = m.at.slot, e, int(m.dir)
+	v.dir = int(m.dir)
 	return true
 }
 
@@ -101,14 +135,27 @@ func (v *visit) find() {
 	v.m.State &= translated
 	if translated != 0 && v.m.Zone == v.r.Zone {
 		back := v.key.reversed()
-		if slot, dir, ok := v.t.find(&back, v.now); ok {
-			v.slot, v.e, v.dir = slot, v.t.slab.at(slot), 1-dir
+		if v.seek(&back) {
+			v.dir = 1 - v.dir
 			return
 		}
 	}
 	v.m.State = 0
-	if slot, dir, ok := v.t.find(&v.key, v.now); ok {
-		v.slot, v.e, v.dir = slot, v.t.slab.at(slot), dir
+	v.seek(&v.key)
+}
+
+// seek finds and takes the connection of a key. One that ends between the two
+// is looked for again: its key may be another's by now.
+func (v *visit) seek(k *key) bool {
+	for {
+		h, dir, ok := v.t.find(k, v.now)
+		if !ok {
+			return false
+		}
+		if v.take(h) {
+			v.dir = dir
+			return true
+		}
 	}
 }
 
@@ -145,11 +192,11 @@ func (v *visit) update() outcome {
 	switch v.key.proto {
 	case packet.ProtoTCP:
 		g := readSegment(packet.TCP(p))
-		return v.t.updateTCP(v.e, v.dir, &g, v.now)
+		return v.t.updateTCP(&v.e, v.dir, &g, v.now)
 	case packet.ProtoSCTP:
-		return v.t.updateSCTP(v.e, v.dir, packet.SCTP(p), v.now)
+		return v.t.updateSCTP(&v.e, v.dir, packet.SCTP(p), v.now)
 	}
-	return v.t.updateOther(v.e, v.dir, v.now)
+	return v.t.updateOther(&v.e, v.dir, v.now)
 }
 
 // finish applies NAT, mark and label of the connection to the packet, and
@@ -158,16 +205,17 @@ func (v *visit) finish() {
 	m := v.m
 	m.State |= Tracked
 	m.Zone = v.r.Zone
-	if v.e == nil {
+	if !v.known() {
 		m.Mark, m.Label, m.Orig, m.at = 0, Label{}, v.key.tuple(), handle{}
 		return
 	}
-	m.at, m.dir, m.seen = handle{v.slot, v.e.gen}, uint8(v.dir), v.key
+	m.at, m.dir, m.seen = v.at, uint8(v.dir), v.key
 	if m.State&Invalid == 0 {
 		v.nat()
 		v.mark()
 	}
 	m.Mark, m.Label, m.Orig = v.e.mark, v.e.label, v.e.keys[original].tuple()
+	v.release()
 }
 
 // nat decides whether the packet is to be translated: when the action asks
@@ -197,7 +245,7 @@ func (e *entry) natBits(dir int) State {
 
 // mark writes the action's mark and label bits to the connection.
 func (v *visit) mark() {
-	e, r := v.e, v.r
+	e, r := &v.e, v.r
 	e.mark = e.mark&^r.MarkMask | r.Mark&r.MarkMask
 	e.label.Hi = e.label.Hi&^r.LabelMask.Hi | r.Label.Hi&r.LabelMask.Hi
 	e.label.Lo = e.label.Lo&^r.LabelMask.Lo | r.Label.Lo&r.LabelMask.Lo

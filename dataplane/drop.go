@@ -37,6 +37,7 @@ const (
 	DropFragDuplicate
 	DropFragFull
 	DropFragExpired
+	DropNewRate
 	numDropReasons
 )
 
@@ -69,6 +70,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropFragDuplicate: {"frag_duplicate", "The same fragment is waiting for the rest of its datagram already."},
 	DropFragFull:      {"frag_full", "No room was left for waiting fragments, or none for those from this port."},
 	DropFragExpired:   {"frag_expired", "The rest of the fragment's datagram did not come within 15 seconds."},
+	DropNewRate:       {"ct_new_rate", "The port begins connections faster than its rate allows."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -92,6 +94,8 @@ var conntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropTableFull:    DropConntrackFull,
 	conntrack.DropZoneFull:     DropZoneFull,
 	conntrack.DropServerFirst:  DropServerFirst,
+	conntrack.DropNewRate:      DropNewRate,
+	conntrack.DropChainFull:    DropConntrackFull,
 }
 
 // fragmentDrops translates the reasons of fragments.

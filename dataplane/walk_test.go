@@ -158,6 +158,13 @@ func dropCases() []dropCase {
 			setup: func(r *rig) { r.sendPieces(128, func(i int) []byte { return piece(i, 0, 400, true) }) }},
 		{reason: dataplane.DropFragExpired, flows: tracked, want: "in 1", frame: piece(2, 0, 400, true),
 			setup: func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)); *r.now += 15e9 }},
+		{reason: dataplane.DropNewRate, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+			setup: func(r *rig) {
+				r.conntrack.SetNewRate(1)
+				for _, port := range []string{"997", "998"} {
+					r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src="+port, 1))
+				}
+			}},
 	}
 }
 

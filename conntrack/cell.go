@@ -1,0 +1,238 @@
+package conntrack
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// A cell holds one connection in memory that all workers share. Every word of
+// it is read and written atomically, so a lookup takes no lock and may run into
+// a cell at any moment of its life; the generation tells it what it saw.
+//
+//	generation odd      the connection is live
+//	generation even     the cell is free, or about to be filled
+//	locked              one worker changes the mutable part
+//
+// A generation changes when the connection ends. Whoever reads keys reads the
+// generation before and after: if it is odd and the same, they belong together
+// (a seqlock whose writer is the cell's next life). Whoever wants the mutable
+// part takes the lock by one compare-and-swap that also proves that the
+// connection is still the one that was found.
+
+// entry is one connection, unpacked for the one who holds its cell's lock.
+type entry struct {
+	keys [2]key // original and reply direction; the second is after NAT
+	port uint32 // where its first packet came in
+
+	expires int64 // on the table's clock, nanoseconds
+	label   Label
+	mark    uint32
+
+	tcp   [2]peer // per direction: the side that sends in it
+	isn   uint32  // of a SYN on an established connection, under annotated
+	tag   [2]uint32
+	flags entryFlags
+	state sctpState
+}
+
+// entryFlags is what a connection is besides its protocol's state.
+type entryFlags uint8
+
+const (
+	replied        entryFlags = 1 << iota // a packet of the reply direction was seen
+	sourceNAT                             // made with nat(src=…)
+	destinationNAT                        // made with nat(dst=…)
+	annotated                             // entry.isn is set, by the original side
+	annotatedReply                        // … by the reply side
+	pickedUp                              // began with a TCP segment that was no SYN
+	expendable                            // stands in its port's list of those that may be evicted
+)
+
+// natFlags is the flags that are decided once, when the connection is made.
+const natFlags = sourceNAT | destinationNAT
+
+// handle names an entry across calls. The zero handle names none.
+type handle struct{ slot, gen uint32 }
+
+// keyWords is a key as it lies in a cell.
+type keyWords [5]uint64
+
+// mutable is the words of an entry that change in its life, in the order
+// expiry; mark, flags and SCTP state; label; the two TCP peers or the SCTP
+// tags; ISN.
+type mutable [9]uint64
+
+// cell is three cache lines: expiry and generation, which a sweep reads, share
+// the first one.
+type cell struct {
+	head  atomic.Uint64 // generation in the low half, locked
+	mut   [len(mutable{})]atomic.Uint64
+	keys  [2][len(keyWords{})]atomic.Uint64
+	fixed atomic.Uint64 // port of entry, and natFlags from bit 32 on
+	sum   atomic.Uint32 // CRC32C over keys and fixed, written last
+	since atomic.Uint32 // when the connection became expendable, in ticks
+	// chain is the next reference in the index's chains, by direction.
+	chain [2]atomic.Uint32
+	// older and newer are the neighbours in the port's list of expendable
+	// entries; newer also links free cells.
+	older, newer atomic.Uint32
+}
+
+// locked is the lock in cell.head.
+const locked = 1 << 32
+
+// spins is how often a taken lock is tried before the thread is given away.
+const spins = 32
+
+// live says whether a head is of a connection.
+func live(head uint64) bool { return head&1 != 0 }
+
+// lock takes the cell's lock if it still holds the connection of generation
+// gen. It is held for some dozens of instructions.
+func (c *cell) lock(gen uint32) bool {
+	for spin := 1; ; spin++ {
+		h := c.head.Load()
+		switch {
+		case uint32(h) != gen:
+			return false
+		case h&locked == 0 && c.head.CompareAndSwap(h, h|locked):
+			return true
+		case spin%spins == 0:
+			runtime.Gosched()
+		}
+	}
+}
+
+// unlock gives the lock back; gen is the generation from now on.
+func (c *cell) unlock(gen uint32) { c.head.Store(uint64(gen)) }
+
+// holds says whether the cell is a live connection with this key in direction
+// dir, and of which generation.
+func (c *cell) holds(dir uint32, w *keyWords) (gen uint32, ok bool) {
+	gen = uint32(c.head.Load())
+	if !live(uint64(gen)) {
+		return gen, false
+	}
+	for i := len(w) - 1; i >= 0; i-- {
+		if c.keys[dir][i].Load() != w[i] {
+			return gen, false
+		}
+	}
+	return gen, uint32(c.head.Load()) == gen
+}
+
+// expires is when the connection ends without another packet.
+func (c *cell) expires() int64 { return int64(c.mut[0].Load()) }
+
+// port is where the connection's first packet came in.
+func (c *cell) port() uint32 { return uint32(c.fixed.Load()) }
+
+// keyWords is the key of direction dir.
+func (c *cell) keyWords(dir int) (w keyWords) {
+	for i := range w {
+		w[i] = c.keys[dir][i].Load()
+	}
+	return w
+}
+
+// put writes the mutable words that differ from before.
+func (c *cell) put(before, after *mutable) {
+	for i := range after {
+		if after[i] != before[i] {
+			c.mut[i].Store(after[i])
+		}
+	}
+}
+
+// load copies the connection as it is now, and its mutable words as they lie
+// there. The caller holds the lock, or bears it that they are of several
+// moments.
+func (c *cell) load(e *entry, m *mutable) {
+	for i := range m {
+		m[i] = c.mut[i].Load()
+	}
+	for dir := range e.keys {
+		w := c.keyWords(dir)
+		e.keys[dir] = w.key()
+	}
+	e.port = c.port()
+	e.unpack(m)
+}
+
+// fill writes a connection into a free cell, its checksum last.
+func (c *cell) fill(e *entry) {
+	m := e.pack()
+	c.put(&mutable{}, &m) // not what is 0 …
+	for i := range m {
+		if m[i] == 0 { // … which the cell's last life may have left otherwise
+			c.mut[i].Store(0)
+		}
+	}
+	words := e.fixedWords()
+	for i := range words[:2*len(keyWords{})] {
+		c.keys[i/len(keyWords{})][i%len(keyWords{})].Store(words[i])
+	}
+	c.fixed.Store(words[len(words)-1])
+	c.sum.Store(checksum(&words))
+}
+
+// fixedWords is what of a connection never changes: both keys, port and NAT.
+type fixedWords [2*len(keyWords{}) + 1]uint64
+
+func (e *entry) fixedWords() (f fixedWords) {
+	forward, back := e.keys[original].words(), e.keys[reply].words()
+	copy(f[:], forward[:])
+	copy(f[len(forward):], back[:])
+	f[len(f)-1] = uint64(e.port) | uint64(e.flags&natFlags)<<32
+	return f
+}
+
+// fixedWords is the same of a cell.
+func (c *cell) fixedWords() (f fixedWords) {
+	forward, back := c.keyWords(original), c.keyWords(reply)
+	copy(f[:], forward[:])
+	copy(f[len(forward):], back[:])
+	f[len(f)-1] = c.fixed.Load()
+	return f
+}
+
+// pack is the mutable part as it lies in a cell.
+func (e *entry) pack() (m mutable) {
+	m[0] = uint64(e.expires)
+	m[1] = uint64(e.mark) | uint64(e.flags)<<32 | uint64(e.state)<<40
+	m[2], m[3] = e.label.Hi, e.label.Lo
+	m[4], m[5] = e.tcp[original].pack()
+	m[6], m[7] = e.tcp[reply].pack()
+	if e.keys[original].sctp() {
+		m[4] = uint64(e.tag[original]) | uint64(e.tag[reply])<<32
+	}
+	m[8] = uint64(e.isn)
+	return m
+}
+
+// unpack is the inverse of pack; the keys are there already.
+func (e *entry) unpack(m *mutable) {
+	e.expires = int64(m[0])
+	e.mark, e.flags, e.state = uint32(m[1]), entryFlags(m[1]>>32), sctpState(m[1]>>40)
+	e.label = Label{m[2], m[3]}
+	e.isn = uint32(m[8])
+	if e.keys[original].sctp() {
+		e.tag = [2]uint32{uint32(m[4]), uint32(m[4] >> 32)}
+		return
+	}
+	e.tcp[original].unpack(m[4], m[5])
+	e.tcp[reply].unpack(m[6], m[7])
+}
+
+func (p *peer) pack() (a, b uint64) {
+	return uint64(p.next) | uint64(p.limit)<<32,
+		uint64(p.window) | uint64(p.state)<<32 | uint64(p.scale)<<40 | uint64(p.scaled)<<48
+}
+
+func (p *peer) unpack(a, b uint64) {
+	p.next, p.limit, p.window = uint32(a), uint32(a>>32), uint32(b)
+	p.state, p.scale, p.scaled = tcpState(b>>32), uint8(b>>40), scaling(b>>48)
+}
+
+// flags is the connection's flags as they are.
+func (c *cell) flags() entryFlags { return entryFlags(c.mut[1].Load() >> 32) }

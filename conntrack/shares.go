@@ -1,0 +1,166 @@
+package conntrack
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Shares: how much of the table each port holds, so that one pod cannot fill it
+// for all, and how fast a port may begin connections. A port's connections that
+// may be evicted, because they were never answered or are over, stand in a list
+// of the port's by age; so a victim is found without searching the table.
+
+// portShare is one port's part of a table.
+type portShare struct {
+	count  atomic.Int64 // connections that began here
+	bucket atomic.Int64 // rateLimit's state
+
+	mu             sync.Mutex
+	oldest, newest atomic.Uint32 // slots; changed under mu
+}
+
+// maxShares is how many ports are told apart; further ones share with these.
+const maxShares = 4096
+
+// shares is the shares of a table. A port's is made when it is first seen and
+// stays.
+type shares struct {
+	limit rateLimit
+	mu    sync.Mutex
+	set   atomic.Pointer[shareSet]
+}
+
+// shareSet never changes.
+type shareSet struct {
+	byPort map[uint32]*portShare
+	list   []*portShare
+}
+
+// of is a port's share. A Scratch begins with a copy of its parent's.
+func (s *shares) of(t *Table, port uint32) *portShare {
+	if set := s.set.Load(); set != nil {
+		if sh := set.byPort[port]; sh != nil {
+			return sh
+		}
+	}
+	return s.add(t, port)
+}
+
+func (s *shares) add(t *Table, port uint32) *portShare {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.set.Load()
+	if old == nil {
+		old = &shareSet{}
+	}
+	if sh := old.byPort[port]; sh != nil {
+		return sh
+	}
+	if len(old.list) >= maxShares {
+		return old.list[port%maxShares]
+	}
+	sh := &portShare{}
+	if t.parent != nil {
+		theirs := t.parent.shares.of(t.parent, port)
+		sh.count.Store(theirs.count.Load())
+		sh.bucket.Store(theirs.bucket.Load())
+	}
+	fresh := &shareSet{byPort: make(map[uint32]*portShare, len(old.byPort)+1), list: append(old.list[:len(old.list):len(old.list)], sh)}
+	for p, other := range old.byPort {
+		fresh.byPort[p] = other
+	}
+	fresh.byPort[port] = sh
+	s.set.Store(fresh)
+	return sh
+}
+
+// all is every share, in the order in which the ports were first seen.
+func (s *shares) all() []*portShare {
+	if set := s.set.Load(); set != nil {
+		return set.list
+	}
+	return nil
+}
+
+// tick is the unit of cell.since, about a millisecond; 32 bits of it go round
+// in seven weeks.
+const tickBits = 20
+
+// join puts a connection behind the others that may be evicted. The caller
+// holds the cell's lock.
+func (s *portShare) join(a *arena, slot uint32, now int64) {
+	c := a.at(slot)
+	c.since.Store(uint32(now >> tickBits))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.newest.Load()
+	c.older.Store(last)
+	c.newer.Store(0)
+	if last == 0 {
+		s.oldest.Store(slot)
+	} else {
+		a.at(last).newer.Store(slot)
+	}
+	s.newest.Store(slot)
+}
+
+// leave takes a connection out of the list. The caller holds the cell's lock.
+func (s *portShare) leave(a *arena, slot uint32) {
+	c := a.at(slot)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	older, newer := c.older.Load(), c.newer.Load()
+	if older == 0 {
+		s.oldest.Store(newer)
+	} else {
+		a.at(older).newer.Store(newer)
+	}
+	if newer == 0 {
+		s.newest.Store(older)
+	} else {
+		a.at(newer).older.Store(older)
+	}
+}
+
+// DefaultNewRate is how many connections a port may begin in a second.
+const DefaultNewRate = 20000
+
+// rateBurst is how many nanoseconds' worth of new connections may come at once.
+const rateBurst = 2e9
+
+// rateLimit is a token bucket for each port. A bucket's state is one number,
+// the time at which it will be full again (the generic cell rate algorithm of
+// ATM, ITU-T I.371).
+type rateLimit struct {
+	interval atomic.Int64 // nanoseconds a token takes; 0 for no limit
+}
+
+// SetNewRate lets a port begin n connections in a second, after a burst of two
+// seconds' worth: DefaultNewRate when n is 0, without limit when n is negative.
+// A packet above that is dropped; connections that exist are not touched.
+func (t *Table) SetNewRate(n int) {
+	switch {
+	case n < 0:
+		t.shares.limit.interval.Store(0)
+	case n == 0:
+		t.shares.limit.interval.Store(1e9 / DefaultNewRate)
+	default:
+		t.shares.limit.interval.Store(max(1e9/int64(n), 1))
+	}
+}
+
+// take takes one token of a port's, if there is one.
+func (l *rateLimit) take(s *portShare, now int64) bool {
+	interval := l.interval.Load()
+	for interval > 0 {
+		before := s.bucket.Load()
+		full := max(before, now) + interval
+		switch {
+		case full-now > rateBurst:
+			return false
+		case s.bucket.CompareAndSwap(before, full):
+			return true
+		}
+	}
+	return true
+}

@@ -1,0 +1,95 @@
+package conntrack
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Stats is counters since the table was made, and how full it is.
+type Stats struct {
+	Entries, Max int
+	// Drops is the packets refused, by reason.
+	Drops [numDropReasons]uint64
+	// OutOfWindow is the TCP segments outside the window (D3).
+	OutOfWindow uint64
+	// Created and Expired count connections; those that were replaced or
+	// flushed are in neither, those evicted for a new one are in EarlyDropped.
+	Created, Expired, EarlyDropped uint64
+	// Raced counts connections that another worker made first.
+	Raced uint64
+	// ProbeMax is the longest chain of the index that an insertion met.
+	ProbeMax int
+	// NATTries is how many searches for a free tuple took how many tries:
+	// element i counts those below 1<<i and not in an element before.
+	NATTries [natTryBuckets]uint64
+	// SweepTime is the time spent sweeping, SweepLast that of the last slice.
+	SweepTime, SweepLast time.Duration
+	// Restored is what the table began with.
+	Restored Restored
+}
+
+// natTryBuckets is for searches of up to natTries tries.
+const natTryBuckets = 10
+
+// counts is the counters behind Stats.
+type counts struct {
+	drops       [numDropReasons]atomic.Uint64
+	outOfWindow atomic.Uint64
+	created     atomic.Uint64
+	expired     atomic.Uint64
+	evicted     atomic.Uint64
+	raced       atomic.Uint64
+	probeMax    atomic.Int64
+	natTries    [natTryBuckets]atomic.Uint64
+	sweepTime   atomic.Int64
+	sweepLast   atomic.Int64
+	restored    Restored
+}
+
+// probe notes the length of a chain.
+func (c *counts) probe(length int) {
+	for n := c.probeMax.Load(); n < int64(length); n = c.probeMax.Load() {
+		c.probeMax.CompareAndSwap(n, int64(length))
+	}
+}
+
+// searched notes how many tries a search for a free tuple took.
+func (c *counts) searched(tries int) {
+	c.natTries[min(bits.Len(uint(tries)), natTryBuckets-1)].Add(1)
+}
+
+// Stats is the table's counters now.
+func (t *Table) Stats() Stats {
+	c := &t.counts
+	s := Stats{
+		Entries: int(t.limits.total.Load()), Max: t.Max(),
+		OutOfWindow: c.outOfWindow.Load(), Created: c.created.Load(), Expired: c.expired.Load(),
+		EarlyDropped: c.evicted.Load(), Raced: c.raced.Load(), ProbeMax: int(c.probeMax.Load()),
+		SweepTime: time.Duration(c.sweepTime.Load()), SweepLast: time.Duration(c.sweepLast.Load()),
+		Restored: c.restored,
+	}
+	for i := range s.Drops {
+		s.Drops[i] = c.drops[i].Load()
+	}
+	for i := range s.NATTries {
+		s.NATTries[i] = c.natTries[i].Load()
+	}
+	return s
+}
+
+// Restored is what a table took over from an arena that outlived a process.
+type Restored struct {
+	// Entries is the connections taken over.
+	Entries int
+	// Torn is the cells whose contents could not be true: half written when
+	// the process was killed, or forged.
+	Torn int
+	// Expired is the connections whose time had passed, Refused those beyond a
+	// limit of this table.
+	Expired, Refused int
+	// Empty says why the arena was not read at all; "" when it was.
+	Empty string
+	// Took is how long it took.
+	Took time.Duration
+}
