@@ -6,7 +6,10 @@ import (
 
 // Joiner is the memory that a datagram is put together in, one for each worker.
 // The zero value is ready; the memory comes with the first datagram.
-type Joiner struct{ frame *packet.Frame }
+type Joiner struct {
+	frame  *packet.Frame
+	layers packet.Layers
+}
 
 // maxL2 is the most that stands in front of the network header: Ethernet, two
 // VLAN tags, an LLC/SNAP header.
@@ -17,8 +20,8 @@ const maxL2 = packet.EthernetLen + 2*packet.VLANLen + 8
 // fragment's.
 func (d *Datagram[T]) Track(t *Table, j *Joiner, m *Meta, r *Request, now int64) Verdict {
 	f := d.join(j)
-	l := packet.ParseLayers(f.Bytes())
-	v := t.Track(f, &l, m, r, now)
+	j.layers = packet.ParseLayers(f.Bytes())
+	v := t.Track(f, &j.layers, m, r, now)
 	if v.Rewritten {
 		d.scatter(f.Bytes())
 	}

@@ -86,7 +86,7 @@ func total(drops map[dataplane.DropReason]uint64) (n uint64) {
 }
 
 // wantSums checks that counters add up after n packets.
-func wantSums(t *testing.T, sw *dataplane.Switch, n uint64) {
+func wantSums(t testing.TB, sw *dataplane.Switch, n uint64) {
 	t.Helper()
 	hits, received := map[uint8]uint64{}, uint64(0)
 	for _, f := range sw.Flows() {

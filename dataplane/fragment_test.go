@@ -374,3 +374,26 @@ func TestPacketOutOfFragments(t *testing.T) {
 	}
 	r.wantPorts(r.collect(), 2, 2)
 }
+
+// TestFragmentsReuseMemory sends datagrams in fragments over and over: what they
+// wait in is used again.
+func TestFragmentsReuseMemory(t *testing.T) {
+	r := newRig(t, hairpinFlows)
+	pool, batch, taken := packet.NewPool(8, 2048), make([]*packet.Frame, 4), make([]*packet.Frame, 8)
+	parts := packettest.Split(datagrams()["udp"], 9, 1208, 2416, 3624)
+	pass := func() {
+		pool.Get(batch)
+		for i, b := range parts {
+			batch[i].SetBytes(b)
+		}
+		r.ports[1].Inject(batch...)
+		r.sw.Poll()
+		if n := r.ports[2].Collect(taken); n != len(parts) {
+			t.Fatalf("%d fragments left, want %d", n, len(parts))
+		}
+		packet.Release(taken[:len(parts)])
+	}
+	if n := testing.AllocsPerRun(200, pass); n != 0 {
+		t.Errorf("%v allocations for a datagram of %d fragments", n, len(parts))
+	}
+}
