@@ -19,7 +19,7 @@ import (
 
 // The vectors in testdata/vectors are packets and Open vSwitch 3.1's answers
 // to them, recorded from its userspace datapath. Where a step has "ours", we
-// mean to differ, for the reason in "diverges" (D1 to D11 of the
+// mean to differ, for the reason in "diverges" (D1 to D13 of the
 // specification); each such answer was read and agreed to beside Open
 // vSwitch's.
 //
