@@ -11,6 +11,7 @@
 //	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
+//	drivers.go    which driver such a port has, and why
 //	reject.go     packets to a Service without endpoints are refused
 //	api.go        what can be asked over the unix socket
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
@@ -64,12 +65,14 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	umem   *afxdp.UMEM
+	umem   *afxdp.UMEM // nil before the first AF_XDP port
 	tunnel *underlay.Port
 	host   *host.Host
 	pods   *podPorts
 	live   *live // nil with flow files
 	ready  atomic.Bool
+
+	planned int // pods' ports at the start
 }
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
@@ -105,11 +108,7 @@ func (a *Agent) start() error {
 	if err != nil {
 		return err
 	}
-	if len(pods) > 0 || a.live != nil {
-		if a.umem, err = afxdp.NewUMEM(framesPerPort * (len(pods) + 1)); err != nil {
-			return err
-		}
-	}
+	a.planned = len(pods)
 	if err := a.openGateway(); err != nil {
 		return err
 	}
@@ -180,11 +179,6 @@ func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
 	i := p.Info()
 	a.log.Info("port added", "port", name, "ofPort", no, "driver", i.Driver, "mode", i.Mode)
 	return nil
-}
-
-// openPod opens a pod's port on a link of the Node.
-func (a *Agent) openPod(link string) (ports.Port, error) {
-	return afxdp.Open(a.umem, afxdp.Options{Interface: link, Ring: podRing})
 }
 
 // runPods looks after the pods' ports until ctx ends. The agent is ready when

@@ -103,7 +103,7 @@ type Port struct {
 	Name   string `json:"name"`
 	OFPort uint32 `json:"ofPort,omitempty"`
 	Link   string `json:"link,omitempty"`   // Name when not given
-	Driver string `json:"driver,omitempty"` // auto or afxdp
+	Driver string `json:"driver,omitempty"` // auto, afxdp or afpacket
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.
@@ -187,7 +187,7 @@ func (c *Config) setDefaults() {
 	}
 	for i := range c.Ports {
 		orDefault(&c.Ports[i].Link, c.Ports[i].Name)
-		orDefault(&c.Ports[i].Driver, "auto")
+		orDefault(&c.Ports[i].Driver, DriverAuto)
 	}
 }
 
@@ -276,7 +276,7 @@ func (c *Config) checkPorts(f *faults) {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)
 		c.checkOFPort(f, numbers, who, p.OFPort)
-		f.check(p.Driver == "auto" || p.Driver == "afxdp", "%s.driver: %q is neither auto nor afxdp", who, p.Driver)
+		f.check(KnownDriver(p.Driver), "%s.driver: %q is none of auto, afxdp and afpacket", who, p.Driver)
 		claim(f, names, p.Name, who, "name")
 		claim(f, links, p.Link, who, "link")
 	}

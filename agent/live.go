@@ -104,7 +104,7 @@ func (l *live) ports() []Port {
 	for _, p := range l.store.Snapshot().NodeConfig(l.config.NodeName).Ports {
 		port, ok := given[p.Name]
 		if !ok {
-			port = Port{Name: p.Name, Link: p.Name, Driver: "auto"}
+			port = Port{Name: p.Name, Link: p.Name, Driver: DriverAuto}
 		}
 		port.OFPort = p.OFPort
 		all = append(all, port)

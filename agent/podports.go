@@ -21,7 +21,7 @@ import (
 // the time until the next look.
 type podPorts struct {
 	sw    portSwitch
-	open  func(link string) (ports.Port, error)
+	open  func(Port) (ports.Port, error)
 	log   *slog.Logger
 	again chan struct{} // what is wanted has changed
 
@@ -48,7 +48,7 @@ type portSwitch interface {
 // opened, waits for the next try.
 const lookAgain = 2 * time.Second
 
-func newPodPorts(want []Port, sw portSwitch, open func(string) (ports.Port, error), log *slog.Logger) *podPorts {
+func newPodPorts(want []Port, sw portSwitch, open func(Port) (ports.Port, error), log *slog.Logger) *podPorts {
 	return &podPorts{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
 		have: map[string]openPort{}, failed: map[string]string{},
@@ -153,7 +153,7 @@ func (p *podPorts) remove(w Port, why string) {
 
 // add opens a port. An error is logged once, and tried again later.
 func (p *podPorts) add(w Port, index int) {
-	port, err := p.open(w.Link)
+	port, err := p.open(w)
 	if err == nil {
 		if err = p.sw.AddPort(w.OFPort, port); err != nil {
 			port.Close()

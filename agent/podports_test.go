@@ -49,7 +49,7 @@ func (r recorder) wantQuiet(t *testing.T) {
 	}
 }
 
-func memoryPort(link string) (ports.Port, error) { return memory.New(link, memory.Options{}), nil }
+func memoryPort(p Port) (ports.Port, error) { return memory.New(p.Link, memory.Options{}), nil }
 
 var twoPorts = []Port{
 	{Name: "client-a", OFPort: 36, Link: "client-a-1"},
@@ -145,11 +145,11 @@ func TestPodPortsLogOnce(t *testing.T) {
 	node.Do(t, func() {
 		var text strings.Builder
 		tries := 0
-		open := func(link string) (ports.Port, error) {
+		open := func(p Port) (ports.Port, error) {
 			if tries++; tries < 4 {
 				return nil, errors.New("no memory for the rings")
 			}
-			return memoryPort(link)
+			return memoryPort(p)
 		}
 		sw := recorder{make(chan string, 100)}
 		p := newPodPorts(twoPorts, sw, open, slog.New(slog.NewTextHandler(&text, nil)))

@@ -104,6 +104,9 @@ func (l *Lab) copyFlows(c *agent.Config, dir string) error {
 // writeConfig puts a Node's configuration into the lab's directory.
 func (l *Lab) writeConfig(n *Node, pipeline func(*agent.Config) error) error {
 	c := l.Topology.Config(n, l.Dir, l.link)
+	for i := range c.Ports {
+		c.Ports[i].Driver = l.State.Driver
+	}
 	if err := pipeline(c); err != nil {
 		return err
 	}

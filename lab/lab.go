@@ -30,6 +30,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/antrail/antrail/agent"
 )
 
 // Lab is one lab, up or not. It is for one goroutine at a time, except for
@@ -58,6 +60,9 @@ type Options struct {
 	// IPv6Underlay has the tunnel go over IPv6. The NodeConfigs of Manifests must
 	// say so too: their transportIPs are the Nodes' IPv6 addresses then.
 	IPv6Underlay bool
+	// Driver is that of the pods' ports: agent.DriverAuto, which "" is too,
+	// agent.DriverAFXDP or agent.DriverAFPacket.
+	Driver string
 
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
@@ -82,10 +87,17 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
 		return nil, fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
 	}
+	if o.Driver == "" {
+		o.Driver = agent.DriverAuto
+	}
+	if !agent.KnownDriver(o.Driver) {
+		return nil, fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
-	l, err := newState(o.StateDir, State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Transient: o.Transient})
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Transient: o.Transient, Driver: o.Driver}
+	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +158,7 @@ func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways [
 		return err
 	}
 	e := eth0{
-		inside: ns, outside: l.Underlay(), far: name, toBridge: true,
+		inside: ns, outside: l.Underlay(), far: name, toBridge: true, txOff: true,
 		mtu: underlayMTU, addresses: addresses, gateways: gateways,
 	}
 	return e.connect()
@@ -174,6 +186,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 	e := eth0{
 		inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
 		mtu: l.Topology.MTU(), addresses: within(p.Address, n.PodCIDR), gateways: n.Gateway.Both(),
+		txOff: l.State.Driver == agent.DriverAFXDP,
 	}
 	return e.connect()
 }

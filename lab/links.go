@@ -24,11 +24,13 @@ type eth0 struct {
 	addresses []netip.Prefix
 	gateways  []netip.Addr // default routes
 	toBridge  bool         // the other end becomes a port of the underlay's bridge
+	// txOff has checksums of what the inside sends computed at once, because the
+	// other end hands frames to somebody who does not fill them in: AF_XDP, or a
+	// capture.
+	txOff bool
 }
 
-// connect makes the pair. Checksums of what the inside sends are computed at
-// once (tx off): the other end hands frames to AF_XDP, or to somebody who
-// captures, and neither fills a checksum in.
+// connect makes the pair.
 func (e *eth0) connect() error {
 	if err := e.addPair(); err != nil {
 		return fmt.Errorf("eth0 of %s: %w", e.inside, err)
@@ -80,8 +82,10 @@ func (e *eth0) setUpInside() error {
 	if err != nil {
 		return err
 	}
-	if err := ports.DisableTxChecksum("eth0"); err != nil {
-		return err
+	if e.txOff {
+		if err := ports.DisableTxChecksum("eth0"); err != nil {
+			return err
+		}
 	}
 	for _, a := range e.addresses {
 		if err := addAddress(link, a); err != nil {

@@ -28,8 +28,10 @@ type State struct {
 	// Nodes is how many of the topology's Nodes there are.
 	Nodes int `json:"nodes"`
 	// IPv6Underlay says that the tunnel goes over IPv6.
-	IPv6Underlay bool         `json:"ipv6Underlay,omitempty"`
-	Agents       []AgentState `json:"agents,omitempty"`
+	IPv6Underlay bool `json:"ipv6Underlay,omitempty"`
+	// Driver is that of the pods' ports.
+	Driver string       `json:"driver"`
+	Agents []AgentState `json:"agents,omitempty"`
 }
 
 // AgentState is a Node's agent process.

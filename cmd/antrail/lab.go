@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
 	"github.com/spf13/cobra"
@@ -31,7 +32,7 @@ func labUpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "up",
 		Short:   "Make a lab and start its agents",
-		Example: "  antrail lab up\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
+		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
@@ -39,6 +40,9 @@ func labUpCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if o.Nodes < 1 {
 			return usageError{errors.New("--nodes is 1 or 2")}
+		}
+		if err := checkDriver(&o); err != nil {
+			return err
 		}
 		o.Progress = c.OutOrStdout()
 		l, err := lab.Up(c.Context(), o)
@@ -141,11 +145,20 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
+// checkDriver makes an unknown driver a mistake in usage.
+func checkDriver(o *lab.Options) error {
+	if !agent.KnownDriver(o.Driver) {
+		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
+	}
+	return nil
+}
+
 // addPipeline gives a command the flags that say where a lab's pipeline comes
-// from.
+// from, and what its pods' ports are.
 func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
+	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }
 
@@ -160,11 +173,14 @@ func demoCommand() *cobra.Command {
 		Short: "Make a lab, show that it works with real traffic, take it down",
 		Long: `Make a lab, check it with real sockets in its pods, print one line per check, and take the lab down again, also
 when interrupted. It exits with 0 only when every check holds. It needs root.`,
-		Example: "  antrail demo",
+		Example: "  antrail demo\n  antrail demo --driver afxdp",
 		Args:    cobra.NoArgs,
 	}
 	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkDriver(&o); err != nil {
+			return err
+		}
 		return demo.Run(c.Context(), o, c.OutOrStdout())
 	}
 	return c

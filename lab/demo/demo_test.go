@@ -78,14 +78,51 @@ func allChecks(t *testing.T, w *world) []check {
 	return all
 }
 
-// TestDemo is `antrail demo`: every check as a test of its own, of both address
-// families.
+// TestDemo is `antrail demo` with each driver: every check as a test of its own,
+// of both address families.
 func TestDemo(t *testing.T) {
-	w, err := newWorld(up(t))
-	if err != nil {
-		t.Fatal(err)
+	for _, d := range []struct{ asked, driver, why string }{
+		{agent.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
+		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for"},
+	} {
+		t.Run(d.asked, func(t *testing.T) {
+			w, err := newWorld(upWith(t, lab.Options{Driver: d.asked}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			wantDriver(t, w, d.driver, d.why)
+			runDemo(t, w)
+		})
 	}
-	defer w.close()
+}
+
+// wantDriver checks what the agents say of their pods' ports.
+func wantDriver(t *testing.T, w *world, driver, why string) {
+	t.Helper()
+	pods := 0
+	for _, n := range w.lab.Topology.Nodes {
+		var all []agent.PortRecord
+		if err := w.agent(n.Name).JSON(t.Context(), "/ports", nil, &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range all {
+			if p.Driver == "tap" || p.Driver == "underlay" {
+				continue
+			}
+			pods++
+			if p.Driver != driver || p.Why != why {
+				t.Errorf("%s is on %s because %q, want %s because %q", p.Name, p.Driver, p.Why, driver, why)
+			}
+		}
+	}
+	if pods != 6 {
+		t.Errorf("%d pods have ports, want 6", pods)
+	}
+}
+
+func runDemo(t *testing.T, w *world) {
+	t.Helper()
 	all := allChecks(t, w)
 	if len(all) != len(checks)+len(checks6) {
 		t.Errorf("%d checks: the built-in lab is not dual stack", len(all))

@@ -43,6 +43,9 @@ type Options struct {
 	Queue int
 	// Mode is Auto when empty.
 	Mode Mode
+	// Why is the reason for AF_XDP, which Info tells together with that for the
+	// mode; the mode's alone when empty.
+	Why string
 	// Ring is the slots of each ring, a power of two, at least 64; 0 is
 	// DefaultRing.
 	Ring int
@@ -85,6 +88,9 @@ func open(u *UMEM, o Options) (*Port, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, state.Close())
+	}
+	if o.Why != "" {
+		p.info.Why = o.Why + "; " + p.info.Why
 	}
 	return p, nil
 }

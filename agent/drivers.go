@@ -1,0 +1,85 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/vishvananda/netlink"
+)
+
+// The drivers of a pod's port, as Port.Driver names them. auto is a packet
+// socket on a veth, for it keeps the Pod's large segments whole, and AF_XDP on
+// anything else, which has cards in mind.
+const (
+	DriverAuto     = "auto"
+	DriverAFXDP    = "afxdp"
+	DriverAFPacket = "afpacket"
+)
+
+// KnownDriver says whether a pod's port can have this driver.
+func KnownDriver(name string) bool {
+	return name == DriverAuto || name == DriverAFXDP || name == DriverAFPacket
+}
+
+// openPod opens a pod's port on its link of the Node.
+func (a *Agent) openPod(p Port) (ports.Port, error) {
+	switch p.Driver {
+	case DriverAFXDP:
+		return a.openAFXDP(p.Link, "afxdp was asked for")
+	case DriverAFPacket:
+		return openAFPacket(p.Link, "afpacket was asked for")
+	}
+	return a.openAuto(p.Link)
+}
+
+// openAuto chooses the driver. A veth never falls back to AF_XDP: the Pod would
+// have to leave no checksum undone, and nobody has told it.
+func (a *Agent) openAuto(name string) (ports.Port, error) {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	if link.Type() == "veth" {
+		p, err := openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
+		if err != nil {
+			return nil, fmt.Errorf("%w; driver afxdp needs the transmit checksum offload of the Pod's end off", err)
+		}
+		return p, nil
+	}
+	p, err := a.openAFXDP(name, "auto: no veth")
+	if err == nil {
+		return p, nil
+	}
+	p, second := openAFPacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
+	if second != nil {
+		return nil, fmt.Errorf("%w; %w", err, second)
+	}
+	return p, nil
+}
+
+// openAFXDP opens an AF_XDP port. The first one makes the memory that all of
+// them share.
+func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
+	if a.umem == nil {
+		u, err := afxdp.NewUMEM(framesPerPort * (a.planned + 1))
+		if err != nil {
+			return nil, err
+		}
+		a.umem = u
+	}
+	p, err := afxdp.Open(a.umem, afxdp.Options{Interface: link, Ring: podRing, Why: why})
+	if err != nil {
+		return nil, err // p would be no nil Port
+	}
+	return p, nil
+}
+
+func openAFPacket(link, why string) (ports.Port, error) {
+	p, err := afpacket.Open(afpacket.Options{Interface: link, Why: why})
+	if err != nil {
+		return nil, err // p would be no nil Port
+	}
+	return p, nil
+}
