@@ -14,6 +14,7 @@ type Segments struct {
 	frame   []byte
 	layers  Layers
 	tunnel  Tunnel
+	mark    uint32
 	headers int // bytes up to the transport payload
 	size    int // payload bytes per segment
 	at      int // where the next segment's payload begins in frame
@@ -26,7 +27,7 @@ func NewSegments(f *Frame, l *Layers) (s Segments, ok bool) {
 	if f.Offload.SegmentSize == 0 || !f.Offload.ownChecksum(l) || !segmentable(f.Bytes(), l) {
 		return s, false
 	}
-	s = Segments{frame: f.Bytes()[:l.End], layers: *l, tunnel: f.Tunnel, size: int(f.Offload.SegmentSize)}
+	s = Segments{frame: f.Bytes()[:l.End], layers: *l, tunnel: f.Tunnel, mark: f.Mark, size: int(f.Offload.SegmentSize)}
 	s.headers = payloadStart(s.frame, l)
 	s.at = s.headers
 	return s, true
@@ -84,7 +85,7 @@ func (s *Segments) Next(f *Frame) bool {
 	b := f.Bytes()
 	copy(b, s.frame[:s.headers])
 	copy(b[s.headers:], s.frame[s.at:])
-	f.Tunnel = s.tunnel
+	f.Tunnel, f.Mark = s.tunnel, s.mark
 	s.setNetwork(b)
 	s.setTransport(b)
 	s.at += len(b) - s.headers
