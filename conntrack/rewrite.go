@@ -79,7 +79,21 @@ func (h *headers) rewrite(from, to key) {
 		binary.BigEndian.PutUint16(p[2:], to.dstPort)
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		packet.ICMP(p).SetID(to.srcPort)
+		if blank(p) { // of zeros alone the sum is +0, which no difference leads to
+			packet.ICMP(p).SetChecksum(0xffff)
+		}
 	}
+}
+
+// blank says whether all bytes are zero: an echo reply with identifier 0 and an
+// empty or zero payload, whose checksum has become 0.
+func blank(p []byte) bool {
+	for _, b := range p {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // rewriteAddresses changes the network header.

@@ -60,7 +60,8 @@ func (v *visit) run() DropReason {
 	for {
 		v.find()
 		if v.known() && (v.forced() || !v.meet()) {
-			v.replace()
+			v.replace() // a translated packet may show the key of yet another
+			continue
 		}
 		if v.known() {
 			v.finish()
