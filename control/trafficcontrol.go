@@ -92,3 +92,25 @@ func (v *view) trafficPort(p TrafficPort) (port tables.Port, lacks string) {
 	}
 	return port, ""
 }
+
+// Made is a port that the switch makes, because objects send traffic there by
+// its name and nobody else has it.
+type Made struct {
+	// Returns says that what goes out there comes in again, at this port or at
+	// another: a redirect's, not a mirror's.
+	Returns bool
+}
+
+// MadePorts are the ports that the switch of any Node makes, by name: those of
+// TrafficControls of type ovsInternal, and those of application-layer policies.
+func (c *Cluster) MadePorts() map[string]Made {
+	all := map[string]Made{l7TargetPort: {Returns: true}, l7ReturnPort: {Returns: true}}
+	for _, tc := range c.TrafficControls {
+		for _, p := range []*TrafficPort{&tc.TargetPort, tc.ReturnPort} {
+			if p != nil && p.Type == OVSInternalPort {
+				all[p.Name] = Made{Returns: tc.Redirect || all[p.Name].Returns}
+			}
+		}
+	}
+	return all
+}

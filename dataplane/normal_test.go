@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/ports/memory"
 )
 
 // ethernet is a packet from one station to another, by the last byte of their
@@ -50,6 +51,18 @@ func TestNormal(t *testing.T) {
 		if row.MAC[0]&1 != 0 {
 			t.Errorf("a group address was learned: %x", row.MAC)
 		}
+	}
+}
+
+// TestFloodLeavesPortsAsideOut: such a port gets what is sent to its number.
+func TestFloodLeavesPortsAsideOut(t *testing.T) {
+	r := newRig(t, "table=0,dl_type=0x88b5 actions=NORMAL\ntable=0,ip actions=output:8")
+	r.addPort(8, memory.Options{Aside: true})
+	if got := r.outcome(ethernet(1, 0xa, 0xff)); got != "2 3 4" {
+		t.Errorf("a broadcast went to %q", got)
+	}
+	if got := r.outcome("in_port=1,ip"); got != "8" {
+		t.Errorf("output:8 went to %q", got)
 	}
 }
 

@@ -14,6 +14,7 @@ type switchPort struct {
 	no     uint32
 	port   ports.Port
 	tunnel bool
+	aside  bool // floods leave it out
 	worker int // which worker receives from it
 
 	carries ports.Carries // undone work that it passes on
@@ -107,14 +108,14 @@ func addrOf(v4, v6 flow.Value) netip.Addr {
 	return netip.Addr{}
 }
 
-// flood sends to every port but the port of entry. A tunnel port takes part
-// only when an entry has set tun_dst.
+// flood sends to every port but the port of entry and those that stand aside. A
+// tunnel port takes part only when an entry has set tun_dst.
 func (k *walk) flood() {
 	in := k.key.InPort()
 	before := k.sent
 	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()
 	for _, p := range k.w.sw.ports.Load().list {
-		if p.no != in && (!p.tunnel || tunnelled) {
+		if p.no != in && !p.aside && (!p.tunnel || tunnelled) {
 			k.outputTo(p.no)
 		}
 	}

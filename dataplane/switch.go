@@ -135,7 +135,7 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
 	info := p.Info()
-	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, worker: s.leastBusy(old), carries: info.Carries}
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, worker: s.leastBusy(old), carries: info.Carries}
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	return nil
 }

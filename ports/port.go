@@ -43,6 +43,7 @@ type Info struct {
 	MTU    int
 	Up     bool // the link is there and up
 	Tunnel bool // frames carry Frame.Tunnel both ways
+	Aside  bool // frames are sent to it by its number only, never by flooding
 	// Carries says which undone work of frames Transmit passes on; it refuses
 	// frames with any other.
 	Carries Carries

@@ -27,6 +27,8 @@ type Options struct {
 	// Tunnel makes it a port to other Nodes: its frames carry Frame.Tunnel,
 	// which whoever injects has set, and whoever collects reads.
 	Tunnel bool
+	// Aside keeps floods away from it.
+	Aside bool
 }
 
 // Port is a port in memory. All its methods may be called from any goroutine.
@@ -65,7 +67,7 @@ func (o *Options) complete() {
 
 func newPort(name string, o Options, in, out *queue) *Port {
 	return &Port{name: name, in: in, out: out, info: ports.Info{
-		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true, Tunnel: o.Tunnel, Carries: o.Carries,
+		Driver: "memory", Mode: "queues", Why: "asked for", MAC: o.MAC, MTU: o.MTU, Up: true, Tunnel: o.Tunnel, Aside: o.Aside, Carries: o.Carries,
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 
 	"github.com/antrail/antrail/packet"
@@ -41,6 +42,10 @@ type Options struct {
 	Frames int
 	// Marks makes the port carry packet marks: see mark.go.
 	Marks bool
+	// Aside is for a device that the switch sends to and receives from, and whose
+	// other end is not the host: floods leave it out, and the host speaks neither
+	// ARP nor IPv6 on it.
+	Aside bool
 }
 
 // Port is a TAP device. One worker receives; any worker may transmit.
@@ -126,7 +131,7 @@ func (p *Port) offer() error {
 }
 
 func (p *Port) configure(o Options) error {
-	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU}
+	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU, Aside: o.Aside}
 	err := p.offer()
 	if err != nil {
 		return err
@@ -146,6 +151,11 @@ func (p *Port) configure(o Options) error {
 	if err := p.links.LinkSetMTU(device, o.MTU); err != nil {
 		return fmt.Errorf("MTU %d: %w", o.MTU, err)
 	}
+	if o.Aside {
+		if err := p.quiet(device); err != nil {
+			return err
+		}
+	}
 	if err := p.links.LinkSetUp(device); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
@@ -156,6 +166,18 @@ func (p *Port) configure(o Options) error {
 	copy(p.info.MAC[:], device.Attrs().HardwareAddr)
 	p.link, err = ports.WatchLink(o.Name, p.index)
 	return err
+}
+
+// quiet keeps the host from speaking on the device.
+func (p *Port) quiet(device netlink.Link) error {
+	if err := p.links.LinkSetARPOff(device); err != nil {
+		return fmt.Errorf("no ARP: %w", err)
+	}
+	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+p.name+"/disable_ipv6", []byte("1"), 0o644)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
+		return fmt.Errorf("no IPv6: %w", err)
+	}
+	return nil
 }
 
 // Name is the interface's name.
