@@ -103,7 +103,9 @@ type Port struct {
 	Name   string `json:"name"`
 	OFPort uint32 `json:"ofPort,omitempty"`
 	Link   string `json:"link,omitempty"`   // Name when not given
-	Driver string `json:"driver,omitempty"` // auto, afxdp or afpacket
+	Driver string `json:"driver,omitempty"` // auto, afxdp, afpacket or tap
+
+	oneWay bool // nothing comes back from a tap
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.
@@ -276,7 +278,7 @@ func (c *Config) checkPorts(f *faults) {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)
 		c.checkOFPort(f, numbers, who, p.OFPort)
-		f.check(KnownDriver(p.Driver), "%s.driver: %q is none of auto, afxdp and afpacket", who, p.Driver)
+		f.check(KnownDriver(p.Driver) || p.Driver == DriverTap, "%s.driver: %q is none of auto, afxdp, afpacket and tap", who, p.Driver)
 		claim(f, names, p.Name, who, "name")
 		claim(f, links, p.Link, who, "link")
 	}

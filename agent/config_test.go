@@ -88,7 +88,7 @@ func TestParseConfigFaults(t *testing.T) {
 		{"gateway's number reserved", "  mac: ba", "  ofPort: 65534\n  mac: ba", "gateway.ofPort: 65534"},
 		{"tunnel's number reserved", "  localAddress", "  ofPort: 65280\n  localAddress", "tunnel.ofPort: 65280"},
 		{"frames longer than a buffer", "  mac: ba", "  mtu: 9000\n  mac: ba", "gateway.mtu: 9000 is not between 1280 and 3822"},
-		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is none of auto, afxdp and afpacket`},
+		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is none of auto, afxdp, afpacket and tap`},
 		{"timeouts", "nodeName:", "ctTimeouts: long\nnodeName:", "neither default nor ovs"},
 		{"workers", "nodeName:", "workers: 500\nnodeName:", "workers: 500"},
 	} {

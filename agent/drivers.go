@@ -6,6 +6,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/tap"
 	"github.com/vishvananda/netlink"
 )
 
@@ -16,6 +17,10 @@ const (
 	DriverAuto     = "auto"
 	DriverAFXDP    = "afxdp"
 	DriverAFPacket = "afpacket"
+	// DriverTap makes the link, a tap: TrafficControls and application-layer
+	// policies send traffic to such ports, and whoever is to look at it finds it
+	// there.
+	DriverTap = "tap"
 )
 
 // KnownDriver says whether a pod's port can have this driver.
@@ -30,6 +35,8 @@ func (a *Agent) openPod(p Port) (ports.Port, error) {
 		return a.openAFXDP(p.Link, "afxdp was asked for")
 	case DriverAFPacket:
 		return openAFPacket(p.Link, "afpacket was asked for")
+	case DriverTap:
+		return a.openTap(p)
 	}
 	return a.openAuto(p.Link)
 }
@@ -82,4 +89,14 @@ func openAFPacket(link, why string) (ports.Port, error) {
 		return nil, err // p would be no nil Port
 	}
 	return p, nil
+}
+
+// openTap makes the tap of a port. It carries packet marks, unless nothing comes
+// back from it.
+func (a *Agent) openTap(p Port) (ports.Port, error) {
+	t, err := tap.Open(tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true})
+	if err != nil {
+		return nil, err // t would be no nil Port
+	}
+	return t, nil
 }

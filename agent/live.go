@@ -94,17 +94,22 @@ func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
 }
 
 // ports are those of the manifests, on the links that the configuration gives
-// their names.
+// their names. Those that objects name and nobody else has are made.
 func (l *live) ports() []Port {
 	given := map[string]Port{}
 	for _, p := range l.config.Ports {
 		given[p.Name] = p
 	}
 	var all []Port
-	for _, p := range l.store.Snapshot().NodeConfig(l.config.NodeName).Ports {
+	cluster := l.store.Snapshot()
+	made := cluster.MadePorts()
+	for _, p := range cluster.NodeConfig(l.config.NodeName).Ports {
 		port, ok := given[p.Name]
 		if !ok {
 			port = Port{Name: p.Name, Link: p.Name, Driver: DriverAuto}
+			if m, ours := made[p.Name]; ours && p.Pod == (control.Name{}) {
+				port.Driver, port.oneWay = DriverTap, !m.Returns
+			}
 		}
 		port.OFPort = p.OFPort
 		all = append(all, port)

@@ -65,7 +65,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.sw.Close()
-	wantPorts(t, l.ports(), Port{"client-a", 36, "client-a-1", "auto"}, Port{"web-a", 37, "web-a-3f2a1", "afxdp"}, Port{"db-a", 38, "db-a", "auto"})
+	wantPorts(t, l.ports(), Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto"}, Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp"}, Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto"})
 	if n := entriesOf(p, "IngressDefaultRule"); n != 2 {
 		t.Errorf("%d entries in IngressDefaultRule, want the isolation of db-a and the table-miss", n)
 	}
@@ -170,6 +170,32 @@ func TestLiveRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPortsThatAreMade: what TrafficControls and application-layer policies name
+// is a tap that the switch makes; a device is a link of that name.
+func TestPortsThatAreMade(t *testing.T) {
+	c, manifests := liveNode(t)
+	nodeConfig := filepath.Join(manifests, "node-a.yaml")
+	replaceIn(t, nodeConfig, "  ports:\n", "  ports:\n"+
+		"    - {name: copies, ofPort: 30}\n    - {name: eth1, ofPort: 31}\n    - {name: antrea-l7-tap0, ofPort: 32}\n")
+	mirror := func(name, target string) string {
+		return "---\napiVersion: crd.antrea.io/v1alpha2\nkind: TrafficControl\nmetadata: {name: " + name + "}\n" +
+			"spec: {appliedTo: {podSelector: {}}, direction: Both, action: Mirror, targetPort: " + target + "}\n"
+	}
+	text := mirror("one", "{ovsInternal: {name: copies}}") + mirror("two", "{device: {name: eth1}}")
+	if err := os.WriteFile(filepath.Join(manifests, "tc.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.sw.Close()
+	wantPorts(t, l.ports()[:3],
+		Port{Name: "copies", OFPort: 30, Link: "copies", Driver: "tap", oneWay: true},
+		Port{Name: "eth1", OFPort: 31, Link: "eth1", Driver: "auto"},
+		Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"})
 }
 
 // TestFollowNode: the Node is told what the switch asks for, once, again after an

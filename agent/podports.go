@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -14,7 +15,8 @@ import (
 
 // podPorts keeps the switch's pod ports equal to the links that are there. A
 // pod's link vanishes with the pod, whenever that is, and may come back as
-// another link of the same name; neither may disturb the rest of the switch.
+// another link of the same name; neither may disturb the rest of the switch. A
+// port whose link the switch makes itself enters when it is wanted.
 //
 // The kernel's link messages only say "look again": what is done follows from
 // comparing what is wanted with what is there, so a lost message costs at most
@@ -118,8 +120,8 @@ func (p *podPorts) reconcile() {
 	}
 	for _, w := range want {
 		_, in := p.have[w.Link]
-		if link := there[w.Link]; !in && link.up {
-			p.add(w, link.index)
+		if link := there[w.Link]; !in && (link.up || w.Driver == DriverTap) {
+			p.add(w)
 		}
 	}
 }
@@ -152,13 +154,8 @@ func (p *podPorts) remove(w Port, why string) {
 }
 
 // add opens a port. An error is logged once, and tried again later.
-func (p *podPorts) add(w Port, index int) {
-	port, err := p.open(w)
-	if err == nil {
-		if err = p.sw.AddPort(w.OFPort, port); err != nil {
-			port.Close()
-		}
-	}
+func (p *podPorts) add(w Port) {
+	port, index, err := p.enter(w)
 	if err != nil {
 		if p.failed[w.Link] != err.Error() {
 			p.log.Error("port cannot be opened; trying again", "port", w.Name, "link", w.Link, "error", err)
@@ -170,4 +167,19 @@ func (p *podPorts) add(w Port, index int) {
 	p.have[w.Link] = openPort{w, index}
 	i := port.Info()
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
+}
+
+// enter opens a port and gives it to the switch. index is its link's.
+func (p *podPorts) enter(w Port) (port ports.Port, index int, err error) {
+	if port, err = p.open(w); err != nil {
+		return nil, 0, err
+	}
+	link, err := net.InterfaceByName(w.Link)
+	if err == nil {
+		err = p.sw.AddPort(w.OFPort, port)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, port.Close())
+	}
+	return port, link.Index, nil
 }

@@ -194,3 +194,42 @@ func TestPodPortsFollowWishes(t *testing.T) {
 		sw.wantQuiet(t)
 	})
 }
+
+// TestPodPortsMakeTaps: a port whose link the switch makes is there when it is
+// wanted, comes again when the link is deleted, and takes the link with it.
+func TestPodPortsMakeTaps(t *testing.T) {
+	node := nstest.New(t)
+	node.Do(t, func() {
+		a := &Agent{config: &Config{Gateway: Gateway{MTU: 1450}}}
+		sw := recorder{make(chan string, 100)}
+		taps := []Port{{Name: "tc-tap0", OFPort: 34, Link: "tc-tap0", Driver: DriverTap}}
+		var opened []ports.Port
+		open := func(p Port) (ports.Port, error) {
+			port, err := a.openPod(p)
+			opened = append(opened, port)
+			return port, err
+		}
+		p := newPodPorts(taps, sw, open, slog.New(slog.DiscardHandler))
+		p.reconcile()
+		sw.wantEvent(t, "add 34 tc-tap0")
+		p.reconcile()
+		sw.wantQuiet(t)
+		if i := opened[0].Info(); i.Driver != "tap" || !i.Aside || !i.Up {
+			t.Errorf("opened %+v", i)
+		}
+		if err := netlink.LinkDel(node.Link(t, "tc-tap0")); err != nil {
+			t.Fatal(err)
+		}
+		p.reconcile()
+		sw.wantEvent(t, "remove 34")
+		sw.wantEvent(t, "add 34 tc-tap0")
+		p.set(nil)
+		p.reconcile()
+		sw.wantEvent(t, "remove 34")
+		for _, o := range opened {
+			if err := o.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
