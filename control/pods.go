@@ -59,6 +59,11 @@ func (nodeBuilder) peer(v *view, k Key, w *wants) {
 	for _, p := range n.PodCIDRs {
 		peer.GatewayIPs = append(peer.GatewayIPs, p.Masked().Addr().Next())
 	}
+	if !v.pipeline.Reaches(peer) {
+		w.want(Part{Object: k}, nil)
+		w.hold(k, "the Node has no address of the family of transportIPs")
+		return
+	}
 	d := &Desired{}
 	d.add(Origin{Object: k, Field: "spec.podCIDRs"}, v.pipeline.Peer(peer)...)
 	w.fine(k)

@@ -177,6 +177,40 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
+// TestAdvertisedRouteIsKept: a Node that learned its default route from a router
+// keeps it, or the agent does not start.
+func TestAdvertisedRouteIsKept(t *testing.T) {
+	n, router := node(t), nstest.New(t)
+	nstest.AddVeth(t, n, "eth0", router, "eth0")
+	n.Sysctl(t, "net/ipv6/conf/eth0/disable_ipv6", "0")
+	n.SetUp(t, "eth0")
+	router.SetUp(t, "eth0")
+	if out, err := n.Command("ip", "-6", "route", "add", "default", "via", "fe80::1", "dev", "eth0", "proto", "ra").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	n.Sysctl(t, "net/ipv6/conf/eth0/accept_ra", "1")
+	n.Do(t, func() {
+		before := state(t)
+		if _, err := Up(config()); err == nil || !strings.Contains(err.Error(), "net/ipv6/conf/eth0/accept_ra to 2") {
+			t.Errorf("error %v", err)
+		}
+		if after := state(t); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+	})
+	n.Sysctl(t, "net/ipv6/conf/eth0/accept_ra", "2")
+	n.Do(t, func() {
+		h, err := Up(config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Down()
+		if s := state(t); !strings.Contains(s, "fe80::1") {
+			t.Errorf("the route is gone:\n%s", s)
+		}
+	})
+}
+
 // TestDownAfterLinkGone is what happens when the gateway's tap went away first.
 func TestDownAfterLinkGone(t *testing.T) {
 	node(t).Do(t, func() {

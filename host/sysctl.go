@@ -1,11 +1,15 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // sysctls are what the pipeline needs of the kernel, in the families that the
@@ -46,12 +50,41 @@ const (
 func (h *Host) setSysctls(c *Config) error {
 	for _, s := range c.sysctls() {
 		if s.path == forwarding6 {
-			if err := h.keepForwarding6(); err != nil {
-				return fmt.Errorf("sysctl: %w", err)
+			if err := h.prepareForwarding6(); err != nil {
+				return fmt.Errorf("sysctl %s: %w", s.path, err)
 			}
 		}
 		if err := h.setSysctl(s); err != nil {
 			return fmt.Errorf("sysctl: %w", err)
+		}
+	}
+	return nil
+}
+
+// prepareForwarding6 looks at what switching forwarding on would cost the Node.
+func (h *Host) prepareForwarding6() error {
+	if all, err := read("/proc/sys/" + forwarding6); err != nil || all == "1" {
+		return err
+	}
+	return errors.Join(keepsDefaultRoute(), h.keepForwarding6())
+}
+
+// keepsDefaultRoute refuses to cut the Node off: a router does not believe
+// routers, so the kernel would forget a default route that one has advertised,
+// unless accept_ra of the link is 2.
+func keepsDefaultRoute() error {
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Protocol: unix.RTPROT_RA}, netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		link, err := netlink.LinkByIndex(r.LinkIndex)
+		if err != nil {
+			continue // it has just gone
+		}
+		name := link.Attrs().Name
+		if v, err := read("/proc/sys/" + conf6 + name + "/accept_ra"); err == nil && v == "1" {
+			return fmt.Errorf("the Node would lose its route to %s via %s, which a router advertised; set %s%s/accept_ra to 2 first", r.Dst, r.Gw, conf6, name)
 		}
 	}
 	return nil
@@ -62,9 +95,6 @@ func (h *Host) setSysctls(c *Config) error {
 func (h *Host) keepForwarding6() error {
 	files, err := filepath.Glob("/proc/sys/" + conf6 + "*/forwarding")
 	if err != nil {
-		return err
-	}
-	if all, err := read("/proc/sys/" + forwarding6); err != nil || all == "1" {
 		return err
 	}
 	for _, file := range files {

@@ -82,6 +82,13 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix) []term {
 	return terms
 }
 
+// Reaches says whether the tunnel reaches a Node: it has an address of a family
+// that the tunnel goes by.
+func (p *Pipeline) Reaches(n Peer) bool {
+	_, ok := p.tunnelEnd(n, IPv4)
+	return ok
+}
+
 // tunnelEnd is the address of a Node for packets of a family: one of that
 // family, else any, of those that a tunnel from this Node reaches.
 func (p *Pipeline) tunnelEnd(n Peer, f Family) (end netip.Addr, ok bool) {
