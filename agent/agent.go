@@ -7,6 +7,7 @@
 //	manifests.go  objects of a cluster -> the same
 //	live.go       manifests that are watched, and the switch kept in step
 //	shield.go     Services' endpoints while connections are lost
+//	arena.go      the connections, kept across restarts
 //	seed.go       what endpoints are chosen by, kept across restarts
 //	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
@@ -134,6 +135,10 @@ func (a *Agent) load() (pods []Port, err error) {
 	if o.seed, err = loadSeed(c.seedFile()); err != nil {
 		return nil, err
 	}
+	if o.clock, err = bootClock(); err != nil {
+		return nil, err
+	}
+	o.ctFile = c.arenaFile()
 	if c.Manifests == "" {
 		a.pipeline, err = c.files().load(o)
 	} else {
@@ -143,6 +148,7 @@ func (a *Agent) load() (pods []Port, err error) {
 		}
 	}
 	if err == nil {
+		logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
 	}
 	return pods, err
@@ -239,7 +245,7 @@ func (a *Agent) stop() error {
 		errs = append(errs, a.host.Down())
 	}
 	if a.pipeline != nil {
-		errs = append(errs, a.sw.Close())
+		errs = append(errs, a.pipeline.close())
 	}
 	if a.umem != nil {
 		errs = append(errs, a.umem.Close())

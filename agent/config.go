@@ -27,6 +27,9 @@ const (
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
 	maxMTU  = 3822 // what a frame's buffer holds (ports/afxdp)
+
+	minCT = 1 << 10
+	maxCT = 1 << 26 // takes 13 GB
 )
 
 // Config is the agent's configuration file (YAML). A key that is not listed
@@ -62,6 +65,12 @@ type Config struct {
 	Workers int `json:"workers,omitempty"`
 	// CTTimeouts are the connection timeouts: "default" or "ovs".
 	CTTimeouts string `json:"ctTimeouts,omitempty"`
+	// CTMax is how many connections may exist; when not given, 32,768 for each
+	// processor and at least 131,072. Each takes 208 bytes of memory, at once.
+	CTMax int `json:"ctMax,omitempty"`
+	// CTNewRate is how many connections a port may begin in a second, after a
+	// burst of two seconds' worth; 20,000 when not given, without limit when -1.
+	CTNewRate int `json:"ctNewRate,omitempty"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
@@ -209,6 +218,8 @@ func (c *Config) check() error {
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(c.CTTimeouts == "default" || c.CTTimeouts == "ovs", "ctTimeouts: %q is neither default nor ovs", c.CTTimeouts)
+	f.check(c.CTMax == 0 || c.CTMax >= minCT && c.CTMax <= maxCT, "ctMax: %d is not between %d and %d", c.CTMax, minCT, maxCT)
+	f.check(c.CTNewRate >= -1 && c.CTNewRate <= 1e9, "ctNewRate: %d is not between 1 and 1000000000, nor -1", c.CTNewRate)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
 	c.checkNodePorts(&f)
 	c.checkPeers(&f)

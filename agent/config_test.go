@@ -90,6 +90,8 @@ func TestParseConfigFaults(t *testing.T) {
 		{"frames longer than a buffer", "  mac: ba", "  mtu: 9000\n  mac: ba", "gateway.mtu: 9000 is not between 1280 and 3822"},
 		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is none of auto, afxdp, afpacket and tap`},
 		{"timeouts", "nodeName:", "ctTimeouts: long\nnodeName:", "neither default nor ovs"},
+		{"connections", "nodeName:", "ctMax: 1000\nnodeName:", "ctMax: 1000 is not between 1024 and"},
+		{"new connections", "nodeName:", "ctNewRate: -2\nnodeName:", "ctNewRate: -2 is not between"},
 		{"workers", "nodeName:", "workers: 500\nnodeName:", "workers: 500"},
 	} {
 		t.Run(s.name, func(t *testing.T) {

@@ -56,6 +56,21 @@ var ctCounters = []ctCounter{
 		one(func(s *ctSnapshot) uint64 { return s.Created })},
 	{"ct_expired_total", "Connections removed because their time had passed.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.Expired })},
+	{"ct_early_drop_total", "Connections that were never answered or over, removed to make room for new ones.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.EarlyDropped })},
+	{"ct_raced_total", "Connections that another worker had made a moment before.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.Raced })},
+	{"ct_probe_max", "Connections in the longest chain of the index that was met; none is made beyond 80.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.ProbeMax) })},
+	{"ct_nat_tries_total", "Searches for a free NAT tuple, by how many tuples were tried at most.", "tries", prometheus.CounterValue, byTries},
+	{"ct_sweep_nanoseconds_total", "Time spent looking for connections whose time has passed.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.SweepTime) })},
+	{"ct_restore_entries", "Connections taken over from the agent before.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Entries) })},
+	{"ct_restore_torn", "Connections of the agent before that could not be read.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Torn) })},
+	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
 	{"ct_tcp_out_of_window_total", "TCP segments outside the window; they pass and change nothing.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.OutOfWindow })},
@@ -79,6 +94,13 @@ func byReason(s *ctSnapshot) (all []ctValue) {
 		if r := conntrack.DropReason(reason); r != conntrack.DropNone {
 			all = append(all, ctValue{r.String(), n})
 		}
+	}
+	return all
+}
+
+func byTries(s *ctSnapshot) (all []ctValue) {
+	for i, n := range s.NATTries {
+		all = append(all, ctValue{strconv.Itoa(1<<i - 1), n})
 	}
 	return all
 }

@@ -19,6 +19,8 @@ import (
 type pipeline struct {
 	sw *dataplane.Switch
 	ct *conntrack.Table
+	// arena is the file that ct lies in; nil when it lies in memory.
+	arena *arena
 	// clock is that of both, in nanoseconds.
 	clock func() int64
 	// objects is what knows the objects behind the entries; nil when the
@@ -67,6 +69,9 @@ type options struct {
 	names    map[uint32]string // ports
 	workers  int
 	timeouts conntrack.Timeouts
+	ctMax    int          // connections; the default when 0
+	ctRate   int          // new connections of a port in a second; the default when 0
+	ctFile   string       // keeps the connections; memory when ""
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
 }
@@ -74,7 +79,7 @@ type options struct {
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
 
 func (c *Config) options() options {
-	o := options{workers: c.Workers, names: map[uint32]string{
+	o := options{workers: c.Workers, ctMax: c.CTMax, ctRate: c.CTNewRate, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
 	}}
 	for _, p := range c.Ports {
@@ -104,7 +109,7 @@ func loadProgram(from Source, program *flow.Program, o options) (*pipeline, erro
 		return nil, err
 	}
 	if err := p.sw.Apply(dataplane.BundleOf(program)); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", from, err), p.sw.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", from, err), p.close())
 	}
 	return p, nil
 }
@@ -115,18 +120,46 @@ func newPipeline(o options) (*pipeline, error) {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
-	p := &pipeline{clock: o.clock, ct: conntrack.NewTable(conntrack.Config{Now: o.clock, Timeouts: o.timeouts})}
+	p := &pipeline{clock: o.clock}
+	if err := p.openTable(o); err != nil {
+		return nil, err
+	}
 	refuse := &rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
 		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, PacketIn: refuse.packetIn,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.closeTable())
 	}
 	refuse.sw = p.sw
 	return p, nil
 }
+
+// openTable makes the connection table, in its file if there is one.
+func (p *pipeline) openTable(o options) (err error) {
+	c := conntrack.Config{Now: o.clock, Timeouts: o.timeouts, Max: o.ctMax, NewRate: o.ctRate}
+	if o.ctFile == "" {
+		p.ct = conntrack.NewTable(c)
+		return nil
+	}
+	if c.Max == 0 {
+		c.Max = conntrack.DefaultMax()
+	}
+	p.ct, p.arena, err = restoreTable(o.ctFile, c)
+	return err
+}
+
+// closeTable gives the table's file back. The connections stay in it.
+func (p *pipeline) closeTable() error {
+	if p.arena == nil {
+		return nil
+	}
+	return p.arena.close()
+}
+
+// close ends the switch, and then the connection table.
+func (p *pipeline) close() error { return errors.Join(p.sw.Close(), p.closeTable()) }
 
 // program reads and parses the files.
 func (f *Files) program(names map[uint32]string) (*flow.Program, error) {

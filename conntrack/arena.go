@@ -7,16 +7,13 @@ import "sync/atomic"
 // Slot 0 is never used, so that 0 can mean none.
 type arena struct {
 	cells []cell
-	top   atomic.Uint32 // slots below it have been handed out at least once
-	free  atomic.Uint64 // first free slot in the low half; a tag against reuse above
+	top   *atomic.Uint32 // slots below it have been handed out at least once
+	free  atomic.Uint64  // first free slot in the low half; a tag against reuse above
 }
 
 // newArena makes room for n connections in memory of the process's own.
-func newArena(n int) *arena { return arenaOver(make([]cell, n+1)) }
-
-// arenaOver is an arena over empty cells.
-func arenaOver(cells []cell) *arena {
-	a := &arena{cells: cells}
+func newArena(n int) *arena {
+	a := &arena{cells: make([]cell, n+1), top: new(atomic.Uint32)}
 	a.top.Store(1)
 	return a
 }
@@ -43,7 +40,7 @@ func (a *arena) alloc() uint32 {
 	}
 }
 
-// grow hands out a cell that was never used.
+// grow hands out a cell that was never used, whatever its memory holds.
 func (a *arena) grow() uint32 {
 	for {
 		top := a.top.Load()
@@ -51,6 +48,7 @@ func (a *arena) grow() uint32 {
 			return 0
 		}
 		if a.top.CompareAndSwap(top, top+1) {
+			a.at(top).unlock(0)
 			return top
 		}
 	}

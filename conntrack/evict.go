@@ -144,6 +144,14 @@ func (e *entry) missed() bool {
 	return true
 }
 
+// setExpendable sets the flag of a connection that is in no list yet.
+func (e *entry) setExpendable() {
+	e.flags &^= expendable
+	if !e.missed() {
+		e.flags |= expendable
+	}
+}
+
 // relist keeps the connection's place in its port's list in step with whether
 // it would be missed. The caller holds the cell's lock.
 func (t *Table) relist(e *entry, slot uint32, now int64) {

@@ -117,3 +117,10 @@ func (t *Timeouts) sctp(s sctpState) time.Duration {
 	}
 	return t.SCTPClosed
 }
+
+// longest is the longest of the timeouts.
+func (t *Timeouts) longest() time.Duration {
+	tcp := max(t.TCPSynSent, t.TCPSynReceived, t.TCPEstablished, t.TCPHalfClosed, t.TCPLastAck, t.TCPClosed, t.TCPReset)
+	sctp := max(t.SCTPOpening, t.SCTPEstablished, t.SCTPClosing, t.SCTPClosed)
+	return max(tcp, sctp, t.UDPSingle, t.UDPReplied, t.ICMPSingle, t.ICMPReplied, t.OtherSingle, t.OtherReplied)
+}

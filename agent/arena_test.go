@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+)
+
+// track sends one UDP packet through ct(commit).
+func track(t *testing.T, p *pipeline) {
+	t.Helper()
+	f := packet.NewFrame(make([]byte, 2048), nil)
+	f.SetBytes(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53}))
+	l := packet.ParseLayers(f.Bytes())
+	var m conntrack.Meta
+	if v := p.ct.Track(f, &l, &m, &conntrack.Request{Zone: 7, Commit: true}, p.clock()); v.Drop != conntrack.DropNone {
+		t.Fatalf("dropped: %v", v.Drop)
+	}
+}
+
+func tableIn(t *testing.T, path string, ctMax int) *pipeline {
+	t.Helper()
+	clock, err := bootClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPipeline(options{clock: clock, ctFile: path, ctMax: ctMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func closePipeline(t *testing.T, p *pipeline) {
+	t.Helper()
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConnectionsOutliveTheAgent: the next agent has them; one that is told
+// another size begins without and says why.
+func TestConnectionsOutliveTheAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "ct.arena")
+	p := tableIn(t, path, 2000)
+	track(t, p)
+	if _, err := newPipeline(options{clock: p.clock, ctFile: path, ctMax: 2000}); err == nil || !strings.Contains(err.Error(), "another agent uses it") {
+		t.Errorf("a second agent on one file: %v", err)
+	}
+	closePipeline(t, p)
+	if st, err := os.Stat(path); err != nil || st.Mode() != 0o600 || st.Size() != int64(conntrack.ArenaSize(2000)) {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+
+	p = tableIn(t, path, 2000)
+	if r := p.ct.Stats().Restored; r.Entries != 1 || r.Empty != "" {
+		t.Errorf("restored %+v", r)
+	}
+	var log bytes.Buffer
+	logRestored(slog.New(slog.NewTextHandler(&log, nil)), path, p.ct.Stats().Restored)
+	if !strings.Contains(log.String(), `msg="1 connections restored, 0 torn, in `) {
+		t.Errorf("logged %s", log.String())
+	}
+	if newShield(p) != (shield{}) {
+		t.Error("endpoints are shielded, and no connection was lost")
+	}
+	closePipeline(t, p)
+
+	p = tableIn(t, path, 3000)
+	defer closePipeline(t, p)
+	log.Reset()
+	logRestored(slog.New(slog.NewTextHandler(&log, nil)), path, p.ct.Stats().Restored)
+	if !strings.Contains(log.String(), `no connections restored`) || !strings.Contains(log.String(), "it was made for 2000 connections, not 3000") {
+		t.Errorf("logged %s", log.String())
+	}
+	track(t, p)
+}
+
+// TestArenaIsOurOwnFile: what stands at its place and is something else is an
+// error that names it, and stays as it is.
+func TestArenaIsOurOwnFile(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "target")
+	if err := os.WriteFile(target, []byte("precious"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link, hard, sub := filepath.Join(dir, "link"), filepath.Join(dir, "hard"), filepath.Join(dir, "sub")
+	for _, err := range []error{os.Symlink(target, link), os.Link(target, hard), os.Mkdir(sub, 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{link, hard, sub, "/dev/null"} {
+		if _, err := openArena(path, 1<<20); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
+
+func TestBootID(t *testing.T) {
+	first, err := bootID()
+	second, again := bootID()
+	if err != nil || again != nil || first != second || first == ([16]byte{}) {
+		t.Errorf("%x %v, %x %v", first, err, second, again)
+	}
+}

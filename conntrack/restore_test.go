@@ -1,0 +1,275 @@
+package conntrack
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
+
+var thisBoot = [16]byte{1, 2, 3}
+
+// pages is zeroed memory of its own.
+func pages(t testing.TB, size int) []byte {
+	t.Helper()
+	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(b) })
+	return b
+}
+
+// restored is a bench whose table lies over memory.
+func restored(t testing.TB, memory []byte, now int64, c Config) *bench {
+	t.Helper()
+	b := newBench(t, c)
+	b.now = now
+	c.Now = func() int64 { return b.now }
+	c.Capacity = (len(memory)-headerSize)/cellSize - 1
+	if c.Max == 0 {
+		c.Max = c.Capacity
+	}
+	table, err := Restore(c, memory, thisBoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Table = table
+	return b
+}
+
+// variety makes connections of every kind.
+func (b *bench) variety() {
+	b.Helper()
+	r := commitNAT("dst=10.0.0.2:8080")
+	r.Mark, r.MarkMask, r.Label, r.LabelMask = 7, 7, Label{5, 6}, Label{7, 7}
+	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "S", seq: 1000, scale: 7}), r, "new|trk|dnat")
+	b.want(tcpFrame(server, client, 8080, 1234, tcpText{flags: "SA", seq: 5000, ack: 1001, scale: 3}), unNAT, "est|rpl|trk|snat")
+	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "A", seq: 1001, ack: 5001}), unNAT, "est|trk|dnat")
+	b.want(udpFrame("fd00::1", "fd00::2", 1234, 53), Request{Zone: 3, Commit: true, InPort: 9}, "new|trk")
+	b.want(udpFrame(client, server, 1234, 53), commitNAT("src=10.9.9.9"), "new|trk|snat")
+	b.want(sctpFrame(client, server, 1000, 2000, 0, chunk{typ: packet.SCTPInit, announce: 7}), commit, "new|trk")
+	b.want(sctpFrame(server, client, 2000, 1000, 7, chunk{typ: packet.SCTPInitAck, announce: 9}), commit, "est|rpl|trk")
+	b.want(echoFrame(client, server, packet.ICMPEcho, 7), commit, "new|trk")
+}
+
+const varietyCount = 5
+
+func TestRestore(t *testing.T) { // CT-43
+	memory := pages(t, ArenaSize(100))
+	before := restored(t, memory, 5e9, Config{})
+	if why := before.Stats().Restored.Empty; why != "it is new" {
+		t.Errorf("fresh memory: %q", why)
+	}
+	before.variety()
+	want := before.lines()
+	slices.Sort(want)
+
+	b := restored(t, memory, 6e9, Config{Seed: [2]uint64{8, 9}})
+	b.now = 5e9
+	if s := b.Stats(); s.Entries != varietyCount || s.Restored.Entries != varietyCount || s.Restored.Torn != 0 || s.Restored.Empty != "" {
+		t.Errorf("stats %+v", s)
+	}
+	got := b.lines()
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("restored\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	b.checkTable()
+	b.want(tcpFrame(server, client, 8080, 1234, tcpText{flags: "A", seq: 5001, ack: 1001, length: 9}), unNAT, "est|rpl|trk|snat")
+	b.wantTuple("src=10.96.0.10,dst=10.0.0.1,sport=80,dport=1234")
+	if b.meta.Mark != 7 || b.meta.Label != (Label{5, 6}) {
+		t.Errorf("mark %d label %v", b.meta.Mark, b.meta.Label)
+	}
+	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "R", seq: 999999}), unNAT, "inv|trk") // the window is known
+	b.want(udpFrame(server, "10.9.9.9", 53, 1234), unNAT, "est|rpl|trk|dnat")
+	if n := b.shares.of(b.Table, 9).count.Load(); n != 1 {
+		t.Errorf("port 9 holds %d connections", n)
+	}
+}
+
+func TestRestoreLeavesOut(t *testing.T) {
+	memory := pages(t, ArenaSize(100))
+	restored(t, memory, 5e9, Config{}).variety()
+	late := restored(t, slices.Clone(memory)[:len(memory):len(memory)], 5e9+int64(50*time.Second), Config{Max: 1})
+	if s := late.Stats(); s.Restored.Entries != 1 || s.Restored.Expired != 3 || s.Restored.Refused != 1 {
+		t.Errorf("restored %+v", s.Restored)
+	}
+	late.checkTable()
+}
+
+// TestRestoreFindsTornCells changes each byte of what never changes in a cell,
+// and puts values that cannot be into what does.
+func TestRestoreFindsTornCells(t *testing.T) {
+	memory := pages(t, ArenaSize(100))
+	restored(t, memory, 5e9, Config{}).variety()
+	spoil := func(name string, change func(cell []byte)) {
+		torn := pages(t, len(memory))
+		copy(torn, memory)
+		change(torn[headerSize+cellSize:])
+		b := restored(t, torn, 5e9, Config{})
+		if s := b.Stats().Restored; s.Torn != 1 || s.Entries != varietyCount-1 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		b.checkTable()
+		b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "S", seq: 1000}), commitNAT("dst=10.0.0.2:8080"), "new|trk|dnat")
+	}
+	const keys, sum, mark, peers = 80, 168, 16, 40
+	for at := keys; at < sum+4; at++ {
+		spoil("fixed part", func(c []byte) { c[at] ^= 0x10 })
+	}
+	spoil("half a connection", func(c []byte) { clear(c[sum : sum+4]) })
+	spoil("flags", func(c []byte) { c[mark+4] |= 0x80 })
+	spoil("NAT flags", func(c []byte) { c[mark+4] ^= byte(sourceNAT) })
+	spoil("SCTP state", func(c []byte) { c[mark+5] = 9 })
+	spoil("TCP state", func(c []byte) { c[peers+12] = 6 })
+	spoil("window scale", func(c []byte) { c[peers+13] = 15 })
+	spoil("expiry", func(c []byte) { c[8+7] = 0x10 })
+}
+
+func TestRestoreRefusesHeaders(t *testing.T) {
+	for _, test := range []struct {
+		why    string
+		change func(h []byte)
+	}{
+		{"it is no arena", func(h []byte) { h[0] ^= 1 }},
+		{"it was written by another version", func(h []byte) { h[8] ^= 1 }},
+		{"the machine was started since", func(h []byte) { h[16] ^= 1 }},
+		{"it was made for 99 connections, not 100", func(h []byte) { binary.NativeEndian.PutUint64(h[32:], 100) }},
+		{"its mark of used cells lies outside of it", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 102) }},
+		{"its mark of used cells lies outside of it", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 0) }},
+	} {
+		memory := pages(t, ArenaSize(100))
+		restored(t, memory, 5e9, Config{}).variety()
+		test.change(memory)
+		b := restored(t, memory, 5e9, Config{})
+		if s := b.Stats(); s.Restored.Empty != test.why || s.Entries != 0 {
+			t.Errorf("%+v, want empty because %s", s.Restored, test.why)
+		}
+		b.variety() // over what lies there
+		b.checkTable()
+	}
+	for _, size := range []int{0, headerSize, ArenaSize(0), ArenaSize(9) + 1} {
+		if _, err := Restore(Config{}, pages(t, size + 4096)[:size], thisBoot); err == nil {
+			t.Errorf("%d bytes were taken", size)
+		}
+	}
+	if _, err := Restore(Config{}, pages(t, ArenaSize(9)+8)[8:], thisBoot); err == nil {
+		t.Error("memory at an odd address was taken")
+	}
+}
+
+// FuzzRestore lays a table over an arena whose bytes were changed, each change
+// an offset of two bytes and a value. Whatever they are, the table is in order
+// and works. With repair, checksums are made right afterwards, so that what
+// lies behind them is met too.
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte{0x10, 0x00, 1}, false)
+	f.Add([]byte{0x10, 0xc8, 9, 0x11, 0x10, 3}, true)
+	whole := pages(f, ArenaSize(8))
+	restored(f, whole, 5e9, Config{}).variety()
+	f.Fuzz(func(t *testing.T, changes []byte, repair bool) {
+		memory := pages(t, len(whole))
+		copy(memory, whole)
+		for ; len(changes) >= 3; changes = changes[3:] {
+			memory[int(binary.BigEndian.Uint16(changes))%len(memory)] = changes[2]
+		}
+		if _, cells, err := lay(memory); repair && err == nil {
+			for i := range cells {
+				fixed := cells[i].fixedWords()
+				cells[i].sum.Store(checksum(&fixed))
+			}
+		}
+		b := restored(t, memory, 5e9, Config{})
+		b.checkTable()
+		for _, frame := range fuzzFrames {
+			b.enter(frame)
+			b.fuzzTrack(commit)
+			b.enter(frame)
+			b.fuzzTrack(unNAT)
+		}
+		b.checkTable()
+		b.now += int64(100 * time.Hour)
+		for range 3 {
+			b.Sweep(b.now)
+		}
+		b.checkTable()
+		if n := b.Stats().Entries; n != 0 {
+			t.Errorf("%d connections never end", n)
+		}
+	})
+}
+
+func TestChecksum(t *testing.T) {
+	var f fixedWords
+	for round := range uint64(100) {
+		var b []byte
+		for i := range f {
+			f[i] = (round + uint64(i)) * 0x9e3779b97f4a7c15
+			b = binary.LittleEndian.AppendUint64(b, f[i])
+		}
+		if got, want := checksum(&f), crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)); got != want {
+			t.Fatalf("%x: %08x, want %08x", b, got, want)
+		}
+	}
+}
+
+// mapFile maps a file of a size, shared with whoever else does.
+func mapFile(t testing.TB, path string, size int) []byte {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err == nil {
+		defer f.Close()
+		err = f.Truncate(int64(size))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Munmap(b) })
+	return b
+}
+
+// BenchmarkRestore is a million connections.
+func BenchmarkRestore(b *testing.B) {
+	const n = 1_000_000
+	memory := mapFile(b, filepath.Join(b.TempDir(), "ct.arena"), ArenaSize(n))
+	w := restored(b, memory, 1, Config{NewRate: -1})
+	w.fillUDP(n)
+	b.ResetTimer()
+	for range b.N {
+		if s := restored(b, memory, 1, Config{}).Stats(); s.Restored.Entries != n {
+			b.Fatalf("restored %+v", s.Restored)
+		}
+	}
+}
+
+// fillUDP makes n connections of UDP that were never answered, as fast as it
+// can.
+func (b *bench) fillUDP(n int) {
+	b.Helper()
+	b.enter(udpFrame(client, server, 1, 53))
+	ip := packet.IPv4(b.frame.Bytes()[packet.EthernetLen:])
+	udp := packet.UDP(b.frame.Bytes()[b.layers.L4:])
+	udp.SetChecksum(0)
+	for i := range n {
+		udp.SetSrcPort(uint16(1 + i%60000))
+		binary.BigEndian.PutUint32(ip.SrcBytes(), 0x0a000000+uint32(i/60000))
+		ip.UpdateChecksum()
+		b.meta = Meta{}
+		b.ct(commit)
+		if b.verdict.Drop != DropNone {
+			b.Fatalf("connection %d: %v", i, b.verdict.Drop)
+		}
+	}
+}
