@@ -11,11 +11,20 @@ import (
 func Answer(frame []byte, flags uint16) []byte {
 	b := bytes.Clone(frame)
 	l := packet.ParseLayers(b)
-	ip := packet.IPv4(b[l.L3:])
-	src, dst := ip.Src(), ip.Dst()
-	ip.SetSrc(dst)
-	ip.SetDst(src)
+	if l.EtherType == packet.EtherTypeIPv6 {
+		ip := packet.IPv6(b[l.L3:])
+		src, dst := ip.Src(), ip.Dst()
+		ip.SetSrc(dst)
+		ip.SetDst(src)
+	} else {
+		ip := packet.IPv4(b[l.L3:])
+		src, dst := ip.Src(), ip.Dst()
+		ip.SetSrc(dst)
+		ip.SetDst(src)
+	}
 	switch l.Proto {
+	case packet.ProtoICMPv6:
+		packet.ICMP(b[l.L4:]).SetType(packet.ICMPv6EchoReply)
 	case packet.ProtoICMP:
 		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
 	case packet.ProtoTCP:
