@@ -9,11 +9,33 @@ func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure the datapath against others, side by side",
-		Example: "  antrail bench afxdp",
+		Example: "  antrail bench tcp\n  antrail bench afxdp",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(benchAFXDPCommand())
+	c.AddCommand(benchAFXDPCommand(), benchTCPCommand())
+	return c
+}
+
+func benchTCPCommand() *cobra.Command {
+	var o bench.TCPOptions
+	c := &cobra.Command{
+		Use:   "tcp",
+		Short: "One TCP stream between two pods of a Node, by antrail and by a Linux bridge",
+		Long: `Send one TCP stream between two pods of a Node in turns by a Linux bridge and by antrail's whole pipeline, with
+the pods on packet sockets and on AF_XDP, and print minimum, median, maximum and the ratio of each round. It needs root.`,
+		Example: "  antrail bench tcp\n  antrail bench tcp --rounds 3 --limit 1s",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.Check(); err != nil {
+				return usageError{err}
+			}
+			return bench.CompareTCP(c.Context(), o, c.OutOrStdout())
+		},
+	}
+	c.Flags().StringSliceVar(&o.Drivers, "drivers", nil, "of antrail's sides (default afpacket,afxdp)")
+	c.Flags().IntVar(&o.Rounds, "rounds", 0, "runs of each side (default 5)")
+	c.Flags().DurationVar(&o.Limit, "limit", 0, "time of a run (default 2s)")
 	return c
 }
 
