@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -142,6 +144,13 @@ func TestBadFilters(t *testing.T) {
 func TestConntrackCounters(t *testing.T) {
 	p, c := tracked(t)
 	p.ct.SetLimit(2, 7)
+	wait := packettest.Split(packettest.UDP4(packettest.Options{Payload: make([]byte, 2000)}), 1, 1000)[0]
+	if err := p.sw.Apply(&dataplane.Bundle{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.sw.PacketOut(1, []flow.Action{&flow.CT{Table: flow.NoTable}}, wait); err != nil {
+		t.Fatal(err)
+	}
 	var all []Counter
 	if err := c.JSON(t.Context(), "/conntrack/stats", nil, &all); err != nil {
 		t.Fatal(err)
@@ -152,6 +161,7 @@ func TestConntrackCounters(t *testing.T) {
 	}
 	for name, want := range map[string]uint64{
 		"ct_entries": 3, "ct_created_total": 3, "ct_zone_entries 2": 1, "ct_zone_limit 2": 7, "ct_insert_fail_total ct_full": 0,
+		"frag_datagrams": 1, "frag_waiting": 1, "frag_bytes": 2048, "frag_completed_total": 0,
 	} {
 		if got, ok := values[name]; !ok || got != want {
 			t.Errorf("%s is %d (%t), want %d", name, got, ok, want)

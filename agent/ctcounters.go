@@ -38,10 +38,13 @@ type ctCounter struct {
 // ctSnapshot is what the counters are read from.
 type ctSnapshot struct {
 	conntrack.Stats
-	zones []conntrack.ZoneLimit
+	zones     []conntrack.ZoneLimit
+	fragments conntrack.FragmentStats
 }
 
-func (p *pipeline) ctSnapshot() *ctSnapshot { return &ctSnapshot{p.ct.Stats(), p.ct.Zones()} }
+func (p *pipeline) ctSnapshot() *ctSnapshot {
+	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.sw.Fragments()}
+}
 
 var ctCounters = []ctCounter{
 	{"ct_entries", "Tracked connections; some may have expired and wait for the sweep.", "", prometheus.GaugeValue,
@@ -72,6 +75,14 @@ var ctCounters = []ctCounter{
 	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
+	{"frag_datagrams", "Datagrams of which fragments wait, or came and are refused.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Datagrams) })},
+	{"frag_waiting", "Fragments that wait for the rest of their datagram.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Fragments) })},
+	{"frag_bytes", "Memory in which fragments wait.", "", prometheus.GaugeValue,
+		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Bytes) })},
+	{"frag_completed_total", "Datagrams that became whole, once for each ct() that they waited at.", "", prometheus.CounterValue,
+		one(func(s *ctSnapshot) uint64 { return s.fragments.Completed })},
 	{"ct_tcp_out_of_window_total", "TCP segments outside the window; they pass and change nothing.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.OutOfWindow })},
 }

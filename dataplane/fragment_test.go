@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -396,4 +397,55 @@ func TestFragmentsReuseMemory(t *testing.T) {
 	if n := testing.AllocsPerRun(200, pass); n != 0 {
 		t.Errorf("%v allocations for a datagram of %d fragments", n, len(parts))
 	}
+}
+
+// TestFragmentsOfSeveralWorkers brings the fragments of each datagram to two
+// workers at once, both at work: all go on, whole, by whichever worker had the
+// last.
+func TestFragmentsOfSeveralWorkers(t *testing.T) {
+	clock := func() int64 { return 1e12 }
+	ct := conntrack.NewTable(conntrack.Config{Now: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{TB: t, sw: sw, ports: map[uint32]*memory.Port{}}
+	r.check(sw.Apply(dataplane.BundleOf(r.program(hairpinFlows + "\ntable=0,priority=40000,in_port=3,ip actions=set_field:1->in_port,resubmit(,0)"))))
+	for no := uint32(1); no <= 3; no++ {
+		r.addPort(no, memory.Options{Queue: 4096})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- sw.Run(ctx) }()
+	const count = 200
+	whole := datagrams()["udp"]
+	for id := range uint32(count) {
+		parts := packettest.Split(whole, id, 1208, 2416, 3624)
+		for i, b := range parts {
+			r.check(r.ports[uint32(1+2*(i%2))].Send(b))
+		}
+	}
+	var out []sent
+	for deadline := time.Now().Add(time.Minute); len(out) < 4*count && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		out = append(out, r.collect()...)
+	}
+	cancel()
+	r.check(<-done)
+	r.check(sw.Close())
+	byID := map[uint16][][]byte{}
+	for _, s := range out {
+		id := packet.IPv4(s.frame[packet.EthernetLen:]).ID()
+		byID[id] = append(byID[id], s.frame)
+	}
+	if len(byID) != count {
+		t.Errorf("fragments of %d datagrams left, want %d; drops %v", len(byID), count, sw.Drops())
+	}
+	for id, parts := range byID {
+		joined := packettest.Join(parts)
+		l := packet.ParseLayers(joined)
+		if joined == nil || !l.L4Valid(joined) {
+			t.Errorf("datagram %d left as %d fragments, or damaged", id, len(parts))
+		}
+	}
+	wantNothingWaits(t, r)
 }

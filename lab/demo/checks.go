@@ -17,6 +17,8 @@ var checks = []check{
 	{"TCP on one Node, both ways", connect("client-a", "web-a:80", "web-a", "client-a:5001")},
 	{"ping across Nodes, both ways", ping("client-a", "client-b", "client-b", "client-a")},
 	{"TCP across Nodes, both ways", connect("client-a", "client-b:5001", "client-b", "client-a:5001")},
+	{"UDP of 8000 bytes, in fragments, on one Node", datagrams("web-a", "client-a:5001")},
+	{"UDP of 8000 bytes, in fragments, across Nodes and outside", datagrams("client-a", "client-b:5001", "client-a", "outside:5001")},
 	{"the Node reaches its pods, policy or not", connect("node-a", "client-a:5001", "node-a", "db-a:3306")},
 	{"20 MB of TCP across Nodes, both ways at once", bothDirections},
 	{"100 MB of TCP across Nodes, SHA-256", bulk},

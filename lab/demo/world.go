@@ -36,12 +36,12 @@ type world struct {
 	lab       *lab.Lab
 	v6        bool
 	addresses map[string]netip.Addr // of everything that has a name
-	listeners []net.Listener
+	closers   []io.Closer           // listening sockets
 }
 
 // ipv6 is the same world by IPv6.
 func (w *world) ipv6() *world {
-	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), listeners: w.listeners}
+	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), closers: w.closers}
 }
 
 // of is what the world's address family has of two.
@@ -77,6 +77,12 @@ func newWorld(l *lab.Lab) (*world, error) {
 			}
 		}
 	}
+	for _, name := range []string{"client-a", "client-b", "outside"} {
+		if err := w.listenEcho(name); err != nil {
+			w.close()
+			return nil, err
+		}
+	}
 	return w, nil
 }
 
@@ -93,8 +99,8 @@ func addresses(l *lab.Lab, v6 bool) map[string]netip.Addr {
 }
 
 func (w *world) close() {
-	for _, ln := range w.listeners {
-		ln.Close()
+	for _, c := range w.closers {
+		c.Close()
 	}
 }
 
@@ -115,7 +121,7 @@ func (w *world) listen(name string, port int, serve func(net.Conn)) error {
 		if err != nil {
 			return fmt.Errorf("server in %s: %w", name, err)
 		}
-		w.listeners = append(w.listeners, ln)
+		w.closers = append(w.closers, ln)
 		go runServer(ln, name, serve)
 		return nil
 	})
