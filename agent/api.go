@@ -28,7 +28,7 @@ import (
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
 //	GET /services             what the entries come from; /pods, /policies and
-//	                          /egresses likewise
+//	                          /egresses likewise; /policies?wide=1 by rule
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
 //
@@ -41,12 +41,13 @@ type query struct {
 	names       bool // names in place of numbers
 	stats       bool
 	sorted      bool
+	wide        bool // more columns, or more lines
 	json        bool
 }
 
 func parseQuery(v url.Values) (query, error) {
 	q := query{table: v.Get("table"), stats: true}
-	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted} {
+	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted, "wide": &q.wide} {
 		if !v.Has(name) {
 			continue
 		}
@@ -104,7 +105,8 @@ var answers = map[string]answer{
 	}},
 	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
 	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
-	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies),
+	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies).
+		wide(objectAnswer((*control.Reconciler).Policies, policyRecord, writeRules)),
 	"/egresses": objectAnswer((*control.Reconciler).Egresses, egressRecord, writeEgresses),
 }
 

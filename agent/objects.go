@@ -67,6 +67,18 @@ func objectAnswer[Row, Record any](
 	}
 }
 
+// wide is an answer with another table for those who ask for a wide one.
+func (a answer) wide(table answer) answer {
+	narrow := a.text
+	a.text = func(p *pipeline, w io.Writer, q query) error {
+		if q.wide {
+			return table.text(p, w, q)
+		}
+		return narrow(p, w, q)
+	}
+	return a
+}
+
 func serviceRecord(r control.ServiceRow) ServiceRecord { return ServiceRecord{r.Object.String(), r} }
 func podRecord(r control.PodRow) PodRecord             { return PodRecord{r.Object.String(), r} }
 func policyRecord(r control.PolicyRow) PolicyRecord    { return PolicyRecord{r.Object.String(), r} }
@@ -107,14 +119,34 @@ func writePods(w io.Writer, rows []control.PodRow) {
 }
 
 func writePolicies(w io.Writer, rows []control.PolicyRow) {
-	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tTIER\tPRIORITY\tRULES\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tTIER\tPRIORITY\tRULES\tSESSIONS\tPACKETS\tBYTES\tENTRIES\tSTATE")
 	for _, r := range rows {
 		priority := "-"
 		if r.Tier != "" {
 			priority = fmt.Sprint(r.Priority)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name,
-			orDash(r.Tier), priority, r.Rules, r.Packets, r.Bytes, r.Entries, state(r.Status))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name,
+			orDash(r.Tier), priority, len(r.Rules), r.Sessions, r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+// writeRules is a line for each rule of each policy, and one for a policy that
+// has none here.
+func writeRules(w io.Writer, rows []control.PolicyRow) {
+	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tDIRECTION\tRULE\tACTION\tPRIORITY\tSESSIONS\tPACKETS\tBYTES\tSTATE")
+	for _, r := range rows {
+		policy := fmt.Sprintf("%s\t%s\t%s", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name)
+		if len(r.Rules) == 0 {
+			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t0\t0\t0\t%s\n", policy, state(r.Status))
+		}
+		for _, rule := range r.Rules {
+			priority := "-"
+			if rule.Priority != 0 {
+				priority = fmt.Sprint(rule.Priority)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", policy, rule.Direction, rule.Name, rule.Action,
+				priority, rule.Sessions, rule.Packets, rule.Bytes, rule.State)
+		}
 	}
 }
 

@@ -57,13 +57,21 @@ func decodeNodeAddresses(c *check, in []corev1.NodeAddress) []netip.Addr {
 	return out
 }
 
+// logPoliciesAnnotation is Antrea's: "true" on a Namespace logs what its K8s
+// NetworkPolicies decide.
+const logPoliciesAnnotation = "networkpolicy.antrea.io/enable-logging"
+
 func decodeNamespace(c *check, in *corev1.Namespace) Object {
 	labels := maps.Clone(in.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	labels[namespaceNameLabel] = in.Name
-	ns := &Namespace{Meta: c.meta, Terminating: in.DeletionTimestamp != nil || in.Status.Phase == corev1.NamespaceTerminating}
+	ns := &Namespace{
+		Meta:        c.meta,
+		Terminating: in.DeletionTimestamp != nil || in.Status.Phase == corev1.NamespaceTerminating,
+		LogPolicies: strings.EqualFold(in.Annotations[logPoliciesAnnotation], "true"),
+	}
 	ns.Labels = labels
 	return ns
 }

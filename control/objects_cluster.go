@@ -92,6 +92,13 @@ func (c *Cluster) NamespaceLabels(name string) Labels {
 	return Labels{namespaceNameLabel: name}
 }
 
+// LogsPolicies says whether a namespace asks for a log of what its K8s
+// NetworkPolicies allow and drop.
+func (c *Cluster) LogsPolicies(namespace string) bool {
+	ns := c.Namespace(namespace)
+	return ns != nil && ns.LogPolicies
+}
+
 // namespaceNameLabel is set on every Namespace by the API server.
 const namespaceNameLabel = "kubernetes.io/metadata.name"
 

@@ -72,6 +72,9 @@ func (n *Node) Zone() string { return n.Labels["topology.kubernetes.io/zone"] }
 type Namespace struct {
 	Meta
 	Terminating bool
+	// LogPolicies asks for a log of what K8s NetworkPolicies of the Namespace
+	// allow and drop (annotation networkpolicy.antrea.io/enable-logging).
+	LogPolicies bool
 }
 
 // PodPhase is a Pod's phase.

@@ -65,9 +65,10 @@ type RuleKey struct {
 // RealisedRule is a rule as it stands in this Node's tables. It never changes;
 // neither do the slices of Rule, which other rules may share.
 type RealisedRule struct {
-	Key  RuleKey
-	Name string // the rule's name, may be empty
-	Rule tables.Rule
+	Key      RuleKey
+	Name     string // the rule's name, may be empty
+	LogLabel string // of an Antrea-native rule that logs, may be empty
+	Rule     tables.Rule
 }
 
 // AddressDelta is the addresses that a clause gained and lost.
@@ -89,6 +90,7 @@ type Isolation struct {
 	Port      uint32
 	IPs       []netip.Addr
 	Direction tables.Direction
+	Log       bool // what is dropped is logged: the Pod's Namespace asks for it
 }
 
 // PolicyChange is what an Update did. It belongs into one bundle: a rule whose

@@ -62,7 +62,7 @@ func (p *planner) rule(key RuleKey, r *PolicyRule) (*policySpec, error) {
 	spec := &policySpec{
 		key: key, name: r.Name, kind: tables.AntreaPolicy,
 		order: ruleOrder{p.tier, p.policy.Priority, key.Index},
-		ports: r.Ports, proto: r.Protocols, log: r.Log, l7: len(r.L7) > 0,
+		ports: r.Ports, proto: r.Protocols, log: r.Log, logLabel: r.LogLabel, l7: len(r.L7) > 0,
 	}
 	if p.tier >= BaselineTier {
 		spec.kind = tables.BaselinePolicy
@@ -82,6 +82,16 @@ func (p *planner) rule(key RuleKey, r *PolicyRule) (*policySpec, error) {
 
 var ruleActions = map[RuleAction]tables.Action{
 	ActionAllow: tables.Allow, ActionDrop: tables.Drop, ActionReject: tables.Reject, ActionPass: tables.Pass,
+}
+
+// ActionOf is the action of rules that the tables know as a.
+func ActionOf(a tables.Action) RuleAction {
+	for name, action := range ruleActions {
+		if action == a {
+			return name
+		}
+	}
+	return ""
 }
 
 // applied fills in who a rule applies to: its own appliedTo, else the policy's.

@@ -3,8 +3,9 @@ package control
 import "github.com/antrail/antrail/tables"
 
 // planNetworkPolicy is a K8s NetworkPolicy as specs: for each direction of it,
-// one that isolates and one for each rule. Its rules only ever allow.
-func planNetworkPolicy(np *NetworkPolicy) *policyPlan {
+// one that isolates and one for each rule. Its rules only ever allow; log says
+// whether they log.
+func planNetworkPolicy(np *NetworkPolicy, log bool) *policyPlan {
 	applied := podChoice{namespace: np.Key.Namespace, pods: &np.Pods}
 	plan := &policyPlan{}
 	for _, d := range []struct {
@@ -28,6 +29,7 @@ func planNetworkPolicy(np *NetworkPolicy) *policyPlan {
 				applied: []podChoice{applied},
 				peers:   networkPolicyPeers(np.Key.Namespace, r.Peers),
 				ports:   r.Ports,
+				log:     log,
 			})
 		}
 	}

@@ -3,9 +3,9 @@ package control
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/tables"
 )
 
 // What the tables IngressMetric and EgressMetric counted, by rule. An entry
@@ -22,19 +22,25 @@ type RuleCounters struct {
 	Bytes    uint64 `json:"bytes"`
 }
 
-func (c *RuleCounters) add(o RuleCounters) {
-	c.Sessions += o.Sessions
-	c.Packets += o.Packets
-	c.Bytes += o.Bytes
+// Plus is the sum of both.
+func (c RuleCounters) Plus(o RuleCounters) RuleCounters {
+	return RuleCounters{c.Sessions + o.Sessions, c.Packets + o.Packets, c.Bytes + o.Bytes}
 }
 
 // RuleRow is a rule of a policy that stands in this Node's tables, and what it
 // has counted, all its parts together.
 type RuleRow struct {
-	Policy    Key    `json:"policy"`
-	Direction string `json:"direction"` // Ingress, Egress
-	Index     int    `json:"index"`
-	Name      string `json:"name,omitempty"`
+	Policy    Key        `json:"-"`
+	Direction string     `json:"direction"` // Ingress, Egress
+	Index     int        `json:"index"`
+	Name      string     `json:"name"` // the rule's own, else its place in the policy: ingress[0]
+	Action    RuleAction `json:"action"`
+	// Priority is that of its entries, higher first; 0 for rules of K8s
+	// NetworkPolicies, which have none among each other.
+	Priority uint16 `json:"priority,omitempty"`
+	// State is pending while a part of the rule is not in the switch as it is
+	// wanted.
+	State State `json:"state"`
 	RuleCounters
 }
 
@@ -52,9 +58,7 @@ func CountRules(entries []*flow.Entry, names *flow.Names, count Counter) map[uin
 		if sessions {
 			c.Sessions = packets
 		}
-		sum := rules[id]
-		sum.add(c)
-		rules[id] = sum
+		rules[id] = rules[id].Plus(c)
 	}
 	return rules
 }
@@ -83,8 +87,9 @@ func metricOf(e *flow.Entry, table string) (id uint32, sessions bool) {
 const ctStateNew = 1
 
 // RuleRows joins realised rules with counters by conjunction id: one row for
-// each rule of each policy, in the order of the rules.
-func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters) []RuleRow {
+// each rule of each policy, in the order of the rules. waits says whether the
+// switch does not have a part yet.
+func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters, waits func(*RealisedRule) bool) []RuleRow {
 	rows := []RuleRow{}
 	index := map[RuleKey]int{}
 	for _, r := range rules {
@@ -94,9 +99,12 @@ func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters) []RuleRow
 		if !seen {
 			i = len(rows)
 			index[key] = i
-			rows = append(rows, RuleRow{Policy: key.Policy, Direction: directionName(key.Direction), Index: key.Index, Name: r.Name})
+			rows = append(rows, ruleRow(r))
 		}
-		rows[i].add(counters[r.Rule.ID])
+		rows[i].RuleCounters = rows[i].Plus(counters[r.Rule.ID])
+		if waits(r) {
+			rows[i].State = Pending
+		}
 	}
 	slices.SortStableFunc(rows, func(a, b RuleRow) int {
 		return cmp.Or(a.Policy.Compare(b.Policy), -cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Index, b.Index))
@@ -104,9 +112,18 @@ func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters) []RuleRow
 	return rows
 }
 
-func directionName(d tables.Direction) string {
-	if d == tables.Egress {
-		return "Egress"
+func ruleRow(r *RealisedRule) RuleRow {
+	return RuleRow{
+		Policy: r.Key.Policy, Direction: r.Key.Direction.String(), Index: r.Key.Index, Name: r.Title(),
+		Action: ActionOf(r.Rule.Action), Priority: r.Rule.Priority, State: Installed,
 	}
-	return "Ingress"
+}
+
+// Title is what a rule is called: its name, or when it has none, its place in
+// the policy, ingress[0].
+func (r *RealisedRule) Title() string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return strings.TrimPrefix(r.Key.describe(), "spec.")
 }

@@ -35,12 +35,12 @@ table=IngressRule, priority=190,conj_id=3,ip actions=drop
 	got := RuleRows([]*RealisedRule{
 		rule(tables.Ingress, 0, "http/TCP=80", 3), rule(tables.Ingress, 0, "http/TCP=81", 4),
 		rule(tables.Ingress, 1, "", 9), rule(tables.Egress, 0, "", 2), rule(tables.Egress, 1, "", 5),
-	}, counters)
+	}, counters, func(r *RealisedRule) bool { return r.Rule.ID == 9 })
 	want := []RuleRow{
-		{policy, "Ingress", 0, "", RuleCounters{Sessions: 5 + 7, Packets: 5 + 6 + 7, Bytes: 1800}},
-		{policy, "Ingress", 1, "", RuleCounters{}},
-		{policy, "Egress", 0, "", RuleCounters{Sessions: 1, Packets: 3, Bytes: 300}},
-		{policy, "Egress", 1, "", RuleCounters{Sessions: 3, Packets: 3, Bytes: 300}},
+		{policy, "Ingress", 0, "ingress[0]", ActionAllow, 0, Installed, RuleCounters{Sessions: 5 + 7, Packets: 5 + 6 + 7, Bytes: 1800}},
+		{policy, "Ingress", 1, "ingress[1]", ActionAllow, 0, Pending, RuleCounters{}},
+		{policy, "Egress", 0, "egress[0]", ActionAllow, 0, Installed, RuleCounters{Sessions: 1, Packets: 3, Bytes: 300}},
+		{policy, "Egress", 1, "egress[1]", ActionAllow, 0, Installed, RuleCounters{Sessions: 3, Packets: 3, Bytes: 300}},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("rows\n%+v, want\n%+v", got, want)

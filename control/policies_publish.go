@@ -39,7 +39,7 @@ func (p *Policies) publishSpec(s *policySpec, change *PolicyChange) {
 	for _, part := range slices.Sorted(maps.Keys(s.next)) {
 		key := s.key
 		key.Part = part
-		now := &RealisedRule{Key: key, Name: s.name, Rule: *s.next[part]}
+		now := &RealisedRule{Key: key, Name: s.name, LogLabel: s.logLabel, Rule: *s.next[part]}
 		now.Rule.L7VLAN, now.Rule.Priority = p.vlanOf(s), p.priorityOf(s)
 		parts[part] = p.replace(s.parts[part], now, change)
 	}
@@ -64,7 +64,7 @@ func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *Realis
 		return now
 	}
 	now.Rule.ID = old.Rule.ID
-	if !sameButAddresses(old, now) {
+	if old.Key != now.Key || !sameButAddresses(old, now) {
 		change.Removed = append(change.Removed, old)
 		change.Added = append(change.Added, now)
 		return now
@@ -86,7 +86,7 @@ func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *Realis
 func sameButAddresses(a, b *RealisedRule) bool {
 	ra, rb := a.Rule, b.Rule
 	ra.From, ra.To, rb.From, rb.To = nil, nil, nil, nil
-	return a.Name == b.Name && reflect.DeepEqual(ra, rb)
+	return a.Name == b.Name && a.LogLabel == b.LogLabel && reflect.DeepEqual(ra, rb)
 }
 
 // republishMoved tells which rules got another priority because a neighbour
@@ -122,7 +122,10 @@ func (p *Policies) isolate(change *PolicyChange) {
 			}
 			for _, m := range localMembers(s.local) {
 				name := Name{m.pod.Key.Namespace, m.pod.Key.Name}
-				now[isolationKey{name, s.key.Direction}] = Isolation{name, m.port, familyIPs(m.pod, p.config.Families), s.key.Direction}
+				now[isolationKey{name, s.key.Direction}] = Isolation{
+					Pod: name, Port: m.port, IPs: familyIPs(m.pod, p.config.Families),
+					Direction: s.key.Direction, Log: p.cluster.LogsPolicies(name.Namespace),
+				}
 			}
 		}
 	}
@@ -142,7 +145,7 @@ func (p *Policies) isolate(change *PolicyChange) {
 }
 
 func (i Isolation) equal(o Isolation) bool {
-	return i.Port == o.Port && slices.Equal(i.IPs, o.IPs)
+	return i.Port == o.Port && i.Log == o.Log && slices.Equal(i.IPs, o.IPs)
 }
 
 // compare orders rules by policy, direction, index and part.

@@ -19,6 +19,7 @@ type policySpec struct {
 	ports    []PolicyPort
 	proto    []PolicyProtocol
 	log      bool
+	logLabel string
 	l7       bool
 	// isolates makes it no rule, but the isolation of the Pods it applies to.
 	isolates bool

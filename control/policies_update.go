@@ -115,8 +115,9 @@ func (p *Policies) replan(old *Cluster, change *PolicyChange) {
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.NetworkPolicies), Key.Compare) {
-		if np := p.cluster.NetworkPolicies[k]; np != old.NetworkPolicies[k] {
-			p.adopt(k, planNetworkPolicy(np), nil, change)
+		np, log := p.cluster.NetworkPolicies[k], p.cluster.LogsPolicies(k.Namespace)
+		if np != old.NetworkPolicies[k] || log != old.LogsPolicies(k.Namespace) {
+			p.adopt(k, planNetworkPolicy(np, log), nil, change)
 		}
 	}
 	p.replanAntrea(old, change)
@@ -200,19 +201,16 @@ func (p *Policies) drop(k Key, change *PolicyChange) {
 
 // inherit hands what an old plan had to its successor, and takes away the rest.
 func (p *Policies) inherit(k Key, old, next *policyPlan, change *PolicyChange) {
-	heirs := map[RuleKey]*policySpec{}
-	for _, s := range next.specs {
-		heirs[s.key] = s
-	}
+	heirOf, l7 := heirs(old.specs, next.specs), keysOfL7(next.specs)
 	for _, s := range old.specs {
-		if heir := heirs[s.key]; heir != nil {
+		if heir := heirOf[s]; heir != nil {
 			heir.parts = s.parts
 		} else {
 			for _, r := range s.parts {
 				p.remove(r, change)
 			}
 		}
-		if heir := heirs[s.key]; heir == nil || !heir.l7 {
+		if !l7[s.key] {
 			p.vlans.give(s.key)
 		}
 		p.disconnect(s)

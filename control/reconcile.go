@@ -54,6 +54,8 @@ type Reconciler struct {
 	to       Installer
 	builders []builder
 	egresses *egressBuilder // one of builders
+	policies *policyBuilder // likewise
+	seen     sightings      // has a lock of its own
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
@@ -73,14 +75,18 @@ type Reconciler struct {
 // be empty. clock tells the time, as time.Now does.
 func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
 	services, egresses := newServiceBuilder(), newEgressBuilder()
-	builders := []builder{
+	r := &Reconciler{
+		node: node, to: to, egresses: egresses,
+		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}},
+		waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
+		seen: sightings{rules: map[uint32]*RealisedRule{}},
+	}
+	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
+	r.builders = []builder{
 		nodeBuilder{}, podBuilder{}, services, egresses, trafficControlBuilder{},
-		newPolicyBuilder(services.groupsOf, clock), // after the Services, whose groups policies name
+		r.policies, // after the Services, whose groups policies name
 	}
-	return &Reconciler{
-		node: node, to: to, builders: builders, egresses: egresses,
-		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}}, waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
-	}
+	return r
 }
 
 // Update brings the switch to a new snapshot. keys are the objects that differ
@@ -102,6 +108,7 @@ func (r *Reconciler) Update(c *Cluster, keys []Key) error {
 	r.moved = r.moved || r.view != nil && ch.all
 	r.renamed = r.renamed || r.view == nil || r.view.names != next.names
 	r.view, r.ledger.names = next, next.names
+	r.seen.setPods(next.ports)
 	r.collect(ch)
 	return r.bring()
 }

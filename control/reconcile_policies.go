@@ -19,6 +19,7 @@ import (
 type policyBuilder struct {
 	clock    func() time.Time
 	groupsOf func(Name) []uint32
+	seen     *sightings
 	config   PolicyConfig
 	policies *Policies
 	rules    map[Part]*Desired // as last wanted
@@ -26,9 +27,9 @@ type policyBuilder struct {
 	refused  map[Key]error // as last told
 }
 
-func newPolicyBuilder(groupsOf func(Name) []uint32, clock func() time.Time) *policyBuilder {
+func newPolicyBuilder(groupsOf func(Name) []uint32, seen *sightings, clock func() time.Time) *policyBuilder {
 	return &policyBuilder{
-		clock: clock, groupsOf: groupsOf, rules: map[Part]*Desired{}, isolated: map[Part]bool{},
+		clock: clock, groupsOf: groupsOf, seen: seen, rules: map[Part]*Desired{}, isolated: map[Part]bool{},
 	}
 }
 
@@ -50,6 +51,14 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		b.apply(c.now, ch, w)
 	}
 	b.tell(c, w)
+}
+
+// realised are the rules that are to stand in the tables.
+func (b *policyBuilder) realised() []*RealisedRule {
+	if b.policies == nil {
+		return nil
+	}
+	return b.policies.Rules()
 }
 
 // policyKinds are the kinds of objects that rules depend on.
@@ -81,6 +90,7 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 	}
 	clear(b.rules)
 	clear(b.isolated)
+	b.seen.clear()
 	for _, r := range b.policies.Rules() {
 		b.add(v, r, w)
 	}
@@ -93,6 +103,7 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
 	for _, r := range ch.Removed {
 		delete(b.rules, rulePart(r))
+		b.seen.forget(r)
 		w.want(rulePart(r), nil)
 	}
 	for _, r := range ch.Added {
@@ -129,6 +140,7 @@ func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
 	d.add(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
 	d.add(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
 	b.rules[rulePart(r)] = d
+	b.seen.note(r)
 	w.want(rulePart(r), d)
 }
 
@@ -148,6 +160,7 @@ func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
 	d := &Desired{Entries: minus(b.rules[part].Entries, entries(c.From.Removed, c.To.Removed))}
 	d.add(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
 	b.rules[part] = d
+	b.seen.note(c.RealisedRule)
 	w.want(part, d)
 }
 
@@ -177,7 +190,11 @@ func (b *policyBuilder) isolate(v *view, i Isolation, w *wants) {
 	p := isolationPart(i)
 	pod := tables.Pod{Port: tables.Port{No: i.Port}, IPs: i.IPs}
 	d := &Desired{}
-	d.add(Origin{Object: p.Object, Field: p.Name}, v.pipeline.DefaultDrop(i.Direction, pod)...)
+	drop := v.pipeline.DefaultDrop
+	if i.Log {
+		drop = v.pipeline.LoggedDefaultDrop
+	}
+	d.add(Origin{Object: p.Object, Field: p.Name}, drop(i.Direction, pod)...)
 	b.isolated[p] = true
 	w.want(p, d)
 }

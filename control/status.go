@@ -225,39 +225,3 @@ func (r *Reconciler) Egresses(count Counter) []EgressRow {
 	}
 	return rows
 }
-
-// PolicyRow is a policy as `get policies` shows it.
-type PolicyRow struct {
-	Status
-	Tier     string  `json:"tier,omitempty"`
-	Priority float64 `json:"priority,omitempty"`
-	Rules    int     `json:"rules"`   // that stand in this Node's tables
-	Packets  uint64  `json:"packets"` // that its rules decided, and those of connections they allowed
-	Bytes    uint64  `json:"bytes"`
-}
-
-// Policies are all policies, by key.
-func (r *Reconciler) Policies(count Counter) []PolicyRow {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rows := []PolicyRow{}
-	if r.view == nil {
-		return rows
-	}
-	for _, k := range sortedKeys(r.view.NetworkPolicies) {
-		rows = append(rows, r.policyRow(k, count))
-	}
-	for _, k := range sortedKeys(r.view.AntreaPolicies) {
-		row := r.policyRow(k, count)
-		row.Tier, row.Priority = r.view.AntreaPolicies[k].Tier, r.view.AntreaPolicies[k].Priority
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func (r *Reconciler) policyRow(k Key, count Counter) PolicyRow {
-	row := PolicyRow{Rules: len(r.ledger.of[k])}
-	row.Status, _ = r.status(k)
-	row.Packets, row.Bytes = r.count(k, count, "EgressMetric", "IngressMetric")
-	return row
-}

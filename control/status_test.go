@@ -58,7 +58,7 @@ func TestRows(t *testing.T) {
 	)
 	rows = nil
 	for _, p := range r.Policies(countingAll) {
-		rows = append(rows, fmt.Sprintf("%s %s %s %v rules=%d packets=%d %s", p.Object.Kind, p.Object.Name, p.Tier, p.Priority, p.Rules, p.Packets, p.State))
+		rows = append(rows, fmt.Sprintf("%s %s %s %v rules=%d packets=%d %s", p.Object.Kind, p.Object.Name, p.Tier, p.Priority, len(p.Rules), p.Packets, p.State))
 	}
 	expectRows(t, rows,
 		"NetworkPolicy web-app-db-network-policy  0 rules=2 packets=800 installed",

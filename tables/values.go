@@ -123,6 +123,14 @@ const (
 	Egress
 )
 
+// String is Ingress or Egress, as policies write it.
+func (d Direction) String() string {
+	if d == Egress {
+		return "Egress"
+	}
+	return "Ingress"
+}
+
 // PolicyKind says in which tables a rule stands.
 type PolicyKind uint8
 

@@ -12,14 +12,15 @@ const seedObjects = "--manifests control/testdata/seed --node k8s-node-control-p
 var kinds = []string{"policies", "services", "pods", "egresses"}
 
 func getCommand() *cobra.Command {
-	var from source
+	from := source{wide: true}
 	c := &cobra.Command{
 		Use:   "get policies|services|pods|egresses",
 		Short: "Print the objects that the entries come from",
 		Long: `Print the policies, Services, pods or Egresses of the Node: what each has in the switch, what its
 entries have counted, and how far it has come: installed, pending and what it waits for, or refused
-and why.`,
-		Example:   "  antrail get pods --node node-a\n  antrail get policies " + seedObjects + "\n  antrail get services -o yaml " + seedObjects,
+and why. With -o wide, policies are shown rule by rule, each with the connections that it allowed or
+the packets that it refused (sessions), packets and bytes.`,
+		Example:   "  antrail get pods --node node-a\n  antrail get policies -o wide " + seedObjects + "\n  antrail get services -o yaml " + seedObjects,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: kinds,
 	}

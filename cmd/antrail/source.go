@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/control"
@@ -25,6 +26,7 @@ type source struct {
 	lab    string
 	offline
 	output string
+	wide   bool // -o wide is one of the forms
 }
 
 // offline is a pipeline in files: flow files or manifests.
@@ -52,7 +54,15 @@ func (s *source) addAgentTo(c *cobra.Command) {
 	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
 	addLabFlag(c, &s.lab)
 	c.MarkFlagsMutuallyExclusive("socket", "node")
-	f.StringVarP(&s.output, "output", "o", "text", "text, json or yaml")
+	f.StringVarP(&s.output, "output", "o", "text", s.forms())
+}
+
+// forms are those that the output may have.
+func (s *source) forms() string {
+	if s.wide {
+		return "text, wide, json or yaml"
+	}
+	return "text, json or yaml"
 }
 
 // addTo gives a command the flags that name files.
@@ -121,10 +131,8 @@ func (s *source) client(problems io.Writer) (*agent.Client, error) {
 
 // print asks a question and prints the answer.
 func (s *source) print(c *cobra.Command, ask func(*agent.Client) ([]byte, error)) error {
-	switch s.output {
-	case "text", "json", "yaml":
-	default:
-		return usageError{errors.New("--output is text, json or yaml")}
+	if !slices.Contains([]string{"text", "json", "yaml"}, s.output) && !(s.wide && s.output == "wide") {
+		return usageError{errors.New("--output is " + s.forms())}
 	}
 	client, err := s.client(c.ErrOrStderr())
 	if err != nil {
@@ -143,8 +151,11 @@ func (s *source) print(c *cobra.Command, ask func(*agent.Client) ([]byte, error)
 
 // query are the parameters that every question takes.
 func (s *source) query() url.Values {
-	if s.output == "text" {
+	switch s.output {
+	case "text":
 		return url.Values{}
+	case "wide":
+		return url.Values{"wide": {"1"}}
 	}
 	return url.Values{"format": {"json"}}
 }

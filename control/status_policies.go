@@ -1,0 +1,82 @@
+package control
+
+import "github.com/antrail/antrail/flow"
+
+// PolicyRow is a policy as `get policies` shows it.
+type PolicyRow struct {
+	Status
+	Tier     string    `json:"tier,omitempty"`
+	Priority float64   `json:"priority,omitempty"`
+	Rules    []RuleRow `json:"rules"` // that stand in this Node's tables
+	// RuleCounters is the sum over the rules.
+	RuleCounters
+}
+
+// Policies are all policies, by key, each with its rules in their order.
+func (r *Reconciler) Policies(count Counter) []PolicyRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []PolicyRow{}
+	if r.view == nil {
+		return rows
+	}
+	rules := r.rulesOf(count)
+	for _, k := range sortedKeys(r.view.NetworkPolicies) {
+		rows = append(rows, r.policyRow(k, rules[k]))
+	}
+	for _, k := range sortedKeys(r.view.AntreaPolicies) {
+		row := r.policyRow(k, rules[k])
+		row.Tier, row.Priority = r.view.AntreaPolicies[k].Tier, r.view.AntreaPolicies[k].Priority
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (r *Reconciler) policyRow(k Key, rules []RuleRow) PolicyRow {
+	row := PolicyRow{Rules: []RuleRow{}}
+	row.Status, _ = r.status(k)
+	for _, rule := range rules {
+		row.Rules = append(row.Rules, rule)
+		row.RuleCounters = row.Plus(rule.RuleCounters)
+	}
+	return row
+}
+
+// rulesOf are the rules of all policies with their counters.
+func (r *Reconciler) rulesOf(count Counter) map[Key][]RuleRow {
+	rules := r.policies.realised()
+	counters := map[uint32]RuleCounters{}
+	if count != nil {
+		counters = CountRules(r.metricEntries(rules), r.view.names, count)
+	}
+	all := map[Key][]RuleRow{}
+	for _, row := range RuleRows(rules, counters, r.waits) {
+		all[row.Policy] = append(all[row.Policy], row)
+	}
+	return all
+}
+
+// waits says whether a rule is not in the switch as it is wanted.
+func (r *Reconciler) waits(rule *RealisedRule) bool {
+	_, waits := r.waiting[rulePart(rule)]
+	return waits
+}
+
+// metricEntries are the entries that the switch counts some rules by.
+func (r *Reconciler) metricEntries(rules []*RealisedRule) (all []*flow.Entry) {
+	for _, rule := range rules {
+		d := r.ledger.desired(rulePart(rule))
+		if d == nil {
+			continue
+		}
+		for _, w := range d.Entries {
+			if id, _ := metricOf(w.Entry, r.view.names.Table(w.Entry.Table)); id == 0 {
+				continue
+			}
+			if row := r.ledger.find(w.Entry); row != nil && row.has != nil {
+				all = append(all, row.has)
+			}
+		}
+	}
+	return all
+}
