@@ -13,7 +13,11 @@
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	drivers.go    which driver such a port has, and why
-//	reject.go     packets to a Service without endpoints are refused
+//	packetin.go   packets that entries send here
+//	reject.go     what policies reject, and Services without endpoints, is refused
+//	answer.go     resets and ICMP errors
+//	audit.go      the log of policies
+//	auditfile.go  its file
 //	api.go        what can be asked over the unix socket
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
 //	records.go    the answers as JSON
@@ -28,7 +32,7 @@
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
-// and the API's server. Packets never come here, except those that an entry
+// runAudit, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
 
@@ -72,6 +76,8 @@ type Agent struct {
 	pods   *podPorts
 	live   *live // nil with flow files
 	ready  atomic.Bool
+	// auditFile is where the log of policies goes.
+	auditFile *auditFile
 
 	planned int // pods' ports at the start
 }
@@ -110,6 +116,7 @@ func (a *Agent) start() error {
 		return err
 	}
 	a.planned = len(pods)
+	a.openAudit()
 	if err := a.openGateway(); err != nil {
 		return err
 	}
@@ -152,6 +159,13 @@ func (a *Agent) load() (pods []Port, err error) {
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
 	}
 	return pods, err
+}
+
+// openAudit begins the log of policies; its file is made with the first line.
+func (a *Agent) openAudit() {
+	c := &a.config.AuditLog
+	a.auditFile = &auditFile{path: c.Path, max: int64(c.MaxSizeMB) * 1e6, keep: *c.Keep}
+	a.packets.audit = newAudit(a.auditFile, a.objects, c.LinesPerSecond, a.log)
 }
 
 func (a *Agent) openGateway() error {
@@ -206,6 +220,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 		func() error { return a.sw.Run(ctx) },
 		func() error { return runServer(server, ln) },
 		func() error { a.runPods(ctx); return nil },
+		func() error { a.packets.audit.runAudit(ctx); return nil },
 	}
 	if a.live != nil {
 		parts = append(parts, func() error { return a.live.runManifests(ctx) })
@@ -249,6 +264,9 @@ func (a *Agent) stop() error {
 	}
 	if a.umem != nil {
 		errs = append(errs, a.umem.Close())
+	}
+	if a.auditFile != nil {
+		errs = append(errs, a.auditFile.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -71,9 +71,24 @@ type Config struct {
 	// CTNewRate is how many connections a port may begin in a second, after a
 	// burst of two seconds' worth; 20,000 when not given, without limit when -1.
 	CTNewRate int `json:"ctNewRate,omitempty"`
+	// AuditLog is where the log of policies goes.
+	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
+}
+
+// AuditLog is the log of what policies decide: lines of JSON in a file that is
+// put aside when it is full.
+type AuditLog struct {
+	// Path is the file; when not given, networkpolicy.log beside the socket.
+	Path string `json:"path,omitempty"`
+	// MaxSizeMB is when a file is full, in millions of bytes; 10 when not given.
+	MaxSizeMB int `json:"maxSizeMB,omitempty"`
+	// Keep is how many full files stay, as Path.1, Path.2 …; 3 when not given.
+	Keep *int `json:"keep,omitempty"`
+	// LinesPerSecond bounds the lines; 1000 when not given.
+	LinesPerSecond int `json:"linesPerSecond,omitempty"`
 }
 
 // Gateway is the port to the Node itself: a tap that is the pods' router. It has
@@ -150,7 +165,7 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, f := range []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests} {
+	for _, f := range []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path} {
 		if *f != "" && !filepath.IsAbs(*f) {
 			*f = filepath.Join(filepath.Dir(path), *f)
 		}
@@ -181,6 +196,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Workers, 1)
 	orDefault(&c.CTTimeouts, "default")
+	c.AuditLog.setDefaults(c.Socket)
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	mtu := DefaultMTU
@@ -199,6 +215,16 @@ func (c *Config) setDefaults() {
 	for i := range c.Ports {
 		orDefault(&c.Ports[i].Link, c.Ports[i].Name)
 		orDefault(&c.Ports[i].Driver, DriverAuto)
+	}
+}
+
+func (a *AuditLog) setDefaults(socket string) {
+	orDefault(&a.Path, filepath.Join(filepath.Dir(socket), "networkpolicy.log"))
+	orDefault(&a.MaxSizeMB, 10)
+	orDefault(&a.LinesPerSecond, 1000)
+	if a.Keep == nil {
+		three := 3
+		a.Keep = &three
 	}
 }
 
@@ -221,10 +247,17 @@ func (c *Config) check() error {
 	f.check(c.CTMax == 0 || c.CTMax >= minCT && c.CTMax <= maxCT, "ctMax: %d is not between %d and %d", c.CTMax, minCT, maxCT)
 	f.check(c.CTNewRate >= -1 && c.CTNewRate <= 1e9, "ctNewRate: %d is not between 1 and 1000000000, nor -1", c.CTNewRate)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
+	c.AuditLog.check(&f)
 	c.checkNodePorts(&f)
 	c.checkPeers(&f)
 	c.checkPorts(&f)
 	return errors.Join(f...)
+}
+
+func (a *AuditLog) check(f *faults) {
+	f.check(a.MaxSizeMB >= 1 && a.MaxSizeMB <= 1<<20, "auditLog.maxSizeMB: %d is not between 1 and %d", a.MaxSizeMB, 1<<20)
+	f.check(*a.Keep >= 0 && *a.Keep <= 1000, "auditLog.keep: %d is not between 0 and 1000", *a.Keep)
+	f.check(a.LinesPerSecond >= 1 && a.LinesPerSecond <= 1e6, "auditLog.linesPerSecond: %d is not between 1 and 1000000", a.LinesPerSecond)
 }
 
 func (c *Config) checkNodePorts(f *faults) {

@@ -27,13 +27,24 @@ var (
 	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
 	policyPkts  = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
 	policyBytes = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
+	sessions    = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
+	rulePkts    = describe("rule_packets_total", "Packets that a policy's rule decided, and those of the connections it allowed.", ruleLabels...)
+	ruleBytes   = describe("rule_bytes_total", "Bytes of the same packets.", ruleLabels...)
+	refusals    = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint) and what became of them.", "by", "outcome")
+	auditPkts   = describe("audit_packets_total", "Packets that policies logged.")
+	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
+	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
+
+// ruleLabels name a rule; rules that are called the same are one.
+var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "action"}
 
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes, sleeps,
+		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
+		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps,
 	} {
 		ch <- d
 	}
@@ -68,13 +79,44 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			count(drops, n, t.Name, reason)
 		}
 	}
+	c.policies(count)
+	c.packetIns(count)
+	c.p.collectConntrack(ch)
+	count(sleeps, c.p.sw.Sleeps())
+}
+
+// policies collects what policies and their rules counted.
+func (c collector) policies(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+	rules := map[[6]string]control.RuleCounters{} // rules may be called the same
 	for _, r := range c.p.policies() {
 		k := r.Object
 		count(policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
 		count(policyBytes, r.Bytes, string(k.Kind), k.Namespace, k.Name)
+		for _, rule := range r.Rules {
+			labels := [6]string{string(k.Kind), k.Namespace, k.Name, rule.Name, rule.Direction, string(rule.Action)}
+			rules[labels] = rules[labels].Plus(rule.RuleCounters)
+		}
 	}
-	c.p.collectConntrack(ch)
-	count(sleeps, c.p.sw.Sleeps())
+	for labels, n := range rules {
+		count(sessions, n.Sessions, labels[:]...)
+		count(rulePkts, n.Packets, labels[:]...)
+		count(ruleBytes, n.Bytes, labels[:]...)
+	}
+}
+
+// packetIns collects what became of packets that came to the agent.
+func (c collector) packetIns(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy} {
+		count(refusals, n.answered.Load(), by, "answered")
+		count(refusals, n.silent.Load(), by, "not_answerable")
+		count(refusals, n.limited.Load(), by, "limited")
+		count(refusals, n.failed.Load(), by, "failed")
+	}
+	if a := c.p.packets.audit; a != nil {
+		count(auditPkts, a.packets.Load())
+		count(auditLines, a.lines.Load())
+		count(auditLost, a.lost.Load())
+	}
 }
 
 // policies are the policies with their counters; none with flow files.

@@ -26,6 +26,7 @@ type pipeline struct {
 	// objects is what knows the objects behind the entries; nil when the
 	// pipeline comes from flow files.
 	objects *control.Reconciler
+	packets *packetIns
 }
 
 // Source is where an offline pipeline comes from: Files or Manifests.
@@ -124,15 +125,15 @@ func newPipeline(o options) (*pipeline, error) {
 	if err := p.openTable(o); err != nil {
 		return nil, err
 	}
-	refuse := &rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}
+	p.packets = &packetIns{rejecter: rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
-		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, PacketIn: refuse.packetIn,
+		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, PacketIn: p.packets.packetIn,
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.closeTable())
 	}
-	refuse.sw = p.sw
+	p.packets.sw = p.sw
 	return p, nil
 }
 

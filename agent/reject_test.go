@@ -1,157 +1,247 @@
 package agent
 
 import (
-	"bytes"
+	"fmt"
 	"net/netip"
-	"strings"
 	"testing"
-	"time"
 
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 )
 
-// parse reads an answer with an implementation that is not ours, and checks
-// every checksum.
-func parse(t *testing.T, b []byte) gopacket.Packet {
-	t.Helper()
-	p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
-	if f := p.ErrorLayer(); f != nil {
-		t.Fatalf("%x: %v", b, f.Error())
-	}
-	if tcp, ok := p.TransportLayer().(*layers.TCP); ok {
-		tcp.SetNetworkLayerForChecksum(p.NetworkLayer())
-	}
-	if err, bad := p.VerifyChecksums(); err != nil || len(bad) > 0 {
-		t.Fatalf("%x: checksums: %v %v", b, err, bad)
-	}
-	return p
-}
+// refusing are a policy that rejects in both directions, and Services whose
+// endpoints it guards: one of a pod of each Node, for what is refused at the
+// endpoint (TCP 80, UDP 53) and at the client (25).
+const refusing = `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: refuse}
+spec:
+  priority: 1
+  tier: securityops
+  ingress:
+    - name: NoDebug
+      action: Reject
+      ports: [{protocol: TCP, port: 81}, {protocol: UDP, port: 53}]
+      appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+      enableLogging: true
+      logLabel: debug
+  egress:
+    - name: NoMail
+      action: Reject
+      ports: [{protocol: TCP, port: 25}, {protocol: UDP, port: 25}]
+      appliedTo: [{podSelector: {matchLabels: {app: client}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: at-a, namespace: default}
+spec:
+  selector: {pod: web-a}
+  type: NodePort
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  clusterIP: 10.96.0.81
+  clusterIPs: [10.96.0.81, "fd00:10:96::aa"]
+  ports:
+    - {name: debug, protocol: TCP, port: 80, targetPort: 81, nodePort: 30081}
+    - {name: dns, protocol: UDP, port: 53, targetPort: 53, nodePort: 30053}
+    - {name: mail, protocol: TCP, port: 25, targetPort: 25, nodePort: 30025}
+    - {name: mail-udp, protocol: UDP, port: 25, targetPort: 25, nodePort: 30025}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: at-b, namespace: default}
+spec:
+  selector: {pod: web-b}
+  type: NodePort
+  ipFamilyPolicy: PreferDualStack
+  ipFamilies: [IPv4, IPv6]
+  clusterIP: 10.96.1.81
+  clusterIPs: [10.96.1.81, "fd00:10:96::bb"]
+  ports:
+    - {name: debug, protocol: TCP, port: 80, targetPort: 81, nodePort: 30181}
+    - {name: dns, protocol: UDP, port: 53, targetPort: 53, nodePort: 30153}
+    - {name: mail, protocol: TCP, port: 25, targetPort: 25, nodePort: 30125}
+    - {name: mail-udp, protocol: UDP, port: 25, targetPort: 25, nodePort: 30125}
+`
 
-func swapped(t *testing.T, in, out gopacket.Packet) {
-	t.Helper()
-	a, b := in.LinkLayer().LinkFlow(), out.LinkLayer().LinkFlow()
-	if a.Reverse() != b {
-		t.Errorf("MACs %v, want those of %v the other way round", b, a)
-	}
-	a, b = in.NetworkLayer().NetworkFlow(), out.NetworkLayer().NetworkFlow()
-	if a.Reverse() != b {
-		t.Errorf("addresses %v, want those of %v the other way round", b, a)
-	}
-}
-
-func TestRejectTCP(t *testing.T) {
+// TestRejectReachesTheClient sends what a policy rejects from everywhere to
+// everywhere. The answer must come to the client, and only there, from the
+// address and port that the client asked.
+func TestRejectReachesTheClient(t *testing.T) {
+	c := newCluster(t, refusing)
+	port := uint16(2000)
 	for _, s := range []struct {
 		name     string
-		o        packettest.Options
-		seq, ack uint32
-		withAck  bool
+		from     string
+		src, dst string // addresses
+		tcp, udp uint16
+		l2       string // who has the destination's MAC; the gateway when empty
 	}{
-		{"SYN", packettest.Options{Seq: 1000}, 0, 1001, true},
-		{"SYN with data", packettest.Options{Seq: 1000, Payload: []byte("hello")}, 0, 1006, true},
-		{"FIN at the end of the number space", packettest.Options{Seq: 0xffffffff, TCPFlags: packet.TCPFin}, 0, 0, true},
-		{"ACK", packettest.Options{Seq: 1000, Ack: 77, TCPFlags: packet.TCPAck, Payload: []byte("x")}, 77, 0, false},
-		{"IP and TCP options", packettest.Options{Seq: 5, IPOptions: make([]byte, 8), TCPOptions: make([]byte, 4)}, 0, 6, true},
+		{"pod to pod", "client-a", "10.10.0.26", "10.10.0.24", 81, 53, "web-a"},
+		{"pod to pod of another Node", "client-a", "10.10.0.26", "10.10.1.6", 81, 53, ""},
+		{"pod to Service, endpoint here", "client-a", "10.10.0.26", "10.96.0.81", 80, 53, ""},
+		{"pod to Service, endpoint there", "client-a", "10.10.0.26", "10.96.1.81", 80, 53, ""},
+		{"Node to pod", "node-a", "10.10.0.1", "10.10.0.24", 81, 53, "web-a"},
+		{"Node to pod of another Node", "node-a", "10.10.0.1", "10.10.1.6", 81, 53, ""},
+		{"Node to Service, endpoint here", "node-a", "10.10.0.1", "10.96.0.81", 80, 53, ""},
+		{"Node to Service, endpoint there", "node-a", "10.10.0.1", "10.96.1.81", 80, 53, ""},
+		{"outside to pod", "node-a", "192.168.77.1", "10.10.0.24", 81, 53, "web-a"},
+		{"outside to NodePort, endpoint here", "node-a", "192.168.77.1", "192.168.77.102", 30081, 30053, ""},
+		{"outside to NodePort, endpoint there", "node-a", "192.168.77.1", "192.168.77.102", 30181, 30153, ""},
+		{"pod, to pod", "client-a", "10.10.0.26", "10.10.0.24", 25, 25, "web-a"},
+		{"pod, to pod of another Node", "client-a", "10.10.0.26", "10.10.1.6", 25, 25, ""},
+		{"pod, to outside", "client-a", "10.10.0.26", "192.168.77.1", 25, 25, ""},
+		{"pod, to Service, endpoint here", "client-a", "10.10.0.26", "10.96.0.81", 25, 25, ""},
+		{"pod, to Service, endpoint there", "client-a", "10.10.0.26", "10.96.1.81", 25, 25, ""},
+
+		{"IPv6 pod to pod", "client-a", "fd00:10:10::26", "fd00:10:10::24", 81, 53, "web-a"},
+		{"IPv6 pod to pod of another Node", "client-a", "fd00:10:10::26", "fd00:10:10:1::6", 81, 53, ""},
+		{"IPv6 pod to Service, endpoint here", "client-a", "fd00:10:10::26", "fd00:10:96::aa", 80, 53, ""},
+		{"IPv6 pod to Service, endpoint there", "client-a", "fd00:10:10::26", "fd00:10:96::bb", 80, 53, ""},
+		{"IPv6 Node to pod", "node-a", "fd00:10:10::1", "fd00:10:10::24", 81, 53, "web-a"},
+		{"IPv6 Node to Service, endpoint here", "node-a", "fd00:10:10::1", "fd00:10:96::aa", 80, 53, ""},
+		{"IPv6 Node to Service, endpoint there", "node-a", "fd00:10:10::1", "fd00:10:96::bb", 80, 53, ""},
+		{"IPv6 pod, to outside", "client-a", "fd00:10:10::26", "2001:db8::1", 25, 25, ""},
+		{"IPv6 pod, to Service, endpoint here", "client-a", "fd00:10:10::26", "fd00:10:96::aa", 25, 25, ""},
+		{"IPv6 pod, to Service, endpoint there", "client-a", "fd00:10:10::26", "fd00:10:96::bb", 25, 25, ""},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			in := packettest.TCP4(s.o)
-			out := parse(t, rejection(in))
-			swapped(t, gopacket.NewPacket(in, layers.LayerTypeEthernet, gopacket.Default), out)
-			tcp := out.Layer(layers.LayerTypeTCP).(*layers.TCP)
-			if !tcp.RST || tcp.ACK != s.withAck || tcp.SYN || tcp.FIN {
-				t.Errorf("flags of %+v", tcp)
+			o := packettest.Options{
+				EthSrc: c.macs[s.from], EthDst: c.gateways[s.from], Seq: 1000,
+				Src: netip.MustParseAddr(s.src), Dst: netip.MustParseAddr(s.dst), SrcPort: port,
 			}
-			if tcp.Seq != s.seq || tcp.Ack != s.ack {
-				t.Errorf("seq %d ack %d, want %d and %d", tcp.Seq, tcp.Ack, s.seq, s.ack)
+			port++
+			if s.l2 != "" {
+				o.EthDst = c.macs[s.l2]
+			} else if o.EthDst == [6]byte{} {
+				o.EthDst = c.macs[s.from] // the gateway's own: what the Node routes into it
 			}
-			if tcp.SrcPort != 80 || tcp.DstPort != 1000 {
-				t.Errorf("ports %d to %d", tcp.SrcPort, tcp.DstPort)
+			tcp, udp := packettest.TCP4, packettest.UDP4
+			if o.Src.Is6() {
+				tcp, udp = packettest.TCP6, packettest.UDP6
 			}
+			o.DstPort = s.tcp
+			wantReset(t, s.from, tcp(o), c.send(s.from, tcp(o)))
+			o.DstPort = s.udp
+			wantProhibited(t, s.from, udp(o), c.send(s.from, udp(o)))
 		})
 	}
-}
-
-func TestRejectOthers(t *testing.T) {
-	for _, s := range []struct {
-		name  string
-		frame []byte
-	}{
-		{"UDP", packettest.UDP4(packettest.Options{Payload: []byte("a question")})},
-		{"long UDP", packettest.UDP4(packettest.Options{Payload: make([]byte, 1400)})},
-		{"echo", packettest.ICMPEcho4(packettest.Options{ICMPID: 7})},
-		{"SCTP", packettest.SCTP4(packettest.Options{})},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			out := parse(t, rejection(s.frame))
-			swapped(t, gopacket.NewPacket(s.frame, layers.LayerTypeEthernet, gopacket.Default), out)
-			icmp := out.Layer(layers.LayerTypeICMPv4).(*layers.ICMPv4)
-			if icmp.TypeCode.Type() != 3 || icmp.TypeCode.Code() != 3 {
-				t.Errorf("ICMP %v", icmp.TypeCode)
-			}
-			if quote := icmp.Payload; !bytes.HasPrefix(s.frame[14:], quote) || len(quote) < 28 {
-				t.Errorf("quoted %x of %x", quote, s.frame[14:])
-			}
-			if n := len(out.Data()) - 14; n > 576 {
-				t.Errorf("%d bytes", n)
-			}
-		})
-	}
-}
-
-func TestRejectStaysSilent(t *testing.T) {
-	reply := packettest.TCP4(packettest.Options{TCPFlags: packet.TCPRst})
-	for name, frame := range map[string][]byte{
-		"a reset":           reply,
-		"an ICMP error":     packettest.ICMPError4(packettest.Options{}, 3, 1, reply[14:], 28),
-		"a later fragment":  packettest.UDP4(packettest.Options{FlagsOffset: 100, Payload: make([]byte, 64)}),
-		"multicast":         packettest.UDP4(packettest.Options{Dst: netip.MustParseAddr("224.0.0.1")}),
-		"broadcast":         packettest.UDP4(packettest.Options{Dst: netip.MustParseAddr("255.255.255.255")}),
-		"no source":         packettest.UDP4(packettest.Options{Src: netip.MustParseAddr("0.0.0.0")}),
-		"ARP":               packettest.ARPRequest(packettest.Options{}),
-		"IPv6":              packettest.TCP6(packettest.Options{}),
-		"a cut-off header":  packettest.TCP4(packettest.Options{})[:40],
-		"less than a frame": {1, 2, 3},
-		"nothing":           nil,
-	} {
-		if out := rejection(frame); out != nil {
-			t.Errorf("%s was answered with %x", name, out)
+	for _, n := range c.nodes {
+		if r := &n.packets.policy; r.failed.Load()+r.silent.Load()+r.limited.Load() > 0 {
+			t.Errorf("%s: %d failed, %d silent, %d limited", n.name, r.failed.Load(), r.silent.Load(), r.limited.Load())
 		}
 	}
 }
 
-func FuzzRejection(f *testing.F) {
-	f.Add(packettest.TCP4(packettest.Options{}))
-	f.Add(packettest.UDP4(packettest.Options{IPOptions: make([]byte, 40)}))
-	f.Add(packettest.ICMPEcho4(packettest.Options{}))
-	f.Fuzz(func(t *testing.T, frame []byte) {
-		if out := rejection(frame); out != nil {
-			parse(t, out)
-			if again := rejection(out); again != nil {
-				t.Errorf("the answer %x would be answered with %x", out, again)
-			}
-		}
-	})
+// single wants a single frame, at the asker, that is sound and goes back.
+func single(t *testing.T, at string, asked []byte, got []arrival) (question, reply gopacket.Packet) {
+	t.Helper()
+	if len(got) != 1 || got[0].at != at {
+		t.Fatalf("arrived: %v, want one answer at %s", got, at)
+	}
+	question, reply = gopacket.NewPacket(asked, layers.LayerTypeEthernet, gopacket.Default), parse(t, got[0].frame)
+	if to := question.LinkLayer().LinkFlow().Src(); reply.LinkLayer().LinkFlow().Dst() != to {
+		t.Errorf("the answer is for %v, want %v", reply.LinkLayer().LinkFlow().Dst(), to)
+	}
+	return question, reply
 }
 
-func TestBucket(t *testing.T) {
-	b := bucket{rate: 10, burst: 5}
-	now := time.Unix(1000, 0)
-	pass := func(n int) (got int) {
-		for range n {
-			if b.take(now) {
-				got++
+func wantReset(t *testing.T, at string, asked []byte, got []arrival) {
+	t.Helper()
+	question, reply := single(t, at, asked, got)
+	if have, want := reply.NetworkLayer().NetworkFlow(), question.NetworkLayer().NetworkFlow().Reverse(); have != want {
+		t.Errorf("a reset of %v, want %v", have, want)
+	}
+	tcp, ok := reply.TransportLayer().(*layers.TCP)
+	if !ok || !tcp.RST || !tcp.ACK || tcp.Ack != 1001 {
+		t.Fatalf("no reset: %v", reply)
+	}
+	if have, want := tcp.TransportFlow(), question.TransportLayer().TransportFlow().Reverse(); have != want {
+		t.Errorf("a reset of ports %v, want %v", have, want)
+	}
+}
+
+// wantProhibited wants an ICMP error whose quote the client knows as its own.
+func wantProhibited(t *testing.T, at string, asked []byte, got []arrival) {
+	t.Helper()
+	question, reply := single(t, at, asked, got)
+	first := gopacket.Decoder(layers.LayerTypeIPv4)
+	want := [2]uint8{3, 10}
+	if question.Layer(layers.LayerTypeIPv6) != nil {
+		first, want = layers.LayerTypeIPv6, [2]uint8{1, 1}
+	}
+	typ, code, quote := icmpOf(reply)
+	if [2]uint8{typ, code} != want {
+		t.Fatalf("ICMP %d/%d, want %v: %v", typ, code, want, reply)
+	}
+	quoted := gopacket.NewPacket(quote, first, gopacket.Default)
+	if have, want := ends(quoted), ends(question); have != want {
+		t.Errorf("quotes %s, want %s", have, want)
+	}
+	if have, want := reply.NetworkLayer().NetworkFlow(), question.NetworkLayer().NetworkFlow().Reverse(); have != want {
+		t.Errorf("an error of %v, want %v", have, want)
+	}
+}
+
+func ends(p gopacket.Packet) string {
+	return fmt.Sprintf("%v %v", p.NetworkLayer().NetworkFlow(), p.TransportLayer().TransportFlow())
+}
+
+// ruleRows are the rules of a policy on a Node, by title.
+func (n *memoryNode) ruleRows(policy string) map[string]control.RuleRow {
+	rows := map[string]control.RuleRow{}
+	for _, p := range n.policies() {
+		for _, r := range p.Rules {
+			if p.Object.Name == policy {
+				rows[r.Name] = r
 			}
 		}
-		return got
 	}
-	var got []string
-	for _, step := range []time.Duration{0, 100 * time.Millisecond, time.Hour} {
-		now = now.Add(step)
-		got = append(got, strings.Repeat("+", pass(20)))
+	return rows
+}
+
+// TestRejectCounts counts what a rule refuses, also when the rule beside it
+// changes, and what became of the answers.
+func TestRejectCounts(t *testing.T) {
+	c := newCluster(t, refusing)
+	a := c.node("client-a")
+	o := packettest.Options{
+		EthSrc: c.macs["client-a"], EthDst: c.macs["web-a"], DstPort: 81,
+		Src: netip.MustParseAddr("10.10.0.26"), Dst: netip.MustParseAddr("10.10.0.24"),
 	}
-	if want := "+++++ + +++++"; strings.Join(got, " ") != want {
-		t.Errorf("passed %q, want %q", strings.Join(got, " "), want)
+	bytes := uint64(0)
+	for i := range 5 {
+		o.SrcPort = uint16(3000 + i)
+		frame := packettest.TCP4(o)
+		c.send("client-a", frame)
+		bytes += uint64(len(frame))
+	}
+	want := control.RuleCounters{Sessions: 5, Packets: 5, Bytes: bytes}
+	rows := a.ruleRows("refuse")
+	if got := rows["NoDebug"]; got.RuleCounters != want || got.Action != control.ActionReject || got.Direction != "Ingress" || got.State != control.Installed {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := rows["NoMail"]; got.RuleCounters != (control.RuleCounters{}) {
+		t.Errorf("%+v, want nothing", got)
+	}
+	if n := a.packets.policy.answered.Load(); n != 5 {
+		t.Errorf("%d answers, want 5", n)
+	}
+
+	o.TCPFlags = packet.TCPRst
+	if got := c.send("client-a", packettest.TCP4(o)); len(got) > 0 {
+		t.Errorf("a reset was answered: %v", got)
+	}
+	a.packets.bucket = bucket{}
+	o.TCPFlags = packet.TCPSyn
+	if got := c.send("client-a", packettest.TCP4(o)); len(got) > 0 {
+		t.Errorf("arrived beyond the limit: %v", got)
+	}
+	if l := a.packets.policy.limited.Load(); l != 1 {
+		t.Errorf("%d limited; want one", l)
 	}
 }

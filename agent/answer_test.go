@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+)
+
+// parse reads an answer with an implementation that is not ours, and checks
+// every checksum.
+func parse(t *testing.T, b []byte) gopacket.Packet {
+	t.Helper()
+	p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
+	if f := p.ErrorLayer(); f != nil {
+		t.Fatalf("%x: %v", b, f.Error())
+	}
+	if tcp, ok := p.TransportLayer().(*layers.TCP); ok {
+		tcp.SetNetworkLayerForChecksum(p.NetworkLayer())
+	}
+	if icmp, ok := p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6); ok {
+		icmp.SetNetworkLayerForChecksum(p.NetworkLayer())
+	}
+	if err, bad := p.VerifyChecksums(); err != nil || len(bad) > 0 {
+		t.Fatalf("%x: checksums: %v %v", b, err, bad)
+	}
+	return p
+}
+
+func swapped(t *testing.T, in, out gopacket.Packet) {
+	t.Helper()
+	a, b := in.LinkLayer().LinkFlow(), out.LinkLayer().LinkFlow()
+	if a.Reverse() != b {
+		t.Errorf("MACs %v, want those of %v the other way round", b, a)
+	}
+	a, b = in.NetworkLayer().NetworkFlow(), out.NetworkLayer().NetworkFlow()
+	if a.Reverse() != b {
+		t.Errorf("addresses %v, want those of %v the other way round", b, a)
+	}
+}
+
+func TestRejectTCP(t *testing.T) {
+	for _, s := range []struct {
+		name     string
+		o        packettest.Options
+		seq, ack uint32
+		withAck  bool
+	}{
+		{"SYN", packettest.Options{Seq: 1000}, 0, 1001, true},
+		{"SYN with data", packettest.Options{Seq: 1000, Payload: []byte("hello")}, 0, 1006, true},
+		{"FIN at the end of the number space", packettest.Options{Seq: 0xffffffff, TCPFlags: packet.TCPFin}, 0, 0, true},
+		{"ACK", packettest.Options{Seq: 1000, Ack: 77, TCPFlags: packet.TCPAck, Payload: []byte("x")}, 77, 0, false},
+		{"SYN and ACK", packettest.Options{Seq: 1000, Ack: 78, TCPFlags: packet.TCPSyn | packet.TCPAck}, 78, 0, false},
+		{"TCP options", packettest.Options{Seq: 5, IPOptions: make([]byte, 8), TCPOptions: make([]byte, 4)}, 0, 6, true},
+	} {
+		for family, frame := range map[string][]byte{"IPv4": packettest.TCP4(s.o), "IPv6": packettest.TCP6(s.o)} {
+			t.Run(s.name+" "+family, func(t *testing.T) {
+				out := parse(t, rejection(frame, portUnreachable))
+				swapped(t, gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default), out)
+				tcp := out.Layer(layers.LayerTypeTCP).(*layers.TCP)
+				if !tcp.RST || tcp.ACK != s.withAck || tcp.SYN || tcp.FIN {
+					t.Errorf("flags of %+v", tcp)
+				}
+				if tcp.Seq != s.seq || tcp.Ack != s.ack {
+					t.Errorf("seq %d ack %d, want %d and %d", tcp.Seq, tcp.Ack, s.seq, s.ack)
+				}
+				if tcp.SrcPort != 80 || tcp.DstPort != 1000 {
+					t.Errorf("ports %d to %d", tcp.SrcPort, tcp.DstPort)
+				}
+			})
+		}
+	}
+}
+
+func TestRejectOthers(t *testing.T) {
+	for _, s := range []struct {
+		name      string
+		frame     []byte
+		why       codes
+		typ, code uint8
+		most      int // bytes of the answer's IP packet
+	}{
+		{"UDP", packettest.UDP4(packettest.Options{Payload: []byte("a question")}), portUnreachable, 3, 3, 576},
+		{"UDP to who is protected", packettest.UDP4(packettest.Options{}), prohibited, 3, 10, 576},
+		{"long UDP", packettest.UDP4(packettest.Options{Payload: make([]byte, 1400)}), prohibited, 3, 10, 576},
+		{"a first fragment", packettest.UDP4(packettest.Options{FlagsOffset: packet.IPv4MoreFragments}), prohibited, 3, 10, 576},
+		{"echo", packettest.ICMPEcho4(packettest.Options{ICMPID: 7}), prohibited, 3, 10, 576},
+		{"SCTP", packettest.SCTP4(packettest.Options{}), prohibited, 3, 10, 576},
+		{"UDP in IPv6", packettest.UDP6(packettest.Options{}), portUnreachable, 1, 4, 1280},
+		{"long UDP in IPv6", packettest.UDP6(packettest.Options{Payload: make([]byte, 1400)}), prohibited, 1, 1, 1280},
+		{"echo in IPv6", packettest.ICMPEcho6(packettest.Options{}), prohibited, 1, 1, 1280},
+		{"SCTP in IPv6", packettest.SCTP6(packettest.Options{}), prohibited, 1, 1, 1280},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			out := parse(t, rejection(s.frame, s.why))
+			swapped(t, gopacket.NewPacket(s.frame, layers.LayerTypeEthernet, gopacket.Default), out)
+			typ, code, quote := icmpOf(out)
+			if typ != s.typ || code != s.code {
+				t.Errorf("ICMP type %d, code %d; want %d and %d", typ, code, s.typ, s.code)
+			}
+			if !bytes.HasPrefix(s.frame[14:], quote) || len(quote) < 28 {
+				t.Errorf("quoted %x of %x", quote, s.frame[14:])
+			}
+			if n := len(out.Data()) - 14; n > s.most {
+				t.Errorf("%d bytes", n)
+			}
+		})
+	}
+}
+
+// icmpOf is the ICMP or ICMPv6 message of a packet.
+func icmpOf(p gopacket.Packet) (typ, code uint8, quote []byte) {
+	switch l := p.Layer(layers.LayerTypeICMPv4).(type) {
+	case *layers.ICMPv4:
+		return l.TypeCode.Type(), l.TypeCode.Code(), l.Payload
+	}
+	l, ok := p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6)
+	if !ok {
+		return 0, 0, nil
+	}
+	return l.TypeCode.Type(), l.TypeCode.Code(), l.Payload[4:] // gopacket reads the first word only
+}
+
+func TestRejectStaysSilent(t *testing.T) {
+	reply := packettest.TCP4(packettest.Options{TCPFlags: packet.TCPRst})
+	for name, frame := range map[string][]byte{
+		"a reset":            reply,
+		"an ICMP error":      packettest.ICMPError4(packettest.Options{}, 3, 1, reply[14:], 28),
+		"a later fragment":   packettest.UDP4(packettest.Options{FlagsOffset: 100, Payload: make([]byte, 64)}),
+		"multicast":          packettest.UDP4(packettest.Options{Dst: netip.MustParseAddr("224.0.0.1")}),
+		"broadcast":          packettest.UDP4(packettest.Options{Dst: netip.MustParseAddr("255.255.255.255")}),
+		"no source":          packettest.UDP4(packettest.Options{Src: netip.MustParseAddr("0.0.0.0")}),
+		"ARP":                packettest.ARPRequest(packettest.Options{}),
+		"a reset in IPv6":    packettest.TCP6(packettest.Options{TCPFlags: packet.TCPRst}),
+		"an ICMPv6 error":    packettest.ICMP6(packettest.Options{Payload: make([]byte, 48)}, 1, 4, 0),
+		"an unknown error":   packettest.ICMP6(packettest.Options{Payload: make([]byte, 48)}, 100, 0, 0),
+		"an ICMPv6 redirect": packettest.ICMP6(packettest.Options{Payload: make([]byte, 32)}, 137, 0, 0),
+		"IPv6 multicast":     packettest.UDP6(packettest.Options{Dst: netip.MustParseAddr("ff02::1")}),
+		"link-local":         packettest.UDP6(packettest.Options{Src: netip.MustParseAddr("fe80::1")}),
+		"to every station":   packettest.UDP4(packettest.Options{EthDst: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}),
+		"a VLAN tag":         packettest.UDP4(packettest.Options{VLAN: 5}),
+		"a cut-off header":   packettest.TCP4(packettest.Options{})[:40],
+		"less than a frame":  {1, 2, 3},
+		"nothing":            nil,
+	} {
+		if out := rejection(frame, prohibited); out != nil {
+			t.Errorf("%s was answered with %x", name, out)
+		}
+	}
+}
+
+func FuzzRejection(f *testing.F) {
+	f.Add(packettest.TCP4(packettest.Options{}))
+	f.Add(packettest.UDP4(packettest.Options{IPOptions: make([]byte, 40)}))
+	f.Add(packettest.ICMPEcho4(packettest.Options{}))
+	f.Add(packettest.TCP6(packettest.Options{}))
+	f.Add(packettest.ICMPEcho6(packettest.Options{}))
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		if out := rejection(frame, prohibited); out != nil {
+			parse(t, out)
+			if again := rejection(out, prohibited); again != nil {
+				t.Errorf("the answer %x would be answered with %x", out, again)
+			}
+		}
+	})
+}
+
+func TestBucket(t *testing.T) {
+	b := bucket{rate: 10, burst: 5}
+	now := time.Unix(1000, 0)
+	pass := func(n int) (got int) {
+		for range n {
+			if b.take(now) {
+				got++
+			}
+		}
+		return got
+	}
+	var got []string
+	for _, step := range []time.Duration{0, 100 * time.Millisecond, time.Hour} {
+		now = now.Add(step)
+		got = append(got, strings.Repeat("+", pass(20)))
+	}
+	if want := "+++++ + +++++"; strings.Join(got, " ") != want {
+		t.Errorf("passed %q, want %q", strings.Join(got, " "), want)
+	}
+}

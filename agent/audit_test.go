@@ -1,0 +1,292 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/tables"
+)
+
+// logging has rules of all actions that log. The Namespace asks for a log of the
+// example's NetworkPolicy on db.
+const logging = `
+apiVersion: crd.antrea.io/v1beta1
+kind: NetworkPolicy
+metadata: {name: log-all, namespace: default}
+spec:
+  priority: 1
+  tier: securityops
+  appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+  ingress:
+    - {name: Take, action: Allow, ports: [{protocol: TCP, port: 81}], enableLogging: true, logLabel: taken}
+    - {name: Lose, action: Drop, ports: [{protocol: UDP, port: 82}], enableLogging: true}
+    - {action: Reject, ports: [{protocol: TCP, port: 83}], enableLogging: true}
+    - {name: LeaveIt, action: Pass, ports: [{protocol: TCP, port: 84}], enableLogging: true}
+    - {name: NoEcho, action: Drop, protocols: [{icmp: {icmpType: 8}}], enableLogging: true}
+    - {name: Quiet, action: Drop, ports: [{protocol: TCP, port: 85}]}
+`
+
+// annotate makes the Namespace ask for the log.
+func (c *cluster) annotate(name string) *memoryNode {
+	c.Helper()
+	replaceIn(c.T, filepath.Join(c.dir, "cluster.yaml"), "metadata: {name: default, ",
+		`metadata: {name: default, annotations: {networkpolicy.antrea.io/enable-logging: "true"}, `)
+	return c.load(name)
+}
+
+// TestAuditLines sends a packet to every kind of rule, and reads the line that
+// each gets.
+func TestAuditLines(t *testing.T) {
+	c := newCluster(t, logging)
+	c.nodes = []*memoryNode{c.annotate("node-a")}
+	n := c.nodes[0]
+	o := packettest.Options{EthSrc: c.macs["client-a"], Src: netip.MustParseAddr("10.10.0.26"), SrcPort: 4000}
+	tcp := func(to, ip string, port uint16) []byte {
+		o := o
+		o.EthDst, o.Dst, o.DstPort = c.macs[to], netip.MustParseAddr(ip), port
+		return packettest.TCP4(o)
+	}
+	web := o
+	web.EthDst, web.Dst, web.DstPort = c.macs["web-a"], netip.MustParseAddr("10.10.0.24"), 82
+	at, toDB := time.Unix(1700000000, 0).UTC(), o
+	toDB.Src, toDB.EthSrc = netip.MustParseAddr("10.10.0.24"), c.macs["web-a"]
+	n.packets.audit.now = func() time.Time { return at }
+	toDB.EthDst, toDB.Dst, toDB.DstPort = c.macs["db-a"], netip.MustParseAddr("10.10.0.25"), 3306
+	const policy = `"policy":"AntreaNetworkPolicy/default/log-all"`
+	for _, s := range []struct {
+		name, from string
+		frames     [][]byte
+		want       string // what stands behind the time
+	}{
+		{"allowed", "client-a", [][]byte{tcp("web-a", "10.10.0.24", 81)},
+			`"table":"AntreaPolicyIngressRule",` + policy + `,"rule":"Take","direction":"Ingress","action":"Allow","priority":44980,"pod":"default/web-a","source":"10.10.0.26","sourcePort":4000,"destination":"10.10.0.24","destinationPort":81,"protocol":"TCP","length":40,"packets":1,"label":"taken","conjunction":ID}`},
+		{"dropped, thrice", "client-a", [][]byte{packettest.UDP4(web), packettest.UDP4(web), packettest.UDP4(web)},
+			`"table":"AntreaPolicyIngressRule",` + policy + `,"rule":"Lose","direction":"Ingress","action":"Drop","priority":44979,"pod":"default/web-a","source":"10.10.0.26","sourcePort":4000,"destination":"10.10.0.24","destinationPort":82,"protocol":"UDP","length":28,"packets":3,"conjunction":ID}`},
+		{"rejected by a rule without a name", "client-a", [][]byte{tcp("web-a", "10.10.0.24", 83)},
+			`"table":"AntreaPolicyIngressRule",` + policy + `,"rule":"ingress[2]","direction":"Ingress","action":"Reject","priority":44978,"pod":"default/web-a","source":"10.10.0.26","sourcePort":4000,"destination":"10.10.0.24","destinationPort":83,"protocol":"TCP","length":40,"packets":1,"conjunction":ID}`},
+		{"passed", "client-a", [][]byte{tcp("web-a", "10.10.0.24", 84)},
+			`"table":"AntreaPolicyIngressRule",` + policy + `,"rule":"LeaveIt","direction":"Ingress","action":"Pass","priority":44977,"pod":"default/web-a","source":"10.10.0.26","sourcePort":4000,"destination":"10.10.0.24","destinationPort":84,"protocol":"TCP","length":40,"packets":1,"conjunction":ID}`},
+		{"ICMP", "client-a", [][]byte{packettest.ICMPEcho4(web)},
+			`"table":"AntreaPolicyIngressRule",` + policy + `,"rule":"NoEcho","direction":"Ingress","action":"Drop","priority":44976,"pod":"default/web-a","source":"10.10.0.26","destination":"10.10.0.24","protocol":"ICMP","icmpType":8,"icmpCode":0,"length":28,"packets":1,"conjunction":ID}`},
+		{"a rule that does not log", "client-a", [][]byte{tcp("web-a", "10.10.0.24", 85)}, ""},
+		{"isolated", "client-a", [][]byte{tcp("db-a", "10.10.0.25", 5432)},
+			`"table":"IngressDefaultRule","policy":"NetworkPolicy","direction":"Ingress","action":"Drop","pod":"default/db-a","source":"10.10.0.26","sourcePort":4000,"destination":"10.10.0.25","destinationPort":5432,"protocol":"TCP","length":40,"packets":1}`},
+		{"allowed by a NetworkPolicy", "web-a", [][]byte{packettest.TCP4(toDB)},
+			`"table":"IngressRule","policy":"NetworkPolicy/default/db-from-web","rule":"ingress[0]","direction":"Ingress","action":"Allow","pod":"default/db-a","source":"10.10.0.24","sourcePort":4000,"destination":"10.10.0.25","destinationPort":3306,"protocol":"TCP","length":40,"packets":1,"conjunction":ID}`},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			for _, f := range s.frames {
+				c.send(s.from, f)
+			}
+			lines := n.logged()
+			if s.want == "" {
+				if len(lines) > 0 {
+					t.Errorf("logged %v", lines)
+				}
+				return
+			}
+			if len(lines) != 1 {
+				t.Fatalf("logged %v, want one line", lines)
+			}
+			var l AuditLine
+			if err := json.Unmarshal([]byte(lines[0]), &l); err != nil {
+				t.Fatal(err)
+			}
+			want := `{"time":"2023-11-14T22:13:20Z",` + strings.Replace(s.want, "ID", fmt.Sprint(l.Conjunction), 1)
+			if lines[0] != want {
+				t.Errorf("line\n%s, want\n%s", lines[0], want)
+			}
+			if r := n.objects.RuleByID(l.Conjunction); r != nil && r.Title() != l.Rule {
+				t.Errorf("conjunction %d is %q", l.Conjunction, r.Title())
+			}
+		})
+	}
+}
+
+// TestAuditWithoutAnnotation: nobody asked for a log of the NetworkPolicy.
+func TestAuditWithoutAnnotation(t *testing.T) {
+	c := newCluster(t, "")
+	c.send("client-a", packettest.TCP4(packettest.Options{
+		EthSrc: c.macs["client-a"], EthDst: c.macs["db-a"], DstPort: 5432,
+		Src: netip.MustParseAddr("10.10.0.26"), Dst: netip.MustParseAddr("10.10.0.25"),
+	}))
+	if lines := c.node("client-a").logged(); len(lines) > 0 {
+		t.Errorf("logged %v", lines)
+	}
+}
+
+// packetInOf is a packet-in of a frame, and a verdict on it.
+func packetInOf(srcPort uint16) (*dataplane.PacketIn, tables.Verdict) {
+	frame := packettest.TCP6(packettest.Options{SrcPort: srcPort})
+	return &dataplane.PacketIn{InPort: 7, Frame: frame}, tables.Verdict{Log: true, Table: "EgressRule", Direction: tables.Egress, Action: tables.Allow, Rule: 9}
+}
+
+// TestAuditLimit: beyond the limit, new lines are lost and counted; packets of a
+// line that is there are not. The next second begins anew.
+func TestAuditLimit(t *testing.T) {
+	var b bytes.Buffer
+	log := make(logLines, 10)
+	a := newAudit(&b, nil, 2, slog.New(slog.NewTextHandler(log, nil)))
+	for _, port := range []uint16{1, 2, 3, 1, 4, 2} {
+		a.note(packetInOf(port))
+	}
+	a.flush()
+	if n := strings.Count(b.String(), "\n"); n != 2 || strings.Count(b.String(), `"packets":2`) != 2 {
+		t.Errorf("%d lines:\n%s", n, b.String())
+	}
+	if p, l, lost := a.packets.Load(), a.lines.Load(), a.lost.Load(); p != 6 || l != 2 || lost != 2 {
+		t.Errorf("%d packets, %d lines, %d lost; want 6, 2 and 2", p, l, lost)
+	}
+	log.want(t, "at its limit")
+	b.Reset()
+	a.note(packetInOf(3))
+	a.flush()
+	if !strings.Contains(b.String(), `"source":"fd00::1","sourcePort":3,`) || !strings.Contains(b.String(), `"policy":"","direction":"Egress"`) {
+		t.Errorf("next second:\n%s", b.String())
+	}
+	a.note(&dataplane.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
+	a.note(&dataplane.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
+	if len(a.order) > 0 {
+		t.Errorf("what is no IP packet has a line: %+v", a.order[0])
+	}
+}
+
+// TestAuditAtTheEnd: what waits when the agent stops is written.
+func TestAuditAtTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	f := &auditFile{path: path, max: 1000, keep: 1}
+	a := newAudit(f, nil, 10, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	a.note(packetInOf(1))
+	a.runAudit(ctx)
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || strings.Count(string(b), "\n") != 1 {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestAuditCannotBeWritten: it is said, and tried again.
+func TestAuditCannotBeWritten(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	log := make(logLines, 10)
+	f := &auditFile{path: filepath.Join(dir, "log"), max: 1000}
+	a := newAudit(f, nil, 10, slog.New(slog.NewTextHandler(log, nil)))
+	a.note(packetInOf(1))
+	a.flush()
+	log.want(t, "cannot be written")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a.note(packetInOf(2))
+	a.flush()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(f.path); err != nil || !strings.Contains(string(b), `"sourcePort":2`) {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestAuditFile puts full files aside, and goes on where an earlier agent
+// stopped.
+func TestAuditFile(t *testing.T) {
+	for _, s := range []struct {
+		keep int
+		want []string // the file, then those put aside
+	}{
+		{0, []string{"seven..\n"}},
+		{1, []string{"seven..\n", "five...\nsix....\n"}},
+		{2, []string{"seven..\n", "five...\nsix....\n", "three..\nfour...\n"}},
+		{9, []string{"seven..\n", "five...\nsix....\n", "three..\nfour...\n", "one....\ntwo....\n"}},
+	} {
+		t.Run(fmt.Sprint(s.keep), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log")
+			for _, line := range []string{"one....\n", "two....\n", "three..\n", "four...\n", "five...\n", "six....\n", "seven..\n"} {
+				f := &auditFile{path: path, max: 16, keep: s.keep}
+				if _, err := f.Write([]byte(line)); err != nil {
+					t.Fatal(err)
+				}
+				if err := f.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, want := range s.want {
+				name := path
+				if i > 0 {
+					name = fmt.Sprintf("%s.%d", path, i)
+				}
+				if b, err := os.ReadFile(name); err != nil || string(b) != want {
+					t.Errorf("%s: %q, %v; want %q", name, b, err, want)
+				}
+			}
+			if _, err := os.Stat(fmt.Sprintf("%s.%d", path, len(s.want))); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("more files than are to be kept: %v", err)
+			}
+		})
+	}
+}
+
+// TestRuleCountersSurvive changes a rule beside the one that counts, and its
+// priority with it.
+func TestRuleCountersSurvive(t *testing.T) {
+	c := newCluster(t, refusing)
+	store := control.NewStore(control.DeriveEndpoints)
+	files, err := control.NewManifests(c.dir, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPipeline(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.sw.Close()
+	p.objects = control.NewReconciler("node-a", &installer{pipeline: p}, time.Now)
+	if err := p.objects.Update(store.Snapshot(), nil); err != nil {
+		t.Fatal(err)
+	}
+	n := &memoryNode{pipeline: p, name: "node-a", ports: map[string]*memory.Port{"client-a": memory.New("client-a", memory.Options{})}}
+	n.tunnel = c.addPort(n, 1, memory.New("tunnel", memory.Options{Tunnel: true}))
+	c.addPort(n, 36, n.ports["client-a"])
+	c.nodes = []*memoryNode{n}
+	o := packettest.Options{
+		EthSrc: c.macs["client-a"], EthDst: c.macs["web-a"], DstPort: 81,
+		Src: netip.MustParseAddr("10.10.0.26"), Dst: netip.MustParseAddr("10.10.0.24"),
+	}
+	ask := func(flags uint16) { o.TCPFlags = flags; c.send("client-a", packettest.TCP4(o)) }
+	ask(packet.TCPSyn)
+	ask(packet.TCPSyn)
+	before := n.ruleRows("refuse")["NoDebug"]
+
+	replaceIn(t, filepath.Join(c.dir, "more.yaml"), "  ingress:\n", "  ingress:\n    - {name: First, action: Drop, ports: [{protocol: TCP, port: 99}], appliedTo: [{podSelector: {matchLabels: {app: web}}}]}\n")
+	replaceIn(t, filepath.Join(c.dir, "more.yaml"), "name: NoMail\n      action: Reject", "name: NoMail\n      action: Drop")
+	u := files.Read()
+	if err := p.objects.Update(u.New, u.Changed); err != nil {
+		t.Fatal(err)
+	}
+	ask(packet.TCPSyn)
+	after := n.ruleRows("refuse")
+	if before.Sessions != 2 || after["NoDebug"].Sessions != 3 || after["NoDebug"].Index != 1 {
+		t.Errorf("NoDebug before %+v, after %+v; want 2 and 3 sessions", before, after["NoDebug"])
+	}
+	if first := after["First"]; first.Sessions != 0 || first.State != control.Installed || after["NoMail"].Action != control.ActionDrop {
+		t.Errorf("changed: %+v and %+v", first, after["NoMail"])
+	}
+}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// auditFile is a file that is put aside when it has grown to a size: NAME.1 is
+// the last one before NAME, NAME.2 the one before that. The file is made with
+// the first line. A line never lies in two files.
+type auditFile struct {
+	path string
+	max  int64 // bytes
+	keep int   // files that are put aside
+
+	mu   sync.Mutex
+	file *os.File // nil: not open
+	size int64
+}
+
+// Write appends lines. After an error, the next Write opens the file anew.
+func (f *auditFile) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.ready(int64(len(b))); err != nil {
+		return 0, err
+	}
+	n, err := f.file.Write(b)
+	f.size += int64(n)
+	if err != nil {
+		err = errors.Join(err, f.close())
+	}
+	return n, err
+}
+
+// ready opens the file and sees to it that n more bytes fit.
+func (f *auditFile) ready(n int64) error {
+	if err := f.open(); err != nil {
+		return err
+	}
+	if f.size == 0 || f.size+n <= f.max {
+		return nil
+	}
+	if err := errors.Join(f.close(), f.putAside()); err != nil {
+		return err
+	}
+	return f.open()
+}
+
+func (f *auditFile) open() error {
+	if f.file != nil {
+		return nil
+	}
+	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	i, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.file, f.size = file, i.Size()
+	return nil
+}
+
+// putAside moves every file on by one; the oldest is lost.
+func (f *auditFile) putAside() error {
+	if f.keep == 0 {
+		return os.Remove(f.path)
+	}
+	for i := f.keep - 1; i > 0; i-- {
+		if err := os.Rename(f.old(i), f.old(i+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Rename(f.path, f.old(1))
+}
+
+func (f *auditFile) old(i int) string { return fmt.Sprintf("%s.%d", f.path, i) }
+
+// Close closes the file; a later Write opens it again.
+func (f *auditFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.close()
+}
+
+func (f *auditFile) close() error {
+	if f.file == nil {
+		return nil
+	}
+	err := f.file.Close()
+	f.file = nil
+	return err
+}

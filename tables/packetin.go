@@ -1,0 +1,123 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// What the agent reads out of a packet that the policy tables sent it, and how
+// its answers get back to who is refused.
+
+// Verdict is what a policy table has decided on a packet-in.
+type Verdict struct {
+	Log, Reject bool // what the packet-in is for
+	Table       string
+	Direction   Direction
+	Action      Action // as logged; without Log, Reject
+	// Rule is the conjunction id of the rule, 0 when none allowed the packet and
+	// K8s policies isolate the Pod.
+	Rule uint32
+}
+
+// ReadVerdict reads a packet-in: its userdata, and its registers in the key.
+// names are those of the switch's tables. It is false for a packet-in that no
+// policy table made.
+func ReadVerdict(userdata []byte, k *flow.Key, names *flow.Names) (v Verdict, ok bool) {
+	if len(userdata) < 2 || userdata[0] != PacketInNetworkPolicy {
+		return v, false
+	}
+	v.Table = names.Table(uint8(PacketInTableField.read(k)))
+	s, ok := v.side()
+	if !ok {
+		return v, false
+	}
+	v.Log, v.Reject = userdata[1]&PacketInLogging != 0, userdata[1]&PacketInReject != 0
+	v.Action = dispositions[APDispositionField.read(k)]
+	if !v.Log {
+		v.Action = Reject
+	}
+	switch {
+	case APDenyRegMark.on(k):
+		v.Rule = uint32(APConjIDField.read(k))
+	case v.Action == Allow || v.Action == Pass:
+		v.Rule = uint32(s.conjID.read(k))
+	}
+	return v, true
+}
+
+// side finds the verdict's direction by its table.
+func (v *Verdict) side() (*side, bool) {
+	for d := range sides {
+		s := &sides[d]
+		for _, t := range []table{s.antrea, s.k8s, s.fallback} {
+			if declared[t].name == v.Table {
+				v.Direction = Direction(d)
+				return s, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// dispositions are the actions by APDispositionField.
+var dispositions = [...]Action{Allow, Drop, Reject, Pass}
+
+// NoEndpoint says whether a packet-in is one for a Service without endpoints.
+func NoEndpoint(userdata []byte, k *flow.Key) bool {
+	return len(userdata) > 0 && userdata[0] == PacketInSvcReject && SvcNoEpRegMark.on(k)
+}
+
+// Answer is how the agent sends an answer to a packet that was refused: the
+// actions of a packet-out, and the port that it comes in by. The answer has the
+// refused packet's addresses, Ethernet's too, the other way round; k is the
+// packet-in's key.
+//
+// An answer goes straight back to the port that the packet came from, where
+// nothing asks for its connection: that was not committed, so conntrack would
+// call the answer invalid. Behind the tunnel, the client's Node knows it.
+//
+// A Service's connection was committed when its endpoint was chosen, and the
+// client waits for an answer from the Service. So that answer walks the way of
+// a reply, from the first table that conntrack is asked in: it gets its
+// addresses back there, passes policies as one of an established or related
+// connection does, and is routed. So does the answer to what an engine of
+// TrafficControl gave back, whose port is not the client's.
+func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions []flow.Action) {
+	generated := GeneratedRejectPacketOutRegMark.set()
+	fromTunnel := FromTunnelRegMark.on(k)
+	direct := fromTunnel || FromPodRegMark.on(k) || FromGatewayRegMark.on(k)
+	if t, ok := replyTable(names); ok && (!direct || ServiceCTMark.on(k)) {
+		return flow.PortController, []flow.Action{generated, resubmit(t)}
+	}
+	if !fromTunnel {
+		return inPort, []flow.Action{generated, flow.OutputInPort{}}
+	}
+	actions = []flow.Action{generated, setMAC(flow.EthDst, GlobalVirtualMAC), copied(flow.EthSrc, flow.EthSrc, k)}
+	if !flow.FieldByID(flow.TunSrc).Get(k).IsZero() {
+		actions = append(actions, copied(flow.TunSrc, flow.TunDst, k))
+	} else {
+		actions = append(actions, copied(flow.TunIPv6Src, flow.TunIPv6Dst, k))
+	}
+	return inPort, append(actions, flow.OutputInPort{})
+}
+
+// replyTable is the first table that a reply is tracked in.
+func replyTable(names *flow.Names) (uint8, bool) {
+	for t := range declared {
+		if declared[t].stage != stageConntrackState {
+			continue
+		}
+		if number, ok := names.TableID(declared[t].name); ok {
+			return number, true
+		}
+	}
+	return 0, false
+}
+
+// copied writes into a field what another has in a key.
+func copied(src, dst flow.FieldID, k *flow.Key) flow.Action {
+	f := flow.FieldByID(src)
+	return flow.SetField{Field: dst, Value: f.Get(k), Mask: flow.Ones(f.Bits)}
+}
+
+func (f Field) read(k *flow.Key) uint64 { return f.Get(k).Lo }
+
+// on says whether a packet has the mark.
+func (k Mark) on(key *flow.Key) bool { return k.Field.read(key) == k.Value }
