@@ -18,8 +18,15 @@ import (
 // /run. So an agent that was stopped or killed, and is started again before the
 // machine is, goes on with the connections it had.
 
-// arenaFile is where the connections are kept.
-func (c *Config) arenaFile() string { return filepath.Join(filepath.Dir(c.Socket), "ct.arena") }
+// arenaFile is where the connections are kept: ct.arena beside agent.sock; beside
+// another socket, as several agents of one machine have them, under its name.
+func (c *Config) arenaFile() string {
+	dir, name := filepath.Split(c.Socket)
+	if name == filepath.Base(DefaultSocket) {
+		return filepath.Join(dir, "ct.arena")
+	}
+	return filepath.Join(dir, strings.TrimSuffix(name, ".sock")+".ct.arena")
+}
 
 // arena is a mapped file.
 type arena struct {

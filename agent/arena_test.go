@@ -107,6 +107,18 @@ func TestArenaIsOurOwnFile(t *testing.T) {
 	}
 }
 
+func TestArenaFile(t *testing.T) {
+	for socket, want := range map[string]string{
+		DefaultSocket:      "/run/antrail/ct.arena",
+		"/tmp/lab/a.sock":  "/tmp/lab/a.ct.arena",
+		"/tmp/lab/b.other": "/tmp/lab/b.other.ct.arena",
+	} {
+		if got := (&Config{Socket: socket}).arenaFile(); got != want {
+			t.Errorf("%s: %s, want %s", socket, got, want)
+		}
+	}
+}
+
 func TestBootID(t *testing.T) {
 	first, err := bootID()
 	second, again := bootID()
