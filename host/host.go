@@ -61,8 +61,8 @@ type Config struct {
 	Underlay netip.Addr
 }
 
-// virtualMAC is where packets for other Nodes' pods go: the pipeline knows the
-// tunnel by it (Antrea's Global Virtual MAC).
+// virtualMAC is where the pipeline takes what is routed, to other Nodes and to
+// Services (Antrea's Global Virtual MAC).
 var virtualMAC = net.HardwareAddr{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
 // Peer is another Node's pods of one address family, and its gateway as next hop
@@ -164,7 +164,7 @@ func (h *Host) addRoutes(c *Config) error {
 		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
 	}
 	for _, p := range c.Peers {
-		if err := h.addNeighbour(link.Attrs().Index, p.Gateway); err != nil {
+		if err := h.addNeighbour(link, p.Gateway); err != nil {
 			return fmt.Errorf("neighbour %s dev %s: %w", p.Gateway, c.Gateway, err)
 		}
 		r := &netlink.Route{
@@ -183,18 +183,15 @@ func (h *Host) addRoutes(c *Config) error {
 
 // addNeighbour tells the kernel the MAC of an IPv6 peer gateway. An IPv4 one
 // answers ARP (table ARPResponder).
-func (h *Host) addNeighbour(link int, gateway netip.Addr) error {
+func (h *Host) addNeighbour(link netlink.Link, gateway netip.Addr) error {
 	if !gateway.Is6() {
 		return nil
 	}
-	n := &netlink.Neigh{
-		LinkIndex: link, Family: netlink.FAMILY_V6, State: netlink.NUD_PERMANENT,
-		IP: gateway.AsSlice(), HardwareAddr: virtualMAC,
-	}
-	if err := netlink.NeighSet(n); err != nil {
+	n := neighbourOf(link, gateway)
+	if err := n.make(); err != nil {
 		return err
 	}
-	h.undoLater("neighbour "+gateway.String(), func() error { return netlink.NeighDel(n) })
+	h.undoLater(n.name, n.back)
 	return nil
 }
 

@@ -16,20 +16,25 @@ const TableName = "antrail"
 // nftTimeout bounds one call of nft(8).
 const nftTimeout = 5 * time.Second
 
-// family is what the rules of an address family differ by. Its set holds the pod
-// CIDRs of all Nodes: what is inside the cluster.
-type family struct{ set, setType, saddr, daddr string }
+// family is what the rules of an address family differ by: its word and type, and
+// the names of its sets and maps.
+type family struct {
+	ip, addrType string
+	pods         string // the pod CIDRs of all Nodes: what is inside the cluster
+	egress       string // mark -> address
+	nodePorts    string // address, protocol, port
+}
 
-var (
-	ipv4 = family{"pod-cidrs", "ipv4_addr", "ip saddr", "ip daddr"}
-	ipv6 = family{"pod-cidrs6", "ipv6_addr", "ip6 saddr", "ip6 daddr"}
-)
+var families = [2]family{
+	{"ip", "ipv4_addr", "pod-cidrs", "egress-addresses", "node-ports"},
+	{"ip6", "ipv6_addr", "pod-cidrs6", "egress-addresses6", "node-ports6"},
+}
 
-func familyOf(p netip.Prefix) family {
-	if p.Addr().Is4() {
-		return ipv4
+func familyOf(a netip.Addr) *family {
+	if a.Is4() {
+		return &families[0]
 	}
-	return ipv6
+	return &families[1]
 }
 
 // addTable installs our nftables table in one transaction: the Node has all of
@@ -91,16 +96,16 @@ func addMasquerade(tx *knftables.Transaction, c *Config) {
 	if !c.Masquerade {
 		return
 	}
-	for _, f := range []family{ipv4, ipv6} {
-		tx.Add(&knftables.Set{Name: f.set, Type: f.setType, Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+	for _, f := range families {
+		tx.Add(&knftables.Set{Name: f.pods, Type: f.addrType, Flags: []knftables.SetFlag{knftables.IntervalFlag}})
 	}
 	for _, p := range clusterCIDRs(c) {
-		tx.Add(&knftables.Element{Set: familyOf(p).set, Key: []string{p.Masked().String()}})
+		tx.Add(&knftables.Element{Set: familyOf(p.Addr()).pods, Key: []string{p.Masked().String()}})
 	}
 	addChain(tx, "postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority)
 	for _, p := range c.PodCIDRs {
-		f := familyOf(p)
-		addRule(tx, "postrouting", f.saddr, p.Masked().String(), f.daddr, "!= @"+f.set,
+		f := familyOf(p.Addr())
+		addRule(tx, "postrouting", f.ip, "saddr", p.Masked().String(), f.ip, "daddr != @"+f.pods,
 			"oifname !=", quote(c.Gateway), "masquerade")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 
 	"sigs.k8s.io/knftables"
@@ -31,37 +30,14 @@ const ProbeMark = 0x80000000
 // egressMask is the part of a mark that numbers an Egress.
 const egressMask = 0xff
 
-// Sets and maps that Set fills in.
-const (
-	marksMap      = "egress-marks"      // source address -> mark
-	egressMap4    = "egress-addresses"  // mark -> address
-	egressMap6    = "egress-addresses6" // the same of IPv6
-	nodePortsSet4 = "node-ports"        // address, protocol, port
-	nodePortsSet6 = "node-ports6"
-)
-
-// natFamily is what the rules of an address family differ by.
-type natFamily struct {
-	ip, addrType      string
-	egress, nodePorts string
-}
-
-var (
-	nat4 = natFamily{"ip", "ipv4_addr", egressMap4, nodePortsSet4}
-	nat6 = natFamily{"ip6", "ipv6_addr", egressMap6, nodePortsSet6}
-)
-
-func natFamilyOf(a netip.Addr) natFamily {
-	if a.Is4() {
-		return nat4
-	}
-	return nat6
-}
+// marksMap is a map that Set fills in: source address -> mark. Those of an
+// address family have their names in families.
+const marksMap = "egress-marks"
 
 // addSideRules makes the rules, with sets that are empty yet.
 func addSideRules(tx *knftables.Transaction, c *Config) {
 	tx.Add(&knftables.Map{Name: marksMap, Type: "ether_addr : mark"})
-	for _, f := range []natFamily{nat4, nat6} {
+	for _, f := range families {
 		tx.Add(&knftables.Map{Name: f.egress, Type: "mark : " + f.addrType})
 		tx.Add(&knftables.Set{Name: f.nodePorts, Type: f.addrType + " . inet_proto . inet_service"})
 	}
@@ -75,7 +51,7 @@ func addSideRules(tx *knftables.Transaction, c *Config) {
 	// Before the chain that masquerades: the first that translates a connection decides.
 	addChain(tx, "side-postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority+"-5")
 	for _, v := range c.Virtual {
-		f := natFamilyOf(v.Service)
+		f := familyOf(v.Service)
 		for _, chain := range []string{"services-prerouting", "services-output"} {
 			addRule(tx, chain, f.ip, "daddr . meta l4proto . th dport @"+f.nodePorts, "dnat", f.ip, "to", v.NodePort)
 		}
@@ -85,7 +61,7 @@ func addSideRules(tx *knftables.Transaction, c *Config) {
 	// A connection of the Node's own to a NodePort began with another of its
 	// addresses: pods see the gateway's.
 	for _, a := range c.Addresses {
-		f := natFamilyOf(a.Addr())
+		f := familyOf(a.Addr())
 		addRule(tx, "side-postrouting", "oifname", gw, f.ip, "saddr !=", a.Addr(), "fib saddr type local masquerade")
 	}
 }
@@ -117,19 +93,19 @@ func (h *Host) addMarkTable(c *Config) error {
 func (h *Host) setTable(s *Side) error {
 	tx := h.nft.NewTransaction()
 	tx.Flush(&knftables.Map{Name: marksMap})
-	for _, f := range []natFamily{nat4, nat6} {
+	for _, f := range families {
 		tx.Flush(&knftables.Map{Name: f.egress})
 		tx.Flush(&knftables.Set{Name: f.nodePorts})
 	}
 	for _, e := range s.Egresses {
 		mac, mark := h.config.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
 		tx.Add(&knftables.Element{Map: marksMap, Key: []string{net.HardwareAddr(mac[:]).String()}, Value: []string{mark}})
-		tx.Add(&knftables.Element{Map: natFamilyOf(e.Addr).egress, Key: []string{mark}, Value: []string{e.Addr.String()}})
+		tx.Add(&knftables.Element{Map: familyOf(e.Addr).egress, Key: []string{mark}, Value: []string{e.Addr.String()}})
 	}
 	for _, a := range s.NodePortAddresses {
 		for _, p := range s.NodePorts {
 			if (p.Family == 4) == a.Is4() {
-				tx.Add(&knftables.Element{Set: natFamilyOf(a).nodePorts, Key: []string{
+				tx.Add(&knftables.Element{Set: familyOf(a).nodePorts, Key: []string{
 					a.String(), strconv.Itoa(int(p.Proto)), strconv.Itoa(int(p.Port)),
 				}})
 			}

@@ -12,7 +12,8 @@
 //	                                                   | 192.168.77.1
 //	                                                outside
 //
-// The underlay is a bridge in its own namespace. The outside host has no route
+// Everybody has an IPv6 address besides: fd00:77::102, fd00:10:10::26 and so on. The
+// underlay is a bridge in its own namespace. The outside host has no route
 // to any pod, so what reaches it and is answered was masqueraded.
 //
 // Every namespace is called antrail-ID-…, where ID belongs to one run, and the
