@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/antrail/antrail/flow"
@@ -10,259 +9,227 @@ import (
 
 // A classifier finds the flow entry of highest priority that matches a key.
 //
-// What it is: entries that have the same mask share a subtable, and a subtable
-// is a hash table over the key's masked words, so a lookup costs one probe per
-// distinct mask and stops as soon as no later subtable can hold a higher
-// priority (tuple space search, as in Open vSwitch's lib/classifier).
+// What it is: entries that have the same mask share a subtable (subtable.go),
+// and subtables are asked by the highest priority they hold, so a lookup stops
+// as soon as no later one can hold a better entry (tuple space search, as in
+// Open vSwitch's lib/classifier). Three things keep the number of probes from
+// growing with the number of masks:
 //
-// Conjunctive matches: an entry with conjunction actions is a clause ("soft").
-// When clauses of more than the best plain ("hard") priority match, the lookup
-// tries, from the highest priority down, whether all clauses of one id are
-// there, and then looks up again with conj_id set to that id, clauses left out
-// (ovs-fields(7), CONJUNCTIVE MATCH FIELDS).
+//   - a subtable first compares the words in which all its entries agree, and
+//     most that do not match are left with one comparison;
+//   - subtables that differ in the length of a prefix only are asked by the
+//     lengths that the packet's own address has (trie.go), so whoever adds
+//     prefixes of many lengths makes only those packets dearer that match them;
+//   - entries with conj_id are asked only once a conjunction is complete.
 //
-// Threads: insert and remove need a lock of the caller's; find only reads. A
-// table's static classifier never changes: a bundle makes an edited copy that
-// shares what it does not touch. Only the learned one lives under a lock.
+// Conjunctive matches (ovs-fields(7)): an entry with conjunction actions is a
+// clause ("soft"), the others are "hard". A lookup gives the best hard entry
+// and all clauses above it; conjunction.go goes on from there.
+//
+// Threads: lookup only reads. A table's static classifier never changes: a
+// bundle makes an edited one (edit) that shares what it does not touch. Only
+// the learned one is edited in place, under a lock of its owner.
 type classifier struct {
 	subtables []*subtable // by highest priority, falling
+	tries     [numPrefixFields]*trie
+	prefixed  [numPrefixFields]int // subtables that have a prefix of the field
+	entries   int
+	clauses   int // of the entries, those that are soft
+	timed     int // of the entries, those that have a timeout
+	edit      *edit
 }
 
-// wordMask is one 64-bit word of the key that a subtable looks at.
-type wordMask struct {
-	index uint8
-	mask  uint64
-}
-
-// subtable holds the entries of one mask.
-type subtable struct {
-	id         flow.Key
-	words      []wordMask
-	highest    uint16
-	priorities map[uint16]int   // entries by priority
-	rows       map[uint64][]row // by hash of the masked words; rows by priority, falling
-}
-
-// row is an entry in its subtable.
-type row struct {
-	values  []uint64 // masked words, in the order of subtable.words
-	entry   *entry
-	clauses []flow.Conjunction // of a soft entry
-}
+// edit marks what one change has made, and may therefore write to: a node of
+// another edit is shared with classifiers that packets read, and is copied
+// first.
+type edit struct{ _ byte }
 
 // newClassifier builds the classifier of a table.
 func newClassifier(entries []*entry) *classifier {
 	c := &classifier{}
-	index := make(map[flow.Key]*subtable)
+	c = c.editable()
 	for _, e := range entries {
-		st := index[e.Match.Mask]
-		if st == nil {
-			st = newSubtable(&e.Match.Mask)
-			index[e.Match.Mask] = st
-			c.subtables = append(c.subtables, st)
-		}
-		st.insert(e)
+		c.insert(e)
 	}
 	c.sort()
 	return c
 }
 
-func newSubtable(mask *flow.Key) *subtable {
-	st := &subtable{id: *mask, priorities: make(map[uint16]int), rows: make(map[uint64][]row)}
-	for i := range flow.KeyWords {
-		if m := mask.Word(i); m != 0 {
-			st.words = append(st.words, wordMask{uint8(i), m})
-		}
-	}
-	return st
+// editable is a copy that insert and remove may change, and that shares with c
+// what they do not touch. Whoever changes it sorts it before the first lookup.
+func (c *classifier) editable() *classifier {
+	n := *c
+	n.edit = new(edit)
+	n.subtables = slices.Clone(c.subtables)
+	return &n
 }
 
+// sort brings the subtables in the order in which lookup asks them.
 func (c *classifier) sort() {
 	slices.SortStableFunc(c.subtables, func(a, b *subtable) int { return cmp.Compare(b.highest, a.highest) })
-}
-
-// edited is the classifier after entries went and others came. The subtables
-// that neither touches are shared with this one, which does not change; the
-// others are copied first, so that an edit costs what it touches.
-func (c *classifier) edited(gone, come []*entry) *classifier {
-	n := &classifier{subtables: slices.Clone(c.subtables)}
-	mine := make(map[*subtable]bool)
-	own := func(mask *flow.Key) {
-		for i, st := range n.subtables {
-			if st.id == *mask && !mine[st] {
-				n.subtables[i] = st.clone()
-				mine[n.subtables[i]] = true
-			}
-		}
-	}
-	for _, e := range gone {
-		own(&e.Match.Mask)
-		n.remove(e)
-	}
-	for _, e := range come {
-		own(&e.Match.Mask)
-		if st := n.insert(e); st != nil {
-			mine[st] = true
-		}
-	}
-	n.sort()
-	return n
-}
-
-// installed finds the entry of an identity.
-func (c *classifier) installed(id *flow.Identity) *entry {
+	c.prefixed = [numPrefixFields]int{}
 	for _, st := range c.subtables {
-		if st.id != id.Match.Mask {
-			continue
+		for _, p := range st.prefixes {
+			c.prefixed[p.field]++
 		}
-		rows := st.find(&id.Match.Value)
-		for i := range rows {
-			if r := &rows[i]; r.entry.Priority == id.Priority && st.matches(r, &id.Match.Value) {
-				return r.entry
-			}
+	}
+}
+
+// subtable finds the subtable of a mask: its place, or -1.
+func (c *classifier) subtable(mask *flow.Key) int {
+	h := hashMask(mask)
+	return slices.IndexFunc(c.subtables, func(st *subtable) bool { return st.maskHash == h && st.mask == *mask })
+}
+
+// own is the subtable at a place, copied first if another classifier has it
+// too.
+func (c *classifier) own(i int) *subtable {
+	if st := c.subtables[i]; st.edit != c.edit {
+		c.subtables[i] = st.editable(c.edit)
+	}
+	return c.subtables[i]
+}
+
+// insert adds an entry, in place of one with the same identity, which it
+// returns.
+func (c *classifier) insert(e *entry) *entry {
+	old := c.installed(&e.Match, e.Priority)
+	if old != nil {
+		c.remove(old)
+	}
+	i := c.subtable(&e.Match.Mask)
+	if i < 0 {
+		i = len(c.subtables)
+		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
+	}
+	st := c.own(i)
+	st.insert(newRow(e))
+	c.count(e, 1)
+	for _, p := range st.prefixes {
+		c.tries[p.field] = c.tries[p.field].insert(p.of(&e.Match.Value), p.bits, c.edit)
+	}
+	return old
+}
+
+// remove takes an entry out; one that is not there is no error.
+func (c *classifier) remove(e *entry) {
+	if c.installed(&e.Match, e.Priority) != e {
+		return
+	}
+	i := c.subtable(&e.Match.Mask)
+	st := c.own(i)
+	st.remove(e)
+	c.count(e, -1)
+	for _, p := range st.prefixes {
+		c.tries[p.field] = c.tries[p.field].remove(p.of(&e.Match.Value), p.bits, c.edit)
+	}
+	if st.rows == 0 {
+		c.subtables = slices.Delete(c.subtables, i, i+1)
+	}
+}
+
+// count keeps the numbers of entries, n more.
+func (c *classifier) count(e *entry, n int) {
+	c.entries += n
+	if clausesOf(e.Actions) != nil {
+		c.clauses += n
+	}
+	if e.IdleTimeout|e.HardTimeout != 0 {
+		c.timed += n
+	}
+}
+
+// installed finds the entry of a match and priority.
+func (c *classifier) installed(m *flow.Match, priority uint16) *entry {
+	i := c.subtable(&m.Mask)
+	if i < 0 {
+		return nil
+	}
+	for r := c.subtables[i].find(&m.Value); r != nil; r = r.next {
+		if r.priority == priority {
+			return r.entry
 		}
 	}
 	return nil
 }
 
-// insert adds an entry; the caller has removed one of the same identity, and
-// sorts. It returns the subtable when that had to be made.
-func (c *classifier) insert(e *entry) *subtable {
+// all visits every entry, in no order.
+func (c *classifier) all(visit func(*entry)) {
 	for _, st := range c.subtables {
-		if st.id == e.Match.Mask {
-			st.insert(e)
-			return nil
-		}
+		st.all(func(r *row) { visit(r.entry) })
 	}
-	st := newSubtable(&e.Match.Mask)
-	st.insert(e)
-	c.subtables = append(c.subtables, st)
-	return st
 }
 
-// remove takes an entry out; the caller sorts.
-func (c *classifier) remove(e *entry) {
-	for i, st := range c.subtables {
-		if st.id != e.Match.Mask {
+// list returns the entries in the order of dumps.
+func (c *classifier) list() []*entry {
+	all := make([]*entry, 0, c.entries)
+	c.all(func(e *entry) { all = append(all, e) })
+	slices.SortFunc(all, byPriority)
+	return all
+}
+
+// lookup gives the best hard entry, better than best, and appends to soft the
+// matching clauses that stand above it. Clauses below may be appended too.
+// Entries with conj_id are left out while the key has none.
+func (c *classifier) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
+	var lengths prefixLengths
+	complete := k.ConjID() != 0
+	for _, st := range c.subtables {
+		if best != nil && st.highest < best.priority {
+			break
+		}
+		if st.byConjunction && !complete || st.prefixes != nil && !c.mayMatch(st, k, &lengths) {
 			continue
 		}
-		st.remove(e)
-		if len(st.rows) == 0 {
-			c.subtables = append(c.subtables[:i], c.subtables[i+1:]...)
-		}
-		return
-	}
-}
-
-// clone is a copy that can be changed; the rows of one hash are never changed
-// in place, so they are shared.
-func (st *subtable) clone() *subtable {
-	n := *st
-	n.rows, n.priorities = maps.Clone(st.rows), maps.Clone(st.priorities)
-	return &n
-}
-
-func (st *subtable) insert(e *entry) {
-	r := row{entry: e, clauses: clausesOf(e.Actions)}
-	h := uint64(hashSeed)
-	for _, w := range st.words {
-		v := e.Match.Value.Word(int(w.index))
-		r.values = append(r.values, v)
-		h = mix(h, v)
-	}
-	rows := append(slices.Clone(st.rows[h]), r)
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.entry.Priority, a.entry.Priority) })
-	st.rows[h] = rows
-	st.priorities[e.Priority]++
-	st.highest = max(st.highest, e.Priority)
-}
-
-func (st *subtable) remove(e *entry) {
-	h := st.hash(&e.Match.Value)
-	var kept []row
-	for _, r := range st.rows[h] {
-		if r.entry != e {
-			kept = append(kept, r)
+		for r := st.find(k); r != nil; r = r.next {
+			switch {
+			case best != nil && r.priority < best.priority:
+			case r.clauses != nil:
+				soft = append(soft, r)
+				continue
+			case r.betterThan(best):
+				best = r
+			}
+			break
 		}
 	}
-	st.rows[h] = kept
-	if len(kept) == 0 {
-		delete(st.rows, h)
-	}
-	if st.priorities[e.Priority]--; st.priorities[e.Priority] > 0 {
-		return
-	}
-	delete(st.priorities, e.Priority)
-	st.highest = 0
-	for p := range st.priorities {
-		st.highest = max(st.highest, p)
-	}
+	return best, soft
 }
 
-// clausesOf returns the conjunction actions of a soft entry, nil for a hard one.
-func clausesOf(actions []flow.Action) []flow.Conjunction {
-	var cs []flow.Conjunction
-	for _, a := range actions {
-		if c, ok := a.(flow.Conjunction); ok {
-			cs = append(cs, c)
+// completed gives the best hard entry among those with conj_id, better than
+// best, for a key that has a conjunction's id.
+func (c *classifier) completed(k *flow.Key, best *row) *row {
+	for _, st := range c.subtables {
+		if best != nil && st.highest < best.priority {
+			break
+		}
+		if !st.namesID {
+			continue
+		}
+		for r := st.find(k); r != nil; r = r.next {
+			if r.clauses == nil && r.betterThan(best) {
+				best = r
+			}
 		}
 	}
-	return cs
+	return best
 }
 
-// find returns the rows of the subtable that can match the key, by hash.
-func (st *subtable) find(k *flow.Key) []row { return st.rows[st.hash(k)] }
-
-// hash is the hash of the words that the subtable looks at.
-func (st *subtable) hash(k *flow.Key) uint64 {
-	h := uint64(hashSeed)
-	for _, w := range st.words {
-		h = mix(h, k.Word(int(w.index))&w.mask)
-	}
-	return h
-}
-
-// matches says whether a row, found by its hash, has the key's values.
-func (st *subtable) matches(r *row, k *flow.Key) bool {
-	for i, w := range st.words {
-		if k.Word(int(w.index))&w.mask != r.values[i] {
+// mayMatch asks the tries whether a subtable can have an entry for the key.
+func (c *classifier) mayMatch(st *subtable, k *flow.Key, lengths *prefixLengths) bool {
+	for _, p := range st.prefixes {
+		if c.prefixed[p.field] >= worthTrie && !lengths.of(p.field, c.tries[p.field], k).has(p.bits) {
 			return false
 		}
 	}
 	return true
 }
 
-// lookup gives the best hard entry, better than best, and appends to soft the
-// matching clauses that stand above it. Clauses below may be appended too.
-func (c *classifier) lookup(k *flow.Key, best *entry, soft []softMatch) (*entry, []softMatch) {
-	for _, st := range c.subtables {
-		if best != nil && st.highest < best.Priority {
-			break
-		}
-		rows := st.find(k)
-		for i := range rows {
-			r := &rows[i]
-			if best != nil && r.entry.Priority < best.Priority {
-				break
-			}
-			if !st.matches(r, k) {
-				continue
-			}
-			if r.clauses != nil {
-				soft = append(soft, softMatch{r.entry.Priority, r.clauses})
-			} else if best == nil || r.entry.Priority > best.Priority || r.entry.seq > best.seq {
-				best = r.entry
-			}
-		}
-	}
-	return best, soft
-}
+// worthTrie is how many subtables must have a prefix of a field before asking
+// its trie is cheaper than asking them.
+const worthTrie = 3
 
-const hashSeed = 0x9e3779b97f4a7c15
-
-// mix folds one word into a hash: a multiply by an odd constant, high bits
-// folded down.
-func mix(h, v uint64) uint64 {
-	h = (h ^ v) * 0xff51afd7ed558ccd
-	return h ^ h>>32
+// byPriority is the order of a table's entries.
+func byPriority(a, b *entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.seq, b.seq))
 }

@@ -7,90 +7,177 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// softMatch is a clause entry that matched: its priority and the conjunctions
-// it is a clause of.
-type softMatch struct {
-	priority uint16
-	clauses  []flow.Conjunction
+// Conjunctive matches: from the clauses that match a packet to the entry of
+// the conjunction that they complete (ovs-fields(7), CONJUNCTIVE MATCH FIELDS).
+//
+// A policy rule's addresses and ports are clause entries, and clause entries
+// are shared: one address that a thousand rules name is one entry with a
+// thousand ids. So ids are not collected and counted. Every conjunction has
+// clauses 1 and 2; whichever of the two has fewer ids among what matched names
+// the candidates, in rising order, and each is looked up in the sorted ids of
+// the other clauses. A rule that does not apply to the packet's pod is never
+// met that way, however many there are.
+
+// clauses are the conjunction actions of one entry.
+type clauses struct {
+	actions []flow.Conjunction // by id
+	clause  uint8              // what all of them are; 0 when they differ
 }
 
-// clauseSet collects the clauses seen of one conjunction id.
-type clauseSet struct {
-	id        uint32
-	seen, all uint64 // one bit each
+// newClauses returns nil for an entry without conjunction actions, a hard one.
+func newClauses(actions []flow.Action) *clauses {
+	all := clausesOf(actions)
+	if all == nil {
+		return nil
+	}
+	c := &clauses{actions: all, clause: all[0].Clause}
+	slices.SortFunc(all, func(a, b flow.Conjunction) int { return cmp.Compare(a.ID, b.ID) })
+	if slices.ContainsFunc(all, func(a flow.Conjunction) bool { return a.Clause != c.clause }) {
+		c.clause = 0
+	}
+	return c
+}
+
+// clausesOf returns the conjunction actions of a soft entry, nil for a hard one.
+func clausesOf(actions []flow.Action) []flow.Conjunction {
+	var cs []flow.Conjunction
+	for _, a := range actions {
+		if c, ok := a.(flow.Conjunction); ok {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// of is which clauses of an id these are, one bit each, and all that the
+// conjunction has; both 0 when the id is not among them.
+func (c *clauses) of(id uint32) (seen, all uint64) {
+	i, found := slices.BinarySearchFunc(c.actions, id, func(a flow.Conjunction, id uint32) int { return cmp.Compare(a.ID, id) })
+	if !found {
+		return 0, 0
+	}
+	for ; i < len(c.actions) && c.actions[i].ID == id; i++ {
+		seen |= 1 << (c.actions[i].Clause - 1)
+		all = 1<<c.actions[i].N - 1
+	}
+	return seen, all
 }
 
 // lookupScratch is memory that lookups use again and again, so that none
 // allocates; each worker has its own.
 type lookupScratch struct {
-	soft []softMatch
-	sets []clauseSet
-	none []softMatch
+	soft, none []*row
+	candidates [2][][]flow.Conjunction // of clauses 1 and 2
 }
 
-// lookupFunc looks a key up among hard and soft entries (classifier.lookup, or
-// a table's static and learned classifiers together).
-type lookupFunc interface {
-	lookup(k *flow.Key, best *entry, soft []softMatch) (*entry, []softMatch)
+// lookups are what a whole lookup asks: a classifier, or a table's static and
+// learned ones together.
+type lookups interface {
+	lookup(k *flow.Key, best *row, soft []*row) (*row, []*row)
+	completed(k *flow.Key, best *row) *row
 }
 
 // find is the whole lookup: hard entries, then conjunctions above them. It
 // returns nil when nothing matches.
-func (s *lookupScratch) find(c lookupFunc, k *flow.Key) *entry {
-	var hard *entry
+func (s *lookupScratch) find(c lookups, k *flow.Key) *entry {
+	var hard *row
 	hard, s.soft = c.lookup(k, nil, s.soft[:0])
-	if len(s.soft) == 0 {
-		return hard
+	if len(s.soft) > 1 { // a conjunction has at least two clauses
+		hard = s.conjunction(c, k, hard)
 	}
-	slices.SortStableFunc(s.soft, func(a, b softMatch) int { return cmp.Compare(b.priority, a.priority) })
-	conjID := flow.FieldByID(flow.ConjID)
-	saved := conjID.Get(k)
-	defer conjID.Put(k, saved, flow.Ones(32))
+	if hard == nil {
+		return nil
+	}
+	return hard.entry
+}
+
+// conjunction is the best entry of a complete conjunction above hard, or hard.
+func (s *lookupScratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
+	slices.SortStableFunc(s.soft, func(a, b *row) int { return cmp.Compare(b.priority, a.priority) })
+	saved := k.ConjID()
+	defer k.SetConjID(saved)
 	for level := s.soft; len(level) > 0; {
 		priority := level[0].priority
-		if hard != nil && priority <= hard.Priority {
+		if hard != nil && priority <= hard.priority {
 			break
 		}
 		n := 0
 		for n < len(level) && level[n].priority == priority {
 			n++
 		}
-		for _, set := range s.collect(level[:n]) {
-			if set.seen != set.all {
-				continue
-			}
-			conjID.Put(k, flow.Value{Lo: uint64(set.id)}, flow.Ones(32))
-			var e *entry
-			if e, s.none = c.lookup(k, nil, s.none[:0]); e != nil {
-				return e
-			}
+		if r := s.completed(c, k, level[:n], hard); r != nil {
+			return r
 		}
 		level = level[n:]
 	}
 	return hard
 }
 
-// collect gathers the clauses that matched at one priority by their id. Where
-// several ids are complete, OpenFlow leaves the choice open; the lowest that
-// has an entry wins.
-func (s *lookupScratch) collect(matches []softMatch) []clauseSet {
-	s.sets = s.sets[:0]
-	for _, m := range matches {
-		for _, c := range m.clauses {
-			s.see(c)
+// completed is the entry of the first complete conjunction among clauses of
+// one priority: where several are complete, OpenFlow leaves the choice open,
+// and here the lowest id that has an entry wins. It is nil when none is.
+func (s *lookupScratch) completed(c lookups, k *flow.Key, level []*row, hard *row) *row {
+	heads := s.fewer(level)
+	for {
+		id, more := next(heads)
+		if !more {
+			return nil
+		}
+		var seen, all uint64
+		for _, r := range level {
+			has, of := r.clauses.of(id)
+			seen, all = seen|has, all|of
+		}
+		if seen != all {
+			continue
+		}
+		k.SetConjID(id)
+		if r := s.withID(c, k, hard); r != nil {
+			return r
 		}
 	}
-	slices.SortFunc(s.sets, func(a, b clauseSet) int { return cmp.Compare(a.id, b.id) })
-	return s.sets
 }
 
-func (s *lookupScratch) see(c flow.Conjunction) {
-	bit := uint64(1) << (c.Clause - 1)
-	for i := range s.sets {
-		if s.sets[i].id == c.ID {
-			s.sets[i].seen |= bit
-			return
+// withID is the best hard entry for a key that has a conjunction's id now. hard
+// is what it was without.
+func (s *lookupScratch) withID(c lookups, k *flow.Key, hard *row) *row {
+	if hard != nil && hard.entry.Match.Mask.ConjID() != 0 { // it asks for conj_id=0
+		hard, s.none = c.lookup(k, nil, s.none[:0])
+	}
+	return c.completed(k, hard)
+}
+
+// fewer returns the ids of the rows with clause 1, or of those with clause 2:
+// of those that have fewer. Both name every conjunction that can be complete.
+func (s *lookupScratch) fewer(level []*row) [][]flow.Conjunction {
+	var count [2]int
+	for i := range s.candidates {
+		s.candidates[i] = s.candidates[i][:0]
+		for _, r := range level {
+			if cl := r.clauses; cl.clause == 0 || int(cl.clause) == i+1 {
+				s.candidates[i] = append(s.candidates[i], cl.actions)
+				count[i] += len(cl.actions)
+			}
 		}
 	}
-	s.sets = append(s.sets, clauseSet{c.ID, bit, 1<<c.N - 1})
+	if count[0] <= count[1] {
+		return s.candidates[0]
+	}
+	return s.candidates[1]
+}
+
+// next takes the lowest id from the front of lists in rising order.
+func next(heads [][]flow.Conjunction) (id uint32, more bool) {
+	for _, h := range heads {
+		if len(h) > 0 && (!more || h[0].ID < id) {
+			id, more = h[0].ID, true
+		}
+	}
+	for i, h := range heads {
+		for len(h) > 0 && h[0].ID == id {
+			h = h[1:]
+		}
+		heads[i] = h
+	}
+	return id, more
 }

@@ -85,7 +85,7 @@ func (s *Switch) Flows() []FlowStats {
 		if t == nil {
 			continue
 		}
-		entries := append(slices.Clone(t.entries), t.live.learned.list()...)
+		entries := append(t.classifier.list(), t.live.learned.list()...)
 		slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.Priority, a.Priority) })
 		for _, e := range entries {
 			if e.expired(now) {
@@ -146,11 +146,11 @@ func (s *Switch) Tables() []TableStats {
 			continue
 		}
 		all = append(all, TableStats{
-			ID: uint8(id), Name: p.names.Table(uint8(id)), Entries: len(t.entries),
+			ID: uint8(id), Name: p.names.Table(uint8(id)), Entries: t.classifier.entries,
 			Learned: int(t.live.learned.count.Load()), Masks: len(t.classifier.subtables),
 			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
 			DropsByReason:  s.dropsOf(id),
-			HasConjunction: slices.ContainsFunc(t.entries, func(e *entry) bool { return clausesOf(e.Actions) != nil }),
+			HasConjunction: t.classifier.clauses > 0,
 		})
 	}
 	return all

@@ -15,12 +15,12 @@ func TestEditedClassifier(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
-	all := randomEntries(r, 80)
+	all := randomEntries(r, 300)
 	here := map[*entry]bool{}
 	c := newClassifier(nil)
-	for step := range 200 {
+	for step := range 1000 {
 		var gone, come []*entry
-		for range 1 + r.IntN(4) {
+		for range 1 + r.IntN(8) {
 			e := all[r.IntN(len(all))]
 			if here[e] {
 				gone = append(gone, e)
@@ -32,7 +32,7 @@ func TestEditedClassifier(t *testing.T) {
 		gone, come = settled(gone, come)
 		k, keys := randomKey(r), r.Uint64()
 		before := finds(c, keys)
-		next := c.edited(gone, come)
+		next := edited(c, gone, come)
 		if !slices.Equal(finds(c, keys), before) {
 			t.Fatalf("seed %d, step %d: an edit changed the classifier before it", seed, step)
 		}
@@ -52,6 +52,19 @@ func TestEditedClassifier(t *testing.T) {
 		}
 		c = next
 	}
+}
+
+// edited is a classifier after entries went and others came.
+func edited(c *classifier, gone, come []*entry) *classifier {
+	n := c.editable()
+	for _, e := range gone {
+		n.remove(e)
+	}
+	for _, e := range come {
+		n.insert(e)
+	}
+	n.sort()
+	return n
 }
 
 // settled leaves out what went and came back in one edit.

@@ -69,3 +69,6 @@ func packetHash(k *flow.Key, seed uint64) uint64 {
 }
 
 var hashFields = []flow.FieldID{flow.IPSrc, flow.IPDst, flow.IPv6Src, flow.IPv6Dst, flow.IPProto, flow.TCPSrc, flow.TCPDst}
+
+// hashSeed begins hashes that must be the same in every process.
+const hashSeed = 0x9e3779b97f4a7c15

@@ -67,18 +67,10 @@ func forEachLearn(e *entry, visit func(*flow.Learn)) {
 	})
 }
 
-// learners are those of some entries that have a learn action with
-// delete_learned.
-func learners(entries []*entry) []*entry {
-	var some []*entry
-	for _, e := range entries {
-		found := false
-		forEachLearn(e, func(*flow.Learn) { found = true })
-		if found {
-			some = append(some, e)
-		}
-	}
-	return some
+// learns says whether an entry has a learn action with delete_learned.
+func learns(e *entry) (found bool) {
+	forEachLearn(e, func(*flow.Learn) { found = true })
+	return found
 }
 
 // forgetLearned removes what deleted learn actions with delete_learned had

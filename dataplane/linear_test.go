@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -58,38 +59,73 @@ func (l linear) complete(k *flow.Key, priority uint16) (ids []uint32) {
 	return ids
 }
 
+// randomFields are the fields that random entries and keys are about.
+var randomFields = []flow.FieldID{flow.Reg0, flow.IPSrc, flow.IPDst, flow.IPv6Dst, flow.TCPDst, flow.CTState, flow.InPort, flow.CTLabel}
+
+// randomValue is one of a few values of a field, which differ in its first and
+// last bits.
+func randomValue(r *rand.Rand, f *flow.Field) flow.Value {
+	return flow.Value{Lo: uint64(r.IntN(4))}.Shl((f.Bits - 2) * r.IntN(2))
+}
+
+// randomMask is a field's mask: all of it, its last bits, or a prefix.
+func randomMask(r *rand.Rand, f *flow.Field) flow.Value {
+	switch r.IntN(4) {
+	case 0:
+		return flow.Ones(1 + r.IntN(2))
+	case 1:
+		return flow.Ones(f.Bits)
+	}
+	n := 1 + r.IntN(f.Bits)
+	return flow.Ones(n).Shl(f.Bits - n)
+}
+
 // randomEntries makes entries over few fields with few values, so that masks
 // overlap, priorities collide in shape and conjunctions complete often.
 func randomEntries(r *rand.Rand, n int) []*entry {
-	fields := []flow.FieldID{flow.Reg0, flow.IPSrc, flow.IPDst, flow.TCPDst, flow.CTState, flow.InPort, flow.CTLabel}
 	seen := map[flow.Identity]*entry{}
 	for i := range n {
 		e := &flow.Entry{Priority: uint16(i)} // no ties: OpenFlow leaves those open
 		if r.IntN(3) == 0 {
 			e.Priority = uint16(1000 + 10*r.IntN(5)) // clauses share priorities
-			id := uint32(1 + r.IntN(4))
-			e.Actions = []flow.Action{flow.Conjunction{ID: id, Clause: uint8(1 + r.IntN(2)), N: 2}}
+			e.Actions = randomClauses(r)
 		} else if r.IntN(4) == 0 {
-			f := flow.FieldByID(flow.ConjID)
-			f.Put(&e.Match.Value, flow.Value{Lo: uint64(1 + r.IntN(4))}, flow.Ones(32))
-			f.Put(&e.Match.Mask, flow.Ones(32), flow.Ones(32))
+			e.Match.AddExact(flow.ConjID, flow.Value{Lo: uint64(r.IntN(5))})
 		}
 		for range r.IntN(3) {
-			id := fields[r.IntN(len(fields))]
-			f := flow.FieldByID(id)
-			mask := []flow.Value{flow.Ones(f.Bits), flow.Ones(2), flow.Ones(1)}[r.IntN(3)]
-			f.Put(&e.Match.Mask, mask, flow.Ones(128))
-			f.Put(&e.Match.Value, flow.Value{Lo: uint64(r.IntN(4))}.And(mask), flow.Ones(128))
+			f := flow.FieldByID(randomFields[r.IntN(len(randomFields))])
+			mask := randomMask(r, f)
+			e.Match.Add(f.ID, randomValue(r, f).And(mask), mask)
 		}
 		seen[e.Identity()] = newEntry(e, uint64(i), 0)
 	}
-	return sorted(seen)
+	return slices.SortedFunc(maps.Values(seen), byPriority)
+}
+
+// randomClauses are conjunction actions: ids 1 to 3 have two clauses, 4 and 5
+// three.
+func randomClauses(r *rand.Rand) (all []flow.Action) {
+	clause := uint8(1 + r.IntN(3))
+	for id := range uint32(5) {
+		c := flow.Conjunction{ID: id + 1, Clause: clause, N: uint8(2 + id/3)}
+		if r.IntN(4) == 0 { // most entries are one clause of all they name, some are not
+			c.Clause = uint8(1 + r.IntN(2))
+		}
+		if c.Clause <= c.N && r.IntN(2) == 0 {
+			all = append(all, c)
+		}
+	}
+	if all == nil {
+		return []flow.Action{flow.Conjunction{ID: 1, Clause: 1, N: 2}}
+	}
+	return all
 }
 
 func randomKey(r *rand.Rand) *flow.Key {
 	k := &flow.Key{}
-	for _, id := range []flow.FieldID{flow.Reg0, flow.IPSrc, flow.IPDst, flow.TCPDst, flow.CTState, flow.InPort, flow.CTLabel} {
-		flow.FieldByID(id).Put(k, flow.Value{Lo: uint64(r.IntN(4))}, flow.Ones(128))
+	for _, id := range randomFields {
+		f := flow.FieldByID(id)
+		f.Put(k, randomValue(r, f), flow.Ones(128))
 	}
 	return k
 }
@@ -101,7 +137,7 @@ func TestClassifierAgainstLinear(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for range 200 {
-		all := randomEntries(r, 1+r.IntN(60))
+		all := randomEntries(r, 1+r.IntN(200))
 		split := r.IntN(len(all) + 1)
 		tb := &table{classifier: newClassifier(all[:split]), live: new(tableState)}
 		for _, e := range all[split:] {

@@ -78,46 +78,43 @@ func merge[T, S any](old map[uint32]*T, add []*S, del []uint32, replace bool, ma
 
 // buildTables fills n's tables: unchanged ones are shared with p.
 func (p *program) buildTables(n *program, b *Bundle, seq *uint64, now int64) {
-	edits := make(map[uint8]*tableEdit)
-	edit := func(id uint8) *tableEdit {
-		if edits[id] == nil {
-			edits[id] = &tableEdit{base: p.tables[id], gone: map[*entry]bool{}, come: map[flow.Identity]*entry{}}
-			if b.Replace {
-				edits[id].base = nil
-			}
+	edited := make(map[uint8]*table)
+	edit := func(id uint8) *table {
+		if edited[id] == nil {
+			edited[id] = p.tables[id].editable(!b.Replace)
 		}
-		return edits[id]
+		return edited[id]
 	}
-	n.tables = p.tables
-	for id := range p.tables {
-		if b.Replace && p.tables[id] != nil {
+	for id, t := range p.tables {
+		if b.Replace && t != nil {
 			edit(uint8(id))
 		}
 	}
 	for _, e := range b.Delete {
-		if old := p.installed(e.Identity()); old != nil {
-			edit(e.Table).gone[old] = true
+		if old := p.installed(e); old != nil && !b.Replace {
+			edit(e.Table).remove(old)
 		}
 	}
 	for _, e := range b.Add {
 		*seq++
-		ne, id, d := newEntry(e, *seq, now), e.Identity(), edit(e.Table)
-		if old := p.installed(id); old != nil {
+		ne := newEntry(e, *seq, now)
+		if old := p.installed(e); old != nil {
 			ne.inherit(old)
-			d.gone[old] = true
 		}
-		d.come[id] = ne
+		edit(e.Table).add(ne)
 	}
-	for id, d := range edits {
-		n.tables[id] = d.compile(p.tables[id])
+	n.tables = p.tables
+	for id, t := range edited {
+		t.classifier.sort()
+		n.tables[id] = t
 	}
 	n.declareTables(b)
 }
 
-// installed finds the static entry of an identity.
-func (p *program) installed(id flow.Identity) *entry {
-	if t := p.tables[id.Table]; t != nil {
-		return t.classifier.installed(&id)
+// installed finds the static entry with the identity of e.
+func (p *program) installed(e *flow.Entry) *entry {
+	if t := p.tables[e.Table]; t != nil {
+		return t.classifier.installed(&e.Match, e.Priority)
 	}
 	return nil
 }
@@ -128,12 +125,12 @@ func (p *program) installed(id flow.Identity) *entry {
 func (p *program) declareTables(b *Bundle) {
 	for id := range p.tables {
 		if p.tables[id] == nil && (p.names.Table(uint8(id)) != "" || uint8(id) == p.first) {
-			p.tables[id] = (&tableEdit{}).compile(nil)
+			p.tables[id] = (*table)(nil).editable(false)
 		}
 	}
 	b.forEachAction(func(a flow.Action) {
 		if id, ok := tableOf(a); ok && p.tables[id] == nil {
-			p.tables[id] = (&tableEdit{}).compile(nil)
+			p.tables[id] = (*table)(nil).editable(false)
 		}
 	})
 }

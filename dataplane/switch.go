@@ -256,10 +256,12 @@ func (s *Switch) Expire() {
 			continue
 		}
 		t.live.learned.removeIf(func(e *entry) bool { return e.expired(now) })
-		for _, e := range t.entries {
-			if e.expired(now) {
-				gone = append(gone, e.Entry)
-			}
+		if t.classifier.timed > 0 {
+			t.classifier.all(func(e *entry) {
+				if e.expired(now) {
+					gone = append(gone, e.Entry)
+				}
+			})
 		}
 	}
 	if len(gone) > 0 {

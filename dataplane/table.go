@@ -1,8 +1,6 @@
 package dataplane
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,61 +12,44 @@ import (
 // never change: a bundle makes a new table. The learned entries and the
 // counters live on from one program to the next.
 type table struct {
-	entries    []*entry // by priority, falling, then by installation
 	classifier *classifier
 	learners   []*entry // those that make entries and take them along when they go
 	live       *tableState
 }
 
-// byPriority is the order of a table's entries.
-func byPriority(a, b *entry) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.seq, b.seq))
-}
-
-// tableEdit is what a bundle does to one table.
-type tableEdit struct {
-	base *table // what stays unless it is gone; nil for nothing
-	gone map[*entry]bool
-	come map[flow.Identity]*entry
-}
-
-// compile makes the table after an edit. Its counters and learned entries are
-// those of old, the table before, or nil.
-func (d *tableEdit) compile(old *table) *table {
-	t := &table{live: new(tableState)}
-	if old != nil {
-		t.live = old.live
-	}
-	come := sorted(d.come)
-	if d.base == nil {
-		t.entries, t.classifier, t.learners = come, newClassifier(come), learners(come)
-		return t
-	}
-	t.entries = merged(d.base.entries, d.gone, come)
-	t.learners = merged(d.base.learners, d.gone, learners(come))
-	t.classifier = d.base.classifier.edited(slices.Collect(maps.Keys(d.gone)), come)
-	return t
-}
-
-// merged is entries without those that are gone and with those that come, both
-// in order.
-func merged(entries []*entry, gone map[*entry]bool, come []*entry) []*entry {
-	all := make([]*entry, 0, len(entries)+len(come))
-	for _, e := range entries {
-		if gone[e] {
-			continue
+// editable is a table that a bundle may change, sharing what it does not touch
+// with t, which may be nil. Unless the entries are kept it begins empty; the
+// counters and learned entries are t's.
+func (t *table) editable(keep bool) *table {
+	n := &table{live: new(tableState), classifier: &classifier{}}
+	if t != nil {
+		n.live = t.live
+		if keep {
+			n.classifier, n.learners = t.classifier, slices.Clone(t.learners)
 		}
-		for len(come) > 0 && byPriority(come[0], e) < 0 {
-			all, come = append(all, come[0]), come[1:]
-		}
-		all = append(all, e)
 	}
-	return append(all, come...)
+	n.classifier = n.classifier.editable()
+	return n
 }
 
-// sorted lists entries by priority, falling, and within one by installation.
-func sorted(m map[flow.Identity]*entry) []*entry {
-	return slices.SortedFunc(maps.Values(m), byPriority)
+// add installs an entry, in place of one with the same identity.
+func (t *table) add(e *entry) {
+	if old := t.classifier.insert(e); old != nil {
+		t.forgetLearner(old)
+	}
+	if learns(e) {
+		t.learners = append(t.learners, e)
+	}
+}
+
+// remove takes an entry out.
+func (t *table) remove(e *entry) {
+	t.classifier.remove(e)
+	t.forgetLearner(e)
+}
+
+func (t *table) forgetLearner(e *entry) {
+	t.learners = slices.DeleteFunc(t.learners, func(l *entry) bool { return l == e })
 }
 
 // tableState is the part of a table that packets change.
@@ -77,10 +58,20 @@ type tableState struct {
 	learned       learnedEntries
 }
 
-// lookup implements lookupFunc: learned and static entries as one table.
-func (t *table) lookup(k *flow.Key, best *entry, soft []softMatch) (*entry, []softMatch) {
-	best, soft = t.live.learned.lookup(k, best, soft)
+// lookup implements lookups: learned and static entries as one table.
+func (t *table) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
+	if t.live.learned.count.Load() != 0 {
+		best, soft = t.live.learned.lookup(k, best, soft)
+	}
 	return t.classifier.lookup(k, best, soft)
+}
+
+// completed implements lookups.
+func (t *table) completed(k *flow.Key, best *row) *row {
+	if t.live.learned.count.Load() != 0 {
+		best = t.live.learned.completed(k, best)
+	}
+	return t.classifier.completed(k, best)
 }
 
 // learnedEntries are the entries that learn actions made: few, short-lived and
@@ -89,17 +80,21 @@ func (t *table) lookup(k *flow.Key, best *entry, soft []softMatch) (*entry, []so
 type learnedEntries struct {
 	count      atomic.Int64
 	mu         sync.RWMutex
-	byIdentity map[flow.Identity]*entry
-	classifier classifier
+	classifier *classifier // edited in place; nil until the first is learned
 }
 
-func (l *learnedEntries) lookup(k *flow.Key, best *entry, soft []softMatch) (*entry, []softMatch) {
-	if l.count.Load() == 0 {
-		return best, soft
-	}
+// lookup implements lookups.
+func (l *learnedEntries) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.classifier.lookup(k, best, soft)
+}
+
+// completed implements lookups.
+func (l *learnedEntries) completed(k *flow.Key, best *row) *row {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.classifier.completed(k, best)
 }
 
 // add installs e, or refreshes the entry of the same identity, keeping its
@@ -108,11 +103,10 @@ func (l *learnedEntries) lookup(k *flow.Key, best *entry, soft []softMatch) (*en
 func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byIdentity == nil {
-		l.byIdentity = make(map[flow.Identity]*entry)
+	if l.classifier == nil {
+		l.classifier = newClassifier(nil)
 	}
-	id := e.Identity()
-	old := l.byIdentity[id]
+	old := l.classifier.installed(&e.Match, e.Priority)
 	if old == nil && limit != 0 && l.withCookie(e.Cookie) >= int(limit) {
 		return false
 	}
@@ -121,22 +115,25 @@ func (l *learnedEntries) add(e *entry, limit uint32) bool {
 		e.inherit(old)
 		e.installed = installed
 		e.used.Store(installed)
-		l.classifier.remove(old)
 	}
-	l.byIdentity[id] = e
 	l.classifier.insert(e)
-	l.classifier.sort()
-	l.count.Store(int64(len(l.byIdentity)))
+	l.settle()
 	return true
+}
+
+// settle makes a change of the classifier ready for lookups.
+func (l *learnedEntries) settle() {
+	l.classifier.sort()
+	l.count.Store(int64(l.classifier.entries))
 }
 
 // withCookie counts the learned entries of a cookie.
 func (l *learnedEntries) withCookie(cookie uint64) (n int) {
-	for _, e := range l.byIdentity {
+	l.classifier.all(func(e *entry) {
 		if e.Cookie == cookie {
 			n++
 		}
-	}
+	})
 	return n
 }
 
@@ -148,26 +145,25 @@ func (l *learnedEntries) removeIf(gone func(*entry) bool) int {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for id, e := range l.byIdentity {
+	var leave []*entry
+	l.classifier.all(func(e *entry) {
 		if gone(e) {
-			delete(l.byIdentity, id)
-			l.classifier.remove(e)
-			n++
+			leave = append(leave, e)
 		}
+	})
+	for _, e := range leave {
+		l.classifier.remove(e)
 	}
-	l.classifier.sort()
-	l.count.Store(int64(len(l.byIdentity)))
-	return n
+	l.settle()
+	return len(leave)
 }
 
-// list returns the learned entries in no order.
+// list returns the learned entries in the order of dumps.
 func (l *learnedEntries) list() []*entry {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	all := make([]*entry, 0, len(l.byIdentity))
-	for _, e := range l.byIdentity {
-		all = append(all, e)
+	if l.classifier == nil {
+		return nil
 	}
-	return all
+	return l.classifier.list()
 }

@@ -53,14 +53,12 @@ func (p *program) validate(b *Bundle) error {
 }
 
 // forEach visits all static entries and groups.
-func (p *program) forEach(entry func(*flow.Entry), group func(*flow.Group)) {
+func (p *program) forEach(visit func(*flow.Entry), group func(*flow.Group)) {
 	for _, t := range p.tables {
 		if t == nil {
 			continue
 		}
-		for _, e := range t.entries {
-			entry(e.Entry)
-		}
+		t.classifier.all(func(e *entry) { visit(e.Entry) })
 	}
 	for _, g := range p.groups {
 		group(g.Group)

@@ -96,3 +96,9 @@ func (k *Key) PktMark() uint32 { return k.u32(offPktMark) }
 
 // SetInPort writes the port of entry.
 func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }
+
+// ConjID is conj_id, 0 but within the lookup that completes a conjunction.
+func (k *Key) ConjID() uint32 { return k.u32(offConjID) }
+
+// SetConjID writes conj_id.
+func (k *Key) SetConjID(id uint32) { k.putU32(offConjID, id) }

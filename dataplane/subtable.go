@@ -1,0 +1,340 @@
+package dataplane
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// subtable holds the entries of one mask, as a hash table over the words of
+// the key that the mask looks at.
+//
+// The words in which all entries agree (common) are compared first and are not
+// hashed; so a subtable of one entry has nothing to hash at all. The others
+// (varying) choose one of the chunks, and a chunk holds about half a dozen
+// rows with their values side by side. Chunks hang in pages, so that changing
+// one row of a hundred thousand copies one chunk, one page and a list of
+// pages, and shares the rest.
+type subtable struct {
+	mask     flow.Key
+	maskHash uint64
+	common   []wordValue
+	varying  []wordMask
+	prefixes []prefix // fields of which the mask takes a prefix, not the whole
+	// namesID: the mask has conj_id. byConjunction: and every entry has one
+	// other than 0, so none matches before a conjunction is complete.
+	namesID, byConjunction bool
+	// highest is no less than any row's priority. It may be more after a
+	// removal, until the next rebuild.
+	highest uint16
+
+	rows    int // different values
+	removed int // rows since the last rebuild
+	chunks  uint64
+	pages   []*page
+	edit    *edit
+}
+
+// wordMask is one 64-bit word of the key that a subtable looks at.
+type wordMask struct {
+	index uint8
+	mask  uint64
+}
+
+// wordValue is a word that has the same value in all rows.
+type wordValue struct {
+	wordMask
+	value uint64
+}
+
+const pageSize = 64
+
+type page struct {
+	edit   *edit
+	chunks [pageSize]*chunk
+}
+
+// chunk holds the rows whose hashes choose it: for each its tag (the hash's
+// upper half) and its values, in the order of subtable.varying.
+type chunk struct {
+	edit   *edit
+	tags   []uint32
+	values []uint64
+	rows   []*row
+}
+
+// chunkLoad is how many rows a chunk holds on average before there are twice
+// as many chunks.
+const chunkLoad = 6
+
+// row is an entry in its subtable; it never changes.
+type row struct {
+	entry    *entry
+	clauses  *clauses // of a soft entry
+	next     *row     // of the same match and a lower priority
+	priority uint16
+}
+
+func newRow(e *entry) *row {
+	return &row{entry: e, clauses: newClauses(e.Actions), priority: e.Priority}
+}
+
+// betterThan says whether a hard row wins over another, or over none: by
+// priority, then as the one installed last.
+func (r *row) betterThan(best *row) bool {
+	return best == nil || r.priority > best.priority || r.priority == best.priority && r.entry.seq > best.entry.seq
+}
+
+// values are the words of a match.
+func (r *row) word(w wordMask) uint64 { return r.entry.Match.Value.Word(int(w.index)) }
+
+func newSubtable(mask *flow.Key, ed *edit) *subtable {
+	st := &subtable{mask: *mask, maskHash: hashMask(mask), prefixes: prefixesOf(mask), namesID: mask.ConjID() != 0, edit: ed}
+	st.resize(1)
+	return st
+}
+
+// editable is a copy that may be changed within an edit.
+func (st *subtable) editable(ed *edit) *subtable {
+	n := *st
+	n.edit = ed
+	n.pages = slices.Clone(st.pages)
+	return &n
+}
+
+// resize empties the subtable and gives it room for a number of chunks.
+func (st *subtable) resize(chunks uint64) {
+	st.chunks, st.rows, st.removed, st.highest = chunks, 0, 0, 0
+	st.pages = make([]*page, (chunks+pageSize-1)/pageSize)
+}
+
+// find returns the row of highest priority that matches the key.
+func (st *subtable) find(k *flow.Key) *row {
+	for i := range st.common {
+		if w := &st.common[i]; k.Word(int(w.index))&w.mask != w.value {
+			return nil
+		}
+	}
+	h := st.hash(k)
+	p := st.pages[h&(st.chunks-1)/pageSize]
+	if p == nil {
+		return nil
+	}
+	c := p.chunks[h&(st.chunks-1)%pageSize]
+	if c == nil {
+		return nil
+	}
+	if i := c.find(st.varying, uint32(h>>32), k); i >= 0 {
+		return c.rows[i]
+	}
+	return nil
+}
+
+// hash is the hash of the varying words.
+func (st *subtable) hash(k *flow.Key) uint64 {
+	h := lookupSeed
+	for _, w := range st.varying {
+		h = mix(h, k.Word(int(w.index))&w.mask)
+	}
+	return h
+}
+
+// find is the place of a key's row in the chunk, or -1.
+func (c *chunk) find(words []wordMask, tag uint32, k *flow.Key) int {
+next:
+	for i, t := range c.tags {
+		if t != tag {
+			continue
+		}
+		values := c.values[i*len(words):]
+		for j, w := range words {
+			if k.Word(int(w.index))&w.mask != values[j] {
+				continue next
+			}
+		}
+		return i
+	}
+	return -1
+}
+
+// insert adds a row. None of its match and priority is there.
+func (st *subtable) insert(r *row) {
+	if st.rows == 0 {
+		st.begin(r)
+	} else if !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad {
+		st.rebuild(r)
+		return
+	}
+	st.put(r)
+}
+
+// begin gives an empty subtable its first row's words: all of them common.
+func (st *subtable) begin(r *row) {
+	st.common, st.varying = nil, nil
+	for i := range flow.KeyWords {
+		if m := st.mask.Word(i); m != 0 {
+			w := wordMask{uint8(i), m}
+			st.common = append(st.common, wordValue{w, r.word(w)})
+		}
+	}
+	st.byConjunction = st.namesID
+}
+
+// agrees says whether a row has the common words.
+func (st *subtable) agrees(r *row) bool {
+	return !slices.ContainsFunc(st.common, func(w wordValue) bool { return r.word(w.wordMask) != w.value })
+}
+
+// put puts a row in its chunk.
+func (st *subtable) put(r *row) {
+	k := &r.entry.Match.Value
+	h := st.hash(k)
+	c := st.ownChunk(h & (st.chunks - 1))
+	st.highest = max(st.highest, r.priority)
+	st.byConjunction = st.byConjunction && k.ConjID() != 0
+	if i := c.find(st.varying, uint32(h>>32), k); i >= 0 {
+		c.rows[i] = c.rows[i].with(r)
+		return
+	}
+	c.tags = append(c.tags, uint32(h>>32))
+	for _, w := range st.varying {
+		c.values = append(c.values, r.word(w))
+	}
+	c.rows = append(c.rows, r)
+	st.rows++
+}
+
+// with is a chain of rows with one more, by priority, falling. Rows that other
+// chains share are not changed.
+func (r *row) with(more *row) *row {
+	if r == nil || more.priority > r.priority {
+		more.next = r
+		return more
+	}
+	n := *r
+	n.next = r.next.with(more)
+	return &n
+}
+
+// without is a chain of rows without an entry's.
+func (r *row) without(e *entry) *row {
+	if r.entry == e {
+		return r.next
+	}
+	n := *r
+	n.next = r.next.without(e)
+	return &n
+}
+
+// ownChunk is a chunk that may be changed.
+func (st *subtable) ownChunk(i uint64) *chunk {
+	p := st.pages[i/pageSize]
+	if p == nil {
+		p = &page{edit: st.edit}
+		st.pages[i/pageSize] = p
+	} else if p.edit != st.edit {
+		p = &page{edit: st.edit, chunks: p.chunks}
+		st.pages[i/pageSize] = p
+	}
+	c := p.chunks[i%pageSize]
+	if c == nil {
+		c = &chunk{edit: st.edit}
+	} else if c.edit != st.edit {
+		c = &chunk{st.edit, slices.Clone(c.tags), slices.Clone(c.values), slices.Clone(c.rows)}
+	}
+	p.chunks[i%pageSize] = c
+	return c
+}
+
+// remove takes out the row of an entry that is there.
+func (st *subtable) remove(e *entry) {
+	k := &e.Match.Value
+	h := st.hash(k)
+	c := st.ownChunk(h & (st.chunks - 1))
+	i := c.find(st.varying, uint32(h>>32), k)
+	st.removed++
+	if left := c.rows[i].without(e); left != nil {
+		c.rows[i] = left
+	} else {
+		c.removeAt(i, len(st.varying))
+		st.rows--
+	}
+	if st.removed > st.rows && st.removed > pageSize {
+		st.rebuild(nil)
+	}
+}
+
+// removeAt puts the last row in the place of one that goes.
+func (c *chunk) removeAt(i, words int) {
+	last := len(c.rows) - 1
+	c.tags[i], c.rows[i] = c.tags[last], c.rows[last]
+	copy(c.values[i*words:(i+1)*words], c.values[last*words:])
+	c.tags, c.rows, c.values = c.tags[:last], c.rows[:last], c.values[:last*words]
+}
+
+// rebuild lays the subtable out anew, with one row more unless that is nil:
+// common words, chunks and the highest priority are what the rows need now.
+func (st *subtable) rebuild(more *row) {
+	var rows []*row
+	st.all(func(r *row) { rows = append(rows, &row{entry: r.entry, clauses: r.clauses, priority: r.priority}) })
+	if more != nil {
+		rows = append(rows, more)
+	}
+	chunks := uint64(1)
+	for int(chunks)*chunkLoad <= len(rows) {
+		chunks *= 2
+	}
+	st.resize(chunks)
+	if len(rows) == 0 {
+		return
+	}
+	st.begin(rows[0])
+	st.common = slices.DeleteFunc(st.common, func(w wordValue) bool {
+		varies := slices.ContainsFunc(rows, func(r *row) bool { return r.word(w.wordMask) != w.value })
+		if varies {
+			st.varying = append(st.varying, w.wordMask)
+		}
+		return varies
+	})
+	for _, r := range rows {
+		st.put(r)
+	}
+}
+
+// all visits every row.
+func (st *subtable) all(visit func(*row)) {
+	for _, p := range st.pages {
+		if p == nil {
+			continue
+		}
+		for _, c := range p.chunks {
+			if c == nil {
+				continue
+			}
+			for _, r := range c.rows {
+				for ; r != nil; r = r.next {
+					visit(r)
+				}
+			}
+		}
+	}
+}
+
+// lookupSeed is secret, so that nobody can choose addresses that share a chunk.
+var lookupSeed = rand.Uint64()
+
+// mix folds one word into a hash: a multiply by an odd constant, high bits
+// folded down.
+func mix(h, v uint64) uint64 {
+	h = (h ^ v) * 0xff51afd7ed558ccd
+	return h ^ h>>32
+}
+
+func hashMask(mask *flow.Key) uint64 {
+	h := lookupSeed
+	for i := range flow.KeyWords {
+		h = mix(h, mask.Word(i))
+	}
+	return h
+}
