@@ -30,14 +30,17 @@ type Flow struct {
 
 // Table is a table with its counters.
 type Table struct {
-	ID      uint8             `json:"id"`
-	Name    string            `json:"name"`
-	Entries int               `json:"entries"`
-	Learned int               `json:"learned"`
-	Masks   int               `json:"masks"`
-	Lookups uint64            `json:"lookups"`
-	Matched uint64            `json:"matched"`
-	Drops   map[string]uint64 `json:"drops,omitempty"` // by reason
+	ID      uint8  `json:"id"`
+	Name    string `json:"name"`
+	Shape   string `json:"shape"` // of the lookup
+	Entries int    `json:"entries"`
+	Learned int    `json:"learned"`
+	Masks   int    `json:"masks"`
+	Lookups uint64 `json:"lookups"`
+	Matched uint64 `json:"matched"`
+	// LookupNS is the mean time of a lookup, 0 until one was timed.
+	LookupNS time.Duration     `json:"lookupNS"`
+	Drops    map[string]uint64 `json:"drops,omitempty"` // by reason
 }
 
 // Drop counts packets whose walk ended in a table for a reason.
@@ -110,8 +113,8 @@ func (p *pipeline) tableRecords() []Table {
 	var all []Table
 	for _, t := range p.sw.Tables() {
 		r := Table{
-			ID: t.ID, Name: p.tableName(t.ID), Entries: t.Entries, Learned: t.Learned, Masks: t.Masks,
-			Lookups: t.Lookups, Matched: t.Hits, Drops: map[string]uint64{},
+			ID: t.ID, Name: p.tableName(t.ID), Shape: string(t.Shape), Entries: t.Entries, Learned: t.Learned, Masks: t.Masks,
+			Lookups: t.Lookups, Matched: t.Hits, LookupNS: t.LookupTime, Drops: map[string]uint64{},
 		}
 		for reason, n := range t.DropsByReason {
 			r.Drops[reason.String()] = n

@@ -31,12 +31,21 @@ import (
 // the learned one is edited in place, under a lock of its owner.
 type classifier struct {
 	subtables []*subtable // by highest priority, falling
+	probes    []probe     // of the subtables
 	tries     [numPrefixFields]*trie
-	prefixed  [numPrefixFields]int // subtables that have a prefix of the field
 	entries   int
 	clauses   int // of the entries, those that are soft
 	timed     int // of the entries, those that have a timeout
 	edit      *edit
+}
+
+// probe is what a lookup must know of a subtable before it asks it.
+type probe struct {
+	*subtable
+	highest       uint16
+	byConjunction bool
+	gated         bool // worth asking the trie of gate first
+	gate          prefix
 }
 
 // edit marks what one change has made, and may therefore write to: a node of
@@ -67,13 +76,26 @@ func (c *classifier) editable() *classifier {
 // sort brings the subtables in the order in which lookup asks them.
 func (c *classifier) sort() {
 	slices.SortStableFunc(c.subtables, func(a, b *subtable) int { return cmp.Compare(b.highest, a.highest) })
-	c.prefixed = [numPrefixFields]int{}
+	var prefixed [numPrefixFields]int
 	for _, st := range c.subtables {
 		for _, p := range st.prefixes {
-			c.prefixed[p.field]++
+			prefixed[p.field]++
+		}
+	}
+	c.probes = make([]probe, len(c.subtables))
+	for i, st := range c.subtables {
+		c.probes[i] = probe{subtable: st, highest: st.highest, byConjunction: st.byConjunction}
+		for _, p := range st.prefixes {
+			if prefixed[p.field] >= worthTrie {
+				c.probes[i].gated, c.probes[i].gate = true, p
+			}
 		}
 	}
 }
+
+// worthTrie is how many subtables must have a prefix of a field before asking
+// its trie is cheaper than asking them.
+const worthTrie = 3
 
 // subtable finds the subtable of a mask: its place, or -1.
 func (c *classifier) subtable(mask *flow.Key) int {
@@ -168,24 +190,28 @@ func (c *classifier) list() []*entry {
 	return all
 }
 
-// lookup gives the best hard entry, better than best, and appends to soft the
+// lookup gives the best hard entry, better than best, and appends to s.soft the
 // matching clauses that stand above it. Clauses below may be appended too.
 // Entries with conj_id are left out while the key has none.
-func (c *classifier) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
-	var lengths prefixLengths
+func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
+	s.lengths.known = 0
 	complete := k.ConjID() != 0
-	for _, st := range c.subtables {
-		if best != nil && st.highest < best.priority {
+	for i := range c.probes {
+		p := &c.probes[i]
+		if best != nil && p.highest < best.priority {
 			break
 		}
-		if st.byConjunction && !complete || st.prefixes != nil && !c.mayMatch(st, k, &lengths) {
+		if p.byConjunction && !complete {
 			continue
 		}
-		for r := st.find(k); r != nil; r = r.next {
+		if p.gated && !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
+			continue
+		}
+		for r := p.find(k); r != nil; r = r.next {
 			switch {
 			case best != nil && r.priority < best.priority:
 			case r.clauses != nil:
-				soft = append(soft, r)
+				s.soft = append(s.soft, r)
 				continue
 			case r.betterThan(best):
 				best = r
@@ -193,7 +219,7 @@ func (c *classifier) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) 
 			break
 		}
 	}
-	return best, soft
+	return best
 }
 
 // completed gives the best hard entry among those with conj_id, better than
@@ -214,20 +240,6 @@ func (c *classifier) completed(k *flow.Key, best *row) *row {
 	}
 	return best
 }
-
-// mayMatch asks the tries whether a subtable can have an entry for the key.
-func (c *classifier) mayMatch(st *subtable, k *flow.Key, lengths *prefixLengths) bool {
-	for _, p := range st.prefixes {
-		if c.prefixed[p.field] >= worthTrie && !lengths.of(p.field, c.tries[p.field], k).has(p.bits) {
-			return false
-		}
-	}
-	return true
-}
-
-// worthTrie is how many subtables must have a prefix of a field before asking
-// its trie is cheaper than asking them.
-const worthTrie = 3
 
 // byPriority is the order of a table's entries.
 func byPriority(a, b *entry) int {

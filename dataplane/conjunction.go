@@ -67,21 +67,22 @@ func (c *clauses) of(id uint32) (seen, all uint64) {
 // allocates; each worker has its own.
 type lookupScratch struct {
 	soft, none []*row
+	lengths    prefixLengths
 	candidates [2][][]flow.Conjunction // of clauses 1 and 2
 }
 
 // lookups are what a whole lookup asks: a classifier, or a table's static and
 // learned ones together.
 type lookups interface {
-	lookup(k *flow.Key, best *row, soft []*row) (*row, []*row)
+	lookup(k *flow.Key, best *row, s *lookupScratch) *row
 	completed(k *flow.Key, best *row) *row
 }
 
 // find is the whole lookup: hard entries, then conjunctions above them. It
 // returns nil when nothing matches.
 func (s *lookupScratch) find(c lookups, k *flow.Key) *entry {
-	var hard *row
-	hard, s.soft = c.lookup(k, nil, s.soft[:0])
+	s.soft = s.soft[:0]
+	hard := c.lookup(k, nil, s)
 	if len(s.soft) > 1 { // a conjunction has at least two clauses
 		hard = s.conjunction(c, k, hard)
 	}
@@ -142,7 +143,10 @@ func (s *lookupScratch) completed(c lookups, k *flow.Key, level []*row, hard *ro
 // is what it was without.
 func (s *lookupScratch) withID(c lookups, k *flow.Key, hard *row) *row {
 	if hard != nil && hard.entry.Match.Mask.ConjID() != 0 { // it asks for conj_id=0
-		hard, s.none = c.lookup(k, nil, s.none[:0])
+		soft := s.soft
+		s.soft = s.none[:0]
+		hard = c.lookup(k, nil, s)
+		s.soft, s.none = soft, s.soft
 	}
 	return c.completed(k, hard)
 }

@@ -39,14 +39,17 @@ type MeterStats struct {
 
 // TableStats is a table with its counters.
 type TableStats struct {
-	ID             uint8
-	Name           string
-	Entries        int
-	Learned        int
-	Masks          int // distinct masks: subtables of the lookup
-	Lookups, Hits  uint64
-	DropsByReason  map[DropReason]uint64
-	HasConjunction bool
+	ID            uint8
+	Name          string
+	Shape         Shape
+	Entries       int
+	Learned       int
+	Masks         int // distinct masks: subtables of the lookup
+	Lookups, Hits uint64
+	// LookupTime is the mean of the lookups that were timed, one in about a
+	// thousand; 0 when none was yet.
+	LookupTime    time.Duration
+	DropsByReason map[DropReason]uint64
 }
 
 // PortStats is a port with its counters.
@@ -146,11 +149,10 @@ func (s *Switch) Tables() []TableStats {
 			continue
 		}
 		all = append(all, TableStats{
-			ID: uint8(id), Name: p.names.Table(uint8(id)), Entries: t.classifier.entries,
+			ID: uint8(id), Name: p.names.Table(uint8(id)), Shape: t.classifier.shape(), Entries: t.classifier.entries,
 			Learned: int(t.live.learned.count.Load()), Masks: len(t.classifier.subtables),
 			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
-			DropsByReason:  s.dropsOf(id),
-			HasConjunction: t.classifier.clauses > 0,
+			LookupTime: t.live.lookupTime(), DropsByReason: s.dropsOf(id),
 		})
 	}
 	return all

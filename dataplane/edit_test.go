@@ -3,6 +3,7 @@ package dataplane
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/antrail/antrail/flow"
@@ -122,5 +123,81 @@ func BenchmarkApplyOne(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestEditSharesTheRest asserts that one entry more copies one chunk of a large
+// subtable, and leaves all others to both classifiers.
+func TestEditSharesTheRest(t *testing.T) {
+	var entries []*entry
+	for i := range 10_000 {
+		e := &flow.Entry{Priority: 200}
+		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
+		entries = append(entries, newEntry(e, uint64(i), 0))
+	}
+	before := newClassifier(entries[1:])
+	after := edited(before, nil, entries[:1])
+	chunks, copied := map[*chunk]bool{}, 0
+	forEachChunk(before, func(c *chunk) { chunks[c] = true })
+	forEachChunk(after, func(c *chunk) {
+		if !chunks[c] {
+			copied++
+		}
+	})
+	if len(chunks) < 1000 || copied != 1 {
+		t.Errorf("%d of %d chunks were copied, want 1 of more than 1000", copied, len(chunks))
+	}
+}
+
+func forEachChunk(c *classifier, visit func(*chunk)) {
+	for _, st := range c.subtables {
+		for _, p := range st.pages {
+			for _, c := range p.chunks {
+				if c != nil {
+					visit(c)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkApplyMany loads a table of 100,000 in one bundle; the figure is per
+// entry.
+func BenchmarkApplyMany(b *testing.B) {
+	load := &Bundle{Names: flow.NewNames()}
+	for i := range 100_000 {
+		e := &flow.Entry{Table: 1, Priority: 200}
+		e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
+		load.Add = append(load.Add, e)
+	}
+	var seq uint64
+	for n := 0; n < b.N; n += len(load.Add) {
+		if _, err := (&program{}).build(load, &seq, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLookupPrefixes looks up addresses in a table whose clauses have
+// prefixes of every length, as a tenant's policies may: the cost is that of the
+// lengths that match the address, not of those that exist.
+func BenchmarkLookupPrefixes(b *testing.B) {
+	for _, lengths := range []int{1, 8, 31} {
+		b.Run(strconv.Itoa(lengths)+" lengths", func(b *testing.B) {
+			var entries []*entry
+			for i := range lengths {
+				e := &flow.Entry{Priority: 200, Actions: []flow.Action{flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2}}}
+				e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+				e.Match.Add(flow.IPSrc, flow.Value{Lo: 0xffffffff << (31 - i)}, flow.Ones(32).AndNot(flow.Ones(31-i)))
+				entries = append(entries, newEntry(e, uint64(i), 0))
+			}
+			c, k := newClassifier(entries), &flow.Key{}
+			flow.FieldByID(flow.EthType).Put(k, flow.Value{Lo: 0x800}, flow.Ones(16))
+			var s lookupScratch
+			for b.Loop() {
+				s.find(c, k)
+			}
+		})
 	}
 }

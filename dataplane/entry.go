@@ -19,12 +19,13 @@ type entry struct {
 // counters are what packets write. They are shared by an entry and the one that
 // modifies it, so that a packet in between is counted.
 type counters struct {
+	slot           uint32 // which place of a worker's tally
 	packets, bytes atomic.Uint64
 	used           atomic.Int64 // clock at the last packet, or at installation
 }
 
 func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
-	n := &entry{Entry: e, counters: &counters{}, seq: seq, installed: now}
+	n := &entry{Entry: e, counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
 	n.used.Store(now)
 	return n
 }
@@ -34,12 +35,8 @@ func (e *entry) inherit(old *entry) {
 	e.counters, e.installed = old.counters, old.installed
 }
 
-// credit counts one packet.
-func (c *counters) credit(size int, now int64) {
-	c.packets.Add(1)
-	c.bytes.Add(uint64(size))
-	c.used.Store(now)
-}
+// lastSlot spreads counters over the workers' tallies.
+var lastSlot atomic.Uint32
 
 // expired says whether a timeout has passed.
 func (e *entry) expired(now int64) bool {

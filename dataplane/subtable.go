@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 
@@ -17,23 +18,25 @@ import (
 // one row of a hundred thousand copies one chunk, one page and a list of
 // pages, and shares the rest.
 type subtable struct {
-	mask     flow.Key
-	maskHash uint64
-	common   []wordValue
-	varying  []wordMask
-	prefixes []prefix // fields of which the mask takes a prefix, not the whole
-	// namesID: the mask has conj_id. byConjunction: and every entry has one
-	// other than 0, so none matches before a conjunction is complete.
-	namesID, byConjunction bool
+	common  []wordValue
+	varying []wordMask
 	// highest is no less than any row's priority. It may be more after a
 	// removal, until the next rebuild.
 	highest uint16
+	// namesID: the mask has conj_id. byConjunction: and every entry has one
+	// other than 0, so none matches before a conjunction is complete.
+	namesID, byConjunction bool
+	prefixes               []prefix // fields of which the mask takes a prefix, not the whole
 
-	rows    int // different values
-	removed int // rows since the last rebuild
-	chunks  uint64
-	pages   []*page
-	edit    *edit
+	chunks uint64
+	only   *chunk  // when there is one
+	pages  []*page // when there are more
+
+	mask     flow.Key
+	maskHash uint64
+	rows     int // different values
+	removed  int // rows since the last rebuild
+	edit     *edit
 }
 
 // wordMask is one 64-bit word of the key that a subtable looks at.
@@ -106,7 +109,12 @@ func (st *subtable) editable(ed *edit) *subtable {
 // resize empties the subtable and gives it room for a number of chunks.
 func (st *subtable) resize(chunks uint64) {
 	st.chunks, st.rows, st.removed, st.highest = chunks, 0, 0, 0
-	st.pages = make([]*page, (chunks+pageSize-1)/pageSize)
+	st.only, st.pages = nil, nil
+	if chunks == 1 {
+		st.only = &chunk{edit: st.edit}
+	} else {
+		st.pages = make([]*page, (chunks+pageSize-1)/pageSize)
+	}
 }
 
 // find returns the row of highest priority that matches the key.
@@ -117,13 +125,15 @@ func (st *subtable) find(k *flow.Key) *row {
 		}
 	}
 	h := st.hash(k)
-	p := st.pages[h&(st.chunks-1)/pageSize]
-	if p == nil {
-		return nil
-	}
-	c := p.chunks[h&(st.chunks-1)%pageSize]
+	c := st.only
 	if c == nil {
-		return nil
+		at := h & (st.chunks - 1)
+		if p := st.pages[at/pageSize]; p != nil {
+			c = p.chunks[at%pageSize]
+		}
+		if c == nil {
+			return nil
+		}
 	}
 	if i := c.find(st.varying, uint32(h>>32), k); i >= 0 {
 		return c.rows[i]
@@ -229,22 +239,30 @@ func (r *row) without(e *entry) *row {
 
 // ownChunk is a chunk that may be changed.
 func (st *subtable) ownChunk(i uint64) *chunk {
+	if st.only != nil {
+		st.only = st.only.own(st.edit)
+		return st.only
+	}
 	p := st.pages[i/pageSize]
 	if p == nil {
 		p = &page{edit: st.edit}
-		st.pages[i/pageSize] = p
 	} else if p.edit != st.edit {
 		p = &page{edit: st.edit, chunks: p.chunks}
-		st.pages[i/pageSize] = p
 	}
-	c := p.chunks[i%pageSize]
-	if c == nil {
-		c = &chunk{edit: st.edit}
-	} else if c.edit != st.edit {
-		c = &chunk{st.edit, slices.Clone(c.tags), slices.Clone(c.values), slices.Clone(c.rows)}
+	st.pages[i/pageSize] = p
+	p.chunks[i%pageSize] = p.chunks[i%pageSize].own(st.edit)
+	return p.chunks[i%pageSize]
+}
+
+// own is the chunk, or a copy of it, or an empty one, that an edit may change.
+func (c *chunk) own(ed *edit) *chunk {
+	switch {
+	case c == nil:
+		return &chunk{edit: ed}
+	case c.edit == ed:
+		return c
 	}
-	p.chunks[i%pageSize] = c
-	return c
+	return &chunk{ed, slices.Clone(c.tags), slices.Clone(c.values), slices.Clone(c.rows)}
 }
 
 // remove takes out the row of an entry that is there.
@@ -304,19 +322,24 @@ func (st *subtable) rebuild(more *row) {
 
 // all visits every row.
 func (st *subtable) all(visit func(*row)) {
+	st.only.all(visit)
 	for _, p := range st.pages {
 		if p == nil {
 			continue
 		}
 		for _, c := range p.chunks {
-			if c == nil {
-				continue
-			}
-			for _, r := range c.rows {
-				for ; r != nil; r = r.next {
-					visit(r)
-				}
-			}
+			c.all(visit)
+		}
+	}
+}
+
+func (c *chunk) all(visit func(*row)) {
+	if c == nil {
+		return
+	}
+	for _, r := range c.rows {
+		for ; r != nil; r = r.next {
+			visit(r)
 		}
 	}
 }
@@ -324,11 +347,11 @@ func (st *subtable) all(visit func(*row)) {
 // lookupSeed is secret, so that nobody can choose addresses that share a chunk.
 var lookupSeed = rand.Uint64()
 
-// mix folds one word into a hash: a multiply by an odd constant, high bits
-// folded down.
+// mix folds one word into a hash: both halves of the product with an odd
+// constant, so that every bit of the word reaches every bit of the hash.
 func mix(h, v uint64) uint64 {
-	h = (h ^ v) * 0xff51afd7ed558ccd
-	return h ^ h>>32
+	hi, lo := bits.Mul64(h^v, 0xff51afd7ed558ccd)
+	return hi ^ lo
 }
 
 func hashMask(mask *flow.Key) uint64 {

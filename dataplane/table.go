@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -55,15 +56,25 @@ func (t *table) forgetLearner(e *entry) {
 // tableState is the part of a table that packets change.
 type tableState struct {
 	lookups, hits atomic.Uint64
+	timed, nanos  atomic.Uint64 // lookups that were timed, and how long they took
 	learned       learnedEntries
 }
 
-// lookup implements lookups: learned and static entries as one table.
-func (t *table) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
-	if t.live.learned.count.Load() != 0 {
-		best, soft = t.live.learned.lookup(k, best, soft)
+// lookupTime is the mean of the lookups that were timed; 0 when none was.
+func (s *tableState) lookupTime() time.Duration {
+	n := s.timed.Load()
+	if n == 0 {
+		return 0
 	}
-	return t.classifier.lookup(k, best, soft)
+	return time.Duration(s.nanos.Load() / n)
+}
+
+// lookup implements lookups: learned and static entries as one table.
+func (t *table) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
+	if t.live.learned.count.Load() != 0 {
+		best = t.live.learned.lookup(k, best, s)
+	}
+	return t.classifier.lookup(k, best, s)
 }
 
 // completed implements lookups.
@@ -84,10 +95,10 @@ type learnedEntries struct {
 }
 
 // lookup implements lookups.
-func (l *learnedEntries) lookup(k *flow.Key, best *row, soft []*row) (*row, []*row) {
+func (l *learnedEntries) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.classifier.lookup(k, best, soft)
+	return l.classifier.lookup(k, best, s)
 }
 
 // completed implements lookups.

@@ -163,7 +163,7 @@ func (t *trie) remove(value aligned, length uint8, ed *edit) *trie {
 // prefixLengths is, field by field, a set of prefix lengths; it is filled as it
 // is asked.
 type prefixLengths struct {
-	known [numPrefixFields]bool
+	known uint8 // one bit for each field
 	sets  [numPrefixFields]lengthSet
 }
 
@@ -175,10 +175,11 @@ func (s *lengthSet) has(n uint8) bool { return s[n/64]>>(n%64)&1 != 0 }
 // of is the lengths of the prefixes in a field's tree that the key has.
 func (l *prefixLengths) of(field prefixField, t *trie, k *flow.Key) *lengthSet {
 	s := &l.sets[field]
-	if l.known[field] {
+	if l.known>>field&1 != 0 {
 		return s
 	}
-	l.known[field] = true
+	l.known |= 1 << field
+	*s = lengthSet{}
 	v := leftAligned(prefixPlaces[field], k)
 	for t != nil && v.common(t.value, t.bits) == t.bits {
 		if t.entries > 0 {

@@ -176,14 +176,7 @@ func (k *walk) visit(id uint8) int {
 		k.miss()
 		return -1
 	}
-	e := k.w.scratch.find(t, &k.key)
-	if k.trace == nil {
-		t.live.lookups.Add(1)
-		if e != nil {
-			t.live.hits.Add(1)
-			e.credit(k.frame.Len(), k.w.now)
-		}
-	}
+	e := k.find(id, t)
 	if e == nil {
 		k.miss()
 		return -1
@@ -196,6 +189,18 @@ func (k *walk) visit(id uint8) int {
 		return -1
 	}
 	return k.run(e.Actions)
+}
+
+// find looks a table up; traffic counts.
+func (k *walk) find(id uint8, t *table) *entry {
+	if k.trace != nil {
+		return k.w.scratch.find(t, &k.key)
+	}
+	e := k.w.find(id, t, &k.key)
+	if e != nil {
+		k.w.tally.credit(e.counters, k.frame.Len(), k.w.now)
+	}
+	return e
 }
 
 func (k *walk) miss() {

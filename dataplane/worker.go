@@ -31,6 +31,7 @@ type worker struct {
 	now     int64 // clock of this batch, nanoseconds
 	walk    walk
 	scratch lookupScratch
+	tally   tally
 	rx      [batchSize]*packet.Frame
 	out     map[*switchPort]*[]*packet.Frame
 	seen    *portSet         // the ports that out was last cleared for
@@ -177,8 +178,10 @@ func (w *worker) transmit() {
 	w.ready = w.ready[:0]
 }
 
-// flush transmits what the batch queued and gives the rest back.
+// flush tells what the batch counted, transmits what it queued and gives the
+// rest back.
 func (w *worker) flush() {
+	w.tally.tell(w.now)
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
 		w.seen = set
