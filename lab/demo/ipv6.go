@@ -18,6 +18,7 @@ var checks6 = []check{
 	{"IPv6: the underlay carries valid Geneve", over6(geneve)},
 	{"IPv6: ClusterIP, both endpoints", over6(clusterIP)},
 	{"IPv6: session affinity keeps one endpoint", over6(affinity)},
+	{"IPv6: Service without endpoints refuses at once", over6(noEndpoints)},
 	{"IPv6: hairpin", over6(hairpin)},
 	{"IPv6: pods to the outside host, masqueraded", over6(outside)},
 	{"IPv6: policies: web reaches db, clients reach web", over6(connect("client-a", "web-a:80", "client-b", "web-a:80", "web-a", "db-a:3306", "web-b", "db-a:3306"))},
@@ -29,7 +30,7 @@ var checks6 = []check{
 	{"IPv6: advertisement with another's MAC is dropped", over6(forged(forgedOption))},
 	{"IPv6: solicitation with another's MAC is dropped", over6(forged(forgedSolicit))},
 	{"IPv6: router advertisement from a pod is dropped", over6(forged(router))},
-	{"IPv6: a pod detects duplicates of its own address only", over6(forged(detection))},
+	{"IPv6: forged duplicate address detection is dropped", over6(forged(detection))},
 }
 
 // over6 is a check by IPv6.
