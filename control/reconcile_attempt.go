@@ -9,6 +9,7 @@ import (
 type attempt struct {
 	*Reconciler
 	failures [phases]Key // the first unit of a phase that failed
+	split    error       // why what belongs together is tried in halves; nil: it is not
 }
 
 // run installs units together, or where that fails, in halves. When the tables
@@ -27,6 +28,7 @@ func (a *attempt) run(units []unit) {
 			a.fail(u, note{Pending, err.Error()})
 		}
 	default:
+		a.split = err
 		a.run(units[:len(units)/2])
 		a.run(units[len(units)/2:])
 	}
@@ -106,9 +108,19 @@ func (a *attempt) stage(step *ledgerStep, units []unit) (taken []Part) {
 		a.restore(step, left, before)
 	}
 	for _, u := range left {
-		a.fail(u, note{Refused, a.stageUnit(step, u).Error()})
+		a.clashed(u, a.stageUnit(step, u))
 	}
 	return taken
+}
+
+// clashed notes that a unit wants what somebody else has. In a half, that may be
+// somebody who would give it up in the other half, so that it is tried again.
+func (a *attempt) clashed(u unit, err error) {
+	if a.split != nil {
+		a.fail(u, note{Pending, fmt.Sprintf("%s; the change as a whole failed: %s", err, a.split)})
+		return
+	}
+	a.fail(u, note{Refused, err.Error()})
 }
 
 // stageSome claims what units want and returns those that clash.
