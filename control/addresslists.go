@@ -2,15 +2,16 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/tables"
 )
 
-// Sorted slices of addresses, and unions of them. A rule may have several kinds
-// of peers, and other rules the same: a union is made once for all of them, and
-// changes by what changed in the sets that it is made of.
+// Sorted slices of addresses, and sets that rules share. A rule may have several
+// kinds of peers, and other rules the same: their addresses are made once for all
+// of them, and change by what changed in the sets of Pods that they are made of.
 
 // compareAddress orders addresses: prefixes, then ports, then groups.
 func compareAddress(a, b tables.Address) int {
@@ -96,8 +97,11 @@ func (m addressDeltas) between(before, after []tables.Address) AddressDelta {
 	return d
 }
 
-// addressUnion is the addresses of some sets and some fixed ones.
-type addressUnion struct {
+// AddressSet is the addresses of some sets of Pods and some fixed ones: the
+// peers of a rule, and of all rules that name the same. It lives as long as a
+// rule uses it.
+type AddressSet struct {
+	number int // no two sets of a compiler have the same
 	key    string
 	sets   []*podSet
 	inputs [][]tables.Address // of sets, as they stand in all; the last are the fixed ones
@@ -105,12 +109,18 @@ type addressUnion struct {
 	users  int
 }
 
-// addressUnions holds each union once.
-type addressUnions map[string]*addressUnion
+// Addresses are those of the set now, sorted, not to be written.
+func (u *AddressSet) Addresses() []tables.Address { return u.all }
 
-// use returns the union of sets and of fixed addresses, which are sorted;
+// addressSets holds each set of addresses once.
+type addressSets struct {
+	byKey map[string]*AddressSet
+	last  int // the number given last
+}
+
+// use returns the set of sets of Pods and of fixed addresses, which are sorted;
 // release must follow.
-func (m addressUnions) use(sets []*podSet, fixed []tables.Address) *addressUnion {
+func (m *addressSets) use(sets []*podSet, fixed []tables.Address, families []tables.Family) *AddressSet {
 	var key strings.Builder
 	for _, set := range sets {
 		key.WriteString(set.key + "\n")
@@ -118,62 +128,91 @@ func (m addressUnions) use(sets []*podSet, fixed []tables.Address) *addressUnion
 	for _, a := range fixed {
 		key.WriteString(addressKey(a))
 	}
-	u := m[key.String()]
+	u := m.byKey[key.String()]
+	if u != nil && !slices.Equal(u.sets, sets) {
+		m.forget(u) // nobody's, of sets of Pods that have been given up
+		u = nil
+	}
 	if u == nil {
-		u = &addressUnion{key: key.String(), sets: sets, inputs: make([][]tables.Address, len(sets)+1)}
+		m.last++
+		u = &AddressSet{number: m.last, key: key.String(), sets: sets, inputs: make([][]tables.Address, len(sets)+1)}
 		u.inputs[len(sets)] = fixed
-		m[u.key] = u
+		m.byKey[u.key] = u
+		for _, set := range sets {
+			set.parents[u] = true
+		}
+		u.build(families)
 	}
 	u.users++
 	return u
 }
 
-func (m addressUnions) release(u *addressUnion) {
-	if u.users--; u.users == 0 {
-		delete(m, u.key)
+// release is the end of one use. The set stays until sweep, since most uses end
+// for another to begin.
+func (m *addressSets) release(u *AddressSet) { u.users-- }
+
+// sweep forgets the sets that nobody uses.
+func (m *addressSets) sweep() {
+	for _, u := range m.byKey {
+		if u.users == 0 {
+			m.forget(u)
+		}
+	}
+}
+
+func (m *addressSets) forget(u *AddressSet) {
+	delete(m.byKey, u.key)
+	for _, set := range u.sets {
+		delete(set.parents, u)
 	}
 }
 
 // addressKey is a text that no other address has.
 func addressKey(a tables.Address) string {
 	if a.Group != 0 {
-		return "\x00" + string(rune(a.Group))
+		return fmt.Sprintf("group %d\n", a.Group)
 	}
 	return a.Prefix.String() + "\n"
 }
 
-// list brings the union up to date and returns it.
-func (u *addressUnion) list(families []tables.Family, deltas addressDeltas) []tables.Address {
-	if u.all == nil {
-		u.build(families)
-		return u.all
-	}
+// update brings the set up to date and tells what it gained and lost.
+func (u *AddressSet) update(families []tables.Family, deltas addressDeltas) AddressDelta {
+	before := u.all
 	for i, set := range u.sets {
 		now := set.list(families)
 		d := deltas.between(u.inputs[i], now)
 		u.inputs[i] = now
-		if d.Empty() {
-			continue
+		if u.single() {
+			u.all = now
+			return d
 		}
 		d = AddressDelta{u.notElsewhere(i, d.Added), u.notElsewhere(i, d.Removed)}
 		if !d.Empty() {
 			u.change(d, deltas)
 		}
 	}
-	return u.all
+	return deltas.between(before, u.all)
 }
 
-func (u *addressUnion) build(families []tables.Family) {
+// single reports whether the set is one of Pods and nothing else: then it has
+// that one's slice.
+func (u *AddressSet) single() bool { return len(u.sets) == 1 && len(u.inputs[1]) == 0 }
+
+func (u *AddressSet) build(families []tables.Family) {
 	all := slices.Clone(u.inputs[len(u.sets)])
 	for i, set := range u.sets {
 		u.inputs[i] = set.list(families)
 		all = append(all, u.inputs[i]...)
 	}
+	if u.single() {
+		u.all = u.inputs[0]
+		return
+	}
 	u.all = sortAddresses(all)
 }
 
 // notElsewhere leaves out the addresses that another input has too.
-func (u *addressUnion) notElsewhere(here int, addresses []tables.Address) (rest []tables.Address) {
+func (u *AddressSet) notElsewhere(here int, addresses []tables.Address) (rest []tables.Address) {
 	for _, a := range addresses {
 		if !slices.ContainsFunc(u.inputs[:here], has(a)) && !slices.ContainsFunc(u.inputs[here+1:], has(a)) {
 			rest = append(rest, a)
@@ -192,7 +231,7 @@ func has(a tables.Address) func([]tables.Address) bool {
 
 // change replaces the slice, and remembers the difference when it is the first
 // of this Update; later ones are found by comparing.
-func (u *addressUnion) change(d AddressDelta, deltas addressDeltas) {
+func (u *AddressSet) change(d AddressDelta, deltas addressDeltas) {
 	before := u.all
 	if len(d.Added)+len(d.Removed) > bulkChange {
 		u.all = mergeDelta(before, d)

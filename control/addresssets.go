@@ -80,9 +80,11 @@ type podSet struct {
 	choice    podChoice
 	members   map[Name]member
 	users     map[*policySpec]int
-	addresses []tables.Address // of all members; sorted, each once, not written
-	stale     bool             // addresses is to be made anew
-	crowded   bool             // two members claim the same address
+	watchers  map[*policySpec]bool // users for whom a Pod is more than its addresses
+	parents   map[*AddressSet]bool // that the addresses are part of
+	addresses []tables.Address     // of all members; sorted, each once, not written
+	stale     bool                 // addresses is to be made anew
+	crowded   bool                 // two members claim the same address
 }
 
 // podSets is an index of sets over a population of Pods.
@@ -104,12 +106,22 @@ func newPodSets(families []tables.Family) *podSets {
 	}
 }
 
+// watch is use for a user to whom a Pod is more than its addresses.
+func (s *podSets) watch(c podChoice, user *policySpec) *podSet {
+	set := s.use(c, user)
+	set.watchers[user] = true
+	return set
+}
+
 // use returns the set of a choice for a user; release must follow.
 func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 	key := c.key()
 	set := s.sets[key]
 	if set == nil {
-		set = &podSet{key: key, choice: c, members: map[Name]member{}, users: map[*policySpec]int{}, stale: true}
+		set = &podSet{
+			key: key, choice: c, members: map[Name]member{}, stale: true,
+			users: map[*policySpec]int{}, watchers: map[*policySpec]bool{}, parents: map[*AddressSet]bool{},
+		}
 		s.sets[key] = set
 		label, _ := c.label()
 		enter(s.asking, label, key, set)
@@ -123,6 +135,7 @@ func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 func (s *podSets) release(set *podSet, user *policySpec) {
 	if set.users[user]--; set.users[user] == 0 {
 		delete(set.users, user)
+		delete(set.watchers, user)
 	}
 	if len(set.users) == 0 {
 		delete(s.sets, set.key)

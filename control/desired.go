@@ -76,6 +76,11 @@ type Desired struct {
 	Entries []Wanted
 	Groups  []WantedGroup
 	Meters  []*flow.Meter
+	// Clauses are clauses of a rule that entries of other parts fulfil.
+	Clauses []SharedClause
+	// Shared makes the part a set: its entries do what the Clauses that name
+	// it say, and their own actions do not matter (ledger_shared.go).
+	Shared bool
 	// Owns are addresses that belong to the object from now on: connections
 	// of an address are forgotten before its new owner's entries are in.
 	Owns []netip.Addr
@@ -114,6 +119,7 @@ func sameDesired(a, b *Desired) bool {
 	return slices.EqualFunc(a.Entries, b.Entries, func(x, y Wanted) bool {
 		return x == y || *x.Origin == *y.Origin && sameEntry(x.Entry, y.Entry)
 	}) && reflect.DeepEqual(a.Groups, b.Groups) && reflect.DeepEqual(a.Meters, b.Meters) &&
+		a.Shared == b.Shared && slices.EqualFunc(a.Clauses, b.Clauses, SharedClause.equal) &&
 		slices.Equal(a.Owns, b.Owns) && slices.Equal(a.Paths, b.Paths) && a.Node.same(&b.Node)
 }
 
@@ -125,7 +131,21 @@ func sameEntry(a, b *flow.Entry) bool {
 // sameEffect reports whether two entries of one identity do the same.
 func sameEffect(a, b *flow.Entry) bool {
 	return a.Cookie == b.Cookie && a.IdleTimeout == b.IdleTimeout && a.HardTimeout == b.HardTimeout &&
-		a.SendFlowRem == b.SendFlowRem && reflect.DeepEqual(a.Actions, b.Actions)
+		a.SendFlowRem == b.SendFlowRem && sameActions(a.Actions, b.Actions)
+}
+
+// sameActions compares actions. Entries of a set have one slice; what is left of
+// long lists is conjunctions.
+func sameActions(a, b []flow.Action) bool {
+	if len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) {
+		return true
+	}
+	return slices.EqualFunc(a, b, func(x, y flow.Action) bool {
+		if c, ok := x.(flow.Conjunction); ok {
+			return c == y
+		}
+		return reflect.DeepEqual(x, y)
+	})
 }
 
 // onlyConjunctions reports whether an entry does nothing but take part in

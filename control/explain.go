@@ -69,7 +69,13 @@ func (r *Reconciler) explain(e *flow.Entry) *Explanation {
 func (r *Reconciler) explainRow(row *row) *Explanation {
 	ex := &Explanation{Entry: row.has}
 	for _, c := range row.claims {
-		ex.Origins = append(ex.Origins, r.origins(*c.Origin)...)
+		if c.by.set == nil {
+			ex.Origins = append(ex.Origins, r.origins(*c.Origin)...)
+			continue
+		}
+		for _, shared := range c.by.set.clauses {
+			ex.Origins = append(ex.Origins, *shared.Origin)
+		}
 	}
 	slices.SortFunc(ex.Origins, func(a, b Origin) int {
 		return cmp.Or(a.Object.Compare(b.Object), cmp.Compare(a.Field, b.Field))
@@ -158,10 +164,18 @@ func (r *Reconciler) EntriesOf(k Key) []Explanation {
 // rowsOf are the rows of entries in the switch that an object wants, each once.
 func (r *Reconciler) rowsOf(k Key) map[*row]bool {
 	rows := map[*row]bool{}
-	for _, c := range r.ledger.of[k] {
-		for _, w := range c.desired.Entries {
+	add := func(entries []Wanted) {
+		for _, w := range entries {
 			if row := r.ledger.find(w.Entry); row != nil && row.has != nil {
 				rows[row] = true
+			}
+		}
+	}
+	for _, c := range r.ledger.of[k] {
+		add(c.desired.Entries)
+		for _, clause := range c.desired.Clauses {
+			if by := r.ledger.desired(clause.By); by != nil {
+				add(by.Entries)
 			}
 		}
 	}

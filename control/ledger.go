@@ -25,6 +25,7 @@ type ledger struct {
 	meters map[uint32]*idRow[flow.Meter]
 	parts  map[Part]*claimant
 	of     map[Key]map[string]*claimant // parts of an object by name
+	sets   map[Part]*clauseSet          // see ledger_shared.go
 	names  *flow.Names                  // for errors
 }
 
@@ -32,6 +33,7 @@ type ledger struct {
 type claimant struct {
 	part    Part
 	desired *Desired
+	set     *clauseSet // nil: its entries say themselves what they do
 }
 
 // row is everything about one identity.
@@ -61,7 +63,7 @@ func newLedger() *ledger {
 		hash: func(e *flow.Entry) uint64 { return hashIdentity(seed, e) },
 		rows: map[uint64]*row{}, parts: map[Part]*claimant{},
 		groups: map[uint32]*idRow[flow.Group]{}, meters: map[uint32]*idRow[flow.Meter]{},
-		of: map[Key]map[string]*claimant{},
+		of: map[Key]map[string]*claimant{}, sets: map[Part]*clauseSet{},
 	}
 }
 
@@ -111,22 +113,48 @@ func (l *ledger) forget(gone *row) {
 	at.next = gone.next
 }
 
-// wants is the entry that the claims of a row come to; nil without claims.
+// wants is the entry that the claims of a row come to; nil without claims, or
+// when they are of sets that no rule shares.
 func (r *row) wants() *flow.Entry {
+	var first *claim
+	several := false
+	for i := range r.claims {
+		if c := &r.claims[i]; len(c.actions()) > 0 || c.by.set == nil {
+			several = first != nil
+			if first == nil {
+				first = c
+			}
+			if several {
+				break
+			}
+		}
+	}
 	switch {
-	case len(r.claims) == 0:
+	case first == nil:
 		return nil
-	case len(r.claims) == 1 || !onlyConjunctions(r.claims[0].Entry):
-		return r.claims[0].Entry
+	case several && first.conjunctive():
+		return r.merged(first.Entry)
+	case first.by.set == nil:
+		return first.Entry
 	}
-	merged := *r.claims[0].Entry
-	merged.Actions = make([]flow.Action, 0, len(r.claims))
+	return withActions(first.Entry, first.actions())
+}
+
+// withActions is a copy of an entry that does something else.
+func withActions(e *flow.Entry, actions []flow.Action) *flow.Entry {
+	c := *e
+	c.Actions = actions
+	return &c
+}
+
+// merged is an entry with the conjunctions of all claims.
+func (r *row) merged(e *flow.Entry) *flow.Entry {
+	actions := make([]flow.Action, 0, len(r.claims))
 	for _, c := range r.claims {
-		merged.Actions = append(merged.Actions, c.Entry.Actions...)
+		actions = append(actions, c.actions()...)
 	}
-	slices.SortFunc(merged.Actions, compareConjunctions)
-	merged.Actions = slices.Compact(merged.Actions)
-	return &merged
+	slices.SortFunc(actions, compareConjunctions)
+	return withActions(e, slices.Compact(actions))
 }
 
 // compareConjunctions orders by conjunction and clause.
@@ -138,16 +166,16 @@ func compareConjunctions(a, b flow.Action) int {
 	return int(x.Clause) - int(y.Clause)
 }
 
-// admits reports a clash of a wanted entry with what a row is claimed for.
-func (r *row) admits(w Wanted) *clash {
+// admits reports a clash of a claim with what a row is claimed for.
+func (r *row) admits(w claim) *clash {
 	if len(r.claims) == 0 {
 		return nil
 	}
 	have := r.claims[0]
-	if sameEffect(have.Entry, w.Entry) || onlyConjunctions(have.Entry) && onlyConjunctions(w.Entry) {
+	if w.conjunctive() && have.conjunctive() || w.by.set == nil && have.by.set == nil && sameEffect(have.Entry, w.Entry) {
 		return nil
 	}
-	return &clash{w, have.Wanted}
+	return &clash{w.Wanted, have.Wanted}
 }
 
 // clash says that two objects want the same match to do different things.

@@ -12,9 +12,10 @@ package control
 // those of Antrea-native policies a priority (priorities.go).
 //
 // Who is a peer of a rule changes with every Pod of the cluster. Peers are
-// therefore lists of addresses shared by all rules that name the same Pods
-// (addresssets.go), and a change is told as addresses that came and went, so
-// that one Pod in ten thousand costs the entries of one Pod.
+// therefore sets of addresses shared by all rules that name the same Pods
+// (addresssets.go, addresslists.go), and a change is told once for a set, as
+// addresses that came and went: one Pod in ten thousand costs the entries of one
+// Pod, however many rules name it.
 //
 // An Update goes in stages, a file each: what changed of the cluster and whom it
 // concerns (policies_input.go), plans of policies that changed
@@ -45,6 +46,9 @@ type PolicyConfig struct {
 // PolicyInput is what the rules of a Node follow from.
 type PolicyInput struct {
 	Cluster *Cluster
+	// Changed has at least the Pods that differ from those of the last Update;
+	// nil: any may.
+	Changed []Key
 	// Ports has the switch port of each Pod of this Node that is connected.
 	Ports map[Name]uint32
 	// ServiceGroups gives the ids of the groups that choose endpoints of a
@@ -69,6 +73,17 @@ type RealisedRule struct {
 	Name     string // the rule's name, may be empty
 	LogLabel string // of an Antrea-native rule that logs, may be empty
 	Rule     tables.Rule
+	// Peers, when not nil, has the addresses of Rule's peer clause, which is
+	// From for ingress and To for egress; they change without the rule.
+	Peers *AddressSet
+}
+
+// peerClause is where a rule of a direction has its peers.
+func peerClause(d tables.Direction) tables.Clause {
+	if d == tables.Egress {
+		return tables.ClauseTo
+	}
+	return tables.ClauseFrom
 }
 
 // AddressDelta is the addresses that a clause gained and lost.
@@ -77,7 +92,14 @@ type AddressDelta struct{ Added, Removed []tables.Address }
 // Empty reports whether nothing changed.
 func (d AddressDelta) Empty() bool { return len(d.Added)+len(d.Removed) == 0 }
 
-// AddressChange is a realised rule that differs from before in addresses only.
+// SetChange is a set of addresses that differs from before.
+type SetChange struct {
+	Set *AddressSet // as it is now
+	AddressDelta
+}
+
+// AddressChange is a realised rule that differs from before in addresses of its
+// own only.
 type AddressChange struct {
 	*RealisedRule // as it is now
 	From, To      AddressDelta
@@ -99,6 +121,9 @@ type Isolation struct {
 type PolicyChange struct {
 	Removed, Added []*RealisedRule
 	Changed        []AddressChange
+	// Sets are those that changed. It does not matter which rules have them,
+	// and none of them is in here for it.
+	Sets []SetChange
 	// Released and Isolated are Pods that stopped and began to be isolated. One
 	// whose port or addresses changed is in both.
 	Released, Isolated []Isolation
@@ -106,5 +131,5 @@ type PolicyChange struct {
 
 // Empty reports whether nothing changed.
 func (c *PolicyChange) Empty() bool {
-	return len(c.Removed)+len(c.Added)+len(c.Changed)+len(c.Released)+len(c.Isolated) == 0
+	return len(c.Removed)+len(c.Added)+len(c.Changed)+len(c.Sets)+len(c.Released)+len(c.Isolated) == 0
 }

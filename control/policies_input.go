@@ -7,62 +7,67 @@ import "maps"
 // users; the rest is asked of every spec.
 
 // movePods tells the sets of Pods what came, went and changed, and marks the
-// specs that use sets which are not as before.
-func (p *Policies) movePods(old *Cluster, ports map[Name]uint32) {
-	changed := map[Name]bool{}
-	for k, pod := range p.cluster.Pods {
-		if old.Pods[k] != pod {
-			changed[Name{k.Namespace, k.Name}] = true
-		}
+// specs that look at the Pods of sets which are not as before.
+func (p *Policies) movePods(old *Cluster, keys []Key, ports map[Name]uint32) {
+	if keys == nil {
+		keys = diffMaps(nil, old.Pods, p.cluster.Pods)
 	}
-	for k := range old.Pods {
-		if p.cluster.Pods[k] == nil {
-			changed[Name{k.Namespace, k.Name}] = true
+	p.peers.bulk = len(keys) > bulkChange
+	for _, k := range keys {
+		if k.Kind == KindPod {
+			p.move(p.peers, Name{k.Namespace, k.Name}, 0)
 		}
-	}
-	p.peers.bulk = len(changed) > bulkChange
-	for name := range changed {
-		p.move(p.peers, name, 0)
 	}
 	for name, port := range ports {
-		p.move(p.local, name, port)
+		p.moveHere(p.move(p.local, name, port))
 	}
 	for _, name := range p.local.names() {
 		if _, there := ports[name]; !there {
-			p.touch(p.local.remove(name))
+			p.moveHere(p.touch(p.local.remove(name)))
 		}
 	}
 }
+
+// moveHere notes that Pods of this Node may have moved into policies or out.
+func (p *Policies) moveHere(moved bool) { p.regroup = p.regroup || moved }
 
 // bulkChange is how many Pods may change before addresses are made anew.
 const bulkChange = 32
 
-// move brings one Pod of a population up to date. Pods that have ended, and
-// those that share their Node's addresses, are in none.
-func (p *Policies) move(sets *podSets, name Name, port uint32) {
+// move brings one Pod of a population up to date, and reports whether a set is
+// not as before. Pods that have ended, and those that share their Node's
+// addresses, are in none.
+func (p *Policies) move(sets *podSets, name Name, port uint32) bool {
 	pod := p.cluster.Pod(name)
 	if pod == nil || pod.Terminated() || pod.HostNetwork {
-		p.touch(sets.remove(name))
-		return
+		return p.touch(sets.remove(name))
 	}
-	p.touch(sets.put(name, member{pod, port}))
+	return p.touch(sets.put(name, member{pod, port}))
 }
 
-func (p *Policies) touch(sets []*podSet) {
+// touch marks what depends on sets of Pods: the specs that look at their Pods,
+// and the sets of addresses that other specs share. It reports whether there is
+// any set.
+func (p *Policies) touch(sets []*podSet) bool {
 	for _, set := range sets {
-		for s := range set.users {
+		for s := range set.watchers {
 			p.dirty[s] = true
 		}
+		for u := range set.parents {
+			p.moved[u] = true
+		}
 	}
+	return len(sets) > 0
 }
 
 // markChanged marks the specs for which a namespace, a Node or the groups of a
 // Service may have changed.
 func (p *Policies) markChanged(old *Cluster) {
 	spaces := changedNamespaces(old, p.cluster)
+	p.regroup = p.regroup || len(spaces) > 0 // they say whether isolation is logged
 	for _, ns := range spaces {
 		p.touch(p.peers.renamespace(ns))
-		p.touch(p.local.renamespace(ns))
+		p.moveHere(p.touch(p.local.renamespace(ns)))
 	}
 	nodes := !maps.Equal(old.Nodes, p.cluster.Nodes)
 	for _, plan := range p.plans {

@@ -81,14 +81,14 @@ func TestUnions(t *testing.T) {
 		pods.use(podChoice{namespace: "a"}, user), pods.use(podChoice{pods: selector("app", "x")}, user),
 	}
 	fixed := blockAddresses(*block("10.0.0.3/32"), families)
-	unions := addressUnions{}
-	u := unions.use(sets, fixed)
-	if unions.use(sets, fixed) != u {
+	unions := addressSets{byKey: map[string]*AddressSet{}}
+	u := unions.use(sets, fixed, families)
+	if unions.use(sets, fixed, families) != u {
 		t.Fatal("the same union is made twice")
 	}
 	for step := range 500 {
 		deltas := addressDeltas{}
-		before := u.list(families, deltas)
+		before := u.Addresses()
 		for range 1 + rng.IntN(2) {
 			name := Name{pick(rng, []string{"a", "b"}), fmt.Sprint(rng.IntN(4))}
 			if rng.IntN(3) == 0 {
@@ -104,18 +104,20 @@ func TestUnions(t *testing.T) {
 				want = podAddresses(want, m.pod, families)
 			}
 		}
-		got := u.list(families, deltas)
+		d := u.update(families, deltas)
+		got := u.Addresses()
 		if !slices.EqualFunc(got, sortAddresses(want), sameAddress) {
 			t.Fatalf("step %d: the union is %v, want %v", step, addressTexts(got), addressTexts(want))
 		}
-		d, plain := deltas.between(before, got), compareAddresses(before, got)
+		plain := compareAddresses(before, got)
 		if !slices.EqualFunc(d.Added, plain.Added, sameAddress) || !slices.EqualFunc(d.Removed, plain.Removed, sameAddress) {
 			t.Fatalf("step %d: from %v to %v is told as %v", step, addressTexts(before), addressTexts(got), d)
 		}
 	}
 	unions.release(u)
 	unions.release(u)
-	if len(unions) != 0 {
+	unions.sweep()
+	if len(unions.byKey) != 0 {
 		t.Error("a union is left that nobody uses")
 	}
 }

@@ -19,6 +19,7 @@ func (p *Policies) publish(change *PolicyChange) {
 		p.publishSpec(s, change)
 	}
 	p.republishMoved(change)
+	p.publishSets(change)
 	for _, byDirection := range p.priorities {
 		for _, zone := range byDirection {
 			zone.moved = false
@@ -37,13 +38,24 @@ func (p *Policies) publishSpec(s *policySpec, change *PolicyChange) {
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(s.next)) {
-		key := s.key
-		key.Part = part
-		now := &RealisedRule{Key: key, Name: s.name, LogLabel: s.logLabel, Rule: *s.next[part]}
+		now := s.next[part]
+		now.Key = s.key
+		now.Key.Part = part
 		now.Rule.L7VLAN, now.Rule.Priority = p.vlanOf(s), p.priorityOf(s)
 		parts[part] = p.replace(s.parts[part], now, change)
 	}
 	s.parts, s.next = parts, nil
+}
+
+// publishSets tells what came and went in the sets of addresses that rules
+// share. One that is new in this Update is told by the rules that have it.
+func (p *Policies) publishSets(change *PolicyChange) {
+	for u := range p.moved {
+		if d := u.update(p.config.Families, p.deltas); !d.Empty() && u.users > 0 {
+			change.Sets = append(change.Sets, SetChange{u, d})
+		}
+	}
+	slices.SortFunc(change.Sets, func(a, b SetChange) int { return cmp.Compare(a.Set.number, b.Set.number) })
 }
 
 func (p *Policies) vlanOf(s *policySpec) uint16 { return uint16(p.vlans.of[s.key]) }
@@ -86,7 +98,7 @@ func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *Realis
 func sameButAddresses(a, b *RealisedRule) bool {
 	ra, rb := a.Rule, b.Rule
 	ra.From, ra.To, rb.From, rb.To = nil, nil, nil, nil
-	return a.Name == b.Name && a.LogLabel == b.LogLabel && reflect.DeepEqual(ra, rb)
+	return a.Name == b.Name && a.LogLabel == b.LogLabel && a.Peers == b.Peers && reflect.DeepEqual(ra, rb)
 }
 
 // republishMoved tells which rules got another priority because a neighbour
@@ -114,6 +126,9 @@ func (p *Policies) republishMoved(change *PolicyChange) {
 
 // isolate compares which Pods are isolated with which were.
 func (p *Policies) isolate(change *PolicyChange) {
+	if !p.regroup {
+		return
+	}
 	now := map[isolationKey]Isolation{}
 	for _, plan := range p.plans {
 		for _, s := range plan.specs {

@@ -30,21 +30,22 @@ type subjects struct {
 
 // peerPart is peers for whom a rule is the same.
 type peerPart struct {
-	addresses []tables.Address // sorted, may be shared
+	shared    *AddressSet      // nil: addresses
+	addresses []tables.Address // sorted
 	any       bool
 	matches   []tables.L4Match
 }
 
 // realise computes what the parts of a spec are now, without ids and
 // priorities.
-func (p *Policies) realise(s *policySpec) map[string]*tables.Rule {
-	parts := map[string]*tables.Rule{}
+func (p *Policies) realise(s *policySpec) map[string]*RealisedRule {
+	parts := map[string]*RealisedRule{}
 	if s.isolates {
 		return parts
 	}
 	var relative []*podSet
-	unions := s.unions
-	s.unions = nil
+	shared := s.shared
+	s.shared = nil
 	for key, sub := range p.split(s) {
 		peers, used := p.peersOf(s, sub)
 		relative = append(relative, used...)
@@ -57,8 +58,8 @@ func (p *Policies) realise(s *policySpec) map[string]*tables.Rule {
 	for _, set := range s.relative {
 		p.peers.release(set, s)
 	}
-	for _, u := range unions {
-		p.unions.release(u)
+	for _, u := range shared {
+		p.shared.release(u)
 	}
 	s.relative = relative
 	return parts
@@ -181,15 +182,22 @@ func (p *Policies) groupsOf(services []Name) (all []uint32) {
 func (p *Policies) peersOf(s *policySpec, sub *subjects) (parts map[string]*peerPart, used []*podSet) {
 	for _, r := range s.peers.relative {
 		if sub.space != "" {
-			used = append(used, p.peers.use(p.relativeChoice(r, sub.space), s))
+			used = append(used, p.peersFor(s)(p.relativeChoice(r, sub.space), s))
 		}
 	}
 	sets := append(slices.Clone(s.remote), used...)
-	if s.key.Direction == tables.Ingress || !s.hasNamedPorts() {
-		return map[string]*peerPart{"": {p.peerAddresses(s, sets), s.peers.any, sub.matches}}, used
+	if s.splitsPeers() {
+		return p.splitPeers(s, sets), used
 	}
-	return p.splitPeers(s, sets), used
+	part := &peerPart{any: s.peers.any, matches: sub.matches}
+	if !part.any {
+		part.shared = p.peerAddresses(s, sets)
+	}
+	return map[string]*peerPart{"": part}, used
 }
+
+// splitsPeers reports whether it matters to a rule which ports its peers name.
+func (s *policySpec) splitsPeers() bool { return s.key.Direction == tables.Egress && s.hasNamedPorts() }
 
 // relativeChoice is the Pods that a relative peer stands for in a namespace.
 func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
@@ -200,16 +208,11 @@ func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
 	return podChoice{namespaces: &sel, pods: r.pods}
 }
 
-// peerAddresses are all addresses of peers. With one set and nothing else,
-// they are the set's own slice, else that of a union.
-func (p *Policies) peerAddresses(s *policySpec, sets []*podSet) []tables.Address {
-	rest := p.fixedAddresses(s)
-	if len(sets) == 1 && len(rest) == 0 {
-		return sets[0].list(p.config.Families)
-	}
-	u := p.unions.use(sets, sortAddresses(rest))
-	s.unions = append(s.unions, u)
-	return u.list(p.config.Families, p.deltas)
+// peerAddresses is the set of all addresses of peers.
+func (p *Policies) peerAddresses(s *policySpec, sets []*podSet) *AddressSet {
+	u := p.shared.use(sets, sortAddresses(p.fixedAddresses(s)), p.config.Families)
+	s.shared = append(s.shared, u)
+	return u
 }
 
 // fixedAddresses are the peers that are no Pods.
@@ -278,18 +281,19 @@ func (p *Policies) splitPeers(s *policySpec, sets []*podSet) map[string]*peerPar
 }
 
 // rule is a part as the tables want it; false when it applies to no address.
-func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*tables.Rule, bool) {
-	r := &tables.Rule{
+func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*RealisedRule, bool) {
+	realised := &RealisedRule{Name: s.name, LogLabel: s.logLabel, Peers: peer.shared, Rule: tables.Rule{
 		Direction: s.key.Direction, Kind: s.kind, Action: s.action, Log: s.log,
 		Services: peer.matches, Families: p.config.Families,
-	}
+	}}
+	r := &realised.Rule
 	applied := appliedAddresses(s.key.Direction, sub, p.config.Families)
 	if s.key.Direction == tables.Ingress {
 		r.From, r.AnyFrom, r.To = peer.addresses, peer.any, applied
 	} else {
 		r.From, r.To, r.AnyTo = applied, peer.addresses, peer.any
 	}
-	return r, len(applied) > 0
+	return realised, len(applied) > 0
 }
 
 // appliedAddresses are the subjects of a rule: by port where packets arrive, by

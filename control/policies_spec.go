@@ -27,9 +27,9 @@ type policySpec struct {
 	local    []*podSet // of applied
 	remote   []*podSet // of peers.choices
 	relative []*podSet // of peers.relative, for the namespaces it applies to
-	unions   []*addressUnion
+	shared   []*AddressSet
 	parts    map[string]*RealisedRule
-	next     map[string]*tables.Rule // what parts will be, while an Update runs
+	next     map[string]*RealisedRule // what parts will be, while an Update runs
 }
 
 // peerSpec is who a rule speaks of.

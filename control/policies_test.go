@@ -330,7 +330,7 @@ func TestServiceRules(t *testing.T) {
 		w.update(t)
 		got := map[string][]string{}
 		for k, r := range w.rules {
-			got[k.Policy.Name] = addressTexts(r.Rule.To)
+			got[k.Policy.Name] = addressTexts(r.to())
 		}
 		if !slices.Equal(got["to"], to) || !slices.Equal(got["on"], on) {
 			t.Errorf("To is %v, want to %v and on %v", got, to, on)

@@ -26,8 +26,10 @@ type Policies struct {
 	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
 	isolated   map[isolationKey]Isolation
 	dirty      map[*policySpec]bool
-	unions     addressUnions
-	deltas     addressDeltas // of slices compared in this Update
+	shared     addressSets
+	moved      map[*AddressSet]bool // whose Pods changed in this Update
+	regroup    bool                 // who is isolated may have changed in this Update
+	deltas     addressDeltas        // of slices compared in this Update
 }
 
 // rankedBlock is the rules of one direction of a policy.
@@ -52,7 +54,7 @@ func NewPolicies(c PolicyConfig) *Policies {
 		ranked:     map[rankedBlock]ruleBlock{},
 		isolated:   map[isolationKey]Isolation{},
 		dirty:      map[*policySpec]bool{},
-		unions:     addressUnions{},
+		shared:     addressSets{byKey: map[string]*AddressSet{}},
 	}
 	for kind, zone := range map[tables.PolicyKind]ruleZone{tables.AntreaPolicy: antreaZone, tables.BaselinePolicy: baselineZone} {
 		p.priorities[kind] = map[tables.Direction]*priorities{
@@ -65,18 +67,19 @@ func NewPolicies(c PolicyConfig) *Policies {
 // Update takes the next state of the world and says what changes in the rules.
 // It keeps in, and what in points to.
 func (p *Policies) Update(in PolicyInput) *PolicyChange {
-	p.deltas = addressDeltas{}
+	p.deltas, p.moved, p.regroup = addressDeltas{}, map[*AddressSet]bool{}, false
 	old := p.cluster
 	p.cluster, p.groups = in.Cluster, in.ServiceGroups
 	p.peers.cluster, p.local.cluster = in.Cluster, in.Cluster
 	change := &PolicyChange{}
-	p.movePods(old, in.Ports) // policies_input.go
+	p.movePods(old, in.Changed, in.Ports) // policies_input.go
 	p.markChanged(old)
 	p.replan(old, change)
 	p.realiseDirty()  // policies_realise.go
 	p.rank()          // policies_rank.go
 	p.publish(change) // policies_publish.go
 	p.isolate(change)
+	p.shared.sweep()
 	return change
 }
 
@@ -150,6 +153,7 @@ func (p *Policies) adopt(k Key, plan *policyPlan, err error, change *PolicyChang
 		p.refused[k] = err
 		plan = &policyPlan{borrows: plan.borrows}
 	}
+	p.regroup = true
 	old := p.plans[k]
 	for _, s := range plan.specs {
 		p.connect(s)
@@ -164,15 +168,23 @@ func (p *Policies) adopt(k Key, plan *policyPlan, err error, change *PolicyChang
 // connect takes the sets of a spec into use.
 func (p *Policies) connect(s *policySpec) {
 	for _, c := range s.applied {
-		s.local = append(s.local, p.local.use(c, s))
+		s.local = append(s.local, p.local.watch(c, s))
 	}
 	choices := s.peers.choices
 	if s.peers.any && s.key.Direction == tables.Egress && s.hasNamedPorts() {
 		choices = []podChoice{{}} // the names are of every Pod
 	}
 	for _, c := range choices {
-		s.remote = append(s.remote, p.peers.use(c, s))
+		s.remote = append(s.remote, p.peersFor(s)(c, s))
 	}
+}
+
+// peersFor is how a spec takes sets of peers into use.
+func (p *Policies) peersFor(s *policySpec) func(podChoice, *policySpec) *podSet {
+	if s.splitsPeers() {
+		return p.peers.watch
+	}
+	return p.peers.use
 }
 
 // disconnect gives a spec's sets back.
@@ -183,15 +195,16 @@ func (p *Policies) disconnect(s *policySpec) {
 	for _, set := range append(s.remote, s.relative...) {
 		p.peers.release(set, s)
 	}
-	for _, u := range s.unions {
-		p.unions.release(u)
+	for _, u := range s.shared {
+		p.shared.release(u)
 	}
-	s.local, s.remote, s.relative, s.unions = nil, nil, nil, nil
+	s.local, s.remote, s.relative, s.shared = nil, nil, nil, nil
 	delete(p.dirty, s)
 }
 
 // drop takes a policy away.
 func (p *Policies) drop(k Key, change *PolicyChange) {
+	p.regroup = true
 	if plan := p.plans[k]; plan != nil {
 		delete(p.plans, k)
 		p.inherit(k, plan, &policyPlan{}, change)
@@ -236,7 +249,7 @@ func samePlan(a, b *policyPlan) bool {
 // wording is a spec without what it became.
 func (s *policySpec) wording() policySpec {
 	w := *s
-	w.local, w.remote, w.relative, w.unions, w.parts, w.next = nil, nil, nil, nil, nil, nil
+	w.local, w.remote, w.relative, w.shared, w.parts, w.next = nil, nil, nil, nil, nil, nil
 	return w
 }
 

@@ -19,13 +19,14 @@ type world struct {
 	now      time.Time
 	policies *Policies
 	rules    map[RuleKey]*RealisedRule // as the changes tell
+	sets     map[*AddressSet][]string  // likewise, for those of rules
 	isolated map[isolationKey]Isolation
 }
 
 func newWorld() *world {
 	w := &world{
 		Cluster: EmptyCluster(), ports: map[Name]uint32{}, groups: map[Name][]uint32{},
-		rules: map[RuleKey]*RealisedRule{}, isolated: map[isolationKey]Isolation{},
+		rules: map[RuleKey]*RealisedRule{}, sets: map[*AddressSet][]string{}, isolated: map[isolationKey]Isolation{},
 	}
 	w.policies = w.compiler()
 	return w
@@ -67,6 +68,9 @@ func (w *world) remove(k Key) { w.set(k.Kind).remove(k) }
 func (w *world) update(t *testing.T) *PolicyChange {
 	t.Helper()
 	change := w.policies.Update(w.input())
+	for _, c := range change.Sets {
+		w.moveSet(t, c)
+	}
 	for _, r := range change.Removed {
 		if w.rules[r.Key] != r {
 			t.Fatalf("%v is removed, but was not as told", r.Key)
@@ -78,7 +82,11 @@ func (w *world) update(t *testing.T) *PolicyChange {
 			t.Fatalf("%v is added twice", r.Key)
 		}
 		w.rules[r.Key] = r
+		if r.Peers != nil && w.sets[r.Peers] == nil {
+			w.sets[r.Peers] = addressTexts(r.Peers.Addresses())
+		}
 	}
+	w.checkSets(t)
 	for _, c := range change.Changed {
 		w.checkDelta(t, c)
 		w.rules[c.Key] = c.RealisedRule
@@ -90,6 +98,49 @@ func (w *world) update(t *testing.T) *PolicyChange {
 		w.isolated[isolationKey{i.Pod, i.Direction}] = i
 	}
 	return change
+}
+
+// moveSet applies a change to what was told of a set.
+func (w *world) moveSet(t *testing.T, c SetChange) {
+	t.Helper()
+	for _, a := range addressTexts(c.Removed) {
+		i, found := slices.BinarySearch(w.sets[c.Set], a)
+		if !found {
+			t.Fatalf("a set loses %s, which it had not", a)
+		}
+		w.sets[c.Set] = slices.Delete(w.sets[c.Set], i, i+1)
+	}
+	w.sets[c.Set] = append(w.sets[c.Set], addressTexts(c.Added)...)
+	slices.Sort(w.sets[c.Set])
+}
+
+// checkSets compares what was told of the sets that rules have with what they
+// hold.
+func (w *world) checkSets(t *testing.T) {
+	t.Helper()
+	for _, r := range w.rules {
+		if r.Peers == nil {
+			continue
+		}
+		if told, holds := w.sets[r.Peers], addressTexts(r.Peers.Addresses()); !slices.Equal(told, holds) {
+			t.Fatalf("%v: the changes of its peers give %v, it has %v", r.Key, told, holds)
+		}
+	}
+}
+
+// from and to are the addresses of a rule's clauses, shared or its own.
+func (r *RealisedRule) from() []tables.Address {
+	if r.Peers != nil && r.Key.Direction == tables.Ingress {
+		return r.Peers.Addresses()
+	}
+	return r.Rule.From
+}
+
+func (r *RealisedRule) to() []tables.Address {
+	if r.Peers != nil && r.Key.Direction == tables.Egress {
+		return r.Peers.Addresses()
+	}
+	return r.Rule.To
 }
 
 // checkDelta applies a change of addresses to the rule before.
@@ -236,7 +287,7 @@ func (w *world) first(d tables.Direction, kind tables.PolicyKind, pk probe) (bes
 		if r.Direction != d || r.Kind != kind || best != nil && best.Priority >= r.Priority {
 			continue
 		}
-		if (r.AnyFrom || w.has(r.From, pk.from)) && (r.AnyTo || w.has(r.To, pk.to)) && serves(r.Services, pk) {
+		if (r.AnyFrom || w.has(realised.from(), pk.from)) && (r.AnyTo || w.has(realised.to(), pk.to)) && serves(r.Services, pk) {
 			best = r
 		}
 	}

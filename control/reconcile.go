@@ -175,9 +175,11 @@ const (
 	tablesPhase phase = iota // without them, nothing else
 	closePods                // Pods go: before what guards them
 	others
+	peers      // who policies speak of comes and goes
 	guardPods  // policies come
 	openPods   // Pods come: only when all policies are in
 	unguardPod // policies go: only when all Pods that go are gone
+	dropPeers  // addresses of which no policy speaks go
 	phases
 )
 
@@ -194,6 +196,11 @@ func phaseOf(p Part, d *Desired) phase {
 			return closePods
 		}
 		return openPods
+	case kindPeers:
+		if d == nil {
+			return dropPeers
+		}
+		return peers
 	case KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy:
 	default:
 		return others
@@ -210,7 +217,11 @@ func (p phase) needs() []phase {
 	case tablesPhase:
 		return nil
 	case openPods:
-		return []phase{tablesPhase, guardPods}
+		return []phase{tablesPhase, peers, guardPods}
+	case guardPods:
+		return []phase{tablesPhase, peers}
+	case dropPeers:
+		return []phase{tablesPhase, unguardPod}
 	case unguardPod:
 		return []phase{tablesPhase, closePods}
 	}

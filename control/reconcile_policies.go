@@ -23,13 +23,14 @@ type policyBuilder struct {
 	config   PolicyConfig
 	policies *Policies
 	rules    map[Part]*Desired // as last wanted
+	peers    *peerSets
 	isolated map[Part]bool
 	refused  map[Key]error // as last told
 }
 
 func newPolicyBuilder(groupsOf func(Name) []uint32, seen *sightings, clock func() time.Time) *policyBuilder {
 	return &policyBuilder{
-		clock: clock, groupsOf: groupsOf, seen: seen, rules: map[Part]*Desired{}, isolated: map[Part]bool{},
+		clock: clock, groupsOf: groupsOf, seen: seen, rules: map[Part]*Desired{}, peers: newPeerSets(), isolated: map[Part]bool{},
 	}
 }
 
@@ -39,12 +40,16 @@ func (b *policyBuilder) build(c *change, w *wants) {
 	if !c.all && !c.touches(policyKinds...) {
 		return
 	}
+	keys := c.keys
 	if config := policyConfig(c.now); b.policies == nil || !reflect.DeepEqual(config, b.config) {
+		keys = nil
 		b.config = config
 		config.Clock = b.clock
 		b.policies = NewPolicies(config)
 	}
-	ch := b.policies.Update(PolicyInput{Cluster: c.now.Cluster, Ports: connectedPorts(c.now), ServiceGroups: b.groupsOf})
+	ch := b.policies.Update(PolicyInput{
+		Cluster: c.now.Cluster, Changed: keys, Ports: connectedPorts(c.now), ServiceGroups: b.groupsOf,
+	})
 	if c.all {
 		b.rebuild(c.now, w)
 	} else {
@@ -88,6 +93,7 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 	for p := range b.isolated {
 		w.want(p, nil)
 	}
+	b.peers.clear(w)
 	clear(b.rules)
 	clear(b.isolated)
 	b.seen.clear()
@@ -101,7 +107,11 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 
 // apply makes what changed.
 func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
+	for _, c := range ch.Sets {
+		b.peers.move(v, c, w)
+	}
 	for _, r := range ch.Removed {
+		b.peers.quit(r)
 		delete(b.rules, rulePart(r))
 		b.seen.forget(r)
 		w.want(rulePart(r), nil)
@@ -119,6 +129,7 @@ func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
 	for _, i := range ch.Isolated {
 		b.isolate(v, i, w)
 	}
+	b.peers.sweep(w)
 }
 
 // rulePart is the part of a policy that a rule is.
@@ -134,11 +145,12 @@ func ruleOrigin(r *RealisedRule, more string) *Origin {
 	return &Origin{Object: r.Key.Policy, Field: r.Key.describe() + more, Rule: r.Name}
 }
 
-// add makes all entries of a rule.
+// add makes all entries of a rule, but for peers that others have too.
 func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
 	d := &Desired{}
 	d.add(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
 	d.add(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
+	d.Clauses = b.peers.join(v, r, w)
 	b.rules[rulePart(r)] = d
 	b.seen.note(r)
 	w.want(rulePart(r), d)
@@ -157,7 +169,8 @@ func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
 		}
 		return all
 	}
-	d := &Desired{Entries: minus(b.rules[part].Entries, entries(c.From.Removed, c.To.Removed))}
+	was := b.rules[part]
+	d := &Desired{Clauses: was.Clauses, Entries: minus(was.Entries, entries(c.From.Removed, c.To.Removed))}
 	d.add(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
 	b.rules[part] = d
 	b.seen.note(c.RealisedRule)

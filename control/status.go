@@ -66,7 +66,9 @@ func (r *Reconciler) Statuses() []Status {
 		keys[k] = true
 	}
 	for k := range r.ledger.of {
-		keys[k] = true
+		if k.Kind != kindPeers {
+			keys[k] = true
+		}
 	}
 	var all []Status
 	for _, k := range slices.SortedFunc(maps.Keys(keys), Key.Compare) {

@@ -53,10 +53,11 @@ type ledgerStep struct {
 	meters  []uint32
 	before  map[Part]*Desired // what parts claimed before the step
 	order   []Part            // of before
+	sets    map[Part]bool     // whose clauses moved
 }
 
 func (l *ledger) step() *ledgerStep {
-	return &ledgerStep{l: l, seen: map[*row]bool{}, before: map[Part]*Desired{}}
+	return &ledgerStep{l: l, seen: map[*row]bool{}, before: map[Part]*Desired{}, sets: map[Part]bool{}}
 }
 
 // set makes a part claim d instead of what it claimed; nil: nothing. After a
@@ -86,11 +87,15 @@ func (s *ledgerStep) replace(p Part, d *Desired) error {
 	}
 	c := s.l.parts[p]
 	if c == nil {
-		c = &claimant{p, &Desired{}}
+		c = &claimant{part: p, desired: &Desired{}}
 		s.l.enter(c)
 	}
 	was := c.desired
 	c.desired = d
+	if d.Shared {
+		c.set = s.l.shared(p)
+	}
+	s.moveClauses(c, was.Clauses, d.Clauses)
 	s.drop(c, onlyIn(was.Entries, d.Entries))
 	s.dropIDs(c, was)
 	for _, w := range onlyIn(d.Entries, was.Entries) {
@@ -104,7 +109,7 @@ func (s *ledgerStep) replace(p Part, d *Desired) error {
 func (s *ledgerStep) claimEntry(c *claimant, w Wanted) error {
 	r := s.l.open(w.Entry)
 	s.touch(r)
-	if c := r.admits(w); c != nil {
+	if c := r.admits(claim{c, w}); c != nil {
 		return errors.New(c.text(s.l.names))
 	}
 	r.claims = append(r.claims, claim{c, w})
@@ -155,6 +160,10 @@ func (s *ledgerStep) release(p Part) {
 		return
 	}
 	s.drop(c, c.desired.Entries)
+	s.moveClauses(c, c.desired.Clauses, nil)
+	if c.set != nil {
+		s.sets[p] = true
+	}
 	s.dropIDs(c, c.desired)
 	s.l.leave(p)
 }
@@ -190,6 +199,7 @@ func dropID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
 // bundle is what the step changes in the switch.
 func (s *ledgerStep) bundle() *Bundle {
 	b := &Bundle{}
+	s.touchSets()
 	s.results = make([]*flow.Entry, len(s.rows))
 	for i, r := range s.rows {
 		want := r.wants()
@@ -236,6 +246,7 @@ func (s *ledgerStep) keep() {
 	}
 	keepIDs(s.l.groups, s.groups)
 	keepIDs(s.l.meters, s.meters)
+	s.forgetSets()
 }
 
 func keepIDs[T any](rows map[uint32]*idRow[T], ids []uint32) {
@@ -266,4 +277,5 @@ func (s *ledgerStep) undo() {
 			s.l.forget(r)
 		}
 	}
+	s.forgetSets()
 }

@@ -188,12 +188,21 @@ func (p *Pipeline) RuleClauses(r Rule) []*flow.Entry {
 }
 
 // ClauseEntry are the entries of one address in a rule's From or To, the same
-// as RuleClauses makes of it.
+// as RuleClauses makes of it. Rules of one direction, kind and priority differ
+// in what the entries do only (Conjunction), unless some are applied to Services
+// and others not.
 func (p *Pipeline) ClauseEntry(r Rule, c Clause, a Address) []*flow.Entry {
 	if !p.has(r.table()) {
 		return nil
 	}
 	return p.clauseEntries(r, c, addressMatches(r, c, []Address{a}))
+}
+
+// Conjunction is what entries of a clause of a rule do; false when the rule has
+// no such clause, or no entries at all.
+func (p *Pipeline) Conjunction(r Rule, c Clause) (flow.Conjunction, bool) {
+	places := clausesOf(r)
+	return flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}, p.has(r.table()) && places.place[c] != 0
 }
 
 // DefaultDrop are the entries that isolate a Pod in a direction: what no K8s

@@ -136,11 +136,10 @@ func count(has [numClauses]bool) (n int) {
 
 // clauseEntries makes entries that fulfil a clause, one for each match.
 func (p *Pipeline) clauseEntries(r Rule, c Clause, matches []flow.Match) (all []*flow.Entry) {
-	places := clausesOf(r)
-	if places.place[c] == 0 {
+	action, ok := p.Conjunction(r, c)
+	if !ok {
 		return nil
 	}
-	action := flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}
 	for _, m := range matches {
 		all = append(all, p.entry(forPolicies, r.table(), r.clausePriority(), m, action))
 	}

@@ -1,0 +1,149 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// Sets of addresses as parts (ledger_shared.go). A set of addresses that rules
+// share has entries for each place where rules ask for it: a table, a priority
+// and a clause. All K8s rules of a direction ask at one place; each rank of
+// Antrea-native rules is another, as OpenFlow has no other way to tell them
+// apart.
+
+// kindPeers is the kind of the objects that such parts belong to. No object of
+// the cluster is of that kind.
+const kindPeers Kind = "Peers"
+
+// clausePlace is where rules ask for addresses.
+type clausePlace struct {
+	set       *AddressSet
+	direction tables.Direction
+	kind      tables.PolicyKind
+	priority  uint16
+	// service says that the rules are applied to Services, whose clients are
+	// matched in another way.
+	service bool
+}
+
+func placeOf(r *RealisedRule) clausePlace {
+	return clausePlace{r.Peers, r.Rule.Direction, r.Rule.Kind, r.Rule.Priority,
+		slices.ContainsFunc(r.Rule.To, func(a tables.Address) bool { return a.Service != nil })}
+}
+
+// part is the name of a place in the ledger.
+func (p clausePlace) part() Part {
+	name := fmt.Sprintf("%s-%d-%d-%d", p.direction, p.kind, p.priority, p.set.number)
+	if p.service {
+		name += "-service"
+	}
+	return Part{Object: Key{Kind: kindPeers, Name: name}}
+}
+
+// placed is a set of addresses at a place.
+type placed struct {
+	like    tables.Rule // one of the rules, of which all that matters is alike
+	users   int
+	entries map[tables.Address][]*flow.Entry
+	desired *Desired
+}
+
+// peerSets are the parts of all sets, by place.
+type peerSets struct {
+	at   map[*AddressSet]map[clausePlace]*placed
+	idle map[clausePlace]bool // places that may have lost their last rule
+}
+
+func newPeerSets() *peerSets {
+	return &peerSets{at: map[*AddressSet]map[clausePlace]*placed{}, idle: map[clausePlace]bool{}}
+}
+
+// join makes a rule one of those that share its peers, and says how.
+func (s *peerSets) join(v *view, r *RealisedRule, w *wants) (clauses []SharedClause) {
+	conjunction, ok := v.pipeline.Conjunction(r.Rule, peerClause(r.Rule.Direction))
+	if r.Peers == nil || !ok {
+		return nil
+	}
+	at := placeOf(r)
+	set := s.at[r.Peers][at]
+	if set == nil {
+		set = &placed{like: r.Rule, entries: map[tables.Address][]*flow.Entry{}, desired: &Desired{Shared: true}}
+		enter(s.at, r.Peers, at, set)
+		set.change(v, at, AddressDelta{Added: r.Peers.Addresses()})
+		w.want(at.part(), set.desired)
+	}
+	set.users++
+	return []SharedClause{{at.part(), conjunction, ruleOrigin(r, "")}}
+}
+
+// quit is the end of join.
+func (s *peerSets) quit(r *RealisedRule) {
+	if r.Peers == nil {
+		return
+	}
+	at := placeOf(r)
+	if set := s.at[r.Peers][at]; set != nil {
+		set.users--
+		s.idle[at] = true
+	}
+}
+
+// move follows the addresses of a set wherever it is.
+func (s *peerSets) move(v *view, c SetChange, w *wants) {
+	for at, set := range s.at[c.Set] {
+		set.change(v, at, c.AddressDelta)
+		w.want(at.part(), set.desired)
+	}
+}
+
+// sweep gives up places that no rule asks at.
+func (s *peerSets) sweep(w *wants) {
+	for at := range s.idle {
+		if s.at[at.set][at].users == 0 {
+			leave(s.at, at.set, at)
+			w.want(at.part(), nil)
+		}
+	}
+	clear(s.idle)
+}
+
+// clear gives up everything.
+func (s *peerSets) clear(w *wants) {
+	for _, places := range s.at {
+		for at := range places {
+			w.want(at.part(), nil)
+		}
+	}
+	*s = *newPeerSets()
+}
+
+// change makes the entries of addresses that came, and leaves out those of
+// addresses that went.
+func (p *placed) change(v *view, at clausePlace, d AddressDelta) {
+	gone := map[*flow.Entry]bool{}
+	for _, a := range d.Removed {
+		for _, e := range p.entries[a] {
+			gone[e] = true
+		}
+		delete(p.entries, a)
+	}
+	next := &Desired{Shared: true, Entries: make([]Wanted, 0, len(p.desired.Entries)+len(d.Added))}
+	for _, w := range p.desired.Entries {
+		if !gone[w.Entry] {
+			next.Entries = append(next.Entries, w)
+		}
+	}
+	origin := &Origin{Object: at.part().Object}
+	for _, a := range d.Added {
+		entries := v.pipeline.ClauseEntry(p.like, peerClause(at.direction), a)
+		p.entries[a] = entries
+		for _, e := range entries {
+			e.Actions = nil
+			next.Entries = append(next.Entries, Wanted{e, origin})
+		}
+	}
+	p.desired = next
+}

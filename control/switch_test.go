@@ -1,0 +1,69 @@
+package control
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+)
+
+// realSwitch is the switch itself as an Installer: what the model of
+// reconcile_memory.go stands in for elsewhere.
+type realSwitch struct {
+	*dataplane.Switch
+	ct   *conntrack.Table
+	now  int64
+	took []time.Duration // of each Apply
+	// observe, when not nil, is called before each change that the
+	// Reconciler asks for, and once more after it.
+	observe func()
+}
+
+func newRealSwitch(tb testing.TB) *realSwitch {
+	tb.Helper()
+	s := &realSwitch{now: 1e18}
+	clock := func() int64 { return s.now }
+	s.ct = conntrack.NewTable(conntrack.Config{Now: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: s.ct, Clock: clock})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := sw.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	s.Switch = sw
+	return s
+}
+
+// Apply implements Installer.
+func (s *realSwitch) Apply(b *Bundle) error {
+	if s.observe != nil {
+		s.observe()
+		defer s.observe()
+	}
+	start := time.Now()
+	err := s.Switch.Apply(&dataplane.Bundle{
+		Names: b.Names, First: b.First, Add: b.Add, Delete: b.Delete, Groups: b.Groups, Meters: b.Meters,
+		DeleteGroups: b.DeleteGroups, DeleteMeters: b.DeleteMeters,
+	})
+	s.took = append(s.took, time.Since(start))
+	return err
+}
+
+// Purge implements Installer: connections of an address, in either direction.
+// Those of paths are the concern of agent, which has tests of them.
+func (s *realSwitch) Purge(all []Purge) {
+	gone := map[netip.Addr]bool{}
+	for _, p := range all {
+		if p.Addr.IsValid() {
+			gone[p.Addr] = true
+		}
+	}
+	s.ct.Purge(func(c *conntrack.Conn) bool {
+		return gone[c.Orig.Src] || gone[c.Orig.Dst] || gone[c.Reply.Src] || gone[c.Reply.Dst]
+	})
+}
