@@ -1,0 +1,206 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/lab"
+	"golang.org/x/sys/unix"
+)
+
+// refusing rejects TCP 8080 and UDP 53 at the web pods, and has a Service for
+// each of them.
+const refusing = `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: refuse}
+spec:
+  priority: 1
+  tier: securityops
+  appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+  ingress:
+    - name: NoDebug
+      action: Reject
+      ports: [{protocol: TCP, port: 8080}, {protocol: UDP, port: 53}]
+      enableLogging: true
+      logLabel: debug
+---
+apiVersion: v1
+kind: Service
+metadata: {name: debug-a, namespace: default}
+spec:
+  selector: {pod: web-a}
+  clusterIP: 10.96.0.81
+  ports: [{name: debug, protocol: TCP, port: 80, targetPort: 8080}, {name: dns, protocol: UDP, port: 53}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: debug-b, namespace: default}
+spec:
+  selector: {pod: web-b}
+  clusterIP: 10.96.1.81
+  ports: [{name: debug, protocol: TCP, port: 80, targetPort: 8080}, {name: dns, protocol: UDP, port: 53}]
+`
+
+// TestPolicyRefusesAndLogs: what a policy rejects is refused at once, to pods of
+// the same Node and of another, directly and by a Service; log and counters
+// agree. What isolation drops is logged, as the Namespace asks.
+func TestPolicyRefusesAndLogs(t *testing.T) {
+	w := newRefusingWorld(t)
+	defer w.close()
+	targets := map[string][]string{ // by the Node that refuses
+		"node-a": {"web-a:8080", "10.96.0.81:80"},
+		"node-b": {"web-b:8080", "10.96.1.81:80"},
+	}
+	for node, all := range targets {
+		for _, to := range all {
+			w.wantRefused(t, "client-a", to)
+			w.wantProhibited(t, "client-a", strings.Split(to, ":")[0]+":53")
+		}
+		rule := w.rule(t, node, "refuse", "NoDebug")
+		lines := w.waitLog(t, node, func(l *agent.AuditLine) bool { return l.Rule == "NoDebug" }, int(rule.Sessions))
+		if want := uint64(2 * len(all)); rule.Sessions < want || rule.Sessions != rule.Packets || rule.State != control.Installed {
+			t.Errorf("%s counts %+v, want %d sessions at least", node, rule, want)
+		}
+		for _, l := range lines {
+			pod := "default/web-" + strings.TrimPrefix(node, "node-")
+			if l.Policy != "ClusterNetworkPolicy/refuse" || l.Pod != pod || l.Action != control.ActionReject || l.Label != "debug" ||
+				l.Source != w.addresses["client-a"] {
+				t.Errorf("%s logs %+v", node, l)
+			}
+		}
+	}
+	w.wantRefused(t, "node-a", "web-b:8080")
+	w.wantRefused(t, "client-b", "web-a:8080")
+
+	if err := w.wantSilence(t.Context(), attempt{"client-a", "db-a:5432"}); err != nil {
+		t.Error(err)
+	}
+	isolated := func(l *agent.AuditLine) bool { return l.Table == "IngressDefaultRule" && l.DestinationPort == 5432 }
+	for _, l := range w.waitLog(t, "node-a", isolated, 1) {
+		if l.Action != control.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
+			t.Errorf("logged %+v", l)
+		}
+	}
+}
+
+// newRefusingWorld is the example with refusing, and a Namespace that asks for
+// the log.
+func newRefusingWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	cluster := filepath.Join(dir, "cluster.yaml")
+	text, err := os.ReadFile(cluster)
+	annotated := bytes.Replace(text, []byte("metadata: {name: default, "),
+		[]byte(`metadata: {name: default, annotations: {networkpolicy.antrea.io/enable-logging: "true"}, `), 1)
+	if err != nil || bytes.Equal(text, annotated) {
+		t.Fatalf("no change: %v", err)
+	}
+	for path, b := range map[string][]byte{cluster: annotated, filepath.Join(dir, "refuse.yaml"): []byte(refusing)} {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// wantRefused wants a reset for TCP. A server listens, so none but the policy
+// refuses.
+func (w *world) wantRefused(t *testing.T, from, to string) {
+	t.Helper()
+	c, err := w.dial(t.Context(), from, to, patience)
+	if err == nil {
+		c.Close()
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("%s to %s: %v, want connection refused", from, to, err)
+	}
+}
+
+// wantProhibited wants what the kernel makes of ICMP "administratively
+// prohibited" for a UDP socket: a port that is not served would be "refused".
+func (w *world) wantProhibited(t *testing.T, from, to string) {
+	t.Helper()
+	err := w.in(from, func() error {
+		c, err := net.Dial("udp4", w.resolve(to))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if _, err := c.Write([]byte("a question")); err != nil {
+			return err
+		}
+		c.SetReadDeadline(time.Now().Add(patience))
+		_, err = c.Read(make([]byte, 1))
+		return err
+	})
+	if !errors.Is(err, unix.EHOSTUNREACH) {
+		t.Errorf("%s to %s: %v, want host unreachable", from, to, err)
+	}
+}
+
+// rule is what an agent tells of a policy's rule.
+func (w *world) rule(t *testing.T, node, policy, name string) (rule control.RuleRow) {
+	t.Helper()
+	var all []struct {
+		Object string            `json:"object"`
+		Rules  []control.RuleRow `json:"rules"`
+	}
+	if err := w.agent(node).JSON(t.Context(), "/policies", nil, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		for _, r := range p.Rules {
+			if strings.HasSuffix(p.Object, "/"+policy) && r.Name == name {
+				return r
+			}
+		}
+	}
+	t.Fatalf("%s has no rule %s of %s: %+v", node, name, policy, all)
+	return rule
+}
+
+// waitLog waits until the lines of a Node's log of policies that fit stand for
+// so many packets.
+func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) bool, packets int) (lines []agent.AuditLine) {
+	t.Helper()
+	path := filepath.Join(w.lab.Dir, fmt.Sprintf("%s.networkpolicy.log", node))
+	var log []byte
+	for range 100 {
+		log, _ = os.ReadFile(path) // made with the first line
+		n := 0
+		lines = nil
+		for text := range bytes.Lines(log) {
+			var l agent.AuditLine
+			if err := json.Unmarshal(text, &l); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if fits(&l) {
+				lines, n = append(lines, l), n+l.Packets
+			}
+		}
+		if n == packets {
+			return lines
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("%s: no %d packets in the log\n%s", node, packets, log)
+	return nil
+}
