@@ -66,6 +66,7 @@ func TestAnswers(t *testing.T) {
 		{"/metrics", `antrail_table_entries{table="SpoofGuard"}`},
 		{"/metrics", `antrail_port_packets_total{direction="rx",port="client-a"} 0`},
 		{"/metrics", "antrail_ct_entries 0"},
+		{"/metrics", `antrail_refused_packets_total{by="policy",outcome="answered"} 0`},
 	} {
 		t.Run(s.question, func(t *testing.T) {
 			if got := get(t, c, s.question); !strings.Contains(got, s.want) {

@@ -18,14 +18,18 @@ import (
 // /run. So an agent that was stopped or killed, and is started again before the
 // machine is, goes on with the connections it had.
 
-// arenaFile is where the connections are kept: ct.arena beside agent.sock; beside
-// another socket, as several agents of one machine have them, under its name.
-func (c *Config) arenaFile() string {
+// arenaFile is where the connections are kept.
+func (c *Config) arenaFile() string { return c.besideSocket("ct.arena") }
+
+// besideSocket is the path of a file of the agent's own: beside agent.sock under
+// its plain name; beside another socket, as several agents of one machine have
+// them, under that one's name too.
+func (c *Config) besideSocket(file string) string {
 	dir, name := filepath.Split(c.Socket)
-	if name == filepath.Base(DefaultSocket) {
-		return filepath.Join(dir, "ct.arena")
+	if name != filepath.Base(DefaultSocket) {
+		file = strings.TrimSuffix(name, ".sock") + "." + file
 	}
-	return filepath.Join(dir, strings.TrimSuffix(name, ".sock")+".ct.arena")
+	return filepath.Join(dir, file)
 }
 
 // arena is a mapped file.

@@ -81,7 +81,8 @@ type Config struct {
 // AuditLog is the log of what policies decide: lines of JSON in a file that is
 // put aside when it is full.
 type AuditLog struct {
-	// Path is the file; when not given, networkpolicy.log beside the socket.
+	// Path is the file; when not given, networkpolicy.log beside the socket, after
+	// the socket's name when that is not agent.sock.
 	Path string `json:"path,omitempty"`
 	// MaxSizeMB is when a file is full, in millions of bytes; 10 when not given.
 	MaxSizeMB int `json:"maxSizeMB,omitempty"`
@@ -196,7 +197,8 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Workers, 1)
 	orDefault(&c.CTTimeouts, "default")
-	c.AuditLog.setDefaults(c.Socket)
+	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
+	c.AuditLog.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	mtu := DefaultMTU
@@ -218,8 +220,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-func (a *AuditLog) setDefaults(socket string) {
-	orDefault(&a.Path, filepath.Join(filepath.Dir(socket), "networkpolicy.log"))
+func (a *AuditLog) setDefaults() {
 	orDefault(&a.MaxSizeMB, 10)
 	orDefault(&a.LinesPerSecond, 1000)
 	if a.Keep == nil {

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/control"
@@ -230,6 +232,18 @@ func TestRejectCounts(t *testing.T) {
 	}
 	if n := a.packets.policy.answered.Load(); n != 5 {
 		t.Errorf("%d answers, want 5", n)
+	}
+
+	for _, want := range []string{
+		`antrail_rule_sessions_total{action="Reject",direction="Ingress",kind="ClusterNetworkPolicy",namespace="",policy="refuse",rule="NoDebug"} 5`,
+		fmt.Sprintf(`antrail_rule_bytes_total{action="Reject",direction="Ingress",kind="ClusterNetworkPolicy",namespace="",policy="refuse",rule="NoDebug"} %d`, bytes),
+		`antrail_rule_sessions_total{action="Allow",direction="Ingress",kind="NetworkPolicy",namespace="default",policy="db-from-web",rule="ingress[0]"} 0`,
+		`antrail_refused_packets_total{by="policy",outcome="answered"} 5`,
+	} {
+		client := &Client{http: &http.Client{Transport: inProcess{a.routes()}}}
+		if text := get(t, client, "/metrics"); !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in the metrics", want)
+		}
 	}
 
 	o.TCPFlags = packet.TCPRst

@@ -134,7 +134,6 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 			Addresses: within(n.Gateway, n.PodCIDR),
 			MTU:       t.MTU(),
 		},
-		AuditLog: agent.AuditLog{Path: fmt.Sprintf("%s/%s.networkpolicy.log", dir, n.Name)},
 		Tunnel:   agent.Tunnel{LocalAddress: t.TunnelEnd(n)},
 		PodCIDRs: n.PodCIDR.Both(),
 	}
