@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/ports"
 )
 
 // Lab is one lab, up or not. It is for one goroutine at a time, except for
@@ -159,8 +160,9 @@ func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways [
 		return err
 	}
 	e := eth0{
-		inside: ns, outside: l.Underlay(), far: name, toBridge: true, txOff: true,
-		mtu: underlayMTU, addresses: addresses, gateways: gateways,
+		inside: ns, outside: l.Underlay(), far: name, toBridge: true,
+		offloads: ports.DisableTxChecksum, // whoever captures on the underlay shall see sound packets
+		mtu:      underlayMTU, addresses: addresses, gateways: gateways,
 	}
 	return e.connect()
 }
@@ -187,7 +189,10 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 	e := eth0{
 		inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
 		mtu: l.Topology.MTU(), addresses: within(p.Address, n.PodCIDR), gateways: n.Gateway.Both(),
-		txOff: l.State.Driver == agent.DriverAFXDP,
+		offloads: ports.DisableTunnelSegmentation,
+	}
+	if l.State.Driver == agent.DriverAFXDP {
+		e.offloads = ports.DisableTxChecksum
 	}
 	return e.connect()
 }

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -24,10 +23,8 @@ type eth0 struct {
 	addresses []netip.Prefix
 	gateways  []netip.Addr // default routes
 	toBridge  bool         // the other end becomes a port of the underlay's bridge
-	// txOff has checksums of what the inside sends computed at once, because the
-	// other end hands frames to somebody who does not fill them in: AF_XDP, or a
-	// capture.
-	txOff bool
+	// offloads turns off what the other end cannot take from the inside.
+	offloads func(ifname string) error
 }
 
 // connect makes the pair.
@@ -82,10 +79,8 @@ func (e *eth0) setUpInside() error {
 	if err != nil {
 		return err
 	}
-	if e.txOff {
-		if err := ports.DisableTxChecksum("eth0"); err != nil {
-			return err
-		}
+	if err := e.offloads("eth0"); err != nil {
+		return err
 	}
 	for _, a := range e.addresses {
 		if err := addAddress(link, a); err != nil {

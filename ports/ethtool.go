@@ -18,18 +18,37 @@ import (
 // sees the frame without the mark, so the checksum would stay wrong for ever
 // and no TCP connection come up.
 func DisableTxChecksum(ifname string) error {
+	return turnOff(ifname, "tx checksum offload",
+		"tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksum-ip-generic", "tx-checksum-sctp")
+}
+
+// DisableTunnelSegmentation turns segmentation inside tunnels, and that of SCTP,
+// off on an interface of the calling thread's network namespace. TCP and UDP
+// segmentation stay.
+//
+// The pod's end of a veth needs this, for the sake of tunnels of the pod's own,
+// when the switch's end is a packet socket: the virtio-net header has no words
+// for such a frame, and the switch drops it.
+func DisableTunnelSegmentation(ifname string) error {
+	return turnOff(ifname, "tunnel segmentation offload",
+		"tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation",
+		"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-sctp-segmentation")
+}
+
+// turnOff turns off those features of an interface that are on.
+func turnOff(ifname, what string, features ...string) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
-		return fmt.Errorf("%s: tx checksum offload: %w", ifname, err)
+		return fmt.Errorf("%s: %s: %w", ifname, what, err)
 	}
 	defer e.Close()
-	features, err := e.Features(ifname)
+	have, err := e.Features(ifname)
 	if err != nil {
-		return fmt.Errorf("%s: tx checksum offload: %w", ifname, err)
+		return fmt.Errorf("%s: %s: %w", ifname, what, err)
 	}
 	off := make(map[string]bool)
-	for _, name := range []string{"tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksum-ip-generic", "tx-checksum-sctp"} {
-		if features[name] {
+	for _, name := range features {
+		if have[name] {
 			off[name] = false
 		}
 	}
@@ -37,7 +56,7 @@ func DisableTxChecksum(ifname string) error {
 		return nil
 	}
 	if err := e.Change(ifname, off); err != nil {
-		return fmt.Errorf("%s: tx checksum offload: %w", ifname, err)
+		return fmt.Errorf("%s: %s: %w", ifname, what, err)
 	}
 	return nil
 }
