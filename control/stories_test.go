@@ -147,6 +147,7 @@ type telling struct {
 	r     *Reconciler
 	sw    *MemorySwitch
 	clock time.Time
+	fails *failing // nil: nothing is made to fail
 }
 
 // newTelling begins with some objects of node.yaml. wrap, when not nil, stands
@@ -156,6 +157,7 @@ func newTelling(t *testing.T, start []Object, wrap func(Installer) Installer) *t
 	var to Installer = x.sw
 	if wrap != nil {
 		to = wrap(to)
+		x.fails, _ = to.(*failing)
 	}
 	x.r = NewReconciler(storyNode, to, func() time.Time { return x.clock })
 	x.change(start, nil)
@@ -169,12 +171,23 @@ func (x *telling) change(set []Object, gone []Key) {
 	u := x.store.Apply(Change{Source: storyFile, Set: set, Delete: gone})
 	err := x.r.Update(u.New, u.Changed)
 	for range 200 {
-		if err == nil || !x.pending() {
+		if !x.disturbed() && !x.pending() {
 			return
 		}
 		err = x.r.Retry()
 	}
 	x.t.Fatalf("after 200 attempts: %v", err)
+}
+
+// disturbed reports whether a bundle was made to fail since the last call. What was
+// to change together is tried in parts then, and parts that want each other's
+// place are refused until the next attempt.
+func (x *telling) disturbed() bool {
+	if x.fails == nil || x.fails.count == 0 {
+		return false
+	}
+	x.fails.count = 0
+	return true
 }
 
 // pending reports whether something failed for the failures injected.
@@ -301,11 +314,13 @@ var errInjected = errors.New("made to fail")
 // failing is an Installer of which one bundle in ten fails.
 type failing struct {
 	Installer
-	rnd *rand.Rand
+	rnd   *rand.Rand
+	count int // of bundles that failed
 }
 
 func (f *failing) Apply(b *Bundle) error {
 	if f.rnd.IntN(10) == 0 {
+		f.count++
 		return errInjected
 	}
 	return f.Installer.Apply(b)
@@ -317,7 +332,7 @@ func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("failures: seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	x := newTelling(t, base, func(to Installer) Installer { return &failing{to, rnd} })
+	x := newTelling(t, base, func(to Installer) Installer { return &failing{Installer: to, rnd: rnd} })
 	start := x.dump()
 	for i, step := range s.steps {
 		x.change(step.objects, step.gone)
