@@ -15,6 +15,9 @@ func (k *walk) run(actions []flow.Action) int {
 		after := actions[i+1:]
 		next, done := -1, false
 		switch a := a.(type) {
+		case *write:
+			k.key.SetWord(a.index, a.value, a.mask)
+			continue
 		case flow.GotoTable:
 			next = int(a.Table)
 		case *flow.CT:
@@ -177,7 +180,7 @@ func (k *walk) bucket(g *group, i int, more bool) {
 		g.buckets[i].packets.Add(1)
 		g.buckets[i].bytes.Add(uint64(k.frame.Len()))
 	}
-	k.branch(more, func() { k.runNested(g.Buckets[i].Actions) })
+	k.branch(more, func() { k.runNested(g.actions[i]) })
 }
 
 // meter ends the walk when the meter's rate is exceeded.

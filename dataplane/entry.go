@@ -11,9 +11,10 @@ import (
 type entry struct {
 	*flow.Entry
 	*counters
-	seq       uint64 // order of installation
-	installed int64  // clock at installation
-	learned   bool   // made by a learn action
+	actions   []flow.Action // compiled
+	seq       uint64        // order of installation
+	installed int64         // clock at installation
+	learned   bool          // made by a learn action
 }
 
 // counters are what packets write. They are shared by an entry and the one that
@@ -25,7 +26,7 @@ type counters struct {
 }
 
 func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
-	n := &entry{Entry: e, counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
+	n := &entry{Entry: e, actions: compiled(e.Actions), counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
 	n.used.Store(now)
 	return n
 }

@@ -12,6 +12,7 @@ type group struct {
 	*flow.Group
 	*bucketCounters // of the whole group
 	buckets         []*bucketCounters
+	actions         [][]flow.Action // of each bucket, compiled
 }
 
 // bucketCounters are shared by a group and the one that modifies it, so that a
@@ -34,7 +35,7 @@ func newGroup(g *flow.Group, old *group) *group {
 		if c == nil {
 			c = &bucketCounters{}
 		}
-		n.buckets = append(n.buckets, c)
+		n.buckets, n.actions = append(n.buckets, c), append(n.actions, compiled(b.Actions))
 	}
 	return n
 }

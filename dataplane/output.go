@@ -15,7 +15,7 @@ type switchPort struct {
 	port   ports.Port
 	tunnel bool
 	aside  bool // floods leave it out
-	worker int // which worker receives from it
+	worker int  // which worker receives from it
 
 	carries ports.Carries // undone work that it passes on
 }

@@ -185,7 +185,12 @@ func (t *tracer) entry(k *walk, e *entry) { t.add(k, Step{Kind: StepEntry, Entry
 
 func (t *tracer) miss(k *walk) { t.add(k, Step{Kind: StepEntry}) }
 
-func (t *tracer) action(k *walk, a flow.Action) { t.add(k, Step{Kind: StepAction, Action: a}) }
+func (t *tracer) action(k *walk, a flow.Action) {
+	if w, ok := a.(*write); ok {
+		a = w.Action
+	}
+	t.add(k, Step{Kind: StepAction, Action: a})
+}
 
 func (t *tracer) drop(k *walk, r DropReason) { t.add(k, Step{Kind: StepDrop, Reason: r}) }
 

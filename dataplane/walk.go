@@ -188,7 +188,7 @@ func (k *walk) visit(id uint8) int {
 		k.drop(DropByEntry)
 		return -1
 	}
-	return k.run(e.Actions)
+	return k.run(e.actions)
 }
 
 // find looks a table up; traffic counts.
