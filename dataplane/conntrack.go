@@ -1,9 +1,6 @@
 package dataplane
 
 import (
-	"encoding/binary"
-	"net/netip"
-
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 )
@@ -52,7 +49,7 @@ func (k *walk) answered(a *flow.CT, v conntrack.Verdict, more bool) int {
 // putTracked shows the key what conntrack said and did.
 func (k *walk) putTracked(v conntrack.Verdict) {
 	if v.Rewritten {
-		k.layers = flow.Refresh(k.frame, &k.key)
+		flow.Readdress(k.frame, &k.layers, &k.key)
 	}
 	k.putConntrack()
 }
@@ -112,51 +109,21 @@ func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Va
 
 // putConntrack shows the key what conntrack said.
 func (k *walk) putConntrack() {
-	put := func(id flow.FieldID, v flow.Value) { flow.FieldByID(id).Put(&k.key, v, flow.Ones(128)) }
-	put(flow.CTState, flow.Value{Lo: uint64(k.ct.State)})
-	put(flow.CTZone, flow.Value{Lo: uint64(k.ct.Zone)})
-	put(flow.CTMark, flow.Value{Lo: uint64(k.ct.Mark)})
-	put(flow.CTLabel, flow.Value{Hi: k.ct.Label.Hi, Lo: k.ct.Label.Lo})
 	o := &k.ct.Orig
-	put(flow.CTNwProto, flow.Value{Lo: uint64(o.Proto)})
-	put(flow.CTTpSrc, flow.Value{Lo: uint64(o.SrcPort)})
-	put(flow.CTTpDst, flow.Value{Lo: uint64(o.DstPort)})
-	if o.Src.Is4() {
-		put(flow.CTNwSrc, addrValue(o.Src))
-		put(flow.CTNwDst, addrValue(o.Dst))
-	} else if o.Src.IsValid() {
-		put(flow.CTIPv6Src, addrValue(o.Src))
-		put(flow.CTIPv6Dst, addrValue(o.Dst))
-	}
-}
-
-// addrValue is an address as a field's value.
-func addrValue(a netip.Addr) flow.Value {
-	if a.Is4() {
-		b := a.As4()
-		return flow.Value{Lo: uint64(binary.BigEndian.Uint32(b[:]))}
-	}
-	b := a.As16()
-	return flow.Value{Hi: binary.BigEndian.Uint64(b[:8]), Lo: binary.BigEndian.Uint64(b[8:])}
+	k.key.SetConntrack(&flow.Conntrack{
+		State: uint32(k.ct.State), Zone: k.ct.Zone, Mark: k.ct.Mark, Label: flow.Value{Hi: k.ct.Label.Hi, Lo: k.ct.Label.Lo},
+		Src: o.Src, Dst: o.Dst, Proto: o.Proto, SrcPort: o.SrcPort, DstPort: o.DstPort,
+	})
 }
 
 // clearKey makes the packet look untracked to the entries, while the datapath
 // still knows its connection.
-func (k *walk) clearKey() {
-	for _, id := range conntrackFields {
-		flow.FieldByID(id).Put(&k.key, flow.Value{}, flow.Ones(128))
-	}
-}
+func (k *walk) clearKey() { k.key.SetConntrack(&flow.Conntrack{}) }
 
 // clearConntrack is ct_clear: the packet's connection is forgotten too.
 func (k *walk) clearConntrack() {
 	k.ct = conntrack.Meta{}
 	k.clearKey()
-}
-
-var conntrackFields = []flow.FieldID{
-	flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel, flow.CTNwProto, flow.CTNwSrc, flow.CTNwDst,
-	flow.CTIPv6Src, flow.CTIPv6Dst, flow.CTTpSrc, flow.CTTpDst,
 }
 
 // natRequest is nat() in conntrack's terms.

@@ -34,8 +34,33 @@ func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
 	return Refresh(f, k)
 }
 
-// Refresh reads the header fields again, from a frame whose bytes changed
-// (NAT, a VLAN tag), and leaves all other fields of the key alone.
+// Readdress reads again what NAT changes in a frame, addresses and ports; l is
+// where its headers are.
+func Readdress(f *packet.Frame, l *packet.Layers, k *Key) {
+	b := f.Bytes()
+	if l.End == 0 {
+		return
+	}
+	switch l.EtherType {
+	case packet.EtherTypeIPv4:
+		h := packet.IPv4(b[l.L3:])
+		copy(k[offNwSrc:], h.SrcBytes())
+		copy(k[offNwDst:], h.DstBytes())
+	case packet.EtherTypeIPv6:
+		h := packet.IPv6(b[l.L3:])
+		copy(k[offIPv6Src:], h.SrcBytes())
+		copy(k[offIPv6Dst:], h.DstBytes())
+	}
+	switch l.Proto {
+	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
+		if l.L4 != 0 {
+			copy(k[offTpSrc:offTpDst+2], b[l.L4:])
+		}
+	}
+}
+
+// Refresh reads the header fields again, from a frame whose headers came or
+// went (a VLAN tag), and leaves all other fields of the key alone.
 func Refresh(f *packet.Frame, k *Key) packet.Layers {
 	b := f.Bytes()
 	l := packet.ParseLayers(b)

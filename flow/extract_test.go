@@ -197,6 +197,26 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
+// TestReaddress: after addresses and ports changed, in place, the key is that
+// of the new bytes.
+func TestReaddress(t *testing.T) {
+	old, now := pt.Options{SrcPort: 1000, DstPort: 80}, pt.Options{SrcPort: 2000, DstPort: 8080, Src: pt.Addr("10.9.9.9"), Dst: pt.Addr("10.8.8.8")}
+	old6, now6 := old, now
+	now6.Src, now6.Dst = pt.Addr("fd99::9"), pt.Addr("fd88::8")
+	for name, b := range map[string][2][]byte{
+		"TCP": {pt.TCP4(old), pt.TCP4(now)}, "UDP": {pt.UDP4(old), pt.UDP4(now)},
+		"TCP over IPv6": {pt.TCP6(old6), pt.TCP6(now6)}, "UDP over IPv6": {pt.UDP6(old6), pt.UDP6(now6)},
+	} {
+		f, k := frame(b[0]), new(flow.Key)
+		l := flow.Extract(f, 0, k)
+		copy(f.Bytes(), b[1])
+		flow.Readdress(f, &l, k)
+		if want := extract(b[1]); *k != *want {
+			t.Errorf("%s\n got %x\nwant %x", name, k[:], want[:])
+		}
+	}
+}
+
 func TestExtractAllocations(t *testing.T) {
 	for name, b := range canonical() {
 		f, k := frame(b), new(flow.Key)

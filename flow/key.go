@@ -1,6 +1,9 @@
 package flow
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // Key is everything a flow entry can match on, for one packet, as flat bytes in
 // network byte order: registers and other metadata first, then headers. Where
@@ -108,3 +111,32 @@ func (k *Key) ConjID() uint32 { return k.u32(offConjID) }
 
 // SetConjID writes conj_id.
 func (k *Key) SetConjID(id uint32) { k.putU32(offConjID, id) }
+
+// Conntrack is what the conntrack fields of a key say: ct_state, ct_zone,
+// ct_mark, ct_label and the original tuple. The zero value is an untracked
+// packet's.
+type Conntrack struct {
+	State            uint32
+	Zone             uint16
+	Mark             uint32
+	Label            Value
+	Src, Dst         netip.Addr // the zero Addr for none
+	Proto            uint8
+	SrcPort, DstPort uint16
+}
+
+// SetConntrack writes all conntrack fields.
+func (k *Key) SetConntrack(c *Conntrack) {
+	k.putU32(offCTState, c.State)
+	k.putU16(offCTZone, c.Zone)
+	k.putU32(offCTMark, c.Mark)
+	binary.BigEndian.PutUint64(k[offCTLabel:], c.Label.Hi)
+	binary.BigEndian.PutUint64(k[offCTLabel+8:], c.Label.Lo)
+	clear(k[offCTNwSrc:offCTTpSrc])
+	clear(k[offCTSrc6 : offCTDst6+16])
+	k.putAddr(offCTNwSrc, offCTSrc6, c.Src)
+	k.putAddr(offCTNwDst, offCTDst6, c.Dst)
+	k.putU16(offCTTpSrc, c.SrcPort)
+	k.putU16(offCTTpDst, c.DstPort)
+	k[offCTNwProto] = c.Proto
+}
