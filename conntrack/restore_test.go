@@ -157,7 +157,7 @@ func TestRestoreRefusesHeaders(t *testing.T) {
 		b.checkTable()
 	}
 	for _, size := range []int{0, headerSize, ArenaSize(0), ArenaSize(9) + 1} {
-		if _, err := Restore(Config{}, pages(t, size + 4096)[:size], thisBoot); err == nil {
+		if _, err := Restore(Config{}, pages(t, size+4096)[:size], thisBoot); err == nil {
 			t.Errorf("%d bytes were taken", size)
 		}
 	}
@@ -258,16 +258,22 @@ func BenchmarkRestore(b *testing.B) {
 // can.
 func (b *bench) fillUDP(n int) {
 	b.Helper()
+	b.fillFrom(0x0a000000, n)
+}
+
+// fillFrom is fillUDP with clients from an IPv4 address on.
+func (b *bench) fillFrom(first uint32, n int) {
+	b.Helper()
 	b.enter(udpFrame(client, server, 1, 53))
 	ip := packet.IPv4(b.frame.Bytes()[packet.EthernetLen:])
 	udp := packet.UDP(b.frame.Bytes()[b.layers.L4:])
 	udp.SetChecksum(0)
 	for i := range n {
 		udp.SetSrcPort(uint16(1 + i%60000))
-		binary.BigEndian.PutUint32(ip.SrcBytes(), 0x0a000000+uint32(i/60000))
+		binary.BigEndian.PutUint32(ip.SrcBytes(), first+uint32(i/60000))
 		ip.UpdateChecksum()
 		b.meta = Meta{}
-		b.ct(commit)
+		b.verdict = b.Track(b.frame, &b.layers, &b.meta, &commit, b.now)
 		if b.verdict.Drop != DropNone {
 			b.Fatalf("connection %d: %v", i, b.verdict.Drop)
 		}

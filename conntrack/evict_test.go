@@ -1,0 +1,263 @@
+package conntrack
+
+import (
+	"testing"
+	"time"
+)
+
+// from is a request of a port.
+func from(r Request, port uint32) Request {
+	r.InPort = port
+	return r
+}
+
+// begin makes n connections of a port, of client addresses 10.PORT.x.y, in zone
+// 100, answered or not.
+func (b *bench) begin(port uint32, n int, answered bool) {
+	b.Helper()
+	for i := range n {
+		b.beginOne(port, uint16(1+i))
+		if b.verdict.Drop != DropNone {
+			b.Fatalf("connection %d of port %d: %v", i, port, b.verdict.Drop)
+		}
+		if answered {
+			b.want(udpFrame(server, clientOf(port), 53, uint16(1+i)), lookup, "est|rpl|trk")
+		}
+	}
+}
+
+func (b *bench) beginOne(port uint32, sport uint16) {
+	b.Helper()
+	b.want(udpFrame(clientOf(port), server, sport, 53), from(commit, port), "new|trk")
+}
+
+func clientOf(port uint32) string { return "10.1.0." + string(rune('0'+port)) }
+
+// has says whether a connection that begin made is there.
+func (b *bench) has(port uint32, sport uint16) bool {
+	b.enter(udpFrame(clientOf(port), server, sport, 53))
+	b.ct(lookup)
+	return b.meta.at.slot != 0
+}
+
+// held is how many connections a port holds.
+func (b *bench) held(port uint32) int { return int(b.shares.of(b.Table, port).count.Load()) }
+
+func TestEarlyDropTakesFromTheLargest(t *testing.T) { // CT-38
+	b := newBench(t, Config{Max: 1000, NewRate: -1})
+	b.begin(1, 100, true)
+	b.begin(2, 50, false)
+	b.begin(3, 5000, false)
+	if b.held(1) != 100 || b.held(2) != 50 || b.held(3) != 800 {
+		t.Errorf("ports hold %d, %d and %d", b.held(1), b.held(2), b.held(3))
+	}
+	if s := b.Stats(); s.Entries != 950 || s.EarlyDropped != 4200 || s.Drops != [numDropReasons]uint64{} {
+		t.Errorf("stats %+v", s)
+	}
+	for i := range uint16(100) {
+		if !b.has(1, 1+i) {
+			t.Fatalf("answered connection %d is gone", i)
+		}
+	}
+	// The oldest went, the newest are there.
+	for sport, want := range map[uint16]bool{1: false, 4200: false, 4201: true, 5000: true} {
+		if b.has(3, sport) != want {
+			t.Errorf("connection %d of the flood: %v, want %v", sport, !want, want)
+		}
+	}
+	b.begin(4, 1, false) // a newcomer finds room
+	b.checkShares()
+}
+
+func TestAnsweredConnectionsStay(t *testing.T) { // CT-38
+	b := newBench(t, Config{Max: 100, NewRate: -1})
+	b.begin(1, 100, true)
+	b.beginOne(2, 1)
+	if b.verdict.Drop != DropTableFull || b.Stats().EarlyDropped != 0 {
+		t.Errorf("verdict %+v, stats %+v", b.verdict, b.Stats())
+	}
+}
+
+// TestThePoorArePreserved: a port that holds much cannot push out what one that
+// holds little has just begun.
+func TestThePoorArePreserved(t *testing.T) {
+	b := newBench(t, Config{Max: 100, NewRate: -1})
+	b.begin(1, 10, false)
+	b.begin(2, 90, true)
+	b.warp(5 * time.Second)
+	b.beginOne(2, 1000)
+	if b.verdict.Drop != DropTableFull || b.held(1) != 10 {
+		t.Errorf("verdict %+v, port 1 holds %d", b.verdict, b.held(1))
+	}
+	b.beginOne(1, 1000)
+	if b.verdict.Drop != DropNone || b.held(1) != 10 {
+		t.Errorf("verdict %+v, port 1 holds %d", b.verdict, b.held(1))
+	}
+}
+
+// TestTimeToBeAnswered: a port within its fair share gives up none that is
+// younger than a second.
+func TestTimeToBeAnswered(t *testing.T) {
+	b := newBench(t, Config{Max: 10, NewRate: -1})
+	b.begin(1, 10, false)
+	b.beginOne(1, 100)
+	if b.verdict.Drop != DropTableFull {
+		t.Errorf("at once: verdict %+v", b.verdict)
+	}
+	b.warp(answerTime + time.Millisecond)
+	b.beginOne(1, 100)
+	if b.verdict.Drop != DropNone || b.has(1, 1) || !b.has(1, 2) {
+		t.Errorf("a second later: verdict %+v", b.verdict)
+	}
+}
+
+func TestClosedConnectionsMakeRoom(t *testing.T) { // CT-38
+	b := newBench(t, Config{Max: 2})
+	b.want(tcpFrame(client, server, 1, 80, tcpText{flags: "S", seq: 1}), commit, "new|trk")
+	b.want(tcpFrame(server, client, 80, 1, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
+	b.want(tcpFrame(client, server, 1, 80, tcpText{flags: "A", seq: 2, ack: 10}), lookup, "est|trk")
+	b.begin(1, 1, true)
+	b.warp(2 * time.Second)
+	b.beginOne(2, 9)
+	if b.verdict.Drop != DropTableFull {
+		t.Errorf("verdict %+v", b.verdict)
+	}
+	b.want(tcpFrame(client, server, 1, 80, tcpText{flags: "R", seq: 2}), lookup, "est|trk")
+	b.warp(2 * time.Second)
+	b.beginOne(2, 9)
+	if b.verdict.Drop != DropNone || b.Stats().EarlyDropped != 1 {
+		t.Errorf("verdict %+v, stats %+v", b.verdict, b.Stats())
+	}
+	b.checkShares()
+}
+
+func TestZoneMakesRoomInItself(t *testing.T) { // CT-37, CT-38
+	b := newBench(t, Config{NewRate: -1})
+	b.SetLimit(5, 3)
+	b.begin(1, 3, false) // zone 100, older
+	for i := range uint16(3) {
+		b.want(udpFrame(client, server, 1+i, 53), Request{Zone: 5, Commit: true, InPort: 1}, "new|trk")
+	}
+	b.warp(2 * time.Second)
+	b.want(udpFrame(client, server, 9, 53), Request{Zone: 5, Commit: true, InPort: 1}, "new|trk")
+	if b.verdict.Drop != DropNone || b.ZoneCount(5) != 3 || b.ZoneCount(100) != 3 {
+		t.Errorf("verdict %+v, zone 5 holds %d, zone 100 %d", b.verdict, b.ZoneCount(5), b.ZoneCount(100))
+	}
+	b.want(udpFrame(client, server, 1, 53), Request{Zone: 5}, "new|trk") // it was the oldest
+	if b.meta.at.slot != 0 {
+		t.Error("the zone's oldest is still there")
+	}
+}
+
+// TestScratchSeesEviction: a trace says that a packet passes where its
+// connection would take another's place, and evicts none.
+func TestScratchSeesEviction(t *testing.T) {
+	b := newBench(t, Config{Max: 10, NewRate: -1})
+	b.begin(1, 10, false)
+	b.warp(2 * time.Second)
+	s := newBench(t, Config{})
+	s.Table, s.now = b.Scratch(), b.now
+	s.beginOne(2, 1)
+	if s.verdict.Drop != DropNone || b.Stats().Entries != 10 || b.Stats().EarlyDropped != 0 {
+		t.Errorf("verdict %+v, stats %+v", s.verdict, b.Stats())
+	}
+}
+
+func TestNewRate(t *testing.T) { // CT-39
+	b := newBench(t, Config{NewRate: 10})
+	b.begin(1, 20, false)
+	b.beginOne(1, 100)
+	if b.verdict.Drop != DropNewRate || b.Stats().Drops[DropNewRate] != 1 {
+		t.Errorf("verdict %+v", b.verdict)
+	}
+	b.want(udpFrame(server, clientOf(1), 53, 1), lookup, "est|rpl|trk") // what exists goes on
+	b.begin(2, 20, false)                                               // and so do other ports
+	b.warp(100 * time.Millisecond)
+	b.beginOne(1, 100)
+	if b.verdict.Drop != DropNone {
+		t.Errorf("after a tenth of a second: %+v", b.verdict)
+	}
+	b.beginOne(1, 101)
+	if b.verdict.Drop != DropNewRate {
+		t.Errorf("a second one after a tenth of a second: %+v", b.verdict)
+	}
+	b.SetNewRate(-1)
+	for sport := range uint16(500) {
+		if b.beginOne(1, 200+sport); b.verdict.Drop != DropNone {
+			t.Fatalf("without limit: %+v", b.verdict)
+		}
+	}
+}
+
+// TestOneTokenAPacket: a packet that is committed in several zones begins one
+// connection.
+func TestOneTokenAPacket(t *testing.T) {
+	b := newBench(t, Config{NewRate: 1})
+	for i := range uint16(2) {
+		b.enter(udpFrame(client, server, 1+i, 53))
+		for zone := range uint16(5) {
+			if b.ct(Request{Zone: zone, Commit: true}); b.verdict.Drop != DropNone {
+				t.Fatalf("packet %d in zone %d: %+v", i, zone, b.verdict)
+			}
+		}
+	}
+}
+
+// TestPortsBeyondCount: more ports than are told apart share with others.
+func TestPortsBeyondCount(t *testing.T) {
+	b := newBench(t, Config{Max: 2 * maxShares})
+	for port := range uint32(maxShares + 100) {
+		b.want(udpFrame(client, server, uint16(1+port), 53), from(commit, 1000+port), "new|trk")
+	}
+	if n := len(b.shares.all()); n != maxShares {
+		t.Errorf("%d shares", n)
+	}
+	b.checkShares()
+}
+
+// BenchmarkTableFull is a packet that would begin a connection when a million
+// answered ones leave no room, and 256 ports hold them.
+func BenchmarkTableFull(b *testing.B) {
+	const n = 1_000_000
+	w := newBench(b, Config{Max: n, NewRate: -1})
+	w.fillUDP(n)
+	w.each(func(_ *entry, h handle) {
+		c := w.arena.at(h.slot)
+		c.lock(h.gen)
+		var e entry
+		var m mutable
+		c.load(&e, &m)
+		e.flags |= replied
+		w.relist(&e, h.slot, 0)
+		after := e.pack()
+		c.put(&m, &after)
+		c.unlock(h.gen)
+	})
+	for port := range uint32(256) {
+		w.shares.of(w.Table, port)
+	}
+	w.enter(udpFrame(clientOf(1), server, 1, 53))
+	b.ReportAllocs()
+	for b.Loop() {
+		w.meta = Meta{}
+		if v := w.Track(w.frame, &w.layers, &w.meta, &commit, w.now); v.Drop != DropTableFull {
+			b.Fatalf("%+v", v)
+		}
+	}
+}
+
+// BenchmarkEvict is packets whose connections take others' places in a table of
+// a million.
+func BenchmarkEvict(b *testing.B) {
+	const n = 1_000_000
+	w := newBench(b, Config{Max: n, NewRate: -1})
+	w.fillUDP(n)
+	w.warp(2 * time.Second)
+	before := w.Stats().EarlyDropped
+	b.ReportAllocs()
+	b.ResetTimer()
+	w.fillFrom(0x0b000000, b.N)
+	if evicted := w.Stats().EarlyDropped - before; evicted != uint64(b.N) {
+		b.Fatalf("%d connections evicted for %d", evicted, b.N)
+	}
+}

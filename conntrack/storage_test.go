@@ -1,0 +1,166 @@
+package conntrack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestChainsAreBounded: whoever knew the secret could put all connections into
+// one chain; beyond maxChain it takes no more, and other chains do (CT-41).
+func TestChainsAreBounded(t *testing.T) {
+	b := newBench(t, Config{Max: 200})
+	crowded := func(from uint32) *entry {
+		for src := from; ; src++ {
+			k := key{src: address{lo: uint64(src)}, dst: address{lo: 1}, srcPort: 7, dstPort: 8, proto: 17, family: ipv4}
+			if b.index.bucket(b.secret.hash(&k, 0)) == 0 {
+				return &entry{keys: [2]key{k, k.reversed()}, expires: 1 << 40}
+			}
+		}
+	}
+	next := uint32(1)
+	for i := range maxChain {
+		e := crowded(next)
+		if _, made := b.insert(e, 0); made != inserted {
+			t.Fatalf("connection %d of the chain: %v", i, made)
+		}
+		next = uint32(e.keys[original].src.lo) + 1
+	}
+	e := crowded(next)
+	if _, made := b.insert(e, 0); made != chainFull {
+		t.Errorf("one more than %d: %v", maxChain, made)
+	}
+	if b.Stats().ProbeMax != maxChain+1 {
+		t.Errorf("the longest chain is %d", b.Stats().ProbeMax)
+	}
+	// The packet that would have begun it is dropped and counted.
+	from := e.keys[original].src.netip(ipv4).String()
+	b.want(udpFrame(from, "0.0.0.1", 7, 8), Request{Commit: true}, "new|trk")
+	if b.verdict.Drop != DropChainFull || b.Stats().Drops[DropChainFull] != 1 {
+		t.Errorf("verdict %+v", b.verdict)
+	}
+	b.want(udpFrame(client, server, 1, 53), commit, "new|trk")
+	if b.verdict.Drop != DropNone {
+		t.Errorf("in another chain: verdict %+v", b.verdict)
+	}
+}
+
+// TestNATSearchEnds: a search ends after natTries lookups, however many
+// addresses and ports there are (CT-26).
+func TestNATSearchEnds(t *testing.T) {
+	b := newBench(t, Config{Max: 1 << 16, NewRate: -1})
+	b.exhaust()
+	before := b.Stats().NATTries
+	b.want(udpFrame("10.2.0.1", server, 7, 53), exhausted(), "new|trk")
+	if b.verdict.Drop != DropNATExhausted {
+		t.Errorf("verdict %+v", b.verdict)
+	}
+	for i, n := range b.Stats().NATTries {
+		want := before[i]
+		if i == natTryBuckets-1 {
+			want++
+		}
+		if n != want {
+			t.Errorf("%d searches below %d tries, want %d", n, 1<<i, want)
+		}
+	}
+}
+
+// exhausted is NAT to sixteen addresses of a thousand ports each.
+func exhausted() Request {
+	r := commitNAT("src=10.9.0.0:1000-1999")
+	for range 15 {
+		r.NAT.AddrMax = r.NAT.AddrMax.Next()
+	}
+	return r
+}
+
+// exhaust takes all ports of exhausted.
+func (b *bench) exhaust() {
+	b.Helper()
+	for a := range 16 {
+		r := commitNAT(fmt.Sprintf("src=10.9.0.%d:1000-1999", a))
+		for port := range uint16(1000) {
+			k := udpFrame(fmt.Sprintf("10.1.%d.1", a), server, 1+port, 53)
+			r.NAT.PortMin, r.NAT.PortMax = 1000+port, 1000+port
+			b.want(k, r, "new|trk|snat")
+		}
+	}
+}
+
+// BenchmarkNATExhausted is a packet for which no tuple is free.
+func BenchmarkNATExhausted(b *testing.B) {
+	w := newBench(b, Config{Max: 1 << 16, NewRate: -1})
+	w.exhaust()
+	w.enter(udpFrame("10.2.0.1", server, 7, 53))
+	r := exhausted()
+	b.ReportAllocs()
+	for b.Loop() {
+		w.meta = Meta{}
+		if v := w.Track(w.frame, &w.layers, &w.meta, &r, w.now); v.Drop != DropNATExhausted {
+			b.Fatalf("%+v", v)
+		}
+	}
+}
+
+// TestSweepRemovesTheExpired: one round removes what has expired and nothing
+// else (CT-40).
+func TestSweepRemovesTheExpired(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	b := newBench(t, Config{Max: 1 << 14, NewRate: -1})
+	for i := range uint16(9000) {
+		b.want(udpFrame(client, server, 1+i, 53), commit, "new|trk")
+		if random.IntN(2) == 0 {
+			b.want(udpFrame(server, client, 53, 1+i), lookup, "est|rpl|trk")
+		}
+		if i%64 == 0 {
+			b.warp(time.Second)
+		}
+	}
+	for range 4 {
+		b.warp(20 * time.Second)
+		live := b.lines()
+		for i := range live {
+			live[i] = live[i][:strings.Index(live[i], ",timeout=")]
+		}
+		for range int(sweepRound / time.Second) {
+			b.Sweep(b.now)
+		}
+		n := 0
+		b.each(func(e *entry, _ handle) {
+			c := e.conn(b.now)
+			if c.String() != live[n] {
+				t.Fatalf("%s is there, want %s", c.String(), live[n])
+			}
+			n++
+		})
+		if n != len(live) {
+			t.Fatalf("%d connections are left, want %d", n, len(live))
+		}
+	}
+}
+
+// TestCellsAreUsedAgain: what a cell held before is never seen again.
+func TestCellsAreUsedAgain(t *testing.T) {
+	b := newBench(t, Config{Max: 1})
+	for round := range 3 {
+		for _, f := range fuzzFrames {
+			b.enter(f)
+			r := commitNAT("src=10.9.9.9")
+			r.Mark, r.MarkMask, r.Label, r.LabelMask = 1, 1, Label{1, 1}, Label{1, 1}
+			if b.ct(r); b.meta.State&New == 0 {
+				continue
+			}
+			if b.meta.Mark != 1 || b.meta.Label != (Label{1, 1}) {
+				t.Fatalf("round %d: mark %x label %v", round, b.meta.Mark, b.meta.Label)
+			}
+			b.enter(f)
+			r.Mark, r.MarkMask, r.Label, r.LabelMask = 2, 3, Label{}, Label{3, 3}
+			b.ct(r)
+			b.Flush()
+			b.checkOrder()
+		}
+	}
+}
