@@ -143,6 +143,8 @@ func TestTrace(t *testing.T) {
 		{"across Nodes", TraceRequest{Flow: routed + "tcp,nw_dst=10.10.1.7,tp_dst=80"}, "in a tunnel to 192.168.77.103"},
 		{"ping", TraceRequest{Flow: routed + "icmp,nw_dst=10.10.1.7"}, "in a tunnel to 192.168.77.103"},
 		{"a TTL that runs out", TraceRequest{Flow: routed + "icmp,nw_dst=10.10.1.7,nw_ttl=1"}, "dropped in table L3DecTTL (ttl)"},
+		{"a first fragment", TraceRequest{Flow: routed + "udp,nw_frag=first,nw_dst=10.10.1.7,tp_dst=80"}, "Verdict: waits in table ConntrackZone for the rest of its datagram"},
+		{"a later fragment", TraceRequest{Flow: routed + "udp,nw_frag=later,nw_dst=10.10.1.7"}, "Verdict: waits in table ConntrackZone for the rest of its datagram"},
 		{"outside", TraceRequest{Flow: routed + "tcp,nw_dst=192.168.77.1,tp_dst=80"}, `output to port 2 ("antrea-gw0")`},
 		{"no endpoint", TraceRequest{Flow: routed + "tcp,nw_dst=10.101.255.29,tp_dst=80"}, "Verdict: packet-in to the agent"},
 		{"denied", TraceRequest{Flow: toDB + "tcp,tp_dst=3306"}, "dropped in table IngressDefaultRule"},

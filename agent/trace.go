@@ -35,8 +35,9 @@ type TraceAnswer struct {
 	Verdict  string   `json:"verdict"`
 	Outputs  []uint32 `json:"outputs"`
 	PacketIn bool     `json:"packetIn,omitempty"`
+	Waits    bool     `json:"waits,omitempty"`  // a fragment, for the rest of its datagram
 	Reason   string   `json:"reason,omitempty"` // of a drop
-	Table    string   `json:"table,omitempty"`  // where it was dropped
+	Table    string   `json:"table,omitempty"`  // where it was dropped or waits
 	Text     string   `json:"text"`
 }
 
@@ -69,7 +70,10 @@ func (p *pipeline) answerTrace(w http.ResponseWriter, r *http.Request) {
 
 func (p *pipeline) traceAnswer(t *dataplane.Trace, text string) TraceAnswer {
 	v := &t.Verdict
-	a := TraceAnswer{Verdict: v.Text(t.Names), Outputs: v.Outputs, PacketIn: v.PacketIn, Text: text}
+	a := TraceAnswer{Verdict: v.Text(t.Names), Outputs: v.Outputs, PacketIn: v.PacketIn, Waits: v.Waits, Text: text}
+	if v.Waits {
+		a.Table = p.tableName(v.Table)
+	}
 	if v.Reason != dataplane.NotDropped {
 		a.Reason, a.Table = v.Reason.String(), p.tableName(v.Table)
 	}
@@ -93,7 +97,7 @@ func (p *pipeline) trace(r *TraceRequest) (*dataplane.Trace, error) {
 		}
 	} else {
 		assumeFirst(&m)
-		req.Frame = flow.Compose(&m.Value)
+		req.Frame = lengthen(flow.Compose(&m.Value))
 	}
 	for _, words := range r.CTNext {
 		state, err := parseState(words)
@@ -140,4 +144,27 @@ func parseState(words string) (conntrack.State, error) {
 	}
 	v, _ := m.Get(flow.CTState)
 	return conntrack.State(v.Lo), nil
+}
+
+// fragmentLen is how many bytes a fragment that a flow describes has behind its
+// headers: enough to be one that a network would bring.
+const fragmentLen = 512
+
+// lengthen gives a fragment that was composed from a flow, and so has headers
+// only, bytes of a datagram. Any other frame stays as it is.
+func lengthen(b []byte) []byte {
+	l := packet.ParseLayers(b)
+	g, ok := packet.ReadFragment(b, &l)
+	if !ok || g.Len() >= fragmentLen {
+		return b
+	}
+	b = append(b[:g.End], make([]byte, fragmentLen-g.Len())...)
+	if l.EtherType == packet.EtherTypeIPv6 {
+		packet.IPv6(b[l.L3:]).SetPayloadLen(uint16(len(b) - l.L3 - packet.IPv6Len))
+		return b
+	}
+	h := packet.IPv4(b[l.L3:])
+	h.SetTotalLen(uint16(len(h)))
+	h.UpdateChecksum()
+	return b
 }

@@ -15,39 +15,50 @@ import (
 func Split(frame []byte, id uint32, cuts ...int) [][]byte {
 	l := packet.ParseLayers(frame)
 	start, nextAt := unfragmentable(frame, &l)
-	cuts = append(slices.Clone(cuts), l.End-start)
+	g := packet.Fragment{ID: id, NextAt: nextAt, Repeated: start, Start: start}
 	var out [][]byte
-	from := 0
-	for i, to := range cuts {
-		offset := uint16(from)
-		b := bytes.Clone(frame[:start])
+	for _, to := range append(slices.Clone(cuts), l.End-start) {
+		g.Offset, g.End, g.More = g.Start-start, start+to, start+to < l.End
 		if nextAt != 0 {
-			b[nextAt] = packet.ProtoFragment
-			b = append(b, frame[nextAt], 0)
-			b = binary.BigEndian.AppendUint16(b, offset|more(i+1 < len(cuts), 1))
-			b = binary.BigEndian.AppendUint32(b, id)
-			b = append(b, frame[start+from:start+to]...)
-			packet.IPv6(b[l.L3:]).SetPayloadLen(uint16(len(b) - l.L3 - packet.IPv6Len))
+			out = append(out, fragment6(frame, l.L3, &g))
 		} else {
-			b = append(b, frame[start+from:start+to]...)
-			h := packet.IPv4(b[l.L3:])
-			h.SetTotalLen(uint16(len(h)))
-			h.SetID(uint16(id))
-			h.SetFlagsOffset(offset/8 | more(i+1 < len(cuts), packet.IPv4MoreFragments))
-			h.UpdateChecksum()
+			out = append(out, fragment4(frame, l.L3, &g))
 		}
-		out = append(out, b)
-		from = to
+		g.Start = g.End
 	}
 	return out
 }
 
-// more is the given flag when others follow.
-func more(follow bool, flag uint16) uint16 {
-	if follow {
-		return flag
+// fragment4 is the fragment of a frame that g tells of: Start and End are those
+// of its part in the frame.
+func fragment4(frame []byte, l3 int, g *packet.Fragment) []byte {
+	b := slices.Concat(frame[:g.Repeated], frame[g.Start:g.End])
+	h := packet.IPv4(b[l3:])
+	h.SetTotalLen(uint16(len(h)))
+	h.SetID(uint16(g.ID))
+	flags := uint16(g.Offset / 8)
+	if g.More {
+		flags |= packet.IPv4MoreFragments
 	}
-	return 0
+	h.SetFlagsOffset(flags)
+	h.UpdateChecksum()
+	return b
+}
+
+// fragment6 is fragment4 for IPv6.
+func fragment6(frame []byte, l3 int, g *packet.Fragment) []byte {
+	header := make([]byte, packet.FragmentLen)
+	header[0] = frame[g.NextAt]
+	binary.BigEndian.PutUint16(header[2:], uint16(g.Offset))
+	if g.More {
+		header[3] |= 1
+	}
+	binary.BigEndian.PutUint32(header[4:], g.ID)
+	b := slices.Concat(frame[:g.Repeated], header, frame[g.Start:g.End])
+	b[g.NextAt] = packet.ProtoFragment
+	h := packet.IPv6(b[l3:])
+	h.SetPayloadLen(uint16(len(h) - packet.IPv6Len))
+	return b
 }
 
 // unfragmentable is where the part of a datagram begins that is cut, and, for
