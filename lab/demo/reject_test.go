@@ -67,10 +67,14 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 			w.wantRefused(t, "client-a", to)
 			w.wantProhibited(t, "client-a", strings.Split(to, ":")[0]+":53")
 		}
-		rule := w.rule(t, node, "refuse", "NoDebug")
-		lines := w.waitLog(t, node, func(l *agent.AuditLine) bool { return l.Rule == "NoDebug" }, int(rule.Sessions))
-		if want := uint64(2 * len(all)); rule.Sessions < want || rule.Sessions != rule.Packets || rule.State != control.Installed {
-			t.Errorf("%s counts %+v, want %d sessions at least", node, rule, want)
+		// A slow machine may have sent a SYN again: the log and the counter say so alike.
+		var rule control.RuleRow
+		lines := w.waitLog(t, node, func(l *agent.AuditLine) bool { return l.Rule == "NoDebug" }, func(n int) bool {
+			rule = w.rule(t, node, "refuse", "NoDebug")
+			return n >= 2*len(all) && rule.Sessions == uint64(n)
+		})
+		if rule.Sessions != rule.Packets || rule.State != control.Installed {
+			t.Errorf("%s counts %+v", node, rule)
 		}
 		for _, l := range lines {
 			pod := "default/web-" + strings.TrimPrefix(node, "node-")
@@ -87,7 +91,7 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 		t.Error(err)
 	}
 	isolated := func(l *agent.AuditLine) bool { return l.Table == "IngressDefaultRule" && l.DestinationPort == 5432 }
-	for _, l := range w.waitLog(t, "node-a", isolated, 1) {
+	for _, l := range w.waitLog(t, "node-a", isolated, func(n int) bool { return n > 0 }) {
 		if l.Action != control.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
 			t.Errorf("logged %+v", l)
 		}
@@ -178,8 +182,8 @@ func (w *world) rule(t *testing.T, node, policy, name string) (rule control.Rule
 }
 
 // waitLog waits until the lines of a Node's log of policies that fit stand for
-// so many packets.
-func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) bool, packets int) (lines []agent.AuditLine) {
+// enough packets.
+func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) bool, enough func(packets int) bool) (lines []agent.AuditLine) {
 	t.Helper()
 	path := filepath.Join(w.lab.Dir, fmt.Sprintf("%s.networkpolicy.log", node))
 	var log []byte
@@ -196,11 +200,11 @@ func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) b
 				lines, n = append(lines, l), n+l.Packets
 			}
 		}
-		if n == packets {
+		if enough(n) {
 			return lines
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("%s: no %d packets in the log\n%s", node, packets, log)
+	t.Fatalf("%s: not enough packets in the log\n%s", node, log)
 	return nil
 }
