@@ -45,6 +45,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -271,7 +272,8 @@ func (a *Agent) stop() error {
 	return errors.Join(errs...)
 }
 
-// host is the Node's side of this configuration.
+// host is the Node's side of this configuration. Peers' pods of a family that this
+// Node's pods do not have are nobody's here.
 func (c *Config) host() host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
@@ -280,6 +282,9 @@ func (c *Config) host() host.Config {
 	}
 	for _, p := range c.Peers {
 		for i, cidr := range p.PodCIDRs {
+			if !slices.ContainsFunc(c.PodCIDRs, sameFamily(cidr)) {
+				continue
+			}
 			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i]})
 		}
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,6 +59,23 @@ func TestIPv6Underlay(t *testing.T) {
 	}
 	if c.Gateway.MTU != 1430 {
 		t.Errorf("MTU %d", c.Gateway.MTU)
+	}
+}
+
+// TestHostOfOneFamily: a peer may have a family that this Node has not.
+func TestHostOfOneFamily(t *testing.T) {
+	const both, one = `podCIDRs: [10.10.0.0/24, "fd00:10:10::/64"]`, `podCIDRs: [10.10.0.0/24]`
+	for podCIDRs, want := range map[string]string{
+		both: "[{10.10.1.0/24 10.10.1.1} {fd00:10:10:1::/64 fd00:10:10:1::1}]",
+		one:  "[{10.10.1.0/24 10.10.1.1}]",
+	} {
+		c, err := ParseConfig([]byte(strings.Replace(goodConfig, both, podCIDRs, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(c.host().Peers); got != want {
+			t.Errorf("peers %s, want %s", got, want)
+		}
 	}
 }
 
