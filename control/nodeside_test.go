@@ -28,7 +28,7 @@ func TestNodeSideOfTheSeed(t *testing.T) {
 	if got := fmt.Sprintf("%+v", *r.NodeSide()); got != want {
 		t.Errorf("the Node is asked for\n%s, want\n%s", got, want)
 	}
-	if r.NodeSide() != r.NodeSide() {
+	if first := r.NodeSide(); r.NodeSide() != first {
 		t.Error("another pointer although nothing changed")
 	}
 }
