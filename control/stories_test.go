@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // Stories: testdata/stories/*.txtar, one file each. A story begins with what it
@@ -26,9 +28,10 @@ import (
 // Steps whose names begin with 0 set the scene and expect nothing: what tables
 // have for a feature or a family is told by the tests of package tables.
 //
-// Every story begins with node.yaml. It is told four ways: as written; with one
-// bundle in ten failing; from its end state at once; and that state's objects
-// one by one in several orders. Each way must come to the same pipeline, and
+// Every story begins with node.yaml. It is told five ways: as written; with one
+// bundle in ten failing; likewise, and with the switch itself in place of its
+// model; from its end state at once; and that state's objects one by one in
+// several orders. Each way must come to the same pipeline, and
 // when all objects of the story are gone, to what was there at the start.
 //
 // go test -run Stories -update writes the .want files anew, to be read.
@@ -147,7 +150,8 @@ type telling struct {
 	r     *Reconciler
 	sw    *MemorySwitch
 	clock time.Time
-	fails *failing // nil: nothing is made to fail
+	fails *failing             // nil: nothing is made to fail
+	has   func() *flow.Program // what the switch has
 }
 
 // newTelling begins with some objects of node.yaml. wrap, when not nil, stands
@@ -159,6 +163,7 @@ func newTelling(t *testing.T, start []Object, wrap func(Installer) Installer) *t
 		to = wrap(to)
 		x.fails, _ = to.(*failing)
 	}
+	x.has = x.sw.Program
 	x.r = NewReconciler(storyNode, to, func() time.Time { return x.clock })
 	x.change(start, nil)
 	return x
@@ -197,7 +202,7 @@ func (x *telling) pending() bool {
 	})
 }
 
-func (x *telling) dump() []string { return dumpLines(x.sw.Program()) }
+func (x *telling) dump() []string { return dumpLines(x.has()) }
 
 // statuses are those of objects that are not plainly installed.
 func (x *telling) statuses() (lines []string) {
@@ -240,7 +245,8 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			s := readStory(t, path)
 			dumps := s.asWritten(t, base)
-			s.withFailures(t, base, dumps)
+			s.withFailures(t, base, dumps, nil)
+			s.withFailures(t, base, dumps, newRealSwitch(t))
 			s.anyOrder(t, base, dumps[len(dumps)-1])
 		})
 	}
@@ -326,13 +332,22 @@ func (f *failing) Apply(b *Bundle) error {
 	return f.Installer.Apply(b)
 }
 
-// withFailures tells the story again with failures: after every step, the
-// pipeline is that of the story as written.
-func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string) {
+// withFailures tells the story again with failures, to a switch or, when that is
+// nil, to its model: after every step, the pipeline is that of the story as
+// written.
+func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string, sw *realSwitch) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("failures: seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	x := newTelling(t, base, func(to Installer) Installer { return &failing{Installer: to, rnd: rnd} })
+	x := newTelling(t, base, func(to Installer) Installer {
+		if sw != nil {
+			to = sw
+		}
+		return &failing{Installer: to, rnd: rnd}
+	})
+	if sw != nil {
+		x.has = sw.Program
+	}
 	start := x.dump()
 	for i, step := range s.steps {
 		x.change(step.objects, step.gone)

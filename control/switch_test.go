@@ -7,6 +7,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
 )
 
 // realSwitch is the switch itself as an Installer: what the model of
@@ -16,9 +17,6 @@ type realSwitch struct {
 	ct   *conntrack.Table
 	now  int64
 	took []time.Duration // of each Apply
-	// observe, when not nil, is called before each change that the
-	// Reconciler asks for, and once more after it.
-	observe func()
 }
 
 func newRealSwitch(tb testing.TB) *realSwitch {
@@ -41,10 +39,6 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 
 // Apply implements Installer.
 func (s *realSwitch) Apply(b *Bundle) error {
-	if s.observe != nil {
-		s.observe()
-		defer s.observe()
-	}
 	start := time.Now()
 	err := s.Switch.Apply(&dataplane.Bundle{
 		Names: b.Names, First: b.First, Add: b.Add, Delete: b.Delete, Groups: b.Groups, Meters: b.Meters,
@@ -52,6 +46,21 @@ func (s *realSwitch) Apply(b *Bundle) error {
 	})
 	s.took = append(s.took, time.Since(start))
 	return err
+}
+
+// Program is what the switch has.
+func (s *realSwitch) Program() *flow.Program {
+	p := &flow.Program{Names: s.Names()}
+	for _, e := range s.Flows() {
+		p.Entries = append(p.Entries, e.Entry)
+	}
+	for _, g := range s.Groups() {
+		p.Groups = append(p.Groups, g.Group)
+	}
+	for _, m := range s.Meters() {
+		p.Meters = append(p.Meters, m.Meter)
+	}
+	return p
 }
 
 // Purge implements Installer: connections of an address, in either direction.
