@@ -235,3 +235,53 @@ func rankedNamingAll() (all []Object) {
 	}
 	return all
 }
+
+// counting counts what bundles hold.
+type counting struct {
+	Installer
+	added, deleted, groups int
+}
+
+func (c *counting) Apply(b *Bundle) error {
+	c.added += len(b.Add)
+	c.deleted += len(b.Delete)
+	c.groups += len(b.Groups) + len(b.DeleteGroups)
+	return c.Installer.Apply(b)
+}
+
+// TestOnePodOneEntry: in a large cluster, a Pod that 10,000 rules name touches
+// its one entry, which has the conjunctions of all of them, and nothing else is
+// claimed anew.
+func TestOnePodOneEntry(t *testing.T) {
+	store := scaleCluster()
+	store.Apply(Change{Source: storyFile, Set: namingAll()})
+	sw := newRealSwitch(t)
+	count := &counting{Installer: sw}
+	r := NewReconciler("node-a", count, time.Now)
+	if err := r.Update(store.Snapshot(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		app  string
+		want counting
+	}{
+		{"none", counting{}}, // rules of scaleCluster that named it are gone
+		{"everybody", counting{added: 1}},
+		{"none", counting{deleted: 1}},
+	} {
+		*count = counting{Installer: sw}
+		u := store.Apply(Change{Source: storyFile, Set: []Object{podNamed(9_001, c.app)}})
+		if err := r.Update(u.New, u.Changed); err != nil {
+			t.Fatal(err)
+		}
+		if count.added != c.want.added || count.deleted != c.want.deleted || count.groups != 0 {
+			t.Errorf("app=%s: %d entries are added, %d deleted and %d groups changed, want %d, %d and none",
+				c.app, count.added, count.deleted, count.groups, c.want.added, c.want.deleted)
+		}
+		explained, _ := r.ExplainLine("table=IngressRule, priority=200,ip,nw_src=" + scalePodIP(9_001).String())
+		if there := c.want.added == 1; there != (len(explained) == 1) ||
+			there && (len(explained[0].Origins) != 10_000 || len(explained[0].Entry.Actions) != 10_000) {
+			t.Errorf("app=%s: the Pod's entry is explained as %d entries", c.app, len(explained))
+		}
+	}
+}
