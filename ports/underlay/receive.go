@@ -77,8 +77,8 @@ func (p *Port) deliver(batch []*packet.Frame, got int, at netip.Addr) int {
 	}
 	clear(p.armed[kept:p.nArmed])
 	p.nArmed = kept
-	p.count.Received(n, bytes)
-	return n
+	p.count.Received(n, bytes) // as they were on the wire
+	return p.join(batch[:n])
 }
 
 // accept checks datagram i, which is in f, and makes f its inner frame, whose

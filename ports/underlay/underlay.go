@@ -65,6 +65,7 @@ type Config struct {
 type Port struct {
 	config Config
 	pool   *packet.HeapPool
+	large  *packet.HeapPool                        // for joined segments
 	peers  atomic.Pointer[map[netip.Addr]struct{}] // known Nodes
 	far    atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
 	count  counters
@@ -76,6 +77,8 @@ type Port struct {
 	rx     *messages
 	armed  [maxBatch]*packet.Frame // where the next datagrams go
 	nArmed int
+	train  packet.Train     // of segments that were received together
+	joined [1]*packet.Frame // the frame they become: here, it needs no heap
 
 	txMu   sync.Mutex // Transmit against itself and Close
 	txFD   int
@@ -103,6 +106,7 @@ func Open(c Config) (*Port, error) {
 	}
 	size := packet.Headroom + maxHeader + ports.MaxFrame(c.MTU)
 	p.pool = packet.NewPool(c.Frames, size)
+	p.large = packet.NewPool(maxJoined, packet.LargeBuffer)
 	return p, nil
 }
 

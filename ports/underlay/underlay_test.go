@@ -91,8 +91,8 @@ func rig(t *testing.T) *porttest.Rig {
 	pool := packet.NewPool(poolFrames, 2048)
 	buf := make([]byte, 4096)
 	return &porttest.Rig{
-		Port: toPeer{p, peer}, Get: pool.Get, Frames: poolFrames + portFrames, Backlog: 20000,
-		Free: func() int { return pool.Free() + p.pool.Free() + p.nArmed },
+		Port: toPeer{p, peer}, Get: pool.Get, Frames: poolFrames + portFrames + maxJoined, Backlog: 20000,
+		Free: func() int { return pool.Free() + p.pool.Free() + p.nArmed + p.large.Free() },
 		Inject: func(b []byte) error {
 			_, err := c.WriteToUDPAddrPort(wrap(7, b), netip.AddrPortFrom(local, tunnel.GenevePort))
 			return err

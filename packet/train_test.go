@@ -1,0 +1,202 @@
+package packet_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/antrail/antrail/packet"
+	pt "github.com/antrail/antrail/packet/packettest"
+)
+
+// trainOf is the train that frames make, and how many of them are in it.
+func trainOf(frames []*packet.Frame) (t packet.Train) {
+	t.Start(frames[0])
+	for _, f := range frames[1:] {
+		if !t.Add(f) {
+			break
+		}
+	}
+	return t
+}
+
+// framesOf are frames of the Go heap with these bytes.
+func framesOf(all [][]byte) (frames []*packet.Frame) {
+	for _, b := range all {
+		frames = append(frames, frame(b))
+	}
+	return frames
+}
+
+// TestJoinIsTheInverseOfCutting cuts frames of any lengths and joins the
+// segments: the frame is there again, to the byte.
+func TestJoinIsTheInverseOfCutting(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 200 {
+		build := []func(pt.Options) []byte{pt.TCP4, pt.TCP6}[i%2]
+		size := 8 + r.IntN(3000)
+		payload := make([]byte, size+1+r.IntN(min(100*size, 65535-60-size-1)))
+		for j := range payload {
+			payload[j] = byte(r.Uint32())
+		}
+		want := pt.Undone(build(pt.Options{
+			VLAN: uint16(i % 3), ID: uint16(r.Uint32()), Seq: r.Uint32(), Ack: r.Uint32(), Payload: payload,
+			TCPFlags:   packet.TCPAck | uint16(i&4/4)*(packet.TCPCwr|packet.TCPEce) | uint16(i&8/8)*packet.TCPPsh | uint16(i&16/16)*packet.TCPFin,
+			TCPOptions: []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, byte(i)},
+		}), size)
+		frames := framesOf(cut(t, want))
+		train := trainOf(frames)
+		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+		if train.Len() != len(frames) || !train.Join(got, frames) {
+			t.Fatalf("seed %d, frame %d: %d of %d segments joined", seed, i, train.Len(), len(frames))
+		}
+		if got.Offload != want.Offload || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Fatalf("seed %d, frame %d: %+v\n%x, want %+v\n%x", seed, i, got.Offload, got.Bytes()[:90], want.Offload, want.Bytes()[:90])
+		}
+	}
+}
+
+// TestWhatIsNotJoined changes the second of two segments.
+func TestWhatIsNotJoined(t *testing.T) {
+	first := pt.Options{ID: 7, Seq: 1000, Ack: 5, TCPFlags: packet.TCPAck, Payload: make([]byte, 100), TCPOptions: []byte{1, 1, 1, 1}}
+	second := first
+	second.ID, second.Seq = 8, 1100
+	for name, change := range map[string]func(o *pt.Options){
+		"nothing":           func(*pt.Options) {},
+		"a gap":             func(o *pt.Options) { o.Seq++ },
+		"an old one":        func(o *pt.Options) { o.Seq = 1000 },
+		"identification":    func(o *pt.Options) { o.ID = 7 },
+		"acknowledgement":   func(o *pt.Options) { o.Ack++ },
+		"window":            func(o *pt.Options) { o.Window = 1 },
+		"options":           func(o *pt.Options) { o.TCPOptions = []byte{1, 1, 1, 0} },
+		"fewer options":     func(o *pt.Options) { o.TCPOptions = nil },
+		"port":              func(o *pt.Options) { o.DstPort = 81 },
+		"address":           func(o *pt.Options) { o.Src = pt.Addr("10.0.0.9") },
+		"TTL":               func(o *pt.Options) { o.TTL = 9 },
+		"TOS":               func(o *pt.Options) { o.TOS = 4 },
+		"Ethernet address":  func(o *pt.Options) { o.EthDst = [6]byte{2, 9} },
+		"tag":               func(o *pt.Options) { o.VLAN = 5 },
+		"do not fragment":   func(o *pt.Options) { o.FlagsOffset = 0x4000 },
+		"a fragment":        func(o *pt.Options) { o.FlagsOffset = 0x2000 },
+		"longer":            func(o *pt.Options) { o.Payload = make([]byte, 101) },
+		"no payload":        func(o *pt.Options) { o.Payload = nil },
+		"SYN":               func(o *pt.Options) { o.TCPFlags |= packet.TCPSyn },
+		"RST":               func(o *pt.Options) { o.TCPFlags |= packet.TCPRst },
+		"URG":               func(o *pt.Options) { o.TCPFlags |= packet.TCPUrg },
+		"CWR on the second": func(o *pt.Options) { o.TCPFlags |= packet.TCPCwr },
+	} {
+		o := second
+		change(&o)
+		train := trainOf(framesOf([][]byte{pt.TCP4(first), pt.TCP4(o)}))
+		if joined := train.Len() == 2; joined != (name == "nothing") {
+			t.Errorf("%s: joined %v", name, joined)
+		}
+	}
+	for name, change := range map[string]func(f *packet.Frame){
+		"a flipped bit":    func(f *packet.Frame) { f.Bytes()[f.Len()-1] ^= 1 },
+		"a header's bit":   func(f *packet.Frame) { f.Bytes()[24] ^= 1 }, // the IPv4 checksum
+		"padding":          func(f *packet.Frame) { f.SetLen(f.Len() + 1) },
+		"another network":  func(f *packet.Frame) { f.Tunnel.ID = 9 },
+		"another mark":     func(f *packet.Frame) { f.Mark = 9 },
+		"something undone": func(f *packet.Frame) { f.Offload.ChecksumPartial = true },
+	} {
+		f := packet.NewFrame(make([]byte, 1024), nil)
+		f.SetBytes(pt.TCP4(second))
+		change(f)
+		if train := trainOf([]*packet.Frame{frame(pt.TCP4(first)), f}); train.Len() != 1 {
+			t.Errorf("%s: joined", name)
+		}
+	}
+}
+
+// TestNothingFollows ends trains: behind a shorter segment, PSH, FIN and 64 kB.
+func TestNothingFollows(t *testing.T) {
+	o := pt.Options{Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 9000)}
+	for name, c := range map[string]struct {
+		change func(o *pt.Options, i int)
+		want   int
+	}{
+		"64 kB":   {func(*pt.Options, int) {}, 7},
+		"shorter": {func(o *pt.Options, i int) { o.Payload = o.Payload[:9000-i/2] }, 3},
+		"PSH":     {func(o *pt.Options, i int) { o.TCPFlags |= uint16(i/2&1) * packet.TCPPsh }, 3},
+		"FIN":     {func(o *pt.Options, i int) { o.TCPFlags |= uint16(i/1&1) * packet.TCPFin }, 2},
+	} {
+		var frames []*packet.Frame
+		at := o
+		for i := range 20 {
+			one := at
+			c.change(&one, i)
+			f := packet.NewFrame(make([]byte, 10_000), nil)
+			f.SetBytes(pt.TCP4(one))
+			frames = append(frames, f)
+			at.ID, at.Seq = at.ID+1, at.Seq+uint32(len(one.Payload))
+		}
+		if train := trainOf(frames); train.Len() != c.want {
+			t.Errorf("%s: %d segments joined, want %d", name, train.Len(), c.want)
+		}
+	}
+}
+
+// FuzzTrain joins arbitrary frames with segments of the same connection; what is
+// joined can be cut into the very same frames.
+func FuzzTrain(f *testing.F) {
+	o := pt.Options{ID: 7, Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 100)}
+	first := pt.TCP4(o)
+	o.ID, o.Seq = 8, 1100
+	f.Add(first, pt.TCP4(o))
+	o.Payload = o.Payload[:9]
+	f.Add(first, pt.TCP4(o))
+	for _, b := range canonical() {
+		f.Add(b, b)
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		// Both get right checksums, which a fuzzer does not find.
+		for _, x := range [][]byte{a, b} {
+			if l := packet.ParseLayers(x); l.L4 != 0 && l.Frag == 0 && l.Proto == packet.ProtoTCP {
+				if l.EtherType == packet.EtherTypeIPv4 {
+					packet.IPv4(x[l.L3:]).UpdateChecksum()
+				}
+				l.SetL4Checksum(x)
+			}
+		}
+		frames := framesOf([][]byte{a, b})
+		train := trainOf(frames)
+		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+		if train.Len() != 2 {
+			return
+		}
+		if !train.Join(got, frames) {
+			t.Fatal("a train that cannot be joined")
+		}
+		for i, s := range cut(t, got) {
+			if !bytes.Equal(s, frames[i].Bytes()) {
+				t.Errorf("segment %d is\n%x, was\n%x", i, s, frames[i].Bytes())
+			}
+		}
+	})
+}
+
+// BenchmarkTrain64k joins 44 segments.
+func BenchmarkTrain64k(b *testing.B) {
+	f := pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 44*1448), TCPFlags: packet.TCPAck}), 1448)
+	l := packet.ParseLayers(f.Bytes())
+	s, _ := packet.NewSegments(f, &l)
+	var frames []*packet.Frame
+	for s.More() {
+		g := packet.NewFrame(make([]byte, 2048), nil)
+		s.Next(g)
+		binary.BigEndian.PutUint16(g.Bytes(), 0x0200)
+		frames = append(frames, g)
+	}
+	into := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+	b.SetBytes(int64(f.Len()))
+	b.ReportAllocs()
+	for b.Loop() {
+		train := trainOf(frames)
+		if !train.Join(into, frames) {
+			b.Fatalf("%d joined", train.Len())
+		}
+	}
+}
