@@ -13,8 +13,8 @@ import (
 // than its fair share its oldest goes at once; else it must have had the time
 // to be answered. Connections that both ends have confirmed are never evicted.
 //
-// The cost does not grow with the table: a look at each port's count, the head
-// of one list, and a few slots of the sweep.
+// The cost does not grow with the table: a look at the counts of the ports, the
+// head of one list, and a few slots of the sweep.
 
 const (
 	// answerTime is how long a connection of a port within its fair share is
@@ -87,7 +87,7 @@ func mayGo(c *cell, _ int64) bool { return c.flags()&expendable != 0 }
 func (t *Table) victim(asking int64, zone int, now int64) (handle, bool) {
 	var most *portShare
 	var held, active int64
-	for _, s := range t.shares.all() {
+	t.shares.all(func(s *portShare) {
 		n := s.count.Load()
 		if n > 0 {
 			active++
@@ -95,7 +95,7 @@ func (t *Table) victim(asking int64, zone int, now int64) (handle, bool) {
 		if n > held && s.oldest.Load() != 0 {
 			most, held = s, n
 		}
-	}
+	})
 	if most == nil || held < asking {
 		return handle{}, false
 	}

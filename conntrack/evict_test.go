@@ -203,14 +203,15 @@ func TestOneTokenAPacket(t *testing.T) {
 	}
 }
 
-// TestPortsBeyondCount: more ports than are told apart share with others.
-func TestPortsBeyondCount(t *testing.T) {
-	b := newBench(t, Config{Max: 2 * maxShares})
-	for port := range uint32(maxShares + 100) {
-		b.want(udpFrame(client, server, uint16(1+port), 53), from(commit, 1000+port), "new|trk")
-	}
-	if n := len(b.shares.all()); n != maxShares {
-		t.Errorf("%d shares", n)
+// TestPortNumbers: ports of any number have shares; those above 16 bits one
+// together.
+func TestPortNumbers(t *testing.T) {
+	b := newBench(t, Config{})
+	for i, port := range []uint32{0, 255, 256, 65534, 65535, 65536, 0xfffffffe} {
+		b.want(udpFrame(client, server, uint16(1+i), 53), from(commit, port), "new|trk")
+		if want := max(1, i-3); b.held(port) != want {
+			t.Errorf("port %d holds %d, want %d", port, b.held(port), want)
+		}
 	}
 	b.checkShares()
 }

@@ -159,7 +159,7 @@ func (b *bench) checkOrder() {
 // connections hold those and no others.
 func (b *bench) checkShares() {
 	held, listed := int64(0), map[uint32]bool{}
-	for _, s := range b.shares.all() {
+	b.shares.all(func(s *portShare) {
 		held += s.count.Load()
 		last := uint32(0)
 		for slot := s.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
@@ -171,7 +171,7 @@ func (b *bench) checkShares() {
 		if s.newest.Load() != last {
 			b.Fatalf("the newest is slot %d, not %d", s.newest.Load(), last)
 		}
-	}
+	})
 	if held != b.limits.total.Load() {
 		b.Fatalf("the ports hold %d connections, the table %d", held, b.limits.total.Load())
 	}

@@ -19,67 +19,54 @@ type portShare struct {
 	oldest, newest atomic.Uint32 // slots; changed under mu
 }
 
-// maxShares is how many ports are told apart; further ones share with these.
-const maxShares = 4096
-
-// shares is the shares of a table. A port's is made when it is first seen and
-// stays.
+// shares is the shares of a table by port number: pages of 256, made when a
+// port of theirs is first seen.
 type shares struct {
 	limit rateLimit
-	mu    sync.Mutex
-	set   atomic.Pointer[shareSet]
+	pages [256]atomic.Pointer[sharePage]
 }
 
-// shareSet never changes.
-type shareSet struct {
-	byPort map[uint32]*portShare
-	list   []*portShare
-}
+type sharePage [256]portShare
+
+// lastShare is the share of all ports whose numbers do not fit into 16 bits:
+// OpenFlow's reserved ones, in practice.
+const lastShare = 1<<16 - 1
 
 // of is a port's share. A Scratch begins with a copy of its parent's.
 func (s *shares) of(t *Table, port uint32) *portShare {
-	if set := s.set.Load(); set != nil {
-		if sh := set.byPort[port]; sh != nil {
-			return sh
+	port = min(port, lastShare)
+	at := &s.pages[port>>8]
+	for {
+		if p := at.Load(); p != nil {
+			return &p[port&0xff]
+		}
+		fresh := new(sharePage)
+		if t.parent != nil {
+			fresh.copy(t.parent.shares.pages[port>>8].Load())
+		}
+		at.CompareAndSwap(nil, fresh)
+	}
+}
+
+func (p *sharePage) copy(from *sharePage) {
+	if from == nil {
+		return
+	}
+	for i := range p {
+		p[i].count.Store(from[i].count.Load())
+		p[i].bucket.Store(from[i].bucket.Load())
+	}
+}
+
+// all calls f with every share that may be in use.
+func (s *shares) all(f func(*portShare)) {
+	for i := range s.pages {
+		if p := s.pages[i].Load(); p != nil {
+			for j := range p {
+				f(&p[j])
+			}
 		}
 	}
-	return s.add(t, port)
-}
-
-func (s *shares) add(t *Table, port uint32) *portShare {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	old := s.set.Load()
-	if old == nil {
-		old = &shareSet{}
-	}
-	if sh := old.byPort[port]; sh != nil {
-		return sh
-	}
-	if len(old.list) >= maxShares {
-		return old.list[port%maxShares]
-	}
-	sh := &portShare{}
-	if t.parent != nil {
-		theirs := t.parent.shares.of(t.parent, port)
-		sh.count.Store(theirs.count.Load())
-		sh.bucket.Store(theirs.bucket.Load())
-	}
-	fresh := &shareSet{byPort: make(map[uint32]*portShare, len(old.byPort)+1), list: append(old.list[:len(old.list):len(old.list)], sh)}
-	for p, other := range old.byPort {
-		fresh.byPort[p] = other
-	}
-	fresh.byPort[port] = sh
-	s.set.Store(fresh)
-	return sh
-}
-
-// all is every share, in the order in which the ports were first seen.
-func (s *shares) all() []*portShare {
-	if set := s.set.Load(); set != nil {
-		return set.list
-	}
-	return nil
 }
 
 // tick is the unit of cell.since, about a millisecond; 32 bits of it go round
