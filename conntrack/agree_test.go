@@ -80,7 +80,6 @@ type pairing struct {
 	model  *model
 	family family
 	recent []key // tuples that were seen on the wire
-	trail  []string
 }
 
 func newPairing(t testing.TB, c chooser, f family) *pairing {
