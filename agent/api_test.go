@@ -236,7 +236,7 @@ func TestReplay(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, from := range []Source{twoNodes(t), Manifests{Path: "../examples/web-app", Node: "node-a"}} {
+	for _, from := range []Source{twoNodes(t), Manifests{Path: "../examples/two-nodes/objects", Node: "node-a"}} {
 		t.Run(from.String(), func(t *testing.T) {
 			checkReplay(t, &Replay{From: from, In: in, Out: out, Tunnels: []string{DefaultTunnel}}, at)
 		})

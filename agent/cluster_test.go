@@ -47,6 +47,12 @@ func newCluster(t *testing.T, yaml string) *cluster {
 	if err := os.CopyFS(c.dir, os.DirFS("../examples/web-app")); err != nil {
 		t.Fatal(err)
 	}
+	// Only the policies that leave room for those of a test.
+	policies, err := os.ReadFile("../examples/two-nodes/objects/policies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write("policies.yaml", string(policies))
 	c.write("more.yaml", yaml)
 	for _, name := range []string{"node-a", "node-b"} {
 		c.nodes = append(c.nodes, c.load(name))

@@ -65,9 +65,17 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.sw.Close()
-	wantPorts(t, l.ports(), Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto"}, Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp"}, Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto"})
-	if n := entriesOf(p, "IngressDefaultRule"); n != 2 {
-		t.Errorf("%d entries in IngressDefaultRule, want the isolation of db-a and the table-miss", n)
+	wantPorts(t, l.ports(),
+		Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto"},
+		Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp"},
+		Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto"},
+		Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"},
+		Port{Name: "antrea-l7-tap1", OFPort: 33, Link: "antrea-l7-tap1", Driver: "tap"},
+		Port{Name: "antrea-tc-tap0", OFPort: 34, Link: "antrea-tc-tap0", Driver: "tap"},
+		Port{Name: "antrea-tc-tap1", OFPort: 35, Link: "antrea-tc-tap1", Driver: "tap"},
+		Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "tap", oneWay: true})
+	if n := entriesOf(p, "IngressDefaultRule"); n != 3 {
+		t.Errorf("%d entries in IngressDefaultRule, want the isolation of db-a and web-a and the table-miss", n)
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -98,7 +106,7 @@ func TestLive(t *testing.T) {
 	}
 	nodeConfig := filepath.Join(manifests, "node-a.yaml")
 	replaceIn(t, nodeConfig, `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n", "")
-	if ports := next(); len(ports) != 2 {
+	if ports := next(); len(ports) != 7 {
 		t.Errorf("ports %v", ports)
 	}
 	entries := len(p.sw.Flows())
@@ -175,30 +183,17 @@ func TestLiveRefuses(t *testing.T) {
 	}
 }
 
-// TestPortsThatAreMade: what TrafficControls and application-layer policies name
-// is a tap that the switch makes; a device is a link of that name.
-func TestPortsThatAreMade(t *testing.T) {
+// TestDevicePorts: what a TrafficControl names as a device is a link of that name,
+// and is not made.
+func TestDevicePorts(t *testing.T) {
 	c, manifests := liveNode(t)
-	nodeConfig := filepath.Join(manifests, "node-a.yaml")
-	replaceIn(t, nodeConfig, "  ports:\n", "  ports:\n"+
-		"    - {name: copies, ofPort: 30}\n    - {name: eth1, ofPort: 31}\n    - {name: antrea-l7-tap0, ofPort: 32}\n")
-	mirror := func(name, target string) string {
-		return "---\napiVersion: crd.antrea.io/v1alpha2\nkind: TrafficControl\nmetadata: {name: " + name + "}\n" +
-			"spec: {appliedTo: {podSelector: {}}, direction: Both, action: Mirror, targetPort: " + target + "}\n"
-	}
-	text := mirror("one", "{ovsInternal: {name: copies}}") + mirror("two", "{device: {name: eth1}}")
-	if err := os.WriteFile(filepath.Join(manifests, "tc.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	replaceIn(t, filepath.Join(manifests, "egress-trafficcontrol.yaml"), "{ovsInternal: {name: antrea-tc-tap2}}", "{device: {name: antrea-tc-tap2}}")
 	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.sw.Close()
-	wantPorts(t, l.ports()[:3],
-		Port{Name: "copies", OFPort: 30, Link: "copies", Driver: "tap", oneWay: true},
-		Port{Name: "eth1", OFPort: 31, Link: "eth1", Driver: "auto"},
-		Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"})
+	wantPorts(t, l.ports()[7:], Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "auto"})
 }
 
 // TestFollowNode: the Node is told what the switch asks for, once, again after an

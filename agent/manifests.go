@@ -34,7 +34,7 @@ func (m Manifests) load(o options) (*pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.objects = objects
+	p.objects, p.made = objects, cluster.MadePorts()
 	return p, nil
 }
 

@@ -33,7 +33,8 @@ func (p *pipeline) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, er
 	}
 	all := make(map[uint32]*memory.Port)
 	for no, name := range namedPorts(p.sw.Names()) {
-		m := memory.New(name, memory.Options{})
+		_, aside := p.made[name]
+		m := memory.New(name, memory.Options{Aside: aside})
 		var port ports.Port = m
 		if isTunnel[name] {
 			port = tunnelPort{m}

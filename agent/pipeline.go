@@ -27,6 +27,8 @@ type pipeline struct {
 	// pipeline comes from flow files.
 	objects *control.Reconciler
 	packets *packetIns
+	// made are the ports that the switch makes for objects; floods leave them out.
+	made map[string]control.Made
 }
 
 // Source is where an offline pipeline comes from: Files or Manifests.

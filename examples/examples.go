@@ -2,7 +2,7 @@
 // or as flow entries, groups, meters and ports in the text that ovs-ofctl
 // prints.
 //
-//	web-app/    the lab's two Nodes as Kubernetes and Antrea objects
+//	web-app/    the lab's two Nodes as Kubernetes and Antrea objects: the seed's
 //	seed/       one Node with every kind of object, as a plain dump
 //	two-nodes/  the lab's two Nodes, filled by hand and commented
 //

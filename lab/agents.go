@@ -51,6 +51,9 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 		if err := l.waitReady(ctx, n.Name, ended[n.Name]); err != nil {
 			return err
 		}
+		if err := l.makeLoops(n.Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -190,7 +193,10 @@ func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	return l.waitReady(ctx, node, ended)
+	if err := l.waitReady(ctx, node, ended); err != nil {
+		return err
+	}
+	return l.makeLoops(node)
 }
 
 // stopAgents ends the recorded agent processes, if they are still the same.

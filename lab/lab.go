@@ -14,7 +14,8 @@
 //
 // Everybody has an IPv6 address besides: fd00:77::102, fd00:10:10::26 and so on. The
 // underlay is a bridge in its own namespace. The outside host has no route
-// to any pod, so what reaches it and is answered was masqueraded.
+// to any pod, so what reaches it and is answered was masqueraded. It sends the
+// outside addresses of Services to Nodes, as a load balancer would.
 //
 // Every namespace is called antrail-ID-…, where ID belongs to one run, and the
 // machine's own namespace is never touched. The state file in the lab's
@@ -150,7 +151,29 @@ func (l *Lab) makeUnderlay() error {
 		return err
 	}
 	l.say("outside host %s", l.Topology.Outside)
-	return l.makeUnderlayHost("outside", l.Topology.Outside.Both(), nil)
+	if err := l.makeUnderlayHost("outside", l.Topology.Outside.Both(), nil); err != nil {
+		return err
+	}
+	return l.namespace("outside").Do(l.routeBalanced)
+}
+
+// routeBalanced leads Services' outside addresses to Nodes, in the calling
+// thread's namespace.
+func (l *Lab) routeBalanced() error {
+	for _, b := range l.Topology.Balanced {
+		for _, n := range l.Topology.Nodes {
+			if n.Name != b.Node {
+				continue
+			}
+			via := addrsOf(n.Address).Both()
+			for i, a := range b.Address.Both() {
+				if err := addRoute("eth0", a, via[i]); err != nil {
+					return fmt.Errorf("route to %s by %s: %w", a, n.Name, err)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // makeUnderlayHost makes a namespace with its eth0 on the underlay.

@@ -108,6 +108,16 @@ func addAddress(link netlink.Link, a netip.Prefix) error {
 	return netlink.AddrAdd(link, addr)
 }
 
+// addRoute leads an address to a next hop behind a link.
+func addRoute(name string, to, via netip.Addr) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	dst := &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Gw: via.AsSlice()})
+}
+
 // addBridge makes the underlay's switch in the calling thread's namespace.
 func addBridge() error {
 	attrs := netlink.NewLinkAttrs()

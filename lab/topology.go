@@ -11,6 +11,9 @@ import (
 type Topology struct {
 	Outside Dual[netip.Prefix] // a host of the underlay that knows no pod range
 	Nodes   []Node
+	// Balanced are addresses of Services that the outside host sends to a Node,
+	// as a load balancer would.
+	Balanced []Balanced
 	// IPv6Underlay has the tunnel go over the Nodes' IPv6 addresses; IPv4 when
 	// false.
 	IPv6Underlay bool
@@ -50,6 +53,12 @@ type Pod struct {
 	OFPort  uint32
 }
 
+// Balanced is an address and the name of the Node that gets what is sent to it.
+type Balanced struct {
+	Address Dual[netip.Addr]
+	Node    string
+}
+
 // Dual is something that everybody in a lab has of each address family.
 type Dual[T any] struct{ V4, V6 T }
 
@@ -82,11 +91,16 @@ func within(a Dual[netip.Addr], p Dual[netip.Prefix]) []netip.Prefix {
 const underlayMTU = 1500
 
 // TwoNodes is the lab that the objects in examples/web-app are written for, and, of
-// its IPv4 half, the flow files in examples/two-nodes; addresses, MACs and port
+// its IPv4 half, the flow files and objects in examples/two-nodes; addresses, MACs and port
 // numbers must be the same here and there.
 func TwoNodes() Topology {
 	return Topology{
 		Outside: prefixes("192.168.77.1/24", "fd00:77::1/64"),
+		Balanced: []Balanced{
+			{addrs("192.168.77.150", "fd00:77::150"), "node-a"},
+			{addrs("192.168.77.151", "fd00:77::151"), "node-b"},
+			{addrs("192.168.77.200", "fd00:77::200"), "node-a"},
+		},
 		Nodes: []Node{
 			{
 				Name:       "node-a",

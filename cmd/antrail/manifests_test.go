@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control"
 )
 
 // ids are numbers that follow from the order of the objects: they may differ
@@ -66,48 +68,18 @@ func TestGoldenObjects(t *testing.T) {
 // bucketOrder is what two dumps of one group may differ in besides ids.
 var bucketOrder = regexp.MustCompile(`bucket_id:\d+,`)
 
-// entryOfAgent is the entry that the agent adds for its gateway.
-const entryOfAgent = "table=IngressSecurityClassifier, priority=210,ct_state=-rpl+trk,ip,reg0=0x2/0xf,nw_src=10.10."
+// entryByHand knows what the Node itself sends to its pods by the gateway's
+// address. Antrea's own, which the objects make, knows it by its mark.
+const entryByHand = "table=IngressSecurityClassifier, priority=210,ct_state=-rpl+trk,ip,reg0=0x2/0xf,nw_src=10.10."
 
-// address6 is an IPv6 address or range in a list of examples/web-app, which has
-// it behind the IPv4 one, quoted.
-var address6 = regexp.MustCompile(`, (?:\{(?:ip|type: InternalIP, address): )?"fd00:[^"]*"\}?`)
-
-// ipv4WebApp is a copy of examples/web-app that has no IPv6 any more.
-func ipv4WebApp(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	files, err := filepath.Glob("examples/web-app/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = address6.ReplaceAll(b, nil)
-		if bytes.Contains(b, []byte("fd00")) {
-			t.Errorf("%s still has IPv6:\n%s", file, b)
-		}
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
-// TestWebAppIsTwoNodes: the objects of examples/web-app make the entries and
-// groups that are written by hand in examples/two-nodes. What is written by hand
-// is to be read, and IPv6 would be every line again in longer words; so it is the
-// objects without their IPv6 addresses that are compared.
-func TestWebAppIsTwoNodes(t *testing.T) {
-	webApp := ipv4WebApp(t)
+// TestObjectsOfTwoNodes: the objects in examples/two-nodes make the entries and
+// groups that are written by hand beside them.
+func TestObjectsOfTwoNodes(t *testing.T) {
 	for _, node := range []string{"node-a", "node-b"} {
-		have := dumpOf(t, "--manifests "+webApp+" --node "+node)
+		have := dumpOf(t, "--manifests examples/two-nodes/objects --node "+node)
 		want := dumpOf(t, "--flows examples/two-nodes/"+node+".flows")
 		for line := range maps.Keys(want) {
-			if strings.HasPrefix(line, entryOfAgent) {
+			if strings.HasPrefix(line, entryByHand) {
 				delete(want, line)
 			}
 		}
@@ -115,6 +87,39 @@ func TestWebAppIsTwoNodes(t *testing.T) {
 			t.Errorf("%s has only %d different lines", node, len(want))
 		}
 		sameLines(t, have, want)
+	}
+}
+
+// TestWebAppHasAllOfTheSeed: each object of the seed is in examples/web-app, by its
+// kind and name, and on node-a every one is installed.
+func TestWebAppHasAllOfTheSeed(t *testing.T) {
+	cluster, problems, err := control.LoadManifests("examples/web-app")
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	seed, _, err := control.LoadManifests("control/testdata/seed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := slices.Concat(
+		slices.Collect(maps.Keys(seed.Services)), slices.Collect(maps.Keys(seed.NetworkPolicies)), slices.Collect(maps.Keys(seed.AntreaPolicies)), slices.Collect(maps.Keys(seed.Egresses)),
+		slices.Collect(maps.Keys(seed.TrafficControls)))
+	for _, k := range keys {
+		if cluster.Object(k) == nil {
+			t.Errorf("there is no %s", k)
+		}
+	}
+	if len(keys) < 14 {
+		t.Errorf("the seed has only %v", keys)
+	}
+	for _, kind := range []string{"policies", "services", "egresses", "pods"} {
+		var out bytes.Buffer
+		if code := run(strings.Fields("get "+kind+" --manifests examples/web-app --node node-a"), &out, &out); code != 0 {
+			t.Fatalf("exit code %d\n%s", code, out.String())
+		}
+		if strings.Contains(out.String(), "pending") || strings.Contains(out.String(), "refused") {
+			t.Errorf("not all is installed:\n%s", out.String())
+		}
 	}
 }
 

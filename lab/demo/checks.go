@@ -14,10 +14,10 @@ type check struct {
 // endpoints can be reached.
 var checks = []check{
 	{"ping on one Node, both ways", ping("client-a", "web-a", "web-a", "client-a")},
-	{"TCP on one Node, both ways", connect("client-a", "web-a:80", "web-a", "client-a:5001")},
+	{"TCP on one Node, both ways", connect("client-a", "web-a:80", "db-a", "client-a:5001")},
 	{"ping across Nodes, both ways", ping("client-a", "client-b", "client-b", "client-a")},
 	{"TCP across Nodes, both ways", connect("client-a", "client-b:5001", "client-b", "client-a:5001")},
-	{"UDP of 8000 bytes, in fragments, on one Node", datagrams("web-a", "client-a:5001")},
+	{"UDP of 8000 bytes, in fragments, on one Node", datagrams("db-a", "client-a:5001")},
 	{"UDP of 8000 bytes, in fragments, across Nodes and outside", datagrams("client-a", "client-b:5001", "client-a", "outside:5001")},
 	{"the Node reaches its pods, policy or not", connect("node-a", "client-a:5001", "node-a", "db-a:3306")},
 	{"20 MB of TCP across Nodes, both ways at once", bothDirections},
@@ -35,4 +35,17 @@ var checks = []check{
 	{"forged source MAC is dropped in SpoofGuard", forged(forgedMAC)},
 	{"forged source IP is dropped in SpoofGuard", forged(forgedIP)},
 	{"forged ARP is dropped in ARPSpoofGuard", forged(forgedARP)},
+}
+
+// objectChecks is what the objects of examples/web-app promise besides: Services as
+// the world sees them, Egresses, TrafficControls and layer 7.
+var objectChecks = []check{
+	{"NodePort, from outside, pod and Nodes", nodePort},
+	{"LoadBalancer and external IP, from everywhere", balanced},
+	{"externalTrafficPolicy Local keeps the client", local},
+	{"Egress of web by node-a, of clients by node-b", egress},
+	{"policy on web: other TCP that it sends is dropped", webSends},
+	{"redirect: all of web-a goes through the taps", redirect},
+	{"mirror: a copy of db-a's connection, both ways", mirror},
+	{"layer 7: TCP 8080 goes through the taps, 5 MB", layer7},
 }

@@ -34,7 +34,7 @@ func TestLongDatagramsToAService(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	for _, from := range []string{"web-a", "client-a", "client-b"} {
+	for _, from := range []string{"db-a", "client-a", "client-b"} {
 		for range 8 { // a new port each time, and so another endpoint
 			if err := w.echo(t.Context(), from, "10.96.7.7:7", 64, longDatagram, longDatagram); err != nil {
 				t.Error(err)

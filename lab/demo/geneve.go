@@ -28,7 +28,7 @@ func geneve(ctx context.Context, w *world) (string, error) {
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {
 		return "", err
 	}
-	if _, err := w.transfer(ctx, "client-b", "client-a", megabyte); err != nil {
+	if _, err := w.transfer(ctx, "client-b", w.sink("client-a"), megabyte); err != nil {
 		return "", err
 	}
 	all, err := s.drain()

@@ -11,8 +11,8 @@ import (
 // IPv4, by the same checks; only who lies about neighbours does it otherwise.
 var checks6 = []check{
 	{"IPv6: ping on one Node and across, both ways", over6(ping("client-a", "web-a", "web-a", "client-a", "client-a", "client-b", "client-b", "client-a"))},
-	{"IPv6: TCP on one Node and across, both ways", over6(connect("client-a", "web-a:80", "web-a", "client-a:5001", "client-a", "client-b:5001", "client-b", "client-a:5001"))},
-	{"IPv6: UDP of 8000 bytes, in fragments", over6(datagrams("web-a", "client-a:5001", "client-a", "client-b:5001", "client-a", "outside:5001"))},
+	{"IPv6: TCP on one Node and across, both ways", over6(connect("client-a", "web-a:80", "db-a", "client-a:5001", "client-a", "client-b:5001", "client-b", "client-a:5001"))},
+	{"IPv6: UDP of 8000 bytes, in fragments", over6(datagrams("db-a", "client-a:5001", "client-a", "client-b:5001", "client-a", "outside:5001"))},
 	{"IPv6: the Node reaches its pods, policy or not", over6(connect("node-a", "client-a:5001", "node-a", "db-a:3306"))},
 	{"IPv6: 20 MB of TCP across Nodes, both ways at once", over6(bothDirections)},
 	{"IPv6: the underlay carries valid Geneve", over6(geneve)},
@@ -39,16 +39,23 @@ func over6(run func(context.Context, *world) (string, error)) func(context.Conte
 }
 
 // checks are those that concern the lab. A pipeline of flow files may be IPv4
-// only; Antrea's has table IPv6 when it is not.
+// only; Antrea's has table IPv6 when it is not. What only examples/web-app has is
+// known by its redirect.
 func (w *world) checks(ctx context.Context) ([]check, error) {
 	var tables []agent.Table
 	if err := w.agent("node-a").JSON(ctx, "/tables", nil, &tables); err != nil {
 		return nil, err
 	}
-	for _, t := range tables {
-		if t.Name == "IPv6" {
-			return slices.Concat(checks, checks6), nil
-		}
+	all := checks
+	if slices.ContainsFunc(tables, func(t agent.Table) bool { return t.Name == "IPv6" }) {
+		all = slices.Concat(all, checks6)
 	}
-	return checks, nil
+	rows, err := w.ports(ctx, "node-a")
+	if err != nil {
+		return nil, err
+	}
+	if _, redirects := rows["antrea-tc-tap0"]; redirects {
+		all = slices.Concat(all, objectChecks)
+	}
+	return all, nil
 }

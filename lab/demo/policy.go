@@ -13,8 +13,8 @@ type attempt struct{ from, to string }
 // webDenied tries what is not TCP 80 on the web pods, from both Nodes.
 func webDenied(ctx context.Context, w *world) (string, error) {
 	return w.denied(ctx, "IngressMetric", []attempt{
-		{"client-a", "web-a:8080"}, {"client-a", "web-a:443"}, {"client-a", "web-a:81"}, {"client-a", "web-a:22"},
-		{"client-b", "web-a:8080"}, {"db-a", "web-a:80"}, {"db-b", "web-a:80"},
+		{"client-a", "web-a:8081"}, {"client-a", "web-a:443"}, {"client-a", "web-a:81"}, {"client-a", "web-a:22"},
+		{"client-b", "web-a:8081"}, {"db-a", "web-a:80"}, {"db-b", "web-a:80"},
 	})
 }
 
@@ -36,7 +36,15 @@ func dbDenied(ctx context.Context, w *world) (string, error) {
 	}
 	return w.denied(ctx, "IngressDefaultRule", []attempt{
 		{"client-a", "db-a:3306"}, {"client-b", "db-a:3306"}, {"db-b", "db-a:3306"},
-		{"web-a", "db-a:5432"}, {"web-b", "db-a:5432"}, {"web-a", "db-a:3307"},
+		{"client-a", "db-a:5432"}, {"client-b", "db-a:5432"}, {"db-b", "db-a:3307"},
+	})
+}
+
+// webSends tries what web pods may not send.
+func webSends(ctx context.Context, w *world) (string, error) {
+	return w.denied(ctx, "EgressMetric", []attempt{
+		{"web-a", "client-a:5001"}, {"web-a", "client-b:5001"}, {"web-a", "db-a:5432"}, {"web-a", "db-b:5432"},
+		{"web-a", "web-b:443"}, {"web-a", "outside:81"},
 	})
 }
 

@@ -100,7 +100,7 @@ func hairpin(ctx context.Context, w *world) (string, error) {
 // to pods: it must see the Node's address.
 func outside(ctx context.Context, w *world) (string, error) {
 	var seen []string
-	for _, s := range []struct{ pod, node string }{{"client-a", "node-a"}, {"client-b", "node-b"}} {
+	for _, s := range []struct{ pod, node string }{{"db-a", "node-a"}, {"db-b", "node-b"}} {
 		if _, err := w.ping(s.pod, "outside", patience); err != nil {
 			return "", err
 		}

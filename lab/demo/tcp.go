@@ -49,7 +49,7 @@ const megabyte = 1 << 20
 
 // bulk sends 100 MB across Nodes; the receiver's SHA-256 must be the sender's.
 func bulk(ctx context.Context, w *world) (string, error) {
-	r, err := w.transfer(ctx, "client-a", "client-b", 100*megabyte)
+	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), 100*megabyte)
 	if err != nil {
 		return "", err
 	}
@@ -64,10 +64,10 @@ func bothDirections(ctx context.Context, w *world) (string, error) {
 	}
 	back := make(chan outcome, 1)
 	go func() {
-		r, err := w.transfer(ctx, "client-b", "client-a", 20*megabyte)
+		r, err := w.transfer(ctx, "client-b", w.sink("client-a"), 20*megabyte)
 		back <- outcome{r, err}
 	}()
-	r, err := w.transfer(ctx, "client-a", "client-b", 20*megabyte)
+	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), 20*megabyte)
 	b := <-back
 	if err := errors.Join(err, b.err); err != nil {
 		return "", err
@@ -84,10 +84,13 @@ type result struct {
 
 func (r *result) gbits() float64 { return float64(r.bytes) * 8 / 1e9 / r.took.Seconds() }
 
+// sink is the server of a client pod that answers with a digest.
+func (w *world) sink(pod string) string { return fmt.Sprintf("%s:%d", pod, sinkPort) }
+
 // transfer sends n random bytes from one client pod to another and compares
 // the digests of both ends.
 func (w *world) transfer(ctx context.Context, from, to string, n int64) (result, error) {
-	c, err := w.dial(ctx, from, fmt.Sprintf("%s:%d", to, sinkPort), patience)
+	c, err := w.dial(ctx, from, to, patience)
 	if err != nil {
 		return result{}, fmt.Errorf("%s to %s: %w", from, to, err)
 	}

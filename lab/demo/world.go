@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/antrail/antrail/agent"
@@ -18,6 +19,7 @@ import (
 // Ports of the servers in the pods.
 const (
 	webPort  = 80   // web pods: says its name and who asks
+	apiPort  = 8080 // web pods: as a client pod's sinkPort
 	sinkPort = 5001 // client pods: says its name and who asks, then takes bytes and answers their SHA-256
 )
 
@@ -37,11 +39,24 @@ type world struct {
 	v6        bool
 	addresses map[string]netip.Addr // of everything that has a name
 	closers   []io.Closer           // listening sockets
+	dialled   *atomic.Uint32 // connections so far; nil: ports are the kernel's choice
+}
+
+// sourcePort is the port that the next connection comes from: below those that
+// the kernel chooses, and none twice. A connection to a Service and one to its
+// endpoint are the same to the endpoint when they come from the same port, so that
+// as long as one is remembered the other is refused.
+func (w *world) sourcePort() int {
+	const first, last = 10000, 29999
+	if w.dialled == nil {
+		return 0
+	}
+	return first + int(w.dialled.Add(1)-1)%(last-first+1)
 }
 
 // ipv6 is the same world by IPv6.
 func (w *world) ipv6() *world {
-	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), closers: w.closers}
+	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), closers: w.closers, dialled: w.dialled}
 }
 
 // of is what the world's address family has of two.
@@ -57,13 +72,14 @@ func choose[T any](v6 bool, d lab.Dual[T]) T {
 // newWorld starts the servers. The ports that policies deny are served too, so
 // that a connection is refused by nobody but the policy.
 func newWorld(l *lab.Lab) (*world, error) {
-	w := &world{lab: l, addresses: addresses(l, false)}
+	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
 	for _, s := range []struct {
 		pods  []string
 		ports []int
 		serve func(net.Conn)
 	}{
-		{[]string{"web-a", "web-b"}, []int{webPort, 443, 8080}, nil},
+		{[]string{"web-a", "web-b"}, []int{webPort, 443, 8081}, nil},
+		{[]string{"web-a", "web-b"}, []int{apiPort}, digest},
 		{[]string{"db-a", "db-b"}, []int{3306, 5432}, nil},
 		{[]string{"outside"}, []int{webPort}, nil},
 		{[]string{"client-a", "client-b"}, []int{sinkPort}, digest},
@@ -170,7 +186,7 @@ func (w *world) resolve(target string) string {
 func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration) (net.Conn, error) {
 	var c net.Conn
 	err := w.in(from, func() (err error) {
-		c, err = (&net.Dialer{Timeout: timeout}).DialContext(ctx, "tcp", w.resolve(to))
+		c, err = (&net.Dialer{Timeout: timeout, LocalAddr: &net.TCPAddr{Port: w.sourcePort()}}).DialContext(ctx, "tcp", w.resolve(to))
 		return err
 	})
 	return c, err

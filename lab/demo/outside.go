@@ -1,0 +1,125 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// Services of examples/web-app at addresses that the world knows, and Egresses.
+var (
+	nodePortNumber  = 30004
+	loadBalancer    = lab.Dual[string]{V4: "192.168.77.150:80", V6: "[fd00:77::150]:80"} // sent to node-a
+	externalIP      = lab.Dual[string]{V4: "192.168.77.200:80", V6: "[fd00:77::200]:80"} // sent to node-a
+	localBalancer   = lab.Dual[string]{V4: "192.168.77.151:80", V6: "[fd00:77::151]:80"} // sent to node-b
+	egressOfWeb     = "192.168.77.112"                                                   // on node-a
+	egressOfClients = "192.168.77.113"                                                   // on node-b
+)
+
+// served connects often enough to meet both endpoints, and counts who answered.
+// Each must see one of the sources.
+func (w *world) served(ctx context.Context, from, service string, sources map[string]string) error {
+	const tries = 12 // both are met but once in 2048 times
+	got := map[string]int{}
+	for range tries {
+		g, err := w.ask(ctx, from, service)
+		if err != nil {
+			return fmt.Errorf("%s to %s: %w", from, service, err)
+		}
+		if want := sources[g.name]; want != "" && g.source != want {
+			return fmt.Errorf("%s to %s: %s saw %s, want %s", from, service, g.name, g.source, want)
+		}
+		got[g.name]++
+	}
+	if got["web-a"]+got["web-b"] != tries || got["web-a"] == 0 || got["web-b"] == 0 {
+		return fmt.Errorf("%s to %s: answered by %v, want both web pods", from, service, got)
+	}
+	return nil
+}
+
+// seenThrough are the sources that the endpoints see when the outside host asks by
+// node-a: the one on that Node the host itself, the other node-a's gateway.
+func (w *world) seenThrough() map[string]string {
+	return map[string]string{"web-a": w.addresses["outside"].String(), "web-b": w.sourceOf("node-a")}
+}
+
+// nodePort asks every Node's port from the outside host, from a pod, and from the
+// Nodes themselves.
+func nodePort(ctx context.Context, w *world) (string, error) {
+	for _, w := range []*world{w, w.ipv6()} {
+		at := func(node string) string { return fmt.Sprintf("%s:%d", node, nodePortNumber) }
+		if err := w.served(ctx, "outside", at("node-a"), w.seenThrough()); err != nil {
+			return "", err
+		}
+		for _, a := range []attempt{
+			{"outside", at("node-b")}, {"client-a", at("node-a")}, {"client-a", at("node-b")},
+			{"node-a", at("node-a")}, {"node-b", at("node-a")},
+		} {
+			if err := w.served(ctx, a.from, a.to, nil); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "by IPv4 and IPv6; through node-a, web-a sees 192.168.77.1, web-b node-a's gateway", nil
+}
+
+// balanced asks the addresses of a load balancer and an external IP.
+func balanced(ctx context.Context, w *world) (string, error) {
+	for _, w := range []*world{w, w.ipv6()} {
+		for _, service := range []string{of(w, loadBalancer), of(w, externalIP)} {
+			if err := w.served(ctx, "outside", service, w.seenThrough()); err != nil {
+				return "", err
+			}
+			for _, from := range []string{"client-a", "client-b", "node-a"} {
+				if err := w.served(ctx, from, service, nil); err != nil {
+					return "", err
+				}
+			}
+		}
+	}
+	return "both endpoints to outside, pods and Node", nil
+}
+
+// local asks the Service that keeps to the Node that was asked.
+func local(ctx context.Context, w *world) (string, error) {
+	for _, w := range []*world{w, w.ipv6()} {
+		want := greeting{"web-b", w.addresses["outside"].String()}
+		for range 12 {
+			g, err := w.ask(ctx, "outside", of(w, localBalancer))
+			if err != nil {
+				return "", err
+			}
+			if g != want {
+				return "", fmt.Errorf("%s answered and saw %s, want %s and %s", g.name, g.source, want.name, want.source)
+			}
+		}
+		if err := w.served(ctx, "client-a", of(w, localBalancer), nil); err != nil { // the cluster's own may have any
+			return "", err
+		}
+	}
+	return "outside by node-b: web-b alone, which sees 192.168.77.1", nil
+}
+
+// egress lets pods of both Nodes reach the outside host, which must see the
+// Egresses' addresses, whichever Node holds them.
+func egress(ctx context.Context, w *world) (string, error) {
+	var seen []string
+	for _, s := range []struct{ pod, address string }{
+		{"web-a", egressOfWeb}, {"web-b", egressOfWeb}, {"client-a", egressOfClients}, {"client-b", egressOfClients},
+	} {
+		if _, err := w.ping(s.pod, "outside", patience); err != nil {
+			return "", err
+		}
+		g, err := w.ask(ctx, s.pod, "outside:80")
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.pod, err)
+		}
+		if g.source != s.address {
+			return "", fmt.Errorf("the outside host saw %s as %s, want %s", s.pod, g.source, s.address)
+		}
+		seen = append(seen, fmt.Sprintf("%s as %s", s.pod, strings.TrimPrefix(g.source, "192.168.77")))
+	}
+	return strings.Join(seen, ", "), nil
+}

@@ -1,0 +1,66 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"sigs.k8s.io/knftables"
+)
+
+// What a Node's switch sends out at certain ports is for a program to inspect and
+// to give back at others. A lab has no such program: a rule of nftables leads every
+// frame from the one to the other as it is.
+
+// loops are the pairs of ports: out of the switch, back into it.
+var loops = [][2]string{
+	{"antrea-tc-tap0", "antrea-tc-tap1"}, // a TrafficControl's redirect, in examples/web-app
+	{"antrea-l7-tap0", "antrea-l7-tap1"}, // application-layer policies
+}
+
+// loopTable is the lab's own table, in the family netdev.
+const loopTable = "antrail-lab"
+
+// makeLoops joins the pairs that a Node has. Its agent has made the ports.
+func (l *Lab) makeLoops(node string) error {
+	if err := l.namespace(node).Do(joinPairs); err != nil {
+		return fmt.Errorf("%s: %w", node, err)
+	}
+	return nil
+}
+
+// joinPairs joins the pairs whose links are in the calling thread's namespace. A
+// chain goes with its link, so that after an agent's restart all is made anew.
+func joinPairs() error {
+	nft, err := knftables.New(knftables.NetDevFamily, loopTable)
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	tx := nft.NewTransaction()
+	tx.Add(&knftables.Table{})
+	tx.Delete(&knftables.Table{})
+	joined := 0
+	for _, p := range loops {
+		out, back := p[0], p[1]
+		if !isLink(out) || !isLink(back) {
+			continue
+		}
+		if joined++; joined == 1 {
+			tx.Add(&knftables.Table{})
+		}
+		tx.Add(&knftables.Chain{
+			Name: out, Type: knftables.PtrTo(knftables.FilterType), Hook: knftables.PtrTo(knftables.IngressHook),
+			Priority: knftables.PtrTo(knftables.FilterPriority), Device: &out,
+		})
+		tx.Add(&knftables.Rule{Chain: out, Rule: fmt.Sprintf("fwd to %q", back)})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return nft.Run(ctx, tx)
+}
+
+func isLink(name string) bool {
+	_, err := net.InterfaceByName(name)
+	return err == nil
+}
