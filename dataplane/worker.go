@@ -54,7 +54,7 @@ type worker struct {
 }
 
 func newWorker(s *Switch) *worker {
-	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(128, packet.LargeBuffer)}
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(64, packet.LargeBuffer)}
 	w.walk.w = w
 	w.walk.rests = make([]rest, 0, maxDepth+1)
 	w.receive.Store(new([]*switchPort))

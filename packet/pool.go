@@ -12,9 +12,14 @@ type HeapPool struct {
 
 // NewPool makes a pool of frames whose buffers are size bytes, headroom
 // included.
-func NewPool(frames, size int) *HeapPool {
+func NewPool(frames, size int) *HeapPool { return NewPoolOver(make([]byte, frames*size), size) }
+
+// NewPoolOver is NewPool for memory that is there: as many frames as it holds.
+// It is used as long as the pool, or one of its frames, can be reached.
+func NewPoolOver(mem []byte, size int) *HeapPool {
+	frames := len(mem) / size
 	p := &HeapPool{free: make([]*Frame, frames)}
-	all, mem := make([]Frame, frames), make([]byte, frames*size)
+	all := make([]Frame, frames)
 	for i := range all {
 		all[i].Init(mem[i*size:(i+1)*size:(i+1)*size], p)
 		all[i].Index = uint32(i)

@@ -100,7 +100,10 @@ func open(o Options) (*Port, error) {
 		return nil, err
 	}
 	index := nic.Attrs().Index
-	p := &Port{name: o.Interface, fd: -1, pool: packet.NewPool(o.Frames, packet.LargeBuffer)}
+	p := &Port{name: o.Interface, fd: -1}
+	if p.pool, err = ports.LargePool(o.Frames); err != nil {
+		return nil, err
+	}
 	p.rx.in, p.tx.out = newMessages(), newMessages()
 	p.info = ports.Info{
 		Driver: "afpacket", Mode: "virtio-net header, segments whole", Why: o.Why, MTU: nic.Attrs().MTU,

@@ -85,9 +85,12 @@ func Open(o Options) (*Port, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
 	}
-	p := &Port{name: o.Name, marks: o.Marks, fd: fd, pool: packet.NewPool(o.Frames, packet.LargeBuffer)}
+	p := &Port{name: o.Name, marks: o.Marks, fd: fd}
 	p.rx.spare = make([]*packet.Frame, 0, portion)
-	if err := p.configure(o); err != nil {
+	if p.pool, err = ports.LargePool(o.Frames); err == nil {
+		err = p.configure(o)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
 	}
 	return p, nil

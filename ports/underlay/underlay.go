@@ -101,12 +101,15 @@ func Open(c Config) (*Port, error) {
 	p := &Port{config: c, rx: newMessages(), tx: newMessages()}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
+	size := packet.Headroom + maxHeader + ports.MaxFrame(c.MTU)
+	p.pool = packet.NewPool(c.Frames, size)
+	var err error
+	if p.large, err = ports.LargePool(maxJoined); err != nil {
+		return nil, fmt.Errorf("underlay: %w", err)
+	}
 	if err := p.openSockets(); err != nil {
 		return nil, err
 	}
-	size := packet.Headroom + maxHeader + ports.MaxFrame(c.MTU)
-	p.pool = packet.NewPool(c.Frames, size)
-	p.large = packet.NewPool(maxJoined, packet.LargeBuffer)
 	return p, nil
 }
 

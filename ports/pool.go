@@ -1,0 +1,26 @@
+package ports
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/antrail/antrail/packet"
+	"golang.org/x/sys/unix"
+)
+
+// LargePool makes a pool of frames for up to 64 kB each. Its memory is asked of
+// the kernel and not of Go: what no frame has used yet costs nothing, and the
+// garbage collector, which lets garbage grow to the size of the heap, does not
+// count it. It is given back when neither the pool nor a frame of it can be
+// reached.
+func LargePool(frames int) (*packet.HeapPool, error) {
+	mem, err := unix.Mmap(-1, 0, frames*packet.LargeBuffer, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for %d frames of 64 kB: %w", frames, err)
+	}
+	unix.Madvise(mem, unix.MADV_NOHUGEPAGE) // a small frame would take 2 MB; a kernel without huge pages refuses
+	p := packet.NewPoolOver(mem, packet.LargeBuffer)
+	runtime.AddCleanup(p, func(mem []byte) { unix.Munmap(mem) }, mem)
+	return p, nil
+}
