@@ -38,6 +38,8 @@ func (d *DUT) control(args []string) (string, error) {
 		return d.limits(rest)
 	case "dpctl/ct-del-limits":
 		return "", d.deleteLimits(rest)
+	case "antrail/ct-out-of-window":
+		return strconv.FormatUint(d.ct.Stats().OutOfWindow, 10), nil
 	case "antrail/ct-shield":
 		return "", d.shield(rest)
 	default:

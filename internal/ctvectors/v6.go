@@ -42,7 +42,7 @@ func (v *Vector) V6() (*Vector, error) {
 	}
 	w := &Vector{Name: v.Name + "-v6", Doc: v.Doc, Alloc: v.Alloc}
 	for _, f := range v.Flows {
-		if f = flow6(f); !slices.Contains(w.Flows, f) {
+		if f = FlowV6(f); !slices.Contains(w.Flows, f) {
 			w.Flows = append(w.Flows, f)
 		}
 	}
@@ -100,8 +100,8 @@ func nat6(text string) string {
 	})
 }
 
-// flow6 is a flow entry.
-func flow6(text string) string {
+// FlowV6 is a flow entry as IPv6.
+func FlowV6(text string) string {
 	words := map[string]string{"nw_src": "ipv6_src", "nw_dst": "ipv6_dst", "ip": "ipv6"}
 	match, actions, _ := strings.Cut(text, " actions=")
 	match = matchWord.ReplaceAllStringFunc(match, func(m string) string {
@@ -243,3 +243,6 @@ func icmp6(b []byte, src, dst netip.Addr) ([]byte, error) {
 	binary.BigEndian.PutUint16(b[2:], sum)
 	return b, nil
 }
+
+// AddrV6 is an IPv4 address as the vectors' IPv6.
+func AddrV6(a netip.Addr) netip.Addr { return to6(a.As4()) }

@@ -7,7 +7,7 @@ import (
 )
 
 // Answer is what an end host would send back to a frame: TCP with the given
-// flags, or an echo reply.
+// flags, UDP with the same payload, or an echo reply.
 func Answer(frame []byte, flags uint16) []byte {
 	b := bytes.Clone(frame)
 	l := packet.ParseLayers(b)
@@ -27,6 +27,11 @@ func Answer(frame []byte, flags uint16) []byte {
 		packet.ICMP(b[l.L4:]).SetType(packet.ICMPv6EchoReply)
 	case packet.ProtoICMP:
 		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
+	case packet.ProtoUDP:
+		h := packet.UDP(b[l.L4:])
+		sport, dport := h.SrcPort(), h.DstPort()
+		h.SetSrcPort(dport)
+		h.SetDstPort(sport)
 	case packet.ProtoTCP:
 		h := packet.TCP(b[l.L4:l.End])
 		sport, dport := h.SrcPort(), h.DstPort()
