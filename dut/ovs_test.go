@@ -22,8 +22,8 @@ import (
 // through this switch, and everything that leaves must be the same, and the
 // connections too, with their timeouts. Where it is not, the difference must be
 // one of the numbered ones (RULES.md of package conntrack); then both sides
-// forget the connections and go on. ANTRAIL_STEPS makes it longer than a test
-// run has time for, ANTRAIL_SEED repeats one.
+// forget the connections and go on. The run is always the same; ANTRAIL_SEED
+// makes another, ANTRAIL_STEPS a longer one.
 
 // stamp writes what ct() said over the MAC addresses.
 const stamp = "move:NXM_NX_CT_STATE[0..15]->NXM_OF_ETH_SRC[0..15],move:NXM_NX_CT_LABEL[0..31]->NXM_OF_ETH_SRC[16..47]," +
@@ -62,7 +62,8 @@ type pair struct {
 	talks []*talk
 	why   map[string]int // explained differences
 	// syns is the SYN of each tuple since connections were forgotten. again: one
-	// was sent again and differed, which Open vSwitch does not take note of.
+	// was sent again and differed, or both ends sent one, which Open vSwitch does
+	// not take note of.
 	syns  map[string]string
 	again bool
 	trail []string // packets since the connections were forgotten
@@ -259,7 +260,8 @@ func (p *pair) noteSYN(b []byte) {
 		}
 		return
 	}
-	p.again = p.again || p.syns[tuple] != "" && p.syns[tuple] != syn
+	back := string(b[l.L4-4:l.L4]) + string(b[l.L4-8:l.L4-4]) + string(h[2:4]) + string(h[:2])
+	p.again = p.again || p.syns[tuple] != "" && p.syns[tuple] != syn || p.syns[back] != ""
 	p.syns[tuple] = syn
 }
 
@@ -415,10 +417,13 @@ func (p *pair) warp() {
 	p.trail = append(p.trail, fmt.Sprintf("%d ms", ms))
 	p.ovs.Warp(ms)
 	p.ours.must(map[string]any{"op": "warp", "ms": ms})
+	if ms > 1000 { // what has expired still holds its tuple in Open vSwitch until that comes to it
+		p.forget("time")
+	}
 }
 
 func TestSameAsOpenVSwitch(t *testing.T) {
-	seed, n := rand.Uint64(), 600
+	seed, n := uint64(7), 600
 	for name, to := range map[string]func(uint64){
 		"ANTRAIL_SEED": func(v uint64) { seed = v }, "ANTRAIL_STEPS": func(v uint64) { n = int(v) },
 	} {
