@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/antrail/antrail/control"
@@ -25,6 +26,7 @@ type live struct {
 	shield   shield
 	// setNode is told what the switch asks of the Node.
 	setNode   func(*control.NodeSide) error
+	nodeMu    sync.Mutex        // one at a time makes the Node's side
 	node      *control.NodeSide // what the Node has; nil: not known
 	nodeError error             // why it has not what was last asked for
 

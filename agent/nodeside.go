@@ -47,8 +47,11 @@ func (a *Agent) setNode(want *control.NodeSide) error {
 }
 
 // followNode makes the Node's side as the switch asks, if it is not. What fails
-// is logged and tried again with the next call.
+// is logged and tried again with the next call. It is called after each change of
+// the manifests and from time to time, by two goroutines.
 func (l *live) followNode() {
+	l.nodeMu.Lock()
+	defer l.nodeMu.Unlock()
 	want := l.objects.NodeSide()
 	if want == l.node {
 		return

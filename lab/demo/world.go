@@ -39,7 +39,7 @@ type world struct {
 	v6        bool
 	addresses map[string]netip.Addr // of everything that has a name
 	closers   []io.Closer           // listening sockets
-	dialled   *atomic.Uint32 // connections so far; nil: ports are the kernel's choice
+	dialled   *atomic.Uint32        // connections so far; nil: ports are the kernel's choice
 }
 
 // sourcePort is the port that the next connection comes from: below those that
