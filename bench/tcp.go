@@ -77,14 +77,8 @@ func CompareTCP(ctx context.Context, o TCPOptions, w io.Writer) (err error) {
 	}
 	fmt.Fprintf(w, "One TCP stream between two pods of a Node, Gbit/s, %v a run; antrail with its whole pipeline\n", o.Limit)
 	fmt.Fprintf(w, "%s, %d CPUs, %s\n\n", kernelRelease(), runtime.NumCPU(), runtime.Version())
-	var names []string
-	for i, s := range sides {
-		if names = append(names, s.name); i > 0 {
-			names = append(names, "ratio")
-		}
-	}
-	writeColumns(w, "round", names)
 	rates := make([]series, len(sides))
+	writeNames(w, sides)
 	for round := range o.Rounds {
 		for i, s := range sides {
 			rate, err := s.measure(ctx, o.Limit)
@@ -93,13 +87,23 @@ func CompareTCP(ctx context.Context, o TCPOptions, w io.Writer) (err error) {
 			}
 			rates[i] = append(rates[i], rate)
 		}
-		at := func(s series) float64 { return s[round] }
-		writeRates(w, fmt.Sprint(round+1), rates, at)
+		writeRates(w, fmt.Sprint(round+1), rates, func(s series) float64 { return s[round] })
 	}
 	for _, line := range summary {
 		writeRates(w, line.name, rates, line.of)
 	}
 	return nil
+}
+
+// writeNames writes the head of the table.
+func writeNames(w io.Writer, sides []*streamSide) {
+	var names []string
+	for i, s := range sides {
+		if names = append(names, s.name); i > 0 {
+			names = append(names, "ratio")
+		}
+	}
+	writeColumns(w, "round", names)
 }
 
 // writeRates writes a line: each side's rate, and for all but the first the
