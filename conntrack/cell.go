@@ -162,11 +162,8 @@ func (c *cell) load(e *entry, m *mutable) {
 // fill writes a connection into a free cell, its checksum last.
 func (c *cell) fill(e *entry) {
 	m := e.pack()
-	c.put(&mutable{}, &m) // not what is 0 …
 	for i := range m {
-		if m[i] == 0 { // … which the cell's last life may have left otherwise
-			c.mut[i].Store(0)
-		}
+		c.mut[i].Store(m[i])
 	}
 	words := e.fixedWords()
 	for i := range words[:2*len(keyWords{})] {

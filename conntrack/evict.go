@@ -35,7 +35,7 @@ const anyZone = -1
 func (t *Table) admit(zone uint16, from *portShare, now int64) DropReason {
 	reason := t.reserve(zone, from)
 	if reason == DropNone {
-		if most := t.limits.max.Load(); t.limits.total.Load() > most-most/20 {
+		if most := t.limits.max.Load(); t.parent == nil && t.limits.total.Load() > most-most/20 {
 			t.evict(from, anyZone, now)
 		}
 		return DropNone

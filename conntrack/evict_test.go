@@ -163,6 +163,23 @@ func TestScratchSeesEviction(t *testing.T) {
 	}
 }
 
+// TestScratchKeepsItsCopies: nearly full, a table gives up an old connection;
+// its Scratch must not give up those that the traced packet belongs to.
+func TestScratchKeepsItsCopies(t *testing.T) {
+	b := newBench(t, Config{Max: 100, NewRate: -1})
+	b.begin(1, 97, false)
+	b.warp(2 * time.Second)
+	s := newBench(t, Config{})
+	s.Table, s.now = b.Scratch(), b.now
+	if !s.has(1, 97) {
+		t.Error("the connection is not found")
+	}
+	s.beginOne(1, 1000)
+	if n := s.Stats().EarlyDropped; n != 0 || !s.has(1, 97) {
+		t.Errorf("%d of the copies given up", n)
+	}
+}
+
 func TestNewRate(t *testing.T) { // CT-39
 	b := newBench(t, Config{NewRate: 10})
 	b.begin(1, 20, false)
