@@ -100,16 +100,20 @@ func (k *walk) walkDatagrams() {
 	k.w.whole = k.w.whole[:0]
 }
 
-// walkDatagram asks conntrack about a datagram and walks its fragments on.
+// walkDatagram asks conntrack about a datagram and walks its fragments on. From
+// here on all of them show the entries the datagram's ports, which only the
+// first one carries.
 func (k *walk) walkDatagram(d *datagram) {
 	first := d.Pieces()[0]
 	k.restore(first.Frame, &first.Then)
 	k.request = k.requestOf(first.Then.ct)
 	v := d.Track(k.w.sw.conntrack, &k.w.joiner, &k.ct, &k.request, k.w.now)
-	meta := k.ct
+	meta, key := k.ct, k.key
+	flow.Readdress(first.Frame, &first.Then.layers, &key)
 	for _, p := range d.Pieces() {
 		k.restore(p.Frame, &p.Then)
 		k.ct = meta
+		k.key.CopyTransport(&key)
 		k.proceed(p.Then.ct, v)
 		k.finish()
 	}

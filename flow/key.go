@@ -106,6 +106,14 @@ func (k *Key) PktMark() uint32 { return k.u32(offPktMark) }
 // SetInPort writes the port of entry.
 func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }
 
+// CopyTransport takes protocol, ports (ICMP type and code) and TCP flags from
+// another key. A later fragment's own key has no ports, and in IPv6 the
+// fragment header (44) for its protocol.
+func (k *Key) CopyTransport(from *Key) {
+	k[offNwProto] = from[offNwProto]
+	copy(k[offTCPFlags:offTpDst+2], from[offTCPFlags:offTpDst+2])
+}
+
 // ConjID is conj_id, 0 but within the lookup that completes a conjunction.
 func (k *Key) ConjID() uint32 { return k.u32(offConjID) }
 

@@ -18,9 +18,9 @@ spec: {selector: {app: client}, ipFamilyPolicy: PreferDualStack, clusterIP: 10.9
 
 // TestLongDatagramsToAService sends datagrams in fragments to a UDP Service, of
 // which one endpoint is local, one remote and one the asker itself: both of NAT's
-// directions, in two zones for the last. The first datagram of each connection is
-// short: the entry that chooses an endpoint matches on the port, which later
-// fragments do not have.
+// directions, in two zones for the last. Already the first datagram of each
+// connection comes in fragments: all of them must find the Service and choose
+// the same endpoint.
 func TestLongDatagramsToAService(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
@@ -36,10 +36,10 @@ func TestLongDatagramsToAService(t *testing.T) {
 	defer w.close()
 	for _, from := range []string{"db-a", "client-a", "client-b"} {
 		for range 8 { // a new port each time, and so another endpoint
-			if err := w.echo(t.Context(), from, "10.96.7.7:7", 64, longDatagram, longDatagram); err != nil {
+			if err := w.echo(t.Context(), from, "10.96.7.7:7", longDatagram, longDatagram); err != nil {
 				t.Error(err)
 			}
-			if err := w.echo(t.Context(), from, "[fd00:10:96::77]:7", 64, longDatagram, longDatagram); err != nil {
+			if err := w.echo(t.Context(), from, "[fd00:10:96::77]:7", longDatagram, longDatagram); err != nil {
 				t.Error(err)
 			}
 		}
