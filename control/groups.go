@@ -45,6 +45,15 @@ func (n *numbers[O]) give(o O) {
 	n.next = min(n.next, id)
 }
 
+// pass hands the number of one owner, which may have none, to another, which
+// has none.
+func (n *numbers[O]) pass(from, to O) {
+	if id, ok := n.of[from]; ok {
+		delete(n.of, from)
+		n.of[to], n.owner[id] = id, to
+	}
+}
+
 // firstServiceGroup is the lowest group id of a Service. The pipeline keeps
 // those below for groups of its own: 1 to 4 log policies, 5 and 6 are those of
 // multicast policies in Antrea.

@@ -62,13 +62,13 @@ func (p *planner) rule(key RuleKey, r *PolicyRule) (*policySpec, error) {
 	spec := &policySpec{
 		key: key, name: r.Name, kind: tables.AntreaPolicy,
 		order: ruleOrder{p.tier, p.policy.Priority, key.Index},
-		ports: r.Ports, proto: r.Protocols, log: r.Log, logLabel: r.LogLabel, l7: len(r.L7) > 0,
+		ports: r.Ports, proto: r.Protocols, log: r.Log, logLabel: r.LogLabel, l7: r.L7,
 	}
 	if p.tier >= BaselineTier {
 		spec.kind = tables.BaselinePolicy
 	}
 	spec.action = ruleActions[r.Action]
-	if spec.l7 && !p.features.L7Policy {
+	if len(spec.l7) > 0 && !p.features.L7Policy {
 		return nil, errNoL7
 	}
 	if spec.kind == tables.BaselinePolicy && spec.action == tables.Pass {

@@ -45,16 +45,5 @@ func sameContent(a, b *policySpec) bool {
 // action another, the entries of both places would clash for a moment.
 func sameNameAndEffect(a, b *policySpec) bool {
 	return a.name != "" && a.name == b.name && a.key.Direction == b.key.Direction &&
-		a.kind == b.kind && a.action == b.action && a.log == b.log && a.l7 == b.l7
-}
-
-// keysOfL7 are the rules of a plan that send to the application-aware engine.
-func keysOfL7(specs []*policySpec) map[RuleKey]bool {
-	keys := map[RuleKey]bool{}
-	for _, s := range specs {
-		if s.l7 {
-			keys[s.key] = true
-		}
-	}
-	return keys
+		a.kind == b.kind && a.action == b.action && a.log == b.log && (len(a.l7) > 0) == (len(b.l7) > 0)
 }

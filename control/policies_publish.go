@@ -58,7 +58,7 @@ func (p *Policies) publishSets(change *PolicyChange) {
 	slices.SortFunc(change.Sets, func(a, b SetChange) int { return cmp.Compare(a.Set.number, b.Set.number) })
 }
 
-func (p *Policies) vlanOf(s *policySpec) uint16 { return uint16(p.vlans.of[s.key]) }
+func (p *Policies) vlanOf(s *policySpec) uint16 { return uint16(p.vlans.of[s]) }
 
 func (p *Policies) priorityOf(s *policySpec) uint16 {
 	if s.kind == tables.K8sPolicy {

@@ -20,7 +20,7 @@ type policySpec struct {
 	proto    []PolicyProtocol
 	log      bool
 	logLabel string
-	l7       bool
+	l7       []L7Protocol
 	// isolates makes it no rule, but the isolation of the Pods it applies to.
 	isolates bool
 

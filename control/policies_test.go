@@ -389,7 +389,7 @@ func TestRefusedPolicies(t *testing.T) {
 }
 
 // TestL7VLANs: every L7 rule has a VLAN id of its own, which it keeps when its
-// policy changes.
+// policy changes and when rules come and go above it.
 func TestL7VLANs(t *testing.T) {
 	w := shop()
 	l7 := PolicyRule{Action: ActionAllow, Ports: []PolicyPort{tcp(80)}, L7: []L7Protocol{{HTTP: &L7HTTP{Method: "GET"}}}}
@@ -405,5 +405,22 @@ func TestL7VLANs(t *testing.T) {
 	w.update(t)
 	if vlan(0) != 0 || vlan(1) != 2 {
 		t.Errorf("VLAN ids %d and %d, want 0 and 2", vlan(0), vlan(1))
+	}
+	post := l7
+	post.L7 = []L7Protocol{{HTTP: &L7HTTP{Method: "POST"}}}
+	w.put(cnp("a", "", 5, []PolicyRule{post, {Action: ActionAllow}, l7}, nil))
+	w.update(t)
+	if vlan(0) != 1 || vlan(2) != 2 {
+		t.Errorf("with a rule above it, VLAN ids %d and %d, want 1 and 2", vlan(0), vlan(2))
+	}
+	w.put(cnp("a", "", 5, []PolicyRule{l7}, nil))
+	w.update(t)
+	if vlan(0) != 2 {
+		t.Errorf("alone, VLAN id %d, want 2", vlan(0))
+	}
+	w.remove(Key{Kind: KindClusterNetworkPolicy, Name: "a"})
+	w.update(t)
+	if n := len(w.policies.vlans.of); n != 0 {
+		t.Errorf("%d VLAN ids belong to no rule", n)
 	}
 }

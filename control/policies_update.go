@@ -21,7 +21,7 @@ type Policies struct {
 	peers      *podSets      // of all Pods
 	local      *podSets      // of the Pods of this Node that have a port
 	ids        *conjunctionIDs
-	vlans      *numbers[RuleKey]
+	vlans      *numbers[*policySpec]
 	priorities map[tables.PolicyKind]map[tables.Direction]*priorities
 	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
 	isolated   map[isolationKey]Isolation
@@ -49,7 +49,7 @@ func NewPolicies(c PolicyConfig) *Policies {
 		config: c, cluster: EmptyCluster(),
 		plans: map[Key]*policyPlan{}, refused: map[Key]error{},
 		peers: newPodSets(c.Families), local: newPodSets(c.Families),
-		ids: newConjunctionIDs(c.Clock), vlans: newNumbers[RuleKey](1, maxVLAN),
+		ids: newConjunctionIDs(c.Clock), vlans: newNumbers[*policySpec](1, maxVLAN),
 		priorities: map[tables.PolicyKind]map[tables.Direction]*priorities{},
 		ranked:     map[rankedBlock]ruleBlock{},
 		isolated:   map[isolationKey]Isolation{},
@@ -214,18 +214,17 @@ func (p *Policies) drop(k Key, change *PolicyChange) {
 
 // inherit hands what an old plan had to its successor, and takes away the rest.
 func (p *Policies) inherit(k Key, old, next *policyPlan, change *PolicyChange) {
-	heirOf, l7 := heirs(old.specs, next.specs), keysOfL7(next.specs)
+	heirOf := heirs(old.specs, next.specs)
 	for _, s := range old.specs {
 		if heir := heirOf[s]; heir != nil {
 			heir.parts = s.parts
+			p.vlans.pass(s, heir)
 		} else {
 			for _, r := range s.parts {
 				p.remove(r, change)
 			}
 		}
-		if !l7[s.key] {
-			p.vlans.give(s.key)
-		}
+		p.vlans.give(s)
 		p.disconnect(s)
 	}
 	for _, d := range directions {
@@ -260,11 +259,11 @@ func (p *Policies) realiseDirty() {
 			continue
 		}
 		s.next = p.realise(s)
-		if len(s.next) == 0 || !s.l7 {
-			p.vlans.give(s.key)
+		if len(s.next) == 0 || len(s.l7) == 0 {
+			p.vlans.give(s)
 			continue
 		}
-		if _, ok := p.vlans.take(s.key); !ok {
+		if _, ok := p.vlans.take(s); !ok {
 			p.refuse(s.key.Policy, fmt.Errorf("%s: %w", s.key.describe(), errNoVLAN))
 		}
 	}
@@ -284,7 +283,7 @@ func (p *Policies) refuse(k Key, err error) {
 	for _, s := range p.plans[k].specs {
 		s.next = nil
 		p.dirty[s] = true
-		p.vlans.give(s.key)
+		p.vlans.give(s)
 	}
 	for _, d := range directions {
 		p.unrank(k, d, &policyPlan{})
