@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
@@ -13,6 +14,7 @@ type group struct {
 	*bucketCounters // of the whole group
 	buckets         []*bucketCounters
 	actions         [][]flow.Action // of each bucket, compiled
+	even            bool            // the buckets' weights are all the same
 }
 
 // bucketCounters are shared by a group and the one that modifies it, so that a
@@ -22,7 +24,7 @@ type bucketCounters struct{ packets, bytes atomic.Uint64 }
 // newGroup makes a group; counters of the group it modifies are kept, those of
 // buckets by bucket id.
 func newGroup(g *flow.Group, old *group) *group {
-	n := &group{Group: g, bucketCounters: &bucketCounters{}}
+	n := &group{Group: g, bucketCounters: &bucketCounters{}, even: evenWeights(g.Buckets)}
 	kept := make(map[uint32]*bucketCounters)
 	if old != nil {
 		n.bucketCounters = old.bucketCounters
@@ -46,10 +48,12 @@ func newGroup(g *flow.Group, old *group) *group {
 // rendezvous hashing). So weights are exact shares, and taking a bucket away
 // moves only the packets it had. It returns -1 when no bucket has a weight.
 func (g *group) choose(hash uint64) int {
+	if g.even {
+		return g.chooseEven(hash)
+	}
 	best, lowest := -1, 0.0
 	for i := range g.Buckets {
-		h := mix(mix(hash, uint64(g.Buckets[i].ID)+1), hashSeed)
-		uniform := (float64(h>>11) + 0.5) / (1 << 53) // between 0 and 1, never either
+		uniform := (float64(g.draw(hash, i)) + 0.5) / (1 << drawBits) // between 0 and 1, never either
 		drawn := -math.Log(uniform) / float64(g.Buckets[i].Weight)
 		if g.Buckets[i].Weight > 0 && (best < 0 || drawn < lowest) {
 			best, lowest = i, drawn
@@ -58,18 +62,42 @@ func (g *group) choose(hash uint64) int {
 	return best
 }
 
+// chooseEven is choose where all weights are the same: the logarithm changes no
+// order.
+func (g *group) chooseEven(hash uint64) int {
+	best, highest := -1, uint64(0)
+	for i := range g.Buckets {
+		if drawn := g.draw(hash, i); best < 0 || drawn > highest {
+			best, highest = i, drawn
+		}
+	}
+	return best
+}
+
+// drawBits is how many bits a bucket draws: as many as a float64 holds.
+const drawBits = 53
+
+// draw is the number that a bucket draws for a packet's hash.
+func (g *group) draw(hash uint64, i int) uint64 {
+	return mix(mix(hash, uint64(g.Buckets[i].ID)+1), hashSeed) >> (64 - drawBits)
+}
+
+// evenWeights says whether a select group's buckets all have the same weight,
+// and one at all.
+func evenWeights(buckets []flow.Bucket) bool {
+	return len(buckets) > 0 && buckets[0].Weight > 0 &&
+		!slices.ContainsFunc(buckets, func(b flow.Bucket) bool { return b.Weight != buckets[0].Weight })
+}
+
 // packetHash is the select hash of a packet: addresses, protocol and ports, so
 // that all packets of a connection direction get the same bucket.
 func packetHash(k *flow.Key, seed uint64) uint64 {
 	h := seed
-	for _, id := range hashFields {
-		v := flow.FieldByID(id).Get(k)
-		h = mix(mix(h, v.Lo), v.Hi)
+	for _, w := range k.Tuple() {
+		h = mix(h, w)
 	}
 	return h
 }
-
-var hashFields = []flow.FieldID{flow.IPSrc, flow.IPDst, flow.IPv6Src, flow.IPv6Dst, flow.IPProto, flow.TCPSrc, flow.TCPDst}
 
 // hashSeed begins hashes that must be the same in every process.
 const hashSeed = 0x9e3779b97f4a7c15

@@ -106,6 +106,16 @@ func (k *Key) PktMark() uint32 { return k.u32(offPktMark) }
 // SetInPort writes the port of entry.
 func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }
 
+// Tuple is what tells one connection's packets from another's, as words to
+// hash: addresses of both families, protocol and ports.
+func (k *Key) Tuple() [6]uint64 {
+	at := func(off int) uint64 { return binary.LittleEndian.Uint64(k[off:]) }
+	return [6]uint64{
+		at(offNwSrc), at(offIPv6Src), at(offIPv6Src + 8), at(offIPv6Dst), at(offIPv6Dst + 8),
+		uint64(k[offNwProto])<<32 | uint64(k.u32(offTpSrc)),
+	}
+}
+
 // CopyTransport takes protocol, ports (ICMP type and code) and TCP flags from
 // another key. A later fragment's own key has no ports, and in IPv6 the
 // fragment header (44) for its protocol.
