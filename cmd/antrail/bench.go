@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/antrail/antrail/bench"
 	"github.com/spf13/cobra"
 )
@@ -9,11 +12,40 @@ func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench",
 		Short:   "Measure the datapath against others, side by side",
-		Example: "  antrail bench tcp\n  antrail bench afxdp",
+		Example: "  antrail bench tcp\n  antrail bench afxdp\n  antrail bench conntrack",
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(benchAFXDPCommand(), benchTCPCommand())
+	c.AddCommand(benchAFXDPCommand(), benchTCPCommand(), benchConntrackCommand())
+	return c
+}
+
+func benchConntrackCommand() *cobra.Command {
+	var o bench.ConntrackOptions
+	var format string
+	c := &cobra.Command{
+		Use:   "conntrack",
+		Short: "Connection tracking alone, antrail's and that of Open vSwitch",
+		Long: `Measure connection tracking: known and new connections by the size of the table and with two workers, memory, sweep,
+restart, and what refused connections cost; antrail's and, where it is installed, that of Open vSwitch's userspace
+datapath, in turns. Progress goes to the standard error. Open vSwitch's side needs root.`,
+		Example: "  antrail bench conntrack\n  antrail bench conntrack --rounds 5 -o markdown",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
+				return usageError{err}
+			}
+			result, err := bench.CompareConntrack(c.Context(), o, c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return result.Write(c.OutOrStdout(), format)
+		},
+	}
+	c.Flags().StringVarP(&format, "output", "o", "text", strings.Join(bench.Formats, ", "))
+	c.Flags().IntVar(&o.Rounds, "rounds", 0, "rounds of each side (default 3)")
+	c.Flags().IntVar(&o.Entries, "entries", 0, "connections of a large table (default 1000000)")
+	c.Flags().IntVar(&o.Packets, "packets", 0, "packets that a figure is taken from (default 200000)")
 	return c
 }
 

@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/cilium/ebpf"
+)
+
+// A small measurement: every figure of antrail's side is there, and of Open
+// vSwitch's where it is installed.
+func TestCompareConntrack(t *testing.T) {
+	o := ConntrackOptions{Rounds: 1, Entries: 20_000, Packets: 2000}
+	c, err := CompareConntrack(context.Background(), o, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range c.Lines {
+		if s := l.Reached[0]; s == nil || s.Rounds != 1 || math.IsNaN(s.Median) {
+			t.Errorf("%s: %v", l.Name, s)
+		}
+	}
+	if missing := ovsMissing(); missing != nil {
+		if len(c.Sides) != 1 || !strings.Contains(strings.Join(c.Notes, "\n"), "Open vSwitch: not present") {
+			t.Errorf("without Open vSwitch (%v): sides %v, notes %q", missing, c.Sides, c.Notes)
+		}
+		return
+	}
+	reached := 0
+	for _, l := range c.Lines {
+		if s := l.Reached[1]; s != nil && s.Rounds == 1 {
+			reached++
+		}
+	}
+	if reached != 9 {
+		t.Errorf("%d figures of %s, want 9: %+v", reached, c.Sides[1], c.Lines)
+	}
+}
+
+func TestConntrackOptionsAreChecked(t *testing.T) {
+	for _, o := range []ConntrackOptions{{Rounds: -1}, {Packets: 999}, {Packets: 1e8}, {Entries: 9999}, {Entries: 1e8}} {
+		if _, err := CompareConntrack(context.Background(), o, io.Discard); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+}
+
+func TestComparisonIsWritten(t *testing.T) {
+	c := &Comparison{
+		Title: "Things", Machine: "a machine", Sides: []string{"one", "other"}, Notes: []string{"By hand."},
+		Lines: []Line{
+			{"size", "bytes", []*Spread{series{208}.spread(), series{336, 342, 339}.spread()}},
+			{"restart", "ms", []*Spread{series{0.1, 0.123456}.spread(), nil}},
+		},
+	}
+	for format, want := range map[string]string{
+		"markdown": "Things. a machine.\n\n| median (min to max) | unit | one | other |\n|---|---|---|---|\n" +
+			"| size | bytes | 208 | 339 (336 to 342) |\n| restart | ms | 0.112 (0.100 to 0.123) | - |\n\n- By hand.\n",
+		"text": "Things\na machine\n\nmedian (min to max)" + spaces(42) + "unit" + spaces(34) + "one" + spaces(26) + "other\n" +
+			"size" + spaces(57) + "bytes" + spaces(33) + "208" + spaces(15) + "339 (336 to 342)\n" +
+			"restart" + spaces(54) + "ms" + spaces(17) + "0.112 (0.100 to 0.123)" + spaces(30) + "-\n\nBy hand.\n",
+	} {
+		var b strings.Builder
+		if err := c.Write(&b, format); err != nil || b.String() != want {
+			t.Errorf("%s: %v\n%swant\n%s", format, err, b.String(), want)
+		}
+	}
+	var b bytes.Buffer
+	var back Comparison
+	if err := c.Write(&b, "json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || *back.Lines[0].Reached[1] != (Spread{336, 339, 342, 3}) || back.Lines[1].Reached[1] != nil {
+		t.Errorf("%v: %+v", err, back)
+	}
+	if err := c.Write(io.Discard, "xml"); err == nil {
+		t.Error("xml is a format")
+	}
+}
+
+func spaces(n int) string { return strings.Repeat(" ", n) }
+
+// TestKernelMakesTheSamePackets compares the packets that Go makes with those
+// of the program.
+func TestKernelMakesTheSamePackets(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("programs need root")
+	}
+	for _, x := range []tuples{{}, {first: 123456}, {of: 1}, {of: 1_000_000}} {
+		counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer counter.Close()
+		program, err := x.program(1, counter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer program.Close()
+		for i := range uint32(100) {
+			want := newCTFrame()
+			want.aim(x.client(i))
+			verdict, got, err := program.Test(newCTFrame())
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("packet %d of %+v: verdict %d, %v\n%x, want\n%x", i, x, verdict, err, got, want)
+			}
+			if l := packet.ParseLayers(got); !l.Sound() || !want.ip().ChecksumValid() {
+				t.Fatalf("packet %d of %+v is not sound: %x", i, x, got)
+			}
+		}
+	}
+}
+
+func TestFrameTurns(t *testing.T) {
+	f := newCTFrame()
+	f.aim(99_999)
+	before := bytes.Clone(f)
+	f.turn()
+	if f.udp().SrcPort() != serverPort || !bytes.Equal(f.ip().DstBytes(), ctFrame(before).ip().SrcBytes()) {
+		t.Errorf("the answer to %x is %x", before, f)
+	}
+	if f.turn(); !bytes.Equal(f, before) {
+		t.Errorf("%x, want %x again", f, before)
+	}
+}
+
+func TestParseThread(t *testing.T) {
+	const text = "pmd thread numa_id 0 core_id 1:\n  packets received: 10\n  idle cycles: 900 (90.00%)\n  processing cycles: 100 (10.00%)\n" +
+		"  avg processing cycles per packet: 10.00 (100/10)\nmain thread:\n  packets received: 7\n"
+	s, err := parseThread(text)
+	if err != nil || s != (threadStats{10, 900, 100}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, bad := range []string{"", "main thread:\n  packets received: 7\n  idle cycles: 1\n  processing cycles: 2\n"} {
+		if s, err := parseThread(bad); err == nil {
+			t.Errorf("%q: %+v", bad, s)
+		}
+	}
+}
