@@ -17,6 +17,8 @@ type realSwitch struct {
 	ct   *conntrack.Table
 	now  int64
 	took []time.Duration // of each Apply
+	// packetIns are those since somebody took them away.
+	packetIns []*dataplane.PacketIn
 }
 
 func newRealSwitch(tb testing.TB) *realSwitch {
@@ -24,7 +26,10 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 	s := &realSwitch{now: 1e18}
 	clock := func() int64 { return s.now }
 	s.ct = conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: s.ct, Clock: clock})
+	sw, err := dataplane.New(dataplane.Config{
+		Conntrack: s.ct, Clock: clock, SelectSeed: 1,
+		PacketIn: func(pi *dataplane.PacketIn) { s.packetIns = append(s.packetIns, pi) },
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

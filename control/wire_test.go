@@ -1,0 +1,223 @@
+package control
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// What objects do is asked of packets here: the Node of the stories, with the
+// switch itself and ports in memory. A packet is written
+//
+//	client-a syn 10.10.0.12:1000 > 10.96.0.10:80
+//
+// with the port that it enters or leaves by. One to another Node leaves by
+// tunnel(ADDRESS OF THE NODE), one with a tag is tagged vlan:ID, and a
+// packet-in goes to the agent.
+
+// wirePorts are the ports of the stories' Node, with their link addresses.
+var wirePorts = map[string]struct {
+	no  uint32
+	mac string
+}{
+	"tunnel":   {1, "0a:00:00:00:01:01"},
+	"gateway":  {2, "0a:00:00:00:00:02"},
+	"web-a":    {11, "0a:00:00:00:00:0b"},
+	"client-a": {12, "0a:00:00:00:00:0c"},
+	"spare":    {13, "0a:00:00:00:00:0d"},
+	"tap0":     {21, "0a:00:00:00:00:15"},
+	"tap1":     {22, "0a:00:00:00:00:16"},
+}
+
+const globalVirtualMAC = "aa:bb:cc:dd:ee:ff"
+
+// wire is that Node.
+type wire struct {
+	*telling
+	sw    *realSwitch
+	ports map[string]*memory.Port
+	// around is asked around every change of the switch, with what just happened.
+	around func(event string)
+	bundle int // how many changes there were
+}
+
+// newWire begins with node.yaml and more.
+func newWire(t *testing.T, yaml string) *wire {
+	t.Helper()
+	w := &wire{sw: newRealSwitch(t), ports: map[string]*memory.Port{}}
+	for _, name := range slices.Sorted(maps.Keys(wirePorts)) {
+		w.ports[name] = memory.New(name, memory.Options{Tunnel: name == "tunnel"})
+		if err := w.sw.AddPort(wirePorts[name].no, w.ports[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.telling = newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(Installer) Installer { return w })
+	w.has = w.sw.Program
+	if yaml != "" {
+		w.put(yaml)
+	}
+	return w
+}
+
+// put applies objects.
+func (w *wire) put(yaml string) {
+	w.t.Helper()
+	w.change(decodeAll(w.t, yaml), nil)
+}
+
+// Apply makes a wire an Installer that lets its test look between bundles.
+func (w *wire) Apply(b *Bundle) error {
+	w.look("before a bundle")
+	err := w.sw.Apply(b)
+	w.bundle++
+	w.look("after a bundle")
+	return err
+}
+
+// Purge implements Installer.
+func (w *wire) Purge(all []Purge) {
+	w.sw.Purge(all)
+	w.look("after a purge")
+}
+
+func (w *wire) look(event string) {
+	if w.around != nil {
+		w.around(event)
+	}
+}
+
+// later turns the switch's clock.
+func (w *wire) later(seconds int64) {
+	w.sw.now += seconds * 1e9
+	w.sw.Expire()
+}
+
+// kinds are the words for packets, and what they are in a match.
+var kinds = map[string]string{
+	"syn": "tcp,tcp_flags=+syn", "synack": "tcp,tcp_flags=+syn+ack", "ack": "tcp,tcp_flags=+ack",
+	"fin": "tcp,tcp_flags=+fin+ack", "udp": "udp", "sctp": "sctp",
+}
+
+// send has a packet enter, and returns what leaves, sorted.
+func (w *wire) send(text string) []string {
+	w.t.Helper()
+	port, rest, _ := strings.Cut(text, " ")
+	w.inject(port, w.frame(port, rest))
+	w.sw.Poll()
+	return w.collect()
+}
+
+// expect has a packet enter and compares what leaves.
+func (w *wire) expect(text string, want ...string) {
+	w.t.Helper()
+	slices.Sort(want)
+	if got := w.send(text); !slices.Equal(got, want) {
+		w.t.Errorf("%s\n     left %q\n     want %q", text, got, want)
+	}
+}
+
+// frame makes the packet that stands behind a port's name.
+func (w *wire) frame(port, text string) []byte {
+	w.t.Helper()
+	words := strings.Fields(text)
+	src, dst := netip.MustParseAddrPort(words[1]), netip.MustParseAddrPort(words[3])
+	m, err := flow.ParseMatch(fmt.Sprintf("%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,tp_src=%d,tp_dst=%d,nw_ttl=64",
+		kinds[words[0]], wirePorts[port].mac, linkTo(port, dst.Addr()), src.Addr(), dst.Addr(), src.Port(), dst.Port()), nil)
+	if err != nil {
+		w.t.Fatalf("%s: %v", text, err)
+	}
+	return flow.Compose(&m.Value)
+}
+
+// linkTo is the link address of the next hop: Pods reach each other themselves,
+// Nodes and the Node's own network by the virtual router, everything else by the
+// gateway.
+func linkTo(from string, to netip.Addr) string {
+	pods := map[string]string{"10.10.0.11": "web-a", "10.10.0.12": "client-a", "10.10.0.13": "spare"}
+	switch name, here := pods[to.String()]; {
+	case from == "tunnel":
+		return globalVirtualMAC
+	case here:
+		return wirePorts[name].mac
+	case from == "gateway":
+		return globalVirtualMAC
+	}
+	return wirePorts["gateway"].mac
+}
+
+func (w *wire) inject(port string, frame []byte) {
+	w.t.Helper()
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
+	f.SetBytes(frame)
+	if port == "tunnel" {
+		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.1.2"), Dst: netip.MustParseAddr("192.168.1.1")}
+	}
+	if w.ports[port].Inject(f) != 1 {
+		w.t.Fatalf("%s takes no frame", port)
+	}
+}
+
+// collect is what left since it was last called.
+func (w *wire) collect() (all []string) {
+	one := make([]*packet.Frame, 1)
+	for name, p := range w.ports {
+		for p.Collect(one) == 1 {
+			at := name
+			if name == "tunnel" {
+				at = fmt.Sprintf("tunnel(%s)", one[0].Tunnel.Dst)
+			}
+			all = append(all, at+" "+frameText(one[0].Bytes()))
+			packet.Release(one)
+		}
+	}
+	for _, pi := range w.sw.packetIns {
+		all = append(all, "agent "+frameText(pi.Frame))
+	}
+	w.sw.packetIns = nil
+	slices.Sort(all)
+	return all
+}
+
+// frameText is a packet as send reads it.
+func frameText(b []byte) string {
+	tag := ""
+	if binary.BigEndian.Uint16(b[12:]) == 0x8100 {
+		tag = fmt.Sprintf("vlan:%d ", binary.BigEndian.Uint16(b[14:])&0xfff)
+		b = append(slices.Clone(b[:12]), b[16:]...)
+	}
+	l := packet.ParseLayers(b)
+	ip, l4 := packet.IPv4(b[l.L3:]), b[l.L4:]
+	return fmt.Sprintf("%s%s %s:%d > %s:%d", tag, kindOf(l.Proto, l4),
+		ip.Src(), binary.BigEndian.Uint16(l4), ip.Dst(), binary.BigEndian.Uint16(l4[2:]))
+}
+
+func kindOf(proto uint8, l4 []byte) string {
+	switch proto {
+	case packet.ProtoUDP:
+		return "udp"
+	case packet.ProtoSCTP:
+		return "sctp"
+	case packet.ProtoTCP:
+		return map[byte]string{2: "syn", 0x12: "synack", 0x10: "ack", 0x11: "fin"}[l4[13]]
+	}
+	return fmt.Sprintf("proto-%d", proto)
+}
+
+// expectOneOf has a packet enter that must leave by one of several ways, and
+// returns which it was.
+func (w *wire) expectOneOf(text string, want ...string) string {
+	w.t.Helper()
+	got := w.send(text)
+	if len(got) != 1 || !slices.Contains(want, got[0]) {
+		w.t.Fatalf("%s\n     left %q\n     want one of %q", text, got, want)
+	}
+	return got[0]
+}
