@@ -76,8 +76,7 @@ func (a *arena) read(slot uint32, e *entry) (h handle, ok bool) {
 	if !live(head) || !c.lock(h.gen) {
 		return handle{}, false
 	}
-	var m mutable
-	c.load(e, &m)
+	c.load(e)
 	c.unlock(h.gen)
 	return h, true
 }

@@ -3,6 +3,8 @@ package conntrack
 import (
 	"runtime"
 	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // A cell holds one connection in memory that all workers share. Every word of
@@ -58,15 +60,15 @@ type handle struct{ slot, gen uint32 }
 type keyWords [5]uint64
 
 // mutable is the words of an entry that change in its life, in the order
-// expiry; mark, flags and SCTP state; label; the two TCP peers or the SCTP
-// tags; ISN.
-type mutable [9]uint64
+// expiry; mark, flags and SCTP state; label; the two TCP peers and the ISN, or
+// the SCTP tags. A protocol without those leaves what was there before.
+type mutable [9]atomic.Uint64
 
 // cell is three cache lines: expiry and generation, which a sweep reads, share
 // the first one.
 type cell struct {
 	head  atomic.Uint64 // generation in the low half, locked
-	mut   [len(mutable{})]atomic.Uint64
+	mut   mutable
 	keys  [2][len(keyWords{})]atomic.Uint64
 	fixed atomic.Uint64 // port of entry, and natFlags from bit 32 on
 	sum   atomic.Uint32 // CRC32C over keys and fixed, written last
@@ -135,36 +137,59 @@ func (c *cell) keyWords(dir int) (w keyWords) {
 	return w
 }
 
-// put writes the mutable words that differ from before.
-func (c *cell) put(before, after *mutable) {
-	for i := range after {
-		if after[i] != before[i] {
-			c.mut[i].Store(after[i])
-		}
+// load copies the connection as it is now. The caller holds the lock, or bears
+// it that the words are of several moments.
+func (c *cell) load(e *entry) {
+	for dir := range e.keys {
+		e.keys[dir].load(&c.keys[dir])
+	}
+	e.port = c.port()
+	m := &c.mut
+	e.expires = int64(m[0].Load())
+	e.unpack(m[1].Load())
+	e.label = Label{m[2].Load(), m[3].Load()}
+	switch e.keys[original].proto {
+	case packet.ProtoTCP:
+		e.tcp[original].unpack(m[4].Load(), m[5].Load())
+		e.tcp[reply].unpack(m[6].Load(), m[7].Load())
+		e.isn = uint32(m[8].Load())
+	case packet.ProtoSCTP:
+		tags := m[4].Load()
+		e.tag = [2]uint32{uint32(tags), uint32(tags >> 32)}
 	}
 }
 
-// load copies the connection as it is now, and its mutable words as they lie
-// there. The caller holds the lock, or bears it that they are of several
-// moments.
-func (c *cell) load(e *entry, m *mutable) {
-	for i := range m {
-		m[i] = c.mut[i].Load()
+// store writes what of the connection's mutable part differs from the cell's.
+func (c *cell) store(e *entry) {
+	m := &c.mut
+	put(&m[0], uint64(e.expires))
+	put(&m[1], e.pack())
+	put(&m[2], e.label.Hi)
+	put(&m[3], e.label.Lo)
+	switch e.keys[original].proto {
+	case packet.ProtoTCP:
+		a, b := e.tcp[original].pack()
+		put(&m[4], a)
+		put(&m[5], b)
+		a, b = e.tcp[reply].pack()
+		put(&m[6], a)
+		put(&m[7], b)
+		put(&m[8], uint64(e.isn))
+	case packet.ProtoSCTP:
+		put(&m[4], uint64(e.tag[original])|uint64(e.tag[reply])<<32)
 	}
-	for dir := range e.keys {
-		w := c.keyWords(dir)
-		e.keys[dir] = w.key()
+}
+
+// put stores a word that has changed: a store costs twenty times a load.
+func put(at *atomic.Uint64, w uint64) {
+	if at.Load() != w {
+		at.Store(w)
 	}
-	e.port = c.port()
-	e.unpack(m)
 }
 
 // fill writes a connection into a free cell, its checksum last.
 func (c *cell) fill(e *entry) {
-	m := e.pack()
-	for i := range m {
-		c.mut[i].Store(m[i])
-	}
+	c.store(e)
 	words := e.fixedWords()
 	for i := range words[:2*len(keyWords{})] {
 		c.keys[i/len(keyWords{})][i%len(keyWords{})].Store(words[i])
@@ -193,32 +218,14 @@ func (c *cell) fixedWords() (f fixedWords) {
 	return f
 }
 
-// pack is the mutable part as it lies in a cell.
-func (e *entry) pack() (m mutable) {
-	m[0] = uint64(e.expires)
-	m[1] = uint64(e.mark) | uint64(e.flags)<<32 | uint64(e.state)<<40
-	m[2], m[3] = e.label.Hi, e.label.Lo
-	m[4], m[5] = e.tcp[original].pack()
-	m[6], m[7] = e.tcp[reply].pack()
-	if e.keys[original].sctp() {
-		m[4] = uint64(e.tag[original]) | uint64(e.tag[reply])<<32
-	}
-	m[8] = uint64(e.isn)
-	return m
+// pack is mark, flags and SCTP state as they lie in a cell.
+func (e *entry) pack() uint64 {
+	return uint64(e.mark) | uint64(e.flags)<<32 | uint64(e.state)<<40
 }
 
-// unpack is the inverse of pack; the keys are there already.
-func (e *entry) unpack(m *mutable) {
-	e.expires = int64(m[0])
-	e.mark, e.flags, e.state = uint32(m[1]), entryFlags(m[1]>>32), sctpState(m[1]>>40)
-	e.label = Label{m[2], m[3]}
-	e.isn = uint32(m[8])
-	if e.keys[original].sctp() {
-		e.tag = [2]uint32{uint32(m[4]), uint32(m[4] >> 32)}
-		return
-	}
-	e.tcp[original].unpack(m[4], m[5])
-	e.tcp[reply].unpack(m[6], m[7])
+// unpack is the inverse of pack.
+func (e *entry) unpack(w uint64) {
+	e.mark, e.flags, e.state = uint32(w), entryFlags(w>>32), sctpState(w>>40)
 }
 
 func (p *peer) pack() (a, b uint64) {

@@ -120,7 +120,7 @@ func (s *portShare) pick(a *arena, zone int, before int64) (handle, bool) {
 		if int32(uint32(before>>tickBits)-c.since.Load()) < 0 {
 			break
 		}
-		if w := c.keys[original][4].Load(); zone == anyZone || uint16(w>>16) == uint16(zone) {
+		if w := c.keyWords(original); zone == anyZone || w.zone() == uint16(zone) {
 			return handle{slot, uint32(c.head.Load())}, true
 		}
 		slot = c.newer.Load()

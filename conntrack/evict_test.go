@@ -243,12 +243,10 @@ func BenchmarkTableFull(b *testing.B) {
 		c := w.arena.at(h.slot)
 		c.lock(h.gen)
 		var e entry
-		var m mutable
-		c.load(&e, &m)
+		c.load(&e)
 		e.flags |= replied
 		w.relist(&e, h.slot, 0)
-		after := e.pack()
-		c.put(&m, &after)
+		c.store(&e)
 		c.unlock(h.gen)
 	})
 	for port := range uint32(256) {

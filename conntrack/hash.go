@@ -6,11 +6,46 @@ import (
 	"math/bits"
 )
 
-// secret seeds the hash of a table. Keys come from the network, so an attacker
-// who could predict the hash would choose packets that all fall into one
-// chain; hence a keyed hash, SipHash-1-3 (Aumasson and Bernstein, 2012), with
-// 128 secret bits that never leave the process (CT-41).
+// Keys come from the network, so an attacker who could predict a hash would
+// choose packets that all fall into one chain, or know the port that NAT will
+// take; hence keyed hashes, whose secrets never leave the process (CT-41).
+//
+// There are two. What NAT chooses is seen by others, and each choice tells them
+// a little of the hash: that is SipHash-1-3 (Aumasson and Bernstein, 2012),
+// made to be seen. The place in the index is seen by nobody: neither a dump nor
+// a packet shows it. So it is enough that it cannot be guessed, and it is
+// chainSecret's, at a fifth of the time, for it is computed for every packet.
+
+// secret is SipHash's 128 bits, from which all else is drawn.
 type secret [2]uint64
+
+// chainSecret is 448 bits that SipHash has drawn, so that no hash made with
+// them tells anything of the secret.
+type chainSecret [7]uint64
+
+// chains draws the secret of the index.
+func (s secret) chains() (c chainSecret) {
+	for i := range c {
+		c[i] = s.hashWords(&keyWords{}, uint64(i)) // no key is all zero: it has a family
+	}
+	return c
+}
+
+// hash multiplies secret words, each added to a word of the key without carry,
+// to 128 bits and folds those (as in wyhash and Go's own maps). Two keys that
+// differ meet with a chance near 2^-64 for one who does not know the secret;
+// one who made them meet all the same would be stopped by maxChain. The last
+// product is for keys that differ by a pattern in one word.
+func (c *chainSecret) hash(w *keyWords) uint64 {
+	low := foldedProduct(w[1]^c[0], w[4]^c[1])
+	high := foldedProduct(w[0]^c[2], w[3]^c[3])
+	return foldedProduct(foldedProduct(low^w[2]^c[4], high^c[5]), c[6])
+}
+
+func foldedProduct(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
+}
 
 // newSecret draws a secret from the system's random source.
 func newSecret() secret {

@@ -3,6 +3,7 @@ package conntrack
 import (
 	"encoding/binary"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/packet"
 )
@@ -69,12 +70,10 @@ func (a address) put(b []byte) {
 
 // netip is the address as others see it.
 func (a address) netip(f family) netip.Addr {
-	var b [16]byte
-	a.put(b[:])
 	if f == ipv4 {
-		return netip.AddrFrom4([4]byte(b[12:]))
+		return netip.AddrFrom4([4]byte{byte(a.lo >> 24), byte(a.lo >> 16), byte(a.lo >> 8), byte(a.lo)})
 	}
-	return netip.AddrFrom16(b)
+	return netip.AddrFrom16(a.bytes())
 }
 
 // add is the address n further on.
@@ -101,7 +100,7 @@ func (k *key) reversed() key {
 
 func (k *key) icmp() bool { return k.proto == packet.ProtoICMP || k.proto == packet.ProtoICMPv6 }
 
-func (k *key) sctp() bool { return k.proto == packet.ProtoSCTP }
+func (k *key) tcp() bool { return k.proto == packet.ProtoTCP }
 
 func (k *key) icmpType() uint8 { return uint8(k.dstPort >> 8) }
 
@@ -115,30 +114,42 @@ func (k *key) hasPorts() bool {
 	return false
 }
 
-// tuple is the key as ct_nw_src and its kin show it: ICMP type and code in the
-// ports (CT-4).
-func (k *key) tuple() Tuple {
-	t := Tuple{
-		Src: k.src.netip(k.family), Dst: k.dst.netip(k.family), Proto: k.proto,
-		SrcPort: k.srcPort, DstPort: k.dstPort,
-	}
+// show writes the key as ct_nw_src and its kin show it: ICMP type and code in
+// the ports (CT-4).
+func (k *key) show(t *Tuple) {
+	t.Src, t.Dst, t.Proto = k.src.netip(k.family), k.dst.netip(k.family), k.proto
+	t.SrcPort, t.DstPort = k.srcPort, k.dstPort
 	if k.icmp() {
 		t.SrcPort, t.DstPort = k.dstPort>>8, k.dstPort&0xff
 	}
+}
+
+func (k *key) tuple() (t Tuple) {
+	k.show(&t)
 	return t
 }
 
 // words is the key as five numbers, for the hash and for a cell.
-func (k *key) words() keyWords {
-	last := uint64(k.srcPort)<<48 | uint64(k.dstPort)<<32 | uint64(k.zone)<<16 | uint64(k.proto)<<8 | uint64(k.family)
-	return keyWords{k.src.hi, k.src.lo, k.dst.hi, k.dst.lo, last}
+func (k *key) words() (w keyWords) {
+	k.store(&w)
+	return w
 }
 
-// key is the inverse of key.words.
-func (w *keyWords) key() key {
-	return key{
-		src: address{w[0], w[1]}, dst: address{w[2], w[3]},
-		srcPort: uint16(w[4] >> 48), dstPort: uint16(w[4] >> 32), zone: uint16(w[4] >> 16),
-		proto: uint8(w[4] >> 8), family: family(w[4]),
-	}
+// store is words in their place (see load).
+func (k *key) store(w *keyWords) {
+	w[0], w[1], w[2], w[3] = k.src.hi, k.src.lo, k.dst.hi, k.dst.lo
+	w[4] = uint64(k.srcPort)<<48 | uint64(k.dstPort)<<32 | uint64(k.zone)<<16 | uint64(k.proto)<<8 | uint64(k.family)
+}
+
+// zone is key.zone of words.
+func (w *keyWords) zone() uint16 { return uint16(w[4] >> 16) }
+
+// load is the inverse of words, from a cell. On the packet path a key is filled
+// in its place, field by field: a copy made right afterwards, 16 bytes at a time,
+// waits until the stores of its fields have left the processor.
+func (k *key) load(w *[len(keyWords{})]atomic.Uint64) {
+	k.src.hi, k.src.lo, k.dst.hi, k.dst.lo = w[0].Load(), w[1].Load(), w[2].Load(), w[3].Load()
+	last := w[4].Load()
+	k.srcPort, k.dstPort, k.zone = uint16(last>>48), uint16(last>>32), uint16(last>>16)
+	k.proto, k.family = uint8(last>>8), family(last)
 }

@@ -24,7 +24,8 @@ func (s *shown) read(b []byte, l *packet.Layers, zone uint16) bool {
 		return false
 	}
 	s.l3, s.l4, s.end = l.L3, l.L4, l.End
-	k := key{zone: zone}
+	k := &s.key
+	k.zone = zone
 	switch l.EtherType {
 	case packet.EtherTypeIPv4:
 		k.readIPv4(packet.IPv4(b[l.L3:]))
@@ -35,13 +36,10 @@ func (s *shown) read(b []byte, l *packet.Layers, zone uint16) bool {
 	}
 	p := b[l.L4:l.End]
 	if k.icmp() && icmpError(k.proto, p[0]) {
-		return believable(&k, packet.ICMP(p)) && s.readQuoted(b, l.L4+packet.ICMPLen, &k)
+		outer := *k
+		return believable(&outer, packet.ICMP(p)) && s.readQuoted(b, l.L4+packet.ICMPLen, &outer)
 	}
-	if !k.readPorts(p) {
-		return false
-	}
-	s.key = k
-	return true
+	return k.readPorts(p)
 }
 
 func (k *key) readIPv4(h packet.IPv4) {

@@ -120,11 +120,10 @@ func (r *restorer) cell(slot uint32) restoring {
 func (r *restorer) take(h handle, c *cell) restoring {
 	t := r.t
 	var e entry
-	var m mutable
-	c.load(&e, &m)
+	c.load(&e)
 	fixed := c.fixedWords()
 	switch {
-	case checksum(&fixed) != c.sum.Load() || !e.plausible(&m, fixed[len(fixed)-1]) || e.expires > r.now+r.longest:
+	case checksum(&fixed) != c.sum.Load() || !e.plausible(&c.mut, fixed[len(fixed)-1]) || e.expires > r.now+r.longest:
 		return cellTorn
 	case e.expires <= r.now:
 		return cellExpired
@@ -132,8 +131,7 @@ func (r *restorer) take(h handle, c *cell) restoring {
 		return cellRefused
 	}
 	e.setExpendable()
-	after := e.pack()
-	c.put(&m, &after)
+	c.store(&e)
 	if t.publish(h, c) != inserted {
 		t.forget(e.keys[original].zone, e.port)
 		return cellTorn
@@ -151,8 +149,8 @@ func (e *entry) plausible(m *mutable, fixed uint64) bool {
 	return e.keys[original].plausible() && e.keys[reply].plausible() &&
 		e.keys[original].mayAnswer(&e.keys[reply]) &&
 		fixed>>32 == uint64(e.flags&natFlags) && e.flags&natFlags != natFlags &&
-		e.expires > 0 && m[1]>>48 == 0 && e.flags <= 2*expendable-1 && e.state <= sctpHeartbeatSent &&
-		(e.keys[original].sctp() || e.tcp[original].plausible(m[5]) && e.tcp[reply].plausible(m[7]))
+		e.expires > 0 && m[1].Load()>>48 == 0 && e.flags <= 2*expendable-1 && e.state <= sctpHeartbeatSent &&
+		(!e.keys[original].tcp() || e.tcp[original].plausible(m[5].Load()) && e.tcp[reply].plausible(m[7].Load()))
 }
 
 // plausible says whether a packet could show the key.

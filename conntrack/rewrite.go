@@ -18,7 +18,7 @@ func (v *visit) translate() bool {
 		return false
 	}
 	b := v.f.Bytes()
-	to := v.to[1-v.dir].reversed()
+	to := v.e.keys[1-v.dir].reversed()
 	if v.related {
 		v.translateError(b, &to)
 		return true
@@ -36,7 +36,7 @@ func (v *visit) translate() bool {
 // NAT translates becomes the one that side is known by, whoever sent it.
 func (v *visit) translateError(b []byte, to *key) {
 	quoted := headers{b: b, shown: v.shown}
-	quoted.rewrite(v.key.reversed(), v.to[1-v.dir])
+	quoted.rewrite(v.key.reversed(), v.e.keys[1-v.dir])
 	outer := key{family: to.family}
 	outer.readAddresses(b[v.l.L3:])
 	moved := outer

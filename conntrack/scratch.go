@@ -44,7 +44,7 @@ func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {
 // find it changes nothing.
 func (t *Table) peek(k *key, now int64) (e entry, at handle, dir int, ok bool) {
 	w := k.words()
-	r, gen, ok := t.index.find(t.arena, t.secret.hashWords(&w, 0), &w)
+	r, gen, ok := t.index.find(t.arena, t.chains.hash(&w), &w)
 	if !ok {
 		return entry{}, handle{}, 0, false
 	}

@@ -65,6 +65,7 @@ type PortRange struct{ Min, Max uint16 }
 // Table is a connection table.
 type Table struct {
 	secret   secret
+	chains   chainSecret
 	arena    *arena
 	index    index
 	clock    func() int64
@@ -110,7 +111,7 @@ func NewTable(c Config) *Table {
 // newTable is a table over an arena; c is complete.
 func newTable(c *Config, a *arena) *Table {
 	t := &Table{
-		secret: c.Seed, arena: a, index: newIndex(a.capacity()), clock: c.Now,
+		secret: c.Seed, chains: secret(c.Seed).chains(), arena: a, index: newIndex(a.capacity()), clock: c.Now,
 		timeouts: c.Timeouts, reserved: c.Reserved, strict: c.StrictWindow,
 	}
 	t.limits.max.Store(int64(c.Max))
@@ -131,8 +132,9 @@ func (t *Table) SequenceCheck() bool { return t.seqCheck.Load() }
 // find is the live connection of a key and the direction in which the key
 // runs. A connection whose time has passed is removed on the way.
 func (t *Table) find(k *key, now int64) (h handle, dir int, ok bool) {
-	w := k.words()
-	if r, gen, there := t.index.find(t.arena, t.secret.hashWords(&w, 0), &w); there {
+	var w keyWords
+	k.store(&w)
+	if r, gen, there := t.index.find(t.arena, t.chains.hash(&w), &w); there {
 		h, dir = handle{r >> 1, gen}, int(r&1)
 		if t.arena.at(h.slot).expires() > now {
 			return h, dir, true
@@ -159,8 +161,8 @@ type place struct{ forward, back uint32 }
 
 func (t *Table) place(keys *[2]keyWords) place {
 	return place{
-		t.index.bucket(t.secret.hashWords(&keys[original], 0)),
-		t.index.bucket(t.secret.hashWords(&keys[reply], 0)),
+		t.index.bucket(t.chains.hash(&keys[original])),
+		t.index.bucket(t.chains.hash(&keys[reply])),
 	}
 }
 
@@ -240,10 +242,9 @@ func (t *Table) remove(h handle, when condition, now int64) bool {
 	gone := t.unpublish(h, at, when, now)
 	t.index.unlockPair(at.forward, at.back)
 	if gone {
-		k := keys[original].key()
 		port := c.port()
 		t.arena.release(h.slot)
-		t.forget(k.zone, port)
+		t.forget(keys[original].zone(), port)
 	}
 	return gone
 }

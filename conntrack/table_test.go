@@ -252,8 +252,8 @@ func TestHashDependsOnEverything(t *testing.T) {
 	}
 	for i, k := range variants {
 		for _, s := range []secret{{1, 2}, {2, 1}} {
-			for salt := range uint64(2) {
-				h := s.hash(&k, salt)
+			chains, w := s.chains(), k.words()
+			for _, h := range []uint64{s.hash(&k, 0), s.hash(&k, 1), chains.hash(&w)} {
 				if j, dup := seen[h]; dup {
 					t.Errorf("variants %d and %d have one hash", i, j)
 				}
@@ -266,16 +266,38 @@ func TestHashDependsOnEverything(t *testing.T) {
 	}
 }
 
+// TestHashSpreads counts keys that differ in a few bits of one field, by the
+// lowest and by the highest bits of their hash.
 func TestHashSpreads(t *testing.T) {
 	s := secret{1, 2}
+	chains := s.chains()
 	const buckets = 1 << 10
-	var count [buckets]int
-	for i := range 16 * buckets {
-		k := key{src: address{lo: uint64(i) << 4}, proto: 17, family: ipv4}
-		count[s.hash(&k, 0)%buckets]++
+	fields := []func(k *key, i int){
+		func(k *key, i int) { k.src.lo = uint64(i) << 4 },
+		func(k *key, i int) { k.src.hi = uint64(i) << 32 },
+		func(k *key, i int) { k.dst.lo = uint64(i) },
+		func(k *key, i int) { k.dst.hi = uint64(i) << 48 },
+		func(k *key, i int) { k.srcPort = uint16(i) },
+		func(k *key, i int) { k.dstPort = uint16(i) << 2 },
+		func(k *key, i int) { k.zone = uint16(i) },
+		func(k *key, i int) { k.srcPort, k.src.lo = uint16(i)&0xff, uint64(i>>8) },
 	}
-	if most := slices.Max(count[:]); most > 40 { // mean 16; 40 is six standard deviations
-		t.Errorf("%d keys of %d fall into one of %d chains", most, 16*buckets, buckets)
+	for field, set := range fields {
+		var count [4][buckets]int
+		for i := range 16 * buckets {
+			k := key{src: address{lo: 0x0a000001}, dst: address{lo: 0x0a600001}, proto: 17, family: ipv4}
+			set(&k, i)
+			w := k.words()
+			for j, h := range []uint64{s.hash(&k, 0), chains.hash(&w)} {
+				count[2*j][h%buckets]++
+				count[2*j+1][h>>54]++
+			}
+		}
+		for j := range count {
+			if most := slices.Max(count[j][:]); most > 42 { // mean 16; 42 is 6.5 standard deviations
+				t.Errorf("field %d: %d keys of %d fall into one of %d chains of kind %d", field, most, 16*buckets, buckets, j)
+			}
+		}
 	}
 }
 

@@ -14,12 +14,10 @@ type visit struct {
 
 	at   handle // the packet's connection, the zero handle for none
 	dir  int
-	e    entry   // a copy of it, worked on …
-	was  mutable // … and what its cell held before
-	held bool    // the cell's lock is held
+	e    entry // a copy of it, worked on
+	held bool  // the cell's lock is held
 
-	rewrite bool
-	to      [2]key // the connection's keys, when the packet is to be rewritten
+	rewrite bool // to the connection's other key
 }
 
 // Track is one ct() action on the packet in f, whose headers lie where l says.
@@ -32,7 +30,8 @@ type visit struct {
 // A packet that cannot be tracked gets +inv+trk and goes on; one that must not
 // go on gets a Verdict with a DropReason.
 func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) Verdict {
-	v := visit{t: t, f: f, l: l, m: m, r: r, now: now}
+	var v visit // filled in place: a literal is made elsewhere and copied
+	v.t, v.f, v.l, v.m, v.r, v.now = t, f, l, m, r, now
 	if !v.read(f.Bytes(), l, r.Zone) || !v.verified() {
 		*m = Meta{State: Invalid | Tracked, Zone: r.Zone}
 		return Verdict{}
@@ -87,7 +86,7 @@ func (v *visit) take(h handle) bool {
 		c.unlock(h.gen)
 		return false
 	}
-	c.load(&v.e, &v.was)
+	c.load(&v.e)
 	v.at, v.held = h, true
 	return true
 }
@@ -107,8 +106,7 @@ func (v *visit) release() {
 	}
 	c := v.t.arena.at(v.at.slot)
 	v.t.relist(&v.e, v.at.slot, v.now)
-	m := v.e.pack()
-	c.put(&v.was, &m)
+	c.store(&v.e)
 	c.unlock(v.at.gen)
 	v.held = false
 }
@@ -207,15 +205,18 @@ func (v *visit) finish() {
 	m.State |= Tracked
 	m.Zone = v.r.Zone
 	if !v.known() {
-		m.Mark, m.Label, m.Orig, m.at = 0, Label{}, v.key.tuple(), handle{}
+		m.Mark, m.Label, m.at = 0, Label{}, handle{}
+		v.key.show(&m.Orig)
 		return
 	}
-	m.at, m.dir, m.seen = v.at, uint8(v.dir), v.key
+	m.at, m.dir = v.at, uint8(v.dir)
+	m.seen = v.key
 	if m.State&Invalid == 0 {
 		v.nat()
 		v.mark()
 	}
-	m.Mark, m.Label, m.Orig = v.e.mark, v.e.label, v.e.keys[original].tuple()
+	m.Mark, m.Label.Hi, m.Label.Lo = v.e.mark, v.e.label.Hi, v.e.label.Lo
+	v.e.keys[original].show(&m.Orig)
 	v.release()
 }
 
@@ -229,7 +230,7 @@ func (v *visit) nat() {
 	}
 	v.m.State |= bits
 	v.m.seen = v.e.keys[1-v.dir].reversed()
-	v.rewrite, v.to = v.m.seen != v.key, v.e.keys
+	v.rewrite = v.m.seen != v.key
 }
 
 // natBits is what NAT does to a packet of direction dir: the reply to a
