@@ -153,7 +153,7 @@ func (c *classifier) remove(e *entry) {
 // count keeps the numbers of entries, n more.
 func (c *classifier) count(e *entry, n int) {
 	c.entries += n
-	if clausesOf(e.Actions) != nil {
+	if e.clauses != nil {
 		c.clauses += n
 	}
 	if e.IdleTimeout|e.HardTimeout != 0 {

@@ -26,10 +26,10 @@ type clauses struct {
 
 // newClauses returns nil for an entry without conjunction actions, a hard one.
 func newClauses(actions []flow.Action) *clauses {
-	all := clausesOf(actions)
-	if all == nil {
+	if !soft(actions) {
 		return nil
 	}
+	all := clausesOf(actions)
 	c := &clauses{actions: all, clause: all[0].Clause}
 	slices.SortFunc(all, func(a, b flow.Conjunction) int { return cmp.Compare(a.ID, b.ID) })
 	if slices.ContainsFunc(all, func(a flow.Conjunction) bool { return a.Clause != c.clause }) {
@@ -38,9 +38,18 @@ func newClauses(actions []flow.Action) *clauses {
 	return c
 }
 
-// clausesOf returns the conjunction actions of a soft entry, nil for a hard one.
+// soft says whether an entry is a clause by its actions. Conjunctions stand
+// beside nothing but notes, so a long list is known by one of its first.
+func soft(actions []flow.Action) bool {
+	return slices.ContainsFunc(actions, func(a flow.Action) bool {
+		_, is := a.(flow.Conjunction)
+		return is
+	})
+}
+
+// clausesOf returns the conjunction actions of a soft entry.
 func clausesOf(actions []flow.Action) []flow.Conjunction {
-	var cs []flow.Conjunction
+	cs := make([]flow.Conjunction, 0, len(actions))
 	for _, a := range actions {
 		if c, ok := a.(flow.Conjunction); ok {
 			cs = append(cs, c)

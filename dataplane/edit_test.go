@@ -107,19 +107,19 @@ func BenchmarkApplyOne(b *testing.B) {
 		return e
 	}
 	p := &program{}
-	var seq uint64
+	var made compiler
 	load := &Bundle{Names: flow.NewNames()}
 	for i := range 100_000 {
 		load.Add = append(load.Add, entryFor(i))
 	}
-	p, err := p.build(load, &seq, 0)
+	p, err := p.build(load, &made, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
 		one := []*flow.Entry{entryFor(1 << 20)}
 		for _, change := range []*Bundle{{Add: one}, {Delete: one}} {
-			if p, err = p.build(change, &seq, 0); err != nil {
+			if p, err = p.build(change, &made, 0); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -171,9 +171,9 @@ func BenchmarkApplyMany(b *testing.B) {
 		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
 		load.Add = append(load.Add, e)
 	}
-	var seq uint64
+	var made compiler
 	for n := 0; n < b.N; n += len(load.Add) {
-		if _, err := (&program{}).build(load, &seq, 0); err != nil {
+		if _, err := (&program{}).build(load, &made, 0); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 type entry struct {
 	*flow.Entry
 	*counters
-	actions   []flow.Action // compiled
+	actions   []flow.Action // compiled; none of a soft entry, as no packet runs them
+	clauses   *clauses      // of a soft entry
 	seq       uint64        // order of installation
 	installed int64         // clock at installation
 	learned   bool          // made by a learn action
@@ -26,7 +27,16 @@ type counters struct {
 }
 
 func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
-	n := &entry{Entry: e, actions: compiled(e.Actions), counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
+	return newEntryWith(newClauses(e.Actions), e, seq, now)
+}
+
+// newEntryWith is newEntry for an entry whose clauses are known already; nil
+// for a hard one.
+func newEntryWith(cl *clauses, e *flow.Entry, seq uint64, now int64) *entry {
+	n := &entry{Entry: e, clauses: cl, counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
+	if cl == nil {
+		n.actions = compiled(e.Actions)
+	}
 	n.used.Store(now)
 	return n
 }

@@ -30,7 +30,7 @@ func (l linear) find(k *flow.Key) *entry {
 // hard is the first entry without clauses that matches.
 func (l linear) hard(k *flow.Key) *entry {
 	for _, e := range l {
-		if clausesOf(e.Actions) == nil && e.Match.Matches(k) {
+		if len(clausesOf(e.Actions)) == 0 && e.Match.Matches(k) {
 			return e
 		}
 	}

@@ -27,7 +27,8 @@ type Bundle struct {
 	Names *flow.Names
 	First uint8
 	// Add installs entries; one with the identity of an installed entry
-	// modifies it.
+	// modifies it. Neither they nor their actions are written from now on;
+	// entries that do the same do well to hold one list of actions.
 	Add []*flow.Entry
 	// Delete removes entries by identity; their actions do not matter. One
 	// that is not there is no error.
@@ -44,17 +45,17 @@ func BundleOf(p *flow.Program) *Bundle {
 	return &Bundle{Replace: true, Names: p.Names, First: p.First, Add: p.Entries, Groups: p.Groups, Meters: p.Meters}
 }
 
-// build makes the next program out of this one and a bundle. seq numbers the
-// new entries. What the bundle does not touch is shared and not looked at
+// build makes the next program out of this one and a bundle, whose entries
+// c compiles. What the bundle does not touch is shared and not looked at
 // again, so a small change of a large program is cheap.
-func (p *program) build(b *Bundle, seq *uint64, now int64) (*program, error) {
+func (p *program) build(b *Bundle, c *compiler, now int64) (*program, error) {
 	n := &program{names: p.names, first: p.first, generation: p.generation + 1}
 	if b.Names != nil {
 		n.names, n.first = b.Names, b.First
 	}
 	n.groups = merge(p.groups, b.Groups, b.DeleteGroups, b.Replace, newGroup, func(g *flow.Group) uint32 { return g.ID })
 	n.meters = merge(p.meters, b.Meters, b.DeleteMeters, b.Replace, newMeter, func(m *flow.Meter) uint32 { return m.ID })
-	p.buildTables(n, b, seq, now)
+	p.buildTables(n, b, c, now)
 	return n, n.validate(b)
 }
 
@@ -77,7 +78,7 @@ func merge[T, S any](old map[uint32]*T, add []*S, del []uint32, replace bool, ma
 }
 
 // buildTables fills n's tables: unchanged ones are shared with p.
-func (p *program) buildTables(n *program, b *Bundle, seq *uint64, now int64) {
+func (p *program) buildTables(n *program, b *Bundle, c *compiler, now int64) {
 	edited := make(map[uint8]*table)
 	edit := func(id uint8) *table {
 		if edited[id] == nil {
@@ -96,8 +97,7 @@ func (p *program) buildTables(n *program, b *Bundle, seq *uint64, now int64) {
 		}
 	}
 	for _, e := range b.Add {
-		*seq++
-		ne := newEntry(e, *seq, now)
+		ne := c.entry(e, now)
 		if old := p.installed(e); old != nil {
 			ne.inherit(old)
 		}

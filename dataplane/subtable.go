@@ -80,7 +80,7 @@ type row struct {
 }
 
 func newRow(e *entry) *row {
-	return &row{entry: e, clauses: newClauses(e.Actions), priority: e.Priority}
+	return &row{entry: e, clauses: e.clauses, priority: e.Priority}
 }
 
 // betterThan says whether a hard row wins over another, or over none: by

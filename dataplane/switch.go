@@ -61,8 +61,8 @@ type Switch struct {
 	fragments *conntrack.Fragments[paused]
 	packetIns chan *PacketIn
 
-	mu  sync.Mutex // one change at a time
-	seq uint64
+	mu      sync.Mutex // one change at a time
+	entries compiler
 }
 
 // portSet is the ports of a switch; it never changes.
@@ -110,7 +110,7 @@ func (s *Switch) apply(b *Bundle) error {
 	if before == nil {
 		before = &program{}
 	}
-	after, err := before.build(b, &s.seq, s.clock())
+	after, err := before.build(b, &s.entries, s.clock())
 	if err != nil {
 		return err
 	}

@@ -100,8 +100,12 @@ func (p *program) checkAction(a flow.Action) error {
 	return nil
 }
 
-// forEachAction visits actions and those inside clone.
+// forEachAction visits the actions that a packet may run, and those inside
+// clone: none of a soft entry.
 func forEachAction(actions []flow.Action, visit func(flow.Action)) {
+	if soft(actions) {
+		return
+	}
 	for _, a := range actions {
 		visit(a)
 		if c, ok := a.(flow.Clone); ok {
