@@ -114,7 +114,7 @@ func scalePolicy(i int) *NetworkPolicy {
 // and in the switch; crowd is a cluster whose 10,000 rules let in all of its
 // Pods. It reports the CPU time of all threads, which other load on the machine
 // leaves alone, the heap afterwards, and the most memory that was ever mapped
-// for it (of the process, so run one case alone).
+// for it. Both are of the process: run one case alone, with -benchtime 1x.
 func BenchmarkLoad(b *testing.B) {
 	b.Run("model", func(b *testing.B) {
 		benchmarkLoad(b, scaleCluster(), func() Installer { return NewMemorySwitch() })
