@@ -198,7 +198,7 @@ func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
 func (s *Switch) Sleeps() uint64 {
 	var n uint64
 	for _, w := range s.workers {
-		n += w.sleeps.Load()
+		n += w.counts.sleeps.Load()
 	}
 	return n
 }

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"encoding/binary"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -15,9 +16,12 @@ type switchPort struct {
 	port   ports.Port
 	tunnel bool
 	aside  bool // floods leave it out
-	worker int  // which worker receives from it
 
 	carries ports.Carries // undone work that it passes on
+
+	worker atomic.Int32  // which worker receives from it; changed under Switch.mu
+	spent  atomic.Uint64 // nanoseconds that its packets took
+	share  share         // of a worker's time, lately; under Switch.mu
 }
 
 // output sends to a port number. The port of entry is left out: only IN_PORT

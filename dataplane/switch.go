@@ -135,7 +135,8 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
 	info := p.Info()
-	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, worker: s.leastBusy(old), carries: info.Carries}
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries}
+	sp.worker.Store(s.leastBusy(old))
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	return nil
 }
@@ -145,12 +146,12 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 func (s *Switch) RemovePort(no uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.ports.Load()
-	sp := old.byNumber[no]
-	if sp == nil {
-		return fmt.Errorf("there is no port %d", no)
+	sp, err := s.portByNumber(no)
+	if err != nil {
+		return err
 	}
-	s.publishPorts(slices.DeleteFunc(slices.Clone(old.list), func(p *switchPort) bool { return p == sp }))
+	list := slices.Clone(s.ports.Load().list)
+	s.publishPorts(slices.DeleteFunc(list, func(p *switchPort) bool { return p == sp }))
 	for _, w := range append(slices.Clone(s.workers), s.outside) {
 		w.letGo()
 	}
@@ -158,35 +159,44 @@ func (s *Switch) RemovePort(no uint32) error {
 	return sp.port.Close()
 }
 
+// portByNumber is a port of the switch, or an error that names the number.
+func (s *Switch) portByNumber(no uint32) (*switchPort, error) {
+	if p := s.ports.Load().byNumber[no]; p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("there is no port %d", no)
+}
+
 // leastBusy is the worker with the fewest ports.
-func (s *Switch) leastBusy(set *portSet) int {
+func (s *Switch) leastBusy(set *portSet) int32 {
 	count := make([]int, len(s.workers))
 	for _, p := range set.list {
-		count[p.worker]++
+		count[p.worker.Load()]++
 	}
-	best := 0
-	for i, n := range count {
-		if n < count[best] {
-			best = i
-		}
-	}
-	return best
+	return int32(slices.Index(count, slices.Min(count)))
 }
 
 // publishPorts makes a list of ports the switch's, and tells the workers.
 func (s *Switch) publishPorts(list []*switchPort) {
 	slices.SortFunc(list, func(a, b *switchPort) int { return cmp.Compare(a.no, b.no) })
 	set := &portSet{byNumber: make(map[uint32]*switchPort, len(list)), list: list}
-	mine := make([][]*switchPort, len(s.workers))
 	for _, p := range list {
 		set.byNumber[p.no] = p
-		mine[p.worker] = append(mine[p.worker], p)
 	}
 	s.ports.Store(set)
 	for i, w := range s.workers {
-		w.receive.Store(&mine[i])
-		w.poller.Wake()
+		w.assign(s.received(i))
 	}
+}
+
+// received are the ports that a worker receives from.
+func (s *Switch) received(worker int) (mine []*switchPort) {
+	for _, p := range s.ports.Load().list {
+		if int(p.worker.Load()) == worker {
+			mine = append(mine, p)
+		}
+	}
+	return mine
 }
 
 // Run moves packets until ctx ends, then returns once every worker has stopped.
@@ -218,7 +228,7 @@ func (s *Switch) Run(ctx context.Context) error {
 func (s *Switch) runUpkeep(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for seconds := 1; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -226,6 +236,12 @@ func (s *Switch) runUpkeep(ctx context.Context) {
 			s.deliver(pi)
 		case <-tick.C:
 			s.Expire()
+			for _, w := range s.workers {
+				w.call()
+			}
+			if seconds++; seconds%balanceEvery == 0 {
+				s.balance(balanceEvery * time.Second)
+			}
 		}
 	}
 }
@@ -275,8 +291,7 @@ func (s *Switch) Expire() {
 func (s *Switch) Poll() {
 	for {
 		for _, w := range s.workers {
-			for w.round() > 0 {
-			}
+			w.drain()
 		}
 		select {
 		case pi := <-s.packetIns:

@@ -1,31 +1,36 @@
 package dataplane
 
 import (
-	"context"
 	"maps"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 )
 
-const (
-	batchSize = 64
-	// idleRounds is how many empty rounds a worker makes before it sleeps in
-	// poll(2): long enough to catch an answer under way, short enough that an
-	// idle switch uses next to no CPU.
-	idleRounds = 64
-	// sleep bounds one poll(2), so that timeouts are looked at.
-	sleep = time.Second
-)
+// Workers run packets to completion: one receives a batch from a port, walks
+// each packet and transmits what came out, before it turns to the next port.
+// Nothing is handed from one worker to another, so a port's packets leave in
+// the order in which they came.
+//
+//	worker.go        rounds over the ports that are awake, and what leaves
+//	workerports.go   which ports a worker has, and which of them are awake
+//	workersleep.go   when it looks for others, spins and sleeps
+//	workerload.go    what its ports cost it, and which of them it should give away
+//
+// A round takes one batch of at most batchSize frames from each port, fewer
+// where that many took longer than quantum. So a port that floods has as many
+// batches as one that has just enough. The next round begins one port further
+// on, so that no port is always the first at a ring that fills up.
+// Per round there is one lock, and per batch one reading of the clock; per
+// packet there is neither.
 
-// worker moves packets: it receives from its ports, walks each packet and
-// queues what comes out. Everything here belongs to one goroutine, but for the
-// counters.
+const batchSize = 64
+
+// worker moves packets. Everything here belongs to one goroutine, or to whoever
+// holds busy, but for the counters.
 type worker struct {
 	sw      *Switch
 	now     int64 // clock of this batch, nanoseconds
@@ -43,100 +48,88 @@ type worker struct {
 	whole   []*datagram      // fragments that may go on
 	joiner  conntrack.Joiner
 
-	receive atomic.Pointer[[]*switchPort] // the ports this worker polls
-	poller  *ports.Poller
-	sleeps  atomic.Uint64
-	drops   [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
-
 	busy    sync.Mutex // held for each round
-	asleep  sync.Mutex // held while in poll(2)
-	waiting []ports.Port
+	receive atomic.Pointer[receiveSet]
+	has     *receiveSet // the receive that awake was made from
+	awake   []*polled   // the ports that are asked in each round
+	first   int         // where in awake a round begins
+	served  *polled     // the port of the batch since w.now, until it is charged
+
+	poller   *ports.Poller
+	woken    []uint32 // ports that the poller named
+	patience patience
+	counts   workerCounts
+	drops    [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
 }
 
 func newWorker(s *Switch) *worker {
 	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(64, packet.LargeBuffer)}
 	w.walk.w = w
 	w.walk.rests = make([]rest, 0, maxDepth+1)
-	w.receive.Store(new([]*switchPort))
+	w.receive.Store(&receiveSet{})
 	return w
 }
 
-// runWorker is the worker's goroutine: rounds over its ports, and sleep when
-// nothing comes.
-func (w *worker) runWorker(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	idle := 0
-	for ctx.Err() == nil {
-		if w.round() > 0 {
-			idle = 0
-			continue
-		}
-		if idle++; idle < idleRounds {
-			continue
-		}
-		if err := w.wait(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wait sleeps until a port has frames.
-func (w *worker) wait() error {
-	w.asleep.Lock()
-	defer w.asleep.Unlock()
-	w.waiting = w.waiting[:0]
-	for _, p := range *w.receive.Load() {
-		w.waiting = append(w.waiting, p.port)
-	}
-	w.sleeps.Add(1)
-	return w.poller.Wait(w.waiting, sleep)
-}
-
-// letGo returns once the worker uses no port that the published ports lack:
-// neither in a round nor in poll(2), where a descriptor would stay open
-// although its port is closed.
+// letGo returns once the worker uses no port that it, or the switch, lacks.
 func (w *worker) letGo() {
-	w.busy.Lock() // until the end: a worker that wakes must not fall asleep again before its turn here
+	w.busy.Lock()
 	defer w.busy.Unlock()
 	w.seen = nil // queues of ports that are gone go with the next flush
-	if w.poller != nil {
-		w.poller.Wake()
-	}
-	w.asleep.Lock()
-	defer w.asleep.Unlock()
-	clear(w.waiting)
+	w.adopt()
 }
 
-// round receives one batch from each port and walks it. It returns the number
-// of packets.
+// round receives one batch from each port that is awake and walks it. It
+// returns the number of packets.
 func (w *worker) round() int {
 	w.busy.Lock()
 	defer w.busy.Unlock()
-	total := 0
-	for _, p := range *w.receive.Load() {
-		n := p.port.Receive(w.rx[:])
-		if n == 0 {
-			continue
-		}
-		total += n
-		w.now = w.sw.clock()
-		for _, f := range w.rx[:n] {
-			w.walk.packet(f, p.no)
-		}
-		w.flush()
+	w.adopt()
+	w.choose()
+	total, n := 0, len(w.awake)
+	for i := range n {
+		total += w.serve(w.awake[(w.first+i)%n])
 	}
-	if total == 0 {
-		w.settle()
+	w.first++
+	if total == 0 && w.served != nil {
+		w.charge(nil)
 	}
 	return total
+}
+
+// serve receives a batch from a port and walks it.
+func (w *worker) serve(p *polled) int {
+	n := p.port.Receive(w.rx[:p.budget])
+	if n == 0 {
+		p.quiet++
+		return 0
+	}
+	p.quiet = 0
+	w.charge(p)
+	w.counts.batches.Add(1)
+	w.counts.packets.Add(uint64(n))
+	for _, f := range w.rx[:n] {
+		w.walk.packet(f, p.no)
+	}
+	w.flush()
+	return n
+}
+
+// drain makes rounds over all ports until none has frames.
+func (w *worker) drain() {
+	w.busy.Lock()
+	w.has = nil // all are awake again
+	w.busy.Unlock()
+	for w.round() > 0 {
+	}
+	w.settle()
 }
 
 // settle flushes every port that this worker has sent to: what a kernel could
 // not take when it was queued waits in the port's ring, and nothing may follow
 // that would push it out.
 func (w *worker) settle() {
+	w.busy.Lock()
+	defer w.busy.Unlock()
 	w.flush()
 	for p := range w.out {
 		p.port.Flush()

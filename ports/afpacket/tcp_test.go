@@ -3,6 +3,7 @@ package afpacket
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -52,10 +53,13 @@ func (p *twoPods) runForward(done *atomic.Bool) {
 		panic(err)
 	}
 	defer poller.Close()
+	if err := errors.Join(poller.Watch(1, a), poller.Watch(2, b)); err != nil {
+		panic(err)
+	}
 	for !done.Load() {
 		n := p.forward(a, b, batch) + p.forward(b, a, batch)
 		if n == 0 {
-			poller.Wait([]ports.Port{a, b}, 10*time.Millisecond)
+			poller.Wait(nil, 10*time.Millisecond)
 		}
 	}
 }

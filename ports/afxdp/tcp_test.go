@@ -3,6 +3,7 @@ package afxdp
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -98,6 +99,9 @@ func runForward(a, b ports.Port, done *atomic.Bool) {
 		panic(err)
 	}
 	defer poller.Close()
+	if err := errors.Join(poller.Watch(1, a), poller.Watch(2, b)); err != nil {
+		panic(err)
+	}
 	for !done.Load() {
 		n := a.Receive(batch)
 		b.Transmit(batch[:n])
@@ -106,7 +110,7 @@ func runForward(a, b ports.Port, done *atomic.Bool) {
 		a.Flush()
 		b.Flush()
 		if n+m == 0 {
-			poller.Wait([]ports.Port{a, b}, 10*time.Millisecond)
+			poller.Wait(nil, 10*time.Millisecond)
 		}
 	}
 }

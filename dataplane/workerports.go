@@ -1,0 +1,89 @@
+package dataplane
+
+import "slices"
+
+// A worker asks in each round the ports that are awake. One that has brought
+// nothing for quietRounds rounds is left to the poller, which names it when it
+// has frames again. So a hundred quiet ports cost a busy one nothing, and
+// whatever wakes a worker costs the ports that have something.
+
+// quietRounds is how many empty rounds leave a port to the poller.
+const quietRounds = 64
+
+// receiveSet is the ports that a worker receives from; it never changes.
+type receiveSet struct {
+	list  []*polled
+	byNo  map[uint32]*polled
+	blind int // ports that the poller cannot watch
+}
+
+// polled is a port as the worker that receives from it sees it.
+type polled struct {
+	*switchPort
+	blind  bool // nobody announces its frames: it is always awake
+	awake  bool
+	quiet  int // rounds in a row that brought nothing
+	budget int // frames it may bring in a round
+}
+
+// assign makes ports the worker's: from now on the poller looks at these, and
+// the worker's next round takes them up. A port that the poller cannot watch is
+// asked every millisecond.
+func (w *worker) assign(list []*switchPort) {
+	had := w.receive.Load()
+	set := &receiveSet{byNo: make(map[uint32]*polled, len(list))}
+	for _, sp := range list {
+		p := had.byNo[sp.no]
+		if p == nil || p.switchPort != sp {
+			p = &polled{switchPort: sp, budget: batchSize}
+			p.blind = w.poller.Watch(sp.no, sp.port) != nil
+		}
+		if p.blind {
+			set.blind++
+		}
+		set.list, set.byNo[sp.no] = append(set.list, p), p
+	}
+	for _, p := range had.list {
+		if set.byNo[p.no] != p {
+			w.poller.Unwatch(p.port)
+		}
+	}
+	w.receive.Store(set)
+	w.poller.Wake()
+}
+
+// adopt takes up the ports that were assigned since the last round, all awake.
+// The caller holds busy.
+func (w *worker) adopt() {
+	set := w.receive.Load()
+	if set == w.has {
+		return
+	}
+	w.has = set
+	clear(w.awake)
+	w.awake = w.awake[:0]
+	for _, p := range set.list {
+		w.rouse(p)
+	}
+}
+
+// rouse has a port asked in each round.
+func (w *worker) rouse(p *polled) {
+	p.awake, p.quiet = true, 0
+	w.awake = append(w.awake, p)
+}
+
+// choose rouses the ports that the poller named, and leaves quiet ones to it.
+// The caller holds busy.
+func (w *worker) choose() {
+	for _, no := range w.woken {
+		if p := w.has.byNo[no]; p != nil && !p.awake {
+			w.rouse(p)
+		}
+	}
+	w.woken = w.woken[:0]
+	w.awake = slices.DeleteFunc(w.awake, func(p *polled) bool {
+		p.awake = p.blind || p.quiet < quietRounds
+		return !p.awake
+	})
+}

@@ -1,0 +1,175 @@
+package dataplane
+
+import (
+	"context"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A worker without packets spins for a while, for the next one may be under
+// way, and to be woken out of epoll_wait(2) costs the packet that comes first
+// tens of microseconds. How long it spins follows what it saw: a sleep that
+// ended soon says that longer spinning would have met the packet, a long one
+// that spinning was wasted. So an idle switch does not spin at all, and one
+// that answers requests does not sleep between them.
+
+const (
+	// maxSpin is the longest that a worker spins: about what a wake-up costs.
+	maxSpin = 50 * time.Microsecond
+	// minSpin is the shortest but none.
+	minSpin = 4 * time.Microsecond
+	// lookRounds and lookPackets are how many rounds, or packets, a worker
+	// moves without looking for ports that the poller watches.
+	lookRounds  = 8
+	lookPackets = 32
+	// sleep bounds one sleep; blindSleep does when a port has no descriptor.
+	sleep      = time.Second
+	blindSleep = time.Millisecond
+	// vainWakes is how many times in a row a worker may be woken for nothing. A
+	// port that is readable and gives no frame (its pool is empty, its link is
+	// broken) is then asked every millisecond.
+	vainWakes = 16
+)
+
+// patience is how long a worker spins.
+type patience struct {
+	span  time.Duration
+	began time.Duration // when this spin began
+	vain  int           // sleeps in a row that a port ended without a packet
+}
+
+// slept learns from a sleep. One that follows another without a packet in
+// between says nothing new.
+func (p *patience) slept(d time.Duration) {
+	switch {
+	case p.vain > 1:
+		p.span = 0
+	case d < maxSpin:
+		p.span = min(maxSpin, max(minSpin, 2*p.span))
+	case p.span > minSpin:
+		p.span /= 2
+	default:
+		p.span = 0
+	}
+}
+
+// started is where clock counts from.
+var started = time.Now()
+
+// clock is for spinning and sleeping, which take real time whatever clock the
+// switch was made with.
+func clock() time.Duration { return time.Since(started) }
+
+// runWorker is the worker's goroutine: rounds over its ports, and sleep when
+// nothing comes.
+func (w *worker) runWorker(ctx context.Context) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
+	for ctx.Err() == nil {
+		n := w.round()
+		rounds, packets = rounds+1, packets+n
+		if idle++; n > 0 {
+			idle, w.patience.vain = 0, 0
+		} else if idle == 1 {
+			w.patience.began = clock()
+		}
+		if rounds < lookRounds && packets < lookPackets {
+			continue
+		}
+		var err error
+		if idle >= lookRounds {
+			err = w.rest()
+		} else {
+			err = w.look(0)
+		}
+		if err != nil {
+			return err
+		}
+		rounds, packets = 0, 0
+	}
+	return nil
+}
+
+// look asks the poller which ports have frames; with a timeout, it sleeps until
+// one has.
+func (w *worker) look(timeout time.Duration) (err error) {
+	w.woken, err = w.poller.Wait(w.woken, timeout)
+	return err
+}
+
+// rest looks once more, or sleeps when the worker has spun long enough.
+func (w *worker) rest() error {
+	w.settle()
+	now := clock()
+	if now-w.patience.began < w.patience.span {
+		return w.look(0)
+	}
+	timeout := sleep
+	if w.receive.Load().blind > 0 {
+		timeout = blindSleep
+	}
+	if w.patience.vain++; w.patience.vain > vainWakes {
+		time.Sleep(blindSleep)
+		timeout = 0
+	}
+	w.counts.spinning.Add(uint64(now - w.patience.began))
+	return w.sleep(now, timeout)
+}
+
+// sleep waits in epoll_wait(2) and learns from it.
+func (w *worker) sleep(now, timeout time.Duration) error {
+	w.counts.sleeps.Add(1)
+	w.counts.wakes.sleeps(true)
+	err := w.look(timeout)
+	w.counts.wakes.sleeps(false)
+	after := clock()
+	w.counts.sleeping.Add(uint64(after - now))
+	w.patience.slept(after - now)
+	w.patience.began = after
+	if len(w.woken) == 0 {
+		w.patience.vain = 0
+	}
+	return err
+}
+
+// WakeBuckets is how many buckets a histogram of wake-ups has.
+const WakeBuckets = 16
+
+// wakes measures how long a sleeping worker takes to run again once it is
+// called, by calling it every second.
+type wakes struct {
+	asleep atomic.Bool
+	called atomic.Int64 // clock of the call; 0 when there was none
+	counts [WakeBuckets]atomic.Uint64
+}
+
+// call wakes the worker if it sleeps, so that the time it takes is known.
+func (w *worker) call() {
+	if w.counts.wakes.asleep.Load() {
+		w.counts.wakes.called.Store(int64(clock()))
+		w.poller.Wake()
+	}
+}
+
+// sleeps is told by the worker before it sleeps and after.
+func (w *wakes) sleeps(yes bool) {
+	if yes {
+		w.called.Store(0) // a call that came too late for the last sleep
+		w.asleep.Store(true)
+		return
+	}
+	w.asleep.Store(false)
+	if called := w.called.Swap(0); called != 0 {
+		w.counts[wakeBucket(clock()-time.Duration(called))].Add(1)
+	}
+}
+
+// wakeBucket is the bucket of a wake-up: bucket i is for those below 2^i
+// microseconds that the one before is not for; the last one is for all longer
+// ones.
+func wakeBucket(d time.Duration) int {
+	return min(bits.Len64(uint64(max(0, d.Microseconds()))), WakeBuckets-1)
+}
