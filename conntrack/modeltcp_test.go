@@ -69,7 +69,7 @@ func (m *model) runTCP(c *modelled, dir int, g *segment) outcome {
 		return c.outcome() // D3
 	default:
 		src.window = max(src.window, src.bytes(dst, g))
-		if distance(src.next, g.end()) > 0 {
+		if g.end() != g.seq && distance(src.next, g.end()) > 0 {
 			src.next = g.end()
 		}
 		dst.allow(src, g)
@@ -98,9 +98,10 @@ func (s *side) allow(from *side, g *segment) {
 	}
 }
 
-// fits says whether a segment lies in the window.
+// fits says whether a segment lies in the window; one that takes no sequence
+// number lies everywhere.
 func (s *side) fits(other *side, g *segment) bool {
-	if !s.sequenceFits(other, g) {
+	if g.end() != g.seq && !s.sequenceFits(other, g) {
 		return false
 	}
 	if other.state == tcpClosed || !g.has(packet.TCPAck) {

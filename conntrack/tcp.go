@@ -92,6 +92,9 @@ func (g *segment) end() uint32 {
 	return end
 }
 
+// empty says whether the segment takes no sequence number.
+func (g *segment) empty() bool { return g.end() == g.seq }
+
 // sane says whether the flags make sense together (CT-9).
 func (g *segment) sane() bool {
 	syn, ack, rst := g.has(packet.TCPSyn), g.has(packet.TCPAck), g.has(packet.TCPRst)
@@ -282,9 +285,10 @@ func (p *peer) grant(other *peer, g *segment) {
 
 // inWindow says whether a segment of p lies where the other side expects it:
 // not beyond its window, not further back than a window, and acknowledging
-// nothing that is far from what was sent.
+// nothing that is far from what was sent. Where an empty segment lies says
+// nothing: its sequence number is not looked at, as in Open vSwitch and Linux.
 func (p *peer) inWindow(other *peer, g *segment) bool {
-	return p.seqInWindow(other, g) && p.ackInWindow(other, g)
+	return (g.empty() || p.seqInWindow(other, g)) && p.ackInWindow(other, g)
 }
 
 func (p *peer) seqInWindow(other *peer, g *segment) bool {
@@ -305,7 +309,7 @@ func (p *peer) ackInWindow(other *peer, g *segment) bool {
 // advance takes over sequence number and window of an accepted segment.
 func (p *peer) advance(other *peer, g *segment) {
 	p.window = max(p.window, p.offer(g, other))
-	if after(g.end(), p.next) {
+	if !g.empty() && after(g.end(), p.next) {
 		p.next = g.end()
 	}
 	p.grant(other, g)

@@ -64,6 +64,16 @@ var tcpStories = map[string]string{
 		c A  1001 75001 1 | est     | ESTABLISHED 86390
 		c FA 71001 5001 0 | est     | ESTABLISHED 86390
 		c A  1001 5001 1  | est     | ESTABLISHED 86400`,
+	"CT-12 where an empty segment lies says nothing": `
+		c S  1000 0 0     | new     | SYN_SENT 30
+		s SA 5000 1001 0  | est|rpl | ESTABLISHED 60
+		c A  1001 5001 0  | est     | ESTABLISHED 86400
+		warp 10s
+		c A  71001 5001 0 | est     | ESTABLISHED 86400
+		warp 10s
+		s A  5001 71001 0 | est|rpl | ESTABLISHED 86390
+		c R  71001 0 0    | inv     | ESTABLISHED 86390
+		c R  1001 0 0     | est     | TIME_WAIT 10`,
 	"CT-12 windows are scaled when both offer it": `
 		c S  1000 0 0 ws=7        | new     | SYN_SENT 30
 		s SA 5000 1001 0 ws=7     | est|rpl | ESTABLISHED 60

@@ -61,12 +61,9 @@ type pair struct {
 	v6    bool
 	talks []*talk
 	why   map[string]int // explained differences
-	// syns is the SYN of each tuple since connections were forgotten. again: one
-	// was sent again and differed, or both ends sent one, which Open vSwitch does
-	// not take note of.
-	syns  map[string]string
-	again bool
-	trail []string // packets since the connections were forgotten
+	dump  []string       // both switches' connections, when they were last compared
+	pasts map[string]*past
+	trail []string // packets since the connections were forgotten, and what both said first
 }
 
 // talk is a conversation: what its two ends saw last.
@@ -100,7 +97,7 @@ func newPair(t *testing.T, seed uint64, v6 bool) *pair {
 	if _, err := s.Ofctl("add-flows", file); err != nil {
 		t.Fatal(err)
 	}
-	p := &pair{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), ovs: s.Control(), ours: newPeer(t), v6: v6, why: map[string]int{}, syns: map[string]string{}}
+	p := &pair{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), ovs: s.Control(), ours: newPeer(t), v6: v6, why: map[string]int{}, pasts: map[string]*past{}}
 	p.ovs.Call("time/stop")
 	p.ours.must(map[string]any{"op": "reset", "flows": flows})
 	return p
@@ -220,49 +217,15 @@ func (p *pair) step() {
 		port = 2
 	}
 	p.trail = append(p.trail, fmt.Sprintf("port %d %x", port, b))
-	p.noteSYN(b)
-	strays := p.strays()
-	theirs, ours := p.both(port, b)
-	stray := p.strays() != strays
-	if !slices.Equal(theirs, ours) {
-		p.differ(b, theirs, ours, stray)
-		return
-	}
-	if isTCP(b) && p.compareConnections(b, stray) {
-		return
-	}
-	if len(ours) > 0 {
-		tail, err := hex.DecodeString(ours[len(ours)-1].Hex)
-		if err != nil {
-			p.Fatal(err)
-		}
-		seen := append(make([]byte, 12), tail...)
+	ours, same := p.compare(port, b)
+	if same && len(ours) > 0 {
+		seen := frameOf(p.T, ours[len(ours)-1])
 		if fromServer {
 			t.atHome = seen
 		} else {
 			t.atServer = seen
 		}
 	}
-}
-
-// noteSYN takes note of a SYN, to know one that is not the same again.
-func (p *pair) noteSYN(b []byte) {
-	l := packet.ParseLayers(b)
-	if l.L4 == 0 || l.Proto != packet.ProtoTCP {
-		return
-	}
-	h := packet.TCP(b[l.L4:l.End])
-	tuple := string(b[l.L4-8:l.L4]) + string(h[:4]) // enough of the addresses
-	syn := fmt.Sprint(h.Seq(), h.Window(), len(h))
-	if h.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
-		if p.syns[tuple] == "" {
-			p.syns[tuple] = "none"
-		}
-		return
-	}
-	back := string(b[l.L4-4:l.L4]) + string(b[l.L4-8:l.L4-4]) + string(h[2:4]) + string(h[:2])
-	p.again = p.again || p.syns[tuple] != "" && p.syns[tuple] != syn || p.syns[back] != ""
-	p.syns[tuple] = syn
 }
 
 // both puts a packet into both and tells what left each.
@@ -276,149 +239,6 @@ func (p *pair) both(port int, b []byte) (theirs, ours []ctvectors.Output) {
 	}
 	ours = taps(p.T, p.ours.must(map[string]any{"op": "rx", "port": port, "hex": hex.EncodeToString(b)}).Out)
 	return taps(p.T, out), ours
-}
-
-// strays is how many segments we have found outside the window.
-func (p *pair) strays() string {
-	return p.ours.must(map[string]any{"op": "ctl", "args": []string{"antrail/ct-out-of-window"}}).Ctl
-}
-
-func isTCP(b []byte) bool {
-	l := packet.ParseLayers(b)
-	return l.L4 != 0 && l.Proto == packet.ProtoTCP
-}
-
-// differ explains a difference, or fails.
-func (p *pair) differ(b []byte, theirs, ours []ctvectors.Output, stray bool) {
-	i := 0
-	for i < min(len(theirs), len(ours)) && theirs[i] == ours[i] {
-		i++
-	}
-	why := explain(b, at(theirs, i).State, at(ours, i).State, i)
-	if why == "D3" && !stray {
-		why = ""
-	}
-	if why == "" && p.again && isTCP(b) {
-		why = "D5"
-	}
-	if why == "" {
-		p.Fatalf("%s\nOpen vSwitch %+v\nours         %+v\nthe first difference is output %d", strings.Join(p.trail, "\n"), theirs, ours, i)
-	}
-	p.forget(why)
-}
-
-func at(list []ctvectors.Output, i int) ctvectors.Output {
-	if i < len(list) {
-		return list[i]
-	}
-	return ctvectors.Output{}
-}
-
-// explain is the number of a difference that is meant, by what both say of the
-// packet at the output where they part.
-func explain(b []byte, theirs, ours string, output int) string {
-	their, our := words(theirs), words(ours)
-	if output > 0 && their["new"] && ours == "" {
-		return "D14"
-	}
-	if their["inv"] && our["inv"] && (their["snat"] || their["dnat"]) {
-		return "D15"
-	}
-	if !isTCP(b) {
-		return ""
-	}
-	syn, ack, rst, fin := flagsOf(b)
-	passes := our["est"] || our["new"]
-	switch {
-	case (rst || fin) && their["new"] && our["inv"]:
-		return "D2"
-	case rst && (their["inv"] && passes || their["est"] && our["inv"]):
-		return "D4"
-	case syn && !ack && (their["inv"] || their["est"] || their["new"]) && passes:
-		return "D5"
-	case output > 0 && !syn && their["est"] && our["new"]:
-		return "D6"
-	case !rst && their["inv"] && passes:
-		return "D3"
-	case their["est"] && !their["rpl"] && our["new"]:
-		return "D1"
-	}
-	return ""
-}
-
-// flagsOf are the flags of a TCP packet.
-func flagsOf(b []byte) (syn, ack, rst, fin bool) {
-	f := packet.TCP(b[packet.ParseLayers(b).L4:]).Flags()
-	return f&packet.TCPSyn != 0, f&packet.TCPAck != 0, f&packet.TCPRst != 0, f&packet.TCPFin != 0
-}
-
-// words are the bits of a ct_state.
-func words(state string) map[string]bool {
-	all := map[string]bool{}
-	for _, w := range strings.Split(state, "|") {
-		all[w] = true
-	}
-	return all
-}
-
-// forget ends all conversations on both sides, after a difference that is meant.
-func (p *pair) forget(why string) {
-	p.why[why]++
-	p.ovs.Call("dpctl/flush-conntrack")
-	p.ours.must(map[string]any{"op": "ctl", "args": []string{"dpctl/flush-conntrack"}})
-	p.talks, p.trail, p.syns, p.again = nil, nil, map[string]string{}, false
-}
-
-// compareConnections compares the dumps after a TCP packet, and says whether
-// they differ as is meant: the packet passed on both sides, and only one of them
-// took it for more. Open vSwitch removes what has expired when it comes to it,
-// and prints such a connection with timeout=0.
-func (p *pair) compareConnections(b []byte, stray bool) bool {
-	theirs, ours := p.connections()
-	if slices.Equal(theirs, ours) {
-		return false
-	}
-	syn, ack, rst, _ := flagsOf(b)
-	switch {
-	case rst:
-		p.forget("D4")
-	case syn && !ack, p.again:
-		p.forget("D5")
-	case stray:
-		p.forget("D3")
-	case closing(theirs, ours) && closing(ours, theirs):
-		p.forget("D16")
-	default:
-		p.failConnections(theirs, ours)
-	}
-	return true
-}
-
-func (p *pair) failConnections(theirs, ours []string) {
-	p.Fatalf("%s\nconnections\nOpen vSwitch %s\nours         %s", strings.Join(p.trail, "\n"),
-		strings.Join(theirs, "\n             "), strings.Join(ours, "\n             "))
-}
-
-// connections are both dumps, without what has expired.
-func (p *pair) connections() (theirs, ours []string) {
-	expired := func(l string) bool { return strings.Contains(l, "timeout=0") }
-	theirs = strings.FieldsFunc(p.ovs.Call("dpctl/dump-conntrack", "-s"), func(r rune) bool { return r == '\n' })
-	theirs = slices.DeleteFunc(theirs, expired)
-	ours = slices.DeleteFunc(p.ours.must(map[string]any{"op": "ct"}).CT, expired)
-	slices.Sort(theirs)
-	slices.Sort(ours)
-	return theirs, ours
-}
-
-// closing says whether all connections that only one side has in their state
-// have seen a FIN.
-func closing(list, other []string) bool {
-	for _, l := range list {
-		if !slices.Contains(other, l) && !strings.Contains(l, "(state=CLOSING)") && !strings.Contains(l, "(state=TIME_WAIT)") {
-			return false
-		}
-	}
-	return true
 }
 
 // warp turns both clocks.
