@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,6 +48,8 @@ type wire struct {
 	// around is asked around every change of the switch, with what just happened.
 	around func(event string)
 	bundle int // how many changes there were
+	// fail, when not nil, says whether the switch refuses the next change.
+	fail func() bool
 }
 
 // newWire begins with node.yaml and more.
@@ -76,6 +79,9 @@ func (w *wire) put(yaml string) {
 // Apply makes a wire an Installer that lets its test look between bundles.
 func (w *wire) Apply(b *Bundle) error {
 	w.look("before a bundle")
+	if w.fail != nil && w.fail() {
+		return errInjected
+	}
 	err := w.sw.Apply(b)
 	w.bundle++
 	w.look("after a bundle")
@@ -128,13 +134,25 @@ func (w *wire) expect(text string, want ...string) {
 func (w *wire) frame(port, text string) []byte {
 	w.t.Helper()
 	words := strings.Fields(text)
+	tag, tagged := strings.CutPrefix(words[0], "vlan:")
+	if tagged {
+		words = words[1:]
+	}
 	src, dst := netip.MustParseAddrPort(words[1]), netip.MustParseAddrPort(words[3])
 	m, err := flow.ParseMatch(fmt.Sprintf("%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,tp_src=%d,tp_dst=%d,nw_ttl=64",
 		kinds[words[0]], wirePorts[port].mac, linkTo(port, dst.Addr()), src.Addr(), dst.Addr(), src.Port(), dst.Port()), nil)
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
-	return flow.Compose(&m.Value)
+	b := flow.Compose(&m.Value)
+	if !tagged {
+		return b
+	}
+	id, err := strconv.ParseUint(tag, 10, 12)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return slices.Concat(b[:12], []byte{0x81, 0, byte(id >> 8), byte(id)}, b[12:])
 }
 
 // linkTo is the link address of the next hop: Pods reach each other themselves,
