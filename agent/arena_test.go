@@ -31,7 +31,7 @@ func tableIn(t *testing.T, path string, ctMax int) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newPipeline(options{clock: clock, ctFile: path, ctMax: ctMax})
+	p, err := newPipeline(options{clock: clock, ctFile: path, ct: Conntrack{Max: ctMax}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestConnectionsOutliveTheAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "ct.arena")
 	p := tableIn(t, path, 2000)
 	track(t, p)
-	if _, err := newPipeline(options{clock: p.clock, ctFile: path, ctMax: 2000}); err == nil || !strings.Contains(err.Error(), "another agent uses it") {
+	if _, err := newPipeline(options{clock: p.clock, ctFile: path, ct: Conntrack{Max: 2000}}); err == nil || !strings.Contains(err.Error(), "another agent uses it") {
 		t.Errorf("a second agent on one file: %v", err)
 	}
 	closePipeline(t, p)

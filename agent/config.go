@@ -63,14 +63,8 @@ type Config struct {
 	Ports []Port `json:"ports,omitempty"`
 	// Workers is how many threads poll the ports; 1 when not given.
 	Workers int `json:"workers,omitempty"`
-	// CTTimeouts are the connection timeouts: "default" or "ovs".
-	CTTimeouts string `json:"ctTimeouts,omitempty"`
-	// CTMax is how many connections may exist; when not given, 32,768 for each
-	// processor and at least 131,072. Each takes 208 bytes of memory, at once.
-	CTMax int `json:"ctMax,omitempty"`
-	// CTNewRate is how many connections a port may begin in a second, after a
-	// burst of two seconds' worth; 20,000 when not given, without limit when -1.
-	CTNewRate int `json:"ctNewRate,omitempty"`
+	// Conntrack is limits and timeouts of connections.
+	Conntrack Conntrack `json:"conntrack,omitzero"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
@@ -196,7 +190,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Workers, 1)
-	orDefault(&c.CTTimeouts, "default")
+	orDefault(&c.Conntrack.Profile, "default")
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
@@ -244,9 +238,7 @@ func (c *Config) check() error {
 	f.check(c.Flows != "" || c.Manifests != "", "flows: missing, and manifests too")
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
-	f.check(c.CTTimeouts == "default" || c.CTTimeouts == "ovs", "ctTimeouts: %q is neither default nor ovs", c.CTTimeouts)
-	f.check(c.CTMax == 0 || c.CTMax >= minCT && c.CTMax <= maxCT, "ctMax: %d is not between %d and %d", c.CTMax, minCT, maxCT)
-	f.check(c.CTNewRate >= -1 && c.CTNewRate <= 1e9, "ctNewRate: %d is not between 1 and 1000000000, nor -1", c.CTNewRate)
+	c.Conntrack.check(&f)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
 	c.AuditLog.check(&f)
 	c.checkNodePorts(&f)

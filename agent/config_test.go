@@ -6,8 +6,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
 )
 
 const goodConfig = `
@@ -107,9 +112,15 @@ func TestParseConfigFaults(t *testing.T) {
 		{"tunnel's number reserved", "  localAddress", "  ofPort: 65280\n  localAddress", "tunnel.ofPort: 65280"},
 		{"frames longer than a buffer", "  mac: ba", "  mtu: 9000\n  mac: ba", "gateway.mtu: 9000 is not between 1280 and 3822"},
 		{"unknown driver", "driver: afxdp", "driver: dpdk", `"dpdk" is none of auto, afxdp, afpacket and tap`},
-		{"timeouts", "nodeName:", "ctTimeouts: long\nnodeName:", "neither default nor ovs"},
-		{"connections", "nodeName:", "ctMax: 1000\nnodeName:", "ctMax: 1000 is not between 1024 and"},
-		{"new connections", "nodeName:", "ctNewRate: -2\nnodeName:", "ctNewRate: -2 is not between"},
+		{"timeouts", "nodeName:", "conntrack: {profile: long}\nnodeName:", `conntrack.profile: "long" is neither default nor ovs`},
+		{"connections", "nodeName:", "conntrack: {max: 1000}\nnodeName:", "conntrack.max: 1000 is not between 1024 and"},
+		{"new connections", "nodeName:", "conntrack: {newRate: -2}\nnodeName:", "conntrack.newRate: -2 is not between"},
+		{"unknown timeout", "nodeName:", "conntrack: {timeouts: {tcp: 1h}}\nnodeName:", "conntrack.timeouts.tcp: is none of tcpSynSent, "},
+		{"timeout of nothing", "nodeName:", "conntrack: {timeouts: {udpSingle: 0s}}\nnodeName:", "conntrack.timeouts.udpSingle: 0s is not between 1s and 720h0m0s"},
+		{"timeout for ever", "nodeName:", "conntrack: {timeouts: {udpSingle: 721h}}\nnodeName:", "conntrack.timeouts.udpSingle: 721h0m0s is not between"},
+		{"timeout without unit", "nodeName:", "conntrack: {timeouts: {udpSingle: '30'}}\nnodeName:", "missing unit in duration"},
+		{"zone", "nodeName:", "conntrack: {zones: {65536: 1}}\nnodeName:", "65536"},
+		{"limit of a zone", "nodeName:", "conntrack: {zones: {1: -1}}\nnodeName:", "-1"},
 		{"workers", "nodeName:", "workers: 500\nnodeName:", "workers: 500"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
@@ -184,5 +195,43 @@ func TestFilesBeside(t *testing.T) {
 	}
 	if got := (Files{Flows: in("dump.txt")}).Beside(); got != (Files{Flows: in("dump.txt")}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestConntrackConfig: what the section says is what the table has.
+func TestConntrackConfig(t *testing.T) {
+	const section = "conntrack: {max: 2048, newRate: 50, zoneMax: 1000, zones: {65520: 700, 5: 0}, profile: ovs, timeouts: {tcpEstablished: 2h, udpSingle: 5s}}\n"
+	c, err := ParseConfig([]byte(section + goodConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPipeline(c.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	byDefault, zones := p.ct.Limits()
+	want := []conntrack.ZoneLimit{{Zone: 5}, {Zone: 65520, Limit: 700}}
+	if p.ct.Max() != 2048 || byDefault != 1000 || !slices.Equal(zones, want) {
+		t.Errorf("max %d, of a zone %d, zones %+v", p.ct.Max(), byDefault, zones)
+	}
+	timeouts := conntrack.OVSTimeouts()
+	timeouts.TCPEstablished, timeouts.UDPSingle = 2*time.Hour, 5*time.Second
+	if got := c.Conntrack.timeouts(); got != timeouts {
+		t.Errorf("timeouts %+v, want %+v", got, timeouts)
+	}
+}
+
+// TestEveryTimeoutHasAName: a timeout can be set by a name that is its own.
+func TestEveryTimeoutHasAName(t *testing.T) {
+	var all conntrack.Timeouts
+	v := reflect.ValueOf(&all).Elem()
+	for i, n := range namedTimeouts(&all) {
+		if n.at != v.Field(i).Addr().Interface() || !strings.EqualFold(n.name, v.Type().Field(i).Name) {
+			t.Errorf("%s is the name of %s", n.name, v.Type().Field(i).Name)
+		}
+	}
+	if n := len(namedTimeouts(&all)); n != v.NumField() {
+		t.Errorf("%d names for %d timeouts", n, v.NumField())
 	}
 }

@@ -69,27 +69,22 @@ func (f Files) String() string { return f.Flows }
 
 // options of a pipeline.
 type options struct {
-	names    map[uint32]string // ports
-	workers  int
-	timeouts conntrack.Timeouts
-	ctMax    int          // connections; the default when 0
-	ctRate   int          // new connections of a port in a second; the default when 0
-	ctFile   string       // keeps the connections; memory when ""
-	clock    func() int64 // nanoseconds; the process's own when nil
-	seed     uint64       // of the choice of endpoints; drawn when 0
+	names   map[uint32]string // ports
+	workers int
+	ct      Conntrack
+	ctFile  string       // keeps the connections; memory when ""
+	clock   func() int64 // nanoseconds; the process's own when nil
+	seed    uint64       // of the choice of endpoints; drawn when 0
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
 
 func (c *Config) options() options {
-	o := options{workers: c.Workers, ctMax: c.CTMax, ctRate: c.CTNewRate, names: map[uint32]string{
+	o := options{workers: c.Workers, ct: c.Conntrack, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
 	}}
 	for _, p := range c.Ports {
 		o.names[p.OFPort] = p.Name
-	}
-	if c.CTTimeouts == "ovs" {
-		o.timeouts = conntrack.OVSTimeouts()
 	}
 	return o
 }
@@ -141,16 +136,17 @@ func newPipeline(o options) (*pipeline, error) {
 
 // openTable makes the connection table, in its file if there is one.
 func (p *pipeline) openTable(o options) (err error) {
-	c := conntrack.Config{Now: o.clock, Timeouts: o.timeouts, Max: o.ctMax, NewRate: o.ctRate}
-	if o.ctFile == "" {
-		p.ct = conntrack.NewTable(c)
-		return nil
-	}
+	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate}
 	if c.Max == 0 {
 		c.Max = conntrack.DefaultMax()
 	}
-	p.ct, p.arena, err = restoreTable(o.ctFile, c)
-	return err
+	if o.ctFile == "" {
+		p.ct = conntrack.NewTable(c)
+	} else if p.ct, p.arena, err = restoreTable(o.ctFile, c); err != nil {
+		return err
+	}
+	o.ct.limit(p.ct)
+	return nil
 }
 
 // closeTable gives the table's file back. The connections stay in it.

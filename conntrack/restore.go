@@ -123,7 +123,7 @@ func (r *restorer) take(h handle, c *cell) restoring {
 	c.load(&e)
 	fixed := c.fixedWords()
 	switch {
-	case checksum(&fixed) != c.sum.Load() || !e.plausible(&c.mut, fixed[len(fixed)-1]) || e.expires > r.now+r.longest:
+	case checksum(&fixed) != c.sum.Load() || !e.plausible(&c.mut, fixed[len(fixed)-1]) || e.expires > r.now+int64(MaxTimeout):
 		return cellTorn
 	case e.expires <= r.now:
 		return cellExpired
@@ -131,6 +131,7 @@ func (r *restorer) take(h handle, c *cell) restoring {
 		return cellRefused
 	}
 	e.setExpendable()
+	e.expires = min(e.expires, r.now+r.longest) // the process before may have had longer timeouts
 	c.store(&e)
 	if t.publish(h, c) != inserted {
 		t.forget(e.keys[original].zone, e.port)

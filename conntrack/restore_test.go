@@ -105,6 +105,26 @@ func TestRestoreLeavesOut(t *testing.T) {
 	late.checkTable()
 }
 
+// TestRestoreWithShorterTimeouts: what the process before would have kept for
+// longer is kept as long as this one keeps anything.
+func TestRestoreWithShorterTimeouts(t *testing.T) {
+	memory := pages(t, ArenaSize(100))
+	before := restored(t, memory, 1, Config{})
+	before.variety()
+	short := DefaultTimeouts()
+	short.TCPEstablished, short.TCPHalfClosed = time.Minute, time.Minute
+	b := restored(t, memory, 1, Config{Timeouts: short})
+	if got, want := b.Stats().Restored, before.Stats().Entries; got.Entries != want || got.Torn != 0 {
+		t.Errorf("restored %+v, want %d", got, want)
+	}
+	b.each(func(e *entry, _ handle) {
+		if left := time.Duration(e.expires - 1); left > short.longest() {
+			t.Errorf("a connection ends in %v, and no timeout is above %v", left, short.longest())
+		}
+	})
+	b.checkTable()
+}
+
 // TestRestoreFindsTornCells changes each byte of what never changes in a cell,
 // and puts values that cannot be into what does.
 func TestRestoreFindsTornCells(t *testing.T) {

@@ -30,6 +30,10 @@ type Timeouts struct {
 	OtherReplied time.Duration
 }
 
+// MaxTimeout is the longest timeout there may be. An arena with a connection
+// that ends later was not written by Track.
+const MaxTimeout = 30 * 24 * time.Hour
+
 // DefaultTimeouts is what antrail runs with.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{

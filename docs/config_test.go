@@ -3,22 +3,31 @@ package docs
 import (
 	"os"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/antrail/antrail/agent"
 )
 
-// TestConfigExample parses the configuration file of operating.md.
-func TestConfigExample(t *testing.T) {
+// TestConfigExamples parses the configuration file of operating.md, and with it
+// each further piece of one that the page shows.
+func TestConfigExamples(t *testing.T) {
 	text, err := os.ReadFile("operating.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindSubmatch(text)
-	if m == nil {
-		t.Fatal("operating.md has no configuration file")
+	all := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllSubmatch(text, -1)
+	if len(all) < 3 {
+		t.Fatalf("operating.md has %d pieces of configuration, want a whole one, auditLog and conntrack", len(all))
 	}
-	if _, err := agent.ParseConfig(m[1]); err != nil {
-		t.Error(err)
+	whole := all[0][1]
+	for i, m := range all {
+		piece := m[1]
+		if i > 0 {
+			piece = slices.Concat(whole, piece)
+		}
+		if _, err := agent.ParseConfig(piece); err != nil {
+			t.Errorf("%v\n%s", err, m[1])
+		}
 	}
 }

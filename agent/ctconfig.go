@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+)
+
+// Conntrack is the configuration's section about connections.
+type Conntrack struct {
+	// Max is how many connections may exist; when not given, 32,768 for each
+	// processor and at least 131,072. Each takes 208 bytes of memory, at once.
+	Max int `json:"max,omitempty"`
+	// NewRate is how many connections a port may begin in a second, after a
+	// burst of two seconds' worth; 20,000 when not given, without limit when -1.
+	NewRate int `json:"newRate,omitempty"`
+	// ZoneMax is how many connections a zone may have that is not in Zones; as
+	// many as fit when not given.
+	ZoneMax uint32 `json:"zoneMax,omitempty"`
+	// Zones is the same for single zones, by number; 0 lets none in.
+	Zones map[uint16]uint32 `json:"zones,omitempty"`
+	// Profile is where the timeouts begin from: "default", or "ovs" for those of
+	// Open vSwitch's userspace datapath.
+	Profile string `json:"profile,omitempty"`
+	// Timeouts are those that differ from the profile, by name.
+	Timeouts map[string]Duration `json:"timeouts,omitempty"`
+}
+
+// Duration is a time in its text form: 90s, 24h.
+type Duration time.Duration
+
+// MarshalText is the text form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads the text form.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
+
+// namedTimeout is a timeout under the name that the configuration has for it.
+type namedTimeout struct {
+	name string
+	at   *time.Duration
+}
+
+// namedTimeouts are all timeouts of t.
+func namedTimeouts(t *conntrack.Timeouts) []namedTimeout {
+	return []namedTimeout{
+		{"tcpSynSent", &t.TCPSynSent}, {"tcpSynReceived", &t.TCPSynReceived}, {"tcpEstablished", &t.TCPEstablished},
+		{"tcpHalfClosed", &t.TCPHalfClosed}, {"tcpLastAck", &t.TCPLastAck}, {"tcpClosed", &t.TCPClosed}, {"tcpReset", &t.TCPReset},
+		{"udpSingle", &t.UDPSingle}, {"udpReplied", &t.UDPReplied},
+		{"icmpSingle", &t.ICMPSingle}, {"icmpReplied", &t.ICMPReplied},
+		{"sctpOpening", &t.SCTPOpening}, {"sctpEstablished", &t.SCTPEstablished},
+		{"sctpClosing", &t.SCTPClosing}, {"sctpClosed", &t.SCTPClosed},
+		{"otherSingle", &t.OtherSingle}, {"otherReplied", &t.OtherReplied},
+	}
+}
+
+// timeouts are the profile's, with those that differ.
+func (c *Conntrack) timeouts() conntrack.Timeouts {
+	t := conntrack.DefaultTimeouts()
+	if c.Profile == "ovs" {
+		t = conntrack.OVSTimeouts()
+	}
+	for _, n := range namedTimeouts(&t) {
+		if d, ok := c.Timeouts[n.name]; ok {
+			*n.at = time.Duration(d)
+		}
+	}
+	return t
+}
+
+// limit sets the limits of zones.
+func (c *Conntrack) limit(t *conntrack.Table) {
+	t.SetDefaultLimit(c.ZoneMax)
+	for zone, n := range c.Zones {
+		t.SetLimit(zone, n)
+	}
+}
+
+func (c *Conntrack) check(f *faults) {
+	f.check(c.Max == 0 || c.Max >= minCT && c.Max <= maxCT, "conntrack.max: %d is not between %d and %d", c.Max, minCT, maxCT)
+	f.check(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)
+	f.check(c.Profile == "default" || c.Profile == "ovs", "conntrack.profile: %q is neither default nor ovs", c.Profile)
+	var names []string
+	for _, n := range namedTimeouts(&conntrack.Timeouts{}) {
+		names = append(names, n.name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Timeouts)) {
+		at := fmt.Sprintf("conntrack.timeouts.%s", name)
+		d := time.Duration(c.Timeouts[name])
+		f.check(slices.Contains(names, name), "%s: is none of %s", at, strings.Join(names, ", "))
+		f.check(d >= time.Second && d <= conntrack.MaxTimeout, "%s: %v is not between 1s and %v", at, d, conntrack.MaxTimeout)
+	}
+}
