@@ -38,7 +38,11 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	ended := make(map[string]<-chan error)
 	for i := range l.Topology.Nodes {
 		n := &l.Topology.Nodes[i]
-		if err := l.writeConfig(n, pipeline); err != nil {
+		err := l.writeConfig(n, func(c *agent.Config) error {
+			c.Conntrack = o.Conntrack
+			return pipeline(c)
+		})
+		if err != nil {
 			return err
 		}
 		if ended[n.Name], err = l.startAgent(n.Name, binary); err != nil {
@@ -105,12 +109,12 @@ func (l *Lab) copyFlows(c *agent.Config, dir string) error {
 }
 
 // writeConfig puts a Node's configuration into the lab's directory.
-func (l *Lab) writeConfig(n *Node, pipeline func(*agent.Config) error) error {
+func (l *Lab) writeConfig(n *Node, complete func(*agent.Config) error) error {
 	c := l.Topology.Config(n, l.Dir, l.link)
 	for i := range c.Ports {
 		c.Ports[i].Driver = l.State.Driver
 	}
-	if err := pipeline(c); err != nil {
+	if err := complete(c); err != nil {
 		return err
 	}
 	b, err := yaml.Marshal(c)

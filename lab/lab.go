@@ -67,6 +67,9 @@ type Options struct {
 	// agent.DriverAFXDP or agent.DriverAFPacket.
 	Driver string
 
+	// Conntrack is the agents' section about connections.
+	Conntrack agent.Conntrack
+
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
 	// Transient labs live no longer than the process that made them: if it
