@@ -40,14 +40,76 @@ type claimant struct {
 type row struct {
 	key    *flow.Entry // has the identity; what it does is of no account
 	claims []claim
-	has    *flow.Entry // what the switch has; nil: no such entry
-	next   *row        // another identity with the same hash
+	places map[claimKey]int // in claims, where they are many; else nil
+	has    *flow.Entry      // what the switch has; nil: no such entry
+	next   *row             // another identity with the same hash
 }
 
 // claim is what one part wants of an identity.
 type claim struct {
 	by *claimant
 	Wanted
+}
+
+// claimKey tells the claims of a row apart: a part may want an identity twice,
+// by two entries.
+type claimKey struct {
+	by    *claimant
+	entry *flow.Entry
+}
+
+func (c *claim) id() claimKey { return claimKey{c.by, c.Entry} }
+
+// manyClaims is how many claims a row has before they are found by a map.
+const manyClaims = 64
+
+// add puts a claim into a row, unless it is there.
+func (r *row) add(c claim) {
+	if r.place(c.id()) >= 0 {
+		return
+	}
+	r.claims = append(r.claims, c)
+	switch {
+	case r.places != nil:
+		r.places[c.id()] = len(r.claims) - 1
+	case len(r.claims) > manyClaims:
+		r.places = make(map[claimKey]int, 2*len(r.claims))
+		for i := range r.claims {
+			r.places[r.claims[i].id()] = i
+		}
+	}
+}
+
+// drop takes a claim out of a row that may not have it; the last one takes its
+// place.
+func (r *row) drop(by *claimant, e *flow.Entry) {
+	at, last := r.place(claimKey{by, e}), len(r.claims)-1
+	if at < 0 {
+		return
+	}
+	delete(r.places, claimKey{by, e})
+	if at < last {
+		r.claims[at] = r.claims[last]
+		if r.places != nil {
+			r.places[r.claims[at].id()] = at
+		}
+	}
+	r.claims[last] = claim{}
+	r.claims = r.claims[:last]
+	if last <= manyClaims/2 {
+		r.places = nil
+	}
+}
+
+// place is where a claim is in a row, or -1.
+func (r *row) place(id claimKey) int {
+	if r.places == nil {
+		return slices.IndexFunc(r.claims, func(c claim) bool { return c.id() == id })
+	}
+	if at, there := r.places[id]; there {
+		return at
+	}
+	return -1
 }
 
 // idRow is everything about the number of a group or meter.

@@ -1,7 +1,5 @@
 package control
 
-import "maps"
-
 // The first stage of an Update: what of the cluster changed, and which specs
 // must therefore be looked at. Pods go through the sets, which know their
 // users; the rest is asked of every spec.
@@ -69,18 +67,25 @@ func (p *Policies) markChanged(old *Cluster) {
 		p.touch(p.peers.renamespace(ns))
 		p.moveHere(p.touch(p.local.renamespace(ns)))
 	}
-	nodes := !maps.Equal(old.Nodes, p.cluster.Nodes)
-	for _, plan := range p.plans {
-		for _, s := range plan.specs {
-			if len(spaces) > 0 && len(s.peers.relative) > 0 || nodes && len(s.peers.nodes) > 0 ||
-				len(s.services)+len(s.peers.services) > 0 {
-				p.dirty[s] = true
-			}
+	nodes := !equalMaps(old.Nodes, p.cluster.Nodes)
+	for s := range p.outlook {
+		if len(spaces) > 0 && len(s.peers.relative) > 0 || nodes && len(s.peers.nodes) > 0 ||
+			len(s.services)+len(s.peers.services) > 0 {
+			p.dirty[s] = true
 		}
 	}
 }
 
+// looksAround reports whether a spec depends on more than Pods: on namespaces,
+// Nodes or the groups of Services.
+func (s *policySpec) looksAround() bool {
+	return len(s.peers.relative)+len(s.peers.nodes)+len(s.services)+len(s.peers.services) > 0
+}
+
 func changedNamespaces(old, now *Cluster) (names []string) {
+	if sameMap(old.Namespaces, now.Namespaces) {
+		return nil
+	}
 	for k, ns := range now.Namespaces {
 		if old.Namespaces[k] != ns {
 			names = append(names, k.Name)

@@ -130,17 +130,11 @@ func (p *Policies) isolate(change *PolicyChange) {
 		return
 	}
 	now := map[isolationKey]Isolation{}
-	for _, plan := range p.plans {
-		for _, s := range plan.specs {
-			if !s.isolates {
-				continue
-			}
-			for _, m := range localMembers(s.local) {
-				name := Name{m.pod.Key.Namespace, m.pod.Key.Name}
-				now[isolationKey{name, s.key.Direction}] = Isolation{
-					Pod: name, Port: m.port, IPs: familyIPs(m.pod, p.config.Families),
-					Direction: s.key.Direction, Log: p.cluster.LogsPolicies(name.Namespace),
-				}
+	for set := range p.isolating {
+		for name, m := range set.pods.members {
+			now[isolationKey{name, set.direction}] = Isolation{
+				Pod: name, Port: m.port, IPs: familyIPs(m.pod, p.config.Families),
+				Direction: set.direction, Log: p.cluster.LogsPolicies(name.Namespace),
 			}
 		}
 	}
@@ -157,6 +151,13 @@ func (p *Policies) isolate(change *PolicyChange) {
 	p.isolated = now
 	sortIsolations(change.Released)
 	sortIsolations(change.Isolated)
+}
+
+// calm is the end of one spec that isolates a set.
+func (p *Policies) calm(set isolatedSet) {
+	if p.isolating[set]--; p.isolating[set] == 0 {
+		delete(p.isolating, set)
+	}
 }
 
 func (i Isolation) equal(o Isolation) bool {

@@ -25,6 +25,8 @@ type Policies struct {
 	priorities map[tables.PolicyKind]map[tables.Direction]*priorities
 	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
 	isolated   map[isolationKey]Isolation
+	isolating  map[isolatedSet]int  // for how many specs
+	outlook    map[*policySpec]bool // specs that depend on more than Pods
 	dirty      map[*policySpec]bool
 	shared     addressSets
 	moved      map[*AddressSet]bool // whose Pods changed in this Update
@@ -43,6 +45,12 @@ type isolationKey struct {
 	direction tables.Direction
 }
 
+// isolatedSet is Pods that are isolated in a direction.
+type isolatedSet struct {
+	pods      *podSet
+	direction tables.Direction
+}
+
 // NewPolicies makes a compiler that knows no policy yet.
 func NewPolicies(c PolicyConfig) *Policies {
 	p := &Policies{
@@ -53,6 +61,8 @@ func NewPolicies(c PolicyConfig) *Policies {
 		priorities: map[tables.PolicyKind]map[tables.Direction]*priorities{},
 		ranked:     map[rankedBlock]ruleBlock{},
 		isolated:   map[isolationKey]Isolation{},
+		isolating:  map[isolatedSet]int{},
+		outlook:    map[*policySpec]bool{},
 		dirty:      map[*policySpec]bool{},
 		shared:     addressSets{byKey: map[string]*AddressSet{}},
 	}
@@ -107,13 +117,16 @@ func (p *Policies) Isolations() []Isolation {
 // replan makes the specs of policies that changed, or whose groups, Services
 // or tiers did.
 func (p *Policies) replan(old *Cluster, change *PolicyChange) {
+	p.replanK8s(old, change)
+	p.replanAntrea(old, change)
+}
+
+func (p *Policies) replanK8s(old *Cluster, change *PolicyChange) {
+	if sameMap(old.NetworkPolicies, p.cluster.NetworkPolicies) && sameMap(old.Namespaces, p.cluster.Namespaces) {
+		return
+	}
 	for k := range old.NetworkPolicies {
 		if p.cluster.NetworkPolicies[k] == nil {
-			p.drop(k, change)
-		}
-	}
-	for k := range old.AntreaPolicies {
-		if p.cluster.AntreaPolicies[k] == nil {
 			p.drop(k, change)
 		}
 	}
@@ -123,15 +136,20 @@ func (p *Policies) replan(old *Cluster, change *PolicyChange) {
 			p.adopt(k, planNetworkPolicy(np, log), nil, change)
 		}
 	}
-	p.replanAntrea(old, change)
 }
 
 func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
-	if !p.config.Features.AntreaPolicy {
+	for k := range old.AntreaPolicies {
+		if p.cluster.AntreaPolicies[k] == nil {
+			p.drop(k, change)
+		}
+	}
+	lenders := !equalMaps(old.Groups, p.cluster.Groups) || !equalMaps(old.Services, p.cluster.Services) ||
+		!equalMaps(old.Tiers, p.cluster.Tiers)
+	still := sameMap(old.AntreaPolicies, p.cluster.AntreaPolicies) && !lenders && len(p.refused) == 0
+	if still || !p.config.Features.AntreaPolicy {
 		return
 	}
-	lenders := !maps.Equal(old.Groups, p.cluster.Groups) || !maps.Equal(old.Services, p.cluster.Services) ||
-		!maps.Equal(old.Tiers, p.cluster.Tiers)
 	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.AntreaPolicies), Key.Compare) {
 		ap := p.cluster.AntreaPolicies[k]
 		if ap == old.AntreaPolicies[k] && !(lenders && p.plans[k].borrows) && p.refused[k] == nil {
@@ -144,6 +162,15 @@ func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
 		p.adopt(k, plan, err, change)
 	}
 }
+
+// sameMap reports whether two snapshots have the very same map, as they do of
+// kinds of which no object changed. It may say no of maps that are equal.
+func sameMap[T any](a, b map[Key]T) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// equalMaps reports whether two maps hold the same objects.
+func equalMaps[T comparable](a, b map[Key]T) bool { return sameMap(a, b) || maps.Equal(a, b) }
 
 // adopt puts a plan in place of a policy's older one. Parts of the same rule
 // keep their ids.
@@ -168,7 +195,14 @@ func (p *Policies) adopt(k Key, plan *policyPlan, err error, change *PolicyChang
 // connect takes the sets of a spec into use.
 func (p *Policies) connect(s *policySpec) {
 	for _, c := range s.applied {
-		s.local = append(s.local, p.local.watch(c, s))
+		set := p.local.watch(c, s)
+		s.local = append(s.local, set)
+		if s.isolates {
+			p.isolating[isolatedSet{set, s.key.Direction}]++
+		}
+	}
+	if s.looksAround() {
+		p.outlook[s] = true
 	}
 	choices := s.peers.choices
 	if s.peers.any && s.key.Direction == tables.Egress && s.hasNamedPorts() {
@@ -191,7 +225,11 @@ func (p *Policies) peersFor(s *policySpec) func(podChoice, *policySpec) *podSet 
 func (p *Policies) disconnect(s *policySpec) {
 	for _, set := range s.local {
 		p.local.release(set, s)
+		if s.isolates {
+			p.calm(isolatedSet{set, s.key.Direction})
+		}
 	}
+	delete(p.outlook, s)
 	for _, set := range append(s.remote, s.relative...) {
 		p.peers.release(set, s)
 	}

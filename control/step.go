@@ -112,7 +112,7 @@ func (s *ledgerStep) claimEntry(c *claimant, w Wanted) error {
 	if c := r.admits(claim{c, w}); c != nil {
 		return errors.New(c.text(s.l.names))
 	}
-	r.claims = append(r.claims, claim{c, w})
+	r.add(claim{c, w})
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (s *ledgerStep) drop(c *claimant, entries []Wanted) {
 	for _, w := range entries {
 		if r := s.l.find(w.Entry); r != nil {
 			s.touch(r)
-			r.claims = slices.DeleteFunc(r.claims, func(x claim) bool { return x.by == c && x.Entry == w.Entry })
+			r.drop(c, w.Entry)
 		}
 	}
 }
