@@ -187,6 +187,26 @@ func (p *pair) spoil(b []byte) []byte {
 	return b
 }
 
+// stranger is a TCP segment out of nowhere, in either direction between a few
+// ends and near a few numbers, so that it meets connections.
+func (p *pair) stranger() []byte {
+	t := p.newTalk()
+	near := []uint32{0, 1, 2, 100, 3999, 70_000, 1 << 30}
+	o := packettest.Options{
+		Src: p.addr(t.src), Dst: p.addr(t.dst), SrcPort: t.sport, DstPort: []uint16{80, 8080}[p.IntN(2)],
+		Seq: t.isn + near[p.IntN(len(near))], Ack: 1000 + near[p.IntN(len(near))], TCPFlags: uint16(p.IntN(64)),
+		Window: []uint16{65535, 512, 0}[p.IntN(3)], Payload: make([]byte, t.length),
+	}
+	if p.IntN(2) == 0 {
+		o.Src, o.Dst, o.SrcPort, o.DstPort = o.Dst, o.Src, o.DstPort, o.SrcPort
+		o.Seq, o.Ack = o.Ack, o.Seq
+	}
+	if p.v6 {
+		return packettest.TCP6(o)
+	}
+	return packettest.TCP4(o)
+}
+
 // errorAbout is an ICMP error that quotes a packet.
 func (p *pair) errorAbout(b []byte) []byte {
 	o := packettest.Options{Src: p.addr("10.0.0.9")}
@@ -211,6 +231,8 @@ func (p *pair) step() {
 		b = p.spoil(b)
 	case 1:
 		b = p.errorAbout(b)
+	case 2:
+		b = p.stranger()
 	}
 	port := 1
 	if fromServer {

@@ -174,14 +174,15 @@ func (p *pair) explain(q *probe, output int) string {
 	if q.tcp == nil {
 		return ""
 	}
-	if met := q.met(p.dump); len(met) > 0 {
-		return p.explainKnown(q, met, their, our)
-	}
-	switch {
-	case q.has(packet.TCPRst|packet.TCPFin) && their["new"] && our["inv"]:
+	met := q.met(p.dump)
+	zone := fmt.Sprintf("zone=%d,", at(q.theirs, output).Zone)
+	switch unknown := !slices.ContainsFunc(met, func(l string) bool { return strings.Contains(l, zone) }); {
+	case unknown && q.has(packet.TCPRst|packet.TCPFin) && their["new"] && our["inv"]:
 		return "D2"
-	case output > 0 && !q.has(packet.TCPSyn) && their["est"] && our["new"]:
+	case unknown && output > 0 && !q.has(packet.TCPSyn) && their["est"] && our["new"]:
 		return "D6"
+	case len(met) > 0:
+		return p.explainKnown(q, met, their, our)
 	}
 	return ""
 }
