@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -27,3 +28,8 @@ const (
 	cellSize  = int(unsafe.Sizeof(cell{}))
 	cellAlign = 64
 )
+
+// unshared is an atomic word that no other goroutine uses before something
+// orders the two: an atomic store waits until all stores before it have reached
+// memory, a plain one does not.
+func unshared(w *atomic.Uint32) *uint32 { return (*uint32)(unsafe.Pointer(w)) }

@@ -1,6 +1,8 @@
 package conntrack
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -43,16 +45,25 @@ func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	return t, nil
 }
 
-// restoreSlice is how many cells one of those who restore takes at a time.
-const restoreSlice = 1 << 12
-
-// restorer is what those who restore share.
+// restorer is what those who restore share. They work in three phases, each of
+// which goes over memory in order or stays within a processor's cache; waiting
+// for memory would take longer than all the rest:
+//
+//  1. cells are verified, and their places in the index noted by part of the
+//     index (runVerify);
+//  2. each part's chains are made, aside (runLink, relink.go);
+//  3. the chains are copied into the cells (runPublish).
 type restorer struct {
 	t       *Table
 	now     int64
-	longest int64
-	next    atomic.Uint32
-	count   [restoreOutcomes]atomic.Int64
+	longest int64 // timeout there is
+	takers  []*taker
+	next    atomic.Uint32 // the phase's next slice of cells, or part of the index
+	links   []link        // by reference
+	// room is how many more connections the limit allows, when there may be too
+	// many.
+	room   atomic.Int64
+	scarce bool
 }
 
 // restoring is what became of a cell.
@@ -67,81 +78,194 @@ const (
 	restoreOutcomes
 )
 
+// taker is one of those who restore, and what it has found.
+type taker struct {
+	*restorer
+	found [restoreOutcomes]int
+	zones [1 << 16]uint32  // connections
+	ports [1 << 16]holding // by portShare, lastShare included
+	free  span             // cells
+	parts [][]placed
+	stray []ref
+	chain int // the longest
+	bytes [8 * len(fixedWords{})]byte
+}
+
+// holding is a port's connections, and those of them that may be evicted.
+type holding struct {
+	count      uint32
+	expendable span
+}
+
+// span is the two ends of a list that runs through cells; 0 for an empty one.
+type span struct{ first, last uint32 }
+
 // restore takes over what lies in the cells. Nobody else uses the table yet.
 func (t *Table) restore(now int64) {
-	r := &restorer{t: t, now: now, longest: int64(t.timeouts.longest())}
-	r.next.Store(1)
-	var all sync.WaitGroup
+	top := t.arena.top.Load()
+	r := &restorer{t: t, now: now, longest: int64(t.timeouts.longest()), links: make([]link, 2*int(top))}
+	r.room.Store(t.limits.max.Load())
+	r.scarce = int64(top)-1 > r.room.Load()
 	for range runtime.GOMAXPROCS(0) {
-		all.Go(r.runRestore)
+		r.takers = append(r.takers, &taker{restorer: r, parts: make([][]placed, t.index.parts())})
 	}
-	all.Wait()
-	n := func(o restoring) int { return int(r.count[o].Load()) }
-	t.counts.restored = Restored{
-		Entries: n(cellTaken), Torn: n(cellTorn), Expired: n(cellExpired), Refused: n(cellRefused),
+	for _, phase := range []func(*taker){(*taker).runVerify, (*taker).runLink, (*taker).runPublish} {
+		r.next.Store(0)
+		var all sync.WaitGroup
+		for _, k := range r.takers {
+			all.Go(func() { runPhase(k, phase) })
+		}
+		all.Wait()
+	}
+	for _, k := range r.takers {
+		k.settle()
+	}
+	for _, k := range r.takers {
+		k.dropStrays()
 	}
 }
 
-// runRestore takes slices of cells until none is left.
-func (r *restorer) runRestore() {
-	top := r.t.arena.top.Load()
-	for {
-		end := r.next.Add(restoreSlice)
-		from := end - restoreSlice
-		if from >= top {
-			return
-		}
-		var count [restoreOutcomes]int64
-		for slot := from; slot < min(end, top); slot++ {
-			count[r.cell(slot)]++
-		}
-		for o, n := range count {
-			r.count[o].Add(n)
+// runPhase is one taker's part of a phase.
+func runPhase(k *taker, phase func(*taker)) { phase(k) }
+
+// restoreSlice is how many cells a taker takes at a time.
+const restoreSlice = 1 << 12
+
+// slice is the next slots for a taker, none when first is end.
+func (r *restorer) slice() (first, end uint32) {
+	top := uint64(r.t.arena.top.Load())
+	at := uint64(r.next.Add(1)-1) * restoreSlice
+	return uint32(min(max(at, 1), top)), uint32(min(at+restoreSlice, top))
+}
+
+// runVerify takes cells over, or frees them.
+func (k *taker) runVerify() {
+	for first, end := k.slice(); first < end; first, end = k.slice() {
+		for slot := first; slot < end; slot++ {
+			k.found[k.cell(slot)]++
 		}
 	}
 }
 
 // cell takes over one cell, or frees it.
-func (r *restorer) cell(slot uint32) restoring {
-	c := r.t.arena.at(slot)
-	gen := uint32(c.head.Load())
+func (k *taker) cell(slot uint32) restoring {
+	c := k.t.arena.at(slot)
+	head := c.head.Load()
+	gen := uint32(head)
 	outcome := cellFree
-	if live(uint64(gen)) {
-		if outcome = r.take(handle{slot, gen}, c); outcome == cellTaken {
+	if live(head) {
+		if outcome = k.take(slot, c); outcome == cellTaken {
+			if head != uint64(gen) {
+				c.unlock(gen)
+			}
 			return cellTaken
 		}
 	}
 	c.unlock((gen + 1) &^ 1)
-	r.t.arena.release(slot)
+	*unshared(&c.newer) = k.free.first
+	k.free.first = slot
+	if k.free.last == 0 {
+		k.free.last = slot
+	}
 	return outcome
 }
 
-// take makes a cell's contents a connection again.
-func (r *restorer) take(h handle, c *cell) restoring {
-	t := r.t
+// take makes a cell's contents a connection again, but for its chains.
+func (k *taker) take(slot uint32, c *cell) restoring {
 	var e entry
 	c.load(&e)
-	fixed := c.fixedWords()
 	switch {
-	case checksum(&fixed) != c.sum.Load() || !e.plausible(&c.mut, fixed[len(fixed)-1]) || e.expires > r.now+int64(MaxTimeout):
+	case k.checksum(c) != c.sum.Load() || !e.plausible(&c.mut, c.fixed.Load()) || e.expires > k.now+int64(MaxTimeout):
 		return cellTorn
-	case e.expires <= r.now:
+	case e.expires <= k.now:
 		return cellExpired
-	case t.reserve(e.keys[original].zone, t.shares.of(t, e.port)) != DropNone:
+	case k.scarce && k.room.Add(-1) < 0:
 		return cellRefused
 	}
+	k.zones[e.keys[original].zone]++
+	port := &k.ports[min(e.port, lastShare)]
+	port.count++
 	e.setExpendable()
-	e.expires = min(e.expires, r.now+r.longest) // the process before may have had longer timeouts
+	e.expires = min(e.expires, k.now+k.longest) // the process before may have had longer timeouts
 	c.store(&e)
-	if t.publish(h, c) != inserted {
-		t.forget(e.keys[original].zone, e.port)
-		return cellTorn
-	}
 	if e.flags&expendable != 0 {
-		t.shares.of(t, e.port).join(t.arena, h.slot, r.now)
+		port.expendable.append(k.t.arena, slot, k.now)
 	}
-	c.unlock(h.gen)
+	// The reply key first, as in publish.
+	k.place(makeRef(slot, reply), &e.keys[reply])
+	k.place(makeRef(slot, original), &e.keys[original])
 	return cellTaken
+}
+
+// castagnoliTable is for the processor's own instruction.
+var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is the checksum that the cell should have.
+func (k *taker) checksum(c *cell) uint32 {
+	for dir := range c.keys {
+		for i := range c.keys[dir] {
+			binary.LittleEndian.PutUint64(k.bytes[8*(dir*len(keyWords{})+i):], c.keys[dir][i].Load())
+		}
+	}
+	binary.LittleEndian.PutUint64(k.bytes[8*(len(fixedWords{})-1):], c.fixed.Load())
+	return crc32.Checksum(k.bytes[:], castagnoliTable)
+}
+
+// append is portShare.join for a list that nobody else sees.
+func (s *span) append(a *arena, slot uint32, now int64) {
+	c := a.at(slot)
+	*unshared(&c.since) = uint32(now >> tickBits)
+	*unshared(&c.older) = s.last
+	*unshared(&c.newer) = 0
+	if s.last == 0 {
+		s.first = slot
+	} else {
+		*unshared(&a.at(s.last).newer) = slot
+	}
+	s.last = slot
+}
+
+// settle gives the table what the taker has found: counts, the free cells, and
+// the lists of those that may be evicted.
+func (k *taker) settle() {
+	t, sum := k.t, &k.t.counts.restored
+	sum.Entries += k.found[cellTaken]
+	sum.Torn += k.found[cellTorn]
+	sum.Expired += k.found[cellExpired]
+	sum.Refused += k.found[cellRefused]
+	t.limits.total.Add(int64(k.found[cellTaken]))
+	t.counts.probe(k.chain)
+	for zone, n := range k.zones {
+		if n > 0 {
+			t.zone(uint16(zone)).count.Add(int64(n))
+		}
+	}
+	for port := range k.ports {
+		if h := &k.ports[port]; h.count > 0 {
+			t.shares.of(t, uint32(port)).adopt(t.arena, h)
+		}
+	}
+	if k.free.last != 0 {
+		t.arena.at(k.free.last).newer.Store(uint32(t.arena.free.Load()))
+		t.arena.free.Store(uint64(k.free.first))
+	}
+}
+
+// adopt adds connections to a port's share.
+func (s *portShare) adopt(a *arena, h *holding) {
+	s.count.Add(int64(h.count))
+	list := h.expendable
+	if list.first == 0 {
+		return
+	}
+	before := s.newest.Load()
+	if before == 0 {
+		s.oldest.Store(list.first)
+	} else {
+		a.at(before).newer.Store(list.first)
+		a.at(list.first).older.Store(before)
+	}
+	s.newest.Store(list.last)
 }
 
 // plausible says whether Track could have written the entry. Of fixed, the

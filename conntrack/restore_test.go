@@ -266,10 +266,14 @@ func BenchmarkRestore(b *testing.B) {
 	memory := mapFile(b, filepath.Join(b.TempDir(), "ct.arena"), ArenaSize(n))
 	w := restored(b, memory, 1, Config{NewRate: -1})
 	w.fillUDP(n)
-	b.ResetTimer()
-	for range b.N {
-		if s := restored(b, memory, 1, Config{}).Stats(); s.Restored.Entries != n {
-			b.Fatalf("restored %+v", s.Restored)
+	c := Config{Max: n, Now: func() int64 { return 1 }}
+	for b.Loop() {
+		t, err := Restore(c, memory, thisBoot)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if r := t.Stats().Restored; r.Entries != n {
+			b.Fatalf("restored %+v", r)
 		}
 	}
 }

@@ -13,9 +13,9 @@
 // (tuple and validity), icmp.go (types, quoted packets), tcp.go, sctp.go and
 // other.go (state machines), commit.go, nat.go (choosing a tuple), rewrite.go
 // (writing it); then cell.go, arena.go, index.go, hash.go (storage), limits.go,
-// shares.go, evict.go, sweep.go, scratch.go, dump.go, stats.go; header.go and
-// restore.go are for an arena that outlives the process, lost.go for the time
-// after the table was lost.
+// shares.go, evict.go, sweep.go, scratch.go, dump.go, stats.go; header.go,
+// restore.go and relink.go are for an arena that outlives the process, lost.go
+// for the time after the table was lost.
 //
 // A Table may be used from any goroutine, and is one for all workers. Lookups
 // take no lock. A packet of a known connection holds that connection's lock, a
