@@ -43,6 +43,9 @@ func decodeService(c *check, in *corev1.Service) Object {
 		ServiceProxyName:      in.Labels[serviceProxyLabel],
 		LoadBalancerClassName: unless(spec.LoadBalancerClass, ""),
 	}
+	if s.Type == ExternalNameService {
+		c.name(specAt.Child("externalName"), strings.TrimSuffix(spec.ExternalName, "."))
+	}
 	decodeTrafficPolicies(c, s, spec)
 	decodeTopology(c, s, in)
 	decodeServiceIPs(c, s, in)
@@ -143,6 +146,9 @@ func decodeSourceRanges(c *check, in *corev1.Service) []netip.Prefix {
 func decodeAffinity(c *check, spec *corev1.ServiceSpec) uint32 {
 	switch spec.SessionAffinity {
 	case "", corev1.ServiceAffinityNone:
+		if spec.SessionAffinityConfig != nil {
+			c.forbidden(specAt.Child("sessionAffinityConfig"), "is for sessionAffinity ClientIP only")
+		}
 		return 0
 	case corev1.ServiceAffinityClientIP:
 	default:

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yaml "go.yaml.in/yaml/v3"
 )
@@ -98,10 +99,33 @@ func (d document) syntax(err error) *fault {
 		return &fault{d.line, err.Error()}
 	}
 	line, atErr := strconv.Atoi(m[1])
-	if atErr != nil {
-		line = 1
+	switch {
+	case atErr != nil:
+		line = d.firstUnreadable()
+	case countsFromZero.MatchString(m[2]):
+		line++
 	}
 	return &fault{d.line + line - 1, m[2]}
+}
+
+// countsFromZero are the errors of YAML's grammar, whose lines the library
+// counts from zero; those of its words it counts from one.
+var countsFromZero = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<)`)
+
+// firstUnreadable is the line with the first character that YAML does not
+// allow, of which the library does not tell the line; 1 when there is none.
+func (d document) firstUnreadable() int {
+	line := 1
+	for i, r := range d.text {
+		_, size := utf8.DecodeRuneInString(d.text[i:])
+		switch {
+		case r == '\n':
+			line++
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return line
+		}
+	}
+	return 1
 }
 
 // shift adds to the line of every node.

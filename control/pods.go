@@ -12,7 +12,7 @@ import (
 // nodeBuilder makes what the pipeline has before any other object: the entries
 // of the tables themselves, of the gateway and the tunnel, under the name of
 // the Node's NodeConfig; and the ways to the other Nodes.
-type nodeBuilder struct{}
+type nodeBuilder struct{ ranges podRanges }
 
 func (nodeBuilder) settled(Part, *Desired) {}
 
@@ -21,7 +21,7 @@ func (b nodeBuilder) build(c *change, w *wants) {
 		w.fine(b.config(c.now).Object)
 		w.want(b.config(c.now), b.static(c.now))
 	}
-	for _, k := range affected(c, KindNode, c.now.Nodes) {
+	for _, k := range b.ranges.giveUp(c.now, affected(c, KindNode, c.now.Nodes)) {
 		b.peer(c.now, k, w)
 	}
 }
@@ -44,7 +44,7 @@ func (b nodeBuilder) static(v *view) *Desired {
 }
 
 // peer makes the way to another Node.
-func (nodeBuilder) peer(v *view, k Key, w *wants) {
+func (b nodeBuilder) peer(v *view, k Key, w *wants) {
 	n := v.Nodes[k]
 	if n == nil || n.Key.Name == v.node {
 		w.want(Part{Object: k}, nil)
@@ -62,6 +62,11 @@ func (nodeBuilder) peer(v *view, k Key, w *wants) {
 	if !v.pipeline.Reaches(peer) {
 		w.want(Part{Object: k}, nil)
 		w.hold(k, "the Node has no address of the family of transportIPs")
+		return
+	}
+	if err := b.ranges.claim(v, n); err != nil {
+		w.want(Part{Object: k}, nil)
+		w.refuse(k, "%v", err)
 		return
 	}
 	d := &Desired{}

@@ -83,7 +83,7 @@ func NewReconciler(node string, to Installer, clock func() time.Time) *Reconcile
 	}
 	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
 	r.builders = []builder{
-		nodeBuilder{}, podBuilder{}, services, egresses, trafficControlBuilder{},
+		nodeBuilder{newPodRanges()}, podBuilder{}, services, egresses, trafficControlBuilder{},
 		r.policies, // after the Services, whose groups policies name
 	}
 	return r

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// podRanges knows whose podCIDRs are whose. Of two Nodes whose ranges overlap,
+// only the one that came first is served: for an address in both, the entries
+// of both would match, and neither has precedence.
+type podRanges struct {
+	of      map[Key][]netip.Prefix // of Nodes that are served
+	refused map[Key]bool
+}
+
+func newPodRanges() podRanges {
+	return podRanges{of: map[Key][]netip.Prefix{}, refused: map[Key]bool{}}
+}
+
+// giveUp takes back the ranges of Nodes that have others now. When there are
+// such, it adds to the keys those that were refused, which may fit now.
+func (r podRanges) giveUp(v *view, keys []Key) []Key {
+	freed := false
+	for _, k := range keys {
+		if n := v.Nodes[k]; n == nil || !slices.Equal(n.PodCIDRs, r.of[k]) {
+			freed = freed || r.of[k] != nil
+			delete(r.of, k)
+			delete(r.refused, k)
+		}
+	}
+	if !freed {
+		return keys
+	}
+	return v.arrival(slices.AppendSeq(keys, maps.Keys(r.refused)))
+}
+
+// claim gives a Node its ranges, or says with whose they overlap.
+func (r podRanges) claim(v *view, n *Node) error {
+	delete(r.refused, n.Key)
+	if own := v.Node(v.node); own != nil {
+		if err := overlap(n.PodCIDRs, own); err != nil {
+			r.refused[n.Key] = true
+			return err
+		}
+	}
+	for k, theirs := range r.of {
+		if k == n.Key {
+			continue
+		}
+		if err := overlap(n.PodCIDRs, &Node{Meta: Meta{Key: k}, PodCIDRs: theirs}); err != nil {
+			r.refused[n.Key] = true
+			return err
+		}
+	}
+	r.of[n.Key] = n.PodCIDRs
+	return nil
+}
+
+// overlap names the first range that overlaps with one of another Node.
+func overlap(ranges []netip.Prefix, other *Node) error {
+	for i, mine := range ranges {
+		for _, theirs := range other.PodCIDRs {
+			if mine.Overlaps(theirs) {
+				return fmt.Errorf("spec.podCIDRs[%d] %s overlaps with %s of %s", i, mine, theirs, other.Key)
+			}
+		}
+	}
+	return nil
+}
