@@ -20,6 +20,7 @@ import (
 //	GET /groups               ?names=1
 //	GET /meters
 //	GET /ports                ?names=1
+//	GET /workers
 //	GET /tables
 //	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1
 //	DELETE /conntrack         the same, and the connections are gone
@@ -87,6 +88,9 @@ var answers = map[string]answer{
 	}},
 	"/ports": {(*pipeline).writePorts, func(p *pipeline, _ query) (any, error) {
 		return p.portRecords(), nil
+	}},
+	"/workers": {(*pipeline).writeWorkers, func(p *pipeline, _ query) (any, error) {
+		return p.workerRecords(), nil
 	}},
 	"/tables": {(*pipeline).writeTables, func(p *pipeline, _ query) (any, error) {
 		return p.tableRecords(), nil

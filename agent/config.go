@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"sigs.k8s.io/yaml"
@@ -61,7 +62,8 @@ type Config struct {
 	// there are and gives their numbers; a port that is not listed here is on the
 	// link of its name.
 	Ports []Port `json:"ports,omitempty"`
-	// Workers is how many threads poll the ports; 1 when not given.
+	// Workers is how many threads move packets; 2 when not given, or 1 on a
+	// machine with one processor.
 	Workers int `json:"workers,omitempty"`
 	// Conntrack is limits and timeouts of connections.
 	Conntrack Conntrack `json:"conntrack,omitzero"`
@@ -189,8 +191,8 @@ func orDefault[T comparable](v *T, d T) {
 func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
-	orDefault(&c.Workers, 1)
 	orDefault(&c.Conntrack.Profile, "default")
+	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,6 +36,8 @@ var (
 	auditPkts   = describe("audit_packets_total", "Packets that policies logged.")
 	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
 	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
+	workerTime  = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
+	workerPkts  = describe("worker_packets_total", "Packets that a worker received.", "worker")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
@@ -44,7 +48,7 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
-		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps,
+		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
 	} {
 		ch <- d
 	}
@@ -83,6 +87,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.packetIns(count)
 	c.p.collectConntrack(ch)
 	count(sleeps, c.p.sw.Sleeps())
+	for _, w := range c.p.workerRecords() {
+		no := strconv.Itoa(w.No)
+		count(workerPkts, w.Packets, no)
+		for state, spent := range map[string]time.Duration{"working": w.WorkingNS, "spinning": w.SpinningNS, "asleep": w.AsleepNS} {
+			ch <- prometheus.MustNewConstMetric(workerTime, prometheus.CounterValue, spent.Seconds(), no, state)
+		}
+	}
 }
 
 // policies collects what policies and their rules counted.

@@ -62,6 +62,8 @@ type PortRecord struct {
 	Driver  string            `json:"driver"`
 	Mode    string            `json:"mode"`
 	Why     string            `json:"why,omitempty"`
+	Worker  int               `json:"worker"` // that receives from it
+	Load    float64           `json:"load"`   // part of the worker's time, lately: 0 to 1
 	Rx      Counts            `json:"rx"`
 	Tx      Counts            `json:"tx"`
 	Reasons map[string]uint64 `json:"reasons,omitempty"`
@@ -73,6 +75,29 @@ type Counts struct {
 	Bytes   uint64 `json:"bytes"`
 	Dropped uint64 `json:"dropped"`
 	Errors  uint64 `json:"errors"`
+}
+
+// WorkerRecord is a thread that moves packets.
+type WorkerRecord struct {
+	No      int      `json:"worker"`
+	OFPorts []uint32 `json:"ofPorts"` // that it receives from
+	Blind   int      `json:"blind"`   // how many of them are asked every millisecond, for the kernel does not announce their frames
+	Batches uint64   `json:"batches"`
+	Packets uint64   `json:"packets"`
+	Load    float64  `json:"load"` // part of its time that packets took lately: 0 to 1
+	// The times are since the agent's start.
+	WorkingNS  time.Duration `json:"workingNS"`
+	SpinningNS time.Duration `json:"spinningNS"`
+	AsleepNS   time.Duration `json:"asleepNS"`
+	Sleeps     uint64        `json:"sleeps"`
+	Wakes      []WakeCount   `json:"wakes,omitempty"` // called in its sleep, how soon it ran
+}
+
+// WakeCount is how many wake-ups took less than so many microseconds, and no
+// less than half of it. The last one, of 32768, is for all longer ones too.
+type WakeCount struct {
+	BelowUS int    `json:"belowUS"`
+	Count   uint64 `json:"count"`
 }
 
 // Group is a group with its counters; Buckets is in the group's order.
@@ -140,12 +165,29 @@ func (p *pipeline) portRecords() []PortRecord {
 	for _, s := range p.sw.Ports() {
 		r := PortRecord{
 			No: s.No, Name: names.Port(s.No), Link: s.Name, MAC: net.HardwareAddr(s.MAC[:]).String(), MTU: s.MTU,
-			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons,
+			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons, Worker: s.Worker, Load: s.Load,
 			Rx: Counts{s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors},
 			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors},
 		}
 		if r.Name == "" {
 			r.Name = s.Name
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func (p *pipeline) workerRecords() []WorkerRecord {
+	var all []WorkerRecord
+	for _, s := range p.sw.Workers() {
+		r := WorkerRecord{
+			No: s.No, OFPorts: s.Ports, Blind: s.Blind, Batches: s.Batches, Packets: s.Packets, Load: s.Load,
+			WorkingNS: s.Working, SpinningNS: s.Spinning, AsleepNS: s.Asleep, Sleeps: s.Sleeps,
+		}
+		for i, n := range s.Wakes {
+			if n > 0 {
+				r.Wakes = append(r.Wakes, WakeCount{1 << i, n})
+			}
 		}
 		all = append(all, r)
 	}

@@ -128,11 +128,34 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 		fmt.Fprintf(w, "  port %2s: rx pkts=%d, bytes=%d, drop=%d, errs=%d\n", who, r.Rx.Packets, r.Rx.Bytes, r.Rx.Dropped, r.Rx.Errors)
 		fmt.Fprintf(w, "           tx pkts=%d, bytes=%d, drop=%d, errs=%d\n", r.Tx.Packets, r.Tx.Bytes, r.Tx.Dropped, r.Tx.Errors)
 		fmt.Fprintf(w, "           %s: %s (%s), link %s %s, mtu %d, addr %s\n", r.Driver, r.Mode, r.Why, r.Link, upOrDown(r.Up), r.MTU, r.MAC)
+		fmt.Fprintf(w, "           worker %d, of whose time it takes %.1f %%\n", r.Worker, 100*r.Load)
 		for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 			fmt.Fprintf(w, "           %s: %d\n", reason, r.Reasons[reason])
 		}
 	}
 	return nil
+}
+
+func (p *pipeline) writeWorkers(w io.Writer, _ query) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKER\tPORTS\tLOAD\tPACKETS\tBATCHES\tWORKING\tSPINNING\tASLEEP\tSLEEPS\tWOKEN WITHIN")
+	for _, r := range p.workerRecords() {
+		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%d\t%d\t%v\t%v\t%v\t%d\t%s\n", r.No, len(r.OFPorts), 100*r.Load, r.Packets, r.Batches,
+			r.WorkingNS.Round(time.Millisecond), r.SpinningNS.Round(time.Millisecond), r.AsleepNS.Round(time.Millisecond), r.Sleeps, wakesText(r.Wakes))
+	}
+	return t.Flush()
+}
+
+// wakesText is a histogram in one line: "32us: 4, 64us: 117".
+func wakesText(wakes []WakeCount) string {
+	var all []string
+	for _, b := range wakes {
+		all = append(all, fmt.Sprintf("%dus: %d", b.BelowUS, b.Count))
+	}
+	if all == nil {
+		return "-"
+	}
+	return strings.Join(all, ", ")
 }
 
 func upOrDown(up bool) string {

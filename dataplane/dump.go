@@ -56,6 +56,10 @@ type TableStats struct {
 type PortStats struct {
 	No   uint32
 	Name string
+	// Worker is the number of the one that receives from it, and Load the part
+	// of its time that this port's packets took lately: 0 to 1.
+	Worker int
+	Load   float64
 	ports.Info
 	ports.Stats
 }
@@ -186,7 +190,7 @@ func (s *Switch) Drops() map[DropReason]uint64 {
 func (s *Switch) Ports() []PortStats {
 	var all []PortStats
 	for _, p := range s.ports.Load().list {
-		all = append(all, PortStats{p.no, p.port.Name(), p.port.Info(), p.port.Stats()})
+		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), p.port.Stats()})
 	}
 	return all
 }

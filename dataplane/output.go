@@ -19,9 +19,8 @@ type switchPort struct {
 
 	carries ports.Carries // undone work that it passes on
 
-	worker atomic.Int32  // which worker receives from it; changed under Switch.mu
-	spent  atomic.Uint64 // nanoseconds that its packets took
-	share  share         // of a worker's time, lately; under Switch.mu
+	worker atomic.Int32 // which worker receives from it; changed under Switch.mu
+	share  share        // of that worker's time
 }
 
 // output sends to a port number. The port of entry is left out: only IN_PORT

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ func (w *worker) charge(p *polled) {
 	now := w.sw.clock()
 	if was := w.served; was != nil {
 		took := max(0, now-w.now)
-		was.spent.Add(uint64(took))
+		was.share.spent.Add(uint64(took))
 		w.counts.working.Add(uint64(took))
 		was.budget = nextBudget(was.budget, time.Duration(took))
 	}
@@ -44,10 +45,23 @@ func nextBudget(budget int, took time.Duration) int {
 	return min(batchSize, 2*budget)
 }
 
-// share is how much of a worker's time a port took in the last window.
+// share is how much of its worker's time a port takes.
 type share struct {
-	before uint64  // spent at the window's begin
-	part   float64 // of the window: 0 to 1
+	spent  atomic.Uint64 // nanoseconds that its packets took
+	before uint64        // spent at the begin of the window; under Switch.mu
+	bits   atomic.Uint64 // part
+}
+
+// part is the port's part of its worker's time in the last window: 0 to 1.
+func (s *share) part() float64 { return math.Float64frombits(s.bits.Load()) }
+
+func (s *share) setPart(part float64) { s.bits.Store(math.Float64bits(part)) }
+
+// next ends a window.
+func (s *share) next(window time.Duration) {
+	spent := s.spent.Load()
+	s.setPart(float64(spent-s.before) / float64(window))
+	s.before = spent
 }
 
 // WorkerStats is what a worker did since the switch was made.
@@ -68,8 +82,6 @@ type WorkerStats struct {
 
 // Workers returns what the workers did, by number.
 func (s *Switch) Workers() []WorkerStats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var all []WorkerStats
 	for i, w := range s.workers {
 		c := &w.counts
@@ -81,7 +93,7 @@ func (s *Switch) Workers() []WorkerStats {
 		st.Blind = set.blind
 		for _, p := range set.list {
 			st.Ports = append(st.Ports, p.no)
-			st.Load += p.share.part
+			st.Load += p.share.part()
 		}
 		for b := range c.wakes.counts {
 			st.Wakes[b] = c.wakes.counts[b].Load()
@@ -107,8 +119,7 @@ func (s *Switch) balance(window time.Duration) {
 	defer s.mu.Unlock()
 	list := s.ports.Load().list
 	for _, p := range list {
-		spent := p.spent.Load()
-		p.share = share{before: spent, part: float64(spent-p.share.before) / float64(window)}
+		p.share.next(window)
 	}
 	if p, to := bestMove(list, len(s.workers)); p != nil {
 		s.move(p, to)
@@ -120,7 +131,7 @@ func (s *Switch) balance(window time.Duration) {
 func bestMove(list []*switchPort, workers int) (best *switchPort, to int) {
 	load := make([]float64, workers)
 	for _, p := range list {
-		load[p.worker.Load()] += p.share.part
+		load[p.worker.Load()] += p.share.part()
 	}
 	most, least := slices.Max(load), slices.Min(load)
 	from, to := slices.Index(load, most), slices.Index(load, least)
@@ -129,10 +140,10 @@ func bestMove(list []*switchPort, workers int) (best *switchPort, to int) {
 	}
 	lowest := most - worthwhile
 	for _, p := range list {
-		if int(p.worker.Load()) != from || p.share.part == 0 {
+		if int(p.worker.Load()) != from || p.share.part() == 0 {
 			continue
 		}
-		if after := max(most-p.share.part, least+p.share.part); after < lowest {
+		if after := max(most-p.share.part(), least+p.share.part()); after < lowest {
 			best, lowest = p, after
 		}
 	}

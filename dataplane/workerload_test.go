@@ -1,8 +1,12 @@
 package dataplane
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/ports/memory"
 )
 
 // TestNextBudget: a port whose batches take long brings fewer frames a round,
@@ -26,7 +30,8 @@ func TestNextBudget(t *testing.T) {
 func portsOf(shares ...[]float64) (list []*switchPort) {
 	for w, of := range shares {
 		for _, part := range of {
-			p := &switchPort{no: uint32(len(list) + 1), share: share{part: part}}
+			p := &switchPort{no: uint32(len(list) + 1)}
+			p.share.setPart(part)
 			p.worker.Store(int32(w))
 			list = append(list, p)
 		}
@@ -99,6 +104,41 @@ func TestWakeBucket(t *testing.T) {
 	} {
 		if got := wakeBucket(d); got != want {
 			t.Errorf("%v is in bucket %d, want %d", d, got, want)
+		}
+	}
+}
+
+// TestBalance: ports that are on one worker, as they came, are spread by what
+// they cost it.
+func TestBalance(t *testing.T) {
+	clock := func() int64 { return 1 }
+	s, err := New(Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for no := uint32(1); no <= 4; no++ {
+		if err := s.AddPort(no, memory.New("p", memory.Options{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spent := map[uint32]time.Duration{1: 400 * time.Millisecond, 3: 300 * time.Millisecond, 2: 10 * time.Millisecond}
+	for range 3 {
+		for no, d := range spent {
+			s.ports.Load().byNumber[no].share.spent.Add(uint64(d))
+		}
+		s.balance(time.Second)
+	}
+	ws := s.Workers()
+	if got := fmt.Sprint(ws[0].Ports, ws[1].Ports); got != "[1] [2 3 4]" {
+		t.Errorf("ports %s: want 1 and 3 on two workers, and only one of them moved", got)
+	}
+	if ws[0].Load != 0.4 || ws[1].Load != 0.31 {
+		t.Errorf("loads %v and %v", ws[0].Load, ws[1].Load)
+	}
+	for _, p := range s.Ports() {
+		if p.No == 3 && (p.Worker != 1 || p.Load != 0.3) {
+			t.Errorf("port 3 is on worker %d with %v of its time", p.Worker, p.Load)
 		}
 	}
 }

@@ -21,8 +21,8 @@ type Port interface {
 	// Flush makes the kernel send what Transmit queued, and takes back frames
 	// whose transmission is complete. Workers call it once per round.
 	Flush()
-	// FD is what poll(2) watches for POLLIN, or -1 when there is nothing to
-	// watch (then Receive is asked every millisecond).
+	// FD is what epoll(7) or poll(2) watches for input, or -1 when there is
+	// nothing to watch (then Receive is asked every millisecond).
 	FD() int
 	// Info says what this port is; it does not change during its life, except
 	// for Up.
