@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
+	"golang.org/x/sys/unix"
 )
 
 // track sends one UDP packet through ct(commit).
@@ -116,6 +117,26 @@ func TestArenaFile(t *testing.T) {
 		if got := (&Config{Socket: socket}).arenaFile(); got != want {
 			t.Errorf("%s: %s, want %s", socket, got, want)
 		}
+	}
+}
+
+// TestBootClock (CT-44): connections end by the clock that goes on over restarts
+// of the agent, and not by the time of day.
+func TestBootClock(t *testing.T) {
+	boot := func() int64 {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+			t.Fatal(err)
+		}
+		return ts.Nano()
+	}
+	first := boot()
+	clock, err := bootClock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := clock(); now < first || now > boot() {
+		t.Errorf("%d does not lie between two readings of CLOCK_BOOTTIME, %d and %d", now, first, boot())
 	}
 }
 

@@ -3,16 +3,19 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
 )
 
 // liveNode is an agent's configuration for node-a of a copy of examples/web-app.
@@ -120,6 +123,67 @@ func TestLive(t *testing.T) {
 	}
 	if n := len(p.sw.Flows()); n != entries {
 		t.Errorf("%d entries, want the %d that were there", n, entries)
+	}
+}
+
+// TestRulesBeforePorts (CT-45): a pod's port is asked for when the entries that
+// say who may send there are in the switch, at the start and later.
+func TestRulesBeforePorts(t *testing.T) {
+	c, manifests := liveNode(t)
+	nodeConfig, line := filepath.Join(manifests, "node-a.yaml"), `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n"
+	const before = "  ports:\n"
+	replaceIn(t, nodeConfig, line, "")
+	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.sw.Close()
+	wantGuarded(t, p, l.ports(), "client-a", "web-a")
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	asked := make(chan []Port, 100)
+	l.setPorts = func(ports []Port) {
+		if len(ports) == 8 {
+			wantGuarded(t, p, ports, "client-a", "web-a", "db-a")
+		}
+		asked <- ports
+	}
+	l.setNode = func(*control.NodeSide) error { return nil }
+	ended := make(chan error, 1)
+	go func() { ended <- l.runManifests(ctx) }()
+	replaceIn(t, nodeConfig, before, before+line)
+	for ports := []Port(nil); len(ports) != 8; {
+		select {
+		case ports = <-asked:
+		case err := <-ended:
+			t.Fatalf("ended: %v", err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("db-a's port was not asked for")
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// wantGuarded checks that ports are among those asked for, and what they may
+// send is in the switch.
+func wantGuarded(t *testing.T, p *pipeline, asked []Port, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		i := slices.IndexFunc(asked, func(port Port) bool { return port.Name == name })
+		if i < 0 {
+			t.Errorf("%s is not asked for", name)
+			continue
+		}
+		guarded := slices.ContainsFunc(p.sw.Flows(), func(f dataplane.FlowStats) bool {
+			return p.tableName(f.Table) == "SpoofGuard" && strings.Contains(f.Match.Text(p.sw.Names()), fmt.Sprintf("in_port=%q", name))
+		})
+		if !guarded {
+			t.Errorf("%s is asked for, and SpoofGuard does not know it", name)
+		}
 	}
 }
 

@@ -86,6 +86,14 @@ func TestConntrackInTheMidst(t *testing.T) {
 		{"zone from a register", `
 			table=0,ip actions=set_field:0x1234->reg8,ct(commit,zone=NXM_NX_REG8[4..19],table=1)
 			table=1,ct_zone=0x123,ct_state=+trk,ip actions=output:2`, "2"},
+		{"zone from the zone", `
+			table=0,ip actions=ct(zone=5,table=1)
+			table=1,ct_state=+new+trk,ip actions=ct(commit,zone=NXM_NX_CT_ZONE[],table=2)
+			table=2,ct_state=+new+trk,ct_zone=5,ip actions=output:2`, "2"},
+		{"zone from the label", `
+			table=0,ip actions=ct(commit,zone=5,exec(set_field:0xffff0006->ct_label),table=1)
+			table=1,ip actions=ct(commit,zone=NXM_NX_CT_LABEL[0..15],table=2)
+			table=2,ct_zone=6,ct_label=0,ip actions=output:2`, "2"},
 		{"mark and label bit by bit", `
 			table=0,ip actions=set_field:3->reg0,ct(commit,zone=5,exec(move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[4..7],set_field:0x100/0x100->ct_mark,set_field:0x700000000/0xffffffff00000000->ct_label),table=1)
 			table=1,ct_mark=0x130,ct_label=0x700000000,ip actions=output:2`, "2"},
