@@ -160,7 +160,7 @@ func TestConntrackCounters(t *testing.T) {
 		values[strings.TrimSpace(r.Name+" "+r.Label)] = r.Value
 	}
 	for name, want := range map[string]uint64{
-		"ct_entries": 3, "ct_created_total": 3, "ct_zone_entries 2": 1, "ct_zone_limit 2": 7, "ct_insert_fail_total ct_full": 0,
+		"ct_entries": 3, "ct_created_total": 3, "ct_zone_entries 2": 1, "ct_zone_limit 2": 7, "ct_port_entries #0": 3, "ct_port_refused_total #0": 0, "ct_insert_fail_total ct_full": 0,
 		"frag_datagrams": 1, "frag_waiting": 1, "frag_bytes": 2048, "frag_completed_total": 0,
 	} {
 		if got, ok := values[name]; !ok || got != want {

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // Counter is one number about the connection table, under the name that the
 // metrics have after "antrail_". Label, where there is one, is which of
-// several: a zone, a reason.
+// several: a zone, a port, a reason.
 type Counter struct {
 	Name  string `json:"name"`
 	Label string `json:"label,omitempty"`
@@ -39,11 +40,13 @@ type ctCounter struct {
 type ctSnapshot struct {
 	conntrack.Stats
 	zones     []conntrack.ZoneLimit
+	ports     []conntrack.PortStats
+	names     *flow.Names
 	fragments conntrack.FragmentStats
 }
 
 func (p *pipeline) ctSnapshot() *ctSnapshot {
-	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.sw.Fragments()}
+	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.ct.Ports(), p.sw.Names(), p.sw.Fragments()}
 }
 
 var ctCounters = []ctCounter{
@@ -55,6 +58,10 @@ var ctCounters = []ctCounter{
 		byZone(func(z *conntrack.ZoneLimit) uint64 { return uint64(z.Count) })},
 	{"ct_zone_limit", "Connections that fit into a zone; 0 where only the table's limit holds.", "zone", prometheus.GaugeValue,
 		byZone(func(z *conntrack.ZoneLimit) uint64 { return uint64(z.Limit) })},
+	{"ct_port_entries", "Tracked connections that a port's packets began.", "port", prometheus.GaugeValue,
+		byPort(func(p *conntrack.PortStats) uint64 { return uint64(p.Entries) })},
+	{"ct_port_refused_total", "Packets of a port dropped because their connection could not be made.", "port", prometheus.CounterValue,
+		byPort(func(p *conntrack.PortStats) uint64 { return p.Refused })},
 	{"ct_created_total", "Connections made.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.Created })},
 	{"ct_expired_total", "Connections removed because their time had passed.", "", prometheus.CounterValue,
@@ -95,6 +102,21 @@ func byZone(read func(*conntrack.ZoneLimit) uint64) func(*ctSnapshot) []ctValue 
 	return func(s *ctSnapshot) (all []ctValue) {
 		for i := range s.zones {
 			all = append(all, ctValue{strconv.Itoa(int(s.zones[i].Zone)), read(&s.zones[i])})
+		}
+		return all
+	}
+}
+
+// byPort labels by the port's name, or by #number when the switch has no such
+// port: connections outlive it.
+func byPort(read func(*conntrack.PortStats) uint64) func(*ctSnapshot) []ctValue {
+	return func(s *ctSnapshot) (all []ctValue) {
+		for i := range s.ports {
+			label := s.names.Port(s.ports[i].Port)
+			if label == "" {
+				label = "#" + strconv.Itoa(int(s.ports[i].Port))
+			}
+			all = append(all, ctValue{label, read(&s.ports[i])})
 		}
 		return all
 	}

@@ -87,7 +87,7 @@ func mayGo(c *cell, _ int64) bool { return c.flags()&expendable != 0 }
 func (t *Table) victim(asking int64, zone int, now int64) (handle, bool) {
 	var most *portShare
 	var held, active int64
-	t.shares.all(func(s *portShare) {
+	t.shares.all(func(_ uint32, s *portShare) {
 		n := s.count.Load()
 		if n > 0 {
 			active++

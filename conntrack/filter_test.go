@@ -64,6 +64,26 @@ func TestZoneCounts(t *testing.T) {
 }
 
 // TestDropNames: every reason has a name of its own.
+// TestPortCounts: a port's numbers are those of its own packets.
+func TestPortCounts(t *testing.T) {
+	b := newBench(t, Config{NewRate: 2})
+	b.begin(1, 4, false)
+	b.begin(2, 1, false)
+	for i := range uint16(3) {
+		if b.beginOne(1, 100+i); b.verdict.Drop != DropNewRate {
+			t.Fatalf("verdict %+v", b.verdict)
+		}
+	}
+	want := []PortStats{{1, 4, 3}, {2, 1, 0}}
+	if got := b.Ports(); !slices.Equal(got, want) {
+		t.Errorf("ports %+v, want %+v", got, want)
+	}
+	b.Flush()
+	if got := b.Ports(); !slices.Equal(got, []PortStats{{1, 0, 3}}) {
+		t.Errorf("after a flush: %+v", got)
+	}
+}
+
 func TestDropNames(t *testing.T) {
 	seen := map[string]bool{}
 	for r := range numDropReasons {

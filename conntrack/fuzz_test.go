@@ -159,7 +159,7 @@ func (b *bench) checkOrder() {
 // connections hold those and no others.
 func (b *bench) checkShares() {
 	held, listed := int64(0), map[uint32]bool{}
-	b.shares.all(func(s *portShare) {
+	b.shares.all(func(_ uint32, s *portShare) {
 		held += s.count.Load()
 		last := uint32(0)
 		for slot := s.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {

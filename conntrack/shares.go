@@ -12,8 +12,9 @@ import (
 
 // portShare is one port's part of a table.
 type portShare struct {
-	count  atomic.Int64 // connections that began here
-	bucket atomic.Int64 // rateLimit's state
+	count   atomic.Int64  // connections that began here
+	bucket  atomic.Int64  // rateLimit's state
+	refused atomic.Uint64 // packets, for whatever DropReason
 
 	mu             sync.Mutex
 	oldest, newest atomic.Uint32 // slots; changed under mu
@@ -58,12 +59,12 @@ func (p *sharePage) copy(from *sharePage) {
 	}
 }
 
-// all calls f with every share that may be in use.
-func (s *shares) all(f func(*portShare)) {
+// all calls f with every share that may be in use, and its port.
+func (s *shares) all(f func(port uint32, s *portShare)) {
 	for i := range s.pages {
 		if p := s.pages[i].Load(); p != nil {
 			for j := range p {
-				f(&p[j])
+				f(uint32(i<<8|j), &p[j])
 			}
 		}
 	}

@@ -78,6 +78,26 @@ func (t *Table) Stats() Stats {
 	return s
 }
 
+// PortStats is a port's part of a table.
+type PortStats struct {
+	Port uint32
+	// Entries is the connections that its packets began, Refused its packets
+	// that were dropped for a DropReason.
+	Entries int
+	Refused uint64
+}
+
+// Ports is every port that has connections or was refused one, by number. Those
+// whose numbers do not fit into 16 bits are one together, 65535.
+func (t *Table) Ports() (all []PortStats) {
+	t.shares.all(func(port uint32, s *portShare) {
+		if p := (PortStats{port, int(s.count.Load()), s.refused.Load()}); p.Entries > 0 || p.Refused > 0 {
+			all = append(all, p)
+		}
+	})
+	return all
+}
+
 // Restored is what a table took over from an arena that outlived a process.
 type Restored struct {
 	// Entries is the connections taken over.

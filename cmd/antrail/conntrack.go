@@ -75,8 +75,8 @@ func conntrackStatsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Print the connection table's counters",
-		Long: `Print how full the connection table is, over all and by zone, and what it has counted: connections made
-and expired, and packets dropped because their connection could not be made, by reason. The names are
+		Long: `Print how full the connection table is, over all, by zone and by port, and what it has counted: connections
+made and expired, and packets dropped because their connection could not be made, by reason and by port. The names are
 those of the agent's metrics, which begin with antrail_ there.`,
 		Example: "  antrail conntrack stats\n  antrail conntrack stats --node node-a -o json\n  antrail conntrack stats " + seedFiles,
 		Args:    cobra.NoArgs,
