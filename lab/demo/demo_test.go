@@ -318,18 +318,7 @@ func routesAndRules(t *testing.T) error {
 // one left off.
 func TestAgentRestarts(t *testing.T) {
 	l := up(t)
-	for _, a := range l.State.Agents {
-		if a.Node != "node-a" {
-			continue
-		}
-		p, err := os.FindProcess(a.Process.PID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Kill(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	killAgent(t, l, "node-a")
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
