@@ -38,12 +38,13 @@ func (t *Table) Dump(f Filter) iter.Seq[Conn] {
 	return func(yield func(Conn) bool) {
 		now := t.clock()
 		var e entry
+		var c Conn
 		for slot := uint32(1); slot < t.arena.top.Load(); slot++ {
 			_, ok := t.arena.read(slot, &e)
 			if !ok || e.expires <= now || f.Zone != nil && *f.Zone != e.keys[original].zone {
 				continue
 			}
-			if c := e.conn(now); f.Takes(&c) && !yield(c) {
+			if e.show(&c, now); f.Takes(&c) && !yield(c) {
 				return
 			}
 		}
@@ -51,27 +52,34 @@ func (t *Table) Dump(f Filter) iter.Seq[Conn] {
 }
 
 // conn is the entry as a dump shows it.
-func (e *entry) conn(now int64) Conn {
+func (e *entry) conn(now int64) (c Conn) {
+	e.show(&c, now)
+	return c
+}
+
+// show is conn in its place, whatever stands there: a million are shown to find
+// a few.
+func (e *entry) show(c *Conn, now int64) {
 	k := &e.keys[original]
-	c := Conn{
-		Zone: k.zone, Orig: k.direction(), Reply: e.keys[reply].direction(),
-		Timeout: time.Duration(e.expires - now), Mark: e.mark, Label: e.label,
-	}
+	k.showDirection(&c.Orig)
+	e.keys[reply].showDirection(&c.Reply)
+	c.Zone, c.Timeout, c.Mark = k.zone, time.Duration(e.expires-now), e.mark
+	c.Label.Hi, c.Label.Lo = e.label.Hi, e.label.Lo
+	c.State, c.Tags[original], c.Tags[reply] = "", 0, 0
 	switch k.proto {
 	case packet.ProtoTCP:
 		c.State = max(e.tcp[original].state, e.tcp[reply].state).String()
 	case packet.ProtoSCTP:
 		c.State, c.Tags = e.state.String(), e.tag
 	}
-	return c
 }
 
-func (k *key) direction() Direction {
-	d := Direction{Tuple: k.tuple()}
+func (k *key) showDirection(d *Direction) {
+	k.show(&d.Tuple)
+	d.ID = 0
 	if k.icmp() {
 		d.ID = k.srcPort
 	}
-	return d
 }
 
 // String is the state's name in a dump. One name stands for both ends, as in

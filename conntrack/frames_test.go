@@ -239,3 +239,13 @@ var (
 func commitNAT(s string) Request {
 	return Request{Commit: true, Zone: 100, NAT: parseNAT(s)}
 }
+
+func (k *key) tuple() (t Tuple) {
+	k.show(&t)
+	return t
+}
+
+func (k *key) direction() (d Direction) {
+	k.showDirection(&d)
+	return d
+}

@@ -124,11 +124,6 @@ func (k *key) show(t *Tuple) {
 	}
 }
 
-func (k *key) tuple() (t Tuple) {
-	k.show(&t)
-	return t
-}
-
 // words is the key as five numbers, for the hash and for a cell.
 func (k *key) words() (w keyWords) {
 	k.store(&w)

@@ -10,7 +10,7 @@ func (t *Table) Purge(match func(*Conn) bool) int {
 		if e.expires <= now {
 			return
 		}
-		if c = e.conn(now); match(&c) && t.remove(h, whatever, now) {
+		if e.show(&c, now); match(&c) && t.remove(h, whatever, now) {
 			purged++
 		}
 	})
