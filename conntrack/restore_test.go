@@ -125,6 +125,39 @@ func TestRestoreWithShorterTimeouts(t *testing.T) {
 	b.checkTable()
 }
 
+// TestRestoreOfManyCells: several slices of cells, of ports by turns and in rows,
+// answered and not, with gaps where connections have ended, each as it was.
+func TestRestoreOfManyCells(t *testing.T) {
+	const n = 3*restoreSlice + 100
+	memory := pages(t, ArenaSize(n))
+	before := restored(t, memory, 1, Config{NewRate: -1})
+	for i := range n {
+		port, from := uint16(1+i%50000), uint32(i/1000)
+		if i >= n/2 {
+			from = uint32(i % 7)
+		}
+		before.want(udpFrame(client, server, port, 53), Request{Zone: 4, Commit: true, InPort: from}, "new|trk")
+		if i%3 == 0 {
+			before.want(udpFrame(server, client, 53, port), Request{Zone: 4}, "est|rpl|trk")
+		}
+	}
+	before.each(func(_ *entry, h handle) {
+		if h.slot%11 == 5 {
+			before.remove(h, whatever, 1)
+		}
+	})
+	want := before.lines()
+	b := restored(t, memory, 1, Config{NewRate: -1})
+	if got := b.Stats().Restored; got.Entries != len(want) || got.Torn+got.Expired+got.Refused != 0 {
+		t.Errorf("restored %+v, want %d", got, len(want))
+	}
+	if got := b.lines(); !slices.Equal(got, want) {
+		t.Errorf("%d connections, want %d like those before", len(got), len(want))
+	}
+	b.checkOrder()
+	b.checkShares()
+}
+
 // TestRestoreFindsTornCells changes each byte of what never changes in a cell,
 // and puts values that cannot be into what does.
 func TestRestoreFindsTornCells(t *testing.T) {
