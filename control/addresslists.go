@@ -98,15 +98,33 @@ func (m addressDeltas) between(before, after []tables.Address) AddressDelta {
 }
 
 // AddressSet is the addresses of some sets of Pods and some fixed ones: the
-// peers of a rule, and of all rules that name the same. It lives as long as a
-// rule uses it.
+// peers of a rule, and of all rules that name the same, or what a rule applies
+// to. It lives as long as a rule uses it.
 type AddressSet struct {
+	of     addressKind
 	number int // no two sets of a compiler have the same
 	key    string
 	sets   []*podSet
 	inputs [][]tables.Address // of sets, as they stand in all; the last are the fixed ones
 	all    []tables.Address   // sorted, each once, not written
 	users  int
+}
+
+// addressKind is which addresses of which Pods a set has.
+type addressKind uint8
+
+const (
+	peersOfRules      addressKind = iota // of all Pods
+	subjectsByAddress                    // of this Node's Pods, which send from them
+	subjectsByPort                       // of this Node's Pods: the ports where packets reach them
+)
+
+// list is the addresses that one set of Pods has in this one.
+func (u *AddressSet) list(set *podSet, families []tables.Family) []tables.Address {
+	if u.of == subjectsByPort {
+		return set.ports()
+	}
+	return set.list(families)
 }
 
 // Addresses are those of the set now, sorted, not to be written.
@@ -120,8 +138,9 @@ type addressSets struct {
 
 // use returns the set of sets of Pods and of fixed addresses, which are sorted;
 // release must follow.
-func (m *addressSets) use(sets []*podSet, fixed []tables.Address, families []tables.Family) *AddressSet {
+func (m *addressSets) use(of addressKind, sets []*podSet, fixed []tables.Address, families []tables.Family) *AddressSet {
 	var key strings.Builder
+	key.WriteByte('0' + byte(of))
 	for _, set := range sets {
 		key.WriteString(set.key + "\n")
 	}
@@ -135,7 +154,7 @@ func (m *addressSets) use(sets []*podSet, fixed []tables.Address, families []tab
 	}
 	if u == nil {
 		m.last++
-		u = &AddressSet{number: m.last, key: key.String(), sets: sets, inputs: make([][]tables.Address, len(sets)+1)}
+		u = &AddressSet{of: of, number: m.last, key: key.String(), sets: sets, inputs: make([][]tables.Address, len(sets)+1)}
 		u.inputs[len(sets)] = fixed
 		m.byKey[u.key] = u
 		for _, set := range sets {
@@ -179,7 +198,7 @@ func addressKey(a tables.Address) string {
 func (u *AddressSet) update(families []tables.Family, deltas addressDeltas) AddressDelta {
 	before := u.all
 	for i, set := range u.sets {
-		now := set.list(families)
+		now := u.list(set, families)
 		d := deltas.between(u.inputs[i], now)
 		u.inputs[i] = now
 		if u.single() {
@@ -201,7 +220,7 @@ func (u *AddressSet) single() bool { return len(u.sets) == 1 && len(u.inputs[1])
 func (u *AddressSet) build(families []tables.Family) {
 	all := slices.Clone(u.inputs[len(u.sets)])
 	for i, set := range u.sets {
-		u.inputs[i] = set.list(families)
+		u.inputs[i] = u.list(set, families)
 		all = append(all, u.inputs[i]...)
 	}
 	if u.single() {

@@ -322,6 +322,15 @@ func (set *podSet) list(families []tables.Family) []tables.Address {
 	return set.addresses
 }
 
+// ports are the ports of the set's Pods, sorted.
+func (set *podSet) ports() []tables.Address {
+	all := make([]tables.Address, 0, len(set.members))
+	for _, m := range set.members {
+		all = append(all, tables.Address{Port: m.port})
+	}
+	return sortAddresses(all)
+}
+
 // podAddresses appends the addresses of a Pod that the Node's families have.
 func podAddresses(to []tables.Address, p *Pod, families []tables.Family) []tables.Address {
 	for _, ip := range familyIPs(p, families) {

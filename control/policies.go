@@ -15,7 +15,8 @@ package control
 // therefore sets of addresses shared by all rules that name the same Pods
 // (addresssets.go, addresslists.go), and a change is told once for a set, as
 // addresses that came and went: one Pod in ten thousand costs the entries of one
-// Pod, however many rules name it.
+// Pod, however many rules name it. The Pods of this Node that a rule applies to
+// are such sets too, unless the rule means something else for some of them.
 //
 // An Update goes in stages, a file each: what changed of the cluster and whom it
 // concerns (policies_input.go), plans of policies that changed
@@ -76,6 +77,8 @@ type RealisedRule struct {
 	// Peers, when not nil, has the addresses of Rule's peer clause, which is
 	// From for ingress and To for egress; they change without the rule.
 	Peers *AddressSet
+	// Subjects is likewise what the rule applies to, of the other clause.
+	Subjects *AddressSet
 }
 
 // peerClause is where a rule of a direction has its peers.
@@ -84,6 +87,14 @@ func peerClause(d tables.Direction) tables.Clause {
 		return tables.ClauseTo
 	}
 	return tables.ClauseFrom
+}
+
+// subjectClause is where a rule of a direction has what it applies to.
+func subjectClause(d tables.Direction) tables.Clause {
+	if d == tables.Egress {
+		return tables.ClauseFrom
+	}
+	return tables.ClauseTo
 }
 
 // AddressDelta is the addresses that a clause gained and lost.
@@ -121,8 +132,8 @@ type Isolation struct {
 type PolicyChange struct {
 	Removed, Added []*RealisedRule
 	Changed        []AddressChange
-	// Sets are those that changed. It does not matter which rules have them,
-	// and none of them is in here for it.
+	// Sets are those that changed. It does not matter which rules have them, if
+	// any, and none of them is in here for it.
 	Sets []SetChange
 	// Released and Isolated are Pods that stopped and began to be isolated. One
 	// whose port or addresses changed is in both.

@@ -52,7 +52,7 @@ func (p *Policies) touch(sets []*podSet) bool {
 			p.dirty[s] = true
 		}
 		for u := range set.parents {
-			p.moved[u] = true
+			p.moved[u] = AddressDelta{}
 		}
 	}
 	return len(sets) > 0
@@ -80,6 +80,24 @@ func (p *Policies) markChanged(old *Cluster) {
 // Nodes or the groups of Services.
 func (s *policySpec) looksAround() bool {
 	return len(s.peers.relative)+len(s.peers.nodes)+len(s.services)+len(s.peers.services) > 0
+}
+
+// settleSets brings the sets of addresses up to date whose Pods changed. Specs
+// begin to have parts with the first address that they apply to, and end with
+// the last.
+func (p *Policies) settleSets() {
+	for u := range p.moved {
+		before := len(u.all)
+		p.moved[u] = u.update(p.config.Families, p.deltas)
+		if u.of == peersOfRules || (before == 0) == (len(u.all) == 0) {
+			continue
+		}
+		for _, set := range u.sets {
+			for s := range set.users {
+				p.dirty[s] = true
+			}
+		}
+	}
 }
 
 func changedNamespaces(old, now *Cluster) (names []string) {

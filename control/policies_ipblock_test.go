@@ -82,8 +82,8 @@ func TestUnions(t *testing.T) {
 	}
 	fixed := blockAddresses(*block("10.0.0.3/32"), families)
 	unions := addressSets{byKey: map[string]*AddressSet{}}
-	u := unions.use(sets, fixed, families)
-	if unions.use(sets, fixed, families) != u {
+	u := unions.use(peersOfRules, sets, fixed, families)
+	if unions.use(peersOfRules, sets, fixed, families) != u {
 		t.Fatal("the same union is made twice")
 	}
 	for step := range 500 {

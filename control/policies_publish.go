@@ -50,8 +50,8 @@ func (p *Policies) publishSpec(s *policySpec, change *PolicyChange) {
 // publishSets tells what came and went in the sets of addresses that rules
 // share. One that is new in this Update is told by the rules that have it.
 func (p *Policies) publishSets(change *PolicyChange) {
-	for u := range p.moved {
-		if d := u.update(p.config.Families, p.deltas); !d.Empty() && u.users > 0 {
+	for u, d := range p.moved {
+		if !d.Empty() && u.users > 0 {
 			change.Sets = append(change.Sets, SetChange{u, d})
 		}
 	}
@@ -98,7 +98,7 @@ func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *Realis
 func sameButAddresses(a, b *RealisedRule) bool {
 	ra, rb := a.Rule, b.Rule
 	ra.From, ra.To, rb.From, rb.To = nil, nil, nil, nil
-	return a.Name == b.Name && a.LogLabel == b.LogLabel && a.Peers == b.Peers && reflect.DeepEqual(ra, rb)
+	return a.Name == b.Name && a.LogLabel == b.LogLabel && a.Peers == b.Peers && a.Subjects == b.Subjects && reflect.DeepEqual(ra, rb)
 }
 
 // republishMoved tells which rules got another priority because a neighbour

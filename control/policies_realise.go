@@ -22,6 +22,7 @@ import (
 
 // subjects are Pods of this Node for which a rule is the same.
 type subjects struct {
+	shared   *AddressSet // nil: pods and services
 	pods     []member
 	services []uint32 // groups of Services that the rule applies to
 	matches  []tables.L4Match
@@ -76,6 +77,9 @@ func joinPart(a, b string) string {
 // that stays the same while they do. A Service that it applies to is one more,
 // for which named ports mean nothing.
 func (p *Policies) split(s *policySpec) map[string]*subjects {
+	if s.sharesSubjects() {
+		return p.sharedSubjects(s)
+	}
 	all := map[string]*subjects{}
 	for _, m := range localMembers(s.local) {
 		key, sub, ok := p.subject(s, m.pod)
@@ -92,6 +96,27 @@ func (p *Policies) split(s *policySpec) map[string]*subjects {
 		all["service"] = &subjects{services: groups, matches: fixed}
 	}
 	return all
+}
+
+// sharesSubjects reports whether a rule is the same for all that it applies to,
+// which is Pods then.
+func (s *policySpec) sharesSubjects() bool {
+	return len(s.services)+len(s.peers.relative) == 0 && (s.key.Direction == tables.Egress || !s.hasNamedPorts())
+}
+
+// sharedSubjects is split for a rule that is the same for all Pods.
+func (p *Policies) sharedSubjects(s *policySpec) map[string]*subjects {
+	of := subjectsByPort
+	if s.key.Direction == tables.Egress {
+		of = subjectsByAddress
+	}
+	u := p.shared.use(of, s.local, nil, p.config.Families)
+	s.shared = append(s.shared, u)
+	if len(u.Addresses()) == 0 {
+		return nil
+	}
+	fixed, _ := s.fixedMatches(p.config.Families)
+	return map[string]*subjects{"": {shared: u, matches: fixed}}
 }
 
 // subject is what a rule is for one Pod, and a text that is the same for Pods
@@ -210,7 +235,7 @@ func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
 
 // peerAddresses is the set of all addresses of peers.
 func (p *Policies) peerAddresses(s *policySpec, sets []*podSet) *AddressSet {
-	u := p.shared.use(sets, sortAddresses(p.fixedAddresses(s)), p.config.Families)
+	u := p.shared.use(peersOfRules, sets, sortAddresses(p.fixedAddresses(s)), p.config.Families)
 	s.shared = append(s.shared, u)
 	return u
 }
@@ -282,7 +307,7 @@ func (p *Policies) splitPeers(s *policySpec, sets []*podSet) map[string]*peerPar
 
 // rule is a part as the tables want it; false when it applies to no address.
 func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*RealisedRule, bool) {
-	realised := &RealisedRule{Name: s.name, LogLabel: s.logLabel, Peers: peer.shared, Rule: tables.Rule{
+	realised := &RealisedRule{Name: s.name, LogLabel: s.logLabel, Peers: peer.shared, Subjects: sub.shared, Rule: tables.Rule{
 		Direction: s.key.Direction, Kind: s.kind, Action: s.action, Log: s.log,
 		Services: peer.matches, Families: p.config.Families,
 	}}
@@ -293,7 +318,7 @@ func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*Realised
 	} else {
 		r.From, r.To, r.AnyTo = applied, peer.addresses, peer.any
 	}
-	return realised, len(applied) > 0
+	return realised, sub.shared != nil || len(applied) > 0
 }
 
 // appliedAddresses are the subjects of a rule: by port where packets arrive, by

@@ -29,9 +29,9 @@ type Policies struct {
 	outlook    map[*policySpec]bool // specs that depend on more than Pods
 	dirty      map[*policySpec]bool
 	shared     addressSets
-	moved      map[*AddressSet]bool // whose Pods changed in this Update
-	regroup    bool                 // who is isolated may have changed in this Update
-	deltas     addressDeltas        // of slices compared in this Update
+	moved      map[*AddressSet]AddressDelta // whose Pods changed in this Update
+	regroup    bool                         // who is isolated may have changed in this Update
+	deltas     addressDeltas                // of slices compared in this Update
 }
 
 // rankedBlock is the rules of one direction of a policy.
@@ -77,7 +77,7 @@ func NewPolicies(c PolicyConfig) *Policies {
 // Update takes the next state of the world and says what changes in the rules.
 // It keeps in, and what in points to.
 func (p *Policies) Update(in PolicyInput) *PolicyChange {
-	p.deltas, p.moved, p.regroup = addressDeltas{}, map[*AddressSet]bool{}, false
+	p.deltas, p.moved, p.regroup = addressDeltas{}, map[*AddressSet]AddressDelta{}, false
 	old := p.cluster
 	p.cluster, p.groups = in.Cluster, in.ServiceGroups
 	p.peers.cluster, p.local.cluster = in.Cluster, in.Cluster
@@ -85,6 +85,7 @@ func (p *Policies) Update(in PolicyInput) *PolicyChange {
 	p.movePods(old, in.Changed, in.Ports) // policies_input.go
 	p.markChanged(old)
 	p.replan(old, change)
+	p.settleSets()
 	p.realiseDirty()  // policies_realise.go
 	p.rank()          // policies_rank.go
 	p.publish(change) // policies_publish.go
@@ -195,7 +196,7 @@ func (p *Policies) adopt(k Key, plan *policyPlan, err error, change *PolicyChang
 // connect takes the sets of a spec into use.
 func (p *Policies) connect(s *policySpec) {
 	for _, c := range s.applied {
-		set := p.local.watch(c, s)
+		set := p.subjectsFor(s)(c, s)
 		s.local = append(s.local, set)
 		if s.isolates {
 			p.isolating[isolatedSet{set, s.key.Direction}]++
@@ -211,6 +212,14 @@ func (p *Policies) connect(s *policySpec) {
 	for _, c := range choices {
 		s.remote = append(s.remote, p.peersFor(s)(c, s))
 	}
+}
+
+// subjectsFor is how a spec takes sets of the Pods that it applies to into use.
+func (p *Policies) subjectsFor(s *policySpec) func(podChoice, *policySpec) *podSet {
+	if s.isolates || s.sharesSubjects() {
+		return p.local.use
+	}
+	return p.local.watch
 }
 
 // peersFor is how a spec takes sets of peers into use.

@@ -82,8 +82,10 @@ func (w *world) update(t *testing.T) *PolicyChange {
 			t.Fatalf("%v is added twice", r.Key)
 		}
 		w.rules[r.Key] = r
-		if r.Peers != nil && w.sets[r.Peers] == nil {
-			w.sets[r.Peers] = addressTexts(r.Peers.Addresses())
+		for _, set := range r.sets() {
+			if _, told := w.sets[set]; !told {
+				w.sets[set] = addressTexts(set.Addresses())
+			}
 		}
 	}
 	w.checkSets(t)
@@ -100,9 +102,13 @@ func (w *world) update(t *testing.T) *PolicyChange {
 	return change
 }
 
-// moveSet applies a change to what was told of a set.
+// moveSet applies a change to what was told of a set; nothing was of one that no
+// rule has had.
 func (w *world) moveSet(t *testing.T, c SetChange) {
 	t.Helper()
+	if _, told := w.sets[c.Set]; !told {
+		return
+	}
 	for _, a := range addressTexts(c.Removed) {
 		i, found := slices.BinarySearch(w.sets[c.Set], a)
 		if !found {
@@ -119,28 +125,31 @@ func (w *world) moveSet(t *testing.T, c SetChange) {
 func (w *world) checkSets(t *testing.T) {
 	t.Helper()
 	for _, r := range w.rules {
-		if r.Peers == nil {
-			continue
-		}
-		if told, holds := w.sets[r.Peers], addressTexts(r.Peers.Addresses()); !slices.Equal(told, holds) {
-			t.Fatalf("%v: the changes of its peers give %v, it has %v", r.Key, told, holds)
+		for _, set := range r.sets() {
+			if told, holds := w.sets[set], addressTexts(set.Addresses()); !slices.Equal(told, holds) {
+				t.Fatalf("%v: the changes of its set %d give %v, it has %v", r.Key, set.number, told, holds)
+			}
 		}
 	}
+}
+
+// sets are the addresses that a rule shares.
+func (r *RealisedRule) sets() []*AddressSet {
+	return slices.DeleteFunc([]*AddressSet{r.Peers, r.Subjects}, func(u *AddressSet) bool { return u == nil })
 }
 
 // from and to are the addresses of a rule's clauses, shared or its own.
-func (r *RealisedRule) from() []tables.Address {
-	if r.Peers != nil && r.Key.Direction == tables.Ingress {
-		return r.Peers.Addresses()
-	}
-	return r.Rule.From
-}
+func (r *RealisedRule) from() []tables.Address { return r.clause(tables.ClauseFrom, r.Rule.From) }
+func (r *RealisedRule) to() []tables.Address   { return r.clause(tables.ClauseTo, r.Rule.To) }
 
-func (r *RealisedRule) to() []tables.Address {
-	if r.Peers != nil && r.Key.Direction == tables.Egress {
+func (r *RealisedRule) clause(c tables.Clause, own []tables.Address) []tables.Address {
+	switch {
+	case r.Peers != nil && c == peerClause(r.Key.Direction):
 		return r.Peers.Addresses()
+	case r.Subjects != nil && c == subjectClause(r.Key.Direction):
+		return r.Subjects.Addresses()
 	}
-	return r.Rule.To
+	return own
 }
 
 // checkDelta applies a change of addresses to the rule before.

@@ -21,6 +21,7 @@ const kindPeers Kind = "Peers"
 // clausePlace is where rules ask for addresses.
 type clausePlace struct {
 	set       *AddressSet
+	clause    tables.Clause
 	direction tables.Direction
 	kind      tables.PolicyKind
 	priority  uint16
@@ -29,9 +30,17 @@ type clausePlace struct {
 	service bool
 }
 
-func placeOf(r *RealisedRule) clausePlace {
-	return clausePlace{r.Peers, r.Rule.Direction, r.Rule.Kind, r.Rule.Priority,
-		slices.ContainsFunc(r.Rule.To, func(a tables.Address) bool { return a.Service != nil })}
+// placesOf are the places where a rule shares addresses.
+func placesOf(r *RealisedRule) (places []clausePlace) {
+	d := r.Rule.Direction
+	service := slices.ContainsFunc(r.Rule.To, func(a tables.Address) bool { return a.Service != nil })
+	if r.Peers != nil {
+		places = append(places, clausePlace{r.Peers, peerClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
+	}
+	if r.Subjects != nil {
+		places = append(places, clausePlace{r.Subjects, subjectClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
+	}
+	return places
 }
 
 // part is the name of a place in the ledger.
@@ -61,33 +70,33 @@ func newPeerSets() *peerSets {
 	return &peerSets{at: map[*AddressSet]map[clausePlace]*placed{}, idle: map[clausePlace]bool{}}
 }
 
-// join makes a rule one of those that share its peers, and says how.
+// join makes a rule one of those that share its addresses, and says how.
 func (s *peerSets) join(v *view, r *RealisedRule, w *wants) (clauses []SharedClause) {
-	conjunction, ok := v.pipeline.Conjunction(r.Rule, peerClause(r.Rule.Direction))
-	if r.Peers == nil || !ok {
-		return nil
+	for _, at := range placesOf(r) {
+		conjunction, ok := v.pipeline.Conjunction(r.Rule, at.clause)
+		if !ok {
+			continue
+		}
+		set := s.at[at.set][at]
+		if set == nil {
+			set = &placed{like: r.Rule, entries: map[tables.Address][]*flow.Entry{}, desired: &Desired{Shared: true}}
+			enter(s.at, at.set, at, set)
+			set.change(v, at, AddressDelta{Added: at.set.Addresses()})
+			w.want(at.part(), set.desired)
+		}
+		set.users++
+		clauses = append(clauses, SharedClause{at.part(), conjunction, ruleOrigin(r, "")})
 	}
-	at := placeOf(r)
-	set := s.at[r.Peers][at]
-	if set == nil {
-		set = &placed{like: r.Rule, entries: map[tables.Address][]*flow.Entry{}, desired: &Desired{Shared: true}}
-		enter(s.at, r.Peers, at, set)
-		set.change(v, at, AddressDelta{Added: r.Peers.Addresses()})
-		w.want(at.part(), set.desired)
-	}
-	set.users++
-	return []SharedClause{{at.part(), conjunction, ruleOrigin(r, "")}}
+	return clauses
 }
 
 // quit is the end of join.
 func (s *peerSets) quit(r *RealisedRule) {
-	if r.Peers == nil {
-		return
-	}
-	at := placeOf(r)
-	if set := s.at[r.Peers][at]; set != nil {
-		set.users--
-		s.idle[at] = true
+	for _, at := range placesOf(r) {
+		if set := s.at[at.set][at]; set != nil {
+			set.users--
+			s.idle[at] = true
+		}
 	}
 }
 
@@ -138,7 +147,7 @@ func (p *placed) change(v *view, at clausePlace, d AddressDelta) {
 	}
 	origin := &Origin{Object: at.part().Object}
 	for _, a := range d.Added {
-		entries := v.pipeline.ClauseEntry(p.like, peerClause(at.direction), a)
+		entries := v.pipeline.ClauseEntry(p.like, at.clause, a)
 		p.entries[a] = entries
 		for _, e := range entries {
 			e.Actions = nil
