@@ -57,21 +57,16 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-const (
-	// podRing is the slots of a pod port's rings: the frames of a whole TCP
-	// window of a megabyte wait there while the worker is busy elsewhere.
-	podRing = 1024
-	// framesPerPort is how many frames of the UMEM a pod port is counted with:
-	// a full fill ring and as many on their way.
-	framesPerPort = 2 * podRing
-)
+// podRing is the slots of a pod port's rings: the frames of a whole TCP window
+// of a megabyte wait there while the worker is busy elsewhere.
+const podRing = 1024
 
 // Agent is a running agent.
 type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	umem   *afxdp.UMEM // nil before the first AF_XDP port
+	memory *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
 	tunnel *underlay.Port
 	host   *host.Host
 	pods   *podPorts
@@ -79,8 +74,6 @@ type Agent struct {
 	ready  atomic.Bool
 	// auditFile is where the log of policies goes.
 	auditFile *auditFile
-
-	planned int // pods' ports at the start
 }
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
@@ -116,7 +109,7 @@ func (a *Agent) start() error {
 	if err != nil {
 		return err
 	}
-	a.planned = len(pods)
+	a.memory = afxdp.NewMemory(podRing, len(pods))
 	a.openAudit()
 	if err := a.openGateway(); err != nil {
 		return err
@@ -263,8 +256,8 @@ func (a *Agent) stop() error {
 	if a.pipeline != nil {
 		errs = append(errs, a.pipeline.close())
 	}
-	if a.umem != nil {
-		errs = append(errs, a.umem.Close())
+	if a.memory != nil {
+		errs = append(errs, a.memory.Close())
 	}
 	if a.auditFile != nil {
 		errs = append(errs, a.auditFile.Close())

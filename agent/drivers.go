@@ -66,17 +66,9 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 	return p, nil
 }
 
-// openAFXDP opens an AF_XDP port. The first one makes the memory that all of
-// them share.
+// openAFXDP opens an AF_XDP port.
 func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
-	if a.umem == nil {
-		u, err := afxdp.NewUMEM(framesPerPort * (a.planned + 1))
-		if err != nil {
-			return nil, err
-		}
-		a.umem = u
-	}
-	p, err := afxdp.Open(a.umem, afxdp.Options{Interface: link, Ring: podRing, Why: why})
+	p, err := a.memory.Open(afxdp.Options{Interface: link, Why: why})
 	if err != nil {
 		return nil, err // p would be no nil Port
 	}

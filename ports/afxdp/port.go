@@ -6,6 +6,7 @@
 // files, in the order a frame travels:
 //
 //	umem.go     the shared memory, its frames, the free list
+//	memory.go   as much of it as the ports that come need
 //	program.go  the XDP program that sends frames to the socket
 //	socket.go   one socket with its four rings, and the calls that wake the kernel
 //	ring.go     one ring

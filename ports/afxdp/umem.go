@@ -87,6 +87,13 @@ func available() error {
 // Frames is how many frames there are.
 func (u *UMEM) Frames() int { return len(u.frames) }
 
+// Ports is how many ports are open on it.
+func (u *UMEM) Ports() int {
+	u.open.Lock()
+	defer u.open.Unlock()
+	return len(u.sockets)
+}
+
 // Free is how many of them are in the free list now.
 func (u *UMEM) Free() int {
 	u.mu.Lock()

@@ -60,6 +60,12 @@ func carry(t *testing.T, from, to *pod, mark byte) {
 		t.Fatalf("not accepted: %+v", to.port.Stats())
 	}
 	to.port.Flush()
+	wantFrame(t, to, mark)
+}
+
+// wantFrame fails unless the frame comes out at a pod.
+func wantFrame(t *testing.T, to *pod, mark byte) {
+	t.Helper()
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
 		b, err := to.wire.Receive(100 * time.Millisecond)
 		if err != nil {
