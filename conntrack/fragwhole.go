@@ -65,7 +65,7 @@ func (d *Datagram[T]) scatter(b []byte) {
 		copy(p.part(), b[first.at.Repeated+p.at.Offset:])
 		from := key{family: d.key.family}
 		from.readAddresses(p.Frame.Bytes()[p.l3:])
-		h := headers{b: p.Frame.Bytes(), shown: shown{l3: p.l3}}
-		h.rewriteAddresses(from, to)
+		h := headers{b: p.Frame.Bytes(), l3: p.l3}
+		h.rewriteAddresses(&from, &to)
 	}
 }

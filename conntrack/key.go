@@ -87,15 +87,20 @@ func (a address) add(n uint64) address {
 
 // reversed is the key of the answer: addresses and ports swapped; for ICMP the
 // identifier stays and the type is the answering one.
-func (k *key) reversed() key {
-	r := *k
-	r.src, r.dst = k.dst, k.src
+func (k *key) reversed() (r key) {
+	k.reverse(&r)
+	return r
+}
+
+// reverse is reversed in its place (see load).
+func (k *key) reverse(r *key) {
+	r.src.hi, r.src.lo, r.dst.hi, r.dst.lo = k.dst.hi, k.dst.lo, k.src.hi, k.src.lo
+	r.zone, r.proto, r.family = k.zone, k.proto, k.family
 	if k.icmp() {
-		r.dstPort = uint16(answerType(k.proto, k.icmpType()))<<8 | k.dstPort&0xff
-		return r
+		r.srcPort, r.dstPort = k.srcPort, uint16(answerType(k.proto, k.icmpType()))<<8|k.dstPort&0xff
+		return
 	}
 	r.srcPort, r.dstPort = k.dstPort, k.srcPort
-	return r
 }
 
 func (k *key) icmp() bool { return k.proto == packet.ProtoICMP || k.proto == packet.ProtoICMPv6 }

@@ -68,7 +68,7 @@ func (p *natProperty) build(k *key, payload []byte, bare bool) []byte {
 		payload = nil
 		copy(h[12:], []byte{packet.SCTPInit, 0, 0, 16, 0, 0, 0, 7})
 	}
-	x := headers{b: append(h, payload...), shown: shown{end: len(h) + len(payload)}, partial: true}
+	x := headers{b: append(h, payload...), end: len(h) + len(payload), partial: true}
 	x.writePorts(k)
 	b := frame(k.src.netip(k.family).String(), k.dst.netip(k.family).String(), k.proto, x.b)
 	if l := packet.ParseLayers(b); bare {

@@ -18,13 +18,13 @@ func (v *visit) translate() bool {
 		return false
 	}
 	b := v.f.Bytes()
-	to := v.e.keys[1-v.dir].reversed()
+	to := &v.m.seen
 	if v.related {
-		v.translateError(b, &to)
+		v.translateError(b, to)
 		return true
 	}
-	h := headers{b: b, shown: v.shown, partial: v.f.Offload.ChecksumPartial}
-	h.rewrite(v.key, to)
+	h := headers{b: b, l3: v.l3, l4: v.l4, end: v.end, partial: v.f.Offload.ChecksumPartial}
+	h.rewrite(&v.key, to)
 	if v.key.proto == packet.ProtoSCTP && !h.partial {
 		v.l.SetL4Checksum(b)
 	}
@@ -35,8 +35,8 @@ func (v *visit) translate() bool {
 // what its sender sent, and of the error itself each address on a side that
 // NAT translates becomes the one that side is known by, whoever sent it.
 func (v *visit) translateError(b []byte, to *key) {
-	quoted := headers{b: b, shown: v.shown}
-	quoted.rewrite(v.key.reversed(), v.e.keys[1-v.dir])
+	quoted, sent := headers{b: b, l3: v.l3, l4: v.l4, end: v.end}, v.key.reversed()
+	quoted.rewrite(&sent, &v.e.keys[1-v.dir])
 	outer := key{family: to.family}
 	outer.readAddresses(b[v.l.L3:])
 	moved := outer
@@ -46,8 +46,8 @@ func (v *visit) translateError(b []byte, to *key) {
 	if to.dst != v.key.dst {
 		moved.dst = to.dst
 	}
-	outside := headers{b: b, shown: shown{l3: v.l.L3}}
-	outside.rewriteAddresses(outer, moved)
+	outside := headers{b: b, l3: v.l.L3}
+	outside.rewriteAddresses(&outer, &moved)
 	v.l.SetL4Checksum(b)
 	v.f.Offload.ChecksumPartial = false
 }
@@ -63,15 +63,15 @@ func (k *key) readAddresses(b []byte) {
 // headers is a packet in frame b that is being rewritten. A quoted one may be
 // cut off behind 8 bytes of transport header.
 type headers struct {
-	b []byte
-	shown
-	partial bool // the checksum field holds the pseudo-header sum only
+	b           []byte
+	l3, l4, end int
+	partial     bool // the checksum field holds the pseudo-header sum only
 }
 
 // rewrite changes addresses and ports, with their checksums.
-func (h *headers) rewrite(from, to key) {
+func (h *headers) rewrite(from, to *key) {
 	h.rewriteAddresses(from, to)
-	h.rewriteChecksum(&from, &to)
+	h.rewriteChecksum(from, to)
 	p := h.b[h.l4:h.end]
 	switch to.proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
@@ -97,7 +97,7 @@ func blank(p []byte) bool {
 }
 
 // rewriteAddresses changes the network header.
-func (h *headers) rewriteAddresses(from, to key) {
+func (h *headers) rewriteAddresses(from, to *key) {
 	if to.family == ipv6 {
 		ip := packet.IPv6(h.b[h.l3:])
 		to.src.put(ip.SrcBytes())
@@ -107,7 +107,7 @@ func (h *headers) rewriteAddresses(from, to key) {
 	ip := packet.IPv4(h.b[h.l3:])
 	to.src.put(ip.SrcBytes())
 	to.dst.put(ip.DstBytes())
-	ip.SetChecksum(updateAddresses(ip.Checksum(), &from, &to))
+	ip.SetChecksum(updateAddresses(ip.Checksum(), from, to))
 }
 
 // rewriteChecksum changes the transport checksum, if there is one and it is

@@ -230,7 +230,7 @@ func (v *visit) nat() {
 		return
 	}
 	v.m.State |= bits
-	v.m.seen = v.e.keys[1-v.dir].reversed()
+	v.e.keys[1-v.dir].reverse(&v.m.seen)
 	v.rewrite = v.m.seen != v.key
 }
 

@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -316,5 +317,24 @@ func BenchmarkTrackEstablished(b *testing.B) {
 	for b.Loop() {
 		w.meta = Meta{}
 		w.Track(w.frame, &w.layers, &w.meta, &lookup, w.now)
+	}
+}
+
+// BenchmarkTrackNAT is data on an established TCP connection to a Service, each
+// segment translated, at times of their own.
+func BenchmarkTrackNAT(b *testing.B) {
+	w := newBench(b, Config{})
+	w.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "S", seq: 1000}), commitNAT("dst=10.0.0.2:8080"), "new|trk|dnat")
+	w.want(tcpFrame(server, client, 8080, 1234, tcpText{flags: "SA", seq: 5000, ack: 1001}), unNAT, "est|rpl|trk|snat")
+	w.enter(tcpFrame(client, service, 1234, 80, tcpText{flags: "A", seq: 1001, ack: 5001}))
+	frame, as := w.frame.Bytes(), slices.Clone(w.frame.Bytes())
+	b.ReportAllocs()
+	for b.Loop() {
+		copy(frame, as)
+		w.meta = Meta{}
+		w.now += 1000
+		if v := w.Track(w.frame, &w.layers, &w.meta, &unNAT, w.now); !v.Rewritten {
+			b.Fatalf("%+v %+v", v, w.meta)
+		}
 	}
 }
