@@ -190,18 +190,25 @@ func (p *pair) explain(q *probe, output int) string {
 // explainKnown is explain for a TCP packet of known connections.
 func (p *pair) explainKnown(q *probe, met []string, their, our map[string]bool) string {
 	passes := our["est"] || our["new"]
+	// What is inv in one zone is not translated, and may be another's in the next.
+	refused := our["inv"] || their["snat"] != our["snat"] || their["dnat"] != our["dnat"]
 	switch {
-	case q.has(packet.TCPRst) && (their["inv"] && passes || their["est"] && our["inv"]):
+	case q.has(packet.TCPRst) && their["est"] && refused && slices.ContainsFunc(met, unanswered):
+		return "D17"
+	case q.has(packet.TCPRst) && (their["inv"] && passes || their["est"] && refused):
 		return "D4"
 	case q.syn() && passes:
 		return "D5"
 	case !q.has(packet.TCPRst) && q.stray && their["inv"] && passes:
 		return "D3"
-	case their["est"] && !their["rpl"] && our["new"] && strings.Contains(met[0], "SYN_SENT"):
+	case their["est"] && !their["rpl"] && our["new"] && unanswered(met[0]):
 		return "D1"
 	}
 	return p.since(met)
 }
+
+// unanswered says whether only one side of a connection has been seen.
+func unanswered(line string) bool { return strings.Contains(line, "(state=SYN_SENT)") }
 
 // since is the earlier difference after which packets of a connection may be
 // taken otherwise.
@@ -317,7 +324,7 @@ func (h *past) note(q *probe, dir int, line string) {
 	switch syn := fmt.Sprintf("%x", []byte(q.tcp)); {
 	case !q.syn():
 		h.syn[dir] = "no"
-	case known && (h.syn[dir] != syn || !strings.Contains(line, "SYN_SENT")):
+	case known && (h.syn[dir] != syn || !unanswered(line)):
 		h.why = "D5"
 	default:
 		h.syn[dir] = syn
