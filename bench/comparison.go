@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,9 @@ import (
 // Comparison is what several sides reached in many respects: a line for each
 // respect, a column for each side.
 type Comparison struct {
-	Title string `json:"title"`
+	// Profile is the name under which the bench command knows it.
+	Profile string `json:"profile"`
+	Title   string `json:"title"`
 	// Machine is processor, kernel and Go version.
 	Machine string   `json:"machine"`
 	Sides   []string `json:"sides"`
@@ -28,6 +29,9 @@ type Comparison struct {
 type Line struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
+	// X is how much there was of what a sweep varies, 0 in no sweep. Lines of a
+	// sweep that differ in X only have the same name.
+	X float64 `json:"x,omitempty"`
 	// Reached is by side; nil for a side without this figure.
 	Reached []*Spread `json:"reached"`
 }
@@ -38,6 +42,11 @@ type Spread struct {
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
 	Rounds int     `json:"rounds"`
+	// Ratio is the median of the rounds' ratios to the first side's figure of the
+	// same round, 0 where there is none. It is not the ratio of the medians.
+	Ratio float64 `json:"ratio,omitempty"`
+	// Values are the figures themselves, round by round.
+	Values []float64 `json:"values"`
 }
 
 // spread sums a series up; nil when there is none.
@@ -45,7 +54,7 @@ func (s series) spread() *Spread {
 	if len(s) == 0 {
 		return nil
 	}
-	return &Spread{slices.Min(s), s.median(), slices.Max(s), len(s)}
+	return &Spread{Min: slices.Min(s), Median: s.median(), Max: slices.Max(s), Rounds: len(s), Values: s}
 }
 
 // Formats are the forms in which a Comparison can be written.
@@ -75,13 +84,13 @@ func (c *Comparison) Write(w io.Writer, format string) error {
 }
 
 func (c *Comparison) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s\n\n%-60s %-10s", c.Title, c.Machine, "median (min to max)", "unit")
+	fmt.Fprintf(w, "%s\n%s\n\n%-60s %-10s", c.Title, c.Machine, "median (min to max), ratio to the first", "unit")
 	for _, side := range c.Sides {
 		fmt.Fprintf(w, " %30s", side)
 	}
 	fmt.Fprintln(w)
 	for _, l := range c.Lines {
-		fmt.Fprintf(w, "%-60s %-10s", l.Name, l.Unit)
+		fmt.Fprintf(w, "%-60s %-10s", l.label(), l.Unit)
 		for _, s := range l.Reached {
 			fmt.Fprintf(w, " %30s", s)
 		}
@@ -94,10 +103,10 @@ func (c *Comparison) writeText(w io.Writer) error {
 }
 
 func (c *Comparison) writeMarkdown(w io.Writer) error {
-	fmt.Fprintf(w, "%s. %s.\n\n| median (min to max) | unit | %s |\n|---|---|%s\n",
+	fmt.Fprintf(w, "%s. %s.\n\n| median (min to max), ratio to the first | unit | %s |\n|---|---|%s\n",
 		c.Title, c.Machine, strings.Join(c.Sides, " | "), strings.Repeat("---|", len(c.Sides)))
 	for _, l := range c.Lines {
-		fmt.Fprintf(w, "| %s | %s |", l.Name, l.Unit)
+		fmt.Fprintf(w, "| %s | %s |", l.label(), l.Unit)
 		for _, s := range l.Reached {
 			fmt.Fprintf(w, " %s |", s)
 		}
@@ -110,16 +119,28 @@ func (c *Comparison) writeMarkdown(w io.Writer) error {
 	return nil
 }
 
-// String is the median, and the extremes if they differ; a dash for a figure
-// that there is not.
-func (s *Spread) String() string {
-	switch {
-	case s == nil:
-		return "-"
-	case s.Min == s.Max:
-		return digits(s.Median)
+// label is the name, and how much there was in a sweep.
+func (l *Line) label() string {
+	if l.X == 0 {
+		return l.Name
 	}
-	return fmt.Sprintf("%s (%s to %s)", digits(s.Median), digits(s.Min), digits(s.Max))
+	return fmt.Sprintf("%s, %.0f", l.Name, l.X)
+}
+
+// String is the median, the extremes if they differ, and the ratio to the first
+// side; a dash for a figure that there is not.
+func (s *Spread) String() string {
+	if s == nil {
+		return "-"
+	}
+	text := digits(s.Median)
+	if s.Min != s.Max {
+		text += fmt.Sprintf(" (%s to %s)", digits(s.Min), digits(s.Max))
+	}
+	if s.Ratio != 0 {
+		text += " ×" + digits(s.Ratio)
+	}
+	return text
 }
 
 // digits writes three significant digits, and all before the point.
@@ -129,25 +150,6 @@ func digits(v float64) string {
 		decimals++
 	}
 	return strconv.FormatFloat(v, 'f', decimals, 64)
-}
-
-// machine is what the figures were taken on.
-func machine() string {
-	return fmt.Sprintf("%s, %d CPUs, %s, %s", processor(), runtime.NumCPU(), kernelRelease(), runtime.Version())
-}
-
-// processor is the name that the kernel gives for the first processor.
-func processor() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return runtime.GOARCH
 }
 
 // residentMemory is the bytes of a process that lie in memory, shared ones too;

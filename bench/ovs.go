@@ -63,8 +63,9 @@ type ovsSwitch struct {
 	daemons []*exec.Cmd // the switch is the last one
 }
 
-// startOVS starts a switch.
-func startOVS(ctx context.Context) (*ovsSwitch, error) {
+// startOVS starts a switch with settings of other_config, such as
+// "userspace-tso-enable=true".
+func startOVS(ctx context.Context, settings ...string) (*ovsSwitch, error) {
 	p, err := findOVS()
 	if err != nil {
 		return nil, err
@@ -74,13 +75,13 @@ func startOVS(ctx context.Context) (*ovsSwitch, error) {
 		return nil, err
 	}
 	s := &ovsSwitch{dir: dir}
-	if err := s.start(ctx, p); err != nil {
+	if err := s.start(ctx, p, settings); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
 }
 
-func (s *ovsSwitch) start(ctx context.Context, p ovsPrograms) error {
+func (s *ovsSwitch) start(ctx context.Context, p ovsPrograms, settings []string) error {
 	if _, err := s.run(ctx, "ovsdb-tool", "create", s.path("conf.db"), p.schema); err != nil {
 		return err
 	}
@@ -92,12 +93,17 @@ func (s *ovsSwitch) start(ctx context.Context, p ovsPrograms) error {
 	if err := s.vsctl(ctx, "--no-wait", "init"); err != nil {
 		return err
 	}
+	for _, o := range settings {
+		if err := s.vsctl(ctx, "--no-wait", "set", "Open_vSwitch", ".", "other_config:"+o); err != nil {
+			return err
+		}
+	}
 	err = s.daemon(ctx, "vs.ctl", p.vswitchd, "unix:"+s.path("db.sock"), "--disable-system", "--disable-system-route",
 		"--unixctl="+s.path("vs.ctl"), "--log-file="+s.path("vs.log"), "-vconsole:off")
 	if err != nil {
 		return err
 	}
-	return s.vsctl(ctx, "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure")
+	return s.vsctl(ctx, "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=netdev", "fail-mode=secure", "protocols=OpenFlow10,OpenFlow13,OpenFlow15")
 }
 
 func (s *ovsSwitch) path(name string) string { return filepath.Join(s.dir, name) }

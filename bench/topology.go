@@ -3,14 +3,9 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"sync/atomic"
-
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 )
 
 // The links of the topology. The generator's frames come out of "in", which
@@ -45,7 +40,27 @@ func newTopology(ns netns.NsHandle) (*topology, error) {
 		}
 		*index = link.Attrs().Index
 	}
+	if err := joinPackets(inLink, outLink); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
 	return t, nil
+}
+
+// joinPackets turns GRO on at links. It is not for the joining: a veth takes the
+// generator's frames when its other end has a NAPI instance, which it has
+// with an XDP program or with GRO.
+func joinPackets(links ...string) error {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for _, link := range links {
+		if err := e.Change(link, map[string]bool{"rx-gro": true}); err != nil {
+			return fmt.Errorf("GRO of %s: %w", link, err)
+		}
+	}
+	return nil
 }
 
 // addPair makes a veth pair of one queue each way, and sets both ends up.
@@ -88,64 +103,4 @@ func (t *topology) arrived() (uint64, error) {
 		return 0, errors.New("the kernel gives no statistics of a veth")
 	}
 	return link.Attrs().Statistics.RxPackets, nil
-}
-
-// burst is how many frames one call of the generator makes.
-const burst = 1 << 20
-
-// generate makes frames on a thread of its own until stop is called. It is the
-// kernel's own test run of an XDP program with live frames
-// (BPF_F_TEST_XDP_LIVE_FRAMES), several million a second: more than any
-// forwarder takes, so that the forwarder is what is measured.
-func (t *topology) generate(size int) (stop func() error, err error) {
-	program, err := redirectProgram(t.source)
-	if err != nil {
-		return nil, err
-	}
-	var done atomic.Bool
-	ended := make(chan error, 1)
-	go func() { ended <- t.runGenerator(program, testFrame(size), &done) }()
-	return func() error {
-		done.Store(true)
-		return errors.Join(<-ended, program.Close())
-	}, nil
-}
-
-// runGenerator is the generator's thread, which ends with it.
-func (t *topology) runGenerator(program *ebpf.Program, frame []byte, done *atomic.Bool) error {
-	runtime.LockOSThread()
-	if err := netns.Set(t.ns); err != nil {
-		return fmt.Errorf("generator: %w", err)
-	}
-	for !done.Load() {
-		_, err := program.Run(&ebpf.RunOptions{Data: frame, Repeat: burst, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES})
-		if err != nil {
-			return fmt.Errorf("generator: %w", err)
-		}
-	}
-	return nil
-}
-
-// redirectProgram sends every frame out of one link.
-func redirectProgram(index int) (*ebpf.Program, error) {
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "antrail_source", Type: ebpf.XDP, License: "Apache-2.0",
-		Instructions: asm.Instructions{
-			asm.Mov.Imm(asm.R1, int32(index)),
-			asm.Mov.Imm(asm.R2, 0),
-			asm.FnRedirect.Call(),
-			asm.Return(),
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("generator: %w", err)
-	}
-	return program, nil
-}
-
-// testFrame is a broadcast of an experimental type, which no stack answers.
-func testFrame(size int) []byte {
-	b := make([]byte, size)
-	copy(b, "\xff\xff\xff\xff\xff\xff\x02bench\x88\xb5")
-	return b
 }

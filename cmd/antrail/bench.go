@@ -2,22 +2,87 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/antrail/antrail/bench"
 	"github.com/spf13/cobra"
 )
 
+// benchLong says what the command does; the profiles follow.
+const benchLong = `Measure antrail's datapath against others on this machine: it makes network namespaces, contenders and traffic,
+measures all contenders of a profile in turn again and again, and prints the median of the rounds, their extremes and the
+median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. A run of
+all profiles takes about two minutes; a longer --time brings more rounds. It needs root and no cluster.
+
+Profiles:
+`
+
 func benchCommand() *cobra.Command {
+	var o bench.Options
+	var format, dir string
+	var profiles strings.Builder
+	bench.Describe(&profiles)
 	c := &cobra.Command{
-		Use:     "bench",
+		Use:     "bench [PROFILE...]",
 		Short:   "Measure the datapath against others, side by side",
-		Example: "  antrail bench tcp\n  antrail bench afxdp\n  antrail bench conntrack",
-		Args:    cobra.NoArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+		Long:    benchLong + strings.TrimRight(profiles.String(), "\n"),
+		Example: "  antrail bench\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench pipeline --save before\n  antrail bench compare before after",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Profiles = args
+			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
+				return usageError{err}
+			}
+			result, err := bench.Run(c.Context(), o, c.ErrOrStderr())
+			if result == nil {
+				return err
+			}
+			return errors.Join(err, output(c.OutOrStdout(), result, format, dir))
+		},
 	}
-	c.AddCommand(benchAFXDPCommand(), benchTCPCommand(), benchConntrackCommand())
+	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(bench.Formats, ", "))
+	c.Flags().StringVar(&dir, "save", "", "directory to write bench.json, bench.md and a plot of each profile to")
+	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes")
+	c.Flags().IntVar(&o.Rounds, "rounds", 3, "how many times each contender runs at least")
+	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
+	c.Flags().IntVar(&o.Largest, "largest", 10_000, "where sweeps over policy rules and Services end")
+	c.AddCommand(benchConntrackCommand(), benchCompareCommand())
 	return c
+}
+
+// output prints a result, and saves it when dir is not empty.
+func output(w io.Writer, r *bench.Result, format, dir string) error {
+	err := r.Write(w, format)
+	if dir != "" {
+		err = errors.Join(err, r.Save(dir))
+	}
+	return err
+}
+
+func benchCompareCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two saved runs by benchstat's statistics",
+		Long: `Compare two runs, each a directory of bench --save or a file of bench -o json: medians with 95 % confidence intervals,
+the change, and the probability p that it is chance (Mann-Whitney U test). A change that may be chance is shown as ~;
+with fewer than four rounds each it always may be.`,
+		Example: "  antrail bench compare before after\n  antrail bench compare before.json after.json",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := bench.Load(args[0])
+			if err != nil {
+				return fmt.Errorf("first: %w", err)
+			}
+			b, err := bench.Load(args[1])
+			if err != nil {
+				return fmt.Errorf("second: %w", err)
+			}
+			return bench.Compare(c.OutOrStdout(), a, b)
+		},
+	}
 }
 
 func benchConntrackCommand() *cobra.Command {
@@ -46,50 +111,5 @@ datapath, in turns. Progress goes to the standard error. Open vSwitch's side nee
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "rounds of each side (default 3)")
 	c.Flags().IntVar(&o.Entries, "entries", 0, "connections of a large table (default 1000000)")
 	c.Flags().IntVar(&o.Packets, "packets", 0, "packets that a figure is taken from (default 200000)")
-	return c
-}
-
-func benchTCPCommand() *cobra.Command {
-	var o bench.TCPOptions
-	c := &cobra.Command{
-		Use:   "tcp",
-		Short: "One TCP stream between two pods of a Node, by antrail and by a Linux bridge",
-		Long: `Send one TCP stream between two pods of a Node in turns by a Linux bridge and by antrail's whole pipeline, with
-the pods on packet sockets and on AF_XDP, and print minimum, median, maximum and the ratio of each round. It needs root.`,
-		Example: "  antrail bench tcp\n  antrail bench tcp --rounds 3 --limit 1s",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.Check(); err != nil {
-				return usageError{err}
-			}
-			return bench.CompareTCP(c.Context(), o, c.OutOrStdout())
-		},
-	}
-	c.Flags().StringSliceVar(&o.Drivers, "drivers", nil, "of antrail's sides (default afpacket,afxdp)")
-	c.Flags().IntVar(&o.Rounds, "rounds", 0, "runs of each side (default 5)")
-	c.Flags().DurationVar(&o.Limit, "limit", 0, "time of a run (default 2s)")
-	return c
-}
-
-func benchAFXDPCommand() *cobra.Command {
-	var o bench.Options
-	c := &cobra.Command{
-		Use:   "afxdp",
-		Short: "Forward between two veths, with our AF_XDP ports and with a library",
-		Long: `Forward frames between two veths in network namespaces, in turns with antrail's own AF_XDP ports and with the
-library they replace, and print minimum, median, maximum and the ratio of each pair of runs. It needs root.`,
-		Example: "  antrail bench afxdp\n  antrail bench afxdp --rounds 3 --size 1500",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.Check(); err != nil {
-				return usageError{err}
-			}
-			return bench.CompareAFXDP(c.Context(), o, c.OutOrStdout())
-		},
-	}
-	c.Flags().IntVar(&o.Rounds, "rounds", 0, "runs of each side (default 5)")
-	c.Flags().IntVar(&o.Frames, "frames", 0, "frames that end a run (default 2000000)")
-	c.Flags().DurationVar(&o.Limit, "limit", 0, "time that ends a run (default 5s)")
-	c.Flags().IntVar(&o.Size, "size", 0, "bytes of a frame, 60 to 1514 (default 64)")
 	return c
 }

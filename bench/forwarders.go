@@ -1,38 +1,113 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/slavc/xdp"
 	"golang.org/x/sys/unix"
 )
 
-// portPair is our side: two ports on one UMEM, so that a frame is transmitted
-// from where it was received.
+// Forwarders of profile forward that do nothing but forward: what a driver
+// costs without a pipeline.
+
+// What the forwarders on AF_XDP use alike: the slots of each ring, and the
+// frames moved at a time, which is what one sendto of an AF_XDP socket sends
+// unless the kernel is told otherwise, and the library does not tell it.
+const (
+	ringSlots = 2048
+	batchSize = 32
+)
+
+// forwarder moves frames one way between the interfaces "in" and "out".
+type forwarder interface {
+	// forward moves up to a batch and returns how many frames were accepted
+	// for transmission.
+	forward() (int, error)
+	close() error
+}
+
+// spin opens a forwarder and has a thread of its own call it again and again
+// until it is stopped.
+func spin(open func(*topology) (forwarder, error)) func(context.Context, *topology) (func() error, error) {
+	return func(_ context.Context, t *topology) (func() error, error) {
+		f, err := open(t)
+		if err != nil {
+			return nil, err
+		}
+		var done atomic.Bool
+		ended := make(chan error, 1)
+		go func() { ended <- runForwarder(f, &done) }()
+		return func() error {
+			done.Store(true)
+			return errors.Join(<-ended, f.close())
+		}, nil
+	}
+}
+
+func runForwarder(f forwarder, done *atomic.Bool) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for !done.Load() {
+		if _, err := f.forward(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// portPair is two ports of ours.
 type portPair struct {
-	umem    *afxdp.UMEM
-	in, out *afxdp.Port
+	in, out ports.Port
+	release func() error // what the ports need, after them
 	batch   [batchSize]*packet.Frame
 }
 
-func openPorts(*topology) (forwarder, error) {
-	p := &portPair{}
-	var err error
-	if p.umem, err = afxdp.NewUMEM(4 * ringSlots); err != nil {
+// openPorts opens both ports, one after the other.
+func openPorts(open func(link string) (ports.Port, error), release func() error) (*portPair, error) {
+	in, err := open(inLink)
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	out, err := open(outLink)
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), release())
+	}
+	return &portPair{in: in, out: out, release: release}, nil
+}
+
+// openXDPPorts opens ports on AF_XDP with one UMEM, so that a frame is
+// transmitted from where it was received.
+func openXDPPorts() (*portPair, error) {
+	umem, err := afxdp.NewUMEM(4 * ringSlots)
+	if err != nil {
 		return nil, err
 	}
-	options := afxdp.Options{Interface: inLink, Mode: afxdp.Native, Ring: ringSlots}
-	if p.in, err = afxdp.Open(p.umem, options); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
-	options.Interface = outLink
-	if p.out, err = afxdp.Open(p.umem, options); err != nil {
-		return nil, errors.Join(err, p.close())
-	}
-	return p, nil
+	return openPorts(func(link string) (ports.Port, error) {
+		p, err := afxdp.Open(umem, afxdp.Options{Interface: link, Mode: afxdp.Native, Ring: ringSlots})
+		if err != nil {
+			return nil, err // p would be no nil Port
+		}
+		return p, nil
+	}, umem.Close)
+}
+
+// openPacketPorts opens ports on packet sockets.
+func openPacketPorts() (*portPair, error) {
+	return openPorts(func(link string) (ports.Port, error) {
+		p, err := afpacket.Open(afpacket.Options{Interface: link})
+		if err != nil {
+			return nil, err // p would be no nil Port
+		}
+		return p, nil
+	}, func() error { return nil })
 }
 
 func (p *portPair) forward() (int, error) {
@@ -46,13 +121,7 @@ func (p *portPair) forward() (int, error) {
 }
 
 func (p *portPair) close() error {
-	var errs []error
-	for _, port := range []*afxdp.Port{p.in, p.out} {
-		if port != nil {
-			errs = append(errs, port.Close())
-		}
-	}
-	return errors.Join(append(errs, p.umem.Close())...)
+	return errors.Join(p.in.Close(), p.out.Close(), p.release())
 }
 
 // libraryPair is the library's side: a socket with its own UMEM on each

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/lab"
+)
+
+// openOVSPods is client-a and web-a of the lab's first Node on an Open vSwitch
+// that has the Node's entries.
+func openOVSPods(ctx context.Context) (*podPair, error) {
+	name := "Open vSwitch"
+	if why := ovsMissing(); why != nil {
+		return nil, missingError{name, why}
+	}
+	plan := lab.TwoNodes().Nodes[0]
+	n, err := newNode(2)
+	if err != nil {
+		return nil, err
+	}
+	for i, pod := range plan.Pods[:2] {
+		err = errors.Join(err, n.addPod(n.pods[i], pod.Name, pod.Address.V4.String()+"/24", net.HardwareAddr(pod.MAC[:])))
+	}
+	var s *ovsSwitch
+	if err == nil {
+		err = within(n.ns)(func() (err error) { s, err = startOVS(ctx, "userspace-tso-enable=true"); return err })
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.close())
+	}
+	pair := n.pair(ovsVersion(), n.pods[0], n.pods[1])
+	pair.address = net.JoinHostPort(plan.Pods[1].Address.V4.String(), "80")
+	pair.close = func() error { return errors.Join(s.close(), n.close()) }
+	program, err := exampleProgram("two-nodes/node-a")
+	if err == nil {
+		err = s.install(ctx, program, map[string]ovsPort{
+			plan.Pods[0].Name: {plan.Pods[0].Name, "system"},
+			plan.Pods[1].Name: {plan.Pods[1].Name, "system"},
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), pair.close())
+	}
+	return pair, nil
+}
+
+// mostPorts is above every port number of the examples.
+const mostPorts = 64
+
+// ovsPort is a link as a port of the switch.
+type ovsPort struct{ link, kind string }
+
+// install makes the ports that a program names and loads the program. Ports
+// without a link get one that leads nowhere.
+func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[string]ovsPort) error {
+	var add []string
+	for no := range uint32(mostPorts) {
+		name := p.Names.Port(no)
+		if name == "" {
+			continue
+		}
+		port, ok := links[name]
+		if !ok {
+			port = ovsPort{name, "internal"}
+		}
+		add = append(add, "--", "add-port", "br0", port.link, "--", "set", "interface", port.link, "type="+port.kind, fmt.Sprintf("ofport_request=%d", no))
+	}
+	return errors.Join(s.vsctl(ctx, add...), s.load(ctx, p))
+}
+
+// load replaces what the bridge has by a program.
+func (s *ovsSwitch) load(ctx context.Context, p *flow.Program) error {
+	var groups, flows strings.Builder
+	for _, g := range p.Groups {
+		fmt.Fprintln(&groups, g.Text(nil))
+	}
+	for _, e := range p.Entries {
+		fmt.Fprintln(&flows, strings.TrimSpace(e.Text(flow.Format{})))
+	}
+	for _, command := range []string{"del-flows", "del-groups", "del-meters"} {
+		if err := s.ofctl(ctx, command); err != nil {
+			return err
+		}
+	}
+	for _, m := range p.Meters {
+		if err := s.ofctl(ctx, "add-meter", meterText(m)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(s.loadFile(ctx, "add-groups", groups.String()), s.loadFile(ctx, "add-flows", flows.String()))
+}
+
+// meterText is a meter as ovs-ofctl add-meter takes it.
+func meterText(m *flow.Meter) string {
+	text := fmt.Sprintf("meter=%d,kbps", m.ID)
+	if m.PktPS {
+		text = fmt.Sprintf("meter=%d,pktps", m.ID)
+	}
+	if m.Burst {
+		text += ",burst"
+	}
+	for _, b := range m.Bands {
+		text += fmt.Sprintf(",band=type=drop,rate=%d,burst_size=%d", b.Rate, b.BurstSize)
+	}
+	return text
+}
+
+func (s *ovsSwitch) loadFile(ctx context.Context, command, text string) error {
+	file := s.path(command)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return s.ofctl(ctx, command, file)
+}
+
+// ofctl gives the bridge a command in OpenFlow 1.5.
+func (s *ovsSwitch) ofctl(ctx context.Context, command string, args ...string) error {
+	_, err := s.run(ctx, "ovs-ofctl", append([]string{"-OOpenFlow15", command, s.path("br0.mgmt")}, args...)...)
+	return err
+}

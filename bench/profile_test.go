@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf/asm"
+)
+
+// TestProfiles runs every profile for a moment: all contenders that the machine
+// has reach something, in every figure.
+func TestProfiles(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	antrail := filepath.Join(t.TempDir(), "antrail")
+	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	o := Options{Rounds: 1, Time: time.Second, Window: 100 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
+	result, err := Run(t.Context(), o, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(result.Comparisons) != len(ProfileNames()) {
+		t.Fatalf("%d comparisons, want %v", len(result.Comparisons), ProfileNames())
+	}
+	for _, c := range result.Comparisons {
+		if len(c.Sides) == 0 || len(c.Lines) == 0 {
+			t.Errorf("%s has %d sides and %d lines", c.Profile, len(c.Sides), len(c.Lines))
+		}
+		reached := make([]bool, len(c.Sides))
+		for _, l := range c.Lines {
+			for i, s := range l.Reached {
+				reached[i] = reached[i] || s != nil && s.Median > 0
+			}
+		}
+		if i := slices.Index(reached, false); i >= 0 && c.Profile != "forward" { // a busy machine may lose frames at any rate
+			t.Errorf("%s: %s reached nothing: %+v", c.Profile, c.Sides[i], c.Lines)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "new")
+	if err := result.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := Compare(&out, again, result); err != nil || !strings.Contains(out.String(), "~") {
+		t.Errorf("a run compared with itself: %v\n%s", err, out.String())
+	}
+}
+
+func TestRunStopsWithItsContext(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Options{Profiles: []string{"forward"}}, io.Discard)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the context's error", err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for _, o := range []Options{{Rounds: -1}, {Time: -1}, {Window: 1}, {Largest: 9}, {Largest: 1e7}, {Profiles: []string{"stream", "quic"}}} {
+		if _, err := Run(t.Context(), o, io.Discard); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+	if err := (Options{}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestContest has two sides take turns, and checks ratios and lines.
+func TestContest(t *testing.T) {
+	var turns []string
+	fake := func(name string, values ...float64) *side {
+		return &side{name: name, measure: func(context.Context) ([]reading, error) {
+			v := values[0]
+			values = values[1:]
+			turns = append(turns, name)
+			return []reading{{"speed", "m/s", v}}, nil
+		}}
+	}
+	r := &rig{Options: Options{Rounds: 3}, progress: io.Discard, until: time.Now()}
+	var c Comparison
+	if err := r.contest(t.Context(), &c, 7, []*side{fake("a", 1, 2, 4), fake("b", 2, 2, 2)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(turns, ""); got != "ababab" {
+		t.Errorf("turns %s", got)
+	}
+	l := c.Lines[0]
+	if a, b := l.Reached[0], l.Reached[1]; l.X != 7 || a.Median != 2 || a.Ratio != 0 || b.Ratio != 1 || !slices.Equal(a.Values, []float64{1, 2, 4}) {
+		t.Errorf("line %+v: %+v, %+v", l, a, b)
+	}
+	failing := &side{name: "bad", measure: func(context.Context) ([]reading, error) { return nil, errors.New("torn") }}
+	if err := r.contest(t.Context(), &c, 0, []*side{failing}); err == nil || !strings.Contains(err.Error(), "bad: torn") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSeries(t *testing.T) {
+	if got := (series{1, 2, 3, 4}).median(); got != 2.5 {
+		t.Errorf("median of an even number is %v, want 2.5", got)
+	}
+	if got := (series{2, 1, 3}).median(); got != 2 {
+		t.Errorf("median of an odd number is %v, want 2", got)
+	}
+	if got := (series{1, 2, 3, 4}).over(series{2, 1, 3, 1}).median(); math.Abs(got-1.5) > 1e-9 { // 0.5, 2, 1, 4
+		t.Errorf("median ratio %v, want 1.5", got)
+	}
+	sorted := []time.Duration{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for part, want := range map[float64]time.Duration{0.5: 6, 0.9: 10, 0.99: 10} {
+		if got := percentile(sorted, part); got != want {
+			t.Errorf("%v of ten: %v, want %v", part, got, want)
+		}
+	}
+}
+
+// TestHighestRate searches switches whose loss is known.
+func TestHighestRate(t *testing.T) {
+	for _, limit := range []float64{5_000, 6_000, 123_456, 1e6, 3.9e6} {
+		tries := 0
+		got, err := highestRate(5_000, 4e6, 1.05, func(rate float64) (bool, error) { tries++; return rate <= limit, nil })
+		if err != nil || got > limit || got < limit/1.05 || tries > 10 {
+			t.Errorf("limit %v: %v after %d tries, %v", limit, got, tries, err)
+		}
+	}
+	if got, _ := highestRate(5_000, 4e6, 1.05, func(float64) (bool, error) { return true, nil }); got != 4e6 {
+		t.Errorf("without loss: %v", got)
+	}
+	if got, _ := highestRate(5_000, 4e6, 1.05, func(float64) (bool, error) { return false, nil }); got != 0 {
+		t.Errorf("with loss at any rate: %v", got)
+	}
+	if _, err := highestRate(5_000, 4e6, 1.05, func(float64) (bool, error) { return false, io.ErrUnexpectedEOF }); err != io.ErrUnexpectedEOF {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCompare compares samples whose U is known: of four figures each, all lower
+// than the others, 2 of the 70 orders are as far apart, p = 0.029.
+func TestCompare(t *testing.T) {
+	result := func(values ...float64) *Result {
+		line := Line{Name: "speed", Unit: "m/s", Reached: []*Spread{series(values).spread(), nil}}
+		return &Result{Comparisons: []*Comparison{{Profile: "walk", Sides: []string{"one", "other"}, Lines: []Line{line}}}}
+	}
+	for _, c := range []struct {
+		b    *Result
+		want string
+	}{
+		{result(20, 22, 24, 26), "+100.00% (p=0.029 n=4)"},
+		{result(10, 11, 12, 13), "~ (p=1.000 n=4)"},
+	} {
+		var out strings.Builder
+		if err := Compare(&out, result(10, 11, 12, 13), c.b); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v, want %s:\n%s", err, c.want, out.String())
+		}
+	}
+	if err := Compare(io.Discard, result(1), &Result{}); err == nil {
+		t.Error("nothing in common, and no error")
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, text := range []string{"", "{}", `{"comparisons":[null]}`, `{"comparisons":[{"profile":"p","sides":["a"],"lines":[{"name":"x","reached":[null,null]}]}]}`} {
+		path := filepath.Join(dir, "bench.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := Load(filepath.Join(dir, "none")); err == nil {
+		t.Error("no file, and no error")
+	}
+}
+
+// TestPlot compares a plot of bars and a curve with the one kept.
+func TestPlot(t *testing.T) {
+	c := &Comparison{Title: "Things <&>", Machine: "a machine", Sides: []string{"one", "other"}, Lines: []Line{
+		{Name: "size", Unit: "bytes", Reached: []*Spread{series{208}.spread(), series{336, 342, 339}.spread()}},
+		{Name: "nothing", Unit: "bytes", Reached: []*Spread{nil, series{0}.spread()}},
+		{Name: "walk", Unit: "ns", X: 10, Reached: []*Spread{series{300}.spread(), series{500}.spread()}},
+		{Name: "walk", Unit: "ns", X: 1000, Reached: []*Spread{series{310}.spread(), nil}},
+	}}
+	var got bytes.Buffer
+	if err := c.Plot(&got); err != nil {
+		t.Fatal(err)
+	}
+	const golden = "testdata/plot.svg"
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil || !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("%v; the plot is\n%s\nUPDATE=1 keeps it", err, got.String())
+	}
+}
+
+// TestGeneratorRenews compares the ports that the generator's program writes
+// with renew's.
+func TestGeneratorRenews(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("programs need root")
+	}
+	for _, n := range []uint32{0, 1, 1<<renewBits - 1, 1 << renewBits, 123_456_789} {
+		program := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.LoadImm(asm.R8, int64(n), asm.DWord)}, renewInstructions()...)
+		p, err := loadGenerator(append(program, asm.Mov.Imm(asm.R0, 1).WithSymbol("drop"), asm.Return()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		want := there(64)
+		renew(want, n)
+		_, got, err := p.Test(there(64))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d: %v, %x, want %x", n, err, got, want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
+)
+
+// newSwitch is a switch with a program and two ports, under the numbers that
+// the program gives to the sender and the receiver. Closing it closes the ports.
+func newSwitch(p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
+	start := time.Now()
+	clock := func() int64 { return int64(time.Hour + time.Since(start)) }
+	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = errors.Join(sw.Apply(dataplane.BundleOf(p)), sw.AddPort(sender().OFPort, in), sw.AddPort(receiver().OFPort, out))
+	if err != nil {
+		return nil, nil, errors.Join(err, sw.Close())
+	}
+	return sw, ct, nil
+}
+
+// openPipeline runs a switch with the pipeline of examples/two-nodes on a pair
+// of ports.
+func openPipeline(open func() (*portPair, error)) func(context.Context, *topology) (func() error, error) {
+	return func(ctx context.Context, _ *topology) (func() error, error) {
+		program, err := exampleProgram("two-nodes/node-a")
+		if err != nil {
+			return nil, err
+		}
+		pair, err := open()
+		if err != nil {
+			return nil, err
+		}
+		sw, _, err := newSwitch(program, pair.in, pair.out)
+		if err != nil {
+			return nil, errors.Join(err, pair.close())
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- sw.Run(ctx) }()
+		return func() error {
+			cancel()
+			return errors.Join(<-ended, sw.Close(), pair.release())
+		}, nil
+	}
+}
