@@ -101,6 +101,9 @@ var answers = map[string]answer{
 	"/conntrack/stats": {(*pipeline).writeCTCounters, func(p *pipeline, _ query) (any, error) {
 		return p.ctCounterRecords(), nil
 	}},
+	"/cache": {(*pipeline).writeCache, func(p *pipeline, _ query) (any, error) {
+		return p.cacheRecords(), nil
+	}},
 	"/fdb": {(*pipeline).writeFDB, func(p *pipeline, _ query) (any, error) {
 		return p.macRecords(), nil
 	}},

@@ -67,6 +67,9 @@ type Config struct {
 	Workers int `json:"workers,omitempty"`
 	// Conntrack is limits and timeouts of connections.
 	Conntrack Conntrack `json:"conntrack,omitzero"`
+	// ConnectionCache lets the workers remember how established connections walk
+	// the tables; true when not given.
+	ConnectionCache *bool `json:"connectionCache,omitempty"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;

@@ -15,8 +15,8 @@ import (
 // the JSON and the metrics all come from.
 
 // Counter is one number about the connection table, under the name that the
-// metrics have after "antrail_". Label, where there is one, is which of
-// several: a zone, a port, a reason.
+// metrics have after "antrail_", or about the connection cache. Label, where
+// there is one, is which of several: a zone, a port, a reason.
 type Counter struct {
 	Name  string `json:"name"`
 	Label string `json:"label,omitempty"`

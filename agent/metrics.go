@@ -49,6 +49,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
+		cacheEntries, cacheRoom, cacheEvents,
 	} {
 		ch <- d
 	}
@@ -86,6 +87,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.policies(count)
 	c.packetIns(count)
 	c.p.collectConntrack(ch)
+	c.p.collectCache(ch)
 	count(sleeps, c.p.sw.Sleeps())
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)

@@ -73,6 +73,7 @@ type options struct {
 	workers int
 	ct      Conntrack
 	ctFile  string       // keeps the connections; memory when ""
+	cache   int          // entries of a worker's connection cache; the default when 0, none when -1
 	clock   func() int64 // nanoseconds; the process's own when nil
 	seed    uint64       // of the choice of endpoints; drawn when 0
 }
@@ -83,6 +84,9 @@ func (c *Config) options() options {
 	o := options{workers: c.Workers, ct: c.Conntrack, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
 	}}
+	if c.ConnectionCache != nil && !*c.ConnectionCache {
+		o.cache = -1
+	}
 	for _, p := range c.Ports {
 		o.names[p.OFPort] = p.Name
 	}
@@ -125,7 +129,7 @@ func newPipeline(o options) (*pipeline, error) {
 	p.packets = &packetIns{rejecter: rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
-		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, PacketIn: p.packets.packetIn,
+		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, Cache: o.cache, PacketIn: p.packets.packetIn,
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.closeTable())

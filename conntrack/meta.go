@@ -40,6 +40,7 @@ type Meta struct {
 	at    handle // the connection in Zone, and the packet's direction in it
 	dir   uint8
 	sound bool // the packet's checksums were verified
+	again bool // the last ct() knew the connection from one before it
 	// counted says that the packet has taken its token for a new connection: a
 	// packet that commits in several zones begins one connection.
 	counted bool

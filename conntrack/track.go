@@ -53,7 +53,7 @@ func (v *visit) verified() bool {
 // run is the order of work from a readable packet on (specification section
 // 3).
 func (v *visit) run() DropReason {
-	if v.recall() {
+	if v.m.again = v.recall(); v.m.again {
 		v.finish()
 		return DropNone
 	}

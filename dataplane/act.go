@@ -169,6 +169,7 @@ func (k *walk) group(g *group, more bool) {
 
 func (k *walk) creditGroup(g *group) {
 	if k.trace == nil {
+		k.w.rec.group(g.bucketCounters)
 		g.packets.Add(1)
 		g.bytes.Add(uint64(k.frame.Len()))
 	}
@@ -177,6 +178,7 @@ func (k *walk) creditGroup(g *group) {
 // bucket runs one bucket of a group.
 func (k *walk) bucket(g *group, i int, more bool) {
 	if k.trace == nil {
+		k.w.rec.group(g.buckets[i])
 		g.buckets[i].packets.Add(1)
 		g.buckets[i].bytes.Add(uint64(k.frame.Len()))
 	}
@@ -188,6 +190,7 @@ func (k *walk) meter(m *meter) {
 	if k.trace != nil {
 		return
 	}
+	k.w.rec.forbid()
 	if !m.pass(k.frame.Len(), k.w.now) {
 		k.drop(DropMeter)
 		k.stopped = true
@@ -211,6 +214,7 @@ func (k *walk) decTTL() bool {
 // changeVLAN pushes or pops a tag and reads the headers again.
 func (k *walk) changeVLAN(change func() bool) {
 	k.releaseHeld()
+	k.w.rec.forbid()
 	if !change() {
 		k.drop(DropNoFrame)
 		k.stopped = true

@@ -59,7 +59,9 @@ func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
 	if k.trace != nil {
 		return k.trace.ask(k, req)
 	}
-	return k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
+	v := k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
+	k.w.rec.answer(k.frame, &k.ct, req, v)
+	return v
 }
 
 // requestOf is the ct() action with its values taken from the packet: the zone,

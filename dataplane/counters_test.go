@@ -149,11 +149,22 @@ func newEstablished(t testing.TB) *established {
 	client, _ := r.sw.Names().PortID("client-a")
 	web, _ := r.sw.Names().PortID("web-a")
 	e.client, e.web = r.ports[client], r.ports[web]
-	r.wantPorts(r.sendFrame(client, frame(there+"+syn")), web)
-	r.wantPorts(r.sendFrame(web, frame(back+"+syn+ack")), client)
-	e.there, e.back = frame(there+"+ack"), frame(back+"+ack")
+	r.wantPorts(r.sendFrame(client, numbered(frame(there+"+syn"), 1000, 0)), web)
+	r.wantPorts(r.sendFrame(web, numbered(frame(back+"+syn+ack"), 5000, 1001)), client)
+	e.there, e.back = numbered(frame(there+"+ack"), 1001, 5001), numbered(frame(back+"+ack"), 5001, 1001)
 	r.wantPorts(r.sendFrame(client, e.there), web)
 	return e
+}
+
+// numbered gives a composed segment its sequence numbers and a window.
+func numbered(b []byte, seq, ack uint32) []byte {
+	l := packet.ParseLayers(b)
+	h := packet.TCP(b[l.L4:l.End])
+	h.SetSeq(seq)
+	h.SetAck(ack)
+	h.SetWindow(0xffff)
+	l.SetL4Checksum(b)
+	return b
 }
 
 // pass sends one segment and takes it at the other end.

@@ -51,6 +51,7 @@ func (k *walk) collects() bool {
 func (k *walk) collect(ct *flow.CT, after []flow.Action) {
 	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.requestOf(ct).Zone, Port: k.inPort}
 	k.stopped = true
+	k.w.rec.forbid()
 	if k.trace != nil {
 		k.trace.collect(k, &a)
 		return

@@ -9,6 +9,7 @@ func (k *walk) learn(a *flow.Learn) {
 		k.trace.learn(k, learned(a, &k.key))
 		return
 	}
+	k.w.rec.forbid()
 	t := k.prog.tables[a.Table]
 	k.w.sw.installLearned(t, learned(a, &k.key), a.Limit, k.w.now)
 }
@@ -80,6 +81,7 @@ func (s *Switch) forgetLearned(before, after *program) {
 	for m := range before.makers() {
 		if t := after.tables[m.table]; t != nil && !remaining[m] {
 			t.live.learned.removeIf(func(e *entry) bool { return e.Cookie == m.cookie })
+			s.learnings.Add(1)
 		}
 	}
 }

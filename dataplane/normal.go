@@ -109,6 +109,7 @@ func (k *walk) normal() {
 		k.drop(DropReservedMAC)
 		return
 	}
+	k.w.rec.forbid()
 	t, now := &k.w.sw.fdb, k.w.now
 	if k.trace == nil && src&groupAddress == 0 {
 		t.learn(macKey{src, vlan}, k.key.InPort(), now)

@@ -67,6 +67,7 @@ func (k *walk) releaseHeld() {
 	if !k.held.yes {
 		return
 	}
+	k.w.rec.forbid()
 	if f := k.w.copyFrame(k.frame); f != nil {
 		k.w.queue(k.held.port, f)
 	} else {
@@ -114,6 +115,7 @@ func addrOf(v4, v6 flow.Value) netip.Addr {
 // flood sends to every port but the port of entry and those that stand aside. A
 // tunnel port takes part only when an entry has set tun_dst.
 func (k *walk) flood() {
+	k.w.rec.forbid()
 	in := k.key.InPort()
 	before := k.sent
 	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()

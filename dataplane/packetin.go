@@ -24,6 +24,7 @@ const packetInQueue = 256
 // packetIn runs the controller action: the subscriber gets a copy. With pause
 // the walk ends here.
 func (k *walk) packetIn(a *flow.Controller) {
+	k.w.rec.forbid()
 	if a.Pause {
 		k.stopped = true
 	}

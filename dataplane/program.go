@@ -132,6 +132,9 @@ func (p *program) declareTables(b *Bundle) {
 		if id, ok := tableOf(a); ok && p.tables[id] == nil {
 			p.tables[id] = (*table)(nil).editable(false)
 		}
+		if l, ok := a.(*flow.Learn); ok {
+			p.tables[l.Table].live.mayLearn.Store(true)
+		}
 	})
 }
 

@@ -42,6 +42,9 @@ type Config struct {
 	// seed of another, and its groups, sends each connection to the same bucket.
 	// It is drawn when 0.
 	SelectSeed uint64
+	// Cache is how many connection directions each worker's cache remembers:
+	// 262,144 when 0, none when negative.
+	Cache int
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 }
@@ -60,6 +63,8 @@ type Switch struct {
 	fdb       fdb
 	fragments *conntrack.Fragments[paused]
 	packetIns chan *PacketIn
+	learnings atomic.Uint64 // changes of learned entries, counted from 1
+	learners  atomic.Uint64 // tables that learned entries for the first time
 
 	mu      sync.Mutex // one change at a time
 	entries compiler
@@ -81,9 +86,13 @@ func New(c Config) (*Switch, error) {
 	for s.hashSeed == 0 {
 		s.hashSeed = rand.Uint64()
 	}
+	s.learnings.Store(1)
 	s.ports.Store(&portSet{byNumber: map[uint32]*switchPort{}})
 	for range max(1, c.Workers) {
 		w := newWorker(s)
+		if c.Cache >= 0 {
+			w.cache = newCache(cmp.Or(c.Cache, defaultCache))
+		}
 		poller, err := ports.NewPoller()
 		if err != nil {
 			return nil, fmt.Errorf("worker: %w", err)
@@ -123,7 +132,11 @@ func (s *Switch) apply(b *Bundle) error {
 func (s *Switch) installLearned(t *table, e *flow.Entry, limit uint32, now int64) {
 	ne := newEntry(e, 0, now)
 	ne.learned = true
+	if !t.live.mayLearn.Swap(true) {
+		s.learners.Add(1)
+	}
 	t.live.learned.add(ne, limit)
+	s.learnings.Add(1)
 }
 
 // AddPort makes a port part of the switch under a number.
@@ -271,7 +284,9 @@ func (s *Switch) Expire() {
 		if t == nil {
 			continue
 		}
-		t.live.learned.removeIf(func(e *entry) bool { return e.expired(now) })
+		if t.live.learned.removeIf(func(e *entry) bool { return e.expired(now) }) > 0 {
+			s.learnings.Add(1)
+		}
 		if t.classifier.timed > 0 {
 			t.classifier.all(func(e *entry) {
 				if e.expired(now) {

@@ -58,6 +58,7 @@ type tableState struct {
 	lookups, hits atomic.Uint64
 	timed, nanos  atomic.Uint64 // lookups that were timed, and how long they took
 	learned       learnedEntries
+	mayLearn      atomic.Bool // never false again
 }
 
 // lookupTime is the mean of the lookups that were timed; 0 when none was.

@@ -77,6 +77,9 @@ type held struct {
 
 // packet walks one frame, which belongs to the walk from here on.
 func (k *walk) packet(f *packet.Frame, inPort uint32) {
+	if k.replay(f, inPort) {
+		return
+	}
 	k.begin(f, inPort)
 	if k.prog == nil {
 		k.drop(DropNoPipeline)
@@ -110,15 +113,16 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 
 // finish gives the packet its verdict and the frame its end.
 func (k *walk) finish() {
+	if k.sent == 0 && k.waits == 0 && k.reason == NotDropped {
+		k.table = k.last
+		k.drop(DropNoOutput)
+	}
+	k.remember()
 	switch {
 	case k.held.yes:
 		k.w.queue(k.held.port, k.frame)
 		k.frame = nil
 	case k.sent == 0 && k.waits == 0:
-		if k.reason == NotDropped {
-			k.table = k.last
-			k.drop(DropNoOutput)
-		}
 		k.w.countDrop(k.at, k.reason)
 	}
 	if k.sent > 0 || k.waits > 0 {
@@ -145,6 +149,7 @@ func (k *walk) drop(r DropReason) {
 // is all there was of the packet, and counted apart when the rest was sent.
 func (k *walk) loseCopy() {
 	k.lost++
+	k.w.rec.forbid()
 	k.drop(DropNoFrame)
 }
 
@@ -197,6 +202,7 @@ func (k *walk) find(id uint8, t *table) *entry {
 		return k.w.scratch.find(t, &k.key)
 	}
 	e := k.w.find(id, t, &k.key)
+	k.w.rec.visit(id, t, e)
 	if e != nil {
 		k.w.tally.credit(e.counters, k.frame.Len(), k.w.now)
 	}
@@ -219,6 +225,7 @@ func (k *walk) branch(more bool, f func()) {
 		return
 	}
 	k.releaseHeld()
+	k.w.rec.forbid()
 	saved := *k
 	frame := k.w.copyFrame(k.frame)
 	if frame == nil {

@@ -32,21 +32,25 @@ const batchSize = 64
 // worker moves packets. Everything here belongs to one goroutine, or to whoever
 // holds busy, but for the counters.
 type worker struct {
-	sw      *Switch
-	now     int64 // clock of this batch, nanoseconds
-	walk    walk
-	scratch lookupScratch
-	tally   tally
-	rx      [batchSize]*packet.Frame
-	out     map[*switchPort]*[]*packet.Frame
-	seen    *portSet         // the ports that out was last cleared for
-	ready   []*switchPort    // ports with frames in out
-	done    []*packet.Frame  // frames to release after the batch
-	copies  *packet.HeapPool // frames for copies and segments
-	large   *packet.HeapPool // frames for copies of what does not fit there
-	copied  [1]*packet.Frame // the copy under way: here, it needs no heap
-	whole   []*datagram      // fragments that may go on
-	joiner  conntrack.Joiner
+	sw        *Switch
+	now       int64 // clock of this batch, nanoseconds
+	walk      walk
+	scratch   lookupScratch
+	tally     tally
+	cache     *cache    // nil when it is off, and for the one outside
+	rec       recording // for the cache
+	rx        [batchSize]*packet.Frame
+	out       map[*switchPort]*[]*packet.Frame
+	lastOut   *switchPort // whose queue was used last
+	lastQueue *[]*packet.Frame
+	seen      *portSet         // the ports that out was last cleared for
+	ready     []*switchPort    // ports with frames in out
+	done      []*packet.Frame  // frames to release after the batch
+	copies    *packet.HeapPool // frames for copies and segments
+	large     *packet.HeapPool // frames for copies of what does not fit there
+	copied    [1]*packet.Frame // the copy under way: here, it needs no heap
+	whole     []*datagram      // fragments that may go on
+	joiner    conntrack.Joiner
 
 	busy    sync.Mutex // held for each round
 	receive atomic.Pointer[receiveSet]
@@ -107,6 +111,7 @@ func (w *worker) serve(p *polled) int {
 	w.charge(p)
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
+	w.cache.warm(w.rx[:n], p.no, w.sw.conntrack)
 	for _, f := range w.rx[:n] {
 		w.walk.packet(f, p.no)
 	}
@@ -148,10 +153,13 @@ func (w *worker) queue(p *switchPort, f *packet.Frame) {
 
 // enqueue puts a frame behind the others of this batch.
 func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
-	q := w.out[p]
-	if q == nil {
-		q = new([]*packet.Frame)
-		w.out[p] = q
+	q := w.lastQueue
+	if w.lastOut != p {
+		if q = w.out[p]; q == nil {
+			q = new([]*packet.Frame)
+			w.out[p] = q
+		}
+		w.lastOut, w.lastQueue = p, q
 	}
 	if len(*q) == 0 {
 		w.ready = append(w.ready, p)
@@ -174,10 +182,12 @@ func (w *worker) transmit() {
 // flush tells what the batch counted, transmits what it queued and gives the
 // rest back.
 func (w *worker) flush() {
+	w.tellCache()
 	w.tally.tell(w.now)
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
 		w.seen = set
+		w.lastOut, w.lastQueue = nil, nil
 		maps.DeleteFunc(w.out, func(p *switchPort, _ *[]*packet.Frame) bool { return set.byNumber[p.no] != p })
 	}
 	packet.Release(w.done)

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The connection cache in dumps and metrics.
+
+var (
+	cacheEntries = describe("cache_entries", "Walks that the workers' connection caches remember.")
+	cacheRoom    = describe("cache_room", "Walks that the connection caches have room for before they grow.")
+	cacheEvents  = describe("cache_events_total", "What the connection caches did; dump-cache explains each.", "event")
+)
+
+// cacheValue is a line of dump-cache.
+type cacheValue struct {
+	Counter
+	meaning string
+}
+
+func (p *pipeline) cacheValues() []cacheValue {
+	st := p.sw.Cache()
+	all := []cacheValue{
+		{Counter{Name: "entries", Value: st.Entries}, "Walks remembered now."},
+		{Counter{Name: "paths", Value: st.Paths}, "Different ways through the tables that they took."},
+		{Counter{Name: "room", Value: st.Room}, "Walks that fit before the cache grows."},
+	}
+	for i, n := range st.Events {
+		e := dataplane.CacheEvent(i)
+		all = append(all, cacheValue{Counter{Name: e.String(), Value: n}, e.Sentence()})
+	}
+	return all
+}
+
+func (p *pipeline) cacheRecords() (all []Counter) {
+	for _, v := range p.cacheValues() {
+		all = append(all, v.Counter)
+	}
+	return all
+}
+
+func (p *pipeline) writeCache(w io.Writer, _ query) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tVALUE\tMEANING")
+	for _, v := range p.cacheValues() {
+		fmt.Fprintf(t, "%s\t%d\t%s\n", v.Name, v.Value, v.meaning)
+	}
+	return t.Flush()
+}
+
+// collectCache hands the counters to Prometheus.
+func (p *pipeline) collectCache(ch chan<- prometheus.Metric) {
+	st := p.sw.Cache()
+	ch <- prometheus.MustNewConstMetric(cacheEntries, prometheus.GaugeValue, float64(st.Entries))
+	ch <- prometheus.MustNewConstMetric(cacheRoom, prometheus.GaugeValue, float64(st.Room))
+	for i, n := range st.Events {
+		ch <- prometheus.MustNewConstMetric(cacheEvents, prometheus.CounterValue, float64(n), dataplane.CacheEvent(i).String())
+	}
+}

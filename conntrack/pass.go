@@ -1,0 +1,193 @@
+package conntrack
+
+import (
+	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Passing: what a ct() does to most packets of a connection is to say the same
+// as before, move the connection's windows and start its timeout anew. Whoever
+// remembers what was said (Seen) can have that done by Pass, without a lookup.
+//
+// Pass does what Track would have done, or nothing: it refuses where Track would
+// say something else, change a state, count or make something. And it may be
+// followed by Track for the same packet: done twice, it is as done once.
+
+// Seen is what one ct() said about a packet: which connection it is of, or that
+// it is of none. It holds no pointers; the connection may be long gone.
+type Seen struct {
+	at    handle
+	label Label
+	mark  uint32
+	zone  uint16
+	dir   uint8
+	flags seenFlags
+}
+
+type seenFlags uint8
+
+const (
+	seenEstablished seenFlags = 1 << iota
+	seenAgain                 // the packet had met the connection in this zone before
+	seenNone                  // there was no connection
+)
+
+// Seen is what the last ct() said. It is false when Pass cannot say it: the
+// packet was not readable or sound, is an ICMP error, or its connection refused
+// it.
+func (m *Meta) Seen() (Seen, bool) {
+	if !m.sound || m.State&Related != 0 {
+		return Seen{}, false
+	}
+	if m.at.slot == 0 {
+		return Seen{zone: m.Zone, flags: seenNone}, true
+	}
+	if m.State&Invalid != 0 || m.State&(New|Established) == 0 {
+		return Seen{}, false
+	}
+	s := Seen{at: m.at, label: m.Label, mark: m.Mark, zone: m.Zone, dir: m.dir}
+	if m.State&Established != 0 {
+		s.flags |= seenEstablished
+	}
+	if m.again {
+		s.flags |= seenAgain
+	}
+	return s, true
+}
+
+// Follows says how s stands to what an earlier ct() said to the same packet.
+// Covered: Pass for the earlier one has done all for this one. Apart: it needs
+// one of its own. Neither: what is said here cannot be told from the connection
+// alone.
+func (s *Seen) Follows(earlier *Seen) (covered, apart bool) {
+	if s.zone != earlier.zone {
+		return false, true
+	}
+	if (s.flags|earlier.flags)&seenNone != 0 {
+		return s.flags == earlier.flags, false
+	}
+	covered = s.flags&seenAgain != 0 && s.at == earlier.at && s.mark == earlier.mark && s.label == earlier.label
+	return covered, false
+}
+
+// Known says whether there was a connection. When there was none, the packet
+// must show Pass the tuple that it showed to that ct().
+func (s *Seen) Known() bool { return s.flags&seenNone == 0 }
+
+// Plain says whether a protocol's packet with such TCP flags can Pass.
+func Plain(proto uint8, tcpFlags uint16) bool {
+	switch proto {
+	case packet.ProtoTCP:
+		return tcpFlags&packet.TCPAck != 0 && tcpFlags&(packet.TCPSyn|packet.TCPFin|packet.TCPRst) == 0
+	case packet.ProtoUDP, packet.ProtoICMP, packet.ProtoICMPv6:
+		return true
+	}
+	return false
+}
+
+// Passing is a packet on its way through several Pass calls.
+type Passing struct {
+	frame   *packet.Frame
+	layers  *packet.Layers
+	proto   uint8
+	segment segment // of TCP
+	key     key     // in no zone, once keyed
+	keyed   bool
+}
+
+// Read reads a packet that may Pass. It reports false when its checksums are
+// wrong. The packet must be whole and its transport header there; where it has
+// connections it must be Plain.
+func (p *Passing) Read(f *packet.Frame, l *packet.Layers) bool {
+	if !sound(f, l) {
+		return false
+	}
+	p.frame, p.layers, p.proto, p.keyed = f, l, l.Proto, false
+	if p.proto == packet.ProtoTCP {
+		p.segment = readSegment(packet.TCP(f.Bytes()[l.L4:l.End]))
+	}
+	return true
+}
+
+// Pass is a ct() that says what s holds, on the packet in p. It reports false,
+// with nothing done, when it would not say that, or would do more than move
+// windows and timeout.
+func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
+	if !s.Known() {
+		return t.unknown(p, s.zone)
+	}
+	c := t.arena.at(s.at.slot)
+	if !c.lock(s.at.gen) {
+		return false
+	}
+	ok := s.holds(c, now)
+	if ok && p.proto == packet.ProtoTCP {
+		ok = t.passTCP(c, int(s.dir), &p.segment, now)
+	} else if ok {
+		put(&c.mut[0], uint64(now+int64(t.timeouts.other(p.proto, c.flags()))))
+	}
+	c.unlock(s.at.gen)
+	return ok
+}
+
+// Warm brings what Pass will need nearer to the processor. What it returns means
+// nothing.
+func (t *Table) Warm(s *Seen) uint64 {
+	c := t.arena.at(s.at.slot)
+	return c.head.Load() + c.mut[7].Load()
+}
+
+// unknown says whether the packet has no connection in a zone, not even one
+// whose time has passed and that Track would remove.
+func (t *Table) unknown(p *Passing, zone uint16) bool {
+	if !p.keyed {
+		var shown shown
+		p.keyed = shown.read(p.frame.Bytes(), p.layers, 0)
+		p.key = shown.key
+	}
+	k := p.key
+	k.zone = zone
+	w := k.words()
+	_, _, found := t.index.find(t.arena, t.chains.hash(&w), &w)
+	return p.keyed && !found
+}
+
+// holds says whether the connection, whose lock is held, still shows what was
+// said of it: mark, label and whether it was replied to.
+func (s *Seen) holds(c *cell, now int64) bool {
+	word := c.mut[1].Load()
+	seen := entryFlags(word>>32)&replied != 0
+	return c.expires() > now && uint32(word) == s.mark &&
+		seen == (s.flags&seenEstablished != 0) && (seen || s.dir == original) &&
+		c.mut[2].Load() == s.label.Hi && c.mut[3].Load() == s.label.Lo
+}
+
+// passTCP moves the windows of a connection by a segment that leaves both
+// sides' states alone.
+func (t *Table) passTCP(c *cell, dir int, g *segment, now int64) bool {
+	mine, theirs := c.mut[4+2*dir:6+2*dir], c.mut[6-2*dir:8-2*dir]
+	var src, dst peer
+	src.unpack(mine[0].Load(), mine[1].Load())
+	dst.unpack(theirs[0].Load(), theirs[1].Load())
+	if src.state == tcpClosed || t.seqCheck.Load() && !src.inWindow(&dst, g) {
+		return false
+	}
+	before, other := src.state, dst.state
+	src.advance(&dst, g)
+	src.acknowledge(&dst, g)
+	if src.state != before || dst.state != other {
+		return false
+	}
+	put(&c.mut[0], uint64(now+int64(t.timeouts.tcp(before, other))))
+	src.store(mine)
+	dst.store(theirs)
+	return true
+}
+
+// store writes what has changed of a side to its two words.
+func (p *peer) store(words []atomic.Uint64) {
+	a, b := p.pack()
+	put(&words[0], a)
+	put(&words[1], b)
+}

@@ -1,0 +1,297 @@
+package dataplane
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/antrail/antrail/conntrack"
+)
+
+// The connection cache remembers how walks ended. A packet that shows the same
+// signature (signature.go) as one that walked, under the same pipeline and the
+// same ports, and for which conntrack has the same answers, is replayed
+// (replay.go): windows and timeouts move, headers are rewritten, the entries are
+// credited and it leaves, without a lookup.
+//
+// What a walk can look at is in the signature, or is one of these:
+//
+//	pipeline, groups, ports   compared by pointer; another one empties the cache
+//	learned entries           their number of changes, for walks that could meet one
+//	connections               asked again for each packet (conntrack.Pass)
+//	meters, NORMAL's table, a copy of the packet, a learn action, a packet-in,
+//	a fragment that waits     such a walk is not remembered (record.go)
+//
+// Each worker has a cache of its own: no lock, no atomic write. It is a table of
+// sets, and the signature's secret hash names two sets in which its entry may
+// be. It begins small, is replaced by a larger empty one while it fills up, and
+// ends at a fixed size. Then a port has a fair share of it: where both sets are
+// full a packet displaces an entry of a port beyond its share, else one of its
+// own port, else it is not remembered. So whoever begins many connections
+// displaces only his own.
+//
+// A walk is remembered when conntrack called the packet established, or when
+// its signature comes a second time: packets that come once displace nothing.
+type cache struct {
+	tags   [][ways]uint32 // of each set: upper half of the hash, 0 for nothing
+	places [][ways]cached
+	most   int // entries that it may grow to
+	live   int // entries of this epoch
+
+	epoch    uint32 // entries of another one are gone
+	round    uint32 // counts batches, for the age of entries
+	prog     *program
+	ports    *portSet
+	learners uint64
+
+	paths  []*path
+	byHash map[uint64]uint32 // index into paths
+	fresh  []*path           // paths with packets that are not told yet
+	owners []owner
+	byPort map[uint32]uint16           // index into owners
+	once   [onceSlots][onceWays]uint32 // tags of signatures that came once
+
+	sig     signature // of the packet at hand
+	pass    conntrack.Passing
+	warming warming
+	count   [numCacheEvents]uint64 // of this batch
+	totals  cacheTotals
+	dirty   bool // totals lack what is held
+}
+
+const (
+	ways      = 8
+	firstSets = 64
+	onceSlots = 1024
+	onceWays  = 8
+	// maxSteps is how many ct() on different connections a remembered walk has.
+	maxSteps = 3
+	// defaultCache is the entries of a worker's cache when it is full: 80 MB.
+	defaultCache = 1 << 18
+)
+
+// owner is a port that packets came from, and its entries.
+type owner struct{ entries int }
+
+// cached is one remembered walk, without pointers: a large cache costs the
+// garbage collector nothing. The first three cache lines are all that IPv4
+// needs.
+type cached struct {
+	epoch uint32
+	used  uint32 // round of the last packet
+	path  uint32
+	owner uint16
+	n     uint8 // words of the signature
+	steps uint8
+	near  [6]uint64 // the signature's first words
+	ct    [maxSteps]conntrack.Seen
+	change
+	far [sigWords - 6]uint64 // … and the rest
+}
+
+// newCache makes a cache that may grow to a number of entries.
+func newCache(most int) *cache {
+	return &cache{most: most, epoch: 1, byHash: map[uint64]uint32{}, byPort: map[uint32]uint16{}}
+}
+
+// keepUp empties the cache when the pipeline or the ports have changed.
+func (c *cache) keepUp(prog *program, w *worker) {
+	ports, learners := w.sw.ports.Load(), w.sw.learners.Load()
+	if c.prog == prog && c.ports == ports && c.learners == learners {
+		return
+	}
+	c.count[CacheFlushed] += uint64(c.live)
+	c.tell(w)
+	c.prog, c.ports, c.learners = prog, ports, learners
+	c.forget()
+}
+
+// forget drops all entries. The paths' packets must have been told.
+func (c *cache) forget() {
+	c.live, c.dirty = 0, true
+	if c.epoch++; c.epoch == 0 {
+		c.epoch = 1
+		clear(c.places)
+	}
+	clear(c.paths)
+	c.paths, c.owners = c.paths[:0], c.owners[:0]
+	clear(c.byHash)
+	clear(c.byPort)
+}
+
+// sets are the two where an entry with a hash may be.
+func (c *cache) sets(hash uint64) [2]uint32 {
+	n := uint64(len(c.tags))
+	first, _ := bits.Mul64(hash<<32, n)
+	second, _ := bits.Mul64(hash*hashSeed, n)
+	return [2]uint32{uint32(first), uint32(second)}
+}
+
+// tag tells hashes of a set apart; it is never 0.
+func tag(hash uint64) uint32 { return uint32(hash>>32) | 1 }
+
+// find is the entry of the signature at hand, or nil.
+func (c *cache) find() *cached {
+	if len(c.tags) == 0 {
+		return nil
+	}
+	want := tag(c.sig.hash)
+	for _, at := range c.sets(c.sig.hash) {
+		tags := &c.tags[at]
+		for i := range tags {
+			if tags[i] == want {
+				if e := &c.places[at][i]; e.epoch == c.epoch && e.has(&c.sig) {
+					return e
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// has says whether the entry is of a signature.
+func (e *cached) has(s *signature) bool {
+	if int(e.n) != s.n {
+		return false
+	}
+	different := uint64(0)
+	for i := range min(s.n, len(e.near)) {
+		different |= e.near[i] ^ s.words[i]
+	}
+	for i := len(e.near); i < s.n; i++ {
+		different |= e.far[i-len(e.near)] ^ s.words[i]
+	}
+	return different == 0
+}
+
+// put writes a signature into the entry.
+func (e *cached) put(s *signature) {
+	e.n = uint8(s.n)
+	copy(e.near[:], s.words[:])
+	copy(e.far[:], s.words[len(e.near):])
+}
+
+// seenTwice notes that the signature at hand came, and says whether it had come
+// before. Of those that share a slot the last onceWays are known.
+func (c *cache) seenTwice() bool {
+	slot, t := &c.once[c.sig.hash%onceSlots], tag(c.sig.hash)
+	if slices.Contains(slot[:], t) {
+		return true
+	}
+	copy(slot[1:], slot[:])
+	slot[0] = t
+	return false
+}
+
+// place is an entry for the signature at hand, which is not there yet or to be
+// replaced; nil when there is no room for the port.
+func (c *cache) place(port uint32) *cached {
+	if e := c.find(); e != nil {
+		return e
+	}
+	if sets := len(c.tags); 2*c.live >= sets*ways && sets*ways < c.most {
+		c.grow()
+	}
+	own := c.ownerOf(port)
+	at, i, ok := c.choose(own)
+	if !ok {
+		c.count[CacheRefused]++
+		return nil
+	}
+	e := &c.places[at][i]
+	c.leave(e)
+	*e = cached{epoch: c.epoch, owner: own}
+	e.put(&c.sig)
+	c.tags[at][i] = tag(c.sig.hash)
+	c.owners[own].entries++
+	c.live++
+	c.dirty = true
+	return e
+}
+
+// grow replaces the cache by a larger, empty one. That costs each connection a
+// walk, and comes a few times in a process's life.
+func (c *cache) grow() {
+	sets := max(firstSets, min(len(c.tags)*4, c.most/ways))
+	c.tags, c.places = make([][ways]uint32, sets), make([][ways]cached, sets)
+	c.live = 0
+	clear(c.owners)
+}
+
+// leave takes an entry out of the counts, if it is one.
+func (c *cache) leave(e *cached) {
+	if e.epoch == c.epoch {
+		c.owners[e.owner].entries--
+		c.live--
+	}
+}
+
+// ownerOf is a port's place in owners.
+func (c *cache) ownerOf(port uint32) uint16 {
+	i, ok := c.byPort[port]
+	if !ok {
+		i = uint16(len(c.owners))
+		c.owners = append(c.owners, owner{})
+		c.byPort[port] = i
+	}
+	return i
+}
+
+// share is how many entries a port may have while others need room.
+func (c *cache) share() int {
+	ports := 0
+	for _, o := range c.owners {
+		if o.entries > 0 {
+			ports++
+		}
+	}
+	return len(c.tags) * ways / max(1, ports)
+}
+
+// choose is the place, in one of its two sets, for the signature at hand, which
+// comes from a port: a free one, else the longest unused of the ports beyond
+// their share, else that of the port itself. It is not ok when all are others'
+// by right.
+func (c *cache) choose(own uint16) (at uint32, way int, ok bool) {
+	best, age, share := keep, uint32(0), c.share()
+	for _, set := range c.sets(c.sig.hash) {
+		for i := range ways {
+			e := &c.places[set][i]
+			r := c.rank(e, own, share)
+			if a := c.round - e.used; r > best || r == best && r > keep && a > age {
+				at, way, best, age = set, i, r, a
+			}
+			if best == free {
+				return at, way, true
+			}
+		}
+	}
+	switch best {
+	case ofGreedy:
+		c.count[CacheOverShare]++
+	case ofOwn:
+		c.count[CacheDisplaced]++
+	}
+	return at, way, best > keep
+}
+
+// rank says how readily an entry gives its place to one of a port.
+type rank uint8
+
+const (
+	keep     rank = iota
+	ofOwn         // it is of the same port
+	ofGreedy      // of another port, which has more than its share
+	free          // none is there
+)
+
+func (c *cache) rank(e *cached, own uint16, share int) rank {
+	switch {
+	case e.epoch != c.epoch:
+		return free
+	case e.owner == own:
+		return ofOwn
+	case c.owners[e.owner].entries > share:
+		return ofGreedy
+	}
+	return keep
+}

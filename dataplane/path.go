@@ -1,0 +1,111 @@
+package dataplane
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// path is what all connections have in common that were walked alike: the
+// tables and entries, groups, and how it ended. Packets are counted here and
+// told to the entries once per batch.
+type path struct {
+	visits  []visited
+	groups  []*bucketCounters
+	out     *switchPort // nil for a drop
+	tunnel  packet.Tunnel
+	mark    uint32
+	reason  DropReason // of a drop …
+	table   uint8      // … and its table
+	last    uint8      // table looked up last
+	learned uint64     // changes of learned entries when recorded, if it could meet one; else 0
+
+	packets, bytes uint64 // since they were told
+}
+
+// visited is a lookup and the entry that it gave, nil for a miss.
+type visited struct {
+	table *tableState
+	id    uint8
+	entry *counters
+}
+
+// equal says whether two paths are the same but for their packets.
+func (p *path) equal(q *path) bool {
+	return p.out == q.out && p.tunnel == q.tunnel && p.mark == q.mark && p.reason == q.reason && p.table == q.table &&
+		p.last == q.last && p.learned == q.learned && slices.Equal(p.visits, q.visits) && slices.Equal(p.groups, q.groups)
+}
+
+// hash is over the entries met, which nearly tell paths apart.
+func (p *path) hash() uint64 {
+	h := mix(lookupSeed, p.learned)
+	for _, v := range p.visits {
+		h = mix(h, uint64(v.id)<<32)
+		if v.entry != nil {
+			h = mix(h, uint64(v.entry.slot))
+		}
+	}
+	if p.out != nil {
+		h = mix(h, uint64(p.out.no)+1)
+	}
+	return h
+}
+
+// intern is the index of the path equal to p, of which a copy is kept when there
+// is none yet.
+func (c *cache) intern(p *path) uint32 {
+	h := p.hash()
+	i, ok := c.byHash[h]
+	if ok && c.paths[i].equal(p) {
+		return i
+	}
+	kept := *p
+	kept.visits, kept.groups = slices.Clone(p.visits), slices.Clone(p.groups)
+	i = uint32(len(c.paths))
+	c.paths = append(c.paths, &kept)
+	c.byHash[h] = i
+	return i
+}
+
+// credit counts a packet for a path.
+func (c *cache) credit(p *path, size int) {
+	if p.packets == 0 {
+		c.fresh = append(c.fresh, p)
+	}
+	p.packets++
+	p.bytes += uint64(size)
+}
+
+// tellCache tells what the batch's replayed packets counted.
+func (w *worker) tellCache() {
+	if c := w.cache; c != nil {
+		c.tell(w)
+		c.publish()
+	}
+}
+
+// tell gives what the paths counted to a worker's tally.
+func (c *cache) tell(w *worker) {
+	for _, p := range c.fresh {
+		for i := range p.visits {
+			v := &p.visits[i]
+			t := w.tally.looked(v.id, v.table, v.entry != nil)
+			t.lookups += p.packets - 1
+			if v.entry != nil {
+				t.hits += p.packets - 1
+				w.tally.creditMany(v.entry, p.packets, p.bytes, w.now)
+			}
+		}
+		for _, g := range p.groups {
+			g.packets.Add(p.packets)
+			g.bytes.Add(p.bytes)
+		}
+		if p.out == nil {
+			w.drops[p.table][p.reason].Add(p.packets)
+		}
+		p.packets, p.bytes = 0, 0
+	}
+	clear(c.fresh)
+	c.fresh = c.fresh[:0]
+	c.round++
+}

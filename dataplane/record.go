@@ -1,0 +1,239 @@
+package dataplane
+
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/packet"
+)
+
+// Recording: while a packet walks for which the cache had nothing, the walk
+// notes what it met. Whatever cannot be replayed forbids the recording; in
+// doubt it does.
+
+// recording is the walk under way as the cache will remember it.
+type recording struct {
+	on     bool // a walk is being recorded, and nothing has forbidden it yet
+	path   path
+	meets  bool // it looked a table up that may hold learned entries
+	steps  [maxSteps]conntrack.Seen
+	n      int    // steps
+	est    bool   // conntrack called the packet established
+	plain  bool   // a step knows a connection: only plain packets pass it
+	learns uint64 // changes of learned entries when the walk began
+	layers packet.Layers
+	head   [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
+}
+
+// begin starts to record the walk of a frame whose headers lie where l says.
+func (r *recording) begin(f *packet.Frame, l packet.Layers, learns uint64) {
+	r.on, r.meets, r.est, r.plain = true, false, false, false
+	r.n, r.learns, r.layers = 0, learns, l
+	r.path = path{visits: r.path.visits[:0], groups: r.path.groups[:0]}
+	copy(r.head[:], f.Bytes())
+}
+
+// forbid says that the walk cannot be replayed.
+func (r *recording) forbid() { r.on = false }
+
+// visit notes a lookup and what it gave.
+func (r *recording) visit(id uint8, t *table, e *entry) {
+	if !r.on {
+		return
+	}
+	v := visited{table: t.live, id: id}
+	if e != nil {
+		v.entry = e.counters
+	}
+	r.path.visits = append(r.path.visits, v)
+	r.meets = r.meets || t.live.mayLearn.Load()
+}
+
+// group notes counters of a group or bucket that was credited.
+func (r *recording) group(c *bucketCounters) {
+	if r.on {
+		r.path.groups = append(r.path.groups, c)
+	}
+}
+
+// answer notes what conntrack said, if it can be asked for the same again.
+func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Request, v conntrack.Verdict) {
+	if !r.on {
+		return
+	}
+	s, ok := m.Seen()
+	if !ok || req.Force || v.Drop != conntrack.DropNone || !s.Known() && !r.sameTuple(f) {
+		r.on = false
+		return
+	}
+	r.plain = r.plain || s.Known()
+	for i := range r.steps[:r.n] {
+		covered, apart := s.Follows(&r.steps[i])
+		if covered {
+			return
+		}
+		r.on = r.on && apart
+	}
+	if r.n == maxSteps {
+		r.on = false
+		return
+	}
+	r.steps[r.n] = s
+	r.n++
+	r.est = r.est || m.State&conntrack.Established != 0
+}
+
+// sameTuple says whether a frame still shows the addresses and ports that it
+// came with.
+func (r *recording) sameTuple(f *packet.Frame) bool {
+	addrs, l4 := sigL3+12, r.layers.L4
+	if r.layers.EtherType == packet.EtherTypeIPv6 {
+		addrs = sigL3 + 8
+	}
+	b := f.Bytes()
+	return len(b) >= l4+packet.UDPLen && string(b[addrs:l4+6]) == string(r.head[addrs:l4+6])
+}
+
+// repeats says of which drops another packet of the same signature would die
+// too.
+func (r DropReason) repeats() bool {
+	switch r {
+	case DropByEntry, DropTableMiss, DropNoOutput, DropToInPort, DropNoSuchPort, DropNoTunnelDst, DropTTL, DropTooDeep, DropNoBucket:
+		return true
+	}
+	return false
+}
+
+// remember ends a recording: the walk is over, and its frame not yet handed on.
+func (k *walk) remember() {
+	r := &k.w.rec
+	if !r.on {
+		return
+	}
+	r.on = false
+	p := &r.path
+	switch {
+	case k.sent == 1 && k.held.yes && k.lost == 0 && k.waits == 0:
+		p.out, p.mark = k.held.port, k.frame.Mark
+		if p.out.tunnel {
+			p.tunnel = k.frame.Tunnel
+		}
+	case k.sent == 0 && k.lost == 0 && k.waits == 0 && k.reason.repeats():
+		p.reason, p.table = k.reason, k.at
+	default:
+		return
+	}
+	p.last = k.last
+	if r.meets {
+		p.learned = r.learns
+	}
+	k.w.cache.keep(r, k)
+}
+
+// keep makes an entry of a recorded walk, if it is worth one.
+func (c *cache) keep(r *recording, k *walk) {
+	if r.plain && !conntrack.Plain(r.layers.Proto, c.sig.tcpFlags()) {
+		return
+	}
+	var ch change
+	if r.path.out != nil && !ch.between(&r.layers, r.head[:], k.frame) {
+		return
+	}
+	if !r.est && !c.seenTwice() {
+		c.count[CacheOnce]++
+		return
+	}
+	if len(c.paths) > c.most/pathShare {
+		c.tell(k.w)
+		c.forget()
+	}
+	e := c.place(k.inPort)
+	if e == nil {
+		return
+	}
+	e.used, e.path, e.change = c.round, c.intern(&r.path), ch
+	e.ct, e.steps = r.steps, uint8(r.n)
+	c.count[CacheKept]++
+}
+
+// pathShare is how many entries there may be for each path.
+const pathShare = 4
+
+// change is what a walk does to the headers of a frame that has a signature.
+type change struct {
+	parts changed
+	eth   [12]byte // both addresses
+	ip    [4]byte  // IPv6: the first four bytes; IPv4: TOS in the second
+	ttl   uint8
+	ports [4]byte
+	// What is added to the sums of the IP header, of the addresses in the pseudo
+	// header, and of the ports.
+	ipSum, pseudoSum, portSum uint16
+	addrs                     [32]byte // IPv4: 8
+}
+
+// changed is which parts of a frame change.
+type changed uint8
+
+const (
+	changedEth changed = 1 << iota
+	changedIP          // and TTL
+	changedAddrs
+	changedPorts
+)
+
+// between finds the change from the headers before to the frame as it is now.
+// It reports false for one that it has no room for.
+func (ch *change) between(l *packet.Layers, before []byte, f *packet.Frame) bool {
+	b := f.Bytes()
+	if now := packet.ParseLayers(b); now != *l {
+		return false
+	}
+	differ := func(from, to int) bool { return string(before[from:to]) != string(b[from:to]) }
+	if differ(0, 12) {
+		ch.parts |= changedEth
+		copy(ch.eth[:], b)
+	}
+	n := 8
+	addrs, ttl := sigL3+12, sigL3+8
+	if l.EtherType == packet.EtherTypeIPv6 {
+		n, addrs, ttl = 32, sigL3+8, sigL3+7
+	}
+	if differ(sigL3, sigL3+4) || differ(ttl, ttl+1) {
+		ch.parts |= changedIP
+		copy(ch.ip[:], b[sigL3:])
+		ch.ttl = b[ttl]
+		ch.ipSum = sumChange(ch.ipSum, before[sigL3:sigL3+2], b[sigL3:])
+		ch.ipSum = sumChange(ch.ipSum, before[ttl&^1:ttl&^1+2], b[ttl&^1:])
+	}
+	if differ(addrs, addrs+n) {
+		ch.parts |= changedAddrs
+		copy(ch.addrs[:n], b[addrs:])
+		ch.pseudoSum = sumChange(0, before[addrs:addrs+n], b[addrs:])
+		ch.ipSum = fold(uint32(ch.ipSum) + uint32(ch.pseudoSum))
+	}
+	ports := before[l.L4 : l.L4+4]
+	if l.Proto == packet.ProtoICMP || l.Proto == packet.ProtoICMPv6 { // an identifier that NAT moves is walked
+		return !differ(l.L4, l.L4+2) && !differ(l.L4+4, l.L4+6)
+	}
+	if string(ports) != string(b[l.L4:l.L4+4]) {
+		ch.parts |= changedPorts
+		copy(ch.ports[:], b[l.L4:])
+		ch.portSum = sumChange(0, ports, b[l.L4:])
+	}
+	return true
+}
+
+// sumChange adds to a sum what it changes by when 16-bit words become others.
+func sumChange(sum uint16, before, after []byte) uint16 {
+	for i := 0; i < len(before); i += 2 {
+		sum = fold(uint32(sum) + uint32(^binary.BigEndian.Uint16(before[i:])) + uint32(binary.BigEndian.Uint16(after[i:])))
+	}
+	return sum
+}
+
+// fold adds the carries of s back in.
+func fold(s uint32) uint16 {
+	s = s>>16 + s&0xffff
+	return uint16(s>>16 + s)
+}

@@ -1,0 +1,62 @@
+package dataplane
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+)
+
+// FuzzSignature changes a frame in one place: while its signature stays, so do
+// its key, byte for byte, and where its headers are; and those are what
+// flow.Extract finds.
+func FuzzSignature(f *testing.F) {
+	o := packettest.Options{Payload: []byte("payload")}
+	for _, b := range [][]byte{
+		packettest.TCP4(o), packettest.TCP6(o), packettest.UDP4(o), packettest.UDP6(o), packettest.ICMPEcho4(o), packettest.ICMPEcho6(o),
+		packettest.SCTP4(o), packettest.ARPRequest(o), packettest.NeighborSolicit6(o), packettest.TCP4(packettest.Options{VLAN: 3}),
+	} {
+		for _, at := range []uint16{0, 13, 14, 15, 18, 20, 22, 30, 36, 47, 56} {
+			f.Add(b, at, byte(1), at%2 == 0)
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte, at uint16, change byte, tunnelled bool) {
+		if len(b) == 0 || len(b) > 2000 {
+			return
+		}
+		first, key, ok := signatureOf(t, b, tunnelled)
+		other := bytes.Clone(b)
+		other[int(at)%len(b)] ^= change
+		second, otherKey, otherOK := signatureOf(t, other, tunnelled)
+		if ok && otherOK && first == second && key != otherKey {
+			t.Errorf("one signature, two keys:\n%x\n%x", b, other)
+		}
+		if third, _, _ := signatureOf(t, b, !tunnelled); ok && third == first {
+			t.Errorf("a tunnel makes no difference to %x", b)
+		}
+	})
+}
+
+// signatureOf is the signature and the key of a frame.
+func signatureOf(t *testing.T, b []byte, tunnelled bool) (signature, flow.Key, bool) {
+	fr := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
+	fr.SetBytes(b)
+	if tunnelled {
+		fr.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("1.2.3.4"), Dst: netip.MustParseAddr("fd00::1"), ID: 7}
+	}
+	var s signature
+	var k flow.Key
+	var l packet.Layers
+	ok := s.read(fr, 5, &l)
+	if want := flow.Extract(fr, 5, &k); ok && l != want {
+		t.Errorf("%x: headers at %+v, want %+v", b, l, want)
+	}
+	if !ok {
+		return signature{}, k, false
+	}
+	clear(s.words[s.n:])
+	return s, k, true
+}
