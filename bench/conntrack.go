@@ -69,32 +69,24 @@ func (f figure) with(n int) figure { return figure(fmt.Sprintf("%s, of %d", f, n
 // figures is what one round of one side brought.
 type figures map[figure]float64
 
-// millions are the figures that count packets; the others' units.
+// millions is the unit of what is counted by the second.
 const millions = "M/s"
 
-// lines lists what is measured, in the order in which it is shown.
-func (o *ConntrackOptions) lines() (lines []struct {
+// ctLine is a figure as it is shown.
+type ctLine struct {
 	figure
 	unit string
-}) {
-	add := func(f figure, unit string) {
-		lines = append(lines, struct {
-			figure
-			unit string
-		}{f, unit})
-	}
+}
+
+// lines lists what is measured, in the order in which it is shown.
+func (o *ConntrackOptions) lines() (lines []ctLine) {
 	for _, f := range []figure{lookupRate, lookupRate2, creationRate, creationRate2} {
 		for _, n := range o.sizes() {
-			add(f.with(n), millions)
+			lines = append(lines, ctLine{f.with(n), millions})
 		}
 	}
-	add(entrySize, "bytes")
-	add(sweepTime, "ms")
-	add(restoreTime, "ms")
-	add(refusalFull, "µs")
-	add(evictionTime, "µs")
-	add(refusalPortNAT, "µs")
-	return lines
+	return append(lines, ctLine{entrySize, "bytes"}, ctLine{sweepTime, "ms"}, ctLine{restoreTime, "ms"},
+		ctLine{refusalFull, "µs"}, ctLine{evictionTime, "µs"}, ctLine{refusalPortNAT, "µs"})
 }
 
 // ctSide is one of those compared.

@@ -22,7 +22,7 @@ const (
 	portBits    = 15 // of a client's number, above firstClient
 	firstClient = 1024
 	scatter     = 0x9e3779b1 // odd, near the golden ratio
-	framePad    = 60 - packet.EthernetLen - packet.IPv4Len
+	datagramLen = 60 - packet.EthernetLen - packet.IPv4Len
 )
 
 // client is the number of the i-th packet's client.
@@ -38,7 +38,7 @@ type ctFrame []byte
 
 // newCTFrame is a frame of client 0. It has no UDP checksum, which IPv4 allows.
 func newCTFrame() ctFrame {
-	b := make([]byte, packet.EthernetLen+packet.IPv4Len+framePad)
+	b := make([]byte, packet.EthernetLen+packet.IPv4Len+datagramLen)
 	packet.Ethernet(b).SetType(packet.EtherTypeIPv4)
 	ip := ctFrame(b).ip()
 	ip.Init()
@@ -48,7 +48,7 @@ func newCTFrame() ctFrame {
 	binary.BigEndian.PutUint32(ip.DstBytes(), serverAddr)
 	u := ctFrame(b).udp()
 	u.SetDstPort(serverPort)
-	u.SetLength(framePad)
+	u.SetLength(datagramLen)
 	ctFrame(b).aim(0)
 	return b
 }

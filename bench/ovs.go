@@ -16,7 +16,7 @@ import (
 
 // A private Open vSwitch with its userspace datapath: database, daemon and
 // sockets in a directory of its own. It runs in the network namespace of the
-// thread that starts it, and ends with close.
+// thread that starts it, and ends with close, or with that thread.
 
 // ovsPrograms is where Open vSwitch was found.
 type ovsPrograms struct{ vswitchd, server, schema string }
@@ -115,6 +115,7 @@ const daemonPatience = 20 * time.Second
 func (s *ovsSwitch) daemon(ctx context.Context, socket, program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Env = s.environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // with the thread that starts it
 	if err := cmd.Start(); err != nil {
 		return err
 	}
