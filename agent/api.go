@@ -29,7 +29,8 @@ import (
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
 //	GET /services             what the entries come from; /pods, /policies and
-//	                          /egresses likewise; /policies?wide=1 by rule
+//	                          /egresses and /trafficcontrols likewise;
+//	                          /policies?wide=1 by rule
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
 //
@@ -114,7 +115,8 @@ var answers = map[string]answer{
 	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
 	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies).
 		wide(objectAnswer((*control.Reconciler).Policies, policyRecord, writeRules)),
-	"/egresses": objectAnswer((*control.Reconciler).Egresses, egressRecord, writeEgresses),
+	"/egresses":        objectAnswer((*control.Reconciler).Egresses, egressRecord, writeEgresses),
+	"/trafficcontrols": objectAnswer((*control.Reconciler).TrafficControls, trafficControlRecord, writeTrafficControls),
 }
 
 // routes is the API of a running agent.

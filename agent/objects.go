@@ -41,6 +41,12 @@ type EgressRecord struct {
 	control.EgressRow
 }
 
+// TrafficControlRecord is a TrafficControl.
+type TrafficControlRecord struct {
+	Object string `json:"object"`
+	control.TrafficControlRow
+}
+
 // objectAnswer answers for one family of objects.
 func objectAnswer[Row, Record any](
 	rows func(*control.Reconciler, control.Counter) []Row, record func(Row) Record, table func(io.Writer, []Row),
@@ -83,6 +89,9 @@ func serviceRecord(r control.ServiceRow) ServiceRecord { return ServiceRecord{r.
 func podRecord(r control.PodRow) PodRecord             { return PodRecord{r.Object.String(), r} }
 func policyRecord(r control.PolicyRow) PolicyRecord    { return PolicyRecord{r.Object.String(), r} }
 func egressRecord(r control.EgressRow) EgressRecord    { return EgressRecord{r.Object.String(), r} }
+func trafficControlRecord(r control.TrafficControlRow) TrafficControlRecord {
+	return TrafficControlRecord{r.Object.String(), r}
+}
 
 // counter tells what the switch has counted for entries so far.
 func (p *pipeline) counter() control.Counter {
@@ -158,6 +167,14 @@ func writeEgresses(w io.Writer, rows []control.EgressRow) {
 			ip = r.Addr.String()
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Object.Name, ip, orDash(r.Node), r.Pods, r.Packets, r.Bytes, r.Entries, state(r.Status))
+	}
+}
+
+func writeTrafficControls(w io.Writer, rows []control.TrafficControlRow) {
+	fmt.Fprintln(w, "NAME\tACTION\tDIRECTION\tTARGET\tRETURN\tPODS\tPACKETS\tBYTES\tENTRIES\tSTATE")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Object.Name, r.Action, r.Direction,
+			r.Target, orDash(r.Return), r.Pods, r.Packets, r.Bytes, r.Entries, state(r.Status))
 	}
 }
 

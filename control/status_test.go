@@ -57,6 +57,14 @@ func TestRows(t *testing.T) {
 		"egress-web 192.168.77.112 k8s-node-control-plane pods=1 packets=400 installed",
 	)
 	rows = nil
+	for _, c := range r.TrafficControls(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %s %s %s %s pods=%d packets=%d %s", c.Object.Name, c.Action, c.Direction, c.Target, c.Return, c.Pods, c.Packets, c.State))
+	}
+	expectRows(t, rows,
+		"mirror-db-to-local Mirror Both antrea-tc-tap2  pods=1 packets=400 installed",
+		"redirect-web-to-local Redirect Both antrea-tc-tap0 antrea-tc-tap1 pods=1 packets=400 installed",
+	)
+	rows = nil
 	for _, p := range r.Policies(countingAll) {
 		rows = append(rows, fmt.Sprintf("%s %s %s %v rules=%d packets=%d %s", p.Object.Kind, p.Object.Name, p.Tier, p.Priority, len(p.Rules), p.Packets, p.State))
 	}
@@ -70,12 +78,42 @@ func TestRows(t *testing.T) {
 // TestRowsUnknownNode has no rows, and no counters without a switch.
 func TestRowsUnknownNode(t *testing.T) {
 	r := NewReconciler("nobody", NewMemorySwitch(), nil)
-	if n := len(r.Services(nil)) + len(r.Pods(nil)) + len(r.Egresses(nil)) + len(r.Policies(nil)) + len(r.Statuses()); n > 0 {
+	if n := len(r.Services(nil)) + len(r.Pods(nil)) + len(r.Egresses(nil)) + len(r.TrafficControls(nil)) + len(r.Policies(nil)) + len(r.Statuses()); n > 0 {
 		t.Errorf("%d rows", n)
 	}
 	if _, err := r.ExplainLine("priority=1 actions=drop"); err == nil {
 		t.Error("an unknown Node's entries are explained")
 	}
+}
+
+// TestTrafficControlRows shows one that waits for its port, which leaves its Pods
+// to the next, and one that leads to a tunnel.
+func TestTrafficControlRows(t *testing.T) {
+	x, _ := newRecorded(t, `
+apiVersion: crd.antrea.io/v1alpha2
+kind: TrafficControl
+metadata: {name: a-waits}
+spec: {appliedTo: {podSelector: {matchLabels: {app: web}}}, direction: Both, action: Redirect, targetPort: {ovsInternal: {name: tap9}}, returnPort: {ovsInternal: {name: tap1}}}
+---
+apiVersion: crd.antrea.io/v1alpha2
+kind: TrafficControl
+metadata: {name: b-mirror}
+spec: {appliedTo: {namespaceSelector: {}}, direction: Egress, action: Mirror, targetPort: {device: {name: tap1}}}
+---
+apiVersion: crd.antrea.io/v1alpha2
+kind: TrafficControl
+metadata: {name: c-tunnel}
+spec: {appliedTo: {podSelector: {}}, direction: Ingress, action: Mirror, targetPort: {vxlan: {remoteIP: 192.0.2.1}}}
+`)
+	var rows []string
+	for _, c := range x.r.TrafficControls(countingAll) {
+		rows = append(rows, fmt.Sprintf("%s %s %s %s %q pods=%d packets=%d %s: %s", c.Object.Name, c.Action, c.Direction, c.Target, c.Return, c.Pods, c.Packets, c.State, c.Reason))
+	}
+	expectRows(t, rows,
+		`a-waits Redirect Both tap9 "tap1" pods=0 packets=0 pending: this Node's switch has no port tap9`,
+		`b-mirror Mirror Egress tap1 "" pods=2 packets=400 installed: `,
+		`c-tunnel Mirror Ingress vxlan to 192.0.2.1 "" pods=0 packets=0 pending: this Node's switch has no vxlan port to 192.0.2.1`,
+	)
 }
 
 // TestEgressMarks runs out of marks: the Egress too many is refused, and taken

@@ -112,7 +112,7 @@ func TestWebAppHasAllOfTheSeed(t *testing.T) {
 	if len(keys) < 14 {
 		t.Errorf("the seed has only %v", keys)
 	}
-	for _, kind := range []string{"policies", "services", "egresses", "pods"} {
+	for _, kind := range []string{"policies", "services", "egresses", "pods", "trafficcontrols"} {
 		var out bytes.Buffer
 		if code := run(strings.Fields("get "+kind+" --manifests examples/web-app --node node-a"), &out, &out); code != 0 {
 			t.Fatalf("exit code %d\n%s", code, out.String())
@@ -175,6 +175,7 @@ func TestManifestCommands(t *testing.T) {
 		{[]string{"get", "pods"}, 0, "web-7975-274540  37      egress,ingress"},
 		{[]string{"get", "policies"}, 0, "application  5         4 "},
 		{[]string{"get", "egresses", "-o", "yaml"}, 0, "object: Egress/egress-web\n"},
+		{[]string{"get", "trafficcontrols"}, 0, "redirect-web-to-local  Redirect  Both       antrea-tc-tap0  antrea-tc-tap1  1 "},
 		{[]string{"get", "pods", "-o", "json"}, 0, `"object": "Pod/default/client-6",`},
 		{[]string{"get", "policies", "-o", "wide"}, 0, "web-app-db-network-policy             Ingress    ingress[1]         Drop    14499     0 "},
 		{[]string{"get", "policies", "-o", "json"}, 0, `"action": "Drop",`},

@@ -1,0 +1,50 @@
+package control
+
+// TrafficControlRow is a TrafficControl as `get trafficcontrols` shows it.
+type TrafficControlRow struct {
+	Status
+	Action    string           `json:"action"` // Mirror or Redirect
+	Direction TrafficDirection `json:"direction"`
+	Target    string           `json:"targetPort"`
+	Return    string           `json:"returnPort,omitempty"` // of a Redirect
+	Pods      int              `json:"pods"`                 // of this Node, as far as the TrafficControl is theirs
+	Packets   uint64           `json:"packets"`
+	Bytes     uint64           `json:"bytes"`
+}
+
+// TrafficControls are all TrafficControls, by key.
+func (r *Reconciler) TrafficControls(count Counter) []TrafficControlRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []TrafficControlRow{}
+	if r.view == nil {
+		return rows
+	}
+	free := r.view.connected()
+	for _, k := range sortedKeys(r.view.TrafficControls) {
+		tc := r.view.TrafficControls[k]
+		row := TrafficControlRow{Action: "Mirror", Direction: tc.Direction, Target: tc.TargetPort.String()}
+		if tc.Redirect {
+			row.Action = "Redirect"
+		}
+		if tc.ReturnPort != nil {
+			row.Return = tc.ReturnPort.String()
+		}
+		if row.Status, _ = r.status(k); row.Entries > 0 { // one that waits takes nobody's Pods
+			var chosen []*Pod
+			chosen, free = r.view.pick(tc.AppliedTo, free)
+			row.Pods = len(chosen)
+		}
+		row.Packets, row.Bytes = r.count(k, count, "TrafficControl")
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// String is the port's name, or the kind of tunnel and where it leads.
+func (p TrafficPort) String() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return string(p.Type) + " to " + p.RemoteIP.String()
+}
