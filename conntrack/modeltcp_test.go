@@ -116,7 +116,7 @@ func (s *side) sequenceFits(other *side, g *segment) bool {
 		from := distance(s.next, g.seq)
 		return from >= -(65535+1500) && from+distance(g.seq, g.end()) <= 65535+1500
 	}
-	return distance(s.limit, g.end()) <= 0 && distance(s.next-other.window, g.seq) >= 0
+	return distance(s.limit, g.seq)+distance(g.seq, g.end()) <= 0 && distance(s.next-other.window, g.seq) >= 0
 }
 
 // reset is CT-13.

@@ -292,10 +292,12 @@ func (p *peer) inWindow(other *peer, g *segment) bool {
 }
 
 func (p *peer) seqInWindow(other *peer, g *segment) bool {
+	low, high := p.next-other.window, p.limit
 	if other.state == tcpClosed { // its window is not known
-		return !after(g.end(), p.next+farAck) && !before(g.seq, p.next-farAck)
+		low, high = p.next-farAck, p.next+farAck
 	}
-	return !after(g.end(), p.limit) && !before(g.seq, p.next-other.window)
+	// The end alone could lie half the sequence space ahead, which is behind.
+	return !before(g.seq, low) && !after(g.seq, high) && !after(g.end(), high)
 }
 
 func (p *peer) ackInWindow(other *peer, g *segment) bool {

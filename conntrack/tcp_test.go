@@ -64,6 +64,11 @@ var tcpStories = map[string]string{
 		c A  1001 75001 1 | est     | ESTABLISHED 86390
 		c FA 71001 5001 0 | est     | ESTABLISHED 86390
 		c A  1001 5001 1  | est     | ESTABLISHED 86400`,
+	"CT-12 half the sequence space ahead is not behind": `
+		c S  1000 0 0 win=1             | new     | SYN_SENT 30
+		s SA 5000 1001 0 win=1          | est|rpl | ESTABLISHED 60
+		c A  1001 5001 0 win=1          | est     | ESTABLISHED 86400
+		c FA 2147484647 5001 100 win=1  | est     | ESTABLISHED 86400`,
 	"CT-12 where an empty segment lies says nothing": `
 		c S  1000 0 0     | new     | SYN_SENT 30
 		s SA 5000 1001 0  | est|rpl | ESTABLISHED 60
