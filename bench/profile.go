@@ -28,7 +28,7 @@ type Options struct {
 	Rounds int
 	// Window is how long traffic flows for one figure; 200 ms.
 	Window time.Duration
-	// Largest is where sweeps end, 10 to 1,000,000; 10,000.
+	// Largest is where sweeps end, 10 to 1,000,000; 1,000.
 	Largest int
 	// Binary is the antrail binary that labs' agents run; the running one when
 	// empty.
@@ -51,7 +51,7 @@ func (o *Options) complete() error {
 		o.Window = 200 * time.Millisecond
 	}
 	if o.Largest == 0 {
-		o.Largest = 10_000
+		o.Largest = 1_000
 	}
 	if o.Time < 0 || o.Rounds < 0 || o.Window < time.Millisecond {
 		return fmt.Errorf("bench: %d rounds, window %v, time %v: all are positive, the window at least 1ms", o.Rounds, o.Window, o.Time)

@@ -3,6 +3,8 @@ package bench
 // profiles are all profiles, in the order in which they run.
 func profiles() []profile {
 	return []profile{
+		{"pipeline", "what a packet costs in the pipeline: known and new connection, by entry, allocations", "A packet's way through the pipeline", runPipeline},
+		{"policy", "the same with 10 rules of policies and more, up to --largest", "A packet's way through the pipeline, by rules of policies", runPolicy},
 		{"stream", "bulk TCP between two pods of a Node, one stream and eight", "TCP streams between two pods of a Node", runStream},
 		{"rr", "round trips between two pods of a Node, with percentiles", "TCP round trips between two pods of a Node", runRR},
 		{"connect", "new TCP connections between two pods of a Node", "TCP connections between two pods of a Node", runConnect},

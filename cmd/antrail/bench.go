@@ -48,7 +48,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes")
 	c.Flags().IntVar(&o.Rounds, "rounds", 3, "how many times each contender runs at least")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
-	c.Flags().IntVar(&o.Largest, "largest", 10_000, "where sweeps over policy rules and Services end")
+	c.Flags().IntVar(&o.Largest, "largest", 1_000, "where the sweep over policy rules ends")
 	c.AddCommand(benchConntrackCommand(), benchCompareCommand())
 	return c
 }
