@@ -111,7 +111,7 @@ func (w *twins) send(o offer) {
 		r.packetIns = nil
 		r.sw.Poll()
 		for _, s := range r.collect() {
-			got[i] = append(got[i], offer{s.port, s.frame, s.tunnel, s.offload})
+			got[i] = append(got[i], offer(s))
 		}
 		for _, pi := range r.packetIns {
 			ins[i] += fmt.Sprintf("%+v ", *pi)
@@ -574,8 +574,23 @@ func TestCacheChangesNothing(t *testing.T) {
 	}
 }
 
+// allSortsSources is allSorts with its groups, meter and ports.
 func allSortsSources() flow.Sources {
 	src := sourcesOf(allSorts, allSortsGroups, "meter=1 pktps bands=\ntype=drop rate=5")
 	src.Ports = flow.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n 9(antrea-tun0)\n")
 	return src
+}
+
+// FuzzCache is TestCacheChangesNothing from seeds that the fuzzer chooses.
+func FuzzCache(f *testing.F) {
+	f.Add(uint64(1), true)
+	f.Add(uint64(2), false)
+	sources := twinSources(f)
+	f.Fuzz(func(t *testing.T, seed uint64, antrea bool) {
+		s := sources["all sorts"]
+		if antrea {
+			s = sources["antrea"]
+		}
+		newTwins(t, seed, s).walk(300, s.to)
+	})
 }

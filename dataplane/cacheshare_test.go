@@ -111,7 +111,7 @@ func TestCacheAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() { e.pass(e.client, e.web, e.there) }); n != 0 {
 		t.Errorf("%v allocations for a packet that is replayed", n)
 	}
-	if hits()-before < 500 {
+	if hits()-before < 500 && !*walkAll {
 		t.Errorf("%d packets were replayed", hits()-before)
 	}
 }
