@@ -511,6 +511,7 @@ const allSorts = `
 	table=0,priority=7,udp,tp_dst=3306 actions=clone(output:4),goto_table:1
 	table=0,priority=6,tcp,tp_dst=53 actions=NORMAL
 	table=0,priority=5,nw_dst=10.1.0.4,ip actions=drop
+	table=0,priority=5,udp,nw_dst=10.1.0.3 actions=dec_ttl,set_field:10.1.0.3->nw_dst,set_field:10.0.0.77->nw_src,output:4
 	table=0,priority=4,icmp,nw_tos=0 actions=set_field:32->nw_tos,resubmit(,1)
 	table=0,priority=1,ip actions=resubmit(,7),goto_table:1
 	table=0,priority=1,ipv6 actions=goto_table:1
@@ -526,6 +527,7 @@ const allSorts = `
 	table=3,priority=6,ct_state=+new+trk,tcp,nw_dst=10.1.0.5 actions=controller(userdata=01),goto_table:4
 	table=3,priority=6,ct_state=+new+trk,ipv6,ipv6_dst=fd01::1 actions=ct(commit,table=4,zone=10,nat(dst=[fd00::2]:80),exec(set_field:0x10/0x10->ct_mark))
 	table=3,priority=1 actions=goto_table:4
+	table=4,priority=10,ct_state=-new+trk,tcp,tcp_flags=+psh-urg actions=ct(commit,table=5,zone=10,exec(set_field:0x100/0x100->ct_mark,set_field:0x9/0xf->ct_label))
 	table=4,priority=9,tcp,tp_dst=3306,nw_dst=10.0.0.3 actions=set_field:0x77->reg3,goto_table:9
 	table=4,priority=8,ct_state=+new+trk,ip,reg3=0x3 actions=ct(commit,table=5,zone=10,exec(set_field:0x5->ct_mark,set_field:0x7->ct_label))
 	table=4,priority=7,ct_state=+new+trk,tcp actions=ct(commit,table=5,zone=10,exec(set_field:0x2/0xf->ct_mark))
@@ -533,6 +535,7 @@ const allSorts = `
 	table=4,priority=6,ct_state=+new+trk,ip actions=ct(commit,zone=10),goto_table:5
 	table=4,priority=6,ct_state=+new+trk,ipv6 actions=ct(commit,zone=10),goto_table:5
 	table=4,priority=1 actions=goto_table:5
+	table=5,priority=10,ct_state=-new+trk,ct_mark=0x100/0x100,ip,nw_dst=10.0.0.0/24 actions=dec_ttl,dec_ttl,goto_table:6
 	table=5,priority=9,ct_state=-rpl+trk,tcp,nw_dst=10.0.0.2 actions=ct(commit,table=6,zone=20,nat(src=10.9.0.1:2000-2003))
 	table=5,priority=8,ip,nw_dst=10.0.0.0/24,ct_mark=0x10/0x10 actions=dec_ttl,move:NXM_OF_IN_PORT[]->NXM_NX_REG5[0..15],goto_table:6
 	table=5,priority=7,ipv6,ct_mark=0x10/0x10 actions=dec_ttl,goto_table:6
