@@ -14,8 +14,9 @@ import (
 // benchLong says what the command does; the profiles follow.
 const benchLong = `Measure antrail's datapath against others on this machine: it makes network namespaces, contenders and traffic,
 measures all contenders of a profile in turn again and again, and prints the median of the rounds, their extremes and the
-median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. A run of
-all profiles takes about two minutes; a longer --time brings more rounds. It needs root and no cluster.
+median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. A run
+goes on until --time is up, but every contender runs --rounds times: all profiles take some minutes, more on a busy
+machine. It needs root and no cluster.
 
 Profiles:
 `
