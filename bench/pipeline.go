@@ -42,7 +42,7 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, x float64, p *f
 	if why := ovsMissing(); why == nil {
 		s, err := openOVSWalk(ctx, p, r.Window)
 		if err != nil {
-			return fmt.Errorf("Open vSwitch: %w", err)
+			return fmt.Errorf("%s: %w", ovsVersion(), err)
 		}
 		sides = append(sides, s)
 	} else if len(c.Sides) == 0 {

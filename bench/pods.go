@@ -215,7 +215,7 @@ func openBridge() (*podPair, error) {
 		err = errors.Join(err, n.addPod(n.pods[i], link, address+"/24", nil), within(n.ns)(func() error { return enslave(link) }))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Linux bridge: %w", err), n.close())
+		return nil, errors.Join(fmt.Errorf("bridge: %w", err), n.close())
 	}
 	return n.pair("Linux bridge", n.pods[0], n.pods[1]), nil
 }

@@ -151,6 +151,7 @@ func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
 		return fmt.Errorf("generator: %w", err)
 	}
 	g.thread.Store(int64(unix.Gettid()))
+	//lint:ignore SA1019 it is the only way to leave a test run that a signal has ended
 	options := ebpf.RunOptions{Data: frame, Repeat: testRuns, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES, Reset: g.leave}
 	for !g.done.Load() {
 		if _, err := g.program.Run(&options); err != nil {
