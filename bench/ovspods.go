@@ -28,15 +28,16 @@ func openOVSPods(ctx context.Context) (*podPair, error) {
 		err = errors.Join(err, n.addPod(n.pods[i], pod.Name, pod.Address.V4.String()+"/24", net.HardwareAddr(pod.MAC[:])))
 	}
 	var s *ovsSwitch
+	var stay chan struct{}
 	if err == nil {
-		err = within(n.ns)(func() (err error) { s, err = startOVS(ctx, "userspace-tso-enable=true"); return err })
+		s, stay, err = n.startOVS(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.close())
 	}
 	pair := n.pair(ovsVersion(), n.pods[0], n.pods[1])
 	pair.address = net.JoinHostPort(plan.Pods[1].Address.V4.String(), "80")
-	pair.close = func() error { return errors.Join(s.close(), n.close()) }
+	pair.close = func() error { defer close(stay); return errors.Join(s.close(), n.close()) }
 	program, err := exampleProgram("two-nodes/node-a")
 	if err == nil {
 		err = s.install(ctx, program, map[string]ovsPort{
@@ -48,6 +49,26 @@ func openOVSPods(ctx context.Context) (*podPair, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), pair.close())
 	}
 	return pair, nil
+}
+
+// startOVS starts a switch in the Node's namespace. Its daemons end with the
+// thread that started them, which stays until stay is closed.
+func (n *node) startOVS(ctx context.Context) (s *ovsSwitch, stay chan struct{}, err error) {
+	stay = make(chan struct{})
+	started := make(chan error, 2)
+	go func() {
+		started <- within(n.ns)(func() error {
+			var failed error
+			s, failed = startOVS(ctx, "userspace-tso-enable=true")
+			started <- failed
+			if failed == nil {
+				<-stay
+			}
+			return nil
+		})
+	}()
+	err = <-started
+	return s, stay, err
 }
 
 // mostPorts is above every port number of the examples.
