@@ -235,3 +235,19 @@ func TestEveryTimeoutHasAName(t *testing.T) {
 		t.Errorf("%d names for %d timeouts", n, v.NumField())
 	}
 }
+
+// TestConnectionCacheConfig: on by default, and off by either word of YAML.
+func TestConnectionCacheConfig(t *testing.T) {
+	for line, off := range map[string]bool{"": false, "connectionCache: on\n": false, "connectionCache: off\n": true, "connectionCache: false\n": true} {
+		c, err := ParseConfig([]byte(line + goodConfig))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.options().cache < 0; got != off {
+			t.Errorf("%q: off is %v, want %v", line, got, off)
+		}
+	}
+	if _, err := ParseConfig([]byte("connectionCache: sometimes\n" + goodConfig)); err == nil {
+		t.Error("a third state is taken")
+	}
+}
