@@ -316,5 +316,9 @@ func (l *Lab) Down() error {
 		return errors.Join(append(errs, fmt.Errorf("namespaces left: %v", left))...)
 	}
 	l.say("lab %s is down", l.State.ID)
-	return errors.Join(append(errs, os.RemoveAll(l.Dir))...)
+	errs = append(errs, os.RemoveAll(l.Dir))
+	if os.Getenv(stateEnv) == "" { // a directory that somebody named is theirs
+		removeEmpty(filepath.Dir(l.Dir))
+	}
+	return errors.Join(errs...)
 }

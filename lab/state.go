@@ -55,13 +55,18 @@ func StateDir() string {
 	return "/run/antrail/lab"
 }
 
+// removeEmpty removes the directory of all labs' state, and antrail's around
+// it, as far as they are empty.
+func removeEmpty(dir string) {
+	if os.Remove(dir) == nil {
+		os.Remove(filepath.Dir(dir)) // refused unless it is empty
+	}
+}
+
 const stateFile = "state.json"
 
 // newState makes the directory of a new lab, with an ID that no lab has.
 func newState(dir string, s State) (*Lab, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	self, ok := processOf(os.Getpid())
 	if !ok {
 		return nil, errors.New("no /proc")
@@ -72,8 +77,11 @@ func newState(dir string, s State) (*Lab, error) {
 		rand.Read(b[:])
 		s.ID = fmt.Sprintf("%x", b)[:5]
 		l := newLab(filepath.Join(dir, s.ID), s)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
 		err := os.Mkdir(l.Dir, 0o700)
-		if errors.Is(err, os.ErrExist) {
+		if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) { // the last lab's Down took dir away meanwhile
 			continue
 		}
 		if err != nil {

@@ -1,0 +1,28 @@
+package lab
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRemoveEmpty: the last lab takes the directories away, another's stay.
+func TestRemoveEmpty(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "antrail")
+	labs := filepath.Join(run, "lab")
+	other := filepath.Join(labs, "other")
+	if err := os.MkdirAll(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	removeEmpty(labs)
+	if _, err := os.Stat(other); err != nil {
+		t.Errorf("another lab's state: %v", err)
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	removeEmpty(labs)
+	if _, err := os.Stat(run); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", run, err)
+	}
+}
