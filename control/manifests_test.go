@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +175,7 @@ func TestNoManifests(t *testing.T) {
 
 // watchDir watches path until the test ends and returns a function that waits
 // until the snapshot holds the given Namespaces.
-func watchDir(t *testing.T, path string) func(want string) {
+func watchDir(t testing.TB, path string) func(want string) {
 	t.Helper()
 	store := NewStore(DeriveEndpoints)
 	m, err := NewManifests(path, store)
@@ -301,4 +302,18 @@ func TestWatchFile(t *testing.T) {
 	write(t, namespaceText("b", "1"), dir, "other.yaml")
 	write(t, namespaceText("a", "2"), dir, "f.conf")
 	wait("a=2")
+}
+
+// BenchmarkWatch is from a file's writing until its objects are in the
+// snapshot: most of it is the wait for an editor to be done.
+func BenchmarkWatch(b *testing.B) {
+	dir := b.TempDir()
+	wait := watchDir(b, dir)
+	for n := 0; b.Loop(); n++ {
+		text := namespaceText("a", strconv.Itoa(n))
+		if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		wait(fmt.Sprintf("a=%d", n))
+	}
 }

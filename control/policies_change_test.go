@@ -281,20 +281,22 @@ func TestRoomIsMade(t *testing.T) {
 // TestRefusedForRoom: a policy that finds no priority is taken when others have
 // gone, without being touched itself.
 func TestRefusedForRoom(t *testing.T) {
-	w := shop()
-	full := slices.Repeat([]PolicyRule{{Action: ActionDrop}}, baselineZone.highest-baselineZone.lowest+1)
-	w.put(cnp("first", "baseline", 1, full, nil))
-	w.update(t)
-	w.put(cnp("second", "baseline", 2, full[:1], nil))
-	w.update(t)
-	second := Key{Kind: KindClusterNetworkPolicy, Name: "second"}
-	if w.policies.Refused()[second] == nil || len(w.rules) != len(full) {
-		t.Fatalf("refused are %v of %d rules, want the second policy of %d", w.policies.Refused(), len(w.rules), len(full))
-	}
-	w.remove(Key{Kind: KindClusterNetworkPolicy, Name: "first"})
-	w.update(t)
-	if len(w.policies.Refused()) != 0 || len(w.rules) != 1 {
-		t.Errorf("with room, refused are %v and %d rules stand, want none and 1", w.policies.Refused(), len(w.rules))
+	for tier, zone := range map[string]ruleZone{"": antreaZone, "baseline": baselineZone} {
+		w := shop()
+		full := slices.Repeat([]PolicyRule{{Action: ActionDrop}}, zone.highest-zone.lowest+1)
+		w.put(cnp("first", tier, 1, full, nil))
+		w.update(t)
+		w.put(cnp("second", tier, 2, full[:1], nil))
+		w.update(t)
+		second := Key{Kind: KindClusterNetworkPolicy, Name: "second"}
+		if w.policies.Refused()[second] == nil || len(w.rules) != len(full) {
+			t.Fatalf("tier %q: refused are %v of %d rules, want the second policy of %d", tier, w.policies.Refused(), len(w.rules), len(full))
+		}
+		w.remove(Key{Kind: KindClusterNetworkPolicy, Name: "first"})
+		w.update(t)
+		if len(w.policies.Refused()) != 0 || len(w.rules) != 1 {
+			t.Errorf("tier %q: with room, refused are %v and %d rules stand, want none and 1", tier, w.policies.Refused(), len(w.rules))
+		}
 	}
 }
 
