@@ -1,11 +1,6 @@
 package dataplane
 
-import (
-	"math/bits"
-	"slices"
-
-	"github.com/antrail/antrail/conntrack"
-)
+import "github.com/antrail/antrail/conntrack"
 
 // The connection cache remembers how walks ended. A packet that shows the same
 // signature (signature.go) as one that walked, under the same pipeline and the
@@ -46,9 +41,8 @@ type cache struct {
 	paths  []*path
 	byHash map[uint64]uint32 // index into paths
 	fresh  []*path           // paths with packets that are not told yet
-	owners []owner
-	byPort map[uint32]uint16           // index into owners
-	once   [onceSlots][onceWays]uint32 // tags of signatures that came once
+	owners owners
+	once   once // signatures that came once
 
 	sig     signature // of the packet at hand
 	pass    conntrack.Passing
@@ -59,38 +53,29 @@ type cache struct {
 }
 
 const (
-	ways      = 8
-	firstSets = 64
-	onceSlots = 1024
-	onceWays  = 8
 	// maxSteps is how many ct() on different connections a remembered walk has.
 	maxSteps = 3
 	// defaultCache is the entries of a worker's cache when it is full: 80 MB.
 	defaultCache = 1 << 18
 )
 
-// owner is a port that packets came from, and its entries.
-type owner struct{ entries int }
-
 // cached is one remembered walk, without pointers: a large cache costs the
 // garbage collector nothing. The first three cache lines are all that IPv4
 // needs.
 type cached struct {
-	epoch uint32
-	used  uint32 // round of the last packet
+	slot
 	path  uint32
-	owner uint16
-	n     uint8 // words of the signature
-	steps uint8
 	near  [6]uint64 // the signature's first words
 	ct    [maxSteps]conntrack.Seen
+	n     uint8 // words of the signature
+	steps uint8
 	change
 	far [sigWords - 6]uint64 // … and the rest
 }
 
 // newCache makes a cache that may grow to a number of entries.
 func newCache(most int) *cache {
-	return &cache{most: most, epoch: 1, byHash: map[uint64]uint32{}, byPort: map[uint32]uint16{}}
+	return &cache{most: most, epoch: 1, byHash: map[uint64]uint32{}, owners: newOwners()}
 }
 
 // keepUp empties the cache when the pipeline or the ports have changed.
@@ -113,21 +98,10 @@ func (c *cache) forget() {
 		clear(c.places)
 	}
 	clear(c.paths)
-	c.paths, c.owners = c.paths[:0], c.owners[:0]
+	c.paths = c.paths[:0]
+	c.owners.forget()
 	clear(c.byHash)
-	clear(c.byPort)
 }
-
-// sets are the two where an entry with a hash may be.
-func (c *cache) sets(hash uint64) [2]uint32 {
-	n := uint64(len(c.tags))
-	first, _ := bits.Mul64(hash<<32, n)
-	second, _ := bits.Mul64(hash*hashSeed, n)
-	return [2]uint32{uint32(first), uint32(second)}
-}
-
-// tag tells hashes of a set apart; it is never 0.
-func tag(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
 // find is the entry of the signature at hand, or nil.
 func (c *cache) find() *cached {
@@ -135,7 +109,7 @@ func (c *cache) find() *cached {
 		return nil
 	}
 	want := tag(c.sig.hash)
-	for _, at := range c.sets(c.sig.hash) {
+	for _, at := range twoSets(c.sig.hash, len(c.tags)) {
 		tags := &c.tags[at]
 		for i := range tags {
 			if tags[i] == want {
@@ -170,18 +144,6 @@ func (e *cached) put(s *signature) {
 	copy(e.far[:], s.words[len(e.near):])
 }
 
-// seenTwice notes that the signature at hand came, and says whether it had come
-// before. Of those that share a slot the last onceWays are known.
-func (c *cache) seenTwice() bool {
-	slot, t := &c.once[c.sig.hash%onceSlots], tag(c.sig.hash)
-	if slices.Contains(slot[:], t) {
-		return true
-	}
-	copy(slot[1:], slot[:])
-	slot[0] = t
-	return false
-}
-
 // place is an entry for the signature at hand, which is not there yet or to be
 // replaced; nil when there is no room for the port.
 func (c *cache) place(port uint32) *cached {
@@ -191,7 +153,7 @@ func (c *cache) place(port uint32) *cached {
 	if sets := len(c.tags); 2*c.live >= sets*ways && sets*ways < c.most {
 		c.grow()
 	}
-	own := c.ownerOf(port)
+	own := c.owners.of(port)
 	at, i, ok := c.choose(own)
 	if !ok {
 		c.count[CacheRefused]++
@@ -199,10 +161,10 @@ func (c *cache) place(port uint32) *cached {
 	}
 	e := &c.places[at][i]
 	c.leave(e)
-	*e = cached{epoch: c.epoch, owner: own}
+	*e = cached{slot: slot{epoch: c.epoch, owner: own}}
 	e.put(&c.sig)
 	c.tags[at][i] = tag(c.sig.hash)
-	c.owners[own].entries++
+	c.owners.list[own]++
 	c.live++
 	c.dirty = true
 	return e
@@ -214,84 +176,33 @@ func (c *cache) grow() {
 	sets := max(firstSets, min(len(c.tags)*4, c.most/ways))
 	c.tags, c.places = make([][ways]uint32, sets), make([][ways]cached, sets)
 	c.live = 0
-	clear(c.owners)
+	clear(c.owners.list)
 }
 
 // leave takes an entry out of the counts, if it is one.
 func (c *cache) leave(e *cached) {
 	if e.epoch == c.epoch {
-		c.owners[e.owner].entries--
+		c.owners.list[e.owner]--
 		c.live--
 	}
 }
 
-// ownerOf is a port's place in owners.
-func (c *cache) ownerOf(port uint32) uint16 {
-	i, ok := c.byPort[port]
-	if !ok {
-		i = uint16(len(c.owners))
-		c.owners = append(c.owners, owner{})
-		c.byPort[port] = i
-	}
-	return i
-}
-
-// share is how many entries a port may have while others need room.
-func (c *cache) share() int {
-	ports := 0
-	for _, o := range c.owners {
-		if o.entries > 0 {
-			ports++
-		}
-	}
-	return len(c.tags) * ways / max(1, ports)
-}
-
-// choose is the place, in one of its two sets, for the signature at hand, which
-// comes from a port: a free one, else the longest unused of the ports beyond
-// their share, else that of the port itself. It is not ok when all are others'
-// by right.
+// choose is the place, in one of its two sets, for the signature at hand. It is
+// not ok when all are others' by right.
 func (c *cache) choose(own uint16) (at uint32, way int, ok bool) {
-	best, age, share := keep, uint32(0), c.share()
-	for _, set := range c.sets(c.sig.hash) {
-		for i := range ways {
-			e := &c.places[set][i]
-			r := c.rank(e, own, share)
-			if a := c.round - e.used; r > best || r == best && r > keep && a > age {
-				at, way, best, age = set, i, r, a
-			}
-			if best == free {
-				return at, way, true
-			}
+	var all candidates
+	sets := twoSets(c.sig.hash, len(c.tags))
+	for i := range all {
+		if e := &c.places[sets[i/ways]][i%ways]; e.epoch == c.epoch {
+			all[i] = &e.slot
 		}
 	}
-	switch best {
+	i, r := c.owners.choose(&all, own, c.round, c.owners.share(len(c.tags)*ways))
+	switch r {
 	case ofGreedy:
 		c.count[CacheOverShare]++
 	case ofOwn:
 		c.count[CacheDisplaced]++
 	}
-	return at, way, best > keep
-}
-
-// rank says how readily an entry gives its place to one of a port.
-type rank uint8
-
-const (
-	keep     rank = iota
-	ofOwn         // it is of the same port
-	ofGreedy      // of another port, which has more than its share
-	free          // none is there
-)
-
-func (c *cache) rank(e *cached, own uint16, share int) rank {
-	switch {
-	case e.epoch != c.epoch:
-		return free
-	case e.owner == own:
-		return ofOwn
-	case c.owners[e.owner].entries > share:
-		return ofGreedy
-	}
-	return keep
+	return sets[i/ways], i % ways, r > keep
 }

@@ -135,12 +135,12 @@ func (c *cache) keep(r *recording, k *walk) {
 	if r.plain && !conntrack.Plain(r.layers.Proto, c.sig.tcpFlags()) {
 		return
 	}
-	var ch change
-	if r.path.out != nil && !ch.between(&r.layers, r.head[:], k.frame) {
+	if !r.est && !c.once.seen(c.sig.hash) {
+		c.count[CacheOnce]++
 		return
 	}
-	if !r.est && !c.seenTwice() {
-		c.count[CacheOnce]++
+	var ch change
+	if r.path.out != nil && !ch.between(&r.layers, r.head[:], k.frame) {
 		return
 	}
 	if len(c.paths) > c.most/pathShare {

@@ -34,7 +34,7 @@ func (c *cache) warm(frames []*packet.Frame, inPort uint32, ct *conntrack.Table)
 		}
 	}
 	for _, h := range m.hashes[:len(frames)] {
-		m.sink += uint64(c.tags[c.sets(h)[0]][0])
+		m.sink += uint64(c.tags[twoSets(h, len(c.tags))[0]][0])
 	}
 	for i, h := range m.hashes[:len(frames)] {
 		if m.found[i] = c.likely(h); m.found[i] != nil {
@@ -53,7 +53,7 @@ func (c *cache) warm(frames []*packet.Frame, inPort uint32, ct *conntrack.Table)
 // likely is the entry that find would most likely give for a hash.
 func (c *cache) likely(hash uint64) *cached {
 	want := tag(hash)
-	for _, at := range c.sets(hash) {
+	for _, at := range twoSets(hash, len(c.tags)) {
 		for i := range ways {
 			if c.tags[at][i] == want {
 				return &c.places[at][i]
