@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 )
 
 // realSwitch is the switch itself as an Installer: what the model of
@@ -27,7 +28,7 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 	clock := func() int64 { return s.now }
 	s.ct = conntrack.NewTable(conntrack.Config{Now: clock})
 	sw, err := dataplane.New(dataplane.Config{
-		Conntrack: s.ct, Clock: clock, SelectSeed: 1,
+		Conntrack: s.ct, Clock: clock, SelectSeed: 1, Cache: walktest.Cache(),
 		PacketIn: func(pi *dataplane.PacketIn) { s.packetIns = append(s.packetIns, pi) },
 	})
 	if err != nil {

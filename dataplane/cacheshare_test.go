@@ -6,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -111,7 +112,7 @@ func TestCacheAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(500, func() { e.pass(e.client, e.web, e.there) }); n != 0 {
 		t.Errorf("%v allocations for a packet that is replayed", n)
 	}
-	if hits()-before < 500 && !*walkAll {
+	if hits()-before < 500 && !*walktest.All {
 		t.Errorf("%d packets were replayed", hits()-before)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
@@ -374,7 +375,7 @@ func TestFragmentsReuseMemory(t *testing.T) {
 func TestFragmentsOfSeveralWorkers(t *testing.T) {
 	clock := func() int64 { return 1e12 }
 	ct := conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Workers: 2})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Workers: 2, Cache: walktest.Cache()})
 	if err != nil {
 		t.Fatal(err)
 	}

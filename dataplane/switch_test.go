@@ -1,24 +1,14 @@
 package dataplane_test
 
 import (
-	"flag"
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/ports/memory"
 )
-
-var walkAll = flag.Bool("walk", false, "run the tests with switches that have no connection cache")
-
-// cacheSize is what the tests' switches are made with.
-func cacheSize() int {
-	if *walkAll {
-		return -1
-	}
-	return 0
-}
 
 // newSwitch is a switch with a program and a memory port for every port that
 // the program has a name for. Its clock stands still.
@@ -49,7 +39,7 @@ func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane
 	*now = 1e12
 	clock := func() int64 { return *now }
 	ct := conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, PacketIn: onPacketIn, Cache: cacheSize()})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, PacketIn: onPacketIn, Cache: walktest.Cache()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
@@ -67,7 +68,7 @@ func run(t testing.TB, workers int, flows string, has map[uint32]ports.Port) *ru
 	begin := time.Now()
 	clock := func() int64 { return int64(time.Since(begin)) + 1 }
 	ct := conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Workers: workers})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Workers: workers, Cache: walktest.Cache()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ const lastPort = 64
 // DUT is a device under test.
 type DUT struct {
 	timeouts conntrack.Timeouts
+	cache    int // as dataplane.Config.Cache
 	now      int64
 	sw       *dataplane.Switch
 	ct       *conntrack.Table
@@ -49,9 +50,10 @@ type DUT struct {
 }
 
 // New makes a device with an empty pipeline. Its clock stands at one hour, so
-// that nothing is younger than the clock.
-func New(timeouts conntrack.Timeouts) (*DUT, error) {
-	d := &DUT{timeouts: timeouts, now: int64(time.Hour)}
+// that nothing is younger than the clock. cache is that of dataplane.Config: 0
+// for the usual connection cache, -1 for none.
+func New(timeouts conntrack.Timeouts, cache int) (*DUT, error) {
+	d := &DUT{timeouts: timeouts, cache: cache, now: int64(time.Hour)}
 	return d, d.reset(request{})
 }
 
@@ -125,7 +127,7 @@ func (d *DUT) reset(q request) error {
 	}
 	clock := func() int64 { return d.now }
 	ct := conntrack.NewTable(conntrack.Config{Timeouts: d.timeouts, Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Cache: d.cache})
 	if err != nil {
 		return err
 	}

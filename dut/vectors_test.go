@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dut"
 	"github.com/antrail/antrail/internal/ctvectors"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -64,7 +65,7 @@ type peer struct {
 // newPeer starts a device that serves until the test ends.
 func newPeer(t testing.TB) *peer {
 	t.Helper()
-	d, err := dut.New(conntrack.OVSTimeouts())
+	d, err := dut.New(conntrack.OVSTimeouts(), walktest.Cache())
 	if err != nil {
 		t.Fatal(err)
 	}

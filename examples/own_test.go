@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -31,7 +32,7 @@ func newOwnNode(t *testing.T, set string) *ownNode {
 	clock := func() int64 { return 1e12 }
 	var err error
 	n.Switch, err = dataplane.New(dataplane.Config{
-		Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock,
+		Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Cache: walktest.Cache(),
 		PacketIn: func(*dataplane.PacketIn) { n.toAgent++ },
 	})
 	if err != nil {

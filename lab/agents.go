@@ -40,6 +40,9 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 		n := &l.Topology.Nodes[i]
 		err := l.writeConfig(n, func(c *agent.Config) error {
 			c.Conntrack = o.Conntrack
+			if o.Walk {
+				c.ConnectionCache = new(bool)
+			}
 			return pipeline(c)
 		})
 		if err != nil {

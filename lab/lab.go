@@ -66,6 +66,8 @@ type Options struct {
 	// Driver is that of the pods' ports: agent.DriverAuto, which "" is too,
 	// agent.DriverAFXDP or agent.DriverAFPacket.
 	Driver string
+	// Walk turns the agents' connection cache off: every packet walks.
+	Walk bool
 
 	// Conntrack is the agents' section about connections.
 	Conntrack agent.Conntrack

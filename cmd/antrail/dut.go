@@ -10,6 +10,7 @@ import (
 
 func dutCommand() *cobra.Command {
 	var timeouts string
+	var walk bool
 	c := &cobra.Command{
 		Use:   "dut",
 		Short: "Be driven packet by packet by another program",
@@ -20,6 +21,7 @@ that another switch can be compared packet by packet.`,
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
+	c.Flags().BoolVar(&walk, "walk", false, "have no connection cache: every packet walks the tables")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		t := conntrack.DefaultTimeouts()
 		switch timeouts {
@@ -29,7 +31,11 @@ that another switch can be compared packet by packet.`,
 		default:
 			return usageError{errors.New("--ct-timeouts is default or ovs")}
 		}
-		d, err := dut.New(t)
+		cache := 0
+		if walk {
+			cache = -1
+		}
+		d, err := dut.New(t, cache)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -38,7 +39,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	b := &bench{t: t, now: 1e12, store: control.NewStore(control.DeriveEndpoints), ports: map[uint32]*memory.Port{}}
 	clock := func() int64 { return b.now }
-	sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Cache: walktest.Cache()})
 	if err != nil {
 		t.Fatal(err)
 	}

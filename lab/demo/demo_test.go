@@ -8,12 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/lab"
 	"github.com/vishvananda/netlink"
 )
@@ -79,22 +81,41 @@ func allChecks(t *testing.T, w *world) []check {
 	return all
 }
 
-// TestDemo is `antrail demo` with each driver: every check as a test of its own,
-// of both address families.
+// TestDemo is `antrail demo` with each driver, with the connection cache and
+// without: every check as a test of its own, of both address families.
 func TestDemo(t *testing.T) {
 	for _, d := range []struct{ asked, driver, why string }{
 		{agent.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
 		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for"},
 	} {
-		t.Run(d.asked, func(t *testing.T) {
-			w, err := newWorld(upWith(t, lab.Options{Driver: d.asked}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer w.close()
-			wantDriver(t, w, d.driver, d.why)
-			runDemo(t, w)
-		})
+		for name, walk := range map[string]bool{"cache": false, "walk": true} {
+			t.Run(d.asked+"/"+name, func(t *testing.T) {
+				w, err := newWorld(upWith(t, lab.Options{Driver: d.asked, Walk: walk}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer w.close()
+				wantDriver(t, w, d.driver, d.why)
+				runDemo(t, w)
+				wantReplayed(t, w, !walk)
+			})
+		}
+	}
+}
+
+// wantReplayed checks whether every agent has replayed packets from its
+// connection cache.
+func wantReplayed(t *testing.T, w *world, want bool) {
+	t.Helper()
+	for _, n := range w.lab.Topology.Nodes {
+		var all []agent.Counter
+		if err := w.agent(n.Name).JSON(t.Context(), "/cache", nil, &all); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(c agent.Counter) bool { return c.Name == dataplane.CacheHit.String() })
+		if i < 0 || (all[i].Value > 0) != want {
+			t.Errorf("%s: packets were replayed: want %v, counters %+v", n.Name, want, all)
+		}
 	}
 }
 
