@@ -20,6 +20,7 @@ type Direction struct {
 type Conn struct {
 	Zone        uint16
 	Orig, Reply Direction
+	InPort      uint32        // where its first packet came in
 	Timeout     time.Duration // until it expires
 	Mark        uint32
 	Label       Label
@@ -63,7 +64,7 @@ func (e *entry) show(c *Conn, now int64) {
 	k := &e.keys[original]
 	k.showDirection(&c.Orig)
 	e.keys[reply].showDirection(&c.Reply)
-	c.Zone, c.Timeout, c.Mark = k.zone, time.Duration(e.expires-now), e.mark
+	c.Zone, c.InPort, c.Timeout, c.Mark = k.zone, e.port, time.Duration(e.expires-now), e.mark
 	c.Label.Hi, c.Label.Lo = e.label.Hi, e.label.Lo
 	c.State, c.Tags[original], c.Tags[reply] = "", 0, 0
 	switch k.proto {

@@ -25,6 +25,15 @@ func (t *Table) Scratch() *Table {
 	return s
 }
 
+// Blank is a table like t for a few packets, without any connection and without
+// limits: every packet begins one there.
+func (t *Table) Blank() *Table {
+	return newTable(&Config{
+		Now: t.clock, Timeouts: t.timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
+		NewRate: -1, Max: scratchSize,
+	}, newArena(scratchSize))
+}
+
 // adopt copies the parent's live connection of a key, unless it was copied
 // before (and has gone since).
 func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {

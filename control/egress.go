@@ -31,9 +31,11 @@ type egressBuilder struct {
 // maxMark is the highest packet mark of an Egress: it has 8 bits.
 const maxMark = 255
 
+func newMarks() *numbers[netip.Addr] { return newNumbers[netip.Addr](1, maxMark) }
+
 func newEgressBuilder() *egressBuilder {
 	return &egressBuilder{
-		marks: newNumbers[netip.Addr](1, maxMark), wanted: map[Key]netip.Addr{}, has: map[Key]netip.Addr{},
+		marks: newMarks(), wanted: map[Key]netip.Addr{}, has: map[Key]netip.Addr{},
 	}
 }
 

@@ -1,5 +1,7 @@
 package control
 
+import "fmt"
+
 // Numbers that objects get: group ids of Services, packet marks of Egress
 // addresses. A number belongs to its owner until the switch has forgotten
 // what bore it, so no bundle, whatever fails, meets a number with two owners.
@@ -11,6 +13,7 @@ type numbers[O comparable] struct {
 	next        uint32 // nothing below it is free
 	of          map[O]uint32
 	owner       map[uint32]O
+	unclaimed   map[O]bool // recalled, and not asked for since
 }
 
 // newNumbers has the numbers first to last, all free.
@@ -22,6 +25,7 @@ func newNumbers[O comparable](first, last uint32) *numbers[O] {
 // are taken.
 func (n *numbers[O]) take(o O) (uint32, bool) {
 	if id, ok := n.of[o]; ok {
+		delete(n.unclaimed, o)
 		return id, true
 	}
 	for id := n.next; id <= n.last; id++ {
@@ -42,6 +46,7 @@ func (n *numbers[O]) give(o O) {
 	}
 	delete(n.of, o)
 	delete(n.owner, id)
+	delete(n.unclaimed, o)
 	n.next = min(n.next, id)
 }
 
@@ -50,7 +55,32 @@ func (n *numbers[O]) give(o O) {
 func (n *numbers[O]) pass(from, to O) {
 	if id, ok := n.of[from]; ok {
 		delete(n.of, from)
+		delete(n.unclaimed, from)
 		n.of[to], n.owner[id] = id, to
+	}
+}
+
+// recall gives an owner the number that it had in a process before. The error
+// says that it cannot have that.
+func (n *numbers[O]) recall(o O, id uint32) error {
+	if _, taken := n.owner[id]; taken || id < n.first || id > n.last {
+		return fmt.Errorf("%d is taken, or not between %d and %d", id, n.first, n.last)
+	}
+	if have, ok := n.of[o]; ok {
+		return fmt.Errorf("it is %d already, not %d", have, id)
+	}
+	n.of[o], n.owner[id] = id, o
+	if n.unclaimed == nil {
+		n.unclaimed = map[O]bool{}
+	}
+	n.unclaimed[o] = true
+	return nil
+}
+
+// forgetUnclaimed frees the numbers that were recalled for nobody.
+func (n *numbers[O]) forgetUnclaimed() {
+	for o := range n.unclaimed {
+		n.give(o)
 	}
 }
 

@@ -27,6 +27,10 @@ type ledger struct {
 	of     map[Key]map[string]*claimant // parts of an object by name
 	sets   map[Part]*clauseSet          // see ledger_shared.go
 	names  *flow.Names                  // for errors
+	// adopted is what the switch had at the start (recall.go); inherits: no step
+	// was kept since.
+	adopted  []*row
+	inherits bool
 }
 
 // claimant is a part with its present claims.

@@ -71,7 +71,7 @@ func (p *Policies) priorityOf(s *policySpec) uint16 {
 // returns the one that stands.
 func (p *Policies) replace(old, now *RealisedRule, change *PolicyChange) *RealisedRule {
 	if old == nil {
-		now.Rule.ID = p.ids.allocate()
+		now.Rule.ID = p.newID(now.Key)
 		change.Added = append(change.Added, now)
 		return now
 	}

@@ -22,6 +22,7 @@ type Policies struct {
 	local      *podSets      // of the Pods of this Node that have a port
 	ids        *conjunctionIDs
 	vlans      *numbers[*policySpec]
+	recalled   recalledRules
 	priorities map[tables.PolicyKind]map[tables.Direction]*priorities
 	ranked     map[rankedBlock]ruleBlock // blocks that have priorities
 	isolated   map[isolationKey]Isolation
@@ -310,6 +311,7 @@ func (p *Policies) realiseDirty() {
 			p.vlans.give(s)
 			continue
 		}
+		p.recallVLAN(s)
 		if _, ok := p.vlans.take(s); !ok {
 			p.refuse(s.key.Policy, fmt.Errorf("%s: %w", s.key.describe(), errNoVLAN))
 		}

@@ -53,9 +53,10 @@ type Reconciler struct {
 	node     string
 	to       Installer
 	builders []builder
-	egresses *egressBuilder // one of builders
-	policies *policyBuilder // likewise
-	seen     sightings      // has a lock of its own
+	services *serviceBuilder // one of builders
+	egresses *egressBuilder  // likewise
+	policies *policyBuilder  // likewise
+	seen     sightings       // has a lock of its own
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
@@ -69,14 +70,17 @@ type Reconciler struct {
 	// renamed: the switch is to be told names; moved: the tables themselves
 	// changed, so everything or nothing is installed.
 	renamed, moved bool
+	// owned is who had which address in a process before; nil after the first
+	// Update.
+	owned map[AddressOwner]bool
 }
 
 // NewReconciler makes a Reconciler for the switch of a Node. The switch has to
-// be empty. clock tells the time, as time.Now does.
+// be empty, or to have what Recall says. clock tells the time, as time.Now does.
 func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
 	services, egresses := newServiceBuilder(), newEgressBuilder()
 	r := &Reconciler{
-		node: node, to: to, egresses: egresses,
+		node: node, to: to, services: services, egresses: egresses,
 		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}},
 		waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
 		seen: sightings{rules: map[uint32]*RealisedRule{}},
@@ -117,6 +121,9 @@ func (r *Reconciler) Update(c *Cluster, keys []Key) error {
 // became free by it.
 func (r *Reconciler) bring() error {
 	err := r.install()
+	if r.owned != nil && !r.ledger.inherits {
+		r.forgetRecalled()
+	}
 	if !r.egresses.freed {
 		return err
 	}
@@ -244,7 +251,7 @@ func (r *Reconciler) install() error {
 	}
 	units := r.units()
 	a := attempt{Reconciler: r}
-	if r.moved {
+	if r.moved || r.ledger.inherits {
 		a.run(units)
 	} else {
 		first := slices.IndexFunc(units, func(u unit) bool { return u.phase > closePods })

@@ -74,7 +74,7 @@ func (a *attempt) apply(units []unit) error {
 	if a.renamed {
 		b.Names, b.First = a.view.names, a.view.pipeline.First()
 	}
-	before, after := step.purges()
+	before, after := step.purges(a.owned)
 	if len(before) > 0 {
 		a.to.Purge(before)
 	}
@@ -182,8 +182,9 @@ func (a *attempt) settle(parts []Part) {
 	}
 }
 
-// purges are the connections to forget before and after a step's bundle.
-func (s *ledgerStep) purges() (before, after []Purge) {
+// purges are the connections to forget before and after a step's bundle. owned
+// is who had an address before the first step.
+func (s *ledgerStep) purges(owned map[AddressOwner]bool) (before, after []Purge) {
 	for _, p := range s.order {
 		was, now := s.before[p], s.l.desired(p)
 		if was == nil {
@@ -193,7 +194,7 @@ func (s *ledgerStep) purges() (before, after []Purge) {
 			now = &Desired{}
 		}
 		for _, addr := range now.Owns {
-			if !slices.Contains(was.Owns, addr) {
+			if !slices.Contains(was.Owns, addr) && !owned[AddressOwner{addr, p.Object}] {
 				before = append(before, Purge{Addr: addr})
 			}
 		}

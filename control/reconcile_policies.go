@@ -18,6 +18,7 @@ import (
 // the Pod.
 type policyBuilder struct {
 	clock    func() time.Time
+	recalled *Memory // for the first policies; nil: nothing
 	groupsOf func(Name) []uint32
 	seen     *sightings
 	config   PolicyConfig
@@ -46,6 +47,10 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		b.config = config
 		config.Clock = b.clock
 		b.policies = NewPolicies(config)
+		if b.recalled != nil {
+			_ = b.policies.recall(b.recalled) // Recall has tried it
+			b.recalled = nil
+		}
 	}
 	ch := b.policies.Update(PolicyInput{
 		Cluster: c.now.Cluster, Changed: keys, Ports: connectedPorts(c.now), ServiceGroups: b.groupsOf,

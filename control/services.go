@@ -50,8 +50,12 @@ const (
 	clusterGroup
 )
 
+func newGroupNumbers() *numbers[groupOwner] {
+	return newNumbers[groupOwner](firstServiceGroup, lastGroup)
+}
+
 func newServiceBuilder() *serviceBuilder {
-	return &serviceBuilder{newNumbers[groupOwner](firstServiceGroup, lastGroup), map[Key]map[groupOwner]bool{}, map[Key][]uint32{}}
+	return &serviceBuilder{newGroupNumbers(), map[Key]map[groupOwner]bool{}, map[Key][]uint32{}}
 }
 
 func (b *serviceBuilder) build(c *change, w *wants) {

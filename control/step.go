@@ -199,6 +199,7 @@ func dropID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
 // bundle is what the step changes in the switch.
 func (s *ledgerStep) bundle() *Bundle {
 	b := &Bundle{}
+	s.touchAdopted()
 	s.touchSets()
 	s.results = make([]*flow.Entry, len(s.rows))
 	for i, r := range s.rows {
@@ -244,6 +245,7 @@ func (s *ledgerStep) keep() {
 			s.l.forget(r)
 		}
 	}
+	s.l.adopted, s.l.inherits = nil, false
 	keepIDs(s.l.groups, s.groups)
 	keepIDs(s.l.meters, s.meters)
 	s.forgetSets()

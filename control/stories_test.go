@@ -28,9 +28,9 @@ import (
 // Steps whose names begin with 0 set the scene and expect nothing: what tables
 // have for a feature or a family is told by the tests of package tables.
 //
-// Every story begins with node.yaml. It is told five ways: as written; with one
+// Every story begins with node.yaml. It is told six ways: as written; with one
 // bundle in ten failing; likewise, and with the switch itself in place of its
-// model; from its end state at once; and that state's objects one by one in
+// model; by a process that is started again between the steps (recall_test.go); from its end state at once; and that state's objects one by one in
 // several orders. Each way must come to the same pipeline, and
 // when all objects of the story are gone, to what was there at the start.
 //
@@ -247,6 +247,7 @@ func TestStories(t *testing.T) {
 			dumps := s.asWritten(t, base)
 			s.withFailures(t, base, dumps, nil)
 			s.withFailures(t, base, dumps, newRealSwitch(t))
+			s.restarted(t, base, dumps)
 			s.anyOrder(t, base, dumps[len(dumps)-1])
 		})
 	}

@@ -1,6 +1,11 @@
 package dataplane
 
-import "github.com/antrail/antrail/flow"
+import (
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // learn makes an entry out of the packet, as the learn action says
 // (ovs-actions(7), learn). The next packet that is looked up sees it.
@@ -37,6 +42,47 @@ func learned(a *flow.Learn, k *flow.Key) *flow.Entry {
 		}
 	}
 	return e
+}
+
+// Learned is an entry that a packet made in another switch, or in one before.
+type Learned struct {
+	*flow.Entry
+	Age, Idle time.Duration // since it was made, and since a packet met it
+}
+
+// Relearn installs learned entries beside those that are there; one whose time
+// has passed is left out. The error names the first that no learn action makes,
+// or whose table is not there; then none is installed.
+func (s *Switch) Relearn(all []Learned) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.program.Load()
+	if p == nil {
+		return errNoPipeline
+	}
+	for _, l := range all {
+		if p.tables[l.Table] == nil || slices.ContainsFunc(l.Actions, neverLearned) {
+			return &InvalidEntryError{l.Text(flow.Format{Names: p.names}), "no learn action makes such an entry"}
+		}
+	}
+	now := s.clock()
+	for _, l := range all {
+		e := newEntry(l.Entry, 0, now-int64(l.Age))
+		e.used.Store(now - int64(l.Idle))
+		if !e.expired(now) {
+			s.addLearned(p.tables[l.Table], e, 0)
+		}
+	}
+	return nil
+}
+
+// neverLearned says whether learned does not make an action.
+func neverLearned(a flow.Action) bool {
+	switch a.(type) {
+	case flow.SetField, flow.Output:
+		return false
+	}
+	return true
 }
 
 // maker is what a learn action with delete_learned writes into its entries.

@@ -183,3 +183,49 @@ func TestStaticTimeouts(t *testing.T) {
 		}
 	}
 }
+
+// TestRelearn: what packets learned goes on in a switch that is made after, until
+// its time has come; what no learn action makes is refused.
+func TestRelearn(t *testing.T) {
+	const timeouts = "idle_timeout=100,hard_timeout=300"
+	r := newAffinityRig(t, timeouts)
+	r.outcome(anyTCP)
+	r.warp(50 * time.Second)
+	var all []dataplane.Learned
+	for _, f := range r.learnedFlows() {
+		all = append(all, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+	}
+
+	next := newAffinityRig(t, timeouts)
+	if err := next.sw.Relearn(all); err != nil {
+		t.Fatal(err)
+	}
+	next.wantLearned(1)
+	if got := next.outcome(anyTCP); got != "3" {
+		t.Errorf("a packet in the next switch: %q", got)
+	}
+	if f := next.learnedFlows()[0]; f.Duration != 50*time.Second || f.Idle != 0 {
+		t.Errorf("it is %v old, the last packet %v", f.Duration, f.Idle)
+	}
+	next.warp(99 * time.Second)
+	next.outcome(anyTCP)
+	next.wantLearned(1)
+	late := newAffinityRig(t, timeouts)
+	if err := late.sw.Relearn([]dataplane.Learned{{Entry: all[0].Entry, Age: 300 * time.Second}, {Entry: all[0].Entry, Idle: 100 * time.Second}}); err != nil {
+		t.Fatal(err)
+	}
+	late.wantLearned(0)
+
+	for _, bad := range []func(*flow.Entry){
+		func(e *flow.Entry) { e.Table = 200 },
+		func(e *flow.Entry) { e.Actions = []flow.Action{flow.GotoTable{Table: 7}} },
+		func(e *flow.Entry) { e.Actions = []flow.Action{flow.GroupAction{ID: 1}} },
+	} {
+		e := *all[0].Entry
+		bad(&e)
+		if err := late.sw.Relearn([]dataplane.Learned{all[0], {Entry: &e}}); err == nil || !strings.Contains(err.Error(), "no learn action makes such an entry") {
+			t.Errorf("%v: %v", &e, err)
+		}
+	}
+	late.wantLearned(0)
+}

@@ -130,7 +130,10 @@ func (s *Switch) apply(b *Bundle) error {
 
 // installLearned installs an entry that a packet made.
 func (s *Switch) installLearned(t *table, e *flow.Entry, limit uint32, now int64) {
-	ne := newEntry(e, 0, now)
+	s.addLearned(t, newEntry(e, 0, now), limit)
+}
+
+func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
 	ne.learned = true
 	if !t.live.mayLearn.Swap(true) {
 		s.learners.Add(1)

@@ -24,6 +24,9 @@ type TraceRequest struct {
 	// run out; nat() with an address writes it, and the mark and label go on
 	// from Metadata's.
 	CTNext []conntrack.State
+	// Stranger makes the packet the first of its connections: ct() actions know
+	// none.
+	Stranger bool
 	// PickBucket, when not nil, chooses the bucket of select groups.
 	PickBucket func(g *flow.Group, chosen int) int
 }
@@ -110,7 +113,7 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	w.now = s.clock()
 	k := &w.walk
 	k.begin(f, req.InPort)
-	k.trace = &tracer{req: req, out: &Trace{Names: prog.names}, conntrack: s.conntrack.Scratch()}
+	k.trace = &tracer{req: req, out: &Trace{Names: prog.names}, conntrack: s.tracked(req)}
 	defer func() { k.trace = nil }()
 	k.layers = flow.Extract(f, req.InPort, &k.key)
 	preset(&k.key, &req.Metadata)
@@ -121,6 +124,14 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	k.frame = nil
 	w.flush()
 	return k.trace.finish(k), nil
+}
+
+// tracked is the connections that a traced packet meets.
+func (s *Switch) tracked(req *TraceRequest) *conntrack.Table {
+	if req.Stranger {
+		return s.conntrack.Blank()
+	}
+	return s.conntrack.Scratch()
 }
 
 // preset writes the metadata part of a match into a key.
