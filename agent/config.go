@@ -62,8 +62,8 @@ type Config struct {
 	// there are and gives their numbers; a port that is not listed here is on the
 	// link of its name.
 	Ports []Port `json:"ports,omitempty"`
-	// Workers is how many threads move packets; when not given, 2 on a machine
-	// with four processors or more, else 1: the pods need some too.
+	// Workers is how many threads move packets at most; when not given, 2, or 1
+	// on a single processor. All but the first sleep until it falls behind.
 	Workers int `json:"workers,omitempty"`
 	// Conntrack is limits and timeouts of connections.
 	Conntrack Conntrack `json:"conntrack,omitzero"`
@@ -195,7 +195,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
-	orDefault(&c.Workers, max(1, min(2, runtime.NumCPU()/2)))
+	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)

@@ -66,8 +66,11 @@ type Switch struct {
 	learnings atomic.Uint64 // changes of learned entries, counted from 1
 	learners  atomic.Uint64 // tables that learned entries for the first time
 
+	crowded chan struct{}
+
 	mu      sync.Mutex // one change at a time
 	entries compiler
+	window  int64 // when that of the ports' parts began, nanoseconds
 }
 
 // portSet is the ports of a switch; it never changes.
@@ -82,6 +85,7 @@ func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn,
 		hashSeed: c.SelectSeed, packetIns: make(chan *PacketIn, packetInQueue),
+		crowded: make(chan struct{}, 1), window: c.Clock(),
 	}
 	for s.hashSeed == 0 {
 		s.hashSeed = rand.Uint64()
@@ -152,7 +156,7 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 	}
 	info := p.Info()
 	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries}
-	sp.worker.Store(s.leastBusy(old))
+	sp.worker.Store(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	return nil
 }
@@ -181,15 +185,6 @@ func (s *Switch) portByNumber(no uint32) (*switchPort, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("there is no port %d", no)
-}
-
-// leastBusy is the worker with the fewest ports.
-func (s *Switch) leastBusy(set *portSet) int32 {
-	count := make([]int, len(s.workers))
-	for _, p := range set.list {
-		count[p.worker.Load()]++
-	}
-	return int32(slices.Index(count, slices.Min(count)))
 }
 
 // publishPorts makes a list of ports the switch's, and tells the workers.
@@ -239,25 +234,25 @@ func (s *Switch) Run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// runUpkeep hands packet-ins to the subscriber and, every second, lets what is
-// old go.
+// runUpkeep hands packet-ins to the subscriber, relieves workers that are
+// behind and, every second, lets what is old go.
 func (s *Switch) runUpkeep(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for seconds := 1; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case pi := <-s.packetIns:
 			s.deliver(pi)
+		case <-s.crowded:
+			s.relieve()
 		case <-tick.C:
 			s.Expire()
 			for _, w := range s.workers {
 				w.call()
 			}
-			if seconds++; seconds%balanceEvery == 0 {
-				s.balance(balanceEvery * time.Second)
-			}
+			s.balance()
 		}
 	}
 }

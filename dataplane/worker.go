@@ -18,7 +18,8 @@ import (
 //	worker.go        rounds over the ports that are awake, and what leaves
 //	workerports.go   which ports a worker has, and which of them are awake
 //	workersleep.go   when it looks for others, spins and sleeps
-//	workerload.go    what its ports cost it, and which of them it should give away
+//	workerload.go    what its ports cost it
+//	workerbalance.go which worker has which port
 //
 // A round takes one batch of at most batchSize frames from each port, fewer
 // where that many took longer than quantum. So a port that floods has as many
@@ -59,6 +60,7 @@ type worker struct {
 	first   int         // where in awake a round begins
 	served  *polled     // the port of the batch since w.now, until it is charged
 
+	crowding crowding
 	poller   *ports.Poller
 	woken    []uint32 // ports that the poller named
 	patience patience
@@ -109,6 +111,7 @@ func (w *worker) serve(p *polled) int {
 	}
 	p.quiet = 0
 	w.charge(p)
+	p.behind = n == p.budget
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
 	w.cache.warm(w.rx[:n], p.no, w.sw.conntrack)

@@ -301,8 +301,8 @@ func TestIdleSwitch(t *testing.T) {
 		for _, n := range w.Wakes {
 			wakes += n
 		}
-		if len(w.Ports) != 50 || w.Blind != 0 {
-			t.Errorf("worker %d has %d ports, %d of them blind; want 50 and none", w.No, len(w.Ports), w.Blind)
+		if want := []int{100, 0}[w.No]; len(w.Ports) != want || w.Blind != 0 {
+			t.Errorf("worker %d has %d ports, %d of them blind; want %d and none", w.No, len(w.Ports), w.Blind, want)
 		}
 	}
 	if wakes == 0 {
@@ -400,6 +400,9 @@ func testTogether(t *testing.T, workers int) {
 		ps[no] = bells[no]
 	}
 	r := run(t, workers, togetherFlows, ps)
+	for no := range ps {
+		r.check(r.sw.MovePort(no, int(no)%workers))
+	}
 	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("more", "table=2,priority=7,tcp actions=drop")})
 	r.check(err)
 	const each = 2000
@@ -416,7 +419,7 @@ func testTogether(t *testing.T, workers int) {
 		case 20:
 			r.check(r.sw.Apply(&dataplane.Bundle{Delete: p.Entries}))
 		case 30:
-			r.check(r.sw.MovePort(1+i%4, int(i)%workers))
+			r.check(r.sw.MovePort(1+i%4, int(i/50)%workers))
 		case 40:
 			r.check(r.sw.AddPort(8, memory.New("more", memory.Options{})))
 			r.check(r.sw.RemovePort(8))

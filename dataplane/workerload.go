@@ -1,9 +1,6 @@
 package dataplane
 
 import (
-	"fmt"
-	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -32,6 +29,9 @@ func (w *worker) charge(p *polled) {
 		was.share.spent.Add(uint64(took))
 		w.counts.working.Add(uint64(took))
 		was.budget = nextBudget(was.budget, time.Duration(took))
+		if w.crowding.note(now, took, was.behind) {
+			w.sw.callForRelief()
+		}
 	}
 	w.served, w.now = p, now
 }
@@ -45,25 +45,6 @@ func nextBudget(budget int, took time.Duration) int {
 	return min(batchSize, 2*budget)
 }
 
-// share is how much of its worker's time a port takes.
-type share struct {
-	spent  atomic.Uint64 // nanoseconds that its packets took
-	before uint64        // spent at the begin of the window; under Switch.mu
-	bits   atomic.Uint64 // part
-}
-
-// part is the port's part of its worker's time in the last window: 0 to 1.
-func (s *share) part() float64 { return math.Float64frombits(s.bits.Load()) }
-
-func (s *share) setPart(part float64) { s.bits.Store(math.Float64bits(part)) }
-
-// next ends a window.
-func (s *share) next(window time.Duration) {
-	spent := s.spent.Load()
-	s.setPart(float64(spent-s.before) / float64(window))
-	s.before = spent
-}
-
 // WorkerStats is what a worker did since the switch was made.
 type WorkerStats struct {
 	No                        int
@@ -72,8 +53,8 @@ type WorkerStats struct {
 	Batches, Packets          uint64
 	Sleeps                    uint64
 	Working, Spinning, Asleep time.Duration
-	// Load is the part of its time that packets took in the last window of
-	// balanceEvery seconds: 0 to 1.
+	// Load is the part of its time that packets took in the last second, or less
+	// when a worker fell behind meanwhile: 0 to 1.
 	Load float64
 	// Wakes counts how long it took to run again when it was called in its
 	// sleep, about once a second: bucket i is for less than 2^i microseconds.
@@ -101,81 +82,4 @@ func (s *Switch) Workers() []WorkerStats {
 		all = append(all, st)
 	}
 	return all
-}
-
-const (
-	// balanceEvery is how many seconds a window of the balance has.
-	balanceEvery = 5
-	// worthwhile is the part of a worker's time by which a move has to relieve
-	// the busiest worker, and idleLoad what it has to have to be relieved.
-	worthwhile = 0.1
-	idleLoad   = 0.3
-)
-
-// balance looks at what the ports took of the workers' time since it was last
-// called, and moves one port if the busiest worker is better without it.
-func (s *Switch) balance(window time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.ports.Load().list
-	for _, p := range list {
-		p.share.next(window)
-	}
-	if p, to := bestMove(list, len(s.workers)); p != nil {
-		s.move(p, to)
-	}
-}
-
-// bestMove is the port to move from the busiest worker to the idlest, so that
-// the busier of the two has the least to do; nil when that is not worthwhile.
-func bestMove(list []*switchPort, workers int) (best *switchPort, to int) {
-	load := make([]float64, workers)
-	for _, p := range list {
-		load[p.worker.Load()] += p.share.part()
-	}
-	most, least := slices.Max(load), slices.Min(load)
-	from, to := slices.Index(load, most), slices.Index(load, least)
-	if most < idleLoad {
-		return nil, to
-	}
-	lowest := most - worthwhile
-	for _, p := range list {
-		if int(p.worker.Load()) != from || p.share.part() == 0 {
-			continue
-		}
-		if after := max(most-p.share.part(), least+p.share.part()); after < lowest {
-			best, lowest = p, after
-		}
-	}
-	return best, to
-}
-
-// MovePort has another worker receive from a port. Nothing is lost or comes out
-// of order: the old worker has sent on what it received before the new one
-// receives; meanwhile frames wait in the port's own queue.
-func (s *Switch) MovePort(no uint32, worker int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, err := s.portByNumber(no)
-	if err != nil {
-		return err
-	}
-	if worker < 0 || worker >= len(s.workers) {
-		return fmt.Errorf("there is no worker %d: the switch has %d, from 0 on", worker, len(s.workers))
-	}
-	s.move(p, worker)
-	return nil
-}
-
-// move is MovePort under the caller's s.mu.
-func (s *Switch) move(p *switchPort, to int) {
-	old := int(p.worker.Load())
-	if old == to {
-		return
-	}
-	from := s.workers[old]
-	from.assign(slices.DeleteFunc(s.received(old), func(q *switchPort) bool { return q == p }))
-	from.letGo()
-	p.worker.Store(int32(to))
-	s.workers[to].assign(s.received(to))
 }

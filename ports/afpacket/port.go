@@ -39,8 +39,8 @@ const (
 	// DefaultBuffer is the kernel memory that may wait for Receive, in bytes: a
 	// TCP window of several megabytes.
 	DefaultBuffer = 8 << 20
-	// maxBatch is the frames per system call.
-	maxBatch = 32
+	// maxBatch is the frames per system call: a worker's batch.
+	maxBatch = 64
 )
 
 // Options says which interface to open; what is zero has a default.
