@@ -1,5 +1,7 @@
 package packet
 
+import "encoding/binary"
+
 // Segmentation in software, for a port that cannot leave it to others: what a
 // card with TCP or UDP segmentation offload does (Linux,
 // Documentation/networking/segmentation-offloads.rst).
@@ -75,6 +77,9 @@ func (s *Segments) More() bool { return s.at < len(s.frame) }
 // NextLen is the length of the next segment's frame.
 func (s *Segments) NextLen() int { return s.headers + min(s.size, len(s.frame)-s.at) }
 
+// HeadersLen is the length of a segment's headers: of all that NextParts writes.
+func (s *Segments) HeadersLen() int { return s.headers }
+
 // Next makes f the next segment. False, f not to be used, when its buffer is
 // shorter than NextLen behind the headroom; the segment is then still the next.
 func (s *Segments) Next(f *Frame) bool {
@@ -83,35 +88,43 @@ func (s *Segments) Next(f *Frame) bool {
 		return false
 	}
 	b := f.Bytes()
-	copy(b, s.frame[:s.headers])
-	copy(b[s.headers:], s.frame[s.at:])
+	copy(b[s.headers:], s.NextParts(b))
 	f.Tunnel, f.Mark = s.tunnel, s.mark
-	s.setNetwork(b)
-	s.setTransport(b)
-	s.at += len(b) - s.headers
-	s.n++
-	l := s.layers
-	l.End = len(b)
-	l.SetL4Checksum(b)
 	return true
 }
 
-// setNetwork writes what differs in the network header.
-func (s *Segments) setNetwork(b []byte) {
+// NextParts writes the headers of the next segment to the front of h, of at
+// least HeadersLen bytes, and returns its payload, which is part of the large
+// frame: for who sends the two from where they are.
+func (s *Segments) NextParts(h []byte) (payload []byte) {
+	h = h[:s.headers]
+	copy(h, s.frame)
+	payload = s.frame[s.at:min(s.at+s.size, len(s.frame))]
+	s.setNetwork(h, len(payload))
+	s.setTransport(h, len(payload))
+	s.setChecksum(h, payload)
+	s.at += len(payload)
+	s.n++
+	return payload
+}
+
+// setNetwork writes what differs in the network header, for n bytes of payload.
+func (s *Segments) setNetwork(b []byte, n int) {
 	if s.layers.EtherType == EtherTypeIPv6 {
-		IPv6(b[s.layers.L3:]).SetPayloadLen(uint16(len(b) - s.layers.L3 - IPv6Len))
+		IPv6(b[s.layers.L3:]).SetPayloadLen(uint16(len(b) - s.layers.L3 - IPv6Len + n))
 		return
 	}
 	h := IPv4(b[s.layers.L3:])
-	h.SetTotalLen(uint16(len(h)))
+	h.SetTotalLen(uint16(len(h) + n))
 	h.SetID(h.ID() + uint16(s.n))
 	h.UpdateChecksum()
 }
 
-// setTransport writes what differs in the transport header.
-func (s *Segments) setTransport(b []byte) {
+// setTransport writes what differs in the transport header, but for the
+// checksum.
+func (s *Segments) setTransport(b []byte, n int) {
 	if s.layers.Proto == ProtoUDP {
-		UDP(b[s.layers.L4:]).SetLength(uint16(len(b) - s.layers.L4))
+		UDP(b[s.layers.L4:]).SetLength(uint16(len(b) - s.layers.L4 + n))
 		return
 	}
 	h := TCP(b[s.layers.L4:])
@@ -120,8 +133,21 @@ func (s *Segments) setTransport(b []byte) {
 	if s.n > 0 {
 		flags &^= TCPCwr
 	}
-	if s.at+len(b)-s.headers < len(s.frame) {
+	if s.at+n < len(s.frame) {
 		flags &^= TCPFin | TCPPsh
 	}
 	h.SetFlags(flags)
+}
+
+// setChecksum writes the checksum of a segment: transport headers are of even
+// length, so that its sum is that of the two parts.
+func (s *Segments) setChecksum(b, payload []byte) {
+	h := b[s.layers.L4:]
+	at := checksumOffset(s.layers.Proto)
+	h[at], h[at+1] = 0, 0
+	c := ^Sum(payload, Sum(h, s.layers.PseudoSum(b, len(h)+len(payload))))
+	if s.layers.Proto == ProtoUDP {
+		c = NonZero(c)
+	}
+	binary.BigEndian.PutUint16(h[at:], c)
 }

@@ -2,7 +2,6 @@ package packet_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
@@ -10,23 +9,16 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// trainOf is the train that frames make, and how many of them are in it.
-func trainOf(frames []*packet.Frame) (t packet.Train) {
+// trainOf is the train that frames make, from the first on.
+func trainOf(frames [][]byte) *packet.Train {
+	t := new(packet.Train)
 	t.Start(frames[0])
-	for _, f := range frames[1:] {
-		if !t.Add(f) {
+	for _, b := range frames[1:] {
+		if !t.Add(b) {
 			break
 		}
 	}
 	return t
-}
-
-// framesOf are frames of the Go heap with these bytes.
-func framesOf(all [][]byte) (frames []*packet.Frame) {
-	for _, b := range all {
-		frames = append(frames, frame(b))
-	}
-	return frames
 }
 
 // TestJoinIsTheInverseOfCutting cuts frames of any lengths and joins the
@@ -37,7 +29,7 @@ func TestJoinIsTheInverseOfCutting(t *testing.T) {
 	for i := range 200 {
 		build := []func(pt.Options) []byte{pt.TCP4, pt.TCP6}[i%2]
 		size := 8 + r.IntN(3000)
-		payload := make([]byte, size+1+r.IntN(min(100*size, 65535-60-size-1)))
+		payload := make([]byte, size+1+r.IntN(min(100*size, 65535-60-size-1))) // up to 102 segments
 		for j := range payload {
 			payload[j] = byte(r.Uint32())
 		}
@@ -46,10 +38,10 @@ func TestJoinIsTheInverseOfCutting(t *testing.T) {
 			TCPFlags:   packet.TCPAck | uint16(i&4/4)*(packet.TCPCwr|packet.TCPEce) | uint16(i&8/8)*packet.TCPPsh | uint16(i&16/16)*packet.TCPFin,
 			TCPOptions: []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, byte(i)},
 		}), size)
-		frames := framesOf(cut(t, want))
+		frames := cut(t, want)
 		train := trainOf(frames)
 		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
-		if train.Len() != len(frames) || !train.Join(got, frames) {
+		if train.Len() != len(frames) || !train.Join(got) {
 			t.Fatalf("seed %d, frame %d: %d of %d segments joined", seed, i, train.Len(), len(frames))
 		}
 		if got.Offload != want.Offload || !bytes.Equal(got.Bytes(), want.Bytes()) {
@@ -89,23 +81,20 @@ func TestWhatIsNotJoined(t *testing.T) {
 	} {
 		o := second
 		change(&o)
-		train := trainOf(framesOf([][]byte{pt.TCP4(first), pt.TCP4(o)}))
+		train := trainOf([][]byte{pt.TCP4(first), pt.TCP4(o)})
 		if joined := train.Len() == 2; joined != (name == "nothing") {
 			t.Errorf("%s: joined %v", name, joined)
 		}
 	}
-	for name, change := range map[string]func(f *packet.Frame){
-		"a flipped bit":    func(f *packet.Frame) { f.Bytes()[f.Len()-1] ^= 1 },
-		"a header's bit":   func(f *packet.Frame) { f.Bytes()[24] ^= 1 }, // the IPv4 checksum
-		"padding":          func(f *packet.Frame) { f.SetLen(f.Len() + 1) },
-		"another network":  func(f *packet.Frame) { f.Tunnel.ID = 9 },
-		"another mark":     func(f *packet.Frame) { f.Mark = 9 },
-		"something undone": func(f *packet.Frame) { f.Offload.ChecksumPartial = true },
+	for name, change := range map[string]func(b []byte) []byte{
+		"a flipped bit":      func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
+		"a header's bit":     func(b []byte) []byte { b[24] ^= 1; return b }, // the IPv4 checksum
+		"padding":            func(b []byte) []byte { return append(b, 0) },
+		"cut short":          func(b []byte) []byte { return b[:len(b)-1] },
+		"less than a header": func(b []byte) []byte { return b[:20] },
+		"nothing":            func([]byte) []byte { return nil },
 	} {
-		f := packet.NewFrame(make([]byte, 1024), nil)
-		f.SetBytes(pt.TCP4(second))
-		change(f)
-		if train := trainOf([]*packet.Frame{frame(pt.TCP4(first)), f}); train.Len() != 1 {
+		if train := trainOf([][]byte{pt.TCP4(first), change(pt.TCP4(second))}); train.Len() != 1 {
 			t.Errorf("%s: joined", name)
 		}
 	}
@@ -123,14 +112,12 @@ func TestNothingFollows(t *testing.T) {
 		"PSH":     {func(o *pt.Options, i int) { o.TCPFlags |= uint16(i/2&1) * packet.TCPPsh }, 3},
 		"FIN":     {func(o *pt.Options, i int) { o.TCPFlags |= uint16(i/1&1) * packet.TCPFin }, 2},
 	} {
-		var frames []*packet.Frame
+		var frames [][]byte
 		at := o
 		for i := range 20 {
 			one := at
 			c.change(&one, i)
-			f := packet.NewFrame(make([]byte, 10_000), nil)
-			f.SetBytes(pt.TCP4(one))
-			frames = append(frames, f)
+			frames = append(frames, pt.TCP4(one))
 			at.ID, at.Seq = at.ID+1, at.Seq+uint32(len(one.Payload))
 		}
 		if train := trainOf(frames); train.Len() != c.want {
@@ -161,18 +148,18 @@ func FuzzTrain(f *testing.F) {
 				l.SetL4Checksum(x)
 			}
 		}
-		frames := framesOf([][]byte{a, b})
+		frames := [][]byte{a, b}
 		train := trainOf(frames)
 		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
 		if train.Len() != 2 {
 			return
 		}
-		if !train.Join(got, frames) {
+		if !train.Join(got) {
 			t.Fatal("a train that cannot be joined")
 		}
 		for i, s := range cut(t, got) {
-			if !bytes.Equal(s, frames[i].Bytes()) {
-				t.Errorf("segment %d is\n%x, was\n%x", i, s, frames[i].Bytes())
+			if !bytes.Equal(s, frames[i]) {
+				t.Errorf("segment %d is\n%x, was\n%x", i, s, frames[i])
 			}
 		}
 	})
@@ -183,19 +170,22 @@ func BenchmarkTrain64k(b *testing.B) {
 	f := pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 44*1448), TCPFlags: packet.TCPAck}), 1448)
 	l := packet.ParseLayers(f.Bytes())
 	s, _ := packet.NewSegments(f, &l)
-	var frames []*packet.Frame
+	var frames [][]byte
 	for s.More() {
 		g := packet.NewFrame(make([]byte, 2048), nil)
 		s.Next(g)
-		binary.BigEndian.PutUint16(g.Bytes(), 0x0200)
-		frames = append(frames, g)
+		frames = append(frames, g.Bytes())
 	}
 	into := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+	var train packet.Train
 	b.SetBytes(int64(f.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		train := trainOf(frames)
-		if !train.Join(into, frames) {
+		train.Start(frames[0])
+		for _, one := range frames[1:] {
+			train.Add(one)
+		}
+		if !train.Join(into) {
 			b.Fatalf("%d joined", train.Len())
 		}
 	}

@@ -1,11 +1,10 @@
 // Package tunnel wraps inner Ethernet frames for the way to another Node, and
 // unwraps what comes from there. Geneve (RFC 8926) is the one kind so far.
 //
-// A frame to be sent: Encap writes the Geneve header and the outer UDP header
-// into its headroom. The outer IP header is the kernel's or the underlay
-// port's business. A received frame: whoever took off the outer IP and UDP
-// headers calls Decap, which checks everything the peer could have got wrong
-// before a byte of the inner frame counts, and says in a typed reason why not.
+// What is sent is a Geneve header (Init) and the inner frame behind it. What is
+// received goes through Unwrap, which checks everything the peer could have got
+// wrong before a byte of the inner frame counts, and says in a typed reason why
+// not. The outer IP and UDP headers are the kernel's business.
 //
 // Nothing is allocated and nothing is kept between frames, so any goroutine
 // may call anything here.
@@ -22,9 +21,6 @@ const GenevePort = 6081
 
 // GeneveLen is the length of a Geneve header without options.
 const GeneveLen = 8
-
-// Overhead is what Encap puts in front of a frame: Geneve and UDP.
-const Overhead = GeneveLen + packet.UDPLen
 
 const (
 	geneveVerOptLen = 0
@@ -138,18 +134,15 @@ func (o Options) check() Reason {
 	return None
 }
 
-// Decap takes the Geneve header off a frame that begins with it, so that the
-// frame is the inner Ethernet frame, and sets f.Tunnel.ID to the VNI. The
-// addresses of f.Tunnel are the caller's. With any reason but None the frame is
-// unchanged and must be dropped.
-func Decap(f *packet.Frame) Reason {
-	h := Geneve(f.Bytes())
+// Unwrap is the inner Ethernet frame of a datagram that begins with a Geneve
+// header, a part of its bytes, and the virtual network that it belongs to. With
+// any reason but None the datagram must be dropped.
+func Unwrap(datagram []byte) (inner []byte, vni uint32, why Reason) {
+	h := Geneve(datagram)
 	if why := h.check(); why != None {
-		return why
+		return nil, 0, why
 	}
-	f.Tunnel.ID = uint64(h.VNI())
-	f.TrimFront(h.HeaderLen())
-	return None
+	return h.Payload(), h.VNI(), None
 }
 
 func (h Geneve) check() Reason {

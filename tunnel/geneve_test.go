@@ -2,7 +2,6 @@ package tunnel
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 
 	"github.com/antrail/antrail/packet"
@@ -11,24 +10,13 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-var (
-	nodeA = netip.MustParseAddr("192.168.77.101")
-	nodeB = netip.MustParseAddr("192.168.77.102")
-)
-
-func frame(b []byte) *packet.Frame {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
-	return f
-}
-
 // geneve is a Geneve packet: its header's first four bytes, options, payload.
 func geneve(first [4]byte, options, payload []byte) []byte {
 	b := append(first[:], 0, 0, 7, 0)
 	return append(append(b, options...), payload...)
 }
 
-func TestDecap(t *testing.T) {
+func TestUnwrap(t *testing.T) {
 	inner := pt.TCP4(pt.Options{})
 	teb := [4]byte{0, 0, 0x65, 0x58}
 	options := []byte{1, 2, 0x7f, 1, 9, 9, 9, 9, 0, 1, 3, 0}
@@ -57,16 +45,15 @@ func TestDecap(t *testing.T) {
 	produced := map[Reason]bool{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := frame(tt.b)
-			got := Decap(f)
+			b, vni, got := Unwrap(tt.b)
 			produced[got] = true
 			switch {
 			case got != tt.want:
-				t.Errorf("Decap = %v, want %v", got, tt.want)
-			case got == None && (f.Tunnel.ID != 7 || !bytes.HasPrefix(inner, f.Bytes()) || f.Len() < 14):
-				t.Errorf("VNI %d, inner %x", f.Tunnel.ID, f.Bytes())
-			case got != None && (!bytes.Equal(f.Bytes(), tt.b) || f.Tunnel.ID != 0):
-				t.Error("a refused frame was changed")
+				t.Errorf("Unwrap says %v, want %v", got, tt.want)
+			case got == None && (vni != 7 || !bytes.HasPrefix(inner, b) || len(b) < 14):
+				t.Errorf("VNI %d, inner %x", vni, b)
+			case got != None && (b != nil || vni != 0):
+				t.Error("something came of a refused datagram")
 			}
 		})
 	}
@@ -77,105 +64,49 @@ func TestDecap(t *testing.T) {
 	}
 }
 
-func TestEncapAgainstGopacket(t *testing.T) {
-	for name, addrs := range map[string][2]netip.Addr{
-		"ipv4": {nodeA, nodeB},
-		"ipv6": {netip.MustParseAddr("fd77::101"), netip.MustParseAddr("fd77::102")},
-	} {
-		inner := pt.TCP4(pt.Options{Payload: []byte("through the tunnel")})
-		f := frame(inner)
-		f.Tunnel = packet.Tunnel{Src: addrs[0], Dst: addrs[1], ID: 0xabcdef}
-		if why := Encap(f); why != None {
-			t.Fatalf("%s: %v", name, why)
-		}
-		p := gopacket.NewPacket(f.Bytes(), layers.LayerTypeUDP, gopacket.Default)
-		udp := p.Layer(layers.LayerTypeUDP).(*layers.UDP)
-		g := p.Layer(layers.LayerTypeGeneve).(*layers.Geneve)
-		if udp.DstPort != GenevePort || udp.SrcPort < 49152 || int(udp.Length) != f.Len() {
-			t.Errorf("%s: UDP %d to %d, length %d of %d", name, udp.SrcPort, udp.DstPort, udp.Length, f.Len())
-		}
-		if g.Version != 0 || g.VNI != 0xabcdef || g.Protocol != packet.EtherTypeTEB || g.OAMPacket || len(g.Options) != 0 {
-			t.Errorf("%s: Geneve %+v", name, g)
-		}
-		if !bytes.Equal(g.Payload, inner) {
-			t.Errorf("%s: inner frame changed:\n got %x\nwant %x", name, g.Payload, inner)
-		}
-		if want := outerChecksum(t, addrs, f.Bytes()); udp.Checksum != want {
-			t.Errorf("%s: UDP checksum %#x, want %#x", name, udp.Checksum, want)
-		}
-		f.TrimFront(packet.UDPLen)
-		if why := Decap(f); why != None || !bytes.Equal(f.Bytes(), inner) {
-			t.Errorf("%s: Decap of what Encap made: %v", name, why)
-		}
+func TestInitAgainstGopacket(t *testing.T) {
+	inner := pt.TCP4(pt.Options{Payload: []byte("through the tunnel")})
+	h := make(Geneve, GeneveLen)
+	h.Init(0xabcdef)
+	p := gopacket.NewPacket(append(h, inner...), layers.LayerTypeGeneve, gopacket.Default)
+	g := p.Layer(layers.LayerTypeGeneve).(*layers.Geneve)
+	if g.Version != 0 || g.VNI != 0xabcdef || g.Protocol != packet.EtherTypeTEB || g.OAMPacket || len(g.Options) != 0 {
+		t.Errorf("Geneve %+v", g)
+	}
+	if !bytes.Equal(g.Payload, inner) {
+		t.Errorf("inner frame changed:\n got %x\nwant %x", g.Payload, inner)
+	}
+	if b, vni, why := Unwrap(append(h, inner...)); why != None || vni != 0xabcdef || !bytes.Equal(b, inner) {
+		t.Errorf("Unwrap of it: VNI %d, %v", vni, why)
 	}
 }
 
-// outerChecksum is 0 over IPv4 and what gopacket computes over IPv6.
-func outerChecksum(t *testing.T, addrs [2]netip.Addr, datagram []byte) uint16 {
-	t.Helper()
-	if addrs[0].Is4() {
-		return 0
-	}
-	ip := &layers.IPv6{SrcIP: addrs[0].AsSlice(), DstIP: addrs[1].AsSlice(), NextHeader: layers.IPProtocolUDP}
-	h := packet.UDP(datagram)
-	udp := &layers.UDP{SrcPort: layers.UDPPort(h.SrcPort()), DstPort: layers.UDPPort(h.DstPort())}
-	udp.SetNetworkLayerForChecksum(ip)
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, udp, gopacket.Payload(h.Payload())); err != nil {
-		t.Fatal(err)
-	}
-	return udp.Checksum
+func hashOf(inner []byte) uint32 {
+	l := packet.ParseLayers(inner)
+	return FlowHash(inner, &l)
 }
 
-func TestEncapRefuses(t *testing.T) {
-	inner := pt.TCP4(pt.Options{})
-	tight := packet.NewFrame(bytes.Clone(inner), nil)
-	tight.SetBounds(0, len(inner))
-	for _, tt := range []struct {
-		name     string
-		f        *packet.Frame
-		src, dst netip.Addr
-		want     Reason
-	}{
-		{"no destination", frame(inner), nodeA, netip.Addr{}, Addresses},
-		{"no source", frame(inner), netip.Addr{}, nodeB, Addresses},
-		{"two families", frame(inner), nodeA, netip.MustParseAddr("fd77::102"), Addresses},
-		{"no Ethernet header", frame(inner[:13]), nodeA, nodeB, Inner},
-		{"no headroom", tight, nodeA, nodeB, Headroom},
-		{"64 kB", frame(make([]byte, 65500)), nodeA, nodeB, TooLong},
-	} {
-		before := bytes.Clone(tt.f.Bytes())
-		tt.f.Tunnel.Src, tt.f.Tunnel.Dst = tt.src, tt.dst
-		if got := Encap(tt.f); got != tt.want || !bytes.Equal(tt.f.Bytes(), before) {
-			t.Errorf("%s: Encap = %v, want %v and the frame unchanged", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestSourcePort(t *testing.T) {
-	seen := map[uint16]int{}
+func TestFlowHash(t *testing.T) {
+	seen := map[uint32]int{}
 	for i := range 4096 {
-		port := SourcePort(pt.TCP4(pt.Options{SrcPort: 1024 + uint16(i)}))
-		if port < 49152 {
-			t.Fatalf("port %d below the dynamic range", port)
-		}
-		seen[port]++
+		seen[hashOf(pt.TCP4(pt.Options{SrcPort: 1024 + uint16(i)}))%(1<<14)]++
 	}
 	// 4096 balls in 16384 bins fill about 3620 of them.
 	if len(seen) < 3400 {
-		t.Errorf("4096 flows share %d ports", len(seen))
+		t.Errorf("4096 flows share %d of 16384 values", len(seen))
 	}
 	a := pt.UDP4(pt.Options{Payload: []byte("a")})
 	b := pt.UDP4(pt.Options{Payload: []byte("other"), ID: 9, TTL: 3})
-	if SourcePort(a) != SourcePort(b) {
+	if hashOf(a) != hashOf(b) {
 		t.Error("two packets of one flow differ")
 	}
 	first := pt.UDP4(pt.Options{FlagsOffset: packet.IPv4MoreFragments})
 	later := pt.UDP4(pt.Options{FlagsOffset: 185})
-	if SourcePort(first) != SourcePort(later) {
+	if hashOf(first) != hashOf(later) {
 		t.Error("fragments of one packet differ")
 	}
+	hashOf(nil)
+	hashOf(first[:13])
 }
 
 func TestSentences(t *testing.T) {
@@ -189,51 +120,29 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-func TestAllocations(t *testing.T) {
-	inner := pt.TCP4(pt.Options{})
-	for name, addrs := range map[string][2]netip.Addr{
-		"ipv4": {nodeA, nodeB},
-		"ipv6": {netip.MustParseAddr("fd77::101"), netip.MustParseAddr("fd77::102")},
-	} {
-		f := frame(inner)
-		got := testing.AllocsPerRun(100, func() {
-			f.SetBytes(inner)
-			f.Tunnel = packet.Tunnel{Src: addrs[0], Dst: addrs[1], ID: 1}
-			Encap(f)
-			f.TrimFront(packet.UDPLen)
-			Decap(f)
-		})
-		if got != 0 {
-			t.Errorf("%s: %v allocations per packet", name, got)
-		}
-	}
-}
-
-func FuzzDecap(f *testing.F) {
+func FuzzUnwrap(f *testing.F) {
 	inner := pt.TCP4(pt.Options{})
 	f.Add(geneve([4]byte{0, 0, 0x65, 0x58}, nil, inner))
 	f.Add(geneve([4]byte{3, 0, 0x65, 0x58}, []byte{1, 2, 0x7f, 1, 9, 9, 9, 9, 0, 1, 3, 0}, inner))
 	f.Add(geneve([4]byte{2, 0x40, 0x65, 0x58}, []byte{1, 2, 0x80, 1, 9, 9, 9, 9}, inner))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		fr := frame(b)
-		why := Decap(fr)
+		inner, vni, why := Unwrap(b)
 		switch {
-		case why != None && !bytes.Equal(fr.Bytes(), b):
-			t.Errorf("refused (%v), but changed", why)
-		case why == None && (!bytes.HasSuffix(b, fr.Bytes()) || fr.Len() < packet.EthernetLen):
-			t.Errorf("inner frame %x of %x", fr.Bytes(), b)
-		case why == None && fr.Tunnel.ID>>24 != 0:
-			t.Errorf("VNI %#x has more than 24 bits", fr.Tunnel.ID)
+		case why != None && (inner != nil || vni != 0):
+			t.Errorf("refused (%v), but something came of it", why)
+		case why == None && (!bytes.HasSuffix(b, inner) || len(inner) < packet.EthernetLen):
+			t.Errorf("inner frame %x of %x", inner, b)
+		case vni>>24 != 0:
+			t.Errorf("VNI %#x has more than 24 bits", vni)
 		}
 	})
 }
 
-func BenchmarkEncap(b *testing.B) {
+func BenchmarkFlowHash(b *testing.B) {
 	inner := pt.TCP4(pt.Options{})
-	f := frame(inner)
+	l := packet.ParseLayers(inner)
+	b.ReportAllocs()
 	for b.Loop() {
-		f.SetBytes(inner)
-		f.Tunnel = packet.Tunnel{Src: nodeA, Dst: nodeB, ID: 1}
-		Encap(f)
+		FlowHash(inner, &l)
 	}
 }

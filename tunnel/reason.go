@@ -1,6 +1,6 @@
 package tunnel
 
-// Reason says why a frame could not be wrapped or unwrapped. The list is
+// Reason says why a datagram could not be unwrapped. The list is
 // closed.
 type Reason uint8
 
@@ -23,12 +23,6 @@ const (
 	CriticalOption
 	// Inner : the inner frame is shorter than an Ethernet header.
 	Inner
-	// Headroom : no room in front of a frame for the outer headers.
-	Headroom
-	// TooLong : the frame does not fit into a UDP datagram.
-	TooLong
-	// Addresses : the outer addresses are unset or of two families.
-	Addresses
 
 	// NumReasons is how many there are, None included.
 	NumReasons
@@ -44,9 +38,6 @@ var sentences = [NumReasons]string{
 	OptionLength:   "a Geneve option is longer than the header",
 	CriticalOption: "a critical Geneve option is not known here",
 	Inner:          "inner frame is shorter than an Ethernet header",
-	Headroom:       "no headroom for the outer headers",
-	TooLong:        "frame is too long for the tunnel",
-	Addresses:      "tunnel source and destination are not two addresses of one family",
 }
 
 // String is the sentence that an operator reads.

@@ -34,6 +34,9 @@ type Rig struct {
 	// Whole is the other side as a port, for frames with undone work; nil when
 	// the port carries none.
 	Whole func() ports.Port
+	// Does says that the port does undone work itself: what arrives of such a
+	// frame is its segments, joined again or not.
+	Does bool
 	// Outside counts the frames that the other side itself dropped on their
 	// way to the port; nil when it never does.
 	Outside func() uint64

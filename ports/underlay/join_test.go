@@ -13,7 +13,7 @@ import (
 )
 
 // segments are a TCP frame's, as another Node's worker cuts it.
-func segments(t *testing.T, f *packet.Frame) (all [][]byte) {
+func segments(t testing.TB, f *packet.Frame) (all [][]byte) {
 	t.Helper()
 	l := packet.ParseLayers(f.Bytes())
 	s, ok := packet.NewSegments(f, &l)
@@ -32,7 +32,7 @@ func segments(t *testing.T, f *packet.Frame) (all [][]byte) {
 // datagram between those of the second: two frames and a rest, in order.
 func TestSegmentsAreJoined(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Name: "tun0", Local: local, Frames: 256, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Name: "tun0", Local: local, Frames: 256, MTU: 1500, Peers: []netip.Addr{peer}})
 	c := node(t, ns, peer)
 	payload := make([]byte, 20_000)
 	for i := range payload {
@@ -53,7 +53,7 @@ func TestSegmentsAreJoined(t *testing.T) {
 	}
 	batch := make([]*packet.Frame, 64)
 	if n := p.Receive(batch); n != 4 {
-		t.Fatalf("%d frames received, want 4", n)
+		t.Fatalf("%d frames received, want 4: %d messages of %d; %+v", n, p.in.got, len(wire), p.Stats())
 	}
 	if got := batch[0]; got.Offload != first.Offload || !bytes.Equal(got.Bytes(), first.Bytes()) || got.Tunnel.ID != 7 || got.Tunnel.Src != peer {
 		t.Errorf("the first is %d bytes, %+v, %+v", got.Len(), got.Offload, got.Tunnel)
@@ -72,41 +72,8 @@ func TestSegmentsAreJoined(t *testing.T) {
 		t.Errorf("%d packets counted, want %d, as on the wire", s.RxPackets, len(wire))
 	}
 	packet.Release(batch[:4])
-	if p.large.Free() != maxJoined || p.pool.Free()+p.nArmed != 256 {
+	p.Close()
+	if p.large.Free() != maxJoined || p.pool.Free() != 256 {
 		t.Error("a frame did not come back to its pool")
-	}
-}
-
-// TestJoinAllocatesNothing joins a batch.
-func TestJoinAllocatesNothing(t *testing.T) {
-	p := &Port{large: packet.NewPool(maxJoined, packet.LargeBuffer)}
-	pool := packet.NewPool(64, 2048)
-	all := segments(t, packettest.Undone(packettest.TCP4(packettest.Options{Payload: make([]byte, 50_000), TCPFlags: packet.TCPAck}), 1400))
-	batch := make([]*packet.Frame, len(all))
-	if n := testing.AllocsPerRun(50, func() {
-		pool.Get(batch)
-		for i, f := range batch {
-			f.SetBytes(all[i])
-		}
-		if left := p.join(batch); left != 1 {
-			t.Errorf("%d frames left of %d", left, len(batch))
-		}
-		packet.Release(batch[:1])
-	}); n != 0 {
-		t.Errorf("%v allocations a batch", n)
-	}
-}
-
-// TestNoFrameToJoinInto leaves segments single.
-func TestNoFrameToJoinInto(t *testing.T) {
-	p := &Port{large: packet.NewPool(0, packet.LargeBuffer)}
-	all := segments(t, packettest.Undone(packettest.TCP4(packettest.Options{Payload: make([]byte, 5000), TCPFlags: packet.TCPAck}), 1400))
-	batch := make([]*packet.Frame, len(all))
-	for i := range batch {
-		batch[i] = packet.NewFrame(make([]byte, 2048), nil)
-		batch[i].SetBytes(all[i])
-	}
-	if left := p.join(batch); left != len(all) || !bytes.Equal(batch[3].Bytes(), all[3]) {
-		t.Errorf("%d frames left of %d", left, len(all))
 	}
 }

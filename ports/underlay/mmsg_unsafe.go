@@ -16,51 +16,65 @@ type mmsghdr struct {
 	len uint32
 }
 
-// messages is the arguments of recvmmsg and sendmmsg for maxBatch datagrams,
-// allocated once: message i has one buffer and one address. The buffers are
-// ordinary Go memory; the iovecs keep them alive, and Go does not move them.
-type messages struct {
-	hdrs  [maxBatch]mmsghdr
-	iovs  [maxBatch]unix.Iovec
-	addrs [maxBatch]unix.RawSockaddrInet6 // large enough for either family
+// call is recvmmsg(2) or sendmmsg(2) of messages that are not none.
+func call(number uintptr, fd int, hdrs []mmsghdr) (int, error) {
+	k, _, errno := unix.Syscall6(number, uintptr(fd), uintptr(unsafe.Pointer(&hdrs[0])),
+		uintptr(len(hdrs)), unix.MSG_DONTWAIT, 0, 0)
+	runtime.KeepAlive(hdrs)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(k), nil
 }
 
-func newMessages() *messages {
-	m := new(messages)
+// received is the arguments of recvmmsg for maxMessages, allocated once: message
+// i has one buffer, an address and a control message. Buffers, here and in
+// outbox, are memory that Go does not move; the iovecs keep them alive.
+type received struct {
+	hdrs     [maxMessages]mmsghdr
+	iovs     [maxMessages]unix.Iovec
+	addrs    [maxMessages]unix.RawSockaddrInet6 // large enough for either family
+	controls [maxMessages]trainControl
+}
+
+// trainControl is a control message UDP_GRO: an int, the size of a datagram.
+type trainControl struct {
+	hdr  unix.Cmsghdr
+	size int32
+	_    int32
+}
+
+func newReceived() *received {
+	m := new(received)
 	for i := range m.hdrs {
 		h := &m.hdrs[i].hdr
 		h.Iov = &m.iovs[i]
 		h.SetIovlen(1)
 		h.Name = (*byte)(unsafe.Pointer(&m.addrs[i]))
+		h.Control = (*byte)(unsafe.Pointer(&m.controls[i]))
 	}
 	return m
 }
 
-// setBuffer says where message i is, or is to be put. b is not empty.
-func (m *messages) setBuffer(i int, b []byte) {
+// setBuffer says where message i is to be put. b is not empty.
+func (m *received) setBuffer(i int, b []byte) {
 	m.iovs[i].Base = &b[0]
 	m.iovs[i].SetLen(len(b))
 }
 
-// length is the bytes of message i's buffer.
-func (m *messages) length(i int) int { return int(m.iovs[i].Len) }
-
-// setDestination says where message i goes. The port in the address is 0, as
-// a raw socket wants it.
-func (m *messages) setDestination(i int, dst netip.Addr) {
-	h := &m.hdrs[i].hdr
-	if dst.Is4() {
-		*(*unix.RawSockaddrInet4)(unsafe.Pointer(&m.addrs[i])) = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: dst.As4()}
-		h.Namelen = unix.SizeofSockaddrInet4
-		return
+// receive fills in messages and returns how many; EAGAIN when there is none.
+func (m *received) receive(fd int) (int, error) {
+	for i := range m.hdrs {
+		m.hdrs[i].hdr.Namelen = unix.SizeofSockaddrInet6
+		m.hdrs[i].hdr.SetControllen(int(unsafe.Sizeof(m.controls[i])))
+		m.addrs[i].Family = unix.AF_UNSPEC
 	}
-	m.addrs[i] = unix.RawSockaddrInet6{Family: unix.AF_INET6, Addr: dst.As16()}
-	h.Namelen = unix.SizeofSockaddrInet6
+	return call(unix.SYS_RECVMMSG, fd, m.hdrs[:])
 }
 
 // source is where received message i came from; the zero Addr when the kernel
 // did not say.
-func (m *messages) source(i int) netip.Addr {
+func (m *received) source(i int) netip.Addr {
 	switch a := &m.addrs[i]; a.Family {
 	case unix.AF_INET:
 		return netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(a)).Addr)
@@ -70,35 +84,91 @@ func (m *messages) source(i int) netip.Addr {
 	return netip.Addr{}
 }
 
-// size is the length of received message i, and whether its buffer was too
-// short for it.
-func (m *messages) size(i int) (n int, truncated bool) {
+// messageSize is the length of received message i, and whether its buffer was
+// too short for it.
+func (m *received) messageSize(i int) (n int, truncated bool) {
 	return int(m.hdrs[i].len), m.hdrs[i].hdr.Flags&unix.MSG_TRUNC != 0
 }
 
-// receive fills in up to n messages and returns how many; EAGAIN when there is
-// none.
-func (m *messages) receive(fd, n int) (int, error) {
-	for i := range m.hdrs[:n] {
-		m.hdrs[i].hdr.Namelen = unix.SizeofSockaddrInet6
-		m.addrs[i].Family = unix.AF_UNSPEC
+// segmentSize is what the kernel says of the size of the datagrams in message i;
+// 0 when it says nothing.
+func (m *received) segmentSize(i int) int {
+	c := &m.controls[i]
+	if int(m.hdrs[i].hdr.Controllen) < int(unsafe.Offsetof(c.size)+unsafe.Sizeof(c.size)) ||
+		c.hdr.Level != unix.SOL_UDP || c.hdr.Type != unix.UDP_GRO {
+		return 0
 	}
-	return m.call(unix.SYS_RECVMMSG, fd, 0, n)
+	return int(c.size)
+}
+
+// cutControl is a control message UDP_SEGMENT: the size of each datagram.
+type cutControl struct {
+	hdr  unix.Cmsghdr
+	size uint16
+	_    [6]byte
+}
+
+// sent is the arguments of sendmmsg for maxMessages, allocated once: message i
+// has an address, parts of its own in iovs, and perhaps a control message.
+type sent struct {
+	hdrs     [maxMessages]mmsghdr
+	iovs     [maxParts]unix.Iovec
+	addrs    [maxMessages]unix.RawSockaddrInet6
+	controls [maxMessages]cutControl
+}
+
+func newSent() *sent {
+	m := new(sent)
+	for i := range m.hdrs {
+		m.hdrs[i].hdr.Name = (*byte)(unsafe.Pointer(&m.addrs[i]))
+		c := &m.controls[i].hdr
+		c.Level, c.Type = unix.SOL_UDP, unix.UDP_SEGMENT
+		c.SetLen(int(unsafe.Offsetof(m.controls[i].size) + unsafe.Sizeof(m.controls[i].size)))
+	}
+	return m
+}
+
+// setPart says where part j is. b is not empty.
+func (m *sent) setPart(j int, b []byte) {
+	m.iovs[j].Base = &b[0]
+	m.iovs[j].SetLen(len(b))
+}
+
+// partLen is the bytes of part j.
+func (m *sent) partLen(j int) int { return int(m.iovs[j].Len) }
+
+// setParts says that message i is the n parts from the first on, which the
+// kernel is to cut into datagrams of a size; 0: it is one datagram.
+func (m *sent) setParts(i, first, n, size int) {
+	h := &m.hdrs[i].hdr
+	h.Iov = &m.iovs[first]
+	h.SetIovlen(n)
+	h.Control = nil
+	h.SetControllen(0)
+	if size > 0 {
+		m.controls[i].size = uint16(size)
+		h.Control = (*byte)(unsafe.Pointer(&m.controls[i]))
+		h.SetControllen(int(unsafe.Sizeof(m.controls[i])))
+	}
+}
+
+// setDestination says where message i goes.
+func (m *sent) setDestination(i int, dst netip.AddrPort) {
+	h := &m.hdrs[i].hdr
+	port := [2]byte{byte(dst.Port() >> 8), byte(dst.Port())}
+	if dst.Addr().Is4() {
+		*(*unix.RawSockaddrInet4)(unsafe.Pointer(&m.addrs[i])) = unix.RawSockaddrInet4{
+			Family: unix.AF_INET, Port: binary.NativeEndian.Uint16(port[:]), Addr: dst.Addr().As4()}
+		h.Namelen = unix.SizeofSockaddrInet4
+		return
+	}
+	m.addrs[i] = unix.RawSockaddrInet6{Family: unix.AF_INET6, Port: binary.NativeEndian.Uint16(port[:]), Addr: dst.Addr().As16()}
+	h.Namelen = unix.SizeofSockaddrInet6
 }
 
 // send sends messages from to n-1 and returns how many were sent. An error is
 // that of the first one, and none was sent.
-func (m *messages) send(fd, from, n int) (int, error) { return m.call(unix.SYS_SENDMMSG, fd, from, n) }
-
-func (m *messages) call(number uintptr, fd, from, to int) (int, error) {
-	k, _, errno := unix.Syscall6(number, uintptr(fd), uintptr(unsafe.Pointer(&m.hdrs[from])),
-		uintptr(to-from), unix.MSG_DONTWAIT, 0, 0)
-	runtime.KeepAlive(m)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(k), nil
-}
+func (m *sent) send(fd, from, n int) (int, error) { return call(unix.SYS_SENDMMSG, fd, m.hdrs[from:n]) }
 
 // socketDrops is how many datagrams the kernel dropped at a socket because its
 // buffer was full: the last of the 32-bit numbers that SO_MEMINFO gives.

@@ -15,6 +15,7 @@ const (
 	rxUnknownNode reason = iota // from here on: received
 	txNoNode                    // from here on: to be sent
 	txUnknownNode
+	txOtherFamily
 	txNoRoute
 	numReasons
 )
@@ -23,6 +24,7 @@ var sentences = [numReasons]string{
 	rxUnknownNode: "outer source is not a known Node",
 	txNoNode:      "frame for the tunnel names no Node",
 	txUnknownNode: "tunnel destination is not a known Node",
+	txOtherFamily: "tunnel destination is not of the family of the Node's own address",
 	txNoRoute:     "no route to the Node",
 }
 
@@ -33,7 +35,7 @@ type counters struct {
 	tunnel [tunnel.NumReasons]atomic.Uint64
 }
 
-func (c *counters) lost(r reason) { c.own[r].Add(1) }
+func (c *counters) lost(r reason, n int) { c.own[r].Add(uint64(n)) }
 
 func (c *counters) refused(r tunnel.Reason) { c.tunnel[r].Add(1) }
 
@@ -61,16 +63,8 @@ func (c *counters) stats() ports.Stats {
 	for r := range c.tunnel {
 		if n := c.tunnel[r].Load(); n != 0 {
 			s.Reasons[tunnel.Reason(r).String()] += n
-			if received(tunnel.Reason(r)) {
-				s.RxErrors += n
-			} else {
-				s.TxErrors += n
-			}
+			s.RxErrors += n
 		}
 	}
 	return s
 }
-
-// received says whether a tunnel's reason is about a received frame. Encap
-// gives Inner too, but not to a frame that ports.Refusal let pass.
-func received(r tunnel.Reason) bool { return r < tunnel.Headroom }

@@ -1,105 +1,113 @@
 package underlay
 
 import (
-	"net/netip"
-
-	"golang.org/x/sys/unix"
-
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/tunnel"
 )
 
-// rxOffset is where in its buffer a datagram is received: the inner frame
-// behind a header without options then begins at Headroom.
-const rxOffset = packet.Headroom - tunnel.GeneveLen
+// maxBatch is how many frames are taken from the pool at once.
+const maxBatch = 64
 
-// Receive reads up to len(batch) datagrams of one address with one system call
-// and hands out the inner frames of those that pass all checks, f.Tunnel filled
-// in. The addresses take turns; one that has nothing passes.
+// maxJoined is how many joined frames may be under way. When there are more,
+// segments stay single.
+const maxJoined = 64
+
+// Receive hands out inner frames of datagrams that pass all checks, f.Tunnel
+// filled in. What it has read before comes first; then it reads all that waits
+// at one address, up to maxMessages, with one system call. The addresses take
+// turns; one that has nothing passes. TCP segments that follow one another come
+// as one frame.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
-	for range p.rxs {
-		p.turn = (p.turn + 1) % len(p.rxs)
-		if n := p.receiveAt(p.rxs[p.turn], batch); n > 0 {
-			return n
-		}
-	}
-	return 0
-}
-
-// receiveAt is Receive for one address.
-func (p *Port) receiveAt(r *receiver, batch []*packet.Frame) int {
-	n := p.arm(len(batch))
-	if n == 0 {
+	if p.epoll < 0 {
 		return 0
 	}
-	got, err := p.rx.receive(r.fd, n)
-	if err != nil && err != unix.EAGAIN && err != unix.EINTR {
-		p.count.Lost(ports.RxFailed, 1)
-	}
-	return p.deliver(batch, got, r.at)
-}
-
-// arm makes sure that up to want datagrams, at most maxBatch, have frames to go
-// to, and returns for how many there are. When the pool is empty they wait in
-// the socket.
-func (p *Port) arm(want int) int {
-	want = min(want, maxBatch)
-	if p.nArmed < want {
-		old := p.nArmed
-		p.nArmed += p.pool.Get(p.armed[old:want])
-		for i := old; i < p.nArmed; i++ {
-			p.rx.setBuffer(i, p.armed[i].Buffer()[rxOffset:])
+	frames := p.supply(min(len(batch), maxBatch))
+	n := p.deliver(batch)
+	for i := 0; i < len(p.rxs) && n == 0 && frames; i++ {
+		p.turn = (p.turn + 1) % len(p.rxs)
+		if err := p.in.fill(p.rxs[p.turn]); err != nil {
+			p.count.Lost(ports.RxFailed, 1)
 		}
+		n = p.deliver(batch)
 	}
-	return min(want, p.nArmed)
+	return n
 }
 
-// deliver moves the inner frames of the first got datagrams, which came to an
-// address, into batch. The frames of refused datagrams stay armed.
-func (p *Port) deliver(batch []*packet.Frame, got int, at netip.Addr) int {
-	peers := *p.peers.Load()
-	n, bytes, kept := 0, 0, 0
-	for i, f := range p.armed[:p.nArmed] {
-		if i < got && p.accept(f, i, peers) {
-			f.Tunnel.Dst = at
+// supply makes sure that there are frames to hand out, want if possible, and
+// reports whether there is any. When the pool is empty datagrams wait in the
+// socket.
+func (p *Port) supply(want int) bool {
+	if p.spares < want {
+		p.spares += p.pool.Get(p.spare[p.spares:want])
+	}
+	return p.spares > 0
+}
+
+// deliver moves what is in the inbox into batch, as far as there is room.
+func (p *Port) deliver(batch []*packet.Frame) (n int) {
+	for n < len(batch) && p.peek() {
+		if f := p.nextFrame(); f != nil {
 			batch[n] = f
-			n, bytes = n+1, bytes+f.Len()
-			continue
+			n++
 		}
-		if kept != i {
-			p.armed[kept] = f
-			p.rx.setBuffer(kept, f.Buffer()[rxOffset:])
-		}
-		kept++
 	}
-	clear(p.armed[kept:p.nArmed])
-	p.nArmed = kept
-	p.count.Received(n, bytes) // as they were on the wire
-	return p.join(batch[:n])
+	if p.in.packets > 0 {
+		p.count.Received(p.in.packets, p.in.bytes) // as they were on the wire
+		p.in.packets, p.in.bytes = 0, 0
+	}
+	return n
 }
 
-// accept checks datagram i, which is in f, and makes f its inner frame, whose
-// Tunnel still lacks the destination.
-func (p *Port) accept(f *packet.Frame, i int, peers map[netip.Addr]struct{}) bool {
-	src := p.rx.source(i)
-	if _, known := peers[src]; !known {
-		p.count.lost(rxUnknownNode)
-		return false
+// nextFrame makes a frame of the datagram that peek has found, and of those
+// behind it that belong to the same train of TCP segments. What another Node
+// cut, because its datagrams have to fit the underlay, walks the tables here as
+// one frame again, and reaches a pod as one. Nil, with the loss counted, when no
+// frame is free.
+func (p *Port) nextFrame() *packet.Frame {
+	outer := p.in.from
+	outer.ID = p.in.id
+	first := p.take()
+	p.train.Start(first)
+	for p.peek() && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.train.Add(p.in.inner) {
+		p.take()
 	}
-	size, truncated := p.rx.size(i)
-	if truncated {
-		p.count.Lost(ports.RxTooLong, 1)
-		return false
+	var f *packet.Frame
+	if p.train.Len() > 1 {
+		f, p.joined[0] = p.joined[0], nil
+		p.train.Join(f)
+	} else if f = p.single(first); f == nil {
+		p.count.Lost(ports.RxNoFrame, 1)
+		return nil
 	}
-	f.Reset()
-	f.SetBounds(rxOffset, size)
-	if why := tunnel.Decap(f); why != tunnel.None {
-		p.count.refused(why)
-		return false
+	f.Tunnel = outer
+	return f
+}
+
+// canJoin says whether there is a frame to join segments into.
+func (p *Port) canJoin() bool { return p.joined[0] != nil || p.large.Get(p.joined[:]) == 1 }
+
+// single is a frame of one datagram.
+func (p *Port) single(inner []byte) *packet.Frame {
+	if p.spares == 0 {
+		return nil
 	}
-	f.Tunnel.Src = src
-	return true
+	p.spares--
+	f := p.spare[p.spares]
+	p.spare[p.spares] = nil
+	f.SetBytes(inner)
+	return f
+}
+
+// drop gives back what Receive keeps.
+func (p *Port) drop() {
+	p.in.clear()
+	packet.Release(p.spare[:p.spares])
+	clear(p.spare[:p.spares])
+	p.spares = 0
+	if p.joined[0] != nil {
+		packet.Release(p.joined[:])
+		p.joined[0] = nil
+	}
 }

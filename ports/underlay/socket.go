@@ -2,27 +2,55 @@ package underlay
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
 )
 
+// numSenders is how many sockets frames are sent by, and so how many UDP source
+// ports flows have. Each is a port of the system's choice, in its range for
+// such (ip_local_port_range).
+const numSenders = 256
+
 // openReceiver opens a UDP socket that gets other Nodes' Geneve; early, also when
-// the Node has not got the address yet.
+// the Node has not got the address yet. Where the kernel joins datagrams it is
+// to hand them out so.
 func openReceiver(at netip.AddrPort, early bool) (int, error) {
-	fd, err := openSocket(at, unix.SOCK_DGRAM, early)
+	fd, err := openSocket(at, early)
 	if err != nil {
 		return -1, err
 	}
 	growBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
+	_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // before Linux 5.0 each comes alone
 	return fd, nil
 }
 
-// openSender opens the raw socket for datagrams with our own UDP headers, sent
-// from local with the DF bit, as Open vSwitch sends them. What is received is
-// not for it: its filter is the program "return 0".
+// openSenders opens the sockets of all flows.
+func openSenders(local netip.Addr) (fds []int, err error) {
+	for range numSenders {
+		fd, err := openSender(local)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, numSenders, err), closeAll(fds))
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) error {
+	var errs []error
+	for _, fd := range fds {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}
+
+// openSender opens a socket for datagrams sent from local with the DF bit, as
+// Open vSwitch sends them. What is received is not for it: its filter is the
+// program "return 0".
 func openSender(local netip.Addr) (int, error) {
-	fd, err := openSocket(netip.AddrPortFrom(local, 0), unix.SOCK_RAW, false)
+	fd, err := openSocket(netip.AddrPortFrom(local, 0), false)
 	if err != nil {
 		return -1, err
 	}
@@ -35,7 +63,6 @@ func openSender(local netip.Addr) (int, error) {
 	}
 	return fd, nil
 }
-
 func dontFragment(fd int, local netip.Addr) error {
 	if local.Is4() {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
@@ -43,11 +70,11 @@ func dontFragment(fd int, local netip.Addr) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
 }
 
-// openSocket opens and binds a non-blocking socket of protocol UDP; early, also
+// openSocket opens and binds a non-blocking UDP socket; early, also
 // to an address that the Node has not got.
-func openSocket(at netip.AddrPort, kind int, early bool) (int, error) {
+func openSocket(at netip.AddrPort, early bool) (int, error) {
 	family, sa := sockaddr(at)
-	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
 		return -1, err
 	}

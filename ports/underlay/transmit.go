@@ -1,97 +1,129 @@
 package underlay
 
 import (
-	"golang.org/x/sys/unix"
+	"slices"
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Transmit wraps the frames for their Tunnel.Dst and sends them, all that can
-// be sent with one system call per maxBatch frames. It returns how many the
-// kernel took.
+// carries is all work that can be left undone: it is done on the way into the
+// outbox, where a segment costs its headers and no copy.
+const carries = ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP
+
+// letter is a frame on its way out.
+type letter struct {
+	frame  *packet.Frame
+	layers packet.Layers
+}
+
+// Transmit wraps the frames for their Tunnel.Dst and sends them, cut into
+// segments where their senders left that undone. It returns how many frames the
+// kernel took; Stats count segments, as on the wire.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.txMu.Lock()
-	sent, bytes := 0, 0
-	for rest := batch; len(rest) > 0; {
-		n := min(len(rest), maxBatch)
-		k, b := p.transmit(rest[:n])
-		sent, bytes, rest = sent+k, bytes+b, rest[n:]
+	for chunk := range slices.Chunk(batch, maxBatch) {
+		p.transmit(chunk)
 	}
+	o := p.out
+	sent := o.frames
+	p.count.Sent(o.datagrams, o.bytes)
+	o.frames, o.datagrams, o.bytes = 0, 0, 0
 	p.txMu.Unlock()
-	p.count.Sent(sent, bytes)
 	packet.Release(batch)
 	return sent
 }
 
-// transmit sends up to maxBatch frames and returns how many, and their inner
-// bytes.
-func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
+// transmit sends up to maxBatch frames, flow by flow: each flow has its socket,
+// and what follows one another by one socket shares messages and system calls.
+func (p *Port) transmit(batch []*packet.Frame) {
 	if p.closed {
 		p.count.Lost(ports.TxClosed, len(batch))
-		return 0, 0
+		return
 	}
-	n := 0
-	for _, f := range batch {
-		if !p.wrap(f) {
+	order := p.order[:0] // of letters: the socket, above the place in the batch
+	for i, f := range batch {
+		l := &p.letters[i]
+		if !p.admit(f) {
 			continue
 		}
-		p.tx.setBuffer(n, f.Bytes())
-		p.tx.setDestination(n, f.Tunnel.Dst)
-		n++
+		l.frame, l.layers = f, packet.ParseLayers(f.Bytes())
+		order = append(order, tunnel.FlowHash(f.Bytes(), &l.layers)%numSenders<<8|uint32(i))
 	}
-	return p.send(n)
+	slices.Sort(order)
+	for i, at := range order {
+		if i > 0 && at>>8 != order[i-1]>>8 {
+			p.send(p.senders[order[i-1]>>8])
+		}
+		p.post(&p.letters[at&0xff], p.senders[at>>8])
+	}
+	if len(order) > 0 {
+		p.send(p.senders[order[len(order)-1]>>8])
+	}
+	clear(p.letters[:len(batch)])
 }
 
-// wrap checks and encapsulates one frame.
-func (p *Port) wrap(f *packet.Frame) bool {
-	if why := ports.Refusal(f, p.config.MTU, 0); why != ports.None {
+// admit says whether a frame may go where it is to go.
+func (p *Port) admit(f *packet.Frame) bool {
+	if why := ports.Refusal(f, p.config.MTU, carries); why != ports.None {
 		p.count.Lost(why, 1)
 		return false
 	}
 	f.Tunnel.Dst = f.Tunnel.Dst.Unmap()
-	if !f.Tunnel.Dst.IsValid() {
-		p.count.lost(txNoNode)
-		return false
+	switch dst := f.Tunnel.Dst; {
+	case !dst.IsValid():
+		p.count.lost(txNoNode, 1)
+	case !p.sendsTo(dst):
+		p.count.lost(txUnknownNode, 1)
+	case dst.Is4() != p.config.Local.Is4():
+		p.count.lost(txOtherFamily, 1)
+	default:
+		return true
 	}
-	if !p.sendsTo(f.Tunnel.Dst) {
-		p.count.lost(txUnknownNode)
-		return false
-	}
-	f.Tunnel.Src = p.config.Local
-	if why := tunnel.Encap(f); why != tunnel.None {
-		p.count.refused(why)
-		return false
-	}
-	return true
+	return false
 }
 
-// send hands the first n messages to the kernel. sendmmsg stops at a message
-// that fails, and says why only when that is the first one left; it is then
-// counted and stepped over.
-func (p *Port) send(n int) (sent, bytes int) {
-	for at := 0; at < n; {
-		k, err := p.tx.send(p.txFD, at, n)
-		for i := at; i < at+k; i++ {
-			sent, bytes = sent+1, bytes+p.tx.length(i)-tunnel.Overhead
-		}
-		at += k
-		switch err {
-		case nil, unix.EINTR:
-		case unix.EAGAIN, unix.ENOBUFS:
-			p.count.Lost(ports.TxRingFull, n-at)
-			return sent, bytes
-		case unix.EMSGSIZE:
-			p.count.Lost(ports.TxTooLong, 1)
-			at++
-		case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
-			p.count.lost(txNoRoute)
-			at++
-		default:
-			p.count.Lost(ports.TxFailed, 1)
-			at++
-		}
+// post puts a frame's datagrams into the outbox, which a socket empties when it
+// is full.
+func (p *Port) post(l *letter, fd int) {
+	f := l.frame
+	if f.Offload.SegmentSize != 0 {
+		p.postSegments(l, fd)
+		return
 	}
-	return sent, bytes
+	if !packet.CompleteChecksum(f, &l.layers) {
+		p.count.Lost(ports.TxOffload, 1)
+		return
+	}
+	if p.out.full(tunnel.GeneveLen) {
+		p.send(fd)
+	}
+	p.out.put(f.Tunnel.Dst, p.head(f, tunnel.GeneveLen), f.Bytes(), 1)
+}
+
+// postSegments is post for a frame that is to be cut.
+func (p *Port) postSegments(l *letter, fd int) {
+	f := l.frame
+	s, ok := packet.NewSegments(f, &l.layers)
+	n := tunnel.GeneveLen + s.HeadersLen()
+	if !ok || n > headsLen {
+		p.count.Lost(ports.TxOffload, 1)
+		return
+	}
+	for frames := 1; s.More(); frames = 0 {
+		if p.out.full(n) {
+			p.send(fd)
+		}
+		h := p.head(f, n)
+		body := s.NextParts(h[tunnel.GeneveLen:])
+		p.out.put(f.Tunnel.Dst, h, body, frames)
+	}
+}
+
+// head is n bytes for the headers of a datagram, of which the first are Geneve's.
+func (p *Port) head(f *packet.Frame, n int) []byte {
+	h := p.out.head(n)
+	tunnel.Geneve(h).Init(uint32(f.Tunnel.ID))
+	return h
 }

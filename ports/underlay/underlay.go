@@ -3,12 +3,19 @@
 // routing, ARP, fragmentation of nothing, and firewalling by the Node's rules.
 //
 // It has a socket to receive for each address: the Node's own, and those of the
-// Egresses that it holds. They are ordinary UDP sockets, read with recvmmsg straight into pooled frames, a batch per
-// system call. To send there is a raw socket of protocol UDP: the outer UDP
-// header is ours, so that every flow has a source port of its own (RFC 8926,
-// section 3.3) and receive-side scaling on the way can tell flows apart. A raw
-// socket would also be given copies of received datagrams; a filter refuses
-// them all.
+// Egresses that it holds. To send there are many, so that flows have source
+// ports of their own (RFC 8926, section 3.3) and receive-side scaling on the way
+// can tell them apart; all frames of a flow go by one of them. What one of them
+// receives its filter refuses.
+//
+// A system call moves many messages, and a message many datagrams where they are
+// of one size, to and from one Node, in one flow: the kernel or the card cuts it
+// on its way out (UDP_SEGMENT), and joins what comes in (UDP_GRO).
+//
+//	transmit.go   frames, in the order of their flows, into the outbox
+//	outbox.go     messages, and what the kernel says to them
+//	inbox.go      messages, cut again; who sent them, and Geneve, are checked
+//	receive.go    frames, of TCP segments that follow one another one
 //
 // They live in the network namespace in which Open or SetEgresses was called.
 //
@@ -37,11 +44,7 @@ import (
 const (
 	defaultMTU    = 1450
 	defaultFrames = 4096
-	maxBatch      = 64
 	socketBuffer  = 4 << 20 // bytes, asked for beyond rmem_max where we may
-
-	// maxHeader is the longest Geneve header: Opt Len is six bits.
-	maxHeader = tunnel.GeneveLen + 63*4
 )
 
 // Config says how to open the port.
@@ -74,20 +77,22 @@ type Port struct {
 	rxs    []*receiver // the first is the Node's own address; none: closed
 	turn   int         // whose turn it is
 	epoll  int         // watches them all
-	rx     *messages
-	armed  [maxBatch]*packet.Frame // where the next datagrams go
-	nArmed int
+	in     *inbox
+	spare  [maxBatch]*packet.Frame // for what is received, the first spares of them
+	spares int
 	train  packet.Train     // of segments that were received together
-	joined [1]*packet.Frame // the frame they become: here, it needs no heap
+	joined [1]*packet.Frame // for the next frame of a train
 
-	txMu   sync.Mutex // Transmit against itself and Close
-	txFD   int
-	tx     *messages
-	closed bool
+	txMu    sync.Mutex // Transmit against itself and Close
+	senders []int      // sockets, by the hash of a flow
+	out     *outbox
+	letters [maxBatch]letter
+	order   [maxBatch]uint32
+	closed  bool
 }
 
-// Open opens the port. It needs CAP_NET_RAW. It fails when the address is not
-// the Node's or UDP port 6081 is in use there.
+// Open opens the port. It fails when the address is not the Node's or UDP port
+// 6081 is in use there.
 func Open(c Config) (*Port, error) {
 	if !c.Local.IsValid() || c.Local.IsUnspecified() || c.Local.Is4In6() {
 		return nil, fmt.Errorf("underlay: %q is no address to receive Geneve on", c.Local)
@@ -98,12 +103,14 @@ func Open(c Config) (*Port, error) {
 	if c.Frames == 0 {
 		c.Frames = defaultFrames
 	}
-	p := &Port{config: c, rx: newMessages(), tx: newMessages()}
+	p := &Port{config: c, out: newOutbox()}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
-	size := packet.Headroom + maxHeader + ports.MaxFrame(c.MTU)
-	p.pool = packet.NewPool(c.Frames, size)
+	p.pool = packet.NewPool(c.Frames, packet.Headroom+ports.MaxFrame(c.MTU))
 	var err error
+	if p.in, err = newInbox(); err != nil {
+		return nil, fmt.Errorf("underlay: %w", err)
+	}
 	if p.large, err = ports.LargePool(maxJoined); err != nil {
 		return nil, fmt.Errorf("underlay: %w", err)
 	}
@@ -121,7 +128,7 @@ func (p *Port) openSockets() (err error) {
 		unix.Close(p.epoll)
 		return err
 	}
-	if p.txFD, err = openSender(p.config.Local); err != nil {
+	if p.senders, err = openSenders(p.config.Local); err != nil {
 		unix.Close(p.rxs[0].fd)
 		unix.Close(p.epoll)
 		return fmt.Errorf("underlay: send Geneve from %v: %w", p.config.Local, err)
@@ -175,6 +182,8 @@ func (p *Port) Info() ports.Info {
 		MTU:    p.config.MTU,
 		Up:     !p.closed,
 		Tunnel: true,
+
+		Carries: carries,
 	}
 }
 
@@ -198,12 +207,11 @@ func (p *Port) Close() error {
 	}
 	p.closed = true
 	p.countDrops()
-	packet.Release(p.armed[:p.nArmed])
-	p.nArmed = 0
-	err := errors.Join(unix.Close(p.epoll), unix.Close(p.txFD))
+	p.drop()
+	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders))
 	for _, r := range p.rxs {
 		err = errors.Join(err, unix.Close(r.fd))
 	}
-	p.rxs, p.epoll, p.txFD = nil, -1, -1
+	p.rxs, p.epoll, p.senders = nil, -1, nil
 	return err
 }

@@ -1,0 +1,138 @@
+package underlay
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// maxMessages is how many messages go with one system call, each way: half a
+// second-level cache of full ones.
+const maxMessages = 32
+
+// inbox is what one recvmmsg(2) brought, until all of it is handed out. A
+// message is one datagram or, where the kernel has joined datagrams of one
+// sender, a train of them: all of one size but the last, which may be shorter.
+type inbox struct {
+	*received
+	room []*packet.Frame // message i is in the buffer of room[i]
+	at   netip.Addr      // the address they came to
+	got  int             // messages
+	next int             // the first message that is not begun
+	left int             // datagrams of the message before that
+
+	rest []byte        // their bytes
+	size int           // of each but the last
+	from packet.Tunnel // the outer header of that message, without the ID
+
+	first bool   // first holds the next datagram that has passed all checks
+	inner []byte // its inner frame
+	id    uint64 // and virtual network
+
+	packets, bytes int // handed out, and not counted yet
+}
+
+// newInbox makes an inbox with room for maxMessages of the longest messages.
+// What no message has used yet takes no memory.
+func newInbox() (*inbox, error) {
+	pool, err := ports.LargePool(maxMessages)
+	if err != nil {
+		return nil, err
+	}
+	in := &inbox{received: newReceived(), room: make([]*packet.Frame, maxMessages)}
+	pool.Get(in.room)
+	for i, f := range in.room {
+		in.setBuffer(i, f.Buffer())
+	}
+	return in, nil
+}
+
+// fill reads messages from a receiving socket. The inbox must be empty.
+func (in *inbox) fill(r *receiver) error {
+	in.at, in.next = r.at, 0
+	var err error
+	in.got, err = in.receive(r.fd)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return nil
+	}
+	return err
+}
+
+// clear forgets what is left.
+func (in *inbox) clear() { in.left, in.next, in.got, in.first = 0, 0, 0, false }
+
+// cut is the next datagram of the message under way, of which there is one.
+func (in *inbox) cut() []byte {
+	n := min(in.size, len(in.rest))
+	d := in.rest[:n]
+	in.rest = in.rest[n:]
+	in.left--
+	return d
+}
+
+// trainOf is how many datagrams a message of n bytes is by the kernel's word,
+// and how long each but the last is. Without its word, or with one that makes
+// no sense, it is one.
+func trainOf(n, size int) (datagrams, each int) {
+	if size <= 0 || size >= n {
+		return 1, n
+	}
+	return (n + size - 1) / size, size
+}
+
+// peek has the next datagram that passes all checks ready in p.in; false when
+// none is left.
+func (p *Port) peek() bool {
+	for !p.in.first {
+		if p.in.left == 0 && !p.begin() {
+			return false
+		}
+		inner, vni, why := tunnel.Unwrap(p.in.cut())
+		switch {
+		case why != tunnel.None:
+			p.count.refused(why)
+		case len(inner) > ports.MaxFrame(p.config.MTU):
+			p.count.Lost(ports.RxTooLong, 1)
+		default:
+			p.in.first, p.in.inner, p.in.id = true, inner, uint64(vni)
+		}
+	}
+	return true
+}
+
+// begin goes on to the next message that is whole and of a known Node; false
+// when none is left.
+func (p *Port) begin() bool {
+	peers := *p.peers.Load()
+	for in := p.in; in.next < in.got; {
+		i := in.next
+		in.next++
+		n, truncated := in.messageSize(i)
+		datagrams, each := trainOf(n, in.segmentSize(i))
+		src := in.source(i)
+		if _, known := peers[src]; !known {
+			p.count.lost(rxUnknownNode, datagrams)
+			continue
+		}
+		if truncated {
+			p.count.Lost(ports.RxTooLong, datagrams)
+			continue
+		}
+		in.rest, in.left, in.size = in.room[i].Buffer()[:n], datagrams, each
+		in.from = packet.Tunnel{Src: src, Dst: in.at}
+		return true
+	}
+	return false
+}
+
+// take is the datagram that peek has found; the next peek looks further.
+func (p *Port) take() []byte {
+	p.in.first = false
+	p.in.packets++
+	p.in.bytes += len(p.in.inner)
+	return p.in.inner
+}

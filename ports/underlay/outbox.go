@@ -1,0 +1,175 @@
+package underlay
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+const (
+	// maxTrain is how many datagrams the kernel cuts a message into: 64, and 128
+	// since Linux 6.9.
+	maxTrain = 64
+	// maxBytes is the longest message: 64 kB less the headers of IPv6 and UDP.
+	maxBytes = 65535 - packet.IPv6Len - packet.UDPLen
+	// maxParts is how many parts the messages of one system call have together.
+	maxParts = 1024
+	// headsLen is the bytes for headers of the messages of one system call, and
+	// more than the longest inner frame has.
+	headsLen = 128 << 10
+)
+
+// outbox is messages to be sent by one socket with one sendmmsg(2). Each
+// datagram is two parts, its headers, which lie here, and what follows them,
+// which stays in the frame. Datagrams of one size to one Node are one message,
+// that the kernel, or the card, cuts (UDP_SEGMENT): it is routed and filtered
+// once.
+type outbox struct {
+	*sent
+	trains [maxMessages]train
+	n      int // messages
+	parts  int
+	heads  []byte
+	used   int // of heads
+
+	whole bool // the kernel does not cut: each datagram is a message
+
+	frames, datagrams, bytes int // sent, and not counted yet
+}
+
+// train is one message of an outbox.
+type train struct {
+	to        netip.Addr
+	size      int // of each datagram but the last
+	bytes     int
+	datagrams int
+	frames    int // that begin in it
+	first     int // its first part
+	parts     int
+	ended     bool // nothing can follow its last datagram
+}
+
+func newOutbox() *outbox { return &outbox{sent: newSent(), heads: make([]byte, headsLen)} }
+
+// full says that there may be no room for one more datagram with so long a head.
+func (o *outbox) full(head int) bool {
+	return o.n == maxMessages || o.parts+2 > maxParts || o.used+head > len(o.heads)
+}
+
+// head is the place for the next datagram's headers.
+func (o *outbox) head(n int) []byte {
+	h := o.heads[o.used : o.used+n]
+	o.used += n
+	return h
+}
+
+// put adds a datagram for a Node; frames is how many begin with it. It must not
+// be full.
+func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
+	n := len(head) + len(body)
+	if !o.follows(to, n) {
+		o.trains[o.n] = train{to: to, size: n, first: o.parts, ended: o.whole}
+		o.n++
+	}
+	t := &o.trains[o.n-1]
+	o.setPart(o.parts, head)
+	o.setPart(o.parts+1, body)
+	o.parts += 2
+	t.parts += 2
+	t.bytes += n
+	t.frames += frames
+	t.datagrams++
+	t.ended = t.ended || n < t.size || t.datagrams == maxTrain
+}
+
+// follows says whether a datagram of n bytes can be put behind the last one.
+func (o *outbox) follows(to netip.Addr, n int) bool {
+	if o.n == 0 {
+		return false
+	}
+	t := &o.trains[o.n-1]
+	return !t.ended && t.to == to && n <= t.size && t.bytes+n <= maxBytes
+}
+
+// address makes message i ready to be sent.
+func (o *outbox) address(i int) {
+	t := &o.trains[i]
+	o.setDestination(i, netip.AddrPortFrom(t.to, tunnel.GenevePort))
+	size := 0
+	if t.datagrams > 1 {
+		size = t.size
+	}
+	o.setParts(i, t.first, t.parts, size)
+}
+
+// note counts a message, or a datagram of it, as sent.
+func (o *outbox) note(frames, datagrams, bytes int) {
+	o.frames += frames
+	o.datagrams += datagrams
+	o.bytes += bytes - datagrams*tunnel.GeneveLen
+}
+
+// clear makes room for messages of another socket.
+func (o *outbox) clear() { o.n, o.parts, o.used = 0, 0, 0 }
+
+// send hands all messages to the kernel. sendmmsg stops at a message that fails,
+// and says why only when that is the first one left; it is then counted and
+// stepped over.
+func (p *Port) send(fd int) {
+	o := p.out
+	for i := range o.n {
+		o.address(i)
+	}
+	for at := 0; at < o.n; {
+		k, err := o.sent.send(fd, at, o.n)
+		for _, t := range o.trains[at : at+k] {
+			o.note(t.frames, t.datagrams, t.bytes)
+		}
+		at += k
+		if err == nil || err == unix.EINTR {
+			continue
+		}
+		if t := &o.trains[at]; t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL) {
+			p.apart(fd, at)
+		} else {
+			p.lose(err, t.datagrams)
+		}
+		at++
+	}
+	o.clear()
+}
+
+// apart sends the datagrams of a message by themselves, those and from then on
+// all: the kernel does not cut them, as where a route encrypts, or, before Linux
+// 6.11, for a card that does no checksums.
+func (p *Port) apart(fd, i int) {
+	o := p.out
+	o.whole = true
+	t := &o.trains[i]
+	for first, frames, end := t.first, t.frames, t.first+t.parts; first < end; first, frames = first+2, 0 {
+		o.setParts(i, first, 2, 0)
+		if _, err := o.sent.send(fd, i, i+1); err != nil {
+			p.lose(err, 1)
+			continue
+		}
+		o.note(frames, 1, o.partLen(first)+o.partLen(first+1))
+	}
+}
+
+// lose counts datagrams that the kernel refused.
+func (p *Port) lose(err error, datagrams int) {
+	switch err {
+	case unix.EAGAIN, unix.ENOBUFS:
+		p.count.Lost(ports.TxRingFull, datagrams)
+	case unix.EMSGSIZE:
+		p.count.Lost(ports.TxTooLong, datagrams)
+	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
+		p.count.lost(txNoRoute, datagrams)
+	default:
+		p.count.Lost(ports.TxFailed, datagrams)
+	}
+}
