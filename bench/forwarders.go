@@ -36,8 +36,8 @@ type forwarder interface {
 
 // spin opens a forwarder and has a thread of its own call it again and again
 // until it is stopped.
-func spin(open func(*topology) (forwarder, error)) func(context.Context, *topology) (func() error, error) {
-	return func(_ context.Context, t *topology) (func() error, error) {
+func spin(open func(*topology) (forwarder, error)) func(context.Context, *topology) (*running, error) {
+	return func(_ context.Context, t *topology) (*running, error) {
 		f, err := open(t)
 		if err != nil {
 			return nil, err
@@ -45,10 +45,10 @@ func spin(open func(*topology) (forwarder, error)) func(context.Context, *topolo
 		var done atomic.Bool
 		ended := make(chan error, 1)
 		go func() { ended <- runForwarder(f, &done) }()
-		return func() error {
+		return &running{process: "self", stop: func() error {
 			done.Store(true)
 			return errors.Join(<-ended, f.close())
-		}, nil
+		}}, nil
 	}
 }
 

@@ -173,6 +173,7 @@ func (s *ovsSwitch) close() error {
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		cmd := s.daemons[i]
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Process.Signal(syscall.SIGCONT) // it may rest
 		force := time.AfterFunc(daemonPatience, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait() // that it was ended by a signal is no fault
 		force.Stop()

@@ -7,59 +7,93 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/ports"
 )
 
 // openOVSPods is client-a and web-a of the lab's first Node on an Open vSwitch
-// that has the Node's entries.
-func openOVSPods(ctx context.Context) (*podPair, error) {
-	name := "Open vSwitch"
+// that has the Node's entries, with ports of a kind: "system" (packet sockets)
+// or "afxdp".
+func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 	if why := ovsMissing(); why != nil {
-		return nil, missingError{name, why}
+		return nil, missingError{"Open vSwitch, " + kind, why}
 	}
-	plan := lab.TwoNodes().Nodes[0]
-	n, err := newNode(2)
+	pods := lab.TwoNodes().Nodes[0].Pods[:2]
+	n, err := newNode(len(pods))
 	if err != nil {
 		return nil, err
 	}
-	for i, pod := range plan.Pods[:2] {
+	for i, pod := range pods {
 		err = errors.Join(err, n.addPod(n.pods[i], pod.Name, pod.Address.V4.String()+"/24", net.HardwareAddr(pod.MAC[:])))
+		if err == nil && kind == kindXDP {
+			err = within(n.pods[i])(func() error { return ports.DisableTxChecksum("eth0") })
+		}
 	}
 	var s *ovsSwitch
 	var stay chan struct{}
 	if err == nil {
-		s, stay, err = n.startOVS(ctx)
+		s, stay, err = n.startOVS(ctx, settingsOf[kind]...)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.close())
+		return nil, errors.Join(fmt.Errorf("Open vSwitch, %s: %w", kind, err), n.close())
 	}
-	pair := n.pair(ovsVersion(), n.pods[0], n.pods[1])
-	pair.address = net.JoinHostPort(plan.Pods[1].Address.V4.String(), "80")
+	pair := n.pair(ovsVersion()+strings.TrimSuffix(" "+kind, " "+kindSystem), n.pods[0], n.pods[1])
+	pair.address = net.JoinHostPort(pods[1].Address.V4.String(), "80")
 	pair.close = func() error { defer close(stay); return errors.Join(s.close(), n.close()) }
-	program, err := exampleProgram("two-nodes/node-a")
-	if err == nil {
-		err = s.install(ctx, program, map[string]ovsPort{
-			plan.Pods[0].Name: {plan.Pods[0].Name, "system"},
-			plan.Pods[1].Name: {plan.Pods[1].Name, "system"},
-		})
+	err = s.connectPods(ctx, pods, kind)
+	if err == nil && kind == kindXDP {
+		pair.rests = s.rests
+		err = s.rests(true)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), pair.close())
+		return nil, errors.Join(fmt.Errorf("Open vSwitch, %s: %w", kind, err), pair.close())
 	}
 	return pair, nil
 }
 
+// The kinds of Open vSwitch's ports.
+const kindSystem, kindXDP = "system", "afxdp"
+
+// settingsOf is what a switch with ports of a kind is started with: segments
+// stay whole on packet sockets; AF_XDP has none.
+var settingsOf = map[string][]string{kindSystem: {"userspace-tso-enable=true"}}
+
+// connectPods loads the Node's entries and makes the pods' links, which have
+// their names, ports of a kind.
+func (s *ovsSwitch) connectPods(ctx context.Context, pods []lab.Pod, kind string) error {
+	program, err := exampleProgram("two-nodes/node-a")
+	if err != nil {
+		return err
+	}
+	links := make(map[string]ovsPort)
+	for _, pod := range pods {
+		links[pod.Name] = ovsPort{pod.Name, kind}
+	}
+	return s.install(ctx, program, links)
+}
+
+// rests stops the switch, or has it go on: its threads that poll AF_XDP ports
+// never sleep, and would take a processor from whoever is measured meanwhile.
+func (s *ovsSwitch) rests(yes bool) error {
+	signal := syscall.SIGCONT
+	if yes {
+		signal = syscall.SIGSTOP
+	}
+	return s.daemons[len(s.daemons)-1].Process.Signal(signal)
+}
+
 // startOVS starts a switch in the Node's namespace. Its daemons end with the
 // thread that started them, which stays until stay is closed.
-func (n *node) startOVS(ctx context.Context) (s *ovsSwitch, stay chan struct{}, err error) {
+func (n *node) startOVS(ctx context.Context, settings ...string) (s *ovsSwitch, stay chan struct{}, err error) {
 	stay = make(chan struct{})
 	started := make(chan error, 2)
 	go func() {
 		started <- within(n.ns)(func() error {
 			var failed error
-			s, failed = startOVS(ctx, "userspace-tso-enable=true")
+			s, failed = startOVS(ctx, settings...)
 			started <- failed
 			if failed == nil {
 				<-stay

@@ -169,11 +169,11 @@ func (w *ovsWalk) nanoseconds(ctx context.Context, fresh bool) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	if _, _, err := g.sendFor(ctx, ovsRate/10, 50*time.Millisecond); err != nil { // so that caches know the connection
+	if _, err := g.sendFor(ctx, ovsRate/10, 50*time.Millisecond); err != nil { // so that caches know the connection
 		return 0, errors.Join(err, g.stop())
 	}
 	s, err := w.account(ctx, func() error {
-		_, _, err := g.sendFor(ctx, ovsRate, w.window)
+		_, err := g.sendFor(ctx, ovsRate, w.window)
 		return err
 	})
 	if err == nil && s.packets < 100 {

@@ -21,7 +21,20 @@ type podPair struct {
 	name           string
 	client, server func(func() error) error // run a function in the pod's network namespace
 	address        string                   // of the server's pod, with a port that its policies allow
+	rests          func(yes bool) error     // what never sleeps rests while others are measured; nil: nothing is to be done
 	close          func() error
+}
+
+// awake measures while the pair takes part.
+func (p *podPair) awake(measure func() ([]reading, error)) ([]reading, error) {
+	if p.rests == nil {
+		return measure()
+	}
+	if err := p.rests(false); err != nil {
+		return nil, err
+	}
+	readings, err := measure()
+	return readings, errors.Join(err, p.rests(true))
 }
 
 // podMTU is that of the labs' pods, and so of all.
@@ -41,7 +54,7 @@ func (r *rig) podPairs(ctx context.Context, c *Comparison) ([]*podPair, error) {
 }
 
 const podsNote = "Two pods on one Node, MTU 1450, each in a network namespace. antrail: a real agent, with the entries of examples/two-nodes. " +
-	"Open vSwitch: userspace datapath with userspace-tso-enable, AF_PACKET ports, the very same entries, groups and meters."
+	"Open vSwitch: userspace datapath with userspace-tso-enable, AF_PACKET ports, the very same entries, groups and meters; and the same with AF_XDP ports and the pods' transmit checksum offload off, at rest while others are measured."
 
 func (r *rig) openPods(ctx context.Context) error {
 	dir, err := writeExamples()
@@ -49,7 +62,10 @@ func (r *rig) openPods(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir) // the agents have read them when their labs are up
-	openers := []func() (*podPair, error){openBridge, openDirect, func() (*podPair, error) { return openOVSPods(ctx) }}
+	openers := []func() (*podPair, error){openBridge, openDirect}
+	for _, kind := range []string{kindSystem, kindXDP} {
+		openers = append(openers, func() (*podPair, error) { return openOVSPods(ctx, kind) })
+	}
 	for _, driver := range []string{agent.DriverAFPacket, agent.DriverAFXDP} {
 		openers = append(openers, func() (*podPair, error) { return r.openLab(ctx, dir, driver) })
 	}
@@ -94,7 +110,9 @@ func (r *rig) contestPods(ctx context.Context, c *Comparison, measure func(conte
 	}
 	var sides []*side
 	for _, p := range pairs {
-		sides = append(sides, &side{name: p.name, measure: func(ctx context.Context) ([]reading, error) { return measure(ctx, p) }})
+		sides = append(sides, &side{name: p.name, measure: func(ctx context.Context) ([]reading, error) {
+			return p.awake(func() ([]reading, error) { return measure(ctx, p) })
+		}})
 	}
 	return r.contest(ctx, c, 0, sides)
 }

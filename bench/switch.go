@@ -30,8 +30,8 @@ func newSwitch(p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntra
 
 // openPipeline runs a switch with the pipeline of examples/two-nodes on a pair
 // of ports.
-func openPipeline(open func() (*portPair, error)) func(context.Context, *topology) (func() error, error) {
-	return func(ctx context.Context, _ *topology) (func() error, error) {
+func openPipeline(open func() (*portPair, error)) func(context.Context, *topology) (*running, error) {
+	return func(ctx context.Context, _ *topology) (*running, error) {
 		program, err := exampleProgram("two-nodes/node-a")
 		if err != nil {
 			return nil, err
@@ -47,9 +47,9 @@ func openPipeline(open func() (*portPair, error)) func(context.Context, *topolog
 		ctx, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- sw.Run(ctx) }()
-		return func() error {
+		return &running{process: "self", stop: func() error {
 			cancel()
 			return errors.Join(<-ended, sw.Close(), pair.release())
-		}, nil
+		}}, nil
 	}
 }

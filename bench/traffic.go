@@ -94,8 +94,9 @@ func (m *mix) frame() []byte {
 // pacing is what the generator's program and its user share; the kernel knows
 // it as an array of one element.
 type pacing struct {
-	Interval uint64 // nanoseconds from frame to frame; 0: none is sent
+	Interval uint64 // nanoseconds from frame to frame
 	Due      uint64 // when the next is to be sent, by the kernel's monotonic clock
+	End      uint64 // from when on none is sent, by the same clock
 	Sent     uint64
 }
 
@@ -103,6 +104,7 @@ type pacing struct {
 const (
 	intervalAt = 8 * iota
 	dueAt
+	endAt
 	sentAt
 	pacingSize
 )
@@ -147,7 +149,7 @@ const testRuns = 1 << 25
 // runGenerator is the generator's thread, which ends with it.
 func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
 	runtime.LockOSThread()
-	if err := netns.Set(ns); err != nil {
+	if err := errors.Join(netns.Set(ns), giveWay()); err != nil {
 		return fmt.Errorf("generator: %w", err)
 	}
 	g.thread.Store(int64(unix.Gettid()))
@@ -159,6 +161,18 @@ func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
 		}
 	}
 	return nil
+}
+
+// giveWay lowers the real-time priority of the calling thread by one, if it has
+// one: the generator never sleeps, and whoever steers it would wait for its turn
+// to end.
+func giveWay() error {
+	a, err := unix.SchedGetAttr(0, 0)
+	if err != nil || a.Priority < 2 {
+		return err
+	}
+	a.Priority--
+	return unix.SchedSetAttr(0, a, 0)
 }
 
 // leave is called when a signal has ended a test run, which would begin again:
@@ -186,16 +200,19 @@ func (g *generator) stop() error {
 	}
 }
 
-// setRate makes the generator send so many frames a second, none for 0.
-func (g *generator) setRate(rate float64) error {
+// start makes the generator send so many frames a second until window is over.
+// It is the kernel's program that ends it then, whenever this process comes to
+// run again.
+func (g *generator) start(rate float64, window time.Duration) error {
 	p, err := g.read()
 	if err != nil {
 		return err
 	}
-	p.Interval = 0
-	if rate > 0 {
-		p.Interval, p.Due = uint64(1e9/rate), 0
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return fmt.Errorf("generator: %w", err)
 	}
+	p.Interval, p.Due, p.End = uint64(1e9/rate), 0, uint64(now.Nano()+window.Nanoseconds())
 	return g.state.Put(uint32(0), p)
 }
 
@@ -203,27 +220,19 @@ func (g *generator) read() (p pacing, err error) {
 	return p, g.state.Lookup(uint32(0), &p)
 }
 
-// sendFor sends at a rate for so long, waits until all is through, and returns
-// how many frames were sent and in which time.
-func (g *generator) sendFor(ctx context.Context, rate float64, window time.Duration) (sent uint64, took time.Duration, err error) {
+// sendFor sends at a rate for so long and returns how many frames were sent.
+func (g *generator) sendFor(ctx context.Context, rate float64, window time.Duration) (sent uint64, err error) {
 	before, err := g.read()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	start := time.Now()
-	if err := g.setRate(rate); err != nil {
-		return 0, 0, err
+	if err := g.start(rate, window); err != nil {
+		return 0, err
 	}
 	wait(ctx, window)
-	err = g.setRate(0)
-	took = time.Since(start)
-	time.Sleep(settle)
-	after, err2 := g.read()
-	return after.Sent - before.Sent, took, errors.Join(err, err2, ctx.Err())
+	after, err := g.read()
+	return after.Sent - before.Sent, errors.Join(err, ctx.Err())
 }
-
-// settle is how long frames under way are waited for.
-const settle = 5 * time.Millisecond
 
 // paceInstructions drop a frame that is not due, and count one that is. The
 // context stays in R6, the frame's number in R8.
@@ -239,8 +248,9 @@ func paceInstructions(state *ebpf.Map) asm.Instructions {
 		asm.JEq.Imm(asm.R0, 0, "drop"),
 		asm.Mov.Reg(asm.R7, asm.R0),
 		asm.FnKtimeGetNs.Call(),
+		asm.LoadMem(asm.R1, asm.R7, endAt, asm.DWord),
+		asm.JGE.Reg(asm.R0, asm.R1, "drop"),
 		asm.LoadMem(asm.R1, asm.R7, intervalAt, asm.DWord),
-		asm.JEq.Imm(asm.R1, 0, "drop"),
 		asm.LoadMem(asm.R2, asm.R7, dueAt, asm.DWord),
 		asm.JGT.Reg(asm.R2, asm.R0, "drop"),
 		asm.Sub.Imm(asm.R0, int32(burstTime)),
