@@ -75,65 +75,75 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, s
 	if err := g.start(overloadRate, l.window*3/2); err != nil { // there is traffic still when the second look is late
 		return 0, 0, err
 	}
-	wait(ctx, l.window/4)
-	before, err := t.look(g, l.process)
+	nap(l.window / 4)
+	before, err := t.look(l.process)
 	if err != nil {
 		return 0, 0, err
 	}
-	wait(ctx, l.window*3/4)
-	after, err := t.look(g, l.process)
+	nap(l.window * 3 / 4)
+	after, err := t.look(l.process)
 	if err != nil {
 		return 0, 0, err
 	}
 	took := after.at.Sub(before.at).Seconds()
 	_, err = t.settled()
-	return float64(after.arrived-before.arrived) / took, (after.spent - before.spent).Seconds() / took, errors.Join(err, ctx.Err())
+	return float64(after.arrived-before.arrived) / took, after.spent(&before, g.thread.Load()).Seconds() / took, errors.Join(err, ctx.Err())
 }
 
 // glance is what there is to see of a contender at a moment.
 type glance struct {
 	at      time.Time
 	arrived uint64
-	spent   time.Duration // processor time of its threads
+	ran     map[string]time.Duration // what each thread has run
 }
 
-func (t *topology) look(g *generator, process string) (v glance, err error) {
+func (t *topology) look(process string) (v glance, err error) {
 	if v.arrived, err = t.arrived(); err != nil {
 		return v, err
 	}
 	v.at = time.Now()
 	if process != "" {
-		v.spent, err = processorTime(process, g.thread.Load())
+		v.ran, err = threadTimes(process)
 	}
 	return v, err
 }
 
-// processorTime is what the threads of a process have run, but for one of them.
-func processorTime(process string, except int64) (sum time.Duration, err error) {
-	dir := "/proc/" + process + "/task"
+// spent is what the busiest thread but one ran between two glances. The others
+// of a process do little, and are charged with the generator's softirqs when
+// they come to run on its processor.
+func (v *glance) spent(since *glance, except int64) (most time.Duration) {
+	for thread, ran := range v.ran {
+		if thread != strconv.FormatInt(except, 10) {
+			most = max(most, ran-since.ran[thread])
+		}
+	}
+	return most
+}
+
+// threadTimes is what each thread of a process has run.
+func threadTimes(process string) (map[string]time.Duration, error) {
+	dir := "/proc/" + process + "/task/"
 	threads, err := os.ReadDir(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
+	ran := make(map[string]time.Duration)
 	for _, thread := range threads {
-		if thread.Name() == strconv.FormatInt(except, 10) {
-			continue
-		}
-		text, err := os.ReadFile(dir + "/" + thread.Name() + "/schedstat")
+		text, err := os.ReadFile(dir + thread.Name() + "/schedstat")
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it has ended
 		}
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		first, _, _ := strings.Cut(string(text), " ")
-		ran, err := strconv.ParseInt(first, 10, 64)
+		ns, err := strconv.ParseInt(first, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%s/%s/schedstat: %w", dir, thread.Name(), err)
+			return nil, fmt.Errorf("%s%s/schedstat: %w", dir, thread.Name(), err)
 		}
-		sum += time.Duration(ran)
+		ran[thread.Name()] = time.Duration(ns)
 	}
-	return sum, nil
+	return ran, nil
 }
 
 // sustains says whether frames at a rate arrive in one of the tries.
@@ -169,7 +179,7 @@ const (
 func (t *topology) settled() (uint64, error) {
 	last, err := t.arrived()
 	for end := time.Now().Add(longestSettle); err == nil && time.Now().Before(end); {
-		time.Sleep(settle)
+		nap(settle)
 		var n uint64
 		if n, err = t.arrived(); n == last {
 			break

@@ -149,7 +149,7 @@ const testRuns = 1 << 25
 // runGenerator is the generator's thread, which ends with it.
 func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
 	runtime.LockOSThread()
-	if err := errors.Join(netns.Set(ns), giveWay()); err != nil {
+	if err := netns.Set(ns); err != nil {
 		return fmt.Errorf("generator: %w", err)
 	}
 	g.thread.Store(int64(unix.Gettid()))
@@ -161,18 +161,6 @@ func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
 		}
 	}
 	return nil
-}
-
-// giveWay lowers the real-time priority of the calling thread by one, if it has
-// one: the generator never sleeps, and whoever steers it would wait for its turn
-// to end.
-func giveWay() error {
-	a, err := unix.SchedGetAttr(0, 0)
-	if err != nil || a.Priority < 2 {
-		return err
-	}
-	a.Priority--
-	return unix.SchedSetAttr(0, a, 0)
 }
 
 // leave is called when a signal has ended a test run, which would begin again:
@@ -229,9 +217,29 @@ func (g *generator) sendFor(ctx context.Context, rate float64, window time.Durat
 	if err := g.start(rate, window); err != nil {
 		return 0, err
 	}
-	wait(ctx, window)
+	nap(window)
 	after, err := g.read()
 	return after.Sent - before.Sent, errors.Join(err, ctx.Err())
+}
+
+// nap sleeps in the kernel. A timer of Go's would need a thread of its
+// scheduler to run, which those that never sleep may keep from doing so.
+func nap(d time.Duration) {
+	left := unix.NsecToTimespec(d.Nanoseconds())
+	for unix.Nanosleep(&left, &left) == unix.EINTR {
+	}
+}
+
+// precede raises the real-time priority of the calling thread by one, if it has
+// one, for it steers threads that never sleep; lower ends that.
+func precede() (lower func() error, err error) {
+	was, err := unix.SchedGetAttr(0, 0)
+	if err != nil || was.Priority == 0 {
+		return func() error { return nil }, err
+	}
+	above := *was
+	above.Priority++
+	return func() error { return unix.SchedSetAttr(0, was, 0) }, unix.SchedSetAttr(0, &above, 0)
 }
 
 // paceInstructions drop a frame that is not due, and count one that is. The
