@@ -8,6 +8,11 @@
 //	live.go       manifests that are watched, and the switch kept in step
 //	shield.go     Services' endpoints while connections are lost
 //	arena.go      the connections, kept across restarts
+//	snapshot.go   the entries likewise: as text
+//	snapshotfile.go  the file, and what it is believed for
+//	snapshotkeep.go  who writes it, and when
+//	resume.go     from a snapshot to what the manifests say
+//	rejudge.go    connections of before, judged by the entries of now
 //	seed.go       what endpoints are chosen by, kept across restarts
 //	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
@@ -139,7 +144,7 @@ func (a *Agent) load() (pods []Port, err error) {
 	if o.clock, err = bootClock(); err != nil {
 		return nil, err
 	}
-	o.ctFile = c.arenaFile()
+	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
 	if c.Manifests == "" {
 		a.pipeline, err = c.files().load(o)
 	} else {
@@ -217,7 +222,10 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 		func() error { a.packets.audit.runAudit(ctx); return nil },
 	}
 	if a.live != nil {
-		parts = append(parts, func() error { return a.live.runManifests(ctx) })
+		parts = append(parts,
+			func() error { return a.live.runManifests(ctx) },
+			func() error { a.runRejudge(ctx); <-ctx.Done(); return nil },
+			func() error { a.runSnapshots(ctx); <-ctx.Done(); return nil })
 	}
 	ended := make(chan error, len(parts))
 	for _, run := range parts {

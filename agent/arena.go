@@ -62,13 +62,9 @@ func openArena(path string, size int) (*arena, error) {
 // claim makes the file ours alone, of the right size and with memory behind all
 // of it: a page that could not be had later would kill the agent.
 func (a *arena) claim(size int) error {
-	var st unix.Stat_t
 	fd := int(a.file.Fd())
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := ownFile(a.file); err != nil {
 		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
-		return errors.New("it is no plain file of this user's with one name")
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("another agent uses it: %w", err)

@@ -70,6 +70,10 @@ type Config struct {
 	// ConnectionCache lets the workers remember how established connections walk
 	// the tables; true when not given.
 	ConnectionCache *bool `json:"connectionCache,omitempty"`
+	// FlowSnapshot keeps the entries of the switch in a file beside the
+	// connections, with which the next agent begins; true when not given. Only
+	// with Manifests.
+	FlowSnapshot *bool `json:"flowSnapshot,omitempty"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;

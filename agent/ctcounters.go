@@ -43,10 +43,11 @@ type ctSnapshot struct {
 	ports     []conntrack.PortStats
 	names     *flow.Names
 	fragments conntrack.FragmentStats
+	judged    *rejudgeCounts
 }
 
 func (p *pipeline) ctSnapshot() *ctSnapshot {
-	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.ct.Ports(), p.sw.Names(), p.sw.Fragments()}
+	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.ct.Ports(), p.sw.Names(), p.sw.Fragments(), &p.judged}
 }
 
 var ctCounters = []ctCounter{
@@ -81,6 +82,8 @@ var ctCounters = []ctCounter{
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Torn) })},
 	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
+	{"ct_rejudged_total", "Connections taken over and judged by the entries of now: kept; or removed: denied, moved to another endpoint, or unknown who sends there.",
+		"outcome", prometheus.CounterValue, byJudgement},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
 	{"frag_datagrams", "Datagrams of which fragments wait, or came and are refused.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Datagrams) })},
@@ -126,6 +129,15 @@ func byReason(s *ctSnapshot) (all []ctValue) {
 	for reason, n := range s.Drops {
 		if r := conntrack.DropReason(reason); r != conntrack.DropNone {
 			all = append(all, ctValue{r.String(), n})
+		}
+	}
+	return all
+}
+
+func byJudgement(s *ctSnapshot) (all []ctValue) {
+	for what, name := range rejudgedNames {
+		if name != "" {
+			all = append(all, ctValue{name, s.judged[what].Load()})
 		}
 	}
 	return all

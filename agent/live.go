@@ -32,38 +32,70 @@ type live struct {
 
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
+
+	restored []Port        // of the flow snapshot that the switch began with
+	synced   chan struct{} // closed when the switch has what the manifests say
+	sync     sync.Once     // closes it
 }
 
 // retryTime is how long what the switch did not take waits for the next try.
 const retryTime = 2 * time.Second
 
-// loadLive installs what the manifests say now. The error is for what the agent
-// cannot begin with: manifests without this Node, or another Node's.
+// loadLive makes the switch with what the agent before it had, or else with what
+// the manifests say now. The error is for what the agent cannot begin with:
+// manifests without this Node, or another Node's.
 func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) {
 	p, err := newPipeline(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &live{config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{}}
-	if l.manifests, err = control.NewManifests(c.Manifests, l.store); err != nil {
+	l := &live{
+		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
+		objects: newObjects(c, p), shield: newShield(p), synced: make(chan struct{}),
+	}
+	if !l.restore(p, o.snapshot) {
+		err = l.load(p)
+	}
+	p.objects = l.objects
+	if err != nil {
 		return p, nil, err
+	}
+	return p, l, nil
+}
+
+// newObjects is what keeps a switch in step with objects.
+func newObjects(c *Config, p *pipeline) *control.Reconciler {
+	return control.NewReconciler(c.NodeName, installer{p}, time.Now)
+}
+
+// load installs what the manifests say now.
+func (l *live) load(p *pipeline) (err error) {
+	c := l.config
+	if l.manifests, err = control.NewManifests(c.Manifests, l.store); err != nil {
+		return err
 	}
 	l.report(l.manifests.Problems())
 	cluster := l.store.Snapshot()
 	if err := c.fits(cluster.NodeConfig(c.NodeName)); err != nil {
-		return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
+		return fmt.Errorf("%s: %w", c.Manifests, err)
 	}
-	l.objects = control.NewReconciler(c.NodeName, installer{p}, time.Now)
 	if err := l.objects.Update(cluster, nil); err != nil {
 		if p.sw.Names() == nil {
-			return p, nil, fmt.Errorf("%s: %w", c.Manifests, err)
+			return fmt.Errorf("%s: %w", c.Manifests, err)
 		}
-		log.Warn("not all objects are in the switch", "error", err)
+		l.log.Warn("not all objects are in the switch", "error", err)
 	}
-	p.objects = l.objects
-	l.shield = newShield(p)
+	l.tellSynced()
 	l.shield.update(cluster)
-	return p, l, nil
+	return nil
+}
+
+// tellSynced tells those who wait for it that the switch has what the manifests
+// say, as soon as that is so.
+func (l *live) tellSynced() {
+	if !l.objects.Inherits() {
+		l.sync.Do(func() { close(l.synced) })
+	}
 }
 
 // fits says whether manifests describe this Node.
@@ -98,6 +130,9 @@ func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
 // ports are those of the manifests, on the links that the configuration gives
 // their names. Those that objects name and nobody else has are made.
 func (l *live) ports() []Port {
+	if l.restored != nil {
+		return l.restored
+	}
 	given := map[string]Port{}
 	for _, p := range l.config.Ports {
 		given[p.Name] = p
@@ -121,6 +156,9 @@ func (l *live) ports() []Port {
 
 // runManifests follows the manifests until ctx ends.
 func (l *live) runManifests(ctx context.Context) error {
+	if l.restored != nil && !l.firstSync(ctx) {
+		return nil
+	}
 	_, end := l.store.Follow(l.update)
 	defer end()
 	done, err := l.manifests.Watch(ctx, l.report)
@@ -136,6 +174,7 @@ func (l *live) runManifests(ctx context.Context) error {
 		case <-again.C:
 			if l.objects.Waiting() > 0 {
 				l.warn(l.objects.Retry())
+				l.tellSynced()
 			}
 			l.followNode()
 		}
@@ -154,6 +193,7 @@ func (l *live) update(u control.Update) {
 		keys, l.missed = nil, false
 	}
 	l.warn(l.objects.Update(u.New, keys))
+	l.tellSynced()
 	l.setPorts(l.ports())
 	l.shield.update(u.New)
 	l.followNode()

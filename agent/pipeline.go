@@ -27,6 +27,8 @@ type pipeline struct {
 	// pipeline comes from flow files.
 	objects *control.Reconciler
 	packets *packetIns
+	// judged is what became of connections that were taken over.
+	judged rejudgeCounts
 	// made are the ports that the switch makes for objects; floods leave them out.
 	made map[string]control.Made
 }
@@ -72,10 +74,12 @@ type options struct {
 	names   map[uint32]string // ports
 	workers int
 	ct      Conntrack
-	ctFile  string       // keeps the connections; memory when ""
-	cache   int          // entries of a worker's connection cache; the default when 0, none when -1
-	clock   func() int64 // nanoseconds; the process's own when nil
-	seed    uint64       // of the choice of endpoints; drawn when 0
+	ctFile  string // keeps the connections; memory when ""
+	// snapshot keeps the entries of objects; nothing does when "".
+	snapshot string
+	cache    int          // entries of a worker's connection cache; the default when 0, none when -1
+	clock    func() int64 // nanoseconds; the process's own when nil
+	seed     uint64       // of the choice of endpoints; drawn when 0
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }

@@ -29,9 +29,12 @@ func newShield(p *pipeline) shield {
 }
 
 // update shields the endpoints of a snapshot.
-func (s shield) update(c *control.Cluster) {
+func (s shield) update(c *control.Cluster) { s.endpoints(tcpEndpoints(c)) }
+
+// endpoints shields addresses and ports.
+func (s shield) endpoints(all []netip.AddrPort) {
 	if s.pipeline != nil && s.clock() < s.until {
-		s.ct.Shield(tcpEndpoints(c), s.until)
+		s.ct.Shield(all, s.until)
 	}
 }
 

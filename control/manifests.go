@@ -42,6 +42,7 @@ type manifestFile struct {
 	stat      os.FileInfo
 	objects   map[Key]Object // last good
 	problems  []Problem
+	unread    error // why it could not be opened or read the last time
 	documents map[document]*Decoded
 }
 
@@ -86,6 +87,23 @@ func (m *Manifests) Problems() []Problem {
 		out = append(out, m.files[name].problems...)
 	}
 	return append(out, m.store.Problems()...)
+}
+
+// Unread is why not all of the files could be read the last time: of what they
+// held nothing is known, unless they were read before. What is wrong in a file
+// that was read is no reason.
+func (m *Manifests) Unread() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fault != nil {
+		return m.fault
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.files)) {
+		if err := m.files[name].unread; err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // Read reads the files that are new or look different (size, time or inode)
@@ -176,7 +194,7 @@ func (m *Manifests) readFile(name string, touched bool) (Change, bool) {
 	if err == nil {
 		text, err = readText(name, stat)
 	}
-	if err != nil {
+	if f.unread = err; err != nil {
 		f.stat = nil
 		f.problems = []Problem{{Source: Source{File: name}, Reason: err.Error() + f.stays()}}
 		return Change{}, false

@@ -191,3 +191,11 @@ func (s *ledgerStep) touchAdopted() {
 		s.meters = append(s.meters, id)
 	}
 }
+
+// Inherits reports whether the switch still has what Recall said, and not yet
+// what a snapshot asks for.
+func (r *Reconciler) Inherits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ledger.inherits
+}

@@ -72,6 +72,17 @@ func (s *Switch) Names() *flow.Names {
 	return nil
 }
 
+// First is the table that packets enter at.
+func (s *Switch) First() uint8 {
+	if p := s.program.Load(); p != nil {
+		return p.first
+	}
+	return 0
+}
+
+// Learnings counts the changes of learned entries.
+func (s *Switch) Learnings() uint64 { return s.learnings.Load() }
+
 // Generation counts the changes of the pipeline.
 func (s *Switch) Generation() uint64 {
 	if p := s.program.Load(); p != nil {

@@ -1,12 +1,15 @@
 package demo
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,6 +53,7 @@ type streamed struct {
 	kept
 	done atomic.Int64
 	over atomic.Bool // by an error
+	ends atomic.Bool // an error is what is wanted
 }
 
 // dialService makes connections to a Service whose endpoints say everything
@@ -84,7 +88,9 @@ func dialService(t *testing.T, w *world, count int) (all []*streamed, answered m
 func (s *streamed) runExchanges(t *testing.T, stop *atomic.Bool) {
 	for !stop.Load() {
 		if err := s.exchange(); err != nil {
-			t.Errorf("%s after %d exchanges: %v", s.name, s.done.Load(), err)
+			if !s.ends.Load() {
+				t.Errorf("%s after %d exchanges: %v", s.name, s.done.Load(), err)
+			}
 			s.over.Store(true)
 			return
 		}
@@ -146,4 +152,164 @@ func restoredConnections(t *testing.T, log string) int {
 	}
 	t.Logf("%s connections restored, %s torn", m[1], m[2])
 	return n
+}
+
+// TestLastRulesWithoutManifests: an agent that was killed, and finds no manifests
+// when it is started again, forwards by what it had: connections go on, new ones
+// are let in and kept out as before. When the manifests are back, nothing of it
+// changes.
+func TestLastRulesWithoutManifests(t *testing.T) {
+	l := up(t)
+	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
+	defer w.close()
+	all, _ := dialService(t, w, 4)
+	all = append(all,
+		w.dialMore(t, "client-b", "web-a:80"), w.dialMore(t, "client-a", "web-b:80"), w.dialMore(t, "node-a", "web-a:80"),
+		w.dialMore(t, "outside", of(w, loadBalancer)), w.dialMore(t, "outside", of(w, loadBalancer)))
+	stop := exchangeAll(t, all)
+	waitLine(t, l.Log("node-a"), `ready`)
+	waitSnapshot(t, l, "node-a")
+
+	killAgent(t, l, "node-a")
+	manifests, away := filepath.Join(l.Dir, "manifests"), filepath.Join(l.Dir, "away")
+	if err := os.Rename(manifests, away); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
+		t.Fatal(err)
+	}
+	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
+	waitLine(t, l.Log("node-a"), `the manifests cannot be read yet`)
+	waitExchanges(t, all, 20)
+	lastRules := func() {
+		t.Helper()
+		for _, from := range []string{"client-a", "client-b"} {
+			if _, err := w.ask(t.Context(), from, of(w, clusterIPService)); err != nil {
+				t.Errorf("%s: %v", from, err)
+			}
+		}
+		for _, deny := range []func(context.Context, *world) (string, error){webDenied, dbDenied} {
+			if _, err := deny(t.Context(), w); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	lastRules()
+
+	if err := os.Rename(away, manifests); err != nil {
+		t.Fatal(err)
+	}
+	judged := waitLine(t, l.Log("node-a"), `connections of before judged.* examined=(\d+) removed=(\d+)`)
+	if n, _ := strconv.Atoi(judged[1]); n < len(all) || judged[2] != "0" {
+		t.Errorf("%s; want all of %d examined and none removed", judged[0], len(all))
+	}
+	waitExchanges(t, all, 20)
+	lastRules()
+	stop()
+}
+
+// TestPolicyChangedMeanwhile: what policies forbid since the agent was killed ends
+// with its next start, though it is a connection; the others go on.
+func TestPolicyChangedMeanwhile(t *testing.T) {
+	l := up(t)
+	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
+	defer w.close()
+	all, _ := dialService(t, w, 4)
+	denied := w.dialMore(t, "web-b", "web-a:80")
+	stop := exchangeAll(t, append(all, denied))
+	waitSnapshot(t, l, "node-a")
+
+	killAgent(t, l, "node-a")
+	const policy = `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: no-web-from-web}
+spec:
+  priority: 1
+  tier: emergency
+  appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+  ingress:
+    - {name: DropFromWeb, action: Drop, from: [{podSelector: {matchLabels: {app: web}}}]}
+`
+	if err := os.WriteFile(filepath.Join(l.Dir, "manifests", "changed.yaml"), []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	denied.ends.Store(true)
+	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
+		t.Fatal(err)
+	}
+	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
+	judged := waitLine(t, l.Log("node-a"), `connections of before judged.* removed=(\d+) denied=(\d+)`)
+	if judged[1] == "0" || judged[1] != judged[2] {
+		t.Errorf("%s; want what is denied removed, and nothing else", judged[0])
+	}
+	waitExchanges(t, all, 20)
+	for !denied.over.Load() {
+		if t.Context().Err() != nil {
+			t.Fatal(t.Context().Err())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	stop()
+}
+
+// dialMore makes a connection to a pod or Service that says everything again.
+func (w *world) dialMore(t *testing.T, from, to string) *streamed {
+	t.Helper()
+	c, err := w.dial(t.Context(), from, to, keptPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := readGreeting(c); err != nil {
+		t.Fatal(err)
+	}
+	return &streamed{kept: kept{Conn: c, name: from + " to " + to}}
+}
+
+// exchangeAll exchanges on all connections until the function that it returns is
+// called, and waits for the first exchanges.
+func exchangeAll(t *testing.T, all []*streamed) (stop func()) {
+	t.Helper()
+	var stopped atomic.Bool
+	var running sync.WaitGroup
+	for _, k := range all {
+		running.Go(func() { k.runExchanges(t, &stopped) })
+	}
+	stop = func() { stopped.Store(true); running.Wait() }
+	t.Cleanup(stop)
+	waitExchanges(t, all, 20)
+	return stop
+}
+
+// waitSnapshot waits until a Node's agent has kept its flow snapshot.
+func waitSnapshot(t *testing.T, l *lab.Lab, node string) {
+	t.Helper()
+	file := strings.TrimSuffix(l.Socket(node), ".sock") + ".flows.snapshot"
+	waitUntil(t, file, func() bool { _, err := os.Stat(file); return err == nil })
+}
+
+// waitLine waits for a line of a log, and returns what the expression found.
+func waitLine(t *testing.T, log, expression string) (found []string) {
+	t.Helper()
+	line := regexp.MustCompile(expression)
+	waitUntil(t, expression, func() bool {
+		b, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = line.FindStringSubmatch(string(b))
+		return found != nil
+	})
+	return found
+}
+
+// waitUntil waits until something is so.
+func waitUntil(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s", what)
+		}
+	}
 }

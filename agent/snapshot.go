@@ -1,0 +1,259 @@
+package agent
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// A flow snapshot is what the switch of an agent held, so that the next agent
+// forwards by it until it has heard of the objects. As text:
+//
+//	antrail flow snapshot 1 SHA256     of all that follows
+//	{…}                                snapshotHead as JSON, in one line
+//	group group_id=9,type=select,…     a line of dump-groups
+//	flow table=4, priority=190,…       a line of dump-flows
+//	learned 20s 5s table=9, …          likewise; its age, and the time without a packet
+//
+// Lines have numbers for tables and ports, so that no name can make them say
+// something else. What is too long for a line, as a group of a thousand
+// endpoints, goes on in lines of the same identity.
+
+// snapshot is what is kept.
+type snapshot struct {
+	snapshotHead
+	entries []*flow.Entry
+	groups  []*flow.Group
+	learned []dataplane.Learned
+}
+
+// snapshotHead is what of a snapshot is no flow, group or learned entry.
+type snapshotHead struct {
+	Boot   string // the machine's, in hexadecimal
+	Config string // the configuration that it belongs to: Config.identity
+	Taken  int64  // by bootClock
+	First  uint8  // the table that packets enter at
+	// Tables and PortNames are names in dumps; Ports the pods' ports.
+	Tables    map[uint8]string
+	PortNames map[uint32]string
+	Ports     []snapshotPort
+	Meters    []*flow.Meter
+	Memory    *control.Memory
+}
+
+// snapshotPort is a Port.
+type snapshotPort struct {
+	Port
+	OneWay bool
+}
+
+// snapshotSchema begins the file. Its number changes with what the rest means.
+const snapshotSchema = "antrail flow snapshot 1 "
+
+// encode is the file.
+func (s *snapshot) encode() ([]byte, error) {
+	head, err := json.Marshal(&s.snapshotHead)
+	if err != nil {
+		return nil, err
+	}
+	b := append(head, '\n')
+	for _, g := range s.groups {
+		b = appendGroup(b, g)
+	}
+	for _, e := range s.entries {
+		b = appendEntry(append(b, "flow"...), e)
+	}
+	for _, l := range s.learned {
+		b = appendEntry(fmt.Appendf(b, "learned %v %v", l.Age, l.Idle), l.Entry)
+	}
+	return append([]byte(snapshotSchema+checksum(b)+"\n"), b...), nil
+}
+
+func checksum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// perLine is how many buckets of a group, or conjunctions of an entry, share a
+// line.
+const perLine = 100
+
+func appendGroup(b []byte, g *flow.Group) []byte {
+	for first := true; first || len(g.Buckets) > 0; first = false {
+		part := *g
+		part.Buckets = g.Buckets[:min(perLine, len(g.Buckets))]
+		rest := *g
+		rest.Buckets = g.Buckets[len(part.Buckets):]
+		b, g = append(part.AppendText(append(b, "group"...), nil), '\n'), &rest
+	}
+	return b
+}
+
+// appendEntry appends the line of an entry, whose first word is there already.
+// Only conjunctions become so many that they need several.
+func appendEntry(b []byte, e *flow.Entry) []byte {
+	actions := e.Actions
+	for len(actions) > perLine && !slices.ContainsFunc(actions, notConjunction) {
+		part := *e
+		part.Actions, actions = actions[:perLine], actions[perLine:]
+		b = append(append(part.AppendText(b, flow.Format{}), '\n'), "flow"...)
+	}
+	part := *e
+	part.Actions = actions
+	return append(part.AppendText(b, flow.Format{}), '\n')
+}
+
+func notConjunction(a flow.Action) bool {
+	_, is := a.(flow.Conjunction)
+	return !is
+}
+
+// parseSnapshot reads a file, of which nothing is believed that is not checked.
+// Errors name the line.
+func parseSnapshot(b []byte) (*snapshot, error) {
+	schema, b, ok := bytes.Cut(b, []byte("\n"))
+	sum, known := strings.CutPrefix(string(schema), snapshotSchema)
+	switch {
+	case !known:
+		return nil, errors.New("it has another schema, or none")
+	case !ok || sum != checksum(b):
+		return nil, errors.New("it is torn: its checksum is wrong")
+	}
+	head, b, _ := bytes.Cut(b, []byte("\n"))
+	s := &snapshot{}
+	if err := json.Unmarshal(head, &s.snapshotHead); err != nil {
+		return nil, fmt.Errorf("line 2: %w", err)
+	}
+	if err := s.checkHead(); err != nil {
+		return nil, fmt.Errorf("line 2: %w", err)
+	}
+	for no := 3; len(b) > 0; no++ {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		if err := s.line(string(line)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", no, err)
+		}
+	}
+	return s, nil
+}
+
+// checkHead checks what the lines below do not.
+func (s *snapshot) checkHead() error {
+	if s.Memory == nil || slices.Contains(s.Meters, nil) {
+		return errors.New("something is missing")
+	}
+	for _, m := range s.Meters {
+		if m.ID == 0 || len(m.Bands) == 0 {
+			return fmt.Errorf("meter %d has no number or no band", m.ID)
+		}
+	}
+	for _, p := range s.Ports {
+		if p.Name == "" || p.Link == "" || p.OFPort == 0 || p.OFPort >= 0xff00 {
+			return fmt.Errorf("port %q has no name, link or number", p.Name)
+		}
+	}
+	return nil
+}
+
+// line reads one line.
+func (s *snapshot) line(line string) error {
+	kind, text, _ := strings.Cut(line, " ")
+	switch kind {
+	case "group":
+		g, err := flow.ParseGroup(text, nil)
+		if err == nil {
+			s.addGroup(g)
+		}
+		return err
+	case "flow":
+		e, err := flow.ParseEntry(text, nil)
+		if err == nil {
+			s.addEntry(e)
+		}
+		return err
+	case "learned":
+		return s.learnedLine(text)
+	}
+	return fmt.Errorf("%.20q is no group, flow or learned", kind)
+}
+
+// addGroup adds a group, or buckets to the one of its line before.
+func (s *snapshot) addGroup(g *flow.Group) {
+	if n := len(s.groups); n > 0 && s.groups[n-1].ID == g.ID {
+		s.groups[n-1].Buckets = append(s.groups[n-1].Buckets, g.Buckets...)
+		return
+	}
+	s.groups = append(s.groups, g)
+}
+
+// addEntry adds an entry, or conjunctions to the one of its line before.
+func (s *snapshot) addEntry(e *flow.Entry) {
+	if n := len(s.entries); n > 0 && s.entries[n-1].Identity() == e.Identity() {
+		s.entries[n-1].Actions = append(s.entries[n-1].Actions, e.Actions...)
+		return
+	}
+	s.entries = append(s.entries, e)
+}
+
+// learnedLine reads AGE IDLE ENTRY.
+func (s *snapshot) learnedLine(text string) error {
+	age, text, _ := strings.Cut(text, " ")
+	idle, text, _ := strings.Cut(text, " ")
+	l := dataplane.Learned{}
+	for _, d := range []struct {
+		text string
+		to   *time.Duration
+	}{{age, &l.Age}, {idle, &l.Idle}} {
+		v, err := time.ParseDuration(d.text)
+		if err != nil || v < 0 {
+			return fmt.Errorf("%s is no time", strconv.Quote(d.text))
+		}
+		*d.to = v
+	}
+	e, err := flow.ParseEntry(text, nil)
+	if err != nil {
+		return err
+	}
+	l.Entry = e
+	s.learned = append(s.learned, l)
+	return nil
+}
+
+// names are the names of tables and ports in dumps.
+func (s *snapshot) names() *flow.Names {
+	n := flow.NewNames()
+	for _, id := range slices.Sorted(maps.Keys(s.Tables)) {
+		n.SetTable(id, s.Tables[id])
+	}
+	for _, no := range slices.Sorted(maps.Keys(s.PortNames)) {
+		n.SetPort(no, s.PortNames[no])
+	}
+	return n
+}
+
+// program is the snapshot without what packets learned.
+func (s *snapshot) program() *flow.Program {
+	return &flow.Program{Names: s.names(), First: s.First, Entries: s.entries, Groups: s.groups, Meters: s.Meters}
+}
+
+// ports are the pods' ports.
+func (s *snapshot) ports() []Port {
+	all := []Port{}
+	for _, p := range s.Ports {
+		p.oneWay = p.OneWay
+		all = append(all, p.Port)
+	}
+	return all
+}

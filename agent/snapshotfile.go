@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/antrail/antrail/dataplane"
+	"golang.org/x/sys/unix"
+)
+
+// The file of the flow snapshot, beside the connections.
+
+// maxSnapshot bounds the file: a hundred thousand entries take 25 MB.
+const maxSnapshot = 256 << 20
+
+// snapshotFile is where the flow snapshot is kept; "" when it is not.
+func (c *Config) snapshotFile() string {
+	if c.FlowSnapshot != nil && !*c.FlowSnapshot || c.Manifests == "" {
+		return ""
+	}
+	return c.besideSocket("flows.snapshot")
+}
+
+// identity is what of the configuration a snapshot speaks of: under another,
+// ports and addresses may be others'.
+func (c *Config) identity() string {
+	b, err := json.Marshal(struct {
+		Node    string
+		Gateway Gateway
+		Tunnel  Tunnel
+		Pods    any
+		Peers   []Peer
+		Ports   []Port
+	}{c.NodeName, c.Gateway, c.Tunnel, c.PodCIDRs, c.Peers, c.Ports})
+	if err != nil {
+		return err.Error() // plain data: it has a text
+	}
+	return checksum(b)
+}
+
+// readSnapshot reads the file of this boot and configuration. The error says
+// why there is nothing to begin with.
+func readSnapshot(path, config string, now int64) (*snapshot, error) {
+	b, err := readOwnFile(path, maxSnapshot)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("there is none")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := parseSnapshot(b)
+	if err != nil {
+		return nil, err
+	}
+	boot, err := bootID()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Boot != hex.EncodeToString(boot[:]):
+		return nil, errors.New("it is from before the machine was started")
+	case s.Config != config:
+		return nil, errors.New("it belongs to another configuration")
+	case s.Taken > now:
+		return nil, errors.New("it is from the future")
+	}
+	for i := range s.learned {
+		s.learned[i].Age += timeSince(s.Taken, now)
+		s.learned[i].Idle += timeSince(s.Taken, now)
+	}
+	return s, nil
+}
+
+// readOwnFile reads a plain file of this user's that has one name and at most so
+// many bytes.
+func readOwnFile(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := ownFile(f); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("it is longer than %d bytes", most)
+	}
+	return b, err
+}
+
+// ownFile is the error that a file is no plain one of this user's.
+func ownFile(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
+		return errors.New("it is no plain file of this user's with one name")
+	}
+	return nil
+}
+
+// writeOwnFile puts a file in the place of another in one step. One process at a
+// time does so: who holds the arena.
+func writeOwnFile(path string, b []byte) error {
+	fresh := path + ".new"
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = ownFile(f); err == nil {
+		_, err = f.Write(b)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
+}
+
+// restore puts the snapshot of the agent before into an empty switch, and says
+// so, or why not.
+func (l *live) restore(p *pipeline, path string) bool {
+	if path == "" {
+		return false
+	}
+	s, err := readSnapshot(path, l.config.identity(), p.clock())
+	if err == nil {
+		err = l.install(p, s)
+	}
+	if err != nil {
+		l.log.Info("no flow snapshot restored", "file", path, "why", err)
+		return false
+	}
+	if err := p.sw.Relearn(s.learned); err != nil {
+		l.log.Warn("what packets learned is not restored", "file", path, "why", err)
+	}
+	l.log.Info(fmt.Sprintf("flow snapshot restored: %d entries, %d groups, %d learned", len(s.entries), len(s.groups), len(s.learned)),
+		"file", path, "age", timeSince(s.Taken, p.clock()))
+	l.restored = s.ports()
+	l.shield.endpoints(endpointsOf(s.groups))
+	return true
+}
+
+// install gives a snapshot to the switch and to control, to both or none.
+func (l *live) install(p *pipeline, s *snapshot) error {
+	program := s.program()
+	if err := l.objects.Recall(s.Memory, program); err != nil {
+		return err
+	}
+	err := p.sw.Apply(dataplane.BundleOf(program))
+	if err != nil {
+		l.objects = newObjects(l.config, p)
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+)
+
+// When the flow snapshot is written: a moment after the entries changed, and
+// when the agent is told to stop. What packets learned is written with it, and
+// by itself from time to time: it is lost with little harm. Nothing is written
+// before the switch has what the manifests say: until then, the file that the
+// agent began with is the better one.
+//
+// An agent that is killed within that moment leaves the snapshot before the last
+// change. The next one then forwards by it until it has read the manifests.
+
+const (
+	// snapshotPause lies between two looks, and snapshotShare times as long as
+	// the last writing took: a twentieth of a processor at most.
+	snapshotPause = time.Second
+	snapshotShare = 20
+	// learnedPause is how long what packets learned waits, while nothing else
+	// changes.
+	learnedPause = 30 * time.Second
+)
+
+// keptState is what of the switch was written last.
+type keptState struct {
+	generation, learnings uint64
+	at                    time.Time
+}
+
+// runSnapshots keeps the flow snapshot until ctx ends.
+func (a *Agent) runSnapshots(ctx context.Context) {
+	path := a.config.snapshotFile()
+	if path == "" {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.live.synced:
+	}
+	var kept keptState
+	for ctx.Err() == nil {
+		start := time.Now()
+		a.keepSnapshot(path, &kept, learnedPause)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(snapshotPause, snapshotShare*time.Since(start))):
+		}
+	}
+	a.keepSnapshot(path, &kept, 0)
+}
+
+// keepSnapshot writes the snapshot if entries changed since it was written, or
+// something was learned since and that is a while ago.
+func (a *Agent) keepSnapshot(path string, kept *keptState, patience time.Duration) {
+	now := keptState{a.sw.Generation(), a.sw.Learnings(), time.Now()}
+	if now.generation == kept.generation && (now.learnings == kept.learnings || now.at.Sub(kept.at) < patience) {
+		return
+	}
+	s, err := a.takeSnapshot()
+	var text []byte
+	if err == nil {
+		text, err = s.encode()
+	}
+	if err == nil {
+		err = writeOwnFile(path, text)
+	}
+	if err != nil {
+		a.log.Error("the flow snapshot cannot be kept", "file", path, "error", err)
+	}
+	*kept = now
+}
+
+// takeSnapshot is what the switch holds now.
+func (a *Agent) takeSnapshot() (*snapshot, error) {
+	boot, err := bootID()
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{snapshotHead: snapshotHead{
+		Boot: hex.EncodeToString(boot[:]), Config: a.config.identity(), Taken: a.clock(),
+		Tables: map[uint8]string{},
+	}}
+	s.Memory = a.live.objects.Remember(func() { s.fill(a.sw) })
+	for _, p := range a.pods.wanted() {
+		s.Ports = append(s.Ports, snapshotPort{p, p.oneWay})
+	}
+	return s, nil
+}
+
+// fill takes what a switch holds.
+func (s *snapshot) fill(sw *dataplane.Switch) {
+	names := sw.Names()
+	for _, t := range sw.Tables() {
+		if name := names.Table(t.ID); name != "" {
+			s.Tables[t.ID] = name
+		}
+	}
+	s.PortNames, s.First = namedPorts(names), sw.First()
+	for _, f := range sw.Flows() {
+		if f.Learned {
+			s.learned = append(s.learned, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+		} else {
+			s.entries = append(s.entries, f.Entry)
+		}
+	}
+	for _, g := range sw.Groups() {
+		s.groups = append(s.groups, g.Group)
+	}
+	for _, m := range sw.Meters() {
+		s.Meters = append(s.Meters, m.Meter)
+	}
+}
+
+// timeSince is the time between two readings of a clock in nanoseconds.
+func timeSince(then, now int64) time.Duration { return time.Duration(now - then) }
