@@ -6,14 +6,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/internal/ctvectors"
-	"github.com/antrail/antrail/internal/ovstest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -56,7 +53,7 @@ func serviceFlows() []string {
 type pair struct {
 	*testing.T
 	*rand.Rand
-	ovs   *ovstest.Control
+	ovs   *reference
 	ours  *peer
 	v6    bool
 	talks []*talk
@@ -76,29 +73,16 @@ type talk struct {
 	atServer, atHome []byte
 }
 
-var tapPorts = []int{11, 12, 13, 14}
-
 func newPair(t *testing.T, seed uint64, v6 bool) *pair {
-	ports := []ovstest.Port{{Name: "p1", Number: 1}, {Name: "p2", Number: 2}}
-	for _, n := range tapPorts {
-		ports = append(ports, ovstest.Port{Name: fmt.Sprintf("p%d", n), Number: n})
-	}
-	s := ovstest.Start(t, ports...)
 	flows := serviceFlows()
 	if v6 {
 		for i := range flows {
 			flows[i] = ctvectors.FlowV6(flows[i])
 		}
 	}
-	file := filepath.Join(s.Dir, "flows")
-	if err := os.WriteFile(file, []byte(strings.Join(flows, "\n")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Ofctl("add-flows", file); err != nil {
-		t.Fatal(err)
-	}
-	p := &pair{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), ovs: s.Control(), ours: newPeer(t), v6: v6, why: map[string]int{}, pasts: map[string]*past{}}
-	p.ovs.Call("time/stop")
+	ovs := newReference(t)
+	ovs.load(flows)
+	p := &pair{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), ovs: ovs, ours: newPeer(t), v6: v6, why: map[string]int{}, pasts: map[string]*past{}}
 	p.ours.must(map[string]any{"op": "reset", "flows": flows})
 	return p
 }
@@ -252,15 +236,8 @@ func (p *pair) step() {
 
 // both puts a packet into both and tells what left each.
 func (p *pair) both(port int, b []byte) (theirs, ours []ctvectors.Output) {
-	p.ovs.Receive(fmt.Sprintf("p%d", port), b)
-	out := map[uint32][]string{}
-	for _, n := range tapPorts {
-		for _, f := range p.ovs.Sent(fmt.Sprintf("p%d", n)) {
-			out[uint32(n)] = append(out[uint32(n)], hex.EncodeToString(f))
-		}
-	}
 	ours = taps(p.T, p.ours.must(map[string]any{"op": "rx", "port": port, "hex": hex.EncodeToString(b)}).Out)
-	return taps(p.T, out), ours
+	return p.ovs.receive(port, b), ours
 }
 
 // warp turns both clocks.

@@ -272,12 +272,7 @@ func (p *pair) failConnections(theirs, ours []string) {
 // that when it comes to it, and prints it with timeout=0.
 func (p *pair) connections() (theirs, ours []string) {
 	expired := func(l string) bool { return strings.Contains(l, "timeout=0") }
-	theirs = strings.FieldsFunc(p.ovs.Call("dpctl/dump-conntrack", "-s"), func(r rune) bool { return r == '\n' })
-	theirs = slices.DeleteFunc(theirs, expired)
-	ours = slices.DeleteFunc(p.ours.must(map[string]any{"op": "ct"}).CT, expired)
-	slices.Sort(theirs)
-	slices.Sort(ours)
-	return theirs, ours
+	return slices.DeleteFunc(p.ovs.connections(), expired), slices.DeleteFunc(p.ours.connections(), expired)
 }
 
 // explainLine is the number of a difference in one connection.

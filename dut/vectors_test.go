@@ -130,23 +130,14 @@ func replay(t *testing.T, v *ctvectors.Vector) {
 		name := fmt.Sprintf("step %d (%s %s)", i, s.Op, s.Note)
 		switch s.Op {
 		case "rx", "reply":
-			if s.Op == "reply" {
-				s.Hex = hex.EncodeToString(packettest.Answer(last, s.Flags))
-			}
-			got := taps(t, p.must(map[string]any{"op": "rx", "port": s.Port, "hex": s.Hex}).Out)
-			if len(got) > 0 {
-				tail, _ := hex.DecodeString(got[len(got)-1].Hex)
-				last = append(make([]byte, 12), tail...)
-			}
+			got := p.receive(s, &last)
 			if err := v.Compare(got, s.Want()); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		case "warp":
 			p.must(map[string]any{"op": "warp", "ms": s.MS})
 		case "ct":
-			got := p.must(map[string]any{"op": "ct"}).CT
-			slices.Sort(got)
-			if got, want := v.Masked(got), v.Masked(s.WantCT()); !slices.Equal(got, want) {
+			if got, want := v.Masked(p.connections()), v.Masked(s.WantCT()); !slices.Equal(got, want) {
 				t.Errorf("%s:\n got %s\nwant %s", name, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
 			}
 		case "ctl":
@@ -159,9 +150,42 @@ func replay(t *testing.T, v *ctvectors.Vector) {
 	}
 }
 
+// receive gives the device a step's frame, or the answer to the last one that
+// was seen on a tap, and says what left the taps.
+func (p *peer) receive(s *ctvectors.Step, last *[]byte) []ctvectors.Output {
+	p.Helper()
+	b := stepFrame(p.TB, s, *last)
+	got := taps(p.TB, p.must(map[string]any{"op": "rx", "port": s.Port, "hex": hex.EncodeToString(b)}).Out)
+	if len(got) > 0 {
+		*last = frameOf(p.TB, got[len(got)-1])
+	}
+	return got
+}
+
+// stepFrame is the frame of a step.
+func stepFrame(t testing.TB, s *ctvectors.Step, last []byte) []byte {
+	t.Helper()
+	if s.Op == "reply" {
+		return packettest.Answer(last, s.Flags)
+	}
+	b, err := hex.DecodeString(s.Hex)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// connections is the device's dump, in order.
+func (p *peer) connections() []string {
+	p.Helper()
+	lines := p.must(map[string]any{"op": "ct"}).CT
+	slices.Sort(lines)
+	return lines
+}
+
 // taps reads the frames that left: what was written over their MAC addresses,
 // and the rest.
-func taps(t *testing.T, out map[uint32][]string) (list []ctvectors.Output) {
+func taps(t testing.TB, out map[uint32][]string) (list []ctvectors.Output) {
 	t.Helper()
 	for _, port := range slices.Sorted(maps.Keys(out)) {
 		for _, text := range out[port] {
