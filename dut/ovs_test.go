@@ -73,8 +73,7 @@ type talk struct {
 	atServer, atHome []byte
 }
 
-func newPair(t *testing.T, seed uint64, v6 bool) *pair {
-	flows := serviceFlows()
+func newPair(t *testing.T, seed uint64, flows []string, v6 bool) *pair {
 	if v6 {
 		for i := range flows {
 			flows[i] = ctvectors.FlowV6(flows[i])
@@ -222,8 +221,7 @@ func (p *pair) step() {
 	if fromServer {
 		port = 2
 	}
-	p.trail = append(p.trail, fmt.Sprintf("port %d %x", port, b))
-	ours, same := p.compare(port, b)
+	ours, same := p.pass(port, b)
 	if same && len(ours) > 0 {
 		seen := frameOf(p.T, ours[len(ours)-1])
 		if fromServer {
@@ -234,15 +232,23 @@ func (p *pair) step() {
 	}
 }
 
+// pass is compare, and notes the packet.
+func (p *pair) pass(port int, b []byte) (ours []ctvectors.Output, same bool) {
+	p.trail = append(p.trail, fmt.Sprintf("port %d %x", port, b))
+	return p.compare(port, b)
+}
+
 // both puts a packet into both and tells what left each.
 func (p *pair) both(port int, b []byte) (theirs, ours []ctvectors.Output) {
 	ours = taps(p.T, p.ours.must(map[string]any{"op": "rx", "port": port, "hex": hex.EncodeToString(b)}).Out)
 	return p.ovs.receive(port, b), ours
 }
 
+// waits is a random time in milliseconds.
+func (p *pair) waits() int { return []int{100, 5000, 29_500, 31_000, 61_000, 1_000_000}[p.IntN(6)] }
+
 // warp turns both clocks.
-func (p *pair) warp() {
-	ms := []int{100, 5000, 29_500, 31_000, 61_000, 1_000_000}[p.IntN(6)]
+func (p *pair) warp(ms int) {
 	p.trail = append(p.trail, fmt.Sprintf("%d ms", ms))
 	p.ovs.Warp(ms)
 	p.ours.must(map[string]any{"op": "warp", "ms": ms})
@@ -254,8 +260,9 @@ func (p *pair) warp() {
 	}
 }
 
-func TestSameAsOpenVSwitch(t *testing.T) {
-	seed, n := uint64(7), 600
+// seedAndSteps is what a random run begins from and how long it is.
+func seedAndSteps(t *testing.T, byDefault int) (seed uint64, n int) {
+	seed, n = 7, byDefault
 	for name, to := range map[string]func(uint64){
 		"ANTRAIL_SEED": func(v uint64) { seed = v }, "ANTRAIL_STEPS": func(v uint64) { n = int(v) },
 	} {
@@ -267,13 +274,18 @@ func TestSameAsOpenVSwitch(t *testing.T) {
 			to(v)
 		}
 	}
+	return seed, n
+}
+
+func TestSameAsOpenVSwitch(t *testing.T) {
+	seed, n := seedAndSteps(t, 600)
 	for name, v6 := range map[string]bool{"IPv4": false, "IPv6": true} {
 		t.Run(name, func(t *testing.T) {
-			p := newPair(t, seed, v6)
+			p := newPair(t, seed, serviceFlows(), v6)
 			t.Logf("ANTRAIL_SEED=%d", seed)
 			for range n {
 				if p.IntN(30) == 0 {
-					p.warp()
+					p.warp(p.waits())
 				} else {
 					p.step()
 				}

@@ -104,6 +104,9 @@ func name(line string) string {
 // meets says whether the packet belongs to a connection, and to which of its
 // directions.
 func (q *probe) meets(id string) (dir int, ok bool) {
+	if !strings.HasPrefix(id, "tcp,") { // one of UDP may have the same ports
+		return 0, false
+	}
 	for dir, words := range [][2]string{{"orig=", "reply="}, {"reply=", "orig="}} {
 		for _, t := range q.tuples {
 			if strings.Contains(id, words[0]+t.there) || strings.Contains(id, words[1]+t.back) {
