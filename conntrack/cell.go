@@ -180,10 +180,11 @@ func (c *cell) store(e *entry) {
 	}
 }
 
-// put stores a word that has changed: a store costs twenty times a load.
+// put stores a word that has changed: where nothing has, the cell's lines stay
+// with all who read them.
 func put(at *atomic.Uint64, w uint64) {
 	if at.Load() != w {
-		at.Store(w)
+		setWord(at, w)
 	}
 }
 
@@ -192,10 +193,10 @@ func (c *cell) fill(e *entry) {
 	c.store(e)
 	words := e.fixedWords()
 	for i := range words[:2*len(keyWords{})] {
-		c.keys[i/len(keyWords{})][i%len(keyWords{})].Store(words[i])
+		setWord(&c.keys[i/len(keyWords{})][i%len(keyWords{})], words[i])
 	}
-	c.fixed.Store(words[len(words)-1])
-	c.sum.Store(checksum(&words))
+	setWord(&c.fixed, words[len(words)-1])
+	setHalf(&c.sum, checksum(&words))
 }
 
 // fixedWords is what of a connection never changes: both keys, port and NAT.

@@ -71,8 +71,8 @@ func (v *visit) commit() (drop DropReason, again bool) {
 // worker was faster, the next one is chosen (CT-30).
 func (v *visit) make() (insertion, DropReason) {
 	t := v.t
-	for {
-		back, flags, ok := t.chooseReply(&v.key, v.r.NAT, v.now)
+	for again := false; ; again = true {
+		back, flags, ok := t.chooseReply(&v.key, v.r.NAT, again, v.now)
 		if !ok {
 			return replyTaken, DropNATExhausted
 		}

@@ -133,7 +133,7 @@ func (x *index) link(a *arena, b uint32, r ref) {
 	if next == 0 {
 		next = atEnd | b
 	}
-	a.at(r >> 1).chain[r&1].Store(next)
+	setHalf(&a.at(r >> 1).chain[r&1], next)
 	x.heads[b].Store(r)
 }
 

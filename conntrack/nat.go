@@ -16,11 +16,12 @@ const (
 )
 
 // chooseReply finds the reply key for a connection with forward key k. It
-// reports false when every tuple that n allows is taken (D7).
-func (t *Table) chooseReply(k *key, n *NAT, now int64) (back key, flags entryFlags, ok bool) {
+// reports false when every tuple that n allows is taken (D7). Where there is but
+// one, it is left to the insertion to find that out, unless it has already.
+func (t *Table) chooseReply(k *key, n *NAT, again bool, now int64) (back key, flags entryFlags, ok bool) {
 	if n == nil || !n.Source && !n.Destination || !n.fits(k) {
 		back = k.reversed()
-		return back, 0, !t.taken(&back, now)
+		return back, 0, !again && t.parent == nil || !t.taken(&back, now)
 	}
 	s := search{t: t, k: *k, back: k.reversed(), now: now, left: natTries}
 	if n.Source {

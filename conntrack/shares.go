@@ -78,12 +78,12 @@ const tickBits = 20
 // holds the cell's lock.
 func (s *portShare) join(a *arena, slot uint32, now int64) {
 	c := a.at(slot)
-	c.since.Store(uint32(now >> tickBits))
+	setHalf(&c.since, uint32(now>>tickBits))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.newest.Load()
-	c.older.Store(last)
-	c.newer.Store(0)
+	setHalf(&c.older, last)
+	setHalf(&c.newer, 0)
 	if last == 0 {
 		s.oldest.Store(slot)
 	} else {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestChainsAreBounded: whoever knew the secret could put all connections into
@@ -163,4 +165,30 @@ func TestCellsAreUsedAgain(t *testing.T) {
 			b.checkOrder()
 		}
 	}
+}
+
+// BenchmarkCreate is the first packets of connections of UDP, without their
+// making (fillFrom), beside so many others. The memory is touched for the first
+// time.
+func BenchmarkCreate(b *testing.B) {
+	for _, n := range []int{1, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := newBench(b, Config{Max: 2_000_000, NewRate: -1})
+			w.fillUDP(n)
+			b.ReportAllocs()
+			before := processorTime(b)
+			b.ResetTimer()
+			w.fillFrom(0x0b000000, b.N)
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
+
+// processorTime is what the process has taken of the processors.
+func processorTime(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

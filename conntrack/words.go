@@ -1,0 +1,12 @@
+//go:build !amd64 || race
+
+package conntrack
+
+import "sync/atomic"
+
+// setWord stores a word of a cell that the caller has locked, or whose
+// generation is even.
+func setWord(at *atomic.Uint64, w uint64) { at.Store(w) }
+
+// setHalf is setWord for half a word.
+func setHalf(at *atomic.Uint32, w uint32) { at.Store(w) }
