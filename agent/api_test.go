@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 		{"/tables?format=json", `"name": "Output"`},
 		{"/conntrack?format=json", "[]"},
 		{"/fdb", " port  VLAN  MAC                Age\n"},
-		{"/cache", "NAME        VALUE  MEANING\nentries     0      Walks remembered now.\n"},
+		{"/cache", "NAME               VALUE  MEANING\nentries            0      Walks remembered now.\n"},
 		{"/cache?format=json", `"name": "hit"`},
 		{"/metrics", `antrail_cache_events_total{event="hit"} 0`},
 		{"/drops", "TABLE  REASON  PACKETS  MEANING\n"},

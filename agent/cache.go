@@ -12,9 +12,11 @@ import (
 // The connection cache in dumps and metrics.
 
 var (
-	cacheEntries = describe("cache_entries", "Walks that the workers' connection caches remember.")
-	cacheRoom    = describe("cache_room", "Walks that the connection caches have room for before they grow.")
-	cacheEvents  = describe("cache_events_total", "What the connection caches did; dump-cache explains each.", "event")
+	cacheEntries   = describe("cache_entries", "Walks that the workers' connection caches remember.")
+	cacheRoom      = describe("cache_room", "Walks that the connection caches have room for before they grow.")
+	cacheStretches = describe("cache_stretches", "Stretches of walks that the workers remember for the first packets of connections.")
+	cacheShapes    = describe("cache_shapes", "Different masks by which stretches are found.")
+	cacheEvents    = describe("cache_events_total", "What the connection caches did; dump-cache explains each.", "event")
 )
 
 // cacheValue is a line of dump-cache.
@@ -29,6 +31,8 @@ func (p *pipeline) cacheValues() []cacheValue {
 		{Counter{Name: "entries", Value: st.Entries}, "Walks remembered now."},
 		{Counter{Name: "paths", Value: st.Paths}, "Different ways through the tables that they took."},
 		{Counter{Name: "room", Value: st.Room}, "Walks that fit before the cache grows."},
+		{Counter{Name: "stretches", Value: st.Stretches}, "Stretches of walks remembered, for the first packets of connections."},
+		{Counter{Name: "shapes", Value: st.Shapes}, "Different masks by which they are found."},
 	}
 	for i, n := range st.Events {
 		e := dataplane.CacheEvent(i)
@@ -58,6 +62,8 @@ func (p *pipeline) collectCache(ch chan<- prometheus.Metric) {
 	st := p.sw.Cache()
 	ch <- prometheus.MustNewConstMetric(cacheEntries, prometheus.GaugeValue, float64(st.Entries))
 	ch <- prometheus.MustNewConstMetric(cacheRoom, prometheus.GaugeValue, float64(st.Room))
+	ch <- prometheus.MustNewConstMetric(cacheStretches, prometheus.GaugeValue, float64(st.Stretches))
+	ch <- prometheus.MustNewConstMetric(cacheShapes, prometheus.GaugeValue, float64(st.Shapes))
 	for i, n := range st.Events {
 		ch <- prometheus.MustNewConstMetric(cacheEvents, prometheus.CounterValue, float64(n), dataplane.CacheEvent(i).String())
 	}

@@ -77,7 +77,7 @@ type options struct {
 	ctFile  string // keeps the connections; memory when ""
 	// snapshot keeps the entries of objects; nothing does when "".
 	snapshot string
-	cache    int          // entries of a worker's connection cache; the default when 0, none when -1
+	cache    int          // what the workers remember: the defaults when 0, nothing when -1
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
 }

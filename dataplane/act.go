@@ -12,6 +12,7 @@ func (k *walk) run(actions []flow.Action) int {
 		if k.trace != nil {
 			k.trace.action(k, a)
 		}
+		k.w.stretches.does(actions[i:])
 		after := actions[i+1:]
 		next, done := -1, false
 		switch a := a.(type) {
@@ -204,6 +205,7 @@ func (k *walk) decTTL() bool {
 	f := flow.FieldByID(flow.IPTTL)
 	ttl := f.Get(&k.key).Lo
 	if ttl <= 1 {
+		k.w.stretches.abandon() // others may have more
 		k.drop(DropTTL)
 		return false
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// twins are two switches that differ in one thing, the first has a connection
-// cache. They get the same packets and the same changes, and everything that can
+// twins are two switches that differ in one thing, the first remembers walks,
+// stretches of walks or both. They get the same packets and the same changes, and everything that can
 // be seen of them must be the same.
 type twins struct {
 	testing.TB
@@ -59,11 +59,13 @@ type twinSource struct {
 func newTwins(t testing.TB, seed uint64, s twinSource) *twins {
 	t.Helper()
 	w := &twins{TB: t, rnd: rand.New(rand.NewPCG(seed, 7)), now: 1e12, hosts: s.hosts}
+	remembers := [3][2]int{{512, 512}, {-1, 512}, {512, -1}}[seed%3] // walks, stretches
 	for i := range w.rigs {
 		r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: &w.now}
 		r.conntrack = conntrack.NewTable(conntrack.Config{Now: func() int64 { return w.now }, Seed: [2]uint64{1, 2}, Max: 4096})
 		sw, err := dataplane.New(dataplane.Config{
-			Conntrack: r.conntrack, Clock: func() int64 { return w.now }, SelectSeed: 5, Cache: []int{512, -1}[i],
+			Conntrack: r.conntrack, Clock: func() int64 { return w.now }, SelectSeed: 5,
+			Cache: []int{remembers[0], -1}[i], Stretches: []int{remembers[1], -1}[i],
 			PacketIn: func(pi *dataplane.PacketIn) { r.packetIns = append(r.packetIns, pi) },
 		})
 		r.check(err)
@@ -560,7 +562,7 @@ func TestCacheChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			var hits, packets uint64
+			var hits, packets, taken, walked uint64
 			for i := range uint64(8) {
 				w := newTwins(t, seed+i, s)
 				w.walk(3000, s.to)
@@ -568,7 +570,11 @@ func TestCacheChangesNothing(t *testing.T) {
 				e := st.Events
 				hits += e[dataplane.CacheHit]
 				packets += e[dataplane.CacheHit] + e[dataplane.CacheMiss] + e[dataplane.CacheAsked] + e[dataplane.CacheLearned] + e[dataplane.CacheUnfit]
+				taken, walked = taken+e[dataplane.StretchTaken], walked+e[dataplane.StretchMiss]
 				t.Logf("%+v", st)
+			}
+			if taken < walked {
+				t.Errorf("%d stretches were taken and %d walked: this proves little", taken, walked)
 			}
 			if hits < packets/10 {
 				t.Errorf("%d of %d packets were replayed: this proves little", hits, packets)

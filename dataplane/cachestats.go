@@ -19,6 +19,14 @@ const (
 	CacheDisplaced
 	CacheOverShare
 	CacheFlushed
+	StretchTaken
+	StretchMiss
+	StretchKept
+	StretchOnce
+	StretchRefused
+	StretchDisplaced
+	StretchWidened
+	StretchVoid
 	numCacheEvents
 )
 
@@ -34,6 +42,15 @@ var cacheTexts = [numCacheEvents]struct{ name, sentence string }{
 	CacheDisplaced: {"displaced", "Entries that had to go for another one of their port."},
 	CacheOverShare: {"over_share", "Entries of a port beyond its share that had to go for one of another port."},
 	CacheFlushed:   {"flushed", "Entries that a change of the pipeline or the ports made void."},
+
+	StretchTaken:     {"stretch_taken", "Stretches of walks that were taken as once before, without a lookup."},
+	StretchMiss:      {"stretch_miss", "Stretches that were walked because nothing was remembered of their like."},
+	StretchKept:      {"stretch_kept", "Stretches that were remembered."},
+	StretchOnce:      {"stretch_once", "Stretches that were not, because they were the first of their like."},
+	StretchRefused:   {"stretch_refused", "Stretches that were not: other ports have their places by right, or they ask for too much."},
+	StretchDisplaced: {"stretch_displaced", "Stretches that had to go for others."},
+	StretchWidened:   {"stretch_widened", "Times that a table had too many shapes, so that one of them had to ask for more."},
+	StretchVoid:      {"stretch_void", "Ways of stretches that a change of a table, or of a shape, made void."},
 }
 
 // String is the event's name, as metrics show it.
@@ -48,6 +65,9 @@ type CacheStats struct {
 	// Entries are remembered walks; Paths is how many different ways they took;
 	// Room is how many entries fit before the caches grow.
 	Entries, Paths, Room uint64
+	// Stretches are remembered stretches, void ones among them until their place
+	// is needed; Shapes is how many different masks they have.
+	Stretches, Shapes uint64
 	// Events is counts by CacheEvent.
 	Events [numCacheEvents]uint64
 }
@@ -55,18 +75,26 @@ type CacheStats struct {
 // cacheTotals is what others see of a worker's cache.
 type cacheTotals struct {
 	entries, paths, room atomic.Uint64
-	events               [numCacheEvents]atomic.Uint64
+	cacheCounts
+}
+
+// cacheCounts is events as others see them.
+type cacheCounts [numCacheEvents]atomic.Uint64
+
+// add adds a batch's counts, and begins them anew.
+func (c *cacheCounts) add(batch []uint64) {
+	for i, n := range batch {
+		if n != 0 {
+			c[i].Add(n)
+			batch[i] = 0
+		}
+	}
 }
 
 // publish adds the batch's counts to what others see.
 func (c *cache) publish() {
 	t := &c.totals
-	for i, n := range c.count {
-		if n != 0 {
-			t.events[i].Add(n)
-			c.count[i] = 0
-		}
-	}
+	t.add(c.count[:])
 	if c.dirty {
 		c.dirty = false
 		t.entries.Store(uint64(c.live))
@@ -75,20 +103,48 @@ func (c *cache) publish() {
 	}
 }
 
+// publish adds the batch's counts to what others see.
+func (s *stretches) publish() {
+	t := &s.totals
+	t.add(s.count[:])
+	if s.dirty {
+		s.dirty = false
+		shapes := 0
+		for _, all := range s.shapes {
+			shapes += len(all)
+		}
+		t.entries.Store(uint64(s.live))
+		t.shapes.Store(uint64(shapes))
+	}
+}
+
+// stretchTotals is what others see of a worker's stretches.
+type stretchTotals struct {
+	entries, shapes atomic.Uint64
+	cacheCounts
+}
+
 // Cache is what the connection caches of all workers hold and have done.
 func (s *Switch) Cache() CacheStats {
 	var st CacheStats
 	for _, w := range s.workers {
-		if w.cache == nil {
-			continue
+		if c := w.cache; c != nil {
+			st.Entries += c.totals.entries.Load()
+			st.Paths += c.totals.paths.Load()
+			st.Room += c.totals.room.Load()
+			st.add(&c.totals.cacheCounts)
 		}
-		t := &w.cache.totals
-		st.Entries += t.entries.Load()
-		st.Paths += t.paths.Load()
-		st.Room += t.room.Load()
-		for i := range t.events {
-			st.Events[i] += t.events[i].Load()
+		if c := w.stretches; c != nil {
+			st.Stretches += c.totals.entries.Load()
+			st.Shapes += c.totals.shapes.Load()
+			st.add(&c.totals.cacheCounts)
 		}
 	}
 	return st
+}
+
+func (s *CacheStats) add(c *cacheCounts) {
+	for i := range c {
+		s.Events[i] += c[i].Load()
+	}
 }

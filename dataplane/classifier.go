@@ -204,9 +204,13 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 		if p.byConjunction && !complete {
 			continue
 		}
-		if p.gated && !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
-			continue
+		if p.gated {
+			s.asked.prefix(p.gate.field)
+			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
+				continue
+			}
 		}
+		s.asked.find(p.subtable, k)
 		for r := p.find(k); r != nil; r = r.next {
 			switch {
 			case best != nil && r.priority < best.priority:
@@ -224,7 +228,7 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 
 // completed gives the best hard entry among those with conj_id, better than
 // best, for a key that has a conjunction's id.
-func (c *classifier) completed(k *flow.Key, best *row) *row {
+func (c *classifier) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 	for _, st := range c.subtables {
 		if best != nil && st.highest < best.priority {
 			break
@@ -232,6 +236,7 @@ func (c *classifier) completed(k *flow.Key, best *row) *row {
 		if !st.namesID {
 			continue
 		}
+		s.asked.find(st, k)
 		for r := st.find(k); r != nil; r = r.next {
 			if r.clauses == nil && r.betterThan(best) {
 				best = r

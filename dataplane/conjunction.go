@@ -78,13 +78,14 @@ type lookupScratch struct {
 	soft, none []*row
 	lengths    prefixLengths
 	candidates [2][][]flow.Conjunction // of clauses 1 and 2
+	asked      *asked                  // what lookups ask for is added here; nil for nowhere
 }
 
 // lookups are what a whole lookup asks: a classifier, or a table's static and
 // learned ones together.
 type lookups interface {
 	lookup(k *flow.Key, best *row, s *lookupScratch) *row
-	completed(k *flow.Key, best *row) *row
+	completed(k *flow.Key, best *row, s *lookupScratch) *row
 }
 
 // find is the whole lookup: hard entries, then conjunctions above them. It
@@ -157,7 +158,7 @@ func (s *lookupScratch) withID(c lookups, k *flow.Key, hard *row) *row {
 		hard = c.lookup(k, nil, s)
 		s.soft, s.none = soft, s.soft
 	}
-	return c.completed(k, hard)
+	return c.completed(k, hard, s)
 }
 
 // fewer returns the ids of the rows with clause 1, or of those with clause 2:

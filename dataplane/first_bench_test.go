@@ -43,6 +43,7 @@ func BenchmarkFirst(b *testing.B) {
 						packet.Release(l.batch[:p.Collect(l.batch)])
 					}
 				})
+
 			})
 		}
 	}

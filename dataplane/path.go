@@ -38,15 +38,20 @@ func (p *path) equal(q *path) bool {
 
 // hash is over the entries met, which nearly tell paths apart.
 func (p *path) hash() uint64 {
-	h := mix(lookupSeed, p.learned)
-	for _, v := range p.visits {
+	h := hashOf(p.visits, mix(lookupSeed, p.learned))
+	if p.out != nil {
+		h = mix(h, uint64(p.out.no)+1)
+	}
+	return h
+}
+
+// hashOf is over entries met.
+func hashOf(visits []visited, h uint64) uint64 {
+	for _, v := range visits {
 		h = mix(h, uint64(v.id)<<32)
 		if v.entry != nil {
 			h = mix(h, uint64(v.entry.slot))
 		}
-	}
-	if p.out != nil {
-		h = mix(h, uint64(p.out.no)+1)
 	}
 	return h
 }
@@ -87,15 +92,7 @@ func (w *worker) tellCache() {
 // tell gives what the paths counted to a worker's tally.
 func (c *cache) tell(w *worker) {
 	for _, p := range c.fresh {
-		for i := range p.visits {
-			v := &p.visits[i]
-			t := w.tally.looked(v.id, v.table, v.entry != nil)
-			t.lookups += p.packets - 1
-			if v.entry != nil {
-				t.hits += p.packets - 1
-				w.tally.creditMany(v.entry, p.packets, p.bytes, w.now)
-			}
-		}
+		w.tellVisits(p.visits, p.packets, p.bytes)
 		for _, g := range p.groups {
 			g.packets.Add(p.packets)
 			g.bytes.Add(p.bytes)
@@ -108,4 +105,18 @@ func (c *cache) tell(w *worker) {
 	clear(c.fresh)
 	c.fresh = c.fresh[:0]
 	c.round++
+}
+
+// tellVisits counts packets for entries and tables that they met without a
+// lookup.
+func (w *worker) tellVisits(visits []visited, packets, bytes uint64) {
+	for i := range visits {
+		v := &visits[i]
+		t := w.tally.looked(v.id, v.table, v.entry != nil)
+		t.lookups += packets - 1
+		if v.entry != nil {
+			t.hits += packets - 1
+			w.tally.creditMany(v.entry, packets, bytes, w.now)
+		}
+	}
 }

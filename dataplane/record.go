@@ -49,6 +49,13 @@ func (r *recording) visit(id uint8, t *table, e *entry) {
 	r.meets = r.meets || t.live.mayLearn.Load()
 }
 
+// stretch notes the lookups of a stretch that was taken.
+func (r *recording) stretch(s *stretch) {
+	if r.on {
+		r.path.visits = append(r.path.visits, s.visits...)
+	}
+}
+
 // group notes counters of a group or bucket that was credited.
 func (r *recording) group(c *bucketCounters) {
 	if r.on {

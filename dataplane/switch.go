@@ -45,6 +45,9 @@ type Config struct {
 	// Cache is how many connection directions each worker's cache remembers:
 	// 262,144 when 0, none when negative.
 	Cache int
+	// Stretches is how many stretches of walks each worker remembers. When 0 it
+	// is 65,536, or none where Cache is negative; none when negative.
+	Stretches int
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 }
@@ -96,6 +99,12 @@ func New(c Config) (*Switch, error) {
 		w := newWorker(s)
 		if c.Cache >= 0 {
 			w.cache = newCache(cmp.Or(c.Cache, defaultCache))
+		}
+		if c.Stretches == 0 && c.Cache >= 0 {
+			c.Stretches = defaultStretches
+		}
+		if c.Stretches > 0 {
+			w.stretches = newStretches(c.Stretches, &w.scratch)
 		}
 		poller, err := ports.NewPoller()
 		if err != nil {

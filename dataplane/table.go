@@ -79,11 +79,11 @@ func (t *table) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 }
 
 // completed implements lookups.
-func (t *table) completed(k *flow.Key, best *row) *row {
+func (t *table) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 	if t.live.learned.count.Load() != 0 {
-		best = t.live.learned.completed(k, best)
+		best = t.live.learned.completed(k, best, s)
 	}
-	return t.classifier.completed(k, best)
+	return t.classifier.completed(k, best, s)
 }
 
 // learnedEntries are the entries that learn actions made: few, short-lived and
@@ -103,10 +103,10 @@ func (l *learnedEntries) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 }
 
 // completed implements lookups.
-func (l *learnedEntries) completed(k *flow.Key, best *row) *row {
+func (l *learnedEntries) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.classifier.completed(k, best)
+	return l.classifier.completed(k, best, s)
 }
 
 // add installs e, or refreshes the entry of the same identity, keeping its

@@ -100,6 +100,7 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 // begin sets the per-packet state.
 func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
+	k.w.stretches.keepUp(k.prog, k.w.sw.learners.Load())
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
 	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]
@@ -162,7 +163,7 @@ func (k *walk) walkTable(id uint8) {
 	}
 	from := k.table
 	for next := int(id); next >= 0; {
-		next = k.visit(uint8(next))
+		next = k.step(uint8(next))
 	}
 	k.table = from
 	k.depth--
@@ -173,6 +174,7 @@ func (k *walk) walkTable(id uint8) {
 func (k *walk) visit(id uint8) int {
 	k.table, k.last = id, id
 	if k.lookups++; k.lookups > maxLookups {
+		k.w.stretches.abandon()
 		k.drop(DropTooDeep)
 		return -1
 	}
@@ -190,10 +192,15 @@ func (k *walk) visit(id uint8) int {
 		k.trace.entry(k, e)
 	}
 	if len(e.Actions) == 0 {
+		k.w.stretches.stop(DropByEntry)
 		k.drop(DropByEntry)
 		return -1
 	}
-	return k.run(e.actions)
+	next := k.run(e.actions)
+	if next < 0 {
+		k.w.stretches.stop(NotDropped)
+	}
+	return next
 }
 
 // find looks a table up; traffic counts.
@@ -201,7 +208,9 @@ func (k *walk) find(id uint8, t *table) *entry {
 	if k.trace != nil {
 		return k.w.scratch.find(t, &k.key)
 	}
+	k.w.stretches.enter(id, t)
 	e := k.w.find(id, t, &k.key)
+	k.w.stretches.met(id, t, e)
 	k.w.rec.visit(id, t, e)
 	if e != nil {
 		k.w.tally.credit(e.counters, k.frame.Len(), k.w.now)
@@ -213,6 +222,7 @@ func (k *walk) miss() {
 	if k.trace != nil {
 		k.trace.miss(k)
 	}
+	k.w.stretches.stop(DropTableMiss)
 	k.drop(DropTableMiss)
 }
 

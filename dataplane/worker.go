@@ -38,8 +38,9 @@ type worker struct {
 	walk      walk
 	scratch   lookupScratch
 	tally     tally
-	cache     *cache    // nil when it is off, and for the one outside
-	rec       recording // for the cache
+	cache     *cache     // nil when it is off, and for the one outside
+	rec       recording  // for the cache
+	stretches *stretches // nil when they are off, and for the one outside
 	rx        [batchSize]*packet.Frame
 	out       map[*switchPort]*[]*packet.Frame
 	lastOut   *switchPort // whose queue was used last
@@ -186,6 +187,7 @@ func (w *worker) transmit() {
 // rest back.
 func (w *worker) flush() {
 	w.tellCache()
+	w.tellStretches()
 	w.tally.tell(w.now)
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {

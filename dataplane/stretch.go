@@ -1,0 +1,315 @@
+package dataplane
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// A walk is a row of stretches. Within a stretch it looks up tables and writes
+// constants; between two stretches it does something that depends on more than
+// its key: ct(), a group, learn, an output, a table with learned entries. Given
+// the bits of the key that the lookups of a stretch ask for, the stretch is
+// always the same. So a worker remembers stretches too, beside whole walks
+// (cache.go): a new connection like another one, between the same pods with
+// another port, takes the same stretches without a lookup, and what lies between
+// them is done for real, each time.
+//
+//	stretch.go        what is remembered, and where
+//	stretchdraw.go    drawing: a walk notes what a stretch asks and does
+//	stretchtake.go    taking: the stretch is done again for another packet
+//	asked.go          which bits of a key a lookup asks for
+//
+// Stretches that begin in the same table and asked for the same bits, a mask,
+// are a shape. A packet is compared with the shapes of its table, the one that
+// served most first. There are at most maxShapes of them: where another one
+// comes, the one that served least gets wider, by the bits that the other one
+// asks for. So the cost of not finding anything has a bound, whoever sends, and
+// the shapes of much traffic stay as narrow as they are.
+//
+// A change of the pipeline voids the stretches through the tables that it
+// changes.
+//
+// Each worker has stretches of its own, which share places among ports as the
+// connection cache does (places.go). One that comes once is not remembered.
+type stretches struct {
+	tags   [][ways]uint32
+	places [][ways]remembered
+	most   int // entries that it may grow to
+	live   int // entries of this epoch, at most: void ones are counted until displaced
+
+	epoch    uint32
+	round    uint32 // counts batches
+	prog     *program
+	learners uint64
+
+	shapes  [256][]*shape // by table where they begin
+	drawn   uint64        // shapes so far
+	runs    []*stretch
+	unused  []uint32          // places in runs
+	byHash  map[uint64]uint32 // index into runs
+	fresh   []*stretch        // with packets that are not told yet
+	owners  owners
+	once    once
+	drawing drawing
+	scratch *lookupScratch // of the worker
+
+	words [stretchWords]uint64 // of the shape asked last
+	hash  uint64               // of words
+
+	count  [numCacheEvents]uint64 // of this batch
+	totals stretchTotals
+	dirty  bool // totals lack what is held
+}
+
+const (
+	// stretchWords is the most words of a key that a mask may have; a stretch that
+	// asks for more is not remembered.
+	stretchWords = 20
+	// maxShapes is how many masks the stretches have that begin in one table.
+	maxShapes = 6
+	// defaultStretches is a worker's stretches when it is full: 12 MB.
+	defaultStretches = 1 << 16
+)
+
+// shape is a mask under which stretches from one table are remembered.
+type shape struct {
+	mask   []wordMask
+	whole  asked
+	seed   uint64 // of its hashes
+	runs   int    // that are not void
+	passed uint64 // packets that took one
+}
+
+// stretch is what all packets that take it have in common.
+type stretch struct {
+	shape  *shape
+	hash   uint64    // by which it is found again
+	users  int       // entries
+	tables [4]uint64 // bit set of those looked up
+	visits []visited
+	writes []keyWrite
+	sets   []flow.Action // changes of headers, in order: set_field, load and dec_ttl
+	ttls   uint8         // how many of them are dec_ttl
+	end    stretchEnd
+	void   bool // a table has changed
+
+	packets, bytes uint64 // since they were told
+}
+
+// keyWrite is bits that are written into a word of the key.
+type keyWrite struct {
+	index       int
+	value, mask uint64
+}
+
+// stretchEnd is where a stretch stops.
+type stretchEnd struct {
+	rest   []flow.Action // of the last entry, to be run
+	next   int           // table to be looked up, or -1
+	reason DropReason    // with neither
+}
+
+// remembered is that packets with such words took a stretch. It has no pointers.
+type remembered struct {
+	slot
+	run   uint32
+	words [stretchWords]uint64
+}
+
+func newStretches(most int, scratch *lookupScratch) *stretches {
+	return &stretches{most: most, scratch: scratch, epoch: 1, byHash: map[uint64]uint32{}, owners: newOwners()}
+}
+
+// keepUp voids what a change of the pipeline has made untrue.
+func (s *stretches) keepUp(prog *program, learners uint64) {
+	if s == nil || s.prog == prog && s.learners == learners {
+		return
+	}
+	if s.prog == nil || prog == nil || s.learners != learners {
+		s.forget()
+	} else {
+		s.follow(prog)
+	}
+	s.prog, s.learners = prog, learners
+}
+
+// follow voids the stretches through tables that are others in a program.
+func (s *stretches) follow(prog *program) {
+	var changed [4]uint64
+	for id, t := range prog.tables {
+		if s.prog.tables[id] != t {
+			changed[id/64] |= 1 << (id % 64)
+		}
+	}
+	for _, r := range s.runs {
+		touched := uint64(0)
+		for i := range changed {
+			touched |= r.tables[i] & changed[i]
+		}
+		if touched != 0 && !r.void {
+			r.leave()
+			s.count[StretchVoid]++
+		}
+	}
+	s.dirty = true
+	for id, all := range s.shapes {
+		s.shapes[id] = slices.DeleteFunc(all, func(o *shape) bool { return o.runs == 0 })
+	}
+}
+
+// leave voids a stretch.
+func (r *stretch) leave() {
+	if !r.void {
+		r.void = true
+		r.shape.runs--
+	}
+}
+
+// forget drops all stretches and shapes.
+func (s *stretches) forget() {
+	s.live, s.dirty = 0, true
+	if s.epoch++; s.epoch == 0 {
+		s.epoch = 1
+		clear(s.places)
+	}
+	s.clearRuns()
+	clear(s.shapes[:])
+	s.owners.forget()
+}
+
+func (s *stretches) clearRuns() {
+	clear(s.runs)
+	s.runs, s.unused = s.runs[:0], s.unused[:0]
+	clear(s.byHash)
+}
+
+// find is the stretch that a packet with a key takes from a table on, or nil.
+func (s *stretches) find(table uint8, k *flow.Key) *stretch {
+	all := s.shapes[table]
+	for i, o := range all {
+		r := s.of(o, k)
+		if r == nil {
+			continue
+		}
+		o.passed++
+		if i > 0 && o.passed > all[i-1].passed {
+			all[i], all[i-1] = all[i-1], o
+		}
+		return r
+	}
+	return nil
+}
+
+// of is the stretch of a shape that a packet takes, or nil.
+func (s *stretches) of(o *shape, k *flow.Key) *stretch {
+	s.read(o, k)
+	want := tag(s.hash)
+	for _, at := range twoSets(s.hash, len(s.tags)) {
+		tags := &s.tags[at]
+		for i := range tags {
+			if tags[i] != want {
+				continue
+			}
+			e := &s.places[at][i]
+			if !s.valid(e) {
+				continue
+			}
+			if r := s.runs[e.run]; r.shape == o && e.has(s.words[:len(o.mask)]) {
+				e.used = s.round
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// read takes the words of a shape and their hash from a key.
+func (s *stretches) read(o *shape, k *flow.Key) {
+	h := o.seed
+	for i, m := range o.mask {
+		w := k.Word(int(m.index)) & m.mask
+		s.words[i] = w
+		h = mix(h, w)
+	}
+	s.hash = h
+}
+
+// has says whether an entry has these words.
+func (e *remembered) has(words []uint64) bool {
+	different := uint64(0)
+	for i, w := range words {
+		different |= e.words[i] ^ w
+	}
+	return different == 0
+}
+
+// valid says whether an entry still holds.
+func (s *stretches) valid(e *remembered) bool {
+	return e.epoch == s.epoch && !s.runs[e.run].void
+}
+
+// put remembers a stretch for the words at hand, if there is room for the port.
+func (s *stretches) put(r *stretch, port uint32) {
+	if room := len(s.tags) * ways; 2*s.live >= room && room < s.most {
+		s.grow()
+	}
+	var all candidates
+	sets := twoSets(s.hash, len(s.tags))
+	for i := range all {
+		if e := &s.places[sets[i/ways]][i%ways]; s.valid(e) {
+			all[i] = &e.slot
+		}
+	}
+	own := s.owners.of(port)
+	i, why := s.owners.choose(&all, own, s.round, s.owners.share(len(s.tags)*ways))
+	switch why {
+	case keep:
+		s.count[StretchRefused]++
+		return
+	case ofOwn, ofGreedy:
+		s.count[StretchDisplaced]++
+	}
+	s.count[StretchKept]++
+	e := &s.places[sets[i/ways]][i%ways]
+	s.vacate(e)
+	*e = remembered{slot: slot{epoch: s.epoch, used: s.round, owner: own}, run: s.intern(r), words: s.words}
+	s.runs[e.run].users++
+	s.tags[sets[i/ways]][i%ways] = tag(s.hash)
+	s.owners.list[own]++
+	s.live++
+	s.dirty = true
+}
+
+// vacate takes an entry out of the counts, if it is one, and its stretch with
+// the last.
+func (s *stretches) vacate(e *remembered) {
+	if e.epoch != s.epoch {
+		return
+	}
+	s.owners.list[e.owner]--
+	s.live--
+	r := s.runs[e.run]
+	if r.users--; r.users > 0 {
+		return
+	}
+	r.leave()
+	if s.byHash[r.hash] == e.run {
+		delete(s.byHash, r.hash)
+	}
+	s.unused = append(s.unused, e.run)
+}
+
+// grow replaces the places by more, empty ones.
+func (s *stretches) grow() {
+	sets := max(firstSets, min(len(s.tags)*4, s.most/ways))
+	s.tags, s.places = make([][ways]uint32, sets), make([][ways]remembered, sets)
+	s.live = 0
+	s.clearRuns()
+	for _, all := range s.shapes {
+		for _, o := range all {
+			o.runs = 0
+		}
+	}
+	clear(s.owners.list)
+}

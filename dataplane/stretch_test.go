@@ -1,0 +1,229 @@
+package dataplane_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// newStretched is a rig whose switch remembers stretches but no walks.
+func newStretched(t testing.TB, stretches int, flows string) *rig {
+	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64)}
+	*r.now = 1e12
+	clock := func() int64 { return *r.now }
+	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Cache: -1, Stretches: stretches})
+	r.check(err)
+	t.Cleanup(func() { r.check(sw.Close()) })
+	r.sw = sw
+	r.check(sw.Apply(dataplane.BundleOf(r.program(flows))))
+	for no := uint32(1); no <= 4; no++ {
+		r.addPort(no, memory.Options{})
+	}
+	return r
+}
+
+// counted is what a step added to a counter.
+func (r *rig) counted(e dataplane.CacheEvent, step func()) uint64 {
+	before := r.sw.Cache().Events[e]
+	step()
+	return r.sw.Cache().Events[e] - before
+}
+
+const threeStretches = `
+	table=0,priority=9,in_port=1,ip actions=set_field:0x7->reg1,goto_table:1
+	table=0,priority=8,ip actions=goto_table:1
+	table=1,priority=5,ip,nw_dst=10.0.0.9 actions=dec_ttl,goto_table:2
+	table=1,priority=1,ip actions=drop
+	table=2,ip actions=ct(table=3,zone=5)
+	table=3,priority=5,ct_state=+new+trk,udp,tp_dst=53 actions=ct(commit,table=4,zone=5)
+	table=3,priority=4,ct_state=+rpl+trk,udp,tp_src=53 actions=goto_table:4
+	table=3,priority=1,ip actions=drop
+	table=4,priority=5,reg1=7 actions=output:4
+	table=4,priority=1,ip actions=output:2`
+
+// TestStretchesServeNewConnections: a new connection that differs from known
+// ones in the port of its client takes three stretches and looks nothing up,
+// though an entry asks for the port of answers' senders.
+func TestStretchesServeNewConnections(t *testing.T) {
+	r := newStretched(t, 1<<16, threeStretches)
+	send := func(from, n int) {
+		for i := range n {
+			r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=%d,udp_dst=53", from+i))
+		}
+	}
+	send(1000, 2)
+	if n := r.counted(dataplane.StretchTaken, func() { send(2000, 100) }); n != 300 {
+		t.Errorf("%d stretches were taken, want 300", n)
+	}
+	if n := r.counted(dataplane.StretchMiss, func() { send(3000, 100) }); n != 0 {
+		t.Errorf("%d stretches were walked", n)
+	}
+	if n := len(r.collect()); n != 0 {
+		t.Fatalf("%d packets are left over", n)
+	}
+	if st := r.conntrack.Stats(); st.Entries != 202 {
+		t.Errorf("there are %d connections, want 202", st.Entries)
+	}
+	for table, hits := range map[uint8]uint64{0: 202, 1: 202, 2: 202, 3: 202, 4: 202} {
+		if got := r.tableOf(table); got.Lookups != hits || got.Hits != hits {
+			t.Errorf("table %d counts %d lookups and %d hits, want %d", table, got.Lookups, got.Hits, hits)
+		}
+	}
+}
+
+// tableOf is what dump-tables shows of a table.
+func (r *rig) tableOf(id uint8) dataplane.TableStats {
+	for _, t := range r.sw.Tables() {
+		if t.ID == id {
+			return t
+		}
+	}
+	r.Fatalf("no table %d", id)
+	return dataplane.TableStats{}
+}
+
+// TestStretchesMindTheTTL: a stretch over a dec_ttl is not for packets whose TTL
+// ends there, and what those were is not for others.
+func TestStretchesMindTheTTL(t *testing.T) {
+	r := newStretched(t, 1<<16, threeStretches)
+	for _, ttl := range []int{1, 1, 1, 64, 64, 64, 2, 1, 64} {
+		out := r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=%d,udp_src=1000,udp_dst=53", ttl))
+		if ttl == 1 && len(out) != 0 || ttl > 1 && (len(out) != 1 || int(out[0].frame[22]) != ttl-1) {
+			t.Errorf("TTL %d came out as %v", ttl, out)
+		}
+	}
+	if n := r.drops()["drop ttl in 1"]; n != 4 {
+		t.Errorf("%d packets died of their TTL, want 4: %v", n, r.drops())
+	}
+}
+
+// TestStretchesFollowChanges: a change voids the stretches through its table and
+// no others.
+func TestStretchesFollowChanges(t *testing.T) {
+	r := newStretched(t, 1<<16, threeStretches+"\ntable=9,priority=1 actions=drop")
+	send := func() { r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=53") }
+	apply := func(text string) {
+		e := r.program(text).Entries
+		r.check(r.sw.Apply(&dataplane.Bundle{Add: e}))
+	}
+	for range 3 {
+		send()
+		r.conntrack.Flush()
+	}
+	for _, c := range []struct {
+		change string
+		missed uint64
+	}{
+		{"table=9,priority=5,ip actions=output:4", 0},
+		{"table=4,priority=9,tcp actions=drop", 1},
+		{"table=1,priority=9,ip,nw_dst=10.0.0.8 actions=drop\ntable=3,priority=9,tcp actions=drop", 2},
+	} {
+		apply(c.change)
+		for i, want := range []uint64{c.missed, c.missed, 0} {
+			if n := r.counted(dataplane.StretchMiss, send); n != want && i != 1 {
+				t.Errorf("after %q packet %d walked %d stretches, want %d", c.change, i, n, want)
+			}
+			r.conntrack.Flush()
+		}
+	}
+	apply("table=1,priority=9,ip,nw_dst=10.0.0.9 actions=drop")
+	if out := r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=53"); len(out) != 0 {
+		t.Errorf("%d packets passed an entry that drops them", len(out))
+	}
+}
+
+// TestShapesHaveABound: whoever varies what entries ask for neither makes the
+// packets of others dearer nor their shapes wider.
+func TestShapesHaveABound(t *testing.T) {
+	var flows strings.Builder
+	const masks = 24
+	for i := range masks { // each more entry is asked only if the bits above were not
+		fmt.Fprintf(&flows, "table=0,priority=%d,udp,nw_dst=%d.0.0.0/%d,tp_dst=%d actions=output:3\n", 1000-i, 64+i, 8+i%24, 7000+i)
+	}
+	flows.WriteString("table=0,priority=2000,udp,in_port=1,tp_dst=53 actions=output:4\ntable=0,priority=1500,udp,in_port=1 actions=output:3")
+	r := newStretched(t, 1<<16, flows.String())
+	plain := func(n int) {
+		for i := range n {
+			r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=%d,udp_dst=53", 1000+i))
+		}
+	}
+	plain(50)
+	for range 3 {
+		for i := range masks {
+			for port := range 6 {
+				r.send(fmt.Sprintf("udp,in_port=2,nw_src=10.0.0.2,nw_dst=%d.0.0.0,udp_src=%d,udp_dst=%d", 64+i, 1000+port, 7000+i-port))
+			}
+		}
+	}
+	if st := r.sw.Cache(); st.Shapes > 6 || st.Shapes < 2 {
+		t.Errorf("%d shapes: %+v", st.Shapes, st)
+	}
+	if n := r.counted(dataplane.StretchMiss, func() { plain(50) }); n != 0 {
+		t.Errorf("%d packets of others walked", n)
+	}
+}
+
+// TestStretchesShare: a port with more stretches than there is room for displaces
+// its own only.
+func TestStretchesShare(t *testing.T) {
+	var flows strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&flows, "table=0,priority=5,udp,tp_dst=%d actions=output:4\n", 1000+i)
+	}
+	r := newStretched(t, 512, flows.String())
+	flood := func() {
+		for i := range 2000 {
+			r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,udp_src=1,udp_dst=%d", 1000+i))
+		}
+	}
+	quiet := func() {
+		for i := range 50 {
+			r.send(fmt.Sprintf("udp,in_port=2,nw_src=10.0.0.2,nw_dst=10.0.0.9,udp_src=1,udp_dst=%d", 3000+i))
+		}
+	}
+	r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program("table=0,priority=6,udp,in_port=2 actions=output:4").Entries}))
+	for range 4 {
+		quiet()
+	}
+	for range 3 {
+		flood()
+	}
+	if n := r.counted(dataplane.StretchMiss, quiet); n != 0 {
+		t.Errorf("%d of 50 packets of a quiet port walked", n)
+	}
+	if st := r.sw.Cache(); st.Stretches > 512 || st.Events[dataplane.StretchDisplaced] == 0 {
+		t.Errorf("there was no need to share: %+v", st)
+	}
+}
+
+// TestStretchesAllocateNothing: neither packets that take stretches nor those
+// that are unlike all others.
+func TestStretchesAllocateNothing(t *testing.T) {
+	r := newStretched(t, 512, threeStretches)
+	frames := make([][]byte, 3000)
+	for i := range frames {
+		_, frames[i] = r.compose(fmt.Sprintf("udp,nw_src=10.0.%d.%d,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=%d", i/200, i%200, 53+i%7))
+	}
+	one, next := []*packet.Frame{packet.NewFrame(make([]byte, packet.Headroom+256), nil)}, 0
+	pass := func() {
+		one[0].SetBytes(frames[next%len(frames)])
+		next++
+		r.ports[1].Inject(one...)
+		r.sw.Poll()
+		for _, p := range r.ports {
+			p.Collect(one)
+		}
+	}
+	for range 2 * len(frames) {
+		pass()
+	}
+	if n := testing.AllocsPerRun(3000, pass); n > 0 {
+		t.Errorf("%v allocations a packet", n)
+	}
+}

@@ -1,0 +1,252 @@
+package dataplane
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Drawing: while a packet walks for which no stretch was remembered, the walk
+// notes what it asks for and writes. Actions that are not known to depend on the
+// key alone end the stretch.
+
+// drawing is the stretch under way.
+type drawing struct {
+	on   bool
+	from uint8
+	port uint32
+	key  flow.Key // when it began
+
+	lookup  asked // by the lookup at hand
+	asked   asked // by the stretch, of what it had not written itself
+	written asked
+	stretch stretch // its slices are used again and again
+}
+
+// maxVisits ends a stretch that runs in circles.
+const maxVisits = 64
+
+// begin starts a stretch in the table for which find has just given nothing.
+func (s *stretches) begin(k *walk, from uint8) {
+	s.count[StretchMiss]++
+	d := &s.drawing
+	d.on, d.from, d.port, d.key = true, from, k.inPort, k.key
+	d.lookup, d.asked, d.written = asked{}, asked{}, asked{}
+	d.stretch = stretch{visits: d.stretch.visits[:0], writes: d.stretch.writes[:0], sets: d.stretch.sets[:0]}
+	s.scratch.asked = &d.lookup
+}
+
+// enter ends the stretch under way before a table whose lookup is no part of it.
+func (s *stretches) enter(id uint8, t *table) {
+	if s != nil && s.drawing.on && (t.live.mayLearn.Load() || len(s.drawing.stretch.visits) == maxVisits) {
+		s.end(stretchEnd{next: int(id)})
+	}
+}
+
+// met notes what a lookup gave.
+func (s *stretches) met(id uint8, t *table, e *entry) {
+	if s == nil || !s.drawing.on {
+		return
+	}
+	d := &s.drawing
+	d.ask()
+	v := visited{table: t.live, id: id}
+	if e != nil {
+		v.entry = e.counters
+	}
+	d.stretch.visits = append(d.stretch.visits, v)
+	d.stretch.tables[id/64] |= 1 << (id % 64)
+}
+
+// ask adds what the lookup at hand asked for.
+func (d *drawing) ask() {
+	if d.stretch.ttls > 0 && d.lookup[ttlWord]&ttlMask != 0 {
+		d.lookup[ttlWord] |= ttlMask // what dec_ttl made of it
+	}
+	d.lookup[conjWord] &^= conjMask // no packet brings a conj_id along
+	for i, m := range d.lookup {
+		d.asked[i] |= m &^ d.written[i]
+		d.lookup[i] = 0
+	}
+}
+
+// Where the key has the TTL and conj_id.
+var (
+	ttlWord, ttlMask   = wordOf(flow.IPTTL)
+	conjWord, conjMask = wordOf(flow.ConjID)
+)
+
+// wordOf is the word in which a field lies, and its bits there.
+func wordOf(id flow.FieldID) (index int, mask uint64) {
+	var m flow.Key
+	f := flow.FieldByID(id)
+	f.Put(&m, flow.Ones(f.Bits), flow.Ones(f.Bits))
+	return f.Off / 8, m.Word(f.Off / 8)
+}
+
+// does notes the first of some actions, or ends the stretch before it.
+func (s *stretches) does(actions []flow.Action) {
+	if s == nil || !s.drawing.on {
+		return
+	}
+	d := &s.drawing
+	switch a := actions[0].(type) {
+	case *write:
+		d.stretch.writes = append(d.stretch.writes, keyWrite{a.index, a.value, a.mask})
+		d.written[a.index] |= a.mask
+	case flow.GotoTable, flow.Conjunction, flow.Note:
+	case flow.SetField:
+		s.sets(actions, a.Field, a.Mask)
+	case flow.Load:
+		id, _, mask := inPlace(a.Dst, a.Value)
+		s.sets(actions, id, mask)
+	case flow.DecTTL:
+		d.stretch.sets = append(d.stretch.sets, a)
+		d.stretch.ttls++
+	default:
+		s.end(stretchEnd{rest: actions, next: -1})
+	}
+}
+
+// sets notes the change of a header field, or ends the stretch before it.
+func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value) {
+	if _, known := places[id]; !known || id == flow.IPTTL {
+		s.end(stretchEnd{rest: actions, next: -1})
+		return
+	}
+	d := &s.drawing
+	d.written.bits(id, mask)
+	d.stretch.sets = append(d.stretch.sets, actions[0])
+}
+
+// stop ends the stretch under way, if there is one, where the walk does: for a
+// reason to drop the packet, or NotDropped when a list of actions is done.
+func (s *stretches) stop(why DropReason) {
+	if s != nil && s.drawing.on {
+		s.end(stretchEnd{next: -1, reason: why})
+	}
+}
+
+// abandon ends the stretch under way and does not remember it.
+func (s *stretches) abandon() {
+	if s != nil {
+		s.drawing.on, s.scratch.asked = false, nil
+	}
+}
+
+// end ends the stretch under way, and remembers it if its like came before.
+func (s *stretches) end(e stretchEnd) {
+	s.abandon()
+	d := &s.drawing
+	if len(d.stretch.visits) == 0 {
+		return
+	}
+	if !s.once.seen(d.hash()) {
+		s.count[StretchOnce]++
+		return
+	}
+	o := s.shape(d.from, &d.asked)
+	if o == nil {
+		s.count[StretchRefused]++
+		return
+	}
+	d.stretch.end, d.stretch.shape = e, o
+	s.read(o, &d.key)
+	s.put(&d.stretch, d.port)
+}
+
+// hash is over all that the stretch asked for.
+func (d *drawing) hash() uint64 {
+	h := lookupSeed ^ uint64(d.from)
+	for i, m := range d.asked {
+		if m != 0 {
+			h = mix(h, m)
+			h = mix(h, d.key.Word(i)&m)
+		}
+	}
+	return h
+}
+
+// shape is one from a table that has all that was asked for: with just that mask,
+// or a new one, or, when there are too many, the one that served least, made
+// wider if need be. It is nil when the mask has too many words.
+func (s *stretches) shape(from uint8, a *asked) *shape {
+	all := s.shapes[from]
+	for _, o := range all {
+		if o.whole == *a {
+			return o
+		}
+	}
+	if len(all) == maxShapes {
+		least := slices.MinFunc(all, func(x, y *shape) int { return cmp.Compare(x.passed, y.passed) })
+		if !a.add(&least.whole) {
+			return least
+		}
+		s.drop(from, least)
+		s.count[StretchWidened]++
+	}
+	mask := a.list()
+	if len(mask) > stretchWords {
+		return nil
+	}
+	s.drawn++
+	o := &shape{mask: mask, whole: *a, seed: mix(lookupSeed, s.drawn)}
+	s.shapes[from] = append(s.shapes[from], o)
+	return o
+}
+
+// drop voids a shape's stretches.
+func (s *stretches) drop(from uint8, o *shape) {
+	for _, r := range s.runs {
+		if r.shape == o && !r.void {
+			r.leave()
+			s.count[StretchVoid]++
+		}
+	}
+	s.shapes[from] = slices.DeleteFunc(s.shapes[from], func(x *shape) bool { return x == o })
+}
+
+// intern is the index of the stretch equal to r, of which a copy is kept when
+// there is none yet.
+func (s *stretches) intern(r *stretch) uint32 {
+	h := hashOf(r.visits, mix(r.shape.seed, uint64(len(r.end.rest))))
+	i, ok := s.byHash[h]
+	if ok && !s.runs[i].void && s.runs[i].equal(r) {
+		return i
+	}
+	kept := *r
+	kept.hash, kept.visits, kept.sets, kept.writes = h, slices.Clone(r.visits), slices.Clone(r.sets), merged(r.writes)
+	if n := len(s.unused); n > 0 {
+		i, s.unused = s.unused[n-1], s.unused[:n-1]
+		s.runs[i] = &kept
+	} else {
+		i = uint32(len(s.runs))
+		s.runs = append(s.runs, &kept)
+	}
+	s.byHash[h] = i
+	r.shape.runs++
+	return i
+}
+
+// equal says whether two stretches are the same but for their packets: what
+// they write follows from the entries that they met.
+func (r *stretch) equal(q *stretch) bool {
+	a, b := &r.end, &q.end
+	return r.shape == q.shape && a.next == b.next && a.reason == b.reason && len(a.rest) == len(b.rest) &&
+		slices.Equal(r.visits, q.visits) && (len(a.rest) == 0 || &a.rest[0] == &b.rest[0])
+}
+
+// merged is writes with one for each word.
+func merged(writes []keyWrite) (all []keyWrite) {
+	for _, w := range writes {
+		i := slices.IndexFunc(all, func(m keyWrite) bool { return m.index == w.index })
+		if i < 0 {
+			all = append(all, w)
+			continue
+		}
+		all[i].value = all[i].value&^w.mask | w.value
+		all[i].mask |= w.mask
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package dataplane
+
+import "github.com/antrail/antrail/flow"
+
+// Taking: a remembered stretch is done again for another packet. When there is
+// none its tables are looked up.
+
+// step goes on from a table, by a stretch or by one lookup. It returns the next
+// table, or -1.
+func (k *walk) step(id uint8) int {
+	s := k.w.stretches
+	if s == nil || k.trace != nil || s.prog != k.prog || s.drawing.on {
+		return k.visit(id)
+	}
+	if t := k.prog.tables[id]; t == nil || t.live.mayLearn.Load() {
+		return k.visit(id)
+	}
+	if r := s.find(id, &k.key); r == nil {
+		s.begin(k, id)
+	} else if k.fits(r) {
+		return k.take(r)
+	}
+	return k.visit(id)
+}
+
+// fits says whether the packet may take a stretch to its end: neither its TTL
+// runs out nor has it been in too many tables.
+func (k *walk) fits(r *stretch) bool {
+	return k.lookups+len(r.visits) <= maxLookups &&
+		(r.ttls == 0 || flow.FieldByID(flow.IPTTL).Get(&k.key).Lo > uint64(r.ttls))
+}
+
+// take does a stretch, and what comes behind it in the same list of actions. It
+// returns the next table, or -1.
+func (k *walk) take(r *stretch) int {
+	for i := range r.writes {
+		w := &r.writes[i]
+		k.key.SetWord(w.index, w.value, w.mask)
+	}
+	for _, a := range r.sets {
+		k.act(a, nil)
+	}
+	k.lookups += len(r.visits)
+	k.table = r.visits[len(r.visits)-1].id
+	k.last = k.table
+	k.w.stretches.credit(r, k.frame.Len())
+	k.w.rec.stretch(r)
+	switch {
+	case len(r.end.rest) > 0:
+		return k.run(r.end.rest)
+	case r.end.reason != NotDropped:
+		k.drop(r.end.reason)
+	}
+	return r.end.next
+}
+
+// credit counts a packet for a stretch.
+func (s *stretches) credit(r *stretch, size int) {
+	s.count[StretchTaken]++
+	if r.packets == 0 {
+		s.fresh = append(s.fresh, r)
+	}
+	r.packets++
+	r.bytes += uint64(size)
+}
+
+// tellStretches tells what the batch's stretches counted.
+func (w *worker) tellStretches() {
+	s := w.stretches
+	if s == nil {
+		return
+	}
+	for _, r := range s.fresh {
+		w.tellVisits(r.visits, r.packets, r.bytes)
+		r.packets, r.bytes = 0, 0
+	}
+	clear(s.fresh)
+	s.fresh = s.fresh[:0]
+	if s.round++; s.round%halfLife == 0 {
+		s.age()
+	}
+	s.publish()
+}
+
+// halfLife is in how many batches what a shape served counts half.
+const halfLife = 1 << 14
+
+// age makes what shapes served long ago count less.
+func (s *stretches) age() {
+	for _, all := range s.shapes {
+		for _, o := range all {
+			o.passed /= 2
+		}
+	}
+}
