@@ -363,15 +363,8 @@ func (p *pairing) pass(d time.Duration) {
 
 // compare compares all connections, and after a whole sweep their number.
 func (p *pairing) compare() {
-	got := p.lines()
-	var want []string
-	for k, c := range p.model.conns {
-		if c.expires > p.now && k == c.keys[original] {
-			want = append(want, c.line(p.now))
-		}
-	}
+	got, want := p.lines(), p.model.lines()
 	slices.Sort(got)
-	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		for _, l := range got {
 			if !slices.Contains(want, l) {
@@ -388,9 +381,20 @@ func (p *pairing) compare() {
 		p.pass(time.Second)
 		p.Sweep(p.now)
 	}
-	if n := p.Stats().Entries; n != p.model.live() {
-		p.Errorf("after a sweep %d connections are held, %d are live", n, p.model.live())
+	if n, live := p.Stats().Entries, len(p.model.lines()); n != live {
+		p.Errorf("after a sweep %d connections are held, %d are live", n, live)
 	}
+}
+
+// lines are the live connections, in order.
+func (m *model) lines() (list []string) {
+	for k, c := range m.conns {
+		if c.expires > m.now && k == c.keys[original] {
+			list = append(list, c.line(m.now))
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // line is the connection as the table's dump shows it.

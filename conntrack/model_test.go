@@ -2,27 +2,22 @@ package conntrack
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/antrail/antrail/packet"
 )
 
 // The model is connection tracking as one would write it for a reader: a map, a
-// clock, and the rules one after the other (CT-n of RULES.md). It knows packets
-// as plain fields, never as bytes, and has no limits. Which port NAT chooses is
-// up to the table; the model is told, and checks that it was a choice it had.
-
-// side is one end of a modelled TCP connection.
-type side struct {
-	state       tcpState
-	next, limit uint32
-	window      uint32
-	scale       uint8
-	offered     bool // a window scale
-	unseen      bool // its SYN was not seen
+// clock, and the rules one after the other (CT-n and D-n of RULES.md). It knows
+// packets as plain fields, never as bytes, and has no limits. Which port NAT
+// chooses is up to the table; the model is told, and checks that it had that
+// choice.
+type model struct {
+	now      int64
+	conns    map[key]*modelled // by both keys
+	timeouts Timeouts
 }
 
-// modelled is a connection of the model.
+// modelled is a connection.
 type modelled struct {
 	keys    [2]key // original and reply direction
 	sides   [2]side
@@ -34,6 +29,16 @@ type modelled struct {
 	mark    uint32
 	label   Label
 	expires int64
+}
+
+// side is one end of a TCP connection.
+type side struct {
+	state       tcpState
+	next, limit uint32
+	window      uint32
+	scale       uint8
+	offered     bool // a window scale
+	unseen      bool // its SYN was not seen
 }
 
 // modelPacket is a packet and what it carries from ct() to ct().
@@ -52,13 +57,6 @@ type modelPacket struct {
 	orig  Tuple
 }
 
-// model is the table.
-type model struct {
-	now      int64
-	conns    map[key]*modelled // by both keys
-	timeouts Timeouts
-}
-
 func newModel() *model { return &model{conns: map[key]*modelled{}, timeouts: DefaultTimeouts()} }
 
 // find is the live connection of a key.
@@ -71,6 +69,11 @@ func (m *model) find(k key) (*modelled, int) {
 		return c, original
 	}
 	return c, reply
+}
+
+func (m *model) taken(k key) bool {
+	c, _ := m.find(k)
+	return c != nil
 }
 
 func (m *model) forget(c *modelled) {
@@ -86,12 +89,15 @@ func (m *model) forget(c *modelled) {
 func (m *model) ct(p *modelPacket, r *Request, left key, drop DropReason) error {
 	p.key.zone = r.Zone
 	if !m.recall(p, r) {
-		for m.lookUp(p, r); p.conn != nil && (r.Force && p.dir == reply && !p.related || !m.run(p)); m.lookUp(p, r) {
+		for m.lookUp(p, r); p.conn != nil && (r.Force && p.dir == reply && !p.related || !m.meet(p)); m.lookUp(p, r) {
 			m.forget(p.conn)
 		}
 		if p.conn == nil {
-			if err := m.begin(p, r, left, drop); err != nil || drop != DropNone {
-				return err
+			p.state = p.opens()
+			if p.state == New && r.Commit {
+				if err := m.begin(p, r.NAT, left.reversed(), drop); err != nil || drop == DropNATExhausted {
+					return err
+				}
 			}
 		}
 	}
@@ -106,16 +112,16 @@ func (m *model) ct(p *modelPacket, r *Request, left key, drop DropReason) error 
 }
 
 // recall: the packet was found in this zone before, and nothing of its tuple
-// has changed.
+// has changed (D6).
 func (m *model) recall(p *modelPacket, r *Request) bool {
 	return p.state&Tracked != 0 && p.zone == r.Zone && !r.Force && p.seen == p.key && p.conn != nil &&
 		m.conns[p.conn.keys[original]] == p.conn && p.conn.expires > m.now && (p.state&Related != 0) == p.related
 }
 
+// lookUp finds the packet's connection: what was translated in this zone shows
+// nobody's key, but its answer's is one.
 func (m *model) lookUp(p *modelPacket, r *Request) {
-	translated := p.state & (SNATed | DNATed)
-	p.conn = nil
-	if translated != 0 && p.zone == r.Zone {
+	if translated := p.state & (SNATed | DNATed); translated != 0 && p.zone == r.Zone {
 		if c, dir := m.find(p.key.reversed()); c != nil {
 			p.conn, p.dir, p.state = c, 1-dir, translated
 			return
@@ -125,199 +131,134 @@ func (m *model) lookUp(p *modelPacket, r *Request) {
 	p.conn, p.dir = m.find(p.key)
 }
 
-// run runs the protocol of a known connection; false when it is over and the
+// meet runs the protocol of a known connection; false when it is over and the
 // packet begins another.
-func (m *model) run(p *modelPacket) bool {
-	c := p.conn
-	out := outcomeEstablished
+func (m *model) meet(p *modelPacket) bool {
+	c, s := p.conn, Related
 	switch {
 	case p.related:
-		p.state |= Related
-		if p.dir == reply {
-			p.state |= Reply
-		}
-		return true
 	case p.key.proto == packet.ProtoTCP:
-		out = m.runTCP(c, p.dir, &p.tcp)
+		s = m.runTCP(c, p.dir, &p.tcp)
 	default:
 		c.replied = c.replied || p.dir == reply
-		c.expires = m.now + int64(m.timeouts.simple(c))
-		out = c.outcome()
+		s = c.state()
+		m.expire(c)
 	}
 	switch {
-	case out == outcomeStartOver:
-		return false
-	case out == outcomeInvalid:
+	case s == Invalid:
 		p.state = Invalid
-	case out == outcomeNew:
-		p.state |= New
+	case s != New && p.dir == reply:
+		p.state |= s | Reply
 	default:
-		p.state |= Established
-		if p.dir == reply {
-			p.state |= Reply
-		}
+		p.state |= s
 	}
-	return true
+	return s != 0
 }
 
-func (c *modelled) outcome() outcome {
+func (c *modelled) state() State {
 	if c.replied {
-		return outcomeEstablished
+		return Established
 	}
-	return outcomeNew
+	return New
 }
 
-func (t *Timeouts) simple(c *modelled) time.Duration {
-	table := map[uint8][2]time.Duration{
-		packet.ProtoUDP:  {t.UDPSingle, t.UDPReplied},
-		packet.ProtoICMP: {t.ICMPSingle, t.ICMPReplied}, packet.ProtoICMPv6: {t.ICMPSingle, t.ICMPReplied},
+// opens is New for a packet that may begin a connection, else Invalid (CT-6,
+// CT-9, D2).
+func (p *modelPacket) opens() State {
+	ok, g, t := true, &p.tcp, p.key.icmpType()
+	switch p.key.proto {
+	case packet.ProtoTCP:
+		ok = g.sane() && !g.has(packet.TCPRst|packet.TCPFin) && g.has(packet.TCPSyn) != g.has(packet.TCPAck)
+	case packet.ProtoICMP:
+		ok = t == packet.ICMPEcho || t == packet.ICMPTimestamp
+	case packet.ProtoICMPv6:
+		ok = t == packet.ICMPv6Echo
 	}
-	both, ok := table[c.keys[original].proto]
-	if !ok {
-		both = [2]time.Duration{t.OtherSingle, t.OtherReplied}
+	if ok && !p.related {
+		return New
 	}
-	if c.replied {
-		return both[1]
-	}
-	return both[0]
+	return Invalid
 }
 
-// begin is a packet without a connection.
-func (m *model) begin(p *modelPacket, r *Request, left key, drop DropReason) error {
-	p.state = New
-	if p.related || !p.opens() {
-		p.state = Invalid
-	}
-	if p.state == Invalid || !r.Commit {
-		if drop != DropNone {
-			return fmt.Errorf("dropped: %s", drop)
-		}
-		return nil
-	}
-	c := &modelled{keys: [2]key{p.key, left.reversed()}, synBy: -1}
-	if drop == DropNATExhausted {
-		return m.exhausted(p, r)
-	}
-	if other, _ := m.find(p.key); other != nil {
-		return fmt.Errorf("the key %+v is another connection's", p.key)
-	}
-	if err := m.allowed(p, r, c.keys[reply]); err != nil {
+// begin makes a connection with the reply key that NAT chose (CT-21).
+func (m *model) begin(p *modelPacket, n *NAT, back key, drop DropReason) error {
+	if err := m.chosen(p.key, back, n, drop == DropNATExhausted); err != nil || drop != DropNone {
 		return err
 	}
-	if r.NAT != nil && r.NAT.Source {
+	c := &modelled{keys: [2]key{p.key, back}, synBy: -1}
+	if n != nil && n.Source {
 		c.nat = SNATed
-	} else if r.NAT != nil && r.NAT.Destination {
+	} else if n != nil && n.Destination {
 		c.nat = DNATed
 	}
-	c.expires = m.now + int64(m.timeouts.simple(c))
 	if p.key.proto == packet.ProtoTCP {
-		m.openTCP(c, &p.tcp)
+		c.openTCP(&p.tcp)
 	}
+	m.expire(c)
 	for _, k := range c.keys {
 		if old := m.conns[k]; old != nil {
 			m.forget(old) // it has expired: find says so
 		}
 	}
-	m.conns[c.keys[reply]], m.conns[c.keys[original]] = c, c
+	m.conns[back], m.conns[p.key] = c, c
 	p.conn, p.dir = c, original
 	return nil
 }
 
-// opens says whether the packet may begin a connection (CT-6, CT-9, D2).
-func (p *modelPacket) opens() bool {
-	switch p.key.proto {
-	case packet.ProtoTCP:
-		f := p.tcp.flags
-		syn, ack := f&packet.TCPSyn != 0, f&packet.TCPAck != 0
-		return p.tcp.sane() && f&(packet.TCPRst|packet.TCPFin) == 0 && syn != ack
-	case packet.ProtoICMP:
-		t := p.key.icmpType()
-		return t == packet.ICMPEcho || t == packet.ICMPTimestamp
-	case packet.ProtoICMPv6:
-		return p.key.icmpType() == packet.ICMPv6Echo
+// chosen checks the reply key that a new connection got, or, when it is said
+// that there was none left, that (CT-24 to CT-28). want is the key that it has
+// to be but for the client's port, which may be one of low to high, and must be
+// want's if that is free and n gives no range.
+func (m *model) chosen(k, back key, n *NAT, exhausted bool) error {
+	want, ranged, movable := k.reversed(), false, false
+	client := func(of *key) *uint16 { // where a reply key holds it, or an identifier
+		if of.icmp() {
+			return &of.srcPort
+		}
+		return &of.dstPort
 	}
-	return true
-}
-
-// choice is which reply keys a new connection may have: back, or that with
-// another client port, which may be any, or any of the range if there is one.
-type choice struct {
-	back    key
-	movable bool
-	ranged  *NAT
-}
-
-// clientSide is where a reply key holds the client's port, or the identifier of
-// an ICMP request.
-func clientSide(k *key) *uint16 {
-	if k.icmp() {
-		return &k.srcPort
+	if n != nil && (n.Source || n.Destination) {
+		movable = k.hasPorts()
+		ported := movable && n.PortMin != 0 && !k.icmp()
+		ranged = ported && n.Source
+		switch {
+		case n.Source:
+			want.dst = addressOf(n.AddrMin)
+		case ported:
+			want.src, want.srcPort = addressOf(n.AddrMin), n.PortMin
+		default:
+			want.src = addressOf(n.AddrMin)
+		}
 	}
-	return &k.dstPort
-}
-
-// choiceOf is what CT-24 to CT-28 leave to NAT.
-func choiceOf(k key, n *NAT) (c choice) {
-	c.back = k.reversed()
-	if n == nil || !n.Source && !n.Destination {
-		return c
+	low, high := int(*client(&want)), int(*client(&want))
+	if ranged {
+		low, high = int(n.PortMin), int(n.PortMax)
+	} else if movable {
+		low, high = 0, 1<<16-1
 	}
-	c.movable = k.hasPorts()
-	if n.Source {
-		c.back.dst = addressOf(n.AddrMin)
-	} else {
-		c.back.src = addressOf(n.AddrMin)
+	if exhausted {
+		for port := low; port <= high; port++ {
+			if *client(&want) = uint16(port); !m.taken(want) {
+				return fmt.Errorf("exhausted, but %+v is free", want)
+			}
+		}
+		return nil
 	}
+	port, moved := int(*client(&back)), back
+	*client(&moved) = *client(&want)
 	switch {
-	case n.PortMin == 0 || k.icmp() || !c.movable:
-	case n.Source:
-		c.ranged = n
-	default:
-		c.back.srcPort = n.PortMin
-	}
-	return c
-}
-
-// allowed checks the reply key of a new connection (CT-25, CT-26).
-func (m *model) allowed(p *modelPacket, r *Request, back key) error {
-	if other, _ := m.find(back); other != nil {
-		return fmt.Errorf("the reply key %+v is another connection's", back)
-	}
-	c := choiceOf(p.key, r.NAT)
-	moved := back
-	*clientSide(&moved) = *clientSide(&c.back)
-	other, _ := m.find(c.back)
-	switch port := *clientSide(&back); {
-	case moved != c.back || back != c.back && !c.movable:
-		return fmt.Errorf("the reply key is %+v, want %+v", back, c.back)
-	case c.ranged != nil && (port < c.ranged.PortMin || port > c.ranged.PortMax):
-		return fmt.Errorf("port %d is not in the range", port)
-	case c.ranged == nil && back != c.back && other == nil:
+	case m.taken(k) || m.taken(back):
+		return fmt.Errorf("the key %+v or the reply key %+v is another connection's", k, back)
+	case moved != want || port < low || port > high:
+		return fmt.Errorf("the reply key is %+v, want %+v with port %d to %d", back, want, low, high)
+	case !ranged && back != want && !m.taken(want):
 		return fmt.Errorf("the port has moved without need, to %d", port)
 	}
 	return nil
 }
 
-// exhausted checks that no reply key was left.
-func (m *model) exhausted(p *modelPacket, r *Request) error {
-	c := choiceOf(p.key, r.NAT)
-	low, high := int(*clientSide(&c.back)), int(*clientSide(&c.back))
-	switch {
-	case c.ranged != nil:
-		low, high = int(c.ranged.PortMin), int(c.ranged.PortMax)
-	case c.movable:
-		return fmt.Errorf("exhausted, with a whole class of ports to choose from")
-	}
-	for ; low <= high; low++ {
-		*clientSide(&c.back) = uint16(low)
-		if other, _ := m.find(c.back); other == nil {
-			return fmt.Errorf("exhausted, but %+v is free", c.back)
-		}
-	}
-	return nil
-}
-
-// finish translates, marks, and says what the packet carries on.
+// finish translates, marks, and says what the packet carries on (CT-3, CT-4,
+// CT-22).
 func (m *model) finish(p *modelPacket, r *Request) {
 	p.state |= Tracked
 	p.zone, p.seen = r.Zone, p.key
@@ -343,12 +284,21 @@ func (m *model) finish(p *modelPacket, r *Request) {
 	p.mark, p.label, p.orig = c.mark, c.label, c.keys[original].tuple()
 }
 
-// live counts what has not expired.
-func (m *model) live() (n int) {
-	for k, c := range m.conns {
-		if c.expires > m.now && k == c.keys[original] {
-			n++
-		}
+// expire starts a connection's timeout anew (CT-15 to CT-19).
+func (m *model) expire(c *modelled) {
+	t := &m.timeouts
+	single, both := t.OtherSingle, t.OtherReplied
+	switch c.keys[original].proto {
+	case packet.ProtoTCP:
+		single = m.waitTCP(c.sides[original].state, c.sides[reply].state)
+		both = single
+	case packet.ProtoUDP:
+		single, both = t.UDPSingle, t.UDPReplied
+	case packet.ProtoICMP, packet.ProtoICMPv6:
+		single, both = t.ICMPSingle, t.ICMPReplied
 	}
-	return n
+	if c.replied {
+		single = both
+	}
+	c.expires = m.now + int64(single)
 }

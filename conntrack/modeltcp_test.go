@@ -1,17 +1,19 @@
 package conntrack
 
-import "github.com/antrail/antrail/packet"
+import (
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // TCP of the model (CT-10 to CT-15, D1 to D5).
 
-func (m *model) openTCP(c *modelled, g *segment) {
+func (c *modelled) openTCP(g *segment) {
 	src, dst := &c.sides[original], &c.sides[reply]
 	if !g.has(packet.TCPSyn) {
-		c.picked, src.unseen, dst.unseen = true, true, true
-		dst.next = g.ack
+		c.picked, src.unseen, dst.unseen, dst.next = true, true, true, g.ack
 	}
 	src.speakFirst(dst, g)
-	m.expireTCP(c)
 }
 
 // speakFirst is a side's first segment.
@@ -27,16 +29,16 @@ func (s *side) speakFirst(other *side, g *segment) {
 
 // factor is the power of two that windows are scaled by.
 func (s *side) factor(other *side) uint {
-	if s.unseen || other.unseen {
+	switch {
+	case s.unseen || other.unseen:
 		return 14
-	}
-	if s.offered && other.offered {
+	case s.offered && other.offered:
 		return uint(s.scale)
 	}
 	return 0
 }
 
-// bytes is the window that a segment offers.
+// bytes is the window that a segment offers; a SYN's is not scaled.
 func (s *side) bytes(other *side, g *segment) uint32 {
 	if g.has(packet.TCPSyn) {
 		return g.window
@@ -44,16 +46,45 @@ func (s *side) bytes(other *side, g *segment) uint32 {
 	return g.window << s.factor(other)
 }
 
-// distance is how far a lies behind b, modulo 2^32.
+// allow is what a segment of from lets s send.
+func (s *side) allow(from *side, g *segment) {
+	limit := g.ack + max(1, from.bytes(s, g))
+	if g.has(packet.TCPAck) && (s.state == tcpClosed || distance(s.limit, limit) > 0) {
+		s.limit = limit
+	}
+}
+
+// distance is how far b lies ahead of a, modulo 2^32.
 func distance(a, b uint32) int64 { return int64(int32(b - a)) }
 
-func (m *model) runTCP(c *modelled, dir int, g *segment) outcome {
+// slack is how far a segment may be off where nothing better is known.
+const slack = 65535 + 1500
+
+// fits says whether a segment lies in the window; one that takes no sequence
+// number lies everywhere.
+func (s *side) fits(other *side, g *segment) bool {
+	ahead := distance(other.next, g.ack)
+	return (g.end() == g.seq || s.sequenceFits(other, g)) &&
+		(other.state == tcpClosed || !g.has(packet.TCPAck) || ahead <= slack && ahead >= -slack<<s.factor(other))
+}
+
+func (s *side) sequenceFits(other *side, g *segment) bool {
+	length := distance(g.seq, g.end())
+	if other.state == tcpClosed {
+		from := distance(s.next, g.seq)
+		return from >= -slack && from+length <= slack
+	}
+	return distance(s.limit, g.seq)+length <= 0 && distance(s.next-other.window, g.seq) >= 0
+}
+
+// runTCP is a segment of a known connection; 0 when the connection is over.
+func (m *model) runTCP(c *modelled, dir int, g *segment) State {
 	src, dst := &c.sides[dir], &c.sides[1-dir]
-	syn, ack, rst := g.has(packet.TCPSyn), g.has(packet.TCPAck), g.has(packet.TCPRst)
+	syn, ack := g.has(packet.TCPSyn), g.has(packet.TCPAck)
 	switch {
 	case !g.sane():
-		return outcomeInvalid
-	case rst:
+		return Invalid
+	case g.has(packet.TCPRst):
 		return m.reset(c, dir, g)
 	case syn && !ack:
 		return m.syn(c, dir, g)
@@ -61,19 +92,17 @@ func (m *model) runTCP(c *modelled, dir int, g *segment) outcome {
 		*src, *dst = side{unseen: true}, side{unseen: true, state: tcpSynSent, next: g.ack, limit: g.ack, window: 65535}
 		c.synBy, c.picked = -1, false
 		src.speakFirst(dst, g)
-		dst.allow(src, g)
 	case src.state == tcpClosed:
 		src.speakFirst(dst, g)
-		dst.allow(src, g)
 	case !src.fits(dst, g):
-		return c.outcome() // D3
+		return c.state() // D3
 	default:
 		src.window = max(src.window, src.bytes(dst, g))
 		if g.end() != g.seq && distance(src.next, g.end()) > 0 {
 			src.next = g.end()
 		}
-		dst.allow(src, g)
 	}
+	dst.allow(src, g)
 	c.replied = c.replied || dir == reply
 	if g.has(packet.TCPFin) && src.state < tcpClosing {
 		src.state = tcpClosing
@@ -81,46 +110,14 @@ func (m *model) runTCP(c *modelled, dir int, g *segment) outcome {
 	if ack && dst.state == tcpSynSent {
 		dst.state = tcpEstablished
 	} else if ack && dst.state == tcpClosing && distance(dst.next, g.ack) >= 0 {
-		dst.state = tcpFinWait2
+		dst.state = tcpFinWait2 // D16
 	}
-	m.expireTCP(c)
-	return c.outcome()
+	m.expire(c)
+	return c.state()
 }
 
-// allow is what a segment of from lets s send.
-func (s *side) allow(from *side, g *segment) {
-	if !g.has(packet.TCPAck) {
-		return
-	}
-	limit := g.ack + max(1, from.bytes(s, g))
-	if s.state == tcpClosed || distance(s.limit, limit) > 0 {
-		s.limit = limit
-	}
-}
-
-// fits says whether a segment lies in the window; one that takes no sequence
-// number lies everywhere.
-func (s *side) fits(other *side, g *segment) bool {
-	if g.end() != g.seq && !s.sequenceFits(other, g) {
-		return false
-	}
-	if other.state == tcpClosed || !g.has(packet.TCPAck) {
-		return true
-	}
-	ahead := distance(other.next, g.ack)
-	return ahead <= 65535+1500 && ahead >= -(65535+1500)<<s.factor(other)
-}
-
-func (s *side) sequenceFits(other *side, g *segment) bool {
-	if other.state == tcpClosed {
-		from := distance(s.next, g.seq)
-		return from >= -(65535+1500) && from+distance(g.seq, g.end()) <= 65535+1500
-	}
-	return distance(s.limit, g.seq)+distance(g.seq, g.end()) <= 0 && distance(s.next-other.window, g.seq) >= 0
-}
-
-// reset is CT-13.
-func (m *model) reset(c *modelled, dir int, g *segment) outcome {
+// reset is a RST (CT-13, D4, D17).
+func (m *model) reset(c *modelled, dir int, g *segment) State {
 	src, dst := &c.sides[dir], &c.sides[1-dir]
 	exact := g.seq == src.next
 	if src.state == tcpClosed {
@@ -133,50 +130,47 @@ func (m *model) reset(c *modelled, dir int, g *segment) outcome {
 	case exact:
 		src.state, dst.state = tcpTimeWait, tcpTimeWait
 		c.replied = c.replied || dir == reply
-		m.expireTCP(c)
+		m.expire(c)
 	case src.state == tcpClosed || !src.sequenceFits(dst, g):
-		return outcomeInvalid
+		return Invalid
 	}
-	return c.outcome()
+	return c.state()
 }
 
-// syn is a SYN without ACK.
-func (m *model) syn(c *modelled, dir int, g *segment) outcome {
+// syn is a SYN without ACK (CT-14, D5).
+func (m *model) syn(c *modelled, dir int, g *segment) State {
 	src, dst := &c.sides[dir], &c.sides[1-dir]
-	low := func(s *side) bool { return s.state == tcpClosed || s.state == tcpSynSent }
 	switch {
 	case src.state >= tcpFinWait2 && dst.state >= tcpFinWait2:
-		return outcomeStartOver
-	case low(src) && low(dst) && !c.picked:
+		return 0
+	case max(src.state, dst.state) <= tcpSynSent && !c.picked:
 		src.speakFirst(dst, g)
 		c.replied = c.replied || dir == reply
 		c.expires = m.now + int64(m.timeouts.TCPSynSent)
-		return outcomeNew
-	case distance(g.seq, src.next) > 0 && distance(src.next-src.window-1, g.seq) > 0:
-		return c.outcome() // sent again
+		return New
+	case distance(g.seq, src.next) > 0 && distance(src.next-src.window-1, g.seq) > 0: // sent again
+	default:
+		c.isn, c.synBy = g.seq, dir
 	}
-	c.isn, c.synBy = g.seq, dir
-	return c.outcome()
+	return c.state()
 }
 
-// expireTCP is the column "ours" of the table of timeouts.
-func (m *model) expireTCP(c *modelled) {
-	t, a, b := &m.timeouts, c.sides[0].state, c.sides[1].state
-	both := func(s tcpState) bool { return a >= s && b >= s }
-	d := t.TCPEstablished
-	switch {
+// waitTCP is how long a connection lasts whose sides are in states a and b.
+func (m *model) waitTCP(a, b tcpState) time.Duration {
+	t := &m.timeouts
+	switch low, high := min(a, b), max(a, b); {
 	case a == tcpTimeWait:
-		d = t.TCPReset
-	case both(tcpFinWait2):
-		d = t.TCPClosed
-	case both(tcpClosing):
-		d = t.TCPLastAck
-	case a == tcpClosed || b == tcpClosed:
-		d = t.TCPSynSent
-	case !both(tcpEstablished):
-		d = t.TCPSynReceived
-	case a >= tcpClosing || b >= tcpClosing:
-		d = t.TCPHalfClosed
+		return t.TCPReset
+	case low >= tcpFinWait2:
+		return t.TCPClosed
+	case low >= tcpClosing:
+		return t.TCPLastAck
+	case low == tcpClosed:
+		return t.TCPSynSent
+	case low < tcpEstablished:
+		return t.TCPSynReceived
+	case high >= tcpClosing:
+		return t.TCPHalfClosed
 	}
-	c.expires = m.now + int64(d)
+	return t.TCPEstablished
 }
