@@ -7,7 +7,7 @@
 // runs the protocol's state machine, translates the packet and says in Meta
 // what later tables see as ct_state, ct_mark and ct_label. The order of work
 // is Open vSwitch's; where its userspace datapath errs, the difference has a
-// number (D1 to D13) that the comments and tests name.
+// number (D1 to D18) that the comments and tests name.
 //
 // Files, in the order a packet meets them: track.go (order of work), read.go
 // (tuple and validity), icmp.go (types, quoted packets), tcp.go, sctp.go and
