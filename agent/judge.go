@@ -96,9 +96,19 @@ func (j *judge) judge(c *conntrack.Conn) rejudged {
 	case dataplane.DropByEntry, dataplane.DropTableMiss, dataplane.DropNoOutput:
 		return judgedDenied
 	case dataplane.NotDropped:
-		if !leads(t, c) {
-			return judgedMoved
-		}
+		return whither(t, c)
+	}
+	return judgedKept
+}
+
+// whither says what is to become of a connection whose packet was not dropped.
+// One that goes to the agent and nowhere else is rejected there.
+func whither(t *dataplane.Trace, c *conntrack.Conn) rejudged {
+	switch {
+	case t.Verdict.PacketIn && len(t.Verdict.Outputs) == 0:
+		return judgedDenied
+	case !leads(t, c):
+		return judgedMoved
 	}
 	return judgedKept
 }

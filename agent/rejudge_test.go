@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// begun is a connection that a packet begins: where it comes in, and what it is.
+type begun struct{ in, packet string }
+
+// The connections of TestRejudge, by what is to become of them. web-b-only loses
+// its endpoint, db pods their clients, and client-a its address, while no agent
+// runs.
+const (
+	fromClient = "dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,"
+	fromWeb    = "dl_src=fa:b7:53:74:21:a6,dl_dst=ba:5e:d1:55:aa:c0,"
+	fromFar    = "dl_src=aa:bb:cc:dd:ee:ff,dl_dst=aa:bb:cc:dd:ee:ff,"
+	fromHost   = "dl_src=ba:5e:d1:55:aa:c0,dl_dst=aa:bb:cc:dd:ee:ff,"
+)
+
+var rejudgedConnections = map[string][]begun{
+	"kept": {
+		{"client-a", "tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=fa:b7:53:74:21:a6,nw_src=10.10.0.26,nw_dst=10.10.0.24,tp_dst=80"},
+		{"client-a", "tcp6,dl_src=5e:b5:e3:a6:90:b7,dl_dst=fa:b7:53:74:21:a6,ipv6_src=fd00:10:10::26,ipv6_dst=fd00:10:10::24,tp_dst=80"},
+		{"client-a", "icmp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=fa:b7:53:74:21:a6,nw_src=10.10.0.26,nw_dst=10.10.0.24"},
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.10.1.6,tp_dst=80"},
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_src=1,tp_dst=80"},
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_src=2,tp_dst=80"},
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.96.76.15,tp_src=3,tp_dst=80"},
+		{"client-a", "tcp6," + fromClient + "ipv6_src=fd00:10:10::26,ipv6_dst=fd00:10:96::24,tp_dst=80"},
+		{"client-a", "udp," + fromClient + "nw_src=10.10.0.26,nw_dst=8.8.8.8,tp_src=5,tp_dst=53"},
+		{"web-a", "tcp," + fromWeb + "nw_src=10.10.0.24,nw_dst=10.96.0.24,tp_dst=80"}, // and back to itself
+		{"antrea-gw0", "tcp,dl_src=ba:5e:d1:55:aa:c0,dl_dst=fa:b7:53:74:21:a6,nw_src=10.10.0.1,nw_dst=10.10.0.24,tp_dst=80"},
+		{"antrea-gw0", "tcp," + fromHost + "nw_src=192.168.77.1,nw_dst=192.168.77.150,tp_dst=80"},
+		{"antrea-tun0", "tcp," + fromFar + "nw_src=10.10.1.7,nw_dst=10.10.0.24,tp_dst=80"},
+	},
+	"denied": {
+		{"web-a", "tcp,dl_src=fa:b7:53:74:21:a6,dl_dst=36:48:21:a2:9d:b4,nw_src=10.10.0.24,nw_dst=10.10.0.25,tp_dst=3306"},
+		{"antrea-tun0", "tcp," + fromFar + "nw_src=10.10.1.6,nw_dst=10.10.0.25,tp_dst=3306"},
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.96.1.6,tp_dst=80"}, // the Service has no endpoint
+	},
+	"moved": {
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=192.168.77.200,tp_src=7,tp_dst=80"}, // to web-b
+	},
+}
+
+// addMemoryPorts gives an agent's switch ports in memory for all that it has
+// names for.
+func memoryPorts(t *testing.T, a *Agent) map[string]*memory.Port {
+	t.Helper()
+	all := map[string]*memory.Port{}
+	for no, name := range namedPorts(a.sw.Names()) {
+		all[name] = memory.New(name, memory.Options{Tunnel: name == a.config.Tunnel.Name})
+		if err := a.sw.AddPort(no, all[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// begin sends the first packet of a connection, and gives its entries.
+func begin(t *testing.T, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
+	t.Helper()
+	before := connections(a.pipeline)
+	m, err := flow.ParseMatch(b.packet, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	assumeFirst(&m)
+	if err := ports[b.in].Send(flow.Compose(&m.Value)); err != nil {
+		t.Fatal(err)
+	}
+	a.sw.Poll()
+	for _, c := range connections(a.pipeline) {
+		if !slices.Contains(before, c) {
+			all = append(all, c)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("%v began no connection", b)
+	}
+	return all
+}
+
+// connections are all connections without what changes with time.
+func connections(p *pipeline) (all []string) {
+	for c := range p.ct.Dump(conntrack.Filter{}) {
+		all = append(all, fmt.Sprintf("%d %v %v %d", c.InPort, &c.Orig, &c.Reply, c.Zone))
+	}
+	return all
+}
+
+// TestRejudge: of the connections of an agent before, those stay whose first
+// packet would come through today and lead where it led; the others go, with
+// their entries in other zones.
+func TestRejudge(t *testing.T) {
+	c, manifests := keptNode(t)
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	ports := memoryPorts(t, a)
+	leads := map[string][]string{}
+	for what, all := range rejudgedConnections {
+		for _, b := range all {
+			leads[what] = append(leads[what], begin(t, a, ports, b)...)
+		}
+	}
+	wantToWebB(t, leads["moved"])
+	a.keepSnapshot(c.snapshotFile(), &keptState{}, learnedPause)
+	closePipeline(t, a.pipeline)
+
+	replaceIn(t, filepath.Join(manifests, "policies.yaml"), "from: [{podSelector: {matchLabels: {app: web}}}]\n      ports: [{protocol: TCP, port: 3306}]", "from: [{podSelector: {matchLabels: {app: nobody}}}]\n      ports: [{protocol: TCP, port: 3306}]")
+	services := filepath.Join(manifests, "services.yaml")
+	replaceIn(t, services, "selector: {pod: web-b}", "selector: {app: nobody}")
+	replaceIn(t, services, "selector: {app: web}, ipFamilies: [IPv4, IPv6], externalIPs:", "selector: {pod: web-a}, ipFamilies: [IPv4, IPv6], externalIPs:")
+
+	var log bytes.Buffer
+	a = liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)))
+	defer closePipeline(t, a.pipeline)
+	read := make(chan error, 1)
+	if a.live.runFirstRead(read); a.live.restored == nil || len(read) != 1 || <-read != nil {
+		t.Fatalf("not restored, or not read: %s", &log)
+	}
+	ports = memoryPorts(t, a)
+	a.live.resume()
+	a.runRejudge(t.Context())
+	left := connections(a.pipeline)
+	for what, all := range leads {
+		for _, c := range all {
+			if got := slices.Contains(left, c); got != (what == "kept") {
+				t.Errorf("%s is there: %v, want it %s", c, got, what)
+			}
+		}
+	}
+	for what, want := range map[rejudged]int{judgedKept: len(rejudgedConnections["kept"]), judgedDenied: 3, judgedMoved: 1, judgedUnknown: 0} {
+		if got := a.judged[what].Load(); got != uint64(want) {
+			t.Errorf("%d %s, want %d", got, rejudgedNames[what], want)
+		}
+	}
+	if !strings.Contains(log.String(), "examined=17 removed=4 denied=3 moved=1 unknown=0") {
+		t.Errorf("logged %s", &log)
+	}
+	wantServerSilent(t, a, ports)
+}
+
+// wantToWebB checks that connections lead to web-b.
+func wantToWebB(t *testing.T, all []string) {
+	t.Helper()
+	for _, c := range all {
+		if !strings.Contains(c, "src=10.10.1.6") {
+			t.Fatalf("%s does not lead to web-b; give it another port", c)
+		}
+	}
+}
+
+// wantServerSilent checks that the server of a connection that was forgotten
+// begins none with what it still had to say.
+func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
+	t.Helper()
+	before := a.ct.Stats().Entries
+	m, err := flow.ParseMatch("tcp,dl_src=36:48:21:a2:9d:b4,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.25,nw_dst=10.10.1.6,tp_src=3306,tp_dst=40000,tcp_flags=+ack,nw_ttl=64", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ports["db-a"].Send(flow.Compose(&m.Value)); err != nil {
+		t.Fatal(err)
+	}
+	a.sw.Poll()
+	if n := a.sw.Drops()[dataplane.DropServerFirst]; n != 1 || a.ct.Stats().Entries != before {
+		t.Errorf("%d packets dropped as the server's first, %d connections, want %d", n, a.ct.Stats().Entries, before)
+	}
+}
+
+// TestRejudgeUnknown: a connection that came in where nobody may send from, as
+// its pod has gone, is forgotten.
+func TestRejudgeUnknown(t *testing.T) {
+	c, manifests := keptNode(t)
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	begin(t, a, memoryPorts(t, a), rejudgedConnections["kept"][3])
+	a.keepSnapshot(c.snapshotFile(), &keptState{}, learnedPause)
+	closePipeline(t, a.pipeline)
+
+	nodeConfig := filepath.Join(manifests, "node-a.yaml")
+	text, err := os.ReadFile(nodeConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "name: client-a") {
+			replaceIn(t, nodeConfig, line, "")
+		}
+	}
+	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
+	defer closePipeline(t, a.pipeline)
+	if !a.live.firstSync(t.Context()) {
+		t.Fatal("not synced")
+	}
+	a.runRejudge(t.Context())
+	if n := a.judged[judgedUnknown].Load(); n != 1 || len(connections(a.pipeline)) != 0 {
+		t.Errorf("%d unknown, left %v", n, connections(a.pipeline))
+	}
+}
+
+// TestEndpointOf: the bucket of an endpoint is known in both families.
+func TestEndpointOf(t *testing.T) {
+	for text, want := range map[string]string{
+		"set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4,resubmit(,7)":                              "10.10.0.24:80",
+		"set_field:0x10000000/0x10000000->reg4,set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4":     "10.10.0.24:80",
+		"set_field:0xfd000010001000000000000000000024->xxreg3,set_field:0x1f90/0xffff->reg4,resubmit(,7)": "[fd00:10:10::24]:8080",
+		"set_field:0x4000/0x4000->reg0,resubmit(,7)":                                                      "",
+	} {
+		actions, err := flow.ParseActions(text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok := endpointOf(&flow.Bucket{Actions: actions})
+		if ok != (want != "") || ok && got != netip.MustParseAddrPort(want) {
+			t.Errorf("%s: %v, want %s", text, got, want)
+		}
+	}
+}
