@@ -251,3 +251,26 @@ func TestConnectionCacheConfig(t *testing.T) {
 		t.Error("a third state is taken")
 	}
 }
+
+// TestFlowSnapshotConfig: beside the socket, on by default, and never of flow
+// files.
+func TestFlowSnapshotConfig(t *testing.T) {
+	manifests := strings.Replace(goodConfig, "flows: node-a.flows", "manifests: objects", 1)
+	manifests = strings.NewReplacer("ofPort: 36", "link: client-a-1", "ofPort: 37, ", "").Replace(manifests)
+	for text, want := range map[string]string{
+		goodConfig:                         "",
+		manifests:                          "/run/antrail/flows.snapshot",
+		"flowSnapshot: off\n" + manifests:  "",
+		"flowSnapshot: true\n" + manifests: "/run/antrail/flows.snapshot",
+		"socket: /x/b.sock\n" + manifests:  "/x/b.flows.snapshot",
+		"socket: /x/b.sock\n" + goodConfig: "",
+	} {
+		c, err := ParseConfig([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.snapshotFile(); got != want {
+			t.Errorf("%.20q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -211,6 +211,20 @@ func TestRejudgeUnknown(t *testing.T) {
 	}
 }
 
+// TestPodsAnewWithoutSnapshot: when nobody knows who had the Pods' addresses
+// before, their connections are forgotten before their entries are in.
+func TestPodsAnewWithoutSnapshot(t *testing.T) {
+	c, _ := keptNode(t)
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	begin(t, a, memoryPorts(t, a), rejudgedConnections["kept"][0])
+	closePipeline(t, a.pipeline)
+	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
+	defer closePipeline(t, a.pipeline)
+	if left := connections(a.pipeline); len(left) != 0 || a.ct.Stats().Restored.Entries != 1 {
+		t.Errorf("%v is left of %d", left, a.ct.Stats().Restored.Entries)
+	}
+}
+
 // TestEndpointOf: the bucket of an endpoint is known in both families.
 func TestEndpointOf(t *testing.T) {
 	for text, want := range map[string]string{

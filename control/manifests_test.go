@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -315,5 +316,47 @@ func BenchmarkWatch(b *testing.B) {
 			b.Fatal(err)
 		}
 		wait(fmt.Sprintf("a=%d", n))
+	}
+}
+
+// TestUnread: what keeps files from being read is told, and what is wrong in one
+// that was read is not that.
+func TestUnread(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("broken.yaml", "kind: [")
+	m, err := NewManifests(dir, NewStore(DeriveEndpoints))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Unread(); err != nil || len(m.Problems()) == 0 {
+		t.Errorf("%v, problems %v; want only problems", err, m.Problems())
+	}
+	pipe := filepath.Join(dir, "pipe.yaml")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.Read()
+	if err := m.Unread(); err == nil || !strings.Contains(err.Error(), pipe) {
+		t.Errorf("%v, want one that names %s", err, pipe)
+	}
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	m.Read()
+	if err := m.Unread(); err != nil {
+		t.Errorf("%v after the file is gone", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	m.Read()
+	if err := m.Unread(); err == nil {
+		t.Error("a directory that is gone was read")
 	}
 }

@@ -110,6 +110,34 @@ func TestTraceSeesConnections(t *testing.T) {
 	}
 }
 
+// TestTraceStranger traces a packet of a connection as if it were the first of a
+// new one, whatever the limits are.
+func TestTraceStranger(t *testing.T) {
+	r := newRig(t, `
+		table=0,priority=9,ct_state=-trk,ip actions=ct(table=0,zone=5)
+		table=0,priority=8,ct_state=+new,tcp actions=ct(commit,zone=5),output:2
+		table=0,priority=7,ct_state=+est,ip actions=output:3
+		table=0,priority=0 actions=drop`)
+	in, frame := r.compose(anyTCP)
+	stranger := func() dataplane.Verdict {
+		t.Helper()
+		tr, err := r.sw.Trace(&dataplane.TraceRequest{InPort: in, Frame: frame, Stranger: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tr.Verdict
+	}
+	r.sendFrame(in, frame)
+	before := r.connections()
+	r.conntrack.SetMax(0)
+	if v := stranger(); !slices.Equal(v.Outputs, []uint32{2}) {
+		t.Errorf("a stranger: %s", v.Text(nil))
+	}
+	if after := r.connections(); !slices.Equal(after, before) || len(after) != 1 {
+		t.Errorf("connections were %v and are %v", before, after)
+	}
+}
+
 // TestTraceErrors checks what cannot be traced.
 func TestTraceErrors(t *testing.T) {
 	r := newRig(t, "table=0 actions=output:2")
