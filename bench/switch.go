@@ -14,9 +14,15 @@ import (
 // newSwitch is a switch with a program and two ports, under the numbers that
 // the program gives to the sender and the receiver. Closing it closes the ports.
 func newSwitch(p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
+	return newSwitchFor(0, p, in, out)
+}
+
+// newSwitchFor is newSwitch with room for so many connections; for
+// conntrack.DefaultMax when that is 0.
+func newSwitchFor(connections int, p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
 	start := time.Now()
 	clock := func() int64 { return int64(time.Hour + time.Since(start)) }
-	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1})
+	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1, Max: connections})
 	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock})
 	if err != nil {
 		return nil, nil, err
