@@ -41,8 +41,8 @@ func (a *Agent) openPod(p Port) (ports.Port, error) {
 	return a.openAuto(p.Link)
 }
 
-// openAuto chooses the driver. A veth never falls back to AF_XDP: the Pod would
-// have to leave no checksum undone, and nobody has told it.
+// openAuto chooses the driver. A veth never falls back to AF_XDP, on which every
+// segment of a Pod travels alone: that is asked for, or found out by nobody.
 func (a *Agent) openAuto(name string) (ports.Port, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 	if link.Type() == "veth" {
 		p, err := openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
 		if err != nil {
-			return nil, fmt.Errorf("%w; driver afxdp needs the transmit checksum offload of the Pod's end off", err)
+			return nil, fmt.Errorf("%w; driver afxdp takes older kernels, and no large segments", err)
 		}
 		return p, nil
 	}

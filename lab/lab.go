@@ -220,7 +220,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 		offloads: ports.DisableTunnelSegmentation,
 	}
 	if l.State.Driver == agent.DriverAFXDP {
-		e.offloads = ports.DisableTxChecksum
+		e.offloads = nil // the kernel cuts segments before XDP, and checksums may stay undone
 	}
 	return e.connect()
 }

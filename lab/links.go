@@ -23,7 +23,8 @@ type eth0 struct {
 	addresses []netip.Prefix
 	gateways  []netip.Addr // default routes
 	toBridge  bool         // the other end becomes a port of the underlay's bridge
-	// offloads turns off what the other end cannot take from the inside.
+	// offloads turns off what the other end cannot take from the inside; nil for
+	// nothing.
 	offloads func(ifname string) error
 }
 
@@ -79,8 +80,10 @@ func (e *eth0) setUpInside() error {
 	if err != nil {
 		return err
 	}
-	if err := e.offloads("eth0"); err != nil {
-		return err
+	if e.offloads != nil {
+		if err := e.offloads("eth0"); err != nil {
+			return err
+		}
 	}
 	for _, a := range e.addresses {
 		if err := addAddress(link, a); err != nil {

@@ -1,5 +1,4 @@
 package packet
-
 // Offload state is what a sender left for hardware to do. It stays with a
 // frame from the port that received it to the port that sends it, so that 64 kB
 // of TCP walk the tables once. Only two kinds of it get past AdmitOffload:
@@ -36,6 +35,43 @@ func checksumOffset(proto uint8) int {
 		return tcpChecksum
 	case ProtoUDP:
 		return udpChecksum
+	}
+	return 0
+}
+
+// FindPartial notes a partial checksum of the packet's own transport header in
+// the offload state of a frame that came without one: the field of TCP or UDP
+// then holds the pseudo-header sum and nothing else, that of SCTP 0. One whole
+// checksum in 65,536 looks the same, which does no harm: to complete it gives
+// what is there.
+func FindPartial(f *Frame) {
+	b := f.Bytes()
+	l := ParseLayers(b)
+	if l.L4 == 0 || l.Frag != 0 {
+		return
+	}
+	if at := l.partial(b); at != 0 {
+		f.Offload = Offload{ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: uint16(at)}
+	}
+}
+
+// partial is where the transport header has its checksum if that is partial by
+// the look of it; 0 if not.
+func (l *Layers) partial(b []byte) int {
+	p := b[l.L4:l.End]
+	switch l.Proto {
+	case ProtoTCP:
+		if TCP(p).Checksum() == l.PseudoSum(b, len(p)) {
+			return tcpChecksum
+		}
+	case ProtoUDP:
+		if UDP(p).Checksum() == l.PseudoSum(b, int(UDP(p).Length())) {
+			return udpChecksum
+		}
+	case ProtoSCTP:
+		if SCTP(p).Checksum() == 0 {
+			return sctpChecksum
+		}
 	}
 	return 0
 }

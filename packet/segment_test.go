@@ -120,6 +120,41 @@ func TestAdmitOffload(t *testing.T) {
 	}
 }
 
+// A frame that came without a word is known by its checksum field, and one that
+// is whole is left alone.
+func TestFindPartial(t *testing.T) {
+	for _, b := range [][]byte{
+		pt.TCP4(pt.Options{Payload: []byte("partial")}), pt.TCP6(pt.Options{Payload: []byte("partial")}),
+		pt.UDP4(pt.Options{Payload: []byte("partial")}), pt.UDP6(pt.Options{Payload: []byte("partial")}),
+	} {
+		whole := packet.NewFrame(bytes.Clone(b), nil)
+		whole.SetBounds(0, len(b))
+		if packet.FindPartial(whole); !whole.Offload.None() {
+			t.Errorf("%x: whole, found %+v", b, whole.Offload)
+		}
+		undone := pt.Undone(b, 0)
+		want := undone.Offload
+		undone.Offload = packet.Offload{}
+		if packet.FindPartial(undone); undone.Offload != want {
+			t.Errorf("%x: found %+v, want %+v", b, undone.Offload, want)
+		}
+	}
+	sctp := packet.NewFrame(nil, nil)
+	sctp.Init(pt.SCTP4(pt.Options{}), nil)
+	sctp.SetBounds(0, len(sctp.Buffer()))
+	l := packet.ParseLayers(sctp.Bytes())
+	whole := bytes.Clone(sctp.Bytes())
+	packet.SCTP(sctp.Bytes()[l.L4:]).SetChecksum(0)
+	if packet.FindPartial(sctp); sctp.Offload.None() || !packet.AdmitOffload(sctp, &l) || !bytes.Equal(sctp.Bytes(), whole) {
+		t.Errorf("SCTP: %x, %+v; want %x, nothing undone", sctp.Bytes(), sctp.Offload, whole)
+	}
+	later := pt.Undone(pt.TCP4(pt.Options{Payload: []byte("partial"), FlagsOffset: 0x2000}), 0)
+	later.Offload = packet.Offload{}
+	if packet.FindPartial(later); !later.Offload.None() {
+		t.Errorf("a fragment: found %+v", later.Offload)
+	}
+}
+
 // A partial checksum of a header inside the packet is filled in at once.
 func TestAdmitOffloadCompletesInnerChecksums(t *testing.T) {
 	inner := pt.TCP4(pt.Options{Payload: []byte("inner")})

@@ -12,11 +12,11 @@ import (
 // calling thread's network namespace, as "ethtool -K IFNAME tx off" does;
 // segmentation offload goes with it, because it depends on it.
 //
-// The pod's end of a veth needs this when the switch's end is an AF_XDP port.
 // A veth computes no checksums: it passes frames on with the sum over the
-// pseudo-header only, marked CHECKSUM_PARTIAL in a place beside the frame. XDP
-// sees the frame without the mark, so the checksum would stay wrong for ever
-// and no TCP connection come up.
+// pseudo-header only, marked CHECKSUM_PARTIAL in a place beside the frame. Who
+// sees frames without the mark needs this at the other end: a capture, a switch
+// whose AF_XDP ports cannot tell, and an AF_XDP port of ours in generic mode,
+// where segments come uncut.
 func DisableTxChecksum(ifname string) error {
 	return turnOff(ifname, "tx checksum offload",
 		"tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksum-ip-generic", "tx-checksum-sctp")

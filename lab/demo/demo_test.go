@@ -86,7 +86,7 @@ func allChecks(t *testing.T, w *world) []check {
 func TestDemo(t *testing.T) {
 	for _, d := range []struct{ asked, driver, why string }{
 		{agent.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
-		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for"},
+		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for; partial checksums leave as they came"},
 	} {
 		for name, walk := range map[string]bool{"cache": false, "walk": true} {
 			t.Run(d.asked+"/"+name, func(t *testing.T) {

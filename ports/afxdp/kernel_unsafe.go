@@ -8,12 +8,16 @@ import (
 )
 
 // register makes the UMEM's memory known to the kernel under this socket
-// (XDP_UMEM_REG).
-func (u *UMEM) register(fd int) error {
+// (XDP_UMEM_REG), with so many bytes in front of each frame that is sent for
+// what the kernel is asked to do with it.
+func (u *UMEM) register(fd, requests int) error {
 	reg := unix.XDPUmemReg{
 		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.memory)))),
 		Len:  uint64(len(u.memory)),
 		Size: FrameSize,
+	}
+	if requests > 0 {
+		reg.Tx_metadata_len, reg.Flags = uint32(requests), unix.XDP_UMEM_TX_METADATA_LEN
 	}
 	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, unix.XDP_UMEM_REG,
 		uintptr(unsafe.Pointer(&reg)), unsafe.Sizeof(reg), 0)

@@ -79,6 +79,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 		return nil, err
 	}
 	p := newPort(u, o, nic.Attrs(), state)
+	p.silent = nic.Type() == "veth"
 	u.open.Lock()
 	defer u.open.Unlock()
 	if u.closed {
@@ -89,6 +90,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
+	p.info.Why += "; " + p.checksums()
 	if o.Why != "" {
 		p.info.Why = o.Why + "; " + p.info.Why
 	}
@@ -173,6 +175,10 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 	}
 	p.program, p.socket = prog, s
 	p.info.Mode = describe(mode, s.zeroCopy())
+	p.tx.requests = p.umem.requests
+	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
+		p.info.Carries = ports.CarriesChecksum
+	}
 	if mode == ZeroCopy && !s.zeroCopy() {
 		return errors.Join(errors.New("the UMEM is shared with a port that copies"), p.stop())
 	}
@@ -183,6 +189,17 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return errors.Join(err, p.stop())
 	}
 	return nil
+}
+
+// checksums says what becomes of partial checksums.
+func (p *Port) checksums() string {
+	switch {
+	case p.info.Carries != 0:
+		return "partial checksums leave as they came"
+	case p.umem.requests == 0:
+		return "checksums are completed: the kernel takes none that are partial"
+	}
+	return "checksums are completed: frames leave without a copy"
 }
 
 // describe is Info.Mode: where the program runs, and whether frames are

@@ -10,6 +10,7 @@
 //	program.go  the XDP program that sends frames to the socket
 //	socket.go   one socket with its four rings, and the calls that wake the kernel
 //	ring.go     one ring
+//	request.go  checksums that a pod's kernel left undone
 //	port.go     Receive, Transmit, Flush: frames between rings and workers
 //	open.go     opening, modes and fall-backs
 //
@@ -49,6 +50,8 @@ type Port struct {
 	count   ports.Counters
 	last    unix.XDPStatistics // of the kernel, kept by Close
 
+	silent bool // the other end may leave checksums undone and does not tell
+
 	rx struct {
 		sync.Mutex
 		held    held
@@ -59,6 +62,7 @@ type Port struct {
 		sync.Mutex
 		held        held
 		outstanding int // frames in held
+		requests    int // the UMEM's: bytes needed in front of a frame
 		scratch     [portion]uint32
 		copies      []uint32               // free frames for what has to be copied
 		room        [portion]uint32        // where copies lies
@@ -109,6 +113,11 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 		bytes += f.Len()
 	}
 	p.socket.rx.release()
+	if p.silent {
+		for _, f := range batch[:n] {
+			packet.FindPartial(f)
+		}
+	}
 	p.count.Received(n, bytes)
 	p.refill()
 	return n
@@ -177,7 +186,7 @@ func (p *Port) transmit(part []*packet.Frame) int {
 			continue
 		}
 		p.tx.held.add(own.Index)
-		p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len())})
+		p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: putRequest(own)})
 		sent++
 		bytes += own.Len()
 	}
@@ -192,12 +201,19 @@ func (p *Port) transmit(part []*packet.Frame) int {
 	return sent
 }
 
-// borrow takes a free frame for each frame of part that is not of this UMEM,
-// as long as there are any.
+// leaves says whether f can be sent from where it is: it is of this UMEM, with
+// room in front for a request, which the kernel wants of frames without one as
+// well.
+func (p *Port) leaves(f *packet.Frame) bool {
+	return p.umem.owns(f) && f.Headroom() >= p.tx.requests
+}
+
+// borrow takes a free frame for each frame of part that has to be copied, as
+// long as there are any.
 func (p *Port) borrow(part []*packet.Frame) {
 	foreign := 0
 	for _, f := range part {
-		if !p.umem.owns(f) {
+		if !p.leaves(f) {
 			foreign++
 		}
 	}
@@ -238,7 +254,7 @@ func (p *Port) sendable(f *packet.Frame, space int) (*packet.Frame, ports.Reason
 		return nil, ports.TxLinkDown
 	case space == 0:
 		return nil, ports.TxRingFull
-	case p.umem.owns(f):
+	case p.leaves(f):
 		return f, ports.None
 	}
 	return p.copied(f)
@@ -252,7 +268,7 @@ func (p *Port) copied(f *packet.Frame) (*packet.Frame, ports.Reason) {
 	}
 	own := &p.umem.frames[p.tx.copies[last]]
 	own.Reset()
-	if !own.SetBytes(f.Bytes()) {
+	if !own.CopyFrom(f) {
 		return nil, ports.TxTooLong
 	}
 	p.tx.copies = p.tx.copies[:last]

@@ -1,11 +1,15 @@
 package afxdp
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/porttest"
 	"golang.org/x/sys/unix"
 )
@@ -74,6 +78,41 @@ func (p *pair) send(frame []byte) error {
 	}
 }
 
+// wholeIn opens a packet socket, which tells what is undone of frames.
+func wholeIn(t *testing.T, n *nstest.Namespace, link string) (p ports.Port) {
+	t.Helper()
+	n.Do(t, func() {
+		var err error
+		if p, err = afpacket.Open(afpacket.Options{Interface: link}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// A frame that has no room in front for a request is copied, and leaves as any
+// other.
+func TestFrameWithoutHeadroom(t *testing.T) {
+	p := newPair(t, Options{Mode: Native, Ring: 64})
+	one := make([]*packet.Frame, 1)
+	p.umem.Get(one)
+	one[0].SetBounds(0, copy(one[0].Buffer(), testFrame(7)))
+	if n := p.port.Transmit(one); n != 1 {
+		t.Fatalf("refused: %+v", p.port.Stats())
+	}
+	p.port.Flush()
+	for {
+		b, err := p.wire.Receive(5 * time.Second)
+		if err != nil || b == nil {
+			t.Fatalf("nothing arrived (%v): %+v", err, p.port.Stats())
+		}
+		if bytes.Equal(b, testFrame(7)) {
+			return
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for mode, want := range map[Mode]string{Native: "native, copy", Generic: "generic, copy"} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -87,6 +126,7 @@ func TestConformance(t *testing.T) {
 					Inject:  p.send,
 					Observe: p.wire.Receive,
 					Backlog: 600,
+					Whole:   func() ports.Port { return wholeIn(t, p.pod, "eth0") },
 				}
 			})
 		})

@@ -38,7 +38,7 @@ func openSocket(u *UMEM, to target) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = u.register(s.fd)
+	err = u.registerAny(s.fd)
 	if err == nil {
 		err = s.mapRings(to.size)
 	}

@@ -17,16 +17,20 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
+	"github.com/safchain/ethtool"
 )
 
 // Two namespaces talk TCP through two ports and a forwarder that knows no
-// addresses, both ways at once; what arrives is what was sent. The pods' ends
-// have their checksum offload off, which is what makes TCP work at all.
+// addresses, both ways at once; what arrives is what was sent. With their
+// checksum offload on, the pods' kernels complete no checksum at all.
 func TestTCPThroughTwoPorts(t *testing.T) {
-	for _, modes := range [][2]Mode{{Native, Native}, {Generic, Generic}, {Native, Generic}} {
-		t.Run(fmt.Sprint(modes[0], " to ", modes[1]), func(t *testing.T) {
+	for _, c := range []struct {
+		a, b    Mode
+		offload bool
+	}{{Native, Native, true}, {Generic, Generic, true}, {Native, Generic, true}, {Native, Native, false}} {
+		t.Run(fmt.Sprintf("%s to %s, offload %v", c.a, c.b, c.offload), func(t *testing.T) {
 			n := newNode(t, 4096)
-			a, b := n.tcpPod(t, "a", modes[0]), n.tcpPod(t, "b", modes[1])
+			a, b := n.tcpPod(t, "a", c.a, c.offload), n.tcpPod(t, "b", c.b, c.offload)
 			a.address(t, "10.9.0.1", "10.9.0.2", "b")
 			b.address(t, "10.9.0.2", "10.9.0.1", "a")
 			stop := forward(a.port, b.port)
@@ -49,17 +53,36 @@ func TestTCPThroughTwoPorts(t *testing.T) {
 	}
 }
 
-func (n *node) tcpPod(t *testing.T, name string, mode Mode) *pod {
+func (n *node) tcpPod(t *testing.T, name string, mode Mode, offload bool) *pod {
 	t.Helper()
 	p := &pod{ns: nstest.New(t)}
 	nstest.AddVeth(t, n.ns, name, p.ns, "eth-"+name)
+	switch {
+	case !offload:
+		p.ns.Do(t, func() {
+			if err := ports.DisableTxChecksum("eth-" + name); err != nil {
+				t.Fatal(err)
+			}
+		})
+	case mode == Generic: // native XDP turns segmentation off by itself
+		p.disableSegmentation(t, "eth-"+name)
+	}
+	p.port = openIn(t, n.ns, n.umem, Options{Interface: name, Mode: mode})
+	return p
+}
+
+func (p *pod) disableSegmentation(t *testing.T, link string) {
+	t.Helper()
 	p.ns.Do(t, func() {
-		if err := ports.DisableTxChecksum("eth-" + name); err != nil {
+		e, err := ethtool.NewEthtool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if err := e.Change(link, map[string]bool{"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false}); err != nil {
 			t.Fatal(err)
 		}
 	})
-	p.port = openIn(t, n.ns, n.umem, Options{Interface: name, Mode: mode})
-	return p
 }
 
 func (p *pod) address(t *testing.T, own, peer, peerName string) {

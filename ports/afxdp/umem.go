@@ -47,6 +47,8 @@ type UMEM struct {
 	open    sync.Mutex // held while a port opens or closes
 	sockets []int      // bound sockets, possible donors
 	closed  bool
+
+	requests int // bytes in front of a sent frame for a request; 0 when the kernel takes none
 }
 
 // NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
@@ -73,6 +75,18 @@ func NewUMEM(frames int) (*UMEM, error) {
 		u.free[i] = uint32(frames - 1 - i)
 	}
 	return u, nil
+}
+
+// registerAny registers the memory with room for requests, or without where the
+// kernel knows none (before Linux 6.8). The caller holds u.open.
+func (u *UMEM) registerAny(fd int) error {
+	err := u.register(fd, requestLen)
+	if !errors.Is(err, unix.EINVAL) {
+		u.requests = requestLen
+		return err
+	}
+	u.requests = 0
+	return u.register(fd, 0)
 }
 
 // available says why this process cannot open AF_XDP sockets.
