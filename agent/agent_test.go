@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -53,4 +54,60 @@ func stopWhenReady(ctx context.Context, c *Client, stop func()) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	stop()
+}
+
+// TestRunBeginsWithSnapshot: an agent with manifests leaves its last rules when it
+// is told to stop. The next one has them without manifests, and leaves the
+// file as it is.
+func TestRunBeginsWithSnapshot(t *testing.T) {
+	c, manifests := keptNode(t)
+	node := nstest.New(t)
+	node.AddAddress(t, "lo", "192.168.77.102/32")
+	node.SetUp(t, "lo")
+	first := runToStop(t, node, c)
+	if err := os.RemoveAll(manifests); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.Stat(c.snapshotFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := runToStop(t, node, c)
+	if len(first) == 0 || second != first {
+		t.Errorf("the second agent has\n%s\nwant\n%s", second, first)
+	}
+	if now, err := os.Stat(c.snapshotFile()); err != nil || !now.ModTime().Equal(kept.ModTime()) {
+		t.Errorf("the file was written again, by an agent that knows less: %v, %v", now, err)
+	}
+}
+
+// runToStop runs an agent until it is ready, and tells its entries and groups.
+func runToStop(t *testing.T, node *nstest.Namespace, c *Config) string {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var got []byte
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		defer stop()
+		client := NewClient(c.Socket)
+		for ctx.Err() == nil && client.Ready(ctx) != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for _, path := range []string{"/flows", "/groups"} {
+			text, err := client.Get(ctx, path, url.Values{"stats": {"0"}, "names": {"1"}})
+			if err != nil {
+				t.Error(err)
+			}
+			got = append(got, text...)
+		}
+	}()
+	node.Do(t, func() {
+		if err := Run(ctx, c, slog.New(slog.DiscardHandler)); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	<-asked
+	return string(got)
 }

@@ -39,7 +39,7 @@ func tableIn(t *testing.T, path string, ctMax int) *pipeline {
 	return p
 }
 
-func closePipeline(t *testing.T, p *pipeline) {
+func closePipeline(t testing.TB, p *pipeline) {
 	t.Helper()
 	if err := p.close(); err != nil {
 		t.Error(err)

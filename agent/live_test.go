@@ -19,7 +19,7 @@ import (
 )
 
 // liveNode is an agent's configuration for node-a of a copy of examples/web-app.
-func liveNode(t *testing.T) (c *Config, manifests string) {
+func liveNode(t testing.TB) (c *Config, manifests string) {
 	t.Helper()
 	manifests = t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS("../examples/web-app")); err != nil {

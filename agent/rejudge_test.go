@@ -58,7 +58,7 @@ var rejudgedConnections = map[string][]begun{
 
 // addMemoryPorts gives an agent's switch ports in memory for all that it has
 // names for.
-func memoryPorts(t *testing.T, a *Agent) map[string]*memory.Port {
+func memoryPorts(t testing.TB, a *Agent) map[string]*memory.Port {
 	t.Helper()
 	all := map[string]*memory.Port{}
 	for no, name := range namedPorts(a.sw.Names()) {
@@ -71,7 +71,7 @@ func memoryPorts(t *testing.T, a *Agent) map[string]*memory.Port {
 }
 
 // begin sends the first packet of a connection, and gives its entries.
-func begin(t *testing.T, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
+func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
 	t.Helper()
 	before := connections(a.pipeline)
 	m, err := flow.ParseMatch(b.packet, nil)
@@ -178,6 +178,23 @@ func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
 	a.sw.Poll()
 	if n := a.sw.Drops()[dataplane.DropServerFirst]; n != 1 || a.ct.Stats().Entries != before {
 		t.Errorf("%d packets dropped as the server's first, %d connections, want %d", n, a.ct.Stats().Entries, before)
+	}
+}
+
+// BenchmarkRejudge judges a connection through a Service.
+func BenchmarkRejudge(b *testing.B) {
+	c, _ := keptNode(b)
+	a := liveAgent(b, c, slog.New(slog.DiscardHandler))
+	defer closePipeline(b, a.pipeline)
+	begin(b, a, memoryPorts(b, a), rejudgedConnections["kept"][4])
+	j := newJudge(a.pipeline, c)
+	for one := range a.ct.Dump(conntrack.Filter{}) {
+		for b.Loop() {
+			if what := j.judge(&one); what != judgedKept {
+				b.Fatal(rejudgedNames[what])
+			}
+		}
+		return
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // liveAgent is an agent of examples/web-app whose files lie in a directory of the
 // test, without ports and Node.
-func liveAgent(t *testing.T, c *Config, log *slog.Logger) *Agent {
+func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
 	t.Helper()
 	a := &Agent{config: c, log: log}
 	ports, err := a.load()
@@ -33,7 +33,7 @@ func liveAgent(t *testing.T, c *Config, log *slog.Logger) *Agent {
 
 // keptNode is liveNode with a socket of its own, and endpoints that are chosen
 // alike every time.
-func keptNode(t *testing.T) (c *Config, manifests string) {
+func keptNode(t testing.TB) (c *Config, manifests string) {
 	t.Helper()
 	c, manifests = liveNode(t)
 	c.Socket = filepath.Join(t.TempDir(), "agent.sock")
@@ -244,6 +244,37 @@ func TestSnapshotIsOurOwnFile(t *testing.T) {
 	if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
+}
+
+// BenchmarkSnapshot writes and reads what one Node of examples/web-app has.
+func BenchmarkSnapshot(b *testing.B) {
+	c, _ := keptNode(b)
+	a := liveAgent(b, c, slog.New(slog.DiscardHandler))
+	defer closePipeline(b, a.pipeline)
+	s, err := a.takeSnapshot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := s.encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.encode(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(len(text))/float64(len(s.entries)), "B/entry")
+	})
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := parseSnapshot(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(len(s.entries)), "entries")
+	})
 }
 
 // FuzzSnapshot: whatever stands in the file, reading ends with a snapshot that can
