@@ -42,10 +42,10 @@ func TestProfiles(t *testing.T) {
 		reached := make([]bool, len(c.Sides))
 		for _, l := range c.Lines {
 			for i, s := range l.Reached {
-				reached[i] = reached[i] || s != nil && s.Median > 0
+				reached[i] = reached[i] || s != nil && s.Median != 0 // a difference may be below 0 on a busy machine
 			}
 		}
-		if i := slices.Index(reached, false); i >= 0 && c.Profile != "pipeline" && c.Profile != "policy" { // differences may come out below 0 on a busy machine
+		if i := slices.Index(reached, false); i >= 0 {
 			t.Errorf("%s: %s reached nothing: %+v", c.Profile, c.Sides[i], c.Lines)
 		}
 	}

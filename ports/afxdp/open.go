@@ -3,6 +3,7 @@ package afxdp
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/antrail/antrail/ports"
 	"github.com/cilium/ebpf/link"
@@ -49,6 +50,35 @@ type Options struct {
 	// Ring is the slots of each ring, a power of two, at least 64; 0 is
 	// DefaultRing.
 	Ring int
+	// BusyPoll has the worker's own calls drive the card's queue in place of
+	// interrupts; the zero value leaves it to them.
+	BusyPoll BusyPoll
+}
+
+// BusyPoll is how a worker drives a card's queue itself (Linux,
+// Documentation/networking/napi.rst, "Busy polling"). It is for cards whose
+// worker has a processor of its own; the card's napi_defer_hard_irqs and
+// gro_flush_timeout decide how long its interrupts then stay off. The queue of
+// a veth is not driven so: there it does nothing.
+type BusyPoll struct {
+	// Time is how long a call may go on asking the card, whole microseconds
+	// (SO_BUSY_POLL); 0 for no busy polling.
+	Time time.Duration
+	// Budget is the most frames that a call takes off the card
+	// (SO_BUSY_POLL_BUDGET), 1 to 65535; 0 is the kernel's own, 8.
+	Budget int
+}
+
+func (b BusyPoll) check() error {
+	switch {
+	case b.Time < 0 || b.Time%time.Microsecond != 0 || b.Time > time.Second:
+		return fmt.Errorf("busy polling of %v: want whole microseconds, a second at most", b.Time)
+	case b.Budget < 0 || b.Budget > 65535:
+		return fmt.Errorf("busy polling with a budget of %d frames: want 1 to 65535", b.Budget)
+	case b.Time == 0 && b.Budget != 0:
+		return errors.New("busy polling has a budget and no time")
+	}
+	return nil
 }
 
 // Open makes a port of an interface, which must be in the calling thread's
@@ -108,6 +138,9 @@ func (o *Options) complete() error {
 	case Auto, Native, Generic, ZeroCopy:
 	default:
 		return fmt.Errorf("mode %q: want auto, native, generic or zero-copy", o.Mode)
+	}
+	if err := o.BusyPoll.check(); err != nil {
+		return err
 	}
 	if o.Ring < portion || o.Ring&(o.Ring-1) != 0 {
 		return fmt.Errorf("rings of %d slots: want a power of two, at least %d", o.Ring, portion)
@@ -174,6 +207,9 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return errors.Join(err, prog.close())
 	}
 	p.program, p.socket = prog, s
+	if err := s.busyPoll(o.BusyPoll); err != nil {
+		return errors.Join(err, p.stop())
+	}
 	p.info.Mode = describe(mode, s.zeroCopy())
 	p.tx.requests = p.umem.requests
 	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {

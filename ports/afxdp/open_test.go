@@ -38,6 +38,9 @@ func TestOpenRefusals(t *testing.T) {
 		{Options{Interface: "sw0", Ring: 100}, "rings of 100"},
 		{Options{Interface: "sw0", Ring: 32}, "at least 64"},
 		{Options{Interface: "sw0", Queue: 1}, "queue 1 of 1"},
+		{Options{Interface: "sw0", BusyPoll: BusyPoll{Time: 1500}}, "busy polling of 1.5µs: want whole microseconds"},
+		{Options{Interface: "sw0", BusyPoll: BusyPoll{Time: time.Microsecond, Budget: 1 << 16}}, "a budget of 65536"},
+		{Options{Interface: "sw0", BusyPoll: BusyPoll{Budget: 8}}, "a budget and no time"},
 		{Options{Interface: "sw0", Mode: ZeroCopy}, "zero-copy: "},
 		{Options{Interface: "jumbo"}, "MTU 9000"},
 	} {

@@ -101,8 +101,13 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	if p.closed {
 		return 0
 	}
+	ready := p.socket.rx.readable(len(batch))
+	if ready == 0 && p.socket.busy {
+		p.socket.drive()
+		ready = p.socket.rx.readable(len(batch))
+	}
 	n, bytes := 0, 0
-	for range p.socket.rx.readable(len(batch)) {
+	for range ready {
 		f := p.taken(p.socket.rx.read())
 		if f == nil {
 			p.count.Lost(ports.RxInvalid, 1)

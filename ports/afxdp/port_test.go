@@ -114,12 +114,20 @@ func TestFrameWithoutHeadroom(t *testing.T) {
 }
 
 func TestConformance(t *testing.T) {
-	for mode, want := range map[Mode]string{Native: "native, copy", Generic: "generic, copy"} {
-		t.Run(string(mode), func(t *testing.T) {
+	for name, c := range map[string]struct {
+		options Options
+		mode    string
+	}{
+		"native":    {Options{Mode: Native}, "native, copy"},
+		"generic":   {Options{Mode: Generic}, "generic, copy"},
+		"busy poll": {Options{Mode: Native, BusyPoll: BusyPoll{Time: 20 * time.Microsecond, Budget: 64}}, "native, copy"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			porttest.Run(t, func(t *testing.T) *porttest.Rig {
-				p := newPair(t, Options{Mode: mode, Ring: 256})
-				if got := p.port.Info().Mode; got != want {
-					t.Fatalf("mode %q, want %q", got, want)
+				c.options.Ring = 256
+				p := newPair(t, c.options)
+				if got := p.port.Info().Mode; got != c.mode {
+					t.Fatalf("mode %q, want %q", got, c.mode)
 				}
 				return &porttest.Rig{
 					Port: p.port, Get: p.umem.Get, Free: p.umem.Free, Frames: p.umem.Frames(),

@@ -11,6 +11,7 @@ import (
 // netdev. It knows nothing of frames.
 type socket struct {
 	fd   int
+	busy bool               // our calls drive the card's queue
 	fill ring[uint64]       // to the kernel: frames to receive into
 	rx   ring[unix.XDPDesc] // from the kernel: frames received
 	tx   ring[unix.XDPDesc] // to the kernel: frames to send
@@ -116,6 +117,29 @@ func (s *socket) bind(to target, address unix.SockaddrXDP) error {
 	return nil
 }
 
+// busyPoll has calls on the socket drive the card's queue.
+func (s *socket) busyPoll(b BusyPoll) error {
+	if b.Time == 0 {
+		return nil
+	}
+	options := [][2]int{{unix.SO_PREFER_BUSY_POLL, 1}, {unix.SO_BUSY_POLL, int(b.Time.Microseconds())}}
+	if b.Budget != 0 {
+		options = append(options, [2]int{unix.SO_BUSY_POLL_BUDGET, b.Budget})
+	}
+	for _, o := range options {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o[0], o[1]); err != nil {
+			return fmt.Errorf("busy polling: %w", err)
+		}
+	}
+	s.busy = true
+	return nil
+}
+
+// drive has the kernel ask the card for frames.
+func (s *socket) drive() {
+	_, _, _ = unix.Recvfrom(s.fd, nil, unix.MSG_DONTWAIT) // it asks, whatever it returns
+}
+
 // zeroCopy says whether the kernel moves frames without copying them.
 func (s *socket) zeroCopy() bool {
 	var options uint32
@@ -127,7 +151,7 @@ func (s *socket) zeroCopy() bool {
 // kick. It returns the error of a link that is down (ENETDOWN) or gone (ENXIO,
 // EBADF), and nil otherwise.
 func (s *socket) kick() error {
-	if !s.tx.needsWakeup() {
+	if !s.busy && !s.tx.needsWakeup() {
 		return nil
 	}
 	for left := s.tx.pending(); left > 0; {
