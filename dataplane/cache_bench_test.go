@@ -20,6 +20,7 @@ type loaded struct {
 	frames   [][]byte
 	pool     *packet.HeapPool
 	batch    []*packet.Frame
+	taken    []*packet.Frame
 	next     int
 }
 
@@ -44,7 +45,7 @@ func newLoaded(b *testing.B, flows, cache int, hairpin bool) *loaded {
 			r.check(sw.AddPort(no, r.ports[no]))
 		}
 	}
-	l := &loaded{rig: r, from: r.ports[36], to: r.ports[37], pool: packet.NewPool(256, 2048), batch: make([]*packet.Frame, 64)}
+	l := &loaded{rig: r, from: r.ports[36], to: r.ports[37], pool: packet.NewPool(256, 2048), batch: make([]*packet.Frame, 64), taken: make([]*packet.Frame, 64)}
 	if hairpin {
 		l.from = r.ports[37]
 	}
@@ -149,7 +150,8 @@ func BenchmarkConnections(b *testing.B) {
 	}
 }
 
-func measure(b *testing.B, pass func()) {
+// measure returns the thread's time for a packet.
+func measure(b *testing.B, pass func()) float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.ReportAllocs()
@@ -158,5 +160,7 @@ func measure(b *testing.B, pass func()) {
 	for n := 0; n < b.N; n += 64 {
 		pass()
 	}
-	b.ReportMetric(float64(threadTime()-start)/float64(max(b.N, 64)), "cpu-ns/op")
+	cpu := float64(threadTime()-start) / float64(max(b.N, 64))
+	b.ReportMetric(cpu, "cpu-ns/op")
+	return cpu
 }
