@@ -67,8 +67,8 @@ type Config struct {
 	Workers int `json:"workers,omitempty"`
 	// Conntrack is limits and timeouts of connections.
 	Conntrack Conntrack `json:"conntrack,omitzero"`
-	// ConnectionCache lets the workers remember how established connections walk
-	// the tables; true when not given.
+	// ConnectionCache lets the workers remember how packets walk the tables, those
+	// of established connections and first ones; true when not given.
 	ConnectionCache *bool `json:"connectionCache,omitempty"`
 	// FlowSnapshot keeps the entries of the switch in a file beside the
 	// connections, with which the next agent begins; true when not given. Only
