@@ -112,8 +112,9 @@ const mostPorts = 64
 type ovsPort struct{ link, kind string }
 
 // install makes the ports that a program names and loads the program. Ports
-// without a link get one that leads nowhere.
-func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[string]ovsPort) error {
+// without a link get one that leads nowhere; further arguments of ovs-vsctl are
+// part of the same change.
+func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[string]ovsPort, further ...string) error {
 	var add []string
 	for no := range uint32(mostPorts) {
 		name := p.Names.Port(no)
@@ -126,7 +127,7 @@ func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[stri
 		}
 		add = append(add, "--", "add-port", "br0", port.link, "--", "set", "interface", port.link, "type="+port.kind, fmt.Sprintf("ofport_request=%d", no))
 	}
-	return errors.Join(s.vsctl(ctx, add...), s.load(ctx, p))
+	return errors.Join(s.vsctl(ctx, append(add, further...)...), s.load(ctx, p))
 }
 
 // load replaces what the bridge has by a program.

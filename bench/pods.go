@@ -154,11 +154,12 @@ func labPair(l *lab.Lab, name string, client, server lab.Pod) (*podPair, error) 
 type node struct {
 	ns   netns.NsHandle
 	pods []netns.NsHandle
+	mtu  int // of the pods' links
 }
 
 // newNode makes a Node with so many pods.
 func newNode(pods int) (*node, error) {
-	n := &node{ns: netns.None()}
+	n := &node{ns: netns.None(), mtu: podMTU}
 	var err error
 	if n.ns, err = newNamespace(); err != nil {
 		return nil, err
@@ -187,8 +188,8 @@ func (n *node) close() error {
 func (n *node) addPod(pod netns.NsHandle, link, address string, mac net.HardwareAddr) error {
 	err := within(n.ns)(func() error {
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name, attrs.MTU, attrs.NumTxQueues, attrs.NumRxQueues = link, podMTU, 1, 1
-		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerMTU: podMTU, PeerNamespace: netlink.NsFd(pod), PeerHardwareAddr: mac}
+		attrs.Name, attrs.MTU, attrs.NumTxQueues, attrs.NumRxQueues = link, n.mtu, 1, 1
+		veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerMTU: uint32(n.mtu), PeerNamespace: netlink.NsFd(pod), PeerHardwareAddr: mac}
 		return errors.Join(netlink.LinkAdd(veth), setUp(link))
 	})
 	if err != nil {

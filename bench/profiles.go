@@ -8,6 +8,7 @@ func profiles() []profile {
 		{"stream", "bulk TCP between two pods of a Node, one stream and eight", "TCP streams between two pods of a Node", runStream},
 		{"rr", "round trips between two pods of a Node, with percentiles", "TCP round trips between two pods of a Node", runRR},
 		{"connect", "new TCP connections between two pods of a Node", "TCP connections between two pods of a Node", runConnect},
+		{"tunnel", "TCP, round trips and UDP between pods of two Nodes", "Between pods of two Nodes", runTunnel},
 		{"forward", "frames a second without loss between two veths, by size", "Forwarding between two veths without loss", runForward},
 		{"idle", "processor time of a switch with 100 ports that bring nothing", "A switch with nothing to do", runIdle},
 		{"gc", "what garbage collection does to a busy worker, with a million connections", "A worker beside the garbage collector", runGC},

@@ -63,6 +63,9 @@ type Options struct {
 	// IPv6Underlay has the tunnel go over IPv6. The NodeConfigs of Manifests must
 	// say so too: their transportIPs are the Nodes' IPv6 addresses then.
 	IPv6Underlay bool
+	// UnderlayOffloads has the Nodes leave checksums and segments to the underlay,
+	// as to a card. Who captures there then sees neither done.
+	UnderlayOffloads bool
 	// Driver is that of the pods' ports: agent.DriverAuto, which "" is too,
 	// agent.DriverAFXDP or agent.DriverAFPacket.
 	Driver string
@@ -104,7 +107,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Transient: o.Transient, Driver: o.Driver}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err
