@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -20,15 +19,16 @@ import (
 const ovsUplink = "br-phy"
 
 // openOVSTunnel is client-a and client-b of the lab's Nodes, each on an Open
-// vSwitch that has its Node's entries; kind is that of ports on veths.
-func openOVSTunnel(ctx context.Context, kind string) (*podPair, error) {
-	name := ovsVersion() + " " + kind
+// vSwitch that has its Node's entries. Veths are packet sockets: AF_XDP ports
+// poll all the time, and two Nodes' would take two processors from everybody.
+func openOVSTunnel(ctx context.Context) (*podPair, error) {
+	name := ovsVersion()
 	if why := ovsMissing(); why != nil {
 		return nil, missingError{name, why}
 	}
 	var closers []func() error
 	o, err := openEach(name, func(o *overlay, i int) error {
-		end, err := o.startOVSNode(ctx, i, kind)
+		end, err := o.startOVSNode(ctx, i)
 		if end != nil {
 			closers = append(closers, end)
 		}
@@ -50,13 +50,13 @@ func openOVSTunnel(ctx context.Context, kind string) (*podPair, error) {
 
 // startOVSNode makes Node i: its pod, a switch with its entries, and the
 // switch's way to the other Node.
-func (o *overlay) startOVSNode(ctx context.Context, i int, kind string) (end func() error, err error) {
+func (o *overlay) startOVSNode(ctx context.Context, i int) (end func() error, err error) {
 	n, plan := o.nodes[i], lab.TwoNodes().Nodes[i]
 	pod := plan.Pods[0]
 	if err := n.addLabPod(&plan, &pod); err != nil {
 		return nil, err
 	}
-	s, stay, err := n.startOVS(ctx, fmt.Sprintf("pmd-cpu-mask=%#x", 1<<(i%runtime.NumCPU()))) // AF_XDP polls: not both on one processor
+	s, stay, err := n.startOVS(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,10 @@ func (o *overlay) startOVSNode(ctx context.Context, i int, kind string) (end fun
 		return end, err
 	}
 	err = s.install(ctx, program, map[string]ovsPort{
-		pod.Name:      {pod.Name, kind},
+		pod.Name:      {pod.Name, "system"},
 		"antrea-tun0": {"antrea-tun0", "geneve"},
 	}, "--", "set", "interface", "antrea-tun0", "options:remote_ip=flow", "options:key=flow")
-	return end, errors.Join(err, n.uplink(ctx, s, i, kind))
+	return end, errors.Join(err, n.uplink(ctx, s, i))
 }
 
 // addLabPod gives a Node one of the lab's pods. Its own kernel cuts segments and
@@ -94,10 +94,10 @@ func uplinkMAC(i int) string { return fmt.Sprintf("02:77:00:00:00:0%d", i+1) }
 // uplink hands a Node's eth0, with its address, to its switch, which is told
 // where the other Node is: it reads neither the kernel's routes nor its
 // neighbours here.
-func (n *node) uplink(ctx context.Context, s *ovsSwitch, i int, kind string) error {
+func (n *node) uplink(ctx context.Context, s *ovsSwitch, i int) error {
 	mine, other := nodeAddresses()[i], nodeAddresses()[1-i].Addr()
 	err := s.vsctl(ctx, "add-br", ovsUplink, "--", "set", "bridge", ovsUplink, "datapath_type=netdev", "fail-mode=standalone", "other-config:hwaddr="+uplinkMAC(i),
-		"--", "add-port", ovsUplink, "eth0", "--", "set", "interface", "eth0", "type="+kind)
+		"--", "add-port", ovsUplink, "eth0", "--", "set", "interface", "eth0", "type=system")
 	err = errors.Join(err, within(n.ns)(func() error { return moveAddress("eth0", ovsUplink, mine.String()) }))
 	for _, command := range [][]string{
 		{"ovs/route/add", mine.Masked().String(), ovsUplink},

@@ -20,7 +20,7 @@ import (
 // Profile tunnel: TCP and UDP between pods of two Nodes.
 
 const tunnelNote = "Two pods on two Nodes, MTU 1450; the Nodes are namespaces with a veth each on a bridge, MTU 1500, which passes on checksums and segments that are left to a card. " +
-	"antrail: two real agents, with the entries of examples/two-nodes, Geneve. Open vSwitch: two userspace datapaths with the very same entries, groups and meters, Geneve; without " +
+	"antrail: two real agents, with the entries of examples/two-nodes, Geneve. Open vSwitch: two userspace datapaths with the very same entries, groups and meters, AF_PACKET ports, Geneve; without " +
 	"userspace-tso-enable, which knows no tunnels, so that its pods cut segments themselves. UDP: as many datagrams of 64 bytes as one thread sends; how many arrive."
 
 // tunnelPairs makes the contenders of the profile.
@@ -33,8 +33,7 @@ func (r *rig) tunnelPairs(ctx context.Context, c *Comparison) (pairs []*podPair,
 	defer os.RemoveAll(dir) // the agents have read them when their lab is up
 	for _, open := range []func() (*podPair, error){
 		openVXLAN, openRouted,
-		func() (*podPair, error) { return openOVSTunnel(ctx, "system") },
-		func() (*podPair, error) { return openOVSTunnel(ctx, "afxdp") },
+		func() (*podPair, error) { return openOVSTunnel(ctx) },
 		func() (*podPair, error) { return r.openTwoNodes(ctx, dir) },
 	} {
 		p, err := open()

@@ -195,6 +195,9 @@ func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways [
 		offloads: ports.DisableTxChecksum, // whoever captures on the underlay shall see sound packets
 		mtu:      underlayMTU, addresses: addresses, gateways: gateways,
 	}
+	if l.State.UnderlayOffloads {
+		e.offloads = func(string) error { return nil }
+	}
 	return e.connect()
 }
 
