@@ -21,7 +21,7 @@ import (
 
 const tunnelNote = "Two pods on two Nodes, MTU 1450; the Nodes are namespaces with a veth each on a bridge, MTU 1500, which passes on checksums and segments that are left to a card. " +
 	"antrail: two real agents, with the entries of examples/two-nodes, Geneve. Open vSwitch: two userspace datapaths with the very same entries, groups and meters, AF_PACKET ports, Geneve; without " +
-	"userspace-tso-enable, which knows no tunnels, so that its pods cut segments themselves. UDP: as many datagrams of 64 bytes as one thread sends; how many arrive."
+	"userspace-tso-enable, which knows no tunnels, so that its pods cut segments themselves. UDP: one flow of datagrams of 64 bytes, of which at most 512 are under way."
 
 // tunnelPairs makes the contenders of the profile.
 func (r *rig) tunnelPairs(ctx context.Context, c *Comparison) (pairs []*podPair, err error) {
@@ -102,7 +102,7 @@ func (r *rig) measureTunnel(ctx context.Context, p *podPair) ([]reading, error) 
 }
 
 // datagrams is how many millions of datagrams a second arrive, while one thread
-// sends as many as it can.
+// sends as many as may be under way.
 func (p *podPair) datagrams(ctx context.Context, window time.Duration) (float64, error) {
 	server, client, err := p.datagramSockets()
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *podPair) datagrams(ctx context.Context, window time.Duration) (float64,
 	var stop atomic.Bool
 	received, sent := make(chan error, 1), make(chan error, 1)
 	go func() { received <- runCounter(server, &arrived, &stop) }()
-	go func() { sent <- runFlood(client, &stop) }()
+	go func() { sent <- runFlood(client, &arrived, &stop) }()
 	wait(ctx, window/2)
 	before, start := arrived.Load(), time.Now()
 	wait(ctx, window)
@@ -157,13 +157,33 @@ func datagramSocket(sa unix.Sockaddr, to func(int, unix.Sockaddr) error) (int, e
 	return fd, nil
 }
 
+// underWay is how many datagrams are sent and have not arrived: more than a
+// switch takes at once, and few enough that no queue of the kernel overflows.
+const underWay = 512
+
+// lostAfter is how long nothing arrives until what is under way is given up.
+const lostAfter = 5 * time.Millisecond
+
 // runFlood sends datagrams of 64 bytes until it is told to stop.
-func runFlood(fd int, stop *atomic.Bool) error {
+func runFlood(fd int, arrived *atomic.Uint64, stop *atomic.Bool) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for b := make([]byte, 64-14-20-8); !stop.Load(); {
+	b := make([]byte, 64-14-20-8)
+	var sent, seen uint64
+	for progress := time.Now(); !stop.Load(); {
+		if now := arrived.Load(); sent >= now+underWay {
+			if now != seen {
+				seen, progress = now, time.Now()
+			} else if time.Since(progress) > lostAfter {
+				sent = now
+			}
+			time.Sleep(10 * time.Microsecond)
+			continue
+		}
 		switch _, err := unix.Write(fd, b); err {
-		case nil, unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED:
+		case nil:
+			sent++
+		case unix.EINTR, unix.ENOBUFS, unix.ECONNREFUSED:
 		default:
 			return err
 		}
