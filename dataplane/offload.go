@@ -3,8 +3,8 @@ package dataplane
 import "github.com/antrail/antrail/packet"
 
 // Work that a sender left undone goes with the frame as long as it can. It is
-// done here, once per frame and output, for a port that does not pass it on: a
-// tunnel without offload, AF_XDP.
+// done here, once per frame and output, for a port that does not pass it on, such
+// as one on AF_XDP.
 
 // complete fills in a frame's checksum, or cuts it into segments, and sends
 // what comes of it.

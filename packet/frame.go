@@ -1,7 +1,7 @@
 // Package packet holds the bytes of a packet and the names for their parts.
 //
 // A Frame is one Ethernet frame inside a larger buffer: free bytes in front
-// (headroom, where a tunnel writes its outer headers), the frame, free bytes
+// (headroom, for headers that are put in front), the frame, free bytes
 // behind. Headers are named slices of those bytes (IPv4, TCP, …) with one
 // accessor per RFC field; nothing is parsed into structs on the packet path.
 //

@@ -3,7 +3,7 @@ package ports
 import "github.com/antrail/antrail/packet"
 
 // Carries says which work that a sender left undone (packet.Offload) a port
-// passes on with the frame, for the kernel or a card to do.
+// passes on with the frame, for the kernel or a card to do, or does itself.
 type Carries uint8
 
 // The kinds of work.

@@ -366,6 +366,18 @@ func TestLongerThanRoute(t *testing.T) {
 	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1 || s.TxErrors != 1 {
 		t.Errorf("stats %+v, want one %q", s, ports.TxTooLong)
 	}
+	// The same, less 12 bytes of header that TCP has more than UDP, of segments.
+	for size, sent := range map[int]int{most - 12: 1, most - 11: 0} {
+		f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+		f.CopyFrom(pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 3*size)}), size))
+		f.Tunnel.Dst = dst
+		if p.Transmit([]*packet.Frame{f}) != sent {
+			t.Errorf("segments of %d bytes: %+v", size, p.Stats())
+		}
+	}
+	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1+3 || s.TxPackets != 1+3 {
+		t.Errorf("stats %+v, want 3 segments more sent, and 3 more %q", s, ports.TxTooLong)
+	}
 }
 
 func TestSetPeers(t *testing.T) {
