@@ -1,4 +1,5 @@
 package packet
+
 // Offload state is what a sender left for hardware to do. It stays with a
 // frame from the port that received it to the port that sends it, so that 64 kB
 // of TCP walk the tables once. Only two kinds of it get past AdmitOffload:
