@@ -18,8 +18,9 @@ import (
 // that has the Node's entries, with ports of a kind: "system" (packet sockets)
 // or "afxdp".
 func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
+	name := "Open vSwitch, " + kind
 	if why := ovsMissing(); why != nil {
-		return nil, missingError{"Open vSwitch, " + kind, why}
+		return nil, missingError{name, why}
 	}
 	pods := lab.TwoNodes().Nodes[0].Pods[:2]
 	n, err := newNode(len(pods))
@@ -38,7 +39,7 @@ func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 		s, stay, err = n.startOVS(ctx, settingsOf[kind]...)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Open vSwitch, %s: %w", kind, err), n.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.close())
 	}
 	pair := n.pair(ovsVersion()+strings.TrimSuffix(" "+kind, " "+kindSystem), n.pods[0], n.pods[1])
 	pair.address = net.JoinHostPort(pods[1].Address.V4.String(), "80")
@@ -49,7 +50,7 @@ func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 		err = s.rests(true)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("Open vSwitch, %s: %w", kind, err), pair.close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), pair.close())
 	}
 	return pair, nil
 }
