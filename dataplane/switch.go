@@ -69,8 +69,6 @@ type Switch struct {
 	learnings atomic.Uint64 // changes of learned entries, counted from 1
 	learners  atomic.Uint64 // tables that learned entries for the first time
 
-	crowded chan struct{}
-
 	mu      sync.Mutex // one change at a time
 	entries compiler
 	window  int64 // when that of the ports' parts began, nanoseconds
@@ -88,7 +86,7 @@ func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn,
 		hashSeed: c.SelectSeed, packetIns: make(chan *PacketIn, packetInQueue),
-		crowded: make(chan struct{}, 1), window: c.Clock(),
+		window: c.Clock(),
 	}
 	for s.hashSeed == 0 {
 		s.hashSeed = rand.Uint64()
@@ -243,8 +241,8 @@ func (s *Switch) Run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// runUpkeep hands packet-ins to the subscriber, relieves workers that are
-// behind and, every second, lets what is old go.
+// runUpkeep hands packet-ins to the subscriber and, every second, lets what is
+// old go and looks at who has which port.
 func (s *Switch) runUpkeep(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -254,8 +252,6 @@ func (s *Switch) runUpkeep(ctx context.Context) {
 			return
 		case pi := <-s.packetIns:
 			s.deliver(pi)
-		case <-s.crowded:
-			s.relieve()
 		case <-tick.C:
 			s.Expire()
 			for _, w := range s.workers {

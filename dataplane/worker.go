@@ -62,6 +62,7 @@ type worker struct {
 	served  *polled     // the port of the batch since w.now, until it is charged
 
 	crowding crowding
+	crowded  bool // it has been behind for a window: to be relieved after the round
 	poller   *ports.Poller
 	woken    []uint32 // ports that the poller named
 	patience patience

@@ -14,9 +14,11 @@ import (
 // A second worker pays where frames wait all the time.
 //
 // A worker is behind when a batch took all that its port might bring, for then
-// more frames wait. One that was behind for most of a crowdWindow says so, and
-// runUpkeep gives one of its ports to the idlest worker (relieve). When all
-// workers together have little to do, their ports come together again.
+// more frames wait. One that was behind for most of a crowdWindow has one of the
+// busiest worker's ports given to the idlest (relieve). It does so itself, for
+// on a machine that is full another thread may have to wait for long. When all
+// workers together have little to do, their ports come together again; that,
+// and a worker without time left, is runUpkeep's to see (balance).
 
 const (
 	// crowdWindow is how long a worker has to be behind to be relieved, twice.
@@ -72,19 +74,13 @@ func (c *crowding) note(now, took int64, behind bool) bool {
 	return crowded
 }
 
-// callForRelief has runUpkeep call relieve.
-func (s *Switch) callForRelief() {
-	select {
-	case s.crowded <- struct{}{}:
-	default: // called already
-	}
-}
-
-// relieve takes a port from the busiest worker, one of which has been behind
-// for a crowdWindow. After a long window the parts say little about now: the
-// next call is the one that counts.
+// relieve takes a port from the busiest worker, because one has been behind for
+// a crowdWindow. After a long window the parts say little about now: the next
+// call is the one that counts. So it is when the switch is being changed.
 func (s *Switch) relieve() {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		return
+	}
 	defer s.mu.Unlock()
 	list := s.ports.Load().list
 	if s.nextWindow(list) <= 3*crowdWindow {

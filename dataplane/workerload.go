@@ -29,9 +29,7 @@ func (w *worker) charge(p *polled) {
 		was.share.spent.Add(uint64(took))
 		w.counts.working.Add(uint64(took))
 		was.budget = nextBudget(was.budget, time.Duration(took))
-		if w.crowding.note(now, took, was.behind) {
-			w.sw.callForRelief()
-		}
+		w.crowded = w.crowding.note(now, took, was.behind) || w.crowded
 	}
 	w.served, w.now = p, now
 }

@@ -71,6 +71,10 @@ func (w *worker) runWorker(ctx context.Context) error {
 	for ctx.Err() == nil {
 		n := w.round()
 		rounds, packets = rounds+1, packets+n
+		if w.crowded {
+			w.crowded = false
+			w.sw.relieve()
+		}
 		if idle++; n > 0 {
 			idle, w.patience.vain = 0, 0
 		} else if idle == 1 {
