@@ -22,7 +22,7 @@ import (
 
 const (
 	// crowdWindow is how long a worker has to be behind to be relieved, twice.
-	crowdWindow = 20 * time.Millisecond
+	crowdWindow = 10 * time.Millisecond
 	// worthwhile is the part of a worker's time by which a move has to relieve
 	// the busiest worker, and idleLoad what it has to have to be relieved.
 	worthwhile = 0.1

@@ -63,8 +63,8 @@ func TestCrowding(t *testing.T) {
 		behind func(batch int) bool
 		calls  int
 	}{
-		{"every batch is full", ms, func(int) bool { return true }, 4},
-		{"two of three are", ms, func(i int) bool { return i%3 != 0 }, 4},
+		{"every batch is full", ms, func(int) bool { return true }, 8},
+		{"two of three are", ms, func(i int) bool { return i%3 != 0 }, 8},
 		{"one of three is", ms, func(i int) bool { return i%3 == 0 }, 0},
 		{"none is", ms, func(int) bool { return false }, 0},
 		{"short ones between pauses", ms / 4, func(int) bool { return true }, 0},
