@@ -33,7 +33,7 @@ func (o *ConntrackOptions) complete() error {
 	if o.Packets == 0 {
 		o.Packets = 200_000
 	}
-	if o.Rounds < 0 || o.Packets < 1000 || o.Packets > 10_000_000 || o.Entries < 10_000 || o.Entries > 10_000_000 {
+	if o.Rounds < 0 || o.Packets < 1000 || o.Packets > 10_000_000 || o.Entries < leastEntries || o.Entries > 10_000_000 {
 		return fmt.Errorf("bench: %d rounds of %d packets with %d connections: rounds are positive, packets 1000 to 10000000, entries 10000 to 10000000",
 			o.Rounds, o.Packets, o.Entries)
 	}
@@ -75,18 +75,24 @@ const millions = "M/s"
 // ctLine is a figure as it is shown.
 type ctLine struct {
 	figure
-	unit string
+	name, unit string
+	x          float64 // the connections that there are, 0 when it is one figure
 }
 
 // lines lists what is measured, in the order in which it is shown.
 func (o *ConntrackOptions) lines() (lines []ctLine) {
 	for _, f := range []figure{lookupRate, lookupRate2, creationRate, creationRate2} {
 		for _, n := range o.sizes() {
-			lines = append(lines, ctLine{f.with(n), millions})
+			lines = append(lines, ctLine{f.with(n), string(f), millions, float64(n)})
 		}
 	}
-	return append(lines, ctLine{entrySize, "bytes"}, ctLine{sweepTime, "ms"}, ctLine{restoreTime, "ms"},
-		ctLine{refusalFull, "µs"}, ctLine{evictionTime, "µs"}, ctLine{refusalPortNAT, "µs"})
+	for _, l := range []struct {
+		figure
+		unit string
+	}{{entrySize, "bytes"}, {sweepTime, "ms"}, {restoreTime, "ms"}, {refusalFull, "µs"}, {evictionTime, "µs"}, {refusalPortNAT, "µs"}} {
+		lines = append(lines, ctLine{l.figure, string(l.figure), l.unit, 0})
+	}
+	return lines
 }
 
 // ctSide is one of those compared.
@@ -126,7 +132,7 @@ func CompareConntrack(ctx context.Context, o ConntrackOptions, w io.Writer) (*Co
 		c.Sides = append(c.Sides, s.name)
 	}
 	for _, l := range o.lines() {
-		line := Line{Name: string(l.figure), Unit: l.unit}
+		line := Line{Name: l.name, Unit: l.unit, X: l.x}
 		for side := range sides {
 			line.Reached = append(line.Reached, collect(rounds[side], l.figure).spread())
 		}
@@ -134,6 +140,20 @@ func CompareConntrack(ctx context.Context, o ConntrackOptions, w io.Writer) (*Co
 	}
 	return c, nil
 }
+
+// runConntrack is CompareConntrack as a profile.
+func runConntrack(ctx context.Context, r *rig, c *Comparison) error {
+	o := ConntrackOptions{Rounds: r.Rounds, Entries: max(min(1_000_000, 10*r.Largest), leastEntries)}
+	found, err := CompareConntrack(ctx, o, r.progress)
+	if err != nil {
+		return err
+	}
+	c.Title, c.Sides, c.Lines, c.Notes = found.Title, found.Sides, found.Lines, append(c.Notes, found.Notes...)
+	return nil
+}
+
+// leastEntries is the fewest connections of a large table.
+const leastEntries = 10_000
 
 // run measures the sides in turn, and returns the rounds of each.
 func (o *ConntrackOptions) run(ctx context.Context, sides []ctSide, w io.Writer) ([][]figures, error) {

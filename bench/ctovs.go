@@ -274,6 +274,9 @@ func parseThread(text string) (s threadStats, err error) {
 		to *float64
 	}{{packetsLine, &s.packets}, {idleLine, &s.idle}, {busyLine, &s.busy}} {
 		m := f.re.FindStringSubmatch(section)
+		if m == nil && s.packets == 0 && f.re != packetsLine {
+			continue // cycles are left out while there are none
+		}
 		if m == nil {
 			return s, fmt.Errorf("pmd-stats-show has no %q of a polling thread:\n%s", f.re, text)
 		}
@@ -292,6 +295,11 @@ func (c *ovsConntrack) account(ctx context.Context, f func() error) (threadStats
 	if err := f(); err != nil {
 		return threadStats{}, err
 	}
+	return c.stats(ctx)
+}
+
+// stats is the thread's account up to now.
+func (c *ovsConntrack) stats(ctx context.Context) (threadStats, error) {
 	out, err := c.appctl(ctx, "dpif-netdev/pmd-stats-show")
 	if err != nil {
 		return threadStats{}, err
@@ -301,10 +309,17 @@ func (c *ovsConntrack) account(ctx context.Context, f func() error) (threadStats
 
 // calibrate finds out how many of the thread's cycles a second has.
 func (c *ovsConntrack) calibrate(ctx context.Context) error {
-	start := time.Now()
-	s, err := c.account(ctx, func() error { time.Sleep(500 * time.Millisecond); return nil })
-	c.hertz = (s.idle + s.busy) / time.Since(start).Seconds()
-	return err
+	for range tries {
+		first, err := c.stats(ctx)
+		start := time.Now()
+		time.Sleep(500 * time.Millisecond)
+		last, err2 := c.stats(ctx)
+		c.hertz = (last.idle + last.busy - first.idle - first.busy) / time.Since(start).Seconds()
+		if err := errors.Join(err, err2); err != nil || c.hertz > 0 {
+			return err
+		}
+	}
+	return errors.New("the polling thread does not run")
 }
 
 // cycles is what each of so many packets cost the thread, or of those of them

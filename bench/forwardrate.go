@@ -37,7 +37,7 @@ const (
 // load is the frames of a measurement.
 type load struct {
 	mix     *mix
-	fresh   bool // each is the first of a new connection
+	fresh   bool // each is the first of a new connection; they are of one size then
 	name    string
 	process string // of running
 	window  time.Duration
@@ -45,7 +45,11 @@ type load struct {
 
 // rates measures one load.
 func (t *topology) rates(ctx context.Context, l *load) (readings []reading, err error) {
-	g, err := t.startGenerator(l.mix, l.fresh)
+	change := l.mix.instructions()
+	if l.fresh {
+		change = changePorts.instructions()
+	}
+	g, err := t.startGenerator(l.mix.frame(), change)
 	if err != nil {
 		return nil, err
 	}

@@ -99,7 +99,7 @@ func (s *ovsSwitch) start(ctx context.Context, p ovsPrograms, settings []string)
 		}
 	}
 	err = s.daemon(ctx, "vs.ctl", p.vswitchd, "unix:"+s.path("db.sock"), "--disable-system", "--disable-system-route",
-		"--unixctl="+s.path("vs.ctl"), "--log-file="+s.path("vs.log"), "-vconsole:off")
+		"--enable-dummy", "--unixctl="+s.path("vs.ctl"), "--log-file="+s.path("vs.log"), "-vconsole:off")
 	if err != nil {
 		return err
 	}

@@ -1,25 +1,27 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/flow"
-	"github.com/vishvananda/netns"
 )
 
-// Profiles pipeline and policy: what the pipeline costs, without what moves the
-// frames. Each contender's cost of the same packets with a single entry that
-// forwards them is taken off.
+// Profiles pipeline, policy and service: what the pipeline costs, without what
+// moves the frames. Each contender's cost of the same packets with a single
+// entry that outputs them is taken off.
 
-const pipelineNote = "Packets from db-a to client-a on the pipeline of examples/two-nodes: of a known UDP connection, and each the first of a new one. " +
-	"\"Pipeline alone\" is less the cost of the same packets with a single entry that outputs them. " +
+const pipelineNote = "Packets from db-a to client-a on the pipeline of examples/two-nodes. " +
+	"\"Pipeline alone\" is less the cost of the same packets with a single entry that outputs them, measured in windows in turn. " +
+	"A window is thrown away in which the thread that is measured waited for a processor for more than 2 % of the time, or the machine for its host; where there are not two others in a round, windows disturbed for up to 10 % are used and told; without them, and where the difference is not above 0, the round has no figure. " +
 	"antrail: ports in memory, batches of 64, one thread, wall time. " +
-	"Open vSwitch: userspace datapath, AF_XDP ports, the polling thread's own count of cycles per packet, as time by the rate at which it counts. Sending a frame into a veth costs it several times what the pipeline does, so on a busy machine its difference may come out too low, even below 0."
+	"Open vSwitch: userspace datapath, packets in by AF_XDP and out by a port that counts them and throws them away, the polling thread's own count of cycles per packet, as time by the rate at which it counts."
 
 // bareProgram is a single entry that forwards.
 func bareProgram() (*flow.Program, error) {
@@ -28,180 +30,121 @@ func bareProgram() (*flow.Program, error) {
 }
 
 func runPipeline(ctx context.Context, r *rig, c *Comparison) error {
-	program, err := exampleProgram("two-nodes/node-a")
+	program, err := serviceProgram(1)
 	if err != nil {
 		return err
 	}
-	return r.contestProgram(ctx, c, 0, program)
+	return r.contestProgram(ctx, c, 0, program, []*course{knownCourse(), manyCourse(), freshCourse(), freshServiceCourse()})
 }
 
-// contestProgram measures a program on antrail's switch and on Open vSwitch's.
-func (r *rig) contestProgram(ctx context.Context, c *Comparison, x float64, p *flow.Program) (err error) {
+// contestProgram measures courses through a program on antrail's switch and on
+// Open vSwitch's; x is how much there is of what a sweep varies, else 0.
+func (r *rig) contestProgram(ctx context.Context, c *Comparison, x float64, p *flow.Program, courses []*course) (err error) {
 	var sides []*side
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
 	if why := ovsMissing(); why == nil {
-		s, err := openOVSWalk(ctx, p, r.Window)
+		w, err := openOVSWalk(ctx, p)
 		if err != nil {
 			return fmt.Errorf("%s: %w", ovsVersion(), err)
 		}
-		sides = append(sides, s)
+		sides = append(sides, &side{name: ovsVersion(), close: w.close, measure: func(ctx context.Context) ([]reading, error) {
+			if err := w.rests(false); err != nil {
+				return nil, err
+			}
+			m, err := measure(ctx, w, courses, r.Window)
+			if err := errors.Join(err, w.rests(true)); err != nil {
+				return nil, err
+			}
+			return m.readings(), nil
+		}})
 	} else if len(c.Sides) == 0 {
 		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
 	}
-	s, err := openWalk(p, r.Window, x == 0)
+	w, err := newWalk(p)
 	if err != nil {
 		return fmt.Errorf("antrail: %w", err)
 	}
-	sides = append(sides, s)
+	sides = append(sides, &side{name: "antrail", close: w.close, measure: func(ctx context.Context) ([]reading, error) {
+		m, err := measure(ctx, w, courses, r.Window)
+		if err != nil {
+			return nil, err
+		}
+		if x != 0 {
+			return m.readings(), nil
+		}
+		return append(m.readings(), m.details()...), nil
+	}})
 	if len(c.Sides) == 0 {
 		c.Notes = append(c.Notes, pipelineNote)
 	}
 	return r.contest(ctx, c, x, sides)
 }
 
-// The figures that both contenders have.
-const (
-	knownAlone = "known connection, pipeline alone"
-	freshAlone = "new connection, pipeline alone"
-)
-
-// openWalk is antrail's side; in full it tells more than what both have.
-func openWalk(p *flow.Program, window time.Duration, full bool) (*side, error) {
-	bare, err := bareProgram()
-	if err != nil {
-		return nil, err
+// details are what only antrail can tell of its courses.
+func (m *measured) details() (list []reading) {
+	for i, c := range m.courses {
+		n := m.of[i].median(entries)
+		list = append(list,
+			reading{c.name + ", with ports in memory", "ns", m.of[i].median(nanoseconds)},
+			reading{c.name + ", entries taken", "entries", n},
+			reading{c.name + ", each entry", "ns", m.alone(i) / max(n, 1)},
+			// Whole ones: the measurement itself makes a few in all.
+			reading{c.name + ", allocations of a packet", "allocs", math.Round(m.of[i].median(allocations))})
 	}
-	base, err := newWalker(bare, false)
-	if err != nil {
-		return nil, err
-	}
-	w, err := newWalker(p, true)
-	if err != nil {
-		return nil, errors.Join(err, base.sw.Close())
-	}
-	measure := func(context.Context) ([]reading, error) {
-		none, err := base.measure(window, false)
-		known, err2 := w.measure(window, false)
-		fresh, err3 := w.measure(window, true)
-		readings := []reading{
-			{knownAlone, "ns", known.nanoseconds - none.nanoseconds},
-			{freshAlone, "ns", fresh.nanoseconds - none.nanoseconds},
-		}
-		if full {
-			readings = append(readings,
-				reading{"known connection, with ports in memory", "ns", known.nanoseconds},
-				reading{"new connection, with ports in memory", "ns", fresh.nanoseconds},
-				reading{"entries that a packet of a known connection takes", "entries", known.entries},
-				reading{"known connection, each entry", "ns", (known.nanoseconds - none.nanoseconds) / max(known.entries, 1)},
-				reading{"entries that the first packet takes", "entries", fresh.entries},
-				reading{"new connection, each entry", "ns", (fresh.nanoseconds - none.nanoseconds) / max(fresh.entries, 1)},
-				// Whole ones: the measurement itself makes a few in all.
-				reading{"known connection, allocations of a packet", "allocs", math.Round(known.allocations)},
-				reading{"new connection, allocations of a packet", "allocs", math.Round(fresh.allocations)})
-		}
-		return readings, errors.Join(err, err2, err3)
-	}
-	return &side{name: "antrail", measure: measure, close: func() error { return errors.Join(base.sw.Close(), w.sw.Close()) }}, nil
+	return list
 }
 
-// ovsWalk is an Open vSwitch between the links of a topology. Its polling
-// threads never rest, so it runs only while it is measured.
-type ovsWalk struct {
-	*ovsConntrack
-	program, bare *flow.Program
-	window        time.Duration
-}
-
-func openOVSWalk(_ context.Context, p *flow.Program, window time.Duration) (*side, error) {
-	bare, err := bareProgram()
-	if err != nil {
-		return nil, err
-	}
-	measure := func(ctx context.Context) (readings []reading, err error) {
-		err = inOwnNamespace(func(ns netns.NsHandle) error {
-			w := &ovsWalk{&ovsConntrack{}, p, bare, window}
-			readings, err = w.round(ctx, ns)
+// sweep measures programs with more and more of something: 10, 100 and so on up
+// to largest, the ends first. When the time is up it says what it left out.
+func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*course, program func(int) (*flow.Program, error)) error {
+	sizes := endsFirst(largest)
+	end := r.until
+	defer func() { r.until = end }()
+	for i, n := range sizes {
+		if i > 0 && time.Now().After(end) {
+			c.Notes = append(c.Notes, fmt.Sprintf("Left out, since the time was up: %v. A longer --time has them.", sizes[i:]))
+			break
+		}
+		p, err := program(n)
+		if err != nil {
 			return err
-		})
-		return readings, err
+		}
+		r.until = share(time.Now(), end, len(sizes)-i)
+		if err := r.contestProgram(ctx, c, float64(n), p, courses); err != nil {
+			return fmt.Errorf("with %d: %w", n, err)
+		}
+		runtime.GC() // a large program goes before the next one comes
 	}
-	return &side{name: ovsVersion(), measure: measure}, nil
+	slices.SortStableFunc(c.Lines, func(a, b Line) int { return cmp.Compare(a.X, b.X) })
+	return nil
 }
 
-// round starts the switch, measures and ends it.
-func (w *ovsWalk) round(ctx context.Context, ns netns.NsHandle) (readings []reading, err error) {
-	if w.net, err = newTopology(ns); err != nil {
-		return nil, err
+// endsFirst are the powers of ten from 10 to largest: first, last, and those
+// between.
+func endsFirst(largest int) []int {
+	sizes := []int{10}
+	for n := 100; n <= largest; n *= 10 {
+		sizes = append(sizes, n)
 	}
-	defer func() { err = errors.Join(err, w.net.close()) }()
-	if w.ovsSwitch, err = startOVS(ctx); err != nil {
-		return nil, err
+	if last := len(sizes) - 1; last > 0 {
+		return append([]int{sizes[0], sizes[last]}, sizes[1:last]...)
 	}
-	defer func() { err = errors.Join(err, w.ovsSwitch.close()) }()
-	names := w.program.Names
-	if err := w.install(ctx, &flow.Program{Names: names, Entries: w.bare.Entries}, xdpPorts(sender(), receiver())); err != nil {
-		return nil, err
-	}
-	if err := w.calibrate(ctx); err != nil {
-		return nil, err
-	}
-	var base, known, fresh float64
-	base, err = w.nanoseconds(ctx, false)
-	if err == nil {
-		err = errors.Join(w.load(ctx, w.program), w.net.prime())
-	}
-	if err == nil {
-		known, err = w.nanoseconds(ctx, false)
-	}
-	if err == nil {
-		fresh, err = w.nanoseconds(ctx, true)
-	}
-	return []reading{{knownAlone, "ns", known - base}, {freshAlone, "ns", fresh - base}}, err
-}
-
-// ovsRate is the frames a second that the polling thread gets: enough that it
-// has batches, as under load. What it has no room for is lost before it counts.
-const ovsRate = 400_000
-
-// nanoseconds is what a packet costs the polling thread.
-func (w *ovsWalk) nanoseconds(ctx context.Context, fresh bool) (float64, error) {
-	g, err := w.net.startGenerator(&mix{"64 bytes", []mixed{{64, 1}}}, fresh)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := g.sendFor(ctx, ovsRate/10, 50*time.Millisecond); err != nil { // so that caches know the connection
-		return 0, errors.Join(err, g.stop())
-	}
-	s, err := w.account(ctx, func() error {
-		_, err := g.sendFor(ctx, ovsRate, w.window)
-		return err
-	})
-	if err == nil && s.packets < 100 {
-		err = fmt.Errorf("%.0f packets came through", s.packets)
-	}
-	return s.busy / max(s.packets, 1) / w.hertz * 1e9, errors.Join(err, g.stop())
+	return sizes
 }
 
 const policyNote = "Each rule is one source address, one port and the pod that receives, as a conjunction of three; a hundred rules have one priority. None of them matches the packets, which pass them all."
 
 func runPolicy(ctx context.Context, r *rig, c *Comparison) error {
 	c.Notes = append(c.Notes, policyNote)
-	var sizes []int
-	for n := 10; n <= r.Largest; n *= 10 {
-		sizes = append(sizes, n)
-	}
-	end := r.until
-	defer func() { r.until = end }()
-	for i, n := range sizes {
-		program, err := policyProgram(n)
-		if err != nil {
-			return err
-		}
-		r.until = share(time.Now(), end, len(sizes)-i)
-		if err := r.contestProgram(ctx, c, float64(n), program); err != nil {
-			return fmt.Errorf("%d rules: %w", n, err)
-		}
-		runtime.GC() // a large program goes before the next one comes
-	}
-	return nil
+	return r.sweep(ctx, c, r.Largest, []*course{knownCourse(), freshCourse()}, policyProgram)
+}
+
+const serviceNote = "Each Service has one UDP port and three endpoints; entries and groups are made as the agent makes them. Packets go to one of them, whose endpoints are all in client-a, and to one like it with session affinity, whose client has been learned before."
+
+// mostServices is where the sweep over Services ends.
+const mostServices = 10_000
+
+func runService(ctx context.Context, r *rig, c *Comparison) error {
+	c.Notes = append(c.Notes, serviceNote)
+	return r.sweep(ctx, c, min(r.Largest, mostServices), []*course{knownServiceCourse(), freshServiceCourse(), freshAffinityCourse()}, serviceProgram)
 }

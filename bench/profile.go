@@ -19,16 +19,19 @@ import (
 
 // Options bounds a run of the rig; what is zero has a default.
 type Options struct {
-	// Profiles are the names of those to run, in this order; all when empty.
+	// Profiles are the names of those to run, in this order: UsualProfiles when
+	// empty, all of them in place of "all".
 	Profiles []string
 	// Time is about how long the whole run takes, 2 minutes when 0. Every
-	// contender runs Rounds times even if that takes longer.
+	// contender runs Rounds times even if that takes longer, up to twice as long,
+	// and once in any case.
 	Time time.Duration
 	// Rounds is how many times each contender runs at least; 3.
 	Rounds int
 	// Window is how long traffic flows for one figure; 200 ms.
 	Window time.Duration
-	// Largest is where sweeps end, 10 to 1,000,000; 1,000.
+	// Largest is where sweeps end, 10 to 1,000,000, or before when the time is up;
+	// 100,000.
 	Largest int
 	// Binary is the antrail binary that labs' agents run; the running one when
 	// empty.
@@ -51,7 +54,7 @@ func (o *Options) complete() error {
 		o.Window = 200 * time.Millisecond
 	}
 	if o.Largest == 0 {
-		o.Largest = 1_000
+		o.Largest = 100_000
 	}
 	if o.Time < 0 || o.Rounds < 0 || o.Window < time.Millisecond {
 		return fmt.Errorf("bench: %d rounds, window %v, time %v: all are positive, the window at least 1ms", o.Rounds, o.Window, o.Time)
@@ -60,11 +63,14 @@ func (o *Options) complete() error {
 		return fmt.Errorf("bench: sweeps end at 10 to 1000000, not at %d", o.Largest)
 	}
 	if len(o.Profiles) == 0 {
+		o.Profiles = UsualProfiles
+	}
+	if slices.Equal(o.Profiles, []string{"all"}) {
 		o.Profiles = ProfileNames()
 	}
 	for _, name := range o.Profiles {
 		if !slices.Contains(ProfileNames(), name) {
-			return fmt.Errorf("bench: %q is no profile: %s are", name, strings.Join(ProfileNames(), ", "))
+			return fmt.Errorf("bench: %q is no profile: all and %s are", name, strings.Join(ProfileNames(), ", "))
 		}
 	}
 	return nil
@@ -86,10 +92,14 @@ func ProfileNames() (names []string) {
 	return names
 }
 
-// Describe writes a line for each profile.
+// Describe writes a line for each profile, with a star before the usual ones.
 func Describe(w io.Writer) {
 	for _, p := range profiles() {
-		fmt.Fprintf(w, "  %-10s %s\n", p.name, p.asks)
+		mark := " "
+		if slices.Contains(UsualProfiles, p.name) {
+			mark = "*"
+		}
+		fmt.Fprintf(w, "%s %-10s %s\n", mark, p.name, p.asks)
 	}
 }
 
@@ -113,12 +123,13 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 	}
 	r := &rig{Options: o, progress: progress}
 	result := &Result{Machine: inspect(), Began: time.Now().UTC(), Options: o}
+	r.warn("before the run", result.Machine.Foreign)
 	end := time.Now().Add(o.Time)
 	var failed []error
 	for i, p := range chosen(o.Profiles) {
 		r.until = share(time.Now(), end, len(o.Profiles)-i)
 		c := &Comparison{Profile: p.name, Title: p.title, Machine: result.Machine.String()}
-		r.say("%s: %s", p.name, p.asks)
+		r.say("[%d/%d] %s: %s", i+1, len(o.Profiles), p.name, p.asks)
 		if err := p.run(ctx, r, c); err != nil {
 			failed = append(failed, fmt.Errorf("bench: %s: %w", p.name, err))
 			r.say("%s failed: %v", p.name, err)
@@ -130,7 +141,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 		}
 	}
 	failed = append(failed, r.closePods(), ctx.Err())
-	result.LoadAfter = loadAverage()
+	result.LoadAfter, result.ForeignAfter = loadAverage(), foreignLoad()
+	r.warn("after the run", result.ForeignAfter)
 	result.Took = time.Since(result.Began).Seconds()
 	return result, errors.Join(failed...)
 }
@@ -155,7 +167,16 @@ func share(now, end time.Time, profiles int) time.Time {
 
 func (r *rig) say(format string, args ...any) { fmt.Fprintf(r.progress, format+"\n", args...) }
 
-// reading is one figure of one round.
+// warn says when others have so much of the processors that the figures are
+// doubtful.
+func (r *rig) warn(when string, foreign float64) {
+	if foreign > busyMachine {
+		r.say("warning: other programs took %.0f %% of the processors %s: figures are doubtful", 100*foreign, when)
+	}
+}
+
+// reading is one figure of one round; its value is NaN when the round could not
+// tell.
 type reading struct {
 	name, unit string
 	value      float64
@@ -178,11 +199,13 @@ func closeAll(sides []*side) error {
 	return errors.Join(errs...)
 }
 
-// contest measures the sides in turn: at least so many rounds as asked for,
-// then further ones while the next would be over in time. The figures become
+// contest measures the sides in turn: so many rounds as asked for, unless they
+// take twice the time there is, then further ones while the next would be over
+// in time. The figures become
 // lines of c; x is how much there is of what a sweep varies, else 0.
 func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*side) error {
 	b := board{x: x, sides: len(sides)}
+	limit := r.until.Add(max(time.Until(r.until), longestDelay))
 	for round := 0; ; round++ {
 		start := time.Now()
 		for i, s := range sides {
@@ -191,6 +214,11 @@ func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*si
 				return fmt.Errorf("round %d: %s: %w", round+1, s.name, err)
 			}
 			b.note(i, readings)
+		}
+		if round+1 < r.Rounds && time.Now().After(limit) {
+			r.say("%s: the time is up after %d of %d rounds", c.Profile, round+1, r.Rounds)
+			c.Notes = append(c.Notes, fmt.Sprintf("%d of %d rounds: the time was up%s.", round+1, r.Rounds, at(x)))
+			break
 		}
 		took := time.Since(start)
 		r.say("%s: round %d, %.1f s", c.Profile, round+1, took.Seconds())
@@ -206,6 +234,18 @@ func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*si
 	c.Lines = append(c.Lines, b.lines()...)
 	return nil
 }
+
+// at names the point of a sweep.
+func at(x float64) string {
+	if x == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" at %.0f", x)
+}
+
+// longestDelay is how much longer than its share a profile takes at least, on a
+// busy machine, before rounds are left out.
+const longestDelay = 10 * time.Second
 
 // mostRounds is how many rounds are worth their time.
 const mostRounds = 25
@@ -245,9 +285,9 @@ func (b *board) lines() (lines []Line) {
 	for _, row := range b.rows {
 		line := Line{Name: row.name, Unit: row.unit, X: b.x}
 		for i, s := range row.of {
-			spread := s.spread()
-			if first := row.of[0]; i > 0 && len(s) > 0 && len(s) == len(first) && !slices.Contains(first, 0) {
-				spread.Ratio = s.over(first).median()
+			spread := s.known().spread()
+			if first := row.of[0]; i > 0 && spread != nil && len(s) == len(first) {
+				spread.Ratio = s.over(first).known().median()
 			}
 			line.Reached = append(line.Reached, spread)
 		}

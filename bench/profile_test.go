@@ -27,7 +27,7 @@ func TestProfiles(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	o := Options{Rounds: 1, Time: time.Second, Window: 100 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
+	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 100 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
 	result, err := Run(t.Context(), o, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -218,23 +218,25 @@ func TestPlot(t *testing.T) {
 }
 
 // TestGeneratorRenews compares the ports that the generator's program writes
-// with renew's.
+// with those that Go gives.
 func TestGeneratorRenews(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("programs need root")
 	}
 	for _, n := range []uint32{0, 1, 1<<renewBits - 1, 1 << renewBits, 123_456_789} {
-		program := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.LoadImm(asm.R8, int64(n), asm.DWord)}, renewInstructions()...)
-		p, err := loadGenerator(append(program, asm.Mov.Imm(asm.R0, 1).WithSymbol("drop"), asm.Return()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		want := there(64)
-		renew(want, n)
-		_, got, err := p.Test(there(64))
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%d: %v, %x, want %x", n, err, got, want)
+		for _, c := range []renewal{changeNone, changePorts, changeSwapped, changeSource} {
+			program := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1), asm.LoadImm(asm.R8, int64(n), asm.DWord)}, c.instructions()...)
+			p, err := loadGenerator(append(program, asm.Mov.Imm(asm.R0, 1).WithSymbol("drop"), asm.Return()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			want := there(64)
+			c.apply(want, n)
+			_, got, err := p.Test(there(64))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d of %d: %v, %x, want %x", c, n, err, got, want)
+			}
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package bench
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // series is what one side reached, round by round, in whatever unit.
 type series []float64
@@ -18,11 +21,24 @@ func (s series) median() float64 {
 	return (sorted[half-1] + sorted[half]) / 2
 }
 
-// over is the ratio of each value to its neighbour's.
+// over is the ratio of each value to its neighbour's; NaN where one of them is
+// not known, or the neighbour's is 0.
 func (s series) over(other series) series {
 	ratios := make(series, len(s))
 	for i := range s {
-		ratios[i] = s[i] / other[i]
+		if ratios[i] = s[i] / other[i]; other[i] == 0 {
+			ratios[i] = math.NaN()
+		}
 	}
 	return ratios
+}
+
+// known is the series without its NaNs.
+func (s series) known() (k series) {
+	for _, v := range s {
+		if !math.IsNaN(v) {
+			k = append(k, v)
+		}
+	}
+	return k
 }

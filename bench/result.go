@@ -18,9 +18,11 @@ type Result struct {
 	Took float64 `json:"took"`
 	// LoadAfter is the load average of the last minute when the run was over;
 	// that of before it is the Machine's.
-	LoadAfter   float64       `json:"loadAfter"`
-	Options     Options       `json:"options"`
-	Comparisons []*Comparison `json:"comparisons"`
+	LoadAfter float64 `json:"loadAfter"`
+	// ForeignAfter is the part of the processors that other programs took then.
+	ForeignAfter float64       `json:"foreignAfter"`
+	Options      Options       `json:"options"`
+	Comparisons  []*Comparison `json:"comparisons"`
 }
 
 // Write writes the result in one of Formats.
@@ -39,7 +41,7 @@ func (r *Result) Write(w io.Writer, format string) error {
 			return err
 		}
 	}
-	fmt.Fprintf(w, "\n%s\n", r.Machine.facts(r.LoadAfter))
+	fmt.Fprintf(w, "\n%s\n", r.Machine.facts(r.LoadAfter, r.ForeignAfter))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // The links of the topology. The generator's frames come out of "in", which
@@ -26,7 +28,8 @@ const (
 // socket keeps the queue until the link is gone.
 type topology struct {
 	ns                    netns.NsHandle
-	source, in, out, sink int // link indexes
+	source, in, out, sink int          // link indexes
+	spare                 *unix.CPUSet // processors that generators keep to; nil: all
 }
 
 // newTopology makes the links in ns, which must be the calling thread's.
@@ -65,6 +68,23 @@ func joinPackets(links ...string) error {
 		}
 	}
 	return nil
+}
+
+// processorsBut are those that a thread may not run on; nil when there are none.
+func processorsBut(thread int) (*unix.CPUSet, error) {
+	var all, its unix.CPUSet
+	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedGetaffinity(thread, &its)); err != nil {
+		return nil, err
+	}
+	for cpu := range len(its) * bits.UintSize {
+		if its.IsSet(cpu) {
+			all.Clear(cpu)
+		}
+	}
+	if all.Count() == 0 {
+		return nil, nil
+	}
+	return &all, nil
 }
 
 // addPair makes a veth pair of one queue each way, and sets both ends up.

@@ -122,24 +122,21 @@ type generator struct {
 	ended   chan error
 }
 
-// startGenerator starts a generator that sends nothing yet. Each frame is the
-// first of a new connection when fresh is set, in the order of renew.
-func (t *topology) startGenerator(m *mix, fresh bool) (*generator, error) {
+// startGenerator starts a generator that sends nothing yet. Its frames are like
+// the one given but for what some instructions change: the context is in R6, how
+// many frames there were before in R8.
+func (t *topology) startGenerator(frame []byte, change asm.Instructions) (*generator, error) {
 	g := &generator{ended: make(chan error, 1)}
 	var err error
 	if g.state, err = ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: pacingSize, MaxEntries: 1}); err != nil {
 		return nil, fmt.Errorf("generator: %w", err)
 	}
-	program := paceInstructions(g.state)
-	if fresh {
-		program = append(program, renewInstructions()...)
-	}
-	program = append(append(program, m.instructions()...), redirect(t.source)...)
+	program := append(append(paceInstructions(g.state), change...), redirect(t.source)...)
 	program = append(program, asm.Mov.Imm(asm.R0, 1).WithSymbol("drop"), asm.Return()) // XDP_DROP
 	if g.program, err = loadGenerator(program); err != nil {
 		return nil, errors.Join(err, g.state.Close())
 	}
-	go func() { g.ended <- g.runGenerator(t.ns, m.frame()) }() // or leave does
+	go func() { g.ended <- g.runGenerator(t, frame) }() // or leave does
 	return g, nil
 }
 
@@ -147,9 +144,13 @@ func (t *topology) startGenerator(m *mix, fresh bool) (*generator, error) {
 const testRuns = 1 << 25
 
 // runGenerator is the generator's thread, which ends with it.
-func (g *generator) runGenerator(ns netns.NsHandle, frame []byte) error {
+func (g *generator) runGenerator(t *topology, frame []byte) error {
 	runtime.LockOSThread()
-	if err := netns.Set(ns); err != nil {
+	err := netns.Set(t.ns)
+	if err == nil && t.spare != nil {
+		err = unix.SchedSetaffinity(0, t.spare)
+	}
+	if err != nil {
 		return fmt.Errorf("generator: %w", err)
 	}
 	g.thread.Store(int64(unix.Gettid()))
@@ -273,15 +274,22 @@ func paceInstructions(state *ebpf.Map) asm.Instructions {
 	}
 }
 
-// renewInstructions are renew for the kernel.
-func renewInstructions() asm.Instructions {
-	const mask = 1<<renewBits - 1
+// portsAt leaves the beginning of the frame in R7, when it has ports.
+func portsAt() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R7, asm.R6, 0, asm.Word), // data
 		asm.LoadMem(asm.R2, asm.R6, 4, asm.Word), // data_end
 		asm.Mov.Reg(asm.R3, asm.R7),
 		asm.Add.Imm(asm.R3, udpAt+4),
 		asm.JGT.Reg(asm.R3, asm.R2, "drop"),
+	}
+}
+
+// portInstructions are renew for the kernel; order may exchange the ports, which
+// are the halves of R1.
+func portInstructions(order ...asm.Instruction) asm.Instructions {
+	const mask = 1<<renewBits - 1
+	list := append(portsAt(),
 		asm.Mov.Reg(asm.R1, asm.R8),
 		asm.RSh.Imm(asm.R1, renewBits),
 		asm.And.Imm(asm.R1, mask),
@@ -290,10 +298,10 @@ func renewInstructions() asm.Instructions {
 		asm.Mov.Reg(asm.R2, asm.R8),
 		asm.And.Imm(asm.R2, mask),
 		asm.Add.Imm(asm.R2, lowest),
-		asm.Or.Reg(asm.R1, asm.R2),
+		asm.Or.Reg(asm.R1, asm.R2))
+	return append(append(list, order...),
 		asm.HostTo(asm.BE, asm.R1, asm.Word),
-		asm.StoreMem(asm.R7, udpAt, asm.R1, asm.Word),
-	}
+		asm.StoreMem(asm.R7, udpAt, asm.R1, asm.Word))
 }
 
 // instructions shorten a frame to the size that is its turn.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
+	"golang.org/x/sys/unix"
 )
 
 // walker is antrail's switch with ports in memory: a pipeline without any
@@ -21,55 +23,64 @@ type walker struct {
 	in, out      *memory.Port
 	pool         *packet.HeapPool
 	batch, taken []*packet.Frame
-	frame        []byte
-	next         uint32 // number of the next new connection
+	next         uint32 // number of the next packet of a course
 }
 
 // walkBatch is what a loaded worker has at a time.
 const walkBatch = 64
 
-// newWalker makes a switch with a program. When it tracks connections, the
-// known one is established.
-func newWalker(p *flow.Program, tracks bool) (*walker, error) {
+// newWalker makes a switch with a program.
+func newWalker(p *flow.Program) (*walker, error) {
 	w := &walker{
 		in: memory.New(sender().Name, memory.Options{}), out: memory.New(receiver().Name, memory.Options{}),
-		pool: packet.NewPool(4*walkBatch, 2048), batch: make([]*packet.Frame, walkBatch), taken: make([]*packet.Frame, walkBatch), frame: there(64),
+		pool: packet.NewPool(4*walkBatch, 2048), batch: make([]*packet.Frame, walkBatch), taken: make([]*packet.Frame, walkBatch),
 	}
 	var err error
-	if w.sw, w.ct, err = newSwitch(p, w.in, w.out); err != nil {
-		return nil, err
-	}
-	if tracks {
-		err = errors.Join(w.one(w.in, w.out, there(64)), w.one(w.out, w.in, back(64)))
-	}
-	if err := errors.Join(err, w.one(w.in, w.out, there(64))); err != nil {
-		return nil, errors.Join(err, w.sw.Close())
-	}
-	return w, nil
+	w.sw, w.ct, err = newSwitch(p, w.in, w.out)
+	return w, err
 }
 
-// one sends one frame, which must arrive.
-func (w *walker) one(from, to *memory.Port, frame []byte) error {
+// send sends one frame; who gets it is another matter.
+func (w *walker) send(from *memory.Port, frame []byte) error {
 	if err := from.Send(frame); err != nil {
 		return err
 	}
 	w.sw.Poll()
-	n := to.Collect(w.taken)
-	packet.Release(w.taken[:n])
-	if n != 1 {
-		return fmt.Errorf("%d frames came from %s to %s, want 1", n, from.Name(), to.Name())
+	for _, p := range []*memory.Port{w.in, w.out} {
+		packet.Release(w.taken[:p.Collect(w.taken)])
 	}
 	return nil
 }
 
-// pass sends a batch of the known connection, or of as many new ones.
-func (w *walker) pass(fresh bool) error {
+// know makes the connections of a course known: to each a packet and what
+// answers it.
+func (w *walker) know(c *course) error {
+	frame, answer := make([]byte, len(c.frame)), make([]byte, len(c.frame))
+	for n := range c.of {
+		copy(frame, c.frame)
+		c.change.apply(frame, n)
+		if err := w.send(w.in, frame); err != nil {
+			return err
+		}
+		for _, a := range c.answers {
+			copy(answer, a)
+			c.answer.apply(answer, n)
+			if err := w.send(w.out, answer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pass sends a batch of a course.
+func (w *walker) pass(c *course) error {
 	w.pool.Get(w.batch)
 	for _, f := range w.batch {
-		f.SetBytes(w.frame)
-		if fresh {
-			renew(f.Bytes(), w.next)
-			w.next++
+		f.SetBytes(c.frame)
+		c.change.apply(f.Bytes(), w.next)
+		if w.next++; w.next == c.of {
+			w.next = 0
 		}
 	}
 	w.in.Inject(w.batch...)
@@ -82,44 +93,45 @@ func (w *walker) pass(fresh bool) error {
 	return nil
 }
 
-// walked is the cost of a packet.
-type walked struct {
-	nanoseconds, allocations, entries float64
-}
-
-// mostFresh is how many new connections a measurement makes; they are forgotten
+// mostFresh is how many new connections a window makes; they are forgotten
 // afterwards.
-const mostFresh = 100_000
+const mostFresh = 50_000
 
-// measure sends packets for so long.
-func (w *walker) measure(window time.Duration, fresh bool) (c walked, err error) {
+// measure sends packets of a course for so long, and at least once all that are
+// known before that.
+func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	w.next = 0
+	for n := uint32(0); n < c.of; n += walkBatch { // so that caches know the connections
+		if err := w.pass(c); err != nil {
+			return cost{}, err
+		}
+	}
 	runtime.GC()
 	var before, after runtime.MemStats
 	taken := w.entriesTaken()
 	runtime.ReadMemStats(&before)
+	watch, err := watchThread("self", unix.Gettid())
+	if err != nil {
+		return cost{}, err
+	}
 	packets, start := 0, time.Now()
-	for time.Since(start) < window && !(fresh && packets >= mostFresh) {
-		if err := w.pass(fresh); err != nil {
-			return c, err
+	for time.Since(start) < long && !(c.of == 0 && packets >= mostFresh) {
+		if err := w.pass(c); err != nil {
+			return cost{}, err
 		}
 		packets += walkBatch
 	}
-	c.nanoseconds = float64(time.Since(start)) / float64(packets)
+	took := time.Since(start)
+	disturbed, err := watch.part()
 	runtime.ReadMemStats(&after)
-	c.allocations = float64(after.Mallocs-before.Mallocs) / float64(packets)
-	c.entries = float64(w.entriesTaken()-taken) / float64(packets)
-	return c, w.forget(fresh)
-}
-
-// forget drops the new connections and makes the known one known again.
-func (w *walker) forget(fresh bool) error {
-	if !fresh {
-		return nil
-	}
-	w.ct.Flush()
-	return errors.Join(w.one(w.in, w.out, there(64)), w.one(w.out, w.in, back(64)))
+	return cost{
+		nanoseconds: float64(took) / float64(packets),
+		allocations: float64(after.Mallocs-before.Mallocs) / float64(packets),
+		entries:     float64(w.entriesTaken()-taken) / float64(packets),
+		disturbed:   disturbed,
+	}, err
 }
 
 // entriesTaken is how often entries were taken.
@@ -128,4 +140,45 @@ func (w *walker) entriesTaken() (n uint64) {
 		n += f.Packets
 	}
 	return n
+}
+
+// walk is antrail as a contender: a switch with the program, and one with a
+// single entry.
+type walk struct{ program, single *walker }
+
+func newWalk(p *flow.Program) (*walk, error) {
+	bare, err := bareProgram()
+	if err != nil {
+		return nil, err
+	}
+	w := new(walk)
+	if w.single, err = newWalker(bare); err != nil {
+		return nil, err
+	}
+	if w.program, err = newWalker(p); err != nil {
+		return nil, errors.Join(err, w.single.sw.Close())
+	}
+	return w, nil
+}
+
+func (w *walk) close() error { return errors.Join(w.single.sw.Close(), w.program.sw.Close()) }
+
+func (w *walk) prime(_ context.Context, courses []*course) error {
+	w.program.ct.Flush()
+	for _, c := range courses {
+		if err := w.program.know(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) window(_ context.Context, c *course, base bool, long time.Duration) (cost, error) {
+	if base {
+		return w.single.measure(&course{frame: c.frame, of: 1}, long)
+	}
+	if c.of == 0 {
+		defer w.program.ct.Flush()
+	}
+	return w.program.measure(c, long)
 }

@@ -15,10 +15,10 @@ import (
 const benchLong = `Measure antrail's datapath against others on this machine: it makes network namespaces, contenders and traffic,
 measures all contenders of a profile in turn again and again, and prints the median of the rounds, their extremes and the
 median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. A run
-goes on until --time is up, but every contender runs --rounds times: all profiles take some minutes, more on a busy
-machine. It needs root and no cluster.
+goes on until --time is up, but every contender runs --rounds times, and it tells before and after when other programs
+keep the machine busy. It runs at the highest priority of ordinary programs. It needs root and no cluster.
 
-Profiles:
+Profiles; without arguments those with a star run, with "all" all of them, which takes some minutes:
 `
 
 func benchCommand() *cobra.Command {
@@ -30,12 +30,15 @@ func benchCommand() *cobra.Command {
 		Use:     "bench [PROFILE...]",
 		Short:   "Measure the datapath against others, side by side",
 		Long:    benchLong + strings.TrimRight(profiles.String(), "\n"),
-		Example: "  antrail bench\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench pipeline --save before\n  antrail bench compare before after",
+		Example: "  antrail bench\n  antrail bench all --time 10m --save results\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench pipeline --save before\n  antrail bench compare before after",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Profiles = args
 			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
 				return usageError{err}
+			}
+			if err := bench.TakePrecedence(); err != nil {
+				fmt.Fprintln(c.ErrOrStderr(), "other programs are not put back:", err)
 			}
 			result, err := bench.Run(c.Context(), o, c.ErrOrStderr())
 			if result == nil {
@@ -49,7 +52,7 @@ func benchCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes")
 	c.Flags().IntVar(&o.Rounds, "rounds", 3, "how many times each contender runs at least")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
-	c.Flags().IntVar(&o.Largest, "largest", 1_000, "where the sweep over policy rules ends")
+	c.Flags().IntVar(&o.Largest, "largest", 100_000, "where sweeps end, of policy rules, Services and connections; before that when the time is up")
 	c.AddCommand(benchConntrackCommand(), benchCompareCommand())
 	return c
 }

@@ -1,0 +1,270 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The cost of a packet in the pipeline alone is the difference of two costs. So
+// that what else happens on the machine is not in it, both are measured in many
+// short windows in turn, a window in which somebody else had the processor is
+// thrown away, and the median of those that are left is taken.
+
+// cost is what a packet of a course cost in one window.
+type cost struct {
+	nanoseconds, allocations, entries float64
+	// disturbed is the part of the window in which the thread that is measured
+	// wanted to run and did not, or the machine itself did not run.
+	disturbed float64
+}
+
+// contender is a datapath with a pipeline.
+type contender interface {
+	// prime makes the connections of courses known, and no others.
+	prime(context.Context, []*course) error
+	// window sends packets of a course for so long; those of base take one entry
+	// that outputs them.
+	window(ctx context.Context, c *course, base bool, long time.Duration) (cost, error)
+}
+
+const (
+	windowsOfRound = 4    // of each course
+	mostWindows    = 8    // of each course, with those thrown away
+	mostDisturbed  = 0.02 // of a window
+	mostTolerable  = 0.1  // of a window that is used because there are no others
+)
+
+// gathered is what the windows of a course in one round came to.
+type gathered struct {
+	kept             []cost
+	thrown, tolerant int // windows thrown away, and kept although disturbed
+}
+
+// sift keeps the windows that nobody disturbed; of a course that has hardly any,
+// the least disturbed ones, if they can be tolerated.
+func sift(all []cost) (g gathered) {
+	slices.SortFunc(all, func(a, b cost) int { return int((a.disturbed - b.disturbed) * 1e6) })
+	n := 0
+	for n < len(all) && all[n].disturbed <= mostDisturbed {
+		n++
+	}
+	keep := n
+	for keep < min(len(all), windowsOfRound/2) && all[keep].disturbed <= mostTolerable {
+		keep++
+	}
+	return gathered{all[:keep], len(all) - keep, keep - min(n, keep)}
+}
+
+// median is that of one part of the costs; NaN when no window was kept.
+func (g *gathered) median(of func(cost) float64) float64 {
+	if len(g.kept) == 0 {
+		return math.NaN()
+	}
+	var s series
+	for _, c := range g.kept {
+		s = append(s, of(c))
+	}
+	return s.median()
+}
+
+func nanoseconds(c cost) float64 { return c.nanoseconds }
+func allocations(c cost) float64 { return c.allocations }
+func entries(c cost) float64     { return c.entries }
+
+// measured is a round of a contender: its courses, and the single entry.
+type measured struct {
+	base    gathered
+	courses []*course
+	of      []gathered // by course
+}
+
+// alone is what a packet costs the pipeline without what moves it; NaN when the
+// round cannot tell, since the one was disturbed more than the other costs.
+func (m *measured) alone(i int) float64 {
+	cost := m.of[i].median(nanoseconds) - m.base.median(nanoseconds)
+	if cost <= 0 {
+		return math.NaN()
+	}
+	return cost
+}
+
+// readings are what all contenders have: each course's cost in the pipeline
+// alone, and how many windows there were that somebody disturbed.
+func (m *measured) readings() (list []reading) {
+	thrown, tolerant := m.base.thrown, m.base.tolerant
+	for i, c := range m.courses {
+		list = append(list, reading{c.name, "ns", m.alone(i)})
+		thrown, tolerant = thrown+m.of[i].thrown, tolerant+m.of[i].tolerant
+	}
+	return append(list,
+		reading{"windows thrown away", "windows", float64(thrown)},
+		reading{"disturbed windows that were needed", "windows", float64(tolerant)})
+}
+
+// measure is a round: the known courses in turn, then the new ones, each with
+// windows of the single entry between them.
+func measure(ctx context.Context, s contender, courses []*course, long time.Duration) (*measured, error) {
+	m := &measured{courses: courses, of: make([]gathered, len(courses))}
+	var known []*course
+	for _, c := range courses {
+		if c.of > 0 {
+			known = append(known, c)
+		}
+	}
+	if err := s.prime(ctx, known); err != nil {
+		return nil, err
+	}
+	costs := make([][]cost, len(courses))
+	var base []cost
+	for _, fresh := range []bool{false, true} {
+		for range mostWindows {
+			n, err := turn(ctx, s, m, fresh, long/windowsOfRound, costs, &base)
+			if err != nil {
+				return nil, err
+			}
+			if n == 0 {
+				break
+			}
+		}
+	}
+	m.base = sift(base)
+	for i := range courses {
+		m.of[i] = sift(costs[i])
+	}
+	return m, nil
+}
+
+// turn is one window of each course that is still short of good ones, the new
+// ones or the known ones, and one of the single entry before each; n is how many
+// there were.
+func turn(ctx context.Context, s contender, m *measured, fresh bool, long time.Duration, costs [][]cost, base *[]cost) (n int, err error) {
+	for i, c := range m.courses {
+		if (c.of == 0) != fresh || undisturbed(costs[i]) >= windowsOfRound {
+			continue
+		}
+		n++
+		b, err := s.window(ctx, c, true, long)
+		if err != nil {
+			return n, fmt.Errorf("a single entry: %w", err)
+		}
+		k, err := s.window(ctx, c, false, long)
+		if err := errors.Join(err, ctx.Err()); err != nil {
+			return n, fmt.Errorf("%s: %w", c.name, err)
+		}
+		*base, costs[i] = append(*base, b), append(costs[i], k)
+	}
+	return n, nil
+}
+
+func undisturbed(all []cost) (n int) {
+	for _, c := range all {
+		if c.disturbed <= mostDisturbed {
+			n++
+		}
+	}
+	return n
+}
+
+// watch tells how a thread was disturbed since it began.
+type watch struct {
+	path   string // of the thread's schedstat
+	began  time.Time
+	waited time.Duration
+	stolen float64
+}
+
+// watchThread watches a thread of a process from now on.
+func watchThread(process string, thread int) (*watch, error) {
+	w := &watch{path: fmt.Sprintf("/proc/%s/task/%d/schedstat", process, thread), began: time.Now(), stolen: readTimes().steal}
+	var err error
+	w.waited, err = waitedFor(w.path)
+	return w, err
+}
+
+// part is the part of the time until now in which the thread waited for a
+// processor, or the machine for its host.
+func (w *watch) part() (float64, error) {
+	waited, err := waitedFor(w.path)
+	long := time.Since(w.began).Seconds()
+	stolen := (readTimes().steal - w.stolen) / ticksPerSecond
+	return max((waited-w.waited).Seconds(), stolen) / long, err
+}
+
+// waitedFor reads how long a thread has waited on a run queue.
+func waitedFor(schedstat string) (time.Duration, error) {
+	text, err := os.ReadFile(schedstat)
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("%s: %q: no second field", schedstat, text)
+	}
+	n, err := strconv.ParseInt(fields[1], 10, 64)
+	return time.Duration(n), err
+}
+
+// threadNamed finds a thread of a process by how its name begins.
+func threadNamed(process, prefix string) (int, error) {
+	names, err := filepath.Glob("/proc/" + process + "/task/*/comm")
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range names {
+		name, err := os.ReadFile(path)
+		if err == nil && strings.HasPrefix(string(name), prefix) {
+			return strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		}
+	}
+	return 0, fmt.Errorf("process %s has no thread %s…", process, prefix)
+}
+
+// ticksPerSecond is the unit of /proc/stat, which the kernel fixes for programs.
+const ticksPerSecond = 100
+
+// times are what the processors together did since the machine began, in ticks.
+type times struct{ busy, idle, steal float64 }
+
+// readTimes reads the first line of /proc/stat; zeros when there is none.
+func readTimes() (t times) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, f := range strings.Fields(line) {
+		n, _ := strconv.ParseFloat(f, 64)
+		switch i {
+		case 0: // "cpu"
+		case 4, 5: // idle, iowait
+			t.idle += n
+		case 8:
+			t.steal = n
+		case 9, 10: // guests, which are in user already
+		default:
+			t.busy += n
+		}
+	}
+	return t
+}
+
+// foreignLoad is the part of the processors that others have while this process
+// rests.
+func foreignLoad() float64 {
+	before := readTimes()
+	time.Sleep(restTime)
+	after := readTimes()
+	busy := after.busy + after.steal - before.busy - before.steal
+	return busy / max(busy+after.idle-before.idle, 1)
+}
+
+// restTime is how long foreign load is watched.
+const restTime = 500 * time.Millisecond
+
+// busyMachine is the foreign load from which figures are doubtful.
+const busyMachine = 0.1

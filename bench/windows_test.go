@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scripted is a contender whose windows are known beforehand.
+type scripted struct {
+	base, of []cost // windows, the last one for ever
+	turns    []string
+	primed   int
+}
+
+func (s *scripted) prime(_ context.Context, known []*course) error {
+	s.primed = len(known)
+	return nil
+}
+
+func (s *scripted) window(_ context.Context, c *course, base bool, _ time.Duration) (cost, error) {
+	from := &s.of
+	s.turns = append(s.turns, c.name)
+	if base {
+		from = &s.base
+		s.turns[len(s.turns)-1] = "base"
+	}
+	k := (*from)[0]
+	if len(*from) > 1 {
+		*from = (*from)[1:]
+	}
+	return k, nil
+}
+
+// TestWindows has quiet and disturbed windows: only the quiet ones count.
+func TestWindows(t *testing.T) {
+	quiet, noisy := cost{nanoseconds: 300, entries: 16}, cost{nanoseconds: 9000, disturbed: 0.5}
+	s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{noisy, quiet, noisy, quiet}}
+	m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond)
+	if err != nil || s.primed != 1 {
+		t.Fatalf("%v, %d courses made known", err, s.primed)
+	}
+	if got := m.alone(0); got != 200 {
+		t.Errorf("%v ns, want 200", got)
+	}
+	want := []reading{{"known", "ns", 200}, {"windows thrown away", "windows", 2}, {"disturbed windows that were needed", "windows", 0}}
+	if got := m.readings(); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := strings.Join(s.turns[:4], " "); got != "base known base known" {
+		t.Errorf("the windows came as %s", got)
+	}
+}
+
+// TestWindowsThatCannotTell: with nothing but disturbed windows, or when the
+// single entry costs more, there is no figure, and no ratio of one.
+func TestWindowsThatCannotTell(t *testing.T) {
+	for name, s := range map[string]*scripted{
+		"disturbed":       {base: []cost{{nanoseconds: 100}}, of: []cost{{nanoseconds: 300, disturbed: 0.5}}},
+		"dearer for one":  {base: []cost{{nanoseconds: 400}}, of: []cost{{nanoseconds: 300}}},
+		"single is noisy": {base: []cost{{nanoseconds: 100, disturbed: 0.9}}, of: []cost{{nanoseconds: 300}}},
+	} {
+		m, err := measure(t.Context(), s, []*course{{name: "fresh"}}, time.Millisecond)
+		if err != nil || !math.IsNaN(m.alone(0)) {
+			t.Errorf("%s: %v, %v", name, m.alone(0), err)
+		}
+	}
+	b := board{sides: 2}
+	for _, round := range [][2]float64{{100, 50}, {math.NaN(), 70}, {100, 60}, {0, 90}} {
+		b.note(0, []reading{{"x", "ns", round[0]}})
+		b.note(1, []reading{{"x", "ns", round[1]}})
+	}
+	first, second := b.lines()[0].Reached[0], b.lines()[0].Reached[1]
+	if first.Rounds != 3 || second.Rounds != 4 || second.Ratio != 0.55 {
+		t.Errorf("%+v, %+v: want 3 and 4 rounds and the ratio 0.55", first, second)
+	}
+}
+
+// TestTolerated: windows disturbed a little are used when there are no others.
+func TestTolerated(t *testing.T) {
+	g := sift([]cost{{nanoseconds: 5, disturbed: 0.4}, {nanoseconds: 4, disturbed: 0.09}, {nanoseconds: 3, disturbed: 0.05}, {nanoseconds: 2, disturbed: 0.06}})
+	if len(g.kept) != 2 || g.kept[0].nanoseconds != 3 || g.kept[1].nanoseconds != 2 || g.thrown != 2 || g.tolerant != 2 {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestEndsFirst(t *testing.T) {
+	for largest, want := range map[int][]int{10: {10}, 99: {10}, 100: {10, 100}, 100_000: {10, 100_000, 100, 1000, 10_000}} {
+		if got := endsFirst(largest); !slices.Equal(got, want) {
+			t.Errorf("%d: %v, want %v", largest, got, want)
+		}
+	}
+}
+
+// TestServiceProgram measures packets to ClusterIPs, all of which arrive or the
+// walker fails.
+func TestServiceProgram(t *testing.T) {
+	p, err := serviceProgram(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWalk(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	courses := []*course{knownCourse(), knownServiceCourse(), freshServiceCourse(), freshAffinityCourse()}
+	m, err := measure(t.Context(), w, courses, 4*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.of) != len(courses) || len(m.readings()) != len(courses)+2 {
+		t.Errorf("%d courses, %v", len(m.of), m.readings())
+	}
+}
