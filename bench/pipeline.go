@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/antrail/antrail/flow"
@@ -83,13 +84,14 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, x float64, p *f
 // details are what only antrail can tell of its courses.
 func (m *measured) details() (list []reading) {
 	for i, c := range m.courses {
+		name, _ := strings.CutSuffix(c.name, ", pipeline alone")
 		n := m.of[i].median(entries)
 		list = append(list,
-			reading{c.name + ", with ports in memory", "ns", m.of[i].median(nanoseconds)},
-			reading{c.name + ", entries taken", "entries", n},
-			reading{c.name + ", each entry", "ns", m.alone(i) / max(n, 1)},
+			reading{name + ", with ports in memory", "ns", m.of[i].median(nanoseconds)},
+			reading{name + ", entries taken", "entries", n},
+			reading{name + ", each entry", "ns", m.alone(i) / max(n, 1)},
 			// Whole ones: the measurement itself makes a few in all.
-			reading{c.name + ", allocations of a packet", "allocs", math.Round(m.of[i].median(allocations))})
+			reading{name + ", allocations of a packet", "allocs", math.Round(m.of[i].median(allocations))})
 	}
 	return list
 }
