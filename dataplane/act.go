@@ -49,9 +49,9 @@ func (k *walk) act(a flow.Action, after []flow.Action) bool {
 	case flow.CTClear:
 		k.clearConntrack()
 	case flow.GroupAction:
-		k.runGroup(k.prog.groups[a.ID], more)
+		k.runGroup(k.prog.groups.get(a.ID), more)
 	case flow.MeterAction:
-		k.meter(k.prog.meters[a.ID])
+		k.meter(k.prog.meters.get(a.ID))
 	case flow.Clone:
 		k.branch(more, func() { k.runNested(a.Actions) })
 	case *flow.Learn:

@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -125,8 +124,7 @@ func (s *Switch) Groups() []GroupStats {
 		return nil
 	}
 	var all []GroupStats
-	for _, id := range slices.Sorted(maps.Keys(p.groups)) {
-		g := p.groups[id]
+	for _, g := range p.groups.all() {
 		st := GroupStats{Group: g.Group, Packets: g.packets.Load(), Bytes: g.bytes.Load()}
 		for i := range g.buckets {
 			st.Buckets = append(st.Buckets, BucketStats{g.buckets[i].packets.Load(), g.buckets[i].bytes.Load()})
@@ -143,8 +141,7 @@ func (s *Switch) Meters() []MeterStats {
 		return nil
 	}
 	var all []MeterStats
-	for _, id := range slices.Sorted(maps.Keys(p.meters)) {
-		m := p.meters[id]
+	for _, m := range p.meters.all() {
 		m.mu.Lock()
 		all = append(all, MeterStats{m.Meter, m.packets, m.bytes, slices.Clone(m.dropped)})
 		m.mu.Unlock()

@@ -123,6 +123,9 @@ func learns(e *entry) (found bool) {
 // forgetLearned removes what deleted learn actions with delete_learned had
 // made: entries of their table and cookie that no remaining one still makes.
 func (s *Switch) forgetLearned(before, after *program) {
+	if sameLearners(before, after) {
+		return
+	}
 	remaining := after.makers()
 	for m := range before.makers() {
 		if t := after.tables[m.table]; t != nil && !remaining[m] {
@@ -130,4 +133,23 @@ func (s *Switch) forgetLearned(before, after *program) {
 			s.learnings.Add(1)
 		}
 	}
+}
+
+// sameLearners says whether a change left all entries alone that make entries
+// and take them along.
+func sameLearners(before, after *program) bool {
+	for id, t := range after.tables {
+		if old := before.tables[id]; t != old && !slices.Equal(t.learning(), old.learning()) {
+			return false
+		}
+	}
+	return true
+}
+
+// learning is the table's learners, none of no table.
+func (t *table) learning() []*entry {
+	if t == nil {
+		return nil
+	}
+	return t.learners
 }

@@ -11,8 +11,8 @@ type program struct {
 	names      *flow.Names
 	first      uint8
 	tables     [256]*table // nil: no such table
-	groups     map[uint32]*group
-	meters     map[uint32]*meter
+	groups     *numbered[group]
+	meters     *numbered[meter]
 	generation uint64
 }
 
@@ -59,22 +59,23 @@ func (p *program) build(b *Bundle, c *compiler, now int64) (*program, error) {
 	return n, n.validate(b)
 }
 
-// merge is the map of groups or meters after a bundle. make gets the old one,
-// nil when there was none, to keep its counters.
-func merge[T, S any](old map[uint32]*T, add []*S, del []uint32, replace bool, make_ func(*S, *T) *T, id func(*S) uint32) map[uint32]*T {
-	n := make(map[uint32]*T)
-	if !replace {
-		for k, v := range old {
-			n[k] = v
-		}
+// merge is the groups or meters after a bundle. make gets the old one, nil when
+// there was none, to keep its counters.
+func merge[T, S any](old *numbered[T], add []*S, del []uint32, replace bool, make_ func(*S, *T) *T, id func(*S) uint32) *numbered[T] {
+	if len(add)+len(del) == 0 && !replace {
+		return old
+	}
+	n := old.edited()
+	if replace {
+		n = (*numbered[T])(nil).edited()
 	}
 	for _, k := range del {
-		delete(n, k)
+		n.set(k, nil)
 	}
 	for _, s := range add {
-		n[id(s)] = make_(s, old[id(s)])
+		n.set(id(s), make_(s, old.get(id(s))))
 	}
-	return n
+	return n.made
 }
 
 // buildTables fills n's tables: unchanged ones are shared with p.
@@ -123,10 +124,8 @@ func (p *program) installed(e *flow.Entry) *entry {
 // an action of the bundle continues in or learns into, so that lookups,
 // counters and learned entries have a place.
 func (p *program) declareTables(b *Bundle) {
-	for id := range p.tables {
-		if p.tables[id] == nil && (p.names.Table(uint8(id)) != "" || uint8(id) == p.first) {
-			p.tables[id] = (*table)(nil).editable(false)
-		}
+	if b.Names != nil || p.generation == 1 {
+		p.nameTables()
 	}
 	b.forEachAction(func(a flow.Action) {
 		if id, ok := tableOf(a); ok && p.tables[id] == nil {
@@ -136,6 +135,15 @@ func (p *program) declareTables(b *Bundle) {
 			p.tables[l.Table].live.mayLearn.Store(true)
 		}
 	})
+}
+
+// nameTables makes an empty table of the first one and every one with a name.
+func (p *program) nameTables() {
+	for id := range p.tables {
+		if p.tables[id] == nil && (p.names.Table(uint8(id)) != "" || uint8(id) == p.first) {
+			p.tables[id] = (*table)(nil).editable(false)
+		}
+	}
 }
 
 // forEachAction visits all actions that a bundle brings.

@@ -60,7 +60,7 @@ func (p *program) forEach(visit func(*flow.Entry), group func(*flow.Group)) {
 		}
 		t.classifier.all(func(e *entry) { visit(e.Entry) })
 	}
-	for _, g := range p.groups {
+	for _, g := range p.groups.all() {
 		group(g.Group)
 	}
 }
@@ -77,15 +77,15 @@ func (p *program) checkActions(actions []flow.Action) (err error) {
 func (p *program) checkAction(a flow.Action) error {
 	switch a := a.(type) {
 	case flow.GroupAction:
-		if p.groups[a.ID] == nil {
+		if p.groups.get(a.ID) == nil {
 			return fmt.Errorf("group %d does not exist; add it in the same bundle", a.ID)
 		}
 	case flow.MeterAction:
-		if p.meters[a.ID] == nil {
+		if p.meters.get(a.ID) == nil {
 			return fmt.Errorf("meter %d does not exist; add it in the same bundle", a.ID)
 		}
 	case flow.Controller:
-		if a.MeterID != 0 && p.meters[a.MeterID] == nil {
+		if a.MeterID != 0 && p.meters.get(a.MeterID) == nil {
 			return fmt.Errorf("meter %d does not exist; add it in the same bundle", a.MeterID)
 		}
 	case *flow.Learn:
