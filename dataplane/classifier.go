@@ -191,8 +191,8 @@ func (c *classifier) list() []*entry {
 }
 
 // lookup gives the best hard entry, better than best, and appends to s.soft the
-// matching clauses that stand above it. Clauses below may be appended too.
-// Entries with conj_id are left out while the key has none.
+// matching clauses that stand above it, of each match the first. Clauses below
+// may be appended too. Entries with conj_id are left out while the key has none.
 func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 	s.lengths.known = 0
 	complete := k.ConjID() != 0
@@ -211,16 +211,15 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 			}
 		}
 		s.asked.find(p.subtable, k)
-		for r := p.find(k); r != nil; r = r.next {
-			switch {
-			case best != nil && r.priority < best.priority:
-			case r.clauses != nil:
-				s.soft = append(s.soft, r)
-				continue
-			case r.betterThan(best):
-				best = r
-			}
-			break
+		r := p.find(k)
+		if r == nil {
+			continue
+		}
+		if r.clauses != nil && (best == nil || r.priority >= best.priority) {
+			s.soft = append(s.soft, r)
+		}
+		if r.hard != nil && r.hard.betterThan(best) {
+			best = r.hard
 		}
 	}
 	return best
@@ -237,10 +236,8 @@ func (c *classifier) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 			continue
 		}
 		s.asked.find(st, k)
-		for r := st.find(k); r != nil; r = r.next {
-			if r.clauses == nil && r.betterThan(best) {
-				best = r
-			}
+		if r := st.find(k); r != nil && r.hard != nil && r.hard.betterThan(best) {
+			best = r.hard
 		}
 	}
 	return best

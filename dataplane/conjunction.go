@@ -75,7 +75,9 @@ func (c *clauses) of(id uint32) (seen, all uint64) {
 // lookupScratch is memory that lookups use again and again, so that none
 // allocates; each worker has its own.
 type lookupScratch struct {
-	soft, none []*row
+	soft       []*row // clauses that match, of each match the first that is left
+	level      []*row // those of one priority
+	none       []*row
 	lengths    prefixLengths
 	candidates [2][][]flow.Conjunction // of clauses 1 and 2
 	asked      *asked                  // what lookups ask for is added here; nil for nowhere
@@ -93,7 +95,7 @@ type lookups interface {
 func (s *lookupScratch) find(c lookups, k *flow.Key) *entry {
 	s.soft = s.soft[:0]
 	hard := c.lookup(k, nil, s)
-	if len(s.soft) > 1 { // a conjunction has at least two clauses
+	if len(s.soft) > 1 || len(s.soft) == 1 && s.soft[0].mixed { // a conjunction has at least two clauses
 		hard = s.conjunction(c, k, hard)
 	}
 	if hard == nil {
@@ -103,25 +105,49 @@ func (s *lookupScratch) find(c lookups, k *flow.Key) *entry {
 }
 
 // conjunction is the best entry of a complete conjunction above hard, or hard.
+// It goes through the clauses of all matches by priority: a conjunction has its
+// clauses at one priority, and at least two.
 func (s *lookupScratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
-	slices.SortStableFunc(s.soft, func(a, b *row) int { return cmp.Compare(b.priority, a.priority) })
 	saved := k.ConjID()
 	defer k.SetConjID(saved)
-	for level := s.soft; len(level) > 0; {
-		priority := level[0].priority
-		if hard != nil && priority <= hard.priority {
-			break
+	for {
+		priority, more := s.highest()
+		if !more || hard != nil && priority <= hard.priority {
+			return hard
 		}
-		n := 0
-		for n < len(level) && level[n].priority == priority {
-			n++
+		level := s.take(priority)
+		if len(level) < 2 && level[0].clauses.clause != 0 {
+			continue
 		}
-		if r := s.completed(c, k, level[:n], hard); r != nil {
+		if r := s.completed(c, k, level, hard); r != nil {
 			return r
 		}
-		level = level[n:]
 	}
-	return hard
+}
+
+// highest is the highest priority of the clauses that are left.
+func (s *lookupScratch) highest() (priority uint16, more bool) {
+	for _, r := range s.soft {
+		if r != nil {
+			priority, more = max(priority, r.priority), true
+		}
+	}
+	return priority, more
+}
+
+// take takes the clauses of the highest priority out of those that are left.
+func (s *lookupScratch) take(priority uint16) []*row {
+	s.level = s.level[:0]
+	for i, r := range s.soft {
+		if r == nil || r.priority != priority {
+			continue
+		}
+		s.level = append(s.level, r)
+		if s.soft[i] = r.next; r.next != nil && r.next.clauses == nil {
+			s.soft[i] = nil // what is below is hidden
+		}
+	}
+	return s.level
 }
 
 // completed is the entry of the first complete conjunction among clauses of

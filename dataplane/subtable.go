@@ -76,11 +76,29 @@ type row struct {
 	entry    *entry
 	clauses  *clauses // of a soft entry
 	next     *row     // of the same match and a lower priority
+	hard     *row     // the first from here on that is
 	priority uint16
+	mixed    bool // from here on, one entry has different clauses
 }
 
 func newRow(e *entry) *row {
-	return &row{entry: e, clauses: e.clauses, priority: e.Priority}
+	r := &row{entry: e, clauses: e.clauses, priority: e.Priority}
+	r.before(nil)
+	return r
+}
+
+// before puts a row that nobody reads yet in front of others.
+func (r *row) before(next *row) {
+	r.next, r.hard, r.mixed = next, r, false
+	if r.clauses != nil {
+		r.hard, r.mixed = nil, r.clauses.clause == 0
+	}
+	if next != nil {
+		r.mixed = r.mixed || next.mixed
+		if r.hard == nil {
+			r.hard = next.hard
+		}
+	}
 }
 
 // betterThan says whether a hard row wins over another, or over none: by
@@ -219,11 +237,11 @@ func (st *subtable) put(r *row) {
 // chains share are not changed.
 func (r *row) with(more *row) *row {
 	if r == nil || more.priority > r.priority {
-		more.next = r
+		more.before(r)
 		return more
 	}
 	n := *r
-	n.next = r.next.with(more)
+	n.before(r.next.with(more))
 	return &n
 }
 
@@ -233,7 +251,7 @@ func (r *row) without(e *entry) *row {
 		return r.next
 	}
 	n := *r
-	n.next = r.next.without(e)
+	n.before(r.next.without(e))
 	return &n
 }
 
@@ -295,7 +313,7 @@ func (c *chunk) removeAt(i, words int) {
 // common words, chunks and the highest priority are what the rows need now.
 func (st *subtable) rebuild(more *row) {
 	var rows []*row
-	st.all(func(r *row) { rows = append(rows, &row{entry: r.entry, clauses: r.clauses, priority: r.priority}) })
+	st.all(func(r *row) { rows = append(rows, newRow(r.entry)) })
 	if more != nil {
 		rows = append(rows, more)
 	}
