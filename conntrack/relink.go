@@ -2,8 +2,10 @@ package conntrack
 
 // Making the index anew for connections that were restored. A place in it is a
 // place in memory at random, and so is the cell that a chain leads to. To wait
-// for neither, the index is made part by part, each small enough for a
-// processor's cache, and the chains stand aside until they are complete.
+// for neither, the index is made part by part, each in a workbench small enough
+// for a processor's cache. Most keys come first into their chains: their cells say
+// so from the start (place). What follows the others is noted by slice of cells,
+// and written slice by slice.
 
 // partBits is the size of a part: 2^16 heads, 256 kB.
 const partBits = 16
@@ -11,61 +13,94 @@ const partBits = 16
 // parts is how many parts the index has.
 func (x *index) parts() int { return (len(x.heads)-1)>>partBits + 1 }
 
-// placed is a key to be put into a chain.
-type placed struct{ chain, ref uint32 }
-
-// link is a reference's place in its chain while that is made.
-type link struct {
-	next ref    // 0 when it is in no chain
-	tag  uint32 // of the key's hash, what the chain's number does not show
+// placed is a key to be put into a chain of its part.
+type placed struct {
+	chain uint16 // in the part
+	tag   uint16 // of the key's hash, what the chain's number does not show
+	ref   ref
 }
 
-// place notes that a key is to be put into its chain.
+// workbench is one part of the index while it is made. Its chains run through
+// links by position, counted from 1; 0 ends them.
+type workbench struct {
+	heads [1 << partBits]uint32
+	links []link
+}
+
+// link is a key in its chain.
+type link struct {
+	placed
+	next uint32
+}
+
+// followed is a key that is not the last of its chain.
+type followed struct{ ref, next ref }
+
+// place notes that a key is to be put into its chain, at whose end its cell says
+// it is.
 func (k *taker) place(r ref, of *key) {
 	var w keyWords
 	of.store(&w)
 	hash := k.t.chains.hash(&w)
 	chain := k.t.index.bucket(hash)
-	k.links[r].tag = uint32(hash)
+	k.t.arena.follow(r, atEnd|chain)
 	part := &k.parts[chain>>partBits]
 	if cap(*part) == 0 { // the hash spreads them evenly
-		*part = make([]placed, 0, len(k.links)/len(k.parts)/len(k.takers)*5/4)
+		*part = make([]placed, 0, 2*int(k.t.arena.top.Load())/len(k.parts)/len(k.takers)*5/4)
 	}
-	*part = append(*part, placed{chain, r})
+	*part = append(*part, placed{uint16(chain), uint16(hash), r})
 }
+
+// follow writes what follows a reference in its chain; 0 when it is in none.
+func (a *arena) follow(r, next ref) { *unshared(&a.at(r >> 1).chain[r&1]) = next }
 
 // runLink makes the chains of one part of the index after the other, in the
 // order of the cells that each taker has met.
 func (k *taker) runLink() {
+	w := new(workbench)
 	for part := int(k.next.Add(1)) - 1; part < k.t.index.parts(); part = int(k.next.Add(1)) - 1 {
+		clear(w.heads[:])
+		w.links = w.links[:0]
 		for _, by := range k.takers {
 			for _, p := range by.parts[part] {
-				k.link(p)
+				k.link(w, p)
 			}
 		}
+		k.t.index.copyPart(part, w)
 	}
 }
 
 // link puts a key at the head of its chain, unless the key is another
 // connection's too: then it is a stray. Only a forged arena has such, or chains
 // that are too long.
-func (k *taker) link(p placed) {
-	at := unshared(&k.t.index.heads[p.chain])
-	head := *at
-	if head == 0 {
-		head = atEnd | p.chain
-	}
-	length := 1
-	for r := head; r&atEnd == 0; r = k.links[r].next {
-		if k.links[r].tag == k.links[p.ref].tag && k.t.arena.clash(r, p.ref) || length == maxChain {
+func (k *taker) link(w *workbench, p placed) {
+	head, length := w.heads[p.chain], 1
+	for at := head; at != 0; at = w.links[at-1].next {
+		other := &w.links[at-1]
+		if other.tag == p.tag && k.t.arena.clash(other.ref, p.ref) || length == maxChain {
 			k.stray = append(k.stray, p.ref)
+			k.t.arena.follow(p.ref, 0)
 			return
 		}
 		length++
 	}
-	k.links[p.ref].next = head
-	*at = p.ref
+	if head != 0 {
+		of := &k.followed[p.ref>>1/restoreSlice]
+		*of = append(*of, followed{p.ref, w.links[head-1].ref})
+	}
+	w.links = append(w.links, link{p, head})
+	w.heads[p.chain] = uint32(len(w.links))
 	k.chain = max(k.chain, length)
+}
+
+// copyPart makes the workbench's chains those of a part of the index.
+func (x *index) copyPart(part int, w *workbench) {
+	heads := x.heads[part<<partBits:]
+	for i := range heads[:min(len(heads), len(w.heads))] {
+		if at := w.heads[i]; at != 0 {
+			*unshared(&heads[i]) = w.links[at-1].ref
+		}
+	}
 }
 
 // clash says whether two references are to one key of two connections.
@@ -73,14 +108,12 @@ func (a *arena) clash(r, s ref) bool {
 	return r>>1 != s>>1 && a.at(r>>1).keyWords(int(r&1)) == a.at(s>>1).keyWords(int(s&1))
 }
 
-// runPublish copies the chains into the cells.
-func (k *taker) runPublish() {
+// runFollow writes into the cells what follows them, where that is not the end.
+func (k *taker) runFollow() {
 	for first, end := k.slice(); first < end; first, end = k.slice() {
-		for slot := first; slot < end; slot++ {
-			for dir := range 2 {
-				if next := k.links[makeRef(slot, dir)].next; next != 0 {
-					*unshared(&k.t.arena.at(slot).chain[dir]) = next
-				}
+		for _, by := range k.takers {
+			for _, f := range by.followed[first/restoreSlice] {
+				k.t.arena.follow(f.ref, f.next)
 			}
 		}
 	}
@@ -100,9 +133,9 @@ func (k *taker) dropStray(slot uint32) {
 		return
 	}
 	for dir := range c.keys {
-		if r := makeRef(slot, dir); k.links[r].next != 0 {
+		if c.chain[dir].Load() != 0 {
 			w := c.keyWords(dir)
-			t.index.unlink(t.arena, t.index.bucket(t.chains.hash(&w)), r)
+			t.index.unlink(t.arena, t.index.bucket(t.chains.hash(&w)), makeRef(slot, dir))
 		}
 	}
 	if c.flags()&expendable != 0 {

@@ -52,14 +52,13 @@ func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
 //  1. cells are verified, and their places in the index noted by part of the
 //     index (runVerify);
 //  2. each part's chains are made, aside (runLink, relink.go);
-//  3. the chains are copied into the cells (runPublish).
+//  3. the cells that are not the last of their chains are told so (runFollow).
 type restorer struct {
 	t       *Table
 	now     int64
 	longest int64 // timeout there is
 	takers  []*taker
 	next    atomic.Uint32 // the phase's next slice of cells, or part of the index
-	links   []link        // by reference
 	// room is how many more connections the limit allows, when there may be too
 	// many.
 	room   atomic.Int64
@@ -86,9 +85,11 @@ type taker struct {
 	ports [1 << 16]holding // by portShare, lastShare included
 	free  span             // cells
 	parts [][]placed
-	stray []ref
-	chain int // the longest
-	bytes [8 * len(fixedWords{})]byte
+	// followed is by slice of cells.
+	followed [][]followed
+	stray    []ref
+	chain    int // the longest
+	bytes    [8 * len(fixedWords{})]byte
 }
 
 // holding is a port's connections, and those of them that may be evicted.
@@ -103,13 +104,15 @@ type span struct{ first, last uint32 }
 // restore takes over what lies in the cells. Nobody else uses the table yet.
 func (t *Table) restore(now int64) {
 	top := t.arena.top.Load()
-	r := &restorer{t: t, now: now, longest: int64(t.timeouts.longest()), links: make([]link, 2*int(top))}
+	r := &restorer{t: t, now: now, longest: int64(t.timeouts.longest())}
 	r.room.Store(t.limits.max.Load())
 	r.scarce = int64(top)-1 > r.room.Load()
 	for range runtime.GOMAXPROCS(0) {
-		r.takers = append(r.takers, &taker{restorer: r, parts: make([][]placed, t.index.parts())})
+		r.takers = append(r.takers, &taker{
+			restorer: r, parts: make([][]placed, t.index.parts()), followed: make([][]followed, top/restoreSlice+1),
+		})
 	}
-	for _, phase := range []func(*taker){(*taker).runVerify, (*taker).runLink, (*taker).runPublish} {
+	for _, phase := range []func(*taker){(*taker).runVerify, (*taker).runLink, (*taker).runFollow} {
 		r.next.Store(0)
 		var all sync.WaitGroup
 		for _, k := range r.takers {
