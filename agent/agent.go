@@ -18,6 +18,7 @@
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	drivers.go    which driver such a port has, and why
+//	offload.go    what the kernel forwards by itself
 //	packetin.go   packets that entries send here
 //	reject.go     what policies reject, and Services without endpoints, is refused
 //	answer.go     resets and ICMP errors
@@ -145,6 +146,7 @@ func (a *Agent) load() (pods []Port, err error) {
 		return nil, err
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
+	o.offload = c.openOffload(a.log)
 	if c.Manifests == "" {
 		a.pipeline, err = c.files().load(o)
 	} else {

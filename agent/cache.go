@@ -38,7 +38,7 @@ func (p *pipeline) cacheValues() []cacheValue {
 		e := dataplane.CacheEvent(i)
 		all = append(all, cacheValue{Counter{Name: e.String(), Value: n}, e.Sentence()})
 	}
-	return all
+	return append(all, p.offloadValues()...)
 }
 
 func (p *pipeline) cacheRecords() (all []Counter) {

@@ -74,6 +74,9 @@ type Config struct {
 	// connections, with which the next agent begins; true when not given. Only
 	// with Manifests.
 	FlowSnapshot *bool `json:"flowSnapshot,omitempty"`
+	// Offload is auto to let the kernel forward packets of established connections
+	// between pods of the Node by itself, where it can, or off; off when not given.
+	Offload string `json:"offload,omitempty"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
@@ -199,6 +202,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
+	orDefault(&c.Offload, OffloadOff)
 	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
@@ -247,6 +251,7 @@ func (c *Config) check() error {
 	f.check(c.Flows != "" || c.Manifests != "", "flows: missing, and manifests too")
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
+	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	c.Conntrack.check(&f)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
 	c.AuditLog.check(&f)

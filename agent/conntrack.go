@@ -104,6 +104,7 @@ type Connection struct {
 	Mark      uint32        `json:"mark,omitempty"`
 	Label     string        `json:"label,omitempty"`
 	TimeoutNS time.Duration `json:"timeoutNS"`
+	Offloaded bool          `json:"offloaded,omitempty"` // the kernel forwards packets of it by itself
 	Text      string        `json:"text"`
 }
 
@@ -128,6 +129,7 @@ func (p *pipeline) connectionRecords(f conntrack.Filter) []Connection {
 		r := Connection{
 			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
 			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
+			Offloaded: c.Away,
 		}
 		if c.Label != (conntrack.Label{}) {
 			r.Label = c.Label.String()

@@ -34,7 +34,7 @@ func (a *Agent) openPod(p Port) (ports.Port, error) {
 	case DriverAFXDP:
 		return a.openAFXDP(p.Link, "afxdp was asked for")
 	case DriverAFPacket:
-		return openAFPacket(p.Link, "afpacket was asked for")
+		return a.openAFPacket(p.Link, "afpacket was asked for")
 	case DriverTap:
 		return a.openTap(p)
 	}
@@ -49,7 +49,7 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 		return nil, err
 	}
 	if link.Type() == "veth" {
-		p, err := openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
+		p, err := a.openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
 		if err != nil {
 			return nil, fmt.Errorf("%w; driver afxdp takes older kernels, and no large segments", err)
 		}
@@ -59,7 +59,7 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 	if err == nil {
 		return p, nil
 	}
-	p, second := openAFPacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
+	p, second := a.openAFPacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
 	if second != nil {
 		return nil, fmt.Errorf("%w; %w", err, second)
 	}
@@ -75,8 +75,9 @@ func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
 	return p, nil
 }
 
-func openAFPacket(link, why string) (ports.Port, error) {
-	p, err := afpacket.Open(afpacket.Options{Interface: link, Why: why})
+// openAFPacket opens a packet socket.
+func (a *Agent) openAFPacket(link, why string) (ports.Port, error) {
+	p, err := afpacket.Open(afpacket.Options{Interface: link, Why: why, Shortcuts: a.offload.programs()})
 	if err != nil {
 		return nil, err // p would be no nil Port
 	}

@@ -50,6 +50,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
 		cacheEntries, cacheRoom, cacheEvents,
+		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
 		ch <- d
 	}
@@ -88,6 +89,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.packetIns(count)
 	c.p.collectConntrack(ch)
 	c.p.collectCache(ch)
+	c.p.collectOffload(ch)
 	count(sleeps, c.p.sw.Sleeps())
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)

@@ -28,7 +28,8 @@ type pipeline struct {
 	objects *control.Reconciler
 	packets *packetIns
 	// judged is what became of connections that were taken over.
-	judged rejudgeCounts
+	judged  rejudgeCounts
+	offload offload
 	// made are the ports that the switch makes for objects; floods leave them out.
 	made map[string]control.Made
 }
@@ -80,6 +81,7 @@ type options struct {
 	cache    int          // what the workers remember: the defaults when 0, nothing when -1
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
+	offload  offload
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
@@ -126,7 +128,7 @@ func newPipeline(o options) (*pipeline, error) {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
-	p := &pipeline{clock: o.clock}
+	p := &pipeline{clock: o.clock, offload: o.offload}
 	if err := p.openTable(o); err != nil {
 		return nil, err
 	}
@@ -134,6 +136,7 @@ func newPipeline(o options) (*pipeline, error) {
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
 		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, Cache: o.cache, PacketIn: p.packets.packetIn,
+		Shortcuts: o.offload.shortcuts(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.closeTable())
@@ -166,7 +169,9 @@ func (p *pipeline) closeTable() error {
 }
 
 // close ends the switch, and then the connection table.
-func (p *pipeline) close() error { return errors.Join(p.sw.Close(), p.closeTable()) }
+func (p *pipeline) close() error {
+	return errors.Join(p.sw.Close(), p.offload.close(), p.closeTable())
+}
 
 // program reads and parses the files.
 func (f *Files) program(names map[uint32]string) (*flow.Program, error) {

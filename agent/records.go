@@ -67,6 +67,7 @@ type PortRecord struct {
 	Rx      Counts            `json:"rx"`
 	Tx      Counts            `json:"tx"`
 	Reasons map[string]uint64 `json:"reasons,omitempty"`
+	Offload PortOffload       `json:"offload"`
 }
 
 // Counts are one direction of a port.
@@ -167,7 +168,7 @@ func (p *pipeline) portRecords() []PortRecord {
 			No: s.No, Name: names.Port(s.No), Link: s.Name, MAC: net.HardwareAddr(s.MAC[:]).String(), MTU: s.MTU,
 			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons, Worker: s.Worker, Load: s.Load,
 			Rx: Counts{s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors},
-			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors},
+			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors}, Offload: p.portOffload(&s),
 		}
 		if r.Name == "" {
 			r.Name = s.Name

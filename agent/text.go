@@ -128,6 +128,7 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 		fmt.Fprintf(w, "  port %2s: rx pkts=%d, bytes=%d, drop=%d, errs=%d\n", who, r.Rx.Packets, r.Rx.Bytes, r.Rx.Dropped, r.Rx.Errors)
 		fmt.Fprintf(w, "           tx pkts=%d, bytes=%d, drop=%d, errs=%d\n", r.Tx.Packets, r.Tx.Bytes, r.Tx.Dropped, r.Tx.Errors)
 		fmt.Fprintf(w, "           %s: %s (%s), link %s %s, mtu %d, addr %s\n", r.Driver, r.Mode, r.Why, r.Link, upOrDown(r.Up), r.MTU, r.MAC)
+		fmt.Fprintf(w, "           %v\n", &r.Offload)
 		fmt.Fprintf(w, "           worker %d, of whose time it takes %.1f %%\n", r.Worker, 100*r.Load)
 		for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 			fmt.Fprintf(w, "           %s: %d\n", reason, r.Reasons[reason])

@@ -66,8 +66,12 @@ func (r *rig) openPods(ctx context.Context) error {
 	for _, kind := range []string{kindSystem, kindXDP} {
 		openers = append(openers, func() (*podPair, error) { return openOVSPods(ctx, kind) })
 	}
-	for _, driver := range []string{agent.DriverAFPacket, agent.DriverAFXDP} {
-		openers = append(openers, func() (*podPair, error) { return r.openLab(ctx, dir, driver) })
+	for _, o := range []lab.Options{
+		{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
+		{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
+		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
+	} {
+		openers = append(openers, func() (*podPair, error) { return r.openLab(ctx, dir, o) })
 	}
 	for _, open := range openers {
 		p, err := open()
@@ -128,12 +132,17 @@ func writeExamples() (string, error) {
 
 // openLab is a lab of one Node, whose client and web pods talk as their
 // policies allow.
-func (r *rig) openLab(ctx context.Context, entries, driver string) (*podPair, error) {
-	l, err := lab.Up(ctx, lab.Options{Nodes: 1, Binary: r.Binary, StateDir: r.StateDir, Driver: driver, FlowsDir: entries + "/two-nodes", Transient: true})
+func (r *rig) openLab(ctx context.Context, entries string, o lab.Options) (*podPair, error) {
+	name := "antrail " + o.Driver
+	if o.Offload == agent.OffloadAuto {
+		name = "antrail offload"
+	}
+	o.Nodes, o.Binary, o.StateDir, o.FlowsDir, o.Transient = 1, r.Binary, r.StateDir, entries+"/two-nodes", true
+	l, err := lab.Up(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	return labPair(l, "antrail "+driver, l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[0].Pods[1])
+	return labPair(l, name, l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[0].Pods[1])
 }
 
 // labPair is two pods of a lab; the pair's close takes the lab down.

@@ -32,6 +32,7 @@ type entry struct {
 
 	tcp   [2]peer // per direction: the side that sends in it
 	isn   uint32  // of a SYN on an established connection, under annotated
+	away  uint32  // its place in the shared memory, under the flag
 	tag   [2]uint32
 	flags entryFlags
 	state sctpState
@@ -48,6 +49,7 @@ const (
 	annotatedReply                        // … by the reply side
 	pickedUp                              // began with a TCP segment that was no SYN
 	expendable                            // stands in its port's list of those that may be evicted
+	away                                  // the kernel passes packets of it too (away.go)
 )
 
 // natFlags is the flags that are decided once, when the connection is made.
@@ -60,8 +62,9 @@ type handle struct{ slot, gen uint32 }
 type keyWords [5]uint64
 
 // mutable is the words of an entry that change in its life, in the order
-// expiry; mark, flags and SCTP state; label; the two TCP peers and the ISN, or
-// the SCTP tags. A protocol without those leaves what was there before.
+// expiry; mark, flags and SCTP state; label; the two TCP peers, or the SCTP
+// tags; the ISN and, in the upper half, the place in the memory shared while
+// away. A protocol without peers or tags leaves what was there before.
 type mutable [9]atomic.Uint64
 
 // cell is three cache lines: expiry and generation, which a sweep reads, share
@@ -148,11 +151,12 @@ func (c *cell) load(e *entry) {
 	e.expires = int64(m[0].Load())
 	e.unpack(m[1].Load())
 	e.label = Label{m[2].Load(), m[3].Load()}
+	last := m[8].Load()
+	e.isn, e.away = uint32(last), uint32(last>>32)
 	switch e.keys[original].proto {
 	case packet.ProtoTCP:
 		e.tcp[original].unpack(m[4].Load(), m[5].Load())
 		e.tcp[reply].unpack(m[6].Load(), m[7].Load())
-		e.isn = uint32(m[8].Load())
 	case packet.ProtoSCTP:
 		tags := m[4].Load()
 		e.tag = [2]uint32{uint32(tags), uint32(tags >> 32)}
@@ -166,6 +170,7 @@ func (c *cell) store(e *entry) {
 	put(&m[1], e.pack())
 	put(&m[2], e.label.Hi)
 	put(&m[3], e.label.Lo)
+	put(&m[8], uint64(e.isn)|uint64(e.away)<<32)
 	switch e.keys[original].proto {
 	case packet.ProtoTCP:
 		a, b := e.tcp[original].pack()
@@ -174,7 +179,6 @@ func (c *cell) store(e *entry) {
 		a, b = e.tcp[reply].pack()
 		put(&m[6], a)
 		put(&m[7], b)
-		put(&m[8], uint64(e.isn))
 	case packet.ProtoSCTP:
 		put(&m[4], uint64(e.tag[original])|uint64(e.tag[reply])<<32)
 	}

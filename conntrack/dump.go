@@ -30,6 +30,8 @@ type Conn struct {
 	// Tags is SCTP's verification tags, of the original and the reply
 	// direction.
 	Tags [2]uint32
+	// Away says that the kernel passes packets of it by itself.
+	Away bool
 }
 
 // Dump is the live connections that f takes, in no useful order. No lock is
@@ -67,6 +69,7 @@ func (e *entry) show(c *Conn, now int64) {
 	c.Zone, c.InPort, c.Timeout, c.Mark = k.zone, e.port, time.Duration(e.expires-now), e.mark
 	c.Label.Hi, c.Label.Lo = e.label.Hi, e.label.Lo
 	c.State, c.Tags[original], c.Tags[reply] = "", 0, 0
+	c.Away = e.flags&away != 0
 	switch k.proto {
 	case packet.ProtoTCP:
 		c.State = max(e.tcp[original].state, e.tcp[reply].state).String()
@@ -116,7 +119,11 @@ func (c *Conn) line(timeout string) string {
 	if c.Label != (Label{}) {
 		s += ",labels=" + c.Label.String()
 	}
-	return s + c.protoinfo()
+	s += c.protoinfo()
+	if c.Away {
+		s += ",offloaded"
+	}
+	return s
 }
 
 func (c *Conn) protoinfo() string {

@@ -47,7 +47,7 @@ func layout() uint64 {
 
 // layoutVersion is for cell.store, entry.pack, fixedWords, entryFlags, tcpState, sctpState
 // and key.words.
-const layoutVersion = 2
+const layoutVersion = 3
 
 // stamp makes the header one of an empty arena of this boot.
 func (h *header) stamp(boot [16]byte, cells int) {

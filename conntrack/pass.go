@@ -170,6 +170,11 @@ func (t *Table) passTCP(c *cell, dir int, g *segment, now int64) bool {
 	var src, dst peer
 	src.unpack(mine[0].Load(), mine[1].Load())
 	dst.unpack(theirs[0].Load(), theirs[1].Load())
+	w := t.awayOf(c)
+	if w != nil {
+		src.fetch(w, dir)
+		dst.fetch(w, 1-dir)
+	}
 	if src.state == tcpClosed || t.seqCheck.Load() && !src.inWindow(&dst, g) {
 		return false
 	}
@@ -178,6 +183,10 @@ func (t *Table) passTCP(c *cell, dir int, g *segment, now int64) bool {
 	src.acknowledge(&dst, g)
 	if src.state != before || dst.state != other {
 		return false
+	}
+	if w != nil {
+		src.share(w, dir)
+		dst.share(w, 1-dir)
 	}
 	put(&c.mut[0], uint64(now+int64(t.timeouts.tcp(before, other))))
 	src.store(mine)

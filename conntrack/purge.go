@@ -14,6 +14,7 @@ func (t *Table) Purge(match func(*Conn) bool) int {
 			purged++
 		}
 	})
+	t.settleAway()
 	return purged
 }
 

@@ -188,6 +188,9 @@ func (k *taker) take(slot uint32, c *cell) restoring {
 	k.zones[e.keys[original].zone]++
 	port := &k.ports[min(e.port, lastShare)]
 	port.count++
+	if e.flags&away != 0 {
+		e.relearn()
+	}
 	e.setExpendable()
 	e.expires = min(e.expires, k.now+k.longest) // the process before may have had longer timeouts
 	c.store(&e)
@@ -277,7 +280,7 @@ func (e *entry) plausible(m *mutable, fixed uint64) bool {
 	return e.keys[original].plausible() && e.keys[reply].plausible() &&
 		e.keys[original].mayAnswer(&e.keys[reply]) &&
 		fixed>>32 == uint64(e.flags&natFlags) && e.flags&natFlags != natFlags &&
-		e.expires > 0 && m[1].Load()>>48 == 0 && e.flags <= 2*expendable-1 && e.state <= sctpHeartbeatSent &&
+		e.expires > 0 && m[1].Load()>>48 == 0 && (e.flags&away == 0 || e.settled()) && e.state <= sctpHeartbeatSent &&
 		(!e.keys[original].tcp() || e.tcp[original].plausible(m[5].Load()) && e.tcp[reply].plausible(m[7].Load()))
 }
 

@@ -179,7 +179,7 @@ func TestRestoreFindsTornCells(t *testing.T) {
 		spoil("fixed part", func(c []byte) { c[at] ^= 0x10 })
 	}
 	spoil("half a connection", func(c []byte) { clear(c[sum : sum+4]) })
-	spoil("flags", func(c []byte) { c[mark+4] |= 0x80 })
+	spoil("flags", func(c []byte) { c[mark+4] = c[mark+4]&^byte(replied) | byte(away) })
 	spoil("NAT flags", func(c []byte) { c[mark+4] ^= byte(sourceNAT) })
 	spoil("SCTP state", func(c []byte) { c[mark+5] = 9 })
 	spoil("TCP state", func(c []byte) { c[peers+12] = 6 })

@@ -58,5 +58,7 @@ func (t *Table) peek(k *key, now int64) (e entry, at handle, dir int, ok bool) {
 		return entry{}, handle{}, 0, false
 	}
 	at, ok = t.arena.read(r>>1, &e)
+	t.fetch(&e)
+	e.flags &^= away
 	return e, at, int(r & 1), ok && at.gen == gen && e.expires > now
 }

@@ -79,6 +79,10 @@ type Table struct {
 	strict   bool
 	shielded atomic.Pointer[shielded] // of Shield, nil before
 
+	aways  []Away      // of ShareAway, nil before
+	settle func()      // of ShareAway
+	ended  atomic.Bool // connections that were away have ended since settle was called
+
 	parent   *Table              // of a Scratch
 	shadowed map[handle]struct{} // the parent's entries that the Scratch has copied
 }
@@ -265,6 +269,7 @@ func (t *Table) unpublish(h handle, at place, when condition, now int64) bool {
 	if c.flags()&expendable != 0 {
 		t.shares.of(t, c.port()).leave(t.arena, h.slot)
 	}
+	t.endAway(c)
 	c.unlock(h.gen + 1)
 	return true
 }
@@ -279,6 +284,7 @@ func (t *Table) expire(h handle, now int64) {
 // Flush removes every connection.
 func (t *Table) Flush() {
 	t.each(func(_ *entry, h handle) { t.remove(h, whatever, 0) })
+	t.settleAway()
 }
 
 // each calls f with a copy of every connection, expired or not; the copy is

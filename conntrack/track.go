@@ -88,6 +88,7 @@ func (v *visit) take(h handle) bool {
 		return false
 	}
 	c.load(&v.e)
+	v.t.fetch(&v.e)
 	v.at, v.held = h, true
 	return true
 }
@@ -107,6 +108,7 @@ func (v *visit) release() {
 	}
 	c := v.t.arena.at(v.at.slot)
 	v.t.relist(&v.e, v.at.slot, v.now)
+	v.t.keepAway(c, &v.e)
 	c.store(&v.e)
 	c.unlock(v.at.gen)
 	v.held = false

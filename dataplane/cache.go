@@ -69,6 +69,8 @@ type cached struct {
 	ct    [maxSteps]conntrack.Seen
 	n     uint8 // words of the signature
 	steps uint8
+	asked uint8  // offers made, for a shortcut
+	heat  uint16 // packets since the last one
 	change
 	far [sigWords - 6]uint64 // … and the rest
 }

@@ -60,7 +60,9 @@ type PortStats struct {
 	Worker int
 	Load   float64
 	ports.Info
+	// Stats has all packets; ByKernel those of them that passed by shortcuts.
 	ports.Stats
+	ByKernel KernelStats
 }
 
 // Names returns the names of the tables; nil without a pipeline.
@@ -93,6 +95,7 @@ func (s *Switch) Generation() uint64 {
 // Flows returns all entries, learned ones too, by table, then by priority,
 // falling, then as installed.
 func (s *Switch) Flows() []FlowStats {
+	s.shortcuts.creditNow()
 	p, now := s.program.Load(), s.clock()
 	if p == nil {
 		return nil
@@ -119,6 +122,7 @@ func (s *Switch) Flows() []FlowStats {
 
 // Groups returns all groups by ID.
 func (s *Switch) Groups() []GroupStats {
+	s.shortcuts.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
@@ -151,6 +155,7 @@ func (s *Switch) Meters() []MeterStats {
 
 // Tables returns all tables by number.
 func (s *Switch) Tables() []TableStats {
+	s.shortcuts.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
@@ -196,9 +201,13 @@ func (s *Switch) Drops() map[DropReason]uint64 {
 
 // Ports returns all ports by number.
 func (s *Switch) Ports() []PortStats {
+	s.shortcuts.creditNow()
 	var all []PortStats
 	for _, p := range s.ports.Load().list {
-		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), p.port.Stats()})
+		st, by := p.port.Stats(), p.kernel.stats()
+		st.RxPackets, st.RxBytes = st.RxPackets+by.RxPackets, st.RxBytes+by.RxBytes
+		st.TxPackets, st.TxBytes = st.TxPackets+by.TxPackets, st.TxBytes+by.TxBytes
+		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), st, by})
 	}
 	return all
 }

@@ -17,7 +17,11 @@ type switchPort struct {
 	tunnel bool
 	aside  bool // floods leave it out
 
-	carries ports.Carries // undone work that it passes on
+	carries  ports.Carries // undone work that it passes on
+	shortcut uint32        // ports.Info.Shortcut
+	mtu      int
+	cuts     int          // shortcuts that begin here; under shortcuts.mu
+	kernel   kernelCounts // what passed by shortcuts
 
 	worker atomic.Int32 // which worker receives from it; changed under Switch.mu
 	share  share        // of that worker's time

@@ -32,6 +32,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 	} else {
 		c.count[CacheHit]++
 		e.used = c.round
+		k.warmUp(e, p, inPort)
 		k.follow(e, p, f)
 		return true
 	}

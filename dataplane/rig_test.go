@@ -26,6 +26,7 @@ type rig struct {
 	ports     map[uint32]*memory.Port
 	packetIns []*dataplane.PacketIn
 	undone    packet.Offload // of the frames that sendFrame sends
+	kernel    *trial         // that forwards by itself; nil for none
 }
 
 const tunnelPort = 9

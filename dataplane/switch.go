@@ -50,6 +50,13 @@ type Config struct {
 	Stretches int
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
+	// Shortcuts lets the kernel forward packets of established connections by
+	// itself, between ports that say so (ports.Info.Shortcut); nil for none. It
+	// takes the cache. The switch alone uses it until it is closed.
+	Shortcuts ports.Shortcuts
+	// ShortcutAfter is how many packets of a connection's direction must have been
+	// replayed before it gets one: 32 when 0.
+	ShortcutAfter int
 }
 
 // Switch is one pipeline with its ports.
@@ -68,6 +75,7 @@ type Switch struct {
 	packetIns chan *PacketIn
 	learnings atomic.Uint64 // changes of learned entries, counted from 1
 	learners  atomic.Uint64 // tables that learned entries for the first time
+	shortcuts *shortcuts    // nil without
 
 	mu      sync.Mutex // one change at a time
 	entries compiler
@@ -112,6 +120,9 @@ func New(c Config) (*Switch, error) {
 		s.workers = append(s.workers, w)
 	}
 	s.outside = newWorker(s)
+	if c.Shortcuts != nil && c.Cache >= 0 {
+		s.shortcuts = newShortcuts(s, c.Shortcuts, cmp.Or(c.ShortcutAfter, defaultShortcutAfter))
+	}
 	s.fragments = conntrack.NewFragments(s.loseFragment)
 	return s, nil
 }
@@ -136,6 +147,7 @@ func (s *Switch) apply(b *Bundle) error {
 	}
 	s.program.Store(after)
 	s.forgetLearned(before, after)
+	s.shortcuts.withdraw()
 	return nil
 }
 
@@ -148,6 +160,7 @@ func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
 	ne.learned = true
 	if !t.live.mayLearn.Swap(true) {
 		s.learners.Add(1)
+		s.shortcuts.withdraw()
 	}
 	t.live.learned.add(ne, limit)
 	s.learnings.Add(1)
@@ -162,7 +175,7 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
 	info := p.Info()
-	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries}
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, shortcut: info.Shortcut, mtu: info.MTU}
 	sp.worker.Store(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	return nil
@@ -202,6 +215,7 @@ func (s *Switch) publishPorts(list []*switchPort) {
 		set.byNumber[p.no] = p
 	}
 	s.ports.Store(set)
+	s.shortcuts.withdraw()
 	for i, w := range s.workers {
 		w.assign(s.received(i))
 	}
@@ -228,6 +242,9 @@ func (s *Switch) Run(ctx context.Context) error {
 		wg.Go(func() { errs <- w.runWorker(ctx); cancel() })
 	}
 	wg.Go(func() { s.runUpkeep(ctx) })
+	if s.shortcuts != nil {
+		wg.Go(func() { s.shortcuts.runShortcuts(ctx) })
+	}
 	<-ctx.Done()
 	for _, w := range s.workers {
 		w.poller.Wake()
@@ -273,6 +290,7 @@ func (s *Switch) deliver(pi *PacketIn) {
 // hand calls it.
 func (s *Switch) Expire() {
 	now := s.clock()
+	s.shortcuts.tend(now)
 	s.conntrack.Sweep(now)
 	s.fragments.Expire(now)
 	s.fdb.expire(now, 0)
@@ -311,6 +329,9 @@ func (s *Switch) Poll() {
 		for _, w := range s.workers {
 			w.drain()
 		}
+		if s.shortcuts != nil {
+			s.shortcuts.poll()
+		}
 		select {
 		case pi := <-s.packetIns:
 			s.deliver(pi)
@@ -323,6 +344,7 @@ func (s *Switch) Poll() {
 // Close closes the ports and gives the workers' descriptors back. Run must
 // have returned.
 func (s *Switch) Close() error {
+	s.shortcuts.close()
 	var errs []error
 	for _, p := range s.ports.Load().list {
 		errs = append(errs, s.RemovePort(p.no))

@@ -24,6 +24,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,8 @@ type Options struct {
 	Driver string
 	// Walk turns the agents' connection cache off: every packet walks.
 	Walk bool
+	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
+	Offload string
 
 	// Conntrack is the agents' section about connections.
 	Conntrack agent.Conntrack
@@ -107,6 +110,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
+	o.Offload = cmp.Or(o.Offload, DefaultOffload())
 	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
@@ -120,6 +124,11 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	return l, nil
 }
+
+// DefaultOffload is what a lab's agents do with established connections when
+// nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run
+// either way, or as agents do.
+func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), agent.OffloadOff) }
 
 // make does the steps of Up.
 func (l *Lab) make(ctx context.Context, o *Options) error {

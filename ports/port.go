@@ -44,6 +44,9 @@ type Info struct {
 	Up     bool // the link is there and up
 	Tunnel bool // frames carry Frame.Tunnel both ways
 	Aside  bool // frames are sent to it by its number only, never by flooding
+	// Shortcut names the interface to the kernel's shortcuts: its index, where they
+	// may begin at this port and lead to it; 0 else.
+	Shortcut uint32
 	// Carries says which undone work of frames Transmit passes on; it refuses
 	// frames with any other.
 	Carries Carries

@@ -145,8 +145,12 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
-// checkDriver makes an unknown driver a mistake in usage.
+// checkDriver makes an unknown driver, or an unknown way to offload, a mistake in
+// usage.
 func checkDriver(o *lab.Options) error {
+	if !agent.KnownOffload(o.Offload) {
+		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
+	}
 	if !agent.KnownDriver(o.Driver) {
 		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
 	}
@@ -159,6 +163,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
 	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
+	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }
 

@@ -82,22 +82,26 @@ func allChecks(t *testing.T, w *world) []check {
 }
 
 // TestDemo is `antrail demo` with each driver, with the connection cache and
-// without: every check as a test of its own, of both address families.
+// without, and with connections offloaded: every check as a test of its own, of
+// both address families.
 func TestDemo(t *testing.T) {
 	for _, d := range []struct{ asked, driver, why string }{
 		{agent.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
 		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for; partial checksums leave as they came"},
 	} {
-		for name, walk := range map[string]bool{"cache": false, "walk": true} {
+		for name, o := range map[string]lab.Options{
+			"cache": {Offload: agent.OffloadOff}, "walk": {Offload: agent.OffloadOff, Walk: true}, "offload": {Offload: agent.OffloadAuto},
+		} {
 			t.Run(d.asked+"/"+name, func(t *testing.T) {
-				w, err := newWorld(upWith(t, lab.Options{Driver: d.asked, Walk: walk}))
+				o.Driver = d.asked
+				w, err := newWorld(upWith(t, o))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer w.close()
 				wantDriver(t, w, d.driver, d.why)
 				runDemo(t, w)
-				wantReplayed(t, w, !walk)
+				wantReplayed(t, w, !o.Walk)
 			})
 		}
 	}

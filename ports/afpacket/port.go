@@ -28,6 +28,7 @@ import (
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -53,7 +54,15 @@ type Options struct {
 	Frames int
 	// Buffer is DefaultBuffer when 0.
 	Buffer int
+	// Shortcuts lets the kernel forward frames that the switch has asked it to;
+	// the zero value lets none.
+	Shortcuts Programs
 }
+
+// Programs forward frames in the kernel (ports/shortcut): Filter decides which
+// ones, and keeps them from the socket; Ingress sends those, and drops all
+// others.
+type Programs struct{ Filter, Ingress *ebpf.Program }
 
 // Port is one interface. One worker receives; any worker may transmit. Receive
 // and Transmit hold one lock each, taken once per batch, so that Close can
@@ -113,8 +122,11 @@ func open(o Options) (*Port, error) {
 	if p.link, err = ports.WatchLink(o.Interface, index); err != nil {
 		return nil, err
 	}
-	if p.ingress, err = takeIngress(index); err == nil {
-		p.fd, err = openSocket(index, o.Buffer)
+	if o.Shortcuts.Filter != nil {
+		p.info.Shortcut = uint32(index)
+	}
+	if p.ingress, err = takeIngress(index, o.Shortcuts.Ingress); err == nil {
+		p.fd, err = openSocket(index, o.Buffer, o.Shortcuts.Filter)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.release())

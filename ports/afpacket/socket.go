@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,7 +15,9 @@ import (
 // PACKET_QDISC_BYPASS is left alone: with it the kernel drops what it would
 // have to segment or sum up itself, because the interface's own offload is off,
 // and a Pod's bandwidth limit, which is a queueing discipline, would not hold.
-func openSocket(index, buffer int) (int, error) {
+//
+// filter, when not nil, says which frames it gets.
+func openSocket(index, buffer int, filter *ebpf.Program) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, fmt.Errorf("packet socket: %w", err)
@@ -31,6 +34,11 @@ func openSocket(index, buffer int) (int, error) {
 	} {
 		if err := unix.SetsockoptInt(fd, o.level, o.option, o.value); err != nil {
 			return -1, errors.Join(fmt.Errorf("packet socket: %s: %w", o.name, err), unix.Close(fd))
+		}
+	}
+	if filter != nil {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, filter.FD()); err != nil {
+			return -1, errors.Join(fmt.Errorf("packet socket: filter: %w", err), unix.Close(fd))
 		}
 	}
 	if err := listen(fd, index); err != nil {

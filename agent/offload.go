@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/shortcut"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Offload: packets of established connections between pods of the Node pass in
+// the kernel (ports/shortcut, dataplane/shortcut.go).
+
+// What Config.Offload may be.
+const (
+	OffloadAuto = "auto" // where the kernel can
+	OffloadOff  = "off"
+)
+
+// offload is whether packets pass in the kernel, and if not, why.
+type offload struct {
+	kernel *shortcut.Kernel // nil when off
+	why    string
+}
+
+// KnownOffload says whether offload can be this.
+func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
+
+// openOffload does what the configuration says. That the kernel cannot is no
+// error: the switch forwards everything then.
+func (c *Config) openOffload(log *slog.Logger) offload {
+	switch {
+	case c.Offload != OffloadAuto:
+		return offload{why: "it is off"}
+	case c.ConnectionCache != nil && !*c.ConnectionCache:
+		return offload{why: "the connection cache is off"}
+	}
+	k, err := shortcut.Open(shortcut.DefaultRoom)
+	if err != nil {
+		log.Warn("connections are not offloaded to the kernel", "error", err)
+		return offload{why: err.Error()}
+	}
+	log.Info("connections between pods are offloaded to the kernel")
+	return offload{kernel: k}
+}
+
+// shortcuts is what the switch gets; nil for none.
+func (o *offload) shortcuts() ports.Shortcuts {
+	if o.kernel == nil {
+		return nil // k would be no nil Shortcuts
+	}
+	return o.kernel
+}
+
+// programs are what a packet socket gets.
+func (o *offload) programs() (p afpacket.Programs) {
+	if o.kernel != nil {
+		p.Filter, p.Ingress = o.kernel.Filter(), o.kernel.Ingress()
+	}
+	return p
+}
+
+func (o *offload) close() error {
+	if o.kernel == nil {
+		return nil
+	}
+	return o.kernel.Close()
+}
+
+// PortOffload is what passed through a port in the kernel; it is part of the
+// port's counters.
+type PortOffload struct {
+	// On says whether connections between this port and others may be offloaded;
+	// Why says why not.
+	On  bool   `json:"on"`
+	Why string `json:"why,omitempty"`
+	Rx  Counts `json:"rx"`
+	Tx  Counts `json:"tx"`
+}
+
+// portOffload is the record of a port.
+func (p *pipeline) portOffload(s *dataplane.PortStats) PortOffload {
+	r := PortOffload{
+		On: s.Shortcut != 0, Rx: Counts{Packets: s.ByKernel.RxPackets, Bytes: s.ByKernel.RxBytes},
+		Tx: Counts{Packets: s.ByKernel.TxPackets, Bytes: s.ByKernel.TxBytes},
+	}
+	switch {
+	case r.On:
+	case !p.sw.Shortcuts().On:
+		r.Why = p.offload.why
+	default:
+		r.Why = "only between packet sockets"
+	}
+	return r
+}
+
+// String is the line of dump-ports.
+func (o *PortOffload) String() string {
+	if !o.On {
+		return "offload off: " + o.Why
+	}
+	return fmt.Sprintf("offload on: rx pkts=%d, bytes=%d, tx pkts=%d, bytes=%d of these passed in the kernel",
+		o.Rx.Packets, o.Rx.Bytes, o.Tx.Packets, o.Tx.Bytes)
+}
+
+var (
+	offloadEntries = describe("offload_entries", "Connections' directions, by TCP flags, that the kernel forwards by itself now.")
+	offloadConns   = describe("offload_connections", "Connections that they are of.")
+	offloadPackets = describe("offload_packets_total", "Packets that passed in the kernel.")
+	offloadBytes   = describe("offload_bytes_total", "Bytes of the same packets.")
+	offloadLost    = describe("offload_lost_total", "Packets that the kernel was to forward and could not change.")
+	offloadEvents  = describe("offload_events_total", "What became of them; dump-cache explains each.", "event")
+)
+
+// offloadValues is lines of dump-cache; none when offload is off.
+func (p *pipeline) offloadValues() (all []cacheValue) {
+	st := p.sw.Shortcuts()
+	if !st.On {
+		return nil
+	}
+	add := func(name string, n uint64, meaning string) {
+		all = append(all, cacheValue{Counter{Name: "offload_" + name, Value: n}, meaning})
+	}
+	add("entries", st.Entries, "Walks that the kernel repeats by itself now.")
+	add("connections", st.Connections, "Connections that they are of.")
+	add("room", st.Room, "Walks that the kernel has room for.")
+	add("packets", st.Packets, "Packets that passed in the kernel.")
+	add("bytes", st.Bytes, "Bytes of the same packets.")
+	add("lost", st.Lost, "Packets that the kernel was to forward and could not change.")
+	for i, n := range st.Events {
+		e := dataplane.ShortcutEvent(i)
+		add(e.String(), n, e.Sentence())
+	}
+	return all
+}
+
+// collectOffload hands the counters to Prometheus.
+func (p *pipeline) collectOffload(ch chan<- prometheus.Metric) {
+	st := p.sw.Shortcuts()
+	gauge := func(d *prometheus.Desc, n uint64) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
+	}
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	gauge(offloadEntries, st.Entries)
+	gauge(offloadConns, st.Connections)
+	count(offloadPackets, st.Packets)
+	count(offloadBytes, st.Bytes)
+	count(offloadLost, st.Lost)
+	for i, n := range st.Events {
+		count(offloadEvents, n, dataplane.ShortcutEvent(i).String())
+	}
+}

@@ -1,0 +1,170 @@
+package dataplane_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/ports/shortcut"
+)
+
+// trial is the kernel's programs for a switch on memory ports: what they would
+// have received is tried before the switch gets it.
+type trial struct {
+	kernel *shortcut.Kernel
+	run    *shortcut.Trial
+	taken  int
+}
+
+// newTrial loads the programs. It skips the test when the process is not root.
+func newTrial(t testing.TB) *trial {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("loading programs into the kernel needs root")
+	}
+	k, err := shortcut.Open(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := k.NewTrial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &trial{kernel: k, run: run}
+}
+
+func (k *trial) shortcuts() ports.Shortcuts {
+	if k == nil {
+		return nil
+	}
+	return k.kernel
+}
+
+// receive is what the kernel does with a frame that a port would get; ok is false
+// for one that the port gets. A trial knows nothing of undone work and tunnels. A
+// wrong transport checksum is the receiver's to find where the kernel forwards,
+// the one thing that differs.
+func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
+	t.Helper()
+	if k == nil || !o.offload.None() || o.tunnel != (offer{}).tunnel || len(o.frame) < 14 || !transportSound(o.frame) {
+		return offer{}, false
+	}
+	port, frame, ok, err := k.run.Received(linkOf(o.port), o.frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return offer{}, false
+	}
+	k.taken++
+	return offer{port: port - linkOf(0), frame: frame}, true
+}
+
+// transportSound says whether a frame's transport checksum is right, if it has
+// one.
+func transportSound(b []byte) bool {
+	l := packet.ParseLayers(b)
+	return l.L4 == 0 || l.L4Valid(b)
+}
+
+// linkOf is the number by which the kernel knows a port.
+func linkOf(port uint32) uint32 { return port + 1000 }
+
+// onLink is a memory port that the kernel knows too.
+type onLink struct {
+	*memory.Port
+	link uint32
+}
+
+func (p onLink) Info() ports.Info {
+	info := p.Port.Info()
+	info.Shortcut = p.link
+	return info
+}
+
+// linked is a port as a switch with a kernel, or without, gets it. Tunnels are
+// not the kernel's.
+func linked(k *trial, no uint32, p *memory.Port) ports.Port {
+	if k == nil || p.Info().Tunnel {
+		return p
+	}
+	return onLink{p, linkOf(no)}
+}
+
+// TestShortcutsChangeNothing is TestCacheChangesNothing for a switch whose
+// established connections the kernel's programs forward: what leaves is the same
+// byte by byte, and all that is counted and tracked is the same.
+func TestShortcutsChangeNothing(t *testing.T) {
+	sources := twinSources(t)
+	sources["rewrites"] = rewritesSource(t)
+	delete(sources, "all sorts") // there, whatever is not IPv6 meets a table that learns
+	for name, s := range sources {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			taken := 0
+			for i := range uint64(8) {
+				k := newTrial(t)
+				w := newTwins(t, seed+i, s, k)
+				w.calm = true
+				w.walk(3000, s.to)
+				st := w.rigs[0].sw.Shortcuts()
+				if st.Lost != 0 {
+					t.Errorf("%d packets were lost", st.Lost)
+				}
+				taken += k.taken
+				t.Logf("%d taken, %+v", k.taken, st)
+			}
+			if taken < 500 {
+				t.Errorf("%d packets took shortcuts: this proves little", taken)
+			}
+		})
+	}
+}
+
+// rewrites is a pipeline that changes whatever a shortcut can change: addresses
+// and ports both ways, TOS and TTL, and for connections with a mark the Ethernet
+// addresses.
+const rewrites = `
+	table=0,priority=9,arp actions=NORMAL
+	table=0,priority=1,ip actions=ct(table=1,zone=10,nat)
+	table=0,priority=1,ipv6 actions=ct(table=1,zone=10,nat)
+	table=1,priority=9,ct_state=+inv+trk actions=drop
+	table=1,priority=8,ct_state=-new+trk actions=goto_table:2
+	table=1,priority=7,ip,nw_dst=10.1.0.1 actions=ct(commit,table=2,zone=10,nat(dst=10.0.0.2:80),exec(set_field:0x1->ct_mark))
+	table=1,priority=7,ip,nw_dst=10.1.0.2 actions=ct(commit,table=2,zone=10,nat(dst=10.0.0.1),exec(set_field:0x2->ct_mark))
+	table=1,priority=7,ipv6,ipv6_dst=fd01::1 actions=ct(commit,table=2,zone=10,nat(dst=[fd00::2]:80),exec(set_field:0x1->ct_mark))
+	table=1,priority=6,ip,nw_dst=10.0.0.3 actions=ct(commit,table=2,zone=10,nat(src=10.0.0.1:2000-2100))
+	table=1,priority=1,ip actions=ct(commit,table=2,zone=10)
+	table=1,priority=1,ipv6 actions=ct(commit,table=2,zone=10)
+	table=2,priority=9,ct_state=-new+trk,tcp,tcp_flags=+psh,tp_dst=443 actions=ct(commit,table=3,zone=10,exec(set_field:0x4/0x4->ct_mark))
+	table=2,priority=5,ct_mark=0x1,ip actions=dec_ttl,set_field:8->nw_tos,goto_table:3
+	table=2,priority=5,ct_mark=0x1,ipv6 actions=dec_ttl,set_field:8->nw_tos,goto_table:3
+	table=2,priority=5,ct_mark=0x2,ip actions=dec_ttl,goto_table:3
+	table=2,priority=1 actions=goto_table:3
+	table=3,priority=5,ip,nw_dst=10.0.0.1 actions=set_field:02:00:00:00:00:01->eth_dst,output:1
+	table=3,priority=5,ip,nw_dst=10.0.0.2 actions=set_field:02:00:00:00:00:02->eth_dst,output:2
+	table=3,priority=5,ip,nw_dst=10.0.0.3 actions=output:3
+	table=3,priority=5,ipv6,ipv6_dst=fd00::1 actions=output:1
+	table=3,priority=5,ipv6,ipv6_dst=fd00::2 actions=set_field:02:00:00:00:00:09->eth_src,output:2`
+
+func rewritesSource(t *testing.T) twinSource {
+	all := twinSources(t)["all sorts"]
+	return twinSource{
+		src:   flow.Sources{Flows: flow.Text("rewrites", rewrites), Ports: all.src.Ports},
+		hosts: all.hosts,
+		to:    []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.1.0.1", "10.1.0.2", "fd00::1", "fd00::2", "fd01::1"},
+	}
+}

@@ -1,0 +1,156 @@
+package shortcut
+
+import (
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf/asm"
+)
+
+// The program at tc ingress of a port's interface sends what the filter has
+// decided on, and drops everything else: the socket has that, and the Node's own
+// stack is to get none (ports/afpacket).
+
+// ingressCode is its instructions; link as in filterCode.
+func ingressCode(m *maps, link int16) asm.Instructions {
+	c := &code{}
+	c.add(asm.Mov.Reg(ctx, asm.R1))
+	c.line(m.control.FD(), m.lines, "drop")
+	c.add(
+		asm.LoadMem(asm.R1, mem, ofTaken, asm.Word),
+		asm.JEq.Imm(asm.R1, 0, "drop"),
+		asm.StoreImm(mem, ofTaken, 0, asm.Word),
+		asm.Sub.Imm(asm.R1, 1),
+		asm.StoreMem(asm.RFP, placeAt, asm.R1, asm.Word),
+		asm.LoadMem(asm.R1, mem, ofInterface, asm.Word),
+		asm.LoadMem(asm.R2, ctx, link, asm.Word),
+		asm.JNE.Reg(asm.R1, asm.R2, "lost"),
+		asm.LoadMapPtr(asm.R1, m.shortcuts.FD()),
+	)
+	c.stack(asm.R2, placeAt)
+	c.add(
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "lost"),
+		asm.Mov.Reg(asm.R8, asm.R0),
+		asm.LoadMem(asm.R7, asm.R8, ofParts, asm.Word),
+		asm.JEq.Imm(asm.R7, 0, "send"),
+	)
+	c.rewrite()
+	c.at("send")
+	c.leave()
+	c.add(
+		asm.LoadMem(asm.R1, asm.R8, ofOut, asm.Word),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.FnRedirect.Call(),
+		asm.Return(),
+	)
+	c.at("lost")
+	c.leave()
+	c.add(
+		asm.LoadMapValue(asm.R1, m.control.FD(), 0),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, ofLost),
+	)
+	c.at("drop")
+	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
+	return c.Instructions
+}
+
+// rewrite changes the parts in R7.
+func (c *code) rewrite() {
+	c.unless(ports.ShortcutEth, "ip")
+	c.store(0, ofEth, 12)
+	c.at("ip")
+	c.add(asm.LoadMem(asm.R1, asm.R8, ofL4, asm.Byte), asm.JEq.Imm(asm.R1, l4Of6, "ipv6"))
+	c.unless(ports.ShortcutIP, "addrs4")
+	c.store(l3+1, ofIP+1, 1)
+	c.store(l3+8, ofTTL, 1)
+	c.at("addrs4")
+	c.unless(ports.ShortcutAddrs, "sum4")
+	c.store(l3+12, ofAddrs, 8)
+	c.at("sum4")
+	c.unless(ports.ShortcutIP|ports.ShortcutAddrs, "l4")
+	c.add(asm.Mov.Imm(asm.R2, l3+10))
+	c.adjust(asm.FnL3CsumReplace, ofIPSum, 0)
+	c.add(asm.Ja.Label("l4"))
+	c.at("ipv6")
+	c.unless(ports.ShortcutIP, "addrs6")
+	c.store(l3, ofIP, 4)
+	c.store(l3+7, ofTTL, 1)
+	c.at("addrs6")
+	c.unless(ports.ShortcutAddrs, "l4")
+	c.store(l3+8, ofAddrs, 32)
+	c.at("l4")
+	c.rewriteL4()
+}
+
+// rewriteL4 changes the ports, and the transport checksum by the difference. A
+// partial one covers the addresses only; the kernel's helper knows.
+func (c *code) rewriteL4() {
+	c.unless(ports.ShortcutAddrs, "ports")
+	c.checksumPlace("udpAddrs")
+	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum)
+	c.add(asm.Ja.Label("ports"))
+	c.at("udpAddrs")
+	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum|mangledZero)
+	c.at("ports")
+	c.unless(ports.ShortcutPorts, "send")
+	c.add(asm.LoadMem(asm.R2, asm.R8, ofL4, asm.Byte))
+	c.storeAt(ofPorts, 4)
+	c.checksumPlace("udpPorts")
+	c.adjust(asm.FnL4CsumReplace, ofPortSum, 0)
+	c.add(asm.Ja.Label("send"))
+	c.at("udpPorts")
+	c.adjust(asm.FnL4CsumReplace, ofPortSum, mangledZero)
+}
+
+// unless skips to a label when none of the parts changes.
+func (c *code) unless(parts ports.ShortcutParts, to string) {
+	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.And.Imm(asm.R1, int32(parts)), asm.JEq.Imm(asm.R1, 0, to))
+}
+
+// store writes n bytes of the shortcut into the frame.
+func (c *code) store(to, from, n int32) {
+	c.add(asm.Mov.Imm(asm.R2, to))
+	c.storeAt(from, n)
+}
+
+// storeAt is store to where R2 says.
+func (c *code) storeAt(from, n int32) {
+	c.add(
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.Mov.Reg(asm.R3, asm.R8),
+		asm.Add.Imm(asm.R3, from),
+		asm.Mov.Imm(asm.R4, n),
+		asm.Mov.Imm(asm.R5, 0),
+		asm.FnSkbStoreBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "lost"),
+	)
+}
+
+// checksumPlace puts into R2 where in the frame the transport checksum is, and
+// goes to a label for UDP.
+func (c *code) checksumPlace(udp string) {
+	c.add(
+		asm.LoadMem(asm.R2, asm.R8, ofL4, asm.Byte),
+		asm.LoadMem(asm.R1, asm.R8, ofChecksum, asm.Byte),
+		asm.Add.Reg(asm.R2, asm.R1),
+		asm.JEq.Imm(asm.R1, udpChecksum, udp),
+	)
+}
+
+// udpChecksum is where a UDP header has its checksum.
+const udpChecksum = packet.UDPLen - 2
+
+// adjust adds a sum of the shortcut to the checksum that R2 says. The helper
+// wants it as the machine reads it from a packet.
+func (c *code) adjust(helper asm.BuiltinFunc, sum int16, flags int32) {
+	c.add(
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.LoadMem(asm.R4, asm.R8, sum, asm.Word),
+		asm.HostTo(asm.BE, asm.R4, asm.Half),
+		asm.Mov.Imm(asm.R5, flags),
+		helper.Call(),
+		asm.JNE.Imm(asm.R0, 0, "lost"),
+	)
+}

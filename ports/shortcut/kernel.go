@@ -1,0 +1,167 @@
+// Package shortcut lets the kernel forward packets of established connections
+// from pod to pod by itself: two eBPF programs on the veths' Node ends, made here
+// instruction by instruction, and the memory that tells them what to do.
+//
+//	kernel.go          what there is; opening, changing, closing
+//	settle.go          waiting until nobody uses what was withdrawn
+//	memory_unsafe.go   the maps' memory as Go sees it
+//	layout.go          where things lie in it, and a small assembler
+//	filter.go          the filter on the packet socket: which packets take a shortcut
+//	windows.go         … their TCP windows
+//	ingress.go         the program at tc ingress: changes and sends them
+//	try.go             both, over frames of a test
+//
+// A packet meets the filter first: the kernel shows each received frame to packet
+// sockets before it runs tc ingress, both in one go on one processor. So there is
+// one lookup, which decides: either the socket gets the packet, or ingress sends
+// it, never both and never neither.
+//
+//	keys        hash: ports.ShortcutKey -> place of a shortcut
+//	shortcuts   array of ports.Shortcut, mapped into the process
+//	conns       array of ports.SharedConn, mapped too
+//	control     the generation, and a line for each processor, mapped too
+//
+// The maps and programs go with the process, however it ends: they hang on file
+// descriptors, the filter on the socket, ingress on a bpf_link.
+package shortcut
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// DefaultRoom is how many shortcuts an agent has: each connection takes two to
+// six, one for each direction and combination of TCP flags.
+const DefaultRoom = 1 << 15
+
+// Kernel is the programs and their memory. It is ports.Shortcuts.
+type Kernel struct {
+	maps
+	filter, ingress *ebpf.Program
+
+	shortcutsAt []ports.Shortcut
+	connsAt     []ports.SharedConn
+	controlAt   []controlLine
+	grace       *ebpf.Map // an array of maps, to wait by
+}
+
+// maps is what the programs see.
+type maps struct {
+	keys, shortcuts, conns, control *ebpf.Map
+	lines                           int // processors
+}
+
+// Open makes the maps and loads the programs. It needs CAP_BPF and CAP_NET_ADMIN,
+// and the error says what the kernel lacks.
+func Open(room int) (*Kernel, error) {
+	k := &Kernel{}
+	if err := k.open(room); err != nil {
+		return nil, errors.Join(fmt.Errorf("shortcuts: %w", err), k.Close())
+	}
+	return k, nil
+}
+
+func (k *Kernel) open(room int) (err error) {
+	if b, err := os.ReadFile("/sys/kernel/realtime"); err == nil && strings.TrimSpace(string(b)) == "1" {
+		return errors.New("a PREEMPT_RT kernel may run another packet's programs between the two of one packet")
+	}
+	if k.lines, err = ebpf.PossibleCPU(); err != nil {
+		return err
+	}
+	if err := k.makeMaps(uint32(room)); err != nil {
+		return err
+	}
+	if k.filter, err = load("antrail_filter", ebpf.SocketFilter, filterCode(&k.maps, skbIfindex)); err != nil {
+		return err
+	}
+	k.ingress, err = load("antrail_ingress", ebpf.SchedCLS, ingressCode(&k.maps, skbIfindex))
+	return err
+}
+
+func (k *Kernel) makeMaps(room uint32) error {
+	for _, m := range []struct {
+		to   **ebpf.Map
+		spec ebpf.MapSpec
+	}{
+		{&k.keys, ebpf.MapSpec{Name: "antrail_keys", Type: ebpf.Hash, KeySize: ports.ShortcutKeyLen, ValueSize: 4, MaxEntries: room, Flags: unix.BPF_F_NO_PREALLOC}},
+		{&k.shortcuts, arraySpec("antrail_cuts", shortcutSize, room)},
+		{&k.conns, arraySpec("antrail_conns", connSize, room)},
+		{&k.control, arraySpec("antrail_control", uint32(1+k.lines)*line, 1)},
+		{&k.grace, graceSpec()},
+	} {
+		made, err := ebpf.NewMap(&m.spec)
+		if err != nil {
+			return fmt.Errorf("map %s: %w", m.spec.Name, err)
+		}
+		*m.to = made
+	}
+	return k.mapAll(room)
+}
+
+func arraySpec(name string, size, entries uint32) ebpf.MapSpec {
+	return ebpf.MapSpec{Name: name, Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: entries, Flags: unix.BPF_F_MMAPABLE}
+}
+
+// Filter is the program for a port's packet socket.
+func (k *Kernel) Filter() *ebpf.Program { return k.filter }
+
+// Ingress is the program for tc ingress of its interface.
+func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
+
+// Room is how many shortcuts there may be.
+func (k *Kernel) Room() int { return len(k.shortcutsAt) }
+
+// Shortcut is the shortcut at a place.
+func (k *Kernel) Shortcut(place uint32) *ports.Shortcut { return &k.shortcutsAt[place] }
+
+// Conns is the connections, by place.
+func (k *Kernel) Conns() []ports.SharedConn { return k.connsAt }
+
+// Generation is that of the shortcuts that may be taken.
+func (k *Kernel) Generation() *atomic.Uint32 { return &k.controlAt[0].run }
+
+// Lost counts packets that took a shortcut and could not be rewritten.
+func (k *Kernel) Lost() uint64 { return k.controlAt[0].lost.Load() }
+
+// Put lets packets that show a key take the shortcut at a place.
+func (k *Kernel) Put(key *ports.ShortcutKey, place uint32) error { return k.keys.Put(key[:], place) }
+
+// Delete ends that; a key that is not there is no error.
+func (k *Kernel) Delete(key *ports.ShortcutKey) error {
+	if err := k.keys.Delete(key[:]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Close gives everything back. The programs stay in the kernel for as long as
+// ports use them, but find no shortcut any more.
+func (k *Kernel) Close() error {
+	if len(k.controlAt) > 0 {
+		k.Generation().Store(0)
+	}
+	var errs []error
+	for _, p := range []*ebpf.Program{k.filter, k.ingress} {
+		errs = append(errs, p.Close())
+	}
+	for _, m := range []*ebpf.Map{k.keys, k.shortcuts, k.conns, k.control, k.grace} {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func load(name string, kind ebpf.ProgramType, code asm.Instructions) (*ebpf.Program, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: name, Type: kind, License: "Apache-2.0", Instructions: code})
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", name, err)
+	}
+	return p, nil
+}

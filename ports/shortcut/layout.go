@@ -1,0 +1,181 @@
+package shortcut
+
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/cilium/ebpf/asm"
+)
+
+// Where the programs find things. The offsets of a ports.Shortcut are asserted by
+// a test.
+
+// Places in struct __sk_buff of linux/bpf.h.
+const (
+	skbLen      = 0
+	skbMark     = 8
+	skbVLAN     = 20 // vlan_present
+	skbIfindex  = 40
+	skbGSOSize  = 176
+	tcxDrop     = 2 // TCX_DROP of enum tcx_action_base
+	keepAll     = -1
+	pseudoSum   = 1 << 4 // BPF_F_PSEUDO_HDR
+	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
+)
+
+// Places in a ports.Shortcut.
+const (
+	ofGeneration = 0
+	ofConn       = 4
+	ofDir        = 8
+	ofOut        = 12
+	ofPackets    = 16
+	ofBytes      = 24
+	ofMaxLen     = 32
+	ofParts      = 36
+	ofIPSum      = 40
+	ofPseudoSum  = 44
+	ofPortSum    = 48
+	ofTTL        = 52
+	ofL4         = 53
+	ofChecksum   = 54
+	ofEth        = 56
+	ofIP         = 68
+	ofPorts      = 72
+	ofAddrs      = 76
+	shortcutSize = 128
+)
+
+// Places in a ports.SharedConn.
+const (
+	ofLive   = 0
+	ofPeers  = 8
+	peerBits = 4 // a peer takes 16 bytes
+	ofNext   = 0
+	ofLimit  = 4
+	ofWindow = 8
+	ofScale  = 12
+	connSize = 64
+)
+
+// The control map has one value: a cache line for all, then one for each
+// processor.
+const (
+	ofCurrent = 0 // the generation that may be taken
+	ofLost    = 8
+	lineBits  = 6
+	line      = 1 << lineBits
+
+	// of a processor's line
+	ofRun       = 0 // odd while a packet is between the two programs
+	ofTaken     = 4 // place of the shortcut that it takes, counted from 1; 0 for none
+	ofInterface = 8 // where it came in
+)
+
+// The stack of the filter.
+const (
+	keyAt     = -72 // ports.ShortcutKey
+	headerAt  = -88 // bytes 16 to 26 of the frame, the part of an IP header
+	segmentAt = -112
+	placeAt   = -116
+	l4At      = -128 // where the transport header begins, 8 bytes
+	takenAt   = -136 // pointer to the shortcut
+	payloadAt = -144 // bytes of TCP payload
+)
+
+// Places in a ports.ShortcutKey.
+const (
+	keyFrame = 8
+	keyL4    = 24
+	keyFlags = 28
+	keyTTL   = 30
+	keyProto = 31
+	keyAddrs = 32
+	keyLabel = 64
+)
+
+// Places in the frames that have shortcuts.
+const (
+	l3      = packet.EthernetLen
+	l4Of4   = l3 + packet.IPv4Len
+	l4Of6   = l3 + packet.IPv6Len
+	farAck  = 0xffff + 1500 // conntrack.farAck: how far an acknowledgement may lie from what was seen
+	minGSO  = 8             // packet.minSegment
+	tcpBare = 20
+)
+
+// network is a 16-bit number as the machine reads it from a packet.
+func network(v uint16) int32 {
+	var b [2]byte
+	binary.BigEndian.PutUint16(b[:], v)
+	return int32(binary.NativeEndian.Uint16(b[:]))
+}
+
+// The registers that the programs keep over calls.
+const (
+	ctx = asm.R6
+	mem = asm.R9 // the processor's line of the control map
+)
+
+// code collects the parts of a program.
+type code struct {
+	asm.Instructions
+	label string // of the next instruction
+}
+
+// add appends instructions; the first takes the label that is due.
+func (c *code) add(ins ...asm.Instruction) {
+	if c.label != "" {
+		ins[0] = ins[0].WithSymbol(c.label)
+		c.label = ""
+	}
+	c.Instructions = append(c.Instructions, ins...)
+}
+
+// at gives the next instruction a label.
+func (c *code) at(label string) {
+	if c.label != "" {
+		c.add(asm.Mov.Reg(asm.R0, asm.R0)) // a second label at one place
+	}
+	c.label = label
+}
+
+// stack makes a register point to a place in the stack.
+func (c *code) stack(r asm.Register, at int32) {
+	c.add(asm.Mov.Reg(r, asm.RFP), asm.Add.Imm(r, at))
+}
+
+// loadBytes copies n bytes of the frame to a place in the stack; when they are
+// not there, it goes to a label. R2 holds where in the frame.
+func (c *code) loadBytes(at, n int32, missing string) {
+	c.add(asm.Mov.Reg(asm.R1, ctx))
+	c.stack(asm.R3, at)
+	c.add(asm.Mov.Imm(asm.R4, n), asm.FnSkbLoadBytes.Call(), asm.JNE.Imm(asm.R0, 0, missing))
+}
+
+// loadFrom is loadBytes from a fixed place.
+func (c *code) loadFrom(from, at, n int32, missing string) {
+	c.add(asm.Mov.Imm(asm.R2, from))
+	c.loadBytes(at, n, missing)
+}
+
+// line makes mem point to the processor's line; with more processors than there
+// are lines it goes to a label.
+func (c *code) line(control, lines int, none string) {
+	c.add(
+		asm.FnGetSmpProcessorId.Call(),
+		asm.JGE.Imm(asm.R0, int32(lines), none),
+		asm.LSh.Imm(asm.R0, lineBits),
+		asm.LoadMapValue(mem, control, line),
+		asm.Add.Reg(mem, asm.R0),
+	)
+}
+
+// leave makes the count of runs even again. It uses R1.
+func (c *code) leave() {
+	c.add(
+		asm.LoadMem(asm.R1, mem, ofRun, asm.Word),
+		asm.And.Imm(asm.R1, -2),
+		asm.StoreMem(mem, ofRun, asm.R1, asm.Word),
+	)
+}

@@ -1,0 +1,60 @@
+package shortcut
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// Waiting until no packet is between the two programs that has found what is
+// withdrawn. The filter makes its processor's count of runs odd before it reads
+// anything, the ingress program (or the filter, for a packet that takes no
+// shortcut) makes it even. Both sides have a barrier between writing theirs and
+// reading the other's, so whoever sees an even count, or another one than a moment
+// ago, knows that the processor's next run reads what was written before.
+//
+// That takes microseconds. A count stays odd when somebody else's program took
+// the packet away in between, or when the processor of a virtual machine is not
+// run: after settleTime the kernel is asked for a grace period of RCU instead,
+// under which both programs run, and which takes milliseconds.
+
+// settleTime is how long the counts are watched.
+const settleTime = 2 * time.Millisecond
+
+// Settle returns once no packet is under way by what was withdrawn before.
+func (k *Kernel) Settle() {
+	deadline := time.Now().Add(settleTime)
+	for i := range k.controlAt[1:] {
+		run := &k.controlAt[1+i].run
+		for was := run.Load(); was&1 != 0 && run.Load() == was; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				k.waitForGrace()
+				return
+			}
+		}
+	}
+}
+
+// graceSpec is an array of maps: the kernel returns from an update of one only
+// when every program that could still see the old value has ended.
+func graceSpec() ebpf.MapSpec {
+	return ebpf.MapSpec{Name: "antrail_grace", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 1, InnerMap: innerSpec()}
+}
+
+func innerSpec() *ebpf.MapSpec {
+	return &ebpf.MapSpec{Name: "antrail_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
+}
+
+// waitForGrace waits for the programs that run now. Should the kernel have no
+// memory for that, a time longer than any program's run takes its place.
+func (k *Kernel) waitForGrace() {
+	inner, err := ebpf.NewMap(innerSpec())
+	if err == nil {
+		err = k.grace.Put(uint32(0), inner)
+		inner.Close()
+	}
+	if err != nil {
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,103 @@
+package shortcut
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// Trial runs the programs over frames that no interface has received, so that
+// what they do can be compared with what the switch does. They are the same
+// instructions, but for where the number of the interface comes from: a trial
+// has it in the packet's mark, and needs no interface.
+type Trial struct {
+	k               *Kernel
+	filter, ingress *ebpf.Program
+}
+
+// tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
+const tcRedirect = 7
+
+// NewTrial loads the programs once more. A Kernel has one trial at a time, and no
+// port meanwhile.
+func (k *Kernel) NewTrial() (*Trial, error) {
+	t := &Trial{k: k}
+	var err error
+	if t.filter, err = load("antrail_try", ebpf.SchedCLS, filterCode(&k.maps, skbMark)); err != nil {
+		return nil, err
+	}
+	if t.ingress, err = load("antrail_try", ebpf.SchedCLS, ingressCode(&k.maps, skbMark)); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// skBuff is the start of struct __sk_buff of linux/bpf.h, up to gso_size.
+type skBuff struct {
+	_       [skbMark]byte
+	Mark    uint32
+	_       [skbGSOSize - skbMark - 4]byte
+	GSOSize uint32
+	_       [12]byte
+}
+
+// Received is what the kernel would do with a frame that an interface received:
+// send it, changed, by another one, or leave it to the port (taken is false).
+func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+	back, err := stayOnProcessor()
+	if err != nil {
+		return 0, nil, false, err
+	}
+	defer back()
+	verdict, _, err := run(t.filter, link, frame)
+	if err != nil || int32(verdict) == keepAll {
+		return 0, nil, false, err
+	}
+	for i := range t.k.controlAt[1:] {
+		if place := t.k.controlAt[1+i].taken.Load(); place != 0 {
+			out = t.k.shortcutsAt[place-1].Out
+		}
+	}
+	verdict, sent, err = run(t.ingress, link, frame)
+	if err == nil && verdict != tcRedirect {
+		err = fmt.Errorf("the filter kept the frame, and the ingress program's verdict is %d", verdict)
+	}
+	return out, sent, true, err
+}
+
+func run(p *ebpf.Program, link uint32, frame []byte) (uint32, []byte, error) {
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)), Context: skBuff{Mark: link}}
+	verdict, err := p.Run(o)
+	return verdict, o.DataOut, err
+}
+
+// stayOnProcessor keeps the calling goroutine on the processor that it is on,
+// until the function that it returns is called.
+func stayOnProcessor() (func(), error) {
+	runtime.LockOSThread()
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	for cpu := range 1024 {
+		if all.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		runtime.UnlockOSThread()
+		return nil, err
+	}
+	return func() {
+		unix.SchedSetaffinity(0, &all) // what it was
+		runtime.UnlockOSThread()
+	}, nil
+}
+
+// Close unloads the programs.
+func (t *Trial) Close() error { return errors.Join(t.filter.Close(), t.ingress.Close()) }
