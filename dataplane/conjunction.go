@@ -95,7 +95,7 @@ type lookups interface {
 func (s *lookupScratch) find(c lookups, k *flow.Key) *entry {
 	s.soft = s.soft[:0]
 	hard := c.lookup(k, nil, s)
-	if len(s.soft) > 1 || len(s.soft) == 1 && s.soft[0].mixed { // a conjunction has at least two clauses
+	if len(s.soft) > 0 {
 		hard = s.conjunction(c, k, hard)
 	}
 	if hard == nil {
@@ -125,14 +125,17 @@ func (s *lookupScratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
 	}
 }
 
-// highest is the highest priority of the clauses that are left.
+// highest is the highest priority of the clauses that are left, and whether they
+// may complete anything: those of a single match cannot.
 func (s *lookupScratch) highest() (priority uint16, more bool) {
+	matches := 0
 	for _, r := range s.soft {
 		if r != nil {
-			priority, more = max(priority, r.priority), true
+			matches++
+			priority, more = max(priority, r.priority), more || r.mixed
 		}
 	}
-	return priority, more
+	return priority, more || matches > 1
 }
 
 // take takes the clauses of the highest priority out of those that are left.
