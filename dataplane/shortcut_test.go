@@ -1,12 +1,16 @@
 package dataplane_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
 
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/ports/shortcut"
@@ -166,5 +170,136 @@ func rewritesSource(t *testing.T) twinSource {
 		src:   flow.Sources{Flows: flow.Text("rewrites", rewrites), Ports: all.src.Ports},
 		hosts: all.hosts,
 		to:    []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.1.0.1", "10.1.0.2", "fd00::1", "fd00::2", "fd01::1"},
+	}
+}
+
+// shortcutRig is two ports between which UDP may pass, known to the kernel.
+func shortcutRig(t *testing.T) (*rig, *trial) {
+	t.Helper()
+	k := newTrial(t)
+	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64), kernel: k}
+	*r.now = 1e12
+	clock := func() int64 { return *r.now }
+	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Shortcuts: k.kernel, ShortcutAfter: 1})
+	r.check(err)
+	r.sw = sw
+	t.Cleanup(func() { r.check(sw.Close()) })
+	r.check(sw.Apply(dataplane.BundleOf(r.parse(flow.Sources{Flows: flow.Text("flows", `
+		table=0,priority=1,udp actions=ct(table=1,zone=10)
+		table=1,priority=2,ct_state=+new+trk,udp actions=ct(commit,table=2,zone=10)
+		table=1,priority=1 actions=goto_table:2
+		table=2,priority=1,in_port=1 actions=output:2
+		table=2,priority=1,in_port=2 actions=output:1`)}))))
+	for no := range uint32(2) {
+		no++
+		r.ports[no] = memory.New(fmt.Sprint("p", no), memory.Options{})
+		r.check(sw.AddPort(no, linked(k, no, r.ports[no])))
+	}
+	return r, k
+}
+
+// talk exchanges datagrams of a connection until its packets from port 1 are the
+// kernel's, or so many have been exchanged.
+func (r *rig) talk(sport int, most int) (taken bool) {
+	r.Helper()
+	there := packettest.UDP4(packettest.Options{SrcPort: uint16(sport), Payload: []byte("question")})
+	back := packettest.UDP4(packettest.Options{
+		Src: packettest.Addr("10.0.0.2"), Dst: packettest.Addr("10.0.0.1"), SrcPort: 80, DstPort: uint16(sport), Payload: []byte("answer"),
+	})
+	for range most {
+		for port, frame := range [][]byte{1: there, 2: back} {
+			if frame == nil {
+				continue
+			}
+			if _, ok := r.kernel.receive(r, offer{port: uint32(port), frame: frame}); !ok {
+				r.sendFrame(uint32(port), frame)
+			} else if port == 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestShortcutsEnd lists what ends a shortcut, and what of it is seen.
+func TestShortcutsEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		do    func(r *rig)
+		event dataplane.ShortcutEvent
+	}{
+		"a bundle":   {func(r *rig) { r.check(r.sw.Apply(&dataplane.Bundle{})) }, dataplane.ShortcutWithdrawn},
+		"a new port": {func(r *rig) { r.addPort(3, memory.Options{}) }, dataplane.ShortcutWithdrawn},
+		"its port":   {func(r *rig) { r.check(r.sw.RemovePort(2)); delete(r.ports, 2) }, dataplane.ShortcutWithdrawn},
+		"a flush":    {func(r *rig) { r.conntrack.Flush(); r.sw.Tend() }, dataplane.ShortcutEnded},
+		"silence":    {func(r *rig) { *r.now += 16e9; r.sw.Tend() }, dataplane.ShortcutUnused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, k := shortcutRig(t)
+			if !r.talk(1000, 8) {
+				t.Fatalf("nothing was taken: %+v", r.sw.Shortcuts())
+			}
+			for c := range r.conntrack.Dump(conntrack.Filter{}) {
+				if !c.Away {
+					t.Errorf("not away: %v", &c)
+				}
+			}
+			before := r.sw.Shortcuts()
+			test.do(r)
+			frame := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})
+			if _, ok := k.receive(t, offer{port: 1, frame: frame}); ok {
+				t.Error("the kernel still takes packets")
+			}
+			r.sw.Poll()
+			st := r.sw.Shortcuts()
+			if st.Events[test.event] == before.Events[test.event] || st.Entries != 0 || st.Connections != 0 {
+				t.Errorf("before %+v, after %+v", before, st)
+			}
+			for c := range r.conntrack.Dump(conntrack.Filter{}) {
+				if c.Away {
+					t.Errorf("still away: %v", &c)
+				}
+			}
+		})
+	}
+}
+
+// TestShortcutsAreShared: a port that has more connections than there is room
+// takes no other port's part.
+func TestShortcutsAreShared(t *testing.T) {
+	r, k := shortcutRig(t)
+	taken := 0
+	for i := range k.kernel.Room() {
+		if r.talk(1000+i, 8) {
+			taken++
+		}
+	}
+	st := r.sw.Shortcuts()
+	if room := uint64(k.kernel.Room()); taken == 0 || st.Entries > room || st.Events[dataplane.ShortcutNoRoom] == 0 {
+		t.Errorf("%d connections were taken: %+v", taken, st)
+	}
+	*r.now += 16e9
+	r.sw.Tend()
+	if !r.talk(5000, 8) {
+		t.Errorf("there is no room after all have gone: %+v", r.sw.Shortcuts())
+	}
+}
+
+// TestOfferingAllocatesNothing: what a worker does for shortcuts is on the packet
+// path.
+func TestOfferingAllocatesNothing(t *testing.T) {
+	r, _ := shortcutRig(t)
+	r.talk(1000, 2) // walks, and begins to be replayed
+	there := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})
+	pool, one := packet.NewPool(4, 2048), make([]*packet.Frame, 1)
+	allocated := testing.AllocsPerRun(500, func() {
+		pool.Get(one)
+		one[0].SetBytes(there)
+		r.ports[1].Inject(one...)
+		r.sw.Poll()
+		packet.Release(one[:r.ports[2].Collect(one)])
+	})
+	if allocated > 0 {
+		t.Errorf("%v allocations a packet", allocated)
 	}
 }
