@@ -1,10 +1,13 @@
 package dataplane_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
@@ -302,4 +305,68 @@ func TestOfferingAllocatesNothing(t *testing.T) {
 	if allocated > 0 {
 		t.Errorf("%v allocations a packet", allocated)
 	}
+}
+
+// TestShortcutsWhileAllMoves runs the switch's own goroutines, with bundles, flushes,
+// upkeep and dumps at the same time as packets: each packet is counted once, by
+// the switch or the kernel.
+func TestShortcutsWhileAllMoves(t *testing.T) {
+	r, k := shortcutRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.sw.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	running.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			switch i % 4 {
+			case 0:
+				r.check(r.sw.Apply(&dataplane.Bundle{}))
+			case 1:
+				r.conntrack.Flush()
+			case 2:
+				r.sw.Tend()
+			case 3:
+				r.sw.Flows()
+				r.sw.Ports()
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	})
+	sent := uint64(0)
+	for end := time.Now().Add(time.Second); time.Now().Before(end) || k.taken == 0; {
+		for port, o := range map[uint32]packettest.Options{
+			1: {SrcPort: 1000}, 2: {Src: packettest.Addr("10.0.0.2"), Dst: packettest.Addr("10.0.0.1"), SrcPort: 80, DstPort: 1000},
+		} {
+			frame := packettest.UDP4(o)
+			sent++
+			if _, ok := k.receive(t, offer{port: port, frame: frame}); !ok {
+				f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
+				f.SetBytes(frame)
+				if r.ports[port].Inject(f) == 0 {
+					sent-- // dropped before the switch could see it
+				}
+			}
+			r.collect()
+		}
+	}
+	counted := func() (n uint64) {
+		for _, f := range r.sw.Flows() {
+			if f.Table == 0 {
+				n += f.Packets
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(10 * time.Second); counted() != sent && time.Now().Before(end); r.collect() {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	running.Wait()
+	if n := counted(); n != sent {
+		t.Errorf("%d packets were counted of %d, %d of which the kernel took", n, sent, k.taken)
+	}
+	t.Logf("%d packets, %d by the kernel: %+v", sent, k.taken, r.sw.Shortcuts())
 }
