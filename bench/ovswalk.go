@@ -171,8 +171,9 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 		w.next += uint32(p.Sent)
 	}
 	err = errors.Join(err, g.stop())
-	if err == nil && c.of == 0 && !base {
-		_, err = w.appctl(ctx, "dpctl/flush-conntrack")
+	if c.of == 0 && !base {
+		_, err2 := w.appctl(ctx, "dpctl/flush-conntrack")
+		err = errors.Join(err, err2)
 	}
 	return k, err
 }
@@ -180,27 +181,16 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 // fewestPackets is of a window that counts: with fewer, the generator did not run.
 const fewestPackets = 1000
 
-// count lets a generator send until a window has packets enough, and returns
-// what each cost the polling thread.
-func (w *ovsWalk) count(ctx context.Context, g *generator, long time.Duration) (cost, error) {
+// count lets a generator send for a window, and returns what each packet cost
+// the polling thread. With too few packets, or when they did not come out again,
+// the error is errLost.
+func (w *ovsWalk) count(ctx context.Context, g *generator, long time.Duration) (k cost, err error) {
 	if _, err := g.sendFor(ctx, ovsRate, warmTime); err != nil {
-		return cost{}, err
+		return k, err
 	}
-	for range tries {
-		k, packets, err := w.countOnce(ctx, g, long)
-		if err != nil || packets >= fewestPackets {
-			return k, err
-		}
-	}
-	return cost{}, fmt.Errorf("of %d windows none had %d packets that came in and went out", tries, fewestPackets)
-}
-
-// countOnce is one window, and how many packets it had, none when they did not
-// come out again.
-func (w *ovsWalk) countOnce(ctx context.Context, g *generator, long time.Duration) (k cost, packets float64, err error) {
 	out, err := w.sentOut(ctx)
 	if err != nil {
-		return k, 0, err
+		return k, err
 	}
 	s, err := w.account(ctx, func() error {
 		watch, err := watchThread(w.pid(), w.thread)
@@ -214,14 +204,14 @@ func (w *ovsWalk) countOnce(ctx context.Context, g *generator, long time.Duratio
 		return errors.Join(err, err2)
 	})
 	if err != nil {
-		return k, 0, err
+		return k, err
 	}
 	k.nanoseconds = s.busy / max(s.packets, 1) / w.hertz * 1e9
 	came, err := w.haveSent(ctx, out+s.packets*mostOut)
-	if !came {
-		return k, 0, err
+	if err == nil && (!came || s.packets < fewestPackets) {
+		err = errLost
 	}
-	return k, s.packets, err
+	return k, err
 }
 
 // mostOut is the part of the packets that must come out: what the polling thread

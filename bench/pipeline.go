@@ -35,50 +35,79 @@ func runPipeline(ctx context.Context, r *rig, c *Comparison) error {
 	if err != nil {
 		return err
 	}
-	return r.contestProgram(ctx, c, 0, program, []*course{knownCourse(), manyCourse(), freshCourse(), freshServiceCourse()})
+	batch, err := newInstallation(program.Names)
+	if err != nil {
+		return err
+	}
+	c.Notes = append(c.Notes, installNote)
+	return r.contestProgram(ctx, c, &trial{
+		program: program, courses: []*course{knownCourse(), manyCourse(), freshCourse(), freshServiceCourse()}, install: batch,
+	})
 }
 
-// contestProgram measures courses through a program on antrail's switch and on
-// Open vSwitch's; x is how much there is of what a sweep varies, else 0.
-func (r *rig) contestProgram(ctx context.Context, c *Comparison, x float64, p *flow.Program, courses []*course) (err error) {
+// trial is a program, and what is measured of it.
+type trial struct {
+	x       float64 // how much there is of what a sweep varies, else 0
+	program *flow.Program
+	courses []*course
+	install *installation // nil: the time of installing is not measured
+}
+
+// contestProgram has antrail's switch and Open vSwitch's stand a trial.
+func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err error) {
 	var sides []*side
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
+	if len(c.Sides) == 0 {
+		c.Notes = append(c.Notes, pipelineNote)
+	}
 	if why := ovsMissing(); why == nil {
-		w, err := openOVSWalk(ctx, p)
+		w, err := openOVSWalk(ctx, t.program)
 		if err != nil {
 			return fmt.Errorf("%s: %w", ovsVersion(), err)
 		}
-		sides = append(sides, &side{name: ovsVersion(), close: w.close, measure: func(ctx context.Context) ([]reading, error) {
+		sides = append(sides, &side{name: ovsVersion(), close: w.close, measure: func(ctx context.Context) (list []reading, err error) {
+			defer func() { err = errors.Join(err, w.rests(true)) }()
 			if err := w.rests(false); err != nil {
 				return nil, err
 			}
-			m, err := measure(ctx, w, courses, r.Window)
-			if err := errors.Join(err, w.rests(true)); err != nil {
-				return nil, err
-			}
-			return m.readings(), nil
+			_, list, err = r.stand(ctx, w, t)
+			return list, err
 		}})
 	} else if len(c.Sides) == 0 {
 		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
 	}
-	w, err := newWalk(p)
+	w, err := newWalk(t.program)
 	if err != nil {
 		return fmt.Errorf("antrail: %w", err)
 	}
 	sides = append(sides, &side{name: "antrail", close: w.close, measure: func(ctx context.Context) ([]reading, error) {
-		m, err := measure(ctx, w, courses, r.Window)
-		if err != nil {
-			return nil, err
+		m, list, err := r.stand(ctx, w, t)
+		if err == nil && t.x == 0 {
+			list = append(list, m.details()...)
 		}
-		if x != 0 {
-			return m.readings(), nil
-		}
-		return append(m.readings(), m.details()...), nil
+		return list, err
 	}})
-	if len(c.Sides) == 0 {
-		c.Notes = append(c.Notes, pipelineNote)
+	if err := r.contest(ctx, c, t.x, sides); err != nil {
+		return err
 	}
-	return r.contest(ctx, c, x, sides)
+	if t.x == 0 {
+		c.Notes = append(c.Notes, w.program.tableTimes())
+	}
+	return nil
+}
+
+// stand is a contender's round in a trial.
+func (r *rig) stand(ctx context.Context, w contender, t *trial) (*measured, []reading, error) {
+	m, err := measure(ctx, w, t.courses, r.Window, r.until)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := m.readings()
+	if t.install != nil {
+		more, err := t.install.measure(ctx, w)
+		return m, append(list, more...), err
+	}
+	return m, list, nil
 }
 
 // details are what only antrail can tell of its courses.
@@ -112,7 +141,7 @@ func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*
 			return err
 		}
 		r.until = share(time.Now(), end, len(sizes)-i)
-		if err := r.contestProgram(ctx, c, float64(n), p, courses); err != nil {
+		if err := r.contestProgram(ctx, c, &trial{x: float64(n), program: p, courses: courses}); err != nil {
 			return fmt.Errorf("with %d: %w", n, err)
 		}
 		runtime.GC() // a large program goes before the next one comes

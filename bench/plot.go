@@ -1,38 +1,43 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"html"
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Plots are SVG, drawn here because there is so little to draw: bars for
-// figures, curves for sweeps. Colours of text and lines follow the reader's
-// light or dark page.
+// figures, curves for sweeps. Ground, text and lines follow the reader's choice
+// of light or dark; the ground is drawn, since a page may not follow it.
 
 const (
 	plotWidth  = 760
 	plotMargin = 16
 	labelWidth = 190 // of contenders' names beside their bars
 	barHeight  = 15
-	valueWidth = 170 // of figures behind the bars
+	valueWidth = 215 // of figures behind the bars
 	panelWidth = 560 // of curves
 	panelTall  = 200
+	// labelHeight is how far names behind curves are apart.
+	labelHeight = 14
 )
 
 // colours tell contenders apart on light and on dark ground, and without
 // seeing red and green.
-var colours = []string{"#4477aa", "#ee7733", "#009988", "#cc3377", "#999933", "#33bbee", "#aa7755", "#888888"}
+var colours = []string{"#5588cc", "#ee7733", "#009988", "#cc3377", "#999933", "#33bbee", "#aa7755", "#888888"}
 
 func colour(side int) string { return colours[side%len(colours)] }
 
 const plotStyle = `<style>
-text{font:12px system-ui,sans-serif;fill:#222}.t{font-weight:600;font-size:14px}.s{fill:#666}.g{stroke:#999;stroke-width:.5;opacity:.6}.w{stroke:#222}
-@media(prefers-color-scheme:dark){text{fill:#ddd}.s{fill:#aaa}.w{stroke:#ddd}}
+text{font:12px system-ui,sans-serif;fill:#222}.t{font-weight:600;font-size:14px}.s{fill:#555}.p{fill:#fff}.g{stroke:#999;stroke-width:.5;opacity:.6}.w{stroke:#222}
+@media(prefers-color-scheme:dark){text{fill:#ddd}.s{fill:#aaa}.p{fill:#222}.w{stroke:#ddd}}
 </style>
+<rect class="p" width="100%" height="100%"/>
 `
 
 // plot gathers an SVG whose height is known at the end.
@@ -47,7 +52,8 @@ func (p *plot) text(x, y float64, class, anchor, text string) {
 
 // Plot writes the comparison as SVG: bars for each figure, from 0, with the
 // extremes as a line; and a curve for each side over what a sweep varies, with
-// both axes logarithmic.
+// both axes logarithmic. Figures that only one of several sides has are left to
+// the tables.
 func (c *Comparison) Plot(w io.Writer) error {
 	p := &plot{y: plotMargin + 14}
 	p.text(plotMargin, p.y, "t", "start", c.Title)
@@ -55,16 +61,32 @@ func (c *Comparison) Plot(w io.Writer) error {
 	p.text(plotMargin, p.y, "s", "start", c.Machine)
 	p.y += 14
 	for _, curve := range c.curves() {
-		p.panel(c.Sides, curve)
+		if c.plotted(curve.lines...) {
+			p.panel(c.Sides, curve)
+		}
 	}
 	for _, l := range c.Lines {
-		if l.X == 0 {
+		if l.X == 0 && c.plotted(l) {
 			p.bars(c.Sides, &l)
 		}
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" role="img" aria-label="%s">`+"\n%s%s</svg>\n",
 		plotWidth, p.y+plotMargin, plotWidth, html.EscapeString(c.Title), plotStyle, p.String())
 	return err
+}
+
+// plotted says whether figures of one name are worth a picture: such as compare
+// sides, where there are several, and tell what was found, not how it was measured.
+func (c *Comparison) plotted(lines ...Line) bool {
+	return slices.ContainsFunc(lines, func(l Line) bool {
+		have := 0
+		for _, s := range l.Reached {
+			if s != nil {
+				have++
+			}
+		}
+		return l.Unit != windowsUnit && have >= min(2, len(c.Sides))
+	})
 }
 
 // bars draws one figure: a bar for each side that has it.
@@ -164,35 +186,66 @@ func (p *plot) panel(sides []string, c curve) {
 	p.text(plotMargin, p.y, "", "start", c.name)
 	for v := x.low; v <= x.high*1.001; v *= 10 {
 		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fV%.1f"/>`+"\n", x.at(v), y.from, y.to)
-		p.text(x.at(v), y.from+16, "s", "middle", digits(v))
+		p.text(x.at(v), y.from+16, "s", "middle", power(v))
 	}
 	for v := y.low; v <= y.high*1.001; v *= 10 {
 		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fH%.1f"/>`+"\n", x.from, y.at(v), x.to)
-		p.text(x.from-6, y.at(v)+4, "s", "end", digits(v))
+		p.text(x.from-6, y.at(v)+4, "s", "end", power(v))
 	}
+	var ends []end
 	for i, name := range sides {
-		p.curve(i, name, c.lines, x, y)
+		if e, ok := p.curve(i, c.lines, x, y); ok {
+			e.name = name
+			ends = append(ends, e)
+		}
 	}
+	p.labels(ends)
 	p.y = y.from + 22
 }
 
-// curve draws one side's line, with its name behind the last point.
-func (p *plot) curve(side int, name string, lines []Line, x, y axis) {
+// power writes a power of ten.
+func power(v float64) string {
+	if v < 1 {
+		return strconv.FormatFloat(v, 'g', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}
+
+// end is the last point of a side's curve.
+type end struct {
+	x, y         float64
+	name, colour string
+}
+
+// curve draws one side's line and returns its end; there is none without points.
+func (p *plot) curve(side int, lines []Line, x, y axis) (e end, ok bool) {
 	var path strings.Builder
 	command := "M"
-	lastX, lastY := 0.0, 0.0
+	e.colour = colour(side)
 	for _, l := range lines {
 		if side >= len(l.Reached) || l.Reached[side] == nil {
 			continue
 		}
-		s := l.Reached[side]
-		lastX, lastY = x.at(l.X), y.at(s.Median)
-		fmt.Fprintf(&path, "%s%.1f %.1f", command, lastX, lastY)
-		fmt.Fprintf(p, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", lastX, lastY, colour(side))
+		e.x, e.y = x.at(l.X), y.at(l.Reached[side].Median)
+		fmt.Fprintf(&path, "%s%.1f %.1f", command, e.x, e.y)
+		fmt.Fprintf(p, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", e.x, e.y, e.colour)
 		command = "L"
 	}
-	if command == "L" {
-		fmt.Fprintf(p, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path.String(), colour(side))
-		fmt.Fprintf(p, `<text x="%.1f" y="%.1f" fill="%s" style="fill:%[3]s">%s</text>`+"\n", lastX+6, lastY+4, colour(side), html.EscapeString(name))
+	if command == "M" {
+		return e, false
+	}
+	fmt.Fprintf(p, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path.String(), e.colour)
+	return e, true
+}
+
+// labels writes the sides' names behind the ends of their curves, one below the
+// other where these are close.
+func (p *plot) labels(ends []end) {
+	slices.SortFunc(ends, func(a, b end) int { return cmp.Compare(a.y, b.y) })
+	next := 0.0
+	for _, e := range ends {
+		y := max(e.y+4, next)
+		fmt.Fprintf(p, `<text x="%.1f" y="%.1f" style="fill:%s">%s</text>`+"\n", e.x+8, y, e.colour, html.EscapeString(e.name))
+		next = y + labelHeight
 	}
 }

@@ -199,10 +199,10 @@ func closeAll(sides []*side) error {
 	return errors.Join(errs...)
 }
 
-// contest measures the sides in turn: so many rounds as asked for, unless they
-// take twice the time there is, then further ones while the next would be over
-// in time. The figures become
-// lines of c; x is how much there is of what a sweep varies, else 0.
+// contest measures the sides in turn: so many rounds as asked for, as long as the
+// next one would be over within twice the time there is, then further ones while
+// the next would be over in time. The figures become lines of c; x is how much
+// there is of what a sweep varies, else 0.
 func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*side) error {
 	b := board{x: x, sides: len(sides)}
 	limit := r.until.Add(max(time.Until(r.until), longestDelay))
@@ -215,13 +215,13 @@ func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*si
 			}
 			b.note(i, readings)
 		}
-		if round+1 < r.Rounds && time.Now().After(limit) {
+		took := time.Since(start)
+		r.say("%s: round %d, %.1f s", c.Profile, round+1, took.Seconds())
+		if round+1 < r.Rounds && time.Now().Add(took).After(limit) {
 			r.say("%s: the time is up after %d of %d rounds", c.Profile, round+1, r.Rounds)
 			c.Notes = append(c.Notes, fmt.Sprintf("%d of %d rounds: the time was up%s.", round+1, r.Rounds, at(x)))
 			break
 		}
-		took := time.Since(start)
-		r.say("%s: round %d, %.1f s", c.Profile, round+1, took.Seconds())
 		if round+1 >= r.Rounds && (time.Now().Add(took).After(r.until) || round+1 >= mostRounds) {
 			break
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
@@ -140,6 +141,17 @@ func (w *walker) entriesTaken() (n uint64) {
 		n += f.Packets
 	}
 	return n
+}
+
+// tableTimes tells how long a lookup took in each table.
+func (w *walker) tableTimes() string {
+	var list []string
+	for _, t := range w.sw.Tables() {
+		if t.LookupTime > 0 {
+			list = append(list, fmt.Sprintf("%s %d", t.Name, t.LookupTime.Nanoseconds()))
+		}
+	}
+	return "antrail's lookups by table in all rounds, mean of the one in about a thousand that is timed, ns: " + strings.Join(list, ", ") + "."
 }
 
 // walk is antrail as a contender: a switch with the program, and one with a

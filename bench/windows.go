@@ -32,8 +32,18 @@ type contender interface {
 	prime(context.Context, []*course) error
 	// window sends packets of a course for so long; those of base take one entry
 	// that outputs them.
+	// When too few of them came through to tell anything the error is errLost.
 	window(ctx context.Context, c *course, base bool, long time.Duration) (cost, error)
+	// add installs entries, one to a line, in one bundle or each on its own, and
+	// returns the time that took.
+	add(ctx context.Context, lines []string, bundle bool) (installed, error)
+	// remove removes what add has installed.
+	remove(context.Context) error
 }
+
+// errLost is a window whose packets were lost: the contender, or what makes its
+// packets, did not run.
+var errLost = errors.New("hardly any packets came through")
 
 const (
 	windowsOfRound = 4    // of each course
@@ -79,6 +89,10 @@ func nanoseconds(c cost) float64 { return c.nanoseconds }
 func allocations(c cost) float64 { return c.allocations }
 func entries(c cost) float64     { return c.entries }
 
+// windowsUnit is that of figures which tell how the measurement went, not what
+// it found.
+const windowsUnit = "windows"
+
 // measured is a round of a contender: its courses, and the single entry.
 type measured struct {
 	base    gathered
@@ -105,14 +119,14 @@ func (m *measured) readings() (list []reading) {
 		thrown, tolerant = thrown+m.of[i].thrown, tolerant+m.of[i].tolerant
 	}
 	return append(list,
-		reading{"windows thrown away", "windows", float64(thrown)},
-		reading{"disturbed windows that were needed", "windows", float64(tolerant)})
+		reading{"windows thrown away", windowsUnit, float64(thrown)},
+		reading{"disturbed windows that were needed", windowsUnit, float64(tolerant)})
 }
 
 // measure is a round: the known courses in turn, then the new ones, each with
-// windows of the single entry between them.
-func measure(ctx context.Context, s contender, courses []*course, long time.Duration) (*measured, error) {
-	m := &measured{courses: courses, of: make([]gathered, len(courses))}
+// windows of the single entry between them. After until, windows thrown away are
+// not made up for.
+func measure(ctx context.Context, s contender, courses []*course, long time.Duration, until time.Time) (*measured, error) {
 	var known []*course
 	for _, c := range courses {
 		if c.of > 0 {
@@ -122,46 +136,60 @@ func measure(ctx context.Context, s contender, courses []*course, long time.Dura
 	if err := s.prime(ctx, known); err != nil {
 		return nil, err
 	}
-	costs := make([][]cost, len(courses))
-	var base []cost
+	w := &windows{of: s, courses: courses, long: long / windowsOfRound, costs: make([][]cost, len(courses))}
 	for _, fresh := range []bool{false, true} {
-		for range mostWindows {
-			n, err := turn(ctx, s, m, fresh, long/windowsOfRound, costs, &base)
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 {
+		for i := range mostWindows {
+			if i >= windowsOfRound && time.Now().After(until) {
 				break
+			}
+			if err := w.turn(ctx, fresh); err != nil {
+				return nil, err
 			}
 		}
 	}
-	m.base = sift(base)
+	m := &measured{base: sift(w.base), courses: courses}
 	for i := range courses {
-		m.of[i] = sift(costs[i])
+		m.of = append(m.of, sift(w.costs[i]))
 	}
 	return m, nil
 }
 
+// windows are those of a round.
+type windows struct {
+	of      contender
+	courses []*course
+	long    time.Duration // of each
+	costs   [][]cost      // by course
+	base    []cost
+}
+
 // turn is one window of each course that is still short of good ones, the new
-// ones or the known ones, and one of the single entry before each; n is how many
-// there were.
-func turn(ctx context.Context, s contender, m *measured, fresh bool, long time.Duration, costs [][]cost, base *[]cost) (n int, err error) {
-	for i, c := range m.courses {
-		if (c.of == 0) != fresh || undisturbed(costs[i]) >= windowsOfRound {
+// ones or the known ones, and one of the single entry before each.
+func (w *windows) turn(ctx context.Context, fresh bool) error {
+	for i, c := range w.courses {
+		if (c.of == 0) != fresh || undisturbed(w.costs[i]) >= windowsOfRound {
 			continue
 		}
-		n++
-		b, err := s.window(ctx, c, true, long)
+		b, err := w.window(ctx, c, true)
 		if err != nil {
-			return n, fmt.Errorf("a single entry: %w", err)
+			return fmt.Errorf("a single entry: %w", err)
 		}
-		k, err := s.window(ctx, c, false, long)
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return n, fmt.Errorf("%s: %w", c.name, err)
+		k, err := w.window(ctx, c, false)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		*base, costs[i] = append(*base, b), append(costs[i], k)
+		w.base, w.costs[i] = append(w.base, b), append(w.costs[i], k)
 	}
-	return n, nil
+	return nil
+}
+
+// window is one window; one whose packets were lost is disturbed from end to end.
+func (w *windows) window(ctx context.Context, c *course, base bool) (cost, error) {
+	k, err := w.of.window(ctx, c, base, w.long)
+	if errors.Is(err, errLost) {
+		k, err = cost{disturbed: 1}, nil
+	}
+	return k, errors.Join(err, ctx.Err())
 }
 
 func undisturbed(all []cost) (n int) {

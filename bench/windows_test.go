@@ -21,6 +21,12 @@ func (s *scripted) prime(_ context.Context, known []*course) error {
 	return nil
 }
 
+func (s *scripted) add(context.Context, []string, bool) (installed, error) {
+	return installed{}, nil
+}
+
+func (s *scripted) remove(context.Context) error { return nil }
+
 func (s *scripted) window(_ context.Context, c *course, base bool, _ time.Duration) (cost, error) {
 	from := &s.of
 	s.turns = append(s.turns, c.name)
@@ -32,14 +38,20 @@ func (s *scripted) window(_ context.Context, c *course, base bool, _ time.Durati
 	if len(*from) > 1 {
 		*from = (*from)[1:]
 	}
+	if k == lost {
+		return cost{}, errLost
+	}
 	return k, nil
 }
+
+// lost is a window whose packets were lost.
+var lost = cost{nanoseconds: -1}
 
 // TestWindows has quiet and disturbed windows: only the quiet ones count.
 func TestWindows(t *testing.T) {
 	quiet, noisy := cost{nanoseconds: 300, entries: 16}, cost{nanoseconds: 9000, disturbed: 0.5}
-	s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{noisy, quiet, noisy, quiet}}
-	m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond)
+	s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{noisy, quiet, lost, quiet}}
+	m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond, time.Now().Add(time.Hour))
 	if err != nil || s.primed != 1 {
 		t.Fatalf("%v, %d courses made known", err, s.primed)
 	}
@@ -63,7 +75,7 @@ func TestWindowsThatCannotTell(t *testing.T) {
 		"dearer for one":  {base: []cost{{nanoseconds: 400}}, of: []cost{{nanoseconds: 300}}},
 		"single is noisy": {base: []cost{{nanoseconds: 100, disturbed: 0.9}}, of: []cost{{nanoseconds: 300}}},
 	} {
-		m, err := measure(t.Context(), s, []*course{{name: "fresh"}}, time.Millisecond)
+		m, err := measure(t.Context(), s, []*course{{name: "fresh"}}, time.Millisecond, time.Now().Add(time.Hour))
 		if err != nil || !math.IsNaN(m.alone(0)) {
 			t.Errorf("%s: %v, %v", name, m.alone(0), err)
 		}
@@ -76,6 +88,56 @@ func TestWindowsThatCannotTell(t *testing.T) {
 	first, second := b.lines()[0].Reached[0], b.lines()[0].Reached[1]
 	if first.Rounds != 3 || second.Rounds != 4 || second.Ratio != 0.55 {
 		t.Errorf("%+v, %+v: want 3 and 4 rounds and the ratio 0.55", first, second)
+	}
+}
+
+// TestWindowsAreNotMadeUpForWhenTimeIsUp: lost windows are taken again only while
+// there is time.
+func TestWindowsAreNotMadeUpForWhenTimeIsUp(t *testing.T) {
+	for want, until := range map[int]time.Time{2 * windowsOfRound: {}, 2 * mostWindows: time.Now().Add(time.Hour)} {
+		s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{lost}}
+		m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond, until)
+		if err != nil || len(s.turns) != want || !math.IsNaN(m.alone(0)) {
+			t.Errorf("%v, %d windows, want %d, of lost packets %v ns", err, len(s.turns), want, m.alone(0))
+		}
+	}
+}
+
+// TestInstallation installs entries into antrail's switch, finds them there, and
+// has them gone afterwards.
+func TestInstallation(t *testing.T) {
+	p, err := exampleProgram("two-nodes/node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := newInstallation(p.Names)
+	if err != nil || len(n.bundle) != bundleSize || len(n.single) != singleSize {
+		t.Fatalf("%d and %d lines, %v", len(n.bundle), len(n.single), err)
+	}
+	n.single = n.single[:3]
+	w, err := newWalk(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	before := len(w.program.sw.Flows())
+	if _, err := w.add(t.Context(), n.bundle, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(w.program.sw.Flows()) - before; got != bundleSize {
+		t.Errorf("%d entries were installed, want %d", got, bundleSize)
+	}
+	list, err := n.measure(t.Context(), w) // the bundle's once more
+	if err != nil || len(list) != 4 {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, r := range list {
+		if !(r.value > 0) {
+			t.Errorf("%s is %v", r.name, r.value)
+		}
+	}
+	if got := len(w.program.sw.Flows()); got != before {
+		t.Errorf("%d entries are left, want %d", got, before)
 	}
 }
 
@@ -108,7 +170,7 @@ func TestServiceProgram(t *testing.T) {
 	}
 	defer w.close()
 	courses := []*course{knownCourse(), knownServiceCourse(), freshServiceCourse(), freshAffinityCourse()}
-	m, err := measure(t.Context(), w, courses, 4*time.Millisecond)
+	m, err := measure(t.Context(), w, courses, 4*time.Millisecond, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
