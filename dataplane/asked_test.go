@@ -32,7 +32,7 @@ func TestAskedBits(t *testing.T) {
 					t.Fatalf("seed %d: found %v, and %v for a key that differs in what was not asked for, among %d entries", seed, describe(want), describe(got), len(all))
 				}
 			}
-			if len(a.list()) < flow.KeyWords/4 {
+			if len(a.bits.list()) < flow.KeyWords/4 {
 				free++
 			}
 		}
@@ -47,7 +47,7 @@ func TestAskedBits(t *testing.T) {
 func disguise(k, other *flow.Key, a *asked) *flow.Key {
 	n := *k
 	for i := range flow.KeyWords {
-		n.SetWord(i, other.Word(i)&^a[i], ^a[i])
+		n.SetWord(i, other.Word(i)&^a.bits[i], ^a.bits[i])
 	}
 	n.SetConjID(0)
 	return &n

@@ -22,6 +22,7 @@ type loaded struct {
 	batch    []*packet.Frame
 	taken    []*packet.Frame
 	next     int
+	scan     bool // first packets differ in their destination port
 }
 
 // newLoaded makes connections through two-nodes/node-a: UDP from client-a to

@@ -205,12 +205,16 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 			continue
 		}
 		if p.gated {
-			s.asked.prefix(p.gate.field)
+			if s.asked != nil {
+				s.asked.prefix(p.gate.field)
+			}
 			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
 				continue
 			}
 		}
-		s.asked.find(p.subtable, k)
+		if s.asked != nil {
+			s.asked.find(p.subtable, k)
+		}
 		r := p.find(k)
 		if r == nil {
 			continue
@@ -235,7 +239,9 @@ func (c *classifier) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 		if !st.namesID {
 			continue
 		}
-		s.asked.find(st, k)
+		if s.asked != nil {
+			s.asked.find(st, k)
+		}
 		if r := st.find(k); r != nil && r.hard != nil && r.hard.betterThan(best) {
 			best = r.hard
 		}

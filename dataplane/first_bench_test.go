@@ -9,22 +9,25 @@ import (
 )
 
 // renewal turns the frame of a connection's first packet into that of another
-// one's, by its source port.
-func renewal(b []byte, n uint32) {
-	l := packet.ParseLayers(b)
-	binary.BigEndian.PutUint16(b[l.L4:], uint16(1024+n%60000))
+// one's, by its source port, or, in a scan, by its destination port.
+func renewal(b []byte, n uint32, scan bool) {
+	l, at := packet.ParseLayers(b), 0
+	if scan {
+		at = 2
+	}
+	binary.BigEndian.PutUint16(b[l.L4+at:], uint16(1024+n%60000))
 	l.SetL4Checksum(b)
 }
 
-// BenchmarkFirst is first packets of connections between two pods, one that a
-// policy refuses and one to a Service, by what the switch remembers; the
-// figures are per packet. cpu-ns leaves out what other processes take.
+// BenchmarkFirst is first packets of connections between two pods, of ones that a
+// policy refuses, of ones to a Service and of a scan of all ports, by what the
+// switch remembers; the figures are per packet. cpu-ns leaves out what other processes take.
 func BenchmarkFirst(b *testing.B) {
-	for _, kind := range []string{"udp", "syn", "service"} {
+	for _, kind := range []string{"udp", "syn", "service", "scan"} {
 		for mode, cache := range map[string]int{"stretches": 0, "walk": -1} {
 			b.Run(fmt.Sprint(kind, "/", mode), func(b *testing.B) {
 				l := newLoaded(b, 1, cache, false)
-				l.frames = [][]byte{l.firstOf(kind)}
+				l.frames, l.scan = [][]byte{l.firstOf(kind)}, kind == "scan"
 				for n := range uint32(mostFirst / 64) { // the connection table's memory is there from now on
 					l.begin(n * 64)
 				}
@@ -60,7 +63,7 @@ func (l *loaded) begin(n uint32) {
 	l.pool.Get(l.batch)
 	for i, f := range l.batch {
 		f.SetBytes(l.frames[0])
-		renewal(f.Bytes(), n+uint32(i))
+		renewal(f.Bytes(), n+uint32(i), l.scan)
 	}
 	l.from.Inject(l.batch...)
 	l.sw.Poll()
@@ -75,6 +78,7 @@ func (l *loaded) firstOf(kind string) []byte {
 	_, b := l.compose(map[string]string{
 		"udp":     "udp," + eth + "dl_dst=fa:b7:53:74:21:a6,nw_dst=10.10.0.24,udp_src=1000,udp_dst=100",
 		"syn":     "tcp," + eth + "dl_dst=fa:b7:53:74:21:a6,nw_dst=10.10.0.24,tcp_src=1000,tcp_dst=100,tcp_flags=+syn",
+		"scan":    "tcp," + eth + "dl_dst=fa:b7:53:74:21:a6,nw_dst=10.10.0.24,tcp_src=1000,tcp_dst=100,tcp_flags=+syn",
 		"service": "tcp," + eth + "dl_dst=ba:5e:d1:55:aa:c0,nw_dst=10.105.31.235,tcp_src=1000,tcp_dst=80,tcp_flags=+syn",
 	}[kind])
 	return b

@@ -75,7 +75,7 @@ const (
 // shape is a mask under which stretches from one table are remembered.
 type shape struct {
 	mask   []wordMask
-	whole  asked
+	whole  keyBits
 	seed   uint64 // of its hashes
 	runs   int    // that are not void
 	passed uint64 // packets that took one

@@ -18,9 +18,7 @@ type drawing struct {
 	port uint32
 	key  flow.Key // when it began
 
-	lookup  asked // by the lookup at hand
-	asked   asked // by the stretch, of what it had not written itself
-	written asked
+	asked   asked   // but for what the stretch had written itself
 	stretch stretch // its slices are used again and again
 }
 
@@ -32,9 +30,10 @@ func (s *stretches) begin(k *walk, from uint8) {
 	s.count[StretchMiss]++
 	d := &s.drawing
 	d.on, d.from, d.port, d.key = true, from, k.inPort, k.key
-	d.lookup, d.asked, d.written = asked{}, asked{}, asked{}
+	d.asked = asked{}
+	d.asked.known[conjWord] = conjMask // no packet brings a conj_id along
 	d.stretch = stretch{visits: d.stretch.visits[:0], writes: d.stretch.writes[:0], sets: d.stretch.sets[:0]}
-	s.scratch.asked = &d.lookup
+	s.scratch.asked = &d.asked
 }
 
 // enter ends the stretch under way before a table whose lookup is no part of it.
@@ -50,25 +49,12 @@ func (s *stretches) met(id uint8, t *table, e *entry) {
 		return
 	}
 	d := &s.drawing
-	d.ask()
 	v := visited{table: t.live, id: id}
 	if e != nil {
 		v.entry = e.counters
 	}
 	d.stretch.visits = append(d.stretch.visits, v)
 	d.stretch.tables[id/64] |= 1 << (id % 64)
-}
-
-// ask adds what the lookup at hand asked for.
-func (d *drawing) ask() {
-	if d.stretch.ttls > 0 && d.lookup[ttlWord]&ttlMask != 0 {
-		d.lookup[ttlWord] |= ttlMask // what dec_ttl made of it
-	}
-	d.lookup[conjWord] &^= conjMask // no packet brings a conj_id along
-	for i, m := range d.lookup {
-		d.asked[i] |= m &^ d.written[i]
-		d.lookup[i] = 0
-	}
 }
 
 // Where the key has the TTL and conj_id.
@@ -94,7 +80,7 @@ func (s *stretches) does(actions []flow.Action) {
 	switch a := actions[0].(type) {
 	case *write:
 		d.stretch.writes = append(d.stretch.writes, keyWrite{a.index, a.value, a.mask})
-		d.written[a.index] |= a.mask
+		d.asked.known[a.index] |= a.mask
 	case flow.GotoTable, flow.Conjunction, flow.Note:
 	case flow.SetField:
 		s.sets(actions, a.Field, a.Mask)
@@ -116,7 +102,8 @@ func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value
 		return
 	}
 	d := &s.drawing
-	d.written.bits(id, mask)
+	written := bitsOf(id, mask)
+	d.asked.known.add(&written)
 	d.stretch.sets = append(d.stretch.sets, actions[0])
 }
 
@@ -142,11 +129,14 @@ func (s *stretches) end(e stretchEnd) {
 	if len(d.stretch.visits) == 0 {
 		return
 	}
+	if d.stretch.ttls > 0 && d.asked.bits[ttlWord]&ttlMask != 0 {
+		d.asked.bits[ttlWord] |= ttlMask // what dec_ttl made of it depends on all of it
+	}
 	if !s.once.seen(d.hash()) {
 		s.count[StretchOnce]++
 		return
 	}
-	o := s.shape(d.from, &d.asked)
+	o := s.shape(d.from, &d.asked.bits)
 	if o == nil {
 		s.count[StretchRefused]++
 		return
@@ -159,7 +149,7 @@ func (s *stretches) end(e stretchEnd) {
 // hash is over all that the stretch asked for.
 func (d *drawing) hash() uint64 {
 	h := lookupSeed ^ uint64(d.from)
-	for i, m := range d.asked {
+	for i, m := range d.asked.bits {
 		if m != 0 {
 			h = mix(h, m)
 			h = mix(h, d.key.Word(i)&m)
@@ -171,7 +161,7 @@ func (d *drawing) hash() uint64 {
 // shape is one from a table that has all that was asked for: with just that mask,
 // or a new one, or, when there are too many, the one that served least, made
 // wider if need be. It is nil when the mask has too many words.
-func (s *stretches) shape(from uint8, a *asked) *shape {
+func (s *stretches) shape(from uint8, a *keyBits) *shape {
 	all := s.shapes[from]
 	for _, o := range all {
 		if o.whole == *a {
