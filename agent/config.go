@@ -27,7 +27,7 @@ const (
 
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
-	maxMTU  = 3822 // what a frame's buffer holds (ports/afxdp)
+	maxMTU  = 9000 // what any driver takes (ports/afxdp)
 
 	minCT = 1 << 10
 	maxCT = 1 << 26 // takes 13 GB

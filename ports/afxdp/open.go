@@ -33,9 +33,6 @@ const (
 // frames waiting in its fill ring, so this also is what a port costs: 2 MB.
 const DefaultRing = 512
 
-// maxMTU is the largest MTU whose frames fit into one buffer.
-const maxMTU = FrameSize - kernelHeadroom - 18
-
 // Options says which interface to open, and how.
 type Options struct {
 	// Interface is a name in the calling thread's network namespace.
@@ -101,7 +98,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := suits(nic.Attrs(), o); err != nil {
+	if err := suits(o); err != nil {
 		return nil, err
 	}
 	state, err := ports.WatchLink(o.Interface, nic.Attrs().Index)
@@ -120,7 +117,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
-	p.info.Why += "; " + p.checksums()
+	p.info.Why += "; " + p.checksums() + p.lengths()
 	if o.Why != "" {
 		p.info.Why = o.Why + "; " + p.info.Why
 	}
@@ -149,10 +146,7 @@ func (o *Options) complete() error {
 }
 
 // suits says why a link cannot be such a port.
-func suits(link *netlink.LinkAttrs, o Options) error {
-	if link.MTU > maxMTU {
-		return fmt.Errorf("MTU %d: one buffer holds frames of an MTU up to %d", link.MTU, maxMTU)
-	}
+func suits(o Options) error {
 	queues, err := ports.RxQueues(o.Interface)
 	if err != nil {
 		return err
@@ -191,14 +185,12 @@ func (p *Port) openMode(index int, o Options) error {
 // start attaches the program, binds the socket and connects the two, in the
 // order that lets no frame reach a socket without buffers.
 func (p *Port) start(index int, o Options, mode Mode) error {
-	attachFlags, bindFlags := link.XDPDriverMode, uint16(unix.XDP_COPY)
-	switch mode {
-	case Generic:
-		attachFlags = link.XDPGenericMode
-	case ZeroCopy:
-		bindFlags = unix.XDP_ZEROCOPY
+	chains := p.umem.chains && mode != ZeroCopy
+	if err := p.holds(chains); err != nil {
+		return err
 	}
-	prog, err := attach(index, o.Queue, attachFlags)
+	attachFlags, bindFlags := flagsOf(mode, chains)
+	prog, err := attach(index, o.Queue, attachFlags, chains)
 	if err != nil {
 		return err
 	}
@@ -207,16 +199,8 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return errors.Join(err, prog.close())
 	}
 	p.program, p.socket = prog, s
-	if err := s.busyPoll(o.BusyPoll); err != nil {
+	if err := p.settle(o, mode, chains); err != nil {
 		return errors.Join(err, p.stop())
-	}
-	p.info.Mode = describe(mode, s.zeroCopy())
-	p.tx.requests = p.umem.requests
-	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
-		p.info.Carries = ports.CarriesChecksum
-	}
-	if mode == ZeroCopy && !s.zeroCopy() {
-		return errors.Join(errors.New("the UMEM is shared with a port that copies"), p.stop())
 	}
 	p.umem.sockets = append(p.umem.sockets, s.fd)
 	p.refill()
@@ -225,6 +209,68 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return errors.Join(err, p.stop())
 	}
 	return nil
+}
+
+// flagsOf are the flags to attach the program with, and to bind the socket.
+func flagsOf(mode Mode, chains bool) (attach link.XDPAttachFlags, bind uint16) {
+	attach, bind = link.XDPDriverMode, unix.XDP_COPY
+	switch mode {
+	case Generic:
+		attach = link.XDPGenericMode
+	case ZeroCopy:
+		bind = unix.XDP_ZEROCOPY
+	}
+	if chains {
+		bind |= unix.XDP_USE_SG
+	}
+	return attach, bind
+}
+
+// holds says why the link's frames are too long for a port with chains, or
+// without.
+func (p *Port) holds(chains bool) error {
+	switch mtu := p.info.MTU; {
+	case chains && mtu > chainedMTU:
+		return fmt.Errorf("MTU %d: frames of an MTU up to %d are gathered", mtu, chainedMTU)
+	case !chains && mtu > oneBufferMTU:
+		return fmt.Errorf("MTU %d: one buffer holds frames of an MTU up to %d, and more than one %s", mtu, oneBufferMTU, p.unchained())
+	}
+	return nil
+}
+
+// unchained is why a frame of this port has one buffer.
+func (p *Port) unchained() string {
+	if !p.umem.chains {
+		return "takes Linux 6.6"
+	}
+	return "is not for zero-copy"
+}
+
+// settle takes down what the bound socket does, which the UMEM's first port has
+// decided.
+func (p *Port) settle(o Options, mode Mode, chains bool) error {
+	s := p.socket
+	if err := s.busyPoll(o.BusyPoll); err != nil {
+		return err
+	}
+	p.info.Mode = describe(mode, s.zeroCopy())
+	p.tx.requests = p.umem.requests
+	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
+		p.info.Carries = ports.CarriesChecksum
+	}
+	if mode == ZeroCopy && !s.zeroCopy() {
+		return errors.New("the UMEM is shared with a port that copies")
+	}
+	p.chains = chains && !s.zeroCopy()
+	return p.holds(p.chains)
+}
+
+// lengths says what bounds a frame's length, if it is one buffer.
+func (p *Port) lengths() string {
+	if p.chains {
+		return ""
+	}
+	return fmt.Sprintf("; frames of one buffer: more than one %s", p.unchained())
 }
 
 // checksums says what becomes of partial checksums.

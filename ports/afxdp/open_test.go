@@ -12,22 +12,13 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
-	"github.com/vishvananda/netlink"
 )
 
 func TestOpenRefusals(t *testing.T) {
 	a, b := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, a, "sw0", b, "eth0")
 	nstest.AddVeth(t, a, "jumbo", b, "eth1")
-	for _, end := range []netlink.Link{a.Link(t, "jumbo"), b.Link(t, "eth1")} {
-		ns := a
-		if end.Attrs().Name == "eth1" {
-			ns = b
-		}
-		if err := ns.Links().LinkSetMTU(end, 9000); err != nil {
-			t.Fatal(err)
-		}
-	}
+	setMTU(t, 9001, a, "jumbo", b, "eth1")
 	u := umemFor(t, 256)
 	for _, c := range []struct {
 		options Options
@@ -42,7 +33,8 @@ func TestOpenRefusals(t *testing.T) {
 		{Options{Interface: "sw0", BusyPoll: BusyPoll{Time: time.Microsecond, Budget: 1 << 16}}, "a budget of 65536"},
 		{Options{Interface: "sw0", BusyPoll: BusyPoll{Budget: 8}}, "a budget and no time"},
 		{Options{Interface: "sw0", Mode: ZeroCopy}, "zero-copy: "},
-		{Options{Interface: "jumbo"}, "MTU 9000"},
+		{Options{Interface: "jumbo"}, "MTU 9001: frames of an MTU up to 9000 are gathered"},
+		{Options{Interface: "jumbo", Mode: ZeroCopy}, "more than one is not for zero-copy"},
 	} {
 		a.Do(t, func() {
 			p, err := Open(u, c.options)
@@ -61,25 +53,24 @@ func TestOpenRefusals(t *testing.T) {
 }
 
 // Auto is native, and generic with the reason where the driver refuses: a
-// veth's, when the MTU does not fit into a page.
+// veth's, when the MTU does not fit into a page and the program takes no frames
+// of many buffers.
 func TestAutoFallsBack(t *testing.T) {
 	for _, c := range []struct {
 		mtu       int
+		chains    bool
 		mode, why string
 	}{
-		{1500, "native, copy", "the driver runs XDP programs"},
-		{3700, "generic, copy", "not native: attach XDP"},
+		{1500, false, "native, copy", "the driver runs XDP programs"},
+		{3700, false, "generic, copy", "not native: attach XDP"},
+		{3700, true, "native, copy", "the driver runs XDP programs"},
 	} {
 		a, b := nstest.New(t), nstest.New(t)
 		nstest.AddVeth(t, a, "sw0", b, "eth0")
-		for _, err := range []error{
-			a.Links().LinkSetMTU(a.Link(t, "sw0"), c.mtu), b.Links().LinkSetMTU(b.Link(t, "eth0"), c.mtu),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		p := openIn(t, a, umemFor(t, 256), Options{Interface: "sw0", Ring: 64})
+		setMTU(t, c.mtu, a, "sw0", b, "eth0")
+		u := umemFor(t, 256)
+		u.chains = u.chains && c.chains
+		p := openIn(t, a, u, Options{Interface: "sw0", Ring: 64})
 		info := p.Info()
 		if info.Mode != c.mode || !strings.HasPrefix(info.Why, c.why) || info.MTU != c.mtu {
 			t.Errorf("MTU %d: %+v, want %q because %q", c.mtu, info, c.mode, c.why)

@@ -11,6 +11,7 @@
 //	socket.go   one socket with its four rings, and the calls that wake the kernel
 //	ring.go     one ring
 //	request.go  checksums that a pod's kernel left undone
+//	chain.go    frames of more than one buffer
 //	port.go     Receive, Transmit, Flush: frames between rings and workers
 //	open.go     opening, modes and fall-backs
 //
@@ -50,6 +51,7 @@ type Port struct {
 	count   ports.Counters
 	last    unix.XDPStatistics // of the kernel, kept by Close
 
+	chains bool // frames may have many buffers
 	silent bool // the other end may leave checksums undone and does not tell
 
 	rx struct {
@@ -57,6 +59,10 @@ type Port struct {
 		held    held
 		scratch [portion]uint32
 		poll    [1]unix.PollFd
+		chain   chain
+		spent   [portion]uint32 // buffers that were gathered, the first used of them
+		used    int
+		one     [1]*packet.Frame
 	}
 	tx struct {
 		sync.Mutex
@@ -64,10 +70,10 @@ type Port struct {
 		outstanding int // frames in held
 		requests    int // the UMEM's: bytes needed in front of a frame
 		scratch     [portion]uint32
-		copies      []uint32               // free frames for what has to be copied
-		room        [portion]uint32        // where copies lies
-		away        [portion]*packet.Frame // frames to be released
-		down        bool                   // the kernel said that the link is down
+		copies      []uint32                   // free frames for what has to be copied
+		room        [portion * maxLinks]uint32 // where copies lies
+		away        [portion]*packet.Frame     // frames to be released
+		down        bool                       // the kernel said that the link is down
 		retryAt     time.Time
 	}
 	closed bool // under both locks
@@ -101,23 +107,11 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	if p.closed {
 		return 0
 	}
-	ready := p.socket.rx.readable(len(batch))
-	if ready == 0 && p.socket.busy {
+	n, bytes := p.unload(batch)
+	if n == 0 && p.socket.busy {
 		p.socket.drive()
-		ready = p.socket.rx.readable(len(batch))
+		n, bytes = p.unload(batch)
 	}
-	n, bytes := 0, 0
-	for range ready {
-		f := p.taken(p.socket.rx.read())
-		if f == nil {
-			p.count.Lost(ports.RxInvalid, 1)
-			continue
-		}
-		batch[n] = f
-		n++
-		bytes += f.Len()
-	}
-	p.socket.rx.release()
 	if p.silent {
 		for _, f := range batch[:n] {
 			packet.FindPartial(f)
@@ -128,14 +122,42 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	return n
 }
 
-// taken is the frame that left the RX ring; nil for a description that the
-// kernel had no right to, which leaves the frame to Close.
+// unload reads the RX ring until it is empty or batch is full. It returns how
+// many frames came, and their bytes.
+func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
+	rx := &p.socket.rx
+	for n < len(batch) {
+		ready := rx.readable(len(batch) - n)
+		if ready == 0 {
+			break
+		}
+		for range ready {
+			if f := p.taken(rx.read()); f != nil {
+				batch[n] = f
+				n++
+				bytes += f.Len()
+			}
+		}
+	}
+	rx.release()
+	p.restock()
+	return n, bytes
+}
+
+// taken is the frame that a descriptor of the RX ring completes; nil for one
+// that completes none. A description that the kernel had no right to leaves its
+// buffer to Close, and loses the frame that it is a part of.
 func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
+	more := d.Options&unix.XDP_PKT_CONTD != 0
 	f := p.umem.receive(d)
 	if f == nil || !p.rx.held.remove(f.Index) {
+		p.tear(ports.RxInvalid, more)
 		return nil
 	}
-	return f
+	if !more && !p.rx.chain.open {
+		return f
+	}
+	return p.gather(f, !more)
 }
 
 // refill gives free frames to the kernel to receive into. Small gaps are left
@@ -177,33 +199,44 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 
 // transmit is Transmit for at most a portion.
 func (p *Port) transmit(part []*packet.Frame) int {
-	space := p.space(len(part))
-	p.borrow(part)
+	slots, copies := p.demand(part)
+	space := p.space(slots)
+	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:copies])]
 	sent, bytes := 0, 0
 	away := p.tx.away[:0]
 	for _, f := range part {
-		own, why := p.sendable(f, space-sent)
-		if own != f { // refused, or copied
-			away = append(away, f)
-		}
+		links := p.links(f)
+		why := p.refusal(f, links, space)
 		if why != ports.None {
 			p.count.Lost(why, 1)
+			away = append(away, f)
 			continue
 		}
-		p.tx.held.add(own.Index)
-		p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: putRequest(own)})
+		if links == 0 {
+			p.post(f, 0)
+		} else {
+			p.scatter(f, links)
+			away = append(away, f)
+		}
+		space -= max(links, 1)
 		sent++
-		bytes += own.Len()
+		bytes += f.Len()
 	}
 	if sent > 0 {
 		p.socket.tx.submit()
-		p.tx.outstanding += sent
 		p.count.Sent(sent, bytes)
 	}
 	p.umem.give(p.tx.copies)
 	packet.Release(away)
 	clear(away)
 	return sent
+}
+
+// post puts a frame of this UMEM into the TX ring.
+func (p *Port) post(own *packet.Frame, options uint32) {
+	p.tx.held.add(own.Index)
+	p.tx.outstanding++
+	p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: options | putRequest(own)})
 }
 
 // leaves says whether f can be sent from where it is: it is of this UMEM, with
@@ -213,16 +246,15 @@ func (p *Port) leaves(f *packet.Frame) bool {
 	return p.umem.owns(f) && f.Headroom() >= p.tx.requests
 }
 
-// borrow takes a free frame for each frame of part that has to be copied, as
-// long as there are any.
-func (p *Port) borrow(part []*packet.Frame) {
-	foreign := 0
+// demand is how many slots of the TX ring the frames take, and how many free
+// buffers, for those that have to be copied.
+func (p *Port) demand(part []*packet.Frame) (slots, copies int) {
 	for _, f := range part {
-		if !p.leaves(f) {
-			foreign++
-		}
+		links := p.links(f)
+		slots += max(links, 1)
+		copies += links
 	}
-	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:foreign])]
+	return slots, copies
 }
 
 // space is how many slots of the TX ring may be filled, up to want. The frames
@@ -246,38 +278,23 @@ func (p *Port) writable(want int) int {
 	return p.socket.tx.writable(min(want, size-p.tx.outstanding))
 }
 
-// sendable is the frame of this UMEM to send for f: f itself, or a copy. With
-// a reason, it is nil.
-func (p *Port) sendable(f *packet.Frame, space int) (*packet.Frame, ports.Reason) {
-	if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
-		return nil, why
-	}
+// refusal is the reason not to send f, by so many copies of its parts, into so
+// much space.
+func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
+	why := ports.Refusal(f, p.info.MTU, p.info.Carries)
 	switch {
+	case why != ports.None:
+		return why
 	case p.closed:
-		return nil, ports.TxClosed
+		return ports.TxClosed
 	case p.tx.down:
-		return nil, ports.TxLinkDown
-	case space == 0:
-		return nil, ports.TxRingFull
-	case p.leaves(f):
-		return f, ports.None
+		return ports.TxLinkDown
+	case space < max(links, 1):
+		return ports.TxRingFull
+	case links > len(p.tx.copies):
+		return ports.TxNoFrame
 	}
-	return p.copied(f)
-}
-
-// copied is one of the borrowed frames, with f's content.
-func (p *Port) copied(f *packet.Frame) (*packet.Frame, ports.Reason) {
-	last := len(p.tx.copies) - 1
-	if last < 0 {
-		return nil, ports.TxNoFrame
-	}
-	own := &p.umem.frames[p.tx.copies[last]]
-	own.Reset()
-	if !own.CopyFrom(f) {
-		return nil, ports.TxTooLong
-	}
-	p.tx.copies = p.tx.copies[:last]
-	return own, ports.None
+	return ports.None
 }
 
 // Flush makes the kernel send what is in the TX ring and takes back the frames
@@ -411,6 +428,9 @@ func (p *Port) stop() error {
 	err := p.program.close()
 	p.count.Lost(ports.RxClosed, p.socket.rx.readable(len(p.socket.rx.slots)))
 	err = errors.Join(err, p.socket.close())
+	if p.rx.chain.open {
+		p.tear(ports.RxClosed, false)
+	}
 	p.umem.give(p.rx.held.drain())
 	p.umem.give(p.tx.held.drain())
 	p.tx.outstanding = 0

@@ -58,8 +58,15 @@ type pair struct {
 
 func newPair(t *testing.T, o Options) *pair {
 	t.Helper()
+	return newPairOf(t, 1500, o)
+}
+
+// newPairOf is newPair with another MTU.
+func newPairOf(t *testing.T, mtu int, o Options) *pair {
+	t.Helper()
 	p := &pair{node: nstest.New(t), pod: nstest.New(t)}
 	nstest.AddVeth(t, p.node, "sw0", p.pod, "eth0")
+	setMTU(t, mtu, p.node, "sw0", p.pod, "eth0")
 	p.umem = umemFor(t, 2048)
 	o.Interface = "sw0"
 	p.port = openIn(t, p.node, p.umem, o)
@@ -115,22 +122,27 @@ func TestFrameWithoutHeadroom(t *testing.T) {
 
 func TestConformance(t *testing.T) {
 	for name, c := range map[string]struct {
+		mtu     int
 		options Options
 		mode    string
 	}{
-		"native":    {Options{Mode: Native}, "native, copy"},
-		"generic":   {Options{Mode: Generic}, "generic, copy"},
-		"busy poll": {Options{Mode: Native, BusyPoll: BusyPoll{Time: 20 * time.Microsecond, Budget: 64}}, "native, copy"},
+		"native":        {1500, Options{Mode: Native}, "native, copy"},
+		"native, 9000":  {9000, Options{Mode: Native}, "native, copy"},
+		"generic":       {1500, Options{Mode: Generic}, "generic, copy"},
+		"generic, 9000": {9000, Options{Mode: Generic}, "generic, copy"},
+		"busy poll":     {1500, Options{Mode: Native, BusyPoll: BusyPoll{Time: 20 * time.Microsecond, Budget: 64}}, "native, copy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			porttest.Run(t, func(t *testing.T) *porttest.Rig {
 				c.options.Ring = 256
-				p := newPair(t, c.options)
+				p := newPairOf(t, c.mtu, c.options)
 				if got := p.port.Info().Mode; got != c.mode {
 					t.Fatalf("mode %q, want %q", got, c.mode)
 				}
 				return &porttest.Rig{
-					Port: p.port, Get: p.umem.Get, Free: p.umem.Free, Frames: p.umem.Frames(),
+					Port: p.port, Get: p.umem.Get,
+					Free:    func() int { return p.umem.Free() + p.umem.large.Free() },
+					Frames:  p.umem.Frames() + largeFrames,
 					Inject:  p.send,
 					Observe: p.wire.Receive,
 					Backlog: 600,

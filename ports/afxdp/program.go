@@ -26,10 +26,10 @@ const rxQueueIndex = 16
 const xdpPass = 2
 
 // attach loads the program and puts it on the netdev with this index. The map
-// has places for queues 0 to queue.
-func attach(index, queue int, flags link.XDPAttachFlags) (*program, error) {
+// has places for queues 0 to queue. With chains, it takes frames of many buffers.
+func attach(index, queue int, flags link.XDPAttachFlags, chains bool) (*program, error) {
 	p := &program{}
-	err := p.load(queue)
+	err := p.load(queue, chains)
 	if err == nil {
 		p.link, err = link.AttachXDP(link.XDPOptions{Program: p.prog, Interface: index, Flags: flags})
 		err = explainAttach(err)
@@ -42,8 +42,12 @@ func attach(index, queue int, flags link.XDPAttachFlags) (*program, error) {
 
 // load makes the program: a frame goes to the socket of its queue, and to the
 // kernel's own stack while the queue has none.
-func (p *program) load(queue int) error {
+func (p *program) load(queue int, chains bool) error {
 	var err error
+	flags := uint32(0)
+	if chains {
+		flags = unix.BPF_F_XDP_HAS_FRAGS
+	}
 	p.sockets, err = ebpf.NewMap(&ebpf.MapSpec{
 		Name: "antrail_sockets", Type: ebpf.XSKMap, KeySize: 4, ValueSize: 4, MaxEntries: uint32(queue + 1),
 	})
@@ -51,7 +55,7 @@ func (p *program) load(queue int) error {
 		return fmt.Errorf("socket map: %w", err)
 	}
 	p.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "antrail_xdp", Type: ebpf.XDP, License: "Apache-2.0",
+		Name: "antrail_xdp", Type: ebpf.XDP, License: "Apache-2.0", Flags: flags,
 		Instructions: asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, rxQueueIndex, asm.Word),
 			asm.LoadMapPtr(asm.R1, p.sockets.FD()),
@@ -74,7 +78,7 @@ func explainAttach(err error) error {
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("attach XDP: the interface has an XDP program already: %w", err)
 	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EINVAL):
-		return fmt.Errorf("attach XDP: the driver refuses (an MTU above 3506 on veth, or an offload that XDP excludes): %w", err)
+		return fmt.Errorf("attach XDP: the driver refuses (an MTU above what it takes with XDP, or an offload that XDP excludes): %w", err)
 	}
 	return fmt.Errorf("attach XDP: %w", err)
 }

@@ -21,7 +21,7 @@ type socket struct {
 // target is where a socket is bound.
 type target struct {
 	index, queue int    // netdev and receive queue
-	flags        uint16 // XDP_COPY or XDP_ZEROCOPY
+	flags        uint16 // XDP_COPY or XDP_ZEROCOPY, XDP_USE_SG
 	size         int    // slots of each ring, a power of two
 }
 
@@ -54,7 +54,8 @@ func openSocket(u *UMEM, to target) (*socket, error) {
 }
 
 // tryShared opens a socket on the UMEM of the donor; EBADF says that the
-// donor is not bound any more. Whether frames are copied, the donor decided.
+// donor is not bound any more. Whether frames are copied, and may have
+// many buffers, the donor decided.
 func tryShared(to target, donor int) (*socket, error) {
 	s, err := newSocket(to.size)
 	if err != nil {

@@ -27,10 +27,14 @@ func TestTCPThroughTwoPorts(t *testing.T) {
 	for _, c := range []struct {
 		a, b    Mode
 		offload bool
-	}{{Native, Native, true}, {Generic, Generic, true}, {Native, Generic, true}, {Native, Native, false}} {
-		t.Run(fmt.Sprintf("%s to %s, offload %v", c.a, c.b, c.offload), func(t *testing.T) {
+		mtu     int
+	}{
+		{Native, Native, true, 1500}, {Generic, Generic, true, 1500}, {Native, Generic, true, 1500}, {Native, Native, false, 1500},
+		{Native, Native, true, 9000}, {Native, Native, false, 9000}, {Generic, Native, true, 9000},
+	} {
+		t.Run(fmt.Sprintf("%s to %s, offload %v, MTU %d", c.a, c.b, c.offload, c.mtu), func(t *testing.T) {
 			n := newNode(t, 4096)
-			a, b := n.tcpPod(t, "a", c.a, c.offload), n.tcpPod(t, "b", c.b, c.offload)
+			a, b := n.tcpPod(t, "a", podOptions{c.a, c.offload, c.mtu}), n.tcpPod(t, "b", podOptions{c.b, c.offload, c.mtu})
 			a.address(t, "10.9.0.1", "10.9.0.2", "b")
 			b.address(t, "10.9.0.2", "10.9.0.1", "a")
 			stop := forward(a.port, b.port)
@@ -49,25 +53,36 @@ func TestTCPThroughTwoPorts(t *testing.T) {
 				t.Fatal(err)
 			}
 			exchange(t, client, peer)
+			if s := b.port.Stats(); c.mtu == 9000 && s.RxBytes+s.TxBytes < 2500*(s.RxPackets+s.TxPackets) { // acknowledgements among them
+				t.Errorf("the segments are not those of the MTU: %+v", s)
+			}
 		})
 	}
 }
 
-func (n *node) tcpPod(t *testing.T, name string, mode Mode, offload bool) *pod {
+// podOptions is how a pod and its port are set.
+type podOptions struct {
+	mode    Mode
+	offload bool
+	mtu     int
+}
+
+func (n *node) tcpPod(t *testing.T, name string, o podOptions) *pod {
 	t.Helper()
 	p := &pod{ns: nstest.New(t)}
 	nstest.AddVeth(t, n.ns, name, p.ns, "eth-"+name)
+	setMTU(t, o.mtu, n.ns, name, p.ns, "eth-"+name)
 	switch {
-	case !offload:
+	case !o.offload:
 		p.ns.Do(t, func() {
 			if err := ports.DisableTxChecksum("eth-" + name); err != nil {
 				t.Fatal(err)
 			}
 		})
-	case mode == Generic: // native XDP turns segmentation off by itself
+	case o.mode == Generic: // native XDP turns segmentation off by itself
 		p.disableSegmentation(t, "eth-"+name)
 	}
-	p.port = openIn(t, n.ns, n.umem, Options{Interface: name, Mode: mode})
+	p.port = openIn(t, n.ns, n.umem, Options{Interface: name, Mode: o.mode})
 	return p
 }
 

@@ -6,11 +6,12 @@ import (
 	"sync"
 
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
 	"golang.org/x/sys/unix"
 )
 
 // FrameSize is the bytes of one frame's buffer: a page, which is the largest
-// that the kernel takes without unaligned chunks.
+// that the kernel takes without huge pages.
 const FrameSize = 4096
 
 // kernelHeadroom is what the kernel itself leaves free in front of a received
@@ -41,6 +42,8 @@ type UMEM struct {
 	memory []byte
 	frames []packet.Frame
 
+	large *packet.HeapPool // frames that are gathered from many buffers; nil without chains
+
 	mu   sync.Mutex
 	free []uint32 // a stack: the frame last used is the one still in the cache
 
@@ -48,7 +51,8 @@ type UMEM struct {
 	sockets []int      // bound sockets, possible donors
 	closed  bool
 
-	requests int // bytes in front of a sent frame for a request; 0 when the kernel takes none
+	chains   bool // the kernel knows frames of many buffers
+	requests int  // bytes in front of a sent frame for a request; 0 when the kernel takes none
 }
 
 // NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
@@ -59,7 +63,8 @@ func NewUMEM(frames int) (*UMEM, error) {
 	if frames <= 0 {
 		return nil, fmt.Errorf("afxdp: UMEM of %d frames", frames)
 	}
-	if err := available(); err != nil {
+	chains, err := available()
+	if err != nil {
 		return nil, err
 	}
 	memory, err := unix.Mmap(-1, 0, frames*FrameSize, unix.PROT_READ|unix.PROT_WRITE,
@@ -67,7 +72,12 @@ func NewUMEM(frames int) (*UMEM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("afxdp: map %d frames: %w", frames, err)
 	}
-	u := &UMEM{memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, frames)}
+	u := &UMEM{memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, frames), chains: chains}
+	if chains {
+		if u.large, err = ports.LargePool(largeFrames); err != nil {
+			return nil, errors.Join(fmt.Errorf("afxdp: %w", err), unix.Munmap(memory))
+		}
+	}
 	for i := range u.frames {
 		start := i * FrameSize
 		u.frames[i].Init(memory[start:start+FrameSize:start+FrameSize], u)
@@ -89,13 +99,24 @@ func (u *UMEM) registerAny(fd int) error {
 	return u.register(fd, 0)
 }
 
-// available says why this process cannot open AF_XDP sockets.
-func available() error {
+// available says why this process cannot open AF_XDP sockets, and whether those
+// of this kernel know frames of many buffers (Linux 6.6): an older one does not
+// look for the device before it refuses the flag.
+func available() (chains bool, err error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("afxdp: open a socket: %w", err)
+		return false, fmt.Errorf("afxdp: open a socket: %w", err)
 	}
-	return unix.Close(fd)
+	const nowhere = 0 // no device has this index
+	err = unix.Bind(fd, &unix.SockaddrXDP{Flags: unix.XDP_USE_SG, Ifindex: nowhere})
+	return errors.Is(err, unix.ENODEV), unix.Close(fd)
+}
+
+// getLarge is an empty frame for a chain; nil when none is free.
+func (u *UMEM) getLarge() *packet.Frame {
+	var one [1]*packet.Frame
+	u.large.Get(one[:])
+	return one[0]
 }
 
 // Frames is how many frames there are.

@@ -150,15 +150,36 @@ func (p *countingPool) Put(frames []*packet.Frame) {
 	p.n += len(frames)
 }
 
+// testLargest forwards frames as long as the MTU allows among small ones.
 func testLargest(t *testing.T, r *Rig) {
-	size := r.Port.Info().MTU + 14
-	if err := r.Inject(frame(1, size)); err != nil {
-		t.Fatalf("inject %d bytes: %v", size, err)
+	const n = 12
+	size := func(serial uint32) int {
+		if serial%3 == 0 {
+			return sizeOf(serial)
+		}
+		return r.Port.Info().MTU + 14
 	}
-	got := r.receive(t, 1, 1)
-	sameFrame(t, got[0].Bytes(), 1, size)
-	r.transmit(t, got)
-	sameFrame(t, r.observe(t, 1)[0], 1, size)
+	for first, batchSize := range []int{1, 2, 64} {
+		first := uint32(first * n)
+		for serial := first; serial < first+n; serial++ {
+			if err := r.Inject(frame(serial, size(serial))); err != nil {
+				t.Fatalf("inject %d bytes: %v", size(serial), err)
+			}
+		}
+		got := r.receive(t, n, batchSize)
+		for i, f := range got {
+			sameFrame(t, f.Bytes(), first+uint32(i), size(first+uint32(i)))
+			if f.Headroom() < packet.Headroom {
+				t.Fatalf("headroom of %d bytes, want %d", f.Headroom(), packet.Headroom)
+			}
+		}
+		for _, batch := range chunks(got, batchSize) {
+			r.transmit(t, batch)
+		}
+		for i, b := range r.observe(t, n) {
+			sameFrame(t, b, first+uint32(i), size(first+uint32(i)))
+		}
+	}
 	r.allFree(t)
 }
 
