@@ -33,12 +33,17 @@
 //	explain.go    entry -> object, object -> entries
 //	trace.go      one packet, table by table
 //	metrics.go    the same counters for Prometheus
+//	antreametrics.go  and under the names that Antrea's agent has
+//	delay.go      how long a change takes to be in force
+//	scrape.go     metrics and health over TCP
+//	health.go     is it alive, is it ready
+//	logging.go    the log, which does not repeat itself
 //	client.go     the other end of the socket
 //	offline.go    the same API for files, without an agent
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
-// runAudit, and the API's server. Packets never come here, except those that an entry
+// runAudit, runBeats, runScrapes, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
 
@@ -78,6 +83,7 @@ type Agent struct {
 	pods   *podPorts
 	live   *live // nil with flow files
 	ready  atomic.Bool
+	beats  beats
 	// auditFile is where the log of policies goes.
 	auditFile *auditFile
 }
@@ -222,6 +228,10 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 		func() error { return runServer(server, ln) },
 		func() error { a.runPods(ctx); return nil },
 		func() error { a.packets.audit.runAudit(ctx); return nil },
+		func() error { a.runBeats(ctx); return nil },
+	}
+	if *a.config.Metrics.Listen {
+		parts = append(parts, func() error { a.runScrapes(ctx); <-ctx.Done(); return nil })
 	}
 	if a.live != nil {
 		parts = append(parts,

@@ -11,11 +11,13 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // The API: HTTP over the unix socket, text unless format=json is asked for.
 //
-//	GET /readyz               200 when the agent forwards
+//	GET /healthz, /readyz     ?exclude=CONDITION
 //	GET /flows                ?table=NAME&names=1&stats=0&sort=1
 //	GET /groups               ?names=1
 //	GET /meters
@@ -121,17 +123,13 @@ var answers = map[string]answer{
 
 // routes is the API of a running agent.
 func (a *Agent) routes() http.Handler {
-	mux := a.pipeline.routes()
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !a.ready.Load() {
-			http.Error(w, "the agent is starting", http.StatusServiceUnavailable)
-		}
-	})
+	mux := a.pipeline.routes(a.metricsRegistry())
+	a.addHealth(mux)
 	return mux
 }
 
-// routes is what can be asked of a pipeline, running or not.
-func (p *pipeline) routes() *http.ServeMux {
+// routes is what can be asked of a pipeline, running or not, with its metrics.
+func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	for path, a := range answers {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) })
@@ -139,7 +137,7 @@ func (p *pipeline) routes() *http.ServeMux {
 	mux.HandleFunc("DELETE /conntrack", p.answerFlush)
 	mux.HandleFunc("GET /explain", p.answerExplain)
 	mux.HandleFunc("POST /trace", p.answerTrace)
-	mux.Handle("GET /metrics", metrics(p))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
 

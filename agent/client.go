@@ -89,9 +89,9 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 	return b, nil
 }
 
-// Ready says whether the agent forwards: its pipeline is loaded and its
-// gateway is up.
+// Ready says whether the agent forwards: its pipeline is loaded and its ports are
+// open. Whether that is what its source of objects says is not asked.
 func (c *Client) Ready(ctx context.Context) error {
-	_, err := c.Get(ctx, "/readyz", nil)
+	_, err := c.Get(ctx, "/readyz", url.Values{"exclude": {sourceCondition}})
 	return err
 }

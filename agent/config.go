@@ -77,6 +77,10 @@ type Config struct {
 	// Offload is auto to let the kernel forward packets of established connections
 	// between pods of the Node by itself, where it can, or off; off when not given.
 	Offload string `json:"offload,omitempty"`
+	// Metrics is what Prometheus and probes are served.
+	Metrics Metrics `json:"metrics,omitzero"`
+	// Log is how the agent's own log looks.
+	Log Logging `json:"log,omitzero"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
@@ -206,6 +210,8 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
+	c.Metrics.setDefaults()
+	c.Log.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	mtu := DefaultMTU
@@ -255,6 +261,8 @@ func (c *Config) check() error {
 	c.Conntrack.check(&f)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
 	c.AuditLog.check(&f)
+	c.Metrics.check(&f)
+	c.Log.check(&f)
 	c.checkNodePorts(&f)
 	c.checkPeers(&f)
 	c.checkPorts(&f)

@@ -35,7 +35,7 @@ func tracked(t *testing.T) (*pipeline, *Client) {
 			t.Fatalf("ct_state %#x for %s", m.State, hex.EncodeToString(b))
 		}
 	}
-	return p, &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes()}}}
+	return p, &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}
 }
 
 func TestConntrackAnswers(t *testing.T) {

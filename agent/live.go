@@ -57,6 +57,7 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 		err = l.load(p)
 	}
 	p.objects = l.objects
+	p.observeDelays()
 	if err != nil {
 		return p, nil, err
 	}
@@ -192,7 +193,7 @@ func (l *live) update(u control.Update) {
 	if l.missed {
 		keys, l.missed = nil, false
 	}
-	l.warn(l.objects.Update(u.New, keys))
+	l.warn(l.objects.UpdateSince(u.New, keys, u.Since))
 	l.tellSynced()
 	l.setPorts(l.ports())
 	l.shield.update(u.New)

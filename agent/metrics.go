@@ -1,13 +1,11 @@
 package agent
 
 import (
-	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // collector reads the switch's counters when Prometheus asks; nothing is
@@ -38,6 +36,9 @@ var (
 	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
 	workerTime  = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
 	workerPkts  = describe("worker_packets_total", "Packets that a worker received.", "worker")
+	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
+	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")
+	meterDrops  = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
@@ -49,7 +50,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
-		cacheEntries, cacheRoom, cacheEvents,
+		cacheEntries, cacheRoom, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
 		ch <- d
@@ -87,6 +88,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	c.policies(count)
 	c.packetIns(count)
+	c.objectCounts(gauge)
+	c.groups(count)
 	c.p.collectConntrack(ch)
 	c.p.collectCache(ch)
 	c.p.collectOffload(ch)
@@ -119,6 +122,22 @@ func (c collector) policies(count func(d *prometheus.Desc, n uint64, labels ...s
 	}
 }
 
+// groups collects what came to groups, and what meters dropped.
+func (c collector) groups(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+	for _, g := range c.p.groupRecords() {
+		id := strconv.FormatUint(uint64(g.ID), 10)
+		count(groupPkts, g.Packets, id)
+		count(groupBytes, g.Bytes, id)
+	}
+	for _, m := range c.p.meterRecords() {
+		dropped := uint64(0)
+		for _, n := range m.Dropped {
+			dropped += n
+		}
+		count(meterDrops, dropped, strconv.FormatUint(uint64(m.ID), 10))
+	}
+}
+
 // packetIns collects what became of packets that came to the agent.
 func (c collector) packetIns(count func(d *prometheus.Desc, n uint64, labels ...string)) {
 	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy} {
@@ -147,11 +166,4 @@ func oneIf(yes bool) float64 {
 		return 1
 	}
 	return 0
-}
-
-// metrics answers GET /metrics.
-func metrics(p *pipeline) http.Handler {
-	r := prometheus.NewRegistry()
-	r.MustRegister(collector{p})
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

@@ -22,7 +22,7 @@ func Offline(from Source, tunnels ...string) (*Client, error) {
 	if _, err := p.addMemoryPorts(tunnels); err != nil {
 		return nil, errors.Join(err, p.sw.Close())
 	}
-	return &Client{socket: from.String(), http: &http.Client{Transport: inProcess{p.routes()}}}, nil
+	return &Client{socket: from.String(), http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}, nil
 }
 
 // addMemoryPorts gives the switch a port for each name that its files have.

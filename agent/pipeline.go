@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // pipeline is a switch that runs the entries of flow files or of manifests,
@@ -27,6 +28,8 @@ type pipeline struct {
 	// pipeline comes from flow files.
 	objects *control.Reconciler
 	packets *packetIns
+	// delays is how long changes of objects take; nil without a source that changes.
+	delays *prometheus.HistogramVec
 	// judged is what became of connections that were taken over.
 	judged  rejudgeCounts
 	offload offload

@@ -240,7 +240,7 @@ func TestRejectCounts(t *testing.T) {
 		`antrail_rule_sessions_total{action="Allow",direction="Ingress",kind="NetworkPolicy",namespace="default",policy="db-from-web",rule="ingress[0]"} 0`,
 		`antrail_refused_packets_total{by="policy",outcome="answered"} 5`,
 	} {
-		client := &Client{http: &http.Client{Transport: inProcess{a.routes()}}}
+		client := &Client{http: &http.Client{Transport: inProcess{a.routes(registry(a.pipeline))}}}
 		if text := get(t, client, "/metrics"); !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s in the metrics", want)
 		}

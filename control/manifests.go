@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Manifests: a file, or a directory with all files below it whose names end in
@@ -109,11 +110,12 @@ func (m *Manifests) Unread() error {
 // Read reads the files that are new or look different (size, time or inode)
 // and takes over what changed, as one snapshot. It is called by NewManifests
 // and by Watch.
-func (m *Manifests) Read() Update { return m.read(nil, func(string) {}) }
+func (m *Manifests) Read() Update { return m.read(nil, time.Time{}, func(string) {}) }
 
-// read is Read; files that are touched are read even if they look the same.
+// read is Read; files that are touched are read even if they look the same, and
+// since is when the first of them was, zero when that is not known.
 // Each directory is told to seeDir before it is listed.
-func (m *Manifests) read(touched map[string]bool, seeDir func(string)) Update {
+func (m *Manifests) read(touched map[string]bool, since time.Time, seeDir func(string)) Update {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names, err := m.list(seeDir)
@@ -129,6 +131,9 @@ func (m *Manifests) read(touched map[string]bool, seeDir func(string)) Update {
 	}
 	if err == nil {
 		changes = append(changes, m.forget(names)...)
+	}
+	for i := range changes {
+		changes[i].Since = since
 	}
 	return m.store.Apply(changes...)
 }

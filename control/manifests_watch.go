@@ -71,12 +71,13 @@ func (w *manifestWatch) root() error {
 // they are listed, so that nothing is missed.
 func (w *manifestWatch) read() {
 	var faults []Problem
-	w.manifests.read(w.touched, func(dir string) {
+	w.manifests.read(w.touched, w.since, func(dir string) {
 		if err := w.watcher.Add(dir); err != nil {
 			faults = append(faults, Problem{Source: Source{File: dir}, Reason: "is not watched: " + err.Error()})
 		}
 	})
 	clear(w.touched)
+	w.since = time.Time{}
 	if w.report != nil {
 		w.report(append(w.manifests.Problems(), faults...))
 	}
@@ -101,7 +102,6 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 			w.note(w.manifests.path)
 			settled.Reset(w.patience())
 		case <-settled.C:
-			w.since = time.Time{}
 			w.read()
 		}
 	}

@@ -52,11 +52,13 @@ type builder interface {
 type Reconciler struct {
 	node     string
 	to       Installer
+	clock    func() time.Time
 	builders []builder
 	services *serviceBuilder // one of builders
 	egresses *egressBuilder  // likewise
 	policies *policyBuilder  // likewise
 	seen     sightings       // has a lock of its own
+	delays   delays
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
@@ -80,7 +82,7 @@ type Reconciler struct {
 func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
 	services, egresses := newServiceBuilder(), newEgressBuilder()
 	r := &Reconciler{
-		node: node, to: to, services: services, egresses: egresses,
+		node: node, to: to, clock: clock, services: services, egresses: egresses,
 		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}},
 		waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
 		seen: sightings{rules: map[uint32]*RealisedRule{}},
@@ -98,6 +100,12 @@ func NewReconciler(node string, to Installer, clock func() time.Time) *Reconcile
 // not in the switch; Retry tries that again. A snapshot without this Node
 // changes nothing.
 func (r *Reconciler) Update(c *Cluster, keys []Key) error {
+	return r.UpdateSince(c, keys, time.Time{})
+}
+
+// UpdateSince is Update for changes of which a source learned at a known time, so
+// that ObserveDelays tells how long each took; zero: it tells nothing.
+func (r *Reconciler) UpdateSince(c *Cluster, keys []Key, since time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.missed {
@@ -114,6 +122,7 @@ func (r *Reconciler) Update(c *Cluster, keys []Key) error {
 	r.view, r.ledger.names = next, next.names
 	r.seen.setPods(next.ports)
 	r.collect(ch)
+	r.delays.ask(r.waiting, since)
 	return r.bring()
 }
 
@@ -146,6 +155,7 @@ func (r *Reconciler) collect(ch *change) {
 		d := w.parts[p]
 		if sameDesired(d, r.ledger.desired(p)) {
 			delete(r.waiting, p)
+			r.delays.forget(p)
 			r.settled(p, d)
 			continue
 		}

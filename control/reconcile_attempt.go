@@ -178,6 +178,7 @@ func (a *attempt) settle(parts []Part) {
 	for _, p := range parts {
 		d := a.waiting[p]
 		delete(a.waiting, p)
+		a.delays.done(p, a.clock)
 		a.settled(p, d)
 	}
 }

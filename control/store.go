@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // The store holds what the sources say and hands out snapshots. A source is a
@@ -28,6 +29,8 @@ type Change struct {
 	Source string   // name of a file, equal to Source.File of the objects
 	Set    []Object // new objects, and changed ones whole
 	Delete []Key    // objects that the source no longer has
+	// Since is when the source learned of it; zero: not known.
+	Since time.Time
 }
 
 // Update is the step from one snapshot to the next.
@@ -37,6 +40,8 @@ type Update struct {
 	// objects that are refused now, or no longer, are among them. An object
 	// that only moved in its file has not changed.
 	Changed []Key
+	// Since is when a source learned of the first of the changes; zero: not known.
+	Since time.Time
 }
 
 // Store holds a cluster's objects. NewStore makes one.
@@ -110,6 +115,7 @@ func (s *Store) Apply(changes ...Change) Update {
 	}
 	s.judge(touched)
 	u := s.step(touched)
+	u.Since = earliest(changes)
 	if len(u.Changed) > 0 {
 		for id := range s.nextID {
 			if f := s.followers[id]; f != nil {
@@ -118,6 +124,16 @@ func (s *Store) Apply(changes ...Change) Update {
 		}
 	}
 	return u
+}
+
+// earliest is when the first of some changes was learned of.
+func earliest(changes []Change) (t time.Time) {
+	for _, c := range changes {
+		if t.IsZero() || !c.Since.IsZero() && c.Since.Before(t) {
+			t = c.Since
+		}
+	}
+	return t
 }
 
 // claim notes what a source says of its objects.

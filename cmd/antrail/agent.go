@@ -20,16 +20,17 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
-	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if config == "" {
 			return usageError{errors.New("--config is missing")}
 		}
-		var l slog.Level
-		if err := l.UnmarshalText([]byte(level)); err != nil {
-			return usageError{err}
+		if level != "" {
+			if err := new(slog.Level).UnmarshalText([]byte(level)); err != nil {
+				return usageError{err}
+			}
 		}
 		conf, err := agent.LoadConfig(config)
 		if err != nil {
@@ -41,8 +42,10 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if !agent.KnownOffload(conf.Offload) {
 			return usageError{fmt.Errorf("--offload is auto or off, not %q", offload)}
 		}
-		log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
-		return agent.Run(c.Context(), conf, log)
+		if level != "" {
+			conf.Log.Level = level
+		}
+		return agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()))
 	}
 	return c
 }

@@ -1,0 +1,153 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+)
+
+// Health, as Kubernetes asks for it:
+//
+//	/healthz  is the agent alive: do its workers turn? If not, it is to be
+//	          started again
+//	/readyz   does it do what it is there for: is a pipeline installed, are the
+//	          ports open, is the source of objects read?
+//
+// Either answers 200, or 503 with what is wrong, a line for each condition. A
+// condition can be left out with ?exclude=NAME: an agent that was started while
+// its source is away forwards by the entries of the one before, and is ready but
+// for "source".
+
+// condition is one thing that has to hold.
+type condition struct {
+	name string
+	why  func() error // nil: it holds
+}
+
+// writeConditions answers with how each condition stands.
+func writeConditions(w http.ResponseWriter, r *http.Request, all []condition) {
+	status := http.StatusOK
+	var text strings.Builder
+	for _, c := range all {
+		if slices.Contains(r.URL.Query()["exclude"], c.name) {
+			continue
+		}
+		if err := c.why(); err != nil {
+			status = http.StatusServiceUnavailable
+			fmt.Fprintf(&text, "%s: %v\n", c.name, err)
+			continue
+		}
+		fmt.Fprintf(&text, "%s: ok\n", c.name)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	io.WriteString(w, text.String())
+}
+
+// sourceCondition is left out by who only wants to know whether the agent
+// forwards.
+const sourceCondition = "source"
+
+// readiness is what /readyz asks.
+func (a *Agent) readiness() []condition {
+	return []condition{
+		{"pipeline", func() error {
+			if a.sw.Names() == nil {
+				return fmt.Errorf("no entries are installed")
+			}
+			return nil
+		}},
+		{"ports", func() error {
+			if !a.ready.Load() {
+				return fmt.Errorf("the ports are being opened")
+			}
+			return nil
+		}},
+		{sourceCondition, a.sourceRead},
+	}
+}
+
+// sourceRead says why the switch has not what the source of objects says.
+func (a *Agent) sourceRead() error {
+	if a.live == nil {
+		return nil
+	}
+	select {
+	case <-a.live.synced:
+		return nil
+	default:
+		return fmt.Errorf("not read yet; the entries of the agent before are in force")
+	}
+}
+
+// liveness is what /healthz asks.
+func (a *Agent) liveness() []condition {
+	return []condition{{"workers", a.beats.check}}
+}
+
+// addHealth adds both questions to an API.
+func (a *Agent) addHealth(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.liveness()) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.readiness()) })
+}
+
+// stillTicks is how many seconds a worker may show nothing. A healthy one moves a
+// batch or sleeps, and no sleep is longer than one second.
+const stillTicks = 10
+
+// beats watches whether workers turn. It counts ticks and reads no clock, so that
+// a machine that was suspended is not taken for a worker that hangs.
+type beats struct {
+	mu    sync.Mutex
+	seen  []uint64
+	still []int // ticks without a change, by worker
+}
+
+// note takes down what workers have done up to a tick.
+func (b *beats) note(all []dataplane.WorkerStats) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.seen) < len(all) {
+		b.seen, b.still = append(b.seen, 0), append(b.still, 0)
+	}
+	for i, w := range all {
+		if done := w.Batches + w.Sleeps; done != b.seen[i] {
+			b.seen[i], b.still[i] = done, 0
+		} else {
+			b.still[i]++
+		}
+	}
+}
+
+// check names the first worker that does not turn.
+func (b *beats) check() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, n := range b.still {
+		if n >= stillTicks {
+			return fmt.Errorf("worker %d has neither moved a packet nor slept for %d seconds", i, n)
+		}
+	}
+	return nil
+}
+
+// runBeats looks at the workers every second until ctx ends.
+func (a *Agent) runBeats(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			a.beats.note(a.sw.Workers())
+		}
+	}
+}

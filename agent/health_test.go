@@ -1,0 +1,254 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// loadedAgent is an agent with live manifests that is not started.
+func loadedAgent(t *testing.T, more string) (*Agent, string) {
+	t.Helper()
+	c, manifests := liveNode(t)
+	piece, err := ParseConfig([]byte(goodConfig + more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Metrics = piece.Metrics
+	a := &Agent{config: c, log: slog.New(slog.DiscardHandler)}
+	if a.pipeline, a.live, err = loadLive(c, c.options(), a.log); err != nil {
+		t.Fatal(err)
+	}
+	a.packets.audit = newAudit(&auditFile{}, a.objects, 1, a.log)
+	t.Cleanup(func() { a.sw.Close() })
+	return a, manifests
+}
+
+// ask asks a handler and tells status and body.
+func ask(t *testing.T, h http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}
+
+// TestReadiness goes from an agent that starts to one that is ready, and to one
+// that forwards by what another left.
+func TestReadiness(t *testing.T) {
+	a, _ := loadedAgent(t, "")
+	h := a.scrapeRoutes()
+	expect := func(path string, status int, want string) {
+		t.Helper()
+		if code, text := ask(t, h, path); code != status || text != want {
+			t.Errorf("%s: %d\n%s\nwant %d\n%s", path, code, text, status, want)
+		}
+	}
+	expect("/readyz", 503, "pipeline: ok\nports: the ports are being opened\nsource: ok\n")
+	a.ready.Store(true)
+	expect("/readyz", 200, "pipeline: ok\nports: ok\nsource: ok\n")
+	a.live.synced = make(chan struct{})
+	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the entries of the agent before are in force\n")
+	expect("/readyz?exclude=source", 200, "pipeline: ok\nports: ok\n")
+
+	empty, err := newPipeline(a.config.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.sw.Close()
+	a.pipeline = empty
+	expect("/readyz?exclude=source", 503, "pipeline: no entries are installed\nports: ok\n")
+}
+
+// TestLiveness has two workers, of which one stops.
+func TestLiveness(t *testing.T) {
+	a, _ := loadedAgent(t, "")
+	h := a.scrapeRoutes()
+	moves := dataplane.WorkerStats{No: 0}
+	stands := dataplane.WorkerStats{No: 1, Batches: 7}
+	for i := range stillTicks + 1 {
+		if code, text := ask(t, h, "/healthz"); code != 200 || text != "workers: ok\n" {
+			t.Fatalf("after %d seconds: %d %s", i, code, text)
+		}
+		moves.Sleeps++
+		a.beats.note([]dataplane.WorkerStats{moves, stands})
+	}
+	code, text := ask(t, h, "/healthz")
+	if code != 503 || !strings.Contains(text, "worker 1 has neither") {
+		t.Errorf("%d %s", code, text)
+	}
+	stands.Batches++
+	a.beats.note([]dataplane.WorkerStats{moves, stands})
+	if code, text := ask(t, h, "/healthz"); code != 200 {
+		t.Errorf("a worker that turns again: %d %s", code, text)
+	}
+}
+
+// TestWorkersThatRunAreAlive: a switch without traffic shows beats.
+func TestWorkersThatRunAreAlive(t *testing.T) {
+	a, _ := loadedAgent(t, "")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.sw.Run(ctx) }()
+	began := a.sw.Workers()
+	for _, w := range began {
+		for deadline := time.Now().Add(time.Minute); a.sw.Workers()[w.No].Sleeps == w.Sleeps; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("worker %d shows nothing", w.No)
+			}
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestScrapes serves over TCP, on an address that somebody else has at first.
+func TestScrapes(t *testing.T) {
+	a, _ := loadedAgent(t, "metrics: {antreaNames: true}\n")
+	taken := httptest.NewServer(http.NotFoundHandler())
+	a.config.Metrics.Address = taken.Listener.Addr().String()
+	log := make(logLines, 100)
+	a.log = slog.New(slog.NewTextHandler(log, nil))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.runScrapes(ctx) }()
+	log.want(t, "metrics are not served over TCP")
+	taken.Close()
+	log.want(t, "metrics are served")
+	url := "http://" + a.config.Metrics.Address
+	resp, err := http.Get(url + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`antrail_table_entries{table="SpoofGuard"}`, `antrail_objects{kind="Pod",state="installed"} 3`,
+		`antrail_group_packets_total{group="`, `antrail_meter_dropped_packets_total{meter="`, "process_resident_memory_bytes ", "go_goroutines ",
+		"antrea_agent_local_pod_count 3\n", `antrea_agent_ovs_flow_count{table_id="0"}`, "antrea_agent_ingress_networkpolicy_rule_count ",
+		"antrea_proxy_total_services_installed ", "antrea_agent_conntrack_total_connection_count 0\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in the metrics", want)
+		}
+	}
+	for path, status := range map[string]int{"/debug/pprof/": 404, "/conntrack": 404, "/flows": 404, "/healthz": 200} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, status)
+		}
+	}
+	stop()
+	<-ended
+	if _, err := http.Get(url + "/healthz"); err == nil {
+		t.Error("somebody answers after the end")
+	}
+}
+
+// TestProfilesOnRequest: profiles and Antrea's names are there when they are asked
+// for, and not before.
+func TestProfilesOnRequest(t *testing.T) {
+	a, _ := loadedAgent(t, "metrics: {pprof: true}\n")
+	if code, _ := ask(t, a.scrapeRoutes(), "/debug/pprof/goroutine?debug=1"); code != 200 {
+		t.Errorf("/debug/pprof/goroutine: %d", code)
+	}
+	if _, text := ask(t, a.scrapeRoutes(), "/metrics"); strings.Contains(text, "antrea_agent") {
+		t.Error("Antrea's names are there, and nobody asked for them")
+	}
+}
+
+// TestMetricsLint has Prometheus' own check read every metric.
+func TestMetricsLint(t *testing.T) {
+	a, _ := loadedAgent(t, "")
+	problems, err := testutil.GatherAndLint(registry(a.pipeline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		// Those of one name for all that conntrack counts keep their unit.
+		if !strings.Contains(p.Metric, "nanoseconds") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+// TestDelays changes a manifest under a running agent: its delay is counted once
+// the entries are in the switch, under the kind of the object.
+func TestDelays(t *testing.T) {
+	a, manifests := loadedAgent(t, "")
+	l := a.live
+	if n := testutil.CollectAndCount(a.delays); n != 0 {
+		t.Fatalf("%d kinds have delays before any change", n)
+	}
+	done := make(chan struct{}, 100)
+	l.setPorts = func([]Port) { done <- struct{}{} }
+	l.setNode = func(*control.NodeSide) error { return nil }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.runManifests(ctx) }()
+	for { // until the watch has begun
+		if err := os.WriteFile(filepath.Join(manifests, "more.yaml"), []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+		case <-time.After(time.Second):
+			if err := os.Remove(filepath.Join(manifests, "more.yaml")); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		break
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := testutil.CollectAndCount(a.delays); n != 1 {
+		t.Errorf("%d kinds have delays, want that of Services", n)
+	}
+	_, text := ask(t, a.scrapeRoutes(), "/metrics")
+	if want := `antrail_realisation_seconds_count{kind="Service"}`; !strings.Contains(text, want) {
+		t.Errorf("no %s", want)
+	}
+}
+
+func TestMetricsConfig(t *testing.T) {
+	for more, want := range map[string]string{
+		"metrics: {address: localhost}":                   `metrics.address: "localhost" is no IP address with a port`,
+		"metrics: {address: '0.0.0.0:9000', pprof: true}": "metrics.pprof: profiles show the process's memory; 0.0.0.0:9000 is no loopback address",
+		"log: {format: xml}":                              `log.format: "xml" is neither text nor json`,
+		"log: {level: loud}":                              `log.level: "loud" is none of debug, info, warn and error`,
+	} {
+		if _, err := ParseConfig([]byte(goodConfig + more + "\n")); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", more, err, want)
+		}
+	}
+	c, err := ParseConfig([]byte(goodConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := netip.MustParseAddrPort(c.Metrics.Address).Addr(); !a.IsLoopback() || !*c.Metrics.Listen || c.Metrics.PProf || c.Metrics.AntreaNames {
+		t.Errorf("metrics by default: %+v", c.Metrics)
+	}
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// What is served over TCP, for Prometheus and a kubelet's probes: /metrics,
+// /healthz and /readyz, and nothing that shows or changes connections. On the
+// loopback unless the configuration says otherwise.
+
+// DefaultMetrics is where metrics are served. The ports below it are those of
+// Antrea's own programs.
+const DefaultMetrics = "127.0.0.1:10352"
+
+// Metrics says what is served over TCP. /metrics, /healthz and /readyz are also
+// served on the agent's socket.
+type Metrics struct {
+	// Listen opens Address; true when not given.
+	Listen *bool `json:"listen,omitempty"`
+	// Address is an IP address and a port; DefaultMetrics when not given.
+	Address string `json:"address,omitempty"`
+	// AntreaNames adds the metrics of Antrea's agent, under its names, as far as
+	// they have a meaning here.
+	AntreaNames bool `json:"antreaNames,omitempty"`
+	// PProf serves Go's profiles at /debug/pprof/. Only on a loopback address.
+	PProf bool `json:"pprof,omitempty"`
+}
+
+func (m *Metrics) setDefaults() {
+	orDefault(&m.Address, DefaultMetrics)
+	if m.Listen == nil {
+		yes := true
+		m.Listen = &yes
+	}
+}
+
+func (m *Metrics) check(f *faults) {
+	a, err := netip.ParseAddrPort(m.Address)
+	f.check(err == nil && a.Port() != 0, "metrics.address: %q is no IP address with a port", m.Address)
+	f.check(!m.PProf || a.Addr().IsLoopback(), "metrics.pprof: profiles show the process's memory; %s is no loopback address", m.Address)
+}
+
+// scrapeRoutes is what is served over TCP.
+func (a *Agent) scrapeRoutes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metricsRegistry(), promhttp.HandlerOpts{}))
+	a.addHealth(mux)
+	if a.config.Metrics.PProf {
+		mux.HandleFunc("/debug/pprof/", pprof.Index)
+		mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	}
+	return mux
+}
+
+// metricsRegistry has the counters of a running agent: the switch's, those of the
+// process, and Antrea's if asked for.
+func (a *Agent) metricsRegistry() *prometheus.Registry {
+	r := registry(a.pipeline)
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if a.config.Metrics.AntreaNames {
+		r.MustRegister(antreaCollector{a.pipeline})
+	}
+	return r
+}
+
+// registry has the counters of a pipeline.
+func registry(p *pipeline) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collector{p})
+	if p.delays != nil {
+		r.MustRegister(p.delays)
+	}
+	return r
+}
+
+// scrapeRetry is how long an address that cannot be had waits for the next try.
+const scrapeRetry = 5 * time.Second
+
+// runScrapes serves metrics and health over TCP until ctx ends. The switch does
+// not depend on it: an address that cannot be had is told and tried again.
+func (a *Agent) runScrapes(ctx context.Context) {
+	address := a.config.Metrics.Address
+	var lc net.ListenConfig
+	for ctx.Err() == nil {
+		ln, err := lc.Listen(ctx, "tcp", address)
+		if err == nil {
+			a.log.Info("metrics are served", "address", address)
+			err = a.serveScrapes(ctx, ln)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.log.Warn("metrics are not served over TCP; trying again", "address", address, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(scrapeRetry):
+		}
+	}
+}
+
+// serveScrapes answers on one listener until ctx ends.
+func (a *Agent) serveScrapes(ctx context.Context, ln net.Listener) error {
+	// No write timeout: a profile may take as long as it was asked to.
+	s := &http.Server{Handler: a.scrapeRoutes(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	end := context.AfterFunc(ctx, func() { s.Close() })
+	defer end()
+	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Objects by state: what of the cluster is not in force.
+var objectStates = describe("objects", "Objects that this Node has to do with, by kind and state (installed, pending, refused).", "kind", "state")
+
+// objectCounts collects how far objects have come.
+func (c collector) objectCounts(gauge func(d *prometheus.Desc, n float64, labels ...string)) {
+	if c.p.objects == nil {
+		return
+	}
+	type state struct {
+		kind  control.Kind
+		state control.State
+	}
+	n := map[state]int{}
+	for _, s := range c.p.objects.Statuses() {
+		n[state{s.Object.Kind, s.State}]++
+	}
+	for k, count := range n {
+		gauge(objectStates, float64(count), string(k.kind), string(k.state))
+	}
+}

@@ -1,0 +1,48 @@
+package control
+
+import "time"
+
+// delays measures how long what an object wants takes from its source to the
+// switch, part by part: what waits for others or is tried again counts from the
+// change that asked for it first.
+type delays struct {
+	asked   map[Part]time.Time
+	observe func(Kind, time.Duration) // nil: nobody asks
+}
+
+// ObserveDelays has f called for each part of an object that comes to be in the
+// switch as it is wanted, or gone, with the time since the source learned of the
+// change. The kind is that of the object that has the entries: those of an
+// EndpointSlice are a Service's, and addresses of Pods that policies name are
+// Peers'. f must not call the Reconciler. It is for changes that UpdateSince brings
+// after the call.
+func (r *Reconciler) ObserveDelays(f func(Kind, time.Duration)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delays = delays{asked: map[Part]time.Time{}, observe: f}
+}
+
+// ask notes since when parts wait that did not before.
+func (d *delays) ask(waiting map[Part]*Desired, since time.Time) {
+	if d.observe == nil || since.IsZero() {
+		return
+	}
+	for p := range waiting {
+		if _, known := d.asked[p]; !known {
+			d.asked[p] = since
+		}
+	}
+}
+
+// forget takes note that a part asks for nothing any more.
+func (d *delays) forget(p Part) { delete(d.asked, p) }
+
+// done takes note that the switch has what a part wants.
+func (d *delays) done(p Part, clock func() time.Time) {
+	since, known := d.asked[p]
+	if !known {
+		return
+	}
+	delete(d.asked, p)
+	d.observe(p.Object.Kind, clock().Sub(since))
+}
