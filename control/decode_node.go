@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"maps"
 	"net"
 	"net/netip"
@@ -76,6 +77,10 @@ func decodeNamespace(c *check, in *corev1.Namespace) Object {
 	return ns
 }
 
+// mirrorAnnotation stands on the API's mirror of a Pod that a kubelet took from
+// a manifest of its own: the UID by which it, and so the CNI plugin, knows it.
+const mirrorAnnotation = "kubernetes.io/config.mirror"
+
 func decodePod(c *check, in *corev1.Pod) Object {
 	p := &Pod{
 		Meta:           c.meta,
@@ -86,6 +91,7 @@ func decodePod(c *check, in *corev1.Pod) Object {
 		Deleting:       in.DeletionTimestamp != nil,
 		IPs:            c.onePerFamily(statusAt.Child("podIPs"), podIPs(&in.Status)),
 		Ports:          containerPorts(c, &in.Spec),
+		UID:            cmp.Or(in.Annotations[mirrorAnnotation], string(in.UID)),
 	}
 	if p.ServiceAccount == "" {
 		p.ServiceAccount = "default"

@@ -100,6 +100,11 @@ type Pod struct {
 	Ready          bool // condition Ready is True
 	Deleting       bool // has a deletionTimestamp
 	Ports          []ContainerPort
+	// UID is what the Node knows the Pod by: that of the kubelet's own manifest
+	// for one that does not come from the API. Empty in most manifests.
+	UID string
+	// SwitchPort is what the CNI plugin gave the Pod; zero: nothing (PodPort).
+	SwitchPort SwitchPort
 }
 
 // Terminated reports whether the Pod has ended for good (phase Succeeded or

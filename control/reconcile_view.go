@@ -82,11 +82,11 @@ func (v *view) reuse(was *view, keys []Key, nc *NodeConfig) {
 	} else {
 		v.pipeline = tables.New(v.config)
 	}
-	if was != nil && v.pipeline == was.pipeline && was.NodeConfig(v.node) == nc {
+	if was != nil && v.pipeline == was.pipeline && was.NodeConfig(v.node) == nc && samePorts(was.here, v.here, keys) {
 		v.ports, v.names = was.ports, was.names
 		return
 	}
-	v.ports, v.names = podPorts(nc), pipelineNames(v.pipeline, nc)
+	v.ports, v.names = podPorts(nc, v.here), pipelineNames(v.pipeline, nc, v.here)
 }
 
 func touchedKinds(keys []Key) map[Kind]bool {
@@ -134,8 +134,31 @@ func nodeAddresses(c *Cluster) map[netip.Addr]bool {
 	return all
 }
 
-func podPorts(nc *NodeConfig) map[Name]SwitchPort {
+// samePorts says whether Pods kept what the CNI plugin gave them: those of the
+// keys, or all when any may differ.
+func samePorts(was, now map[Key]*Pod, keys []Key) bool {
+	if keys == nil {
+		keys = diffMaps(nil, was, now)
+	}
+	return !slices.ContainsFunc(keys, func(k Key) bool { return portOf(was[k]) != portOf(now[k]) })
+}
+
+func portOf(p *Pod) SwitchPort {
+	if p == nil {
+		return SwitchPort{}
+	}
+	return p.SwitchPort
+}
+
+// podPorts are the ports of Pods: those that the CNI plugin made, and those of
+// the NodeConfig, which has the last word.
+func podPorts(nc *NodeConfig, here map[Key]*Pod) map[Name]SwitchPort {
 	ports := map[Name]SwitchPort{}
+	for _, p := range here {
+		if p.SwitchPort.OFPort != 0 {
+			ports[p.SwitchPort.Pod] = p.SwitchPort
+		}
+	}
 	for _, p := range nc.Ports {
 		if p.Pod != (Name{}) {
 			ports[p.Pod] = p
@@ -145,8 +168,13 @@ func podPorts(nc *NodeConfig) map[Name]SwitchPort {
 }
 
 // pipelineNames are the names that dumps of a Node's switch show.
-func pipelineNames(p *tables.Pipeline, nc *NodeConfig) *flow.Names {
+func pipelineNames(p *tables.Pipeline, nc *NodeConfig, here map[Key]*Pod) *flow.Names {
 	names := p.Names()
+	for _, pod := range here {
+		if pod.SwitchPort.OFPort != 0 {
+			names.SetPort(pod.SwitchPort.OFPort, pod.SwitchPort.Name)
+		}
+	}
 	names.SetPort(nc.Gateway.OFPort, nc.Gateway.Name)
 	if nc.Tunnel.Name != "" {
 		names.SetPort(nc.Tunnel.OFPort, nc.Tunnel.Name)

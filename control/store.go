@@ -140,13 +140,21 @@ func earliest(changes []Change) (t time.Time) {
 func (s *Store) claim(c Change, touched map[Key]bool) {
 	for _, k := range c.Delete {
 		s.set(k, c.Source, nil)
-		touched[k] = true
+		touch(touched, k)
 	}
 	for _, obj := range c.Set {
 		k := obj.Metadata().Key
 		s.set(k, c.Source, obj)
-		touched[k] = true
+		touch(touched, k)
 	}
+}
+
+// touch notes a key, or for a port the Pod that it is put into.
+func touch(touched map[Key]bool, k Key) {
+	if k.Kind == KindPodPort {
+		k = podOf(k)
+	}
+	touched[k] = true
 }
 
 // set puts a source's object for a key in place of its former one.
@@ -181,6 +189,9 @@ func mark(set map[Key]bool, k Key, in bool) {
 // refused; a default tier when nobody claims it.
 func (s *Store) wanted(k Key) Object {
 	if _, refused := s.refused[k]; !refused && len(s.claims[k]) > 0 {
+		if pod, ok := s.claims[k][0].(*Pod); ok {
+			return s.attach(pod)
+		}
 		return s.claims[k][0]
 	}
 	if tier, ok := builtinTiers[k]; ok {
@@ -220,11 +231,14 @@ func newBuilding(old *Cluster) *building {
 
 // put gives a key its object, or none.
 func (b *building) put(k Key, obj Object) {
-	now := b.next.Object(k)
+	set := b.next.set(k.Kind)
+	if set == nil { // in no snapshot
+		return
+	}
+	now := set.get(k)
 	if now == nil && obj == nil || now == obj {
 		return
 	}
-	set := b.next.set(k.Kind)
 	if !b.owned[mapOf(k.Kind)] {
 		set.own()
 		b.owned[mapOf(k.Kind)] = true
