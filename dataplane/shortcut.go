@@ -24,7 +24,7 @@ import (
 // packets have been replayed by it, and knows nothing of what becomes of that.
 // All else is done under one lock that no packet takes.
 //
-// Withdrawing is one store, of the next generation, and the wait until no packet
+// Withdrawing is one store, of generation 0, and the wait until no packet
 // is under way by an older one (ports.Shortcuts.Settle). It comes after the store
 // of the new pipeline or ports and before that is reported as done; an offer says
 // what it was made under, and is compared with what there is under the same lock.
@@ -100,7 +100,6 @@ func newShortcuts(sw *Switch, kernel ports.Shortcuts, after int) *shortcuts {
 		sw: sw, kernel: kernel, after: uint16(after), offers: make(chan offer, offerQueue), stale: make(chan struct{}, 1), generation: 1,
 		byKey: make(map[ports.ShortcutKey]uint32), byConn: make(map[conntrack.ID]uint32),
 	}
-	kernel.Generation().Store(s.generation)
 	sw.conntrack.ShareAway(kernel.Conns(), kernel.Settle)
 	return s
 }

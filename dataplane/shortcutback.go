@@ -18,7 +18,7 @@ func (s *shortcuts) withdraw() {
 	if s.generation++; s.generation == 0 {
 		s.generation = 1
 	}
-	s.kernel.Generation().Store(s.generation)
+	s.kernel.Generation().Store(0) // until there is one of the next
 	s.kernel.Settle()
 	s.creditAll()
 	s.events[ShortcutWithdrawn].Add(uint64(s.current))
@@ -62,7 +62,9 @@ func (s *shortcuts) drop(at uint32) {
 	}
 	k := s.kernel.Shortcut(at)
 	if k.Generation.Swap(0) == s.generation {
-		s.current--
+		if s.current--; s.current == 0 {
+			s.kernel.Generation().Store(0)
+		}
 	}
 	conn := &s.conns[c.conn]
 	for i, other := range conn.cuts {

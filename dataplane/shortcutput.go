@@ -135,6 +135,7 @@ func (s *shortcuts) fill(at, conn uint32, o *offer) {
 	to.TTL, to.L4, to.Checksum = ch.ttl, uint8(o.layers.L4), uint8(checksumAt(o.layers.Proto))
 	to.Eth, to.IP, to.Ports, to.Addrs = ch.eth, ch.ip, ch.ports, ch.addrs
 	to.Generation.Store(s.generation)
+	s.kernel.Generation().Store(s.generation)
 }
 
 // shortcutParts is the change's parts in the kernel's words.

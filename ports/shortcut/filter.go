@@ -17,7 +17,7 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.line(m.control.FD(), m.lines, "keep")
-	c.enter()
+	c.enter(m)
 	c.readKey(link)
 	c.lookUp(m)
 	c.checkLen()
@@ -32,14 +32,18 @@ func filterCode(m *maps, link int16) asm.Instructions {
 }
 
 // enter makes the count of runs odd, another one than before, and is a barrier:
-// what is read from here on is newer than that (Kernel.Settle).
-func (c *code) enter() {
+// what is read from here on is newer than that (Kernel.Settle). While no shortcut
+// may be taken, the socket gets the packet at once.
+func (c *code) enter(m *maps) {
 	c.add(
+		asm.StoreImm(mem, ofTaken, 0, asm.Word),
+		asm.LoadMapValue(asm.R2, m.control.FD(), 0),
+		asm.LoadMem(asm.R2, asm.R2, ofCurrent, asm.Word),
+		asm.JEq.Imm(asm.R2, 0, "keep"),
 		asm.LoadMem(asm.R1, mem, ofRun, asm.Word),
 		asm.Add.Imm32(asm.R1, 2),
 		asm.Or.Imm32(asm.R1, 1),
 		asm.Xchg.Mem(mem, asm.R1, asm.Word, ofRun),
-		asm.StoreImm(mem, ofTaken, 0, asm.Word),
 	)
 }
 
