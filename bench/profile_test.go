@@ -27,7 +27,7 @@ func TestProfiles(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 100 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
+	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
 	result, err := Run(t.Context(), o, io.Discard)
 	if err != nil {
 		t.Fatal(err)
