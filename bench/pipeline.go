@@ -65,14 +65,7 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err 
 		if err != nil {
 			return fmt.Errorf("%s: %w", ovsVersion(), err)
 		}
-		sides = append(sides, &side{name: ovsVersion(), close: w.close, measure: func(ctx context.Context) (list []reading, err error) {
-			defer func() { err = errors.Join(err, w.rests(true)) }()
-			if err := w.rests(false); err != nil {
-				return nil, err
-			}
-			_, list, err = r.stand(ctx, w, t)
-			return list, err
-		}})
+		sides = append(sides, r.ovsWalkSide(w, t))
 	} else if len(c.Sides) == 0 {
 		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
 	}
@@ -80,13 +73,7 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err 
 	if err != nil {
 		return fmt.Errorf("antrail: %w", err)
 	}
-	sides = append(sides, &side{name: "antrail", close: w.close, measure: func(ctx context.Context) ([]reading, error) {
-		m, list, err := r.stand(ctx, w, t)
-		if err == nil && t.x == 0 {
-			list = append(list, m.details()...)
-		}
-		return list, err
-	}})
+	sides = append(sides, r.walkSide(w, t))
 	if err := r.contest(ctx, c, t.x, sides); err != nil {
 		return err
 	}
@@ -94,6 +81,30 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err 
 		c.Notes = append(c.Notes, w.program.tableTimes())
 	}
 	return nil
+}
+
+// ovsWalkSide is Open vSwitch as a side, which rests while others are measured.
+func (r *rig) ovsWalkSide(w *ovsWalk, t *trial) *side {
+	return &side{name: ovsVersion(), close: w.close, measure: func(ctx context.Context) (list []reading, err error) {
+		if err := w.rests(false); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, w.rests(true)) }()
+		_, list, err = r.stand(ctx, w, t)
+		return list, err
+	}}
+}
+
+// walkSide is antrail as a side; what only it can tell is told where nothing is
+// swept.
+func (r *rig) walkSide(w *walk, t *trial) *side {
+	return &side{name: "antrail", close: w.close, measure: func(ctx context.Context) ([]reading, error) {
+		m, list, err := r.stand(ctx, w, t)
+		if err == nil && t.x == 0 {
+			list = append(list, m.details()...)
+		}
+		return list, err
+	}}
 }
 
 // stand is a contender's round in a trial.
