@@ -14,6 +14,7 @@
 //	resume.go     from a snapshot to what the manifests say
 //	rejudge.go    connections of before, judged by the entries of now
 //	seed.go       what endpoints are chosen by, kept across restarts
+//	uninstall.go  what is left behind, and who takes it back
 //	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
@@ -292,6 +293,7 @@ func (c *Config) host() host.Config {
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
 		TunnelPort: tunnel.GenevePort, Masquerade: *c.Masquerade,
 		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), Underlay: c.Tunnel.LocalAddress,
+		Record: c.recordFile(), Files: c.ownFiles(),
 	}
 	for _, p := range c.Peers {
 		for i, cidr := range p.PodCIDRs {

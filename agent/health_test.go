@@ -200,25 +200,21 @@ func TestDelays(t *testing.T) {
 	if n := testutil.CollectAndCount(a.delays); n != 0 {
 		t.Fatalf("%d kinds have delays before any change", n)
 	}
-	done := make(chan struct{}, 100)
-	l.setPorts = func([]Port) { done <- struct{}{} }
+	l.setPorts = func([]Port) {}
 	l.setNode = func(*control.NodeSide) error { return nil }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.runManifests(ctx) }()
-	for { // until the watch has begun
-		if err := os.WriteFile(filepath.Join(manifests, "more.yaml"), []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`), 0o600); err != nil {
+	more := filepath.Join(manifests, "more.yaml")
+	for deadline := time.Now().Add(time.Minute); testutil.CollectAndCount(a.delays) == 0 && time.Now().Before(deadline); { // the watch may not have begun
+		if err := os.WriteFile(more, []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-done:
-		case <-time.After(time.Second):
-			if err := os.Remove(filepath.Join(manifests, "more.yaml")); err != nil {
-				t.Fatal(err)
-			}
-			continue
+		time.Sleep(200 * time.Millisecond)
+		if err := os.Remove(more); err != nil {
+			t.Fatal(err)
 		}
-		break
+		time.Sleep(200 * time.Millisecond)
 	}
 	stop()
 	if err := <-ended; err != nil {

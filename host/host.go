@@ -19,7 +19,8 @@
 // IPv4, IPv6 or both: a family that has no gateway address is left alone.
 //
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
-// that it had. No other program's rules, routes or tables are touched. The
+// that it had. What a killed process would leave is in a record (record.go), which
+// the next Up takes over, and which Clean goes by without an agent (clean.go). No other program's rules, routes or tables are touched. The
 // package acts in the network namespace of the calling thread.
 package host
 
@@ -59,6 +60,11 @@ type Config struct {
 	// Underlay is this Node's address there: Egresses' addresses are put beside
 	// it.
 	Underlay netip.Addr
+
+	// Record is the file that tells what was changed; "" for none. Files are
+	// those that Clean removes with it.
+	Record string
+	Files  []string
 }
 
 // virtualMAC is where the pipeline takes what is routed, to other Nodes and to
@@ -78,6 +84,7 @@ type Host struct {
 	nft    knftables.Interface
 	undo   []step
 	side   []thing // that Set has made
+	record *record
 }
 
 // step is one thing to take back, with the words an error needs.
@@ -89,7 +96,15 @@ type step struct {
 // Up makes all of c. When one part fails it takes the others back and returns
 // the error.
 func Up(c Config) (*Host, error) {
-	h := &Host{config: c}
+	r, err := loadRecord(c.Record)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{config: c, record: r}
+	h.takeOver()
+	if err := r.note(func() { r.Files = c.Files }); err != nil {
+		return nil, err
+	}
 	for _, part := range []func(*Host, *Config) error{
 		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).addTable, (*Host).addMarkTable,
 	} {
@@ -111,7 +126,10 @@ func (h *Host) Down() error {
 		}
 	}
 	h.undo = nil
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err // what failed stays in the record
+	}
+	return h.record.note(func() { h.record.Sysctls = nil })
 }
 
 func (h *Host) undoLater(what string, back func() error) {

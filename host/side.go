@@ -135,7 +135,7 @@ func (h *Host) things(s *Side) (all []thing, err error) {
 		}
 	}
 	for _, e := range s.Egresses {
-		all = append(all, addressOf(e.Addr, h.config.Underlay))
+		all = append(all, h.addressOf(e.Addr))
 	}
 	return all, nil
 }
@@ -194,30 +194,32 @@ func routeOf(link netlink.Link, to netip.Prefix, via netip.Addr) thing {
 // addressOf lets the Node answer for an address on the underlay: on the link
 // that has the Node's own. One that the Node has already is left alone, now and
 // when the Egress goes.
-func addressOf(a, underlay netip.Addr) thing {
-	var link netlink.Link
-	address := &netlink.Addr{IPNet: ipNet(single(a))}
+func (h *Host) addressOf(a netip.Addr) thing {
+	p := placed{Address: single(a)}
 	return thing{
 		"address " + a.String(),
 		func() error {
 			if _, err := linkWith(a); err == nil {
 				return nil
 			}
-			at, err := linkWith(underlay)
+			at, err := linkWith(h.config.Underlay)
 			if err != nil {
 				return err
 			}
-			if err := netlink.AddrAdd(at, address); err != nil {
+			p.Link = at.Attrs().Name
+			if err := h.record.note(func() { h.record.Addresses = append(h.record.Addresses, p) }); err != nil {
 				return err
 			}
-			link = at
+			if err := netlink.AddrAdd(at, &netlink.Addr{IPNet: ipNet(p.Address)}); err != nil {
+				return errors.Join(err, h.record.dropAddress(p))
+			}
 			return nil
 		},
 		func() error {
-			if link == nil {
+			if p.Link == "" {
 				return nil
 			}
-			return netlink.AddrDel(link, address)
+			return h.placedThing(p).back()
 		},
 	}
 }

@@ -101,7 +101,9 @@ func (h *Host) keepForwarding6() error {
 		if v, err := read(file); err != nil || v == "0" {
 			continue // an error: the link has just gone
 		}
-		h.undoLater("sysctl "+file, func() error { return write(file, "1") })
+		if err := h.willChange(changed{File: file, Before: "1"}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -114,10 +116,22 @@ func (h *Host) setSysctl(s setting) error {
 	if err != nil || before == s.value {
 		return err
 	}
-	if err := write(file, s.value); err != nil {
+	if err := h.willChange(changed{file, before, s.value}); err != nil {
 		return err
 	}
-	h.undoLater("sysctl "+s.path, func() error { return write(file, before) })
+	return write(file, s.value)
+}
+
+// willChange writes down a sysctl that is about to change, and how to undo it. One
+// that was taken over keeps the value that it had first.
+func (h *Host) willChange(s changed) error {
+	if h.record.hasSysctl(s.File) {
+		return nil
+	}
+	if err := h.record.note(func() { h.record.Sysctls = append(h.record.Sysctls, s) }); err != nil {
+		return err
+	}
+	h.undoLater("sysctl "+s.File, func() error { return write(s.File, s.Before) })
 	return nil
 }
 

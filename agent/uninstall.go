@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/antrail/antrail/host"
+	"golang.org/x/sys/unix"
+)
+
+// An agent that is told to stop takes back what it made, but keeps what the next
+// one goes on with: connections, entries, the seed of endpoints. One that was
+// killed leaves more (package host, record.go). Uninstall removes both.
+
+// besides are the files that an agent keeps for the next one, by name; those that
+// are written whole have a twin on their way.
+var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new"}
+
+// recordFile tells what was changed on the Node.
+func (c *Config) recordFile() string { return c.besideSocket("node.record") }
+
+// ownFiles are those that go with Uninstall. A log of policies that the
+// configuration puts elsewhere is the operator's.
+func (c *Config) ownFiles() []string {
+	var all []string
+	for _, name := range besides {
+		all = append(all, c.besideSocket(name))
+	}
+	if log := c.besideSocket("networkpolicy.log"); c.AuditLog.Path == log {
+		for i := range *c.AuditLog.Keep {
+			all = append(all, fmt.Sprintf("%s.%d", log, i+1))
+		}
+	}
+	all = append(all, c.seedFile(), c.Socket)
+	for i, f := range all {
+		if whole, err := filepath.Abs(f); err == nil {
+			all[i] = whole
+		}
+	}
+	return all
+}
+
+// ErrRunning says that an agent answers at a socket.
+var ErrRunning = errors.New("an agent is running")
+
+// Uninstall leaves the Node as it was before the agent of a socket first started.
+// It tells each thing that it takes back. While that agent runs it is an error
+// that is ErrRunning.
+func Uninstall(socket string, tell func(what string)) error {
+	if running(socket) {
+		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
+	}
+	return host.Clean((&Config{Socket: socket}).recordFile(), tell)
+}
+
+// running says whether somebody answers at a socket.
+func running(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return err == nil
+}
+
+// Stop tells the agent that answers at a socket to stop, and returns when it has
+// ended, or with an error when ctx ends before. That nobody answers is no error.
+func Stop(ctx context.Context, socket string) error {
+	pid, err := peer(socket)
+	if err != nil || pid == 0 {
+		return err
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("the agent, process %d: %w", pid, err)
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("the agent, process %d: %w", pid, err)
+	}
+	const look = 100 // milliseconds between looks at ctx
+	for ctx.Err() == nil {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, look)
+		if n > 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("the agent, process %d: %w", pid, err)
+		}
+	}
+	return fmt.Errorf("the agent, process %d, has not stopped: %w", pid, context.Cause(ctx))
+}
+
+// peer is the process that listens at a socket; 0 for nobody.
+func peer(socket string) (pid int, err error) {
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, credErr); err != nil {
+		return 0, fmt.Errorf("who answers at %s: %w", socket, err)
+	}
+	return int(cred.Pid), nil
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/knftables"
+)
+
+// Clean takes back what a process that was killed left on the Node, by its record:
+// nftables tables, addresses, sysctls, and last the files and the record itself. It
+// tells each thing that it took back. A sysctl that somebody has changed since is
+// left alone, and told. What is gone already is no error; what fails does not
+// keep the rest. The process must not run.
+func Clean(path string, tell func(what string)) error {
+	r, err := loadRecord(path)
+	if err != nil {
+		return err
+	}
+	errs := []error{cleanTables(tell)}
+	for _, p := range slices.Backward(r.Addresses) {
+		errs = append(errs, cleaned(fmt.Sprintf("address %v on %s", p.Address, p.Link), p.remove(), tell))
+	}
+	for _, s := range slices.Backward(r.Sysctls) {
+		errs = append(errs, s.clean(tell))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err // the record stays, for the next try
+	}
+	return r.cleanFiles(tell)
+}
+
+// cleaned tells what was taken back, unless it was gone.
+func cleaned(what string, err error, tell func(string)) error {
+	switch {
+	case err == nil:
+		tell("removed " + what)
+	case !gone(err) && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// cleanTables removes the nftables tables, which are ours by their name.
+func cleanTables(tell func(string)) error {
+	var errs []error
+	for _, f := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily} {
+		what := fmt.Sprintf("nftables table %s %s", f, TableName)
+		nft, err := knftables.New(f, TableName)
+		if err == nil {
+			tx := nft.NewTransaction()
+			tx.Delete(&knftables.Table{})
+			err = run(nft, tx)
+		}
+		if err != nil && knftables.IsNotFound(err) {
+			continue
+		}
+		errs = append(errs, cleaned(what, err, tell))
+	}
+	return errors.Join(errs...)
+}
+
+// clean gives a sysctl the value back that it had.
+func (s changed) clean(tell func(string)) error {
+	now, err := read(s.File)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now == s.Before {
+		return nil // its link is gone
+	}
+	if err == nil && s.Set != "" && now != s.Set {
+		tell(fmt.Sprintf("left %s at %s: it was %s before, and was set to %s, but somebody has changed it since", s.File, now, s.Before, s.Set))
+		return nil
+	}
+	if err == nil {
+		err = write(s.File, s.Before)
+	}
+	if err != nil {
+		return err
+	}
+	tell(fmt.Sprintf("set %s back to %s", s.File, s.Before))
+	return nil
+}
+
+// cleanFiles removes the files, then the record, and its directory if nothing is
+// left in it.
+func (r *record) cleanFiles(tell func(string)) error {
+	var errs []error
+	for _, f := range r.Files {
+		errs = append(errs, cleaned(f, os.Remove(f), tell))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := cleaned(r.path, os.Remove(r.path), tell); err != nil {
+		return err
+	}
+	dir := filepath.Dir(r.path)
+	if left, err := os.ReadDir(dir); err == nil && len(left) == 0 {
+		return cleaned(dir, os.Remove(dir), tell)
+	}
+	return nil
+}
