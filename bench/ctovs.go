@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 )
 
 // Open vSwitch's side of CompareConntrack. Its conntrack cannot be called
@@ -24,13 +20,22 @@ import (
 
 // ovsNote says how Open vSwitch's figures come about.
 const ovsNote = "Open vSwitch: its userspace datapath, one polling thread, an AF_XDP port; the thread's own cycles per packet with ct(commit), less those with drop. " +
-	"Its second thread would share a processor with what makes the packets, so two workers are not measured; it has no restart with connections, and its sweep cannot be timed from outside."
+	"Two workers: two such ports and threads; the switch is stopped while packets fill both rings and then let go, so that the threads work at the same time and nothing else does; the rates of both are added. " +
+	"It has no restart with connections, and its sweep cannot be timed from outside."
 
-// ovsConntrack is a switch, and the link by which packets come to it.
+// ovsConntrack is a switch with a polling thread for each of its ports.
 type ovsConntrack struct {
 	*ovsSwitch
-	net   *topology
-	hertz float64 // of the cycles that the thread counts
+	net *topology
+	// from is the links out of which packets are sent to the ports, in turn:
+	// the same one twice when there is one port.
+	from    [2]int
+	threads int
+	hertz   float64 // of the cycles that the threads count
+	// give sends so many packets into the switch.
+	give           func(context.Context, tuples, int) error
+	known, created figure // how its rates are called
+	packets        int    // that a figure is taken from
 }
 
 // measureOVS is a round of Open vSwitch's side, in a namespace of its own that
@@ -56,27 +61,42 @@ func runOVSRound(ctx context.Context, o *ConntrackOptions) (f figures, err error
 		return nil, err
 	}
 	defer ns.Close()
-	c := &ovsConntrack{}
-	if c.net, err = newTopology(ns); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.net.close()) }()
-	if c.ovsSwitch, err = startOVS(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.ovsSwitch.close()) }()
-	err = c.vsctl(ctx, "add-port", "br0", inLink, "--", "set", "interface", inLink, "type=afxdp", "options:xdp-mode=native")
+	net, err := newTopology(ns)
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, net.close()) }()
 	f = figures{}
-	return f, errors.Join(c.calibrate(ctx), c.measure(ctx, o, f))
+	hertz, err := measureThread(ctx, o, net, f)
+	if err != nil {
+		return nil, err
+	}
+	return f, measureThreads(ctx, o, net, hertz, f)
+}
+
+// measureThread is the round's part with one polling thread; hertz is that of
+// the cycles that threads count.
+func measureThread(ctx context.Context, o *ConntrackOptions, net *topology, f figures) (hertz float64, err error) {
+	c := &ovsConntrack{
+		net: net, from: [2]int{net.source, net.source}, threads: 1, packets: o.Packets, known: lookupRate, created: creationRate,
+	}
+	c.give = c.send
+	if c.ovsSwitch, err = startOVS(ctx); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	err = c.vsctl(ctx, "add-port", "br0", inLink, "--", "set", "interface", inLink, "type=afxdp", "options:xdp-mode=native")
+	if err != nil {
+		return 0, err
+	}
+	err = errors.Join(c.calibrate(ctx), c.measure(ctx, o, f))
+	return c.hertz, err
 }
 
 // The flow entries.
 const (
-	dropped   = "in_port=" + inLink + ",ip,actions=drop"
-	committed = "in_port=" + inLink + ",ip,actions=ct(commit)"
+	dropped   = "ip,actions=drop"
+	committed = "ip,actions=ct(commit)"
 )
 
 // measure takes all figures; f gets them.
@@ -106,17 +126,17 @@ func (c *ovsConntrack) measure(ctx context.Context, o *ConntrackOptions, f figur
 
 // bareCycles is the cycles per packet of what is measured, by how many clients
 // there are, without ct().
-func (c *ovsConntrack) bareCycles(ctx context.Context, o *ConntrackOptions) (map[uint32]float64, error) {
+func (c *ovsConntrack) bareCycles(ctx context.Context, o *ConntrackOptions) (map[uint32]threadCycles, error) {
 	if err := c.flow(ctx, dropped); err != nil {
 		return nil, err
 	}
-	bare := map[uint32]float64{}
+	bare := map[uint32]threadCycles{}
 	of := []uint32{0} // in turn
 	for _, n := range o.sizes() {
 		of = append(of, uint32(n))
 	}
 	for _, n := range of {
-		cycles, err := c.cycles(ctx, tuples{of: n}, o.Packets)
+		cycles, err := c.cycles(ctx, tuples{of: n}, c.packets)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +146,7 @@ func (c *ovsConntrack) bareCycles(ctx context.Context, o *ConntrackOptions) (map
 }
 
 // rates makes connections and finds them again.
-func (c *ovsConntrack) rates(ctx context.Context, o *ConntrackOptions, f figures, bare map[uint32]float64) error {
+func (c *ovsConntrack) rates(ctx context.Context, o *ConntrackOptions, f figures, bare map[uint32]threadCycles) error {
 	if err := c.flow(ctx, committed); err != nil {
 		return err
 	}
@@ -135,7 +155,7 @@ func (c *ovsConntrack) rates(ctx context.Context, o *ConntrackOptions, f figures
 		if err := c.fill(ctx, n); err != nil {
 			return err
 		}
-		known, err := c.cycles(ctx, tuples{of: uint32(n)}, o.Packets)
+		known, err := c.cycles(ctx, tuples{of: uint32(n)}, c.packets)
 		if err != nil {
 			return err
 		}
@@ -145,8 +165,8 @@ func (c *ovsConntrack) rates(ctx context.Context, o *ConntrackOptions, f figures
 			return err
 		}
 		next += uint32(o.creations())
-		f[lookupRate.with(n)] = c.hertz / 1e6 / max(known-bare[uint32(n)], 1)
-		f[creationRate.with(n)] = c.hertz / 1e6 / max(created-bare[0], 1)
+		f[c.known.with(n)] = c.rate(known, bare[uint32(n)])
+		f[c.created.with(n)] = c.rate(created, bare[0])
 	}
 	return nil
 }
@@ -184,7 +204,7 @@ func (c *ovsConntrack) connections(ctx context.Context) (int, error) {
 }
 
 // refusals is a full table, and an exhausted port range.
-func (c *ovsConntrack) refusals(ctx context.Context, o *ConntrackOptions, f figures, bare map[uint32]float64) error {
+func (c *ovsConntrack) refusals(ctx context.Context, o *ConntrackOptions, f figures, bare map[uint32]threadCycles) error {
 	n, err := c.connections(ctx)
 	if err != nil {
 		return err
@@ -200,9 +220,9 @@ func (c *ovsConntrack) refusals(ctx context.Context, o *ConntrackOptions, f figu
 	if err != nil {
 		return err
 	}
-	f[refusalFull] = (full - bare[0]) / c.hertz * 1e6
+	f[refusalFull] = (full[0] - bare[0][0]) / c.hertz * 1e6
 	_, err = c.appctl(ctx, "dpctl/ct-set-maxconns", strings.TrimSpace(most))
-	return errors.Join(err, c.exhaust(ctx, o, f, bare[0]))
+	return errors.Join(err, c.exhaust(ctx, o, f, bare[0][0]))
 }
 
 // exhaust takes every port of a range, and asks for more.
@@ -210,7 +230,7 @@ func (c *ovsConntrack) exhaust(ctx context.Context, o *ConntrackOptions, f figur
 	if _, err := c.appctl(ctx, "dpctl/flush-conntrack"); err != nil {
 		return err
 	}
-	entry := fmt.Sprintf("in_port=%s,ip,actions=ct(commit,nat(src=203.0.113.1:40000-%d))", inLink, 40000+natPorts-1)
+	entry := fmt.Sprintf("ip,actions=ct(commit,nat(src=203.0.113.1:40000-%d))", 40000+natPorts-1)
 	if err := c.flow(ctx, entry); err != nil {
 		return err
 	}
@@ -224,112 +244,9 @@ func (c *ovsConntrack) exhaust(ctx context.Context, o *ConntrackOptions, f figur
 		return errors.Join(err, fmt.Errorf("%d of %d ports are taken", have, natPorts))
 	}
 	cycles, err := c.cycles(ctx, tuples{first: 100 * natPorts}, o.Packets/10)
-	f[refusalPortNAT] = (cycles - bare) / c.hertz * 1e6
-	return err
-}
-
-// send sends n packets into the switch, and waits until they are through.
-func (c *ovsConntrack) send(ctx context.Context, t tuples, n int) error {
-	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
 	if err != nil {
 		return err
 	}
-	defer counter.Close()
-	program, err := t.program(c.net.source, counter)
-	if err != nil {
-		return fmt.Errorf("generator: %w", err)
-	}
-	defer program.Close()
-	for left := n; left > 0 && ctx.Err() == nil; left -= ovsBurst {
-		_, err := program.Run(&ebpf.RunOptions{
-			Data: newCTFrame(), Repeat: uint32(min(left, ovsBurst)), Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES,
-		})
-		if err != nil {
-			return fmt.Errorf("generator: %w", err)
-		}
-	}
-	time.Sleep(20 * time.Millisecond)
-	return ctx.Err()
-}
-
-// ovsBurst is how many packets are made between two looks at the context. To
-// begin with them takes the kernel tens of milliseconds.
-const ovsBurst = 1 << 17
-
-// threadStats is a polling thread's own account.
-type threadStats struct{ packets, idle, busy float64 }
-
-var (
-	threadLine  = regexp.MustCompile(`(?s)pmd thread .*?\n\S`)
-	packetsLine = regexp.MustCompile(`packets received: (\d+)`)
-	idleLine    = regexp.MustCompile(`idle cycles: (\d+)`)
-	busyLine    = regexp.MustCompile(`processing cycles: (\d+)`)
-)
-
-// parseThread reads the answer to dpif-netdev/pmd-stats-show.
-func parseThread(text string) (s threadStats, err error) {
-	section := threadLine.FindString(text + "\n.")
-	for _, f := range []struct {
-		re *regexp.Regexp
-		to *float64
-	}{{packetsLine, &s.packets}, {idleLine, &s.idle}, {busyLine, &s.busy}} {
-		m := f.re.FindStringSubmatch(section)
-		if m == nil && s.packets == 0 && f.re != packetsLine {
-			continue // cycles are left out while there are none
-		}
-		if m == nil {
-			return s, fmt.Errorf("pmd-stats-show has no %q of a polling thread:\n%s", f.re, text)
-		}
-		if *f.to, err = strconv.ParseFloat(m[1], 64); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// account runs something and returns the thread's account of that time.
-func (c *ovsConntrack) account(ctx context.Context, f func() error) (threadStats, error) {
-	if _, err := c.appctl(ctx, "dpif-netdev/pmd-stats-clear"); err != nil {
-		return threadStats{}, err
-	}
-	if err := f(); err != nil {
-		return threadStats{}, err
-	}
-	return c.stats(ctx)
-}
-
-// stats is the thread's account up to now.
-func (c *ovsConntrack) stats(ctx context.Context) (threadStats, error) {
-	out, err := c.appctl(ctx, "dpif-netdev/pmd-stats-show")
-	if err != nil {
-		return threadStats{}, err
-	}
-	return parseThread(out)
-}
-
-// calibrate finds out how many of the thread's cycles a second has.
-func (c *ovsConntrack) calibrate(ctx context.Context) error {
-	for range tries {
-		first, err := c.stats(ctx)
-		start := time.Now()
-		time.Sleep(500 * time.Millisecond)
-		last, err2 := c.stats(ctx)
-		c.hertz = (last.idle + last.busy - first.idle - first.busy) / time.Since(start).Seconds()
-		if err := errors.Join(err, err2); err != nil || c.hertz > 0 {
-			return err
-		}
-	}
-	return errors.New("the polling thread does not run")
-}
-
-// cycles is what each of so many packets cost the thread, or of those of them
-// that came through, a tenth at least.
-func (c *ovsConntrack) cycles(ctx context.Context, t tuples, n int) (float64, error) {
-	for range tries {
-		s, err := c.account(ctx, func() error { return c.send(ctx, t, n) })
-		if err != nil || s.packets >= float64(n)/10 {
-			return s.busy / max(s.packets, 1), err
-		}
-	}
-	return 0, fmt.Errorf("of %d packets not a tenth came through", n)
+	f[refusalPortNAT] = (cycles[0] - bare) / c.hertz * 1e6
+	return nil
 }

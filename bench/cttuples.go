@@ -77,9 +77,9 @@ func (f ctFrame) turn() {
 }
 
 // program is aim and client for the kernel: an XDP program that makes each
-// frame one of the next client's and sends it out of a link. Packets are
-// counted in the first element of counter.
-func (t tuples) program(link int, counter *ebpf.Map) (*ebpf.Program, error) {
+// frame one of the next client's and sends it out of one of two links in turn.
+// Packets are counted in the first element of counter.
+func (t tuples) program(links [2]int, counter *ebpf.Map) (*ebpf.Program, error) {
 	const (
 		ipAt   = packet.EthernetLen
 		sumAt  = ipAt + 10
@@ -94,7 +94,7 @@ func (t tuples) program(link int, counter *ebpf.Map) (*ebpf.Program, error) {
 	rest := int32(^binary.BigEndian.Uint16(empty[sumAt:])) // the sum of all but the source
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "antrail_clients", Type: ebpf.XDP, License: "Apache-2.0",
-		Instructions: append(t.clientInstructions(counter), asm.Instructions{
+		Instructions: append(t.clientInstructions(links, counter), asm.Instructions{
 			asm.LoadMem(asm.R7, asm.R6, 0, asm.Word), // data
 			asm.LoadMem(asm.R2, asm.R6, 4, asm.Word), // data_end
 			asm.Mov.Reg(asm.R3, asm.R7),
@@ -127,7 +127,7 @@ func (t tuples) program(link int, counter *ebpf.Map) (*ebpf.Program, error) {
 			asm.Add.Imm(asm.R8, firstClient),
 			asm.HostTo(asm.BE, asm.R8, asm.Half),
 			asm.StoreMem(asm.R7, portAt, asm.R8, asm.Half),
-			asm.Mov.Imm(asm.R1, int32(link)),
+			asm.Mov.Reg(asm.R1, asm.R9),
 			asm.Mov.Imm(asm.R2, 0),
 			asm.FnRedirect.Call(),
 			asm.Return(),
@@ -137,9 +137,9 @@ func (t tuples) program(link int, counter *ebpf.Map) (*ebpf.Program, error) {
 	})
 }
 
-// clientInstructions count the packet and leave its client in R8; the context
-// goes to R6.
-func (t tuples) clientInstructions(counter *ebpf.Map) asm.Instructions {
+// clientInstructions count the packet and leave its client in R8 and its link in
+// R9; the context goes to R6.
+func (t tuples) clientInstructions(links [2]int, counter *ebpf.Map) asm.Instructions {
 	count := append(asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, pause()...)
 	count = append(count,
 		asm.Mov.Imm(asm.R1, 0),
@@ -152,7 +152,11 @@ func (t tuples) clientInstructions(counter *ebpf.Map) asm.Instructions {
 		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
 		asm.Mov.Reg(asm.R1, asm.R8),
 		asm.Add.Imm(asm.R1, 1),
-		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord))
+		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
+		asm.Mov.Reg(asm.R9, asm.R8),
+		asm.And.Imm(asm.R9, 1),
+		asm.Mul.Imm(asm.R9, int32(links[1]-links[0])),
+		asm.Add.Imm(asm.R9, int32(links[0])))
 	if t.of == 0 {
 		return append(count,
 			asm.LoadImm(asm.R1, int64(t.first), asm.DWord),

@@ -27,7 +27,7 @@ type ovsWalk struct {
 var markedMAC = []byte{2, 0, 0, 0, 0, 0x99}
 
 func openOVSWalk(ctx context.Context, p *flow.Program) (w *ovsWalk, err error) {
-	w = &ovsWalk{ovsConntrack: &ovsConntrack{}}
+	w = &ovsWalk{ovsConntrack: &ovsConntrack{threads: 1}}
 	if w.node, err = newNode(0); err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (w *ovsWalk) count(ctx context.Context, g *generator, long time.Duration) (
 	if err != nil {
 		return k, err
 	}
-	s, err := w.account(ctx, func() error {
+	threads, err := w.account(ctx, func() error {
 		watch, err := watchThread(w.pid(), w.thread)
 		if err != nil {
 			return err
@@ -206,6 +206,7 @@ func (w *ovsWalk) count(ctx context.Context, g *generator, long time.Duration) (
 	if err != nil {
 		return k, err
 	}
+	s := threads[0]
 	k.nanoseconds = s.busy / max(s.packets, 1) / w.hertz * 1e9
 	came, err := w.haveSent(ctx, out+s.packets*mostOut)
 	if err == nil && (!came || s.packets < fewestPackets) {
