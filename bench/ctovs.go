@@ -32,9 +32,9 @@ type ovsConntrack struct {
 	from    [2]int
 	threads int
 	hertz   float64 // of the cycles that the threads count
-	// give sends so many packets into the switch.
+	// give sends so many packets into the switch, to be measured.
 	give           func(context.Context, tuples, int) error
-	known, created figure // how its rates are called
+	known, created figure // what its rates are
 	packets        int    // that a figure is taken from
 }
 
