@@ -42,7 +42,8 @@ func TestProfiles(t *testing.T) {
 		reached := make([]bool, len(c.Sides))
 		for _, l := range c.Lines {
 			for i, s := range l.Reached {
-				reached[i] = reached[i] || s != nil && s.Median != 0 // a difference may be below 0 on a busy machine
+				// A difference may be below 0 on a busy machine, and who rests may need no time at all.
+				reached[i] = reached[i] || s != nil && (s.Median != 0 || c.Profile == "idle")
 			}
 		}
 		if i := slices.Index(reached, false); i >= 0 {
