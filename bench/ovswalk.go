@@ -157,6 +157,18 @@ const ovsRate = 2_000_000
 // warmTime is how long packets flow before they are counted.
 const warmTime = 10 * time.Millisecond
 
+// longest is how long packets can flow until a connection's comes again, with a
+// reserve. The second packet of one that was not answered is no first one: that
+// to a ClusterIP would have its address translated at once, and go the way of
+// packets for the gateway.
+func (c renewal) longest() time.Duration {
+	connections := 1 << (2 * renewBits)
+	if c == changeSource {
+		connections = sources
+	}
+	return time.Duration(connections) * time.Second / ovsRate * 9 / 10
+}
+
 func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Duration) (cost, error) {
 	frame, change := c.frame, append(numbered(w.next, c.of), c.change.instructions()...)
 	if base {
@@ -165,6 +177,9 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 	g, err := w.net.startGenerator(frame, change)
 	if err != nil {
 		return cost{}, err
+	}
+	if c.of == 0 && !base {
+		long = min(long, c.change.longest()-warmTime)
 	}
 	k, err := w.count(ctx, g, long)
 	if p, err2 := g.read(); err2 == nil && !base && c.of == 0 {

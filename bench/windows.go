@@ -93,17 +93,17 @@ func entries(c cost) float64     { return c.entries }
 // it found.
 const windowsUnit = "windows"
 
-// measured is a round of a contender: its courses, and the single entry.
+// measured is a round of a contender: of each course its own windows, and those
+// of the single entry that came before each of them.
 type measured struct {
-	base    gathered
-	courses []*course
-	of      []gathered // by course
+	courses  []*course
+	of, base []gathered
 }
 
 // alone is what a packet costs the pipeline without what moves it; NaN when the
 // round cannot tell, since the one was disturbed more than the other costs.
 func (m *measured) alone(i int) float64 {
-	cost := m.of[i].median(nanoseconds) - m.base.median(nanoseconds)
+	cost := m.of[i].median(nanoseconds) - m.base[i].median(nanoseconds)
 	if cost <= 0 {
 		return math.NaN()
 	}
@@ -113,10 +113,11 @@ func (m *measured) alone(i int) float64 {
 // readings are what all contenders have: each course's cost in the pipeline
 // alone, and how many windows there were that somebody disturbed.
 func (m *measured) readings() (list []reading) {
-	thrown, tolerant := m.base.thrown, m.base.tolerant
+	thrown, tolerant := 0, 0
 	for i, c := range m.courses {
 		list = append(list, reading{c.name, "ns", m.alone(i)})
-		thrown, tolerant = thrown+m.of[i].thrown, tolerant+m.of[i].tolerant
+		thrown += m.of[i].thrown + m.base[i].thrown
+		tolerant += m.of[i].tolerant + m.base[i].tolerant
 	}
 	return append(list,
 		reading{"windows thrown away", windowsUnit, float64(thrown)},
@@ -136,7 +137,7 @@ func measure(ctx context.Context, s contender, courses []*course, long time.Dura
 	if err := s.prime(ctx, known); err != nil {
 		return nil, err
 	}
-	w := &windows{of: s, courses: courses, long: long / windowsOfRound, costs: make([][]cost, len(courses))}
+	w := &windows{of: s, courses: courses, long: long / windowsOfRound, costs: make([][]cost, len(courses)), base: make([][]cost, len(courses))}
 	for _, fresh := range []bool{false, true} {
 		for i := range mostWindows {
 			if i >= windowsOfRound && time.Now().After(until) {
@@ -147,27 +148,26 @@ func measure(ctx context.Context, s contender, courses []*course, long time.Dura
 			}
 		}
 	}
-	m := &measured{base: sift(w.base), courses: courses}
+	m := &measured{courses: courses}
 	for i := range courses {
-		m.of = append(m.of, sift(w.costs[i]))
+		m.of, m.base = append(m.of, sift(w.costs[i])), append(m.base, sift(w.base[i]))
 	}
 	return m, nil
 }
 
 // windows are those of a round.
 type windows struct {
-	of      contender
-	courses []*course
-	long    time.Duration // of each
-	costs   [][]cost      // by course
-	base    []cost
+	of          contender
+	courses     []*course
+	long        time.Duration // of each
+	costs, base [][]cost      // by course
 }
 
 // turn is one window of each course that is still short of good ones, the new
 // ones or the known ones, and one of the single entry before each.
 func (w *windows) turn(ctx context.Context, fresh bool) error {
 	for i, c := range w.courses {
-		if (c.of == 0) != fresh || undisturbed(w.costs[i]) >= windowsOfRound {
+		if (c.of == 0) != fresh || min(undisturbed(w.costs[i]), undisturbed(w.base[i])) >= windowsOfRound {
 			continue
 		}
 		b, err := w.window(ctx, c, true)
@@ -178,7 +178,7 @@ func (w *windows) turn(ctx context.Context, fresh bool) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		w.base, w.costs[i] = append(w.base, b), append(w.costs[i], k)
+		w.base[i], w.costs[i] = append(w.base[i], b), append(w.costs[i], k)
 	}
 	return nil
 }
