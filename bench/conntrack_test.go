@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"encoding/json"
 	"io"
 	"math"
@@ -156,6 +157,9 @@ func TestParseThreads(t *testing.T) {
 		if all, err := parseThreads(bad, 1); err == nil {
 			t.Errorf("%q: %+v", bad, all)
 		}
+	}
+	if _, err := parseThreads("pmd thread numa_id 0:\n  packets received: 1\n"+rest, 1); !errors.Is(err, errUnfinished) {
+		t.Errorf("packets without cycles: %v, want an account that is not finished", err)
 	}
 }
 

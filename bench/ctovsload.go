@@ -99,6 +99,10 @@ func parseThreads(text string, n int) (all []threadStats, err error) {
 	return all, nil
 }
 
+// errUnfinished is an account in which packets came and no cycles: those are
+// counted at the end of a thread's turn, for which it may have to wait.
+var errUnfinished = errors.New("pmd-stats-show tells not all of a polling thread")
+
 // parseThread reads what pmd-stats-show says of one thread.
 func parseThread(section string) (s threadStats, err error) {
 	for _, f := range []struct {
@@ -110,7 +114,7 @@ func parseThread(section string) (s threadStats, err error) {
 			continue // cycles are left out while there are none
 		}
 		if m == nil {
-			return s, fmt.Errorf("pmd-stats-show has no %q of a polling thread:\n%s", f.re, section)
+			return s, fmt.Errorf("%w: %q is missing:\n%s", errUnfinished, f.re, section)
 		}
 		if *f.to, err = strconv.ParseFloat(m[1], 64); err != nil {
 			return s, err
@@ -142,13 +146,19 @@ func (c *ovsConntrack) account(ctx context.Context, f func() error) ([]threadSta
 	return c.stats(ctx)
 }
 
-// stats is the threads' accounts up to now.
+// stats is the threads' accounts up to now, of whole turns.
 func (c *ovsConntrack) stats(ctx context.Context) ([]threadStats, error) {
-	out, err := c.appctl(ctx, "dpif-netdev/pmd-stats-show")
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		out, err := c.appctl(ctx, "dpif-netdev/pmd-stats-show")
+		if err != nil {
+			return nil, err
+		}
+		all, err := parseThreads(out, c.threads)
+		if !errors.Is(err, errUnfinished) || try == tries {
+			return all, err
+		}
+		nap(settle)
 	}
-	return parseThreads(out, c.threads)
 }
 
 // calibrate finds out how many of the thread's cycles a second has.
