@@ -78,6 +78,7 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
+	kernel offload       // closed when the switch is
 	memory *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
 	tunnel *underlay.Port
 	host   *host.Host
@@ -118,6 +119,7 @@ func closeListener(ln net.Listener) error {
 // side.
 func (a *Agent) start() error {
 	c := a.config
+	a.kernel = c.openOffload(a.log)
 	pods, err := a.load()
 	if err != nil {
 		return err
@@ -153,7 +155,7 @@ func (a *Agent) load() (pods []Port, err error) {
 		return nil, err
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
-	o.offload = c.openOffload(a.log)
+	o.offload = a.kernel
 	if c.Manifests == "" {
 		a.pipeline, err = c.files().load(o)
 	} else {
@@ -277,6 +279,7 @@ func (a *Agent) stop() error {
 	if a.pipeline != nil {
 		errs = append(errs, a.pipeline.close())
 	}
+	errs = append(errs, a.kernel.close())
 	if a.memory != nil {
 		errs = append(errs, a.memory.Close())
 	}

@@ -75,7 +75,7 @@ type Config struct {
 	// with Manifests.
 	FlowSnapshot *bool `json:"flowSnapshot,omitempty"`
 	// Offload is auto to let the kernel forward packets of established connections
-	// between pods of the Node by itself, where it can, or off; off when not given.
+	// between pods of the Node by itself, where it can, or off; auto when not given.
 	Offload string `json:"offload,omitempty"`
 	// Metrics is what Prometheus and probes are served.
 	Metrics Metrics `json:"metrics,omitzero"`
@@ -206,7 +206,10 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
-	orDefault(&c.Offload, OffloadOff)
+	if c.Offload == "false" { // how YAML reads off without quotes
+		c.Offload = OffloadOff
+	}
+	orDefault(&c.Offload, OffloadAuto)
 	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()

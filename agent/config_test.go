@@ -274,3 +274,28 @@ func TestFlowSnapshotConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestOffloadConfig: auto when not given, and nothing but auto and off.
+func TestOffloadConfig(t *testing.T) {
+	for line, want := range map[string]string{"": OffloadAuto, "offload: auto\n": OffloadAuto, "offload: off\n": OffloadOff, "offload: \"off\"\n": OffloadOff} {
+		c, err := ParseConfig([]byte(line + goodConfig))
+		if err != nil || c.Offload != want {
+			t.Errorf("%q: offload %q, %v; want %q", line, c.Offload, err, want)
+		}
+	}
+	_, err := ParseConfig([]byte("offload: sometimes\n" + goodConfig))
+	if err == nil || !strings.Contains(err.Error(), "offload:") {
+		t.Errorf("offload: sometimes: %v", err)
+	}
+}
+
+// TestOffloadOff: why nothing is offloaded is known without asking the kernel.
+func TestOffloadOff(t *testing.T) {
+	no := false
+	for _, c := range []Config{{Offload: OffloadOff}, {Offload: OffloadAuto, ConnectionCache: &no}} {
+		o := c.openOffload(slog.New(slog.DiscardHandler))
+		if o.why == "" || o.shortcuts() != nil || o.programs().Filter != nil || o.close() != nil {
+			t.Errorf("%+v: %+v", c, o)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 
@@ -89,8 +90,8 @@ func (p *pipeline) portOffload(s *dataplane.PortStats) PortOffload {
 	}
 	switch {
 	case r.On:
-	case !p.sw.Shortcuts().On:
-		r.Why = p.offload.why
+	case p.offload.kernel == nil:
+		r.Why = cmp.Or(p.offload.why, "there is no agent")
 	default:
 		r.Why = "only between packet sockets"
 	}

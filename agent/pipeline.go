@@ -172,9 +172,7 @@ func (p *pipeline) closeTable() error {
 }
 
 // close ends the switch, and then the connection table.
-func (p *pipeline) close() error {
-	return errors.Join(p.sw.Close(), p.offload.close(), p.closeTable())
-}
+func (p *pipeline) close() error { return errors.Join(p.sw.Close(), p.closeTable()) }
 
 // program reads and parses the files.
 func (f *Files) program(names map[uint32]string) (*flow.Program, error) {

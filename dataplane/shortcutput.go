@@ -29,6 +29,9 @@ func (s *shortcuts) put(o *offer) {
 		s.count(ShortcutNoRoom)
 		return
 	}
+	if int(at) == len(s.cuts) {
+		s.cuts = append(s.cuts, cut{})
+	}
 	conn, ok := s.connOf(o)
 	if !ok {
 		s.freeCuts = append(s.freeCuts, at)
@@ -116,9 +119,6 @@ func (s *shortcuts) connOf(o *offer) (uint32, bool) {
 
 // fill makes the place a shortcut, to which no key leads yet.
 func (s *shortcuts) fill(at, conn uint32, o *offer) {
-	if int(at) == len(s.cuts) {
-		s.cuts = append(s.cuts, cut{})
-	}
 	s.cuts[at] = cut{used: true, key: o.key, conn: conn, path: o.path, in: o.in, out: o.path.out, last: s.sw.clock()}
 	s.byKey[o.key] = at
 	s.conns[conn].cuts = append(s.conns[conn].cuts, at)

@@ -128,7 +128,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 // DefaultOffload is what a lab's agents do with established connections when
 // nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run
 // either way, or as agents do.
-func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), agent.OffloadOff) }
+func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), agent.OffloadAuto) }
 
 // make does the steps of Up.
 func (l *Lab) make(ctx context.Context, o *Options) error {
