@@ -231,6 +231,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 		func() error { return runServer(server, ln) },
 		func() error { a.runPods(ctx); return nil },
 		func() error { a.packets.audit.runAudit(ctx); return nil },
+		func() error { a.runTooLong(ctx); return nil },
 		func() error { a.runBeats(ctx); return nil },
 	}
 	if *a.config.Metrics.Listen {

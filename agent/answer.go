@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The answers to packets that are refused, as frames.
+// The answers to packets that are refused or too long, as frames.
 
 const (
 	replyTTL = 64
@@ -130,18 +130,47 @@ func segmentLen(in packet.TCP) uint32 {
 	return n
 }
 
-// unreachable answers with ICMP or ICMPv6, quoting the packet.
+// unreachable answers "destination unreachable".
 func (r *refused) unreachable(why codes) []byte {
-	ip, proto, typ, code := r.frame[r.L3:r.End], uint8(packet.ProtoICMP), uint8(packet.ICMPUnreachable), why.v4
+	if r.v6() {
+		return r.icmp(packet.ICMPv6Unreachable, why.v6, 0)
+	}
+	return r.icmp(packet.ICMPUnreachable, why.v4, 0)
+}
+
+// tooBig tells a frame's sender how long an IP packet may be: "fragmentation
+// needed" (RFC 1191, section 4) or "packet too big" (RFC 4443, section 3.2). It
+// is nil when the sender must not be answered, or has left it to routers to
+// fragment the packet. It names no less than what any way must take, which
+// nobody would believe (RFC 8201, section 4; conntrack neither).
+func tooBig(frame []byte, mtu int) []byte {
+	r := refused{frame, packet.ParseLayers(frame)}
+	switch {
+	case !r.answerable():
+		return nil
+	case r.v6():
+		return r.icmp(packet.ICMPv6PacketTooBig, 0, uint32(max(mtu, minMTU6)))
+	case packet.IPv4(frame[r.L3:]).FlagsOffset()&packet.IPv4DontFragment == 0:
+		return nil
+	}
+	const fragmentationNeeded = 4
+	return r.icmp(packet.ICMPUnreachable, fragmentationNeeded, uint32(max(mtu, minMTU)))
+}
+
+// icmp answers with ICMP or ICMPv6, quoting the packet; rest is the second word
+// of the header.
+func (r *refused) icmp(typ, code uint8, rest uint32) []byte {
+	ip, proto := r.frame[r.L3:r.End], uint8(packet.ProtoICMP)
 	quote := ip[:min(len(ip), quoted4)]
 	if r.v6() {
-		proto, typ, code = packet.ProtoICMPv6, packet.ICMPv6Unreachable, why.v6
+		proto = packet.ProtoICMPv6
 		quote = ip[:min(len(ip), quoted6)]
 	}
 	a := r.reply(proto, packet.ICMPLen+len(quote))
 	out := packet.ICMP(a.payload)
 	out.SetType(typ)
 	out.SetCode(code)
+	out.SetRest(rest)
 	copy(out.Quoted(), quote)
 	sum := uint16(0)
 	if r.v6() {

@@ -152,6 +152,50 @@ func TestRejectStaysSilent(t *testing.T) {
 		if out := rejection(frame, prohibited); out != nil {
 			t.Errorf("%s was answered with %x", name, out)
 		}
+		if name == "a reset" || name == "a reset in IPv6" {
+			continue // is told its length as any packet
+		}
+		if out := tooBig(frame, 1400); out != nil {
+			t.Errorf("%s was told its length with %x", name, out)
+		}
+	}
+}
+
+// TestTooBig: the sender of what is too long gets the length that fits, and the
+// beginning of its packet.
+func TestTooBig(t *testing.T) {
+	long := make([]byte, 1400)
+	df4 := packettest.TCP4(packettest.Options{Payload: long, FlagsOffset: packet.IPv4DontFragment})
+	udp6, tcp6 := packettest.UDP6(packettest.Options{Payload: long}), packettest.TCP6(packettest.Options{Payload: long})
+	for _, s := range []struct {
+		name      string
+		frame     []byte
+		mtu       int
+		typ, code uint8
+		says      uint32
+		most      int // bytes of answer behind Ethernet's header
+	}{
+		{"IPv4", df4, 1300, 3, 4, 1300, 576},
+		{"IPv4, less than any way has", df4, 100, 3, 4, 576, 576},
+		{"IPv6", tcp6, 1300, 2, 0, 1300, 1280},
+		{"IPv6, less than any way has", udp6, 1230, 2, 0, 1280, 1280},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			b := tooBig(s.frame, s.mtu)
+			out := parse(t, b)
+			swapped(t, gopacket.NewPacket(s.frame, layers.LayerTypeEthernet, gopacket.Default), out)
+			typ, code, quote := icmpOf(out)
+			l := packet.ParseLayers(b)
+			if says := packet.ICMP(b[l.L4:]).Rest(); typ != s.typ || code != s.code || says != s.says {
+				t.Errorf("type %d, code %d, MTU %d; want %d, %d, %d", typ, code, says, s.typ, s.code, s.says)
+			}
+			if len(b)-14 != s.most || !bytes.HasPrefix(s.frame[14:], quote) {
+				t.Errorf("%d bytes, quoting %x", len(b)-14, quote)
+			}
+		})
+	}
+	if tooBig(packettest.UDP4(packettest.Options{Payload: long}), 1300) != nil {
+		t.Error("a sender who lets routers fragment was answered")
 	}
 }
 
@@ -162,6 +206,9 @@ func FuzzRejection(f *testing.F) {
 	f.Add(packettest.TCP6(packettest.Options{}))
 	f.Add(packettest.ICMPEcho6(packettest.Options{}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
+		if out := tooBig(frame, 1300); out != nil {
+			parse(t, out)
+		}
 		if out := rejection(frame, prohibited); out != nil {
 			parse(t, out)
 			if again := rejection(out, prohibited); again != nil {

@@ -30,7 +30,7 @@ var (
 	sessions    = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
 	rulePkts    = describe("rule_packets_total", "Packets that a policy's rule decided, and those of the connections it allowed.", ruleLabels...)
 	ruleBytes   = describe("rule_bytes_total", "Bytes of the same packets.", ruleLabels...)
-	refusals    = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint) and what became of them.", "by", "outcome")
+	refusals    = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint; length: too long for the tunnel) and what became of them.", "by", "outcome")
 	auditPkts   = describe("audit_packets_total", "Packets that policies logged.")
 	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
 	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
@@ -140,7 +140,7 @@ func (c collector) groups(count func(d *prometheus.Desc, n uint64, labels ...str
 
 // packetIns collects what became of packets that came to the agent.
 func (c collector) packetIns(count func(d *prometheus.Desc, n uint64, labels ...string)) {
-	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy} {
+	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy, "length": &c.p.packets.length} {
 		count(refusals, n.answered.Load(), by, "answered")
 		count(refusals, n.silent.Load(), by, "not_answerable")
 		count(refusals, n.limited.Load(), by, "limited")

@@ -8,8 +8,9 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Refusing out loud. Two kinds of packets come to the agent for an answer:
-// those to a Service without endpoints, and those that a policy's rule rejects.
+// Refusing out loud. Two kinds of packets come to the agent for an answer (a third
+// is in toolong.go): those to a Service without endpoints, and those that a
+// policy's rule rejects.
 // TCP is answered with a reset, anything else with ICMP "destination
 // unreachable" (answer.go). How an answer finds its way is in tables.Answer.
 
@@ -25,7 +26,7 @@ type rejecter struct {
 	sw     *dataplane.Switch
 	bucket bucket
 
-	service, policy rejections
+	service, policy, length rejections
 }
 
 // rejections counts what became of packets that were to be refused.

@@ -98,6 +98,19 @@ func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions
 	return inPort, append(actions, flow.OutputInPort{})
 }
 
+// Report is how the agent sends an ICMP error about a packet that the pipeline
+// had let pass, back to its sender: the actions of a packet-out, and the port
+// that it comes in by. Conntrack knows the connection, so the error takes the way
+// of a reply. The packet had its MAC addresses rewritten; so the error has them
+// rewritten too, wherever it goes. It is false for a pipeline without conntrack.
+func Report(names *flow.Names) (from uint32, actions []flow.Action, ok bool) {
+	t, ok := replyTable(names)
+	if !ok {
+		return 0, nil, false
+	}
+	return flow.PortController, []flow.Action{GeneratedRejectPacketOutRegMark.set(), RewriteMACRegMark.set(), resubmit(t)}, true
+}
+
 // replyTable is the first table that a reply is tracked in.
 func replyTable(names *flow.Names) (uint8, bool) {
 	for t := range declared {

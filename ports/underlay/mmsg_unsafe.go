@@ -134,8 +134,8 @@ func (m *sent) setPart(j int, b []byte) {
 	m.iovs[j].SetLen(len(b))
 }
 
-// partLen is the bytes of part j.
-func (m *sent) partLen(j int) int { return int(m.iovs[j].Len) }
+// part is part j.
+func (m *sent) part(j int) []byte { return unsafe.Slice(m.iovs[j].Base, m.iovs[j].Len) }
 
 // setParts says that message i is the n parts from the first on, which the
 // kernel is to cut into datagrams of a size; 0: it is one datagram.

@@ -133,40 +133,56 @@ func (p *Port) send(fd int) {
 		if err == nil || err == unix.EINTR {
 			continue
 		}
-		if t := &o.trains[at]; t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL) {
-			p.apart(fd, at)
-		} else {
-			p.lose(err, t.datagrams)
-		}
+		p.fail(fd, at, err)
 		at++
 	}
 	o.clear()
 }
 
-// apart sends the datagrams of a message by themselves, those and from then on
-// all: the kernel does not cut them, as where a route encrypts, or, before Linux
-// 6.11, for a card that does no checksums.
-func (p *Port) apart(fd, i int) {
-	o := p.out
-	o.whole = true
-	t := &o.trains[i]
-	for first, frames, end := t.first, t.frames, t.first+t.parts; first < end; first, frames = first+2, 0 {
-		o.setParts(i, first, 2, 0)
-		if _, err := o.sent.send(fd, i, i+1); err != nil {
-			p.lose(err, 1)
-			continue
-		}
-		o.note(frames, 1, o.partLen(first)+o.partLen(first+1))
+// fail sees to message i, which the kernel refused.
+func (p *Port) fail(fd, i int, err error) {
+	t := &p.out.trains[i]
+	switch {
+	case t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL || err == unix.EMSGSIZE):
+		p.apart(fd, i)
+	case err == unix.EMSGSIZE:
+		p.tooLong(i, t.first, t.frames, true)
+	default:
+		p.lose(err, t.datagrams)
 	}
 }
+
+// apart sends the datagrams of a message by themselves, of which some may be too
+// long for their way (EINVAL before Linux 6.14). Where none is, the kernel does
+// not cut them, as where a route encrypts, or, before Linux 6.11, for a card that
+// does no checksums: from then on all go so.
+func (p *Port) apart(fd, i int) {
+	o := p.out
+	t := &o.trains[i]
+	long := false
+	for first, frames, end := t.first, t.frames, t.first+t.parts; first < end; first, frames = first+2, 0 {
+		o.setParts(i, first, 2, 0)
+		switch _, err := o.sent.send(fd, i, i+1); err {
+		case nil:
+			o.note(frames, 1, o.datagramLen(first))
+		case unix.EMSGSIZE:
+			p.tooLong(i, first, frames, !long)
+			long = true
+		default:
+			p.lose(err, 1)
+		}
+	}
+	o.whole = o.whole || !long
+}
+
+// datagramLen is the bytes of the datagram that begins with a part.
+func (o *outbox) datagramLen(first int) int { return len(o.part(first)) + len(o.part(first+1)) }
 
 // lose counts datagrams that the kernel refused.
 func (p *Port) lose(err error, datagrams int) {
 	switch err {
 	case unix.EAGAIN, unix.ENOBUFS:
 		p.count.Lost(ports.TxRingFull, datagrams)
-	case unix.EMSGSIZE:
-		p.count.Lost(ports.TxTooLong, datagrams)
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
 		p.count.lost(txNoRoute, datagrams)
 	default:

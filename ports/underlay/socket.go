@@ -29,7 +29,7 @@ func openReceiver(at netip.AddrPort, early bool) (int, error) {
 // openSenders opens the sockets of all flows.
 func openSenders(local netip.Addr) (fds []int, err error) {
 	for range numSenders {
-		fd, err := openSender(local)
+		fd, err := openSender(local, true)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, numSenders, err), closeAll(fds))
 		}
@@ -46,10 +46,10 @@ func closeAll(fds []int) error {
 	return errors.Join(errs...)
 }
 
-// openSender opens a socket for datagrams sent from local with the DF bit, as
-// Open vSwitch sends them. What is received is not for it: its filter is the
-// program "return 0".
-func openSender(local netip.Addr) (int, error) {
+// openSender opens a socket for datagrams sent from local: with the DF bit, as
+// Open vSwitch sends them, or to be fragmented where they are too long for their
+// way. What is received is not for it: its filter is the program "return 0".
+func openSender(local netip.Addr, df bool) (int, error) {
 	fd, err := openSocket(netip.AddrPortFrom(local, 0), false)
 	if err != nil {
 		return -1, err
@@ -57,17 +57,22 @@ func openSender(local netip.Addr) (int, error) {
 	growBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF)
 	none := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}}
 	prog := unix.SockFprog{Len: uint16(len(none)), Filter: &none[0]}
-	if err := errors.Join(unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &prog), dontFragment(fd, local)); err != nil {
+	if err := errors.Join(unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &prog), discoverMTU(fd, local, df)); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
-func dontFragment(fd int, local netip.Addr) error {
-	if local.Is4() {
-		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+
+func discoverMTU(fd int, local netip.Addr, df bool) error {
+	how := unix.IP_PMTUDISC_DONT // IPv6 has the same numbers
+	if df {
+		how = unix.IP_PMTUDISC_DO
 	}
-	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+	if local.Is4() {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, how)
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how)
 }
 
 // openSocket opens and binds a non-blocking UDP socket; early, also

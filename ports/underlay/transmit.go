@@ -68,6 +68,9 @@ func (p *Port) transmit(batch []*packet.Frame) {
 func (p *Port) admit(f *packet.Frame) bool {
 	if why := ports.Refusal(f, p.config.MTU, carries); why != ports.None {
 		p.count.Lost(why, 1)
+		if why == ports.TxTooLong {
+			p.report(f.Tunnel.Dst.Unmap(), nil, f.Bytes())
+		}
 		return false
 	}
 	f.Tunnel.Dst = f.Tunnel.Dst.Unmap()

@@ -1,6 +1,6 @@
 // Package underlay is the port to the other Nodes: it carries inner frames in
 // Geneve over the Node's own IP stack, so the kernel does what it does well:
-// routing, ARP, fragmentation of nothing, and firewalling by the Node's rules.
+// routing, ARP, path MTU discovery, and firewalling by the Node's rules.
 //
 // It has a socket to receive for each address: the Node's own, and those of the
 // Egresses that it holds. To send there are many, so that flows have source
@@ -14,6 +14,7 @@
 //
 //	transmit.go   frames, in the order of their flows, into the outbox
 //	outbox.go     messages, and what the kernel says to them
+//	long.go       datagrams that are too long for their way
 //	inbox.go      messages, cut again; who sent them, and Geneve, are checked
 //	receive.go    frames, of TCP segments that follow one another one
 //
@@ -53,8 +54,8 @@ type Config struct {
 	Name string
 	// Local is this Node's address on the underlay.
 	Local netip.Addr
-	// MTU is the inner MTU, 1450 when 0. Outer packets are never fragmented: one
-	// that is longer than the route's MTU is refused by the kernel and counted.
+	// MTU is the inner MTU, 1450 when 0. What is longer than that, or than the way
+	// to its Node takes, is told by Longs; what may be fragmented is (long.go).
 	MTU int
 	// MAC is what Info tells.
 	MAC [6]byte
@@ -89,6 +90,11 @@ type Port struct {
 	letters [maxBatch]letter
 	order   [maxBatch]uint32
 	closed  bool
+	noDF    int // a socket whose datagrams are fragmented on their way
+	longs   chan Long
+
+	askMu sync.Mutex // PathMTU against itself and Close
+	asker int        // a socket that only asks for routes; -1: closed
 }
 
 // Open opens the port. It fails when the address is not the Node's or UDP port
@@ -103,7 +109,7 @@ func Open(c Config) (*Port, error) {
 	if c.Frames == 0 {
 		c.Frames = defaultFrames
 	}
-	p := &Port{config: c, out: newOutbox()}
+	p := &Port{config: c, out: newOutbox(), longs: make(chan Long, maxLongs)}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
 	p.pool = packet.NewPool(c.Frames, packet.Headroom+ports.MaxFrame(c.MTU))
@@ -128,7 +134,12 @@ func (p *Port) openSockets() (err error) {
 		unix.Close(p.epoll)
 		return err
 	}
-	if p.senders, err = openSenders(p.config.Local); err != nil {
+	if p.senders, err = openSenders(p.config.Local); err == nil {
+		if err = p.openLong(); err != nil {
+			closeAll(p.senders)
+		}
+	}
+	if err != nil {
 		unix.Close(p.rxs[0].fd)
 		unix.Close(p.epoll)
 		return fmt.Errorf("underlay: send Geneve from %v: %w", p.config.Local, err)
@@ -208,7 +219,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	p.countDrops()
 	p.drop()
-	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders))
+	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders), p.closeLong())
 	for _, r := range p.rxs {
 		err = errors.Join(err, unix.Close(r.fd))
 	}

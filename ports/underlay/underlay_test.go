@@ -346,8 +346,8 @@ func TestDropsOnTransmit(t *testing.T) {
 	}
 }
 
-// TestLongerThanRoute sends what the port's MTU allows and the route's does not:
-// nothing is fragmented.
+// TestLongerThanRoute sends what the port's MTU allows and the route's does not,
+// with the DF bit: nothing is fragmented.
 func TestLongerThanRoute(t *testing.T) {
 	a, b := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, a, "eth0", b, "eth1")
@@ -357,10 +357,10 @@ func TestLongerThanRoute(t *testing.T) {
 	p := open(t, a, Config{Local: netip.MustParseAddr("192.168.77.101"), MTU: 1500, Peers: []netip.Addr{dst}})
 	// 1500 = outer IPv4 20, UDP 8, Geneve 8, inner Ethernet 14, inner IPv4 20 and UDP 8, payload.
 	const most = 1500 - 20 - 8 - 8 - 14 - 20 - 8
-	if transmit(p, dst, 7, pt.UDP4(pt.Options{Payload: make([]byte, most)})) != 1 {
+	if transmit(p, dst, 7, df(pt.UDP4(pt.Options{Payload: make([]byte, most)}))) != 1 {
 		t.Errorf("the longest frame that fits was not sent: %+v", p.Stats())
 	}
-	if transmit(p, dst, 7, pt.UDP4(pt.Options{Payload: make([]byte, most+1)})) != 0 {
+	if transmit(p, dst, 7, df(pt.UDP4(pt.Options{Payload: make([]byte, most+1)}))) != 0 {
 		t.Error("one byte more was sent")
 	}
 	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1 || s.TxErrors != 1 {
@@ -369,7 +369,7 @@ func TestLongerThanRoute(t *testing.T) {
 	// The same, less 12 bytes of header that TCP has more than UDP, of segments.
 	for size, sent := range map[int]int{most - 12: 1, most - 11: 0} {
 		f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
-		f.CopyFrom(pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 3*size)}), size))
+		f.CopyFrom(pt.Undone(df(pt.TCP4(pt.Options{Payload: make([]byte, 3*size)})), size))
 		f.Tunnel.Dst = dst
 		if p.Transmit([]*packet.Frame{f}) != sent {
 			t.Errorf("segments of %d bytes: %+v", size, p.Stats())

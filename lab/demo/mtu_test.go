@@ -1,0 +1,91 @@
+package demo
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+)
+
+// sinkService leads to a pod of the other Node.
+const sinkService = `
+apiVersion: v1
+kind: Service
+metadata: {name: sink, namespace: default}
+spec:
+  selector: {pod: client-b}
+  type: NodePort
+  ipFamilyPolicy: PreferDualStack
+  clusterIP: 10.96.7.8
+  clusterIPs: [10.96.7.8, "fd00:10:96::78"]
+  ports: [{protocol: TCP, port: 80, targetPort: 5001, nodePort: 30099}]
+`
+
+// TestNarrowUnderlay lowers the MTU of the underlay below that of the pods: TCP
+// goes on in both families, of pods, of the Node and of who is outside, directly
+// and to a Service, since who sends what is too long is told so; datagrams that may be fragmented
+// arrive.
+func TestNarrowUnderlay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sink.yaml"), []byte(sinkService), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, name := range []string{"node-a", "node-b", "outside"} {
+		if err := w.in(name, func() error {
+			eth0, err := netlink.LinkByName("eth0")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetMTU(eth0, 1350)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.echo(t.Context(), "client-a", "client-b:5001", longDatagram, longDatagram); err != nil {
+		t.Errorf("fragments: %v", err)
+	}
+	for _, way := range []struct {
+		w        *world
+		from, to string
+	}{
+		{w, "client-a", w.sink("client-b")}, {w, "client-a", "10.96.7.8:80"}, {w, "node-a", w.sink("client-b")},
+		{w, "outside", "192.168.77.102:30099"},
+		{w.ipv6(), "client-a", w.sink("client-b")}, {w.ipv6(), "client-a", "[fd00:10:96::78]:80"}, {w.ipv6(), "node-a", w.sink("client-b")},
+		{w.ipv6(), "outside", "[fd00:77::102]:30099"},
+	} {
+		before := tooLong(t, w)
+		if _, err := way.w.transfer(t.Context(), way.from, way.to, 4*megabyte); err != nil {
+			t.Errorf("%s to %s, IPv6 %v: %v", way.from, way.to, way.w.v6, err)
+		}
+		if tooLong(t, w) == before {
+			t.Errorf("%s to %s, IPv6 %v: nothing was too long", way.from, way.to, way.w.v6)
+		}
+	}
+}
+
+// tooLong is how many packets were too long for node-a's tunnel.
+func tooLong(t *testing.T, w *world) (n uint64) {
+	t.Helper()
+	var all []agent.PortRecord
+	if err := w.agent("node-a").JSON(t.Context(), "/ports", nil, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Driver == "underlay" {
+			n += p.Reasons[ports.TxTooLong.String()]
+		}
+	}
+	return n
+}

@@ -1,0 +1,130 @@
+package underlay
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// A datagram may be too long for its way: the underlay's MTU was lowered, or a
+// router said so (the kernel keeps what routers say, and refuses what is longer).
+// An inner packet that nobody may fragment is then lost, and Longs tells who
+// should be answered. The others go out by a socket of their own without the DF
+// bit: the kernel fragments the outer packet, and that of the other Node puts it
+// together again (RFC 8926, section 4.4.1, leaves that to the tunnel's ends):
+//
+//	IPv4 without the DF bit                   a router would fragment it
+//	IPv4 up to 576 bytes, IPv6 up to 1280     no answer would make it shorter
+//	what is no IP                             nobody would understand an answer
+//
+// This is the way of few packets, a system call each.
+
+// The longest packets that any way takes: what every host receives (RFC 791,
+// section 3.1), and the least MTU (RFC 8200, section 5).
+const (
+	leastMTU4 = 576
+	leastMTU6 = 1280
+)
+
+// maxLongs is how many packets wait for Longs; more are not told.
+const maxLongs = 64
+
+// Long is an inner frame that was lost because it is too long.
+type Long struct {
+	Frame []byte
+	Node  netip.Addr // where it was to go
+}
+
+// Longs are the frames that were too long, of each message one. They need not be
+// received: those for which there is no room are let go, and cost nothing. It is
+// never closed.
+func (p *Port) Longs() <-chan Long { return p.longs }
+
+// PathMTU is the longest inner IP packet for a Node, as far as the kernel knows
+// the way there. It may be called from any goroutine.
+func (p *Port) PathMTU(node netip.Addr) int {
+	p.askMu.Lock()
+	defer p.askMu.Unlock()
+	_, sa := sockaddr(netip.AddrPortFrom(node, tunnel.GenevePort))
+	if node.Is4() != p.config.Local.Is4() || unix.Connect(p.asker, sa) != nil {
+		return p.config.MTU
+	}
+	level, option, outer := unix.IPPROTO_IP, unix.IP_MTU, packet.IPv4Len
+	if node.Is6() {
+		level, option, outer = unix.IPPROTO_IPV6, unix.IPV6_MTU, packet.IPv6Len
+	}
+	mtu, err := unix.GetsockoptInt(p.asker, level, option)
+	if err != nil {
+		return p.config.MTU
+	}
+	return min(p.config.MTU, mtu-outer-packet.UDPLen-tunnel.GeneveLen-packet.EthernetLen)
+}
+
+func (p *Port) openLong() (err error) {
+	if p.noDF, err = openSender(p.config.Local, false); err != nil {
+		return err
+	}
+	if p.asker, err = openSender(p.config.Local, true); err != nil {
+		unix.Close(p.noDF)
+	}
+	return err
+}
+
+func (p *Port) closeLong() error {
+	p.askMu.Lock()
+	defer p.askMu.Unlock()
+	err := errors.Join(unix.Close(p.noDF), unix.Close(p.asker))
+	p.noDF, p.asker = -1, -1
+	return err
+}
+
+// tooLong sees to the datagram of message i that begins with a part, as many
+// frames as begin in it, and is too long for its way; tell says that nobody has
+// been told of the message yet.
+func (p *Port) tooLong(i, first, frames int, tell bool) {
+	o := p.out
+	head, body := o.part(first)[tunnel.GeneveLen:], o.part(first+1)
+	if fragmentable(head, body) {
+		o.setParts(i, first, 2, 0)
+		if _, err := o.sent.send(p.noDF, i, i+1); err == nil {
+			o.note(frames, 1, o.datagramLen(first))
+			return
+		}
+	}
+	p.count.Lost(ports.TxTooLong, 1)
+	if tell {
+		p.report(o.trains[i].to, head, body)
+	}
+}
+
+// fragmentable says whether the outer packet of an inner frame may be
+// fragmented. Either the frame's headers are in head, or all of it is in body.
+func fragmentable(head, body []byte) bool {
+	n := len(head) + len(body) - packet.EthernetLen
+	b := head
+	if len(b) == 0 {
+		b = body
+	}
+	ip := b[packet.EthernetLen:]
+	switch packet.Ethernet(b).Type() {
+	case packet.EtherTypeIPv4:
+		return n <= leastMTU4 || len(ip) >= packet.IPv4Len && packet.IPv4(ip).FlagsOffset()&packet.IPv4DontFragment == 0
+	case packet.EtherTypeIPv6:
+		return n <= leastMTU6
+	}
+	return true
+}
+
+// report tells a frame, which is in two parts, if there is room; it is copied
+// only then. Callers hold txMu: nobody else takes the room.
+func (p *Port) report(node netip.Addr, head, body []byte) {
+	if len(p.longs) < cap(p.longs) {
+		p.longs <- Long{slices.Concat(head, body), node}
+	}
+}

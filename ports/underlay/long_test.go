@@ -1,0 +1,206 @@
+package underlay
+
+import (
+	"bytes"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/packet"
+	pt "github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+)
+
+// narrow is two ports of Nodes between which the way's MTU is 1300.
+func narrow(t *testing.T, nodes [2]netip.Addr) (a, b *Port) {
+	t.Helper()
+	ns := underlay(t, nodes)
+	a = open(t, ns, Config{Local: nodes[0], MTU: 2000, Peers: nodes[1:]})
+	b = open(t, ns, Config{Local: nodes[1], MTU: 2000, Peers: nodes[:1]})
+	setLoopbackMTU(t, ns, 1300)
+	return a, b
+}
+
+func setLoopbackMTU(t *testing.T, ns *nstest.Namespace, mtu int) {
+	t.Helper()
+	if err := ns.Links().LinkSetMTU(ns.Link(t, "lo"), mtu); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// df sets the DF bit of an IPv4 frame.
+func df(b []byte) []byte {
+	ip := packet.IPv4(b[packet.EthernetLen:])
+	ip.SetFlagsOffset(packet.IPv4DontFragment)
+	ip.UpdateChecksum()
+	return b
+}
+
+func payload(n int) pt.Options { return pt.Options{Payload: make([]byte, n)} }
+
+// inner is what a tunnel leaves of an MTU of 1300, over either family.
+var inner = map[string]int{"IPv4": 1300 - 20 - 8 - 8 - 14, "IPv6": 1300 - 40 - 8 - 8 - 14}
+
+// What is too long for its way is told with the way's MTU when nobody may
+// fragment it, and arrives when somebody may; what fits is not touched.
+func TestTooLongForTheWay(t *testing.T) {
+	for family, nodes := range underlays {
+		mtu := inner[family]
+		for name, c := range map[string]struct {
+			frame []byte
+			told  bool
+		}{
+			"IPv4, DF, fits":            {df(pt.UDP4(payload(mtu - 28))), false},
+			"IPv4, DF, one byte more":   {df(pt.UDP4(payload(mtu - 27))), true},
+			"IPv4, fragmentable":        {pt.UDP4(payload(1900)), false},
+			"IPv6, fits":                {pt.UDP6(payload(mtu - 48)), false},
+			"IPv6, one byte more":       {pt.UDP6(payload(max(1280, mtu) - 47)), true},
+			"IPv6, of the least length": {pt.UDP6(payload(1280 - 48)), false},
+			"longer than the Node's":    {df(pt.UDP4(payload(2000))), true},
+		} {
+			t.Run(family+"/"+name, func(t *testing.T) {
+				a, b := narrow(t, nodes)
+				sent := transmit(a, nodes[1], 7, c.frame)
+				if !c.told {
+					if got := receive(t, b, 1)[0]; sent != 1 || !bytes.Equal(got.Bytes(), c.frame) {
+						t.Errorf("%d sent, %d bytes arrived of %d", sent, got.Len(), len(c.frame))
+					}
+				}
+				wantTold(t, a, nodes[1], c.frame, c.told)
+			})
+		}
+	}
+}
+
+// wantTold checks what a port tells of a frame that was its only one.
+func wantTold(t *testing.T, p *Port, to netip.Addr, frame []byte, told bool) {
+	t.Helper()
+	s := p.Stats()
+	select {
+	case l := <-p.Longs():
+		if !told || !bytes.Equal(l.Frame, frame) || l.Node != to {
+			t.Errorf("told of %d bytes to %v", len(l.Frame), l.Node)
+		}
+		if s.Reasons[ports.TxTooLong.String()] != 1 || s.TxPackets != 0 {
+			t.Errorf("%+v", s)
+		}
+	default:
+		if told || s.TxPackets != 1 || s.TxErrors+s.TxDropped > 0 {
+			t.Errorf("told of nothing: %+v", s)
+		}
+	}
+}
+
+// PathMTU is the Node's own MTU, or less where the way is narrower, and follows
+// the way.
+func TestPathMTU(t *testing.T) {
+	for family, nodes := range underlays {
+		ns := underlay(t, nodes)
+		p := open(t, ns, Config{Local: nodes[0], MTU: 1400, Peers: nodes[1:]})
+		for _, c := range []struct{ link, want int }{{65536, 1400}, {1300, inner[family]}, {1500, min(1400, inner[family]+200)}} {
+			setLoopbackMTU(t, ns, c.link)
+			if got := p.PathMTU(nodes[1]); got != c.want {
+				t.Errorf("%s: %d on a link of %d, want %d", family, got, c.link, c.want)
+			}
+		}
+		p.Close()
+		if got := p.PathMTU(nodes[1]); got != 1400 {
+			t.Errorf("%s: %d once closed", family, got)
+		}
+	}
+}
+
+// The segments of a large frame that are too long are lost, all of them counted
+// and one of them told; trains go on being sent when the way is wide again.
+func TestTrainTooLong(t *testing.T) {
+	nodes := underlays["IPv4"]
+	ns := underlay(t, nodes)
+	a := open(t, ns, Config{Local: local, MTU: 2000, Peers: []netip.Addr{peer}})
+	b := open(t, ns, Config{Local: peer, MTU: 2000, Peers: []netip.Addr{local}})
+	large := pt.Undone(df(pt.TCP4(pt.Options{Payload: make([]byte, 14_100), TCPFlags: packet.TCPAck})), 1400)
+	send := func() int {
+		f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+		f.CopyFrom(large)
+		f.Tunnel.Dst = peer
+		return a.Transmit([]*packet.Frame{f})
+	}
+	setLoopbackMTU(t, ns, 1300)
+	send()
+	if s := a.Stats(); s.Reasons[ports.TxTooLong.String()] != 10 || s.TxPackets != 1 {
+		t.Errorf("%+v: want ten segments too long, and the rest of 100 bytes sent", s)
+	}
+	if n := len(a.Longs()); n != 1 {
+		t.Fatalf("told %d times", n)
+	}
+	l := <-a.Longs()
+	if got := packet.ParseLayers(l.Frame); got.End != len(l.Frame) || got.End-got.L3 != 1440 {
+		t.Errorf("told of %d bytes, %+v", len(l.Frame), got)
+	}
+	packet.Release(receive(t, b, 1))
+	setLoopbackMTU(t, ns, 1500)
+	if send() != 1 || a.out.whole {
+		t.Errorf("trains are no longer sent: %+v", a.Stats())
+	}
+	if got := receive(t, b, 1)[0]; !bytes.Equal(got.Bytes(), large.Bytes()) {
+		t.Errorf("%d bytes arrive of %d", got.Len(), large.Len())
+	}
+}
+
+// Who does not listen costs a few frames and no more.
+func TestLongsAreBounded(t *testing.T) {
+	a, _ := narrow(t, underlays["IPv4"])
+	frame := df(pt.UDP4(payload(1400)))
+	for range 2 * maxLongs {
+		transmit(a, peer, 7, frame)
+	}
+	f := packet.NewFrame(make([]byte, 2048), nil)
+	one := []*packet.Frame{f}
+	if n := testing.AllocsPerRun(20, func() {
+		f.SetBytes(frame)
+		f.Tunnel.Dst = peer
+		a.Transmit(one)
+	}); n != 0 {
+		t.Errorf("%v allocations for a frame that nobody is told of", n)
+	}
+	if len(a.Longs()) != maxLongs {
+		t.Errorf("%d frames are told of", len(a.Longs()))
+	}
+}
+
+// Where the narrow place is behind a router, the router says so: what follows is
+// told of.
+func TestRouterSaysTooLong(t *testing.T) {
+	a, router, b := nstest.New(t), nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, a, "eth0", router, "r0")
+	nstest.AddVeth(t, router, "r1", b, "eth1")
+	router.Sysctl(t, "net/ipv4/ip_forward", "1")
+	for _, e := range []struct {
+		ns       *nstest.Namespace
+		link, at string
+		via      string
+	}{{router, "r0", "10.1.0.1/24", ""}, {router, "r1", "10.2.0.1/24", ""}, {a, "eth0", "10.1.0.2/24", "10.1.0.1"}, {b, "eth1", "10.2.0.2/24", "10.2.0.1"}} {
+		e.ns.AddAddress(t, e.link, e.at)
+		if e.via != "" {
+			if err := e.ns.Links().RouteAdd(&netlink.Route{LinkIndex: e.ns.Link(t, e.link).Attrs().Index, Gw: net.ParseIP(e.via)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := router.Links().LinkSetMTU(router.Link(t, "r1"), 1300); err != nil {
+		t.Fatal(err)
+	}
+	far := netip.MustParseAddr("10.2.0.2")
+	p := open(t, a, Config{Local: netip.MustParseAddr("10.1.0.2"), Peers: []netip.Addr{far}})
+	for end := time.Now().Add(10 * time.Second); len(p.Longs()) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("nothing is told of: %+v", p.Stats())
+		}
+		transmit(p, far, 7, df(pt.UDP4(payload(1400))))
+	}
+	if got := p.PathMTU(far); got != inner["IPv4"] {
+		t.Errorf("the way takes %d bytes, want %d", got, inner["IPv4"])
+	}
+}
