@@ -60,12 +60,13 @@ func (k *trial) shortcuts() ports.Shortcuts {
 }
 
 // receive is what the kernel does with a frame that a port would get; ok is false
-// for one that the port gets. A trial knows nothing of undone work and tunnels. A
+// for one that the port gets. A trial knows nothing of undone work and tunnels, nor
+// of frames that are shorter than any that a shortcut is for. A
 // wrong transport checksum is the receiver's to find where the kernel forwards,
 // the one thing that differs.
 func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 	t.Helper()
-	if k == nil || !o.offload.None() || o.tunnel != (offer{}).tunnel || len(o.frame) < 14 || !transportSound(o.frame) {
+	if k == nil || !o.offload.None() || o.tunnel != (offer{}).tunnel || len(o.frame) < 42 || !transportSound(o.frame) {
 		return offer{}, false
 	}
 	port, frame, ok, err := k.run.Received(linkOf(o.port), o.frame)
