@@ -38,6 +38,7 @@
 //	delay.go      how long a change takes to be in force
 //	scrape.go     metrics and health over TCP
 //	health.go     is it alive, is it ready
+//	livecheck.go  a look at itself, with echo requests (echo.go)
 //	logging.go    the log, which does not repeat itself
 //	client.go     the other end of the socket
 //	offline.go    the same API for files, without an agent

@@ -18,6 +18,7 @@ import (
 // The API: HTTP over the unix socket, text unless format=json is asked for.
 //
 //	GET /healthz, /readyz     ?exclude=CONDITION
+//	GET /check                looks at the agent, and sends echo requests; JSON
 //	GET /flows                ?table=NAME&names=1&stats=0&sort=1
 //	GET /groups               ?names=1
 //	GET /meters
@@ -125,6 +126,7 @@ var answers = map[string]answer{
 func (a *Agent) routes() http.Handler {
 	mux := a.pipeline.routes(a.metricsRegistry())
 	a.addHealth(mux)
+	mux.HandleFunc("GET /check", a.answerCheck)
 	return mux
 }
 

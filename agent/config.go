@@ -195,6 +195,13 @@ func ParseConfig(text []byte) (*Config, error) {
 	return c, c.check()
 }
 
+// Defaults is a configuration of nothing but defaults. It is not complete.
+func Defaults() *Config {
+	c := &Config{}
+	c.setDefaults()
+	return c
+}
+
 func orDefault[T comparable](v *T, d T) {
 	var zero T
 	if *v == zero {

@@ -15,8 +15,12 @@ import (
 // nftables tables, addresses, sysctls, and last the files and the record itself. It
 // tells each thing that it took back. A sysctl that somebody has changed since is
 // left alone, and told. What is gone already is no error; what fails does not
-// keep the rest. The process must not run.
+// keep the rest. The process must not run. Without a record nothing was changed, and
+// nftables tables of our name are another agent's.
 func Clean(path string, tell func(what string)) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	r, err := loadRecord(path)
 	if err != nil {
 		return err

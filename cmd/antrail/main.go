@@ -71,7 +71,7 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(agentCommand(), uninstallCommand(), labCommand(), demoCommand())
+	root.AddCommand(agentCommand(), checkCommand(), uninstallCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(flushConntrackCommand(), conntrackCommand())
 	root.AddCommand(getCommand(), explainCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())

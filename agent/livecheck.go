@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// A look at a running agent, by itself: what its state tells, and echo requests
+// through the switch to each other Node's gateway and to some of its pods. It
+// changes nothing.
+
+const (
+	// checkTime bounds all echo requests together; they go out at once.
+	checkTime = 3 * time.Second
+	// checkedPods is how many pods are asked at most.
+	checkedPods = 32
+)
+
+// answerCheck answers GET /check, with JSON.
+func (a *Agent) answerCheck(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), checkTime)
+	defer cancel()
+	writeJSON(w, a.check(ctx), nil)
+}
+
+// check looks at everything.
+func (a *Agent) check(ctx context.Context) []preflight.Line {
+	var all []preflight.Line
+	for _, c := range append(a.readiness(), a.liveness()...) {
+		l := preflight.Line{State: preflight.OK, Check: c.name, Found: "ok"}
+		if err := c.why(); err != nil {
+			l = preflight.Line{State: preflight.Fail, Check: c.name, Found: err.Error(), Remedy: "see the agent's log"}
+		}
+		all = append(all, l)
+	}
+	all = append(all, a.checkLinks(), a.checkObjects())
+	all = append(all, a.checkPeers(ctx)...)
+	return append(all, a.checkPods(ctx)...)
+}
+
+// checkLinks looks at the ports' links.
+func (a *Agent) checkLinks() preflight.Line {
+	var down []string
+	ports := a.portRecords()
+	for _, p := range ports {
+		if !p.Up {
+			down = append(down, p.Name)
+		}
+	}
+	if len(down) > 0 {
+		return preflight.Line{State: preflight.Warn, Check: "links", Found: "down: " + strings.Join(down, ", "), Remedy: "ip link set up; a pod's goes up with the pod's end"}
+	}
+	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(ports))}
+}
+
+// checkObjects looks for objects that are not in force.
+func (a *Agent) checkObjects() preflight.Line {
+	if a.objects == nil {
+		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
+	}
+	var first control.Status
+	wrong, all := 0, a.objects.Statuses()
+	for _, s := range all {
+		if s.State != control.Installed {
+			if wrong++; wrong == 1 {
+				first = s
+			}
+		}
+	}
+	if wrong > 0 {
+		return preflight.Line{State: preflight.Warn, Check: "objects", Found: fmt.Sprintf("%d of %d are not in force; the first, %s, is %s: %s", wrong, len(all), first.Object, first.State, first.Reason),
+			Remedy: "antrail get shows all"}
+	}
+	return preflight.Line{State: preflight.OK, Check: "objects", Found: fmt.Sprintf("%d are in force", len(all))}
+}
+
+// target is somebody to send an echo request to, and what came of it.
+type target struct {
+	name string
+	addr netip.Addr
+	took time.Duration
+	err  error
+}
+
+func (t *target) run(ctx context.Context) { t.took, t.err = echo(ctx, t.addr) }
+
+// askAll sends to all at once.
+func askAll(ctx context.Context, all []target) {
+	var wg sync.WaitGroup
+	for i := range all {
+		wg.Go(func() { all[i].run(ctx) })
+	}
+	wg.Wait()
+}
+
+// checkPeers asks each other Node's gateway: through this switch, the tunnel, that
+// switch, and back.
+func (a *Agent) checkPeers(ctx context.Context) (lines []preflight.Line) {
+	var all []target
+	for _, p := range a.config.Peers {
+		for _, g := range p.Gateways {
+			all = append(all, target{name: p.Name, addr: g})
+		}
+	}
+	askAll(ctx, all)
+	for _, t := range all {
+		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers through the tunnel, in %v", t.addr, t.took.Round(time.Microsecond))}
+		if t.err != nil {
+			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
+			l.Remedy = "is an agent running there, is UDP 6081 open between the Nodes, and does dump-drops grow on either?"
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// checkPods asks pods of this Node, as a kubelet would, which policies let pass.
+func (a *Agent) checkPods(ctx context.Context) []preflight.Line {
+	if a.objects == nil {
+		return nil
+	}
+	var all []target
+	for _, p := range a.objects.Pods(nil) {
+		if p.OFPort != 0 && p.State == control.Installed && len(p.IPs) > 0 && len(all) < checkedPods {
+			all = append(all, target{name: p.Object.Namespace + "/" + p.Object.Name, addr: p.IPs[0]})
+		}
+	}
+	askAll(ctx, all)
+	var silent []string
+	for _, t := range all {
+		if t.err != nil {
+			silent = append(silent, t.name)
+		}
+	}
+	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(all)-len(silent), len(all))}
+	if len(silent) > 0 {
+		l.State, l.Found = preflight.Warn, l.Found+"; not "+strings.Join(silent, ", ")
+		l.Remedy = "does the pod answer ICMP echo at all? Then antrail trace from its port tells more"
+	}
+	return []preflight.Line{l}
+}
+
+// Preflight is what a Node is checked for before this configuration's agent runs.
+func (c *Config) Preflight(cniDir string) *preflight.Config {
+	return &preflight.Config{
+		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: tunnel.GenevePort, MTU: c.Gateway.MTU,
+		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist",
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// errCheckFailed is the end of a check that found something wrong.
+var errCheckFailed = errors.New("something is wrong: see the lines that begin with fail")
+
+func checkCommand() *cobra.Command {
+	var from source
+	var config, cniDir string
+	var live bool
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Look whether a Node is fit for the agent, or with --live, whether the agent works",
+		Long: `Look at this Node before an agent is started: capabilities, what the kernel can do, who else is there, names and
+ports that are taken, MTU and sysctls. Each line is ok, warn or fail, with what to do about it. The exit code is 1
+when a line is fail. With --config, names and addresses are those of the agent's configuration.
+
+With --live, ask the running agent: its state, and echo requests through the switch to the other Nodes' gateways and
+to the Node's pods.`,
+		Example: "  antrail check\n  antrail check --config /etc/antrail/agent.yaml -o json\n  antrail check --live --node node-a",
+		Args:    cobra.NoArgs,
+	}
+	from.addAgentTo(c)
+	c.Flags().StringVar(&config, "config", "", "configuration file of the agent (YAML)")
+	c.Flags().StringVar(&cniDir, "cni-dir", "/etc/cni/net.d", "where container runtimes look for networks")
+	c.Flags().BoolVar(&live, "live", false, "ask the running agent")
+	c.MarkFlagsMutuallyExclusive("live", "config")
+	c.MarkFlagFilename("config")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if from.node != "" && !live {
+			return usageError{errors.New("--node goes with --live")}
+		}
+		var lines []preflight.Line
+		var err error
+		if live {
+			lines, err = liveLines(c.Context(), &from, c)
+		} else {
+			lines, err = preflightLines(config, cniDir)
+		}
+		if err != nil {
+			return err
+		}
+		return from.printLines(c, lines)
+	}
+	return c
+}
+
+// preflightLines looks at this Node.
+func preflightLines(config, cniDir string) ([]preflight.Line, error) {
+	var err error
+	conf := agent.Defaults()
+	if config != "" {
+		if conf, err = agent.LoadConfig(config); err != nil {
+			return nil, err
+		}
+	}
+	return preflight.Check(conf.Preflight(cniDir)), nil
+}
+
+// liveLines asks an agent.
+func liveLines(ctx context.Context, from *source, c *cobra.Command) (lines []preflight.Line, err error) {
+	client, err := from.client(c.ErrOrStderr())
+	if err == nil {
+		err = client.JSON(ctx, "/check", nil, &lines)
+	}
+	return lines, err
+}
+
+// printLines prints what was found, and tells whether something is wrong.
+func (s *source) printLines(c *cobra.Command, lines []preflight.Line) error {
+	var err error
+	switch s.output {
+	case "text":
+		err = preflight.Write(c.OutOrStdout(), lines)
+	case "json", "yaml":
+		var b []byte
+		if b, err = json.MarshalIndent(lines, "", "  "); err == nil && s.output == "yaml" {
+			b, err = yaml.JSONToYAML(b)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(c.OutOrStdout(), string(b))
+		}
+	default:
+		return usageError{errors.New("--output is " + s.forms())}
+	}
+	if err == nil && preflight.Worst(lines) == preflight.Fail {
+		err = errCheckFailed
+	}
+	return err
+}

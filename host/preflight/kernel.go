@@ -1,0 +1,148 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// needed are the capabilities of an agent, by number.
+var needed = []struct {
+	name string
+	bit  uint
+}{{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_NET_RAW", unix.CAP_NET_RAW}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN}}
+
+func capabilities(*Config) Line {
+	const check = "capabilities"
+	have, err := effective()
+	if err != nil {
+		return Line{Warn, check, err.Error(), "mount /proc"}
+	}
+	var missing []string
+	for _, n := range needed {
+		if have&(1<<n.bit) == 0 {
+			missing = append(missing, n.name)
+		}
+	}
+	if len(missing) > 0 {
+		return Line{Fail, check, "without " + strings.Join(missing, ", "), "run as root, or with these capabilities"}
+	}
+	return ok(check, "all that are needed")
+}
+
+// effective are the capabilities of this process.
+func effective() (uint64, error) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(text), "\nCapEff:")
+	line, _, _ := strings.Cut(after, "\n")
+	return strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+}
+
+// kernel compares the version with that of packet sockets on pods' veths.
+func kernel(*Config) Line {
+	const check = "kernel"
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return Line{Warn, check, err.Error(), "none"}
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	major, minor, err := version(release)
+	if err != nil {
+		return Line{Warn, check, err.Error(), "Linux 6.6 or newer is known to work"}
+	}
+	if major < 6 || major == 6 && minor < 6 {
+		return Line{Warn, check, "Linux " + release, "Linux 6.6 or newer: before, pods are on AF_XDP, which cuts their segments"}
+	}
+	return ok(check, "Linux %s", release)
+}
+
+// version reads the first two numbers of a kernel's release.
+func version(release string) (major, minor int, err error) {
+	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
+		return 0, 0, fmt.Errorf("%q is no version of Linux", release)
+	}
+	return major, minor, nil
+}
+
+func packetSocket(*Config) Line {
+	const check = "packet sockets"
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, 0)
+	if err == nil {
+		err = unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1)
+		unix.Close(fd)
+	}
+	if err != nil {
+		return Line{Fail, check, err.Error(), "a kernel with CONFIG_PACKET, and CAP_NET_RAW"}
+	}
+	return ok(check, "with the virtio-net header")
+}
+
+func xdpSocket(*Config) Line {
+	const check = "AF_XDP"
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW, 0)
+	if err != nil {
+		return Line{Warn, check, err.Error(), "a kernel with CONFIG_XDP_SOCKETS; until then no port can be on AF_XDP"}
+	}
+	unix.Close(fd)
+	return ok(check, "there")
+}
+
+func programs(*Config) Line {
+	const check = "BPF programs"
+	for _, t := range []ebpf.ProgramType{ebpf.XDP, ebpf.SchedCLS} {
+		if err := features.HaveProgramType(t); err != nil {
+			return Line{Fail, check, fmt.Sprintf("%v: %v", t, err), "a kernel with CONFIG_BPF_SYSCALL, and CAP_SYS_ADMIN"}
+		}
+	}
+	return ok(check, "XDP and traffic control")
+}
+
+// tcx asks for the programs at the loopback's ingress: a kernel without tcx does
+// not know the question.
+func tcx(*Config) Line {
+	const check = "tcx"
+	_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
+	if err != nil {
+		return Line{Warn, check, err.Error(), "Linux 6.6 or newer; until then pods are on AF_XDP, and nothing is offloaded"}
+	}
+	return ok(check, "there")
+}
+
+func tun(*Config) Line {
+	const check, file = "tun", "/dev/net/tun"
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return Line{Fail, check, err.Error(), "modprobe tun; in a container, give it " + file}
+	}
+	f.Close()
+	return ok(check, file)
+}
+
+func nft(*Config) Line {
+	const check = "nftables"
+	if _, err := ruleset(); err != nil {
+		return Line{Fail, check, err.Error(), "install nftables; a kernel with CONFIG_NF_TABLES"}
+	}
+	return ok(check, "nft list ruleset works")
+}
+
+// ruleset is the Node's nftables rules as text.
+func ruleset() (string, error) {
+	out, err := exec.Command("nft", "list", "ruleset").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("nft list ruleset: %s", strings.TrimSpace(string(exit.Stderr)))
+	}
+	return string(out), err
+}

@@ -1,0 +1,176 @@
+package preflight
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// leftovers are tables of an agent that was killed, or runs.
+func leftovers(*Config) Line {
+	const check = "another agent"
+	rules, err := ruleset()
+	if err == nil && (strings.Contains(rules, "table inet antrail {") || strings.Contains(rules, "table netdev antrail {")) {
+		return Line{Warn, check, "nftables tables antrail are there", "if no agent runs, one was killed: the next takes its changes over, antrail uninstall takes them back"}
+	}
+	return ok(check, "left nothing")
+}
+
+// networks are those that a container runtime would use in place of ours: it takes
+// the first file by name.
+func networks(c *Config) Line {
+	const check = "CNI"
+	files, err := os.ReadDir(c.CNIDir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return Line{Warn, check, err.Error(), "make it readable"}
+	}
+	var others []string
+	for _, f := range files {
+		if strings.Contains(".conf .conflist .json", filepath.Ext(f.Name())) && filepath.Ext(f.Name()) != "" && f.Name() != c.CNIName {
+			others = append(others, f.Name())
+		}
+	}
+	if len(others) > 0 {
+		return Line{Warn, check, fmt.Sprintf("%s in %s", strings.Join(others, ", "), c.CNIDir), "a runtime takes the first by name: remove other networks, and what their programs left"}
+	}
+	return ok(check, "no other network in %s", c.CNIDir)
+}
+
+func kubeProxy(*Config) Line {
+	const check = "kube-proxy"
+	rules, err := ruleset()
+	if err == nil && (strings.Contains(rules, "KUBE-SERVICES") || strings.Contains(rules, "kube-proxy {")) {
+		return Line{Warn, check, "its rules are there", "the switch serves pods, NodePorts and external addresses; a kube-proxy that is not needed is one program less that translates"}
+	}
+	return ok(check, "no rules of it")
+}
+
+// ovsSocket is where Open vSwitch's database listens.
+const ovsSocket = "/var/run/openvswitch/db.sock"
+
+func openVSwitch(*Config) Line {
+	const check = "Open vSwitch"
+	_, socket := os.Stat(ovsSocket)
+	_, datapath := netlink.LinkByName("ovs-system")
+	if socket == nil || datapath == nil {
+		return Line{Warn, check, "it is there", "it may stay for other bridges; Antrea's br-int has to go: ovs-vsctl del-br br-int"}
+	}
+	return ok(check, "not there")
+}
+
+// names are the links that an agent makes.
+func names(c *Config) Line {
+	const check = "link names"
+	for _, name := range []string{c.Gateway, c.Tunnel} {
+		if l, err := netlink.LinkByName(name); err == nil {
+			return Line{Fail, check, fmt.Sprintf("%s is there, a %s", name, l.Type()), "remove it, or give another gateway.name or tunnel.name"}
+		}
+	}
+	return ok(check, "%s and %s are free", c.Gateway, c.Tunnel)
+}
+
+// port tries the tunnel's UDP port, on all addresses as the kernel's own tunnels
+// take it.
+func port(c *Config) Line {
+	check := "UDP port " + fmt.Sprint(c.TunnelPort)
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.TunnelPort)})
+	if errors.Is(err, unix.EADDRINUSE) {
+		return Line{Fail, check, "somebody has it", fmt.Sprintf("ss -ulnp 'sport = %d' names the program; without one it is a tunnel link of the kernel's: ip -d link", c.TunnelPort)}
+	}
+	if err != nil {
+		return Line{Fail, check, err.Error(), "let the agent open it"}
+	}
+	conn.Close()
+	return ok(check, "free")
+}
+
+// uplink is the link with the Node's address on the underlay, or where that is not
+// known, the one of the default route.
+func (c *Config) uplink() (netlink.Link, error) {
+	addrs, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if ip, ok := netip.AddrFromSlice(a.IP); ok && ip.Unmap() == c.Underlay {
+			return netlink.LinkByIndex(a.LinkIndex)
+		}
+	}
+	if c.Underlay.IsValid() {
+		return nil, fmt.Errorf("no link has the address %s", c.Underlay)
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range routes {
+		if r.LinkIndex > 0 && (r.Dst == nil || r.Dst.IP.IsUnspecified()) {
+			return netlink.LinkByIndex(r.LinkIndex)
+		}
+	}
+	return nil, errors.New("there is no default route: --config tells the Node's address")
+}
+
+// overhead is what Geneve without options adds to a packet.
+func (c *Config) overhead() int {
+	if c.Underlay.Is6() {
+		return 70
+	}
+	return 50
+}
+
+func underlayMTU(c *Config) Line {
+	const check = "MTU"
+	l, err := c.uplink()
+	if err != nil {
+		state := Warn
+		if c.Underlay.IsValid() {
+			state = Fail
+		}
+		return Line{state, check, err.Error(), "give the Node its address, or correct tunnel.localAddress"}
+	}
+	mtu, need := l.Attrs().MTU, c.MTU+c.overhead()
+	if mtu < need {
+		return Line{Fail, check, fmt.Sprintf("%s has %d, and pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.overhead())}
+	}
+	return ok(check, "%s has %d, pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need)
+}
+
+// sysctl reads a value below /proc/sys.
+func sysctl(path string) string {
+	text, err := os.ReadFile("/proc/sys/" + path)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// reversePath: a link's own value and that of all count, the larger.
+func reversePath(c *Config) Line {
+	const check = "rp_filter"
+	l, err := c.uplink()
+	if err != nil {
+		return Line{Warn, check, err.Error(), "see MTU"}
+	}
+	name := l.Attrs().Name
+	own, all := sysctl("net/ipv4/conf/"+name+"/rp_filter"), sysctl("net/ipv4/conf/all/rp_filter")
+	if max(own, all) == "1" {
+		return Line{Warn, check, name + " drops what would not be answered by it (1)", "2, if the Node has several uplinks; the agent sets it on its gateway only"}
+	}
+	return ok(check, "%s of %s, %s of all", own, name, all)
+}
+
+func forwarding(*Config) Line {
+	const check = "ip_forward"
+	if v := sysctl("net/ipv4/ip_forward"); v != "1" {
+		return ok(check, "%s; the agent sets it", v)
+	}
+	return ok(check, "1")
+}

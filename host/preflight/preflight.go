@@ -1,0 +1,79 @@
+// Package preflight looks at a Node before an agent is started there: what the
+// kernel can do, who else is there, and what would not fit. It changes nothing;
+// sockets and programs that it tries are closed at once. It looks at the network
+// namespace of the calling thread.
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"text/tabwriter"
+)
+
+// State is how something stands.
+type State string
+
+// States: as it should be; works, but somebody should know; the agent would not
+// start, or not do what it is there for.
+const (
+	OK   State = "ok"
+	Warn State = "warn"
+	Fail State = "fail"
+)
+
+// Line is one thing that was looked at, and what to do about it.
+type Line struct {
+	State  State  `json:"state"`
+	Check  string `json:"check"`
+	Found  string `json:"found"`
+	Remedy string `json:"remedy,omitempty"` // "" when State is OK
+}
+
+// Config is what an agent's configuration says of the Node.
+type Config struct {
+	Gateway, Tunnel string     // names of links
+	TunnelPort      uint16     // UDP
+	MTU             int        // of the gateway and the pods
+	Underlay        netip.Addr // the Node's; not valid: not known
+	CNIDir          string     // where container runtimes look for networks
+	CNIName         string     // the file there that is ours
+}
+
+// Check looks at everything.
+func Check(c *Config) []Line {
+	var all []Line
+	for _, check := range []func(*Config) Line{
+		capabilities, kernel, packetSocket, xdpSocket, programs, tcx, tun, nft, leftovers, networks, kubeProxy, openVSwitch, names, port, underlayMTU, reversePath, forwarding,
+	} {
+		all = append(all, check(c))
+	}
+	return all
+}
+
+// Worst is the worst state of some lines.
+func Worst(all []Line) State {
+	worst := OK
+	for _, l := range all {
+		if l.State == Fail || l.State == Warn && worst == OK {
+			worst = l.State
+		}
+	}
+	return worst
+}
+
+// Write writes lines for a reader, in columns.
+func Write(w io.Writer, all []Line) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", l.State, l.Check, l.Found)
+		if l.Remedy != "" {
+			fmt.Fprintf(t, "\t\t-> %s\n", l.Remedy)
+		}
+	}
+	return t.Flush()
+}
+
+func ok(check, format string, args ...any) Line {
+	return Line{OK, check, fmt.Sprintf(format, args...), ""}
+}

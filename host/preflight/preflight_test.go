@@ -1,0 +1,149 @@
+package preflight
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/internal/nstest"
+)
+
+func config(t *testing.T) *Config {
+	return &Config{
+		Gateway: "antrea-gw0", Tunnel: "antrea-tun0", TunnelPort: 6081, MTU: 1450,
+		Underlay: netip.MustParseAddr("192.168.77.102"), CNIDir: t.TempDir(), CNIName: "10-antrail.conflist",
+	}
+}
+
+// node is a Node with an uplink.
+func node(t *testing.T) *nstest.Namespace {
+	t.Helper()
+	n, peer := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, n, "eth0", peer, "far")
+	n.AddAddress(t, "eth0", "192.168.77.102/24")
+	return n
+}
+
+// find is the line of a check.
+func find(t *testing.T, all []Line, check string) Line {
+	t.Helper()
+	for _, l := range all {
+		if l.Check == check {
+			return l
+		}
+	}
+	t.Fatalf("no line of %q in %+v", check, all)
+	return Line{}
+}
+
+// TestFitNode is a Node on which nothing is in the way; the tests of this repository
+// need the features that are looked for.
+func TestFitNode(t *testing.T) {
+	c := config(t)
+	if err := os.WriteFile(filepath.Join(c.CNIDir, c.CNIName), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node(t).Do(t, func() {
+		all := Check(c)
+		for _, l := range all {
+			if l.State == Fail {
+				t.Errorf("%+v", l)
+			}
+		}
+		for _, check := range []string{"another agent", "CNI", "kube-proxy", "link names", "UDP port 6081", "MTU"} {
+			if l := find(t, all, check); l.State != OK || l.Remedy != "" {
+				t.Errorf("%+v", l)
+			}
+		}
+	})
+}
+
+// TestConflicts puts one thing after the other into the way.
+func TestConflicts(t *testing.T) {
+	for _, s := range []struct {
+		command string // on the Node
+		check   string
+		state   State
+		found   string
+	}{
+		{"ip link add antrea-gw0 type veth peer name far", "link names", Fail, "antrea-gw0 is there, a veth"},
+		{"ip link set eth0 mtu 1499", "MTU", Fail, "eth0 has 1499, and pods' packets of 1450 take 1500 in the tunnel"},
+		{"ip addr flush dev eth0", "MTU", Fail, "no link has the address 192.168.77.102"},
+		{"nft add table inet antrail", "another agent", Warn, "nftables tables antrail are there"},
+		{"nft 'add table ip nat; add chain ip nat KUBE-SERVICES'", "kube-proxy", Warn, "its rules are there"},
+		{"sysctl -qw net.ipv4.conf.eth0.rp_filter=1", "rp_filter", Warn, "eth0 drops"},
+	} {
+		n := node(t)
+		if out, err := n.Command("sh", "-c", s.command).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", s.command, err, out)
+		}
+		n.Do(t, func() {
+			l := find(t, Check(config(t)), s.check)
+			if l.State != s.state || !strings.Contains(l.Found, s.found) || l.Remedy == "" {
+				t.Errorf("%s: %+v", s.command, l)
+			}
+		})
+	}
+}
+
+// TestPortTaken has somebody listen on one of the Node's addresses.
+func TestPortTaken(t *testing.T) {
+	node(t).Do(t, func() {
+		conn, err := net.ListenPacket("udp", "192.168.77.102:6081")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if l := port(config(t)); l.State != Fail || l.Found != "somebody has it" || l.Remedy == "" {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
+// TestOtherNetworks: only files that a runtime reads, and not ours.
+func TestOtherNetworks(t *testing.T) {
+	c := config(t)
+	for _, name := range []string{c.CNIName, "05-other.conflist", "10-bridge.conf", "README", "x.conflist.bak"} {
+		if err := os.WriteFile(filepath.Join(c.CNIDir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l := networks(c); l.State != Warn || l.Found != "05-other.conflist, 10-bridge.conf in "+c.CNIDir {
+		t.Errorf("%+v", l)
+	}
+	c.CNIDir += "/none"
+	if l := networks(c); l.State != OK {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for release, want := range map[string][2]int{"6.6.0-generic": {6, 6}, "5.15.0": {5, 15}, "6.18.44-x": {6, 18}} {
+		if major, minor, err := version(release); err != nil || [2]int{major, minor} != want {
+			t.Errorf("%s: %d.%d, %v", release, major, minor, err)
+		}
+	}
+	if _, _, err := version("unknown"); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	all := []Line{{OK, "kernel", "Linux 6.6", ""}, {Warn, "CNI", "another", "remove it"}}
+	var b strings.Builder
+	if err := Write(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	if want := "ok    kernel  Linux 6.6\nwarn  CNI     another\n              -> remove it\n"; b.String() != want {
+		t.Errorf("%q\nwant\n%q", b.String(), want)
+	}
+	if w := Worst(all); w != Warn {
+		t.Errorf("the worst is %s", w)
+	}
+	if w := Worst(append(all, Line{State: Fail}, Line{State: Warn})); w != Fail {
+		t.Errorf("the worst is %s", w)
+	}
+}
