@@ -174,23 +174,24 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 	if base {
 		frame, change = append(append([]byte{}, markedMAC...), c.frame[6:]...), nil
 	}
+	fresh := c.of == 0 && !base
+	if fresh { // what is known is forgotten, and the new ones of a window before
+		if _, err := w.appctl(ctx, "dpctl/flush-conntrack"); err != nil {
+			return cost{}, err
+		}
+	}
 	g, err := w.net.startGenerator(frame, change)
 	if err != nil {
 		return cost{}, err
 	}
-	if c.of == 0 && !base {
+	if fresh {
 		long = min(long, c.change.longest()-warmTime)
 	}
 	k, err := w.count(ctx, g, long)
-	if p, err2 := g.read(); err2 == nil && !base && c.of == 0 {
+	if p, err2 := g.read(); err2 == nil && fresh {
 		w.next += uint32(p.Sent)
 	}
-	err = errors.Join(err, g.stop())
-	if c.of == 0 && !base {
-		_, err2 := w.appctl(ctx, "dpctl/flush-conntrack")
-		err = errors.Join(err, err2)
-	}
-	return k, err
+	return k, errors.Join(err, g.stop())
 }
 
 // fewestPackets is of a window that counts: with fewer, the generator did not run.

@@ -95,7 +95,7 @@ func (w *walker) pass(c *course) error {
 }
 
 // mostFresh is how many new connections a window makes; they are forgotten
-// afterwards.
+// before the next one.
 const mostFresh = 50_000
 
 // measure sends packets of a course for so long, and at least once all that are
@@ -190,7 +190,7 @@ func (w *walk) window(_ context.Context, c *course, base bool, long time.Duratio
 		return w.single.measure(&course{frame: c.frame, of: 1}, long)
 	}
 	if c.of == 0 {
-		defer w.program.ct.Flush()
+		w.program.ct.Flush() // what is known, and the new ones of a window before
 	}
 	return w.program.measure(c, long)
 }

@@ -169,12 +169,21 @@ func TestServiceProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	courses := []*course{knownCourse(), knownServiceCourse(), freshServiceCourse(), freshAffinityCourse()}
+	many := manyCourse() // freshCourse has connections of the same numbers
+	many.of = 1000
+	courses := []*course{knownCourse(), knownServiceCourse(), many, freshServiceCourse(), freshAffinityCourse(), freshCourse()}
 	m, err := measure(t.Context(), w, courses, 4*time.Millisecond, time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(m.of) != len(courses) || len(m.readings()) != len(courses)+2 {
 		t.Errorf("%d courses, %v", len(m.of), m.readings())
+	}
+	for i, c := range courses {
+		for _, k := range m.of[i].kept {
+			if (k.entries > 20) != (c.of == 0) {
+				t.Errorf("%s: %v entries a packet, want more than 20 of first packets only", c.name, k.entries)
+			}
+		}
 	}
 }
