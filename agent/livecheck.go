@@ -43,8 +43,10 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 		all = append(all, l)
 	}
 	all = append(all, a.checkLinks(), a.checkObjects())
-	all = append(all, a.checkPeers(ctx)...)
-	return append(all, a.checkPods(ctx)...)
+	peers, pods := a.gateways(), a.podTargets()
+	asked := append(peers, pods...)
+	askAll(ctx, asked) // at once: who does not answer takes no time from others
+	return append(append(all, peerLines(asked[:len(peers)])...), podLines(asked[len(peers):])...)
 }
 
 // checkLinks looks at the ports' links.
@@ -102,17 +104,19 @@ func askAll(ctx context.Context, all []target) {
 	wg.Wait()
 }
 
-// checkPeers asks each other Node's gateway: through this switch, the tunnel, that
-// switch, and back.
-func (a *Agent) checkPeers(ctx context.Context) (lines []preflight.Line) {
-	var all []target
+// gateways are those of the other Nodes: the way there and back is this switch, the
+// tunnel and that switch.
+func (a *Agent) gateways() (all []target) {
 	for _, p := range a.config.Peers {
 		for _, g := range p.Gateways {
 			all = append(all, target{name: p.Name, addr: g})
 		}
 	}
-	askAll(ctx, all)
-	for _, t := range all {
+	return all
+}
+
+func peerLines(asked []target) (lines []preflight.Line) {
+	for _, t := range asked {
 		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers through the tunnel, in %v", t.addr, t.took.Round(time.Microsecond))}
 		if t.err != nil {
 			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
@@ -123,25 +127,31 @@ func (a *Agent) checkPeers(ctx context.Context) (lines []preflight.Line) {
 	return lines
 }
 
-// checkPods asks pods of this Node, as a kubelet would, which policies let pass.
-func (a *Agent) checkPods(ctx context.Context) []preflight.Line {
+// podTargets are pods of this Node, which are asked as a kubelet would: policies let
+// that pass.
+func (a *Agent) podTargets() (all []target) {
 	if a.objects == nil {
 		return nil
 	}
-	var all []target
 	for _, p := range a.objects.Pods(nil) {
 		if p.OFPort != 0 && p.State == control.Installed && len(p.IPs) > 0 && len(all) < checkedPods {
 			all = append(all, target{name: p.Object.Namespace + "/" + p.Object.Name, addr: p.IPs[0]})
 		}
 	}
-	askAll(ctx, all)
+	return all
+}
+
+func podLines(asked []target) []preflight.Line {
+	if len(asked) == 0 {
+		return nil
+	}
 	var silent []string
-	for _, t := range all {
+	for _, t := range asked {
 		if t.err != nil {
 			silent = append(silent, t.name)
 		}
 	}
-	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(all)-len(silent), len(all))}
+	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(asked)-len(silent), len(asked))}
 	if len(silent) > 0 {
 		l.State, l.Found = preflight.Warn, l.Found+"; not "+strings.Join(silent, ", ")
 		l.Remedy = "does the pod answer ICMP echo at all? Then antrail trace from its port tells more"

@@ -17,7 +17,7 @@ import (
 // knows it.
 
 // seedFile is where the seed is kept.
-func (c *Config) seedFile() string { return filepath.Join(filepath.Dir(c.Socket), "select.seed") }
+func (c *Config) seedFile() string { return c.besideSocket("select.seed") }
 
 // loadSeed reads the seed, or draws one and keeps it. A file that holds none is
 // replaced; one that is not a plain file, or cannot be read, is an error.
