@@ -20,7 +20,7 @@ import (
 // How long agents may take.
 const (
 	startTime = 10 * time.Second
-	stopTime  = 2 * time.Second
+	stopTime  = 10 * time.Second
 )
 
 // startAgents starts the agent of every Node and waits until all are ready.
