@@ -49,7 +49,7 @@ var rejudgedConnections = map[string][]begun{
 	"denied": {
 		{"web-a", "tcp,dl_src=fa:b7:53:74:21:a6,dl_dst=36:48:21:a2:9d:b4,nw_src=10.10.0.24,nw_dst=10.10.0.25,tp_dst=3306"},
 		{"antrea-tun0", "tcp," + fromFar + "nw_src=10.10.1.6,nw_dst=10.10.0.25,tp_dst=3306"},
-		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.96.1.6,tp_dst=80"}, // the Service has no endpoint
+		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=10.96.1.6,tp_src=8,tp_dst=80"}, // the Service has no endpoint
 	},
 	"moved": {
 		{"client-a", "tcp," + fromClient + "nw_src=10.10.0.26,nw_dst=192.168.77.200,tp_src=7,tp_dst=80"}, // to web-b
