@@ -43,7 +43,7 @@ type running struct {
 
 func forwardSides() []forwardSide {
 	return []forwardSide{
-		{"Linux bridge", openKernelBridge, false},
+		{bridgeName, openKernelBridge, false},
 		{"slavc/xdp", spin(openLibrary), false},
 		{"ports/afxdp", spin(func(*topology) (forwarder, error) { return asForwarder(openXDPPorts()) }), false},
 		{"ports/afpacket", spin(func(*topology) (forwarder, error) { return asForwarder(openPacketPorts()) }), false},

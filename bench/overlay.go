@@ -91,9 +91,8 @@ func openEach(name string, ready func(o *overlay, i int) error) (*overlay, error
 
 // openRouted is two pods whose Nodes route, with no tunnel.
 func openRouted() (*podPair, error) {
-	const name = "routed, no tunnel"
 	address := func(node, host int) string { return fmt.Sprintf("10.66.%d.%d", node, host) }
-	o, err := openEach(name, func(o *overlay, i int) error {
+	o, err := openEach(routedName, func(o *overlay, i int) error {
 		n, far := o.nodes[i], 1-i
 		err := n.addPod(n.pods[0], "pod", address(i, 2)+"/24", nil)
 		return errors.Join(err, within(n.ns)(func() error {
@@ -104,13 +103,12 @@ func openRouted() (*podPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.pair(name, address(1, 2)), nil
+	return o.pair(routedName, address(1, 2)), nil
 }
 
 // openVXLAN is two pods on bridges that VXLAN of the kernel joins.
 func openVXLAN() (*podPair, error) {
-	const name = "Linux VXLAN"
-	o, err := openEach(name, func(o *overlay, i int) error {
+	o, err := openEach(vxlanName, func(o *overlay, i int) error {
 		n := o.nodes[i]
 		err := errors.Join(within(n.ns)(func() error { return addBridge(podMTU) }), n.addPod(n.pods[0], "pod", []string{plainClient, plainServer}[i]+"/24", nil))
 		return errors.Join(err, within(n.ns)(func() error {
@@ -120,7 +118,7 @@ func openVXLAN() (*podPair, error) {
 	if err != nil {
 		return nil, err
 	}
-	return o.pair(name, plainServer), nil
+	return o.pair(vxlanName, plainServer), nil
 }
 
 // addVXLAN makes a VXLAN device to one other Node in the calling thread's

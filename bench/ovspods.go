@@ -18,7 +18,7 @@ import (
 // that has the Node's entries, with ports of a kind: "system" (packet sockets)
 // or "afxdp".
 func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
-	name := "Open vSwitch, " + kind
+	name := ovsPodsName(kind)
 	if why := ovsMissing(); why != nil {
 		return nil, missingError{name, why}
 	}
@@ -41,7 +41,7 @@ func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.close())
 	}
-	pair := n.pair(ovsVersion()+strings.TrimSuffix(" "+kind, " "+kindSystem), n.pods[0], n.pods[1])
+	pair := n.pair(name, n.pods[0], n.pods[1])
 	pair.address = net.JoinHostPort(pods[1].Address.V4.String(), "80")
 	pair.close = func() error { defer close(stay); return errors.Join(s.close(), n.close()) }
 	err = s.connectPods(ctx, pods, kind)
@@ -53,6 +53,11 @@ func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), pair.close())
 	}
 	return pair, nil
+}
+
+// ovsPodsName is the name of Open vSwitch with ports of a kind as a contender.
+func ovsPodsName(kind string) string {
+	return ovsVersion() + strings.TrimSuffix(" "+kind, " "+kindSystem)
 }
 
 // The kinds of Open vSwitch's ports.

@@ -62,31 +62,47 @@ func (r *rig) openPods(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir) // the agents have read them when their labs are up
-	openers := []func() (*podPair, error){openBridge, openDirect}
+	openers := []opener{{bridgeName, openBridge}, {directName, openDirect}}
 	for _, kind := range []string{kindSystem, kindXDP} {
-		openers = append(openers, func() (*podPair, error) { return openOVSPods(ctx, kind) })
+		openers = append(openers, opener{ovsPodsName(kind), func() (*podPair, error) { return openOVSPods(ctx, kind) }})
 	}
 	for _, o := range []lab.Options{
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
 		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
 	} {
-		openers = append(openers, func() (*podPair, error) { return r.openLab(ctx, dir, o) })
+		openers = append(openers, opener{labName(&o), func() (*podPair, error) { return r.openLab(ctx, dir, o) }})
 	}
-	for _, open := range openers {
-		p, err := open()
+	r.pods, r.absent, err = r.open(openers)
+	return err
+}
+
+// opener makes the contender of a name.
+type opener struct {
+	name string
+	open func() (*podPair, error)
+}
+
+// open makes the contenders that take part; absent says which ones the machine
+// has not. Those that were made are given back with an error as well.
+func (r *rig) open(openers []opener) (pairs []*podPair, absent []string, err error) {
+	for _, o := range openers {
+		if !r.wants(o.name) {
+			continue
+		}
+		p, err := o.open()
 		var missing missingError
 		switch {
 		case errors.As(err, &missing):
-			r.absent = append(r.absent, missing.Error())
+			absent = append(absent, missing.Error())
 			r.say("%v", missing)
 		case err != nil:
-			return err
+			return pairs, absent, err
 		default:
-			r.pods = append(r.pods, p)
+			pairs = append(pairs, p)
 		}
 	}
-	return nil
+	return pairs, absent, nil
 }
 
 // missingError is a contender that this machine has not.
@@ -130,13 +146,18 @@ func writeExamples() (string, error) {
 	return dir, os.CopyFS(dir, examples.FS)
 }
 
+// labName is the name of a lab as a contender.
+func labName(o *lab.Options) string {
+	if o.Offload == agent.OffloadAuto {
+		return "antrail offload"
+	}
+	return "antrail " + o.Driver
+}
+
 // openLab is a lab of one Node, whose client and web pods talk as their
 // policies allow.
 func (r *rig) openLab(ctx context.Context, entries string, o lab.Options) (*podPair, error) {
-	name := "antrail " + o.Driver
-	if o.Offload == agent.OffloadAuto {
-		name = "antrail offload"
-	}
+	name := labName(&o)
 	o.Nodes, o.Binary, o.StateDir, o.FlowsDir, o.Transient = 1, r.Binary, r.StateDir, entries+"/two-nodes", true
 	l, err := lab.Up(ctx, o)
 	if err != nil {
@@ -231,6 +252,14 @@ func setUp(name string) error {
 // The pods' addresses where there is no pipeline to suit.
 const plainClient, plainServer = "10.66.0.1", "10.66.0.2"
 
+// The names of contenders that are nobody's program.
+const (
+	bridgeName = "Linux bridge"
+	directName = "direct veth"
+	vxlanName  = "Linux VXLAN"
+	routedName = "routed, no tunnel"
+)
+
 // openBridge is two pods on a Linux bridge.
 func openBridge() (*podPair, error) {
 	n, err := newNode(2)
@@ -245,7 +274,7 @@ func openBridge() (*podPair, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("bridge: %w", err), n.close())
 	}
-	return n.pair("Linux bridge", n.pods[0], n.pods[1]), nil
+	return n.pair(bridgeName, n.pods[0], n.pods[1]), nil
 }
 
 // openDirect is two pods with nothing but a veth between them.
@@ -258,7 +287,7 @@ func openDirect() (*podPair, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("direct veth: %w", err), n.close())
 	}
-	return n.pair("direct veth", n.pods[0], n.ns), nil
+	return n.pair(directName, n.pods[0], n.ns), nil
 }
 
 func (n *node) pair(name string, client, server netns.NsHandle) *podPair {

@@ -30,6 +30,9 @@ type Options struct {
 	Rounds int
 	// Window is how long traffic flows for one figure; 200 ms.
 	Window time.Duration
+	// Contenders leaves out those whose names hold none of these, whatever the
+	// case of letters; none is left out when it is empty.
+	Contenders []string `json:",omitempty"`
 	// Largest is where sweeps end, 10 to 1,000,000, or before when the time is up;
 	// 100,000.
 	Largest int
@@ -204,6 +207,10 @@ func closeAll(sides []*side) error {
 // the next would be over in time. The figures become lines of c; x is how much
 // there is of what a sweep varies, else 0.
 func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*side) error {
+	sides, err := r.wanted(sides)
+	if err != nil {
+		return err
+	}
 	b := board{x: x, sides: len(sides)}
 	limit := r.until.Add(max(time.Until(r.until), longestDelay))
 	for round := 0; ; round++ {
@@ -233,6 +240,26 @@ func (r *rig) contest(ctx context.Context, c *Comparison, x float64, sides []*si
 	}
 	c.Lines = append(c.Lines, b.lines()...)
 	return nil
+}
+
+// wants says whether a contender of this name takes part.
+func (r *rig) wants(name string) bool {
+	return len(r.Contenders) == 0 || slices.ContainsFunc(r.Contenders, func(part string) bool {
+		return strings.Contains(strings.ToLower(name), strings.ToLower(part))
+	})
+}
+
+// wanted is the sides that take part, of which there must be one.
+func (r *rig) wanted(sides []*side) (list []*side, err error) {
+	for _, s := range sides {
+		if r.wants(s.name) {
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 {
+		err = fmt.Errorf("no contender is %s", strings.Join(r.Contenders, " or "))
+	}
+	return list, err
 }
 
 // at names the point of a sweep.

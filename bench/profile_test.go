@@ -116,6 +116,39 @@ func TestContest(t *testing.T) {
 	}
 }
 
+// TestContenders leaves out those that are not asked for.
+func TestContenders(t *testing.T) {
+	var turns []string
+	var sides []*side
+	for _, name := range []string{"Linux bridge", "antrail offload", "antrail afxdp"} {
+		sides = append(sides, &side{name: name, measure: func(context.Context) ([]reading, error) {
+			turns = append(turns, name)
+			return []reading{{"speed", "m/s", 1}}, nil
+		}})
+	}
+	r := &rig{Options: Options{Rounds: 1, Contenders: []string{"OFFLOAD", "bridge"}}, progress: io.Discard, until: time.Now()}
+	var c Comparison
+	if err := r.contest(t.Context(), &c, 0, sides); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"Linux bridge", "antrail offload"}; !slices.Equal(turns, want) || !slices.Equal(c.Sides, want) {
+		t.Errorf("%q were measured, %q are told, want %q", turns, c.Sides, want)
+	}
+	opened := false
+	pairs, absent, err := r.open([]opener{
+		{"direct veth", func() (*podPair, error) { t.Error("was opened"); return nil, errors.New("no") }},
+		{"Linux bridge", func() (*podPair, error) { opened = true; return &podPair{name: "Linux bridge"}, nil }},
+		{"offload", func() (*podPair, error) { return nil, missingError{"offload", errors.New("no kernel")} }},
+	})
+	if err != nil || !opened || len(pairs) != 1 || len(absent) != 1 {
+		t.Errorf("%d pairs, absent %q: %v", len(pairs), absent, err)
+	}
+	r.Contenders = []string{"tortoise"}
+	if err := r.contest(t.Context(), &c, 0, sides); err == nil || !strings.Contains(err.Error(), "tortoise") {
+		t.Errorf("nobody takes part: %v", err)
+	}
+}
+
 func TestSeries(t *testing.T) {
 	if got := (series{1, 2, 3, 4}).median(); got != 2.5 {
 		t.Errorf("median of an even number is %v, want 2.5", got)

@@ -31,22 +31,15 @@ func (r *rig) tunnelPairs(ctx context.Context, c *Comparison) (pairs []*podPair,
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // the agents have read them when their lab is up
-	for _, open := range []func() (*podPair, error){
-		openVXLAN, openRouted,
-		func() (*podPair, error) { return openOVSTunnel(ctx) },
-		func() (*podPair, error) { return r.openTwoNodes(ctx, dir) },
-	} {
-		p, err := open()
-		var missing missingError
-		switch {
-		case errors.As(err, &missing):
-			c.Notes = append(c.Notes, missing.Error())
-			r.say("%v", missing)
-		case err != nil:
-			return nil, errors.Join(err, closePairs(pairs))
-		default:
-			pairs = append(pairs, p)
-		}
+	pairs, absent, err := r.open([]opener{
+		{vxlanName, openVXLAN},
+		{routedName, openRouted},
+		{ovsVersion(), func() (*podPair, error) { return openOVSTunnel(ctx) }},
+		{"antrail", func() (*podPair, error) { return r.openTwoNodes(ctx, dir) }},
+	})
+	c.Notes = append(c.Notes, absent...)
+	if err != nil {
+		return nil, errors.Join(err, closePairs(pairs))
 	}
 	return pairs, nil
 }

@@ -30,7 +30,7 @@ func benchCommand() *cobra.Command {
 		Use:     "bench [PROFILE...]",
 		Short:   "Measure the datapath against others, side by side",
 		Long:    benchLong + strings.TrimRight(profiles.String(), "\n"),
-		Example: "  antrail bench\n  antrail bench all --time 10m --save results\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench pipeline --save before\n  antrail bench compare before after",
+		Example: "  antrail bench\n  antrail bench all --time 10m --save results\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench stream --contenders bridge,offload --time 20s\n  antrail bench pipeline --save before\n  antrail bench compare before after",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Profiles = args
@@ -49,6 +49,7 @@ func benchCommand() *cobra.Command {
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(bench.Formats, ", "))
 	c.Flags().StringVar(&dir, "save", "", "directory to write bench.json, bench.md and a plot of each profile to")
+	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names hold one of these, such as \"bridge,offload\"; ratios are to the first of them")
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes")
 	c.Flags().IntVar(&o.Rounds, "rounds", 3, "how many times each contender runs at least")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
