@@ -14,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/examples"
+	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 )
 
@@ -29,11 +30,9 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	binary := o.Binary
-	if binary == "" {
-		if binary, err = os.Executable(); err != nil {
-			return err
-		}
+	binary, err := program(o.Binary)
+	if err != nil {
+		return err
 	}
 	ended := make(map[string]<-chan error)
 	for i := range l.Topology.Nodes {
@@ -63,6 +62,14 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 		}
 	}
 	return nil
+}
+
+// program is a binary, or the running one.
+func program(binary string) (string, error) {
+	if binary == "" {
+		return os.Executable()
+	}
+	return binary, nil
 }
 
 // pipeline says how an agent's configuration is completed with where its
@@ -188,8 +195,27 @@ func (l *Lab) StopAgent(node string) error {
 	return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
 }
 
+// KillAgent ends a Node's agent by SIGKILL, as it stands, and waits until it is gone.
+func (l *Lab) KillAgent(node string) error {
+	for _, a := range l.State.Agents {
+		if a.Node != node {
+			continue
+		}
+		signal([]Process{a.Process}, unix.SIGKILL)
+		if left := waitGone([]Process{a.Process}, stopTime); len(left) > 0 {
+			return fmt.Errorf("processes %v do not end", left)
+		}
+		return nil
+	}
+	return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
+}
+
 // RestartAgent stops a Node's agent if it runs and starts a new one.
 func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
+	binary, err := program(binary)
+	if err != nil {
+		return err
+	}
 	if err := l.StopAgent(node); err != nil {
 		return err
 	}

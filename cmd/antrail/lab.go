@@ -23,7 +23,7 @@ per Node. It needs root and touches nothing of the machine's own network.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labDownCommand())
+	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labUpgradeTestCommand(), labDownCommand())
 	return c
 }
 

@@ -115,20 +115,9 @@ func waitExchanges(t *testing.T, all []*streamed, more int64) {
 // killAgent kills a Node's agent as it stands.
 func killAgent(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	for _, a := range l.State.Agents {
-		if a.Node != node {
-			continue
-		}
-		p, err := os.FindProcess(a.Process.PID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		return
+	if err := l.KillAgent(node); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the lab has no agent of %s", node)
 }
 
 // restoredLine is what an agent logs when it has found the connections of the

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/upgrade"
+	"github.com/spf13/cobra"
+)
+
+func labUpgradeTestCommand() *cobra.Command {
+	var id, output string
+	var o upgrade.Options
+	c := &cobra.Command{
+		Use:   "upgrade-test",
+		Short: "Kill an agent under traffic, and tell what the traffic noticed",
+		Long: `Make a lab, send traffic through it (TCP connections with a heartbeat each, and numbered UDP packets), kill an
+agent and start another, and print what was lost and for how long nothing came. It exits with 0 only when no
+connection was lost. The lab is taken down again; with --lab it is one that is up, and stays.`,
+		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json",
+		Args:    cobra.NoArgs,
+	}
+	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
+	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each way")
+	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
+	c.Flags().DurationVar(&o.Heartbeat, "heartbeat", 0, "time between heartbeats of a connection (200ms)")
+	c.Flags().DurationVar(&o.Window, "window", 0, "how long traffic is watched after each event (3s)")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if output != "table" && output != "json" {
+			return usageError{errors.New("--output is table or json")}
+		}
+		if o.Connections < 1 || o.Rate < 1 || o.Heartbeat < 0 || o.Window < 0 {
+			return usageError{errors.New("--connections and --rate are at least 1, and times are not negative")}
+		}
+		o.Progress = c.ErrOrStderr()
+		r, err := upgradeTest(c.Context(), id, o)
+		if err != nil {
+			return err
+		}
+		write := r.Write
+		if output == "json" {
+			write = r.JSON
+		}
+		if err := write(c.OutOrStdout()); err != nil {
+			return err
+		}
+		if n := r.Lost(); n > 0 {
+			return fmt.Errorf("%d connections were lost", n)
+		}
+		return nil
+	}
+	return c
+}
+
+// upgradeTest runs the test in a lab that is up, or in one of its own.
+func upgradeTest(ctx context.Context, id string, o upgrade.Options) (r *upgrade.Report, err error) {
+	if id != "" {
+		l, err := lab.Find(lab.StateDir(), id)
+		if err != nil {
+			return nil, err
+		}
+		return upgrade.Run(ctx, l, o)
+	}
+	if err := lab.Sweep(lab.StateDir()); err != nil {
+		return nil, err
+	}
+	l, err := lab.Up(ctx, lab.Options{Nodes: 2, Driver: agent.DriverAuto, Transient: true, Progress: o.Progress})
+	if err != nil {
+		return nil, err
+	}
+	r, err = upgrade.Run(ctx, l, o)
+	return r, errors.Join(err, l.Down())
+}

@@ -1,0 +1,284 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+	"golang.org/x/sys/unix"
+)
+
+// path is a way that datagrams go.
+type path struct {
+	from, to string // pods, or a Node
+	by       string // how it goes, in words
+}
+
+func (p path) String() string { return fmt.Sprintf("from %s to %s", p.from, p.to) }
+
+// datagramPaths end in pods that no policy isolates.
+var datagramPaths = []path{
+	{"db-a", "client-a", "on the Node"},
+	{"client-a", "client-b", "to the other Node"},
+	{"client-b", "client-a", "from the other Node"},
+	{node, "client-a", "from the Node itself"},
+}
+
+// firstPort is the UDP port of the first path's receiver; the others follow.
+const firstPort = 5100
+
+// datagrams are numbered packets on one path. The receiver answers one in
+// answerEvery, so that to conntrack it is a connection of both sides.
+type datagrams struct {
+	path path
+	rate int // packets a second
+
+	send *net.UDPConn
+	take *net.UDPConn
+
+	mu   sync.Mutex
+	sent uint64 // packets so far, numbered from 0
+	// sentAt and came are by number; came 0: not yet. Nanoseconds of the clock that
+	// the kernel stamps with.
+	sentAt, came []int64
+	copies       int // that came more than once
+	last         time.Time
+	// from and began are where the window that is watched begins.
+	from, copiesBefore int
+	began              time.Time
+}
+
+const (
+	datagramLen = 64
+	answerEvery = 100
+)
+
+// start sends and receives until ctx ends; wait returns when nobody does any more.
+func (d *datagrams) start(ctx context.Context, l *lab.Lab) (wait func(), err error) {
+	to, err := addressOf(l, d.path.to)
+	if err != nil {
+		return nil, err
+	}
+	port := firstPort
+	for _, p := range datagramPaths {
+		if p == d.path {
+			break
+		}
+		port++
+	}
+	at := netip.AddrPortFrom(to, uint16(port))
+	if err := d.open(l, at); err != nil {
+		return nil, errors.Join(fmt.Errorf("UDP %s: %w", d.path, err), d.Close())
+	}
+	var running sync.WaitGroup
+	running.Go(func() { d.runReceive() })
+	running.Go(func() { d.runSend(ctx) })
+	return running.Wait, nil
+}
+
+// addressOf is the IPv4 address of a pod.
+func addressOf(l *lab.Lab, pod string) (netip.Addr, error) {
+	for _, n := range l.Topology.Nodes {
+		for _, p := range n.Pods {
+			if p.Name == pod {
+				return p.Address.V4, nil
+			}
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("the lab has no pod %q", pod)
+}
+
+// receiveBuffer holds what comes while the receiver does not run.
+const receiveBuffer = 4 << 20
+
+// open opens both sockets.
+func (d *datagrams) open(l *lab.Lab, at netip.AddrPort) error {
+	to, err := l.Namespace(d.path.to)
+	if err != nil {
+		return err
+	}
+	from, err := l.Namespace(d.path.from)
+	if err != nil {
+		return err
+	}
+	err = to.Do(func() (err error) {
+		d.take, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := stamped(d.take); err != nil {
+		return err
+	}
+	return from.Do(func() (err error) {
+		d.send, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+		return err
+	})
+}
+
+// stamped has the kernel tell when each datagram came.
+func stamped(c *net.UDPConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		failed = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer))
+	})
+	return errors.Join(err, failed)
+}
+
+// mostBehind is how many packets are made up for at once by a sender that did not
+// run for a while.
+const mostBehind = 64
+
+// runSend sends at the rate until ctx ends. What the Node's own stack refuses, as it
+// has no route while the gateway is away, is lost.
+func (d *datagrams) runSend(ctx context.Context) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	began, skipped := time.Now(), uint64(0)
+	var b [datagramLen]byte
+	for ctx.Err() == nil {
+		due := uint64(time.Since(began).Seconds()*float64(d.rate)) - skipped
+		if behind := due - d.sent; behind > mostBehind {
+			skipped, due = skipped+behind-mostBehind, d.sent+mostBehind
+		}
+		for d.sent < due {
+			binary.BigEndian.PutUint64(b[:], d.number())
+			d.send.Write(b[:])
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// number is that of the next packet, which is sent now.
+func (d *datagrams) number() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sentAt, d.came = append(d.sentAt, time.Now().UnixNano()), append(d.came, 0)
+	d.sent++
+	return d.sent - 1
+}
+
+// runReceive takes packets until the socket is closed.
+func (d *datagrams) runReceive() {
+	b, stamp := make([]byte, 2*datagramLen), make([]byte, 128)
+	for {
+		n, m, _, who, err := d.take.ReadMsgUDPAddrPort(b, stamp)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || n != datagramLen {
+			continue
+		}
+		number := binary.BigEndian.Uint64(b)
+		d.arrived(number, stampOf(stamp[:m]))
+		if number%answerEvery == 0 {
+			d.take.WriteToUDPAddrPort(b[:n], who)
+		}
+	}
+}
+
+// stampOf is the kernel's time stamp; now when there is none.
+func stampOf(control []byte) time.Time {
+	all, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return time.Now()
+	}
+	for _, m := range all {
+		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= 16 {
+			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
+		}
+	}
+	return time.Now()
+}
+
+// arrived notes a packet.
+func (d *datagrams) arrived(number uint64, at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case number >= d.sent:
+		return // of nobody here
+	case d.came[number] != 0:
+		d.copies++
+		return
+	}
+	d.came[number], d.last = at.UnixNano(), at
+}
+
+// cameSince says whether a packet came that was sent since.
+func (d *datagrams) cameSince(t time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := len(d.came) - 1; i >= 0 && d.sentAt[i] >= t.UnixNano(); i-- {
+		if d.came[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// begin begins a window.
+func (d *datagrams) begin(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.from, d.copiesBefore, d.began = int(d.sent), d.copies, at
+}
+
+// straggling is how long the last packets of a window may be under way.
+const straggling = 500 * time.Millisecond
+
+// end is what the window brought. started is when a new agent was started.
+func (d *datagrams) end(started time.Time) Path {
+	d.mu.Lock()
+	to := int(d.sent)
+	d.mu.Unlock()
+	time.Sleep(straggling)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := Path{From: d.path.from, To: d.path.to, By: d.path.by, Sent: to - d.from, Copies: d.copies - d.copiesBefore}
+	var gap, pause int64
+	for i, before := d.from, d.from; i < to; i++ {
+		if i > d.from {
+			pause = max(pause, d.sentAt[i]-d.sentAt[i-1])
+		}
+		if d.came[i] == 0 {
+			w.Lost++
+			continue
+		}
+		gap = max(gap, d.came[i]-max(d.came[before], d.began.UnixNano()))
+		before = i
+		if !started.IsZero() && d.sentAt[i] >= started.UnixNano() && w.First == 0 {
+			w.First = milliseconds(time.Duration(d.came[i] - started.UnixNano()))
+		}
+	}
+	w.Gap, w.Pause = milliseconds(time.Duration(gap)), milliseconds(time.Duration(pause))
+	return w
+}
+
+// milliseconds is a time in the report.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Close closes the sockets.
+func (d *datagrams) Close() error {
+	for _, c := range []*net.UDPConn{d.send, d.take} {
+		if c != nil {
+			c.Close()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package upgrade
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// streamPaths are where connections lead. Their names are those of the lab's pods.
+var streamPaths = []struct{ from, to string }{
+	{"client-a", "10.10.0.24:80"},    // web-a, on the same Node
+	{"client-a", "10.105.31.235:80"}, // the Service of web-a and web-b
+	{"client-a", "10.10.1.6:80"},     // web-b, on the other Node
+	{"client-b", "10.10.0.24:80"},    // from the other Node
+	{node, "10.10.0.24:80"},          // from the Node itself
+}
+
+// The servers' pods and port, which policies let these clients reach.
+var servers = []string{"web-a", "web-b"}
+
+const serverPort = 80
+
+// streams are TCP connections whose server says everything again. A connection is
+// lost when it ends, or says something else.
+type streams struct {
+	lab       *lab.Lab
+	heartbeat time.Duration
+
+	mu      sync.Mutex
+	closers []io.Closer
+	all     []*stream
+}
+
+// stream is one connection.
+type stream struct {
+	net.Conn
+	answered atomic.Int64 // when the last heartbeat came back, UnixNano
+	over     atomic.Bool  // by an error
+}
+
+// start makes connections and has their heartbeats go until ctx ends; wait returns
+// when nobody's does any more.
+func (s *streams) start(ctx context.Context, count int) (wait func(), err error) {
+	var running sync.WaitGroup
+	for _, pod := range servers {
+		if err := s.listen(pod); err != nil {
+			return running.Wait, err
+		}
+	}
+	for i := range count {
+		p := streamPaths[i%len(streamPaths)]
+		one, err := s.dial(ctx, p.from, p.to)
+		if err != nil {
+			return running.Wait, fmt.Errorf("connection %d of %d: %s to %s: %w", i+1, count, p.from, p.to, err)
+		}
+		// Heartbeats begin one after another, so that they are spread over the time.
+		running.Go(func() { one.runHeartbeats(ctx, s.heartbeat) })
+	}
+	return running.Wait, nil
+}
+
+// keep remembers what is to be closed in the end.
+func (s *streams) keep(c io.Closer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, c)
+}
+
+// listen starts a server in a pod.
+func (s *streams) listen(pod string) error {
+	ns, err := s.lab.Namespace(pod)
+	if err != nil {
+		return err
+	}
+	return ns.Do(func() error {
+		ln, err := net.Listen("tcp", fmt.Sprintf(":%d", serverPort))
+		if err != nil {
+			return fmt.Errorf("server in %s: %w", pod, err)
+		}
+		s.keep(ln)
+		go s.runServer(ln)
+		return nil
+	})
+}
+
+func (s *streams) runServer(ln net.Listener) {
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		s.keep(c)
+		go io.Copy(c, c)
+	}
+}
+
+// dialTime is how long a connection may take to be made.
+const dialTime = 10 * time.Second
+
+func (s *streams) dial(ctx context.Context, from, to string) (*stream, error) {
+	ns, err := s.lab.Namespace(from)
+	if err != nil {
+		return nil, err
+	}
+	one := &stream{}
+	err = ns.Do(func() (err error) {
+		one.Conn, err = (&net.Dialer{Timeout: dialTime, KeepAlive: -1}).DialContext(ctx, "tcp", to)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.keep(one)
+	s.all = append(s.all, one)
+	return one, nil
+}
+
+// runHeartbeats sends numbers and wants them back, until ctx ends or the connection
+// does.
+func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
+	for n := uint64(1); ctx.Err() == nil; n++ {
+		if err := s.beat(n); err != nil {
+			s.over.Store(ctx.Err() == nil)
+			return
+		}
+		s.answered.Store(time.Now().UnixNano())
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// beat is one heartbeat. It waits for as long as TCP does.
+func (s *stream) beat(n uint64) error {
+	var sent, got [8]byte
+	binary.BigEndian.PutUint64(sent[:], n)
+	if _, err := s.Write(sent[:]); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(s, got[:]); err != nil {
+		return err
+	}
+	if got != sent {
+		return errors.New("something else came back")
+	}
+	return nil
+}
+
+// lost is how many connections are over.
+func (s *streams) lost() (n int) {
+	for _, one := range s.all {
+		if one.over.Load() {
+			n++
+		}
+	}
+	return n
+}
+
+// silent is how many connections that are not over have had no answer since.
+func (s *streams) silent(since time.Time) (n int) {
+	for _, one := range s.all {
+		if !one.over.Load() && one.answered.Load() <= since.UnixNano() {
+			n++
+		}
+	}
+	return n
+}
+
+// Close ends servers and connections.
+func (s *streams) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.closers {
+		c.Close()
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// Package upgrade measures what a lab's traffic notices when an agent is killed,
+// and when another takes its place.
+//
+//	upgrade.go    the run: traffic, then one event after another
+//	streams.go    TCP connections, each with a heartbeat
+//	datagrams.go  numbered UDP packets, and the times at which they came
+//	report.go     what is told
+//
+// All traffic passes the Node whose agent it is about: between its pods, to a
+// Service, to and from the other Node's pods, and from the Node itself. Nothing is
+// taken from the agent's word: a connection is lost when its ends say so, and a gap
+// is the time between two packets by the kernel's time stamps.
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// Options of Run; what is zero has a default.
+type Options struct {
+	Connections int           // TCP connections, 1000 when 0
+	Heartbeat   time.Duration // of each connection, 200 ms when 0
+	Rate        int           // UDP packets a second, 10,000 when 0
+	// Window is how long traffic is watched after each event, and without one: 3 s
+	// when 0.
+	Window time.Duration
+	// Binary is the agent to start; "" is the running program.
+	Binary   string
+	Progress io.Writer // a line per step; nil for none
+}
+
+// node is the Node whose agent goes.
+const node = "node-a"
+
+func (o *Options) complete() error {
+	if o.Connections < 0 || o.Rate < 0 || o.Heartbeat < 0 || o.Window < 0 {
+		return errors.New("connections, rate, heartbeat and window are not negative")
+	}
+	if o.Connections == 0 {
+		o.Connections = 1000
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 200 * time.Millisecond
+	}
+	if o.Rate == 0 {
+		o.Rate = 10000
+	}
+	if o.Window == 0 {
+		o.Window = 3 * time.Second
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	return nil
+}
+
+// run is a lab with traffic in it.
+type run struct {
+	Options
+	lab       *lab.Lab
+	streams   *streams
+	datagrams []*datagrams
+}
+
+// Run sends traffic through a lab that is up, and lets the agent of node-a be
+// killed while it does. The report tells what came of it; the error is for what kept
+// it from being made.
+func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if len(l.Topology.Nodes) != len(lab.TwoNodes().Nodes) {
+		return nil, errors.New("it takes a lab of two Nodes")
+	}
+	r := &run{Options: o, lab: l}
+	ctx, stop := context.WithCancel(ctx)
+	ended, err := r.start(ctx)
+	report := &Report{Node: node, Connections: o.Connections, Rate: o.Rate}
+	if err == nil {
+		err = r.events(ctx, report)
+	}
+	stop()
+	ended()
+	return report, err
+}
+
+// start sends traffic until ctx ends; ended returns when nobody does any more.
+func (r *run) start(ctx context.Context) (ended func(), err error) {
+	var closers []io.Closer
+	var running []func()
+	ended = func() {
+		for _, c := range closers {
+			c.Close()
+		}
+		for _, wait := range running {
+			wait()
+		}
+	}
+	r.streams = &streams{lab: r.lab, heartbeat: r.Heartbeat}
+	wait, err := r.streams.start(ctx, r.Connections)
+	closers, running = append(closers, r.streams), append(running, wait)
+	if err != nil {
+		return ended, err
+	}
+	for _, p := range datagramPaths {
+		d := &datagrams{path: p, rate: r.Rate / len(datagramPaths)}
+		wait, err := d.start(ctx, r.lab)
+		if err != nil {
+			return ended, err
+		}
+		r.datagrams = append(r.datagrams, d)
+		closers, running = append(closers, d), append(running, wait)
+	}
+	return ended, nil
+}
+
+// event is something that happens to the agent.
+type event struct {
+	name string
+	// do returns when the new agent is ready; started is when it began to be
+	// started.
+	do func(ctx context.Context) (started time.Time, err error)
+}
+
+// events lets one after another happen, and tells what the traffic noticed.
+func (r *run) events(ctx context.Context, report *Report) error {
+	for _, e := range []event{
+		{"nothing", func(context.Context) (time.Time, error) { return time.Time{}, nil }},
+		{"kill -9", r.kill},
+	} {
+		if _, err := r.flows(ctx); err != nil {
+			return fmt.Errorf("before %q: %w", e.name, err)
+		}
+		seen, err := r.watch(ctx, e)
+		if err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+		report.Events = append(report.Events, *seen)
+	}
+	return nil
+}
+
+// flowTime is how long traffic may take to flow on all ways.
+const flowTime = 20 * time.Second
+
+// flows returns when packets came on every way, and answers by every connection
+// that is not over; silent is how many connections gave none in all that time.
+func (r *run) flows(ctx context.Context) (silent int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, flowTime)
+	defer cancel()
+	all := slices.Clone(r.datagrams)
+	since := time.Now()
+	for ctx.Err() == nil {
+		all = slices.DeleteFunc(all, func(d *datagrams) bool { return d.cameSince(since) })
+		if len(all) == 0 && r.streams.silent(since) == 0 {
+			return 0, nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(all) > 0 {
+		return 0, fmt.Errorf("no packet %s: %w", all[0].path, ctx.Err())
+	}
+	return r.streams.silent(since), nil
+}
+
+// watch lets an event happen and looks at the traffic until a window after it.
+func (r *run) watch(ctx context.Context, e event) (*Event, error) {
+	fmt.Fprintf(r.Progress, "%s\n", e.name)
+	for _, d := range r.datagrams {
+		d.begin(time.Now())
+	}
+	lostBefore := r.streams.lost()
+	started, err := e.do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := &Event{Name: e.name}
+	if !started.IsZero() {
+		seen.Ready = milliseconds(time.Since(started))
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(r.Window):
+	}
+	if seen.Silent, err = r.flows(ctx); err != nil {
+		return nil, err
+	}
+	seen.Lost = r.streams.lost() - lostBefore + seen.Silent
+	for _, d := range r.datagrams {
+		seen.Paths = append(seen.Paths, d.end(started))
+	}
+	return seen, nil
+}
+
+// kill kills the agent as it stands and starts another.
+func (r *run) kill(ctx context.Context) (started time.Time, err error) {
+	if err := r.lab.KillAgent(node); err != nil {
+		return started, err
+	}
+	started = time.Now()
+	return started, r.lab.RestartAgent(ctx, node, r.Binary)
+}

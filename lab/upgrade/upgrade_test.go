@@ -1,0 +1,149 @@
+package upgrade
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// antrail is the binary that the labs of these tests run.
+var antrail string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "antrail-upgrade-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	antrail = filepath.Join(dir, "antrail")
+	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// up makes a lab of two Nodes; it goes when the test ends.
+func up(t *testing.T) *lab.Lab {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("a lab needs root")
+	}
+	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(l.Log(node)); err == nil && t.Failed() {
+			t.Logf("log of %s:\n%s", node, log)
+		}
+		if err := l.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// TestNoConnectionIsLost is the test itself with less traffic: it asserts what is
+// lost, and no times.
+func TestNoConnectionIsLost(t *testing.T) {
+	r, err := Run(t.Context(), up(t), Options{
+		Connections: 60, Rate: 1000, Heartbeat: 50 * time.Millisecond, Window: 500 * time.Millisecond, Binary: antrail,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	r.Write(&table)
+	t.Logf("%s", table.String())
+	if r.Lost() != 0 {
+		t.Errorf("%d connections were lost", r.Lost())
+	}
+	names := []string{"nothing", "kill -9"}
+	for i, e := range r.Events {
+		if e.Name != names[i] || len(e.Paths) != len(datagramPaths) {
+			t.Fatalf("event %d is %q with %d ways", i, e.Name, len(e.Paths))
+		}
+		for _, p := range e.Paths {
+			if p.Sent == 0 || p.Lost >= p.Sent || p.Copies != 0 {
+				t.Errorf("%s, %s: %d packets sent, %d lost, %d twice", e.Name, p.By, p.Sent, p.Lost, p.Copies)
+			}
+			if e.Name == "nothing" && p.Lost != 0 {
+				t.Errorf("%s: %d packets were lost though nothing happened", p.By, p.Lost)
+			}
+			if (p.First > 0) != (e.Name != "nothing") {
+				t.Errorf("%s, %s: the first packet came after %v ms", e.Name, p.By, p.First)
+			}
+		}
+	}
+	if len(r.Events) != len(names) {
+		t.Errorf("%d events, want %v", len(r.Events), names)
+	}
+}
+
+// TestWindow: what a window tells of packets whose times are given.
+func TestWindow(t *testing.T) {
+	start := time.Unix(1000, 0)
+	at := func(ms int) int64 { return start.Add(time.Duration(ms) * time.Millisecond).UnixNano() }
+	d := &datagrams{path: datagramPaths[0], sent: 6, from: 1, copies: 3, copiesBefore: 1, began: start}
+	d.sentAt = []int64{at(-10), at(0), at(10), at(40), at(50), at(60)}
+	d.came = []int64{at(-9), at(1), 0, 0, at(71), at(72)}
+	got := d.end(start.Add(45 * time.Millisecond))
+	want := Path{From: "db-a", To: "client-a", By: "on the Node", Sent: 5, Lost: 2, Copies: 2, Gap: 70, Pause: 30, First: 26}
+	if got != want {
+		t.Errorf("the window is %+v, want %+v", got, want)
+	}
+}
+
+// TestReport: the table has a line for each way, and JSON the same numbers.
+func TestReport(t *testing.T) {
+	r := &Report{Node: node, Connections: 7, Rate: 8, Events: []Event{
+		{Name: "nothing", Paths: []Path{{By: "on the Node", Sent: 9}}},
+		{Name: "kill -9", Ready: 12.5, Lost: 3, Silent: 1, Paths: []Path{{By: "on the Node", Sent: 10, Lost: 4, Gap: 300.25, First: 20}}},
+	}}
+	if r.Lost() != 3 {
+		t.Errorf("%d lost, want 3", r.Lost())
+	}
+	var table, text bytes.Buffer
+	if err := r.Write(&table); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(table.String()) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	for _, want := range []string{
+		"node-a: 7 TCP connections, 8 UDP packets a second", "kill -9 3 12.5", "nothing 0 -",
+		"nothing on the Node 9 0 0 0.0 0.0 -", "kill -9 on the Node 10 4 0 300.2 0.0 20.0",
+	} {
+		if !strings.Contains(strings.Join(lines, "\n"), want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+	if err := r.JSON(&text); err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Lost() != 3 || back.Events[1].Paths[0].Gap != 300.25 {
+		t.Errorf("%s: %v", text.String(), err)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	for _, o := range []Options{{Connections: -1}, {Rate: -1}, {Heartbeat: -1}, {Window: -1}} {
+		if _, err := Run(t.Context(), nil, o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
