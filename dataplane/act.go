@@ -169,7 +169,7 @@ func (k *walk) group(g *group, more bool) {
 }
 
 func (k *walk) creditGroup(g *group) {
-	if k.trace == nil {
+	if !k.dry() {
 		k.w.rec.group(g.bucketCounters)
 		g.packets.Add(1)
 		g.bytes.Add(uint64(k.frame.Len()))
@@ -178,7 +178,7 @@ func (k *walk) creditGroup(g *group) {
 
 // bucket runs one bucket of a group.
 func (k *walk) bucket(g *group, i int, more bool) {
-	if k.trace == nil {
+	if !k.dry() {
 		k.w.rec.group(g.buckets[i])
 		g.buckets[i].packets.Add(1)
 		g.buckets[i].bytes.Add(uint64(k.frame.Len()))
@@ -188,7 +188,7 @@ func (k *walk) bucket(g *group, i int, more bool) {
 
 // meter ends the walk when the meter's rate is exceeded.
 func (k *walk) meter(m *meter) {
-	if k.trace != nil {
+	if k.dry() {
 		return
 	}
 	k.w.rec.forbid()

@@ -56,11 +56,14 @@ func (k *walk) putTracked(v conntrack.Verdict) {
 
 // ask lets conntrack, or the trace in its place, answer.
 func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
-	if k.trace != nil {
+	if k.dry() {
 		return k.trace.ask(k, req)
 	}
 	v := k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 	k.w.rec.answer(k.frame, &k.ct, req, v)
+	if k.trace != nil {
+		k.trace.answered(k, req)
+	}
 	return v
 }
 

@@ -31,7 +31,8 @@ type paused struct {
 	inPort  uint32
 	table   uint8
 	lookups int
-	sent    int // outputs before the ct(): a packet that was sent is not lost later
+	sent    int    // outputs before the ct(): a packet that was sent is not lost later
+	live    liveID // of the trace that watches it, if one does
 }
 
 type datagram = conntrack.Datagram[paused]
@@ -40,7 +41,7 @@ type datagram = conntrack.Datagram[paused]
 // fragment with a broken header does not; it is +inv. Nor does one that a trace
 // has the answer for.
 func (k *walk) collects() bool {
-	if k.layers.Frag == 0 || k.trace != nil && k.trace.req.CTNext != nil {
+	if k.layers.Frag == 0 || k.dry() && k.trace.req.CTNext != nil {
 		return false
 	}
 	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers}
@@ -52,7 +53,7 @@ func (k *walk) collect(ct *flow.CT, after []flow.Action) {
 	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.requestOf(ct).Zone, Port: k.inPort}
 	k.stopped = true
 	k.w.rec.forbid()
-	if k.trace != nil {
+	if k.dry() {
 		k.trace.collect(k, &a)
 		return
 	}
@@ -64,6 +65,9 @@ func (k *walk) collect(ct *flow.CT, after []flow.Action) {
 		return
 	}
 	k.waits++
+	if k.trace != nil {
+		k.trace.wait(k)
+	}
 	if own {
 		k.frame = nil
 	}
@@ -76,7 +80,7 @@ func (k *walk) collect(ct *flow.CT, after []flow.Action) {
 func (k *walk) pause(p *paused, ct *flow.CT, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
-		inPort: k.inPort, table: k.table, lookups: k.lookups, sent: k.sent,
+		inPort: k.inPort, table: k.table, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
 	}
 	p.rests = append(p.rests, k.rests...)
 	if len(after) > 0 {
@@ -115,6 +119,10 @@ func (k *walk) walkDatagram(d *datagram) {
 		k.restore(p.Frame, &p.Then)
 		k.ct = meta
 		k.key.CopyTransport(&key)
+		k.rewatch(&p.Then)
+		if k.trace != nil {
+			k.trace.answered(k, &k.request)
+		}
 		k.proceed(p.Then.ct, v)
 		k.finish()
 	}
@@ -124,6 +132,7 @@ func (k *walk) walkDatagram(d *datagram) {
 func (k *walk) loseDatagram(d *datagram) {
 	for _, p := range d.Pieces() {
 		k.restore(p.Frame, &p.Then)
+		k.rewatch(&p.Then)
 		k.drop(DropTooDeep)
 		k.finish()
 	}

@@ -10,13 +10,16 @@ import (
 // learn makes an entry out of the packet, as the learn action says
 // (ovs-actions(7), learn). The next packet that is looked up sees it.
 func (k *walk) learn(a *flow.Learn) {
+	e := learned(a, &k.key)
 	if k.trace != nil {
-		k.trace.learn(k, learned(a, &k.key))
+		k.trace.learn(k, e)
+	}
+	if k.dry() {
 		return
 	}
 	k.w.rec.forbid()
 	t := k.prog.tables[a.Table]
-	k.w.sw.installLearned(t, learned(a, &k.key), a.Limit, k.w.now)
+	k.w.sw.installLearned(t, e, a.Limit, k.w.now)
 }
 
 // learned is the entry that a learn action makes for a packet.

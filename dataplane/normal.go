@@ -111,7 +111,7 @@ func (k *walk) normal() {
 	}
 	k.w.rec.forbid()
 	t, now := &k.w.sw.fdb, k.w.now
-	if k.trace == nil && src&groupAddress == 0 {
+	if !k.dry() && src&groupAddress == 0 {
 		t.learn(macKey{src, vlan}, k.key.InPort(), now)
 	}
 	if dst&groupAddress == 0 {

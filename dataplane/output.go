@@ -58,6 +58,8 @@ func (k *walk) outputTo(no uint32) {
 	k.sent++
 	if k.trace != nil {
 		k.trace.output(k, p)
+	}
+	if k.dry() {
 		return
 	}
 	k.releaseHeld()
@@ -76,6 +78,9 @@ func (k *walk) releaseHeld() {
 		k.w.queue(k.held.port, f)
 	} else {
 		k.sent--
+		if k.trace != nil {
+			k.trace.lose(k.held.port)
+		}
 		k.loseCopy()
 	}
 	k.held = held{}
@@ -95,6 +100,8 @@ func (k *walk) setTunnel() bool {
 		ID:  get(flow.TunID).Lo,
 		TOS: uint8(get(flow.TunTOS).Lo),
 		TTL: uint8(get(flow.TunTTL).Lo),
+		// An id of a live trace goes beside the packet.
+		Trace: k.trace.carried(),
 	}
 	return true
 }

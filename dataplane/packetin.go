@@ -28,7 +28,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 	if a.Pause {
 		k.stopped = true
 	}
-	if k.trace != nil {
+	if k.dry() {
 		k.sent++
 		k.trace.packetIn(k, a)
 		return
@@ -44,6 +44,9 @@ func (k *walk) packetIn(a *flow.Controller) {
 	select {
 	case k.w.sw.packetIns <- pi:
 		k.sent++
+		if k.trace != nil {
+			k.trace.packetIn(k, a)
+		}
 	default:
 		k.drop(DropPacketInFull)
 	}

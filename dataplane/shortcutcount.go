@@ -18,6 +18,7 @@ const (
 	ShortcutWithdrawn
 	ShortcutEnded
 	ShortcutUnused
+	ShortcutTraced
 	numShortcutEvents
 )
 
@@ -28,6 +29,7 @@ var shortcutTexts = [numShortcutEvents]struct{ name, sentence string }{
 	ShortcutWithdrawn: {"withdrawn", "Shortcuts that a change of the pipeline, the ports or the learning tables made void."},
 	ShortcutEnded:     {"ended", "Connections that a packet of theirs, their end or a flush took out of the kernel."},
 	ShortcutUnused:    {"unused", "Shortcuts that no packet took for a while."},
+	ShortcutTraced:    {"traced", "Shortcuts that were taken back or not given, because a live trace watches such packets."},
 }
 
 // String is the event's name, as metrics show it.

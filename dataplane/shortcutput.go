@@ -14,6 +14,10 @@ func (s *shortcuts) put(o *offer) {
 		s.count(ShortcutLate)
 		return
 	}
+	if sw.lives.Load().wantsKey(&o.key, o.in.no) {
+		s.count(ShortcutTraced)
+		return
+	}
 	if at, ok := s.byKey[o.key]; ok {
 		if s.takes(at) {
 			return

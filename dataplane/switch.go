@@ -73,9 +73,10 @@ type Switch struct {
 	fdb       fdb
 	fragments *conntrack.Fragments[paused]
 	packetIns chan *PacketIn
-	learnings atomic.Uint64 // changes of learned entries, counted from 1
-	learners  atomic.Uint64 // tables that learned entries for the first time
-	shortcuts *shortcuts    // nil without
+	learnings atomic.Uint64           // changes of learned entries, counted from 1
+	learners  atomic.Uint64           // tables that learned entries for the first time
+	lives     atomic.Pointer[liveSet] // live traces; nil for none
+	shortcuts *shortcuts              // nil without
 
 	mu      sync.Mutex // one change at a time
 	entries compiler
@@ -103,6 +104,7 @@ func New(c Config) (*Switch, error) {
 	s.ports.Store(&portSet{byNumber: map[uint32]*switchPort{}})
 	for range max(1, c.Workers) {
 		w := newWorker(s)
+		w.no = len(s.workers)
 		if c.Cache >= 0 {
 			w.cache = newCache(cmp.Or(c.Cache, defaultCache))
 		}

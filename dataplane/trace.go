@@ -2,15 +2,17 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
-// A trace is a walk that is watched: the same code, the same tables, the same
-// connections (seen through conntrack's Scratch), but nothing is credited,
-// learned or sent.
+// A trace is a walk that is watched: the same code, the same tables. That of a
+// packet that somebody describes is dry: it sees the same connections through
+// conntrack's Scratch, but nothing is credited, learned or sent. That of a real
+// packet (live.go) is its walk.
 
 // TraceRequest describes the packet to trace.
 type TraceRequest struct {
@@ -65,6 +67,11 @@ type Step struct {
 	Tunnel packet.Tunnel
 	Mark   uint32
 	Reason DropReason
+	// Lost says that no frame was left for the output after all.
+	Lost bool
+	// At is when the step began, in nanoseconds of the switch's clock; 0 when the
+	// packet is made up.
+	At int64
 	// After is the packet's key when the step was done, and Changed the fields
 	// that the step changed.
 	After   flow.Key
@@ -77,6 +84,8 @@ type Trace struct {
 	Steps   []Step
 	Verdict Verdict
 	Names   *flow.Names
+	// Live is what a real packet came with; nil when it is made up.
+	Live *Arrival
 }
 
 // Verdict is how a packet's walk ended.
@@ -90,11 +99,18 @@ type Verdict struct {
 
 // tracer records a walk.
 type tracer struct {
+	out  *Trace
+	set  *liveSet // live traces (live.go), of which live wants it, as bits; nil when it is dry
+	live uint8
+
+	// Of a dry one:
 	req       *TraceRequest
-	out       *Trace
 	conntrack *conntrack.Table
 	asked     int
 }
+
+// dry says that the walk is a made-up packet's, and leaves no mark.
+func (k *walk) dry() bool { return k.trace != nil && k.trace.out.Live == nil }
 
 // Trace walks one packet and tells each step. The error is for a frame that is
 // too short, or a switch without a pipeline.
@@ -153,7 +169,9 @@ func (t *tracer) finish(k *walk) *Trace {
 	for i := range t.out.Steps {
 		switch st := &t.out.Steps[i]; st.Kind {
 		case StepOutput:
-			v.Outputs = append(v.Outputs, st.Port)
+			if !st.Lost {
+				v.Outputs = append(v.Outputs, st.Port)
+			}
 		case StepPacketIn:
 			v.PacketIn = true
 		case StepWait:
@@ -173,6 +191,9 @@ func (t *tracer) finish(k *walk) *Trace {
 func (t *tracer) add(k *walk, st Step) {
 	t.settle(k)
 	st.Depth, st.Table, st.After = k.depth, k.table, k.key
+	if t.out.Live != nil {
+		st.At = k.w.sw.clock()
+	}
 	t.out.Steps = append(t.out.Steps, st)
 }
 
@@ -212,17 +233,19 @@ func (t *tracer) collect(k *walk, a *conntrack.Arrival) {
 		k.drop(fragmentDrops[drop])
 		return
 	}
-	t.add(k, Step{Kind: StepWait})
+	t.wait(k)
 }
+
+func (t *tracer) wait(k *walk) { t.add(k, Step{Kind: StepWait}) }
 
 func (t *tracer) learn(k *walk, e *flow.Entry) { t.add(k, Step{Kind: StepLearn, Entry: e}) }
 
 func (t *tracer) packetIn(k *walk, a *flow.Controller) {
-	t.add(k, Step{Kind: StepPacketIn, Action: *a, Frame: append([]byte(nil), k.frame.Bytes()...)})
+	t.add(k, Step{Kind: StepPacketIn, Action: *a, Frame: t.frame(k)})
 }
 
 func (t *tracer) output(k *walk, p *switchPort) {
-	st := Step{Kind: StepOutput, Port: p.no, Frame: append([]byte(nil), k.frame.Bytes()...)}
+	st := Step{Kind: StepOutput, Port: p.no, Frame: t.frame(k)}
 	if p.tunnel {
 		st.Tunnel = k.frame.Tunnel
 	}
@@ -230,9 +253,28 @@ func (t *tracer) output(k *walk, p *switchPort) {
 	t.add(k, st)
 }
 
+// frame is the packet's bytes, of a real one no more than snapLen.
+func (t *tracer) frame(k *walk) []byte {
+	b := k.frame.Bytes()
+	if t.out.Live != nil {
+		b = b[:min(len(b), snapLen)]
+	}
+	return slices.Clone(b)
+}
+
+// lose notes that the last output to a port had no frame left.
+func (t *tracer) lose(p *switchPort) {
+	for i := len(t.out.Steps) - 1; i >= 0; i-- {
+		if st := &t.out.Steps[i]; st.Kind == StepOutput && st.Port == p.no {
+			st.Lost = true
+			return
+		}
+	}
+}
+
 // bucket lets the request choose, and records the choice.
 func (t *tracer) bucket(k *walk, g *group, chosen int) int {
-	if t.req.PickBucket != nil {
+	if t.req != nil && t.req.PickBucket != nil {
 		chosen = t.req.PickBucket(g.Group, chosen)
 	}
 	if chosen >= 0 {
@@ -251,9 +293,18 @@ func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 		k.ct = t.assumed(&k.ct, req)
 		t.assumeNAT(k, req.NAT)
 	}
-	asked := *req // the walk uses its request again
-	t.add(k, Step{Kind: StepCT, CT: &asked, Meta: k.ct})
+	t.answered(k, req)
 	return v
+}
+
+// answered records conntrack's answer.
+func (t *tracer) answered(k *walk, req *conntrack.Request) {
+	asked := *req // the walk uses its request and its NAT again
+	if req.NAT != nil {
+		nat := *req.NAT
+		asked.NAT = &nat
+	}
+	t.add(k, Step{Kind: StepCT, CT: &asked, Meta: k.ct})
 }
 
 // assumeNAT writes the first address and port of a nat() into the packet, as

@@ -18,8 +18,9 @@ import (
 //	             reason noted last, or, for a fragment at a ct(), waiting for the
 //	             rest of its datagram, with which its walk goes on (fragment.go)
 //
-// Traffic, traces, packet-outs and replays all walk here; a trace differs only
-// in what it does not do: credit, learn, queue (trace.go).
+// Traffic, traces, packet-outs and replays all walk here; the trace of a made-up
+// packet differs only in what it does not do: credit, learn, queue (trace.go).
+// That of a real packet (live.go) differs in nothing.
 
 // limits of one packet's walk, as Open vSwitch has them (MAX_DEPTH and
 // MAX_RESUBMITS): they end loops that entries make.
@@ -33,7 +34,7 @@ const (
 type walk struct {
 	w     *worker
 	prog  *program
-	trace *tracer // nil for traffic
+	trace *tracer // nil for traffic that nobody watches
 
 	frame  *packet.Frame
 	layers packet.Layers
@@ -77,9 +78,13 @@ type held struct {
 
 // packet walks one frame, which belongs to the walk from here on.
 func (k *walk) packet(f *packet.Frame, inPort uint32) {
-	if k.replay(f, inPort) {
-		return
+	if !k.replay(f, inPort) {
+		k.enter(f, inPort)
 	}
+}
+
+// enter walks one frame from the first table on.
+func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	k.begin(f, inPort)
 	if k.prog == nil {
 		k.drop(DropNoPipeline)
@@ -87,6 +92,9 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 		k.drop(DropRuntFrame)
 	} else {
 		k.layers = flow.Extract(f, inPort, &k.key)
+		if k.trace != nil {
+			k.trace.out.Start = k.key
+		}
 		if packet.AdmitOffload(f, &k.layers) {
 			k.walkTable(k.prog.first)
 		} else {
@@ -134,6 +142,9 @@ func (k *walk) finish() {
 	if k.frame != nil {
 		k.w.release(k.frame)
 		k.frame = nil
+	}
+	if k.trace != nil {
+		k.tellLive()
 	}
 }
 
@@ -205,7 +216,7 @@ func (k *walk) visit(id uint8) int {
 
 // find looks a table up; traffic counts.
 func (k *walk) find(id uint8, t *table) *entry {
-	if k.trace != nil {
+	if k.dry() {
 		return k.w.scratch.find(t, &k.key)
 	}
 	k.w.stretches.enter(id, t)

@@ -34,6 +34,7 @@ const batchSize = 64
 // holds busy, but for the counters.
 type worker struct {
 	sw        *Switch
+	no        int   // its place among the workers
 	now       int64 // clock of this batch, nanoseconds
 	walk      walk
 	scratch   lookupScratch
@@ -116,9 +117,13 @@ func (w *worker) serve(p *polled) int {
 	p.behind = n == p.budget
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
-	w.cache.warm(w.rx[:n], p.no, w.sw.conntrack)
-	for _, f := range w.rx[:n] {
-		w.walk.packet(f, p.no)
+	if lives := w.sw.lives.Load(); lives == nil {
+		w.cache.warm(w.rx[:n], p.no, w.sw.conntrack)
+		for _, f := range w.rx[:n] {
+			w.walk.packet(f, p.no)
+		}
+	} else {
+		lives.serve(w, w.rx[:n], p.no)
 	}
 	w.flush()
 	return n

@@ -60,11 +60,13 @@ type Offload struct {
 
 // Tunnel is the outer header of a tunnelled frame: addresses, the virtual
 // network identifier (24 bits for Geneve and VXLAN) and the TOS and TTL bytes.
-// The zero value means "not tunnelled".
+// The zero value means "not tunnelled". Trace is the id of a walk that is
+// watched across Nodes, 0 for none: entries cannot see it.
 type Tunnel struct {
 	Src, Dst netip.Addr
 	ID       uint64
 	TOS, TTL uint8
+	Trace    uint64
 }
 
 // NewFrame makes a frame over buf, empty, its data to start Headroom bytes in

@@ -1,0 +1,160 @@
+package dataplane
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Live traces: the walks of real packets. A packet that a live trace wants walks
+// every table, whatever the connection cache remembers of it, and is watched on
+// the way; it is counted, tracked and sent as it would have been.
+//
+//	live.go      arming a trace, and taking its walks
+//	livewalk.go  a packet that is wanted, from its port to the ring
+//	livekey.go   connections that the kernel forwards come back to be seen
+//
+// Without a live trace a worker reads one pointer per batch. With one, packets
+// are asked for on the worker's own goroutine as they enter, and only those that
+// are wanted cost more. Of each trace a worker has a ring of liveRoom walks: while
+// it is full packets take their usual way, and are counted as lost to the trace.
+//
+// A walk's id goes with a packet through the tunnel, beside it. The switch at
+// the other end watches packets whose id is of one of its own live traces'
+// sessions; so two halves of a walk are found together.
+
+const (
+	// mostLives is how many live traces there may be at once.
+	mostLives = 8
+	// liveRoom is how many walks of a worker wait to be taken.
+	liveRoom = 256
+	// snapLen is how many bytes of a packet are kept.
+	snapLen = 9216
+)
+
+// LiveRequest says which packets to watch.
+type LiveRequest struct {
+	// Match says whether a frame that enters by a port is wanted; with nil only
+	// ids are. Workers call it, several at once. It must not keep or change the
+	// bytes. Of a connection in the kernel it gets headers without payload.
+	Match func(frame []byte, inPort uint32) bool
+	// Dropped leaves out walks at whose end something was sent, or waits.
+	Dropped bool
+	// Count ends the trace after so many walks; 0 for no end.
+	Count int
+	// FirstID is the id of the first walk; the next ones count up. Its upper half
+	// is the session: packets of other switches that bring an id of it are watched
+	// too. When 0, walks are numbered from 1 and no id leaves the switch.
+	FirstID uint64
+}
+
+// LiveCounts is what became of the packets that a live trace wanted.
+type LiveCounts struct {
+	Matched uint64 `json:"matched"` // packets
+	Told    uint64 `json:"told"`    // walks that were put into the ring
+	Lost    uint64 `json:"lost"`    // packets that were not watched, because the ring was full
+}
+
+// Arrival is what a real packet came with.
+type Arrival struct {
+	ID      uint64 // of the walk; both its halves have the same
+	Time    time.Time
+	Port    uint32
+	Frame   []byte // its first 9216 bytes
+	Len     int    // all of them
+	Offload packet.Offload
+	Tunnel  packet.Tunnel // that it came in
+	Mark    uint32
+	// Followed says that the id came with the packet, from another switch.
+	Followed bool
+	// Resumed says that the walk of a fragment goes on here, which began with the
+	// same id and waited for the rest of its datagram.
+	Resumed bool
+}
+
+// LiveTrace is a live trace under way. Next is for one goroutine.
+type LiveTrace struct {
+	sw    *Switch
+	req   LiveRequest
+	walks chan watched
+	rings []atomic.Int32 // walks that wait, by worker
+	ids   atomic.Uint64
+	taken int // by Next
+
+	matched, told, lost atomic.Uint64
+}
+
+// watched is a walk on its way to who wants it.
+type watched struct {
+	trace  *Trace
+	worker int
+}
+
+// errManyLives is for one more than mostLives.
+var errManyLives = errors.New("there are 8 live traces already; end one of them first")
+
+// TraceLive begins a live trace. Packets that enter from now on are watched,
+// those of connections in the kernel too. It is to be closed.
+func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
+	l := &LiveTrace{sw: s, req: req, walks: make(chan watched, liveRoom*len(s.workers)), rings: make([]atomic.Int32, len(s.workers))}
+	l.ids.Store(max(1, req.FirstID))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.lives.Load().list()
+	if len(all) == mostLives {
+		return nil, errManyLives
+	}
+	s.lives.Store(&liveSet{append(slices.Clone(all), l)})
+	s.shortcuts.takeBack(l)
+	return l, nil
+}
+
+// Next waits for a walk. The error is ctx's, or io.EOF after Count walks.
+func (l *LiveTrace) Next(ctx context.Context) (*Trace, error) {
+	if l.req.Count > 0 && l.taken == l.req.Count {
+		return nil, io.EOF
+	}
+	select {
+	case w := <-l.walks:
+		l.rings[w.worker].Add(-1)
+		l.taken++
+		return w.trace, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Counts tells how much was seen until now.
+func (l *LiveTrace) Counts() LiveCounts {
+	return LiveCounts{Matched: l.matched.Load(), Told: l.told.Load(), Lost: l.lost.Load()}
+}
+
+// Close ends the trace. Packets of connections that it took back may pass in the
+// kernel again.
+func (l *LiveTrace) Close() {
+	s := l.sw
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(s.lives.Load().list()), func(o *LiveTrace) bool { return o == l })
+	if len(all) == 0 {
+		s.lives.Store(nil)
+	} else {
+		s.lives.Store(&liveSet{all})
+	}
+}
+
+// liveSet is the live traces of a switch; it never changes.
+type liveSet struct{ all []*LiveTrace }
+
+// list is the traces of a set, none of none.
+func (s *liveSet) list() []*LiveTrace {
+	if s == nil {
+		return nil
+	}
+	return s.all
+}
