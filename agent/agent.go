@@ -45,7 +45,7 @@
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
-// runAudit, runBeats, runScrapes, and the API's server. Packets never come here, except those that an entry
+// runAudit, runBeats, runScrapes, runMend, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
 
@@ -234,6 +234,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 		func() error { a.packets.audit.runAudit(ctx); return nil },
 		func() error { a.runTooLong(ctx); return nil },
 		func() error { a.runBeats(ctx); return nil },
+		func() error { return a.runMend(ctx) },
 	}
 	if *a.config.Metrics.Listen {
 		parts = append(parts, func() error { a.runScrapes(ctx); <-ctx.Done(); return nil })

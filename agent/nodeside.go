@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/host"
@@ -65,4 +68,64 @@ func (l *live) followNode() {
 		l.log.Error("the Node's side is not as the objects ask; trying again", "error", err)
 	}
 	l.nodeError = err
+}
+
+const (
+	// mendPause is how often at most the Node's side is put back: two programs that
+	// want different things of a Node must not keep it busy.
+	mendPause = time.Second
+	// mendTables is how often nftables are asked whether anything changed.
+	mendTables = 2 * time.Second
+	// mendAll is how often all is looked at, whatever the kernel told.
+	mendAll = time.Minute
+)
+
+// runMend puts back what other programs take away of the Node's side, until ctx
+// ends.
+func (a *Agent) runMend(ctx context.Context) error {
+	changes, err := host.Watch(ctx)
+	if err != nil {
+		return fmt.Errorf("watching the Node's side: %w", err)
+	}
+	tables, all := time.NewTicker(mendTables), time.NewTicker(mendAll)
+	defer tables.Stop()
+	defer all.Stop()
+	for {
+		select {
+		case _, more := <-changes:
+			if !more {
+				return lostWatch(ctx)
+			}
+		case <-all.C:
+		case <-tables.C:
+			if !a.host.TableMoved() {
+				continue
+			}
+		}
+		a.mend()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(mendPause):
+		}
+	}
+}
+
+// lostWatch is nil when the watch ended with ctx.
+func lostWatch(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New("the kernel tells no more of changes of the Node's side")
+}
+
+// mend puts back what is missing, and says so.
+func (a *Agent) mend() {
+	did, err := a.host.Mend()
+	if len(did) > 0 {
+		a.log.Warn("another program had changed the Node's side; it is as it was", "putBack", did)
+	}
+	if err != nil {
+		a.log.Error("the Node's side is not as it should be; trying again", "error", err)
+	}
 }

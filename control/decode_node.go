@@ -200,7 +200,7 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) Object {
 		Tunnel:            decodeTunnel(c, in),
 		TransportIPs:      c.onePerFamily(specAt.Child("transportIPs"), spec.TransportIPs),
 		ServiceCIDRs:      c.prefixes(specAt.Child("serviceCIDRs"), spec.ServiceCIDRs),
-		NodePortAddresses: c.addrs(specAt.Child("nodePortAddresses"), spec.NodePortAddresses),
+		NodePortAddresses: c.nodePortAddresses(specAt.Child("nodePortAddresses"), spec.NodePortAddresses),
 		EgressExceptCIDRs: c.prefixes(specAt.Child("egressExceptCIDRs"), spec.EgressExceptCIDRs),
 		ProxyAll:          spec.ProxyAll,
 		Features:          maps.Clone(spec.Features),
@@ -212,6 +212,18 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) Object {
 	}
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
 	return n
+}
+
+// nodePortAddresses refuses ::1: the kernel sends nothing from there to another link,
+// as IPv4 does with route_localnet.
+func (c *check) nodePortAddresses(at *field.Path, in []string) []netip.Addr {
+	all := c.addrs(at, in)
+	for i, a := range all {
+		if a == netip.IPv6Loopback() {
+			c.invalid(at.Index(i), in[i], "NodePorts cannot be served at the IPv6 loopback address")
+		}
+	}
+	return all
 }
 
 func decodeTunnel(c *check, in *nodeConfigManifest) TunnelPort {

@@ -153,6 +153,19 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// TestLoopbackNodePorts: the IPv4 loopback address is served, the IPv6 one refused.
+func TestLoopbackNodePorts(t *testing.T) {
+	const node = "apiVersion: antrail.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec:\n" +
+		"  gateway: {name: gw0, ofPort: 2, mac: \"ba:5e:d1:55:aa:c0\", ips: [10.10.0.1]}\n  nodePortAddresses: [127.0.0.1%s]\n"
+	if n := decodeOne[*NodeConfig](t, fmt.Sprintf(node, "")); len(n.NodePortAddresses) != 1 {
+		t.Errorf("addresses %v", n.NodePortAddresses)
+	}
+	d := Decode("test.yaml", fmt.Appendf(nil, node, `, "::1"`))
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].Error(), `spec.nodePortAddresses[1]: Invalid value: "::1"`) {
+		t.Errorf("problems %v", d.Problems)
+	}
+}
+
 // TestHostileText is refused with a reason and without much work.
 func TestHostileText(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"

@@ -18,6 +18,8 @@
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone.
 //
+// What another program takes away of this is put back (mend.go, watch.go).
+//
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
 // that it had. What a killed process would leave is in a record (record.go), which
 // the next Up takes over, and which Clean goes by without an agent (clean.go). No other program's rules, routes or tables are touched. The
@@ -30,6 +32,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -78,12 +81,16 @@ type Peer struct {
 	Gateway netip.Addr
 }
 
-// Host is the Node's side while it is up. It is for one goroutine at a time.
+// Host is the Node's side while it is up. It is for any number of goroutines.
 type Host struct {
+	mu     sync.Mutex
 	config Config
 	nft    knftables.Interface
 	undo   []step
+	base   []thing // that Up has made
 	side   []thing // that Set has made
+	filled Side    // what the sets and maps of the table hold
+	table  seenTable
 	record *record
 }
 
@@ -112,6 +119,7 @@ func Up(c Config) (*Host, error) {
 			return nil, errors.Join(err, h.Down())
 		}
 	}
+	h.table.look()
 	return h, nil
 }
 
@@ -119,6 +127,9 @@ func Up(c Config) (*Host, error) {
 // and returns what failed. What is gone already is no error. A second call
 // does nothing.
 func (h *Host) Down() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.base = nil
 	errs := []error{h.keepOnly(nil)}
 	for i := len(h.undo) - 1; i >= 0; i-- {
 		if err := h.undo[i].back(); err != nil && !gone(err) {
@@ -152,65 +163,58 @@ func (c *Config) has(kind func(netip.Addr) bool) bool {
 // have an IPv6 address of the gateway, so it is in use at once, without duplicate
 // address detection (RFC 4862, section 5.4).
 func (h *Host) addAddresses(c *Config) error {
-	link, err := netlink.LinkByName(c.Gateway)
+	link, err := c.gateway()
 	if err != nil {
-		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
+		return err
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("gateway %s up: %w", c.Gateway, err)
 	}
 	for _, p := range c.Addresses {
-		addr := &netlink.Addr{IPNet: ipNet(p)}
-		if p.Addr().Is6() {
-			addr.Flags = unix.IFA_F_NODAD
+		if err := h.addBase(ownAddress(link, p)); err != nil {
+			return err
 		}
-		if err := netlink.AddrReplace(link, addr); err != nil {
-			return fmt.Errorf("address %s on %s: %w", p, c.Gateway, err)
-		}
-		h.undoLater("address "+p.String(), func() error { return netlink.AddrDel(link, addr) })
 	}
 	return nil
 }
 
-// addRoutes makes the route to each peer's pods.
+// addRoutes makes the route to each peer's pods. The kernel has to be told the
+// MAC of an IPv6 peer gateway. An IPv4 one answers ARP (table ARPResponder).
 func (h *Host) addRoutes(c *Config) error {
-	if len(c.Peers) == 0 {
-		return nil
-	}
-	link, err := netlink.LinkByName(c.Gateway)
+	link, err := c.gateway()
 	if err != nil {
-		return fmt.Errorf("gateway %s: %w", c.Gateway, err)
-	}
-	for _, p := range c.Peers {
-		if err := h.addNeighbour(link, p.Gateway); err != nil {
-			return fmt.Errorf("neighbour %s dev %s: %w", p.Gateway, c.Gateway, err)
-		}
-		r := &netlink.Route{
-			LinkIndex: link.Attrs().Index,
-			Dst:       ipNet(p.PodCIDR.Masked()),
-			Gw:        p.Gateway.AsSlice(),
-			Flags:     int(netlink.FLAG_ONLINK),
-		}
-		if err := netlink.RouteReplace(r); err != nil {
-			return fmt.Errorf("route to %s via %s dev %s: %w", p.PodCIDR, p.Gateway, c.Gateway, err)
-		}
-		h.undoLater("route to "+p.PodCIDR.String(), func() error { return netlink.RouteDel(r) })
-	}
-	return nil
-}
-
-// addNeighbour tells the kernel the MAC of an IPv6 peer gateway. An IPv4 one
-// answers ARP (table ARPResponder).
-func (h *Host) addNeighbour(link netlink.Link, gateway netip.Addr) error {
-	if !gateway.Is6() {
-		return nil
-	}
-	n := neighbourOf(link, gateway)
-	if err := n.make(); err != nil {
 		return err
 	}
-	h.undoLater(n.name, n.back)
+	for _, p := range c.Peers {
+		if p.Gateway.Is6() {
+			if err := h.addBase(neighbourOf(link, p.Gateway)); err != nil {
+				return err
+			}
+		}
+		if err := h.addBase(routeOf(link, p.PodCIDR.Masked(), p.Gateway)); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// addBase makes what stays until Down.
+func (h *Host) addBase(t thing) error {
+	if err := t.make(); err != nil {
+		return fmt.Errorf("%s: %w", t.name, err)
+	}
+	h.base = append(h.base, t)
+	h.undoLater(t.name, t.back)
+	return nil
+}
+
+// gateway is the gateway port's link.
+func (c *Config) gateway() (netlink.Link, error) {
+	link, err := netlink.LinkByName(c.Gateway)
+	if err != nil {
+		return nil, fmt.Errorf("gateway %s: %w", c.Gateway, err)
+	}
+	return link, nil
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {

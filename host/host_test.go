@@ -60,6 +60,7 @@ func state(t *testing.T) string {
 	}
 	for _, s := range []string{
 		"ipv4/ip_forward", "ipv4/conf/" + gateway + "/arp_announce", "ipv4/conf/" + gateway + "/rp_filter",
+		"ipv4/conf/" + gateway + "/route_localnet",
 		"ipv6/conf/" + gateway + "/disable_ipv6", "ipv6/conf/" + gateway + "/accept_ra",
 		"ipv6/conf/all/forwarding", "ipv6/conf/lo/forwarding", "ipv6/conf/" + gateway + "/forwarding",
 	} {
@@ -122,7 +123,8 @@ func TestUpAndDown(t *testing.T) {
 			"route 10.10.1.0/24 10.10.1.1 4",       // 4 is RTNH_F_ONLINK
 			"route fd00:10:10:1::/64 fd00:10:10:1::1 4",
 			"neighbour fd00:10:10:1::1 aa:bb:cc:dd:ee:ff",
-			"ip_forward 1", "arp_announce 1", "rp_filter 2",
+			"ip_forward 1", "arp_announce 1", "rp_filter 2", "route_localnet 1",
+			`iifname "antrea-gw0" ip daddr 127.0.0.0/8 drop`, `iifname "antrea-gw0" ip saddr 127.0.0.0/8 drop`,
 			"disable_ipv6 0", "accept_ra 0", "all/forwarding 1",
 			"table inet antrail {",
 			`iifname "antrea-gw0" accept`, `oifname "antrea-gw0" accept`,

@@ -44,19 +44,29 @@ func (h *Host) addTable(c *Config) error {
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	tx := nft.NewTransaction()
+	h.nft = nft
+	if err := h.writeTable(c); err != nil {
+		return err
+	}
+	h.undoLater("nftables table "+TableName, func() error { return deleteTable(nft) })
+	return nil
+}
+
+// writeTable makes the table anew, with what its sets and maps hold.
+func (h *Host) writeTable(c *Config) error {
+	tx := h.nft.NewTransaction()
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
 	tx.Add(&knftables.Table{Comment: knftables.PtrTo("the Node's side of the antrail switch")})
 	addForward(tx, c)
+	addLoopback(tx, c)
 	addNotrack(tx, c)
 	addMasquerade(tx, c)
 	addSideRules(tx, c)
-	if err := run(nft, tx); err != nil {
+	addElements(tx, c, &h.filled)
+	if err := run(h.nft, tx); err != nil {
 		return fmt.Errorf("nftables table %s: %w", TableName, err)
 	}
-	h.nft = nft
-	h.undoLater("nftables table "+TableName, func() error { return deleteTable(nft) })
 	return nil
 }
 
@@ -75,6 +85,16 @@ func addForward(tx *knftables.Transaction, c *Config) {
 	addChain(tx, "forward", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)
 	addRule(tx, "forward", "iifname", quote(c.Gateway), "accept")
 	addRule(tx, "forward", "oifname", quote(c.Gateway), "accept")
+}
+
+// addLoopback keeps pods from the Node's loopback addresses, which route_localnet
+// would open to them (sysctl.go). What answers a NodePort of 127.0.0.1 has the
+// gateway's address here: connection tracking comes later.
+func addLoopback(tx *knftables.Transaction, c *Config) {
+	addChain(tx, "loopback", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
+	for _, end := range []string{"saddr", "daddr"} {
+		addRule(tx, "loopback", "iifname", quote(c.Gateway), "ip", end, "127.0.0.0/8", "drop")
+	}
 }
 
 // addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they

@@ -72,6 +72,15 @@ func (h *Host) addMarkTable(c *Config) error {
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
+	if err := writeMarkTable(nft, c); err != nil {
+		return err
+	}
+	h.undoLater("nftables table "+TableName+" of the gateway", func() error { return deleteTable(nft) })
+	return nil
+}
+
+// writeMarkTable makes that table anew.
+func writeMarkTable(nft knftables.Interface, c *Config) error {
 	tx := nft.NewTransaction()
 	tx.Add(&knftables.Table{})
 	tx.Delete(&knftables.Table{})
@@ -85,7 +94,6 @@ func (h *Host) addMarkTable(c *Config) error {
 	if err := run(nft, tx); err != nil {
 		return fmt.Errorf("nftables table %s of the gateway: %w", TableName, err)
 	}
-	h.undoLater("nftables table "+TableName+" of the gateway", func() error { return deleteTable(nft) })
 	return nil
 }
 
@@ -97,8 +105,19 @@ func (h *Host) setTable(s *Side) error {
 		tx.Flush(&knftables.Map{Name: f.egress})
 		tx.Flush(&knftables.Set{Name: f.nodePorts})
 	}
+	addElements(tx, &h.config, s)
+	if err := run(h.nft, tx); err != nil {
+		return fmt.Errorf("nftables table %s: %w", TableName, err)
+	}
+	h.filled = *s
+	h.table.look()
+	return nil
+}
+
+// addElements adds what sets and maps hold.
+func addElements(tx *knftables.Transaction, c *Config, s *Side) {
 	for _, e := range s.Egresses {
-		mac, mark := h.config.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
+		mac, mark := c.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
 		tx.Add(&knftables.Element{Map: marksMap, Key: []string{net.HardwareAddr(mac[:]).String()}, Value: []string{mark}})
 		tx.Add(&knftables.Element{Map: familyOf(e.Addr).egress, Key: []string{mark}, Value: []string{e.Addr.String()}})
 	}
@@ -111,10 +130,6 @@ func (h *Host) setTable(s *Side) error {
 			}
 		}
 	}
-	if err := run(h.nft, tx); err != nil {
-		return fmt.Errorf("nftables table %s: %w", TableName, err)
-	}
-	return nil
 }
 
 // run applies a transaction, in bounded time.

@@ -137,6 +137,15 @@ func (r *record) hasSysctl(file string) bool {
 	return slices.ContainsFunc(r.Sysctls, func(s changed) bool { return s.File == file })
 }
 
+// addAddress notes an address that is about to be put on a link.
+func (r *record) addAddress(p placed) error {
+	return r.note(func() {
+		if !slices.Contains(r.Addresses, p) {
+			r.Addresses = append(r.Addresses, p)
+		}
+	})
+}
+
 // dropAddress forgets an address that was taken back.
 func (r *record) dropAddress(p placed) error {
 	return r.note(func() {
@@ -168,12 +177,19 @@ func (h *Host) takeOver() {
 func (h *Host) placedThing(p placed) thing {
 	return thing{
 		"address " + p.Address.Addr().String(),
-		func() error { return nil },
+		func() error {
+			at, err := netlink.LinkByName(p.Link)
+			if err != nil {
+				return err
+			}
+			return h.place(p, at)
+		},
 		func() error {
 			if err := p.remove(); err != nil && !gone(err) {
 				return err
 			}
 			return h.record.dropAddress(p)
 		},
+		func(k *kernel) bool { return k.hasAddress(nil, p.Address) },
 	}
 }

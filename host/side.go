@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // The part of the Node's side that changes while the switch runs, as Services
@@ -55,15 +56,19 @@ type Virtual struct {
 	NodePort netip.Addr // destination of what came to a NodePort
 }
 
-// thing is one address, route or neighbour that is made and taken back.
+// thing is one address, route or neighbour that is made and taken back. there
+// says whether the Node has it, as it was made.
 type thing struct {
 	name       string
 	make, back func() error
+	there      func(*kernel) bool
 }
 
 // Set makes the Node's side as s says. After an error, what it could make is
 // there, and a further call tries the rest.
 func (h *Host) Set(s *Side) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	want, err := h.things(s)
 	if err != nil {
 		return err
@@ -112,9 +117,9 @@ func (h *Host) makeMissing(want []thing) error {
 
 // things are what s wants, in the order in which one needs the other.
 func (h *Host) things(s *Side) (all []thing, err error) {
-	link, err := netlink.LinkByName(h.config.Gateway)
+	link, err := h.config.gateway()
 	if err != nil {
-		return nil, fmt.Errorf("gateway %s: %w", h.config.Gateway, err)
+		return nil, err
 	}
 	for _, v := range h.config.Virtual {
 		if !s.uses(v) {
@@ -163,6 +168,20 @@ func (s *Side) uses(v Virtual) bool {
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
 
+// ownAddress is an address of the gateway.
+func ownAddress(link netlink.Link, p netip.Prefix) thing {
+	addr := &netlink.Addr{IPNet: ipNet(p)}
+	if p.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD
+	}
+	return thing{
+		"address " + p.String() + " on " + link.Attrs().Name,
+		func() error { return netlink.AddrReplace(link, addr) },
+		func() error { return netlink.AddrDel(link, addr) },
+		func(k *kernel) bool { return k.hasAddress(link, p) },
+	}
+}
+
 // neighbourOf says that an address is behind a link, where the pipeline takes what
 // is routed.
 func neighbourOf(link netlink.Link, a netip.Addr) thing {
@@ -173,6 +192,7 @@ func neighbourOf(link netlink.Link, a netip.Addr) thing {
 		"neighbour " + a.String(),
 		func() error { return netlink.NeighSet(n) },
 		func() error { return netlink.NeighDel(n) },
+		func(k *kernel) bool { return k.hasNeighbour(n) },
 	}
 }
 
@@ -188,12 +208,14 @@ func routeOf(link netlink.Link, to netip.Prefix, via netip.Addr) thing {
 		"route to " + to.String(),
 		func() error { return netlink.RouteReplace(r) },
 		func() error { return netlink.RouteDel(r) },
+		func(k *kernel) bool { return k.hasRoute(r) },
 	}
 }
 
 // addressOf lets the Node answer for an address on the underlay: on the link
 // that has the Node's own. One that the Node has already is left alone, now and
-// when the Egress goes.
+// when the Egress goes. Who knew another Node under the address is told that it
+// has moved (announce.go).
 func (h *Host) addressOf(a netip.Addr) thing {
 	p := placed{Address: single(a)}
 	return thing{
@@ -207,13 +229,7 @@ func (h *Host) addressOf(a netip.Addr) thing {
 				return err
 			}
 			p.Link = at.Attrs().Name
-			if err := h.record.note(func() { h.record.Addresses = append(h.record.Addresses, p) }); err != nil {
-				return err
-			}
-			if err := netlink.AddrAdd(at, &netlink.Addr{IPNet: ipNet(p.Address)}); err != nil {
-				return errors.Join(err, h.record.dropAddress(p))
-			}
-			return nil
+			return h.place(p, at)
 		},
 		func() error {
 			if p.Link == "" {
@@ -221,7 +237,23 @@ func (h *Host) addressOf(a netip.Addr) thing {
 			}
 			return h.placedThing(p).back()
 		},
+		func(k *kernel) bool { return p.Link == "" || k.hasAddress(nil, p.Address) },
 	}
+}
+
+// place puts an address on a link, after a note of it, and tells the neighbours.
+func (h *Host) place(p placed, at netlink.Link) error {
+	if err := h.record.addAddress(p); err != nil {
+		return err
+	}
+	addr := &netlink.Addr{IPNet: ipNet(p.Address)}
+	if p.Address.Addr().Is6() {
+		addr.Flags = unix.IFA_F_NODAD // the Node that had it may not have given it up yet
+	}
+	if err := netlink.AddrAdd(at, addr); err != nil {
+		return errors.Join(err, h.record.dropAddress(p))
+	}
+	return announce(at, p.Address.Addr())
 }
 
 // linkWith is the link that has an address.

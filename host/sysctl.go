@@ -19,6 +19,9 @@ import (
 // so 2 (loose) on the gateway is enough: a reply to a pod may come back by
 // another way than the gateway.
 //
+// route_localnet: what the Node sends to a NodePort of 127.0.0.1 goes out of the
+// gateway. That no pod reaches the Node's loopback is seen to by nftables (nft.go).
+//
 // accept_ra: the Node is its pods' router, so nothing that claims to be a router
 // behind the gateway is believed. disable_ipv6: the Node may switch IPv6 off on
 // new links, of which the gateway is one.
@@ -27,7 +30,8 @@ func (c *Config) sysctls() (all []setting) {
 		all = append(all,
 			setting{"net/ipv4/ip_forward", "1"},
 			setting{"net/ipv4/conf/" + c.Gateway + "/arp_announce", "1"},
-			setting{"net/ipv4/conf/" + c.Gateway + "/rp_filter", "2"})
+			setting{"net/ipv4/conf/" + c.Gateway + "/rp_filter", "2"},
+			setting{"net/ipv4/conf/" + c.Gateway + "/route_localnet", "1"})
 	}
 	if c.has(netip.Addr.Is6) {
 		all = append(all,

@@ -49,7 +49,7 @@ var layers = map[string]struct {
 	"tables":            {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
 	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
-	"host":              {nil, "the Node's own side works without the switch"},
+	"host":              {[]string{"packet"}, "the Node's own side works without the switch; it announces addresses, in packets"},
 	"host/preflight":    {nil, "a Node is looked at before there is a switch"},
 	"examples":          {nil, "it holds files only"},
 	"docs":              {nil, "it holds files only"},

@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// changedExample is examples/web-app with one text of a file replaced.
+func changedExample(t *testing.T, file string, change *strings.Replacer) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, file)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := []byte(change.Replace(string(text)))
+	if err := os.WriteFile(name, changed, 0o600); err != nil || bytes.Equal(text, changed) {
+		t.Fatalf("no change of %s: %v", file, err)
+	}
+	return dir
+}
+
+// TestMarksAcrossTheGateway: one Node holds two Egresses at once, and each pod
+// leaves it as its own, in packets that come between each other; meanwhile the
+// Node's probes reach a pod that lets nobody else in, and what is no probe does
+// not.
+func TestMarksAcrossTheGateway(t *testing.T) {
+	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, "egress-trafficcontrol.yaml",
+		strings.NewReplacer("egressNode: node-b", "egressNode: node-a"))}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	var all sync.WaitGroup
+	for pod, address := range map[string]string{
+		"web-a": egressOfWeb, "web-b": egressOfWeb, "client-a": egressOfClients, "client-b": egressOfClients,
+		"db-a": "192.168.77.102", // no Egress: the Node's own
+	} {
+		all.Go(func() {
+			for range 20 {
+				if g, err := w.ask(t.Context(), pod, "outside:80"); err != nil || g.source != address {
+					t.Errorf("%s was seen as %q, error %v, want %s", pod, g.source, err, address)
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for range 20 {
+			if g, err := w.ask(t.Context(), "node-a", "db-a:3306"); err != nil || g.source != w.sourceOf("node-a") {
+				t.Errorf("a probe: db-a saw %q, error %v", g.source, err)
+			}
+		}
+	})
+	all.Go(func() {
+		if err := w.wantSilence(t.Context(), attempt{"client-a", "db-a:3306"}); err != nil {
+			t.Error(err)
+		}
+	})
+	all.Wait()
+}
+
+// TestNodeSideComesBack: somebody takes the Node's firewall, routes,
+// addresses and sysctls away; soon all checks that need them pass again, and the
+// agent has said what it put back.
+func TestNodeSideComesBack(t *testing.T) {
+	l := up(t)
+	w, err := newWorld(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, s := range []struct {
+		take, back string
+		needs      []check
+	}{
+		{"nft delete table inet antrail", "nftables table antrail", []check{{"NodePort", nodePort}, {"Egress", egress}, {"outside", outside}}},
+		{"ip route del 10.10.1.0/24", "route to 10.10.1.0/24", []check{{"Nodes", connect("node-a", "client-b:5001")}}},
+		{"ip route del 10.96.0.0/12", "route to 10.96.0.0/12", []check{{"LoadBalancer", balanced}}},
+		{"ip address del 192.168.77.112/32 dev eth0", "address 192.168.77.112", []check{{"Egress", egress}}},
+		{"ip address flush dev antrea-gw0", "address 10.10.0.1/24", []check{{"probes", connect("node-a", "db-a:3306")}}},
+		{"echo 0 >/proc/sys/net/ipv4/ip_forward", "sysctl net/ipv4/ip_forward", []check{{"outside", outside}}},
+	} {
+		err := w.in("node-a", func() error {
+			if out, err := exec.Command("sh", "-c", s.take).CombinedOutput(); err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", s.take, err)
+		}
+		waitLine(t, l.Log("node-a"), `another program had changed the Node's side.*`+s.back)
+		for _, c := range s.needs {
+			if err := eventually(t, w, c); err != nil {
+				t.Errorf("after %s: %s: %v", s.take, c.name, err)
+			}
+		}
+	}
+}
+
+// eventually tries a check until it passes: connections that were broken leave
+// neighbours and conntrack entries behind that go by themselves.
+func eventually(t *testing.T, w *world, c check) (err error) {
+	for range 10 {
+		if _, err = c.run(t.Context(), w); err == nil {
+			return nil
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	return err
+}
