@@ -30,9 +30,10 @@ import (
 // bundle makes an edited one (edit) that shares what it does not touch. Only
 // the learned one is edited in place, under a lock of its owner.
 type classifier struct {
-	subtables []*subtable // by highest priority, falling
-	probes    []probe     // of the subtables
-	tries     [numPrefixFields]*trie
+	subtables []*subtable            // by highest priority, falling
+	probes    []probe                // of the subtables
+	tries     [numPrefixFields]*trie // of prefixes that are not whole, for lookups
+	values    [numPrefixFields]*trie // of all prefixes, for what lookups ask for
 	entries   int
 	clauses   int // of the entries, those that are soft
 	timed     int // of the entries, those that have a timeout
@@ -79,14 +80,16 @@ func (c *classifier) sort() {
 	var prefixed [numPrefixFields]int
 	for _, st := range c.subtables {
 		for _, p := range st.prefixes {
-			prefixed[p.field]++
+			if !p.whole() {
+				prefixed[p.field]++
+			}
 		}
 	}
 	c.probes = make([]probe, len(c.subtables))
 	for i, st := range c.subtables {
 		c.probes[i] = probe{subtable: st, highest: st.highest, byConjunction: st.byConjunction}
 		for _, p := range st.prefixes {
-			if prefixed[p.field] >= worthTrie {
+			if !p.whole() && prefixed[p.field] >= worthTrie {
 				c.probes[i].gated, c.probes[i].gate = true, p
 			}
 		}
@@ -127,9 +130,7 @@ func (c *classifier) insert(e *entry) *entry {
 	st := c.own(i)
 	st.insert(newRow(e))
 	c.count(e, 1)
-	for _, p := range st.prefixes {
-		c.tries[p.field] = c.tries[p.field].insert(p.of(&e.Match.Value), p.bits, c.edit)
-	}
+	c.plant(st, e, (*trie).insert)
 	return old
 }
 
@@ -142,11 +143,20 @@ func (c *classifier) remove(e *entry) {
 	st := c.own(i)
 	st.remove(e)
 	c.count(e, -1)
-	for _, p := range st.prefixes {
-		c.tries[p.field] = c.tries[p.field].remove(p.of(&e.Match.Value), p.bits, c.edit)
-	}
+	c.plant(st, e, (*trie).remove)
 	if st.rows == 0 {
 		c.subtables = slices.Delete(c.subtables, i, i+1)
+	}
+}
+
+// plant changes the tries for an entry that comes or goes.
+func (c *classifier) plant(st *subtable, e *entry, change func(*trie, aligned, uint8, *edit) *trie) {
+	for _, p := range st.prefixes {
+		v := p.of(&e.Match.Value)
+		c.values[p.field] = change(c.values[p.field], v, p.bits, c.edit)
+		if !p.whole() {
+			c.tries[p.field] = change(c.tries[p.field], v, p.bits, c.edit)
+		}
 	}
 }
 
@@ -204,18 +214,16 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 		if p.byConjunction && !complete {
 			continue
 		}
-		if p.gated {
+		if p.gated && !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
 			if s.asked != nil {
-				s.asked.prefix(p.gate.field)
+				s.asked.missed(c, p.subtable, k)
 			}
-			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
-				continue
-			}
-		}
-		if s.asked != nil {
-			s.asked.find(p.subtable, k)
+			continue
 		}
 		r := p.find(k)
+		if s.asked != nil {
+			s.asked.find(c, p.subtable, r, k)
+		}
 		if r == nil {
 			continue
 		}
@@ -239,10 +247,11 @@ func (c *classifier) completed(k *flow.Key, best *row, s *lookupScratch) *row {
 		if !st.namesID {
 			continue
 		}
+		r := st.find(k)
 		if s.asked != nil {
-			s.asked.find(st, k)
+			s.asked.find(c, st, r, k)
 		}
-		if r := st.find(k); r != nil && r.hard != nil && r.hard.betterThan(best) {
+		if r != nil && r.hard != nil && r.hard.betterThan(best) {
 			best = r.hard
 		}
 	}

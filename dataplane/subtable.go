@@ -26,7 +26,7 @@ type subtable struct {
 	// namesID: the mask has conj_id. byConjunction: and every entry has one
 	// other than 0, so none matches before a conjunction is complete.
 	namesID, byConjunction bool
-	prefixes               []prefix // fields of which the mask takes a prefix, not the whole
+	prefixes               []prefix // fields of which the mask takes a prefix
 
 	chunks uint64
 	only   *chunk  // when there is one

@@ -9,7 +9,9 @@ import (
 
 // Prefixes: which lengths of prefix of an address (or port) a table's entries
 // have that a packet's address matches. A subtable whose length is not among
-// them cannot hold an entry for the packet.
+// them cannot hold an entry for the packet. Whole addresses and ports are
+// prefixes too, but only for telling how many bits of a packet's were enough to
+// know that a subtable has nothing for it (asked.go).
 
 // prefixField names a field of which masks take prefixes: addresses, and ports,
 // whose ranges are written as several prefixes.
@@ -38,8 +40,8 @@ type prefix struct {
 	bits  uint8
 }
 
-// prefixesOf lists the fields of which a mask takes some leading bits, but not
-// all.
+// prefixesOf lists the fields of which a mask takes leading bits and no others:
+// some, or all.
 func prefixesOf(mask *flow.Key) (all []prefix) {
 	for i, f := range prefixPlaces {
 		v := leftAligned(f, mask)
@@ -47,12 +49,15 @@ func prefixesOf(mask *flow.Key) (all []prefix) {
 		if n == 64 {
 			n += bits.LeadingZeros64(^v.lo)
 		}
-		if n > 0 && n < f.Bits && v == v.cut(uint8(n)) {
+		if n > 0 && v == v.cut(uint8(n)) {
 			all = append(all, prefix{prefixField(i), uint8(n)})
 		}
 	}
 	return all
 }
+
+// whole says whether the prefix is all of its field.
+func (p prefix) whole() bool { return int(p.bits) == prefixPlaces[p.field].Bits }
 
 // of is the prefix that a match's value has.
 func (p prefix) of(value *flow.Key) aligned {
@@ -157,6 +162,23 @@ func (t *trie) remove(value aligned, length uint8, ed *edit) *trie {
 		return a
 	default:
 		return b
+	}
+}
+
+// lacks says whether the tree has no prefix of a length that a value begins with,
+// and how many of the value's first bits tell so.
+func (t *trie) lacks(value aligned, length uint8) (n uint8, ok bool) {
+	for above := uint8(0); ; {
+		switch {
+		case t == nil || t.bits > length:
+			return above, true
+		case value.common(t.value, t.bits) < t.bits:
+			return value.common(t.value, t.bits) + 1, true
+		case t.bits == length:
+			return length, t.entries == 0
+		}
+		above = t.bits + 1
+		t = t.children[value.bit(t.bits)]
 	}
 }
 
