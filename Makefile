@@ -1,7 +1,7 @@
 # make demo   builds, installs what is missing, shows that it works, cleans up
 # make test   every test, and says which could not run here and why
 # make lint   gofmt, go vet, staticcheck
-# make build  bin/antrail
+# make build  bin/antrail and bin/antrail-cni, the CNI plugin
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -10,7 +10,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 all: build
 
 build:
-	CGO_ENABLED=0 go build -o bin/antrail ./cmd/antrail
+	CGO_ENABLED=0 go build -o bin/ ./cmd/antrail ./cmd/antrail-cni
 
 demo: build
 	hack/need-packages demo

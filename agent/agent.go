@@ -38,6 +38,7 @@
 //	delay.go      how long a change takes to be in force
 //	scrape.go     metrics and health over TCP
 //	health.go     is it alive, is it ready
+//	cni.go        pods that the CNI plugin attaches
 //	livecheck.go  a look at itself, with echo requests (echo.go)
 //	logging.go    the log, which does not repeat itself
 //	client.go     the other end of the socket
@@ -139,6 +140,7 @@ func (a *Agent) start() error {
 	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
 	if a.live != nil {
 		a.live.setPorts, a.live.setNode = a.pods.set, a.setNode
+		a.followCNI()
 		a.live.followNode()
 	}
 	return nil
@@ -276,6 +278,9 @@ func runServer(s *http.Server, ln net.Listener) error {
 // stop takes back what start made, as far as it came.
 func (a *Agent) stop() error {
 	var errs []error
+	if a.live != nil {
+		errs = append(errs, a.live.cni.node.Close())
+	}
 	if a.host != nil {
 		errs = append(errs, a.host.Down())
 	}

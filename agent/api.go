@@ -36,6 +36,7 @@ import (
 //	                          /policies?wide=1 by rule
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
+//	POST /cni/VERB            the CNI plugin's requests (package cni)
 //
 // A question that makes no sense is answered with 400 and a sentence.
 
@@ -127,6 +128,7 @@ func (a *Agent) routes() http.Handler {
 	mux := a.pipeline.routes(a.metricsRegistry())
 	a.addHealth(mux)
 	mux.HandleFunc("GET /check", a.answerCheck)
+	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
 	return mux
 }
 

@@ -21,8 +21,10 @@ type live struct {
 	manifests *control.Manifests
 	objects   *control.Reconciler
 	log       *slog.Logger
-	// setPorts is told the ports that the switch is to have.
+	// setPorts is told the ports that the switch is to have, by one at a time.
 	setPorts func([]Port)
+	portsMu  sync.Mutex
+	cni      *plugs
 	shield   shield
 	// setNode is told what the switch asks of the Node.
 	setNode   func(*control.NodeSide) error
@@ -53,7 +55,8 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
 		objects: newObjects(c, p), shield: newShield(p), synced: make(chan struct{}),
 	}
-	if !l.restore(p, o.snapshot) {
+	err = l.openCNI()
+	if err == nil && !l.restore(p, o.snapshot) {
 		err = l.load(p)
 	}
 	p.objects = l.objects
@@ -152,7 +155,16 @@ func (l *live) ports() []Port {
 		port.OFPort = p.OFPort
 		all = append(all, port)
 	}
-	return all
+	return append(all, l.cni.ports()...)
+}
+
+// tellPorts tells the switch its ports as they are now.
+func (l *live) tellPorts() {
+	l.portsMu.Lock()
+	defer l.portsMu.Unlock()
+	if l.setPorts != nil { // else the agent asks when it begins
+		l.setPorts(l.ports())
+	}
 }
 
 // runManifests follows the manifests until ctx ends.
@@ -162,6 +174,7 @@ func (l *live) runManifests(ctx context.Context) error {
 	}
 	_, end := l.store.Follow(l.update)
 	defer end()
+	l.cni.open()
 	done, err := l.manifests.Watch(ctx, l.report)
 	if err != nil {
 		return err
@@ -176,6 +189,7 @@ func (l *live) runManifests(ctx context.Context) error {
 			if l.objects.Waiting() > 0 {
 				l.warn(l.objects.Retry())
 				l.tellSynced()
+				l.cni.changed.raise()
 			}
 			l.followNode()
 		}
@@ -195,7 +209,8 @@ func (l *live) update(u control.Update) {
 	}
 	l.warn(l.objects.UpdateSince(u.New, keys, u.Since))
 	l.tellSynced()
-	l.setPorts(l.ports())
+	l.tellPorts()
+	l.cni.changed.raise()
 	l.shield.update(u.New)
 	l.followNode()
 }

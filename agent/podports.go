@@ -27,11 +27,14 @@ type podPorts struct {
 	log   *slog.Logger
 	again chan struct{} // what is wanted has changed
 
+	// opened is called after a port was added.
+	opened func()
+
 	mu   sync.Mutex
 	want []Port
+	have map[string]openPort // by link; written by reconcile alone
 
-	have   map[string]openPort // by link
-	failed map[string]string   // last error of links that could not be opened
+	failed map[string]string // last error of links that could not be opened
 }
 
 // openPort is a port in the switch.
@@ -53,7 +56,7 @@ const lookAgain = 2 * time.Second
 func newPodPorts(want []Port, sw portSwitch, open func(Port) (ports.Port, error), log *slog.Logger) *podPorts {
 	return &podPorts{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
-		have: map[string]openPort{}, failed: map[string]string{},
+		have: map[string]openPort{}, failed: map[string]string{}, opened: func() {},
 	}
 }
 
@@ -74,6 +77,13 @@ func (p *podPorts) wanted() []Port {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.want
+}
+
+// has says whether a link is open as a port of that number.
+func (p *podPorts) has(link string, no uint32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.have[link].OFPort == no
 }
 
 // runPodPorts looks after every link message and from time to time, until ctx
@@ -145,7 +155,9 @@ func linksUp() (map[string]linkState, error) {
 }
 
 func (p *podPorts) remove(w Port, why string) {
+	p.mu.Lock()
 	delete(p.have, w.Link)
+	p.mu.Unlock()
 	if err := p.sw.RemovePort(w.OFPort); err != nil {
 		p.log.Warn("port removed, with an error", "port", w.Name, "link", w.Link, "error", err)
 		return
@@ -164,7 +176,10 @@ func (p *podPorts) add(w Port) {
 		return
 	}
 	delete(p.failed, w.Link)
+	p.mu.Lock()
 	p.have[w.Link] = openPort{w, index}
+	p.mu.Unlock()
+	p.opened()
 	i := port.Info()
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/antrail/antrail/cni/node"
 	"github.com/antrail/antrail/host"
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +19,7 @@ import (
 
 // besides are the files that an agent keeps for the next one, by name; those that
 // are written whole have a twin on their way.
-var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new"}
+var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "cni.record", "cni.record.new"}
 
 // recordFile tells what was changed on the Node.
 func (c *Config) recordFile() string { return c.besideSocket("node.record") }
@@ -53,6 +54,9 @@ var ErrRunning = errors.New("an agent is running")
 func Uninstall(socket string, tell func(what string)) error {
 	if running(socket) {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
+	}
+	if err := node.Clean((&Config{Socket: socket}).cniRecord(), tell); err != nil {
+		return err
 	}
 	return host.Clean((&Config{Socket: socket}).recordFile(), tell)
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,10 +28,7 @@ func (x *telling) plug(port SwitchPort, uid string) {
 	if port.OFPort == 0 {
 		c = Change{Source: "cni", Delete: []Key{p.Key}}
 	}
-	u := x.store.Apply(c)
-	if err := x.r.Update(u.New, u.Changed); err != nil {
-		x.t.Error(err)
-	}
+	x.apply(c)
 }
 
 // TestPodPort: a Pod without address and NodeConfig port has both by its port of
@@ -70,6 +68,59 @@ func TestPodPort(t *testing.T) {
 	other.OFPort = 0
 	x.plug(other, "")
 	x.dumpHas(t, "10.10.0.77", false)
+}
+
+// TestPodWithTwoPorts: each further interface has entries of its own, and the
+// Pod's policies hold there too; it goes with its port and with the Pod. It is no
+// endpoint.
+func TestPodWithTwoPorts(t *testing.T) {
+	x, r := newRecorded(t, pluggedPod+`---
+apiVersion: v1
+kind: Service
+metadata: {name: svc, namespace: default}
+spec: {clusterIP: 10.96.0.77, selector: {app: plugged}, ports: [{port: 80, protocol: TCP}]}
+`)
+	first := SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: Name{"default", "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
+	second := SwitchPort{Name: "plugged-net1", OFPort: 301, Pod: Name{"default", TwinName("plugged", "net1")}, MAC: [6]byte{10, 88, 10, 10, 0, 78}}
+	x.plug(first, "u1")
+	entries, isolated := len(x.dump()), strings.Count(strings.Join(r.log, "\n"), "IngressDefaultRule")
+	twin := NewPodPort("cni", second, []netip.Addr{netip.MustParseAddr("10.10.0.78")}, "u1")
+	x.apply(Change{Source: "cni", Set: []Object{twin}})
+	if err := x.r.InForce(second); err != nil {
+		t.Error(err)
+	}
+	for _, text := range []string{`in_port="plugged-abc"`, `in_port="plugged-net1"`, "10.10.0.77", "10.10.0.78"} {
+		x.dumpHas(t, text, true)
+	}
+	if n := strings.Count(strings.Join(r.log, "\n"), "IngressDefaultRule"); n <= isolated {
+		t.Errorf("the second port is not isolated:\n%s", strings.Join(r.log, "\n"))
+	}
+	for k, s := range x.store.Snapshot().EndpointSlices {
+		for _, e := range s.Endpoints {
+			if slices.Contains(e.Addresses, twin.IPs[0]) {
+				t.Errorf("%v has the second port's address", k)
+			}
+		}
+	}
+	x.apply(Change{Source: "cni", Delete: []Key{twin.Key}})
+	x.dumpHas(t, "10.10.0.78", false)
+	if n := len(x.dump()); n != entries {
+		t.Errorf("%d entries are left, want %d", n, entries)
+	}
+	x.apply(Change{Source: "cni", Set: []Object{twin}})
+	pod := x.store.Snapshot().Pod(Name{"default", "plugged"})
+	x.apply(Change{Source: pod.Source.File, Delete: []Key{pod.Key}})
+	x.dumpHas(t, "10.10.0.78", false)
+	x.dumpHas(t, "10.10.0.77", false)
+}
+
+// apply changes the store and brings the switch along.
+func (x *telling) apply(c Change) {
+	x.t.Helper()
+	u := x.store.Apply(c)
+	if err := x.r.Update(u.New, u.Changed); err != nil {
+		x.t.Error(err)
+	}
 }
 
 func (x *telling) dumpHas(t *testing.T, text string, want bool) {

@@ -49,6 +49,7 @@ type Store struct {
 	mu        sync.Mutex
 	claims    map[Key][]Object // what each source says, in order of the sources
 	twice     map[Key]bool     // keys with several claims
+	twins     map[Key][]Key    // of Pods with several ports
 	judged    map[Key]bool     // claimed keys of the kinds that are judged
 	refused   map[Key]Problem  // by the rules between objects
 	derive    *derivation      // nil: nothing is derived
@@ -65,6 +66,7 @@ func NewStore(endpoints EndpointSource) *Store {
 	s := &Store{
 		claims:    map[Key][]Object{},
 		twice:     map[Key]bool{},
+		twins:     map[Key][]Key{},
 		judged:    map[Key]bool{},
 		refused:   map[Key]Problem{},
 		followers: map[int]func(Update){},
@@ -140,21 +142,25 @@ func earliest(changes []Change) (t time.Time) {
 func (s *Store) claim(c Change, touched map[Key]bool) {
 	for _, k := range c.Delete {
 		s.set(k, c.Source, nil)
-		touch(touched, k)
+		s.touch(touched, k)
 	}
 	for _, obj := range c.Set {
 		k := obj.Metadata().Key
 		s.set(k, c.Source, obj)
-		touch(touched, k)
+		s.touch(touched, k)
 	}
 }
 
-// touch notes a key, or for a port the Pod that it is put into.
-func touch(touched map[Key]bool, k Key) {
+// touch notes a key, or for a port the Pod that it is put into; with a Pod its
+// twins.
+func (s *Store) touch(touched map[Key]bool, k Key) {
 	if k.Kind == KindPodPort {
 		k = podOf(k)
 	}
 	touched[k] = true
+	for _, twin := range s.twins[k] {
+		touched[twin] = true
+	}
 }
 
 // set puts a source's object for a key in place of its former one.
@@ -173,6 +179,7 @@ func (s *Store) set(k Key, source string, obj Object) {
 		delete(s.claims, k)
 	}
 	mark(s.twice, k, len(claims) > 1)
+	s.noteTwin(k, len(claims) > 0)
 	mark(s.judged, k, len(claims) > 0 && slices.Contains(judgedKinds, k.Kind))
 }
 
@@ -193,6 +200,9 @@ func (s *Store) wanted(k Key) Object {
 			return s.attach(pod)
 		}
 		return s.claims[k][0]
+	}
+	if pod, ok := origin(k); ok {
+		return s.twin(k, pod)
 	}
 	if tier, ok := builtinTiers[k]; ok {
 		return tier

@@ -51,6 +51,9 @@ func newDerivation() *derivation {
 }
 
 func (d *derivation) addPod(p *Pod) {
+	if _, twin := origin(p.Key); twin {
+		return // a Service's endpoint is the Pod's first address
+	}
 	for name, value := range p.Labels {
 		l := label{p.Key.Namespace, name, value}
 		if d.pods[l] == nil {

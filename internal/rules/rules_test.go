@@ -50,6 +50,9 @@ var layers = map[string]struct {
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
 	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
 	"host":              {[]string{"packet"}, "the Node's own side works without the switch; it announces addresses, in packets"},
+	"cni":               {nil, "plugin and agent share the words, not the code"},
+	"cni/plugin":        {[]string{"cni"}, "the plugin is a thin client: the agent has the state"},
+	"cni/node":          {[]string{"cni"}, "who has which address is known without a switch, which is asked through an interface"},
 	"host/preflight":    {nil, "a Node is looked at before there is a switch"},
 	"examples":          {nil, "it holds files only"},
 	"docs":              {nil, "it holds files only"},
@@ -65,10 +68,11 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd"},
+		[]string{"ports", "host", "cni", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},
+	{regexp.MustCompile(`^github\.com/containernetworking/`), []string{"cni", "agent", "cmd/antrail-cni"}, "the words of the CNI specification are spoken by the plugin and who answers it"},
 	{regexp.MustCompile(`^k8s\.io/`), []string{"control"}, "types of Kubernetes stop at control's door"},
 	{regexp.MustCompile(`^github\.com/gopacket/gopacket`), []string{"ports/pcap", "lab"}, "the packet path reads bytes in place; gopacket is for captures and checks"},
 	{regexp.MustCompile(`^C$`), nil, "there is no cgo here"},

@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/cni/node"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/ports"
+	"github.com/containernetworking/cni/pkg/types"
+)
+
+// Pods that the CNI plugin attaches (package cni/node). Their ports are objects of
+// a source of their own, which the store puts into the Pods; so a Pod's entries
+// and ports come and go as with any other change.
+
+// cniSource is that source's name.
+const cniSource = "cni"
+
+// How long a call of the plugin waits: for the switch to have what the manifests
+// say, and ADD for its Pod and the entries.
+const (
+	cniBegin = 10 * time.Second
+	cniWait  = 45 * time.Second
+)
+
+// cniRecord tells which pod has what.
+func (c *Config) cniRecord() string { return c.besideSocket("cni.record") }
+
+// plugs are the ports that the CNI plugin asks for. It implements node.Switch.
+type plugs struct {
+	live    *live
+	node    *node.Node
+	begun   chan struct{} // closed when what is plugged in is followed
+	changed signal
+	// opened says whether a port is in the switch; status, why Pods cannot be
+	// attached. Both are set before the first call.
+	opened func(link string, no uint32) bool
+	status func() error
+
+	mu  sync.Mutex
+	now map[control.Key]*control.PodPort
+}
+
+// openCNI goes on with the ports that pods have.
+func (l *live) openCNI() (err error) {
+	c := l.config
+	l.cni = &plugs{live: l, begun: make(chan struct{}), now: map[control.Key]*control.PodPort{}}
+	l.cni.node, err = node.New(node.Config{
+		Record: c.cniRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU,
+		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: l.cni, Log: l.log,
+	})
+	return err
+}
+
+func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
+	for _, p := range all {
+		addrs = append(addrs, p.Addr())
+	}
+	return addrs
+}
+
+// followCNI tells the plugin's side what becomes of its ports.
+func (a *Agent) followCNI() {
+	c := a.live.cni
+	c.opened, c.status = a.pods.has, a.cniStatus
+	a.pods.opened = c.changed.raise
+}
+
+// open lets the plugin's calls in: from now on a port that is plugged in is followed.
+func (c *plugs) open() { close(c.begun) }
+
+// answerCNI answers the plugin.
+func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
+	if a.live == nil {
+		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files"))
+		return
+	}
+	if cni.Verb(r.PathValue("verb")) != cni.Status {
+		select {
+		case <-a.live.cni.begun:
+		case <-r.Context().Done():
+			return
+		case <-time.After(cniBegin):
+			node.WriteError(w, types.NewError(types.ErrTryAgainLater, "the agent has not read its objects yet", ""))
+			return
+		}
+	}
+	a.live.cni.node.ServeHTTP(w, r)
+}
+
+// cniStatus is what STATUS answers: without switch or ports no Pod has the network,
+// without objects no further one.
+func (a *Agent) cniStatus() error {
+	for _, c := range append(a.readiness(), a.liveness()...) {
+		if err := c.why(); err != nil {
+			code := types.ErrLimitedConnectivity
+			if c.name == sourceCondition {
+				code = types.ErrPluginNotAvailable
+			}
+			return cni.Errorf(code, "the agent is not ready: "+c.name, err)
+		}
+	}
+	return nil
+}
+
+// Pod implements node.Switch.
+func (c *plugs) Pod(p cni.Pod) error {
+	pod := c.live.store.Snapshot().Pod(control.Name{Namespace: p.Namespace, Name: p.Name})
+	switch {
+	case pod == nil:
+		return fmt.Errorf("Pod %s/%s is not known yet", p.Namespace, p.Name)
+	case pod.UID != "" && p.UID != "" && pod.UID != p.UID:
+		return fmt.Errorf("the Pod %s/%s that is known has UID %s, not %s", p.Namespace, p.Name, pod.UID, p.UID)
+	case pod.Terminated():
+		return fmt.Errorf("the Pod %s/%s that is known has ended", p.Namespace, p.Name)
+	case pod.HostNetwork:
+		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is in its Node's network", p.Namespace, p.Name), "")
+	case pod.NodeName != c.live.config.NodeName:
+		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is of Node %q", p.Namespace, p.Name, pod.NodeName), "")
+	}
+	return nil
+}
+
+// Taken implements node.Switch: addresses that other Pods say to have, and numbers
+// of the NodeConfig's ports.
+func (c *plugs) Taken(p cni.Pod) node.Taken {
+	t := node.Taken{Addrs: map[netip.Addr]bool{}, Ports: map[uint32]bool{}}
+	cluster := c.live.store.Snapshot()
+	for k, pod := range cluster.Pods {
+		if pod.Terminated() || pod.HostNetwork || k.Namespace == p.Namespace && k.Name == p.Name {
+			continue
+		}
+		for _, a := range pod.IPs {
+			t.Addrs[a] = true
+		}
+	}
+	if config := cluster.NodeConfig(c.live.config.NodeName); config != nil {
+		for _, port := range config.Ports {
+			t.Ports[port.OFPort] = true
+		}
+	}
+	g, tunnel := c.live.config.Gateway.OFPort, c.live.config.Tunnel.OFPort
+	t.Ports[g], t.Ports[tunnel] = true, true
+	return t
+}
+
+// Plug implements node.Switch.
+func (c *plugs) Plug(all []node.Port) {
+	want := map[control.Key]*control.PodPort{}
+	change := control.Change{Source: cniSource, Since: time.Now()}
+	for i := range all {
+		p := podPort(&all[i])
+		k := p.Metadata().Key
+		want[k] = p
+		if had := c.now[k]; had == nil || had.SwitchPort != p.SwitchPort || had.UID != p.UID {
+			change.Set = append(change.Set, p)
+		}
+	}
+	for k := range c.now {
+		if want[k] == nil {
+			change.Delete = append(change.Delete, k)
+		}
+	}
+	c.mu.Lock()
+	c.now = want
+	c.mu.Unlock()
+	c.live.store.Apply(change)
+	c.live.tellPorts() // the Pods may be none that the store has
+}
+
+// podPort is a port as an object.
+func podPort(p *node.Port) *control.PodPort {
+	return control.NewPodPort(cniSource, switchPort(p), p.IPs, p.Pod.UID)
+}
+
+func switchPort(p *node.Port) control.SwitchPort {
+	name := p.Pod.Name
+	if p.Further != "" {
+		name = control.TwinName(name, p.Further)
+	}
+	return control.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: control.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC}
+}
+
+// ports are those that are plugged in, by number.
+func (c *plugs) ports() (all []Port) {
+	c.mu.Lock()
+	now := slices.Collect(maps.Values(c.now))
+	c.mu.Unlock()
+	slices.SortFunc(now, func(a, b *control.PodPort) int { return int(a.OFPort) - int(b.OFPort) })
+	for _, p := range now {
+		all = append(all, Port{Name: p.Name, Link: p.Name, OFPort: p.OFPort, Driver: DriverAuto})
+	}
+	return all
+}
+
+// InForce implements node.Switch.
+func (c *plugs) InForce(p node.Port) error {
+	if err := c.live.objects.InForce(switchPort(&p)); err != nil {
+		return err
+	}
+	if !c.opened(p.Name, p.OFPort) {
+		return control.NotInForce("its link is not open yet")
+	}
+	return nil
+}
+
+// Changed implements node.Switch.
+func (c *plugs) Changed() <-chan struct{} { return c.changed.next() }
+
+// Status implements node.Switch.
+func (c *plugs) Status() error { return c.status() }
+
+// signal wakes all that wait for the next one. The zero value is one.
+type signal struct {
+	mu   sync.Mutex
+	wait chan struct{}
+}
+
+// next is closed by the next raise.
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wait == nil {
+		s.wait = make(chan struct{})
+	}
+	return s.wait
+}
+
+func (s *signal) raise() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wait != nil {
+		close(s.wait)
+		s.wait = nil
+	}
+}

@@ -1,0 +1,75 @@
+package cni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+
+	"github.com/containernetworking/cni/pkg/types"
+)
+
+// ErrAway says that no agent listens at the socket.
+var ErrAway = errors.New("no agent answers")
+
+// maxReply bounds an answer; a result of a hundred routes has some kilobytes.
+const maxReply = 1 << 20
+
+// Client asks the agent at a socket.
+type Client struct {
+	Socket string
+}
+
+// Ask sends a request and returns the answer. The error is what the agent
+// answered, a *types.Error; ErrAway when nobody listens; or what became of the
+// connection, for which the runtime is to try again.
+func (c *Client) Ask(ctx context.Context, v Verb, r *Request) (*Reply, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, Errorf(types.ErrInternal, "the request has no text", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/cni/"+string(v), bytes.NewReader(body))
+	if err != nil {
+		return nil, Errorf(types.ErrInternal, "the request makes no sense", err)
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true}}).Do(req)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, errors.Join(ErrAway, err)
+	}
+	if err != nil {
+		return nil, Errorf(types.ErrTryAgainLater, "the agent did not answer", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if err != nil {
+		return nil, Errorf(types.ErrTryAgainLater, "the agent's answer broke off", err)
+	}
+	return parseReply(resp.StatusCode, text)
+}
+
+func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
+}
+
+// parseReply reads an answer.
+func parseReply(status int, text []byte) (*Reply, error) {
+	switch status {
+	case http.StatusOK:
+		reply := &Reply{}
+		if err := json.Unmarshal(text, reply); err != nil {
+			return nil, Errorf(types.ErrInternal, "the agent's answer cannot be read", err)
+		}
+		return reply, nil
+	case http.StatusUnprocessableEntity:
+		said := &types.Error{}
+		if err := json.Unmarshal(text, said); err != nil || said.Code == 0 {
+			return nil, Errorf(types.ErrInternal, "the agent's error cannot be read", err)
+		}
+		return nil, said
+	}
+	return nil, types.NewError(types.ErrInternal, "the agent does not know the request", string(bytes.TrimSpace(text)))
+}

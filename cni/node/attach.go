@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+)
+
+// Add gives a sandbox an interface, and returns when its port is open and all that
+// applies to its Pod is in the switch. What it gave already it gives again. The
+// result is nil when addresses are delegated and none were given.
+//
+// The order is: written down, made, plugged in, in force, marked as made. The
+// record has an attachment for as long as there may be something of it; what
+// fails is taken back in the other direction.
+func (n *Node) Add(ctx context.Context, r *cni.Request) (*types100.Result, error) {
+	if r.Pod.Namespace == "" || r.Pod.Name == "" {
+		return nil, types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_ARGS name no Pod", "K8S_POD_NAMESPACE and K8S_POD_NAME are needed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.Wait)
+	defer cancel()
+	unlock, err := n.lock(ctx, r.Attachment)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if a, ok := n.record.find(r.Attachment); ok {
+		if why := n.fallen(&a); why == nil && a.Netns == r.Netns {
+			return n.again(ctx, &a)
+		}
+		if err := n.remove(&a); err != nil {
+			return nil, asError("what an earlier call left", err)
+		}
+	}
+	if r.Delegated && r.IPAM == nil {
+		return nil, nil
+	}
+	return n.attach(ctx, r)
+}
+
+// attach makes an attachment that is not there.
+func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, error) {
+	s, err := n.sandboxFor(r.Netns)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := n.await(ctx, func() error { return n.Switch.Pod(r.Pod) }); err != nil {
+		return nil, err
+	}
+	a, err := n.reserve(attachment{
+		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod,
+	}, r)
+	if err != nil {
+		return nil, asError("the record", err)
+	}
+	n.step("reserved")
+	if err = n.build(ctx, &a, s); err == nil {
+		err = n.record.keep(a.Attachment)
+	}
+	n.step("kept")
+	var result *types100.Result
+	if err == nil {
+		result, err = n.result(&a)
+	}
+	if err != nil {
+		return nil, asError("interface "+a.Interface, errors.Join(err, n.remove(&a)))
+	}
+	n.Log.Info("pod attached", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "addresses", a.addrs(), "port", a.Link, "ofPort", a.OFPort)
+	return result, nil
+}
+
+// build makes what is reserved.
+func (n *Node) build(ctx context.Context, a *attachment, s *sandbox) error {
+	if err := n.makeLink(a, s); err != nil {
+		return err
+	}
+	n.step("linked")
+	if err := n.setUp(a, s); err != nil {
+		return err
+	}
+	n.step("up")
+	n.setPlugged(a.Attachment, true)
+	n.step("plugged")
+	return n.await(ctx, func() error { return n.inForce(a) })
+}
+
+// again answers an ADD for what is there.
+func (n *Node) again(ctx context.Context, a *attachment) (*types100.Result, error) {
+	if err := n.await(ctx, func() error { return n.inForce(a) }); err != nil {
+		return nil, err
+	}
+	return n.result(a)
+}
+
+// inForce says what keeps an attachment's port from passing packets.
+func (n *Node) inForce(a *attachment) error {
+	p, ok := n.portOf(a)
+	if !ok {
+		return errors.New("the Pod has a newer sandbox")
+	}
+	return n.Switch.InForce(p)
+}
+
+// await asks until the answer is nil or for ever, or ctx ends.
+func (n *Node) await(ctx context.Context, ask func() error) error {
+	for {
+		changed := n.Switch.Changed()
+		err := ask()
+		if err == nil || errors.As(err, new(*types.Error)) {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return later("the switch is not there yet", err)
+		}
+	}
+}
+
+// asError is an error with a code; one of input and output if it has none.
+func asError(what string, err error) error {
+	var e *types.Error
+	if !errors.As(err, &e) {
+		return cni.Errorf(types.ErrIOFailure, what, err)
+	}
+	if err.Error() == e.Error() {
+		return e
+	}
+	return types.NewError(e.Code, e.Msg, fmt.Sprint(err))
+}

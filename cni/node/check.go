@@ -1,0 +1,193 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Check says whether an attachment is as ADD made it: in the record, in the result
+// that the runtime kept, on the Node, in the sandbox and in the switch.
+func (n *Node) Check(ctx context.Context, r *cni.Request) error {
+	unlock, err := n.lock(ctx, r.Attachment)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	a, ok := n.record.find(r.Attachment)
+	if !ok {
+		return types.NewError(types.ErrUnknownContainer, fmt.Sprintf("no interface %s was given to %s", r.Interface, r.Container), "")
+	}
+	if err := n.checkAttachment(&a, r); err != nil {
+		return cni.Errorf(cni.CodeNotAsGiven, fmt.Sprintf("interface %s of Pod %s/%s is not as it was given", a.Interface, a.Pod.Namespace, a.Pod.Name), err)
+	}
+	return nil
+}
+
+func (n *Node) checkAttachment(a *attachment, r *cni.Request) error {
+	if why := n.fallen(a); why != nil {
+		return why
+	}
+	if a.Netns != r.Netns {
+		return fmt.Errorf("it is in %s", a.Netns)
+	}
+	if err := a.checkPrevious(r.Previous); err != nil {
+		return err
+	}
+	s, err := openSandbox(a.Netns)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	link, err := n.checkEnds(a, s)
+	if err != nil {
+		return err
+	}
+	if err := a.checkInside(s, link, n.Gateways); err != nil {
+		return err
+	}
+	return n.inForce(a)
+}
+
+// checkPrevious compares with what the runtime kept. Plugins that are chained after
+// may have added to it.
+func (a *attachment) checkPrevious(was *types100.Result) error {
+	if was == nil {
+		return errors.New("there is no prevResult")
+	}
+	if !slices.ContainsFunc(was.Interfaces, func(i *types100.Interface) bool {
+		return i.Name == a.Interface && i.Mac == a.MAC && i.Sandbox == a.Netns
+	}) {
+		return fmt.Errorf("prevResult has no interface %s with MAC address %s", a.Interface, a.MAC)
+	}
+	for _, ip := range a.IPs {
+		if !slices.ContainsFunc(was.IPs, func(c *types100.IPConfig) bool {
+			p, err := prefixOf(c.Address)
+			return err == nil && p == ip
+		}) {
+			return fmt.Errorf("prevResult has no address %v", ip)
+		}
+	}
+	return nil
+}
+
+// checkEnds looks at both ends of the pair, and returns the sandbox's.
+func (n *Node) checkEnds(a *attachment, s *sandbox) (netlink.Link, error) {
+	far, err := n.home.links.LinkByName(a.Link)
+	if err != nil {
+		return nil, fmt.Errorf("link %s: %w", a.Link, err)
+	}
+	near, err := s.links.LinkByName(a.Interface)
+	if err != nil {
+		return nil, fmt.Errorf("interface %s: %w", a.Interface, err)
+	}
+	at := near.Attrs()
+	switch {
+	case far.Attrs().Flags&1 == 0: // net.FlagUp
+		return nil, fmt.Errorf("link %s is down", a.Link)
+	case at.Flags&1 == 0:
+		return nil, fmt.Errorf("interface %s is down", a.Interface)
+	case near.Type() != "veth" || at.ParentIndex != far.Attrs().Index:
+		return nil, fmt.Errorf("interface %s is not the other end of %s", a.Interface, a.Link)
+	case at.HardwareAddr.String() != a.MAC:
+		return nil, fmt.Errorf("interface %s has MAC address %v, not %s", a.Interface, at.HardwareAddr, a.MAC)
+	case at.MTU != n.MTU:
+		return nil, fmt.Errorf("interface %s has MTU %d, not %d", a.Interface, at.MTU, n.MTU)
+	}
+	return near, nil
+}
+
+// checkInside looks at addresses and routes.
+func (a *attachment) checkInside(s *sandbox, link netlink.Link, gateways []netip.Addr) error {
+	have, err := s.links.AddrList(link, unix.AF_UNSPEC)
+	if err != nil {
+		return err
+	}
+	for _, ip := range a.IPs {
+		if !slices.ContainsFunc(have, func(h netlink.Addr) bool {
+			p, err := prefixOf(*h.IPNet)
+			return err == nil && p == ip
+		}) {
+			return fmt.Errorf("interface %s has no address %v", a.Interface, ip)
+		}
+	}
+	for _, w := range a.routes(gateways) {
+		if err := w.check(s, link); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check looks for a route.
+func (w way) check(s *sandbox, link netlink.Link) error {
+	family := unix.AF_INET
+	if w.to.Addr().Is6() {
+		family = unix.AF_INET6
+	}
+	table := w.table
+	if table == 0 {
+		table = unix.RT_TABLE_MAIN
+	}
+	filter := &netlink.Route{LinkIndex: link.Attrs().Index, Table: table}
+	have, err := s.links.RouteListFiltered(family, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return err
+	}
+	for _, r := range have {
+		if w.is(&r) {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no route to %v via %v", w.to, w.via)
+}
+
+// is says whether the kernel's route is this one.
+func (w way) is(r *netlink.Route) bool {
+	to := netip.PrefixFrom(unspecified(w.to.Addr()), 0)
+	if r.Dst != nil {
+		p, err := prefixOf(*r.Dst)
+		if err != nil {
+			return false
+		}
+		to = p
+	}
+	via, _ := netip.AddrFromSlice(r.Gw)
+	return to == w.to && via.Unmap() == w.via
+}
+
+// Status says whether ADD would succeed for a Pod that is known.
+func (n *Node) Status(_ context.Context, r *cni.Request) error {
+	if err := n.Switch.Status(); err != nil || r.Delegated {
+		return err
+	}
+	left := n.record.left(n.CIDRs, n.Gateways)
+	if left != nil {
+		return cni.Errorf(types.ErrPluginNotAvailable, "Pods can get no address", left)
+	}
+	return nil
+}
+
+// left is an error when a range has no address left.
+func (r *record) left(ranges []netip.Prefix, gateways []netip.Addr) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.now.addrs(nil)
+	for _, g := range gateways {
+		all[g] = true
+	}
+	for _, p := range ranges {
+		if _, ok := pick(p, r.now.last(p), all); !ok {
+			return fmt.Errorf("none is left in %v", p)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/cni"
+)
+
+// Del takes an interface from a sandbox. That nothing is there is no error: a
+// runtime calls it again until it succeeds, and after an ADD that failed.
+func (n *Node) Del(ctx context.Context, r *cni.Request) error {
+	unlock, err := n.lock(ctx, r.Attachment)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	a, ok := n.record.find(r.Attachment)
+	if !ok {
+		return nil
+	}
+	if err := n.remove(&a); err != nil {
+		return asError("interface "+a.Interface, err)
+	}
+	n.Log.Info("pod detached", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "addresses", a.addrs(), "port", a.Link)
+	return nil
+}
+
+// remove takes an attachment back, as far as it was made: the entries first, so that
+// no packet finds its address when the next one has it, and the record last.
+func (n *Node) remove(a *attachment) error {
+	n.setPlugged(a.Attachment, false)
+	n.step("unplugged")
+	if err := n.removeLink(a.Link); err != nil {
+		return err
+	}
+	n.step("unlinked")
+	if a.Table != 0 {
+		if s, err := openSandbox(a.Netns); err == nil && s.id == a.NetnsID {
+			a.removeRules(s)
+			s.close()
+		}
+	}
+	err := n.record.forget(a.Attachment)
+	n.step("forgotten")
+	return err
+}
+
+// GC removes the attachments of a network that are not among the valid ones. One that
+// somebody is making or removing meanwhile is left alone.
+func (n *Node) GC(_ context.Context, r *cni.Request) error {
+	var errs []error
+	for _, a := range n.record.all() {
+		if a.Network != r.Network || slices.Contains(r.Valid, a.Attachment) {
+			continue
+		}
+		turn, free := n.tryLock(a.Attachment)
+		if !free {
+			continue
+		}
+		errs = append(errs, n.collect(a.Attachment))
+		n.unlock(a.Attachment, turn)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return asError("garbage collection", err)
+	}
+	return nil
+}
+
+// collect removes an attachment that may be gone by now.
+func (n *Node) collect(k cni.Attachment) error {
+	a, ok := n.record.find(k)
+	if !ok {
+		return nil
+	}
+	if err := n.remove(&a); err != nil {
+		return fmt.Errorf("%s of %s: %w", k.Interface, k.Container, err)
+	}
+	n.Log.Info("pod detached: nobody has it any more", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "port", a.Link)
+	return nil
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// The link of an attachment is a veth pair: the Node's end is the port, the other
+// end the sandbox's interface.
+
+// makeLink makes the pair, the Node's end down. A link of the Node that has the
+// name already can only be of the same attachment, of which the record was lost:
+// the name follows from it.
+func (n *Node) makeLink(a *attachment, s *sandbox) error {
+	if err := n.removeLink(a.Link); err != nil {
+		return err
+	}
+	if _, err := s.links.LinkByName(a.Interface); err == nil {
+		return types.NewError(cni.CodeNameTaken, "the sandbox has an interface "+a.Interface+" already", "")
+	}
+	mac, err := net.ParseMAC(a.MAC)
+	if err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = a.Link, n.MTU
+	attrs.NumTxQueues, attrs.NumRxQueues = 1, 1
+	err = n.home.links.LinkAdd(&netlink.Veth{
+		LinkAttrs: attrs, PeerName: a.Interface, PeerMTU: uint32(n.MTU), PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(s.ns),
+	})
+	if err != nil {
+		return fmt.Errorf("veth %s: %w", a.Link, err)
+	}
+	return nil
+}
+
+// removeLink removes the Node's end, and with it the other. That it is gone is no
+// error; what is no veth is not ours.
+func (n *Node) removeLink(name string) error {
+	link, err := n.home.links.LinkByName(name)
+	if noLink(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if link.Type() != "veth" {
+		return fmt.Errorf("link %s is a %s, so it is not ours", name, link.Type())
+	}
+	if err := n.home.links.LinkDel(link); err != nil && !noLink(err) {
+		return fmt.Errorf("link %s: %w", name, err)
+	}
+	return nil
+}
+
+// noLink says whether an error is that a link is not there.
+func noLink(err error) bool {
+	return errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV)
+}
+
+// setUp gives both ends what they need to carry packets. The Node has no address
+// of its own on its end, not even a link-local one: nothing of the Node's is to
+// reach the Pod but through the switch.
+func (n *Node) setUp(a *attachment, s *sandbox) error {
+	far, err := n.home.links.LinkByName(a.Link)
+	if err != nil {
+		return err
+	}
+	near, err := s.links.LinkByName(a.Interface)
+	if err != nil {
+		return err
+	}
+	// The link-local address is the one that follows from the MAC address, as table
+	// SpoofGuard knows it.
+	for _, mode := range []error{
+		n.home.links.LinkSetIP6AddrGenMode(far, genModeNone), s.links.LinkSetIP6AddrGenMode(near, genModeEUI64),
+	} {
+		if mode != nil && !errors.Is(mode, unix.EAFNOSUPPORT) && !errors.Is(mode, unix.EOPNOTSUPP) {
+			return fmt.Errorf("addr_gen_mode of %s: %w", a.Link, mode)
+		}
+	}
+	if err := s.inside(func() error { return n.prepare(a) }); err != nil {
+		return err
+	}
+	if err := n.home.links.LinkSetUp(far); err != nil {
+		return fmt.Errorf("set %s up: %w", a.Link, err)
+	}
+	return a.configure(s, near, n.Gateways)
+}
+
+// Values of addr_gen_mode (include/uapi/linux/if_link.h).
+const (
+	genModeEUI64 = 0
+	genModeNone  = 1
+)
+
+// prepare does what needs the sandbox's own thread.
+func (n *Node) prepare(a *attachment) error {
+	if n.Offloads != nil {
+		if err := n.Offloads(a.Interface); err != nil {
+			return err
+		}
+	}
+	for _, ip := range a.IPs {
+		if ip.Addr().Is6() {
+			return enableIPv6(a.Interface)
+		}
+	}
+	return nil
+}
+
+// enableIPv6 undoes what some runtimes do to all links of a sandbox.
+func enableIPv6(ifname string) error {
+	file := "/proc/sys/net/ipv6/conf/" + ifname + "/disable_ipv6"
+	now, err := os.ReadFile(file)
+	if err != nil || strings.TrimSpace(string(now)) == "0" {
+		return err
+	}
+	return os.WriteFile(file, []byte("0"), 0o644)
+}

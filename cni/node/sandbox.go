@@ -1,0 +1,104 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// sandbox is a network namespace that a runtime made for a Pod, opened.
+type sandbox struct {
+	ns    netns.NsHandle
+	links *netlink.Handle
+	id    string // device and inode: what the file is, not where it lies
+}
+
+// openSandbox opens a namespace by its file; errGone when there is none.
+func openSandbox(path string) (*sandbox, error) {
+	ns, err := netns.GetFromPath(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &sandbox{ns: ns}
+	if s.id, err = idOf(int(ns)); err == nil {
+		s.links, err = netlink.NewHandleAt(ns)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// errGone says that a sandbox is not there any more.
+var errGone = errors.New("the sandbox is gone")
+
+func (s *sandbox) close() error {
+	if s.links != nil {
+		s.links.Close()
+	}
+	return s.ns.Close()
+}
+
+// nsfs is the type of the file system that namespaces' files are of.
+const nsfs = 0x6e736673
+
+// idOf identifies an open namespace; what is no namespace is gone: a runtime
+// leaves an empty file behind for an instant.
+func idOf(fd int) (string, error) {
+	var fsys unix.Statfs_t
+	if err := unix.Fstatfs(fd, &fsys); err != nil {
+		return "", err
+	}
+	if fsys.Type != nsfs {
+		return "", errGone
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
+}
+
+// inside runs f on the calling goroutine in the namespace; a goroutine that f
+// starts is not in it. A thread that cannot come home ends with its goroutine.
+func (s *sandbox) inside(f func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	defer func() {
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	if err := netns.Set(s.ns); err != nil {
+		return err
+	}
+	return f()
+}
+
+// sandboxFor opens the sandbox that a runtime names, for what is to be made in it.
+func (n *Node) sandboxFor(path string) (*sandbox, error) {
+	s, err := openSandbox(path)
+	if err != nil {
+		return nil, cni.Errorf(types.ErrInvalidNetNS, "the sandbox "+path, err)
+	}
+	if s.id == n.home.id {
+		s.close()
+		return nil, types.NewError(types.ErrInvalidNetNS, "the sandbox "+path, "it is the Node's own network namespace")
+	}
+	return s, nil
+}

@@ -1,0 +1,60 @@
+package plugin
+
+import (
+	"encoding/json"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/containernetworking/cni/pkg/types"
+	"github.com/containernetworking/cni/pkg/version"
+)
+
+// DefaultSocket is that of an agent whose configuration names none.
+const DefaultSocket = "/run/antrail/agent.sock"
+
+// conf is a network configuration.
+type conf struct {
+	types.PluginConf
+	// Socket is the agent's; DefaultSocket when not given.
+	Socket string `json:"socket,omitempty"`
+}
+
+// parse reads a configuration as a runtime gives it.
+func (c *conf) parse(text []byte) error {
+	if err := json.Unmarshal(text, c); err != nil {
+		return cni.Errorf(types.ErrDecodingFailure, "the network configuration cannot be read", err)
+	}
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.RawPrevResult == nil {
+		return nil
+	}
+	if err := version.ParsePrevResult(&c.PluginConf); err != nil {
+		return cni.Errorf(types.ErrDecodingFailure, "the network configuration's prevResult cannot be read", err)
+	}
+	return nil
+}
+
+// delegated says whether an IPAM plugin gives the addresses.
+func (c *conf) delegated() bool { return c.IPAM.Type != "" }
+
+// podArgs are those of CNI_ARGS that a Kubernetes runtime gives. The names are
+// the variables'.
+type podArgs struct {
+	types.CommonArgs
+	K8S_POD_NAMESPACE          types.UnmarshallableString
+	K8S_POD_NAME               types.UnmarshallableString
+	K8S_POD_UID                types.UnmarshallableString
+	K8S_POD_INFRA_CONTAINER_ID types.UnmarshallableString
+}
+
+// podOf reads CNI_ARGS: NAME=VALUE, with semicolons between.
+func podOf(text string) (cni.Pod, error) {
+	args := podArgs{}
+	if err := types.LoadArgs(text, &args); err != nil {
+		return cni.Pod{}, cni.Errorf(types.ErrInvalidEnvironmentVariables, "CNI_ARGS cannot be read", err)
+	}
+	return cni.Pod{
+		Namespace: string(args.K8S_POD_NAMESPACE), Name: string(args.K8S_POD_NAME), UID: string(args.K8S_POD_UID),
+	}, nil
+}
