@@ -271,6 +271,8 @@ type reader struct {
 	namespaced bool
 	// build fills c.meta from the published type, checks and converts.
 	build func(c *check, text []byte) Object
+	// take is the same for one that is decoded already; false for another type.
+	take func(c *check, in metav1.Object) (Object, bool)
 }
 
 // identity tells an object's key before it is decoded, so that a refused one
@@ -303,14 +305,25 @@ func read[T any, P interface {
 	*T
 	metav1.Object
 }](kind Kind, scope scope, convert func(*check, P) Object) reader {
-	return reader{kind: kind, namespaced: scope == namespaced, build: func(c *check, text []byte) Object {
+	convertChecked := func(c *check, in P) Object {
+		c.metadata(in, scope)
+		return convert(c, in)
+	}
+	r := reader{kind: kind, namespaced: scope == namespaced}
+	r.build = func(c *check, text []byte) Object {
 		in := P(new(T))
 		if !c.unmarshal(text, in) {
 			return nil
 		}
-		c.metadata(in, scope)
-		return convert(c, in)
-	}}
+		return convertChecked(c, in)
+	}
+	r.take = func(c *check, in metav1.Object) (Object, bool) {
+		if in, ok := in.(P); ok {
+			return convertChecked(c, in), true
+		}
+		return nil, false
+	}
+	return r
 }
 
 // scope says whether a kind lives in namespaces, and what its names may be.

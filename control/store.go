@@ -258,7 +258,7 @@ func (b *building) put(k Key, obj Object) {
 	} else {
 		set.put(obj)
 	}
-	if now == nil || obj == nil || !sameObject(now, obj) {
+	if now == nil || obj == nil || !SameObject(now, obj) {
 		b.changed = append(b.changed, k)
 	}
 }
@@ -287,9 +287,9 @@ func (b *building) index() {
 	b.next.slicesOf = indexSlices(b, services)
 }
 
-// sameObject reports whether two objects differ in nothing but where they
+// SameObject reports whether two objects differ in nothing but where they
 // stand.
-func sameObject(a, b Object) bool {
+func SameObject(a, b Object) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) {
 		return false
 	}

@@ -162,7 +162,7 @@ func (d *derivation) replace(b *building, k Key, given bool) {
 	keep := map[Key]bool{}
 	for _, s := range want {
 		keep[s.Key] = true
-		if now := b.next.EndpointSlices[s.Key]; now == nil || !sameObject(now, s) {
+		if now := b.next.EndpointSlices[s.Key]; now == nil || !SameObject(now, s) {
 			b.put(s.Key, s)
 		}
 	}

@@ -1,0 +1,68 @@
+package control
+
+import (
+	"fmt"
+
+	yaml "go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The same door for objects that an API server gives, one by one: as the
+// published Go type, or as JSON where there is none (Antrea's). They go through
+// the readers and checks of manifests; what is refused is told with the field
+// and without a line.
+
+// Published is an object as an API server gives it.
+type Published struct {
+	APIVersion, Kind string
+	// Object is of the published type, as *corev1.Pod for v1 Pod. Where JSON is
+	// given, only its namespace and name are read.
+	Object metav1.Object
+	JSON   []byte
+}
+
+// Key is the object's key here; false for a kind that is not used.
+func (p *Published) Key() (Key, bool) {
+	r, ok := readers[typeName{p.APIVersion, p.Kind}]
+	if !ok {
+		return Key{}, false
+	}
+	k := Key{Kind: r.kind, Name: clipName(p.Object.GetName())}
+	if r.namespaced {
+		k.Namespace = clipName(p.Object.GetNamespace())
+	}
+	return k, true
+}
+
+// Decode checks the object and makes it one of ours; source is what Source.File
+// is to say. An object with problems is refused whole.
+func (p *Published) Decode(source string) (Object, []Problem) {
+	c := &check{file: source, node: &yaml.Node{}, lines: lineMap{{}}}
+	key, ok := p.Key()
+	if !ok {
+		return nil, []Problem{c.problem(0, "", fmt.Sprintf("kind %s of %s is not used here", clip(p.Kind), clip(p.APIVersion)))}
+	}
+	c.meta = Meta{Key: key, Source: Source{File: source}}
+	obj := p.read(c)
+	c.settle()
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return obj, nil
+}
+
+func (p *Published) read(c *check) Object {
+	r := readers[typeName{p.APIVersion, p.Kind}]
+	if p.JSON == nil {
+		obj, ok := r.take(c, p.Object)
+		if !ok {
+			c.problems = append(c.problems, c.problem(0, "", fmt.Sprintf("a %T is no %s", p.Object, p.Kind)))
+		}
+		return obj
+	}
+	if len(p.JSON) > maxObject {
+		c.problems = append(c.problems, c.problem(0, "", fmt.Sprintf("the object is larger than %d bytes", maxObject)))
+		return nil
+	}
+	return r.build(c, p.JSON)
+}

@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"context"
+	"time"
+
+	"github.com/antrail/antrail/control"
+)
+
+// Changes wait until whoever applies them is free: while one is being applied,
+// the next gather, of several events of one object only the last. So a burst
+// costs a few steps, and a single change waits for nobody. The first step is
+// taken only when every resource was read.
+
+// pending are the changes that the store does not have yet.
+type pending struct {
+	objects map[control.Key]control.Object // nil: it is gone
+	since   time.Time                      // when the first of them came
+}
+
+func newPending() pending { return pending{objects: map[control.Key]control.Object{}} }
+
+func (p *pending) put(k control.Key, o control.Object) { p.objects[k] = o }
+func (p *pending) remove(k control.Key)                { p.objects[k] = nil }
+
+// change is all that is pending as one change.
+func (p *pending) change() control.Change {
+	c := control.Change{Source: SourceName, Since: p.since}
+	for k, o := range p.objects {
+		if o == nil {
+			c.Delete = append(c.Delete, k)
+		} else {
+			c.Set = append(c.Set, o)
+		}
+	}
+	*p = newPending()
+	return c
+}
+
+// ready wakes who applies, after something came at a time. s.mu is held.
+func (s *Source) ready(since time.Time) {
+	if len(s.pending.objects) > 0 && s.pending.since.IsZero() {
+		s.pending.since = since
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// runApply gives the store what is pending until ctx ends.
+func (s *Source) runApply(ctx context.Context) {
+	first := true
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		}
+		c, ok := s.take(first)
+		if ok {
+			s.store.Apply(c)
+		}
+		if ok && first {
+			first = false
+			close(s.synced)
+		}
+		if !first {
+			s.report()
+		}
+	}
+}
+
+// take is what is to be applied now, if there is something. The first time, that
+// is everything or nothing, and nobody is told since when it waited: that would
+// say nothing about one change.
+func (s *Source) take(first bool) (control.Change, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first && s.missing() != nil || !first && len(s.pending.objects) == 0 {
+		return control.Change{}, false
+	}
+	c := s.pending.change()
+	if first {
+		c.Since = time.Time{}
+	}
+	return c, true
+}
+
+// report logs problems that are new.
+func (s *Source) report() {
+	now := map[string]bool{}
+	for _, p := range s.Problems() {
+		text := p.Error()
+		now[text] = true
+		if !s.told[text] {
+			s.config.Log.Warn("kubernetes: an object is not in force", "problem", text)
+		}
+	}
+	s.told = now
+}

@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Antrea's kinds are CustomResourceDefinitions, which a cluster may not have, or
+// gets later. Those that are missing are looked for again and again, ever more
+// seldom. One that was there and went away stays watched: its objects were
+// deleted with it, and it may come back.
+
+// runDiscovery begins watches of Antrea's kinds as they come, until all are
+// there or ctx ends.
+func (s *Source) runDiscovery(ctx context.Context, watches *sync.WaitGroup) {
+	wait := min(firstWait, s.longest)
+	for {
+		has, err := s.api.discover(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		for _, w := range s.found(has, err) {
+			watches.Go(func() { w.runWatch(ctx) })
+		}
+		if err == nil && s.complete() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, s.longest)
+	}
+}
+
+// found notes what the API server was found to have, and returns the watches to
+// begin.
+func (s *Source) found(has served, err error) (begun []*watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.discovery
+	if s.discovery = err; err != nil {
+		if was == nil {
+			s.config.Log.Warn("kubernetes: cannot tell which of Antrea's kinds there are; trying again", "error", err)
+		}
+		return nil
+	}
+	there, absent := has.choose()
+	for _, r := range there {
+		if s.watched(r) {
+			continue
+		}
+		w := newWatch(s, r)
+		s.watches, begun = append(s.watches, w), append(begun, w)
+	}
+	if first := !s.discovered; first && len(absent) > 0 {
+		s.config.Log.Info("kubernetes: not all of Antrea's kinds are there; waiting for the others", "there", len(there), "absent", len(absent))
+	}
+	s.discovered, s.absent = true, absent
+	s.ready(time.Now())
+	return begun
+}
+
+// watched says whether a kind of Antrea's has its watch, in whatever version.
+func (s *Source) watched(r resource) bool {
+	for _, w := range s.watches {
+		if w.kind == r.kind {
+			return true
+		}
+	}
+	return false
+}
+
+// complete says whether all of Antrea's kinds are there.
+func (s *Source) complete() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.absent) == 0
+}

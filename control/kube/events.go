@@ -1,0 +1,117 @@
+package kube
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+// A refused object gets an Event, so that whoever wrote it sees why it has no
+// effect. All Nodes refuse the same objects for the same reasons: the Event's
+// name follows from both, so that the first Node's is made and the others find
+// it there. They come at a bounded rate, and when too many wait, the rest is only
+// in the log.
+
+// refusedEvent says that an object was refused.
+type refusedEvent struct {
+	about  corev1.ObjectReference
+	reason string
+}
+
+const (
+	maxWaiting  = 100 // Events that wait
+	eventRate   = 1   // a second
+	eventBurst  = 20
+	maxMessage  = 1000 // bytes: the API server takes 1024
+	refusedWord = "Refused"
+	component   = "antrail"
+)
+
+// refusedEvent is the Event of an object that came and was refused.
+func (w *watch) refusedEvent(a *arrived) refusedEvent {
+	e := refusedEvent{about: corev1.ObjectReference{
+		APIVersion: w.gvk.GroupVersion().String(), Kind: w.gvk.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID,
+		ResourceVersion: a.ResourceVersion,
+	}}
+	if len(a.problems) > 0 {
+		e.reason = message(a.problems[0])
+	}
+	return e
+}
+
+// message is a problem without the object's name.
+func message(p control.Problem) string {
+	text := p.Reason
+	if p.Field != "" {
+		text = p.Field + ": " + text
+	}
+	return text[:min(len(text), maxMessage)]
+}
+
+// name tells Events of one object and reason from others.
+func (e *refusedEvent) name() string {
+	sum := sha256.Sum256([]byte(string(e.about.UID) + "\n" + e.reason))
+	return fmt.Sprintf("%s.%x", e.about.Name[:min(len(e.about.Name), 200)], sum[:8])
+}
+
+// event is the Event as the API takes it.
+func (e *refusedEvent) event(now time.Time) *corev1.Event {
+	at := metav1.NewTime(now)
+	namespace := e.about.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	return &corev1.Event{
+		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: e.name()},
+		InvolvedObject: e.about, Type: corev1.EventTypeWarning, Reason: refusedWord, Message: e.reason,
+		Source: corev1.EventSource{Component: component}, FirstTimestamp: at, LastTimestamp: at, Count: 1,
+	}
+}
+
+// tell queues an Event, if there is room.
+func (s *Source) tell(e refusedEvent) {
+	select {
+	case s.refused <- e:
+	default: // the log has it
+	}
+}
+
+// runEvents makes Events until ctx ends.
+func (s *Source) runEvents(ctx context.Context) {
+	rate := flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-s.refused:
+			if rate.Wait(ctx) != nil {
+				return
+			}
+			s.makeEvent(ctx, &e)
+		}
+	}
+}
+
+func (s *Source) makeEvent(ctx context.Context, e *refusedEvent) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	ev := e.event(time.Now())
+	text, err := json.Marshal(ev)
+	if err == nil {
+		err = s.api.groups[corev1.SchemeGroupVersion].Post().Namespace(ev.Namespace).Resource("events").
+			SetHeader("Content-Type", runtime.ContentTypeJSON).Body(text).Do(ctx).Error()
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		s.config.Log.Debug("kubernetes: no Event made", "object", e.about.Name, "error", err)
+	}
+}

@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"cmp"
+
+	"github.com/antrail/antrail/control"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// What is watched. Pods are watched twice, so that those of the Node do not
+// wait behind those of all others: here whatever their phase, elsewhere only
+// those that can send something, for policies that name them.
+
+// resource is one thing to watch.
+type resource struct {
+	kind     control.Kind
+	gvk      schema.GroupVersionKind
+	plural   string
+	selector string         // of fields
+	example  runtime.Object // of built-in types; nil: JSON
+	where    string         // tells two watches of one resource apart
+}
+
+func (r *resource) gvr() schema.GroupVersionResource {
+	return r.gvk.GroupVersion().WithResource(r.plural)
+}
+
+// builtin is what every API server has.
+func builtin(node string) []resource {
+	core, discovery, networking := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
+	return []resource{
+		{kind: control.KindNode, gvk: core.WithKind("Node"), plural: "nodes", example: &corev1.Node{}},
+		{kind: control.KindNamespace, gvk: core.WithKind("Namespace"), plural: "namespaces", example: &corev1.Namespace{}},
+		{kind: control.KindService, gvk: core.WithKind("Service"), plural: "services", example: &corev1.Service{}},
+		{kind: control.KindEndpointSlice, gvk: discovery.WithKind("EndpointSlice"), plural: "endpointslices", example: &discoveryv1.EndpointSlice{}},
+		{kind: control.KindNetworkPolicy, gvk: networking.WithKind("NetworkPolicy"), plural: "networkpolicies", example: &networkingv1.NetworkPolicy{}},
+		{kind: control.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "here",
+			selector: "spec.nodeName=" + node},
+		{kind: control.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "elsewhere",
+			selector: "spec.nodeName!=" + node + ",spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"},
+	}
+}
+
+// antreaGroup is the API group of Antrea's kinds.
+const antreaGroup = "crd.antrea.io"
+
+// antreaKinds are Antrea's kinds with the versions that can be read, the best
+// first.
+var antreaKinds = []struct {
+	kind     control.Kind
+	name     string
+	plural   string
+	versions []string
+}{
+	{control.KindTier, "Tier", "tiers", []string{"v1beta1", "v1alpha1"}},
+	{control.KindClusterNetworkPolicy, "ClusterNetworkPolicy", "clusternetworkpolicies", []string{"v1beta1", "v1alpha1"}},
+	{control.KindAntreaNetworkPolicy, "NetworkPolicy", "networkpolicies", []string{"v1beta1", "v1alpha1"}},
+	{control.KindClusterGroup, "ClusterGroup", "clustergroups", []string{"v1beta1", "v1alpha3"}},
+	{control.KindGroup, "Group", "groups", []string{"v1beta1", "v1alpha3"}},
+	{control.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
+	{control.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
+	{control.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
+}
+
+// served are the resources of Antrea's group that an API server has, as
+// version/plural.
+type served map[string]bool
+
+// choose tells which of Antrea's kinds can be watched, each in the best version
+// that is served, and which cannot.
+func (has served) choose() (there []resource, absent map[control.Kind]bool) {
+	absent = map[control.Kind]bool{}
+	for _, k := range antreaKinds {
+		absent[k.kind] = true
+		for _, v := range k.versions {
+			if has[v+"/"+k.plural] {
+				gvk := schema.GroupVersionKind{Group: antreaGroup, Version: v, Kind: k.name}
+				there = append(there, resource{kind: k.kind, gvk: gvk, plural: k.plural})
+				delete(absent, k.kind)
+				break
+			}
+		}
+	}
+	return there, absent
+}
+
+// name is the resource as RBAC and kubectl name it, and which part of it.
+func (r *resource) name() string {
+	name := r.plural
+	if r.gvk.Group != "" {
+		name += "." + r.gvk.Group
+	}
+	if r.where != "" {
+		name += " " + r.where
+	}
+	return cmp.Or(name, r.gvk.Kind)
+}

@@ -1,0 +1,164 @@
+package kube
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/internal/kubetest"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// The stories of package control (control/testdata/stories), told by an API
+// server: after each step the store has what manifests would have given it. What
+// follows from that, package control's own tests tell.
+
+const storyDir = "../testdata/stories/"
+
+// storyStep is a file of a story.
+type storyStep struct{ name, text string }
+
+// readStory reads a file in txtar form, without its expectations.
+func readStory(t *testing.T, path string) (steps []storyStep) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, part := range strings.Split("\n"+string(text), "\n-- ") {
+		name, body, _ := strings.Cut(part, " --\n")
+		if i > 0 && filepath.Ext(name) != ".want" {
+			steps = append(steps, storyStep{name, body + "\n"})
+		}
+	}
+	return steps
+}
+
+// publishedAs is what the API calls kinds.
+func publishedAs(k control.Kind) (apiVersion, kind string) {
+	switch k {
+	case control.KindNode, control.KindNamespace, control.KindPod, control.KindService:
+		return "v1", string(k)
+	case control.KindEndpointSlice:
+		return "discovery.k8s.io/v1", string(k)
+	case control.KindNetworkPolicy:
+		return "networking.k8s.io/v1", string(k)
+	case control.KindAntreaNetworkPolicy:
+		return "crd.antrea.io/v1beta1", "NetworkPolicy"
+	}
+	return "crd.antrea.io/v1beta1", string(k)
+}
+
+// telling is one story on its way, with what manifests make of it.
+type telling struct {
+	*following
+	want *control.Store
+}
+
+// step takes a file of a story to both.
+func (x *telling) step(s storyStep) {
+	x.t.Helper()
+	if filepath.Ext(s.name) == ".delete" {
+		x.remove(s)
+		return
+	}
+	d := control.Decode(SourceName, []byte(s.text))
+	for _, p := range d.Problems {
+		x.t.Fatal(p)
+	}
+	x.want.Apply(control.Change{Source: SourceName, Set: d.Objects})
+	for doc := range strings.SplitSeq("\n"+s.text, "\n---") {
+		if !strings.Contains(doc, "kind: NodeConfig") {
+			x.api.Apply(doc)
+		}
+	}
+	for _, o := range d.Objects {
+		if own, ok := o.(*control.NodeConfig); ok {
+			copied := *own
+			copied.Source.File = "configuration"
+			x.store.Apply(control.Change{Source: "configuration", Set: []control.Object{&copied}})
+		}
+	}
+}
+
+func (x *telling) remove(s storyStep) {
+	x.t.Helper()
+	for line := range strings.Lines(s.text) {
+		words := strings.Split(strings.TrimSpace(line), "/")
+		if len(words) < 2 {
+			continue
+		}
+		k := control.Key{Kind: control.Kind(words[0]), Name: words[len(words)-1]}
+		if len(words) == 3 {
+			k.Namespace = words[1]
+		}
+		if k.Kind == control.KindNodeConfig {
+			x.store.Apply(control.Change{Source: "configuration", Delete: []control.Key{k}})
+			continue
+		}
+		x.want.Apply(control.Change{Source: SourceName, Delete: []control.Key{k}})
+		apiVersion, kind := publishedAs(k.Kind)
+		x.api.Delete(apiVersion, kind, k.Namespace, k.Name)
+	}
+}
+
+// alike ignores what only one of the two sources knows.
+var alike = cmp.Options{
+	cmp.Exporter(func(reflect.Type) bool { return true }),
+	cmp.FilterPath(func(p cmp.Path) bool {
+		f, ok := p.Last().(cmp.StructField)
+		return ok && (f.Name() == "Source" || f.Name() == "UID")
+	}, cmp.Ignore()),
+	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
+	cmpopts.EquateEmpty(),
+}
+
+// expected is what manifests gave, without Pods that the API is not asked for.
+func (x *telling) expected() *control.Cluster {
+	c := *x.want.Snapshot()
+	c.Pods = map[control.Key]*control.Pod{}
+	for k, p := range x.want.Snapshot().Pods {
+		if p.NodeName == "node-a" || p.NodeName != "" && !p.Terminated() {
+			c.Pods[k] = p
+		}
+	}
+	return &c
+}
+
+func TestStories(t *testing.T) {
+	base, err := os.ReadFile(storyDir + "node.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, _ := filepath.Glob(storyDir + "*.txtar")
+	if len(paths) < 10 {
+		t.Fatalf("only %d stories", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			f := follow(t, kubetest.New(t), func(s *Source) { s.store = control.NewStore(control.DeriveEndpoints) })
+			f.store = f.Source.store
+			x := &telling{f, control.NewStore(control.DeriveEndpoints)}
+			x.step(storyStep{"node.yaml", string(base)})
+			x.synced()
+			for _, s := range readStory(t, path) {
+				x.step(s)
+				var diff string
+				t.Cleanup(func() {
+					if diff != "" {
+						t.Log(diff)
+					}
+				})
+				x.until(s.name, func() bool {
+					diff = cmp.Diff(x.expected(), x.store.Snapshot(), alike)
+					return diff == ""
+				})
+			}
+		})
+	}
+}

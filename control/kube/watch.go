@@ -1,0 +1,130 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// Watching one resource. client-go's Reflector lists, or has the list streamed,
+// then watches, goes on from where a lost watch was, and lists again when the
+// API server does not remember that far back. It waits longer from failure to
+// failure. What it does is told to an inbox.
+
+// Waiting between tries: the first, and the most but for a half that is drawn.
+const (
+	firstWait = 500 * time.Millisecond
+	longWait  = 15 * time.Second
+	waitReset = 2 * longWait // without a failure, begin with firstWait again
+)
+
+// watch is one resource. Its fields behind source are guarded by source.mu.
+type watch struct {
+	resource
+	source *Source
+	held   map[control.Key]held
+	// refused is what is wrong with objects as they are now.
+	refused map[control.Key][]control.Problem
+	listed  bool   // a first list came
+	fault   error  // of the last list or watch; nil: it went well
+	faults  uint64 // lists and watches that failed
+	events  uint64 // objects that came, one by one
+}
+
+func newWatch(s *Source, r resource) *watch {
+	return &watch{resource: r, source: s, held: map[control.Key]held{}, refused: map[control.Key][]control.Problem{}}
+}
+
+// runWatch watches until ctx ends.
+func (w *watch) runWatch(ctx context.Context) {
+	quiet := klog.Logger{} // what goes wrong is told by fault
+	ctx = klog.NewContext(ctx, quiet)
+	r := cache.NewReflectorWithOptions(w.listWatch(), w.expected(), inbox{w}, cache.ReflectorOptions{
+		Name: w.name(), Logger: &quiet, Clock: endingClock{ctx: ctx},
+		Backoff: &wait.Backoff{
+			Duration: firstWait, Cap: longWait, Factor: 2, Jitter: 0.5,
+			Steps: int(math.Ceil(math.Log2(float64(longWait / firstWait)))),
+		},
+	})
+	r.RunWithContext(ctx)
+}
+
+// expected is an object of the type that comes.
+func (w *watch) expected() runtime.Object {
+	if w.example != nil {
+		return w.example
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(w.gvk)
+	return u
+}
+
+// listWatch is the resource's, with every outcome noted.
+func (w *watch) listWatch() *cache.ListWatch {
+	lw := w.source.api.listWatch(&w.resource)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := lw.ListWithContext(ctx, o)
+			w.note(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			events, err := lw.WatchWithContext(ctx, o)
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else it does not stream lists: it is asked for one
+				w.note(err)
+			}
+			return events, err
+		},
+	}
+}
+
+// note keeps the outcome of a list or watch, and logs it when it is another than
+// the last.
+func (w *watch) note(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	s := w.source
+	s.mu.Lock()
+	was := w.fault
+	w.fault = err
+	if err != nil {
+		w.faults++
+	}
+	s.mu.Unlock()
+	switch {
+	case err == nil && was != nil:
+		s.config.Log.Info("kubernetes: watching again", "resource", w.name())
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		s.config.Log.Warn("kubernetes: cannot watch; what was read stays, trying again", "resource", w.name(), "error", err)
+	}
+}
+
+// endingClock is the time, and waits no longer than a context.
+type endingClock struct {
+	clock.RealClock
+	ctx context.Context
+}
+
+// After is time.After, but the end of the context is the end of the time.
+func (c endingClock) After(d time.Duration) <-chan time.Time {
+	c2, cancel := context.WithTimeout(c.ctx, d)
+	over := make(chan time.Time, 1)
+	context.AfterFunc(c2, func() {
+		cancel()
+		over <- time.Now()
+	})
+	return over
+}

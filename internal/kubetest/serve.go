@@ -1,0 +1,279 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+const antreaGroup = "crd.antrea.io"
+
+// serve answers one request.
+func (a *API) serve(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	refuse := a.refuse
+	a.mu.Unlock()
+	if refuse != 0 {
+		fail(w, refuse, "InternalError", "made to fail")
+		return
+	}
+	group, version, rest := split(r.URL.Path)
+	switch {
+	case len(rest) == 0:
+		a.discover(w, group, version)
+	case len(rest) == 1:
+		a.collection(w, r, ref{group: group, plural: rest[0]}, version)
+	case len(rest) == 3 && rest[0] == "namespaces" && r.Method == http.MethodPost:
+		a.create(w, r, ref{group: group, plural: rest[2], namespace: rest[1]})
+	case len(rest) == 2:
+		a.get(w, ref{group: group, plural: rest[0], name: rest[1]})
+	default:
+		fail(w, http.StatusNotFound, "NotFound", "no such path")
+	}
+}
+
+// split tells group, version and the rest of a path apart.
+func split(path string) (group, version string, rest []string) {
+	words := strings.Split(strings.Trim(path, "/"), "/")
+	if words[0] == "api" {
+		words = append([]string{"apis", ""}, words[1:]...)
+	}
+	words = append(words, "", "")
+	group, version = words[1], words[2]
+	for _, word := range words[min(3, len(words)):] {
+		if word != "" {
+			rest = append(rest, word)
+		}
+	}
+	return group, version, rest
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(body)
+}
+
+func fail(w http.ResponseWriter, status int, reason, message string) {
+	answer(w, status, statusObject(status, reason, message))
+}
+
+func statusObject(status int, reason, message string) object {
+	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason, "message": message}
+}
+
+// discover tells which of Antrea's kinds there are.
+func (a *API) discover(w http.ResponseWriter, group, version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked["discover"]++
+	served := map[string][]object{}
+	for plural, yes := range a.kinds {
+		if yes {
+			v := antreaVersion(plural)
+			served[v] = append(served[v], object{"name": plural})
+		}
+	}
+	switch {
+	case group != antreaGroup || len(served) == 0:
+		fail(w, http.StatusNotFound, "NotFound", "no such group")
+	case version == "":
+		var versions []object
+		for v := range served {
+			versions = append(versions, object{"groupVersion": antreaGroup + "/" + v, "version": v})
+		}
+		answer(w, http.StatusOK, object{"kind": "APIGroup", "name": antreaGroup, "versions": versions})
+	default:
+		answer(w, http.StatusOK, object{"kind": "APIResourceList", "groupVersion": group + "/" + version, "resources": served[version]})
+	}
+}
+
+func (a *API) get(w http.ResponseWriter, r ref) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o := a.objects[r]; o != nil {
+		answer(w, http.StatusOK, o)
+		return
+	}
+	fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", r.plural, r.name))
+}
+
+// create takes an object that a client sends, in JSON.
+func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
+	a.count("create " + at.plural)
+	var o object
+	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+		fail(w, http.StatusUnsupportedMediaType, "UnsupportedMediaType", err.Error())
+		return
+	}
+	at.name = text(o, "metadata", "name")
+	a.mu.Lock()
+	there := a.objects[at] != nil
+	a.mu.Unlock()
+	if there {
+		fail(w, http.StatusConflict, "AlreadyExists", at.name+" already exists")
+		return
+	}
+	a.put(o)
+	answer(w, http.StatusCreated, o)
+}
+
+func (a *API) count(what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked[what]++
+}
+
+// collection lists or watches a resource.
+func (a *API) collection(w http.ResponseWriter, r *http.Request, of ref, version string) {
+	q := r.URL.Query()
+	a.mu.Lock()
+	known := of.group != antreaGroup || a.kinds[of.plural] && antreaVersion(of.plural) == version
+	stream := q.Get("sendInitialEvents") == "true"
+	refused := stream && a.plain
+	a.mu.Unlock()
+	choose := selector(q.Get("fieldSelector"))
+	switch {
+	case !known:
+		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+	case refused:
+		fail(w, http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is forbidden")
+	case q.Get("watch") != "":
+		a.count("watch " + of.plural)
+		a.watch(w, r, of, choose, stream)
+	default:
+		a.count("list " + of.plural)
+		items, v := a.list(of, choose)
+		apiVersion, kind := typeOf(of)
+		answer(w, http.StatusOK, object{"kind": kind + "List", "apiVersion": apiVersion, "metadata": object{"resourceVersion": v}, "items": items})
+	}
+}
+
+func (a *API) list(of ref, choose func(object) bool) ([]object, string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	items := []object{}
+	for r, o := range a.objects {
+		if r.group == of.group && r.plural == of.plural && choose(o) {
+			items = append(items, o)
+		}
+	}
+	return items, fmt.Sprint(a.version)
+}
+
+// selector reads a field selector of = and !=.
+func selector(s string) func(object) bool {
+	return func(o object) bool {
+		for term := range strings.SplitSeq(s, ",") {
+			path, want, equal := strings.Cut(term, "=")
+			path, unequal := strings.CutSuffix(path, "!")
+			if equal && (text(o, strings.Split(path, ".")...) == want) == unequal {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// event is what a watch of some objects sees of a change.
+func (c *change) event(of ref, choose func(object) bool) (kind string, o object) {
+	if c.of.group != of.group || c.of.plural != of.plural {
+		return "", nil
+	}
+	was, is := c.old != nil && choose(c.old), c.new != nil && choose(c.new)
+	switch {
+	case was && is:
+		return "MODIFIED", c.new
+	case is:
+		return "ADDED", c.new
+	case was && c.new == nil:
+		return "DELETED", c.old
+	case was:
+		return "DELETED", c.new
+	}
+	return "", nil
+}
+
+// watch streams events until the client or the server ends it.
+func (a *API) watch(w http.ResponseWriter, r *http.Request, of ref, choose func(object) bool, stream bool) {
+	a.mu.Lock()
+	end := a.watches
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(end, cancel)()
+	w.Header().Set("Content-Type", "application/json")
+	send := func(kind string, o object) {
+		json.NewEncoder(w).Encode(object{"type": kind, "object": o})
+	}
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if stream {
+		var items []object
+		var version string
+		items, version = a.list(of, choose)
+		for _, o := range items {
+			send("ADDED", o)
+		}
+		send("BOOKMARK", a.bookmark(of, version))
+		from, _ = strconv.Atoi(version)
+	}
+	for ctx.Err() == nil {
+		news, changed, gone := a.since(from)
+		if gone {
+			send("ERROR", statusObject(http.StatusGone, "Expired", "too old resource version"))
+			return
+		}
+		for _, c := range news {
+			if kind, o := c.event(of, choose); kind != "" {
+				send(kind, o)
+			}
+			from = c.version
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// bookmark ends the streamed list. Its type is the one that is listed.
+func (a *API) bookmark(of ref, version string) object {
+	o := object{"metadata": object{"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"}}}
+	o["apiVersion"], o["kind"] = typeOf(of)
+	return o
+}
+
+// typeOf is the apiVersion and kind of a resource.
+func typeOf(of ref) (apiVersion, kind string) {
+	kinds := map[string]string{
+		"nodes": "Node", "namespaces": "Namespace", "services": "Service", "pods": "Pod", "endpointslices": "EndpointSlice",
+		"networkpolicies": "NetworkPolicy", "tiers": "Tier", "clusternetworkpolicies": "ClusterNetworkPolicy",
+		"clustergroups": "ClusterGroup", "groups": "Group", "egresses": "Egress", "externalippools": "ExternalIPPool",
+		"trafficcontrols": "TrafficControl",
+	}
+	switch of.group {
+	case "":
+		apiVersion = "v1"
+	case antreaGroup:
+		apiVersion = antreaGroup + "/" + antreaVersion(of.plural)
+	default:
+		apiVersion = of.group + "/v1"
+	}
+	return apiVersion, kinds[of.plural]
+}
+
+// since is what happened after a version, and what tells that more did.
+func (a *API) since(version int) (news []change, changed chan struct{}, gone bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, c := range a.history {
+		if c.version > version {
+			news = append(news, c)
+		}
+	}
+	return news, a.changed, version < a.oldest
+}
