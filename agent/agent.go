@@ -15,6 +15,7 @@
 //	rejudge.go    connections of before, judged by the entries of now
 //	seed.go       what endpoints are chosen by, kept across restarts
 //	uninstall.go  what is left behind, and who takes it back
+//	tunnel.go     the port to the other Nodes
 //	nodeside.go   what the switch asks of the Node around it
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
@@ -68,7 +69,6 @@ import (
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
-	"github.com/antrail/antrail/tunnel"
 )
 
 // podRing is the slots of a pod port's rings: the frames of a whole TCP window
@@ -197,7 +197,7 @@ func (a *Agent) openTunnel() error {
 		peers = append(peers, peer.Address)
 	}
 	var err error
-	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
@@ -302,7 +302,7 @@ func (a *Agent) stop() error {
 func (c *Config) host() host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
-		TunnelPort: tunnel.GenevePort, Masquerade: *c.Masquerade,
+		Tunnel: c.Tunnel.outer(), Masquerade: *c.Masquerade,
 		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), Underlay: c.Tunnel.LocalAddress,
 		Record: c.recordFile(), Files: c.ownFiles(),
 	}

@@ -22,8 +22,6 @@ const (
 	DefaultTunnel     = "antrea-tun0"
 	DefaultTunnelPort = 1
 	DefaultGatewayNo  = 2
-	DefaultMTU        = 1450 // 1500 less what Geneve over IPv4 adds
-	DefaultMTU6       = 1430 // and over IPv6
 
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
@@ -111,16 +109,6 @@ type Gateway struct {
 	Addresses []netip.Prefix `json:"addresses"`
 	MTU       int            `json:"mtu,omitempty"`
 	Driver    string         `json:"driver,omitempty"` // tap
-}
-
-// Tunnel is the port to the other Nodes. The VNI is 0 unless an entry sets
-// tun_id. LocalAddress is IPv4 or IPv6, and all peers' addresses are like it;
-// pods of either family go through the tunnel.
-type Tunnel struct {
-	Name         string     `json:"name,omitempty"`
-	OFPort       uint32     `json:"ofPort,omitempty"`
-	Type         string     `json:"type,omitempty"` // geneve
-	LocalAddress netip.Addr `json:"localAddress"`
 }
 
 // Peer is another Node. Its gateways are the next hops to its pods, one for each
@@ -224,15 +212,9 @@ func (c *Config) setDefaults() {
 	c.Log.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
-	mtu := DefaultMTU
-	if c.Tunnel.LocalAddress.Is6() {
-		mtu = DefaultMTU6
-	}
-	orDefault(&c.Gateway.MTU, mtu)
+	c.Tunnel.setDefaults()
+	orDefault(&c.Gateway.MTU, DefaultMTU(c.Tunnel.kind(), c.Tunnel.LocalAddress.Is6()))
 	orDefault(&c.Gateway.Driver, "tap")
-	orDefault(&c.Tunnel.Name, DefaultTunnel)
-	orDefault(&c.Tunnel.OFPort, DefaultTunnelPort)
-	orDefault(&c.Tunnel.Type, "geneve")
 	if c.Masquerade == nil {
 		yes := true
 		c.Masquerade = &yes
@@ -286,7 +268,7 @@ func (a *AuditLog) check(f *faults) {
 }
 
 func (c *Config) checkNodePorts(f *faults) {
-	g, t := &c.Gateway, &c.Tunnel
+	g := &c.Gateway
 	f.check(g.MAC != MAC{}, "gateway.mac: missing")
 	least := minMTU
 	for i, a := range c.PodCIDRs {
@@ -298,10 +280,8 @@ func (c *Config) checkNodePorts(f *faults) {
 	f.checkFamilies("gateway.addresses", g.Addresses)
 	f.check(g.MTU >= least && g.MTU <= maxMTU, "gateway.mtu: %d is not between %d and %d", g.MTU, least, maxMTU)
 	f.check(g.OFPort < 0xff00, "gateway.ofPort: %d is not between 1 and 65279", g.OFPort)
-	f.check(t.OFPort < 0xff00, "tunnel.ofPort: %d is not between 1 and 65279", t.OFPort)
 	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
-	f.check(t.Type == "geneve", "tunnel.type: %q, but only geneve is there", t.Type)
-	f.check(isNodeAddress(t.LocalAddress), "tunnel.localAddress: %v is no address of a Node", t.LocalAddress)
+	c.Tunnel.check(f)
 }
 
 // checkFamilies checks that there is one address with prefix length, or one of

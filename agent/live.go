@@ -114,6 +114,8 @@ func (c *Config) fits(n *control.NodeConfig) error {
 	case n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name:
 		return fmt.Errorf("the tunnel of NodeConfig/%s is %s, port %d; in the configuration it is %s, port %d",
 			c.NodeName, n.Tunnel.Name, n.Tunnel.OFPort, c.Tunnel.Name, c.Tunnel.OFPort)
+	case n.Tunnel.Type != "" && n.Tunnel.Type != c.Tunnel.Type:
+		return fmt.Errorf("the tunnel of NodeConfig/%s is of type %s; in the configuration it is %s", c.NodeName, n.Tunnel.Type, c.Tunnel.Type)
 	case !sameAddresses(n.Gateway.IPs, g.Addresses):
 		return fmt.Errorf("the gateway of NodeConfig/%s has %v; in the configuration it has %v", c.NodeName, n.Gateway.IPs, g.Addresses)
 	case len(n.TransportIPs) > 0 && !slices.Equal(n.TransportIPs, []netip.Addr{c.Tunnel.LocalAddress}):

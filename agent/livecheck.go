@@ -11,7 +11,6 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/host/preflight"
-	"github.com/antrail/antrail/tunnel"
 )
 
 // A look at a running agent, by itself: what its state tells, and echo requests
@@ -162,7 +161,8 @@ func podLines(asked []target) []preflight.Line {
 // Preflight is what a Node is checked for before this configuration's agent runs.
 func (c *Config) Preflight(cniDir string) *preflight.Config {
 	return &preflight.Config{
-		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: tunnel.GenevePort, MTU: c.Gateway.MTU,
+		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.Tunnel.kind().Port(), MTU: c.Gateway.MTU,
+		Overhead: c.Tunnel.kind().Overhead(c.Tunnel.LocalAddress.Is6()),
 		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist",
 	}
 }

@@ -231,11 +231,10 @@ func decodeTunnel(c *check, in *nodeConfigManifest) TunnelPort {
 	if t.Name == "" && t.OFPort == 0 && t.Type == "" {
 		return TunnelPort{} // no tunnel
 	}
-	if t.Type == "" {
-		t.Type = "geneve"
+	if t.Type != "" {
+		oneOf(c, at.Child("type"), t.Type, "geneve", "vxlan", "gre")
 	}
-	return TunnelPort{Name: t.Name, OFPort: c.ofPort(at, t.OFPort),
-		Type: oneOf(c, at.Child("type"), t.Type, "geneve", "vxlan", "gre", "stt")}
+	return TunnelPort{Name: t.Name, OFPort: c.ofPort(at, t.OFPort), Type: t.Type}
 }
 
 // decodeSwitchPorts reads the ports and checks that no number, name or Pod is

@@ -39,7 +39,8 @@ type GatewayPort struct {
 	IPs    []netip.Addr // one per family
 }
 
-// TunnelPort is the port to the other Nodes. Type is geneve, vxlan, gre or stt.
+// TunnelPort is the port to the other Nodes. Type is geneve, vxlan or gre, or not
+// given: then it is whatever the agent's configuration says.
 type TunnelPort struct {
 	Name   string
 	OFPort uint32

@@ -49,8 +49,8 @@ type Config struct {
 	PodCIDRs []netip.Prefix
 	// Peers are the other Nodes.
 	Peers []Peer
-	// TunnelPort is the UDP port of the tunnel's outer packets; 0 for none.
-	TunnelPort uint16
+	// Tunnel is what the tunnel's outer packets are; the zero value: there are none.
+	Tunnel Outer
 	// Masquerade translates pod traffic that leaves the cluster to the Node's
 	// address.
 	Masquerade bool
@@ -68,6 +68,12 @@ type Config struct {
 	// those that Clean removes with it.
 	Record string
 	Files  []string
+}
+
+// Outer is outer packets of a tunnel: of an IP protocol, to a port if that is UDP.
+type Outer struct {
+	Proto uint8
+	Port  uint16
 }
 
 // virtualMAC is where the pipeline takes what is routed, to other Nodes and to

@@ -24,7 +24,7 @@ func config() Config {
 			{netip.MustParsePrefix("10.10.1.0/24"), netip.MustParseAddr("10.10.1.1")},
 			{netip.MustParsePrefix("fd00:10:10:1::/64"), netip.MustParseAddr("fd00:10:10:1::1")},
 		},
-		TunnelPort: 6081,
+		Tunnel:     Outer{Proto: 17, Port: 6081},
 		Masquerade: true,
 		MarkMAC:    func(mark uint32) [6]byte { return [6]byte{2, 0x61, byte(mark >> 24), 0, 0, byte(mark)} },
 		Virtual: []Virtual{
@@ -101,6 +101,29 @@ func addAddresses(t *testing.T, b *strings.Builder, family int) {
 		if !r.Dst.IP.IsLinkLocalUnicast() && !r.Dst.IP.IsMulticast() {
 			fmt.Fprintln(b, "route", r.Dst, r.Gw, r.Flags)
 		}
+	}
+}
+
+// TestOuterPackets: the Node's conntrack is told of the tunnel's packets by their
+// protocol, and by their port if they have one; without a tunnel of nothing.
+func TestOuterPackets(t *testing.T) {
+	for outer, want := range map[Outer]string{
+		{Proto: 17, Port: 4789}: "udp dport 4789 fib daddr type local notrack",
+		{Proto: 47}:             "meta l4proto gre fib daddr type local notrack",
+		{}:                      "",
+	} {
+		node(t).Do(t, func() {
+			c := config()
+			c.Tunnel = outer
+			h, err := Up(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Down()
+			if rules := state(t); strings.Count(rules, "notrack") != 2*min(1, len(want)) || !strings.Contains(rules, want) {
+				t.Errorf("%+v: want %q in\n%s", outer, want, rules)
+			}
+		})
 	}
 }
 

@@ -100,14 +100,17 @@ func addLoopback(tx *knftables.Transaction, c *Config) {
 // addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they
 // are many flows that nobody asks about, and the table is bounded.
 func addNotrack(tx *knftables.Transaction, c *Config) {
-	if c.TunnelPort == 0 {
+	if c.Tunnel == (Outer{}) {
 		return
 	}
-	port := strconv.Itoa(int(c.TunnelPort))
+	outer := "meta l4proto " + strconv.Itoa(int(c.Tunnel.Proto))
+	if c.Tunnel.Port != 0 {
+		outer += " th dport " + strconv.Itoa(int(c.Tunnel.Port))
+	}
 	addChain(tx, "raw-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
-	addRule(tx, "raw-prerouting", "udp dport", port, "fib daddr type local notrack")
+	addRule(tx, "raw-prerouting", outer, "fib daddr type local notrack")
 	addChain(tx, "raw-output", knftables.FilterType, knftables.OutputHook, knftables.RawPriority)
-	addRule(tx, "raw-output", "udp dport", port, "fib saddr type local notrack")
+	addRule(tx, "raw-output", outer, "fib saddr type local notrack")
 }
 
 // addMasquerade gives pod traffic that leaves the cluster the Node's address:

@@ -36,6 +36,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
 )
 
 // Lab is one lab, up or not. It is for one goroutine at a time, except for
@@ -64,6 +65,8 @@ type Options struct {
 	// IPv6Underlay has the tunnel go over IPv6. The NodeConfigs of Manifests must
 	// say so too: their transportIPs are the Nodes' IPv6 addresses then.
 	IPv6Underlay bool
+	// Tunnel is the type of the tunnel: geneve, which "" is too, vxlan or gre.
+	Tunnel string
 	// UnderlayOffloads has the Nodes leave checksums and segments to the underlay,
 	// as to a card. Who captures there then sees neither done.
 	UnderlayOffloads bool
@@ -89,6 +92,7 @@ func newLab(dir string, s State) *Lab {
 	l := &Lab{Dir: dir, State: s, Topology: TwoNodes(), progress: io.Discard, began: time.Now()}
 	l.Topology.Nodes = l.Topology.Nodes[:s.Nodes]
 	l.Topology.IPv6Underlay = s.IPv6Underlay
+	l.Topology.Tunnel, _ = tunnel.KindNamed(s.Tunnel)
 	return l
 }
 
@@ -107,11 +111,15 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if !agent.KnownDriver(o.Driver) {
 		return nil, fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
 	}
+	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
+	if _, known := tunnel.KindNamed(o.Tunnel); !known {
+		return nil, fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err

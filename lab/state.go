@@ -29,6 +29,8 @@ type State struct {
 	Nodes int `json:"nodes"`
 	// IPv6Underlay says that the tunnel goes over IPv6.
 	IPv6Underlay bool `json:"ipv6Underlay,omitempty"`
+	// Tunnel is the tunnel's type.
+	Tunnel string `json:"tunnel"`
 	// UnderlayOffloads says that checksums and segments are left to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
 	// Driver is that of the pods' ports.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/tunnel"
 )
 
 // Topology is the plan of a lab: values only, nothing is made yet.
@@ -17,9 +18,11 @@ type Topology struct {
 	// IPv6Underlay has the tunnel go over the Nodes' IPv6 addresses; IPv4 when
 	// false.
 	IPv6Underlay bool
+	// Tunnel is what frames between Nodes travel in.
+	Tunnel tunnel.Kind
 }
 
-// TunnelEnd is where a Node sends and receives Geneve.
+// TunnelEnd is where a Node sends and receives what goes through the tunnel.
 func (t *Topology) TunnelEnd(n *Node) netip.Addr {
 	if t.IPv6Underlay {
 		return n.Address.V6.Addr()
@@ -28,12 +31,7 @@ func (t *Topology) TunnelEnd(n *Node) netip.Addr {
 }
 
 // MTU is that of pods and gateways.
-func (t *Topology) MTU() int {
-	if t.IPv6Underlay {
-		return agent.DefaultMTU6
-	}
-	return agent.DefaultMTU
-}
+func (t *Topology) MTU() int { return agent.DefaultMTU(t.Tunnel, t.IPv6Underlay) }
 
 // Node is a Node of the lab with its pods.
 type Node struct {
@@ -86,8 +84,7 @@ func within(a Dual[netip.Addr], p Dual[netip.Prefix]) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(a.V4, p.V4.Bits()), netip.PrefixFrom(a.V6, p.V6.Bits())}
 }
 
-// underlayMTU is an Ethernet's. Geneve takes 50 bytes of it over IPv4, and 70 over
-// IPv6.
+// underlayMTU is an Ethernet's. The tunnel takes its part of it.
 const underlayMTU = 1500
 
 // TwoNodes is the lab that the objects in examples/web-app are written for, and, of
@@ -148,7 +145,7 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 			Addresses: within(n.Gateway, n.PodCIDR),
 			MTU:       t.MTU(),
 		},
-		Tunnel:   agent.Tunnel{LocalAddress: t.TunnelEnd(n)},
+		Tunnel:   agent.Tunnel{Type: t.Tunnel.String(), LocalAddress: t.TunnelEnd(n)},
 		PodCIDRs: n.PodCIDR.Both(),
 	}
 	for _, peer := range t.Nodes {

@@ -59,9 +59,9 @@ type Offload struct {
 }
 
 // Tunnel is the outer header of a tunnelled frame: addresses, the virtual
-// network identifier (24 bits for Geneve and VXLAN) and the TOS and TTL bytes.
-// The zero value means "not tunnelled". Trace is the id of a walk that is
-// watched across Nodes, 0 for none: entries cannot see it.
+// network identifier (24 bits for Geneve and VXLAN, for GRE a key of 32) and the
+// TOS and TTL bytes. The zero value means "not tunnelled". Trace is the id of a
+// walk that is watched across Nodes, 0 for none: entries cannot see it.
 type Tunnel struct {
 	Src, Dst netip.Addr
 	ID       uint64

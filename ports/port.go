@@ -1,7 +1,7 @@
 // Package ports is where frames enter and leave the switch. A Port moves
 // batches of frames; the packages below this one are its kinds: memory (tests,
 // replays), pcap (captures), afxdp (a network card), afpacket (a pod's veth), tap
-// (the gateway), underlay (Geneve to other Nodes). The suite in porttest says what they share.
+// (the gateway), underlay (tunnels to other Nodes). The suite in porttest says what they share.
 package ports
 
 import "github.com/antrail/antrail/packet"

@@ -1,10 +1,15 @@
 // Package tunnel wraps inner Ethernet frames for the way to another Node, and
-// unwraps what comes from there. Geneve (RFC 8926) is the one kind so far.
+// unwraps what comes from there.
 //
-// What is sent is a Geneve header (Init) and the inner frame behind it. What is
-// received goes through Unwrap, which checks everything the peer could have got
+//	kind.go     the kinds of tunnels, and what they differ by
+//	geneve.go, vxlan.go, gre.go   their headers
+//	flow.go     which flow a frame belongs to
+//	reason.go   why a datagram is refused
+//
+// What is sent is a header (Kind.Init) and the inner frame behind it. What is
+// received goes through Kind.Unwrap, which checks everything the peer could have got
 // wrong before a byte of the inner frame counts, and says in a typed reason why
-// not. The outer IP and UDP headers are the kernel's business.
+// not. The outer IP and UDP headers are somebody else's business.
 //
 // Nothing is allocated and nothing is kept between frames, so any goroutine
 // may call anything here.
@@ -15,12 +20,6 @@ import (
 
 	"github.com/antrail/antrail/packet"
 )
-
-// GenevePort is the UDP port of Geneve (RFC 8926, section 6).
-const GenevePort = 6081
-
-// GeneveLen is the length of a Geneve header without options.
-const GeneveLen = 8
 
 const (
 	geneveVerOptLen = 0
@@ -51,13 +50,13 @@ type Geneve []byte
 
 // Valid says whether the header with its options is inside the bytes. The
 // accessors of the fixed part need only 8 bytes.
-func (h Geneve) Valid() bool { return len(h) >= GeneveLen && h.HeaderLen() <= len(h) }
+func (h Geneve) Valid() bool { return len(h) >= HeaderLen && h.HeaderLen() <= len(h) }
 
 // Version is Ver; only 0 is defined.
 func (h Geneve) Version() uint8 { return h[geneveVerOptLen] >> 6 }
 
 // HeaderLen is the length of header and options in bytes, from Opt Len.
-func (h Geneve) HeaderLen() int { return GeneveLen + int(h[geneveVerOptLen]&0x3f)*4 }
+func (h Geneve) HeaderLen() int { return HeaderLen + int(h[geneveVerOptLen]&0x3f)*4 }
 
 // Control is the O bit: the payload is a control message between endpoints.
 func (h Geneve) Control() bool { return h[geneveFlags]&geneveControl != 0 }
@@ -69,7 +68,7 @@ func (h Geneve) Protocol() uint16 { return binary.BigEndian.Uint16(h[geneveProto
 func (h Geneve) VNI() uint32 { return binary.BigEndian.Uint32(h[geneveVNI:]) >> 8 }
 
 // Options is the options. The header must be Valid.
-func (h Geneve) Options() Options { return Options(h[GeneveLen:h.HeaderLen()]) }
+func (h Geneve) Options() Options { return Options(h[HeaderLen:h.HeaderLen()]) }
 
 // Payload is what follows the options. The header must be Valid.
 func (h Geneve) Payload() []byte { return h[h.HeaderLen():] }
@@ -134,11 +133,8 @@ func (o Options) check() Reason {
 	return None
 }
 
-// Unwrap is the inner Ethernet frame of a datagram that begins with a Geneve
-// header, a part of its bytes, and the virtual network that it belongs to. With
-// any reason but None the datagram must be dropped.
-func Unwrap(datagram []byte) (inner []byte, vni uint32, why Reason) {
-	h := Geneve(datagram)
+func unwrapGeneve(b []byte) (inner []byte, vni uint32, why Reason) {
+	h := Geneve(b)
 	if why := h.check(); why != None {
 		return nil, 0, why
 	}
@@ -147,7 +143,7 @@ func Unwrap(datagram []byte) (inner []byte, vni uint32, why Reason) {
 
 func (h Geneve) check() Reason {
 	switch {
-	case len(h) < GeneveLen:
+	case len(h) < HeaderLen:
 		return Short
 	case h.Version() != 0:
 		return Version
@@ -158,11 +154,5 @@ func (h Geneve) check() Reason {
 	case h.Protocol() != packet.EtherTypeTEB:
 		return Protocol
 	}
-	if why := h.Options().check(); why != None {
-		return why
-	}
-	if !packet.Ethernet(h.Payload()).Valid() {
-		return Inner
-	}
-	return None
+	return h.Options().check()
 }

@@ -7,20 +7,26 @@ type Reason uint8
 // The reasons. None is no reason: all is well.
 const (
 	None Reason = iota
-	// Short : fewer bytes than a Geneve header.
+	// Short : fewer bytes than the kind's shortest header.
 	Short
-	// Version : a Geneve version other than 0.
+	// Version : another version than the kind's 0.
 	Version
-	// HeaderLength : Opt Len reaches beyond the packet.
+	// HeaderLength : options or optional fields reach beyond the packet.
 	HeaderLength
-	// Control : the O bit, a control message.
+	// Control : Geneve's O bit, a control message.
 	Control
 	// Protocol : the payload is no Ethernet frame.
 	Protocol
-	// OptionLength : an option reaches beyond the options.
+	// OptionLength : a Geneve option reaches beyond the options.
 	OptionLength
-	// CriticalOption : an option that must be understood, and is not.
+	// CriticalOption : a Geneve option that must be understood, and is not.
 	CriticalOption
+	// NoVNI : a VXLAN packet without the I flag.
+	NoVNI
+	// Routing : GRE bits of RFC 1701, which has been given up.
+	Routing
+	// Checksum : GRE's own checksum is wrong.
+	Checksum
 	// Inner : the inner frame is shorter than an Ethernet header.
 	Inner
 
@@ -30,13 +36,16 @@ const (
 
 var sentences = [NumReasons]string{
 	None:           "not dropped",
-	Short:          "packet from the tunnel is shorter than a Geneve header",
-	Version:        "Geneve version is not 0",
-	HeaderLength:   "Geneve header is longer than the packet",
+	Short:          "packet from the tunnel is shorter than the tunnel's header",
+	Version:        "version of the tunnel's header is not 0",
+	HeaderLength:   "the tunnel's header is longer than the packet",
 	Control:        "Geneve control message, which this Node does not answer",
-	Protocol:       "Geneve payload is not an Ethernet frame",
+	Protocol:       "payload of the tunnel is not an Ethernet frame",
 	OptionLength:   "a Geneve option is longer than the header",
 	CriticalOption: "a critical Geneve option is not known here",
+	NoVNI:          "VXLAN packet without a network identifier",
+	Routing:        "GRE packet with the routing of RFC 1701, which is not known here",
+	Checksum:       "checksum of a GRE packet is wrong",
 	Inner:          "inner frame is shorter than an Ethernet header",
 }
 

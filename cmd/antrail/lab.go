@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
+	"github.com/antrail/antrail/tunnel"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -32,7 +33,7 @@ func labUpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "up",
 		Short:   "Make a lab and start its agents",
-		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
+		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --tunnel vxlan\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
@@ -145,11 +146,14 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
-// checkDriver makes an unknown driver, or an unknown way to offload, a mistake in
+// checkDriver makes an unknown driver, tunnel, or way to offload, a mistake in
 // usage.
 func checkDriver(o *lab.Options) error {
 	if !agent.KnownOffload(o.Offload) {
 		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
+	}
+	if _, known := tunnel.KindNamed(o.Tunnel); !known {
+		return usageError{fmt.Errorf("--tunnel is geneve, vxlan or gre, not %q", o.Tunnel)}
 	}
 	if !agent.KnownDriver(o.Driver) {
 		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
@@ -163,6 +167,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
 	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
+	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }

@@ -79,6 +79,9 @@ func names(c *Config) Line {
 // port tries the tunnel's UDP port, on all addresses as the kernel's own tunnels
 // take it.
 func port(c *Config) Line {
+	if c.TunnelPort == 0 {
+		return ok("UDP port", "the tunnel takes none")
+	}
 	check := "UDP port " + fmt.Sprint(c.TunnelPort)
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.TunnelPort)})
 	if errors.Is(err, unix.EADDRINUSE) {
@@ -118,14 +121,6 @@ func (c *Config) uplink() (netlink.Link, error) {
 	return nil, errors.New("there is no default route: --config tells the Node's address")
 }
 
-// overhead is what Geneve without options adds to a packet.
-func (c *Config) overhead() int {
-	if c.Underlay.Is6() {
-		return 70
-	}
-	return 50
-}
-
 func underlayMTU(c *Config) Line {
 	const check = "MTU"
 	l, err := c.uplink()
@@ -136,9 +131,9 @@ func underlayMTU(c *Config) Line {
 		}
 		return Line{state, check, err.Error(), "give the Node its address, or correct tunnel.localAddress"}
 	}
-	mtu, need := l.Attrs().MTU, c.MTU+c.overhead()
+	mtu, need := l.Attrs().MTU, c.MTU+c.Overhead
 	if mtu < need {
-		return Line{Fail, check, fmt.Sprintf("%s has %d, and pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.overhead())}
+		return Line{Fail, check, fmt.Sprintf("%s has %d, and pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.Overhead)}
 	}
 	return ok(check, "%s has %d, pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need)
 }

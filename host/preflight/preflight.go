@@ -33,7 +33,8 @@ type Line struct {
 // Config is what an agent's configuration says of the Node.
 type Config struct {
 	Gateway, Tunnel string     // names of links
-	TunnelPort      uint16     // UDP
+	TunnelPort      uint16     // UDP; 0: a raw socket's
+	Overhead        int        // what the tunnel takes of the underlay's MTU
 	MTU             int        // of the gateway and the pods
 	Underlay        netip.Addr // the Node's; not valid: not known
 	CNIDir          string     // where container runtimes look for networks

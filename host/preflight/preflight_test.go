@@ -13,7 +13,7 @@ import (
 
 func config(t *testing.T) *Config {
 	return &Config{
-		Gateway: "antrea-gw0", Tunnel: "antrea-tun0", TunnelPort: 6081, MTU: 1450,
+		Gateway: "antrea-gw0", Tunnel: "antrea-tun0", TunnelPort: 6081, Overhead: 50, MTU: 1450,
 		Underlay: netip.MustParseAddr("192.168.77.102"), CNIDir: t.TempDir(), CNIName: "10-antrail.conflist",
 	}
 }

@@ -107,6 +107,20 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// TestDemoOfTunnels is the demo in the tunnels that it does not have by default.
+func TestDemoOfTunnels(t *testing.T) {
+	for _, kind := range []string{"vxlan", "gre"} {
+		t.Run(kind, func(t *testing.T) {
+			w, err := newWorld(upWith(t, lab.Options{Tunnel: kind}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			runDemo(t, w)
+		})
+	}
+}
+
 // wantReplayed checks whether every agent has replayed packets from its
 // connection cache.
 func wantReplayed(t *testing.T, w *world, want bool) {

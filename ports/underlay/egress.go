@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/antrail/antrail/tunnel"
 )
 
 // Other Nodes send what is to leave the cluster by an Egress to the Egress'
@@ -51,8 +49,7 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 
 // listen opens the socket of one address.
 func (p *Port) listen(a netip.Addr) error {
-	at := netip.AddrPortFrom(a, tunnel.GenevePort)
-	fd, err := openReceiver(at, a != p.config.Local)
+	fd, err := openReceiver(p.config.Kind, a, a != p.config.Local)
 	if err == nil {
 		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 		if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
@@ -60,7 +57,7 @@ func (p *Port) listen(a netip.Addr) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("underlay: receive Geneve on %v: %w", at, err)
+		return fmt.Errorf("underlay: receive %v on %v: %w", p.config.Kind, a, err)
 	}
 	p.rxs = append(p.rxs, &receiver{fd: fd, at: a})
 	return nil

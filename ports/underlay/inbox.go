@@ -91,11 +91,11 @@ func (p *Port) peek() bool {
 		if p.in.left == 0 && !p.begin() {
 			return false
 		}
-		inner, vni, why := tunnel.Unwrap(p.in.cut())
+		inner, vni, why := p.config.Kind.Unwrap(p.in.cut())
 		switch {
 		case why != tunnel.None:
 			p.count.refused(why)
-		case len(inner) > ports.MaxFrame(p.config.MTU):
+		case len(inner) > p.longest():
 			p.count.Lost(ports.RxTooLong, 1)
 		default:
 			p.in.first, p.in.inner, p.in.id = true, inner, uint64(vni)
@@ -123,6 +123,9 @@ func (p *Port) begin() bool {
 			continue
 		}
 		in.rest, in.left, in.size = in.room[i].Buffer()[:n], datagrams, each
+		if p.isRaw() && src.Is4() {
+			in.rest = behindIPv4(in.rest)
+		}
 		in.from = packet.Tunnel{Src: src, Dst: in.at}
 		return true
 	}

@@ -51,26 +51,26 @@ func (p *Port) Longs() <-chan Long { return p.longs }
 func (p *Port) PathMTU(node netip.Addr) int {
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
-	_, sa := sockaddr(netip.AddrPortFrom(node, tunnel.GenevePort))
+	_, sa := sockaddr(netip.AddrPortFrom(node, p.config.Kind.Port()))
 	if node.Is4() != p.config.Local.Is4() || unix.Connect(p.asker, sa) != nil {
 		return p.config.MTU
 	}
-	level, option, outer := unix.IPPROTO_IP, unix.IP_MTU, packet.IPv4Len
+	level, option := unix.IPPROTO_IP, unix.IP_MTU
 	if node.Is6() {
-		level, option, outer = unix.IPPROTO_IPV6, unix.IPV6_MTU, packet.IPv6Len
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU
 	}
 	mtu, err := unix.GetsockoptInt(p.asker, level, option)
 	if err != nil {
 		return p.config.MTU
 	}
-	return min(p.config.MTU, mtu-outer-packet.UDPLen-tunnel.GeneveLen-packet.EthernetLen)
+	return min(p.config.MTU, mtu-p.config.Kind.Overhead(node.Is6()))
 }
 
 func (p *Port) openLong() (err error) {
-	if p.noDF, err = openSender(p.config.Local, false); err != nil {
+	if p.noDF, err = openSender(p.config.Kind, p.config.Local, false); err != nil {
 		return err
 	}
-	if p.asker, err = openSender(p.config.Local, true); err != nil {
+	if p.asker, err = openSender(p.config.Kind, p.config.Local, true); err != nil {
 		unix.Close(p.noDF)
 	}
 	return err
@@ -89,7 +89,7 @@ func (p *Port) closeLong() error {
 // been told of the message yet.
 func (p *Port) tooLong(i, first, frames int, tell bool) {
 	o := p.out
-	head, body := o.part(first)[tunnel.GeneveLen:], o.part(first+1)
+	head, body := o.part(first)[tunnel.HeaderLen:], o.part(first+1)
 	if fragmentable(head, body) {
 		o.setParts(i, first, 2, 0)
 		if _, err := o.sent.send(p.noDF, i, i+1); err == nil {

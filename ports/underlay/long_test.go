@@ -11,15 +11,16 @@ import (
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
 	"github.com/vishvananda/netlink"
 )
 
 // narrow is two ports of Nodes between which the way's MTU is 1300.
-func narrow(t *testing.T, nodes [2]netip.Addr) (a, b *Port) {
+func narrow(t *testing.T, kind tunnel.Kind, nodes [2]netip.Addr) (a, b *Port) {
 	t.Helper()
 	ns := underlay(t, nodes)
-	a = open(t, ns, Config{Local: nodes[0], MTU: 2000, Peers: nodes[1:]})
-	b = open(t, ns, Config{Local: nodes[1], MTU: 2000, Peers: nodes[:1]})
+	a = open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 2000, Peers: nodes[1:]})
+	b = open(t, ns, Config{Kind: kind, Local: nodes[1], MTU: 2000, Peers: nodes[:1]})
 	setLoopbackMTU(t, ns, 1300)
 	return a, b
 }
@@ -41,37 +42,40 @@ func df(b []byte) []byte {
 
 func payload(n int) pt.Options { return pt.Options{Payload: make([]byte, n)} }
 
-// inner is what a tunnel leaves of an MTU of 1300, over either family.
-var inner = map[string]int{"IPv4": 1300 - 20 - 8 - 8 - 14, "IPv6": 1300 - 40 - 8 - 8 - 14}
-
 // What is too long for its way is told with the way's MTU when nobody may
 // fragment it, and arrives when somebody may; what fits is not touched.
 func TestTooLongForTheWay(t *testing.T) {
 	for family, nodes := range underlays {
-		mtu := inner[family]
-		for name, c := range map[string]struct {
-			frame []byte
-			told  bool
-		}{
-			"IPv4, DF, fits":            {df(pt.UDP4(payload(mtu - 28))), false},
-			"IPv4, DF, one byte more":   {df(pt.UDP4(payload(mtu - 27))), true},
-			"IPv4, fragmentable":        {pt.UDP4(payload(1900)), false},
-			"IPv6, fits":                {pt.UDP6(payload(mtu - 48)), false},
-			"IPv6, one byte more":       {pt.UDP6(payload(max(1280, mtu) - 47)), true},
-			"IPv6, of the least length": {pt.UDP6(payload(1280 - 48)), false},
-			"longer than the Node's":    {df(pt.UDP4(payload(2000))), true},
-		} {
-			t.Run(family+"/"+name, func(t *testing.T) {
-				a, b := narrow(t, nodes)
-				sent := transmit(a, nodes[1], 7, c.frame)
-				if !c.told {
-					if got := receive(t, b, 1)[0]; sent != 1 || !bytes.Equal(got.Bytes(), c.frame) {
-						t.Errorf("%d sent, %d bytes arrived of %d", sent, got.Len(), len(c.frame))
-					}
-				}
-				wantTold(t, a, nodes[1], c.frame, c.told)
-			})
+		for _, kind := range kinds {
+			t.Run(family+"/"+kind.String(), func(t *testing.T) { testTooLong(t, kind, nodes) })
 		}
+	}
+}
+
+func testTooLong(t *testing.T, kind tunnel.Kind, nodes [2]netip.Addr) {
+	mtu := 1300 - kind.Overhead(nodes[0].Is6())
+	for name, c := range map[string]struct {
+		frame []byte
+		told  bool
+	}{
+		"IPv4, DF, fits":            {df(pt.UDP4(payload(mtu - 28))), false},
+		"IPv4, DF, one byte more":   {df(pt.UDP4(payload(mtu - 27))), true},
+		"IPv4, fragmentable":        {pt.UDP4(payload(1900)), false},
+		"IPv6, fits":                {pt.UDP6(payload(mtu - 48)), false},
+		"IPv6, one byte more":       {pt.UDP6(payload(max(1280, mtu) - 47)), true},
+		"IPv6, of the least length": {pt.UDP6(payload(1280 - 48)), false},
+		"longer than the Node's":    {df(pt.UDP4(payload(2000))), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := narrow(t, kind, nodes)
+			sent := transmit(a, nodes[1], 7, c.frame)
+			if !c.told {
+				if got := receive(t, b, 1)[0]; sent != 1 || !bytes.Equal(got.Bytes(), c.frame) {
+					t.Errorf("%d sent, %d bytes arrived of %d", sent, got.Len(), len(c.frame))
+				}
+			}
+			wantTold(t, a, nodes[1], c.frame, c.told)
+		})
 	}
 }
 
@@ -97,18 +101,21 @@ func wantTold(t *testing.T, p *Port, to netip.Addr, frame []byte, told bool) {
 // PathMTU is the Node's own MTU, or less where the way is narrower, and follows
 // the way.
 func TestPathMTU(t *testing.T) {
-	for family, nodes := range underlays {
-		ns := underlay(t, nodes)
-		p := open(t, ns, Config{Local: nodes[0], MTU: 1400, Peers: nodes[1:]})
-		for _, c := range []struct{ link, want int }{{65536, 1400}, {1300, inner[family]}, {1500, min(1400, inner[family]+200)}} {
-			setLoopbackMTU(t, ns, c.link)
-			if got := p.PathMTU(nodes[1]); got != c.want {
-				t.Errorf("%s: %d on a link of %d, want %d", family, got, c.link, c.want)
+	for _, nodes := range underlays {
+		for _, kind := range kinds {
+			ns := underlay(t, nodes)
+			p := open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 1400, Peers: nodes[1:]})
+			inner := 1300 - kind.Overhead(nodes[0].Is6())
+			for _, c := range []struct{ link, want int }{{65536, 1400}, {1300, inner}, {1500, min(1400, inner+200)}} {
+				setLoopbackMTU(t, ns, c.link)
+				if got := p.PathMTU(nodes[1]); got != c.want {
+					t.Errorf("%v, %v: %d on a link of %d, want %d", kind, nodes[0], got, c.link, c.want)
+				}
 			}
-		}
-		p.Close()
-		if got := p.PathMTU(nodes[1]); got != 1400 {
-			t.Errorf("%s: %d once closed", family, got)
+			p.Close()
+			if got := p.PathMTU(nodes[1]); got != 1400 {
+				t.Errorf("%v, %v: %d once closed", kind, nodes[0], got)
+			}
 		}
 	}
 }
@@ -151,7 +158,7 @@ func TestTrainTooLong(t *testing.T) {
 
 // Who does not listen costs a few frames and no more.
 func TestLongsAreBounded(t *testing.T) {
-	a, _ := narrow(t, underlays["IPv4"])
+	a, _ := narrow(t, tunnel.KindGeneve, underlays["IPv4"])
 	frame := df(pt.UDP4(payload(1400)))
 	for range 2 * maxLongs {
 		transmit(a, peer, 7, frame)
@@ -200,7 +207,7 @@ func TestRouterSaysTooLong(t *testing.T) {
 		}
 		transmit(p, far, 7, df(pt.UDP4(payload(1400))))
 	}
-	if got := p.PathMTU(far); got != inner["IPv4"] {
-		t.Errorf("the way takes %d bytes, want %d", got, inner["IPv4"])
+	if got, want := p.PathMTU(far), 1300-tunnel.KindGeneve.Overhead(false); got != want {
+		t.Errorf("the way takes %d bytes, want %d", got, want)
 	}
 }

@@ -30,6 +30,7 @@ const (
 // once.
 type outbox struct {
 	*sent
+	port   uint16 // of the other Node; 0 without UDP
 	trains [maxMessages]train
 	n      int // messages
 	parts  int
@@ -53,7 +54,9 @@ type train struct {
 	ended     bool // nothing can follow its last datagram
 }
 
-func newOutbox() *outbox { return &outbox{sent: newSent(), heads: make([]byte, headsLen)} }
+func newOutbox(kind tunnel.Kind) *outbox {
+	return &outbox{sent: newSent(), port: kind.Port(), heads: make([]byte, headsLen), whole: kind.Port() == 0}
+}
 
 // full says that there may be no room for one more datagram with so long a head.
 func (o *outbox) full(head int) bool {
@@ -98,7 +101,7 @@ func (o *outbox) follows(to netip.Addr, n int) bool {
 // address makes message i ready to be sent.
 func (o *outbox) address(i int) {
 	t := &o.trains[i]
-	o.setDestination(i, netip.AddrPortFrom(t.to, tunnel.GenevePort))
+	o.setDestination(i, netip.AddrPortFrom(t.to, o.port))
 	size := 0
 	if t.datagrams > 1 {
 		size = t.size
@@ -110,7 +113,7 @@ func (o *outbox) address(i int) {
 func (o *outbox) note(frames, datagrams, bytes int) {
 	o.frames += frames
 	o.datagrams += datagrams
-	o.bytes += bytes - datagrams*tunnel.GeneveLen
+	o.bytes += bytes - datagrams*tunnel.HeaderLen
 }
 
 // clear makes room for messages of another socket.

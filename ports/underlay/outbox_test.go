@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/porttest"
+	"github.com/antrail/antrail/tunnel"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,7 +17,7 @@ import (
 // message of its own.
 func TestKernelsThatDoNotCut(t *testing.T) {
 	porttest.Run(t, func(t *testing.T) *porttest.Rig {
-		r := rigs(underlays["IPv4"])(t)
+		r := rigs(tunnel.KindGeneve, underlays["IPv4"])(t)
 		r.Port.(toPeer).out.whole = true
 		return r
 	})

@@ -63,8 +63,8 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 // nextFrame makes a frame of the datagram that peek has found, and of those
 // behind it that belong to the same train of TCP segments. What another Node
 // cut, because its datagrams have to fit the underlay, walks the tables here as
-// one frame again, and reaches a pod as one. Nil, with the loss counted, when no
-// frame is free.
+// one frame again, and reaches a pod as one. Nil, with the loss counted, when it
+// can be none.
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
 	outer.ID = p.in.id
@@ -78,7 +78,6 @@ func (p *Port) nextFrame() *packet.Frame {
 		f, p.joined[0] = p.joined[0], nil
 		p.train.Join(f)
 	} else if f = p.single(first); f == nil {
-		p.count.Lost(ports.RxNoFrame, 1)
 		return nil
 	}
 	f.Tunnel = outer
@@ -88,8 +87,20 @@ func (p *Port) nextFrame() *packet.Frame {
 // canJoin says whether there is a frame to join segments into.
 func (p *Port) canJoin() bool { return p.joined[0] != nil || p.large.Get(p.joined[:]) == 1 }
 
-// single is a frame of one datagram.
+// single is a frame of one datagram; nil, with the loss counted, when there is none.
 func (p *Port) single(inner []byte) *packet.Frame {
+	if p.isRaw() {
+		return p.fromRaw(inner)
+	}
+	f := p.spared(inner)
+	if f == nil {
+		p.count.Lost(ports.RxNoFrame, 1)
+	}
+	return f
+}
+
+// spared is a spare frame with these bytes; nil when there is none.
+func (p *Port) spared(inner []byte) *packet.Frame {
 	if p.spares == 0 {
 		return nil
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/tunnel"
 )
 
 // numSenders is how many sockets frames are sent by, and so how many UDP source
@@ -13,25 +15,31 @@ import (
 // such (ip_local_port_range).
 const numSenders = 256
 
-// openReceiver opens a UDP socket that gets other Nodes' Geneve; early, also when
-// the Node has not got the address yet. Where the kernel joins datagrams it is
-// to hand them out so.
-func openReceiver(at netip.AddrPort, early bool) (int, error) {
-	fd, err := openSocket(at, early)
+// openReceiver opens a socket that gets what other Nodes send by a tunnel; early,
+// also when the Node has not got the address yet. Where the kernel joins datagrams
+// it is to hand them out so.
+func openReceiver(kind tunnel.Kind, at netip.Addr, early bool) (int, error) {
+	fd, err := openSocket(kind, netip.AddrPortFrom(at, kind.Port()), early)
 	if err != nil {
 		return -1, err
 	}
 	growBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
-	_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // before Linux 5.0 each comes alone
+	if kind.Port() != 0 {
+		_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // before Linux 5.0 each comes alone
+	}
 	return fd, nil
 }
 
 // openSenders opens the sockets of all flows.
-func openSenders(local netip.Addr) (fds []int, err error) {
-	for range numSenders {
-		fd, err := openSender(local, true)
+func openSenders(kind tunnel.Kind, local netip.Addr) (fds []int, err error) {
+	n := numSenders
+	if kind.Port() == 0 {
+		n = 1
+	}
+	for range n {
+		fd, err := openSender(kind, local, true)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, numSenders, err), closeAll(fds))
+			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, n, err), closeAll(fds))
 		}
 		fds = append(fds, fd)
 	}
@@ -49,8 +57,8 @@ func closeAll(fds []int) error {
 // openSender opens a socket for datagrams sent from local: with the DF bit, as
 // Open vSwitch sends them, or to be fragmented where they are too long for their
 // way. What is received is not for it: its filter is the program "return 0".
-func openSender(local netip.Addr, df bool) (int, error) {
-	fd, err := openSocket(netip.AddrPortFrom(local, 0), false)
+func openSender(kind tunnel.Kind, local netip.Addr, df bool) (int, error) {
+	fd, err := openSocket(kind, netip.AddrPortFrom(local, 0), false)
 	if err != nil {
 		return -1, err
 	}
@@ -75,11 +83,15 @@ func discoverMTU(fd int, local netip.Addr, df bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how)
 }
 
-// openSocket opens and binds a non-blocking UDP socket; early, also
-// to an address that the Node has not got.
-func openSocket(at netip.AddrPort, early bool) (int, error) {
+// openSocket opens and binds a non-blocking socket, of UDP or a raw one of GRE;
+// early, also to an address that the Node has not got.
+func openSocket(kind tunnel.Kind, at netip.AddrPort, early bool) (int, error) {
 	family, sa := sockaddr(at)
-	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	how := unix.SOCK_DGRAM
+	if kind.Port() == 0 {
+		how = unix.SOCK_RAW
+	}
+	fd, err := unix.Socket(family, how|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, int(kind.Proto()))
 	if err != nil {
 		return -1, err
 	}

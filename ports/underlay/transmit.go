@@ -49,7 +49,7 @@ func (p *Port) transmit(batch []*packet.Frame) {
 			continue
 		}
 		l.frame, l.layers = f, packet.ParseLayers(f.Bytes())
-		order = append(order, tunnel.FlowHash(f.Bytes(), &l.layers)%numSenders<<8|uint32(i))
+		order = append(order, tunnel.FlowHash(f.Bytes(), &l.layers)%uint32(len(p.senders))<<8|uint32(i))
 	}
 	slices.Sort(order)
 	for i, at := range order {
@@ -99,17 +99,17 @@ func (p *Port) post(l *letter, fd int) {
 		p.count.Lost(ports.TxOffload, 1)
 		return
 	}
-	if p.out.full(tunnel.GeneveLen) {
+	if p.out.full(tunnel.HeaderLen) {
 		p.send(fd)
 	}
-	p.out.put(f.Tunnel.Dst, p.head(f, tunnel.GeneveLen), f.Bytes(), 1)
+	p.out.put(f.Tunnel.Dst, p.head(f, tunnel.HeaderLen), f.Bytes(), 1)
 }
 
 // postSegments is post for a frame that is to be cut.
 func (p *Port) postSegments(l *letter, fd int) {
 	f := l.frame
 	s, ok := packet.NewSegments(f, &l.layers)
-	n := tunnel.GeneveLen + s.HeadersLen()
+	n := tunnel.HeaderLen + s.HeadersLen()
 	if !ok || n > headsLen {
 		p.count.Lost(ports.TxOffload, 1)
 		return
@@ -119,14 +119,14 @@ func (p *Port) postSegments(l *letter, fd int) {
 			p.send(fd)
 		}
 		h := p.head(f, n)
-		body := s.NextParts(h[tunnel.GeneveLen:])
+		body := s.NextParts(h[tunnel.HeaderLen:])
 		p.out.put(f.Tunnel.Dst, h, body, frames)
 	}
 }
 
-// head is n bytes for the headers of a datagram, of which the first are Geneve's.
+// head is n bytes for the headers of a datagram, of which the first are the tunnel's.
 func (p *Port) head(f *packet.Frame, n int) []byte {
 	h := p.out.head(n)
-	tunnel.Geneve(h).Init(uint32(f.Tunnel.ID))
+	p.config.Kind.Init(h, uint32(f.Tunnel.ID))
 	return h
 }

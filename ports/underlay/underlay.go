@@ -1,22 +1,24 @@
 // Package underlay is the port to the other Nodes: it carries inner frames in
-// Geneve over the Node's own IP stack, so the kernel does what it does well:
-// routing, ARP, path MTU discovery, and firewalling by the Node's rules.
+// Geneve, VXLAN or GRE over the Node's own IP stack, so the kernel does what it
+// does well: routing, ARP, path MTU discovery, and firewalling by the Node's rules.
 //
 // It has a socket to receive for each address: the Node's own, and those of the
 // Egresses that it holds. To send there are many, so that flows have source
-// ports of their own (RFC 8926, section 3.3) and receive-side scaling on the way
-// can tell them apart; all frames of a flow go by one of them. What one of them
-// receives its filter refuses.
+// ports of their own (RFC 8926, section 3.3; RFC 7348, section 5) and receive-side
+// scaling on the way can tell them apart; all frames of a flow go by one of them.
+// What one of them receives its filter refuses. GRE has no ports: its sockets are
+// raw ones, and one is enough to send.
 //
-// A system call moves many messages, and a message many datagrams where they are
-// of one size, to and from one Node, in one flow: the kernel or the card cuts it
+// A system call moves many messages, and a message of UDP many datagrams where they
+// are of one size, to and from one Node, in one flow: the kernel or the card cuts it
 // on its way out (UDP_SEGMENT), and joins what comes in (UDP_GRO).
 //
 //	transmit.go   frames, in the order of their flows, into the outbox
 //	outbox.go     messages, and what the kernel says to them
 //	long.go       datagrams that are too long for their way
-//	inbox.go      messages, cut again; who sent them, and Geneve, are checked
+//	inbox.go      messages, cut again; who sent them, and their headers, are checked
 //	receive.go    frames, of TCP segments that follow one another one
+//	rawgre.go     what raw sockets hand out besides
 //
 // They live in the network namespace in which Open or SetEgresses was called.
 //
@@ -52,6 +54,8 @@ const (
 type Config struct {
 	// Name is what people see: antrea-tun0.
 	Name string
+	// Kind is what frames travel in; Geneve when not given.
+	Kind tunnel.Kind
 	// Local is this Node's address on the underlay.
 	Local netip.Addr
 	// MTU is the inner MTU, 1450 when 0. What is longer than that, or than the way
@@ -65,7 +69,7 @@ type Config struct {
 	Peers []netip.Addr
 }
 
-// Port carries Geneve to other Nodes. It implements ports.Port.
+// Port carries frames to other Nodes. It implements ports.Port.
 type Port struct {
 	config Config
 	pool   *packet.HeapPool
@@ -97,11 +101,11 @@ type Port struct {
 	asker int        // a socket that only asks for routes; -1: closed
 }
 
-// Open opens the port. It fails when the address is not the Node's or UDP port
-// 6081 is in use there.
+// Open opens the port. It fails when the address is not the Node's or the tunnel's
+// UDP port is in use there, and for GRE without the capability NET_RAW.
 func Open(c Config) (*Port, error) {
 	if !c.Local.IsValid() || c.Local.IsUnspecified() || c.Local.Is4In6() {
-		return nil, fmt.Errorf("underlay: %q is no address to receive Geneve on", c.Local)
+		return nil, fmt.Errorf("underlay: %q is no address to receive %v on", c.Local, c.Kind)
 	}
 	if c.MTU == 0 {
 		c.MTU = defaultMTU
@@ -109,7 +113,7 @@ func Open(c Config) (*Port, error) {
 	if c.Frames == 0 {
 		c.Frames = defaultFrames
 	}
-	p := &Port{config: c, out: newOutbox(), longs: make(chan Long, maxLongs)}
+	p := &Port{config: c, out: newOutbox(c.Kind), longs: make(chan Long, maxLongs)}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
 	p.pool = packet.NewPool(c.Frames, packet.Headroom+ports.MaxFrame(c.MTU))
@@ -134,7 +138,7 @@ func (p *Port) openSockets() (err error) {
 		unix.Close(p.epoll)
 		return err
 	}
-	if p.senders, err = openSenders(p.config.Local); err == nil {
+	if p.senders, err = openSenders(p.config.Kind, p.config.Local); err == nil {
 		if err = p.openLong(); err != nil {
 			closeAll(p.senders)
 		}
@@ -142,7 +146,7 @@ func (p *Port) openSockets() (err error) {
 	if err != nil {
 		unix.Close(p.rxs[0].fd)
 		unix.Close(p.epoll)
-		return fmt.Errorf("underlay: send Geneve from %v: %w", p.config.Local, err)
+		return fmt.Errorf("underlay: send %v from %v: %w", p.config.Kind, p.config.Local, err)
 	}
 	return nil
 }
@@ -187,7 +191,7 @@ func (p *Port) Info() ports.Info {
 	defer p.txMu.Unlock()
 	return ports.Info{
 		Driver: "underlay",
-		Mode:   fmt.Sprintf("geneve %v", netip.AddrPortFrom(p.config.Local, tunnel.GenevePort)),
+		Mode:   fmt.Sprintf("%v %v", p.config.Kind, p.end()),
 		Why:    "frames to other Nodes go through the Node's own IP stack",
 		MAC:    p.config.MAC,
 		MTU:    p.config.MTU,
@@ -196,6 +200,15 @@ func (p *Port) Info() ports.Info {
 
 		Carries: carries,
 	}
+}
+
+// end is where other Nodes' packets are received: an address, with a port if the
+// tunnel has one.
+func (p *Port) end() string {
+	if port := p.config.Kind.Port(); port != 0 {
+		return netip.AddrPortFrom(p.config.Local, port).String()
+	}
+	return p.config.Local.String()
 }
 
 // Stats counts since the port was opened. Datagrams that the kernel dropped

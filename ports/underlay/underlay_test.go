@@ -57,8 +57,12 @@ func node(t *testing.T, ns *nstest.Namespace, addr netip.Addr) *net.UDPConn {
 
 // wrap is a Geneve packet around an inner frame.
 func wrap(vni uint32, inner []byte) []byte {
-	b := make(tunnel.Geneve, tunnel.GeneveLen)
-	b.Init(vni)
+	return wrapIn(tunnel.KindGeneve, vni, inner)
+}
+
+func wrapIn(kind tunnel.Kind, vni uint32, inner []byte) []byte {
+	b := make([]byte, tunnel.HeaderLen)
+	kind.Init(b, vni)
 	return append(b, inner...)
 }
 
@@ -131,32 +135,31 @@ func routed(a netip.Addr) bool {
 
 // rigs opens a port for the suite; whole, with the other Node's port as its
 // other side, else with a socket.
-func rigs(nodes [2]netip.Addr) func(t *testing.T) *porttest.Rig {
+func rigs(kind tunnel.Kind, nodes [2]netip.Addr) func(t *testing.T) *porttest.Rig {
 	return func(t *testing.T) *porttest.Rig {
 		const poolFrames, portFrames = 512, 256
 		ns := underlay(t, nodes)
-		p := open(t, ns, Config{Name: "tun0", Local: nodes[0], MTU: 1500, Frames: portFrames, Peers: nodes[1:]})
-		c := node(t, ns, nodes[1])
+		p := open(t, ns, Config{Name: "tun0", Kind: kind, Local: nodes[0], MTU: 1500, Frames: portFrames, Peers: nodes[1:]})
+		c := far(t, ns, kind, nodes[1])
 		pool := packet.NewPool(poolFrames, 2048)
 		buf := make([]byte, 4096)
 		return &porttest.Rig{
 			Port: toPeer{p, nodes[1]}, Get: pool.Get, Frames: poolFrames + portFrames + maxJoined, Backlog: 20000, Does: true,
 			Free: func() int { return pool.Free() + p.pool.Free() + p.spares + p.large.Free() },
 			Inject: func(b []byte) error {
-				_, err := c.WriteToUDPAddrPort(wrap(7, b), netip.AddrPortFrom(nodes[0], tunnel.GenevePort))
-				return err
+				return c.send(nodes[0], wrapIn(kind, 7, b))
 			},
 			Observe: func(wait time.Duration) ([]byte, error) {
 				c.SetReadDeadline(time.Now().Add(wait))
-				n, err := c.Read(buf)
+				n, _, err := c.ReadFrom(buf)
 				if e, timeout := err.(net.Error); timeout && e.Timeout() || errors.Is(err, net.ErrClosed) {
 					return nil, nil
 				}
-				return bytes.Clone(buf[tunnel.GeneveLen:max(n, tunnel.GeneveLen)]), err
+				return bytes.Clone(buf[tunnel.HeaderLen:max(n, tunnel.HeaderLen)]), err
 			},
 			Whole: func() ports.Port {
 				c.Close()
-				return toPeer{open(t, ns, Config{Name: "tun1", Local: nodes[1], MTU: 1500, Peers: nodes[:1]}), nodes[0]}
+				return toPeer{open(t, ns, Config{Name: "tun1", Kind: kind, Local: nodes[1], MTU: 1500, Peers: nodes[:1]}), nodes[0]}
 			},
 		}
 	}
@@ -164,7 +167,9 @@ func rigs(nodes [2]netip.Addr) func(t *testing.T) *porttest.Rig {
 
 func TestConformance(t *testing.T) {
 	for family, nodes := range underlays {
-		t.Run(family, func(t *testing.T) { porttest.Run(t, rigs(nodes)) })
+		for _, kind := range kinds {
+			t.Run(family+"/"+kind.String(), func(t *testing.T) { porttest.Run(t, rigs(kind, nodes)) })
+		}
 	}
 }
 
@@ -232,7 +237,7 @@ func TestWire(t *testing.T) {
 	for i := range 32 {
 		inner := pt.UDP4(pt.Options{SrcPort: 5000 + uint16(i), Payload: []byte("inner")})
 		transmit(p, dst, 77, inner)
-		g := captured(t, wire)
+		g := captured(t, wire, layers.LayerTypeGeneve)
 		ip := g.Layer(layers.LayerTypeIPv4).(*layers.IPv4)
 		udp := g.Layer(layers.LayerTypeUDP).(*layers.UDP)
 		gnv := g.Layer(layers.LayerTypeGeneve).(*layers.Geneve)
@@ -252,8 +257,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// captured is the next Geneve packet on the wire.
-func captured(t *testing.T, w *nstest.Wire) gopacket.Packet {
+// captured is the next packet on the wire that has a layer.
+func captured(t *testing.T, w *nstest.Wire, layer gopacket.LayerType) gopacket.Packet {
 	t.Helper()
 	for range 100 {
 		b, err := w.Receive(5 * time.Second)
@@ -261,11 +266,11 @@ func captured(t *testing.T, w *nstest.Wire) gopacket.Packet {
 			break
 		}
 		g := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
-		if g.Layer(layers.LayerTypeGeneve) != nil {
+		if g.Layer(layer) != nil {
 			return g
 		}
 	}
-	t.Fatal("no Geneve packet on the wire")
+	t.Fatalf("no %v on the wire", layer)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/antrail/antrail/tunnel"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 )
@@ -13,13 +14,14 @@ import (
 // tunnelFrames is what the capture counts.
 type tunnelFrames struct {
 	toB, toA int
-	sources  map[layers.UDPPort]bool // outer source ports
+	udp      bool
+	sources  map[layers.UDPPort]bool // outer source ports of UDP
 }
 
-// geneve captures the underlay while two pods talk across it, and reads every
-// frame with a parser that is not ours: Geneve between the Nodes, with right
-// addresses, lengths and checksums, and not one pod address outside a tunnel.
-func geneve(ctx context.Context, w *world) (string, error) {
+// encapsulated captures the underlay while two pods talk across it, and reads every
+// frame with a parser that is not ours: the tunnel's kind between the Nodes, with
+// right addresses, lengths and checksums, and not one pod address outside a tunnel.
+func encapsulated(ctx context.Context, w *world) (string, error) {
 	s, err := w.raw("underlay", "node-a")
 	if err != nil {
 		return "", err
@@ -35,7 +37,7 @@ func geneve(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := tunnelFrames{sources: make(map[layers.UDPPort]bool)}
+	n := tunnelFrames{udp: w.lab.Topology.Tunnel.Port() != 0, sources: make(map[layers.UDPPort]bool)}
 	for i, frame := range all {
 		if err := w.tunnelFrame(frame, &n); err != nil {
 			return "", fmt.Errorf("frame %d of the capture, %x: %w", i+1, frame[:min(len(frame), 100)], err)
@@ -44,27 +46,47 @@ func geneve(ctx context.Context, w *world) (string, error) {
 	if n.toA < megabyte/podMSS || n.toB < 3 {
 		return "", fmt.Errorf("only %d frames to node-b and %d to node-a were captured", n.toB, n.toA)
 	}
-	return fmt.Sprintf("%d frames to node-b, %d to node-a, %d outer source ports", n.toB, n.toA, len(n.sources)), nil
+	return fmt.Sprintf("%v: %d frames to node-b, %d to node-a, %d outer source ports", w.lab.Topology.Tunnel, n.toB, n.toA, len(n.sources)), nil
 }
 
-// podMSS is the most that one TCP segment of a pod carries: 1450 less 40.
-const podMSS = 1410
+// podMSS is the most that one TCP segment of a pod carries: 1458 in GRE, less 40.
+const podMSS = 1418
 
 // tunnelFrame checks one captured frame.
 func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
-	g, ok := p.Layer(layers.LayerTypeGeneve).(*layers.Geneve)
-	if !ok {
+	header := p.Layer(headers[w.lab.Topology.Tunnel])
+	if header == nil {
 		return w.untunnelled(p)
 	}
-	if g.Version != 0 || g.Protocol != layers.EthernetTypeTransparentEthernetBridging || g.VNI != 0 || g.CriticalOption || g.OAMPacket {
-		return fmt.Errorf("header of the tunnel: %+v", g)
+	if !plain(header) {
+		return fmt.Errorf("header of the tunnel: %+v", header)
 	}
 	if err := checksums(p); err != nil {
 		return err
 	}
 	nodes := w.lab.Topology.Nodes
 	return n.count(p, w.lab.Topology.TunnelEnd(&nodes[0]), w.lab.Topology.TunnelEnd(&nodes[1]))
+}
+
+// headers are the parser's names for the tunnels' headers.
+var headers = map[tunnel.Kind]gopacket.LayerType{
+	tunnel.KindGeneve: layers.LayerTypeGeneve, tunnel.KindVXLAN: layers.LayerTypeVXLAN, tunnel.KindGRE: layers.LayerTypeGRE,
+}
+
+// plain says whether a tunnel's header is that of an Ethernet frame in network 0,
+// and nothing more.
+func plain(header gopacket.Layer) bool {
+	const frame = layers.EthernetTypeTransparentEthernetBridging
+	switch h := header.(type) {
+	case *layers.Geneve:
+		return h.Version == 0 && h.Protocol == frame && h.VNI == 0 && !h.CriticalOption && !h.OAMPacket
+	case *layers.VXLAN:
+		return h.ValidIDFlag && h.VNI == 0 && !h.GBPExtension
+	case *layers.GRE:
+		return h.Version == 0 && h.Protocol == frame && h.KeyPresent && h.Key == 0 && !h.ChecksumPresent && !h.SeqPresent && !h.RoutingPresent
+	}
+	return false
 }
 
 // untunnelled lets ARP and other traffic of the underlay pass, but no packet of
@@ -106,7 +128,9 @@ func (n *tunnelFrames) count(p gopacket.Packet, a, b netip.Addr) error {
 	if len(ips) == 0 || len(ips) == 1 && p.Layer(layers.LayerTypeARP) == nil {
 		return errors.New("no inner packet")
 	}
-	n.sources[p.Layer(layers.LayerTypeUDP).(*layers.UDP).SrcPort] = true
+	if n.udp {
+		n.sources[p.Layer(layers.LayerTypeUDP).(*layers.UDP).SrcPort] = true
+	}
 	switch outer := endsOf(ips[0]); outer {
 	case [2]netip.Addr{a, b}:
 		n.toB++
