@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"sigs.k8s.io/knftables"
 )
 
@@ -70,7 +71,7 @@ func cleanTables(tell func(string)) error {
 
 // clean gives a sysctl the value back that it had.
 func (s changed) clean(tell func(string)) error {
-	now, err := read(s.File)
+	now, err := sysctl.Read(s.File)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now == s.Before {
 		return nil // its link is gone
 	}
@@ -79,7 +80,7 @@ func (s changed) clean(tell func(string)) error {
 		return nil
 	}
 	if err == nil {
-		err = write(s.File, s.Before)
+		err = sysctl.Write(s.File, s.Before)
 	}
 	if err != nil {
 		return err

@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
-	"path/filepath"
 	"slices"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -48,7 +48,7 @@ func (h *Host) TableMoved() bool {
 func (h *Host) mendSysctls() (did []string, err error) {
 	var errs []error
 	for _, s := range h.config.sysctls() {
-		now, err := read(filepath.Join("/proc/sys", s.path))
+		now, err := sysctl.Read(sysctl.Root + s.path)
 		if err != nil || now == s.value {
 			errs = append(errs, err)
 			continue

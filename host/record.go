@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 )
 
@@ -53,7 +54,7 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 // another boot. One that cannot be read is an error: it may be the only one who
 // knows what the Node was like.
 func loadRecord(path string) (*record, error) {
-	boot, err := read(bootID)
+	boot, err := sysctl.Read(bootID)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +167,7 @@ func (p placed) remove() error {
 // address that nobody wants any more goes with the first Set.
 func (h *Host) takeOver() {
 	for _, s := range h.record.Sysctls {
-		h.undoLater("sysctl "+s.File, func() error { return write(s.File, s.Before) })
+		h.undoLater("sysctl "+s.File, func() error { return sysctl.Write(s.File, s.Before) })
 	}
 	for _, p := range h.record.Addresses {
 		h.side = append(h.side, h.placedThing(p))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 )
 
@@ -147,14 +148,14 @@ func TestCleanLeavesWhatOthersChanged(t *testing.T) {
 	n.Do(t, func() {
 		up(t, c)
 		const file = "/proc/sys/net/ipv4/conf/" + gateway + "/rp_filter"
-		if err := write(file, "1"); err != nil {
+		if err := sysctl.Write(file, "1"); err != nil {
 			t.Fatal(err)
 		}
 		told := ""
 		if err := Clean(c.Record, func(what string) { told += what + "\n" }); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := read(file); err != nil || v != "1" {
+		if v, err := sysctl.Read(file); err != nil || v != "1" {
 			t.Errorf("rp_filter is %s, %v; want 1", v, err)
 		}
 		if want := "left " + file + " at 1: it was 0 before, and was set to 2"; !strings.Contains(told, want) {
@@ -167,7 +168,7 @@ func TestCleanLeavesWhatOthersChanged(t *testing.T) {
 // written to it after.
 func TestRecordOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.record")
-	write(path, `{"boot": "another", "sysctls": [{"file": "/proc/sys/net/ipv4/ip_forward", "before": "0", "set": "1"}], "files": ["/no/such/file"]}`)
+	os.WriteFile(path, []byte(`{"boot": "another", "sysctls": [{"file": "/proc/sys/net/ipv4/ip_forward", "before": "0", "set": "1"}], "files": ["/no/such/file"]}`), 0o600)
 	r, err := loadRecord(path)
 	if err != nil || len(r.Sysctls) > 0 || len(r.Files) != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -184,7 +185,7 @@ func TestBadRecords(t *testing.T) {
 		`{"addresses": [{"link": "", "address": "10.0.0.1/32"}]}`:                 "is no address on a link",
 		`{"files": ["ct.arena"]}`:                                                 `"ct.arena" is no file with its whole path`,
 	} {
-		if err := write(path, text); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := Clean(path, func(what string) { t.Errorf("%s: %s", text, what) }); err == nil ||

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -67,7 +66,7 @@ func (h *Host) setSysctls(c *Config) error {
 
 // prepareForwarding6 looks at what switching forwarding on would cost the Node.
 func (h *Host) prepareForwarding6() error {
-	if all, err := read("/proc/sys/" + forwarding6); err != nil || all == "1" {
+	if all, err := sysctl.Read(sysctl.Root + forwarding6); err != nil || all == "1" {
 		return err
 	}
 	return errors.Join(keepsDefaultRoute(), h.keepForwarding6())
@@ -87,7 +86,7 @@ func keepsDefaultRoute() error {
 			continue // it has just gone
 		}
 		name := link.Attrs().Name
-		if v, err := read("/proc/sys/" + conf6 + name + "/accept_ra"); err == nil && v == "1" {
+		if v, err := sysctl.Read(sysctl.Root + conf6 + name + "/accept_ra"); err == nil && v == "1" {
 			return fmt.Errorf("the Node would lose its route to %s via %s, which a router advertised; set %s%s/accept_ra to 2 first", r.Dst, r.Gw, conf6, name)
 		}
 	}
@@ -97,12 +96,12 @@ func keepsDefaultRoute() error {
 // keepForwarding6 remembers which links forward although conf/all does not: to
 // write that one writes them all, now and on Down.
 func (h *Host) keepForwarding6() error {
-	files, err := filepath.Glob("/proc/sys/" + conf6 + "*/forwarding")
+	files, err := filepath.Glob(sysctl.Root + conf6 + "*/forwarding")
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		if v, err := read(file); err != nil || v == "0" {
+		if v, err := sysctl.Read(file); err != nil || v == "0" {
 			continue // an error: the link has just gone
 		}
 		if err := h.willChange(changed{File: file, Before: "1"}); err != nil {
@@ -115,15 +114,15 @@ func (h *Host) keepForwarding6() error {
 // setSysctl writes a value and remembers the one before. A value that is right
 // already is left alone, now and on Down.
 func (h *Host) setSysctl(s setting) error {
-	file := filepath.Join("/proc/sys", s.path)
-	before, err := read(file)
+	file := sysctl.Root + s.path
+	before, err := sysctl.Read(file)
 	if err != nil || before == s.value {
 		return err
 	}
 	if err := h.willChange(changed{file, before, s.value}); err != nil {
 		return err
 	}
-	return write(file, s.value)
+	return sysctl.Write(file, s.value)
 }
 
 // willChange writes down a sysctl that is about to change, and how to undo it. One
@@ -135,13 +134,6 @@ func (h *Host) willChange(s changed) error {
 	if err := h.record.note(func() { h.record.Sysctls = append(h.record.Sysctls, s) }); err != nil {
 		return err
 	}
-	h.undoLater("sysctl "+s.File, func() error { return write(s.File, s.Before) })
+	h.undoLater("sysctl "+s.File, func() error { return sysctl.Write(s.File, s.Before) })
 	return nil
 }
-
-func read(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	return strings.TrimSpace(string(b)), err
-}
-
-func write(file, value string) error { return os.WriteFile(file, []byte(value), 0o644) }

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 
 	"github.com/antrail/antrail/cni"
 	"github.com/containernetworking/cni/pkg/types"
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -119,10 +118,10 @@ func (n *Node) prepare(a *attachment) error {
 
 // enableIPv6 undoes what some runtimes do to all links of a sandbox.
 func enableIPv6(ifname string) error {
-	file := "/proc/sys/net/ipv6/conf/" + ifname + "/disable_ipv6"
-	now, err := os.ReadFile(file)
-	if err != nil || strings.TrimSpace(string(now)) == "0" {
+	file := sysctl.Root + "net/ipv6/conf/" + ifname + "/disable_ipv6"
+	now, err := sysctl.Read(file)
+	if err != nil || now == "0" {
 		return err
 	}
-	return os.WriteFile(file, []byte("0"), 0o644)
+	return sysctl.Write(file, "0")
 }

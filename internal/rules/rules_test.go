@@ -50,10 +50,10 @@ var layers = map[string]struct {
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
 	"control/kube":      {[]string{"control"}, "the API server is a source of objects like any other: it fills control's store"},
 	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
-	"host":              {[]string{"packet"}, "the Node's own side works without the switch; it announces addresses, in packets"},
+	"host":              {[]string{"packet", "internal/sysctl"}, "the Node's own side works without the switch; it announces addresses, in packets"},
 	"cni":               {nil, "plugin and agent share the words, not the code"},
 	"cni/plugin":        {[]string{"cni"}, "the plugin is a thin client: the agent has the state"},
-	"cni/node":          {[]string{"cni"}, "who has which address is known without a switch, which is asked through an interface"},
+	"cni/node":          {[]string{"cni", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
 	"internal/kubetest": {nil, "a server for tests knows objects as JSON only"},
 	"host/preflight":    {nil, "a Node is looked at before there is a switch"},
 	"examples":          {nil, "it holds files only"},
@@ -61,7 +61,7 @@ var layers = map[string]struct {
 }
 
 // driver is what a kind of port may import of ours.
-var driver = []string{"packet", "ports", "tunnel"}
+var driver = []string{"packet", "ports", "tunnel", "internal/sysctl"}
 
 // confined says which directories alone may import a package of others.
 var confined = []struct {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
@@ -176,7 +177,7 @@ func (p *Port) quiet(device netlink.Link) error {
 	if err := p.links.LinkSetARPOff(device); err != nil {
 		return fmt.Errorf("no ARP: %w", err)
 	}
-	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+p.name+"/disable_ipv6", []byte("1"), 0o644)
+	err := sysctl.Write(sysctl.Root+"net/ipv6/conf/"+p.name+"/disable_ipv6", "1")
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // a kernel without IPv6
 		return fmt.Errorf("no IPv6: %w", err)
 	}
