@@ -6,8 +6,8 @@ import (
 	"net"
 
 	"github.com/antrail/antrail/cni"
-	"github.com/containernetworking/cni/pkg/types"
 	"github.com/antrail/antrail/internal/sysctl"
+	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
