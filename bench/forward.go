@@ -23,8 +23,8 @@ var mixes = []mix{
 }
 
 const forwardNote = "Frames one way from a veth to another, made by the kernel in bursts. Overload: what gets through of more than any contender takes. Without loss: the highest rate, found by search, at which at most 1 of 1,000 is lost in one try of three. " +
-	"Processor time: what the contender's busiest thread ran under overload, by frames; where the kernel does the work on the generator's thread there is none. " +
-	"The Linux bridge forwards on the generator's thread; the others have a thread beside it. slavc/xdp and ports forward and do nothing else; " +
+	"Processor time: what the contender's busiest thread ran under overload, by frames; this and the rate are medians of twelve parts of a window in which neither of the two threads had to wait for its processor; where the kernel does the work on the generator's thread there is none. " +
+	"The Linux bridge forwards on the generator's thread; the others have a thread beside it, on another processor. slavc/xdp and ports forward and do nothing else; " +
 	"antrail and Open vSwitch take each frame through the pipeline of examples/two-nodes, as one of a known UDP connection or each as the first of a new one."
 
 // forwardSide is a contender: open takes it into operation between the links of
@@ -92,6 +92,11 @@ func (s *forwardSide) measure(ctx context.Context, ns netns.NsHandle, window tim
 	defer func() { err = errors.Join(err, running.stop()) }()
 	if s.prime {
 		if err := t.prime(); err != nil {
+			return nil, err
+		}
+	}
+	if running.process != "" {
+		if err := t.reserve(); err != nil {
 			return nil, err
 		}
 	}

@@ -3,10 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
+	"math"
 	"time"
 )
 
@@ -54,13 +51,16 @@ func (t *topology) rates(ctx context.Context, l *load) (readings []reading, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, g.stop()) }()
-	over, spent, err := t.overload(ctx, g, l)
+	over, each, err := t.overload(ctx, g, l)
 	if err != nil {
 		return nil, err
 	}
 	readings = append(readings, reading{l.name + ", overload", "Mpps", over / 1e6})
-	if l.process != "" && over > 0 {
-		readings = append(readings, reading{l.name + ", overload, processor time", "ns", spent / over * 1e9})
+	if l.process != "" {
+		readings = append(readings, reading{l.name + ", overload, processor time", "ns", each})
+	}
+	if math.IsNaN(over) {
+		return append(readings, reading{l.name + ", without loss", "Mpps", math.NaN()}), nil
 	}
 	end := time.Now().Add(longestSearch)
 	lossless, err := highestRate(max(over, 1)/searchBelow, max(over, 1)*searchAbove, ratePrecision, func(rate float64) (bool, error) {
@@ -70,84 +70,6 @@ func (t *topology) rates(ctx context.Context, l *load) (readings []reading, err 
 		return t.sustains(ctx, g, rate, l.window/searchPart)
 	})
 	return append(readings, reading{l.name + ", without loss", "Mpps", lossless / 1e6}), err
-}
-
-// overload sends more than can get through, and returns the frames a second
-// that do and the part of a processor that the contender takes meanwhile. The
-// first quarter of the time is not counted: queues fill and caches learn.
-func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, spent float64, err error) {
-	if err := g.start(overloadRate, l.window*3/2); err != nil { // there is traffic still when the second look is late
-		return 0, 0, err
-	}
-	nap(l.window / 4)
-	before, err := t.look(l.process)
-	if err != nil {
-		return 0, 0, err
-	}
-	nap(l.window * 3 / 4)
-	after, err := t.look(l.process)
-	if err != nil {
-		return 0, 0, err
-	}
-	took := after.at.Sub(before.at).Seconds()
-	_, err = t.settled()
-	return float64(after.arrived-before.arrived) / took, after.spent(&before, g.thread.Load()).Seconds() / took, errors.Join(err, ctx.Err())
-}
-
-// glance is what there is to see of a contender at a moment.
-type glance struct {
-	at      time.Time
-	arrived uint64
-	ran     map[string]time.Duration // what each thread has run
-}
-
-func (t *topology) look(process string) (v glance, err error) {
-	if v.arrived, err = t.arrived(); err != nil {
-		return v, err
-	}
-	v.at = time.Now()
-	if process != "" {
-		v.ran, err = threadTimes(process)
-	}
-	return v, err
-}
-
-// spent is what the busiest thread but one ran between two glances. The others
-// of a process do little, and are charged with the generator's softirqs when
-// they come to run on its processor.
-func (v *glance) spent(since *glance, except int64) (most time.Duration) {
-	for thread, ran := range v.ran {
-		if thread != strconv.FormatInt(except, 10) {
-			most = max(most, ran-since.ran[thread])
-		}
-	}
-	return most
-}
-
-// threadTimes is what each thread of a process has run.
-func threadTimes(process string) (map[string]time.Duration, error) {
-	dir := "/proc/" + process + "/task/"
-	threads, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	ran := make(map[string]time.Duration)
-	for _, thread := range threads {
-		text, err := os.ReadFile(dir + thread.Name() + "/schedstat")
-		if errors.Is(err, os.ErrNotExist) {
-			continue // it has ended
-		}
-		if err != nil {
-			return nil, err
-		}
-		first, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(first, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%s%s/schedstat: %w", dir, thread.Name(), err)
-		}
-		ran[thread.Name()] = time.Duration(ns)
-	}
-	return ran, nil
 }
 
 // sustains says whether frames at a rate arrive in one of the tries.

@@ -143,9 +143,9 @@ func (w *ovsWalk) remove(ctx context.Context) error {
 // switchTime is what the switch's threads have run, but for the polling one.
 func (w *ovsWalk) switchTime() (sum time.Duration, err error) {
 	ran, err := threadTimes(w.pid())
-	for thread, long := range ran {
-		if thread != fmt.Sprint(w.thread) {
-			sum += long
+	for thread, t := range ran {
+		if thread != w.thread {
+			sum += t.ran
 		}
 	}
 	return sum, err

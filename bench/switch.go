@@ -34,6 +34,11 @@ func newSwitchFor(connections int, p *flow.Program, in, out ports.Port) (*datapl
 	return sw, ct, nil
 }
 
+// mostForwarded is how many connections a switch of profile forward has room for:
+// more than a round makes, for at a full table a connection is refused or costs
+// somebody else's place. Open vSwitch has room for 3,000,000.
+const mostForwarded = 2_000_000
+
 // openPipeline runs a switch with the pipeline of examples/two-nodes on a pair
 // of ports.
 func openPipeline(open func() (*portPair, error)) func(context.Context, *topology) (*running, error) {
@@ -46,7 +51,7 @@ func openPipeline(open func() (*portPair, error)) func(context.Context, *topolog
 		if err != nil {
 			return nil, err
 		}
-		sw, _, err := newSwitch(program, pair.in, pair.out)
+		sw, _, err := newSwitchFor(mostForwarded, program, pair.in, pair.out)
 		if err != nil {
 			return nil, errors.Join(err, pair.close())
 		}

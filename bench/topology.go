@@ -72,12 +72,22 @@ func joinPackets(links ...string) error {
 
 // processorsBut are those that a thread may not run on; nil when there are none.
 func processorsBut(thread int) (*unix.CPUSet, error) {
-	var all, its unix.CPUSet
-	if err := errors.Join(unix.SchedGetaffinity(0, &all), unix.SchedGetaffinity(thread, &its)); err != nil {
+	var its unix.CPUSet
+	if err := unix.SchedGetaffinity(thread, &its); err != nil {
 		return nil, err
 	}
-	for cpu := range len(its) * bits.UintSize {
-		if its.IsSet(cpu) {
+	return otherProcessors(&its)
+}
+
+// otherProcessors are those that this process may run on but for these; nil when
+// there are none.
+func otherProcessors(but *unix.CPUSet) (*unix.CPUSet, error) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, err
+	}
+	for cpu := range processors {
+		if but.IsSet(cpu) {
 			all.Clear(cpu)
 		}
 	}
@@ -85,6 +95,44 @@ func processorsBut(thread int) (*unix.CPUSet, error) {
 		return nil, nil
 	}
 	return &all, nil
+}
+
+// processors is how many a set has room for.
+const processors = len(unix.CPUSet{}) * bits.UintSize
+
+// reserve keeps generators to the first processor. Two threads that never sleep
+// and have one real-time priority may otherwise share one for a tenth of a second
+// in turns, while another is idle; the contender's is then kept off it (avoid).
+func (t *topology) reserve() error {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
+		return err
+	}
+	t.spare = new(unix.CPUSet)
+	for cpu := range processors {
+		if all.IsSet(cpu) {
+			t.spare.Set(cpu)
+			return nil
+		}
+	}
+	return nil
+}
+
+// avoid keeps a thread off the generators' processors until rejoin; 0 is none.
+func (t *topology) avoid(thread int) (rejoin func() error, err error) {
+	rejoin = func() error { return nil }
+	var its unix.CPUSet
+	if t.spare == nil || thread == 0 {
+		return rejoin, nil
+	}
+	others, err := otherProcessors(t.spare)
+	if err != nil || others == nil {
+		return rejoin, err
+	}
+	if err := errors.Join(unix.SchedGetaffinity(thread, &its), unix.SchedSetaffinity(thread, others)); err != nil {
+		return rejoin, fmt.Errorf("processors of thread %d: %w", thread, err)
+	}
+	return func() error { return unix.SchedSetaffinity(thread, &its) }, nil
 }
 
 // addPair makes a veth pair of one queue each way, and sets both ends up.

@@ -98,6 +98,7 @@ type pacing struct {
 	Due      uint64 // when the next is to be sent, by the kernel's monotonic clock
 	End      uint64 // from when on none is sent, by the same clock
 	Sent     uint64
+	Runs     uint64 // 1 once the program runs
 }
 
 // Where pacing has its fields.
@@ -106,6 +107,7 @@ const (
 	dueAt
 	endAt
 	sentAt
+	runsAt
 	pacingSize
 )
 
@@ -137,7 +139,32 @@ func (t *topology) startGenerator(frame []byte, change asm.Instructions) (*gener
 		return nil, errors.Join(err, g.state.Close())
 	}
 	go func() { g.ended <- g.runGenerator(t, frame) }() // or leave does
+	if err := g.await(); err != nil {
+		return nil, errors.Join(err, g.stop())
+	}
 	return g, nil
+}
+
+// generatorPatience is how long a test run may take to begin on a busy machine.
+const generatorPatience = 10 * time.Second
+
+// await returns once the generator's program runs, or its thread has ended.
+func (g *generator) await() error {
+	for end := time.Now().Add(generatorPatience); ; nap(time.Millisecond) {
+		p, err := g.read()
+		if err != nil || p.Runs != 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return errors.New("generator: the test run does not begin")
+		}
+		select {
+		case err := <-g.ended:
+			g.ended <- err // for stop
+			return err
+		default:
+		}
+	}
 }
 
 // testRuns is the frames of a test run: seconds. It ends earlier by a signal.
@@ -205,6 +232,16 @@ func (g *generator) start(rate float64, window time.Duration) error {
 	return g.state.Put(uint32(0), p)
 }
 
+// halt makes the generator send nothing any more.
+func (g *generator) halt() error {
+	p, err := g.read()
+	if err != nil {
+		return err
+	}
+	p.End = 0
+	return g.state.Put(uint32(0), p)
+}
+
 func (g *generator) read() (p pacing, err error) {
 	return p, g.state.Lookup(uint32(0), &p)
 }
@@ -256,6 +293,8 @@ func paceInstructions(state *ebpf.Map) asm.Instructions {
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "drop"),
 		asm.Mov.Reg(asm.R7, asm.R0),
+		asm.Mov.Imm(asm.R1, 1),
+		asm.StoreMem(asm.R7, runsAt, asm.R1, asm.DWord),
 		asm.FnKtimeGetNs.Call(),
 		asm.LoadMem(asm.R1, asm.R7, endAt, asm.DWord),
 		asm.JGE.Reg(asm.R0, asm.R1, "drop"),

@@ -212,32 +212,18 @@ type watch struct {
 // watchThread watches a thread of a process from now on.
 func watchThread(process string, thread int) (*watch, error) {
 	w := &watch{path: fmt.Sprintf("/proc/%s/task/%d/schedstat", process, thread), began: time.Now(), stolen: readTimes().steal}
-	var err error
-	w.waited, err = waitedFor(w.path)
+	t, err := readThreadTime(w.path)
+	w.waited = t.waited
 	return w, err
 }
 
 // part is the part of the time until now in which the thread waited for a
 // processor, or the machine for its host.
 func (w *watch) part() (float64, error) {
-	waited, err := waitedFor(w.path)
+	t, err := readThreadTime(w.path)
 	long := time.Since(w.began).Seconds()
 	stolen := (readTimes().steal - w.stolen) / ticksPerSecond
-	return max((waited-w.waited).Seconds(), stolen) / long, err
-}
-
-// waitedFor reads how long a thread has waited on a run queue.
-func waitedFor(schedstat string) (time.Duration, error) {
-	text, err := os.ReadFile(schedstat)
-	if err != nil {
-		return 0, err
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("%s: %q: no second field", schedstat, text)
-	}
-	n, err := strconv.ParseInt(fields[1], 10, 64)
-	return time.Duration(n), err
+	return max((t.waited-w.waited).Seconds(), stolen) / long, err
 }
 
 // threadNamed finds a thread of a process by how its name begins.
