@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 )
 
@@ -58,9 +57,6 @@ func (t *topology) rates(ctx context.Context, l *load) (readings []reading, err 
 	readings = append(readings, reading{l.name + ", overload", "Mpps", over / 1e6})
 	if l.process != "" {
 		readings = append(readings, reading{l.name + ", overload, processor time", "ns", each})
-	}
-	if math.IsNaN(over) {
-		return append(readings, reading{l.name + ", without loss", "Mpps", math.NaN()}), nil
 	}
 	end := time.Now().Add(longestSearch)
 	lossless, err := highestRate(max(over, 1)/searchBelow, max(over, 1)*searchAbove, ratePrecision, func(rate float64) (bool, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"time"
@@ -16,20 +15,22 @@ import (
 // generator never sleep and have a processor each, of which others want a part.
 // So the figures are taken from short parts of a window, and a part in which one
 // of the two threads waited for its processor is thrown away: nothing comes then,
-// or nobody takes it, and that says nothing of the contender.
+// or nobody takes it, and that says nothing of the contender. Where hardly any are
+// left, the figures are those of all parts together.
 
 const (
 	overloadParts = 12 // of a window, that are used
-	leastParts    = 4  // from fewer there is no figure
+	leastParts    = 4  // from fewer there is no median
 	mostParts     = 48 // with those thrown away
+	shortestPart  = 4 * time.Millisecond
 )
 
 // overload sends more than can get through, and returns the frames a second
 // that do, and the nanoseconds that the contender's busiest thread runs for each,
-// 0 when it has none; NaN where too few parts were left alone. Before that, queues
-// fill and caches learn for a quarter of the window.
+// 0 when it has none. Before that, queues fill and caches learn for a quarter of
+// the window.
 func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, each float64, err error) {
-	part := l.window / overloadParts
+	part := max(l.window/overloadParts, shortestPart)
 	if err := g.start(overloadRate, l.window+2*mostParts*part); err != nil {
 		return 0, 0, err
 	}
@@ -38,8 +39,9 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, e
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, rejoin()) }()
+	first, err := t.look(g, l.process)
+	last := first
 	var rates, costs series
-	last, err := t.look(g, l.process)
 	for range mostParts {
 		if err != nil || ctx.Err() != nil || len(rates) == overloadParts {
 			break
@@ -47,9 +49,8 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, e
 		nap(part)
 		var now glance
 		if now, err = t.look(g, l.process); err == nil && !now.disturbed(&last, thread) {
-			frames := float64(now.arrived - last.arrived)
-			rates = append(rates, frames/now.at.Sub(last.at).Seconds())
-			costs = append(costs, float64((now.threads[thread].ran-last.threads[thread].ran).Nanoseconds())/max(frames, 1))
+			rate, each := now.figures(&last, thread)
+			rates, costs = append(rates, rate), append(costs, each)
 		}
 		last = now
 	}
@@ -58,7 +59,8 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, e
 	}
 	_, err = t.settled()
 	if len(rates) < leastParts {
-		return math.NaN(), math.NaN(), err
+		rate, each = last.figures(&first, thread)
+		return rate, each, err
 	}
 	return rates.median(), costs.median(), err
 }
@@ -119,6 +121,14 @@ func (v *glance) busiest(since *glance) (thread int) {
 		}
 	}
 	return thread
+}
+
+// figures are the frames a second that arrived between two glances, and the
+// nanoseconds that a thread ran for each.
+func (v *glance) figures(since *glance, thread int) (rate, each float64) {
+	frames := float64(v.arrived - since.arrived)
+	ran := v.threads[thread].ran - since.threads[thread].ran
+	return frames / v.at.Sub(since.at).Seconds(), float64(ran.Nanoseconds()) / max(frames, 1)
 }
 
 // disturbed says whether the generator or a thread waited for too much of the
