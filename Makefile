@@ -2,15 +2,27 @@
 # make test   every test, and says which could not run here and why
 # make lint   gofmt, go vet, staticcheck
 # make build  bin/antrail and bin/antrail-cni, the CNI plugin
+# make image  bin/antrail-image.tar, which container runtimes import
 
+IMAGE := docker.io/library/antrail:latest
+NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build demo test lint clean
+.PHONY: all build image demo test lint clean
 
 all: build
 
 build:
 	CGO_ENABLED=0 go build -o bin/ ./cmd/antrail ./cmd/antrail-cni
+
+# Both programs are static. nft(8), which writes the Node's rules, is Debian's, with
+# the libraries that it needs.
+image: build
+	hack/need-packages demo
+	go run ./hack/image -o bin/antrail-image.tar -name $(IMAGE) -entrypoint /usr/local/bin/antrail \
+		-env PATH=/usr/local/bin:/usr/sbin -link /run:/var/run \
+		-add bin/antrail:/usr/local/bin/antrail -add bin/antrail-cni:/usr/local/bin/antrail-cni \
+		-program $(NFT):/usr/sbin/nft
 
 demo: build
 	hack/need-packages demo

@@ -17,6 +17,7 @@
 //	uninstall.go  what is left behind, and who takes it back
 //	tunnel.go     the port to the other Nodes
 //	nodeside.go   what the switch asks of the Node around it
+//	cnifiles.go   what the container runtime has of the CNI plugin
 //	installer.go  what control installs, into the switch
 //	podports.go   pod ports come and go with their links
 //	drivers.go    which driver such a port has, and why
@@ -47,7 +48,8 @@
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
-// runAudit, runBeats, runScrapes, runMend, and the API's server. Packets never come here, except those that an entry
+// runAudit, runBeats, runScrapes, runMend,
+// runCNIConfig, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
 
@@ -121,6 +123,9 @@ func closeListener(ln net.Listener) error {
 // side.
 func (a *Agent) start() error {
 	c := a.config
+	if err := c.CNI.installPlugin(); err != nil {
+		return err
+	}
 	a.kernel = c.openOffload(a.log)
 	pods, err := a.load()
 	if err != nil {
@@ -244,6 +249,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 	if a.live != nil {
 		parts = append(parts,
 			func() error { return a.live.runManifests(ctx) },
+			func() error { a.runCNIConfig(ctx); <-ctx.Done(); return nil },
 			func() error { a.runRejudge(ctx); <-ctx.Done(); return nil },
 			func() error { a.runSnapshots(ctx); <-ctx.Done(); return nil })
 	}

@@ -75,6 +75,8 @@ type Config struct {
 	// Offload is auto to let the kernel forward packets of established connections
 	// between pods of the Node by itself, where it can, or off; auto when not given.
 	Offload string `json:"offload,omitempty"`
+	// CNI is where the container runtime has its files of the plugin.
+	CNI CNIFiles `json:"cni,omitzero"`
 	// Metrics is what Prometheus and probes are served.
 	Metrics Metrics `json:"metrics,omitzero"`
 	// Log is how the agent's own log looks.
@@ -252,6 +254,7 @@ func (c *Config) check() error {
 	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	c.Conntrack.check(&f)
 	f.checkFamilies("podCIDRs", c.PodCIDRs)
+	c.CNI.check(c, &f)
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
 	c.Log.check(&f)

@@ -36,6 +36,7 @@ func (c *Config) ownFiles() []string {
 			all = append(all, fmt.Sprintf("%s.%d", log, i+1))
 		}
 	}
+	all = append(all, c.CNI.files()...)
 	all = append(all, c.seedFile(), c.Socket)
 	for i, f := range all {
 		if whole, err := filepath.Abs(f); err == nil {

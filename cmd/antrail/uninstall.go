@@ -14,7 +14,7 @@ const stopPatience = 30 * time.Second
 
 func uninstallCommand() *cobra.Command {
 	var socket string
-	var force bool
+	var force, stay bool
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Leave the Node as it was before the agent",
@@ -26,6 +26,7 @@ goes by the record that the agent keeps, so it also works after one that was kil
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	c.Flags().BoolVar(&force, "force", false, "stop the agent first, if it runs")
+	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as the pods of a DaemonSet have to")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if force {
 			ctx, cancel := context.WithTimeout(c.Context(), stopPatience)
@@ -34,7 +35,11 @@ goes by the record that the agent keeps, so it also works after one that was kil
 				return err
 			}
 		}
-		return agent.Uninstall(socket, func(what string) { fmt.Fprintln(c.OutOrStdout(), what) })
+		err := agent.Uninstall(socket, func(what string) { fmt.Fprintln(c.OutOrStdout(), what) })
+		if err == nil && stay {
+			<-c.Context().Done()
+		}
+		return err
 	}
 	return c
 }

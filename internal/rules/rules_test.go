@@ -56,6 +56,7 @@ var layers = map[string]struct {
 	"cni/node":          {[]string{"cni", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
 	"internal/kubetest": {nil, "a server for tests knows objects as JSON only"},
 	"host/preflight":    {nil, "a Node is looked at before there is a switch"},
+	"deploy":            {nil, "it holds files only"},
 	"examples":          {nil, "it holds files only"},
 	"docs":              {nil, "it holds files only"},
 }

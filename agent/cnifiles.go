@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/deploy"
+)
+
+// The container runtime's side of the plugin is two files: the program, and the
+// network configuration, with whose appearance a Node becomes Ready. An agent that
+// is told where they belong puts the first there when it starts, and the second,
+// which names its socket, when it knows the objects and has its ports. They stay
+// when it stops: pods are deleted while an agent is replaced. Uninstall removes
+// them.
+
+// CNIFiles is where the runtime looks for them; "" for what somebody else puts
+// there.
+type CNIFiles struct {
+	// Plugin is the program's place, mostly /opt/cni/bin/antrail-cni. It is copied
+	// from beside the agent's own.
+	Plugin string `json:"plugin,omitempty"`
+	// Config is the network configuration's, mostly
+	// /etc/cni/net.d/10-antrail.conflist.
+	Config string `json:"config,omitempty"`
+}
+
+func (n *CNIFiles) check(c *Config, f *faults) {
+	for key, path := range map[string]string{"plugin": n.Plugin, "config": n.Config} {
+		f.check(path == "" || filepath.IsAbs(path), "cni.%s: %q is no file with its whole path", key, path)
+	}
+	f.check(*n == CNIFiles{} || c.Flows == "", "cni: not together with flows, of which no pod is known")
+}
+
+// files are those that go with Uninstall.
+func (n *CNIFiles) files() (all []string) {
+	for _, f := range []string{n.Config, n.Plugin} {
+		if f != "" {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// installPlugin copies the program that lies beside ours.
+func (n *CNIFiles) installPlugin() error {
+	if n.Plugin == "" {
+		return nil
+	}
+	own, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	program, err := os.ReadFile(filepath.Join(filepath.Dir(own), cni.Type))
+	if err != nil {
+		return fmt.Errorf("CNI plugin: %w", err)
+	}
+	if err := replaceFile(n.Plugin, program, 0o755); err != nil {
+		return fmt.Errorf("CNI plugin: %w", err)
+	}
+	return nil
+}
+
+// runCNIConfig writes the network configuration when the switch has what the
+// objects say.
+func (a *Agent) runCNIConfig(ctx context.Context) {
+	path := a.config.CNI.Config
+	if path == "" || a.live == nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.live.synced:
+	}
+	text, err := conflist(a.config.Socket)
+	if err == nil {
+		err = replaceFile(path, text, 0o644)
+	}
+	if err != nil {
+		a.log.Error("no network configuration for the container runtime: no pod comes to this Node", "error", err)
+		return
+	}
+	a.log.Info("network configuration written for the container runtime", "file", path)
+}
+
+// conflist is the network configuration with the agent's socket.
+func conflist(socket string) ([]byte, error) {
+	var list struct {
+		Version string           `json:"cniVersion"`
+		Name    string           `json:"name"`
+		Plugins []map[string]any `json:"plugins"`
+	}
+	if err := json.Unmarshal(deploy.Conflist, &list); err != nil {
+		return nil, err
+	}
+	whole, err := filepath.Abs(socket)
+	if err != nil {
+		return nil, err
+	}
+	list.Plugins[0]["socket"] = whole
+	text, err := json.MarshalIndent(list, "", "  ")
+	return append(text, '\n'), err
+}
+
+// replaceFile writes a file so that nobody sees a part of it; one that is as it
+// should be stays.
+func replaceFile(path string, content []byte, mode os.FileMode) error {
+	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
+		return nil
+	}
+	fresh, err := os.CreateTemp(filepath.Dir(path), ".antrail-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(fresh.Name()) // nothing after the rename
+	defer fresh.Close()
+	if _, err := fresh.Write(content); err != nil {
+		return err
+	}
+	if err := fresh.Chmod(mode); err != nil {
+		return err
+	}
+	if err := fresh.Sync(); err != nil {
+		return err
+	}
+	return os.Rename(fresh.Name(), path)
+}
