@@ -246,9 +246,9 @@ func (c *content) nextPort(taken map[uint32]bool) (uint32, error) {
 	for _, a := range c.Attachments {
 		have[a.OFPort] = true
 	}
-	no := max(c.LastPort, firstPort-1)
+	no := c.LastPort
 	for range lastPort - firstPort + 1 {
-		if no++; no > lastPort {
+		if no++; no < firstPort || no > lastPort {
 			no = firstPort
 		}
 		if !have[no] && !taken[no] {

@@ -118,8 +118,8 @@ func parseContent(text []byte) (*content, error) {
 	for i := range c.Attachments {
 		a := &c.Attachments[i]
 		switch {
-		case a.Container == "" || a.Interface == "" || a.Netns == "":
-			return nil, fmt.Errorf("attachments[%d]: no sandbox or interface", i)
+		case a.Container == "" || a.Interface == "" || a.Netns == "" || c.at(a.Attachment) != i:
+			return nil, fmt.Errorf("attachments[%d]: no sandbox or interface, or one that is there already", i)
 		case len(a.Link) == 0 || len(a.Link) > maxName || strings.ContainsAny(a.Link, "/ "):
 			return nil, fmt.Errorf("attachments[%d]: %q is no name of a link", i, a.Link)
 		case a.OFPort < firstPort || a.OFPort > lastPort || ports[a.OFPort]:
