@@ -5,16 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"syscall"
 
 	"github.com/containernetworking/cni/pkg/types"
 )
 
 // ErrAway says that no agent listens at the socket.
-var ErrAway = errors.New("no agent answers")
+var ErrAway = errors.New("nobody listens")
 
 // maxReply bounds an answer; a result of a hundred routes has some kilobytes.
 const maxReply = 1 << 20
@@ -37,8 +39,12 @@ func (c *Client) Ask(ctx context.Context, v Verb, r *Request) (*Reply, error) {
 		return nil, Errorf(types.ErrInternal, "the request makes no sense", err)
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true}}).Do(req)
+	var u *url.Error // names the pseudo address of the request
+	if errors.As(err, &u) {
+		err = u.Err
+	}
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, errors.Join(ErrAway, err)
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	if err != nil {
 		return nil, Errorf(types.ErrTryAgainLater, "the agent did not answer", err)

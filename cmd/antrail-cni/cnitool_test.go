@@ -1,7 +1,19 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/containernetworking/cni/pkg/types"
 )
 
 // TestCNITool: a runtime's whole course by cnitool, through a real agent: two Pods
@@ -12,19 +24,276 @@ func TestCNITool(t *testing.T) {
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
 	w.must("status", a)
-	ra := w.add(a)
-	rb := w.add(b)
+	ra, rb := w.add(a), w.add(b)
 	for _, ip := range rb.IPs {
 		if err := a.ping(ip.Address.IP.String()); err != nil {
 			t.Errorf("%v\n%s", err, w.log)
 		}
+	}
+	if len(ra.IPs) != 2 || len(ra.Routes) != 2 || len(ra.Interfaces) != 2 || ra.Interfaces[1].Mtu != 1450 {
+		t.Errorf("result %+v", ra)
 	}
 	for _, ip := range ra.IPs {
 		if err := a.ping(ip.Gateway.String()); err != nil {
 			t.Error(err)
 		}
 	}
+	if again := w.add(a); fmt.Sprint(again.IPs[0].Address) != fmt.Sprint(ra.IPs[0].Address) {
+		t.Errorf("ADD twice: %v, then %v", ra.IPs[0], again.IPs[0])
+	}
+	for _, s := range []*sandbox{a, b} {
+		w.must("check", s)
+		w.must("del", s)
+		w.must("del", s)
+	}
+	w.wantNothing()
+}
+
+// TestPolicyBeforeTraffic: a Pod with a policy that lets nobody in is sent packets
+// from before its ADD on; none is answered, on none of its interfaces. Without the
+// policy they are.
+func TestPolicyBeforeTraffic(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	const policy = "manifests/policy.yaml"
+	w.write(policy, `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: shut, namespace: default}
+spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
+`)
+	w.start()
+	a, b := w.sandbox("a"), w.sandbox("b")
+	w.add(a)
+	b2 := *b
+	b2.ifname = "net1"
+	const first, second = "10.10.0.3", "10.10.0.4" // b's will be these
+	pings := map[string]*exec.Cmd{}
+	out := map[string]*strings.Builder{}
+	for _, to := range []string{first, second} {
+		out[to] = &strings.Builder{}
+		pings[to] = a.Command("ping", "-i0.002", to)
+		pings[to].Stdout = out[to]
+		if err := pings[to].Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rb, rb2 := w.add(b), w.add(&b2)
+	for to, p := range pings {
+		p.Process.Signal(os.Interrupt)
+		p.Wait()
+		if !strings.Contains(out[to].String(), " 0 received") {
+			t.Errorf("%s was reached: %s", to, out[to])
+		}
+	}
+	if rb.IPs[0].Address.IP.String() != first || rb2.IPs[0].Address.IP.String() != second {
+		t.Fatalf("b has %v and %v", rb.IPs[0], rb2.IPs[0])
+	}
+	if err := os.Remove(w.path(policy)); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{first, second} {
+		w.eventually("b is reached at "+to, func() error { return a.ping(to) })
+	}
+	w.must("check", &b2)
+	for _, s := range []*sandbox{a, &b2, b} {
+		w.must("del", s)
+	}
+	w.wantNothing()
+}
+
+// TestAgentRestarts: after a kill Pods' ports are there again with their numbers. A
+// Pod that was deleted meanwhile is cleared away; nobody gets its address before.
+func TestAgentRestarts(t *testing.T) {
+	w := newWorld(t, "a", "b", "c")
+	w.start()
+	a, b, c := w.sandbox("a"), w.sandbox("b"), w.sandbox("c")
+	w.add(a)
+	rb, rc := w.add(b), w.add(c)
+	before := w.ports()
+	w.kill()
+	w.must("del", c)
+	w.wantCode("ADD", w.sandbox("c"), types.ErrTryAgainLater)
+	w.wantCode("STATUS", a, types.ErrLimitedConnectivity)
+	w.wantCode("CHECK", a, types.ErrTryAgainLater)
+	w.start()
+	w.eventually("b is reached", func() error { return a.ping(rb.IPs[0].Address.IP.String()) })
+	w.must("check", a)
+	link := rc.Interfaces[0].Name
+	now := w.ports()
+	if before[link] == 0 || now[link] != 0 || len(now) != len(before)-1 {
+		t.Errorf("ports were %v, are %v; %s was removed", before, now, link)
+	}
+	for name, no := range now {
+		if before[name] != no {
+			t.Errorf("port %s was %d, is %d", name, before[name], no)
+		}
+	}
+	w.must("del", a)
+	w.must("del", b)
+	w.wantNothing()
+}
+
+// TestStatusWithoutObjects: an agent that forwards by the entries of the one before,
+// while its objects cannot be read, can add no Pod, and says so.
+func TestStatusWithoutObjects(t *testing.T) {
+	w := newWorld(t, "a")
+	w.start()
+	a := w.sandbox("a")
+	w.add(a)
+	w.agent.Process.Signal(syscall.SIGTERM)
+	w.agent.Wait()
+	if err := os.Rename(w.manifests, w.manifests+".off"); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.wantCode("STATUS", a, types.ErrPluginNotAvailable)
+	w.wantCode("CHECK", a, types.ErrTryAgainLater)
+	if err := os.Rename(w.manifests+".off", w.manifests); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("STATUS", func() error { _, err := w.cnitool("status", a); return err })
 	w.must("check", a)
 	w.must("del", a)
-	w.must("del", a)
+	w.wantNothing()
+}
+
+// TestDisorderWithKills: calls in random order, and agents killed at random moments
+// in the midst of them.
+func TestDisorderWithKills(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	w := newWorld(t, "a", "b", "c", "d")
+	w.start()
+	var boxes []*sandbox
+	for _, pod := range []string{"a", "b", "c", "d"} {
+		s := w.sandbox(pod)
+		further := *s
+		further.ifname = "net1"
+		boxes = append(boxes, s, &further)
+	}
+	for range 10 {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range 8 {
+				w.cnitool([]string{"add", "add", "del"}[random.IntN(3)], boxes[random.IntN(len(boxes))]) // while the agent is away it fails
+			}
+		}()
+		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+		w.kill()
+		<-ended
+		w.start()
+		held := map[string]string{}
+		for _, s := range boxes {
+			for _, ip := range s.addresses() {
+				if held[ip] != "" {
+					t.Errorf("%s is on %s/%s and %s", ip, s.pod, s.ifname, held[ip])
+				}
+				held[ip] = s.pod + "/" + s.ifname
+			}
+		}
+	}
+	for _, s := range boxes {
+		w.add(s)
+		w.must("check", s)
+	}
+	for _, s := range boxes {
+		w.must("del", s)
+	}
+	w.wantNothing()
+}
+
+// TestByHand: what a runtime gives wrongly is refused with the specification's
+// codes; VERSION needs no agent.
+func TestByHand(t *testing.T) {
+	w := newWorld(t, "a")
+	w.start()
+	a := w.sandbox("a")
+	const conf = `{"cniVersion":"1.1.0","name":"antrail","type":"antrail-cni","socket":"%s"%s}`
+	const pod = "K8S_POD_NAMESPACE=default;K8S_POD_NAME=a"
+	for what, c := range map[string]struct {
+		verb, args, conf string
+		code             uint
+	}{
+		"no Pod":         {"ADD", "IgnoreUnknown=1", "", types.ErrInvalidEnvironmentVariables},
+		"unknown args":   {"ADD", "NONSENSE=1;" + pod, "", types.ErrInvalidEnvironmentVariables},
+		"chained after":  {"ADD", pod, `,"prevResult":{"cniVersion":"1.1.0","ips":[]}`, types.ErrInvalidNetworkConfig},
+		"no prevResult":  {"CHECK", pod, "", types.ErrInvalidNetworkConfig},
+		"no JSON":        {"ADD", pod, `,]`, types.ErrDecodingFailure},
+		"no IPAM plugin": {"ADD", pod, `,"ipam":{"type":"nobody"}`, types.ErrInvalidNetworkConfig},
+		"GC":             {"GC", pod, `,"cni.dev/valid-attachments":[]`, 0},
+		"STATUS":         {"STATUS", pod, "", 0},
+		"VERSION":        {"VERSION", "", "", 0},
+	} {
+		out := w.plugin(a, c.verb, c.args, fmt.Sprintf(conf, w.socket(), c.conf))
+		said := &types.Error{}
+		if c.code == 0 && strings.Contains(string(out), `"code"`) {
+			t.Errorf("%s: %s", what, out)
+		}
+		if c.code != 0 && (json.Unmarshal(out, said) != nil || said.Code != c.code) {
+			t.Errorf("%s: %s, want code %d", what, out, c.code)
+		}
+	}
+	w.wantNothing()
+}
+
+// ports are the switch's pod ports: link and number.
+func (w *world) ports() map[string]uint32 {
+	w.Helper()
+	var all []agent.PortRecord
+	if err := agent.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
+		w.Fatal(err)
+	}
+	numbers := map[string]uint32{}
+	for _, p := range all {
+		if p.No > 2 {
+			numbers[p.Link] = p.No
+		}
+	}
+	return numbers
+}
+
+// wantCode checks the code of an error, which cnitool does not print.
+func (w *world) wantCode(verb string, s *sandbox, code uint) {
+	w.Helper()
+	conf := fmt.Sprintf(`{"cniVersion":"1.1.0","name":"antrail","type":"antrail-cni","socket":%q`, w.socket())
+	if verb == "CHECK" {
+		conf += `,"prevResult":{"cniVersion":"1.1.0","ips":[]}`
+	}
+	out := w.plugin(s, verb, "K8S_POD_NAMESPACE=default;K8S_POD_NAME="+s.pod, conf+"}")
+	said := &types.Error{}
+	if json.Unmarshal(out, said) != nil || said.Code != code {
+		w.Errorf("%s: %s, want code %d", verb, out, code)
+	}
+}
+
+// wantNothing checks that neither the Node nor the record have anything of a Pod.
+func (w *world) wantNothing() {
+	w.Helper()
+	links, err := w.node.Links().LinkList()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, l := range links {
+		if l.Type() == "veth" {
+			w.Errorf("link %s is left", l.Attrs().Name)
+		}
+	}
+	text, err := os.ReadFile(w.path("run/cni.record"))
+	if err == nil && !strings.Contains(string(text), `"attachments": []`) || err != nil && !os.IsNotExist(err) {
+		w.Errorf("record: %v, %s", err, text)
+	}
+	w.eventually("no port is left", func() error {
+		if all := w.ports(); len(all) > 0 {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	})
+	flows, err := agent.NewClient(w.socket()).Get(w.Context(), "/flows", nil)
+	for _, address := range []string{"10.10.0.2,", "10.10.0.3,", "10.10.0.4,"} {
+		if err != nil || strings.Contains(string(flows), address) {
+			w.Errorf("entries: %v\n%s", err, flows)
+		}
+	}
 }

@@ -210,6 +210,30 @@ func (w *world) cnitool(verb string, s *sandbox) ([]byte, error) {
 	return out, err
 }
 
+// plugin calls the plugin itself, and returns what it prints.
+func (w *world) plugin(s *sandbox, verb, args, conf string) []byte {
+	c := w.node.Command(w.path("bin/" + cni.Type))
+	c.Env = append(os.Environ(), "CNI_COMMAND="+verb, "CNI_CONTAINERID=box", "CNI_NETNS="+s.Path(), "CNI_IFNAME=eth0", "CNI_PATH="+w.path("bin"), "CNI_ARGS="+args)
+	c.Stdin = strings.NewReader(conf)
+	out, _ := c.Output()
+	return out
+}
+
+// addresses are what a sandbox's interface has.
+func (s *sandbox) addresses() (all []string) {
+	link, err := s.Links().LinkByName(s.ifname)
+	if err != nil {
+		return nil
+	}
+	addrs, err := s.Links().AddrList(link, 0)
+	for _, a := range addrs {
+		if err == nil && a.IP.IsGlobalUnicast() {
+			all = append(all, a.IP.String())
+		}
+	}
+	return all
+}
+
 // must is cnitool that has to succeed.
 func (w *world) must(verb string, s *sandbox) []byte {
 	w.Helper()
