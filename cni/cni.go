@@ -63,6 +63,13 @@ type Pod struct {
 	UID       string `json:"uid,omitempty"`
 }
 
+// Limit is a rate in bits a second, and how many bits may go at once beyond it. The
+// zero value is none.
+type Limit struct {
+	Rate  uint64 `json:"rate"`
+	Burst uint64 `json:"burst"`
+}
+
 // Request is what the plugin asks. What a verb has no use for is empty.
 type Request struct {
 	Attachment
@@ -73,6 +80,8 @@ type Request struct {
 	// that has given (ADD).
 	Delegated bool             `json:"delegated,omitempty"`
 	IPAM      *types100.Result `json:"ipam,omitempty"`
+	// Egress limits what the Pod sends.
+	Egress Limit `json:"egress,omitzero"`
 	// Previous is what ADD has given (CHECK); plugins chained after may have added
 	// to it.
 	Previous *types100.Result `json:"previous,omitempty"`

@@ -53,7 +53,7 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 		return nil, err
 	}
 	a, err := n.reserve(attachment{
-		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod,
+		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress,
 	}, r)
 	if err != nil {
 		return nil, asError("the record", err)

@@ -119,12 +119,32 @@ func (a *attachment) checkInside(s *sandbox, link netlink.Link, gateways []netip
 			return fmt.Errorf("interface %s has no address %v", a.Interface, ip)
 		}
 	}
+	if err := a.checkLimit(s, link); err != nil {
+		return err
+	}
 	for _, w := range a.routes(gateways) {
 		if err := w.check(s, link); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkLimit looks for what limits the Pod.
+func (a *attachment) checkLimit(s *sandbox, link netlink.Link) error {
+	if a.Egress.Rate == 0 {
+		return nil
+	}
+	all, err := s.links.QdiscList(link)
+	if err != nil {
+		return err
+	}
+	for _, q := range all {
+		if tbf, ok := q.(*netlink.Tbf); ok && tbf.Rate == limiter(0, a.Egress).Rate {
+			return nil
+		}
+	}
+	return fmt.Errorf("nothing limits interface %s to %d bits a second", a.Interface, a.Egress.Rate)
 }
 
 // check looks for a route.

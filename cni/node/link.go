@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 
 	"github.com/antrail/antrail/cni"
@@ -89,6 +90,11 @@ func (n *Node) setUp(a *attachment, s *sandbox) error {
 	if err := s.inside(func() error { return n.prepare(a) }); err != nil {
 		return err
 	}
+	if a.Egress.Rate > 0 {
+		if err := s.links.QdiscReplace(limiter(near.Attrs().Index, a.Egress)); err != nil {
+			return fmt.Errorf("limit what leaves %s: %w", a.Interface, err)
+		}
+	}
 	if err := n.home.links.LinkSetUp(far); err != nil {
 		return fmt.Errorf("set %s up: %w", a.Link, err)
 	}
@@ -124,4 +130,20 @@ func enableIPv6(ifname string) error {
 		return err
 	}
 	return sysctl.Write(file, "0")
+}
+
+// limitDelay is how long a packet may wait for its turn, in seconds: what would
+// wait longer is lost.
+const limitDelay = 0.025
+
+// limiter is a token bucket on an interface (tc-tbf(8)).
+func limiter(index int, l cni.Limit) *netlink.Tbf {
+	rate, burst := float64(max(l.Rate/8, 1)), float64(l.Burst/8)
+	ticks := netlink.TickInUsec() * burst / rate * netlink.TIME_UNITS_PER_SEC
+	return &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       uint64(rate),
+		Limit:      uint32(min(rate*limitDelay+burst, math.MaxUint32)),
+		Buffer:     uint32(min(ticks, math.MaxUint32)),
+	}
 }

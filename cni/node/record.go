@@ -40,7 +40,8 @@ type attachment struct {
 	OFPort  uint32         `json:"ofPort"`
 	// Table is where the routes of a further interface of a sandbox are; 0 for
 	// the first one.
-	Table int `json:"table,omitempty"`
+	Table  int       `json:"table,omitempty"`
+	Egress cni.Limit `json:"egress,omitzero"`
 	// Serial grows from attachment to attachment.
 	Serial uint64 `json:"serial"`
 	// Made says that ADD came to its end.

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/antrail/antrail/cni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -16,6 +17,29 @@ type conf struct {
 	types.PluginConf
 	// Socket is the agent's; DefaultSocket when not given.
 	Socket string `json:"socket,omitempty"`
+	// RuntimeConfig has what a runtime says of a Pod, by the capabilities that the
+	// configuration declares.
+	RuntimeConfig struct {
+		Bandwidth bandwidth `json:"bandwidth,omitzero"`
+	} `json:"runtimeConfig,omitzero"`
+}
+
+// bandwidth is the capability of that name: bits a second, and bits. What the Pod
+// receives is limited by the plugin bandwidth; what it sends never comes past
+// that one, for the switch has it before.
+type bandwidth struct {
+	EgressRate  uint64 `json:"egressRate,omitempty"`
+	EgressBurst uint64 `json:"egressBurst,omitempty"`
+}
+
+// limit is the limit of what a Pod sends. A rate needs a burst, or nothing would
+// ever pass.
+func (b bandwidth) limit() (cni.Limit, error) {
+	if b.EgressRate > 0 && b.EgressBurst < 8*2000 { // a whole frame
+		return cni.Limit{}, types.NewError(types.ErrInvalidNetworkConfig, "bandwidth: egressBurst is too small",
+			fmt.Sprintf("%d bits are less than a frame", b.EgressBurst))
+	}
+	return cni.Limit{Rate: b.EgressRate, Burst: b.EgressBurst}, nil
 }
 
 // parse reads a configuration as a runtime gives it.

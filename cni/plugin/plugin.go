@@ -64,9 +64,13 @@ func newCall(args *skel.CmdArgs) (*call, error) {
 	if err != nil {
 		return nil, err
 	}
+	egress, err := c.RuntimeConfig.Bandwidth.limit()
+	if err != nil {
+		return nil, err
+	}
 	c.request = cni.Request{
 		Attachment: cni.Attachment{Container: args.ContainerID, Interface: args.IfName},
-		Netns:      args.Netns, Network: c.Name, Pod: pod, Delegated: c.delegated(),
+		Netns:      args.Netns, Network: c.Name, Pod: pod, Delegated: c.delegated(), Egress: egress,
 	}
 	return c, nil
 }
