@@ -109,7 +109,7 @@ func (c *cell) lock(gen uint32) bool {
 }
 
 // unlock gives the lock back; gen is the generation from now on.
-func (c *cell) unlock(gen uint32) { c.head.Store(uint64(gen)) }
+func (c *cell) unlock(gen uint32) { setWord(&c.head, uint64(gen)) }
 
 // holds says whether the cell is a live connection with this key in direction
 // dir, and of which generation.
@@ -171,6 +171,12 @@ func (c *cell) store(e *entry) {
 	put(&m[2], e.label.Hi)
 	put(&m[3], e.label.Lo)
 	put(&m[8], uint64(e.isn)|uint64(e.away)<<32)
+	c.storePeers(e)
+}
+
+// storePeers is the part of store that not all protocols have.
+func (c *cell) storePeers(e *entry) {
+	m := &c.mut
 	switch e.keys[original].proto {
 	case packet.ProtoTCP:
 		a, b := e.tcp[original].pack()
@@ -192,33 +198,51 @@ func put(at *atomic.Uint64, w uint64) {
 	}
 }
 
-// fill writes a connection into a free cell, its checksum last.
-func (c *cell) fill(e *entry) {
-	c.store(e)
-	words := e.fixedWords()
-	for i := range words[:2*len(keyWords{})] {
-		setWord(&c.keys[i/len(keyWords{})][i%len(keyWords{})], words[i])
+// fill writes a connection into a free cell, its checksum last. What the cell
+// held is not waited for.
+func (c *cell) fill(e *entry, f *fixedWords) {
+	m := &c.mut
+	setWord(&m[0], uint64(e.expires))
+	setWord(&m[1], e.pack())
+	setWord(&m[2], e.label.Hi)
+	setWord(&m[3], e.label.Lo)
+	setWord(&m[8], uint64(e.isn)|uint64(e.away)<<32)
+	c.storePeers(e)
+	for dir := range c.keys {
+		for i, w := range f.key(dir) {
+			setWord(&c.keys[dir][i], w)
+		}
 	}
-	setWord(&c.fixed, words[len(words)-1])
-	setHalf(&c.sum, checksum(&words))
+	setWord(&c.fixed, f[len(f)-1])
+	setHalf(&c.sum, c.checksum())
 }
 
 // fixedWords is what of a connection never changes: both keys, port and NAT.
 type fixedWords [2*len(keyWords{}) + 1]uint64
 
-func (e *entry) fixedWords() (f fixedWords) {
-	forward, back := e.keys[original].words(), e.keys[reply].words()
-	copy(f[:], forward[:])
-	copy(f[len(forward):], back[:])
+// key is the key of a direction.
+func (f *fixedWords) key(dir int) *keyWords {
+	if dir == original {
+		return (*keyWords)(f[:])
+	}
+	return (*keyWords)(f[len(keyWords{}):])
+}
+
+// fixedWords writes them in their place (see key.load).
+func (e *entry) fixedWords(f *fixedWords) {
+	e.keys[original].store(f.key(original))
+	e.keys[reply].store(f.key(reply))
 	f[len(f)-1] = uint64(e.port) | uint64(e.flags&natFlags)<<32
-	return f
 }
 
 // fixedWords is the same of a cell.
 func (c *cell) fixedWords() (f fixedWords) {
-	forward, back := c.keyWords(original), c.keyWords(reply)
-	copy(f[:], forward[:])
-	copy(f[len(forward):], back[:])
+	for dir := range c.keys {
+		of := f.key(dir)
+		for i := range of {
+			of[i] = c.keys[dir][i].Load()
+		}
+	}
 	f[len(f)-1] = c.fixed.Load()
 	return f
 }

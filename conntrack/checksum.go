@@ -2,7 +2,8 @@ package conntrack
 
 // The checksum of an entry is CRC32C (Castagnoli; RFC 9260, appendix A), eight
 // bytes a step by eight tables. It is here and not hash/crc32's because that
-// one wants its bytes in the heap, and an entry is words in registers.
+// one wants its bytes in the heap; where they can be read in the cell it is
+// hash/crc32's (words_unsafe.go).
 
 // crcTables[0] is the byte-wise table; crcTables[i] takes a byte i bytes
 // further.

@@ -71,18 +71,22 @@ func (v *visit) commit() (drop DropReason, again bool) {
 // worker was faster, the next one is chosen (CT-30).
 func (v *visit) make() (insertion, DropReason) {
 	t := v.t
-	for again := false; ; again = true {
-		back, flags, ok := t.chooseReply(&v.key, v.r.NAT, again, v.now)
+	for again := false; ; again = true { // v.e is blank, or as it was when its reply key was taken
+		flags, ok := t.chooseReply(&v.key, &v.e.keys[reply], v.r.NAT, again, v.now)
 		if !ok {
 			return replyTaken, DropNATExhausted
 		}
-		v.e = entry{keys: [2]key{v.key, back}, port: v.r.InPort, flags: flags}
+		v.e.keys[original] = v.key
+		v.e.port, v.e.flags = v.r.InPort, flags
 		t.touch(&v.e, v.open(), v.now)
 		v.mark()
 		h, made := t.insert(&v.e, v.now)
 		switch made {
 		case inserted:
 			v.at, v.dir = h, original
+			if flags != 0 && !again {
+				t.counts.searched(1)
+			}
 			return inserted, DropNone
 		case forwardTaken:
 			return forwardTaken, DropNone

@@ -134,7 +134,7 @@ func (x *index) link(a *arena, b uint32, r ref) {
 		next = atEnd | b
 	}
 	setHalf(&a.at(r >> 1).chain[r&1], next)
-	x.heads[b].Store(r)
+	setHalf(&x.heads[b], r)
 }
 
 // unlink takes one key of an entry out of a chain whose stripe is held and in
@@ -145,7 +145,7 @@ func (x *index) unlink(a *arena, b uint32, r ref) {
 		next := at.Load()
 		c := a.at(next >> 1)
 		if next == r {
-			at.Store(c.chain[r&1].Load())
+			setHalf(at, c.chain[r&1].Load())
 			return
 		}
 		at = &c.chain[next&1]

@@ -45,6 +45,9 @@ type Meta struct {
 	// packet that commits in several zones begins one connection.
 	counted bool
 	seen    key // the tuple as the last ct() left it
+	// unknown says that the last ct() looked seen up in Zone and found no
+	// connection, so that a commit need not look again.
+	unknown bool
 }
 
 // Request is one ct() action.

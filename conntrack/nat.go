@@ -15,22 +15,27 @@ const (
 	natTries     = 256 // lookups of one search, over all addresses
 )
 
-// chooseReply finds the reply key for a connection with forward key k. It
-// reports false when every tuple that n allows is taken (D7). Where there is but
-// one, it is left to the insertion to find that out, unless it has already.
-func (t *Table) chooseReply(k *key, n *NAT, again bool, now int64) (back key, flags entryFlags, ok bool) {
+// chooseReply finds the reply key for a connection with forward key k and writes
+// it to back. It reports false when every tuple that n allows is taken (D7).
+// Whether the first one is taken is left to the insertion to find out, unless it
+// has already.
+func (t *Table) chooseReply(k, back *key, n *NAT, again bool, now int64) (flags entryFlags, ok bool) {
+	k.reverse(back)
+	trust := !again && t.parent == nil
 	if n == nil || !n.Source && !n.Destination || !n.fits(k) {
-		back = k.reversed()
-		return back, 0, !again && t.parent == nil || !t.taken(&back, now)
+		return 0, trust || !t.taken(back, now)
 	}
-	s := search{t: t, k: *k, back: k.reversed(), now: now, left: natTries}
+	s := search{t: t, k: *k, back: *back, now: now, left: natTries, trust: trust}
 	if n.Source {
 		flags, ok = sourceNAT, s.source(n)
 	} else {
 		flags, ok = destinationNAT, s.destination(n)
 	}
-	t.counts.searched(natTries - s.left)
-	return s.back, flags, ok
+	if !trust {
+		t.counts.searched(natTries - s.left)
+	}
+	*back = s.back
+	return flags, ok
 }
 
 // fits says whether the addresses of nat() are of the packet's family. None,
@@ -57,7 +62,9 @@ func (t *Table) addresses(k *key, n *NAT, kept address) addressRange {
 	if n.AddrMin.Less(n.AddrMax) {
 		r.span = max(addressOf(n.AddrMax).lo-r.low.lo+1, 1)
 	}
-	r.start = t.secret.hash(k, 1) % r.span
+	if r.span > 1 {
+		r.start = t.secret.hash(k, 1) % r.span
+	}
 	return r
 }
 
@@ -86,7 +93,7 @@ func (s *search) sourcePort(n *NAT) bool {
 	}
 	s.movesSrc = s.k.icmp()
 	if n.PortMin != 0 && !s.k.icmp() {
-		return s.run(n.PortMin, max(n.PortMin, n.PortMax), s.t.secret.hash(&s.k, 2))
+		return s.runFrom(n, 2)
 	}
 	return s.clientPort()
 }
@@ -110,7 +117,7 @@ func (s *search) destinationPort(n *NAT) bool {
 	}
 	if n.PortMin != 0 && !s.k.icmp() {
 		s.movesSrc = true
-		if s.run(n.PortMin, max(n.PortMin, n.PortMax), s.t.secret.hash(&s.k, 3)) {
+		if s.runFrom(n, 3) {
 			return true
 		}
 	}
@@ -149,12 +156,22 @@ type search struct {
 	k     key // of the connection
 	back  key
 	now   int64
+	trust bool // the first key is taken to be free
 	avoid []PortRange
 	left  int // lookups
 	// movesSrc: it is the source port of back that moves, an endpoint's port or
 	// the identifier of an ICMP request, which is translated like a port (D8);
 	// else the destination port, a client's.
 	movesSrc bool
+}
+
+// runFrom is run over the ports of nat(), from where the tuple's hash with a salt
+// picks.
+func (s *search) runFrom(n *NAT, salt uint64) bool {
+	if n.PortMin >= n.PortMax {
+		return s.try(n.PortMin)
+	}
+	return s.run(n.PortMin, n.PortMax, s.t.secret.hash(&s.k, salt))
 }
 
 // run tries low to high: first ports in a row from start on, then ever shorter
@@ -197,5 +214,5 @@ func (s *search) free() bool {
 		return false
 	}
 	s.left--
-	return !s.t.taken(&s.back, s.now)
+	return s.trust || !s.t.taken(&s.back, s.now)
 }

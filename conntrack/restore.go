@@ -1,8 +1,6 @@
 package conntrack
 
 import (
-	"encoding/binary"
-	"hash/crc32"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -89,7 +87,6 @@ type taker struct {
 	followed [][]followed
 	stray    []ref
 	chain    int // the longest
-	bytes    [8 * len(fixedWords{})]byte
 }
 
 // holding is a port's connections, and those of them that may be evicted.
@@ -178,7 +175,7 @@ func (k *taker) take(slot uint32, c *cell) restoring {
 	var e entry
 	c.load(&e)
 	switch {
-	case k.checksum(c) != c.sum.Load() || !e.plausible(&c.mut, c.fixed.Load()) || e.expires > k.now+int64(MaxTimeout):
+	case c.checksum() != c.sum.Load() || !e.plausible(&c.mut, c.fixed.Load()) || e.expires > k.now+int64(MaxTimeout):
 		return cellTorn
 	case e.expires <= k.now:
 		return cellExpired
@@ -201,20 +198,6 @@ func (k *taker) take(slot uint32, c *cell) restoring {
 	k.place(makeRef(slot, reply), &e.keys[reply])
 	k.place(makeRef(slot, original), &e.keys[original])
 	return cellTaken
-}
-
-// castagnoliTable is for the processor's own instruction.
-var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
-
-// checksum is the checksum that the cell should have.
-func (k *taker) checksum(c *cell) uint32 {
-	for dir := range c.keys {
-		for i := range c.keys[dir] {
-			binary.LittleEndian.PutUint64(k.bytes[8*(dir*len(keyWords{})+i):], c.keys[dir][i].Load())
-		}
-	}
-	binary.LittleEndian.PutUint64(k.bytes[8*(len(fixedWords{})-1):], c.fixed.Load())
-	return crc32.Checksum(k.bytes[:], castagnoliTable)
 }
 
 // append is portShare.join for a list that nobody else sees.

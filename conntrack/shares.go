@@ -75,39 +75,40 @@ func (s *shares) all(f func(port uint32, s *portShare)) {
 const tickBits = 20
 
 // join puts a connection behind the others that may be evicted. The caller
-// holds the cell's lock.
+// holds the cell's lock, or nobody finds the connection yet.
 func (s *portShare) join(a *arena, slot uint32, now int64) {
 	c := a.at(slot)
 	setHalf(&c.since, uint32(now>>tickBits))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	last := s.newest.Load()
 	setHalf(&c.older, last)
 	setHalf(&c.newer, 0)
 	if last == 0 {
-		s.oldest.Store(slot)
+		setHalf(&s.oldest, slot)
 	} else {
-		a.at(last).newer.Store(slot)
+		setHalf(&a.at(last).newer, slot)
 	}
-	s.newest.Store(slot)
+	setHalf(&s.newest, slot)
+	s.mu.Unlock()
 }
 
-// leave takes a connection out of the list. The caller holds the cell's lock.
+// leave takes a connection out of the list. The caller holds the cell's lock, or
+// nobody finds the connection yet.
 func (s *portShare) leave(a *arena, slot uint32) {
 	c := a.at(slot)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	older, newer := c.older.Load(), c.newer.Load()
 	if older == 0 {
-		s.oldest.Store(newer)
+		setHalf(&s.oldest, newer)
 	} else {
-		a.at(older).newer.Store(newer)
+		setHalf(&a.at(older).newer, newer)
 	}
 	if newer == 0 {
-		s.newest.Store(older)
+		setHalf(&s.newest, older)
 	} else {
-		a.at(newer).older.Store(older)
+		setHalf(&a.at(newer).older, older)
 	}
+	s.mu.Unlock()
 }
 
 // DefaultNewRate is how many connections a port may begin in a second.

@@ -163,10 +163,10 @@ func (t *Table) touch(e *entry, d time.Duration, now int64) { e.expires = now + 
 // place is the two chains of a connection.
 type place struct{ forward, back uint32 }
 
-func (t *Table) place(keys *[2]keyWords) place {
+func (t *Table) place(f *fixedWords) place {
 	return place{
-		t.index.bucket(t.chains.hash(&keys[original])),
-		t.index.bucket(t.chains.hash(&keys[reply])),
+		t.index.bucket(t.chains.hash(f.key(original))),
+		t.index.bucket(t.chains.hash(f.key(reply))),
 	}
 }
 
@@ -191,29 +191,36 @@ func (t *Table) insert(e *entry, now int64) (handle, insertion) {
 	c := t.arena.at(slot)
 	h := handle{slot, uint32(c.head.Load()) + 1}
 	e.setExpendable()
-	c.fill(e)
-	if fault := t.publish(h, c); fault != inserted {
+	var words fixedWords
+	e.fixedWords(&words)
+	c.fill(e, &words)
+	// Whoever looks for a victim before the next step finds a cell that is not
+	// live, and looks on.
+	from := t.shares.of(t, e.port)
+	if e.flags&expendable != 0 {
+		from.join(t.arena, slot, now)
+	}
+	fault := t.publish(h, c, &words)
+	if fault != inserted {
+		if e.flags&expendable != 0 {
+			from.leave(t.arena, slot)
+		}
 		t.arena.release(slot)
 		return handle{}, fault
 	}
-	if e.flags&expendable != 0 {
-		t.shares.of(t, e.port).join(t.arena, slot, now)
-	}
-	c.unlock(h.gen)
 	return h, inserted
 }
 
-// publish links a filled cell and makes it live, locked.
-func (t *Table) publish(h handle, c *cell) insertion {
-	keys := [2]keyWords{c.keyWords(original), c.keyWords(reply)}
-	at, x := t.place(&keys), &t.index
+// publish links a filled cell and makes it live.
+func (t *Table) publish(h handle, c *cell, f *fixedWords) insertion {
+	at, x := t.place(f), &t.index
 	x.lockPair(at.forward, at.back)
 	defer x.unlockPair(at.forward, at.back)
-	clash, forward := x.search(t.arena, at.forward, &keys[original])
+	clash, forward := x.search(t.arena, at.forward, f.key(original))
 	if clash {
 		return forwardTaken
 	}
-	clash, back := x.search(t.arena, at.back, &keys[reply])
+	clash, back := x.search(t.arena, at.back, f.key(reply))
 	if clash {
 		return replyTaken
 	}
@@ -225,7 +232,7 @@ func (t *Table) publish(h handle, c *cell) insertion {
 	// direction is found.
 	x.link(t.arena, at.back, makeRef(h.slot, reply))
 	x.link(t.arena, at.forward, makeRef(h.slot, original))
-	c.head.Store(uint64(h.gen) | locked)
+	c.unlock(h.gen)
 	return inserted
 }
 
@@ -240,15 +247,15 @@ func expired(c *cell, now int64) bool { return c.expires() <= now }
 // remove ends a connection, if it still is there and the condition holds.
 func (t *Table) remove(h handle, when condition, now int64) bool {
 	c := t.arena.at(h.slot)
-	keys := [2]keyWords{c.keyWords(original), c.keyWords(reply)}
-	at := t.place(&keys)
+	words := c.fixedWords()
+	at := t.place(&words)
 	t.index.lockPair(at.forward, at.back)
 	gone := t.unpublish(h, at, when, now)
 	t.index.unlockPair(at.forward, at.back)
 	if gone {
 		port := c.port()
 		t.arena.release(h.slot)
-		t.forget(keys[original].zone(), port)
+		t.forget(words.key(original).zone(), port)
 	}
 	return gone
 }

@@ -58,7 +58,9 @@ func (v *visit) run() DropReason {
 		return DropNone
 	}
 	for {
-		v.find()
+		if !v.unknown() {
+			v.find()
+		}
 		if v.known() && (v.forced() || !v.meet()) {
 			v.replace() // a translated packet may show the key of yet another
 			continue
@@ -126,6 +128,18 @@ func (v *visit) recall() bool {
 		return false
 	}
 	v.dir = int(m.dir)
+	return true
+}
+
+// unknown says that the packet was looked up in this zone before and had no
+// connection. It is not looked up again in order to begin one: if another worker
+// has begun it meanwhile, the insertion says so, and then it is.
+func (v *visit) unknown() bool {
+	m := v.m
+	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || m.seen != v.key {
+		return false
+	}
+	m.unknown, m.State = false, 0
 	return true
 }
 
@@ -205,10 +219,12 @@ func (v *visit) update() outcome {
 // writes what it carries on.
 func (v *visit) finish() {
 	m := v.m
+	m.unknown = m.State == New && !v.known() && v.t.parent == nil
 	m.State |= Tracked
 	m.Zone = v.r.Zone
 	if !v.known() {
 		m.Mark, m.Label, m.at = 0, Label{}, handle{}
+		m.seen = v.key
 		v.key.show(&m.Orig)
 		return
 	}

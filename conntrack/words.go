@@ -8,5 +8,11 @@ import "sync/atomic"
 // generation is even.
 func setWord(at *atomic.Uint64, w uint64) { at.Store(w) }
 
+// checksum is the checksum of what of the connection never changes.
+func (c *cell) checksum() uint32 {
+	f := c.fixedWords()
+	return checksum(&f)
+}
+
 // setHalf is setWord for half a word.
 func setHalf(at *atomic.Uint32, w uint32) { at.Store(w) }

@@ -3,6 +3,7 @@
 package conntrack
 
 import (
+	"hash/crc32"
 	"sync/atomic"
 	"unsafe"
 )
@@ -15,6 +16,19 @@ import (
 // would also wait until it has reached memory, for each word of a new connection
 // (words.go is that one).
 func setWord(at *atomic.Uint64, w uint64) { *(*uint64)(unsafe.Pointer(at)) = w }
+
+// checksum is the checksum of what of the connection never changes, read where
+// it lies: hash/crc32 takes eight bytes an instruction, but wants them in the
+// heap.
+func (c *cell) checksum() uint32 {
+	const size = 8 * len(fixedWords{})
+	return crc32.Update(0, castagnoliTable, unsafe.Slice((*byte)(unsafe.Pointer(&c.keys)), size))
+}
+
+var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
+
+// A cell has its fixed words one behind the other.
+var _ = [1]struct{}{}[unsafe.Offsetof(cell{}.fixed)-unsafe.Offsetof(cell{}.keys)-unsafe.Sizeof(cell{}.keys)]
 
 // setHalf is setWord for half a word.
 func setHalf(at *atomic.Uint32, w uint32) { *(*uint32)(unsafe.Pointer(at)) = w }
