@@ -43,6 +43,9 @@ type LiveRequest struct {
 	// ids are. Workers call it, several at once. It must not keep or change the
 	// bytes. Of a connection in the kernel it gets headers without payload.
 	Match func(frame []byte, inPort uint32) bool
+	// Deep says that Match asks for more than addresses, protocols, ports and TCP
+	// flags: every connection is taken back from the kernel then.
+	Deep bool
 	// Dropped leaves out walks at whose end something was sent, or waits.
 	Dropped bool
 	// Count ends the trace after so many walks; 0 for no end.

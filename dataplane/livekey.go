@@ -9,7 +9,8 @@ import (
 
 // What passes in the kernel is not seen here. So a live trace that begins takes
 // the shortcuts back whose packets it wants, and none like them is made while it
-// lasts. All that a filter can ask for is in a shortcut's key.
+// lasts. What most filters ask for is in a shortcut's key; where one asks for more
+// all come back.
 
 // takeBack ends the shortcuts whose packets a live trace wants. When it returns
 // none of their packets is under way in the kernel. The trace is armed already,
@@ -21,7 +22,7 @@ func (s *shortcuts) takeBack(l *LiveTrace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for at := range s.cuts {
-		if c := &s.cuts[at]; c.used && l.req.Match(frameOfKey(&c.key), c.in.no) {
+		if c := &s.cuts[at]; c.used && l.wantsKey(&c.key, c.in.no) {
 			s.count(ShortcutTraced)
 			s.drop(uint32(at))
 		}
@@ -33,11 +34,16 @@ func (s *shortcuts) takeBack(l *LiveTrace) {
 // wantsKey says whether any trace of the set wants packets of a shortcut.
 func (s *liveSet) wantsKey(key *ports.ShortcutKey, inPort uint32) bool {
 	for _, l := range s.list() {
-		if l.req.Match != nil && l.req.Match(frameOfKey(key), inPort) {
+		if l.wantsKey(key, inPort) {
 			return true
 		}
 	}
 	return false
+}
+
+// wantsKey says whether the trace may want packets of a shortcut.
+func (l *LiveTrace) wantsKey(key *ports.ShortcutKey, inPort uint32) bool {
+	return l.req.Match != nil && (l.req.Deep || l.req.Match(frameOfKey(key), inPort))
 }
 
 // frameOfKey is the headers of a packet that takes a shortcut, the inverse of

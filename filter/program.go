@@ -1,0 +1,96 @@
+package filter
+
+import (
+	"slices"
+
+	"golang.org/x/net/bpf"
+)
+
+// A program is written from its end to its beginning: jumps only go forward, so
+// each instruction knows how far it is to where it jumps. A label is the number
+// of instructions from a place to the end.
+
+// code is a program, its last instruction first.
+type code struct{ backwards []bpf.Instruction }
+
+// node is a part of an expression: it writes the instructions that go on at yes
+// or at no, and returns the label of the first of them.
+type node func(c *code, yes, no int) int
+
+func and(a, b node) node {
+	return func(c *code, yes, no int) int { return a(c, b(c, yes, no), no) }
+}
+
+func or(a, b node) node {
+	return func(c *code, yes, no int) int { return a(c, yes, b(c, yes, no)) }
+}
+
+func not(a node) node {
+	return func(c *code, yes, no int) int { return a(c, no, yes) }
+}
+
+// anyOf is or of several nodes, none of which is never.
+func anyOf(all ...node) node {
+	n := never
+	for i := len(all) - 1; i >= 0; i-- {
+		if i == len(all)-1 {
+			n = all[i]
+		} else {
+			n = or(all[i], n)
+		}
+	}
+	return n
+}
+
+// allOf is and of several nodes.
+func allOf(first node, more ...node) node {
+	for _, m := range more {
+		first = and(first, m)
+	}
+	return first
+}
+
+func never(_ *code, _, no int) int { return no }
+
+// put writes an instruction in front and returns its label.
+func (c *code) put(i bpf.Instruction) int {
+	c.backwards = append(c.backwards, i)
+	return len(c.backwards)
+}
+
+// branch writes a jump to yes or no. Where that is further than a conditional
+// jump reaches it goes by others.
+func (c *code) branch(cond bpf.JumpTest, val uint32, yes, no int) int {
+	const reach = 255
+	if len(c.backwards)-yes > reach-1 {
+		yes = c.put(bpf.Jump{Skip: uint32(len(c.backwards) - yes)})
+	}
+	if len(c.backwards)-no > reach {
+		no = c.put(bpf.Jump{Skip: uint32(len(c.backwards) - no)})
+	}
+	here := len(c.backwards)
+	return c.put(bpf.JumpIf{Cond: cond, Val: val, SkipTrue: uint8(here - yes), SkipFalse: uint8(here - no)})
+}
+
+// test loads something, instruction by instruction, and compares it.
+func test(cond bpf.JumpTest, val uint32, load ...bpf.Instruction) node {
+	return func(c *code, yes, no int) int {
+		at := c.branch(cond, val, yes, no)
+		for _, i := range slices.Backward(load) {
+			at = c.put(i)
+		}
+		return at
+	}
+}
+
+// assemble is the whole program.
+func assemble(n node) []bpf.Instruction {
+	c := &code{}
+	no := c.put(bpf.RetConstant{Val: 0})
+	yes := c.put(bpf.RetConstant{Val: 0xffffffff})
+	if at := n(c, yes, no); at != len(c.backwards) {
+		c.put(bpf.Jump{Skip: uint32(len(c.backwards) - at)})
+	}
+	slices.Reverse(c.backwards)
+	return c.backwards
+}
