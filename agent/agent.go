@@ -35,6 +35,9 @@
 //	objects.go    the objects behind the entries
 //	explain.go    entry -> object, object -> entries
 //	trace.go      one packet, table by table
+//	tracelive.go  real packets likewise, as they pass
+//	tracewalk.go  … with names and objects
+//	tracewatch.go … at several agents, from outside
 //	metrics.go    the same counters for Prometheus
 //	antreametrics.go  and under the names that Antrea's agent has
 //	delay.go      how long a change takes to be in force

@@ -31,6 +31,8 @@ import (
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
+//	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
+//	                          until the trace ends; of a running agent only
 //	GET /services             what the entries come from; /pods, /policies and
 //	                          /egresses and /trafficcontrols likewise;
 //	                          /policies?wide=1 by rule
@@ -128,6 +130,7 @@ func (a *Agent) routes() http.Handler {
 	mux := a.pipeline.routes(a.metricsRegistry())
 	a.addHealth(mux)
 	mux.HandleFunc("GET /check", a.answerCheck)
+	mux.HandleFunc("POST /trace/live", a.answerLive)
 	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
 	return mux
 }

@@ -65,6 +65,21 @@ func (c *Client) Delete(ctx context.Context, path string, query url.Values) ([]b
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+	resp, err := c.do(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
+	}
+	return b, nil
+}
+
+// do sends a request. The answer is one with status 200, whose body is to be
+// closed.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Response, error) {
 	u := url.URL{Scheme: "http", Host: "agent", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
@@ -78,15 +93,42 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 		}
 		return nil, fmt.Errorf("no agent answers at %s: %w", c.socket, err)
 	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
 	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, errors.New(strings.TrimSpace(string(b)))
+	return nil, errors.New(strings.TrimSpace(string(b)))
+}
+
+// TraceLive begins a live trace and hands each line of the answer to tell, until
+// the trace ends or tell returns an error. When ctx ends the trace does, which is
+// no error.
+func (c *Client) TraceLive(ctx context.Context, r *LiveTraceRequest, tell func(*LiveLine) error) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
 	}
-	return b, nil
+	resp, err := c.do(ctx, http.MethodPost, "/trace/live", nil, b)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for d := json.NewDecoder(resp.Body); ; {
+		var l LiveLine
+		switch err := d.Decode(&l); {
+		case err == io.EOF, err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("answer of %s to /trace/live: %w", c.socket, err)
+		}
+		if err := tell(&l); err != nil {
+			return err
+		}
+	}
 }
 
 // Ready says whether the agent forwards: its pipeline is loaded and its ports are

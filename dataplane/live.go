@@ -46,8 +46,9 @@ type LiveRequest struct {
 	// Deep says that Match asks for more than addresses, protocols, ports and TCP
 	// flags: every connection is taken back from the kernel then.
 	Deep bool
-	// Dropped leaves out walks at whose end something was sent, or waits.
-	Dropped bool
+	// Keep says of a walk that is over whether it is still wanted; nil keeps all.
+	// Workers call it as they do Match.
+	Keep func(*Trace) bool
 	// Count ends the trace after so many walks; 0 for no end.
 	Count int
 	// FirstID is the id of the first walk; the next ones count up. Its upper half
@@ -134,7 +135,8 @@ func (l *LiveTrace) Next(ctx context.Context) (*Trace, error) {
 
 // Counts tells how much was seen until now.
 func (l *LiveTrace) Counts() LiveCounts {
-	return LiveCounts{Matched: l.matched.Load(), Told: l.told.Load(), Lost: l.lost.Load()}
+	told, lost := l.told.Load(), l.lost.Load() // first: those that match meanwhile are in neither
+	return LiveCounts{Matched: l.matched.Load(), Told: told, Lost: lost}
 }
 
 // Close ends the trace. Packets of connections that it took back may pass in the

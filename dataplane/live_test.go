@@ -90,11 +90,13 @@ func (w *twins) watchSome() *dataplane.LiveTrace {
 	w.Helper()
 	one, parts := w.rnd.IntN(3), 1+w.rnd.IntN(3)
 	req := dataplane.LiveRequest{
-		Dropped: w.rnd.IntN(4) == 0,
 		Match: func(b []byte, _ uint32) bool {
 			l := packet.ParseLayers(b)
 			return l.L4 == 0 || l.End < l.L4+4 || int(b[l.L4+1]^b[l.L4+3])%parts == one%parts
 		},
+	}
+	if w.rnd.IntN(4) == 0 {
+		req.Keep = onlyDropped
 	}
 	w.history = append(w.history, fmt.Sprintf("live trace of one part of %d", parts))
 	l, err := w.rigs[0].sw.TraceLive(req)
@@ -293,10 +295,13 @@ func TestLiveLosesNoPacket(t *testing.T) {
 	}
 }
 
+// onlyDropped keeps what is lost.
+func onlyDropped(t *dataplane.Trace) bool { return t.Verdict.Reason != dataplane.NotDropped }
+
 // TestLiveDropped wants only what is lost.
 func TestLiveDropped(t *testing.T) {
 	r := newRig(t, "table=0,priority=1,tcp,tp_dst=80 actions=output:2\ntable=0,priority=1,udp actions=goto_table:3")
-	l := r.watch(dataplane.LiveRequest{Match: wantAll, Dropped: true})
+	l := r.watch(dataplane.LiveRequest{Match: wantAll, Keep: onlyDropped})
 	for range 3 {
 		r.send(anyTCP)
 		r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=5,tp_dst=6")

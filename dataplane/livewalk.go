@@ -59,9 +59,7 @@ func (l *LiveTrace) begin(worker int) bool {
 // end puts a walk into the ring, or gives its place back when it is not wanted
 // after all.
 func (l *LiveTrace) end(t *Trace, worker int) {
-	v := &t.Verdict
-	sent := len(v.Outputs) > 0 || v.PacketIn || v.Waits
-	if l.req.Dropped && sent || l.req.Count > 0 && l.told.Add(1) > uint64(l.req.Count) {
+	if l.req.Keep != nil && !l.req.Keep(t) || l.req.Count > 0 && l.told.Add(1) > uint64(l.req.Count) {
 		l.rings[worker].Add(-1)
 		return
 	}

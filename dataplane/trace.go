@@ -61,6 +61,9 @@ type Step struct {
 	// it.
 	CT   *conntrack.Request
 	Meta conntrack.Meta
+	// Group chose Buckets[Bucket] at StepBucket.
+	Group  *flow.Group
+	Bucket int
 	// Port, Frame, Tunnel and Mark are the output of StepOutput.
 	Port   uint32
 	Frame  []byte
@@ -278,7 +281,7 @@ func (t *tracer) bucket(k *walk, g *group, chosen int) int {
 		chosen = t.req.PickBucket(g.Group, chosen)
 	}
 	if chosen >= 0 {
-		t.add(k, Step{Kind: StepBucket, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})
+		t.add(k, Step{Kind: StepBucket, Group: g.Group, Bucket: chosen, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})
 	}
 	return chosen
 }

@@ -123,13 +123,20 @@ func (p *tracePrinter) output(st *Step) {
 	}
 }
 
-// conntrackText is what a packet carries after ct(), as its fields print.
-func conntrackText(m *conntrack.Meta) string {
+// MetaKey is a key with what a packet carries of its connection, and nothing
+// else.
+func MetaKey(m *conntrack.Meta) flow.Key {
 	k := walk{ct: *m}
 	k.putConntrack()
+	return k.key
+}
+
+// conntrackText is what a packet carries after ct(), as its fields print.
+func conntrackText(m *conntrack.Meta) string {
+	k := MetaKey(m)
 	parts := make([]string, 0, 4)
 	for _, id := range []flow.FieldID{flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel} {
-		parts = append(parts, flow.FieldText(id, &k.key, nil))
+		parts = append(parts, flow.FieldText(id, &k, nil))
 	}
 	return strings.Join(parts, ",")
 }

@@ -44,6 +44,7 @@ var layers = map[string]struct {
 	"flow":              {[]string{"packet"}, "the language of entries must be usable without a switch"},
 	"conntrack":         {[]string{"packet"}, "connections are tracked for any pipeline, or for none"},
 	"tunnel":            {[]string{"packet"}, "encapsulation knows bytes only"},
+	"trace":             {[]string{"packet"}, "walks are printed whatever switch they are of, or from a file"},
 	"filter":            {nil, "an expression is compiled for bytes, whoever has them"},
 	"ports":             {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},

@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/trace"
+)
+
+// From what the switch recorded of a packet to a walk with names and objects.
+
+// walker makes walks of one trace. It asks for the objects behind an entry once
+// in a while, not for each packet. It is for one goroutine.
+type walker struct {
+	p       *pipeline
+	node    string
+	text    bool // walks have their text in the manner of ofproto/trace
+	origins map[*flow.Entry][]trace.Object
+	asked   time.Time // when origins began
+}
+
+// keepOrigins is how long the objects behind an entry are believed.
+const keepOrigins = time.Second
+
+// walk is a live trace's record as a walk.
+func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
+	if now := time.Now(); now.Sub(m.asked) > keepOrigins {
+		m.origins, m.asked = map[*flow.Entry][]trace.Object{}, now
+	}
+	a := t.Live
+	w := &trace.Walk{
+		ID: fmt.Sprintf("%016x", a.ID), Node: m.node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
+		InPort: m.port(t.Names, a.Port), Packet: flow.KeyText(&t.Start, t.Names), Frame: a.Frame, Length: a.Len,
+		Undone: undone(&a.Offload), Tunnel: tunnelOf(&a.Tunnel), Mark: a.Mark, Verdict: m.verdict(t),
+	}
+	before, began := &t.Start, int64(0)
+	for i := range t.Steps {
+		st := &t.Steps[i]
+		if i == 0 {
+			began = st.At
+		}
+		w.Steps = append(w.Steps, m.step(t, st, before))
+		w.Steps[i].AfterNS = st.At - began
+		before = &st.After
+	}
+	if m.text {
+		var b bytes.Buffer
+		if err := t.WriteText(&b); err != nil {
+			return nil, err
+		}
+		w.Text = b.String()
+	}
+	return w, nil
+}
+
+func (m *walker) port(n *flow.Names, no uint32) trace.Port {
+	p := trace.Port{No: no, Name: n.Port(no)}
+	if m.p.objects != nil {
+		if pod, ok := m.p.objects.PodAt(no); ok {
+			p.Pod = pod.Namespace + "/" + pod.Name
+		}
+	}
+	return p
+}
+
+func undone(o *packet.Offload) *trace.Undone {
+	if o.None() {
+		return nil
+	}
+	return &trace.Undone{ChecksumStart: o.ChecksumStart, ChecksumOffset: o.ChecksumOffset, SegmentSize: o.SegmentSize}
+}
+
+// tunnelOf is an outer header, nil for none.
+func tunnelOf(t *packet.Tunnel) *trace.Tunnel {
+	if !t.Src.IsValid() && !t.Dst.IsValid() {
+		return nil
+	}
+	text := func(a netip.Addr) string {
+		if !a.IsValid() {
+			return ""
+		}
+		return a.String()
+	}
+	return &trace.Tunnel{Src: text(t.Src), Dst: text(t.Dst), VNI: t.ID}
+}
+
+func (m *walker) verdict(t *dataplane.Trace) trace.Verdict {
+	v := &t.Verdict
+	r := trace.Verdict{Text: v.Text(t.Names), PacketIn: v.PacketIn, Waits: v.Waits}
+	for _, no := range v.Outputs {
+		r.Outputs = append(r.Outputs, m.port(t.Names, no))
+	}
+	if v.Waits {
+		r.Table = tableName(t.Names, v.Table)
+	}
+	if v.Reason != dataplane.NotDropped {
+		r.Reason, r.Table = v.Reason.String(), tableName(t.Names, v.Table)
+	}
+	return r
+}
+
+// step is a step, before which the packet had a key.
+func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) trace.Step {
+	s := trace.Step{Kind: string(st.Kind), Table: tableName(t.Names, st.Table), TableID: st.Table, Depth: st.Depth}
+	if st.Entry != nil {
+		s.Entry = m.entry(t.Names, st)
+	}
+	if st.Action != nil {
+		s.Action = flow.ActionsText([]flow.Action{st.Action}, t.Names)
+	}
+	switch st.Kind {
+	case dataplane.StepAction:
+		s.Changes = changes(t.Names, before, st)
+	case dataplane.StepCT:
+		s.CT = ctOf(before, st)
+	case dataplane.StepBucket:
+		s.Bucket = m.bucket(st)
+	case dataplane.StepPacketIn:
+		s.Frame = st.Frame
+	case dataplane.StepOutput:
+		port := m.port(t.Names, st.Port)
+		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, st.Frame, tunnelOf(&st.Tunnel), st.Mark, st.Lost
+	case dataplane.StepDrop:
+		s.Reason, s.Sentence = st.Reason.String(), st.Reason.Sentence()
+	}
+	return s
+}
+
+func (m *walker) entry(n *flow.Names, st *dataplane.Step) *trace.Entry {
+	e := &trace.Entry{Match: st.Entry.Match.Text(n), Priority: st.Entry.Priority, Actions: flow.ActionsText(st.Entry.Actions, n)}
+	if st.Entry.Cookie != 0 {
+		e.Cookie = fmt.Sprintf("0x%x", st.Entry.Cookie)
+	}
+	if m.p.objects == nil || st.Kind != dataplane.StepEntry {
+		return e
+	}
+	objects, ok := m.origins[st.Entry]
+	if !ok {
+		for _, o := range m.p.objects.OriginsOf(st.Entry) {
+			objects = append(objects, trace.Object{Object: o.Object.String(), Field: o.Field, Rule: o.Rule})
+		}
+		m.origins[st.Entry] = objects
+	}
+	e.Objects = objects
+	return e
+}
+
+// changes are the fields that a step changed.
+func changes(n *flow.Names, before *flow.Key, st *dataplane.Step) (all []trace.Change) {
+	for _, id := range st.Changed {
+		all = append(all, trace.Change{Field: flow.FieldByID(id).Name, Before: value(id, before, n), After: value(id, &st.After, n)})
+	}
+	return all
+}
+
+// value is a field's, as matches write it.
+func value(id flow.FieldID, k *flow.Key, n *flow.Names) string {
+	_, text, _ := strings.Cut(flow.FieldText(id, k, n), "=")
+	return text
+}
+
+// ctOf is conntrack's answer, with what it changed.
+func ctOf(before *flow.Key, st *dataplane.Step) *trace.CT {
+	k := dataplane.MetaKey(&st.Meta)
+	c := &trace.CT{
+		State: value(flow.CTState, &k, nil), Zone: st.Meta.Zone, Mark: st.Meta.Mark, Label: value(flow.CTLabel, &k, nil),
+		Commit: st.CT.Commit && st.Meta.State&conntrack.Invalid == 0,
+	}
+	for i, name := range []string{"source", "destination"} {
+		was, is := endsOf(before)[i], endsOf(&st.After)[i]
+		if was != is {
+			c.NAT = append(c.NAT, trace.NAT{End: name, Before: was, After: is})
+		}
+	}
+	return c
+}
+
+// endsOf is a packet's addresses with its ports, if it has any.
+func endsOf(k *flow.Key) (both [2]string) {
+	for i, f := range [2]struct{ v4, v6, port flow.FieldID }{
+		{flow.IPSrc, flow.IPv6Src, flow.TCPSrc}, {flow.IPDst, flow.IPv6Dst, flow.TCPDst},
+	} {
+		addr := addrIn(k, f.v4, f.v6)
+		both[i] = addr.String()
+		switch flow.FieldByID(flow.IPProto).Get(k).Lo {
+		case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
+			both[i] = netip.AddrPortFrom(addr, uint16(flow.FieldByID(f.port).Get(k).Lo)).String()
+		}
+	}
+	return both
+}
+
+// addrIn is the address of an IPv4 packet's field, or an IPv6 one's.
+func addrIn(k *flow.Key, v4, v6 flow.FieldID) netip.Addr {
+	text := value(v4, k, nil)
+	if flow.FieldByID(flow.EthType).Get(k).Lo == packet.EtherTypeIPv6 {
+		text = value(v6, k, nil)
+	}
+	a, _ := netip.ParseAddr(text) // other packets have none
+	return a
+}
+
+func (m *walker) bucket(st *dataplane.Step) *trace.Bucket {
+	b := &trace.Bucket{Group: st.Group.ID, Bucket: st.Group.Buckets[st.Bucket].ID, Of: len(st.Group.Buckets)}
+	if m.p.objects != nil {
+		if o, err := m.p.objects.ExplainGroup(b.Group); err == nil {
+			b.Object = &trace.Object{Object: o.Object.String(), Field: o.Field, Rule: o.Rule}
+		}
+	}
+	return b
+}
+
+func tableName(n *flow.Names, id uint8) string {
+	if name := n.Table(id); name != "" {
+		return name
+	}
+	return fmt.Sprint(id)
+}

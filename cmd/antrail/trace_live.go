@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/trace"
+	"github.com/spf13/cobra"
+)
+
+// liveFlags are the flags of live traces.
+type liveFlags struct {
+	from           *source
+	on             bool
+	request        agent.LiveTraceRequest
+	sockets, nodes []string
+}
+
+// liveOnly are those that make no sense without --live.
+var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for"}
+
+func (l *liveFlags) addTo(c *cobra.Command) {
+	f, r := c.Flags(), &l.request
+	f.BoolVar(&l.on, "live", false, "watch real packets")
+	f.StringVarP(&r.Source, "source", "S", "", "packets from this Pod, as namespace/name: a Pod of the Node by its port, others by their addresses")
+	f.StringVarP(&r.Destination, "destination", "D", "", "packets to this Pod, or through a Service to it, as namespace/name")
+	f.Uint16Var(&r.Port, "port", 0, "packets from or to this port of TCP, UDP or SCTP, as they enter")
+	f.StringVar(&r.Filter, "filter", "", "packets that meet a tcpdump expression as they enter")
+	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
+	f.IntVar(&r.Count, "count", 0, "end after so many walks")
+	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
+	f.Lookup("socket").Value = &several{&l.from.socket, &l.sockets}
+	f.Lookup("node").Value = &several{&l.from.node, &l.nodes}
+	for _, name := range []string{"socket", "node"} {
+		f.Lookup(name).Usage += "; with --live, may be given several times"
+	}
+	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
+	for _, other := range []string{"flows", "manifests", "packet", "ct-next"} {
+		c.MarkFlagsMutuallyExclusive("live", other)
+	}
+}
+
+// several is a flag that may be given again: it holds the last value, and all.
+type several struct {
+	last *string
+	all  *[]string
+}
+
+// String is the last value. It implements pflag.Value, as the others do.
+func (s *several) String() string {
+	if s.last == nil {
+		return ""
+	}
+	return *s.last
+}
+
+// Set takes one more value.
+func (s *several) Set(v string) error {
+	*s.last, *s.all = v, append(*s.all, v)
+	return nil
+}
+
+// Type is what help shows.
+func (s *several) Type() string { return "string" }
+
+// given says whether any flag was given that goes with --live.
+func (l *liveFlags) given(c *cobra.Command) bool {
+	return len(l.sockets) > 1 || len(l.nodes) > 1 || slices.ContainsFunc(liveOnly, func(name string) bool { return c.Flags().Changed(name) })
+}
+
+// agents are those that are to watch.
+func (l *liveFlags) agents() (all []*agent.Client, err error) {
+	one := *l.from
+	for i := range max(1, len(l.sockets), len(l.nodes)) {
+		if i < len(l.sockets) {
+			one.socket = l.sockets[i]
+		}
+		if i < len(l.nodes) {
+			one.node = l.nodes[i]
+		}
+		client, err := one.client(io.Discard)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, client)
+	}
+	return all, nil
+}
+
+// watch prints walks until the trace ends.
+func (l *liveFlags) watch(c *cobra.Command) error {
+	form := l.from.output
+	if form == "text" {
+		form = trace.FormTree
+	}
+	write, ok := trace.Writer(form)
+	if !ok {
+		return usageError{fmt.Errorf("--output of live traces is %s", strings.Join(trace.Forms(), ", "))}
+	}
+	if l.request.Count < 0 || l.request.For < 0 {
+		return usageError{errors.New("--count and --for are not negative")}
+	}
+	agents, err := l.agents()
+	if err != nil {
+		return err
+	}
+	l.request.Text = form == trace.FormOFProto
+	w := agent.Watch{Agents: agents, Request: l.request, Armed: func(a *agent.Armed) { l.tellArmed(c.ErrOrStderr(), a) }}
+	w.Tell = func(way trace.Joined) error { return write(c.OutOrStdout(), way) }
+	start := time.Now()
+	counts, err := w.Run(c.Context())
+	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Lost)
+	return err
+}
+
+// tellArmed says what is watched from now on.
+func (l *liveFlags) tellArmed(w io.Writer, a *agent.Armed) {
+	port := "any port"
+	if a.InPort != 0 {
+		port = fmt.Sprintf("port %d", a.InPort)
+	}
+	fmt.Fprintf(w, "watching %s: what enters by %s", cmp.Or(a.Node, "the agent"), port)
+	for i, f := range a.Filter {
+		fmt.Fprintf(w, "%s(%s)", map[bool]string{true: " and meets ", false: " and "}[i == 0], f)
+	}
+	fmt.Fprintln(w)
+}

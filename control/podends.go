@@ -1,0 +1,71 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Where packets of a Pod are met by whoever watches them.
+
+// PodEnds is where packets from a Pod enter this Node's switch, and what packets
+// to it are addressed to when they enter.
+type PodEnds struct {
+	Port uint32 // of a Pod of this Node; 0 for one of another Node
+	IPs  []netip.Addr
+	// Services are the addresses of Services that the Pod is an endpoint of: those
+	// of the cluster, external ones, and those of load balancers.
+	Services []netip.Addr
+}
+
+// PodEnds are those of a Pod. The error says that there is no such Pod, or that it
+// has no address.
+func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil {
+		return ends, errNoView
+	}
+	pod := r.view.Pods[Key{KindPod, n.Namespace, n.Name}]
+	if pod == nil || len(pod.IPs) == 0 {
+		return ends, fmt.Errorf("there is no Pod %s/%s with an address", n.Namespace, n.Name)
+	}
+	ends.IPs = pod.IPs
+	r.seen.mu.RLock()
+	ends.Port = r.seen.ports[n].OFPort
+	r.seen.mu.RUnlock()
+	for _, s := range r.view.EndpointSlices {
+		service := r.view.Services[Key{KindService, s.Service.Namespace, s.Service.Name}]
+		if service != nil && slices.ContainsFunc(s.Endpoints, func(e Endpoint) bool { return meet(e.Addresses, pod.IPs) }) {
+			ends.Services = slices.Concat(ends.Services, service.ClusterIPs, service.ExternalIPs, service.LoadBalancerIPs)
+		}
+	}
+	slices.SortFunc(ends.Services, netip.Addr.Compare)
+	ends.Services = slices.Compact(ends.Services)
+	return ends, nil
+}
+
+// meet says whether one list of addresses has one of another.
+func meet(all, some []netip.Addr) bool {
+	return slices.ContainsFunc(some, func(a netip.Addr) bool { return slices.Contains(all, a) })
+}
+
+// OriginsOf is what wants an entry of the switch; none for one of flow files, or
+// one that is gone.
+func (r *Reconciler) OriginsOf(e *flow.Entry) []Origin {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil {
+		return nil
+	}
+	ex := r.explain(e)
+	if ex == nil {
+		ex = r.explainLearned(e)
+	}
+	if ex == nil {
+		return nil
+	}
+	return ex.Origins
+}

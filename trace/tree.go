@@ -1,0 +1,171 @@
+package trace
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// WriteTree writes a packet's way for reading: each table with the entry it gave,
+// what wants that entry, what it changed, and how it ended.
+func WriteTree(w io.Writer, way Joined) error {
+	p := &treePrinter{}
+	for i, walk := range way {
+		p.walk(walk, i == 0)
+	}
+	p.b.WriteByte('\n')
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+type treePrinter struct {
+	b     strings.Builder
+	depth int
+}
+
+// line writes a line at a mark of the tree's trunk.
+func (p *treePrinter) line(mark, format string, args ...any) {
+	text := strings.Repeat("│  ", max(0, p.depth-1)) + mark + fmt.Sprintf(format, args...)
+	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
+}
+
+func (p *treePrinter) note(format string, args ...any) { p.line("│     ", format, args...) }
+
+func (p *treePrinter) walk(w *Walk, first bool) {
+	p.depth = 1
+	node := ""
+	if w.Node != "" {
+		node = " on " + w.Node
+	}
+	switch {
+	case w.Resumed:
+		p.line("", "the datagram is whole%s, %s", node, w.Time.Format(clockTime))
+	case first:
+		p.line("", "%s  %s, %d bytes%s, id %s", w.Time.Format(clockTime), Summary(w.Frame), w.Length, node, w.ID)
+	default:
+		p.line("", "%s  goes on%s", w.Time.Format(clockTime), node)
+	}
+	if w.Tunnel != nil {
+		p.line("│  ", "enters by %s, in a tunnel from %s, VNI %d", w.InPort, w.Tunnel.Src, w.Tunnel.VNI)
+	} else {
+		p.line("│  ", "enters by %s", w.InPort)
+	}
+	for i := range w.Steps {
+		p.step(&w.Steps[i])
+	}
+	p.depth = 1
+	p.line("└─ ", "%s", w.Verdict.Text)
+}
+
+// clockTime is the time of day, in microseconds.
+const clockTime = "15:04:05.000000"
+
+func (p *treePrinter) step(s *Step) {
+	p.depth = s.Depth
+	switch s.Kind {
+	case StepEntry:
+		p.entry(s)
+	case StepAction:
+		p.action(s)
+	case StepCT:
+		p.conntrack(s.CT)
+	case StepBucket:
+		p.note("group %d chose bucket %d of %d%s", s.Bucket.Group, s.Bucket.Bucket, s.Bucket.Of, of(s.Bucket.Object))
+	case StepLearn:
+		p.note("learns table=%s, priority=%d,%s", s.Table, s.Entry.Priority, s.Entry.Match)
+	case StepOutput:
+		p.output(s)
+	case StepPacketIn:
+		p.note("packet-in to the agent")
+	case StepWait:
+		p.note("waits for the rest of its datagram")
+	case StepDrop:
+		p.note("goes nowhere from here (%s): %s", s.Reason, s.Sentence)
+	}
+}
+
+func of(o *Object) string {
+	if o == nil {
+		return ""
+	}
+	return ", " + o.String()
+}
+
+func (p *treePrinter) entry(s *Step) {
+	if s.Entry == nil {
+		p.line("├─ ", "%s: no entry matches", s.Table)
+		return
+	}
+	match := s.Entry.Match
+	if match != "" {
+		match += ", "
+	}
+	p.line("├─ ", "%s: %spriority %d", s.Table, match, s.Entry.Priority)
+	p.objects(s.Entry.Objects)
+}
+
+// mostObjects is how many objects behind an entry are named.
+const mostObjects = 3
+
+// objects names what wants an entry, but for what every Node has.
+func (p *treePrinter) objects(all []Object) {
+	all = slices.DeleteFunc(slices.Clone(all), func(o Object) bool { return strings.HasPrefix(o.Object, "NodeConfig/") })
+	for i, o := range all {
+		if i == mostObjects {
+			p.note("and %d more", len(all)-i)
+			return
+		}
+		p.note("for %s", o)
+	}
+}
+
+// action shows what an action is and what it changed; a jump shows itself by the
+// next table.
+func (p *treePrinter) action(s *Step) {
+	if strings.HasPrefix(s.Action, "goto_table:") {
+		return
+	}
+	var parts []string
+	for _, c := range s.Changes {
+		parts = append(parts, fmt.Sprintf("%s %s → %s", c.Field, c.Before, c.After))
+	}
+	if len(parts) > 0 {
+		p.note("%s   %s", s.Action, strings.Join(parts, ", "))
+	} else {
+		p.note("%s", s.Action)
+	}
+}
+
+func (p *treePrinter) conntrack(c *CT) {
+	p.note("conntrack: %s in zone %d, mark 0x%x, label %s", c.State, c.Zone, c.Mark, c.Label)
+	for _, n := range c.NAT {
+		p.note("NAT: %s %s → %s", n.End, n.Before, n.After)
+	}
+}
+
+func (p *treePrinter) output(s *Step) {
+	p.note("leaves by %s", s.Port)
+	p.note("as %s", Summary(s.Frame))
+	if s.Tunnel != nil {
+		p.note("in a tunnel to %s, VNI %d", s.Tunnel.Dst, s.Tunnel.VNI)
+	}
+	if s.Mark != 0 {
+		p.note("with mark 0x%x", s.Mark)
+	}
+	if s.Lost {
+		p.note("but no memory was left for it")
+	}
+}
+
+// String is the port with its number and its Pod: client-a (36, default/client).
+func (p Port) String() string {
+	parts := []string{fmt.Sprint(p.No)}
+	if p.Pod != "" {
+		parts = append(parts, p.Pod)
+	}
+	if p.Name == "" {
+		return "port " + strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("%s (%s)", p.Name, strings.Join(parts, ", "))
+}

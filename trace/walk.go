@@ -1,0 +1,197 @@
+// Package trace is walks of packets as people and programs read them: what a
+// switch recorded, with names for ports and tables and with the objects behind
+// entries, and the forms in which it is printed.
+//
+//	walk.go     a packet's way through one Node's tables
+//	join.go     ways through several Nodes, and of fragments, as one
+//	summary.go  a packet in a few words
+//	tree.go     the form for reading
+//
+// It reads no packets from anywhere and asks no switch: package agent makes
+// walks, and sends them as JSON.
+package trace
+
+import (
+	"encoding/hex"
+	"time"
+)
+
+// Walk is a packet's way through one Node's tables.
+type Walk struct {
+	// ID is 16 hexadecimal digits. What the next Node saw of the same packet, and
+	// the rest of a fragment's way, have the same one.
+	ID   string    `json:"id"`
+	Node string    `json:"node,omitempty"`
+	Time time.Time `json:"time"` // when it entered
+	// Followed says that the packet came with its id from another Node, Resumed
+	// that it is a fragment that waited and goes on here.
+	Followed bool    `json:"followed,omitempty"`
+	Resumed  bool    `json:"resumed,omitempty"`
+	InPort   Port    `json:"inPort"`
+	Packet   string  `json:"packet"` // in flow syntax
+	Frame    Bytes   `json:"frame"`  // its first bytes, as it entered
+	Length   int     `json:"length"` // of all of it
+	Undone   *Undone `json:"undone,omitempty"`
+	Tunnel   *Tunnel `json:"tunnel,omitempty"` // that it came in
+	Mark     uint32  `json:"mark,omitempty"`
+	Steps    []Step  `json:"steps"`
+	Verdict  Verdict `json:"verdict"`
+	// Text is the walk as ofproto/trace prints one, when it was asked for.
+	Text string `json:"text,omitempty"`
+}
+
+// Port is a port of the switch, and the Pod behind it.
+type Port struct {
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name,omitempty"`
+	Pod  string `json:"pod,omitempty"` // namespace/name
+}
+
+// Undone is work that the packet's sender left to do (packet.Offload).
+type Undone struct {
+	ChecksumStart  uint16 `json:"checksumStart,omitempty"`
+	ChecksumOffset uint16 `json:"checksumOffset,omitempty"`
+	SegmentSize    uint16 `json:"segmentSize,omitempty"`
+}
+
+// Tunnel is an outer header.
+type Tunnel struct {
+	Src string `json:"src,omitempty"`
+	Dst string `json:"dst,omitempty"`
+	VNI uint64 `json:"vni"`
+}
+
+// Step is one thing that happened. Kind is one of those of dataplane.Step.
+type Step struct {
+	Kind    string `json:"kind"`
+	Table   string `json:"table"`
+	TableID uint8  `json:"tableID"`
+	Depth   int    `json:"depth"` // nested tables, 1 for the first
+	// AfterNS is since the packet entered, in nanoseconds.
+	AfterNS int64 `json:"afterNS"`
+	// Entry is the one that a table gave, nil for none (kind entry), or that the
+	// packet made (learn).
+	Entry   *Entry   `json:"entry,omitempty"`
+	Action  string   `json:"action,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
+	CT      *CT      `json:"ct,omitempty"`
+	Bucket  *Bucket  `json:"bucket,omitempty"`
+	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Lost says
+	// that no memory was left for it.
+	Port     *Port   `json:"port,omitempty"`
+	Frame    Bytes   `json:"frame,omitempty"`
+	Tunnel   *Tunnel `json:"tunnel,omitempty"`
+	Mark     uint32  `json:"mark,omitempty"`
+	Lost     bool    `json:"lost,omitempty"`
+	Reason   string  `json:"reason,omitempty"` // of a drop
+	Sentence string  `json:"sentence,omitempty"`
+}
+
+// Entry is a flow entry and what wants it.
+type Entry struct {
+	Match    string   `json:"match"`
+	Priority uint16   `json:"priority"`
+	Cookie   string   `json:"cookie,omitempty"`
+	Actions  string   `json:"actions"`
+	Objects  []Object `json:"objects,omitempty"`
+}
+
+// Object is an object of the cluster and the place in it that asks for something.
+type Object struct {
+	Object string `json:"object"` // Kind/namespace/name
+	Field  string `json:"field,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+}
+
+// Change is a field that got another value.
+type Change struct {
+	Field  string `json:"field"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// CT is an answer of conntrack.
+type CT struct {
+	State  string `json:"state"` // as ct_state: new|trk
+	Zone   uint16 `json:"zone"`
+	Mark   uint32 `json:"mark"`
+	Label  string `json:"label"`
+	Commit bool   `json:"commit,omitempty"`
+	NAT    []NAT  `json:"nat,omitempty"`
+}
+
+// NAT is an end of the packet, address and port, that got another one.
+type NAT struct {
+	End    string `json:"end"` // source or destination
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Bucket is a group's choice.
+type Bucket struct {
+	Group  uint32  `json:"group"`
+	Bucket uint32  `json:"bucket"`
+	Of     int     `json:"of"`
+	Object *Object `json:"object,omitempty"`
+}
+
+// Verdict is how the walk ended.
+type Verdict struct {
+	Text     string `json:"text"`
+	Outputs  []Port `json:"outputs,omitempty"`
+	PacketIn bool   `json:"packetIn,omitempty"`
+	Waits    bool   `json:"waits,omitempty"`  // a fragment, for the rest of its datagram
+	Reason   string `json:"reason,omitempty"` // of a drop
+	Table    string `json:"table,omitempty"`  // where it was dropped or waits
+}
+
+// Bytes are hexadecimal in JSON.
+type Bytes []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (b Bytes) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, b), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *Bytes) UnmarshalText(text []byte) (err error) {
+	*b, err = hex.AppendDecode(nil, text)
+	return err
+}
+
+// String is the object, and the place in it.
+func (o Object) String() string {
+	s := o.Object
+	if o.Field != "" {
+		s += " " + o.Field
+	}
+	if o.Rule != "" {
+		s += " (" + o.Rule + ")"
+	}
+	return s
+}
+
+// At is when a step began.
+func (w *Walk) At(s *Step) time.Time { return w.Time.Add(time.Duration(s.AfterNS)) }
+
+// Carried says whether the packet left through a tunnel, so that another Node may
+// know more of it.
+func (w *Walk) Carried() bool {
+	for i := range w.Steps {
+		if s := &w.Steps[i]; s.Kind == StepOutput && s.Tunnel != nil && !s.Lost {
+			return true
+		}
+	}
+	return false
+}
+
+// Kinds of steps, as package dataplane has them.
+const (
+	StepEntry    = "entry"
+	StepAction   = "action"
+	StepCT       = "ct"
+	StepBucket   = "bucket"
+	StepLearn    = "learn"
+	StepOutput   = "output"
+	StepPacketIn = "packet-in"
+	StepWait     = "wait"
+	StepDrop     = "drop"
+)
