@@ -6,6 +6,9 @@
 //	pipeline.go   flow files -> a switch with that pipeline
 //	manifests.go  objects of a cluster -> the same
 //	live.go       manifests that are watched, and the switch kept in step
+//	livekube.go   the Kubernetes API in their place
+//	kubernetes.go its part of the configuration
+//	nodefacts.go  what the API tells of the Node before anything is opened
 //	shield.go     Services' endpoints while connections are lost
 //	arena.go      the connections, kept across restarts
 //	snapshot.go   the entries likewise: as text
@@ -50,7 +53,7 @@
 //	offline.go    the same API for files, without an agent
 //	replay.go     a capture file through a pipeline
 //
-// Goroutines: the switch's own (package dataplane), runPodPorts, runManifests,
+// Goroutines: the switch's own (package dataplane), runPodPorts, runObjects,
 // runAudit, runBeats, runScrapes, runMend,
 // runCNIConfig, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
@@ -107,7 +110,7 @@ func Run(ctx context.Context, c *Config, log *slog.Logger) error {
 	}
 	defer os.Remove(c.Socket)
 	a := &Agent{config: c, log: log}
-	err = a.start()
+	err = a.start(ctx)
 	if err == nil {
 		err = a.serve(ctx, ln)
 	}
@@ -123,14 +126,14 @@ func closeListener(ln net.Listener) error {
 }
 
 // start makes everything that stays: pipeline, gateway, tunnel, the Node's
-// side.
-func (a *Agent) start() error {
+// side. With the API, it waits until that has told of the Node.
+func (a *Agent) start(ctx context.Context) error {
 	c := a.config
 	if err := c.CNI.installPlugin(); err != nil {
 		return err
 	}
 	a.kernel = c.openOffload(a.log)
-	pods, err := a.load()
+	pods, err := a.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,10 +158,15 @@ func (a *Agent) start() error {
 }
 
 // load makes the switch with its pipeline, and tells the pods' ports.
-func (a *Agent) load() (pods []Port, err error) {
+func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
 	o := c.options()
+	if c.Kubernetes != nil {
+		if o.cluster, err = c.joinCluster(ctx, a.log); err != nil {
+			return nil, err
+		}
+	}
 	if o.seed, err = loadSeed(c.seedFile()); err != nil {
 		return nil, err
 	}
@@ -167,10 +175,12 @@ func (a *Agent) load() (pods []Port, err error) {
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
 	o.offload = a.kernel
-	if c.Manifests == "" {
+	if !c.fromObjects() {
 		a.pipeline, err = c.files().load(o)
 	} else {
-		from = c.Manifests
+		if from = c.Manifests; o.cluster != nil {
+			from = o.cluster.api.String()
+		}
 		if a.pipeline, a.live, err = loadLive(c, o, a.log); err == nil {
 			pods = a.live.ports()
 		}
@@ -251,7 +261,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
 	}
 	if a.live != nil {
 		parts = append(parts,
-			func() error { return a.live.runManifests(ctx) },
+			func() error { return a.live.runObjects(ctx) },
 			func() error { a.runCNIConfig(ctx); <-ctx.Done(); return nil },
 			func() error { a.runRejudge(ctx); <-ctx.Done(); return nil },
 			func() error { a.runSnapshots(ctx); <-ctx.Done(); return nil })

@@ -35,7 +35,7 @@ const (
 // here is an error that names it. Paths of files are relative to the
 // configuration file.
 type Config struct {
-	// NodeName is shown in logs, metrics and `antrail lab status`.
+	// NodeName is the Node's name; with Kubernetes, $NODE_NAME when not given.
 	NodeName string `json:"nodeName"`
 	// Socket is the unix socket of the API; mode 0600.
 	Socket string `json:"socket,omitempty"`
@@ -56,9 +56,14 @@ type Config struct {
 	// Manifests is a file or directory of Kubernetes and Antrea objects, in
 	// place of Flows. It is watched.
 	Manifests string `json:"manifests,omitempty"`
+	// Kubernetes is the API server that has the objects, in place of Flows and
+	// Manifests. What of PodCIDRs, Gateway and Tunnel is not given then is learned
+	// from the Node's object.
+	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
 	// Ports are the pods' links. With Manifests, the NodeConfig says which ports
 	// there are and gives their numbers; a port that is not listed here is on the
-	// link of its name.
+	// link of its name. With Kubernetes, they are those that the CNI plugin does not
+	// make, each with its number, and its Pod if it is one's.
 	Ports []Port `json:"ports,omitempty"`
 	// Workers is how many threads move packets at most; when not given, 2, or 1
 	// on a single processor. All but the first sleep until it falls behind.
@@ -86,6 +91,9 @@ type Config struct {
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
+
+	// learned: what the API has to tell was filled in.
+	learned bool
 }
 
 // AuditLog is the log of what policies decide: lines of JSON in a file that is
@@ -129,6 +137,8 @@ type Port struct {
 	OFPort uint32 `json:"ofPort,omitempty"`
 	Link   string `json:"link,omitempty"`   // Name when not given
 	Driver string `json:"driver,omitempty"` // auto, afxdp, afpacket or tap
+	Pod    string `json:"pod,omitempty"`    // namespace/name; with Kubernetes
+	MAC    MAC    `json:"mac,omitzero"`     // the Pod's
 
 	oneWay bool // nothing comes back from a tap
 }
@@ -166,7 +176,11 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, f := range []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path} {
+	paths := []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path}
+	if c.Kubernetes != nil {
+		paths = append(paths, &c.Kubernetes.Kubeconfig)
+	}
+	for _, f := range paths {
 		if *f != "" && !filepath.IsAbs(*f) {
 			*f = filepath.Join(filepath.Dir(path), *f)
 		}
@@ -200,6 +214,10 @@ func orDefault[T comparable](v *T, d T) {
 }
 
 func (c *Config) setDefaults() {
+	if c.Kubernetes != nil {
+		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
+		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
+	}
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
@@ -215,7 +233,9 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	c.Tunnel.setDefaults()
-	orDefault(&c.Gateway.MTU, DefaultMTU(c.Tunnel.kind(), c.Tunnel.LocalAddress.Is6()))
+	if !c.waits() {
+		orDefault(&c.Gateway.MTU, DefaultMTU(c.Tunnel.kind(), c.Tunnel.LocalAddress.Is6()))
+	}
 	orDefault(&c.Gateway.Driver, "tap")
 	if c.Masquerade == nil {
 		yes := true
@@ -248,21 +268,29 @@ func (f *faults) check(ok bool, format string, args ...any) {
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
-	f.check(c.Flows != "" || c.Manifests != "", "flows: missing, and manifests too")
+	f.check(c.Flows != "" || c.fromObjects(), "flows: missing, and manifests and kubernetes too")
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
+	if c.Kubernetes != nil {
+		c.Kubernetes.check(c, &f)
+	}
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	c.Conntrack.check(&f)
-	f.checkFamilies("podCIDRs", c.PodCIDRs)
+	if !c.waits() {
+		f.checkFamilies("podCIDRs", c.PodCIDRs)
+		c.checkNodePorts(&f)
+	}
 	c.CNI.check(c, &f)
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
 	c.Log.check(&f)
-	c.checkNodePorts(&f)
 	c.checkPeers(&f)
 	c.checkPorts(&f)
 	return errors.Join(f...)
 }
+
+// waits says that the API has yet to tell what is not given.
+func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned }
 
 func (a *AuditLog) check(f *faults) {
 	f.check(a.MaxSizeMB >= 1 && a.MaxSizeMB <= 1<<20, "auditLog.maxSizeMB: %d is not between 1 and %d", a.MaxSizeMB, 1<<20)
@@ -330,13 +358,14 @@ func (c *Config) checkPorts(f *faults) {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)
 		c.checkOFPort(f, numbers, who, p.OFPort)
+		c.checkPodPort(f, who, &p)
 		f.check(KnownDriver(p.Driver) || p.Driver == DriverTap, "%s.driver: %q is none of auto, afxdp, afpacket and tap", who, p.Driver)
 		claim(f, names, p.Name, who, "name")
 		claim(f, links, p.Link, who, "link")
 	}
 }
 
-// checkOFPort checks the number of a pod's port: only flow files need one.
+// checkOFPort checks the number of a pod's port: only manifests have their own.
 func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, no uint32) {
 	if c.Manifests != "" {
 		f.check(no == 0, "%s.ofPort: %d, but with manifests the NodeConfig gives it", who, no)

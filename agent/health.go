@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -83,7 +84,7 @@ func (a *Agent) sourceRead() error {
 	case <-a.live.synced:
 		return nil
 	default:
-		return fmt.Errorf("not read yet; the entries of the agent before are in force")
+		return errors.New(a.live.missing())
 	}
 }
 

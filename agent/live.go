@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/kube"
 )
 
 // live keeps the switch and the pods' ports as the manifests say. Whatever is
@@ -18,7 +20,8 @@ import (
 type live struct {
 	config    *Config
 	store     *control.Store
-	manifests *control.Manifests
+	manifests *control.Manifests // nil with the API
+	api       *kube.Source       // nil with manifests
 	objects   *control.Reconciler
 	log       *slog.Logger
 	// setPorts is told the ports that the switch is to have, by one at a time.
@@ -36,6 +39,7 @@ type live struct {
 	missed bool            // a snapshot was left out
 
 	restored []Port        // of the flow snapshot that the switch began with
+	begun    bool          // with the API: the first state of all resources is there
 	synced   chan struct{} // closed when the switch has what the manifests say
 	sync     sync.Once     // closes it
 }
@@ -44,8 +48,8 @@ type live struct {
 const retryTime = 2 * time.Second
 
 // loadLive makes the switch with what the agent before it had, or else with what
-// the manifests say now. The error is for what the agent cannot begin with:
-// manifests without this Node, or another Node's.
+// the manifests say now; with the API, else with nothing. The error is for what
+// the agent cannot begin with: manifests without this Node, or another Node's.
 func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) {
 	p, err := newPipeline(o)
 	if err != nil {
@@ -55,8 +59,11 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
 		objects: newObjects(c, p), shield: newShield(p), synced: make(chan struct{}),
 	}
+	if o.cluster != nil {
+		l.store, l.api = o.cluster.store, o.cluster.api
+	}
 	err = l.openCNI()
-	if err == nil && !l.restore(p, o.snapshot) {
+	if err == nil && !l.restore(p, o.snapshot) && l.api == nil {
 		err = l.load(p)
 	}
 	p.objects = l.objects
@@ -139,6 +146,9 @@ func (l *live) ports() []Port {
 	if l.restored != nil {
 		return l.restored
 	}
+	if l.api != nil && !l.begun {
+		return nil
+	}
 	given := map[string]Port{}
 	for _, p := range l.config.Ports {
 		given[p.Name] = p
@@ -169,6 +179,14 @@ func (l *live) tellPorts() {
 	}
 }
 
+// runObjects follows the source of objects until ctx ends.
+func (l *live) runObjects(ctx context.Context) error {
+	if l.api != nil {
+		return l.runKube(ctx)
+	}
+	return l.runManifests(ctx)
+}
+
 // runManifests follows the manifests until ctx ends.
 func (l *live) runManifests(ctx context.Context) error {
 	if l.restored != nil && !l.firstSync(ctx) {
@@ -181,12 +199,19 @@ func (l *live) runManifests(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.runRetries(done)
+	return nil
+}
+
+// runRetries tries again what the switch or the Node did not take, until no more
+// changes come.
+func (l *live) runRetries(done <-chan struct{}) {
 	again := time.NewTicker(retryTime)
 	defer again.Stop()
 	for {
 		select {
 		case <-done:
-			return nil
+			return
 		case <-again.C:
 			if l.objects.Waiting() > 0 {
 				l.warn(l.objects.Retry())
@@ -200,8 +225,9 @@ func (l *live) runManifests(ctx context.Context) error {
 
 // update brings switch and ports to a new snapshot.
 func (l *live) update(u control.Update) {
-	if err := l.config.fits(u.New.NodeConfig(l.config.NodeName)); err != nil {
-		l.log.Error("the manifests are not this Node's any more; what was there stays", "error", err)
+	name := l.config.NodeName
+	if err := errors.Join(l.config.fits(u.New.NodeConfig(name)), l.config.fitsNode(u.New.Node(name))); err != nil {
+		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)
 		l.missed = true
 		return
 	}

@@ -116,7 +116,7 @@ func TestLive(t *testing.T) {
 	replaceIn(t, filepath.Join(manifests, "services.yaml"), "kind: Service", "kind: [Service")
 	log.want(t, "services.yaml:")
 	replaceIn(t, nodeConfig, "ofPort: 2,", "ofPort: 3,")
-	log.want(t, "the manifests are not this Node's any more")
+	log.want(t, "the objects are not this Node's any more")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -111,6 +111,11 @@ func (a *Agent) gateways() (all []target) {
 			all = append(all, target{name: p.Name, addr: g})
 		}
 	}
+	if a.config.Kubernetes != nil {
+		for _, p := range a.objects.NodeSide().Peers {
+			all = append(all, target{name: p.Node, addr: p.Gateway})
+		}
+	}
 	return all
 }
 

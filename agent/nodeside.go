@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/control"
@@ -46,7 +47,25 @@ func (a *Agent) setNode(want *control.NodeSide) error {
 		s.Egresses = append(s.Egresses, host.Egress{Addr: e.Addr, Mark: e.Mark})
 		here = append(here, e.Addr)
 	}
+	if a.config.Kubernetes != nil {
+		s.Peers = a.setPeers(want.Peers)
+	}
 	return errors.Join(a.host.Set(s), a.tunnel.SetEgresses(here, want.FarEgresses))
+}
+
+// setPeers has the tunnel take packets from the other Nodes, and says what the
+// Node has to know of them: those of a family that its own pods do not have are
+// nobody's here.
+func (a *Agent) setPeers(want []control.PeerPods) (peers []host.Peer) {
+	var nodes []netip.Addr
+	for _, p := range want {
+		nodes = append(nodes, p.Address)
+		if slices.ContainsFunc(a.config.PodCIDRs, sameFamily(p.PodCIDR)) {
+			peers = append(peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway})
+		}
+	}
+	a.tunnel.SetPeers(nodes)
+	return peers
 }
 
 // followNode makes the Node's side as the switch asks, if it is not. What fails

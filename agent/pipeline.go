@@ -85,6 +85,7 @@ type options struct {
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
 	offload  offload
+	cluster  *joined // nil without the API
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }

@@ -22,7 +22,7 @@ import (
 func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
 	t.Helper()
 	a := &Agent{config: c, log: log}
-	ports, err := a.load()
+	ports, err := a.load(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

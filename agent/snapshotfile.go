@@ -21,7 +21,7 @@ const maxSnapshot = 256 << 20
 
 // snapshotFile is where the flow snapshot is kept; "" when it is not.
 func (c *Config) snapshotFile() string {
-	if c.FlowSnapshot != nil && !*c.FlowSnapshot || c.Manifests == "" {
+	if c.FlowSnapshot != nil && !*c.FlowSnapshot || !c.fromObjects() {
 		return ""
 	}
 	return c.besideSocket("flows.snapshot")

@@ -23,6 +23,16 @@ type NodeSide struct {
 	Egresses []EgressMark
 	// FarEgresses are those that another Node holds: the tunnel leads to them.
 	FarEgresses []netip.Addr
+	// Peers are the other Nodes' pods, as far as the switch leads to them.
+	Peers []PeerPods
+}
+
+// PeerPods is a range of another Node's pods.
+type PeerPods struct {
+	Node    string
+	Address netip.Addr // where the tunnel ends
+	PodCIDR netip.Prefix
+	Gateway netip.Addr // next hop to them, in the range
 }
 
 // NodePort is a port of the Node's addresses of one family, 4 or 6.
@@ -46,6 +56,7 @@ func (n *NodeSide) add(o *NodeSide) {
 	n.External = append(n.External, o.External...)
 	n.Egresses = append(n.Egresses, o.Egresses...)
 	n.FarEgresses = append(n.FarEgresses, o.FarEgresses...)
+	n.Peers = append(n.Peers, o.Peers...)
 }
 
 // tidy sorts the lists and takes out doubles.
@@ -62,6 +73,9 @@ func (n *NodeSide) tidy() {
 		return cmp.Or(cmp.Compare(a.Mark, b.Mark), a.Addr.Compare(b.Addr))
 	})
 	n.FarEgresses = sortedSet(n.FarEgresses, netip.Addr.Compare)
+	n.Peers = sortedSet(n.Peers, func(a, b PeerPods) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Gateway.Compare(b.Gateway), a.Address.Compare(b.Address))
+	})
 }
 
 func sortedSet[T comparable](all []T, order func(a, b T) int) []T {
@@ -73,7 +87,8 @@ func sortedSet[T comparable](all []T, order func(a, b T) int) []T {
 func (n *NodeSide) same(o *NodeSide) bool {
 	return slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs) && slices.Equal(n.NodePortAddresses, o.NodePortAddresses) &&
 		slices.Equal(n.NodePorts, o.NodePorts) && slices.Equal(n.External, o.External) &&
-		slices.Equal(n.Egresses, o.Egresses) && slices.Equal(n.FarEgresses, o.FarEgresses)
+		slices.Equal(n.Egresses, o.Egresses) && slices.Equal(n.FarEgresses, o.FarEgresses) &&
+		slices.Equal(n.Peers, o.Peers)
 }
 
 // none reports whether nothing is asked for.

@@ -69,10 +69,20 @@ func (b nodeBuilder) peer(v *view, k Key, w *wants) {
 		w.refuse(k, "%v", err)
 		return
 	}
-	d := &Desired{}
+	d := &Desired{Node: NodeSide{Peers: podsOfPeer(v, n, peer)}}
 	d.add(Origin{Object: k, Field: "spec.podCIDRs"}, v.pipeline.Peer(peer)...)
 	w.fine(k)
 	w.want(Part{Object: k}, d)
+}
+
+// podsOfPeer is what the Node around the switch has to know of a peer.
+func podsOfPeer(v *view, n *Node, peer tables.Peer) (all []PeerPods) {
+	for i, p := range n.PodCIDRs {
+		if end, ok := v.pipeline.TunnelEnd(peer, p.Addr()); ok {
+			all = append(all, PeerPods{Node: n.Key.Name, Address: end, PodCIDR: p, Gateway: peer.GatewayIPs[i]})
+		}
+	}
+	return all
 }
 
 // podBuilder makes the entries of this Node's Pods.

@@ -47,7 +47,7 @@ type Config struct {
 	Addresses []netip.Prefix
 	// PodCIDRs are this Node's pod ranges.
 	PodCIDRs []netip.Prefix
-	// Peers are the other Nodes.
+	// Peers are the other Nodes, as far as they stay the same.
 	Peers []Peer
 	// Tunnel is what the tunnel's outer packets are; the zero value: there are none.
 	Tunnel Outer
@@ -184,21 +184,17 @@ func (h *Host) addAddresses(c *Config) error {
 	return nil
 }
 
-// addRoutes makes the route to each peer's pods. The kernel has to be told the
-// MAC of an IPv6 peer gateway. An IPv4 one answers ARP (table ARPResponder).
+// addRoutes makes the route to each peer's pods.
 func (h *Host) addRoutes(c *Config) error {
 	link, err := c.gateway()
 	if err != nil {
 		return err
 	}
 	for _, p := range c.Peers {
-		if p.Gateway.Is6() {
-			if err := h.addBase(neighbourOf(link, p.Gateway)); err != nil {
+		for _, t := range peerThings(link, p) {
+			if err := h.addBase(t); err != nil {
 				return err
 			}
-		}
-		if err := h.addBase(routeOf(link, p.PodCIDR.Masked(), p.Gateway)); err != nil {
-			return err
 		}
 	}
 	return nil

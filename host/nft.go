@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -122,9 +123,6 @@ func addMasquerade(tx *knftables.Transaction, c *Config) {
 	for _, f := range families {
 		tx.Add(&knftables.Set{Name: f.pods, Type: f.addrType, Flags: []knftables.SetFlag{knftables.IntervalFlag}})
 	}
-	for _, p := range clusterCIDRs(c) {
-		tx.Add(&knftables.Element{Set: familyOf(p.Addr()).pods, Key: []string{p.Masked().String()}})
-	}
 	addChain(tx, "postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority)
 	for _, p := range c.PodCIDRs {
 		f := familyOf(p.Addr())
@@ -133,9 +131,10 @@ func addMasquerade(tx *knftables.Transaction, c *Config) {
 	}
 }
 
-func clusterCIDRs(c *Config) []netip.Prefix {
+// clusterCIDRs are the pods of all Nodes.
+func clusterCIDRs(c *Config, s *Side) []netip.Prefix {
 	all := append([]netip.Prefix(nil), c.PodCIDRs...)
-	for _, p := range c.Peers {
+	for _, p := range append(slices.Clone(c.Peers), s.Peers...) {
 		all = append(all, p.PodCIDR)
 	}
 	return all

@@ -104,6 +104,9 @@ func (h *Host) setTable(s *Side) error {
 	for _, f := range families {
 		tx.Flush(&knftables.Map{Name: f.egress})
 		tx.Flush(&knftables.Set{Name: f.nodePorts})
+		if h.config.Masquerade {
+			tx.Flush(&knftables.Set{Name: f.pods})
+		}
 	}
 	addElements(tx, &h.config, s)
 	if err := run(h.nft, tx); err != nil {
@@ -116,6 +119,11 @@ func (h *Host) setTable(s *Side) error {
 
 // addElements adds what sets and maps hold.
 func addElements(tx *knftables.Transaction, c *Config, s *Side) {
+	if c.Masquerade {
+		for _, p := range clusterCIDRs(c, s) {
+			tx.Add(&knftables.Element{Set: familyOf(p.Addr()).pods, Key: []string{p.Masked().String()}})
+		}
+	}
 	for _, e := range s.Egresses {
 		mac, mark := c.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
 		tx.Add(&knftables.Element{Map: marksMap, Key: []string{net.HardwareAddr(mac[:]).String()}, Value: []string{mark}})

@@ -33,6 +33,8 @@ type Side struct {
 	NodePorts         []NodePort
 	// Egresses are the addresses that this Node holds.
 	Egresses []Egress
+	// Peers are other Nodes that Config.Peers does not have.
+	Peers []Peer
 }
 
 // NodePort is a port that a Service has on the Node's addresses of one family,
@@ -142,6 +144,9 @@ func (h *Host) things(s *Side) (all []thing, err error) {
 	for _, e := range s.Egresses {
 		all = append(all, h.addressOf(e.Addr))
 	}
+	for _, p := range s.Peers {
+		all = append(all, peerThings(link, p)...)
+	}
 	return all, nil
 }
 
@@ -164,6 +169,15 @@ func (s *Side) uses(v Virtual) bool {
 		}
 	}
 	return false
+}
+
+// peerThings lead to another Node's pods. The kernel has to be told the MAC of an
+// IPv6 peer gateway. An IPv4 one answers ARP (table ARPResponder).
+func peerThings(link netlink.Link, p Peer) (all []thing) {
+	if p.Gateway.Is6() {
+		all = append(all, neighbourOf(link, p.Gateway))
+	}
+	return append(all, routeOf(link, p.PodCIDR.Masked(), p.Gateway))
 }
 
 func single(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

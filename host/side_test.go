@@ -57,6 +57,10 @@ func fullSide() *Side {
 		},
 		NodePorts: []NodePort{{6, 4, 30004}, {17, 6, 30005}},
 		Egresses:  []Egress{{netip.MustParseAddr("192.168.77.112"), 1}, {netip.MustParseAddr("192.168.77.102"), 2}},
+		Peers: []Peer{
+			{netip.MustParsePrefix("10.10.2.0/24"), netip.MustParseAddr("10.10.2.1")},
+			{netip.MustParsePrefix("fd00:10:10:2::/64"), netip.MustParseAddr("fd00:10:10:2::1")},
+		},
 	}
 }
 
@@ -77,6 +81,8 @@ func TestSet(t *testing.T) {
 			"192.168.77.102/24 192.168.77.112/32",
 			"elements = { 192.168.77.102 . tcp . 30004 }", "elements = { fd77::102 . udp . 30005 }",
 			"02:61:00:00:00:01 : 0x00000001", "0x00000001 : 192.168.77.112", "0x00000002 : 192.168.77.102",
+			"10.10.2.0/24 via 10.10.2.1 dev antrea-gw0 onlink", "fd00:10:10:2::/64 via fd00:10:10:2::1 dev antrea-gw0",
+			"fd00:10:10:2::1 dev antrea-gw0 lladdr aa:bb:cc:dd:ee:ff PERMANENT", "10.10.1.0/24,", "10.10.2.0/24 }", "fd00:10:10:2::/64 }",
 			"meta mark set ether saddr map @egress-marks", "ether saddr set 02:61:80:00:00:00",
 		} {
 			if !strings.Contains(up, want) {

@@ -89,6 +89,12 @@ func (p *Pipeline) Reaches(n Peer) bool {
 	return ok
 }
 
+// TunnelEnd is where packets to an address of a Node's pods are sent; false when
+// no tunnel reaches it.
+func (p *Pipeline) TunnelEnd(n Peer, pod netip.Addr) (end netip.Addr, ok bool) {
+	return p.tunnelEnd(n, familyOf(pod))
+}
+
 // tunnelEnd is the address of a Node for packets of a family: one of that
 // family, else any, of those that a tunnel from this Node reaches.
 func (p *Pipeline) tunnelEnd(n Peer, f Family) (end netip.Addr, ok bool) {

@@ -32,11 +32,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/antrail/antrail/control"
+	networkingv1 "k8s.io/api/networking/v1"
 )
 
 // SourceName is Source.File of all objects that come from an API server.
@@ -172,6 +174,28 @@ func (s *Source) Node(ctx context.Context, name string) (*control.Node, error) {
 		return nil, problems[0]
 	}
 	return obj.(*control.Node), nil
+}
+
+// ServiceCIDRs are the ranges of ClusterIPs that the API server has, in order.
+func (s *Source) ServiceCIDRs(ctx context.Context) ([]netip.Prefix, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	var list networkingv1.ServiceCIDRList
+	if err := s.api.ask(ctx, "/apis/networking.k8s.io/v1/servicecidrs", &list); err != nil {
+		return nil, fmt.Errorf("kubernetes: %w", err)
+	}
+	var all []netip.Prefix
+	for _, item := range list.Items {
+		for _, text := range item.Spec.CIDRs {
+			p, err := netip.ParsePrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("kubernetes: ServiceCIDR/%s: %w", item.Name, err)
+			}
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, netip.Prefix.Compare)
+	return all, nil
 }
 
 // askTime bounds one question that is not a watch.

@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strings"
+
+	"github.com/antrail/antrail/control"
+)
+
+// Objects from the Kubernetes API. What a manifest's NodeConfig tells an agent is
+// in the configuration then, or follows from the Node's own object.
+
+// Kubernetes says which API server objects come from, and what of the Node's
+// switch the API does not know.
+type Kubernetes struct {
+	// Kubeconfig is a file; when not given, the Pod's own service account.
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	// ServiceCIDRs are the ranges of ClusterIPs; when not given, the API's
+	// ServiceCIDRs (networking.k8s.io/v1) say so.
+	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs,omitempty"`
+	// ProxyAll serves Services to the Node and to the world, too: no kube-proxy is
+	// needed. NodePortAddresses are those where NodePorts are; when not given, the
+	// Node's.
+	ProxyAll          bool         `json:"proxyAll,omitempty"`
+	NodePortAddresses []netip.Addr `json:"nodePortAddresses,omitempty"`
+	// EgressExceptCIDRs are destinations that no Egress translates.
+	EgressExceptCIDRs []netip.Prefix `json:"egressExceptCIDRs,omitempty"`
+	// DefaultLoadBalancerMode is nat or dsr; nat when not given.
+	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty"`
+	// Features are Antrea's feature gates by name.
+	Features map[string]bool `json:"features,omitempty"`
+	// PacketInRate bounds the packets that entries send to the agent, a second.
+	PacketInRate uint32 `json:"packetInRate,omitempty"`
+}
+
+// configurationSource is Source.File of what the configuration says.
+const configurationSource = "configuration"
+
+// fromObjects says whether the entries come from objects, not from flow files.
+func (c *Config) fromObjects() bool { return c.Manifests != "" || c.Kubernetes != nil }
+
+func (k *Kubernetes) check(c *Config, f *faults) {
+	f.check(c.Manifests == "" && c.files() == (Files{}), "kubernetes: not together with manifests, flows, groups and meters")
+	f.check(len(c.Peers) == 0, "peers: the API tells them; not together with kubernetes")
+	f.checkPrefixes("kubernetes.serviceCIDRs", k.ServiceCIDRs)
+	f.checkPrefixes("kubernetes.egressExceptCIDRs", k.EgressExceptCIDRs)
+	for i, a := range k.NodePortAddresses {
+		f.check(a.IsValid() && a.Zone() == "" && a != netip.IPv6Loopback(), "kubernetes.nodePortAddresses[%d]: NodePorts cannot be served at %v", i, a)
+	}
+	switch k.DefaultLoadBalancerMode {
+	case "", "nat", "dsr":
+	default:
+		f.check(false, "kubernetes.defaultLoadBalancerMode: %q is neither nat nor dsr", k.DefaultLoadBalancerMode)
+	}
+}
+
+func (f *faults) checkPrefixes(what string, all []netip.Prefix) {
+	for i, p := range all {
+		f.check(p.IsValid() && !p.Addr().Is4In6() && p == p.Masked(), "%s[%d]: %v is no range of addresses", what, i, p)
+	}
+}
+
+// checkPodPort checks the Pod of a port: with the API, it is told here.
+func (c *Config) checkPodPort(f *faults, who string, p *Port) {
+	if c.Kubernetes == nil {
+		f.check(p.Pod == "" && p.MAC == MAC{}, "%s.pod and mac: only with kubernetes", who)
+		return
+	}
+	namespace, name, ok := strings.Cut(p.Pod, "/")
+	f.check(p.Pod == "" || ok && namespace != "" && name != "", "%s.pod: %q is not namespace/name", who, p.Pod)
+	f.check(p.Pod == "" || p.MAC != MAC{}, "%s.mac: missing", who)
+}
+
+// nodeConfig is what a NodeConfig would say of this Node.
+func (c *Config) nodeConfig(n *nodeFacts) *control.NodeConfig {
+	k, g := c.Kubernetes, &c.Gateway
+	key := control.Key{Kind: control.KindNodeConfig, Name: c.NodeName}
+	nc := &control.NodeConfig{
+		Meta:              control.Meta{Key: key, Source: control.Source{File: configurationSource}},
+		Gateway:           control.GatewayPort{Name: g.Name, OFPort: g.OFPort, MAC: g.MAC},
+		Tunnel:            control.TunnelPort{Name: c.Tunnel.Name, OFPort: c.Tunnel.OFPort, Type: c.Tunnel.Type},
+		TransportIPs:      []netip.Addr{c.Tunnel.LocalAddress},
+		ServiceCIDRs:      k.ServiceCIDRs,
+		NodePortAddresses: k.NodePortAddresses,
+		EgressExceptCIDRs: k.EgressExceptCIDRs,
+		ProxyAll:          k.ProxyAll,
+		Features:          maps.Clone(k.Features),
+		DefaultDSR:        k.DefaultLoadBalancerMode == "dsr",
+		PacketInRate:      k.PacketInRate,
+	}
+	for _, a := range g.Addresses {
+		nc.Gateway.IPs = append(nc.Gateway.IPs, a.Addr())
+	}
+	if len(nc.ServiceCIDRs) == 0 {
+		nc.ServiceCIDRs = n.ServiceCIDRs
+	}
+	if len(nc.NodePortAddresses) == 0 {
+		nc.NodePortAddresses = n.Addresses
+	}
+	for _, p := range c.Ports {
+		nc.Ports = append(nc.Ports, p.switchPort())
+	}
+	return nc
+}
+
+func (p *Port) switchPort() control.SwitchPort {
+	s := control.SwitchPort{Name: p.Name, OFPort: p.OFPort, MAC: p.MAC}
+	if namespace, name, ok := strings.Cut(p.Pod, "/"); ok {
+		s.Pod = control.Name{Namespace: namespace, Name: name}
+	}
+	return s
+}
+
+// gatewayMAC is a Node's when none is given: the same after each start, another
+// on each Node, administered locally.
+func gatewayMAC(node string) (mac MAC) {
+	sum := sha256.Sum256([]byte("antrail gateway " + node))
+	copy(mac[:], sum[:])
+	mac[0] = mac[0]&^0x01 | 0x02
+	return mac
+}
+
+// fitsNode says whether the Node's own object still says what the agent began
+// with.
+func (c *Config) fitsNode(n *control.Node) error {
+	if c.Kubernetes == nil || n == nil {
+		return nil
+	}
+	return samePodCIDRs(c.PodCIDRs, n.PodCIDRs)
+}
+
+func samePodCIDRs(configured, now []netip.Prefix) error {
+	for i, p := range now {
+		if i >= len(configured) || configured[i].Masked() != p {
+			return fmt.Errorf("the Node's podCIDRs are %v now, and the agent began with %v: start it again", now, configured)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/kube"
+)
+
+// Objects from the API, and the switch kept in step with them. An agent that
+// begins has an empty switch, or the entries of the one before, until the first
+// state of all resources is there; pods' ports are open from then on, or are
+// those of the agent before.
+
+// joined is an API server, and the store that it fills.
+type joined struct {
+	store *control.Store
+	api   *kube.Source
+}
+
+// joinCluster learns from the API what the configuration does not say.
+func (c *Config) joinCluster(ctx context.Context, log *slog.Logger) (*joined, error) {
+	store := control.NewStore(control.GivenEndpoints)
+	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Log: log}, store)
+	if err != nil {
+		return nil, err
+	}
+	n, err := askFacts(ctx, c, api, log)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.learn(n); err != nil {
+		return nil, fmt.Errorf("with what the API tells of Node/%s: %w", c.NodeName, err)
+	}
+	store.Apply(control.Change{Source: configurationSource, Set: []control.Object{c.nodeConfig(n)}})
+	return &joined{store, api}, nil
+}
+
+// runKube follows the API until ctx ends. The first change that the store is told
+// is the first state of all resources, and none comes before: the switch never
+// has half of it.
+func (l *live) runKube(ctx context.Context) error {
+	first := true
+	_, end := l.store.Follow(func(u control.Update) {
+		if first {
+			first, u.Changed = false, nil
+			l.portsMu.Lock()
+			l.restored, l.begun = nil, true
+			l.portsMu.Unlock()
+		}
+		l.update(u)
+	})
+	defer end()
+	done := make(chan struct{})
+	go l.runSource(ctx, done)
+	select {
+	case <-done:
+		return nil
+	case <-l.api.Synced():
+	}
+	l.cni.open()
+	l.runRetries(done)
+	return nil
+}
+
+// runSource fills the store until ctx ends.
+func (l *live) runSource(ctx context.Context, done chan<- struct{}) {
+	l.api.Run(ctx)
+	close(done)
+}
+
+// missing says what of the objects was not read yet, and what is in force.
+func (l *live) missing() string {
+	text := "not read yet"
+	if l.api != nil {
+		if err := l.api.Missing(); err != nil {
+			text += fmt.Sprintf(" (%v)", err)
+		}
+	}
+	if l.api == nil || l.objects.Inherits() {
+		text += "; the entries of the agent before are in force"
+	}
+	return text
+}
