@@ -164,10 +164,10 @@ func podLines(asked []target) []preflight.Line {
 }
 
 // Preflight is what a Node is checked for before this configuration's agent runs.
-func (c *Config) Preflight(cniDir string) *preflight.Config {
+func (c *Config) Preflight(cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
 		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.Tunnel.kind().Port(), MTU: c.Gateway.MTU,
 		Overhead: c.Tunnel.kind().Overhead(c.Tunnel.LocalAddress.Is6()),
-		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist",
+		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
 	}
 }

@@ -37,7 +37,7 @@ func TestTunnelTypes(t *testing.T) {
 		if c.Gateway.MTU != s.mtu || c.host().Tunnel != s.outer || c.Tunnel.kind().String() != s.kind {
 			t.Errorf("%s, IPv6 %v: MTU %d, %+v, want %d, %+v", s.kind, s.v6, c.Gateway.MTU, c.host().Tunnel, s.mtu, s.outer)
 		}
-		check := c.Preflight(t.TempDir())
+		check := c.Preflight(t.TempDir(), t.TempDir())
 		if check.TunnelPort != s.outer.Port || check.MTU+check.Overhead != 1500 {
 			t.Errorf("%s, IPv6 %v: a Node is checked for %+v", s.kind, s.v6, check)
 		}

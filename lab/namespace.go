@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
+	"github.com/antrail/antrail/internal/nsthread"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -31,31 +31,7 @@ func (n Namespace) Do(f func() error) error {
 		return fmt.Errorf("namespace %s: %w", n, err)
 	}
 	defer ns.Close()
-	return away(func() error {
-		if err := netns.Set(ns); err != nil {
-			return fmt.Errorf("enter namespace %s: %w", n, err)
-		}
-		return f()
-	})
-}
-
-// away runs f, which may move the thread to another namespace, and brings the
-// thread home. A thread that cannot go home stays locked to its goroutine, so
-// that nobody else ever runs on it.
-func away(f func() error) error {
-	runtime.LockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return err
-	}
-	defer func() {
-		if netns.Set(home) == nil {
-			runtime.UnlockOSThread()
-		}
-		home.Close()
-	}()
-	return f()
+	return nsthread.In(ns, f)
 }
 
 // quiet are settings of all links of a namespace to come. They have IPv6, whatever
@@ -66,7 +42,7 @@ var quiet = map[string]string{"disable_ipv6": "0", "accept_ra": "0", "router_sol
 
 // create makes the namespace, with lo up.
 func (n Namespace) create() error {
-	err := away(func() error {
+	err := nsthread.Away(func() error {
 		ns, err := netns.NewNamed(string(n))
 		if err != nil {
 			return err

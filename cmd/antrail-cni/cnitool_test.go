@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/cni"
 	"github.com/containernetworking/cni/pkg/types"
 )
 
@@ -98,6 +99,48 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 	for _, s := range []*sandbox{a, &b2, b} {
 		w.must("del", s)
 	}
+	w.wantNothing()
+}
+
+// TestWaitsForItsPod: ADD waits until its Pod is known, and not one of its name from
+// before. What is in the Node's network or another Node's is refused.
+func TestWaitsForItsPod(t *testing.T) {
+	w := newWorld(t)
+	w.addPod("a", "uid-of-before")
+	w.write("manifests/others.yaml", `
+apiVersion: v1
+kind: Pod
+metadata: {name: own, namespace: default}
+spec: {nodeName: node-a, hostNetwork: true, containers: [{name: c, image: x}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: far, namespace: default}
+spec: {nodeName: node-b, containers: [{name: c, image: x}]}
+`)
+	w.start()
+	a, b := w.sandbox("a"), w.sandbox("b")
+	added := make(chan error, 2)
+	for _, s := range []*sandbox{a, b} {
+		go func() { _, err := w.cnitool("add", s); added <- err }()
+	}
+	w.wantCode("ADD", w.sandbox("own"), cni.CodePodUnsuited)
+	w.wantCode("ADD", w.sandbox("far"), cni.CodePodUnsuited)
+	if a.addresses() != nil || b.addresses() != nil {
+		t.Error("interfaces of Pods that are not known")
+	}
+	w.addPod("a", "uid-a")
+	w.addPod("b", "uid-b")
+	for range 2 {
+		if err := <-added; err != nil {
+			t.Fatalf("%v\n%s", err, w.log)
+		}
+	}
+	if err := a.ping(b.addresses()[0]); err != nil {
+		t.Error(err)
+	}
+	w.must("del", a)
+	w.must("del", b)
 	w.wantNothing()
 }
 

@@ -17,7 +17,7 @@ var errCheckFailed = errors.New("something is wrong: see the lines that begin wi
 
 func checkCommand() *cobra.Command {
 	var from source
-	var config, cniDir string
+	var config, cniDir, cniBin string
 	var live bool
 	c := &cobra.Command{
 		Use:   "check",
@@ -34,6 +34,7 @@ to the Node's pods.`,
 	from.addAgentTo(c)
 	c.Flags().StringVar(&config, "config", "", "configuration file of the agent (YAML)")
 	c.Flags().StringVar(&cniDir, "cni-dir", "/etc/cni/net.d", "where container runtimes look for networks")
+	c.Flags().StringVar(&cniBin, "cni-bin-dir", "/opt/cni/bin", "where they look for CNI plugins")
 	c.Flags().BoolVar(&live, "live", false, "ask the running agent")
 	c.MarkFlagsMutuallyExclusive("live", "config")
 	c.MarkFlagFilename("config")
@@ -46,7 +47,7 @@ to the Node's pods.`,
 		if live {
 			lines, err = liveLines(c.Context(), &from, c)
 		} else {
-			lines, err = preflightLines(config, cniDir)
+			lines, err = preflightLines(config, cniDir, cniBin)
 		}
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ to the Node's pods.`,
 }
 
 // preflightLines looks at this Node.
-func preflightLines(config, cniDir string) ([]preflight.Line, error) {
+func preflightLines(config, cniDir, cniBin string) ([]preflight.Line, error) {
 	var err error
 	conf := agent.Defaults()
 	if config != "" {
@@ -65,7 +66,7 @@ func preflightLines(config, cniDir string) ([]preflight.Line, error) {
 			return nil, err
 		}
 	}
-	return preflight.Check(conf.Preflight(cniDir)), nil
+	return preflight.Check(conf.Preflight(cniDir, cniBin)), nil
 }
 
 // liveLines asks an agent.

@@ -49,7 +49,7 @@ func TestKillsBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestThousandInDisorder: 1,000 calls in random order, with kills at random steps,
+// TestThousandInDisorder: 1,000 times ADD and DEL in random order, with kills at random steps,
 // sandboxes that vanish, and agents that come anew. What the Node has is what the
 // calls say; nobody's address is given to another; in the end nothing is left.
 func TestThousandInDisorder(t *testing.T) {
@@ -62,7 +62,7 @@ func TestThousandInDisorder(t *testing.T) {
 	for range 12 {
 		m.boxes = append(m.boxes, nstest.New(t))
 	}
-	for range 1000 {
+	for m.attempts < 1000 {
 		m.call()
 		if t.Failed() {
 			t.Fatalf("after %d calls", m.calls)
@@ -84,10 +84,10 @@ func TestThousandInDisorder(t *testing.T) {
 // mess is a runtime that lost its mind.
 type mess struct {
 	*rig
-	random                           *rand.Rand
-	boxes                            []*nstest.Namespace
-	live                             map[cni.Attachment]bool
-	calls, kills, restarts, vanished int
+	random                                     *rand.Rand
+	boxes                                      []*nstest.Namespace
+	live                                       map[cni.Attachment]bool
+	calls, attempts, kills, restarts, vanished int
 }
 
 func (m *mess) request(i int, ifname string) *cni.Request {
@@ -120,6 +120,7 @@ func (m *mess) call() {
 
 // attempt calls ADD or DEL; every fifth is killed at some step, if it has so many.
 func (m *mess) attempt(v cni.Verb, q *cni.Request) {
+	m.attempts++
 	at := -1
 	if m.random.IntN(5) == 0 {
 		at = m.random.IntN(6)

@@ -264,6 +264,25 @@ func TestVerbsInAnyOrder(t *testing.T) {
 	}
 }
 
+// TestSandboxOfTheSameName: a runtime that makes a sandbox anew under its name gets
+// an interface for it, and the one that was leaves nothing.
+func TestSandboxOfTheSameName(t *testing.T) {
+	r := newRig(t)
+	q := request(nstest.New(t), "web", "eth0")
+	first := r.add(q)
+	box := nstest.New(t)
+	q.Netns = box.Path()
+	q.Previous = r.add(q)
+	if text(q.Previous) == text(first) {
+		t.Error("the second sandbox was given the first one's interface")
+	}
+	r.must(r.Check(t.Context(), q))
+	r.wantConsistent(1)
+	r.must(r.Del(t.Context(), q))
+	r.wantConsistent(0)
+	r.wantEmpty(box)
+}
+
 // TestSeveralInterfaces: each has its port, the further ones as such; each goes
 // alone. What comes from a further one's address leaves by it.
 func TestSeveralInterfaces(t *testing.T) {

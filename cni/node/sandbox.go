@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 
 	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/internal/nsthread"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -69,26 +69,8 @@ func idOf(fd int) (string, error) {
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }
 
-// inside runs f on the calling goroutine in the namespace; a goroutine that f
-// starts is not in it. A thread that cannot come home ends with its goroutine.
-func (s *sandbox) inside(f func() error) error {
-	runtime.LockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return err
-	}
-	defer home.Close()
-	defer func() {
-		if netns.Set(home) == nil {
-			runtime.UnlockOSThread()
-		}
-	}()
-	if err := netns.Set(s.ns); err != nil {
-		return err
-	}
-	return f()
-}
+// inside runs f on the calling goroutine in the namespace.
+func (s *sandbox) inside(f func() error) error { return nsthread.In(s.ns, f) }
 
 // sandboxFor opens the sandbox that a runtime names, for what is to be made in it.
 func (n *Node) sandboxFor(path string) (*sandbox, error) {

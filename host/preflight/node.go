@@ -1,11 +1,13 @@
 package preflight
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -41,6 +43,40 @@ func networks(c *Config) Line {
 		return Line{Warn, check, fmt.Sprintf("%s in %s", strings.Join(others, ", "), c.CNIDir), "a runtime takes the first by name: remove other networks, and what their programs left"}
 	}
 	return ok(check, "no other network in %s", c.CNIDir)
+}
+
+// plugins looks for the programs that our network configuration names: without one
+// of them no pod starts.
+func plugins(c *Config) Line {
+	const check = "CNI plugins"
+	file := filepath.Join(c.CNIDir, c.CNIName)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return ok(check, "no %s yet", file)
+	}
+	var conf struct {
+		Plugins []struct {
+			Type string `json:"type"`
+		} `json:"plugins"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &conf)
+	}
+	if err != nil {
+		return Line{Fail, check, fmt.Sprintf("%s: %v", file, err), "mend it: no pod starts"}
+	}
+	var missing, all []string
+	for _, p := range conf.Plugins {
+		all = append(all, p.Type)
+		if _, err := exec.LookPath(filepath.Join(c.CNIBin, p.Type)); err != nil {
+			missing = append(missing, p.Type)
+		}
+	}
+	if len(missing) > 0 {
+		return Line{Fail, check, fmt.Sprintf("%s names %s, and no such program is in %s", file, strings.Join(missing, ", "), c.CNIBin),
+			"put the program there, or take it out of the file: no pod starts"}
+	}
+	return ok(check, "%s in %s", strings.Join(all, ", "), c.CNIBin)
 }
 
 func kubeProxy(*Config) Line {

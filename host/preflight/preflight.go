@@ -39,13 +39,14 @@ type Config struct {
 	Underlay        netip.Addr // the Node's; not valid: not known
 	CNIDir          string     // where container runtimes look for networks
 	CNIName         string     // the file there that is ours
+	CNIBin          string     // where they look for plugins
 }
 
 // Check looks at everything.
 func Check(c *Config) []Line {
 	var all []Line
 	for _, check := range []func(*Config) Line{
-		capabilities, kernel, packetSocket, xdpSocket, programs, tcx, tun, nft, leftovers, networks, kubeProxy, openVSwitch, names, port, underlayMTU, reversePath, forwarding,
+		capabilities, kernel, packetSocket, xdpSocket, programs, tcx, tun, nft, leftovers, networks, plugins, kubeProxy, openVSwitch, names, port, underlayMTU, reversePath, forwarding,
 	} {
 		all = append(all, check(c))
 	}

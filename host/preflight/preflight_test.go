@@ -14,7 +14,7 @@ import (
 func config(t *testing.T) *Config {
 	return &Config{
 		Gateway: "antrea-gw0", Tunnel: "antrea-tun0", TunnelPort: 6081, Overhead: 50, MTU: 1450,
-		Underlay: netip.MustParseAddr("192.168.77.102"), CNIDir: t.TempDir(), CNIName: "10-antrail.conflist",
+		Underlay: netip.MustParseAddr("192.168.77.102"), CNIDir: t.TempDir(), CNIName: "10-antrail.conflist", CNIBin: t.TempDir(),
 	}
 }
 
@@ -145,5 +145,34 @@ func TestWrite(t *testing.T) {
 	}
 	if w := Worst(append(all, Line{State: Fail}, Line{State: Warn})); w != Fail {
 		t.Errorf("the worst is %s", w)
+	}
+}
+
+// TestPlugins: each program that our network configuration names has to be there.
+func TestPlugins(t *testing.T) {
+	c := &Config{CNIDir: t.TempDir(), CNIName: "10-antrail.conflist", CNIBin: t.TempDir()}
+	if l := plugins(c); l.State != OK {
+		t.Errorf("nothing there: %+v", l)
+	}
+	write := func(dir, name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(c.CNIDir, c.CNIName, `{"plugins": [`, 0o600)
+	if l := plugins(c); l.State != Fail {
+		t.Errorf("a broken file: %+v", l)
+	}
+	write(c.CNIDir, c.CNIName, `{"plugins": [{"type": "antrail-cni"}, {"type": "portmap"}]}`, 0o600)
+	write(c.CNIBin, "antrail-cni", "", 0o755)
+	write(c.CNIBin, "portmap", "", 0o600)
+	if l := plugins(c); l.State != Fail || !strings.Contains(l.Found, " names portmap,") {
+		t.Errorf("portmap is no program: %+v", l)
+	}
+	if err := os.Chmod(filepath.Join(c.CNIBin, "portmap"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if l := plugins(c); l.State != OK || l.Found != "antrail-cni, portmap in "+c.CNIBin {
+		t.Errorf("all there: %+v", l)
 	}
 }

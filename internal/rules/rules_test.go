@@ -55,7 +55,7 @@ var layers = map[string]struct {
 	"host":              {[]string{"packet", "internal/sysctl"}, "the Node's own side works without the switch; it announces addresses, in packets"},
 	"cni":               {nil, "plugin and agent share the words, not the code"},
 	"cni/plugin":        {[]string{"cni"}, "the plugin is a thin client: the agent has the state"},
-	"cni/node":          {[]string{"cni", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
+	"cni/node":          {[]string{"cni", "internal/nsthread", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
 	"internal/kubetest": {nil, "a server for tests knows objects as JSON only"},
 	"host/preflight":    {nil, "a Node is looked at before there is a switch"},
 	"deploy":            {nil, "it holds files only"},
@@ -73,7 +73,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},

@@ -1,0 +1,40 @@
+// Package nsthread works in other network namespaces. A namespace is an attribute
+// of a thread, so what is to happen in one happens on the calling goroutine,
+// which keeps its thread for as long. A socket opened there stays there, and a
+// process started there lives there; a goroutine started there does not.
+package nsthread
+
+import (
+	"runtime"
+
+	"github.com/vishvananda/netns"
+)
+
+// Away runs f, which may move the thread to another namespace, and brings the
+// thread home. A thread that cannot go home stays locked to its goroutine and
+// ends with it, so that nobody else ever runs on it.
+func Away(f func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	defer func() {
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return f()
+}
+
+// In runs f in a namespace.
+func In(ns netns.NsHandle, f func() error) error {
+	return Away(func() error {
+		if err := netns.Set(ns); err != nil {
+			return err
+		}
+		return f()
+	})
+}
