@@ -230,6 +230,9 @@ func FuzzUnwrap(f *testing.F) {
 		case vni>>24 != 0 && k != KindGRE:
 			t.Errorf("VNI %#x has more than 24 bits", vni)
 		}
+		if why == None {
+			k.Trace(b)
+		}
 	})
 }
 

@@ -32,6 +32,7 @@ type inbox struct {
 	first bool   // first holds the next datagram that has passed all checks
 	inner []byte // its inner frame
 	id    uint64 // and virtual network
+	trace uint64 // the id of its walk, 0 for none
 
 	packets, bytes int // handed out, and not counted yet
 }
@@ -91,14 +92,15 @@ func (p *Port) peek() bool {
 		if p.in.left == 0 && !p.begin() {
 			return false
 		}
-		inner, vni, why := p.config.Kind.Unwrap(p.in.cut())
+		datagram := p.in.cut()
+		inner, vni, why := p.config.Kind.Unwrap(datagram)
 		switch {
 		case why != tunnel.None:
 			p.count.refused(why)
 		case len(inner) > p.longest():
 			p.count.Lost(ports.RxTooLong, 1)
 		default:
-			p.in.first, p.in.inner, p.in.id = true, inner, uint64(vni)
+			p.in.first, p.in.inner, p.in.id, p.in.trace = true, inner, uint64(vni), p.config.Kind.Trace(datagram)
 		}
 	}
 	return true

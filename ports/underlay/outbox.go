@@ -52,6 +52,7 @@ type train struct {
 	first     int // its first part
 	parts     int
 	ended     bool // nothing can follow its last datagram
+	option    int  // bytes of an option in its only head
 }
 
 func newOutbox(kind tunnel.Kind) *outbox {
@@ -130,7 +131,7 @@ func (p *Port) send(fd int) {
 	for at := 0; at < o.n; {
 		k, err := o.sent.send(fd, at, o.n)
 		for _, t := range o.trains[at : at+k] {
-			o.note(t.frames, t.datagrams, t.bytes)
+			o.note(t.frames, t.datagrams, t.bytes-t.option)
 		}
 		at += k
 		if err == nil || err == unix.EINTR {
@@ -146,6 +147,8 @@ func (p *Port) send(fd int) {
 func (p *Port) fail(fd, i int, err error) {
 	t := &p.out.trains[i]
 	switch {
+	case t.option > 0 && err == unix.EMSGSIZE:
+		p.withoutID(fd, i)
 	case t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL || err == unix.EMSGSIZE):
 		p.apart(fd, i)
 	case err == unix.EMSGSIZE:

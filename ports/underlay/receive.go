@@ -67,10 +67,10 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 // can be none.
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
-	outer.ID = p.in.id
+	outer.ID, outer.Trace = p.in.id, p.in.trace
 	first := p.take()
 	p.train.Start(first)
-	for p.peek() && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.train.Add(p.in.inner) {
+	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.train.Add(p.in.inner) {
 		p.take()
 	}
 	var f *packet.Frame

@@ -99,6 +99,10 @@ func (p *Port) post(l *letter, fd int) {
 		p.count.Lost(ports.TxOffload, 1)
 		return
 	}
+	if p.takesID(f) {
+		p.postTraced(f, fd)
+		return
+	}
 	if p.out.full(tunnel.HeaderLen) {
 		p.send(fd)
 	}

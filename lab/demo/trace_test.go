@@ -1,0 +1,135 @@
+package demo
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/trace"
+)
+
+// liveWatch is a live trace of agents, until it is closed.
+type liveWatch struct {
+	ways   chan trace.Joined
+	ended  chan error
+	cancel func()
+	counts dataplane.LiveCounts // when it has ended
+}
+
+// watchLive begins a live trace at some Nodes, and returns once they watch.
+func (w *world) watchLive(t *testing.T, r agent.LiveTraceRequest, nodes ...string) *liveWatch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &liveWatch{ways: make(chan trace.Joined, 100_000), ended: make(chan error, 1), cancel: cancel}
+	armed := make(chan struct{}, len(nodes))
+	watch := agent.Watch{Request: r, Armed: func(*agent.Armed) { armed <- struct{}{} }, Tell: func(way trace.Joined) error { l.ways <- way; return nil }}
+	for _, n := range nodes {
+		watch.Agents = append(watch.Agents, w.agent(n))
+	}
+	go func() {
+		var err error
+		l.counts, err = watch.Run(ctx)
+		close(l.ways)
+		l.ended <- err
+	}()
+	t.Cleanup(cancel)
+	for range nodes {
+		select {
+		case <-armed:
+		case err := <-l.ended:
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// end ends the trace and returns what it saw.
+func (l *liveWatch) end(t *testing.T) (ways []trace.Joined) {
+	t.Helper()
+	time.Sleep(time.Second) // halves that are under way
+	l.cancel()
+	for way := range l.ways {
+		ways = append(ways, way)
+	}
+	if err := <-l.ended; err != nil {
+		t.Fatal(err)
+	}
+	return ways
+}
+
+// TestLiveTraceAcrossNodes asks a Service, whose endpoint is on the other Node,
+// while packets between both are watched: those of the connection there and back
+// are one walk each, and nobody notices.
+func TestLiveTraceAcrossNodes(t *testing.T) {
+	w, err := newWorld(upWith(t, lab.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	l := w.watchLive(t, agent.LiveTraceRequest{Filter: "tcp and (host 10.10.1.6 or host 10.96.1.6)"}, "node-a", "node-b")
+	if g, err := w.ask(t.Context(), "client-a", "10.96.1.6:80"); err != nil {
+		t.Fatalf("%+v: %v", g, err)
+	}
+	there, back := 0, 0
+	for _, way := range l.end(t) {
+		if len(way) != 2 || way[0].Node == way[1].Node || !way[1].Followed || way[0].ID != way[1].ID {
+			t.Errorf("%d walks of %s", len(way), way[0].Packet)
+			continue
+		}
+		var tree strings.Builder
+		if err := trace.WriteTree(&tree, way); err != nil {
+			t.Fatal(err)
+		}
+		text := tree.String()
+		switch way[0].Node {
+		case "node-a":
+			there++
+			if there == 1 && (!strings.Contains(text, "NAT: destination 10.96.1.6:80 → 10.10.1.6:80") || !strings.Contains(text, "web-b (37, default/web-b)")) {
+				t.Errorf("the first packet's walk is\n%s", text)
+			}
+		case "node-b":
+			back++
+			if !strings.Contains(text, "NAT: source 10.10.1.6:80 → 10.96.1.6:80") {
+				t.Errorf("an answer's walk is\n%s", text)
+			}
+		}
+	}
+	if there < 3 || back < 2 || l.counts.Lost != 0 {
+		t.Errorf("%d packets there and %d back, %+v", there, back, l.counts)
+	}
+}
+
+// TestLiveTraceOfALoadedLink watches 100 packets of a stream that passes in the
+// kernel: they come back to be seen, the stream is whole, and passes in the kernel
+// again.
+func TestLiveTraceOfALoadedLink(t *testing.T) {
+	w := offloadLab(t)
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.transfer(t.Context(), sender, w.sink(receiver), 2000*megabyte)
+		done <- err
+	}()
+	waitUntil(t, "the stream to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	l := w.watchLive(t, agent.LiveTraceRequest{Source: "default/" + sender, Filter: "tcp", Count: 100}, "node-a")
+	seen := 0
+	for way := range l.ways {
+		if seen++; len(way) != 1 || len(way[0].Verdict.Outputs) != 1 || way[0].Verdict.Outputs[0].Pod != "default/"+receiver {
+			t.Errorf("%+v", way[0].Verdict)
+		}
+	}
+	if err := <-l.ended; err != nil || seen != 100 || l.counts.Lost != 0 {
+		t.Errorf("%d walks, %+v, %v", seen, l.counts, err)
+	}
+	passed := w.counter(t, "offload_packets")
+	waitUntil(t, "the stream to pass in the kernel again", func() bool { return w.counter(t, "offload_packets") > passed+1000 })
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if w.counter(t, "offload_traced") == 0 {
+		t.Error("nothing was taken back")
+	}
+}

@@ -1,0 +1,58 @@
+package underlay
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// A frame whose walk is watched takes its id along in the tunnel's header
+// (tunnel/trace.go). It is a message of its own. Nothing may become of it that
+// would not have without the id: where the longer datagram does not fit, the id
+// stays behind.
+
+// takesID says whether a frame's id goes with it: there is one, the kind of tunnel
+// can, and there is room in what the inner MTU leaves.
+func (p *Port) takesID(f *packet.Frame) bool {
+	return f.Tunnel.Trace != 0 && p.config.Kind.CarriesTrace() && f.Len()+tunnel.TraceLen <= ports.MaxFrame(p.config.MTU)
+}
+
+// postTraced puts a frame with its id into the outbox.
+func (p *Port) postTraced(f *packet.Frame, fd int) {
+	const n = tunnel.HeaderLen + tunnel.TraceLen
+	if p.out.full(n) {
+		p.send(fd)
+	}
+	o := p.out
+	h := o.head(n)
+	tunnel.Geneve(h).InitTraced(uint32(f.Tunnel.ID), f.Tunnel.Trace)
+	if o.n > 0 {
+		o.trains[o.n-1].ended = true
+	}
+	o.put(f.Tunnel.Dst, h, f.Bytes(), 1)
+	t := &o.trains[o.n-1]
+	t.ended, t.option = true, tunnel.TraceLen
+}
+
+// withoutID sends message i once more, whose way is too narrow with the id.
+func (p *Port) withoutID(fd, i int) {
+	o := p.out
+	t := &o.trains[i]
+	h := o.part(t.first)
+	vni := tunnel.Geneve(h).VNI()
+	h = h[t.option:]
+	p.config.Kind.Init(h, vni)
+	o.setPart(t.first, h)
+	o.setParts(i, t.first, 2, 0)
+	t.bytes, t.option = t.bytes-t.option, 0
+	switch _, err := o.sent.send(fd, i, i+1); err {
+	case nil:
+		o.note(t.frames, 1, t.bytes)
+	case unix.EMSGSIZE:
+		p.tooLong(i, t.first, t.frames, true)
+	default:
+		p.lose(err, 1)
+	}
+}

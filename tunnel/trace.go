@@ -1,0 +1,58 @@
+package tunnel
+
+import "encoding/binary"
+
+// The id of a packet's walk, for a trace across Nodes, goes in a Geneve option, so
+// that the packet itself stays as it is:
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-------------------------------+---------------+-----+---------+
+//	|  Option Class 0xffa7          |  Type 0x01    |R|R|R| Length 2|
+//	+-------------------------------+---------------+-----+---------+
+//	|                             id, 64 bits                       |
+//	|                                                               |
+//	+---------------------------------------------------------------+
+//
+// The class is one of those for experiments (RFC 8926, section 7), and the type is
+// not critical: who does not know the option passes over it.
+
+const (
+	traceClass = 0xffa7
+	traceType  = 0x01
+	traceData  = 8
+)
+
+// TraceLen is how much longer a header with an id is.
+const TraceLen = optionLen + traceData
+
+// CarriesTrace says whether an id can go with frames in this kind of tunnel.
+func (k Kind) CarriesTrace() bool { return k == KindGeneve }
+
+// InitTraced writes a header as Init does, HeaderLen+TraceLen bytes, with an id.
+func (h Geneve) InitTraced(vni uint32, id uint64) {
+	h.Init(vni)
+	h[geneveVerOptLen] = TraceLen / 4
+	o := h[HeaderLen:]
+	binary.BigEndian.PutUint16(o, traceClass)
+	o[2], o[3] = traceType, traceData/4
+	binary.BigEndian.PutUint64(o[optionLen:], id)
+}
+
+// Trace is the id that came with a datagram that Unwrap has taken; 0 for none.
+func (k Kind) Trace(datagram []byte) uint64 {
+	if !k.CarriesTrace() {
+		return 0
+	}
+	for o := Geneve(datagram).Options(); len(o) > 0; {
+		opt, rest, ok := o.Next()
+		switch {
+		case !ok:
+			return 0
+		case opt.Class == traceClass && opt.Type == traceType && len(opt.Data) == traceData:
+			return binary.BigEndian.Uint64(opt.Data)
+		}
+		o = rest
+	}
+	return 0
+}
