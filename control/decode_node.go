@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antrail/antrail/tables"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -166,6 +167,8 @@ type nodeConfigManifest struct {
 			Type   string `json:"type"`
 		} `json:"tunnel"`
 		TransportIPs            []string             `json:"transportIPs"`
+		TransportCIDRs          []string             `json:"transportCIDRs"`
+		TrafficEncapMode        string               `json:"trafficEncapMode"`
 		ServiceCIDRs            []string             `json:"serviceCIDRs"`
 		NodePortAddresses       []string             `json:"nodePortAddresses"`
 		EgressExceptCIDRs       []string             `json:"egressExceptCIDRs"`
@@ -199,6 +202,8 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) Object {
 		},
 		Tunnel:            decodeTunnel(c, in),
 		TransportIPs:      c.onePerFamily(specAt.Child("transportIPs"), spec.TransportIPs),
+		TransportCIDRs:    c.prefixes(specAt.Child("transportCIDRs"), spec.TransportCIDRs),
+		Encap:             decodeEncapMode(c, in),
 		ServiceCIDRs:      c.prefixes(specAt.Child("serviceCIDRs"), spec.ServiceCIDRs),
 		NodePortAddresses: c.nodePortAddresses(specAt.Child("nodePortAddresses"), spec.NodePortAddresses),
 		EgressExceptCIDRs: c.prefixes(specAt.Child("egressExceptCIDRs"), spec.EgressExceptCIDRs),
@@ -224,6 +229,23 @@ func (c *check) nodePortAddresses(at *field.Path, in []string) []netip.Addr {
 		}
 	}
 	return all
+}
+
+// decodeEncapMode: what needs a tunnel has one, and what does not has none.
+func decodeEncapMode(c *check, in *nodeConfigManifest) tables.EncapMode {
+	spec, at := &in.Spec, specAt.Child("trafficEncapMode")
+	mode, err := tables.EncapModeNamed(spec.TrafficEncapMode)
+	switch {
+	case err != nil:
+		c.invalid(at, clip(spec.TrafficEncapMode), "must be encap, noEncap or hybrid")
+	case mode == tables.Hybrid && len(spec.TransportCIDRs) == 0:
+		c.invalid(at, spec.TrafficEncapMode, "needs transportCIDRs, where Nodes are reached without a tunnel")
+	case mode == tables.Hybrid && spec.Tunnel.OFPort == 0:
+		c.invalid(at, spec.TrafficEncapMode, "needs a tunnel")
+	case mode == tables.NoEncap && spec.Tunnel.OFPort != 0:
+		c.invalid(at, spec.TrafficEncapMode, "has no tunnel, but spec.tunnel is given")
+	}
+	return mode
 }
 
 func decodeTunnel(c *check, in *nodeConfigManifest) TunnelPort {

@@ -1,15 +1,23 @@
 package control
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/tables"
+)
 
 // NodeConfig is antrail's own kind: what the switch of one Node is told about
 // itself. On a live Node most of it is discovered (links, addresses) or learned
 // (ports, from the CNI plugin). Its name is the Node's.
 type NodeConfig struct {
 	Meta
-	Gateway           GatewayPort
-	Tunnel            TunnelPort
-	TransportIPs      []netip.Addr   // this Node's addresses on the underlay
+	Gateway      GatewayPort
+	Tunnel       TunnelPort
+	TransportIPs []netip.Addr // this Node's addresses on the underlay
+	// Encap is how packets go to Pods of other Nodes, TransportCIDRs where hybrid
+	// mode needs no tunnel.
+	Encap             tables.EncapMode
+	TransportCIDRs    []netip.Prefix
 	ServiceCIDRs      []netip.Prefix // where ClusterIPs come from
 	NodePortAddresses []netip.Addr   // where NodePorts are served
 	EgressExceptCIDRs []netip.Prefix // destinations that no Egress translates

@@ -61,7 +61,7 @@ func (b nodeBuilder) peer(v *view, k Key, w *wants) {
 	}
 	if !v.pipeline.Reaches(peer) {
 		w.want(Part{Object: k}, nil)
-		w.hold(k, "the Node has no address of the family of transportIPs")
+		w.hold(k, "the Node has no address by which its Pods are reached")
 		return
 	}
 	if err := b.ranges.claim(v, n); err != nil {

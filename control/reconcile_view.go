@@ -195,6 +195,8 @@ func tableConfig(nc *NodeConfig, n *Node) tables.Config {
 		PodCIDRs:          n.PodCIDRs,
 		NodeIPs:           union(nc.TransportIPs, n.Addresses),
 		TransportIPs:      nc.TransportIPs,
+		Encap:             nc.Encap,
+		TransportCIDRs:    nc.TransportCIDRs,
 		ServiceCIDRs:      nc.ServiceCIDRs,
 		NodePortAddresses: nc.NodePortAddresses,
 		EgressExcept:      nc.EgressExceptCIDRs,

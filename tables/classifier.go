@@ -29,9 +29,12 @@ func (p *Pipeline) classifyGateway() []*flow.Entry {
 		FromGatewayRegMark.set(), FromExternalRegMark.set(), p.goStage(stageValidation)))
 }
 
-func (p *Pipeline) classifyTunnel() *flow.Entry {
-	return p.entry(forPods, tableClassifier, priorityNormal, match(inPort(p.c.Tunnel.No)),
-		FromTunnelRegMark.set(), RewriteMACRegMark.set(), p.goStage(stageConntrackState))
+func (p *Pipeline) classifyTunnel() []*flow.Entry {
+	if !hasTunnel(p) {
+		return nil
+	}
+	return one(p.entry(forPods, tableClassifier, priorityNormal, match(inPort(p.c.Tunnel.No)),
+		FromTunnelRegMark.set(), RewriteMACRegMark.set(), p.goStage(stageConntrackState)))
 }
 
 func (p *Pipeline) classifyPod(port Port) *flow.Entry {

@@ -63,7 +63,7 @@ func (p *Pipeline) markEgress(e EgressIP) []flow.Action {
 // egressUnknown drops connections that the tunnel brings for an address that
 // this Node does not have.
 func (p *Pipeline) egressUnknown(f Family) []*flow.Entry {
-	if !hasEgress(p) {
+	if !hasEgress(p) || !hasTunnel(p) {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forEgress, tableEgressMark, priorityLow,

@@ -14,6 +14,9 @@ func (p *Pipeline) switchTo(port Port) *flow.Entry {
 		TargetOFPortField.set(uint64(port.No)), OutputToOFPortRegMark.set(), p.goNext(tableL2ForwardingCalc))
 }
 
-func (p *Pipeline) switchToTunnel() *flow.Entry {
-	return p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC})
+func (p *Pipeline) switchToTunnel() []*flow.Entry {
+	if !hasTunnel(p) {
+		return nil
+	}
+	return one(p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC}))
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // L3Forwarding routes: to the gateway, to a Pod of this Node, through the
-// tunnel to another Node, or out of the cluster.
+// tunnel or by the gateway to another Node, or out of the cluster.
 //
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
 // FromGatewayCTMark and ServiceCTMark.
@@ -54,14 +54,19 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 }
 
 // routeToPeer routes to the Pods of another Node, and with DSR what goes to an
-// endpoint there under the Service's own address.
+// endpoint there under the Service's own address, which no route of the underlay
+// leads to.
 func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(peer.PodCIDRs) {
+		direct := p.reachesDirectly(peer, cidr.Addr())
+		if direct {
+			all = append(all, p.routeByGateway(cidr))
+		}
 		far, ok := p.tunnelEnd(peer, familyOf(cidr.Addr()))
 		if !ok {
 			continue
 		}
-		for _, t := range p.peerTerms(cidr) {
+		for _, t := range p.peerTerms(cidr, direct) {
 			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(t),
 				setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
 				ToTunnelRegMark.set(), p.goTo(tableL3DecTTL)))
@@ -70,8 +75,25 @@ func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 	return all
 }
 
-func (p *Pipeline) peerTerms(cidr netip.Prefix) []term {
-	terms := []term{dstIn(cidr)}
+// routeByGateway routes to Pods of another Node that are reached without a tunnel:
+// the Node takes the packet on, and its TTL down.
+func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
+	return p.entry(forPods, tableL3Forwarding, priorityNormal, match(dstIn(cidr)),
+		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goStage(stageSwitching))
+}
+
+// reachesDirectly says whether packets for Pods of another Node, of the family of
+// an address, need no tunnel.
+func (p *Pipeline) reachesDirectly(n Peer, pods netip.Addr) bool {
+	return p.c.Encap.NextHop(n.NodeIPs, p.c.TransportCIDRs, pods).IsValid()
+}
+
+// peerTerms are what goes through the tunnel to Pods of another Node; direct: not
+// what is for their own addresses.
+func (p *Pipeline) peerTerms(cidr netip.Prefix, direct bool) (terms []term) {
+	if !direct {
+		terms = append(terms, dstIn(cidr))
+	}
 	if hasDSR(p) && familyOf(cidr.Addr()) == IPv4 {
 		terms = append(terms, func(m *flow.Match) {
 			IPv4.ip()(m)
@@ -82,11 +104,17 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix) []term {
 	return terms
 }
 
-// Reaches says whether the tunnel reaches a Node: it has an address of a family
-// that the tunnel goes by.
+// Reaches says whether there is a way to all Pods of a Node: it has an address of a
+// family that the tunnel goes by, or of the family of the Pods where they are
+// reached without a tunnel.
 func (p *Pipeline) Reaches(n Peer) bool {
-	_, ok := p.tunnelEnd(n, IPv4)
-	return ok
+	_, tunnel := p.tunnelEnd(n, IPv4)
+	if p.c.Encap == Encap {
+		return tunnel
+	}
+	return tunnel || !slices.ContainsFunc(p.oursIn(n.PodCIDRs), func(cidr netip.Prefix) bool {
+		return !p.reachesDirectly(n, cidr.Addr())
+	})
 }
 
 // TunnelEnd is where packets to an address of a Node's pods are sent; false when
@@ -98,6 +126,9 @@ func (p *Pipeline) TunnelEnd(n Peer, pod netip.Addr) (end netip.Addr, ok bool) {
 // tunnelEnd is the address of a Node for packets of a family: one of that
 // family, else any, of those that a tunnel from this Node reaches.
 func (p *Pipeline) tunnelEnd(n Peer, f Family) (end netip.Addr, ok bool) {
+	if !hasTunnel(p) {
+		return end, false
+	}
 	for _, a := range n.NodeIPs {
 		if len(p.c.TransportIPs) > 0 && !anyAddrOf(p.c.TransportIPs, familyOf(a)) {
 			continue

@@ -22,7 +22,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.arpSender(p.c.Gateway, p.c.GatewayIPs),
 		p.arpNormal(),
 		p.classifyGateway(),
-		one(p.classifyTunnel()),
+		p.classifyTunnel(),
 		p.ndSwitch(),
 		p.ndDrop(),
 		p.stateOfDSR(),
@@ -38,7 +38,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.egressNever(p.c.EgressExcept),
 		p.egressDefault(),
 		one(p.switchTo(p.c.Gateway)),
-		one(p.switchToTunnel()),
+		p.switchToTunnel(),
 		p.trafficReturned(),
 		p.ingressPassing(),
 		p.ingressNodePorts(),
@@ -227,10 +227,13 @@ func (p *Pipeline) LoggedDefaultDrop(d Direction, pod Pod) []*flow.Entry {
 
 // PodEgress sends what a Pod of this Node sends out of the cluster under an
 // address. There are no entries without Egress, or in a family that this Node
-// does not have; likewise for EgressAddress.
+// does not have; likewise for EgressAddress. Without a tunnel there is no way to
+// an address of another Node.
 func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
 	switch {
 	case !hasEgress(p) || !p.hasFamily(familyOf(e.Addr)):
+		return nil
+	case e.Mark == 0 && !hasTunnel(p):
 		return nil
 	case e.Mark == 0:
 		return one(p.egressElsewhere(port, e))

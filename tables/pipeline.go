@@ -139,7 +139,7 @@ func hasIPv6(p *Pipeline) bool         { return p.hasFamily(IPv6) }
 func hasProxy(p *Pipeline) bool        { return p.c.Features.Proxy }
 func hasNoProxy(p *Pipeline) bool      { return !p.c.Features.Proxy }
 func hasProxyAll(p *Pipeline) bool     { return p.c.Features.ProxyAll }
-func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR }
+func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR && hasTunnel(p) }
 func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
 func hasTrafficControl(p *Pipeline) bool {

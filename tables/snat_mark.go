@@ -20,15 +20,17 @@ func (p *Pipeline) markGatewaySNAT(f Family) []*flow.Entry {
 	if !hasProxy(p) {
 		return nil
 	}
-	return []*flow.Entry{
-		p.entry(forServices, tableSNATMark, priorityNormal,
-			match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToGatewayRegMark.is()),
-			p.commitSNAT(f, ConnSNATCTMark, HairpinCTMark)),
+	all := one(p.entry(forServices, tableSNATMark, priorityNormal,
+		match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToGatewayRegMark.is()),
+		p.commitSNAT(f, ConnSNATCTMark, HairpinCTMark)))
+	if !hasTunnel(p) {
+		return all
+	}
+	return append(all,
 		p.entry(forServices, tableSNATMark, priorityNormal,
 			match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToTunnelRegMark.is(),
 				ToExternalAddressRegMark.is(), NotDSRServiceRegMark.is()),
-			p.commitSNAT(f, ConnSNATCTMark)),
-	}
+			p.commitSNAT(f, ConnSNATCTMark)))
 }
 
 // markHairpin: an endpoint of this Node that its Service sends to itself.

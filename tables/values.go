@@ -34,6 +34,8 @@ type Config struct {
 	PodCIDRs          []netip.Prefix // this Node's, one per family
 	NodeIPs           []netip.Addr   // this Node's addresses
 	TransportIPs      []netip.Addr   // those that the tunnel goes from; none: all
+	Encap             EncapMode
+	TransportCIDRs    []netip.Prefix // where hybrid mode needs no tunnel
 	ServiceCIDRs      []netip.Prefix
 	NodePortAddresses []netip.Addr
 	EgressExcept      []netip.Prefix // never translated by an Egress
