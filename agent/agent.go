@@ -18,7 +18,7 @@
 //	rejudge.go    connections of before, judged by the entries of now
 //	seed.go       what endpoints are chosen by, kept across restarts
 //	uninstall.go  what is left behind, and who takes it back
-//	tunnel.go     the port to the other Nodes
+//	tunnel.go     the port to the other Nodes, and when there is none
 //	nodeside.go   what the switch asks of the Node around it
 //	cnifiles.go   what the container runtime has of the CNI plugin
 //	installer.go  what control installs, into the switch
@@ -66,7 +66,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -88,9 +87,9 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	kernel offload       // closed when the switch is
-	memory *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
-	tunnel *underlay.Port
+	kernel offload        // closed when the switch is
+	memory *afxdp.Memory  // of AF_XDP ports; nil before the pods' ports are known
+	tunnel *underlay.Port // nil: there is none
 	host   *host.Host
 	pods   *podPorts
 	live   *live // nil with flow files
@@ -208,20 +207,6 @@ func (a *Agent) openGateway() error {
 	return a.addPort(g.OFPort, g.Name, p)
 }
 
-func (a *Agent) openTunnel() error {
-	t := &a.config.Tunnel
-	var peers []netip.Addr
-	for _, peer := range a.config.Peers {
-		peers = append(peers, peer.Address)
-	}
-	var err error
-	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
-	if err != nil {
-		return fmt.Errorf("tunnel: %w", err)
-	}
-	return a.addPort(t.OFPort, t.Name, a.tunnel)
-}
-
 // addPort gives the switch a port that stays, or closes it.
 func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
 	if err := a.sw.AddPort(no, p); err != nil {
@@ -321,7 +306,7 @@ func (a *Agent) stop() error {
 func (c *Config) host() host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
-		Tunnel: c.Tunnel.outer(), Masquerade: *c.Masquerade,
+		Tunnel: c.outer(), Masquerade: *c.Masquerade,
 		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), Underlay: c.Tunnel.LocalAddress,
 		Record: c.recordFile(), Files: c.ownFiles(),
 	}
@@ -330,7 +315,7 @@ func (c *Config) host() host.Config {
 			if !slices.ContainsFunc(c.PodCIDRs, sameFamily(cidr)) {
 				continue
 			}
-			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i]})
+			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i], NextHop: c.nextHop(&p, cidr)})
 		}
 	}
 	return h

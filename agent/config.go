@@ -43,6 +43,10 @@ type Config struct {
 	Bridge  string  `json:"bridge,omitempty"`
 	Gateway Gateway `json:"gateway"`
 	Tunnel  Tunnel  `json:"tunnel"`
+	// TrafficEncapMode is encap, noEncap or hybrid, as of Antrea; encap when not
+	// given. TransportCIDRs is where hybrid reaches Nodes without a tunnel.
+	TrafficEncapMode string         `json:"trafficEncapMode,omitempty"`
+	TransportCIDRs   []netip.Prefix `json:"transportCIDRs,omitempty"`
 	// PodCIDRs are this Node's pod ranges, one in each address family that its
 	// pods have.
 	PodCIDRs []netip.Prefix `json:"podCIDRs"`
@@ -128,6 +132,10 @@ type Peer struct {
 	Address  netip.Addr     `json:"address"`
 	PodCIDRs []netip.Prefix `json:"podCIDRs"`
 	Gateways []netip.Addr   `json:"gateways"`
+	// NodeIPs are its addresses on the underlay, at most one in each family, by
+	// which its pods of that family are reached without a tunnel; Address when not
+	// given.
+	NodeIPs []netip.Addr `json:"nodeIPs,omitempty"`
 }
 
 // Port is a pod's port: its name and number in the pipeline, and the link on
@@ -234,7 +242,12 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	c.Tunnel.setDefaults()
 	if !c.waits() {
-		orDefault(&c.Gateway.MTU, DefaultMTU(c.Tunnel.kind(), c.Tunnel.LocalAddress.Is6()))
+		orDefault(&c.Gateway.MTU, ethernetMTU-c.overhead())
+	}
+	for i := range c.Peers {
+		if p := &c.Peers[i]; len(p.NodeIPs) == 0 {
+			p.NodeIPs = []netip.Addr{p.Address}
+		}
 	}
 	orDefault(&c.Gateway.Driver, "tap")
 	if c.Masquerade == nil {
@@ -285,6 +298,7 @@ func (c *Config) check() error {
 	c.Metrics.check(&f)
 	c.Log.check(&f)
 	c.checkPeers(&f)
+	c.checkEncap(&f)
 	c.checkPorts(&f)
 	return errors.Join(f...)
 }

@@ -71,14 +71,18 @@ func TestIPv6Underlay(t *testing.T) {
 func TestHostOfOneFamily(t *testing.T) {
 	const both, one = `podCIDRs: [10.10.0.0/24, "fd00:10:10::/64"]`, `podCIDRs: [10.10.0.0/24]`
 	for podCIDRs, want := range map[string]string{
-		both: "[{10.10.1.0/24 10.10.1.1} {fd00:10:10:1::/64 fd00:10:10:1::1}]",
-		one:  "[{10.10.1.0/24 10.10.1.1}]",
+		both: "[10.10.1.0/24 10.10.1.1, fd00:10:10:1::/64 fd00:10:10:1::1]",
+		one:  "[10.10.1.0/24 10.10.1.1]",
 	} {
 		c, err := ParseConfig([]byte(strings.Replace(goodConfig, both, podCIDRs, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(c.host().Peers); got != want {
+		var ways []string
+		for _, p := range c.host().Peers {
+			ways = append(ways, fmt.Sprint(p.PodCIDR, " ", p.Gateway))
+		}
+		if got := "[" + strings.Join(ways, ", ") + "]"; got != want {
 			t.Errorf("peers %s, want %s", got, want)
 		}
 	}

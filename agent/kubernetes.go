@@ -83,6 +83,8 @@ func (c *Config) nodeConfig(n *nodeFacts) *control.NodeConfig {
 		Gateway:           control.GatewayPort{Name: g.Name, OFPort: g.OFPort, MAC: g.MAC},
 		Tunnel:            control.TunnelPort{Name: c.Tunnel.Name, OFPort: c.Tunnel.OFPort, Type: c.Tunnel.Type},
 		TransportIPs:      []netip.Addr{c.Tunnel.LocalAddress},
+		Encap:             c.encap(),
+		TransportCIDRs:    c.TransportCIDRs,
 		ServiceCIDRs:      k.ServiceCIDRs,
 		NodePortAddresses: k.NodePortAddresses,
 		EgressExceptCIDRs: k.EgressExceptCIDRs,
@@ -99,6 +101,9 @@ func (c *Config) nodeConfig(n *nodeFacts) *control.NodeConfig {
 	}
 	if len(nc.NodePortAddresses) == 0 {
 		nc.NodePortAddresses = n.Addresses
+	}
+	if !c.hasTunnel() {
+		nc.Tunnel = control.TunnelPort{}
 	}
 	for _, p := range c.Ports {
 		nc.Ports = append(nc.Ports, p.switchPort())

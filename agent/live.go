@@ -12,6 +12,7 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/tables"
 )
 
 // live keeps the switch and the pods' ports as the manifests say. Whatever is
@@ -118,7 +119,11 @@ func (c *Config) fits(n *control.NodeConfig) error {
 	case n.Gateway.OFPort != g.OFPort || n.Gateway.Name != g.Name || MAC(n.Gateway.MAC) != g.MAC:
 		return fmt.Errorf("the gateway of NodeConfig/%s is %s, port %d, %s; in the configuration it is %s, port %d, %s",
 			c.NodeName, n.Gateway.Name, n.Gateway.OFPort, MAC(n.Gateway.MAC), g.Name, g.OFPort, g.MAC)
-	case n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name:
+	case n.Encap != c.encap():
+		return fmt.Errorf("the trafficEncapMode of NodeConfig/%s is %v; in the configuration it is %v", c.NodeName, n.Encap, c.encap())
+	case n.Encap == tables.Hybrid && !slices.Equal(n.TransportCIDRs, c.TransportCIDRs):
+		return fmt.Errorf("the transportCIDRs of NodeConfig/%s are %v; in the configuration they are %v", c.NodeName, n.TransportCIDRs, c.TransportCIDRs)
+	case c.hasTunnel() && (n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name):
 		return fmt.Errorf("the tunnel of NodeConfig/%s is %s, port %d; in the configuration it is %s, port %d",
 			c.NodeName, n.Tunnel.Name, n.Tunnel.OFPort, c.Tunnel.Name, c.Tunnel.OFPort)
 	case n.Tunnel.Type != "" && n.Tunnel.Type != c.Tunnel.Type:

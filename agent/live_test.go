@@ -231,6 +231,7 @@ func TestLiveRefuses(t *testing.T) {
 		{"another address of the gateway", "node-a.yaml", `"fd00:10:10::1"`, `"fd00:10:10::2"`, "the gateway of NodeConfig/node-a has [10.10.0.1 fd00:10:10::2]; in the configuration it has [10.10.0.1/24 fd00:10:10::1/64]"},
 		{"one family less", "node-a.yaml", `, "fd00:10:10::1"`, "", "the gateway of NodeConfig/node-a has [10.10.0.1]; in the configuration it has [10.10.0.1/24 fd00:10:10::1/64]"},
 		{"tunnel over IPv6", "node-a.yaml", "transportIPs: [192.168.77.102]", `transportIPs: ["fd00:77::102"]`, "the transportIPs of NodeConfig/node-a are [fd00:77::102]; in the configuration tunnel.localAddress is 192.168.77.102"},
+		{"another mode", "node-a.yaml", "ofPort: 1}", "ofPort: 1}\n  trafficEncapMode: hybrid\n  transportCIDRs: [192.168.77.0/24]", "the trafficEncapMode of NodeConfig/node-a is hybrid; in the configuration it is encap"},
 		{"another type of tunnel", "node-a.yaml", "ofPort: 1}", "ofPort: 1, type: vxlan}", "the tunnel of NodeConfig/node-a is of type vxlan; in the configuration it is geneve"},
 		{"another tunnel", "node-a.yaml", "antrea-tun0", "antrea-tun1", "the tunnel of NodeConfig/node-a"},
 	} {

@@ -121,10 +121,10 @@ func (a *Agent) gateways() (all []target) {
 
 func peerLines(asked []target) (lines []preflight.Line) {
 	for _, t := range asked {
-		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers through the tunnel, in %v", t.addr, t.took.Round(time.Microsecond))}
+		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers, in %v", t.addr, t.took.Round(time.Microsecond))}
 		if t.err != nil {
 			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
-			l.Remedy = "is an agent running there, is UDP 6081 open between the Nodes, and does dump-drops grow on either?"
+			l.Remedy = "is an agent running there, do firewalls between the Nodes let the tunnel's packets pass, and does dump-drops grow on either?"
 		}
 		lines = append(lines, l)
 	}
@@ -166,8 +166,7 @@ func podLines(asked []target) []preflight.Line {
 // Preflight is what a Node is checked for before this configuration's agent runs.
 func (c *Config) Preflight(cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
-		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.Tunnel.kind().Port(), MTU: c.Gateway.MTU,
-		Overhead: c.Tunnel.kind().Overhead(c.Tunnel.LocalAddress.Is6()),
+		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.outer().Port, MTU: c.Gateway.MTU, Overhead: c.overhead(),
 		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
 	}
 }

@@ -50,7 +50,11 @@ func (a *Agent) setNode(want *control.NodeSide) error {
 	if a.config.Kubernetes != nil {
 		s.Peers = a.setPeers(want.Peers)
 	}
-	return errors.Join(a.host.Set(s), a.tunnel.SetEgresses(here, want.FarEgresses))
+	err := a.host.Set(s)
+	if a.tunnel != nil {
+		err = errors.Join(err, a.tunnel.SetEgresses(here, want.FarEgresses))
+	}
+	return err
 }
 
 // setPeers has the tunnel take packets from the other Nodes, and says what the
@@ -59,12 +63,16 @@ func (a *Agent) setNode(want *control.NodeSide) error {
 func (a *Agent) setPeers(want []control.PeerPods) (peers []host.Peer) {
 	var nodes []netip.Addr
 	for _, p := range want {
-		nodes = append(nodes, p.Address)
+		if p.Address.IsValid() {
+			nodes = append(nodes, p.Address)
+		}
 		if slices.ContainsFunc(a.config.PodCIDRs, sameFamily(p.PodCIDR)) {
-			peers = append(peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway})
+			peers = append(peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway, NextHop: p.NextHop})
 		}
 	}
-	a.tunnel.SetPeers(nodes)
+	if a.tunnel != nil {
+		a.tunnel.SetPeers(nodes)
+	}
 	return peers
 }
 

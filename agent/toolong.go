@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -12,11 +13,15 @@ import (
 // wait in the tunnel's short queue. TCP and all who discover the MTU of a path
 // go on with shorter packets.
 func (a *Agent) runTooLong(ctx context.Context) {
+	var longs <-chan underlay.Long
+	if a.tunnel != nil {
+		longs = a.tunnel.Longs()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case l := <-a.tunnel.Longs():
+		case l := <-longs:
 			a.packets.tooLong(l.Frame, a.tunnel.PathMTU(l.Node))
 			time.Sleep(time.Second / rejectRate)
 		}

@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -37,14 +40,77 @@ func (t *Tunnel) kind() tunnel.Kind {
 	return k
 }
 
-// outer is what the Node's side knows outer packets by.
-func (t *Tunnel) outer() host.Outer {
-	return host.Outer{Proto: t.kind().Proto(), Port: t.kind().Port()}
-}
-
 // ethernetMTU is the underlay's where nobody says otherwise.
 const ethernetMTU = 1500
 
 // DefaultMTU is that of gateway and pods when none is given: an Ethernet's, less
 // what a tunnel of this kind over IPv4 or IPv6 takes of it.
 func DefaultMTU(k tunnel.Kind, v6 bool) int { return ethernetMTU - k.Overhead(v6) }
+
+// encap is how packets go to pods of other Nodes, once that has been checked.
+func (c *Config) encap() tables.EncapMode {
+	m, _ := tables.EncapModeNamed(c.TrafficEncapMode)
+	return m
+}
+
+// hasTunnel says whether there is a tunnel port.
+func (c *Config) hasTunnel() bool { return c.encap() != tables.NoEncap }
+
+// overhead is what the way to other Nodes takes of the underlay's MTU.
+func (c *Config) overhead() int {
+	if !c.hasTunnel() {
+		return 0
+	}
+	return c.Tunnel.kind().Overhead(c.Tunnel.LocalAddress.Is6())
+}
+
+// outer is what the Node's side knows outer packets by.
+func (c *Config) outer() host.Outer {
+	if !c.hasTunnel() {
+		return host.Outer{}
+	}
+	return host.Outer{Proto: c.Tunnel.kind().Proto(), Port: c.Tunnel.kind().Port()}
+}
+
+// nextHop is where packets for pods of another Node go without a tunnel; not valid
+// where they do not.
+func (c *Config) nextHop(p *Peer, pods netip.Prefix) netip.Addr {
+	return c.encap().NextHop(p.NodeIPs, c.TransportCIDRs, pods.Addr())
+}
+
+// checkEncap checks that there is a way to the pods of all Nodes.
+func (c *Config) checkEncap(f *faults) {
+	mode, err := tables.EncapModeNamed(c.TrafficEncapMode)
+	f.check(err == nil, "trafficEncapMode: %v", err)
+	f.check(mode != tables.Hybrid || len(c.TransportCIDRs) > 0, "transportCIDRs: missing, and trafficEncapMode is hybrid")
+	for i, p := range c.TransportCIDRs {
+		f.check(p.IsValid() && !p.Addr().Is4In6(), "transportCIDRs[%d]: %v is no range of addresses", i, p)
+	}
+	for i, p := range c.Peers {
+		for j, a := range p.NodeIPs {
+			f.check(isNodeAddress(a), "peers[%d].nodeIPs[%d]: %v is no address of a Node", i, j, a)
+		}
+		for j, cidr := range p.PodCIDRs {
+			f.check(mode != tables.NoEncap || c.nextHop(&p, cidr).IsValid(),
+				"peers[%d].nodeIPs: none is of the family of podCIDRs[%d], %v, and there is no tunnel", i, j, cidr)
+		}
+	}
+}
+
+// openTunnel opens the port to the other Nodes, if there is to be one.
+func (a *Agent) openTunnel() error {
+	if !a.config.hasTunnel() {
+		return nil
+	}
+	t := &a.config.Tunnel
+	var peers []netip.Addr
+	for _, peer := range a.config.Peers {
+		peers = append(peers, peer.Address)
+	}
+	var err error
+	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	return a.addPort(t.OFPort, t.Name, a.tunnel)
+}

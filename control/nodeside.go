@@ -30,9 +30,10 @@ type NodeSide struct {
 // PeerPods is a range of another Node's pods.
 type PeerPods struct {
 	Node    string
-	Address netip.Addr // where the tunnel ends
+	Address netip.Addr // where the tunnel ends, if there is one
 	PodCIDR netip.Prefix
 	Gateway netip.Addr // next hop to them, in the range
+	NextHop netip.Addr // and without a tunnel, the Node itself; not valid: not so
 }
 
 // NodePort is a port of the Node's addresses of one family, 4 or 6.

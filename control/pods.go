@@ -78,8 +78,10 @@ func (b nodeBuilder) peer(v *view, k Key, w *wants) {
 // podsOfPeer is what the Node around the switch has to know of a peer.
 func podsOfPeer(v *view, n *Node, peer tables.Peer) (all []PeerPods) {
 	for i, p := range n.PodCIDRs {
-		if end, ok := v.pipeline.TunnelEnd(peer, p.Addr()); ok {
-			all = append(all, PeerPods{Node: n.Key.Name, Address: end, PodCIDR: p, Gateway: peer.GatewayIPs[i]})
+		end, tunnel := v.pipeline.TunnelEnd(peer, p.Addr())
+		hop := v.pipeline.NextHop(peer, p.Addr())
+		if tunnel || hop.IsValid() {
+			all = append(all, PeerPods{Node: n.Key.Name, Address: end, PodCIDR: p, Gateway: peer.GatewayIPs[i], NextHop: hop})
 		}
 	}
 	return all

@@ -5,7 +5,8 @@
 //	address    the gateway's own address(es), the pods' default route
 //	routes     each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
 //	           The peer gateway is no neighbour of ours; the pipeline answers
-//	           ARP for it and tunnels what comes.
+//	           ARP for it and tunnels what comes. Without a tunnel, via <peer>
+//	           on the underlay.
 //	neighbours an IPv6 peer gateway has the Global Virtual MAC for good: nothing
 //	           in the pipeline answers a neighbour solicitation for it
 //	sysctls    forwarding on; ARP asked with the gateway's own address, because
@@ -81,10 +82,12 @@ type Outer struct {
 var virtualMAC = net.HardwareAddr{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
 // Peer is another Node's pods of one address family, and its gateway as next hop
-// to them.
+// to them. With a NextHop, which is the Node itself, they are reached by the
+// underlay, and not by the switch.
 type Peer struct {
 	PodCIDR netip.Prefix
 	Gateway netip.Addr
+	NextHop netip.Addr
 }
 
 // Host is the Node's side while it is up. It is for any number of goroutines.
@@ -119,7 +122,7 @@ func Up(c Config) (*Host, error) {
 		return nil, err
 	}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).addTable, (*Host).addMarkTable,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addTable, (*Host).addMarkTable,
 	} {
 		if err := part(h, &c); err != nil {
 			return nil, errors.Join(err, h.Down())

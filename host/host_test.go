@@ -21,8 +21,8 @@ func config() Config {
 		Addresses: []netip.Prefix{netip.MustParsePrefix("10.10.0.1/24"), netip.MustParsePrefix("fd00:10:10::1/64")},
 		PodCIDRs:  []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24"), netip.MustParsePrefix("fd00:10:10::/64")},
 		Peers: []Peer{
-			{netip.MustParsePrefix("10.10.1.0/24"), netip.MustParseAddr("10.10.1.1")},
-			{netip.MustParsePrefix("fd00:10:10:1::/64"), netip.MustParseAddr("fd00:10:10:1::1")},
+			{PodCIDR: netip.MustParsePrefix("10.10.1.0/24"), Gateway: netip.MustParseAddr("10.10.1.1")},
+			{PodCIDR: netip.MustParsePrefix("fd00:10:10:1::/64"), Gateway: netip.MustParseAddr("fd00:10:10:1::1")},
 		},
 		Tunnel:     Outer{Proto: 17, Port: 6081},
 		Masquerade: true,

@@ -159,8 +159,8 @@ func bigEndian(b []byte) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// kernel is what the Node has now: all addresses, and the gateway's routes and
-// neighbours.
+// kernel is what the Node has now: all addresses, the gateway's routes and those of
+// the underlay that are ours (direct.go), and the gateway's neighbours.
 type kernel struct {
 	addresses  []netlink.Addr
 	routes     []netlink.Route
@@ -176,6 +176,11 @@ func look(gateway netlink.Link) (k *kernel, err error) {
 	if k.routes, err = netlink.RouteList(gateway, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
+	direct, err := directRoutes()
+	if err != nil {
+		return nil, err
+	}
+	k.routes = append(k.routes, direct...)
 	if k.neighbours, err = netlink.NeighList(gateway.Attrs().Index, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("neighbours: %w", err)
 	}

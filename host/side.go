@@ -174,6 +174,9 @@ func (s *Side) uses(v Virtual) bool {
 // peerThings lead to another Node's pods. The kernel has to be told the MAC of an
 // IPv6 peer gateway. An IPv4 one answers ARP (table ARPResponder).
 func peerThings(link netlink.Link, p Peer) (all []thing) {
+	if p.NextHop.IsValid() {
+		return []thing{directThing(p)}
+	}
 	if p.Gateway.Is6() {
 		all = append(all, neighbourOf(link, p.Gateway))
 	}

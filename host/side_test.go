@@ -58,8 +58,8 @@ func fullSide() *Side {
 		NodePorts: []NodePort{{6, 4, 30004}, {17, 6, 30005}},
 		Egresses:  []Egress{{netip.MustParseAddr("192.168.77.112"), 1}, {netip.MustParseAddr("192.168.77.102"), 2}},
 		Peers: []Peer{
-			{netip.MustParsePrefix("10.10.2.0/24"), netip.MustParseAddr("10.10.2.1")},
-			{netip.MustParsePrefix("fd00:10:10:2::/64"), netip.MustParseAddr("fd00:10:10:2::1")},
+			{PodCIDR: netip.MustParsePrefix("10.10.2.0/24"), Gateway: netip.MustParseAddr("10.10.2.1")},
+			{PodCIDR: netip.MustParsePrefix("fd00:10:10:2::/64"), Gateway: netip.MustParseAddr("fd00:10:10:2::1")},
 		},
 	}
 }

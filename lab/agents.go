@@ -14,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/examples"
+	"github.com/antrail/antrail/tables"
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 )
@@ -85,6 +86,9 @@ func (l *Lab) pipeline(o *Options) (func(*agent.Config) error, error) {
 		if err == nil {
 			err = os.CopyFS(manifests, files)
 		}
+		if err == nil {
+			err = l.setEncapMode(manifests)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +105,38 @@ func (l *Lab) pipeline(o *Options) (func(*agent.Config) error, error) {
 		}
 		return nil
 	}, nil
+}
+
+// setEncapMode has the NodeConfigs of the built-in objects say how packets go to
+// other Nodes.
+func (l *Lab) setEncapMode(dir string) error {
+	mode := l.Topology.Encap
+	if mode == tables.Encap {
+		return nil
+	}
+	for _, n := range l.Topology.Nodes {
+		file := filepath.Join(dir, n.Name+".yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var config map[string]any
+		if err := yaml.Unmarshal(text, &config); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		spec := config["spec"].(map[string]any)
+		spec["trafficEncapMode"], spec["transportCIDRs"] = mode.String(), l.Topology.Subnets()
+		if mode == tables.NoEncap {
+			delete(spec, "tunnel")
+		}
+		if text, err = yaml.Marshal(config); err == nil {
+			err = os.WriteFile(file, text, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyFlows puts a Node's flow files into the lab's directory.

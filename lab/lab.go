@@ -36,6 +36,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -67,6 +68,10 @@ type Options struct {
 	IPv6Underlay bool
 	// Tunnel is the type of the tunnel: geneve, which "" is too, vxlan or gre.
 	Tunnel string
+	// EncapMode is the agents' trafficEncapMode: encap, which "" is too, noEncap or
+	// hybrid, where both Nodes are in one subnet. The NodeConfigs of Manifests must
+	// say so too; the built-in ones are changed.
+	EncapMode string
 	// UnderlayOffloads has the Nodes leave checksums and segments to the underlay,
 	// as to a card. Who captures there then sees neither done.
 	UnderlayOffloads bool
@@ -93,6 +98,7 @@ func newLab(dir string, s State) *Lab {
 	l.Topology.Nodes = l.Topology.Nodes[:s.Nodes]
 	l.Topology.IPv6Underlay = s.IPv6Underlay
 	l.Topology.Tunnel, _ = tunnel.KindNamed(s.Tunnel)
+	l.Topology.Encap, _ = tables.EncapModeNamed(s.EncapMode)
 	return l
 }
 
@@ -115,11 +121,14 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
 		return nil, fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
 	}
+	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+		return nil, fmt.Errorf("a lab's mode: %w", err)
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,8 @@ type State struct {
 	IPv6Underlay bool `json:"ipv6Underlay,omitempty"`
 	// Tunnel is the tunnel's type.
 	Tunnel string `json:"tunnel"`
+	// EncapMode is the agents' trafficEncapMode.
+	EncapMode string `json:"encapMode,omitempty"`
 	// UnderlayOffloads says that checksums and segments are left to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
 	// Driver is that of the pods' ports.

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -18,8 +19,9 @@ type Topology struct {
 	// IPv6Underlay has the tunnel go over the Nodes' IPv6 addresses; IPv4 when
 	// false.
 	IPv6Underlay bool
-	// Tunnel is what frames between Nodes travel in.
+	// Tunnel is what frames between Nodes travel in, and Encap when they do.
 	Tunnel tunnel.Kind
+	Encap  tables.EncapMode
 }
 
 // TunnelEnd is where a Node sends and receives what goes through the tunnel.
@@ -31,7 +33,20 @@ func (t *Topology) TunnelEnd(n *Node) netip.Addr {
 }
 
 // MTU is that of pods and gateways.
-func (t *Topology) MTU() int { return agent.DefaultMTU(t.Tunnel, t.IPv6Underlay) }
+func (t *Topology) MTU() int {
+	if t.Encap == tables.NoEncap {
+		return underlayMTU
+	}
+	return agent.DefaultMTU(t.Tunnel, t.IPv6Underlay)
+}
+
+// Subnets are those of the underlay.
+func (t *Topology) Subnets() (all []netip.Prefix) {
+	for _, p := range t.Outside.Both() {
+		all = append(all, p.Masked())
+	}
+	return all
+}
 
 // Node is a Node of the lab with its pods.
 type Node struct {
@@ -148,10 +163,14 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 		Tunnel:   agent.Tunnel{Type: t.Tunnel.String(), LocalAddress: t.TunnelEnd(n)},
 		PodCIDRs: n.PodCIDR.Both(),
 	}
+	if t.Encap != tables.Encap {
+		c.TrafficEncapMode, c.TransportCIDRs = t.Encap.String(), t.Subnets()
+	}
 	for _, peer := range t.Nodes {
 		if peer.Name != n.Name {
 			c.Peers = append(c.Peers, agent.Peer{
 				Name: peer.Name, Address: t.TunnelEnd(&peer), PodCIDRs: peer.PodCIDR.Both(), Gateways: peer.Gateway.Both(),
+				NodeIPs: addrsOf(peer.Address).Both(),
 			})
 		}
 	}

@@ -58,7 +58,7 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 // leads to.
 func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(peer.PodCIDRs) {
-		direct := p.reachesDirectly(peer, cidr.Addr())
+		direct := p.NextHop(peer, cidr.Addr()).IsValid()
 		if direct {
 			all = append(all, p.routeByGateway(cidr))
 		}
@@ -76,16 +76,17 @@ func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 }
 
 // routeByGateway routes to Pods of another Node that are reached without a tunnel:
-// the Node takes the packet on, and its TTL down.
+// the Node takes the packet on. What came from there goes back there, as a Service's
+// connection from outside does, only by way of SNATMark.
 func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
 	return p.entry(forPods, tableL3Forwarding, priorityNormal, match(dstIn(cidr)),
-		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goStage(stageSwitching))
+		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL))
 }
 
-// reachesDirectly says whether packets for Pods of another Node, of the family of
-// an address, need no tunnel.
-func (p *Pipeline) reachesDirectly(n Peer, pods netip.Addr) bool {
-	return p.c.Encap.NextHop(n.NodeIPs, p.c.TransportCIDRs, pods).IsValid()
+// NextHop is where packets for an address of another Node's Pods go without a
+// tunnel; not valid where they do not.
+func (p *Pipeline) NextHop(n Peer, pod netip.Addr) netip.Addr {
+	return p.c.Encap.NextHop(n.NodeIPs, p.c.TransportCIDRs, pod)
 }
 
 // peerTerms are what goes through the tunnel to Pods of another Node; direct: not
@@ -113,7 +114,7 @@ func (p *Pipeline) Reaches(n Peer) bool {
 		return tunnel
 	}
 	return tunnel || !slices.ContainsFunc(p.oursIn(n.PodCIDRs), func(cidr netip.Prefix) bool {
-		return !p.reachesDirectly(n, cidr.Addr())
+		return !p.NextHop(n, cidr.Addr()).IsValid()
 	})
 }
 

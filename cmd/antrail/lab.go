@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -33,7 +34,7 @@ func labUpCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "up",
 		Short:   "Make a lab and start its agents",
-		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --tunnel vxlan\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
+		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --tunnel vxlan\n  antrail lab up --encap-mode noEncap\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
@@ -146,7 +147,7 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
-// checkDriver makes an unknown driver, tunnel, or way to offload, a mistake in
+// checkDriver makes an unknown driver, tunnel, mode, or way to offload, a mistake in
 // usage.
 func checkDriver(o *lab.Options) error {
 	if !agent.KnownOffload(o.Offload) {
@@ -154,6 +155,9 @@ func checkDriver(o *lab.Options) error {
 	}
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
 		return usageError{fmt.Errorf("--tunnel is geneve, vxlan or gre, not %q", o.Tunnel)}
+	}
+	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+		return usageError{fmt.Errorf("--encap-mode: %w", err)}
 	}
 	if !agent.KnownDriver(o.Driver) {
 		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
@@ -168,6 +172,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
 	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
 	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
+	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }

@@ -22,7 +22,7 @@ var checks = []check{
 	{"the Node reaches its pods, policy or not", connect("node-a", "client-a:5001", "node-a", "db-a:3306")},
 	{"20 MB of TCP across Nodes, both ways at once", bothDirections},
 	{"100 MB of TCP across Nodes, SHA-256", bulk},
-	{"the underlay carries sound tunnel packets", encapsulated},
+	{"the underlay carries sound packets of pods", underlay},
 	{"ClusterIP, both endpoints over 200 connections", clusterIP},
 	{"session affinity keeps one endpoint", affinity},
 	{"Service without endpoints refuses at once", noEndpoints},

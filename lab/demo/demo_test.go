@@ -107,11 +107,14 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestDemoOfTunnels is the demo in the tunnels that it does not have by default.
-func TestDemoOfTunnels(t *testing.T) {
-	for _, kind := range []string{"vxlan", "gre"} {
-		t.Run(kind, func(t *testing.T) {
-			w, err := newWorld(upWith(t, lab.Options{Tunnel: kind}))
+// TestDemoOfWays is the demo in the tunnels that it does not have by default, and
+// without a tunnel.
+func TestDemoOfWays(t *testing.T) {
+	for name, o := range map[string]lab.Options{
+		"vxlan": {Tunnel: "vxlan"}, "gre": {Tunnel: "gre"}, "noEncap": {EncapMode: "noEncap"}, "hybrid": {EncapMode: "hybrid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := newWorld(upWith(t, o))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,7 +42,7 @@ func TestIPv6Underlay(t *testing.T) {
 	across := connect("client-a", "client-b:5001", "client-b", "client-a:5001")
 	for name, c := range map[string]check{
 		"IPv4": {"", across}, "IPv6": {"", over6(across)},
-		"IPv4 on the wire": {"", encapsulated}, "IPv6 on the wire": {"", over6(encapsulated)},
+		"IPv4 on the wire": {"", underlay}, "IPv6 on the wire": {"", over6(underlay)},
 		"IPv6 Service": {"", over6(clusterIP)}, "IPv4 at once": {"", bothDirections},
 	} {
 		seen, err := c.run(t.Context(), w)

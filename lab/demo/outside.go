@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/tables"
 )
 
 // Services of examples/web-app at addresses that the world knows, and Egresses.
@@ -40,9 +41,14 @@ func (w *world) served(ctx context.Context, from, service string, sources map[st
 }
 
 // seenThrough are the sources that the endpoints see when the outside host asks by
-// node-a: the one on that Node the host itself, the other node-a's gateway.
+// node-a: the one on that Node the host itself, the other node-a's gateway, or
+// node-a where there is no tunnel between them.
 func (w *world) seenThrough() map[string]string {
-	return map[string]string{"web-a": w.addresses["outside"].String(), "web-b": w.sourceOf("node-a")}
+	far := w.sourceOf("node-a")
+	if w.lab.Topology.Encap != tables.Encap {
+		far = w.addresses["node-a"].String()
+	}
+	return map[string]string{"web-a": w.addresses["outside"].String(), "web-b": far}
 }
 
 // nodePort asks every Node's port from the outside host, from a pod, and from the
@@ -66,7 +72,7 @@ func nodePort(ctx context.Context, w *world) (string, error) {
 			}
 		}
 	}
-	return "by IPv4 and IPv6; through node-a, web-a sees 192.168.77.1, web-b node-a's gateway", nil
+	return "by IPv4 and IPv6; through node-a, web-a sees 192.168.77.1, web-b " + w.seenThrough()["web-b"], nil
 }
 
 // balanced asks the addresses of a load balancer and an external IP.
@@ -110,8 +116,12 @@ func local(ctx context.Context, w *world) (string, error) {
 // Egresses' addresses, whichever Node holds them.
 func egress(ctx context.Context, w *world) (string, error) {
 	var seen []string
+	webB, clientA := egressOfWeb, egressOfClients
+	if w.lab.Topology.Encap == tables.NoEncap { // there is no way to another Node's
+		webB, clientA = w.addresses["node-b"].String(), w.addresses["node-a"].String()
+	}
 	for _, s := range []struct{ pod, address string }{
-		{"web-a", egressOfWeb}, {"web-b", egressOfWeb}, {"client-a", egressOfClients}, {"client-b", egressOfClients},
+		{"web-a", egressOfWeb}, {"web-b", webB}, {"client-a", clientA}, {"client-b", egressOfClients},
 	} {
 		if _, err := w.ping(s.pod, "outside", patience); err != nil {
 			return "", err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -18,10 +19,11 @@ type tunnelFrames struct {
 	sources  map[layers.UDPPort]bool // outer source ports of UDP
 }
 
-// encapsulated captures the underlay while two pods talk across it, and reads every
+// underlay captures the underlay while two pods talk across it, and reads every
 // frame with a parser that is not ours: the tunnel's kind between the Nodes, with
 // right addresses, lengths and checksums, and not one pod address outside a tunnel.
-func encapsulated(ctx context.Context, w *world) (string, error) {
+// Without a tunnel between the Nodes, it is pods' packets as they are.
+func underlay(ctx context.Context, w *world) (string, error) {
 	s, err := w.raw("underlay", "node-a")
 	if err != nil {
 		return "", err
@@ -46,16 +48,27 @@ func encapsulated(ctx context.Context, w *world) (string, error) {
 	if n.toA < megabyte/podMSS || n.toB < 3 {
 		return "", fmt.Errorf("only %d frames to node-b and %d to node-a were captured", n.toB, n.toA)
 	}
-	return fmt.Sprintf("%v: %d frames to node-b, %d to node-a, %d outer source ports", w.lab.Topology.Tunnel, n.toB, n.toA, len(n.sources)), nil
+	way := w.lab.Topology.Tunnel.String()
+	if w.lab.Topology.Encap != tables.Encap {
+		way = "no tunnel"
+	}
+	return fmt.Sprintf("%v: %d frames to node-b, %d to node-a, %d outer source ports", way, n.toB, n.toA, len(n.sources)), nil
 }
 
-// podMSS is the most that one TCP segment of a pod carries: 1458 in GRE, less 40.
-const podMSS = 1418
+// podMSS is the most that one TCP segment of a pod carries: 1500 without a tunnel,
+// less 40.
+const podMSS = 1460
 
 // tunnelFrame checks one captured frame.
 func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default)
 	header := p.Layer(headers[w.lab.Topology.Tunnel])
+	if w.lab.Topology.Encap != tables.Encap {
+		if header != nil {
+			return errors.New("a tunnel where there is to be none")
+		}
+		return w.plainFrame(p, n)
+	}
 	if header == nil {
 		return w.untunnelled(p)
 	}
@@ -104,6 +117,30 @@ func (w *world) untunnelled(p gopacket.Packet) error {
 		}
 	}
 	return nil
+}
+
+// plainFrame checks one captured frame where pods' packets go as they are.
+func (w *world) plainFrame(p gopacket.Packet, n *tunnelFrames) error {
+	if p.NetworkLayer() == nil {
+		return nil
+	}
+	var at [2]int // of the Node whose pod it is, from 1 on
+	for i, a := range endsOf(p.NetworkLayer()) {
+		for j, node := range w.lab.Topology.Nodes {
+			if node.PodCIDR.V4.Contains(a) || node.PodCIDR.V6.Contains(a) {
+				at[i] = j + 1
+			}
+		}
+	}
+	switch at {
+	case [2]int{1, 2}:
+		n.toB++
+	case [2]int{2, 1}:
+		n.toA++
+	default:
+		return nil
+	}
+	return checksums(p)
 }
 
 // endsOf are the source and destination of an IP packet of either family.
