@@ -131,13 +131,6 @@ func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
 	return ok
 }
 
-// Warm brings what Pass will need nearer to the processor. What it returns means
-// nothing.
-func (t *Table) Warm(s *Seen) uint64 {
-	c := t.arena.at(s.at.slot)
-	return c.head.Load() + c.mut[7].Load()
-}
-
 // unknown says whether the packet has no connection in a zone, not even one
 // whose time has passed and that Track would remove.
 func (t *Table) unknown(p *Passing, zone uint16) bool {

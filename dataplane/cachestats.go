@@ -91,6 +91,14 @@ func (c *cacheCounts) add(batch []uint64) {
 	}
 }
 
+// missed is how many packets of the batch nothing was remembered for.
+func (c *cache) missed() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.count[CacheMiss]
+}
+
 // publish adds the batch's counts to what others see.
 func (c *cache) publish() {
 	t := &c.totals

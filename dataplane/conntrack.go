@@ -14,6 +14,9 @@ func (k *walk) track(a *flow.CT, after []flow.Action) int {
 		return -1
 	}
 	k.request = k.requestOf(a)
+	if k.ct.State == 0 && k.w.cache != nil {
+		k.w.cache.warming.zone = k.request.Zone
+	}
 	return k.answered(a, k.ask(&k.request), len(after) > 0)
 }
 

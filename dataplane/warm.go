@@ -6,30 +6,44 @@ import (
 )
 
 // With many connections nearly every packet finds its frame, its entry and its
-// connections in main memory, one after the other. So a batch is looked at
-// beforehand, stage by stage: the processor then waits for several packets at
-// once. Nothing is decided here.
+// connections in main memory, one after the other; the first packets of
+// connections, the places of the index where they are looked up. So a batch is
+// looked at beforehand, stage by stage: the processor then waits for several
+// packets at once. Nothing is decided here.
 
 // warmFrom is how many entries do not fit into a core's own cache.
 const warmFrom = 2048
+
+// warmNew is how many first packets a port's batch must have had for its next one
+// to be looked at for their sake.
+const warmNew = 8
 
 // warming is what the stages hand on; sink keeps the loads from being left out.
 type warming struct {
 	hashes [batchSize]uint64
 	found  [batchSize]*cached
 	sink   uint64
+
+	zone   uint16   // where packets are looked up first, most likely
+	chains []uint32 // where those of the batch are
 }
 
-// warm touches what the packets of a batch will need.
-func (c *cache) warm(frames []*packet.Frame, inPort uint32, ct *conntrack.Table) {
-	if c == nil || c.live < warmFrom {
+// warm touches what the packets of a batch from a port will need.
+func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
+	if c == nil {
 		return
 	}
 	m := &c.warming
+	if p.firsts >= warmNew {
+		m.warmChains(frames, ct)
+	}
+	if c.live < warmFrom {
+		return
+	}
 	var l packet.Layers
 	for i, f := range frames {
 		m.hashes[i] = 0
-		if c.sig.read(f, inPort, &l) {
+		if c.sig.read(f, p.no, &l) {
 			m.hashes[i] = c.sig.hash
 		}
 	}
@@ -48,6 +62,16 @@ func (c *cache) warm(frames []*packet.Frame, inPort uint32, ct *conntrack.Table)
 			}
 		}
 	}
+}
+
+// warmChains touches where first packets will be looked up.
+func (m *warming) warmChains(frames []*packet.Frame, ct *conntrack.Table) {
+	m.chains = m.chains[:0]
+	for _, f := range frames {
+		l := packet.ParseLayers(f.Bytes())
+		m.chains = ct.Chains(m.chains, f, &l, m.zone)
+	}
+	m.sink += ct.WarmChains(m.chains)
 }
 
 // likely is the entry that find would most likely give for a hash.

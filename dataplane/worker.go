@@ -118,15 +118,22 @@ func (w *worker) serve(p *polled) int {
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
 	if lives := w.sw.lives.Load(); lives == nil {
-		w.cache.warm(w.rx[:n], p.no, w.sw.conntrack)
-		for _, f := range w.rx[:n] {
-			w.walk.packet(f, p.no)
-		}
+		w.serveAll(p, w.rx[:n])
 	} else {
 		lives.serve(w, w.rx[:n], p.no)
 	}
 	w.flush()
 	return n
+}
+
+// serveAll walks a batch of frames from a port.
+func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
+	w.cache.warm(frames, p, w.sw.conntrack)
+	before := w.cache.missed()
+	for _, f := range frames {
+		w.walk.packet(f, p.no)
+	}
+	p.firsts = w.cache.missed() - before
 }
 
 // drain makes rounds over all ports until none has frames.

@@ -22,9 +22,10 @@ type polled struct {
 	*switchPort
 	blind  bool // nobody announces its frames: it is always awake
 	awake  bool
-	quiet  int  // rounds in a row that brought nothing
-	budget int  // frames it may bring in a round
-	behind bool // it brought as many in the last batch
+	quiet  int    // rounds in a row that brought nothing
+	budget int    // frames it may bring in a round
+	firsts uint64 // packets of the last batch for which nothing was remembered
+	behind bool   // it brought as many in the last batch
 }
 
 // assign makes ports the worker's: from now on the poller looks at these, and
