@@ -1,6 +1,8 @@
 package dataplane
 
 import (
+	"encoding/binary"
+
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -21,7 +23,7 @@ func (k *walk) run(actions []flow.Action) int {
 			continue
 		case flow.GotoTable:
 			next = int(a.Table)
-		case *flow.CT:
+		case *track:
 			next = k.track(a, after)
 		default:
 			done = !k.act(a, after)
@@ -38,6 +40,8 @@ func (k *walk) run(actions []flow.Action) int {
 func (k *walk) act(a flow.Action, after []flow.Action) bool {
 	more := len(after) > 0
 	switch a := a.(type) {
+	case *writeMAC:
+		k.setMAC(a)
 	case flow.SetField:
 		k.setField(a.Field, a.Value, a.Mask)
 	case flow.Load:
@@ -140,7 +144,7 @@ func (k *walk) runGroup(g *group, more bool) {
 func (k *walk) group(g *group, more bool) {
 	switch {
 	case g.Type == flow.GroupAll:
-		k.creditGroup(g)
+		k.creditBucket(g.bucketCounters)
 		for i := range g.Buckets {
 			last := i+1 == len(g.Buckets)
 			k.bucket(g, i, more || !last)
@@ -164,25 +168,21 @@ func (k *walk) group(g *group, more bool) {
 		k.drop(DropNoBucket)
 		return
 	}
-	k.creditGroup(g)
+	k.creditBucket(g.bucketCounters)
 	k.bucket(g, i, more)
 }
 
-func (k *walk) creditGroup(g *group) {
+// creditBucket counts the packet for a group or bucket.
+func (k *walk) creditBucket(c *bucketCounters) {
 	if !k.dry() {
-		k.w.rec.group(g.bucketCounters)
-		g.packets.Add(1)
-		g.bytes.Add(uint64(k.frame.Len()))
+		k.w.rec.group(c)
+		k.w.tally.buckets.credit(c, k.frame.Len())
 	}
 }
 
 // bucket runs one bucket of a group.
 func (k *walk) bucket(g *group, i int, more bool) {
-	if !k.dry() {
-		k.w.rec.group(g.buckets[i])
-		g.buckets[i].packets.Add(1)
-		g.buckets[i].bytes.Add(uint64(k.frame.Len()))
-	}
+	k.creditBucket(g.buckets[i])
 	k.branch(more, func() { k.runNested(g.actions[i]) })
 }
 
@@ -202,16 +202,27 @@ func (k *walk) meter(m *meter) {
 // actions ends (OpenFlow 1.3, section 5.12; a router must not forward it, RFC
 // 1812, section 5.3.1).
 func (k *walk) decTTL() bool {
-	f := flow.FieldByID(flow.IPTTL)
-	ttl := f.Get(&k.key).Lo
-	if ttl <= 1 {
+	ttl := &k.key[ttlAt]
+	if *ttl <= 1 {
 		k.w.stretches.abandon() // others may have more
 		k.drop(DropTTL)
 		return false
 	}
-	k.setField(flow.IPTTL, flow.Value{Lo: ttl - 1}, flow.Ones(8))
+	if k.layers.EtherType != packet.EtherTypeIPv4 || k.layers.L3 == 0 {
+		k.setField(flow.IPTTL, flow.Value{Lo: uint64(*ttl - 1)}, flow.Ones(8))
+		return true
+	}
+	k.releaseHeld()
+	*ttl--
+	h := k.frame.Bytes()[k.layers.L3:]
+	before := binary.BigEndian.Uint16(h[8:])
+	h[8] = *ttl
+	adjust(h[10:], before, binary.BigEndian.Uint16(h[8:]))
 	return true
 }
+
+// ttlAt is where the key has the TTL.
+var ttlAt = flow.FieldByID(flow.IPTTL).Off
 
 // changeVLAN pushes or pops a tag and reads the headers again.
 func (k *walk) changeVLAN(change func() bool) {

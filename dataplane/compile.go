@@ -3,6 +3,7 @@ package dataplane
 import (
 	"weak"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -37,16 +38,85 @@ func compiledAction(a flow.Action) flow.Action {
 	case flow.Load:
 		id, value, mask := inPlace(a.Dst, a.Value)
 		return compiledWrite(a, id, value, mask)
+	case *flow.CT:
+		return newTrack(a)
 	case flow.Clone:
 		return flow.Clone{Actions: compiled(a.Actions)}
 	}
 	return a
 }
 
+// track is a ct() with a request in which is all that is the same for each
+// packet.
+type track struct {
+	*flow.CT
+	request conntrack.Request
+	nat     conntrack.NAT
+	moves   []flow.Action // of exec(), from the first on that reads the packet
+}
+
+func newTrack(a *flow.CT) *track {
+	t := &track{CT: a, request: conntrack.Request{Zone: a.Zone, Commit: a.Commit, Force: a.Force}}
+	if a.NAT != nil {
+		t.nat = natRequest(a.NAT)
+		t.request.NAT = &t.nat
+	}
+	fixed := 0
+	for ; fixed < len(a.Exec); fixed++ {
+		if _, reads := a.Exec[fixed].(flow.Move); reads {
+			break
+		}
+		writes(&t.request, a.Exec[fixed], nil)
+	}
+	t.moves = a.Exec[fixed:]
+	return t
+}
+
+// writes has a request write what an action of exec() writes to the mark or the
+// label, bit by bit; k is the packet's key for one that moves.
+func writes(r *conntrack.Request, a flow.Action, k *flow.Key) {
+	switch id, v, mask := execValue(a, k); id {
+	case flow.CTMark:
+		r.Mark = r.Mark&^uint32(mask.Lo) | uint32(v.Lo)
+		r.MarkMask |= uint32(mask.Lo)
+	case flow.CTLabel:
+		l := flow.Value{Hi: r.Label.Hi, Lo: r.Label.Lo}.AndNot(mask).Or(v)
+		r.Label = conntrack.Label{Hi: l.Hi, Lo: l.Lo}
+		r.LabelMask = conntrack.Label{Hi: r.LabelMask.Hi | mask.Hi, Lo: r.LabelMask.Lo | mask.Lo}
+	}
+}
+
+// execValue is what one action of exec() writes: field, value and mask, in
+// place.
+func execValue(a flow.Action, k *flow.Key) (flow.FieldID, flow.Value, flow.Value) {
+	switch a := a.(type) {
+	case flow.SetField:
+		return a.Field, a.Value.And(a.Mask), a.Mask
+	case flow.Load:
+		return inPlace(a.Dst, a.Value)
+	case flow.Move:
+		return inPlace(a.Dst, a.Src.Get(k))
+	}
+	return flow.FieldNone, flow.Value{}, flow.Value{}
+}
+
+// writeMAC is a set_field or load of a whole Ethernet address.
+type writeMAC struct {
+	flow.Action
+	field flow.FieldID
+	at    int // in the frame
+	addr  [6]byte
+}
+
 // compiledWrite is the action that writes bits of a field, as a write when they
 // lie in one word and no header of the frame follows them.
 func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.Action {
 	f := flow.FieldByID(id)
+	if at := places[id]; at.base == inEthernet && at.size == 6 && mask.And(flow.Ones(48)) == flow.Ones(48) {
+		w := &writeMAC{Action: a, field: id, at: at.off}
+		putBits(w.addr[:], value, mask)
+		return w
+	}
 	index := f.Off / 8
 	if f.Off >= flow.HeaderStart || index != (f.Off+f.Size-1)/8 {
 		return a

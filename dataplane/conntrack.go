@@ -7,13 +7,13 @@ import (
 
 // track runs a ct() action, behind which come those of after in its list. It
 // returns the table to jump to, as goto_table does, or -1.
-func (k *walk) track(a *flow.CT, after []flow.Action) int {
+func (k *walk) track(a *track, after []flow.Action) int {
 	k.releaseHeld()
 	if k.collects() {
 		k.collect(a, after)
 		return -1
 	}
-	k.request = k.requestOf(a)
+	k.ready(a)
 	if k.ct.State == 0 && k.w.cache != nil {
 		k.w.cache.warming.zone = k.request.Zone
 	}
@@ -28,7 +28,7 @@ func (k *walk) track(a *flow.CT, after []flow.Action) int {
 // When nothing follows the action, here or in an enclosing list, the table is
 // returned to be jumped to; else the packet goes there on a copy, and -1 is
 // returned.
-func (k *walk) answered(a *flow.CT, v conntrack.Verdict, more bool) int {
+func (k *walk) answered(a *track, v conntrack.Verdict, more bool) int {
 	switch {
 	case v.Drop != conntrack.DropNone:
 		k.drop(conntrackDrops[v.Drop])
@@ -70,44 +70,17 @@ func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
 	return v
 }
 
-// requestOf is the ct() action with its values taken from the packet: the zone,
-// and the mark and label that exec() sets, bit by bit.
-func (k *walk) requestOf(a *flow.CT) conntrack.Request {
-	req := conntrack.Request{Zone: a.Zone, Commit: a.Commit, Force: a.Force, InPort: k.inPort}
+// ready fills in the request of a ct() action with what is the packet's own.
+func (k *walk) ready(a *track) {
+	r := &k.request
+	*r = a.request
+	r.InPort = k.inPort
 	if a.ZoneSrc != nil {
-		req.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
+		r.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
 	}
-	if a.NAT != nil {
-		k.nat = natRequest(a.NAT)
-		req.NAT = &k.nat
+	for _, x := range a.moves {
+		writes(r, x, &k.key)
 	}
-	for _, x := range a.Exec {
-		id, v, mask := k.execValue(x)
-		switch id {
-		case flow.CTMark:
-			req.Mark = req.Mark&^uint32(mask.Lo) | uint32(v.Lo)
-			req.MarkMask |= uint32(mask.Lo)
-		case flow.CTLabel:
-			l := flow.Value{Hi: req.Label.Hi, Lo: req.Label.Lo}.AndNot(mask).Or(v)
-			req.Label = conntrack.Label{Hi: l.Hi, Lo: l.Lo}
-			req.LabelMask = conntrack.Label{Hi: req.LabelMask.Hi | mask.Hi, Lo: req.LabelMask.Lo | mask.Lo}
-		}
-	}
-	return req
-}
-
-// execValue is what one action of exec() writes: field, value and mask, in
-// place.
-func (k *walk) execValue(a flow.Action) (flow.FieldID, flow.Value, flow.Value) {
-	switch a := a.(type) {
-	case flow.SetField:
-		return a.Field, a.Value.And(a.Mask), a.Mask
-	case flow.Load:
-		return inPlace(a.Dst, a.Value)
-	case flow.Move:
-		return inPlace(a.Dst, a.Src.Get(&k.key))
-	}
-	return flow.FieldNone, flow.Value{}, flow.Value{}
 }
 
 func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Value) {

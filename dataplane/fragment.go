@@ -23,7 +23,7 @@ import (
 // paused is what a walk needs to go on behind its ct().
 type paused struct {
 	prog    *program
-	ct      *flow.CT
+	ct      *track
 	rests   []rest // what follows it, in its list and in those around it
 	key     flow.Key
 	meta    conntrack.Meta
@@ -49,8 +49,9 @@ func (k *walk) collects() bool {
 }
 
 // collect ends the walk of a fragment here, until its datagram is whole.
-func (k *walk) collect(ct *flow.CT, after []flow.Action) {
-	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.requestOf(ct).Zone, Port: k.inPort}
+func (k *walk) collect(ct *track, after []flow.Action) {
+	k.ready(ct)
+	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.request.Zone, Port: k.inPort}
 	k.stopped = true
 	k.w.rec.forbid()
 	if k.dry() {
@@ -77,7 +78,7 @@ func (k *walk) collect(ct *flow.CT, after []flow.Action) {
 }
 
 // pause writes down where the walk stands.
-func (k *walk) pause(p *paused, ct *flow.CT, after []flow.Action) {
+func (k *walk) pause(p *paused, ct *track, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
 		inPort: k.inPort, table: k.table, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
@@ -111,7 +112,7 @@ func (k *walk) walkDatagrams() {
 func (k *walk) walkDatagram(d *datagram) {
 	first := d.Pieces()[0]
 	k.restore(first.Frame, &first.Then)
-	k.request = k.requestOf(first.Then.ct)
+	k.ready(first.Then.ct)
 	v := d.Track(k.w.sw.conntrack, &k.w.joiner, &k.ct, &k.request, k.w.now)
 	meta, key := k.ct, k.key
 	flow.Readdress(first.Frame, &first.Then.layers, &key)
@@ -148,7 +149,7 @@ func (k *walk) restore(f *packet.Frame, p *paused) {
 
 // proceed goes on behind the ct(): in its table, then in the lists that it was
 // in, from the innermost one out.
-func (k *walk) proceed(ct *flow.CT, v conntrack.Verdict) {
+func (k *walk) proceed(ct *track, v conntrack.Verdict) {
 	if next := k.answered(ct, v, false); next >= 0 {
 		k.walkTable(uint8(next))
 	}

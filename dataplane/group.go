@@ -19,12 +19,17 @@ type group struct {
 
 // bucketCounters are shared by a group and the one that modifies it, so that a
 // packet in between is counted.
-type bucketCounters struct{ packets, bytes atomic.Uint64 }
+type bucketCounters struct {
+	packets, bytes atomic.Uint64
+	slot           uint32 // in the workers' tallies
+}
+
+func newBucketCounters() *bucketCounters { return &bucketCounters{slot: lastSlot.Add(1)} }
 
 // newGroup makes a group; counters of the group it modifies are kept, those of
 // buckets by bucket id.
 func newGroup(g *flow.Group, old *group) *group {
-	n := &group{Group: g, bucketCounters: &bucketCounters{}, even: evenWeights(g.Buckets)}
+	n := &group{Group: g, bucketCounters: newBucketCounters(), even: evenWeights(g.Buckets)}
 	kept := make(map[uint32]*bucketCounters)
 	if old != nil {
 		n.bucketCounters = old.bucketCounters
@@ -35,7 +40,7 @@ func newGroup(g *flow.Group, old *group) *group {
 	for _, b := range g.Buckets {
 		c := kept[b.ID]
 		if c == nil {
-			c = &bucketCounters{}
+			c = newBucketCounters()
 		}
 		n.buckets, n.actions = append(n.buckets, c), append(n.actions, compiled(b.Actions))
 	}

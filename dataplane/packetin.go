@@ -86,7 +86,7 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 		return fmt.Errorf("packet-out: %w", err)
 	}
 	k.layers = flow.Extract(f, inPort, &k.key)
-	k.runNested(actions)
+	k.runNested(compiled(actions))
 	k.finish()
 	k.walkDatagrams()
 	w.flush()

@@ -15,7 +15,8 @@ import (
 type recording struct {
 	on     bool // a walk is being recorded, and nothing has forbidden it yet
 	path   path
-	meets  bool // it looked a table up that may hold learned entries
+	parts  []part // its lookups
+	meets  bool   // it looked a table up that may hold learned entries
 	steps  [maxSteps]conntrack.Seen
 	n      int    // steps
 	est    bool   // conntrack called the packet established
@@ -30,6 +31,8 @@ func (r *recording) begin(f *packet.Frame, l packet.Layers, learns uint64) {
 	r.on, r.meets, r.est, r.plain = true, false, false, false
 	r.n, r.learns, r.layers = 0, learns, l
 	r.path = path{visits: r.path.visits[:0], groups: r.path.groups[:0]}
+	clear(r.parts)
+	r.parts = r.parts[:0]
 	copy(r.head[:], f.Bytes())
 }
 
@@ -41,18 +44,35 @@ func (r *recording) visit(id uint8, t *table, e *entry) {
 	if !r.on {
 		return
 	}
-	v := visited{table: t.live, id: id}
+	p := part{visited: visited{table: t.live, id: id}}
 	if e != nil {
-		v.entry = e.counters
+		p.entry = e.counters
 	}
-	r.path.visits = append(r.path.visits, v)
+	r.parts = append(r.parts, p)
 	r.meets = r.meets || t.live.mayLearn.Load()
 }
 
 // stretch notes the lookups of a stretch that was taken.
 func (r *recording) stretch(s *stretch) {
 	if r.on {
-		r.path.visits = append(r.path.visits, s.visits...)
+		r.parts = append(r.parts, part{stretch: s})
+	}
+}
+
+// part is a lookup of a walk, or a stretch that it took.
+type part struct {
+	visited
+	stretch *stretch
+}
+
+// complete lists the walk's lookups, which most walks are not asked for.
+func (r *recording) complete() {
+	for i := range r.parts {
+		if p := &r.parts[i]; p.stretch != nil {
+			r.path.visits = append(r.path.visits, p.stretch.visits...)
+		} else {
+			r.path.visits = append(r.path.visits, p.visited)
+		}
 	}
 }
 
@@ -158,6 +178,7 @@ func (c *cache) keep(r *recording, k *walk) {
 	if e == nil {
 		return
 	}
+	r.complete()
 	e.used, e.path, e.change = c.round, c.intern(&r.path), ch
 	e.ct, e.steps = r.steps, uint8(r.n)
 	c.count[CacheKept]++

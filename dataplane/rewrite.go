@@ -44,9 +44,9 @@ type place struct {
 }
 
 // places lists the header fields that can be written, but for those of the VLAN
-// tag, which comes and goes (writeTag). A field with an IPv4 and
-// an IPv6 place has its second one in places6.
-var places = map[flow.FieldID]place{
+// tag, which comes and goes (writeTag); size is 0 for others. A field with an IPv4
+// and an IPv6 place has its second one in places6.
+var places = [256]place{
 	flow.EthDst:     {inEthernet, 0, 6, 0, noSum},
 	flow.EthSrc:     {inEthernet, 6, 6, 0, noSum},
 	flow.IPTOS:      {inIPv4, 1, 1, 0, ipSum},
@@ -78,11 +78,20 @@ var places = map[flow.FieldID]place{
 	flow.NDTLL:      {inTargetLink, 0, 6, 0, l4Sum},
 }
 
-var places6 = map[flow.FieldID]place{
+var places6 = [256]place{
 	flow.IPTOS:  {inIPv6, 0, 2, 4, noSum},
 	flow.IPDSCP: {inIPv6, 0, 2, 6, noSum},
 	flow.IPECN:  {inIPv6, 0, 2, 4, noSum},
 	flow.IPTTL:  {inIPv6, 7, 1, 0, noSum},
+}
+
+// setMAC writes an Ethernet address.
+func (k *walk) setMAC(a *writeMAC) {
+	k.releaseHeld()
+	copy(k.key[flow.FieldByID(a.field).Off:], a.addr[:])
+	if b := k.frame.Bytes(); a.at+len(a.addr) <= len(b) {
+		copy(b[a.at:], a.addr[:])
+	}
 }
 
 // setSubfield writes bits of a field.
@@ -126,13 +135,13 @@ func (k *walk) writeTag() {
 // does not have is left alone: the parser's prerequisites keep entries from
 // asking.
 func (k *walk) write(id flow.FieldID, v flow.Value) {
-	p, ok := places[id]
-	if p6, has := places6[id]; has && k.layers.EtherType == packet.EtherTypeIPv6 {
+	p := places[id]
+	if p6 := places6[id]; p6.size != 0 && k.layers.EtherType == packet.EtherTypeIPv6 {
 		p = p6
 	}
 	start := k.start(p.base)
 	b := k.frame.Bytes()
-	if !ok || start < 0 || start+p.off+p.size > len(b) {
+	if p.size == 0 || start < 0 || start+p.off+p.size > len(b) {
 		return
 	}
 	// The checksum's 16-bit words that the field touches.

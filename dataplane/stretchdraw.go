@@ -82,6 +82,8 @@ func (s *stretches) does(actions []flow.Action) {
 		d.stretch.writes = append(d.stretch.writes, keyWrite{a.index, a.value, a.mask})
 		d.asked.known[a.index] |= a.mask
 	case flow.GotoTable, flow.Conjunction, flow.Note:
+	case *writeMAC:
+		s.sets(actions, a.field, flow.Ones(48))
 	case flow.SetField:
 		s.sets(actions, a.Field, a.Mask)
 	case flow.Load:
@@ -97,7 +99,7 @@ func (s *stretches) does(actions []flow.Action) {
 
 // sets notes the change of a header field, or ends the stretch before it.
 func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value) {
-	if _, known := places[id]; !known || id == flow.IPTTL {
+	if places[id].size == 0 || id == flow.IPTTL {
 		s.end(stretchEnd{rest: actions, next: -1})
 		return
 	}

@@ -18,11 +18,12 @@ const tallySlots = 1024
 
 // tally is what one worker's batch has counted.
 type tally struct {
-	slots  [tallySlots]credit
-	used   []uint16 // slots that hold something
-	tables [256]tableTally
-	seen   []uint8 // tables that hold something
-	sample int     // lookups until one is timed
+	slots   [tallySlots]credit
+	used    []uint16 // slots that hold something
+	tables  [256]tableTally
+	buckets bucketTally
+	seen    []uint8 // tables that hold something
+	sample  int     // lookups until one is timed
 }
 
 // credit is packets of one entry.
@@ -102,6 +103,51 @@ func (t *tally) tell(now int64) {
 		t.tables[id] = tableTally{}
 	}
 	t.used, t.seen = t.used[:0], t.seen[:0]
+	t.buckets.tell()
+}
+
+// bucketTally is tally for groups and their buckets.
+type bucketTally struct {
+	slots [bucketSlots]bucketCredit
+	used  []uint16
+}
+
+// bucketSlots is how many of them a worker counts for at once. A power of two.
+const bucketSlots = 256
+
+type bucketCredit struct {
+	to             *bucketCounters
+	packets, bytes uint64
+}
+
+// credit counts one packet for a group or bucket.
+func (t *bucketTally) credit(to *bucketCounters, size int) {
+	i := uint16(to.slot % bucketSlots)
+	c := &t.slots[i]
+	if c.to != to {
+		if c.to != nil {
+			c.tell()
+		} else {
+			t.used = append(t.used, i)
+		}
+		*c = bucketCredit{to: to}
+	}
+	c.packets++
+	c.bytes += uint64(size)
+}
+
+func (c *bucketCredit) tell() {
+	c.to.packets.Add(c.packets)
+	c.to.bytes.Add(c.bytes)
+}
+
+// tell adds everything to the counters that others see, and begins anew.
+func (t *bucketTally) tell() {
+	for _, i := range t.used {
+		t.slots[i].tell()
+		t.slots[i] = bucketCredit{}
+	}
+	t.used = t.used[:0]
 }
 
 // sampleEvery is how many lookups share one reading of the clock. It is prime,

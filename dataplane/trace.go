@@ -221,8 +221,13 @@ func (t *tracer) entry(k *walk, e *entry) { t.add(k, Step{Kind: StepEntry, Entry
 func (t *tracer) miss(k *walk) { t.add(k, Step{Kind: StepEntry}) }
 
 func (t *tracer) action(k *walk, a flow.Action) {
-	if w, ok := a.(*write); ok {
+	switch w := a.(type) {
+	case *write:
 		a = w.Action
+	case *writeMAC:
+		a = w.Action
+	case *track:
+		a = w.CT
 	}
 	t.add(k, Step{Kind: StepAction, Action: a})
 }
