@@ -216,11 +216,11 @@ func TestDisorderWithKills(t *testing.T) {
 		boxes = append(boxes, s, &further)
 	}
 	for range 10 {
-		ended := make(chan struct{})
+		ended, order := make(chan struct{}), random.Perm(3*len(boxes))[:8]
 		go func() {
 			defer close(ended)
-			for range 8 {
-				w.cnitool([]string{"add", "add", "del"}[random.IntN(3)], boxes[random.IntN(len(boxes))]) // while the agent is away it fails
+			for _, i := range order {
+				w.cnitool([]string{"add", "add", "del"}[i%3], boxes[i/3]) // while the agent is away it fails
 			}
 		}()
 		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)

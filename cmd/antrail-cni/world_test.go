@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,7 +56,26 @@ type world struct {
 	manifests string
 	conf      string // conflist
 	agent     *exec.Cmd
-	log       *bytes.Buffer
+	log       *log
+}
+
+// log is what an agent writes, to be read meanwhile.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+// String is all that was written so far.
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 const clusterManifests = `
@@ -153,7 +173,7 @@ func (w *world) setConf(keys string, chained ...string) {
 // start runs the agent until it is ready.
 func (w *world) start() {
 	w.Helper()
-	w.log = &bytes.Buffer{}
+	w.log = &log{}
 	w.agent = w.node.Command(os.Args[0])
 	w.agent.Env = append(os.Environ(), asAgent+"="+w.path("agent.yaml"))
 	w.agent.Stderr = w.log
@@ -165,10 +185,13 @@ func (w *world) start() {
 	w.eventually("the agent is ready", func() error { return client.Ready(w.Context()) })
 }
 
-// kill ends the agent as nobody is told.
+// kill ends the agent without a word to it.
 func (w *world) kill() {
 	w.agent.Process.Kill()
 	w.agent.Wait()
+	if text := w.log.String(); strings.Contains(text, "DATA RACE") || strings.Contains(text, "panic:") {
+		w.Errorf("the agent's log:\n%s", text)
+	}
 }
 
 // eventually waits for something, for a minute at most.
