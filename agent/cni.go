@@ -73,7 +73,8 @@ func (a *Agent) followCNI() {
 	a.pods.opened = c.changed.raise
 }
 
-// open lets the plugin's calls in: from now on a port that is plugged in is followed.
+// open lets all of the plugin's calls in: from now on a port that is plugged in is
+// followed. Until then pods can be detached only.
 func (c *plugs) open() { close(c.begun) }
 
 // answerCNI answers the plugin.
@@ -82,7 +83,7 @@ func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
 		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files"))
 		return
 	}
-	if cni.Verb(r.PathValue("verb")) != cni.Status {
+	if v := cni.Verb(r.PathValue("verb")); v != cni.Status && v != cni.Del {
 		select {
 		case <-a.live.cni.begun:
 		case <-r.Context().Done():

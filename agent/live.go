@@ -36,6 +36,9 @@ type live struct {
 	node      *control.NodeSide // what the Node has; nil: not known
 	nodeError error             // why it has not what was last asked for
 
+	updating sync.Mutex       // held while switch and ports are brought to a snapshot
+	seen     *control.Cluster // that snapshot; nil: none yet
+
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
 
@@ -99,6 +102,7 @@ func (l *live) load(p *pipeline) (err error) {
 	}
 	l.tellSynced()
 	l.shield.update(cluster)
+	l.seen = cluster
 	return nil
 }
 
@@ -199,6 +203,7 @@ func (l *live) runManifests(ctx context.Context) error {
 	}
 	_, end := l.store.Follow(l.update)
 	defer end()
+	l.catchUp()
 	l.cni.open()
 	done, err := l.manifests.Watch(ctx, l.report)
 	if err != nil {
@@ -230,6 +235,23 @@ func (l *live) runRetries(done <-chan struct{}) {
 
 // update brings switch and ports to a new snapshot.
 func (l *live) update(u control.Update) {
+	l.updating.Lock()
+	defer l.updating.Unlock()
+	l.bring(u)
+}
+
+// catchUp takes in what changed before anybody followed: a pod that was detached.
+// A follower that waits meanwhile has the same snapshot.
+func (l *live) catchUp() {
+	l.updating.Lock()
+	defer l.updating.Unlock()
+	if now := l.store.Snapshot(); now != l.seen {
+		l.bring(control.Update{New: now})
+	}
+}
+
+func (l *live) bring(u control.Update) {
+	l.seen = u.New
 	name := l.config.NodeName
 	if err := errors.Join(l.config.fits(u.New.NodeConfig(name)), l.config.fitsNode(u.New.Node(name))); err != nil {
 		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)

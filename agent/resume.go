@@ -58,6 +58,8 @@ func (l *live) runFirstRead(done chan<- error) {
 
 // resume installs the difference between snapshot and manifests.
 func (l *live) resume() {
+	l.portsMu.Lock()
 	l.restored = nil
+	l.portsMu.Unlock()
 	l.update(control.Update{New: l.store.Snapshot()})
 }

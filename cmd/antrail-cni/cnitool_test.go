@@ -177,12 +177,13 @@ func TestAgentRestarts(t *testing.T) {
 }
 
 // TestStatusWithoutObjects: an agent that forwards by the entries of the one before,
-// while its objects cannot be read, can add no Pod, and says so.
+// while its objects cannot be read, can add no Pod, and says so. It can remove one.
 func TestStatusWithoutObjects(t *testing.T) {
-	w := newWorld(t, "a")
+	w := newWorld(t, "a", "b")
 	w.start()
-	a := w.sandbox("a")
+	a, b := w.sandbox("a"), w.sandbox("b")
 	w.add(a)
+	w.add(b)
 	w.agent.Process.Signal(syscall.SIGTERM)
 	w.agent.Wait()
 	if err := os.Rename(w.manifests, w.manifests+".off"); err != nil {
@@ -191,6 +192,10 @@ func TestStatusWithoutObjects(t *testing.T) {
 	w.start()
 	w.wantCode("STATUS", a, types.ErrPluginNotAvailable)
 	w.wantCode("CHECK", a, types.ErrTryAgainLater)
+	w.must("del", b)
+	if len(w.ports()) == 0 {
+		t.Error("a's port is gone")
+	}
 	if err := os.Rename(w.manifests+".off", w.manifests); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +221,7 @@ func TestDisorderWithKills(t *testing.T) {
 		boxes = append(boxes, s, &further)
 	}
 	for range 10 {
-		ended, order := make(chan struct{}), random.Perm(3*len(boxes))[:8]
+		ended, order := make(chan struct{}), random.Perm(3 * len(boxes))[:8]
 		go func() {
 			defer close(ended)
 			for _, i := range order {

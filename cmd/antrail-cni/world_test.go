@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/internal/nstest"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"golang.org/x/sys/unix"
 )
 
 // asAgent makes this program an agent of a configuration file. Under the plugin's
@@ -39,12 +41,16 @@ func TestMain(m *testing.M) {
 }
 
 func runAgent(config string) {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
 	c, err := agent.LoadConfig(config)
 	if err == nil {
-		err = agent.Run(context.Background(), c, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // world is a Node with an agent on manifests, the plugin, and cnitool, which calls
