@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// state is what antrail may change of a Node: links, addresses, routes, nftables,
+// sysctls of forwarding, and the files of the CNI plugin.
+func (n *node) state() (string, error) {
+	const look = `ip -br link; ip -br -4 address; ip route; ip neighbour show nud permanent; nft list ruleset
+cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding
+ls -A /etc/cni/net.d /opt/cni/bin /run/antrail 2>/dev/null; true`
+	out, err := exec.Command(n.inside("sh", "-c", look)[0], n.inside("sh", "-c", look)[1:]...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", n.name, err, out)
+	}
+	return strings.ReplaceAll(string(out), "/run/antrail:\n", ""), nil
+}
+
+// uninstall removes pods, agents and what is left of them, as an operator does, and
+// compares each Node with what it was before.
+func (c *cluster) uninstall(ctx context.Context) error {
+	for _, args := range [][]string{
+		append([]string{"delete", "deployment", "--wait=true", "--cascade=foreground"}, deployments...),
+		{"delete", "pod", "--all", "--wait=true"},
+		{"delete", "-k", c.file("kustomize"), "--wait=true"},
+		{"wait", "-n", "kube-system", "--for=delete", "pod", "-l", "app.kubernetes.io/name=antrail", "--timeout=60s"},
+		{"apply", "-k", c.file("kustomize/uninstall")},
+		{"rollout", "status", "-n", "kube-system", "daemonset/antrail-uninstall", "--timeout=60s"},
+		{"delete", "-k", c.file("kustomize/uninstall"), "--wait=true"},
+	} {
+		if _, err := c.kubectl(args...); err != nil {
+			return err
+		}
+	}
+	for _, n := range c.nodes {
+		if err := wait(ctx, n.name+" is not as it was", n.sameAsBefore); err != nil {
+			return err
+		}
+	}
+	fmt.Println("uninstalled: links, routes, nftables, sysctls and files of both Nodes are as they were")
+	return nil
+}
+
+func (n *node) sameAsBefore() error {
+	now, err := n.state()
+	if err == nil && now != n.before {
+		err = fmt.Errorf("before:\n%s\nnow:\n%s", n.before, now)
+	}
+	return err
+}
+
+// leftovers looks for anything of the demo on the machine.
+func (c *cluster) leftovers() error {
+	var errs []error
+	for _, path := range []string{c.dir, netnsPath(controlNS), netnsPath(c.nodes[0].name), netnsPath(c.nodes[1].name)} {
+		if _, err := os.Stat(path); err == nil {
+			errs = append(errs, fmt.Errorf("%s is still there", path))
+		}
+	}
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(string(mounts), c.dir) {
+		errs = append(errs, fmt.Errorf("something is still mounted at %s", c.dir))
+	}
+	return errors.Join(errs...)
+}

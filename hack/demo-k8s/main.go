@@ -1,0 +1,121 @@
+// Demo-k8s shows antrail under a real Kubernetes on this one machine, and leaves
+// nothing behind:
+//
+//	go run ./hack/demo-k8s -bin DIR -plugins DIR -images FILE,FILE -pod FILE
+//
+//	place.go    network namespaces, the underlay between them, processes
+//	control.go  etcd, API server, controller manager, scheduler
+//	node.go     a Node: containerd and kubelet in namespaces of their own
+//	kubectl.go  what is asked of the API
+//	checks.go   what has to work, in the order it is shown
+//	leave.go    what has to be gone
+//
+// Every process lives in one of three network namespaces (antrail-demo-…) and all
+// files below one directory; a Node's processes have a mount namespace in which
+// /run, /etc, /opt and /var are the Node's own. The machine's links, addresses and
+// rules are not touched. It needs root, Debian's containerd and runc.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the command line's.
+type options struct {
+	bin, plugins   string // programs of Kubernetes, and CNI plugins
+	images         string // archives of images, between commas
+	pod            string // the pods' program, for who asks from outside
+	manifests, dir string
+	keep           bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.bin, "bin", "", "directory with etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl")
+	flag.StringVar(&o.plugins, "plugins", "", "directory with the CNI plugins loopback, portmap and bandwidth")
+	flag.StringVar(&o.images, "images", "", "archives of images, between commas: antrail, antrail-demo-pod and antrail-demo-pause")
+	flag.StringVar(&o.pod, "pod", "", "the pods' program")
+	flag.StringVar(&o.manifests, "manifests", "deploy/kustomize", "directory of the Kustomize bases")
+	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "antrail-demo-k8s"), "directory for all files")
+	flag.BoolVar(&o.keep, "keep", false, "wait for an interrupt before everything is taken down")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, &o); err != nil {
+		fmt.Fprintln(os.Stderr, "demo-k8s:", err)
+		os.Exit(1)
+	}
+}
+
+// run brings the cluster up, shows it and takes it down.
+func run(ctx context.Context, o *options) (err error) {
+	if os.Geteuid() != 0 {
+		return errors.New("namespaces and containers need root")
+	}
+	if err := o.wholePaths(); err != nil {
+		return err
+	}
+	began := time.Now()
+	c := newCluster(o)
+	c.down() // what a killed run left
+	defer func() {
+		if err != nil {
+			c.tellLogs(os.Stderr)
+		}
+		err = errors.Join(err, c.down(), c.leftovers())
+		if err == nil {
+			fmt.Printf("everything is gone; %.0f s in all\n", time.Since(began).Seconds())
+		}
+	}()
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"control plane", c.upControl}, {"two Nodes", c.upNodes}, {"antrail", c.installAntrail}, {"objects", c.applyObjects},
+	} {
+		at := time.Now()
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+		fmt.Printf("%-16s up after %.1f s\n", step.what, time.Since(at).Seconds())
+	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	if o.keep {
+		fmt.Printf("KUBECONFIG=%s nsenter --net=%s %s/kubectl …; interrupt to go on\n", c.kubeconfig(), netnsPath(controlNS), o.bin)
+		<-ctx.Done()
+		ctx = context.Background()
+	}
+	return c.uninstall(ctx)
+}
+
+// wholePaths makes the paths right in other mount namespaces, too.
+func (o *options) wholePaths() error {
+	images := strings.Split(o.images, ",")
+	paths := []*string{&o.bin, &o.plugins, &o.pod, &o.manifests, &o.dir}
+	for i := range images {
+		paths = append(paths, &images[i])
+	}
+	for _, p := range paths {
+		if *p == "" {
+			return errors.New("-bin, -plugins, -images and -pod are needed")
+		}
+		whole, err := filepath.Abs(*p)
+		if err != nil {
+			return err
+		}
+		*p = whole
+	}
+	o.images = strings.Join(images, ",")
+	return nil
+}
