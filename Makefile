@@ -2,13 +2,14 @@
 # make test   every test, and says which could not run here and why
 # make lint   gofmt, go vet, staticcheck
 # make build  bin/antrail and bin/antrail-cni, the CNI plugin
+# make demo-k8s  the same with pods of a real Kubernetes, which it builds once
 # make image  bin/antrail-image.tar, which container runtimes import
 
 IMAGE := docker.io/library/antrail:latest
 NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build image demo test lint clean
+.PHONY: all build image demo demo-k8s test lint clean
 
 all: build
 
@@ -27,6 +28,10 @@ image: build
 demo: build
 	hack/need-packages demo
 	hack/as-root bin/antrail demo
+
+demo-k8s: image
+	hack/need-packages k8s
+	hack/demo-k8s/run
 
 test:
 	hack/need-packages test

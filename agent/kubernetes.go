@@ -23,7 +23,7 @@ type Kubernetes struct {
 	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs,omitempty"`
 	// ProxyAll serves Services to the Node and to the world, too: no kube-proxy is
 	// needed. NodePortAddresses are those where NodePorts are; when not given, the
-	// Node's.
+	// Node's and 127.0.0.1.
 	ProxyAll          bool         `json:"proxyAll,omitempty"`
 	NodePortAddresses []netip.Addr `json:"nodePortAddresses,omitempty"`
 	// EgressExceptCIDRs are destinations that no Egress translates.
@@ -100,7 +100,7 @@ func (c *Config) nodeConfig(n *nodeFacts) *control.NodeConfig {
 		nc.ServiceCIDRs = n.ServiceCIDRs
 	}
 	if len(nc.NodePortAddresses) == 0 {
-		nc.NodePortAddresses = n.Addresses
+		nc.NodePortAddresses = n.nodePortAddresses()
 	}
 	if !c.hasTunnel() {
 		nc.Tunnel = control.TunnelPort{}

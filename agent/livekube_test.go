@@ -147,7 +147,7 @@ func TestKube(t *testing.T) {
 		{Node: "node-b", Address: netip.MustParseAddr("192.168.77.103"), PodCIDR: netip.MustParsePrefix("10.10.1.0/24"), Gateway: netip.MustParseAddr("10.10.1.1")},
 		{Node: "node-b", Address: netip.MustParseAddr("192.168.77.103"), PodCIDR: netip.MustParsePrefix("fd00:10:10:1::/64"), Gateway: netip.MustParseAddr("fd00:10:10:1::1")},
 	}
-	if !slices.Equal(node.Peers, want) || node.NodePortAddresses[0] != c.Tunnel.LocalAddress || node.ServiceCIDRs[0] != c.Kubernetes.ServiceCIDRs[0] {
+	if !slices.Equal(node.Peers, want) || !slices.Equal(node.NodePortAddresses, []netip.Addr{netip.MustParseAddr("127.0.0.1"), c.Tunnel.LocalAddress}) || node.ServiceCIDRs[0] != c.Kubernetes.ServiceCIDRs[0] {
 		t.Errorf("the Node is asked for %+v", node)
 	}
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/control/kube"
@@ -79,6 +80,16 @@ func tryFacts(ctx context.Context, c *Config, api *kube.Source) (*nodeFacts, err
 		return nil, fmt.Errorf("proxyAll needs the ranges of ClusterIPs, and ServiceCIDRs cannot be read (kubernetes.serviceCIDRs tells them, too): %w", err)
 	}
 	return n, nil
+}
+
+// nodePortAddresses are the Node's, and that of its loopback as Antrea has it: there
+// is no such thing for ::1.
+func (n *nodeFacts) nodePortAddresses() []netip.Addr {
+	all := slices.Clone(n.Addresses)
+	if slices.ContainsFunc(all, netip.Addr.Is4) {
+		all = append(all, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	return all
 }
 
 // readFacts reads what an agent of this Node kept.

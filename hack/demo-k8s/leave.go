@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 )
 
@@ -14,12 +13,13 @@ import (
 func (n *node) state() (string, error) {
 	const look = `ip -br link; ip -br -4 address; ip route; ip neighbour show nud permanent; nft list ruleset
 cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding
-ls -A /etc/cni/net.d /opt/cni/bin /run/antrail 2>/dev/null; true`
-	out, err := exec.Command(n.inside("sh", "-c", look)[0], n.inside("sh", "-c", look)[1:]...).CombinedOutput()
+find /etc/cni/net.d /opt/cni/bin -mindepth 1 | sort
+[ ! -e /run/antrail ] || find /run/antrail -mindepth 1`
+	said, err := output(n.inside("sh", "-c", look)...)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w: %s", n.name, err, out)
+		return "", fmt.Errorf("%s: %w", n.name, err)
 	}
-	return strings.ReplaceAll(string(out), "/run/antrail:\n", ""), nil
+	return said, nil
 }
 
 // uninstall removes pods, agents and what is left of them, as an operator does, and

@@ -92,7 +92,7 @@ func (c *cluster) start(name, group string, argv ...string) (*os.Process, error)
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	c.started = append(c.started, cmd.Process)
-	go cmd.Wait()
+	go runReap(cmd)
 	pids, err := os.OpenFile(c.file("pids"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -101,6 +101,9 @@ func (c *cluster) start(name, group string, argv ...string) (*os.Process, error)
 	_, err = fmt.Fprintf(pids, "%d %d\n", cmd.Process.Pid, startTime(cmd.Process.Pid))
 	return cmd.Process, err
 }
+
+// runReap waits for a process, so that it does not stay as a zombie.
+func runReap(cmd *exec.Cmd) { cmd.Wait() }
 
 // startTime tells a process from another of the same number (proc(5), field 22); 0
 // for none.

@@ -78,7 +78,12 @@ func serveName() error {
 func stopOnSignal() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
-	go func() { <-end; os.Exit(0) }()
+	go runEnd(end)
+}
+
+func runEnd(end <-chan os.Signal) {
+	<-end
+	os.Exit(0)
 }
 
 func runEcho(c net.PacketConn) {
