@@ -16,6 +16,7 @@ func profiles() []profile {
 		{"tunnel", "TCP, round trips and UDP between pods of two Nodes", "Between pods of two Nodes", runTunnel},
 		{"forward", "frames a second without loss between two veths, by size", "Forwarding between two veths without loss", runForward},
 		{"conntrack", "connection tracking alone, by connections up to 1,000,000 or ten times --largest", "Connection tracking", runConntrack},
+		{"trace", "what live traces cost a loaded worker: off, armed, 100 packets watched, all watched", "A worker that is watched", runTrace},
 		{"idle", "processor time of a switch with 100 ports that bring nothing", "A switch with nothing to do", runIdle},
 		{"gc", "what garbage collection does to a busy worker, with a million connections", "A worker beside the garbage collector", runGC},
 	}

@@ -25,6 +25,9 @@ type walker struct {
 	pool         *packet.HeapPool
 	batch, taken []*packet.Frame
 	next         uint32 // number of the next packet of a course
+	// began and passed, when not nil, are called when a window begins and after each
+	// of its batches.
+	began, passed func() error
 }
 
 // walkBatch is what a loaded worker has at a time.
@@ -118,21 +121,24 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		return cost{}, err
 	}
 	packets, start := 0, time.Now()
-	for time.Since(start) < long && !(c.of == 0 && packets >= mostFresh) {
-		if err := w.pass(c); err != nil {
-			return cost{}, err
+	if w.began != nil {
+		err = w.began()
+	}
+	for err == nil && time.Since(start) < long && !(c.of == 0 && packets >= mostFresh) {
+		if err = w.pass(c); err == nil && w.passed != nil {
+			err = w.passed()
 		}
 		packets += walkBatch
 	}
 	took := time.Since(start)
-	disturbed, err := watch.part()
+	disturbed, err2 := watch.part()
 	runtime.ReadMemStats(&after)
 	return cost{
 		nanoseconds: float64(took) / float64(packets),
 		allocations: float64(after.Mallocs-before.Mallocs) / float64(packets),
 		entries:     float64(w.entriesTaken()-taken) / float64(packets),
 		disturbed:   disturbed,
-	}, err
+	}, errors.Join(err, err2)
 }
 
 // entriesTaken is how often entries were taken.

@@ -117,11 +117,7 @@ func (w *worker) serve(p *polled) int {
 	p.behind = n == p.budget
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
-	if lives := w.sw.lives.Load(); lives == nil {
-		w.serveAll(p, w.rx[:n])
-	} else {
-		lives.serve(w, w.rx[:n], p.no)
-	}
+	w.serveAll(p, w.rx[:n])
 	w.flush()
 	return n
 }
@@ -130,8 +126,12 @@ func (w *worker) serve(p *polled) int {
 func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
 	w.cache.warm(frames, p, w.sw.conntrack)
 	before := w.cache.missed()
-	for _, f := range frames {
-		w.walk.packet(f, p.no)
+	if lives := w.sw.lives.Load(); lives == nil {
+		for _, f := range frames {
+			w.walk.packet(f, p.no)
+		}
+	} else {
+		lives.serve(w, frames, p.no)
 	}
 	p.firsts = w.cache.missed() - before
 }
