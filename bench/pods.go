@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/agent"
@@ -19,9 +20,10 @@ import (
 // podPair is two pods, and something between them that is to be measured.
 type podPair struct {
 	name           string
-	client, server func(func() error) error // run a function in the pod's network namespace
-	address        string                   // of the server's pod, with a port that its policies allow
-	rests          func(yes bool) error     // what never sleeps rests while others are measured; nil: nothing is to be done
+	client, server func(func() error) error         // run a function in the pod's network namespace
+	address        string                           // of the server's pod, with a port that its policies allow
+	warm           func(context.Context, int) error // waits until so many streams pass as they will for long; nil: at once
+	rests          func(yes bool) error             // what never sleeps rests while others are measured; nil: nothing is to be done
 	close          func() error
 }
 
@@ -163,7 +165,37 @@ func (r *rig) openLab(ctx context.Context, entries string, o lab.Options) (*podP
 	if err != nil {
 		return nil, err
 	}
-	return labPair(l, name, l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[0].Pods[1])
+	node := l.Topology.Nodes[0]
+	p, err := labPair(l, name, node.Pods[0], node.Pods[1])
+	if err == nil && o.Offload == agent.OffloadAuto {
+		p.warm = offloaded(agent.NewClient(l.Socket(node.Name)))
+	}
+	return p, err
+}
+
+// offloadPatience is how long a stream may take to become the kernel's.
+const offloadPatience = 10 * time.Second
+
+// offloaded waits until an agent has given so many connections to the kernel.
+func offloaded(a *agent.Client) func(context.Context, int) error {
+	return func(ctx context.Context, n int) error {
+		for end := time.Now().Add(offloadPatience); ; wait(ctx, 5*time.Millisecond) {
+			var all []agent.Counter
+			if err := errors.Join(a.JSON(ctx, "/cache", nil, &all), ctx.Err()); err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(c agent.Counter) bool { return c.Name == "offload_connections" })
+			if i < 0 {
+				return errors.New("the agent offloads nothing")
+			}
+			if all[i].Value >= uint64(n) {
+				return nil
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("%d of %d streams are offloaded after %v", all[i].Value, n, offloadPatience)
+			}
+		}
+	}
 }
 
 // labPair is two pods of a lab; the pair's close takes the lab down.

@@ -14,7 +14,10 @@ import (
 // manyStreams is how many there are of "many streams".
 const manyStreams = 8
 
+const streamNote = "A stream is measured after half a window, and with offload once the kernel has all of them."
+
 func runStream(ctx context.Context, r *rig, c *Comparison) error {
+	c.Notes = append(c.Notes, streamNote)
 	return r.contestPods(ctx, c, r.measureStreams)
 }
 
@@ -41,6 +44,11 @@ func (p *podPair) stream(ctx context.Context, n int, window time.Duration) (floa
 	bits, took := 0.0, time.Duration(1)
 	if err == nil {
 		wait(ctx, window/2)
+		if p.warm != nil {
+			err = p.warm(ctx, n)
+		}
+	}
+	if err == nil {
 		before, start := arrived.Load(), time.Now()
 		wait(ctx, window)
 		bits, took = 8*float64(arrived.Load()-before), time.Since(start)
