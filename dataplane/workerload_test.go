@@ -22,32 +22,6 @@ func TestNextBudget(t *testing.T) {
 	}
 }
 
-// TestPatience: short sleeps make a worker spin longer, long ones shorter,
-// until it does not spin at all.
-func TestPatience(t *testing.T) {
-	var p patience
-	for range 10 {
-		p.slept(maxSpin / 2)
-	}
-	if p.span != maxSpin {
-		t.Errorf("after short sleeps it spins for %v, want %v", p.span, maxSpin)
-	}
-	for range 10 {
-		p.slept(time.Second)
-	}
-	if p.span != 0 {
-		t.Errorf("after long sleeps it spins for %v, want none", p.span)
-	}
-	p.slept(0)
-	if p.span != minSpin {
-		t.Errorf("after one short sleep it spins for %v, want %v", p.span, minSpin)
-	}
-	p.vain = 2
-	if p.slept(0); p.span != 0 {
-		t.Errorf("it spins for %v though it was woken for nothing", p.span)
-	}
-}
-
 // TestWakeBucket checks the bounds of the histogram.
 func TestWakeBucket(t *testing.T) {
 	for d, want := range map[time.Duration]int{

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/antrail/antrail/ports"
 )
 
 // A worker without packets spins for a while, for the next one may be under
@@ -14,10 +16,28 @@ import (
 // ended soon says that longer spinning would have met the packet, a long one
 // that spinning was wasted. So an idle switch does not spin at all, and one
 // that answers requests does not sleep between them.
+//
+// A worker that spins lets others run before each look, for they may be whom the
+// next packet comes from: two pods and two workers on two processors are else in
+// each other's way. When that took long somebody has a use for the processor, and
+// the worker sleeps at once for a while, since who is woken is preferred.
 
 const (
 	// maxSpin is the longest that a worker spins: about what a wake-up costs.
 	maxSpin = 50 * time.Microsecond
+	// chainSpin is the longest after fewPackets or less: these are of a
+	// conversation, whose next packet may come when several others have been woken.
+	// After more it is better to sleep, and to have more still at once.
+	chainSpin  = 120 * time.Microsecond
+	fewPackets = 4
+	// longYield is how long it takes to let others run when they have a use for the
+	// processor. The worker then does not spin for leastDeference, and each time
+	// for twice as long, up to mostDeference, when it had let them run fewer than
+	// manyYields times since.
+	longYield      = 500 * time.Microsecond
+	leastDeference = 10 * time.Millisecond
+	mostDeference  = time.Second
+	manyYields     = 100
 	// minSpin is the shortest but none.
 	minSpin = 4 * time.Microsecond
 	// lookRounds and lookPackets are how many rounds, or packets, a worker
@@ -35,9 +55,47 @@ const (
 
 // patience is how long a worker spins.
 type patience struct {
-	span  time.Duration
-	began time.Duration // when this spin began
-	vain  int           // sleeps in a row that a port ended without a packet
+	span      time.Duration
+	began     time.Duration // when this spin began
+	deference time.Duration // the last one
+	until     time.Duration // and when it ends
+	yields    int           // since then
+	brought   int           // packets of the last rounds that were not empty
+	vain      int           // sleeps in a row that a port ended without a packet
+}
+
+// most is the longest that it may spin now.
+func (p *patience) most() time.Duration {
+	if p.brought > fewPackets {
+		return maxSpin
+	}
+	return chainSpin
+}
+
+// spins says whether it goes on spinning.
+func (p *patience) spins(now time.Duration) bool {
+	return now-p.began < min(p.span, p.most()) && now >= p.until
+}
+
+// yielded learns from having let others run.
+func (p *patience) yielded(before, after time.Duration) {
+	if p.yields++; after-before < longYield {
+		return
+	}
+	if p.yields > manyYields {
+		p.deference = 0
+	}
+	p.deference = min(mostDeference, max(leastDeference, 2*p.deference))
+	p.until, p.yields = after+p.deference, 0
+}
+
+// bring learns of packets; first says that the round before brought none.
+func (p *patience) bring(n int, first bool) {
+	if first {
+		p.brought = 0
+	}
+	p.brought += n
+	p.vain = 0
 }
 
 // slept learns from a sleep. One that follows another without a packet in
@@ -46,8 +104,8 @@ func (p *patience) slept(d time.Duration) {
 	switch {
 	case p.vain > 1:
 		p.span = 0
-	case d < maxSpin:
-		p.span = min(maxSpin, max(minSpin, 2*p.span))
+	case d < p.most():
+		p.span = min(p.most(), max(minSpin, 2*p.span))
 	case p.span > minSpin:
 		p.span /= 2
 	default:
@@ -75,9 +133,10 @@ func (w *worker) runWorker(ctx context.Context) error {
 			w.crowded = false
 			w.sw.relieve()
 		}
-		if idle++; n > 0 {
-			idle, w.patience.vain = 0, 0
-		} else if idle == 1 {
+		if n > 0 {
+			w.patience.bring(n, idle > 0)
+			idle = 0
+		} else if idle++; idle == 1 {
 			w.patience.began = clock()
 		}
 		if rounds < lookRounds && packets < lookPackets {
@@ -108,7 +167,9 @@ func (w *worker) look(timeout time.Duration) (err error) {
 func (w *worker) rest() error {
 	w.settle()
 	now := clock()
-	if now-w.patience.began < w.patience.span {
+	if w.patience.spins(now) {
+		ports.LetOthersRun()
+		w.patience.yielded(now, clock())
 		return w.look(0)
 	}
 	timeout := sleep

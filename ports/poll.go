@@ -90,6 +90,10 @@ func (p *Poller) Wait(ready []uint32, timeout time.Duration) ([]uint32, error) {
 	return ready, nil
 }
 
+// LetOthersRun gives the calling thread's processor to another thread that waits
+// for it, if there is one (sched_yield(2)).
+func LetOthersRun() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
 // Wake ends a Wait that is under way, or the next one.
 func (p *Poller) Wake() {
 	var b [8]byte
