@@ -1,5 +1,7 @@
 # make demo   builds, installs what is missing, shows that it works, cleans up
 # make test   every test, and says which could not run here and why
+# make test-k8s  the agent's tests against a real API server, built when it is not
+#             cached (hack/k8s/build); prints what it holds of a large cluster
 # make lint   gofmt, go vet, staticcheck
 # make build  bin/antrail and bin/antrail-cni, the CNI plugin
 # make demo-k8s  the same with pods of a real Kubernetes, which it builds once
@@ -9,7 +11,7 @@ IMAGE := docker.io/library/antrail:latest
 NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build image demo demo-k8s test lint clean
+.PHONY: all build image demo demo-k8s test test-k8s lint clean
 
 all: build
 
@@ -36,6 +38,9 @@ demo-k8s: image
 test:
 	hack/need-packages test
 	hack/test
+
+test-k8s:
+	hack/test-k8s
 
 lint:
 	hack/lint $(STATICCHECK)

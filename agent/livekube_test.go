@@ -49,7 +49,7 @@ spec: {podSelector: {matchLabels: {app: web}}, policyTypes: [Ingress], ingress: 
 `
 
 // kubeConfig is a configuration that leaves to the API what it can tell.
-func kubeConfig(t *testing.T, api *kubetest.API) *Config {
+func kubeConfig(t *testing.T, api interface{ Kubeconfig() string }) *Config {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "agent.yaml")
 	text := fmt.Sprintf(`

@@ -123,10 +123,18 @@ func (c *connections) listWatch(r *resource) *cache.ListWatch {
 	}
 }
 
+// node asks for a Node with the verb that its watch needs anyway.
 func (c *connections) node(ctx context.Context, name string) (*corev1.Node, error) {
-	n := &corev1.Node{}
-	err := c.groups[corev1.SchemeGroupVersion].Get().Resource("nodes").Name(name).Do(ctx).Into(n)
-	return n, err
+	list := &corev1.NodeList{}
+	err := c.groups[corev1.SchemeGroupVersion].Get().Resource("nodes").
+		Param("fieldSelector", fields.OneTermEqualSelector("metadata.name", name).String()).Do(ctx).Into(list)
+	if err == nil && len(list.Items) == 0 {
+		err = fmt.Errorf("there is no Node/%s", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 // discover asks which resources of Antrea's group are served: none when there is

@@ -20,12 +20,18 @@ const patience = 20 * time.Second
 type following struct {
 	*Source
 	t     *testing.T
-	api   *kubetest.API
 	store *control.Store
 	log   *lines
 
 	mu      sync.Mutex
 	updates []control.Update
+}
+
+// server is an API server, made for tests or real.
+type server interface {
+	Kubeconfig() string
+	Apply(manifests string)
+	Delete(apiVersion, kind, namespace, name string)
 }
 
 // lines is a log in memory.
@@ -46,13 +52,19 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// follow makes a Source, and runs it until the test ends.
-func follow(t *testing.T, api *kubetest.API, adjust func(*Source)) *following {
+// follow makes a Source of an API server, and runs it until the test ends.
+func follow(t *testing.T, api server, adjust func(*Source)) *following {
 	t.Helper()
-	f := &following{t: t, api: api, store: control.NewStore(control.GivenEndpoints), log: &lines{}}
+	return followAs(t, api, "node-a", adjust)
+}
+
+// followAs is follow for a Node.
+func followAs(t *testing.T, api server, node string, adjust func(*Source)) *following {
+	t.Helper()
+	f := &following{t: t, store: control.NewStore(control.GivenEndpoints), log: &lines{}}
 	var err error
 	log := slog.New(slog.NewTextHandler(f.log, nil))
-	if f.Source, err = New(Config{Kubeconfig: api.Kubeconfig(), Node: "node-a", Log: log}, f.store); err != nil {
+	if f.Source, err = New(Config{Kubeconfig: api.Kubeconfig(), Node: node, Log: log}, f.store); err != nil {
 		t.Fatal(err)
 	}
 	f.longest = 20 * time.Millisecond
@@ -110,6 +122,13 @@ func (f *following) seen() []control.Update {
 	return append([]control.Update(nil), f.updates...)
 }
 
+// forget gives up the steps that were seen, and the snapshots that they hold.
+func (f *following) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.updates = nil
+}
+
 func (f *following) pod(name string) *control.Pod {
 	return f.store.Snapshot().Pod(control.Name{Namespace: "default", Name: name})
 }
@@ -118,7 +137,7 @@ func pod(name, node, ip, phase string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
 kind: Pod
-metadata: {name: %s, labels: {app: web}, annotations: {big: "%s"}, managedFields: [{manager: kubectl}]}
+metadata: {name: %s, labels: {app: web}, annotations: {big: "%s"}}
 spec:
   nodeName: "%s"
   containers: [{name: c, image: i, env: [{name: A, value: b}], ports: [{name: http, containerPort: 80}]}]
@@ -424,7 +443,7 @@ func TestNode(t *testing.T) {
 	if err != nil || n.PodCIDRs[0].String() != "10.10.0.0/24" || n.Addresses[0].String() != "192.168.77.102" {
 		t.Errorf("node %+v, %v", n, err)
 	}
-	if _, err := s.Node(t.Context(), "node-x"); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := s.Node(t.Context(), "node-x"); err == nil || !strings.Contains(err.Error(), "there is no Node/node-x") {
 		t.Errorf("error %v", err)
 	}
 }

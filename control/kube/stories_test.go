@@ -57,6 +57,7 @@ func publishedAs(k control.Kind) (apiVersion, kind string) {
 // telling is one story on its way, with what manifests make of it.
 type telling struct {
 	*following
+	api  server
 	want *control.Store
 }
 
@@ -141,9 +142,10 @@ func TestStories(t *testing.T) {
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			f := follow(t, kubetest.New(t), func(s *Source) { s.store = control.NewStore(control.DeriveEndpoints) })
+			api := kubetest.New(t)
+			f := follow(t, api, func(s *Source) { s.store = control.NewStore(control.DeriveEndpoints) })
 			f.store = f.Source.store
-			x := &telling{f, control.NewStore(control.DeriveEndpoints)}
+			x := &telling{f, api, control.NewStore(control.DeriveEndpoints)}
 			x.step(storyStep{"node.yaml", string(base)})
 			x.synced()
 			for _, s := range readStory(t, path) {

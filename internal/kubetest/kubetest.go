@@ -5,6 +5,7 @@
 //	kubetest.go  the server: up, down, what it was asked
 //	objects.go   objects and the history of their changes
 //	serve.go     lists and watches over HTTP
+//	real.go      kube-apiserver and etcd in its place, for make test-k8s
 package kubetest
 
 import (

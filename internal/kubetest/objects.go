@@ -41,7 +41,7 @@ var plurals = map[string]string{
 // clusterWide are kinds without namespace.
 var clusterWide = map[string]bool{
 	"Node": true, "Namespace": true, "Tier": true, "ClusterNetworkPolicy": true, "ClusterGroup": true, "Egress": true,
-	"ExternalIPPool": true, "TrafficControl": true,
+	"ExternalIPPool": true, "TrafficControl": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 }
 
 // refOf names an object.

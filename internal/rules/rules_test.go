@@ -73,7 +73,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/nstest", "internal/ovstest", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/nstest", "internal/ovstest", "internal/kubetest", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},
