@@ -252,6 +252,28 @@ func TestDisorderWithKills(t *testing.T) {
 	w.wantNothing()
 }
 
+// TestUninstall takes the links of pods away that an agent left which was killed, and
+// its record.
+func TestUninstall(t *testing.T) {
+	w := newWorld(t, "a")
+	w.start()
+	a := w.sandbox("a")
+	link := w.add(a).Interfaces[0].Name
+	w.kill()
+	var told []string
+	w.node.Do(t, func() {
+		if err := agent.Uninstall(w.socket(), func(what string) { told = append(told, what) }); err != nil {
+			t.Error(err)
+		}
+	})
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "removed link "+link+" of pod default/a\n") || !strings.Contains(text, "removed "+w.path("run/cni.record")) {
+		t.Errorf("told:\n%s", text)
+	}
+	if _, err := os.Stat(w.path("run")); !os.IsNotExist(err) || a.addresses() != nil {
+		t.Errorf("%v; the sandbox has %v", err, a.addresses())
+	}
+}
+
 // TestByHand: what a runtime gives wrongly is refused with the specification's
 // codes; VERSION needs no agent.
 func TestByHand(t *testing.T) {

@@ -60,7 +60,6 @@ type world struct {
 	node      *nstest.Namespace
 	dir       string
 	manifests string
-	conf      string // conflist
 	agent     *exec.Cmd
 	log       *log
 }
