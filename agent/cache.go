@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -37,6 +38,10 @@ func (p *pipeline) cacheValues() []cacheValue {
 	for i, n := range st.Events {
 		e := dataplane.CacheEvent(i)
 		all = append(all, cacheValue{Counter{Name: e.String(), Value: n}, e.Sentence()})
+	}
+	for _, o := range p.sw.CacheShapes() {
+		by := cmp.Or(p.sw.Names().Table(o.Table), fmt.Sprint(o.Table)) + ": " + cmp.Or(o.Fields, "nothing")
+		all = append(all, cacheValue{Counter{Name: "shape", Label: by, Value: o.Packets}, "Packets that took a stretch from " + by})
 	}
 	return append(all, p.offloadValues()...)
 }

@@ -191,7 +191,19 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 	if p, err2 := g.read(); err2 == nil && fresh {
 		w.next += uint32(p.Sent)
 	}
-	return k, errors.Join(err, g.stop())
+	if err = errors.Join(err, g.stop()); err == nil && fresh {
+		err = w.began(ctx, k.packets)
+	}
+	return k, err
+}
+
+// began is errLost unless nearly all of so many packets have begun connections.
+func (w *ovsWalk) began(ctx context.Context, packets float64) error {
+	have, err := w.connections(ctx)
+	if err == nil && float64(have) < packets*mostOut {
+		err = errLost
+	}
+	return err
 }
 
 // fewestPackets is of a window that counts: with fewer, the generator did not run.
@@ -223,6 +235,7 @@ func (w *ovsWalk) count(ctx context.Context, g *generator, long time.Duration) (
 		return k, err
 	}
 	s := threads[0]
+	k.packets = s.packets
 	k.nanoseconds = s.busy / max(s.packets, 1) / w.hertz * 1e9
 	came, err := w.haveSent(ctx, out+s.packets*mostOut)
 	if err == nil && (!came || s.packets < fewestPackets) {

@@ -133,7 +133,11 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 	took := time.Since(start)
 	disturbed, err2 := watch.part()
 	runtime.ReadMemStats(&after)
+	if began := w.ct.Stats().Entries; c.of == 0 && began < packets {
+		return cost{}, fmt.Errorf("%d packets began %d connections", packets, began)
+	}
 	return cost{
+		packets:     float64(packets),
 		nanoseconds: float64(took) / float64(packets),
 		allocations: float64(after.Mallocs-before.Mallocs) / float64(packets),
 		entries:     float64(w.entriesTaken()-taken) / float64(packets),

@@ -20,7 +20,7 @@ import (
 
 // cost is what a packet of a course cost in one window.
 type cost struct {
-	nanoseconds, allocations, entries float64
+	packets, nanoseconds, allocations, entries float64
 	// disturbed is the part of the window in which the thread that is measured
 	// wanted to run and did not, or the machine itself did not run.
 	disturbed float64

@@ -1,6 +1,14 @@
 package dataplane
 
-import "sync/atomic"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // CacheEvent is something that connection caches count. The list is closed:
 // dumps and metrics come from it.
@@ -124,11 +132,17 @@ func (s *stretches) publish() {
 		t.entries.Store(uint64(s.live))
 		t.shapes.Store(uint64(shapes))
 	}
+	if s.reshaped {
+		s.reshaped = false
+		list := slices.Concat(s.shapes[:]...)
+		t.list.Store(&list)
+	}
 }
 
 // stretchTotals is what others see of a worker's stretches.
 type stretchTotals struct {
 	entries, shapes atomic.Uint64
+	list            atomic.Pointer[[]*shape]
 	cacheCounts
 }
 
@@ -155,4 +169,66 @@ func (s *CacheStats) add(c *cacheCounts) {
 	for i := range c {
 		s.Events[i] += c[i].Load()
 	}
+}
+
+// CacheShape is a mask by which stretches that begin in a table are found.
+type CacheShape struct {
+	Table uint8
+	// Fields is the fields of the mask, those of which it has some bits with them:
+	// "in_port,nw_src/255.0.0.0,tcp_dst/0xff00". Ports are TCP's whatever the
+	// protocol.
+	Fields string
+	// Packets is how many packets took a stretch of this mask.
+	Packets uint64
+}
+
+// CacheShapes is the masks of all workers by table, equal ones as one.
+func (s *Switch) CacheShapes() (all []CacheShape) {
+	for _, w := range s.workers {
+		if w.stretches == nil {
+			continue
+		}
+		list := w.stretches.totals.list.Load()
+		if list == nil {
+			continue
+		}
+		for _, o := range *list {
+			c := CacheShape{Table: o.table, Fields: o.whole.text(), Packets: o.served.Load()}
+			same := func(have CacheShape) bool { return have.Table == c.Table && have.Fields == c.Fields }
+			if i := slices.IndexFunc(all, same); i >= 0 {
+				all[i].Packets += c.Packets
+			} else {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b CacheShape) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(b.Packets, a.Packets))
+	})
+	return all
+}
+
+// text names the fields that have bits, and which they have when not all.
+func (b *keyBits) text() string {
+	var k flow.Key
+	for i, w := range b {
+		k.SetWord(i, w, w)
+	}
+	var fields []string
+	for _, id := range flow.Diff(&flow.Key{}, &k) {
+		f := flow.FieldByID(id)
+		text := f.Name
+		switch v := f.Get(&k); {
+		case v == flow.Ones(f.Bits):
+		case id == flow.IPSrc || id == flow.IPDst || id == flow.EthSrc || id == flow.EthDst:
+			_, mask, _ := strings.Cut(flow.FieldText(id, &k, nil), "=")
+			text += "/" + mask
+		case v.Hi != 0:
+			text += fmt.Sprintf("/0x%x%016x", v.Hi, v.Lo)
+		default:
+			text += fmt.Sprintf("/%#x", v.Lo)
+		}
+		fields = append(fields, text)
+	}
+	return strings.Join(fields, ",")
 }

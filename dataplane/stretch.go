@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -57,9 +58,10 @@ type stretches struct {
 	words [stretchWords]uint64 // of the shape asked last
 	hash  uint64               // of words
 
-	count  [numCacheEvents]uint64 // of this batch
-	totals stretchTotals
-	dirty  bool // totals lack what is held
+	count    [numCacheEvents]uint64 // of this batch
+	totals   stretchTotals
+	dirty    bool // totals lack what is held
+	reshaped bool // … and which shapes there are
 }
 
 const (
@@ -76,9 +78,11 @@ const (
 type shape struct {
 	mask   []wordMask
 	whole  keyBits
-	seed   uint64 // of its hashes
-	runs   int    // that are not void
-	passed uint64 // packets that took one
+	seed   uint64        // of its hashes
+	runs   int           // that are not void
+	passed uint64        // packets that took one
+	table  uint8         // where they begin
+	served atomic.Uint64 // packets that took one, as others see it
 }
 
 // stretch is what all packets that take it have in common.
@@ -156,6 +160,7 @@ func (s *stretches) follow(prog *program) {
 	for id, all := range s.shapes {
 		s.shapes[id] = slices.DeleteFunc(all, func(o *shape) bool { return o.runs == 0 })
 	}
+	s.reshaped = true
 }
 
 // leave voids a stretch.
@@ -175,6 +180,7 @@ func (s *stretches) forget() {
 	}
 	s.clearRuns()
 	clear(s.shapes[:])
+	s.reshaped = true
 	s.owners.forget()
 }
 

@@ -67,6 +67,7 @@ func TestStretchesServeNewConnections(t *testing.T) {
 	if n := len(r.collect()); n != 0 {
 		t.Fatalf("%d packets are left over", n)
 	}
+	wantShapes(t, r, "[{0 in_port,eth_type,ip_dst 200} {3 ct_state/0x21,eth_type,nw_proto,tcp_dst 200} {4 reg1 200}]")
 	if st := r.conntrack.Stats(); st.Entries != 202 {
 		t.Errorf("there are %d connections, want 202", st.Entries)
 	}
@@ -74,6 +75,14 @@ func TestStretchesServeNewConnections(t *testing.T) {
 		if got := r.tableOf(table); got.Lookups != hits || got.Hits != hits {
 			t.Errorf("table %d counts %d lookups and %d hits, want %d", table, got.Lookups, got.Hits, hits)
 		}
+	}
+}
+
+// wantShapes compares the masks of a switch's stretches.
+func wantShapes(t *testing.T, r *rig, want string) {
+	t.Helper()
+	if got := fmt.Sprint(r.sw.CacheShapes()); got != want {
+		t.Errorf("shapes %s, want %s", got, want)
 	}
 }
 

@@ -183,7 +183,8 @@ func (s *stretches) shape(from uint8, a *keyBits) *shape {
 		return nil
 	}
 	s.drawn++
-	o := &shape{mask: mask, whole: *a, seed: mix(lookupSeed, s.drawn)}
+	s.reshaped = true
+	o := &shape{mask: mask, whole: *a, seed: mix(lookupSeed, s.drawn), table: from}
 	s.shapes[from] = append(s.shapes[from], o)
 	return o
 }

@@ -72,6 +72,7 @@ func (w *worker) tellStretches() {
 	}
 	for _, r := range s.fresh {
 		w.tellVisits(r.visits, r.packets, r.bytes)
+		r.shape.served.Add(r.packets)
 		r.packets, r.bytes = 0, 0
 	}
 	clear(s.fresh)

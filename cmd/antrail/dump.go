@@ -62,7 +62,7 @@ var dumps = []dump{
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
 	{"dump-cache", "Print what the connection cache holds and has done",
-		"Print how many walks the workers remember, how many packets were spared one, and why others were not.", "/cache", cobra.NoArgs, nil},
+		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which fields the first packets of connections are told apart.", "/cache", cobra.NoArgs, nil},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", cobra.NoArgs, nil},
 }
