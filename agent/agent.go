@@ -7,6 +7,7 @@
 //	manifests.go  objects of a cluster -> the same
 //	live.go       manifests that are watched, and the switch kept in step
 //	livekube.go   the Kubernetes API in their place
+//	watches.go    how its watches stand
 //	kubernetes.go its part of the configuration
 //	nodefacts.go  what the API tells of the Node before anything is opened
 //	shield.go     Services' endpoints while connections are lost

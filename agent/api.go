@@ -36,6 +36,7 @@ import (
 //	GET /services             what the entries come from; /pods, /policies and
 //	                          /egresses and /trafficcontrols likewise;
 //	                          /policies?wide=1 by rule
+//	GET /watches              how the watches of the Kubernetes API stand
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
 //	POST /cni/VERB            the CNI plugin's requests (package cni)
@@ -117,6 +118,7 @@ var answers = map[string]answer{
 	"/drops": {(*pipeline).writeDrops, func(p *pipeline, _ query) (any, error) {
 		return p.dropRecords(), nil
 	}},
+	"/watches":  {(*pipeline).writeWatches, func(p *pipeline, _ query) (any, error) { return p.watchRecords() }},
 	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
 	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
 	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies).

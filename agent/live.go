@@ -70,7 +70,7 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	if err == nil && !l.restore(p, o.snapshot) && l.api == nil {
 		err = l.load(p)
 	}
-	p.objects = l.objects
+	p.objects, p.api = l.objects, l.api
 	p.observeDelays()
 	if err != nil {
 		return p, nil, err

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -150,12 +151,32 @@ func TestKube(t *testing.T) {
 	if !slices.Equal(node.Peers, want) || !slices.Equal(node.NodePortAddresses, []netip.Addr{netip.MustParseAddr("127.0.0.1"), c.Tunnel.LocalAddress}) || node.ServiceCIDRs[0] != c.Kubernetes.ServiceCIDRs[0] {
 		t.Errorf("the Node is asked for %+v", node)
 	}
+	a.tellsWatches()
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")
 	a.until("the policy's end", func() bool { return entriesOf(a.pipeline, "IngressDefaultRule") == 1 })
 	api.Delete("v1", "Node", "", "node-b")
 	a.until("the peer's end", func() bool { return len(a.objects.NodeSide().Peers) == 0 })
 	if names := a.gateways(); len(names) != 0 {
 		t.Errorf("gateways %v", names)
+	}
+}
+
+// tellsWatches asks the API and the metrics how the watches stand.
+func (a *kubeAgent) tellsWatches() {
+	a.t.Helper()
+	var text strings.Builder
+	if err := a.writeWatches(&text, query{}); err != nil {
+		a.t.Fatal(err)
+	}
+	want := regexp.MustCompile(`(?m)^pods here +watching +1 +0 +\d+ +0 +-$`)
+	if !want.MatchString(text.String()) {
+		a.t.Errorf("no %v in\n%s", want, text.String())
+	}
+	_, metrics := ask(a.t, a.scrapeRoutes(), "/metrics")
+	for _, line := range []string{`antrail_kubernetes_watch_up{resource="nodes",state="watching"} 1`, `antrail_kubernetes_objects{resource="nodes"} 2`} {
+		if !strings.Contains(metrics, line) {
+			a.t.Errorf("no %s", line)
+		}
 	}
 }
 

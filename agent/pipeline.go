@@ -9,6 +9,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +28,7 @@ type pipeline struct {
 	// objects is what knows the objects behind the entries; nil when the
 	// pipeline comes from flow files.
 	objects *control.Reconciler
+	api     *kube.Source // that the objects come from; nil: from files
 	packets *packetIns
 	// delays is how long changes of objects take; nil without a source that changes.
 	delays *prometheus.HistogramVec

@@ -80,6 +80,9 @@ func (a *Agent) metricsRegistry() *prometheus.Registry {
 func registry(p *pipeline) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{p})
+	if p.api != nil {
+		r.MustRegister(watchCollector{p.api})
+	}
 	if p.delays != nil {
 		r.MustRegister(p.delays)
 	}

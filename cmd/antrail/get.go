@@ -9,17 +9,18 @@ import (
 const seedObjects = "--manifests control/testdata/seed --node k8s-node-control-plane"
 
 // kinds are what get shows.
-var kinds = []string{"policies", "services", "pods", "egresses", "trafficcontrols"}
+var kinds = []string{"policies", "services", "pods", "egresses", "trafficcontrols", "watches"}
 
 func getCommand() *cobra.Command {
 	from := source{wide: true}
 	c := &cobra.Command{
-		Use:   "get policies|services|pods|egresses|trafficcontrols",
+		Use:   "get policies|services|pods|egresses|trafficcontrols|watches",
 		Short: "Print the objects that the entries come from",
 		Long: `Print the policies, Services, pods, Egresses or TrafficControls of the Node: what each has in the
 switch, what its entries have counted, and how far it has come: installed, pending and what it waits
 for, or refused and why. With -o wide, policies are shown rule by rule, each with the connections that it allowed or
-the packets that it refused (sessions), packets and bytes.`,
+the packets that it refused (sessions), packets and bytes. Watches are those of the Kubernetes API: what each
+holds, and whether that may be old, or the kind is absent.`,
 		Example: "  antrail get pods --node node-a\n  antrail get policies -o wide " + seedObjects + "\n  antrail get services -o yaml " + seedObjects +
 			"\n  antrail get trafficcontrols " + seedObjects,
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),

@@ -87,15 +87,18 @@ func (s *Source) take(first bool) (control.Change, bool) {
 	return c, true
 }
 
-// report logs problems that are new.
+// report logs problems that are new, and tells them on the objects.
 func (s *Source) report() {
 	now := map[string]bool{}
+	var news []control.Problem
 	for _, p := range s.Problems() {
 		text := p.Error()
 		now[text] = true
 		if !s.told[text] {
+			news = append(news, p)
 			s.config.Log.Warn("kubernetes: an object is not in force", "problem", text)
 		}
 	}
 	s.told = now
+	s.contradictions(news)
 }

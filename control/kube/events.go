@@ -48,6 +48,23 @@ func (w *watch) refusedEvent(a *arrived) refusedEvent {
 	return e
 }
 
+// contradictions tells on their objects what is refused not by itself, but for
+// others: a policy of a tier that is not there.
+func (s *Source) contradictions(news []control.Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range news {
+		for _, w := range s.watches {
+			h, had := w.held[p.Key]
+			if !had || h.uid == "" || w.refused[p.Key] != nil {
+				continue
+			}
+			about := metav1.ObjectMeta{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: h.uid, ResourceVersion: h.version}
+			s.tell(w.refusedEvent(&arrived{ObjectMeta: about, problems: []control.Problem{p}}))
+		}
+	}
+}
+
 // message is a problem without the object's name.
 func message(p control.Problem) string {
 	text := p.Reason

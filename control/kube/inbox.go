@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -20,6 +21,7 @@ import (
 type held struct {
 	version string
 	object  control.Object // last good; nil: never
+	uid     types.UID      // of Antrea's kinds, which may contradict others
 }
 
 // arrived is an object that came, decoded.
@@ -105,7 +107,10 @@ func (in inbox) put(a *arrived) {
 	if had && was.version == a.ResourceVersion {
 		return
 	}
-	now := held{a.ResourceVersion, a.object}
+	now := held{version: a.ResourceVersion, object: a.object}
+	if in.example == nil {
+		now.uid = a.UID
+	}
 	delete(in.refused, a.key)
 	if a.object == nil {
 		now.object = was.object

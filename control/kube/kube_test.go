@@ -424,6 +424,7 @@ func TestRefused(t *testing.T) {
 	if policy() != nil {
 		t.Error("a policy of no tier is in force")
 	}
+	f.until("another Event", func() bool { return len(api.Objects("events")) == 2 })
 	api.Apply(acnp("drop", "emergency"))
 	f.until("the end of problems", func() bool { return len(f.Problems()) == 0 && policy() != nil })
 	if n := strings.Count(f.log.String(), "an object is not in force"); n != 2 {

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/control/kube"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// How the watches of the Kubernetes API stand: what the agent goes by may be old,
+// or lack a kind.
+
+var errNoAPI = errors.New("the objects do not come from the Kubernetes API")
+
+// writeWatches is a line for each watch.
+func (p *pipeline) writeWatches(w io.Writer, _ query) error {
+	if p.api == nil {
+		return errNoAPI
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RESOURCE\tSTATE\tOBJECTS\tREFUSED\tEVENTS\tFAULTS\tREASON")
+	for _, s := range p.api.Status() {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Resource, s.State, s.Objects, s.Refused, s.Events, s.Faults, orDash(s.Reason))
+	}
+	return t.Flush()
+}
+
+func (p *pipeline) watchRecords() ([]kube.WatchStatus, error) {
+	if p.api == nil {
+		return nil, errNoAPI
+	}
+	return p.api.Status(), nil
+}
+
+var (
+	watchUp      = describe("kubernetes_watch_up", "1 when what is held of a resource is what the API server has, 0 when it may be old, is not read yet, or the kind is absent.", "resource", "state")
+	watchObjects = describe("kubernetes_objects", "Objects of the API that are held, by resource.", "resource")
+	watchRefused = describe("kubernetes_refused_objects", "Objects of the API that are refused as they are now, by resource.", "resource")
+	watchEvents  = describe("kubernetes_events_total", "Objects that came one by one from a watch, after the list.", "resource")
+	watchFaults  = describe("kubernetes_watch_faults_total", "Lists and watches that failed.", "resource")
+)
+
+// watchCollector reads how the watches stand.
+type watchCollector struct{ api *kube.Source }
+
+// Describe implements prometheus.Collector.
+func (watchCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{watchUp, watchObjects, watchRefused, watchEvents, watchFaults} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c watchCollector) Collect(ch chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, t prometheus.ValueType, n float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, t, n, labels...)
+	}
+	for _, s := range c.api.Status() {
+		up := 0.0
+		if s.State == kube.Watching {
+			up = 1
+		}
+		send(watchUp, prometheus.GaugeValue, up, s.Resource, string(s.State))
+		send(watchObjects, prometheus.GaugeValue, float64(s.Objects), s.Resource)
+		send(watchRefused, prometheus.GaugeValue, float64(s.Refused), s.Resource)
+		send(watchEvents, prometheus.CounterValue, float64(s.Events), s.Resource)
+		send(watchFaults, prometheus.CounterValue, float64(s.Faults), s.Resource)
+	}
+}
