@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -24,23 +25,52 @@ import (
 // the process before had; boot tells apart the times between which it was set
 // back. The error is for memory that cannot hold an arena.
 func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
-	c = c.withDefaults()
 	start := time.Now()
-	h, cells, err := lay(memory)
+	t, h, err := overArena(&c, memory)
 	if err != nil {
 		return nil, err
 	}
-	c.Max = min(c.Max, len(cells)-1)
-	why := h.foreign(boot, len(cells))
+	why := h.foreign(boot, len(t.arena.cells))
 	if why != "" {
-		h.stamp(boot, len(cells))
-	}
-	t := newTable(&c, &arena{cells: cells, top: &h.top})
-	if why == "" {
+		h.stamp(boot, len(t.arena.cells))
+	} else {
 		t.restore(c.Now())
 	}
 	t.counts.restored.Empty, t.counts.restored.Took = why, time.Since(start)
 	return t, nil
+}
+
+// Await makes a table over memory, as Restore does, that another process is still
+// using. Neither the memory is written nor the table may be used before TakeOver.
+// The error says also why the connections could not be taken over.
+func Await(c Config, memory []byte, boot [16]byte) (*Table, error) {
+	t, h, err := overArena(&c, memory)
+	if err != nil {
+		return nil, err
+	}
+	if why := h.foreign(boot, len(t.arena.cells)); why != "" {
+		return nil, fmt.Errorf("the connections cannot be taken over: %s", why)
+	}
+	return t, nil
+}
+
+// TakeOver takes the connections over, once the other process uses them no more.
+// It is called once, on a table that Await made.
+func (t *Table) TakeOver() {
+	start := time.Now()
+	t.restore(t.clock())
+	t.counts.restored.Took = time.Since(start)
+}
+
+// overArena makes an empty table over memory, which it leaves as it is.
+func overArena(c *Config, memory []byte) (*Table, *header, error) {
+	*c = c.withDefaults()
+	h, cells, err := lay(memory)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Max = min(c.Max, len(cells)-1)
+	return newTable(c, &arena{cells: cells, top: &h.top}), h, nil
 }
 
 // restorer is what those who restore share. They work in three phases, each of

@@ -95,6 +95,46 @@ func TestRestore(t *testing.T) { // CT-43
 	}
 }
 
+// TestTakeOver: the memory of a table that is still in use is left alone until it
+// is taken over; what was tracked until then is there.
+func TestTakeOver(t *testing.T) {
+	memory := pages(t, ArenaSize(100))
+	before := restored(t, memory, 5e9, Config{})
+	before.variety()
+	kept := slices.Clone(memory)
+	c := Config{Capacity: 100, Max: 100, Now: func() int64 { return 5e9 }}
+	heir, err := Await(c, memory, thisBoot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(memory, kept) {
+		t.Error("the memory was written while another process uses it")
+	}
+	before.want(udpFrame(client, server, 4000, 4001), Request{Zone: 3, Commit: true, InPort: 9}, "new|trk")
+	want := before.lines()
+	slices.Sort(want)
+	heir.TakeOver()
+	b := newBench(t, Config{})
+	b.Table, b.now = heir, 5e9
+	got := b.lines()
+	slices.Sort(got)
+	if s := heir.Stats(); s.Restored.Entries != varietyCount+1 || !slices.Equal(got, want) {
+		t.Errorf("%+v, taken over\n%s\nwant\n%s", s.Restored, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	b.checkTable()
+	for what, await := range map[string]func() (*Table, error){
+		"started since": func() (*Table, error) { return Await(c, memory, [16]byte{9}) },
+		"connections": func() (*Table, error) {
+			return Await(Config{Capacity: 99, Max: 99, Now: c.Now}, memory[:ArenaSize(99)], thisBoot)
+		},
+		"it is new": func() (*Table, error) { return Await(c, pages(t, ArenaSize(100)), thisBoot) },
+	} {
+		if _, err := await(); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want %q", err, what)
+		}
+	}
+}
+
 func TestRestoreLeavesOut(t *testing.T) {
 	memory := pages(t, ArenaSize(100))
 	restored(t, memory, 5e9, Config{}).variety()
