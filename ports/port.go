@@ -34,6 +34,19 @@ type Port interface {
 	Close() error
 }
 
+// Heritable is a port with which another process can go on, in the very state in
+// which it is: what waits in the kernel is received by whoever asks first.
+type Heritable interface {
+	Port
+	// Descriptors are the open files that make the port, in the order in which its
+	// driver's Adopt takes them. They stay this port's: the other process gets
+	// copies, and neither sees that the other closes its own.
+	Descriptors() []int
+	// Rest has Receive read nothing more from the kernel: it hands out what was read
+	// already, and then nothing.
+	Rest()
+}
+
 // Info describes a port.
 type Info struct {
 	Driver string // memory, pcap, afxdp, afpacket, tap, underlay

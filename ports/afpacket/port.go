@@ -5,6 +5,7 @@
 //
 //	port.go         what a port is; opening, asking, closing
 //	socket.go       the socket and its options
+//	adopt.go        a port that another process has opened
 //	ingress.go      the program that keeps the frames from the Node's own stack
 //	receive.go      batches from the kernel into frames
 //	transmit.go     and back
@@ -86,8 +87,10 @@ type Port struct {
 		sync.Mutex
 		out *messages
 	}
-	fd     int
-	closed bool // under both locks
+	fd       int
+	closed   bool     // under both locks
+	rests    bool     // nothing more is received; under rx
+	programs Programs // of a port that was adopted, for Begin
 }
 
 // Open makes a port of an interface of the calling thread's network namespace;
@@ -103,27 +106,9 @@ func Open(o Options) (*Port, error) {
 }
 
 func open(o Options) (*Port, error) {
-	o.complete()
-	nic, err := netlink.LinkByName(o.Interface)
+	p, index, err := prepare(&o)
 	if err != nil {
 		return nil, err
-	}
-	index := nic.Attrs().Index
-	p := &Port{name: o.Interface, fd: -1}
-	if p.pool, err = ports.LargePool(o.Frames); err != nil {
-		return nil, err
-	}
-	p.rx.in, p.tx.out = newMessages(), newMessages()
-	p.info = ports.Info{
-		Driver: "afpacket", Mode: "virtio-net header, segments whole", Why: o.Why, MTU: nic.Attrs().MTU,
-		Carries: ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP,
-	}
-	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)
-	if p.link, err = ports.WatchLink(o.Interface, index); err != nil {
-		return nil, err
-	}
-	if o.Shortcuts.Filter != nil {
-		p.info.Shortcut = uint32(index)
 	}
 	if p.ingress, err = takeIngress(index, o.Shortcuts.Ingress); err == nil {
 		p.fd, err = openSocket(index, o.Buffer, o.Shortcuts.Filter)
@@ -132,6 +117,31 @@ func open(o Options) (*Port, error) {
 		return nil, errors.Join(err, p.release())
 	}
 	return p, nil
+}
+
+// prepare makes a port of an interface, but for its socket and program.
+func prepare(o *Options) (p *Port, index int, err error) {
+	o.complete()
+	nic, err := netlink.LinkByName(o.Interface)
+	if err != nil {
+		return nil, 0, err
+	}
+	index = nic.Attrs().Index
+	p = &Port{name: o.Interface, fd: -1}
+	if p.pool, err = ports.LargePool(o.Frames); err != nil {
+		return nil, 0, err
+	}
+	p.rx.in, p.tx.out = newMessages(), newMessages()
+	p.info = ports.Info{
+		Driver: "afpacket", Mode: "virtio-net header, segments whole", Why: o.Why, MTU: nic.Attrs().MTU,
+		Carries: ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP,
+	}
+	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)
+	if o.Shortcuts.Filter != nil {
+		p.info.Shortcut = uint32(index)
+	}
+	p.link, err = ports.WatchLink(o.Interface, index)
+	return p, index, err
 }
 
 func (o *Options) complete() {

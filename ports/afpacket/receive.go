@@ -11,7 +11,7 @@ import (
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
-	if p.closed {
+	if p.closed || p.rests {
 		return 0
 	}
 	n := p.arm(min(len(batch), maxBatch))

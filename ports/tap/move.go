@@ -13,7 +13,7 @@ import (
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
-	if p.closed || p.gone {
+	if p.closed || p.gone || p.rests {
 		return 0
 	}
 	n, bytes := 0, 0

@@ -6,7 +6,8 @@
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
 // are one frame. The price is one system call per frame, each way. A packet mark
 // can go with a frame (mark.go).
-// The device is not persistent: it vanishes with the process.
+// The device is not persistent: it vanishes with the process, or with the last that
+// has its descriptor (adopt.go).
 package tap
 
 import (
@@ -70,26 +71,34 @@ type Port struct {
 	header [ports.VirtioLen]byte // of the frame being written
 	fd     int
 	gone   bool // the device was deleted under us; under rx
+	rests  bool // nothing more is received; under rx
 	closed bool // under both locks
 }
 
 // Open makes the device, gives it its address and MTU, and sets it up. A link
 // of that name must not exist. It needs CAP_NET_ADMIN.
 func Open(o Options) (*Port, error) {
+	fd, err := create(o.Name)
+	if err != nil {
+		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
+	}
+	return over(fd, o, (*Port).configure)
+}
+
+// over makes the port of a descriptor, which is closed when that fails.
+func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error) {
 	if o.MTU == 0 {
 		o.MTU = 1500
 	}
 	if o.Frames == 0 {
 		o.Frames = DefaultFrames
 	}
-	fd, err := create(o.Name)
-	if err != nil {
-		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
-	}
+	var err error
 	p := &Port{name: o.Name, marks: o.Marks, fd: fd}
 	p.rx.spare = make([]*packet.Frame, 0, portion)
+	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU, Aside: o.Aside}
 	if p.pool, err = ports.LargePool(o.Frames); err == nil {
-		err = p.configure(o)
+		err = configure(p, o)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
@@ -134,16 +143,9 @@ func (p *Port) offer() error {
 	return nil
 }
 
+// configure makes a new device what the options say, and sets it up.
 func (p *Port) configure(o Options) error {
-	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU, Aside: o.Aside}
-	err := p.offer()
-	if err != nil {
-		return err
-	}
-	if p.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return err
-	}
-	device, err := p.links.LinkByName(o.Name)
+	device, err := p.find()
 	if err != nil {
 		return err
 	}
@@ -163,12 +165,29 @@ func (p *Port) configure(o Options) error {
 	if err := p.links.LinkSetUp(device); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
-	if device, err = p.links.LinkByName(o.Name); err != nil {
+	return p.watch()
+}
+
+// find tells the kernel what frames may come with, and finds the device.
+func (p *Port) find() (device netlink.Link, err error) {
+	if err := p.offer(); err != nil {
+		return nil, err
+	}
+	if p.links, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, err
+	}
+	return p.links.LinkByName(p.name)
+}
+
+// watch takes down what the device is, and follows its state.
+func (p *Port) watch() error {
+	device, err := p.links.LinkByName(p.name)
+	if err != nil {
 		return err
 	}
 	p.index = device.Attrs().Index
 	copy(p.info.MAC[:], device.Attrs().HardwareAddr)
-	p.link, err = ports.WatchLink(o.Name, p.index)
+	p.link, err = ports.WatchLink(p.name, p.index)
 	return err
 }
 

@@ -51,8 +51,7 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 func (p *Port) listen(a netip.Addr) error {
 	fd, err := openReceiver(p.config.Kind, a, a != p.config.Local)
 	if err == nil {
-		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
-		if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		if err = p.watch(fd); err != nil {
 			unix.Close(fd)
 		}
 	}
@@ -61,6 +60,12 @@ func (p *Port) listen(a netip.Addr) error {
 	}
 	p.rxs = append(p.rxs, &receiver{fd: fd, at: a})
 	return nil
+}
+
+// watch has the port's descriptor tell of a socket.
+func (p *Port) watch(fd int) error {
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event)
 }
 
 // countDrops counts what the kernel dropped at the sockets. Callers hold rxMu.

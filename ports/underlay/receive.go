@@ -25,7 +25,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	}
 	frames := p.supply(min(len(batch), maxBatch))
 	n := p.deliver(batch)
-	for i := 0; i < len(p.rxs) && n == 0 && frames; i++ {
+	for i := 0; i < len(p.rxs) && n == 0 && frames && !p.rests; i++ {
 		p.turn = (p.turn + 1) % len(p.rxs)
 		if err := p.in.fill(p.rxs[p.turn]); err != nil {
 			p.count.Lost(ports.RxFailed, 1)

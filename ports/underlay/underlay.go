@@ -17,6 +17,7 @@
 //	outbox.go     messages, and what the kernel says to them
 //	long.go       datagrams that are too long for their way
 //	inbox.go      messages, cut again; who sent them, and their headers, are checked
+//	adopt.go      sockets that another process has opened
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
 //
@@ -67,6 +68,8 @@ type Config struct {
 	Frames int
 	// Peers is the known Nodes at the start.
 	Peers []netip.Addr
+
+	inherited *[]int // receivers that Adopt was given, until the port has them
 }
 
 // Port carries frames to other Nodes. It implements ports.Port.
@@ -81,6 +84,7 @@ type Port struct {
 	rxMu   sync.Mutex  // Receive against Close
 	rxs    []*receiver // the first is the Node's own address; none: closed
 	turn   int         // whose turn it is
+	rests  bool        // nothing more is read
 	epoll  int         // watches them all
 	in     *inbox
 	spare  [maxBatch]*packet.Frame // for what is received, the first spares of them
@@ -134,8 +138,8 @@ func (p *Port) openSockets() (err error) {
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return fmt.Errorf("underlay: %w", err)
 	}
-	if err = p.listen(p.config.Local); err != nil {
-		unix.Close(p.epoll)
+	if err = p.openReceivers(); err != nil {
+		p.closeReceivers()
 		return err
 	}
 	if p.senders, err = openSenders(p.config.Kind, p.config.Local); err == nil {
@@ -144,11 +148,25 @@ func (p *Port) openSockets() (err error) {
 		}
 	}
 	if err != nil {
-		unix.Close(p.rxs[0].fd)
-		unix.Close(p.epoll)
+		p.closeReceivers()
 		return fmt.Errorf("underlay: send %v from %v: %w", p.config.Kind, p.config.Local, err)
 	}
 	return nil
+}
+
+// openReceivers opens the Node's own socket, or takes those that were inherited.
+func (p *Port) openReceivers() error {
+	if p.config.inherited == nil {
+		return p.listen(p.config.Local)
+	}
+	return p.inherit(p.config.inherited)
+}
+
+func (p *Port) closeReceivers() {
+	for _, r := range p.rxs {
+		unix.Close(r.fd)
+	}
+	unix.Close(p.epoll)
 }
 
 // SetPeers replaces the known Nodes, for packets of either direction from now

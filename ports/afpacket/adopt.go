@@ -1,0 +1,124 @@
+package afpacket
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// A port goes on in another process with its socket and its program's bpf_link: no
+// frame is lost or seen twice, for those that wait do so in the socket. Their
+// programs are the other process's own, because they lead to its memory. So it
+// puts them in the place of those of before, when the process before moves no
+// packet any more and has withdrawn its shortcuts: then the filter of either
+// passes every frame to the socket, and ingress drops it.
+
+// Descriptors are the socket and the link of the program at tc ingress.
+func (p *Port) Descriptors() []int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed {
+		return nil
+	}
+	l, ok := p.ingress.link.(interface{ FD() int })
+	if !ok {
+		return nil
+	}
+	return []int{p.fd, l.FD()}
+}
+
+// Rest ends receiving: nothing is read before it is handed out.
+func (p *Port) Rest() {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	p.rests = true
+}
+
+// Adopt makes a port of an interface from another one's descriptors, which are
+// its own from then on, also after an error. Before the port is used, Begin has
+// to be called.
+func Adopt(o Options, fds []int) (*Port, error) {
+	p, err := adopt(o, fds)
+	if err != nil {
+		return nil, fmt.Errorf("afpacket: %s: taken over: %w", o.Interface, err)
+	}
+	return p, nil
+}
+
+func adopt(o Options, fds []int) (*Port, error) {
+	if len(fds) != 2 {
+		closeAll(fds)
+		return nil, fmt.Errorf("%d descriptors, want 2", len(fds))
+	}
+	l, err := link.NewFromFD(fds[1]) // closes it when it fails
+	if err != nil {
+		unix.Close(fds[0])
+		return nil, fmt.Errorf("link of the ingress program: %w", err)
+	}
+	p, index, err := prepare(&o)
+	if err == nil {
+		err = receivesFrom(fds[0], index)
+	}
+	if err != nil {
+		unix.Close(fds[0])
+		l.Close()
+		if p != nil && p.link != nil {
+			p.link.Close()
+		}
+		return nil, err
+	}
+	p.fd, p.ingress, p.programs = fds[0], &ingress{link: l}, o.Shortcuts
+	return p, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// receivesFrom says why a descriptor is no packet socket of an interface.
+func receivesFrom(fd, index int) error {
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		return fmt.Errorf("packet socket: %w", err)
+	}
+	if ll, ok := at.(*unix.SockaddrLinklayer); !ok || ll.Ifindex != index {
+		return errors.New("packet socket: it is of another interface")
+	}
+	return nil
+}
+
+// Begin puts this process's programs in the place of those of the process before.
+func (p *Port) Begin() error {
+	ingressProgram, filter := p.programs.Ingress, p.programs.Filter
+	if ingressProgram == nil {
+		own, err := dropAll()
+		if err != nil {
+			return err
+		}
+		p.ingress.prog, ingressProgram = own, own
+	}
+	if err := p.setFilter(filter); err != nil {
+		return fmt.Errorf("afpacket: %s: filter: %w", p.name, err)
+	}
+	if err := p.ingress.link.Update(ingressProgram); err != nil {
+		return fmt.Errorf("afpacket: %s: ingress program: %w", p.name, err)
+	}
+	return nil
+}
+
+// setFilter has a filter decide what the socket gets; none when nil.
+func (p *Port) setFilter(filter *ebpf.Program) error {
+	if filter != nil {
+		return unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, filter.FD())
+	}
+	err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return nil // there was none
+	}
+	return err
+}

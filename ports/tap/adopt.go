@@ -1,0 +1,63 @@
+package tap
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// A device lives as long as any process has its descriptor open. So it goes on in
+// another process that has a copy, with its addresses and routes, and with what
+// the host has sent and nobody has read.
+
+// Descriptors is the device's descriptor.
+func (p *Port) Descriptors() []int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed {
+		return nil
+	}
+	return []int{p.fd}
+}
+
+// Rest ends receiving: nothing is read before it is handed out.
+func (p *Port) Rest() {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	p.rests = true
+}
+
+// Adopt makes the port of another one's descriptor, which is its own from then on,
+// also after an error. The device stays as it is: it must have the options' name,
+// address and MTU.
+func Adopt(o Options, fds []int) (*Port, error) {
+	if len(fds) != 1 {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		return nil, fmt.Errorf("tap: %s: taken over: %d descriptors, want 1", o.Name, len(fds))
+	}
+	return over(fds[0], o, (*Port).adopt)
+}
+
+// adopt checks that the descriptor's device is the one that the options describe.
+func (p *Port) adopt(o Options) error {
+	request, err := unix.NewIfreq(p.name)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(p.fd, unix.TUNGETIFF, request); err != nil {
+		return fmt.Errorf("taken over: no device: %w", err)
+	}
+	if request.Name() != p.name {
+		return fmt.Errorf("taken over: the device is %s", request.Name())
+	}
+	device, err := p.find()
+	if err != nil {
+		return err
+	}
+	if a := device.Attrs(); a.MTU != p.info.MTU || o.MAC != [6]byte{} && string(a.HardwareAddr) != string(o.MAC[:]) {
+		return fmt.Errorf("taken over: the device has the address %s and MTU %d", a.HardwareAddr, a.MTU)
+	}
+	return p.watch()
+}
