@@ -65,6 +65,13 @@ type Config struct {
 	// it.
 	Underlay netip.Addr
 
+	// Side is what is asked of the Node already; nil for nothing. It is in the nftables
+	// table from the table's first moment on; Set makes the rest of it.
+	Side *Side
+	// Theirs says that the Node's side is up already, for another process that goes on
+	// when Up fails: then nothing is taken back.
+	Theirs bool
+
 	// Record is the file that tells what was changed; "" for none. Files are
 	// those that Clean removes with it.
 	Record string
@@ -121,11 +128,18 @@ func Up(c Config) (*Host, error) {
 	if err := r.note(func() { r.Files = c.Files }); err != nil {
 		return nil, err
 	}
+	if c.Side != nil {
+		h.filled = *c.Side
+	}
 	for _, part := range []func(*Host, *Config) error{
 		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addTable, (*Host).addMarkTable,
 	} {
-		if err := part(h, &c); err != nil {
-			return nil, errors.Join(err, h.Down())
+		err := part(h, &c)
+		if err != nil && !c.Theirs {
+			err = errors.Join(err, h.Down())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	h.table.look()

@@ -144,3 +144,53 @@ func TestSetTriesAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestUpWithSide: what is asked of the Node already is in the nftables table as soon
+// as the table is there, and Set changes nothing of it.
+func TestUpWithSide(t *testing.T) {
+	inNode(t, func(h *Host) {
+		table := func() string {
+			out, err := exec.Command("nft", "list", "table", "inet", "antrail").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			return string(out)
+		}
+		if err := h.Set(fullSide()); err != nil {
+			t.Fatal(err)
+		}
+		want := table()
+		c := config()
+		c.Side, c.Theirs = fullSide(), true
+		again, err := Up(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := table(); got != want || !strings.Contains(got, "30004") {
+			t.Errorf("the table is\n%s\nwant\n%s", got, want)
+		}
+		if err := again.Set(fullSide()); err != nil {
+			t.Fatal(err)
+		}
+		if got := table(); got != want {
+			t.Errorf("the table is\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// TestUpOverTheirs: where another process's side is up, one that fails takes nothing
+// of it back.
+func TestUpOverTheirs(t *testing.T) {
+	inNode(t, func(*Host) {
+		before := sideState(t)
+		c := config()
+		c.Theirs = true
+		c.Peers = append(c.Peers, Peer{netip.MustParsePrefix("10.10.2.0/24"), netip.MustParseAddr("fd00::1")})
+		if _, err := Up(c); err == nil {
+			t.Fatal("a route to IPv4 by IPv6 was made onlink")
+		}
+		if after := sideState(t); !strings.Contains(after, "10.10.1.0/24 via 10.10.1.1") || !strings.Contains(after, "masquerade") {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+	})
+}
