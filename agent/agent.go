@@ -18,6 +18,11 @@
 //	resume.go     from a snapshot to what the manifests say
 //	rejudge.go    connections of before, judged by the entries of now
 //	seed.go       what endpoints are chosen by, kept across restarts
+//	handover.go   another agent takes the place of this one
+//	takeover.go   this one takes the place of another
+//	handovertalk.go  what the two say to one another
+//	gate.go       one change at a time, and none while that happens
+//	group.go      parts that run together
 //	uninstall.go  what is left behind, and who takes it back
 //	tunnel.go     the port to the other Nodes, and when there is none
 //	nodeside.go   what the switch asks of the Node around it
@@ -69,6 +74,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -88,31 +94,64 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	kernel offload        // closed when the switch is
-	memory *afxdp.Memory  // of AF_XDP ports; nil before the pods' ports are known
-	tunnel *underlay.Port // nil: there is none
-	host   *host.Host
-	pods   *podPorts
-	live   *live // nil with flow files
-	ready  atomic.Bool
-	beats  beats
+	kernel  offload       // closed when the switch is
+	memory  *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
+	gateway *tap.Port
+	tunnel  *underlay.Port // nil: there is none
+	host    *host.Host
+	pods    *podPorts
+	live    *live // nil with flow files
+	ready   atomic.Bool
+	beats   beats
+	changes gate
+	// snapshots is held by who writes the flow snapshot.
+	snapshots sync.Mutex
+	cluster   *joined // nil before it was joined
+	// estate is what the agent before has given; nil when this one began by itself.
+	estate *estate
+	heirs  chan *heir // who is ready to take over
+	// left says that ports and Node belong to another agent: nothing of them is
+	// taken back.
+	left bool
 	// auditFile is where the log of policies goes.
 	auditFile *auditFile
 }
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
 // everything it made on the Node: ports, addresses, routes, sysctls, nftables
-// table and socket.
-func Run(ctx context.Context, c *Config, log *slog.Logger) error {
+// table and socket. With takeOver it takes the place of the agent that runs, if one
+// does. The error is ErrTakenOver when another took its own place, and ErrAgain when
+// that was tried and Run is to be called anew, in a new process.
+func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) (err error) {
+	a := &Agent{config: c, log: log, heirs: make(chan *heir)}
+	if takeOver {
+		if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
+			if a.cluster, err = c.joinCluster(ctx, log); err != nil {
+				return err
+			}
+		}
+		if a.estate, err = meet(ctx, c); err != nil {
+			return err
+		}
+	}
+	if a.estate != nil {
+		return a.inherit(ctx)
+	}
 	ln, err := listen(c.Socket)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(c.Socket)
-	a := &Agent{config: c, log: log}
-	err = a.start(ctx)
-	if err == nil {
-		err = a.serve(ctx, ln)
+	if err = a.start(ctx); err == nil {
+		turning := beginParts(ctx, a.sw.Run)
+		err = a.serve(ctx, ln, turning)
+	}
+	return a.finish(ln, err)
+}
+
+// finish closes what is left, after serve.
+func (a *Agent) finish(ln net.Listener, err error) error {
+	if !a.left {
+		defer os.Remove(a.config.Socket)
 	}
 	return errors.Join(err, closeListener(ln), a.stop())
 }
@@ -125,8 +164,8 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// start makes everything that stays: pipeline, gateway, tunnel, the Node's
-// side. With the API, it waits until that has told of the Node.
+// start makes pipeline, gateway and tunnel: what is needed before packets move.
+// With the API, it waits until that has told of the Node.
 func (a *Agent) start(ctx context.Context) error {
 	c := a.config
 	if err := c.CNI.installPlugin(); err != nil {
@@ -145,13 +184,45 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.openTunnel(); err != nil {
 		return err
 	}
-	if a.host, err = host.Up(c.host()); err != nil {
+	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
+	a.pods.changes = &a.changes
+	if a.live != nil {
+		a.live.changes, a.live.setPorts, a.live.setNode = &a.changes, a.pods.set, a.setNode
+		a.followCNI()
+	}
+	return nil
+}
+
+// enter opens the pods' ports, and makes the Node's side if it is not there.
+// Packets move meanwhile; those of a port do when it is there, and to and from
+// the Node when its side is.
+func (a *Agent) enter() (err error) {
+	var opening sync.WaitGroup
+	opening.Go(func() { a.runReconcile() })
+	if a.host == nil { // it was not taken over
+		err = a.nodeUp()
+	}
+	opening.Wait()
+	if err == nil {
+		a.ready.Store(true)
+		a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
+	}
+	return err
+}
+
+// runReconcile looks after the pods' ports once.
+func (a *Agent) runReconcile() { a.pods.reconcile() }
+
+// nodeUp makes the Node's side, and then lets packets pass between it and the
+// switch: before, what pods send would leave the Node by no rule of ours.
+func (a *Agent) nodeUp() (err error) {
+	if a.host, err = host.Up(a.hostConfig()); err != nil {
 		return err
 	}
-	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
+	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway); err != nil {
+		return err
+	}
 	if a.live != nil {
-		a.live.setPorts, a.live.setNode = a.pods.set, a.setNode
-		a.followCNI()
 		a.live.followNode()
 	}
 	return nil
@@ -162,7 +233,7 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
 	o := c.options()
-	if c.Kubernetes != nil {
+	if o.cluster = a.cluster; o.cluster == nil && c.Kubernetes != nil {
 		if o.cluster, err = c.joinCluster(ctx, a.log); err != nil {
 			return nil, err
 		}
@@ -175,6 +246,9 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
 	o.offload = a.kernel
+	if a.estate != nil {
+		o.inherited = a.estate.arena
+	}
 	if !c.fromObjects() {
 		a.pipeline, err = c.files().load(o)
 	} else {
@@ -186,7 +260,9 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 		}
 	}
 	if err == nil {
-		logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
+		if a.estate == nil {
+			logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
+		}
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
 	}
 	return pods, err
@@ -199,13 +275,15 @@ func (a *Agent) openAudit() {
 	a.packets.audit = newAudit(a.auditFile, a.objects, c.LinesPerSecond, a.log)
 }
 
-func (a *Agent) openGateway() error {
+// openGateway makes the gateway's device. It enters the switch when the Node's side
+// is there.
+func (a *Agent) openGateway() (err error) {
 	g := &a.config.Gateway
-	p, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true})
-	if err != nil {
+	o := tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true}
+	if a.gateway, err = adoptOr(a.estate.take(DriverTap, g.Name), o, tap.Adopt, tap.Open); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	return a.addPort(g.OFPort, g.Name, p)
+	return nil
 }
 
 // addPort gives the switch a port that stays, or closes it.
@@ -218,58 +296,59 @@ func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
 	return nil
 }
 
-// runPods looks after the pods' ports until ctx ends. The agent is ready when
-// those that are there are in the switch.
-func (a *Agent) runPods(ctx context.Context) {
-	a.pods.reconcile()
-	a.ready.Store(true)
-	a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
-	a.pods.runPodPorts(ctx)
-}
-
-// serve runs switch, pod ports, manifests and API until ctx ends or one of them
-// fails, and returns when all have stopped.
-func (a *Agent) serve(ctx context.Context, ln net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	server := &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second}
-	parts := []func() error{
-		func() error { return a.sw.Run(ctx) },
-		func() error { return runServer(server, ln) },
-		func() error { a.runPods(ctx); return nil },
-		func() error { a.packets.audit.runAudit(ctx); return nil },
-		func() error { a.runTooLong(ctx); return nil },
-		func() error { a.runBeats(ctx); return nil },
-		func() error { return a.runMend(ctx) },
+// serve runs pod ports, source of objects and API beside the switch, which is
+// turning already, until ctx ends, one of them fails or another agent takes over,
+// and returns when all have stopped.
+func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) error {
+	if err := a.enter(); err != nil {
+		return errors.Join(err, turning.stop())
+	}
+	parts := []func(context.Context) error{
+		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
+		quietly(a.pods.runPodPorts),
+		quietly(a.packets.audit.runAudit),
+		quietly(a.runTooLong),
+		quietly(a.runBeats),
+		a.runMend,
 	}
 	if *a.config.Metrics.Listen {
-		parts = append(parts, func() error { a.runScrapes(ctx); <-ctx.Done(); return nil })
+		parts = append(parts, lasting(a.runScrapes))
 	}
 	if a.live != nil {
-		parts = append(parts,
-			func() error { return a.live.runObjects(ctx) },
-			func() error { a.runCNIConfig(ctx); <-ctx.Done(); return nil },
-			func() error { a.runRejudge(ctx); <-ctx.Done(); return nil },
-			func() error { a.runSnapshots(ctx); <-ctx.Done(); return nil })
+		parts = append(parts, a.live.runObjects, lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots))
 	}
-	ended := make(chan error, len(parts))
-	for _, run := range parts {
-		go func() { ended <- run() }()
-	}
-	var errs []error
+	others := beginParts(ctx, parts...)
+	var err error
 	select {
 	case <-ctx.Done():
 		a.log.Info("stopping")
-	case err := <-ended:
-		errs = append(errs, err)
+	case h := <-a.heirs:
+		return a.surrender(h, others, turning)
+	case err = <-others.ended:
+		others.left--
 		a.log.Error("stopping: a part of the agent ended", "error", err)
+	case err = <-turning.ended:
+		turning.left--
+		a.log.Error("stopping: the switch ended", "error", err)
 	}
-	cancel()
-	server.Close()
-	for range cap(ended) - len(errs) {
-		errs = append(errs, <-ended)
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, others.stop(), turning.stop())
+}
+
+// quietly is a part that has no error.
+func quietly(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
+}
+
+// lasting is a part that may have nothing to do any more before ctx ends.
+func lasting(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); <-ctx.Done(); return nil }
+}
+
+// runAPI answers for the agent until ctx ends.
+func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
+	server := &http.Server{Handler: a.routes(ctx), ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	return runServer(server, ln)
 }
 
 // runServer answers for the agent until the server is closed.
@@ -280,17 +359,24 @@ func runServer(s *http.Server, ln net.Listener) error {
 	return nil
 }
 
-// stop takes back what start made, as far as it came.
+// stop takes back what start made, as far as it came. What another agent goes on
+// with is only closed here.
 func (a *Agent) stop() error {
 	var errs []error
 	if a.live != nil {
 		errs = append(errs, a.live.cni.node.Close())
 	}
-	if a.host != nil {
+	if a.host != nil && !a.left {
 		errs = append(errs, a.host.Down())
 	}
 	if a.pipeline != nil {
+		if a.arena != nil {
+			a.arena.lent = a.left
+		}
 		errs = append(errs, a.pipeline.close())
+	}
+	if a.gateway != nil {
+		errs = append(errs, a.gateway.Close()) // it may not have come into the switch
 	}
 	errs = append(errs, a.kernel.close())
 	if a.memory != nil {
@@ -300,6 +386,17 @@ func (a *Agent) stop() error {
 		errs = append(errs, a.auditFile.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// hostConfig is the Node's side now: with what the objects ask of it, as far as
+// they are known, so that nothing of it is ever missing in between.
+func (a *Agent) hostConfig() host.Config {
+	c := a.config.host()
+	c.Theirs = a.estate != nil
+	if a.live != nil {
+		c.Side = a.config.sideOf(a.live.objects.NodeSide())
+	}
+	return c
 }
 
 // host is the Node's side of this configuration. Peers' pods of a family that this

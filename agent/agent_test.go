@@ -34,7 +34,7 @@ func TestRunEndsWithoutError(t *testing.T) {
 	defer stop()
 	go stopWhenReady(ctx, NewClient(c.Socket), stop)
 	node.Do(t, func() {
-		if err := Run(ctx, c, slog.New(slog.DiscardHandler)); err != nil {
+		if err := Run(ctx, c, slog.New(slog.DiscardHandler), false); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -104,7 +104,7 @@ func runToStop(t *testing.T, node *nstest.Namespace, c *Config) string {
 		}
 	}()
 	node.Do(t, func() {
-		if err := Run(ctx, c, slog.New(slog.DiscardHandler)); err != nil {
+		if err := Run(ctx, c, slog.New(slog.DiscardHandler), false); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,6 +41,8 @@ import (
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
 //	GET /metrics              for Prometheus
 //	POST /cni/VERB            the CNI plugin's requests (package cni)
+//	POST /take-over           another agent is to take the place of this one
+//	                          (handovertalk.go)
 //
 // A question that makes no sense is answered with 400 and a sentence.
 
@@ -128,12 +131,13 @@ var answers = map[string]answer{
 }
 
 // routes is the API of a running agent.
-func (a *Agent) routes() http.Handler {
+func (a *Agent) routes(ctx context.Context) http.Handler {
 	mux := a.pipeline.routes(a.metricsRegistry())
 	a.addHealth(mux)
 	mux.HandleFunc("GET /check", a.answerCheck)
 	mux.HandleFunc("POST /trace/live", a.answerLive)
 	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
+	mux.HandleFunc("POST /take-over", func(w http.ResponseWriter, r *http.Request) { a.answerTakeOver(ctx, w, r) })
 	return mux
 }
 

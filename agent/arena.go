@@ -36,6 +36,8 @@ func (c *Config) besideSocket(file string) string {
 type arena struct {
 	file   *os.File
 	memory []byte
+	// lent says that another agent uses the file by the same lock.
+	lent bool
 }
 
 // openArena maps a file of a size, which it makes, allocates and locks. It is
@@ -84,6 +86,9 @@ func (a *arena) claim(size int) error {
 // close lets another agent have the file. The mapping stays until the process
 // ends: a request that is still being answered may read it.
 func (a *arena) close() error {
+	if a.lent {
+		return a.file.Close()
+	}
 	return errors.Join(unix.Flock(int(a.file.Fd()), unix.LOCK_UN), a.file.Close())
 }
 
@@ -131,6 +136,39 @@ func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, er
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), a.close())
 	}
 	return table, a, nil
+}
+
+// awaitTable is a connection table in the file of an agent that still runs, mapped
+// and empty until TakeOver. The file is the arena's, also after an error.
+func awaitTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) {
+	table, a, err := mapTable(f, c)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("conntrack: %w", err), f.Close())
+	}
+	return table, a, nil
+}
+
+func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, nil, err
+	}
+	size := conntrack.ArenaSize(c.Max)
+	if st.Size() != int64(size) {
+		return nil, nil, fmt.Errorf("conntrack.max is %d here, and the agent that runs has a file of %d bytes and not %d", c.Max, st.Size(), size)
+	}
+	boot, err := bootID()
+	if err != nil {
+		return nil, nil, err
+	}
+	// All pages are mapped now: later each would cost a fault, while no packet moves.
+	memory, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mmap: %w", err)
+	}
+	c.Capacity = c.Max
+	table, err := conntrack.Await(c, memory, boot)
+	return table, &arena{file: f, memory: memory, lent: true}, err
 }
 
 // logRestored says what became of the connections of the agent before.

@@ -35,8 +35,10 @@ func (c *Config) cniRecord() string { return c.besideSocket("cni.record") }
 
 // plugs are the ports that the CNI plugin asks for. It implements node.Switch.
 type plugs struct {
-	live    *live
-	node    *node.Node
+	live *live
+	node *node.Node
+	// calls is held by the plugin's calls together, and alone by who hands over.
+	calls   sync.RWMutex
 	begun   chan struct{} // closed when what is plugged in is followed
 	changed signal
 	// opened says whether a port is in the switch; status, why Pods cannot be
@@ -92,6 +94,8 @@ func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
 			node.WriteError(w, types.NewError(types.ErrTryAgainLater, "the agent has not read its objects yet", ""))
 			return
 		}
+		a.live.cni.calls.RLock()
+		defer a.live.cni.calls.RUnlock()
 	}
 	a.live.cni.node.ServeHTTP(w, r)
 }

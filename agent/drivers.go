@@ -66,6 +66,9 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 	return p, nil
 }
 
+// driverTunnel is the driver of the tunnel's port.
+const driverTunnel = "underlay"
+
 // openAFXDP opens an AF_XDP port.
 func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
 	p, err := a.memory.Open(afxdp.Options{Interface: link, Why: why})
@@ -77,9 +80,14 @@ func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
 
 // openAFPacket opens a packet socket.
 func (a *Agent) openAFPacket(link, why string) (ports.Port, error) {
-	p, err := afpacket.Open(afpacket.Options{Interface: link, Why: why, Shortcuts: a.offload.programs()})
+	fds := a.estate.take(DriverAFPacket, link)
+	o := afpacket.Options{Interface: link, Why: why, Shortcuts: a.offload.programs()}
+	p, err := adoptOr(fds, o, afpacket.Adopt, afpacket.Open)
 	if err != nil {
 		return nil, err // p would be no nil Port
+	}
+	if fds != nil {
+		a.estate.begin = append(a.estate.begin, p.Begin)
 	}
 	return p, nil
 }
@@ -87,7 +95,8 @@ func (a *Agent) openAFPacket(link, why string) (ports.Port, error) {
 // openTap makes the tap of a port. It carries packet marks, unless nothing comes
 // back from it.
 func (a *Agent) openTap(p Port) (ports.Port, error) {
-	t, err := tap.Open(tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true})
+	o := tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true}
+	t, err := adoptOr(a.estate.take(DriverTap, p.Link), o, tap.Adopt, tap.Open)
 	if err != nil {
 		return nil, err // t would be no nil Port
 	}

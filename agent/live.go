@@ -29,6 +29,7 @@ type live struct {
 	setPorts func([]Port)
 	portsMu  sync.Mutex
 	cni      *plugs
+	changes  *gate // passed before anything changes; nil: always
 	shield   shield
 	// setNode is told what the switch asks of the Node.
 	setNode   func(*control.NodeSide) error
@@ -66,9 +67,8 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	if o.cluster != nil {
 		l.store, l.api = o.cluster.store, o.cluster.api
 	}
-	err = l.openCNI()
-	if err == nil && !l.restore(p, o.snapshot) && l.api == nil {
-		err = l.load(p)
+	if err = l.openCNI(); err == nil {
+		err = l.beginWith(p, &o)
 	}
 	p.objects, p.api = l.objects, l.api
 	p.observeDelays()
@@ -76,6 +76,19 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 		return p, nil, err
 	}
 	return p, l, nil
+}
+
+// beginWith fills the switch before packets move. Who takes over begins with what
+// the agent before has, or not at all.
+func (l *live) beginWith(p *pipeline, o *options) error {
+	err := l.restore(p, o.snapshot)
+	switch {
+	case err != nil && o.inherited != nil:
+		return fmt.Errorf("the flow snapshot of the agent before: %w", err)
+	case err != nil && l.api == nil:
+		return l.load(p)
+	}
+	return nil
 }
 
 // newObjects is what keeps a switch in step with objects.
@@ -223,14 +236,23 @@ func (l *live) runRetries(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-again.C:
-			if l.objects.Waiting() > 0 {
-				l.warn(l.objects.Retry())
-				l.tellSynced()
-				l.cni.changed.raise()
-			}
-			l.followNode()
+			l.retry()
 		}
 	}
+}
+
+// retry tries again what the switch or the Node did not take.
+func (l *live) retry() {
+	if !l.changes.pass() {
+		return
+	}
+	defer l.changes.leave()
+	if l.objects.Waiting() > 0 {
+		l.warn(l.objects.Retry())
+		l.tellSynced()
+		l.cni.changed.raise()
+	}
+	l.followNode()
 }
 
 // update brings switch and ports to a new snapshot.
@@ -250,7 +272,12 @@ func (l *live) catchUp() {
 	}
 }
 
+// bring does so, when nothing forbids changes.
 func (l *live) bring(u control.Update) {
+	if !l.changes.pass() {
+		return
+	}
+	defer l.changes.leave()
 	l.seen = u.New
 	name := l.config.NodeName
 	if err := errors.Join(l.config.fits(u.New.NodeConfig(name)), l.config.fitsNode(u.New.Node(name))); err != nil {

@@ -36,42 +36,54 @@ func (g *Gateway) virtual() (all []host.Virtual) {
 
 // setNode brings Node and tunnel to what the switch asks for.
 func (a *Agent) setNode(want *control.NodeSide) error {
+	var here []netip.Addr
+	for _, e := range want.Egresses {
+		here = append(here, e.Addr)
+	}
+	err := a.host.Set(a.config.sideOf(want))
+	if a.tunnel == nil {
+		return err
+	}
+	if a.config.Kubernetes != nil {
+		a.tunnel.SetPeers(nodesOf(want.Peers))
+	}
+	return errors.Join(err, a.tunnel.SetEgresses(here, want.FarEgresses))
+}
+
+// nodesOf are the other Nodes, of which the tunnel takes packets.
+func nodesOf(peers []control.PeerPods) (nodes []netip.Addr) {
+	for _, p := range peers {
+		if p.Address.IsValid() {
+			nodes = append(nodes, p.Address)
+		}
+	}
+	return nodes
+}
+
+// sideOf is what the switch asks of the Node, in the Node's words.
+func (c *Config) sideOf(want *control.NodeSide) *host.Side {
 	s := &host.Side{
 		ServiceCIDRs: want.ServiceCIDRs, External: want.External, NodePortAddresses: want.NodePortAddresses,
 	}
 	for _, p := range want.NodePorts {
 		s.NodePorts = append(s.NodePorts, host.NodePort{Proto: uint8(p.Proto), Family: p.Family, Port: p.Port})
 	}
-	var here []netip.Addr
 	for _, e := range want.Egresses {
 		s.Egresses = append(s.Egresses, host.Egress{Addr: e.Addr, Mark: e.Mark})
-		here = append(here, e.Addr)
 	}
-	if a.config.Kubernetes != nil {
-		s.Peers = a.setPeers(want.Peers)
+	if c.Kubernetes != nil {
+		s.Peers = c.peersOf(want.Peers)
 	}
-	err := a.host.Set(s)
-	if a.tunnel != nil {
-		err = errors.Join(err, a.tunnel.SetEgresses(here, want.FarEgresses))
-	}
-	return err
+	return s
 }
 
-// setPeers has the tunnel take packets from the other Nodes, and says what the
-// Node has to know of them: those of a family that its own pods do not have are
-// nobody's here.
-func (a *Agent) setPeers(want []control.PeerPods) (peers []host.Peer) {
-	var nodes []netip.Addr
+// peersOf is what the Node has to know of the others: those of a family that its
+// own pods do not have are nobody's here.
+func (c *Config) peersOf(want []control.PeerPods) (peers []host.Peer) {
 	for _, p := range want {
-		if p.Address.IsValid() {
-			nodes = append(nodes, p.Address)
-		}
-		if slices.ContainsFunc(a.config.PodCIDRs, sameFamily(p.PodCIDR)) {
+		if slices.ContainsFunc(c.PodCIDRs, sameFamily(p.PodCIDR)) {
 			peers = append(peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway, NextHop: p.NextHop})
 		}
-	}
-	if a.tunnel != nil {
-		a.tunnel.SetPeers(nodes)
 	}
 	return peers
 }
@@ -148,6 +160,10 @@ func lostWatch(ctx context.Context) error {
 
 // mend puts back what is missing, and says so.
 func (a *Agent) mend() {
+	if !a.changes.pass() {
+		return
+	}
+	defer a.changes.leave()
 	did, err := a.host.Mend()
 	if len(did) > 0 {
 		a.log.Warn("another program had changed the Node's side; it is as it was", "putBack", did)

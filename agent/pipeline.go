@@ -23,6 +23,9 @@ type pipeline struct {
 	ct *conntrack.Table
 	// arena is the file that ct lies in; nil when it lies in memory.
 	arena *arena
+	// awaits says that ct begins empty, and takes over the connections that another
+	// agent has.
+	awaits bool
 	// clock is that of both, in nanoseconds.
 	clock func() int64
 	// objects is what knows the objects behind the entries; nil when the
@@ -81,6 +84,8 @@ type options struct {
 	workers int
 	ct      Conntrack
 	ctFile  string // keeps the connections; memory when ""
+	// inherited is that file when another agent still uses it.
+	inherited *os.File
 	// snapshot keeps the entries of objects; nothing does when "".
 	snapshot string
 	cache    int          // what the workers remember: the defaults when 0, nothing when -1
@@ -157,9 +162,16 @@ func (p *pipeline) openTable(o options) (err error) {
 	if c.Max == 0 {
 		c.Max = conntrack.DefaultMax()
 	}
-	if o.ctFile == "" {
+	switch {
+	case o.inherited != nil:
+		p.awaits = true
+		p.ct, p.arena, err = awaitTable(o.inherited, c)
+	case o.ctFile != "":
+		p.ct, p.arena, err = restoreTable(o.ctFile, c)
+	default:
 		p.ct = conntrack.NewTable(c)
-	} else if p.ct, p.arena, err = restoreTable(o.ctFile, c); err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	o.ct.limit(p.ct)

@@ -26,6 +26,8 @@ type podPorts struct {
 	open  func(Port) (ports.Port, error)
 	log   *slog.Logger
 	again chan struct{} // what is wanted has changed
+	// changes is passed before ports come or go; nil: always.
+	changes *gate
 
 	// opened is called after a port was added.
 	opened func()
@@ -41,6 +43,7 @@ type podPorts struct {
 type openPort struct {
 	Port
 	index int // of its link
+	port  ports.Port
 }
 
 // portSwitch is the part of dataplane.Switch that podPorts uses.
@@ -114,6 +117,10 @@ func (p *podPorts) runPodPorts(ctx context.Context) {
 // reconcile looks at the links once: ports that are not wanted, or whose link
 // is gone, leave the switch; ports whose link is there and up enter it.
 func (p *podPorts) reconcile() {
+	if !p.changes.pass() {
+		return
+	}
+	defer p.changes.leave()
 	there, err := linksUp()
 	if err != nil {
 		p.log.Error("cannot list links", "error", err)
@@ -177,7 +184,7 @@ func (p *podPorts) add(w Port) {
 	}
 	delete(p.failed, w.Link)
 	p.mu.Lock()
-	p.have[w.Link] = openPort{w, index}
+	p.have[w.Link] = openPort{w, index, port}
 	p.mu.Unlock()
 	p.opened()
 	i := port.Info()

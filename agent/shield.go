@@ -19,10 +19,10 @@ type shield struct {
 	until int64
 }
 
-// newShield begins the shield's time, unless the table has connections: then
-// none were lost.
+// newShield begins the shield's time, unless the table has connections, or is to
+// take them over: then none were lost.
 func newShield(p *pipeline) shield {
-	if p.ct.Stats().Entries > 0 {
+	if p.awaits || p.ct.Stats().Entries > 0 {
 		return shield{}
 	}
 	return shield{p, p.clock() + int64(shieldTime)}

@@ -76,7 +76,7 @@ func (s *snapshot) encode() ([]byte, error) {
 		b = appendEntry(append(b, "flow"...), e)
 	}
 	for _, l := range s.learned {
-		b = appendEntry(fmt.Appendf(b, "learned %v %v", l.Age, l.Idle), l.Entry)
+		b = appendLearned(b, &l)
 	}
 	return append([]byte(snapshotSchema+checksum(b)+"\n"), b...), nil
 }
@@ -113,6 +113,11 @@ func appendEntry(b []byte, e *flow.Entry) []byte {
 	part := *e
 	part.Actions = actions
 	return append(part.AppendText(b, flow.Format{}), '\n')
+}
+
+// appendLearned appends the line of what packets learned.
+func appendLearned(b []byte, l *dataplane.Learned) []byte {
+	return appendEntry(fmt.Appendf(b, "learned %v %v", l.Age, l.Idle), l.Entry)
 }
 
 func notConjunction(a flow.Action) bool {

@@ -123,11 +123,14 @@ func writeOwnFile(path string, b []byte) error {
 	return os.Rename(fresh, path)
 }
 
+// errNoSnapshot is why an agent that keeps no flow snapshot restores none.
+var errNoSnapshot = errors.New("none is kept")
+
 // restore puts the snapshot of the agent before into an empty switch, and says
 // so, or why not.
-func (l *live) restore(p *pipeline, path string) bool {
+func (l *live) restore(p *pipeline, path string) error {
 	if path == "" {
-		return false
+		return errNoSnapshot
 	}
 	s, err := readSnapshot(path, l.config.identity(), p.clock())
 	if err == nil {
@@ -135,16 +138,18 @@ func (l *live) restore(p *pipeline, path string) bool {
 	}
 	if err != nil {
 		l.log.Info("no flow snapshot restored", "file", path, "why", err)
-		return false
+		return err
 	}
-	if err := p.sw.Relearn(s.learned); err != nil {
-		l.log.Warn("what packets learned is not restored", "file", path, "why", err)
+	if !p.awaits { // what packets learned until then is told later
+		if err := p.sw.Relearn(s.learned); err != nil {
+			l.log.Warn("what packets learned is not restored", "file", path, "why", err)
+		}
 	}
 	l.log.Info(fmt.Sprintf("flow snapshot restored: %d entries, %d groups, %d learned", len(s.entries), len(s.groups), len(s.learned)),
 		"file", path, "age", timeSince(s.Taken, p.clock()))
 	l.restored = s.ports()
 	l.shield.endpoints(endpointsOf(s.groups))
-	return true
+	return nil
 }
 
 // install gives a snapshot to the switch and to control, to both or none.

@@ -63,18 +63,25 @@ func (a *Agent) keepSnapshot(path string, kept *keptState, patience time.Duratio
 	if now.generation == kept.generation && (now.learnings == kept.learnings || now.at.Sub(kept.at) < patience) {
 		return
 	}
-	s, err := a.takeSnapshot()
-	var text []byte
-	if err == nil {
-		text, err = s.encode()
-	}
-	if err == nil {
-		err = writeOwnFile(path, text)
-	}
-	if err != nil {
+	if err := a.writeSnapshot(path); err != nil {
 		a.log.Error("the flow snapshot cannot be kept", "file", path, "error", err)
 	}
 	*kept = now
+}
+
+// writeSnapshot writes the snapshot, one writer at a time.
+func (a *Agent) writeSnapshot(path string) error {
+	a.snapshots.Lock()
+	defer a.snapshots.Unlock()
+	s, err := a.takeSnapshot()
+	if err != nil {
+		return err
+	}
+	text, err := s.encode()
+	if err != nil {
+		return err
+	}
+	return writeOwnFile(path, text)
 }
 
 // takeSnapshot is what the switch holds now.

@@ -18,6 +18,11 @@ func listen(path string) (net.Listener, error) {
 	if err := free(path); err != nil {
 		return nil, err
 	}
+	return replaceSocket(path)
+}
+
+// replaceSocket opens the API's socket in the place of another, if there is one.
+func replaceSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (c *Config) checkEncap(f *faults) {
 }
 
 // openTunnel opens the port to the other Nodes, if there is to be one.
-func (a *Agent) openTunnel() error {
+func (a *Agent) openTunnel() (err error) {
 	if !a.config.hasTunnel() {
 		return nil
 	}
@@ -107,9 +107,11 @@ func (a *Agent) openTunnel() error {
 	for _, peer := range a.config.Peers {
 		peers = append(peers, peer.Address)
 	}
-	var err error
-	a.tunnel, err = underlay.Open(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
-	if err != nil {
+	if a.config.Kubernetes != nil {
+		peers = nodesOf(a.live.objects.NodeSide().Peers)
+	}
+	o := underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers}
+	if a.tunnel, err = adoptOr(a.estate.take(driverTunnel, t.Name), o, underlay.Adopt, underlay.Open); err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	return a.addPort(t.OFPort, t.Name, a.tunnel)

@@ -176,13 +176,13 @@ func (l *Lab) configFile(node string) string { return filepath.Join(l.Dir, node+
 // belongs to the namespace of the thread that makes it. It is a session of its
 // own, so that it outlives `lab up` and is not ended by the terminal. The
 // channel tells when it ended and how.
-func (l *Lab) startAgent(node, binary string) (<-chan error, error) {
+func (l *Lab) startAgent(node, binary string, flags ...string) (<-chan error, error) {
 	log, err := os.OpenFile(l.Log(node), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	cmd := exec.Command(binary, "agent", "--config", l.configFile(node))
+	cmd := exec.Command(binary, append([]string{"agent", "--config", l.configFile(node)}, flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := l.namespace(node).Do(cmd.Start); err != nil {
@@ -266,6 +266,42 @@ func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
 		return err
 	}
 	return l.makeLoops(node)
+}
+
+// ReplaceAgent starts an agent that takes the place of the one that runs, and
+// waits until that one has ended and the new one is ready. When it does not take
+// over, the error says why, and the one that ran goes on.
+func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string) error {
+	binary, err := program(binary)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(l.State.Agents, func(a AgentState) bool { return a.Node == node })
+	if at < 0 {
+		return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
+	}
+	before := l.State.Agents[at]
+	ended, err := l.startAgent(node, binary, "--take-over")
+	if err != nil {
+		return fmt.Errorf("start the agent of %s: %w", node, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for before.Process.alive() {
+		select {
+		case how := <-ended:
+			l.State.Agents = l.State.Agents[:len(l.State.Agents)-1]
+			return errors.Join(fmt.Errorf("the agent of %s did not take over (%v):\n%s", node, how, tail(l.Log(node), 2000)), l.save())
+		case <-ctx.Done():
+			return fmt.Errorf("the agent of %s has not taken over: %w:\n%s", node, ctx.Err(), tail(l.Log(node), 2000))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	l.State.Agents = slices.Delete(l.State.Agents, at, at+1)
+	if err := l.save(); err != nil {
+		return err
+	}
+	return l.waitReady(ctx, node, ended)
 }
 
 // stopAgents ends the recorded agent processes, if they are still the same.

@@ -1,27 +1,33 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 func agentCommand() *cobra.Command {
 	var config, level, offload string
+	var takeOver, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the Node agent with its switch",
 		Long: `Run the Node agent: it loads the pipeline, opens the gateway, the tunnel and the pods' ports, sets up the
 Node's routes and nftables table, and forwards until SIGTERM. Then it takes everything back.`,
-		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --offload auto",
+		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over",
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
+	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs, without a gap; start as usual if none does")
+	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if config == "" {
@@ -45,7 +51,24 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if level != "" {
 			conf.Log.Level = level
 		}
-		return agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()))
+		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), takeOver), stay)
 	}
 	return c
+}
+
+// after is what becomes of a process whose agent has ended. One that was to be
+// taken over from, and whose heir failed, becomes an agent again: this very
+// program, whatever lies at its path by now.
+func after(ctx context.Context, err error, stay bool) error {
+	switch {
+	case errors.Is(err, agent.ErrAgain):
+		fmt.Fprintln(os.Stderr, "antrail: starting again:", err)
+		return errors.Join(err, unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+	case errors.Is(err, agent.ErrTakenOver):
+		if stay {
+			<-ctx.Done()
+		}
+		return nil
+	}
+	return err
 }

@@ -49,9 +49,9 @@ type datagrams struct {
 	sentAt, came []int64
 	copies       int // that came more than once
 	last         time.Time
-	// from and began are where the window that is watched begins.
-	from, copiesBefore int
-	began              time.Time
+	// from and began are where the window that is watched begins, to is where it ends.
+	from, to, copiesBefore int
+	began                  time.Time
 }
 
 const (
@@ -242,17 +242,20 @@ func (d *datagrams) begin(at time.Time) {
 // straggling is how long the last packets of a window may be under way.
 const straggling = 500 * time.Millisecond
 
-// end is what the window brought. started is when a new agent was started.
-func (d *datagrams) end(started time.Time) Path {
-	d.mu.Lock()
-	to := int(d.sent)
-	d.mu.Unlock()
-	time.Sleep(straggling)
+// end ends the window.
+func (d *datagrams) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w := Path{From: d.path.from, To: d.path.to, By: d.path.by, Sent: to - d.from, Copies: d.copies - d.copiesBefore}
+	d.to = int(d.sent)
+}
+
+// seen is what the window brought. started is when a new agent was started.
+func (d *datagrams) seen(started time.Time) Path {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := Path{From: d.path.from, To: d.path.to, By: d.path.by, Sent: d.to - d.from, Copies: d.copies - d.copiesBefore}
 	var gap, pause int64
-	for i, before := d.from, d.from; i < to; i++ {
+	for i, before := d.from, d.from; i < d.to; i++ {
 		if i > d.from {
 			pause = max(pause, d.sentAt[i]-d.sentAt[i-1])
 		}

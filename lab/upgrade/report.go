@@ -25,7 +25,9 @@ type Event struct {
 	// waited; Silent is the latter.
 	Lost   int    `json:"connectionsLost"`
 	Silent int    `json:"connectionsSilent"`
-	Paths  []Path `json:"paths"`
+	// Why is how one of those that ended did.
+	Why   string `json:"why,omitempty"`
+	Paths []Path `json:"paths"`
 }
 
 // Path is the UDP packets of one way.
@@ -67,7 +69,8 @@ func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "EVENT\tCONNECTIONS LOST\tREADY ms\t")
 	for _, e := range r.Events {
-		fmt.Fprintf(t, "%s\t%d\t%s\t\n", e.Name, e.Lost, orNone(e.Ready))
+		fmt.Fprintf(t, "%s\t%d\t%s\t", e.Name, e.Lost, orNone(e.Ready))
+		fmt.Fprintln(t, e.Why)
 	}
 	fmt.Fprintln(t, "\t\t\t\nEVENT\tUDP PACKETS\tSENT\tLOST\tTWICE\tGAP ms\tPAUSE ms\tFIRST ms\t")
 	for _, e := range r.Events {

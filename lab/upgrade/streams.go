@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/antrail/antrail/lab"
+	"golang.org/x/sys/unix"
 )
 
 // streamPaths are where connections lead. Their names are those of the lab's pods.
@@ -42,14 +44,15 @@ type streams struct {
 // stream is one connection.
 type stream struct {
 	net.Conn
-	answered atomic.Int64 // when the last heartbeat came back, UnixNano
-	over     atomic.Bool  // by an error
+	answered atomic.Int64          // when the last heartbeat came back, UnixNano
+	over     atomic.Pointer[error] // by which it is lost
 }
 
 // start makes connections and has their heartbeats go until ctx ends; wait returns
 // when nobody's does any more.
 func (s *streams) start(ctx context.Context, count int) (wait func(), err error) {
 	var running sync.WaitGroup
+	first := rand.IntN(sourcePorts)
 	for _, pod := range servers {
 		if err := s.listen(pod); err != nil {
 			return running.Wait, err
@@ -57,7 +60,10 @@ func (s *streams) start(ctx context.Context, count int) (wait func(), err error)
 	}
 	for i := range count {
 		p := streamPaths[i%len(streamPaths)]
-		one, err := s.dial(ctx, p.from, p.to)
+		one, err := s.dial(ctx, p.from, p.to, sourcePort(first, i))
+		for try := 1; try < mostTries && errors.Is(err, unix.EADDRINUSE); try++ { // of an earlier run
+			one, err = s.dial(ctx, p.from, p.to, sourcePort(first, i+try*count*len(streamPaths)))
+		}
 		if err != nil {
 			return running.Wait, fmt.Errorf("connection %d of %d: %s to %s: %w", i+1, count, p.from, p.to, err)
 		}
@@ -102,17 +108,32 @@ func (s *streams) runServer(ln net.Listener) {
 	}
 }
 
+// Connections come from ports below those that the kernel chooses. A connection to
+// a Service and one to its endpoint are the same to the endpoint when they come from
+// the same port, so each way has its own: those of one remainder.
+const (
+	firstSource = 10000
+	sourcePorts = 20000
+	mostTries   = 4
+)
+
+// sourcePort is that of a connection, by its number and that of the first.
+func sourcePort(first, i int) int {
+	n := len(streamPaths)
+	return firstSource + (first/n*n+i)%(sourcePorts/n*n)
+}
+
 // dialTime is how long a connection may take to be made.
 const dialTime = 10 * time.Second
 
-func (s *streams) dial(ctx context.Context, from, to string) (*stream, error) {
+func (s *streams) dial(ctx context.Context, from, to string, port int) (*stream, error) {
 	ns, err := s.lab.Namespace(from)
 	if err != nil {
 		return nil, err
 	}
 	one := &stream{}
 	err = ns.Do(func() (err error) {
-		one.Conn, err = (&net.Dialer{Timeout: dialTime, KeepAlive: -1}).DialContext(ctx, "tcp", to)
+		one.Conn, err = (&net.Dialer{Timeout: dialTime, KeepAlive: -1, LocalAddr: &net.TCPAddr{Port: port}}).DialContext(ctx, "tcp", to)
 		return err
 	})
 	if err != nil {
@@ -128,7 +149,9 @@ func (s *streams) dial(ctx context.Context, from, to string) (*stream, error) {
 func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
 	for n := uint64(1); ctx.Err() == nil; n++ {
 		if err := s.beat(n); err != nil {
-			s.over.Store(ctx.Err() == nil)
+			if ctx.Err() == nil {
+				s.over.Store(&err)
+			}
 			return
 		}
 		s.answered.Store(time.Now().UnixNano())
@@ -155,20 +178,20 @@ func (s *stream) beat(n uint64) error {
 	return nil
 }
 
-// lost is how many connections are over.
-func (s *streams) lost() (n int) {
+// lost are the errors of the connections that are over.
+func (s *streams) lost() (all []string) {
 	for _, one := range s.all {
-		if one.over.Load() {
-			n++
+		if err := one.over.Load(); err != nil {
+			all = append(all, (*err).Error())
 		}
 	}
-	return n
+	return all
 }
 
 // silent is how many connections that are not over have had no answer since.
 func (s *streams) silent(since time.Time) (n int) {
 	for _, one := range s.all {
-		if !one.over.Load() && one.answered.Load() <= since.UnixNano() {
+		if one.over.Load() == nil && one.answered.Load() <= since.UnixNano() {
 			n++
 		}
 	}

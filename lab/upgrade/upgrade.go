@@ -40,6 +40,9 @@ type Options struct {
 const node = "node-a"
 
 func (o *Options) complete() error {
+	if o.Connections > sourcePorts {
+		return fmt.Errorf("%d connections: there are source ports for %d", o.Connections, sourcePorts)
+	}
 	if o.Connections < 0 || o.Rate < 0 || o.Heartbeat < 0 || o.Window < 0 {
 		return errors.New("connections, rate, heartbeat and window are not negative")
 	}
@@ -70,7 +73,7 @@ type run struct {
 }
 
 // Run sends traffic through a lab that is up, and lets the agent of node-a be
-// killed while it does. The report tells what came of it; the error is for what kept
+// killed, and then be taken over from, while it does. The report tells what came of it; the error is for what kept
 // it from being made.
 func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err := o.complete(); err != nil {
@@ -134,6 +137,7 @@ func (r *run) events(ctx context.Context, report *Report) error {
 	for _, e := range []event{
 		{"nothing", func(context.Context) (time.Time, error) { return time.Time{}, nil }},
 		{"kill -9", r.kill},
+		{"planned", r.replace},
 	} {
 		if _, err := r.flows(ctx); err != nil {
 			return fmt.Errorf("before %q: %w", e.name, err)
@@ -176,7 +180,7 @@ func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	for _, d := range r.datagrams {
 		d.begin(time.Now())
 	}
-	lostBefore := r.streams.lost()
+	lostBefore := len(r.streams.lost())
 	started, err := e.do(ctx)
 	if err != nil {
 		return nil, err
@@ -193,11 +197,25 @@ func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	if seen.Silent, err = r.flows(ctx); err != nil {
 		return nil, err
 	}
-	seen.Lost = r.streams.lost() - lostBefore + seen.Silent
+	lost := r.streams.lost()
+	seen.Lost = len(lost) - lostBefore + seen.Silent
+	if len(lost) > lostBefore {
+		seen.Why = lost[len(lost)-1]
+	}
 	for _, d := range r.datagrams {
-		seen.Paths = append(seen.Paths, d.end(started))
+		d.end()
+	}
+	time.Sleep(straggling)
+	for _, d := range r.datagrams {
+		seen.Paths = append(seen.Paths, d.seen(started))
 	}
 	return seen, nil
+}
+
+// replace starts an agent that takes over from the one that runs.
+func (r *run) replace(ctx context.Context) (started time.Time, err error) {
+	started = time.Now()
+	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
 }
 
 // kill kills the agent as it stands and starts another.

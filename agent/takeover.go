@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/antrail/antrail/dataplane"
+)
+
+// An agent that takes the place of another that runs (handovertalk.go). It builds
+// its switch from the flow snapshot, and its ports from what it is given, while the
+// other moves packets. No packet moves between the moment in which the other has
+// stopped and the one in which this one has found the connections, which lie in
+// memory that both have mapped. What it has not been given it opens afterwards,
+// and then it reads its objects, as after any start.
+
+// estate is what the agent before has given.
+type estate struct {
+	talk
+	arena *os.File
+	ports map[heirloom][]int // descriptors
+	begin []func() error     // what ports need before packets move
+	still int64              // since when none moves, by bootClock
+}
+
+// heirloom names a port: its link, and the driver that knows its descriptors.
+type heirloom struct{ driver, name string }
+
+// meet asks the agent that runs to hand over; nil when none runs.
+func meet(ctx context.Context, c *Config) (*estate, error) {
+	conn, err := (&net.Dialer{Timeout: word}).DialContext(ctx, "unix", c.Socket)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := &estate{talk: talk{conn.(*net.UnixConn)}, ports: map[heirloom][]int{}}
+	if err = upgrade(conn, handOverProtocol); err == nil {
+		err = e.receive(c.identity())
+	}
+	if err != nil {
+		e.close()
+		return nil, fmt.Errorf("the agent at %s does not hand over: %w", c.Socket, err)
+	}
+	return e, nil
+}
+
+// upgrade asks an agent to speak another protocol from here on.
+func upgrade(conn net.Conn, protocol string) error {
+	if _, err := fmt.Fprintf(conn, "POST /take-over HTTP/1.1\r\nHost: agent\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n\r\n", protocol); err != nil {
+		return err
+	}
+	// The other side says nothing more before it is spoken to: nothing is read too far.
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		resp.Body.Close()
+		return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(b)))
+	}
+	return nil
+}
+
+// receive says hello and takes what is given.
+func (e *estate) receive(identity string) error {
+	if err := e.say(note{Say: sayHello, Config: identity}); err != nil {
+		return err
+	}
+	for {
+		n, fds, err := e.hear(preparation, sayPort, sayArena)
+		if err != nil {
+			return err
+		}
+		if n.Say == sayPort {
+			e.ports[heirloom{n.Driver, n.Name}] = fds
+			continue
+		}
+		if len(fds) != 1 {
+			closeDescriptors(fds)
+			return fmt.Errorf("the connections came with %d descriptors", len(fds))
+		}
+		e.arena = os.NewFile(uintptr(fds[0]), "ct.arena")
+		return nil
+	}
+}
+
+// take is a port's descriptors, once; nil when it has to be opened.
+func (e *estate) take(driver, name string) []int {
+	if e == nil {
+		return nil
+	}
+	which := heirloom{driver, name}
+	fds := e.ports[which]
+	delete(e.ports, which)
+	return fds
+}
+
+// has says whether a link's port was given.
+func (e *estate) has(link string) bool {
+	for which := range e.ports {
+		if which.name == link {
+			return true
+		}
+	}
+	return false
+}
+
+// close ends the talk and closes what nobody has taken. The arena's file is its
+// user's.
+func (e *estate) close() error {
+	for which, fds := range e.ports {
+		closeDescriptors(fds)
+		delete(e.ports, which)
+	}
+	return e.talk.Close()
+}
+
+// adoptOr makes a port of descriptors, or opens it when there are none.
+func adoptOr[Options, Port any](fds []int, o Options, adopt func(Options, []int) (Port, error), open func(Options) (Port, error)) (Port, error) {
+	if fds == nil {
+		return open(o)
+	}
+	return adopt(o, fds)
+}
+
+// inherit runs an agent with what it was given, as Run does. When the other agent
+// does not let it begin, nothing has changed.
+func (a *Agent) inherit(ctx context.Context) error {
+	a.left = true // all is the other's until it has stopped
+	err := a.start(ctx)
+	if err == nil {
+		err = a.awaitTurn()
+	}
+	if err != nil {
+		return errors.Join(err, a.estate.close(), a.stop())
+	}
+	a.left, a.arena.lent = false, false
+	turning := beginParts(ctx, a.sw.Run)
+	pause := timeSince(a.estate.still, a.clock())
+	err = a.estate.say(note{Say: sayRunning}) // who has gone meanwhile needs not know
+	if err != nil {
+		a.log.Warn("the agent before has gone", "error", err)
+	}
+	a.estate.close()
+	logRestored(a.log, a.config.arenaFile(), a.ct.Stats().Restored)
+	a.log.Info("taken over from the agent before", "pause", pause)
+	ln, err := replaceSocket(a.config.Socket)
+	if err != nil {
+		return errors.Join(err, turning.stop(), a.stop())
+	}
+	return a.finish(ln, a.serve(ctx, ln, turning))
+}
+
+// awaitTurn tells the other agent that all is ready, and returns when packets may
+// move.
+func (a *Agent) awaitTurn() error {
+	e := a.estate
+	if err := a.pods.inherit(e.has); err != nil {
+		return err
+	}
+	if err := a.nodeUp(); err != nil {
+		return err
+	}
+	if err := e.say(note{Say: sayReady}); err != nil {
+		return err
+	}
+	n, _, err := e.hear(preparation, sayStopped)
+	if err != nil {
+		return err
+	}
+	e.still = n.Still
+	a.ct.TakeOver()
+	learned, err := parseLearned(n.Learned)
+	if err == nil && len(learned) > 0 {
+		err = a.sw.Relearn(learned)
+	}
+	for _, begin := range e.begin {
+		err = errors.Join(err, begin())
+	}
+	return err
+}
+
+// parseLearned reads lines of a flow snapshot.
+func parseLearned(lines []string) ([]dataplane.Learned, error) {
+	s := &snapshot{}
+	for _, line := range lines {
+		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "learned ")
+		if !ok {
+			return nil, fmt.Errorf("%.40q is no learned entry", line)
+		}
+		if err := s.learnedLine(text); err != nil {
+			return nil, err
+		}
+	}
+	return s.learned, nil
+}
+
+// inherit has the ports that were given enter the switch.
+func (p *podPorts) inherit(given func(link string) bool) error {
+	for _, w := range p.wanted() {
+		if !given(w.Link) {
+			continue
+		}
+		port, index, err := p.enter(w)
+		if err != nil {
+			return fmt.Errorf("port %s: %w", w.Name, err)
+		}
+		p.mu.Lock()
+		p.have[w.Link] = openPort{w, index, port}
+		p.mu.Unlock()
+		p.log.Info("port taken over", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", port.Info().Driver)
+	}
+	return nil
+}
