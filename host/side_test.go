@@ -185,7 +185,7 @@ func TestUpOverTheirs(t *testing.T) {
 		before := sideState(t)
 		c := config()
 		c.Theirs = true
-		c.Peers = append(c.Peers, Peer{netip.MustParsePrefix("10.10.2.0/24"), netip.MustParseAddr("fd00::1")})
+		c.Peers = append(c.Peers, Peer{netip.MustParsePrefix("10.10.2.0/24"), netip.MustParseAddr("fd00::1"), netip.Addr{}})
 		if _, err := Up(c); err == nil {
 			t.Fatal("a route to IPv4 by IPv6 was made onlink")
 		}

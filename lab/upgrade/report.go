@@ -23,8 +23,8 @@ type Event struct {
 	Ready float64 `json:"readyMs,omitempty"`
 	// Lost is TCP connections that ended, or had no answer for as long as was
 	// waited; Silent is the latter.
-	Lost   int    `json:"connectionsLost"`
-	Silent int    `json:"connectionsSilent"`
+	Lost   int `json:"connectionsLost"`
+	Silent int `json:"connectionsSilent"`
 	// Why is how one of those that ended did.
 	Why   string `json:"why,omitempty"`
 	Paths []Path `json:"paths"`

@@ -125,7 +125,7 @@ func TestAdoptRefusals(t *testing.T) {
 		fds   []int
 	}{
 		"receiving socket 1: it receives at": {peer, copies(t, p.Descriptors())},
-		"it is no socket of IP":                {local, copies(t, []int{p.epoll})},
+		"it is no socket of IP":              {local, copies(t, []int{p.epoll})},
 		"there is no receiving socket":       {local, []int{}},
 		"no address to receive":              {netip.Addr{}, copies(t, p.Descriptors())},
 	} {
