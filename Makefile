@@ -2,6 +2,7 @@
 # make test   every test, and says which could not run here and why
 # make test-k8s  the agent's tests against a real API server, built when it is not
 #             cached (hack/k8s/build); prints what it holds of a large cluster
+# make test-deploy  the Kustomize base and the Helm chart are the same, and valid
 # make lint   gofmt, go vet, staticcheck
 # make build  bin/antrail and bin/antrail-cni, the CNI plugin
 # make demo-k8s  the same with pods of a real Kubernetes, which it builds once
@@ -11,7 +12,7 @@ IMAGE := docker.io/library/antrail:latest
 NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build image demo demo-k8s test test-k8s lint clean
+.PHONY: all build image demo demo-k8s test test-k8s test-deploy lint clean
 
 all: build
 
@@ -41,6 +42,10 @@ test:
 
 test-k8s:
 	hack/test-k8s
+
+# Manifests and chart: modules of their own, for Kustomize and Helm are large.
+test-deploy:
+	cd hack/deploy && go vet . && go test -count=1 .
 
 lint:
 	hack/lint $(STATICCHECK)

@@ -91,3 +91,15 @@ func TestCNIFilesConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestDeployedConfig: the ConfigMap that is shipped is a configuration.
+func TestDeployedConfig(t *testing.T) {
+	t.Setenv("NODE_NAME", "node-a")
+	c, err := LoadConfig("../deploy/kustomize/base/agent.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.NodeName != "node-a" || c.Socket != DefaultSocket || !c.Kubernetes.ProxyAll || len(c.CNI.files()) != 2 {
+		t.Errorf("%+v", c)
+	}
+}
