@@ -89,6 +89,9 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 	if rb.IPs[0].Address.IP.String() != first || rb2.IPs[0].Address.IP.String() != second {
 		t.Fatalf("b has %v and %v", rb.IPs[0], rb2.IPs[0])
 	}
+	if pods, err := agent.NewClient(w.socket()).Get(w.Context(), "/pods", nil); err != nil || !strings.Contains(string(pods), " b@net1 ") {
+		t.Errorf("%v\n%s", err, pods)
+	}
 	if err := os.Remove(w.path(policy)); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,11 @@ func (n *Node) Add(ctx context.Context, r *cni.Request) (*types100.Result, error
 	}
 	defer unlock()
 	if a, ok := n.record.find(r.Attachment); ok {
-		if why := n.fallen(&a); why == nil && a.Netns == r.Netns {
+		why, doubt := n.fallen(&a)
+		switch {
+		case doubt != nil:
+			return nil, asError("interface "+a.Interface, doubt)
+		case why == nil && a.Netns == r.Netns:
 			return n.again(ctx, &a)
 		}
 		if err := n.remove(&a); err != nil {

@@ -33,8 +33,8 @@ func (n *Node) Check(ctx context.Context, r *cni.Request) error {
 }
 
 func (n *Node) checkAttachment(a *attachment, r *cni.Request) error {
-	if why := n.fallen(a); why != nil {
-		return why
+	if why, doubt := n.fallen(a); why != nil || doubt != nil {
+		return errors.Join(why, doubt)
 	}
 	if a.Netns != r.Netns {
 		return fmt.Errorf("it is in %s", a.Netns)

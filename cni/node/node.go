@@ -112,7 +112,10 @@ func New(c Config) (*Node, error) {
 		return nil, fmt.Errorf("the Node's network namespace: %w", err)
 	}
 	for _, a := range n.record.all() {
-		why := n.fallen(&a)
+		why, doubt := n.fallen(&a)
+		if doubt != nil {
+			n.Log.Warn("a pod's attachment cannot be looked at; it stays", "link", a.Link, "error", doubt)
+		}
 		if why == nil {
 			n.plugged[a.Attachment] = true
 			continue
@@ -148,23 +151,29 @@ func ownSandbox() (*sandbox, error) {
 	return s, nil
 }
 
-// fallen says why an attachment of the record cannot stay; nil when it stands.
-func (n *Node) fallen(a *attachment) error {
+// fallen says why an attachment of the record cannot stay; nil when it stands. What
+// cannot be looked at stands, with the doubt: somebody may use it.
+func (n *Node) fallen(a *attachment) (why, doubt error) {
 	if !a.Made {
-		return errors.New("ADD did not come to its end")
+		return errors.New("ADD did not come to its end"), nil
 	}
-	if _, err := n.home.links.LinkByName(a.Link); err != nil {
-		return fmt.Errorf("link %s: %w", a.Link, err)
+	if _, err := n.home.links.LinkByName(a.Link); noLink(err) {
+		return fmt.Errorf("link %s: %w", a.Link, err), nil
+	} else if err != nil {
+		return nil, err
 	}
 	s, err := openSandbox(a.Netns)
+	if errors.Is(err, errGone) {
+		return err, nil
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.close()
 	if s.id != a.NetnsID {
-		return errors.New("the sandbox is another one")
+		return errors.New("the sandbox is another one"), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // plug tells the switch its ports: those of each Pod's newest sandbox. A Pod that

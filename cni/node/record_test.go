@@ -9,6 +9,8 @@ import (
 
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/containernetworking/cni/pkg/types"
+	"golang.org/x/sys/unix"
 )
 
 // TestRecordOfAnotherBoot is empty; one that cannot be read is an error that names
@@ -28,6 +30,29 @@ func TestRecordOfAnotherBoot(t *testing.T) {
 	if _, err := openRecord(r.config.Record); err == nil || !strings.Contains(err.Error(), r.config.Record) {
 		t.Errorf("a torn record: %v", err)
 	}
+}
+
+// TestDoubt: what the next agent cannot look at it keeps; a sandbox whose file is gone
+// it clears away.
+func TestDoubt(t *testing.T) {
+	r := newRig(t)
+	file := t.TempDir() + "/box"
+	r.must(os.WriteFile(file, nil, 0o600))
+	r.must(unix.Mount(nstest.New(t).Path(), file, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { unix.Unmount(file, unix.MNT_DETACH) })
+	q := request(nstest.New(t), "web", "eth0")
+	q.Netns = file
+	r.add(q)
+	r.must(unix.Unmount(file, unix.MNT_DETACH))
+	r.must(os.Remove(file))
+	r.must(os.Symlink(file, file)) // opening it is ELOOP
+	r.restart()
+	r.wantConsistent(1)
+	_, err := r.Add(t.Context(), q)
+	r.code("ADD in doubt", err, types.ErrIOFailure)
+	r.must(os.Remove(file))
+	r.restart()
+	r.wantConsistent(0)
 }
 
 // TestClean takes links and record away without an agent.
