@@ -82,7 +82,6 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
-	"github.com/antrail/antrail/ports/underlay"
 )
 
 // podRing is the slots of a pod port's rings: the frames of a whole TCP window
@@ -97,7 +96,7 @@ type Agent struct {
 	kernel  offload       // closed when the switch is
 	memory  *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
 	gateway *tap.Port
-	tunnel  *underlay.Port // nil: there is none
+	tunnel  nodesPort // nil: there is none
 	host    *host.Host
 	pods    *podPorts
 	live    *live // nil with flow files

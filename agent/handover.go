@@ -10,6 +10,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/uplink"
 )
 
 // The agent that runs, when another is to take its place (handovertalk.go). What
@@ -122,10 +123,18 @@ func (a *Agent) suits(hello *note) error {
 		return errors.New("its configuration has another Node, gateway, tunnel, peers, podCIDRs or ports: stop this agent and start the other")
 	case a.live != nil && a.config.snapshotFile() == "":
 		return errors.New("flowSnapshot is off: stop this agent and start the other")
+	case a.onCard():
+		return errors.New("the tunnel is on AF_XDP, which is not handed over: stop this agent and start the other")
 	case !a.ready.Load():
 		return errors.New("this agent is not ready itself")
 	}
 	return nil
+}
+
+// onCard says whether the tunnel takes its packets off the Node's card.
+func (a *Agent) onCard() bool {
+	_, card := a.tunnel.(*uplink.Port)
+	return card
 }
 
 // bequeath keeps the entries, hands everything over that is open, and waits until

@@ -5,9 +5,12 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/ports/uplink"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
+	"github.com/vishvananda/netlink"
 )
 
 // Tunnel is the port to the other Nodes. The VNI is 0 unless an entry sets
@@ -19,17 +22,42 @@ type Tunnel struct {
 	// Type is geneve, vxlan or gre, the same on all Nodes; geneve when not given.
 	Type         string     `json:"type,omitempty"`
 	LocalAddress netip.Addr `json:"localAddress"`
+	// Driver is kernel, where packets go through the Node's IP stack; afxdp, where
+	// those of the tunnel take a short cut by an AF_XDP socket on Uplink; or auto,
+	// which is afxdp where that can be had. kernel when not given.
+	Driver string `json:"driver,omitempty"`
+	// Uplink is a link of the Node; when not given, the one that has LocalAddress.
+	Uplink string `json:"uplink,omitempty"`
+}
+
+// DriverKernel is a tunnel through the Node's IP stack.
+const DriverKernel = "kernel"
+
+// KnownTunnelDriver says whether a tunnel can have this driver.
+func KnownTunnelDriver(name string) bool {
+	return name == DriverKernel || name == DriverAFXDP || name == DriverAuto
+}
+
+// nodesPort is the port to the other Nodes, by whichever driver.
+type nodesPort interface {
+	ports.Heritable
+	SetPeers(nodes []netip.Addr)
+	SetEgresses(here, far []netip.Addr) error
+	Longs() <-chan underlay.Long
+	PathMTU(node netip.Addr) int
 }
 
 func (t *Tunnel) setDefaults() {
 	orDefault(&t.Name, DefaultTunnel)
 	orDefault(&t.OFPort, DefaultTunnelPort)
 	orDefault(&t.Type, tunnel.KindGeneve.String())
+	orDefault(&t.Driver, DriverKernel)
 }
 
 func (t *Tunnel) check(f *faults) {
 	_, known := tunnel.KindNamed(t.Type)
 	f.check(known, "tunnel.type: %q is none of geneve, vxlan and gre", t.Type)
+	f.check(KnownTunnelDriver(t.Driver), "tunnel.driver: %q is none of kernel, afxdp and auto", t.Driver)
 	f.check(t.OFPort < 0xff00, "tunnel.ofPort: %d is not between 1 and 65279", t.OFPort)
 	f.check(isNodeAddress(t.LocalAddress), "tunnel.localAddress: %v is no address of a Node", t.LocalAddress)
 }
@@ -98,7 +126,7 @@ func (c *Config) checkEncap(f *faults) {
 }
 
 // openTunnel opens the port to the other Nodes, if there is to be one.
-func (a *Agent) openTunnel() (err error) {
+func (a *Agent) openTunnel() error {
 	if !a.config.hasTunnel() {
 		return nil
 	}
@@ -110,9 +138,60 @@ func (a *Agent) openTunnel() (err error) {
 	if a.config.Kubernetes != nil {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
-	o := underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers}
-	if a.tunnel, err = adoptOr(a.estate.take(driverTunnel, t.Name), o, underlay.Adopt, underlay.Open); err != nil {
+	p, err := a.openWay(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
-	return a.addPort(t.OFPort, t.Name, a.tunnel)
+	a.tunnel = p
+	return a.addPort(t.OFPort, t.Name, p)
+}
+
+// openWay opens the tunnel with the driver that is asked for.
+func (a *Agent) openWay(c underlay.Config) (nodesPort, error) {
+	t := &a.config.Tunnel
+	if t.Driver == DriverKernel {
+		return a.openWhole(c)
+	}
+	link, err := t.uplink()
+	if err == nil {
+		var p *uplink.Port
+		if p, err = uplink.Open(a.memory, uplink.Config{Config: c, Link: link, Why: "tunnel.driver is " + t.Driver}); err == nil {
+			return p, nil
+		}
+	}
+	if t.Driver == DriverAFXDP {
+		return nil, err
+	}
+	a.log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
+	return a.openWhole(c)
+}
+
+// openWhole opens the tunnel through the Node's IP stack.
+func (a *Agent) openWhole(c underlay.Config) (nodesPort, error) {
+	p, err := adoptOr(a.estate.take(driverTunnel, c.Name), c, underlay.Adopt, underlay.Open)
+	if err != nil {
+		return nil, err // p would be no nil port
+	}
+	return p, nil
+}
+
+// uplink is the link that packets to other Nodes leave by.
+func (t *Tunnel) uplink() (string, error) {
+	if t.Uplink != "" {
+		return t.Uplink, nil
+	}
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if at, ok := netip.AddrFromSlice(a.IP); ok && at.Unmap() == t.LocalAddress {
+			link, err := netlink.LinkByIndex(a.LinkIndex)
+			if err != nil {
+				return "", err
+			}
+			return link.Attrs().Name, nil
+		}
+	}
+	return "", fmt.Errorf("no link has the address %s; tunnel.uplink names one", t.LocalAddress)
 }

@@ -68,6 +68,8 @@ type Options struct {
 	IPv6Underlay bool
 	// Tunnel is the type of the tunnel: geneve, which "" is too, vxlan or gre.
 	Tunnel string
+	// TunnelDriver is that of the tunnel: kernel, which "" is too, afxdp or auto.
+	TunnelDriver string
 	// EncapMode is the agents' trafficEncapMode: encap, which "" is too, noEncap or
 	// hybrid, where both Nodes are in one subnet. The NodeConfigs of Manifests must
 	// say so too; the built-in ones are changed.
@@ -120,6 +122,10 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
 		return nil, fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
+	}
+	o.TunnelDriver = cmp.Or(o.TunnelDriver, agent.DriverKernel)
+	if !agent.KnownTunnelDriver(o.TunnelDriver) {
+		return nil, fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
 	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return nil, fmt.Errorf("a lab's mode: %w", err)

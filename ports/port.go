@@ -1,7 +1,8 @@
 // Package ports is where frames enter and leave the switch. A Port moves
 // batches of frames; the packages below this one are its kinds: memory (tests,
 // replays), pcap (captures), afxdp (a network card), afpacket (a pod's veth), tap
-// (the gateway), underlay (tunnels to other Nodes). The suite in porttest says what they share.
+// (the gateway), underlay (tunnels to other Nodes), uplink (the same, by AF_XDP on
+// the card). The suite in porttest says what they share.
 package ports
 
 import "github.com/antrail/antrail/packet"
@@ -49,7 +50,7 @@ type Heritable interface {
 
 // Info describes a port.
 type Info struct {
-	Driver string // memory, pcap, afxdp, afpacket, tap, underlay
+	Driver string // memory, pcap, afxdp, afpacket, tap, underlay, uplink
 	Mode   string // the driver's own words: "native, copy", "generic, copy", "geneve 192.168.77.102:6081"
 	Why    string // why this driver and mode were chosen
 	MAC    [6]byte

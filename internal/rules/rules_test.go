@@ -51,6 +51,7 @@ var layers = map[string]struct {
 	"tables":            {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
 	"control/kube":      {[]string{"control"}, "the API server is a source of objects like any other: it fills control's store"},
+	"ports/uplink":      {[]string{"packet", "ports", "tunnel", "ports/afxdp", "ports/underlay"}, "a tunnel's short cut is made of the driver of the card beside the whole way"},
 	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
 	"host":              {[]string{"packet", "internal/sysctl"}, "the Node's own side works without the switch; it announces addresses, in packets"},
 	"cni":               {nil, "plugin and agent share the words, not the code"},

@@ -112,6 +112,7 @@ func TestDemo(t *testing.T) {
 func TestDemoOfWays(t *testing.T) {
 	for name, o := range map[string]lab.Options{
 		"vxlan": {Tunnel: "vxlan"}, "gre": {Tunnel: "gre"}, "noEncap": {EncapMode: "noEncap"}, "hybrid": {EncapMode: "hybrid"},
+		"afxdp": {TunnelDriver: agent.DriverAFXDP},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, err := newWorld(upWith(t, o))

@@ -30,6 +30,12 @@ spec:
 // and to a Service, since who sends what is too long is told so; datagrams that may be fragmented
 // arrive.
 func TestNarrowUnderlay(t *testing.T) {
+	for name, o := range map[string]lab.Options{"geneve": {}, "gre": {Tunnel: "gre"}, "afxdp": {TunnelDriver: agent.DriverAFXDP}} {
+		t.Run(name, func(t *testing.T) { testNarrowUnderlay(t, o) })
+	}
+}
+
+func testNarrowUnderlay(t *testing.T, o lab.Options) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
 		t.Fatal(err)
@@ -37,7 +43,8 @@ func TestNarrowUnderlay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sink.yaml"), []byte(sinkService), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
+	o.Manifests = dir
+	w, err := newWorld(upWith(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +90,7 @@ func tooLong(t *testing.T, w *world) (n uint64) {
 		t.Fatal(err)
 	}
 	for _, p := range all {
-		if p.Driver == "underlay" {
+		if p.Driver == "underlay" || p.Driver == "uplink" {
 			n += p.Reasons[ports.TxTooLong.String()]
 		}
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Interface string
 	// Queue is the receive queue to serve; other queues are not served.
 	Queue int
+	// Filter is what the port takes, where that is not all that comes.
+	Filter *Filter
 	// Mode is Auto when empty.
 	Mode Mode
 	// Why is the reason for AF_XDP, which Info tells together with that for the
@@ -81,7 +83,8 @@ func (b BusyPoll) check() error {
 // Open makes a port of an interface, which must be in the calling thread's
 // network namespace; the port may then be used from any thread. It needs
 // CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. Every frame that the interface
-// receives goes to the port from then on, none to the kernel's own stack.
+// receives goes to the port from then on, none to the kernel's own stack, but for
+// those that a filter leaves it.
 func Open(u *UMEM, o Options) (*Port, error) {
 	p, err := open(u, o)
 	if err != nil {
@@ -190,7 +193,7 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return err
 	}
 	attachFlags, bindFlags := flagsOf(mode, chains)
-	prog, err := attach(index, o.Queue, attachFlags, chains)
+	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@
 //	umem.go     the shared memory, its frames, the free list
 //	memory.go   as much of it as the ports that come need
 //	program.go  the XDP program that sends frames to the socket
+//	filter.go   what of them, when the rest is to stay the kernel's
 //	socket.go   one socket with its four rings, and the calls that wake the kernel
 //	ring.go     one ring
 //	request.go  checksums that a pod's kernel left undone

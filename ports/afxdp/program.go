@@ -15,6 +15,7 @@ import (
 // ends, however it ends; the netdev is then as it was before.
 type program struct {
 	sockets *ebpf.Map
+	locals  *ebpf.Map // addresses of a filter; nil without one
 	prog    *ebpf.Program
 	link    link.Link
 }
@@ -26,10 +27,11 @@ const rxQueueIndex = 16
 const xdpPass = 2
 
 // attach loads the program and puts it on the netdev with this index. The map
-// has places for queues 0 to queue. With chains, it takes frames of many buffers.
-func attach(index, queue int, flags link.XDPAttachFlags, chains bool) (*program, error) {
+// has places for queues 0 to queue. With chains, it takes frames of many buffers;
+// with a filter, only what that wants.
+func attach(index, queue int, flags link.XDPAttachFlags, chains bool, filter *Filter) (*program, error) {
 	p := &program{}
-	err := p.load(queue, chains)
+	err := p.load(queue, chains, filter)
 	if err == nil {
 		p.link, err = link.AttachXDP(link.XDPOptions{Program: p.prog, Interface: index, Flags: flags})
 		err = explainAttach(err)
@@ -42,8 +44,15 @@ func attach(index, queue int, flags link.XDPAttachFlags, chains bool) (*program,
 
 // load makes the program: a frame goes to the socket of its queue, and to the
 // kernel's own stack while the queue has none.
-func (p *program) load(queue int, chains bool) error {
+func (p *program) load(queue int, chains bool, filter *Filter) error {
 	var err error
+	var first asm.Instructions
+	if filter != nil {
+		if p.locals, err = newLocals(); err != nil {
+			return err
+		}
+		first = filter.filtering(p.locals)
+	}
 	flags := uint32(0)
 	if chains {
 		flags = unix.BPF_F_XDP_HAS_FRAGS
@@ -56,13 +65,13 @@ func (p *program) load(queue int, chains bool) error {
 	}
 	p.prog, err = ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "antrail_xdp", Type: ebpf.XDP, License: "Apache-2.0", Flags: flags,
-		Instructions: asm.Instructions{
+		Instructions: append(first,
 			asm.LoadMem(asm.R2, asm.R1, rxQueueIndex, asm.Word),
 			asm.LoadMapPtr(asm.R1, p.sockets.FD()),
 			asm.Mov.Imm(asm.R3, xdpPass), // the verdict when the map has no socket there
 			asm.FnRedirectMap.Call(),
 			asm.Return(),
-		},
+		),
 	})
 	if err != nil {
 		return fmt.Errorf("XDP program: %w", err)
@@ -101,8 +110,10 @@ func (p *program) close() error {
 	if p.prog != nil {
 		err = errors.Join(err, p.prog.Close())
 	}
-	if p.sockets != nil {
-		err = errors.Join(err, p.sockets.Close())
+	for _, m := range []*ebpf.Map{p.sockets, p.locals} {
+		if m != nil {
+			err = errors.Join(err, m.Close())
+		}
 	}
 	return err
 }

@@ -13,7 +13,8 @@ type reason uint8
 
 const (
 	rxUnknownNode reason = iota // from here on: received
-	txNoNode                    // from here on: to be sent
+	rxOuter
+	txNoNode // from here on: to be sent
 	txUnknownNode
 	txOtherFamily
 	txNoRoute
@@ -22,6 +23,7 @@ const (
 
 var sentences = [numReasons]string{
 	rxUnknownNode: "outer source is not a known Node",
+	rxOuter:       "outer headers or their checksums are wrong",
 	txNoNode:      "frame for the tunnel names no Node",
 	txUnknownNode: "tunnel destination is not a known Node",
 	txOtherFamily: "tunnel destination is not of the family of the Node's own address",

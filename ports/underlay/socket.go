@@ -46,6 +46,24 @@ func openSenders(kind tunnel.Kind, local netip.Addr) (fds []int, err error) {
 	return fds, nil
 }
 
+// portsOf are the local ports of UDP sockets.
+func portsOf(fds []int) ([]uint16, error) {
+	var all []uint16
+	for _, fd := range fds {
+		sa, err := unix.Getsockname(fd)
+		if err != nil {
+			return nil, err
+		}
+		switch sa := sa.(type) {
+		case *unix.SockaddrInet4:
+			all = append(all, uint16(sa.Port))
+		case *unix.SockaddrInet6:
+			all = append(all, uint16(sa.Port))
+		}
+	}
+	return all, nil
+}
+
 func closeAll(fds []int) error {
 	var errs []error
 	for _, fd := range fds {

@@ -94,6 +94,7 @@ type Port struct {
 
 	txMu    sync.Mutex // Transmit against itself and Close
 	senders []int      // sockets, by the hash of a flow
+	sources []uint16   // their ports
 	out     *outbox
 	letters [maxBatch]letter
 	order   [maxBatch]uint32
@@ -143,7 +144,10 @@ func (p *Port) openSockets() (err error) {
 		return err
 	}
 	if p.senders, err = openSenders(p.config.Kind, p.config.Local); err == nil {
-		if err = p.openLong(); err != nil {
+		if p.sources, err = portsOf(p.senders); err == nil {
+			err = p.openLong()
+		}
+		if err != nil {
 			closeAll(p.senders)
 		}
 	}
@@ -182,6 +186,33 @@ func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
 	}
 	return &set
 }
+
+// SourcePort is the UDP port that frames of a flow are sent from, by its hash.
+func (p *Port) SourcePort(hash uint32) uint16 { return p.sources[hash%uint32(len(p.sources))] }
+
+// Admit makes what this port makes of a datagram from another Node that came by
+// another way: its inner frame and the outer header that entries see. What must be
+// dropped is counted here, as what comes by the sockets.
+func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t packet.Tunnel, ok bool) {
+	if _, known := (*p.peers.Load())[src]; !known {
+		p.count.lost(rxUnknownNode, 1)
+		return nil, t, false
+	}
+	inner, vni, why := p.config.Kind.Unwrap(datagram)
+	switch {
+	case why != tunnel.None:
+		p.count.refused(why)
+		return nil, t, false
+	case len(inner) > ports.MaxFrame(p.config.MTU):
+		p.count.Lost(ports.RxTooLong, 1)
+		return nil, t, false
+	}
+	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram)}, true
+}
+
+// RefuseOuter counts a packet that came by another way and whose outer headers are
+// wrong. By the sockets none comes: the kernel has dropped it.
+func (p *Port) RefuseOuter() { p.count.lost(rxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
 func (p *Port) sendsTo(a netip.Addr) bool {

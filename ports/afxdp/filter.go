@@ -1,0 +1,152 @@
+package afxdp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// Filter is what a port takes off its interface, where that is not all: packets of
+// an IP protocol, for UDP to a port, to addresses that SetLocal gives. Fragments,
+// packets with IP options or extension headers, tagged frames and everything else
+// stay the kernel's.
+type Filter struct {
+	Proto uint8
+	Port  uint16 // 0: any, for protocols without ports
+}
+
+// maxLocal is how many addresses SetLocal takes.
+const maxLocal = 1024
+
+// newLocals is the set of addresses that a filter asks for: IPv6, or IPv4 mapped.
+func newLocals() (*ebpf.Map, error) {
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "antrail_local", Type: ebpf.Hash, KeySize: 16, ValueSize: 1, MaxEntries: maxLocal})
+	if err != nil {
+		return nil, fmt.Errorf("map of addresses: %w", err)
+	}
+	return m, nil
+}
+
+// Where headers lie in an untagged frame.
+const (
+	atType = packet.EthernetLen - 2
+	atIP   = packet.EthernetLen
+	atL44  = atIP + packet.IPv4Len
+	atL46  = atIP + packet.IPv6Len
+)
+
+// filtering is the program that passes on to the kernel what the filter does not
+// want, and goes on at "take" with the rest. R1 is the context there.
+func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
+	all := asm.Instructions{
+		asm.Mov.Reg(asm.R6, asm.R1),
+		asm.LoadMem(asm.R7, asm.R6, 0, asm.Word), // data
+		asm.LoadMem(asm.R8, asm.R6, 4, asm.Word), // data_end
+	}
+	all = append(all, within(atL44+packet.UDPLen)...)
+	all = append(all,
+		asm.LoadMem(asm.R1, asm.R7, atType, asm.Half),
+		asm.JEq.Imm(asm.R1, network(packet.EtherTypeIPv4), "ipv4"),
+		asm.JNE.Imm(asm.R1, network(packet.EtherTypeIPv6), "pass"),
+	)
+	all = append(all, within(atL46+packet.UDPLen)...)
+	all = append(all,
+		asm.LoadMem(asm.R1, asm.R7, atIP+6, asm.Byte), // Next Header
+		asm.JNE.Imm(asm.R1, int32(f.Proto), "pass"),
+	)
+	all = append(all, f.port(atL46)...)
+	for i := int16(0); i < 16; i += 4 { // the destination
+		all = append(all, asm.LoadMem(asm.R1, asm.R7, atIP+24+i, asm.Word), asm.StoreMem(asm.RFP, i-16, asm.R1, asm.Word))
+	}
+	all = append(all, asm.Ja.Label("lookup"),
+		asm.LoadMem(asm.R1, asm.R7, atIP, asm.Byte).WithSymbol("ipv4"), // version and header length
+		asm.JNE.Imm(asm.R1, 0x45, "pass"),
+		asm.LoadMem(asm.R1, asm.R7, atIP+6, asm.Half), // flags and fragment offset
+		asm.And.Imm(asm.R1, network(packet.IPv4MoreFragments|0x1fff)),
+		asm.JNE.Imm(asm.R1, 0, "pass"),
+		asm.LoadMem(asm.R1, asm.R7, atIP+9, asm.Byte), // Protocol
+		asm.JNE.Imm(asm.R1, int32(f.Proto), "pass"),
+	)
+	all = append(all, f.port(atL44)...)
+	return append(all,
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, -16, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R1, int32(binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff}))),
+		asm.StoreMem(asm.RFP, -8, asm.R1, asm.Word),
+		asm.LoadMem(asm.R1, asm.R7, atIP+16, asm.Word), // the destination
+		asm.StoreMem(asm.RFP, -4, asm.R1, asm.Word),
+		asm.LoadMapPtr(asm.R1, locals.FD()).WithSymbol("lookup"),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, -16),
+		asm.FnMapLookupElem.Call(),
+		asm.JNE.Imm(asm.R0, 0, "take"),
+		asm.Mov.Imm(asm.R0, xdpPass).WithSymbol("pass"),
+		asm.Return(),
+		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("take"),
+	)
+}
+
+// within passes on frames that are shorter.
+func within(n int32) asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R1, asm.R7),
+		asm.Add.Imm(asm.R1, n),
+		asm.JGT.Reg(asm.R1, asm.R8, "pass"),
+	}
+}
+
+// port passes on what is to another port, the header being at an offset.
+func (f *Filter) port(at int16) asm.Instructions {
+	if f.Port == 0 {
+		return nil
+	}
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, asm.R7, at+2, asm.Half),
+		asm.JNE.Imm(asm.R1, network(f.Port), "pass"),
+	}
+}
+
+// network is a 16-bit value as a load of two bytes in network order gives it.
+func network(v uint16) int32 {
+	return int32(binary.NativeEndian.Uint16([]byte{byte(v >> 8), byte(v)}))
+}
+
+// SetLocal replaces the addresses that a port with a filter takes packets to. An
+// address that stays is never missing.
+func (p *Port) SetLocal(addrs []netip.Addr) error {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed {
+		return nil
+	}
+	return p.program.setLocal(addrs)
+}
+
+func (p *program) setLocal(addrs []netip.Addr) error {
+	want := map[[16]byte]bool{}
+	for _, a := range addrs {
+		key := a.As16()
+		want[key] = true
+		if err := p.locals.Put(key, uint8(1)); err != nil {
+			return fmt.Errorf("afxdp: take packets to %v: %w", a, err)
+		}
+	}
+	var key [16]byte
+	var value uint8
+	var gone [][16]byte
+	for all := p.locals.Iterate(); all.Next(&key, &value); {
+		if !want[key] {
+			gone = append(gone, key)
+		}
+	}
+	for _, key := range gone {
+		if err := p.locals.Delete(key); err != nil {
+			return fmt.Errorf("afxdp: take no packets to %v: %w", netip.AddrFrom16(key).Unmap(), err)
+		}
+	}
+	return nil
+}

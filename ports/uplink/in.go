@@ -1,0 +1,71 @@
+package uplink
+
+import (
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// Receive hands out inner frames, those that the card has brought first.
+func (p *Port) Receive(batch []*packet.Frame) int {
+	n := p.fromCard(batch)
+	if n < len(batch) {
+		n += p.Port.Receive(batch[n:])
+	}
+	return n
+}
+
+func (p *Port) fromCard(batch []*packet.Frame) (n int) {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.epoll < 0 {
+		return 0
+	}
+	outer := p.rx.outer[:min(len(batch), len(p.rx.outer))]
+	came := outer[:p.card.Receive(outer)]
+	bytes, lost := 0, came[:0]
+	for _, f := range came {
+		if !p.unwrap(f) {
+			lost = append(lost, f)
+			continue
+		}
+		batch[n] = f
+		n++
+		bytes += f.Len()
+	}
+	packet.Release(lost)
+	clear(outer)
+	p.count.Received(n, bytes)
+	return n
+}
+
+// unwrap takes the outer headers off a frame. The program has looked at where the
+// packet goes and what it carries; lengths and checksums nobody has yet. What is
+// refused is counted.
+func (p *Port) unwrap(f *packet.Frame) bool {
+	b := f.Bytes()
+	l := packet.ParseLayers(b)
+	if l.L4 == 0 || l.Frag != 0 || l.Proto != p.config.Kind.Proto() || l.EtherType == packet.EtherTypeIPv4 && !packet.IPv4(b[l.L3:]).ChecksumValid() {
+		p.RefuseOuter()
+		return false
+	}
+	start := l.L4
+	if p.config.Kind.Port() != 0 {
+		if !f.Offload.ChecksumPartial && !l.L4Valid(b) {
+			p.RefuseOuter()
+			return false
+		}
+		start += packet.UDPLen
+	}
+	inner, t, ok := p.Admit(b[min(start, l.End):l.End], addressAt(b, &l, true), addressAt(b, &l, false))
+	if !ok {
+		return false
+	}
+	f.Offload = packet.Offload{}
+	f.TrimFront(l.End - len(inner))
+	f.SetLen(len(inner))
+	f.Tunnel = t
+	if p.config.Kind == tunnel.KindGRE {
+		packet.FindPartial(f)
+	}
+	return true
+}

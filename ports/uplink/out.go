@@ -1,0 +1,132 @@
+package uplink
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// Transmit sends frames by the card where that is the short cut, and the others by
+// the whole way. What is in the card's ring leaves before what follows it there, so
+// that a flow keeps its order.
+func (p *Port) Transmit(batch []*packet.Frame) int {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	card, rest, bytes := p.tx.card[:0], p.tx.rest[:0], 0
+	ways := *p.ways.now.Load()
+	for _, f := range batch {
+		n := f.Len()
+		if p.wrap(f, ways) {
+			card = append(card, f)
+			bytes += n
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	sent := 0
+	if len(card) > 0 {
+		sent = p.card.Transmit(card)
+		p.count.Sent(sent, bytes)
+	}
+	if len(rest) > 0 {
+		p.card.Flush()
+		sent += p.Port.Transmit(rest)
+	}
+	clear(card)
+	clear(rest)
+	p.tx.card, p.tx.rest = card, rest
+	return sent
+}
+
+// wrap puts outer headers in front of a frame; false, the frame as it was, when it
+// has to go the whole way.
+func (p *Port) wrap(f *packet.Frame, ways map[netip.Addr]way) bool {
+	to := f.Tunnel.Dst.Unmap()
+	w, known := ways[to]
+	if !known || f.Offload.SegmentSize != 0 || f.Tunnel.Trace != 0 || ports.Refusal(f, p.config.MTU, ports.CarriesChecksum) != ports.None {
+		return false
+	}
+	headers := p.config.Kind.Overhead(to.Is6()) // the inner Ethernet header is as long as the outer
+	if headers+f.Len()-packet.EthernetLen > w.mtu || f.Headroom() < headers {
+		return false
+	}
+	l := packet.ParseLayers(f.Bytes())
+	if f.Offload.ChecksumPartial && !packet.CompleteChecksum(f, &l) {
+		return false
+	}
+	hash := tunnel.FlowHash(f.Bytes(), &l)
+	id := uint32(f.Tunnel.ID)
+	b := f.Prepend(headers)
+	p.config.Kind.Init(b[headers-tunnel.HeaderLen:], id)
+	p.outer(f.Bytes(), to, hash, &w)
+	f.Tunnel = packet.Tunnel{}
+	return true
+}
+
+// outer writes the headers in front of the tunnel's own, which are there already.
+func (p *Port) outer(b []byte, to netip.Addr, hash uint32, w *way) {
+	copy(b[0:6], w.to[:])
+	copy(b[6:12], w.from[:])
+	etherType, n := uint16(packet.EtherTypeIPv4), packet.EthernetLen+packet.IPv4Len
+	if to.Is6() {
+		etherType, n = packet.EtherTypeIPv6, packet.EthernetLen+packet.IPv6Len
+	}
+	binary.BigEndian.PutUint16(b[12:], etherType)
+	if p.config.Kind.Port() != 0 {
+		h := packet.UDP(b[n:])
+		h.SetSrcPort(p.SourcePort(hash))
+		h.SetDstPort(p.config.Kind.Port())
+		h.SetLength(uint16(len(h)))
+		h.SetChecksum(0) // none: RFC 768, and RFC 8926, section 3.3, allow it over IPv4
+	}
+	if to.Is4() {
+		p.outer4(packet.IPv4(b[packet.EthernetLen:]), to)
+		return
+	}
+	p.outer6(packet.IPv6(b[packet.EthernetLen:]), to, hash)
+	if p.config.Kind.Port() != 0 {
+		h := packet.UDP(b[n:])
+		h.SetChecksum(packet.NonZero(packet.Checksum(h, packet.IPv6(b[packet.EthernetLen:]).PseudoSum(packet.ProtoUDP, len(h)))))
+	}
+}
+
+// ttl is that of packets of Linux.
+const ttl = 64
+
+func (p *Port) outer4(h packet.IPv4, to netip.Addr) {
+	clear(h[:packet.IPv4Len])
+	h.Init()
+	h.SetTotalLen(uint16(len(h)))
+	h.SetFlagsOffset(packet.IPv4DontFragment)
+	h.SetTTL(ttl)
+	h.SetProto(p.config.Kind.Proto())
+	h.SetSrc(p.config.Local)
+	h.SetDst(to)
+	h.UpdateChecksum()
+}
+
+func (p *Port) outer6(h packet.IPv6, to netip.Addr, hash uint32) {
+	h.SetFirst(0, hash&0xfffff)
+	h.SetPayloadLen(uint16(len(h) - packet.IPv6Len))
+	h.SetNextHeader(p.config.Kind.Proto())
+	h.SetHopLimit(ttl)
+	h.SetSrc(p.config.Local)
+	h.SetDst(to)
+}
+
+// addressAt is the source or destination of an IP packet.
+func addressAt(b []byte, l *packet.Layers, src bool) netip.Addr {
+	if l.EtherType == packet.EtherTypeIPv4 {
+		if src {
+			return packet.IPv4(b[l.L3:]).Src()
+		}
+		return packet.IPv4(b[l.L3:]).Dst()
+	}
+	if src {
+		return packet.IPv6(b[l.L3:]).Src()
+	}
+	return packet.IPv6(b[l.L3:]).Dst()
+}

@@ -1,0 +1,176 @@
+// Package uplink is the port to the other Nodes with AF_XDP on the Node's card: a
+// tunnel whose packets the card's XDP hook takes out of the kernel's way, and puts
+// back on the wire.
+//
+// It is a short cut beside a whole port, which goes through the kernel's IP stack
+// (ports/underlay). What the short cut is not made for goes by that one: large
+// segments, which the card cuts; Nodes whose MAC address the kernel does not know
+// yet, or that another link leads to; what is too long for the way; fragments. So
+// there is nothing to hold back, and routing, neighbours and path MTU stay the
+// kernel's. When this process dies, however it does, the kernel takes the program
+// off the card, and all packets are the kernel's again.
+//
+//	ways.go     to which Nodes the card leads, and with which MAC address
+//	out.go      outer headers in front of frames
+//	in.go       what the card brings, without them
+//
+// One goroutine may Receive while any others Transmit, SetPeers, SetEgresses, ask
+// for Stats or Close. runWays follows the kernel's routes and neighbours.
+package uplink
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tunnel"
+	"golang.org/x/sys/unix"
+)
+
+// Config says how to open the port.
+type Config struct {
+	underlay.Config
+	// Link is the card, or what stands for one.
+	Link string
+	// Why is the reason for AF_XDP, which Info tells.
+	Why string
+}
+
+// Port carries frames to other Nodes. It implements ports.Port.
+type Port struct {
+	*underlay.Port // the whole way
+	config         Config
+	card           *afxdp.Port
+	ways           *ways
+	count          ports.Counters // of the short cut
+	epoll          int
+
+	rx struct {
+		sync.Mutex
+		outer [64]*packet.Frame
+	}
+	tx struct {
+		sync.Mutex
+		card, rest []*packet.Frame
+	}
+}
+
+// Open opens the port in the calling thread's network namespace, with frames in
+// this memory.
+func Open(memory *afxdp.Memory, c Config) (*Port, error) {
+	whole, err := underlay.Open(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{Port: whole, config: c, epoll: -1}
+	if err := p.open(memory); err != nil {
+		return nil, errors.Join(fmt.Errorf("uplink %s: %w", c.Link, err), p.Close())
+	}
+	return p, nil
+}
+
+func (p *Port) open(memory *afxdp.Memory) (err error) {
+	if err := suits(p.config.Link); err != nil {
+		return err
+	}
+	k := p.config.Kind
+	p.card, err = memory.Open(afxdp.Options{
+		Interface: p.config.Link, Why: p.config.Why, Filter: &afxdp.Filter{Proto: k.Proto(), Port: k.Port()},
+	})
+	if err != nil {
+		return err
+	}
+	if p.ways, err = openWays(p.config.Link, p.config.Local); err != nil {
+		return err
+	}
+	p.ways.setNodes(p.config.Peers)
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	for _, fd := range []int{p.card.FD(), p.Port.FD()} {
+		event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
+		if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+			return err
+		}
+	}
+	return p.card.SetLocal([]netip.Addr{p.config.Local})
+}
+
+// SetPeers replaces the known Nodes, as of underlay.Port.
+func (p *Port) SetPeers(nodes []netip.Addr) {
+	p.Port.SetPeers(nodes)
+	p.ways.setNodes(nodes)
+}
+
+// SetEgresses replaces the addresses of Egresses, as of underlay.Port. Those of
+// other Nodes are reached by the whole way.
+func (p *Port) SetEgresses(here, far []netip.Addr) error {
+	err := p.Port.SetEgresses(here, far)
+	return errors.Join(err, p.card.SetLocal(append([]netip.Addr{p.config.Local}, here...)))
+}
+
+// FD watches the card and the sockets; -1 once the port is closed.
+func (p *Port) FD() int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	return p.epoll
+}
+
+// Flush has the card send.
+func (p *Port) Flush() { p.card.Flush() }
+
+// Info says what the port is.
+func (p *Port) Info() ports.Info {
+	i, card := p.Port.Info(), p.card.Info()
+	i.Driver, i.Mode, i.Why = "uplink", fmt.Sprintf("%s, afxdp on %s (%s)", i.Mode, p.config.Link, card.Mode), card.Why
+	return i
+}
+
+// Stats counts since the port was opened: both ways together, as the switch sees
+// frames.
+func (p *Port) Stats() ports.Stats {
+	s := p.Port.Stats()
+	s = plus(s, p.count.Stats())
+	card := p.card.Stats()
+	card.RxPackets, card.RxBytes, card.TxPackets, card.TxBytes = 0, 0, 0, 0 // with outer headers; counted above
+	return plus(s, card)
+}
+
+func plus(a, b ports.Stats) ports.Stats {
+	a.RxPackets, a.RxBytes, a.RxDropped, a.RxErrors = a.RxPackets+b.RxPackets, a.RxBytes+b.RxBytes, a.RxDropped+b.RxDropped, a.RxErrors+b.RxErrors
+	a.TxPackets, a.TxBytes, a.TxDropped, a.TxErrors = a.TxPackets+b.TxPackets, a.TxBytes+b.TxBytes, a.TxDropped+b.TxDropped, a.TxErrors+b.TxErrors
+	for reason, n := range b.Reasons {
+		a.Reasons[reason] += n
+	}
+	return a
+}
+
+// Close ends the port. A second Close does nothing.
+func (p *Port) Close() error {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	var errs []error
+	if p.epoll >= 0 {
+		errs = append(errs, unix.Close(p.epoll))
+		p.epoll = -1
+	}
+	if p.ways != nil {
+		p.ways.close()
+	}
+	if p.card != nil {
+		errs = append(errs, p.card.Close())
+	}
+	return errors.Join(append(errs, p.Port.Close())...)
+}
+
+const _ = uint(packet.Headroom - outerMost) // does not compile when outer headers do not fit
+
+// outerMost is the most bytes of outer headers.
+const outerMost = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + tunnel.HeaderLen

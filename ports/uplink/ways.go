@@ -1,0 +1,195 @@
+package uplink
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// The kernel knows the way to a Node: the link, the next hop, its MAC address and
+// the longest packet. It is asked when it tells of a change, and every so often, for
+// it does not tell what routers say of MTUs. A neighbour that is known and has not
+// been heard of is asked for, as the kernel does when it sends to it itself.
+
+const (
+	// lookAgain is how often the ways are looked at when nothing is told.
+	lookAgain = 5 * time.Second
+	// lookPause is how soon at most they are looked at again.
+	lookPause = 50 * time.Millisecond
+)
+
+// way is how packets to a Node leave the card.
+type way struct {
+	from, to [6]byte
+	mtu      int // of outer IP packets
+}
+
+// ways are those that are known.
+type ways struct {
+	link   string
+	local  netip.Addr
+	handle *netlink.Handle
+	told   *nl.NetlinkSocket
+	now    atomic.Pointer[map[netip.Addr]way]
+
+	mu    sync.Mutex // setNodes and runWays
+	nodes []netip.Addr
+	ended chan struct{}
+	done  sync.WaitGroup
+	once  sync.Once
+}
+
+// usable are the states of a neighbour whose MAC address is good.
+const usable = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
+
+// suits says why a link cannot be driven by AF_XDP: packets of others come there
+// with headers that are not its own, or its program would see nothing.
+func suits(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	switch kind := link.Type(); kind {
+	case "device", "veth":
+	default:
+		return fmt.Errorf("it is a %s, and AF_XDP drives cards: driver kernel goes through it", kind)
+	}
+	if master := link.Attrs().MasterIndex; master != 0 {
+		return errors.New("it belongs to a bond or bridge, which has the Node's address: driver kernel goes through that")
+	}
+	return nil
+}
+
+// openWays begins to follow the kernel, in the calling thread's namespace.
+func openWays(link string, local netip.Addr) (*ways, error) {
+	w := &ways{link: link, local: local, ended: make(chan struct{})}
+	w.now.Store(&map[netip.Addr]way{})
+	var err error
+	if w.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, err
+	}
+	if w.told, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_NEIGH, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE); err != nil {
+		w.handle.Close()
+		return nil, err
+	}
+	notices := make(chan struct{}, 1)
+	w.done.Go(func() { w.runNotices(notices) })
+	w.done.Go(func() { w.runWays(notices) })
+	return w, nil
+}
+
+// runNotices passes the kernel's notices on, of many one, until the end.
+func (w *ways) runNotices(notices chan<- struct{}) {
+	for {
+		if _, _, err := w.told.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		select {
+		case <-w.ended:
+			return
+		case notices <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// runWays looks at the ways until the end.
+func (w *ways) runWays(notices <-chan struct{}) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-w.ended:
+			return
+		case <-notices:
+			w.look(false)
+		case <-again.C:
+			w.look(true)
+		}
+		select {
+		case <-w.ended:
+			return
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// setNodes replaces the Nodes that ways are known to.
+func (w *ways) setNodes(nodes []netip.Addr) {
+	w.mu.Lock()
+	w.nodes = slices.Clone(nodes)
+	w.mu.Unlock()
+	w.look(false)
+}
+
+// look asks the kernel; ask has it confirm neighbours that it has not heard of.
+func (w *ways) look(ask bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	found := map[netip.Addr]way{}
+	defer func() { w.now.Store(&found) }()
+	link, err := w.handle.LinkByName(w.link)
+	if err != nil || link.Attrs().OperState == netlink.OperDown || len(link.Attrs().HardwareAddr) != 6 {
+		return
+	}
+	index := link.Attrs().Index
+	all, err := w.handle.NeighList(index, netlink.FAMILY_ALL)
+	if err != nil {
+		return
+	}
+	for _, node := range w.nodes {
+		hop, mtu, ok := w.route(node.Unmap(), index)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(all, func(n netlink.Neigh) bool {
+			return n.IP.Equal(hop.AsSlice()) && n.State&usable != 0 && len(n.HardwareAddr) == 6
+		})
+		if i < 0 {
+			continue
+		}
+		if ask && all[i].State&netlink.NUD_STALE != 0 {
+			// What fails is asked for again, or sent by the kernel.
+			_ = w.handle.NeighSet(&netlink.Neigh{LinkIndex: index, IP: hop.AsSlice(), Flags: netlink.NTF_USE, State: netlink.NUD_NONE})
+		}
+		found[node.Unmap()] = way{[6]byte(link.Attrs().HardwareAddr), [6]byte(all[i].HardwareAddr), min(mtu, link.Attrs().MTU)}
+	}
+}
+
+// route is the next hop to a Node and the longest packet; false when another link
+// leads there.
+func (w *ways) route(node netip.Addr, index int) (hop netip.Addr, mtu int, ok bool) {
+	routes, err := w.handle.RouteGetWithOptions(node.AsSlice(), &netlink.RouteGetOptions{SrcAddr: w.local.AsSlice()})
+	if err != nil || len(routes) == 0 || routes[0].LinkIndex != index {
+		return hop, 0, false
+	}
+	r := routes[0]
+	hop = node
+	if r.Gw != nil {
+		if hop, ok = netip.AddrFromSlice(r.Gw); !ok {
+			return hop, 0, false
+		}
+	}
+	if mtu = r.MTU; mtu == 0 {
+		mtu = 65535 // the link's
+	}
+	return hop.Unmap(), mtu, true
+}
+
+// close ends it, and waits until it has.
+func (w *ways) close() {
+	w.once.Do(func() {
+		close(w.ended)
+		w.told.Close()
+		w.done.Wait()
+		w.handle.Close()
+	})
+}
