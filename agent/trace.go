@@ -2,18 +2,21 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/trace"
 )
 
 // TraceRequest asks for the walk of one packet.
@@ -28,6 +31,21 @@ type TraceRequest struct {
 	// CTNext answers ct() actions one after the other, each a list of ct_state
 	// words: "trk,new"; then trk,new. When empty, connections are looked up.
 	CTNext []string `json:"ctNext,omitempty"`
+	// CT answers the first ct() actions as they were answered once.
+	CT []TraceCT `json:"ct,omitempty"`
+	// Undone is work that the frame's sender left to do.
+	Undone *trace.Undone `json:"undone,omitempty"`
+}
+
+// TraceCT is what a ct() action answered once.
+type TraceCT struct {
+	State string `json:"state"` // words of ct_state
+	Mark  uint32 `json:"mark,omitempty"`
+	Label string `json:"label,omitempty"` // as ct_label
+	// Source and Destination are the packet's ends as NAT left them, with their ports
+	// if it has any; empty where it did nothing.
+	Source      string `json:"source,omitempty"`
+	Destination string `json:"destination,omitempty"`
 }
 
 // TraceAnswer is a trace as JSON.
@@ -39,6 +57,17 @@ type TraceAnswer struct {
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Table    string   `json:"table,omitempty"`  // where it was dropped or waits
 	Text     string   `json:"text"`
+	// Entries are those that the tables gave, in order.
+	Entries []TraceEntry `json:"entries"`
+}
+
+// TraceEntry is an entry that a packet met; Match and Actions are empty, and the
+// priority is 0, where no entry matched.
+type TraceEntry struct {
+	Table    string `json:"table"`
+	Priority uint16 `json:"priority"`
+	Match    string `json:"match"`
+	Actions  string `json:"actions"`
 }
 
 // maxTraceRequest bounds the body of a request.
@@ -77,6 +106,17 @@ func (p *pipeline) traceAnswer(t *dataplane.Trace, text string) TraceAnswer {
 	if v.Reason != dataplane.NotDropped {
 		a.Reason, a.Table = v.Reason.String(), p.tableName(v.Table)
 	}
+	for i := range t.Steps {
+		st := &t.Steps[i]
+		if st.Kind != dataplane.StepEntry {
+			continue
+		}
+		e := TraceEntry{Table: tableName(t.Names, st.Table)}
+		if st.Entry != nil {
+			e.Priority, e.Match, e.Actions = st.Entry.Priority, st.Entry.Match.Text(t.Names), flow.ActionsText(st.Entry.Actions, t.Names)
+		}
+		a.Entries = append(a.Entries, e)
+	}
 	return a
 }
 
@@ -99,6 +139,9 @@ func (p *pipeline) trace(r *TraceRequest) (*dataplane.Trace, error) {
 		assumeFirst(&m)
 		req.Frame = lengthen(flow.Compose(&m.Value))
 	}
+	if err := r.answers(req); err != nil {
+		return nil, err
+	}
 	for _, words := range r.CTNext {
 		state, err := parseState(words)
 		if err != nil {
@@ -107,6 +150,47 @@ func (p *pipeline) trace(r *TraceRequest) (*dataplane.Trace, error) {
 		req.CTNext = append(req.CTNext, state)
 	}
 	return p.sw.Trace(req)
+}
+
+// answers are what the request says of ct() actions, and of undone work.
+func (r *TraceRequest) answers(req *dataplane.TraceRequest) error {
+	if u := r.Undone; u != nil {
+		req.Offload = packet.Offload{
+			ChecksumPartial: u.ChecksumStart != 0, ChecksumStart: u.ChecksumStart, ChecksumOffset: u.ChecksumOffset, SegmentSize: u.SegmentSize,
+		}
+	}
+	for i, c := range r.CT {
+		state, err := parseState(c.State)
+		if err != nil {
+			return err
+		}
+		a := dataplane.CTAnswer{State: state, Mark: c.Mark}
+		m, err := flow.ParseMatch("ct_label="+cmp.Or(c.Label, "0"), nil)
+		if err != nil {
+			return fmt.Errorf("ct[%d].label: %w", i, err)
+		}
+		label, _ := m.Get(flow.CTLabel)
+		a.Label = conntrack.Label{Hi: label.Hi, Lo: label.Lo}
+		if a.Src, err = parseEnd(c.Source); err == nil {
+			a.Dst, err = parseEnd(c.Destination)
+		}
+		if err != nil {
+			return fmt.Errorf("ct[%d]: %w", i, err)
+		}
+		req.CTAnswers = append(req.CTAnswers, a)
+	}
+	return nil
+}
+
+// parseEnd reads an address, or one with a port; "" is no valid one.
+func parseEnd(text string) (netip.AddrPort, error) {
+	if text == "" {
+		return netip.AddrPort{}, nil
+	}
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.AddrPortFrom(a, 0), nil
+	}
+	return netip.ParseAddrPort(text)
 }
 
 // clientPort is any port that a client might have.

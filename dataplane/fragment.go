@@ -41,7 +41,7 @@ type datagram = conntrack.Datagram[paused]
 // fragment with a broken header does not; it is +inv. Nor does one that a trace
 // has the answer for.
 func (k *walk) collects() bool {
-	if k.layers.Frag == 0 || k.dry() && k.trace.req.CTNext != nil {
+	if k.layers.Frag == 0 || k.dry() && (k.trace.req.CTNext != nil || len(k.trace.req.CTAnswers) > 0) {
 		return false
 	}
 	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers}

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/antrail/antrail/conntrack"
@@ -18,6 +19,8 @@ import (
 type TraceRequest struct {
 	InPort uint32
 	Frame  []byte
+	// Offload is the work that the frame's sender left undone.
+	Offload packet.Offload
 	// Metadata presets metadata fields (registers, tun_dst, pkt_mark …) under
 	// its mask.
 	Metadata flow.Match
@@ -26,11 +29,23 @@ type TraceRequest struct {
 	// run out; nat() with an address writes it, and the mark and label go on
 	// from Metadata's.
 	CTNext []conntrack.State
+	// CTAnswers answer the first ct() actions, before CTNext: as conntrack did for a
+	// packet that was recorded.
+	CTAnswers []CTAnswer
 	// Stranger makes the packet the first of its connections: ct() actions know
 	// none.
 	Stranger bool
 	// PickBucket, when not nil, chooses the bucket of select groups.
 	PickBucket func(g *flow.Group, chosen int) int
+}
+
+// CTAnswer is what a ct() action answered once: the state, mark and label, and the
+// packet's ends as NAT left them, which are as they were where not valid.
+type CTAnswer struct {
+	State    conntrack.State
+	Mark     uint32
+	Label    conntrack.Label
+	Src, Dst netip.AddrPort
 }
 
 // StepKind says what a step of a trace is.
@@ -134,6 +149,7 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	k.begin(f, req.InPort)
 	k.trace = &tracer{req: req, out: &Trace{Names: prog.names}, conntrack: s.tracked(req)}
 	defer func() { k.trace = nil }()
+	f.Offload = req.Offload
 	k.layers = flow.Extract(f, req.InPort, &k.key)
 	preset(&k.key, &req.Metadata)
 	k.ct.Mark, k.ct.Label = ctOf(&k.key)
@@ -295,7 +311,9 @@ func (t *tracer) bucket(k *walk, g *group, chosen int) int {
 // states of CTNext.
 func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 	var v conntrack.Verdict
-	if t.req.CTNext == nil {
+	if t.asked < len(t.req.CTAnswers) {
+		t.repeat(k, req, &t.req.CTAnswers[t.asked])
+	} else if t.req.CTNext == nil {
 		v = t.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 	} else {
 		k.ct = t.assumed(&k.ct, req)
@@ -313,6 +331,28 @@ func (t *tracer) answered(k *walk, req *conntrack.Request) {
 		asked.NAT = &nat
 	}
 	t.add(k, Step{Kind: StepCT, CT: &asked, Meta: k.ct})
+}
+
+// repeat gives the packet what a ct() action once answered.
+func (t *tracer) repeat(k *walk, req *conntrack.Request, a *CTAnswer) {
+	t.asked++
+	k.ct = conntrack.Meta{State: a.State, Zone: req.Zone, Mark: a.Mark, Label: a.Label}
+	for _, end := range []struct {
+		is           netip.AddrPort
+		v4, v6, port flow.FieldID
+	}{{a.Src, flow.IPSrc, flow.IPv6Src, flow.TCPSrc}, {a.Dst, flow.IPDst, flow.IPv6Dst, flow.TCPDst}} {
+		if !end.is.IsValid() {
+			continue
+		}
+		id, bits := end.v4, 32
+		if end.is.Addr().Is6() {
+			id, bits = end.v6, 128
+		}
+		k.setField(id, flow.ValueOfAddr(end.is.Addr()), flow.Ones(bits))
+		if end.is.Port() != 0 {
+			k.setField(end.port, flow.Value{Lo: uint64(end.is.Port())}, flow.Ones(16))
+		}
+	}
 }
 
 // assumeNAT writes the first address and port of a nat() into the packet, as

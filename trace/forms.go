@@ -2,7 +2,9 @@ package trace
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"strings"
 )
 
 // Forms of output.
@@ -10,21 +12,55 @@ const (
 	FormTree    = "tree"    // for reading
 	FormOFProto = "ofproto" // as ofproto/trace prints; of walks with Text
 	FormJSON    = "json"    // a line for each way: an array of walks
+	FormPaths   = "paths"   // different ways with how many packets took them, at the end
 )
 
-// writers write one way each.
-var writers = map[string]func(io.Writer, Joined) error{
-	FormTree: WriteTree, FormOFProto: writeOFProto, FormJSON: writeJSON,
+// Printer prints ways in a form. End is called once, behind the last one.
+type Printer interface {
+	Print(Joined) error
+	End() error
 }
 
-// Forms lists them, the usual one first.
-func Forms() []string { return []string{FormTree, FormOFProto, FormJSON} }
-
-// Writer is what writes ways in a form; false when there is no such form.
-func Writer(form string) (write func(io.Writer, Joined) error, ok bool) {
-	write, ok = writers[form]
-	return write, ok
+// forms are the forms, the usual one first.
+var forms = []struct {
+	name string
+	make func(io.Writer) Printer
+}{
+	{FormTree, func(w io.Writer) Printer { return each{w, WriteTree} }},
+	{FormOFProto, func(w io.Writer) Printer { return each{w, writeOFProto} }},
+	{FormJSON, func(w io.Writer) Printer { return each{w, WriteJSON} }},
+	{FormPaths, func(w io.Writer) Printer { return &paths{w: w} }},
 }
+
+// Forms lists their names.
+func Forms() (names []string) {
+	for _, f := range forms {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// NewPrinter is one of a form. The error names the forms there are.
+func NewPrinter(form string, w io.Writer) (Printer, error) {
+	for _, f := range forms {
+		if f.name == form {
+			return f.make(w), nil
+		}
+	}
+	return nil, fmt.Errorf("there is no form %q of walks; there are %s", form, strings.Join(Forms(), ", "))
+}
+
+// each prints each way by itself.
+type each struct {
+	w     io.Writer
+	write func(io.Writer, Joined) error
+}
+
+// Print implements Printer.
+func (e each) Print(way Joined) error { return e.write(e.w, way) }
+
+// End implements Printer.
+func (e each) End() error { return nil }
 
 func writeOFProto(w io.Writer, way Joined) error {
 	for _, walk := range way {
@@ -35,8 +71,46 @@ func writeOFProto(w io.Writer, way Joined) error {
 	return nil
 }
 
-func writeJSON(w io.Writer, way Joined) error {
+// WriteJSON writes a way as a line of a recording.
+func WriteJSON(w io.Writer, way Joined) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(way)
+}
+
+// Read hands on the ways of a recording, which is JSON as WriteJSON writes it. An
+// error names the way at which it ends.
+func Read(r io.Reader, tell func(Joined) error) error {
+	d := json.NewDecoder(r)
+	for n := 1; ; n++ {
+		var way Joined
+		err := d.Decode(&way)
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("recording, packet %d: %w", n, err)
+		case len(way) == 0 || !way.sound():
+			return fmt.Errorf("recording, packet %d: a walk, or an entry, conntrack's answer or bucket of one, is missing", n)
+		}
+		if err := tell(way); err != nil {
+			return err
+		}
+	}
+}
+
+// sound says whether every step has what its kind has.
+func (j Joined) sound() bool {
+	for _, w := range j {
+		if w == nil {
+			return false
+		}
+		for i := range w.Steps {
+			s := &w.Steps[i]
+			if s.Kind == StepCT && s.CT == nil || s.Kind == StepBucket && s.Bucket == nil || s.Kind == StepLearn && s.Entry == nil || s.Kind == StepOutput && s.Port == nil {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,10 +21,11 @@ type liveFlags struct {
 	on             bool
 	request        agent.LiveTraceRequest
 	sockets, nodes []string
+	record         string // a file
 }
 
 // liveOnly are those that make no sense without --live.
-var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for"}
+var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "record"}
 
 func (l *liveFlags) addTo(c *cobra.Command) {
 	f, r := c.Flags(), &l.request
@@ -35,6 +37,8 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
 	f.IntVar(&r.Count, "count", 0, "end after so many walks")
 	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
+	f.StringVar(&l.record, "record", "", "write walks to this file too, for trace show, paths and replay")
+	c.MarkFlagFilename("record")
 	f.Lookup("socket").Value = &several{&l.from.socket, &l.sockets}
 	f.Lookup("node").Value = &several{&l.from.node, &l.nodes}
 	for _, name := range []string{"socket", "node"} {
@@ -99,9 +103,9 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if form == "text" {
 		form = trace.FormTree
 	}
-	write, ok := trace.Writer(form)
-	if !ok {
-		return usageError{fmt.Errorf("--output of live traces is %s", strings.Join(trace.Forms(), ", "))}
+	out, err := trace.NewPrinter(form, c.OutOrStdout())
+	if err != nil {
+		return usageError{err}
 	}
 	if l.request.Count < 0 || l.request.For < 0 {
 		return usageError{errors.New("--count and --for are not negative")}
@@ -110,13 +114,30 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	l.request.Text = form == trace.FormOFProto
+	l.request.Text = form == trace.FormOFProto || l.record != ""
+	tell, end, err := l.recorded(out)
+	if err != nil {
+		return err
+	}
 	w := agent.Watch{Agents: agents, Request: l.request, Armed: func(a *agent.Armed) { l.tellArmed(c.ErrOrStderr(), a) }}
-	w.Tell = func(way trace.Joined) error { return write(c.OutOrStdout(), way) }
+	w.Tell = tell
 	start := time.Now()
 	counts, err := w.Run(c.Context())
 	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Lost)
-	return err
+	return errors.Join(err, out.End(), end())
+}
+
+// recorded is what gets each way, a file beside the printer if one was asked for,
+// and what ends the file.
+func (l *liveFlags) recorded(out trace.Printer) (tell func(trace.Joined) error, end func() error, err error) {
+	if l.record == "" {
+		return out.Print, func() error { return nil }, nil
+	}
+	f, err := os.Create(l.record)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(way trace.Joined) error { return errors.Join(trace.WriteJSON(f, way), out.Print(way)) }, f.Close, nil
 }
 
 // tellArmed says what is watched from now on.

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/antrail/antrail/trace"
+	"github.com/spf13/cobra"
+)
+
+// traceShowCommand prints a recording.
+func traceShowCommand(name, form, short string) *cobra.Command {
+	c := &cobra.Command{
+		Use:     name + " FILE",
+		Short:   short,
+		Example: "  antrail trace " + name + " examples/two-nodes/walks.json",
+		Args:    cobra.ExactArgs(1),
+	}
+	if name == "show" {
+		c.Flags().StringVarP(&form, "output", "o", form, "one of the forms of live traces")
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p, err := trace.NewPrinter(form, c.OutOrStdout())
+		if err != nil {
+			return usageError{err}
+		}
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return errors.Join(trace.Read(f, p.Print), p.End())
+	}
+	return c
+}
+
+// traceReplayCommand compares a recording with today's entries.
+func traceReplayCommand() *cobra.Command {
+	var from source
+	c := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Have recorded packets walk today's entries, and tell what would change",
+		Long: `Have the packets of a recording (antrail trace --live --record FILE) walk the entries of an agent, or of
+files, with the answers that conntrack gave them when they were recorded. Nothing is sent, counted or
+learned. Walks that would be different are printed: the verdict then and now, and the first entry that
+is another one. Of a recording of several Nodes --on says whose walks are meant.
+
+Exit code 1 says that something would change.`,
+		Example: "  antrail trace replay examples/two-nodes/walks.json " + nodeFiles,
+		Args:    cobra.ExactArgs(1),
+	}
+	on := c.Flags().String("on", "", "only walks on this Node of the recording")
+	from.addTo(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := from.client(c.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		walks, other := 0, 0
+		err = trace.Read(f, func(way trace.Joined) error {
+			for _, w := range way {
+				if w.Resumed || *on != "" && w.Node != *on {
+					continue
+				}
+				r, err := client.ReplayWalk(c.Context(), w)
+				if err != nil {
+					return err
+				}
+				if walks++; !r.Same() {
+					other++
+				}
+				if err := r.WriteText(c.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		fmt.Fprintf(c.OutOrStdout(), "%d of %d walks would be different\n", other, walks)
+		if err == nil && other > 0 {
+			err = errors.New("today's entries treat recorded packets differently")
+		}
+		return err
+	}
+	return c
+}
