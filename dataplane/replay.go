@@ -37,6 +37,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 		return true
 	}
 	k.w.rec.begin(f, *l, learns)
+	k.parsed = true
 	return false
 }
 

@@ -38,6 +38,7 @@ type walk struct {
 
 	frame  *packet.Frame
 	layers packet.Layers
+	parsed bool // layers is of the packet that is about to enter
 	key    flow.Key
 	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
 	nat    conntrack.NAT  // the argument of the ct() at hand
@@ -91,11 +92,11 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	} else if f.Len() < 14 {
 		k.drop(DropRuntFrame)
 	} else {
-		k.layers = flow.Extract(f, inPort, &k.key)
+		admitted := k.extract()
 		if k.trace != nil {
 			k.trace.out.Start = k.key
 		}
-		if packet.AdmitOffload(f, &k.layers) {
+		if admitted {
 			k.walkTable(k.prog.first)
 		} else {
 			k.drop(DropBadOffload)
@@ -103,6 +104,18 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	}
 	k.finish()
 	k.walkDatagrams()
+}
+
+// extract makes the packet's key, and says whether its offload state is one that
+// can be.
+func (k *walk) extract() bool {
+	if k.parsed { // and admitted
+		k.parsed = false
+		flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
+		return true
+	}
+	k.layers = flow.Extract(k.frame, k.inPort, &k.key)
+	return packet.AdmitOffload(k.frame, &k.layers)
 }
 
 // begin sets the per-packet state.
@@ -122,6 +135,7 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 
 // finish gives the packet its verdict and the frame its end.
 func (k *walk) finish() {
+	k.parsed = false
 	if k.sent == 0 && k.waits == 0 && k.reason == NotDropped {
 		k.table = k.last
 		k.drop(DropNoOutput)

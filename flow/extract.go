@@ -27,11 +27,18 @@ import (
 // and the other marks are zero.
 // It returns where the headers are.
 func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
-	clear(k[:HeaderStart])
+	l := packet.ParseLayers(f.Bytes())
+	ExtractAt(f, inPort, k, &l)
+	return l
+}
+
+// ExtractAt is Extract for a frame of which it is known where its headers are.
+func ExtractAt(f *packet.Frame, inPort uint32, k *Key, l *packet.Layers) {
+	clear(k[:])
 	k.putU32(offInPort, inPort)
 	k.setTunnel(&f.Tunnel)
 	k.putU32(offPktMark, f.Mark)
-	return Refresh(f, k)
+	k.setHeaders(f.Bytes(), l)
 }
 
 // Readdress reads again what NAT changes in a frame, addresses and ports; l is
@@ -62,18 +69,23 @@ func Readdress(f *packet.Frame, l *packet.Layers, k *Key) {
 // Refresh reads the header fields again, from a frame whose headers came or
 // went (a VLAN tag), and leaves all other fields of the key alone.
 func Refresh(f *packet.Frame, k *Key) packet.Layers {
-	b := f.Bytes()
-	l := packet.ParseLayers(b)
+	l := packet.ParseLayers(f.Bytes())
 	clear(k[HeaderStart:])
+	k.setHeaders(f.Bytes(), &l)
+	return l
+}
+
+// setHeaders fills in the fields of a frame's headers, which are zero before.
+func (k *Key) setHeaders(b []byte, l *packet.Layers) {
 	k[offNwFrag] = l.Frag
 	if len(b) < packet.EthernetLen {
-		return l
+		return
 	}
 	copy(k[offEthDst:offEthType], b) // destination, then source, as on the wire
 	k.putU16(offEthType, l.EtherType)
 	k.putU16(offVlanTCI, l.TCI)
 	if l.End == 0 {
-		return l
+		return
 	}
 	switch l.EtherType {
 	case packet.EtherTypeIPv4:
@@ -86,10 +98,12 @@ func Refresh(f *packet.Frame, k *Key) packet.Layers {
 	if l.L4 != 0 {
 		k.setL4(b[l.L4:l.End], l.Proto)
 	}
-	return l
 }
 
 func (k *Key) setTunnel(t *packet.Tunnel) {
+	if !t.Src.IsValid() && !t.Dst.IsValid() && t.ID == 0 && t.TTL == 0 && t.TOS == 0 {
+		return
+	}
 	binary.BigEndian.PutUint64(k[offTunID:], t.ID)
 	k[offTunTTL], k[offTunTOS] = t.TTL, t.TOS
 	k.putAddr(offTunSrc, offTunSrc6, t.Src)
