@@ -14,21 +14,23 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// changedExample is examples/web-app with one text of a file replaced.
-func changedExample(t *testing.T, file string, change *strings.Replacer) (dir string) {
+// changedExample is examples/web-app with texts of files replaced.
+func changedExample(t *testing.T, changes map[string]*strings.Replacer) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
 		t.Fatal(err)
 	}
-	name := filepath.Join(dir, file)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed := []byte(change.Replace(string(text)))
-	if err := os.WriteFile(name, changed, 0o600); err != nil || bytes.Equal(text, changed) {
-		t.Fatalf("no change of %s: %v", file, err)
+	for file, change := range changes {
+		name := filepath.Join(dir, file)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := []byte(change.Replace(string(text)))
+		if err := os.WriteFile(name, changed, 0o600); err != nil || bytes.Equal(text, changed) {
+			t.Fatalf("no change of %s: %v", file, err)
+		}
 	}
 	return dir
 }
@@ -38,8 +40,8 @@ func changedExample(t *testing.T, file string, change *strings.Replacer) (dir st
 // Node's probes reach a pod that lets nobody else in, and what is no probe does
 // not.
 func TestMarksAcrossTheGateway(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, "egress-trafficcontrol.yaml",
-		strings.NewReplacer("egressNode: node-b", "egressNode: node-a"))}))
+	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, map[string]*strings.Replacer{
+		"egress-trafficcontrol.yaml": strings.NewReplacer("egressNode: node-b", "egressNode: node-a")})}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +72,30 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 		}
 	})
 	all.Wait()
+}
+
+// TestDSR: who asks a load balancer's address by one Node is answered by the
+// endpoint's Node itself, straight: the endpoint sees the client's own address,
+// whichever Node it is on, and the client the address that it asked. By IPv6 there
+// is no DSR, as in Antrea: the Service is served all the same.
+func TestDSR(t *testing.T) {
+	gate := strings.NewReplacer("features: {", "features: {LoadBalancerModeDSR: true, ")
+	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, map[string]*strings.Replacer{
+		"node-a.yaml": gate, "node-b.yaml": gate,
+		"services.yaml": strings.NewReplacer("{name: sample-loadbalancer,", "{name: sample-loadbalancer, annotations: {service.antrea.io/load-balancer-mode: dsr},"),
+	})}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	client := w.addresses["outside"].String()
+	if err := w.served(t.Context(), "outside", of(w, loadBalancer), map[string]string{"web-a": client, "web-b": client}); err != nil {
+		t.Error(err)
+	}
+	w6 := w.ipv6()
+	if err := w6.served(t.Context(), "outside", of(w6, loadBalancer), w6.seenThrough()); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestNodeSideComesBack: somebody takes the Node's firewall, routes,
