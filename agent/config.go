@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -242,7 +243,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	c.Tunnel.setDefaults()
 	if !c.waits() {
-		orDefault(&c.Gateway.MTU, ethernetMTU-c.overhead())
+		c.Gateway.MTU = c.mtu()
 	}
 	for i := range c.Peers {
 		if p := &c.Peers[i]; len(p.NodeIPs) == 0 {
@@ -259,6 +260,9 @@ func (c *Config) setDefaults() {
 		orDefault(&c.Ports[i].Driver, DriverAuto)
 	}
 }
+
+// mtu is that of gateway and pods, or what it will be as far as that is known.
+func (c *Config) mtu() int { return cmp.Or(c.Gateway.MTU, ethernetMTU-c.overhead()) }
 
 func (a *AuditLog) setDefaults() {
 	orDefault(&a.MaxSizeMB, 10)
