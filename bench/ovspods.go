@@ -121,6 +121,11 @@ type ovsPort struct{ link, kind string }
 // without a link get one that leads nowhere; further arguments of ovs-vsctl are
 // part of the same change.
 func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[string]ovsPort, further ...string) error {
+	return errors.Join(s.addPorts(ctx, p, links, further...), s.load(ctx, p))
+}
+
+// addPorts is install without the program's entries.
+func (s *ovsSwitch) addPorts(ctx context.Context, p *flow.Program, links map[string]ovsPort, further ...string) error {
 	var add []string
 	for no := range uint32(mostPorts) {
 		name := p.Names.Port(no)
@@ -133,7 +138,7 @@ func (s *ovsSwitch) install(ctx context.Context, p *flow.Program, links map[stri
 		}
 		add = append(add, "--", "add-port", "br0", port.link, "--", "set", "interface", port.link, "type="+port.kind, fmt.Sprintf("ofport_request=%d", no))
 	}
-	return errors.Join(s.vsctl(ctx, append(add, further...)...), s.load(ctx, p))
+	return s.vsctl(ctx, append(add, further...)...)
 }
 
 // load replaces what the bridge has by a program.

@@ -49,10 +49,21 @@ func openOVSWalk(ctx context.Context, p *flow.Program) (w *ovsWalk, err error) {
 	return w, w.rests(true)
 }
 
-// prepare loads the program, finds the thread and its clock.
+// prepare finds the thread, which others need not wait for, loads the program and
+// finds the thread's clock.
 func (w *ovsWalk) prepare(ctx context.Context, p *flow.Program) error {
 	ports := map[string]ovsPort{sender().Name: {inLink, kindXDP}, receiver().Name: {receiver().Name, "dummy"}}
-	if err := w.install(ctx, p, ports); err != nil {
+	err := w.addPorts(ctx, p, ports)
+	if err == nil {
+		w.thread, err = threadNamed(w.pid(), "pmd")
+	}
+	if err == nil {
+		err = recede(w.thread)
+	}
+	if err != nil {
+		return err
+	}
+	if err := w.load(ctx, p); err != nil {
 		return err
 	}
 	for _, entry := range []string{
@@ -64,10 +75,6 @@ func (w *ovsWalk) prepare(ctx context.Context, p *flow.Program) error {
 		if err := w.ofctl(ctx, "add-flow", entry); err != nil {
 			return err
 		}
-	}
-	var err error
-	if w.thread, err = threadNamed(w.pid(), "pmd"); err != nil {
-		return err
 	}
 	w.net.spare, err = processorsBut(w.thread)
 	return errors.Join(err, w.calibrate(ctx))

@@ -177,7 +177,7 @@ func (g *generator) runGenerator(t *topology, frame []byte) error {
 	if err == nil && t.spare != nil {
 		err = unix.SchedSetaffinity(0, t.spare)
 	}
-	if err != nil {
+	if err = errors.Join(err, recede(0)); err != nil {
 		return fmt.Errorf("generator: %w", err)
 	}
 	g.thread.Store(int64(unix.Gettid()))
@@ -278,6 +278,18 @@ func precede() (lower func() error, err error) {
 	above := *was
 	above.Priority++
 	return func() error { return unix.SchedSetAttr(0, was, 0) }, unix.SchedSetAttr(0, &above, 0)
+}
+
+// recede lowers the real-time priority of a thread by one, if it has one above
+// the least; 0 is the calling thread. It is for those that never sleep: whoever
+// has their priority and their processor else waits a tenth of a second for it.
+func recede(thread int) error {
+	a, err := unix.SchedGetAttr(thread, 0)
+	if err != nil || a.Priority < 2 {
+		return err
+	}
+	a.Priority--
+	return unix.SchedSetAttr(thread, a, 0)
 }
 
 // paceInstructions drop a frame that is not due, and count one that is. The
