@@ -1,15 +1,12 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
@@ -30,30 +27,16 @@ func TestRunEndsWithoutError(t *testing.T) {
 	node := nstest.New(t)
 	node.AddAddress(t, "lo", "192.168.77.102/32")
 	node.SetUp(t, "lo")
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	go stopWhenReady(ctx, NewClient(c.Socket), stop)
-	node.Do(t, func() {
-		if err := Run(ctx, c, slog.New(slog.DiscardHandler), false); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	if !errors.Is(ctx.Err(), context.Canceled) {
-		t.Errorf("the agent was not ready: %v", ctx.Err())
-	}
+	p := startProcess(t, node, c)
+	wantReady(t, c)
+	p.Process.Signal(syscall.SIGTERM)
+	p.wantExit(t, 0)
 	if _, err := os.Stat(c.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("socket: %v", err)
 	}
 	if _, err := node.Links().LinkByName(c.Gateway.Name); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("gateway: %v", err)
 	}
-}
-
-func stopWhenReady(ctx context.Context, c *Client, stop func()) {
-	for ctx.Err() == nil && c.Ready(ctx) != nil {
-		time.Sleep(10 * time.Millisecond)
-	}
-	stop()
 }
 
 // TestRunBeginsWithSnapshot: an agent with manifests leaves its last rules when it
@@ -84,30 +67,10 @@ func TestRunBeginsWithSnapshot(t *testing.T) {
 // runToStop runs an agent until it is ready, and tells its entries and groups.
 func runToStop(t *testing.T, node *nstest.Namespace, c *Config) string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	var got []byte
-	asked := make(chan struct{})
-	go func() {
-		defer close(asked)
-		defer stop()
-		client := NewClient(c.Socket)
-		for ctx.Err() == nil && client.Ready(ctx) != nil {
-			time.Sleep(10 * time.Millisecond)
-		}
-		for _, path := range []string{"/flows", "/groups"} {
-			text, err := client.Get(ctx, path, url.Values{"stats": {"0"}, "names": {"1"}})
-			if err != nil {
-				t.Error(err)
-			}
-			got = append(got, text...)
-		}
-	}()
-	node.Do(t, func() {
-		if err := Run(ctx, c, slog.New(slog.DiscardHandler), false); err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	<-asked
-	return string(got)
+	p := startProcess(t, node, c)
+	wantReady(t, c)
+	got := askText(t, c, "/flows") + askText(t, c, "/groups")
+	p.Process.Signal(syscall.SIGTERM)
+	p.wantExit(t, 0)
+	return got
 }
