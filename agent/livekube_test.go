@@ -233,7 +233,7 @@ func TestKubeWaits(t *testing.T) {
 		_, err := kubeConfig(t, api).joinCluster(ctx, slog.New(slog.NewTextHandler(log, nil)))
 		ended <- err
 	}()
-	log.want(t, "Node/node-a has no podCIDRs yet")
+	log.want(t, "node node-a has no podCIDRs yet")
 	cancel()
 	if err := <-ended; err != context.Canceled {
 		t.Error(err)

@@ -64,10 +64,10 @@ func tryFacts(ctx context.Context, c *Config, api *kube.Source) (*nodeFacts, err
 	}
 	n := &nodeFacts{Node: c.NodeName, PodCIDRs: own.PodCIDRs, Addresses: own.Addresses}
 	if len(n.PodCIDRs) == 0 {
-		return nil, fmt.Errorf("Node/%s has no podCIDRs yet", c.NodeName)
+		return nil, fmt.Errorf("node %s has no podCIDRs yet", c.NodeName)
 	}
 	if len(n.Addresses) == 0 {
-		return nil, fmt.Errorf("Node/%s has no InternalIP yet", c.NodeName)
+		return nil, fmt.Errorf("node %s has no InternalIP yet", c.NodeName)
 	}
 	if len(c.Kubernetes.ServiceCIDRs) > 0 {
 		return n, nil

@@ -41,7 +41,6 @@ type walk struct {
 	parsed bool // layers is of the packet that is about to enter
 	key    flow.Key
 	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
-	nat    conntrack.NAT  // the argument of the ct() at hand
 	inPort uint32
 
 	request conntrack.Request // of the ct() action under way: here, it needs no heap

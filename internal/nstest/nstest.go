@@ -61,6 +61,7 @@ func New(t testing.TB) *Namespace {
 	if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
 		t.Fatalf("netlink in %s: %v", n.Name, err)
 	}
+	n.Sysctl(t, "net/ipv4/ip_forward", "0") // a new namespace has the machine's own
 	n.Sysctl(t, "net/ipv6/conf/all/disable_ipv6", "1")
 	n.Sysctl(t, "net/ipv6/conf/default/disable_ipv6", "1")
 	n.SetUp(t, "lo")
