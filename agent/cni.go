@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -85,19 +86,34 @@ func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
 		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files"))
 		return
 	}
-	if v := cni.Verb(r.PathValue("verb")); v != cni.Status && v != cni.Del {
-		select {
-		case <-a.live.cni.begun:
-		case <-r.Context().Done():
-			return
-		case <-time.After(cniBegin):
-			node.WriteError(w, types.NewError(types.ErrTryAgainLater, "the agent has not read its objects yet", ""))
-			return
-		}
-		a.live.cni.calls.RLock()
-		defer a.live.cni.calls.RUnlock()
+	done, err := a.live.cni.admit(r.Context(), cni.Verb(r.PathValue("verb")))
+	if err != nil {
+		node.WriteError(w, err)
+		return
 	}
+	defer done()
 	a.live.cni.node.ServeHTTP(w, r)
+}
+
+// admit waits until a call may begin: but for DEL, until what is plugged in is
+// followed; and while another agent is about to take over, until it has failed. The
+// record is the other's when it has not. STATUS changes nothing and never waits.
+// The function ends the call.
+func (c *plugs) admit(ctx context.Context, v cni.Verb) (done func(), err error) {
+	if v == cni.Status {
+		return func() {}, nil
+	}
+	if v != cni.Del {
+		select {
+		case <-c.begun:
+		case <-ctx.Done():
+			return nil, types.NewError(types.ErrTryAgainLater, "the call has ended", "")
+		case <-time.After(cniBegin):
+			return nil, types.NewError(types.ErrTryAgainLater, "the agent has not read its objects yet", "")
+		}
+	}
+	c.calls.RLock()
+	return c.calls.RUnlock, nil
 }
 
 // cniStatus is what STATUS answers: without switch or ports no Pod has the network,
