@@ -11,6 +11,7 @@ import (
 const (
 	FormTree    = "tree"    // for reading
 	FormOFProto = "ofproto" // as ofproto/trace prints; of walks with Text
+	FormVPP     = "vpp"     // as VPP's "show trace" prints
 	FormJSON    = "json"    // a line for each way: an array of walks
 	FormPaths   = "paths"   // different ways with how many packets took them, at the end
 )
@@ -28,6 +29,7 @@ var forms = []struct {
 }{
 	{FormTree, func(w io.Writer) Printer { return each{w, WriteTree} }},
 	{FormOFProto, func(w io.Writer) Printer { return each{w, writeOFProto} }},
+	{FormVPP, func(w io.Writer) Printer { return each{w, writeVPP} }},
 	{FormJSON, func(w io.Writer) Printer { return each{w, WriteJSON} }},
 	{FormPaths, func(w io.Writer) Printer { return &paths{w: w} }},
 }

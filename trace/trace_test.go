@@ -49,6 +49,7 @@ func TestForms(t *testing.T) {
 		FormTree:    {"tcp 10.10.0.27:1001 > 10.10.0.24:80 syn, 54 bytes on node-a", "├─ SpoofGuard: priority 0", "└─ dropped in table SpoofGuard (entry)"},
 		FormOFProto: {" 4. SpoofGuard: priority 0", "Verdict: output to port 2 (\"antrea-gw0\")"},
 		FormPaths:   {"3× first tcp 10.10.0.26:1000 > 10.10.0.24:80 syn\n  node-a: client-a (36) → ", "1× first tcp 10.10.0.27:1001"},
+		FormVPP:     {": L3DecTTL\n", "  00000000: aabbccddeeffba5ed155aac0080045000028000000003f06", ": error-drop\n  entry: A flow entry"},
 		FormJSON:    {`"verdict":{"text":"dropped in table SpoofGuard`},
 	} {
 		got := printed(t, form, ways)

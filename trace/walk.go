@@ -6,6 +6,7 @@
 //	join.go     ways through several Nodes, and of fragments, as one
 //	summary.go  a packet in a few words
 //	tree.go     the form for reading
+//	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //
 // It reads no packets from anywhere and asks no switch: package agent makes
 // walks, and sends them as JSON.

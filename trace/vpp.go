@@ -1,0 +1,268 @@
+package trace
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// The form vpp: a walk as VPP's "show trace" has one, for eyes that are used to it.
+// Each node that the packet passed is a stanza: when, its name, and lines that are
+// indented. Nodes are the port, ethernet-input, ip4-input (or ip6-, arp-), each
+// table, and the port it leaves by. Numbers of interfaces are those of ports.
+//
+// A table tells its entry, and besides:
+//
+//	asks conntrack         the packet's tuple ("input sw_if_index …"), its state, NAT
+//	matches destinations   the headers as they are then
+//	changes headers last   the packet as it will leave, in hexadecimal
+//	outputs                the tuple ("output sw_if_index …")
+//
+// What VPP prints of its own memory is not made up: pkt info, dpo-idx, flow hash.
+
+// rewrittenShown is how many bytes of a rewritten packet are printed, in lines of
+// hexLine.
+const (
+	rewrittenShown = 60
+	hexLine        = 32
+)
+
+// writeVPP writes a packet's way, Node by Node.
+func writeVPP(w io.Writer, way Joined) error {
+	var b strings.Builder
+	for _, walk := range way {
+		p := vppPrinter{b: &b, w: walk}
+		p.walk()
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// vppPrinter prints one walk.
+type vppPrinter struct {
+	b *strings.Builder
+	w *Walk
+	// first and last are the steps before which the headers are as they came in, and
+	// behind which they are as they leave by output; that is -1 without one.
+	first, last, output int
+	shown               bool // the packet as it leaves was printed
+}
+
+func (p *vppPrinter) node(at time.Time, name string) {
+	fmt.Fprintf(p.b, "%s:%06d: %s\n", at.Format("15:04:05"), at.Nanosecond()/1000, name)
+}
+
+func (p *vppPrinter) lines(lines ...string) {
+	for _, l := range lines {
+		if l != "" {
+			p.b.WriteString("  " + l + "\n")
+		}
+	}
+}
+
+func (p *vppPrinter) walk() {
+	w := p.w
+	title := "Packet " + w.ID
+	if w.Node != "" {
+		title += " on " + w.Node
+	}
+	p.b.WriteString(title + "\n\n")
+	p.findChanges()
+	p.entrance()
+	for i := 0; i < len(w.Steps); {
+		end := i + 1
+		for end < len(w.Steps) && w.Steps[end].Kind != StepEntry {
+			end++
+		}
+		p.table(i, end)
+		i = end
+	}
+	p.b.WriteByte('\n')
+}
+
+// findChanges finds where the headers change, up to the first output.
+func (p *vppPrinter) findChanges() {
+	steps := p.w.Steps
+	p.output = slices.IndexFunc(steps, func(s Step) bool { return s.Kind == StepOutput })
+	p.first, p.last = len(steps), -1
+	for i := range steps {
+		if !steps[i].changesHeaders() {
+			continue
+		}
+		p.first = min(p.first, i)
+		if p.output < 0 || i < p.output {
+			p.last = i
+		}
+	}
+}
+
+// notHeaders are the beginnings of fields that are not in the packet.
+var notHeaders = []string{"reg", "xreg", "xxreg", "ct_", "tun_", "metadata", "pkt_mark", "in_port"}
+
+// changesHeaders says whether the packet itself was another one behind the step.
+func (s *Step) changesHeaders() bool {
+	return s.CT != nil && len(s.CT.NAT) > 0 || slices.ContainsFunc(s.Changes, func(c Change) bool {
+		return !slices.ContainsFunc(notHeaders, func(begin string) bool { return strings.HasPrefix(c.Field, begin) })
+	})
+}
+
+// frameAt is the packet before a step; nil where it is not known, between changes.
+func (p *vppPrinter) frameAt(step int) []byte {
+	switch {
+	case step <= p.first:
+		return p.w.Frame
+	case p.output >= 0 && step > p.last && step <= p.output:
+		return p.w.Steps[p.output].Frame
+	}
+	return nil
+}
+
+// entrance is what there is before the tables.
+func (p *vppPrinter) entrance() {
+	w := p.w
+	p.node(w.Time, w.InPort.label()+"-input")
+	p.lines(fmt.Sprintf("port: hw_if_index %d len %d", w.InPort.No, w.Length), w.undoneLine())
+	if w.Tunnel != nil {
+		p.lines(fmt.Sprintf("tunnel: %s vni %d", w.Tunnel.Src, w.Tunnel.VNI))
+	}
+	p.node(w.Time, "ethernet-input")
+	p.lines(ethernetLines(w.Frame)...)
+	if lines := networkLines(w.Frame); lines != nil {
+		p.node(w.Time, strings.ToLower(etherName(w.Frame))+"-input")
+		p.lines(lines...)
+	}
+}
+
+// undoneLine is the packet's virtio-net header (VIRTIO 1.2, section 5.1.6).
+func (w *Walk) undoneLine() string {
+	u := Undone{}
+	flags, gso, header := 0, 0, 0
+	if w.Undone != nil {
+		u, flags = *w.Undone, 1
+	}
+	if u.SegmentSize != 0 {
+		gso, header = segments(w.Frame)
+	}
+	return fmt.Sprintf("hdr: flags 0x%02x gso_type 0x%02x hdr_len %d gso_size %d csum_start %d csum_offset %d num_buffers 1",
+		flags, gso, header, u.SegmentSize, u.ChecksumStart, u.ChecksumOffset)
+}
+
+// segments is virtio-net's type of a frame that is to be cut (1 TCP over IPv4, 4
+// over IPv6, 5 UDP), and the length of its headers.
+func segments(frame []byte) (kind, header int) {
+	frame, l := layersOf(frame)
+	h := packet.TCP(frame[l.L4:])
+	switch {
+	case l.Proto != packet.ProtoTCP:
+		return 5, l.L4 + packet.UDPLen
+	case !h.Valid():
+		return 0, 0
+	case l.EtherType == packet.EtherTypeIPv6:
+		return 4, l.L4 + h.HeaderLen()
+	}
+	return 1, l.L4 + h.HeaderLen()
+}
+
+// label is a port's name, or its number.
+func (p *Port) label() string {
+	if p.Name == "" {
+		return fmt.Sprintf("port%d", p.No)
+	}
+	return p.Name
+}
+
+// table is the steps of one table, of which the first one is its entry.
+func (p *vppPrinter) table(from, to int) {
+	s := &p.w.Steps[from]
+	p.node(p.w.At(s), s.Table)
+	switch {
+	case s.Kind == StepEntry && s.Entry == nil:
+		p.lines(fmt.Sprintf("table %d, no entry matches", s.TableID))
+	case s.Kind == StepEntry:
+		p.entry(s, from)
+	}
+	for i := from; i < to; i++ {
+		p.step(&p.w.Steps[i], i)
+	}
+	if p.shown = p.shown || from > p.output; !p.shown && from <= p.last && p.last < to {
+		p.rewritten()
+	}
+	for i := from; i < to; i++ {
+		if s := &p.w.Steps[i]; s.Kind == StepOutput {
+			p.leaves(s)
+		}
+	}
+}
+
+func (p *vppPrinter) entry(s *Step, at int) {
+	match := s.Entry.Match
+	if match == "" {
+		match = "any"
+	}
+	p.lines(fmt.Sprintf("table %d, priority %d, match: %s", s.TableID, s.Entry.Priority, match), "actions: "+s.Entry.Actions)
+	for _, o := range s.Entry.Objects {
+		p.lines("for " + o.String())
+	}
+	if strings.Contains(match, "nw_dst=") || strings.Contains(match, "ipv6_dst=") {
+		p.lines(networkLines(p.frameAt(at))...)
+	}
+}
+
+// step is what is told of a step besides its table's entry.
+func (p *vppPrinter) step(s *Step, at int) {
+	switch s.Kind {
+	case StepCT:
+		if !s.CT.Commit {
+			p.lines(tupleLine(p.frameAt(at), "input", p.w.InPort.No))
+		}
+		p.lines(fmt.Sprintf("conntrack: sw_if_index %d, zone %d, state %s, mark 0x%x, label %s", p.w.InPort.No, s.CT.Zone, s.CT.State, s.CT.Mark, s.CT.Label))
+		for _, n := range s.CT.NAT {
+			p.lines(fmt.Sprintf("NAT: %s %s -> %s", n.End, n.Before, n.After))
+		}
+	case StepBucket:
+		p.lines(fmt.Sprintf("group %d, bucket %d of %d%s", s.Bucket.Group, s.Bucket.Bucket, s.Bucket.Of, of(s.Bucket.Object)))
+	case StepLearn:
+		p.lines(fmt.Sprintf("learns table=%s, priority=%d,%s", s.Table, s.Entry.Priority, s.Entry.Match))
+	case StepPacketIn:
+		p.lines("packet-in to the agent")
+	case StepWait:
+		p.lines("waits for the rest of its datagram")
+	case StepDrop:
+		p.node(p.w.At(s), "error-drop")
+		p.lines(s.Reason + ": " + s.Sentence)
+	}
+}
+
+// rewritten is the packet as it leaves, once.
+func (p *vppPrinter) rewritten() {
+	p.shown = true
+	s := &p.w.Steps[p.output]
+	p.lines(fmt.Sprintf("tx_sw_if_index %d : via %s", s.Port.No, s.Port.label()))
+	b := s.Frame[:min(len(s.Frame), rewrittenShown)]
+	for at := 0; at < len(b); at += hexLine {
+		p.lines(fmt.Sprintf("%08x: %s", at, hex.EncodeToString(b[at:min(len(b), at+hexLine)])))
+	}
+}
+
+// leaves is an output: a stanza of its port.
+func (p *vppPrinter) leaves(s *Step) {
+	if !p.shown {
+		p.rewritten()
+	}
+	p.lines(tupleLine(s.Frame, "output", s.Port.No))
+	p.node(p.w.At(s), s.Port.label()+"-output")
+	p.lines(s.Port.label())
+	if s.Tunnel != nil {
+		p.lines(fmt.Sprintf("tunnel: %s vni %d", s.Tunnel.Dst, s.Tunnel.VNI))
+	}
+	if s.Lost {
+		p.lines("no memory was left for it")
+	}
+	p.lines(ethernetLines(s.Frame)...)
+	p.lines(networkLines(s.Frame)...)
+}
