@@ -3,6 +3,7 @@ package node
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -32,6 +33,12 @@ const maxName = 15
 type Taken struct {
 	Addrs map[netip.Addr]bool
 	Ports map[uint32]bool
+}
+
+// isTaken says whether an address or number was refused because others have it.
+func isTaken(err error) bool {
+	var e *types.Error
+	return errors.As(err, &e) && e.Code == cni.CodeNoAddress
 }
 
 // reserve completes an attachment with what it is given, and writes it down.

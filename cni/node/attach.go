@@ -56,9 +56,13 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 	if err := n.await(ctx, func() error { return n.Switch.Pod(r.Pod) }); err != nil {
 		return nil, err
 	}
-	a, err := n.reserve(attachment{
+	what := attachment{
 		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress,
-	}, r)
+	}
+	a, err := n.reserve(what, r)
+	if isTaken(err) && n.sweep() {
+		a, err = n.reserve(what, r)
+	}
 	if err != nil {
 		return nil, asError("the record", err)
 	}

@@ -189,8 +189,11 @@ func (n *Node) Status(_ context.Context, r *cni.Request) error {
 	if err := n.Switch.Status(); err != nil || r.Delegated {
 		return err
 	}
-	left := n.record.left(n.CIDRs, n.Gateways)
+	left, swept := n.record.left(n.CIDRs, n.Gateways), false
 	if left != nil {
+		n.eachEnded(func(cni.Attachment) { swept = true }) // by the next ADD
+	}
+	if left != nil && !swept {
 		return cni.Errorf(types.ErrPluginNotAvailable, "Pods can get no address", left)
 	}
 	return nil

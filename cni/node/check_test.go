@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -136,6 +137,34 @@ func TestNoAddressLeft(t *testing.T) {
 	r.must(r.Status(t.Context(), q))
 	r.sw.status = types.NewError(types.ErrLimitedConnectivity, "a worker hangs", "")
 	r.code("STATUS", r.Status(t.Context(), q), types.ErrLimitedConnectivity)
+	r.wantConsistent(5)
+}
+
+// TestAddressesOfTheGone: what a sandbox had that ended without DEL is given to
+// others when nothing else is left; what has its link stays.
+func TestAddressesOfTheGone(t *testing.T) {
+	r := newRig(t, "10.10.0.0/29")
+	var all []*cni.Request
+	for i := range 5 {
+		all = append(all, request(nstest.New(t), fmt.Sprintf("web-%d", i), "eth0"))
+		r.add(all[i])
+	}
+	lost, ok := r.record.find(all[2].Attachment)
+	if !ok {
+		t.Fatal("web-2 is in no record")
+	}
+	link, err := r.home.links.LinkByName(lost.Link)
+	r.must(err)
+	r.must(r.home.links.LinkDel(link)) // as with its sandbox
+	q := request(nstest.New(t), "next", "eth0")
+	r.must(r.Status(t.Context(), q))
+	if got, want := r.add(q).IPs[0].Address.String(), lost.IPs[0].String(); got != want {
+		t.Errorf("%s was given; %s is the only one that nobody has", got, want)
+	}
+	r.wantConsistent(5)
+	_, err = r.Add(t.Context(), request(nstest.New(t), "further", "eth0"))
+	r.code("ADD", err, cni.CodeNoAddress)
+	r.must(r.Del(t.Context(), all[2])) // the runtime's, late
 	r.wantConsistent(5)
 }
 

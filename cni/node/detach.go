@@ -60,7 +60,7 @@ func (n *Node) GC(_ context.Context, r *cni.Request) error {
 		if !free {
 			continue
 		}
-		errs = append(errs, n.collect(a.Attachment))
+		errs = append(errs, n.collect(a.Attachment, "nobody has it any more"))
 		n.unlock(a.Attachment, turn)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -69,8 +69,39 @@ func (n *Node) GC(_ context.Context, r *cni.Request) error {
 	return nil
 }
 
+// sweep removes attachments whose sandbox ended without DEL, and tells whether there
+// were any. It is for when addresses are scarce.
+func (n *Node) sweep() (some bool) {
+	n.eachEnded(func(k cni.Attachment) {
+		err := n.collect(k, "its link is gone")
+		if err != nil {
+			n.Log.Error("a pod's attachment cannot be cleared away; its addresses stay taken", "error", err)
+		}
+		some = some || err == nil
+	})
+	return some
+}
+
+// eachEnded calls f for the attachments whose link is gone, and with it the sandbox's
+// end, in their turn: DEL never came, or came to no agent while this one began.
+// Where the link is there somebody may use it, whatever else is known.
+func (n *Node) eachEnded(f func(cni.Attachment)) {
+	for _, a := range n.record.all() {
+		turn, free := n.tryLock(a.Attachment)
+		if !free {
+			continue
+		}
+		if now, ok := n.record.find(a.Attachment); ok {
+			if _, err := n.home.links.LinkByName(now.Link); noLink(err) {
+				f(a.Attachment)
+			}
+		}
+		n.unlock(a.Attachment, turn)
+	}
+}
+
 // collect removes an attachment that may be gone by now.
-func (n *Node) collect(k cni.Attachment) error {
+func (n *Node) collect(k cni.Attachment, why string) error {
 	a, ok := n.record.find(k)
 	if !ok {
 		return nil
@@ -78,6 +109,6 @@ func (n *Node) collect(k cni.Attachment) error {
 	if err := n.remove(&a); err != nil {
 		return fmt.Errorf("%s of %s: %w", k.Interface, k.Container, err)
 	}
-	n.Log.Info("pod detached: nobody has it any more", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "port", a.Link)
+	n.Log.Info("pod detached", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "addresses", a.addrs(), "port", a.Link, "why", why)
 	return nil
 }

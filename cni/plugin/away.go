@@ -12,9 +12,9 @@ import (
 
 // removeInside takes a sandbox's interface away without the agent, and with it
 // the Node's end. The agent's record of it stays, and so nobody gets its address
-// until the next agent finds the link gone at its start. An interface or a
-// sandbox that is gone is no error, and an interface that is no veth is not
-// ours.
+// until an agent finds the link gone: at its start, or when no address is left. An
+// interface or a sandbox that is gone is no error, and an interface that is no veth
+// is not ours.
 func removeInside(sandbox, ifname string) error {
 	if sandbox == "" {
 		return nil
