@@ -13,6 +13,7 @@ const (
 	FormOFProto = "ofproto" // as ofproto/trace prints; of walks with Text
 	FormVPP     = "vpp"     // as VPP's "show trace" prints
 	FormJSON    = "json"    // a line for each way: an array of walks
+	FormMermaid = "mermaid" // a flowchart with a box for each way
 	FormPaths   = "paths"   // different ways with how many packets took them, at the end
 )
 
@@ -31,6 +32,7 @@ var forms = []struct {
 	{FormOFProto, func(w io.Writer) Printer { return each{w, writeOFProto} }},
 	{FormVPP, func(w io.Writer) Printer { return each{w, writeVPP} }},
 	{FormJSON, func(w io.Writer) Printer { return each{w, WriteJSON} }},
+	{FormMermaid, func(w io.Writer) Printer { return &mermaid{w: w} }},
 	{FormPaths, func(w io.Writer) Printer { return &paths{w: w} }},
 }
 

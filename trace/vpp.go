@@ -106,9 +106,12 @@ var notHeaders = []string{"reg", "xreg", "xxreg", "ct_", "tun_", "metadata", "pk
 
 // changesHeaders says whether the packet itself was another one behind the step.
 func (s *Step) changesHeaders() bool {
-	return s.CT != nil && len(s.CT.NAT) > 0 || slices.ContainsFunc(s.Changes, func(c Change) bool {
-		return !slices.ContainsFunc(notHeaders, func(begin string) bool { return strings.HasPrefix(c.Field, begin) })
-	})
+	return s.CT != nil && len(s.CT.NAT) > 0 || slices.ContainsFunc(s.Changes, Change.inPacket)
+}
+
+// inPacket says whether the field is one of the packet's own.
+func (c Change) inPacket() bool {
+	return !slices.ContainsFunc(notHeaders, func(begin string) bool { return strings.HasPrefix(c.Field, begin) })
 }
 
 // frameAt is the packet before a step; nil where it is not known, between changes.

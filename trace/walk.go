@@ -7,6 +7,7 @@
 //	summary.go  a packet in a few words
 //	tree.go     the form for reading
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
+//	mermaid.go  the form that documents draw
 //
 // It reads no packets from anywhere and asks no switch: package agent makes
 // walks, and sends them as JSON.
