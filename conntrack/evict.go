@@ -107,7 +107,7 @@ func (t *Table) victim(asking int64, zone int, now int64) (handle, bool) {
 }
 
 // pick is the port's oldest expendable connection of a zone, if it became so
-// before a time.
+// before a time. One that another worker is about to make live is passed over.
 func (s *portShare) pick(a *arena, zone int, before int64) (handle, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +120,9 @@ func (s *portShare) pick(a *arena, zone int, before int64) (handle, bool) {
 		if int32(uint32(before>>tickBits)-c.since.Load()) < 0 {
 			break
 		}
-		if w := c.keyWords(original); zone == anyZone || w.zone() == uint16(zone) {
-			return handle{slot, uint32(c.head.Load())}, true
+		head, w := c.head.Load(), c.keyWords(original)
+		if live(head) && (zone == anyZone || w.zone() == uint16(zone)) {
+			return handle{slot, uint32(head)}, true
 		}
 		slot = c.newer.Load()
 	}

@@ -149,6 +149,19 @@ func TestZoneMakesRoomInItself(t *testing.T) { // CT-37, CT-38
 	}
 }
 
+// TestVictimIsLive: the oldest in a port's list may be one that another worker is
+// just making; the next one goes then.
+func TestVictimIsLive(t *testing.T) {
+	b := newBench(t, Config{Max: 100, NewRate: -1})
+	slot := b.arena.alloc()
+	b.shares.of(b.Table, 1).join(b.arena, slot, b.now)
+	b.begin(1, 10, false)
+	h, ok := b.victim(1, anyZone, b.now+int64(time.Minute))
+	if !ok || h.slot == slot || !live(uint64(h.gen)) {
+		t.Errorf("victim %+v, %v; slot %d is not live", h, ok, slot)
+	}
+}
+
 // TestScratchSeesEviction: a trace says that a packet passes where its
 // connection would take another's place, and evicts none.
 func TestScratchSeesEviction(t *testing.T) {
