@@ -86,7 +86,7 @@ func (a *asked) differs(st *subtable, k *flow.Key, many bool) bool {
 			continue
 		}
 		at := bits.TrailingZeros64(different) &^ 7 // the key's first byte is the word's lowest
-		a.bits[w.index] |= w.mask & (0xff << at)
+		a.bits[w.index] |= w.mask & (0xff << at) &^ a.known[w.index]
 		return true
 	}
 	return false
