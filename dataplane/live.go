@@ -136,6 +136,9 @@ func (l *LiveTrace) Next(ctx context.Context) (*Trace, error) {
 // Counts tells how much was seen until now.
 func (l *LiveTrace) Counts() LiveCounts {
 	told, lost := l.told.Load(), l.lost.Load() // first: those that match meanwhile are in neither
+	if l.req.Count > 0 {
+		told = min(told, uint64(l.req.Count)) // workers that end walks together count more
+	}
 	return LiveCounts{Matched: l.matched.Load(), Told: told, Lost: lost}
 }
 

@@ -1,0 +1,23 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// TestLiveCountsNoMoreThanAsked: two workers have a walk each when one more is
+// wanted; one of them is told, and one counted.
+func TestLiveCountsNoMoreThanAsked(t *testing.T) {
+	l := &LiveTrace{req: LiveRequest{Count: 1}, walks: make(chan watched, 2), rings: make([]atomic.Int32, 2)}
+	for worker := range 2 {
+		if !l.begin(worker) {
+			t.Fatal("there is no room")
+		}
+	}
+	for worker := range 2 {
+		l.end(&Trace{}, worker)
+	}
+	if c := l.Counts(); len(l.walks) != 1 || c != (LiveCounts{Matched: 2, Told: 1}) {
+		t.Errorf("%d walks, counted %+v", len(l.walks), c)
+	}
+}
