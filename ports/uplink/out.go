@@ -3,6 +3,7 @@ package uplink
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
@@ -10,22 +11,13 @@ import (
 )
 
 // Transmit sends frames by the card where that is the short cut, and the others by
-// the whole way. What is in the card's ring leaves before what follows it there, so
-// that a flow keeps its order.
+// the whole way. What is in the card's ring leaves before what follows it there, and
+// what follows a frame of its flow that goes the whole way goes so too: a batch keeps
+// the order of a flow.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	defer p.tx.Unlock()
-	card, rest, bytes := p.tx.card[:0], p.tx.rest[:0], 0
-	ways := *p.ways.now.Load()
-	for _, f := range batch {
-		n := f.Len()
-		if p.wrap(f, ways) {
-			card = append(card, f)
-			bytes += n
-		} else {
-			rest = append(rest, f)
-		}
-	}
+	card, rest, bytes := p.sorted(batch, *p.ways.now.Load())
 	sent := 0
 	if len(card) > 0 {
 		sent = p.card.Transmit(card)
@@ -41,9 +33,28 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return sent
 }
 
-// wrap puts outer headers in front of a frame; false, the frame as it was, when it
-// has to go the whole way.
-func (p *Port) wrap(f *packet.Frame, ways map[netip.Addr]way) bool {
+// sorted is a batch's frames by the way that they go, and the bytes of the card's
+// without the outer headers, which they have then. Callers hold tx.
+func (p *Port) sorted(batch []*packet.Frame, ways map[netip.Addr]way) (card, rest []*packet.Frame, bytes int) {
+	card, rest = p.tx.card[:0], p.tx.rest[:0]
+	whole := p.tx.whole[:0]
+	for _, f := range batch {
+		n, l := f.Len(), packet.ParseLayers(f.Bytes())
+		flow := tunnel.FlowHash(f.Bytes(), &l)
+		if !slices.Contains(whole, flow) && p.wrap(f, &l, flow, ways) {
+			card = append(card, f)
+			bytes += n
+			continue
+		}
+		rest, whole = append(rest, f), append(whole, flow)
+	}
+	p.tx.whole = whole
+	return card, rest, bytes
+}
+
+// wrap puts outer headers in front of a frame, whose headers are at l; false, the
+// frame as it was, when it has to go the whole way.
+func (p *Port) wrap(f *packet.Frame, l *packet.Layers, hash uint32, ways map[netip.Addr]way) bool {
 	to := f.Tunnel.Dst.Unmap()
 	w, known := ways[to]
 	if !known || f.Offload.SegmentSize != 0 || f.Tunnel.Trace != 0 || ports.Refusal(f, p.config.MTU, ports.CarriesChecksum) != ports.None {
@@ -53,11 +64,9 @@ func (p *Port) wrap(f *packet.Frame, ways map[netip.Addr]way) bool {
 	if headers+f.Len()-packet.EthernetLen > w.mtu || f.Headroom() < headers {
 		return false
 	}
-	l := packet.ParseLayers(f.Bytes())
-	if f.Offload.ChecksumPartial && !packet.CompleteChecksum(f, &l) {
+	if f.Offload.ChecksumPartial && !packet.CompleteChecksum(f, l) {
 		return false
 	}
-	hash := tunnel.FlowHash(f.Bytes(), &l)
 	id := uint32(f.Tunnel.ID)
 	b := f.Prepend(headers)
 	p.config.Kind.Init(b[headers-tunnel.HeaderLen:], id)

@@ -57,6 +57,7 @@ type Port struct {
 	tx struct {
 		sync.Mutex
 		card, rest []*packet.Frame
+		whole      []uint32 // flows of the rest, by hash
 	}
 }
 
