@@ -170,17 +170,20 @@ func (s *stretches) shape(from uint8, a *keyBits) *shape {
 			return o
 		}
 	}
+	var least *shape
 	if len(all) == maxShapes {
-		least := slices.MinFunc(all, func(x, y *shape) int { return cmp.Compare(x.passed, y.passed) })
+		least = slices.MinFunc(all, func(x, y *shape) int { return cmp.Compare(x.passed, y.passed) })
 		if !a.add(&least.whole) {
 			return least
 		}
-		s.drop(from, least)
-		s.count[StretchWidened]++
 	}
 	mask := a.list()
 	if len(mask) > stretchWords {
 		return nil
+	}
+	if least != nil {
+		s.drop(from, least)
+		s.count[StretchWidened]++
 	}
 	s.drawn++
 	s.reshaped = true
