@@ -285,7 +285,7 @@ func TestKubeConfigFaults(t *testing.T) {
 // TestFacts: what another Node's agent kept, or somebody else wrote, is not
 // believed.
 func TestFacts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "node.json")
+	path := filepath.Join(t.TempDir(), "antrail", "node.json") // the first agent finds no directory
 	n := &nodeFacts{Node: "node-a", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24")}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.77.102")}}
 	if err := n.write(path); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -108,8 +110,13 @@ func readFacts(path, node string) (*nodeFacts, error) {
 	return n, nil
 }
 
+// write keeps the facts. Who takes over where no agent runs is the first to need the
+// directory.
 func (n *nodeFacts) write(path string) error {
 	b, err := json.Marshal(n)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
 	if err == nil {
 		err = writeOwnFile(path, append(b, '\n'))
 	}
