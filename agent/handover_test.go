@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
 )
@@ -105,6 +106,39 @@ func TestTakeOverOfNobody(t *testing.T) {
 	only.Process.Signal(syscall.SIGTERM)
 	only.wantExit(t, 0)
 	wantNothingLeft(t, node, c)
+}
+
+// TestTakeOverWithAPI: so it is with objects from the API, also on a Node without a
+// directory for the socket, and while the API is away.
+func TestTakeOverWithAPI(t *testing.T) {
+	node := nstest.New(t)
+	node.AddAddress(t, "lo", "192.168.77.102/32")
+	nstest.AddVeth(t, node, "web-a", nstest.New(t), "eth0")
+	var api *kubetest.API
+	node.Do(t, func() { api = kubetest.New(t) })
+	api.Apply(clusterObjects)
+	c, no := kubeConfig(t, api), false
+	c.Socket, c.Metrics.Listen = filepath.Join(t.TempDir(), "antrail", "agent.sock"), &no
+	before := startProcess(t, node, c, takeOverArg)
+	wantReady(t, c)
+	before.wantSaid(t, "port added\" port=web-a")
+	gateway, flows := node.Link(t, DefaultGateway).Attrs().Index, askText(t, c, "/flows")
+	api.Down()
+
+	after := startProcess(t, node, c, takeOverArg)
+	before.wantExit(t, exitTakenOver)
+	for _, want := range []string{"it is taken for what it was", "port taken over\" port=web-a", "taken over from the agent before"} {
+		after.wantSaid(t, want)
+	}
+	wantReady(t, c)
+	if g := node.Link(t, DefaultGateway).Attrs().Index; g != gateway {
+		t.Errorf("the gateway %d is %d now: it was made anew", gateway, g)
+	}
+	if askText(t, c, "/flows") != flows {
+		t.Errorf("entries are others while the API is away")
+	}
+	after.Process.Signal(syscall.SIGTERM)
+	after.wantExit(t, 0)
 }
 
 // TestTakeOverFlowFiles: a pipeline of flow files is read by the new agent itself.
