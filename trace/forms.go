@@ -14,6 +14,7 @@ const (
 	FormVPP     = "vpp"     // as VPP's "show trace" prints
 	FormJSON    = "json"    // a line for each way: an array of walks
 	FormMermaid = "mermaid" // a flowchart with a box for each way
+	FormPcapng  = "pcapng"  // a capture; not for a terminal
 	FormPaths   = "paths"   // different ways with how many packets took them, at the end
 )
 
@@ -33,6 +34,7 @@ var forms = []struct {
 	{FormVPP, func(w io.Writer) Printer { return each{w, writeVPP} }},
 	{FormJSON, func(w io.Writer) Printer { return each{w, WriteJSON} }},
 	{FormMermaid, func(w io.Writer) Printer { return &mermaid{w: w} }},
+	{FormPcapng, func(w io.Writer) Printer { return &capture{to: w, ports: map[string]int{}} }},
 	{FormPaths, func(w io.Writer) Printer { return &paths{w: w} }},
 }
 

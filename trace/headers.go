@@ -26,10 +26,11 @@ func layersOf(frame []byte) ([]byte, packet.Layers) {
 
 // claimed is the length of a frame by its IP header, 0 for others.
 func claimed(frame []byte, l *packet.Layers) int {
-	switch l.EtherType {
-	case packet.EtherTypeIPv4:
+	switch {
+	case l.L3 == 0:
+	case l.EtherType == packet.EtherTypeIPv4:
 		return l.L3 + int(packet.IPv4(frame[l.L3:]).TotalLen())
-	case packet.EtherTypeIPv6:
+	case l.EtherType == packet.EtherTypeIPv6:
 		return l.L3 + packet.IPv6Len + int(packet.IPv6(frame[l.L3:]).PayloadLen())
 	}
 	return 0

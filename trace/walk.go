@@ -8,6 +8,7 @@
 //	tree.go     the form for reading
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //	mermaid.go  the form that documents draw
+//	pcapng.go   the form that Wireshark reads
 //
 // It reads no packets from anywhere and asks no switch: package agent makes
 // walks, and sends them as JSON.

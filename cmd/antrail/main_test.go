@@ -88,6 +88,11 @@ func TestExitCodes(t *testing.T) {
 		{"dump-flows Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
 		{"dump-flows --node node-a", 1, "no lab is up"},
 		{"agent --config /no/such.yaml", 1, "/no/such.yaml"},
+		{"trace show -o pcapng examples/two-nodes/walks.json", 2, "give -w FILE"},
+		{"trace show -o xml -w " + noGroup + " examples/two-nodes/walks.json", 2, "there is no form"},
+		{"trace show -o vpp -w - examples/two-nodes/walks.json", 0, ": ip4-input"},
+		{"trace --live -o pcapng", 2, "give -w FILE"},
+		{"trace -w x nw_src=1 " + seedFiles, 2, "go with --live"},
 		{"trace nw_src=1 " + seedFiles, 1, "IPv4 address"},
 		{"lab status", 1, "no lab is up"},
 	} {
@@ -155,6 +160,21 @@ func shellWords(line string) []string {
 		}
 	}
 	return words
+}
+
+// TestTraceWrites has a capture in a file and in a pipe the same.
+func TestTraceWrites(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "walks.pcapng")
+	var there, piped bytes.Buffer
+	for to, out := range map[string]*bytes.Buffer{file: &there, "-": &piped} {
+		if code := run([]string{"trace", "show", "-o", "pcapng", "-w", to, "examples/two-nodes/walks.json"}, out, out); code != 0 {
+			t.Fatalf("-w %s: exit code %d\n%s", to, code, out.String())
+		}
+	}
+	written, err := os.ReadFile(file)
+	if err != nil || !bytes.Equal(written, piped.Bytes()) || !bytes.Contains(written, []byte("node-a:client-a")) || there.Len() != 0 {
+		t.Errorf("%v, %d bytes in the file, %d in the pipe, %q beside the file", err, len(written), piped.Len(), there.String())
+	}
 }
 
 func TestExampleTrace(t *testing.T) {

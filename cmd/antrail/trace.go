@@ -33,7 +33,8 @@ connections that pass in the kernel come back while they are watched. With sever
 counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 		Example: "  antrail trace --node node-a " + examplePacket + "\n  antrail trace " + nodeFiles + " " + examplePacket +
 			"\n  antrail trace --live -S default/client-a -D default/web-b --node node-a --node node-b" +
-			"\n  antrail trace --live --dropped-only --filter 'tcp port 80 and not host 10.10.0.1' --count 10",
+			"\n  antrail trace --live --dropped-only --filter 'tcp port 80 and not host 10.10.0.1' --count 10" +
+			"\n  antrail trace --live --node node-a -S default/client-a -o pcapng -w - | wireshark -k -i -",
 		Args: func(c *cobra.Command, args []string) error {
 			if live.on {
 				return cobra.NoArgs(c, args)

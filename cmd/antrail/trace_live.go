@@ -21,11 +21,11 @@ type liveFlags struct {
 	on             bool
 	request        agent.LiveTraceRequest
 	sockets, nodes []string
-	record         string // a file
+	record, write  string // files
 }
 
 // liveOnly are those that make no sense without --live.
-var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "record"}
+var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "record", "write"}
 
 func (l *liveFlags) addTo(c *cobra.Command) {
 	f, r := c.Flags(), &l.request
@@ -39,6 +39,7 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
 	f.StringVar(&l.record, "record", "", "write walks to this file too, for trace show, paths and replay")
 	c.MarkFlagFilename("record")
+	addWrite(c, &l.write)
 	f.Lookup("socket").Value = &several{&l.from.socket, &l.sockets}
 	f.Lookup("node").Value = &several{&l.from.node, &l.nodes}
 	for _, name := range []string{"socket", "node"} {
@@ -103,10 +104,6 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if form == "text" {
 		form = trace.FormTree
 	}
-	out, err := trace.NewPrinter(form, c.OutOrStdout())
-	if err != nil {
-		return usageError{err}
-	}
 	if l.request.Count < 0 || l.request.For < 0 {
 		return usageError{errors.New("--count and --for are not negative")}
 	}
@@ -114,17 +111,21 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	out, shut, err := formTo(c, form, l.write)
+	if err != nil {
+		return err
+	}
 	l.request.Text = form == trace.FormOFProto || l.record != ""
 	tell, end, err := l.recorded(out)
 	if err != nil {
-		return err
+		return errors.Join(err, shut())
 	}
 	w := agent.Watch{Agents: agents, Request: l.request, Armed: func(a *agent.Armed) { l.tellArmed(c.ErrOrStderr(), a) }}
 	w.Tell = tell
 	start := time.Now()
 	counts, err := w.Run(c.Context())
 	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Lost)
-	return errors.Join(err, out.End(), end())
+	return errors.Join(err, out.End(), shut(), end())
 }
 
 // recorded is what gets each way, a file beside the printer if one was asked for,

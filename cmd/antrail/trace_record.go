@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
@@ -17,22 +18,60 @@ func traceShowCommand(name, form, short string) *cobra.Command {
 		Example: "  antrail trace " + name + " examples/two-nodes/walks.json",
 		Args:    cobra.ExactArgs(1),
 	}
+	var write string
 	if name == "show" {
-		c.Flags().StringVarP(&form, "output", "o", form, "one of the forms of live traces")
+		c.Flags().StringVarP(&form, "output", "o", form, "one of "+strings.Join(trace.Forms(), ", "))
+		addWrite(c, &write)
+		c.Example += "\n  antrail trace show -o pcapng -w walks.pcapng examples/two-nodes/walks.json"
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, err := trace.NewPrinter(form, c.OutOrStdout())
-		if err != nil {
-			return usageError{err}
-		}
 		f, err := os.Open(args[0])
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		return errors.Join(trace.Read(f, p.Print), p.End())
+		p, end, err := formTo(c, form, write)
+		if err != nil {
+			return err
+		}
+		return errors.Join(trace.Read(f, p.Print), p.End(), end())
 	}
 	return c
+}
+
+// addWrite adds the flag that says where walks go.
+func addWrite(c *cobra.Command, write *string) {
+	c.Flags().StringVarP(write, "write", "w", "", "write to this file; - is standard output, for a capture that is piped on")
+	c.MarkFlagFilename("write")
+}
+
+// formTo is a printer in a form to a file, or to standard output ("" or -), and what
+// ends the file. A capture goes to standard output only when that was asked for.
+func formTo(c *cobra.Command, form, path string) (p trace.Printer, end func() error, err error) {
+	if form == trace.FormPcapng && path == "" {
+		return nil, nil, usageError{errors.New("a capture is not for reading: give -w FILE, or -w - for a pipe")}
+	}
+	if path == "" || path == "-" {
+		p, err = trace.NewPrinter(form, c.OutOrStdout())
+		return p, func() error { return nil }, asUsage(err)
+	}
+	if _, err := trace.NewPrinter(form, nil); err != nil {
+		return nil, nil, asUsage(err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err = trace.NewPrinter(form, f)
+	return p, f.Close, err
+}
+
+// asUsage is an error of how a command was called, nil for none.
+func asUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
 }
 
 // traceReplayCommand compares a recording with today's entries.
