@@ -64,6 +64,9 @@ func run(ctx context.Context, o *options) (err error) {
 	if err := o.wholePaths(); err != nil {
 		return err
 	}
+	if err := nobodyElses(o.dir); err != nil {
+		return err
+	}
 	began := time.Now()
 	c := newCluster(o)
 	c.down() // what a killed run left
@@ -97,6 +100,22 @@ func run(ctx context.Context, o *options) (err error) {
 		ctx = context.Background()
 	}
 	return c.uninstall(ctx)
+}
+
+// nobodyElses says why a directory cannot be ours: processes are ended and mounts
+// made by what lies in it, and others may have put that there. None is fine.
+func nobodyElses(dir string) error {
+	st, err := os.Lstat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if owner := st.Sys().(*syscall.Stat_t).Uid; !st.IsDir() || owner != uint32(os.Geteuid()) || st.Mode()&0o022 != 0 {
+		return fmt.Errorf("%s is no directory that only we can write to: remove it, or name another with -dir", dir)
+	}
+	return nil
 }
 
 // wholePaths makes the paths right in other mount namespaces, too.
