@@ -26,6 +26,8 @@ import (
 //	GET /ports                ?names=1
 //	GET /workers
 //	GET /tables
+//	GET /pipeline             tables, the ways between them, and what passed there
+//	                          (package diagram)
 //	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1
 //	DELETE /conntrack         the same, and the connections are gone
 //	GET /conntrack/stats      counters of the connection table
@@ -105,6 +107,9 @@ var answers = map[string]answer{
 	}},
 	"/tables": {(*pipeline).writeTables, func(p *pipeline, _ query) (any, error) {
 		return p.tableRecords(), nil
+	}},
+	"/pipeline": {(*pipeline).writeMap, func(p *pipeline, _ query) (any, error) {
+		return p.pipelineMap(), nil
 	}},
 	"/conntrack": {(*pipeline).writeConntrack, func(p *pipeline, q query) (any, error) {
 		return p.connectionRecords(q.connections), nil

@@ -36,6 +36,35 @@ const (
 	stageOutput
 )
 
+// stageNames are the stages as Antrea's documents call them.
+var stageNames = [...]string{
+	stageStart:           "Start",
+	stageARPValidation:   "ARPValidation",
+	stageARPOutput:       "ARPOutput",
+	stageClassifier:      "Classifier",
+	stageValidation:      "Validation",
+	stageConntrackState:  "ConntrackState",
+	stagePreRouting:      "PreRouting",
+	stageEgressSecurity:  "EgressSecurity",
+	stageRouting:         "Routing",
+	stagePostRouting:     "PostRouting",
+	stageSwitching:       "Switching",
+	stageIngressSecurity: "IngressSecurity",
+	stageConntrack:       "Conntrack",
+	stageOutput:          "Output",
+}
+
+// Stage names the stage that a table belongs to, "" for a name that is no table
+// of this pipeline.
+func Stage(table string) string {
+	for i := range declared {
+		if declared[i].name == table {
+			return stageNames[declared[i].stage]
+		}
+	}
+	return ""
+}
+
 // table is a table by its place in the list of all tables; its number in a
 // pipeline is another.
 type table uint8

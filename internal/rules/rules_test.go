@@ -45,6 +45,7 @@ var layers = map[string]struct {
 	"conntrack":         {[]string{"packet"}, "connections are tracked for any pipeline, or for none"},
 	"tunnel":            {[]string{"packet"}, "encapsulation knows bytes only"},
 	"trace":             {[]string{"packet"}, "walks are printed whatever switch they are of, or from a file"},
+	"diagram":           {[]string{"flow"}, "a map is drawn from entries alone, whatever pipeline they are of and whoever asks"},
 	"filter":            {nil, "an expression is compiled for bytes, whoever has them"},
 	"ports":             {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},

@@ -1,0 +1,38 @@
+package agent
+
+import (
+	"io"
+
+	"github.com/antrail/antrail/diagram"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// pipelineMap is the pipeline as it runs now, drawn from its entries, with what
+// they and the tables have counted.
+func (p *pipeline) pipelineMap() *diagram.Map {
+	program := &flow.Program{Names: p.sw.Names(), First: p.sw.First()}
+	packets := map[*flow.Entry]uint64{}
+	for _, e := range p.sw.Flows() {
+		program.Entries = append(program.Entries, e.Entry)
+		packets[e.Entry] += e.Packets
+	}
+	for _, g := range p.sw.Groups() {
+		program.Groups = append(program.Groups, g.Group)
+	}
+	m := diagram.Build(program, tables.Stage, func(e *flow.Entry) uint64 { return packets[e] })
+	for _, t := range p.sw.Tables() {
+		if box := m.Table(t.ID); box != nil {
+			box.Dropped = 0
+			for _, n := range t.DropsByReason {
+				box.Dropped += n // those that no entry asked for too
+			}
+		}
+	}
+	return m
+}
+
+func (p *pipeline) writeMap(w io.Writer, _ query) error {
+	m := p.pipelineMap()
+	return m.Text(w, m.Total())
+}

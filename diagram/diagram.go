@@ -1,0 +1,190 @@
+// Package diagram draws a pipeline as a map: stages as columns, tables as
+// boxes, and between them the ways that flow entries open. Nothing on it is
+// drawn by hand: an arrow is there because an entry goes there.
+//
+//	diagram.go  the map: its tables and edges, made from entries
+//	leads.go    where an entry leads
+//	load.go     what passes: totals, or rates between two looks
+//	layout.go   where boxes stand
+//	route.go    where lines run
+//	svg.go      the picture; style.go its colours, for light and dark
+//	text.go     the same map as DOT, Mermaid and a table; JSON is the Map itself
+//
+// A Map is a plain value: it goes through JSON and is drawn the same on the
+// other side. Nothing here is changed after it was made.
+package diagram
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Map is a pipeline: tables in the order of their numbers, edges by where they
+// begin and end. Packets enter at table First.
+type Map struct {
+	First  uint8   `json:"first"`
+	Tables []Table `json:"tables"`
+	Edges  []Edge  `json:"edges"`
+}
+
+// Table is a box. Drops, Outputs and PacketIns count the entries that drop,
+// that send to a port, and that hand packets to the agent; Packets are those
+// that entries of the table took, Dropped those whose way ended here.
+type Table struct {
+	ID        uint8  `json:"id"`
+	Name      string `json:"name"` // the number when it has none
+	Stage     string `json:"stage,omitempty"`
+	Entries   int    `json:"entries"`
+	Drops     int    `json:"drops,omitempty"`
+	Outputs   int    `json:"outputs,omitempty"`
+	PacketIns int    `json:"packetIns,omitempty"`
+	Packets   uint64 `json:"packets"`
+	Dropped   uint64 `json:"dropped"`
+	Sent      uint64 `json:"sent"` // by entries that send, to ports or to the agent
+}
+
+// Edge is a way from one table to another. Entries counts those that open it,
+// Packets those that such entries took. A group's buckets share its packets:
+// each of their edges has all of them.
+type Edge struct {
+	From    uint8  `json:"from"`
+	To      uint8  `json:"to"`
+	Kinds   []Kind `json:"kinds"` // in the order of the constants
+	Entries int    `json:"entries"`
+	Packets uint64 `json:"packets"`
+}
+
+// Kind is how an entry leads to another table.
+type Kind string
+
+// Kinds of edges: goto_table, resubmit (a call that comes back), ct(table=), a
+// group's bucket, and learn, which puts an entry there and moves no packet.
+const (
+	Goto     Kind = "goto"
+	Resubmit Kind = "resubmit"
+	CT       Kind = "ct"
+	Group    Kind = "group"
+	Learn    Kind = "learn"
+)
+
+var kinds = []Kind{Goto, Resubmit, CT, Group, Learn}
+
+// Hop is a table's turn in a packet's way; From is the table that led there,
+// To itself for the first.
+type Hop struct{ From, To uint8 }
+
+// Build makes the map of a program. stage names the stage of a table, "" for
+// none; packets are an entry's count. Both may be nil.
+func Build(p *flow.Program, stage func(table string) string, packets func(*flow.Entry) uint64) *Map {
+	b := newBuilder(p, stage)
+	for _, e := range p.Entries {
+		n := uint64(0)
+		if packets != nil {
+			n = packets(e)
+		}
+		b.entry(e, n)
+	}
+	return b.finish()
+}
+
+// builder collects tables and edges.
+type builder struct {
+	names  *flow.Names
+	stage  func(string) string
+	groups map[uint32]*flow.Group
+	first  uint8
+	tables map[uint8]*Table
+	edges  map[[2]uint8]*Edge
+}
+
+func newBuilder(p *flow.Program, stage func(string) string) *builder {
+	b := &builder{p.Names, stage, map[uint32]*flow.Group{}, p.First, map[uint8]*Table{}, map[[2]uint8]*Edge{}}
+	for _, g := range p.Groups {
+		b.groups[g.ID] = g
+	}
+	for id := range flow.NoTable {
+		if p.Names.Table(uint8(id)) != "" {
+			b.table(uint8(id))
+		}
+	}
+	return b
+}
+
+// table is the table of a number, made when it is met for the first time.
+func (b *builder) table(id uint8) *Table {
+	if t := b.tables[id]; t != nil {
+		return t
+	}
+	t := &Table{ID: id, Name: tableName(b.names, id)}
+	if b.stage != nil {
+		t.Stage = b.stage(t.Name)
+	}
+	b.tables[id] = t
+	return t
+}
+
+func (b *builder) entry(e *flow.Entry, packets uint64) {
+	t := b.table(e.Table)
+	t.Entries++
+	t.Packets += packets
+	l := b.leads(e)
+	if l.drops {
+		t.Drops++
+		t.Dropped += packets
+	}
+	if l.outputs {
+		t.Outputs++
+	}
+	if l.packetIn {
+		t.PacketIns++
+	}
+	if l.outputs || l.packetIn {
+		t.Sent += packets
+	}
+	for to, how := range l.to {
+		b.edge(e.Table, to, how, packets)
+	}
+}
+
+func (b *builder) edge(from, to uint8, how []Kind, packets uint64) {
+	b.table(to)
+	e := b.edges[[2]uint8{from, to}]
+	if e == nil {
+		e = &Edge{From: from, To: to}
+		b.edges[[2]uint8{from, to}] = e
+	}
+	e.Entries++
+	if !slices.Equal(how, []Kind{Learn}) {
+		e.Packets += packets
+	}
+	for _, k := range how {
+		if !slices.Contains(e.Kinds, k) {
+			e.Kinds = append(e.Kinds, k)
+		}
+	}
+}
+
+func (b *builder) finish() *Map {
+	m := &Map{First: b.first}
+	for _, t := range b.tables {
+		m.Tables = append(m.Tables, *t)
+	}
+	slices.SortFunc(m.Tables, func(a, b Table) int { return int(a.ID) - int(b.ID) })
+	for _, e := range b.edges {
+		slices.SortFunc(e.Kinds, func(a, b Kind) int { return slices.Index(kinds, a) - slices.Index(kinds, b) })
+		m.Edges = append(m.Edges, *e)
+	}
+	slices.SortFunc(m.Edges, func(a, b Edge) int { return int(a.From)<<8 + int(a.To) - int(b.From)<<8 - int(b.To) })
+	return m
+}
+
+// Table is the table of a number, nil when there is none.
+func (m *Map) Table(id uint8) *Table {
+	for i := range m.Tables {
+		if m.Tables[i].ID == id {
+			return &m.Tables[i]
+		}
+	}
+	return nil
+}

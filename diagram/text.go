@@ -1,0 +1,172 @@
+package diagram
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+)
+
+// The map as text. DOT is for Graphviz, Mermaid for documents that draw it
+// themselves; both have the table's number in their nodes' names: t4.
+
+// DOT writes the map in Graphviz' language: stages are clusters.
+func (m *Map) DOT(w io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString("digraph pipeline {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n")
+	for i, s := range m.stages() {
+		if s.stage != "" {
+			fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, dotText(s.stage))
+		}
+		for _, t := range s.tables {
+			fmt.Fprintf(&b, "    t%d [label=%s];\n", m.Tables[t].ID, dotText(m.Tables[t].Name))
+		}
+		if s.stage != "" {
+			b.WriteString("  }\n")
+		}
+	}
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		fmt.Fprintf(&b, "  t%d -> t%d [tooltip=%s%s];\n", e.From, e.To, dotText(e.words()), dotStyle(e))
+	}
+	for i := range m.Tables {
+		if t := &m.Tables[i]; t.Drops > 0 {
+			fmt.Fprintf(&b, "  t%d -> d%d [color=red];\n  d%d [label=\"drop\", shape=plaintext, fontcolor=red];\n", t.ID, t.ID, t.ID)
+		}
+	}
+	b.WriteString("}\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// stages are runs of tables of one stage.
+func (m *Map) stages() []column {
+	var all []column
+	for i := range m.Tables {
+		last := len(all) - 1
+		if last < 0 || all[last].stage != m.Tables[i].Stage {
+			all = append(all, column{stage: m.Tables[i].Stage})
+			last++
+		}
+		all[last].tables = append(all[last].tables, i)
+	}
+	return all
+}
+
+// words are the edge's kinds.
+func (e *Edge) words() string {
+	var words []string
+	for _, k := range e.Kinds {
+		words = append(words, string(k))
+	}
+	return strings.Join(words, ", ")
+}
+
+// dotText is a quoted string of DOT; anything is text in it.
+func dotText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(s)) + `"`
+}
+
+// printable has blanks in place of what controls a terminal or ends a line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func dotStyle(e *Edge) string {
+	switch e.words() {
+	case string(Learn):
+		return ", style=dashed"
+	case string(Resubmit), string(Group):
+		return ", arrowhead=empty"
+	}
+	return ""
+}
+
+// Mermaid writes the map as a flowchart: stages are subgraphs.
+func (m *Map) Mermaid(w io.Writer) error {
+	var b bytes.Buffer
+	b.WriteString("flowchart LR\n  classDef drop fill:#fbe3e1,stroke:#b3261e,color:#410e0b\n")
+	for i, s := range m.stages() {
+		if s.stage != "" {
+			fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n", i, mermaidText(s.stage))
+		}
+		for _, t := range s.tables {
+			fmt.Fprintf(&b, "    t%d[\"%s\"]\n", m.Tables[t].ID, mermaidText(m.Tables[t].Name))
+		}
+		if s.stage != "" {
+			b.WriteString("  end\n")
+		}
+	}
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		arrow := "-->"
+		if e.words() == string(Learn) {
+			arrow = "-.->"
+		}
+		fmt.Fprintf(&b, "  t%d %s|%s| t%d\n", e.From, arrow, e.words(), e.To)
+	}
+	for i := range m.Tables {
+		if t := &m.Tables[i]; t.Drops > 0 {
+			fmt.Fprintf(&b, "  t%d --> d%d([\"drop\"]):::drop\n", t.ID, t.ID)
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// mermaidText is a text within quotes; entities stand for what would end it or
+// be read as a tag.
+func mermaidText(s string) string {
+	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(printable(s))
+}
+
+// Text writes the map as a table, a line for each table.
+func (m *Map) Text(w io.Writer, l *Load) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "ID\tTABLE\tSTAGE\tENTRIES\tPACKETS\tDROPPED\tLEADS TO")
+	for i := range m.Tables {
+		t := &m.Tables[i]
+		stage := t.Stage
+		if stage == "" {
+			stage = "-"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%s\t%d\t%s\t%s\t%s\n", t.ID, t.Name, stage, t.Entries, l.text(l.Tables[i]), l.text(l.Drops[i]), m.leadsText(t))
+	}
+	return tw.Flush()
+}
+
+// leadsText is where a table leads: tables, with the kind where it is not
+// goto_table, then what else becomes of packets.
+func (m *Map) leadsText(t *Table) string {
+	var to []string
+	for i := range m.Edges {
+		e := &m.Edges[i]
+		if e.From != t.ID {
+			continue
+		}
+		name := m.Table(e.To).Name
+		if how := e.words(); how != string(Goto) {
+			name += " (" + how + ")"
+		}
+		to = append(to, name)
+	}
+	for _, end := range []struct {
+		n    int
+		text string
+	}{{t.Outputs, "out"}, {t.PacketIns, "agent"}, {t.Drops, "drop"}} {
+		if end.n > 0 {
+			to = append(to, end.text)
+		}
+	}
+	if len(to) == 0 {
+		return "back to who asked" // by resubmit
+	}
+	return strings.Join(to, ", ")
+}
