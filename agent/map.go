@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"io"
 
 	"github.com/antrail/antrail/diagram"
@@ -35,4 +36,10 @@ func (p *pipeline) pipelineMap() *diagram.Map {
 func (p *pipeline) writeMap(w io.Writer, _ query) error {
 	m := p.pipelineMap()
 	return m.Text(w, m.Total())
+}
+
+// Map asks for the pipeline as a map, with what was counted until now.
+func (c *Client) Map(ctx context.Context) (*diagram.Map, error) {
+	var m diagram.Map
+	return &m, c.JSON(ctx, "/pipeline", nil, &m)
 }

@@ -73,6 +73,7 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 	}
 	root.AddCommand(agentCommand(), checkCommand(), uninstallCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
+	root.AddCommand(pipelineCommand())
 	root.AddCommand(flushConntrackCommand(), conntrackCommand())
 	root.AddCommand(getCommand(), explainCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
 	noteBegin(root, began)

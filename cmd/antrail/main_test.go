@@ -94,6 +94,14 @@ func TestExitCodes(t *testing.T) {
 		{"trace --live -o pcapng", 2, "give -w FILE"},
 		{"trace -w x nw_src=1 " + seedFiles, 2, "go with --live"},
 		{"trace nw_src=1 " + seedFiles, 1, "IPv4 address"},
+		{"pipeline " + nodeFiles, 0, "EndpointDNAT"},
+		{"pipeline -o svg -w - --focus SNAT " + nodeFiles, 0, `class="table focus"`},
+		{"pipeline -o dot " + seedFiles, 0, "digraph pipeline"},
+		{"pipeline -o mermaid " + seedFiles, 0, "flowchart LR"},
+		{"pipeline -o json --over 1ms " + seedFiles, 0, `"kinds": [`},
+		{"pipeline -o text " + seedFiles, 2, "table, svg, dot, mermaid, json"},
+		{"pipeline -o svg --theme pink " + seedFiles, 2, "auto, light or dark"},
+		{"pipeline --focus Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
 		{"lab status", 1, "no lab is up"},
 	} {
 		t.Run(s.args, func(t *testing.T) {
