@@ -43,6 +43,7 @@ func openOVSPods(ctx context.Context, kind string) (*podPair, error) {
 	}
 	pair := n.pair(name, n.pods[0], n.pods[1])
 	pair.address = net.JoinHostPort(pods[1].Address.V4.String(), "80")
+	pair.switches = []string{s.pid()}
 	pair.close = func() error { defer close(stay); return errors.Join(s.close(), n.close()) }
 	err = s.connectPods(ctx, pods, kind)
 	if err == nil && kind == kindXDP {

@@ -27,10 +27,11 @@ func openOVSTunnel(ctx context.Context) (*podPair, error) {
 		return nil, missingError{name, why}
 	}
 	var closers []func() error
+	var switches []string
 	o, err := openEach(name, func(o *overlay, i int) error {
-		end, err := o.startOVSNode(ctx, i)
-		if end != nil {
-			closers = append(closers, end)
+		s, end, err := o.startOVSNode(ctx, i)
+		if s != nil {
+			closers, switches = append(closers, end), append(switches, s.pid())
 		}
 		return err
 	})
@@ -44,32 +45,33 @@ func openOVSTunnel(ctx context.Context) (*podPair, error) {
 		return nil, errors.Join(err, end())
 	}
 	p := o.pair(name, lab.TwoNodes().Nodes[1].Pods[0].Address.V4.String())
+	p.switches = switches
 	p.close = func() error { return errors.Join(end(), o.close()) }
 	return p, nil
 }
 
 // startOVSNode makes Node i: its pod, a switch with its entries, and the
 // switch's way to the other Node.
-func (o *overlay) startOVSNode(ctx context.Context, i int) (end func() error, err error) {
+func (o *overlay) startOVSNode(ctx context.Context, i int) (s *ovsSwitch, end func() error, err error) {
 	n, plan := o.nodes[i], lab.TwoNodes().Nodes[i]
 	pod := plan.Pods[0]
 	if err := n.addLabPod(&plan, &pod); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, stay, err := n.startOVS(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	end = func() error { defer close(stay); return s.close() }
 	program, err := exampleProgram("two-nodes/node-" + string("ab"[i]))
 	if err != nil {
-		return end, err
+		return s, end, err
 	}
 	err = s.install(ctx, program, map[string]ovsPort{
 		pod.Name:      {pod.Name, "system"},
 		"antrea-tun0": {"antrea-tun0", "geneve"},
 	}, "--", "set", "interface", "antrea-tun0", "options:remote_ip=flow", "options:key=flow")
-	return end, errors.Join(err, n.uplink(ctx, s, i))
+	return s, end, errors.Join(err, n.uplink(ctx, s, i))
 }
 
 // addLabPod gives a Node one of the lab's pods. Its own kernel cuts segments and

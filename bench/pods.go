@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/antrail/antrail/agent"
@@ -23,6 +24,7 @@ type podPair struct {
 	client, server func(func() error) error         // run a function in the pod's network namespace
 	address        string                           // of the server's pod, with a port that its policies allow
 	warm           func(context.Context, int) error // waits until so many streams pass as they will for long; nil: at once
+	switches       []string                         // numbers of the processes that forward; none where the kernel does
 	rests          func(yes bool) error             // what never sleeps rests while others are measured; nil: nothing is to be done
 	close          func() error
 }
@@ -208,7 +210,11 @@ func labPair(l *lab.Lab, name string, client, server lab.Pod) (*podPair, error) 
 	if err != nil {
 		return nil, errors.Join(err, l.Down())
 	}
-	return &podPair{name: name, client: from.Do, server: to.Do, address: net.JoinHostPort(server.Address.V4.String(), "80"), close: l.Down}, nil
+	p := &podPair{name: name, client: from.Do, server: to.Do, address: net.JoinHostPort(server.Address.V4.String(), "80"), close: l.Down}
+	for _, a := range l.State.Agents {
+		p.switches = append(p.switches, strconv.Itoa(a.Process.PID))
+	}
+	return p, nil
 }
 
 // node is a Node's namespace and those of its pods, without names. They go when

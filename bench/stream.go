@@ -3,10 +3,16 @@ package bench
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Profile stream: bulk TCP between two pods.
@@ -14,7 +20,8 @@ import (
 // manyStreams is how many there are of "many streams".
 const manyStreams = 8
 
-const streamNote = "A stream is measured after half a window, and with offload once the kernel has all of them."
+const streamNote = "A stream is measured after half a window, and with offload once the kernel has all of them. Sender and receiver are threads of their own in blocking calls, which run where the kernel puts them. " +
+	"Processor time: all that sender, receiver, the switch and the kernel's threads for softirqs ran, by what arrived; unlike the rate it stays about the same while others take processors away."
 
 func runStream(ctx context.Context, r *rig, c *Comparison) error {
 	c.Notes = append(c.Notes, streamNote)
@@ -22,45 +29,135 @@ func runStream(ctx context.Context, r *rig, c *Comparison) error {
 }
 
 func (r *rig) measureStreams(ctx context.Context, p *podPair) ([]reading, error) {
-	one, err := p.stream(ctx, 1, r.Window)
-	if err != nil {
-		return nil, err
+	var all []reading
+	for _, of := range []struct {
+		name    string
+		streams int
+	}{{"one stream", 1}, {fmt.Sprintf("%d streams together", manyStreams), manyStreams}} {
+		rate, each, err := p.stream(ctx, of.streams, r.Window)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, reading{of.name, "Gbit/s", rate}, reading{of.name + ", processor time of a kB", "ns", each})
 	}
-	many, err := p.stream(ctx, manyStreams, r.Window)
-	return []reading{{"one stream", "Gbit/s", one}, {"8 streams together", "Gbit/s", many}}, err
+	return all, nil
 }
 
-// stream is the Gbit/s that arrive on n connections, once they have got going.
-func (p *podPair) stream(ctx context.Context, n int, window time.Duration) (float64, error) {
+// stream is the Gbit/s that arrive on n connections, once they have got going,
+// and the nanoseconds of processor time that each kB takes.
+func (p *podPair) stream(ctx context.Context, n int, window time.Duration) (rate, each float64, err error) {
 	list, err := p.connect(ctx, n)
-	var arrived atomic.Uint64
-	var ended sync.WaitGroup
-	for _, c := range list {
-		if c.server != nil {
-			ended.Go(func() { runSender(c.client) })
-			ended.Go(func() { runReceiver(c.server, &arrived) })
+	if err != nil {
+		for _, c := range list {
+			c.close()
 		}
+		return 0, 0, err
 	}
-	bits, took := 0.0, time.Duration(1)
+	f, err := startFlows(list)
+	if err != nil {
+		return 0, 0, errors.Join(err, f.stop())
+	}
+	wait(ctx, window/2)
+	if p.warm != nil {
+		err = p.warm(ctx, n)
+	}
 	if err == nil {
-		wait(ctx, window/2)
-		if p.warm != nil {
-			err = p.warm(ctx, n)
-		}
+		rate, each, err = p.watch(ctx, f, window)
 	}
-	if err == nil {
-		before, start := arrived.Load(), time.Now()
-		wait(ctx, window)
-		bits, took = 8*float64(arrived.Load()-before), time.Since(start)
+	return rate, each, errors.Join(err, f.stop(), ctx.Err())
+}
+
+// watch is stream for flows that have got going.
+func (p *podPair) watch(ctx context.Context, f *flows, window time.Duration) (rate, each float64, err error) {
+	busy, err := p.busy()
+	before, start := f.arrived.Load(), time.Now()
+	if err != nil {
+		return 0, 0, err
 	}
-	for _, c := range list {
-		c.close()
-	}
-	ended.Wait()
-	if err == nil && ctx.Err() == nil && bits == 0 {
+	wait(ctx, window)
+	bytes, took := float64(f.arrived.Load()-before), time.Since(start)
+	now, err := p.busy()
+	if err == nil && bytes == 0 && ctx.Err() == nil {
 		err = errors.New("the stream stands still")
 	}
-	return bits / took.Seconds() / 1e9, errors.Join(err, ctx.Err())
+	return 8 * bytes / took.Seconds() / 1e9, float64((now - busy).Nanoseconds()) / (bytes / 1e3), err
+}
+
+// busy is how long all that have a part in streams have run: the two ends, which
+// are this process, the switches, and the kernel's threads for softirqs.
+func (p *podPair) busy() (sum time.Duration, err error) {
+	of, err := softirqThreads()
+	if err != nil {
+		return 0, err
+	}
+	for _, pid := range append(append(of, "self"), p.switches...) {
+		u, err := usageOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += u.busy
+	}
+	return sum, nil
+}
+
+// softirqThreads are the numbers of the kernel's threads that take over softirqs
+// when there are many; they stay as they are.
+var softirqThreads = sync.OnceValues(func() (pids []string, err error) {
+	names, err := filepath.Glob("/proc/[0-9]*/comm")
+	for _, name := range names {
+		comm, err := os.ReadFile(name)
+		if err == nil && strings.HasPrefix(string(comm), "ksoftirqd/") {
+			pids = append(pids, filepath.Base(filepath.Dir(name)))
+		}
+	}
+	return pids, err
+})
+
+// flows is streams under way. Both ends of each are blocking system calls on
+// threads of their own: with Go's poller its wake-ups would take a third of the
+// processor time, and where it has its threads run would decide on the figures.
+type flows struct {
+	ends    []int // descriptors, of senders and receivers
+	arrived atomic.Uint64
+	ended   sync.WaitGroup
+}
+
+// startFlows makes bytes flow on connections, which it closes: the descriptors are
+// its own. With an error it still has to be stopped.
+func startFlows(list []*connection) (*flows, error) {
+	f := &flows{}
+	var errs []error
+	for _, c := range list {
+		from, err1 := blocking(c.client)
+		to, err2 := blocking(c.server)
+		c.close()
+		for _, fd := range []int{from, to} {
+			if fd >= 0 {
+				f.ends = append(f.ends, fd)
+			}
+		}
+		if err := errors.Join(err1, err2); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		f.ended.Go(func() { runSender(from) })
+		f.ended.Go(func() { runReceiver(to, &f.arrived) })
+	}
+	return f, errors.Join(errs...)
+}
+
+// stop ends all flows: a call that blocks returns when its connection is shut
+// down, which fails only where the other end has gone already.
+func (f *flows) stop() error {
+	for _, fd := range f.ends {
+		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+	}
+	f.ended.Wait()
+	var errs []error
+	for _, fd := range f.ends {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
 }
 
 // wait waits, or until ctx ends.
@@ -74,22 +171,30 @@ func wait(ctx context.Context, d time.Duration) {
 // chunk is the bytes per write and per read.
 const chunk = 256 << 10
 
-// runSender writes until the connection is closed.
-func runSender(c *net.TCPConn) {
+// runSender writes until the connection ends.
+func runSender(fd int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for b := make([]byte, chunk); ; {
-		if _, err := c.Write(b); err != nil {
+		if _, err := unix.Write(fd, b); err != nil && err != unix.EINTR {
 			return
 		}
 	}
 }
 
-// runReceiver reads and counts until the connection is closed.
-func runReceiver(c *net.TCPConn, arrived *atomic.Uint64) {
+// runReceiver reads and counts until the connection ends. A read that gives up,
+// or that a signal comes between, is made again.
+func runReceiver(fd int, arrived *atomic.Uint64) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for b := make([]byte, chunk); ; {
-		n, err := c.Read(b)
-		arrived.Add(uint64(n))
-		if err != nil {
+		n, err := unix.Read(fd, b)
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		if err != nil || n == 0 {
 			return
 		}
+		arrived.Add(uint64(n))
 	}
 }
