@@ -34,6 +34,7 @@ import (
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
 //	POST /trace               TraceRequest as JSON
+//	POST /why                 WhyRequest as JSON, answered by WhyAnswer
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
 //	                          until the trace ends; of a running agent only
 //	GET /services             what the entries come from; /pods, /policies and
@@ -155,6 +156,7 @@ func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux.HandleFunc("DELETE /conntrack", p.answerFlush)
 	mux.HandleFunc("GET /explain", p.answerExplain)
 	mux.HandleFunc("POST /trace", p.answerTrace)
+	mux.HandleFunc("POST /why", p.answerWhy)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }

@@ -21,18 +21,33 @@ type judge struct {
 	owners  map[netip.Addr]flow.Value // of addresses of this Node and its pods
 }
 
+// nodePorts are the two ports that are no pod's, and the gateway's addresses.
+type nodePorts struct {
+	gateway, tunnel uint32 // port numbers
+	gatewayMAC      [6]byte
+	addresses       []netip.Addr
+}
+
+func (c *Config) nodePorts() nodePorts {
+	n := nodePorts{gateway: c.Gateway.OFPort, tunnel: c.Tunnel.OFPort, gatewayMAC: c.Gateway.MAC}
+	for _, g := range c.Gateway.Addresses {
+		n.addresses = append(n.addresses, g.Addr())
+	}
+	return n
+}
+
 // newJudge knows the pods' addresses by the entries that say from where they may
 // send.
-func newJudge(p *pipeline, c *Config) *judge {
-	gateway, far := valueOfMAC(c.Gateway.MAC), valueOfMAC(tables.GlobalVirtualMAC)
+func newJudge(p *pipeline, c nodePorts) *judge {
+	gateway, far := valueOfMAC(c.gatewayMAC), valueOfMAC(tables.GlobalVirtualMAC)
 	j := &judge{
 		trace:   p.sw.Trace,
-		senders: map[uint32]flow.Value{c.Gateway.OFPort: gateway, c.Tunnel.OFPort: far},
-		routers: map[uint32]flow.Value{c.Gateway.OFPort: far, c.Tunnel.OFPort: far},
+		senders: map[uint32]flow.Value{c.gateway: gateway, c.tunnel: far},
+		routers: map[uint32]flow.Value{c.gateway: far, c.tunnel: far},
 		owners:  map[netip.Addr]flow.Value{},
 	}
-	for _, g := range c.Gateway.Addresses {
-		j.owners[g.Addr()] = gateway
+	for _, a := range c.addresses {
+		j.owners[a] = gateway
 	}
 	for _, f := range p.sw.Flows() {
 		j.sender(&f.Match, gateway)
@@ -66,6 +81,13 @@ func exactly(m *flow.Match, id flow.FieldID) (flow.Value, bool) {
 
 func valueOfMAC(m [6]byte) flow.Value {
 	return flow.Value{Lo: uint64(binary.BigEndian.Uint16(m[:]))<<32 | uint64(binary.BigEndian.Uint32(m[2:]))}
+}
+
+// macOfValue is the way back.
+func macOfValue(v flow.Value) (m [6]byte) {
+	binary.BigEndian.PutUint16(m[:], uint16(v.Lo>>32))
+	binary.BigEndian.PutUint32(m[2:], uint32(v.Lo))
+	return m
 }
 
 // addressOf is a field's value of 32 or 128 bits as an address.

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/antrail/antrail/control"
 )
@@ -50,6 +51,23 @@ func (m Manifests) cluster(report func(control.Problem)) (*control.Cluster, erro
 		}
 	}
 	return cluster, nil
+}
+
+// ManifestNodes are the Nodes that manifests have a NodeConfig of, by name.
+func ManifestNodes(path string) ([]string, error) {
+	cluster, err := Manifests{Path: path}.cluster(nil)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for k := range cluster.NodeConfigs {
+		all = append(all, k.Name)
+	}
+	slices.Sort(all)
+	if all == nil {
+		return nil, fmt.Errorf("%s: there is no NodeConfig", path)
+	}
+	return all, nil
 }
 
 // portAddresses are the addresses that the Node's NodeConfig gives its ports.

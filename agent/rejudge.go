@@ -65,7 +65,7 @@ func (a *Agent) runRejudge(ctx context.Context) {
 		return
 	}
 	start := time.Now()
-	if a.rejudge(ctx, newJudge(a.pipeline, a.config)) {
+	if a.rejudge(ctx, newJudge(a.pipeline, a.config.nodePorts())) {
 		n := &a.judged
 		kept, denied, moved, unknown := n[judgedKept].Load(), n[judgedDenied].Load(), n[judgedMoved].Load(), n[judgedUnknown].Load()
 		a.log.Info("connections of before judged by the entries of now", "examined", kept+denied+moved+unknown,

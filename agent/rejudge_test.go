@@ -187,7 +187,7 @@ func BenchmarkRejudge(b *testing.B) {
 	a := liveAgent(b, c, slog.New(slog.DiscardHandler))
 	defer closePipeline(b, a.pipeline)
 	begin(b, a, memoryPorts(b, a), rejudgedConnections["kept"][4])
-	j := newJudge(a.pipeline, c)
+	j := newJudge(a.pipeline, c.nodePorts())
 	for one := range a.ct.Dump(conntrack.Filter{}) {
 		for b.Loop() {
 			if what := j.judge(&one); what != judgedKept {

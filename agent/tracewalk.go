@@ -36,7 +36,7 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 	}
 	a := t.Live
 	w := &trace.Walk{
-		ID: fmt.Sprintf("%016x", a.ID), Node: m.node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
+		ID: idText(a.ID), Node: m.node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
 		InPort: m.port(t.Names, a.Port), Packet: flow.KeyText(&t.Start, t.Names), Frame: a.Frame, Length: a.Len,
 		Undone: undone(&a.Offload), Tunnel: tunnelOf(&a.Tunnel), Mark: a.Mark, Verdict: m.verdict(t),
 	}
@@ -58,6 +58,14 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 		w.Text = b.String()
 	}
 	return w, nil
+}
+
+// idText is a walk's id; that of a made-up packet is 0, and has no text.
+func idText(id uint64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%016x", id)
 }
 
 func (m *walker) port(n *flow.Names, no uint32) trace.Port {

@@ -87,7 +87,7 @@ func (r *Reconciler) explainRow(row *row) *Explanation {
 // origins names the policies behind the isolation of a Pod; any other origin is
 // its own.
 func (r *Reconciler) origins(o Origin) []Origin {
-	direction, ok := strings.CutPrefix(o.Field, isolationName)
+	direction, ok := cutIsolation(o.Field)
 	pod := r.view.Pods[o.Object]
 	if !ok || pod == nil {
 		return []Origin{o}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/antrail/antrail/flow"
@@ -203,6 +204,11 @@ func isolationPart(i Isolation) Part {
 
 // isolationName begins the names of the parts that isolate a Pod.
 const isolationName = "isolated for "
+
+// cutIsolation is the direction in such a name.
+func cutIsolation(name string) (direction string, ok bool) {
+	return strings.CutPrefix(name, isolationName)
+}
 
 func (b *policyBuilder) isolate(v *view, i Isolation, w *wants) {
 	p := isolationPart(i)

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -186,7 +185,7 @@ func (r *Reconciler) Pods(count Counter) []PodRow {
 		row := PodRow{IPs: r.view.here[k].IPs, Port: port.Name, OFPort: port.OFPort}
 		row.Status, _ = r.status(k)
 		for _, name := range slices.Sorted(maps.Keys(r.ledger.of[k])) {
-			if direction, ok := strings.CutPrefix(name, isolationName); ok {
+			if direction, ok := cutIsolation(name); ok {
 				row.Isolated = append(row.Isolated, direction)
 			}
 		}

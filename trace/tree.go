@@ -41,6 +41,10 @@ func (p *treePrinter) walk(w *Walk, first bool) {
 	switch {
 	case w.Resumed:
 		p.line("", "the datagram is whole%s, %s", node, w.Time.Format(clockTime))
+	case first && w.ID == "":
+		p.line("", "%s%s", Summary(w.Frame), node)
+	case w.ID == "":
+		p.line("", "goes on%s", node)
 	case first:
 		p.line("", "%s  %s, %d bytes%s, id %s", w.Time.Format(clockTime), Summary(w.Frame), w.Length, node, w.ID)
 	default:

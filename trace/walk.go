@@ -22,7 +22,8 @@ import (
 // Walk is a packet's way through one Node's tables.
 type Walk struct {
 	// ID is 16 hexadecimal digits. What the next Node saw of the same packet, and
-	// the rest of a fragment's way, have the same one.
+	// the rest of a fragment's way, have the same one. A made-up packet has none, and
+	// no time.
 	ID   string    `json:"id"`
 	Node string    `json:"node,omitempty"`
 	Time time.Time `json:"time"` // when it entered

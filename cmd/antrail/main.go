@@ -40,6 +40,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
+	var coded codedError
+	if errors.As(err, &coded) {
+		if coded.error != nil {
+			fmt.Fprintln(stderr, "antrail:", err)
+		}
+		return coded.code
+	}
 	fmt.Fprintln(stderr, "antrail:", err)
 	var usage usageError
 	if !began || errors.As(err, &usage) {
@@ -52,6 +59,13 @@ func run(args []string, stdout, stderr io.Writer) int {
 // usageError is a mistake of the caller that flags and argument counts do not
 // catch.
 type usageError struct{ error }
+
+// codedError ends the program with a code of the command's own. Without an error in
+// it nothing is printed: the command has said it all.
+type codedError struct {
+	code int
+	error
+}
 
 // rootCommand makes the command tree. began is set when a command's own work
 // begins: an error before that is one of usage.
@@ -75,7 +89,7 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(pipelineCommand())
 	root.AddCommand(flushConntrackCommand(), conntrackCommand())
-	root.AddCommand(getCommand(), explainCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }

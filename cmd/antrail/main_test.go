@@ -102,6 +102,14 @@ func TestExitCodes(t *testing.T) {
 		{"pipeline -o text " + seedFiles, 2, "table, svg, dot, mermaid, json"},
 		{"pipeline -o svg --theme pink " + seedFiles, 2, "auto, light or dark"},
 		{"pipeline --focus Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
+		{"why default/client-a default/web-a:80 " + webApp, 0, "allowed: tcp 80 from default/client-a to default/web-a; "},
+		{"why default/client-a default/db-b:3306 " + webApp, 1, "denied: on Node node-b, NetworkPolicy default/db-from-web isolates default/db-b for ingress, and no rule allows tcp 3306 from default/client-a\n"},
+		{"why --udp default/web-b svc:default/sample-clusterip " + webApp, 2, "the Service's port is for TCP"},
+		{"why -o yaml default/client-a default/web-a:80 --node node-a " + webApp, 0, "allowed: true"},
+		{"why default/client-a default/web-a:80 --node nobody " + webApp, 2, "nobody"},
+		{"why default/client-a " + webApp, 2, "accepts 2 arg"},
+		{"why --udp --icmp a b " + webApp, 2, "icmp udp"},
+		{"why a/b c/d:1 --socket /no/such.sock", 2, "no agent answers at /no/such.sock"},
 		{"lab status", 1, "no lab is up"},
 	} {
 		t.Run(s.args, func(t *testing.T) {
@@ -222,6 +230,7 @@ func TestLabCommands(t *testing.T) {
 		{[]string{"dump-ports", "--node", "node-b", "--names"}, 0, `port "client-b": rx pkts=`},
 		{[]string{"dump-flows", "--socket", s.Nodes[0].Socket, "ARPSpoofGuard"}, 0, "n_packets="},
 		{[]string{"trace", "--node", "node-a", strings.Trim(examplePacket, "'")}, 0, "Verdict: output to port"},
+		{[]string{"why", "--node", "node-a", "--node", "node-b", "default/client-a", "svc:default/web-b-only"}, 0, "it goes to Node node-b through the tunnel; it reaches default/web-b\n"},
 		{[]string{"lab", "down"}, 0, "is down"},
 	} {
 		if out, code := antrail(t, c.args...); code != c.code || !strings.Contains(out, c.want) {

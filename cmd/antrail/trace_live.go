@@ -17,11 +17,11 @@ import (
 
 // liveFlags are the flags of live traces.
 type liveFlags struct {
-	from           *source
-	on             bool
-	request        agent.LiveTraceRequest
-	sockets, nodes []string
-	record, write  string // files
+	from          *source
+	on            bool
+	request       agent.LiveTraceRequest
+	agents        several
+	record, write string // files
 }
 
 // liveOnly are those that make no sense without --live.
@@ -40,62 +40,16 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	f.StringVar(&l.record, "record", "", "write walks to this file too, for trace show, paths and replay")
 	c.MarkFlagFilename("record")
 	addWrite(c, &l.write)
-	f.Lookup("socket").Value = &several{&l.from.socket, &l.sockets}
-	f.Lookup("node").Value = &several{&l.from.node, &l.nodes}
-	for _, name := range []string{"socket", "node"} {
-		f.Lookup(name).Usage += "; with --live, may be given several times"
-	}
+	l.agents.addTo(c, l.from, "; with --live, may be given several times")
 	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
 	for _, other := range []string{"flows", "manifests", "packet", "ct-next"} {
 		c.MarkFlagsMutuallyExclusive("live", other)
 	}
 }
 
-// several is a flag that may be given again: it holds the last value, and all.
-type several struct {
-	last *string
-	all  *[]string
-}
-
-// String is the last value. It implements pflag.Value, as the others do.
-func (s *several) String() string {
-	if s.last == nil {
-		return ""
-	}
-	return *s.last
-}
-
-// Set takes one more value.
-func (s *several) Set(v string) error {
-	*s.last, *s.all = v, append(*s.all, v)
-	return nil
-}
-
-// Type is what help shows.
-func (s *several) Type() string { return "string" }
-
 // given says whether any flag was given that goes with --live.
 func (l *liveFlags) given(c *cobra.Command) bool {
-	return len(l.sockets) > 1 || len(l.nodes) > 1 || slices.ContainsFunc(liveOnly, func(name string) bool { return c.Flags().Changed(name) })
-}
-
-// agents are those that are to watch.
-func (l *liveFlags) agents() (all []*agent.Client, err error) {
-	one := *l.from
-	for i := range max(1, len(l.sockets), len(l.nodes)) {
-		if i < len(l.sockets) {
-			one.socket = l.sockets[i]
-		}
-		if i < len(l.nodes) {
-			one.node = l.nodes[i]
-		}
-		client, err := one.client(io.Discard)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, client)
-	}
-	return all, nil
+	return l.agents.given() || slices.ContainsFunc(liveOnly, func(name string) bool { return c.Flags().Changed(name) })
 }
 
 // watch prints walks until the trace ends.
@@ -107,7 +61,7 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if l.request.Count < 0 || l.request.For < 0 {
 		return usageError{errors.New("--count and --for are not negative")}
 	}
-	agents, err := l.agents()
+	agents, err := l.agents.clients(*l.from, io.Discard)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,288 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/trace"
+)
+
+// Why: may one end open a connection to another, and who says so. The first packet
+// of such a connection is made up and walks, as for a trace: conntrack answers from
+// a scratch copy of the connections, and nothing is sent, counted or learned.
+//
+//	why.go      the question, and the walk
+//	whyends.go  the two ends: Pods, Services, addresses
+//	whytell.go  the sentence, from the walk
+//	whyjoin.go  several Nodes asked, and their answers put together
+//
+// A Service with several endpoints has a way to each, and all are walked.
+
+// WhyRequest asks about the connections from one end to another, or goes on with
+// a packet that another Node sent here.
+type WhyRequest struct {
+	// From is namespace/pod, an address, external or node; To may also be
+	// svc:namespace/name, and has a port behind a colon: a number, or a name that the
+	// Pod or Service has. A Service with one port needs none, ICMP has none.
+	From     string `json:"from,omitempty"`
+	To       string `json:"to,omitempty"`
+	Protocol string `json:"protocol,omitempty"` // tcp, udp, sctp or icmp; empty: tcp, or that of the Service's port
+	IPv6     bool   `json:"ipv6,omitempty"`     // IPv6 addresses of ends that have both
+	// SourcePort is that of the client; 0: 40000.
+	SourcePort uint16   `json:"sourcePort,omitempty"`
+	Carried    *Carried `json:"carried,omitempty"`
+}
+
+// Carried is a packet on its way from one Node to another.
+type Carried struct {
+	To     string        `json:"to"` // Node
+	Frame  trace.Bytes   `json:"frame"`
+	Tunnel *trace.Tunnel `json:"tunnel,omitempty"` // nil: it goes by the Nodes' own network
+}
+
+// WhyAnswer is the verdict on a question.
+type WhyAnswer struct {
+	Node     string `json:"node"`
+	Allowed  bool   `json:"allowed"`
+	Sentence string `json:"sentence"`
+	// Ways are the packet's possible ways: one, or one for each endpoint of a Service.
+	Ways []WhyWay `json:"ways"`
+	// Begins says that packets of the first end enter the cluster's network here.
+	Begins bool     `json:"begins"`
+	Notes  []string `json:"notes,omitempty"` // what is not in force of the policies
+}
+
+// WhyWay is one way, and what was decided on it.
+type WhyWay struct {
+	Endpoint string `json:"endpoint,omitempty"` // address:port of the Service's endpoint, and its Pod
+	Allowed  bool   `json:"allowed"`
+	Sentence string `json:"sentence"`
+	// Denied says why the way ends; empty when it does not.
+	Denied    string        `json:"denied,omitempty"`
+	What      string        `json:"what"` // tcp 80 from default/client-a to default/web-a
+	Decisions []WhyDecision `json:"decisions"`
+	Ends      []string      `json:"ends,omitempty"`  // where the packet goes, in words
+	Next      *Carried      `json:"next,omitempty"`  // another Node decides more
+	Asked     bool          `json:"asked,omitempty"` // and was asked
+	Walks     trace.Joined  `json:"walks"`
+}
+
+// WhyDecision is what policies say in one direction.
+type WhyDecision struct {
+	Node      string             `json:"node"`
+	Direction string             `json:"direction"`         // ingress or egress
+	Action    control.RuleAction `json:"action,omitempty"`  // empty: no rule matched
+	Policies  []string           `json:"policies"`          // that decided; none: nobody asks
+	Rule      string             `json:"rule,omitempty"`    // its name, or its place
+	Tier      string             `json:"tier,omitempty"`    // of an Antrea-native policy
+	Priority  float64            `json:"priority,omitzero"` // likewise
+	Isolated  bool               `json:"isolated,omitempty"`
+}
+
+func (p *pipeline) answerWhy(w http.ResponseWriter, r *http.Request) {
+	var req WhyRequest
+	d := json.NewDecoder(io.LimitReader(r.Body, maxTraceRequest))
+	d.DisallowUnknownFields()
+	err := d.Decode(&req)
+	var a *WhyAnswer
+	if err == nil {
+		a, err = p.why(&req)
+	}
+	writeJSON(w, a, err)
+}
+
+// asking is a question under way.
+type asking struct {
+	p        *pipeline
+	self     control.Self
+	judge    *judge
+	from, to whyEnd
+	proto    uint8
+	src, dst netip.Addr
+	walker   *walker
+}
+
+// why answers a question.
+func (p *pipeline) why(r *WhyRequest) (*WhyAnswer, error) {
+	if p.objects == nil {
+		return nil, fmt.Errorf("%w; trace walks packets through it", errNoObjects)
+	}
+	self, err := p.objects.Self()
+	if err != nil {
+		return nil, err
+	}
+	q := &asking{p: p, self: self, judge: newJudge(p, ownPorts(&self)), walker: &walker{p: p, node: self.Node}}
+	a := &WhyAnswer{Node: self.Node, Notes: p.notInForce()}
+	if r.Carried != nil {
+		err = q.carried(a, r.Carried)
+	} else {
+		err = q.ask(a, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.conclude()
+	return a, nil
+}
+
+func ownPorts(s *control.Self) nodePorts {
+	return nodePorts{gateway: s.Gateway.No, gatewayMAC: s.Gateway.MAC, tunnel: s.Tunnel.No, addresses: s.GatewayAddresses}
+}
+
+// notInForce are the policies that are not as they should be.
+func (p *pipeline) notInForce() (notes []string) {
+	for _, s := range p.objects.Statuses() {
+		switch s.Object.Kind {
+		case control.KindNetworkPolicy, control.KindClusterNetworkPolicy, control.KindAntreaNetworkPolicy:
+			if s.State != control.Installed {
+				notes = append(notes, fmt.Sprintf("%s is %s", objectText(s.Object), state(s)))
+			}
+		}
+	}
+	return notes
+}
+
+// ask walks from one end to the other, once for each endpoint.
+func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
+	if err := q.findEnds(r); err != nil {
+		return err
+	}
+	a.Begins = q.from.place.Node == q.self.Node || q.from.place.Node == ""
+	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{
+		Src: q.src, Dst: q.dst, Proto: q.proto, SrcPort: cmp.Or(r.SourcePort, clientPort), DstPort: q.to.port,
+	}}}
+	if _, isICMP := icmpProtocols[q.proto]; isICMP {
+		first.Orig.SrcPort, first.Orig.DstPort = icmpProtocols[q.proto], 0
+	}
+	req := dataplane.TraceRequest{InPort: first.InPort, Frame: q.judge.first(&first)}
+	chosen, err := q.walk(a, req)
+	if err != nil || chosen == nil {
+		return err
+	}
+	byHash := a.Ways[0]
+	a.Ways = nil
+	for i := range min(len(chosen.Group.Buckets), mostEndpoints) {
+		if i == chosen.Bucket {
+			a.Ways = append(a.Ways, byHash)
+			continue
+		}
+		req.PickBucket = func(g *flow.Group, usual int) int {
+			if g.ID == chosen.Group.ID {
+				return i
+			}
+			return usual
+		}
+		if _, err := q.walk(a, req); err != nil {
+			return err
+		}
+	}
+	if more := len(chosen.Group.Buckets) - mostEndpoints; more > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not asked", more))
+	}
+	return nil
+}
+
+// mostEndpoints is how many endpoints of a Service are asked.
+const mostEndpoints = 64
+
+// icmpProtocols are the types of echo requests by protocol.
+var icmpProtocols = map[uint8]uint16{packet.ProtoICMP: packet.ICMPEcho, packet.ProtoICMPv6: packet.ICMPv6Echo}
+
+// entry is the port where packets of the first end enter.
+func (q *asking) entry() uint32 {
+	switch from := &q.from.place; {
+	case from.Port != 0:
+		return from.Port
+	case from.Tunnel && q.self.Tunnel.No != 0:
+		return q.self.Tunnel.No
+	}
+	return q.self.Gateway.No
+}
+
+// walk adds a way, and tells of the choice of an endpoint that it came by.
+func (q *asking) walk(a *WhyAnswer, req dataplane.TraceRequest) (*dataplane.Step, error) {
+	t, err := q.p.sw.Trace(&req)
+	if err != nil {
+		return nil, err
+	}
+	t.Live = &dataplane.Arrival{Port: req.InPort, Frame: req.Frame, Len: len(req.Frame)}
+	chosen, err := q.addWay(a, t)
+	return chosen, err
+}
+
+// carried goes on with a packet that left another Node.
+func (q *asking) carried(a *WhyAnswer, c *Carried) error {
+	if c.To != q.self.Node {
+		return fmt.Errorf("this is Node %s; the packet goes to %s", q.self.Node, c.To)
+	}
+	w := &trace.Walk{InPort: trace.Port{No: q.self.Tunnel.No}, Frame: c.Frame, Length: len(c.Frame), Tunnel: c.Tunnel}
+	if c.Tunnel == nil {
+		w.InPort.No = q.self.Gateway.No
+		if err := q.readdress(w.Frame); err != nil {
+			return err
+		}
+	}
+	req := requestOf(w)
+	t, err := q.p.trace(req)
+	if err != nil {
+		return err
+	}
+	frame, err := hex.DecodeString(req.Packet)
+	if err != nil {
+		return err
+	}
+	t.Live = &dataplane.Arrival{Port: w.InPort.No, Frame: frame, Len: len(frame)}
+	if f, ok := flightOf(frame); ok {
+		q.src, q.dst, q.proto, q.to.port = f.src, f.dst, f.proto, f.dstPort
+	}
+	q.from, q.to.place = q.someone(q.src), q.p.objects.PlaceOf(q.dst)
+	_, err = q.addWay(a, t)
+	return err
+}
+
+// readdress gives a frame that comes by the Node's own network the MAC addresses
+// that it has behind the gateway.
+func (q *asking) readdress(frame []byte) error {
+	f, ok := flightOf(frame)
+	if !ok {
+		return errors.New("the packet that came from another Node is no IP packet")
+	}
+	to, here := q.judge.owners[f.dst]
+	if !here {
+		to = q.judge.routers[q.self.Gateway.No]
+	}
+	e := packet.Ethernet(frame)
+	e.SetSrc(q.self.Gateway.MAC)
+	e.SetDst(macOfValue(to))
+	return nil
+}
+
+// addWay turns a trace into a way.
+func (q *asking) addWay(a *WhyAnswer, t *dataplane.Trace) (*dataplane.Step, error) {
+	walk, err := q.walker.walk(t)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(t.Steps, func(s dataplane.Step) bool { return s.Kind == dataplane.StepBucket && s.Group.Type == flow.GroupSelect })
+	var chosen *dataplane.Step
+	if i >= 0 {
+		chosen = &t.Steps[i]
+	}
+	tell := teller{asking: q, t: t, chosen: chosen}
+	way := tell.way()
+	way.Walks = trace.Joined{walk}
+	a.Ways = append(a.Ways, way)
+	return chosen, nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// webApp are flags of examples that work in the repository.
+const webApp = "--manifests examples/web-app"
+
+// why is the command's flags.
+type why struct {
+	from            source
+	agents          several
+	request         agent.WhyRequest
+	udp, sctp, icmp bool
+}
+
+func whyCommand() *cobra.Command {
+	var w why
+	c := &cobra.Command{
+		Use:   "why FROM TO",
+		Short: "Say whether one end may connect to another, and which policy decides it",
+		Long: `Say in one sentence whether FROM may open a connection to TO, and which policy and rule decide that, or
+what else is in the way; and print the walk of its first packet. Nothing is sent, counted or learned, and
+connections are looked up as they are.
+
+FROM is namespace/pod, an address, external (some address outside the cluster) or node (the Node itself).
+TO is one of these, or svc:namespace/name, with :PORT behind it: a number, or a name that the Pod or the
+Service has. A Service of one port needs none, and has the protocol of its port. Each of its endpoints is
+asked, and all have to be allowed.
+
+A Node decides what its own pods send and get. Given the agents of several (--node or --socket, given
+again), or manifests (of all Nodes, or those of --node), the walk goes on at the other Node.
+
+It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when there is no answer.`,
+		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
+			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a --node node-b",
+		Args: cobra.ExactArgs(2),
+	}
+	f := c.Flags()
+	w.from.addAgentTo(c)
+	f.StringVar(&w.from.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects; no agent is asked then")
+	f.StringVar(&w.from.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --manifests")
+	c.MarkFlagsMutuallyExclusive("socket", "manifests")
+	w.agents.addTo(c, &w.from, "; may be given several times")
+	f.BoolVar(&w.udp, "udp", false, "ask for UDP, not TCP")
+	f.BoolVar(&w.sctp, "sctp", false, "ask for SCTP")
+	f.BoolVar(&w.icmp, "icmp", false, "ask for an ICMP echo request")
+	c.MarkFlagsMutuallyExclusive("udp", "sctp", "icmp")
+	f.BoolVar(&w.request.IPv6, "ipv6", false, "IPv6 addresses of ends that have both")
+	f.Uint16Var(&w.request.SourcePort, "source-port", 0, "port of the client (default 40000)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		w.request.From, w.request.To = args[0], args[1]
+		return w.answer(c)
+	}
+	return c
+}
+
+// answer asks and prints.
+func (w *why) answer(c *cobra.Command) error {
+	if !slices.Contains([]string{"text", "json", "yaml"}, w.from.output) {
+		return usageError{errors.New("--output is " + w.from.forms())}
+	}
+	for name, on := range map[string]bool{"udp": w.udp, "sctp": w.sctp, "icmp": w.icmp} {
+		if on {
+			w.request.Protocol = name
+		}
+	}
+	agents, err := w.clients(c.ErrOrStderr())
+	if err != nil {
+		return codedError{exitUsage, err}
+	}
+	a, err := agent.Why(c.Context(), agents, &w.request)
+	if err == nil {
+		err = w.print(c, a)
+	}
+	switch {
+	case err != nil:
+		return codedError{exitUsage, err}
+	case !a.Allowed:
+		return codedError{code: exitFailed}
+	}
+	return nil
+}
+
+// clients are agents, or the Nodes of manifests.
+func (w *why) clients(problems io.Writer) (all []*agent.Client, err error) {
+	if w.from.manifests == "" {
+		return w.agents.clients(w.from, problems)
+	}
+	problems = &once{to: problems, told: map[string]bool{}}
+	if w.agents.nodes == nil {
+		if w.agents.nodes, err = agent.ManifestNodes(w.from.manifests); err != nil {
+			return nil, err
+		}
+	}
+	return w.agents.clients(w.from, problems)
+}
+
+func (w *why) print(c *cobra.Command, a *agent.WhyAnswer) error {
+	if w.from.output == "text" {
+		return a.WriteText(c.OutOrStdout())
+	}
+	b, err := json.MarshalIndent(a, "", "  ")
+	if err == nil && w.from.output == "yaml" {
+		b, err = yaml.JSONToYAML(b)
+	}
+	if err == nil {
+		_, err = c.OutOrStdout().Write(append(b, '\n'))
+	}
+	return err
+}
+
+// once writes each line once: every Node tells what is wrong with the same files.
+type once struct {
+	to   io.Writer
+	told map[string]bool
+}
+
+// Write implements io.Writer for whole lines.
+func (o *once) Write(b []byte) (int, error) {
+	if o.told[string(b)] {
+		return len(b), nil
+	}
+	o.told[string(b)] = true
+	return o.to.Write(b)
+}
