@@ -6,6 +6,7 @@
 //	test.go     the tests of one thing: a host, a port, a protocol
 //	access.go   … or of bytes: tcp[tcpflags] & tcp-syn != 0
 //	program.go  the tree as a program
+//	match.go    the program as checks, which frames are asked
 //
 // It is the part of the language that names what a packet's headers hold: host,
 // net, port, portrange, proto, with src and dst, and with ether, ip, ip6, arp,
@@ -32,7 +33,8 @@ const (
 // Filter is a compiled expression. It may be used by several goroutines.
 type Filter struct {
 	program []bpf.Instruction
-	vm      *bpf.VM
+	checks  []check
+	first   int32 // of the checks, or an end
 	deep    bool
 }
 
@@ -65,19 +67,8 @@ func Compile(expressions ...string) (*Filter, error) {
 	if len(f.program) > maxProgram {
 		return nil, &Error{expressions[len(expressions)-1], 1, fmt.Sprintf("the program has %d instructions; %d are the most", len(f.program), maxProgram)}
 	}
-	vm, err := bpf.NewVM(f.program)
-	if err != nil {
-		return nil, fmt.Errorf("filter %q: %w", expressions, err)
-	}
-	f.vm = vm
+	f.checks, f.first = checksOf(f.program)
 	return f, nil
-}
-
-// Match says whether a frame is wanted. One that ends before what is asked for is
-// not.
-func (f *Filter) Match(frame []byte) bool {
-	n, err := f.vm.Run(frame)
-	return err == nil && n != 0
 }
 
 // Deep says whether the filter asks for more than addresses, protocols, ports

@@ -9,6 +9,7 @@ import (
 
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
+	"golang.org/x/net/bpf"
 )
 
 // compile is a filter that has to be one.
@@ -197,12 +198,70 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		c.Match(b)
+		sameAsProgram(t, c, s, b)
 		n, err := Compile("not (" + s + ")")
 		if err == nil && len(b) > 2000 && strings.TrimSpace(s) != "" && n.Match(b) == c.Match(b) {
 			t.Errorf("%q and its contrary agree", s)
 		}
 	})
+}
+
+// sameAsProgram has a filter's checks say of a frame what its program says, in the
+// machine that interprets such programs.
+func sameAsProgram(t *testing.T, f *Filter, expression string, frame []byte) {
+	t.Helper()
+	vm, err := bpf.NewVM(f.Program())
+	if err != nil {
+		t.Fatalf("%q: %v", expression, err)
+	}
+	n, err := vm.Run(frame)
+	if err != nil {
+		t.Fatalf("%q: %v", expression, err)
+	}
+	if want := n != 0; f.Match(frame) != want {
+		t.Errorf("%q: %x is wanted by the program: %v", expression, frame, want)
+	}
+}
+
+// TestMatchIsTheProgram asks random filters about random frames, cut anywhere.
+func TestMatchIsTheProgram(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 500 {
+		expression := randomExpression(r, r.IntN(5))
+		f := compile(t, expression)
+		for range 40 {
+			b := randomFrame(r)
+			if r.IntN(3) == 0 {
+				b = b[:r.IntN(len(b)+1)]
+			}
+			if len(b) > 14 {
+				b[14] = b[14]&0xf0 | byte(r.IntN(16)) // IPv4 options
+			}
+			sameAsProgram(t, f, expression, b)
+		}
+	}
+}
+
+// TestTypeIsAskedOnce counts the checks that a frame meets which is not wanted: its
+// type and its protocol.
+func TestTypeIsAskedOnce(t *testing.T) {
+	f := compile(t, "tcp port 80 and host 10.0.0.77")
+	dns := frames()["dns"]
+	for at, n := f.first, 0; ; n++ {
+		if at < 0 {
+			if n != 2 || at != unwanted {
+				t.Errorf("UDP meets %d checks of a filter for TCP", n)
+			}
+			return
+		}
+		c := &f.checks[at]
+		v, _ := c.load(dns)
+		if at = c.no; v&c.mask-c.low <= c.span {
+			at = c.yes
+		}
+	}
 }
 
 func BenchmarkMatch(b *testing.B) {
@@ -237,5 +296,5 @@ func randomExpression(r *rand.Rand, depth int) string {
 	case 6:
 		return "ether " + strings.TrimSpace(pick("src ", "dst ", "host ")) + " " + pick("02:00:00:00:00:01", "02:00:00:00:00:02", "ff:ff:ff:ff:ff:ff")
 	}
-	return pick("tcp[tcpflags] & tcp-syn != 0", "ip[8] > 10", "less 60", "greater 70", "ip6[6] = 6", "udp[2:2] = 53", "ether[0] & 1 = 0")
+	return pick("ip[6:2] & 0x1fff > 0", "tcp[0:4] >= 0x500050", "udp[0:2] < 100", "ether[12:2] != 0x800", "ip[16:4] <= 0xa000001", "tcp[tcpflags] & tcp-syn != 0", "ip[8] > 10", "less 60", "greater 70", "ip6[6] = 6", "udp[2:2] = 53", "ether[0] & 1 = 0")
 }
