@@ -37,6 +37,7 @@ type cache struct {
 	prog     *program
 	ports    *portSet
 	learners uint64
+	heard    uint64 // the round of live traces' numbers (livewalk.go)
 
 	paths  []*path
 	byHash map[uint64]uint32 // index into paths

@@ -20,9 +20,11 @@ import (
 //	livekey.go   connections that the kernel forwards come back to be seen
 //
 // Without a live trace a worker reads one pointer per batch. With one, packets
-// are asked for on the worker's own goroutine as they enter, and only those that
-// are wanted cost more. Of each trace a worker has a ring of liveRoom walks: while
-// it is full packets take their usual way, and are counted as lost to the trace.
+// are asked about on the worker's own goroutine as they enter, and only those that
+// are wanted cost more: a packet that the connection cache knows is asked about
+// once, and the answer holds for those like it. Of each trace a worker has a ring
+// of liveRoom walks: while it is full packets take their usual way, and are counted
+// as lost to the trace.
 //
 // A walk's id goes with a packet through the tunnel, beside it. The switch at
 // the other end watches packets whose id is of one of its own live traces'
@@ -113,7 +115,7 @@ func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
 	if len(all) == mostLives {
 		return nil, errManyLives
 	}
-	s.lives.Store(&liveSet{append(slices.Clone(all), l)})
+	s.arm(append(slices.Clone(all), l))
 	s.shortcuts.takeBack(l)
 	return l, nil
 }
@@ -148,16 +150,30 @@ func (l *LiveTrace) Close() {
 	s := l.sw
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.DeleteFunc(slices.Clone(s.lives.Load().list()), func(o *LiveTrace) bool { return o == l })
+	s.arm(slices.DeleteFunc(slices.Clone(s.lives.Load().list()), func(o *LiveTrace) bool { return o == l }))
+}
+
+// arm has workers ask some live traces from now on. s.mu is held.
+func (s *Switch) arm(all []*LiveTrace) {
 	if len(all) == 0 {
 		s.lives.Store(nil)
-	} else {
-		s.lives.Store(&liveSet{all})
+		return
 	}
+	deep := slices.ContainsFunc(all, func(l *LiveTrace) bool { return l.req.Deep })
+	s.lives.Store(&liveSet{all: all, no: uint16(s.armed%liveNumbers) + 1, round: s.armed / liveNumbers, deep: deep})
+	s.armed++
 }
 
 // liveSet is the live traces of a switch; it never changes.
-type liveSet struct{ all []*LiveTrace }
+type liveSet struct {
+	all   []*LiveTrace
+	no    uint16 // 1 to liveNumbers, one after the other
+	round uint64 // how often numbers have begun anew
+	deep  bool   // one of them asks for more than a signature tells
+}
+
+// liveNumbers is how many sets have numbers of their own before they come again.
+const liveNumbers = 1<<16 - 1
 
 // list is the traces of a set, none of none.
 func (s *liveSet) list() []*LiveTrace {

@@ -6,22 +6,79 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// serve walks a batch while there are live traces.
-func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
-	for _, f := range frames {
-		if who := s.wanting(w, f, inPort); who != 0 {
-			w.walk.watch(s, who, f, inPort)
-		} else {
-			w.walk.packet(f, inPort)
-		}
-	}
+// asking is what a walk knows of live traces while it asks them about a packet.
+type asking struct {
+	set  *liveSet // nil for nobody
+	done bool     // they were asked
+	who  uint8    // those that watch the packet, as bits
 }
 
-// wanting is the set's traces that want a frame and have room, as bits.
-func (s *liveSet) wanting(w *worker, f *packet.Frame, inPort uint32) (who uint8) {
+// serve walks a batch while there are live traces.
+func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
+	k := &w.walk
+	w.cache.hear(s, w)
+	for _, f := range frames {
+		k.lives = asking{set: s}
+		if k.replay(f, inPort) {
+			continue
+		}
+		if !k.lives.done {
+			k.wanted(nil, f, inPort)
+		}
+		who := k.lives.who
+		k.lives = asking{} // frames that the walk lets go on are others
+		if who != 0 {
+			k.watch(s, who, f, inPort)
+		} else {
+			k.enter(f, inPort)
+		}
+	}
+	k.lives = asking{}
+}
+
+// wanted asks whether any live trace watches a frame, which the cache knows as e or
+// does not know. What was answered for e once holds for all packets like it, unless
+// a trace asks for more than a signature has, or the frame brings an id.
+func (k *walk) wanted(e *cached, f *packet.Frame, inPort uint32) bool {
+	s := k.lives.set
+	k.lives.done = true
+	if e != nil && e.unwanted == s.no && f.Tunnel.Trace == 0 {
+		return false
+	}
+	who := s.wanting(f, inPort)
+	if who == 0 && e != nil && !s.deep && f.Tunnel.Trace == 0 {
+		e.unwanted = s.no
+	}
+	k.lives.who = s.begin(who, k.w.no)
+	return k.lives.who != 0
+}
+
+// hear forgets what is remembered when numbers of live traces come again that mean
+// others.
+func (c *cache) hear(s *liveSet, w *worker) {
+	if c == nil || c.heard == s.round {
+		return
+	}
+	c.heard = s.round
+	c.tell(w)
+	c.forget()
+}
+
+// wanting is the set's traces that look for a frame, as bits.
+func (s *liveSet) wanting(f *packet.Frame, inPort uint32) (who uint8) {
 	for i, l := range s.all {
-		if l.wants(f, inPort) && l.begin(w.no) {
+		if l.wants(f, inPort) {
 			who |= 1 << i
+		}
+	}
+	return who
+}
+
+// begin is those of some traces that have room for one more walk of a worker.
+func (s *liveSet) begin(who uint8, worker int) uint8 {
+	for i, l := range s.all {
+		if who>>i&1 != 0 && !l.begin(worker) {
+			who &^= 1 << i
 		}
 	}
 	return who
@@ -126,13 +183,13 @@ func (k *walk) rewatch(p *paused) {
 	if p.live.set == nil {
 		return
 	}
-	who := uint8(0)
+	who := p.live.who
 	for i, l := range p.live.set.all {
-		if p.live.who>>i&1 != 0 && !l.done() && l.begin(k.w.no) {
-			who |= 1 << i
+		if l.done() {
+			who &^= 1 << i
 		}
 	}
-	if who == 0 {
+	if who = p.live.set.begin(who, k.w.no); who == 0 {
 		return
 	}
 	k.trace = newLiveTracer(p.live.set, who, k.frame, p.inPort)

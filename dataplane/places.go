@@ -18,6 +18,8 @@ type slot struct {
 	epoch uint32 // entries of another epoch are gone
 	used  uint32 // round of the last packet
 	owner uint16 // index into owners.list
+	// unwanted is the live traces that want no such packet, by their number; 0 for none.
+	unwanted uint16
 }
 
 // twoSets are the two of n sets in which an entry with a hash may be.

@@ -10,7 +10,8 @@ import (
 // nothing is: then the packet walks.
 
 // replay sends or drops a packet as the cache says. When it reports false the
-// packet is as it was, and must walk; that walk is recorded.
+// packet is as it was, and must walk; that walk is recorded, unless a live trace
+// watches it.
 func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 	c, prog := k.w.cache, k.w.sw.program.Load()
 	if c == nil || prog == nil {
@@ -23,7 +24,11 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 	}
 	c.keepUp(prog, k.w) // if the walk begins in a newer one, the next packet empties the cache
 	learns := k.w.sw.learnings.Load()
-	if e := c.find(); e == nil {
+	e := c.find()
+	if k.lives.set != nil && k.wanted(e, f, inPort) {
+		return false
+	}
+	if e == nil {
 		c.count[CacheMiss]++
 	} else if p := c.paths[e.path]; p.learned != 0 && p.learned != learns {
 		c.count[CacheLearned]++

@@ -76,6 +76,7 @@ type Switch struct {
 	learnings atomic.Uint64           // changes of learned entries, counted from 1
 	learners  atomic.Uint64           // tables that learned entries for the first time
 	lives     atomic.Pointer[liveSet] // live traces; nil for none
+	armed     uint64                  // how many sets of them there were; under mu
 	shortcuts *shortcuts              // nil without
 
 	mu      sync.Mutex // one change at a time

@@ -35,6 +35,7 @@ type walk struct {
 	w     *worker
 	prog  *program
 	trace *tracer // nil for traffic that nobody watches
+	lives asking
 
 	frame  *packet.Frame
 	layers packet.Layers
