@@ -15,6 +15,16 @@ func Diff(a, b *Key) []FieldID {
 	return ids
 }
 
+// Unmet lists the fields in which a packet is not as a match asks, under the names
+// that Diff has for them; nil when the match takes it.
+func (m *Match) Unmet(k *Key) []FieldID {
+	asked := *k
+	for i := range asked {
+		asked[i] = asked[i]&^m.Mask[i] | m.Value[i]
+	}
+	return Diff(&asked, k)
+}
+
 // isUnion says whether a field's bytes are shown under another name too.
 func isUnion(id FieldID) bool {
 	switch id {

@@ -13,9 +13,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 // Exit codes.
@@ -29,7 +29,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the program: arguments in, exit code out. SIGINT and SIGTERM end the
 // command's context, however often they come: what was made is taken down first.
 func run(args []string, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	began := false
 	root := rootCommand(&began)
@@ -85,11 +85,8 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(agentCommand(), checkCommand(), uninstallCommand(), labCommand(), demoCommand())
-	root.AddCommand(dumpCommands()...)
-	root.AddCommand(pipelineCommand())
-	root.AddCommand(flushConntrackCommand(), conntrackCommand())
-	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	addNodeCommands(root)
+	root.AddCommand(learnCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }

@@ -51,6 +51,7 @@ var layers = map[string]struct {
 	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
 	"tables":            {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":           {[]string{"flow", "tables"}, "objects become entries whatever switch runs them"},
+	"learn":             {[]string{"packet", "flow", "conntrack", "dataplane", "control", "examples", "ports/memory"}, "lessons need no root and no network, and run wherever Go does"},
 	"control/kube":      {[]string{"control"}, "the API server is a source of objects like any other: it fills control's store"},
 	"ports/uplink":      {[]string{"packet", "ports", "tunnel", "ports/afxdp", "ports/underlay"}, "a tunnel's short cut is made of the driver of the card beside the whole way"},
 	"ports/porttest":    {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/learn"
+	"github.com/spf13/cobra"
+)
+
+// lessonsEnv names the directory of lessons where --dir does not.
+const lessonsEnv = "ANTRAIL_LESSONS"
+
+func learnCommand() *cobra.Command {
+	var dir string
+	var list, check, step bool
+	c := &cobra.Command{
+		Use:   "learn [LESSON [" + strings.Join(learn.Verbs, " | ") + "] [PACKET | TABLE ...]]",
+		Short: "Learn the pipeline: lessons in a sandbox that needs no root and no network",
+		Long: `Learn the pipeline, lesson by lesson. The switch is the real one, with the sample cluster of
+examples/web-app; its ports are in memory and its clock stands still, so that nothing is needed and
+nothing can break.
+
+antrail learn 1 prints the first lesson and makes the directory antrail-lessons/01-… (or below --dir)
+with its files: entries.flows or objects.yaml to change, packets to send. Then
+
+  antrail learn 1 send [PACKET...]    sends packets and shows their way, a line for each table
+  antrail learn 1 --step              the same, stopping before each table: the packet, its registers,
+                                      and the entries that may take it (Enter goes on, q quits)
+  antrail learn 1 compare [PACKET...] shows what your files change in it
+  antrail learn 1 dump [TABLE [TEXT]] prints the entries in force, as dump-flows does
+  antrail learn 1 check               says whether you are done, and if not, what is wrong
+  antrail learn 1 reset               makes the files anew
+  antrail learn 1 solution            prints a solution
+
+check exits with 1 when something is wrong.`,
+		Example: "  antrail learn\n  antrail learn 1\n  antrail learn 1 send\n  antrail learn 1 --check",
+	}
+	f := c.Flags()
+	f.StringVar(&dir, "dir", lessonsDir(), "directory for the lessons' files; "+lessonsEnv+" sets the default")
+	f.BoolVar(&list, "list", false, "list the lessons, and which are done; as without arguments")
+	f.BoolVar(&check, "check", false, "as check")
+	f.BoolVar(&step, "step", false, "send, stopping before each table")
+	c.MarkFlagsMutuallyExclusive("check", "step", "list")
+	c.MarkFlagDirname("dir")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 || list {
+			return learn.List(dir, c.OutOrStdout())
+		}
+		l, err := learn.Find(args[0])
+		if err != nil {
+			return usageError{err}
+		}
+		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout()}
+		verb, rest := "", args[1:]
+		if len(rest) > 0 && slices.Contains(learn.Verbs, rest[0]) {
+			verb, rest = rest[0], rest[1:]
+		}
+		if check {
+			verb = "check"
+		}
+		var stepper *learn.Stepper
+		if step {
+			verb, stepper = "send", newStepper(c)
+		}
+		return s.Do(verb, rest, stepper)
+	}
+	return c
+}
+
+// newStepper reads from standard input, and asks where a person sits.
+func newStepper(c *cobra.Command) *learn.Stepper {
+	s := &learn.Stepper{In: bufio.NewReader(c.InOrStdin()), Out: c.OutOrStdout()}
+	if f, ok := c.InOrStdin().(*os.File); ok {
+		if stat, err := f.Stat(); err == nil && stat.Mode()&os.ModeCharDevice != 0 {
+			s.Ask = "Enter, or q: "
+		}
+	}
+	return s
+}
+
+func lessonsDir() string {
+	if d := os.Getenv(lessonsEnv); d != "" {
+		return d
+	}
+	return "antrail-lessons"
+}

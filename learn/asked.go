@@ -1,0 +1,95 @@
+package learn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Why an entry was not taken: of the entries that match, a table gives the one of the
+// highest priority. So it asked for something that the packet is not, or another one
+// stood above it.
+
+// unmet are the fields of a packet that are not as a match asks, in words. Where the
+// protocol is another one, the fields within it mean nothing, and are not told.
+func unmet(m *flow.Match, k *flow.Key, n *flow.Names) (texts []string) {
+	ids := m.Unmet(k)
+	for _, first := range []flow.FieldID{flow.EthType, flow.IPProto} {
+		if slices.Contains(ids, first) {
+			ids = []flow.FieldID{first}
+			break
+		}
+	}
+	for _, id := range ids {
+		value, mask := m.Get(id)
+		has := flow.FieldByID(id).Get(k)
+		texts = append(texts, fmt.Sprintf("it asks for %s, the packet has %s", alone(m, id, value, mask, n), alone(m, id, has, flow.Ones(flow.FieldByID(id).Bits), n)))
+	}
+	return texts
+}
+
+// alone is a field as matches of m's protocol write it, without the protocol's word
+// when there is another one.
+func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names) string {
+	var one flow.Match
+	for _, protocol := range []flow.FieldID{flow.EthType, flow.IPProto} {
+		if v, asked := m.Get(protocol); !asked.IsZero() && protocol != id {
+			one.Add(protocol, v, asked)
+		}
+	}
+	word := one.Text(n)
+	one.Add(id, value, mask)
+	text := one.Text(n)
+	if rest, ok := strings.CutPrefix(text, word); ok && strings.Trim(rest, ",") != "" {
+		return strings.Trim(rest, ",")
+	}
+	return strings.Trim(strings.Replace(text, ","+word, "", 1), ",")
+}
+
+// why says whether an entry of a table took a packet there, and why not.
+func (v *visit) why(e *flow.Entry, n *flow.Names) string {
+	switch texts := unmet(&e.Match, &v.key, n); {
+	case v.entry != nil && identity(v.entry, n) == identity(e, n):
+		return "was taken"
+	case len(texts) > 0:
+		return "was not taken: " + strings.Join(texts, "; ")
+	case isClause(e):
+		return "matches, as a clause of a conjunction: the packet has to meet one of each of the others too"
+	case v.entry != nil && e.Priority < v.entry.Priority:
+		return fmt.Sprintf("was not taken: it matches, but its priority %d is below the %d of the entry that was taken", e.Priority, v.entry.Priority)
+	}
+	return fmt.Sprintf("was not taken: it matches, and so does another entry of priority %d; which of them is taken nobody promises", e.Priority)
+}
+
+// isClause says whether an entry only takes part in conjunctive matches.
+func isClause(e *flow.Entry) bool {
+	return len(e.Actions) > 0 && !slices.ContainsFunc(e.Actions, func(a flow.Action) bool {
+		_, is := a.(flow.Conjunction)
+		return !is
+	})
+}
+
+// candidates are a table's entries, the highest priority first, that match a packet or
+// miss it by one field only, with why; rest is how many others there are.
+func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
+	var in []*flow.Entry
+	for _, e := range p.Entries {
+		if tableName(p.Names, e.Table) == v.table {
+			in = append(in, e)
+		}
+	}
+	slices.SortStableFunc(in, func(a, b *flow.Entry) int { return int(b.Priority) - int(a.Priority) })
+	for _, e := range in {
+		if len(unmet(&e.Match, &v.key, p.Names)) > 1 || len(texts) == mostCandidates {
+			rest++
+			continue
+		}
+		texts = append(texts, fmt.Sprintf("%s actions=%s\n      %s", entryText(e, p.Names), flow.ActionsText(e.Actions, p.Names), v.why(e, p.Names)))
+	}
+	return texts, rest
+}
+
+// mostCandidates are as many as a screen holds.
+const mostCandidates = 10

@@ -1,0 +1,268 @@
+package learn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// Expectation is a step of a check: a packet to send and what is to become of it, time
+// that passes, or a restart. Packets are those that the lesson begins with, whatever
+// the learner has made of the file. What is empty is not asked.
+type Expectation struct {
+	Send string `json:"send"` // name of the packet
+	// Times sends it so often, from client ports that count up.
+	Times int `json:"times"`
+
+	Leaves string `json:"leaves"` // by these ports, and no others: web-a, or web-a,antrea-tc-tap2
+	On     string `json:"on"`     // this Node
+	As     string `json:"as"`     // matching this
+	Mark   uint32 `json:"mark"`   // with this pkt_mark
+	// Spread are ports of which each gets at least one of Times packets, and no other
+	// port one.
+	Spread string `json:"spread"`
+	// Together says that all of Times leave by the port where the first did.
+	Together bool `json:"together"`
+	// Like is a packet of before: this one leaves where that did.
+	Like string `json:"like"`
+
+	Dropped string `json:"dropped"` // in this table
+	Agent   bool   `json:"agent"`   // it goes to the agent, as a packet-in
+
+	Through []string `json:"through"` // tables that it passes
+	Around  []string `json:"around"`  // tables that it does not
+	CT      string   `json:"ct"`      // what the first ct() answers: +est+rpl, among others
+
+	Turn    string `json:"turn"`    // the clock by this time: 301s
+	Restart string `json:"restart"` // with the connections kept or lost
+
+	// Why is told when it is otherwise: where to look.
+	Why string `json:"why"`
+}
+
+// Result is what a check found.
+type Result struct {
+	// Failure says what is wrong; empty when all is as expected.
+	Failure string
+	Steps   int // that were as expected, before the failure
+}
+
+// Run runs a check over files. The error is for files that cannot be read: it names
+// file and line.
+func (l *Lesson) Run(f *Files) (*Result, error) {
+	start, err := l.Start()
+	if err != nil {
+		return nil, err
+	}
+	box, err := NewSandbox(l, f)
+	if err != nil {
+		return nil, err
+	}
+	defer box.Close()
+	packets, err := parsePackets(start)
+	if err != nil {
+		return nil, err
+	}
+	c := &checking{box: box, packets: packets, files: f, start: start, first: map[string]*Way{}}
+	for i := range l.Check {
+		failure, err := c.step(&l.Check[i])
+		if err != nil || failure != "" {
+			return &Result{failure, i}, err
+		}
+	}
+	return &Result{Steps: len(l.Check)}, nil
+}
+
+// checking is a check under way.
+type checking struct {
+	box          *Sandbox
+	packets      []aPacket
+	files, start *Files
+	first        map[string]*Way // of each packet
+}
+
+// step does a step, and says what is not as expected.
+func (c *checking) step(e *Expectation) (failure string, err error) {
+	if e.Turn != "" {
+		d, err := time.ParseDuration(e.Turn)
+		c.box.Turn(d)
+		return "", err
+	}
+	if e.Restart != "" {
+		return "", c.box.Restart(e.Restart == "kept")
+	}
+	p, err := find(c.packets, e.Send)
+	if err != nil {
+		return "", err
+	}
+	ports := map[string]*Way{}
+	for i := range max(1, e.Times) {
+		more := ""
+		if e.Times > 1 {
+			more = fmt.Sprintf("tcp,tp_src=%d", firstPort+i)
+		}
+		w, err := c.box.Send(p, more)
+		if err != nil {
+			return "", err
+		}
+		if c.first[e.Send] == nil {
+			c.first[e.Send] = w
+		}
+		ports[strings.Join(w.ports(), ",")] = w
+		if failure := e.differs(w, c.first[e.Like]); failure != "" {
+			return c.explain(e, w, failure)
+		}
+	}
+	if failure, w := e.spread(ports); failure != "" {
+		return c.explain(e, w, failure)
+	}
+	return "", nil
+}
+
+// ports are those that a way left by, in order of names.
+func (w *Way) ports() (names []string) {
+	for _, l := range w.Left {
+		names = append(names, l.Port)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// differs says in what a way is not as expected; empty for nothing.
+func (e *Expectation) differs(w, like *Way) string {
+	for _, differs := range []func(*Way) string{e.dropsElsewhere, e.leavesElsewhere, e.leavesOtherwise, e.passesOther, e.tracksOther} {
+		if failure := differs(w); failure != "" {
+			return failure
+		}
+	}
+	if like != nil && !slices.Equal(like.ports(), w.ports()) {
+		return fmt.Sprintf("%s was to leave by %s, as %s did", e.Send, strings.Join(like.ports(), ","), e.Like)
+	}
+	return ""
+}
+
+func (e *Expectation) dropsElsewhere(w *Way) string {
+	last := w.last()
+	v := &last.Trace.Verdict
+	switch {
+	case e.Dropped != "" && (v.Reason == dataplane.NotDropped || tableName(last.Trace.Names, v.Table) != e.Dropped):
+		return fmt.Sprintf("%s was to be dropped in table %s", e.Send, e.Dropped)
+	case e.Agent && !v.PacketIn:
+		return fmt.Sprintf("%s was to go to the agent, as a packet-in", e.Send)
+	}
+	return ""
+}
+
+// last is the last walk.
+func (w *Way) last() *Hop { return &w.Hops[len(w.Hops)-1] }
+
+func (e *Expectation) leavesElsewhere(w *Way) string {
+	if e.Leaves == "" {
+		return ""
+	}
+	want := strings.Split(e.Leaves, ",")
+	slices.Sort(want)
+	if slices.Equal(want, w.ports()) && (e.On == "" || w.Left[0].Node == e.On) {
+		return ""
+	}
+	text := fmt.Sprintf("%s was to leave by %s", e.Send, strings.Join(want, " and "))
+	if e.On != "" {
+		text += " of " + e.On
+	}
+	return text
+}
+
+func (e *Expectation) leavesOtherwise(w *Way) string {
+	if e.As == "" && e.Mark == 0 {
+		return ""
+	}
+	names := w.last().Trace.Names
+	m, err := flow.ParseMatch(e.As, names)
+	if err != nil {
+		return err.Error()
+	}
+	for i := range w.Left {
+		l := &w.Left[i]
+		if texts := unmet(&m, &l.key, names); len(texts) > 0 {
+			text := strings.NewReplacer("it asks for ", "", "the packet has ", "it has ").Replace(strings.Join(texts, "; "))
+			return fmt.Sprintf("%s was to leave with %s", e.Send, text)
+		}
+		if e.Mark != 0 && l.Mark != e.Mark {
+			return fmt.Sprintf("%s was to leave with pkt_mark %#x, it has %#x", e.Send, e.Mark, l.Mark)
+		}
+	}
+	return ""
+}
+
+func (e *Expectation) passesOther(w *Way) string {
+	passed := map[string]bool{}
+	for i := range w.Hops {
+		for _, v := range visits(w.Hops[i].Trace) {
+			passed[v.table] = true
+		}
+	}
+	for _, t := range e.Through {
+		if !passed[t] {
+			return fmt.Sprintf("%s was to pass table %s, and it never came there", e.Send, t)
+		}
+	}
+	for _, t := range e.Around {
+		if passed[t] {
+			return fmt.Sprintf("%s was not to come to table %s, and it did", e.Send, t)
+		}
+	}
+	return ""
+}
+
+func (e *Expectation) tracksOther(w *Way) string {
+	if e.CT == "" {
+		return ""
+	}
+	m, err := flow.ParseMatch("ct_state="+e.CT, nil)
+	if err != nil {
+		return err.Error()
+	}
+	value, mask := m.Get(flow.CTState)
+	for _, st := range w.Hops[0].Trace.Steps {
+		if st.Kind != dataplane.StepCT {
+			continue
+		}
+		if uint64(st.Meta.State)&mask.Lo == value.Lo {
+			return ""
+		}
+		return fmt.Sprintf("conntrack was to say %s of %s, and said %s", e.CT, e.Send, states(st.Meta.State))
+	}
+	return fmt.Sprintf("conntrack was to say %s of %s, and was never asked", e.CT, e.Send)
+}
+
+// spread says whether several packets were spread over ports as expected, and gives
+// one that was not.
+func (e *Expectation) spread(ports map[string]*Way) (failure string, w *Way) {
+	var got []string
+	for name := range ports {
+		got = append(got, name)
+		w = ports[name]
+	}
+	slices.Sort(got)
+	if e.Together && len(got) > 1 {
+		return fmt.Sprintf("%d connections of one client were to leave by one port, and left by %s", e.Times, strings.Join(got, " and ")), w
+	}
+	if e.Spread == "" {
+		return "", nil
+	}
+	want := strings.Split(e.Spread, ",")
+	slices.Sort(want)
+	for _, name := range got {
+		if !slices.Contains(want, name) {
+			return fmt.Sprintf("%d connections were to leave by %s, and one did not", e.Times, strings.Join(want, " and ")), ports[name]
+		}
+	}
+	if len(got) < len(want) {
+		return fmt.Sprintf("%d connections were to leave by %s, and all of them left by %s", e.Times, strings.Join(want, " and "), strings.Join(got, " and ")), w
+	}
+	return "", nil
+}

@@ -1,0 +1,168 @@
+package learn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
+)
+
+// A failure tells four things: what was expected, what happened instead and by which
+// entry, why the learner's own entries did not change it, and where to look.
+
+// mostOwn are as many of the learner's entries as a failure speaks of.
+const mostOwn = 4
+
+// explain is a failure in full.
+func (c *checking) explain(e *Expectation, w *Way, failure string) (string, error) {
+	lines := []string{failure + ".", "But " + w.Ending()}
+	lines = append(lines, w.culprit(e)...)
+	own, err := c.own(e, w)
+	if err != nil {
+		return "", err
+	}
+	lines = append(lines, own...)
+	lines = append(lines, c.pending()...)
+	if e.Why != "" {
+		lines = append(lines, e.Why)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// culprit is the entry that made the way end as it did: in the table where the packet
+// was to be dropped, or else the last one.
+func (w *Way) culprit(e *Expectation) []string {
+	for i := range w.Hops {
+		for _, v := range visits(w.Hops[i].Trace) {
+			if v.table == e.Dropped {
+				return []string{fmt.Sprintf("In table %s it met the entry\n    %s", v.table, shown(&v, w.Hops[i].Trace.Names))}
+			}
+		}
+	}
+	all := visits(w.last().Trace)
+	if len(all) == 0 || len(w.Left) > 0 && e.Leaves == "" {
+		return nil
+	}
+	v := &all[len(all)-1]
+	return []string{fmt.Sprintf("The last table was %s, with the entry\n    %s", v.table, shown(v, w.last().Trace.Names))}
+}
+
+// shown is a visit's entry as a dump shows it.
+func shown(v *visit, n *flow.Names) string {
+	if v.entry == nil {
+		return "(none: no entry matches)"
+	}
+	return line(v.entry, n)
+}
+
+// own says of each entry that the learner brought or took away what it had to do with
+// a way.
+func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
+	before, err := c.box.lesson.nodes(c.start)
+	if err != nil {
+		return nil, err
+	}
+	var told, aside []string
+	for i, n := range c.box.nodes {
+		brought, gone := entriesBut(n.program, before[i].program), entriesBut(before[i].program, n.program)
+		for _, mine := range brought {
+			text, met := n.about(mine, w)
+			text = "Your entry" + c.origin(n, mine) + "\n    " + line(mine, n.program.Names) + "\n" + text + "."
+			if met {
+				told = append(told, text)
+			} else {
+				aside = append(aside, text)
+			}
+		}
+		for _, lost := range gone {
+			if v := w.missed(n.name, lost, n.program.Names); v != nil && e.Dropped == "" {
+				told = append(told, "An entry of the beginning is gone, which would have been taken in "+v.table+":\n    "+line(lost, n.program.Names))
+			}
+		}
+	}
+	if len(told) == 0 {
+		told = aside
+	}
+	if len(told) > mostOwn {
+		told = append(told[:mostOwn], fmt.Sprintf("(and %d more of your entries)", len(told)-mostOwn))
+	}
+	if len(told) == 0 && len(c.files.differing(c.start)) == 0 {
+		told = []string{"Nothing in your files is changed yet."}
+	}
+	return told, nil
+}
+
+// origin is the object that an entry comes from, in words; empty when the learner
+// wrote the entry.
+func (c *checking) origin(n *runningNode, e *flow.Entry) string {
+	if n.objects == nil || slices.Contains(c.box.lesson.Tables, tableName(n.program.Names, e.Table)) {
+		return ""
+	}
+	for _, o := range n.objects.OriginsOf(e) {
+		if o.Object != (control.Key{}) {
+			return ", which " + o.String() + " wants,"
+		}
+	}
+	return ""
+}
+
+// entriesBut are the entries of a program that are not in another just so.
+func entriesBut(p, other *flow.Program) (rest []*flow.Entry) {
+	have := map[string]bool{}
+	for _, e := range other.Entries {
+		have[line(e, other.Names)] = true
+	}
+	for _, e := range p.Entries {
+		if !have[line(e, p.Names)] {
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+// about says what an entry of a Node had to do with a way; met is whether the way came
+// to its table.
+func (n *runningNode) about(e *flow.Entry, w *Way) (text string, met bool) {
+	table := tableName(n.program.Names, e.Table)
+	text = "was never asked: the packet did not come to table " + table
+	for i := range w.Hops {
+		if w.Hops[i].Node != n.name {
+			continue
+		}
+		for _, v := range visits(w.Hops[i].Trace) {
+			if v.table == table {
+				text, met = v.why(e, n.program.Names), true
+			}
+		}
+	}
+	return text, met
+}
+
+// missed is where a way would have met an entry of a Node, nil for nowhere.
+func (w *Way) missed(node string, e *flow.Entry, n *flow.Names) *visit {
+	for i := range w.Hops {
+		for _, v := range visits(w.Hops[i].Trace) {
+			fits := w.Hops[i].Node == node && v.table == tableName(n, e.Table) && e.Match.Matches(&v.key) && !isClause(e)
+			if fits && (v.entry == nil || v.entry.Priority <= e.Priority) {
+				return &v
+			}
+		}
+	}
+	return nil
+}
+
+// pending says which of the learner's objects wait for something.
+func (c *checking) pending() (told []string) {
+	n := c.box.nodes[0]
+	if n.objects == nil || c.files.Text[objectsFile] == "" {
+		return nil
+	}
+	for _, o := range control.Decode(objectsFile, []byte(c.files.Text[objectsFile])).Objects {
+		if s, known := n.objects.Status(o.Metadata().Key); known && s.State == control.Pending {
+			told = append(told, fmt.Sprintf("%s is pending: %s.", s.Object, s.Reason))
+		}
+	}
+	return told
+}

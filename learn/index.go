@@ -1,0 +1,66 @@
+package learn
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Index is the page docs/learn.md, which lists the lessons. A test keeps it so.
+func Index() (string, error) {
+	all, err := Lessons()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(preface)
+	for _, l := range all {
+		fmt.Fprintf(&b, "| %d | [%s](../learn/lessons/%s/text.md) | %s | %s |\n", l.Number, l.Title, l.Name, l.changes(), l.Task)
+	}
+	b.WriteString(afterword)
+	return b.String(), nil
+}
+
+// changes is what the learner changes.
+func (l *Lesson) changes() string {
+	if len(l.Tables) == 0 && len(l.Nodes) > 0 {
+		return "objects"
+	}
+	if len(l.Nodes) == 0 {
+		return "a table of three entries"
+	}
+	return strings.Join(l.Tables, ", ")
+}
+
+const preface = `# Learn the pipeline
+
+` + "`antrail learn`" + ` is a course in a sandbox: the switch that carries traffic elsewhere, with the sample cluster of
+[examples/web-app](../examples/web-app), on ports in memory and a clock that stands still. It needs no root, no network and no
+cluster, and runs on Linux and macOS. Each lesson has a text, packets to send, files to change, and a check that says what
+is wrong.
+
+` + "```sh" + `
+bin/antrail learn --dir /tmp/antrail-objects                # the list
+bin/antrail learn 1 --dir /tmp/antrail-objects              # the text, and files in /tmp/antrail-objects/01-one-table
+bin/antrail learn 1 send to-db --dir /tmp/antrail-objects   # a packet's way, table by table
+bin/antrail learn 1 --step --dir /tmp/antrail-objects </dev/null
+echo 'table=Switch, priority=110,ip,in_port=client,nw_dst=10.10.0.25 actions=output:db' >>/tmp/antrail-objects/01-one-table/entries.flows
+bin/antrail learn 1 compare to-db --dir /tmp/antrail-objects
+bin/antrail learn 1 check --dir /tmp/antrail-objects
+` + "```" + `
+
+Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` begins a lesson anew, ` + "`learn N solution`" + ` shows one
+way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force.
+
+| | lesson | you change | your task |
+|---|---|---|---|
+`
+
+const afterword = `
+What a text shows of commands and entries is compared with what they print, each lesson's solution passes its check, and what is
+easily done wrong fails it with the words that stand in ` + "`learn/lessons/*/mistake*/says.txt`" + `: ` + "`go test ./learn`" + `.
+
+## A lesson of your own
+
+A lesson is a directory of ` + "`learn/lessons`" + `: ` + "`text.md`" + `, ` + "`lesson.yaml`" + ` with the check as expectations of packets, and the files of the beginning,
+of a solution and of mistakes. ` + "`go test ./learn -update`" + ` fills in what commands print and what the check says; read it before you keep it.
+`

@@ -1,0 +1,149 @@
+package learn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// A file of packets has a packet in each line: its name and what it is, in the
+// words of a match. A packet that answers another begins with reply(NAME): ends
+// and ports are those of NAME as it left, turned round. One that enters on another
+// Node than the first begins with @NODE.
+//
+//	syn     in_port="client-a",tcp,nw_src=10.10.0.26,…
+//	synack  reply(syn),tcp,tcp_flags=syn|ack
+//	far     @node-b in_port="client-b",…
+
+// aPacket is a line of the file.
+type aPacket struct {
+	name  string
+	node  string // empty for the first
+	reply string // the packet that it answers
+	flow  string
+	where string // file:line
+}
+
+// parsePackets reads a file of packets.
+func parsePackets(f *Files) ([]aPacket, error) {
+	var all []aPacket
+	seen := map[string]bool{}
+	for i, text := range strings.Split(f.Text[packetsFile], "\n") {
+		text, _, _ = strings.Cut(text, "#")
+		words := strings.Fields(text)
+		if len(words) == 0 {
+			continue
+		}
+		p := aPacket{name: words[0], where: fmt.Sprintf("%s:%d", f.path(packetsFile), i+1)}
+		words = words[1:]
+		if len(words) > 0 && strings.HasPrefix(words[0], "@") {
+			p.node, words = words[0][1:], words[1:]
+		}
+		p.flow = strings.Join(words, " ")
+		if rest, ok := strings.CutPrefix(p.flow, "reply("); ok {
+			name, rest, closed := strings.Cut(rest, ")")
+			if !closed || !seen[name] {
+				return nil, fmt.Errorf("%s: reply(NAME) wants a packet from above; %q is none", p.where, name)
+			}
+			p.reply, p.flow = name, strings.TrimPrefix(rest, ",")
+		}
+		if p.flow == "" && p.reply == "" {
+			return nil, fmt.Errorf("%s: a line is a name and what the packet is: syn in_port=\"client-a\",tcp,…", p.where)
+		}
+		if seen[p.name] {
+			return nil, fmt.Errorf("%s: there is a packet %s already", p.where, p.name)
+		}
+		seen[p.name] = true
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// find is the packet of a name.
+func find(all []aPacket, name string) (aPacket, error) {
+	var names []string
+	for _, p := range all {
+		if p.name == name {
+			return p, nil
+		}
+		names = append(names, p.name)
+	}
+	return aPacket{}, fmt.Errorf("there is no packet %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// compose makes the frame that a flow describes, over a frame's fields when there
+// is one, and the port that it enters by.
+func compose(text string, names *flow.Names, over *flow.Key) (frame []byte, inPort uint32, err error) {
+	m, err := flow.ParseMatch(text, names)
+	if err != nil {
+		return nil, 0, err
+	}
+	var key flow.Key
+	if over != nil {
+		key = *over
+	} else {
+		assumeFirst(&m)
+	}
+	for i := range key {
+		key[i] = key[i]&^m.Mask[i] | m.Value[i]
+	}
+	if key.InPort() == 0 {
+		return nil, 0, fmt.Errorf("%q names no in_port: a packet enters somewhere", text)
+	}
+	return flow.Compose(&key), key.InPort(), nil
+}
+
+// assumeFirst fills in what a packet that begins a connection has, where the text
+// does not say: TTL 64, client port 40000, SYN, an echo request.
+func assumeFirst(m *flow.Match) {
+	etherType, _ := m.Get(flow.EthType)
+	proto, _ := m.Get(flow.IPProto)
+	ip := etherType.Lo == packet.EtherTypeIPv4
+	for _, d := range []struct {
+		field flow.FieldID
+		when  bool
+		value uint64
+	}{
+		{flow.IPTTL, ip, 64},
+		{flow.TCPSrc, ip && proto.Lo == packet.ProtoTCP, firstPort},
+		{flow.UDPSrc, ip && proto.Lo == packet.ProtoUDP, firstPort},
+		{flow.TCPFlags, ip && proto.Lo == packet.ProtoTCP, packet.TCPSyn},
+		{flow.ICMPType, ip && proto.Lo == packet.ProtoICMP, packet.ICMPEcho},
+	} {
+		if _, mask := m.Get(d.field); d.when && mask.IsZero() {
+			m.AddExact(d.field, flow.Value{Lo: d.value})
+		}
+	}
+}
+
+// firstPort is that of a client that names none.
+const firstPort = 40000
+
+// turned is the key of an answer to a frame that left by a port.
+func turned(frame []byte, port uint32) *flow.Key {
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
+	f.SetBytes(frame)
+	var k flow.Key
+	flow.Extract(f, port, &k)
+	for _, pair := range [][2]flow.FieldID{{flow.EthSrc, flow.EthDst}, {flow.IPSrc, flow.IPDst}, {flow.TCPSrc, flow.TCPDst}} {
+		a, b := flow.FieldByID(pair[0]), flow.FieldByID(pair[1])
+		if pair[0] == flow.TCPSrc && isICMP(&k) {
+			continue
+		}
+		va, vb := a.Get(&k), b.Get(&k)
+		a.Put(&k, vb, flow.Ones(a.Bits))
+		b.Put(&k, va, flow.Ones(b.Bits))
+	}
+	ttl := flow.FieldByID(flow.IPTTL)
+	if flow.FieldByID(flow.EthType).Get(&k).Lo == packet.EtherTypeIPv4 {
+		ttl.Put(&k, flow.Value{Lo: 64}, flow.Ones(ttl.Bits))
+	}
+	return &k
+}
+
+// isICMP says whether a key's packet has a type where others have ports.
+func isICMP(k *flow.Key) bool {
+	return flow.FieldByID(flow.IPProto).Get(k).Lo == packet.ProtoICMP
+}

@@ -1,0 +1,160 @@
+package learn
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/examples"
+	"github.com/antrail/antrail/flow"
+)
+
+// tunnelName is the tunnel port of every Node of the sample cluster.
+const tunnelName = "antrea-tun0"
+
+// node is what a Node's switch is to run.
+type node struct {
+	name    string
+	program *flow.Program
+	objects *control.Reconciler // nil without a cluster
+	// transport is the address of its end of tunnels.
+	transport netip.Addr
+}
+
+// nodes makes the entries of all of a lesson's Nodes: what the objects want, but
+// in the learner's tables what the learner wrote, on the first Node.
+func (l *Lesson) nodes(f *Files) ([]*node, error) {
+	if len(l.Nodes) == 0 {
+		return l.alone(f)
+	}
+	cluster, err := l.objects(f)
+	if err != nil {
+		return nil, err
+	}
+	var all []*node
+	for i, name := range l.Nodes {
+		n := &node{name: name}
+		if n.program, n.objects, err = control.Offline(cluster, name); err != nil {
+			return nil, err
+		}
+		if at := cluster.NodeConfig(name).TransportIPs; len(at) > 0 {
+			n.transport = at[0]
+		}
+		if err := n.waiting(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path(objectsFile), err)
+		}
+		if i == 0 {
+			if err := l.merge(n.program, f); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+// alone is a lesson without a cluster: the learner's file is all there is.
+func (l *Lesson) alone(f *Files) ([]*node, error) {
+	names := flow.NewNames()
+	for i, port := range l.Ports {
+		names.SetPort(uint32(i+1), port)
+	}
+	p, err := flow.ParseProgram(flow.Sources{
+		Flows: flow.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: flow.Text(f.path(groupsFile), f.Text[groupsFile]), Names: names,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []*node{{name: "the switch", program: p}}, nil
+}
+
+// objects is the cluster: the lesson's part of the sample, and the learner's objects,
+// which take the place of those of the same name.
+func (l *Lesson) objects(f *Files) (*control.Cluster, error) {
+	store := control.NewStore(control.DeriveEndpoints)
+	own := control.Decode(f.path(objectsFile), []byte(f.Text[objectsFile]))
+	if err := problems(own.Problems); err != nil {
+		return nil, err
+	}
+	changes := []control.Change{{Source: f.path(objectsFile), Set: own.Objects}}
+	for _, name := range l.Cluster {
+		text, err := examples.FS.ReadFile("web-app/" + name)
+		if err != nil {
+			return nil, err
+		}
+		d := control.Decode(name, text)
+		d.Objects = slices.DeleteFunc(d.Objects, func(o control.Object) bool {
+			return slices.ContainsFunc(own.Objects, func(x control.Object) bool { return x.Metadata().Key == o.Metadata().Key })
+		})
+		changes = append(changes, control.Change{Source: name, Set: d.Objects})
+	}
+	store.Apply(changes...)
+	return store.Snapshot(), problems(store.Problems())
+}
+
+// problems are those that keep an object out, as one error.
+func problems(all []control.Problem) error {
+	var errs []error
+	for _, p := range all {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}
+
+// waiting says which objects are not in force.
+func (n *node) waiting() error {
+	var errs []error
+	for _, s := range n.objects.Statuses() {
+		if s.State == control.Refused {
+			errs = append(errs, fmt.Errorf("%s: %s", s.Object, s.Reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// merge puts the learner's entries and groups into a Node's program.
+func (l *Lesson) merge(p *flow.Program, f *Files) error {
+	own, err := flow.ParseProgram(flow.Sources{
+		Flows: flow.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: flow.Text(f.path(groupsFile), f.Text[groupsFile]), Names: p.Names,
+	})
+	if err != nil {
+		return err
+	}
+	p.Entries = slices.DeleteFunc(p.Entries, func(e *flow.Entry) bool { return slices.Contains(l.Tables, p.Names.Table(e.Table)) })
+	if p.Entries, err = join(p.Entries, own.Entries, func(e *flow.Entry) string { return identity(e, p.Names) }); err != nil {
+		return fmt.Errorf("%s: %w", f.path(entriesFile), err)
+	}
+	p.Groups, err = join(p.Groups, own.Groups, func(g *flow.Group) uint32 { return g.ID })
+	return err
+}
+
+// join is both lists; what is in both is the second's. The error is for what the
+// second has twice.
+func join[T any, K comparable](have, own []*T, key func(*T) K) ([]*T, error) {
+	seen := map[K]bool{}
+	for _, o := range own {
+		k := key(o)
+		if seen[k] {
+			return nil, fmt.Errorf("there are two entries %v: a table has one for each priority and match", k)
+		}
+		seen[k] = true
+	}
+	have = slices.DeleteFunc(have, func(x *T) bool { return seen[key(x)] })
+	return append(have, own...), nil
+}
+
+// identity is what tells an entry from others, as a dump begins.
+func identity(e *flow.Entry, n *flow.Names) string {
+	text, _, _ := strings.Cut(line(&flow.Entry{Table: e.Table, Priority: e.Priority, Match: e.Match}, n), "actions=")
+	return strings.TrimSpace(text)
+}
+
+// line is an entry as the lessons show it: a line of a dump without its cookie.
+func line(e *flow.Entry, n *flow.Names) string {
+	bare := *e
+	bare.Cookie = 0
+	return strings.TrimSpace(bare.Text(flow.Format{Names: n}))
+}
