@@ -20,20 +20,21 @@ import (
 //
 //	GET /healthz, /readyz     ?exclude=CONDITION
 //	GET /check                looks at the agent, and sends echo requests; JSON
-//	GET /flows                ?table=NAME&names=1&stats=0&sort=1
-//	GET /groups               ?names=1
-//	GET /meters
+//	GET /flows                ?table=NAME&names=1&stats=0&sort=1; explain=1, here and where
+//	                          it says so: with the objects behind each line
+//	GET /groups               ?names=1&explain=1
+//	GET /meters               ?explain=1
 //	GET /ports                ?names=1
 //	GET /workers
 //	GET /tables
 //	GET /pipeline             tables, the ways between them, and what passed there
 //	                          (package diagram)
-//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1
+//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1&explain=1
 //	DELETE /conntrack         the same, and the connections are gone
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
-//	POST /trace               TraceRequest as JSON
+//	POST /trace               TraceRequest as JSON; ?explain=1
 //	POST /why                 WhyRequest as JSON, answered by WhyAnswer
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
 //	                          until the trace ends; of a running agent only
@@ -57,12 +58,13 @@ type query struct {
 	stats       bool
 	sorted      bool
 	wide        bool // more columns, or more lines
+	explain     bool // with the objects behind each line
 	json        bool
 }
 
 func parseQuery(v url.Values) (query, error) {
 	q := query{table: v.Get("table"), stats: true}
-	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted, "wide": &q.wide} {
+	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted, "wide": &q.wide, "explain": &q.explain} {
 		if !v.Has(name) {
 			continue
 		}
@@ -94,11 +96,11 @@ type answer struct {
 
 var answers = map[string]answer{
 	"/flows": {(*pipeline).writeFlows, func(p *pipeline, q query) (any, error) { return p.flowRecords(q) }},
-	"/groups": {(*pipeline).writeGroups, func(p *pipeline, _ query) (any, error) {
-		return p.groupRecords(), nil
+	"/groups": {(*pipeline).writeGroups, func(p *pipeline, q query) (any, error) {
+		return p.groupRecords(q), nil
 	}},
-	"/meters": {(*pipeline).writeMeters, func(p *pipeline, _ query) (any, error) {
-		return p.meterRecords(), nil
+	"/meters": {(*pipeline).writeMeters, func(p *pipeline, q query) (any, error) {
+		return p.meterRecords(q), nil
 	}},
 	"/ports": {(*pipeline).writePorts, func(p *pipeline, _ query) (any, error) {
 		return p.portRecords(), nil
@@ -113,7 +115,7 @@ var answers = map[string]answer{
 		return p.pipelineMap(), nil
 	}},
 	"/conntrack": {(*pipeline).writeConntrack, func(p *pipeline, q query) (any, error) {
-		return p.connectionRecords(q.connections), nil
+		return p.connectionRecords(q), nil
 	}},
 	"/conntrack/stats": {(*pipeline).writeCTCounters, func(p *pipeline, _ query) (any, error) {
 		return p.ctCounterRecords(), nil
@@ -163,6 +165,9 @@ func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 
 func (p *pipeline) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	q, err := parseQuery(r.URL.Query())
+	if err == nil && q.explain && p.objects == nil {
+		err = errNoObjects
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -106,6 +106,8 @@ type Connection struct {
 	TimeoutNS time.Duration `json:"timeoutNS"`
 	Offloaded bool          `json:"offloaded,omitempty"` // the kernel forwards packets of it by itself
 	Text      string        `json:"text"`
+	// Objects is there when it is asked for.
+	Objects *ConnectionObjects `json:"objects,omitempty"`
 }
 
 // Endpoints are the ends of one direction, in the order of its packets. For
@@ -123,13 +125,13 @@ func endpoints(d *conntrack.Direction) Endpoints {
 }
 
 // connectionRecords lists the connections that a filter takes.
-func (p *pipeline) connectionRecords(f conntrack.Filter) []Connection {
-	all := []Connection{}
-	for c := range p.ct.Dump(f) {
+func (p *pipeline) connectionRecords(q query) []Connection {
+	all, who := []Connection{}, p.holdersFor(q)
+	for c := range p.ct.Dump(q.connections) {
 		r := Connection{
 			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
 			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
-			Offloaded: c.Away,
+			Offloaded: c.Away, Objects: who.behind(&c),
 		}
 		if c.Label != (conntrack.Label{}) {
 			r.Label = c.Label.String()
@@ -140,12 +142,14 @@ func (p *pipeline) connectionRecords(f conntrack.Filter) []Connection {
 }
 
 func (p *pipeline) writeConntrack(w io.Writer, q query) error {
+	who := p.holdersFor(q)
 	for c := range p.ct.Dump(q.connections) {
 		if q.stats {
 			fmt.Fprintln(w, c.Verbose())
 		} else {
 			fmt.Fprintln(w, c.String())
 		}
+		who.behind(&c).write(w)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,13 +16,14 @@ import (
 )
 
 // Explaining: what is asked for is an object as KIND/NAMESPACE/NAME (KIND/NAME
-// for those without namespace), a group as it stands in a dump, or else an
-// entry as it stands in a dump.
+// for those without namespace), a group or a meter as it stands in a dump, or else
+// an entry as it stands in a dump.
 
-// Explained is an entry or a group, and what wants it.
+// Explained is an entry, a group or a meter, and what wants it.
 type Explained struct {
 	Entry   string       `json:"entry,omitempty"` // as dump-flows --names prints it, without counters
 	Group   uint32       `json:"group,omitempty"`
+	Meter   uint32       `json:"meter,omitempty"`
 	Origins []OriginText `json:"origins"`
 }
 
@@ -38,6 +40,8 @@ type ObjectEntries struct {
 	State   control.State `json:"state"`
 	Reason  string        `json:"reason,omitempty"`
 	Entries []Explained   `json:"entries"`
+	Groups  []string      `json:"groups,omitempty"` // as dump-groups --names prints them
+	Meters  []string      `json:"meters,omitempty"`
 }
 
 // objectKinds are the kinds that an object may be asked for by.
@@ -46,8 +50,8 @@ var objectKinds = []control.Kind{
 	control.KindClusterNetworkPolicy, control.KindAntreaNetworkPolicy, control.KindEgress, control.KindTrafficControl,
 }
 
-// groupLine is a group's line in a dump, or the beginning of one.
-var groupLine = regexp.MustCompile(`^\s*group_id=(\d+)\b`)
+// numberLine is the line of a group or a meter in a dump, or the beginning of one.
+var numberLine = regexp.MustCompile(`^\s*(group_id|meter)=(\d+)\b`)
 
 // dumpTimes are the parts of a dumped line that are about its past.
 var dumpTimes = regexp.MustCompile(`\b(duration|n_packets|n_bytes|idle_age|hard_age)=[^,\s]*,? ?`)
@@ -73,8 +77,8 @@ func (p *pipeline) explain(what string) (any, error) {
 	if p.objects == nil {
 		return nil, errNoObjects
 	}
-	if g := groupLine.FindStringSubmatch(what); g != nil {
-		return p.explainGroup(g[1])
+	if g := numberLine.FindStringSubmatch(what); g != nil {
+		return p.explainNumber(g[1], g[2])
 	}
 	if k, ok, err := parseKey(what); ok || err != nil {
 		if err != nil {
@@ -86,13 +90,19 @@ func (p *pipeline) explain(what string) (any, error) {
 	return p.explained(all), err
 }
 
-func (p *pipeline) explainGroup(number string) (any, error) {
+// explainNumber explains a group or a meter.
+func (p *pipeline) explainNumber(kind, number string) (any, error) {
 	id, err := strconv.ParseUint(number, 10, 32)
 	if err != nil {
 		return nil, err
 	}
-	o, err := p.objects.ExplainGroup(uint32(id))
-	return []Explained{{Group: uint32(id), Origins: originTexts(o)}}, err
+	x, of := Explained{Group: uint32(id)}, p.objects.ExplainGroup
+	if kind == "meter" {
+		x, of = Explained{Meter: uint32(id)}, p.objects.ExplainMeter
+	}
+	o, err := of(uint32(id))
+	x.Origins = originTexts(o)
+	return []Explained{x}, err
 }
 
 func (p *pipeline) explainObject(k control.Key) (any, error) {
@@ -100,9 +110,21 @@ func (p *pipeline) explainObject(k control.Key) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("this Node has nothing to do with %s", k)
 	}
-	return &ObjectEntries{
+	o := &ObjectEntries{
 		Object: k.String(), State: status.State, Reason: status.Reason, Entries: p.explained(p.objects.EntriesOf(k)),
-	}, nil
+	}
+	groups, meters := p.objects.NumbersOf(k)
+	for _, g := range p.sw.Groups() {
+		if slices.Contains(groups, g.ID) {
+			o.Groups = append(o.Groups, strings.TrimSpace(g.Text(p.sw.Names())))
+		}
+	}
+	for _, m := range p.sw.Meters() {
+		if slices.Contains(meters, m.ID) {
+			o.Meters = append(o.Meters, m.Text())
+		}
+	}
+	return o, nil
 }
 
 // parseKey reads KIND/NAME or KIND/NAMESPACE/NAME, the kind in any case. ok
@@ -162,12 +184,18 @@ func writeExplained(w io.Writer, v any) {
 	entries, _ := v.([]Explained)
 	if o, ok := v.(*ObjectEntries); ok {
 		fmt.Fprintf(w, "%s: %s, %d entries\n", o.Object, state(control.Status{State: o.State, Reason: o.Reason}), len(o.Entries))
+		for _, line := range slices.Concat(o.Groups, o.Meters) {
+			fmt.Fprintln(w, line)
+		}
 		entries = o.Entries
 	}
 	for _, e := range entries {
-		if e.Entry != "" {
+		switch {
+		case e.Entry != "":
 			fmt.Fprintln(w, e.Entry)
-		} else {
+		case e.Meter != 0:
+			fmt.Fprintf(w, "meter=%d\n", e.Meter)
+		default:
 			fmt.Fprintf(w, "group_id=%d\n", e.Group)
 		}
 		for _, o := range e.Origins {

@@ -124,12 +124,12 @@ func (c collector) policies(count func(d *prometheus.Desc, n uint64, labels ...s
 
 // groups collects what came to groups, and what meters dropped.
 func (c collector) groups(count func(d *prometheus.Desc, n uint64, labels ...string)) {
-	for _, g := range c.p.groupRecords() {
+	for _, g := range c.p.groupRecords(query{}) {
 		id := strconv.FormatUint(uint64(g.ID), 10)
 		count(groupPkts, g.Packets, id)
 		count(groupBytes, g.Bytes, id)
 	}
-	for _, m := range c.p.meterRecords() {
+	for _, m := range c.p.meterRecords(query{}) {
 		dropped := uint64(0)
 		for _, n := range m.Dropped {
 			dropped += n

@@ -23,6 +23,8 @@ type Flow struct {
 	Packets  uint64 `json:"packets"`
 	Bytes    uint64 `json:"bytes"`
 	Learned  bool   `json:"learned,omitempty"`
+	// Origins are there when they are asked for; so in the records below.
+	Origins []OriginText `json:"origins,omitempty"`
 	// DurationNS is since installation, IdleNS since the last packet.
 	DurationNS time.Duration `json:"durationNS"`
 	IdleNS     time.Duration `json:"idleNS"`
@@ -55,6 +57,7 @@ type Drop struct {
 type PortRecord struct {
 	No      uint32            `json:"ofPort"`
 	Name    string            `json:"name"`
+	Pod     string            `json:"pod,omitempty"` // namespace/name
 	Link    string            `json:"link"`
 	MAC     string            `json:"mac"`
 	MTU     int               `json:"mtu"`
@@ -108,6 +111,8 @@ type Group struct {
 	Packets uint64   `json:"packets"`
 	Bytes   uint64   `json:"bytes"`
 	Buckets []Counts `json:"buckets"`
+
+	Origins []OriginText `json:"origins,omitempty"`
 }
 
 // Meter is a meter with its counters; Dropped is by band.
@@ -117,6 +122,8 @@ type Meter struct {
 	Packets uint64   `json:"packets"`
 	Bytes   uint64   `json:"bytes"`
 	Dropped []uint64 `json:"dropped"`
+
+	Origins []OriginText `json:"origins,omitempty"`
 }
 
 // LearnedMAC is a row of the MAC table that NORMAL keeps.
@@ -173,9 +180,22 @@ func (p *pipeline) portRecords() []PortRecord {
 		if r.Name == "" {
 			r.Name = s.Name
 		}
+		r.Pod = p.podAt(s.No)
 		all = append(all, r)
 	}
 	return all
+}
+
+// podAt is the Pod at a port, as namespace/name; "" for none.
+func (p *pipeline) podAt(port uint32) string {
+	if p.objects == nil {
+		return ""
+	}
+	pod, ok := p.objects.PodAt(port)
+	if !ok {
+		return ""
+	}
+	return pod.Namespace + "/" + pod.Name
 }
 
 func (p *pipeline) workerRecords() []WorkerRecord {
@@ -195,10 +215,10 @@ func (p *pipeline) workerRecords() []WorkerRecord {
 	return all
 }
 
-func (p *pipeline) groupRecords() []Group {
+func (p *pipeline) groupRecords(q query) []Group {
 	var all []Group
 	for _, g := range p.sw.Groups() {
-		r := Group{ID: g.ID, Text: g.Text(p.sw.Names()), Packets: g.Packets, Bytes: g.Bytes}
+		r := Group{ID: g.ID, Text: g.Text(p.sw.Names()), Packets: g.Packets, Bytes: g.Bytes, Origins: p.groupOrigins(q, g.ID)}
 		for _, b := range g.Buckets {
 			r.Buckets = append(r.Buckets, Counts{Packets: b.Packets, Bytes: b.Bytes})
 		}
@@ -207,10 +227,10 @@ func (p *pipeline) groupRecords() []Group {
 	return all
 }
 
-func (p *pipeline) meterRecords() []Meter {
+func (p *pipeline) meterRecords(q query) []Meter {
 	var all []Meter
 	for _, m := range p.sw.Meters() {
-		all = append(all, Meter{m.ID, m.Text(), m.Packets, m.Bytes, m.Dropped})
+		all = append(all, Meter{m.ID, m.Text(), m.Packets, m.Bytes, m.Dropped, p.meterOrigins(q, m.ID)})
 	}
 	return all
 }

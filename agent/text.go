@@ -76,6 +76,7 @@ func (p *pipeline) writeFlows(w io.Writer, q query) error {
 		}
 		line = append(e.AppendText(line[:0], f), '\n')
 		w.Write(line)
+		writeOrigins(w, p.entryOrigins(q, e.Entry))
 	}
 	return nil
 }
@@ -91,6 +92,7 @@ func (p *pipeline) flowRecords(q query) ([]Flow, error) {
 			Table: p.tableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,
 			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, names),
 			Packets: e.Packets, Bytes: e.Bytes, DurationNS: e.Duration, IdleNS: e.Idle,
+			Origins: p.entryOrigins(q, e.Entry),
 		}
 		if e.Cookie != 0 {
 			r.Cookie = fmt.Sprintf("%#x", e.Cookie)
@@ -104,14 +106,16 @@ func (p *pipeline) writeGroups(w io.Writer, q query) error {
 	fmt.Fprintln(w, "OFPST_GROUP_DESC reply (OF1.5) (xid=0x2):")
 	for _, g := range p.sw.Groups() {
 		fmt.Fprintln(w, g.Text(p.names(q)))
+		writeOrigins(w, p.groupOrigins(q, g.ID))
 	}
 	return nil
 }
 
-func (p *pipeline) writeMeters(w io.Writer, _ query) error {
+func (p *pipeline) writeMeters(w io.Writer, q query) error {
 	fmt.Fprintln(w, "OFPST_METER_CONFIG reply (OF1.5) (xid=0x2):")
 	for _, m := range p.sw.Meters() {
 		fmt.Fprintln(w, m.Text())
+		writeOrigins(w, p.meterOrigins(q, m.ID))
 	}
 	return nil
 }
@@ -132,6 +136,9 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 		fmt.Fprintf(w, "           worker %d, of whose time it takes %.1f %%\n", r.Worker, 100*r.Load)
 		for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 			fmt.Fprintf(w, "           %s: %d\n", reason, r.Reasons[reason])
+		}
+		if q.explain && r.Pod != "" {
+			fmt.Fprintf(w, "    # Pod/%s\n", r.Pod)
 		}
 	}
 	return nil

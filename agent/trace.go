@@ -68,6 +68,8 @@ type TraceEntry struct {
 	Priority uint16 `json:"priority"`
 	Match    string `json:"match"`
 	Actions  string `json:"actions"`
+	// Objects want the entry; none are known of flow files.
+	Objects []OriginText `json:"objects,omitempty"`
 }
 
 // maxTraceRequest bounds the body of a request.
@@ -84,7 +86,11 @@ func (p *pipeline) answerTrace(w http.ResponseWriter, r *http.Request) {
 		t, err = p.trace(&req)
 	}
 	var text bytes.Buffer
-	if err == nil {
+	switch {
+	case err != nil:
+	case q.explain && !q.json:
+		err = p.writeWalk(&text, t)
+	default:
 		err = t.WriteText(&text)
 	}
 	switch {
@@ -114,6 +120,9 @@ func (p *pipeline) traceAnswer(t *dataplane.Trace, text string) TraceAnswer {
 		e := TraceEntry{Table: tableName(t.Names, st.Table)}
 		if st.Entry != nil {
 			e.Priority, e.Match, e.Actions = st.Entry.Priority, st.Entry.Match.Text(t.Names), flow.ActionsText(st.Entry.Actions, t.Names)
+			if p.objects != nil {
+				e.Objects = originTexts(p.objects.OriginsOf(st.Entry)...)
+			}
 		}
 		a.Entries = append(a.Entries, e)
 	}
@@ -131,13 +140,8 @@ func (p *pipeline) trace(r *TraceRequest) (*dataplane.Trace, error) {
 		return nil, errors.New("the flow names no in_port: a packet enters somewhere")
 	}
 	req := &dataplane.TraceRequest{InPort: uint32(inPort.Lo), Metadata: m}
-	if r.Packet != "" {
-		if req.Frame, err = hex.DecodeString(strings.Join(strings.Fields(r.Packet), "")); err != nil {
-			return nil, fmt.Errorf("packet: %w", err)
-		}
-	} else {
-		assumeFirst(&m)
-		req.Frame = lengthen(flow.Compose(&m.Value))
+	if req.Frame, err = r.frameOf(&m); err != nil {
+		return nil, err
 	}
 	if err := r.answers(req); err != nil {
 		return nil, err
@@ -149,7 +153,41 @@ func (p *pipeline) trace(r *TraceRequest) (*dataplane.Trace, error) {
 		}
 		req.CTNext = append(req.CTNext, state)
 	}
-	return p.sw.Trace(req)
+	return p.walkDry(req)
+}
+
+// walkDry walks a made-up packet, and notes with what it came.
+func (p *pipeline) walkDry(r *dataplane.TraceRequest) (*dataplane.Trace, error) {
+	t, err := p.sw.Trace(r)
+	if err != nil {
+		return nil, err
+	}
+	t.Live = &dataplane.Arrival{Port: r.InPort, Frame: r.Frame, Len: len(r.Frame), Offload: r.Offload, Mark: t.Start.PktMark()}
+	t.Live.Tunnel.ID = flow.FieldByID(flow.TunID).Get(&t.Start).Lo
+	for _, f := range []struct {
+		to     *netip.Addr
+		v4, v6 flow.FieldID
+	}{{&t.Live.Tunnel.Src, flow.TunSrc, flow.TunIPv6Src}, {&t.Live.Tunnel.Dst, flow.TunDst, flow.TunIPv6Dst}} {
+		if v := flow.FieldByID(f.v4).Get(&t.Start); !v.IsZero() {
+			*f.to = addressOf(v, 32)
+		} else if v := flow.FieldByID(f.v6).Get(&t.Start); !v.IsZero() {
+			*f.to = addressOf(v, 128)
+		}
+	}
+	return t, nil
+}
+
+// frameOf is the packet: as given, or as the flow, which is m, describes it.
+func (r *TraceRequest) frameOf(m *flow.Match) ([]byte, error) {
+	if r.Packet == "" {
+		assumeFirst(m)
+		return lengthen(flow.Compose(&m.Value)), nil
+	}
+	frame, err := hex.DecodeString(strings.Join(strings.Fields(r.Packet), ""))
+	if err != nil {
+		return nil, fmt.Errorf("packet: %w", err)
+	}
+	return frame, nil
 }
 
 // answers are what the request says of ct() actions, and of undone work.

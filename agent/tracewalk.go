@@ -69,13 +69,7 @@ func idText(id uint64) string {
 }
 
 func (m *walker) port(n *flow.Names, no uint32) trace.Port {
-	p := trace.Port{No: no, Name: n.Port(no)}
-	if m.p.objects != nil {
-		if pod, ok := m.p.objects.PodAt(no); ok {
-			p.Pod = pod.Namespace + "/" + pod.Name
-		}
-	}
-	return p
+	return trace.Port{No: no, Name: n.Port(no), Pod: m.p.podAt(no)}
 }
 
 func undone(o *packet.Offload) *trace.Undone {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -213,13 +212,11 @@ func (q *asking) entry() uint32 {
 
 // walk adds a way, and tells of the choice of an endpoint that it came by.
 func (q *asking) walk(a *WhyAnswer, req dataplane.TraceRequest) (*dataplane.Step, error) {
-	t, err := q.p.sw.Trace(&req)
+	t, err := q.p.walkDry(&req)
 	if err != nil {
 		return nil, err
 	}
-	t.Live = &dataplane.Arrival{Port: req.InPort, Frame: req.Frame, Len: len(req.Frame)}
-	chosen, err := q.addWay(a, t)
-	return chosen, err
+	return q.addWay(a, t)
 }
 
 // carried goes on with a packet that left another Node.
@@ -234,17 +231,11 @@ func (q *asking) carried(a *WhyAnswer, c *Carried) error {
 			return err
 		}
 	}
-	req := requestOf(w)
-	t, err := q.p.trace(req)
+	t, err := q.p.trace(requestOf(w))
 	if err != nil {
 		return err
 	}
-	frame, err := hex.DecodeString(req.Packet)
-	if err != nil {
-		return err
-	}
-	t.Live = &dataplane.Arrival{Port: w.InPort.No, Frame: frame, Len: len(frame)}
-	if f, ok := flightOf(frame); ok {
+	if f, ok := flightOf(c.Frame); ok {
 		q.src, q.dst, q.proto, q.to.port = f.src, f.dst, f.proto, f.dstPort
 	}
 	q.from, q.to.place = q.someone(q.src), q.p.objects.PlaceOf(q.dst)

@@ -143,6 +143,34 @@ func (r *Reconciler) ExplainGroup(id uint32) (Origin, error) {
 	return Origin{Object: g.by.part.Object}, nil
 }
 
+// ExplainMeter says what a meter is for. The error says that there is no such meter.
+func (r *Reconciler) ExplainMeter(id uint32) (Origin, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.ledger.meters[id]
+	if m == nil || m.by == nil {
+		return Origin{}, fmt.Errorf("there is no meter %d", id)
+	}
+	return Origin{Object: m.by.part.Object}, nil
+}
+
+// NumbersOf are the groups and meters that an object wants, in order.
+func (r *Reconciler) NumbersOf(k Key) (groups, meters []uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.ledger.of[k] {
+		for _, g := range c.desired.Groups {
+			groups = append(groups, g.Group.ID)
+		}
+		for _, m := range c.desired.Meters {
+			meters = append(meters, m.ID)
+		}
+	}
+	slices.Sort(groups)
+	slices.Sort(meters)
+	return groups, meters
+}
+
 // EntriesOf are the entries of the switch that an object wants, by table and
 // falling priority, each with everything that wants it.
 func (r *Reconciler) EntriesOf(k Key) []Explanation {

@@ -127,3 +127,8 @@ func (r *RealisedRule) Title() string {
 	}
 	return strings.TrimPrefix(r.Key.describe(), "spec.")
 }
+
+// Origin is the rule's place in its policy.
+func (r *RealisedRule) Origin() Origin {
+	return Origin{Object: r.Key.Policy, Field: r.Key.describe(), Rule: r.Name}
+}

@@ -24,8 +24,12 @@ type dump struct {
 
 // dumpFlags are the flags that some dumps have.
 type dumpFlags struct {
-	names, noNames, noStats, sort bool
-	connections                   connectionFlags
+	names, noNames, noStats, sort, explain bool
+	connections                            connectionFlags
+}
+
+func (d *dumpFlags) addExplain(c *cobra.Command) {
+	c.Flags().BoolVar(&d.explain, "explain", false, "below each line, what of Kubernetes' and Antrea's objects it is for")
 }
 
 func (d *dumpFlags) addNames(c *cobra.Command) {
@@ -39,17 +43,19 @@ var dumps = []dump{
 		"Print the flow entries of a table, or of all tables, with their counters.", "/flows", cobra.MaximumNArgs(1),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
+			d.addExplain(c)
+			c.Example += "\n  antrail dump-flows EgressMark --names --no-stats --explain " + seedObjects
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without counters and ages")
 			c.Flags().BoolVar(&d.sort, "sort", false, "entries of one priority by their match")
 		}},
 	{"dump-groups", "Print groups, as ovs-ofctl dump-groups does",
 		"Print the groups with their buckets.", "/groups", cobra.NoArgs,
-		func(c *cobra.Command, d *dumpFlags) { d.addNames(c) }},
+		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
-		"Print the meters with their bands.", "/meters", cobra.NoArgs, nil},
+		"Print the meters with their bands.", "/meters", cobra.NoArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports", "Print ports and their counters",
 		"Print every port with its counters, what carries it and why, and what it lost for which reason.", "/ports", cobra.NoArgs,
-		func(c *cobra.Command, d *dumpFlags) { d.addNames(c) }},
+		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
 	{"dump-workers", "Print the threads that move packets",
 		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, and how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", cobra.NoArgs, nil},
 	{"dump-tables", "Print tables and their counters",
@@ -60,6 +66,7 @@ var dumps = []dump{
 		"Print the tracked connections, or those that all filters take.", "/conntrack", cobra.NoArgs,
 		func(c *cobra.Command, d *dumpFlags) {
 			d.connections.addTo(c)
+			c.Flags().BoolVar(&d.explain, "explain", false, "below each connection, whose it is and the rules of policies that allowed it")
 			c.Example += "\n  antrail dump-conntrack --zone 65520 --address 10.10.0.0/24 --port 80 --state established --mark 0x10/0x10"
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
@@ -109,6 +116,9 @@ func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
 	}
 	if d.sort {
 		q.Set("sort", "1")
+	}
+	if d.explain {
+		q.Set("explain", "1")
 	}
 	d.connections.put(q)
 }

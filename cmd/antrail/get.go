@@ -44,9 +44,10 @@ func explainCommand() *cobra.Command {
 		Short: "Print which object an entry comes from, or which entries an object has",
 		Long: `Print what wants a flow entry: each object, the field of it and the name of the policy rule. LINE is
 the entry as a dump prints it, or as much of it as names it: table, priority and match. A line of
-dump-groups is explained too.
+dump-groups or dump-meters is explained too.
 
-KIND/NAMESPACE/NAME, or KIND/NAME for objects without namespace, prints all entries of an object.`,
+KIND/NAMESPACE/NAME, or KIND/NAME for objects without namespace, prints all entries, groups and meters of
+an object. Dumps and traces name the objects themselves with --explain.`,
 		Example: "  antrail explain 'table=L3Forwarding, priority=200,ip,reg0=0x200/0x200,nw_dst=10.10.0.24' " + seedObjects +
 			"\n  antrail explain Service/default/sample-clusterip " + seedObjects,
 		Args: cobra.ExactArgs(1),

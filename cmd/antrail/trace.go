@@ -16,6 +16,7 @@ const examplePacket = `'in_port="client-a",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=b
 func traceCommand() *cobra.Command {
 	var from source
 	var req agent.TraceRequest
+	var explain bool
 	live := liveFlags{from: &from}
 	c := &cobra.Command{
 		Use:   "trace FLOW | trace --live",
@@ -51,6 +52,7 @@ counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 	from.addTo(c)
 	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, in place of the headers in FLOW")
 	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "state that the next ct() action answers with, such as trk,new; then trk,new (may be given several times)")
+	c.Flags().BoolVar(&explain, "explain", false, "as a tree, with the object behind each entry")
 	live.addTo(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if live.on {
@@ -61,7 +63,11 @@ counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 		}
 		req.Flow = args[0]
 		return from.print(c, func(client *agent.Client) ([]byte, error) {
-			return client.Post(c.Context(), "/trace", from.query(), &req)
+			q := from.query()
+			if explain {
+				q.Set("explain", "1")
+			}
+			return client.Post(c.Context(), "/trace", q, &req)
 		})
 	}
 	return c

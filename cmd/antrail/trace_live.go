@@ -44,7 +44,7 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	addWrite(c, &l.write)
 	l.agents.addTo(c, l.from, "; with --live, may be given several times")
 	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
-	for _, other := range []string{"flows", "manifests", "packet", "ct-next"} {
+	for _, other := range []string{"flows", "manifests", "packet", "ct-next", "explain"} {
 		c.MarkFlagsMutuallyExclusive("live", other)
 	}
 }
