@@ -109,6 +109,9 @@ type Agent struct {
 	// estate is what the agent before has given; nil when this one began by itself.
 	estate *estate
 	heirs  chan *heir // who is ready to take over
+	leaves chan talk  // who wants this one to leave
+	// asked is whom to tell when this one has left; nil: nobody asked.
+	asked *talk
 	// left says that ports and Node belong to another agent: nothing of them is
 	// taken back.
 	left bool
@@ -118,25 +121,38 @@ type Agent struct {
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
 // everything it made on the Node: ports, addresses, routes, sysctls, nftables
-// table and socket. With takeOver it takes the place of the agent that runs, if one
-// does. The error is ErrTakenOver when another took its own place, and ErrAgain when
-// that was tried and Run is to be called anew, in a new process.
-func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) (err error) {
-	a := &Agent{config: c, log: log, heirs: make(chan *heir)}
-	if takeOver {
-		if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
-			if a.cluster, err = c.joinCluster(ctx, log); err != nil {
-				return err
-			}
-		}
-		if a.estate, err = meet(ctx, c); err != nil {
+// table and socket. before says what becomes of an agent that runs already. The error
+// is ErrTakenOver when another agent took this one's place, and ErrAgain when Run is to
+// be called anew, in a new process: after a hand-over that failed, on either side.
+func Run(ctx context.Context, c *Config, log *slog.Logger, before Predecessor) (err error) {
+	a := &Agent{config: c, log: log, heirs: make(chan *heir), leaves: make(chan talk)}
+	if before == Stays {
+		return a.run(ctx)
+	}
+	if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
+		if a.cluster, err = c.joinCluster(ctx, log); err != nil {
 			return err
 		}
 	}
-	if a.estate != nil {
-		return a.inherit(ctx)
+	if a.estate, err = meet(ctx, c); err == nil {
+		if a.estate == nil {
+			return a.run(ctx)
+		}
+		err = a.inherit(ctx)
 	}
-	ln, err := listen(c.Socket)
+	if why := (notHandedOver{}); before != HandsOverOrLeaves || !errors.As(err, &why) || ctx.Err() != nil {
+		return err
+	}
+	log.Warn("the agent that runs is asked to leave", "why", err)
+	if err := askToLeave(ctx, c.Socket, log); err != nil {
+		return err
+	}
+	return ErrAgain
+}
+
+// run starts an agent where none runs, and serves until ctx ends.
+func (a *Agent) run(ctx context.Context) error {
+	ln, err := listen(a.config.Socket)
 	if err != nil {
 		return err
 	}
@@ -152,7 +168,11 @@ func (a *Agent) finish(ln net.Listener, err error) error {
 	if !a.left {
 		defer os.Remove(a.config.Socket)
 	}
-	return errors.Join(err, closeListener(ln), a.stop())
+	err = errors.Join(err, closeListener(ln), a.stop())
+	if a.asked != nil {
+		a.asked.Close()
+	}
+	return err
 }
 
 // closeListener closes the API's socket, if the server has not done so.
@@ -323,6 +343,8 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		a.log.Info("stopping")
 	case h := <-a.heirs:
 		return a.surrender(h, others, turning)
+	case asked := <-a.leaves:
+		return a.leave(asked, others, turning)
 	case err = <-others.ended:
 		others.left--
 		a.log.Error("stopping: a part of the agent ended", "error", err)

@@ -146,6 +146,7 @@ func (a *Agent) routes(ctx context.Context) http.Handler {
 	mux.HandleFunc("POST /trace/live", a.answerLive)
 	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
 	mux.HandleFunc("POST /take-over", func(w http.ResponseWriter, r *http.Request) { a.answerTakeOver(ctx, w, r) })
+	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) { a.answerLeave(ctx, w, r) })
 	return mux
 }
 

@@ -22,9 +22,9 @@ import (
 // ErrTakenOver is why an agent ended that another has taken over from.
 var ErrTakenOver = errors.New("another agent has taken over")
 
-// ErrAgain is why an agent ended whose heir failed when it had stopped already: it
-// is to be started again, as after a kill.
-var ErrAgain = errors.New("the agent that was to take over has failed")
+// ErrAgain is why an agent ended that is to be started again, as after a kill: its
+// heir failed when it had stopped already, or the one before it has left.
+var ErrAgain = errors.New("to be started again")
 
 const (
 	// preparation is how long an heir may take to build its switch, beginning is how
@@ -46,7 +46,7 @@ func (a *Agent) answerTakeOver(ctx context.Context, w http.ResponseWriter, r *ht
 		http.Error(w, fmt.Sprintf("this agent speaks %s, not %q: stop it and start the other", handOverProtocol, r.Header.Get("Upgrade")), http.StatusUpgradeRequired)
 		return
 	}
-	t, err := hijack(w)
+	t, err := hijack(w, handOverProtocol)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -58,8 +58,8 @@ func (a *Agent) answerTakeOver(ctx context.Context, w http.ResponseWriter, r *ht
 	}
 }
 
-// hijack takes the connection from the HTTP server.
-func hijack(w http.ResponseWriter) (talk, error) {
+// hijack takes the connection from the HTTP server, for another protocol.
+func hijack(w http.ResponseWriter, protocol string) (talk, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return talk{}, err
@@ -69,7 +69,7 @@ func hijack(w http.ResponseWriter) (talk, error) {
 		conn.Close()
 		return talk{}, fmt.Errorf("the connection is no unix socket")
 	}
-	_, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", handOverProtocol)
+	_, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol)
 	return talk{t}, err
 }
 

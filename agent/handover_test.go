@@ -254,7 +254,7 @@ func TestTakeOverRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := upgrade(conn, "antrail-hand-over/0"); err == nil || !strings.Contains(err.Error(), "426") || !strings.Contains(err.Error(), handOverProtocol) {
+	if err := upgrade(conn, "/take-over", "antrail-hand-over/0"); err == nil || !strings.Contains(err.Error(), "426") || !strings.Contains(err.Error(), handOverProtocol) {
 		t.Errorf("another protocol: %v", err)
 	}
 	if flows := askText(t, c, "/flows"); !strings.Contains(flows, "SpoofGuard") {
@@ -262,6 +262,34 @@ func TestTakeOverRefused(t *testing.T) {
 	}
 	startProcess(t, node, c, takeOverArg)
 	running.wantExit(t, exitTakenOver)
+}
+
+// TestLeaves: what cannot take over from an agent may have it leave, and starts as
+// after a kill.
+func TestLeaves(t *testing.T) {
+	node, c := upgradedNode(t)
+	running := startProcess(t, node, c)
+	wantReady(t, c)
+	for _, change := range []func(*Config){
+		func(c *Config) { c.Peers = nil },
+		func(c *Config) { c.Conntrack.Max = 3000 },
+		func(c *Config) { no := false; c.FlowSnapshot = &no },
+	} {
+		change(c)
+		next := startProcess(t, node, c, orLeaveArg)
+		running.wantExit(t, exitTakenOver)
+		next.wantSaid(t, "the agent before has left")
+		next.wantExit(t, exitAgain)
+		next = startProcess(t, node, c)
+		wantReady(t, c)
+		if ports := portsOpen(t, c); !slices.Contains(ports, "36 client-a-1 afpacket") || !slices.Contains(ports, "37 web-a-3f2a1 afxdp") {
+			t.Errorf("ports %v", ports)
+		}
+		running = next
+	}
+	running.Process.Signal(syscall.SIGTERM)
+	running.wantExit(t, 0)
+	wantNothingLeft(t, node, c)
 }
 
 // pairOfTalks is two ends of a talk.

@@ -32,11 +32,12 @@ type podPorts struct {
 	// opened is called after a port was added.
 	opened func()
 
-	mu   sync.Mutex
-	want []Port
-	have map[string]openPort // by link; written by reconcile alone
-
-	failed map[string]string // last error of links that could not be opened
+	mu      sync.Mutex
+	want    []Port
+	have    map[string]openPort // by link; written under reconcile alone
+	failed  map[string]string   // last error of links that could not be opened
+	refused bool                // a port could not be opened in this look
+	retry   time.Duration       // since the look before, when one could not be then
 }
 
 // openPort is a port in the switch.
@@ -52,9 +53,17 @@ type portSwitch interface {
 	RemovePort(no uint32) error
 }
 
-// lookAgain is how long a lost link message, or a link that could not be
-// opened, waits for the next try.
-const lookAgain = 2 * time.Second
+const (
+	// lookAgain is how long a lost link message waits for the next look.
+	lookAgain = 2 * time.Second
+	// firstRetry is how long a link that could not be opened waits for the next try; each
+	// further one takes twice as long, up to lookAgain. A queue of an agent before that
+	// was killed is free when the kernel has taken its socket apart.
+	firstRetry = 20 * time.Millisecond
+	// openings is how many ports are opened at once: most of that is waiting for the
+	// kernel.
+	openings = 8
+)
 
 func newPodPorts(want []Port, sw portSwitch, open func(Port) (ports.Port, error), log *slog.Logger) *podPorts {
 	return &podPorts{
@@ -97,13 +106,11 @@ func (p *podPorts) runPodPorts(ctx context.Context) {
 		p.log.Warn("no link messages; looking at the links from time to time", "error", err)
 		changes = nil
 	}
-	tick := time.NewTicker(lookAgain)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(p.nextLook()):
 		case <-p.again:
 		case _, ok := <-changes:
 			if !ok { // the subscription broke; the ticker remains
@@ -112,6 +119,16 @@ func (p *podPorts) runPodPorts(ctx context.Context) {
 		}
 		p.reconcile()
 	}
+}
+
+// nextLook is how long to wait after a look.
+func (p *podPorts) nextLook() time.Duration {
+	if !p.refused {
+		p.retry = 0
+		return lookAgain
+	}
+	p.retry = min(max(2*p.retry, firstRetry), lookAgain)
+	return p.retry
 }
 
 // reconcile looks at the links once: ports that are not wanted, or whose link
@@ -135,12 +152,33 @@ func (p *podPorts) reconcile() {
 			p.remove(had.Port, "its link is gone")
 		}
 	}
+	p.refused = false
+	var missing []Port
 	for _, w := range want {
 		_, in := p.have[w.Link]
 		if link := there[w.Link]; !in && (link.up || w.Driver == DriverTap) {
-			p.add(w)
+			missing = append(missing, w)
 		}
 	}
+	p.addAll(missing)
+}
+
+// addAll opens ports, some of them at once.
+func (p *podPorts) addAll(missing []Port) {
+	if len(missing) == 1 { // as nearly always
+		p.add(missing[0])
+		return
+	}
+	var opening sync.WaitGroup
+	room := make(chan struct{}, openings)
+	for _, w := range missing {
+		room <- struct{}{}
+		opening.Go(func() {
+			p.add(w)
+			<-room
+		})
+	}
+	opening.Wait()
 }
 
 type linkState struct {
@@ -175,20 +213,29 @@ func (p *podPorts) remove(w Port, why string) {
 // add opens a port. An error is logged once, and tried again later.
 func (p *podPorts) add(w Port) {
 	port, index, err := p.enter(w)
-	if err != nil {
-		if p.failed[w.Link] != err.Error() {
-			p.log.Error("port cannot be opened; trying again", "port", w.Name, "link", w.Link, "error", err)
-		}
-		p.failed[w.Link] = err.Error()
+	if p.note(openPort{w, index, port}, err); err != nil {
 		return
 	}
-	delete(p.failed, w.Link)
-	p.mu.Lock()
-	p.have[w.Link] = openPort{w, index, port}
-	p.mu.Unlock()
 	p.opened()
 	i := port.Info()
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
+}
+
+// note takes down that a port is open, or why it is not; the same reason is logged
+// once.
+func (p *podPorts) note(o openPort, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.failed, o.Link)
+		p.have[o.Link] = o
+		return
+	}
+	p.refused = true
+	if p.failed[o.Link] != err.Error() {
+		p.log.Error("port cannot be opened; trying again", "port", o.Name, "link", o.Link, "error", err)
+	}
+	p.failed[o.Link] = err.Error()
 }
 
 // enter opens a port and gives it to the switch. index is its link's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -232,4 +233,42 @@ func TestPodPortsMakeTaps(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPodPortsRetry: a link that cannot be opened is tried again soon, and then ever
+// more seldom; many are opened at once.
+func TestPodPortsRetry(t *testing.T) {
+	p := newPodPorts(nil, recorder{}, memoryPort, slog.New(slog.DiscardHandler))
+	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1280, 2000, 2000} {
+		p.refused = true
+		if got := p.nextLook(); got != want*time.Millisecond {
+			t.Errorf("next look after %v, want %v ms", got, want)
+		}
+	}
+	for _, want := range []time.Duration{lookAgain, firstRetry} {
+		p.refused = want == firstRetry
+		if got := p.nextLook(); got != want {
+			t.Errorf("next look after %v, want %v", got, want)
+		}
+	}
+}
+
+// TestPodPortsAtOnce: ports that wait for one another's opening all open.
+func TestPodPortsAtOnce(t *testing.T) {
+	var want []Port
+	for i := range openings {
+		want = append(want, Port{Name: fmt.Sprint("pod-", i), Link: fmt.Sprint("pod-", i), OFPort: uint32(40 + i)})
+	}
+	var waiting sync.WaitGroup
+	waiting.Add(openings)
+	open := func(w Port) (ports.Port, error) {
+		waiting.Done()
+		waiting.Wait()
+		return nil, errors.New("no such link")
+	}
+	p := newPodPorts(want, recorder{}, open, slog.New(slog.DiscardHandler))
+	p.addAll(want)
+	if len(p.failed) != openings || !p.refused {
+		t.Errorf("%d ports tried, want %d", len(p.failed), openings)
+	}
 }

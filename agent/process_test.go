@@ -26,8 +26,12 @@ import (
 
 const processEnv = "ANTRAIL_TEST_AGENT"
 
-// takeOverArg has such a process take over.
-const takeOverArg = "take-over"
+// takeOverArg has such a process take over; with orLeaveArg, the agent that runs leaves
+// if that cannot be.
+const (
+	takeOverArg = "take-over"
+	orLeaveArg  = "or-leave"
+)
 
 // How such a process ends.
 const (
@@ -38,17 +42,27 @@ const (
 
 func TestMain(m *testing.M) {
 	if config := os.Getenv(processEnv); config != "" {
-		os.Exit(runProcess(config, slices.Contains(os.Args, takeOverArg)))
+		os.Exit(runProcess(config, predecessor(os.Args)))
 	}
 	os.Exit(m.Run())
 }
 
-func runProcess(config string, takeOver bool) int {
+func predecessor(args []string) Predecessor {
+	switch {
+	case slices.Contains(args, orLeaveArg):
+		return HandsOverOrLeaves
+	case slices.Contains(args, takeOverArg):
+		return HandsOver
+	}
+	return Stays
+}
+
+func runProcess(config string, before Predecessor) int {
 	ctx, stop := ossignal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	c, err := LoadConfig(config)
 	if err == nil {
-		err = Run(ctx, c, c.Log.NewLog(os.Stderr), takeOver)
+		err = Run(ctx, c, c.Log.NewLog(os.Stderr), before)
 	}
 	if err == nil {
 		return 0

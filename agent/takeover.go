@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/antrail/antrail/dataplane"
@@ -27,7 +28,8 @@ import (
 type estate struct {
 	talk
 	arena *os.File
-	ports map[heirloom][]int // descriptors
+	mu    sync.Mutex
+	ports map[heirloom][]int // descriptors; ports are opened by several goroutines
 	begin []func() error     // what ports need before packets move
 	still int64              // since when none moves, by bootClock
 }
@@ -45,19 +47,19 @@ func meet(ctx context.Context, c *Config) (*estate, error) {
 		return nil, err
 	}
 	e := &estate{talk: talk{conn.(*net.UnixConn)}, ports: map[heirloom][]int{}}
-	if err = upgrade(conn, handOverProtocol); err == nil {
+	if err = upgrade(conn, "/take-over", handOverProtocol); err == nil {
 		err = e.receive(c.identity())
 	}
 	if err != nil {
 		e.close()
-		return nil, fmt.Errorf("the agent at %s does not hand over: %w", c.Socket, err)
+		return nil, notHandedOver{fmt.Errorf("the agent at %s does not hand over: %w", c.Socket, err)}
 	}
 	return e, nil
 }
 
 // upgrade asks an agent to speak another protocol from here on.
-func upgrade(conn net.Conn, protocol string) error {
-	if _, err := fmt.Fprintf(conn, "POST /take-over HTTP/1.1\r\nHost: agent\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n\r\n", protocol); err != nil {
+func upgrade(conn net.Conn, path, protocol string) error {
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: agent\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n\r\n", path, protocol); err != nil {
 		return err
 	}
 	// The other side says nothing more before it is spoken to: nothing is read too far.
@@ -101,6 +103,8 @@ func (e *estate) take(driver, name string) []int {
 	if e == nil {
 		return nil
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	which := heirloom{driver, name}
 	fds := e.ports[which]
 	delete(e.ports, which)
@@ -135,7 +139,7 @@ func adoptOr[Options, Port any](fds []int, o Options, adopt func(Options, []int)
 	return adopt(o, fds)
 }
 
-// inherit runs an agent with what it was given, as Run does. When the other agent
+// inherit runs an agent with what it was given, as run does. When the other agent
 // does not let it begin, nothing has changed.
 func (a *Agent) inherit(ctx context.Context) error {
 	a.left = true // all is the other's until it has stopped
@@ -144,7 +148,7 @@ func (a *Agent) inherit(ctx context.Context) error {
 		err = a.awaitTurn()
 	}
 	if err != nil {
-		return errors.Join(err, a.estate.close(), a.stop())
+		return notHandedOver{errors.Join(err, a.estate.close(), a.stop())}
 	}
 	a.left, a.arena.lent = false, false
 	turning := beginParts(ctx, a.sw.Run)

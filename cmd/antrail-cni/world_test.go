@@ -45,7 +45,7 @@ func runAgent(config string) {
 	defer stop()
 	c, err := agent.LoadConfig(config)
 	if err == nil {
-		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)), false)
+		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)), agent.Stays)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

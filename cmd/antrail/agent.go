@@ -16,7 +16,7 @@ import (
 
 func agentCommand() *cobra.Command {
 	var config, level, offload string
-	var takeOver, stay bool
+	var takeOver, orLeave, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the Node agent with its switch",
@@ -29,6 +29,7 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
 	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs, without a gap; start as usual if none does")
+	c.Flags().BoolVar(&orLeave, "or-leave", false, "with --take-over: an agent that cannot hand over leaves instead, and this one starts as after a kill")
 	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -53,9 +54,26 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if level != "" {
 			conf.Log.Level = level
 		}
-		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), takeOver), stay)
+		before, err := predecessor(takeOver, orLeave)
+		if err != nil {
+			return err
+		}
+		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), before), stay)
 	}
 	return c
+}
+
+// predecessor is what the flags say of an agent that runs already.
+func predecessor(takeOver, orLeave bool) (agent.Predecessor, error) {
+	switch {
+	case takeOver && orLeave:
+		return agent.HandsOverOrLeaves, nil
+	case orLeave:
+		return 0, usageError{errors.New("--or-leave goes with --take-over")}
+	case takeOver:
+		return agent.HandsOver, nil
+	}
+	return agent.Stays, nil
 }
 
 // after is what becomes of a process whose agent has ended. One that was to be

@@ -85,8 +85,11 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	addNodeCommands(root)
-	root.AddCommand(learnCommand(), versionCommand())
+	root.AddCommand(agentCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
+	root.AddCommand(dumpCommands()...)
+	root.AddCommand(pipelineCommand())
+	root.AddCommand(flushConntrackCommand(), conntrackCommand())
+	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }
