@@ -25,16 +25,57 @@ func (c *cluster) kubectl(args ...string) (string, error) {
 func (c *cluster) kubectlWith(input string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	argv := inControl(append([]string{c.bin + "/kubectl", "--kubeconfig", c.kubeconfig()}, args...)...)
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := c.kubectlCommand(ctx, args...)
 	cmd.Stdin = strings.NewReader(input)
-	cmd.Env = append(os.Environ(), "HOME="+c.dir)
 	var said, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &wrong
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(wrong.Bytes()))
 	}
 	return strings.TrimSpace(said.String()), nil
+}
+
+// kubectlCommand is a question to the API, not asked yet.
+func (c *cluster) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	argv := inControl(append([]string{c.bin + "/kubectl", "--kubeconfig", c.kubeconfig()}, args...)...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "HOME="+c.dir)
+	return cmd
+}
+
+// holding is a pod that asks over one connection.
+type holding struct {
+	cmd         *exec.Cmd
+	input       io.Closer
+	said, wrong bytes.Buffer
+	ended       bool
+}
+
+// hold has the client's pod of a Node begin to ask.
+func (c *cluster) hold(n *node, address string) (*holding, error) {
+	name, _, err := c.pod("client", n)
+	if err != nil {
+		return nil, err
+	}
+	h := &holding{cmd: c.kubectlCommand(context.Background(), "exec", "-i", name, "--", "/pod", "hold", address)}
+	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.wrong
+	if h.input, err = h.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return h, h.cmd.Start()
+}
+
+// end has it stop, once, and is what it says.
+func (h *holding) end() (string, error) {
+	if h.ended {
+		return "", nil
+	}
+	h.ended = true
+	h.input.Close()
+	if err := h.cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(h.cmd.Args[len(h.cmd.Args)-2:], " "), err, bytes.TrimSpace(h.wrong.Bytes()))
+	}
+	return strings.TrimSpace(h.said.String()), nil
 }
 
 // overlay is what this cluster changes of the Kustomize base: the agent finds the API

@@ -6,6 +6,8 @@
 //	pod dns                DNS on 53, UDP: Services of the cluster, asked of the API
 //	pod get URL            prints what a server says; exit code 1 within 3 seconds
 //	pod udp ADDRESS:PORT   likewise for one datagram
+//	pod hold ADDRESS:PORT  asks over one connection, again and again, until its input ends;
+//	                       prints how often, and the longest wait for an answer
 //	pod resolve NAME       prints the addresses of a name, and what it is really called
 package main
 
@@ -34,7 +36,7 @@ func main() {
 }
 
 func run(args []string) error {
-	work := map[string]func(string) error{"get": get, "udp": datagram, "resolve": resolve}
+	work := map[string]func(string) error{"get": get, "udp": datagram, "hold": hold, "resolve": resolve}
 	serve := map[string]func() error{"pause": pause, "serve": serveName, "dns": serveDNS}
 	switch {
 	case len(args) == 1 && serve[args[0]] != nil:
@@ -42,7 +44,7 @@ func run(args []string) error {
 	case len(args) == 2 && work[args[0]] != nil:
 		return work[args[0]](args[1])
 	}
-	return errors.New("pause, serve, dns, get URL, udp ADDRESS:PORT or resolve NAME")
+	return errors.New("pause, serve, dns, get URL, udp ADDRESS:PORT, hold ADDRESS:PORT or resolve NAME")
 }
 
 // pause waits for the end, and reaps whose parents are gone.
