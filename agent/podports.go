@@ -173,12 +173,15 @@ func (p *podPorts) addAll(missing []Port) {
 	room := make(chan struct{}, openings)
 	for _, w := range missing {
 		room <- struct{}{}
-		opening.Go(func() {
-			p.add(w)
-			<-room
-		})
+		opening.Go(func() { p.runAdd(w, room) })
 	}
 	opening.Wait()
+}
+
+// runAdd opens one of several ports, and makes room for the next.
+func (p *podPorts) runAdd(w Port, room <-chan struct{}) {
+	p.add(w)
+	<-room
 }
 
 type linkState struct {
