@@ -4,6 +4,7 @@
 #             cached (hack/k8s/build); prints what it holds of a large cluster
 # make test-deploy  the Kustomize base and the Helm chart are the same, and valid
 # make lint   gofmt, go vet, staticcheck
+# make book   docs/pipeline, written anew from the tables, the sample objects and packets
 # make build  bin/antrail and bin/antrail-cni, the CNI plugin
 # make demo-k8s  the same with pods of a real Kubernetes, which it builds once
 # make image  bin/antrail-image.tar, which container runtimes import
@@ -12,7 +13,7 @@ IMAGE := docker.io/library/antrail:latest
 NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build image demo demo-k8s test test-k8s test-deploy lint clean
+.PHONY: all build image demo demo-k8s test test-k8s test-deploy lint book clean
 
 all: build
 
@@ -49,6 +50,9 @@ test-deploy:
 
 lint:
 	hack/lint $(STATICCHECK)
+
+book:
+	go run ./docs/book
 
 clean:
 	rm -rf bin

@@ -91,6 +91,7 @@ type options struct {
 	cache    int          // what the workers remember: the defaults when 0, nothing when -1
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
+	secret   [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
 	offload  offload
 	cluster  *joined // nil without the API
 }
@@ -158,7 +159,7 @@ func newPipeline(o options) (*pipeline, error) {
 
 // openTable makes the connection table, in its file if there is one.
 func (p *pipeline) openTable(o options) (err error) {
-	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate}
+	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret}
 	if c.Max == 0 {
 		c.Max = conntrack.DefaultMax()
 	}

@@ -22,7 +22,8 @@ type Options struct {
 	Dropped bool
 	// Focus names a table to stand out, with the edges that touch it; "" for none.
 	Focus string
-	// Bare leaves out the texts that a pointer shows, and the legend.
+	// Bare leaves out the texts that a pointer shows, the legend, and the ids of
+	// what a walk or a focus leaves faint: a small picture, for a document.
 	Bare bool
 }
 
@@ -60,9 +61,7 @@ func (d *drawing) draw() {
 	d.printf("<title>Pipeline: %d tables, %d ways between them</title>\n<style>%s</style>\n", len(d.m.Tables), len(d.m.Edges), styles(d.o.Theme))
 	d.printf(`<rect class="ground" width="%s" height="%s"/>`+"\n", num(d.width), num(height))
 	d.panels()
-	for i := range d.m.Edges {
-		d.edge(i)
-	}
+	d.edges()
 	d.entrance()
 	for i := range d.m.Tables {
 		d.table(i)
@@ -123,6 +122,39 @@ func (d *drawing) entrance() {
 	d.text("note", p.x-gutterW/2, y-7, "packets")
 }
 
+// edges draws those behind first: what is lit or busy lies over the rest.
+func (d *drawing) edges() {
+	var behind, front []int
+	for i := range d.m.Edges {
+		lit := d.edgeLit(&d.m.Edges[i])
+		if lit == " on" || lit == "" && d.o.Load != nil && d.o.Load.Edges[i] > 0 {
+			front = append(front, i)
+		} else {
+			behind = append(behind, i)
+		}
+	}
+	if d.o.Bare && (len(d.o.Walk) > 0 || d.o.Focus != "") {
+		d.shadow(behind)
+		behind = nil
+	}
+	for _, i := range append(behind, front...) {
+		d.edge(i)
+	}
+}
+
+// shadow draws edges that only have to be there, as one.
+func (d *drawing) shadow(edges []int) {
+	d.printf(`<path class="line off" d="`)
+	for _, i := range edges {
+		d.bends(d.route(i))
+	}
+	d.printf("\"/>\n")
+}
+
+func (d *drawing) edgeLit(e *Edge) string {
+	return d.lit(d.walked[Hop{e.From, e.To}], d.name(e.From) == d.o.Focus || d.name(e.To) == d.o.Focus)
+}
+
 // edge draws a way between two tables.
 func (d *drawing) edge(i int) {
 	e := &d.m.Edges[i]
@@ -142,7 +174,7 @@ func (d *drawing) edge(i int) {
 			class += " idle"
 		}
 	}
-	class += d.lit(d.walked[Hop{e.From, e.To}], d.o.Focus != "" && (d.name(e.From) == d.o.Focus || d.name(e.To) == d.o.Focus))
+	class += d.edgeLit(e)
 	d.printf(`<g id="edge-%d-%d" class="%s">`, e.From, e.To, class)
 	d.title("%s", d.edgeTitle(i))
 	d.line(d.route(i), width)
@@ -190,17 +222,25 @@ func (d *drawing) line(ps []point, width float64) {
 	dx, dy := sign(tip.x-from.x), sign(tip.y-from.y)
 	head, half := 6.0, max(3.6, width*.8)
 	ps = append(slices.Clone(ps[:last]), point{tip.x - dx*head, tip.y - dy*head})
-	d.printf(`<path class="line" d="M%s %s`, num(ps[0].x), num(ps[0].y))
-	for i := 1; i < len(ps)-1; i++ {
-		d.corner(ps[i-1], ps[i], ps[i+1])
-	}
-	d.printf(`L%s %s"`, num(ps[last].x), num(ps[last].y))
+	d.printf(`<path class="line" d="`)
+	d.bends(ps)
+	d.printf(`"`)
 	if width != 1.3 {
 		d.printf(` style="stroke-width:%.1f"`, width)
 	}
 	end := ps[last]
 	d.printf(`/><path class="head" d="M%s %sL%s %sL%s %sz"/>`, num(tip.x), num(tip.y),
 		num(end.x-dy*half), num(end.y-dx*half), num(end.x+dy*half), num(end.y+dx*half))
+}
+
+// bends is a line with its corners round, for the d of a path.
+func (d *drawing) bends(ps []point) {
+	last := len(ps) - 1
+	d.printf("M%s %s", num(ps[0].x), num(ps[0].y))
+	for i := 1; i < last; i++ {
+		d.corner(ps[i-1], ps[i], ps[i+1])
+	}
+	d.printf("L%s %s", num(ps[last].x), num(ps[last].y))
 }
 
 // corner goes from a towards b and turns to c.

@@ -54,6 +54,16 @@ var stageNames = [...]string{
 	stageOutput:          "Output",
 }
 
+// TableNames are all tables in the order in which packets pass them, those too
+// that no pipeline has at the same time.
+func TableNames() []string {
+	names := make([]string, len(declared))
+	for i := range declared {
+		names[i] = declared[i].name
+	}
+	return names
+}
+
 // Stage names the stage that a table belongs to, "" for a name that is no table
 // of this pipeline.
 func Stage(table string) string {

@@ -13,7 +13,9 @@ import (
 // instead of the address for a NodePort; FromLocalRegMark and FromTunnelRegMark
 // for the short ways.
 // Writes: RewriteMACRegMark, ServiceEPStateField, ToExternalAddressRegMark,
-// ServiceGroupIDField for policies.
+// ServiceGroupIDField for policies; the group's bucket writes the endpoint into
+// EndpointIPField (IPv6: EndpointIP6Field) and EndpointPortField, or SvcNoEpRegMark
+// when there is none.
 // Next:   the group. With affinity the group comes back with an endpoint, and
 // the choice is learned. Table-miss: the next table.
 //

@@ -6,7 +6,8 @@ import "github.com/antrail/antrail/flow"
 // clients and the endpoint they stay at.
 //
 // Reads:  as learned, the client and the Service's address and port.
-// Writes: the endpoint and EpSelectedRegMark; by table-miss EpToSelectRegMark.
+// Writes: as learned, the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and
+// EpUnionField, with EpSelectedRegMark; by table-miss EpToSelectRegMark.
 // Next:   returns to PreRoutingClassifier.
 
 func (p *Pipeline) noAffinity() []*flow.Entry {

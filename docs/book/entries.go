@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/flow"
+)
+
+// Entries, numbered and explained: the entry as a dump writes it, the marks that
+// its bits mean, and the object that wants it.
+
+// entryList writes a table's entries.
+func (b *page) entryList(t *table) error {
+	p := b.pipes[bookNode]
+	for i, e := range t.entries {
+		origins, err := p.origins(strings.TrimSpace(e.Text(flow.Format{Names: p.program.Names})))
+		if err != nil {
+			return err
+		}
+		b.printf("%d. %s<br>\n   → %s<br>\n", i+1, code(entryHead(p, e)), code(actionsText(p, e.Actions)))
+		if marks := b.meaning(t, p, e); marks != "" {
+			b.printf("   %s<br>\n", marks)
+		}
+		b.printf("   for %s\n", originText(origins))
+	}
+	return nil
+}
+
+// entryHead is an entry's priority and match.
+func entryHead(p *pipe, e *flow.Entry) string {
+	return strings.TrimSuffix(fmt.Sprintf("priority=%d,%s", e.Priority, e.Match.Text(p.program.Names)), ",")
+}
+
+func actionsText(p *pipe, actions []flow.Action) string {
+	return cmp.Or(flow.ActionsText(actions, p.program.Names), "drop")
+}
+
+// meaning is what an entry asks for and sets, by the names of marks.
+func (b *page) meaning(t *table, p *pipe, e *flow.Entry) string {
+	var parts []string
+	if asks := texts(asked(&e.Match), t.tableSource, p); len(asks) > 0 {
+		parts = append(parts, "asks for "+strings.Join(asks, ", "))
+	}
+	var x effect
+	x.actions(p, withoutGroups(e.Actions))
+	if sets := texts(x.writes, t.tableSource, p); len(sets) > 0 {
+		parts = append(parts, "sets "+strings.Join(sets, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// withoutGroups leaves out what only a group's page part can tell.
+func withoutGroups(actions []flow.Action) []flow.Action {
+	return slices.DeleteFunc(slices.Clone(actions), func(a flow.Action) bool {
+		_, is := a.(flow.GroupAction)
+		return is
+	})
+}
+
+// texts are the marks that bits mean, each once.
+func texts(all []bits, s *tableSource, p *pipe) (out []string) {
+	for _, b := range all {
+		for _, n := range b.names(s) {
+			out = added(out, n.text(p))
+		}
+	}
+	return out
+}
+
+// mostOrigins is how many objects behind an entry are named.
+const mostOrigins = 3
+
+// originText names the objects that want an entry. What every Node has is of its
+// NodeConfig.
+func originText(all []agent.OriginText) string {
+	var names []string
+	for _, o := range all {
+		names = added(names, o.String())
+	}
+	return someOf(names)
+}
+
+// someOf are the first of some names, and how many more there are.
+func someOf(names []string) string {
+	if more := len(names) - mostOrigins; more > 0 {
+		return strings.Join(names[:mostOrigins], "; ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, "; ")
+}
+
+// groupList writes the groups that a table's entries name, with what for.
+func (b *page) groupList(t *table) error {
+	p := b.pipes[bookNode]
+	ids := groupsOf(t.entries)
+	if len(ids) == 0 {
+		return nil
+	}
+	b.printf("\n## Groups\n\nOf a `select` group one bucket is chosen for each connection, of an `all` group each gets a copy.\n\n")
+	for _, id := range ids {
+		text := p.groups[id].Text(p.program.Names)
+		origins, err := p.origins(text)
+		if err != nil {
+			return err
+		}
+		b.printf("- %s<br>\n  for %s\n", code(strings.TrimSpace(text)), originText(origins))
+	}
+	return nil
+}
+
+func groupsOf(entries []*flow.Entry) (ids []uint32) {
+	for _, e := range entries {
+		for _, a := range e.Actions {
+			if g, ok := a.(flow.GroupAction); ok && !slices.Contains(ids, g.ID) {
+				ids = append(ids, g.ID)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// page is one that is being written.
+type page struct {
+	*book
+	text strings.Builder
+}
+
+func (b *page) printf(format string, args ...any) { fmt.Fprintf(&b.text, format, args...) }
+
+// code is a text as Markdown's code.
+func code(text string) string { return "`" + strings.ReplaceAll(text, "`", "'") + "`" }
+
+var word = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+// linked puts links to the tables that a text speaks of, but for one.
+func (b *book) linked(text, but, dir string) string {
+	return word.ReplaceAllStringFunc(text, func(w string) string {
+		if b.sources[w] == nil || w == but || w == "IPv6" {
+			return w
+		}
+		return fmt.Sprintf("[%s](%s%s.md)", w, dir, w)
+	})
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/diagram"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// place is where a field lies: reg0[0..3].
+func place(f tables.Field) string {
+	name := flow.FieldByID(f.Subfield.Field).Name
+	if f.N == 1 {
+		return fmt.Sprintf("%s[%d]", name, f.Ofs)
+	}
+	return fmt.Sprintf("%s[%d..%d]", name, f.Ofs, f.Ofs+f.N-1)
+}
+
+const indexText = `# The pipeline, table by table
+
+A **packet** enters by a **port** and walks **tables of flow entries** until an entry gives a verdict. This book has a page
+for each table: what it is for, who sets what it reads, and each of its entries with the object that wants it. The entries
+are those of %s in the cluster of [%s](../../%s); %s has the same tables.
+
+Everything here is made by ` + "`go run ./docs/book`" + ` from the tables' own files, from the objects and from packets that
+walk; a test keeps it fresh.
+
+![The pipeline](pipeline.svg)
+
+## Walks
+
+Real packets through the switches of both Nodes, table by table, with the map of their way and a capture.
+
+`
+
+// indexPage writes the first page and the whole map.
+func (b *book) indexPage() error {
+	p := &page{book: b}
+	p.printf(indexText, bookNode, objects, objects, "node-b")
+	for _, w := range walks {
+		p.printf("- [%s](walks/%s.md)\n", w.title, w.file)
+	}
+	stage := ""
+	p.printf("\n## Tables\n")
+	for _, t := range b.tables {
+		if s := tables.Stage(t.name); s != stage {
+			stage = s
+			p.printf("\n**%s**\n\n", stage)
+		}
+		p.printf("- [%s](%s.md)%s: %s\n", t.name, t.name, b.numberText(t), sentence(t))
+	}
+	b.marksPart(p)
+	b.files["README.md"] = []byte(p.text.String())
+	var svg bytes.Buffer
+	err := b.pipes[bookNode].chart.SVG(&svg, diagram.Options{})
+	b.files["pipeline.svg"] = svg.Bytes()
+	return err
+}
+
+func (b *book) numberText(t *table) string {
+	if t.number < 0 {
+		return ", not in the sample"
+	}
+	entries := "entries"
+	if len(t.entries) == 1 {
+		entries = "entry"
+	}
+	return fmt.Sprintf(", table %d, %d %s", t.number, len(t.entries), entries)
+}
+
+// sentence is the first one of a table's text, without the table's name.
+func sentence(t *table) string {
+	s, _, _ := strings.Cut(t.text[0]+" ", ". ")
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), t.name+" "), ".") + "."
+}
+
+// marksPart lists every named field with its values, who sets it and who reads it.
+func (b *book) marksPart(p *page) {
+	p.printf("\n## Marks\n\nWhat a packet carries in registers lives as long as its walk; what is in ct_mark and ct_label, as long as its\nconnection. A field that no entry of the sample uses has empty columns.\n\n| field | bits | values | set by | read by |\n|---|---|---|---|---|\n")
+	for _, f := range tables.Fields() {
+		var values []string
+		for _, m := range tables.Marks() {
+			if m.Field.Name == f.Name {
+				values = append(values, fmt.Sprintf("%d %s", m.Value, m.Name))
+			}
+		}
+		u := b.usage[f.Name]
+		p.printf("| %s | `%s` | %s | %s | %s |\n", f.Name, place(f), strings.Join(values, "<br>"), p.linked(strings.Join(u.writes, ", "), "", ""), p.linked(strings.Join(u.reads, ", "), "", ""))
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/antrail/antrail/diagram"
+	"github.com/antrail/antrail/tables"
+)
+
+// tablePage writes a table's page and its place on the map.
+func (b *book) tablePage(t *table) error {
+	p := &page{book: b}
+	p.printf("# %s\n\n%s\n\n", t.name, b.neighbours(t))
+	if t.number >= 0 {
+		if err := b.drawTable(t); err != nil {
+			return err
+		}
+		p.printf("![Where %s is on the map](%s.svg)\n\n", t.name, t.name)
+	}
+	for _, text := range t.text {
+		p.printf("%s\n\n", b.linked(text, t.name, ""))
+	}
+	for _, l := range t.labels {
+		p.printf("- **%s:** %s\n", l[0], b.linked(l[1], t.name, ""))
+	}
+	for _, text := range t.more {
+		p.printf("\n%s\n", b.linked(text, t.name, ""))
+	}
+	p.marksTable(t)
+	if err := p.entriesPart(t); err != nil {
+		return err
+	}
+	p.codePart(t)
+	b.files[t.name+".md"] = []byte(p.text.String())
+	return nil
+}
+
+// neighbours are the stage and links to the pages before and after.
+func (b *book) neighbours(t *table) string {
+	s := "Stage " + tables.Stage(t.name) + " · [all tables](README.md)"
+	for i, x := range b.tables {
+		if x != t {
+			continue
+		}
+		if i > 0 {
+			s += " · before: [" + b.tables[i-1].name + "](" + b.tables[i-1].name + ".md)"
+		}
+		if i+1 < len(b.tables) {
+			s += " · after: [" + b.tables[i+1].name + "](" + b.tables[i+1].name + ".md)"
+		}
+	}
+	return s
+}
+
+func (b *book) drawTable(t *table) error {
+	var svg bytes.Buffer
+	err := b.pipes[bookNode].chart.SVG(&svg, diagram.Options{Focus: t.name, Bare: true})
+	b.files[t.name+".svg"] = svg.Bytes()
+	return err
+}
+
+// marksTable tells who sets the marks that the table reads, and who reads those
+// that it sets.
+func (p *page) marksTable(t *table) {
+	p.side(t, "Who sets what it reads", "reads", "set by", reads, writes, "nobody here: the packet comes with it, or conntrack knows it")
+	p.side(t, "Who reads what it sets", "sets", "read by", writes, reads, "nobody here: it is for traces, for the agent, or for the next packet")
+}
+
+// side is one of the two.
+func (p *page) side(t *table, title, does, by string, mine, theirs func(*uses) []string, nobody string) {
+	fields := p.usage.of(t.name, mine)
+	if len(fields) == 0 {
+		return
+	}
+	p.printf("\n## %s\n\n| %s | %s | %s |\n|---|---|---|\n", title, does, "bits", by)
+	for _, f := range fields {
+		others := p.usage.others(f, t.name, theirs)
+		text := nobody
+		if len(others) > 0 {
+			text = p.linked(strings.Join(others, ", "), "", "")
+		}
+		p.printf("| %s | `%s` | %s |\n", f.Name, place(f), text)
+	}
+}
+
+// entriesPart is the table's entries on bookNode, and their groups.
+func (p *page) entriesPart(t *table) error {
+	if t.number < 0 {
+		p.printf("\n## Entries\n\nThe sample cluster does not have this table: no feature of it needs one.\n")
+		return nil
+	}
+	p.printf("\n## Entries\n\nThose of %s in [%s](../../%s), table %d, as they are matched: the highest priority first.\n\n", bookNode, objects, objects, t.number)
+	if err := p.entryList(t); err != nil {
+		return err
+	}
+	if err := p.groupList(t); err != nil {
+		return err
+	}
+	p.printf("\nThe same at a prompt:\n\n```sh\nbin/antrail dump-flows %s --names --no-stats --manifests %s --node %s\n```\n", t.name, objects, bookNode)
+	return nil
+}
+
+// shared are files that make entries for several tables.
+var shared = map[string]string{
+	"EgressRule": "policy_rule.go", "IngressRule": "policy_rule.go", "EgressDefaultRule": "policy_rule.go", "IngressDefaultRule": "policy_rule.go",
+	"AntreaPolicyEgressRule": "policy_rule.go", "AntreaPolicyIngressRule": "policy_rule.go",
+	"EgressMetric": "policy_metric.go", "IngressMetric": "policy_metric.go",
+	"ServiceLB": "service_lb.go", "Output": "packetin.go",
+}
+
+// codePart leads to the code.
+func (p *page) codePart(t *table) {
+	p.printf("\n## Code\n\n[`%s`](../../%s)", t.file, t.file)
+	if s := "tables/" + shared[t.name]; shared[t.name] != "" && s != t.file {
+		p.printf(", [`%s`](../../%s)", s, s)
+	}
+	p.printf(" makes the entries; [`tables/objects.go`](../../tables/objects.go) says which object has which; [`tables/pipeline.go`](../../tables/pipeline.go) has the order, the stages and the table-misses.\n")
+	if len(t.functions) == 0 {
+		return
+	}
+	p.printf("\n")
+	for _, f := range t.functions {
+		p.printf("- `%s`: %s\n", f.name, strings.TrimPrefix(strings.TrimPrefix(f.text, f.name+": "), f.name+" "))
+	}
+}

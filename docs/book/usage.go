@@ -1,0 +1,99 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// usage is which tables read and write each named field, by the entries of both
+// Nodes; names are in the order of the pipeline.
+type usage map[string]*uses
+
+type uses struct{ reads, writes []string }
+
+func newUsage(c *cluster) usage {
+	u := usage{}
+	for _, f := range tables.Fields() {
+		u[f.Name] = &uses{}
+	}
+	for _, t := range c.tables {
+		for _, node := range nodes {
+			p := c.pipes[node]
+			for _, e := range p.program.Entries {
+				if p.program.Names.Table(e.Table) == t.name {
+					u.entry(t, p, e)
+				}
+			}
+		}
+	}
+	return u
+}
+
+func (u usage) entry(t *table, p *pipe, e *flow.Entry) {
+	x := effect{reads: asked(&e.Match)}
+	x.actions(p, e.Actions)
+	for _, b := range x.reads {
+		for _, n := range b.names(t.tableSource) {
+			u[n.Name].reads = added(u[n.Name].reads, t.name)
+		}
+	}
+	for _, b := range x.writes {
+		for _, n := range b.names(t.tableSource) {
+			u[n.Name].writes = added(u[n.Name].writes, t.name)
+		}
+	}
+	u.learned(t, p, e)
+}
+
+// learned notes what entries do in the table where a learn action puts them.
+func (u usage) learned(t *table, p *pipe, e *flow.Entry) {
+	for _, a := range e.Actions {
+		l, ok := a.(*flow.Learn)
+		if !ok {
+			continue
+		}
+		for _, s := range l.Specs {
+			if s.Kind != flow.LearnLoad {
+				continue
+			}
+			for _, n := range (bits{field: s.Dst.Field, mask: s.Dst.Mask()}).names(t.tableSource) {
+				u[n.Name].writes = added(u[n.Name].writes, p.program.Names.Table(l.Table))
+			}
+		}
+	}
+}
+
+func added(all []string, s string) []string {
+	if slices.Contains(all, s) {
+		return all
+	}
+	return append(all, s)
+}
+
+// of are the fields that a table reads or writes, in the order of tables.Fields.
+func (u usage) of(table string, side func(*uses) []string) (all []tables.Field) {
+	for _, f := range tables.Fields() {
+		if slices.Contains(side(u[f.Name]), table) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// others are the tables on a side of a field or of one that shares bits with it,
+// but for the table itself, in the order of the pipeline.
+func (u usage) others(f tables.Field, not string, side func(*uses) []string) (all []string) {
+	for _, t := range tables.TableNames() {
+		for _, g := range tables.Fields() {
+			if t != not && overlap(f, g) && slices.Contains(side(u[g.Name]), t) {
+				all = added(all, t)
+			}
+		}
+	}
+	return all
+}
+
+func reads(u *uses) []string  { return u.reads }
+func writes(u *uses) []string { return u.writes }
