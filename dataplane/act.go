@@ -112,7 +112,7 @@ func (k *walk) runNested(actions []flow.Action) {
 func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	saved := k.key.InPort()
 	if len(after) > 0 {
-		k.rests = append(k.rests, rest{after, saved, k.table})
+		k.rests = append(k.rests, rest{after, saved, k.table, k.entry})
 	}
 	if a.InPort != flow.PortInPort {
 		k.key.SetInPort(a.InPort)

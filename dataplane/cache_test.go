@@ -170,6 +170,7 @@ func (w *twins) compare() {
 			lines[i] = append(lines[i], fmt.Sprintf("port %d %+v", p.No, p.Stats))
 		}
 		lines[i] = append(lines[i], fmt.Sprintf("macs %v", r.sw.LearnedMACs()))
+		lines[i] = append(lines[i], r.lost()...)
 		connections := r.dump()
 		slices.Sort(connections)
 		lines[i] = append(lines[i], connections...)

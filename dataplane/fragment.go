@@ -30,6 +30,7 @@ type paused struct {
 	layers  packet.Layers
 	inPort  uint32
 	table   uint8
+	entry   *flow.Entry
 	lookups int
 	sent    int    // outputs before the ct(): a packet that was sent is not lost later
 	live    liveID // of the trace that watches it, if one does
@@ -81,11 +82,11 @@ func (k *walk) collect(ct *track, after []flow.Action) {
 func (k *walk) pause(p *paused, ct *track, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
-		inPort: k.inPort, table: k.table, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
+		inPort: k.inPort, table: k.table, entry: k.entry, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
 	}
 	p.rests = append(p.rests, k.rests...)
 	if len(after) > 0 {
-		p.rests = append(p.rests, rest{after, k.key.InPort(), k.table})
+		p.rests = append(p.rests, rest{after, k.key.InPort(), k.table, k.entry})
 	}
 }
 
@@ -144,6 +145,7 @@ func (k *walk) restore(f *packet.Frame, p *paused) {
 	k.begin(f, p.inPort)
 	k.prog, k.key, k.ct, k.layers = p.prog, p.key, p.meta, p.layers
 	k.table, k.last, k.lookups, k.sent = p.table, p.table, p.lookups, p.sent
+	k.entry, k.met = p.entry, p.entry
 	k.rests = append(k.rests, p.rests...)
 }
 
@@ -157,16 +159,20 @@ func (k *walk) proceed(ct *track, v conntrack.Verdict) {
 		r := k.rests[n]
 		k.rests = k.rests[:n]
 		k.key.SetInPort(r.inPort)
-		k.table = r.table
+		k.table, k.entry = r.table, r.entry
 		k.runNested(r.actions)
 	}
 }
 
 // loseFragment counts a fragment that waited in vain, under the table of its
-// ct(), unless it was sent somewhere before.
+// ct(), unless it was sent somewhere before. It is called under a lock of the
+// fragments.
 func (s *Switch) loseFragment(p *conntrack.Piece[paused], why conntrack.FragDrop) {
 	if p.Then.sent == 0 {
-		s.outside.countDrop(p.Then.table, fragmentDrops[why])
+		l := loss{fragmentDrops[why], p.Then.table, p.Then.entry, lostCT(&p.Then.meta)}
+		s.outside.drops[l.table][l.reason].Add(1)
+		s.lostFragments.note(&l, p.Frame, p.Then.inPort, s.clock())
+		s.lostFragments.publish()
 	}
 }
 

@@ -16,7 +16,7 @@ func (w *worker) complete(p *switchPort, f *packet.Frame) {
 		return
 	}
 	if !packet.CompleteChecksum(f, &l) {
-		w.countDrop(w.walk.last, DropBadOffload)
+		w.loseLate(f, DropBadOffload)
 		w.release(f)
 		return
 	}
@@ -27,17 +27,17 @@ func (w *worker) complete(p *switchPort, f *packet.Frame) {
 func (w *worker) segment(p *switchPort, f *packet.Frame, l *packet.Layers) {
 	s, ok := packet.NewSegments(f, l)
 	if !ok {
-		w.countDrop(w.walk.last, DropBadOffload)
+		w.loseLate(f, DropBadOffload)
 	}
 	for s.More() {
 		one := w.segmentFrame(s.NextLen())
 		if one == nil {
-			w.countDrop(w.walk.last, DropNoFrame)
+			w.loseLate(f, DropNoFrame)
 			return
 		}
 		if !s.Next(one) {
 			w.release(one)
-			w.countDrop(w.walk.last, DropBadOffload)
+			w.loseLate(f, DropBadOffload)
 			return
 		}
 		w.enqueue(p, one)

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"slices"
 
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -15,10 +16,10 @@ type path struct {
 	out     *switchPort // nil for a drop
 	tunnel  packet.Tunnel
 	mark    uint32
-	reason  DropReason // of a drop …
-	table   uint8      // … and its table
-	last    uint8      // table looked up last
-	learned uint64     // changes of learned entries when recorded, if it could meet one; else 0
+	loss    loss        // of a drop
+	last    uint8       // table looked up last
+	met     *flow.Entry // what that lookup gave
+	learned uint64      // changes of learned entries when recorded, if it could meet one; else 0
 
 	packets, bytes uint64 // since they were told
 }
@@ -32,7 +33,7 @@ type visited struct {
 
 // equal says whether two paths are the same but for their packets.
 func (p *path) equal(q *path) bool {
-	return p.out == q.out && p.tunnel == q.tunnel && p.mark == q.mark && p.reason == q.reason && p.table == q.table &&
+	return p.out == q.out && p.tunnel == q.tunnel && p.mark == q.mark && p.loss == q.loss &&
 		p.last == q.last && p.learned == q.learned && slices.Equal(p.visits, q.visits) && slices.Equal(p.groups, q.groups)
 }
 
@@ -98,7 +99,7 @@ func (c *cache) tell(w *worker) {
 			g.bytes.Add(p.bytes)
 		}
 		if p.out == nil {
-			w.drops[p.table][p.reason].Add(p.packets)
+			w.drops[p.loss.table][p.loss.reason].Add(p.packets)
 		}
 		p.packets, p.bytes = 0, 0
 	}

@@ -146,11 +146,11 @@ func (k *walk) remember() {
 			p.tunnel = k.frame.Tunnel
 		}
 	case k.sent == 0 && k.lost == 0 && k.waits == 0 && k.reason.repeats():
-		p.reason, p.table = k.reason, k.at
+		p.loss = loss{k.reason, k.at, k.by, lostCT(&k.ct)}
 	default:
 		return
 	}
-	p.last = k.last
+	p.last, p.met = k.last, k.met
 	if r.meets {
 		p.learned = r.learns
 	}
@@ -167,7 +167,7 @@ func (c *cache) keep(r *recording, k *walk) {
 		return
 	}
 	var ch change
-	if r.path.out != nil && !ch.between(&r.layers, r.head[:], k.frame) {
+	if !ch.between(&r.layers, r.head[:], k.frame) {
 		return
 	}
 	if len(c.paths) > c.most/pathShare {

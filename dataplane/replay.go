@@ -38,7 +38,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 		c.count[CacheHit]++
 		e.used = c.round
 		k.warmUp(e, p, inPort)
-		k.follow(e, p, f)
+		k.follow(e, p, f, inPort)
 		return true
 	}
 	k.w.rec.begin(f, *l, learns)
@@ -70,10 +70,11 @@ func (k *walk) passes(e *cached, f *packet.Frame) bool {
 }
 
 // follow gives the packet the verdict of a path.
-func (k *walk) follow(e *cached, p *path, f *packet.Frame) {
+func (k *walk) follow(e *cached, p *path, f *packet.Frame, inPort uint32) {
 	k.w.cache.credit(p, f.Len())
-	k.last = p.last
+	k.inPort, k.last, k.met = inPort, p.last, p.met
 	if p.out == nil {
+		k.noteReplayed(e, &p.loss, f)
 		k.w.release(f)
 		return
 	}

@@ -96,7 +96,8 @@ type stretch struct {
 	sets   []flow.Action // changes of headers, in order: set_field, load and dec_ttl
 	ttls   uint8         // how many of them are dec_ttl
 	end    stretchEnd
-	void   bool // a table has changed
+	met    *flow.Entry // what the last lookup gave; nil for a table-miss
+	void   bool        // a table has changed
 
 	packets, bytes uint64 // since they were told
 }

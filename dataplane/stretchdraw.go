@@ -50,8 +50,9 @@ func (s *stretches) met(id uint8, t *table, e *entry) {
 	}
 	d := &s.drawing
 	v := visited{table: t.live, id: id}
+	d.stretch.met = nil
 	if e != nil {
-		v.entry = e.counters
+		v.entry, d.stretch.met = e.counters, e.Entry
 	}
 	d.stretch.visits = append(d.stretch.visits, v)
 	d.stretch.tables[id/64] |= 1 << (id % 64)

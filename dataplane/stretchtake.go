@@ -42,7 +42,7 @@ func (k *walk) take(r *stretch) int {
 	}
 	k.lookups += len(r.visits)
 	k.table = r.visits[len(r.visits)-1].id
-	k.last = k.table
+	k.last, k.entry, k.met = k.table, r.met, r.met
 	k.w.stretches.credit(r, k.frame.Len())
 	k.w.rec.stretch(r)
 	switch {

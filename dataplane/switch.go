@@ -72,12 +72,15 @@ type Switch struct {
 	outside   *worker // for packet-outs, traces and Poll; used under its busy lock
 	fdb       fdb
 	fragments *conntrack.Fragments[paused]
-	packetIns chan *PacketIn
-	learnings atomic.Uint64           // changes of learned entries, counted from 1
-	learners  atomic.Uint64           // tables that learned entries for the first time
-	lives     atomic.Pointer[liveSet] // live traces; nil for none
-	armed     uint64                  // how many sets of them there were; under mu
-	shortcuts *shortcuts              // nil without
+	// lostFragments is those that waited in vain.
+	lostFragments *lostRing
+	reading       sync.Mutex // of the rings of lost packets
+	packetIns     chan *PacketIn
+	learnings     atomic.Uint64           // changes of learned entries, counted from 1
+	learners      atomic.Uint64           // tables that learned entries for the first time
+	lives         atomic.Pointer[liveSet] // live traces; nil for none
+	armed         uint64                  // how many sets of them there were; under mu
+	shortcuts     *shortcuts              // nil without
 
 	mu      sync.Mutex // one change at a time
 	entries compiler
@@ -126,6 +129,7 @@ func New(c Config) (*Switch, error) {
 	if c.Shortcuts != nil && c.Cache >= 0 {
 		s.shortcuts = newShortcuts(s, c.Shortcuts, cmp.Or(c.ShortcutAfter, defaultShortcutAfter))
 	}
+	s.lostFragments = newLostRing()
 	s.fragments = conntrack.NewFragments(s.loseFragment)
 	return s, nil
 }

@@ -46,20 +46,23 @@ type walk struct {
 
 	request conntrack.Request // of the ct() action under way: here, it needs no heap
 
-	table   uint8  // where the walk stands
-	last    uint8  // table looked up last
-	depth   int    // nested tables
-	groups  int    // nested groups
-	lookups int    // tables visited and groups run
-	rests   []rest // enclosing action lists that are not done yet, outermost first
-	stopped bool   // no further action runs: a meter, a pause or conntrack said so
-	held    held   // an output that may still take the frame itself
+	table   uint8       // where the walk stands
+	entry   *flow.Entry // whose actions it runs there; nil for a table-miss
+	last    uint8       // table looked up last
+	met     *flow.Entry // what that lookup gave
+	depth   int         // nested tables
+	groups  int         // nested groups
+	lookups int         // tables visited and groups run
+	rests   []rest      // enclosing action lists that are not done yet, outermost first
+	stopped bool        // no further action runs: a meter, a pause or conntrack said so
+	held    held        // an output that may still take the frame itself
 
 	sent   int // outputs and packet-ins
 	lost   int // copies that no frame was left for
 	waits  int // frames that wait for the rest of their datagram
 	reason DropReason
-	at     uint8 // table of reason
+	at     uint8       // table of reason
+	by     *flow.Entry // … and entry
 }
 
 // rest is what remains of an action list while an action of it runs tables: the
@@ -68,6 +71,7 @@ type rest struct {
 	actions []flow.Action
 	inPort  uint32
 	table   uint8
+	entry   *flow.Entry
 }
 
 // held is an output whose frame has not been handed over yet: if nothing more
@@ -125,33 +129,33 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
 	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]
-	k.table, k.last = 0, 0
+	k.table, k.last, k.entry, k.met = 0, 0, nil, nil
 	if k.prog != nil {
 		k.table, k.last = k.prog.first, k.prog.first
 	}
 	k.stopped, k.held = false, held{}
-	k.sent, k.lost, k.waits, k.reason, k.at = 0, 0, 0, NotDropped, 0
+	k.sent, k.lost, k.waits, k.reason, k.at, k.by = 0, 0, 0, NotDropped, 0, nil
 }
 
 // finish gives the packet its verdict and the frame its end.
 func (k *walk) finish() {
 	k.parsed = false
 	if k.sent == 0 && k.waits == 0 && k.reason == NotDropped {
-		k.table = k.last
+		k.table, k.entry = k.last, k.met
 		k.drop(DropNoOutput)
 	}
 	k.remember()
+	if k.sent > 0 || k.waits > 0 {
+		for range k.lost {
+			k.w.loseLate(k.frame, DropNoFrame)
+		}
+	}
 	switch {
 	case k.held.yes:
 		k.w.queue(k.held.port, k.frame)
 		k.frame = nil
 	case k.sent == 0 && k.waits == 0:
-		k.w.countDrop(k.at, k.reason)
-	}
-	if k.sent > 0 || k.waits > 0 {
-		for range k.lost {
-			k.w.countDrop(k.last, DropNoFrame)
-		}
+		k.w.lose(k.frame, &loss{k.reason, k.at, k.by, lostCT(&k.ct)})
 	}
 	if k.frame != nil {
 		k.w.release(k.frame)
@@ -165,7 +169,7 @@ func (k *walk) finish() {
 // drop notes why the packet goes nowhere from here. It is the only way to lose
 // a packet; it counts when the walk ends without having sent it.
 func (k *walk) drop(r DropReason) {
-	k.reason, k.at = r, k.table
+	k.reason, k.at, k.by = r, k.table, k.entry
 	if k.trace != nil {
 		k.trace.drop(k, r)
 	}
@@ -186,18 +190,18 @@ func (k *walk) walkTable(id uint8) {
 		k.depth--
 		return
 	}
-	from := k.table
+	from, by := k.table, k.entry
 	for next := int(id); next >= 0; {
 		next = k.step(uint8(next))
 	}
-	k.table = from
+	k.table, k.entry = from, by
 	k.depth--
 }
 
 // visit looks one table up and runs the entry's actions. It returns the table
 // that goto_table names, or -1.
 func (k *walk) visit(id uint8) int {
-	k.table, k.last = id, id
+	k.table, k.last, k.entry, k.met = id, id, nil, nil
 	if k.lookups++; k.lookups > maxLookups {
 		k.w.stretches.abandon()
 		k.drop(DropTooDeep)
@@ -213,6 +217,7 @@ func (k *walk) visit(id uint8) int {
 		k.miss()
 		return -1
 	}
+	k.entry, k.met = e.Entry, e.Entry
 	if k.trace != nil {
 		k.trace.entry(k, e)
 	}
@@ -274,8 +279,8 @@ func (k *walk) branch(more bool, f func()) {
 		k.trace.settle(k)
 		defer k.trace.restore(k)
 	}
-	saved.sent, saved.lost, saved.waits, saved.reason, saved.at = k.sent, k.lost, k.waits, k.reason, k.at
-	saved.lookups, saved.last = k.lookups, k.last
+	saved.sent, saved.lost, saved.waits, saved.reason, saved.at, saved.by = k.sent, k.lost, k.waits, k.reason, k.at, k.by
+	saved.lookups, saved.last, saved.met = k.lookups, k.last, k.met
 	*k = saved
 }
 

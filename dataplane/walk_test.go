@@ -213,6 +213,7 @@ func TestDropReasons(t *testing.T) {
 			if n := r.sw.Drops()[c.reason] - before; n != 1 {
 				t.Errorf("%d drops counted, want 1", n)
 			}
+			wantLost(t, r, &c)
 			if c.reason.Sentence() == "" || !strings.HasSuffix(c.reason.Sentence(), ".") {
 				t.Errorf("the reason's sentence is %q", c.reason.Sentence())
 			}

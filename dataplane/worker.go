@@ -69,10 +69,11 @@ type worker struct {
 	patience patience
 	counts   workerCounts
 	drops    [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
+	lost     *lostRing                          // … and the last of them
 }
 
 func newWorker(s *Switch) *worker {
-	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(64, packet.LargeBuffer)}
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(64, packet.LargeBuffer), lost: newLostRing()}
 	w.walk.w = w
 	w.walk.rests = make([]rest, 0, maxDepth+1)
 	w.receive.Store(&receiveSet{})
@@ -202,6 +203,7 @@ func (w *worker) flush() {
 	w.tellCache()
 	w.tellStretches()
 	w.tally.tell(w.now)
+	w.lost.publish()
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
 		w.seen = set
@@ -244,6 +246,3 @@ func (w *worker) frameFor(n int) *packet.Frame {
 	}
 	return one[0]
 }
-
-// countDrop counts a lost packet under the table where its walk ended.
-func (w *worker) countDrop(table uint8, r DropReason) { w.drops[table][r].Add(1) }
