@@ -37,6 +37,9 @@
 //	audit.go      the log of policies
 //	auditfile.go  its file
 //	api.go        what can be asked over the unix socket
+//	lost.go       the last lost packets, with names and objects
+//	lostapi.go    … for who asks
+//	lostlog.go    … and in the log
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
 //	records.go    the answers as JSON
 //	conntrack.go  connections: listed and flushed, by filter
@@ -60,7 +63,7 @@
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runObjects,
-// runAudit, runBeats, runScrapes, runMend,
+// runAudit, runLost, runBeats, runScrapes, runMend,
 // runCNIConfig, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
@@ -327,6 +330,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		quietly(a.pods.runPodPorts),
 		quietly(a.packets.audit.runAudit),
 		quietly(a.runTooLong),
+		quietly(a.runLost),
 		quietly(a.runBeats),
 		a.runMend,
 	}

@@ -34,6 +34,8 @@ import (
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
+//	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
+//	GET /drops/follow         the same as lines of JSON, and those to come
 //	POST /trace               TraceRequest as JSON; ?explain=1
 //	POST /why                 WhyRequest as JSON, answered by WhyAnswer
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
@@ -158,6 +160,8 @@ func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	}
 	mux.HandleFunc("DELETE /conntrack", p.answerFlush)
 	mux.HandleFunc("GET /explain", p.answerExplain)
+	mux.HandleFunc("GET /drops/last", p.answerLost)
+	mux.HandleFunc("GET /drops/follow", p.answerLostFollow)
 	mux.HandleFunc("POST /trace", p.answerTrace)
 	mux.HandleFunc("POST /why", p.answerWhy)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

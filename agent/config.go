@@ -93,6 +93,8 @@ type Config struct {
 	Log Logging `json:"log,omitzero"`
 	// AuditLog is where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
+	// Drops is what is kept and logged of lost packets.
+	Drops Drops `json:"drops,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address;
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
@@ -239,6 +241,7 @@ func (c *Config) setDefaults() {
 	c.AuditLog.setDefaults()
 	c.Metrics.setDefaults()
 	c.Log.setDefaults()
+	c.Drops.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
 	c.Tunnel.setDefaults()
@@ -301,6 +304,7 @@ func (c *Config) check() error {
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
 	c.Log.check(&f)
+	c.Drops.check(&f)
 	c.checkPeers(&f)
 	c.checkEncap(&f)
 	c.checkPorts(&f)

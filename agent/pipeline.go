@@ -33,6 +33,7 @@ type pipeline struct {
 	objects *control.Reconciler
 	api     *kube.Source // that the objects come from; nil: from files
 	packets *packetIns
+	lost    *lostLog
 	// delays is how long changes of objects take; nil without a source that changes.
 	delays *prometheus.HistogramVec
 	// judged is what became of connections that were taken over.
@@ -92,6 +93,7 @@ type options struct {
 	clock    func() int64 // nanoseconds; the process's own when nil
 	seed     uint64       // of the choice of endpoints; drawn when 0
 	secret   [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
+	keep     int          // lost packets; the default when 0
 	offload  offload
 	cluster  *joined // nil without the API
 }
@@ -99,7 +101,7 @@ type options struct {
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
 
 func (c *Config) options() options {
-	o := options{workers: c.Workers, ct: c.Conntrack, names: map[uint32]string{
+	o := options{workers: c.Workers, ct: c.Conntrack, keep: c.Drops.Keep, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
 	}}
 	if c.ConnectionCache != nil && !*c.ConnectionCache {
@@ -154,6 +156,7 @@ func newPipeline(o options) (*pipeline, error) {
 		return nil, errors.Join(err, p.closeTable())
 	}
 	p.packets.sw = p.sw
+	p.lost = newLostLog(p, o.keep)
 	return p, nil
 }
 

@@ -31,9 +31,7 @@ const keepOrigins = time.Second
 
 // walk is a live trace's record as a walk.
 func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
-	if now := time.Now(); now.Sub(m.asked) > keepOrigins {
-		m.origins, m.asked = map[*flow.Entry][]trace.Object{}, now
-	}
+	m.refresh()
 	a := t.Live
 	w := &trace.Walk{
 		ID: idText(a.ID), Node: m.node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
@@ -66,6 +64,13 @@ func idText(id uint64) string {
 		return ""
 	}
 	return fmt.Sprintf("%016x", id)
+}
+
+// refresh forgets objects that were asked for too long ago.
+func (m *walker) refresh() {
+	if now := time.Now(); now.Sub(m.asked) > keepOrigins {
+		m.origins, m.asked = map[*flow.Entry][]trace.Object{}, now
+	}
 }
 
 func (m *walker) port(n *flow.Names, no uint32) trace.Port {

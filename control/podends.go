@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -45,6 +46,26 @@ func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
 	slices.SortFunc(ends.Services, netip.Addr.Compare)
 	ends.Services = slices.Compact(ends.Services)
 	return ends, nil
+}
+
+// PodAddresses are the Pods of the cluster by their addresses, but for those that
+// share theirs with others, as Pods of a Node's own network do.
+func (r *Reconciler) PodAddresses() map[netip.Addr]Name {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all, shared := map[netip.Addr]Name{}, map[netip.Addr]bool{}
+	if r.view == nil {
+		return all
+	}
+	for key, pod := range r.view.Pods {
+		for _, ip := range pod.IPs {
+			_, taken := all[ip]
+			shared[ip] = shared[ip] || taken
+			all[ip] = Name{key.Namespace, key.Name}
+		}
+	}
+	maps.DeleteFunc(all, func(ip netip.Addr, _ Name) bool { return shared[ip] })
+	return all
 }
 
 // meet says whether one list of addresses has one of another.

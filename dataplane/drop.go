@@ -79,6 +79,15 @@ func (r DropReason) String() string { return dropTexts[r].name }
 // Sentence tells an operator what the reason means.
 func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 
+// InTable says whether a packet that is lost for the reason is lost in a table.
+func (r DropReason) InTable() bool {
+	switch r {
+	case NotDropped, DropRuntFrame, DropNoPipeline:
+		return false
+	}
+	return true
+}
+
 // DropReasons lists all reasons in order, without NotDropped.
 func DropReasons() []DropReason {
 	var all []DropReason

@@ -54,6 +54,11 @@ type LostCT struct {
 	Label conntrack.Label
 }
 
+// Key is a key that holds nothing but what conntrack had said.
+func (c *LostCT) Key() flow.Key {
+	return MetaKey(&conntrack.Meta{State: c.State, Zone: c.Zone, Mark: c.Mark, Label: c.Label})
+}
+
 func lostCT(m *conntrack.Meta) LostCT { return LostCT{m.State, m.Zone, m.Mark, m.Label} }
 
 // loss is why and where a packet was lost.

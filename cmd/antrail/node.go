@@ -11,6 +11,6 @@ func addNodeCommands(root *cobra.Command) {
 	root.AddCommand(agentCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(pipelineCommand())
-	root.AddCommand(flushConntrackCommand(), conntrackCommand())
+	root.AddCommand(flushConntrackCommand(), conntrackCommand(), dropsCommand())
 	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand())
 }

@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"cmp"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/trace"
+)
+
+// Lost packets, with the names and objects that they had when they were lost. The
+// switch keeps some for each worker (dataplane/lost.go); here the last ones of all
+// workers are kept, whoever asks or not.
+
+// Drops is the part of the configuration about lost packets.
+type Drops struct {
+	// Keep is how many lost packets can be asked for; 4096 when not given.
+	Keep int `json:"keep,omitempty"`
+	// Log writes a line to the agent's log when a port begins to lose packets for
+	// a reason in a table, and at most one a minute after that; true when not given.
+	Log *bool `json:"log,omitempty"`
+}
+
+const (
+	defaultKeep = 4096
+	mostKept    = 1 << 20
+)
+
+func (d *Drops) setDefaults() {
+	orDefault(&d.Keep, defaultKeep)
+	if d.Log == nil {
+		yes := true
+		d.Log = &yes
+	}
+}
+
+func (d *Drops) check(f *faults) {
+	f.check(d.Keep >= 1 && d.Keep <= mostKept, "drops.keep: %d is not between 1 and %d", d.Keep, mostKept)
+}
+
+// LostPacket is a packet that was lost.
+type LostPacket struct {
+	// No counts them from 1, since the agent's start.
+	No      uint64     `json:"no"`
+	Time    time.Time  `json:"time"`
+	Port    trace.Port `json:"port"` // that it entered by, with its Pod
+	Reason  string     `json:"reason"`
+	Meaning string     `json:"meaning"`
+	// Table is where its walk ended, Entry what the table gave: nothing for a
+	// table-miss, or where no table was asked.
+	Table string       `json:"table,omitempty"`
+	Entry *trace.Entry `json:"entry,omitempty"`
+	CT    *LostCT      `json:"ct,omitempty"`
+	// Source and Destination are the Pods with the packet's addresses, as
+	// namespace/name.
+	Source      string        `json:"source,omitempty"`
+	Destination string        `json:"destination,omitempty"`
+	Tunnel      *trace.Tunnel `json:"tunnel,omitempty"` // that it came in, or was to leave in
+	Packet      string        `json:"packet"`           // in a few words
+	Length      int           `json:"length"`           // in bytes
+	// Frame is its first 128 bytes, with what NAT and entries had written.
+	Frame trace.Bytes `json:"frame"`
+}
+
+// LostCT is what conntrack had said of a lost packet.
+type LostCT struct {
+	State string `json:"state"`
+	Zone  uint16 `json:"zone"`
+	Mark  uint32 `json:"mark,omitempty"`
+	Label string `json:"label,omitempty"`
+}
+
+// lostLog is the last lost packets. Any goroutine may ask it.
+type lostLog struct {
+	p *pipeline
+
+	mu     sync.Mutex
+	names  walker // of ports, entries and objects
+	owners owners
+	ring   []LostPacket
+	next   uint64 // No of the next one, less 1
+	missed uint64
+}
+
+func newLostLog(p *pipeline, keep int) *lostLog {
+	return &lostLog{p: p, names: walker{p: p}, ring: make([]LostPacket, 0, cmp.Or(keep, defaultKeep))}
+}
+
+// since is the packets kept that are younger than No, oldest first, and that want
+// takes. Missed is how many were lost too fast to be kept at all. Next is the No to
+// ask with next.
+func (l *lostLog) since(no uint64, want func(*LostPacket) bool) (all []LostPacket, missed, next uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.take()
+	first := max(no, l.next-uint64(len(l.ring)))
+	for i := first; i < l.next; i++ {
+		if p := &l.ring[i%uint64(cap(l.ring))]; want(p) {
+			all = append(all, *p)
+		}
+	}
+	return all, l.missed, l.next
+}
+
+// take takes over what the switch has noted.
+func (l *lostLog) take() {
+	all, missed := l.p.sw.Lost()
+	l.missed = missed
+	if len(all) == 0 {
+		return
+	}
+	l.names.refresh()
+	l.owners.refresh(l.p)
+	now, clock := time.Now(), l.p.clock()
+	for i := range all {
+		r := l.record(&all[i], now.Add(time.Duration(all[i].At-clock)))
+		l.next++
+		r.No = l.next
+		if at := int((l.next - 1) % uint64(cap(l.ring))); at < len(l.ring) {
+			l.ring[at] = r
+		} else {
+			l.ring = append(l.ring, r)
+		}
+	}
+}
+
+// record gives a lost packet its names.
+func (l *lostLog) record(p *dataplane.LostPacket, when time.Time) LostPacket {
+	n := l.p.sw.Names()
+	r := LostPacket{
+		Time: when, Port: l.names.port(n, p.Port), Reason: p.Reason.String(), Meaning: p.Reason.Sentence(),
+		Tunnel: tunnelOf(&p.Tunnel), Length: p.Length, Frame: append(trace.Bytes(nil), p.Frame()...),
+	}
+	if p.Reason.InTable() {
+		r.Table = tableName(n, p.Table)
+	}
+	if p.Entry != nil {
+		r.Entry = l.names.entry(n, &dataplane.Step{Kind: dataplane.StepEntry, Entry: p.Entry})
+	}
+	if p.CT.State != 0 {
+		r.CT = lostCT(&p.CT)
+	}
+	whole := wholeOf(r.Frame, p.Length)
+	r.Packet = trace.Summary(whole)
+	r.Source, r.Destination = l.owners.of(whole)
+	return r
+}
+
+// wholeOf is a frame's first bytes as long as it was, so that its headers agree
+// with it.
+func wholeOf(head []byte, n int) []byte {
+	if n <= len(head) {
+		return head
+	}
+	b := make([]byte, n)
+	copy(b, head)
+	return b
+}
+
+func lostCT(c *dataplane.LostCT) *LostCT {
+	k := c.Key()
+	return &LostCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil)}
+}
+
+// owners are the Pods by their addresses, as they were lately.
+type owners struct {
+	pods  map[netip.Addr]control.Name
+	asked time.Time
+}
+
+func (o *owners) refresh(p *pipeline) {
+	if now := time.Now(); p.objects != nil && now.Sub(o.asked) > keepOrigins {
+		o.pods, o.asked = p.objects.PodAddresses(), now
+	}
+}
+
+// of is the Pods with the source and destination address of a frame, "" where
+// there is none.
+func (o *owners) of(frame []byte) (src, dst string) {
+	if len(o.pods) == 0 || len(frame) < packet.EthernetLen {
+		return "", ""
+	}
+	l := packet.ParseLayers(frame)
+	switch {
+	case l.L3 == 0:
+	case l.EtherType == packet.EtherTypeIPv4:
+		ip := packet.IPv4(frame[l.L3:])
+		return o.name(ip.Src()), o.name(ip.Dst())
+	case l.EtherType == packet.EtherTypeIPv6:
+		ip := packet.IPv6(frame[l.L3:])
+		return o.name(ip.Src()), o.name(ip.Dst())
+	case l.EtherType == packet.EtherTypeARP:
+		a := packet.ARP(frame[l.L3:])
+		return o.name(a.SPA()), o.name(a.TPA())
+	}
+	return "", ""
+}
+
+func (o *owners) name(a netip.Addr) string {
+	if n, ok := o.pods[a]; ok {
+		return n.Namespace + "/" + n.Name
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+)
+
+// lostLast is the last lost packet that a query finds, asked for over the socket.
+func (n *watchedNode) lostLast(t *testing.T, q LostQuery) *LostPacket {
+	t.Helper()
+	all, err := n.client.Lost(t.Context(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Packets) == 0 {
+		t.Fatalf("%+v finds nothing", q)
+	}
+	return &all.Packets[len(all.Packets)-1]
+}
+
+// clientSYN is a SYN from client-a to a pod of its Node, changed.
+func clientSYN(change func(*packettest.Options)) []byte {
+	o := packettest.Options{
+		EthSrc: [6]byte{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}, EthDst: [6]byte{0xba, 0x5e, 0xd1, 0x55, 0xaa, 0xc0},
+		Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr("10.10.1.6"), SrcPort: 1000, DstPort: 80, TCPFlags: packet.TCPSyn, TTL: 64,
+	}
+	change(&o)
+	return packettest.TCP4(o)
+}
+
+// TestLostNames: a lost packet is told with the Pods, table, entry and policy that
+// it was lost by, and its first bytes.
+func TestLostNames(t *testing.T) {
+	a, b := newWatchedNode(t, "node-a"), newWatchedNode(t, "node-b")
+	before := time.Now()
+	spoofed := clientSYN(func(o *packettest.Options) { o.Src = packettest.Addr("10.10.0.99") })
+	a.send(t, nodeClient, spoofed, packet.Tunnel{}, nodeTunnel)
+	p := a.lostLast(t, LostQuery{Reason: "entry"})
+	if p.Port.Pod != "default/client-a" || p.Table != "SpoofGuard" || p.Destination != "default/web-b" || p.Source != "" {
+		t.Errorf("spoofed: %s", p.Line())
+	}
+	if string(p.Frame) != string(spoofed) || p.Length != len(spoofed) || p.Packet != "tcp 10.10.0.99:1000 > 10.10.1.6:80 syn" {
+		t.Errorf("spoofed: %d bytes, %q: %x", p.Length, p.Packet, p.Frame)
+	}
+	if p.Time.Before(before) || p.Time.After(time.Now()) {
+		t.Errorf("lost at %v, was sent after %v", p.Time, before)
+	}
+	// The policy of a Pod's isolation, on its own Node.
+	far := packet.Tunnel{Src: netip.MustParseAddr("192.168.77.101"), Dst: netip.MustParseAddr("192.168.77.103")}
+	toDB := clientSYN(func(o *packettest.Options) {
+		o.EthSrc, o.EthDst = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}, [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
+		o.Dst, o.DstPort = podAddress(t, b, "default/db-b"), 3306
+	})
+	b.send(t, nodeTunnel, toDB, far, nodeDB)
+	p = b.lostLast(t, LostQuery{Pod: "default/db-b"})
+	if p.Table != "IngressDefaultRule" || p.Object() != "NetworkPolicy/default/db-from-web" || p.Source != "default/client-a" {
+		t.Errorf("isolated: %s", p.Line())
+	}
+	if p.CT == nil || p.CT.State != "new|trk" || p.CT.Zone != 65520 || p.Tunnel == nil || p.Tunnel.Src != "192.168.77.101" {
+		t.Errorf("isolated: %+v, %+v", p.CT, p.Tunnel)
+	}
+	if all := b.lost.ask(&LostQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
+		t.Errorf("another Pod's: %+v", all.Packets)
+	}
+}
+
+// podAddress is the first address of a Pod.
+func podAddress(t *testing.T, n *watchedNode, pod string) netip.Addr {
+	t.Helper()
+	ends, err := n.podEnds("pod", pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ends.IPs[0]
+}
+
+// TestLostKeepsTheLast: of more packets than are kept the youngest stay, in order,
+// and who asks again is told the rest only.
+func TestLostKeepsTheLast(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	n.lost = newLostLog(n.pipeline, 10)
+	lose := func(count int) {
+		for i := range count {
+			n.send(t, nodeClient, clientSYN(func(o *packettest.Options) { o.Src = packettest.Addr("10.10.0.99"); o.SrcPort = uint16(i) }), packet.Tunnel{}, nodeTunnel)
+		}
+	}
+	lose(25)
+	all := n.lost.ask(&LostQuery{})
+	if len(all.Packets) != 10 || all.Packets[0].No != 16 || all.Packets[9].No != 25 || all.Next != 25 {
+		t.Errorf("%d packets, next %d", len(all.Packets), all.Next)
+	}
+	lose(3)
+	if all = n.lost.ask(&LostQuery{Since: all.Next}); len(all.Packets) != 3 || all.Packets[0].No != 26 {
+		t.Errorf("since: %d packets", len(all.Packets))
+	}
+	if all = n.lost.ask(&LostQuery{Last: 2}); len(all.Packets) != 2 || all.Packets[1].No != 28 {
+		t.Errorf("last 2: %d packets", len(all.Packets))
+	}
+}
+
+// TestLostFollow: a follower is told what was lost and what is lost after.
+func TestLostFollow(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	spoof := func(port uint16) {
+		n.send(t, nodeClient, clientSYN(func(o *packettest.Options) { o.Src = packettest.Addr("10.10.0.99"); o.SrcPort = port }), packet.Tunnel{}, nodeTunnel)
+	}
+	spoof(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []string
+	enough := errors.New("enough")
+	err := n.client.FollowLost(ctx, &LostQuery{Pod: "default/client-a"}, func(p *LostPacket) error {
+		got = append(got, p.Packet)
+		if len(got) == 2 {
+			return enough
+		}
+		spoof(2)
+		return nil
+	})
+	if err != enough || len(got) != 2 || !strings.Contains(got[1], "10.10.0.99:2 ") {
+		t.Errorf("%v: %q", err, got)
+	}
+}
+
+// TestLostRefuses: a question that makes no sense is answered with what is wrong.
+func TestLostRefuses(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	for _, q := range []LostQuery{{Pod: "client-a"}, {Reason: "bad luck"}, {Last: -1}} {
+		if _, err := n.client.Lost(t.Context(), &q); err == nil {
+			t.Errorf("%+v is answered", q)
+		}
+		if err := n.client.FollowLost(t.Context(), &q, nil); err == nil {
+			t.Errorf("%+v is followed", q)
+		}
+	}
+	if _, err := n.client.Get(t.Context(), "/drops/last", map[string][]string{"since": {"x"}}); err == nil {
+		t.Error("since=x is answered")
+	}
+	text, err := n.client.Get(t.Context(), "/drops/last", nil)
+	if err != nil || !strings.HasPrefix(string(text), "TIME ") {
+		t.Errorf("%v: %q", err, text)
+	}
+}
+
+// TestLostLines: a kind of loss has a line when it begins and one a minute after,
+// however many packets are lost, and other kinds have their own.
+func TestLostLines(t *testing.T) {
+	var log bytes.Buffer
+	teller := lostTeller{log: slog.New(slog.NewTextHandler(&log, nil)), told: map[lostKind]*lostTold{}}
+	now := time.Now()
+	lose := func(port uint32, after time.Duration) {
+		p := &LostPacket{Reason: "entry", Table: "SpoofGuard"}
+		p.Port.No = port
+		teller.tell(p, now.Add(after))
+	}
+	for i := range 100 {
+		lose(1, time.Duration(i)*time.Millisecond)
+	}
+	lose(2, time.Second)
+	lose(1, time.Minute)
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[2], "more=99") || !strings.Contains(lines[0], "table=SpoofGuard") {
+		t.Errorf("%d lines:\n%s", len(lines), log.String())
+	}
+	for i := range uint32(3 * lostKinds) {
+		lose(i, time.Minute)
+	}
+	if len(teller.told) > lostKinds {
+		t.Errorf("%d kinds are known at once", len(teller.told))
+	}
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+)
+
+// Lost packets over the API: as they are (GET /drops/last), and as they come (GET
+// /drops/follow), one JSON object a line.
+
+// LostPackets is the answer to GET /drops/last.
+type LostPackets struct {
+	Packets []LostPacket `json:"packets"` // oldest first
+	// Missed were lost too fast to be kept, since the agent's start: the counters
+	// have them.
+	Missed uint64 `json:"missed"`
+	// Next is the No to give as since next time.
+	Next uint64 `json:"next"`
+}
+
+// LostQuery says which lost packets are wanted.
+type LostQuery struct {
+	Last   int    // at most so many, the youngest; 0 for all
+	Pod    string // namespace/name: that sent it, or that its addresses name
+	Reason string // by its name
+	Since  uint64 // only those with a larger No
+}
+
+// followEvery is how often a follower is told.
+const followEvery = 200 * time.Millisecond
+
+// Values are the query as parameters.
+func (q *LostQuery) Values() url.Values {
+	v := url.Values{}
+	for name, text := range map[string]string{
+		"n": strconv.Itoa(q.Last), "pod": q.Pod, "reason": q.Reason, "since": strconv.FormatUint(q.Since, 10),
+	} {
+		if text != "" && text != "0" {
+			v.Set(name, text)
+		}
+	}
+	return v
+}
+
+func parseLostQuery(v url.Values) (q LostQuery, err error) {
+	q.Pod, q.Reason = v.Get("pod"), v.Get("reason")
+	if n := v.Get("n"); n != "" {
+		if q.Last, err = strconv.Atoi(n); err != nil || q.Last < 0 {
+			return q, fmt.Errorf("n=%q is no number of packets", n)
+		}
+	}
+	if n := v.Get("since"); n != "" {
+		if q.Since, err = strconv.ParseUint(n, 10, 64); err != nil {
+			return q, fmt.Errorf("since=%q is no number", n)
+		}
+	}
+	if namespace, name, ok := strings.Cut(q.Pod, "/"); q.Pod != "" && (!ok || namespace == "" || name == "") {
+		return q, fmt.Errorf("pod=%q is not namespace/name of a Pod", q.Pod)
+	}
+	if q.Reason != "" && !slices.Contains(reasonNames(), q.Reason) {
+		return q, fmt.Errorf("reason=%q is none of %s", q.Reason, strings.Join(reasonNames(), ", "))
+	}
+	return q, nil
+}
+
+// reasonNames are the names of all reasons to lose a packet.
+func reasonNames() (all []string) {
+	for _, r := range dataplane.DropReasons() {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+func (q *LostQuery) wants(p *LostPacket) bool {
+	return (q.Reason == "" || p.Reason == q.Reason) &&
+		(q.Pod == "" || slices.Contains([]string{p.Port.Pod, p.Source, p.Destination}, q.Pod))
+}
+
+// ask is the packets that a query wants.
+func (l *lostLog) ask(q *LostQuery) *LostPackets {
+	all, missed, next := l.since(q.Since, q.wants)
+	if q.Last > 0 {
+		all = all[max(0, len(all)-q.Last):]
+	}
+	if all == nil {
+		all = []LostPacket{}
+	}
+	return &LostPackets{all, missed, next}
+}
+
+func (p *pipeline) answerLost(w http.ResponseWriter, r *http.Request) {
+	q, err := parseLostQuery(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	answer := p.lost.ask(&q)
+	if r.URL.Query().Get("format") == "json" {
+		writeJSON(w, answer, nil)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	WriteLost(w, answer.Packets)
+}
+
+// answerLostFollow tells what was lost, and what will be, until whoever asked goes
+// away.
+func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
+	q, err := parseLostQuery(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	to, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
+	to.SetEscapeHTML(false)
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		answer := p.lost.ask(&q)
+		for i := range answer.Packets {
+			if to.Encode(&answer.Packets[i]) != nil {
+				return
+			}
+		}
+		q.Since, q.Last = answer.Next, 0
+		if flush() != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// Lost asks for the last lost packets.
+func (c *Client) Lost(ctx context.Context, q *LostQuery) (*LostPackets, error) {
+	var all LostPackets
+	return &all, c.JSON(ctx, "/drops/last", q.Values(), &all)
+}
+
+// FollowLost hands the last lost packets to tell, and then those that are lost,
+// until ctx ends, which is no error, or tell returns one.
+func (c *Client) FollowLost(ctx context.Context, q *LostQuery, tell func(*LostPacket) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/drops/follow", q.Values(), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for d := json.NewDecoder(resp.Body); ; {
+		var p LostPacket
+		switch err := d.Decode(&p); {
+		case err == io.EOF, err != nil && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("answer of %s to /drops/follow: %w", c.socket, err)
+		}
+		if err := tell(&p); err != nil {
+			return err
+		}
+	}
+}

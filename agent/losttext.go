@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/trace"
+)
+
+// LostColumns is what WriteLost prints of a packet.
+const LostColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
+
+// WriteLost prints lost packets as an aligned table, oldest first.
+func WriteLost(w io.Writer, all []LostPacket) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, LostColumns)
+	for i := range all {
+		fmt.Fprintln(t, all[i].Line())
+	}
+	return t.Flush()
+}
+
+// Line is a lost packet in one line, with a tab between its columns (LostColumns).
+func (p *LostPacket) Line() string {
+	return strings.Join([]string{
+		p.Time.Format("15:04:05.000000"), p.from(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
+		p.packet(), p.ctText(), cmp.Or(p.entryText(), "-"),
+	}, "\t")
+}
+
+// from is the Pod that the packet came from, or the port that it entered by.
+func (p *LostPacket) from() string {
+	switch {
+	case p.Port.Pod != "":
+		return p.Port.Pod
+	case p.Port.Name != "":
+		return p.Port.Name
+	}
+	return fmt.Sprintf("port %d", p.Port.No)
+}
+
+// packet is its addresses, and the Pod that it was for.
+func (p *LostPacket) packet() string {
+	s := p.Packet
+	if p.Destination != "" {
+		s += " (" + p.Destination + ")"
+	}
+	if p.Tunnel != nil && p.Tunnel.Src != "" {
+		s += " from " + p.Tunnel.Src
+	}
+	return s
+}
+
+func (p *LostPacket) ctText() string {
+	if p.CT == nil {
+		return "-"
+	}
+	return p.CT.State
+}
+
+// entryText is the entry in short: its priority and match.
+func (p *LostPacket) entryText() string {
+	if p.Entry == nil {
+		return ""
+	}
+	text := fmt.Sprintf("priority=%d", p.Entry.Priority)
+	if p.Entry.Match != "" {
+		text += "," + p.Entry.Match
+	}
+	return text
+}
+
+// Object is what wanted the entry that the packet was lost at: policies, if there
+// are any, else whatever it is; "" when nothing is known.
+func (p *LostPacket) Object() string {
+	if p.Entry == nil {
+		return ""
+	}
+	var policies, others []string
+	for _, o := range p.Entry.Objects {
+		text := lostBy(&o)
+		if kind, _, _ := strings.Cut(o.Object, "/"); strings.HasSuffix(kind, "NetworkPolicy") {
+			policies = append(policies, text)
+		} else {
+			others = append(others, text)
+		}
+	}
+	if policies == nil {
+		policies = others
+	}
+	const most = 3
+	if n := len(policies) - most; n > 0 {
+		policies = append(policies[:most], fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(policies, ", ")
+}
+
+func lostBy(o *trace.Object) string {
+	if o.Rule != "" {
+		return fmt.Sprintf("%s (%s)", o.Object, o.Rule)
+	}
+	return o.Object
+}

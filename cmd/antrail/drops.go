@@ -1,0 +1,110 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// dropsFlags are the flags of drops.
+type dropsFlags struct {
+	from   source
+	query  agent.LostQuery
+	follow bool
+}
+
+func dropsCommand() *cobra.Command {
+	var d dropsFlags
+	c := &cobra.Command{
+		Use:   "drops",
+		Short: "Print the last packets that were dropped: where, why and because of whom",
+		Long: `Print the last packets that the switch dropped, oldest first: when, from which Pod or port, for
+which reason, in which table, because of which object (for what is dropped of an isolated Pod, the policies that
+isolate it), the packet, what conntrack said of it, and the flow entry.
+
+An agent always notes what it drops, with the packet's first 128 bytes (-o json). It keeps the last 4096 packets
+(drops.keep of its configuration). A port that floods cannot push out what others lose; what was not kept is
+counted (dump-drops).`,
+		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-0\n  antrail drops --reason ct_full -n 5 -o json",
+		Args:    cobra.NoArgs,
+	}
+	d.from.addAgentTo(c)
+	f := c.Flags()
+	f.BoolVarP(&d.follow, "follow", "f", false, "go on with what is dropped from now on")
+	f.IntVarP(&d.query.Last, "last", "n", 50, "print at most so many of those that are kept; 0 for all")
+	f.StringVar(&d.query.Pod, "pod", "", "only packets of this Pod, as namespace/name: those it sent, and those from or to its address")
+	f.StringVar(&d.query.Reason, "reason", "", "only packets that were dropped for this reason")
+	c.RunE = func(c *cobra.Command, _ []string) error { return d.run(c) }
+	return c
+}
+
+func (d *dropsFlags) run(c *cobra.Command) error {
+	forms := []string{"text", "json", "yaml"}
+	if !slices.Contains(forms, d.from.output) || d.follow && d.from.output == "yaml" {
+		return usageError{errors.New("--output is text, json or, without --follow, yaml")}
+	}
+	if d.query.Last < 0 {
+		return usageError{errors.New("--last is not negative")}
+	}
+	client, err := d.from.client(io.Discard)
+	if err != nil {
+		return err
+	}
+	if d.follow {
+		return client.FollowLost(c.Context(), &d.query, d.teller(c.OutOrStdout()))
+	}
+	all, err := client.Lost(c.Context(), &d.query)
+	if err != nil {
+		return err
+	}
+	return d.print(c.OutOrStdout(), c.ErrOrStderr(), all)
+}
+
+func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
+	if d.from.output == "text" {
+		if all.Missed > 0 {
+			fmt.Fprintf(notes, "%d packets were dropped too fast to be kept; dump-drops counts them\n", all.Missed)
+		}
+		return agent.WriteLost(w, all.Packets)
+	}
+	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	to.SetIndent("", "  ")
+	to.SetEscapeHTML(false)
+	err := to.Encode(all)
+	text := b.Bytes()
+	if err == nil && d.from.output == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// teller prints packets one by one, aligned as well as may be.
+func (d *dropsFlags) teller(w io.Writer) func(*agent.LostPacket) error {
+	if d.from.output == "json" {
+		to := json.NewEncoder(w)
+		to.SetEscapeHTML(false)
+		return func(p *agent.LostPacket) error { return to.Encode(p) }
+	}
+	t := tabwriter.NewWriter(w, 16, 0, 2, ' ', 0)
+	fmt.Fprintln(t, agent.LostColumns)
+	t.Flush() // what goes wrong with w goes wrong again with the first packet
+	return func(p *agent.LostPacket) error {
+		fmt.Fprintln(t, p.Line())
+		return t.Flush()
+	}
+}
