@@ -59,6 +59,8 @@ type TraceAnswer struct {
 	Text     string   `json:"text"`
 	// Entries are those that the tables gave, in order.
 	Entries []TraceEntry `json:"entries"`
+	// Walk is the whole way, step by step, with the objects behind entries.
+	Walk *trace.Walk `json:"walk"`
 }
 
 // TraceEntry is an entry that a packet met; Match and Actions are empty, and the
@@ -97,7 +99,9 @@ func (p *pipeline) answerTrace(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case q.json:
-		writeJSON(w, p.traceAnswer(t, text.String()), nil)
+		a := p.traceAnswer(t, text.String())
+		a.Walk, err = (&walker{p: p}).walk(t)
+		writeJSON(w, a, err)
 	default:
 		w.Write(text.Bytes())
 	}

@@ -91,7 +91,7 @@ func (d *drawing) pills(i int) {
 	t, p := &d.m.Tables[i], d.places[i]
 	last := len(d.o.Walk) > 0 && d.o.Walk[len(d.o.Walk)-1].To == t.ID
 	drop := pill{class: "drop", text: "drop", x: boxW - 30, w: 28, on: last && d.o.Dropped}
-	busy := false
+	busy := drop.on
 	if l := d.o.Load; l != nil && l.Drops[i] > 0 {
 		drop.text = "drop " + l.text(l.Drops[i])
 		drop.x, drop.w, busy = boxW/2+8, boxW/2-10, true
@@ -99,7 +99,7 @@ func (d *drawing) pills(i int) {
 	if busy {
 		drop.class += " busy"
 	}
-	if t.Drops > 0 || busy || drop.on {
+	if t.Drops > 0 || busy {
 		d.pill("drop", t, p, drop, counted(t.Drops, "entry drops", "entries drop"))
 	}
 	if t.PacketIns > 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 type mapFlags struct {
 	from                source
 	write, theme, focus string
+	packet              string
 	over                time.Duration
 }
 
@@ -42,7 +44,7 @@ of a running agent have counted makes the busy ways thick; what is dropped is re
 
 The picture (svg) stands alone, for a light and a dark page; dot is for Graphviz, mermaid for documents
 that draw it themselves.`,
-		Example: "  antrail pipeline --manifests examples/web-app --node node-a\n  antrail pipeline -o svg -w pipeline.svg --node node-a" +
+		Example: "  antrail pipeline -o svg --packet " + examplePacket + " " + nodeFiles + " -w -\n  antrail pipeline --manifests examples/web-app --node node-a\n  antrail pipeline -o svg -w pipeline.svg --node node-a" +
 			"\n  antrail pipeline -o svg --over 1s -w - >now.svg\n  antrail pipeline -o dot " + nodeFiles,
 		Args: cobra.NoArgs,
 	}
@@ -53,6 +55,8 @@ that draw it themselves.`,
 	c.Flags().Lookup("write").Usage = "write to this file; - is standard output"
 	c.Flags().StringVar(&f.theme, "theme", "auto", "colours of a picture: light, dark, or what its viewer prefers (auto)")
 	c.Flags().StringVar(&f.focus, "focus", "", "let this table stand out in a picture, with the ways to it and from it")
+	c.Flags().StringVar(&f.packet, "packet", "", "let the way of this packet stand out in a picture, its tables numbered; a flow, as trace takes it")
+	c.MarkFlagsMutuallyExclusive("packet", "focus")
 	c.Flags().DurationVar(&f.over, "over", 0, "look twice, this long apart, and show what passes in a second in place of what was ever counted")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.draw(c) }
 	return c
@@ -64,6 +68,9 @@ func (f *mapFlags) check() error {
 	}
 	if _, ok := themes[f.theme]; !ok {
 		return usageError{errors.New("--theme is auto, light or dark")}
+	}
+	if f.packet != "" && f.from.output != "svg" {
+		return usageError{errors.New("--packet goes with -o svg")}
 	}
 	if f.over < 0 {
 		return usageError{errors.New("--over is a time, such as 1s")}
@@ -87,6 +94,12 @@ func (f *mapFlags) draw(c *cobra.Command) error {
 	if f.focus != "" && !slices.ContainsFunc(m.Tables, func(t diagram.Table) bool { return t.Name == f.focus }) {
 		return fmt.Errorf("there is no table %q", f.focus)
 	}
+	if f.packet != "" {
+		if o.Walk, o.Dropped, err = walkOf(c.Context(), client, f.packet); err != nil {
+			return err
+		}
+		o.Load = nil
+	}
 	if f.write == "" || f.write == "-" {
 		return f.print(c.OutOrStdout(), m, o)
 	}
@@ -95,6 +108,20 @@ func (f *mapFlags) draw(c *cobra.Command) error {
 		return err
 	}
 	return errors.Join(f.print(out, m, o), out.Close())
+}
+
+// walkOf is the way of a packet that is made up.
+func walkOf(ctx context.Context, client *agent.Client, packet string) ([]diagram.Hop, bool, error) {
+	b, err := client.Post(ctx, "/trace", url.Values{"format": {"json"}}, &agent.TraceRequest{Flow: packet})
+	if err != nil {
+		return nil, false, err
+	}
+	var a agent.TraceAnswer
+	if err := json.Unmarshal(b, &a); err != nil || a.Walk == nil {
+		return nil, false, fmt.Errorf("answer to a trace without the walk: %w", err)
+	}
+	hops, dropped := agent.HopsOf(a.Walk)
+	return hops, dropped, nil
 }
 
 // look asks for the map, and once more when rates are wanted.

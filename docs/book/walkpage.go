@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/agent"
@@ -148,8 +149,14 @@ func (p *page) packet(w *walk, n int, way trace.Joined) error {
 
 func (b *book) drawWalk(name string, w *trace.Walk) error {
 	hops, dropped := agent.HopsOf(w)
+	chart := b.pipes[w.Node].chart
+	for i, h := range hops {
+		if i > 0 && !slices.ContainsFunc(chart.Edges, func(e diagram.Edge) bool { return e.From == h.From && e.To == h.To }) {
+			return fmt.Errorf("a packet went from table %d to %d, and the map has no such way", h.From, h.To)
+		}
+	}
 	var svg bytes.Buffer
-	err := b.pipes[w.Node].chart.SVG(&svg, diagram.Options{Walk: hops, Dropped: dropped, Bare: true})
+	err := chart.SVG(&svg, diagram.Options{Walk: hops, Dropped: dropped, Bare: true})
 	b.files["walks/"+name] = svg.Bytes()
 	return err
 }
