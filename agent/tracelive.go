@@ -4,20 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/filter"
-	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -34,10 +25,19 @@ type LiveTraceRequest struct {
 	// another endpoint is left out.
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
+	// Pod is either of both: packets from it and packets to it.
+	Pod         string `json:"pod,omitempty"`
 	Port        uint16 `json:"port,omitempty"`   // either one, of TCP, UDP or SCTP
 	Filter      string `json:"filter,omitempty"` // a tcpdump expression
 	DroppedOnly bool   `json:"droppedOnly,omitempty"`
-	Count       int    `json:"count,omitempty"` // walks until the end; 0 for no end
+	// Through is a port of the switch, by name or number, by which a packet enters or
+	// leaves. Whether it leaves there is known at its end: every packet is watched
+	// that Filter does not leave out.
+	Through string `json:"through,omitempty"`
+	// Tables are names or numbers of tables, one of which a packet enters; the walk has
+	// the packet as it is there.
+	Tables []string `json:"tables,omitempty"`
+	Count  int      `json:"count,omitempty"` // walks until the end; 0 for no end
 	// For is how long the trace lasts, in nanoseconds; 0 for no end.
 	For time.Duration `json:"forNS,omitempty"`
 	// FirstID numbers the walks, in hexadecimal. Of its 16 digits the first 8 name
@@ -61,6 +61,10 @@ type Armed struct {
 	Node   string   `json:"node,omitempty"`
 	InPort uint32   `json:"inPort,omitempty"` // 0 for any
 	Filter []string `json:"filter"`           // all have to hold
+	// Pod, Through and Tables are the request's.
+	Pod     string   `json:"pod,omitempty"`
+	Through string   `json:"through,omitempty"`
+	Tables  []string `json:"tables,omitempty"`
 }
 
 // tellCounts is how often counts are told.
@@ -76,16 +80,16 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 	d.DisallowUnknownFields()
 	err := d.Decode(&req)
 	var l *dataplane.LiveTrace
-	var armed *Armed
+	a := &arming{p: p}
 	if err == nil {
-		l, armed, err = p.armLive(&req)
+		l, err = a.arm(&req)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	defer l.Close()
-	armed.Node = node
+	a.armed.Node = node
 	ctx := r.Context()
 	if req.For > 0 {
 		limited, cancel := context.WithTimeout(ctx, req.For)
@@ -93,9 +97,9 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 		ctx = limited
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text}}
+	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text, tables: a.tables}}
 	s.to.SetEscapeHTML(false)
-	s.run(ctx, armed)
+	s.run(ctx, &a.armed)
 }
 
 // liveStream sends walks to who asked for them.
@@ -157,133 +161,4 @@ func (s *liveStream) send(l *LiveLine) error {
 	c := s.live.Counts()
 	l.Counts = &c
 	return errors.Join(s.to.Encode(l), s.flush())
-}
-
-// arming is a request on its way to the switch.
-type arming struct {
-	p     *pipeline
-	armed Armed
-	keep  []func(*dataplane.Trace) bool
-}
-
-// armLive begins the trace that a request asks for.
-func (p *pipeline) armLive(r *LiveTraceRequest) (*dataplane.LiveTrace, *Armed, error) {
-	a := &arming{p: p, armed: Armed{Filter: []string{}}}
-	first, err := firstID(r.FirstID)
-	if err = errors.Join(err, a.from(r.Source), a.to(r.Destination)); err != nil {
-		return nil, nil, err
-	}
-	if r.Port != 0 {
-		a.wants(fmt.Sprintf("port %d", r.Port))
-	}
-	if r.Filter != "" {
-		a.wants(r.Filter)
-	}
-	if r.DroppedOnly {
-		a.keep = append(a.keep, wasDropped)
-	}
-	f, err := filter.Compile(a.armed.Filter...)
-	if err != nil {
-		return nil, nil, err
-	}
-	inPort := a.armed.InPort
-	match := func(b []byte, port uint32) bool { return (inPort == 0 || port == inPort) && f.Match(b) }
-	l, err := p.sw.TraceLive(dataplane.LiveRequest{
-		Match: match, Deep: f.Deep(), Keep: a.keepAll(), Count: max(0, r.Count), FirstID: first,
-	})
-	return l, &a.armed, err
-}
-
-// firstID reads the id that walks are numbered from; 0 for none.
-func firstID(text string) (uint64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	id, err := strconv.ParseUint(text, 16, 64)
-	if err != nil || id>>32 == 0 {
-		return 0, fmt.Errorf("firstID=%q has no session in the first 8 of its 16 hexadecimal digits", text)
-	}
-	return id, nil
-}
-
-func (a *arming) wants(expression string) { a.armed.Filter = append(a.armed.Filter, expression) }
-
-// from wants packets from a Pod.
-func (a *arming) from(pod string) error {
-	if pod == "" {
-		return nil
-	}
-	ends, err := a.p.podEnds("source", pod)
-	if err == nil && ends.Port == 0 {
-		a.wants(hosts("src", ends.IPs))
-	}
-	a.armed.InPort = ends.Port
-	return err
-}
-
-// to wants packets to a Pod.
-func (a *arming) to(pod string) error {
-	if pod == "" {
-		return nil
-	}
-	ends, err := a.p.podEnds("destination", pod)
-	if err != nil {
-		return err
-	}
-	a.wants(hosts("dst", slices.Concat(ends.IPs, ends.Services)))
-	a.keep = append(a.keep, func(t *dataplane.Trace) bool { return mayReach(t, ends.IPs) })
-	return nil
-}
-
-// keepAll is that all conditions on walks hold; nil without any.
-func (a *arming) keepAll() func(*dataplane.Trace) bool {
-	if len(a.keep) == 0 {
-		return nil
-	}
-	return func(t *dataplane.Trace) bool {
-		return !slices.ContainsFunc(a.keep, func(k func(*dataplane.Trace) bool) bool { return !k(t) })
-	}
-}
-
-// podEnds finds a Pod that a request names.
-func (p *pipeline) podEnds(field, name string) (control.PodEnds, error) {
-	if p.objects == nil {
-		return control.PodEnds{}, fmt.Errorf("%s: this agent's pipeline comes from flow files, which know no Pods; use a filter", field)
-	}
-	namespace, pod, ok := strings.Cut(name, "/")
-	if !ok || namespace == "" || pod == "" || strings.Contains(pod, "/") {
-		return control.PodEnds{}, fmt.Errorf("%s=%q is not namespace/name of a Pod", field, name)
-	}
-	ends, err := p.objects.PodEnds(control.Name{Namespace: namespace, Name: pod})
-	if err != nil {
-		return ends, fmt.Errorf("%s: %w", field, err)
-	}
-	return ends, nil
-}
-
-// hosts is a tcpdump expression for packets with an end in a list.
-func hosts(dir string, addrs []netip.Addr) string {
-	var all []string
-	for _, a := range addrs {
-		all = append(all, a.String())
-	}
-	return dir + " host (" + strings.Join(all, " or ") + ")"
-}
-
-// wasDropped says whether nothing came of a packet.
-func wasDropped(t *dataplane.Trace) bool { return t.Verdict.Reason != dataplane.NotDropped }
-
-// mayReach says whether a packet went to some addresses, or nowhere, or is not
-// done.
-func mayReach(t *dataplane.Trace, addrs []netip.Addr) bool {
-	if len(t.Verdict.Outputs) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
-		if st.Kind != dataplane.StepOutput {
-			return false
-		}
-		dst := addrIn(&st.After, flow.IPDst, flow.IPv6Dst)
-		return slices.Contains(addrs, dst) || flow.FieldByID(flow.EthType).Get(&st.After).Lo == packet.EtherTypeARP
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 type walker struct {
 	p       *pipeline
 	node    string
-	text    bool // walks have their text in the manner of ofproto/trace
+	text    bool    // walks have their text in the manner of ofproto/trace
+	tables  []uint8 // where walks have the packet as it enters
 	origins map[*flow.Entry][]trace.Object
 	asked   time.Time // when origins began
 }
@@ -123,6 +125,10 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 		s.Action = flow.ActionsText([]flow.Action{st.Action}, t.Names)
 	}
 	switch st.Kind {
+	case dataplane.StepEntry:
+		if slices.Contains(m.tables, st.Table) {
+			s.Frame, s.Packet = st.Frame, flow.KeyText(before, t.Names)
+		}
 	case dataplane.StepAction:
 		s.Changes = changes(t.Names, before, st)
 	case dataplane.StepCT:

@@ -51,6 +51,8 @@ type LiveRequest struct {
 	// Keep says of a walk that is over whether it is still wanted; nil keeps all.
 	// Workers call it as they do Match.
 	Keep func(*Trace) bool
+	// Tables are those at whose entrance the packet's bytes are kept.
+	Tables []uint8
 	// Count ends the trace after so many walks; 0 for no end.
 	Count int
 	// FirstID is the id of the first walk; the next ones count up. Its upper half

@@ -324,6 +324,24 @@ func TestLiveDropped(t *testing.T) {
 	}
 }
 
+// TestLiveTables keeps the packet as it enters the tables that a trace asks for,
+// there where no entry is too; of two traces each one's.
+func TestLiveTables(t *testing.T) {
+	r := newRig(t, "table=0,ip actions=set_field:1.2.3.4->nw_dst,goto_table:1\ntable=1,ip actions=set_field:5.6.7.8->nw_dst,resubmit(,7),goto_table:3\ntable=3 actions=output:2")
+	l := r.watch(dataplane.LiveRequest{Match: wantAll, Tables: []uint8{1, 7}})
+	r.watch(dataplane.LiveRequest{Match: wantAll, Tables: []uint8{3}})
+	r.wantPorts(r.send(anyTCP), 2)
+	var got []string
+	for _, st := range taken(t, l)[0].Steps {
+		if st.Kind == dataplane.StepEntry && st.Frame != nil {
+			got = append(got, fmt.Sprintf("%d %v", st.Table, packet.IPv4(st.Frame[packet.EthernetLen:]).Dst()))
+		}
+	}
+	if want := []string{"1 1.2.3.4", "7 5.6.7.8", "3 5.6.7.8"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestLiveFragments watches fragments that wait, and go on under their ids.
 func TestLiveFragments(t *testing.T) {
 	r := newRig(t, "table=0 actions=goto_table:1\n"+tracked)

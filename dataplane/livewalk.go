@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/packet"
@@ -160,6 +161,17 @@ func (t *tracer) first() *LiveTrace {
 		}
 	}
 	return nil
+}
+
+// keepsAt says whether a trace that watches the walk wants the packet's bytes as it
+// enters a table.
+func (t *tracer) keepsAt(table uint8) bool {
+	for i, l := range t.set.list() {
+		if t.live>>i&1 != 0 && slices.Contains(l.req.Tables, table) {
+			return true
+		}
+	}
+	return false
 }
 
 // liveID is what remains of a tracer while its walk pauses.

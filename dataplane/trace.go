@@ -79,7 +79,8 @@ type Step struct {
 	// Group chose Buckets[Bucket] at StepBucket.
 	Group  *flow.Group
 	Bucket int
-	// Port, Frame, Tunnel and Mark are the output of StepOutput.
+	// Port, Frame, Tunnel and Mark are the output of StepOutput; Frame is of a
+	// packet-in too, and of the entrance of a table that a live trace asks for.
 	Port   uint32
 	Frame  []byte
 	Tunnel packet.Tunnel
@@ -232,9 +233,18 @@ func (t *tracer) restore(k *walk) {
 	}
 }
 
-func (t *tracer) entry(k *walk, e *entry) { t.add(k, Step{Kind: StepEntry, Entry: e.Entry}) }
+func (t *tracer) entry(k *walk, e *entry) { t.enters(k, e.Entry) }
 
-func (t *tracer) miss(k *walk) { t.add(k, Step{Kind: StepEntry}) }
+func (t *tracer) miss(k *walk) { t.enters(k, nil) }
+
+// enters records what a table gave.
+func (t *tracer) enters(k *walk, e *flow.Entry) {
+	st := Step{Kind: StepEntry, Entry: e}
+	if t.keepsAt(k.table) {
+		st.Frame = t.frame(k)
+	}
+	t.add(k, st)
+}
 
 func (t *tracer) action(k *walk, a flow.Action) {
 	switch w := a.(type) {

@@ -34,7 +34,7 @@ var forms = []struct {
 	{FormVPP, func(w io.Writer) Printer { return each{w, writeVPP} }},
 	{FormJSON, func(w io.Writer) Printer { return each{w, WriteJSON} }},
 	{FormMermaid, func(w io.Writer) Printer { return &mermaid{w: w} }},
-	{FormPcapng, func(w io.Writer) Printer { return &capture{to: w, ports: map[string]int{}} }},
+	{FormPcapng, func(w io.Writer) Printer { return &capture{to: w, places: map[string]int{}} }},
 	{FormPaths, func(w io.Writer) Printer { return &paths{w: w} }},
 }
 

@@ -15,15 +15,22 @@ import (
 )
 
 // The form pcapng: a capture for Wireshark. Each port is an interface of it, named
-// after its Pod if there is one. A packet is there as it entered and as it left by
-// each port, with the same packet id; where it entered, its comments tell the verdict
-// and the tables it passed.
+// after its Pod if there is one, and so is each table whose entrance was asked for. A
+// packet is there as it entered, as it came to those tables, and as it left by each
+// port, with the same packet id; where it entered, its comments tell the verdict and
+// the tables it passed.
 
 // capture writes ways to a stream, each at once.
 type capture struct {
-	to    io.Writer
-	w     *pcapgo.NgWriter // nil before the first interface
-	ports map[string]int   // interfaces by name
+	to     io.Writer
+	w      *pcapgo.NgWriter // nil before the first interface
+	places map[string]int   // interfaces by name
+}
+
+// place is where packets were seen: a port or a table.
+type place struct {
+	name, about string
+	way         pcapgo.NgEpbFlag
 }
 
 // longest is how much of a comment or name is written: an option of pcapng has 16
@@ -43,33 +50,59 @@ func (c *capture) Print(way Joined) error {
 // End implements Printer. A capture of nothing has one interface, as it must.
 func (c *capture) End() error {
 	if c.w == nil {
-		if _, err := c.port("", &Port{Name: "any"}); err != nil {
+		if _, err := c.place(place{name: "any", about: "nothing was seen"}); err != nil {
 			return err
 		}
 	}
 	return c.w.Flush()
 }
 
-// walk is a packet at each port of one Node that it passed.
+// walk is a packet at each place of one Node that it passed.
 func (c *capture) walk(w *Walk) error {
 	comments := []string{fmt.Sprintf("%s (id %s)", w.Verdict.Text, w.ID), strings.TrimSpace(Joined{w}.path())}
-	err := c.packet(w, &w.InPort, w.Time, w.Frame, w.Length, pcapgo.NgEpbFlagDirectionInbound, comments)
+	err := c.packet(w, w.port(&w.InPort, pcapgo.NgEpbFlagDirectionInbound), w.Time, w.Frame, w.Length, comments)
 	for i := range w.Steps {
-		if s := &w.Steps[i]; err == nil && s.Kind == StepOutput {
-			err = c.packet(w, s.Port, w.At(s), s.Frame, 0, pcapgo.NgEpbFlagDirectionOutbound, []string{"left in table " + s.Table + " (id " + w.ID + ")"})
+		switch s := &w.Steps[i]; {
+		case err != nil:
+		case s.Kind == StepOutput:
+			comments := []string{"left in table " + s.Table + " (id " + w.ID + ")"}
+			err = c.packet(w, w.port(s.Port, pcapgo.NgEpbFlagDirectionOutbound), w.At(s), s.Frame, 0, comments)
+		case s.Kind == StepEntry && s.Frame != nil:
+			comments := []string{"enters table " + s.Table + " (id " + w.ID + ")", s.Packet}
+			err = c.packet(w, w.table(s), w.At(s), s.Frame, 0, comments)
 		}
 	}
 	return err
 }
 
-// packet is a packet at a port. Its length is at least what there is of it, and what
+// port is a port as a place: default/client, or node-a:antrea-gw0.
+func (w *Walk) port(p *Port, way pcapgo.NgEpbFlag) place {
+	return place{cmp.Or(p.Pod, w.here(p.label())), p.String() + w.onNode(), way}
+}
+
+// table is the entrance of a table as a place: node-a:table SpoofGuard.
+func (w *Walk) table(s *Step) place {
+	return place{w.here("table " + s.Table), fmt.Sprintf("what enters table %s (%d)%s", s.Table, s.TableID, w.onNode()), pcapgo.NgEpbFlagDirectionUnknown}
+}
+
+// here is a name with the Node in front of it, if it is known.
+func (w *Walk) here(name string) string { return strings.TrimLeft(w.Node+":"+name, ":") }
+
+func (w *Walk) onNode() string {
+	if w.Node == "" {
+		return ""
+	}
+	return " on " + w.Node
+}
+
+// packet is a packet at a place. Its length is at least what there is of it, and what
 // its headers say.
-func (c *capture) packet(w *Walk, p *Port, at time.Time, frame []byte, length int, way pcapgo.NgEpbFlag, comments []string) error {
-	port, err := c.port(w.Node, p)
+func (c *capture) packet(w *Walk, where place, at time.Time, frame []byte, length int, comments []string) error {
+	n, err := c.place(where)
 	if err != nil {
 		return err
 	}
-	options := pcapgo.NgPacketOptions{Flags: &pcapgo.NgEpbFlags{Direction: way}}
+	options := pcapgo.NgPacketOptions{Flags: &pcapgo.NgEpbFlags{Direction: where.way}}
 	for _, s := range comments {
 		options.Comments = append(options.Comments, clip(s))
 	}
@@ -78,20 +111,15 @@ func (c *capture) packet(w *Walk, p *Port, at time.Time, frame []byte, length in
 	}
 	l := packet.ParseLayers(frame)
 	length = max(length, len(frame), claimed(frame, &l))
-	return c.w.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(frame), Length: length, InterfaceIndex: port}, frame, options)
+	return c.w.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(frame), Length: length, InterfaceIndex: n}, frame, options)
 }
 
-// port is the number of a port's interface, which is new at its first packet.
-func (c *capture) port(node string, p *Port) (int, error) {
-	name := cmp.Or(p.Pod, strings.TrimLeft(node+":"+p.label(), ":"))
-	if n, ok := c.ports[name]; ok {
+// place is the number of a place's interface, which is new at its first packet.
+func (c *capture) place(p place) (int, error) {
+	if n, ok := c.places[p.name]; ok {
 		return n, nil
 	}
-	about := p.String()
-	if node != "" {
-		about += " on " + node
-	}
-	i := pcapgo.NgInterface{Name: clip(name), Description: clip(about), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9}
+	i := pcapgo.NgInterface{Name: clip(p.name), Description: clip(p.about), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9}
 	n, err := 0, error(nil)
 	if c.w == nil {
 		c.w, err = pcapgo.NewNgWriterInterface(c.to, i, pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "antrail"}})
@@ -99,7 +127,7 @@ func (c *capture) port(node string, p *Port) (int, error) {
 		n, err = c.w.AddInterface(i)
 	}
 	if err == nil {
-		c.ports[name] = n
+		c.places[p.name] = n
 	}
 	return n, err
 }

@@ -81,9 +81,11 @@ type Step struct {
 	CT      *CT      `json:"ct,omitempty"`
 	Bucket  *Bucket  `json:"bucket,omitempty"`
 	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Lost says
-	// that no memory was left for it.
+	// that no memory was left for it. Frame and Packet, which is in flow syntax, are
+	// also of the entrance of a table that was asked for.
 	Port     *Port   `json:"port,omitempty"`
 	Frame    Bytes   `json:"frame,omitempty"`
+	Packet   string  `json:"packet,omitempty"`
 	Tunnel   *Tunnel `json:"tunnel,omitempty"`
 	Mark     uint32  `json:"mark,omitempty"`
 	Lost     bool    `json:"lost,omitempty"`

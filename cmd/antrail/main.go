@@ -89,7 +89,7 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(pipelineCommand())
 	root.AddCommand(flushConntrackCommand(), conntrackCommand())
-	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), captureCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }

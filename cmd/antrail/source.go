@@ -51,12 +51,17 @@ func (s *source) addTo(c *cobra.Command) {
 
 // addAgentTo is addTo for what only a running agent can do.
 func (s *source) addAgentTo(c *cobra.Command) {
+	s.addSocketTo(c)
+	c.Flags().StringVarP(&s.output, "output", "o", "text", s.forms())
+}
+
+// addSocketTo gives a command the flags that choose the agent.
+func (s *source) addSocketTo(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
 	addLabFlag(c, &s.lab)
 	c.MarkFlagsMutuallyExclusive("socket", "node")
-	f.StringVarP(&s.output, "output", "o", "text", s.forms())
 }
 
 // forms are those that the output may have.

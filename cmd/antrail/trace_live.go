@@ -35,18 +35,24 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	f.StringVarP(&r.Source, "source", "S", "", "packets from this Pod, as namespace/name: a Pod of the Node by its port, others by their addresses")
 	f.StringVarP(&r.Destination, "destination", "D", "", "packets to this Pod, or through a Service to it, as namespace/name")
 	f.Uint16Var(&r.Port, "port", 0, "packets from or to this port of TCP, UDP or SCTP, as they enter")
-	f.StringVar(&r.Filter, "filter", "", "packets that meet a tcpdump expression as they enter")
-	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
-	f.IntVar(&r.Count, "count", 0, "end after so many walks")
-	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
+	l.addWhichTo(c)
 	f.StringVar(&l.record, "record", "", "write walks to this file too, for trace show, paths and replay")
 	c.MarkFlagFilename("record")
-	addWrite(c, &l.write)
 	l.agents.addTo(c, l.from, "; with --live, may be given several times")
 	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
 	for _, other := range []string{"flows", "manifests", "packet", "ct-next", "explain"} {
 		c.MarkFlagsMutuallyExclusive("live", other)
 	}
+}
+
+// addWhichTo gives a command the flags that it has in common with others that watch.
+func (l *liveFlags) addWhichTo(c *cobra.Command) {
+	f, r := c.Flags(), &l.request
+	f.StringVar(&r.Filter, "filter", "", "packets that meet a tcpdump expression as they enter")
+	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
+	f.IntVar(&r.Count, "count", 0, "end after so many packets")
+	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
+	addWrite(c, &l.write)
 }
 
 // given says whether any flag was given that goes with --live.
@@ -99,11 +105,19 @@ func (l *liveFlags) recorded(out trace.Printer) (tell func(trace.Joined) error, 
 
 // tellArmed says what is watched from now on.
 func (l *liveFlags) tellArmed(w io.Writer, a *agent.Armed) {
-	port := "any port"
-	if a.InPort != 0 {
-		port = fmt.Sprintf("port %d", a.InPort)
+	what := "what enters by any port"
+	switch {
+	case a.InPort != 0:
+		what = fmt.Sprintf("what enters by port %d", a.InPort)
+	case a.Pod != "":
+		what = "what comes from Pod " + a.Pod + " or goes to it"
+	case a.Through != "":
+		what = "what enters or leaves by port " + a.Through
 	}
-	fmt.Fprintf(w, "watching %s: what enters by %s", cmp.Or(a.Node, "the agent"), port)
+	if len(a.Tables) > 0 {
+		what += ", comes to table " + strings.Join(a.Tables, " or ")
+	}
+	fmt.Fprintf(w, "watching %s: %s", cmp.Or(a.Node, "the agent"), what)
 	for i, f := range a.Filter {
 		fmt.Fprintf(w, "%s(%s)", map[bool]string{true: " and meets ", false: " and "}[i == 0], f)
 	}
