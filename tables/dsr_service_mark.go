@@ -7,7 +7,8 @@ import "github.com/antrail/antrail/flow"
 // replies go straight to the client. It exists with DSR.
 //
 // Reads:  FromExternalRegMark, RemoteEndpointRegMark, DSRServiceRegMark,
-// ct_state, the Service's address and port.
+// ct_state, the Service's address and port; the endpoint in EndpointIPField (IPv6:
+// EndpointIP6Field) and EndpointPortField, to learn it.
 // Writes: DSRServiceRegMark; learns the connection into SessionAffinity, since
 // conntrack, which sees one direction only, cannot hold it.
 // Next:   EndpointDNAT, which is also the table-miss.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/diagram"
@@ -23,6 +24,7 @@ var nodes = []string{"node-a", "node-b"}
 // cluster is the switches of both Nodes, and what is known of their tables.
 type cluster struct {
 	rehearsal *agent.Rehearsal
+	variants  []*agent.Rehearsal
 	sources   map[string]*tableSource
 	tables    []*table
 	pipes     map[string]*pipe // by Node
@@ -37,10 +39,12 @@ type pipe struct {
 	groups  map[uint32]*flow.Group
 }
 
-// table is a table of the book. It has a number only if bookNode has it.
+// table is a table of the book, in the pipeline that its page shows.
 type table struct {
 	*tableSource
-	number  int // -1 for none
+	pipe    *pipe
+	variant *variant // nil: as bookNode has it
+	number  uint8
 	entries []*flow.Entry
 }
 
@@ -50,33 +54,66 @@ func newCluster(top string, sources []*tableSource) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{rehearsal: r, sources: map[string]*tableSource{}, pipes: map[string]*pipe{}}
+	if err := c.ask(top, sources); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// ask learns the tables of all switches.
+func (c *cluster) ask(top string, sources []*tableSource) (err error) {
 	for _, node := range nodes {
-		if c.pipes[node], err = newPipe(r.Client(node)); err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w", node, err), r.Close())
+		if c.pipes[node], err = newPipe(c.rehearsal.Client(node)); err != nil {
+			return fmt.Errorf("%s: %w", node, err)
 		}
 	}
 	for _, s := range sources {
 		c.sources[s.name] = s
-		c.tables = append(c.tables, c.newTable(s))
+		t, err := c.newTable(top, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		c.tables = append(c.tables, t)
 	}
 	c.usage = newUsage(c)
-	return c, nil
+	return nil
 }
 
-func (c *cluster) close() error { return c.rehearsal.Close() }
-
-func (c *cluster) newTable(s *tableSource) *table {
-	t := &table{tableSource: s, number: -1}
-	p := c.pipes[bookNode].program
-	if id, ok := p.Names.TableID(s.name); ok {
-		t.number = int(id)
+func (c *cluster) close() error {
+	errs := []error{c.rehearsal.Close()}
+	for _, r := range c.variants {
+		errs = append(errs, r.Close())
 	}
-	for _, e := range p.Entries {
-		if int(e.Table) == t.number {
+	return errors.Join(errs...)
+}
+
+func (c *cluster) newTable(top string, s *tableSource) (t *table, err error) {
+	t = &table{tableSource: s, pipe: c.pipes[bookNode]}
+	if i := slices.IndexFunc(variants, func(v variant) bool { return v.table == s.name }); i >= 0 {
+		t.variant = &variants[i]
+		if t.pipe, err = c.variantPipe(top, t.variant); err != nil {
+			return nil, err
+		}
+	}
+	var ok bool
+	if t.number, ok = t.pipe.program.Names.TableID(s.name); !ok {
+		return nil, errors.New("no pipeline of the book has this table")
+	}
+	for _, e := range t.pipe.program.Entries {
+		if e.Table == t.number {
 			t.entries = append(t.entries, e)
 		}
 	}
-	return t
+	return t, nil
+}
+
+func (c *cluster) variantPipe(top string, v *variant) (*pipe, error) {
+	r, err := v.rehearse(top)
+	if err != nil {
+		return nil, err
+	}
+	c.variants = append(c.variants, r)
+	return newPipe(r.Client(bookNode))
 }
 
 // newPipe asks a switch for its pipeline, in the text of its dumps.

@@ -16,7 +16,7 @@ import (
 
 // entryList writes a table's entries.
 func (b *page) entryList(t *table) error {
-	p := b.pipes[bookNode]
+	p := t.pipe
 	for i, e := range t.entries {
 		origins, err := p.origins(strings.TrimSpace(e.Text(flow.Format{Names: p.program.Names})))
 		if err != nil {
@@ -95,7 +95,7 @@ func someOf(names []string) string {
 
 // groupList writes the groups that a table's entries name, with what for.
 func (b *page) groupList(t *table) error {
-	p := b.pipes[bookNode]
+	p := t.pipe
 	ids := groupsOf(t.entries)
 	if len(ids) == 0 {
 		return nil

@@ -61,7 +61,7 @@ func (b *book) indexPage() error {
 }
 
 func (b *book) numberText(t *table) string {
-	if t.number < 0 {
+	if t.variant != nil {
 		return ", not in the sample"
 	}
 	entries := "entries"

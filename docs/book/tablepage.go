@@ -12,12 +12,10 @@ import (
 func (b *book) tablePage(t *table) error {
 	p := &page{book: b}
 	p.printf("# %s\n\n%s\n\n", t.name, b.neighbours(t))
-	if t.number >= 0 {
-		if err := b.drawTable(t); err != nil {
-			return err
-		}
-		p.printf("![Where %s is on the map](%s.svg)\n\n", t.name, t.name)
+	if err := b.drawTable(t); err != nil {
+		return err
 	}
+	p.printf("![Where %s is on the map](%s.svg)\n\n", t.name, t.name)
 	for _, text := range t.text {
 		p.printf("%s\n\n", b.linked(text, t.name, ""))
 	}
@@ -55,7 +53,7 @@ func (b *book) neighbours(t *table) string {
 
 func (b *book) drawTable(t *table) error {
 	var svg bytes.Buffer
-	err := b.pipes[bookNode].chart.SVG(&svg, diagram.Options{Focus: t.name, Bare: true})
+	err := t.pipe.chart.SVG(&svg, diagram.Options{Focus: t.name, Bare: true})
 	b.files[t.name+".svg"] = svg.Bytes()
 	return err
 }
@@ -86,16 +84,19 @@ func (p *page) side(t *table, title, does, by string, mine, theirs func(*uses) [
 
 // entriesPart is the table's entries on bookNode, and their groups.
 func (p *page) entriesPart(t *table) error {
-	if t.number < 0 {
-		p.printf("\n## Entries\n\nThe sample cluster does not have this table: no feature of it needs one.\n")
-		return nil
+	p.printf("\n## Entries\n\nThose of %s in [%s](../../%s), table %d, as they are matched: the highest priority first.", bookNode, objects, objects, t.number)
+	if t.variant != nil {
+		p.printf(" As the objects stand %s has no such table; here its NodeConfig has %s.", bookNode, t.variant.told)
 	}
-	p.printf("\n## Entries\n\nThose of %s in [%s](../../%s), table %d, as they are matched: the highest priority first.\n\n", bookNode, objects, objects, t.number)
+	p.printf("\n\n")
 	if err := p.entryList(t); err != nil {
 		return err
 	}
 	if err := p.groupList(t); err != nil {
 		return err
+	}
+	if t.variant != nil {
+		return nil
 	}
 	p.printf("\nThe same at a prompt:\n\n```sh\nbin/antrail dump-flows %s --names --no-stats --manifests %s --node %s\n```\n", t.name, objects, bookNode)
 	return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // usage is which tables read and write each named field, by the entries of both
-// Nodes; names are in the order of the pipeline.
+// Nodes and of variants; names are in the order of the pipeline.
 type usage map[string]*uses
 
 type uses struct{ reads, writes []string }
@@ -19,19 +19,36 @@ func newUsage(c *cluster) usage {
 		u[f.Name] = &uses{}
 	}
 	for _, t := range c.tables {
-		for _, node := range nodes {
-			p := c.pipes[node]
+		for _, p := range c.pipesWith(t) {
 			for _, e := range p.program.Entries {
 				if p.program.Names.Table(e.Table) == t.name {
-					u.entry(t, p, e)
+					u.entry(c, t, p, e)
 				}
 			}
 		}
 	}
+	order := func(a, b string) int {
+		return slices.Index(tables.TableNames(), a) - slices.Index(tables.TableNames(), b)
+	}
+	for _, x := range u {
+		slices.SortFunc(x.reads, order)
+		slices.SortFunc(x.writes, order)
+	}
 	return u
 }
 
-func (u usage) entry(t *table, p *pipe, e *flow.Entry) {
+// pipesWith are the pipelines that show what a table does.
+func (c *cluster) pipesWith(t *table) (all []*pipe) {
+	if t.variant != nil {
+		return []*pipe{t.pipe}
+	}
+	for _, node := range nodes {
+		all = append(all, c.pipes[node])
+	}
+	return all
+}
+
+func (u usage) entry(c *cluster, t *table, p *pipe, e *flow.Entry) {
 	x := effect{reads: asked(&e.Match)}
 	x.actions(p, e.Actions)
 	for _, b := range x.reads {
@@ -44,22 +61,23 @@ func (u usage) entry(t *table, p *pipe, e *flow.Entry) {
 			u[n.Name].writes = added(u[n.Name].writes, t.name)
 		}
 	}
-	u.learned(t, p, e)
+	u.learned(c, p, e)
 }
 
 // learned notes what entries do in the table where a learn action puts them.
-func (u usage) learned(t *table, p *pipe, e *flow.Entry) {
+func (u usage) learned(c *cluster, p *pipe, e *flow.Entry) {
 	for _, a := range e.Actions {
 		l, ok := a.(*flow.Learn)
 		if !ok {
 			continue
 		}
+		table := p.program.Names.Table(l.Table)
 		for _, s := range l.Specs {
 			if s.Kind != flow.LearnLoad {
 				continue
 			}
-			for _, n := range (bits{field: s.Dst.Field, mask: s.Dst.Mask()}).names(t.tableSource) {
-				u[n.Name].writes = added(u[n.Name].writes, p.program.Names.Table(l.Table))
+			for _, n := range (bits{field: s.Dst.Field, mask: s.Dst.Mask()}).names(c.sources[table]) {
+				u[n.Name].writes = added(u[n.Name].writes, table)
 			}
 		}
 	}
