@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -213,6 +214,42 @@ func TestKubeRestart(t *testing.T) {
 	b.until("the API", b.synced)
 	if got := dumped(b.pipeline); !sameSorted(got, want) {
 		t.Errorf("after the API is back, %d lines, not the %d of before", len(got), len(want))
+	}
+}
+
+// TestKubeRestartSilence: an API that takes connections and says nothing keeps nobody
+// waiting who knows what the Node was.
+func TestKubeRestartSilence(t *testing.T) {
+	api := kubetest.New(t)
+	api.Apply(clusterObjects)
+	c := kubeConfig(t, api)
+	again := *c
+	if _, err := c.joinCluster(t.Context(), slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	text, err := os.ReadFile(c.Kubernetes.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := regexp.MustCompile(`https?://[0-9.:]+`)
+	other := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(other, server.ReplaceAll(text, []byte("http://"+silent.Addr().String())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again.Kubernetes = &Kubernetes{Kubeconfig: other, ServiceCIDRs: c.Kubernetes.ServiceCIDRs}
+	log := make(logLines, 1000)
+	joined, err := again.joinCluster(t.Context(), slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil || joined == nil {
+		t.Fatal(err)
+	}
+	log.want(t, "it is taken for what it was")
+	if !slices.Equal(again.PodCIDRs, c.PodCIDRs) {
+		t.Errorf("podCIDRs %v, want %v", again.PodCIDRs, c.PodCIDRs)
 	}
 }
 

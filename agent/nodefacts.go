@@ -34,17 +34,20 @@ func (c *Config) factsFile() string { return c.besideSocket("node.json") }
 // maxFacts bounds the file.
 const maxFacts = 1 << 16
 
+// recallTime is how long the API may take to answer an agent that knows what the Node
+// was: it forwards nothing before.
+const recallTime = 2 * time.Second
+
 // askFacts asks the API for the Node's facts, until it tells enough.
 func askFacts(ctx context.Context, c *Config, api *kube.Source, log *slog.Logger) (*nodeFacts, error) {
+	if kept, err := readFacts(c.factsFile(), c.NodeName); err == nil {
+		return recallFacts(ctx, c, api, kept, log)
+	}
 	told := ""
 	for {
 		n, err := tryFacts(ctx, c, api)
 		if err == nil {
 			return n, n.write(c.factsFile())
-		}
-		if kept, bad := readFacts(c.factsFile(), c.NodeName); bad == nil {
-			log.Warn("the API does not tell of this Node; it is taken for what it was", "error", err)
-			return kept, nil
 		}
 		if told != err.Error() {
 			told = err.Error()
@@ -56,6 +59,18 @@ func askFacts(ctx context.Context, c *Config, api *kube.Source, log *slog.Logger
 		case <-time.After(retryTime):
 		}
 	}
+}
+
+// recallFacts asks once; what was kept counts when there is no answer soon.
+func recallFacts(ctx context.Context, c *Config, api *kube.Source, kept *nodeFacts, log *slog.Logger) (*nodeFacts, error) {
+	soon, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
+	n, err := tryFacts(soon, c, api)
+	if err == nil {
+		return n, n.write(c.factsFile())
+	}
+	log.Warn("the API does not tell of this Node; it is taken for what it was", "error", err)
+	return kept, nil
 }
 
 // tryFacts asks once. The error says what is missing.

@@ -57,7 +57,7 @@ func TestProbe(t *testing.T) {
 	other := exec.Command(os.Args[0], "-test.run=^TestProbe$")
 	other.Env = append(os.Environ(), probeEnv+"="+socket)
 	other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
-	if out, err := other.CombinedOutput(); err == nil || !strings.Contains(string(out), "it is another container's") {
+	if out, err := other.CombinedOutput(); err == nil || !strings.Contains(string(out), "is another container's") {
 		t.Errorf("in another PID namespace: %v\n%s", err, out)
 	}
 }

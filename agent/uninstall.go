@@ -56,10 +56,8 @@ func Uninstall(socket string, tell func(what string)) error {
 	if running(socket) {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
 	}
-	if err := node.Clean((&Config{Socket: socket}).cniRecord(), tell); err != nil {
-		return err
-	}
-	return host.Clean((&Config{Socket: socket}).recordFile(), tell)
+	c := &Config{Socket: socket}
+	return errors.Join(node.Clean(c.cniRecord(), tell), host.Clean(c.recordFile(), tell))
 }
 
 // running says whether somebody answers at a socket.
@@ -109,7 +107,13 @@ func peer(socket string) (pid int, err error) {
 		return 0, err
 	}
 	defer c.Close()
-	raw, err := c.(*net.UnixConn).SyscallConn()
+	return listener(c.(*net.UnixConn))
+}
+
+// listener is the process that listens at the other end, as a number of the caller's
+// PID namespace; 0 for one that is in none of it (unix(7), SO_PEERCRED).
+func listener(c *net.UnixConn) (pid int, err error) {
+	raw, err := c.SyscallConn()
 	if err != nil {
 		return 0, err
 	}
@@ -119,7 +123,7 @@ func peer(socket string) (pid int, err error) {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err = errors.Join(err, credErr); err != nil {
-		return 0, fmt.Errorf("who answers at %s: %w", socket, err)
+		return 0, fmt.Errorf("who answers at %s: %w", c.RemoteAddr(), err)
 	}
 	return int(cred.Pid), nil
 }

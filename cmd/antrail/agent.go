@@ -76,9 +76,9 @@ func predecessor(takeOver, orLeave bool) (agent.Predecessor, error) {
 	return agent.Stays, nil
 }
 
-// after is what becomes of a process whose agent has ended. One that was to be
-// taken over from, and whose heir failed, becomes an agent again: this very
-// program, whatever lies at its path by now.
+// after is what becomes of a process whose agent has ended. One that is to start again
+// becomes an agent again: this very program, whatever lies at its path by now. To be
+// told to stop before it began is no failure.
 func after(ctx context.Context, err error, stay bool) error {
 	switch {
 	case errors.Is(err, agent.ErrAgain):
@@ -88,6 +88,8 @@ func after(ctx context.Context, err error, stay bool) error {
 		if stay {
 			<-ctx.Done()
 		}
+		return nil
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
 	}
 	return err

@@ -56,6 +56,9 @@ func TestAfter(t *testing.T) {
 	if err := <-stayed; err != nil {
 		t.Error(err)
 	}
+	if err := after(ctx, fmt.Errorf("waiting: %w", context.Canceled), false); err != nil {
+		t.Errorf("stopped while it waited: %v", err)
+	}
 	failed := errors.New("failed")
 	if err := after(t.Context(), failed, true); err != failed {
 		t.Error(err)
