@@ -203,7 +203,7 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.openGateway(); err != nil {
 		return err
 	}
-	if err := a.openTunnel(); err != nil {
+	if err := a.beginTunnel(); err != nil {
 		return err
 	}
 	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)

@@ -123,18 +123,24 @@ func (a *Agent) suits(hello *note) error {
 		return errors.New("its configuration has another Node, gateway, tunnel, peers, podCIDRs or ports: stop this agent and start the other")
 	case a.live != nil && a.config.snapshotFile() == "":
 		return errors.New("flowSnapshot is off: stop this agent and start the other")
-	case a.onCard():
-		return errors.New("the tunnel is on AF_XDP, which is not handed over: stop this agent and start the other")
 	case !a.ready.Load():
 		return errors.New("this agent is not ready itself")
 	}
 	return nil
 }
 
-// onCard says whether the tunnel takes its packets off the Node's card.
+// onCard says whether the tunnel takes its packets off the Node's card, on AF_XDP.
 func (a *Agent) onCard() bool {
 	_, card := a.tunnel.(*uplink.Port)
 	return card
+}
+
+// leaveCard closes such a tunnel, for the heir to open.
+func (a *Agent) leaveCard() error {
+	if !a.onCard() {
+		return nil
+	}
+	return a.sw.RemovePort(a.config.Tunnel.OFPort)
 }
 
 // bequeath keeps the entries, hands everything over that is open, and waits until
@@ -176,7 +182,7 @@ func (a *Agent) surrender(h *heir, others, turning *group) error {
 	a.changes.close() // who waits for it is to end, too
 	err := others.stop()
 	still := a.clock()
-	err = errors.Join(err, turning.stop(), a.pods.closeRest())
+	err = errors.Join(err, turning.stop(), a.pods.closeRest(), a.leaveCard())
 	for _, p := range a.heritable() {
 		p.Rest()
 	}
@@ -207,7 +213,7 @@ func learnedLines(sw *dataplane.Switch) (lines []string) {
 // heritable are the ports that go on in another process.
 func (a *Agent) heritable() []ports.Heritable {
 	all := append(a.pods.heritable(), a.gateway)
-	if a.tunnel != nil {
+	if a.tunnel != nil && !a.onCard() {
 		all = append(all, a.tunnel)
 	}
 	return all

@@ -84,6 +84,34 @@ func TestTakeOver(t *testing.T) {
 	wantNothingLeft(t, node, c)
 }
 
+// TestTakeOverCard: a tunnel on the Node's card is opened anew, when the agent before
+// has closed its own.
+func TestTakeOverCard(t *testing.T) {
+	c, _ := keptNode(t)
+	no := false
+	c.Metrics.Listen = &no
+	node, underlay := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "card", underlay, "eth0")
+	node.AddAddress(t, "card", "192.168.77.102/24")
+	c.Tunnel.Driver, c.Tunnel.Uplink = DriverAFXDP, "card"
+	before := startProcess(t, node, c)
+	wantReady(t, c)
+	ports := portsOpen(t, c)
+	if !slices.Contains(ports, "1 antrea-tun0 uplink") {
+		t.Fatalf("ports %v", ports)
+	}
+	after := startProcess(t, node, c, takeOverArg)
+	before.wantExit(t, exitTakenOver)
+	after.wantSaid(t, "taken over from the agent before")
+	wantReady(t, c)
+	if now := portsOpen(t, c); !slices.Equal(now, ports) {
+		t.Errorf("ports %v, want %v", now, ports)
+	}
+	after.Process.Signal(syscall.SIGTERM)
+	after.wantExit(t, 0)
+	wantNothingLeft(t, node, c)
+}
+
 // wantNothingLeft checks that a Node is as it was without an agent.
 func wantNothingLeft(t *testing.T, node *nstest.Namespace, c *Config) {
 	t.Helper()

@@ -36,18 +36,22 @@ func (g *Gateway) virtual() (all []host.Virtual) {
 
 // setNode brings Node and tunnel to what the switch asks for.
 func (a *Agent) setNode(want *control.NodeSide) error {
+	return errors.Join(a.host.Set(a.config.sideOf(want)), a.setTunnel(want))
+}
+
+// setTunnel tells the tunnel, if there is one, what is to go through it.
+func (a *Agent) setTunnel(want *control.NodeSide) error {
+	if a.tunnel == nil {
+		return nil
+	}
 	var here []netip.Addr
 	for _, e := range want.Egresses {
 		here = append(here, e.Addr)
 	}
-	err := a.host.Set(a.config.sideOf(want))
-	if a.tunnel == nil {
-		return err
-	}
 	if a.config.Kubernetes != nil {
 		a.tunnel.SetPeers(nodesOf(want.Peers))
 	}
-	return errors.Join(err, a.tunnel.SetEgresses(here, want.FarEgresses))
+	return a.tunnel.SetEgresses(here, want.FarEgresses)
 }
 
 // nodesOf are the other Nodes, of which the tunnel takes packets.

@@ -125,11 +125,30 @@ func (c *Config) checkEncap(f *faults) {
 	}
 }
 
-// openTunnel opens the port to the other Nodes, if there is to be one.
-func (a *Agent) openTunnel() error {
-	if !a.config.hasTunnel() {
+// beginTunnel opens the port to the other Nodes, if there is to be one. What an agent
+// before has and cannot hand over is opened when that one has closed it.
+func (a *Agent) beginTunnel() error {
+	switch {
+	case !a.config.hasTunnel():
+		return nil
+	case a.estate != nil && !a.estate.has(a.config.Tunnel.Name):
+		a.estate.begin = append(a.estate.begin, a.openTunnelAnew)
 		return nil
 	}
+	return a.openTunnel()
+}
+
+// openTunnelAnew opens it when the Node's side is there already.
+func (a *Agent) openTunnelAnew() error {
+	err := a.openTunnel()
+	if err == nil && a.live != nil {
+		err = a.setTunnel(a.live.objects.NodeSide())
+	}
+	return err
+}
+
+// openTunnel opens the tunnel's port.
+func (a *Agent) openTunnel() error {
 	t := &a.config.Tunnel
 	var peers []netip.Addr
 	for _, peer := range a.config.Peers {
