@@ -50,7 +50,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
-		cacheEntries, cacheRoom, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
+		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
 		ch <- d

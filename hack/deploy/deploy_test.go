@@ -1,6 +1,8 @@
 // Package deploy checks what deploy/ says to a cluster: the Kustomize bases and the
 // Helm chart give the same objects, and every field of them is one that Kubernetes
-// knows. It is a module of its own, for Kustomize and Helm are large.
+// knows; dashboards and alert rules ask for metrics that exist, in PromQL that
+// Prometheus' own parser reads. It is a module of its own, for Kustomize, Helm and
+// Prometheus are large.
 package deploy
 
 import (

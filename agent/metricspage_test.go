@@ -1,0 +1,109 @@
+package agent
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var update = flag.Bool("update", false, "write the page of metrics anew")
+
+// metricsPage is the list of all metrics, which dashboards and alert rules are
+// checked against (hack/deploy).
+const metricsPage = "../docs/metrics.md"
+
+const metricsHead = `# Metrics
+
+All metrics of the agent (docs/operating.md, "Metrics, health and log"), from their descriptions in the program. A test keeps this page; ` + "`go test ./agent -run TestMetricsPage -update`" + ` writes it.
+
+| metric | labels | meaning |
+|---|---|---|
+`
+
+// desc is a description as client_golang prints one.
+var desc = regexp.MustCompile(`fqName: "([^"]+)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{\}, variableLabels: \{([^}]*)\}`)
+
+// TestMetricsPage compares the page with what an agent registers.
+func TestMetricsPage(t *testing.T) {
+	p, err := Manifests{Path: "../examples/web-app", Node: "node-a"}.load(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.close() })
+	p.api = &kube.Source{} // an agent with the API has its metrics too
+	p.observeDelays()
+	ch := make(chan *prometheus.Desc)
+	go func() { registry(p).Describe(ch); close(ch) }()
+	var lines []string
+	for d := range ch {
+		m := desc.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("%s is not described as expected", d)
+		}
+		lines = append(lines, fmt.Sprintf("| `%s` | %s | %s |\n", m[1], strings.ReplaceAll(m[3], ",", ", "), strings.ReplaceAll(m[2], `\"`, `"`)))
+	}
+	slices.Sort(lines)
+	want := metricsHead + strings.Join(lines, "")
+	if *update {
+		if err := os.WriteFile(metricsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(metricsPage); err != nil || string(got) != want {
+		t.Errorf("%s is not what the agent registers (%v); write it with -update", metricsPage, err)
+	}
+}
+
+// TestMetricsDescribed: what is collected was described, so that the page has it.
+func TestMetricsDescribed(t *testing.T) {
+	page, err := os.ReadFile(metricsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Manifests{Path: "../examples/web-app", Node: "node-a"}.load(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.close() })
+	all, err := registry(p).Gather()
+	if err != nil || len(all) < 30 {
+		t.Fatalf("%d metrics, %v", len(all), err)
+	}
+	for _, m := range all {
+		if !strings.Contains(string(page), "| `"+m.GetName()+"` |") {
+			t.Errorf("%s is collected and not described", m.GetName())
+		}
+	}
+}
+
+// TestAlertReasons: the drop reasons that an alert names exist.
+func TestAlertReasons(t *testing.T) {
+	rules, err := os.ReadFile("../deploy/alerts/antrail.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for _, r := range dataplane.DropReasons() {
+		reasons = append(reasons, r.String())
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`antrail_dropped_packets_total\{reason=~?"([^"]+)"`).FindAllStringSubmatch(string(rules), -1) {
+		for _, name := range strings.Split(m[1], "|") {
+			found++
+			if !slices.Contains(reasons, name) {
+				t.Errorf("no packet is dropped for %q", name)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d reasons are named", found)
+	}
+}
