@@ -197,7 +197,10 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 	if err != nil {
 		return err
 	}
-	s, err := openSocket(p.umem, target{index: index, queue: o.Queue, flags: bindFlags, size: o.Ring})
+	s, err := openSocket(p.umem, target{
+		index: index, queue: o.Queue, flags: bindFlags, size: o.Ring,
+		apart: mode != ZeroCopy && o.BusyPoll.Time == 0, // who polls for both needs one
+	})
 	if err != nil {
 		return errors.Join(err, prog.close())
 	}

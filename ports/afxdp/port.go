@@ -9,7 +9,7 @@
 //	memory.go   as much of it as the ports that come need
 //	program.go  the XDP program that sends frames to the socket
 //	filter.go   what of them, when the rest is to stay the kernel's
-//	socket.go   one socket with its four rings, and the calls that wake the kernel
+//	socket.go   the sockets with their four rings, and the calls that wake the kernel
 //	ring.go     one ring
 //	request.go  checksums that a pod's kernel left undone
 //	chain.go    frames of more than one buffer
@@ -375,8 +375,7 @@ func (p *Port) kernelStats() unix.XDPStatistics {
 	p.tx.Lock()
 	defer p.tx.Unlock()
 	if !p.closed {
-		var now unix.XDPStatistics
-		if getsockopt(p.socket.fd, unix.XDP_STATISTICS, &now) == nil {
+		if now, err := p.socket.stats(); err == nil {
 			p.last = now
 		}
 	}

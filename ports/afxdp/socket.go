@@ -7,10 +7,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is one AF_XDP socket with its four rings, bound to one queue of one
+// socket is an AF_XDP socket with its four rings, bound to one queue of one
 // netdev. It knows nothing of frames.
+//
+// Where frames are copied it is two: one that receives, and one that sends out of
+// the same UMEM, queue and completion ring. Of a copied frame that has left the
+// kernel tells whoever waits for its socket, each time, for now there is room; a
+// worker waits for all that its ports receive, and on a socket for both a frame
+// sent would cost a tenth more (docs/decisions/035-sockets-that-only-send.md).
 type socket struct {
-	fd   int
+	fd   int                // what is received; a worker waits for it
+	out  int                // what is sent; fd where frames are not copied
 	busy bool               // our calls drive the card's queue
 	fill ring[uint64]       // to the kernel: frames to receive into
 	rx   ring[unix.XDPDesc] // from the kernel: frames received
@@ -23,6 +30,7 @@ type target struct {
 	index, queue int    // netdev and receive queue
 	flags        uint16 // XDP_COPY or XDP_ZEROCOPY, XDP_USE_SG
 	size         int    // slots of each ring, a power of two
+	apart        bool   // one socket receives and another sends
 }
 
 // openSocket binds a new socket to the target, sharing the UMEM through a
@@ -35,7 +43,7 @@ func openSocket(u *UMEM, to target) (*socket, error) {
 		}
 		// That donor's netdev is gone; another one may be alive.
 	}
-	s, err := newSocket(to.size)
+	s, err := newSocket(to)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +65,7 @@ func openSocket(u *UMEM, to target) (*socket, error) {
 // donor is not bound any more. Whether frames are copied, and may have
 // many buffers, the donor decided.
 func tryShared(to target, donor int) (*socket, error) {
-	s, err := newSocket(to.size)
+	s, err := newSocket(to)
 	if err != nil {
 		return nil, err
 	}
@@ -72,23 +80,39 @@ func tryShared(to target, donor int) (*socket, error) {
 	return s, nil
 }
 
-// newSocket opens a socket and sets the sizes of its rings.
-func newSocket(size int) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open a socket: %w", err)
+// newSocket opens the sockets and sets the sizes of their rings.
+func newSocket(to target) (*socket, error) {
+	in, out := []int{unix.XDP_UMEM_FILL_RING, unix.XDP_UMEM_COMPLETION_RING, unix.XDP_RX_RING}, []int{unix.XDP_TX_RING}
+	if !to.apart {
+		in, out = append(in, out...), nil
 	}
-	s := &socket{fd: fd}
-	for _, option := range []int{unix.XDP_UMEM_FILL_RING, unix.XDP_UMEM_COMPLETION_RING, unix.XDP_RX_RING, unix.XDP_TX_RING} {
-		if err := unix.SetsockoptInt(fd, unix.SOL_XDP, option, size); err != nil {
-			s.close()
-			return nil, fmt.Errorf("rings of %d: %w", size, err)
+	s := &socket{fd: -1, out: -1}
+	var err error
+	if s.fd, err = openRings(to.size, in); err != nil {
+		return nil, err
+	}
+	if s.out = s.fd; to.apart {
+		if s.out, err = openRings(to.size, out); err != nil {
+			return nil, errors.Join(err, unix.Close(s.fd))
 		}
 	}
 	// One sendto sends 32 frames unless the kernel lets us raise that (Linux
 	// 6.17 and later); kick goes round for older ones.
-	_ = unix.SetsockoptInt(fd, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, size)
+	_ = unix.SetsockoptInt(s.out, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, to.size)
 	return s, nil
+}
+
+// openRings opens a socket with these rings of so many slots.
+func openRings(size int, rings []int) (fd int, err error) {
+	if fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
+		return -1, fmt.Errorf("open a socket: %w", err)
+	}
+	for _, option := range rings {
+		if err := unix.SetsockoptInt(fd, unix.SOL_XDP, option, size); err != nil {
+			return -1, errors.Join(fmt.Errorf("rings of %d: %w", size, err), unix.Close(fd))
+		}
+	}
+	return fd, nil
 }
 
 func (s *socket) mapRings(size int) error {
@@ -106,13 +130,20 @@ func (s *socket) mapRings(size int) error {
 	if s.rx, err = mapRing[unix.XDPDesc](s.fd, unix.XDP_PGOFF_RX_RING, at.Rx, size); err != nil {
 		return err
 	}
-	s.tx, err = mapRing[unix.XDPDesc](s.fd, unix.XDP_PGOFF_TX_RING, at.Tx, size)
+	s.tx, err = mapRing[unix.XDPDesc](s.out, unix.XDP_PGOFF_TX_RING, at.Tx, size)
 	return err
 }
 
+// bind binds the socket that receives, and then the one that sends to what that
+// one has.
 func (s *socket) bind(to target, address unix.SockaddrXDP) error {
 	address.Ifindex, address.QueueID = uint32(to.index), uint32(to.queue)
-	if err := unix.Bind(s.fd, &address); err != nil {
+	err := unix.Bind(s.fd, &address)
+	if err == nil && s.out != s.fd {
+		address.Flags, address.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(s.fd)
+		err = unix.Bind(s.out, &address)
+	}
+	if err != nil {
 		return fmt.Errorf("bind to queue %d: %w", to.queue, err)
 	}
 	return nil
@@ -156,7 +187,7 @@ func (s *socket) kick() error {
 		return nil
 	}
 	for left := s.tx.pending(); left > 0; {
-		err := unix.Sendto(s.fd, nil, unix.MSG_DONTWAIT, nil)
+		err := unix.Sendto(s.out, nil, unix.MSG_DONTWAIT, nil)
 		switch {
 		case err == nil, errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN),
 			errors.Is(err, unix.EBUSY), errors.Is(err, unix.ENOBUFS):
@@ -172,6 +203,16 @@ func (s *socket) kick() error {
 	return nil
 }
 
+// stats are the kernel's counters of both directions.
+func (s *socket) stats() (all unix.XDPStatistics, err error) {
+	if err = getsockopt(s.fd, unix.XDP_STATISTICS, &all); err == nil && s.out != s.fd {
+		var sent unix.XDPStatistics
+		err = getsockopt(s.out, unix.XDP_STATISTICS, &sent)
+		all.Tx_invalid_descs, all.Tx_ring_empty_descs = sent.Tx_invalid_descs, sent.Tx_ring_empty_descs
+	}
+	return all, err
+}
+
 // wakeReceiver makes a kernel that ran out of frames look at the fill ring
 // again. Only drivers that receive without a copy ask for it.
 func (s *socket) wakeReceiver(scratch []unix.PollFd) {
@@ -184,6 +225,9 @@ func (s *socket) wakeReceiver(scratch []unix.PollFd) {
 // close ends the socket; the kernel lets go of all frames.
 func (s *socket) close() error {
 	err := unix.Close(s.fd)
+	if s.out != s.fd {
+		err = errors.Join(err, unix.Close(s.out))
+	}
 	for _, memory := range [][]byte{s.fill.memory, s.done.memory, s.rx.memory, s.tx.memory} {
 		if memory != nil {
 			err = errors.Join(err, unix.Munmap(memory))

@@ -1,0 +1,44 @@
+package afxdp
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Nobody is told of room for frames to send at the socket that a worker waits
+// for, unless it is to drive the card's queue both ways.
+func TestSendsApart(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy  BusyPoll
+		apart bool
+	}{
+		"apart":     {BusyPoll{}, true},
+		"busy poll": {BusyPoll{Time: 20 * time.Microsecond}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, Options{Mode: Native, Ring: 64, BusyPoll: c.busy})
+			s := p.port.socket
+			if apart := s.out != s.fd; apart != c.apart {
+				t.Fatalf("two sockets: %v, want %v", apart, c.apart)
+			}
+			if tells := writable(t, p.port.FD()); tells == c.apart {
+				t.Errorf("the socket that is waited for tells of room: %v", tells)
+			}
+			if !writable(t, s.out) {
+				t.Error("the socket that sends tells of no room")
+			}
+		})
+	}
+}
+
+// writable says whether poll(2) finds room for a frame to send.
+func writable(t *testing.T, fd int) bool {
+	t.Helper()
+	list := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	if _, err := unix.Poll(list, 0); err != nil {
+		t.Fatal(err)
+	}
+	return list[0].Revents&unix.POLLOUT != 0
+}
