@@ -71,6 +71,12 @@ func (s *Seen) Follows(earlier *Seen) (covered, apart bool) {
 	return covered, false
 }
 
+// Began says that the last ct() began a connection, where an earlier one of the
+// same packet had said s: that there is none.
+func (m *Meta) Began(s *Seen) bool {
+	return s.flags&seenNone != 0 && m.at.slot != 0 && m.Zone == s.zone
+}
+
 // Known says whether there was a connection. When there was none, the packet
 // must show Pass the tuple that it showed to that ct().
 func (s *Seen) Known() bool { return s.flags&seenNone == 0 }

@@ -14,19 +14,20 @@ func (k *walk) run(actions []flow.Action) int {
 		if k.trace != nil {
 			k.trace.action(k, a)
 		}
-		k.w.stretches.does(actions[i:])
-		after := actions[i+1:]
+		if s := k.w.stretches; s.draws() {
+			s.does(actions[i:])
+		}
 		next, done := -1, false
 		switch a := a.(type) {
 		case *write:
 			k.key.SetWord(a.index, a.value, a.mask)
 			continue
 		case flow.GotoTable:
-			next = int(a.Table)
+			return int(a.Table)
 		case *track:
-			next = k.track(a, after)
+			next = k.track(a, actions[i+1:])
 		default:
-			done = !k.act(a, after)
+			done = !k.act(a, actions[i+1:])
 		}
 		if next >= 0 || done || k.stopped {
 			return next

@@ -88,6 +88,10 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 	if !r.on {
 		return
 	}
+	if r.n > 0 && m.Began(&r.steps[r.n-1]) {
+		r.on = false // as Follows would say
+		return
+	}
 	s, ok := m.Seen()
 	if !ok || req.Force || v.Drop != conntrack.DropNone || !s.Known() && !r.sameTuple(f) {
 		r.on = false

@@ -57,6 +57,8 @@ type stretches struct {
 
 	words [stretchWords]uint64 // of the shape asked last
 	hash  uint64               // of words
+	start guess                // what packets took first
+	prior *guess               // what followed the stretch that this packet took last
 
 	count    [numCacheEvents]uint64 // of this batch
 	totals   stretchTotals
@@ -98,6 +100,7 @@ type stretch struct {
 	end    stretchEnd
 	met    *flow.Entry // what the last lookup gave; nil for a table-miss
 	void   bool        // a table has changed
+	next   guess
 
 	packets, bytes uint64 // since they were told
 }
@@ -123,12 +126,18 @@ type remembered struct {
 }
 
 func newStretches(most int, scratch *lookupScratch) *stretches {
-	return &stretches{most: most, scratch: scratch, epoch: 1, byHash: map[uint64]uint32{}, owners: newOwners()}
+	s := &stretches{most: most, scratch: scratch, epoch: 1, byHash: map[uint64]uint32{}, owners: newOwners()}
+	s.prior = &s.start
+	return s
 }
 
 // keepUp voids what a change of the pipeline has made untrue.
 func (s *stretches) keepUp(prog *program, learners uint64) {
-	if s == nil || s.prog == prog && s.learners == learners {
+	if s == nil {
+		return
+	}
+	s.prior = &s.start
+	if s.prog == prog && s.learners == learners {
 		return
 	}
 	if s.prog == nil || prog == nil || s.learners != learners {
@@ -191,8 +200,46 @@ func (s *stretches) clearRuns() {
 	clear(s.byHash)
 }
 
+// guess is the place of the entry that a packet took last time after the one
+// before. Most packets go the same way, and then need no hash and no search.
+type guess struct{ set, way uint32 }
+
+// guessed is the stretch that was taken here last time, or nil when the packet
+// does not take it from a table on.
+func (s *stretches) guessed(table uint8, k *flow.Key) *stretch {
+	g := s.prior
+	if int(g.set) >= len(s.places) {
+		return nil
+	}
+	e := &s.places[g.set][g.way%ways]
+	if !s.valid(e) {
+		return nil
+	}
+	r := s.runs[e.run]
+	if r.shape.table != table || !e.of(r.shape, k) {
+		return nil
+	}
+	r.shape.passed++
+	e.used = s.round
+	return r
+}
+
+// of says whether an entry is of packets with such a key.
+func (e *remembered) of(o *shape, k *flow.Key) bool {
+	words := e.words[:len(o.mask)]
+	for i, m := range o.mask {
+		if k.Word(int(m.index))&m.mask != words[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // find is the stretch that a packet with a key takes from a table on, or nil.
 func (s *stretches) find(table uint8, k *flow.Key) *stretch {
+	if r := s.guessed(table, k); r != nil {
+		return r
+	}
 	all := s.shapes[table]
 	for i, o := range all {
 		r := s.of(o, k)
@@ -224,6 +271,7 @@ func (s *stretches) of(o *shape, k *flow.Key) *stretch {
 			}
 			if r := s.runs[e.run]; r.shape == o && e.has(s.words[:len(o.mask)]) {
 				e.used = s.round
+				*s.prior = guess{at, uint32(i)}
 				return r
 			}
 		}

@@ -13,20 +13,27 @@ import (
 
 // drawing is the stretch under way.
 type drawing struct {
+	key  flow.Key // when it began
 	on   bool
 	from uint8
 	port uint32
-	key  flow.Key // when it began
 
 	asked   asked   // but for what the stretch had written itself
 	stretch stretch // its slices are used again and again
 }
 
+// draws says whether a stretch is under way.
+func (s *stretches) draws() bool { return s != nil && s.drawing.on }
+
 // maxVisits ends a stretch that runs in circles.
 const maxVisits = 64
 
-// begin starts a stretch in the table for which find has just given nothing.
+// begin starts a stretch in the table for which find has just given nothing,
+// unless its lookup can be part of none.
 func (s *stretches) begin(k *walk, from uint8) {
+	if t := k.prog.tables[from]; t == nil || t.live.mayLearn.Load() {
+		return
+	}
 	s.count[StretchMiss]++
 	d := &s.drawing
 	d.on, d.from, d.port, d.key = true, from, k.inPort, k.key
@@ -38,14 +45,14 @@ func (s *stretches) begin(k *walk, from uint8) {
 
 // enter ends the stretch under way before a table whose lookup is no part of it.
 func (s *stretches) enter(id uint8, t *table) {
-	if s != nil && s.drawing.on && (t.live.mayLearn.Load() || len(s.drawing.stretch.visits) == maxVisits) {
+	if s.draws() && (t.live.mayLearn.Load() || len(s.drawing.stretch.visits) == maxVisits) {
 		s.end(stretchEnd{next: int(id)})
 	}
 }
 
 // met notes what a lookup gave.
 func (s *stretches) met(id uint8, t *table, e *entry) {
-	if s == nil || !s.drawing.on {
+	if !s.draws() {
 		return
 	}
 	d := &s.drawing
@@ -72,11 +79,9 @@ func wordOf(id flow.FieldID) (index int, mask uint64) {
 	return f.Off / 8, m.Word(f.Off / 8)
 }
 
-// does notes the first of some actions, or ends the stretch before it.
+// does notes the first of some actions for the stretch under way, or ends it
+// before that.
 func (s *stretches) does(actions []flow.Action) {
-	if s == nil || !s.drawing.on {
-		return
-	}
 	d := &s.drawing
 	switch a := actions[0].(type) {
 	case *write:
@@ -113,7 +118,7 @@ func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value
 // stop ends the stretch under way, if there is one, where the walk does: for a
 // reason to drop the packet, or NotDropped when a list of actions is done.
 func (s *stretches) stop(why DropReason) {
-	if s != nil && s.drawing.on {
+	if s.draws() {
 		s.end(stretchEnd{next: -1, reason: why})
 	}
 }

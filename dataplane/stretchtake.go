@@ -1,7 +1,5 @@
 package dataplane
 
-import "github.com/antrail/antrail/flow"
-
 // Taking: a remembered stretch is done again for another packet. When there is
 // none its tables are looked up.
 
@@ -9,10 +7,7 @@ import "github.com/antrail/antrail/flow"
 // table, or -1.
 func (k *walk) step(id uint8) int {
 	s := k.w.stretches
-	if s == nil || k.trace != nil || s.prog != k.prog || s.drawing.on {
-		return k.visit(id)
-	}
-	if t := k.prog.tables[id]; t == nil || t.live.mayLearn.Load() {
+	if s == nil || s.drawing.on || s.prog != k.prog || k.trace != nil {
 		return k.visit(id)
 	}
 	if r := s.find(id, &k.key); r == nil {
@@ -27,7 +22,7 @@ func (k *walk) step(id uint8) int {
 // runs out nor has it been in too many tables.
 func (k *walk) fits(r *stretch) bool {
 	return k.lookups+len(r.visits) <= maxLookups &&
-		(r.ttls == 0 || flow.FieldByID(flow.IPTTL).Get(&k.key).Lo > uint64(r.ttls))
+		(r.ttls == 0 || k.key[ttlAt] > r.ttls)
 }
 
 // take does a stretch, and what comes behind it in the same list of actions. It
@@ -44,6 +39,7 @@ func (k *walk) take(r *stretch) int {
 	k.table = r.visits[len(r.visits)-1].id
 	k.last, k.entry, k.met = k.table, r.met, r.met
 	k.w.stretches.credit(r, k.frame.Len())
+	k.w.stretches.prior = &r.next
 	k.w.rec.stretch(r)
 	switch {
 	case len(r.end.rest) > 0:

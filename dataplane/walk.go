@@ -38,9 +38,9 @@ type walk struct {
 	lives asking
 
 	frame  *packet.Frame
+	key    flow.Key // behind a pointer, so that its words are aligned
 	layers packet.Layers
-	parsed bool // layers is of the packet that is about to enter
-	key    flow.Key
+	parsed bool           // layers is of the packet that is about to enter
 	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
 	inPort uint32
 

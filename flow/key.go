@@ -72,16 +72,7 @@ const (
 	offNDTarget  = 296 // 16
 )
 
-// Word is the i-th 64-bit word of the key, for lookups.
-func (k *Key) Word(i int) uint64 { return binary.LittleEndian.Uint64(k[8*i:]) }
-
-// SetWord writes the bits under mask into the i-th word; value has no others.
-func (k *Key) SetWord(i int, value, mask uint64) {
-	w := k[8*i : 8*i+8]
-	binary.LittleEndian.PutUint64(w, binary.LittleEndian.Uint64(w)&^mask|value)
-}
-
-// U32 reads 4 bytes at a key offset.
+// u32 reads 4 bytes at a key offset.
 func (k *Key) u32(off int) uint32 { return binary.BigEndian.Uint32(k[off:]) }
 
 func (k *Key) putU32(off int, v uint32) { binary.BigEndian.PutUint32(k[off:], v) }

@@ -159,7 +159,14 @@ func (h IPv4) SetSrc(a netip.Addr) { b := a.As4(); copy(h[ipv4Src:], b[:]) }
 func (h IPv4) SetDst(a netip.Addr) { b := a.As4(); copy(h[ipv4Dst:], b[:]) }
 
 // ChecksumValid verifies the Header Checksum. HeaderLen must be sound.
-func (h IPv4) ChecksumValid() bool { return Sum(h[:h.HeaderLen()], 0) == 0xffff }
+func (h IPv4) ChecksumValid() bool {
+	if n := h.HeaderLen(); n != IPv4Len {
+		return Sum(h[:n], 0) == 0xffff
+	}
+	b := (*[IPv4Len]byte)(h) // without options, as most are: the same sum in halves that cannot overflow
+	a, c := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+	return fold(a>>32+a&0xffffffff+c>>32+c&0xffffffff+uint64(binary.LittleEndian.Uint32(b[16:]))) == 0xffff
+}
 
 // UpdateChecksum computes the Header Checksum anew and writes it. HeaderLen
 // must be sound.
@@ -171,5 +178,6 @@ func (h IPv4) UpdateChecksum() {
 // PseudoSum is the sum over the pseudo header for a payload of n bytes
 // (RFC 9293, section 3.1).
 func (h IPv4) PseudoSum(proto uint8, n int) uint16 {
-	return Sum(h[ipv4Src:ipv4Dst+4], fold(uint64(proto)+uint64(n)))
+	a := binary.BigEndian.Uint64((*[8]byte)(h[ipv4Src:])[:])
+	return fold(a>>32 + a&0xffffffff + uint64(proto) + uint64(n))
 }
