@@ -299,9 +299,9 @@ func (p *pairing) act(m *modelPacket, r *Request) {
 	if p.verdict.Drop != DropNone {
 		return
 	}
-	if p.meta.State != m.state || p.meta.Mark != m.mark || p.meta.Label != m.label || p.meta.Orig != m.orig || p.meta.Zone != m.zone {
+	if p.meta.State != m.state || p.meta.Mark != m.mark || p.meta.Label != m.label || p.meta.tuple() != m.orig || p.meta.Zone != m.zone {
 		p.Errorf("the table says %s, zone %d, mark %#x, label %v, of %v; the model %s, %d, %#x, %v, %v",
-			got, p.meta.Zone, p.meta.Mark, p.meta.Label, p.meta.Orig, stateText(m.state), m.zone, m.mark, m.label, m.orig)
+			got, p.meta.Zone, p.meta.Mark, p.meta.Label, p.meta.tuple(), stateText(m.state), m.zone, m.mark, m.label, m.orig)
 	}
 	if why := broken(p.meta.State); why != "" {
 		p.Errorf("ct_state %s: %s", got, why)

@@ -123,10 +123,15 @@ func (k *key) hasPorts() bool {
 // the ports (CT-4).
 func (k *key) show(t *Tuple) {
 	t.Src, t.Dst, t.Proto = k.src.netip(k.family), k.dst.netip(k.family), k.proto
-	t.SrcPort, t.DstPort = k.srcPort, k.dstPort
+	t.SrcPort, t.DstPort = k.shownPorts()
+}
+
+// shownPorts is the ports, or ICMP's type and code.
+func (k *key) shownPorts() (src, dst uint16) {
 	if k.icmp() {
-		t.SrcPort, t.DstPort = k.dstPort>>8, k.dstPort&0xff
+		return k.dstPort >> 8, k.dstPort & 0xff
 	}
+	return k.srcPort, k.dstPort
 }
 
 // words is the key as five numbers, for the hash and for a cell.

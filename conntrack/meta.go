@@ -35,8 +35,8 @@ type Meta struct {
 	Zone  uint16
 	Mark  uint32
 	Label Label
-	Orig  Tuple // original direction, before NAT
 
+	orig  key    // original direction, before NAT
 	at    handle // the connection in Zone, and the packet's direction in it
 	dir   uint8
 	sound bool // the packet's checksums were verified
@@ -48,6 +48,25 @@ type Meta struct {
 	// unknown says that the last ct() looked seen up in Zone and found no
 	// connection, so that a commit need not look again.
 	unknown bool
+}
+
+// Original is the original direction of a packet's connection before NAT, as
+// ct_nw_src and its kin show it: zero for an untracked packet, for ICMP with type
+// and code in the ports. Addresses are numbers, in the low 32 bits those of IPv4.
+type Original struct {
+	IPv6             bool
+	Src, Dst         struct{ Hi, Lo uint64 }
+	Proto            uint8
+	SrcPort, DstPort uint16
+}
+
+// Original is what the last ct() said of the packet's original direction.
+func (m *Meta) Original() (o Original) {
+	k := &m.orig
+	o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo = k.src.hi, k.src.lo, k.dst.hi, k.dst.lo
+	o.IPv6, o.Proto = k.family == ipv6, k.proto
+	o.SrcPort, o.DstPort = k.shownPorts()
+	return o
 }
 
 // Request is one ct() action.

@@ -225,7 +225,7 @@ func (v *visit) finish() {
 	if !v.known() {
 		m.Mark, m.Label, m.at = 0, Label{}, handle{}
 		m.seen = v.key
-		v.key.show(&m.Orig)
+		m.orig = v.key
 		return
 	}
 	m.at, m.dir = v.at, uint8(v.dir)
@@ -235,7 +235,7 @@ func (v *visit) finish() {
 		v.mark()
 	}
 	m.Mark, m.Label.Hi, m.Label.Lo = v.e.mark, v.e.label.Hi, v.e.label.Lo
-	v.e.keys[original].show(&m.Orig)
+	m.orig = v.e.keys[original]
 	v.release()
 }
 

@@ -133,12 +133,12 @@ func TestICMPWrongIdentifier(t *testing.T) { // CT-17
 func TestOriginalTuple(t *testing.T) { // CT-4
 	b := newBench(t, Config{})
 	b.want(echoFrame(client, server, packet.ICMPEcho, 7), lookup, "new|trk")
-	if o := b.meta.Orig; o.SrcPort != packet.ICMPEcho || o.DstPort != 0 || o.Src.String() != client {
+	if o := b.meta.tuple(); o.SrcPort != packet.ICMPEcho || o.DstPort != 0 || o.Src.String() != client {
 		t.Errorf("original tuple of an echo is %+v", o)
 	}
 	b.want(udpFrame(client, service, 1234, 53), commitNAT("dst=10.0.0.2:5353"), "new|trk|dnat")
 	b.want(udpFrame(server, client, 5353, 1234), unNAT, "est|rpl|trk|snat")
-	if o := b.meta.Orig; o.Dst.String() != service || o.SrcPort != 1234 || o.DstPort != 53 || o.Proto != packet.ProtoUDP {
+	if o := b.meta.tuple(); o.Dst.String() != service || o.SrcPort != 1234 || o.DstPort != 53 || o.Proto != packet.ProtoUDP {
 		t.Errorf("original tuple of a reply is %+v", o)
 	}
 }
@@ -337,4 +337,17 @@ func BenchmarkTrackNAT(b *testing.B) {
 			b.Fatalf("%+v %+v", v, w.meta)
 		}
 	}
+}
+
+// tuple is what the last ct() said of the original direction.
+func (m *Meta) tuple() (t Tuple) {
+	if o := m.Original(); o.Proto != 0 {
+		f := ipv4
+		if o.IPv6 {
+			f = ipv6
+		}
+		t.Src, t.Dst = address{o.Src.Hi, o.Src.Lo}.netip(f), address{o.Dst.Hi, o.Dst.Lo}.netip(f)
+		t.Proto, t.SrcPort, t.DstPort = o.Proto, o.SrcPort, o.DstPort
+	}
+	return t
 }

@@ -90,10 +90,11 @@ func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Va
 
 // putConntrack shows the key what conntrack said.
 func (k *walk) putConntrack() {
-	o := &k.ct.Orig
+	m := &k.ct
+	o := m.Original()
 	k.key.SetConntrack(&flow.Conntrack{
-		State: uint32(k.ct.State), Zone: k.ct.Zone, Mark: k.ct.Mark, Label: flow.Value{Hi: k.ct.Label.Hi, Lo: k.ct.Label.Lo},
-		Src: o.Src, Dst: o.Dst, Proto: o.Proto, SrcPort: o.SrcPort, DstPort: o.DstPort,
+		State: uint32(m.State), Zone: m.Zone, Mark: m.Mark, Label: flow.Value(m.Label),
+		IPv6: o.IPv6, Src: flow.Value(o.Src), Dst: flow.Value(o.Dst), Proto: o.Proto, SrcPort: o.SrcPort, DstPort: o.DstPort,
 	})
 }
 

@@ -212,11 +212,11 @@ func (s *stretches) guessed(table uint8, k *flow.Key) *stretch {
 		return nil
 	}
 	e := &s.places[g.set][g.way%ways]
-	if !s.valid(e) {
+	if e.epoch != s.epoch {
 		return nil
 	}
 	r := s.runs[e.run]
-	if r.shape.table != table || !e.of(r.shape, k) {
+	if r.void || r.shape.table != table || !e.of(r.shape.mask, k) {
 		return nil
 	}
 	r.shape.passed++
@@ -225,10 +225,10 @@ func (s *stretches) guessed(table uint8, k *flow.Key) *stretch {
 }
 
 // of says whether an entry is of packets with such a key.
-func (e *remembered) of(o *shape, k *flow.Key) bool {
-	words := e.words[:len(o.mask)]
-	for i, m := range o.mask {
-		if k.Word(int(m.index))&m.mask != words[i] {
+func (e *remembered) of(mask []wordMask, k *flow.Key) bool {
+	words := e.words[:len(mask)]
+	for i := range words {
+		if m := &mask[i]; k.Word(int(m.index))&m.mask != words[i] {
 			return false
 		}
 	}

@@ -28,12 +28,8 @@ func (s *stretches) draws() bool { return s != nil && s.drawing.on }
 // maxVisits ends a stretch that runs in circles.
 const maxVisits = 64
 
-// begin starts a stretch in the table for which find has just given nothing,
-// unless its lookup can be part of none.
+// begin starts a stretch in the table for which find has just given nothing.
 func (s *stretches) begin(k *walk, from uint8) {
-	if t := k.prog.tables[from]; t == nil || t.live.mayLearn.Load() {
-		return
-	}
 	s.count[StretchMiss]++
 	d := &s.drawing
 	d.on, d.from, d.port, d.key = true, from, k.inPort, k.key

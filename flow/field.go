@@ -127,6 +127,13 @@ type Field struct {
 
 // Get reads the field from a key.
 func (f *Field) Get(k *Key) Value {
+	if f.Size <= 8 {
+		var lo uint64
+		for _, b := range k[f.Off : f.Off+f.Size] {
+			lo = lo<<8 | uint64(b)
+		}
+		return Value{Lo: lo >> f.Lsb & (1<<f.Bits - 1)}
+	}
 	var v Value
 	for _, b := range k[f.Off : f.Off+f.Size] {
 		v = v.Shl(8)

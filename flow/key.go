@@ -1,9 +1,6 @@
 package flow
 
-import (
-	"encoding/binary"
-	"net/netip"
-)
+import "encoding/binary"
 
 // Key is everything a flow entry can match on, for one packet, as flat bytes in
 // network byte order: registers and other metadata first, then headers. Where
@@ -129,7 +126,8 @@ type Conntrack struct {
 	Zone             uint16
 	Mark             uint32
 	Label            Value
-	Src, Dst         netip.Addr // the zero Addr for none
+	IPv6             bool  // which fields Src and Dst are for
+	Src, Dst         Value // as nw_src has it, or ipv6_src
 	Proto            uint8
 	SrcPort, DstPort uint16
 }
@@ -141,10 +139,15 @@ func (k *Key) SetConntrack(c *Conntrack) {
 	k.putU32(offCTMark, c.Mark)
 	binary.BigEndian.PutUint64(k[offCTLabel:], c.Label.Hi)
 	binary.BigEndian.PutUint64(k[offCTLabel+8:], c.Label.Lo)
-	clear(k[offCTNwSrc:offCTTpSrc])
-	clear(k[offCTSrc6 : offCTDst6+16])
-	k.putAddr(offCTNwSrc, offCTSrc6, c.Src)
-	k.putAddr(offCTNwDst, offCTDst6, c.Dst)
+	v4, v6 := c, &Conntrack{}
+	if c.IPv6 {
+		v4, v6 = v6, v4
+	}
+	k.putU32(offCTNwSrc, uint32(v4.Src.Lo))
+	k.putU32(offCTNwDst, uint32(v4.Dst.Lo))
+	for i, half := range [...]uint64{v6.Src.Hi, v6.Src.Lo, v6.Dst.Hi, v6.Dst.Lo} {
+		binary.BigEndian.PutUint64(k[offCTSrc6+8*i:], half)
+	}
 	k.putU16(offCTTpSrc, c.SrcPort)
 	k.putU16(offCTTpDst, c.DstPort)
 	k[offCTNwProto] = c.Proto
