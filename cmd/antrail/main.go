@@ -85,11 +85,8 @@ files and ask those: flow files with --flows, Kubernetes objects with --manifest
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(agentCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
-	root.AddCommand(dumpCommands()...)
-	root.AddCommand(pipelineCommand())
-	root.AddCommand(flushConntrackCommand(), conntrackCommand())
-	root.AddCommand(getCommand(), explainCommand(), whyCommand(), traceCommand(), captureCommand(), replayCommand(), dutCommand(), benchCommand(), versionCommand())
+	addNodeCommands(root) // node.go
+	root.AddCommand(learnCommand(), versionCommand())
 	noteBegin(root, began)
 	return root
 }

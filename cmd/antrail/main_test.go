@@ -114,6 +114,12 @@ func TestExitCodes(t *testing.T) {
 		{"why --udp --icmp a b " + webApp, 2, "icmp udp"},
 		{"why a/b c/d:1 --socket /no/such.sock", 2, "no agent answers at /no/such.sock"},
 		{"lab status", 1, "no lab is up"},
+		{"learn --list", 0, " 1  One table"},
+		{"learn 1 send to-db --dir /no/such", 0, "to-db leaves the switch by web."},
+		{"learn 2 --step --dir /no/such poison", 0, "So: poison leaves node-a by "},
+		{"learn 1 check --dir /no/such", 1, "the lesson was not begun: antrail learn 1 makes /no/such/01-one-table"},
+		{"learn 1 nonesuch", 1, "a lesson's number is followed by send, check, "},
+		{"learn 99", 2, `there is no lesson "99"`},
 	} {
 		t.Run(s.args, func(t *testing.T) {
 			var out bytes.Buffer
