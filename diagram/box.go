@@ -44,17 +44,21 @@ func (d *drawing) near(id uint8) bool {
 	return false
 }
 
-// note is the line below a name.
+// note is the line below a name: the table's number and entries, or entries and
+// packets where there are figures.
 func (d *drawing) note(i int) string {
 	t := &d.m.Tables[i]
-	s := fmt.Sprintf("%d · %s", t.ID, counted(t.Entries, "entry", "entries"))
-	if t.Name == strconv.Itoa(int(t.ID)) {
-		s = counted(t.Entries, "entry", "entries")
+	entries := short(float64(t.Entries)) + " entries"
+	if t.Entries == 1 {
+		entries = "1 entry"
 	}
 	if l := d.o.Load; l != nil {
-		s += " · " + l.text(l.Tables[i])
+		return entries + " · " + l.text(l.Tables[i])
 	}
-	return s
+	if t.Name == strconv.Itoa(int(t.ID)) {
+		return entries
+	}
+	return fmt.Sprintf("%d · %s", t.ID, entries)
 }
 
 func (d *drawing) tableTitle(i int) string {

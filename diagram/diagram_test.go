@@ -205,6 +205,14 @@ func TestNamesFit(t *testing.T) {
 			}
 		}
 	}
+	const small = 5.6 // DejaVu Sans at 9
+	full := &Map{Tables: []Table{{ID: 254, Name: "Full", Entries: 999_499, Packets: 1e14, Dropped: 999_499_000}}}
+	for _, l := range []*Load{nil, full.Since(&Map{}, time.Second)} {
+		d := drawing{layout: newLayout(full), o: Options{Load: l}}
+		if note := d.note(0); float64(len([]rune(note)))*small > boxW {
+			t.Errorf("%q is wider than its box", note)
+		}
+	}
 	for _, long := range []string{strings.Repeat("x", 300), strings.Repeat("ab-", 40), "ÄÖÜ" + strings.Repeat("é", 50)} {
 		for _, line := range nameLines(long) {
 			if len([]rune(line)) > 17 {

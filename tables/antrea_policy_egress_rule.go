@@ -6,6 +6,9 @@ import "github.com/antrail/antrail/flow"
 // all tiers but Baseline. It exists with AntreaPolicy. The rules are made in
 // policy_rule.go, for all six tables that hold rules.
 //
+// What is established, or related to what is, passes by entries above all
+// rules: policies are asked about the first packet of a connection.
+//
 // Reads:  ct_state; addresses, ports and ServiceGroupIDField of the rules.
 // Writes: TFEgressConjIDField, EgressRuleCTLabel; of denied packets
 // APConjIDField and APDenyRegMark.

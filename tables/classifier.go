@@ -4,6 +4,9 @@ import "github.com/antrail/antrail/flow"
 
 // Classifier notes where a packet comes from, by its port.
 //
+// Later tables mostly ask for the mark, not for the port: a Pod is a Pod to
+// them, whichever it is.
+//
 // Reads:  in_port; for the gateway the source address, for packets back from
 // the application-aware engine the VLAN tag.
 // Writes: PktSourceField; FromLocalRegMark or FromExternalRegMark of what

@@ -5,6 +5,9 @@ import "github.com/antrail/antrail/flow"
 // ConntrackCommit commits new connections that no Service and no policy has
 // committed, with where they come from.
 //
+// A connection exists once it is committed. What is dropped on its way here
+// leaves none behind, unless a Service or a rule has committed it.
+//
 // Reads:  ct_state, ServiceCTMark, PktSourceField.
 // Writes: ConnSourceCTMarkField, through CtZone.
 // Next:   output, which is also the table-miss.

@@ -5,6 +5,10 @@ import "github.com/antrail/antrail/flow"
 // ConntrackState sorts packets by their connection: an invalid one is dropped,
 // one of a connection that exists needs no Service, a new one looks for one.
 //
+// So an endpoint is chosen once for a connection. Its later packets, in both
+// directions, are translated in ConntrackZone as the first one was, and do not
+// see the Service tables.
+//
 // Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark.
 // Writes: RewriteMACRegMark of Service connections.
 // Next:   the egress policies, or pre-routing, which is also the table-miss.

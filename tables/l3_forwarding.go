@@ -10,6 +10,10 @@ import (
 // L3Forwarding routes: to the gateway, to a Pod of this Node, through the
 // tunnel or by the gateway to another Node, or out of the cluster.
 //
+// A packet between two Pods of this Node that asked for no Service stays as it
+// is: the Pods know each other's MAC addresses. One that was translated, or came
+// by the tunnel, gets those of the gateway and the Pod (RewriteMACRegMark).
+//
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
 // FromGatewayCTMark and ServiceCTMark.
 // Writes: MAC addresses, tun_dst, PktDestinationField.

@@ -6,6 +6,9 @@ import "github.com/antrail/antrail/flow"
 // the agent, back where it came from, or to an engine of TrafficControl or
 // L7NetworkPolicy.
 //
+// The port stands in TargetOFPortField since L2ForwardingCalc: one entry sends
+// to whichever it is.
+//
 // Reads:  OutputRegField, TargetOFPortField, TrafficControlActionField and
 // -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField.
 // Writes: the VLAN tag for the L7 engine.

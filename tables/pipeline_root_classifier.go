@@ -4,6 +4,8 @@ import "github.com/antrail/antrail/flow"
 
 // PipelineRootClassifier splits ARP from IP; everything else is dropped.
 //
+// Every packet begins here, whatever port it came by.
+//
 // Reads:  the EtherType.
 // Writes: nothing.
 // Next:   ARPSpoofGuard, Classifier. Table-miss: drop.

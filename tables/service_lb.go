@@ -9,6 +9,10 @@ import (
 // ServiceLB sends a new connection to the group that chooses an endpoint of
 // its Service.
 //
+// ServiceEPStateField tells how far the choice is: still to be made
+// (EpToSelectRegMark), made and to be learned for the client (EpToLearnRegMark),
+// or made (EpSelectedRegMark).
+//
 // Reads:  ServiceEPStateField, the address and port; ToNodePortAddressRegMark
 // instead of the address for a NodePort; FromLocalRegMark and FromTunnelRegMark
 // for the short ways.
