@@ -48,11 +48,14 @@ func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names
 	return strings.Trim(strings.Replace(text, ","+word, "", 1), ",")
 }
 
+// taken is what why says of the entry that a packet met.
+const taken = "was taken"
+
 // why says whether an entry of a table took a packet there, and why not.
 func (v *visit) why(e *flow.Entry, n *flow.Names) string {
 	switch texts := unmet(&e.Match, &v.key, n); {
 	case v.entry != nil && identity(v.entry, n) == identity(e, n):
-		return "was taken"
+		return taken
 	case len(texts) > 0:
 		return "was not taken: " + strings.Join(texts, "; ")
 	case isClause(e):

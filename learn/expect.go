@@ -35,6 +35,7 @@ type Expectation struct {
 
 	Through []string `json:"through"` // tables that it passes
 	Around  []string `json:"around"`  // tables that it does not
+	Learns  bool     `json:"learns"`  // it makes an entry
 	CT      string   `json:"ct"`      // what the first ct() answers: +est+rpl, among others
 
 	Turn    string `json:"turn"`    // the clock by this time: 301s
@@ -101,11 +102,7 @@ func (c *checking) step(e *Expectation) (failure string, err error) {
 	}
 	ports := map[string]*Way{}
 	for i := range max(1, e.Times) {
-		more := ""
-		if e.Times > 1 {
-			more = fmt.Sprintf("tcp,tp_src=%d", firstPort+i)
-		}
-		w, err := c.box.Send(p, more)
+		w, err := c.box.Send(p, i)
 		if err != nil {
 			return "", err
 		}
@@ -134,7 +131,7 @@ func (w *Way) ports() (names []string) {
 
 // differs says in what a way is not as expected; empty for nothing.
 func (e *Expectation) differs(w, like *Way) string {
-	for _, differs := range []func(*Way) string{e.dropsElsewhere, e.leavesElsewhere, e.leavesOtherwise, e.passesOther, e.tracksOther} {
+	for _, differs := range []func(*Way) string{e.dropsElsewhere, e.leavesElsewhere, e.leavesOtherwise, e.passesOther, e.tracksOther, e.learnsNothing} {
 		if failure := differs(w); failure != "" {
 			return failure
 		}
@@ -237,6 +234,18 @@ func (e *Expectation) tracksOther(w *Way) string {
 		return fmt.Sprintf("conntrack was to say %s of %s, and said %s", e.CT, e.Send, states(st.Meta.State))
 	}
 	return fmt.Sprintf("conntrack was to say %s of %s, and was never asked", e.CT, e.Send)
+}
+
+func (e *Expectation) learnsNothing(w *Way) string {
+	for _, st := range w.Hops[0].Trace.Steps {
+		if st.Kind == dataplane.StepLearn {
+			return ""
+		}
+	}
+	if !e.Learns {
+		return ""
+	}
+	return e.Send + " was to make an entry, by the action learn"
 }
 
 // spread says whether several packets were spread over ports as expected, and gives

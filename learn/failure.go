@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -77,11 +78,12 @@ func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
 			}
 		}
 		for _, lost := range gone {
-			if v := w.missed(n.name, lost, n.program.Names); v != nil && e.Dropped == "" {
+			if v := w.missed(n.name, lost, n.program.Names); v != nil && e.Dropped == "" && !n.has(lost) {
 				told = append(told, "An entry of the beginning is gone, which would have been taken in "+v.table+":\n    "+line(lost, n.program.Names))
 			}
 		}
 	}
+	told = append(told, c.groups(w)...)
 	if len(told) == 0 {
 		told = aside
 	}
@@ -92,6 +94,26 @@ func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
 		told = []string{"Nothing in your files is changed yet."}
 	}
 	return told, nil
+}
+
+// groups says what the learner's groups chose on a way.
+func (c *checking) groups(w *Way) (told []string) {
+	for i := range w.Hops {
+		h := &w.Hops[i]
+		for _, st := range h.Trace.Steps {
+			if st.Kind == dataplane.StepBucket && c.brought(st.Group, h.Trace.Names) {
+				bucket := flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, h.Trace.Names)
+				told = append(told, fmt.Sprintf("Your group %d chose its bucket %d\n    %s", st.Group.ID, st.Group.Buckets[st.Bucket].ID, bucket))
+			}
+		}
+	}
+	return slices.Compact(told)
+}
+
+// brought says whether a group is the learner's and was not so in the beginning.
+func (c *checking) brought(g *flow.Group, n *flow.Names) bool {
+	text := strings.TrimSpace(g.Text(n))
+	return strings.Contains(c.files.Text[groupsFile], text) && !strings.Contains(c.start.Text[groupsFile], text)
 }
 
 // origin is the object that an entry comes from, in words; empty when the learner
@@ -132,12 +154,20 @@ func (n *runningNode) about(e *flow.Entry, w *Way) (text string, met bool) {
 			continue
 		}
 		for _, v := range visits(w.Hops[i].Trace) {
-			if v.table == table {
-				text, met = v.why(e, n.program.Names), true
+			if v.table != table {
+				continue
+			}
+			if text, met = v.why(e, n.program.Names), true; text == taken {
+				return text, met
 			}
 		}
 	}
 	return text, met
+}
+
+// has says whether there is an entry of an entry's identity, whatever it does.
+func (n *runningNode) has(e *flow.Entry) bool {
+	return slices.ContainsFunc(n.program.Entries, func(x *flow.Entry) bool { return x.Identity() == e.Identity() })
 }
 
 // missed is where a way would have met an entry of a Node, nil for nowhere.

@@ -197,7 +197,7 @@ func (l *Lesson) shows(t *testing.T, block, variant string) {
 			there[line(e, n.program.Names)] = true
 		}
 		for _, g := range n.program.Groups {
-			there[g.Text(n.program.Names)] = true
+			there[strings.TrimSpace(g.Text(n.program.Names))] = true
 		}
 	}
 	for _, text := range strings.Split(strings.TrimSpace(block), "\n") {

@@ -74,8 +74,8 @@ func find(all []aPacket, name string) (aPacket, error) {
 }
 
 // compose makes the frame that a flow describes, over a frame's fields when there
-// is one, and the port that it enters by.
-func compose(text string, names *flow.Names, over *flow.Key) (frame []byte, inPort uint32, err error) {
+// is one, and the port that it enters by. Its client port is so much above what the flow says.
+func compose(text string, names *flow.Names, over *flow.Key, above int) (frame []byte, inPort uint32, err error) {
 	m, err := flow.ParseMatch(text, names)
 	if err != nil {
 		return nil, 0, err
@@ -88,6 +88,9 @@ func compose(text string, names *flow.Names, over *flow.Key) (frame []byte, inPo
 	}
 	for i := range key {
 		key[i] = key[i]&^m.Mask[i] | m.Value[i]
+	}
+	if client := flow.FieldByID(flow.TCPSrc); above > 0 {
+		client.Put(&key, flow.Value{Lo: client.Get(&key).Lo + uint64(above)}, flow.Ones(client.Bits))
 	}
 	if key.InPort() == 0 {
 		return nil, 0, fmt.Errorf("%q names no in_port: a packet enters somewhere", text)

@@ -171,9 +171,9 @@ func (s *Sandbox) node(name string) (*runningNode, error) {
 	return nil, fmt.Errorf("there is no Node %q here", name)
 }
 
-// Send sends a packet and follows it until it has left, or is gone. More, when it is
-// not empty, is fields that it has otherwise.
-func (s *Sandbox) Send(p aPacket, more string) (*Way, error) {
+// Send sends a packet and follows it until it has left, or is gone. Its client
+// port is so much above what it says.
+func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 	n, err := s.node(p.node)
 	var over *flow.Key
 	if before, ok := s.left[p.reply]; p.reply != "" && ok {
@@ -185,11 +185,11 @@ func (s *Sandbox) Send(p aPacket, more string) (*Way, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
 	}
-	text := strings.Trim(p.flow+","+more, ",")
+	text := p.flow
 	if over != nil {
 		text = strings.Trim(fmt.Sprintf("in_port=%d,%s", n.number(s.left[p.reply].Port), text), ",")
 	}
-	frame, port, err := compose(text, n.program.Names, over)
+	frame, port, err := compose(text, n.program.Names, over, above)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
 	}

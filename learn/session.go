@@ -130,7 +130,7 @@ func (s *Session) each(names []string, tell func(*Sandbox, *Way) (bool, error)) 
 		return err
 	}
 	for _, p := range order {
-		w, err := box.Send(p, "")
+		w, err := box.Send(p, 0)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func (s *Session) begun(start *Files, name string) (*Way, error) {
 	}
 	var w *Way
 	for _, p := range order {
-		if w, err = box.Send(p, ""); err != nil {
+		if w, err = box.Send(p, 0); err != nil {
 			return nil, err
 		}
 	}
