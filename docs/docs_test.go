@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,12 +34,16 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables, err := filepath.Glob("../docs/pipeline/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	examples, err := filepath.Glob("../examples/*/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := 0
-	for _, page := range append(append(pages, examples...), "../README.md") {
+	for _, page := range append(slices.Concat(pages, tables, examples), "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -238,6 +238,7 @@ func TestLabCommands(t *testing.T) {
 		{[]string{"lab", "exec", "nobody", "--", "true"}, 1, `no "nobody"`},
 		{[]string{"dump-ports", "--node", "node-b", "--names"}, 0, `port "client-b": rx pkts=`},
 		{[]string{"dump-flows", "--socket", s.Nodes[0].Socket, "ARPSpoofGuard"}, 0, "n_packets="},
+		{[]string{"pipeline", "--node", "node-a", "--over", "10ms"}, 0, "IngressSecurityClassifier, Output"},
 		{[]string{"trace", "--node", "node-a", strings.Trim(examplePacket, "'")}, 0, "Verdict: output to port"},
 		{[]string{"why", "--node", "node-a", "--node", "node-b", "default/client-a", "svc:default/web-b-only"}, 0, "it goes to Node node-b through the tunnel; it reaches default/web-b\n"},
 		{[]string{"lab", "down"}, 0, "is down"},
