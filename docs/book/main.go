@@ -70,15 +70,15 @@ func generate(top string) (map[string][]byte, error) {
 		return nil, err
 	}
 	defer c.close()
-	b := &book{cluster: c, files: map[string][]byte{}}
-	for _, t := range b.tables {
-		if err := b.tablePage(t); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
+	b := &book{cluster: c, files: map[string][]byte{}, passed: map[string][]string{}}
 	for i := range walks {
 		if err := b.walkPage(i); err != nil {
 			return nil, fmt.Errorf("%s: %w", walks[i].file, err)
+		}
+	}
+	for _, t := range b.tables {
+		if err := b.tablePage(t); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
 	return b.files, b.indexPage()
@@ -87,5 +87,6 @@ func generate(top string) (map[string][]byte, error) {
 // book is the pages that are being written.
 type book struct {
 	*cluster
-	files map[string][]byte
+	files  map[string][]byte
+	passed map[string][]string // links to the walks that pass a table, by its name
 }

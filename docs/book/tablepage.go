@@ -29,6 +29,9 @@ func (b *book) tablePage(t *table) error {
 	if err := p.entriesPart(t); err != nil {
 		return err
 	}
+	if links := b.passed[t.name]; len(links) > 0 {
+		p.printf("\n## Walks that pass here\n\n- %s\n", strings.Join(links, "\n- "))
+	}
 	p.codePart(t)
 	b.files[t.name+".md"] = []byte(p.text.String())
 	return nil

@@ -142,6 +142,10 @@ func (p *page) packet(w *walk, n int, way trace.Joined) error {
 		if err := p.turns(hop); err != nil {
 			return err
 		}
+		for i := range hop.Steps {
+			table := hop.Steps[i].Table
+			p.passed[table] = added(p.passed[table], fmt.Sprintf("[%s](walks/%s.md)", w.title, w.file))
+		}
 		p.printf("\n**%s**\n", verdictText(hop))
 	}
 	return nil
