@@ -54,6 +54,9 @@
 //	antreametrics.go  and under the names that Antrea's agent has
 //	delay.go      how long a change takes to be in force
 //	scrape.go     metrics and health over TCP
+//	page.go       the page that people look at, over TCP (package web)
+//	counters.go   what it shows as it changes
+//	object.go     an object in words
 //	health.go     is it alive, is it ready
 //	cni.go        pods that the CNI plugin attaches
 //	livecheck.go  a look at itself, with echo requests (echo.go)
@@ -63,7 +66,7 @@
 //	replay.go     a capture file through a pipeline
 //
 // Goroutines: the switch's own (package dataplane), runPodPorts, runObjects,
-// runAudit, runLost, runBeats, runScrapes, runMend,
+// runAudit, runLost, runBeats, runScrapes, runPage, runMend,
 // runCNIConfig, and the API's server. Packets never come here, except those that an entry
 // sends to the controller.
 package agent
@@ -336,6 +339,9 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 	}
 	if *a.config.Metrics.Listen {
 		parts = append(parts, lasting(a.runScrapes))
+	}
+	if a.config.Page.Address != "" {
+		parts = append(parts, lasting(a.runPage))
 	}
 	if a.live != nil {
 		parts = append(parts, a.live.runObjects, lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots))

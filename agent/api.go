@@ -20,8 +20,8 @@ import (
 //
 //	GET /healthz, /readyz     ?exclude=CONDITION
 //	GET /check                looks at the agent, and sends echo requests; JSON
-//	GET /flows                ?table=NAME&names=1&stats=0&sort=1; explain=1, here and where
-//	                          it says so: with the objects behind each line
+//	GET /flows                ?table=NAME&names=1&stats=0&sort=1&limit=N; explain=1, here and
+//	                          where it says so: with the objects behind each line
 //	GET /groups               ?names=1&explain=1
 //	GET /meters               ?explain=1
 //	GET /ports                ?names=1
@@ -29,8 +29,8 @@ import (
 //	GET /tables
 //	GET /pipeline             tables, the ways between them, and what passed there
 //	                          (package diagram)
-//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1&explain=1
-//	DELETE /conntrack         the same, and the connections are gone
+//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1&explain=1&limit=N
+//	DELETE /conntrack         the same filter, and the connections are gone
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
@@ -44,7 +44,10 @@ import (
 //	                          /egresses and /trafficcontrols likewise;
 //	                          /policies?wide=1 by rule
 //	GET /watches              how the watches of the Kubernetes API stand
+//	GET /nodes                the cluster's Nodes with their Pods
 //	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
+//	GET /object               ?what=KIND/NAMESPACE/NAME, its fields as YAML
+//	GET /counters             what changes as packets pass, at one moment; JSON
 //	GET /metrics              for Prometheus
 //	POST /cni/VERB            the CNI plugin's requests (package cni)
 //	POST /take-over           another agent is to take the place of this one
@@ -62,6 +65,7 @@ type query struct {
 	wide        bool // more columns, or more lines
 	explain     bool // with the objects behind each line
 	json        bool
+	limit       int // entries or connections at most; 0 for all
 }
 
 func parseQuery(v url.Values) (query, error) {
@@ -77,6 +81,11 @@ func parseQuery(v url.Values) (query, error) {
 		*to = yes
 	}
 	var err error
+	if text := v.Get("limit"); text != "" {
+		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 {
+			return q, fmt.Errorf("limit=%.60q is no number above 0", text)
+		}
+	}
 	if q.connections, err = parseFilter(v); err != nil {
 		return q, err
 	}
@@ -131,6 +140,7 @@ var answers = map[string]answer{
 	"/drops": {(*pipeline).writeDrops, func(p *pipeline, _ query) (any, error) {
 		return p.dropRecords(), nil
 	}},
+	"/nodes":    {(*pipeline).writeNodes, func(p *pipeline, _ query) (any, error) { return p.nodeRows() }},
 	"/watches":  {(*pipeline).writeWatches, func(p *pipeline, _ query) (any, error) { return p.watchRecords() }},
 	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
 	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
@@ -162,6 +172,8 @@ func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux.HandleFunc("GET /explain", p.answerExplain)
 	mux.HandleFunc("GET /drops/last", p.answerLost)
 	mux.HandleFunc("GET /drops/follow", p.answerLostFollow)
+	mux.HandleFunc("GET /object", p.answerObject)
+	mux.HandleFunc("GET /counters", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.counters(), nil) })
 	mux.HandleFunc("POST /trace", p.answerTrace)
 	mux.HandleFunc("POST /why", p.answerWhy)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 )
@@ -34,9 +36,27 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte
 	return c.ask(ctx, http.MethodGet, path, query, nil)
 }
 
+// formJSON asks for an answer as JSON.
+var formJSON = url.Values{"format": {"json"}}
+
+// proxy hands requests on to whoever answers this client, and answers back as they
+// come.
+func (c *Client) proxy() http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "agent", "agent"
+			r.Out.Header.Del("Cookie")
+		},
+		Transport: c.http.Transport, FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, fmt.Sprintf("no agent answers at %s: %v", c.socket, err), http.StatusBadGateway)
+		},
+	}
+}
+
 // JSON asks for a path's answer as JSON and reads it into v.
 func (c *Client) JSON(ctx context.Context, path string, query url.Values, v any) error {
-	q := url.Values{"format": {"json"}}
+	q := maps.Clone(formJSON)
 	for k, vs := range query {
 		q[k] = vs
 	}

@@ -89,6 +89,8 @@ type Config struct {
 	CNI CNIFiles `json:"cni,omitzero"`
 	// Metrics is what Prometheus and probes are served.
 	Metrics Metrics `json:"metrics,omitzero"`
+	// Page is where people see the switch at work; nowhere when not given.
+	Page PageConfig `json:"page,omitzero"`
 	// Log is how the agent's own log looks.
 	Log Logging `json:"log,omitzero"`
 	// AuditLog is where the log of policies goes.
@@ -187,7 +189,7 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	paths := []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path}
+	paths := []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path, &c.Page.Plots}
 	if c.Kubernetes != nil {
 		paths = append(paths, &c.Kubernetes.Kubeconfig)
 	}
@@ -303,6 +305,7 @@ func (c *Config) check() error {
 	c.CNI.check(c, &f)
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
+	c.Page.check(&f)
 	c.Log.check(&f)
 	c.Drops.check(&f)
 	c.checkPeers(&f)

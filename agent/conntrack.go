@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -124,10 +125,22 @@ func endpoints(d *conntrack.Direction) Endpoints {
 	return Endpoints{d.Src, d.Dst, d.SrcPort, d.DstPort, d.ID}
 }
 
-// connectionRecords lists the connections that a filter takes.
+// connections are those that a query takes.
+func (p *pipeline) connections(q query) iter.Seq[conntrack.Conn] {
+	return func(yield func(conntrack.Conn) bool) {
+		n := 0
+		for c := range p.ct.Dump(q.connections) {
+			if n++; !yield(c) || n == q.limit {
+				return
+			}
+		}
+	}
+}
+
+// connectionRecords lists the connections that a query takes.
 func (p *pipeline) connectionRecords(q query) []Connection {
 	all, who := []Connection{}, p.holdersFor(q)
-	for c := range p.ct.Dump(q.connections) {
+	for c := range p.connections(q) {
 		r := Connection{
 			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
 			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
@@ -143,7 +156,7 @@ func (p *pipeline) connectionRecords(q query) []Connection {
 
 func (p *pipeline) writeConntrack(w io.Writer, q query) error {
 	who := p.holdersFor(q)
-	for c := range p.ct.Dump(q.connections) {
+	for c := range p.connections(q) {
 		if q.stats {
 			fmt.Fprintln(w, c.Verbose())
 		} else {

@@ -125,9 +125,9 @@ func TestScrapes(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); a.runScrapes(ctx) }()
-	log.want(t, "metrics are not served over TCP")
+	log.want(t, "not served over TCP, trying again: metrics")
 	taken.Close()
-	log.want(t, "metrics are served")
+	log.want(t, "served over TCP: metrics")
 	url := "http://" + a.config.Metrics.Address
 	resp, err := http.Get(url + "/metrics")
 	if err != nil {

@@ -89,29 +89,10 @@ func registry(p *pipeline) *prometheus.Registry {
 	return r
 }
 
-// scrapeRetry is how long an address that cannot be had waits for the next try.
-const scrapeRetry = 5 * time.Second
-
 // runScrapes serves metrics and health over TCP until ctx ends. The switch does
 // not depend on it: an address that cannot be had is told and tried again.
 func (a *Agent) runScrapes(ctx context.Context) {
-	address := a.config.Metrics.Address
-	var lc net.ListenConfig
-	for ctx.Err() == nil {
-		ln, err := lc.Listen(ctx, "tcp", address)
-		if err == nil {
-			a.log.Info("metrics are served", "address", address)
-			err = a.serveScrapes(ctx, ln)
-		}
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		a.log.Warn("metrics are not served over TCP; trying again", "address", address, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(scrapeRetry):
-		}
-	}
+	a.servesTCP(ctx, "metrics", a.config.Metrics.Address, a.serveScrapes)
 }
 
 // serveScrapes answers on one listener until ctx ends.

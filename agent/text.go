@@ -45,6 +45,9 @@ func (p *pipeline) flows(q query) ([]dataplane.FlowStats, error) {
 			return strings.Compare(a.Match.Text(names), b.Match.Text(names))
 		})
 	}
+	if q.limit > 0 {
+		all = all[:min(len(all), q.limit)]
+	}
 	return all, nil
 }
 

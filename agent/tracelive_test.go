@@ -40,7 +40,13 @@ const (
 
 func newWatchedNode(t *testing.T, name string) *watchedNode {
 	t.Helper()
-	p, err := Manifests{Path: "../examples/web-app", Node: name}.load(options{})
+	return loadWatched(t, "../examples/web-app", name)
+}
+
+// loadWatched is newWatchedNode with other objects.
+func loadWatched(t *testing.T, manifests, name string) *watchedNode {
+	t.Helper()
+	p, err := Manifests{Path: manifests, Node: name}.load(options{})
 	if err != nil {
 		t.Fatal(err)
 	}

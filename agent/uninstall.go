@@ -19,7 +19,7 @@ import (
 
 // besides are the files that an agent keeps for the next one, by name; those that
 // are written whole have a twin on their way.
-var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new"}
+var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
 // recordFile tells what was changed on the Node.
 func (c *Config) recordFile() string { return c.besideSocket("node.record") }

@@ -87,8 +87,8 @@ const (
 `
 )
 
-// styles is the style sheet of a theme.
-func styles(t Theme) string {
+// Styles is the style sheet of a theme, for pages that draw a map themselves.
+func Styles(t Theme) string {
 	switch t {
 	case Light:
 		return sheet + light

@@ -22,6 +22,9 @@ type Options struct {
 	Dropped bool
 	// Focus names a table to stand out, with the edges that touch it; "" for none.
 	Focus string
+	// Unstyled leaves out the style sheet (Styles) and every style attribute, for a
+	// page that forbids both in what it loads.
+	Unstyled bool
 	// Bare leaves out the texts that a pointer shows, the legend, and the ids of
 	// what a walk or a focus leaves faint: a small picture, for a document.
 	Bare bool
@@ -58,7 +61,10 @@ func (d *drawing) draw() {
 	}
 	d.printf(`<svg xmlns="http://www.w3.org/2000/svg" class="map" viewBox="0 0 %s %s" width="%s" height="%s" role="img">`+"\n",
 		num(d.width), num(height), num(d.width), num(height))
-	d.printf("<title>Pipeline: %d tables, %d ways between them</title>\n<style>%s</style>\n", len(d.m.Tables), len(d.m.Edges), styles(d.o.Theme))
+	d.printf("<title>Pipeline: %d tables, %d ways between them</title>\n", len(d.m.Tables), len(d.m.Edges))
+	if !d.o.Unstyled {
+		d.printf("<style>%s</style>\n", Styles(d.o.Theme))
+	}
 	d.printf(`<rect class="ground" width="%s" height="%s"/>`+"\n", num(d.width), num(height))
 	d.panels()
 	d.edges()
@@ -225,7 +231,7 @@ func (d *drawing) line(ps []point, width float64) {
 	d.printf(`<path class="line" d="`)
 	d.bends(ps)
 	d.printf(`"`)
-	if width != 1.3 {
+	if width != 1.3 && !d.o.Unstyled {
 		d.printf(` style="stroke-width:%.1f"`, width)
 	}
 	end := ps[last]

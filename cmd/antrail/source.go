@@ -123,17 +123,26 @@ func (s *source) client(problems io.Writer) (*agent.Client, error) {
 	if from != nil {
 		return agent.Offline(from, s.tunnel)
 	}
-	if s.node == "" {
-		return agent.NewClient(s.socket), nil
-	}
-	l, err := lab.Find(lab.StateDir(), s.lab)
+	socket, err := s.agentSocket()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := l.Namespace(s.node); err != nil {
-		return nil, err
+	return agent.NewClient(socket), nil
+}
+
+// agentSocket is the socket of the agent that the flags name.
+func (s *source) agentSocket() (string, error) {
+	if s.node == "" {
+		return s.socket, nil
 	}
-	return agent.NewClient(l.Socket(s.node)), nil
+	l, err := lab.Find(lab.StateDir(), s.lab)
+	if err != nil {
+		return "", err
+	}
+	if _, err := l.Namespace(s.node); err != nil {
+		return "", err
+	}
+	return l.Socket(s.node), nil
 }
 
 // print asks a question and prints the answer.

@@ -46,6 +46,7 @@ var layers = map[string]struct {
 	"tunnel":            {[]string{"packet"}, "encapsulation knows bytes only"},
 	"trace":             {[]string{"packet"}, "walks are printed whatever switch they are of, or from a file"},
 	"diagram":           {[]string{"flow"}, "a map is drawn from entries alone, whatever pipeline they are of and whoever asks"},
+	"web":               {[]string{"diagram"}, "the page knows of a switch what its API says, and draws the map of it"},
 	"filter":            {nil, "an expression is compiled for bytes, whoever has them"},
 	"ports":             {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":         {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},

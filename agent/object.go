@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/antrail/antrail/control"
+	"sigs.k8s.io/yaml"
+)
+
+// An object as the agent understood it: its fields under their names in package
+// control, without those that say nothing. It is not the manifest: what the
+// manifest leaves to defaults is filled in, and what antrail has no use for is
+// not there.
+
+// ObjectText is an object in words.
+type ObjectText struct {
+	Object string `json:"object"`
+	Source string `json:"source,omitempty"` // FILE:LINE, or where else it came from
+	YAML   string `json:"yaml"`
+}
+
+func (p *pipeline) answerObject(w http.ResponseWriter, r *http.Request) {
+	q, err := parseQuery(r.URL.Query())
+	var o *ObjectText
+	if err == nil {
+		o, err = p.objectText(strings.TrimSpace(r.URL.Query().Get("what")))
+	}
+	if err != nil || q.json {
+		writeJSON(w, o, err)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "# %s, from %s\n%s", o.Object, o.Source, o.YAML)
+}
+
+// objectText finds an object by KIND/NAMESPACE/NAME or KIND/NAME.
+func (p *pipeline) objectText(what string) (*ObjectText, error) {
+	if p.objects == nil {
+		return nil, errNoObjects
+	}
+	k, ok, err := parseKey(what)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%q is neither KIND/NAME nor KIND/NAMESPACE/NAME", what)
+	}
+	o := p.objects.Object(k)
+	if o == nil {
+		return nil, fmt.Errorf("there is no %s", k)
+	}
+	text, err := yaml.Marshal(plain(reflect.ValueOf(o)))
+	return &ObjectText{Object: k.String(), Source: o.Metadata().Source.String(), YAML: string(text)}, err
+}
+
+// plain is a value as YAML has it: a map, a list or a scalar; nil for what says
+// nothing.
+func plain(v reflect.Value) any {
+	if v.Kind() != reflect.Bool && v.IsZero() {
+		return nil
+	}
+	if s, ok := v.Interface().(fmt.Stringer); ok {
+		return s.String()
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return plain(v.Elem())
+	case reflect.Struct:
+		return plainStruct(v)
+	case reflect.Map:
+		m := map[string]any{}
+		for _, k := range v.MapKeys() {
+			m[fmt.Sprint(k.Interface())] = plain(v.MapIndex(k))
+		}
+		return m
+	case reflect.Array:
+		if mac, ok := v.Interface().([6]byte); ok {
+			return MAC(mac).String()
+		}
+	}
+	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
+		return v.Interface()
+	}
+	list := []any{}
+	for i := range v.Len() {
+		list = append(list, plain(v.Index(i)))
+	}
+	return list
+}
+
+// plainStruct is the fields of a struct that say something; those of an embedded
+// one are its own.
+func plainStruct(v reflect.Value) any {
+	m := map[string]any{}
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if !f.IsExported() || f.Type == reflect.TypeFor[control.Source]() {
+			continue
+		}
+		value := plain(v.Field(i))
+		inner, isMap := value.(map[string]any)
+		switch {
+		case value == nil || value == false:
+		case f.Anonymous && isMap:
+			for name, field := range inner {
+				m[name] = field
+			}
+		default:
+			m[lowerFirst(f.Name)] = value
+		}
+	}
+	return m
+}
+
+// lowerFirst writes a Go name as YAML has it: podCIDRs, ofPort, ips.
+func lowerFirst(name string) string {
+	rs := []rune(name)
+	if strings.TrimSuffix(name, "s") == strings.ToUpper(strings.TrimSuffix(name, "s")) {
+		return strings.ToLower(name)
+	}
+	for i := range rs {
+		if i > 0 && i+1 < len(rs) && unicode.IsLower(rs[i+1]) || unicode.IsLower(rs[i]) {
+			break
+		}
+		rs[i] = unicode.ToLower(rs[i])
+	}
+	return string(rs)
+}

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/web"
+)
+
+// The page on which a person sees the switch at work (package web), over TCP. It
+// is off unless the configuration gives it an address. What lets the next browser
+// in is a URL in a file that only this user may read, beside the socket: who may
+// open that may see all of it anyway.
+
+// PageConfig says where the page is served; nowhere without Address.
+type PageConfig struct {
+	// Address is an IP address of the loopback and a port.
+	Address string `json:"address,omitempty"`
+	// BeyondLoopback allows any other address. The page is not encrypted: whoever
+	// sees its packets on the way can do what the browser can.
+	BeyondLoopback bool `json:"beyondLoopback,omitempty"`
+	// Plots is a directory that antrail bench --save wrote, to be shown.
+	Plots string `json:"plots,omitempty"`
+}
+
+func (c *PageConfig) check(f *faults) {
+	if c.Address == "" {
+		f.check(*c == PageConfig{}, "page.address: missing")
+		return
+	}
+	a, err := netip.ParseAddrPort(c.Address)
+	f.check(err == nil && a.Port() != 0, "page.address: %q is no IP address with a port", c.Address)
+	f.check(err != nil || c.BeyondLoopback || a.Addr().IsLoopback(),
+		"page.address: %s is no loopback address: others would see what a browser is shown; page.beyondLoopback: true allows it", c.Address)
+}
+
+// pageFile has the URL that lets the next browser in.
+func (c *Config) pageFile() string { return c.besideSocket("page.url") }
+
+// PageURL is the URL that lets a browser in once to the page of the agent at a
+// socket.
+func PageURL(socket string) (string, error) {
+	path := (&Config{Socket: socket}).pageFile()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("the agent at %s serves no page: page.address of its configuration says where it is to; or serve one here with --serve", socket)
+	}
+	return strings.TrimSpace(string(b)), err
+}
+
+// counterText is what GET /counters answers.
+func (p *pipeline) counterText(context.Context) ([]byte, error) { return json.Marshal(p.counters()) }
+
+// newPage makes the page at an address. Each token that it waits for goes to
+// invite, as a URL.
+func newPage(api http.Handler, counters func(context.Context) ([]byte, error), address, plots string, invite func(url string) error) (*web.Page, error) {
+	return web.New(web.Options{
+		API: api, Counters: counters, Plots: plots,
+		Invite: func(token string) error { return invite(web.URL(address, token)) },
+	})
+}
+
+// runPage serves the page until ctx ends. The switch does not depend on it: an
+// address that cannot be had is told and tried again.
+func (a *Agent) runPage(ctx context.Context) {
+	c := &a.config.Page
+	a.servesTCP(ctx, "the page", c.Address, func(ctx context.Context, ln net.Listener) error {
+		defer os.Remove(a.config.pageFile())
+		page, err := newPage(a.routes(ctx), a.counterText, c.Address, c.Plots, func(url string) error {
+			return writeOwnFile(a.config.pageFile(), []byte(url+"\n"))
+		})
+		if err != nil {
+			return errors.Join(err, ln.Close())
+		}
+		return web.Serve(ctx, ln, page)
+	})
+}
+
+// tcpRetry is how long an address that cannot be had waits for the next try.
+const tcpRetry = 5 * time.Second
+
+// servesTCP serves something at an address until ctx ends.
+func (a *Agent) servesTCP(ctx context.Context, what, address string, serve func(context.Context, net.Listener) error) {
+	var lc net.ListenConfig
+	for ctx.Err() == nil {
+		ln, err := lc.Listen(ctx, "tcp", address)
+		if err == nil {
+			a.log.Info("served over TCP: "+what, "address", address)
+			err = serve(ctx, ln)
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.log.Warn("not served over TCP, trying again: "+what, "address", address, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(tcpRetry):
+		}
+	}
+}
+
+// ServePage serves the page of an agent, or of files, in this process until ctx
+// ends. Each URL that lets a browser in goes to invite.
+func (c *Client) ServePage(ctx context.Context, address, plots string, invite func(url string) error) error {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || !a.Addr().IsLoopback() {
+		return fmt.Errorf("%q is no IP address of the loopback with a port", address)
+	}
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	counters := func(ctx context.Context) ([]byte, error) { return c.Get(ctx, "/counters", formJSON) }
+	page, err := newPage(c.proxy(), counters, ln.Addr().String(), plots, invite)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return web.Serve(ctx, ln, page)
+}

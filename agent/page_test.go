@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/packet"
+)
+
+// freeAddress is one of the loopback that nobody has now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// visitor is a browser without a screen.
+func visitor(t *testing.T) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Jar: jar}
+}
+
+func fetch(t *testing.T, c *http.Client, url string) (int, string) {
+	t.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// TestPageOfAgent: the agent serves its page to who may read the file of the URL,
+// and the file goes with it.
+func TestPageOfAgent(t *testing.T) {
+	a, _ := loadedAgent(t, "page: {address: 127.0.0.1:1}\n")
+	c := a.config
+	c.Socket, c.Page.Address = filepath.Join(t.TempDir(), "agent.sock"), freeAddress(t)
+	if _, err := PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "serves no page") {
+		t.Errorf("before: %v", err)
+	}
+	log := make(logLines, 100)
+	a.log = slog.New(slog.NewTextHandler(log, nil))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); a.runPage(ctx) }()
+	log.want(t, "served over TCP: the page")
+	var first string
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var err error
+		if first, err = PageURL(c.Socket); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if st, err := os.Stat(c.pageFile()); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("the file of the URL: %v, %v", st.Mode(), err)
+	}
+	base := "http://" + c.Page.Address
+	if !strings.HasPrefix(first, base+"/enter?token=") {
+		t.Errorf("the URL is %s", first)
+	}
+	if code, text := fetch(t, visitor(t), base+"/"); code != 401 || strings.Contains(text, "<") {
+		t.Errorf("a stranger: %d %s", code, text)
+	}
+	v := visitor(t)
+	fetch(t, v, first)
+	if code, text := fetch(t, v, base+"/api/tables?format=json"); code != 200 || !strings.Contains(text, `"SpoofGuard"`) {
+		t.Errorf("after the token: %d %.200s", code, text)
+	}
+	if next, err := PageURL(c.Socket); err != nil || next == first {
+		t.Errorf("the next URL is %s, %v", next, err)
+	}
+	stop()
+	<-ended
+	if _, err := os.Stat(c.pageFile()); !os.IsNotExist(err) {
+		t.Errorf("the file stays: %v", err)
+	}
+}
+
+// TestPageElsewhere serves the page of an agent at the other end of a socket, live
+// traces too.
+func TestPageElsewhere(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	ctx, stop := context.WithCancel(t.Context())
+	invitations, ended := make(chan string, 3), make(chan error, 1)
+	go func() {
+		ended <- n.client.ServePage(ctx, "127.0.0.1:0", "", func(url string) error { invitations <- url; return nil })
+	}()
+	invitation, err := url.Parse(<-invitations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := "http://" + invitation.Host
+	v := visitor(t)
+	fetch(t, v, invitation.String())
+	if code, text := fetch(t, v, base+"/api/object?what=Pod/default/client-a"); code != 200 || !strings.Contains(text, "nodeName: node-a") {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := fetch(t, v, base+"/api/flows?table=nothing"); code != 400 || !strings.Contains(text, `there is no table "nothing"`) {
+		t.Errorf("%d %s", code, text)
+	}
+	resp, err := v.Post(base+"/api/trace/live", "application/json", strings.NewReader(`{"count": 1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := json.NewDecoder(resp.Body)
+	var l LiveLine
+	if err := lines.Decode(&l); err != nil || l.Armed == nil {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	n.send(t, nodeClient, syn("10.10.0.24", 1000), packet.Tunnel{}, nodeWeb)
+	if err := lines.Decode(&l); err != nil || l.Walk == nil {
+		t.Errorf("%+v, %v", l, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, address := range []string{"0.0.0.0:0", "192.168.0.1:80", "localhost:80", "8080"} {
+		if err := n.client.ServePage(t.Context(), address, "", nil); err == nil || !strings.Contains(err.Error(), "no IP address of the loopback") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestPageConfig: nowhere by default, and beyond the loopback only when that is said.
+func TestPageConfig(t *testing.T) {
+	for text, want := range map[string]string{
+		"{}": "", "{address: '127.0.0.1:10353'}": "", "{address: '[::1]:10353', plots: /x}": "", "{address: '10.0.0.1:80', beyondLoopback: true}": "",
+		"{address: '10.0.0.1:80'}": "no loopback address", "{address: '0.0.0.0:80'}": "no loopback address", "{address: 'localhost:80'}": "no IP address with a port",
+		"{address: '127.0.0.1:0'}": "no IP address with a port", "{plots: /x}": "page.address: missing", "{beyondLoopback: true}": "page.address: missing",
+	} {
+		var f faults
+		c, err := ParseConfig([]byte("page: " + text + "\n"))
+		if c == nil {
+			t.Fatal(err)
+		}
+		c.Page.check(&f)
+		if got := len(f) > 0; got != (want != "") || got && !strings.Contains(f[0].Error(), want) {
+			t.Errorf("%s: %v, want %q", text, f, want)
+		}
+	}
+}
+
+// TestCounters has what passed, by table and port, and knows when entries change.
+func TestCounters(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	before := n.counters()
+	n.send(t, nodeClient, syn("10.10.0.24", 1000), packet.Tunnel{}, nodeWeb)
+	after := n.counters()
+	if after.AtNS <= before.AtNS || after.Generation != before.Generation || after.Connections.Now != 1 || after.Connections.Max == 0 {
+		t.Errorf("%v to %v, generation %d, connections %+v", before.AtNS, after.AtNS, after.Generation, after.Connections)
+	}
+	for i := range after.Pipeline.Tables {
+		if x := &after.Pipeline.Tables[i]; x.Name == "SpoofGuard" && x.Packets != before.Pipeline.Tables[i].Packets+1 {
+			t.Errorf("SpoofGuard took %d packets", x.Packets)
+		}
+	}
+	var got Counters
+	if err := n.client.JSON(t.Context(), "/counters", nil, &got); err != nil || got.Pipeline == nil || len(got.Ports) != len(after.Ports) {
+		t.Errorf("%d ports, %v", len(got.Ports), err)
+	}
+}
+
+// TestObjectText shows objects of every kind that the example has, and tells what is
+// none.
+func TestObjectText(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	for what, want := range map[string]string{
+		"Pod/default/client-a": "ips:\n- 10.10.0.26\n", "pod/default/client-a": "labels:\n  app: client\n",
+		"NodeConfig/node-a": "mac: ba:5e:d1:55:aa:c0\n", "Node/node-b": "podCIDRs:\n- 10.10.1.0/24\n",
+		"Service/default/sample-clusterip": "protocol: TCP\n", "ClusterNetworkPolicy/web-app-db-network-policy": "action: Allow\n",
+	} {
+		b, err := n.client.Get(t.Context(), "/object", url.Values{"what": {what}})
+		if err != nil || !strings.Contains(string(b), want) || !strings.HasPrefix(string(b), "# ") {
+			t.Errorf("%s: %v\n%s", what, err, b)
+		}
+	}
+	for what, want := range map[string]string{
+		"": "is neither KIND/NAME", "Pod/default/nobody": "there is no Pod/default/nobody", "Thing/x": "there is no kind", "Pod/a/b/c": "an object is",
+	} {
+		if _, err := n.client.Get(t.Context(), "/object", url.Values{"what": {what}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", what, err, want)
+		}
+	}
+}
+
+// TestNodes has all Nodes with their pods, and says which one this is.
+func TestNodes(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	var rows []control.NodeRow
+	if err := n.client.JSON(t.Context(), "/nodes", nil, &rows); err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 2 || !rows[0].Here || rows[1].Here || rows[1].Name != "node-b" || len(rows[0].Pods) != 3 || rows[0].Pods[0].Name != "default/client-a" {
+		t.Errorf("%+v", rows)
+	}
+	text, err := n.client.Get(t.Context(), "/nodes", nil)
+	if err != nil || !bytes.Contains(text, []byte("node-b  192.168.77.103")) {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestLimit: as many entries and connections as were asked for.
+func TestLimit(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	for i := range 5 {
+		n.send(t, nodeClient, syn("10.10.0.24", uint16(1000+i)), packet.Tunnel{}, nodeWeb)
+	}
+	var flows []Flow
+	var connections []Connection
+	limit := url.Values{"limit": {"3"}}
+	if err := n.client.JSON(t.Context(), "/flows", limit, &flows); err != nil || len(flows) != 3 {
+		t.Errorf("%d entries, %v", len(flows), err)
+	}
+	if err := n.client.JSON(t.Context(), "/conntrack", limit, &connections); err != nil || len(connections) != 3 {
+		t.Errorf("%d connections, %v", len(connections), err)
+	}
+	if text, err := n.client.Get(t.Context(), "/conntrack", limit); err != nil || bytes.Count(text, []byte("\n")) != 3 {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for _, bad := range []string{"0", "-1", "x"} {
+		if _, err := n.client.Get(t.Context(), "/flows", url.Values{"limit": {bad}}); err == nil || !strings.Contains(err.Error(), "no number above 0") {
+			t.Errorf("limit=%s: %v", bad, err)
+		}
+	}
+}

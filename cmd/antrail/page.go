@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/spf13/cobra"
+)
+
+func pageCommand() *cobra.Command {
+	var from source
+	var address, plots string
+	c := &cobra.Command{
+		Use:   "page",
+		Short: "Print the URL of the page that shows the switch at work, or serve that page",
+		Long: `Print the URL of the page on which a browser shows the switch at work: the pipeline as a map with live
+rates, tables with their entries and the objects behind them, packets that walk the map, drops,
+connections, pods and Nodes. An agent serves it when page.address of its configuration says where.
+
+The URL lets one browser in, once; print the next one for the next. With --serve this command serves
+the page itself until Ctrl-C, of any agent whose socket it may open, of a Node of a lab, or of files.`,
+		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles,
+		Args:    cobra.NoArgs,
+	}
+	from.addTo(c)
+	c.Flags().MarkHidden("output") // a URL has one form
+	c.Flags().StringVar(&address, "serve", "", "IP address of the loopback and port to serve the page at; port 0 for any")
+	c.Flags().StringVar(&plots, "plots", "", "directory that antrail bench --save wrote, to be shown, with --serve")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		tell := func(url string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), url)
+			return err
+		}
+		if address != "" {
+			client, err := from.client(c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return client.ServePage(c.Context(), address, plots, tell)
+		}
+		offline := slices.ContainsFunc([]string{"flows", "manifests", "plots"}, c.Flags().Changed)
+		if offline {
+			return usageError{errors.New("files have no page of their own: --serve says where to serve one")}
+		}
+		socket, err := from.agentSocket()
+		if err != nil {
+			return err
+		}
+		url, err := agent.PageURL(socket)
+		if err != nil {
+			return err
+		}
+		return tell(url)
+	}
+	return c
+}

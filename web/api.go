@@ -1,0 +1,29 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+)
+
+// What is asked of the agent: the same paths as at its socket, below /api. Only
+// what shows something is handed on; what flushes, attaches or takes over stays
+// with those who may open the socket.
+
+// shown are the questions that the page may ask.
+var shown = []string{
+	"GET /readyz", "GET /flows", "GET /groups", "GET /meters", "GET /ports", "GET /workers", "GET /tables", "GET /conntrack", "GET /conntrack/stats",
+	"GET /cache", "GET /fdb", "GET /drops", "GET /watches", "GET /services", "GET /pods", "GET /policies", "GET /egresses",
+	"GET /trafficcontrols", "GET /explain", "GET /object", "GET /nodes", "POST /trace", "POST /trace/live",
+}
+
+// maxRequest bounds the body of a trace's request, in bytes.
+const maxRequest = 64 << 10
+
+// addAPI hands on the questions that are shown.
+func (p *Page) addAPI(mux *http.ServeMux) {
+	api := http.StripPrefix("/api", p.api)
+	for _, pattern := range shown {
+		method, path, _ := strings.Cut(pattern, " ")
+		mux.Handle(method+" /api"+path, http.MaxBytesHandler(api, maxRequest))
+	}
+}

@@ -1,0 +1,37 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/antrail/antrail/diagram"
+)
+
+// The map: package diagram draws it, without figures, and the browser lays the
+// rates over it, which it makes of the counters. It goes by the ids that tables
+// and edges have in the picture.
+
+func (p *Page) answerMap(w http.ResponseWriter, r *http.Request) {
+	text, err := p.sampler.counters(r.Context())
+	var c struct {
+		Pipeline *diagram.Map `json:"pipeline"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil || c.Pipeline == nil {
+		http.Error(w, "the pipeline cannot be drawn now", http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	if err := c.Pipeline.SVG(w, diagram.Options{Unstyled: true}); err != nil {
+		return // the browser is gone
+	}
+}
+
+// answerMapStyle is what colours the map: the page's policy lets no picture bring
+// its own.
+func (p *Page) answerMapStyle(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Write([]byte(diagram.Styles(diagram.Auto)))
+}
