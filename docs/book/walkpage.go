@@ -174,7 +174,7 @@ func portText(p *trace.Port) string {
 
 func verdictText(w *trace.Walk) string {
 	if last := len(w.Steps) - 1; w.Verdict.Reason != "" && last >= 0 && w.Steps[last].Sentence != "" {
-		return fmt.Sprintf("Dropped in %s: %s.", w.Verdict.Table, strings.TrimSuffix(w.Steps[last].Sentence, "."))
+		return fmt.Sprintf("Dropped in %s. %s.", w.Verdict.Table, strings.TrimSuffix(w.Steps[last].Sentence, "."))
 	}
 	var names []string
 	for i := range w.Verdict.Outputs {
@@ -203,10 +203,26 @@ func (p *page) turns(w *trace.Walk) error {
 		if err != nil {
 			return err
 		}
-		p.printf("| %d | [%s](../%s.md) | %s | %s |\n", n, s.Table, s.Table, cell(entryText(s.Entry)), strings.Join(does, "<br>"))
+		p.printf("| %d | [%s](../%s.md)%s | %s | %s |\n", n, s.Table, s.Table, p.numberOf(w.Node, s), cell(entryText(s.Entry)), strings.Join(does, "<br>"))
 		i = end
 	}
 	return nil
+}
+
+// numberOf is the number that an entry has on its table's page, if it is there:
+// those of bookNode are, and those that every Node has.
+func (b *book) numberOf(node string, s *trace.Step) string {
+	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == s.Table })
+	if i < 0 || s.Entry == nil || b.tables[i].variant != nil || node != bookNode && len(wanters(s.Entry)) > 0 {
+		return ""
+	}
+	t := b.tables[i]
+	for n, e := range t.entries {
+		if e.Priority == s.Entry.Priority && e.Match.Text(t.pipe.program.Names) == s.Entry.Match && flow.ActionsText(e.Actions, t.pipe.program.Names) == s.Entry.Actions {
+			return fmt.Sprintf(", entry %d", n+1)
+		}
+	}
+	return ""
 }
 
 // entryText is an entry that a walk met, and who wants it, if that is not what
@@ -216,16 +232,20 @@ func entryText(e *trace.Entry) string {
 		return "none matches"
 	}
 	text := code(strings.TrimSuffix(fmt.Sprintf("priority=%d,%s", e.Priority, e.Match), ","))
-	var objects []string
+	if objects := wanters(e); len(objects) > 0 {
+		text += "<br>for " + someOf(objects)
+	}
+	return text
+}
+
+// wanters are the objects that want an entry which not every Node has.
+func wanters(e *trace.Entry) (objects []string) {
 	for _, o := range e.Objects {
 		if !strings.HasPrefix(o.Object, "NodeConfig/") {
 			objects = append(objects, o.String())
 		}
 	}
-	if len(objects) > 0 {
-		text += "<br>for " + someOf(objects)
-	}
-	return text
+	return objects
 }
 
 // does are the things that a table's entry did to the packet.
