@@ -56,7 +56,7 @@ func (a *arming) arm(r *LiveTraceRequest) (*dataplane.LiveTrace, error) {
 		return nil, err
 	}
 	return a.p.sw.TraceLive(dataplane.LiveRequest{
-		Match: a.match(f), Deep: f.Deep(), Keep: a.keepAll(), Tables: a.tables, Count: max(0, r.Count), FirstID: first,
+		Match: a.match(f), Deep: f.Deep(), Keep: a.keepAll(), Tables: a.tables, Count: max(0, r.Count), Begin: max(0, r.Begin), FirstID: first,
 	})
 }
 

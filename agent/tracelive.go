@@ -38,6 +38,9 @@ type LiveTraceRequest struct {
 	// the packet as it is there.
 	Tables []string `json:"tables,omitempty"`
 	Count  int      `json:"count,omitempty"` // walks until the end; 0 for no end
+	// Begin is how many walks may begin at this Node; 0 for no end. Packets from other
+	// Nodes with an id of the session are watched beyond it.
+	Begin int `json:"begin,omitempty"`
 	// For is how long the trace lasts, in nanoseconds; 0 for no end.
 	For time.Duration `json:"forNS,omitempty"`
 	// FirstID numbers the walks, in hexadecimal. Of its 16 digits the first 8 name

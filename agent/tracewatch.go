@@ -44,7 +44,7 @@ func (w *Watch) Run(ctx context.Context) (total dataplane.LiveCounts, err error)
 	for i := range w.Agents {
 		r := w.Request
 		if len(w.Agents) > 1 {
-			r.Count, r.FirstID = 0, fmt.Sprintf("%016x", session|uint64(i)<<24|1)
+			r.Count, r.Begin, r.FirstID = 0, r.Count, fmt.Sprintf("%016x", session|uint64(i)<<24|1)
 		}
 		go w.runAgent(ctx, i, &r, lines)
 	}

@@ -55,6 +55,9 @@ type LiveRequest struct {
 	Tables []uint8
 	// Count ends the trace after so many walks; 0 for no end.
 	Count int
+	// Begin is how many walks may begin here; 0 for no end. Packets that bring an id of
+	// the session are watched beyond it.
+	Begin int
 	// FirstID is the id of the first walk; the next ones count up. Its upper half
 	// is the session: packets of other switches that bring an id of it are watched
 	// too. When 0, walks are numbered from 1 and no id leaves the switch.
@@ -95,6 +98,7 @@ type LiveTrace struct {
 	taken int // by Next
 
 	matched, told, lost atomic.Uint64
+	begun               atomic.Uint64 // walks that were told and did not begin elsewhere
 }
 
 // watched is a walk on its way to who wants it.

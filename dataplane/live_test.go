@@ -393,6 +393,33 @@ func TestLiveAcrossSwitches(t *testing.T) {
 	}
 }
 
+// TestLiveBegin begins as many walks as were asked for, and follows packets of the
+// session beyond.
+func TestLiveBegin(t *testing.T) {
+	r := newRig(t, "table=0,in_port=1 actions=output:2\ntable=0,in_port=9 actions=output:2")
+	const session = 7 << 32
+	l := r.watch(dataplane.LiveRequest{Match: wantAll, Begin: 3, FirstID: session | 1})
+	for i := range 5 {
+		f := packet.NewFrame(make([]byte, 2048), nil)
+		_, b := r.compose(anyTCP)
+		f.SetBytes(b)
+		f.Tunnel.Trace = session | 1<<24 + uint64(i)
+		r.wantPorts(r.sendWhole(tunnelPort, f), 2)
+		r.wantPorts(r.send(anyTCP), 2)
+	}
+	begun, followed := 0, 0
+	for _, tr := range taken(t, l) {
+		if tr.Live.Followed {
+			followed++
+		} else {
+			begun++
+		}
+	}
+	if begun != 3 || followed != 5 {
+		t.Errorf("%d walks began here and %d elsewhere", begun, followed)
+	}
+}
+
 // TestLiveLimit begins more traces than there may be.
 func TestLiveLimit(t *testing.T) {
 	r := newRig(t, "table=0 actions=output:2")

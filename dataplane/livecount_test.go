@@ -15,7 +15,7 @@ func TestLiveCountsNoMoreThanAsked(t *testing.T) {
 		}
 	}
 	for worker := range 2 {
-		l.end(&Trace{}, worker)
+		l.end(&Trace{Live: &Arrival{}}, worker)
 	}
 	if c := l.Counts(); len(l.walks) != 1 || c != (LiveCounts{Matched: 2, Told: 1}) {
 		t.Errorf("%d walks, counted %+v", len(l.walks), c)

@@ -90,11 +90,14 @@ func (l *LiveTrace) wants(f *packet.Frame, inPort uint32) bool {
 	if l.done() {
 		return false
 	}
-	return l.follows(f) || l.req.Match != nil && l.req.Match(f.Bytes(), inPort)
+	return l.follows(f) || !l.enough() && l.req.Match != nil && l.req.Match(f.Bytes(), inPort)
 }
 
 // done says whether there are as many walks as were asked for.
 func (l *LiveTrace) done() bool { return l.req.Count > 0 && l.told.Load() >= uint64(l.req.Count) }
+
+// enough says whether no more walks are to begin here.
+func (l *LiveTrace) enough() bool { return l.req.Begin > 0 && l.begun.Load() >= uint64(l.req.Begin) }
 
 // follows says whether a frame brings an id of the trace's session.
 func (l *LiveTrace) follows(f *packet.Frame) bool {
@@ -123,6 +126,9 @@ func (l *LiveTrace) end(t *Trace, worker int) {
 	}
 	if l.req.Count == 0 {
 		l.told.Add(1)
+	}
+	if !t.Live.Followed && !t.Live.Resumed {
+		l.begun.Add(1)
 	}
 	l.walks <- watched{t, worker} // a place of the ring is its own
 }

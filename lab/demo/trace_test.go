@@ -2,7 +2,15 @@ package demo
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,6 +108,82 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 	}
 	if there < 3 || back < 2 || l.counts.Lost != 0 {
 		t.Errorf("%d packets there and %d back, %+v", there, back, l.counts)
+	}
+}
+
+// numbers sends numbered datagrams to an echo server, the next ones while fewer than
+// inFlight have not come back, until the test ends: a link that is loaded, and loses
+// nothing.
+func (w *world) numbers(t *testing.T, from, to string) (back *atomic.Uint64) {
+	t.Helper()
+	const inFlight = 64
+	c, err := w.dialUDP(t.Context(), from, fmt.Sprintf("%s:%d", to, echoPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back = new(atomic.Uint64)
+	var ended atomic.Bool
+	var all sync.WaitGroup
+	all.Go(func() {
+		b := make([]byte, 8)
+		for {
+			if _, err := c.Read(b); errors.Is(err, net.ErrClosed) {
+				return
+			} else if err == nil {
+				back.Add(1)
+			}
+		}
+	})
+	all.Go(func() {
+		for n := uint64(0); !ended.Load(); {
+			if n >= back.Load()+inFlight {
+				runtime.Gosched()
+			} else if _, err := c.Write(binary.BigEndian.AppendUint64(nil, n)); err == nil {
+				n++
+			}
+		}
+	})
+	t.Cleanup(func() { ended.Store(true); c.Close(); all.Wait() })
+	return back
+}
+
+// TestLiveTraceWithoutAGap takes 100 datagrams out of thousands a second between two
+// Pods: of one Node, where they pass in the kernel until then, and of two, where each
+// is one walk over both. Their numbers follow one another.
+func TestLiveTraceWithoutAGap(t *testing.T) {
+	for to, nodes := range map[string][]string{receiver: {"node-a"}, "client-b": {"node-a", "node-b"}} {
+		t.Run(to, func(t *testing.T) {
+			w := offloadLab(t)
+			back := w.numbers(t, sender, to)
+			waitUntil(t, "thousands of datagrams", func() bool { return back.Load() > 5000 })
+			if len(nodes) == 1 {
+				waitUntil(t, "them to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 5000 })
+			}
+			before, start := back.Load(), time.Now()
+			l := w.watchLive(t, agent.LiveTraceRequest{Source: "default/" + sender, Filter: "udp", Count: 100}, nodes...)
+			var got []uint64
+			for way := range l.ways {
+				if len(way) != len(nodes) {
+					t.Errorf("%d walks of one datagram", len(way))
+				}
+				if last := way[len(way)-1].Verdict; len(last.Outputs) != 1 || last.Outputs[0].Pod != "default/"+to {
+					t.Errorf("one ended as %+v", last)
+				}
+				got = append(got, binary.BigEndian.Uint64(way[0].Frame[42:50]))
+			}
+			t.Logf("%d datagrams came back in the %v of the trace", back.Load()-before, time.Since(start))
+			if err := <-l.ended; err != nil || len(got) != 100 || l.counts.Lost != 0 {
+				t.Fatalf("%d walks, %+v, %v", len(got), l.counts, err)
+			}
+			slices.Sort(got)
+			for i, n := range got {
+				if n != got[0]+uint64(i) {
+					t.Fatalf("datagram %d follows %d", n, got[0]+uint64(i)-1)
+				}
+			}
+			passed := back.Load()
+			waitUntil(t, "thousands more", func() bool { return back.Load() > passed+5000 })
+		})
 	}
 }
 
