@@ -52,10 +52,13 @@ func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names
 const taken = "was taken"
 
 // why says whether an entry of a table took a packet there, and why not.
-func (v *visit) why(e *flow.Entry, n *flow.Names) string {
+func (v *visit) why(e *flow.Entry, p *flow.Program) string {
+	n := p.Names
 	switch texts := unmet(&e.Match, &v.key, n); {
 	case v.entry != nil && identity(v.entry, n) == identity(e, n):
 		return taken
+	case slices.Equal(e.Match.Unmet(&v.key), []flow.FieldID{flow.ConjID}):
+		return "was not taken: " + v.incomplete(e, p)
 	case len(texts) > 0:
 		return "was not taken: " + strings.Join(texts, "; ")
 	case isClause(e):
@@ -64,6 +67,27 @@ func (v *visit) why(e *flow.Entry, n *flow.Names) string {
 		return fmt.Sprintf("was not taken: it matches, but its priority %d is below the %d of the entry that was taken", e.Priority, v.entry.Priority)
 	}
 	return fmt.Sprintf("was not taken: it matches, and so does another entry of priority %d; which of them is taken nobody promises", e.Priority)
+}
+
+// incomplete says why the entry of a conjunction was not taken: a clause that the packet
+// does not meet, or a priority below that of the entry that was taken.
+func (v *visit) incomplete(e *flow.Entry, p *flow.Program) string {
+	id, _ := e.Match.Get(flow.ConjID)
+	met, of := map[uint8]bool{}, uint8(0)
+	for _, clause := range p.Entries {
+		for _, a := range clause.Actions {
+			if c, ok := a.(flow.Conjunction); ok && clause.Table == e.Table && c.ID == uint32(id.Lo) {
+				of = c.N
+				met[c.Clause] = met[c.Clause] || clause.Match.Matches(&v.key)
+			}
+		}
+	}
+	for k := uint8(1); k <= of; k++ {
+		if !met[k] {
+			return fmt.Sprintf("of conjunction %d the packet meets no entry of clause %d/%d", id.Lo, k, of)
+		}
+	}
+	return fmt.Sprintf("the packet meets all clauses of conjunction %d, but an entry of a priority above was taken", id.Lo)
 }
 
 // isClause says whether an entry only takes part in conjunctive matches.
@@ -89,7 +113,7 @@ func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
 			rest++
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("%s actions=%s\n      %s", entryText(e, p.Names), flow.ActionsText(e.Actions, p.Names), v.why(e, p.Names)))
+		texts = append(texts, fmt.Sprintf("%s actions=%s\n      %s", entryText(e, p.Names), flow.ActionsText(e.Actions, p.Names), v.why(e, p)))
 	}
 	return texts, rest
 }

@@ -19,7 +19,7 @@ type Expectation struct {
 	Times int `json:"times"`
 
 	Leaves string `json:"leaves"` // by these ports, and no others: web-a, or web-a,antrea-tc-tap2
-	On     string `json:"on"`     // this Node
+	On     string `json:"node"`   // this Node
 	As     string `json:"as"`     // matching this
 	Mark   uint32 `json:"mark"`   // with this pkt_mark
 	// Spread are ports of which each gets at least one of Times packets, and no other
@@ -31,6 +31,7 @@ type Expectation struct {
 	Like string `json:"like"`
 
 	Dropped string `json:"dropped"` // in this table
+	Via     string `json:"via"`     // it left by these ports and came back; none with -
 	Agent   bool   `json:"agent"`   // it goes to the agent, as a packet-in
 
 	Through []string `json:"through"` // tables that it passes
@@ -196,6 +197,9 @@ func (e *Expectation) leavesOtherwise(w *Way) string {
 }
 
 func (e *Expectation) passesOther(w *Way) string {
+	if via := strings.Join(w.Via, ","); e.Via != "" && strings.TrimPrefix(e.Via, "-") != via {
+		return fmt.Sprintf("%s was to go by %q on its way, and went by %q", e.Send, strings.TrimPrefix(e.Via, "-"), via)
+	}
 	passed := map[string]bool{}
 	for i := range w.Hops {
 		for _, v := range visits(w.Hops[i].Trace) {

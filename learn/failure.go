@@ -66,10 +66,15 @@ func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
 		return nil, err
 	}
 	var told, aside []string
+	seen := map[string]bool{} // objects want the same entries on several Nodes
 	for i, n := range c.box.nodes {
 		brought, gone := entriesBut(n.program, before[i].program), entriesBut(before[i].program, n.program)
 		for _, mine := range brought {
 			text, met := n.about(mine, w)
+			if seen[line(mine, n.program.Names)] || c.aside(n, mine) {
+				continue
+			}
+			seen[line(mine, n.program.Names)] = true
 			text = "Your entry" + c.origin(n, mine) + "\n    " + line(mine, n.program.Names) + "\n" + text + "."
 			if met {
 				told = append(told, text)
@@ -116,6 +121,12 @@ func (c *checking) brought(g *flow.Group, n *flow.Names) bool {
 	return strings.Contains(c.files.Text[groupsFile], text) && !strings.Contains(c.start.Text[groupsFile], text)
 }
 
+// aside says whether an entry is not worth a word: one that an object wants, and that is
+// a clause among many, or of IPv6, which no lesson sends.
+func (c *checking) aside(n *runningNode, e *flow.Entry) bool {
+	return c.origin(n, e) != "" && (isClause(e) || e.Match.Implies(flow.NeedIPv6))
+}
+
 // origin is the object that an entry comes from, in words; empty when the learner
 // wrote the entry.
 func (c *checking) origin(n *runningNode, e *flow.Entry) string {
@@ -157,7 +168,7 @@ func (n *runningNode) about(e *flow.Entry, w *Way) (text string, met bool) {
 			if v.table != table {
 				continue
 			}
-			if text, met = v.why(e, n.program.Names), true; text == taken {
+			if text, met = v.why(e, n.program), true; text == taken {
 				return text, met
 			}
 		}

@@ -22,6 +22,7 @@ type node struct {
 	objects *control.Reconciler // nil without a cluster
 	// transport is the address of its end of tunnels.
 	transport netip.Addr
+	egress    []netip.Addr // of Egresses, which lead to it as well
 }
 
 // nodes makes the entries of all of a lesson's Nodes: what the objects want, but
@@ -42,6 +43,11 @@ func (l *Lesson) nodes(f *Files) ([]*node, error) {
 		}
 		if at := cluster.NodeConfig(name).TransportIPs; len(at) > 0 {
 			n.transport = at[0]
+		}
+		for _, e := range cluster.Egresses {
+			if e.Node == name {
+				n.egress = append(n.egress, e.Addr)
+			}
 		}
 		if err := n.waiting(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path(objectsFile), err)

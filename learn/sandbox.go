@@ -63,6 +63,7 @@ type Leaving struct {
 type Way struct {
 	Packet string
 	Hops   []Hop
+	Via    []string // ports by which it left and came back in
 	Left   []Leaving
 }
 
@@ -253,10 +254,11 @@ func (n *runningNode) take(way *Way) error {
 func (s *Sandbox) onward(way *Way, n *runningNode, port uint32, f *packet.Frame) error {
 	name := n.program.Names.Port(port)
 	if back := s.lesson.Wires[name]; back != "" {
+		way.Via = append(way.Via, name)
 		return s.pass(way, n, n.number(back), f)
 	}
 	if peer := s.at(f.Tunnel.Dst); name == tunnelName && peer != nil {
-		f.Tunnel.Src, f.Tunnel.Dst = n.transport, peer.transport
+		f.Tunnel.Src = n.transport
 		return s.pass(way, peer, peer.number(tunnelName), f)
 	}
 	l := Leaving{Node: n.name, Port: name, Frame: slices.Clone(f.Bytes()), Mark: f.Mark}
@@ -268,7 +270,7 @@ func (s *Sandbox) onward(way *Way, n *runningNode, port uint32, f *packet.Frame)
 // at is the Node with an address on the underlay, nil for none.
 func (s *Sandbox) at(a netip.Addr) *runningNode {
 	for _, n := range s.nodes {
-		if a.IsValid() && n.transport == a {
+		if a.IsValid() && (n.transport == a || slices.Contains(n.egress, a)) {
 			return n
 		}
 	}

@@ -137,7 +137,7 @@ func states(s conntrack.State) string {
 func bound(st *dataplane.Step) string {
 	text := ""
 	if st.Tunnel.Dst.IsValid() {
-		text += fmt.Sprintf(", in a tunnel to %s", st.Tunnel.Dst)
+		text += fmt.Sprintf(", in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)
 	}
 	if st.Mark != 0 {
 		text += fmt.Sprintf(", with pkt_mark %#x", st.Mark)
