@@ -105,6 +105,12 @@ func (s *saying) String() string {
 // startProcess starts an agent in a Node's namespace.
 func startProcess(t *testing.T, node *nstest.Namespace, c *Config, args ...string) *process {
 	t.Helper()
+	return startBy(t, node.Command(os.Args[0], args...), c)
+}
+
+// startBy starts an agent by a command.
+func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
+	t.Helper()
 	text, err := yaml.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +119,7 @@ func startProcess(t *testing.T, node *nstest.Namespace, c *Config, args ...strin
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{node.Command(os.Args[0], args...), &saying{}, make(chan struct{})}
+	p := &process{command, &saying{}, make(chan struct{})}
 	p.Env, p.Stdout, p.Stderr = append(os.Environ(), processEnv+"="+config), p.said, p.said
 	if err := p.Start(); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/antrail/antrail/internal/nstest"
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// deployedCapabilities are those of the agent's container, by the manifest, as
+// setpriv(1) writes them.
+func deployedCapabilities(t *testing.T) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile("../deploy/kustomize/base/daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d appsv1.DaemonSet
+	if err := yaml.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add {
+		all = append(all, "+"+strings.ToLower(string(c)))
+	}
+	return all
+}
+
+// startWith starts an agent that has these capabilities and no others.
+func startWith(t *testing.T, node *nstest.Namespace, c *Config, capabilities []string) *process {
+	t.Helper()
+	bound := "--bounding-set=" + strings.Join(append([]string{"-all"}, capabilities...), ",")
+	return startBy(t, node.Command("setpriv", bound, os.Args[0]), c)
+}
+
+const offloaded = "connections between pods are offloaded to the kernel"
+
+// TestCapabilities: those of the manifest are enough, and each is needed.
+func TestCapabilities(t *testing.T) {
+	node, c := upgradedNode(t)
+	all := deployedCapabilities(t)
+	if len(all) != 3 {
+		t.Fatalf("the manifest has %v", all)
+	}
+	enough := startWith(t, node, c, all)
+	wantReady(t, c)
+	enough.wantSaid(t, offloaded)
+	if ports := portsOpen(t, c); !slices.Contains(ports, "36 client-a-1 afpacket") {
+		t.Errorf("ports %v", ports)
+	}
+	enough.Process.Signal(syscall.SIGTERM)
+	enough.wantExit(t, 0)
+	wantNothingLeft(t, node, c)
+
+	for missing, want := range map[string]string{
+		"+net_admin": "make the device: operation not permitted",
+		"+net_raw":   "port cannot be opened",
+		"+sys_admin": "map create: operation not permitted",
+	} {
+		i := slices.Index(all, missing)
+		if i < 0 {
+			t.Errorf("the manifest has not %s", missing)
+			continue
+		}
+		without := startWith(t, node, c, slices.Delete(slices.Clone(all), i, i+1))
+		without.wantSaid(t, want)
+		without.Process.Signal(syscall.SIGTERM)
+		<-without.ended
+	}
+}
