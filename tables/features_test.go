@@ -103,3 +103,16 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestPacketInRate: where nobody gives a rate, the meters have Antrea's, and not one
+// that lets nothing through.
+func TestPacketInRate(t *testing.T) {
+	for given, want := range map[uint32]uint32{0: 500, 20: 20} {
+		c := goldenConfig()
+		c.PacketInRate = given
+		m := New(c).packetInMeter(meterPolicy)
+		if b := m.Bands[0]; b.Rate != want || b.BurstSize != 2*want {
+			t.Errorf("rate %d gives %+v", given, b)
+		}
+	}
+}

@@ -23,8 +23,15 @@ const (
 // FirstServiceGroup is the first id that a Service's group may have.
 const FirstServiceGroup = groupIngressMetric + 1
 
+// defaultPacketInRate is how many packets a second each meter lets through where nobody
+// says otherwise, as Antrea's agent has it (packetInRate).
+const defaultPacketInRate = 500
+
 func (p *Pipeline) packetInMeter(id uint32) *flow.Meter {
 	rate := p.c.PacketInRate
+	if rate == 0 {
+		rate = defaultPacketInRate
+	}
 	return &flow.Meter{ID: id, PktPS: true, Burst: true, Bands: []flow.Band{{Rate: rate, BurstSize: 2 * rate}}}
 }
 
