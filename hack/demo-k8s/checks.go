@@ -26,6 +26,8 @@ var checks = []check{
 	{"pods reach the world, masqueraded", (*cluster).world},
 	{"NetworkPolicy: default-deny lets probes in, nobody else", (*cluster).quiet},
 	{"NetworkPolicy: whom it names gets in, until it goes", (*cluster).allowed},
+	{"Antrea: a Reject before all NetworkPolicies, until it goes", (*cluster).rejected},
+	{"Antrea: pods of both Nodes leave by their Egress' address", (*cluster).egress},
 	{"deleted pods come back, their Service goes on", (*cluster).podsComeBack},
 	{"agents are replaced by a rolling update, connections go on", (*cluster).rollingUpdate},
 	{"deleted agents come back, pods stay reachable", (*cluster).agentsComeBack},
@@ -292,55 +294,6 @@ func (c *cluster) agentsComeBack() (string, error) {
 	}
 	_, err := c.clusterIP()
 	return "both at once", err
-}
-
-// rollingUpdate replaces each Node's agent by one that takes over from it, while pods
-// of both Nodes ask one another, by address and by a Service.
-func (c *cluster) rollingUpdate() (string, error) {
-	var held []*holding
-	defer func() {
-		for _, h := range held {
-			h.end()
-		}
-	}()
-	for i, n := range c.nodes {
-		_, ip, err := c.pod("web", c.nodes[1-i])
-		if err != nil {
-			return "", err
-		}
-		for _, to := range []string{ip + ":8080", "web:80"} {
-			h, err := c.hold(n, to)
-			if err != nil {
-				return "", err
-			}
-			held = append(held, h)
-		}
-	}
-	if _, err := c.kubectl("rollout", "restart", "-n", "kube-system", "daemonset/antrail"); err != nil {
-		return "", err
-	}
-	if err := c.allReady(); err != nil {
-		return "", err
-	}
-	agents, err := c.agents()
-	if err != nil {
-		return "", err
-	}
-	for _, pod := range agents {
-		said, err := c.kubectl("logs", "-n", "kube-system", pod)
-		if err != nil || !strings.Contains(said, "taken over from the agent before") {
-			return "", fmt.Errorf("%s did not take over: %s, %v", pod, said[max(0, len(said)-2000):], err)
-		}
-	}
-	var seen []string
-	for _, h := range held {
-		said, err := h.end()
-		if err != nil {
-			return "", err
-		}
-		seen = append(seen, said)
-	}
-	return strings.Join(seen, "; "), nil
 }
 
 // agents are the names of the agents' pods.

@@ -43,41 +43,6 @@ func (c *cluster) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// holding is a pod that asks over one connection.
-type holding struct {
-	cmd         *exec.Cmd
-	input       io.Closer
-	said, wrong bytes.Buffer
-	ended       bool
-}
-
-// hold has the client's pod of a Node begin to ask.
-func (c *cluster) hold(n *node, address string) (*holding, error) {
-	name, _, err := c.pod("client", n)
-	if err != nil {
-		return nil, err
-	}
-	h := &holding{cmd: c.kubectlCommand(context.Background(), "exec", "-i", name, "--", "/pod", "hold", address)}
-	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.wrong
-	if h.input, err = h.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	return h, h.cmd.Start()
-}
-
-// end has it stop, once, and is what it says.
-func (h *holding) end() (string, error) {
-	if h.ended {
-		return "", nil
-	}
-	h.ended = true
-	h.input.Close()
-	if err := h.cmd.Wait(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(h.cmd.Args[len(h.cmd.Args)-2:], " "), err, bytes.TrimSpace(h.wrong.Bytes()))
-	}
-	return strings.TrimSpace(h.said.String()), nil
-}
-
 // overlay is what this cluster changes of the Kustomize base: the agent finds the API
 // server by its own address, for nobody else leads Nodes to its Service.
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+)
+
+// rollingUpdate replaces each Node's agent by one that takes over from it, while pods
+// of both Nodes ask one another, by address and by a Service.
+func (c *cluster) rollingUpdate() (string, error) {
+	var held []*holding
+	defer func() {
+		for _, h := range held {
+			h.end()
+		}
+	}()
+	for i, n := range c.nodes {
+		_, ip, err := c.pod("web", c.nodes[1-i])
+		if err != nil {
+			return "", err
+		}
+		for _, to := range []string{ip + ":8080", "web:80"} {
+			h, err := c.hold(n, to)
+			if err != nil {
+				return "", err
+			}
+			held = append(held, h)
+		}
+	}
+	if _, err := c.kubectl("rollout", "restart", "-n", "kube-system", "daemonset/antrail"); err != nil {
+		return "", err
+	}
+	if err := c.allReady(); err != nil {
+		return "", err
+	}
+	agents, err := c.agents()
+	if err != nil {
+		return "", err
+	}
+	for _, pod := range agents {
+		said, err := c.kubectl("logs", "-n", "kube-system", pod)
+		if err != nil || !strings.Contains(said, "taken over from the agent before") {
+			return "", fmt.Errorf("%s did not take over: %s, %v", pod, said[max(0, len(said)-2000):], err)
+		}
+	}
+	var seen []string
+	for _, h := range held {
+		said, err := h.end()
+		if err != nil {
+			return "", err
+		}
+		seen = append(seen, said)
+	}
+	return strings.Join(seen, "; "), nil
+}
+
+// holding is a pod that asks over one connection.
+type holding struct {
+	cmd         *exec.Cmd
+	input       io.Closer
+	said, wrong bytes.Buffer
+	ended       bool
+}
+
+// hold has the client's pod of a Node begin to ask.
+func (c *cluster) hold(n *node, address string) (*holding, error) {
+	name, _, err := c.pod("client", n)
+	if err != nil {
+		return nil, err
+	}
+	h := &holding{cmd: c.kubectlCommand(context.Background(), "exec", "-i", name, "--", "/pod", "hold", address)}
+	h.cmd.Stdout, h.cmd.Stderr = &h.said, &h.wrong
+	if h.input, err = h.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return h, h.cmd.Start()
+}
+
+// end has it stop, once, and is what it says.
+func (h *holding) end() (string, error) {
+	if h.ended {
+		return "", nil
+	}
+	h.ended = true
+	h.input.Close()
+	if err := h.cmd.Wait(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(h.cmd.Args[len(h.cmd.Args)-2:], " "), err, bytes.TrimSpace(h.wrong.Bytes()))
+	}
+	return strings.TrimSpace(h.said.String()), nil
+}
