@@ -114,8 +114,8 @@ var softirqThreads = sync.OnceValues(func() (pids []string, err error) {
 })
 
 // flows is streams under way. Both ends of each are blocking system calls on
-// threads of their own: with Go's poller its wake-ups would take a third of the
-// processor time, and where it has its threads run would decide on the figures.
+// threads of their own: Go's poller would take a fifth of the processor time, and where
+// it has its threads run would decide on the figures.
 type flows struct {
 	ends    []int // descriptors, of senders and receivers
 	arrived atomic.Uint64
