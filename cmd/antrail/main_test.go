@@ -113,6 +113,9 @@ func TestExitCodes(t *testing.T) {
 		{"why default/client-a " + webApp, 2, "accepts 2 arg"},
 		{"why --udp --icmp a b " + webApp, 2, "icmp udp"},
 		{"why a/b c/d:1 --socket /no/such.sock", 2, "no agent answers at /no/such.sock"},
+		{"top --view bogus", 2, "there are ports, workers, tables, rules, connections, drops"},
+		{"top --every 1ns", 2, "not less than 10ms"},
+		{"top --plain --socket /no/such.sock", 1, "no agent answers at /no/such.sock"},
 		{"lab status", 1, "no lab is up"},
 		{"learn --list", 0, " 1  One table"},
 		{"learn 1 send to-db --dir /no/such", 0, "to-db leaves the switch by web."},
@@ -242,6 +245,8 @@ func TestLabCommands(t *testing.T) {
 		{[]string{"pipeline", "--node", "node-a", "--over", "10ms"}, 0, "IngressSecurityClassifier, Output"},
 		{[]string{"trace", "--node", "node-a", strings.Trim(examplePacket, "'")}, 0, "Verdict: output to port"},
 		{[]string{"why", "--node", "node-a", "--node", "node-b", "default/client-a", "svc:default/web-b-only"}, 0, "it goes to Node node-b through the tunnel; it reaches default/web-b\n"},
+		{[]string{"top", "--node", "node-a", "--count", "1", "--every", "50ms"}, 0, "default/client-a"},
+		{[]string{"top", "--node", "node-a", "--count", "1", "--every", "50ms", "--view", "rules"}, 0, "acnp/web-app-db-network-policy"},
 		{[]string{"lab", "down"}, 0, "is down"},
 	} {
 		if out, code := antrail(t, c.args...); code != c.code || !strings.Contains(out, c.want) {

@@ -80,6 +80,7 @@ var confined = []struct {
 		[]string{"ports", "host", "cni", "internal/nsthread", "internal/nstest", "internal/ovstest", "internal/kubetest", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
+	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},
 	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},
 	{regexp.MustCompile(`^github\.com/containernetworking/`), []string{"cni", "agent", "cmd/antrail-cni"}, "the words of the CNI specification are spoken by the plugin and who answers it"},
 	{regexp.MustCompile(`^k8s\.io/`), []string{"hack", "control"}, "types of Kubernetes stop at control's door"},

@@ -1,0 +1,65 @@
+// Package top is a live screen of what an agent's switch does: rates of ports,
+// workers, tables, rules of policies, connections and drops, from counters that are
+// read over the agent's socket at an interval.
+//
+//	reading.go  what is asked of the agent, and when
+//	views.go    from two readings to the rows of a view
+//	rows.go     rows: sorted, filtered, and fitted to a width
+//	model.go    the screen: keys, and what is drawn (bubbletea's model)
+//	plain.go    the same as lines of text, where there is no terminal
+//
+// A rate is the difference of a counter over the time between the two readings that
+// it was in. Only what is shown is asked for, and the ports, whose sums stand in the
+// first line.
+package top
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+)
+
+// Asker answers for a path of the agent's API. *agent.Client is one.
+type Asker interface {
+	JSON(ctx context.Context, path string, query url.Values, v any) error
+}
+
+// Reading is the counters at one moment. What was not asked for is nil.
+type Reading struct {
+	At          time.Time
+	Ports       []agent.PortRecord
+	Workers     []agent.WorkerRecord
+	Tables      []agent.Table
+	Policies    []agent.PolicyRecord
+	Connections []agent.Counter
+	Drops       []agent.Drop
+	// Note says why there is nothing to show: a pipeline of flow files has no rules.
+	Note string
+}
+
+// Read asks for what a view needs. The error says that the agent does not answer.
+func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Reading, error) {
+	r := &Reading{}
+	if err := from.JSON(ctx, "/ports", nil, &r.Ports); err != nil {
+		return nil, err
+	}
+	r.At = now()
+	var err error
+	switch view {
+	case Workers:
+		err = from.JSON(ctx, "/workers", nil, &r.Workers)
+	case Tables:
+		err = from.JSON(ctx, "/tables", nil, &r.Tables)
+	case Rules:
+		if err := from.JSON(ctx, "/policies", nil, &r.Policies); err != nil {
+			r.Note = err.Error()
+		}
+	case Connections:
+		err = from.JSON(ctx, "/conntrack/stats", nil, &r.Connections)
+	case Drops:
+		err = from.JSON(ctx, "/drops", nil, &r.Drops)
+	}
+	return r, err
+}

@@ -1,0 +1,138 @@
+package top
+
+import (
+	"strings"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/control"
+)
+
+// The rows of each view, from two readings.
+
+func portRows(r *rates) (all []row) {
+	was := before(r, func(r *Reading) []agent.PortRecord { return r.Ports }, func(p *agent.PortRecord) uint32 { return p.No })
+	for i := range r.now.Ports {
+		p := &r.now.Ports[i]
+		b := or(was[p.No])
+		link := "up"
+		if !p.Up {
+			link = "down"
+		}
+		all = append(all, row{words(p.Name), words(orDash(p.Pod)),
+			r.per(p.Rx.Packets, b.Rx.Packets), r.bits(p.Rx.Bytes, b.Rx.Bytes), r.per(p.Tx.Packets, b.Tx.Packets), r.bits(p.Tx.Bytes, b.Tx.Bytes),
+			r.per(lost(p), lost(b)), percent(p.Load), count(p.Worker), words(p.Driver), words(link)})
+	}
+	return all
+}
+
+// bits is per of bytes, in bits.
+func (r *rates) bits(now, was uint64) cell { return r.per(8*now, 8*was) }
+
+// lost is what a port lost, both ways.
+func lost(p *agent.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
+
+func workerRows(r *rates) (all []row) {
+	was := before(r, func(r *Reading) []agent.WorkerRecord { return r.Workers }, func(w *agent.WorkerRecord) int { return w.No })
+	for i := range r.now.Workers {
+		w := &r.now.Workers[i]
+		b := or(was[w.No])
+		all = append(all, row{count(w.No), count(len(w.OFPorts)), r.per(w.Packets, b.Packets), r.per(w.Batches, b.Batches), percent(w.Load),
+			r.share(w.WorkingNS, b.WorkingNS), r.share(w.SpinningNS, b.SpinningNS), r.share(w.AsleepNS, b.AsleepNS), r.per(w.Sleeps, b.Sleeps)})
+	}
+	return all
+}
+
+func tableRows(r *rates) (all []row) {
+	was := before(r, func(r *Reading) []agent.Table { return r.Tables }, func(t *agent.Table) uint8 { return t.ID })
+	for i := range r.now.Tables {
+		t := &r.now.Tables[i]
+		b := or(was[t.ID])
+		all = append(all, row{words(t.Name), count(t.Entries), count(t.Learned), r.per(t.Lookups, b.Lookups), r.per(t.Matched, b.Matched),
+			r.per(dropped(t), dropped(b)), count(int(t.LookupNS.Nanoseconds())), words(t.Shape)})
+	}
+	return all
+}
+
+func dropped(t *agent.Table) (n uint64) {
+	for _, of := range t.Drops {
+		n += of
+	}
+	return n
+}
+
+// ruleKey tells a rule apart.
+type ruleKey struct {
+	policy, direction string
+	index             int
+}
+
+func ruleRows(r *rates) (all []row) {
+	was := map[ruleKey]*control.RuleRow{}
+	if r.was != nil {
+		eachRule(r.was, func(k ruleKey, rule *control.RuleRow) { was[k] = rule })
+	}
+	eachRule(r.now, func(k ruleKey, rule *control.RuleRow) {
+		b := or(was[k])
+		all = append(all, row{words(shortKind(k.policy)), words(rule.Name), words(string(rule.Action)),
+			r.per(rule.Sessions, b.Sessions), r.per(rule.Packets, b.Packets), r.bits(rule.Bytes, b.Bytes),
+			words(rule.Direction), count(rule.Sessions), words(string(rule.State))})
+	})
+	return all
+}
+
+// kinds are the short names that kubectl has for policies.
+var kinds = map[string]string{
+	string(control.KindNetworkPolicy): "netpol", string(control.KindClusterNetworkPolicy): "acnp", string(control.KindAntreaNetworkPolicy): "annp",
+}
+
+// shortKind is a policy with the short name of its kind.
+func shortKind(object string) string {
+	kind, name, _ := strings.Cut(object, "/")
+	if short, ok := kinds[kind]; ok {
+		return short + "/" + name
+	}
+	return object
+}
+
+func eachRule(r *Reading, visit func(ruleKey, *control.RuleRow)) {
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		for j := range p.Rules {
+			visit(ruleKey{p.Object, p.Rules[j].Direction, p.Rules[j].Index}, &p.Rules[j])
+		}
+	}
+}
+
+func connectionRows(r *rates) (all []row) {
+	type key struct{ name, label string }
+	was := before(r, func(r *Reading) []agent.Counter { return r.Connections }, func(c *agent.Counter) key { return key{c.Name, c.Label} })
+	for i := range r.now.Connections {
+		c := &r.now.Connections[i]
+		b := or(was[key{c.Name, c.Label}])
+		change := r.per(c.Value, b.Value)
+		if !strings.HasSuffix(c.Name, "_total") {
+			change = r.drift(c.Value, b.Value)
+		}
+		all = append(all, row{words(c.Name), words(orDash(c.Label)), count(c.Value), change})
+	}
+	return all
+}
+
+// drift is per for what also falls.
+func (r *rates) drift(now, was uint64) cell {
+	if r.was == nil || now >= was {
+		return r.per(now, was)
+	}
+	c := r.per(was, now)
+	return cell{"-" + c.text, -c.number}
+}
+
+func dropRows(r *rates) (all []row) {
+	type key struct{ table, reason string }
+	was := before(r, func(r *Reading) []agent.Drop { return r.Drops }, func(d *agent.Drop) key { return key{d.Table, d.Reason} })
+	for i := range r.now.Drops {
+		d := &r.now.Drops[i]
+		all = append(all, row{words(d.Table), words(d.Reason), r.per(d.Packets, or(was[key{d.Table, d.Reason}]).Packets), count(d.Packets), words(d.Meaning)})
+	}
+	return all
+}

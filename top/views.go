@@ -1,0 +1,142 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// View is what the screen shows.
+type View int
+
+// The views, in the order of their keys.
+const (
+	Ports View = iota
+	Workers
+	Tables
+	Rules
+	Connections
+	Drops
+	numViews
+)
+
+var views = [numViews]struct {
+	name    string
+	columns []column
+	rows    func(*rates) []row
+}{
+	Ports: {"ports", []column{{"PORT", text}, {"POD", text}, {"IN/s", number}, {"IN bit/s", number}, {"OUT/s", number}, {"OUT bit/s", number},
+		{"LOST/s", number}, {"LOAD", number}, {"WORKER", number}, {"DRIVER", text}, {"LINK", text}}, portRows},
+	Workers: {"workers", []column{{"WORKER", number}, {"PORTS", number}, {"PACKETS/s", number}, {"BATCHES/s", number}, {"LOAD", number},
+		{"WORKING", number}, {"SPINNING", number}, {"ASLEEP", number}, {"SLEEPS/s", number}}, workerRows},
+	Tables: {"tables", []column{{"TABLE", text}, {"ENTRIES", number}, {"LEARNED", number}, {"LOOKUPS/s", number}, {"MATCHED/s", number}, {"DROPPED/s", number},
+		{"NS/LOOKUP", number}, {"SHAPE", text}}, tableRows},
+	Rules: {"rules", []column{{"POLICY", text}, {"RULE", text}, {"ACTION", text}, {"SESSIONS/s", number}, {"PACKETS/s", number},
+		{"bit/s", number}, {"DIRECTION", text}, {"SESSIONS", number}, {"STATE", text}}, ruleRows},
+	Connections: {"connections", []column{{"COUNTER", text}, {"OF", text}, {"VALUE", number}, {"CHANGE/s", number}}, connectionRows},
+	Drops:       {"drops", []column{{"TABLE", text}, {"REASON", text}, {"DROPPED/s", number}, {"DROPPED", number}, {"MEANING", text}}, dropRows},
+}
+
+// sortedBy is the column that a view is sorted by at first: its first rate, or what
+// it lost.
+var sortedBy = [numViews]int{Ports: 2, Workers: 2, Tables: 3, Rules: 4, Connections: 3, Drops: 2}
+
+// String is the view's name.
+func (v View) String() string { return views[v].name }
+
+// ViewNamed is the view of a name.
+func ViewNamed(name string) (View, error) {
+	var names []string
+	for v := range numViews {
+		if views[v].name == name {
+			return v, nil
+		}
+		names = append(names, views[v].name)
+	}
+	return 0, fmt.Errorf("there is no view %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// rates are two readings; was is nil when there is one only, and rates are not known.
+type rates struct{ was, now *Reading }
+
+// newRates leaves out what was when no time has passed since.
+func newRates(was, now *Reading) *rates {
+	if was != nil && now.At.Sub(was.At) <= 0 {
+		was = nil
+	}
+	return &rates{was, now}
+}
+
+// per is how much of a counter came in a second; a counter that went back began anew.
+func (r *rates) per(now, was uint64) cell {
+	if r.was == nil {
+		return cell{text: "-", number: -1}
+	}
+	n := now - was
+	if now < was {
+		n = now
+	}
+	return amount(float64(n) / r.now.At.Sub(r.was.At).Seconds())
+}
+
+// share is how much of the time something took.
+func (r *rates) share(now, was time.Duration) cell {
+	if r.was == nil {
+		return cell{text: "-", number: -1}
+	}
+	return percent(float64(max(0, now-was)) / float64(r.now.At.Sub(r.was.At)))
+}
+
+// before finds what the last reading had under a key, or nothing.
+func before[T any, K comparable](r *rates, of func(*Reading) []T, key func(*T) K) map[K]*T {
+	all := map[K]*T{}
+	if r.was == nil {
+		return all
+	}
+	list := of(r.was)
+	for i := range list {
+		all[key(&list[i])] = &list[i]
+	}
+	return all
+}
+
+// or is what was there before, or nothing.
+func or[T any](was *T) *T {
+	if was == nil {
+		was = new(T)
+	}
+	return was
+}
+
+// Cells.
+
+func words(s string) cell { return cell{text: s} }
+
+func count[N int | uint64](n N) cell {
+	return cell{text: strconv.FormatUint(uint64(n), 10), number: float64(n)}
+}
+
+func percent(part float64) cell { return cell{text: fmt.Sprintf("%.1f%%", 100*part), number: part} }
+
+// amount is a number in at most five letters: 999, 12.3k, 1.2M.
+func amount(n float64) cell {
+	short := strconv.FormatFloat(n, 'f', 0, 64)
+	switch {
+	case n > 0 && n < 10:
+		short = strings.TrimSuffix(strconv.FormatFloat(n, 'f', 1, 64), ".0")
+	case n >= 1e3:
+		unit, scaled := "k", n/1e3
+		for _, next := range []string{"M", "G", "T"} {
+			if scaled < 999.95 {
+				break
+			}
+			unit, scaled = next, scaled/1e3
+		}
+		short = strconv.FormatFloat(scaled, 'f', 1, 64) + unit
+	}
+	return cell{text: short, number: n}
+}
+
+func orDash(s string) string { return cmp.Or(s, "-") }
