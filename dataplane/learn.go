@@ -20,6 +20,7 @@ func (k *walk) learn(a *flow.Learn) {
 	k.w.rec.forbid()
 	t := k.prog.tables[a.Table]
 	k.w.sw.installLearned(t, e, a.Limit, k.w.now)
+	k.w.stretches.keepUp(k.prog, k.w.sw) // this packet may look the table up too
 }
 
 // learned is the entry that a learn action makes for a packet.

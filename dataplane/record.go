@@ -56,6 +56,7 @@ func (r *recording) visit(id uint8, t *table, e *entry) {
 func (r *recording) stretch(s *stretch) {
 	if r.on {
 		r.parts = append(r.parts, part{stretch: s})
+		r.meets = r.meets || s.meets
 	}
 }
 

@@ -29,7 +29,8 @@ import (
 // the shapes of much traffic stay as narrow as they are.
 //
 // A change of the pipeline voids the stretches through the tables that it
-// changes.
+// changes; the first entry that a table learns, those through tables that can
+// learn.
 //
 // Each worker has stretches of its own, which share places among ports as the
 // connection cache does (places.go). One that comes once is not remembered.
@@ -43,6 +44,7 @@ type stretches struct {
 	round    uint32 // counts batches
 	prog     *program
 	learners uint64
+	awoken   uint64
 
 	shapes  [256][]*shape // by table where they begin
 	drawn   uint64        // shapes so far
@@ -100,6 +102,7 @@ type stretch struct {
 	end    stretchEnd
 	met    *flow.Entry // what the last lookup gave; nil for a table-miss
 	void   bool        // a table has changed
+	meets  bool        // it looked a table up that can learn entries, and had none
 	next   guess
 
 	packets, bytes uint64 // since they were told
@@ -131,21 +134,29 @@ func newStretches(most int, scratch *lookupScratch) *stretches {
 	return s
 }
 
-// keepUp voids what a change of the pipeline has made untrue.
-func (s *stretches) keepUp(prog *program, learners uint64) {
+// keepUp voids what a change of the pipeline, or of what it has learned, has
+// made untrue.
+func (s *stretches) keepUp(prog *program, sw *Switch) {
 	if s == nil {
 		return
 	}
 	s.prior = &s.start
-	if s.prog == prog && s.learners == learners {
+	learners, awoken := sw.learners.Load(), sw.awoken.Load()
+	if s.prog == prog && s.learners == learners && s.awoken == awoken {
 		return
 	}
-	if s.prog == nil || prog == nil || s.learners != learners {
+	switch {
+	case s.prog == nil || prog == nil || s.learners != learners:
 		s.forget()
-	} else {
-		s.follow(prog)
+	default:
+		if s.awoken != awoken {
+			s.void(func(r *stretch) bool { return r.meets })
+		}
+		if s.prog != prog {
+			s.follow(prog)
+		}
 	}
-	s.prog, s.learners = prog, learners
+	s.prog, s.learners, s.awoken = prog, learners, awoken
 }
 
 // follow voids the stretches through tables that are others in a program.
@@ -156,12 +167,19 @@ func (s *stretches) follow(prog *program) {
 			changed[id/64] |= 1 << (id % 64)
 		}
 	}
-	for _, r := range s.runs {
+	s.void(func(r *stretch) bool {
 		touched := uint64(0)
 		for i := range changed {
 			touched |= r.tables[i] & changed[i]
 		}
-		if touched != 0 && !r.void {
+		return touched != 0
+	})
+}
+
+// void voids the stretches that something has made untrue.
+func (s *stretches) void(untrue func(*stretch) bool) {
+	for _, r := range s.runs {
+		if !r.void && untrue(r) {
 			r.leave()
 			s.count[StretchVoid]++
 		}

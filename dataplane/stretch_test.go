@@ -236,3 +236,39 @@ func TestStretchesAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations a packet", n)
 	}
 }
+
+// TestStretchesMindWhatIsLearned: a stretch passes a table that can learn entries
+// while it has none. The first one voids it, for the packet that made it too, and
+// when the last is gone the table is passed by a stretch again.
+func TestStretchesMindWhatIsLearned(t *testing.T) {
+	r := newStretched(t, 1<<16, `
+		table=0,priority=5,udp,tp_dst=53 actions=learn(table=4,idle_timeout=9,priority=5,eth_type=0x800,NXM_OF_IP_SRC[],load:0x7->NXM_NX_REG1[]),resubmit(,3),resubmit(,5)
+		table=0,priority=1,ip actions=resubmit(,3),resubmit(,5)
+		table=4,priority=1,ip actions=set_field:0x1->reg2
+		table=3,ip actions=goto_table:4
+		table=5,reg1=0 actions=output:2
+		table=5,reg1=7 actions=output:3`)
+	send := func(client, port int, want uint32, stretches uint64) {
+		t.Helper()
+		n := r.counted(dataplane.StretchTaken, func() {
+			out := r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.%d,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=%d", client, port))
+			if len(out) != 1 || out[0].port != want {
+				t.Fatalf("from client %d to port %d: %v, want port %d", client, port, out, want)
+			}
+		})
+		if n != stretches {
+			t.Errorf("from client %d to port %d: %d stretches were taken, want %d", client, port, n, stretches)
+		}
+	}
+	send(1, 80, 2, 0)
+	send(1, 80, 2, 0) // what comes once is not remembered
+	send(1, 80, 2, 3)
+	send(2, 53, 3, 0) // meets the entry that it has just made
+	send(2, 80, 3, 2) // table 4 is looked up between them
+	send(1, 80, 2, 3)
+	*r.now += 20e9
+	r.sw.Expire()
+	send(2, 80, 2, 3)
+	send(2, 80, 2, 3)
+	send(2, 80, 2, 4) // table 4 has a stretch of its own
+}

@@ -41,7 +41,7 @@ func (s *stretches) begin(k *walk, from uint8) {
 
 // enter ends the stretch under way before a table whose lookup is no part of it.
 func (s *stretches) enter(id uint8, t *table) {
-	if s.draws() && (t.live.mayLearn.Load() || len(s.drawing.stretch.visits) == maxVisits) {
+	if s.draws() && (!t.live.learnedNone() || len(s.drawing.stretch.visits) == maxVisits) {
 		s.end(stretchEnd{next: int(id)})
 	}
 }
@@ -59,6 +59,7 @@ func (s *stretches) met(id uint8, t *table, e *entry) {
 	}
 	d.stretch.visits = append(d.stretch.visits, v)
 	d.stretch.tables[id/64] |= 1 << (id % 64)
+	d.stretch.meets = d.stretch.meets || t.live.mayLearn.Load()
 }
 
 // Where the key has the TTL and conj_id.

@@ -78,6 +78,7 @@ type Switch struct {
 	packetIns     chan *PacketIn
 	learnings     atomic.Uint64           // changes of learned entries, counted from 1
 	learners      atomic.Uint64           // tables that learned entries for the first time
+	awoken        atomic.Uint64           // times that a table without learned entries learned one
 	lives         atomic.Pointer[liveSet] // live traces; nil for none
 	armed         uint64                  // how many sets of them there were; under mu
 	shortcuts     *shortcuts              // nil without
@@ -169,7 +170,9 @@ func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
 		s.learners.Add(1)
 		s.shortcuts.withdraw()
 	}
-	t.live.learned.add(ne, limit)
+	if t.live.learned.add(ne, limit) {
+		s.awoken.Add(1) // now that lookups meet the entry: a stretch that missed it was begun before
+	}
 	s.learnings.Add(1)
 }
 

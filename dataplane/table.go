@@ -61,6 +61,9 @@ type tableState struct {
 	mayLearn      atomic.Bool // never false again
 }
 
+// learnedNone says whether the table has no learned entry now.
+func (s *tableState) learnedNone() bool { return s.learned.count.Load() == 0 }
+
 // lookupTime is the mean of the lookups that were timed; 0 when none was.
 func (s *tableState) lookupTime() time.Duration {
 	n := s.timed.Load()
@@ -111,7 +114,8 @@ func (l *learnedEntries) completed(k *flow.Key, best *row, s *lookupScratch) *ro
 
 // add installs e, or refreshes the entry of the same identity, keeping its
 // counters. limit bounds the learned entries with e's cookie, as Open vSwitch
-// counts them; 0 means no limit. Past it nothing is installed.
+// counts them; 0 means no limit. Past it nothing is installed. It says whether e
+// is the first where there were none.
 func (l *learnedEntries) add(e *entry, limit uint32) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +133,9 @@ func (l *learnedEntries) add(e *entry, limit uint32) bool {
 		e.used.Store(installed)
 	}
 	l.classifier.insert(e)
+	first := l.count.Load() == 0
 	l.settle()
-	return true
+	return first
 }
 
 // settle makes a change of the classifier ready for lookups.

@@ -125,7 +125,7 @@ func (k *walk) extract() bool {
 // begin sets the per-packet state.
 func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
-	k.w.stretches.keepUp(k.prog, k.w.sw.learners.Load())
+	k.w.stretches.keepUp(k.prog, k.w.sw)
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
 	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]
