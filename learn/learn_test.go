@@ -106,8 +106,8 @@ var fence = regexp.MustCompile("(?ms)^```(console|flows)( solution| mistake)?\n(
 func TestTexts(t *testing.T) {
 	for _, l := range lessons(t) {
 		t.Run(l.Name, func(t *testing.T) {
-			for _, must := range []string{"# Lesson ", "```console\n", "## Your task", l.Task, "antrail learn "} {
-				if !strings.Contains(l.Text, must) {
+			for _, must := range []string{"# Lesson ", "```console $", "## Your task", l.Task, "antrail learn "} {
+				if !strings.Contains(strings.Join(strings.Fields(l.Text), " "), strings.TrimSpace(must)) {
 					t.Errorf("the text has no %q", must)
 				}
 			}

@@ -74,7 +74,19 @@ func (l *Lesson) alone(f *Files) ([]*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := strangers(p.Names); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path(entriesFile), err)
+	}
 	return []*node{{name: "the switch", program: p}}, nil
+}
+
+// strangers is the error for a port that entries name and nobody has: the parser numbers
+// such ports from 32768 up.
+func strangers(n *flow.Names) error {
+	if name := n.Port(32768); name != "" {
+		return fmt.Errorf("there is no port %q here", name)
+	}
+	return nil
 }
 
 // objects is the cluster: the lesson's part of the sample, and the learner's objects,
@@ -128,6 +140,9 @@ func (l *Lesson) merge(p *flow.Program, f *Files) error {
 	})
 	if err != nil {
 		return err
+	}
+	if err := strangers(own.Names); err != nil {
+		return fmt.Errorf("%s: %w", f.path(entriesFile), err)
 	}
 	p.Entries = slices.DeleteFunc(p.Entries, func(e *flow.Entry) bool { return slices.Contains(l.Tables, p.Names.Table(e.Table)) })
 	if p.Entries, err = join(p.Entries, own.Entries, func(e *flow.Entry) string { return identity(e, p.Names) }); err != nil {

@@ -1,0 +1,136 @@
+package learn
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// session is one at a lesson whose directory is new.
+func session(t *testing.T, number string) (*Session, *bytes.Buffer) {
+	t.Helper()
+	l, err := Find(number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &bytes.Buffer{}
+	s := &Session{Lesson: l, Root: t.TempDir(), Out: out}
+	if err := s.Do("", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	return s, out
+}
+
+// TestStep: before a table the packet and the entries that may take it are shown, a line
+// goes on, q ends, and an input that has ended goes on by itself.
+func TestStep(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want []string
+		not  string
+	}{
+		{"", []string{"Switch sees\n    tcp,in_port=client,", "priority=100,in_port=web actions=output:client\n      was not taken: it asks for in_port=web, the packet has in_port=client", "So: to-db leaves the switch by web."}, "nothing"},
+		{"\n", []string{"So: to-db leaves the switch by web."}, "nothing"},
+		{"q\n", []string{"Switch sees"}, "So: "},
+	} {
+		s, out := session(t, "1")
+		if err := s.Do("send", []string{"to-db"}, &Stepper{In: bufio.NewReader(strings.NewReader(c.in)), Out: out}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q: no %q in\n%s", c.in, want, out)
+			}
+		}
+		if strings.Contains(out.String(), c.not) {
+			t.Errorf("%q: there is %q in\n%s", c.in, c.not, out)
+		}
+	}
+}
+
+// TestFilesStay: what the learner has changed stays until it is reset, and then a check
+// sees it.
+func TestFilesStay(t *testing.T) {
+	s, out := session(t, "1")
+	path := filepath.Join(s.Root, s.Lesson.Name, entriesFile)
+	if err := os.WriteFile(path, []byte("table=Switch, priority=1 actions=output:nowhere\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Do("", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Do("check", nil, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), path) || !strings.Contains(err.Error(), `no port "nowhere"`) {
+		t.Errorf("a port that is not there: %v", err)
+	}
+	if err := s.Do("reset", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Do("check", nil, nil); !errors.Is(err, ErrNotDone) || !strings.Contains(out.String(), "Nothing in your files is changed yet.") {
+		t.Errorf("after a reset: %v\n%s", err, out)
+	}
+}
+
+// TestWrongPackets: a file of packets that cannot be sent is told with its line.
+func TestWrongPackets(t *testing.T) {
+	for text, want := range map[string]string{
+		"a":                                ":1: a line is a name and what the packet is",
+		"a in_port=client\na arp":          ":2: there is a packet a already",
+		"a reply(b)":                       `:1: reply(NAME) wants a packet from above; "b" is none`,
+		"a tcp,nw_dst=1.2.3.4":             `:1: "tcp,nw_dst=1.2.3.4" names no in_port`,
+		"\na in_port=client,nw_dst":        ":2: ",
+		"a @node-z in_port=client":         `:1: there is no Node "node-z" here`,
+		"a in_port=9,arp":                  ":1: the switch has no port 9",
+		"a in_port=db,arp\nb reply(a),arp": "b answers a, which did not come anywhere",
+	} {
+		s, _ := session(t, "1")
+		path := filepath.Join(s.Root, s.Lesson.Name, packetsFile)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Do("send", nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzPackets: any file of packets is sent or refused.
+func FuzzPackets(f *testing.F) {
+	all, err := Lessons()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, l := range all {
+		start, err := l.Start()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(start.Text[packetsFile])
+	}
+	f.Add("a in_port=client,vlan_tci=0x1001,ip,nw_frag=later\nb reply(a),udp")
+	start, err := all[0].Start()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		packets, err := parsePackets(&Files{Text: map[string]string{packetsFile: text}})
+		if err != nil {
+			return
+		}
+		box, err := NewSandbox(all[0], start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer box.Close()
+		for _, p := range packets {
+			if w, err := box.Send(p, 0); err == nil && (len(w.Hops) == 0 || len(w.lines()) == 0) {
+				t.Errorf("%q: no walk", p.flow)
+			}
+		}
+	})
+}
