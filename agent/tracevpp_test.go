@@ -20,7 +20,7 @@ const (
 )
 
 // stamps are times and ids.
-var stamps = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d:\d{6}: |^Packet [0-9a-f]{16}$`)
+var stamps = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d:\d{6}: |^Packet [0-9a-f]{16}`)
 
 // inForm is ways in a form.
 func inForm(t *testing.T, form string, ways ...trace.Joined) string {
