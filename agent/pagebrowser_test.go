@@ -396,6 +396,9 @@ func TestPageViews(t *testing.T) {
 				if over := b.value(`document.querySelector("#panel").scrollWidth - document.querySelector("#panel").clientWidth`); over != "0" {
 					t.Errorf("%s on a %s: details are %s pixels too wide", view, s.name, over)
 				}
+				if view == "drops" {
+					b.poll(`document.querySelector("#panel .origins a")?.textContent !== undefined`)
+				}
 				b.shot(fmt.Sprintf("%s-%s-%s", s.name, theme, strings.ReplaceAll(strings.SplitN(view+"map", "/", 2)[0], "%", "")))
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // shown are the questions that the page may ask.
 var shown = []string{
 	"GET /readyz", "GET /flows", "GET /groups", "GET /meters", "GET /ports", "GET /workers", "GET /tables", "GET /conntrack", "GET /conntrack/stats",
-	"GET /cache", "GET /fdb", "GET /drops", "GET /watches", "GET /services", "GET /pods", "GET /policies", "GET /egresses",
+	"GET /cache", "GET /fdb", "GET /drops", "GET /drops/last", "GET /watches", "GET /services", "GET /pods", "GET /policies", "GET /egresses",
 	"GET /trafficcontrols", "GET /explain", "GET /object", "GET /nodes", "POST /trace", "POST /trace/live",
 }
 

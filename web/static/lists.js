@@ -1,6 +1,7 @@
 // What is lost, what is connected, and what the last benchmark drew.
 
 import { counted, fault, h, number, perSecond, seconds, short, tableLink } from './dom.js';
+import { dumped, origin } from './table.js';
 import { get } from './api.js';
 import { now } from './live.js';
 
@@ -21,13 +22,18 @@ export const grid = (label, columns, rows) => h('table', { class: 'grid', 'aria-
   h('thead', {}, h('tr', {}, columns.map((c) => h('th', { scope: 'col' }, c)))),
   h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((c, i) => h('td', { 'data-column': columns[i] }, c))))));
 
+/** lastDrops is how many single packets are shown. */
+const lastDrops = 20;
+
 export async function showDrops(panel, _, signal) {
-  const body = h('div', {});
-  panel.append(h('h2', {}, 'Drops'), h('p', { class: 'about' }, 'Packets that were lost, by the table where their walk ended and the reason.'), body);
+  const body = h('div', {}), last = h('ol', { class: 'entries plain' });
+  panel.append(h('h2', {}, 'Drops'), h('p', { class: 'about' }, 'Packets that were lost, by the table where their walk ended and the reason.'), body,
+    h('h3', {}, 'The last ones'), last);
   let before = null;
   await again(async () => {
     const at = performance.now();
-    const drops = await get('/drops', {}, signal);
+    const [drops, { packets }] = await Promise.all([get('/drops', {}, signal), get('/drops/last', { n: lastDrops }, signal)]);
+    last.replaceChildren(...packets.toReversed().map(lostPacket));
     const rate = (d) => {
       const was = before?.drops.find((b) => b.table === d.table && b.reason === d.reason);
       return before ? Math.max(0, d.packets - (was?.packets ?? 0)) / ((at - before.at) / 1000) : null;
@@ -38,6 +44,13 @@ export async function showDrops(panel, _, signal) {
     before = { at, drops };
   }, signal);
 }
+
+// lostPacket is who lost what, and by which entry.
+const lostPacket = (p) => h('li', {},
+  h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet}`), h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}, ${p.length} bytes`),
+  h('div', {}, h('span', { class: 'bad' }, p.reason), `: ${p.meaning}`, p.table && [', in ', tableLink(p.table)]),
+  p.entry && h('div', {}, dumped(p.entry)),
+  p.entry?.objects?.length > 0 && h('ul', { class: 'origins' }, p.entry.objects.map((o) => h('li', {}, origin(o)))));
 
 /** most is how many connections are asked for. */
 const most = 200;

@@ -82,6 +82,7 @@ function update({ counters, rates }) {
 function way(e, rate, most) {
   const group = picture.querySelector(`#edge-${edgeKey(e)}`);
   if (!group) return;
+  if (rate > 0 && !group.classList.contains('busy')) picture.querySelector('[id^="table-"]').before(group); // above idle ones
   group.classList.toggle('busy', rate > 0);
   group.classList.toggle('idle', rate === 0);
   group.dataset.rate = rate.toFixed(1);

@@ -4,6 +4,7 @@ import { bytes, counted, fault, h, number, objectLink, short, tableLink } from '
 import { get } from './api.js';
 import { now, onCounters } from './live.js';
 import { lit, tableID } from './map.js';
+import { parts } from './table.js';
 
 /** most is how many entries of a table are shown. */
 const most = 50;
@@ -43,7 +44,7 @@ function entries(answer) {
 
 function entry(e) {
   const places = e.origins.map((o) => [o.field, o.rule && `(${o.rule})`].filter(Boolean).join(' ')).filter(Boolean);
-  return h('li', {}, h('code', { class: 'dump' }, withoutTable(e.entry)), places.length > 0 && h('span', { class: 'past' }, [...new Set(places)].join(', ')));
+  return h('li', {}, h('code', { class: 'dump' }, parts(withoutTable(e.entry))), places.length > 0 && h('span', { class: 'past' }, [...new Set(places)].join(', ')));
 }
 
 const tableOf = (text) => text?.match(/\btable=("[^"]*"|[^, ]+)/)?.[1].replaceAll('"', '') ?? '';

@@ -77,9 +77,12 @@ export const line = (f) => `${[`priority=${f.priority}`, f.match].filter(Boolean
 
 /** dumped is an entry's line with its parts told apart. */
 export function dumped(f) {
-  return h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${f.priority}`), f.match ? `,${f.match}` : '',
-    h('span', { class: 'actions' }, ' actions='), h('span', { class: f.actions === 'drop' ? 'bad' : '' }, f.actions));
+  return h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${f.priority}`), f.match && parts(`,${f.match}`),
+    h('span', { class: 'actions' }, ' actions='), h('span', { class: f.actions === 'drop' ? 'bad' : '' }, parts(f.actions)));
 }
+
+/** parts lets a line break behind each comma. */
+export const parts = (text) => text.split(/(?<=,)/).map((part) => [part, h('wbr', {})]);
 
 function card(cards, f) {
   let c = cards.get(line(f));

@@ -5,7 +5,7 @@ import { fault, h, tableLink } from './dom.js';
 import { get, lines, post } from './api.js';
 import { now } from './live.js';
 import { hasEdge, lit } from './map.js';
-import { origin } from './table.js';
+import { origin, parts } from './table.js';
 import { examples } from './examples.js';
 
 /** How many packets a watch catches, and how long it lasts. */
@@ -136,7 +136,7 @@ function show(way, walk, signal) {
     if (list) list.scrollTop = items[at].offsetTop - list.offsetTop - list.clientHeight / 2;
   };
   const back = h('button', { type: 'button', onclick: () => go(at - 1) }, '← Back'), next = h('button', { type: 'button', class: 'first', onclick: () => go(at + 1) }, 'Next →');
-  way.replaceChildren(h('p', { class: 'packet' }, h('code', {}, walk.packet)), h('p', { class: 'tools steps' }, back, next, where), card, h('ol', { class: 'hops' }, items));
+  way.replaceChildren(h('p', { class: 'packet' }, h('code', {}, parts(walk.packet))), h('p', { class: 'tools steps' }, back, next, where), card, h('ol', { class: 'hops' }, items));
   show.keys?.abort();
   show.keys = new AbortController();
   addEventListener('keydown', (event) => stepKey(event, { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }, go),
@@ -161,7 +161,7 @@ function turn(hop) {
   const out = [h('h3', {}, hop.looked ? '' : 'back in ', tableLink(hop.table), hop.depth > 1 ? h('span', { class: 'count' }, `asked from another table, depth ${hop.depth}`) : '')];
   if (hop.looked && !hop.entry) out.push(h('p', { class: 'bad' }, 'No entry matches.'));
   if (hop.entry) {
-    out.push(h('p', {}, h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${hop.entry.priority}`), hop.entry.match ? `,${hop.entry.match}` : '')));
+    out.push(h('p', {}, h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${hop.entry.priority}`), hop.entry.match && parts(`,${hop.entry.match}`))));
     if (hop.entry.objects?.length) out.push(h('ul', { class: 'origins' }, hop.entry.objects.map((o) => h('li', {}, origin(o)))));
   }
   if (hop.steps.length > 0) out.push(h('ol', { class: 'happened' }, hop.steps.map((s) => h('li', { class: s.kind }, happened(s)))));
@@ -172,7 +172,7 @@ function turn(hop) {
 function happened(step) {
   switch (step.kind) {
     case 'action':
-      return [h('code', {}, step.action), (step.changes ?? []).map(changed)];
+      return [h('code', {}, parts(step.action)), (step.changes ?? []).map(changed)];
     case 'ct':
       return ['connection tracker: ', h('strong', {}, step.ct.state), ` in zone ${step.ct.zone}`, step.ct.mark ? `, mark 0x${step.ct.mark.toString(16)}` : '', step.ct.commit ? ', committed' : '',
         (step.ct.nat ?? []).map((n) => changed({ field: n.end, before: n.before, after: n.after }))];
