@@ -284,6 +284,9 @@ func TestPageMap(t *testing.T) {
 	b.poll(`document.querySelector("#map .drop.busy") !== null`)
 	b.poll(`document.querySelector('[data-figure="dropped"]').className === "bad"`)
 	b.shot("map-light")
+	b.size(1280, 970)
+	b.shot("map-whole") // docs/page.png
+	b.size(1280, 800)
 	b.theme("dark")
 	b.shot("map-dark")
 	b.theme("light")

@@ -48,7 +48,7 @@ export async function showDrops(panel, _, signal) {
 // lostPacket is who lost what, and by which entry.
 const lostPacket = (p) => h('li', {},
   h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet}`), h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}, ${p.length} bytes`),
-  h('div', {}, h('span', { class: 'bad' }, p.reason), `: ${p.meaning}`, p.table && [', in ', tableLink(p.table)]),
+  h('div', {}, h('span', { class: 'bad' }, p.reason), p.table && [' in ', tableLink(p.table)], `: ${p.meaning}`),
   p.entry && h('div', {}, dumped(p.entry)),
   p.entry?.objects?.length > 0 && h('ul', { class: 'origins' }, p.entry.objects.map((o) => h('li', {}, origin(o)))));
 
