@@ -23,6 +23,7 @@ var checks = []check{
 	{"NodePort from outside, pods, Nodes and 127.0.0.1", (*cluster).nodePort},
 	{"externalTrafficPolicy Local keeps the client", (*cluster).local},
 	{"LoadBalancer and external IP", (*cluster).balanced},
+	{"IPv6: pods, ClusterIP, NodePort from outside", (*cluster).sixth},
 	{"pods reach the world, masqueraded", (*cluster).world},
 	{"NetworkPolicy: default-deny lets probes in, nobody else", (*cluster).quiet},
 	{"NetworkPolicy: whom it names gets in, until it goes", (*cluster).allowed},
@@ -197,6 +198,31 @@ func (c *cluster) balanced() (string, error) {
 		}
 	}
 	return "192.168.77.150 and .200, from outside, pod and Node", nil
+}
+
+// sixth asks by the pods' second addresses.
+func (c *cluster) sixth() (string, error) {
+	said, err := c.kubectl("get", "pod", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIPs[1].ip}")
+	addresses := strings.Fields(said)
+	if err != nil || len(addresses) != 2 {
+		return "", fmt.Errorf("addresses %q, %v", said, err)
+	}
+	for _, n := range c.nodes {
+		for _, ip := range addresses {
+			if _, err := c.from(n, "get", "http://["+ip+"]:8080/"); err != nil {
+				return "", err
+			}
+		}
+		for at, a := range map[string]ask{
+			"a pod":   func() (string, error) { return c.from(n, "get", "http://[fd00:10:96::80]/") },
+			"outside": func() (string, error) { return c.outside("get", "http://["+n.ip6+"]:30082/") },
+		} {
+			if err := both("the Service from "+at, a); err != nil {
+				return "", err
+			}
+		}
+	}
+	return said, nil
 }
 
 // world asks the API server, which is outside the cluster, past its Service and by it.

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	apiPort     = "6443"
-	serviceCIDR = "10.96.0.0/16"
-	podCIDR     = "10.10.0.0/16"
+	apiPort      = "6443"
+	serviceCIDRs = "10.96.0.0/16,fd00:10:96::/112"
+	podCIDRs     = "10.10.0.0/16,fd00:10:10::/56"
 )
 
 func (c *cluster) kubeconfig() string { return c.file("kubeconfig") }
@@ -47,7 +47,7 @@ func (c *cluster) upControl(ctx context.Context) error {
 		return err
 	}
 	for _, p := range [][]string{
-		{"kube-controller-manager", "--leader-elect=false", "--cert-dir", c.file("certs-kcm"), "--cluster-cidr", podCIDR, "--allocate-node-cidrs",
+		{"kube-controller-manager", "--leader-elect=false", "--cert-dir", c.file("certs-kcm"), "--cluster-cidr", podCIDRs, "--allocate-node-cidrs",
 			"--service-account-private-key-file", c.file("sa.key"), "--root-ca-file", c.file("certs/apiserver.crt")},
 		{"kube-scheduler", "--leader-elect=false", "--cert-dir", c.file("certs-sched")},
 	} {
@@ -62,7 +62,7 @@ func (c *cluster) upControl(ctx context.Context) error {
 // apiServer is its command line. It has certificates of its own making.
 func (c *cluster) apiServer() []string {
 	return []string{"kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--bind-address=" + controlIP, "--advertise-address=" + controlIP,
-		"--secure-port=" + apiPort, "--cert-dir=" + c.file("certs"), "--service-cluster-ip-range=" + serviceCIDR,
+		"--secure-port=" + apiPort, "--cert-dir=" + c.file("certs"), "--service-cluster-ip-range=" + serviceCIDRs,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-signing-key-file=" + c.file("sa.key"),
 		"--service-account-key-file=" + c.file("sa.key"), "--token-auth-file=" + c.file("tokens.csv"), "--authorization-mode=RBAC",
 		"--kubelet-preferred-address-types=InternalIP"}

@@ -17,15 +17,19 @@ import (
 // node is a Node: a network namespace on the underlay, a mount namespace, a control
 // group, and in them containerd and the kubelet.
 type node struct {
-	cluster  *cluster
-	name, ip string
-	link     string // its end on the underlay's bridge
-	mounts   int    // the process that holds the mount namespace
-	before   string // what the Node was like before antrail
+	cluster *cluster
+	name    string
+	ip, ip6 string
+	link    string // its end on the underlay's bridge
+	mounts  int    // the process that holds the mount namespace
+	before  string // what the Node was like before antrail
 }
 
 func newNode(c *cluster, i int) *node {
-	return &node{cluster: c, name: fmt.Sprintf("antrail-demo-%d", i), ip: fmt.Sprintf("192.168.77.%d", 100+i), link: fmt.Sprintf("node-%d", i)}
+	return &node{
+		cluster: c, name: fmt.Sprintf("antrail-demo-%d", i), link: fmt.Sprintf("node-%d", i),
+		ip: fmt.Sprintf("192.168.77.%d", 100+i), ip6: fmt.Sprintf("fd00:77::%d", 100+i),
+	}
 }
 
 func (n *node) file(name string) string { return n.cluster.file(filepath.Join(n.name, name)) }
@@ -65,6 +69,7 @@ func (n *node) up(ctx context.Context) (err error) {
 		"ip -n "+controlNS+" link add "+n.link+" type veth peer name eth0 netns "+n.name,
 		"ip -n "+controlNS+" link set "+n.link+" master "+underlay+" up",
 		in+"link set lo up", in+"addr add "+n.ip+"/24 dev eth0", in+"link set eth0 up", in+"route add default via "+controlIP,
+		in+"addr add "+n.ip6+"/64 dev eth0 nodad",
 	), n.makeGroups(), n.writeConfigs())
 	if err != nil {
 		return err
@@ -87,7 +92,7 @@ func (n *node) up(ctx context.Context) (err error) {
 		}
 	}
 	return n.start("kubelet", n.cluster.bin+"/kubelet", "--config", n.file("kubelet.yaml"), "--kubeconfig", n.cluster.kubeconfig(),
-		"--hostname-override", n.name, "--node-ip", n.ip, "--root-dir", n.file("kubelet"), "--cert-dir", n.file("pki"))
+		"--hostname-override", n.name, "--node-ip", n.ip+","+n.ip6, "--root-dir", n.file("kubelet"), "--cert-dir", n.file("pki"))
 }
 
 // ownPlaces is a mount namespace in which the Node has directories of its own over

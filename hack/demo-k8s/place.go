@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	controlNS = "antrail-demo-cp" // control plane, underlay, and the world outside
-	controlIP = "192.168.77.1"
-	underlay  = "br-underlay"
+	controlNS  = "antrail-demo-cp" // control plane, underlay, and the world outside
+	controlIP  = "192.168.77.1"
+	controlIP6 = "fd00:77::1"
+	underlay   = "br-underlay"
 )
 
 func netnsPath(name string) string { return "/run/netns/" + name }
@@ -67,6 +68,7 @@ func (c *cluster) upUnderlay() error {
 		in+"link set lo up",
 		in+"link add "+underlay+" type bridge",
 		in+"addr add "+controlIP+"/24 dev "+underlay,
+		in+"addr add "+controlIP6+"/64 dev "+underlay+" nodad",
 		in+"link set "+underlay+" up",
 	)
 }
