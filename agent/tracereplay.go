@@ -132,3 +132,17 @@ func (r *Replayed) WriteText(w io.Writer) error {
 	}
 	return err
 }
+
+// WriteJSON tells it as a line of JSON, also when nothing is different.
+func (r *Replayed) WriteJSON(w io.Writer) error {
+	return json.NewEncoder(w).Encode(struct {
+		ID        string `json:"id"`
+		Node      string `json:"node,omitempty"`
+		Packet    string `json:"packet"`
+		Same      bool   `json:"same"`
+		Then      string `json:"then"` // verdicts
+		Now       string `json:"now"`
+		EntryThen string `json:"entryThen,omitempty"` // where both ways are no more the same
+		EntryNow  string `json:"entryNow,omitempty"`
+	}{r.Walk.ID, r.Walk.Node, r.Walk.Packet, r.Same(), r.Walk.Verdict.Text, r.Now.Verdict, r.LeftThen, r.LeftNow})
+}

@@ -206,6 +206,28 @@ func TestTraceWrites(t *testing.T) {
 	}
 }
 
+// TestReplayInJSON has a line for each recorded walk, and the count beside it.
+func TestReplayInJSON(t *testing.T) {
+	var out, beside bytes.Buffer
+	args := append([]string{"trace", "replay", "-o", "json", "examples/two-nodes/walks.json"}, strings.Fields(nodeFiles)...)
+	if code := run(args, &out, &beside); code != 0 || beside.String() != "0 of 5 walks would be different\n" {
+		t.Fatalf("exit code %d, %q", code, beside.String())
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for _, l := range lines {
+		var r struct {
+			ID, Then, Now string
+			Same          bool
+		}
+		if err := json.Unmarshal([]byte(l), &r); err != nil || !r.Same || r.ID == "" || r.Then == "" || r.Then != r.Now {
+			t.Errorf("%v: %s", err, l)
+		}
+	}
+	if len(lines) != 5 {
+		t.Errorf("%d lines", len(lines))
+	}
+}
+
 func TestExampleTrace(t *testing.T) {
 	var out bytes.Buffer
 	args := append([]string{"trace", strings.Trim(examplePacket, "'")}, strings.Fields(nodeFiles)...)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
 )
@@ -87,13 +88,24 @@ files, with the answers that conntrack gave them when they were recorded. Nothin
 learned. Walks that would be different are printed: the verdict then and now, and the first entry that
 is another one. Of a recording of several Nodes --on says whose walks are meant.
 
-Exit code 1 says that something would change.`,
-		Example: "  antrail trace replay examples/two-nodes/walks.json " + nodeFiles,
-		Args:    cobra.ExactArgs(1),
+Exit code 1 says that something would change. -o json has a line for each walk, also for those that would
+be the same.`,
+		Example: "  antrail trace replay examples/two-nodes/walks.json " + nodeFiles +
+			"\n  antrail trace replay -o json examples/two-nodes/walks.json " + nodeFiles,
+		Args: cobra.ExactArgs(1),
 	}
 	on := c.Flags().String("on", "", "only walks on this Node of the recording")
 	from.addTo(c)
+	c.Flags().Lookup("output").Usage = "text or json"
 	c.RunE = func(c *cobra.Command, args []string) error {
+		tell, total := (*agent.Replayed).WriteText, c.OutOrStdout()
+		switch from.output {
+		case "text":
+		case "json":
+			tell, total = (*agent.Replayed).WriteJSON, c.ErrOrStderr()
+		default:
+			return usageError{errors.New("--output is text or json")}
+		}
 		client, err := from.client(c.ErrOrStderr())
 		if err != nil {
 			return err
@@ -116,13 +128,13 @@ Exit code 1 says that something would change.`,
 				if walks++; !r.Same() {
 					other++
 				}
-				if err := r.WriteText(c.OutOrStdout()); err != nil {
+				if err := tell(r, c.OutOrStdout()); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		fmt.Fprintf(c.OutOrStdout(), "%d of %d walks would be different\n", other, walks)
+		fmt.Fprintf(total, "%d of %d walks would be different\n", other, walks)
 		if err == nil && other > 0 {
 			err = errors.New("today's entries treat recorded packets differently")
 		}
