@@ -117,16 +117,16 @@ func FuzzPackets(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	box, err := NewSandbox(all[0], start)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer box.Close()
 	f.Fuzz(func(t *testing.T, text string) {
 		packets, err := parsePackets(&Files{Text: map[string]string{packetsFile: text}})
 		if err != nil {
 			return
 		}
-		box, err := NewSandbox(all[0], start)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer box.Close()
 		for _, p := range packets {
 			if w, err := box.Send(p, 0); err == nil && (len(w.Hops) == 0 || len(w.lines()) == 0) {
 				t.Errorf("%q: no walk", p.flow)
