@@ -40,6 +40,7 @@
 //	lost.go       the last lost packets, with names and objects
 //	lostapi.go    … for who asks
 //	lostlog.go    … and in the log
+//	sums.go       what became of packets: sums that agree
 //	text.go       the answers as text, in the manner of Open vSwitch's tools
 //	records.go    the answers as JSON
 //	conntrack.go  connections: listed and flushed, by filter

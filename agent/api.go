@@ -34,6 +34,7 @@ import (
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                lost packets by table and reason
+//	GET /sums                 what became of packets, by port: sums that agree
 //	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
 //	GET /drops/follow         the same as lines of JSON, and those to come
 //	POST /trace               TraceRequest as JSON; ?explain=1
@@ -140,7 +141,10 @@ var answers = map[string]answer{
 	"/drops": {(*pipeline).writeDrops, func(p *pipeline, _ query) (any, error) {
 		return p.dropRecords(), nil
 	}},
-	"/nodes":    {(*pipeline).writeNodes, func(p *pipeline, _ query) (any, error) { return p.nodeRows() }},
+	"/nodes": {(*pipeline).writeNodes, func(p *pipeline, _ query) (any, error) { return p.nodeRows() }},
+	"/sums": {(*pipeline).writeSums, func(p *pipeline, _ query) (any, error) {
+		return p.sumsRecord(), nil
+	}},
 	"/watches":  {(*pipeline).writeWatches, func(p *pipeline, _ query) (any, error) { return p.watchRecords() }},
 	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
 	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),

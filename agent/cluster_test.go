@@ -75,7 +75,12 @@ func (c *cluster) load(name string) *memoryNode {
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.Cleanup(func() { p.sw.Close() })
+	c.Cleanup(func() {
+		if err := p.sw.Sums().Check(); err != nil {
+			c.Error(err)
+		}
+		p.sw.Close()
+	})
 	cluster, err := m.cluster(nil)
 	if err != nil {
 		c.Fatal(err)

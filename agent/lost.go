@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"math"
 	"net/netip"
 	"sync"
 	"time"
@@ -105,6 +106,12 @@ func (l *lostLog) since(no uint64, want func(*LostPacket) bool) (all []LostPacke
 		}
 	}
 	return all, l.missed, l.next
+}
+
+// missedSoFar is how many packets were lost too fast to be kept.
+func (l *lostLog) missedSoFar() uint64 {
+	_, missed, _ := l.since(math.MaxUint64, func(*LostPacket) bool { return false })
+	return missed
 }
 
 // take takes over what the switch has noted.

@@ -68,8 +68,27 @@ func TestLostNames(t *testing.T) {
 	if p.CT == nil || p.CT.State != "new|trk" || p.CT.Zone != 65520 || p.Tunnel == nil || p.Tunnel.Src != "192.168.77.101" {
 		t.Errorf("isolated: %+v, %+v", p.CT, p.Tunnel)
 	}
+	for _, n := range []*watchedNode{a, b} {
+		wantBalance(t, n)
+	}
 	if all := b.lost.ask(&LostQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
 		t.Errorf("another Pod's: %+v", all.Packets)
+	}
+}
+
+// wantBalance checks that the Node's sums agree, as the API tells them.
+func wantBalance(t *testing.T, n *watchedNode) {
+	t.Helper()
+	var r SumsRecord
+	if err := n.client.JSON(t.Context(), "/sums", nil, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Fault != "" || r.Total.Received != 1 || r.Total.Dropped != 1 {
+		t.Errorf("%s: %s: %+v", n.name, r.Fault, r.Total)
+	}
+	text, err := n.client.Get(t.Context(), "/sums", nil)
+	if err != nil || !strings.Contains(string(text), "RECEIVED") || strings.Contains(string(text), "do not agree") {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

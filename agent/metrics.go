@@ -25,6 +25,7 @@ var (
 	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
 	tableSize   = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
 	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
+	lostMissed  = describe("drops_not_kept_total", "Dropped packets that were lost too fast to be kept for antrail drops; they are counted like all.")
 	policyPkts  = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
 	policyBytes = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
 	sessions    = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
@@ -48,7 +49,7 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, policyPkts, policyBytes,
+		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
 		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
@@ -93,6 +94,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.p.collectConntrack(ch)
 	c.p.collectCache(ch)
 	c.p.collectOffload(ch)
+	c.p.collectSums(ch)
+	count(lostMissed, c.p.lost.missedSoFar())
 	count(sleeps, c.p.sw.Sleeps())
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)

@@ -36,7 +36,7 @@ func newLoaded(b *testing.B, flows, cache int, hairpin bool) *loaded {
 	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock, Max: 500_000, NewRate: -1})
 	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Cache: cache, SelectSeed: 3})
 	r.check(err)
-	b.Cleanup(func() { r.check(sw.Close()) })
+	b.Cleanup(func() { closeSwitch(b, sw) })
 	r.sw = sw
 	p := r.parse(src)
 	r.check(sw.Apply(dataplane.BundleOf(p)))

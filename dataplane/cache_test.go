@@ -74,7 +74,7 @@ func newTwins(t testing.TB, seed uint64, s twinSource, kernel *trial) *twins {
 			Shortcuts: r.kernel.shortcuts(), ShortcutAfter: 1,
 		})
 		r.check(err)
-		t.Cleanup(func() { r.check(sw.Close()) })
+		t.Cleanup(func() { closeSwitch(t, sw) })
 		r.sw = sw
 		w.rigs[i] = r
 		w.program = r.parse(s.src)
@@ -154,6 +154,7 @@ func (w *twins) compare() {
 	w.Helper()
 	var lines [2][]string
 	for i, r := range w.rigs {
+		wantBalance(w, r.sw)
 		for _, f := range r.sw.Flows() {
 			lines[i] = append(lines[i], fmt.Sprintf("%s %d %d %v %v %v", f.Entry.Text(flow.Format{}), f.Packets, f.Bytes, f.Duration, f.Idle, f.Learned))
 		}

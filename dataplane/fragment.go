@@ -34,6 +34,7 @@ type paused struct {
 	lookups int
 	sent    int    // outputs before the ct(): a packet that was sent is not lost later
 	live    liveID // of the trace that watches it, if one does
+	account *account
 }
 
 type datagram = conntrack.Datagram[paused]
@@ -83,6 +84,7 @@ func (k *walk) pause(p *paused, ct *track, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
 		inPort: k.inPort, table: k.table, entry: k.entry, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
+		account: k.w.account,
 	}
 	p.rests = append(p.rests, k.rests...)
 	if len(after) > 0 {
@@ -118,6 +120,7 @@ func (k *walk) walkDatagram(d *datagram) {
 	meta, key := k.ct, k.key
 	flow.Readdress(first.Frame, &first.Then.layers, &key)
 	for _, p := range d.Pieces() {
+		batch := k.w.resume(p.Then.account)
 		k.restore(p.Frame, &p.Then)
 		k.ct = meta
 		k.key.CopyTransport(&key)
@@ -127,16 +130,19 @@ func (k *walk) walkDatagram(d *datagram) {
 		}
 		k.proceed(p.Then.ct, v)
 		k.finish()
+		k.w.resumed(batch)
 	}
 }
 
 // loseDatagram drops a datagram's fragments.
 func (k *walk) loseDatagram(d *datagram) {
 	for _, p := range d.Pieces() {
+		batch := k.w.resume(p.Then.account)
 		k.restore(p.Frame, &p.Then)
 		k.rewatch(&p.Then)
 		k.drop(DropTooDeep)
 		k.finish()
+		k.w.resumed(batch)
 	}
 }
 
@@ -144,7 +150,7 @@ func (k *walk) loseDatagram(d *datagram) {
 func (k *walk) restore(f *packet.Frame, p *paused) {
 	k.begin(f, p.inPort)
 	k.prog, k.key, k.ct, k.layers = p.prog, p.key, p.meta, p.layers
-	k.table, k.last, k.lookups, k.sent = p.table, p.table, p.lookups, p.sent
+	k.table, k.last, k.lookups, k.sent, k.before = p.table, p.table, p.lookups, p.sent, p.sent
 	k.entry, k.met = p.entry, p.entry
 	k.rests = append(k.rests, p.rests...)
 }
@@ -168,6 +174,7 @@ func (k *walk) proceed(ct *track, v conntrack.Verdict) {
 // ct(), unless it was sent somewhere before. It is called under a lock of the
 // fragments.
 func (s *Switch) loseFragment(p *conntrack.Piece[paused], why conntrack.FragDrop) {
+	p.Then.account.loseHeld(p.Then.sent > 0)
 	if p.Then.sent == 0 {
 		l := loss{fragmentDrops[why], p.Then.table, p.Then.entry, lostCT(&p.Then.meta)}
 		s.outside.drops[l.table][l.reason].Add(1)

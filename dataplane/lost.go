@@ -159,6 +159,7 @@ func (s *Switch) lostRings() []*lostRing {
 // lose counts a lost packet and notes it.
 func (w *worker) lose(f *packet.Frame, l *loss) {
 	w.drops[l.table][l.reason].Add(1)
+	w.sums.dropped++
 	w.lost.note(l, f, w.walk.inPort, w.now)
 }
 

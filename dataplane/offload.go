@@ -28,8 +28,11 @@ func (w *worker) segment(p *switchPort, f *packet.Frame, l *packet.Layers) {
 	s, ok := packet.NewSegments(f, l)
 	if !ok {
 		w.loseLate(f, DropBadOffload)
+		return
 	}
+	w.sums.cut-- // the first is the packet itself
 	for s.More() {
+		w.sums.cut++
 		one := w.segmentFrame(s.NextLen())
 		if one == nil {
 			w.loseLate(f, DropNoFrame)

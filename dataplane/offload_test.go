@@ -133,6 +133,13 @@ func (s *sink) Transmit(batch []*packet.Frame) int {
 	return len(batch)
 }
 
+// Stats counts what it took.
+func (s *sink) Stats() ports.Stats {
+	st := s.Port.Stats()
+	st.TxPackets = uint64(s.frames)
+	return st
+}
+
 // TestMoreSegmentsThanFrames sends a batch whose segments are more than the
 // worker has frames for: they leave in several goes, all of them.
 func TestMoreSegmentsThanFrames(t *testing.T) {

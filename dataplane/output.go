@@ -22,6 +22,7 @@ type switchPort struct {
 	mtu      int
 	cuts     int          // shortcuts that begin here; under shortcuts.mu
 	kernel   kernelCounts // what passed by shortcuts
+	account  account      // of what entered by it, and left
 
 	worker atomic.Int32 // which worker receives from it; changed under Switch.mu
 	share  share        // of that worker's time

@@ -44,6 +44,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 	select {
 	case k.w.sw.packetIns <- pi:
 		k.sent++
+		k.w.sums.agent++
 		if k.trace != nil {
 			k.trace.packetIn(k, a)
 		}
@@ -86,9 +87,12 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 		return fmt.Errorf("packet-out: %w", err)
 	}
 	k.layers = flow.Extract(f, inPort, &k.key)
+	w.account = &s.own
+	w.account.made.Add(1)
 	k.runNested(compiled(actions))
 	k.finish()
 	k.walkDatagrams()
+	w.settleSums()
 	w.flush()
 	return nil
 }

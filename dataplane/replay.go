@@ -74,6 +74,7 @@ func (k *walk) follow(e *cached, p *path, f *packet.Frame, inPort uint32) {
 	k.w.cache.credit(p, f.Len())
 	k.inPort, k.last, k.met = inPort, p.last, p.met
 	if p.out == nil {
+		k.w.sums.dropped++
 		k.noteReplayed(e, &p.loss, f)
 		k.w.release(f)
 		return

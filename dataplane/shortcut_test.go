@@ -188,7 +188,7 @@ func shortcutRig(t *testing.T) (*rig, *trial) {
 	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Shortcuts: k.kernel, ShortcutAfter: 1})
 	r.check(err)
 	r.sw = sw
-	t.Cleanup(func() { r.check(sw.Close()) })
+	t.Cleanup(func() { closeSwitch(t, sw) })
 	r.check(sw.Apply(dataplane.BundleOf(r.parse(flow.Sources{Flows: flow.Text("flows", `
 		table=0,priority=1,udp actions=ct(table=1,zone=10)
 		table=1,priority=2,ct_state=+new+trk,udp actions=ct(commit,table=2,zone=10)

@@ -19,7 +19,7 @@ func newStretched(t testing.TB, stretches int, flows string) *rig {
 	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
 	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Cache: -1, Stretches: stretches})
 	r.check(err)
-	t.Cleanup(func() { r.check(sw.Close()) })
+	t.Cleanup(func() { closeSwitch(t, sw) })
 	r.sw = sw
 	r.check(sw.Apply(dataplane.BundleOf(r.program(flows))))
 	for no := uint32(1); no <= 4; no++ {

@@ -74,7 +74,10 @@ type Switch struct {
 	fragments *conntrack.Fragments[paused]
 	// lostFragments is those that waited in vain.
 	lostFragments *lostRing
-	reading       sync.Mutex // of the rings of lost packets
+	reading       sync.Mutex // held by who reads rings of lost packets, or sums
+	own           account    // packets that the switch makes
+	gone          Sums       // of ports that are gone, and hold nothing
+	past          []*account // … that may hold fragments; both under mu
 	packetIns     chan *PacketIn
 	learnings     atomic.Uint64           // changes of learned entries, counted from 1
 	learners      atomic.Uint64           // tables that learned entries for the first time
@@ -206,6 +209,7 @@ func (s *Switch) RemovePort(no uint32) error {
 		w.letGo()
 	}
 	s.fdb.expire(s.clock(), no)
+	s.past = append(s.past, &sp.account)
 	return sp.port.Close()
 }
 
@@ -302,10 +306,13 @@ func (s *Switch) Expire() {
 	now := s.clock()
 	s.shortcuts.tend(now)
 	s.conntrack.Sweep(now)
+	s.reading.Lock()
 	s.fragments.Expire(now)
+	s.reading.Unlock()
 	s.fdb.expire(now, 0)
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
+	s.foldSums()
 	p := s.program.Load()
 	if p == nil {
 		return

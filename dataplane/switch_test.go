@@ -43,11 +43,7 @@ func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := sw.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { closeSwitch(t, sw) })
 	if p != nil {
 		if err := sw.Apply(dataplane.BundleOf(p)); err != nil {
 			t.Fatal(err)

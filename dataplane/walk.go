@@ -58,6 +58,7 @@ type walk struct {
 	held    held        // an output that may still take the frame itself
 
 	sent   int // outputs and packet-ins
+	before int // of them, those before the walk paused
 	lost   int // copies that no frame was left for
 	waits  int // frames that wait for the rest of their datagram
 	reason DropReason
@@ -134,7 +135,7 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 		k.table, k.last = k.prog.first, k.prog.first
 	}
 	k.stopped, k.held = false, held{}
-	k.sent, k.lost, k.waits, k.reason, k.at, k.by = 0, 0, 0, NotDropped, 0, nil
+	k.sent, k.before, k.lost, k.waits, k.reason, k.at, k.by = 0, 0, 0, 0, NotDropped, 0, nil
 }
 
 // finish gives the packet its verdict and the frame its end.
@@ -145,6 +146,7 @@ func (k *walk) finish() {
 		k.drop(DropNoOutput)
 	}
 	k.remember()
+	k.walked()
 	if k.sent > 0 || k.waits > 0 {
 		for range k.lost {
 			k.w.loseLate(k.frame, DropNoFrame)

@@ -69,6 +69,8 @@ type worker struct {
 	patience patience
 	counts   workerCounts
 	drops    [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
+	account  *account                           // that its packets belong to
+	sums     batchSums                          // of them, since they were settled
 	lost     *lostRing                          // … and the last of them
 }
 
@@ -118,7 +120,10 @@ func (w *worker) serve(p *polled) int {
 	p.behind = n == p.budget
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
+	w.account = &p.account
+	w.account.received.Add(uint64(n))
 	w.serveAll(p, w.rx[:n])
+	w.settleSums()
 	w.flush()
 	return n
 }
@@ -183,14 +188,16 @@ func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
 		w.ready = append(w.ready, p)
 	}
 	*q = append(*q, f)
+	w.sums.queued++
 }
 
 // transmit hands the ports what is queued.
 func (w *worker) transmit() {
 	for _, p := range w.ready {
 		q := w.out[p]
-		p.port.Transmit(*q)
+		sent := p.port.Transmit(*q)
 		p.port.Flush()
+		p.account.handedOver(len(*q), sent)
 		clear(*q)
 		*q = (*q)[:0]
 	}

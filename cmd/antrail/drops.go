@@ -21,6 +21,7 @@ type dropsFlags struct {
 	from   source
 	query  agent.LostQuery
 	follow bool
+	sums   bool
 }
 
 func dropsCommand() *cobra.Command {
@@ -34,8 +35,11 @@ isolate it), the packet, what conntrack said of it, and the flow entry.
 
 An agent always notes what it drops, with the packet's first 128 bytes (-o json). It keeps the last 4096 packets
 (drops.keep of its configuration). A port that floods cannot push out what others lose; what was not kept is
-counted (dump-drops).`,
-		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-0\n  antrail drops --reason ct_full -n 5 -o json",
+counted (dump-drops).
+
+With --sums it prints what became of every packet, for each port: received + made + copied + cut = queued + agent +
+dropped + held, of the packets that entered by it, and handed = sent + refused, of those that left by it.`,
+		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-0\n  antrail drops --reason ct_full -n 5 -o json\n  antrail drops --sums --node node-a",
 		Args:    cobra.NoArgs,
 	}
 	d.from.addAgentTo(c)
@@ -44,6 +48,10 @@ counted (dump-drops).`,
 	f.IntVarP(&d.query.Last, "last", "n", 50, "print at most so many of those that are kept; 0 for all")
 	f.StringVar(&d.query.Pod, "pod", "", "only packets of this Pod, as namespace/name: those it sent, and those from or to its address")
 	f.StringVar(&d.query.Reason, "reason", "", "only packets that were dropped for this reason")
+	f.BoolVar(&d.sums, "sums", false, "print what became of all packets, port by port, in place of the last ones that were dropped; it fails where the sums do not agree")
+	for _, other := range []string{"follow", "last", "pod", "reason"} {
+		c.MarkFlagsMutuallyExclusive("sums", other)
+	}
 	c.RunE = func(c *cobra.Command, _ []string) error { return d.run(c) }
 	return c
 }
@@ -59,6 +67,9 @@ func (d *dropsFlags) run(c *cobra.Command) error {
 	client, err := d.from.client(io.Discard)
 	if err != nil {
 		return err
+	}
+	if d.sums {
+		return d.printSums(c, client)
 	}
 	if d.follow {
 		return client.FollowLost(c.Context(), &d.query, d.teller(c.OutOrStdout()))
@@ -91,6 +102,24 @@ func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
 	}
 	_, err = w.Write(text)
 	return err
+}
+
+// printSums prints what became of all packets. The error says where that does not
+// add up.
+func (d *dropsFlags) printSums(c *cobra.Command, client *agent.Client) error {
+	if err := d.from.print(c, func(client *agent.Client) ([]byte, error) {
+		return client.Get(c.Context(), "/sums", d.from.query())
+	}); err != nil {
+		return err
+	}
+	var r agent.SumsRecord
+	if err := client.JSON(c.Context(), "/sums", nil, &r); err != nil {
+		return err
+	}
+	if r.Fault != "" {
+		return errors.New(r.Fault)
+	}
+	return nil
 }
 
 // teller prints packets one by one, aligned as well as may be.

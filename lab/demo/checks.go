@@ -37,6 +37,9 @@ var checks = []check{
 	{"forged ARP is dropped in ARPSpoofGuard", forged(forgedARP)},
 }
 
+// lastCheck comes when all others have sent their packets.
+var lastCheck = check{"the switches account for every packet", accounted}
+
 // objectChecks is what the objects of examples/web-app promise besides: Services as
 // the world sees them, Egresses, TrafficControls and layer 7.
 var objectChecks = []check{

@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// What became of packets, as sums that agree to the packet (dataplane/sums.go).
+
+// SumsRecord is all sums of the switch, at one moment.
+type SumsRecord struct {
+	Ports []PortSums `json:"ports"`
+	// Own is what the switch makes itself, Gone the sums of ports that are gone.
+	Own   dataplane.Sums `json:"own"`
+	Gone  dataplane.Sums `json:"gone"`
+	Total dataplane.Sums `json:"total"`
+	// Fault says where sums do not agree; empty: they do.
+	Fault string `json:"fault,omitempty"`
+}
+
+// PortSums is the sums of a port. What the kernel forwards by itself comes and
+// goes beside them.
+type PortSums struct {
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name"`
+	dataplane.Sums
+	KernelReceived uint64 `json:"kernelReceived,omitempty"`
+	KernelSent     uint64 `json:"kernelSent,omitempty"`
+}
+
+func (p *pipeline) sumsRecord() *SumsRecord {
+	s, names := p.sw.Sums(), p.sw.Names()
+	r := &SumsRecord{Ports: []PortSums{}, Own: s.Own, Gone: s.Gone, Total: s.Total}
+	if err := s.Check(); err != nil {
+		r.Fault = err.Error()
+	}
+	kernel := map[uint32]dataplane.KernelStats{}
+	for _, st := range p.sw.Ports() {
+		kernel[st.No] = st.ByKernel
+	}
+	for i := range s.Ports {
+		x := &s.Ports[i]
+		k := kernel[x.No]
+		r.Ports = append(r.Ports, PortSums{x.No, cmp.Or(names.Port(x.No), x.Name), x.Sums, k.RxPackets, k.TxPackets})
+	}
+	return r
+}
+
+func (p *pipeline) writeSums(w io.Writer, _ query) error {
+	r := p.sumsRecord()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "PORT\tRECEIVED\t+ MADE\t+ COPIED\t+ CUT\t= QUEUED\t+ AGENT\t+ DROPPED\t+ HELD\tHANDED\t= SENT\t+ REFUSED\tKERNEL RX\tTX\t")
+	line := func(who string, s *dataplane.Sums, rx, tx uint64) {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", who, s.Received, s.Made, s.Copied, s.Cut,
+			s.Queued, s.Agent, s.Dropped, s.Held, s.Handed, s.Sent, s.Refused, rx, tx)
+	}
+	var rx, tx uint64
+	for i := range r.Ports {
+		x := &r.Ports[i]
+		line(x.Name, &x.Sums, x.KernelReceived, x.KernelSent)
+		rx, tx = rx+x.KernelReceived, tx+x.KernelSent
+	}
+	line("(packet-outs)", &r.Own, 0, 0)
+	line("(ports gone)", &r.Gone, 0, 0)
+	line("total", &r.Total, rx, tx)
+	if err := t.Flush(); err != nil || r.Fault == "" {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "these sums do not agree:\n"+r.Fault)
+	return err
+}
+
+var portSums = describe("port_sum_packets", "What became of packets: received + made + copied + cut = queued + agent + dropped + held, of those that entered by the port; handed = sent + refused, of those that left by it. The port \"\" is the switch's own packet-outs.", "port", "term")
+
+// collectSums collects the terms of every port.
+func (p *pipeline) collectSums(ch chan<- prometheus.Metric) {
+	r := p.sumsRecord()
+	port := func(name string, s *dataplane.Sums) {
+		for term, n := range map[string]float64{
+			"received": float64(s.Received), "made": float64(s.Made), "copied": float64(s.Copied), "cut": float64(s.Cut),
+			"queued": float64(s.Queued), "agent": float64(s.Agent), "dropped": float64(s.Dropped), "held": float64(s.Held),
+			"handed": float64(s.Handed), "sent": float64(s.Sent), "refused": float64(s.Refused),
+		} {
+			ch <- prometheus.MustNewConstMetric(portSums, prometheus.GaugeValue, n, name, term)
+		}
+	}
+	for i := range r.Ports {
+		port(r.Ports[i].Name, &r.Ports[i].Sums)
+	}
+	port("", &r.Own)
+}
