@@ -87,7 +87,7 @@ func wantBalance(t *testing.T, n *watchedNode) {
 		t.Errorf("%s: %s: %+v", n.name, r.Fault, r.Total)
 	}
 	text, err := n.client.Get(t.Context(), "/sums", nil)
-	if err != nil || !strings.Contains(string(text), "RECEIVED") || strings.Contains(string(text), "do not agree") {
+	if err != nil || !strings.Contains(string(text), "RECEIVED") || strings.Contains(string(text), "do not agree") || !strings.Contains(string(text), "(ports gone)") {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -31,6 +31,10 @@ type PortSums struct {
 	dataplane.Sums
 	KernelReceived uint64 `json:"kernelReceived,omitempty"`
 	KernelSent     uint64 `json:"kernelSent,omitempty"`
+	// Joined is packets beyond the first that came in one frame from the wire of a
+	// tunnel, Parted those that frames were cut into for it.
+	Joined uint64 `json:"joined,omitempty"`
+	Parted uint64 `json:"parted,omitempty"`
 }
 
 func (p *pipeline) sumsRecord() *SumsRecord {
@@ -39,14 +43,17 @@ func (p *pipeline) sumsRecord() *SumsRecord {
 	if err := s.Check(); err != nil {
 		r.Fault = err.Error()
 	}
-	kernel := map[uint32]dataplane.KernelStats{}
+	drivers := map[uint32]dataplane.PortStats{}
 	for _, st := range p.sw.Ports() {
-		kernel[st.No] = st.ByKernel
+		drivers[st.No] = st
 	}
 	for i := range s.Ports {
 		x := &s.Ports[i]
-		k := kernel[x.No]
-		r.Ports = append(r.Ports, PortSums{x.No, cmp.Or(names.Port(x.No), x.Name), x.Sums, k.RxPackets, k.TxPackets})
+		d := drivers[x.No]
+		r.Ports = append(r.Ports, PortSums{
+			No: x.No, Name: cmp.Or(names.Port(x.No), x.Name), Sums: x.Sums,
+			KernelReceived: d.ByKernel.RxPackets, KernelSent: d.ByKernel.TxPackets, Joined: d.RxJoined, Parted: d.TxParted,
+		})
 	}
 	return r
 }
@@ -54,20 +61,24 @@ func (p *pipeline) sumsRecord() *SumsRecord {
 func (p *pipeline) writeSums(w io.Writer, _ query) error {
 	r := p.sumsRecord()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "PORT\tRECEIVED\t+ MADE\t+ COPIED\t+ CUT\t= QUEUED\t+ AGENT\t+ DROPPED\t+ HELD\tHANDED\t= SENT\t+ REFUSED\tKERNEL RX\tTX\t")
-	line := func(who string, s *dataplane.Sums, rx, tx uint64) {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", who, s.Received, s.Made, s.Copied, s.Cut,
-			s.Queued, s.Agent, s.Dropped, s.Held, s.Handed, s.Sent, s.Refused, rx, tx)
+	fmt.Fprintln(t, "PORT\tRECEIVED\t+ MADE\t+ COPIED\t+ CUT\t= QUEUED\t+ AGENT\t+ DROPPED\t+ HELD\tHANDED\t= SENT\t+ REFUSED\tKERNEL RX\tTX\tJOINED\tPARTED\t")
+	line := func(who string, s *dataplane.Sums, beside ...uint64) {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", who, s.Received, s.Made, s.Copied, s.Cut,
+			s.Queued, s.Agent, s.Dropped, s.Held, s.Handed, s.Sent, s.Refused)
+		for _, n := range beside {
+			fmt.Fprintf(t, "%d\t", n)
+		}
+		fmt.Fprintln(t)
 	}
-	var rx, tx uint64
+	var rx, tx, joined, parted uint64
 	for i := range r.Ports {
 		x := &r.Ports[i]
-		line(x.Name, &x.Sums, x.KernelReceived, x.KernelSent)
-		rx, tx = rx+x.KernelReceived, tx+x.KernelSent
+		line(x.Name, &x.Sums, x.KernelReceived, x.KernelSent, x.Joined, x.Parted)
+		rx, tx, joined, parted = rx+x.KernelReceived, tx+x.KernelSent, joined+x.Joined, parted+x.Parted
 	}
-	line("(packet-outs)", &r.Own, 0, 0)
-	line("(ports gone)", &r.Gone, 0, 0)
-	line("total", &r.Total, rx, tx)
+	line("(packet-outs)", &r.Own)
+	line("(ports gone)", &r.Gone)
+	line("total", &r.Total, rx, tx, joined, parted)
 	if err := t.Flush(); err != nil || r.Fault == "" {
 		return err
 	}

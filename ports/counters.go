@@ -13,6 +13,7 @@ import (
 type Counters struct {
 	rxPackets, rxBytes atomic.Uint64
 	txPackets, txBytes atomic.Uint64
+	joined, parted     atomic.Uint64
 	lost               [reasons]atomic.Uint64
 }
 
@@ -27,6 +28,13 @@ func (c *Counters) Sent(packets, bytes int) {
 	c.txPackets.Add(uint64(packets))
 	c.txBytes.Add(uint64(bytes))
 }
+
+// Joined counts received packets that were handed out in one frame with others,
+// beyond the first.
+func (c *Counters) Joined(n int) { c.joined.Add(uint64(n)) }
+
+// Parted counts sent packets that were cut from one frame, beyond the first.
+func (c *Counters) Parted(n int) { c.parted.Add(uint64(n)) }
 
 // Lost counts n frames lost for a reason; None is ignored.
 func (c *Counters) Lost(r Reason, n int) {
@@ -57,6 +65,7 @@ func (c *Counters) Stats() Stats {
 	s := Stats{
 		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(),
 		TxPackets: c.txPackets.Load(), TxBytes: c.txBytes.Load(),
+		RxJoined: c.joined.Load(), TxParted: c.parted.Load(),
 		Reasons: make(map[string]uint64),
 	}
 	for r := range c.lost {

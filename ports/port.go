@@ -71,6 +71,10 @@ type Info struct {
 type Stats struct {
 	RxPackets, RxBytes, RxDropped, RxErrors uint64
 	TxPackets, TxBytes, TxDropped, TxErrors uint64
+	// A tunnel counts packets as they are on the wire: RxJoined of those received
+	// came to the switch in one frame with others, and TxParted of those sent are
+	// segments beyond the first of a frame of the switch.
+	RxJoined, TxParted uint64
 	// Reasons counts every drop and error by its reason, in the driver's words:
 	// "tx ring full", "no free frame", "outer source is not a known Node".
 	Reasons map[string]uint64

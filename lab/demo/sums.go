@@ -45,7 +45,7 @@ func (w *world) sumsOf(ctx context.Context, node string) (*agent.SumsRecord, err
 	}
 	for _, x := range r.Ports {
 		p := rows[x.Name]
-		if rx, tx := x.Received+x.KernelReceived, x.Sent+x.KernelSent; p.Rx.Packets != rx || p.Tx.Packets != tx {
+		if rx, tx := x.Received+x.KernelReceived+x.Joined, x.Sent+x.KernelSent+x.Parted; p.Rx.Packets != rx || p.Tx.Packets != tx {
 			return nil, fmt.Errorf("port %s: %d packets received and %d sent by the switch's sums, %d and %d by its driver", x.Name, rx, tx, p.Rx.Packets, p.Tx.Packets)
 		}
 	}

@@ -48,13 +48,17 @@ func (p *Port) supply(want int) bool {
 // deliver moves what is in the inbox into batch, as far as there is room.
 func (p *Port) deliver(batch []*packet.Frame) (n int) {
 	for n < len(batch) && p.peek() {
+		packets, bytes := p.in.packets, p.in.bytes
 		if f := p.nextFrame(); f != nil {
 			batch[n] = f
 			n++
+		} else {
+			p.in.packets, p.in.bytes = packets, bytes // it is counted as lost
 		}
 	}
 	if p.in.packets > 0 {
 		p.count.Received(p.in.packets, p.in.bytes) // as they were on the wire
+		p.count.Joined(p.in.packets - n)
 		p.in.packets, p.in.bytes = 0, 0
 	}
 	return n

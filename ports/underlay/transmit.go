@@ -29,6 +29,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	o := p.out
 	sent := o.frames
 	p.count.Sent(o.datagrams, o.bytes)
+	p.count.Parted(o.datagrams - o.frames)
 	o.frames, o.datagrams, o.bytes = 0, 0, 0
 	p.txMu.Unlock()
 	packet.Release(batch)
