@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,8 +48,11 @@ func (d *Drops) check(f *faults) {
 // LostPacket is a packet that was lost.
 type LostPacket struct {
 	// No counts them from 1, since the agent's start.
-	No      uint64     `json:"no"`
-	Time    time.Time  `json:"time"`
+	No   uint64    `json:"no"`
+	Time time.Time `json:"time"`
+	// Packets is 1, or how many a port lost since it was last asked: a port counts,
+	// and keeps none of them, but for the last one that a tunnel refused.
+	Packets uint64     `json:"packets"`
 	Port    trace.Port `json:"port"` // that it entered by, with its Pod
 	Reason  string     `json:"reason"`
 	Meaning string     `json:"meaning"`
@@ -85,11 +89,16 @@ type lostLog struct {
 	owners owners
 	ring   []LostPacket
 	next   uint64 // No of the next one, less 1
-	missed uint64
+	missed uint64 // by the switch and by pending
+	ports  portLosses
+
+	pending  sync.Mutex // of what follows; nobody holds it who waits
+	refusals []refusal
+	unkept   uint64 // those that there was no room for
 }
 
 func newLostLog(p *pipeline, keep int) *lostLog {
-	return &lostLog{p: p, names: walker{p: p}, ring: make([]LostPacket, 0, cmp.Or(keep, defaultKeep))}
+	return &lostLog{p: p, names: walker{p: p}, ports: portLosses{}, ring: make([]LostPacket, 0, cmp.Or(keep, defaultKeep))}
 }
 
 // since is the packets kept that are younger than No, oldest first, and that want
@@ -116,23 +125,33 @@ func (l *lostLog) missedSoFar() uint64 {
 
 // take takes over what the switch has noted.
 func (l *lostLog) take() {
-	all, missed := l.p.sw.Lost()
-	l.missed = missed
-	if len(all) == 0 {
-		return
-	}
 	l.names.refresh()
-	l.owners.refresh(l.p)
+	all, missed := l.p.sw.Lost()
 	now, clock := time.Now(), l.p.clock()
+	lost := l.ports.since(l.p, &l.names, now)
+	l.owners.refresh(l.p)
 	for i := range all {
 		r := l.record(&all[i], now.Add(time.Duration(all[i].At-clock)))
-		l.next++
-		r.No = l.next
-		if at := int((l.next - 1) % uint64(cap(l.ring))); at < len(l.ring) {
-			l.ring[at] = r
-		} else {
-			l.ring = append(l.ring, r)
-		}
+		l.describe(&r)
+		lost = append(lost, r)
+	}
+	refused, unkept := l.refused()
+	lost = append(lost, refused...)
+	l.missed = missed + unkept
+	slices.SortStableFunc(lost, func(a, b LostPacket) int { return a.Time.Compare(b.Time) })
+	for _, r := range lost {
+		l.keep(r)
+	}
+}
+
+// keep puts a packet into the ring.
+func (l *lostLog) keep(r LostPacket) {
+	l.next++
+	r.No = l.next
+	if at := int((l.next - 1) % uint64(cap(l.ring))); at < len(l.ring) {
+		l.ring[at] = r
+	} else {
+		l.ring = append(l.ring, r)
 	}
 }
 
@@ -140,7 +159,7 @@ func (l *lostLog) take() {
 func (l *lostLog) record(p *dataplane.LostPacket, when time.Time) LostPacket {
 	n := l.p.sw.Names()
 	r := LostPacket{
-		Time: when, Port: l.names.port(n, p.Port), Reason: p.Reason.String(), Meaning: p.Reason.Sentence(),
+		Time: when, Packets: 1, Port: l.names.port(n, p.Port), Reason: p.Reason.String(), Meaning: p.Reason.Sentence(),
 		Tunnel: tunnelOf(&p.Tunnel), Length: p.Length, Frame: append(trace.Bytes(nil), p.Frame()...),
 	}
 	if p.Reason.InTable() {
@@ -152,10 +171,14 @@ func (l *lostLog) record(p *dataplane.LostPacket, when time.Time) LostPacket {
 	if p.CT.State != 0 {
 		r.CT = lostCT(&p.CT)
 	}
-	whole := wholeOf(r.Frame, p.Length)
+	return r
+}
+
+// describe says what a packet is, from its first bytes.
+func (l *lostLog) describe(r *LostPacket) {
+	whole := wholeOf(r.Frame, r.Length)
 	r.Packet = trace.Summary(whole)
 	r.Source, r.Destination = l.owners.of(whole)
-	return r
 }
 
 // wholeOf is a frame's first bytes as long as it was, so that its headers agree

@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/antrail/antrail/dataplane"
 )
 
 // Lost packets over the API: as they are (GET /drops/last), and as they come (GET
@@ -71,14 +69,6 @@ func parseLostQuery(v url.Values) (q LostQuery, err error) {
 		return q, fmt.Errorf("reason=%q is none of %s", q.Reason, strings.Join(reasonNames(), ", "))
 	}
 	return q, nil
-}
-
-// reasonNames are the names of all reasons to lose a packet.
-func reasonNames() (all []string) {
-	for _, r := range dataplane.DropReasons() {
-		all = append(all, r.String())
-	}
-	return all
 }
 
 func (q *LostQuery) wants(p *LostPacket) bool {

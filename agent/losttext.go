@@ -45,6 +45,11 @@ func (p *LostPacket) from() string {
 // packet is its addresses, and the Pod that it was for.
 func (p *LostPacket) packet() string {
 	s := p.Packet
+	if s == "" {
+		s = fmt.Sprintf("%d packets", p.Packets)
+	} else if p.Packets > 1 {
+		s = fmt.Sprintf("%d packets, the last one %s", p.Packets, s)
+	}
 	if p.Destination != "" {
 		s += " (" + p.Destination + ")"
 	}

@@ -9,11 +9,13 @@ import (
 // answered, logged, or both. The switch calls it for one at a time.
 type packetIns struct {
 	rejecter
-	audit *audit // nil: nobody keeps a log
+	audit *audit   // nil: nobody keeps a log
+	lost  *lostLog // of what is refused or dropped here
 }
 
 func (p *packetIns) packetIn(pi *dataplane.PacketIn) {
 	if tables.NoEndpoint(pi.UserData, &pi.Key) {
+		p.lost.refuse(pi, lossNoEndpoint)
 		p.noEndpoint(pi)
 		return
 	}
@@ -21,8 +23,12 @@ func (p *packetIns) packetIn(pi *dataplane.PacketIn) {
 	if !ok {
 		return
 	}
-	if v.Reject {
+	switch {
+	case v.Reject:
+		p.lost.refuse(pi, lossRejected)
 		p.byPolicy(pi)
+	case v.Action == tables.Drop:
+		p.lost.refuse(pi, lossLogged)
 	}
 	if v.Log && p.audit != nil {
 		p.audit.note(pi, v)

@@ -157,6 +157,7 @@ func newPipeline(o options) (*pipeline, error) {
 	}
 	p.packets.sw = p.sw
 	p.lost = newLostLog(p, o.keep)
+	p.packets.lost = p.lost
 	return p, nil
 }
 

@@ -126,6 +126,8 @@ func (w *twins) send(o offer) {
 			got[i] = append(got[i], offer(s))
 		}
 		for _, pi := range r.packetIns {
+			ins[i] += pi.Entry.Text(flow.Format{})
+			pi.Entry = nil // the switches have entries of their own
 			ins[i] += fmt.Sprintf("%+v ", *pi)
 		}
 	}

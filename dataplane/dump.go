@@ -212,6 +212,17 @@ func (s *Switch) Ports() []PortStats {
 	return all
 }
 
+// Specimen is the last packet that a port lost for a reason in its own words, if
+// the port keeps any.
+func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
+	if p := s.ports.Load().byNumber[no]; p != nil {
+		if c, ok := p.port.(ports.Collector); ok {
+			x = c.Specimen(reason)
+		}
+	}
+	return x
+}
+
 // LearnedMACs returns what NORMAL has learned.
 func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
 

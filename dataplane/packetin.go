@@ -15,7 +15,10 @@ type PacketIn struct {
 	Reason   string // no_match, action, invalid_ttl
 	UserData []byte
 	Key      flow.Key
-	Frame    []byte // the packet as it was at the action
+	Entry    *flow.Entry // that sent it
+	CT       LostCT      // what conntrack had said of it
+	Length   int         // of all of it
+	Frame    []byte      // the packet as it was at the action
 }
 
 // packetInQueue bounds how many packet-ins wait for the subscriber.
@@ -39,6 +42,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 	}
 	pi := &PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
+		Entry: k.entry, CT: lostCT(&k.ct), Length: k.frame.Len(),
 		Frame: k.completeBytes(int(a.MaxLen)),
 	}
 	select {

@@ -1,6 +1,10 @@
 package ports
 
-import "github.com/antrail/antrail/packet"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // Reason says why a driver lost a frame. The list is closed; each reason
 // belongs to one of the four counters of Stats that are not packets or bytes.
@@ -87,6 +91,28 @@ func (r Reason) String() string {
 	}
 	return reasonTexts[r].text
 }
+
+// Reasons are the texts of all reasons, but for those of tunnels.
+func Reasons() (all []string) {
+	for r := None + 1; r < reasons; r++ {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+// Specimen is the last packet that a port lost for a reason.
+type Specimen struct {
+	Source netip.Addr // that it came from, in a tunnel
+	Length int        // in bytes; 0 when there was none
+	Head   []byte     // the first ones, SpecimenLen at most
+}
+
+// SpecimenLen is how many bytes of a specimen are kept.
+const SpecimenLen = 128
+
+// Collector is a port that keeps specimens of some of its reasons. Any goroutine
+// may ask it.
+type Collector interface{ Specimen(reason string) Specimen }
 
 const (
 	etherHeader = 14

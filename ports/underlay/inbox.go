@@ -96,7 +96,7 @@ func (p *Port) peek() bool {
 		inner, vni, why := p.config.Kind.Unwrap(datagram)
 		switch {
 		case why != tunnel.None:
-			p.count.refused(why)
+			p.count.refuse(why, p.in.from.Src, datagram)
 		case len(inner) > p.longest():
 			p.count.Lost(ports.RxTooLong, 1)
 		default:
@@ -117,7 +117,7 @@ func (p *Port) begin() bool {
 		datagrams, each := trainOf(n, in.segmentSize(i))
 		src := in.source(i)
 		if _, known := peers[src]; !known {
-			p.count.lost(rxUnknownNode, datagrams)
+			p.count.refuseSource(src, in.room[i].Buffer()[:min(n, ports.SpecimenLen)], n, datagrams)
 			continue
 		}
 		if truncated {

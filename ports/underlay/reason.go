@@ -1,6 +1,9 @@
 package underlay
 
 import (
+	"net/netip"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/antrail/antrail/ports"
@@ -33,8 +36,70 @@ var sentences = [numReasons]string{
 // counters is the drivers' counters and those of a tunnel.
 type counters struct {
 	ports.Counters
-	own    [numReasons]atomic.Uint64
-	tunnel [tunnel.NumReasons]atomic.Uint64
+	own       [numReasons]atomic.Uint64
+	tunnel    [tunnel.NumReasons]atomic.Uint64
+	specimens specimens
+}
+
+// Reasons are the texts of the reasons that only this port has.
+func Reasons() (all []string) {
+	all = append(all, sentences[:]...)
+	for r := tunnel.None + 1; r < tunnel.NumReasons; r++ {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+// specimens are the last datagrams that were refused, by reason.
+type specimens struct {
+	mu sync.Mutex
+	of [numReasons + reason(tunnel.NumReasons)]specimen
+}
+
+type specimen struct {
+	source netip.Addr
+	length int
+	head   [ports.SpecimenLen]byte
+}
+
+// keep keeps a refused datagram from a source, in place of the one before.
+func (s *specimens) keep(at int, source netip.Addr, datagram []byte, length int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &s.of[at]
+	x.source, x.length = source, length
+	copy(x.head[:], datagram)
+}
+
+// refuseSource counts datagrams of one message, of n bytes, from nobody known.
+func (c *counters) refuseSource(source netip.Addr, head []byte, n, datagrams int) {
+	c.lost(rxUnknownNode, datagrams)
+	c.specimens.keep(int(rxUnknownNode), source, head, n)
+}
+
+// refuse counts a datagram of a Node whose tunnel header is wrong.
+func (c *counters) refuse(why tunnel.Reason, source netip.Addr, datagram []byte) {
+	c.refused(why)
+	c.specimens.keep(int(numReasons)+int(why), source, datagram, len(datagram))
+}
+
+// Specimen is the last datagram that was refused for a reason, with its tunnel
+// header, and who sent it.
+func (p *Port) Specimen(text string) ports.Specimen {
+	at := slices.Index(sentences[:], text)
+	for r := tunnel.None + 1; r < tunnel.NumReasons; r++ {
+		if r.String() == text {
+			at = int(numReasons) + int(r)
+		}
+	}
+	if at < 0 {
+		return ports.Specimen{}
+	}
+	s := &p.count.specimens
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := &s.of[at]
+	return ports.Specimen{Source: x.source, Length: x.length, Head: slices.Clone(x.head[:min(x.length, len(x.head))])}
 }
 
 func (c *counters) lost(r reason, n int) { c.own[r].Add(uint64(n)) }

@@ -195,13 +195,13 @@ func (p *Port) SourcePort(hash uint32) uint16 { return p.sources[hash%uint32(len
 // dropped is counted here, as what comes by the sockets.
 func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t packet.Tunnel, ok bool) {
 	if _, known := (*p.peers.Load())[src]; !known {
-		p.count.lost(rxUnknownNode, 1)
+		p.count.refuseSource(src, datagram, len(datagram), 1)
 		return nil, t, false
 	}
 	inner, vni, why := p.config.Kind.Unwrap(datagram)
 	switch {
 	case why != tunnel.None:
-		p.count.refused(why)
+		p.count.refuse(why, src, datagram)
 		return nil, t, false
 	case len(inner) > ports.MaxFrame(p.config.MTU):
 		p.count.Lost(ports.RxTooLong, 1)

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/trace"
+)
+
+// What ports lose before the pipeline or behind it: a full ring, a link that is
+// down, a tunnel packet from nobody known. Ports only count; what was counted since
+// the last look is one record. Of what a tunnel refuses the last packet is kept.
+
+// portLosses are what ports had lost at the last look, by number and reason.
+type portLosses map[uint32]map[string]uint64
+
+// since is what ports lost since the last look.
+func (l portLosses) since(p *pipeline, names *walker, now time.Time) (all []LostPacket) {
+	there := map[uint32]bool{}
+	for _, s := range p.sw.Ports() {
+		there[s.No] = true
+		before := l[s.No]
+		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {
+			if n := s.Reasons[reason]; n > before[reason] {
+				all = append(all, portLost(p, names, &s, reason, n-before[reason], now))
+			}
+		}
+		l[s.No] = s.Reasons
+	}
+	maps.DeleteFunc(l, func(no uint32, _ map[string]uint64) bool { return !there[no] })
+	return all
+}
+
+func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string, n uint64, now time.Time) LostPacket {
+	why := portLoss(reason)
+	r := LostPacket{Time: now, Packets: n, Port: names.port(p.sw.Names(), s.No), Reason: why.Name, Meaning: why.Meaning}
+	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
+	if x := p.sw.Specimen(s.No, reason); x.Length > 0 {
+		r.Length, r.Frame = x.Length, x.Head
+		r.Tunnel = tunnelOf(&packet.Tunnel{Src: x.Source})
+		r.Packet = fmt.Sprintf("%d bytes", x.Length)
+	}
+	return r
+}
+
+// refusal is a packet that the agent was sent instead of its being dropped.
+type refusal struct {
+	pi  *dataplane.PacketIn
+	why LossReason
+	at  time.Time
+}
+
+// refusalRoom is how many of them wait to be taken over.
+const refusalRoom = 256
+
+// refuse notes a packet that came to the agent. It never waits for objects.
+func (l *lostLog) refuse(pi *dataplane.PacketIn, why LossReason) {
+	l.pending.Lock()
+	defer l.pending.Unlock()
+	if len(l.refusals) == refusalRoom {
+		l.unkept++
+		return
+	}
+	l.refusals = append(l.refusals, refusal{pi, why, time.Now()})
+}
+
+// refused are those that came since the last look. Unkept is how many there was no
+// room for, ever.
+func (l *lostLog) refused() (all []LostPacket, unkept uint64) {
+	l.pending.Lock()
+	some := l.refusals
+	l.refusals = nil
+	unkept = l.unkept
+	l.pending.Unlock()
+	for i := range some {
+		pi := some[i].pi
+		p := dataplane.LostPacket{Port: pi.InPort, Table: pi.Table, Entry: pi.Entry, CT: pi.CT, Length: pi.Length}
+		r := l.record(&p, some[i].at)
+		r.Reason, r.Meaning = some[i].why.Name, some[i].why.Meaning
+		r.Table = tableName(l.p.sw.Names(), pi.Table)
+		r.Frame = append(trace.Bytes(nil), pi.Frame[:min(len(pi.Frame), dataplane.LostBytes)]...)
+		l.describe(&r)
+		all = append(all, r)
+	}
+	return all, unkept
+}

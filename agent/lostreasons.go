@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"strings"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/underlay"
+)
+
+// LossReason is a reason to lose a packet, anywhere on its way.
+type LossReason struct {
+	Name    string `json:"name"`
+	Meaning string `json:"meaning"`
+}
+
+// What becomes of packets that entries send to the agent instead of dropping them.
+var (
+	lossRejected   = LossReason{"rejected", "A policy's rule rejects it; the agent answers in the destination's name."}
+	lossNoEndpoint = LossReason{"no_endpoint", "The Service has no endpoint; the agent refuses in its name."}
+	lossLogged     = LossReason{"dropped_and_logged", "A policy drops it and logs what it drops; the agent has written it down."}
+)
+
+// LossReasons is the closed list of all reasons: those of the pipeline, those for
+// which the agent refuses, and those of ports.
+func LossReasons() (all []LossReason) {
+	for _, r := range dataplane.DropReasons() {
+		all = append(all, LossReason{r.String(), r.Sentence()})
+	}
+	all = append(all, lossRejected, lossNoEndpoint, lossLogged)
+	for _, text := range append(ports.Reasons(), underlay.Reasons()...) {
+		all = append(all, portLoss(text))
+	}
+	return all
+}
+
+// portLoss is the reason of a port that says it in words: "tx ring full".
+func portLoss(text string) LossReason {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return c
+		case c >= 'A' && c <= 'Z':
+			return c + 'a' - 'A'
+		case c == '\'', c == ',':
+			return -1
+		}
+		return '_'
+	}, text)
+	return LossReason{"port_" + name, "A port lost it: " + text + "."}
+}
+
+// reasonNames are the names of all reasons.
+func reasonNames() (all []string) {
+	for _, r := range LossReasons() {
+		all = append(all, r.Name)
+	}
+	return all
+}
