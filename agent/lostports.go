@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -52,6 +54,7 @@ func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string,
 type refusal struct {
 	pi  *dataplane.PacketIn
 	why LossReason
+	by  *tables.Verdict // of a policy
 	at  time.Time
 }
 
@@ -59,14 +62,14 @@ type refusal struct {
 const refusalRoom = 256
 
 // refuse notes a packet that came to the agent. It never waits for objects.
-func (l *lostLog) refuse(pi *dataplane.PacketIn, why LossReason) {
+func (l *lostLog) refuse(pi *dataplane.PacketIn, why LossReason, by *tables.Verdict) {
 	l.pending.Lock()
 	defer l.pending.Unlock()
 	if len(l.refusals) == refusalRoom {
 		l.unkept++
 		return
 	}
-	l.refusals = append(l.refusals, refusal{pi, why, time.Now()})
+	l.refusals = append(l.refusals, refusal{pi, why, by, time.Now()})
 }
 
 // refused are those that came since the last look. Unkept is how many there was no
@@ -85,7 +88,39 @@ func (l *lostLog) refused() (all []LostPacket, unkept uint64) {
 		r.Table = tableName(l.p.sw.Names(), pi.Table)
 		r.Frame = append(trace.Bytes(nil), pi.Frame[:min(len(pi.Frame), dataplane.LostBytes)]...)
 		l.describe(&r)
+		if r.Entry != nil && l.p.objects != nil {
+			r.Entry.Objects = l.deciding(pi, some[i].by)
+		}
 		all = append(all, r)
 	}
 	return all, unkept
+}
+
+// deciding is the policy that has decided on a packet, or those that isolate the
+// Pod, or the Services that it was for. The entry that sent it to the agent is that
+// of all.
+func (l *lostLog) deciding(pi *dataplane.PacketIn, by *tables.Verdict) (all []trace.Object) {
+	objects := l.p.objects
+	if by == nil {
+		for _, k := range objects.ServicesAt(addrIn(&pi.Key, flow.IPDst, flow.IPv6Dst)) {
+			all = append(all, trace.Object{Object: k.String()})
+		}
+		return all
+	}
+	if by.Rule != 0 {
+		if r := objects.RuleByID(by.Rule); r != nil {
+			all = append(all, trace.Object{Object: r.Key.Policy.String(), Rule: r.Title()})
+		}
+		return all
+	}
+	port := pi.InPort
+	if by.Direction == tables.Ingress {
+		port = uint32(tables.TargetOFPortField.Get(&pi.Key).Lo)
+	}
+	if pod, ok := objects.PodAt(port); ok {
+		for _, o := range objects.IsolatedBy(pod, by.Direction == tables.Ingress) {
+			all = append(all, trace.Object{Object: o.Object.String(), Field: o.Field})
+		}
+	}
+	return all
 }

@@ -72,7 +72,7 @@ func TestLostToTheAgent(t *testing.T) {
 		t.Fatalf("%d packets", len(all.Packets))
 	}
 	p := all.Packets[0]
-	if p.Entry == nil || p.Table == "" || p.Port.Pod != "default/client-a" || p.CT == nil {
+	if p.Object() != "Service/default/sample-clusterip-no-ep" || p.Entry == nil || p.Table != "EndpointDNAT" || p.Port.Pod != "default/client-a" || p.CT == nil {
 		t.Errorf("%+v", p)
 	}
 }

@@ -15,7 +15,7 @@ type packetIns struct {
 
 func (p *packetIns) packetIn(pi *dataplane.PacketIn) {
 	if tables.NoEndpoint(pi.UserData, &pi.Key) {
-		p.lost.refuse(pi, lossNoEndpoint)
+		p.lost.refuse(pi, lossNoEndpoint, nil)
 		p.noEndpoint(pi)
 		return
 	}
@@ -25,10 +25,10 @@ func (p *packetIns) packetIn(pi *dataplane.PacketIn) {
 	}
 	switch {
 	case v.Reject:
-		p.lost.refuse(pi, lossRejected)
+		p.lost.refuse(pi, lossRejected, &v)
 		p.byPolicy(pi)
 	case v.Action == tables.Drop:
-		p.lost.refuse(pi, lossLogged)
+		p.lost.refuse(pi, lossLogged, &v)
 	}
 	if v.Log && p.audit != nil {
 		p.audit.note(pi, v)

@@ -92,13 +92,30 @@ func (r *Reconciler) origins(o Origin) []Origin {
 	if !ok || pod == nil {
 		return []Origin{o}
 	}
-	all := []Origin{o}
+	return append([]Origin{o}, r.isolating(pod, direction == "ingress")...)
+}
+
+// isolating are the NetworkPolicies that isolate a Pod for ingress, or for egress.
+func (r *Reconciler) isolating(pod *Pod, ingress bool) (all []Origin) {
 	for _, np := range r.view.NetworkPolicies {
-		isolates := np.Ingress && direction == "ingress" || np.Egress && direction == "egress"
+		isolates := np.Ingress && ingress || np.Egress && !ingress
 		if isolates && np.Key.Namespace == pod.Key.Namespace && np.Pods.Matches(pod.Labels) {
 			all = append(all, Origin{Object: np.Key, Field: "spec.podSelector"})
 		}
 	}
+	return all
+}
+
+// IsolatedBy are the NetworkPolicies that isolate a Pod for ingress, or for egress,
+// by name.
+func (r *Reconciler) IsolatedBy(n Name, ingress bool) []Origin {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil || r.view.Pods[Key{KindPod, n.Namespace, n.Name}] == nil {
+		return nil
+	}
+	all := r.isolating(r.view.Pods[Key{KindPod, n.Namespace, n.Name}], ingress)
+	slices.SortFunc(all, func(a, b Origin) int { return a.Object.Compare(b.Object) })
 	return all
 }
 

@@ -68,6 +68,23 @@ func (r *Reconciler) PodAddresses() map[netip.Addr]Name {
 	return all
 }
 
+// ServicesAt are the Services with an address: of the cluster, external, or of a
+// load balancer.
+func (r *Reconciler) ServicesAt(a netip.Addr) (all []Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil {
+		return nil
+	}
+	for k, s := range r.view.Services {
+		if slices.Contains(slices.Concat(s.ClusterIPs, s.ExternalIPs, s.LoadBalancerIPs), a) {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, Key.Compare)
+	return all
+}
+
 // meet says whether one list of addresses has one of another.
 func meet(all, some []netip.Addr) bool {
 	return slices.ContainsFunc(some, func(a netip.Addr) bool { return slices.Contains(all, a) })

@@ -1,0 +1,323 @@
+package demo
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+)
+
+// dropping is what the example lacks to lose packets in every way.
+const dropping = `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: refuse}
+spec:
+  priority: 1
+  tier: securityops
+  appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+  ingress:
+    - {name: NoDebug, action: Reject, ports: [{protocol: TCP, port: 8081}]}
+    - {name: NoTelnet, action: Drop, enableLogging: true, ports: [{protocol: TCP, port: 23}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: db-is-silent, namespace: default}
+spec: {podSelector: {matchLabels: {app: db}}, policyTypes: [Egress]}
+`
+
+// dropKind is a way to lose packets, and what antrail drops says of it.
+type dropKind struct {
+	name string
+	// from is who sends frames by its link, or, where datagram is not nil, a
+	// datagram to the tunnel of node-a.
+	from     string
+	frames   [][]byte
+	datagram []byte
+
+	node                  string // whose switch loses them; node-a when empty
+	reason, table, object string // object is what Object has in it
+	entry                 bool   // it names an entry
+}
+
+// dropWorld is the example with dropping, little room for connections, and none for
+// those over IPv6.
+func dropWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "dropping.yaml"), []byte(dropping), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const zone6 = 65510
+	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, Conntrack: agent.Conntrack{NewRate: 100, Zones: map[uint16]uint32{zone6: 0}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.close() })
+	return w
+}
+
+// frames makes frames between Pods and others of the lab.
+type frames struct{ w *world }
+
+// pod is a Pod with the gateway of its Node.
+func (f frames) pod(name string) (p lab.Pod, gateway [6]byte) {
+	for _, n := range f.w.lab.Topology.Nodes {
+		for _, p := range n.Pods {
+			if p.Name == name {
+				return p, n.GatewayMAC
+			}
+		}
+	}
+	panic("no Pod " + name)
+}
+
+// between is what packets from a Pod to another one have: over the gateway, unless
+// they are of one Node.
+func (f frames) between(from, to string) packettest.Options {
+	a, gateway := f.pod(from)
+	b, other := f.pod(to)
+	o := packettest.Options{EthSrc: a.MAC, EthDst: gateway, Src: a.Address.V4, Dst: b.Address.V4, SrcPort: 40000}
+	if gateway == other {
+		o.EthDst = b.MAC
+	}
+	return o
+}
+
+// tcp is a SYN from one Pod to a port of another, changed.
+func (f frames) tcp(from, to string, port uint16, change ...func(*packettest.Options)) []byte {
+	o := f.between(from, to)
+	o.DstPort = port
+	for _, c := range change {
+		c(&o)
+	}
+	return packettest.TCP4(o)
+}
+
+// tcp6 is the same over IPv6.
+func (f frames) tcp6(from, to string, port uint16, change ...func(*packettest.Options)) []byte {
+	o := f.between(from, to)
+	a, _ := f.pod(from)
+	b, _ := f.pod(to)
+	o.DstPort, o.Src, o.Dst = port, a.Address.V6, b.Address.V6
+	for _, c := range change {
+		c(&o)
+	}
+	return packettest.TCP6(o)
+}
+
+// pieces is a UDP datagram of a Pod to another, in fragments.
+func (f frames) pieces(id uint32, n int, cuts ...int) [][]byte {
+	o := f.between("client-a", "client-b")
+	o.Payload = make([]byte, n)
+	return packettest.Split(packettest.UDP4(o), id, cuts...)
+}
+
+// burst is SYNs, each of a connection of its own.
+func (f frames) burst(n int, from, to string, port uint16) (all [][]byte) {
+	for i := range n {
+		all = append(all, f.tcp(from, to, port, func(o *packettest.Options) { o.SrcPort = uint16(20000 + i) }))
+	}
+	return all
+}
+
+func setSrc(a string) func(*packettest.Options) {
+	return func(o *packettest.Options) { o.Src = netip.MustParseAddr(a) }
+}
+
+func setDst(a string) func(*packettest.Options) {
+	return func(o *packettest.Options) { o.Dst = netip.MustParseAddr(a) }
+}
+
+func one(b []byte) [][]byte { return [][]byte{b} }
+
+// damaged is a frame with one byte of it changed.
+func damaged(b []byte, at int, to byte) []byte {
+	b[at] = to
+	return b
+}
+
+// guardKinds are packets that lie about who sends them.
+func (f frames) guardKinds() []dropKind {
+	c, gateway := f.pod("client-a")
+	return []dropKind{
+		{name: "forged MAC", frames: one(f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.EthSrc = [6]byte{2, 0, 0, 0, 0, 0x66} })),
+			reason: "entry", table: "SpoofGuard", entry: true},
+		{name: "forged IPv4 address", frames: one(f.tcp("client-a", "web-a", 80, setSrc("10.10.0.66"))), reason: "entry", table: "SpoofGuard", entry: true},
+		{name: "forged IPv6 address", frames: one(f.tcp6("client-a", "web-a", 80, setSrc("fd00:10:10::66"))), reason: "entry", table: "SpoofGuard", entry: true},
+		{name: "forged ARP", frames: one(packettest.ARPRequest(packettest.Options{EthSrc: c.MAC, EthDst: gateway, Src: netip.MustParseAddr("10.10.0.66"), Dst: c.Address.V4})),
+			reason: "entry", table: "ARPSpoofGuard", entry: true},
+		{name: "forged neighbour", frames: one(packettest.NeighborSolicit6(packettest.Options{
+			EthSrc: [6]byte{2, 0, 0, 0, 0, 0x66}, EthDst: gateway, Src: c.Address.V6, Dst: netip.MustParseAddr("fd00:10:10::1")})),
+			reason: "entry", table: "SpoofGuard", entry: true},
+		{name: "malformed IP header", frames: one(damaged(f.tcp("client-a", "web-a", 80), packet.EthernetLen, 0x43)), reason: "entry", table: "SpoofGuard", entry: true},
+	}
+}
+
+// policyKinds are packets that policies do not let pass, and Services cannot serve.
+func (f frames) policyKinds() []dropKind {
+	return []dropKind{
+		{name: "no policy allows it in", frames: one(f.tcp("client-a", "db-a", 3306)), reason: "entry", table: "IngressDefaultRule", object: "NetworkPolicy/default/db-from-web", entry: true},
+		{name: "no policy allows it out", from: "db-a", frames: one(f.tcp("db-a", "client-a", 5001)), reason: "entry", table: "EgressDefaultRule", object: "NetworkPolicy/default/db-is-silent", entry: true},
+		{name: "dropped on its way in", frames: one(f.tcp("client-a", "web-a", 443)), reason: "entry", table: "IngressMetric", object: "ClusterNetworkPolicy/web-app-db-network-policy (DropOther)", entry: true},
+		{name: "dropped on its way out", from: "web-a", frames: one(f.tcp("web-a", "client-a", 5001)), reason: "entry", table: "EgressMetric", object: "ClusterNetworkPolicy/web-app-db-network-policy (DropOtherOut)", entry: true},
+		{name: "rejected", frames: one(f.tcp("client-a", "web-a", 8081)), reason: "rejected", table: "Output", object: "ClusterNetworkPolicy/refuse (NoDebug)", entry: true},
+		{name: "dropped and logged", frames: one(f.tcp("client-a", "web-a", 23)), reason: "dropped_and_logged", table: "Output", object: "ClusterNetworkPolicy/refuse (NoTelnet)", entry: true},
+		{name: "Service without endpoints", frames: one(f.tcp("client-a", "client-b", 80, setDst("10.101.255.29"))), reason: "no_endpoint", table: "EndpointDNAT", object: "Service/default/", entry: true},
+	}
+}
+
+// trackKinds are packets that conntrack has no place for, or that are at their end.
+func (f frames) trackKinds() []dropKind {
+	shape, overlap, twice := f.pieces(1, 800, 200), f.pieces(2, 1200, 400, 800), f.pieces(3, 1200, 400)
+	other := f.pieces(2, 1200, 392, 792)
+	return []dropKind{
+		{name: "a fragment whose others do not come", frames: f.pieces(9, 1200, 400)[:1], reason: "frag_expired", table: "ConntrackZone", entry: true},
+		{name: "invalid for conntrack", frames: one(f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.TCPFlags = packet.TCPSyn | packet.TCPFin })),
+			reason: "entry", table: "ConntrackState", entry: true},
+		{name: "TTL", frames: one(f.tcp("client-a", "client-b", 5001, func(o *packettest.Options) { o.TTL = 1 })), reason: "ttl", table: "L3DecTTL", entry: true},
+		{name: "no room in the zone", frames: one(f.tcp6("client-a", "web-a", 80)), reason: "ct_zone_full", table: "AntreaPolicyIngressRule", object: "(AllowFromClient)", entry: true},
+		{name: "too many new connections", from: "client-b", frames: f.burst(400, "client-b", "web-b", 80), node: "node-b", reason: "ct_new_rate", table: "AntreaPolicyIngressRule", object: "(AllowFromClient)", entry: true},
+		{name: "a fragment too small", frames: shape[:1], reason: "frag_shape", table: "ConntrackZone", entry: true},
+		{name: "fragments that overlap", frames: [][]byte{overlap[0], other[1]}, reason: "frag_overlap", table: "ConntrackZone", entry: true},
+		{name: "the same fragment twice", frames: [][]byte{twice[0], twice[0]}, reason: "frag_duplicate", table: "ConntrackZone", entry: true},
+	}
+}
+
+// tunnelKinds are packets that the tunnel does not take.
+func tunnelKinds() []dropKind {
+	geneve := func(first, second byte, protocol uint16, n int) []byte {
+		return append([]byte{first, second, byte(protocol >> 8), byte(protocol), 0, 0, 0, 0}, make([]byte, n)...)
+	}
+	return []dropKind{
+		{name: "tunnel packet from nobody known", from: "outside", datagram: geneve(0, 0, 0x6558, 60), reason: "port_outer_source_is_not_a_known_node"},
+		{name: "tunnel packet too short", from: "node-b", datagram: []byte{0, 0, 0}, reason: "port_packet_from_the_tunnel_is_shorter_than_the_tunnels_header"},
+		{name: "tunnel packet of another version", from: "node-b", datagram: geneve(0x40, 0, 0x6558, 60), reason: "port_version_of_the_tunnels_header_is_not_0"},
+		{name: "tunnel packet that is no frame", from: "node-b", datagram: geneve(0, 0, 0x0800, 60), reason: "port_payload_of_the_tunnel_is_not_an_ethernet_frame"},
+		{name: "tunnel packet with a control message", from: "node-b", datagram: geneve(0, 0x80, 0x6558, 60), reason: "port_geneve_control_message_which_this_node_does_not_answer"},
+	}
+}
+
+// TestDropsAreNamed: at least twenty kinds of losing a packet, each brought about by
+// real packets, and each named by antrail drops with its table, entry and object;
+// after all of them the switches account for every packet.
+func TestDropsAreNamed(t *testing.T) {
+	w := dropWorld(t)
+	f := frames{w}
+	var all []dropKind
+	for _, kinds := range [][]dropKind{f.trackKinds(), f.guardKinds(), f.policyKinds(), tunnelKinds()} {
+		all = append(all, kinds...)
+	}
+	if len(all) < 20 {
+		t.Errorf("%d kinds, want 20", len(all))
+	}
+	since := map[string]uint64{}
+	for i := range all {
+		k := &all[i]
+		if k.from == "" {
+			k.from = "client-a"
+		}
+		if k.node == "" {
+			k.node = "node-a"
+		}
+		since[k.name] = lostSince(t, w, k.node)
+		k.send(t, w)
+	}
+	for _, k := range all {
+		t.Run(k.name, func(t *testing.T) { k.wantNamed(t, w, since[k.name]) })
+	}
+	if seen, err := accounted(t.Context(), w); err != nil {
+		t.Error(err)
+	} else {
+		t.Log(seen)
+	}
+}
+
+// lostSince is the number of the last lost packet until now.
+func lostSince(t *testing.T, w *world, node string) uint64 {
+	t.Helper()
+	l, err := w.agent(node).Lost(t.Context(), &agent.LostQuery{Last: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Next
+}
+
+// send brings the loss about.
+func (k *dropKind) send(t *testing.T, w *world) {
+	t.Helper()
+	if k.datagram != nil {
+		k.sendDatagram(t, w)
+		return
+	}
+	s, err := w.raw(k.from, "eth0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	for _, b := range k.frames {
+		if err := s.send(b); err != nil {
+			t.Fatalf("%s: %v", k.name, err)
+		}
+	}
+}
+
+func (k *dropKind) sendDatagram(t *testing.T, w *world) {
+	t.Helper()
+	const genevePort = 6081
+	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.lab.Topology.Nodes[0].Address.V4.Addr(), genevePort))
+	if err := w.in(k.from, func() error {
+		c, err := net.DialUDP("udp4", nil, to)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write(k.datagram)
+		return err
+	}); err != nil {
+		t.Fatalf("%s: %v", k.name, err)
+	}
+}
+
+// namedWithin bounds a failing test: a fragment waits for 15 seconds.
+const namedWithin = 30 * time.Second
+
+// wantNamed waits until the loss is told as it should be.
+func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
+	t.Helper()
+	q := agent.LostQuery{Reason: k.reason, Since: since}
+	var got []string
+	for end := time.Now().Add(namedWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		l, err := w.agent(k.node).Lost(t.Context(), &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = nil
+		for i := range l.Packets {
+			p := &l.Packets[i]
+			if k.names(p) {
+				t.Log(strings.ReplaceAll(p.Line(), "\t", "  "))
+				return
+			}
+			got = append(got, p.Line())
+		}
+	}
+	t.Errorf("no %s in %s by %q; for this reason there are:\n%s", k.reason, k.table, k.object, strings.Join(got[:min(len(got), 5)], "\n"))
+}
+
+// names says whether a record is of this kind. Bytes are there unless a port kept
+// none.
+func (k *dropKind) names(p *agent.LostPacket) bool {
+	return (k.table == "" || p.Table == k.table) && strings.Contains(p.Object(), k.object) && (p.Entry != nil) == k.entry && len(p.Frame) > 0
+}
