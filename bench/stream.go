@@ -67,6 +67,10 @@ func (p *podPair) stream(ctx context.Context, n int, window time.Duration) (rate
 	return rate, each, errors.Join(err, f.stop(), ctx.Err())
 }
 
+// stillWindows is how many windows without a byte a stream may have before one with:
+// on a busy machine a short one may pass before anybody has run.
+const stillWindows = 50
+
 // watch is stream for flows that have got going.
 func (p *podPair) watch(ctx context.Context, f *flows, window time.Duration) (rate, each float64, err error) {
 	busy, err := p.busy()
@@ -75,6 +79,9 @@ func (p *podPair) watch(ctx context.Context, f *flows, window time.Duration) (ra
 		return 0, 0, err
 	}
 	wait(ctx, window)
+	for n := 0; f.arrived.Load() == before && n < stillWindows && ctx.Err() == nil; n++ {
+		wait(ctx, window)
+	}
 	bytes, took := float64(f.arrived.Load()-before), time.Since(start)
 	now, err := p.busy()
 	if err == nil && bytes == 0 && ctx.Err() == nil {
