@@ -156,6 +156,26 @@ func TestTrainTooLong(t *testing.T) {
 	}
 }
 
+// Frames that left as one message are counted one by one where the kernel takes
+// some of them only.
+func TestSomeOfAMessageTooLong(t *testing.T) {
+	a, b := narrow(t, tunnel.KindGeneve, underlays["IPv4"])
+	var batch []*packet.Frame
+	for _, n := range []int{1400, 600} {
+		f := packet.NewFrame(make([]byte, 2048), nil)
+		f.SetBytes(df(pt.UDP4(payload(n))))
+		f.Tunnel.Dst = underlays["IPv4"][1]
+		batch = append(batch, f)
+	}
+	if sent := a.Transmit(batch); sent != 1 {
+		t.Errorf("%d frames were taken, want 1", sent)
+	}
+	if s := a.Stats(); s.TxPackets != 1 || s.TxParted != 0 || s.Reasons[ports.TxTooLong.String()] != 1 {
+		t.Errorf("%+v, want one sent, one too long and none parted", s)
+	}
+	packet.Release(receive(t, b, 1))
+}
+
 // Who does not listen costs a few frames and no more.
 func TestLongsAreBounded(t *testing.T) {
 	a, _ := narrow(t, tunnel.KindGeneve, underlays["IPv4"])

@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"math/bits"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -48,8 +49,8 @@ type train struct {
 	size      int // of each datagram but the last
 	bytes     int
 	datagrams int
-	frames    int // that begin in it
-	first     int // its first part
+	begins    uint64 // in which of them a frame begins, as bits
+	first     int    // its first part
 	parts     int
 	ended     bool // nothing can follow its last datagram
 	option    int  // bytes of an option in its only head
@@ -71,8 +72,8 @@ func (o *outbox) head(n int) []byte {
 	return h
 }
 
-// put adds a datagram for a Node; frames is how many begin with it. It must not
-// be full.
+// put adds a datagram for a Node; frames is 1 when one begins with it, else 0. It
+// must not be full.
 func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
 	n := len(head) + len(body)
 	if !o.follows(to, n) {
@@ -85,10 +86,16 @@ func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
 	o.parts += 2
 	t.parts += 2
 	t.bytes += n
-	t.frames += frames
+	t.begins |= uint64(frames) << t.datagrams
 	t.datagrams++
 	t.ended = t.ended || n < t.size || t.datagrams == maxTrain
 }
+
+// frames is how many begin in a message.
+func (t *train) frames() int { return bits.OnesCount64(t.begins) }
+
+// beginsAt is 1 when a frame begins in a datagram of a message, else 0.
+func (t *train) beginsAt(datagram int) int { return int(t.begins >> datagram & 1) }
 
 // follows says whether a datagram of n bytes can be put behind the last one.
 func (o *outbox) follows(to netip.Addr, n int) bool {
@@ -131,7 +138,7 @@ func (p *Port) send(fd int) {
 	for at := 0; at < o.n; {
 		k, err := o.sent.send(fd, at, o.n)
 		for _, t := range o.trains[at : at+k] {
-			o.note(t.frames, t.datagrams, t.bytes-t.option)
+			o.note(t.frames(), t.datagrams, t.bytes-t.option)
 		}
 		at += k
 		if err == nil || err == unix.EINTR {
@@ -152,7 +159,7 @@ func (p *Port) fail(fd, i int, err error) {
 	case t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL || err == unix.EMSGSIZE):
 		p.apart(fd, i)
 	case err == unix.EMSGSIZE:
-		p.tooLong(i, t.first, t.frames, true)
+		p.tooLong(i, t.first, t.frames(), true)
 	default:
 		p.lose(err, t.datagrams)
 	}
@@ -166,7 +173,8 @@ func (p *Port) apart(fd, i int) {
 	o := p.out
 	t := &o.trains[i]
 	long := false
-	for first, frames, end := t.first, t.frames, t.first+t.parts; first < end; first, frames = first+2, 0 {
+	for n := range t.datagrams {
+		first, frames := t.first+2*n, t.beginsAt(n)
 		o.setParts(i, first, 2, 0)
 		switch _, err := o.sent.send(fd, i, i+1); err {
 		case nil:
