@@ -46,7 +46,8 @@ type LostPacket struct {
 // Frame is the packet's first bytes, at most LostBytes.
 func (p *LostPacket) Frame() []byte { return p.head[:p.kept] }
 
-// LostCT is what conntrack had said of a lost packet; zero when it was not asked.
+// LostCT is what conntrack had said of a lost packet; zero when it was not asked,
+// and of what is lost as a packet leaves that went as one before it.
 type LostCT struct {
 	State conntrack.State
 	Zone  uint16

@@ -7,6 +7,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -168,5 +169,41 @@ func BenchmarkLosingAndReading(b *testing.B) {
 	for n := 0; n < b.N; n += 64 {
 		pass()
 		read()
+	}
+}
+
+// TestLostAsItWasCut: what is lost of a packet that took a remembered way says
+// nothing of the connection of the packet that walked before it.
+func TestLostAsItWasCut(t *testing.T) {
+	r := newRig(t, `
+		table=0,priority=9,in_port=2,ip actions=ct(commit,zone=9,exec(load:0x7->NXM_NX_CT_MARK[]),table=1)
+		table=0,priority=1,ip actions=output:7
+		table=1 actions=output:4`)
+	r.addPort(7, memory.Options{Queue: 4096})
+	cut := func() {
+		if r.ports[1].Inject(large(packettest.TCP4)) == 0 {
+			t.Fatal("the port takes no more frames")
+		}
+		r.sw.Poll()
+	}
+	for range 3 { // walked, remembered, replayed
+		cut()
+	}
+	_, other := r.compose("udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_ttl=64,udp_src=1,udp_dst=2")
+	f := packet.NewFrame(make([]byte, 2048), nil)
+	f.SetBytes(other)
+	r.ports[2].Inject(f)
+	r.sw.Poll()
+	for r.sw.Drops()[dataplane.DropNoFrame] == 0 {
+		cut()
+	}
+	all, _ := r.sw.Lost()
+	if len(all) == 0 {
+		t.Fatal("nothing is noted")
+	}
+	for _, p := range all {
+		if p.CT != (dataplane.LostCT{}) || p.Port != 1 || p.Reason != dataplane.DropNoFrame {
+			t.Errorf("noted %+v of port %d, %s: it met no ct()", p.CT, p.Port, p.Reason)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package dataplane
 import (
 	"encoding/binary"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -73,6 +74,7 @@ func (k *walk) passes(e *cached, f *packet.Frame) bool {
 func (k *walk) follow(e *cached, p *path, f *packet.Frame, inPort uint32) {
 	k.w.cache.credit(p, f.Len())
 	k.inPort, k.last, k.met = inPort, p.last, p.met
+	k.ct.State, k.ct.Zone, k.ct.Mark, k.ct.Label = 0, 0, 0, conntrack.Label{} // of a packet before
 	if p.out == nil {
 		k.w.sums.dropped++
 		k.noteReplayed(e, &p.loss, f)
