@@ -1,0 +1,143 @@
+package dataplane_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/internal/walktest"
+	"github.com/antrail/antrail/packet"
+)
+
+// What a live trace costs packets that it does not want.
+
+// TestLiveAsksOnce asks about a connection that is replayed once for each set of
+// traces, but for each packet when one wants to look deeper; and about another one.
+func TestLiveAsksOnce(t *testing.T) {
+	first, like := 1, 0 // of ten packets
+	if *walktest.All {  // nothing is replayed: each is asked about
+		first, like = 10, 10
+	}
+	e := newEstablished(t)
+	for range 8 {
+		e.pass(e.client, e.web, e.there)
+		e.pass(e.web, e.client, e.back)
+	}
+	asked := 0
+	none := func([]byte, uint32) bool { asked++; return false }
+	want := func(n int, what string) {
+		t.Helper()
+		asked = 0
+		for range 10 {
+			e.pass(e.client, e.web, e.there)
+		}
+		if asked != n {
+			t.Errorf("%s: asked %d times", what, asked)
+		}
+	}
+	l := e.watch(dataplane.LiveRequest{Match: none})
+	want(first, "first packets")
+	want(like, "packets like those")
+	asked = 0
+	e.pass(e.web, e.client, e.back)
+	if asked != 1 {
+		t.Errorf("the other direction: asked %d times", asked)
+	}
+	deep := e.watch(dataplane.LiveRequest{Match: none, Deep: true})
+	want(20, "with a trace that looks deeper")
+	deep.Close()
+	want(first, "without it")
+	l.Close()
+	want(0, "nobody")
+}
+
+// TestLiveNumbersComeAgain arms traces whose numbers were those of others: packets
+// that those did not want are asked about.
+func TestLiveNumbersComeAgain(t *testing.T) {
+	e := newEstablished(t)
+	e.watch(dataplane.LiveRequest{Match: func([]byte, uint32) bool { return false }}).Close()
+	for range 4 {
+		l := e.watch(dataplane.LiveRequest{Match: func([]byte, uint32) bool { return false }})
+		for range 4 {
+			e.pass(e.client, e.web, e.there)
+		}
+		l.Close()
+		e.sw.SkipLiveNumbers()
+		l = e.watch(dataplane.LiveRequest{Match: wantAll})
+		e.pass(e.client, e.web, e.there)
+		if n := len(taken(t, l)); n != 1 {
+			t.Errorf("%d walks", n)
+		}
+		l.Close()
+	}
+}
+
+// TestLiveAllocatesNothing for packets that an armed trace does not want.
+func TestLiveAllocatesNothing(t *testing.T) {
+	e := newEstablished(t)
+	e.watch(dataplane.LiveRequest{Match: func(b []byte, _ uint32) bool { return b[12] == 1 }})
+	if n := testing.AllocsPerRun(500, func() { e.pass(e.client, e.web, e.there) }); n != 0 {
+		t.Errorf("%v allocations for a packet that nobody wants", n)
+	}
+}
+
+// BenchmarkLive is one packet of an established connection, from port to port,
+// while nobody watches, while a trace is armed that does not want it, and watched.
+func BenchmarkLive(b *testing.B) {
+	for name, match := range map[string]func([]byte, uint32) bool{
+		"off": nil, "armed": func(f []byte, _ uint32) bool { return f[12] == 1 }, "watched": wantAll,
+	} {
+		b.Run(name, func(b *testing.B) {
+			e := newEstablished(b)
+			if match != nil {
+				l := e.watch(dataplane.LiveRequest{Match: match})
+				ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+				defer cancel()
+				go func() {
+					for {
+						if _, err := l.Next(ctx); err != nil {
+							return
+						}
+					}
+				}()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				e.pass(e.client, e.web, e.there)
+			}
+		})
+	}
+}
+
+// BenchmarkLiveArmed is a packet of a known connection in batches of 64, in turn
+// while nobody watches and while a trace is armed that does not want it: windows of
+// a loaded machine are compared with their neighbours. Both figures are the first
+// quartile of the windows.
+func BenchmarkLiveArmed(b *testing.B) {
+	const batches = 50
+	e := newEstablished(b)
+	frames := slices.Repeat([][]byte{e.there}, 64)
+	udp := dataplane.LiveRequest{Match: func(f []byte, _ uint32) bool { return f[23] == packet.ProtoUDP }}
+	var took [2][]float64 // nanoseconds a packet
+	for i := range max(8, b.N/(batches*len(frames))) {
+		var l *dataplane.LiveTrace
+		if i%2 == 1 {
+			l = e.arm(udp)
+		}
+		e.passBatch(frames) // asked about
+		start := time.Now()
+		for range batches {
+			e.passBatch(frames)
+		}
+		took[i%2] = append(took[i%2], float64(time.Since(start).Nanoseconds())/float64(batches*len(frames)))
+		if l != nil {
+			l.Close()
+		}
+	}
+	for i, name := range []string{"off-ns/packet", "armed-ns/packet"} {
+		slices.Sort(took[i])
+		b.ReportMetric(took[i][len(took[i])/4], name)
+	}
+}
