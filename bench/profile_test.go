@@ -7,13 +7,13 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/cilium/ebpf/asm"
 )
 
@@ -23,9 +23,9 @@ func TestProfiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	antrail := filepath.Join(t.TempDir(), "antrail")
-	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	antrail, err := antrailtest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
 	result, err := Run(t.Context(), o, io.Discard)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/lab"
 	"github.com/vishvananda/netlink"
 )
@@ -23,22 +24,7 @@ import (
 // antrail is the binary that the labs of these tests run.
 var antrail string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "antrail-demo-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	antrail = filepath.Join(dir, "antrail")
-	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
 
 // up makes a lab of two Nodes with real agents; it goes when the test ends. The
 // agents' logs are shown when the test fails.

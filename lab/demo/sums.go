@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,12 +31,9 @@ func accounted(ctx context.Context, w *world) (string, error) {
 // sumsOf is the sums of a Node's switch. The error says where they do not agree;
 // with those of drivers they do when nothing moves.
 func (w *world) sumsOf(ctx context.Context, node string) (*agent.SumsRecord, error) {
-	var r agent.SumsRecord
-	if err := w.agent(node).JSON(ctx, "/sums", nil, &r); err != nil {
+	r, err := w.lab.Sums(ctx, node)
+	if err != nil {
 		return nil, err
-	}
-	if r.Fault != "" {
-		return nil, errors.New(r.Fault)
 	}
 	rows, err := w.ports(ctx, node)
 	if err != nil {
@@ -49,5 +45,5 @@ func (w *world) sumsOf(ctx context.Context, node string) (*agent.SumsRecord, err
 			return nil, fmt.Errorf("port %s: %d packets received and %d sent by the switch's sums, %d and %d by its driver", x.Name, rx, tx, p.Rx.Packets, p.Tx.Packets)
 		}
 	}
-	return &r, nil
+	return r, nil
 }

@@ -73,8 +73,9 @@ type run struct {
 }
 
 // Run sends traffic through a lab that is up, and lets the agent of node-a be
-// killed, and then be taken over from, while it does. The report tells what came of it; the error is for what kept
-// it from being made.
+// killed, and then be taken over from, while it does. The report tells what came of it;
+// the error is for what kept it from being made, and for packets that a switch does not
+// account for.
 func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -91,6 +92,9 @@ func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	}
 	stop()
 	ended()
+	if err == nil {
+		err = l.Accounted(context.WithoutCancel(ctx))
+	}
 	return report, err
 }
 

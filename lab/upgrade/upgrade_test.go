@@ -3,36 +3,19 @@ package upgrade
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/lab"
 )
 
 // antrail is the binary that the labs of these tests run.
 var antrail string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "antrail-upgrade-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	antrail = filepath.Join(dir, "antrail")
-	if out, err := exec.Command("go", "build", "-o", antrail, "github.com/antrail/antrail/cmd/antrail").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
 
 // up makes a lab of two Nodes; it goes when the test ends.
 func up(t *testing.T) *lab.Lab {

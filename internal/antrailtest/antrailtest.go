@@ -1,0 +1,35 @@
+// Package antrailtest builds the program for tests that run it as a process.
+package antrailtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Build builds antrail into a directory and returns its path.
+func Build(dir string) (path string, err error) {
+	path = filepath.Join(dir, "antrail")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/antrail/antrail/cmd/antrail").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// Main runs a package's tests with antrail built, whose path it puts into binary, and
+// returns the exit code of the process. The program goes when they have ended.
+func Main(m *testing.M, binary *string) (code int) {
+	dir, err := os.MkdirTemp("", "antrail-test-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		*binary, err = Build(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
