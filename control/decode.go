@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
+	"unicode"
 
 	yaml "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,7 +63,7 @@ func (p Problem) Error() string {
 	if p.Field != "" {
 		parts = append(parts, p.Field)
 	}
-	return strings.Join(append(parts, p.Reason), ": ")
+	return printable(strings.Join(append(parts, p.Reason), ": "))
 }
 
 // Limits of what is read.
@@ -260,6 +262,20 @@ func clipTo(s string, length int) string {
 		return strings.ToValidUTF8(s[:length], "") + "…"
 	}
 	return s
+}
+
+// printable has escapes, as \x1b, in place of what controls a terminal, ends a line
+// or turns the order of letters round.
+func printable(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // typeName is what a manifest says it holds.

@@ -82,7 +82,10 @@ func (r *ruleDecoding) rule(at *field.Path, in *ruleManifest, side ruleSide) Pol
 	return rule
 }
 
+// ruleName is a rule's name as all that prints it may have it: Kubernetes lets any
+// text be one.
 func (r *ruleDecoding) ruleName(at *field.Path, name string) string {
+	name = printable(name)
 	if name != "" && r.names[name] {
 		r.faults = append(r.faults, field.Duplicate(at, clip(name)))
 	}
