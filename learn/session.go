@@ -57,8 +57,12 @@ func List(root string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	width := 0
 	for _, l := range all {
-		fmt.Fprintf(out, "%2d  %-38s %s\n", l.Number, l.Title, l.progress(root))
+		width = max(width, len(l.Title))
+	}
+	for _, l := range all {
+		fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%2d  %-*s  %s", l.Number, width, l.Title, l.progress(root)), " "))
 	}
 	_, err = fmt.Fprintln(out, "\nantrail learn 1 begins the first.")
 	return err
