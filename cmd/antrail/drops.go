@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/spf13/cobra"
@@ -129,11 +130,28 @@ func (d *dropsFlags) teller(w io.Writer) func(*agent.LostPacket) error {
 		to.SetEscapeHTML(false)
 		return func(p *agent.LostPacket) error { return to.Encode(p) }
 	}
-	t := tabwriter.NewWriter(w, 16, 0, 2, ' ', 0)
-	fmt.Fprintln(t, agent.LostColumns)
-	t.Flush() // what goes wrong with w goes wrong again with the first packet
+	var widths columnWidths
+	fmt.Fprintln(w, widths.pad(agent.LostColumns)) // what goes wrong with w goes wrong again with the first packet
 	return func(p *agent.LostPacket) error {
-		fmt.Fprintln(t, p.Line())
-		return t.Flush()
+		_, err := fmt.Fprintln(w, widths.pad(p.Line()))
+		return err
 	}
+}
+
+// columnWidths are those of a table whose lines are not known beforehand: a column
+// is as wide as its widest cell so far, in letters.
+type columnWidths []int
+
+// pad aligns a line with a tab between its columns; the last column has no end.
+func (c *columnWidths) pad(line string) string {
+	cells := strings.Split(line, "\t")
+	var b strings.Builder
+	for i, cell := range cells[:len(cells)-1] {
+		if i == len(*c) {
+			*c = append(*c, 0)
+		}
+		(*c)[i] = max((*c)[i], utf8.RuneCountInString(cell))
+		fmt.Fprintf(&b, "%-*s  ", (*c)[i], cell)
+	}
+	return b.String() + cells[len(cells)-1]
 }
