@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
@@ -57,6 +58,7 @@ func (a *arming) arm(r *LiveTraceRequest) (*dataplane.LiveTrace, error) {
 	}
 	return a.p.sw.TraceLive(dataplane.LiveRequest{
 		Match: a.match(f), Deep: f.Deep(), Keep: a.keepAll(), Tables: a.tables, Count: max(0, r.Count), Begin: max(0, r.Begin), FirstID: first,
+		Wait: time.Duration(max(0, r.WaitMS)) * time.Millisecond,
 	})
 }
 

@@ -41,6 +41,9 @@ type LiveTraceRequest struct {
 	// Begin is how many walks may begin at this Node; 0 for no end. Packets from other
 	// Nodes with an id of the session are watched beyond it.
 	Begin int `json:"begin,omitempty"`
+	// WaitMS is how many milliseconds no walk begins at this Node, so that the others
+	// watch by then what it begins; 0 for one Node.
+	WaitMS int `json:"waitMS,omitempty"`
 	// For is how long the trace lasts, in nanoseconds; 0 for no end.
 	For time.Duration `json:"forNS,omitempty"`
 	// FirstID numbers the walks, in hexadecimal. Of its 16 digits the first 8 name

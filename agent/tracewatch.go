@@ -24,6 +24,9 @@ type Watch struct {
 	Tell func(trace.Joined) error
 }
 
+// armTime is how many milliseconds all agents have to be armed, before any begins.
+const armTime = 300
+
 // halfWait is how long a walk waits for what other Nodes saw.
 const halfWait = 500 * time.Millisecond
 
@@ -44,6 +47,7 @@ func (w *Watch) Run(ctx context.Context) (total dataplane.LiveCounts, err error)
 	for i := range w.Agents {
 		r := w.Request
 		if len(w.Agents) > 1 {
+			r.WaitMS = armTime
 			r.Count, r.Begin, r.FirstID = 0, r.Count, fmt.Sprintf("%016x", session|uint64(i)<<24|1)
 		}
 		go w.runAgent(ctx, i, &r, lines)

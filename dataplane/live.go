@@ -58,6 +58,11 @@ type LiveRequest struct {
 	// Begin is how many walks may begin here; 0 for no end. Packets that bring an id of
 	// the session are watched beyond it.
 	Begin int
+	// Wait is how long no walk begins here, so that other switches can be armed meanwhile;
+	// packets that bring an id of the session are watched at once. Those that came through
+	// the tunnel without one wait twice as long, for they have passed a switch that did
+	// not begin yet, and begin no walk when a switch that did has begun enough.
+	Wait time.Duration
 	// FirstID is the id of the first walk; the next ones count up. Its upper half
 	// is the session: packets of other switches that bring an id of it are watched
 	// too. When 0, walks are numbered from 1 and no id leaves the switch.
@@ -99,6 +104,10 @@ type LiveTrace struct {
 
 	matched, told, lost atomic.Uint64
 	begun               atomic.Uint64 // walks that were told and did not begin elsewhere
+
+	armed    time.Time
+	waiting  atomic.Bool // Wait is not over for all packets
+	othersDo atomic.Bool // another switch has begun as many walks as are to begin
 }
 
 // watched is a walk on its way to who wants it.
@@ -115,6 +124,8 @@ var errManyLives = errors.New("there are 8 live traces already; end one of them 
 func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
 	l := &LiveTrace{sw: s, req: req, walks: make(chan watched, liveRoom*len(s.workers)), rings: make([]atomic.Int32, len(s.workers))}
 	l.ids.Store(max(1, req.FirstID))
+	l.armed = time.Now()
+	l.waiting.Store(req.Wait > 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.lives.Load().list()

@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -140,4 +141,47 @@ func BenchmarkLiveArmed(b *testing.B) {
 		slices.Sort(took[i])
 		b.ReportMetric(took[i][len(took[i])/4], name)
 	}
+}
+
+// TestLiveWait: of a trace that waits, no walk begins for so long, and for twice as long
+// none with a packet that came through the tunnel; what brings an id of the session is
+// watched at once. When another switch has begun enough, none begins with what it sends.
+func TestLiveWait(t *testing.T) {
+	const session, wait = 7 << 32, 100 * time.Millisecond
+	r := newRig(t, "table=0 actions=output:2")
+	l := r.watch(dataplane.LiveRequest{Match: wantAll, Wait: wait, FirstID: session | 1, Begin: 5})
+	armed := time.Now()
+	tunnelled := func(id uint64) {
+		f := packet.NewFrame(make([]byte, 2048), nil)
+		_, b := r.compose(anyTCP)
+		f.SetBytes(b)
+		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.77.103"), Trace: id}
+		r.wantPorts(r.sendWhole(tunnelPort, f), 2)
+	}
+	seen := uint64(0)
+	wantWalks := func(n uint64, when string) {
+		t.Helper()
+		told := l.Counts().Told
+		if got := told - seen; got != n {
+			t.Errorf("%s: %d walks, want %d", when, got, n)
+		}
+		seen = told
+	}
+	tunnelled(session | 1<<24 | 1)
+	wantWalks(1, "a packet with an id")
+	for l.Counts().Told == seen {
+		r.send(anyTCP)
+	}
+	seen = l.Counts().Told
+	if waited := time.Since(armed); waited < wait {
+		t.Errorf("a walk begins after %v", waited)
+	}
+	time.Sleep(2*wait - time.Since(armed))
+	tunnelled(0)
+	wantWalks(1, "through the tunnel, when all have waited")
+	tunnelled(session | 1<<24 | 5)
+	tunnelled(0)
+	wantWalks(1, "when the other switch has begun enough")
+	r.send(anyTCP)
+	wantWalks(1, "a packet of this switch's own")
 }

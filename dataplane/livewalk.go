@@ -47,7 +47,7 @@ func (k *walk) wanted(e *cached, f *packet.Frame, inPort uint32) bool {
 		return false
 	}
 	who := s.wanting(f, inPort)
-	if who == 0 && e != nil && !s.deep && f.Tunnel.Trace == 0 {
+	if who == 0 && e != nil && !s.deep && f.Tunnel.Trace == 0 && !s.waits() {
 		e.unwanted = s.no
 	}
 	k.lives.who = s.begin(who, k.w.no)
@@ -90,7 +90,29 @@ func (l *LiveTrace) wants(f *packet.Frame, inPort uint32) bool {
 	if l.done() {
 		return false
 	}
-	return l.follows(f) || !l.enough() && l.req.Match != nil && l.req.Match(f.Bytes(), inPort)
+	return l.follows(f) || !l.enough() && l.req.Match != nil && l.due(f) && l.req.Match(f.Bytes(), inPort)
+}
+
+// due says whether a walk may begin with a frame, by Wait and by what others have begun.
+func (l *LiveTrace) due(f *packet.Frame) bool {
+	tunnelled := f.Tunnel.Src.IsValid()
+	if tunnelled && l.othersDo.Load() {
+		return false
+	}
+	if !l.waiting.Load() {
+		return true
+	}
+	waited := time.Since(l.armed)
+	if waited >= 2*l.req.Wait {
+		l.waiting.Store(false)
+		return true
+	}
+	return !tunnelled && waited >= l.req.Wait
+}
+
+// waits says whether a trace of the set may want later what it does not want yet.
+func (s *liveSet) waits() bool {
+	return slices.ContainsFunc(s.all, func(l *LiveTrace) bool { return l.waiting.Load() })
 }
 
 // done says whether there are as many walks as were asked for.
@@ -102,8 +124,18 @@ func (l *LiveTrace) enough() bool { return l.req.Begin > 0 && l.begun.Load() >= 
 // follows says whether a frame brings an id of the trace's session.
 func (l *LiveTrace) follows(f *packet.Frame) bool {
 	id := f.Tunnel.Trace
-	return id != 0 && l.req.FirstID != 0 && id>>32 == l.req.FirstID>>32
+	if id == 0 || l.req.FirstID == 0 || id>>32 != l.req.FirstID>>32 {
+		return false
+	}
+	if l.req.Begin > 0 && id&walkNumber >= uint64(l.req.Begin) {
+		l.othersDo.Store(true)
+	}
+	return true
 }
+
+// walkNumber is the part of an id that counts the walks of one switch, from 1; above it
+// are the switch's own number and the session.
+const walkNumber = 1<<24 - 1
 
 // begin counts a packet, and takes a place of a worker's ring for its walk; false
 // when there is none.
