@@ -17,14 +17,15 @@ import (
 type Watch struct {
 	Agents  []*Client
 	Request LiveTraceRequest
-	// Armed, when not nil, is told of each agent that watches from then on.
+	// Armed, when not nil, is told of each agent, when all of them watch from then on.
 	Armed func(*Armed)
 	// Tell gets each way once it is whole, or has waited for halfWait. An error of
 	// its ends the trace.
 	Tell func(trace.Joined) error
 }
 
-// armTime is how many milliseconds all agents have to be armed, before any begins.
+// armTime is how many milliseconds all of several agents have to be armed, before any
+// begins.
 const armTime = 300
 
 // halfWait is how long a walk waits for what other Nodes saw.
@@ -82,6 +83,8 @@ type gathering struct {
 	joiner trace.Joiner
 	counts []dataplane.LiveCounts
 	told   int
+	armed  []*Armed  // not told yet
+	begin  time.Time // when all watch that are in armed
 }
 
 // errEnough ends a watch that has as many ways as were asked for.
@@ -108,6 +111,7 @@ func (g *gathering) run(cancel func(), lines <-chan said) (err error) {
 			}
 		case now := <-tick.C:
 			if err == nil {
+				g.tellArmed(now)
 				fail(g.tell(g.joiner.Expire(now, false)))
 			}
 		}
@@ -127,12 +131,34 @@ func (g *gathering) take(s *said) error {
 		g.counts[s.agent] = *l.Counts
 	}
 	switch {
-	case l.Armed != nil && g.watch.Armed != nil:
-		g.watch.Armed(l.Armed)
+	case l.Armed != nil:
+		g.hearArmed(l.Armed, time.Now())
 	case l.Walk != nil:
 		return g.tell(g.joiner.Add(l.Walk, time.Now()))
 	}
 	return nil
+}
+
+// hearArmed takes down that one more agent is armed. A single one begins at once.
+func (g *gathering) hearArmed(a *Armed, now time.Time) {
+	g.armed, g.begin = append(g.armed, a), now
+	if len(g.counts) > 1 {
+		g.begin = now.Add(armTime * time.Millisecond)
+	}
+	g.tellArmed(now)
+}
+
+// tellArmed tells of the agents once all of them watch.
+func (g *gathering) tellArmed(now time.Time) {
+	if len(g.armed) < len(g.counts) || now.Before(g.begin) {
+		return
+	}
+	for _, a := range g.armed {
+		if g.watch.Armed != nil {
+			g.watch.Armed(a)
+		}
+	}
+	g.armed = nil
 }
 
 func (g *gathering) tell(ways []trace.Joined) error {
