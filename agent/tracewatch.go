@@ -134,6 +134,8 @@ func (g *gathering) take(s *said) error {
 	case l.Armed != nil:
 		g.hearArmed(l.Armed, time.Now())
 	case l.Walk != nil:
+		g.begin = time.Time{} // it has, whatever the clock says here
+		g.tellArmed(time.Now())
 		return g.tell(g.joiner.Add(l.Walk, time.Now()))
 	}
 	return nil
