@@ -132,7 +132,7 @@ func (c *cluster) send(from string, frame []byte) (all []arrival) {
 		busy = false
 		for _, n := range c.nodes {
 			n.sw.Poll()
-			for _, f := range drain(n.tunnel) {
+			for _, f := range n.tunnel.CollectAll() {
 				c.carry(n, f)
 				busy = true
 			}
@@ -140,7 +140,7 @@ func (c *cluster) send(from string, frame []byte) (all []arrival) {
 	}
 	for _, n := range c.nodes {
 		for _, name := range slices.Sorted(maps.Keys(n.ports)) {
-			for _, f := range drain(n.ports[name]) {
+			for _, f := range n.ports[name].CollectAll() {
 				all = append(all, arrival{name, f.Bytes()})
 			}
 		}
@@ -161,21 +161,6 @@ func (c *cluster) carry(from *memoryNode, f *packet.Frame) {
 		}
 	}
 	c.Fatalf("%s sends into the tunnel to %v, which is no Node", from.name, f.Tunnel.Dst)
-}
-
-// drain takes what a port transmitted.
-func drain(p *memory.Port) (all []*packet.Frame) {
-	var batch [32]*packet.Frame
-	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
-		for _, f := range batch[:n] {
-			copied := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
-			copied.SetBytes(f.Bytes())
-			copied.Tunnel = f.Tunnel
-			all = append(all, copied)
-		}
-		packet.Release(batch[:n])
-	}
-	return all
 }
 
 // logged are the lines that a Node's log of policies got since last asked.

@@ -170,7 +170,7 @@ func (s *sending) pass(n *rehearsed, port uint32, f *packet.Frame) error {
 		return err
 	}
 	for _, no := range slices.Sorted(maps.Keys(n.ports)) {
-		for _, out := range transmitted(n.ports[no]) {
+		for _, out := range n.ports[no].CollectAll() {
 			if err := s.onward(n, no, out); err != nil {
 				return err
 			}
@@ -212,19 +212,4 @@ func (s *sending) onward(n *rehearsed, port uint32, f *packet.Frame) error {
 	}
 	s.left = append(s.left, Leaving{n.name, n.sw.Names().Port(port), slices.Clone(f.Bytes())})
 	return nil
-}
-
-// transmitted takes the frames that a port has sent.
-func transmitted(p *memory.Port) (frames []*packet.Frame) {
-	var batch [8]*packet.Frame
-	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
-		for _, f := range batch[:n] {
-			c := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
-			c.SetBytes(f.Bytes())
-			c.Tunnel, c.Mark = f.Tunnel, f.Mark
-			frames = append(frames, c)
-		}
-		packet.Release(batch[:n])
-	}
-	return frames
 }

@@ -228,7 +228,7 @@ func (s *Sandbox) pass(way *Way, n *runningNode, port uint32, f *packet.Frame) e
 		return err
 	}
 	for _, no := range slices.Sorted(maps.Keys(n.ports)) {
-		for _, out := range collect(n.ports[no]) {
+		for _, out := range n.ports[no].CollectAll() {
 			if err := s.onward(way, n, no, out); err != nil {
 				return err
 			}
@@ -275,19 +275,4 @@ func (s *Sandbox) at(a netip.Addr) *runningNode {
 		}
 	}
 	return nil
-}
-
-// collect takes the frames that a port transmitted.
-func collect(p *memory.Port) (frames []*packet.Frame) {
-	var batch [8]*packet.Frame
-	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
-		for _, f := range batch[:n] {
-			c := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
-			c.SetBytes(f.Bytes())
-			c.Tunnel, c.Mark = f.Tunnel, f.Mark
-			frames = append(frames, c)
-		}
-		packet.Release(batch[:n])
-	}
-	return frames
 }

@@ -93,6 +93,22 @@ func (p *Port) Inject(frames ...*packet.Frame) int {
 // frames, in order, and returns how many. It works after Close too.
 func (p *Port) Collect(batch []*packet.Frame) int { return p.out.pop(batch) }
 
+// CollectAll takes all transmitted frames, as copies with headroom that come from no
+// pool, with what came along in Tunnel and Mark.
+func (p *Port) CollectAll() (all []*packet.Frame) {
+	var batch [32]*packet.Frame
+	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
+		for _, f := range batch[:n] {
+			c := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
+			c.SetBytes(f.Bytes())
+			c.Tunnel, c.Mark = f.Tunnel, f.Mark
+			all = append(all, c)
+		}
+		packet.Release(batch[:n])
+	}
+	return all
+}
+
 // Name is the name given to New.
 func (p *Port) Name() string { return p.name }
 

@@ -128,3 +128,33 @@ func TestTunnelPortCarriesOuterHeader(t *testing.T) {
 		t.Errorf("collected %+v, want the outer header %+v", one[0], outer)
 	}
 }
+
+// TestCollectAll: all frames come, in order, whole, with what came along; theirs are
+// given back.
+func TestCollectAll(t *testing.T) {
+	p := New("p", Options{})
+	pool := packet.NewPool(100, 2048)
+	sent := make([]*packet.Frame, 100)
+	if n := pool.Get(sent); n != len(sent) {
+		t.Fatalf("%d frames", n)
+	}
+	for i, f := range sent {
+		f.SetBytes(append([]byte{byte(i)}, make([]byte, 59)...))
+		f.Mark, f.Tunnel.ID = uint32(i), 7
+	}
+	if n := p.Transmit(sent); n != len(sent) {
+		t.Fatalf("%d frames transmitted", n)
+	}
+	all := p.CollectAll()
+	if len(all) != len(sent) || len(p.CollectAll()) != 0 {
+		t.Fatalf("%d frames collected", len(all))
+	}
+	for i, f := range all {
+		if b := f.Bytes(); len(b) != 60 || b[0] != byte(i) || f.Mark != uint32(i) || f.Tunnel.ID != 7 || f.Headroom() < packet.Headroom {
+			t.Errorf("frame %d is %v, %+v", i, b, f)
+		}
+	}
+	if pool.Free() != len(sent) {
+		t.Errorf("%d frames were given back", pool.Free())
+	}
+}
