@@ -206,6 +206,33 @@ func TestTraceWrites(t *testing.T) {
 	}
 }
 
+// TestCaptureKeepsFile: what cannot begin leaves an older capture as it was, and counts
+// nothing; what begins replaces all of it.
+func TestCaptureKeepsFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "walks")
+	const older = "an older capture, longer than what comes"
+	for _, s := range []struct {
+		args       []string
+		code       int
+		want, left string
+	}{
+		{[]string{"capture", "-w", file, "--socket", "/no/such.sock"}, 1, "no agent answers at /no/such.sock", older},
+		{[]string{"trace", "--live", "--record", file, "--socket", "/no/such.sock"}, 1, "no agent answers at /no/such.sock", older},
+		{[]string{"trace", "show", "-o", "json", "-w", file, "/dev/null"}, 0, "", ""},
+	} {
+		if err := os.WriteFile(file, []byte(older), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if code := run(s.args, &out, &out); code != s.code || !strings.Contains(out.String(), s.want) || strings.Contains(out.String(), "matched") {
+			t.Errorf("%v: exit code %d\n%s", s.args, code, out.String())
+		}
+		if left, err := os.ReadFile(file); err != nil || string(left) != s.left {
+			t.Errorf("%v: %v, the file has %q, want %q", s.args, err, left, s.left)
+		}
+	}
+}
+
 // TestReplayInJSON has a line for each recorded walk, and the count beside it.
 func TestReplayInJSON(t *testing.T) {
 	var out, beside bytes.Buffer

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -80,12 +79,17 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	l.request.Text = form == trace.FormOFProto || l.record != ""
 	tell, end, err := l.recorded(out)
 	if err != nil {
-		return errors.Join(err, shut())
+		return err
 	}
-	w := agent.Watch{Agents: agents, Request: l.request, Armed: func(a *agent.Armed) { l.tellArmed(c.ErrOrStderr(), a) }}
-	w.Tell = tell
+	begun := false
+	w := agent.Watch{Agents: agents, Request: l.request}
+	w.Armed = func(a *agent.Armed) { begun = true; l.tellArmed(c.ErrOrStderr(), a) }
+	w.Tell = func(way trace.Joined) error { begun = true; return tell(way) }
 	start := time.Now()
 	counts, err := w.Run(c.Context())
+	if err != nil && !begun { // files are as they were
+		return err
+	}
 	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Lost)
 	return errors.Join(err, out.End(), shut(), end())
 }
@@ -96,7 +100,7 @@ func (l *liveFlags) recorded(out trace.Printer) (tell func(trace.Joined) error, 
 	if l.record == "" {
 		return out.Print, func() error { return nil }, nil
 	}
-	f, err := os.Create(l.record)
+	f, err := openLate(l.record)
 	if err != nil {
 		return nil, nil, err
 	}

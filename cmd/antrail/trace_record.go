@@ -61,13 +61,50 @@ func formTo(c *cobra.Command, form, path string) (p trace.Printer, end func() er
 	if _, err := trace.NewPrinter(form, nil); err != nil {
 		return nil, nil, asUsage(err)
 	}
-	f, err := os.Create(path)
+	f, err := openLate(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err = trace.NewPrinter(form, f)
 	return p, f.Close, err
 }
+
+// lateFile is a file to write that keeps what it had until the first byte is written, or
+// it is closed without: what cannot begin costs nobody an older capture.
+type lateFile struct {
+	file  *os.File
+	begun bool
+}
+
+func openLate(path string) (*lateFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &lateFile{file: f}, nil
+}
+
+func (f *lateFile) begin() error {
+	if f.begun {
+		return nil
+	}
+	f.begun = true
+	st, err := f.file.Stat()
+	if err != nil || !st.Mode().IsRegular() { // a pipe has nothing to be cut
+		return err
+	}
+	return f.file.Truncate(0)
+}
+
+func (f *lateFile) Write(b []byte) (int, error) {
+	if err := f.begin(); err != nil {
+		return 0, err
+	}
+	return f.file.Write(b)
+}
+
+// Close makes the file what was written, if it is nothing.
+func (f *lateFile) Close() error { return errors.Join(f.begin(), f.file.Close()) }
 
 // asUsage is an error of how a command was called, nil for none.
 func asUsage(err error) error {
