@@ -345,7 +345,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		parts = append(parts, lasting(a.runPage))
 	}
 	if a.live != nil {
-		parts = append(parts, a.live.runObjects, lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots))
+		parts = append(parts, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots))
 	}
 	others := beginParts(ctx, parts...)
 	var err error

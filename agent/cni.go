@@ -31,6 +31,10 @@ const (
 	cniWait  = 45 * time.Second
 )
 
+// sweepTime is how often it is looked for sandboxes that ended without a word. A
+// port whose link goes has it looked at once.
+const sweepTime = time.Minute
+
 // cniRecord tells which pod has what.
 func (c *Config) cniRecord() string { return c.besideSocket("cni.record") }
 
@@ -41,6 +45,7 @@ type plugs struct {
 	// calls is held by the plugin's calls together, and alone by who hands over.
 	calls   sync.RWMutex
 	begun   chan struct{} // closed when what is plugged in is followed
+	lost    chan struct{} // a port's link is gone
 	changed signal
 	// opened says whether a port is in the switch; status, why Pods cannot be
 	// attached. Both are set before the first call.
@@ -54,7 +59,7 @@ type plugs struct {
 // openCNI goes on with the ports that pods have.
 func (l *live) openCNI() (err error) {
 	c := l.config
-	l.cni = &plugs{live: l, begun: make(chan struct{}), now: map[control.Key]*control.PodPort{}}
+	l.cni = &plugs{live: l, begun: make(chan struct{}), lost: make(chan struct{}, 1), now: map[control.Key]*control.PodPort{}}
 	l.cni.node, err = node.New(node.Config{
 		Record: c.cniRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU,
 		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: l.cni, Log: l.log,
@@ -73,7 +78,31 @@ func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
 func (a *Agent) followCNI() {
 	c := a.live.cni
 	c.opened, c.status = a.pods.has, a.cniStatus
-	a.pods.opened = c.changed.raise
+	a.pods.opened, a.pods.lost = c.changed.raise, c.tellLost
+}
+
+// tellLost has the pods' sandboxes looked at.
+func (c *plugs) tellLost() {
+	select {
+	case c.lost <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// runSweeps frees what sandboxes had that ended without DEL, until ctx ends.
+func (c *plugs) runSweeps(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.lost:
+		case <-time.After(sweepTime):
+		}
+		if done, err := c.admit(ctx, cni.GC); err == nil {
+			c.node.Sweep()
+			done()
+		}
+	}
 }
 
 // open lets all of the plugin's calls in: from now on a port that is plugged in is

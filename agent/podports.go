@@ -29,8 +29,9 @@ type podPorts struct {
 	// changes is passed before ports come or go; nil: always.
 	changes *gate
 
-	// opened is called after a port was added.
-	opened func()
+	// opened is called after a port was added, lost after one was removed whose link
+	// is gone.
+	opened, lost func()
 
 	mu      sync.Mutex
 	want    []Port
@@ -68,7 +69,7 @@ const (
 func newPodPorts(want []Port, sw portSwitch, open func(Port) (ports.Port, error), log *slog.Logger) *podPorts {
 	return &podPorts{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
-		have: map[string]openPort{}, failed: map[string]string{}, opened: func() {},
+		have: map[string]openPort{}, failed: map[string]string{}, opened: func() {}, lost: func() {},
 	}
 }
 
@@ -150,6 +151,7 @@ func (p *podPorts) reconcile() {
 			p.remove(had.Port, "it is not wanted any more")
 		case there[had.Link].index != had.index:
 			p.remove(had.Port, "its link is gone")
+			p.lost()
 		}
 	}
 	p.refused = false

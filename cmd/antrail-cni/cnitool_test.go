@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -252,6 +253,30 @@ func TestDisorderWithKills(t *testing.T) {
 	for _, s := range boxes {
 		w.must("del", s)
 	}
+	w.wantNothing()
+}
+
+// TestSandboxThatVanishes: one that ends without DEL, as when a runtime lost what it
+// knew, frees its port and addresses while the agent runs; a late DEL finds nothing.
+func TestSandboxThatVanishes(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	w.start()
+	a, b := w.sandbox("a"), w.sandbox("b")
+	link := w.add(a).Interfaces[0].Name
+	w.add(b)
+	a.Remove()
+	w.eventually("it is taken back", func() error {
+		if !strings.Contains(w.log.String(), "its sandbox is gone, and DEL never came") {
+			return errors.New("the log does not say so")
+		}
+		return nil
+	})
+	if text, err := os.ReadFile(w.path("run/cni.record")); err != nil || strings.Contains(string(text), link) {
+		t.Errorf("record: %v, %s", err, text)
+	}
+	w.must("del", a)
+	w.must("check", b)
+	w.must("del", b)
 	w.wantNothing()
 }
 

@@ -191,7 +191,7 @@ func (n *Node) Status(_ context.Context, r *cni.Request) error {
 	}
 	left, swept := n.record.left(n.CIDRs, n.Gateways), false
 	if left != nil {
-		n.eachEnded(func(cni.Attachment) { swept = true }) // by the next ADD
+		n.eachEnded(func(*attachment) { swept = true }) // by the next ADD
 	}
 	if left != nil && !swept {
 		return cni.Errorf(types.ErrPluginNotAvailable, "Pods can get no address", left)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/internal/nstest"
@@ -166,6 +168,45 @@ func TestAddressesOfTheGone(t *testing.T) {
 	r.code("ADD", err, cni.CodeNoAddress)
 	r.must(r.Del(t.Context(), all[2])) // the runtime's, late
 	r.wantConsistent(5)
+}
+
+// TestSweep: what a sandbox had that is gone is free again without DEL; an interface
+// that only lost its link keeps its address, and so does one that somebody works for.
+func TestSweep(t *testing.T) {
+	r := newRig(t)
+	boxes := []*nstest.Namespace{nstest.New(t), nstest.New(t), nstest.New(t), nstest.New(t)}
+	var all []*cni.Request
+	for i, box := range boxes {
+		all = append(all, request(box, fmt.Sprint("web-", i), "eth0"))
+		r.add(all[i])
+	}
+	const stands, gone, bare, busy = 0, 1, 2, 3
+	r.must(boxes[bare].Links().LinkDel(boxes[bare].Link(t, "eth0")))
+	turn, free := r.tryLock(all[busy].Attachment)
+	if !free {
+		t.Fatal("somebody works for it")
+	}
+	boxes[gone].Remove()
+	boxes[busy].Remove()
+	left := func(want ...int) {
+		t.Helper()
+		for i, q := range all {
+			if _, ok := r.record.find(q.Attachment); ok != slices.Contains(want, i) {
+				t.Errorf("of %v, web-%d in the record: %v", want, i, ok)
+			}
+		}
+	}
+	for len(r.veths()) > 1 { // the kernel takes namespaces apart in its own time
+		time.Sleep(time.Millisecond)
+	}
+	r.Sweep()
+	left(stands, bare, busy)
+	r.unlock(all[busy].Attachment, turn)
+	r.Sweep()
+	left(stands, bare)
+	r.must(r.Del(t.Context(), all[bare]))
+	r.must(r.Del(t.Context(), all[gone])) // the runtime's, late
+	r.wantConsistent(1)
 }
 
 // TestRefused: what cannot be attached is refused with the specification's codes,

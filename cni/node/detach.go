@@ -69,23 +69,44 @@ func (n *Node) GC(_ context.Context, r *cni.Request) error {
 	return nil
 }
 
-// sweep removes attachments whose sandbox ended without DEL, and tells whether there
-// were any. It is for when addresses are scarce.
-func (n *Node) sweep() (some bool) {
-	n.eachEnded(func(k cni.Attachment) {
-		err := n.collect(k, "its link is gone")
-		if err != nil {
-			n.Log.Error("a pod's attachment cannot be cleared away; its addresses stay taken", "error", err)
+// Sweep removes attachments whose sandbox has ended without DEL: a runtime that lost
+// what it knew never calls it. Link and sandbox have to be gone; where one of them
+// is there, somebody may use it or ask for it, and DEL, GC or scarcity decides.
+func (n *Node) Sweep() {
+	n.eachEnded(func(a *attachment) {
+		s, err := openSandbox(a.Netns)
+		if err == nil {
+			ended := s.id != a.NetnsID
+			if s.close(); !ended {
+				return
+			}
+		} else if !errors.Is(err, errGone) {
+			return
 		}
-		some = some || err == nil
+		n.sweepUp(a, "its sandbox is gone, and DEL never came")
 	})
+}
+
+// sweep removes attachments whose link is gone, and tells whether there were any. It
+// is for when addresses are scarce.
+func (n *Node) sweep() (some bool) {
+	n.eachEnded(func(a *attachment) { some = n.sweepUp(a, "its link is gone") || some })
 	return some
+}
+
+// sweepUp removes an attachment, and logs why or why not.
+func (n *Node) sweepUp(a *attachment, why string) bool {
+	err := n.collect(a.Attachment, why)
+	if err != nil {
+		n.Log.Error("a pod's attachment cannot be cleared away; its addresses stay taken", "error", err)
+	}
+	return err == nil
 }
 
 // eachEnded calls f for the attachments whose link is gone, and with it the sandbox's
 // end, in their turn: DEL never came, or came to no agent while this one began.
 // Where the link is there somebody may use it, whatever else is known.
-func (n *Node) eachEnded(f func(cni.Attachment)) {
+func (n *Node) eachEnded(f func(*attachment)) {
 	for _, a := range n.record.all() {
 		turn, free := n.tryLock(a.Attachment)
 		if !free {
@@ -93,7 +114,7 @@ func (n *Node) eachEnded(f func(cni.Attachment)) {
 		}
 		if now, ok := n.record.find(a.Attachment); ok {
 			if _, err := n.home.links.LinkByName(now.Link); noLink(err) {
-				f(a.Attachment)
+				f(&now)
 			}
 		}
 		n.unlock(a.Attachment, turn)
