@@ -46,10 +46,14 @@ func (c *PageConfig) check(f *faults) {
 func (c *Config) pageFile() string { return c.besideSocket("page.url") }
 
 // PageURL is the URL that lets a browser in once to the page of the agent at a
-// socket.
+// socket. An agent that was killed leaves one that lets nobody in: it has to answer.
 func PageURL(socket string) (string, error) {
-	path := (&Config{Socket: socket}).pageFile()
-	b, err := os.ReadFile(path)
+	c, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return "", fmt.Errorf("no agent answers at %s: %w; start one (antrail agent --config FILE), name its socket with --socket, or show files without one: antrail page --serve 127.0.0.1:8080 --manifests DIR --node NAME", socket, err)
+	}
+	c.Close()
+	b, err := os.ReadFile((&Config{Socket: socket}).pageFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("the agent at %s serves no page: page.address of its configuration says where it is to; or serve one here with --serve", socket)
 	}

@@ -61,7 +61,15 @@ func TestPageOfAgent(t *testing.T) {
 	a, _ := loadedAgent(t, "page: {address: 127.0.0.1:1}\n")
 	c := a.config
 	c.Socket, c.Page.Address = filepath.Join(t.TempDir(), "agent.sock"), freeAddress(t)
-	if _, err := PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "serves no page") {
+	if _, err := PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "no agent answers at "+c.Socket) || !strings.Contains(err.Error(), "--serve") {
+		t.Errorf("without an agent: %v", err)
+	}
+	socket, err := listen(c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if _, err := PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "serves no page: page.address") {
 		t.Errorf("before: %v", err)
 	}
 	log := make(logLines, 100)
@@ -100,6 +108,11 @@ func TestPageOfAgent(t *testing.T) {
 	}
 	stop()
 	<-ended
+	for close(log); len(log) > 0; {
+		if line := <-log; strings.Contains(line, "token") {
+			t.Errorf("the log has %s", line)
+		}
+	}
 	if _, err := os.Stat(c.pageFile()); !os.IsNotExist(err) {
 		t.Errorf("the file stays: %v", err)
 	}
@@ -126,6 +139,15 @@ func TestPageElsewhere(t *testing.T) {
 	}
 	if code, text := fetch(t, v, base+"/api/flows?table=nothing"); code != 400 || !strings.Contains(text, `there is no table "nothing"`) {
 		t.Errorf("%d %s", code, text)
+	}
+	for _, path := range []string{"/api/trace", "/api/trace/live"} {
+		resp, err := v.Post(base+path, "application/json", strings.NewReader(`{"flow": "`+strings.Repeat("x", 64<<10)+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s with a large body: %d", path, resp.StatusCode)
+		}
 	}
 	resp, err := v.Post(base+"/api/trace/live", "application/json", strings.NewReader(`{"count": 1}`))
 	if err != nil {

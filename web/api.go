@@ -1,6 +1,10 @@
 package web
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 )
@@ -21,9 +25,27 @@ const maxRequest = 64 << 10
 
 // addAPI hands on the questions that are shown.
 func (p *Page) addAPI(mux *http.ServeMux) {
-	api := http.StripPrefix("/api", p.api)
+	api := whole(http.StripPrefix("/api", p.api))
 	for _, pattern := range shown {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.Handle(method+" /api"+path, http.MaxBytesHandler(api, maxRequest))
+		mux.Handle(method+" /api"+path, api)
 	}
+}
+
+// whole hands a request on once all of its body is there, and no larger than it may
+// be: whoever answers waits for no slow sender.
+func whole(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+		var large *http.MaxBytesError
+		switch {
+		case errors.As(err, &large):
+			http.Error(w, fmt.Sprintf("413: a request has %d bytes at most", maxRequest), http.StatusRequestEntityTooLarge)
+		case err != nil:
+			http.Error(w, "400: the request is not whole: "+err.Error(), http.StatusBadRequest)
+		default:
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			next.ServeHTTP(w, r)
+		}
+	})
 }

@@ -6,11 +6,16 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
+	// maxConnections is how many may be open at once; more wait. A browser has six, and
+	// a stranger's are closed with the answer.
+	maxConnections = 64
 	// headerTime is how long a request may take to come.
-	headerTime = 10 * time.Second
+	headerTime = 5 * time.Second
 	// idleTime is how long a connection may wait for the next one.
 	idleTime = 2 * time.Minute
 	// writeTime is how long a piece of an answer may take to be taken. A whole answer,
@@ -20,11 +25,12 @@ const (
 	maxHeader = 16 << 10
 )
 
-// Serve serves a page until ctx ends, and closes the listener.
+// Serve serves a page until ctx ends, and closes the listener. Requests come whole
+// within headerTime, so that who connects and says nothing holds a place no longer.
 func Serve(ctx context.Context, ln net.Listener, p *Page) error {
 	s := &http.Server{Handler: p, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
 	defer context.AfterFunc(ctx, func() { s.Close() })()
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.Serve(netutil.LimitListener(ln, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

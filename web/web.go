@@ -92,10 +92,12 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w = &patient{ResponseWriter: w}
 	switch {
 	case !namesAddress(r.Host):
+		h.Set("Connection", "close")
 		http.Error(w, "421: ask for this page by its IP address or as localhost", http.StatusMisdirectedRequest)
 	case r.URL.Path == entrance && r.Method == http.MethodGet:
 		p.door.enter(w, r)
 	case !p.door.knows(r):
+		h.Set("Connection", "close") // a stranger keeps no place
 		http.Error(w, "401: run antrail page, and open the URL that it prints", http.StatusUnauthorized)
 	default:
 		p.inside.ServeHTTP(w, r)

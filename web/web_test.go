@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -179,7 +178,7 @@ func TestOnlyWhatShows(t *testing.T) {
 	v.enter()
 	v.want(v.request("GET", "/api/flows?table=Output&format=json", ""), 200, "GET /flows?table=Output&format=json")
 	v.want(v.request("POST", "/api/trace", `{"flow":"ip"}`), 200, `POST /trace {"flow":"ip"}`)
-	v.want(v.request("POST", "/api/trace", strings.Repeat("x", maxRequest+1)), 413, "too large")
+	v.want(v.request("POST", "/api/trace", strings.Repeat("x", maxRequest+1)), 413, "65536 bytes at most")
 	for method, paths := range map[string][]string{
 		"DELETE": {"/api/conntrack", "/api/flows", "/"}, "PUT": {"/api/trace", "/"}, "POST": {"/api/take-over", "/api/cni/add", "/api/flows", "/", "/events"},
 		"GET": {"/api/metrics", "/api/check", "/api/take-over", "/api/", "/api/trace", "/static/main.js"},
@@ -254,19 +253,13 @@ func TestEvents(t *testing.T) {
 		}
 		return []byte("{\n  \"atNS\": 1\n}\n"), nil
 	}})
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, ln, v.page) }()
-	resp, err := http.Get(URL(ln.Addr().String(), v.tokens[0]))
+	address := v.serve()
+	resp, err := http.Get(URL(address, v.tokens[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	r, err := http.NewRequest("GET", "http://"+ln.Addr().String()+"/events", nil)
+	r, err := http.NewRequest("GET", "http://"+address+"/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,10 +279,6 @@ func TestEvents(t *testing.T) {
 		if !lines.Scan() || lines.Text() != want {
 			t.Fatalf("got %q, want %q", lines.Text(), want)
 		}
-	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,17 @@ import (
 // do where there is none.
 func TestPage(t *testing.T) {
 	dir := t.TempDir()
-	socket := filepath.Join(dir, "agent.sock")
+	socket, mute := filepath.Join(dir, "agent.sock"), filepath.Join(dir, "mute", "agent.sock")
+	if err := os.Mkdir(filepath.Dir(mute), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{socket, mute} {
+		ln, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+	}
 	if err := os.WriteFile(filepath.Join(dir, "page.url"), []byte("http://127.0.0.1:1/enter?token=X\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +35,8 @@ func TestPage(t *testing.T) {
 		want string
 	}{
 		{[]string{"--socket", socket}, 0, "http://127.0.0.1:1/enter?token=X\n"},
-		{[]string{"--socket", filepath.Join(dir, "other.sock")}, exitFailed, "serves no page"},
+		{[]string{"--socket", mute}, exitFailed, "serves no page"},
+		{[]string{"--socket", filepath.Join(dir, "other.sock")}, exitFailed, "no agent answers"},
 		{[]string{"--flows", "x"}, exitUsage, "--serve says where"},
 		{[]string{"--plots", "x"}, exitUsage, "--serve says where"},
 		{[]string{"--serve", "0.0.0.0:0", "--socket", socket}, exitFailed, "no IP address of the loopback"},
