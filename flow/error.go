@@ -66,9 +66,9 @@ func (e *Errors) add(x *Error) {
 	}
 }
 
-// suggest is ` (did you mean "x"?)` for the name nearest to a misspelt one, or
-// nothing when none is near.
-func suggest(wrong string, names []string) string {
+// Suggest is " (did you mean NAME?)" for the name nearest to a misspelt one, at most
+// two letters away, or nothing when none is near.
+func Suggest(wrong string, names []string) string {
 	if len(wrong) > 40 {
 		return ""
 	}

@@ -183,7 +183,7 @@ func (l *actionList) portAction(it item) error {
 		words = append(words, w)
 	}
 	sort.Strings(words)
-	return it.key.errorf("unknown action %q%s", it.key.text, suggest(it.key.text, words))
+	return it.key.errorf("unknown action %q%s", it.key.text, Suggest(it.key.text, words))
 }
 
 // knownPort is port for a bare word: no new name is made from a misspelt

@@ -82,7 +82,7 @@ func (b *matchBuilder) add(it item) error {
 	}
 	f := fieldNames[b.fieldName(name)]
 	if f == nil || f.NXM == name || f.OXM == name {
-		return it.key.errorf("unknown field %q%s", name, suggest(name, matchNames()))
+		return it.key.errorf("unknown field %q%s", name, Suggest(name, matchNames()))
 	}
 	if f.NXM == "" {
 		return it.key.errorf("%s cannot be matched on", name)

@@ -23,7 +23,7 @@ func subfield(s span) (Subfield, error) {
 	name, bits, hasBits := s.cut("[")
 	f := fieldNames[aliasOf(name.text)]
 	if f == nil || f.NXM == "" {
-		return Subfield{}, name.errorf("unknown field %q%s", name.text, suggest(name.text, fieldWords()))
+		return Subfield{}, name.errorf("unknown field %q%s", name.text, Suggest(name.text, fieldWords()))
 	}
 	full := f.Full()
 	if !hasBits {
@@ -76,7 +76,7 @@ func writable(s span) (*Field, error) {
 	f := fieldNames[aliasOf(s.text)]
 	switch {
 	case f == nil || f.ReadOnly && f.NXM == "":
-		return nil, s.errorf("unknown field %q%s", s.text, suggest(s.text, fieldWords()))
+		return nil, s.errorf("unknown field %q%s", s.text, Suggest(s.text, fieldWords()))
 	case f.ReadOnly:
 		return nil, s.errorf("%s is read-only", s.text)
 	}

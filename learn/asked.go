@@ -90,6 +90,37 @@ func (v *visit) incomplete(e *flow.Entry, p *flow.Program) string {
 	return fmt.Sprintf("the packet meets all clauses of conjunction %d, but an entry of a priority above was taken", id.Lo)
 }
 
+// luck says where a way went as it did though the priorities do not say so: two entries
+// of one priority took the packet in a table. Empty for nowhere.
+func (s *Sandbox) luck(w *Way) string {
+	for i := range w.Hops {
+		n, err := s.node(w.Hops[i].Node)
+		if err != nil {
+			continue
+		}
+		for _, v := range visits(w.Hops[i].Trace) {
+			if e := v.rival(n.program); e != nil {
+				return fmt.Sprintf("%s went as it should, but by luck: of two entries with priority %d that match, nobody promises which is taken.\n    %s\n    %s",
+					w.Packet, e.Priority, line(v.entry, n.program.Names), line(e, n.program.Names))
+			}
+		}
+	}
+	return ""
+}
+
+// rival is an entry that might as well have been taken, and does otherwise; nil for none.
+func (v *visit) rival(p *flow.Program) *flow.Entry {
+	for _, e := range p.Entries {
+		if v.entry == nil || e.Table != v.entry.Table || e.Priority != v.entry.Priority || isClause(e) || !e.Match.Matches(&v.key) {
+			continue
+		}
+		if flow.ActionsText(e.Actions, p.Names) != flow.ActionsText(v.entry.Actions, p.Names) {
+			return e
+		}
+	}
+	return nil
+}
+
 // isClause says whether an entry only takes part in conjunctive matches.
 func isClause(e *flow.Entry) bool {
 	return len(e.Actions) > 0 && !slices.ContainsFunc(e.Actions, func(a flow.Action) bool {

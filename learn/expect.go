@@ -114,6 +114,9 @@ func (c *checking) step(e *Expectation) (failure string, err error) {
 		if failure := e.differs(w, c.first[e.Like]); failure != "" {
 			return c.explain(e, w, failure)
 		}
+		if failure := c.box.luck(w); failure != "" {
+			return failure, nil
+		}
 	}
 	if failure, w := e.spread(ports); failure != "" {
 		return c.explain(e, w, failure)

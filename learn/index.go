@@ -49,7 +49,12 @@ bin/antrail learn 1 check --dir /tmp/antrail-objects
 ` + "```" + `
 
 Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` begins a lesson anew, ` + "`learn N solution`" + ` shows one
-way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force.
+way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force. Among the packets that ` + "`send`" + ` names may stand what happens
+between them: ` + "`restart`" + ` (new switches, with the connections), ` + "`forget`" + ` (without), ` + "`wait=30s`" + ` (the clock):
+
+` + "```sh" + `
+bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-objects
+` + "```" + `
 
 | | lesson | you change | your task |
 |---|---|---|---|

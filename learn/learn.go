@@ -6,6 +6,7 @@
 //	files.go     the learner's directory
 //	program.go   from files to entries: the sample cluster, and what the learner writes
 //	packets.go   the file of packets
+//	plan.go      what is sent, and what happens between packets
 //	sandbox.go   switches on memory ports, with a clock that only the sandbox turns
 //	walk.go      a packet's way in lines, one or two for each table
 //	asked.go     why an entry was not taken
@@ -92,7 +93,7 @@ func Find(number string) (*Lesson, error) {
 	}
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(all) {
-		return nil, fmt.Errorf("there is no lesson %q; there are 1 to %d", number, len(all))
+		return nil, fmt.Errorf("there is no lesson %q; there are 1 to %d, and antrail learn lists them", number, len(all))
 	}
 	return all[n-1], nil
 }

@@ -52,6 +52,9 @@ func parsePackets(f *Files) ([]aPacket, error) {
 		if p.flow == "" && p.reply == "" {
 			return nil, fmt.Errorf("%s: a line is a name and what the packet is: syn in_port=\"client-a\",tcp,…", p.where)
 		}
+		if isEvent(p.name) {
+			return nil, fmt.Errorf("%s: no packet can be called %s: send takes the word for something else", p.where, p.name)
+		}
 		if seen[p.name] {
 			return nil, fmt.Errorf("%s: there is a packet %s already", p.where, p.name)
 		}
@@ -70,7 +73,7 @@ func find(all []aPacket, name string) (aPacket, error) {
 		}
 		names = append(names, p.name)
 	}
-	return aPacket{}, fmt.Errorf("there is no packet %q; there are %s", name, strings.Join(names, ", "))
+	return aPacket{}, fmt.Errorf("there is no packet %q%s; there are %s", name, flow.Suggest(name, append(names, eventRestart, eventForget)), strings.Join(names, ", "))
 }
 
 // compose makes the frame that a flow describes, over a frame's fields when there

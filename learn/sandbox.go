@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type Sandbox struct {
 	nodes  []*runningNode
 	now    int64
 	left   map[string]Leaving // where packets left first, by name
+	ended  map[string]string  // what became of packets, by name
 }
 
 // runningNode is a Node with its switch.
@@ -74,7 +76,7 @@ func NewSandbox(l *Lesson, f *Files) (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{lesson: l, now: beginning, left: map[string]Leaving{}}
+	s := &Sandbox{lesson: l, now: beginning, left: map[string]Leaving{}, ended: map[string]string{}}
 	for _, n := range nodes {
 		r := &runningNode{node: n, memory: make([]byte, conntrack.ArenaSize(connections))}
 		s.nodes = append(s.nodes, r)
@@ -181,7 +183,7 @@ func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 		over = turned(before.Frame, 0)
 		n, err = s.node(before.Node)
 	} else if p.reply != "" {
-		return nil, fmt.Errorf("%s answers %s, which did not come anywhere", p.name, p.reply)
+		return nil, fmt.Errorf("%s answers %s, which did not come anywhere: %s", p.name, p.reply, cmp.Or(s.ended[p.reply], "it was not sent"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
@@ -201,6 +203,7 @@ func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
 	}
 	delete(s.left, p.name)
+	s.ended[p.name] = way.Ending()
 	if len(way.Left) > 0 {
 		s.left[p.name] = way.Left[0]
 	}

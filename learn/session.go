@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/flow"
@@ -22,6 +23,9 @@ var Verbs = []string{"send", "check", "compare", "dump", "reset", "solution"}
 // ErrNotDone is Do's answer to a check that found something.
 var ErrNotDone = errors.New("the lesson is not done")
 
+// ErrUnknownWord is Do's answer to a word that it does not know.
+var ErrUnknownWord = errors.New("unknown word")
+
 // Do does a verb with the words behind it; none begins the lesson. With step, packets
 // are shown table by table.
 func (s *Session) Do(verb string, words []string, step *Stepper) error {
@@ -35,7 +39,7 @@ func (s *Session) Do(verb string, words []string, step *Stepper) error {
 		return s.Dump(words[0], words[1])
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("there is nothing to be done with %q: a lesson's number is followed by %s", words, strings.Join(Verbs, ", "))
+		return s.unknown(verb, words[0])
 	}
 	switch verb {
 	case "check":
@@ -48,6 +52,22 @@ func (s *Session) Do(verb string, words []string, step *Stepper) error {
 		return s.Solution()
 	}
 	return s.Begin(verb == "reset")
+}
+
+// unknown is the error for a word that a verb, or a lesson's number, is followed by and
+// that means nothing there.
+func (s *Session) unknown(verb, word string) error {
+	lesson := fmt.Sprintf("antrail learn %d", s.Lesson.Number)
+	if verb != "" {
+		return fmt.Errorf("%w %q: nothing follows %s %s", ErrUnknownWord, word, lesson, verb)
+	}
+	if f, err := s.files(); err == nil {
+		packets, err := parsePackets(f)
+		if _, none := find(packets, word); err == nil && none == nil {
+			return fmt.Errorf("%w %q: a packet is sent by %s send %s", ErrUnknownWord, word, lesson, word)
+		}
+	}
+	return fmt.Errorf("%w %q%s: %s is followed by %s", ErrUnknownWord, word, flow.Suggest(word, Verbs), lesson, strings.Join(Verbs, ", "))
 }
 
 // List prints the lessons, and which of them are done: whose files below root pass the
@@ -90,96 +110,60 @@ func (s *Session) Begin(anew bool) error {
 	return err
 }
 
-// open reads the learner's files and makes their sandbox. Who has not begun yet gets
-// the files of the beginning.
-func (s *Session) open() (*Sandbox, *Files, error) {
+// files are the learner's. Who has not begun yet gets those of the beginning.
+func (s *Session) files() (*Files, error) {
 	f, err := s.Lesson.Read(s.Root)
 	if errors.Is(err, ErrNotBegun) {
-		f, err = s.Lesson.Start()
+		return s.Lesson.Start()
 	}
+	return f, err
+}
+
+// open makes the sandbox of the learner's files, and a plan out of words.
+func (s *Session) open(words []string) (*Sandbox, []planned, error) {
+	f, err := s.files()
+	if err != nil {
+		return nil, nil, err
+	}
+	packets, err := parsePackets(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := newPlan(packets, words)
 	if err != nil {
 		return nil, nil, err
 	}
 	box, err := NewSandbox(s.Lesson, f)
-	return box, f, err
+	return box, plan, err
 }
 
-// Send sends packets of the learner's file, one after the other, all of them when none
-// is named, and prints their ways. A packet that answers another has that one sent
-// before it, silently.
-func (s *Session) Send(names []string, step *Stepper) error {
-	return s.each(names, func(box *Sandbox, w *Way) (bool, error) {
-		if step != nil {
-			return step.Show(box, w)
-		}
-		_, err := w.WriteTo(s.Out)
-		fmt.Fprintln(s.Out)
-		return true, err
-	})
-}
-
-// each sends packets and tells what became of those that are named.
-func (s *Session) each(names []string, tell func(*Sandbox, *Way) (bool, error)) error {
-	box, f, err := s.open()
+// Send does what words ask for (plan.go) in one sandbox, and prints the packets' ways.
+func (s *Session) Send(words []string, step *Stepper) error {
+	box, plan, err := s.open(words)
 	if err != nil {
 		return err
 	}
 	defer box.Close()
-	all, err := parsePackets(f)
-	if err != nil {
-		return err
-	}
-	named, order, err := inOrder(all, names)
-	if err != nil {
-		return err
-	}
-	for _, p := range order {
-		w, err := box.Send(p, 0)
-		if err != nil {
+	for _, p := range plan {
+		w, err := box.do(p)
+		switch {
+		case err != nil:
 			return err
-		}
-		if !named[p.name] {
-			continue
-		}
-		if on, err := tell(box, w); err != nil || !on {
-			return err
+		case w == nil:
+			fmt.Fprintf(s.Out, "%s\n\n", box.happened(p))
+		case !p.told:
+		case step != nil:
+			if on, err := step.Show(box, w); err != nil || !on {
+				return err
+			}
+		default:
+			if _, err := w.WriteTo(s.Out); err != nil {
+				return err
+			}
+			fmt.Fprintln(s.Out)
 		}
 	}
 	return nil
-}
-
-// inOrder are the packets to send, those that they answer before them; with none named
-// all.
-func inOrder(all []aPacket, names []string) (named map[string]bool, order []aPacket, err error) {
-	named = map[string]bool{}
-	sent := map[string]bool{}
-	var add func(name string) error
-	add = func(name string) error {
-		p, err := find(all, name)
-		if err != nil || sent[name] {
-			return err
-		}
-		if p.reply != "" {
-			if err := add(p.reply); err != nil {
-				return err
-			}
-		}
-		sent[name] = true
-		order = append(order, p)
-		return nil
-	}
-	if len(names) == 0 {
-		for _, p := range all {
-			names = append(names, p.name)
-		}
-	}
-	for _, name := range names {
-		named[name] = true
-		if err := add(name); err != nil {
-			return nil, nil, err
-		}
-	}
-	return named, order, nil
 }
 
 // Check runs the lesson's check, and prints what is wrong. It is false when something
@@ -201,69 +185,57 @@ func (s *Session) Check() (bool, error) {
 	return true, err
 }
 
-// Compare prints, for each packet of the learner's file, its way with the files of the
-// beginning beside that with the learner's.
-func (s *Session) Compare(names []string) error {
+// Compare does what words ask for twice, with the files of the beginning and with the
+// learner's, and prints of each packet its one way beside the other.
+func (s *Session) Compare(words []string) error {
+	box, plan, err := s.open(words)
+	if err != nil {
+		return err
+	}
+	defer box.Close()
 	start, err := s.Lesson.Start()
 	if err != nil {
 		return err
 	}
-	return s.each(names, func(box *Sandbox, after *Way) (bool, error) {
-		before, err := s.begun(start, after.Packet)
+	begun, err := NewSandbox(s.Lesson, start)
+	if err != nil {
+		return err
+	}
+	defer begun.Close()
+	for _, p := range plan {
+		before, unsent := begun.do(p)
+		after, err := box.do(p)
 		if err != nil {
-			return false, fmt.Errorf("in the beginning: %w", err)
+			return err
 		}
-		text, same := Compare(before, after)
-		if same {
+		if after == nil || !p.told {
+			continue
+		}
+		text, same := "", false
+		if unsent != nil {
+			text = fmt.Sprintf("  there is none in the beginning: %v\n", unsent)
+		} else if text, same = Compare(before, after); same {
 			text = "  goes the same way as in the beginning\n"
 		}
-		_, err = fmt.Fprintf(s.Out, "%s\n%s\n", after.Packet, text)
-		return true, err
-	})
-}
-
-// begun is the way of a packet of the learner's with the entries of the beginning.
-func (s *Session) begun(start *Files, name string) (*Way, error) {
-	box, err := NewSandbox(s.Lesson, start)
-	if err != nil {
-		return nil, err
+		fmt.Fprintf(s.Out, "%s\n%s\n", after.Packet, text)
 	}
-	defer box.Close()
-	f, err := s.Lesson.Read(s.Root)
-	if errors.Is(err, ErrNotBegun) {
-		f, err = start, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	all, err := parsePackets(f)
-	if err != nil {
-		return nil, err
-	}
-	_, order, err := inOrder(all, []string{name})
-	if err != nil {
-		return nil, err
-	}
-	var w *Way
-	for _, p := range order {
-		if w, err = box.Send(p, 0); err != nil {
-			return nil, err
-		}
-	}
-	return w, nil
+	return nil
 }
 
 // Dump prints the entries of the first Node, as dump-flows does: of a table when one is
 // named, and with that text in them.
 func (s *Session) Dump(table, with string) error {
-	box, _, err := s.open()
+	f, err := s.files()
 	if err != nil {
 		return err
 	}
-	defer box.Close()
-	p := box.nodes[0].program
-	if _, known := p.Names.TableID(table); table != "" && !known {
-		return fmt.Errorf("there is no table %q here", table)
+	nodes, err := s.Lesson.nodes(f)
+	if err != nil {
+		return err
+	}
+	p := nodes[0].program
+	if err := knownTable(p, table); err != nil {
+		return err
 	}
 	for _, e := range p.Entries {
 		text := e.Text(flow.Format{Names: p.Names})
@@ -277,6 +249,18 @@ func (s *Session) Dump(table, with string) error {
 		}
 	}
 	return nil
+}
+
+// knownTable is the error for the name of a table that a program has no entry in.
+func knownTable(p *flow.Program, name string) error {
+	var names []string
+	for _, e := range p.Entries {
+		names = append(names, tableName(p.Names, e.Table))
+	}
+	if name == "" || slices.Contains(names, name) {
+		return nil
+	}
+	return fmt.Errorf("there is no table %q here%s", name, flow.Suggest(name, names))
 }
 
 // Solution prints the files of a solution that differ from the beginning.

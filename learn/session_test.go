@@ -53,6 +53,46 @@ func TestStep(t *testing.T) {
 	}
 }
 
+// TestEvents: what happens between packets is done, and told, in the order of the words;
+// a packet that is named again is sent again.
+func TestEvents(t *testing.T) {
+	for _, c := range []struct {
+		lesson, words string
+		want          []string // in this order
+	}{
+		{"14", "shop answer restart ack", []string{"shop\n", "answer\n", "restart: all switches are new ones; connections: 1 of node-a, 1 of node-b", "ack\n", "+est+trk"}},
+		{"14", "ack forget ack", []string{"ack\n", "+est+trk", "forget: all switches are new ones; connections: 0 of node-a, 0 of node-b", "ack\n", "+new+trk"}},
+		{"14", "shop wait=119s shop wait=121s restart", []string{"wait=119s: the clock is 1m59s on", "shop\n", "connections: 0 of node-a, 0 of node-b"}},
+	} {
+		s, out := session(t, c.lesson)
+		if err := s.Do("send", strings.Fields(c.words), nil); err != nil {
+			t.Fatal(err)
+		}
+		rest := out.String()
+		for _, want := range c.want {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Fatalf("%s: no %q in\n%s", c.words, want, rest)
+			}
+			rest = after
+		}
+	}
+}
+
+// TestCompareUnsent: what answers a packet that came nowhere in the beginning has no way
+// to be compared with, and the reason is told.
+func TestCompareUnsent(t *testing.T) {
+	l, err := Find("7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	s := &Session{Lesson: l, Root: l.laidOut(t, "solution"), Out: &out}
+	if err := s.Do("compare", []string{"self-answer"}, nil); err != nil || !strings.Contains(out.String(), "there is none in the beginning: self-answer answers self, which did not come anywhere: self is dropped by node-a in table Output") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 // TestFilesStay: what the learner has changed stays until it is reset, and then a check
 // sees it.
 func TestFilesStay(t *testing.T) {
@@ -85,6 +125,7 @@ func TestWrongPackets(t *testing.T) {
 		"a tcp,nw_dst=1.2.3.4":             `:1: "tcp,nw_dst=1.2.3.4" names no in_port`,
 		"\na in_port=client,nw_dst":        ":2: ",
 		"a @node-z in_port=client":         `:1: there is no Node "node-z" here`,
+		"wait=1s in_port=client,arp":       ":1: no packet can be called wait=1s",
 		"a in_port=9,arp":                  ":1: the switch has no port 9",
 		"a in_port=db,arp\nb reply(a),arp": "b answers a, which did not come anywhere",
 	} {

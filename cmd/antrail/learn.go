@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func learnCommand() *cobra.Command {
 	var dir string
 	var list, check, step bool
 	c := &cobra.Command{
-		Use:   "learn [LESSON [" + strings.Join(learn.Verbs, " | ") + "] [PACKET | TABLE ...]]",
+		Use:   "learn [LESSON [" + strings.Join(learn.Verbs, " | ") + "] [WORD...]]",
 		Short: "Learn the pipeline: lessons in a sandbox that needs no root and no network",
 		Long: `Learn the pipeline, lesson by lesson. The switch is the real one, with the sample cluster of
 examples/web-app; its ports are in memory and its clock stands still, so that nothing is needed and
@@ -26,17 +27,19 @@ nothing can break.
 antrail learn 1 prints the first lesson and makes the directory antrail-lessons/01-… (or below --dir)
 with its files: entries.flows or objects.yaml to change, packets to send. Then
 
-  antrail learn 1 send [PACKET...]    sends packets and shows their way, a line for each table
+  antrail learn 1 send [WORD...]      sends packets and shows their way, a line for each table; a word is
+                                      a packet's name, restart (new switches, which keep the
+                                      connections), forget (which lose them) or wait=30s (the clock)
   antrail learn 1 --step              the same, stopping before each table: the packet, its registers,
                                       and the entries that may take it (Enter goes on, q quits)
-  antrail learn 1 compare [PACKET...] shows what your files change in it
+  antrail learn 1 compare [WORD...]   shows what your files change in it
   antrail learn 1 dump [TABLE [TEXT]] prints the entries in force, as dump-flows does
   antrail learn 1 check               says whether you are done, and if not, what is wrong
   antrail learn 1 reset               makes the files anew
   antrail learn 1 solution            prints a solution
 
 check exits with 1 when something is wrong.`,
-		Example: "  antrail learn\n  antrail learn 1\n  antrail learn 1 send\n  antrail learn 1 --check",
+		Example: "  antrail learn\n  antrail learn 1\n  antrail learn 1 send\n  antrail learn 1 --check\n  antrail learn 14 send shop answer restart ack",
 	}
 	f := c.Flags()
 	f.StringVar(&dir, "dir", lessonsDir(), "directory for the lessons' files; "+lessonsEnv+" sets the default")
@@ -65,7 +68,11 @@ check exits with 1 when something is wrong.`,
 		if step {
 			verb, stepper = "send", newStepper(c)
 		}
-		return s.Do(verb, rest, stepper)
+		err = s.Do(verb, rest, stepper)
+		if errors.Is(err, learn.ErrUnknownWord) {
+			return usageError{err}
+		}
+		return err
 	}
 	return c
 }

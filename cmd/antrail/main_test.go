@@ -121,7 +121,11 @@ func TestExitCodes(t *testing.T) {
 		{"learn 1 send to-db --dir /no/such", 0, "to-db leaves the switch by web."},
 		{"learn 2 --step --dir /no/such poison", 0, "So: poison leaves node-a by "},
 		{"learn 1 check --dir /no/such", 1, "the lesson was not begun: antrail learn 1 makes /no/such/01-one-table"},
-		{"learn 1 nonesuch", 1, "a lesson's number is followed by send, check, "},
+		{"learn 1 nonesuch", 2, "antrail learn 1 is followed by send, check, "},
+		{"learn 1 chek", 2, "(did you mean check?)"},
+		{"learn 1 to-db", 2, "antrail learn 1 send to-db"},
+		{"learn 1 send --dir /no/such to-bd", 1, "(did you mean to-db?)"},
+		{"learn 6 send shop wait=soon --dir /no/such", 1, "a time is like 30s"},
 		{"learn 99", 2, `there is no lesson "99"`},
 	} {
 		t.Run(s.args, func(t *testing.T) {
