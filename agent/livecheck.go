@@ -167,6 +167,6 @@ func podLines(asked []target) []preflight.Line {
 func (c *Config) Preflight(cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
 		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.outer().Port, MTU: c.mtu(), Overhead: c.overhead(),
-		Underlay: c.Tunnel.LocalAddress, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
+		Underlay: c.Tunnel.LocalAddress, PodCIDRs: c.PodCIDRs, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
 	}
 }

@@ -32,21 +32,23 @@ type Line struct {
 
 // Config is what an agent's configuration says of the Node.
 type Config struct {
-	Gateway, Tunnel string     // names of links
-	TunnelPort      uint16     // UDP; 0: a raw socket's
-	Overhead        int        // what the tunnel takes of the underlay's MTU
-	MTU             int        // of the gateway and the pods
-	Underlay        netip.Addr // the Node's; not valid: not known
-	CNIDir          string     // where container runtimes look for networks
-	CNIName         string     // the file there that is ours
-	CNIBin          string     // where they look for plugins
+	Gateway, Tunnel string         // names of links
+	TunnelPort      uint16         // UDP; 0: a raw socket's
+	Overhead        int            // what the tunnel takes of the underlay's MTU
+	MTU             int            // of the gateway and the pods
+	Underlay        netip.Addr     // the Node's; not valid: not known
+	PodCIDRs        []netip.Prefix // none: not known
+	CNIDir          string         // where container runtimes look for networks
+	CNIName         string         // the file there that is ours
+	CNIBin          string         // where they look for plugins
 }
 
 // Check looks at everything.
 func Check(c *Config) []Line {
 	var all []Line
 	for _, check := range []func(*Config) Line{
-		capabilities, kernel, packetSocket, xdpSocket, programs, tcx, tun, nft, leftovers, networks, plugins, kubeProxy, openVSwitch, names, port, underlayMTU, reversePath, forwarding,
+		capabilities, kernel, packetSocket, xdpSocket, programs, tcx, tun, nft, expressions, settings, leftovers, networks, foreignLinks, plugins, kubeProxy, openVSwitch,
+		firewall, names, overlaps, port, underlayMTU, reversePath, forwarding,
 	} {
 		all = append(all, check(c))
 	}

@@ -14,7 +14,7 @@ import (
 func config(t *testing.T) *Config {
 	return &Config{
 		Gateway: "antrea-gw0", Tunnel: "antrea-tun0", TunnelPort: 6081, Overhead: 50, MTU: 1450,
-		Underlay: netip.MustParseAddr("192.168.77.102"), CNIDir: t.TempDir(), CNIName: "10-antrail.conflist", CNIBin: t.TempDir(),
+		Underlay: netip.MustParseAddr("192.168.77.102"), PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24")}, CNIDir: t.TempDir(), CNIName: "10-antrail.conflist", CNIBin: t.TempDir(),
 	}
 }
 
@@ -53,7 +53,7 @@ func TestFitNode(t *testing.T) {
 				t.Errorf("%+v", l)
 			}
 		}
-		for _, check := range []string{"another agent", "CNI", "kube-proxy", "link names", "UDP port 6081", "MTU"} {
+		for _, check := range []string{"another agent", "CNI", "kube-proxy", "link names", "UDP port 6081", "MTU", "nftables rules", "sysctls", "other networks", "pods' ranges", "firewall"} {
 			if l := find(t, all, check); l.State != OK || l.Remedy != "" {
 				t.Errorf("%+v", l)
 			}
@@ -75,6 +75,14 @@ func TestConflicts(t *testing.T) {
 		{"nft add table inet antrail", "another agent", Warn, "nftables tables antrail are there"},
 		{"nft 'add table ip nat; add chain ip nat KUBE-SERVICES'", "kube-proxy", Warn, "its rules are there"},
 		{"sysctl -qw net.ipv4.conf.eth0.rp_filter=1", "rp_filter", Warn, "eth0 drops"},
+		{"ip link add cni0 type bridge", "other networks", Warn, "links cni0 (bridge or Flannel)"},
+		{"for l in cali1 cali2 vxlan.calico flannel.1 flannel-v6.1; do ip link add $l type bridge; done", "other networks", Warn, " (Flannel) and 1 more"},
+		{"ip link add kube-ipvs0 type bridge", "other networks", Warn, "kube-ipvs0 (kube-proxy in mode ipvs)"},
+		{"ip addr add 10.10.0.9/28 dev eth0", "pods' ranges", Fail, "10.10.0.0/28 goes to eth0, and pods have [10.10.0.0/24]"},
+		{"ip route add 10.8.0.0/14 dev eth0", "pods' ranges", Fail, "10.8.0.0/14 goes to eth0"},
+		{"nft 'add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }'", "firewall", Warn, "chain ip filter FORWARD drops"},
+		{"nft 'add table inet f; add chain inet f in { type filter hook input priority 0; policy drop; }; add chain inet f other { type filter hook forward priority 0; policy accept; }'",
+			"firewall", Warn, "chain inet f in drops"},
 	} {
 		n := node(t)
 		if out, err := n.Command("sh", "-c", s.command).CombinedOutput(); err != nil {
