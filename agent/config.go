@@ -266,8 +266,19 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// mtu is that of gateway and pods, or what it will be as far as that is known.
-func (c *Config) mtu() int { return cmp.Or(c.Gateway.MTU, ethernetMTU-c.overhead()) }
+// mtu is that of gateway and pods: as given, or what the way to other Nodes leaves of
+// an Ethernet's MTU, or of the underlay's link if that has less.
+func (c *Config) mtu() int {
+	return cmp.Or(c.Gateway.MTU, max(min(ethernetMTU, linkMTU(c.Tunnel.LocalAddress))-c.overhead(), c.leastMTU()))
+}
+
+// leastMTU is what packets of every family take.
+func (c *Config) leastMTU() int {
+	if slices.ContainsFunc(c.PodCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+		return minMTU6
+	}
+	return minMTU
+}
 
 func (a *AuditLog) setDefaults() {
 	orDefault(&a.MaxSizeMB, 10)
@@ -326,15 +337,11 @@ func (a *AuditLog) check(f *faults) {
 func (c *Config) checkNodePorts(f *faults) {
 	g := &c.Gateway
 	f.check(g.MAC != MAC{}, "gateway.mac: missing")
-	least := minMTU
 	for i, a := range c.PodCIDRs {
 		f.check(slices.ContainsFunc(g.Addresses, sameFamily(a)), "gateway.addresses: none is of the family of podCIDRs[%d], %v", i, a)
-		if a.Addr().Is6() {
-			least = minMTU6
-		}
 	}
 	f.checkFamilies("gateway.addresses", g.Addresses)
-	f.check(g.MTU >= least && g.MTU <= maxMTU, "gateway.mtu: %d is not between %d and %d", g.MTU, least, maxMTU)
+	f.check(g.MTU >= c.leastMTU() && g.MTU <= maxMTU, "gateway.mtu: %d is not between %d and %d", g.MTU, c.leastMTU(), maxMTU)
 	f.check(g.OFPort < 0xff00, "gateway.ofPort: %d is not between 1 and 65279", g.OFPort)
 	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
 	c.Tunnel.check(f)

@@ -166,7 +166,7 @@ func podLines(asked []target) []preflight.Line {
 // Preflight is what a Node is checked for before this configuration's agent runs.
 func (c *Config) Preflight(cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
-		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.outer().Port, MTU: c.mtu(), Overhead: c.overhead(),
+		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.outer().Port, MTU: c.Gateway.MTU, Overhead: c.overhead(),
 		Underlay: c.Tunnel.LocalAddress, PodCIDRs: c.PodCIDRs, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
 	}
 }

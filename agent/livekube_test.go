@@ -297,7 +297,7 @@ func TestKubeConfigFaults(t *testing.T) {
 	if err != nil || c.NodeName != "node-x" || c.Gateway.MAC[0]&3 != 2 || gatewayMAC("node-y") == c.Gateway.MAC {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if check := c.Preflight("", ""); check.MTU != 1450 || c.Gateway.MTU != 0 {
+	if check := c.Preflight("", ""); check.MTU != 0 || c.Gateway.MTU != 0 {
 		t.Errorf("a Node is checked for an MTU of %d", check.MTU)
 	}
 	for text, want := range map[string]string{

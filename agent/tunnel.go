@@ -2,7 +2,9 @@ package agent
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports"
@@ -71,8 +73,28 @@ func (t *Tunnel) kind() tunnel.Kind {
 // ethernetMTU is the underlay's where nobody says otherwise.
 const ethernetMTU = 1500
 
+// linkMTU is that of the link with an address, as far as it can be known here: an
+// Ethernet's where no link has it.
+func linkMTU(a netip.Addr) int {
+	links, err := net.Interfaces()
+	if err != nil || !a.IsValid() {
+		return ethernetMTU
+	}
+	for _, l := range links {
+		addrs, err := l.Addrs()
+		if err == nil && slices.ContainsFunc(addrs, func(have net.Addr) bool {
+			n, ok := have.(*net.IPNet)
+			return ok && n.IP.Equal(a.AsSlice())
+		}) {
+			return l.MTU
+		}
+	}
+	return ethernetMTU
+}
+
 // DefaultMTU is that of gateway and pods when none is given: an Ethernet's, less
-// what a tunnel of this kind over IPv4 or IPv6 takes of it.
+// what a tunnel of this kind over IPv4 or IPv6 takes of it. A link of the underlay
+// that has less leaves less.
 func DefaultMTU(k tunnel.Kind, v6 bool) int { return ethernetMTU - k.Overhead(v6) }
 
 // encap is how packets go to pods of other Nodes, once that has been checked.

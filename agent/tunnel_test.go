@@ -52,6 +52,39 @@ func TestTunnelTypes(t *testing.T) {
 	}
 }
 
+// TestMTUOfTheUnderlay: pods get what its link leaves, but no more than of an Ethernet,
+// and no less than their families take; what is given is taken.
+func TestMTUOfTheUnderlay(t *testing.T) {
+	n, peer := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, n, "eth0", peer, "far")
+	n.AddAddress(t, "eth0", "192.168.77.102/24")
+	for _, s := range []struct {
+		link, mtu int
+		config    string
+	}{
+		{1400, 1350, goodConfig},
+		{1400, 1358, withTunnel("type: gre")},
+		{1500, 1450, goodConfig},
+		{9000, 1450, goodConfig},
+		{1300, 1280, goodConfig},
+		{600, 576, strings.NewReplacer(`, "fd00:10:10::/64"`, "", `, "fd00:10:10::1/64"`, "").Replace(goodConfig)},
+		{1400, 1440, strings.Replace(goodConfig, "gateway:\n", "gateway:\n  mtu: 1440\n", 1)},
+	} {
+		if err := n.Links().LinkSetMTU(n.Link(t, "eth0"), s.link); err != nil {
+			t.Fatal(err)
+		}
+		n.Do(t, func() {
+			c, err := ParseConfig([]byte(s.config))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Gateway.MTU != s.mtu {
+				t.Errorf("a link of %d: MTU %d, want %d, of\n%s", s.link, c.Gateway.MTU, s.mtu, s.config)
+			}
+		})
+	}
+}
+
 // TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or is told;
 // where it cannot be had, auto goes through the kernel and afxdp does not start.
 func TestTunnelDrivers(t *testing.T) {

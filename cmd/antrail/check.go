@@ -63,6 +63,7 @@ to the Node's pods.`,
 func preflightLines(config, cniDir, cniBin string) ([]preflight.Line, error) {
 	var err error
 	conf := agent.Defaults()
+	conf.Gateway.MTU = 0 // it follows from the Node's address, which is not known
 	if config != "" {
 		if conf, err = agent.LoadConfig(config); err != nil {
 			return nil, err

@@ -168,6 +168,9 @@ func underlayMTU(c *Config) Line {
 		return Line{state, check, err.Error(), "give the Node its address, or correct tunnel.localAddress"}
 	}
 	mtu, need := l.Attrs().MTU, c.MTU+c.Overhead
+	if c.MTU == 0 {
+		return ok(check, "%s has %d, of which the way to other Nodes takes %d: gateway.mtu is not given", l.Attrs().Name, mtu, c.Overhead)
+	}
 	if mtu < need {
 		return Line{Fail, check, fmt.Sprintf("%s has %d, and pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.Overhead)}
 	}

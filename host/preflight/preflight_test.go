@@ -97,6 +97,21 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
+// TestMTUOfTheLink: where no MTU is given, any link's will do.
+func TestMTUOfTheLink(t *testing.T) {
+	n := node(t)
+	if err := n.Links().LinkSetMTU(n.Link(t, "eth0"), 1400); err != nil {
+		t.Fatal(err)
+	}
+	c := config(t)
+	c.MTU = 0
+	n.Do(t, func() {
+		if l := underlayMTU(c); l.State != OK || !strings.HasPrefix(l.Found, "eth0 has 1400, of which the way to other Nodes takes 50") {
+			t.Errorf("%+v", l)
+		}
+	})
+}
+
 // TestPortTaken has somebody listen on one of the Node's addresses.
 func TestPortTaken(t *testing.T) {
 	node(t).Do(t, func() {
