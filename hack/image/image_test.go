@@ -142,7 +142,7 @@ func TestProgramRuns(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(at, e.content, 0o755); err != nil {
+		if err := os.WriteFile(at, e.Content, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/antrail/antrail/hack/filetree"
 )
 
 // list is a flag that is given several times.
@@ -70,15 +72,15 @@ func (o *order) write() error {
 }
 
 // files are those of the layer.
-func (o *order) files() (layer, error) {
-	all := layer{}
+func (o *order) files() (filetree.Tree, error) {
+	all := filetree.Tree{}
 	for _, a := range o.adds {
-		if err := all.add(a); err != nil {
+		if err := all.Add(a); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range o.programs {
-		if err := all.addProgram(p); err != nil {
+		if err := all.AddProgram(p); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +89,7 @@ func (o *order) files() (layer, error) {
 		if !ok {
 			return nil, fmt.Errorf("-link %q is not TARGET:PATH", l)
 		}
-		if err := all.put(path, entry{link: target}); err != nil {
+		if err := all.Put(path, filetree.Entry{Link: target}); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/antrail/antrail/hack/filetree"
 )
 
 // Types of the OCI image-spec (media-types.md).
@@ -48,8 +50,8 @@ func asJSON(v any) []byte {
 }
 
 // archive is the image with its one layer.
-func (o *order) archive(files layer) ([]byte, error) {
-	content, err := files.tar()
+func (o *order) archive(files filetree.Tree) ([]byte, error) {
+	content, err := files.Tar()
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +107,9 @@ func pack(content []byte) ([]byte, error) {
 
 // tar writes the archive itself, which has the form of a layer.
 func (b blobs) tar() ([]byte, error) {
-	all := layer{}
+	all := filetree.Tree{}
 	for name, content := range b {
-		all[name] = entry{content: content}
+		all[name] = filetree.Entry{Content: content}
 	}
-	return all.tar()
+	return all.Tar()
 }

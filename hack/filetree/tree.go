@@ -1,7 +1,9 @@
-package main
+// Package filetree gathers files of this machine into a tree by the paths that they are
+// to have, and writes it as an archive: the layer of a container image, or the first
+// root of a kernel that boots.
+package filetree
 
 import (
-	"archive/tar"
 	"bytes"
 	"debug/elf"
 	"fmt"
@@ -12,31 +14,31 @@ import (
 	"strings"
 )
 
-// layer is the files of an image by their paths, without the first slash.
-type layer map[string]entry
+// Tree is files by their paths, without the first slash.
+type Tree map[string]Entry
 
-// entry is a file, or a symbolic link.
-type entry struct {
-	content    []byte
-	executable bool
-	link       string
+// Entry is a file, or a symbolic link.
+type Entry struct {
+	Content    []byte
+	Executable bool
+	Link       string // where a link leads; "" for a file
 }
 
 // libraryDirs are where Debian has shared libraries; the loader looks there too.
 var libraryDirs = []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// put adds an entry. Two at one path are an error, but for the same one twice.
-func (l layer) put(at string, e entry) error {
+// Put adds an entry. Two at one path are an error, but for the same one twice.
+func (t Tree) Put(at string, e Entry) error {
 	at = strings.TrimPrefix(path.Clean(at), "/")
-	if was, ok := l[at]; ok && (!bytes.Equal(was.content, e.content) || was.link != e.link) {
+	if was, ok := t[at]; ok && (!bytes.Equal(was.Content, e.Content) || was.Link != e.Link) {
 		return fmt.Errorf("/%s is given twice", at)
 	}
-	l[at] = e
+	t[at] = e
 	return nil
 }
 
-// add puts FILE:PATH in.
-func (l layer) add(spec string) error {
+// Add puts FILE:PATH in.
+func (t Tree) Add(spec string) error {
 	file, at, ok := strings.Cut(spec, ":")
 	if !ok || !path.IsAbs(at) {
 		return fmt.Errorf("%q is not FILE:PATH with the whole path", spec)
@@ -49,13 +51,13 @@ func (l layer) add(spec string) error {
 	if err != nil {
 		return err
 	}
-	return l.put(at, entry{content: content, executable: st.Mode()&0o111 != 0})
+	return t.Put(at, Entry{Content: content, Executable: st.Mode()&0o111 != 0})
 }
 
-// addProgram puts FILE:PATH in, and what the program is loaded by and with, at the
+// AddProgram puts FILE:PATH in, and what the program is loaded by and with, at the
 // paths that it has here.
-func (l layer) addProgram(spec string) error {
-	if err := l.add(spec); err != nil {
+func (t Tree) AddProgram(spec string) error {
+	if err := t.Add(spec); err != nil {
 		return err
 	}
 	file, _, _ := strings.Cut(spec, ":")
@@ -64,7 +66,7 @@ func (l layer) addProgram(spec string) error {
 		return err
 	}
 	for _, f := range needed {
-		if err := l.add(f + ":" + f); err != nil {
+		if err := t.Add(f + ":" + f); err != nil {
 			return err
 		}
 	}
@@ -121,40 +123,10 @@ func library(name string) (string, error) {
 	return "", fmt.Errorf("the library %s is in none of %s", name, strings.Join(libraryDirs, ", "))
 }
 
-// tar writes the layer: directories before what is in them, all of root, without
-// times.
-func (l layer) tar() ([]byte, error) {
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	for _, name := range l.names() {
-		e, ok := l[name]
-		h := &tar.Header{Name: name, Format: tar.FormatPAX, Mode: 0o644}
-		switch {
-		case !ok:
-			h.Typeflag, h.Name, h.Mode = tar.TypeDir, name+"/", 0o755
-		case e.link != "":
-			h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.link, 0o777
-		default:
-			h.Typeflag, h.Size = tar.TypeReg, int64(len(e.content))
-			if e.executable {
-				h.Mode = 0o755
-			}
-		}
-		if err := w.WriteHeader(h); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	err := w.Close()
-	return b.Bytes(), err
-}
-
 // names are those of the entries and of the directories above them, in order.
-func (l layer) names() []string {
+func (t Tree) names() []string {
 	all := map[string]bool{}
-	for name := range l {
+	for name := range t {
 		for ; name != "."; name = path.Dir(name) {
 			all[name] = true
 		}

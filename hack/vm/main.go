@@ -1,0 +1,181 @@
+// Vm boots a kernel in a virtual machine of this machine's, without disk and network,
+// and runs commands in it:
+//
+//	go run ./hack/vm -kernel DIR [-add FILE:PATH] [-program FILE:PATH] ... -- COMMAND [ARG...] [-- COMMAND...]
+//
+//	main.go      the first root of the kernel, and the machine
+//	modules.go   modules of the kernel, in the order in which they load
+//	init/        the first process inside, which runs the commands
+//
+// DIR is an unpacked Debian package of a kernel (hack/vm/kernel). The commands run one
+// after the other, each in the directory that WORD=PATH before it names with the word
+// cd, and with what other such words put into its environment. What they print comes
+// out here; the exit code is 0 when all of theirs are. KVM is used where the processor has it, else QEMU
+// translates, which takes ten to twenty times as long.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/antrail/antrail/hack/filetree"
+)
+
+// list is a flag that is given several times.
+type list []string
+
+func (l *list) String() string     { return strings.Join(*l, " ") }
+func (l *list) Set(v string) error { *l = append(*l, v); return nil }
+
+// order is what the command line asks for.
+type order struct {
+	kernel, init   string
+	memory         int
+	limit          time.Duration
+	adds, programs list
+	commands       []string
+}
+
+func main() {
+	var o order
+	flag.StringVar(&o.kernel, "kernel", "", "directory of an unpacked kernel package")
+	flag.StringVar(&o.init, "init", "", "the first process, built of hack/vm/init")
+	flag.IntVar(&o.memory, "memory", 1024, "the machine's memory, MiB")
+	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "the most that all may take")
+	flag.Var(&o.adds, "add", "FILE:PATH")
+	flag.Var(&o.programs, "program", "FILE:PATH, with its shared libraries")
+	flag.Parse()
+	o.commands = flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := o.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "vm:", err)
+		os.Exit(1)
+	}
+}
+
+func (o *order) run(ctx context.Context) error {
+	if o.kernel == "" || o.init == "" || len(o.commands) == 0 {
+		return errors.New("-kernel, -init and a command are needed")
+	}
+	images, err := filepath.Glob(filepath.Join(o.kernel, "boot/vmlinuz-*"))
+	if err != nil || len(images) != 1 {
+		return fmt.Errorf("%s has %d kernels: want one", o.kernel, len(images))
+	}
+	root, err := o.root()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "antrail-vm-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	initrd := filepath.Join(dir, "root.cpio")
+	if err := os.WriteFile(initrd, root, 0o600); err != nil {
+		return err
+	}
+	return o.boot(ctx, images[0], initrd)
+}
+
+// root is what the machine begins with.
+func (o *order) root() ([]byte, error) {
+	tree := filetree.Tree{}
+	for _, a := range append(o.adds, o.init+":/init") {
+		if err := tree.Add(a); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range o.programs {
+		if err := tree.AddProgram(p); err != nil {
+			return nil, err
+		}
+	}
+	found, err := findModules(o.kernel)
+	if err != nil {
+		return nil, err
+	}
+	order, err := found.inOrder(wanted)
+	if err != nil {
+		return nil, err
+	}
+	for i, m := range order {
+		tree[fmt.Sprintf("modules/%03d-%s", i, m.name)] = filetree.Entry{Content: m.content}
+	}
+	tree["commands"] = filetree.Entry{Content: []byte(strings.Join(o.commands, "\x00"))}
+	return tree.CPIO(), nil
+}
+
+// Words of the first process on the console (hack/vm/init).
+const (
+	wellDone = "vm: all is well"
+	badlyEnd = "vm: failed"
+)
+
+// boot runs the machine until its first process has ended.
+func (o *order) boot(ctx context.Context, image, initrd string) error {
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
+	accel := "tcg,thread=multi"
+	if hasKVM() {
+		accel = "kvm"
+	}
+	q := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(o.memory),
+		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-kernel", image, "-initrd", initrd,
+		"-append", "console=ttyS0 quiet panic=-1")
+	q.Stderr = os.Stderr
+	out, err := q.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := q.Start(); err != nil {
+		return err
+	}
+	well := show(out)
+	err = q.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("stopped: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("qemu-system-x86_64: %w", err)
+	case !well:
+		return errors.New("not all went well inside")
+	}
+	return nil
+}
+
+// show passes on what the console prints, and says whether all went well.
+func show(console io.Reader) (well bool) {
+	lines := bufio.NewScanner(console)
+	for lines.Scan() {
+		line := strings.TrimRight(lines.Text(), "\r")
+		well = well || line == wellDone
+		fmt.Println(line)
+	}
+	return well
+}
+
+// hasKVM says whether guests can run on the processor itself. A hypervisor may offer
+// /dev/kvm without that, to guests that know it.
+func hasKVM() bool {
+	if text, err := os.ReadFile("/proc/cpuinfo"); err != nil || !strings.Contains(string(text), " vmx ") && !strings.Contains(string(text), " svm ") {
+		return false
+	}
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
