@@ -32,6 +32,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Port is a Pod's port as the switch is to have it.
@@ -143,7 +144,7 @@ func ownSandbox() (*sandbox, error) {
 	}
 	s := &sandbox{ns: ns}
 	if s.id, err = idOf(int(ns)); err == nil {
-		s.links, err = netlink.NewHandle()
+		s.links, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())

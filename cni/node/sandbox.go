@@ -31,7 +31,7 @@ func openSandbox(path string) (*sandbox, error) {
 	}
 	s := &sandbox{ns: ns}
 	if s.id, err = idOf(int(ns)); err == nil {
-		s.links, err = netlink.NewHandleAt(ns)
+		s.links, err = netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())

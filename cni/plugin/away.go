@@ -8,6 +8,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // removeInside takes a sandbox's interface away without the agent, and with it
@@ -27,7 +28,7 @@ func removeInside(sandbox, ifname string) error {
 		return cni.Errorf(types.ErrInvalidNetNS, "the sandbox "+sandbox, err)
 	}
 	defer ns.Close()
-	links, err := netlink.NewHandleAt(ns)
+	links, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
 		return cni.Errorf(types.ErrInvalidNetNS, "the sandbox "+sandbox, err)
 	}

@@ -127,11 +127,11 @@ const (
 func (o *order) boot(ctx context.Context, image, initrd string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
-	accel := "tcg,thread=multi"
+	accel, cpu := "tcg,thread=multi", "qemu64" // what QEMU 7 translates of newer ones, Linux 6.12 does not survive
 	if hasKVM() {
-		accel = "kvm"
+		accel, cpu = "kvm", "host"
 	}
-	q := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", accel, "-cpu", "max", "-smp", "2", "-m", fmt.Sprint(o.memory),
+	q := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", accel, "-cpu", cpu, "-smp", "2", "-m", fmt.Sprint(o.memory),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-kernel", image, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1")
 	q.Stderr = os.Stderr
