@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// How long agents may take.
+// How long agents may take: what bounds a failure, on a slow machine too.
 const (
-	startTime = 10 * time.Second
+	startTime = 30 * time.Second
 	stopTime  = 10 * time.Second
 )
 

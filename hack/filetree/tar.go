@@ -34,4 +34,3 @@ func (t Tree) Tar() ([]byte, error) {
 	err := w.Close()
 	return b.Bytes(), err
 }
-

@@ -127,7 +127,7 @@ const (
 func (o *order) boot(ctx context.Context, image, initrd string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
-	accel, cpu := "tcg,thread=multi", "qemu64" // what QEMU 7 translates of newer ones, Linux 6.12 does not survive
+	accel, cpu := "tcg,thread=multi", "qemu64,-cx16" // QEMU 7 gets CMPXCHG16B wrong, by which Linux 6.12 dies
 	if hasKVM() {
 		accel, cpu = "kvm", "host"
 	}
