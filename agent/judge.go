@@ -170,7 +170,7 @@ func (j *judge) first(c *conntrack.Conn) []byte {
 		m.AddExact(ports[0], flow.Value{Lo: uint64(o.SrcPort)})
 		m.AddExact(ports[1], flow.Value{Lo: uint64(o.DstPort)})
 	}
-	assumeFirst(&m)
+	flow.AssumeFirst(&m)
 	return flow.Compose(&m.Value)
 }
 

@@ -78,7 +78,7 @@ func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all 
 	if err != nil {
 		t.Fatal(err)
 	}
-	assumeFirst(&m)
+	flow.AssumeFirst(&m)
 	if err := ports[b.in].Send(flow.Compose(&m.Value)); err != nil {
 		t.Fatal(err)
 	}

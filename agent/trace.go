@@ -184,7 +184,7 @@ func (p *pipeline) walkDry(r *dataplane.TraceRequest) (*dataplane.Trace, error) 
 // frameOf is the packet: as given, or as the flow, which is m, describes it.
 func (r *TraceRequest) frameOf(m *flow.Match) ([]byte, error) {
 	if r.Packet == "" {
-		assumeFirst(m)
+		flow.AssumeFirst(m)
 		return lengthen(flow.Compose(&m.Value)), nil
 	}
 	frame, err := hex.DecodeString(strings.Join(strings.Fields(r.Packet), ""))
@@ -233,33 +233,6 @@ func parseEnd(text string) (netip.AddrPort, error) {
 		return netip.AddrPortFrom(a, 0), nil
 	}
 	return netip.ParseAddrPort(text)
-}
-
-// clientPort is any port that a client might have.
-const clientPort = 40000
-
-// assumeFirst fills in what a packet that begins a connection has, where the
-// flow does not say. A TTL or port of 0, or TCP without any flag, is never meant.
-func assumeFirst(m *flow.Match) {
-	etherType, _ := m.Get(flow.EthType)
-	proto, _ := m.Get(flow.IPProto)
-	isIP := etherType.Lo == packet.EtherTypeIPv4 || etherType.Lo == packet.EtherTypeIPv6
-	for _, d := range []struct {
-		field flow.FieldID
-		when  bool
-		value uint64
-	}{
-		{flow.IPTTL, isIP, 64},
-		{flow.TCPSrc, isIP && proto.Lo == packet.ProtoTCP, clientPort},
-		{flow.UDPSrc, isIP && proto.Lo == packet.ProtoUDP, clientPort},
-		{flow.TCPFlags, isIP && proto.Lo == packet.ProtoTCP, packet.TCPSyn},
-		{flow.ICMPType, etherType.Lo == packet.EtherTypeIPv4 && proto.Lo == packet.ProtoICMP, packet.ICMPEcho},
-		{flow.ICMPv6Type, etherType.Lo == packet.EtherTypeIPv6 && proto.Lo == packet.ProtoICMPv6, packet.ICMPv6Echo},
-	} {
-		if _, mask := m.Get(d.field); d.when && mask.IsZero() {
-			m.AddExact(d.field, flow.Value{Lo: d.value})
-		}
-	}
 }
 
 // parseState reads words of ct_state, separated by "," or "|".

@@ -160,7 +160,7 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	}
 	a.Begins = q.from.place.Node == q.self.Node || q.from.place.Node == ""
 	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{
-		Src: q.src, Dst: q.dst, Proto: q.proto, SrcPort: cmp.Or(r.SourcePort, clientPort), DstPort: q.to.port,
+		Src: q.src, Dst: q.dst, Proto: q.proto, SrcPort: cmp.Or(r.SourcePort, flow.FirstPort), DstPort: q.to.port,
 	}}}
 	if _, isICMP := icmpProtocols[q.proto]; isICMP {
 		first.Orig.SrcPort, first.Orig.DstPort = icmpProtocols[q.proto], 0

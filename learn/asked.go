@@ -13,10 +13,15 @@ import (
 // stood above it.
 
 // unmet are the fields of a packet that are not as a match asks, in words. Where the
-// protocol is another one, the fields within it mean nothing, and are not told.
+// protocol or ICMP's type is another one, the fields within it mean nothing, and are
+// not told.
 func unmet(m *flow.Match, k *flow.Key, n *flow.Names) (texts []string) {
 	ids := m.Unmet(k)
-	for _, first := range []flow.FieldID{flow.EthType, flow.IPProto} {
+	outer := []flow.FieldID{flow.EthType, flow.IPProto}
+	if isICMP(k) {
+		outer = append(outer, flow.TCPSrc) // the type, under the name that Unmet has for it
+	}
+	for _, first := range outer {
 		if slices.Contains(ids, first) {
 			ids = []flow.FieldID{first}
 			break

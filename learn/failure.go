@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 )
 
 // A failure tells four things: what was expected, what happened instead and by which
@@ -71,7 +72,7 @@ func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
 		brought, gone := entriesBut(n.program, before[i].program), entriesBut(before[i].program, n.program)
 		for _, mine := range brought {
 			text, met := n.about(mine, w)
-			if seen[line(mine, n.program.Names)] || c.aside(n, mine) {
+			if seen[line(mine, n.program.Names)] || c.aside(n, mine, w) {
 				continue
 			}
 			seen[line(mine, n.program.Names)] = true
@@ -122,9 +123,15 @@ func (c *checking) brought(g *flow.Group, n *flow.Names) bool {
 }
 
 // aside says whether an entry is not worth a word: one that an object wants, and that is
-// a clause among many, or of IPv6, which no lesson sends.
-func (c *checking) aside(n *runningNode, e *flow.Entry) bool {
-	return c.origin(n, e) != "" && (isClause(e) || e.Match.Implies(flow.NeedIPv6))
+// a clause among many, or of IPv6 when the packet is not.
+func (c *checking) aside(n *runningNode, e *flow.Entry, w *Way) bool {
+	other := e.Match.Implies(flow.NeedIPv6) && w.etherType() != packet.EtherTypeIPv6
+	return c.origin(n, e) != "" && (isClause(e) || other)
+}
+
+// etherType is that of the packet as it came in.
+func (w *Way) etherType() uint64 {
+	return flow.FieldByID(flow.EthType).Get(&w.Hops[0].Trace.Start).Lo
 }
 
 // origin is the object that an entry comes from, in words; empty when the learner

@@ -87,7 +87,7 @@ func compose(text string, names *flow.Names, over *flow.Key, above int) (frame [
 	if over != nil {
 		key = *over
 	} else {
-		assumeFirst(&m)
+		flow.AssumeFirst(&m)
 	}
 	for i := range key {
 		key[i] = key[i]&^m.Mask[i] | m.Value[i]
@@ -101,39 +101,13 @@ func compose(text string, names *flow.Names, over *flow.Key, above int) (frame [
 	return flow.Compose(&key), key.InPort(), nil
 }
 
-// assumeFirst fills in what a packet that begins a connection has, where the text
-// does not say: TTL 64, client port 40000, SYN, an echo request.
-func assumeFirst(m *flow.Match) {
-	etherType, _ := m.Get(flow.EthType)
-	proto, _ := m.Get(flow.IPProto)
-	ip := etherType.Lo == packet.EtherTypeIPv4
-	for _, d := range []struct {
-		field flow.FieldID
-		when  bool
-		value uint64
-	}{
-		{flow.IPTTL, ip, 64},
-		{flow.TCPSrc, ip && proto.Lo == packet.ProtoTCP, firstPort},
-		{flow.UDPSrc, ip && proto.Lo == packet.ProtoUDP, firstPort},
-		{flow.TCPFlags, ip && proto.Lo == packet.ProtoTCP, packet.TCPSyn},
-		{flow.ICMPType, ip && proto.Lo == packet.ProtoICMP, packet.ICMPEcho},
-	} {
-		if _, mask := m.Get(d.field); d.when && mask.IsZero() {
-			m.AddExact(d.field, flow.Value{Lo: d.value})
-		}
-	}
-}
-
-// firstPort is that of a client that names none.
-const firstPort = 40000
-
 // turned is the key of an answer to a frame that left by a port.
 func turned(frame []byte, port uint32) *flow.Key {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
 	f.SetBytes(frame)
 	var k flow.Key
 	flow.Extract(f, port, &k)
-	for _, pair := range [][2]flow.FieldID{{flow.EthSrc, flow.EthDst}, {flow.IPSrc, flow.IPDst}, {flow.TCPSrc, flow.TCPDst}} {
+	for _, pair := range [][2]flow.FieldID{{flow.EthSrc, flow.EthDst}, {flow.IPSrc, flow.IPDst}, {flow.IPv6Src, flow.IPv6Dst}, {flow.TCPSrc, flow.TCPDst}} {
 		a, b := flow.FieldByID(pair[0]), flow.FieldByID(pair[1])
 		if pair[0] == flow.TCPSrc && isICMP(&k) {
 			continue
@@ -143,7 +117,7 @@ func turned(frame []byte, port uint32) *flow.Key {
 		b.Put(&k, va, flow.Ones(b.Bits))
 	}
 	ttl := flow.FieldByID(flow.IPTTL)
-	if flow.FieldByID(flow.EthType).Get(&k).Lo == packet.EtherTypeIPv4 {
+	if !ttl.Get(&k).IsZero() {
 		ttl.Put(&k, flow.Value{Lo: 64}, flow.Ones(ttl.Bits))
 	}
 	return &k
@@ -151,5 +125,6 @@ func turned(frame []byte, port uint32) *flow.Key {
 
 // isICMP says whether a key's packet has a type where others have ports.
 func isICMP(k *flow.Key) bool {
-	return flow.FieldByID(flow.IPProto).Get(k).Lo == packet.ProtoICMP
+	proto := flow.FieldByID(flow.IPProto).Get(k).Lo
+	return proto == packet.ProtoICMP || proto == packet.ProtoICMPv6
 }

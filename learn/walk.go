@@ -97,7 +97,7 @@ func changed(st *dataplane.Step, n *flow.Names) (texts []string) {
 }
 
 // addresses are the fields that NAT writes.
-var addresses = map[flow.FieldID]bool{flow.IPSrc: true, flow.IPDst: true, flow.TCPSrc: true, flow.TCPDst: true}
+var addresses = map[flow.FieldID]bool{flow.IPSrc: true, flow.IPDst: true, flow.IPv6Src: true, flow.IPv6Dst: true, flow.TCPSrc: true, flow.TCPDst: true}
 
 // natted are the addresses and ports that conntrack changed.
 func natted(st *dataplane.Step, n *flow.Names) (texts []string) {
