@@ -181,11 +181,11 @@ func TestCaptureAtSeveralNodes(t *testing.T) {
 func TestCaptureRefuses(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for want, r := range map[string]LiveTraceRequest{
-		"pod: there is no Pod default/nobody": {Pod: "default/nobody"},
-		`through: there is no port "eth9"`:    {Through: "eth9"},
-		`through: there is no port "99"`:      {Through: "99"},
-		`tables: there is no table "Nowhere"`: {Tables: []string{"Output", "Nowhere"}},
-		"tables: there is no table 250":       {Tables: []string{"250"}},
+		"there is no Pod default/nobody":                   {Pod: "default/nobody"},
+		`there is no port "eth9"; antrail dump-ports`:      {Through: "eth9"},
+		`there is no port "99"`:                            {Through: "99"},
+		`there is no table "Nowhere"; antrail dump-tables`: {Tables: []string{"Output", "Nowhere"}},
+		"there is no table 250":                            {Tables: []string{"250"}},
 	} {
 		if err := n.client.TraceLive(t.Context(), &r, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", r, err, want)

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"syscall"
 )
 
 // Client asks a running agent over its unix socket; it never connects anywhere
@@ -20,6 +22,33 @@ import (
 type Client struct {
 	socket string
 	http   *http.Client
+}
+
+// NoAgentError says that nobody answers at a socket.
+type NoAgentError struct {
+	Socket string
+	Err    error // of the connection
+}
+
+// Error implements error.
+func (e *NoAgentError) Error() string {
+	return fmt.Sprintf("no agent answers at %s: %v", e.Socket, e.Err)
+}
+
+// Unwrap is what went wrong with the connection.
+func (e *NoAgentError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it; "" when that is not known.
+func (e *NoAgentError) Hint() string {
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "The socket belongs to root: run this as root."
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return "Does an agent run here? --socket or ANTRAIL_SOCKET name another socket than that of its configuration, --node names a Node of a lab. In a cluster: kubectl -n kube-system exec POD -- antrail ..."
+	case errors.Is(e.Err, syscall.ECONNREFUSED):
+		return "An agent made the socket, and has ended: its log says why."
+	}
+	return ""
 }
 
 // NewClient makes a client of the agent at a socket. It does not connect yet.
@@ -49,7 +78,7 @@ func (c *Client) proxy() http.Handler {
 		},
 		Transport: c.http.Transport, FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, fmt.Sprintf("no agent answers at %s: %v", c.socket, err), http.StatusBadGateway)
+			http.Error(w, (&NoAgentError{c.socket, err}).Error(), http.StatusBadGateway)
 		},
 	}
 }
@@ -111,7 +140,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		return nil, fmt.Errorf("no agent answers at %s: %w", c.socket, err)
+		return nil, &NoAgentError{c.socket, err}
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil

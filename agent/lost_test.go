@@ -95,7 +95,7 @@ func wantBalance(t *testing.T, n *watchedNode) {
 // podAddress is the first address of a Pod.
 func podAddress(t *testing.T, n *watchedNode, pod string) netip.Addr {
 	t.Helper()
-	ends, err := n.podEnds("pod", pod)
+	ends, err := n.podEnds(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +167,31 @@ func TestLostRefuses(t *testing.T) {
 	text, err := n.client.Get(t.Context(), "/drops/last", nil)
 	if err != nil || !strings.HasPrefix(string(text), "TIME ") {
 		t.Errorf("%v: %q", err, text)
+	}
+}
+
+// TestLostOfNoPod: of a Pod that there is not nothing is told but that, and what may be
+// meant; of one elsewhere, where.
+func TestLostOfNoPod(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	for pod, want := range map[string]string{
+		"default/client":   "there is no Pod default/client with an address; there is default/client-a, default/client-b",
+		"default/nobody":   "there is no Pod default/nobody with an address",
+		"default/client-b": "Pod default/client-b is on Node node-b, whose agent tells of what it sends",
+		"default/client-a": "",
+	} {
+		q := LostQuery{Pod: pod}
+		all, err := n.client.Lost(t.Context(), &q)
+		got := all.Note
+		if err != nil {
+			got = err.Error()
+			if followed := n.client.FollowLost(t.Context(), &q, nil); followed == nil || followed.Error() != got {
+				t.Errorf("%s: when followed: %v", pod, followed)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", pod, got, want)
+		}
 	}
 }
 

@@ -22,6 +22,8 @@ type LostPackets struct {
 	// Missed were lost too fast to be kept, since the agent's start: the counters
 	// have them.
 	Missed uint64 `json:"missed"`
+	// Note says why there is nothing of the Pod that was asked for, if it is elsewhere.
+	Note string `json:"note,omitempty"`
 	// Next is the No to give as since next time.
 	Next uint64 `json:"next"`
 }
@@ -63,10 +65,10 @@ func parseLostQuery(v url.Values) (q LostQuery, err error) {
 		}
 	}
 	if namespace, name, ok := strings.Cut(q.Pod, "/"); q.Pod != "" && (!ok || namespace == "" || name == "") {
-		return q, fmt.Errorf("pod=%q is not namespace/name of a Pod", q.Pod)
+		return q, fmt.Errorf("%q is not namespace/name of a Pod", q.Pod)
 	}
 	if q.Reason != "" && !slices.Contains(reasonNames(), q.Reason) {
-		return q, fmt.Errorf("reason=%q is none of %s", q.Reason, strings.Join(reasonNames(), ", "))
+		return q, fmt.Errorf("reason %q is none of %s", q.Reason, strings.Join(reasonNames(), ", "))
 	}
 	return q, nil
 }
@@ -85,16 +87,44 @@ func (l *lostLog) ask(q *LostQuery) *LostPackets {
 	if all == nil {
 		all = []LostPacket{}
 	}
-	return &LostPackets{all, missed, next}
+	return &LostPackets{Packets: all, Missed: missed, Next: next}
+}
+
+// first is ask for who has not asked yet. The error is that there is nothing of the
+// query's Pod, nor the Pod.
+func (l *lostLog) first(v url.Values) (q LostQuery, answer *LostPackets, err error) {
+	if q, err = parseLostQuery(v); err != nil {
+		return q, nil, err
+	}
+	answer = l.ask(&q)
+	if q.Pod != "" && len(answer.Packets) == 0 && q.Since == 0 {
+		answer.Note, err = l.p.absence(q.Pod)
+	}
+	return q, answer, err
+}
+
+// absence says why there may be nothing of a Pod here; "" when it has a port.
+func (p *pipeline) absence(pod string) (string, error) {
+	n, err := p.podName(pod)
+	if err != nil {
+		return "", err
+	}
+	at, err := p.objects.PodPlace(n)
+	if err != nil || at.Port != 0 {
+		return "", err
+	}
+	if self, err := p.objects.Self(); err != nil || at.Node == self.Node {
+		return fmt.Sprintf("Pod %s has no port in this switch", pod), nil
+	}
+	return fmt.Sprintf("Pod %s is on Node %s, whose agent tells of what it sends", pod, at.Node), nil
 }
 
 func (p *pipeline) answerLost(w http.ResponseWriter, r *http.Request) {
-	q, err := parseLostQuery(r.URL.Query())
+	_, answer, err := p.lost.first(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answer := p.lost.ask(&q)
 	if r.URL.Query().Get("format") == "json" {
 		writeJSON(w, answer, nil)
 		return
@@ -106,7 +136,7 @@ func (p *pipeline) answerLost(w http.ResponseWriter, r *http.Request) {
 // answerLostFollow tells what was lost, and what will be, until whoever asked goes
 // away.
 func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
-	q, err := parseLostQuery(r.URL.Query())
+	q, answer, err := p.lost.first(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -116,8 +146,7 @@ func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
 	to.SetEscapeHTML(false)
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	for {
-		answer := p.lost.ask(&q)
+	for ; ; answer = p.lost.ask(&q) {
 		for i := range answer.Packets {
 			if to.Encode(&answer.Packets[i]) != nil {
 				return

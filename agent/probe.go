@@ -14,7 +14,7 @@ import (
 func Probe(ctx context.Context, socket, path string, own bool) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return fmt.Errorf("no agent answers at %s: %w", socket, err)
+		return &NoAgentError{socket, err}
 	}
 	defer conn.Close()
 	if own {

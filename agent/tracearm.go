@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -78,7 +79,7 @@ func (a *arming) either(pod string) (err error) {
 	if pod == "" {
 		return nil
 	}
-	if a.pod, err = a.p.podEnds("pod", pod); err != nil {
+	if a.pod, err = a.p.podEnds(pod); err != nil {
 		return err
 	}
 	expression := hosts("dst", slices.Concat(a.pod.IPs, a.pod.Services))
@@ -105,7 +106,7 @@ func (a *arming) through(port string) error {
 	if !ok {
 		n, err := strconv.ParseUint(port, 10, 32)
 		if no = uint32(n); err != nil || !slices.ContainsFunc(a.p.sw.Ports(), func(p dataplane.PortStats) bool { return p.No == no }) {
-			return fmt.Errorf("through: there is no port %q", port)
+			return fmt.Errorf("there is no port %q; antrail dump-ports --names has them", port)
 		}
 	}
 	a.armed.Through = port
@@ -121,7 +122,7 @@ func (a *arming) at(tables []string) error {
 			err = fmt.Errorf("there is no table %s", name)
 		}
 		if err != nil {
-			return fmt.Errorf("tables: %w", err)
+			return fmt.Errorf("%w; antrail dump-tables has them", err)
 		}
 		a.tables, a.armed.Tables = append(a.tables, id), append(a.armed.Tables, name)
 	}
@@ -154,7 +155,7 @@ func (a *arming) from(pod string) error {
 	if pod == "" {
 		return nil
 	}
-	ends, err := a.p.podEnds("source", pod)
+	ends, err := a.p.podEnds(pod)
 	if err == nil && ends.Port == 0 {
 		a.wants(hosts("src", ends.IPs))
 	}
@@ -167,7 +168,7 @@ func (a *arming) to(pod string) error {
 	if pod == "" {
 		return nil
 	}
-	ends, err := a.p.podEnds("destination", pod)
+	ends, err := a.p.podEnds(pod)
 	if err != nil {
 		return err
 	}
@@ -187,19 +188,24 @@ func (a *arming) keepAll() func(*dataplane.Trace) bool {
 }
 
 // podEnds finds a Pod that a request names.
-func (p *pipeline) podEnds(field, name string) (control.PodEnds, error) {
-	if p.objects == nil {
-		return control.PodEnds{}, fmt.Errorf("%s: this agent's pipeline comes from flow files, which know no Pods; use a filter", field)
-	}
-	namespace, pod, ok := strings.Cut(name, "/")
-	if !ok || namespace == "" || pod == "" || strings.Contains(pod, "/") {
-		return control.PodEnds{}, fmt.Errorf("%s=%q is not namespace/name of a Pod", field, name)
-	}
-	ends, err := p.objects.PodEnds(control.Name{Namespace: namespace, Name: pod})
+func (p *pipeline) podEnds(pod string) (control.PodEnds, error) {
+	n, err := p.podName(pod)
 	if err != nil {
-		return ends, fmt.Errorf("%s: %w", field, err)
+		return control.PodEnds{}, err
 	}
-	return ends, nil
+	return p.objects.PodEnds(n)
+}
+
+// podName reads the name of a Pod, of which there are none in flow files.
+func (p *pipeline) podName(text string) (n control.Name, err error) {
+	if p.objects == nil {
+		return n, errors.New("this agent's pipeline comes from flow files, which know no Pods")
+	}
+	var ok bool
+	if n.Namespace, n.Name, ok = strings.Cut(text, "/"); !ok || n.Namespace == "" || n.Name == "" || strings.Contains(n.Name, "/") {
+		return n, fmt.Errorf("%q is not namespace/name of a Pod", text)
+	}
+	return n, nil
 }
 
 // hosts is a tcpdump expression for packets with an end in a list.

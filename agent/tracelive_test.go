@@ -283,8 +283,8 @@ func TestLiveTraceRefuses(t *testing.T) {
 	}
 	defer files.close()
 	for want, r := range map[string]LiveTraceRequest{
-		"source: there is no Pod default/nobody":                      {Source: "default/nobody"},
-		`destination="web-a" is not namespace/name of a Pod`:          {Destination: "web-a"},
+		"there is no Pod default/nobody":                              {Source: "default/nobody"},
+		`"web-a" is not namespace/name of a Pod`:                      {Destination: "web-a"},
 		`filter "host web", column 6: expected an address, not "web"`: {Filter: "host web"},
 		`firstID="12" has no session`:                                 {FirstID: "12"},
 		"firstID=\"no\" has no session":                               {FirstID: "no"},

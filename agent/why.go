@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -53,13 +54,17 @@ type Carried struct {
 
 // WhyAnswer is the verdict on a question.
 type WhyAnswer struct {
-	Node     string `json:"node"`
-	Allowed  bool   `json:"allowed"`
-	Sentence string `json:"sentence"`
+	Node string `json:"node"`
+	// Allowed says that nothing on the whole way forbids it; Undecided that nothing does of
+	// what was asked, and that Nodes that were not asked decide the rest.
+	Allowed   bool   `json:"allowed"`
+	Undecided bool   `json:"undecided,omitempty"`
+	Sentence  string `json:"sentence"`
 	// Ways are the packet's possible ways: one, or one for each endpoint of a Service.
 	Ways []WhyWay `json:"ways"`
-	// Begins says that packets of the first end enter the cluster's network here.
-	Begins bool     `json:"begins"`
+	// Origin is the Node where packets of the first end enter the cluster's network;
+	// empty for any.
+	Origin string   `json:"origin,omitempty"`
 	Notes  []string `json:"notes,omitempty"` // what is not in force of the policies
 }
 
@@ -72,10 +77,20 @@ type WhyWay struct {
 	Denied    string        `json:"denied,omitempty"`
 	What      string        `json:"what"` // tcp 80 from default/client-a to default/web-a
 	Decisions []WhyDecision `json:"decisions"`
-	Ends      []string      `json:"ends,omitempty"`  // where the packet goes, in words
-	Next      *Carried      `json:"next,omitempty"`  // another Node decides more
-	Asked     bool          `json:"asked,omitempty"` // and was asked
-	Walks     trace.Joined  `json:"walks"`
+	Ends      []string      `json:"ends,omitempty"` // where the packet goes, in words
+	Next      *Carried      `json:"next,omitempty"` // another Node decides more
+	// Unasked are Nodes that decide too and were not asked: the one it comes from, and
+	// the one in Next.
+	Unasked []string     `json:"unasked,omitempty"`
+	Walks   trace.Joined `json:"walks"`
+
+	back *givenBack // of a redirect, to be walked
+}
+
+// givenBack is a packet as it left for a port, when it comes back by another.
+type givenBack struct {
+	by    tables.Port
+	frame []byte
 }
 
 // WhyDecision is what policies say in one direction.
@@ -158,7 +173,7 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	if err := q.findEnds(r); err != nil {
 		return err
 	}
-	a.Begins = q.from.place.Node == q.self.Node || q.from.place.Node == ""
+	a.Origin = q.from.place.Node
 	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{
 		Src: q.src, Dst: q.dst, Proto: q.proto, SrcPort: cmp.Or(r.SourcePort, flow.FirstPort), DstPort: q.to.port,
 	}}}
@@ -274,6 +289,38 @@ func (q *asking) addWay(a *WhyAnswer, t *dataplane.Trace) (*dataplane.Step, erro
 	tell := teller{asking: q, t: t, chosen: chosen}
 	way := tell.way()
 	way.Walks = trace.Joined{walk}
+	if way.back != nil {
+		err = q.goOn(&way)
+	}
 	a.Ways = append(a.Ways, way)
-	return chosen, nil
+	return chosen, err
 }
+
+// goOn has a redirected packet come back as it left. Of policies nobody is asked again.
+func (q *asking) goOn(w *WhyWay) error {
+	t, err := q.p.walkDry(&dataplane.TraceRequest{InPort: w.back.by.No, Frame: w.back.frame})
+	if err != nil {
+		return err
+	}
+	walk, err := q.walker.walk(t)
+	if err != nil {
+		return err
+	}
+	rest := teller{asking: q, t: t}.way()
+	w.Walks, w.Next = append(w.Walks, walk), rest.Next
+	by := "if it comes back by " + w.back.by.Name + ", "
+	if rest.Denied != "" {
+		w.Denied = by + rest.Denied
+	}
+	for i, end := range rest.Ends {
+		w.Ends = append(w.Ends, map[bool]string{true: by}[i == 0]+end)
+	}
+	asked := func(d WhyDecision) bool { return d.Direction == ingress }
+	if i := slices.IndexFunc(rest.Decisions, asked); i >= 0 && !slices.ContainsFunc(w.Decisions, asked) {
+		w.Decisions = append(w.Decisions, rest.Decisions[i])
+	}
+	return nil
+}
+
+// ingress is the direction of a decision on what a Pod gets.
+const ingress = "ingress"

@@ -229,7 +229,8 @@ kind: TrafficControl
 metadata: {name: copy}
 spec: {appliedTo: {podSelector: {matchLabels: {app: db}}}, direction: Both, action: Mirror, targetPort: {ovsInternal: {name: antrea-tc-tap2}}}
 `, []asked{
-		{"default/client-a", "default/web-a:1", "allowed: tcp 1 from default/client-a to default/web-a; " + clientEgress + "it leaves by antrea-tc-tap0 for TrafficControl look, and goes on if it comes back"},
+		{"default/client-a", "default/web-a:1", "allowed: tcp 1 from default/client-a to default/web-a; " + clientEgress + "no policy decides on ingress; it leaves by antrea-tc-tap0 for TrafficControl look; if it comes back by antrea-tc-tap1, it reaches default/web-a"},
+		{"default/web-a", "default/db-b:1", "allowed: tcp 1 from default/web-a to default/db-b; " + clientEgress + "no policy decides on ingress; it leaves by antrea-tc-tap0 for TrafficControl look; if it comes back by antrea-tc-tap1, it goes to Node node-b through the tunnel; it reaches default/db-b"},
 		{"default/client-a", "default/db-a:1", "allowed: tcp 1 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a; a copy leaves by antrea-tc-tap2 for TrafficControl copy"},
 	}},
 }
@@ -257,15 +258,39 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestWhyOneNode asks one Node only: it says what it decides, and who decides the
-// rest.
+// TestWhyOneNode asks one Node only: nothing is allowed that another one has a say in,
+// be it where the packet comes from or where it goes.
 func TestWhyOneNode(t *testing.T) {
 	clients := whyClients(t, whyCluster(t, whyStories[1].policies, nil), "node-a")
 	for _, q := range []asked{
-		{"default/web-a", "default/db-b:3306", "allowed: tcp 3306 from default/web-a to default/db-b; no policy decides on egress; it goes to Node node-b through the tunnel; what Node node-b decides was not asked"},
+		{"default/web-a", "default/db-b:3306", "undecided: tcp 3306 from default/web-a to default/db-b; no policy decides on egress; it goes to Node node-b through the tunnel; Node node-b, which decides the rest, was not asked"},
+		{"default/web-b", "default/db-a:3306", "undecided: tcp 3306 from default/web-b to default/db-a; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a; Node node-b, where it comes from, was not asked"},
+		{"default/web-a", "svc:default/sample-clusterip", "undecided: tcp 80 from default/web-a to default/web-b by Service default/sample-clusterip; no policy decides on egress; it goes to Node node-b through the tunnel; Node node-b, which decides the rest, was not asked; that holds for 1 of 2 endpoints, and no other is denied"},
+		{"default/client-a", "default/db-b:1", "denied: NetworkPolicy default/client-out isolates default/client-a for egress, and no rule allows tcp 1 to default/db-b"},
 		{"default/web-b", "default/db-a:5432", "denied: NetworkPolicy default/db-closed, NetworkPolicy default/db-web isolate default/db-a for ingress, and no rule allows tcp 5432 from default/web-b"},
 	} {
-		q.ask(t, clients)
+		a := q.ask(t, clients)
+		if a.Undecided != strings.HasPrefix(q.sentence, "undecided") {
+			t.Errorf("%s to %s: undecided is %v", q.from, q.to, a.Undecided)
+		}
+	}
+}
+
+// TestWhySilentNode has agents that do not answer: they are not asked for what others
+// know, and make nothing allowed.
+func TestWhySilentNode(t *testing.T) {
+	nobody := NewClient("/no/such.sock")
+	clients := append(whyClients(t, whyCluster(t, whyStories[1].policies, nil), "node-a"), nobody)
+	(&asked{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"}).ask(t, clients)
+	for _, q := range []asked{{from: "default/web-a", to: "default/db-b:3306"}, {from: "default/web-b", to: "default/db-a:3306"}} {
+		slices.Reverse(clients)
+		a, err := Why(t.Context(), clients, q.request())
+		if err != nil || a.Allowed || !a.Undecided || !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "no agent answers at /no/such.sock") }) {
+			t.Errorf("%s to %s: %v %+v", q.from, q.to, err, a)
+		}
+	}
+	if _, err := Why(t.Context(), []*Client{nobody}, &WhyRequest{From: "default/web-a", To: "default/db-a:1"}); err == nil {
+		t.Error("nobody has an answer")
 	}
 }
 

@@ -3,8 +3,10 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/trace"
@@ -13,15 +15,15 @@ import (
 // Several Nodes, asked one after the other: the one where the packet enters, and
 // those that it goes to.
 
-// Why asks agents, each of another Node, and puts their answers together. What goes
-// to a Node that is not among them ends there.
+// Why asks agents, each of another Node, and puts their answers together. What a Node
+// decides that is not among them, or does not answer, is undecided.
 func Why(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer, error) {
 	answer, err := firstWhy(ctx, agents, r)
 	if err != nil {
 		return nil, err
 	}
 	for i := range answer.Ways {
-		if err := answer.Ways[i].follow(ctx, agents); err != nil {
+		if err := answer.follow(ctx, &answer.Ways[i], agents); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +41,7 @@ func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer,
 		switch {
 		case err != nil && failed == nil:
 			failed = err
-		case err == nil && a.Begins:
+		case err == nil && a.begins():
 			return a, nil
 		case err == nil && first == nil:
 			first = a
@@ -48,7 +50,19 @@ func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer,
 	if first == nil {
 		return nil, failed
 	}
+	first.note(failed)
 	return first, nil
+}
+
+// begins says whether packets of the first end enter the cluster's network at this
+// Node.
+func (a *WhyAnswer) begins() bool { return a.Origin == "" || a.Origin == a.Node }
+
+// note notes that an agent did not answer.
+func (a *WhyAnswer) note(err error) {
+	if err != nil && !slices.Contains(a.Notes, err.Error()) {
+		a.Notes = append(a.Notes, err.Error())
+	}
 }
 
 func (c *Client) askWhy(ctx context.Context, r *WhyRequest) (*WhyAnswer, error) {
@@ -70,13 +84,14 @@ func (c *Client) askWhy(ctx context.Context, r *WhyRequest) (*WhyAnswer, error) 
 const mostNodes = 4
 
 // follow asks the Nodes that a way goes to.
-func (w *WhyWay) follow(ctx context.Context, agents []*Client) error {
+func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) error {
 	for range mostNodes {
-		if w.Next == nil {
+		if w.Next == nil || w.Denied != "" {
 			return nil
 		}
-		next, err := nextWhy(ctx, agents, w.Next)
+		next, silent, err := nextWhy(ctx, agents, w.Next)
 		if next == nil {
+			a.note(silent)
 			return err
 		}
 		rest := &next.Ways[0]
@@ -89,61 +104,89 @@ func (w *WhyWay) follow(ctx context.Context, agents []*Client) error {
 	return nil
 }
 
-// nextWhy asks the Node that a packet goes to; nil when it is not among the agents.
-func nextWhy(ctx context.Context, agents []*Client, to *Carried) (answer *WhyAnswer, err error) {
+// nextWhy asks the Node that a packet goes to; nil when it is not among the agents, or
+// may be one that is silent.
+func nextWhy(ctx context.Context, agents []*Client, to *Carried) (answer *WhyAnswer, silent, failed error) {
 	for _, c := range agents {
-		if answer, err = c.askWhy(ctx, &WhyRequest{Carried: to}); err == nil {
-			return answer, nil
-		}
-		if strings.HasPrefix(err.Error(), "this is Node ") {
-			err = nil
+		answer, err := c.askWhy(ctx, &WhyRequest{Carried: to})
+		var nobody *NoAgentError
+		switch {
+		case err == nil:
+			return answer, nil, nil
+		case errors.As(err, &nobody):
+			silent = err
+		case !strings.HasPrefix(err.Error(), "this is Node "):
+			failed = err
 		}
 	}
-	return nil, err
+	return nil, silent, failed
 }
 
 // conclude makes the sentences of an answer, from what its ways have.
 func (a *WhyAnswer) conclude() {
-	denied := -1
-	allowed := 0
+	var denied, undecided, allowed []*WhyWay
 	for i := range a.Ways {
-		w := &a.Ways[i]
-		w.conclude()
-		if w.Allowed {
-			allowed++
-		} else if denied < 0 {
-			denied = i
+		switch w := &a.Ways[i]; w.conclude(a) {
+		case verdictDenied:
+			denied = append(denied, w)
+		case verdictUndecided:
+			undecided = append(undecided, w)
+		default:
+			allowed = append(allowed, w)
 		}
 	}
-	a.Allowed = denied < 0
-	switch n := len(a.Ways); {
+	n := len(a.Ways)
+	a.Allowed, a.Undecided = len(allowed) == n, denied == nil && undecided != nil
+	switch {
 	case n == 0:
-	case a.Allowed && n == 1, !a.Allowed && allowed == 0 && n == 1:
+	case n == 1:
 		a.Sentence = a.Ways[0].Sentence
 	case a.Allowed:
-		a.Sentence = fmt.Sprintf("%s; all %d endpoints are allowed", a.Ways[0].Sentence, n)
-	case allowed == 0:
-		a.Sentence = fmt.Sprintf("%s; none of %d endpoints is allowed", a.Ways[denied].Sentence, n)
+		a.Sentence = fmt.Sprintf("%s; all %d endpoints are allowed", allowed[0].Sentence, n)
+	case a.Undecided:
+		a.Sentence = fmt.Sprintf("%s; that holds for %d of %d endpoints, and no other is denied", undecided[0].Sentence, len(undecided), n)
+	case len(denied) == n:
+		a.Sentence = fmt.Sprintf("%s; none of %d endpoints is allowed", denied[0].Sentence, n)
 	default:
-		a.Sentence = fmt.Sprintf("denied for %d of %d endpoints: %s", n-allowed, n, a.Ways[denied].Denied)
+		a.Sentence = fmt.Sprintf("denied for %d of %d endpoints: %s", len(denied), n, denied[0].Denied)
 	}
 }
 
-func (w *WhyWay) conclude() {
-	w.Allowed = w.Denied == ""
-	if !w.Allowed {
+// verdict is what becomes of a way.
+type verdict uint8
+
+const (
+	verdictAllowed verdict = iota
+	verdictDenied
+	verdictUndecided
+)
+
+// conclude makes the sentence of a way of an answer.
+func (w *WhyWay) conclude(a *WhyAnswer) verdict {
+	w.Unasked, w.Allowed = nil, false
+	if w.Denied != "" {
 		w.Sentence = "denied: " + w.Denied
-		return
+		return verdictDenied
 	}
-	parts := []string{"allowed: " + w.What}
+	parts := []string{w.What}
 	for i := range w.Decisions {
 		parts = append(parts, w.Decisions[i].text())
 	}
 	parts = append(parts, w.Ends...)
-	if w.Next != nil {
-		parts = append(parts, fmt.Sprintf("what Node %s decides was not asked", w.Next.To))
+	if !a.begins() {
+		w.Unasked = append(w.Unasked, a.Origin)
+		parts = append(parts, fmt.Sprintf("Node %s, where it comes from, was not asked", a.Origin))
 	}
-	w.Sentence = strings.Join(parts, "; ")
+	if w.Next != nil {
+		w.Unasked = append(w.Unasked, w.Next.To)
+		parts = append(parts, fmt.Sprintf("Node %s, which decides the rest, was not asked", w.Next.To))
+	}
+	if w.Unasked != nil {
+		w.Sentence = "undecided: " + strings.Join(parts, "; ")
+		return verdictUndecided
+	}
+	w.Sentence, w.Allowed = "allowed: "+strings.Join(parts, "; "), true
+	return verdictAllowed
 }
 
 // WriteText writes the sentence, and below it the walk of each way.

@@ -277,20 +277,40 @@ func (r teller) end(w *WhyWay, s *dataplane.Step) {
 	case port.Pod != "":
 		w.Ends = append(w.Ends, "it reaches "+port.Pod)
 	case len(r.t.Verdict.Outputs) > 1:
-		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+r.forControl())
+		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+controlText(r.control()))
 	default:
-		w.Ends = append(w.Ends, "it leaves by "+port.Name+r.forControl()+", and goes on if it comes back")
+		r.redirected(w, s, port.Name)
 	}
 }
 
-// forControl names who leads traffic past a port of its own.
-func (r teller) forControl() string {
+// redirected says where a packet leaves to be looked at, and has it come back.
+func (r teller) redirected(w *WhyWay, s *dataplane.Step, port string) {
+	by := r.control()
+	end := "it leaves by " + port + controlText(by)
+	if back, ok := r.p.objects.ReturnPort(s.Port, by); ok {
+		w.back = &givenBack{back, slices.Clone(s.Frame)}
+	} else {
+		end += ", and goes on if it comes back"
+	}
+	w.Ends = append(w.Ends, end)
+}
+
+// control is the TrafficControl that leads traffic past a port of its own; zero for
+// policies of the application layer, which do too.
+func (r teller) control() control.Key {
 	for _, o := range r.origins("") {
 		if o.Object.Kind == control.KindTrafficControl {
-			return " for " + objectText(o.Object)
+			return o.Object
 		}
 	}
-	return " to be inspected at the application layer"
+	return control.Key{}
+}
+
+func controlText(k control.Key) string {
+	if k == (control.Key{}) {
+		return " to be inspected at the application layer"
+	}
+	return " for " + objectText(k)
 }
 
 // byGateway says who gets what the Node's own network carries on.

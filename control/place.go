@@ -60,7 +60,7 @@ func (r *Reconciler) PodPlace(n Name) (Place, error) {
 	}
 	pod := r.view.Pod(n)
 	if pod == nil || len(pod.IPs) == 0 || pod.Terminated() {
-		return Place{}, fmt.Errorf("there is no Pod %s/%s with an address", n.Namespace, n.Name)
+		return Place{}, r.view.noPod(n)
 	}
 	return r.view.podPlace(pod), nil
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -31,7 +30,7 @@ func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
 	}
 	pod := r.view.Pods[Key{KindPod, n.Namespace, n.Name}]
 	if pod == nil || len(pod.IPs) == 0 {
-		return ends, fmt.Errorf("there is no Pod %s/%s with an address", n.Namespace, n.Name)
+		return ends, r.view.noPod(n)
 	}
 	ends.IPs = pod.IPs
 	r.seen.mu.RLock()

@@ -93,6 +93,25 @@ func (v *view) trafficPort(p TrafficPort) (port tables.Port, lacks string) {
 	return port, ""
 }
 
+// ReturnPort is the port by which packets come back that were redirected to a port, for
+// a TrafficControl or, with no key, for policies of the application layer.
+func (r *Reconciler) ReturnPort(to uint32, by Key) (back tables.Port, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil {
+		return back, false
+	}
+	if tc := r.view.TrafficControls[by]; tc != nil {
+		value, lacks := r.view.trafficControl(tc)
+		if lacks == "" && value.Return != nil {
+			return *value.Return, true
+		}
+		return back, false
+	}
+	c := &r.view.config
+	return c.L7Return, c.Features.L7Policy && c.L7Target.No == to
+}
+
 // Made is a port that the switch makes, because objects send traffic there by
 // its name and nobody else has it.
 type Made struct {

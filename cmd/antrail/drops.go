@@ -87,6 +87,9 @@ func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
 		if all.Missed > 0 {
 			fmt.Fprintf(notes, "%d packets were dropped too fast to be kept; dump-drops counts them\n", all.Missed)
 		}
+		if all.Note != "" {
+			fmt.Fprintln(notes, all.Note)
+		}
 		return agent.WriteLost(w, all.Packets)
 	}
 	var b bytes.Buffer

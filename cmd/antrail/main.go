@@ -43,17 +43,26 @@ func run(args []string, stdout, stderr io.Writer) int {
 	var coded codedError
 	if errors.As(err, &coded) {
 		if coded.error != nil {
-			fmt.Fprintln(stderr, "antrail:", err)
+			tellError(stderr, err)
 		}
 		return coded.code
 	}
-	fmt.Fprintln(stderr, "antrail:", err)
+	tellError(stderr, err)
 	var usage usageError
 	if !began || errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "See: %s --help\n", cmd.CommandPath())
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// tellError prints an error, and what to do about it.
+func tellError(w io.Writer, err error) {
+	fmt.Fprintln(w, "antrail:", err)
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) && hinted.Hint() != "" {
+		fmt.Fprintln(w, hinted.Hint())
+	}
 }
 
 // usageError is a mistake of the caller that flags and argument counts do not

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -38,12 +39,15 @@ TO is one of these, or svc:namespace/name, with :PORT behind it: a number, or a 
 Service has. A Service of one port needs none, and has the protocol of its port. Each of its endpoints is
 asked, and all have to be allowed.
 
-A Node decides what its own pods send and get. Given the agents of several (--node or --socket, given
-again), or manifests (of all Nodes, or those of --node), the walk goes on at the other Node.
+A Node decides what its own pods send and get. The walk goes on at another Node of a lab (--node) or of manifests,
+and at one whose agent is given too (--socket, given again). When a Node was not asked that has a say, what
+the others allow is undecided. What a TrafficControl or an application-layer policy leads past a tap goes on
+as if it came back as it was. Packets from outside enter at the first --node.
 
-It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when there is no answer.`,
+It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when it is undecided or
+there is no answer.`,
 		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
-			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a --node node-b",
+			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a",
 		Args: cobra.ExactArgs(2),
 	}
 	f := c.Flags()
@@ -86,24 +90,46 @@ func (w *why) answer(c *cobra.Command) error {
 	switch {
 	case err != nil:
 		return codedError{exitUsage, err}
+	case a.Undecided:
+		return codedError{code: exitUsage, error: errUndecided}
 	case !a.Allowed:
 		return codedError{code: exitFailed}
 	}
 	return nil
 }
 
-// clients are agents, or the Nodes of manifests.
+var errUndecided = errors.New("a Node that has a say was not asked: give its agent too, by --socket given again, or all objects by --manifests")
+
+// clients are agents, or the Nodes of manifests. One Node of a lab or of manifests is
+// asked first, and then its others, when a packet goes there.
 func (w *why) clients(problems io.Writer) (all []*agent.Client, err error) {
-	if w.from.manifests == "" {
-		return w.agents.clients(w.from, problems)
+	if w.from.manifests != "" {
+		problems = &once{to: problems, told: map[string]bool{}}
 	}
-	problems = &once{to: problems, told: map[string]bool{}}
-	if w.agents.nodes == nil {
-		if w.agents.nodes, err = agent.ManifestNodes(w.from.manifests); err != nil {
+	if len(w.agents.nodes) == 1 || w.from.manifests != "" && w.agents.nodes == nil {
+		there, err := w.nodes()
+		if err != nil {
 			return nil, err
 		}
+		there = slices.DeleteFunc(there, func(n string) bool { return slices.Contains(w.agents.nodes, n) })
+		w.agents.nodes = append(w.agents.nodes, there...)
 	}
 	return w.agents.clients(w.from, problems)
+}
+
+// nodes are those of the manifests, or else of the lab.
+func (w *why) nodes() (names []string, err error) {
+	if w.from.manifests != "" {
+		return agent.ManifestNodes(w.from.manifests)
+	}
+	l, err := lab.Find(lab.StateDir(), w.from.lab)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range l.Topology.Nodes {
+		names = append(names, n.Name)
+	}
+	return names, nil
 }
 
 func (w *why) print(c *cobra.Command, a *agent.WhyAnswer) error {

@@ -2,8 +2,10 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +56,19 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(func() { wantAccounted(t, l) })
 	return l
+}
+
+// wantAccounted has every lab end with sums that agree, but those of agents that the
+// test has stopped: these leave no socket, others that are gone do.
+func wantAccounted(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for _, n := range l.Topology.Nodes {
+		if _, err := l.Sums(context.Background(), n.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("at the end of the lab: %s: %v", n.Name, err)
+		}
+	}
 }
 
 // allChecks are those that concern the lab.
