@@ -7,7 +7,6 @@ import (
 	"net/http"
 
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -34,12 +33,8 @@ func (p *pipeline) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, er
 	all := make(map[uint32]*memory.Port)
 	for no, name := range namedPorts(p.sw.Names()) {
 		_, aside := p.made[name]
-		m := memory.New(name, memory.Options{Aside: aside})
-		var port ports.Port = m
-		if isTunnel[name] {
-			port = tunnelPort{m}
-		}
-		if err := p.sw.AddPort(no, port); err != nil {
+		m := memory.New(name, memory.Options{Aside: aside, Tunnel: isTunnel[name]})
+		if err := p.sw.AddPort(no, m); err != nil {
 			return nil, err
 		}
 		all[no] = m
@@ -57,16 +52,6 @@ func namedPorts(n *flow.Names) map[uint32]string {
 		}
 	}
 	return named
-}
-
-// tunnelPort is a memory port that frames leave in a tunnel.
-type tunnelPort struct{ *memory.Port }
-
-// Info is the memory port's, as a tunnel.
-func (p tunnelPort) Info() ports.Info {
-	i := p.Port.Info()
-	i.Tunnel = true
-	return i
 }
 
 // inProcess answers requests by calling what serves them.

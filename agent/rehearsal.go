@@ -1,30 +1,25 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/rehearsal"
 	"github.com/antrail/antrail/trace"
 )
 
-// Rehearsal is Nodes of a cluster without its machines: each Node's switch runs
-// the entries of its objects on ports in memory, the tunnel ports are joined,
-// and every packet is watched. Packets are real ones: they count, are tracked
-// and translated. Nothing is left to chance or to the clock, so that the same
-// packets in the same order walk the same way each time. It is for one
-// goroutine.
+// Rehearsal is Nodes of a cluster without its machines (package rehearsal): each
+// Node's switch runs the entries of its objects, and every packet is watched. Packets
+// are real ones: they count, are tracked and translated. Nothing is left to chance or
+// to the clock, so that the same packets in the same order walk the same way each
+// time. It is for one goroutine.
 type Rehearsal struct {
 	nodes []*rehearsed
+	stage rehearsal.Nodes
 	now   int64
 	ways  uint64
 }
@@ -32,26 +27,17 @@ type Rehearsal struct {
 // rehearsed is a Node of it.
 type rehearsed struct {
 	*pipeline
-	name      string
-	transport []netip.Addr // on the underlay: the Node's own, then its Egresses'
-	tunnel    uint32       // port number
-	ports     map[uint32]*memory.Port
-	live      *dataplane.LiveTrace
-	taken     uint64 // walks
+	on rehearsal.Node
 }
 
 // Leaving is a frame at the port where it left the Nodes.
-type Leaving struct {
-	Node, Port string
-	Frame      []byte
-}
+type Leaving = rehearsal.Leaving
 
 // Everything that a switch draws by chance, fixed.
 const (
 	rehearsalSeed  = 7
 	rehearsalBegan = int64(time.Hour) // of the clock
 	rehearsalStep  = int64(time.Millisecond)
-	rehearsalHops  = 12
 )
 
 // rehearsalTime is when packets come in, one millisecond after the other.
@@ -66,16 +52,25 @@ func Rehearse(path string, nodes ...string) (*Rehearsal, error) {
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
-		r.nodes = append(r.nodes, n)
+		r.nodes, r.stage.All = append(r.nodes, n), append(r.stage.All, &n.on)
 	}
 	return r, nil
+}
+
+// Wire leads what leaves any Node by a port back in by another of its ports, as a
+// firewall does that lets all pass.
+func (r *Rehearsal) Wire(from, to string) {
+	if r.stage.Wires == nil {
+		r.stage.Wires = map[string]string{}
+	}
+	r.stage.Wires[from] = to
 }
 
 // Close ends the switches.
 func (r *Rehearsal) Close() error {
 	var errs []error
 	for _, n := range r.nodes {
-		n.live.Close()
+		n.on.Unwatch()
 		errs = append(errs, n.close())
 	}
 	return errors.Join(errs...)
@@ -92,10 +87,10 @@ func (r *Rehearsal) start(path, name string) (*rehearsed, error) {
 	if config == nil {
 		return nil, fmt.Errorf("%s: there is no NodeConfig %s", path, name)
 	}
-	n := &rehearsed{name: name, transport: slices.Clone(config.TransportIPs), tunnel: config.Tunnel.OFPort}
+	n := &rehearsed{on: rehearsal.Node{Name: name, Tunnel: config.Tunnel.OFPort, Outer: slices.Clone(config.TransportIPs)}}
 	for _, e := range cluster.Egresses {
 		if e.Node == name && e.Addr.IsValid() {
-			n.transport = append(n.transport, e.Addr)
+			n.on.Outer = append(n.on.Outer, e.Addr)
 		}
 	}
 	o := options{clock: func() int64 { return r.now }, seed: rehearsalSeed, secret: [2]uint64{1, 2}, cache: -1, ct: Conntrack{Max: 4096}}
@@ -105,8 +100,9 @@ func (r *Rehearsal) start(path, name string) (*rehearsed, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	if n.ports, err = n.addMemoryPorts([]string{config.Tunnel.Name}); err == nil {
-		n.live, err = n.sw.TraceLive(dataplane.LiveRequest{Match: func([]byte, uint32) bool { return true }, Deep: true})
+	n.on.Switch = n.sw
+	if n.on.Ports, err = n.addMemoryPorts([]string{config.Tunnel.Name}); err == nil {
+		err = n.on.Watch()
 	}
 	if err != nil {
 		return nil, errors.Join(err, n.close())
@@ -124,7 +120,7 @@ func (r *Rehearsal) Client(node string) *Client {
 }
 
 func (r *Rehearsal) node(name string) *rehearsed {
-	i := slices.IndexFunc(r.nodes, func(n *rehearsed) bool { return n.name == name })
+	i := slices.IndexFunc(r.nodes, func(n *rehearsed) bool { return n.on.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -143,73 +139,29 @@ func (r *Rehearsal) Send(node, port string, frame []byte) (trace.Joined, []Leavi
 	if !ok {
 		return nil, nil, fmt.Errorf("%s has no port %q", node, port)
 	}
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
 	r.ways++
 	r.now += rehearsalStep
-	s := &sending{r: r}
-	err := s.pass(n, no, f)
-	return s.way, s.left, err
+	way, err := r.stage.Send(&n.on, no, frame)
+	if err != nil {
+		return nil, nil, err
+	}
+	joined, err := r.joined(way)
+	return joined, way.Left, err
 }
 
-// sending is a packet on its way.
-type sending struct {
-	r    *Rehearsal
-	way  trace.Joined
-	left []Leaving
-}
-
-// pass gives a Node's switch a frame, and what comes out to whoever is next.
-func (s *sending) pass(n *rehearsed, port uint32, f *packet.Frame) error {
-	if len(s.way) == rehearsalHops {
-		return fmt.Errorf("the packet goes in circles: %d switches were passed", rehearsalHops)
-	}
-	n.ports[port].Inject(f)
-	n.sw.Poll()
-	if err := s.take(n); err != nil {
-		return err
-	}
-	for _, no := range slices.Sorted(maps.Keys(n.ports)) {
-		for _, out := range n.ports[no].CollectAll() {
-			if err := s.onward(n, no, out); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// take adds the walks that a Node has watched.
-func (s *sending) take(n *rehearsed) error {
-	for told := n.live.Counts().Told; n.taken < told; n.taken++ {
-		t, err := n.live.Next(context.Background())
+// joined are a packet's walks, told with their objects.
+func (r *Rehearsal) joined(way *rehearsal.Way) (all trace.Joined, err error) {
+	for i, h := range way.Hops {
+		w, err := (&walker{p: r.node(h.Node).pipeline, node: h.Node}).walk(h.Trace)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		w, err := (&walker{p: n.pipeline, node: n.name}).walk(t)
-		if err != nil {
-			return err
-		}
-		w.ID, w.Followed = fmt.Sprintf("%016x", s.r.ways), len(s.way) > 0
-		w.Time = rehearsalTime.Add(time.Duration(s.r.now - rehearsalBegan))
+		w.ID, w.Followed = fmt.Sprintf("%016x", r.ways), i > 0
+		w.Time = rehearsalTime.Add(time.Duration(r.now - rehearsalBegan))
 		for i := range w.Steps {
 			w.Steps[i].AfterNS = 0
 		}
-		s.way = append(s.way, w)
+		all = append(all, w)
 	}
-	return nil
-}
-
-// onward leads a frame that left by a port to the other end of the tunnel, or out.
-func (s *sending) onward(n *rehearsed, port uint32, f *packet.Frame) error {
-	if port == n.tunnel {
-		for _, peer := range s.r.nodes {
-			if slices.Contains(peer.transport, f.Tunnel.Dst) && len(n.transport) > 0 {
-				f.Tunnel.Src = n.transport[0]
-				return s.pass(peer, peer.tunnel, f)
-			}
-		}
-	}
-	s.left = append(s.left, Leaving{n.name, n.sw.Names().Port(port), slices.Clone(f.Bytes())})
-	return nil
+	return all, nil
 }

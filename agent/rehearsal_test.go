@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// rehearsal is both Nodes of the sample, and what its client-b sends to web-b.
-func rehearsal(t *testing.T) (*Rehearsal, pt.Options) {
+// newRehearsal is both Nodes of the sample, and what its client-b sends to web-b.
+func newRehearsal(t *testing.T) (*Rehearsal, pt.Options) {
 	t.Helper()
 	r, err := Rehearse("../examples/web-app", "node-a", "node-b")
 	if err != nil {
@@ -32,7 +32,7 @@ func rehearsal(t *testing.T) (*Rehearsal, pt.Options) {
 // TestMapCounts: what packets did is on the map: each way has as many packets as
 // went it, each table as many as it took, and drops are those of the switch.
 func TestMapCounts(t *testing.T) {
-	r, o := rehearsal(t)
+	r, o := newRehearsal(t)
 	edges, tables, dropped := map[[2]uint8]uint64{}, map[uint8]uint64{}, map[uint8]uint64{}
 	for i, port := range []uint16{80, 80, 22, 22, 22} {
 		o.SrcPort, o.DstPort = uint16(2000+i), port
@@ -80,7 +80,7 @@ func TestMapCounts(t *testing.T) {
 func TestRehearsalIsTheSameTwice(t *testing.T) {
 	var texts [2]string
 	for i := range texts {
-		r, o := rehearsal(t)
+		r, o := newRehearsal(t)
 		o.Dst, o.EthDst = netip.MustParseAddr("10.105.31.235"), [6]byte{0xba, 0x5e, 0xd1, 0x55, 0xab, 0xc0}
 		for n := range 20 {
 			o.SrcPort = uint16(3000 + n)

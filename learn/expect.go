@@ -188,7 +188,7 @@ func (e *Expectation) leavesOtherwise(w *Way) string {
 	}
 	for i := range w.Left {
 		l := &w.Left[i]
-		if texts := unmet(&m, &l.key, names); len(texts) > 0 {
+		if texts := unmet(&m, keyOf(l.Frame), names); len(texts) > 0 {
 			text := strings.NewReplacer("it asks for ", "", "the packet has ", "it has ").Replace(strings.Join(texts, "; "))
 			return fmt.Sprintf("%s was to leave with %s", e.Send, text)
 		}

@@ -101,26 +101,23 @@ func compose(text string, names *flow.Names, over *flow.Key, above int) (frame [
 	return flow.Compose(&key), key.InPort(), nil
 }
 
-// turned is the key of an answer to a frame that left by a port.
-func turned(frame []byte, port uint32) *flow.Key {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
-	var k flow.Key
-	flow.Extract(f, port, &k)
+// turned is the key of an answer to a frame.
+func turned(frame []byte) *flow.Key {
+	k := keyOf(frame)
 	for _, pair := range [][2]flow.FieldID{{flow.EthSrc, flow.EthDst}, {flow.IPSrc, flow.IPDst}, {flow.IPv6Src, flow.IPv6Dst}, {flow.TCPSrc, flow.TCPDst}} {
 		a, b := flow.FieldByID(pair[0]), flow.FieldByID(pair[1])
-		if pair[0] == flow.TCPSrc && isICMP(&k) {
+		if pair[0] == flow.TCPSrc && isICMP(k) {
 			continue
 		}
-		va, vb := a.Get(&k), b.Get(&k)
-		a.Put(&k, vb, flow.Ones(a.Bits))
-		b.Put(&k, va, flow.Ones(b.Bits))
+		va, vb := a.Get(k), b.Get(k)
+		a.Put(k, vb, flow.Ones(a.Bits))
+		b.Put(k, va, flow.Ones(b.Bits))
 	}
 	ttl := flow.FieldByID(flow.IPTTL)
-	if !ttl.Get(&k).IsZero() {
-		ttl.Put(&k, flow.Value{Lo: 64}, flow.Ones(ttl.Bits))
+	if !ttl.Get(k).IsZero() {
+		ttl.Put(k, flow.Value{Lo: 64}, flow.Ones(ttl.Bits))
 	}
-	return &k
+	return k
 }
 
 // isICMP says whether a key's packet has a type where others have ports.

@@ -20,9 +20,8 @@ type node struct {
 	name    string
 	program *flow.Program
 	objects *control.Reconciler // nil without a cluster
-	// transport is the address of its end of tunnels.
-	transport netip.Addr
-	egress    []netip.Addr // of Egresses, which lead to it as well
+	// outer are the addresses of its end of tunnels: its own, and those of its Egresses.
+	outer []netip.Addr
 }
 
 // nodes makes the entries of all of a lesson's Nodes: what the objects want, but
@@ -41,12 +40,10 @@ func (l *Lesson) nodes(f *Files) ([]*node, error) {
 		if n.program, n.objects, err = control.Offline(cluster, name); err != nil {
 			return nil, err
 		}
-		if at := cluster.NodeConfig(name).TransportIPs; len(at) > 0 {
-			n.transport = at[0]
-		}
+		n.outer = slices.Clone(cluster.NodeConfig(name).TransportIPs)
 		for _, e := range cluster.Egresses {
-			if e.Node == name {
-				n.egress = append(n.egress, e.Addr)
+			if e.Node == name && e.Addr.IsValid() {
+				n.outer = append(n.outer, e.Addr)
 			}
 		}
 		if err := n.waiting(); err != nil {

@@ -189,10 +189,13 @@ func (w *Way) Ending() string {
 }
 
 // brief is a frame's headers, as a match on them.
-func brief(b []byte) string {
+func brief(b []byte) string { return flow.KeyText(keyOf(b), nil) }
+
+// keyOf is what matches see of a frame's headers.
+func keyOf(b []byte) *flow.Key {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
 	f.SetBytes(b)
 	var k flow.Key
 	flow.Extract(f, 0, &k)
-	return flow.KeyText(&k, nil)
+	return &k
 }
