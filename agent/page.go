@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
@@ -65,11 +64,9 @@ func (p *pipeline) counterText(context.Context) ([]byte, error) { return json.Ma
 
 // newPage makes the page at an address. Each token that it waits for goes to
 // invite, as a URL.
-func newPage(api http.Handler, counters func(context.Context) ([]byte, error), address, plots string, invite func(url string) error) (*web.Page, error) {
-	return web.New(web.Options{
-		API: api, Counters: counters, Plots: plots,
-		Invite: func(token string) error { return invite(web.URL(address, token)) },
-	})
+func newPage(o web.Options, address string, invite func(url string) error) (*web.Page, error) {
+	o.Invite = func(token string) error { return invite(web.URL(address, token)) }
+	return web.New(o)
 }
 
 // runPage serves the page until ctx ends. The switch does not depend on it: an
@@ -78,7 +75,8 @@ func (a *Agent) runPage(ctx context.Context) {
 	c := &a.config.Page
 	a.servesTCP(ctx, "the page", c.Address, func(ctx context.Context, ln net.Listener) error {
 		defer os.Remove(a.config.pageFile())
-		page, err := newPage(a.routes(ctx), a.counterText, c.Address, c.Plots, func(url string) error {
+		here := web.Node{Name: a.config.NodeName, API: a.routes(ctx), Counters: a.counterText}
+		page, err := newPage(web.Options{Nodes: []web.Node{here}, Plots: c.Plots}, c.Address, func(url string) error {
 			return writeOwnFile(a.config.pageFile(), []byte(url+"\n"))
 		})
 		if err != nil {
@@ -109,23 +107,4 @@ func (a *Agent) servesTCP(ctx context.Context, what, address string, serve func(
 		case <-time.After(tcpRetry):
 		}
 	}
-}
-
-// ServePage serves the page of an agent, or of files, in this process until ctx
-// ends. Each URL that lets a browser in goes to invite.
-func (c *Client) ServePage(ctx context.Context, address, plots string, invite func(url string) error) error {
-	a, err := netip.ParseAddrPort(address)
-	if err != nil || !a.Addr().IsLoopback() {
-		return fmt.Errorf("%q is no IP address of the loopback with a port", address)
-	}
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	counters := func(ctx context.Context) ([]byte, error) { return c.Get(ctx, "/counters", formJSON) }
-	page, err := newPage(c.proxy(), counters, ln.Addr().String(), plots, invite)
-	if err != nil {
-		return errors.Join(err, ln.Close())
-	}
-	return web.Serve(ctx, ln, page)
 }

@@ -125,7 +125,8 @@ func TestPageElsewhere(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	invitations, ended := make(chan string, 3), make(chan error, 1)
 	go func() {
-		ended <- n.client.ServePage(ctx, "127.0.0.1:0", "", func(url string) error { invitations <- url; return nil })
+		s := PageServer{Agents: []*Client{n.client}, Address: "127.0.0.1:0", Invite: func(url string) error { invitations <- url; return nil }}
+		ended <- s.Run(ctx)
 	}()
 	invitation, err := url.Parse(<-invitations)
 	if err != nil {
@@ -168,7 +169,7 @@ func TestPageElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 	for _, address := range []string{"0.0.0.0:0", "192.168.0.1:80", "localhost:80", "8080"} {
-		if err := n.client.ServePage(t.Context(), address, "", nil); err == nil || !strings.Contains(err.Error(), "no IP address of the loopback") {
+		if err := (&PageServer{Address: address}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no IP address of the loopback") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -88,6 +88,9 @@ type Options struct {
 	// Conntrack is the agents' section about connections.
 	Conntrack agent.Conntrack
 
+	// Page is where each agent serves its page, in its Node's namespace.
+	Page agent.PageConfig
+
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
 	// Transient labs live no longer than the process that made them: if it

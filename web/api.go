@@ -25,10 +25,19 @@ const maxRequest = 64 << 10
 
 // addAPI hands on the questions that are shown.
 func (p *Page) addAPI(mux *http.ServeMux) {
-	api := whole(http.StripPrefix("/api", p.api))
+	api := whole(http.StripPrefix("/api", http.HandlerFunc(p.handOn)))
 	for _, pattern := range shown {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.Handle(method+" /api"+path, api)
+	}
+}
+
+// handOn asks the Node that a question is for, or all of them together.
+func (p *Page) handOn(w http.ResponseWriter, r *http.Request) {
+	if p.watch != nil && r.URL.Path == "/trace/live" {
+		p.watch.ServeHTTP(w, r)
+	} else if n := p.at(w, r); n != nil {
+		n.API.ServeHTTP(w, r)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	// eventPeriod is how often counters are told.
 	eventPeriod = time.Second
-	// maxStreams is how many may be told at once.
+	// maxStreams is how many may be told of one Node at once.
 	maxStreams = 8
 	// freshFor is how old counters may be that another stream asked for.
 	freshFor = eventPeriod / 2
@@ -65,15 +65,20 @@ func (s *sampler) counters(ctx context.Context) ([]byte, error) {
 }
 
 func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
-	if !p.sampler.join() {
+	n := p.at(w, r)
+	if n == nil {
+		return
+	}
+	s := &n.sampler
+	if !s.join() {
 		http.Error(w, fmt.Sprintf("counters are told to %d readers already", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
-	defer p.sampler.leave()
+	defer s.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	tick := time.NewTicker(eventPeriod)
 	defer tick.Stop()
-	for p.tellCounters(w, r) == nil {
+	for s.tell(w, r) == nil {
 		select {
 		case <-r.Context().Done():
 			return
@@ -82,10 +87,10 @@ func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tellCounters writes one event.
-func (p *Page) tellCounters(w http.ResponseWriter, r *http.Request) error {
+// tell writes one event.
+func (s *sampler) tell(w http.ResponseWriter, r *http.Request) error {
 	name := "counters"
-	text, err := p.sampler.counters(r.Context())
+	text, err := s.counters(r.Context())
 	if err != nil {
 		name, text = "fault", []byte(err.Error())
 	}

@@ -12,7 +12,11 @@ import (
 // and edges have in the picture.
 
 func (p *Page) answerMap(w http.ResponseWriter, r *http.Request) {
-	text, err := p.sampler.counters(r.Context())
+	n := p.at(w, r)
+	if n == nil {
+		return
+	}
+	text, err := n.sampler.counters(r.Context())
 	var c struct {
 		Pipeline *diagram.Map `json:"pipeline"`
 	}

@@ -4,7 +4,8 @@
 //
 //	web.go     what is served, and under which headers
 //	admit.go   who is let in: the token, sessions, the Host header
-//	api.go     which questions to the agent are handed on
+//	nodes.go   the Nodes that are shown
+//	api.go     which questions to their agents are handed on
 //	events.go  counters as they change, as Server-Sent Events
 //	map.go     the pipeline as a picture (package diagram)
 //	plots.go   pictures of the last benchmark
@@ -13,7 +14,7 @@
 //
 // The page knows of the switch what the agent's API says (package agent) and no
 // more; a Page has that API as an http.Handler, in the same process or at the
-// other end of a socket. There is no build chain and no outside resource: the
+// other end of a socket, of one Node or of several. There is no build chain and no outside resource: the
 // files of static/ are what runs. The Content-Security-Policy forbids everything
 // else, and makes the browser itself refuse a script that would turn text into
 // markup, so that a name in an object cannot become an element.
@@ -22,7 +23,6 @@
 package web
 
 import (
-	"context"
 	"embed"
 	"io/fs"
 	"net/http"
@@ -33,10 +33,11 @@ var static embed.FS
 
 // Options are what a Page needs.
 type Options struct {
-	// API answers for the switch, with paths as the agent's socket has them.
-	API http.Handler
-	// Counters is what its /counters answers, as JSON.
-	Counters func(context.Context) ([]byte, error)
+	// Nodes are those that are shown, at least one; the first when a browser names
+	// none.
+	Nodes []Node
+	// Watch answers POST /trace/live for all Nodes; nil for each Node's own answer.
+	Watch http.Handler
 	// Invite is told the token that lets the next browser in: once by New, and
 	// again each time one was used. An error of the first is New's; one of a later
 	// call closes the page to new browsers.
@@ -47,11 +48,11 @@ type Options struct {
 
 // Page serves the page. Any number of goroutines may call ServeHTTP.
 type Page struct {
-	api     http.Handler
-	plots   string
-	door    door
-	sampler sampler
-	inside  http.Handler // for those who were let in
+	nodes  []*shownNode
+	watch  http.Handler
+	plots  string
+	door   door
+	inside http.Handler // for those who were let in
 }
 
 // New makes a page, and invites the first browser.
@@ -60,14 +61,17 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{api: o.API, plots: o.Plots}
+	p := &Page{watch: o.Watch, plots: o.Plots}
 	p.door.invite = o.Invite
-	p.sampler.ask = o.Counters
+	for _, n := range o.Nodes {
+		p.nodes = append(p.nodes, &shownNode{Node: n, sampler: sampler{ask: n.Counters}})
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /", http.FileServerFS(files))
 	mux.HandleFunc("GET /events", p.answerEvents)
 	mux.HandleFunc("GET /map.svg", p.answerMap)
 	mux.HandleFunc("GET /map.css", p.answerMapStyle)
+	mux.HandleFunc("GET /shown", p.answerShown)
 	mux.HandleFunc("GET /plots", p.answerPlots)
 	mux.HandleFunc("GET /plots/{name}", p.answerPlot)
 	p.addAPI(mux)

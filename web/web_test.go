@@ -14,6 +14,11 @@ import (
 	"testing"
 )
 
+// countersOf are options with counters of the only Node's.
+func countersOf(ask func(context.Context) ([]byte, error)) Options {
+	return Options{Nodes: []Node{{Counters: ask}}}
+}
+
 // agentAPI answers for an agent: with what it was asked.
 func agentAPI(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
@@ -35,9 +40,13 @@ type visit struct {
 func newVisit(t *testing.T, o Options) *visit {
 	t.Helper()
 	v := &visit{T: t}
-	o.API = http.HandlerFunc(agentAPI)
-	if o.Counters == nil {
-		o.Counters = func(context.Context) ([]byte, error) { return []byte("{\n\"atNS\": 1}"), nil }
+	if o.Nodes == nil {
+		o.Nodes = countersOf(func(context.Context) ([]byte, error) { return []byte("{\n\"atNS\": 1}"), nil }).Nodes
+	}
+	for i := range o.Nodes {
+		if o.Nodes[i].API == nil {
+			o.Nodes[i].API = http.HandlerFunc(agentAPI)
+		}
 	}
 	o.Invite = func(token string) error { v.tokens = append(v.tokens, token); return nil }
 	var err error
@@ -247,12 +256,12 @@ func TestNoOutsideResource(t *testing.T) {
 // TestEvents tells counters in one line each, at once and again, and what is wrong.
 func TestEvents(t *testing.T) {
 	asked := 0
-	v := newVisit(t, Options{Counters: func(context.Context) ([]byte, error) {
+	v := newVisit(t, countersOf(func(context.Context) ([]byte, error) {
 		if asked++; asked == 2 {
 			return nil, errors.New("gone\nfor now")
 		}
 		return []byte("{\n  \"atNS\": 1\n}\n"), nil
-	}})
+	}))
 	address := v.serve()
 	resp, err := http.Get(URL(address, v.tokens[0]))
 	if err != nil {
@@ -287,13 +296,13 @@ func TestStreamsAreBounded(t *testing.T) {
 	v := newVisit(t, Options{})
 	v.enter()
 	for range maxStreams {
-		if !v.page.sampler.join() {
+		if !v.page.nodes[0].sampler.join() {
 			t.Fatal("no place")
 		}
 	}
 	v.want(v.request("GET", "/events", ""), 503, "8 readers already")
-	v.page.sampler.leave()
-	if !v.page.sampler.join() {
+	v.page.nodes[0].sampler.leave()
+	if !v.page.nodes[0].sampler.join() {
 		t.Error("a place that was left is not free")
 	}
 }
@@ -326,9 +335,9 @@ func TestPlots(t *testing.T) {
 
 // TestMap draws the pipeline that the counters have, without styles of its own.
 func TestMap(t *testing.T) {
-	v := newVisit(t, Options{Counters: func(context.Context) ([]byte, error) {
+	v := newVisit(t, countersOf(func(context.Context) ([]byte, error) {
 		return []byte(`{"pipeline":{"first":0,"tables":[{"id":0,"name":"<img src=x>"},{"id":3,"name":"B"}],"edges":[{"from":0,"to":3,"kinds":["goto"],"entries":1}]}}`), nil
-	}})
+	}))
 	v.enter()
 	for _, want := range []string{`id="table-0"`, `id="edge-0-3"`, "&lt;img"} {
 		v.want(v.request("GET", "/map.svg", ""), 200, want)

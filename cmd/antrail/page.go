@@ -13,6 +13,7 @@ import (
 
 func pageCommand() *cobra.Command {
 	var from source
+	var agents several
 	var address, plots string
 	c := &cobra.Command{
 		Use:   "page",
@@ -22,11 +23,14 @@ rates, tables with their entries and the objects behind them, packets that walk 
 connections, pods and Nodes. An agent serves it when page.address of its configuration says where.
 
 The URL lets one browser in, once; print the next one for the next. With --serve this command serves
-the page itself until Ctrl-C, of any agent whose socket it may open, of a Node of a lab, or of files.`,
-		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles,
+the page itself until Ctrl-C, of any agent whose socket it may open, of a Node of a lab, or of files.
+Of several agents (--socket or --node again) the page shows one at a time, and a packet that passes from
+one Node to another on its whole way.`,
+		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a --node node-b\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles,
 		Args:    cobra.NoArgs,
 	}
 	from.addTo(c)
+	agents.addTo(c, &from, "; with --serve, may be given several times")
 	c.Flags().MarkHidden("output") // a URL has one form
 	c.Flags().StringVar(&address, "serve", "", "IP address of the loopback and port to serve the page at; port 0 for any")
 	c.Flags().StringVar(&plots, "plots", "", "directory that antrail bench --save wrote, to be shown, with --serve")
@@ -36,11 +40,14 @@ the page itself until Ctrl-C, of any agent whose socket it may open, of a Node o
 			return err
 		}
 		if address != "" {
-			client, err := from.client(c.ErrOrStderr())
+			clients, err := agents.clients(from, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return client.ServePage(c.Context(), address, plots, tell)
+			return (&agent.PageServer{Agents: clients, Address: address, Plots: plots, Invite: tell}).Run(c.Context())
+		}
+		if agents.given() {
+			return usageError{errors.New("several agents have no page of their own: --serve says where to serve one")}
 		}
 		offline := slices.ContainsFunc([]string{"flows", "manifests", "plots"}, c.Flags().Changed)
 		if offline {

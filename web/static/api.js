@@ -1,9 +1,11 @@
 // Questions to the switch: the paths of the agent's socket, below /api.
 
+import { asking } from './node.js';
+
 /** get asks for a path's answer as values. */
 export async function get(path, params = {}, signal = undefined) {
   const query = new URLSearchParams({ format: 'json', ...params });
-  return values(await fetch(`/api${path}?${query}`, { signal }));
+  return values(await fetch(asking(`/api${path}?${query}`), { signal }));
 }
 
 /** post sends values, and returns the answer's. */
@@ -12,7 +14,7 @@ export async function post(path, body, signal) {
 }
 
 const send = (path, body, signal) =>
-  fetch(`/api${path}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
+  fetch(asking(`/api${path}`), { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), signal });
 
 async function values(response) {
   await refused(response);

@@ -1,6 +1,8 @@
 // Elements, made of names and texts. There is no other way on this page from a
 // text of the switch to the screen: a text becomes a text node, whatever is in it.
 
+import { viewOf } from './node.js';
+
 /** h makes an element. Props are attributes, or on… listeners; children are
  *  nodes or texts, in any depth of lists; null and false are left out. */
 export function h(name, props, ...children) {
@@ -56,11 +58,12 @@ export function seconds(ns) {
   return `${v.toFixed(0)} d`;
 }
 
-/** objectLink goes from an object's name, Kind/namespace/name, to its view. */
-export const objectLink = (name) => h('a', { href: `#/object/${encodeURIComponent(name)}`, class: 'object' }, name);
+/** objectLink goes from an object's name, Kind/namespace/name, to its view, at a
+ *  Node. */
+export const objectLink = (name, node = undefined) => h('a', { href: viewOf(`#/object/${encodeURIComponent(name)}`, node), class: 'object' }, name);
 
-/** tableLink goes from a table's name to its entries. */
-export const tableLink = (name) => h('a', { href: `#/table/${encodeURIComponent(name)}`, class: 'table-link' }, name);
+/** tableLink goes from a table's name to its entries, at a Node. */
+export const tableLink = (name, node = undefined) => h('a', { href: viewOf(`#/table/${encodeURIComponent(name)}`, node), class: 'table-link' }, name);
 
 /** fault is a sentence about what did not work. */
 export const fault = (error) => h('p', { class: 'fault', role: 'alert' }, error.message ?? String(error));

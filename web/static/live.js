@@ -1,7 +1,10 @@
 // What changes as packets pass: the counters of the stream /events, and the rates
 // between two of them.
 
+import { asking } from './node.js';
+
 const listeners = new Set();
+let readings = 0;
 const pulse = document.getElementById('pulse');
 
 /** now is the last state: counters, and rates once there are two of them:
@@ -18,7 +21,7 @@ export function onCounters(tell) {
 
 /** listen begins, and goes on whatever happens to the connection. */
 export function listen() {
-  const source = new EventSource('/events');
+  const source = new EventSource(asking('/events'));
   source.addEventListener('counters', (event) => take(JSON.parse(event.data)));
   source.addEventListener('fault', (event) => say('fault', event.data));
   source.addEventListener('error', () => {
@@ -49,6 +52,8 @@ function take(counters) {
     now.rates = between(before, counters);
   }
   now.counters = counters;
+  readings++;
+  if (now.rates) pulse.dataset.first ??= readings; // how many readings the first rates took
   say('live', 'live');
   for (const tell of listeners) tell(now);
 }

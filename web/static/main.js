@@ -2,11 +2,13 @@
 //
 //   dom.js          elements from names and texts
 //   api.js          questions to the switch
+//   node.js         which Node is looked at
 //   live.js         counters as they change, and rates
 //   map.js          the map
 //   table.js        a table: its entries
 //   object.js       an object: its fields, its entries; lists of objects
 //   walk.js         a packet's way over the map
+//   turn.js         what happened in one table
 //   lists.js        drops, connections, benchmark
 //   nodes.js        Nodes and pods
 //
@@ -15,6 +17,7 @@
 
 import { fault } from './dom.js';
 import { listen } from './live.js';
+import { choose } from './node.js';
 import { begin, lit } from './map.js';
 import { showTable } from './table.js';
 import { showObject, showObjects } from './object.js';
@@ -87,6 +90,7 @@ document.querySelector('.skip').addEventListener('click', (event) => { // an add
   event.preventDefault();
   panel.focus();
 });
+choose(document.getElementById('here'));
 begin();
 listen();
 route();

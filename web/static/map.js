@@ -3,6 +3,7 @@
 
 import { counted, h, number, perSecond, s, short } from './dom.js';
 import { edgeKey, onCounters } from './live.js';
+import { asking } from './node.js';
 
 const place = document.getElementById('map');
 const figures = document.getElementById('figures');
@@ -29,7 +30,7 @@ export function begin() {
 function draw(counters) {
   return new Promise((done) => {
     const request = new XMLHttpRequest();
-    request.open('GET', '/map.svg');
+    request.open('GET', asking('/map.svg'));
     request.responseType = 'document';
     request.overrideMimeType('image/svg+xml');
     request.addEventListener('load', () => {

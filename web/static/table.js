@@ -117,5 +117,5 @@ async function toggle(button, more, f) {
 }
 
 /** origin is an object, and the place in it that asks for an entry. */
-export const origin = (o) => [objectLink(o.object), o.field ? ` ${o.field}` : '', o.rule ? h('span', { class: 'rule' }, ` (${o.rule})`) : ''];
+export const origin = (o, node = undefined) => [objectLink(o.object, node), o.field ? ` ${o.field}` : '', o.rule ? h('span', { class: 'rule' }, ` (${o.rule})`) : ''];
 

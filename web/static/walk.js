@@ -1,42 +1,28 @@
 // A packet's way over the map, table by table: a packet that somebody describes,
 // or one that passes now.
 
-import { fault, h, tableLink } from './dom.js';
+import { fault, h } from './dom.js';
 import { get, lines, post } from './api.js';
 import { now } from './live.js';
 import { hasEdge, lit } from './map.js';
-import { origin, parts } from './table.js';
+import { parts } from './table.js';
+import { elsewhere, hops, turn, verdict } from './turn.js';
+import { nodes } from './node.js';
 import { examples } from './examples.js';
 
 /** How many packets a watch catches, and how long it lasts. */
 const mostCaught = 20, watchFor = 30e9;
 
-/** hops groups a walk's steps by turns of tables. A table that asked others and
- *  goes on has another turn, without an entry. */
-export function hops(walk) {
-  const all = [];
-  for (const step of walk.steps ?? []) {
-    const last = all.at(-1);
-    if (step.kind === 'entry') all.push({ table: step.table, id: step.tableID, depth: step.depth, entry: step.entry ?? null, looked: true, steps: [] });
-    else if (!last || last.id !== step.tableID || last.depth !== step.depth) all.push({ table: step.table, id: step.tableID, depth: step.depth, looked: false, steps: [step] });
-    else last.steps.push(step);
-  }
-  return all;
-}
-
-// ways are the edges of the map that a walk took: each looked-up table was reached
-// from the last one that has an edge to it.
-function ways(all) {
-  const edges = [];
-  all.forEach((hop, i) => {
-    if (!hop.looked) return;
-    for (let k = i - 1; k >= 0; k--) {
-      if (!hasEdge(now.counters, all[k].id, hop.id)) continue;
-      edges.push({ at: i, key: `${all[k].id}-${hop.id}` });
-      return;
-    }
+// turns are the hops of a way, with the edge of the map by which each table was
+// reached: from the last one on that Node that has an edge to it.
+function turns(walks) {
+  return walks.flatMap((walk) => {
+    const all = hops(walk);
+    all.forEach((hop, i) => {
+      for (let k = i - 1; hop.looked && !hop.edge && k >= 0; k--) if (hasEdge(now.counters, all[k].id, hop.id)) hop.edge = `${all[k].id}-${hop.id}`;
+    });
+    return all;
   });
-  return edges;
 }
 
 export async function showWalk(panel, _, signal) {
@@ -46,7 +32,7 @@ export async function showWalk(panel, _, signal) {
   const walk = async (event) => {
     event?.preventDefault();
     try {
-      show(way, (await post('/trace', { flow: flow.value.trim() }, signal)).walk, signal);
+      show(way, [(await post('/trace', { flow: flow.value.trim() }, signal)).walk], signal);
     } catch (error) {
       if (!signal.aborted) end(way, error);
     }
@@ -92,11 +78,13 @@ function watching(way, signal) {
     stop = null;
     button.textContent = 'Watch';
   };
+  const view = signal; // a way stays when the watch ends
   const take = async (request, signal) => {
-    for await (const { armed, walk, counts } of lines('/trace/live', request, signal)) {
-      if (armed) says.textContent = 'watching';
-      if (walk) list.append(h('li', {}, caught(walk, way, signal)));
-      if (counts) says.textContent = `${counts.matched ?? 0} passed`;
+    for await (const { armed, walk, way: walks, counts, fault } of lines('/trace/live', request, signal)) {
+      if (fault) throw new Error(fault);
+      if (armed) says.textContent = nodes.length > 1 ? `watching ${nodes.join(', ')}` : 'watching';
+      if (walk ?? walks) list.append(h('li', {}, caught(walks ?? [walk], way, view)));
+      if (counts) says.textContent = `${nodes.length > 1 ? list.children.length : counts.matched ?? 0} passed`; // each Node counts its own
     }
     says.textContent += ', done';
   };
@@ -104,46 +92,59 @@ function watching(way, signal) {
     h('form', { id: 'live', class: 'tools', onsubmit: watch }, filter, h('label', {}, dropped, ' lost ones only'), button, says), list);
 }
 
-function caught(walk, way, signal) {
-  const lost = Boolean(walk.verdict.reason);
-  return h('button', { type: 'button', class: lost ? 'bad' : '', onclick: () => show(way, walk, signal) },
-    `${new Date(walk.time).toLocaleTimeString()} ${brief(walk.packet)}: ${walk.verdict.text}`);
+function caught(walks, way, signal) {
+  const last = walks.at(-1);
+  const on = [...new Set(walks.map((w) => w.node))].filter(Boolean);
+  return h('button', { type: 'button', class: last.verdict.reason ? 'bad' : '', onclick: () => show(way, walks, signal) },
+    `${new Date(walks[0].time).toLocaleTimeString()} ${brief(walks[0].packet)}: ${on.length > 1 ? `${on.join(' → ')}: ` : ''}${last.verdict.text}`);
 }
 
 // brief is a packet's flow without what says little at a glance.
 const brief = (packet) => packet.split(',').filter((p) => !/^(dl_|eth_|reg|nw_ttl|metadata|nw_tos|nw_ecn)/.test(p)).join(',');
 
-// show begins a walk at its first table.
-function show(way, walk, signal) {
-  const all = hops(walk);
+// show begins a way at its first table.
+function show(way, walks, signal) {
+  const all = turns(walks);
   if (all.length === 0) {
-    way.replaceChildren(h('p', {}, walk.verdict.text));
+    way.replaceChildren(h('p', {}, walks[0].verdict.text));
     return;
   }
-  const edges = ways(all);
+  let cluster = []; // the Nodes, once they are known
   const where = h('span', { class: 'where', role: 'status' }), card = h('article', { class: 'hop' });
   const items = all.map((hop, i) => h('li', {}, h('button', { type: 'button', onclick: () => go(i) }, hop.looked ? hop.table : `back in ${hop.table}`)));
   let at = 0;
   const go = (to) => {
     at = Math.max(0, Math.min(all.length - 1, to));
-    where.textContent = `${at + 1} of ${all.length}`;
+    const { walk } = all[at], last = all[at + 1]?.walk !== walk;
+    where.textContent = `${at + 1} of ${all.length}${walks.length > 1 ? `, on ${walk.node}` : ''}`;
     back.disabled = at === 0;
     next.disabled = at === all.length - 1;
     items.forEach((item, i) => (i === at ? item.setAttribute('aria-current', 'step') : item.removeAttribute('aria-current')));
-    card.replaceChildren(...turn(all[at]), ...(at === all.length - 1 ? [verdict(walk)] : []));
-    light(all, edges, at, walk);
+    card.replaceChildren(...turn(all[at]), ...(last ? verdict(walk, walks[walks.indexOf(walk) + 1], cluster) : []));
+    light(all, at, last);
     const list = items[at].parentElement;
     if (list) list.scrollTop = items[at].offsetTop - list.offsetTop - list.clientHeight / 2;
   };
   const back = h('button', { type: 'button', onclick: () => go(at - 1) }, '← Back'), next = h('button', { type: 'button', class: 'first', onclick: () => go(at + 1) }, 'Next →');
-  way.replaceChildren(h('p', { class: 'packet' }, h('code', {}, parts(walk.packet))), h('p', { class: 'tools steps' }, back, next, where), card, h('ol', { class: 'hops' }, items));
+  const from = h('div', {});
+  const source = walks[0].tunnel?.src;
+  const tell = () => { if (walks.length === 1 && source) from.replaceChildren(elsewhere('It came in a tunnel from ', source, cluster)); };
+  way.replaceChildren(h('p', { class: 'packet' }, h('code', {}, parts(walks[0].packet))), from, h('p', { class: 'tools steps' }, back, next, where), card,
+    h('ol', { class: 'hops' }, listed(walks, all, items)));
   show.keys?.abort();
   show.keys = new AbortController();
   addEventListener('keydown', (event) => stepKey(event, { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: all.length - 1 }, go),
     { signal: AbortSignal.any([signal, show.keys.signal]) });
+  tell();
   go(0);
+  if (walks.length === 1) get('/nodes', {}, signal).then((all) => { cluster = all; tell(); go(at); }).catch(() => {}); // flow files know no Nodes
   way.scrollIntoView({ block: 'nearest' });
 }
+
+// listed are the turns, those of each Node behind its name.
+const listed = (walks, all, items) => walks.map((walk) => [
+  walks.length > 1 && h('li', { class: 'on-node' }, walk.node),
+  items.filter((_, i) => all[i].walk === walk)]);
 
 function stepKey(event, places, go) {
   if (!(event.key in places) || event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')) return;
@@ -151,48 +152,9 @@ function stepKey(event, places, go) {
   go(places[event.key]);
 }
 
-function light(all, edges, at, walk) {
-  const end = at === all.length - 1 ? (walk.verdict.reason ? 'drop' : walk.verdict.packetIn && !walk.verdict.outputs ? 'agent' : 'out') : null;
-  lit({ tables: all.slice(0, at + 1).map((hop) => hop.id), edges: edges.filter((e) => e.at <= at).map((e) => e.key), focus: all[at].id, end });
+function light(all, at, last) {
+  const { walk, id } = all[at];
+  const so = all.slice(0, at + 1).filter((hop) => hop.walk === walk);
+  const end = last ? (walk.verdict.reason ? 'drop' : walk.verdict.packetIn && !walk.verdict.outputs ? 'agent' : 'out') : null;
+  lit({ tables: so.map((hop) => hop.id), edges: so.map((hop) => hop.edge).filter(Boolean), focus: id, end });
 }
-
-// turn is what happened in one table.
-function turn(hop) {
-  const out = [h('h3', {}, hop.looked ? '' : 'back in ', tableLink(hop.table), hop.depth > 1 ? h('span', { class: 'count' }, `asked from another table, depth ${hop.depth}`) : '')];
-  if (hop.looked && !hop.entry) out.push(h('p', { class: 'bad' }, 'No entry matches.'));
-  if (hop.entry) {
-    out.push(h('p', {}, h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${hop.entry.priority}`), hop.entry.match && parts(`,${hop.entry.match}`))));
-    if (hop.entry.objects?.length) out.push(h('ul', { class: 'origins' }, hop.entry.objects.map((o) => h('li', {}, origin(o)))));
-  }
-  if (hop.steps.length > 0) out.push(h('ol', { class: 'happened' }, hop.steps.map((s) => h('li', { class: s.kind }, happened(s)))));
-  return out;
-}
-
-// happened is one step in words.
-function happened(step) {
-  switch (step.kind) {
-    case 'action':
-      return [h('code', {}, parts(step.action)), (step.changes ?? []).map(changed)];
-    case 'ct':
-      return ['connection tracker: ', h('strong', {}, step.ct.state), ` in zone ${step.ct.zone}`, step.ct.mark ? `, mark 0x${step.ct.mark.toString(16)}` : '', step.ct.commit ? ', committed' : '',
-        (step.ct.nat ?? []).map((n) => changed({ field: n.end, before: n.before, after: n.after }))];
-    case 'bucket':
-      return [`group ${step.bucket.group} chose bucket ${step.bucket.bucket} of ${step.bucket.of}`, step.bucket.object && [', for ', origin(step.bucket.object)]];
-    case 'learn':
-      return ['learns ', h('code', {}, `table=…, priority=${step.entry?.priority},${step.entry?.match} actions=${step.entry?.actions}`)];
-    case 'output':
-      return [step.lost ? 'would have left by ' : 'leaves by ', h('strong', {}, step.port.name || String(step.port.ofPort)), step.port.pod ? `, pod ${step.port.pod}` : '', step.tunnel ? `, in a tunnel to ${step.tunnel.dst || 'where the entry says'}` : ''];
-    case 'drop':
-      return [h('strong', { class: 'bad' }, 'dropped'), `: ${step.sentence || step.reason}`];
-    case 'packet-in':
-      return ['goes to the agent'];
-    case 'wait':
-      return ['waits for the rest of its datagram'];
-    default:
-      return [step.kind];
-  }
-}
-
-const changed = (c) => h('div', { class: 'change' }, `${c.field}: `, h('del', {}, c.before || '0'), ' → ', h('ins', {}, c.after || '0'));
-
-const verdict = (walk) => h('p', { class: walk.verdict.reason ? 'verdict bad' : 'verdict' }, walk.verdict.text);
