@@ -53,6 +53,9 @@ func newCluster(top string, sources []*tableSource) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	for from, to := range wires {
+		r.Wire(from, to)
+	}
 	c := &cluster{rehearsal: r, sources: map[string]*tableSource{}, pipes: map[string]*pipe{}}
 	if err := c.ask(top, sources); err != nil {
 		return nil, errors.Join(err, c.close())

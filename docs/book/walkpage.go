@@ -67,47 +67,38 @@ type talk struct {
 
 // send sends a packet, and checks that it comes to where the page says.
 func (t *talk) send(r *agent.Rehearsal, s *sent) (trace.Joined, error) {
-	node, port, frame := t.next(s)
+	node, port, frame, err := t.next(s)
+	if err != nil {
+		return nil, err
+	}
 	way, left, err := r.Send(node, port, frame)
 	if err != nil {
 		return nil, err
 	}
-	if s.gone {
-		if len(left) > 0 {
-			return nil, fmt.Errorf("left by %s of %s, and should be dropped", left[0].Port, left[0].Node)
-		}
-		return way, nil
-	}
-	if len(left) != 1 || left[0].Node != s.leavesOn || left[0].Port != s.at {
-		return nil, fmt.Errorf("%s: left %d times, by %s, and should leave by %s of %s", trace.Summary(frame), len(left), places(left), s.at, s.leavesOn)
+	at, err := s.arrives(left)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", trace.Summary(frame), err)
 	}
 	switch s.kind {
 	case first:
 		t.node, t.port = node, port
 	case answer:
-		t.answered = left[0].Frame
+		t.answered = at.Frame
 	}
-	t.arrived = left[0]
+	t.arrived = at
 	return way, nil
 }
 
-func places(left []agent.Leaving) string {
-	var all []string
-	for _, l := range left {
-		all = append(all, l.Node+" "+l.Port)
-	}
-	return cmp.Or(strings.Join(all, ", "), "nothing")
-}
-
 // next is the packet that is sent now, and where.
-func (t *talk) next(s *sent) (node, port string, frame []byte) {
+func (t *talk) next(s *sent) (node, port string, frame []byte, err error) {
 	switch s.kind {
 	case answer:
-		return t.arrived.Node, t.arrived.Port, turned(t.arrived.Port, t.arrived.Frame, packet.TCPSyn|packet.TCPAck)
+		return t.arrived.Node, t.arrived.Port, turned(t.arrived.Port, t.arrived.Frame, packet.TCPSyn|packet.TCPAck), nil
 	case further:
-		return t.node, t.port, turned(t.port, t.answered, packet.TCPAck)
+		return t.node, t.port, turned(t.port, t.answered, packet.TCPAck), nil
 	}
-	return s.from.node, s.from.port, s.frame()
+	frame, err = s.frame()
+	return s.from.node, s.from.port, frame, err
 }
 
 // turned is what an end host sends back to a frame that came to it at a port.
@@ -120,6 +111,10 @@ func turned(port string, frame []byte, flags uint16) []byte {
 	}
 	e.SetSrc(src)
 	e.SetDst(dst)
+	if e.Type() == packet.EtherTypeIPv6 {
+		packet.IPv6(b[packet.EthernetLen:]).SetHopLimit(64)
+		return b
+	}
 	ip := packet.IPv4(b[packet.EthernetLen:])
 	ip.SetTTL(64)
 	ip.UpdateChecksum()
@@ -129,12 +124,16 @@ func turned(port string, frame []byte, flags uint16) []byte {
 // packet writes what became of a packet.
 func (p *page) packet(w *walk, n int, way trace.Joined) error {
 	p.printf("\n## %d. %s\n\n`%s`\n", n+1, w.packets[n].text, trace.Summary(way[0].Frame))
-	for _, hop := range way {
-		name := fmt.Sprintf("%s-%d-%s.svg", w.file, n+1, hop.Node)
+	for i, hop := range way {
+		name, again := fmt.Sprintf("%s-%d-%s", w.file, n+1, hop.Node), ""
+		if i > 0 && way[i-1].Node == hop.Node {
+			name, again = name+"-again", ", again"
+		}
+		name += ".svg"
 		if err := p.drawWalk(name, hop); err != nil {
 			return err
 		}
-		p.printf("\n### On %s\n\nEnters by %s", hop.Node, portText(&hop.InPort))
+		p.printf("\n### On %s%s\n\nEnters by %s", hop.Node, again, portText(&hop.InPort))
 		if hop.Tunnel != nil {
 			p.printf(", in a tunnel from %s", hop.Tunnel.Src)
 		}

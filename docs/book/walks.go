@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -18,14 +23,16 @@ type walk struct {
 }
 
 // sent is a packet of a walk, and the port of a Node where it leaves, unless it
-// is gone: dropped. Only a first packet says who sends it to which address and
-// port, and from which port.
+// is gone: dropped. Of several ports, with commas between them, the first one's end
+// answers. Only a first packet says who sends it, and a TCP SYN to which address and
+// port, from which port; any other is described as a match does.
 type sent struct {
 	text         string
 	kind         kind
 	from         *end
 	to           string
 	port         uint16
+	flow         string
 	gone         bool
 	leavesOn, at string
 }
@@ -48,6 +55,7 @@ type end struct{ node, port, mac, next, addr string }
 var (
 	clientA = &end{"node-a", "client-a", "5e:b5:e3:a6:90:b7", "ba:5e:d1:55:aa:c0", "10.10.0.26"}
 	clientB = &end{"node-b", "client-b", "5e:b5:e3:a6:91:b7", "ba:5e:d1:55:ab:c0", "10.10.1.7"}
+	dbA     = &end{"node-a", "db-a", "36:48:21:a2:9d:b4", "ba:5e:d1:55:aa:c0", "10.10.0.25"}
 	webB    = &end{"node-b", "web-b", "fa:b7:53:74:22:a6", "ba:5e:d1:55:ab:c0", "10.10.1.6"}
 	// outside is a host beyond node-b: its packets come in by the gateway, from the
 	// Node's kernel, which sends them to the Global Virtual MAC.
@@ -55,7 +63,11 @@ var (
 )
 
 // onLink are the MAC addresses of Pods that ends send to directly.
-var onLink = map[string]string{"10.10.1.6": "fa:b7:53:74:22:a6", "10.10.1.8": "36:48:21:a2:9e:b4"}
+var onLink = map[string]string{"10.10.0.24": "fa:b7:53:74:21:a6", "10.10.0.26": "5e:b5:e3:a6:90:b7", "10.10.1.6": "fa:b7:53:74:22:a6", "10.10.1.8": "36:48:21:a2:9e:b4"}
+
+// wires lead what leaves by one port back in by another, as a firewall and an engine
+// that let everything pass.
+var wires = map[string]string{"antrea-tc-tap0": "antrea-tc-tap1", "antrea-l7-tap0": "antrea-l7-tap1"}
 
 var walks = []walk{
 	{"pod-to-pod", "Pod to Pod on one Node", `The simplest way: client-b asks web-b, and both are Pods of node-b. No Service is asked for, so the Service
@@ -94,10 +106,45 @@ IngressDefaultRule. A rule of an Antrea policy denies by itself: the packet is m
 		{text: "client-b asks db-b, which only web Pods may.", from: clientB, to: "10.10.1.8:3306", port: 40007, gone: true, leavesOn: "node-b"},
 		{text: "client-b asks web-b at a port that no rule allows.", from: clientB, to: "10.10.1.6:22", port: 40008, gone: true, leavesOn: "node-b"},
 	}},
+	{"traffic-control", "TrafficControl: a detour, and a copy", `A TrafficControl redirects web-a: what it gets and sends goes out at antrea-tc-tap0 and is taken
+back at antrea-tc-tap1. Between the two sits a program that looks at it; here a wire takes its place. Each packet has two walks, and the second is
+short: what comes from the return port was judged and counted before. Another TrafficControl mirrors db-a: what it sends leaves twice.`, []sent{
+		{text: "client-a opens a connection to web-a, and the packet makes a detour.", from: clientA, to: "10.10.0.24:80", port: 40009, leavesOn: "node-a", at: "web-a"},
+		{text: "The answer takes the same detour.", kind: answer, leavesOn: "node-a", at: "client-a"},
+		{text: "db-a opens a connection to client-a, and a copy goes out at antrea-tc-tap2.", from: dbA, to: "10.10.0.26:9000", port: 40010, leavesOn: "node-a", at: "client-a,antrea-tc-tap2"},
+	}},
+	{"layer-7", "Layer 7: an engine reads the connection", `The rule AllowFromClientL7 lets clients ask web Pods at TCP 8080, if what they ask is a GET for /api/v2/. A switch
+cannot read that. The rule's entry commits the connection with a mark and a number; Output sends what has the mark to an engine's port, in a VLAN of
+that number, and what comes back from the engine takes the short way. The engine is a wire here. A TrafficControl redirects web-a too, and is not heard:
+Output's entry for the engine has the higher priority.`, []sent{
+		{text: "client-a opens a connection to web-a at 8080. The rule's entry marks it.", from: clientA, to: "10.10.0.24:8080", port: 40011, leavesOn: "node-a", at: "web-a"},
+		{text: "The answer meets no rule any more; the mark is the connection's, so the engine reads this too.", kind: answer, leavesOn: "node-a", at: "client-a"},
+	}},
+	{"ipv6", "IPv6: neighbours, and UDP across Nodes", `IPv6 has no ARP: neighbours find each other by ICMPv6, which SpoofGuard and IPv6 guard. A datagram to the other Node goes the way
+of IPv4's, with a conntrack zone of its own; the tunnel that carries it goes over IPv4. Conntrack knows UDP by its ends alone: the answer makes the connection one
+that is established.`, []sent{
+		{text: "client-b asks who has web-b's address, by multicast.", from: clientB, leavesOn: "node-b", at: "web-b,antrea-gw0,db-b",
+			flow: "icmp6,dl_src=5e:b5:e3:a6:91:b7,dl_dst=33:33:ff:00:00:06,ipv6_src=fd00:10:10:1::7,ipv6_dst=ff02::1:ff00:6,icmp_type=135,icmp_code=0,nd_target=fd00:10:10:1::6,nd_sll=5e:b5:e3:a6:91:b7"},
+		{text: "web-b says that it has it.", from: webB, leavesOn: "node-b", at: "client-b",
+			flow: "icmp6,dl_src=fa:b7:53:74:22:a6,dl_dst=5e:b5:e3:a6:91:b7,ipv6_src=fd00:10:10:1::6,ipv6_dst=fd00:10:10:1::7,icmp_type=136,icmp_code=0,nd_target=fd00:10:10:1::6,nd_tll=fa:b7:53:74:22:a6"},
+		{text: "client-b says that web-b's address is its own, which is not true.", from: clientB, gone: true, leavesOn: "node-b",
+			flow: "icmp6,dl_src=5e:b5:e3:a6:91:b7,dl_dst=36:48:21:a2:9e:b4,ipv6_src=fd00:10:10:1::7,ipv6_dst=fd00:10:10:1::8,icmp_type=136,icmp_code=0,nd_target=fd00:10:10:1::6,nd_tll=5e:b5:e3:a6:91:b7"},
+		{text: "client-b sends a datagram to client-a.", from: clientB, leavesOn: "node-a", at: "client-a",
+			flow: "udp6,dl_src=5e:b5:e3:a6:91:b7,dl_dst=ba:5e:d1:55:ab:c0,ipv6_src=fd00:10:10:1::7,ipv6_dst=fd00:10:10::26,tp_dst=5353"},
+		{text: "client-a answers.", kind: answer, leavesOn: "node-b", at: "client-b"},
+	}},
 }
 
-// frame builds the first packet of a connection.
-func (s *sent) frame() []byte {
+// frame builds a first packet.
+func (s *sent) frame() ([]byte, error) {
+	if s.flow != "" {
+		m, err := flow.ParseMatch(s.flow, nil)
+		if err != nil {
+			return nil, err
+		}
+		flow.AssumeFirst(&m)
+		return flow.Compose(&m.Value), nil
+	}
 	dst := netip.MustParseAddrPort(s.to)
 	next := s.from.next
 	if mac := onLink[dst.Addr().String()]; mac != "" {
@@ -106,7 +153,29 @@ func (s *sent) frame() []byte {
 	return packettest.TCP4(packettest.Options{
 		EthSrc: mac(s.from.mac), EthDst: mac(next), Src: netip.MustParseAddr(s.from.addr), Dst: dst.Addr(),
 		SrcPort: s.port, DstPort: dst.Port(), TCPFlags: packet.TCPSyn, Seq: 1000,
-	})
+	}), nil
+}
+
+// arrives is where among the frames that left the one is that the page follows: at the
+// first of the ports that it says. The error is for frames that left elsewhere.
+func (s *sent) arrives(left []agent.Leaving) (agent.Leaving, error) {
+	var want []string
+	if !s.gone {
+		for _, port := range strings.Split(s.at, ",") {
+			want = append(want, s.leavesOn+" "+port)
+		}
+	}
+	var got []string
+	for _, l := range left {
+		got = append(got, l.Node+" "+l.Port)
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))) {
+		return agent.Leaving{}, fmt.Errorf("leaves by %q, and should by %q", got, want)
+	}
+	if s.gone {
+		return agent.Leaving{}, nil
+	}
+	return left[slices.Index(got, want[0])], nil
 }
 
 func mac(text string) [6]byte {
