@@ -62,10 +62,9 @@ func asForwarder(p *portPair, err error) (forwarder, error) {
 
 func runForward(ctx context.Context, r *rig, c *Comparison) error {
 	c.Notes = append(c.Notes, forwardNote)
+	c.absentOVS()
 	list := forwardSides()
-	if why := ovsMissing(); why != nil {
-		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
-	} else {
+	if ovsMissing() == nil {
 		list = append(list, forwardSide{ovsVersion() + " afxdp", openOVSForwarder, true})
 	}
 	var sides []*side
@@ -75,7 +74,7 @@ func runForward(ctx context.Context, r *rig, c *Comparison) error {
 			return readings, err
 		}})
 	}
-	return r.contest(ctx, c, 0, sides)
+	return r.contest(ctx, c, sides)
 }
 
 // measure finds the rates for every mix, and for new connections.

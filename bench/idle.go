@@ -35,9 +35,9 @@ func runIdle(ctx context.Context, r *rig, c *Comparison) (err error) {
 		"antrail: an agent, packet sockets. Open vSwitch: its daemon, userspace datapath, AF_PACKET ports. Both: one entry, NORMAL.", idlePorts))
 	var sides []*side
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
+	c.absentOVS()
 	openers := []func(context.Context, *rig) (*side, error){openIdleOVS, openIdleAgent}
-	if why := ovsMissing(); why != nil {
-		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
+	if ovsMissing() != nil {
 		openers = openers[1:]
 	}
 	for _, open := range openers {
@@ -48,7 +48,7 @@ func runIdle(ctx context.Context, r *rig, c *Comparison) (err error) {
 		sides = append(sides, s)
 	}
 	wait(ctx, idleSettle)
-	return r.contest(ctx, c, 0, sides)
+	return r.contest(ctx, c, sides)
 }
 
 // idleSide measures a process in a Node of its own.
@@ -228,7 +228,7 @@ func (a *plainAgent) configure(links []string) error {
 func (a *plainAgent) close() error {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
 	force := time.AfterFunc(daemonPatience, func() { _ = a.cmd.Process.Kill() })
-	err := a.cmd.Wait()
+	err := reap(a.cmd)
 	force.Stop()
 	return errors.Join(err, os.RemoveAll(a.dir))
 }

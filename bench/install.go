@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -126,11 +127,16 @@ func (w *ovsWalk) add(ctx context.Context, lines []string, bundle bool) (i insta
 	}
 	cmd := exec.CommandContext(ctx, "ovs-ofctl", args...)
 	cmd.Env = w.environment()
+	said, err := cmd.StderrPipe()
 	start := time.Now()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return i, fmt.Errorf("ovs-ofctl %s: %w: %s", strings.Join(args, " "), err, out)
+	if err = errors.Join(err, cmd.Start()); err != nil {
+		return i, err
 	}
+	text, _ := io.ReadAll(said) // the end of it is that of the process
 	i.took = time.Since(start)
+	if err := reap(cmd); err != nil {
+		return i, fmt.Errorf("ovs-ofctl %s: %w: %s", strings.Join(args, " "), err, text)
+	}
 	after, err := w.switchTime()
 	i.busy = after - busy + cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return i, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
@@ -50,7 +51,7 @@ func runTrace(ctx context.Context, r *rig, c *Comparison) error {
 		r.watchedSide(fmt.Sprintf("%d of a window watched", watchedOfWindow), w, &dataplane.LiveRequest{Match: wants(all), Count: watchedOfWindow}),
 		r.watchedSide("all watched", w, &dataplane.LiveRequest{Match: wants(all)}),
 	}
-	return errors.Join(r.contest(ctx, c, 0, sides), w.sw.Close())
+	return errors.Join(r.contest(ctx, c, sides), w.sw.Close())
 }
 
 // watchedSide measures a switch while a live trace is armed; none when req is nil.
@@ -76,6 +77,7 @@ func (r *rig) watchedSide(name string, w *walker, req *dataplane.LiveRequest) *s
 // of them brought.
 func (r *rig) watched(ctx context.Context, w *walker, c *course, req *dataplane.LiveRequest) (g gathered, told float64, err error) {
 	w.ct.Flush()
+	runtime.GC()
 	if err := w.know(c); err != nil {
 		return g, 0, err
 	}

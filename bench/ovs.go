@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -43,19 +45,22 @@ func findOVS() (p ovsPrograms, err error) {
 }
 
 // ovsVersion is the name and version that the daemon gives.
-func ovsVersion() string {
+var ovsVersion = sync.OnceValue(func() string {
 	p, err := findOVS()
 	if err != nil {
 		return "Open vSwitch"
 	}
-	out, err := exec.Command(p.vswitchd, "--version").Output()
-	line, _, _ := strings.Cut(string(out), "\n")
+	var out strings.Builder
+	cmd := exec.Command(p.vswitchd, "--version")
+	cmd.Stdout = &out
+	err = runCommand(cmd)
+	line, _, _ := strings.Cut(out.String(), "\n")
 	fields := strings.Fields(line)
 	if err != nil || len(fields) == 0 {
 		return "Open vSwitch"
 	}
 	return "Open vSwitch " + fields[len(fields)-1]
-}
+})
 
 // ovsSwitch is a running one, with the bridge br0.
 type ovsSwitch struct {
@@ -140,7 +145,7 @@ func (s *ovsSwitch) run(ctx context.Context, program string, args ...string) (st
 	cmd.Env = s.environment()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil {
+	if err := runCommand(cmd); err != nil {
 		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, errs.String())
 	}
 	return out.String(), nil
@@ -151,9 +156,30 @@ func (s *ovsSwitch) vsctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// appctl asks the switch.
-func (s *ovsSwitch) appctl(ctx context.Context, args ...string) (string, error) {
-	return s.run(ctx, "ovs-appctl", append([]string{"-t", s.path("vs.ctl")}, args...)...)
+// appctl gives the switch a command as ovs-appctl does, without a process: one
+// JSON-RPC call on its control socket.
+func (s *ovsSwitch) appctl(ctx context.Context, command string, args ...string) (string, error) {
+	var answer struct {
+		Result string `json:"result"`
+		Error  any    `json:"error"`
+	}
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", s.path("vs.ctl"))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", command, err)
+	}
+	defer c.Close()
+	call := map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}
+	err = errors.Join(c.SetDeadline(time.Now().Add(daemonPatience)), json.NewEncoder(c).Encode(call))
+	if err == nil {
+		err = json.NewDecoder(c).Decode(&answer)
+	}
+	if err == nil && answer.Error != nil {
+		err = fmt.Errorf("%v", answer.Error)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", command, strings.Join(args, " "), err)
+	}
+	return answer.Result, nil
 }
 
 // flow makes a flow entry the only one of the bridge.
@@ -175,7 +201,7 @@ func (s *ovsSwitch) close() error {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Process.Signal(syscall.SIGCONT) // it may rest
 		force := time.AfterFunc(daemonPatience, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait() // that it was ended by a signal is no fault
+		_ = reap(cmd) // that it was ended by a signal is no fault
 		force.Stop()
 	}
 	return os.RemoveAll(s.dir)

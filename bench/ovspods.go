@@ -161,7 +161,7 @@ func (s *ovsSwitch) load(ctx context.Context, p *flow.Program) error {
 			return err
 		}
 	}
-	return errors.Join(s.loadFile(ctx, "add-groups", groups.String()), s.loadFile(ctx, "add-flows", flows.String()))
+	return errors.Join(s.loadFile(ctx, groups.String(), "add-groups"), s.loadFile(ctx, flows.String(), "--bundle", "add-flows"))
 }
 
 // meterText is a meter as ovs-ofctl add-meter takes it.
@@ -179,12 +179,14 @@ func meterText(m *flow.Meter) string {
 	return text
 }
 
-func (s *ovsSwitch) loadFile(ctx context.Context, command, text string) error {
-	file := s.path(command)
+// loadFile gives the bridge what a text says, by a command of ovs-ofctl.
+func (s *ovsSwitch) loadFile(ctx context.Context, text string, command ...string) error {
+	file := s.path("load")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return s.ofctl(ctx, command, file)
+	_, err := s.run(ctx, "ovs-ofctl", append(append([]string{"-OOpenFlow15"}, command...), s.path("br0.mgmt"), file)...)
+	return err
 }
 
 // ofctl gives the bridge a command in OpenFlow 1.5.

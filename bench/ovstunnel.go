@@ -116,7 +116,7 @@ func (n *node) uplink(ctx context.Context, s *ovsSwitch, i int) error {
 // moment after they are there.
 func (s *ovsSwitch) insist(ctx context.Context, command ...string) error {
 	for deadline := time.Now().Add(daemonPatience); ; wait(ctx, 50*time.Millisecond) {
-		_, err := s.appctl(ctx, command...)
+		_, err := s.appctl(ctx, command[0], command[1:]...)
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}

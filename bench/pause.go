@@ -39,7 +39,7 @@ func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, r.Window) }
-	return r.contest(ctx, c, 0, []*side{{name: "antrail", measure: measure}})
+	return r.contest(ctx, c, []*side{{name: "antrail", measure: measure}})
 }
 
 // turns is a switch at work between two ports in memory.

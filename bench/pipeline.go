@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -55,32 +54,50 @@ type trial struct {
 
 // contestProgram has antrail's switch and Open vSwitch's stand a trial.
 func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err error) {
-	var sides []*side
+	c.Notes = append(c.Notes, pipelineNote)
+	c.absentOVS()
+	sides, w, err := r.openTrial(ctx, c, t)
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
-	if len(c.Sides) == 0 {
-		c.Notes = append(c.Notes, pipelineNote)
-	}
-	if why := ovsMissing(); why == nil {
-		w, err := openOVSWalk(ctx, t.program)
-		if err != nil {
-			return fmt.Errorf("%s: %w", ovsVersion(), err)
-		}
-		sides = append(sides, r.ovsWalkSide(w, t))
-	} else if len(c.Sides) == 0 {
-		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
-	}
-	w, err := newWalk(t.program)
 	if err != nil {
-		return fmt.Errorf("antrail: %w", err)
-	}
-	sides = append(sides, r.walkSide(w, t))
-	if err := r.contest(ctx, c, t.x, sides); err != nil {
 		return err
 	}
-	if t.x == 0 {
+	err = r.contest(ctx, c, sides)
+	if w != nil && len(c.Lines) > 0 {
 		c.Notes = append(c.Notes, w.program.tableTimes())
 	}
-	return nil
+	return err
+}
+
+// openTrial opens the sides of a trial that take part: w is antrail's, nil when
+// it does not. Those that were opened are given back with an error as well.
+func (r *rig) openTrial(ctx context.Context, c *Comparison, t *trial) (sides []*side, w *walk, err error) {
+	if r.wants(ovsVersion()) && ovsMissing() == nil {
+		r.say("%s: %s gets %d entries", c.Profile, ovsVersion(), len(t.program.Entries))
+		w, err := openOVSWalk(ctx, t.program)
+		if err != nil {
+			return sides, nil, fmt.Errorf("%s: %w", ovsVersion(), err)
+		}
+		sides = append(sides, r.ovsWalkSide(w, t))
+	}
+	if r.wants(antrailName) {
+		r.say("%s: %s gets %d entries", c.Profile, antrailName, len(t.program.Entries))
+		if w, err = newWalk(t.program); err != nil {
+			return sides, nil, fmt.Errorf("%s: %w", antrailName, err)
+		}
+		w.program.counts = t.x == 0
+		sides = append(sides, r.walkSide(w, t))
+	}
+	return sides, w, nil
+}
+
+// antrailName is that of antrail where it is one contender.
+const antrailName = "antrail"
+
+// absentOVS notes that Open vSwitch is not there, if it is not.
+func (c *Comparison) absentOVS() {
+	if why := ovsMissing(); why != nil {
+		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
+	}
 }
 
 // ovsWalkSide is Open vSwitch as a side, which rests while others are measured.
@@ -98,7 +115,7 @@ func (r *rig) ovsWalkSide(w *ovsWalk, t *trial) *side {
 // walkSide is antrail as a side; what only it can tell is told where nothing is
 // swept.
 func (r *rig) walkSide(w *walk, t *trial) *side {
-	return &side{name: "antrail", close: w.close, measure: func(ctx context.Context) ([]reading, error) {
+	return &side{name: antrailName, close: w.close, measure: func(ctx context.Context) ([]reading, error) {
 		m, list, err := r.stand(ctx, w, t)
 		if err == nil && t.x == 0 {
 			list = append(list, m.details()...)
@@ -137,39 +154,46 @@ func (m *measured) details() (list []reading) {
 }
 
 // sweep measures programs with more and more of something: 10, 100 and so on up
-// to largest, the ends first. When the time is up it says what it left out.
-func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*course, program func(int) (*flow.Program, error)) error {
-	sizes := endsFirst(largest)
-	end := r.until
-	defer func() { r.until = end }()
+// to largest. All of them are open at once, so that each round has all sizes; those
+// that there is no time to open are left out, and it says so.
+func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*course, program func(int) (*flow.Program, error)) (err error) {
+	c.Notes = append(c.Notes, pipelineNote)
+	c.absentOVS()
+	var points []point
+	defer func() {
+		var open []*side
+		for _, p := range points {
+			open = append(open, p.sides...)
+		}
+		err = errors.Join(err, closeAll(open))
+	}()
+	sizes, took := decadesTo(largest), time.Duration(0)
 	for i, n := range sizes {
-		if i > 0 && time.Now().After(end) {
-			c.Notes = append(c.Notes, fmt.Sprintf("Left out, since the time was up: %v. A longer --time has them.", sizes[i:]))
+		if i > 0 && time.Now().Add(10*took).After(r.until) {
+			c.Notes = append(c.Notes, fmt.Sprintf("Left out, since to open the first of them would take longer than there is time for: %v. A longer --time has them.", sizes[i:]))
 			break
 		}
+		start := time.Now()
 		p, err := program(n)
 		if err != nil {
 			return err
 		}
-		r.until = share(time.Now(), end, len(sizes)-i)
-		if err := r.contestProgram(ctx, c, &trial{x: float64(n), program: p, courses: courses}); err != nil {
+		sides, _, err := r.openTrial(ctx, c, &trial{x: float64(n), program: p, courses: courses})
+		points = append(points, point{float64(n), sides})
+		if err := errors.Join(err, ctx.Err()); err != nil {
 			return fmt.Errorf("with %d: %w", n, err)
 		}
-		runtime.GC() // a large program goes before the next one comes
+		took = time.Since(start)
 	}
+	err = r.contestAt(ctx, c, points)
 	slices.SortStableFunc(c.Lines, func(a, b Line) int { return cmp.Compare(a.X, b.X) })
-	return nil
+	return err
 }
 
-// endsFirst are the powers of ten from 10 to largest: first, last, and those
-// between.
-func endsFirst(largest int) []int {
-	sizes := []int{10}
-	for n := 100; n <= largest; n *= 10 {
+// decadesTo are the powers of ten from 10 to largest.
+func decadesTo(largest int) (sizes []int) {
+	for n := 10; n <= largest; n *= 10 {
 		sizes = append(sizes, n)
-	}
-	if last := len(sizes) - 1; last > 0 {
-		return append([]int{sizes[0], sizes[last]}, sizes[1:last]...)
 	}
 	return sizes
 }

@@ -138,7 +138,7 @@ func (r *rig) contestPods(ctx context.Context, c *Comparison, measure func(conte
 			return p.awake(func() ([]reading, error) { return measure(ctx, p) })
 		}})
 	}
-	return r.contest(ctx, c, 0, sides)
+	return r.contest(ctx, c, sides)
 }
 
 // writeExamples writes the entries of examples/two-nodes into a new directory.

@@ -100,7 +100,7 @@ func TestContest(t *testing.T) {
 	}
 	r := &rig{Options: Options{Rounds: 3}, progress: io.Discard, until: time.Now()}
 	var c Comparison
-	if err := r.contest(t.Context(), &c, 7, []*side{fake("a", 1, 2, 4), fake("b", 2, 2, 2)}); err != nil {
+	if err := r.contestAt(t.Context(), &c, []point{{7, []*side{fake("a", 1, 2, 4), fake("b", 2, 2, 2)}}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(turns, ""); got != "ababab" {
@@ -111,8 +111,67 @@ func TestContest(t *testing.T) {
 		t.Errorf("line %+v: %+v, %+v", l, a, b)
 	}
 	failing := &side{name: "bad", measure: func(context.Context) ([]reading, error) { return nil, errors.New("torn") }}
-	if err := r.contest(t.Context(), &c, 0, []*side{failing}); err == nil || !strings.Contains(err.Error(), "bad: torn") {
+	if err := r.contest(t.Context(), &c, []*side{failing}); err == nil || !strings.Contains(err.Error(), "bad: torn") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTimeIsDivided: by weight, with what those before left over or overdrew.
+func TestTimeIsDivided(t *testing.T) {
+	now := time.Now()
+	end := now.Add(60 * time.Second)
+	three := []profile{{weight: 3}, {weight: 2}, {weight: 1}}
+	for left, want := range map[int]time.Duration{0: 30 * time.Second, 1: 40 * time.Second, 2: 60 * time.Second} {
+		if got := share(now, end, three[left:]).Sub(now); got != want {
+			t.Errorf("with %d gone: %v, want %v", left, got, want)
+		}
+	}
+	for _, p := range profiles() {
+		if p.weight < 1 {
+			t.Errorf("%s has no weight", p.name)
+		}
+	}
+	r := &rig{until: now.Add(time.Hour)}
+	for _, c := range []struct {
+		rounds, asked int
+		longest       time.Duration
+		want          bool
+	}{{1, 0, time.Minute, true}, {1, 0, 2 * time.Hour, false}, {1, 2, 2 * time.Hour, true}, {mostRounds, 0, 0, false}, {mostRounds, mostRounds + 1, 0, true}} {
+		r.Rounds = c.asked
+		if got := r.another(c.rounds, c.longest); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestContestKeepsRounds: what whole rounds found stays when a later one fails,
+// and each round tells how much a figure grew.
+func TestContestKeepsRounds(t *testing.T) {
+	of := func(values ...float64) *side {
+		return &side{name: "a", measure: func(context.Context) ([]reading, error) {
+			if len(values) == 0 {
+				return nil, errors.New("torn")
+			}
+			v := values[0]
+			values = values[1:]
+			return []reading{{"cost", "ns", v}, {"thrown", windowsUnit, 1}}, nil
+		}}
+	}
+	var said strings.Builder
+	r := &rig{Options: Options{Rounds: 3}, progress: &said}
+	var c Comparison
+	err := r.contestAt(t.Context(), &c, []point{{10, []*side{of(10, 20)}}, {100, []*side{of(11, 30)}}})
+	if err == nil || !strings.Contains(err.Error(), "round 3: a at 10: torn") {
+		t.Errorf("%v", err)
+	}
+	if len(c.Lines) != 5 || !slices.Equal(c.Lines[2].Reached[0].Values, []float64{11, 30}) {
+		t.Fatalf("%+v", c.Lines)
+	}
+	if l := c.Lines[4]; l.Name != "cost, over that at 10" || l.X != 100 || !slices.Equal(l.Reached[0].Values, []float64{1.1, 1.5}) {
+		t.Errorf("%+v: %v", l, l.Reached[0])
+	}
+	if !slices.Contains(c.Notes, "Rounds: 2.") || !strings.Contains(said.String(), "a at 100\n") {
+		t.Errorf("%q, %s", c.Notes, said.String())
 	}
 }
 
@@ -128,7 +187,7 @@ func TestContenders(t *testing.T) {
 	}
 	r := &rig{Options: Options{Rounds: 1, Contenders: []string{"OFFLOAD", "bridge"}}, progress: io.Discard, until: time.Now()}
 	var c Comparison
-	if err := r.contest(t.Context(), &c, 0, sides); err != nil {
+	if err := r.contest(t.Context(), &c, sides); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"Linux bridge", "antrail offload"}; !slices.Equal(turns, want) || !slices.Equal(c.Sides, want) {
@@ -144,7 +203,7 @@ func TestContenders(t *testing.T) {
 		t.Errorf("%d pairs, absent %q: %v", len(pairs), absent, err)
 	}
 	r.Contenders = []string{"tortoise"}
-	if err := r.contest(t.Context(), &c, 0, sides); err == nil || !strings.Contains(err.Error(), "tortoise") {
+	if err := r.contest(t.Context(), &c, sides); err == nil || !strings.Contains(err.Error(), "tortoise") {
 		t.Errorf("nobody takes part: %v", err)
 	}
 }

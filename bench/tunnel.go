@@ -74,7 +74,7 @@ func runTunnel(ctx context.Context, r *rig, c *Comparison) (err error) {
 	for _, p := range pairs {
 		sides = append(sides, &side{name: p.name, measure: func(ctx context.Context) ([]reading, error) { return r.measureTunnel(ctx, p) }})
 	}
-	return r.contest(ctx, c, 0, sides)
+	return r.contest(ctx, c, sides)
 }
 
 // measureTunnel is what streams, round trips and datagrams reach.

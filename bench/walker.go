@@ -25,6 +25,7 @@ type walker struct {
 	pool         *packet.HeapPool
 	batch, taken []*packet.Frame
 	next         uint32 // number of the next packet of a course
+	counts       bool   // costs tell how many entries a packet takes; that is slow with many
 	// began and passed, when not nil, are called when a window begins and after each
 	// of its batches.
 	began, passed func() error
@@ -112,7 +113,6 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 			return cost{}, err
 		}
 	}
-	runtime.GC()
 	var before, after runtime.MemStats
 	taken := w.entriesTaken()
 	runtime.ReadMemStats(&before)
@@ -145,8 +145,11 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 	}, errors.Join(err, err2)
 }
 
-// entriesTaken is how often entries were taken.
+// entriesTaken is how often entries were taken; 0 when that does not count.
 func (w *walker) entriesTaken() (n uint64) {
+	if !w.counts {
+		return 0
+	}
 	for _, f := range w.sw.Flows() {
 		n += f.Packets
 	}
@@ -187,6 +190,7 @@ func (w *walk) close() error { return errors.Join(w.single.sw.Close(), w.program
 
 func (w *walk) prime(_ context.Context, courses []*course) error {
 	w.program.ct.Flush()
+	runtime.GC() // windows make nothing to collect
 	for _, c := range courses {
 		if err := w.program.know(c); err != nil {
 			return err

@@ -16,11 +16,14 @@ import (
 // benchLong says what the command does; the profiles follow.
 const benchLong = `Measure antrail's datapath against others on this machine: it makes network namespaces, contenders and traffic,
 measures all contenders of a profile in turn again and again, and prints the median of the rounds, their extremes and the
-median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. A run
-goes on until --time is up, but every contender runs --rounds times, and it tells before and after when other programs
-keep the machine busy. It runs at the highest priority of ordinary programs. It needs root and no cluster.
+median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. It tells
+before and after when other programs keep the machine busy, and runs at the highest priority of ordinary programs. Ended
+by ^C it prints what the rounds so far found. It needs root and no cluster.
 
-Profiles; without arguments those with a star run, with "all" all of them, which takes some minutes:
+--time is divided among the profiles by their weights; what one leaves over goes to those after it. To open contenders
+is in it. A profile begins another round when that will be over in time, and has one in any case.
+
+Profiles with their weights; without arguments those with a star run, with "all" all of them, which takes some minutes:
 `
 
 func benchCommand() *cobra.Command {
@@ -52,10 +55,10 @@ func benchCommand() *cobra.Command {
 	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(bench.Formats, ", "))
 	c.Flags().StringVar(&dir, "save", "", "directory to write bench.json, bench.md and a plot of each profile to")
 	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names hold one of these, such as \"bridge,offload\"; ratios are to the first of them")
-	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes")
-	c.Flags().IntVar(&o.Rounds, "rounds", 3, "how many times each contender runs at least")
+	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes; each contender runs once in any case")
+	c.Flags().IntVar(&o.Rounds, "rounds", 0, "how many times each contender runs at least, however long that takes (default: as often as there is time for)")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
-	c.Flags().IntVar(&o.Largest, "largest", 100_000, "where sweeps end, of policy rules, Services and connections; before that when the time is up")
+	c.Flags().IntVar(&o.Largest, "largest", 100_000, "where sweeps end, of policy rules, Services and connections; before that where there is no time to open more")
 	c.AddCommand(benchConntrackCommand(), benchCompareCommand())
 	return c
 }
