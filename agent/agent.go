@@ -89,6 +89,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/tables"
 )
 
 // podRing is the slots of a pod port's rings: the frames of a whole TCP window
@@ -437,7 +438,7 @@ func (c *Config) host() host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
 		Tunnel: c.outer(), Masquerade: *c.Masquerade,
-		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), Underlay: c.Tunnel.LocalAddress,
+		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), EgressReplies: c.encap() == tables.Hybrid, Underlay: c.Tunnel.LocalAddress,
 		Record: c.recordFile(), Files: c.ownFiles(),
 	}
 	for _, p := range c.Peers {

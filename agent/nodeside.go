@@ -18,8 +18,8 @@ import (
 
 // virtual is how the Node's own rules reach Services, in each family.
 var virtual = []host.Virtual{
-	{Service: tables.VirtualServiceIP, NodePort: tables.VirtualNodePortIP},
-	{Service: tables.VirtualServiceIPv6, NodePort: tables.VirtualNodePortIPv6},
+	{Service: tables.VirtualServiceIP, NodePort: tables.VirtualNodePortIP, Reply: tables.VirtualReplyIP},
+	{Service: tables.VirtualServiceIPv6, NodePort: tables.VirtualNodePortIPv6, Reply: tables.VirtualReplyIPv6},
 }
 
 // virtual are those of the families that the gateway has.

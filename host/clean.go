@@ -13,7 +13,7 @@ import (
 )
 
 // Clean takes back what a process that was killed left on the Node, by its record:
-// nftables tables, routes to other Nodes, addresses, sysctls, and last the files and the record itself. It
+// nftables tables, routes to other Nodes, routing rules, addresses, sysctls, and last the files and the record itself. It
 // tells each thing that it took back. A sysctl that somebody has changed since is
 // left alone, and told. What is gone already is no error; what fails does not
 // keep the rest. The process must not run. Without a record nothing was changed, and
@@ -26,7 +26,7 @@ func Clean(path string, tell func(what string)) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{cleanTables(tell), cleanDirect(tell)}
+	errs := []error{cleanTables(tell), cleanDirect(tell), cleanReplies(tell)}
 	for _, p := range slices.Backward(r.Addresses) {
 		errs = append(errs, cleaned(fmt.Sprintf("address %v on %s", p.Address, p.Link), p.remove(), tell))
 	}

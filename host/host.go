@@ -12,6 +12,8 @@
 //	sysctls    forwarding on; ARP asked with the gateway's own address, because
 //	           table ARPSpoofGuard refuses any other; reverse path check loose;
 //	           no router advertisement believed on the gateway (sysctl.go)
+//	policy     with hybrid encapsulation, answers to pods that came for an Egress
+//	routing    go back into the switch (replies.go)
 //	nftables   one table, "antrail": masquerade of pod traffic that leaves the
 //	           cluster, forwarding of the gateway's traffic, no conntrack of the
 //	           tunnel's outer packets (nft.go); marks, Services and Egresses
@@ -61,6 +63,9 @@ type Config struct {
 	MarkMAC func(mark uint32) [6]byte
 	// Virtual is how Services are reached through the gateway, in each family.
 	Virtual []Virtual
+	// EgressReplies leads answers to other Nodes' pods that came through the switch
+	// for an Egress back into it, whatever routes there are (replies.go).
+	EgressReplies bool
 	// Underlay is this Node's address there: Egresses' addresses are put beside
 	// it.
 	Underlay netip.Addr
@@ -132,7 +137,7 @@ func Up(c Config) (*Host, error) {
 		h.filled = *c.Side
 	}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addTable, (*Host).addMarkTable,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addTable, (*Host).addMarkTable,
 	} {
 		err := part(h, &c)
 		if err != nil && !c.Theirs {

@@ -28,8 +28,8 @@ func config() Config {
 		Masquerade: true,
 		MarkMAC:    func(mark uint32) [6]byte { return [6]byte{2, 0x61, byte(mark >> 24), 0, 0, byte(mark)} },
 		Virtual: []Virtual{
-			{netip.MustParseAddr("169.254.0.253"), netip.MustParseAddr("169.254.0.252")},
-			{netip.MustParseAddr("fc01::aabb:ccdd:eeff"), netip.MustParseAddr("fc01::aabb:ccdd:eefe")},
+			{netip.MustParseAddr("169.254.0.253"), netip.MustParseAddr("169.254.0.252"), netip.MustParseAddr("169.254.0.251")},
+			{netip.MustParseAddr("fc01::aabb:ccdd:eeff"), netip.MustParseAddr("fc01::aabb:ccdd:eefe"), netip.MustParseAddr("fc01::aabb:ccdd:eefd")},
 		},
 		Underlay: netip.MustParseAddr("192.168.77.102"),
 	}

@@ -165,6 +165,7 @@ type kernel struct {
 	addresses  []netlink.Addr
 	routes     []netlink.Route
 	neighbours []netlink.Neigh
+	rules      []netlink.Rule // that are ours
 }
 
 // look asks for it.
@@ -180,7 +181,14 @@ func look(gateway netlink.Link) (k *kernel, err error) {
 	if err != nil {
 		return nil, err
 	}
-	k.routes = append(k.routes, direct...)
+	replies, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: replyTable}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	k.routes = slices.Concat(k.routes, direct, replies)
+	if k.rules, err = replyRules(); err != nil {
+		return nil, err
+	}
 	if k.neighbours, err = netlink.NeighList(gateway.Attrs().Index, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("neighbours: %w", err)
 	}

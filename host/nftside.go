@@ -44,6 +44,7 @@ func addSideRules(tx *knftables.Transaction, c *Config) {
 	gw := quote(c.Gateway)
 	addChain(tx, "mark-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority)
 	addRule(tx, "mark-prerouting", "iifname", gw, "meta mark set ether saddr map @"+marksMap)
+	addReplyRules(tx, c)
 	addChain(tx, "mark-output", knftables.FilterType, knftables.OutputHook, knftables.ManglePriority)
 	addRule(tx, "mark-output", "oifname", gw, "fib saddr type local meta mark set meta mark or", hex(ProbeMark))
 	addChain(tx, "services-prerouting", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority)
@@ -89,8 +90,10 @@ func writeMarkTable(nft knftables.Interface, c *Config) error {
 		Name: "gateway", Type: knftables.PtrTo(knftables.FilterType), Hook: knftables.PtrTo(knftables.EgressHook),
 		Priority: knftables.PtrTo(knftables.FilterPriority), Device: &c.Gateway,
 	})
-	mac := c.MarkMAC(ProbeMark)
-	addRule(tx, "gateway", "ether type { ip, ip6 } meta mark and", hex(ProbeMark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
+	for _, mark := range c.hostMarks() {
+		mac := c.MarkMAC(mark)
+		addRule(tx, "gateway", "ether type { ip, ip6 } meta mark and", hex(mark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
+	}
 	if err := run(nft, tx); err != nil {
 		return fmt.Errorf("nftables table %s of the gateway: %w", TableName, err)
 	}

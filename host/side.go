@@ -56,6 +56,7 @@ type Egress struct {
 type Virtual struct {
 	Service  netip.Addr // next hop to all Services, and source of what they need translated
 	NodePort netip.Addr // destination of what came to a NodePort
+	Reply    netip.Addr // next hop of answers to other Nodes' pods (Config.EgressReplies)
 }
 
 // thing is one address, route or neighbour that is made and taken back. there

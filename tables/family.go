@@ -11,13 +11,16 @@ import (
 
 // Addresses that no machine has: the virtual MAC of all remote gateways, the
 // source of connections that hairpin through the gateway, and what the Node's
-// own rules translate NodePort connections to.
+// own rules translate NodePort connections to, and where they lead answers to Pods of
+// other Nodes that came for an Egress.
 var (
 	GlobalVirtualMAC    = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 	VirtualServiceIP    = netip.MustParseAddr("169.254.0.253")
 	VirtualServiceIPv6  = netip.MustParseAddr("fc01::aabb:ccdd:eeff")
 	VirtualNodePortIP   = netip.MustParseAddr("169.254.0.252")
 	VirtualNodePortIPv6 = netip.MustParseAddr("fc01::aabb:ccdd:eefe")
+	VirtualReplyIP      = netip.MustParseAddr("169.254.0.251")
+	VirtualReplyIPv6    = netip.MustParseAddr("fc01::aabb:ccdd:eefd")
 )
 
 // Ranges of IPv6 (RFC 4291, section 2.4).

@@ -106,11 +106,14 @@ var (
 )
 
 // Fields of pkt_mark, which the Node's kernel reads and writes too: the id of
-// an Egress address, and "this packet comes from the Node itself", which the
-// Node's own rules set.
+// an Egress address; and, which the Node's own rules set, "this packet comes from the
+// Node itself" and "this answers a Pod of another Node that came through the tunnel
+// for its Egress".
 var (
 	EgressMarkField      = Field{Name: "EgressMarkField", Subfield: bitRange(flow.PktMark, 0, 7)}
+	egressReplyField     = Field{Name: "EgressReplyField", Subfield: bitRange(flow.PktMark, 30, 30)}
 	hostLocalSourceField = Field{Name: "HostLocalSourceField", Subfield: bitRange(flow.PktMark, 31, 31)}
+	EgressReplyMark      = egressReplyField.mark("EgressReplyMark", 1)
 	HostLocalSourceMark  = hostLocalSourceField.mark("HostLocalSourceMark", 1)
 )
 
@@ -210,7 +213,7 @@ func Fields() []Field {
 		VLANIDField, CtZoneTypeField, CtZoneField, TrafficControlTargetOFPortField,
 		ConnSourceCTMarkField, serviceCTField, connSNATCTField, hairpinCTField, l7NPRedirectCTField,
 		IngressRuleCTLabel, EgressRuleCTLabel, L7NPRuleVlanIDCTLabel,
-		EgressMarkField, hostLocalSourceField,
+		EgressMarkField, egressReplyField, hostLocalSourceField,
 	}
 }
 
@@ -228,6 +231,6 @@ func Marks() []Mark {
 		DSRServiceRegMark, NotDSRServiceRegMark, RemoteEndpointRegMark, FromExternalRegMark,
 		FromLocalRegMark, IPCtZoneTypeRegMark, IPv6CtZoneTypeRegMark,
 		FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, NotServiceCTMark, ConnSNATCTMark,
-		HairpinCTMark, L7NPRedirectCTMark, HostLocalSourceMark,
+		HairpinCTMark, L7NPRedirectCTMark, EgressReplyMark, HostLocalSourceMark,
 	}
 }

@@ -15,7 +15,7 @@ import (
 // by the tunnel, gets those of the gateway and the Pod (RewriteMACRegMark).
 //
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
-// FromGatewayCTMark and ServiceCTMark.
+// FromGatewayCTMark, ServiceCTMark and EgressReplyMark.
 // Writes: MAC addresses, tun_dst, PktDestinationField.
 // Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
 // what may leave the cluster. Table-miss: to the gateway.
@@ -70,13 +70,28 @@ func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 		if !ok {
 			continue
 		}
+		if direct && hasEgress(p) {
+			all = append(all, p.routeEgressReply(cidr, far))
+		}
 		for _, t := range p.peerTerms(cidr, direct) {
-			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(t),
-				setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
-				ToTunnelRegMark.set(), p.goTo(tableL3DecTTL)))
+			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(t), p.toPeer(far)...))
 		}
 	}
 	return all
+}
+
+// toPeer routes through the tunnel.
+func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
+	return []flow.Action{setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
+		ToTunnelRegMark.set(), p.goTo(tableL3DecTTL)}
+}
+
+// routeEgressReply takes answers to Pods that came through the tunnel for their Egress
+// back through it, although they are reached without: the underlay need not let
+// packets of the world pass between Nodes. The Node's rules have led them to the switch.
+func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Entry {
+	return p.entry(forEgress, tableL3Forwarding, priorityHigh,
+		match(FromGatewayRegMark.is(), EgressReplyMark.is(), dstIn(cidr)), p.toPeer(far)...)
 }
 
 // routeByGateway routes to Pods of another Node that are reached without a tunnel:

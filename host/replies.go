@@ -1,0 +1,152 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	"sigs.k8s.io/knftables"
+)
+
+// A pod of another Node comes through the tunnel for an Egress' address of this one.
+// Where its Node is reached without a tunnel, the Node's routes would send the answers
+// straight over the underlay, with a source of somewhere in the world, which the
+// underlay need not let pass. So they go back into the switch, and by the tunnel:
+//
+//	prerouting  a packet from the gateway with an Egress' mark, of no pod of this
+//	            Node: its connection gets ReplyMark
+//	            an answer of such a connection, from elsewhere: the packet gets it
+//	rule        what has that mark: table 141
+//	table 141   by the gateway, via an address that has the MAC of what is routed
+//	egress      of the gateway's device: the mark -> source address (nftside.go)
+//
+// As in Antrea, mark and table have fixed numbers. Rules bear the protocol number of
+// direct.go, by which the next Up and Clean know them.
+
+// ReplyMark is the mark of such connections, and of their answers.
+const ReplyMark = 0x40000000
+
+const (
+	replyTable    = 141
+	replyPriority = 141 // of the rules: before the main table's
+)
+
+// hostMarks are those that the Node sets on packets to the gateway.
+func (c *Config) hostMarks() []uint32 {
+	if c.EgressReplies {
+		return []uint32{ProbeMark, ReplyMark}
+	}
+	return []uint32{ProbeMark}
+}
+
+// addReplyRules sets the marks, after that of the Egress.
+func addReplyRules(tx *knftables.Transaction, c *Config) {
+	if !c.EgressReplies {
+		return
+	}
+	gw, mark := quote(c.Gateway), hex(ReplyMark)
+	for _, p := range c.PodCIDRs {
+		addRule(tx, "mark-prerouting", "iifname", gw, "meta mark and", hex(egressMask), "!= 0", familyOf(p.Addr()).ip, "saddr !=", p.Masked(), "ct mark set ct mark or", mark)
+	}
+	addRule(tx, "mark-prerouting", "iifname !=", gw, "ct direction reply ct mark and", mark, "!= 0 meta mark set meta mark or", mark)
+}
+
+// addReplies makes neighbours, routes and rules, and takes back what an agent before
+// left that is not wanted.
+func (h *Host) addReplies(c *Config) error {
+	if !c.EgressReplies {
+		return cleanReplies(func(string) {})
+	}
+	link, err := c.gateway()
+	if err != nil {
+		return err
+	}
+	for _, v := range c.Virtual {
+		for _, t := range []thing{neighbourOf(link, v.Reply), replyRoute(link, v.Reply), replyRule(v.Reply)} {
+			if err := h.addBase(t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replyRoute leads everything of a family to the gateway.
+func replyRoute(link netlink.Link, via netip.Addr) thing {
+	r := &netlink.Route{
+		LinkIndex: link.Attrs().Index, Dst: everything(via), Gw: via.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Table: replyTable, Protocol: routeProtocol,
+	}
+	return thing{
+		fmt.Sprintf("route of table %d via %s", replyTable, via),
+		func() error { return netlink.RouteReplace(r) },
+		func() error { return netlink.RouteDel(r) },
+		func(k *kernel) bool {
+			return slices.ContainsFunc(k.routes, func(have netlink.Route) bool {
+				return have.Table == replyTable && have.Gw.Equal(r.Gw) && have.LinkIndex == r.LinkIndex
+			})
+		},
+	}
+}
+
+// everything is the range of all addresses of a family.
+func everything(like netip.Addr) *net.IPNet { return ipNet(netip.PrefixFrom(like, 0).Masked()) }
+
+// replyRule asks that table for what has the mark.
+func replyRule(like netip.Addr) thing {
+	r := netlink.NewRule()
+	r.Family = netlink.FAMILY_V4
+	if like.Is6() {
+		r.Family = netlink.FAMILY_V6
+	}
+	mask := uint32(ReplyMark)
+	r.Mark, r.Mask, r.Table, r.Priority, r.Protocol = ReplyMark, &mask, replyTable, replyPriority, routeProtocol
+	return thing{
+		fmt.Sprintf("routing rule for table %d, %s", replyTable, familyOf(like).ip),
+		func() error {
+			if err := netlink.RuleAdd(r); !errors.Is(err, unix.EEXIST) {
+				return err
+			}
+			return nil // an agent before made it
+		},
+		func() error { return netlink.RuleDel(r) },
+		func(k *kernel) bool {
+			return slices.ContainsFunc(k.rules, func(have netlink.Rule) bool {
+				return have.Family == r.Family && have.Table == replyTable && have.Mark == ReplyMark
+			})
+		},
+	}
+}
+
+// replyRules are the rules that bear our number.
+func replyRules() (ours []netlink.Rule, err error) {
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		all, err := netlink.RuleList(family)
+		if err != nil {
+			return nil, fmt.Errorf("routing rules: %w", err)
+		}
+		for _, r := range all {
+			if r.Protocol == routeProtocol {
+				r.Family = family
+				ours = append(ours, r)
+			}
+		}
+	}
+	return ours, nil
+}
+
+// cleanReplies removes those rules. Their routes go with the gateway's link.
+func cleanReplies(tell func(what string)) error {
+	left, err := replyRules()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, r := range left {
+		errs = append(errs, cleaned(fmt.Sprintf("routing rule for table %d", r.Table), netlink.RuleDel(&r), tell))
+	}
+	return errors.Join(errs...)
+}
