@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
-	"unicode"
 
+	"github.com/antrail/antrail/internal/printable"
 	yaml "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
@@ -63,7 +62,7 @@ func (p Problem) Error() string {
 	if p.Field != "" {
 		parts = append(parts, p.Field)
 	}
-	return printable(strings.Join(append(parts, p.Reason), ": "))
+	return printable.Text(strings.Join(append(parts, p.Reason), ": "))
 }
 
 // Limits of what is read.
@@ -262,20 +261,6 @@ func clipTo(s string, length int) string {
 		return strings.ToValidUTF8(s[:length], "") + "…"
 	}
 	return s
-}
-
-// printable has escapes, as \x1b, in place of what controls a terminal, ends a line
-// or turns the order of letters round.
-func printable(s string) string {
-	var b strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return b.String()
 }
 
 // typeName is what a manifest says it holds.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antrail/antrail/internal/printable"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -85,7 +86,7 @@ func (r *ruleDecoding) rule(at *field.Path, in *ruleManifest, side ruleSide) Pol
 // ruleName is a rule's name as all that prints it may have it: Kubernetes lets any
 // text be one.
 func (r *ruleDecoding) ruleName(at *field.Path, name string) string {
-	name = printable(name)
+	name = printable.Text(name)
 	if name != "" && r.names[name] {
 		r.faults = append(r.faults, field.Duplicate(at, clip(name)))
 	}

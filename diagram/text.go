@@ -6,7 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"unicode"
+
+	"github.com/antrail/antrail/internal/printable"
 )
 
 // The map as text. DOT is for Graphviz, Mermaid for documents that draw it
@@ -66,17 +67,7 @@ func (e *Edge) words() string {
 
 // dotText is a quoted string of DOT; anything is text in it.
 func dotText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(s)) + `"`
-}
-
-// printable has blanks in place of what controls a terminal or ends a line.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable.Text(s)) + `"`
 }
 
 func dotStyle(e *Edge) string {
@@ -124,7 +115,7 @@ func (m *Map) Mermaid(w io.Writer) error {
 // mermaidText is a text within quotes; entities stand for what would end it or
 // be read as a tag.
 func mermaidText(s string) string {
-	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(printable(s))
+	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(printable.Text(s))
 }
 
 // Text writes the map as a table, a line for each table.

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/antrail/antrail/internal/printable"
 )
 
 // View is what the screen shows.
@@ -19,6 +21,7 @@ const (
 	Rules
 	Connections
 	Drops
+	Reasons
 	numViews
 )
 
@@ -36,12 +39,13 @@ var views = [numViews]struct {
 	Rules: {"rules", []column{{"POLICY", text}, {"RULE", text}, {"ACTION", text}, {"SESSIONS/s", number}, {"PACKETS/s", number},
 		{"bit/s", number}, {"DIRECTION", text}, {"SESSIONS", number}, {"STATE", text}}, ruleRows},
 	Connections: {"connections", []column{{"COUNTER", text}, {"OF", text}, {"VALUE", number}, {"CHANGE/s", number}}, connectionRows},
-	Drops:       {"drops", []column{{"TABLE", text}, {"REASON", text}, {"DROPPED/s", number}, {"DROPPED", number}, {"MEANING", text}}, dropRows},
+	Drops:       {"drops", []column{{"TIME", number}, {"FROM", text}, {"TABLE", text}, {"REASON", text}, {"OBJECT", text}, {"PACKET", text}}, lostRows},
+	Reasons:     {"reasons", []column{{"TABLE", text}, {"REASON", text}, {"DROPPED/s", number}, {"DROPPED", number}, {"MEANING", text}}, reasonRows},
 }
 
 // sortedBy is the column that a view is sorted by at first: its first rate, or what
-// it lost.
-var sortedBy = [numViews]int{Ports: 2, Workers: 2, Tables: 3, Rules: 4, Connections: 3, Drops: 2}
+// it lost; dropped packets are, the last one first.
+var sortedBy = [numViews]int{Ports: 2, Workers: 2, Tables: 3, Rules: 4, Connections: 3, Drops: 0, Reasons: 2}
 
 // String is the view's name.
 func (v View) String() string { return views[v].name }
@@ -112,7 +116,8 @@ func or[T any](was *T) *T {
 
 // Cells.
 
-func words(s string) cell { return cell{text: s} }
+// words is a text of somebody's, with escapes in place of what controls a terminal.
+func words(s string) cell { return cell{text: printable.Text(s)} }
 
 func count[N int | uint64](n N) cell {
 	return cell{text: strconv.FormatUint(uint64(n), 10), number: float64(n)}

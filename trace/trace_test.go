@@ -3,10 +3,13 @@ package trace
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/internal/printable"
 )
 
 // recorded is the ways of examples/two-nodes/walks.json.
@@ -99,9 +102,54 @@ func FuzzRead(f *testing.F) {
 		var ways []Joined
 		Read(bytes.NewReader(b), func(j Joined) error { ways = append(ways, j); return nil })
 		for _, form := range Forms() {
-			printed(t, form, ways)
+			if text := printed(t, form, ways); form != FormPcapng {
+				wantPlain(t, form, text)
+			}
 		}
 	})
+}
+
+// wantPlain wants a text that no terminal obeys.
+func wantPlain(t *testing.T, form, text string) {
+	t.Helper()
+	if printable.Lines(text) != text {
+		t.Errorf("%s: a terminal would obey %q", form, text)
+	}
+}
+
+// TestReadHostile: whatever a recording has in its texts, no form shows it to a
+// terminal raw, or as lines of its own; and what would be too much is refused.
+func TestReadHostile(t *testing.T) {
+	const bad = `\u001b]0;mine\u0007\r\n\u009b2J\u202e`
+	b, err := os.ReadFile("../examples/two-nodes/walks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := regexp.MustCompile(`"(node|name|pod|src|dst|table|action|reason|sentence|match|cookie|actions|object|field|rule|before|after|state|label|end|packet|text|id)":"`)
+	hostile := texts.ReplaceAllString(string(b), "$0"+bad)
+	var ways []Joined
+	if err := Read(strings.NewReader(hostile), func(j Joined) error { ways = append(ways, j); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range Forms() {
+		if form == FormPcapng {
+			continue
+		}
+		text := printed(t, form, ways)
+		wantPlain(t, form, text)
+		if strings.Contains(text, "\n]0;mine") || form != FormPaths && !strings.Contains(text, "mine") {
+			t.Errorf("%s: %.500s", form, text)
+		}
+	}
+	for want, text := range map[string]string{
+		"nested too deep":              `[{"steps":[{"kind":"entry","depth":1000000000}]}]`,
+		"packet 1: it is longer than":  `[{"node":"` + strings.Repeat("a", longestWay) + `"}]`,
+		"packet 2: it is longer than ": "[{}]\n" + strings.Repeat(" ", longestWay+1000),
+	} {
+		if err := Read(strings.NewReader(text), func(Joined) error { return nil }); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v", text, err)
+		}
+	}
 }
 
 // walkOf is a walk of an id, that left by a tunnel or not.
