@@ -26,13 +26,13 @@ func WriteLost(w io.Writer, all []LostPacket) error {
 // Line is a lost packet in one line, with a tab between its columns (LostColumns).
 func (p *LostPacket) Line() string {
 	return strings.Join([]string{
-		p.Time.Format("15:04:05.000000"), p.from(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
-		p.packet(), p.ctText(), cmp.Or(p.entryText(), "-"),
+		p.Time.Format("15:04:05.000000"), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
+		p.What(), p.ctText(), cmp.Or(p.entryText(), "-"),
 	}, "\t")
 }
 
-// from is the Pod that the packet came from, or the port that it entered by.
-func (p *LostPacket) from() string {
+// From is the Pod that the packet came from, or the port that it entered by.
+func (p *LostPacket) From() string {
 	switch {
 	case p.Port.Pod != "":
 		return p.Port.Pod
@@ -42,8 +42,8 @@ func (p *LostPacket) from() string {
 	return fmt.Sprintf("port %d", p.Port.No)
 }
 
-// packet is its addresses, and the Pod that it was for.
-func (p *LostPacket) packet() string {
+// What is its addresses, and the Pod that it was for.
+func (p *LostPacket) What() string {
 	s := p.Packet
 	if s == "" {
 		s = fmt.Sprintf("%d packets", p.Packets)

@@ -367,7 +367,7 @@ func (m Model) foot() string {
 // helpLines are the keys.
 var helpLines = []string{
 	"",
-	"  1 … 6, tab, ← →    ports, workers, tables, rules, connections, drops",
+	"  1 … 7, tab, ← →    ports, workers, tables, rules, connections, drops, reasons",
 	"  s, r               sort by the next column; the other way round",
 	"  /                  only rows that have a text (enter keeps it, esc drops it)",
 	"  ↑ ↓, page up/down  move; home: to the first row",

@@ -1,5 +1,5 @@
 // Package top is a live screen of what an agent's switch does: rates of ports,
-// workers, tables, rules of policies, connections and drops, from counters that are
+// workers, tables, rules of policies, connections and drops, from what is
 // read over the agent's socket at an interval.
 //
 //	reading.go  what is asked of the agent, and when
@@ -34,10 +34,14 @@ type Reading struct {
 	Tables      []agent.Table
 	Policies    []agent.PolicyRecord
 	Connections []agent.Counter
-	Drops       []agent.Drop
+	Lost        []agent.LostPacket // the last mostLost that were dropped
+	Reasons     []agent.Drop
 	// Note says why there is nothing to show: a pipeline of flow files has no rules.
 	Note string
 }
+
+// mostLost is how many of the last dropped packets are shown.
+const mostLost = 200
 
 // Read asks for what a view needs. The error says that the agent does not answer.
 func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Reading, error) {
@@ -59,7 +63,11 @@ func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Re
 	case Connections:
 		err = from.JSON(ctx, "/conntrack/stats", nil, &r.Connections)
 	case Drops:
-		err = from.JSON(ctx, "/drops", nil, &r.Drops)
+		var last agent.LostPackets
+		err = from.JSON(ctx, "/drops/last", (&agent.LostQuery{Last: mostLost}).Values(), &last)
+		r.Lost = last.Packets
+	case Reasons:
+		err = from.JSON(ctx, "/drops", nil, &r.Reasons)
 	}
 	return r, err
 }

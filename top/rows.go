@@ -147,17 +147,11 @@ func header(columns []column, by int, reverse bool) []string {
 	return all
 }
 
-// texts are a row's cells as they are shown. Control characters, which a name might
-// have, are not.
+// texts are a row's cells as they are shown.
 func (r row) texts() []string {
 	var all []string
 	for _, c := range r {
-		all = append(all, strings.Map(func(x rune) rune {
-			if x < ' ' || x >= 0x7f && x < 0xa0 {
-				return '?'
-			}
-			return x
-		}, c.text))
+		all = append(all, c.text)
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package top
 
 import (
 	"strings"
+	"time"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/control"
@@ -127,11 +128,21 @@ func (r *rates) drift(now, was uint64) cell {
 	return cell{"-" + c.text, -c.number}
 }
 
-func dropRows(r *rates) (all []row) {
+// lostRows are the last packets that were dropped; their number sorts them.
+func lostRows(r *rates) (all []row) {
+	for i := range r.now.Lost {
+		p := &r.now.Lost[i]
+		when := cell{p.Time.Format(time.TimeOnly), float64(p.No)}
+		all = append(all, row{when, words(p.From()), words(orDash(p.Table)), words(p.Reason), words(orDash(p.Object())), words(p.What())})
+	}
+	return all
+}
+
+func reasonRows(r *rates) (all []row) {
 	type key struct{ table, reason string }
-	was := before(r, func(r *Reading) []agent.Drop { return r.Drops }, func(d *agent.Drop) key { return key{d.Table, d.Reason} })
-	for i := range r.now.Drops {
-		d := &r.now.Drops[i]
+	was := before(r, func(r *Reading) []agent.Drop { return r.Reasons }, func(d *agent.Drop) key { return key{d.Table, d.Reason} })
+	for i := range r.now.Reasons {
+		d := &r.now.Reasons[i]
 		all = append(all, row{words(d.Table), words(d.Reason), r.per(d.Packets, or(was[key{d.Table, d.Reason}]).Packets), count(d.Packets), words(d.Meaning)})
 	}
 	return all

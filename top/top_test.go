@@ -19,6 +19,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/trace"
 )
 
 var update = flag.Bool("update", false, "write the screens of testdata anew")
@@ -55,7 +56,15 @@ func reading(n uint64) *Reading {
 			{Name: "ct_entries", Value: 1000 - 100*n}, {Name: "ct_limit", Value: 262144}, {Name: "ct_zone_entries", Label: "65520", Value: 900},
 			{Name: "ct_created_total", Value: 5000 * n}, {Name: "ct_insert_fail_total", Label: "ct_full"},
 		},
-		Drops: []agent.Drop{
+		Lost: []agent.LostPacket{
+			{No: 3*n - 2, Time: start, Packets: 1, Port: trace.Port{No: 36, Pod: "default/client-a"}, Reason: "entry", Table: "IngressDefaultRule",
+				Entry:  &trace.Entry{Objects: []trace.Object{{Object: "NetworkPolicy/default/db-from-web"}}},
+				Packet: "tcp 10.10.0.26:40000 > 10.10.0.25:3306 syn", Destination: "default/db-a"},
+			{No: 3*n - 1, Time: start.Add(time.Second), Packets: 1, Port: trace.Port{No: 36, Pod: "default/client-a"}, Reason: "entry", Table: "SpoofGuard",
+				Packet: "tcp 10.10.0.66:40000 > 10.10.0.24:80 syn"},
+			{No: 3 * n, Time: start.Add(2 * time.Second), Packets: 12, Port: trace.Port{No: 1, Name: "antrea-tun0"}, Reason: "port_ring_full"},
+		},
+		Reasons: []agent.Drop{
 			{Table: "IngressDefaultRule", Reason: "entry", Meaning: "A flow entry without an output says drop.", Packets: 70 * n},
 			{Table: "SpoofGuard", Reason: "entry", Meaning: "A flow entry without an output says drop.", Packets: 7},
 			{Table: "Output", Reason: "no_tunnel_dst", Meaning: "The packet reached a tunnel port, and no flow entry had set tun_dst.", Packets: 9000 * n},
@@ -81,7 +90,7 @@ func (c *counters) JSON(_ context.Context, path string, _ url.Values, v any) err
 	}
 	r := reading(uint64(c.asked[path]))
 	c.asked[path]++
-	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Drops}[path]
+	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Reasons, "/drops/last": agent.LostPackets{Packets: r.Lost}}[path]
 	if of == nil {
 		c.t.Errorf("%s is asked for", path)
 	}
@@ -161,6 +170,7 @@ func TestScreens(t *testing.T) {
 	golden(t, "ports-120x40", screen(Ports, 120, 40))
 	golden(t, "tables-120x40", screen(Tables, 120, 40))
 	golden(t, "rules-120x40", screen(Rules, 120, 40))
+	golden(t, "drops-160x24", screen(Drops, 160, 24))
 	golden(t, "help-80x24", told(screen(Ports, 80, 24), keys("?")...))
 }
 
@@ -262,7 +272,7 @@ func TestRates(t *testing.T) {
 	now.Ports[2].Name = "\x1b[31mred"
 	m := told(screen(Ports, 80, 24), readMsg{reading: was, of: 1})
 	m = told(m, readMsg{reading: now, of: 1})
-	if got := shown(m); !strings.Contains(got, "2.5M") || !strings.Contains(got, "?[31mred") {
+	if got := shown(m); !strings.Contains(got, "2.5M") || !strings.Contains(got, "\\x1b[31mred") {
 		t.Errorf("counters that went back give\n%s", got)
 	}
 	for n, want := range map[float64]string{0: "0", 0.5: "0.5", 9.96: "10", 12.4: "12", 999: "999", 1000: "1.0k", 12345: "12.3k", 999_960: "1.0M", 2.5e9: "2.5G", 7e12: "7.0T"} {
@@ -275,7 +285,7 @@ func TestRates(t *testing.T) {
 // TestPlain prints lines, and ends by count, by context, or by an agent that is gone.
 func TestPlain(t *testing.T) {
 	from := &counters{t: t, asked: map[string]int{}}
-	o := Options{From: from, View: Drops, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.asked["/ports"]) * time.Second) }}
+	o := Options{From: from, View: Reasons, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.asked["/ports"]) * time.Second) }}
 	var b bytes.Buffer
 	if err := Plain(t.Context(), o, 2, &b); err != nil {
 		t.Fatal(err)

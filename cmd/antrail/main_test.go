@@ -114,7 +114,7 @@ func TestExitCodes(t *testing.T) {
 		{"why default/client-a " + webApp, 2, "accepts 2 arg"},
 		{"why --udp --icmp a b " + webApp, 2, "icmp udp"},
 		{"why a/b c/d:1 --socket /no/such.sock", 2, "no agent answers at /no/such.sock"},
-		{"top --view bogus", 2, "there are ports, workers, tables, rules, connections, drops"},
+		{"top --view bogus", 2, "there are ports, workers, tables, rules, connections, drops, reasons"},
 		{"top --every 1ns", 2, "not less than 10ms"},
 		{"top --plain --socket /no/such.sock", 1, "no agent answers at /no/such.sock"},
 		{"lab status", 1, "no lab is up"},

@@ -31,12 +31,12 @@ rules of policies, connections and drops, from the agent's counters. Keys go fro
 filter; ? shows them.
 
 Without a terminal, with --plain or with --count, a view is printed as lines, once for each interval.`,
-		Example: "  antrail top\n  antrail top --node node-a --view rules --every 5s\n  antrail top --view drops --count 1",
+		Example: "  antrail top\n  antrail top --node node-a --view rules --every 5s\n  antrail top --view reasons --count 1",
 		Args:    cobra.NoArgs,
 	}
 	f.from.addAgentTo(c)
 	c.Flags().MarkHidden("output")
-	c.Flags().StringVar(&f.view, "view", "ports", "ports, workers, tables, rules, connections or drops")
+	c.Flags().StringVar(&f.view, "view", "ports", "ports, workers, tables, rules, connections, drops or reasons")
 	c.Flags().BoolVar(&f.plain, "plain", false, "lines, no screen")
 	c.Flags().IntVar(&f.count, "count", 0, "end after so many tables of lines; 0 for no end")
 	c.Flags().DurationVar(&f.every, "every", time.Second, "time between two readings")
