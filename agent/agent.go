@@ -222,15 +222,22 @@ func (a *Agent) start(ctx context.Context) error {
 
 // enter opens the pods' ports, and makes the Node's side if it is not there.
 // Packets move meanwhile; those of a port do when it is there, and to and from
-// the Node when its side is.
+// the Node when its side is, or where it has outlived the agent before, when the pods'
+// ports are: before, what the Node asks them would be lost.
 func (a *Agent) enter() (err error) {
 	var opening sync.WaitGroup
 	opening.Go(func() { a.runReconcile() })
-	if a.host == nil { // it was not taken over
-		err = a.nodeUp()
+	stands := a.host == nil && a.nodeStands()
+	if stands {
+		opening.Wait()
+		err = a.addGateway()
+	}
+	if err == nil && a.host == nil { // it was not taken over
+		err = a.nodeUp(stands)
 	}
 	opening.Wait()
 	if err == nil {
+		a.sweepTaps()
 		a.ready.Store(true)
 		a.log.Info("ready", "node", a.config.NodeName, "socket", a.config.Socket)
 	}
@@ -239,21 +246,6 @@ func (a *Agent) enter() (err error) {
 
 // runReconcile looks after the pods' ports once.
 func (a *Agent) runReconcile() { a.pods.reconcile() }
-
-// nodeUp makes the Node's side, and then lets packets pass between it and the
-// switch: before, what pods send would leave the Node by no rule of ours.
-func (a *Agent) nodeUp() (err error) {
-	if a.host, err = host.Up(a.hostConfig()); err != nil {
-		return err
-	}
-	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway); err != nil {
-		return err
-	}
-	if a.live != nil {
-		a.live.followNode()
-	}
-	return nil
-}
 
 // load makes the switch with its pipeline, and tells the pods' ports.
 func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
@@ -306,7 +298,7 @@ func (a *Agent) openAudit() {
 // is there.
 func (a *Agent) openGateway() (err error) {
 	g := &a.config.Gateway
-	o := tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true}
+	o := tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: host.LinkAlias(a.config.Socket)}
 	if a.gateway, err = adoptOr(a.estate.take(DriverTap, g.Name), o, tap.Adopt, tap.Open); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -396,6 +388,9 @@ func runServer(s *http.Server, ln net.Listener) error {
 // with is only closed here.
 func (a *Agent) stop() error {
 	var errs []error
+	if a.left {
+		a.keepTaps(true)
+	}
 	if a.live != nil {
 		errs = append(errs, a.live.cni.node.Close())
 	}

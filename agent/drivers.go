@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 
+	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/afxdp"
@@ -95,10 +96,42 @@ func (a *Agent) openAFPacket(link, why string) (ports.Port, error) {
 // openTap makes the tap of a port. It carries packet marks, unless nothing comes
 // back from it.
 func (a *Agent) openTap(p Port) (ports.Port, error) {
-	o := tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true}
+	o := tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true, Owner: host.LinkAlias(a.config.Socket)}
 	t, err := adoptOr(a.estate.take(DriverTap, p.Link), o, tap.Adopt, tap.Open)
 	if err != nil {
 		return nil, err // t would be no nil Port
 	}
 	return t, nil
+}
+
+// keepTaps says whether the devices that the switch has made stay when their ports are
+// closed: they do when they are another agent's.
+func (a *Agent) keepTaps(keep bool) {
+	if a.gateway != nil {
+		a.gateway.Keep(keep)
+	}
+	if a.pods == nil {
+		return
+	}
+	for _, p := range a.pods.heritable() {
+		if t, is := p.(*tap.Port); is {
+			t.Keep(keep)
+		}
+	}
+}
+
+// sweepTaps deletes devices of an agent before that was killed, and that this one has
+// not opened: it has another configuration, or ports have gone meanwhile.
+func (a *Agent) sweepTaps() {
+	opened := map[string]bool{a.config.Gateway.Name: true}
+	for _, p := range a.pods.wanted() {
+		opened[p.Link] = true
+	}
+	deleted, err := tap.Sweep(host.LinkAlias(a.config.Socket), func(name string) bool { return opened[name] })
+	if len(deleted) > 0 {
+		a.log.Info("links of an agent before that was killed are deleted", "links", deleted)
+	}
+	if err != nil {
+		a.log.Warn("links of an agent before stay", "error", err)
+	}
 }

@@ -162,6 +162,13 @@ func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
 	})
 }
 
+// begunBySnapshot says whether the switch still goes by the flow snapshot.
+func (l *live) begunBySnapshot() bool {
+	l.portsMu.Lock()
+	defer l.portsMu.Unlock()
+	return l.restored != nil
+}
+
 // ports are those of the manifests, on the links that the configuration gives
 // their names. Those that objects name and nobody else has are made.
 func (l *live) ports() []Port {

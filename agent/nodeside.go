@@ -16,6 +16,37 @@ import (
 // The Node's side follows what is in the switch: Services' addresses, NodePorts
 // and Egresses, and where the tunnel goes besides the peers.
 
+// nodeUp makes the Node's side, and then lets packets pass between it and the
+// switch, if they do not yet: before, what pods send would leave the Node by no rule of
+// ours.
+func (a *Agent) nodeUp(passing bool) (err error) {
+	if a.host, err = host.Up(a.hostConfig()); err != nil {
+		return err
+	}
+	if !passing {
+		err = a.addGateway()
+	}
+	if err == nil && a.live != nil {
+		a.live.followNode()
+	}
+	return err
+}
+
+// addGateway lets packets pass between Node and switch. What the Node has asked while
+// nobody answered, it asks again.
+func (a *Agent) addGateway() error {
+	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway); err != nil {
+		return err
+	}
+	return host.AskAgain(a.config.Gateway.Name)
+}
+
+// nodeStands says whether the Node's side is as an agent of this very configuration
+// left it, by what it must have made last.
+func (a *Agent) nodeStands() bool {
+	return a.gateway.Found() && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
+}
+
 // virtual is how the Node's own rules reach Services, in each family.
 var virtual = []host.Virtual{
 	{Service: tables.VirtualServiceIP, NodePort: tables.VirtualNodePortIP, Reply: tables.VirtualReplyIP},

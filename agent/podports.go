@@ -162,7 +162,19 @@ func (p *podPorts) reconcile() {
 			missing = append(missing, w)
 		}
 	}
+	slices.SortStableFunc(missing, podsFirst)
 	p.addAll(missing)
+}
+
+// podsFirst orders ports so that links of pods come before those that the switch makes.
+func podsFirst(a, b Port) int {
+	made := func(p Port) int {
+		if p.Driver == DriverTap {
+			return 1
+		}
+		return 0
+	}
+	return made(a) - made(b)
 }
 
 // addAll opens ports, some of them at once.

@@ -151,6 +151,7 @@ func (a *Agent) inherit(ctx context.Context) error {
 		return notHandedOver{errors.Join(err, a.estate.close(), a.stop())}
 	}
 	a.left, a.arena.lent = false, false
+	a.keepTaps(false)
 	turning := beginParts(ctx, a.sw.Run)
 	pause := timeSince(a.estate.still, a.clock())
 	err = a.estate.say(note{Say: sayRunning}) // who has gone meanwhile needs not know
@@ -174,7 +175,7 @@ func (a *Agent) awaitTurn() error {
 	if err := a.pods.inherit(e.has); err != nil {
 		return err
 	}
-	if err := a.nodeUp(); err != nil {
+	if err := a.nodeUp(false); err != nil {
 		return err
 	}
 	if err := e.say(note{Say: sayReady}); err != nil {

@@ -21,7 +21,8 @@
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone.
 //
-// What another program takes away of this is put back (mend.go, watch.go).
+// What another program takes away of this is put back (mend.go, watch.go). A gateway
+// that outlived its agent keeps what is wanted of it (tidy.go).
 //
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
 // that it had. What a killed process would leave is in a record (record.go), which
@@ -111,6 +112,7 @@ type Host struct {
 	base   []thing // that Up has made
 	side   []thing // that Set has made
 	filled Side    // what the sets and maps of the table hold
+	tidied bool    // nothing of an agent before is on the gateway
 	table  seenTable
 	record *record
 }
@@ -138,6 +140,7 @@ func Up(c Config) (*Host, error) {
 	}
 	for _, part := range []func(*Host, *Config) error{
 		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addTable, (*Host).addMarkTable,
+		(*Host).tidyUnasked,
 	} {
 		err := part(h, &c)
 		if err != nil && !c.Theirs {

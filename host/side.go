@@ -76,7 +76,7 @@ func (h *Host) Set(s *Side) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(h.keepOnly(want), h.makeMissing(want), h.setTable(s))
+	return errors.Join(h.keepOnly(want), h.makeMissing(want), h.tidy(), h.setTable(s))
 }
 
 // keepOnly takes back what is not wanted, the last first.

@@ -175,8 +175,9 @@ func TestUninstall(t *testing.T) {
 	}
 	first.Process.Kill()
 	first.Wait()
+	n.Link(t, "antrea-gw0") // it stays
 	text, err := run("uninstall")
-	if err != nil || !strings.Contains(text, "removed nftables table inet antrail") || !strings.Contains(text, "set /proc/sys/net/ipv4/ip_forward back to 0") {
+	if err != nil || !strings.Contains(text, "removed link antrea-gw0") || !strings.Contains(text, "removed nftables table inet antrail") || !strings.Contains(text, "set /proc/sys/net/ipv4/ip_forward back to 0") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	if d := diffLines(before, n.settled(t, before)); d != "" {

@@ -105,11 +105,17 @@ func openVSwitch(*Config) Line {
 func names(c *Config) Line {
 	const check = "link names"
 	for _, name := range []string{c.Gateway, c.Tunnel} {
-		if l, err := netlink.LinkByName(name); err == nil {
+		if l, err := netlink.LinkByName(name); err == nil && !isLeft(l) {
 			return Line{Fail, check, fmt.Sprintf("%s is there, a %s", name, l.Type()), "remove it, or give another gateway.name or tunnel.name"}
 		}
 	}
 	return ok(check, "%s and %s are free", c.Gateway, c.Tunnel)
+}
+
+// isLeft says whether a link is one that an agent left which does not run: it has an
+// agent's alias, and nobody at its other end.
+func isLeft(l netlink.Link) bool {
+	return strings.HasPrefix(l.Attrs().Alias, "antrail ") && l.Attrs().RawFlags&unix.IFF_LOWER_UP == 0
 }
 
 // port tries the tunnel's UDP port, on all addresses as the kernel's own tunnels

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/vishvananda/netlink"
 )
 
 func config(t *testing.T) *Config {
@@ -198,4 +199,32 @@ func TestPlugins(t *testing.T) {
 	if l := plugins(c); l.State != OK || l.Found != "antrail-cni, portmap in "+c.CNIBin {
 		t.Errorf("all there: %+v", l)
 	}
+}
+
+// TestIsLeft: a link is left when it has an agent's alias and nobody at its other end.
+func TestIsLeft(t *testing.T) {
+	n := nstest.New(t)
+	nstest.AddVeth(t, n, "gw0", nstest.New(t), "far")
+	n.Do(t, func() {
+		for _, c := range []struct {
+			alias string
+			down  bool
+			want  bool
+		}{{"antrail /run/agent.sock", true, true}, {"antrail /run/agent.sock", false, false}, {"else", true, false}} {
+			link := n.Link(t, "gw0")
+			if err := netlink.LinkSetAlias(link, c.alias); err != nil {
+				t.Fatal(err)
+			}
+			turn := netlink.LinkSetUp
+			if c.down {
+				turn = netlink.LinkSetDown
+			}
+			if err := turn(link); err != nil {
+				t.Fatal(err)
+			}
+			if got := isLeft(n.Link(t, "gw0")); got != c.want {
+				t.Errorf("%+v: %v", c, got)
+			}
+		}
+	})
 }

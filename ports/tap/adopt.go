@@ -29,7 +29,8 @@ func (p *Port) Rest() {
 
 // Adopt makes the port of another one's descriptor, which is its own from then on,
 // also after an error. The device stays as it is: it must have the options' name,
-// address and MTU.
+// address and MTU. One that has an owner stays when the port is closed, until Keep
+// says otherwise.
 func Adopt(o Options, fds []int) (*Port, error) {
 	if len(fds) != 1 {
 		for _, fd := range fds {
@@ -59,5 +60,6 @@ func (p *Port) adopt(o Options) error {
 	if a := device.Attrs(); a.MTU != p.info.MTU || o.MAC != [6]byte{} && string(a.HardwareAddr) != string(o.MAC[:]) {
 		return fmt.Errorf("taken over: the device has the address %s and MTU %d", a.HardwareAddr, a.MTU)
 	}
+	p.keep = true // it is the other's until this one goes on
 	return p.watch()
 }

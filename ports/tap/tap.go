@@ -6,8 +6,8 @@
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
 // are one frame. The price is one system call per frame, each way. A packet mark
 // can go with a frame (mark.go).
-// The device is not persistent: it vanishes with the process, or with the last that
-// has its descriptor (adopt.go).
+// The device vanishes with the process, or with the last that has its descriptor
+// (adopt.go), unless it has an owner (owner.go).
 package tap
 
 import (
@@ -48,6 +48,9 @@ type Options struct {
 	// other end is not the host: floods leave it out, and the host speaks neither
 	// ARP nor IPv6 on it.
 	Aside bool
+	// Owner is who makes the device, for one that outlives the process (owner.go): at
+	// most 255 bytes.
+	Owner string
 }
 
 // Port is a TAP device. One worker receives; any worker may transmit.
@@ -56,6 +59,8 @@ type Port struct {
 	name  string
 	marks bool
 	index int
+	owned bool // the device has an owner
+	found bool // … who had left it
 	pool  *packet.HeapPool
 	link  *ports.Link
 	count ports.Counters
@@ -72,17 +77,27 @@ type Port struct {
 	fd     int
 	gone   bool // the device was deleted under us; under rx
 	rests  bool // nothing more is received; under rx
+	keep   bool // the device stays when the port is closed; under tx
 	closed bool // under both locks
 }
 
 // Open makes the device, gives it its address and MTU, and sets it up. A link
-// of that name must not exist. It needs CAP_NET_ADMIN.
+// of that name must not exist, but for one of the same owner that nobody has open. It
+// needs CAP_NET_ADMIN.
 func Open(o Options) (*Port, error) {
-	fd, err := create(o.Name)
+	there, err := waits(o)
+	fd := -1
+	if err == nil {
+		fd, err = create(o, there)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("tap: %s: %w", o.Name, err)
 	}
-	return over(fd, o, (*Port).configure)
+	p, err := over(fd, o, (*Port).configure)
+	if err == nil {
+		p.found = there
+	}
+	return p, err
 }
 
 // over makes the port of a descriptor, which is closed when that fails.
@@ -94,7 +109,7 @@ func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error
 		o.Frames = DefaultFrames
 	}
 	var err error
-	p := &Port{name: o.Name, marks: o.Marks, fd: fd}
+	p := &Port{name: o.Name, marks: o.Marks, owned: o.Owner != "", fd: fd}
 	p.rx.spare = make([]*packet.Frame, 0, portion)
 	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU, Aside: o.Aside}
 	if p.pool, err = ports.LargePool(o.Frames); err == nil {
@@ -106,17 +121,21 @@ func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error
 	return p, nil
 }
 
-// create makes the device; it exists as long as the descriptor is open.
-func create(name string) (int, error) {
-	request, err := unix.NewIfreq(name)
-	if err != nil || name == "" {
+// create makes the device, or attaches to the one that is there.
+func create(o Options, there bool) (int, error) {
+	request, err := unix.NewIfreq(o.Name)
+	if err != nil || o.Name == "" {
 		return -1, errors.New("an interface name has 1 to 15 bytes")
 	}
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, fmt.Errorf("/dev/net/tun: %w", err)
 	}
-	request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_TUN_EXCL | unix.IFF_VNET_HDR)
+	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if !there {
+		flags |= unix.IFF_TUN_EXCL
+	}
+	request.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		unix.Close(fd)
 		if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EINVAL) {
@@ -143,19 +162,22 @@ func (p *Port) offer() error {
 	return nil
 }
 
-// configure makes a new device what the options say, and sets it up.
+// configure makes a device what the options say, as far as it is not, and sets it up.
 func (p *Port) configure(o Options) error {
 	device, err := p.find()
 	if err != nil {
 		return err
 	}
-	if o.MAC != [6]byte{} {
+	a := device.Attrs()
+	if o.MAC != [6]byte{} && string(a.HardwareAddr) != string(o.MAC[:]) {
 		if err := p.links.LinkSetHardwareAddr(device, net.HardwareAddr(o.MAC[:])); err != nil {
 			return fmt.Errorf("address %s: %w", net.HardwareAddr(o.MAC[:]), err)
 		}
 	}
-	if err := p.links.LinkSetMTU(device, o.MTU); err != nil {
-		return fmt.Errorf("MTU %d: %w", o.MTU, err)
+	if a.MTU != o.MTU {
+		if err := p.links.LinkSetMTU(device, o.MTU); err != nil {
+			return fmt.Errorf("MTU %d: %w", o.MTU, err)
+		}
 	}
 	if o.Aside {
 		if err := p.quiet(device); err != nil {
@@ -164,6 +186,11 @@ func (p *Port) configure(o Options) error {
 	}
 	if err := p.links.LinkSetUp(device); err != nil {
 		return fmt.Errorf("set up: %w", err)
+	}
+	if o.Owner != "" {
+		if err := p.own(device, o.Owner); err != nil {
+			return err
+		}
 	}
 	return p.watch()
 }
@@ -245,7 +272,7 @@ func (p *Port) queueDrops() uint64 {
 	return p.drops
 }
 
-// Close deletes the device.
+// Close deletes the device, unless it is to be kept.
 func (p *Port) Close() error {
 	p.queueDrops()
 	p.rx.Lock()
@@ -258,7 +285,13 @@ func (p *Port) Close() error {
 	p.closed = true
 	packet.Release(p.rx.spare)
 	p.rx.spare = nil
-	return p.release()
+	var err error
+	if p.owned && !p.keep {
+		if err = p.persist(false); errors.Is(err, unix.EBADFD) {
+			err = nil // deleted under us
+		}
+	}
+	return errors.Join(err, p.release())
 }
 
 // release gives back what Open took.

@@ -1,0 +1,92 @@
+package tap
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// A device with an owner outlives the process that made it, with its addresses and
+// routes, and is opened again under its name by whoever has the same owner. Taking
+// a device apart costs the kernel tens of milliseconds, making one and its routes
+// some more; a process that is killed pays the first and the next one the rest, while
+// packets wait. Meanwhile the device has no carrier: what the host sends to it is
+// dropped, and `ip link` says why.
+//
+// The owner is the device's alias (IFLA_IFALIAS), so that nothing needs to be kept
+// elsewhere to know whose a device is.
+
+// own makes a device outlive its descriptor. The alias comes first: no device is left
+// that is nobody's.
+func (p *Port) own(device netlink.Link, owner string) error {
+	if device.Attrs().Alias != owner {
+		if err := p.links.LinkSetAlias(device, owner); err != nil {
+			return fmt.Errorf("alias: %w", err)
+		}
+	}
+	return p.persist(true)
+}
+
+// persist says whether the device stays when its descriptor is closed.
+func (p *Port) persist(stay bool) error {
+	on := 0
+	if stay {
+		on = 1
+	}
+	if err := unix.IoctlSetInt(p.fd, unix.TUNSETPERSIST, on); err != nil {
+		return fmt.Errorf("TUNSETPERSIST: %w", err)
+	}
+	return nil
+}
+
+// Keep says whether Close leaves a device that has an owner as it is, for another
+// process that goes on with it. A port that was opened deletes it, one that was
+// adopted leaves it.
+func (p *Port) Keep(keep bool) {
+	p.tx.Lock()
+	defer p.tx.Unlock()
+	p.keep = keep
+}
+
+// Found says whether Open found the device, which its owner had left.
+func (p *Port) Found() bool { return p.found }
+
+// waits says whether a device of this name and owner is there.
+func waits(o Options) (bool, error) {
+	if o.Owner == "" {
+		return false, nil
+	}
+	device, err := netlink.LinkByName(o.Name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return false, nil
+	}
+	return err == nil && isOwned(device, o.Owner), err
+}
+
+func isOwned(device netlink.Link, owner string) bool {
+	return device.Type() == "tuntap" && device.Attrs().Alias == owner
+}
+
+// Sweep deletes an owner's devices in the calling thread's network namespace, but
+// for those to keep, and returns their names.
+func Sweep(owner string, keep func(name string) bool) (deleted []string, err error) {
+	all, err := netlink.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	var errs []error
+	for _, device := range all {
+		name := device.Attrs().Name
+		if !isOwned(device, owner) || keep(name) {
+			continue
+		}
+		if err := netlink.LinkDel(device); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		deleted = append(deleted, name)
+	}
+	return deleted, errors.Join(errs...)
+}
