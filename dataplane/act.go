@@ -15,7 +15,7 @@ func (k *walk) run(actions []flow.Action) int {
 			k.trace.action(k, a)
 		}
 		if s := k.w.stretches; s.draws() {
-			s.does(actions[i:])
+			s.does(k, actions[i:])
 		}
 		next, done := -1, false
 		switch a := a.(type) {
@@ -125,6 +125,7 @@ func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	k.walkTable(table)
 	if len(after) > 0 {
 		k.rests = k.rests[:len(k.rests)-1]
+		k.w.stretches.returns()
 	}
 	k.key.SetInPort(saved)
 }

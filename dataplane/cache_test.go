@@ -518,6 +518,7 @@ func twinSources(t testing.TB) map[string]twinSource {
 			},
 			to: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "fd00::1", "fd00::2", "fd01::1"},
 		},
+		"calls": callsSource(),
 	}
 }
 

@@ -7,9 +7,10 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// A walk is a row of stretches. Within a stretch it looks up tables and writes
-// constants; between two stretches it does something that depends on more than
-// its key: ct(), a group, learn, an output, a table with learned entries. Given
+// A walk is a row of stretches. Within a stretch it looks up tables, writes
+// constants and goes to other tables, by resubmit() too; between two stretches it
+// does something that depends on more than its key: ct(), a group, learn, an
+// output, a table with learned entries. Given
 // the bits of the key that the lookups of a stretch ask for, the stretch is
 // always the same. So a worker remembers stretches too, beside whole walks
 // (cache.go): a new connection like another one, between the same pods with
@@ -100,10 +101,14 @@ type stretch struct {
 	sets   []flow.Action // changes of headers, in order: set_field, load and dec_ttl
 	ttls   uint8         // how many of them are dec_ttl
 	end    stretchEnd
+	drop   noted       // what it notes last
 	met    *flow.Entry // what the last lookup gave; nil for a table-miss
-	void   bool        // a table has changed
-	meets  bool        // it looked a table up that can learn entries, and had none
-	next   guess
+	// How many resubmit(), each the last action of its list, it has come through
+	// at its end, and with the others at most.
+	depth, deepest int
+	void           bool // a table has changed
+	meets          bool // it looked a table up that can learn entries, and had none
+	next           guess
 
 	packets, bytes uint64 // since they were told
 }
@@ -116,9 +121,18 @@ type keyWrite struct {
 
 // stretchEnd is where a stretch stops.
 type stretchEnd struct {
-	rest   []flow.Action // of the last entry, to be run
-	next   int           // table to be looked up, or -1
-	reason DropReason    // with neither
+	rest  []flow.Action // of the last list of actions, to be run
+	next  int           // table to be looked up, or -1
+	table uint8         // whose entry's list that is
+	entry *flow.Entry
+}
+
+// noted is why a packet goes nowhere from an entry, unless it is sent all the
+// same: behind a resubmit() other actions follow.
+type noted struct {
+	reason DropReason
+	table  uint8
+	entry  *flow.Entry
 }
 
 // remembered is that packets with such words took a stretch. It has no pointers.

@@ -20,6 +20,14 @@ type drawing struct {
 
 	asked   asked   // but for what the stretch had written itself
 	stretch stretch // its slices are used again and again
+	calls   []call  // under way
+}
+
+// call is a resubmit() that other actions follow. Where something within it ends
+// the stretch, the stretch ends before it: those actions are not the stretch's.
+type call struct {
+	stretch stretch // as it was
+	end     stretchEnd
 }
 
 // draws says whether a stretch is under way.
@@ -36,6 +44,7 @@ func (s *stretches) begin(k *walk, from uint8) {
 	d.asked = asked{}
 	d.asked.known[conjWord] = conjMask // no packet brings a conj_id along
 	d.stretch = stretch{visits: d.stretch.visits[:0], writes: d.stretch.writes[:0], sets: d.stretch.sets[:0]}
+	d.calls = d.calls[:0]
 	s.scratch.asked = &d.asked
 }
 
@@ -62,10 +71,11 @@ func (s *stretches) met(id uint8, t *table, e *entry) {
 	d.stretch.meets = d.stretch.meets || t.live.mayLearn.Load()
 }
 
-// Where the key has the TTL and conj_id.
+// Where the key has the TTL, conj_id and in_port.
 var (
 	ttlWord, ttlMask   = wordOf(flow.IPTTL)
 	conjWord, conjMask = wordOf(flow.ConjID)
+	portWord, portMask = wordOf(flow.InPort)
 )
 
 // wordOf is the word in which a field lies, and its bits there.
@@ -78,32 +88,70 @@ func wordOf(id flow.FieldID) (index int, mask uint64) {
 
 // does notes the first of some actions for the stretch under way, or ends it
 // before that.
-func (s *stretches) does(actions []flow.Action) {
+func (s *stretches) does(k *walk, actions []flow.Action) {
 	d := &s.drawing
 	switch a := actions[0].(type) {
 	case *write:
+		if a.index == portWord && a.mask&portMask != 0 { // a resubmit() ends that again
+			s.endBefore(k, actions)
+			return
+		}
 		d.stretch.writes = append(d.stretch.writes, keyWrite{a.index, a.value, a.mask})
 		d.asked.known[a.index] |= a.mask
 	case flow.GotoTable, flow.Conjunction, flow.Note:
 	case *writeMAC:
-		s.sets(actions, a.field, flow.Ones(48))
+		s.sets(k, actions, a.field, flow.Ones(48))
 	case flow.SetField:
-		s.sets(actions, a.Field, a.Mask)
+		s.sets(k, actions, a.Field, a.Mask)
 	case flow.Load:
 		id, _, mask := inPlace(a.Dst, a.Value)
-		s.sets(actions, id, mask)
+		s.sets(k, actions, id, mask)
 	case flow.DecTTL:
 		d.stretch.sets = append(d.stretch.sets, a)
 		d.stretch.ttls++
+	case flow.Resubmit:
+		s.resubmits(k, actions, a.InPort)
 	default:
-		s.end(stretchEnd{rest: actions, next: -1})
+		s.endBefore(k, actions)
 	}
 }
 
+// endBefore ends the stretch under way before some actions of the walk's list.
+func (s *stretches) endBefore(k *walk, actions []flow.Action) {
+	s.end(stretchEnd{rest: actions, next: -1, table: k.table, entry: k.entry})
+}
+
+// resubmits goes to another table with the stretch under way, to come back if
+// actions follow.
+func (s *stretches) resubmits(k *walk, actions []flow.Action, inPort uint32) {
+	if inPort != flow.PortInPort {
+		s.endBefore(k, actions)
+		return
+	}
+	d := &s.drawing
+	if len(actions) > 1 {
+		d.calls = append(d.calls, call{d.stretch, stretchEnd{rest: actions, next: -1, table: k.table, entry: k.entry}})
+	}
+	d.stretch.depth++
+	d.stretch.deepest = max(d.stretch.deepest, d.stretch.depth)
+}
+
+// returns comes back from a resubmit() that other actions follow. If a stretch is
+// under way it was when the walk went there, and before that.
+func (s *stretches) returns() {
+	if !s.draws() {
+		return
+	}
+	d := &s.drawing
+	last := len(d.calls) - 1
+	d.stretch.depth = d.calls[last].stretch.depth
+	d.calls = d.calls[:last]
+}
+
 // sets notes the change of a header field, or ends the stretch before it.
-func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value) {
+func (s *stretches) sets(k *walk, actions []flow.Action, id flow.FieldID, mask flow.Value) {
 	if places[id].size == 0 || id == flow.IPTTL {
-		s.end(stretchEnd{rest: actions, next: -1})
+		s.endBefore(k, actions)
 		return
 	}
 	d := &s.drawing
@@ -112,11 +160,17 @@ func (s *stretches) sets(actions []flow.Action, id flow.FieldID, mask flow.Value
 	d.stretch.sets = append(d.stretch.sets, actions[0])
 }
 
-// stop ends the stretch under way, if there is one, where the walk does: for a
-// reason to drop the packet, or NotDropped when a list of actions is done.
-func (s *stretches) stop(why DropReason) {
-	if s.draws() {
-		s.end(stretchEnd{next: -1, reason: why})
+// stop is for a reason to drop the packet, or NotDropped when a list of actions
+// is done. It ends the stretch under way, if there is one, unless actions follow.
+func (s *stretches) stop(k *walk, why DropReason) {
+	if !s.draws() {
+		return
+	}
+	if d := &s.drawing; why != NotDropped {
+		d.stretch.drop = noted{why, k.table, k.entry}
+	}
+	if len(s.drawing.calls) == 0 {
+		s.end(stretchEnd{next: -1, table: k.table, entry: k.entry})
 	}
 }
 
@@ -133,6 +187,9 @@ func (s *stretches) end(e stretchEnd) {
 	d := &s.drawing
 	if len(d.stretch.visits) == 0 {
 		return
+	}
+	if len(d.calls) > 0 {
+		d.stretch, e = d.calls[0].stretch, d.calls[0].end
 	}
 	if d.stretch.ttls > 0 && d.asked.bits[ttlWord]&ttlMask != 0 {
 		d.asked.bits[ttlWord] |= ttlMask // what dec_ttl made of it depends on all of it
@@ -232,7 +289,7 @@ func (s *stretches) intern(r *stretch) uint32 {
 // they write follows from the entries that they met.
 func (r *stretch) equal(q *stretch) bool {
 	a, b := &r.end, &q.end
-	return r.shape == q.shape && a.next == b.next && a.reason == b.reason && len(a.rest) == len(b.rest) &&
+	return r.shape == q.shape && a.next == b.next && r.drop == q.drop && len(a.rest) == len(b.rest) &&
 		slices.Equal(r.visits, q.visits) && (len(a.rest) == 0 || &a.rest[0] == &b.rest[0])
 }
 

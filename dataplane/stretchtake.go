@@ -22,9 +22,9 @@ func (k *walk) step(id uint8) int {
 }
 
 // fits says whether the packet may take a stretch to its end: neither its TTL
-// runs out nor has it been in too many tables.
+// runs out nor has it been in too many tables or goes too deep.
 func (k *walk) fits(r *stretch) bool {
-	return k.lookups+len(r.visits) <= maxLookups &&
+	return k.lookups+len(r.visits) <= maxLookups && k.depth+r.deepest <= maxDepth &&
 		(r.ttls == 0 || k.key[ttlAt] > r.ttls)
 }
 
@@ -39,16 +39,18 @@ func (k *walk) take(r *stretch) int {
 		k.act(a, nil)
 	}
 	k.lookups += len(r.visits)
-	k.table = r.visits[len(r.visits)-1].id
-	k.last, k.entry, k.met = k.table, r.met, r.met
+	k.last, k.met = r.visits[len(r.visits)-1].id, r.met
 	k.w.stretches.credit(r, k.frame.Len())
 	k.w.stretches.prior = &r.next
 	k.w.rec.stretch(r)
-	switch {
-	case len(r.end.rest) > 0:
+	if r.drop.reason != NotDropped {
+		k.table, k.entry = r.drop.table, r.drop.entry
+		k.drop(r.drop.reason)
+	}
+	k.table, k.entry = r.end.table, r.end.entry
+	k.depth += r.depth // walkTable takes it back
+	if len(r.end.rest) > 0 {
 		return k.run(r.end.rest)
-	case r.end.reason != NotDropped:
-		k.drop(r.end.reason)
 	}
 	return r.end.next
 }

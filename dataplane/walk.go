@@ -187,17 +187,17 @@ func (k *walk) loseCopy() {
 
 // walkTable runs tables from one on, following goto_table.
 func (k *walk) walkTable(id uint8) {
-	if k.depth++; k.depth > maxDepth {
+	if k.depth == maxDepth {
+		k.w.stretches.abandon()
 		k.drop(DropTooDeep)
-		k.depth--
 		return
 	}
-	from, by := k.table, k.entry
+	from, by, depth := k.table, k.entry, k.depth
+	k.depth++
 	for next := int(id); next >= 0; {
 		next = k.step(uint8(next))
 	}
-	k.table, k.entry = from, by
-	k.depth--
+	k.table, k.entry, k.depth = from, by, depth
 }
 
 // visit looks one table up and runs the entry's actions. It returns the table
@@ -224,13 +224,13 @@ func (k *walk) visit(id uint8) int {
 		k.trace.entry(k, e)
 	}
 	if len(e.Actions) == 0 {
-		k.w.stretches.stop(DropByEntry)
+		k.w.stretches.stop(k, DropByEntry)
 		k.drop(DropByEntry)
 		return -1
 	}
 	next := k.run(e.actions)
 	if next < 0 {
-		k.w.stretches.stop(NotDropped)
+		k.w.stretches.stop(k, NotDropped)
 	}
 	return next
 }
@@ -254,7 +254,7 @@ func (k *walk) miss() {
 	if k.trace != nil {
 		k.trace.miss(k)
 	}
-	k.w.stretches.stop(DropTableMiss)
+	k.w.stretches.stop(k, DropTableMiss)
 	k.drop(DropTableMiss)
 }
 
