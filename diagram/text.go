@@ -13,34 +13,80 @@ import (
 // The map as text. DOT is for Graphviz, Mermaid for documents that draw it
 // themselves; both have the table's number in their nodes' names: t4.
 
-// DOT writes the map in Graphviz' language: stages are clusters.
-func (m *Map) DOT(w io.Writer) error {
+// dialect is how a language says what a map is made of.
+type dialect struct {
+	head, foot string
+	stage      func(i int, name string) string
+	stageEnd   string
+	table      func(id uint8, name string) string
+	edge       func(e *Edge) string
+	drop       func(id uint8) string // that a table drops
+}
+
+// write writes the map in a dialect: stages with their tables, ways, and drops.
+func (m *Map) write(w io.Writer, d *dialect) error {
 	var b bytes.Buffer
-	b.WriteString("digraph pipeline {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n")
+	b.WriteString(d.head)
 	for i, s := range m.stages() {
 		if s.stage != "" {
-			fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%s;\n", i, dotText(s.stage))
+			b.WriteString(d.stage(i, s.stage))
 		}
 		for _, t := range s.tables {
-			fmt.Fprintf(&b, "    t%d [label=%s];\n", m.Tables[t].ID, dotText(m.Tables[t].Name))
+			b.WriteString(d.table(m.Tables[t].ID, m.Tables[t].Name))
 		}
 		if s.stage != "" {
-			b.WriteString("  }\n")
+			b.WriteString(d.stageEnd)
 		}
 	}
 	for i := range m.Edges {
-		e := &m.Edges[i]
-		fmt.Fprintf(&b, "  t%d -> t%d [tooltip=%s%s];\n", e.From, e.To, dotText(e.words()), dotStyle(e))
+		b.WriteString(d.edge(&m.Edges[i]))
 	}
 	for i := range m.Tables {
 		if t := &m.Tables[i]; t.Drops > 0 {
-			fmt.Fprintf(&b, "  t%d -> d%d [color=red];\n  d%d [label=\"drop\", shape=plaintext, fontcolor=red];\n", t.ID, t.ID, t.ID)
+			b.WriteString(d.drop(t.ID))
 		}
 	}
-	b.WriteString("}\n")
+	b.WriteString(d.foot)
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+var dot = dialect{
+	head: "digraph pipeline {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n",
+	foot: "}\n",
+	stage: func(i int, name string) string {
+		return fmt.Sprintf("  subgraph cluster_%d {\n    label=%s;\n", i, dotText(name))
+	},
+	stageEnd: "  }\n",
+	table:    func(id uint8, name string) string { return fmt.Sprintf("    t%d [label=%s];\n", id, dotText(name)) },
+	edge: func(e *Edge) string {
+		return fmt.Sprintf("  t%d -> t%d [tooltip=%s%s];\n", e.From, e.To, dotText(e.words()), dotStyle(e))
+	},
+	drop: func(id uint8) string {
+		return fmt.Sprintf("  t%d -> d%d [color=red];\n  d%d [label=\"drop\", shape=plaintext, fontcolor=red];\n", id, id, id)
+	},
+}
+
+// DOT writes the map in Graphviz' language: stages are clusters.
+func (m *Map) DOT(w io.Writer) error { return m.write(w, &dot) }
+
+var mermaid = dialect{
+	head:     "flowchart LR\n  classDef drop fill:#fbe3e1,stroke:#b3261e,color:#410e0b\n",
+	stage:    func(i int, name string) string { return fmt.Sprintf("  subgraph s%d[\"%s\"]\n", i, mermaidText(name)) },
+	stageEnd: "  end\n",
+	table:    func(id uint8, name string) string { return fmt.Sprintf("    t%d[\"%s\"]\n", id, mermaidText(name)) },
+	edge: func(e *Edge) string {
+		arrow := "-->"
+		if e.words() == string(Learn) {
+			arrow = "-.->"
+		}
+		return fmt.Sprintf("  t%d %s|%s| t%d\n", e.From, arrow, e.words(), e.To)
+	},
+	drop: func(id uint8) string { return fmt.Sprintf("  t%d --> d%d([\"drop\"]):::drop\n", id, id) },
+}
+
+// Mermaid writes the map as a flowchart: stages are subgraphs.
+func (m *Map) Mermaid(w io.Writer) error { return m.write(w, &mermaid) }
 
 // stages are runs of tables of one stage.
 func (m *Map) stages() []column {
@@ -78,38 +124,6 @@ func dotStyle(e *Edge) string {
 		return ", arrowhead=empty"
 	}
 	return ""
-}
-
-// Mermaid writes the map as a flowchart: stages are subgraphs.
-func (m *Map) Mermaid(w io.Writer) error {
-	var b bytes.Buffer
-	b.WriteString("flowchart LR\n  classDef drop fill:#fbe3e1,stroke:#b3261e,color:#410e0b\n")
-	for i, s := range m.stages() {
-		if s.stage != "" {
-			fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n", i, mermaidText(s.stage))
-		}
-		for _, t := range s.tables {
-			fmt.Fprintf(&b, "    t%d[\"%s\"]\n", m.Tables[t].ID, mermaidText(m.Tables[t].Name))
-		}
-		if s.stage != "" {
-			b.WriteString("  end\n")
-		}
-	}
-	for i := range m.Edges {
-		e := &m.Edges[i]
-		arrow := "-->"
-		if e.words() == string(Learn) {
-			arrow = "-.->"
-		}
-		fmt.Fprintf(&b, "  t%d %s|%s| t%d\n", e.From, arrow, e.words(), e.To)
-	}
-	for i := range m.Tables {
-		if t := &m.Tables[i]; t.Drops > 0 {
-			fmt.Fprintf(&b, "  t%d --> d%d([\"drop\"]):::drop\n", t.ID, t.ID)
-		}
-	}
-	_, err := w.Write(b.Bytes())
-	return err
 }
 
 // mermaidText is a text within quotes; entities stand for what would end it or

@@ -15,6 +15,7 @@
 //	expect.go    what a check expects of packets
 //	failure.go   what a check says when it was otherwise
 //	session.go   what commands do
+//	fold.go      a text in the columns that a terminal has
 //	index.go     the page that lists the lessons
 //
 // A lesson is data: a directory of lessons/ with

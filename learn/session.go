@@ -15,6 +15,7 @@ type Session struct {
 	Lesson *Lesson
 	Root   string // directory of the lessons' directories
 	Out    io.Writer
+	Width  int // columns of a terminal that Out is; 0 for none
 }
 
 // Verbs are what Do does, in the order of help.
@@ -106,7 +107,7 @@ func (s *Session) Begin(anew bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.Out, "%s\n---\nYour files are in %s: %s.\n", s.Lesson.Text, f.Dir, strings.Join(f.Names(), ", "))
+	_, err = fmt.Fprintf(s.Out, "%s\n---\nYour files are in %s: %s.\n", fold(s.Lesson.Text, s.Width), f.Dir, strings.Join(f.Names(), ", "))
 	return err
 }
 

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/learn"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // lessonsEnv names the directory of lessons where --dir does not.
@@ -56,7 +58,7 @@ check exits with 1 when something is wrong.`,
 		if err != nil {
 			return usageError{err}
 		}
-		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout()}
+		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout(), Width: columns(c.OutOrStdout())}
 		verb, rest := "", args[1:]
 		if len(rest) > 0 && slices.Contains(learn.Verbs, rest[0]) {
 			verb, rest = rest[0], rest[1:]
@@ -86,6 +88,19 @@ func newStepper(c *cobra.Command) *learn.Stepper {
 		}
 	}
 	return s
+}
+
+// columns are those of a terminal, 0 for what is none.
+func columns(out io.Writer) int {
+	f, ok := out.(*os.File)
+	if !ok {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }
 
 func lessonsDir() string {

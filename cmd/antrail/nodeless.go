@@ -4,5 +4,16 @@ package main
 
 import "github.com/spf13/cobra"
 
-// addNodeCommands adds nothing: there are no Nodes here. Lessons are for everybody.
-func addNodeCommands(*cobra.Command) {}
+// addNodeCommands adds what a machine that is no Node can do besides lessons: print
+// what was recorded on one.
+func addNodeCommands(root *cobra.Command) {
+	c := &cobra.Command{
+		Use:     "trace",
+		Short:   "Print walks that were recorded on a Node with antrail trace --live --record",
+		Example: "  antrail trace show examples/two-nodes/walks.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(showCommands()...)
+	root.AddCommand(c)
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
 )
 
@@ -45,10 +44,7 @@ counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 			return cobra.ExactArgs(1)(c, args)
 		},
 	}
-	c.AddCommand(
-		traceShowCommand("show", trace.FormTree, "Print recorded walks"),
-		traceShowCommand("paths", trace.FormPaths, "Print the different ways of recorded walks, with how many packets took each"),
-		traceReplayCommand())
+	c.AddCommand(append(showCommands(), traceReplayCommand())...)
 	from.addTo(c)
 	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, in place of the headers in FLOW")
 	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "state that the next ct() action answers with, such as trk,new; then trk,new (may be given several times)")

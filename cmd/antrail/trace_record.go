@@ -6,113 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
 )
-
-// traceShowCommand prints a recording.
-func traceShowCommand(name, form, short string) *cobra.Command {
-	c := &cobra.Command{
-		Use:     name + " FILE",
-		Short:   short,
-		Example: "  antrail trace " + name + " examples/two-nodes/walks.json",
-		Args:    cobra.ExactArgs(1),
-	}
-	var write string
-	if name == "show" {
-		c.Flags().StringVarP(&form, "output", "o", form, "one of "+strings.Join(trace.Forms(), ", "))
-		addWrite(c, &write)
-		c.Example += "\n  antrail trace show -o pcapng -w walks.pcapng examples/two-nodes/walks.json"
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		f, err := os.Open(args[0])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		p, end, err := formTo(c, form, write)
-		if err != nil {
-			return err
-		}
-		return errors.Join(trace.Read(f, p.Print), p.End(), end())
-	}
-	return c
-}
-
-// addWrite adds the flag that says where walks go.
-func addWrite(c *cobra.Command, write *string) {
-	c.Flags().StringVarP(write, "write", "w", "", "write to this file; - is standard output, for a capture that is piped on")
-	c.MarkFlagFilename("write")
-}
-
-// formTo is a printer in a form to a file, or to standard output ("" or -), and what
-// ends the file. A capture goes to standard output only when that was asked for.
-func formTo(c *cobra.Command, form, path string) (p trace.Printer, end func() error, err error) {
-	if form == trace.FormPcapng && path == "" {
-		return nil, nil, usageError{errors.New("a capture is not for reading: give -w FILE, or -w - for a pipe")}
-	}
-	if path == "" || path == "-" {
-		p, err = trace.NewPrinter(form, c.OutOrStdout())
-		return p, func() error { return nil }, asUsage(err)
-	}
-	if _, err := trace.NewPrinter(form, nil); err != nil {
-		return nil, nil, asUsage(err)
-	}
-	f, err := openLate(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err = trace.NewPrinter(form, f)
-	return p, f.Close, err
-}
-
-// lateFile is a file to write that keeps what it had until the first byte is written, or
-// it is closed without: what cannot begin costs nobody an older capture.
-type lateFile struct {
-	file  *os.File
-	begun bool
-}
-
-func openLate(path string) (*lateFile, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return nil, err
-	}
-	return &lateFile{file: f}, nil
-}
-
-func (f *lateFile) begin() error {
-	if f.begun {
-		return nil
-	}
-	f.begun = true
-	st, err := f.file.Stat()
-	if err != nil || !st.Mode().IsRegular() { // a pipe has nothing to be cut
-		return err
-	}
-	return f.file.Truncate(0)
-}
-
-func (f *lateFile) Write(b []byte) (int, error) {
-	if err := f.begin(); err != nil {
-		return 0, err
-	}
-	return f.file.Write(b)
-}
-
-// Close makes the file what was written, if it is nothing.
-func (f *lateFile) Close() error { return errors.Join(f.begin(), f.file.Close()) }
-
-// asUsage is an error of how a command was called, nil for none.
-func asUsage(err error) error {
-	if err == nil {
-		return nil
-	}
-	return usageError{err}
-}
 
 // traceReplayCommand compares a recording with today's entries.
 func traceReplayCommand() *cobra.Command {
