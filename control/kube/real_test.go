@@ -30,11 +30,15 @@ type realAPI struct {
 	gate *gate
 }
 
-// newReal starts one with the Nodes, and Antrea's kinds when asked.
-func newReal(t *testing.T, antrea bool) *realAPI {
+// rolesFile is what the agent may.
+const rolesFile = "../../deploy/kustomize/base/rbac.yaml"
+
+// newReal starts one with the Nodes, and Antrea's kinds when asked, with more flags of
+// kube-apiserver.
+func newReal(t *testing.T, antrea bool, flags ...string) *realAPI {
 	t.Helper()
-	r := &realAPI{Real: kubetest.NewReal(t), t: t}
-	r.applyFiles("../../deploy/kustomize/base/rbac.yaml")
+	r := &realAPI{Real: kubetest.NewReal(t, flags...), t: t}
+	r.applyFiles(rolesFile)
 	if antrea {
 		r.applyCRDs()
 	}

@@ -35,6 +35,7 @@ type Real struct {
 	etcd   *exec.Cmd
 	api    *exec.Cmd
 	client *http.Client
+	flags  []string // of the API server, besides
 }
 
 // BinVariable names the environment variable with the directory of the programs.
@@ -49,10 +50,11 @@ const (
 	agentToken = "agent-of-a-test"
 )
 
-// NewReal starts one, for the test. Nothing of it stays.
-func NewReal(t testing.TB) *Real {
+// NewReal starts one, for the test, with more flags of kube-apiserver. Nothing of it
+// stays.
+func NewReal(t testing.TB, flags ...string) *Real {
 	t.Helper()
-	r := &Real{t: t, bin: os.Getenv(BinVariable), dir: t.TempDir()}
+	r := &Real{t: t, bin: os.Getenv(BinVariable), dir: t.TempDir(), flags: flags}
 	if r.bin == "" {
 		t.Fatalf("%s does not say where kube-apiserver and etcd are: make test-k8s does", BinVariable)
 	}
@@ -62,6 +64,7 @@ func NewReal(t testing.TB) *Real {
 	r.write("tokens.csv", fmt.Sprintf("%s,admin,1,\"system:masters\"\n%s,system:serviceaccount:kube-system:antrail,2,\"system:serviceaccounts,system:authenticated\"\n",
 		adminToken, agentToken))
 	r.write("sa.key", newKey(t))
+	r.write("audit.yaml", auditPolicy)
 	r.etcd = r.spawn("etcd", "--data-dir", filepath.Join(r.dir, "etcd"), "--unsafe-no-fsync", "--log-level", "error",
 		"--listen-client-urls", r.url(1), "--advertise-client-urls", r.url(1),
 		"--listen-peer-urls", r.url(2), "--initial-advertise-peer-urls", r.url(2), "--initial-cluster", "default="+r.url(2))
@@ -130,12 +133,13 @@ func stop(c *exec.Cmd) {
 func (r *Real) Start() {
 	r.t.Helper()
 	key := filepath.Join(r.dir, "sa.key")
-	r.api = r.spawn("kube-apiserver", "--etcd-servers", r.url(1), "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
+	r.api = r.spawn("kube-apiserver", append(r.flags, "--etcd-servers", r.url(1), "--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1",
 		"--secure-port", fmt.Sprint(r.ports[0]), "--cert-dir", filepath.Join(r.dir, "certs"),
 		"--service-account-issuer", "https://test", "--service-account-signing-key-file", key, "--service-account-key-file", key,
+		"--audit-policy-file", filepath.Join(r.dir, "audit.yaml"), "--audit-log-path", r.auditLog(), "--audit-log-mode", "blocking",
 		"--service-cluster-ip-range", "10.96.0.0/16", "--token-auth-file", filepath.Join(r.dir, "tokens.csv"),
 		"--authorization-mode", "RBAC", "--endpoint-reconciler-type", "none", "--enable-priority-and-fairness=false",
-		"--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition")
+		"--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition")...)
 	end := time.Now().Add(startTime)
 	for !r.ready() {
 		if time.Now().After(end) {
@@ -145,6 +149,17 @@ func (r *Real) Start() {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// auditPolicy has the agent's requests logged, but for their beginning.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - {level: Metadata, users: ["system:serviceaccount:kube-system:antrail"]}
+  - {level: None}
+`
+
+func (r *Real) auditLog() string { return filepath.Join(r.dir, "audit.log") }
 
 // Stop kills the API server. What it stored stays.
 func (r *Real) Stop() { stop(r.api) }
@@ -311,4 +326,30 @@ func (r *Real) Change(path, what, key, value string) (status int) {
 		r.t.Fatalf("PUT %s: %d, %v\n%.300s", path, status, err, answer)
 	}
 	return status
+}
+
+// Asked is what the agent's service account has asked of the API so far, as VERB GROUP
+// RESOURCE in the words of RBAC; the core group is "".
+func (r *Real) Asked() map[string]bool {
+	r.t.Helper()
+	f, err := os.Open(r.auditLog())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer f.Close()
+	asked := map[string]bool{}
+	for d := json.NewDecoder(f); ; {
+		var e struct {
+			Verb      string
+			ObjectRef *struct{ APIGroup, Resource string }
+		}
+		if err := d.Decode(&e); err == io.EOF {
+			return asked
+		} else if err != nil {
+			r.t.Fatal(err)
+		}
+		if e.ObjectRef != nil {
+			asked[fmt.Sprintf("%s %q %s", e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource)] = true
+		}
+	}
 }

@@ -1,0 +1,80 @@
+//go:build k8s
+
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestRealRights: what deploy/ allows the agent is what it asks for: nothing more, and
+// nothing is refused. An API server that streams its lists is asked for watches only,
+// an older one for lists, too.
+func TestRealRights(t *testing.T) {
+	asked := map[string]bool{}
+	for what, flags := range map[string][]string{"lists are streamed": nil, "they are not": {"--feature-gates", "WatchList=false"}} {
+		t.Run(what, func(t *testing.T) {
+			api := newReal(t, true, flags...)
+			f := follow(t, api, nil).synced()
+			if own, err := f.Node(t.Context(), "node-a"); err != nil || own.Key.Name != "node-a" {
+				t.Errorf("the Node: %+v, %v", own, err)
+			}
+			if ranges, err := f.ServiceCIDRs(t.Context()); err != nil || len(ranges) != 1 {
+				t.Errorf("ranges of Services: %v, %v", ranges, err)
+			}
+			api.Apply(strings.Replace(acnp("drop", "emergency"), "ingress: [{action: Drop}]", "ingress: [{action: Drop, ports: [{endPort: 7}]}]", 1))
+			f.until("the Event", func() bool {
+				return len(api.List("/api/v1/namespaces/default/events?fieldSelector=reason=Refused")) == 1
+			})
+			f.allowed()
+			maps.Copy(asked, api.Asked())
+		})
+	}
+	may := granted(t)
+	for _, k := range slices.Sorted(maps.Keys(may)) {
+		if !asked[k] {
+			t.Errorf("%s is allowed, and never asked for", k)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(asked)) {
+		if !may[k] {
+			t.Errorf("%s is asked for, and not allowed", k)
+		}
+	}
+}
+
+// granted is what the ClusterRole allows, in the words of kubetest.Real.Asked.
+func granted(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(rolesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := map[string]bool{}
+	for doc := range strings.SplitSeq(string(text), "\n---") {
+		role := rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal([]byte(doc), &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range role.Rules {
+			for _, group := range r.APIGroups {
+				for _, resource := range r.Resources {
+					for _, verb := range r.Verbs {
+						may[fmt.Sprintf("%s %q %s", verb, group, resource)] = true
+					}
+				}
+			}
+		}
+	}
+	if len(may) == 0 {
+		t.Fatalf("%s allows nothing", rolesFile)
+	}
+	return may
+}
