@@ -3,26 +3,28 @@ package agent
 import (
 	"context"
 	"io"
+	"sync"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/diagram"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
 
+// mapLooks is the map of one generation of the pipeline: what was found out about
+// its entries, so that another look reads counters only.
+type mapLooks struct {
+	mu     sync.Mutex
+	sketch *diagram.Sketch
+	sums   *dataplane.ClassSums
+	counts []diagram.Count
+}
+
 // pipelineMap is the pipeline as it runs now, drawn from its entries, with what
 // they and the tables have counted.
 func (p *pipeline) pipelineMap() *diagram.Map {
-	program := &flow.Program{Names: p.sw.Names(), First: p.sw.First()}
-	packets := map[*flow.Entry]uint64{}
-	for _, e := range p.sw.Flows() {
-		program.Entries = append(program.Entries, e.Entry)
-		packets[e.Entry] += e.Packets
-	}
-	for _, g := range p.sw.Groups() {
-		program.Groups = append(program.Groups, g.Group)
-	}
-	m := diagram.Build(program, tables.Stage, func(e *flow.Entry) uint64 { return packets[e] })
+	m := p.looks.now(p.sw)
 	for _, t := range p.sw.Tables() {
 		if box := m.Table(t.ID); box != nil {
 			box.Dropped = 0
@@ -32,6 +34,44 @@ func (p *pipeline) pipelineMap() *diagram.Map {
 		}
 	}
 	return m
+}
+
+// now is the map without the drops that no entry asked for.
+func (l *mapLooks) now(sw *dataplane.Switch) *diagram.Map {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if l.sums != nil {
+			if sums, ok := l.sums.Sum(); ok {
+				return l.draw(sums)
+			}
+		}
+		l.begin(sw)
+	}
+}
+
+// begin looks at the entries, and at the groups of the same generation, which say
+// where some of them lead.
+func (l *mapLooks) begin(sw *dataplane.Switch) {
+	for {
+		before := sw.Generation()
+		program := &flow.Program{Names: sw.Names(), First: sw.First()}
+		for _, g := range sw.Groups() {
+			program.Groups = append(program.Groups, g.Group)
+		}
+		l.sketch = diagram.NewSketch(program, tables.Stage)
+		if l.sums = sw.ClassSums(l.sketch.Class); l.sums.Generation() == before {
+			return
+		}
+	}
+}
+
+func (l *mapLooks) draw(sums []dataplane.ClassSum) *diagram.Map {
+	l.counts = l.counts[:0]
+	for _, s := range sums {
+		l.counts = append(l.counts, diagram.Count(s))
+	}
+	return l.sketch.Map(l.counts)
 }
 
 func (p *pipeline) writeMap(w io.Writer, _ query) error {

@@ -39,6 +39,7 @@ type pipeline struct {
 	// judged is what became of connections that were taken over.
 	judged  rejudgeCounts
 	offload offload
+	looks   mapLooks
 	// made are the ports that the switch makes for objects; floods leave them out.
 	made map[string]control.Made
 }

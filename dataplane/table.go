@@ -175,6 +175,15 @@ func (l *learnedEntries) removeIf(gone func(*entry) bool) int {
 	return len(leave)
 }
 
+// all visits every learned entry, in no order.
+func (l *learnedEntries) all(visit func(*entry)) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.classifier != nil {
+		l.classifier.all(visit)
+	}
+}
+
 // list returns the learned entries in the order of dumps.
 func (l *learnedEntries) list() []*entry {
 	l.mu.RLock()

@@ -3,6 +3,7 @@
 // drawn by hand: an arrow is there because an entry goes there.
 //
 //	diagram.go  the map: its tables and edges, made from entries
+//	sketch.go   the same in two steps, for counts that move: classes of entries, sums
 //	leads.go    where an entry leads
 //	load.go     what passes: totals, or rates between two looks
 //	layout.go   where boxes stand
@@ -15,8 +16,6 @@
 package diagram
 
 import (
-	"slices"
-
 	"github.com/antrail/antrail/flow"
 )
 
@@ -77,106 +76,19 @@ type Hop struct{ From, To uint8 }
 // Build makes the map of a program. stage names the stage of a table, "" for
 // none; packets are an entry's count. Both may be nil.
 func Build(p *flow.Program, stage func(table string) string, packets func(*flow.Entry) uint64) *Map {
-	b := newBuilder(p, stage)
+	s := NewSketch(p, stage)
+	var counts []Count
 	for _, e := range p.Entries {
-		n := uint64(0)
+		class := s.Class(e)
+		for len(counts) <= class {
+			counts = append(counts, Count{})
+		}
+		counts[class].Entries++
 		if packets != nil {
-			n = packets(e)
-		}
-		b.entry(e, n)
-	}
-	return b.finish()
-}
-
-// builder collects tables and edges.
-type builder struct {
-	names  *flow.Names
-	stage  func(string) string
-	groups map[uint32]*flow.Group
-	first  uint8
-	tables map[uint8]*Table
-	edges  map[[2]uint8]*Edge
-}
-
-func newBuilder(p *flow.Program, stage func(string) string) *builder {
-	b := &builder{p.Names, stage, map[uint32]*flow.Group{}, p.First, map[uint8]*Table{}, map[[2]uint8]*Edge{}}
-	for _, g := range p.Groups {
-		b.groups[g.ID] = g
-	}
-	for id := range flow.NoTable {
-		if p.Names.Table(uint8(id)) != "" {
-			b.table(uint8(id))
+			counts[class].Packets += packets(e)
 		}
 	}
-	return b
-}
-
-// table is the table of a number, made when it is met for the first time.
-func (b *builder) table(id uint8) *Table {
-	if t := b.tables[id]; t != nil {
-		return t
-	}
-	t := &Table{ID: id, Name: tableName(b.names, id)}
-	if b.stage != nil {
-		t.Stage = b.stage(t.Name)
-	}
-	b.tables[id] = t
-	return t
-}
-
-func (b *builder) entry(e *flow.Entry, packets uint64) {
-	t := b.table(e.Table)
-	t.Entries++
-	t.Packets += packets
-	l := b.leads(e)
-	if l.drops {
-		t.Drops++
-		t.Dropped += packets
-	}
-	if l.outputs {
-		t.Outputs++
-	}
-	if l.packetIn {
-		t.PacketIns++
-	}
-	if l.outputs || l.packetIn {
-		t.Sent += packets
-	}
-	for to, how := range l.to {
-		b.edge(e.Table, to, how, packets)
-	}
-}
-
-func (b *builder) edge(from, to uint8, how []Kind, packets uint64) {
-	b.table(to)
-	e := b.edges[[2]uint8{from, to}]
-	if e == nil {
-		e = &Edge{From: from, To: to}
-		b.edges[[2]uint8{from, to}] = e
-	}
-	e.Entries++
-	if !slices.Equal(how, []Kind{Learn}) {
-		e.Packets += packets
-	}
-	for _, k := range how {
-		if !slices.Contains(e.Kinds, k) {
-			e.Kinds = append(e.Kinds, k)
-		}
-	}
-}
-
-func (b *builder) finish() *Map {
-	m := &Map{First: b.first}
-	for _, t := range b.tables {
-		m.Tables = append(m.Tables, *t)
-	}
-	slices.SortFunc(m.Tables, func(a, b Table) int { return int(a.ID) - int(b.ID) })
-	for _, e := range b.edges {
-		slices.SortFunc(e.Kinds, func(a, b Kind) int { return slices.Index(kinds, a) - slices.Index(kinds, b) })
-		m.Edges = append(m.Edges, *e)
-	}
-	slices.SortFunc(m.Edges, func(a, b Edge) int { return int(a.From)<<8 + int(a.To) - int(b.From)<<8 - int(b.To) })
-	return m
+	return s.Map(counts)
 }
 
 // Table is the table of a number, nil when there is none.

@@ -7,28 +7,52 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// leads is what becomes of the packets that an entry takes.
+// leads is what becomes of the packets that entries of a table take.
 type leads struct {
-	to                       map[uint8][]Kind
+	table                    uint8
 	drops, outputs, packetIn bool
+	to                       []lead
 }
 
-// leads reads an entry's actions. An entry without any drops; one that only
-// sets something returns to who asked for its table.
-func (b *builder) leads(e *flow.Entry) *leads {
-	l := &leads{to: map[uint8][]Kind{}, drops: len(e.Actions) == 0}
-	l.actions(b, e.Table, e.Actions, false)
-	return l
+// lead is a way to another table, in each way of how.
+type lead struct {
+	table uint8
+	how   kindSet
+}
+
+// kindSet has a bit for each of kinds.
+type kindSet uint8
+
+// onlyLearn is that no packet goes there.
+var onlyLearn = kindOf(Learn)
+
+func kindOf(k Kind) kindSet { return 1 << slices.Index(kinds, k) }
+
+// list has them in the order of the constants.
+func (s kindSet) list() (all []Kind) {
+	for i, k := range kinds {
+		if s&(1<<i) != 0 {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// read reads an entry's actions. An entry without any drops; one that only sets
+// something returns to who asked for its table.
+func (l *leads) read(s *Sketch, e *flow.Entry) {
+	*l = leads{table: e.Table, drops: len(e.Actions) == 0, to: l.to[:0]}
+	l.actions(s, e.Actions, false)
 }
 
 // actions reads a list of actions, of an entry or of a group's bucket.
-func (l *leads) actions(b *builder, table uint8, actions []flow.Action, bucket bool) {
+func (l *leads) actions(s *Sketch, actions []flow.Action, bucket bool) {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case flow.GotoTable:
 			l.add(a.Table, Goto)
 		case flow.Resubmit:
-			l.resubmit(a, table, bucket)
+			l.resubmit(a, bucket)
 		case *flow.CT:
 			if a.Table != flow.NoTable {
 				l.add(a.Table, CT)
@@ -36,9 +60,9 @@ func (l *leads) actions(b *builder, table uint8, actions []flow.Action, bucket b
 		case *flow.Learn:
 			l.add(a.Table, Learn)
 		case flow.GroupAction:
-			l.group(b, table, a.ID)
+			l.group(s, a.ID)
 		case flow.Clone:
-			l.actions(b, table, a.Actions, bucket)
+			l.actions(s, a.Actions, bucket)
 		case flow.Controller:
 			l.packetIn = true
 		case flow.Output, flow.OutputReg, flow.OutputInPort, flow.Normal, flow.Flood, flow.All:
@@ -47,10 +71,10 @@ func (l *leads) actions(b *builder, table uint8, actions []flow.Action, bucket b
 	}
 }
 
-func (l *leads) resubmit(a flow.Resubmit, table uint8, bucket bool) {
+func (l *leads) resubmit(a flow.Resubmit, bucket bool) {
 	to, how := a.Table, Resubmit
 	if to == flow.CurrentTable {
-		to = table
+		to = l.table
 	}
 	if bucket {
 		how = Group
@@ -58,20 +82,38 @@ func (l *leads) resubmit(a flow.Resubmit, table uint8, bucket bool) {
 	l.add(to, how)
 }
 
-func (l *leads) group(b *builder, table uint8, id uint32) {
-	g := b.groups[id]
+func (l *leads) group(s *Sketch, id uint32) {
+	g := s.groups[id]
 	if g == nil {
 		return
 	}
 	for i := range g.Buckets {
-		l.actions(b, table, g.Buckets[i].Actions, true)
+		l.actions(s, g.Buckets[i].Actions, true)
 	}
 }
 
 func (l *leads) add(to uint8, how Kind) {
-	if !slices.Contains(l.to[to], how) {
-		l.to[to] = append(l.to[to], how)
+	for i := range l.to {
+		if l.to[i].table == to {
+			l.to[i].how |= kindOf(how)
+			return
+		}
 	}
+	l.to = append(l.to, lead{to, kindOf(how)})
+}
+
+// key is the same for what leads to the same places, met in the same order.
+func (l *leads) key(b []byte) []byte {
+	b = append(b, l.table, 0)
+	for i, is := range []bool{l.drops, l.outputs, l.packetIn} {
+		if is {
+			b[len(b)-1] |= 1 << i
+		}
+	}
+	for _, to := range l.to {
+		b = append(b, to.table, uint8(to.how))
+	}
+	return b
 }
 
 // tableName is a table's name, or its number.

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/diagram"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
+)
+
+// manyEntries is how many the pipeline of the benchmark has.
+const manyEntries = 100_000
+
+// loadMany loads a pipeline of two tables with many entries.
+func loadMany(t testing.TB, n int) *pipeline {
+	t.Helper()
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "table=0, priority=%d,ip,nw_src=10.%d.%d.%d actions=set_field:%d->reg1,goto_table:%d\n", 100+i%3, i>>16, i>>8&255, i&255, i, 1+i%5)
+	}
+	for i := range 5 {
+		fmt.Fprintf(&b, "table=%d, priority=0 actions=output:1\n", 1+i)
+	}
+	path := filepath.Join(t.TempDir(), "many.flows")
+	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := Files{Flows: path}.Beside().load(options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.close() })
+	return p
+}
+
+// BenchmarkCounters is what the page costs in a second, of a pipeline with many
+// entries.
+func BenchmarkCounters(b *testing.B) {
+	p := loadMany(b, manyEntries)
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		size = len(p.counterBytes(b))
+	}
+	b.ReportMetric(float64(size), "bytes/answer")
+}
+
+// TestMapLooks: the map that counters have is the one that is drawn from a dump,
+// after packets, with learned entries, and when the pipeline has changed.
+func TestMapLooks(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	want := func(when string) {
+		t.Helper()
+		program := &flow.Program{Names: n.sw.Names(), First: n.sw.First()}
+		packets := map[*flow.Entry]uint64{}
+		for _, e := range n.sw.Flows() {
+			program.Entries = append(program.Entries, e.Entry)
+			packets[e.Entry] = e.Packets
+		}
+		for _, g := range n.sw.Groups() {
+			program.Groups = append(program.Groups, g.Group)
+		}
+		m := diagram.Build(program, tables.Stage, func(e *flow.Entry) uint64 { return packets[e] })
+		got := n.pipelineMap()
+		for i := range got.Tables {
+			m.Tables[i].Dropped = got.Tables[i].Dropped // those that no entry asked for too
+		}
+		if !reflect.DeepEqual(m, got) {
+			t.Errorf("%s: the map is\n%+v\nwant\n%+v", when, got, m)
+		}
+	}
+	want("at first")
+	for i := range 9 {
+		n.send(t, nodeClient, syn("10.96.0.24", uint16(1000+i)), packet.Tunnel{}, nodeWeb)
+		want("after a packet")
+	}
+	flows := n.sw.Flows()
+	if err := n.sw.Apply(&dataplane.Bundle{Delete: []*flow.Entry{flows[len(flows)-1].Entry}}); err != nil {
+		t.Fatal(err)
+	}
+	want("without an entry")
+}
+
+// TestCountersAreCheap: what the page asks for once a second allocates, and sends, no
+// more when there are more entries.
+func TestCountersAreCheap(t *testing.T) {
+	look := func(entries int) (allocs float64, size int) {
+		p := loadMany(t, entries)
+		allocs = testing.AllocsPerRun(5, func() { size = len(p.counterBytes(t)) })
+		return allocs, size
+	}
+	few, short := look(100)
+	many, long := look(10_000)
+	if many > few+10 || long > short+100 {
+		t.Errorf("of 100 entries %v allocations for %d bytes, of 10,000 %v for %d", few, short, many, long)
+	}
+}
+
+// counterBytes is an answer to GET /counters.
+func (p *pipeline) counterBytes(t testing.TB) []byte {
+	t.Helper()
+	b, err := p.counterText(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
