@@ -37,12 +37,20 @@ type PortSums struct {
 	Parted uint64 `json:"parted,omitempty"`
 }
 
+// sumsRecord is sums that agree, or the fault.
 func (p *pipeline) sumsRecord() *SumsRecord {
-	s, names := p.sw.Sums(), p.sw.Names()
-	r := &SumsRecord{Ports: []PortSums{}, Own: s.Own, Gone: s.Gone, Total: s.Total}
+	s := p.sw.Sums()
+	r := p.recordSums(s)
 	if err := s.Check(); err != nil {
 		r.Fault = err.Error()
 	}
+	return r
+}
+
+// recordSums gives sums their names.
+func (p *pipeline) recordSums(s *dataplane.SwitchSums) *SumsRecord {
+	names := p.sw.Names()
+	r := &SumsRecord{Ports: []PortSums{}, Own: s.Own, Gone: s.Gone, Total: s.Total}
 	drivers := map[uint32]dataplane.PortStats{}
 	for _, st := range p.sw.Ports() {
 		drivers[st.No] = st
@@ -86,11 +94,11 @@ func (p *pipeline) writeSums(w io.Writer, _ query) error {
 	return err
 }
 
-var portSums = describe("port_sum_packets", "What became of packets: received + made + copied + cut = queued + agent + dropped + held, of those that entered by the port; handed = sent + refused, of those that left by it. The port \"\" is the switch's own packet-outs.", "port", "term")
+var portSums = describe("port_sum_packets", "What became of packets: received + made + copied + cut = queued + agent + dropped + held, of those that entered by the port; handed = sent + refused, of those that left by it. A scrape stops no worker, so that terms differ by the packets under way (antrail drops --sums has them at one moment). The port \"\" is the switch's own packet-outs.", "port", "term")
 
-// collectSums collects the terms of every port.
+// collectSums collects the terms of every port. A scrape stops nobody.
 func (p *pipeline) collectSums(ch chan<- prometheus.Metric) {
-	r := p.sumsRecord()
+	r := p.recordSums(p.sw.RunningSums())
 	port := func(name string, s *dataplane.Sums) {
 		for term, n := range map[string]float64{
 			"received": float64(s.Received), "made": float64(s.Made), "copied": float64(s.Copied), "cut": float64(s.Cut),

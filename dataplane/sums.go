@@ -165,7 +165,8 @@ type SwitchSums struct {
 	Waiting int
 }
 
-// Sums tells what became of all packets. Workers stand still while it looks.
+// Sums tells what became of all packets. Workers stand still while it looks: where
+// they have all processors, that may take milliseconds until the last one stands.
 func (s *Switch) Sums() *SwitchSums {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,6 +176,19 @@ func (s *Switch) Sums() *SwitchSums {
 		w.busy.Lock()
 		defer w.busy.Unlock()
 	}
+	return s.addUp()
+}
+
+// RunningSums is Sums without stopping anybody, for who asks again and again. Terms
+// that belong together differ by the packets of batches that are under way.
+func (s *Switch) RunningSums() *SwitchSums {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addUp()
+}
+
+// addUp adds up what there is. The caller holds mu.
+func (s *Switch) addUp() *SwitchSums {
 	all := &SwitchSums{Own: s.own.sums(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
 	for _, a := range s.past {
 		sums := a.sums()
@@ -186,8 +200,12 @@ func (s *Switch) Sums() *SwitchSums {
 		all.Ports = append(all.Ports, PortSums{p.no, p.port.Name(), p.account.sums()})
 		all.Total.add(&all.Ports[len(all.Ports)-1].Sums)
 	}
-	for _, n := range s.Drops() {
-		all.Drops += n
+	for _, w := range append([]*worker{s.outside}, s.workers...) {
+		for table := range w.drops {
+			for r := range w.drops[table] {
+				all.Drops += w.drops[table][r].Load()
+			}
+		}
 	}
 	return all
 }
