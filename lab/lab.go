@@ -70,6 +70,8 @@ type Options struct {
 	Tunnel string
 	// TunnelDriver is that of the tunnel: kernel, which "" is too, afxdp or auto.
 	TunnelDriver string
+	// Uplink is what the Nodes' eth0 is; UplinkPlain, which "" is too.
+	Uplink Uplink
 	// EncapMode is the agents' trafficEncapMode: encap, which "" is too, noEncap or
 	// hybrid, where both Nodes are in one subnet. The NodeConfigs of Manifests must
 	// say so too; the built-in ones are changed.
@@ -133,11 +135,14 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return nil, fmt.Errorf("a lab's mode: %w", err)
 	}
+	if o.Uplink = cmp.Or(o.Uplink, UplinkPlain); !o.Uplink.Known() {
+		return nil, fmt.Errorf("a lab's uplink is %s, not %q", UplinkKinds, o.Uplink)
+	}
 	if o.StateDir == "" {
 		o.StateDir = StateDir()
 	}
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err
@@ -219,21 +224,13 @@ func (l *Lab) routeBalanced() error {
 	return nil
 }
 
-// makeUnderlayHost makes a namespace with its eth0 on the underlay.
+// makeUnderlayHost makes a namespace with its eth0 on the underlay, of the lab's kind.
 func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
 	ns := l.namespace(name)
 	if err := ns.create(); err != nil {
 		return err
 	}
-	e := eth0{
-		inside: ns, outside: l.Underlay(), far: name, toBridge: true,
-		offloads: ports.DisableTxChecksum, // whoever captures on the underlay shall see sound packets
-		mtu:      underlayMTU, addresses: addresses, gateways: gateways,
-	}
-	if l.State.UnderlayOffloads {
-		e.offloads = func(string) error { return nil }
-	}
-	return e.connect()
+	return l.connectUplink(ns, name, addresses, gateways)
 }
 
 // makeNode makes a Node's namespace and those of its pods.
@@ -255,7 +252,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 	if err := ns.create(); err != nil {
 		return err
 	}
-	e := eth0{
+	e := wire{
 		inside: ns, outside: l.namespace(n.Name), far: l.link(p.Name), mac: p.MAC[:],
 		mtu: l.Topology.MTU(), addresses: within(p.Address, n.PodCIDR), gateways: n.Gateway.Both(),
 		offloads: ports.DisableTunnelSegmentation,

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,43 +14,45 @@ import (
 // bridgeName is the underlay's switch, in a namespace of its own.
 const bridgeName = "br-underlay"
 
-// eth0 is one end of a veth pair to be: the interface inside.
-type eth0 struct {
+// wire is a veth pair to be: an interface inside, and its other end.
+type wire struct {
 	inside    Namespace
+	name      string    // of the interface inside; eth0 when not given
 	outside   Namespace // where the other end goes
 	far       string    // the other end's name
 	mac       net.HardwareAddr
 	mtu       int
 	addresses []netip.Prefix
 	gateways  []netip.Addr // default routes
-	toBridge  bool         // the other end becomes a port of the underlay's bridge
+	master    string       // the link that the other end becomes a port of: a bridge, or a bond
 	// offloads turns off what the other end cannot take from the inside; nil for
 	// nothing.
 	offloads func(ifname string) error
 }
 
 // connect makes the pair.
-func (e *eth0) connect() error {
+func (e *wire) connect() error {
+	e.name = cmp.Or(e.name, "eth0")
 	if err := e.addPair(); err != nil {
-		return fmt.Errorf("eth0 of %s: %w", e.inside, err)
+		return fmt.Errorf("%s of %s: %w", e.name, e.inside, err)
 	}
 	if err := e.outside.Do(e.setUpFar); err != nil {
 		return fmt.Errorf("%s in %s: %w", e.far, e.outside, err)
 	}
 	if err := e.inside.Do(e.setUpInside); err != nil {
-		return fmt.Errorf("eth0 of %s: %w", e.inside, err)
+		return fmt.Errorf("%s of %s: %w", e.name, e.inside, err)
 	}
 	return nil
 }
 
-func (e *eth0) addPair() error {
+func (e *wire) addPair() error {
 	far, err := netns.GetFromPath(e.outside.Path())
 	if err != nil {
 		return err
 	}
 	defer far.Close()
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.HardwareAddr = "eth0", e.mtu, e.mac
+	attrs.Name, attrs.MTU, attrs.HardwareAddr = e.name, e.mtu, e.mac
 	attrs.NumTxQueues, attrs.NumRxQueues = 1, 1
 	return e.inside.Do(func() error {
 		return netlink.LinkAdd(&netlink.Veth{
@@ -58,34 +61,31 @@ func (e *eth0) addPair() error {
 	})
 }
 
-func (e *eth0) setUpFar() error {
-	if e.toBridge {
-		link, err := netlink.LinkByName(e.far)
-		if err != nil {
-			return err
-		}
-		bridge, err := netlink.LinkByName(bridgeName)
-		if err != nil {
-			return err
-		}
-		if err := netlink.LinkSetMaster(link, bridge); err != nil {
+func (e *wire) setUpFar() error {
+	if e.master != "" {
+		if err := setMaster(e.far, e.master); err != nil {
 			return err
 		}
 	}
 	return setUp(e.far)
 }
 
-func (e *eth0) setUpInside() error {
-	link, err := netlink.LinkByName("eth0")
-	if err != nil {
-		return err
-	}
+func (e *wire) setUpInside() error {
 	if e.offloads != nil {
-		if err := e.offloads("eth0"); err != nil {
+		if err := e.offloads(e.name); err != nil {
 			return err
 		}
 	}
-	for _, a := range e.addresses {
+	return begin(e.name, e.addresses, e.gateways)
+}
+
+// begin gives a link its addresses, sets it up and makes default routes by it.
+func begin(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
 		if err := addAddress(link, a); err != nil {
 			return fmt.Errorf("address %s: %w", a, err)
 		}
@@ -93,7 +93,7 @@ func (e *eth0) setUpInside() error {
 	if err := netlink.LinkSetUp(link); err != nil {
 		return err
 	}
-	for _, g := range e.gateways {
+	for _, g := range gateways {
 		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Gw: g.AsSlice()}); err != nil {
 			return fmt.Errorf("default route via %s: %w", g, err)
 		}
@@ -129,6 +129,19 @@ func addBridge() error {
 		return fmt.Errorf("bridge %s: %w", bridgeName, err)
 	}
 	return setUp(bridgeName)
+}
+
+// setMaster makes a link a port of another.
+func setMaster(name, master string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	over, err := netlink.LinkByName(master)
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMaster(link, over)
 }
 
 func setUp(name string) error {

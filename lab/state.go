@@ -33,6 +33,8 @@ type State struct {
 	Tunnel string `json:"tunnel"`
 	// EncapMode is the agents' trafficEncapMode.
 	EncapMode string `json:"encapMode,omitempty"`
+	// Uplink is what the Nodes' eth0 is.
+	Uplink Uplink `json:"uplink,omitempty"`
 	// UnderlayOffloads says that checksums and segments are left to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
 	// Driver is that of the pods' ports.

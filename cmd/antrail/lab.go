@@ -161,6 +161,9 @@ func checkDriver(o *lab.Options) error {
 	if !agent.KnownTunnelDriver(o.TunnelDriver) {
 		return usageError{fmt.Errorf("--tunnel-driver is kernel, afxdp or auto, not %q", o.TunnelDriver)}
 	}
+	if !o.Uplink.Known() {
+		return usageError{fmt.Errorf("--uplink is %s, not %q", lab.UplinkKinds, o.Uplink)}
+	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return usageError{fmt.Errorf("--encap-mode: %w", err)}
 	}
@@ -178,6 +181,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
 	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
 	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", agent.DriverKernel, "of the tunnel: kernel, afxdp or auto")
+	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")

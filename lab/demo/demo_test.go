@@ -171,6 +171,12 @@ func runDemo(t *testing.T, w *world) {
 	if len(all) != len(checks)+len(checks6)+len(objectChecks)+1 {
 		t.Errorf("%d checks: the built-in lab is not all of examples/web-app", len(all))
 	}
+	runChecks(t, w, all)
+}
+
+// runChecks makes each check a test of its own.
+func runChecks(t *testing.T, w *world, all []check) {
+	t.Helper()
 	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			seen, err := c.run(t.Context(), w)

@@ -12,11 +12,21 @@ import (
 
 // Filter is what a port takes off its interface, where that is not all: packets of
 // an IP protocol, for UDP to a port, to addresses that SetLocal gives. Fragments,
-// packets with IP options or extension headers, tagged frames and everything else
-// stay the kernel's.
+// packets with IP options or extension headers, tagged frames, packets longer than the
+// interface's MTU, which the kernel has joined, and everything else stay the kernel's.
 type Filter struct {
 	Proto uint8
 	Port  uint16 // 0: any, for protocols without ports
+
+	mtu int // of the interface
+}
+
+// within is the filter for an interface with this MTU; nil of nil.
+func (f *Filter) within(mtu int) *Filter {
+	if f == nil {
+		return nil
+	}
+	return &Filter{f.Proto, f.Port, mtu}
 }
 
 // maxLocal is how many addresses SetLocal takes.
@@ -47,13 +57,14 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 		asm.LoadMem(asm.R7, asm.R6, 0, asm.Word), // data
 		asm.LoadMem(asm.R8, asm.R6, 4, asm.Word), // data_end
 	}
-	all = append(all, within(atL44+packet.UDPLen)...)
+	all = append(all, shorter(atL44+packet.UDPLen)...)
 	all = append(all,
 		asm.LoadMem(asm.R1, asm.R7, atType, asm.Half),
 		asm.JEq.Imm(asm.R1, network(packet.EtherTypeIPv4), "ipv4"),
 		asm.JNE.Imm(asm.R1, network(packet.EtherTypeIPv6), "pass"),
 	)
-	all = append(all, within(atL46+packet.UDPLen)...)
+	all = append(all, shorter(atL46+packet.UDPLen)...)
+	all = append(all, long(atIP+4, f.mtu-packet.IPv6Len)...) // Payload Length
 	all = append(all,
 		asm.LoadMem(asm.R1, asm.R7, atIP+6, asm.Byte), // Next Header
 		asm.JNE.Imm(asm.R1, int32(f.Proto), "pass"),
@@ -65,6 +76,9 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 	all = append(all, asm.Ja.Label("lookup"),
 		asm.LoadMem(asm.R1, asm.R7, atIP, asm.Byte).WithSymbol("ipv4"), // version and header length
 		asm.JNE.Imm(asm.R1, 0x45, "pass"),
+	)
+	all = append(all, long(atIP+2, f.mtu)...) // Total Length
+	all = append(all,
 		asm.LoadMem(asm.R1, asm.R7, atIP+6, asm.Half), // flags and fragment offset
 		asm.And.Imm(asm.R1, network(packet.IPv4MoreFragments|0x1fff)),
 		asm.JNE.Imm(asm.R1, 0, "pass"),
@@ -90,8 +104,17 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 	)
 }
 
-// within passes on frames that are shorter.
-func within(n int32) asm.Instructions {
+// long passes on packets whose length, which lies at an offset, is more than the most.
+func long(at int16, most int) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, asm.R7, at, asm.Half),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.JGT.Imm(asm.R1, int32(most), "pass"),
+	}
+}
+
+// shorter passes on frames that are shorter.
+func shorter(n int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R7),
 		asm.Add.Imm(asm.R1, n),

@@ -109,7 +109,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 		return nil, err
 	}
 	p := newPort(u, o, nic.Attrs(), state)
-	p.silent = nic.Type() == "veth"
+	p.veth = nic.Type() == "veth"
 	u.open.Lock()
 	defer u.open.Unlock()
 	if u.closed {
@@ -193,7 +193,7 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return err
 	}
 	attachFlags, bindFlags := flagsOf(mode, chains)
-	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter)
+	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter.within(p.info.MTU))
 	if err != nil {
 		return err
 	}
@@ -260,6 +260,8 @@ func (p *Port) settle(o Options, mode Mode, chains bool) error {
 		return err
 	}
 	p.info.Mode = describe(mode, s.zeroCopy())
+	p.generic = mode == Generic
+	p.silent = p.generic || p.veth
 	p.tx.requests = p.umem.requests
 	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
 		p.info.Carries = ports.CarriesChecksum

@@ -52,8 +52,10 @@ type Port struct {
 	count   ports.Counters
 	last    unix.XDPStatistics // of the kernel, kept by Close
 
-	chains bool // frames may have many buffers
-	silent bool // the other end may leave checksums undone and does not tell
+	chains  bool // frames may have many buffers
+	veth    bool
+	generic bool // the program runs on what the kernel has made of frames
+	silent  bool // checksums may be undone, and nobody tells
 
 	rx struct {
 		sync.Mutex
@@ -438,3 +440,7 @@ func (p *Port) stop() error {
 	p.tx.outstanding = 0
 	return err
 }
+
+// Generic reports whether the program runs on what the kernel has made of frames,
+// where it may have joined several to one.
+func (p *Port) Generic() bool { return p.generic }

@@ -49,7 +49,7 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 
 // listen opens the socket of one address.
 func (p *Port) listen(a netip.Addr) error {
-	fd, err := openReceiver(p.config.Kind, a, a != p.config.Local)
+	fd, err := openReceiver(&p.config, a)
 	if err == nil {
 		if err = p.watch(fd); err != nil {
 			unix.Close(fd)

@@ -15,16 +15,16 @@ import (
 // such (ip_local_port_range).
 const numSenders = 256
 
-// openReceiver opens a socket that gets what other Nodes send by a tunnel; early,
-// also when the Node has not got the address yet. Where the kernel joins datagrams
-// it is to hand them out so.
-func openReceiver(kind tunnel.Kind, at netip.Addr, early bool) (int, error) {
-	fd, err := openSocket(kind, netip.AddrPortFrom(at, kind.Port()), early)
+// openReceiver opens a socket that gets what other Nodes send by a tunnel; for other
+// addresses than the Node's own also before the Node has them. Where the kernel joins
+// datagrams it is to hand them out so.
+func openReceiver(c *Config, at netip.Addr) (int, error) {
+	fd, err := openSocket(c.Kind, netip.AddrPortFrom(at, c.Kind.Port()), at != c.Local)
 	if err != nil {
 		return -1, err
 	}
 	growBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
-	if kind.Port() != 0 {
+	if c.Kind.Port() != 0 && !c.Apart {
 		_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // before Linux 5.0 each comes alone
 	}
 	return fd, nil

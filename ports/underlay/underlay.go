@@ -68,6 +68,9 @@ type Config struct {
 	Frames int
 	// Peers is the known Nodes at the start.
 	Peers []netip.Addr
+	// Apart has datagrams come one by one: somebody looks at them before the sockets
+	// do, who would take what the kernel has joined for one.
+	Apart bool
 
 	inherited *[]int // receivers that Adopt was given, until the port has them
 }

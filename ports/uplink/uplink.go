@@ -10,6 +10,7 @@
 // kernel's. When this process dies, however it does, the kernel takes the program
 // off the card, and all packets are the kernel's again.
 //
+//	link.go     which links can have it
 //	ways.go     to which Nodes the card leads, and with which MAC address
 //	out.go      outer headers in front of frames
 //	in.go       what the card brings, without them
@@ -64,28 +65,35 @@ type Port struct {
 // Open opens the port in the calling thread's network namespace, with frames in
 // this memory.
 func Open(memory *afxdp.Memory, c Config) (*Port, error) {
+	card, err := openCard(memory, &c)
+	if err != nil {
+		return nil, fmt.Errorf("uplink %s: %w", c.Link, err)
+	}
+	c.Apart = card.Generic() // the kernel has joined datagrams before such a program sees them
 	whole, err := underlay.Open(c.Config)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, card.Close())
 	}
-	p := &Port{Port: whole, config: c, epoll: -1}
-	if err := p.open(memory); err != nil {
+	p := &Port{Port: whole, card: card, config: c, epoll: -1}
+	if err := p.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("uplink %s: %w", c.Link, err), p.Close())
 	}
 	return p, nil
 }
 
-func (p *Port) open(memory *afxdp.Memory) (err error) {
-	if err := suits(p.config.Link); err != nil {
-		return err
-	}
-	k := p.config.Kind
-	p.card, err = memory.Open(afxdp.Options{
-		Interface: p.config.Link, Why: p.config.Why, Filter: &afxdp.Filter{Proto: k.Proto(), Port: k.Port()},
-	})
+// openCard opens the port of the card, which takes nothing before it is told the
+// Node's addresses.
+func openCard(memory *afxdp.Memory, c *Config) (*afxdp.Port, error) {
+	mode, err := modeOf(c.Link)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return memory.Open(afxdp.Options{
+		Interface: c.Link, Mode: mode, Why: c.Why, Filter: &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port()},
+	})
+}
+
+func (p *Port) open() (err error) {
 	if p.ways, err = openWays(p.config.Link, p.config.Local); err != nil {
 		return err
 	}
@@ -166,10 +174,7 @@ func (p *Port) Close() error {
 	if p.ways != nil {
 		p.ways.close()
 	}
-	if p.card != nil {
-		errs = append(errs, p.card.Close())
-	}
-	return errors.Join(append(errs, p.Port.Close())...)
+	return errors.Join(append(errs, p.card.Close(), p.Port.Close())...)
 }
 
 const _ = uint(packet.Headroom - outerMost) // does not compile when outer headers do not fit

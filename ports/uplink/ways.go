@@ -2,7 +2,6 @@ package uplink
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"slices"
 	"sync"
@@ -49,24 +48,6 @@ type ways struct {
 
 // usable are the states of a neighbour whose MAC address is good.
 const usable = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
-
-// suits says why a link cannot be driven by AF_XDP: packets of others come there
-// with headers that are not its own, or its program would see nothing.
-func suits(name string) error {
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return err
-	}
-	switch kind := link.Type(); kind {
-	case "device", "veth":
-	default:
-		return fmt.Errorf("it is a %s, and AF_XDP drives cards: driver kernel goes through it", kind)
-	}
-	if master := link.Attrs().MasterIndex; master != 0 {
-		return errors.New("it belongs to a bond or bridge, which has the Node's address: driver kernel goes through that")
-	}
-	return nil
-}
 
 // openWays begins to follow the kernel, in the calling thread's namespace.
 func openWays(link string, local netip.Addr) (*ways, error) {

@@ -1,0 +1,108 @@
+//go:build vm
+
+package demo
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// These tests need a kernel with VLANs and bonds (hack/test-vm boots one). Translated
+// by QEMU it is slow, so they make some of the demo's checks, those between Nodes.
+var betweenNodes = []string{
+	"ping across Nodes, both ways", "TCP across Nodes, both ways", "UDP of 8000 bytes, in fragments, across Nodes and outside",
+	"pods to the outside host and back, masqueraded", "the underlay carries sound packets of pods",
+	"policy on web: clients reach TCP 80", "policy on db: everything else is dropped", "the switches account for every packet",
+}
+
+// uplinkOf is an uplink with a tunnel over it: each uplink, tunnel and driver meets
+// each other kind of at least one of them.
+type uplinkOf struct {
+	uplink       lab.Uplink
+	tunnel       tunnel.Kind
+	tunnelDriver string
+}
+
+var uplinkCases = []uplinkOf{
+	{lab.UplinkVLAN, tunnel.KindGeneve, agent.DriverKernel},
+	{lab.UplinkVLAN, tunnel.KindVXLAN, agent.DriverAFXDP},
+	{lab.UplinkBond, tunnel.KindGRE, agent.DriverKernel},
+	{lab.UplinkBond, tunnel.KindGeneve, agent.DriverAFXDP},
+	{lab.UplinkLACP, tunnel.KindVXLAN, agent.DriverKernel},
+	{lab.UplinkLACP, tunnel.KindGRE, agent.DriverAFXDP},
+	{lab.UplinkTagged, tunnel.KindGRE, agent.DriverKernel},
+	{lab.UplinkTagged, tunnel.KindGeneve, agent.DriverAFXDP},
+}
+
+// TestVMUplinks makes the checks between Nodes whose uplink is a VLAN, a bond or both.
+// On AF_XDP the agent is killed, and the Node's own packets do not notice.
+func TestVMUplinks(t *testing.T) {
+	for _, c := range uplinkCases {
+		t.Run(string(c.uplink)+"/"+c.tunnel.String()+"/"+c.tunnelDriver, func(t *testing.T) {
+			l := upWith(t, lab.Options{Uplink: c.uplink, Tunnel: c.tunnel.String(), TunnelDriver: c.tunnelDriver})
+			w, err := newWorld(l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			some := slices.DeleteFunc(allChecks(t, w), func(k check) bool { return !slices.Contains(betweenNodes, k.name) })
+			if len(some) != len(betweenNodes) {
+				t.Errorf("%d checks of %d", len(some), len(betweenNodes))
+			}
+			runChecks(t, w, some)
+			if c.tunnelDriver == agent.DriverAFXDP {
+				wantCard(t, w)
+				killUnderPing(t, w)
+			}
+		})
+	}
+}
+
+// wantCard checks that the tunnel's packets took the short cut.
+func wantCard(t *testing.T, w *world) {
+	t.Helper()
+	var all []agent.PortRecord
+	if err := w.agent("node-a").JSON(t.Context(), "/ports", nil, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.Driver == "uplink" {
+			t.Log(p.Mode)
+			if !strings.Contains(p.Mode, "afxdp on eth0 (generic, copy)") {
+				t.Errorf("mode %s", p.Mode)
+			}
+			return
+		}
+	}
+	t.Error("node-a has no port on AF_XDP")
+}
+
+// killUnderPing kills node-a's agent while the Node talks to another: not one packet
+// is lost, and the program is gone from the link.
+func killUnderPing(t *testing.T, w *world) {
+	t.Helper()
+	ns, err := w.lab.Namespace("node-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantProgram(t, w.lab, true)
+	ping := exec.Command("ping", "-q", "-i", "0.05", "-c", "60", "-W", "5", w.addresses["node-b"].String())
+	var out strings.Builder
+	ping.Stdout = &out
+	if err := ns.Do(ping.Start); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	killAgent(t, w.lab, "node-a")
+	if err := ping.Wait(); err != nil || !strings.Contains(out.String(), "60 received") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+	wantProgram(t, w.lab, false)
+}
