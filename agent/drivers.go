@@ -50,11 +50,7 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 		return nil, err
 	}
 	if link.Type() == "veth" {
-		p, err := a.openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
-		if err != nil {
-			return nil, fmt.Errorf("%w; driver afxdp takes older kernels, and no large segments", err)
-		}
-		return p, nil
+		return a.openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
 	}
 	p, err := a.openAFXDP(name, "auto: no veth")
 	if err == nil {

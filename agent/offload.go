@@ -39,7 +39,11 @@ func (c *Config) openOffload(log *slog.Logger) offload {
 	case c.ConnectionCache != nil && !*c.ConnectionCache:
 		return offload{why: "the connection cache is off"}
 	}
-	k, err := shortcut.Open(shortcut.DefaultRoom)
+	err := afpacket.CanForward()
+	var k *shortcut.Kernel
+	if err == nil {
+		k, err = shortcut.Open(shortcut.DefaultRoom)
+	}
 	if err != nil {
 		log.Warn("connections are not offloaded to the kernel", "error", err)
 		return offload{why: err.Error()}

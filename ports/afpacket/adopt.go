@@ -16,18 +16,18 @@ import (
 // packet any more and has withdrawn its shortcuts: then the filter of either
 // passes every frame to the socket, and ingress drops it.
 
-// Descriptors are the socket and the link of the program at tc ingress.
+// Descriptors are the socket and the link of the program at tc ingress; where that is
+// no link, the socket alone.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	if p.closed {
 		return nil
 	}
-	l, ok := p.ingress.link.(interface{ FD() int })
-	if !ok {
-		return nil
+	if l := p.ingress.tcx(); l != nil {
+		return []int{p.fd, l.FD()}
 	}
-	return []int{p.fd, l.FD()}
+	return []int{p.fd}
 }
 
 // Rest ends receiving: nothing is read before it is handed out.
@@ -35,6 +35,7 @@ func (p *Port) Rest() {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	p.rests = true
+	p.ingress.leave()
 }
 
 // Adopt makes a port of an interface from another one's descriptors, which are
@@ -49,29 +50,42 @@ func Adopt(o Options, fds []int) (*Port, error) {
 }
 
 func adopt(o Options, fds []int) (*Port, error) {
-	if len(fds) != 2 {
+	if len(fds) != 1 && len(fds) != 2 {
 		closeAll(fds)
-		return nil, fmt.Errorf("%d descriptors, want 2", len(fds))
-	}
-	l, err := link.NewFromFD(fds[1]) // closes it when it fails
-	if err != nil {
-		unix.Close(fds[0])
-		return nil, fmt.Errorf("link of the ingress program: %w", err)
+		return nil, fmt.Errorf("%d descriptors, want a socket and a link", len(fds))
 	}
 	p, index, err := prepare(&o)
 	if err == nil {
 		err = receivesFrom(fds[0], index)
 	}
+	var h hook
+	if err == nil {
+		h, err = adoptHook(index, &fds)
+	}
 	if err != nil {
-		unix.Close(fds[0])
-		l.Close()
+		closeAll(fds)
 		if p != nil && p.link != nil {
 			p.link.Close()
 		}
 		return nil, err
 	}
-	p.fd, p.ingress, p.programs = fds[0], &ingress{link: l}, o.Shortcuts
+	p.fd, p.ingress, p.programs = fds[0], &ingress{hook: h}, o.Shortcuts
 	return p, nil
+}
+
+// adoptHook takes the link of the program out of the descriptors; where there is none,
+// the program is a filter.
+func adoptHook(index int, fds *[]int) (hook, error) {
+	if len(*fds) == 1 {
+		return openFilter(index)
+	}
+	fd := (*fds)[1]
+	*fds = (*fds)[:1]
+	l, err := link.NewFromFD(fd) // closes it when it fails
+	if err != nil {
+		return nil, fmt.Errorf("link of the ingress program: %w", err)
+	}
+	return l, nil
 }
 
 func closeAll(fds []int) {
@@ -105,7 +119,7 @@ func (p *Port) Begin() error {
 	if err := p.setFilter(filter); err != nil {
 		return fmt.Errorf("afpacket: %s: filter: %w", p.name, err)
 	}
-	if err := p.ingress.link.Update(ingressProgram); err != nil {
+	if err := p.ingress.hook.Update(ingressProgram); err != nil {
 		return fmt.Errorf("afpacket: %s: ingress program: %w", p.name, err)
 	}
 	return nil

@@ -14,17 +14,19 @@ import (
 // every one that it was not asked to forward. The kernel shows a frame to packet
 // sockets before, so the port gets them all, and the Node's own stack, which would
 // answer ARP and forward, none. It is attached by a bpf_link, which the kernel
-// removes when the process ends, however it ends.
+// removes when the process ends, however it ends; without tcx, see filter.go.
 type ingress struct {
 	prog *ebpf.Program // nil when it is somebody else's
-	link link.Link
+	hook hook
 }
 
 // tcxDrop is TCX_DROP of enum tcx_action_base.
 const tcxDrop = 2
 
-// takeIngress attaches a program; one that drops all when it is nil.
-func takeIngress(index int, prog *ebpf.Program) (*ingress, error) {
+// takeIngress attaches the program of the shortcuts; one that drops all when there is
+// none.
+func takeIngress(index int, o *Options) (*ingress, error) {
+	prog := o.Shortcuts.Ingress
 	var own *ebpf.Program
 	if prog == nil {
 		var err error
@@ -33,14 +35,42 @@ func takeIngress(index int, prog *ebpf.Program) (*ingress, error) {
 		}
 		prog = own
 	}
-	l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: ebpf.AttachTCXIngress})
-	if errors.Is(err, ebpf.ErrNotSupported) {
-		err = fmt.Errorf("it takes Linux 6.6: %w", err)
-	}
+	h, err := attach(index, prog, o.older)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("attach the ingress program: %w", err), own.Close())
 	}
-	return &ingress{own, l}, nil
+	return &ingress{own, h}, nil
+}
+
+// attach uses tcx, or what there was before.
+func attach(index int, prog *ebpf.Program, older bool) (hook, error) {
+	if !older {
+		l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			return l, nil
+		}
+		if !errors.Is(err, ebpf.ErrNotSupported) {
+			return nil, err
+		}
+	}
+	f, err := takeFilter(index, prog)
+	if err != nil {
+		return nil, err // f would be no nil hook
+	}
+	return f, nil
+}
+
+// tcx is the bpf_link of the program; nil where it is a filter.
+func (i *ingress) tcx() interface{ FD() int } {
+	l, _ := i.hook.(interface{ FD() int })
+	return l
+}
+
+// leave has a filter stay when the port is closed: another process has it.
+func (i *ingress) leave() {
+	if f, is := i.hook.(*filter); is {
+		f.stays = true
+	}
 }
 
 func dropAll() (*ebpf.Program, error) {
@@ -53,7 +83,7 @@ func dropAll() (*ebpf.Program, error) {
 // close gives the frames back to the stack. An interface that is gone has taken
 // the program with it, which is no error.
 func (i *ingress) close() error {
-	err := i.link.Close()
+	err := i.hook.Close()
 	if errors.Is(err, unix.ENOLINK) || errors.Is(err, unix.ENODEV) {
 		err = nil
 	}

@@ -7,6 +7,7 @@
 //	socket.go       the socket and its options
 //	adopt.go        a port that another process has opened
 //	ingress.go      the program that keeps the frames from the Node's own stack
+//	filter.go       the same before Linux 6.6
 //	receive.go      batches from the kernel into frames
 //	transmit.go     and back
 //	mmsg_unsafe.go  the arguments of recvmmsg and sendmmsg
@@ -58,6 +59,8 @@ type Options struct {
 	// Shortcuts lets the kernel forward frames that the switch has asked it to;
 	// the zero value lets none.
 	Shortcuts Programs
+
+	older bool // as before Linux 6.6, without tcx; for tests
 }
 
 // Programs forward frames in the kernel (ports/shortcut): Filter decides which
@@ -95,7 +98,7 @@ type Port struct {
 
 // Open makes a port of an interface of the calling thread's network namespace;
 // the port may then be used from any thread. It needs CAP_NET_RAW,
-// CAP_NET_ADMIN and CAP_BPF, and Linux 6.6. Every frame that the interface
+// CAP_NET_ADMIN and CAP_BPF. Every frame that the interface
 // receives goes to the port from then on, none to the kernel's own stack.
 func Open(o Options) (*Port, error) {
 	p, err := open(o)
@@ -110,7 +113,7 @@ func open(o Options) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.ingress, err = takeIngress(index, o.Shortcuts.Ingress); err == nil {
+	if p.ingress, err = takeIngress(index, &o); err == nil {
 		p.fd, err = openSocket(index, o.Buffer, o.Shortcuts.Filter)
 	}
 	if err != nil {

@@ -37,9 +37,15 @@ func pair(t *testing.T, o Options) (node, pod *nstest.Namespace, p *Port) {
 	return node, pod, openIn(t, node, o)
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conforms(t, Options{}) }
+
+// TestConformanceOfFilters: the same where the kernel has no tcx.
+func TestConformanceOfFilters(t *testing.T) { conforms(t, Options{older: true}) }
+
+func conforms(t *testing.T, o Options) {
+	o.Buffer = 512 << 10
 	porttest.Run(t, func(t *testing.T) *porttest.Rig {
-		_, pod, p := pair(t, Options{Buffer: 512 << 10})
+		_, pod, p := pair(t, o)
 		wire := nstest.OpenWire(t, pod, "eth0")
 		pool := packet.NewPool(512, 2048)
 		return &porttest.Rig{
@@ -123,7 +129,13 @@ func TestVLANTag(t *testing.T) {
 // The Node's own stack does not see what a port takes: its end of the veth has
 // an address, and answers neither ARP nor echo.
 func TestNodeDoesNotAnswer(t *testing.T) {
-	node, pod, p := pair(t, Options{})
+	for name, o := range map[string]Options{"tcx": {}, "filter": {older: true}} {
+		t.Run(name, func(t *testing.T) { nodeDoesNotAnswer(t, o) })
+	}
+}
+
+func nodeDoesNotAnswer(t *testing.T, o Options) {
+	node, pod, p := pair(t, o)
 	node.AddAddress(t, "sw0", "10.9.0.1/24")
 	pod.AddAddress(t, "eth0", "10.9.0.2/24")
 	wire := nstest.OpenWire(t, pod, "eth0")
@@ -177,7 +189,13 @@ func TestDropsAreCountedOnce(t *testing.T) {
 }
 
 func TestLinkGoes(t *testing.T) {
-	node, _, p := pair(t, Options{})
+	for name, o := range map[string]Options{"tcx": {}, "filter": {older: true}} {
+		t.Run(name, func(t *testing.T) { linkGoes(t, o) })
+	}
+}
+
+func linkGoes(t *testing.T, o Options) {
+	node, _, p := pair(t, o)
 	frame := func() []*packet.Frame {
 		f := packet.NewFrame(make([]byte, 512), nil)
 		f.SetBytes(packettest.UDP4(packettest.Options{}))

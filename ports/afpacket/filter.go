@@ -1,0 +1,114 @@
+package afpacket
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Before Linux 6.6 there is no tcx, and so no program at tc ingress that goes with its
+// process. There the program is a filter of the link's qdisc clsact: the same hook, and
+// the same verdicts. It outlives a process that is killed, and goes on dropping: a pod
+// whose switch is gone reaches nobody, until the next port of the link puts its own
+// program in that place, or the link goes. Shortcuts would outlive it too, unwatched, so
+// there are none.
+
+// hook is what a program is attached by.
+type hook interface {
+	Update(*ebpf.Program) error
+	Close() error
+}
+
+// filter is a program in a link's qdisc.
+type filter struct {
+	links *netlink.Handle // of the link's network namespace
+	index int
+	qdisc netlink.Qdisc // nil when it was there before
+	stays bool          // another process has it
+}
+
+// openFilter is a filter of a link of the calling thread's network namespace; nothing
+// is attached yet.
+func openFilter(index int) (*filter, error) {
+	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	return &filter{links: links, index: index}, nil
+}
+
+// CanForward says why the kernel cannot forward a port's frames by itself; nil when it
+// can.
+func CanForward() error {
+	const loopback = 1 // of every network namespace
+	_, err := link.QueryPrograms(link.QueryOptions{Target: loopback, Attach: ebpf.AttachTCXIngress})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+		return errors.New("tcx takes Linux 6.6")
+	}
+	return err
+}
+
+// takeFilter attaches a program where there is no tcx.
+func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
+	f, err := openFilter(index)
+	if err != nil {
+		return nil, err
+	}
+	q := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	switch err := f.links.QdiscAdd(q); {
+	case err == nil:
+		f.qdisc = q
+	case !errors.Is(err, unix.EEXIST):
+		f.links.Close()
+		return nil, fmt.Errorf("qdisc clsact: %w", err)
+	}
+	if err := f.Update(prog); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// filterName is what tc(8) shows.
+const filterName = "antrail_ingress"
+
+// of is the filter as the kernel knows it.
+func (f *filter) of(fd int) *netlink.BpfFilter {
+	return &netlink.BpfFilter{
+		FilterAttrs:  netlink.FilterAttrs{LinkIndex: f.index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
+		Fd:           fd,
+		Name:         filterName,
+		DirectAction: true,
+	}
+}
+
+// Update puts a program in the place of the one before.
+func (f *filter) Update(prog *ebpf.Program) error {
+	if err := f.links.FilterReplace(f.of(prog.FD())); err != nil {
+		return fmt.Errorf("filter %s: %w", filterName, err)
+	}
+	return nil
+}
+
+// Close takes the program off the link, and the qdisc if it came with it.
+func (f *filter) Close() error {
+	defer f.links.Close()
+	switch {
+	case f.stays:
+		return nil
+	case f.qdisc != nil:
+		return gone(f.links.QdiscDel(f.qdisc))
+	}
+	return gone(f.links.FilterDel(f.of(0)))
+}
+
+// gone makes no error of it that the link has taken everything with it.
+func gone(err error) error {
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,48 @@
+package afpacket
+
+import (
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+// TestKilledFilter: without tcx, a port that was never closed leaves its program, which
+// the next one replaces; that one leaves the qdisc, which it did not make. A port that
+// finds none takes it away again.
+func TestKilledFilter(t *testing.T) {
+	node, _, first := pair(t, Options{older: true})
+	count := func() (filters, qdiscs int) {
+		link := node.Link(t, "sw0")
+		all, err := node.Links().FilterList(link, netlink.HANDLE_MIN_INGRESS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queues, err := node.Links().QdiscList(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range queues {
+			if q.Type() == "clsact" {
+				qdiscs++
+			}
+		}
+		return len(all), qdiscs
+	}
+	want := func(when string, filters, qdiscs int) {
+		t.Helper()
+		if f, q := count(); f != filters || q != qdiscs {
+			t.Errorf("%s: %d filters, %d qdiscs; want %d and %d", when, f, q, filters, qdiscs)
+		}
+	}
+	want("first", 1, 1)
+	second := openIn(t, node, Options{Interface: "sw0", older: true})
+	want("both", 1, 1)
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want("after the second", 0, 1)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want("after the first", 0, 0)
+}
