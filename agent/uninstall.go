@@ -10,6 +10,7 @@ import (
 
 	"github.com/antrail/antrail/cni/node"
 	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/tap"
 	"golang.org/x/sys/unix"
 )
@@ -58,7 +59,7 @@ func Uninstall(socket string, tell func(what string)) error {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
 	}
 	c := &Config{Socket: socket}
-	return errors.Join(node.Clean(c.cniRecord(), tell), cleanTaps(socket, tell), host.Clean(c.recordFile(), tell))
+	return errors.Join(node.Clean(c.cniRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.recordFile(), tell))
 }
 
 // cleanTaps deletes the devices of an agent that was killed.

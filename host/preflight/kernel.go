@@ -49,22 +49,51 @@ func effective() (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(line), 16, 64)
 }
 
-// kernel compares the version with that of packet sockets on pods' veths.
+// lacks are what kernels before a version do not do for an agent, the newest first.
+var lacks = []struct {
+	major, minor int
+	what         string
+}{
+	{6, 8, "driver afxdp completes pods' checksums itself"},
+	{6, 6, "connections are not offloaded, and AF_XDP takes an MTU up to 3822 only"},
+	{5, 16, "nftables has no egress hook, without which the agent does not start"},
+}
+
+// oldest is the first kernel that an agent runs on: the last of lacks.
+const oldest = "Linux 5.16"
+
+// judge tells what a kernel does not do.
+func judge(release string) Line {
+	const check = "kernel"
+	major, minor, err := version(release)
+	if err != nil {
+		return Line{Warn, check, err.Error(), oldest + " or newer"}
+	}
+	var missing []string
+	state := OK
+	for i, l := range lacks {
+		if major > l.major || major == l.major && minor >= l.minor {
+			continue
+		}
+		missing = append(missing, fmt.Sprintf("%d.%d: %s", l.major, l.minor, l.what))
+		if state = Warn; i == len(lacks)-1 {
+			state = Fail
+		}
+	}
+	if state == OK {
+		return ok(check, "Linux %s", release)
+	}
+	return Line{state, check, "Linux " + release, "before " + strings.Join(missing, "; before ")}
+}
+
+// kernel looks at the version.
 func kernel(*Config) Line {
 	const check = "kernel"
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		return Line{Warn, check, err.Error(), "none"}
 	}
-	release := unix.ByteSliceToString(u.Release[:])
-	major, minor, err := version(release)
-	if err != nil {
-		return Line{Warn, check, err.Error(), "Linux 6.6 or newer is known to work"}
-	}
-	if major < 6 || major == 6 && minor < 6 {
-		return Line{Warn, check, "Linux " + release, "Linux 6.6 or newer: before, pods are on AF_XDP, which cuts their segments"}
-	}
-	return ok(check, "Linux %s", release)
+	return judge(unix.ByteSliceToString(u.Release[:]))
 }
 
 // version reads the first two numbers of a kernel's release.
@@ -114,7 +143,7 @@ func tcx(*Config) Line {
 	const check = "tcx"
 	_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
 	if err != nil {
-		return Line{Warn, check, err.Error(), "Linux 6.6 or newer; until then pods are on AF_XDP, and nothing is offloaded"}
+		return Line{Warn, check, "not there: " + err.Error(), "Linux 6.6 or newer; until then nothing is offloaded"}
 	}
 	return ok(check, "there")
 }

@@ -155,6 +155,21 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+// TestKernels: what a kernel does not do is told, and one that is too old fails.
+func TestKernels(t *testing.T) {
+	for release, want := range map[string]Line{
+		"6.8.0":            {OK, "kernel", "Linux 6.8.0", ""},
+		"6.7.1":            {Warn, "kernel", "Linux 6.7.1", "before 6.8: driver afxdp completes pods' checksums itself"},
+		"6.1.0-56-amd64":   {Warn, "kernel", "Linux 6.1.0-56-amd64", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only"},
+		"5.15.0-1-generic": {Fail, "kernel", "Linux 5.15.0-1-generic", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 5.16: nftables has no egress hook, without which the agent does not start"},
+		"none":             {Warn, "kernel", `"none" is no version of Linux`, "Linux 5.16 or newer"},
+	} {
+		if l := judge(release); l != want {
+			t.Errorf("%s: %+v, want %+v", release, l, want)
+		}
+	}
+}
+
 func TestWrite(t *testing.T) {
 	all := []Line{{OK, "kernel", "Linux 6.6", ""}, {Warn, "CNI", "another", "remove it"}}
 	var b strings.Builder

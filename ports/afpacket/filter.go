@@ -58,7 +58,7 @@ func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	q := clsact(index)
 	switch err := f.links.QdiscAdd(q); {
 	case err == nil:
 		f.qdisc = q
@@ -111,4 +111,50 @@ func gone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Clean removes what ports of a process that was killed have left on links of the
+// calling thread's network namespace: the filters, and a qdisc that holds nothing else.
+// It tells each.
+func Clean(tell func(what string)) error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, l := range links {
+		removed, err := cleanLink(l)
+		if removed {
+			tell(fmt.Sprintf("removed filter %s of %s", filterName, l.Attrs().Name))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func cleanLink(l netlink.Link) (removed bool, err error) {
+	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return false, gone(err)
+	}
+	for _, f := range all {
+		if b, is := f.(*netlink.BpfFilter); is && b.Name == filterName {
+			if err := netlink.FilterDel(b); err != nil {
+				return removed, gone(err)
+			}
+			removed = true
+		}
+	}
+	if !removed || len(all) > 1 {
+		return removed, nil
+	}
+	if out, err := netlink.FilterList(l, netlink.HANDLE_MIN_EGRESS); err != nil || len(out) > 0 {
+		return removed, gone(err)
+	}
+	return removed, gone(netlink.QdiscDel(clsact(l.Attrs().Index)))
+}
+
+// clsact is the qdisc of a link.
+func clsact(index int) *netlink.Clsact {
+	return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
 }

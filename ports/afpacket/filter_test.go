@@ -1,8 +1,11 @@
 package afpacket
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
 )
 
@@ -45,4 +48,35 @@ func TestKilledFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("after the first", 0, 0)
+}
+
+// TestClean takes away what a killed process has left, and nothing of others.
+func TestClean(t *testing.T) {
+	node, _, p := pair(t, Options{older: true})
+	nstest.AddVeth(t, node, "sw1", nstest.New(t), "eth0")
+	if out, err := node.Command("tc", "qdisc", "add", "dev", "sw1", "clsact").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	clean := func() (told []string) {
+		node.Do(t, func() {
+			if err := Clean(func(what string) { told = append(told, what) }); err != nil {
+				t.Error(err)
+			}
+		})
+		return told
+	}
+	p.ingress.leave() // as when it is killed
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if told := clean(); !slices.Equal(told, []string{"removed filter antrail_ingress of sw0"}) {
+		t.Errorf("told %q", told)
+	}
+	if told := clean(); told != nil {
+		t.Errorf("a second time, told %q", told)
+	}
+	out, err := node.Command("tc", "qdisc").CombinedOutput()
+	if err != nil || strings.Contains(string(out), "clsact ffff: dev sw0") || !strings.Contains(string(out), "clsact ffff: dev sw1") {
+		t.Errorf("%v: %s", err, out)
+	}
 }
