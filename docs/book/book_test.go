@@ -213,6 +213,27 @@ func TestBitsHaveNames(t *testing.T) {
 	}
 }
 
+// TestNumbersAreKnown: a line tells whose addresses it has, each once, and not those of
+// the object that is named anyway.
+func TestNumbersAreKnown(t *testing.T) {
+	k, err := newKnown(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"ip,nw_dst=169.254.0.253 ct(table=ConntrackZone,zone=65521,nat)": "169.254.0.253 is the virtual Service address, zone 65521 is SNATCtZone",
+		"ct(commit,nat(dst=10.10.0.24:80))":                              "10.10.0.24 is Pod web-a",
+		"ct(commit,nat(dst=[fd00:10:10::24]:80))":                        "fd00:10:10::24 is Pod web-a",
+		"set_field:aa:bb:cc:dd:ee:ff->eth_dst,dl_dst=aa:bb:cc:dd:ee:ff":  "aa:bb:cc:dd:ee:ff is the Global Virtual MAC",
+		"ip,nw_src=10.10.0.26,nw_dst=10.10.1.0/24":                       "10.10.1.0/24 is the Pods of node-b",
+		"nw_src=1.2.3.4,reg0=0x3/0xf,ct_state=+new":                      "",
+	} {
+		if got := k.of(line, "Pod/default/client-a"); got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+}
+
 // TestBadSources: a table's file without a head is told by its name.
 func TestBadSources(t *testing.T) {
 	dir := t.TempDir()

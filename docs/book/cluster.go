@@ -29,6 +29,7 @@ type cluster struct {
 	tables    []*table
 	pipes     map[string]*pipe // by Node
 	usage     usage
+	known     known
 }
 
 // pipe is a Node's pipeline.
@@ -79,7 +80,8 @@ func (c *cluster) ask(top string, sources []*tableSource) (err error) {
 		c.tables = append(c.tables, t)
 	}
 	c.usage = newUsage(c)
-	return nil
+	c.known, err = newKnown(top)
+	return err
 }
 
 func (c *cluster) close() error {

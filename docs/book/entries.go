@@ -12,7 +12,7 @@ import (
 )
 
 // Entries, numbered and explained: the entry as a dump writes it, the marks that
-// its bits mean, and the object that wants it.
+// its bits mean, whose its addresses are, and the object that wants it.
 
 // entryList writes a table's entries.
 func (b *page) entryList(t *table) error {
@@ -23,8 +23,12 @@ func (b *page) entryList(t *table) error {
 			return err
 		}
 		b.printf("%d. %s<br>\n   → %s<br>\n", i+1, code(entryHead(p, e)), code(actionsText(p, e.Actions)))
-		if marks := b.meaning(t, p, e); marks != "" {
+		marks := b.meaning(t, p, e)
+		if marks != "" {
 			b.printf("   %s<br>\n", marks)
+		}
+		if what := b.known.of(entryHead(p, e)+" "+actionsText(p, e.Actions)+" "+marks, originText(origins)); what != "" {
+			b.printf("   %s<br>\n", what)
 		}
 		b.printf("   for %s\n", originText(origins))
 	}
