@@ -113,7 +113,7 @@ type finding struct {
 func (r *rig) round(ctx context.Context, profile string, points []point) (found []finding, err error) {
 	for _, p := range points {
 		for _, s := range p.sides {
-			if len(points) > 1 {
+			if p.x != 0 {
 				r.say("%s: %s%s", profile, s.name, at(p.x))
 			}
 			readings, err := s.measure(ctx)

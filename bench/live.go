@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"time"
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/filter"
@@ -82,17 +81,18 @@ func (r *rig) watched(ctx context.Context, w *walker, c *course, req *dataplane.
 		return g, 0, err
 	}
 	var all []cost
-	for i := 0; i < mostWindows && undisturbed(all) < windowsOfRound && (i < windowsOfRound || time.Now().Before(r.until)); i++ {
+	p := plan{windowsOfRound, r.Window / windowsOfRound, r.until}
+	for undisturbed(all) < p.want && p.another(len(all)) {
 		t := taker{sw: w.sw, req: req}
 		w.began, w.passed = t.begin, t.take
-		k, err := w.measure(c, r.Window/windowsOfRound)
+		k, err := w.measure(c, p.long)
 		w.began, w.passed = nil, nil
 		if err := errors.Join(err, t.end(), ctx.Err()); err != nil {
 			return g, 0, err
 		}
 		all, told = append(all, k), float64(t.taken)
 	}
-	return sift(all), told, nil
+	return sift(all, p.want), told, nil
 }
 
 // taker takes the walks of a live trace, and drops them.

@@ -19,7 +19,7 @@ import (
 
 const pipelineNote = "Packets from db-a to client-a on the pipeline of examples/two-nodes. " +
 	"\"Pipeline alone\" is less the cost of the same packets with a single entry that outputs them, measured in windows in turn. " +
-	"A window is thrown away in which the thread that is measured waited for a processor for more than 2 % of the time, or the machine for its host; where there are not two others in a round, windows disturbed for up to 10 % are used and told; without them, and where the difference is not above 0, the round has no figure. " +
+	"A window is thrown away in which the thread that is measured waited for a processor for more than 2 % of the time, or the machine for its host; where there is not half of what a round should have of others, windows disturbed for up to 10 % are used and told; without them, and where the difference is not above 0, the round has no figure. " +
 	"antrail: ports in memory, batches of 64, one thread, wall time. " +
 	"Open vSwitch: userspace datapath, packets in by AF_XDP and out by a port that counts them and throws them away, the polling thread's own count of cycles per packet, as time by the rate at which it counts."
 
@@ -124,9 +124,18 @@ func (r *rig) walkSide(w *walk, t *trial) *side {
 	}}
 }
 
+// plan is that of the windows of a trial.
+func (r *rig) plan(t *trial) plan {
+	p := plan{windowsOfRound, r.Window / windowsOfRound, r.until}
+	if t.x != 0 {
+		p.want = windowsOfSweep
+	}
+	return p
+}
+
 // stand is a contender's round in a trial.
 func (r *rig) stand(ctx context.Context, w contender, t *trial) (*measured, []reading, error) {
-	m, err := measure(ctx, w, t.courses, r.Window, r.until)
+	m, err := measure(ctx, w, t.courses, r.plan(t))
 	if err != nil {
 		return nil, nil, err
 	}

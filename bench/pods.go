@@ -25,6 +25,7 @@ type podPair struct {
 	address        string                           // of the server's pod, with a port that its policies allow
 	warm           func(context.Context, int) error // waits until so many streams pass as they will for long; nil: at once
 	switches       []string                         // numbers of the processes that forward; none where the kernel does
+	agent          *agent.Client                    // of a lab's Node
 	rests          func(yes bool) error             // what never sleeps rests while others are measured; nil: nothing is to be done
 	close          func() error
 }
@@ -70,15 +71,21 @@ func (r *rig) openPods(ctx context.Context) error {
 	for _, kind := range []string{kindSystem, kindXDP} {
 		openers = append(openers, opener{ovsPodsName(kind), func() (*podPair, error) { return openOVSPods(ctx, kind) }})
 	}
+	r.pods, r.absent, err = r.open(append(openers, r.labOpeners(ctx, dir)...))
+	return err
+}
+
+// labOpeners are those of labs with each way of carrying frames; the agents read
+// the entries in dir.
+func (r *rig) labOpeners(ctx context.Context, dir string) (list []opener) {
 	for _, o := range []lab.Options{
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
 		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
 	} {
-		openers = append(openers, opener{labName(&o), func() (*podPair, error) { return r.openLab(ctx, dir, o) }})
+		list = append(list, opener{labName(&o), func() (*podPair, error) { return r.openLab(ctx, dir, o) }})
 	}
-	r.pods, r.absent, err = r.open(openers)
-	return err
+	return list
 }
 
 // opener makes the contender of a name.
@@ -169,10 +176,14 @@ func (r *rig) openLab(ctx context.Context, entries string, o lab.Options) (*podP
 	}
 	node := l.Topology.Nodes[0]
 	p, err := labPair(l, name, node.Pods[0], node.Pods[1])
-	if err == nil && o.Offload == agent.OffloadAuto {
-		p.warm = offloaded(agent.NewClient(l.Socket(node.Name)))
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	p.agent = agent.NewClient(l.Socket(node.Name))
+	if o.Offload == agent.OffloadAuto {
+		p.warm = offloaded(p.agent)
+	}
+	return p, nil
 }
 
 // offloadPatience is how long a stream may take to become the kernel's.

@@ -265,6 +265,18 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%v, want %s:\n%s", err, c.want, out.String())
 		}
 	}
+	var out strings.Builder
+	other := result(20, 22, 24, 26)
+	other.Machine.CPUs = 64
+	other.Comparisons[0].Lines = append(other.Comparisons[0].Lines, Line{Name: "thrown", Unit: windowsUnit, Reached: []*Spread{series{1}.spread()}})
+	err := Compare(&out, other, other)
+	if err != nil || !strings.Contains(out.String(), "0 of 1 figures changed") || strings.Contains(out.String(), "machines differ") {
+		t.Errorf("with itself: %v\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := Compare(&out, result(10, 11, 12, 13), other); err != nil || !strings.Contains(out.String(), "1 of 1 figures changed") || !strings.Contains(out.String(), "machines differ") {
+		t.Errorf("with another machine's: %v\n%s", err, out.String())
+	}
 	if err := Compare(io.Discard, result(1), &Result{}); err == nil {
 		t.Error("nothing in common, and no error")
 	}

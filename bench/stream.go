@@ -124,7 +124,8 @@ var softirqThreads = sync.OnceValues(func() (pids []string, err error) {
 // threads of their own: Go's poller would take a fifth of the processor time, and where
 // it has its threads run would decide on the figures.
 type flows struct {
-	ends    []int // descriptors, of senders and receivers
+	ends    []int       // descriptors, of senders and receivers
+	rest    atomic.Bool // senders send nothing
 	arrived atomic.Uint64
 	ended   sync.WaitGroup
 }
@@ -147,7 +148,7 @@ func startFlows(list []*connection) (*flows, error) {
 			errs = append(errs, err)
 			continue
 		}
-		f.ended.Go(func() { runSender(from) })
+		f.ended.Go(func() { runSender(from, &f.rest) })
 		f.ended.Go(func() { runReceiver(to, &f.arrived) })
 	}
 	return f, errors.Join(errs...)
@@ -156,6 +157,7 @@ func startFlows(list []*connection) (*flows, error) {
 // stop ends all flows: a call that blocks returns when its connection is shut
 // down, which fails only where the other end has gone already.
 func (f *flows) stop() error {
+	f.rest.Store(false)
 	for _, fd := range f.ends {
 		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
 	}
@@ -178,11 +180,15 @@ func wait(ctx context.Context, d time.Duration) {
 // chunk is the bytes per write and per read.
 const chunk = 256 << 10
 
-// runSender writes until the connection ends.
-func runSender(fd int) {
+// runSender writes until the connection ends, but while it is to rest.
+func runSender(fd int, rest *atomic.Bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b := make([]byte, chunk); ; {
+		if rest.Load() {
+			nap(time.Millisecond)
+			continue
+		}
 		if _, err := unix.Write(fd, b); err != nil && err != unix.EINTR {
 			return
 		}

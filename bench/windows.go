@@ -47,7 +47,8 @@ var errLost = errors.New("hardly any packets came through")
 
 const (
 	windowsOfRound = 4    // of each course
-	mostWindows    = 8    // of each course, with those thrown away
+	windowsOfSweep = 2    // of each course and size
+	madeUp         = 2    // times as many, with those thrown away
 	mostDisturbed  = 0.02 // of a window
 	mostTolerable  = 0.1  // of a window that is used because there are no others
 )
@@ -58,16 +59,16 @@ type gathered struct {
 	thrown, tolerant int // windows thrown away, and kept although disturbed
 }
 
-// sift keeps the windows that nobody disturbed; of a course that has hardly any,
-// the least disturbed ones, if they can be tolerated.
-func sift(all []cost) (g gathered) {
+// sift keeps the windows that nobody disturbed; of a course that has less than
+// half of those it should have, the least disturbed ones, if they can be tolerated.
+func sift(all []cost, want int) (g gathered) {
 	slices.SortFunc(all, func(a, b cost) int { return int((a.disturbed - b.disturbed) * 1e6) })
 	n := 0
 	for n < len(all) && all[n].disturbed <= mostDisturbed {
 		n++
 	}
 	keep := n
-	for keep < min(len(all), windowsOfRound/2) && all[keep].disturbed <= mostTolerable {
+	for keep < min(len(all), want/2) && all[keep].disturbed <= mostTolerable {
 		keep++
 	}
 	return gathered{all[:keep], len(all) - keep, keep - min(n, keep)}
@@ -124,10 +125,23 @@ func (m *measured) readings() (list []reading) {
 		reading{"disturbed windows that were needed", windowsUnit, float64(tolerant)})
 }
 
+// plan is how windows are to be: so many of each course, as long as that. After
+// until, those thrown away are not made up for.
+type plan struct {
+	want  int
+	long  time.Duration
+	until time.Time
+}
+
+// another says whether a course that has had so many windows gets one more, which
+// it is in need of.
+func (p *plan) another(had int) bool {
+	return had < p.want || had < madeUp*p.want && time.Now().Before(p.until)
+}
+
 // measure is a round: the known courses in turn, then the new ones, each with
-// windows of the single entry between them. After until, windows thrown away are
-// not made up for.
-func measure(ctx context.Context, s contender, courses []*course, long time.Duration, until time.Time) (*measured, error) {
+// windows of the single entry between them.
+func measure(ctx context.Context, s contender, courses []*course, p plan) (*measured, error) {
 	var known []*course
 	for _, c := range courses {
 		if c.of > 0 {
@@ -137,12 +151,9 @@ func measure(ctx context.Context, s contender, courses []*course, long time.Dura
 	if err := s.prime(ctx, known); err != nil {
 		return nil, err
 	}
-	w := &windows{of: s, courses: courses, long: long / windowsOfRound, costs: make([][]cost, len(courses)), base: make([][]cost, len(courses))}
+	w := &windows{of: s, courses: courses, plan: p, costs: make([][]cost, len(courses)), base: make([][]cost, len(courses))}
 	for _, fresh := range []bool{false, true} {
-		for i := range mostWindows {
-			if i >= windowsOfRound && time.Now().After(until) {
-				break
-			}
+		for i := 0; p.another(i); i++ {
 			if err := w.turn(ctx, fresh); err != nil {
 				return nil, err
 			}
@@ -150,24 +161,24 @@ func measure(ctx context.Context, s contender, courses []*course, long time.Dura
 	}
 	m := &measured{courses: courses}
 	for i := range courses {
-		m.of, m.base = append(m.of, sift(w.costs[i])), append(m.base, sift(w.base[i]))
+		m.of, m.base = append(m.of, sift(w.costs[i], p.want)), append(m.base, sift(w.base[i], p.want))
 	}
 	return m, nil
 }
 
 // windows are those of a round.
 type windows struct {
+	plan
 	of          contender
 	courses     []*course
-	long        time.Duration // of each
-	costs, base [][]cost      // by course
+	costs, base [][]cost // by course
 }
 
 // turn is one window of each course that is still short of good ones, the new
 // ones or the known ones, and one of the single entry before each.
 func (w *windows) turn(ctx context.Context, fresh bool) error {
 	for i, c := range w.courses {
-		if (c.of == 0) != fresh || min(undisturbed(w.costs[i]), undisturbed(w.base[i])) >= windowsOfRound {
+		if (c.of == 0) != fresh || min(undisturbed(w.costs[i]), undisturbed(w.base[i])) >= w.want {
 			continue
 		}
 		b, err := w.window(ctx, c, true)

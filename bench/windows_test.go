@@ -51,7 +51,7 @@ var lost = cost{nanoseconds: -1}
 func TestWindows(t *testing.T) {
 	quiet, noisy := cost{nanoseconds: 300, entries: 16}, cost{nanoseconds: 9000, disturbed: 0.5}
 	s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{noisy, quiet, lost, quiet}}
-	m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond, time.Now().Add(time.Hour))
+	m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, plan{windowsOfRound, time.Millisecond, time.Now().Add(time.Hour)})
 	if err != nil || s.primed != 1 {
 		t.Fatalf("%v, %d courses made known", err, s.primed)
 	}
@@ -75,7 +75,7 @@ func TestWindowsThatCannotTell(t *testing.T) {
 		"dearer for one":  {base: []cost{{nanoseconds: 400}}, of: []cost{{nanoseconds: 300}}},
 		"single is noisy": {base: []cost{{nanoseconds: 100, disturbed: 0.9}}, of: []cost{{nanoseconds: 300}}},
 	} {
-		m, err := measure(t.Context(), s, []*course{{name: "fresh"}}, time.Millisecond, time.Now().Add(time.Hour))
+		m, err := measure(t.Context(), s, []*course{{name: "fresh"}}, plan{windowsOfRound, time.Millisecond, time.Now().Add(time.Hour)})
 		if err != nil || !math.IsNaN(m.alone(0)) {
 			t.Errorf("%s: %v, %v", name, m.alone(0), err)
 		}
@@ -93,9 +93,9 @@ func TestWindowsThatCannotTell(t *testing.T) {
 // TestWindowsAreNotMadeUpForWhenTimeIsUp: lost windows are taken again only while
 // there is time.
 func TestWindowsAreNotMadeUpForWhenTimeIsUp(t *testing.T) {
-	for want, until := range map[int]time.Time{2 * windowsOfRound: {}, 2 * mostWindows: time.Now().Add(time.Hour)} {
+	for want, until := range map[int]time.Time{2 * windowsOfRound: {}, 2 * madeUp * windowsOfRound: time.Now().Add(time.Hour)} {
 		s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{lost}}
-		m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, time.Millisecond, until)
+		m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, plan{windowsOfRound, time.Millisecond, until})
 		if err != nil || len(s.turns) != want || !math.IsNaN(m.alone(0)) {
 			t.Errorf("%v, %d windows, want %d, of lost packets %v ns", err, len(s.turns), want, m.alone(0))
 		}
@@ -142,7 +142,7 @@ func TestInstallation(t *testing.T) {
 
 // TestTolerated: windows disturbed a little are used when there are no others.
 func TestTolerated(t *testing.T) {
-	g := sift([]cost{{nanoseconds: 5, disturbed: 0.4}, {nanoseconds: 4, disturbed: 0.09}, {nanoseconds: 3, disturbed: 0.05}, {nanoseconds: 2, disturbed: 0.06}})
+	g := sift([]cost{{nanoseconds: 5, disturbed: 0.4}, {nanoseconds: 4, disturbed: 0.09}, {nanoseconds: 3, disturbed: 0.05}, {nanoseconds: 2, disturbed: 0.06}}, windowsOfRound)
 	if len(g.kept) != 2 || g.kept[0].nanoseconds != 3 || g.kept[1].nanoseconds != 2 || g.thrown != 2 || g.tolerant != 2 {
 		t.Errorf("%+v", g)
 	}
@@ -172,7 +172,7 @@ func TestServiceProgram(t *testing.T) {
 	many := manyCourse() // freshCourse has connections of the same numbers
 	many.of = 1000
 	courses := []*course{knownCourse(), knownServiceCourse(), many, freshCourse(), freshServiceCourse(), freshAffinityCourse()}
-	m, err := measure(t.Context(), w, courses, 4*time.Millisecond, time.Now().Add(time.Hour))
+	m, err := measure(t.Context(), w, courses, plan{windowsOfRound, time.Millisecond, time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
