@@ -15,6 +15,9 @@ func TestPageMap(t *testing.T) {
 	b.Poll(`document.querySelectorAll("#map .edge.busy").length > 5`)
 	b.Poll(`document.querySelector("#map .drop.busy") !== null`)
 	b.Poll(`document.querySelector('[data-figure="dropped"]').className === "bad"`)
+	if over := b.Value(`document.querySelector("#map").scrollHeight - document.querySelector("#map").clientHeight`); over != "0" {
+		t.Errorf("on a laptop %s pixels of the map are below the window", over)
+	}
 	b.Shot("map-light")
 	b.Size(1280, 970)
 	b.Shot("map-whole") // docs/page.png
@@ -134,6 +137,29 @@ func TestPageKeyboard(t *testing.T) {
 	b.Poll(`document.activeElement.type === "search"`)
 	b.Press("w") // is a letter there
 	b.Poll(`document.activeElement.value === "w" && location.hash === "#/table/Classifier"`)
+	// And on, over an entry that opens, to an object, with a frame around each.
+	b.Goto(b.Base + "/#/table/SpoofGuard")
+	b.Poll(`document.querySelectorAll("#panel .entries li").length > 10 && document.activeElement.tagName === "H2"`)
+	for i, has := range []string{"BUTTON", "A"} {
+		for n := 0; b.Value(`document.activeElement.tagName + document.activeElement.matches("#panel .entries *")`) != has+"true"; n++ {
+			if n > 10 {
+				t.Fatalf("after %d tabs the focus is on %s", n, b.Value(`document.activeElement.outerHTML.slice(0, 200)`))
+			}
+			b.Press("\t")
+		}
+		if outline := b.Value(`getComputedStyle(document.activeElement).outlineStyle`); outline != "solid" {
+			t.Errorf("the focus is shown by %s", outline)
+		}
+		b.Press("\r")
+		if i == 0 {
+			b.Poll(`document.activeElement.getAttribute("aria-expanded") === "true" && document.querySelector("#panel .origins a")`)
+		}
+	}
+	b.Poll(`location.hash.startsWith("#/object/") && document.activeElement.tagName === "H2" && document.querySelector("#panel .yaml")`)
+	b.Still()
+	if moves := b.Value(`getComputedStyle(document.querySelector("#map .line")).transitionDuration`); moves != "0s" {
+		t.Errorf("lines move for %s when nothing is to", moves)
+	}
 	b.NoFaults()
 }
 

@@ -4,11 +4,19 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/bench"
 )
 
 // TestPage prints the URL that an agent has left beside its socket, and says what to
@@ -44,6 +52,49 @@ func TestPage(t *testing.T) {
 		var out bytes.Buffer
 		if code := run(append([]string{"page"}, c.args...), &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%v: %d %s; want %d with %q", c.args, code, out.String(), c.code, c.want)
+		}
+	}
+}
+
+// TestPageHasBenchmark: what antrail bench --save writes is what the page shows.
+func TestPageHasBenchmark(t *testing.T) {
+	dir := t.TempDir()
+	c := &bench.Comparison{Profile: "forward", Title: "Forwarding", Sides: []string{"one"}, Lines: []bench.Line{{Name: "rate", Unit: "Mpps", Reached: []*bench.Spread{nil}}}}
+	if err := (&bench.Result{Comparisons: []*bench.Comparison{c}}).Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	invitations, ended := make(chan string, 2), make(chan error, 1)
+	s := agent.PageServer{
+		Agents: []*agent.Client{agent.NewClient("/no/such.sock")}, Address: "127.0.0.1:0", Plots: dir,
+		Invite: func(url string) error { invitations <- url; return nil },
+	}
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser, invitation := &http.Client{Jar: jar}, <-invitations
+	base, err := url.Parse(invitation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ address, want string }{
+		{invitation, "refresh"}, {"http://" + base.Host + "/plots", `"names":["forward"]`}, {"http://" + base.Host + "/plots/forward", "Forwarding</text>"},
+	} {
+		resp, err := browser.Get(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), c.want) {
+			t.Errorf("%s: %d, %v, %.300s; want %s", c.address, resp.StatusCode, err, text, c.want)
 		}
 	}
 }

@@ -33,21 +33,33 @@ export async function showDrops(panel, _, signal) {
   await again(async () => {
     const at = performance.now();
     const [drops, { packets }] = await Promise.all([get('/drops', {}, signal), get('/drops/last', { n: lastDrops }, signal)]);
-    last.replaceChildren(...packets.toReversed().map(lostPacket));
+    last.replaceChildren(...alike(packets.toReversed()).map(lostPackets));
     const rate = (d) => {
       const was = before?.drops.find((b) => b.table === d.table && b.reason === d.reason);
       return before ? Math.max(0, d.packets - (was?.packets ?? 0)) / ((at - before.at) / 1000) : null;
     };
     const rows = drops.toSorted((a, b) => (rate(b) ?? 0) - (rate(a) ?? 0) || b.packets - a.packets);
-    body.replaceChildren(rows.length === 0 ? h('p', {}, 'Nothing was lost so far.') : grid('Drops', ['packets', 'now', 'table', 'reason', 'meaning'],
+    body.replaceChildren(rows.length === 0 ? h('p', { class: 'empty' }, 'Nothing was lost so far. When a packet is, it is here within two seconds; a packet that you think is lost can be tried under ', h('a', { href: '#/walk' }, 'Walk'), '.') : grid('Drops', ['packets', 'now', 'table', 'reason', 'meaning'],
       rows.map((d) => [number(d.packets), h('span', { class: rate(d) > 0 ? 'bad' : '' }, perSecond(rate(d))), tableLink(d.table), d.reason, d.meaning])));
     before = { at, drops };
   }, signal);
 }
 
-// lostPacket is who lost what, and by which entry.
-const lostPacket = (p) => h('li', {},
-  h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet}`), h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}, ${p.length} bytes`),
+// alike groups packets that followed one another and were lost in the same way.
+function alike(packets) {
+  const groups = [];
+  const of = (p) => JSON.stringify([p.packet, p.port, p.length, p.reason, p.table, p.entry]);
+  for (const p of packets) {
+    if (groups.length > 0 && of(groups.at(-1)[0]) === of(p)) groups.at(-1).push(p);
+    else groups.push([p]);
+  }
+  return groups;
+}
+
+// lostPackets are who lost what, and by which entry: the newest of those alike.
+const lostPackets = ([p, ...more]) => h('li', {},
+  h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet || 'a packet that nobody read'}`), more.length > 0 && h('span', { class: 'count' }, `and ${number(more.length)} alike before`),
+  h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}${p.length > 0 ? `, ${p.length} bytes` : ''}`),
   h('div', {}, h('span', { class: 'bad' }, p.reason), p.table && [' in ', tableLink(p.table)], `: ${p.meaning}`),
   p.entry && h('div', {}, dumped(p.entry)),
   p.entry?.objects?.length > 0 && h('ul', { class: 'origins' }, p.entry.objects.map((o) => h('li', {}, origin(o)))));
@@ -69,7 +81,8 @@ export async function showConnections(panel, _, signal) {
     const all = await get('/conntrack', params, signal);
     const use = now.counters?.connections;
     about.textContent = `${use ? `${counted(use.now, 'connection')}; there is room for ${short(use.max)}. ` : ''}${all.length === most ? `The first ${most} of those asked for:` : `${number(all.length)} shown:`}`;
-    body.replaceChildren(grid('Connections', ['protocol', 'from', 'to', 'answers come from', 'state', 'zone', 'mark', 'ends in'], all.map((c) => [
+    body.replaceChildren(all.length === 0 ? h('p', { class: 'empty' }, address.value || port.value ? 'No connection has such an end. Fewer words in the fields above show more.'
+      : 'No connection is tracked now. One is here when its first packet has passed.') : grid('Connections', ['protocol', 'from', 'to', 'answers come from', 'state', 'zone', 'mark', 'ends in'], all.map((c) => [
       protocols[c.proto] ?? c.proto, end(c.orig.src, c.orig.srcPort), end(c.orig.dst, c.orig.dstPort), end(c.reply.src, c.reply.srcPort),
       c.state ?? '–', c.zone, c.mark ? `0x${c.mark.toString(16)}` : '–', seconds(c.timeoutNS)])));
   };
@@ -81,10 +94,13 @@ const end = (address, port) => (port ? (address.includes(':') ? `[${address}]:${
 export async function showPlots(panel, _, signal) {
   panel.append(h('h2', {}, 'Benchmark'));
   const answer = await fetch('/plots', { signal });
-  if (!answer.ok) throw new Error((await answer.text()).trim());
+  if (!answer.ok) {
+    panel.append(h('p', {}, 'There is no benchmark where the page is told to look. ', h('code', {}, 'antrail bench --save DIR'), ' puts one there.'), fault(new Error((await answer.text()).trim())));
+    return;
+  }
   const { began, names } = await answer.json();
   if (names.length === 0) {
-    panel.append(h('p', {}, 'There is none to show. ', h('code', {}, 'antrail bench --save DIR'), ' draws one; the setting ', h('code', {}, 'page.plots'), ' says where it lies.'));
+    panel.append(h('p', { class: 'empty' }, 'There is none to show. ', h('code', {}, 'antrail bench --save DIR'), ' draws one; the setting ', h('code', {}, 'page.plots'), ', or ', h('code', {}, 'antrail page --serve … --plots DIR'), ', says where it lies.'));
     return;
   }
   panel.append(h('p', { class: 'about' }, `Begun ${new Date(began).toLocaleString()}.`),

@@ -70,13 +70,19 @@ function update({ counters, rates }) {
   for (const t of counters.pipeline.tables) {
     const box = picture.querySelector(`#table-${t.id}`);
     if (!box) continue;
-    const lines = box.querySelectorAll('.note');
-    lines[lines.length - 1].textContent = `${t.id} · ${counted(t.entries, 'entry', 'entries')}${rates ? ` · ${perSecond(rates.tables.get(t.id))}` : ''}`;
+    note(box, t, rates?.tables.get(t.id));
     drops(t, box, rates?.drops.get(t.id) ?? 0);
   }
   if (!rates) return;
   const most = Math.max(1, ...rates.edges.values());
   for (const e of counters.pipeline.edges) way(e, rates.edges.get(edgeKey(e)), most);
+}
+
+// note says what a table has, and what it takes now, which is what a glance is for.
+function note(box, t, rate) {
+  const line = [...box.querySelectorAll('.note')].at(-1);
+  line.replaceChildren(`${t.id} · ${counted(t.entries, 'entry', 'entries')}`, ...(rate == null ? [] : [' · ', s('tspan', { class: 'rate' }, perSecond(rate))]));
+  box.classList.toggle('taken', rate > 0);
 }
 
 // way makes a busy edge thick: four times the packets are twice the thickness.

@@ -15,7 +15,7 @@ export async function showNodes(panel, _, signal) {
   panel.append(h('h2', {}, 'Nodes'), picture, h('h3', {}, 'Ports of this Node'), ports);
   const [nodes, pods] = await Promise.all([get('/nodes', {}, signal), get('/pods', {}, signal)]).catch((error) => {
     if (signal.aborted) throw error;
-    picture.append(h('p', {}, error.message)); // flow files know no Nodes
+    picture.append(h('p', { class: 'empty' }, `${error.message}. Its ports are below.`)); // flow files know no Nodes
     return [[], []];
   });
   const portOf = new Map(pods.map((p) => [p.object.replace(/^Pod\//, ''), p]));

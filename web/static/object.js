@@ -88,7 +88,8 @@ function section(title, about, answer, words) {
   if (answer.reason) return h('section', {}, h('h3', {}, title), fault(answer.reason));
   const rows = answer.value.map((r) => ({ r, says: about(r).filter(Boolean).join(' · ') }))
     .filter(({ r, says }) => words.every((w) => `${r.object} ${says}`.toLowerCase().includes(w)));
-  return h('section', {}, h('h3', {}, `${title} `, h('span', { class: 'count' }, number(rows.length))), h('ul', { class: 'rows' }, rows.map(({ r, says }) =>
+  return h('section', {}, h('h3', {}, `${title} `, h('span', { class: 'count' }, number(rows.length))),
+    rows.length === 0 && h('p', { class: 'about empty' }, words.length > 0 && answer.value.length > 0 ? 'None has these words.' : 'There is none.'), h('ul', { class: 'rows' }, rows.map(({ r, says }) =>
     h('li', { class: r.state }, objectLink(r.object), h('span', {}, says),
       h('span', { class: 'past' }, [`${counted(r.packets, 'packet')}, ${bytes(r.bytes)}`, `${short(r.entries)} entries`, r.state, r.reason].filter(Boolean).join(' · '))))));
 }

@@ -29,7 +29,7 @@ export async function showTable(panel, name, signal) {
     const elements = shown.map((f) => card(cards, f));
     // An order that stays is left alone, and with it the focus.
     if (elements.length !== list.children.length || elements.some((e, i) => e !== list.children[i])) list.replaceChildren(...elements);
-    note.textContent = flows.length < most ? '' : `The first ${most} entries. antrail dump-flows ${name} prints all.`;
+    note.textContent = flows.length === 0 ? 'No entry: packets that come here are dropped, or return to who asked.' : shown.length === 0 ? 'No entry has these words.' : flows.length < most ? '' : `The first ${most} entries. antrail dump-flows ${name} prints all.`;
   };
   const load = async () => {
     const at = performance.now();

@@ -86,7 +86,7 @@ function watching(way, signal) {
       if (walk ?? walks) list.append(h('li', {}, caught(walks ?? [walk], way, view)));
       if (counts) says.textContent = `${nodes.length > 1 ? list.children.length : counts.matched ?? 0} passed`; // each Node counts its own
     }
-    says.textContent += ', done';
+    says.textContent = list.children.length > 0 ? `${says.textContent}, done` : `nothing passed in ${watchFor / 1e9} s that fits`;
   };
   return h('details', {}, h('summary', {}, 'or pick one of those that pass now'),
     h('form', { id: 'live', class: 'tools', onsubmit: watch }, filter, h('label', {}, dropped, ' lost ones only'), button, says), list);
