@@ -66,7 +66,7 @@ func TestEgressReplies(t *testing.T) {
 		c.Record = ""
 		mustUp(t, c) // and is killed
 		c.EgressReplies = false
-		h = mustUp(t, c)
+		mustUp(t, c)
 		if now := replyState(t); strings.Contains(now, "lookup") {
 			t.Errorf("of an agent of another mode:\n%s", now)
 		}
