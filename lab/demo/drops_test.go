@@ -234,9 +234,14 @@ func TestDropsAreNamed(t *testing.T) {
 		since[k.name] = lostSince(t, w, k.node)
 		k.send(t, w)
 	}
-	for _, k := range all {
-		t.Run(k.name, func(t *testing.T) { k.wantNamed(t, w, since[k.name]) })
-	}
+	t.Run("named", func(t *testing.T) {
+		for _, k := range all {
+			t.Run(k.name, func(t *testing.T) {
+				t.Parallel() // how long each takes to be named is logged
+				k.wantNamed(t, w, since[k.name])
+			})
+		}
+	})
 	if seen, err := accounted(t.Context(), w); err != nil {
 		t.Error(err)
 	} else {
@@ -307,7 +312,7 @@ func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 		for i := range l.Packets {
 			p := &l.Packets[i]
 			if k.names(p) {
-				t.Log(strings.ReplaceAll(p.Line(), "\t", "  "))
+				t.Logf("named %v after it was lost: %s", time.Since(p.Time).Round(time.Millisecond), strings.ReplaceAll(p.Line(), "\t", "  "))
 				return
 			}
 			got = append(got, p.Line())
