@@ -112,3 +112,35 @@ func (p *pipeline) counterBytes(t testing.TB) []byte {
 	}
 	return b
 }
+
+// TestPoliciesAreCheap: what a scrape and top ask of policies allocates no more when
+// tables that count no policies have more entries.
+func TestPoliciesAreCheap(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	look := func() float64 {
+		return testing.AllocsPerRun(5, func() {
+			if len(n.policies()) == 0 {
+				t.Error("there are no policies")
+			}
+		})
+	}
+	few := look()
+	bundle := &dataplane.Bundle{}
+	routing, err := n.tableID("L3Forwarding")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 {
+		e, err := flow.ParseEntry(fmt.Sprintf("table=%d, priority=7,ip,nw_dst=11.%d.%d.0/24 actions=drop", routing, i>>8, i&255), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle.Add = append(bundle.Add, e)
+	}
+	if err := n.sw.Apply(bundle); err != nil {
+		t.Fatal(err)
+	}
+	if many := look(); many > few+10 {
+		t.Errorf("%v allocations, and %v with 10,000 entries for routes", few, many)
+	}
+}

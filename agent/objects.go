@@ -96,11 +96,16 @@ func trafficControlRecord(r control.TrafficControlRow) TrafficControlRecord {
 // counter tells what the switch has counted for entries so far.
 func (p *pipeline) counter() control.Counter {
 	type counts struct{ packets, bytes uint64 }
-	all := map[flow.Identity]counts{}
-	for _, f := range p.sw.Flows() {
-		all[f.Identity()] = counts{f.Packets, f.Bytes}
-	}
+	tables := map[uint8]map[flow.Identity]counts{} // those that were asked for
 	return func(e *flow.Entry) (packets, bytes uint64) {
+		all, known := tables[e.Table]
+		if !known {
+			all = map[flow.Identity]counts{}
+			for _, f := range p.sw.FlowsIn(e.Table) {
+				all[f.Identity()] = counts{f.Packets, f.Bytes}
+			}
+			tables[e.Table] = all
+		}
 		c := all[e.Identity()]
 		return c.packets, c.bytes
 	}

@@ -102,20 +102,35 @@ func (s *Switch) Flows() []FlowStats {
 	}
 	var all []FlowStats
 	for _, t := range p.tables {
-		if t == nil {
+		if t != nil {
+			all = t.appendFlows(all, now)
+		}
+	}
+	return all
+}
+
+// FlowsIn is Flows of one table, which costs nothing for the entries of others.
+func (s *Switch) FlowsIn(table uint8) []FlowStats {
+	s.shortcuts.creditNow()
+	p := s.program.Load()
+	if p == nil || p.tables[table] == nil {
+		return nil
+	}
+	return p.tables[table].appendFlows(nil, s.clock())
+}
+
+// appendFlows appends the table's entries to all, by priority.
+func (t *table) appendFlows(all []FlowStats, now int64) []FlowStats {
+	entries := append(t.classifier.list(), t.live.learned.list()...)
+	slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.Priority, a.Priority) })
+	for _, e := range entries {
+		if e.expired(now) {
 			continue
 		}
-		entries := append(t.classifier.list(), t.live.learned.list()...)
-		slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.Priority, a.Priority) })
-		for _, e := range entries {
-			if e.expired(now) {
-				continue
-			}
-			all = append(all, FlowStats{
-				Entry: e.Entry, Packets: e.packets.Load(), Bytes: e.bytes.Load(), Learned: e.learned,
-				Duration: time.Duration(now - e.installed), Idle: time.Duration(now - e.used.Load()),
-			})
-		}
+		all = append(all, FlowStats{
+			Entry: e.Entry, Packets: e.packets.Load(), Bytes: e.bytes.Load(), Learned: e.learned,
+			Duration: time.Duration(now - e.installed), Idle: time.Duration(now - e.used.Load()),
+		})
 	}
 	return all
 }
