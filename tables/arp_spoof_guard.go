@@ -9,6 +9,10 @@ import (
 // ARPSpoofGuard lets a port speak in ARP only of its own address: the gateway
 // and every Pod with an IPv4 address. Its twin for IPv6 is in table IPv6.
 //
+// ARP proves nothing: whoever answers a question is believed, and gets the packets. So
+// the sender's addresses within the message are checked; the Ethernet header is only
+// the envelope.
+//
 // Reads:  in_port, arp_spa, arp_sha.
 // Writes: nothing.
 // Next:   ARPResponder. Table-miss: drop.

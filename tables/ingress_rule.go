@@ -4,6 +4,10 @@ package tables
 // allow. Without AntreaPolicy, what is established passes here (see
 // ingressEstablished).
 //
+// A rule is a conjunction: the sources, the ports of the Pods that it is applied to,
+// and the protocol's ports are clauses, with an entry for each member. EgressRule has
+// more about it.
+//
 // Reads:  addresses, ports and TargetOFPortField of the rules.
 // Writes: TFIngressConjIDField, IngressRuleCTLabel.
 // Next:   IngressMetric once allowed. Table-miss: IngressDefaultRule.

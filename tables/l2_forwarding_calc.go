@@ -5,9 +5,13 @@ import "github.com/antrail/antrail/flow"
 // L2ForwardingCalc finds the port of a destination MAC: of the gateway, of the
 // tunnel, which has the Global Virtual MAC, and of each Pod.
 //
+// It sends nothing: it notes the port, and Output sends. The ingress policies between
+// the two ask by the port which Pod a packet is for, and may still drop it. The one
+// entry of the Global Virtual MAC leads to all Pods of all other Nodes.
+//
 // Reads:  eth_dst.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
-// Next:   the next table, which is also the table-miss.
+// Next:   TrafficControl, or the ingress policies without it; also the table-miss.
 
 func (p *Pipeline) switchTo(port Port) *flow.Entry {
 	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(ethAddr(flow.EthDst, port.MAC)),

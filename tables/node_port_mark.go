@@ -5,6 +5,10 @@ import "github.com/antrail/antrail/flow"
 // NodePortMark marks packets to an address at which NodePorts are reached. It
 // exists with proxyAll.
 //
+// A NodePort is a port at any address of the Node, and at a virtual one, to which the
+// Node's kernel sends what comes from outside. With the mark, ServiceLB needs one
+// entry for a NodePort, however many addresses there are.
+//
 // Reads:  the destination address.
 // Writes: ToNodePortAddressRegMark.
 // Next:   returns to PreRoutingClassifier. Table-miss: SessionAffinity.

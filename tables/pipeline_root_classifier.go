@@ -6,6 +6,9 @@ import "github.com/antrail/antrail/flow"
 //
 // Every packet begins here, whatever port it came by.
 //
+// ARP has neither connections nor policies: two tables do all that it needs. IP packets
+// go on to Classifier.
+//
 // Reads:  the EtherType.
 // Writes: nothing.
 // Next:   ARPSpoofGuard, Classifier. Table-miss: drop.

@@ -9,6 +9,9 @@ import (
 // SNAT translates the source of the connections that SNATMark has marked, in a
 // zone of their own: CtZone knows them by their client.
 //
+// A connection has one translation of a zone, and CtZone has used its own for the
+// destination. UnSNAT undoes this one.
+//
 // Reads:  ct_state, ConnSNATCTMark, HairpinCTMark, PktSourceField.
 // Writes: the source address, and the marks of SNATCtZone.
 // Next:   switching, which is also the table-miss.

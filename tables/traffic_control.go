@@ -5,6 +5,10 @@ import "github.com/antrail/antrail/flow"
 // TrafficControl notes which packets are mirrored or redirected, and where. It
 // exists with TrafficControl or L7NetworkPolicy.
 //
+// It only notes the target's port: Output sends, after the policies have judged, so
+// that an engine is shown what is allowed and nothing else. What comes back from it
+// goes round all that, or it would be redirected for ever.
+//
 // Reads:  in_port and TargetOFPortField, PktSourceField.
 // Writes: TrafficControlTargetOFPortField, TrafficControlActionField.
 // Next:   the ingress policies, which is also the table-miss; output for what

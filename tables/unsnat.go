@@ -5,6 +5,10 @@ import "github.com/antrail/antrail/flow"
 // UnSNAT undoes the source translation of a Service's connection for the
 // replies: those that come to an address which SNAT translates to.
 //
+// Such a reply is not addressed to the client, whom only the translation knows. It is
+// undone here, before ConntrackZone undoes the Service's: the last one made is the
+// first one undone.
+//
 // Reads:  the destination address.
 // Writes: the destination, through SNATCtZone.
 // Next:   ConntrackZone, which is also the table-miss.
