@@ -70,6 +70,9 @@ type Config struct {
 	// link of its name. With Kubernetes, they are those that the CNI plugin does not
 	// make, each with its number, and its Pod if it is one's.
 	Ports []Port `json:"ports,omitempty"`
+	// PodDriver is the driver of pods' ports that name none, those of the CNI plugin
+	// among them: auto, which "" is too, afxdp or afpacket.
+	PodDriver string `json:"podDriver,omitempty"`
 	// Workers is how many threads move packets at most; when not given, 2, or 1
 	// on a single processor. All but the first sleep until it falls behind.
 	Workers int `json:"workers,omitempty"`
@@ -260,9 +263,10 @@ func (c *Config) setDefaults() {
 		yes := true
 		c.Masquerade = &yes
 	}
+	orDefault(&c.PodDriver, DriverAuto)
 	for i := range c.Ports {
 		orDefault(&c.Ports[i].Link, c.Ports[i].Name)
-		orDefault(&c.Ports[i].Driver, DriverAuto)
+		orDefault(&c.Ports[i].Driver, c.PodDriver)
 	}
 }
 
@@ -307,6 +311,7 @@ func (c *Config) check() error {
 		c.Kubernetes.check(c, &f)
 	}
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
+	f.check(KnownDriver(c.PodDriver), "podDriver: %q is none of auto, afxdp and afpacket", c.PodDriver)
 	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	c.Conntrack.check(&f)
 	if !c.waits() {

@@ -93,6 +93,7 @@ func TestParseConfigFaults(t *testing.T) {
 		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `unknown field "nodename_"`},
 		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `unknown field "tag"`},
 		{"no node name", "nodeName: node-a", "", "nodeName: missing"},
+		{"driver of nobody", "nodeName:", "podDriver: dpdk\nnodeName:", `podDriver: "dpdk" is none of auto, afxdp and afpacket`},
 		{"no flows", "flows: node-a.flows", "", "flows: missing"},
 		{"flows and manifests", "flows: node-a.flows", "flows: node-a.flows\nmanifests: objects", "manifests: not together with flows"},
 		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36, but with manifests the NodeConfig gives it"},

@@ -188,7 +188,7 @@ func (l *live) ports() []Port {
 	for _, p := range cluster.NodeConfig(l.config.NodeName).Ports {
 		port, ok := given[p.Name]
 		if !ok {
-			port = Port{Name: p.Name, Link: p.Name, Driver: DriverAuto}
+			port = Port{Name: p.Name, Link: p.Name, Driver: l.config.PodDriver}
 			if m, ours := made[p.Name]; ours && p.Pod == (control.Name{}) {
 				port.Driver, port.oneWay = DriverTap, !m.Returns
 			}

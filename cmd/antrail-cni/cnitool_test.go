@@ -51,6 +51,46 @@ func TestCNITool(t *testing.T) {
 	w.wantNothing()
 }
 
+// TestDriverOfPods: the configuration says which driver all pods' ports have, and an
+// agent that is started with another one moves them.
+func TestDriverOfPods(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	config, err := os.ReadFile(w.path("agent.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var boxes []*sandbox
+	for _, driver := range []string{agent.DriverAFXDP, agent.DriverAFPacket} {
+		w.write("agent.yaml", string(config)+"podDriver: "+driver+"\n")
+		w.start()
+		if boxes == nil {
+			boxes = []*sandbox{w.sandbox("a"), w.sandbox("b")}
+			w.add(boxes[0])
+			w.add(boxes[1])
+		}
+		w.eventually("both ports are on "+driver, func() error { return w.wantDriver(driver, 2) })
+		w.eventually("b is reached", func() error { return boxes[0].ping(boxes[1].addresses()[0]) })
+		w.kill()
+	}
+}
+
+// wantDriver says whether so many pods' ports have a driver.
+func (w *world) wantDriver(driver string, n int) error {
+	var all []agent.PortRecord
+	if err := agent.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
+		return err
+	}
+	for _, p := range all {
+		if p.No > 2 && p.Driver == driver {
+			n--
+		}
+	}
+	if n != 0 {
+		return fmt.Errorf("%d are not: %+v", n, all)
+	}
+	return nil
+}
+
 // TestPolicyBeforeTraffic: a Pod with a policy that lets nobody in is sent packets
 // from before its ADD on; none is answered, on none of its interfaces. Without the
 // policy they are.
