@@ -28,6 +28,10 @@ const (
 // garbage collector's own slack, and none of the 20,000 objects twice.
 const growth = 12 << 20
 
+// anonymousGrowth bounds what the agent may have taken from the kernel besides: Go gives
+// memory back at its leisure, and the heap may double between collections.
+const anonymousGrowth = 128 << 20
+
 type named = map[string]any
 
 func metaOf(name string, labels named) named {
@@ -154,13 +158,17 @@ func TestRealScale(t *testing.T) {
 
 	r, took := f.reconciling("node-99")
 	t.Logf("its entries for one Node after %v; the heap holds %s of all", took.Round(10*time.Millisecond), mega(heap()-before))
+	agent := newWhole(t, api)
+	t.Logf("a whole agent is ready %v after its start: %v", agent.ready().Round(10*time.Millisecond), agent.holds())
 	f.churn(api, 0) // what a first change makes stays
-	steady := heap()
+	agent.follows(api)
+	steady, first := heap(), agent.holds()
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for round := range 3 {
 		began = time.Now()
 		f.churn(api, 1+rnd.IntN(100))
 		t.Logf("round %d: 600 changes, the last in the store after %v; heap %s", round+1, time.Since(began).Round(10*time.Millisecond), mega(heap()-steady))
+		t.Logf("         the agent, a Service after these: %v later; %v", agent.follows(api).Round(10*time.Millisecond), agent.holds())
 	}
 	api.gate.set(true)
 	api.Stop()
@@ -170,8 +178,17 @@ func TestRealScale(t *testing.T) {
 	f.forget()
 	grown := heap() - steady
 	t.Logf("after the API server was started again, and all was listed: heap %s, %d parts of objects wait", mega(grown), r.Waiting())
+	agent.follows(api)
+	last := agent.holds()
+	t.Logf("the agent then: %v", last)
 	if grown > growth {
 		t.Errorf("the heap has grown by %s", mega(grown))
+	}
+	if by := last.heap - first.heap; by > growth {
+		t.Errorf("the agent's heap has grown by %s", mega(by))
+	}
+	if by := last.anonymous - first.anonymous; by > anonymousGrowth {
+		t.Errorf("the agent's memory has grown by %s", mega(by))
 	}
 	f.allowed()
 }
