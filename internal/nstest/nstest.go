@@ -26,6 +26,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -58,7 +59,7 @@ func New(t testing.TB) *Namespace {
 		t.Fatalf("namespace %s: %v", n.Name, err)
 	}
 	t.Cleanup(n.remove)
-	if n.links, err = netlink.NewHandleAt(n.ns); err != nil {
+	if n.links, err = netlink.NewHandleAt(n.ns, unix.NETLINK_ROUTE); err != nil {
 		t.Fatalf("netlink in %s: %v", n.Name, err)
 	}
 	n.Sysctl(t, "net/ipv4/ip_forward", "0") // a new namespace has the machine's own

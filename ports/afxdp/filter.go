@@ -17,16 +17,24 @@ import (
 type Filter struct {
 	Proto uint8
 	Port  uint16 // 0: any, for protocols without ports
+	// Inner is where an Ethernet frame lies in the packet, behind the IP header. In
+	// generic mode only a packet is taken whose inner IP packet ends where it ends
+	// itself: the kernel may have joined several to one.
+	Inner int
 
 	mtu int // of the interface
 }
 
-// within is the filter for an interface with this MTU; nil of nil.
-func (f *Filter) within(mtu int) *Filter {
+// within is the filter for an interface with this MTU, in a mode; nil of nil.
+func (f *Filter) within(mtu int, mode Mode) *Filter {
 	if f == nil {
 		return nil
 	}
-	return &Filter{f.Proto, f.Port, mtu}
+	own := *f
+	if own.mtu = mtu; mode != Generic {
+		own.Inner = 0
+	}
+	return &own
 }
 
 // maxLocal is how many addresses SetLocal takes.
@@ -70,6 +78,7 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 		asm.JNE.Imm(asm.R1, int32(f.Proto), "pass"),
 	)
 	all = append(all, f.port(atL46)...)
+	all = append(all, f.alone(atL46, atIP+4, 0)...)
 	for i := int16(0); i < 16; i += 4 { // the destination
 		all = append(all, asm.LoadMem(asm.R1, asm.R7, atIP+24+i, asm.Word), asm.StoreMem(asm.RFP, i-16, asm.R1, asm.Word))
 	}
@@ -86,6 +95,7 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 		asm.JNE.Imm(asm.R1, int32(f.Proto), "pass"),
 	)
 	all = append(all, f.port(atL44)...)
+	all = append(all, f.alone(atL44, atIP+2, packet.IPv4Len)...)
 	return append(all,
 		asm.Mov.Imm(asm.R1, 0),
 		asm.StoreMem(asm.RFP, -16, asm.R1, asm.DWord),
@@ -111,6 +121,34 @@ func long(at int16, most int) asm.Instructions {
 		asm.HostTo(asm.BE, asm.R1, asm.Half),
 		asm.JGT.Imm(asm.R1, int32(most), "pass"),
 	}
+}
+
+// alone passes on what has no inner IP packet, or one that ends before the outer does.
+// What is behind the outer IP header begins at an offset; its length and that of
+// header bytes more lies at another.
+func (f *Filter) alone(at, length int16, header int32) asm.Instructions {
+	if f.Inner == 0 {
+		return nil
+	}
+	inner := at + int16(f.Inner) + packet.EthernetLen
+	is6, compare := fmt.Sprintf("inner6-%d", at), fmt.Sprintf("compare-%d", at)
+	all := append(shorter(int32(inner)+6),
+		asm.LoadMem(asm.R1, asm.R7, inner-2, asm.Half), // EtherType
+		asm.JEq.Imm(asm.R1, network(packet.EtherTypeIPv6), is6),
+		asm.JNE.Imm(asm.R1, network(packet.EtherTypeIPv4), "pass"),
+		asm.LoadMem(asm.R2, asm.R7, inner+2, asm.Half), // Total Length
+		asm.HostTo(asm.BE, asm.R2, asm.Half),
+		asm.Ja.Label(compare),
+		asm.LoadMem(asm.R2, asm.R7, inner+4, asm.Half).WithSymbol(is6), // Payload Length
+		asm.HostTo(asm.BE, asm.R2, asm.Half),
+		asm.Add.Imm(asm.R2, packet.IPv6Len),
+		asm.LoadMem(asm.R1, asm.R7, length, asm.Half).WithSymbol(compare),
+	)
+	return append(all,
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.Add.Imm(asm.R2, header+int32(f.Inner)+packet.EthernetLen),
+		asm.JNE.Reg(asm.R1, asm.R2, "pass"),
+	)
 }
 
 // shorter passes on frames that are shorter.

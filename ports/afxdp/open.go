@@ -193,7 +193,7 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return err
 	}
 	attachFlags, bindFlags := flagsOf(mode, chains)
-	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter.within(p.info.MTU))
+	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter.within(p.info.MTU, mode))
 	if err != nil {
 		return err
 	}

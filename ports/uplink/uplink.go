@@ -88,8 +88,13 @@ func openCard(memory *afxdp.Memory, c *Config) (*afxdp.Port, error) {
 	if err != nil {
 		return nil, err
 	}
+	inner := tunnel.HeaderLen
+	if c.Kind.Port() != 0 {
+		inner += packet.UDPLen
+	}
 	return memory.Open(afxdp.Options{
-		Interface: c.Link, Mode: mode, Why: c.Why, Filter: &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port()},
+		Interface: c.Link, Mode: mode, Why: c.Why,
+		Filter: &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner},
 	})
 }
 

@@ -63,22 +63,36 @@ func wired(t *testing.T, family string) *pair {
 func open(t *testing.T, family string, kind tunnel.Kind) *pair {
 	t.Helper()
 	p := wired(t, family)
-	memory := afxdp.NewMemory(256, 1)
+	p.openOn(t, "eth0", kind)
+	return p
+}
+
+// openOn opens the ports of both Nodes, the one's on a link.
+func (p *pair) openOn(t *testing.T, link string, kind tunnel.Kind) {
+	t.Helper()
+	p.openPort(t, link, kind)
 	var err error
-	p.a.Do(t, func() {
-		p.port, err = Open(memory, Config{Link: "eth0", Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []netip.Addr{p.bAddr}, MTU: 1430}})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	p.b.Do(t, func() {
 		p.far, err = underlay.Open(underlay.Config{Name: "tun0", Kind: kind, Local: p.bAddr, Peers: []netip.Addr{p.aAddr}, MTU: 1430})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { p.far.Close() })
+}
+
+// openPort opens the port on a link.
+func (p *pair) openPort(t *testing.T, link string, kind tunnel.Kind) {
+	t.Helper()
+	memory := afxdp.NewMemory(256, 1)
+	var err error
+	p.a.Do(t, func() {
+		p.port, err = Open(memory, Config{Link: link, Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []netip.Addr{p.bAddr}, MTU: 1430}})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		p.far.Close()
 		if err := p.port.Close(); err != nil {
 			t.Error(err)
 		}
@@ -86,7 +100,6 @@ func open(t *testing.T, family string, kind tunnel.Kind) *pair {
 			t.Error(err)
 		}
 	})
-	return p
 }
 
 // send has a port send a frame.
