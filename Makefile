@@ -2,6 +2,7 @@
 # make test   every test, and says which could not run here and why
 # make test-k8s  the agent's tests against a real API server, built when it is not
 #             cached (hack/k8s/build); prints what it holds of a large cluster
+# make test-vm  VLANs, bonds and older kernels, in virtual machines with Debian's kernels
 # make test-deploy  the Kustomize base and the Helm chart are the same, and valid
 # make lint   gofmt, go vet, staticcheck
 # make book   docs/pipeline, written anew from the tables, the sample objects and packets
@@ -13,7 +14,7 @@ IMAGE := docker.io/library/antrail:latest
 NFT := /usr/sbin/nft
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: all build image demo demo-k8s test test-k8s test-deploy lint book clean
+.PHONY: all build image demo demo-k8s test test-k8s test-vm test-deploy lint book clean
 
 all: build
 
@@ -43,6 +44,10 @@ test:
 
 test-k8s:
 	hack/test-k8s
+
+test-vm:
+	hack/need-packages vm
+	hack/test-vm
 
 # Manifests and chart: modules of their own, for Kustomize and Helm are large.
 test-deploy:
