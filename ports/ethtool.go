@@ -26,15 +26,20 @@ func DisableTxChecksum(ifname string) error {
 
 // DisableTunnelSegmentation turns segmentation inside tunnels, and that of SCTP,
 // off on an interface of the calling thread's network namespace. TCP and UDP
-// segmentation stay.
+// segmentation stay, that of UDP from Linux 6.2 on.
 //
 // The pod's end of a veth needs this, for the sake of tunnels of the pod's own,
 // when the switch's end is a packet socket: the virtio-net header has no words
 // for such a frame, and the switch drops it.
 func DisableTunnelSegmentation(ifname string) error {
-	return turnOff(ifname, "tunnel segmentation offload",
+	features := []string{
 		"tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation",
-		"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-sctp-segmentation")
+		"tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation", "tx-sctp-segmentation",
+	}
+	if !KnowsUDPSegments() {
+		features = append(features, "tx-udp-segmentation")
+	}
+	return turnOff(ifname, "tunnel segmentation offload", features...)
 }
 
 // turnOff turns off those features of an interface that are on.

@@ -56,6 +56,7 @@ var lacks = []struct {
 }{
 	{6, 8, "driver afxdp completes pods' checksums itself"},
 	{6, 6, "connections are not offloaded, and AF_XDP takes an MTU up to 3822 only"},
+	{6, 2, "the switch and pods cut UDP's large segments themselves"},
 	{5, 16, "nftables has no egress hook, without which the agent does not start"},
 }
 

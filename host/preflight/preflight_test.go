@@ -160,8 +160,8 @@ func TestKernels(t *testing.T) {
 	for release, want := range map[string]Line{
 		"6.8.0":            {OK, "kernel", "Linux 6.8.0", ""},
 		"6.7.1":            {Warn, "kernel", "Linux 6.7.1", "before 6.8: driver afxdp completes pods' checksums itself"},
-		"6.1.0-56-amd64":   {Warn, "kernel", "Linux 6.1.0-56-amd64", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only"},
-		"5.15.0-1-generic": {Fail, "kernel", "Linux 5.15.0-1-generic", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 5.16: nftables has no egress hook, without which the agent does not start"},
+		"6.1.0-56-amd64":   {Warn, "kernel", "Linux 6.1.0-56-amd64", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 6.2: the switch and pods cut UDP's large segments themselves"},
+		"5.15.0-1-generic": {Fail, "kernel", "Linux 5.15.0-1-generic", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 6.2: the switch and pods cut UDP's large segments themselves; before 5.16: nftables has no egress hook, without which the agent does not start"},
 		"none":             {Warn, "kernel", `"none" is no version of Linux`, "Linux 5.16 or newer"},
 	} {
 		if l := judge(release); l != want {

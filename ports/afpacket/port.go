@@ -139,6 +139,10 @@ func prepare(o *Options) (p *Port, index int, err error) {
 		Driver: "afpacket", Mode: "virtio-net header, segments whole", Why: o.Why, MTU: nic.Attrs().MTU,
 		Carries: ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP,
 	}
+	if !ports.KnowsUDPSegments() {
+		p.info.Carries &^= ports.CarriesUDP
+		p.info.Why += "; segments of UDP are cut: the kernel takes none before Linux 6.2"
+	}
 	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)
 	if o.Shortcuts.Filter != nil {
 		p.info.Shortcut = uint32(index)
