@@ -8,10 +8,9 @@
 //	init/        the first process inside, which runs the commands
 //
 // DIR is an unpacked Debian package of a kernel (hack/vm/kernel). The commands run one
-// after the other, each in the directory that WORD=PATH before it names with the word
-// cd, and with what other such words put into its environment. What they print comes
-// out here; the exit code is 0 when all of theirs are. KVM is used where the processor has it, else QEMU
-// translates, which takes ten to twenty times as long.
+// after the other; words NAME=VALUE before one are its environment, cd=DIR its directory.
+// What they print comes out here; the exit code is 0 when all of theirs are. KVM is used
+// where the processor has it, else QEMU translates, which is slow.
 package main
 
 import (
@@ -117,11 +116,8 @@ func (o *order) root() ([]byte, error) {
 	return tree.CPIO(), nil
 }
 
-// Words of the first process on the console (hack/vm/init).
-const (
-	wellDone = "vm: all is well"
-	badlyEnd = "vm: failed"
-)
+// wellDone is the last line of the first process (hack/vm/init) when all went well.
+const wellDone = "vm: all is well"
 
 // boot runs the machine until its first process has ended.
 func (o *order) boot(ctx context.Context, image, initrd string) error {
