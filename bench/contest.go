@@ -89,8 +89,16 @@ func (r *rig) contestAt(ctx context.Context, c *Comparison, points []point) (err
 	if rounds > 0 {
 		c.Sides, c.Lines = b.sides, slices.Concat(b.lines(), b.growth())
 		c.Notes = append(c.Notes, fmt.Sprintf("Rounds: %d.", rounds))
+		if slices.ContainsFunc(c.Lines, unknown) {
+			c.Notes = append(c.Notes, "Figures are missing since other programs had the processors too often. They are there on a quiet machine, and often under chrt -r 10.")
+		}
 	}
 	return err
+}
+
+// unknown says whether a line has no figure of any side, since no round could tell.
+func unknown(l Line) bool {
+	return !slices.ContainsFunc(l.Reached, func(s *Spread) bool { return s != nil })
 }
 
 // another says whether a further round is begun: there are fewer than asked for,

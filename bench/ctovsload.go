@@ -72,12 +72,14 @@ func (c *ovsConntrack) bursts(ctx context.Context, t tuples, n, burst int, aroun
 	return ctx.Err()
 }
 
-// threadStats is a polling thread's own account.
-type threadStats struct{ packets, idle, busy float64 }
+// threadStats is a polling thread's own account: packets, cycles, and packets that
+// took the slow path.
+type threadStats struct{ packets, idle, busy, upcalls float64 }
 
 var (
 	packetsLine = regexp.MustCompile(`packets received: (\d+)`)
 	idleLine    = regexp.MustCompile(`idle cycles: (\d+)`)
+	upcallLines = regexp.MustCompile(`miss with \w+ upcall: (\d+)`)
 	busyLine    = regexp.MustCompile(`processing cycles: (\d+)`)
 )
 
@@ -119,6 +121,13 @@ func parseThread(section string) (s threadStats, err error) {
 		if *f.to, err = strconv.ParseFloat(m[1], 64); err != nil {
 			return s, err
 		}
+	}
+	for _, m := range upcallLines.FindAllStringSubmatch(section, -1) {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return s, err
+		}
+		s.upcalls += n
 	}
 	return s, nil
 }

@@ -62,7 +62,7 @@ func asForwarder(p *portPair, err error) (forwarder, error) {
 
 func runForward(ctx context.Context, r *rig, c *Comparison) error {
 	c.Notes = append(c.Notes, forwardNote)
-	c.absentOVS()
+	c.absentOVS(ovsMissing())
 	list := forwardSides()
 	if ovsMissing() == nil {
 		list = append(list, forwardSide{ovsVersion() + " afxdp", openOVSForwarder, true})

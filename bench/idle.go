@@ -35,7 +35,7 @@ func runIdle(ctx context.Context, r *rig, c *Comparison) (err error) {
 		"antrail: an agent, packet sockets. Open vSwitch: its daemon, userspace datapath, AF_PACKET ports. Both: one entry, NORMAL.", idlePorts))
 	var sides []*side
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
-	c.absentOVS()
+	c.absentOVS(ovsMissing())
 	openers := []func(context.Context, *rig) (*side, error){openIdleOVS, openIdleAgent}
 	if ovsMissing() != nil {
 		openers = openers[1:]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ const pipelineNote = "Packets from db-a to client-a on the pipeline of examples/
 	"\"Pipeline alone\" is less the cost of the same packets with a single entry that outputs them, measured in windows in turn. " +
 	"A window is thrown away in which the thread that is measured waited for a processor for more than 2 % of the time, or the machine for its host; where there is not half of what a round should have of others, windows disturbed for up to 10 % are used and told; without them, and where the difference is not above 0, the round has no figure. " +
 	"antrail: ports in memory, batches of 64, one thread, wall time. " +
-	"Open vSwitch: userspace datapath, packets in by AF_XDP and out by a port that counts them and throws them away, the polling thread's own count of cycles per packet, as time by the rate at which it counts."
+	"Open vSwitch: userspace datapath, packets in by AF_XDP and out by a port that counts them and throws them away, the polling thread's own count of cycles per packet, as time by the rate at which it counts; windows with packets that took the slow path, since the datapath forgot its flows while it rested, are thrown away."
 
 // bareProgram is a single entry that forwards.
 func bareProgram() (*flow.Program, error) {
@@ -55,7 +56,7 @@ type trial struct {
 // contestProgram has antrail's switch and Open vSwitch's stand a trial.
 func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err error) {
 	c.Notes = append(c.Notes, pipelineNote)
-	c.absentOVS()
+	c.absentOVS(ovsWalkMissing())
 	sides, w, err := r.openTrial(ctx, c, t)
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
 	if err != nil {
@@ -71,7 +72,7 @@ func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err 
 // openTrial opens the sides of a trial that take part: w is antrail's, nil when
 // it does not. Those that were opened are given back with an error as well.
 func (r *rig) openTrial(ctx context.Context, c *Comparison, t *trial) (sides []*side, w *walk, err error) {
-	if r.wants(ovsVersion()) && ovsMissing() == nil {
+	if r.wants(ovsVersion()) && ovsWalkMissing() == nil {
 		r.say("%s: %s gets %d entries", c.Profile, ovsVersion(), len(t.program.Entries))
 		w, err := openOVSWalk(ctx, t.program)
 		if err != nil {
@@ -93,9 +94,18 @@ func (r *rig) openTrial(ctx context.Context, c *Comparison, t *trial) (sides []*
 // antrailName is that of antrail where it is one contender.
 const antrailName = "antrail"
 
-// absentOVS notes that Open vSwitch is not there, if it is not.
-func (c *Comparison) absentOVS() {
-	if why := ovsMissing(); why != nil {
+// ovsWalkMissing is why what Open vSwitch's pipeline costs cannot be measured, nil
+// when it can.
+func ovsWalkMissing() error {
+	if runtime.NumCPU() < 2 {
+		return errors.New("it takes two processors: one makes packets, one polls")
+	}
+	return ovsMissing()
+}
+
+// absentOVS notes that Open vSwitch is not there, if there is a reason.
+func (c *Comparison) absentOVS(why error) {
+	if why != nil {
 		c.Notes = append(c.Notes, missingError{"Open vSwitch", why}.Error())
 	}
 }
@@ -167,7 +177,7 @@ func (m *measured) details() (list []reading) {
 // that there is no time to open are left out, and it says so.
 func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*course, program func(int) (*flow.Program, error)) (err error) {
 	c.Notes = append(c.Notes, pipelineNote)
-	c.absentOVS()
+	c.absentOVS(ovsWalkMissing())
 	var points []point
 	defer func() {
 		var open []*side

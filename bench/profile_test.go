@@ -170,6 +170,12 @@ func TestContestKeepsRounds(t *testing.T) {
 	if l := c.Lines[4]; l.Name != "cost, over that at 10" || l.X != 100 || !slices.Equal(l.Reached[0].Values, []float64{1.1, 1.5}) {
 		t.Errorf("%+v: %v", l, l.Reached[0])
 	}
+	b := board{}
+	b.side("a")
+	b.note([]finding{{"a", 0, []reading{{"x", "ns", math.NaN()}}}})
+	if !unknown(b.lines()[0]) || slices.ContainsFunc(c.Lines, unknown) {
+		t.Errorf("known and unknown: %+v, %+v", b.lines()[0], c.Lines)
+	}
 	if !slices.Contains(c.Notes, "Rounds: 2.") || !strings.Contains(said.String(), "a at 100\n") {
 		t.Errorf("%q, %s", c.Notes, said.String())
 	}
