@@ -11,6 +11,9 @@ let generation = null;
 let picture = null;
 let light = null; // what is lit: kept while the picture is drawn anew
 
+/** mostScale is how many times its own size the map may be. */
+const mostScale = 1.4;
+
 // Sizes of package diagram, which a busy drop's mark needs.
 const boxWidth = 128, boxHeight = 44;
 
@@ -47,6 +50,9 @@ function draw(counters) {
 function show(root, counters) {
   picture = document.importNode(root, true);
   picture.removeAttribute('role'); // its tables are links
+  const { width, height } = picture.viewBox.baseVal; // a small map fills the window no more than a large one
+  picture.style.maxWidth = `${width * mostScale}px`;
+  picture.style.maxHeight = `${height * mostScale}px`;
   for (const t of counters.pipeline.tables) {
     const box = picture.querySelector(`#table-${t.id}`);
     box.setAttribute('tabindex', '0');

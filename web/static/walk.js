@@ -73,7 +73,7 @@ function watching(way, signal) {
     try {
       await take({ filter: filter.value.trim(), droppedOnly: dropped.checked, count: mostCaught, forNS: watchFor }, AbortSignal.any([signal, stop.signal]));
     } catch (error) {
-      says.textContent = stop.signal.aborted || signal.aborted ? 'stopped' : error.message;
+      says.textContent = stop.signal.aborted || signal.aborted ? 'stopped' : error.message.startsWith('404') ? 'Nothing passes here: this page is of files. Type a packet above.' : error.message;
     }
     stop = null;
     button.textContent = 'Watch';
