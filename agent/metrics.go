@@ -40,6 +40,7 @@ var (
 	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
 	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")
 	meterDrops  = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
+	handedOver  = describe("hand_over_pause_seconds", "Time in which no packet moved when the agent took over from the one before; 0 when it did not.")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
@@ -50,7 +51,7 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
-		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, sleeps, workerTime, workerPkts,
+		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerPkts,
 		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
@@ -97,6 +98,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.p.collectSums(ch)
 	count(lostMissed, c.p.lost.missedSoFar())
 	count(sleeps, c.p.sw.Sleeps())
+	gauge(handedOver, c.p.paused.Seconds())
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)
 		count(workerPkts, w.Packets, no)

@@ -40,6 +40,8 @@ type pipeline struct {
 	judged  rejudgeCounts
 	offload offload
 	looks   mapLooks
+	// paused is for how long no packet moved when this agent took over.
+	paused time.Duration
 	// made are the ports that the switch makes for objects; floods leave them out.
 	made map[string]control.Made
 }

@@ -153,14 +153,14 @@ func (a *Agent) inherit(ctx context.Context) error {
 	a.left, a.arena.lent = false, false
 	a.keepTaps(false)
 	turning := beginParts(ctx, a.sw.Run)
-	pause := timeSince(a.estate.still, a.clock())
+	a.paused = timeSince(a.estate.still, a.clock())
 	err = a.estate.say(note{Say: sayRunning}) // who has gone meanwhile needs not know
 	if err != nil {
 		a.log.Warn("the agent before has gone", "error", err)
 	}
 	a.estate.close()
 	logRestored(a.log, a.config.arenaFile(), a.ct.Stats().Restored)
-	a.log.Info("taken over from the agent before", "pause", pause)
+	a.log.Info("taken over from the agent before", "pause", a.paused)
 	ln, err := replaceSocket(a.config.Socket)
 	if err != nil {
 		return errors.Join(err, turning.stop(), a.stop())

@@ -65,6 +65,8 @@ func TestExitCodes(t *testing.T) {
 		{"dump-groups --groups x", 2, "go with --flows"},
 		{"lab upgrade-test -o xml", 2, "table or json"},
 		{"lab upgrade-test --connections 0", 2, "at least 1"},
+		{"lab upgrade-test --driver tap", 2, "none of auto, afpacket and afxdp"},
+		{"lab upgrade-test --driver afxdp --lab 00000", 2, "--lab or --driver"},
 		{"lab upgrade-test --lab 00000", 1, "no lab is up"},
 		{"lab up --nodes 0", 2, "--nodes is 1 or 2"},
 		{"agent", 2, "--config is missing"},

@@ -15,6 +15,7 @@ import (
 
 func labUpgradeTestCommand() *cobra.Command {
 	var id, output string
+	driver := agent.DriverAuto
 	var o upgrade.Options
 	c := &cobra.Command{
 		Use:   "upgrade-test",
@@ -26,6 +27,7 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 		Args:    cobra.NoArgs,
 	}
 	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
+	c.Flags().StringVar(&driver, "driver", driver, "driver of the pods' ports: auto, afpacket or afxdp")
 	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each way")
 	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
@@ -38,8 +40,14 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 		if o.Connections < 1 || o.Rate < 1 || o.Heartbeat < 0 || o.Window < 0 {
 			return usageError{errors.New("--connections and --rate are at least 1, and times are not negative")}
 		}
+		if !agent.KnownDriver(driver) {
+			return usageError{fmt.Errorf("--driver: %q is none of auto, afpacket and afxdp", driver)}
+		}
+		if id != "" && c.Flags().Changed("driver") {
+			return usageError{errors.New("a lab that is up has its drivers: --lab or --driver")}
+		}
 		o.Progress = c.ErrOrStderr()
-		r, err := upgradeTest(c.Context(), id, o)
+		r, err := upgradeTest(c.Context(), id, driver, o)
 		if err != nil {
 			return err
 		}
@@ -59,7 +67,7 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 }
 
 // upgradeTest runs the test in a lab that is up, or in one of its own.
-func upgradeTest(ctx context.Context, id string, o upgrade.Options) (r *upgrade.Report, err error) {
+func upgradeTest(ctx context.Context, id, driver string, o upgrade.Options) (r *upgrade.Report, err error) {
 	if id != "" {
 		l, err := lab.Find(lab.StateDir(), id)
 		if err != nil {
@@ -70,7 +78,7 @@ func upgradeTest(ctx context.Context, id string, o upgrade.Options) (r *upgrade.
 	if err := lab.Sweep(lab.StateDir()); err != nil {
 		return nil, err
 	}
-	l, err := lab.Up(ctx, lab.Options{Nodes: 2, Driver: agent.DriverAuto, Transient: true, Progress: o.Progress})
+	l, err := lab.Up(ctx, lab.Options{Nodes: 2, Driver: driver, Transient: true, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -254,7 +254,7 @@ func (d *datagrams) seen(started time.Time) Path {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	w := Path{From: d.path.from, To: d.path.to, By: d.path.by, Sent: d.to - d.from, Copies: d.copies - d.copiesBefore}
-	var gap, pause int64
+	var gap, pause, wait int64
 	for i, before := d.from, d.from; i < d.to; i++ {
 		if i > d.from {
 			pause = max(pause, d.sentAt[i]-d.sentAt[i-1])
@@ -263,13 +263,13 @@ func (d *datagrams) seen(started time.Time) Path {
 			w.Lost++
 			continue
 		}
-		gap = max(gap, d.came[i]-max(d.came[before], d.began.UnixNano()))
+		gap, wait = max(gap, d.came[i]-max(d.came[before], d.began.UnixNano())), max(wait, d.came[i]-d.sentAt[i])
 		before = i
 		if !started.IsZero() && d.sentAt[i] >= started.UnixNano() && w.First == 0 {
 			w.First = milliseconds(time.Duration(d.came[i] - started.UnixNano()))
 		}
 	}
-	w.Gap, w.Pause = milliseconds(time.Duration(gap)), milliseconds(time.Duration(pause))
+	w.Gap, w.Pause, w.Wait = milliseconds(time.Duration(gap)), milliseconds(time.Duration(pause)), milliseconds(time.Duration(wait))
 	return w
 }
 

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +48,7 @@ type streams struct {
 type stream struct {
 	net.Conn
 	answered atomic.Int64          // when the last heartbeat came back, UnixNano
+	slowest  atomic.Int64          // the longest that one took, in this window
 	over     atomic.Pointer[error] // by which it is lost
 }
 
@@ -148,6 +152,7 @@ func (s *streams) dial(ctx context.Context, from, to string, port int) (*stream,
 // does.
 func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
 	for n := uint64(1); ctx.Err() == nil; n++ {
+		sent := time.Now()
 		if err := s.beat(n); err != nil {
 			if ctx.Err() == nil {
 				s.over.Store(&err)
@@ -155,6 +160,7 @@ func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
 			return
 		}
 		s.answered.Store(time.Now().UnixNano())
+		s.slowest.Store(max(s.slowest.Load(), int64(time.Since(sent))))
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -179,23 +185,79 @@ func (s *stream) beat(n uint64) error {
 }
 
 // lost are the errors of the connections that are over.
-func (s *streams) lost() (all []string) {
+func (s *streams) lost() (all []error) {
 	for _, one := range s.all {
 		if err := one.over.Load(); err != nil {
-			all = append(all, (*err).Error())
+			all = append(all, *err)
 		}
 	}
 	return all
 }
 
-// silent is how many connections that are not over have had no answer since.
-func (s *streams) silent(since time.Time) (n int) {
+// silent are the connections that are not over and have had no answer since.
+func (s *streams) silent(since time.Time) (all []*stream) {
 	for _, one := range s.all {
 		if one.over.Load() == nil && one.answered.Load() <= since.UnixNano() {
-			n++
+			all = append(all, one)
 		}
 	}
-	return n
+	return all
+}
+
+// begin begins a window.
+func (s *streams) begin() {
+	for _, one := range s.all {
+		one.slowest.Store(0)
+	}
+}
+
+// slowest is how long the slowest heartbeat of the window took.
+func (s *streams) slowest() (d time.Duration) {
+	for _, one := range s.all {
+		d = max(d, time.Duration(one.slowest.Load()))
+	}
+	return d
+}
+
+// unanswered is what the kernel knows of a connection that is silent: one that waits
+// for its next retransmission is slow, and one that has nothing under way waits for
+// what the other end has not sent.
+func (s *stream) unanswered() error {
+	tcp, is := s.Conn.(*net.TCPConn)
+	if !is {
+		return errors.New("no answer")
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var told *unix.TCPInfo
+	var failed error
+	err = raw.Control(func(fd uintptr) { told, failed = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s to %s: no answer: TCP state %d, %d segments not acknowledged, sent again %d times and then every %v",
+		s.LocalAddr(), s.RemoteAddr(), told.State, told.Unacked, told.Retransmits, time.Duration(told.Rto)*time.Microsecond)
+}
+
+// reasons are errors in few words: how many there are of each kind, and one of them
+// whole. Kinds are what is left without addresses and ports.
+func reasons(all []error) string {
+	count, one := map[string]int{}, map[string]error{}
+	for _, err := range all {
+		kind := err.Error()
+		for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+			kind = inner.Error()
+		}
+		count[kind]++
+		one[kind] = err
+	}
+	var words []string
+	for _, kind := range slices.Sorted(maps.Keys(count)) {
+		words = append(words, fmt.Sprintf("%d: %v", count[kind], one[kind]))
+	}
+	return strings.Join(words, "; ")
 }
 
 // Close ends servers and connections.

@@ -9,7 +9,8 @@
 // All traffic passes the Node whose agent it is about: between its pods, to a
 // Service, to and from the other Node's pods, and from the Node itself. Nothing is
 // taken from the agent's word: a connection is lost when its ends say so, and a gap
-// is the time between two packets by the kernel's time stamps.
+// is the time between two packets by the kernel's time stamps. What the agents say of it is
+// told beside that.
 package upgrade
 
 import (
@@ -20,6 +21,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -132,14 +134,14 @@ func (r *run) start(ctx context.Context) (ended func(), err error) {
 type event struct {
 	name string
 	// do returns when the new agent is ready; started is when it began to be
-	// started.
-	do func(ctx context.Context) (started time.Time, err error)
+	// started. What else it finds out goes into seen.
+	do func(ctx context.Context, seen *Event) (started time.Time, err error)
 }
 
 // events lets one after another happen, and tells what the traffic noticed.
 func (r *run) events(ctx context.Context, report *Report) error {
 	for _, e := range []event{
-		{"nothing", func(context.Context) (time.Time, error) { return time.Time{}, nil }},
+		{"nothing", func(context.Context, *Event) (time.Time, error) { return time.Time{}, nil }},
 		{"kill -9", r.kill},
 		{"planned", r.replace},
 	} {
@@ -155,41 +157,46 @@ func (r *run) events(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// flowTime is how long traffic may take to flow on all ways.
-const flowTime = 20 * time.Second
+// flowTime is how long packets may take to flow on all ways, and answerTime how long
+// connections may take to give an answer: TCP sends again after 25 seconds what it has
+// sent again, in vain, for half as long.
+const (
+	flowTime   = 20 * time.Second
+	answerTime = time.Minute
+)
 
 // flows returns when packets came on every way, and answers by every connection
-// that is not over; silent is how many connections gave none in all that time.
-func (r *run) flows(ctx context.Context) (silent int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, flowTime)
-	defer cancel()
+// that is not over; silent are the connections that gave none in all that time.
+func (r *run) flows(ctx context.Context) (silent []*stream, err error) {
 	all := slices.Clone(r.datagrams)
 	since := time.Now()
 	for ctx.Err() == nil {
 		all = slices.DeleteFunc(all, func(d *datagrams) bool { return d.cameSince(since) })
-		if len(all) == 0 && r.streams.silent(since) == 0 {
-			return 0, nil
+		silent = r.streams.silent(since)
+		switch waited := time.Since(since); {
+		case len(all) > 0 && waited > flowTime:
+			return nil, fmt.Errorf("no packet %s in %v", all[0].path, flowTime)
+		case len(all) == 0 && (len(silent) == 0 || waited > answerTime):
+			return silent, nil
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if len(all) > 0 {
-		return 0, fmt.Errorf("no packet %s: %w", all[0].path, ctx.Err())
-	}
-	return r.streams.silent(since), nil
+	return nil, ctx.Err()
 }
 
 // watch lets an event happen and looks at the traffic until a window after it.
 func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	fmt.Fprintf(r.Progress, "%s\n", e.name)
+	r.streams.begin()
 	for _, d := range r.datagrams {
 		d.begin(time.Now())
 	}
 	lostBefore := len(r.streams.lost())
-	started, err := e.do(ctx)
+	seen := &Event{Name: e.name}
+	started, err := e.do(ctx, seen)
 	if err != nil {
 		return nil, err
 	}
-	seen := &Event{Name: e.name}
 	if !started.IsZero() {
 		seen.Ready = milliseconds(time.Since(started))
 	}
@@ -198,14 +205,11 @@ func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 		return nil, ctx.Err()
 	case <-time.After(r.Window):
 	}
-	if seen.Silent, err = r.flows(ctx); err != nil {
+	silent, err := r.flows(ctx)
+	if err != nil {
 		return nil, err
 	}
-	lost := r.streams.lost()
-	seen.Lost = len(lost) - lostBefore + seen.Silent
-	if len(lost) > lostBefore {
-		seen.Why = lost[len(lost)-1]
-	}
+	seen.connections(r.streams, lostBefore, silent)
 	for _, d := range r.datagrams {
 		d.end()
 	}
@@ -216,14 +220,29 @@ func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	return seen, nil
 }
 
+// connections tells what became of them.
+func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
+	lost := s.lost()
+	why := lost[min(lostBefore, len(lost)):]
+	for _, one := range silent {
+		why = append(why, one.unanswered())
+	}
+	e.Silent, e.Lost, e.Why, e.Slowest = len(silent), len(why), reasons(why), milliseconds(s.slowest())
+}
+
 // replace starts an agent that takes over from the one that runs.
-func (r *run) replace(ctx context.Context) (started time.Time, err error) {
+func (r *run) replace(ctx context.Context, seen *Event) (started time.Time, err error) {
 	started = time.Now()
-	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
+	if err := r.lab.ReplaceAgent(ctx, node, r.Binary); err != nil {
+		return started, err
+	}
+	stopped, err := agent.NewClient(r.lab.Socket(node)).HandOverPause(ctx)
+	seen.Stopped = milliseconds(stopped)
+	return started, err
 }
 
 // kill kills the agent as it stands and starts another.
-func (r *run) kill(ctx context.Context) (started time.Time, err error) {
+func (r *run) kill(ctx context.Context, _ *Event) (started time.Time, err error) {
 	if err := r.lab.KillAgent(node); err != nil {
 		return started, err
 	}

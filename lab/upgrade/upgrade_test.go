@@ -2,7 +2,10 @@ package upgrade
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -59,6 +62,9 @@ func TestNoConnectionIsLost(t *testing.T) {
 		if e.Name != names[i] || len(e.Paths) != len(datagramPaths) {
 			t.Fatalf("event %d is %q with %d ways", i, e.Name, len(e.Paths))
 		}
+		if (e.Stopped > 0) != (e.Name == "planned") || e.Slowest <= 0 {
+			t.Errorf("%s: stopped for %v ms, slowest answer %v ms", e.Name, e.Stopped, e.Slowest)
+		}
 		for _, p := range e.Paths {
 			if p.Sent == 0 || p.Lost >= p.Sent || p.Copies != 0 {
 				t.Errorf("%s, %s: %d packets sent, %d lost, %d twice", e.Name, p.By, p.Sent, p.Lost, p.Copies)
@@ -82,7 +88,7 @@ func TestWindow(t *testing.T) {
 	d.came = []int64{at(-9), at(1), 0, 0, at(71), at(72)}
 	d.end()
 	got := d.seen(start.Add(45 * time.Millisecond))
-	want := Path{From: "db-a", To: "client-a", By: "on the Node", Sent: 5, Lost: 2, Copies: 2, Gap: 70, Pause: 30, First: 26}
+	want := Path{From: "db-a", To: "client-a", By: "on the Node", Sent: 5, Lost: 2, Copies: 2, Gap: 70, Pause: 30, Wait: 21, First: 26}
 	if got != want {
 		t.Errorf("the window is %+v, want %+v", got, want)
 	}
@@ -92,7 +98,7 @@ func TestWindow(t *testing.T) {
 func TestReport(t *testing.T) {
 	r := &Report{Node: node, Connections: 7, Rate: 8, Events: []Event{
 		{Name: "nothing", Paths: []Path{{By: "on the Node", Sent: 9}}},
-		{Name: "kill -9", Ready: 12.5, Lost: 3, Silent: 1, Paths: []Path{{By: "on the Node", Sent: 10, Lost: 4, Gap: 300.25, First: 20}}},
+		{Name: "kill -9", Ready: 12.5, Stopped: 4.5, Lost: 3, Silent: 1, Slowest: 230, Why: "3: reset", Paths: []Path{{By: "on the Node", Sent: 10, Lost: 4, Gap: 300.25, Wait: 7, First: 20}}},
 	}}
 	if r.Lost() != 3 {
 		t.Errorf("%d lost, want 3", r.Lost())
@@ -106,8 +112,8 @@ func TestReport(t *testing.T) {
 		lines = append(lines, strings.Join(strings.Fields(line), " "))
 	}
 	for _, want := range []string{
-		"node-a: 7 TCP connections, 8 UDP packets a second", "kill -9 3 12.5", "nothing 0 -",
-		"nothing on the Node 9 0 0 0.0 0.0 -", "kill -9 on the Node 10 4 0 300.2 0.0 20.0",
+		"node-a: 7 TCP connections, 8 UDP packets a second", "kill -9 3 230.0 12.5 4.5 3: reset", "nothing 0 0.0 - -",
+		"nothing on the Node 9 0 0 0.0 0.0 0.0 -", "kill -9 on the Node 10 4 0 300.2 0.0 7.0 20.0",
 	} {
 		if !strings.Contains(strings.Join(lines, "\n"), want) {
 			t.Errorf("no %q in\n%s", want, table.String())
@@ -119,6 +125,71 @@ func TestReport(t *testing.T) {
 	var back Report
 	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.Lost() != 3 || back.Events[1].Paths[0].Gap != 300.25 {
 		t.Errorf("%s: %v", text.String(), err)
+	}
+}
+
+// TestLostOrSlow: a connection that was reset is lost, and one whose other end says
+// nothing is silent, each with what the kernel knows of it.
+func TestLostOrSlow(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dial := func() (one *stream, far *net.TCPConn) {
+		near, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { near.Close(); c.Close() })
+		return &stream{Conn: near}, c.(*net.TCPConn)
+	}
+	s := &streams{}
+	for range 2 {
+		one, far := dial()
+		far.SetLinger(0)
+		far.Close()
+		one.runHeartbeats(t.Context(), time.Millisecond)
+		s.all = append(s.all, one)
+	}
+	mute, _ := dial()
+	if _, err := mute.Write([]byte("12345678")); err != nil {
+		t.Fatal(err)
+	}
+	answers, far := dial()
+	go io.Copy(far, far)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		for answers.answered.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+	}()
+	since := time.Now()
+	answers.runHeartbeats(ctx, time.Millisecond)
+	s.all = append(s.all, mute, answers)
+
+	var e Event
+	e.connections(s, 0, s.silent(since))
+	if e.Lost != 3 || e.Silent != 1 || e.Slowest <= 0 {
+		t.Errorf("%+v", e)
+	}
+	for _, want := range []string{"2: ", "connection reset by peer", "1: " + mute.LocalAddr().String(), "no answer: TCP state 1"} {
+		if !strings.Contains(e.Why, want) {
+			t.Errorf("why: %q, want %q", e.Why, want)
+		}
+	}
+	s.begin()
+	if d := s.slowest(); d != 0 {
+		t.Errorf("a window begins with a heartbeat of %v", d)
+	}
+	e.connections(s, 2, nil)
+	if e.Lost != 0 || e.Why != "" {
+		t.Errorf("lost before, and told again: %+v", e)
 	}
 }
 
