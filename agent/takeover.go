@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -143,7 +144,7 @@ func adoptOr[Options, Port any](fds []int, o Options, adopt func(Options, []int)
 // does not let it begin, nothing has changed.
 func (a *Agent) inherit(ctx context.Context) error {
 	a.left = true // all is the other's until it has stopped
-	err := a.start(ctx)
+	err := a.prepare(ctx)
 	if err == nil {
 		err = a.awaitTurn()
 	}
@@ -168,16 +169,29 @@ func (a *Agent) inherit(ctx context.Context) error {
 	return a.finish(ln, a.serve(ctx, ln, turning))
 }
 
-// awaitTurn tells the other agent that all is ready, and returns when packets may
-// move.
-func (a *Agent) awaitTurn() error {
-	e := a.estate
-	if err := a.pods.inherit(e.has); err != nil {
+// prepare makes all that is needed before packets move. It is no hurry, and the other
+// agent moves packets meanwhile: so it leaves it all processors but one, and is done
+// with what it has thrown away before it is its turn.
+func (a *Agent) prepare(ctx context.Context) error {
+	processors := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(processors)
+	if err := a.start(ctx); err != nil {
+		return err
+	}
+	if err := a.pods.inherit(a.estate.has); err != nil {
 		return err
 	}
 	if err := a.nodeUp(false); err != nil {
 		return err
 	}
+	runtime.GC()
+	return nil
+}
+
+// awaitTurn tells the other agent that all is ready, and returns when packets may
+// move.
+func (a *Agent) awaitTurn() error {
+	e := a.estate
 	if err := e.say(note{Say: sayReady}); err != nil {
 		return err
 	}
