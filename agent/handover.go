@@ -180,9 +180,9 @@ func (a *Agent) keepForHeir() error {
 func (a *Agent) surrender(h *heir, others, turning *group) error {
 	defer close(h.done)
 	a.changes.close() // who waits for it is to end, too
-	err := others.stop()
+	err := errors.Join(others.stop(), a.pods.closeRest(), a.leaveCard()) // the other ports move packets meanwhile
 	still := a.clock()
-	err = errors.Join(err, turning.stop(), a.pods.closeRest(), a.leaveCard())
+	err = errors.Join(err, turning.stop())
 	for _, p := range a.heritable() {
 		p.Rest()
 	}
