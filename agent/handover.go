@@ -180,7 +180,8 @@ func (a *Agent) keepForHeir() error {
 func (a *Agent) surrender(h *heir, others, turning *group) error {
 	defer close(h.done)
 	a.changes.close() // who waits for it is to end, too
-	err := errors.Join(others.stop(), a.pods.closeRest(), a.leaveCard()) // the other ports move packets meanwhile
+	// What cannot be handed over is closed while the other ports move packets.
+	err := errors.Join(others.stop(), a.pods.closeRest(), a.leaveCard())
 	still := a.clock()
 	err = errors.Join(err, turning.stop())
 	for _, p := range a.heritable() {

@@ -66,7 +66,7 @@ func (s *streams) start(ctx context.Context, count int) (wait func(), err error)
 		p := streamPaths[i%len(streamPaths)]
 		one, err := s.dial(ctx, p.from, p.to, sourcePort(first, i))
 		for try := 1; try < mostTries && errors.Is(err, unix.EADDRINUSE); try++ { // of an earlier run
-			one, err = s.dial(ctx, p.from, p.to, sourcePort(first, i+try*count*len(streamPaths)))
+			one, err = s.dial(ctx, p.from, p.to, sourcePort(first, i+try*further(count)))
 		}
 		if err != nil {
 			return running.Wait, fmt.Errorf("connection %d of %d: %s to %s: %w", i+1, count, p.from, p.to, err)
@@ -118,8 +118,15 @@ func (s *streams) runServer(ln net.Listener) {
 const (
 	firstSource = 10000
 	sourcePorts = 20000
-	mostTries   = 4
+	mostTries   = 20
 )
+
+// further is how far from a port the next one is tried that is of the same way and of no
+// other connection of so many.
+func further(count int) int {
+	n := len(streamPaths)
+	return (count + n - 1) / n * n
+}
 
 // sourcePort is that of a connection, by its number and that of the first.
 func sourcePort(first, i int) int {

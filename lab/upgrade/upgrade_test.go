@@ -208,6 +208,17 @@ func TestSourcePorts(t *testing.T) {
 	if len(ways) < 4000 {
 		t.Errorf("%d ports for 6000 connections", len(ways))
 	}
+	tried := map[int]bool{}
+	for try := range mostTries {
+		port := sourcePort(0, 3+try*further(999))
+		if port%len(streamPaths) != sourcePort(0, 3)%len(streamPaths) {
+			t.Errorf("try %d is of another way", try)
+		}
+		tried[port] = true
+	}
+	if len(tried) != mostTries {
+		t.Errorf("%d ports in %d tries", len(tried), mostTries)
+	}
 }
 
 func TestOptionsAreChecked(t *testing.T) {
