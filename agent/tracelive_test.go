@@ -231,6 +231,14 @@ func TestLiveTraceEnds(t *testing.T) {
 	if c, err := <-counted.counts, <-counted.errs; err != nil || c.Told != 3 || len(counted.ways) != 3 {
 		t.Errorf("%d walks, %+v, %v", len(counted.ways), c, err)
 	}
+	other := newWatchedNode(t, "node-b")
+	several := watch(t, LiveTraceRequest{Filter: "tcp", Count: 3}, n, other)
+	for i := range 10 {
+		n.send(t, nodeClient, syn("10.10.0.24", uint16(100+i)), packet.Tunnel{}, nodeWeb)
+	}
+	if err := <-several.errs; err != nil || len(several.ways) != 3 {
+		t.Errorf("of two Nodes %d walks, want 3; %v", len(several.ways), err)
+	}
 	timed := watch(t, LiveTraceRequest{For: 50 * time.Millisecond}, n)
 	if err := <-timed.errs; err != nil {
 		t.Error(err)

@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/antrail/antrail/lab"
@@ -22,13 +20,7 @@ spec: {selector: {app: client}, ipFamilyPolicy: PreferDualStack, clusterIP: 10.9
 // connection comes in fragments: all of them must find the Service and choose
 // the same endpoint.
 func TestLongDatagramsToAService(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "echo.yaml"), []byte(echoService), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := exampleAnd(t, nil, echoService)
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
 	if err != nil {
 		t.Fatal(err)

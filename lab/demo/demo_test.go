@@ -192,10 +192,7 @@ func runChecks(t *testing.T, w *world, all []check) {
 // denied connects, and who was allowed meets silence. Then the same by taking
 // the policies away.
 func TestManifestsChangeUnderTheAgent(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
+	dir := exampleAnd(t, nil, "")
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package demo
 import (
 	"net"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -52,13 +50,7 @@ type dropKind struct {
 // those over IPv6.
 func dropWorld(t *testing.T) *world {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "dropping.yaml"), []byte(dropping), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := exampleAnd(t, nil, dropping)
 	const zone6 = 65510
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, Conntrack: agent.Conntrack{NewRate: 100, Zones: map[uint16]uint32{zone6: 0}}}))
 	if err != nil {

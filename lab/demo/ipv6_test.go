@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,23 +16,10 @@ import (
 
 // TestIPv6Underlay: a tunnel over IPv6 carries pods of both families.
 func TestIPv6Underlay(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
-	for node, ends := range map[string][2]string{
-		"node-a": {"[192.168.77.102]", `["fd00:77::102"]`}, "node-b": {"[192.168.77.103]", `["fd00:77::103"]`},
-	} {
-		file := filepath.Join(dir, node+".yaml")
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed := bytes.Replace(text, []byte("transportIPs: "+ends[0]), []byte("transportIPs: "+ends[1]), 1)
-		if err := os.WriteFile(file, changed, 0o600); err != nil || bytes.Equal(text, changed) {
-			t.Fatalf("%s: not changed, %v", file, err)
-		}
-	}
+	dir := exampleAnd(t, map[string]*strings.Replacer{
+		"node-a.yaml": strings.NewReplacer("transportIPs: [192.168.77.102]", `transportIPs: ["fd00:77::102"]`),
+		"node-b.yaml": strings.NewReplacer("transportIPs: [192.168.77.103]", `transportIPs: ["fd00:77::103"]`),
+	}, "")
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, IPv6Underlay: true}))
 	if err != nil {
 		t.Fatal(err)

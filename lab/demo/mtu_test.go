@@ -1,8 +1,6 @@
 package demo
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/antrail/antrail/agent"
@@ -36,14 +34,7 @@ func TestNarrowUnderlay(t *testing.T) {
 }
 
 func testNarrowUnderlay(t *testing.T, o lab.Options) {
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "sink.yaml"), []byte(sinkService), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	o.Manifests = dir
+	o.Manifests = exampleAnd(t, nil, sinkService)
 	w, err := newWorld(upWith(t, o))
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,9 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// changedExample is examples/web-app with texts of files replaced.
-func changedExample(t *testing.T, changes map[string]*strings.Replacer) (dir string) {
+// exampleAnd is a directory of examples/web-app with texts of files replaced, and with
+// more objects, "" for none.
+func exampleAnd(t *testing.T, changes map[string]*strings.Replacer, more string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
@@ -32,6 +33,12 @@ func changedExample(t *testing.T, changes map[string]*strings.Replacer) (dir str
 			t.Fatalf("no change of %s: %v", file, err)
 		}
 	}
+	if more == "" {
+		return dir
+	}
+	if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
@@ -40,8 +47,8 @@ func changedExample(t *testing.T, changes map[string]*strings.Replacer) (dir str
 // Node's probes reach a pod that lets nobody else in, and what is no probe does
 // not.
 func TestMarksAcrossTheGateway(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, map[string]*strings.Replacer{
-		"egress-trafficcontrol.yaml": strings.NewReplacer("egressNode: node-b", "egressNode: node-a")})}))
+	w, err := newWorld(upWith(t, lab.Options{Manifests: exampleAnd(t, map[string]*strings.Replacer{
+		"egress-trafficcontrol.yaml": strings.NewReplacer("egressNode: node-b", "egressNode: node-a")}, "")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +87,10 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 // is no DSR, as in Antrea: the Service is served all the same.
 func TestDSR(t *testing.T) {
 	gate := strings.NewReplacer("features: {", "features: {LoadBalancerModeDSR: true, ")
-	w, err := newWorld(upWith(t, lab.Options{Manifests: changedExample(t, map[string]*strings.Replacer{
+	w, err := newWorld(upWith(t, lab.Options{Manifests: exampleAnd(t, map[string]*strings.Replacer{
 		"node-a.yaml": gate, "node-b.yaml": gate,
 		"services.yaml": strings.NewReplacer("{name: sample-loadbalancer,", "{name: sample-loadbalancer, annotations: {service.antrea.io/load-balancer-mode: dsr},"),
-	})}))
+	}, "")}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,22 +102,8 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 // the log.
 func newRefusingWorld(t *testing.T) *world {
 	t.Helper()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
-		t.Fatal(err)
-	}
-	cluster := filepath.Join(dir, "cluster.yaml")
-	text, err := os.ReadFile(cluster)
-	annotated := bytes.Replace(text, []byte("metadata: {name: default, "),
-		[]byte(`metadata: {name: default, annotations: {networkpolicy.antrea.io/enable-logging: "true"}, `), 1)
-	if err != nil || bytes.Equal(text, annotated) {
-		t.Fatalf("no change: %v", err)
-	}
-	for path, b := range map[string][]byte{cluster: annotated, filepath.Join(dir, "refuse.yaml"): []byte(refusing)} {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := exampleAnd(t, map[string]*strings.Replacer{"cluster.yaml": strings.NewReplacer("metadata: {name: default, ",
+		`metadata: {name: default, annotations: {networkpolicy.antrea.io/enable-logging: "true"}, `)}, refusing)
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
 	if err != nil {
 		t.Fatal(err)
