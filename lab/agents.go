@@ -21,7 +21,7 @@ import (
 
 // How long agents may take: what bounds a failure, on a slow machine too.
 const (
-	startTime = 30 * time.Second
+	startTime = 60 * time.Second
 	stopTime  = 10 * time.Second
 )
 

@@ -85,7 +85,7 @@ func wantCard(t *testing.T, w *world) {
 }
 
 // killUnderPing kills node-a's agent while the Node talks to another: not one packet
-// is lost, and the program is gone from the link.
+// is lost, and the program is gone from the link until the next agent puts its own there.
 func killUnderPing(t *testing.T, w *world) {
 	t.Helper()
 	ns, err := w.lab.Namespace("node-a")
@@ -105,4 +105,8 @@ func killUnderPing(t *testing.T, w *world) {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 	wantProgram(t, w.lab, false)
+	if err := w.lab.RestartAgent(t.Context(), "node-a", antrail); err != nil {
+		t.Fatal(err)
+	}
+	wantProgram(t, w.lab, true)
 }
