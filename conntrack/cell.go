@@ -208,12 +208,7 @@ func (c *cell) fill(e *entry, f *fixedWords) {
 	setWord(&m[3], e.label.Lo)
 	setWord(&m[8], uint64(e.isn)|uint64(e.away)<<32)
 	c.storePeers(e)
-	for dir := range c.keys {
-		for i, w := range f.key(dir) {
-			setWord(&c.keys[dir][i], w)
-		}
-	}
-	setWord(&c.fixed, f[len(f)-1])
+	c.setFixed(f)
 	setHalf(&c.sum, c.checksum())
 }
 

@@ -60,13 +60,12 @@ type Original struct {
 	SrcPort, DstPort uint16
 }
 
-// Original is what the last ct() said of the packet's original direction.
-func (m *Meta) Original() (o Original) {
+// Original writes what the last ct() said of the packet's original direction.
+func (m *Meta) Original(o *Original) {
 	k := &m.orig
 	o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo = k.src.hi, k.src.lo, k.dst.hi, k.dst.lo
 	o.IPv6, o.Proto = k.family == ipv6, k.proto
 	o.SrcPort, o.DstPort = k.shownPorts()
-	return o
 }
 
 // Request is one ct() action.

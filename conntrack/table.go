@@ -215,7 +215,14 @@ func (t *Table) insert(e *entry, now int64) (handle, insertion) {
 func (t *Table) publish(h handle, c *cell, f *fixedWords) insertion {
 	at, x := t.place(f), &t.index
 	x.lockPair(at.forward, at.back)
-	defer x.unlockPair(at.forward, at.back)
+	made := t.linkBoth(h, c, f, at)
+	x.unlockPair(at.forward, at.back)
+	return made
+}
+
+// linkBoth is publish under the stripes.
+func (t *Table) linkBoth(h handle, c *cell, f *fixedWords, at place) insertion {
+	x := &t.index
 	clash, forward := x.search(t.arena, at.forward, f.key(original))
 	if clash {
 		return forwardTaken

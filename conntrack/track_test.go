@@ -341,7 +341,8 @@ func BenchmarkTrackNAT(b *testing.B) {
 
 // tuple is what the last ct() said of the original direction.
 func (m *Meta) tuple() (t Tuple) {
-	if o := m.Original(); o.Proto != 0 {
+	var o Original
+	if m.Original(&o); o.Proto != 0 {
 		f := ipv4
 		if o.IPv6 {
 			f = ipv6

@@ -14,5 +14,15 @@ func (c *cell) checksum() uint32 {
 	return checksum(&f)
 }
 
+// setFixed is setWord for all that never changes.
+func (c *cell) setFixed(f *fixedWords) {
+	for dir := range c.keys {
+		for i, w := range f.key(dir) {
+			setWord(&c.keys[dir][i], w)
+		}
+	}
+	setWord(&c.fixed, f[len(f)-1])
+}
+
 // setHalf is setWord for half a word.
 func setHalf(at *atomic.Uint32, w uint32) { at.Store(w) }

@@ -27,6 +27,9 @@ func (c *cell) checksum() uint32 {
 
 var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 
+// setFixed is setWord for all that never changes.
+func (c *cell) setFixed(f *fixedWords) { *(*fixedWords)(unsafe.Pointer(&c.keys)) = *f }
+
 // A cell has its fixed words one behind the other.
 var _ = [1]struct{}{}[unsafe.Offsetof(cell{}.fixed)-unsafe.Offsetof(cell{}.keys)-unsafe.Sizeof(cell{}.keys)]
 

@@ -90,12 +90,14 @@ func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Va
 
 // putConntrack shows the key what conntrack said.
 func (k *walk) putConntrack() {
-	m := &k.ct
-	o := m.Original()
-	k.key.SetConntrack(&flow.Conntrack{
-		State: uint32(m.State), Zone: m.Zone, Mark: m.Mark, Label: flow.Value(m.Label),
-		IPv6: o.IPv6, Src: flow.Value(o.Src), Dst: flow.Value(o.Dst), Proto: o.Proto, SrcPort: o.SrcPort, DstPort: o.DstPort,
-	})
+	m, o := &k.ct, &k.original
+	m.Original(o)
+	var c flow.Conntrack // filled in place: a literal is made elsewhere and copied
+	c.State, c.Zone, c.Mark = uint32(m.State), m.Zone, m.Mark
+	c.Label.Hi, c.Label.Lo = m.Label.Hi, m.Label.Lo
+	c.IPv6, c.Proto, c.SrcPort, c.DstPort = o.IPv6, o.Proto, o.SrcPort, o.DstPort
+	c.Src.Hi, c.Src.Lo, c.Dst.Hi, c.Dst.Lo = o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo
+	k.key.SetConntrack(&c)
 }
 
 // clearKey makes the packet look untracked to the entries, while the datapath

@@ -60,6 +60,22 @@ func (s *signature) read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok b
 	return true
 }
 
+// layers writes to l where the headers of a frame are, if it may have a signature.
+// What the signature had is gone.
+func (s *signature) layers(f *packet.Frame, l *packet.Layers) (ok bool) {
+	b := f.Bytes()
+	if len(b) < sigL4v4+packet.UDPLen {
+		return false
+	}
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case packet.EtherTypeIPv4:
+		_, ok = s.readIPv4(b, l)
+	case packet.EtherTypeIPv6:
+		_, ok = s.readIPv6(b, l)
+	}
+	return ok && l.End >= l.L4+packet.UDPLen
+}
+
 // readIPv4 takes the addresses; TOS is in the third word already.
 func (s *signature) readIPv4(b []byte, l *packet.Layers) (ttl uint8, ok bool) {
 	const fragment = 0x3fff // MF and the offset

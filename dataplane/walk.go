@@ -37,12 +37,13 @@ type walk struct {
 	trace *tracer // nil for traffic that nobody watches
 	lives asking
 
-	frame  *packet.Frame
-	key    flow.Key // behind a pointer, so that its words are aligned
-	layers packet.Layers
-	parsed bool           // layers is of the packet that is about to enter
-	ct     conntrack.Meta // what conntrack knows of the packet, beside the key
-	inPort uint32
+	frame    *packet.Frame
+	key      flow.Key // behind a pointer, so that its words are aligned
+	layers   packet.Layers
+	parsed   bool               // layers is of the packet that is about to enter
+	ct       conntrack.Meta     // what conntrack knows of the packet, beside the key
+	original conntrack.Original // of it: here, it needs no copy
+	inPort   uint32
 
 	request conntrack.Request // of the ct() action under way: here, it needs no heap
 

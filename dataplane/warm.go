@@ -35,7 +35,7 @@ func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
 	}
 	m := &c.warming
 	if p.firsts >= warmNew {
-		m.warmChains(frames, ct)
+		m.warmChains(frames, &c.sig, ct)
 	}
 	if c.live < warmFrom {
 		return
@@ -65,11 +65,13 @@ func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
 }
 
 // warmChains touches where first packets will be looked up.
-func (m *warming) warmChains(frames []*packet.Frame, ct *conntrack.Table) {
+func (m *warming) warmChains(frames []*packet.Frame, sig *signature, ct *conntrack.Table) {
+	var l packet.Layers
 	m.chains = m.chains[:0]
 	for _, f := range frames {
-		l := packet.ParseLayers(f.Bytes())
-		m.chains = ct.Chains(m.chains, f, &l, m.zone)
+		if sig.layers(f, &l) {
+			m.chains = ct.Chains(m.chains, f, &l, m.zone)
+		}
 	}
 	m.sink += ct.WarmChains(m.chains)
 }

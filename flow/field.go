@@ -10,6 +10,8 @@ package flow
 // prereq.go. A test (registry_test.go) walks the Key and fails when a byte
 // belongs to no row, or to two that are not a declared union.
 
+import "encoding/binary"
+
 // FieldID names a field of the registry.
 type FieldID uint8
 
@@ -128,11 +130,7 @@ type Field struct {
 // Get reads the field from a key.
 func (f *Field) Get(k *Key) Value {
 	if f.Size <= 8 {
-		var lo uint64
-		for _, b := range k[f.Off : f.Off+f.Size] {
-			lo = lo<<8 | uint64(b)
-		}
-		return Value{Lo: lo >> f.Lsb & (1<<f.Bits - 1)}
+		return Value{Lo: f.low(k)}
 	}
 	var v Value
 	for _, b := range k[f.Off : f.Off+f.Size] {
@@ -140,6 +138,25 @@ func (f *Field) Get(k *Key) Value {
 		v.Lo |= uint64(b)
 	}
 	return v.Shr(f.Lsb).And(Ones(f.Bits))
+}
+
+// low is Get of a field that lies in up to eight bytes.
+func (f *Field) low(k *Key) (lo uint64) {
+	switch f.Size {
+	case 1:
+		lo = uint64(k[f.Off])
+	case 2:
+		lo = uint64(binary.BigEndian.Uint16(k[f.Off:]))
+	case 4:
+		lo = uint64(binary.BigEndian.Uint32(k[f.Off:]))
+	case 8:
+		lo = binary.BigEndian.Uint64(k[f.Off:])
+	default:
+		for _, b := range k[f.Off : f.Off+f.Size] {
+			lo = lo<<8 | uint64(b)
+		}
+	}
+	return lo >> f.Lsb & (1<<f.Bits - 1)
 }
 
 // Put writes v's bits under mask into a key; other bits stay.
@@ -170,7 +187,11 @@ func FieldByName(name string) *Field { return fieldNames[name] }
 
 // Get reads a subfield from a key, right aligned.
 func (s Subfield) Get(k *Key) Value {
-	return fields[s.Field].Get(k).Shr(int(s.Ofs)).And(Ones(int(s.N)))
+	f := &fields[s.Field]
+	if f.Size <= 8 {
+		return Value{Lo: f.low(k) >> s.Ofs & (1<<s.N - 1)}
+	}
+	return f.Get(k).Shr(int(s.Ofs)).And(Ones(int(s.N)))
 }
 
 // Put writes the low bits of v into a subfield of a key.

@@ -134,21 +134,25 @@ type Conntrack struct {
 
 // SetConntrack writes all conntrack fields.
 func (k *Key) SetConntrack(c *Conntrack) {
-	k.putU32(offCTState, c.State)
+	binary.BigEndian.PutUint64(k[offCTState:], uint64(c.State)<<32|uint64(c.Mark))
 	k.putU16(offCTZone, c.Zone)
-	k.putU32(offCTMark, c.Mark)
 	binary.BigEndian.PutUint64(k[offCTLabel:], c.Label.Hi)
 	binary.BigEndian.PutUint64(k[offCTLabel+8:], c.Label.Lo)
-	v4, v6 := c, &Conntrack{}
-	if c.IPv6 {
-		v4, v6 = v6, v4
-	}
-	k.putU32(offCTNwSrc, uint32(v4.Src.Lo))
-	k.putU32(offCTNwDst, uint32(v4.Dst.Lo))
-	for i, half := range [...]uint64{v6.Src.Hi, v6.Src.Lo, v6.Dst.Hi, v6.Dst.Lo} {
-		binary.BigEndian.PutUint64(k[offCTSrc6+8*i:], half)
-	}
-	k.putU16(offCTTpSrc, c.SrcPort)
-	k.putU16(offCTTpDst, c.DstPort)
+	k.putU32(offCTTpSrc, uint32(c.SrcPort)<<16|uint32(c.DstPort))
 	k[offCTNwProto] = c.Proto
+	if c.IPv6 {
+		binary.BigEndian.PutUint64(k[offCTNwSrc:], 0)
+		k.setOriginal6(c.Src, c.Dst)
+		return
+	}
+	binary.BigEndian.PutUint64(k[offCTNwSrc:], c.Src.Lo<<32|c.Dst.Lo&0xffffffff)
+	k.setOriginal6(Value{}, Value{})
+}
+
+// setOriginal6 writes ct_ipv6_src and ct_ipv6_dst.
+func (k *Key) setOriginal6(src, dst Value) {
+	binary.BigEndian.PutUint64(k[offCTSrc6:], src.Hi)
+	binary.BigEndian.PutUint64(k[offCTSrc6+8:], src.Lo)
+	binary.BigEndian.PutUint64(k[offCTDst6:], dst.Hi)
+	binary.BigEndian.PutUint64(k[offCTDst6+8:], dst.Lo)
 }
