@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// state is what antrail may change of a Node: links, addresses, routes, nftables,
-// sysctls of forwarding, and the files of the CNI plugin.
+// state is what antrail may change of a Node: links, addresses, routes, rules,
+// nftables, sysctls, XDP programs (on the lines of links), and files.
 func (n *node) state() (string, error) {
-	const look = `ip -br link; ip -br -4 address; ip route; ip neighbour show nud permanent; nft list ruleset
-cat /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding
+	const look = `ip -o link; ip -o address; ip route show table all; ip -6 route show table all; ip rule; ip -6 rule; ip neighbour show nud permanent
+nft list ruleset
+grep -rs . /proc/sys/net/ipv4 /proc/sys/net/ipv6 | sort
 find /etc/cni/net.d /opt/cni/bin -mindepth 1 | sort
 [ ! -e /run/antrail ] || find /run/antrail -mindepth 1`
 	said, err := output(n.inside("sh", "-c", look)...)
@@ -20,6 +21,17 @@ find /etc/cni/net.d /opt/cni/bin -mindepth 1 | sort
 		return "", fmt.Errorf("%s: %w", n.name, err)
 	}
 	return said, nil
+}
+
+// settle notes what the Node is like, once its addresses are not tentative any more and
+// nothing moves.
+func (n *node) settle() error {
+	now, err := n.state()
+	if err == nil && (now != n.before || strings.Contains(now, "tentative")) {
+		err = errors.New("it still changes")
+	}
+	n.before = now
+	return err
 }
 
 // uninstall removes pods, agents and what is left of them, as an operator does, and
@@ -43,16 +55,31 @@ func (c *cluster) uninstall(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Println("uninstalled: links, routes, nftables, sysctls and files of both Nodes are as they were")
+	fmt.Println("uninstalled: links, addresses, routes, rules, nftables, sysctls and files of both Nodes are as they were")
 	return nil
 }
 
 func (n *node) sameAsBefore() error {
 	now, err := n.state()
 	if err == nil && now != n.before {
-		err = fmt.Errorf("before:\n%s\nnow:\n%s", n.before, now)
+		err = fmt.Errorf("only before:\n%s\nonly now:\n%s", without(n.before, now), without(now, n.before))
 	}
 	return err
+}
+
+// without is the lines of one text that another has not.
+func without(text, other string) string {
+	has := map[string]bool{}
+	for line := range strings.Lines(other) {
+		has[line] = true
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !has[line] {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // leftovers looks for anything of the demo on the machine.

@@ -77,7 +77,7 @@ func (n *node) up(ctx context.Context) (err error) {
 	if err := n.holdMounts(ctx); err != nil {
 		return err
 	}
-	if n.before, err = n.state(); err != nil {
+	if err := wait(ctx, n.name, n.settle); err != nil {
 		return err
 	}
 	if err := n.start("containerd", "containerd", "-c", n.file("containerd.toml")); err != nil {
