@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/tables"
 )
@@ -19,6 +20,7 @@ type judge struct {
 	senders map[uint32]flow.Value     // by port: who sends there
 	routers map[uint32]flow.Value     // by port: the next hop of what is for nobody here
 	owners  map[netip.Addr]flow.Value // of addresses of this Node and its pods
+	node    nodePorts
 }
 
 // nodePorts are the two ports that are no pod's, and the gateway's addresses.
@@ -45,6 +47,7 @@ func newJudge(p *pipeline, c nodePorts) *judge {
 		senders: map[uint32]flow.Value{c.gateway: gateway, c.tunnel: far},
 		routers: map[uint32]flow.Value{c.gateway: far, c.tunnel: far},
 		owners:  map[netip.Addr]flow.Value{},
+		node:    c,
 	}
 	for _, a := range c.addresses {
 		j.owners[a] = gateway
@@ -105,7 +108,7 @@ func (j *judge) judge(c *conntrack.Conn) rejudged {
 		return judgedUnknown
 	}
 	t, err := j.trace(&dataplane.TraceRequest{
-		InPort: c.InPort, Frame: j.first(c), Stranger: true,
+		InPort: c.InPort, Frame: j.first(c), Metadata: j.mark(c), Stranger: true,
 		PickBucket: func(g *flow.Group, chosen int) int { return bucketOf(g, c, chosen) },
 	})
 	switch {
@@ -121,6 +124,16 @@ func (j *judge) judge(c *conntrack.Conn) rejudged {
 		return whither(t, c)
 	}
 	return judgedKept
+}
+
+// mark is the packet mark of what the Node itself sends to its pods, which policies let
+// through. What it masqueraded has the gateway's address too, and had no mark; nobody
+// knows any more which a connection is, and to keep it is the smaller error.
+func (j *judge) mark(c *conntrack.Conn) (m flow.Match) {
+	if c.InPort == j.node.gateway && slices.Contains(j.node.addresses, c.Orig.Src) {
+		m.AddExact(flow.PktMark, flow.Value{Lo: host.ProbeMark})
+	}
+	return m
 }
 
 // whither says what is to become of a connection whose packet was not dropped.

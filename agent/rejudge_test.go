@@ -14,6 +14,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -43,6 +44,7 @@ var rejudgedConnections = map[string][]begun{
 		{"client-a", "udp," + fromClient + "nw_src=10.10.0.26,nw_dst=8.8.8.8,tp_src=5,tp_dst=53"},
 		{"web-a", "tcp," + fromWeb + "nw_src=10.10.0.24,nw_dst=10.96.0.24,tp_dst=80"}, // and back to itself
 		{"antrea-gw0", "tcp,dl_src=ba:5e:d1:55:aa:c0,dl_dst=fa:b7:53:74:21:a6,nw_src=10.10.0.1,nw_dst=10.10.0.24,tp_dst=80"},
+		{"antrea-gw0", "pkt_mark=0x80000000,tcp,dl_src=ba:5e:d1:55:aa:c0,dl_dst=36:48:21:a2:9d:b4,nw_src=10.10.0.1,nw_dst=10.10.0.25,tp_dst=3306"}, // the Node, to an isolated pod
 		{"antrea-gw0", "tcp," + fromHost + "nw_src=192.168.77.1,nw_dst=192.168.77.150,tp_dst=80"},
 		{"antrea-tun0", "tcp," + fromFar + "nw_src=10.10.1.7,nw_dst=10.10.0.24,tp_dst=80"},
 	},
@@ -79,8 +81,12 @@ func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all 
 		t.Fatal(err)
 	}
 	flow.AssumeFirst(&m)
-	if err := ports[b.in].Send(flow.Compose(&m.Value)); err != nil {
-		t.Fatal(err)
+	first := flow.Compose(&m.Value)
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(first)), nil)
+	f.SetBytes(first)
+	f.Mark = m.Value.PktMark()
+	if ports[b.in].Inject(f) != 1 {
+		t.Fatal("the port is full")
 	}
 	a.sw.Poll()
 	for _, c := range connections(a.pipeline) {
@@ -147,7 +153,7 @@ func TestRejudge(t *testing.T) {
 			t.Errorf("%d %s, want %d", got, rejudgedNames[what], want)
 		}
 	}
-	if !strings.Contains(log.String(), "examined=17 removed=4 denied=3 moved=1 unknown=0") {
+	if !strings.Contains(log.String(), "examined=18 removed=4 denied=3 moved=1 unknown=0") {
 		t.Errorf("logged %s", &log)
 	}
 	wantServerSilent(t, a, ports)

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -51,6 +53,25 @@ type LiveTraceRequest struct {
 	// too, and ids leave through the tunnel. Empty: walks are this Node's alone.
 	FirstID string `json:"firstID,omitempty"`
 	Text    bool   `json:"text,omitempty"` // each walk also in the manner of ofproto/trace
+	// Bytes is how many bytes of the packet a walk has at most, as it entered and at
+	// each step that keeps it: 1 to MostBytes, or 0 for HeaderBytes. Where many packets
+	// are watched, their payload is most of what a walk costs.
+	Bytes int `json:"bytes,omitempty"`
+}
+
+const (
+	// HeaderBytes is more than the headers of packets have that are not hostile.
+	HeaderBytes = 256
+	// MostBytes is as much as the switch keeps of a packet.
+	MostBytes = dataplane.SnapLen
+)
+
+// bytes is Bytes, checked.
+func (r *LiveTraceRequest) bytes() (int, error) {
+	if r.Bytes < 0 || r.Bytes > MostBytes {
+		return 0, fmt.Errorf("bytes: %d of a packet; want 1 to %d, or 0 for %d", r.Bytes, MostBytes, HeaderBytes)
+	}
+	return cmp.Or(r.Bytes, HeaderBytes), nil
 }
 
 // LiveLine is a line of the answer.
@@ -86,7 +107,10 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 	d.DisallowUnknownFields()
 	err := d.Decode(&req)
 	var l *dataplane.LiveTrace
-	a := &arming{p: p}
+	a, most := &arming{p: p}, 0
+	if err == nil {
+		most, err = req.bytes()
+	}
 	if err == nil {
 		l, err = a.arm(&req)
 	}
@@ -103,7 +127,7 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 		ctx = limited
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text, tables: a.tables}}
+	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text, tables: a.tables, most: most}}
 	s.to.SetEscapeHTML(false)
 	s.run(ctx, &a.armed)
 }

@@ -295,6 +295,7 @@ func TestLiveTraceRefuses(t *testing.T) {
 		`"web-a" is not namespace/name of a Pod`:                      {Destination: "web-a"},
 		`filter "host web", column 6: expected an address, not "web"`: {Filter: "host web"},
 		`firstID="12" has no session`:                                 {FirstID: "12"},
+		"bytes: 9217 of a packet; want 1 to 9216":                     {Bytes: 9217},
 		"firstID=\"no\" has no session":                               {FirstID: "no"},
 	} {
 		if err := n.client.TraceLive(t.Context(), &r, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -308,6 +309,30 @@ func TestLiveTraceRefuses(t *testing.T) {
 	}
 	if err := NewClient("/nowhere").TraceLive(t.Context(), &r, nil); err == nil || !strings.Contains(err.Error(), "no agent answers at /nowhere") {
 		t.Errorf("nobody: %v", err)
+	}
+}
+
+// TestLiveTraceBytes: a walk has the beginning of a packet, headers if nobody says how much,
+// and its whole length in a number.
+func TestLiveTraceBytes(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	long := append(syn("10.10.0.24", 7), make([]byte, 1000)...)
+	for bytes, want := range map[int]int{0: HeaderBytes, 60: 60, MostBytes: len(long)} {
+		w := watch(t, LiveTraceRequest{Port: 80, Bytes: bytes, Tables: []string{"Output"}}, n)
+		n.send(t, nodeClient, long, packet.Tunnel{}, nodeWeb)
+		walk, kept := w.next(t)[0], 0
+		for _, s := range walk.Steps {
+			if s.Frame != nil {
+				kept++
+				if len(s.Frame) != want {
+					t.Errorf("%d asked for: %d bytes at %s, want %d", bytes, len(s.Frame), s.Table, want)
+				}
+			}
+		}
+		if len(walk.Frame) != want || walk.Length != len(long) || kept != 2 {
+			t.Errorf("%d asked for: %d of %d bytes, %d steps have them; want %d of %d, 2 steps", bytes, len(walk.Frame), walk.Length, kept, want, len(long))
+		}
+		w.stop()
 	}
 }
 

@@ -24,6 +24,7 @@ type walker struct {
 	node    string
 	text    bool    // walks have their text in the manner of ofproto/trace
 	tables  []uint8 // where walks have the packet as it enters
+	most    int     // bytes of a packet; 0 for all that was kept
 	origins map[*flow.Entry][]trace.Object
 	asked   time.Time // when origins began
 }
@@ -37,7 +38,7 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 	a := t.Live
 	w := &trace.Walk{
 		ID: idText(a.ID), Node: m.node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
-		InPort: m.port(t.Names, a.Port), Packet: flow.KeyText(&t.Start, t.Names), Frame: a.Frame, Length: a.Len,
+		InPort: m.port(t.Names, a.Port), Packet: flow.KeyText(&t.Start, t.Names), Frame: m.bytes(a.Frame), Length: a.Len,
 		Undone: undone(&a.Offload), Tunnel: tunnelOf(&a.Tunnel), Mark: a.Mark, Verdict: m.verdict(t),
 	}
 	before, began := &t.Start, int64(0)
@@ -58,6 +59,14 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 		w.Text = b.String()
 	}
 	return w, nil
+}
+
+// bytes is what the walk has of a packet.
+func (m *walker) bytes(b []byte) []byte {
+	if m.most == 0 {
+		return b
+	}
+	return b[:min(len(b), m.most)]
 }
 
 // idText is a walk's id; that of a made-up packet is 0, and has no text.
@@ -127,7 +136,7 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 	switch st.Kind {
 	case dataplane.StepEntry:
 		if slices.Contains(m.tables, st.Table) {
-			s.Frame, s.Packet = st.Frame, flow.KeyText(before, t.Names)
+			s.Frame, s.Packet = m.bytes(st.Frame), flow.KeyText(before, t.Names)
 		}
 	case dataplane.StepAction:
 		s.Changes = changes(t.Names, before, st)
@@ -136,10 +145,10 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 	case dataplane.StepBucket:
 		s.Bucket = m.bucket(st)
 	case dataplane.StepPacketIn:
-		s.Frame = st.Frame
+		s.Frame = m.bytes(st.Frame)
 	case dataplane.StepOutput:
 		port := m.port(t.Names, st.Port)
-		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, st.Frame, tunnelOf(&st.Tunnel), st.Mark, st.Lost
+		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, m.bytes(st.Frame), tunnelOf(&st.Tunnel), st.Mark, st.Lost
 	case dataplane.StepDrop:
 		s.Reason, s.Sentence = st.Reason.String(), st.Reason.Sentence()
 	}

@@ -35,9 +35,10 @@ const (
 	mostLives = 8
 	// liveRoom is how many walks of a worker wait to be taken.
 	liveRoom = 256
-	// snapLen is how many bytes of a packet are kept.
-	snapLen = 9216
 )
+
+// SnapLen is how many bytes of a packet are kept.
+const SnapLen = 9216
 
 // LiveRequest says which packets to watch.
 type LiveRequest struct {
@@ -81,7 +82,7 @@ type Arrival struct {
 	ID      uint64 // of the walk; both its halves have the same
 	Time    time.Time
 	Port    uint32
-	Frame   []byte // its first 9216 bytes
+	Frame   []byte // its first SnapLen bytes
 	Len     int    // all of them
 	Offload packet.Offload
 	Tunnel  packet.Tunnel // that it came in

@@ -180,7 +180,7 @@ func (k *walk) watch(s *liveSet, who uint8, f *packet.Frame, inPort uint32) {
 
 func newLiveTracer(s *liveSet, who uint8, f *packet.Frame, inPort uint32) *tracer {
 	a := &Arrival{Time: time.Now(), Port: inPort, Len: f.Len(), Offload: f.Offload, Tunnel: f.Tunnel, Mark: f.Mark}
-	a.Frame = append(a.Frame, f.Bytes()[:min(f.Len(), snapLen)]...)
+	a.Frame = append(a.Frame, f.Bytes()[:min(f.Len(), SnapLen)]...)
 	t := &tracer{live: who, set: s, out: &Trace{Live: a, Steps: make([]Step, 0, 64)}}
 	first := t.first()
 	if a.Followed = first.follows(f); a.Followed {

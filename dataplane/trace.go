@@ -287,11 +287,11 @@ func (t *tracer) output(k *walk, p *switchPort) {
 	t.add(k, st)
 }
 
-// frame is the packet's bytes, of a real one no more than snapLen.
+// frame is the packet's bytes, of a real one no more than SnapLen.
 func (t *tracer) frame(k *walk) []byte {
 	b := k.frame.Bytes()
 	if t.out.Live != nil {
-		b = b[:min(len(b), snapLen)]
+		b = b[:min(len(b), SnapLen)]
 	}
 	return slices.Clone(b)
 }

@@ -26,7 +26,7 @@ type liveFlags struct {
 }
 
 // liveOnly are those that make no sense without --live.
-var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "record", "write"}
+var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "bytes", "record", "write"}
 
 func (l *liveFlags) addTo(c *cobra.Command) {
 	f, r := c.Flags(), &l.request
@@ -51,7 +51,17 @@ func (l *liveFlags) addWhichTo(c *cobra.Command) {
 	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
 	f.IntVar(&r.Count, "count", 0, "end after so many packets")
 	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
+	f.IntVar(&r.Bytes, "bytes", 0, fmt.Sprintf("how many bytes of a packet to keep, at most %d; 0 is all of these in recordings, JSON and captures, and %d for a person", agent.MostBytes, agent.HeaderBytes))
 	addWrite(c, &l.write)
+}
+
+// keep settles how many bytes of packets walks have: who reads headers does not wait for
+// payload.
+func (l *liveFlags) keep(form string) {
+	whole := l.record != "" || form == trace.FormJSON || form == trace.FormPcapng
+	if l.request.Bytes == 0 && whole {
+		l.request.Bytes = agent.MostBytes
+	}
 }
 
 // given says whether any flag was given that goes with --live.
@@ -76,6 +86,7 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	l.keep(form)
 	l.request.Text = form == trace.FormOFProto || l.record != ""
 	tell, end, err := l.recorded(out)
 	if err != nil {
