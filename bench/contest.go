@@ -10,7 +10,7 @@ import (
 )
 
 // A contest: all contenders of a profile are open at once and are measured in
-// turn, A B C A B C, until the profile's part of the time is up. What is told is
+// turn, A B C B C A, until the profile's part of the time is up. What is told is
 // the median of the rounds, their extremes, and the median of each round's ratio
 // to the first contender. Where something is swept a round has all its sizes, so
 // that a figure's growth is one of each round, too.
@@ -76,7 +76,7 @@ func (r *rig) contestAt(ctx context.Context, c *Comparison, points []point) (err
 	for rounds == 0 || r.another(rounds, longest) {
 		start := time.Now()
 		var found []finding
-		if found, err = r.round(ctx, c.Profile, points); err != nil {
+		if found, err = r.round(ctx, c.Profile, points, rounds); err != nil {
 			err = fmt.Errorf("round %d: %w", rounds+1, err)
 			break
 		}
@@ -117,10 +117,12 @@ type finding struct {
 	readings []reading
 }
 
-// round measures every side at every point once.
-func (r *rig) round(ctx context.Context, profile string, points []point) (found []finding, err error) {
+// round measures every side at every point once. Each round begins with another side:
+// who comes first finds the machine rested, and what is measured last pays for it.
+func (r *rig) round(ctx context.Context, profile string, points []point, turn int) (found []finding, err error) {
 	for _, p := range points {
-		for _, s := range p.sides {
+		for i := range p.sides {
+			s := p.sides[(i+turn)%len(p.sides)]
 			if p.x != 0 {
 				r.say("%s: %s%s", profile, s.name, at(p.x))
 			}

@@ -87,7 +87,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// TestContest has two sides take turns, and checks ratios and lines.
+// TestContest has two sides take turns, of which each begins a round, and checks ratios and lines.
 func TestContest(t *testing.T) {
 	var turns []string
 	fake := func(name string, values ...float64) *side {
@@ -103,7 +103,7 @@ func TestContest(t *testing.T) {
 	if err := r.contestAt(t.Context(), &c, []point{{7, []*side{fake("a", 1, 2, 4), fake("b", 2, 2, 2)}}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(turns, ""); got != "ababab" {
+	if got := strings.Join(turns, ""); got != "abbaab" {
 		t.Errorf("turns %s", got)
 	}
 	l := c.Lines[0]
