@@ -114,7 +114,7 @@ func (s *Nodes) pass(way *Way, n *Node, port uint32, f *packet.Frame) error {
 		return err
 	}
 	for _, no := range slices.Sorted(maps.Keys(n.Ports)) {
-		for _, out := range transmitted(n.Ports[no]) {
+		for _, out := range n.Ports[no].CollectAll() {
 			if err := s.onward(way, n, no, out); err != nil {
 				return err
 			}
@@ -159,19 +159,4 @@ func (s *Nodes) at(a netip.Addr) *Node {
 		return nil
 	}
 	return s.All[i]
-}
-
-// transmitted takes the frames that a port has sent.
-func transmitted(p *memory.Port) (frames []*packet.Frame) {
-	var batch [8]*packet.Frame
-	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
-		for _, f := range batch[:n] {
-			c := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
-			c.SetBytes(f.Bytes())
-			c.Tunnel, c.Mark = f.Tunnel, f.Mark
-			frames = append(frames, c)
-		}
-		packet.Release(batch[:n])
-	}
-	return frames
 }
