@@ -5,6 +5,7 @@ package agent
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/internal/kubetest"
@@ -39,6 +40,9 @@ func TestRealAgent(t *testing.T) {
 		return func() bool { return entriesOf(a.pipeline, "IngressDefaultRule") == n }
 	}
 	a.until("the policy", isolated(2))
+	a.until("the API server's own Service, which it makes in its own time", func() bool {
+		return slices.ContainsFunc(dumped(a.pipeline), func(l string) bool { return strings.Contains(l, "nw_dst=10.96.0.1,tp_dst=443") })
+	})
 	services := entriesOf(a.pipeline, "ServiceLB")
 	api.Apply("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n")
 	a.until("the Service", func() bool { return entriesOf(a.pipeline, "ServiceLB") > services })
@@ -55,7 +59,7 @@ func TestRealAgent(t *testing.T) {
 	})
 	api.Start()
 	if got := dumped(a.pipeline); !sameSorted(got, want) {
-		t.Errorf("%d lines while the API was away, %d before", len(got), len(want))
+		t.Errorf("%d lines while the API was away, %d before: %s", len(got), len(want), apart(got, want))
 	}
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")
 	a.until("the policy's end", isolated(1))
@@ -81,9 +85,25 @@ func TestRealAgentRestart(t *testing.T) {
 	b := startKube(t, &again)
 	b.log.want(t, "it is taken for what it was")
 	if got := dumped(b.pipeline); !sameSorted(got, want) {
-		t.Errorf("it began with %d lines, not the %d of the agent before", len(got), len(want))
+		t.Errorf("it began with %d lines, not the %d of the agent before: %s", len(got), len(want), apart(got, want))
 	}
 	api.Start()
 	b.until("the API", b.synced)
 	b.until("the policy's end", func() bool { return entriesOf(b.pipeline, "IngressDefaultRule") == 1 })
+}
+
+// apart are the lines of one dump that the other lacks, with + and -.
+func apart(got, want []string) string {
+	var lines []string
+	for _, l := range got {
+		if !slices.Contains(want, l) {
+			lines = append(lines, "+ "+l)
+		}
+	}
+	for _, l := range want {
+		if !slices.Contains(got, l) {
+			lines = append(lines, "- "+l)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
