@@ -217,6 +217,14 @@ func TestLiveTakesBack(t *testing.T) {
 	if !r.talk(1000, 8) {
 		t.Error("the connection does not go back")
 	}
+	for i := range 10 { // and that does not take longer each time
+		l := r.watch(dataplane.LiveRequest{Match: wantAll})
+		send(1000)
+		l.Close()
+		if !r.talk(1000, 8) {
+			t.Fatalf("the connection does not go back after %d more traces", i+1)
+		}
+	}
 }
 
 // TestLiveOfALoadedLink takes 100 packets out of a link that is loaded all the

@@ -51,6 +51,9 @@ func (k *walk) wanted(e *cached, f *packet.Frame, inPort uint32) bool {
 		e.unwanted = s.no
 	}
 	k.lives.who = s.begin(who, k.w.no)
+	if k.lives.who != 0 && e != nil {
+		e.heat, e.asked = 0, 0 // a shortcut that was taken back for this comes again as a first one does
+	}
 	return k.lives.who != 0
 }
 
