@@ -127,6 +127,16 @@ func (b *Browser) Forgive(text string) {
 // step takes a step that gives something.
 func step[T any](b *Browser, s chromedp.Action[T]) T {
 	b.Helper()
+	v, err := try(b, s)
+	if err != nil {
+		b.NoFaults()
+		b.Fatal(err)
+	}
+	return v
+}
+
+// try takes a step that may fail.
+func try[T any](b *Browser, s chromedp.Action[T]) (T, error) {
 	ctx := b.ctx
 	if b.begun { // the first one's context is the browser's
 		limited, cancel := context.WithTimeout(ctx, patience)
@@ -134,11 +144,8 @@ func step[T any](b *Browser, s chromedp.Action[T]) T {
 		ctx = limited
 	}
 	v, err := chromedp.Run(ctx, s)
-	if b.begun = true; err != nil {
-		b.NoFaults()
-		b.Fatal(err)
-	}
-	return v
+	b.begun = true
+	return v, err
 }
 
 // send gives the browser a command.
@@ -182,11 +189,17 @@ func (b *Browser) Forget() {
 	send(b, network.ClearBrowserCookies, cdp.Empty{})
 }
 
-// Poll waits until an expression is true.
+// Poll waits until an expression is true. While the browser leaves a page for another
+// nothing is.
 func (b *Browser) Poll(expression string) {
 	b.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if b.Value("Boolean("+expression+")") == "true" {
+		yes, err := try(b, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err != nil && !strings.Contains(err.Error(), "navigated") {
+			b.NoFaults()
+			b.Fatal(err)
+		}
+		if err == nil && yes {
 			return
 		}
 		if time.Now().After(deadline) {
