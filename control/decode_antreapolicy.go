@@ -21,7 +21,7 @@ const (
 )
 
 func decodeAntreaPolicy(c *check, in *antreaPolicyManifest) Object {
-	p := &AntreaPolicy{Meta: c.meta, Tier: strings.ToLower(in.Spec.Tier)}
+	p := &AntreaPolicy{Meta: c.meta, UID: string(in.UID), Generation: in.Generation, Tier: strings.ToLower(in.Spec.Tier)}
 	if p.Tier == "" {
 		p.Tier = DefaultTier
 	}

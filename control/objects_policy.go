@@ -49,8 +49,12 @@ type PolicyPort struct {
 // the former.
 type AntreaPolicy struct {
 	Meta
-	Tier     string  // name of a Tier, in lower case; application when none is given
-	Priority float64 // 1 to 10000, lower first
+	// UID and Generation tell this state of the policy from all others, where they come
+	// from an API server.
+	UID        string
+	Generation int64
+	Tier       string  // name of a Tier, in lower case; application when none is given
+	Priority   float64 // 1 to 10000, lower first
 	// AppliedTo is empty when every rule has its own.
 	AppliedTo []AppliedTo
 	Ingress   []PolicyRule // in order: the first that matches decides

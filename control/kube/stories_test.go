@@ -113,7 +113,7 @@ var alike = cmp.Options{
 	cmp.Exporter(func(reflect.Type) bool { return true }),
 	cmp.FilterPath(func(p cmp.Path) bool {
 		f, ok := p.Last().(cmp.StructField)
-		return ok && (f.Name() == "Source" || f.Name() == "UID")
+		return ok && (f.Name() == "Source" || f.Name() == "UID" || f.Name() == "Generation")
 	}, cmp.Ignore()),
 	cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}),
 	cmpopts.EquateEmpty(),
