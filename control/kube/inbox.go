@@ -22,11 +22,19 @@ type held struct {
 	version string
 	object  control.Object // last good; nil: never
 	uid     types.UID      // of Antrea's kinds, which may contradict others
+	policy  *heldPolicy    // of kinds with such a status; nil for others
+}
+
+// heldPolicy is what the API server says of a policy besides.
+type heldPolicy struct {
+	generation int64
+	status     policyStatus
 }
 
 // arrived is an object that came, decoded.
 type arrived struct {
 	metav1.ObjectMeta // name, namespace, resourceVersion and UID
+	policy            *heldPolicy
 	key               control.Key
 	object            control.Object // nil: refused
 	problems          []control.Problem
@@ -107,7 +115,10 @@ func (in inbox) put(a *arrived) {
 	if had && was.version == a.ResourceVersion {
 		return
 	}
-	now := held{version: a.ResourceVersion, object: a.object}
+	now := held{version: a.ResourceVersion, object: a.object, policy: a.policy}
+	if now.policy != nil {
+		in.source.policyTurn++
+	}
 	if in.example == nil {
 		now.uid = a.UID
 	}
@@ -144,6 +155,9 @@ func (in inbox) remove(k control.Key) {
 	}
 	delete(in.held, k)
 	delete(in.refused, k)
+	if summedKind(in.kind) {
+		in.source.policyTurn++
+	}
 	for _, w := range in.source.watches {
 		if w.kind == in.kind && w.held[k].object != nil {
 			in.source.pending.put(k, w.held[k].object)
@@ -174,6 +188,9 @@ func (in inbox) arrive(obj any) (*arrived, error) {
 	a := &arrived{ObjectMeta: metav1.ObjectMeta{
 		Namespace: m.GetNamespace(), Name: m.GetName(), ResourceVersion: m.GetResourceVersion(), UID: m.GetUID(),
 	}}
+	if u, ok := obj.(*unstructured.Unstructured); ok && summedKind(in.kind) {
+		a.policy = &heldPolicy{u.GetGeneration(), readStatus(u.Object)}
+	}
 	var known bool
 	if a.key, known = p.Key(); !known {
 		return nil, fmt.Errorf("%s: not a kind that is used", in.name())

@@ -14,6 +14,11 @@
 //	crds.go       Antrea's kinds: there, or waited for
 //	status.go     how each watch stands
 //	events.go     refused objects are told on the object
+//	report.go     how the Node's policies stand is told in its AntreaAgentInfo
+//	election.go   one agent of the cluster sums up what all tell
+//	reportstore.go  what it has of the others
+//	sums.go       and writes the status of policies
+//	policystatus.go  which is this
 //
 // An object is decoded when it arrives, and nothing else of it is kept: there is
 // no cache of published types beside the store (docs/decisions/020).
@@ -23,7 +28,8 @@
 // when it is back, each watch goes on where it was, or lists again and tells the
 // difference. An object that is refused stays as it was when it was last good.
 //
-// Goroutines: runWatch for each resource, runDiscovery, runApply, runEvents.
+// Goroutines: runWatch for each resource, runDiscovery, runApply, runEvents; RunStatus,
+// runElection, runSums and runReportWatch.
 package kube
 
 import (
@@ -39,6 +45,7 @@ import (
 
 	"github.com/antrail/antrail/control"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // SourceName is Source.File of all objects that come from an API server.
@@ -51,7 +58,9 @@ type Config struct {
 	Kubeconfig string
 	// Node is the Node whose Pods are watched apart from the others'.
 	Node string
-	Log  *slog.Logger
+	// Namespace is that of the Lease of who sums up; kube-system when not given.
+	Namespace string
+	Log       *slog.Logger
 }
 
 // Source fills a store from an API server. Its methods may be called from any
@@ -74,11 +83,14 @@ type Source struct {
 	told       map[string]bool // problems that were logged and are still there
 	refused    chan refusedEvent
 	longest    time.Duration // between two looks for Antrea's kinds
+	pace       pace
+	policyTurn uint64 // counts what watches tell of policies
 }
 
 // New makes a Source; it does not connect yet. The error is for a configuration
 // that cannot be used.
 func New(c Config, store *control.Store) (*Source, error) {
+	c.Namespace = cmp.Or(c.Namespace, metav1.NamespaceSystem)
 	api, err := connect(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
@@ -87,6 +99,7 @@ func New(c Config, store *control.Store) (*Source, error) {
 		config: c, store: store, api: api, absent: map[control.Kind]bool{}, pending: newPending(),
 		wake: make(chan struct{}, 1), synced: make(chan struct{}), told: map[string]bool{},
 		refused: make(chan refusedEvent, maxWaiting), longest: longWait,
+		pace: usualPace,
 	}
 	for _, r := range builtin(c.Node) {
 		s.watches = append(s.watches, newWatch(s, r))

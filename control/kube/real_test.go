@@ -154,14 +154,6 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-// allowed fails when the source asked for something that it may not.
-func (f *following) allowed() {
-	f.t.Helper()
-	if strings.Contains(f.log.String(), "forbidden") {
-		f.t.Errorf("log:\n%s", f.log)
-	}
-}
-
 const web = `
 apiVersion: v1
 kind: Service

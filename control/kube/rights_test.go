@@ -18,7 +18,7 @@ import (
 // nothing is refused. An API server that streams its lists is asked for watches only,
 // an older one for lists, too.
 func TestRealRights(t *testing.T) {
-	asked := map[string]bool{}
+	asked := map[string]int{}
 	for what, flags := range map[string][]string{"lists are streamed": nil, "they are not": {"--feature-gates", "WatchList=false"}} {
 		t.Run(what, func(t *testing.T) {
 			api := newReal(t, true, flags...)
@@ -33,13 +33,18 @@ func TestRealRights(t *testing.T) {
 			f.until("the Event", func() bool {
 				return len(api.List("/api/v1/namespaces/default/events?fieldSelector=reason=Refused")) == 1
 			})
+			api.Apply(annp)
+			n, status := newStatusNode(t, api, "node-a"), realStatus{api}
+			n.stands(status, acnpKind, "", "drop", "Pending…")
+			n.stands(status, "NetworkPolicy", "default", "here", "Realized…")
+			n.until("the Lease's renewal", func() bool { return status.writes("update leases") > 0 })
 			f.allowed()
 			maps.Copy(asked, api.Asked())
 		})
 	}
 	may := granted(t)
 	for _, k := range slices.Sorted(maps.Keys(may)) {
-		if !asked[k] {
+		if asked[k] == 0 {
 			t.Errorf("%s is allowed, and never asked for", k)
 		}
 	}

@@ -49,25 +49,29 @@ func newWatch(s *Source, r resource) *watch {
 
 // runWatch watches until ctx ends.
 func (w *watch) runWatch(ctx context.Context) {
+	runReflector(ctx, &w.resource, w.listWatch(), inbox{w})
+}
+
+// runReflector fills a store with the objects of a resource until ctx ends.
+func runReflector(ctx context.Context, r *resource, lw *cache.ListWatch, to cache.ReflectorStore) {
 	quiet := klog.Logger{} // what goes wrong is told by fault
 	ctx = klog.NewContext(ctx, quiet)
-	r := cache.NewReflectorWithOptions(w.listWatch(), w.expected(), inbox{w}, cache.ReflectorOptions{
-		Name: w.name(), Logger: &quiet, Clock: endingClock{ctx: ctx},
+	cache.NewReflectorWithOptions(lw, r.expected(), to, cache.ReflectorOptions{
+		Name: r.name(), Logger: &quiet, Clock: endingClock{ctx: ctx},
 		Backoff: &wait.Backoff{
 			Duration: firstWait, Cap: longWait, Factor: 2, Jitter: 0.5,
 			Steps: int(math.Ceil(math.Log2(float64(longWait / firstWait)))),
 		},
-	})
-	r.RunWithContext(ctx)
+	}).RunWithContext(ctx)
 }
 
 // expected is an object of the type that comes.
-func (w *watch) expected() runtime.Object {
-	if w.example != nil {
-		return w.example
+func (r *resource) expected() runtime.Object {
+	if r.example != nil {
+		return r.example
 	}
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(w.gvk)
+	u.SetGroupVersionKind(r.gvk)
 	return u
 }
 

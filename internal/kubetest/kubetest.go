@@ -35,6 +35,7 @@ type API struct {
 	refuse  int // the status of every answer; 0: answers are given
 	plain   bool
 	asked   map[string]int
+	before  map[string]func()
 	server  *http.Server
 	cut     context.CancelFunc // ends all watches
 	watches context.Context
@@ -45,7 +46,7 @@ func New(t testing.TB) *API {
 	t.Helper()
 	a := &API{
 		t: t, addr: "127.0.0.1:0", changed: make(chan struct{}), objects: map[ref]object{}, version: 100,
-		kinds: map[string]bool{}, asked: map[string]int{},
+		kinds: map[string]bool{}, asked: map[string]int{}, before: map[string]func(){},
 	}
 	for _, k := range antreaKinds {
 		a.kinds[k] = true
@@ -123,7 +124,15 @@ func (a *API) Serve(plural string, yes bool) {
 	a.kinds[plural] = yes
 }
 
-// Asked counts requests: "list pods", "watch pods", "create events".
+// Before calls f once, when the next request of a sort that Asked counts has come and is
+// not answered yet.
+func (a *API) Before(what string, f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.before[what] = f
+}
+
+// Asked counts requests: "list pods", "watch pods", "create events", "patch nodes/status".
 func (a *API) Asked(what string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

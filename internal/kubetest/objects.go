@@ -3,6 +3,7 @@ package kubetest
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -24,6 +25,7 @@ type change struct {
 // antreaKinds are the resources of crd.antrea.io, with their version.
 var antreaKinds = []string{
 	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "egresses", "externalippools", "trafficcontrols",
+	"antreaagentinfos",
 }
 
 func antreaVersion(plural string) string {
@@ -41,16 +43,21 @@ var plurals = map[string]string{
 // clusterWide are kinds without namespace.
 var clusterWide = map[string]bool{
 	"Node": true, "Namespace": true, "Tier": true, "ClusterNetworkPolicy": true, "ClusterGroup": true, "Egress": true,
-	"ExternalIPPool": true, "TrafficControl": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"ExternalIPPool": true, "TrafficControl": true, "AntreaAgentInfo": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
+}
+
+// PluralOf is a kind as URLs have it.
+func PluralOf(kind string) string {
+	if p := plurals[kind]; p != "" {
+		return p
+	}
+	return strings.ToLower(kind) + "s"
 }
 
 // refOf names an object.
 func refOf(o object) ref {
 	version, kind := text(o, "apiVersion"), text(o, "kind")
-	r := ref{name: text(o, "metadata", "name"), plural: plurals[kind]}
-	if r.plural == "" {
-		r.plural = strings.ToLower(kind) + "s"
-	}
+	r := ref{name: text(o, "metadata", "name"), plural: PluralOf(kind)}
 	if group, _, named := strings.Cut(version, "/"); named {
 		r.group = group
 	}
@@ -69,6 +76,15 @@ func text(o object, path ...string) string {
 	}
 	s, _ := o[path[len(path)-1]].(string)
 	return s
+}
+
+// number is that at a path, or 0.
+func number(o object, path ...string) float64 {
+	for _, p := range path[:len(path)-1] {
+		o, _ = o[p].(object)
+	}
+	n, _ := o[path[len(path)-1]].(float64)
+	return n
 }
 
 // Apply makes or replaces the objects of a text of YAML documents.
@@ -98,11 +114,20 @@ func (a *API) put(o object) {
 	if r.namespace != "" {
 		meta["namespace"] = r.namespace
 	}
+	generation := 1.0
 	if old := a.objects[r]; old != nil {
 		meta["uid"] = text(old, "metadata", "uid")
+		generation = number(old, "metadata", "generation")
+		if !reflect.DeepEqual(old["spec"], o["spec"]) {
+			generation++
+		}
+		if o["status"] == nil && old["status"] != nil && r.group == antreaGroup { // it is written by itself
+			o["status"] = old["status"]
+		}
 	} else if meta["uid"] == nil {
 		meta["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", a.version)
 	}
+	meta["generation"] = generation
 	a.version++
 	meta["resourceVersion"] = fmt.Sprint(a.version)
 	o["metadata"] = meta

@@ -328,20 +328,37 @@ func (r *Real) Change(path, what, key, value string) (status int) {
 	return status
 }
 
-// Asked is what the agent's service account has asked of the API so far, as VERB GROUP
-// RESOURCE in the words of RBAC; the core group is "".
-func (r *Real) Asked() map[string]bool {
+// Get is an object; nil when there is none.
+func (r *Real) Get(apiVersion, kind, namespace, name string) (o map[string]any) {
+	r.t.Helper()
+	meta := object{"namespace": namespace, "name": name}
+	status, answer, err := r.ask(http.MethodGet, pathOf(object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}), "", nil)
+	if status == http.StatusNotFound {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(answer, &o)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return o
+}
+
+// Asked is how often the agent's service account has asked what so far, as VERB GROUP
+// RESOURCE in the words of RBAC; the core group is "", and a part is RESOURCE/PART.
+func (r *Real) Asked() map[string]int {
 	r.t.Helper()
 	f, err := os.Open(r.auditLog())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer f.Close()
-	asked := map[string]bool{}
+	asked := map[string]int{}
 	for d := json.NewDecoder(f); ; {
 		var e struct {
 			Verb      string
-			ObjectRef *struct{ APIGroup, Resource string }
+			ObjectRef *struct{ APIGroup, Resource, Subresource string }
 		}
 		if err := d.Decode(&e); err == io.EOF {
 			return asked
@@ -349,7 +366,8 @@ func (r *Real) Asked() map[string]bool {
 			r.t.Fatal(err)
 		}
 		if e.ObjectRef != nil {
-			asked[fmt.Sprintf("%s %q %s", e.Verb, e.ObjectRef.APIGroup, e.ObjectRef.Resource)] = true
+			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+			asked[fmt.Sprintf("%s %q %s", e.Verb, e.ObjectRef.APIGroup, resource)]++
 		}
 	}
 }

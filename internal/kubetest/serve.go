@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -24,12 +25,16 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(rest) == 0:
 		a.discover(w, group, version)
+	case len(rest) == 1 && r.Method == http.MethodPost:
+		a.create(w, r, ref{group: group, plural: rest[0]})
 	case len(rest) == 1:
 		a.collection(w, r, ref{group: group, plural: rest[0]}, version)
 	case len(rest) == 3 && rest[0] == "namespaces" && r.Method == http.MethodPost:
 		a.create(w, r, ref{group: group, plural: rest[2], namespace: rest[1]})
-	case len(rest) == 2:
-		a.get(w, ref{group: group, plural: rest[0], name: rest[1]})
+	case len(rest) >= 4 && rest[0] == "namespaces":
+		a.one(w, r, ref{group: group, plural: rest[2], namespace: rest[1], name: rest[3]}, rest[4:])
+	case len(rest) >= 2:
+		a.one(w, r, ref{group: group, plural: rest[0], name: rest[1]}, rest[2:])
 	default:
 		fail(w, http.StatusNotFound, "NotFound", "no such path")
 	}
@@ -101,6 +106,60 @@ func (a *API) get(w http.ResponseWriter, r ref) {
 	fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", r.plural, r.name))
 }
 
+// one answers for one object, or a part of it: what is put or patched replaces it, if it
+// is what the client takes it for.
+func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string) {
+	if r.Method == http.MethodGet {
+		a.count("get " + of.plural)
+		a.get(w, of)
+		return
+	}
+	verb := strings.ToLower(strings.Replace(r.Method, http.MethodPut, "UPDATE", 1))
+	a.count(strings.Join(append([]string{verb + " " + of.plural}, part...), "/"))
+	var body object
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
+		return
+	}
+	a.mu.Lock()
+	old := a.objects[of]
+	known := of.group != antreaGroup || a.kinds[of.plural]
+	a.mu.Unlock()
+	if old == nil || !known {
+		fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", of.plural, of.name))
+		return
+	}
+	for _, what := range []string{"uid", "resourceVersion"} {
+		if was := text(body, "metadata", what); was != "" && was != text(old, "metadata", what) {
+			fail(w, http.StatusConflict, "Conflict", what+" is another")
+			return
+		}
+	}
+	if r.Method == http.MethodPatch {
+		body = merged(old, body)
+	}
+	a.put(body)
+	answer(w, http.StatusOK, body)
+}
+
+// merged is an object with a JSON merge patch (RFC 7396).
+func merged(old, patch object) object {
+	now := maps.Clone(old)
+	for k, v := range patch {
+		inner, is := v.(object)
+		before, was := old[k].(object)
+		switch {
+		case v == nil:
+			delete(now, k)
+		case is && was:
+			now[k] = merged(before, inner)
+		default:
+			now[k] = v
+		}
+	}
+	return now
+}
+
 // create takes an object that a client sends, in JSON.
 func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
 	a.count("create " + at.plural)
@@ -110,9 +169,17 @@ func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
 		return
 	}
 	at.name = text(o, "metadata", "name")
+	if meta, ok := o["metadata"].(object); ok && at.namespace != "" {
+		meta["namespace"] = at.namespace
+	}
 	a.mu.Lock()
 	there := a.objects[at] != nil
+	known := at.group != antreaGroup || a.kinds[at.plural]
 	a.mu.Unlock()
+	if !known {
+		fail(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		return
+	}
 	if there {
 		fail(w, http.StatusConflict, "AlreadyExists", at.name+" already exists")
 		return
@@ -123,8 +190,13 @@ func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
 
 func (a *API) count(what string) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.asked[what]++
+	before := a.before[what]
+	delete(a.before, what)
+	a.mu.Unlock()
+	if before != nil {
+		before()
+	}
 }
 
 // collection lists or watches a resource.
@@ -253,7 +325,7 @@ func typeOf(of ref) (apiVersion, kind string) {
 		"nodes": "Node", "namespaces": "Namespace", "services": "Service", "pods": "Pod", "endpointslices": "EndpointSlice",
 		"networkpolicies": "NetworkPolicy", "tiers": "Tier", "clusternetworkpolicies": "ClusterNetworkPolicy",
 		"clustergroups": "ClusterGroup", "groups": "Group", "egresses": "Egress", "externalippools": "ExternalIPPool",
-		"trafficcontrols": "TrafficControl",
+		"trafficcontrols": "TrafficControl", "antreaagentinfos": "AntreaAgentInfo",
 	}
 	switch of.group {
 	case "":

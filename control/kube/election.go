@@ -1,0 +1,160 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// One agent of the cluster sums up: the one that holds a Lease. The others look at it
+// now and then, ever more seldom the more Nodes there are, so that all of them together
+// ask 25 times a second at most; one that has not been renewed for as long as it says is
+// taken. It is held in the Node's name, so that an agent that is started again goes on.
+//
+// Nothing depends on there being only one: what is written says which state of the
+// object it was made from, and the API server refuses it for another.
+
+const (
+	leaseName = "antrail-status"
+	// leastLook and mostLook bound the time between two looks; lookRate is how many of
+	// all Nodes there are in a second.
+	leastLook = 5 * time.Second
+	mostLook  = 2 * time.Minute
+	lookRate  = 25
+	// A Lease is for leaseLooks looks; who could not renew it for heldLooks gives it up.
+	leaseLooks = 3
+	heldLooks  = 2
+)
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+
+// election is one candidate's view of the Lease.
+type election struct {
+	*Source
+	seen    string    // holder and time of renewal that were last seen
+	since   time.Time // when that was
+	renewed time.Time // by this candidate; zero: it does not hold the Lease
+}
+
+// lookTime is the time between two looks.
+func (s *Source) lookTime() time.Duration {
+	if s.pace.look > 0 {
+		return s.pace.look
+	}
+	nodes := len(s.store.Snapshot().Nodes)
+	return min(max(leastLook, time.Duration(nodes)*time.Second/lookRate), mostLook)
+}
+
+// runElection sums up while this agent holds the Lease, until ctx ends. It does not
+// begin before this agent has told of itself.
+func (s *Source) runElection(ctx context.Context, of Reporter, told <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-told:
+	}
+	e := &election{Source: s}
+	var stop func()
+	for ctx.Err() == nil {
+		every := s.lookTime()
+		err := e.look(ctx, every, time.Now())
+		if err != nil {
+			s.config.Log.Debug("kubernetes: the Lease of who sums up", "lease", leaseName, "error", err)
+		}
+		holds := !e.renewed.IsZero() && time.Since(e.renewed) < heldLooks*every
+		switch {
+		case holds && stop == nil:
+			stop = s.beginSums(ctx, of)
+		case !holds && stop != nil:
+			stop()
+			stop = nil
+		}
+		pause(ctx, nil, every-time.Duration(rand.Int64N(int64(every/5))))
+	}
+	if stop != nil {
+		stop()
+	}
+}
+
+// beginSums sums up until the function that it returns is called.
+func (s *Source) beginSums(ctx context.Context, of Reporter) (stop func()) {
+	s.config.Log.Info("kubernetes: this agent sums up the status of policies", "lease", leaseName)
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.runSums(ctx, of) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// look takes or renews the Lease, if it may. After an error it is held as long as it was.
+func (e *election) look(ctx context.Context, every time.Duration, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	of := e.api.dynamic.Resource(leases).Namespace(e.config.Namespace)
+	lease, err := of.Get(ctx, leaseName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		lease = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
+		lease.SetName(leaseName)
+		e.claim(lease, every, now)
+		_, err = of.Create(ctx, lease, metav1.CreateOptions{})
+		return e.outcome(now, err)
+	}
+	if err != nil {
+		return err
+	}
+	if !e.free(lease, now) {
+		e.renewed = time.Time{}
+		return nil
+	}
+	e.claim(lease, every, now)
+	_, err = of.Update(ctx, lease, metav1.UpdateOptions{})
+	return e.outcome(now, err)
+}
+
+func (e *election) outcome(now time.Time, err error) error {
+	switch {
+	case err == nil:
+		e.renewed = now
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // another was faster
+		e.renewed = time.Time{}
+	}
+	return err
+}
+
+// free says whether this candidate may have the Lease: it has it, or it was seen to
+// stand still for as long as it says. Clocks of others do not count.
+func (e *election) free(lease *unstructured.Unstructured, now time.Time) bool {
+	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
+	renewal, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
+	if seen := holder + " " + renewal; seen != e.seen {
+		e.seen, e.since = seen, now
+	}
+	return holder == "" || holder == e.config.Node || now.Sub(e.since) > time.Duration(seconds)*time.Second
+}
+
+// claim makes the Lease this candidate's.
+func (e *election) claim(lease *unstructured.Unstructured, every time.Duration, now time.Time) {
+	at := now.UTC().Format(metav1.RFC3339Micro)
+	was, _, _ := unstructured.NestedMap(lease.Object, "spec")
+	spec := map[string]any{
+		"holderIdentity": e.config.Node, "renewTime": at, "acquireTime": at,
+		"leaseDurationSeconds": max(1, int64((leaseLooks * every).Seconds())), "leaseTransitions": int64(0),
+	}
+	if was["leaseTransitions"] != nil {
+		spec["leaseTransitions"] = was["leaseTransitions"]
+	}
+	if was["holderIdentity"] == e.config.Node && was["acquireTime"] != nil {
+		spec["acquireTime"] = was["acquireTime"]
+	} else if n, ok := spec["leaseTransitions"].(int64); ok && was != nil {
+		spec["leaseTransitions"] = n + 1
+	}
+	lease.Object["spec"] = spec
+	e.seen, e.since = fmt.Sprint(e.config.Node, " ", at), now
+}
