@@ -8,6 +8,7 @@
 //	live.go       manifests that are watched, and the switch kept in step
 //	livekube.go   the Kubernetes API in their place
 //	watches.go    how its watches stand
+//	nodestatus.go  what the cluster is told of this Node
 //	kubernetes.go its part of the configuration
 //	nodefacts.go  what the API tells of the Node before anything is opened
 //	shield.go     Services' endpoints while connections are lost
@@ -338,7 +339,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		parts = append(parts, lasting(a.runPage))
 	}
 	if a.live != nil {
-		parts = append(parts, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots))
+		parts = append(parts, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots), lasting(a.runStatus))
 	}
 	others := beginParts(ctx, parts...)
 	var err error

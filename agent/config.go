@@ -233,6 +233,10 @@ func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
+		if c.Kubernetes.Status == nil {
+			yes := true
+			c.Kubernetes.Status = &yes
+		}
 	}
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)

@@ -34,6 +34,10 @@ type Kubernetes struct {
 	Features map[string]bool `json:"features,omitempty"`
 	// PacketInRate bounds the packets that entries send to the agent, a second.
 	PacketInRate uint32 `json:"packetInRate,omitempty"`
+	// Status is whether the agent writes how policies stand: its Node's AntreaAgentInfo,
+	// and the status of Antrea-native policies where that falls to it; true when not
+	// given.
+	Status *bool `json:"status,omitempty"`
 }
 
 // configurationSource is Source.File of what the configuration says.

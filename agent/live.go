@@ -29,8 +29,10 @@ type live struct {
 	setPorts func([]Port)
 	portsMu  sync.Mutex
 	cni      *plugs
-	changes  *gate // passed before anything changes; nil: always
-	shield   shield
+	// progressed says that policies may have come further.
+	progressed signal
+	changes    *gate // passed before anything changes; nil: always
+	shield     shield
 	// setNode is told what the switch asks of the Node.
 	setNode   func(*control.NodeSide) error
 	nodeMu    sync.Mutex        // one at a time makes the Node's side
@@ -258,6 +260,7 @@ func (l *live) retry() {
 		l.warn(l.objects.Retry())
 		l.tellSynced()
 		l.cni.changed.raise()
+		l.progressed.raise()
 	}
 	l.followNode()
 }
@@ -300,6 +303,7 @@ func (l *live) bring(u control.Update) {
 	l.tellSynced()
 	l.tellPorts()
 	l.cni.changed.raise()
+	l.progressed.raise()
 	l.shield.update(u.New)
 	l.followNode()
 }

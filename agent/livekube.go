@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
@@ -23,7 +24,7 @@ type joined struct {
 // joinCluster learns from the API what the configuration does not say.
 func (c *Config) joinCluster(ctx context.Context, log *slog.Logger) (*joined, error) {
 	store := control.NewStore(control.GivenEndpoints)
-	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Log: log}, store)
+	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Namespace: os.Getenv("POD_NAMESPACE"), Log: log}, store)
 	if err != nil {
 		return nil, err
 	}

@@ -342,3 +342,35 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
+
+// TestKubeStatus: the agent tells how the Node's policies stand, and sums up.
+func TestKubeStatus(t *testing.T) {
+	api := kubetest.New(t)
+	api.Apply(clusterObjects + "---" + `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: drop}
+spec: {priority: 5, appliedTo: [{podSelector: {matchLabels: {app: web}}}], ingress: [{action: Drop}]}
+`)
+	a := startKube(t, kubeConfig(t, api))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { a.runStatus(ctx); close(ended) }()
+	var status map[string]any
+	a.until("the status", func() bool {
+		status, _ = api.Objects("clusternetworkpolicies")["/drop"]["status"].(map[string]any)
+		return status != nil
+	})
+	if status["phase"] != "Realizing" || status["currentNodesRealized"] != 1.0 || status["desiredNodesRealized"] != 2.0 {
+		t.Errorf("status %v", status)
+	}
+	info := api.Objects("antreaagentinfos")["/node-a"]
+	if info["localPodNum"] != 1.0 || info["version"] == "" || fmt.Sprint(info["nodeSubnets"]) != "[10.10.0.0/24 fd00:10:10::/64]" {
+		t.Errorf("AntreaAgentInfo %v", info)
+	}
+	cancel()
+	<-ended
+	no := false
+	a.config.Kubernetes.Status = &no
+	a.runStatus(t.Context()) // ends at once
+}

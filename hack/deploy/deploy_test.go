@@ -82,7 +82,7 @@ func byName(t *testing.T, text string) map[string]string {
 // TestChartIsTheBase compares object by object.
 func TestChartIsTheBase(t *testing.T) {
 	base, chart := built(t, "base"), rendered(t, nil)
-	if len(base) != 5 {
+	if len(base) != 7 {
 		t.Errorf("%d objects: %v", len(base), slices.Sorted(maps.Keys(base)))
 	}
 	for name := range maps.All(chart) {
@@ -117,7 +117,7 @@ func TestValues(t *testing.T) {
 		env["KUBERNETES_SERVICE_HOST"] != "192.168.77.1" || env["KUBERNETES_SERVICE_PORT"] != "6443" {
 		t.Errorf("%s", all["DaemonSet/antrail"])
 	}
-	for _, name := range []string{"ServiceAccount/antrail", "ConfigMap/antrail-config", "ClusterRoleBinding/antrail"} {
+	for _, name := range []string{"ServiceAccount/antrail", "ConfigMap/antrail-config", "ClusterRoleBinding/antrail", "Role/antrail", "RoleBinding/antrail"} {
 		if !strings.Contains(all[name], "namespace: net") {
 			t.Errorf("%s", all[name])
 		}
@@ -135,6 +135,7 @@ func TestKnownFields(t *testing.T) {
 			into := map[string]any{
 				"ServiceAccount": &corev1.ServiceAccount{}, "ConfigMap": &corev1.ConfigMap{}, "DaemonSet": &appsv1.DaemonSet{},
 				"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
+				"Role": &rbacv1.Role{}, "RoleBinding": &rbacv1.RoleBinding{},
 			}[kind]
 			if into == nil {
 				t.Errorf("%s is of a kind that nobody expects", name)
@@ -148,17 +149,20 @@ func TestKnownFields(t *testing.T) {
 }
 
 // TestLeastRights: the pods are not privileged and have the capabilities that are
-// documented; the role reads, and writes events alone.
+// documented; the role reads, and writes events, the Node's own report and statuses alone.
 func TestLeastRights(t *testing.T) {
 	var role rbacv1.ClusterRole
 	if err := yaml.UnmarshalStrict([]byte(built(t, "base")["ClusterRole/antrail"]), &role); err != nil {
 		t.Fatal(err)
 	}
+	writes := map[string]bool{"create events": true, "create antreaagentinfos": true, "patch antreaagentinfos": true,
+		"patch clusternetworkpolicies/status": true, "patch networkpolicies/status": true}
 	for _, r := range role.Rules {
 		for _, v := range r.Verbs {
-			reads := v == "list" || v == "watch"
-			if !reads && !(v == "create" && slices.Equal(r.Resources, []string{"events"})) {
-				t.Errorf("%v %v", r.Resources, r.Verbs)
+			for _, resource := range r.Resources {
+				if v != "list" && v != "watch" && !writes[v+" "+resource] {
+					t.Errorf("%s %s", v, resource)
+				}
 			}
 		}
 	}

@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/kube"
+)
+
+// What the agent tells the cluster of its Node: how its policies stand, and itself.
+
+// reporter is the agent as package kube asks it.
+type reporter struct{ *Agent }
+
+// runStatus writes it until ctx ends.
+func (a *Agent) runStatus(ctx context.Context) {
+	if a.live.api == nil || !*a.config.Kubernetes.Status {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-a.live.api.Synced():
+		a.live.api.RunStatus(ctx, reporter{a})
+	}
+}
+
+// Report implements kube.Reporter.
+func (r reporter) Report() (kube.Report, bool) {
+	p, known := r.live.objects.Progress()
+	report := kube.Report{
+		Progress: p, Version: builtVersion(), Subnets: r.config.PodCIDRs,
+		PodNamespace: os.Getenv("POD_NAMESPACE"), PodName: os.Getenv("POD_NAME"),
+	}
+	for _, c := range append(r.liveness(), r.readiness()...) {
+		if err := c.why(); err != nil && report.Unhealthy == nil {
+			report.Unhealthy = fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return report, known
+}
+
+// Changed implements kube.Reporter.
+func (r reporter) Changed() <-chan struct{} { return r.live.progressed.next() }
+
+// Spans implements kube.Reporter.
+func (r reporter) Spans() *control.Spans { return r.live.objects.Spans() }
+
+// builtVersion is what the Go toolchain knows of this build.
+func builtVersion() string {
+	if b, ok := debug.ReadBuildInfo(); ok {
+		return b.Main.Version
+	}
+	return "unknown"
+}
