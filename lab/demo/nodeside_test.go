@@ -55,7 +55,7 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 	defer w.close()
 	var all sync.WaitGroup
 	for pod, address := range map[string]string{
-		"web-a": egressOfWeb, "web-b": egressOfWeb, "client-a": egressOfClients, "client-b": egressOfClients,
+		"web-a": egressOfWeb.V4, "web-b": egressOfWeb.V4, "client-a": egressOfClients.V4, "client-b": egressOfClients.V4,
 		"db-a": "192.168.77.102", // no Egress: the Node's own
 	} {
 		all.Go(func() {

@@ -15,8 +15,8 @@ var (
 	loadBalancer    = lab.Dual[string]{V4: "192.168.77.150:80", V6: "[fd00:77::150]:80"} // sent to node-a
 	externalIP      = lab.Dual[string]{V4: "192.168.77.200:80", V6: "[fd00:77::200]:80"} // sent to node-a
 	localBalancer   = lab.Dual[string]{V4: "192.168.77.151:80", V6: "[fd00:77::151]:80"} // sent to node-b
-	egressOfWeb     = "192.168.77.112"                                                   // on node-a
-	egressOfClients = "192.168.77.113"                                                   // on node-b
+	egressOfWeb     = lab.Dual[string]{V4: "192.168.77.112", V6: "fd00:77::112"}         // on node-a
+	egressOfClients = lab.Dual[string]{V4: "192.168.77.113", V6: "fd00:77::113"}         // on node-b
 )
 
 // served connects often enough to meet both endpoints, and counts who answered.
@@ -116,12 +116,13 @@ func local(ctx context.Context, w *world) (string, error) {
 // Egresses' addresses, whichever Node holds them.
 func egress(ctx context.Context, w *world) (string, error) {
 	var seen []string
-	webB, clientA := egressOfWeb, egressOfClients
+	web, clients := of(w, egressOfWeb), of(w, egressOfClients)
+	webB, clientA := web, clients
 	if w.lab.Topology.Encap == tables.NoEncap { // there is no way to another Node's
 		webB, clientA = w.addresses["node-b"].String(), w.addresses["node-a"].String()
 	}
 	for _, s := range []struct{ pod, address string }{
-		{"web-a", egressOfWeb}, {"web-b", webB}, {"client-a", clientA}, {"client-b", egressOfClients},
+		{"web-a", web}, {"web-b", webB}, {"client-a", clientA}, {"client-b", clients},
 	} {
 		if _, err := w.ping(s.pod, "outside", patience); err != nil {
 			return "", err

@@ -13,11 +13,37 @@ import (
 // underlay that passes nothing between Nodes that says to come from elsewhere: the
 // answers come back through the tunnel that the requests took.
 func TestRepliesOfAnEgress(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{EncapMode: "hybrid"}))
+	t.Run("IPv4", func(t *testing.T) {
+		w := worldOf(t, lab.Options{EncapMode: "hybrid"})
+		wantRepliesByTunnel(t, w, "ip", "10.10.0.0/16")
+	})
+	t.Run("IPv6", func(t *testing.T) {
+		const mode = "trafficEncapMode: hybrid\n  transportCIDRs: [192.168.77.0/24, 'fd00:77::/64']\n  "
+		w := worldOf(t, lab.Options{EncapMode: "hybrid", IPv6Underlay: true, Manifests: exampleAnd(t, map[string]*strings.Replacer{
+			"node-a.yaml": strings.NewReplacer("transportIPs: [192.168.77.102]", mode+"transportIPs: ['fd00:77::102']"),
+			"node-b.yaml": strings.NewReplacer("transportIPs: [192.168.77.103]", mode+"transportIPs: ['fd00:77::103']"),
+			"egress-trafficcontrol.yaml": strings.NewReplacer(
+				egressOfWeb.V4, "'"+egressOfWeb.V6+"'", egressOfClients.V4, "'"+egressOfClients.V6+"'"),
+		}, "")})
+		wantRepliesByTunnel(t, w.ipv6(), "ip6", "fd00:10:10::/56")
+	})
+}
+
+// worldOf is the world of a lab that goes when the test ends.
+func worldOf(t *testing.T, o lab.Options) *world {
+	t.Helper()
+	w, err := newWorld(upWith(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.close()
+	t.Cleanup(w.close)
+	return w
+}
+
+// wantRepliesByTunnel runs the check of Egresses, and wants no packet between the
+// outside host and a pod on a Node's card. family is "ip" or "ip6".
+func wantRepliesByTunnel(t *testing.T, w *world, family, pods string) {
+	t.Helper()
 	nft := func(node string, args ...string) string {
 		var out []byte
 		err := w.in(node, func() (err error) {
@@ -31,15 +57,15 @@ func TestRepliesOfAnEgress(t *testing.T) {
 		}
 		return string(out)
 	}
-	const strangers = `table ip underlay { chain in { type filter hook prerouting priority raw; iifname eth0 ip saddr %s ip daddr 10.10.0.0/16 counter drop; }; }`
+	const strangers = `table %[1]s underlay { chain in { type filter hook prerouting priority raw; iifname eth0 %[1]s saddr %[2]s %[1]s daddr %[3]s counter drop; }; }`
 	for _, node := range []string{"node-a", "node-b"} {
-		nft(node, fmt.Sprintf(strangers, w.addresses["outside"]))
+		nft(node, fmt.Sprintf(strangers, family, w.addresses["outside"], pods))
 	}
 	if _, err := egress(t.Context(), w); err != nil {
 		t.Error(err)
 	}
 	for _, node := range []string{"node-a", "node-b"} {
-		if rules := nft(node, "list", "table", "ip", "underlay"); !strings.Contains(rules, "counter packets 0 ") {
+		if rules := nft(node, "list", "table", family, "underlay"); !strings.Contains(rules, "counter packets 0 ") {
 			t.Errorf("%s: answers came past the tunnel:\n%s", node, rules)
 		}
 	}
