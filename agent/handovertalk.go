@@ -34,7 +34,7 @@ import (
 // with its first byte (unix(7), SCM_RIGHTS).
 
 // handOverProtocol names all this; its number changes with what is said.
-const handOverProtocol = "antrail-hand-over/1"
+const handOverProtocol = "antrail-hand-over/2"
 
 // note is one thing that is said.
 type note struct {

@@ -70,7 +70,7 @@ var layers = map[string]struct {
 }
 
 // driver is what a kind of port may import of ours.
-var driver = []string{"packet", "ports", "tunnel", "internal/sysctl"}
+var driver = []string{"packet", "ports", "tunnel", "internal/nsthread", "internal/sysctl"}
 
 // confined says which directories alone may import a package of others.
 var confined = []struct {

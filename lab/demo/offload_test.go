@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,9 +211,9 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	}
 }
 
-// TestOffloadGoesWithTheAgent kills an agent in the middle of a transfer: no
-// program is left on the Node, and nothing passes. The agent that follows goes on
-// with the connection.
+// TestOffloadGoesWithTheAgent kills an agent in the middle of a transfer: when the
+// kernel has closed its sockets nothing passes, for the programs stay and drop. The
+// agent that follows puts its own in their place, and goes on with the connection.
 func TestOffloadGoesWithTheAgent(t *testing.T) {
 	w := offloadLab(t)
 	ended := make(chan error, 1)
@@ -221,15 +222,39 @@ func TestOffloadGoesWithTheAgent(t *testing.T) {
 		ended <- err
 	}()
 	waitUntil(t, "the transfer to be offloaded", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	programs := w.ingressPrograms(t)
 	killAgent(t, w.lab, "node-a")
-	waitUntil(t, "the programs to go", func() bool { return w.ingressPrograms(t) == 0 })
+	waitUntil(t, "the sockets to go", func() bool { return w.packetSockets(t) == 0 })
+	if _, err := w.ping(sender, receiver, 200*time.Millisecond); !errors.Is(err, errNoReply) {
+		t.Errorf("an echo request without an agent: %v", err)
+	}
+	if n := w.ingressPrograms(t); n != programs || n == 0 {
+		t.Errorf("%d programs are left of %d", n, programs)
+	}
 	if err := w.lab.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
+	}
+	if n := w.ingressPrograms(t); n != programs {
+		t.Errorf("%d programs after the restart, were %d", n, programs)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	w.wantEnded(t)
+}
+
+// packetSockets counts those of node-a.
+func (w *world) packetSockets(t *testing.T) (n int) {
+	t.Helper()
+	err := w.in("node-a", func() error {
+		list, err := os.ReadFile("/proc/thread-self/net/packet")
+		n = strings.Count(string(list), "\n") - 1 // a headline
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // ingressPrograms counts programs at tc ingress of node-a's interfaces.

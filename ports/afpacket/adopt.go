@@ -5,27 +5,22 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
-// A port goes on in another process with its socket and its program's bpf_link: no
-// frame is lost or seen twice, for those that wait do so in the socket. Their
+// A port goes on in another process with its socket, and its program stays at the
+// link: no frame is lost or seen twice, for those that wait do so in the socket. The
 // programs are the other process's own, because they lead to its memory. So it
 // puts them in the place of those of before, when the process before moves no
 // packet any more and has withdrawn its shortcuts: then the filter of either
 // passes every frame to the socket, and ingress drops it.
 
-// Descriptors are the socket and the link of the program at tc ingress; where that is
-// no link, the socket alone.
+// Descriptors are the socket.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	if p.closed {
 		return nil
-	}
-	if l := p.ingress.tcx(); l != nil {
-		return []int{p.fd, l.FD()}
 	}
 	return []int{p.fd}
 }
@@ -35,7 +30,7 @@ func (p *Port) Rest() {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	p.rests = true
-	p.ingress.leave()
+	p.ingress.hook.leave()
 }
 
 // Adopt makes a port of an interface from another one's descriptors, which are
@@ -50,9 +45,9 @@ func Adopt(o Options, fds []int) (*Port, error) {
 }
 
 func adopt(o Options, fds []int) (*Port, error) {
-	if len(fds) != 1 && len(fds) != 2 {
+	if len(fds) != 1 {
 		closeAll(fds)
-		return nil, fmt.Errorf("%d descriptors, want a socket and a link", len(fds))
+		return nil, fmt.Errorf("%d descriptors, want a socket", len(fds))
 	}
 	p, index, err := prepare(&o)
 	if err == nil {
@@ -60,7 +55,7 @@ func adopt(o Options, fds []int) (*Port, error) {
 	}
 	var h hook
 	if err == nil {
-		h, err = adoptHook(index, &fds)
+		h, err = adoptHook(index, o.older)
 	}
 	if err != nil {
 		closeAll(fds)
@@ -69,23 +64,8 @@ func adopt(o Options, fds []int) (*Port, error) {
 		}
 		return nil, err
 	}
-	p.fd, p.ingress, p.programs = fds[0], &ingress{hook: h}, o.Shortcuts
+	p.fd, p.ring, p.ingress, p.programs = fds[0], linger(fds[0]), &ingress{hook: h}, o.Shortcuts
 	return p, nil
-}
-
-// adoptHook takes the link of the program out of the descriptors; where there is none,
-// the program is a filter.
-func adoptHook(index int, fds *[]int) (hook, error) {
-	if len(*fds) == 1 {
-		return openFilter(index)
-	}
-	fd := (*fds)[1]
-	*fds = (*fds)[:1]
-	l, err := link.NewFromFD(fd) // closes it when it fails
-	if err != nil {
-		return nil, fmt.Errorf("link of the ingress program: %w", err)
-	}
-	return l, nil
 }
 
 func closeAll(fds []int) {

@@ -67,7 +67,7 @@ func adoptAfter(t *testing.T, o Options) {
 	fds := copies(t, before.Descriptors())
 	var after *Port
 	var err error
-	node.Do(t, func() { after, err = Adopt(Options{Interface: "sw0"}, fds) })
+	node.Do(t, func() { after, err = Adopt(Options{Interface: "sw0", older: o.older}, fds) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAdoptRefusals(t *testing.T) {
 	}{
 		"of another interface": {"sw1", func() []int { return copies(t, p.Descriptors()) }},
 		"0 descriptors, want":  {"sw0", func() []int { return nil }},
-		"link of the ingress":  {"sw0", func() []int { fds := p.Descriptors(); return copies(t, []int{fds[0], fds[0]}) }},
+		"2 descriptors, want":  {"sw0", func() []int { fds := p.Descriptors(); return copies(t, []int{fds[0], fds[0]}) }},
 		"Link not found":       {"sw9", func() []int { return copies(t, p.Descriptors()) }},
 	} {
 		fds := c.fds()

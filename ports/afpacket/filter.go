@@ -10,18 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Before Linux 6.6 there is no tcx, and so no program at tc ingress that goes with its
-// process. There the program is a filter of the link's qdisc clsact: the same hook, and
-// the same verdicts. It outlives a process that is killed, and goes on dropping: a pod
-// whose switch is gone reaches nobody, until the next port of the link puts its own
-// program in that place, or the link goes. Shortcuts would outlive it too, unwatched, so
-// there are none.
-
-// hook is what a program is attached by.
-type hook interface {
-	Update(*ebpf.Program) error
-	Close() error
-}
+// Before Linux 6.6 there is no tcx. There the program is a filter of the link's qdisc
+// clsact: the same hook, and the same verdicts.
 
 // filter is a program in a link's qdisc.
 type filter struct {
@@ -46,7 +36,7 @@ func openFilter(index int) (*filter, error) {
 func CanForward() error {
 	const loopback = 1 // of every network namespace
 	_, err := link.QueryPrograms(link.QueryOptions{Target: loopback, Attach: ebpf.AttachTCXIngress})
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+	if isOlder(err) {
 		return errors.New("tcx takes Linux 6.6")
 	}
 	return err
@@ -72,7 +62,7 @@ func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
 	return f, nil
 }
 
-// filterName is what tc(8) shows.
+// filterName is what tc(8) and bpftool(8) show; programs of shortcuts have it, too.
 const filterName = "antrail_ingress"
 
 // of is the filter as the kernel knows it.
@@ -92,6 +82,9 @@ func (f *filter) Update(prog *ebpf.Program) error {
 	}
 	return nil
 }
+
+// leave has the filter stay when the port is closed.
+func (f *filter) leave() { f.stays = true }
 
 // Close takes the program off the link, and the qdisc if it came with it.
 func (f *filter) Close() error {
@@ -114,7 +107,7 @@ func gone(err error) error {
 }
 
 // Clean removes what ports of a process that was killed have left on links of the
-// calling thread's network namespace: the filters, and a qdisc that holds nothing else.
+// calling thread's network namespace: programs, and a qdisc that holds nothing else.
 // It tells each.
 func Clean(tell func(what string)) error {
 	links, err := netlink.LinkList()
@@ -123,11 +116,12 @@ func Clean(tell func(what string)) error {
 	}
 	var errs []error
 	for _, l := range links {
-		removed, err := cleanLink(l)
-		if removed {
-			tell(fmt.Sprintf("removed filter %s of %s", filterName, l.Attrs().Name))
+		attached, first := cleanTCX(l.Attrs().Index)
+		filtered, err := cleanLink(l)
+		if attached || filtered {
+			tell(fmt.Sprintf("removed program %s of %s", filterName, l.Attrs().Name))
 		}
-		errs = append(errs, err)
+		errs = append(errs, first, err)
 	}
 	return errors.Join(errs...)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 )
 
@@ -15,12 +17,12 @@ import (
 func TestKilledFilter(t *testing.T) {
 	node, _, first := pair(t, Options{older: true})
 	count := func() (filters, qdiscs int) {
-		link := node.Link(t, "sw0")
-		all, err := node.Links().FilterList(link, netlink.HANDLE_MIN_INGRESS)
+		sw0 := node.Link(t, "sw0")
+		all, err := node.Links().FilterList(sw0, netlink.HANDLE_MIN_INGRESS)
 		if err != nil {
 			t.Fatal(err)
 		}
-		queues, err := node.Links().QdiscList(link)
+		queues, err := node.Links().QdiscList(sw0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,9 +52,45 @@ func TestKilledFilter(t *testing.T) {
 	want("after the first", 0, 0)
 }
 
+// TestKilledTCX: a port that was never closed leaves its program, which the next one
+// replaces, and takes away; the first then finds nothing of its own.
+func TestKilledTCX(t *testing.T) {
+	node, _, first := pair(t, Options{})
+	count := func() (n int) {
+		node.Do(t, func() {
+			there, err := link.QueryPrograms(link.QueryOptions{Target: node.Link(t, "sw0").Attrs().Index, Attach: ebpf.AttachTCXIngress})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			n = len(there.Programs)
+		})
+		return n
+	}
+	if n := count(); n != 1 {
+		t.Fatalf("%d programs of one port", n)
+	}
+	second := openIn(t, node, Options{Interface: "sw0"})
+	if n := count(); n != 1 {
+		t.Errorf("%d programs after the second port", n)
+	}
+	if err := first.Close(); err != nil || count() != 1 {
+		t.Errorf("the first took away the second's program: %d, %v", count(), err)
+	}
+	if err := second.Close(); err != nil || count() != 0 {
+		t.Errorf("%d programs are left, %v", count(), err)
+	}
+}
+
 // TestClean takes away what a killed process has left, and nothing of others.
 func TestClean(t *testing.T) {
-	node, _, p := pair(t, Options{older: true})
+	for name, o := range map[string]Options{"tcx": {}, "filter": {older: true}} {
+		t.Run(name, func(t *testing.T) { cleaned(t, o) })
+	}
+}
+
+func cleaned(t *testing.T, o Options) {
+	node, _, p := pair(t, o)
 	nstest.AddVeth(t, node, "sw1", nstest.New(t), "eth0")
 	if out, err := node.Command("tc", "qdisc", "add", "dev", "sw1", "clsact").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -65,11 +103,11 @@ func TestClean(t *testing.T) {
 		})
 		return told
 	}
-	p.ingress.leave() // as when it is killed
+	p.ingress.hook.leave() // as when it is killed
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if told := clean(); !slices.Equal(told, []string{"removed filter antrail_ingress of sw0"}) {
+	if told := clean(); !slices.Equal(told, []string{"removed program antrail_ingress of sw0"}) {
 		t.Errorf("told %q", told)
 	}
 	if told := clean(); told != nil {

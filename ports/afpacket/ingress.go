@@ -6,15 +6,15 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
 // ingress is a program at tc ingress of an interface that drops every frame, or
 // every one that it was not asked to forward. The kernel shows a frame to packet
 // sockets before, so the port gets them all, and the Node's own stack, which would
-// answer ARP and forward, none. It is attached by a bpf_link, which the kernel
-// removes when the process ends, however it ends; without tcx, see filter.go.
+// answer ARP and forward, none. It outlives a process that is killed, and goes on
+// dropping: a pod whose switch is gone reaches nobody, until the next port of the link
+// puts its own program in that place, or the link goes.
 type ingress struct {
 	prog *ebpf.Program // nil when it is somebody else's
 	hook hook
@@ -42,40 +42,40 @@ func takeIngress(index int, o *Options) (*ingress, error) {
 	return &ingress{own, h}, nil
 }
 
+// hook is what a program is attached by.
+type hook interface {
+	Update(*ebpf.Program) error
+	Close() error
+	leave() // the program stays when the hook is closed: another process has it
+}
+
 // attach uses tcx, or what there was before.
 func attach(index int, prog *ebpf.Program, older bool) (hook, error) {
-	if !older {
-		l, err := link.AttachTCX(link.TCXOptions{Interface: index, Program: prog, Attach: ebpf.AttachTCXIngress})
-		if err == nil {
-			return l, nil
-		}
-		if !errors.Is(err, ebpf.ErrNotSupported) {
-			return nil, err
-		}
+	if older || CanForward() != nil {
+		return orNil(takeFilter(index, prog))
 	}
-	f, err := takeFilter(index, prog)
+	return orNil(takeTCX(index, prog))
+}
+
+// adoptHook is the hook of a link whose program another process has attached.
+func adoptHook(index int, older bool) (hook, error) {
+	if older || CanForward() != nil {
+		return orNil(openFilter(index))
+	}
+	return orNil(openTCX(index))
+}
+
+// orNil makes no hook of a nil pointer.
+func orNil[H hook](h H, err error) (hook, error) {
 	if err != nil {
-		return nil, err // f would be no nil hook
+		return nil, err
 	}
-	return f, nil
-}
-
-// tcx is the bpf_link of the program; nil where it is a filter.
-func (i *ingress) tcx() interface{ FD() int } {
-	l, _ := i.hook.(interface{ FD() int })
-	return l
-}
-
-// leave has a filter stay when the port is closed: another process has it.
-func (i *ingress) leave() {
-	if f, is := i.hook.(*filter); is {
-		f.stays = true
-	}
+	return h, nil
 }
 
 func dropAll() (*ebpf.Program, error) {
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
-		Name: "antrail_ingress", Type: ebpf.SchedCLS, License: "Apache-2.0",
+		Name: filterName, Type: ebpf.SchedCLS, License: "Apache-2.0",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, tcxDrop), asm.Return()},
 	})
 }

@@ -7,9 +7,11 @@
 //	socket.go       the socket and its options
 //	adopt.go        a port that another process has opened
 //	ingress.go      the program that keeps the frames from the Node's own stack
+//	tcx.go          what it is attached by
 //	filter.go       the same before Linux 6.6
 //	receive.go      batches from the kernel into frames
 //	transmit.go     and back
+//	linger_unsafe.go  what has the socket closed after a kill
 //	mmsg_unsafe.go  the arguments of recvmmsg and sendmmsg
 //
 // What it costs: one system call per batch each way, a copy of each frame each
@@ -91,6 +93,7 @@ type Port struct {
 		out *messages
 	}
 	fd       int
+	ring     int      // linger's
 	closed   bool     // under both locks
 	rests    bool     // nothing more is received; under rx
 	programs Programs // of a port that was adopted, for Begin
@@ -119,6 +122,7 @@ func open(o Options) (*Port, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.release())
 	}
+	p.ring = linger(p.fd)
 	return p, nil
 }
 
@@ -130,7 +134,7 @@ func prepare(o *Options) (p *Port, index int, err error) {
 		return nil, 0, err
 	}
 	index = nic.Attrs().Index
-	p = &Port{name: o.Interface, fd: -1}
+	p = &Port{name: o.Interface, fd: -1, ring: -1}
 	if p.pool, err = ports.LargePool(o.Frames); err != nil {
 		return nil, 0, err
 	}
@@ -223,8 +227,8 @@ func (p *Port) Close() error {
 func (p *Port) release() error {
 	var errs []error
 	if p.fd >= 0 {
-		errs = append(errs, unix.Close(p.fd))
-		p.fd = -1
+		errs = append(errs, closeNow(p.ring), unix.Close(p.fd))
+		p.fd, p.ring = -1, -1
 	}
 	if p.ingress != nil {
 		errs = append(errs, p.ingress.close())

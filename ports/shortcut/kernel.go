@@ -21,8 +21,8 @@
 //	conns       array of ports.SharedConn, mapped too
 //	control     the generation, and a line for each processor, mapped too
 //
-// The maps and programs go with the process, however it ends: they hang on file
-// descriptors, the filter on the socket, ingress on a bpf_link.
+// The filter goes with the socket. Ingress stays at the link when the process is
+// killed, and drops every frame that no filter has decided on.
 package shortcut
 
 import (
