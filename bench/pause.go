@@ -7,6 +7,8 @@ import (
 	"math"
 	"runtime"
 	"runtime/metrics"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,31 +16,45 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 )
 
 // Profile gc: what Go's garbage collector does to a worker that is busy, with a
 // million connections in the table. The collector runs more than a hundred times
 // a second, an agent's once in minutes, beside a worker whose port always has
-// frames of them all.
+// frames of them all. What a collection takes depends on how many pointers there
+// are: the connections have none, so that it is measured once with little else on
+// the heap and once beside as many entries as an agent of a large cluster has.
 
-// gcConnections is how many connections there are.
-const gcConnections = 1_000_000
+const (
+	// gcConnections is how many connections there are.
+	gcConnections = 1_000_000
+	// gcRules is how many rules of policies there are then.
+	gcRules = 10_000
+	// gcRounds is into how many rounds the time of the profile is divided.
+	gcRounds = 10
+)
 
 func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
-	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
-		"A turn is what the worker does from one batch to the next; the longest is also the longest time that anything else, the collector or another process, kept it from its port. "+
-		"Collections are forced, 5 ms after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram.", gcConnections))
 	program, err := exampleProgram("two-nodes/node-a")
 	if err != nil {
 		return err
 	}
-	s, err := openTurns(program, gcConnections)
+	s, err := openTurns(program, gcConnections, gcRules)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, r.Window) }
+	window := r.Window
+	if r.Rounds == 0 {
+		window = max(window, time.Until(r.until)/(gcRounds*turnWindows))
+	}
+	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
+		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of it the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it. "+
+		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram. "+
+		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), collectEvery, gcRules))
+	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, window) }
 	return r.contest(ctx, c, []*side{{name: "antrail", measure: measure}})
 }
 
@@ -47,18 +63,19 @@ type turns struct {
 	sw     *dataplane.Switch
 	ct     *conntrack.Table
 	source *source
+	rules  int
 }
 
-func openTurns(p *flow.Program, connections uint32) (*turns, error) {
+func openTurns(p *flow.Program, connections uint32, rules int) (*turns, error) {
 	s := &source{Port: memory.New(sender().Name, memory.Options{}), pool: packet.NewPool(8*walkBatch, 2048), frame: there(64), of: connections}
 	sw, ct, err := newSwitchFor(2*int(connections), p, s, &sink{memory.New(receiver().Name, memory.Options{})})
 	if err != nil {
 		return nil, err
 	}
-	return &turns{sw, ct, s}, nil
+	return &turns{sw, ct, s, rules}, nil
 }
 
-func (t *turns) close() error { return t.sw.Close() }
+func (t *turns) close() error { return errors.Join(t.sw.Close(), t.source.stop()) }
 
 // measure lets every connection begin, if it has not, and takes the time of
 // turns without collections and with them.
@@ -71,8 +88,12 @@ func (t *turns) measure(ctx context.Context, window time.Duration) ([]reading, e
 	return readings, errors.Join(err, <-ended)
 }
 
-// beginPatience is how long it may take until all connections are there.
+// beginPatience is how long it may take until all connections are there, and
+// until there is a turn when others have the worker's processor.
 const beginPatience = time.Minute
+
+// turnWindows is how many windows a round has.
+const turnWindows = 3
 
 func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, error) {
 	for deadline := time.Now().Add(beginPatience); t.ct.Stats().Entries < int(t.source.of); wait(ctx, 10*time.Millisecond) {
@@ -83,41 +104,81 @@ func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, err
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	alone := t.source.watch(ctx, window)
+	alone, err := t.source.watch(ctx, window)
 	runtime.ReadMemStats(&after)
-	pauses := readPauses()
-	stop, ended := make(chan struct{}), make(chan float64)
-	go func() { ended <- runCollections(stop) }()
-	beside := t.source.watch(ctx, window)
-	close(stop)
-	collections := <-ended
-	if alone.longest == 0 || beside.longest == 0 {
-		return nil, errors.Join(errors.New("the worker made no turn"), ctx.Err())
+	if err != nil {
+		return nil, err
 	}
-	return []reading{
-		{"longest turn without a collection", "µs", alone.longest.Seconds() * 1e6},
-		{"longest turn with collections", "µs", beside.longest.Seconds() * 1e6},
-		{"longest stop-the-world", "µs", readPauses().longestSince(pauses).Seconds() * 1e6},
-		{"collections", "1/s", collections / beside.took.Seconds()},
+	readings := []reading{
+		{"longest turn without a collection", "µs", micros(1, alone.longest.took)},
 		{"a packet without collections", "ns", float64(alone.took) / float64(alone.packets)},
-		{"a packet with collections", "ns", float64(beside.took) / float64(beside.packets)},
 		// Thousandths: the measurement itself makes a few in all.
 		{"allocations of a packet", "allocs", math.Round(1000*float64(after.Mallocs-before.Mallocs)/float64(alone.packets)) / 1000},
-	}, ctx.Err()
+	}
+	bare, err := t.collected(ctx, window, "")
+	if err != nil {
+		return nil, err
+	}
+	held, err := openHeld(t.rules)
+	if err != nil {
+		return nil, err
+	}
+	full, err := t.collected(ctx, window, fmt.Sprintf(", %d rules", t.rules))
+	return slices.Concat(readings, bare, full), errors.Join(err, held.Close())
+}
+
+// openHeld makes a switch that has rules of policies and nothing to do.
+func openHeld(rules int) (*dataplane.Switch, error) {
+	program, err := policyProgram(rules)
+	if err != nil {
+		return nil, err
+	}
+	idle := func(name string) ports.Port { return memory.New(name, memory.Options{}) }
+	sw, _, err := newSwitchFor(1, program, idle(sender().Name), idle(receiver().Name))
+	return sw, err
+}
+
+// collected watches the worker beside collections; of is what each name ends with.
+func (t *turns) collected(ctx context.Context, window time.Duration, of string) ([]reading, error) {
+	runtime.GC()
+	before := readPauses()
+	stop, ended := make(chan struct{}), make(chan collections)
+	go func() { ended <- runCollections(stop) }()
+	beside, err := t.source.watch(ctx, window)
+	close(stop)
+	c := <-ended
+	l := beside.longest
+	return []reading{
+		{"longest turn with collections" + of, "µs", micros(1, l.took)},
+		{"of it Go kept the worker" + of, "µs", micros(1, max(0, l.took-l.ran-l.waited))},
+		{"of it the worker waited for a processor" + of, "µs", micros(1, l.waited)},
+		{"longest stop-the-world" + of, "µs", micros(1, readPauses().longestSince(before))},
+		{"a collection" + of, "µs", micros(max(1, c.n), c.took)},
+		{"collections" + of, "1/s", float64(c.n) / beside.took.Seconds()},
+		{"a packet with collections" + of, "ns", float64(beside.took) / float64(beside.packets)},
+	}, err
 }
 
 // collectEvery is the pause between two collections.
 const collectEvery = 5 * time.Millisecond
 
-// runCollections collects garbage until stop is closed, and returns how often.
-func runCollections(stop <-chan struct{}) (n float64) {
+// collections is how many there were, and how long they took together.
+type collections struct {
+	n    int
+	took time.Duration
+}
+
+// runCollections collects garbage until stop is closed.
+func runCollections(stop <-chan struct{}) (c collections) {
 	for {
 		select {
 		case <-stop:
-			return n
+			return c
 		case <-time.After(collectEvery):
+			begin := time.Now()
 			runtime.GC()
-			n++
+			c.took += time.Since(begin)
+			c.n++
 		}
 	}
 }
@@ -131,33 +192,67 @@ type source struct {
 	of      uint32 // connections
 	next    uint32
 	watched atomic.Bool
-	asked   time.Time // when the last Receive was; zero before the first
-
-	longest atomic.Int64
+	clock   *threadClock // of the worker's thread; nil before it was watched
+	asked   moment       // the last Receive; zero before the first that was watched
 	packets atomic.Uint64
+
+	mu      sync.Mutex
+	longest turn
+	err     error
+}
+
+// moment is a time, and that of the worker's thread until then.
+type moment struct {
+	at time.Time
+	threadTime
+}
+
+// turn is from one Receive to the next.
+type turn struct {
+	took time.Duration
+	threadTime
 }
 
 // seen is what passed while the source was watched.
 type seen struct {
-	longest time.Duration
+	longest turn
 	packets uint64
 	took    time.Duration
 }
 
-// turnPatience is how many windows others may have the worker's processor.
-const turnPatience = 50
-
 // watch looks on for so long, and on a busy machine until there was a turn.
-func (s *source) watch(ctx context.Context, window time.Duration) seen {
-	s.longest.Store(0)
+func (s *source) watch(ctx context.Context, window time.Duration) (seen, error) {
 	s.packets.Store(0)
+	s.taken() // what is left of another window
 	begin := time.Now()
 	s.watched.Store(true)
-	for n := 0; n < turnPatience && s.longest.Load() == 0 && ctx.Err() == nil; n++ {
-		wait(ctx, window)
+	wait(ctx, window)
+	longest, err := s.taken()
+	for ; longest.took == 0 && err == nil && ctx.Err() == nil && time.Since(begin) < beginPatience; wait(ctx, 10*time.Millisecond) {
+		longest, err = s.taken()
 	}
 	s.watched.Store(false)
-	return seen{time.Duration(s.longest.Load()), s.packets.Load(), time.Since(begin)}
+	if longest.took == 0 {
+		err = errors.Join(errors.New("the worker made no turn"), err)
+	}
+	return seen{longest, s.packets.Load(), time.Since(begin)}, errors.Join(err, ctx.Err())
+}
+
+// taken is the longest turn since it was last called.
+func (s *source) taken() (longest turn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	longest, err = s.longest, s.err
+	s.longest = turn{}
+	return longest, err
+}
+
+// stop closes what a source has open that nobody receives from any more.
+func (s *source) stop() error {
+	if s.clock == nil {
+		return nil
+	}
+	return s.clock.close()
 }
 
 // Receive makes a batch.
@@ -181,14 +276,34 @@ func (s *source) Receive(batch []*packet.Frame) int {
 // does not count.
 func (s *source) note() {
 	if !s.watched.Load() {
-		s.asked = time.Time{}
+		s.asked = moment{}
 		return
 	}
-	now := time.Now()
-	if took := int64(now.Sub(s.asked)); !s.asked.IsZero() && took > s.longest.Load() {
-		s.longest.Store(took)
+	first := s.asked.at.IsZero()
+	now, err := s.now(first)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.err = err
+	} else if took := now.at.Sub(s.asked.at); !first && took > s.longest.took {
+		s.longest = turn{took, threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}}
 	}
 	s.asked = now
+}
+
+// now is this moment; anew says that the worker may have another thread.
+func (s *source) now(anew bool) (m moment, err error) {
+	if anew {
+		err = s.stop()
+		if s.clock = nil; err == nil {
+			s.clock, err = openThreadClock()
+		}
+	}
+	if err == nil && s.clock != nil {
+		m.threadTime, err = s.clock.read()
+	}
+	m.at = time.Now()
+	return m, err
 }
 
 // sink is a port that throws away what it is to send.
