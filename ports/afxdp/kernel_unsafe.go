@@ -39,6 +39,11 @@ func getsockopt[T any](fd, option int, v *T) error {
 	return nil
 }
 
+// heldIn is memory, a multiple of 8 bytes, as a set of frames.
+func heldIn(memory []byte) held {
+	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/8)
+}
+
 // mapRing maps a ring of size slots at one of the kernel's page offsets. The
 // kernel says where in it the words and the slots lie.
 func mapRing[T any](fd int, page int64, at unix.XDPRingOffset, size int) (ring[T], error) {

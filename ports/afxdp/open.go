@@ -108,8 +108,11 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPort(u, o, nic.Attrs(), state)
-	p.veth = nic.Type() == "veth"
+	l, err := newLedger(u.Frames())
+	if err != nil {
+		return nil, errors.Join(err, state.Close())
+	}
+	p := newPort(u, nic, l, state)
 	u.open.Lock()
 	defer u.open.Unlock()
 	if u.closed {
@@ -118,13 +121,19 @@ func open(u *UMEM, o Options) (*Port, error) {
 		err = p.openMode(nic.Attrs().Index, o)
 	}
 	if err != nil {
-		return nil, errors.Join(err, state.Close())
+		return nil, errors.Join(err, l.close(), state.Close())
 	}
-	p.info.Why += "; " + p.checksums() + p.lengths()
-	if o.Why != "" {
-		p.info.Why = o.Why + "; " + p.info.Why
-	}
+	p.explain(o.Why)
 	return p, nil
+}
+
+// explain puts the reason for AF_XDP, if there is one, in front of that for the mode,
+// and behind it what becomes of frames.
+func (p *Port) explain(why string) {
+	p.info.Why += "; " + p.checksums() + p.lengths()
+	if why != "" {
+		p.info.Why = why + "; " + p.info.Why
+	}
 }
 
 func (o *Options) complete() error {
@@ -197,15 +206,16 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 	if err != nil {
 		return err
 	}
-	s, err := openSocket(p.umem, target{
-		index: index, queue: o.Queue, flags: bindFlags, size: o.Ring,
-		apart: mode != ZeroCopy && o.BusyPoll.Time == 0, // who polls for both needs one
-	})
+	s, err := openSocket(p.umem, target{index: index, queue: o.Queue, flags: bindFlags, size: o.Ring, apart: o.apart(mode)})
 	if err != nil {
 		return errors.Join(err, prog.close())
 	}
 	p.program, p.socket = prog, s
-	if err := p.settle(o, mode, chains); err != nil {
+	err = p.settle(o, mode, chains)
+	if err == nil {
+		err = p.ledger.write(p.factsOf(index, &o, mode))
+	}
+	if err != nil {
 		return errors.Join(err, p.stop())
 	}
 	p.umem.sockets = append(p.umem.sockets, s.fd)
@@ -216,6 +226,10 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 	}
 	return nil
 }
+
+// apart says whether one socket receives and another sends: who polls for both needs
+// one.
+func (o *Options) apart(mode Mode) bool { return mode != ZeroCopy && o.BusyPoll.Time == 0 }
 
 // flagsOf are the flags to attach the program with, and to bind the socket.
 func flagsOf(mode Mode, chains bool) (attach link.XDPAttachFlags, bind uint16) {

@@ -11,10 +11,13 @@
 //	filter.go   what of them, when the rest is to stay the kernel's
 //	socket.go   the sockets with their four rings, and the calls that wake the kernel
 //	ring.go     one ring
+//	ledger.go   which frames the kernel has of a port
+//	shared.go   the memory of both
 //	request.go  checksums that a pod's kernel left undone
 //	chain.go    frames of more than one buffer
 //	port.go     Receive, Transmit, Flush: frames between rings and workers
 //	open.go     opening, modes and fall-backs
+//	adopt.go    a port that another process has opened
 //
 // What it costs: on a veth the kernel's transmit path, about 2,000 cycles a
 // frame, is the price, and everything here is small beside it.
@@ -44,6 +47,7 @@ const retry = 100 * time.Millisecond
 // wait for both.
 type Port struct {
 	umem    *UMEM
+	ledger  *ledger
 	program *program
 	socket  *socket
 	link    *ports.Link
@@ -51,6 +55,7 @@ type Port struct {
 	name    string
 	count   ports.Counters
 	last    unix.XDPStatistics // of the kernel, kept by Close
+	before  unix.XDPStatistics // what it had counted when the port was taken over
 
 	chains  bool // frames may have many buffers
 	veth    bool
@@ -59,7 +64,7 @@ type Port struct {
 
 	rx struct {
 		sync.Mutex
-		held    held
+		held    held // the ledger's
 		scratch [portion]uint32
 		poll    [1]unix.PollFd
 		chain   chain
@@ -70,9 +75,9 @@ type Port struct {
 	}
 	tx struct {
 		sync.Mutex
-		held        held
-		outstanding int // frames in held
-		requests    int // the UMEM's: bytes needed in front of a frame
+		held        held // the ledger's
+		outstanding int  // frames in held
+		requests    int  // the UMEM's: bytes needed in front of a frame
 		scratch     [portion]uint32
 		copies      []uint32                   // free frames for what has to be copied
 		room        [portion * maxLinks]uint32 // where copies lies
@@ -81,13 +86,15 @@ type Port struct {
 		retryAt     time.Time
 	}
 	closed bool // under both locks
+	theirs bool // another process moves frames, until Begin; under both
+	rests  bool // nothing more is received; under rx
 }
 
-func newPort(u *UMEM, o Options, nic *netlink.LinkAttrs, state *ports.Link) *Port {
-	p := &Port{umem: u, link: state, name: o.Interface}
-	p.rx.held, p.tx.held = newHeld(u.Frames()), newHeld(u.Frames())
-	p.info = ports.Info{Driver: "afxdp", MTU: nic.MTU}
-	copy(p.info.MAC[:], nic.HardwareAddr)
+func newPort(u *UMEM, nic netlink.Link, l *ledger, state *ports.Link) *Port {
+	p := &Port{umem: u, link: state, name: nic.Attrs().Name, ledger: l, veth: nic.Type() == "veth"}
+	p.rx.held, p.tx.held = l.received, l.sent
+	p.info = ports.Info{Driver: "afxdp", MTU: nic.Attrs().MTU}
+	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)
 	return p
 }
 
@@ -108,11 +115,11 @@ func (p *Port) FD() int {
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
-	if p.closed {
+	if p.closed || p.theirs {
 		return 0
 	}
 	n, bytes := p.unload(batch)
-	if n == 0 && p.socket.busy {
+	if n == 0 && p.socket.busy && !p.rests {
 		p.socket.drive()
 		n, bytes = p.unload(batch)
 	}
@@ -132,7 +139,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 	rx := &p.socket.rx
 	for n < len(batch) {
-		ready := rx.readable(len(batch) - n)
+		ready := p.ready(len(batch) - n)
 		if ready == 0 {
 			break
 		}
@@ -147,6 +154,18 @@ func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 	rx.release()
 	p.restock()
 	return n, bytes
+}
+
+// ready is how many descriptors may be read now, up to want. Of a port that rests
+// they are those of a frame that has begun.
+func (p *Port) ready(want int) int {
+	if p.rests {
+		if !p.rx.chain.open {
+			return 0
+		}
+		want = 1
+	}
+	return p.socket.rx.readable(want)
 }
 
 // taken is the frame that a descriptor of the RX ring completes; nil for one
@@ -266,7 +285,7 @@ func (p *Port) demand(part []*packet.Frame) (slots, copies int) {
 // under way never outnumber the slots, so that the completion ring, which is
 // as long, has room for all.
 func (p *Port) space(want int) int {
-	if p.closed || p.tx.down {
+	if p.closed || p.theirs || p.tx.down {
 		return 0
 	}
 	if p.writable(want) < want {
@@ -290,7 +309,7 @@ func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
 	switch {
 	case why != ports.None:
 		return why
-	case p.closed:
+	case p.closed, p.theirs:
 		return ports.TxClosed
 	case p.tx.down:
 		return ports.TxLinkDown
@@ -307,7 +326,7 @@ func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
 func (p *Port) Flush() {
 	p.tx.Lock()
 	defer p.tx.Unlock()
-	if !p.closed && p.tx.outstanding > 0 {
+	if !p.closed && !p.theirs && p.tx.outstanding > 0 {
 		p.flush()
 	}
 }
@@ -381,14 +400,26 @@ func (p *Port) kernelStats() unix.XDPStatistics {
 			p.last = now
 		}
 	}
-	return p.last
+	return since(&p.before, &p.last)
+}
+
+// since is what was counted of frames that were lost.
+func since(before, now *unix.XDPStatistics) unix.XDPStatistics {
+	return unix.XDPStatistics{
+		Rx_dropped:               now.Rx_dropped - before.Rx_dropped,
+		Rx_invalid_descs:         now.Rx_invalid_descs - before.Rx_invalid_descs,
+		Tx_invalid_descs:         now.Tx_invalid_descs - before.Tx_invalid_descs,
+		Rx_ring_full:             now.Rx_ring_full - before.Rx_ring_full,
+		Rx_fill_ring_empty_descs: now.Rx_fill_ring_empty_descs - before.Rx_fill_ring_empty_descs,
+	}
 }
 
 // Close takes the program off the interface, ends the socket and puts every
 // frame that the kernel had of this port back into the UMEM's free list. Frames
 // of which a card is still reading the last bytes may be among them; Close
 // gives it a few milliseconds to finish. Nobody may be in poll(2) on FD: the
-// kernel would keep the socket until that returns.
+// kernel would keep the socket until that returns. Of a port that another process
+// has, rings and frames are left as they are.
 func (p *Port) Close() error {
 	p.kernelStats()
 	p.umem.open.Lock()
@@ -402,8 +433,11 @@ func (p *Port) Close() error {
 	}
 	p.closed = true
 	p.forgetDonor()
+	if p.rests || p.theirs {
+		return errors.Join(p.leave(), p.link.Close())
+	}
 	p.finish()
-	return errors.Join(p.stop(), p.link.Close())
+	return errors.Join(p.stop(), p.ledger.close(), p.link.Close())
 }
 
 // finish lets the frames under way leave.

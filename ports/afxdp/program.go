@@ -107,8 +107,14 @@ func (p *program) close() error {
 	if p.link != nil {
 		err = p.link.Close()
 	}
+	return errors.Join(err, p.unload())
+}
+
+// unload closes program and maps.
+func (p *program) unload() error {
+	var err error
 	if p.prog != nil {
-		err = errors.Join(err, p.prog.Close())
+		err = p.prog.Close()
 	}
 	for _, m := range []*ebpf.Map{p.sockets, p.locals} {
 		if m != nil {

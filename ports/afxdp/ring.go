@@ -65,6 +65,15 @@ func (r *ring[T]) read() T {
 // release gives the slots that were read back to the kernel.
 func (r *ring[T]) release() { atomic.StoreUint32(r.consumer, r.local) }
 
+// resume goes on where another process has stopped. produces says whose word is ours.
+func (r *ring[T]) resume(produces bool) {
+	ours, theirs := r.consumer, r.producer
+	if produces {
+		ours, theirs = theirs, ours
+	}
+	r.local, r.seen = atomic.LoadUint32(ours), atomic.LoadUint32(theirs)
+}
+
 // pending is how many slots the kernel has not consumed yet.
 func (r *ring[T]) pending() uint32 { return r.local - atomic.LoadUint32(r.consumer) }
 

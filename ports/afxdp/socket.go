@@ -228,6 +228,11 @@ func (s *socket) close() error {
 	if s.out != s.fd {
 		err = errors.Join(err, unix.Close(s.out))
 	}
+	return errors.Join(err, s.unmap())
+}
+
+func (s *socket) unmap() error {
+	var err error
 	for _, memory := range [][]byte{s.fill.memory, s.done.memory, s.rx.memory, s.tx.memory} {
 		if memory != nil {
 			err = errors.Join(err, unix.Munmap(memory))

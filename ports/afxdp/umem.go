@@ -36,9 +36,13 @@ const _ = uint(kernelHeadroom - packet.Headroom) // does not compile when too sh
 // living one, the donor. Any socket that is still bound can be the donor; when
 // none is, the same memory is registered anew.
 //
+// The memory is a memfd, so that another process can go on with it (adopt.go): it
+// learns from the ports' ledgers what the kernel has, and all else is free.
+//
 // The frames' structs are made once, one for each buffer; nothing is allocated
 // per packet. The free list has one lock, taken once per batch.
 type UMEM struct {
+	fd     int // of the memory
 	memory []byte
 	frames []packet.Frame
 
@@ -50,6 +54,8 @@ type UMEM struct {
 	open    sync.Mutex // held while a port opens or closes
 	sockets []int      // bound sockets, possible donors
 	closed  bool
+	shared  bool    // another process decides whose the frames are
+	adopted []*Port // until the frames that they have not are free
 
 	chains   bool // the kernel knows frames of many buffers
 	requests int  // bytes in front of a sent frame for a request; 0 when the kernel takes none
@@ -67,24 +73,46 @@ func NewUMEM(frames int) (*UMEM, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := unix.Mmap(-1, 0, frames*FrameSize, unix.PROT_READ|unix.PROT_WRITE,
-		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	fd, memory, err := newShared("antrail-umem", frames*FrameSize)
 	if err != nil {
-		return nil, fmt.Errorf("afxdp: map %d frames: %w", frames, err)
+		return nil, fmt.Errorf("afxdp: %w", err)
 	}
-	u := &UMEM{memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, frames), chains: chains}
+	u, err := newUMEM(fd, memory, chains)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("afxdp: %w", err), unix.Close(fd))
+	}
+	u.setFree(nil)
+	return u, nil
+}
+
+// newUMEM is one in memory that is there; none of its frames is free. When it fails,
+// only the memory is given back, and not its descriptor.
+func newUMEM(fd int, memory []byte, chains bool) (u *UMEM, err error) {
+	frames := len(memory) / FrameSize
+	u = &UMEM{fd: fd, memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, 0, frames), chains: chains}
 	if chains {
 		if u.large, err = ports.LargePool(largeFrames); err != nil {
-			return nil, errors.Join(fmt.Errorf("afxdp: %w", err), unix.Munmap(memory))
+			return nil, errors.Join(err, unix.Munmap(memory))
 		}
 	}
 	for i := range u.frames {
 		start := i * FrameSize
 		u.frames[i].Init(memory[start:start+FrameSize:start+FrameSize], u)
 		u.frames[i].Index = uint32(i)
-		u.free[i] = uint32(frames - 1 - i)
 	}
 	return u, nil
+}
+
+// setFree makes all frames free that are not in a set.
+func (u *UMEM) setFree(but held) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.free = u.free[:0]
+	for i := len(u.frames) - 1; i >= 0; i-- {
+		if but == nil || !but.has(uint32(i)) {
+			u.free = append(u.free, uint32(i))
+		}
+	}
 }
 
 // registerAny registers the memory with room for requests, or without where the
@@ -127,6 +155,13 @@ func (u *UMEM) Ports() int {
 	u.open.Lock()
 	defer u.open.Unlock()
 	return len(u.sockets)
+}
+
+// isShared says whether another process decides whose the frames are.
+func (u *UMEM) isShared() bool {
+	u.open.Lock()
+	defer u.open.Unlock()
+	return u.shared
 }
 
 // Free is how many of them are in the free list now.
@@ -231,7 +266,8 @@ func address(f *packet.Frame) uint64 {
 }
 
 // Close unmaps the memory. It refuses while a port is open or a frame is not
-// back in the free list, since somebody may still read it.
+// back in the free list, since somebody may still read it. Of memory that is another
+// process's nobody can tell that: it stays mapped until this one ends.
 func (u *UMEM) Close() error {
 	u.open.Lock()
 	defer u.open.Unlock()
@@ -240,6 +276,9 @@ func (u *UMEM) Close() error {
 		return nil
 	case len(u.sockets) > 0:
 		return fmt.Errorf("afxdp: close UMEM: %d ports are open", len(u.sockets))
+	case u.shared:
+		u.closed = true
+		return unix.Close(u.fd)
 	case u.Free() != len(u.frames):
 		return fmt.Errorf("afxdp: close UMEM: %d frames are in use", len(u.frames)-u.Free())
 	}
@@ -247,7 +286,7 @@ func (u *UMEM) Close() error {
 	u.mu.Lock()
 	u.free = nil
 	u.mu.Unlock()
-	return unix.Munmap(u.memory)
+	return errors.Join(unix.Munmap(u.memory), unix.Close(u.fd))
 }
 
 var errClosed = errors.New("afxdp: the UMEM is closed")

@@ -1,0 +1,121 @@
+package afxdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Layout numbers what is shared with another process: a UMEM's frames, and a
+// port's ledger. Who knows another one opens the port anew.
+const Layout = 1
+
+// ledger is what another process has to know of a port to go on with it, in memory
+// of its own: a page with facts, and behind that the frames that the kernel has,
+// those to receive into and those to be sent, one bit each.
+type ledger struct {
+	fd       int
+	memory   []byte
+	facts    facts
+	received held
+	sent     held
+}
+
+// facts are what does not change while a port is open.
+type facts struct {
+	Layout    uint32
+	FrameSize uint32
+	Frames    uint32 // of the UMEM
+	Requests  uint32 // bytes in front of a sent frame
+	Interface uint32 // index
+	Queue     uint32
+	Ring      uint32 // slots of each
+	Mode      uint32 // place in modes
+	Chains    uint32 // 1: frames may have many buffers
+	Apart     uint32 // 1: another socket sends
+}
+
+// modes are those that a port can have been opened in; their places are part of the
+// layout.
+var modes = []Mode{Native, Generic, ZeroCopy}
+
+// ledgerSize is the bytes of a ledger of so many frames.
+func ledgerSize(frames int) int { return os.Getpagesize() + 2*8*words(frames) }
+
+// newLedger is one for a port on a UMEM of so many frames.
+func newLedger(frames int) (*ledger, error) {
+	fd, memory, err := newShared("antrail-port", ledgerSize(frames))
+	if err != nil {
+		return nil, err
+	}
+	return (&ledger{fd: fd, memory: memory}).divided(frames), nil
+}
+
+// openLedger maps that of another process. The descriptor stays the caller's when it
+// fails.
+func openLedger(fd int) (*ledger, error) {
+	memory, err := mapShared(fd)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &ledger{fd: fd, memory: memory}
+	if len(memory) >= os.Getpagesize() {
+		_, err = binary.Decode(memory, binary.NativeEndian, &l.facts)
+	}
+	switch f := &l.facts; {
+	case err != nil:
+	case f.Layout != Layout:
+		err = fmt.Errorf("its layout is %d, and known here is %d", f.Layout, Layout)
+	case f.FrameSize != FrameSize:
+		err = fmt.Errorf("frames of %d bytes, and here of %d", f.FrameSize, FrameSize)
+	case len(memory) != ledgerSize(int(f.Frames)):
+		err = fmt.Errorf("%d bytes for %d frames", len(memory), f.Frames)
+	case int(f.Mode) >= len(modes):
+		err = fmt.Errorf("mode %d", f.Mode)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("ledger: %w", err), unix.Munmap(memory))
+	}
+	return l.divided(int(l.facts.Frames)), nil
+}
+
+// divided says where the bits of so many frames lie.
+func (l *ledger) divided(frames int) *ledger {
+	bits := heldIn(l.memory[os.Getpagesize():])
+	n := words(frames)
+	l.received, l.sent = bits[:n:n], bits[n:]
+	return l
+}
+
+// write writes the facts down.
+func (l *ledger) write(f facts) error {
+	l.facts = f
+	_, err := binary.Encode(l.memory, binary.NativeEndian, &f)
+	return err
+}
+
+// close gives it back; nobody may look at the frames any more.
+func (l *ledger) close() error {
+	l.received, l.sent = nil, nil
+	return errors.Join(unix.Munmap(l.memory), unix.Close(l.fd))
+}
+
+// factsOf are a port's.
+func (p *Port) factsOf(index int, o *Options, mode Mode) facts {
+	return facts{
+		Layout: Layout, FrameSize: FrameSize, Frames: uint32(p.umem.Frames()), Requests: uint32(p.umem.requests),
+		Interface: uint32(index), Queue: uint32(o.Queue), Ring: uint32(o.Ring), Mode: uint32(slices.Index(modes, mode)),
+		Chains: number(p.umem.chains), Apart: number(o.apart(mode)),
+	}
+}
+
+func number(is bool) uint32 {
+	if is {
+		return 1
+	}
+	return 0
+}
