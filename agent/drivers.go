@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/antrail/antrail/host"
@@ -53,8 +54,8 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 		return a.openAFPacket(name, "auto: on a veth a packet socket keeps large segments whole")
 	}
 	p, err := a.openAFXDP(name, "auto: no veth")
-	if err == nil {
-		return p, nil
+	if err == nil || errors.Is(err, errDeclined) {
+		return p, err
 	}
 	p, second := a.openAFPacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
 	if second != nil {
@@ -63,14 +64,24 @@ func (a *Agent) openAuto(name string) (ports.Port, error) {
 	return p, nil
 }
 
-// driverTunnel is the driver of the tunnel's port.
-const driverTunnel = "underlay"
+// driverTunnel is the driver of the tunnel's port, and driverCard that of one that takes
+// its packets off the Node's card.
+const (
+	driverTunnel = "underlay"
+	driverCard   = "uplink"
+)
 
 // openAFXDP opens an AF_XDP port.
 func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
-	p, err := a.memory.Open(afxdp.Options{Interface: link, Why: why})
-	if err != nil {
+	fds := a.estate.take(DriverAFXDP, link)
+	p, err := adoptOr(fds, afxdp.Options{Interface: link, Why: why}, a.memory.Adopt, a.memory.Open)
+	switch {
+	case err != nil && fds != nil:
+		return nil, a.estate.decline(link, err)
+	case err != nil:
 		return nil, err // p would be no nil Port
+	case fds != nil:
+		a.estate.begin = append(a.estate.begin, p.Begin)
 	}
 	return p, nil
 }

@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/uplink"
+	"github.com/antrail/antrail/ports/afxdp"
 )
 
 // The agent that runs, when another is to take its place (handovertalk.go). What
 // the other gets is what makes the difference between a port that goes on and one
 // that is made anew: the gateway's tap, with its addresses and routes, the pods'
-// packet sockets and programs, the tunnel's sockets, and the lock of the
-// connections' file. Ports on AF_XDP are closed, and opened by the other.
+// packet sockets and programs, sockets of AF_XDP with the memory of their frames, the
+// tunnel's sockets, and the lock of the connections' file. Ports that the other cannot
+// go on with are closed, and opened by the other.
 
 // ErrTakenOver is why an agent ended that another has taken over from.
 var ErrTakenOver = errors.New("another agent has taken over")
@@ -37,7 +39,8 @@ const (
 // heir is an agent that is ready to take over.
 type heir struct {
 	talk
-	done chan struct{} // closed when it has, or has failed
+	given []ports.Heritable
+	done  chan struct{} // closed when it has, or has failed
 }
 
 // answerTakeOver speaks with an agent that wants to take over, until it has.
@@ -91,13 +94,13 @@ func (a *Agent) handOver(ctx context.Context, t talk) error {
 	}
 	a.log.Info("another agent is about to take over; nothing changes until it has")
 	stopped := context.AfterFunc(ctx, func() { t.Close() })
-	err = a.bequeath(t)
+	given, err := a.bequeath(t, hello.Layout)
 	stopped()
 	if err != nil {
 		a.goOn()
 		return err
 	}
-	h := &heir{t, make(chan struct{})}
+	h := &heir{t, given, make(chan struct{})}
 	select {
 	case a.heirs <- h:
 		<-h.done
@@ -129,36 +132,41 @@ func (a *Agent) suits(hello *note) error {
 	return nil
 }
 
-// onCard says whether the tunnel takes its packets off the Node's card, on AF_XDP.
-func (a *Agent) onCard() bool {
-	_, card := a.tunnel.(*uplink.Port)
-	return card
-}
-
-// leaveCard closes such a tunnel, for the heir to open.
-func (a *Agent) leaveCard() error {
-	if !a.onCard() {
+// leaveTunnel closes a tunnel that was not given, for the heir to open.
+func (a *Agent) leaveTunnel(given []ports.Heritable) error {
+	if a.tunnel == nil || isOf(given, a.tunnel) {
 		return nil
 	}
 	return a.sw.RemovePort(a.config.Tunnel.OFPort)
 }
 
-// bequeath keeps the entries, hands everything over that is open, and waits until
-// the heir is ready.
-func (a *Agent) bequeath(t talk) error {
+// isOf says whether a port is one of some.
+func isOf(some []ports.Heritable, p ports.Port) bool {
+	return slices.ContainsFunc(some, func(one ports.Heritable) bool { return ports.Port(one) == p })
+}
+
+// bequeath keeps the entries, hands everything over that is open and that an heir who
+// knows this layout of AF_XDP can take, and waits until the heir is ready. It returns
+// what the heir goes on with.
+func (a *Agent) bequeath(t talk, layout int) (given []ports.Heritable, err error) {
 	if err := a.keepForHeir(); err != nil {
-		return err
+		return nil, err
 	}
 	for _, p := range a.heritable() {
-		if err := t.say(note{Say: sayPort, Name: p.Name(), Driver: p.Info().Driver}, p.Descriptors()...); err != nil {
-			return fmt.Errorf("port %s: %w", p.Name(), err)
+		driver := p.Info().Driver
+		if (driver == DriverAFXDP || driver == driverCard) && layout != afxdp.Layout {
+			continue
 		}
+		if err := t.say(note{Say: sayPort, Name: p.Name(), Driver: driver}, p.Descriptors()...); err != nil {
+			return nil, fmt.Errorf("port %s: %w", p.Name(), err)
+		}
+		given = append(given, p)
 	}
 	if err := t.say(note{Say: sayArena}, int(a.arena.file.Fd())); err != nil {
-		return err
+		return nil, err
 	}
-	_, _, err := t.hear(preparation, sayReady)
-	return err
+	ready, _, err := t.hear(preparation, sayReady)
+	return slices.DeleteFunc(given, func(p ports.Heritable) bool { return slices.Contains(ready.Declined, p.Name()) }), err
 }
 
 // keepForHeir writes the flow snapshot as things are. An agent that has not yet
@@ -180,11 +188,11 @@ func (a *Agent) keepForHeir() error {
 func (a *Agent) surrender(h *heir, others, turning *group) error {
 	defer close(h.done)
 	a.changes.close() // who waits for it is to end, too
-	// What cannot be handed over is closed while the other ports move packets.
-	err := errors.Join(others.stop(), a.pods.closeRest(), a.leaveCard())
+	// What is not handed over is closed while the other ports move packets.
+	err := errors.Join(others.stop(), a.pods.closeRest(h.given), a.leaveTunnel(h.given))
 	still := a.clock()
 	err = errors.Join(err, turning.stop())
-	for _, p := range a.heritable() {
+	for _, p := range h.given {
 		p.Rest()
 	}
 	a.sw.Poll() // what ports have read and not handed out, nobody else has
@@ -214,7 +222,7 @@ func learnedLines(sw *dataplane.Switch) (lines []string) {
 // heritable are the ports that go on in another process.
 func (a *Agent) heritable() []ports.Heritable {
 	all := append(a.pods.heritable(), a.gateway)
-	if a.tunnel != nil && !a.onCard() {
+	if a.tunnel != nil {
 		all = append(all, a.tunnel)
 	}
 	return all
@@ -230,11 +238,11 @@ func (p *podPorts) heritable() (all []ports.Heritable) {
 	return all
 }
 
-// closeRest closes the others, for the other process to open.
-func (p *podPorts) closeRest() error {
+// closeRest closes those that were not given, for the other process to open.
+func (p *podPorts) closeRest(given []ports.Heritable) error {
 	var errs []error
 	for _, have := range p.have {
-		if _, ok := have.port.(ports.Heritable); !ok {
+		if !isOf(given, have.port) {
 			errs = append(errs, p.sw.RemovePort(have.OFPort))
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/vishvananda/netlink"
 )
 
@@ -75,7 +76,7 @@ func TestTakeOver(t *testing.T) {
 	if askText(t, c, "/flows") != flows || askText(t, c, "/groups") != groups {
 		t.Errorf("entries or groups are others")
 	}
-	for _, want := range []string{"port taken over\" port=client-a", "flow snapshot restored"} {
+	for _, want := range []string{"port taken over\" port=client-a", "port taken over\" port=web-a", "flow snapshot restored"} {
 		after.wantSaid(t, want)
 	}
 
@@ -84,8 +85,8 @@ func TestTakeOver(t *testing.T) {
 	wantNothingLeft(t, node, c)
 }
 
-// TestTakeOverCard: a tunnel on the Node's card is opened anew, when the agent before
-// has closed its own.
+// TestTakeOverCard: a tunnel on the Node's card goes on, with a program of the new
+// agent.
 func TestTakeOverCard(t *testing.T) {
 	c, _ := keptNode(t)
 	no := false
@@ -100,12 +101,17 @@ func TestTakeOverCard(t *testing.T) {
 	if !slices.Contains(ports, "1 antrea-tun0 uplink") {
 		t.Fatalf("ports %v", ports)
 	}
+	program := func() int { return int(node.Link(t, "card").Attrs().Xdp.ProgId) }
+	first := program()
 	after := startProcess(t, node, c, takeOverArg)
 	before.wantExit(t, exitTakenOver)
 	after.wantSaid(t, "taken over from the agent before")
 	wantReady(t, c)
 	if now := portsOpen(t, c); !slices.Equal(now, ports) {
 		t.Errorf("ports %v, want %v", now, ports)
+	}
+	if text := askText(t, c, "/ports"); !strings.Contains(text, "taken over as it was") || program() == first {
+		t.Errorf("the tunnel was opened anew, or has its program still\n%s", text)
 	}
 	after.Process.Signal(syscall.SIGTERM)
 	after.wantExit(t, 0)
@@ -210,7 +216,7 @@ func TestHeirFails(t *testing.T) {
 	gateway := node.Link(t, c.Gateway.Name).Attrs().Index
 
 	e := heirOf(t, c)
-	for _, want := range []heirloom{{DriverTap, c.Gateway.Name}, {driverTunnel, c.Tunnel.Name}, {DriverAFPacket, "client-a-1"}, {DriverTap, "antrea-tc-tap0"}} {
+	for _, want := range []heirloom{{DriverTap, c.Gateway.Name}, {driverTunnel, c.Tunnel.Name}, {DriverAFPacket, "client-a-1"}, {DriverAFXDP, "web-a-3f2a1"}, {DriverTap, "antrea-tc-tap0"}} {
 		if len(e.ports[want]) == 0 {
 			t.Errorf("%v was not given", want)
 		}
@@ -221,38 +227,73 @@ func TestHeirFails(t *testing.T) {
 		t.Errorf("ports %v, want %v", now, ports)
 	}
 
-	second := startProcess(t, node, c, takeOverArg)
+	running := startProcess(t, node, c, takeOverArg)
 	first.wantExit(t, exitTakenOver)
-	second.wantSaid(t, "taken over from the agent before")
+	running.wantSaid(t, "taken over from the agent before")
 	wantReady(t, c)
 
-	e = heirOf(t, c)
-	if err := e.say(note{Say: sayReady}); err != nil {
+	for _, declined := range [][]string{{"web-a-3f2a1"}, nil} {
+		wantStartsAgain(t, node, c, running, declined)
+		running = startProcess(t, node, c)
+		wantReady(t, c)
+		was := gateway
+		if gateway = node.Link(t, c.Gateway.Name).Attrs().Index; gateway == was {
+			t.Error("the gateway is the same: somebody still holds it")
+		}
+		running.wantSaid(t, "flow snapshot restored")
+		if now := portsOpen(t, c); !slices.Equal(now, ports) {
+			t.Errorf("ports %v, want %v", now, ports)
+		}
+	}
+	running.Process.Signal(syscall.SIGTERM)
+	running.wantExit(t, 0)
+	wantNothingLeft(t, node, c)
+}
+
+// wantStartsAgain has an heir hang up when the agent has stopped. What the heir has
+// declined is closed by then.
+func wantStartsAgain(t *testing.T, node *nstest.Namespace, c *Config, running *process, declined []string) {
+	t.Helper()
+	e := heirOf(t, c)
+	for _, link := range declined {
+		closeDescriptors(e.take(DriverAFXDP, link))
+	}
+	if err := e.say(note{Say: sayReady, Declined: declined}); err != nil {
 		t.Fatal(err)
 	}
 	n, _, err := e.hear(time.Minute, sayStopped)
 	if err != nil || n.Still == 0 {
 		t.Fatalf("%+v, %v", n, err)
 	}
-	if x := node.Link(t, "web-a-3f2a1").Attrs().Xdp; x != nil && x.Attached {
-		t.Error("the port on AF_XDP is not closed")
+	x := node.Link(t, "web-a-3f2a1").Attrs().Xdp
+	if open := x != nil && x.Attached; open != (declined == nil) {
+		t.Errorf("declined %q, and the port on AF_XDP is open: %v", declined, open)
 	}
 	e.close()
-	second.wantExit(t, exitAgain)
+	running.wantExit(t, exitAgain)
 	e.arena.Close() // as when its process ends
+}
 
-	third := startProcess(t, node, c)
-	wantReady(t, c)
-	third.wantSaid(t, "flow snapshot restored")
-	if now := portsOpen(t, c); !slices.Equal(now, ports) {
-		t.Errorf("ports %v, want %v", now, ports)
+// TestDeclined: what is no port on AF_XDP is declined, and opened later.
+func TestDeclined(t *testing.T) {
+	node := nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-3f2a1", nstest.New(t), "eth0")
+	a := &Agent{memory: afxdp.NewMemory(podRing, 1)}
+	a.estate = &estate{ports: map[heirloom][]int{{DriverAFXDP, "web-a-3f2a1"}: {}}}
+	pods := newPodPorts([]Port{{Name: "web-a", Link: "web-a-3f2a1", Driver: DriverAFXDP}}, nil, a.openPod, slog.New(slog.DiscardHandler))
+	node.Do(t, func() {
+		if err := pods.inherit(a.estate.has); err != nil || len(pods.have) != 0 {
+			t.Errorf("%v, %v", err, pods.have)
+		}
+		p, err := a.openPod(pods.want[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+	})
+	if d := a.estate.declined; !slices.Equal(d, []string{"web-a-3f2a1"}) || len(a.estate.begin) != 0 {
+		t.Errorf("declined %q", d)
 	}
-	if g := node.Link(t, c.Gateway.Name).Attrs().Index; g == gateway {
-		t.Error("the gateway is the same: somebody still holds it")
-	}
-	third.Process.Signal(syscall.SIGTERM)
-	third.wantExit(t, 0)
-	wantNothingLeft(t, node, c)
 }
 
 // TestTakeOverRefused: the agent that runs goes on, and the other says why it does

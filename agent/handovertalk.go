@@ -17,11 +17,13 @@ import (
 // socket of the API after an HTTP upgrade:
 //
 //	heir                              the agent that runs
-//	hello, with its configuration  →  changes nothing from here on, and keeps its entries
+//	hello, with its configuration
+//	and the layout of AF_XDP's     →  changes nothing from here on, and keeps its entries
 //	                               ←  port, with descriptors; each of them
 //	                               ←  arena, with its descriptor
 //	builds its switch and ports
-//	ready                          →  stops moving packets
+//	ready, with ports that it
+//	opens itself                   →  closes those, and stops moving packets
 //	                               ←  stopped, with what packets learned last
 //	takes the connections over, and moves packets
 //	running                        →  ends, and takes nothing back
@@ -43,6 +45,11 @@ type note struct {
 	Why string `json:",omitempty"`
 	// Config is the identity of the heir's configuration, with sayHello.
 	Config string `json:",omitempty"`
+	// Layout is that of ports on AF_XDP which the heir knows (afxdp.Layout), with
+	// sayHello; an heir that says none, as the first ones did, opens them itself.
+	Layout int `json:",omitempty"`
+	// Declined are links whose ports the heir opens itself, with sayReady.
+	Declined []string `json:",omitempty"`
 	// Name and Driver are those of a port's link, with sayPort.
 	Name   string `json:",omitempty"`
 	Driver string `json:",omitempty"`

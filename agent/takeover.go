@@ -16,14 +16,15 @@ import (
 	"syscall"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/ports/afxdp"
 )
 
 // An agent that takes the place of another that runs (handovertalk.go). It builds
 // its switch from the flow snapshot, and its ports from what it is given, while the
 // other moves packets. No packet moves between the moment in which the other has
 // stopped and the one in which this one has found the connections, which lie in
-// memory that both have mapped. What it has not been given it opens afterwards,
-// and then it reads its objects, as after any start.
+// memory that both have mapped. What it has not been given, or cannot go on with, it
+// opens afterwards, and then it reads its objects, as after any start.
 
 // estate is what the agent before has given.
 type estate struct {
@@ -32,7 +33,19 @@ type estate struct {
 	mu    sync.Mutex
 	ports map[heirloom][]int // descriptors; ports are opened by several goroutines
 	begin []func() error     // what ports need before packets move
-	still int64              // since when none moves, by bootClock
+	// declined are links whose ports were given in vain.
+	declined []string
+	still    int64 // since when none moves, by bootClock
+}
+
+// errDeclined is why a port is not opened yet that the other agent is to close.
+var errDeclined = errors.New("it cannot be taken over")
+
+// decline says that a port cannot be taken over, and is opened when the other agent has
+// closed it.
+func (e *estate) decline(link string, why error) error {
+	e.declined = append(e.declined, link)
+	return fmt.Errorf("%w: %w", errDeclined, why)
 }
 
 // heirloom names a port: its link, and the driver that knows its descriptors.
@@ -78,7 +91,7 @@ func upgrade(conn net.Conn, path, protocol string) error {
 
 // receive says hello and takes what is given.
 func (e *estate) receive(identity string) error {
-	if err := e.say(note{Say: sayHello, Config: identity}); err != nil {
+	if err := e.say(note{Say: sayHello, Config: identity, Layout: afxdp.Layout}); err != nil {
 		return err
 	}
 	for {
@@ -192,7 +205,7 @@ func (a *Agent) prepare(ctx context.Context) error {
 // move.
 func (a *Agent) awaitTurn() error {
 	e := a.estate
-	if err := e.say(note{Say: sayReady}); err != nil {
+	if err := e.say(note{Say: sayReady, Declined: e.declined}); err != nil {
 		return err
 	}
 	n, _, err := e.hear(preparation, sayStopped)
@@ -233,6 +246,10 @@ func (p *podPorts) inherit(given func(link string) bool) error {
 			continue
 		}
 		port, index, err := p.enter(w)
+		if errors.Is(err, errDeclined) {
+			p.log.Warn("port is opened anew", "port", w.Name, "link", w.Link, "why", err)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("port %s: %w", w.Name, err)
 		}

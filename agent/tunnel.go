@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -157,7 +158,13 @@ func (a *Agent) beginTunnel() error {
 		a.estate.begin = append(a.estate.begin, a.openTunnelAnew)
 		return nil
 	}
-	return a.openTunnel()
+	err := a.openTunnel()
+	if errors.Is(err, errDeclined) {
+		a.log.Warn("the tunnel is opened anew", "why", err)
+		a.estate.begin = append(a.estate.begin, a.openTunnelAnew)
+		return nil
+	}
+	return err
 }
 
 // openTunnelAnew opens it when the Node's side is there already.
@@ -193,18 +200,35 @@ func (a *Agent) openWay(c underlay.Config) (nodesPort, error) {
 	if t.Driver == DriverKernel {
 		return a.openWhole(c)
 	}
-	link, err := t.uplink()
+	p, err := a.openCard(c)
 	if err == nil {
-		var p *uplink.Port
-		if p, err = uplink.Open(a.memory, uplink.Config{Config: c, Link: link, Why: "tunnel.driver is " + t.Driver}); err == nil {
-			return p, nil
-		}
+		return p, nil
 	}
-	if t.Driver == DriverAFXDP {
+	if t.Driver == DriverAFXDP || errors.Is(err, errDeclined) {
 		return nil, err
 	}
 	a.log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
 	return a.openWhole(c)
+}
+
+// openCard opens the tunnel on the Node's card.
+func (a *Agent) openCard(c underlay.Config) (*uplink.Port, error) {
+	t := &a.config.Tunnel
+	link, err := t.uplink()
+	if err != nil {
+		return nil, err
+	}
+	fds := a.estate.take(driverCard, c.Name)
+	with := uplink.Config{Config: c, Link: link, Why: "tunnel.driver is " + t.Driver}
+	if fds == nil {
+		return uplink.Open(a.memory, with)
+	}
+	p, err := uplink.Adopt(a.memory, with, fds)
+	if err != nil {
+		return nil, a.estate.decline(c.Name, err)
+	}
+	a.estate.begin = append(a.estate.begin, p.Begin)
+	return p, nil
 }
 
 // openWhole opens the tunnel through the Node's IP stack.

@@ -124,7 +124,7 @@ func (m *Memory) adopt(o Options, g *given) (p *Port, err error) {
 	}
 	u, err := m.holding(g)
 	if err == nil {
-		p = newPort(u, nic, g.ledger, state)
+		p = newPort(u, o.Interface, nic, g.ledger, state)
 		p.theirs, p.program, p.socket = true, &program{link: g.link}, &socket{fd: g.in, out: g.out}
 		if err = u.add(p, o); err == nil {
 			return p, unix.Close(g.memory)

@@ -112,7 +112,7 @@ func open(u *UMEM, o Options) (*Port, error) {
 	if err != nil {
 		return nil, errors.Join(err, state.Close())
 	}
-	p := newPort(u, nic, l, state)
+	p := newPort(u, o.Interface, nic, l, state)
 	u.open.Lock()
 	defer u.open.Unlock()
 	if u.closed {

@@ -90,8 +90,8 @@ type Port struct {
 	rests  bool // nothing more is received; under rx
 }
 
-func newPort(u *UMEM, nic netlink.Link, l *ledger, state *ports.Link) *Port {
-	p := &Port{umem: u, link: state, name: nic.Attrs().Name, ledger: l, veth: nic.Type() == "veth"}
+func newPort(u *UMEM, name string, nic netlink.Link, l *ledger, state *ports.Link) *Port {
+	p := &Port{umem: u, link: state, name: name, ledger: l, veth: nic.Type() == "veth"}
 	p.rx.held, p.tx.held = l.received, l.sent
 	p.info = ports.Info{Driver: "afxdp", MTU: nic.Attrs().MTU}
 	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)

@@ -14,6 +14,7 @@
 //	ways.go     to which Nodes the card leads, and with which MAC address
 //	out.go      outer headers in front of frames
 //	in.go       what the card brings, without them
+//	adopt.go    a port that another process has opened
 //
 // One goroutine may Receive while any others Transmit, SetPeers, SetEgresses, ask
 // for Stats or Close. runWays follows the kernel's routes and neighbours.
@@ -65,16 +66,21 @@ type Port struct {
 // Open opens the port in the calling thread's network namespace, with frames in
 // this memory.
 func Open(memory *afxdp.Memory, c Config) (*Port, error) {
-	card, err := openCard(memory, &c)
+	return openBy(c, memory.Open, underlay.Open)
+}
+
+// openBy opens the port by what opens the card and the whole way.
+func openBy(c Config, card func(afxdp.Options) (*afxdp.Port, error), whole func(underlay.Config) (*underlay.Port, error)) (*Port, error) {
+	onCard, err := openCard(&c, card)
 	if err != nil {
 		return nil, fmt.Errorf("uplink %s: %w", c.Link, err)
 	}
-	c.Apart = card.Generic() // the kernel has joined datagrams before such a program sees them
-	whole, err := underlay.Open(c.Config)
+	c.Apart = onCard.Generic() // the kernel has joined datagrams before such a program sees them
+	byStack, err := whole(c.Config)
 	if err != nil {
-		return nil, errors.Join(err, card.Close())
+		return nil, errors.Join(err, onCard.Close())
 	}
-	p := &Port{Port: whole, card: card, config: c, epoll: -1}
+	p := &Port{Port: byStack, card: onCard, config: c, epoll: -1}
 	if err := p.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("uplink %s: %w", c.Link, err), p.Close())
 	}
@@ -83,7 +89,7 @@ func Open(memory *afxdp.Memory, c Config) (*Port, error) {
 
 // openCard opens the port of the card, which takes nothing before it is told the
 // Node's addresses.
-func openCard(memory *afxdp.Memory, c *Config) (*afxdp.Port, error) {
+func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.Port, error) {
 	mode, err := modeOf(c.Link)
 	if err != nil {
 		return nil, err
@@ -92,7 +98,7 @@ func openCard(memory *afxdp.Memory, c *Config) (*afxdp.Port, error) {
 	if c.Kind.Port() != 0 {
 		inner += packet.UDPLen
 	}
-	return memory.Open(afxdp.Options{
+	return open(afxdp.Options{
 		Interface: c.Link, Mode: mode, Why: c.Why,
 		Filter: &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner},
 	})

@@ -1,0 +1,44 @@
+package uplink
+
+import (
+	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/underlay"
+	"golang.org/x/sys/unix"
+)
+
+// The port goes on in another process with what its card has and what the whole way
+// has. The ways to other Nodes are asked of the kernel anew.
+
+// Descriptors are those of the card, and then those of the whole way.
+func (p *Port) Descriptors() []int {
+	return append(p.card.Descriptors(), p.Port.Descriptors()...)
+}
+
+// Rest has Receive hand out only what was read already.
+func (p *Port) Rest() {
+	p.card.Rest()
+	p.Port.Rest()
+}
+
+// Adopt opens the port with the descriptors of another one, which are its own from then
+// on, also after an error. Before it moves frames, Begin has to be called.
+func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
+	n := min(len(fds), afxdp.Descriptors)
+	ofCard, ofWhole := fds[:n], fds[n:]
+	p, err := openBy(c, func(o afxdp.Options) (*afxdp.Port, error) {
+		taken := ofCard
+		ofCard = nil
+		return memory.Adopt(o, taken)
+	}, func(c underlay.Config) (*underlay.Port, error) {
+		taken := ofWhole
+		ofWhole = nil
+		return underlay.Adopt(c, taken)
+	})
+	for _, fd := range append(ofCard, ofWhole...) {
+		unix.Close(fd)
+	}
+	return p, err
+}
+
+// Begin moves frames from here on: the process before does not any more.
+func (p *Port) Begin() error { return p.card.Begin() }
