@@ -81,7 +81,7 @@ func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
 	case err != nil:
 		return nil, err // p would be no nil Port
 	case fds != nil:
-		a.estate.begin = append(a.estate.begin, p.Begin)
+		a.estate.goesOn(p)
 	}
 	return p, nil
 }

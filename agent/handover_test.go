@@ -206,6 +206,40 @@ func heirOf(t *testing.T, c *Config) *estate {
 	return e
 }
 
+// TestOlderHeir: an heir that knows nothing of ports on AF_XDP is given none.
+func TestOlderHeir(t *testing.T) {
+	node, c := upgradedNode(t)
+	startProcess(t, node, c)
+	wantReady(t, c)
+	conn, err := net.Dial("unix", c.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := upgrade(conn, "/take-over", handOverProtocol); err != nil {
+		t.Fatal(err)
+	}
+	heir := talk{conn.(*net.UnixConn)}
+	if err := heir.say(note{Say: sayHello, Config: c.identity()}); err != nil {
+		t.Fatal(err)
+	}
+	var given []string
+	for {
+		n, fds, err := heir.hear(time.Minute, sayPort, sayArena)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeDescriptors(fds)
+		if n.Say == sayArena {
+			break
+		}
+		given = append(given, n.Driver)
+	}
+	if !slices.Contains(given, DriverAFPacket) || slices.Contains(given, DriverAFXDP) {
+		t.Errorf("given: %q", given)
+	}
+}
+
 // TestHeirFails: an heir that hangs up before it is ready changes nothing, and
 // another can take over. One that hangs up afterwards has the agent start again.
 func TestHeirFails(t *testing.T) {

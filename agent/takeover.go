@@ -33,6 +33,7 @@ type estate struct {
 	mu    sync.Mutex
 	ports map[heirloom][]int // descriptors; ports are opened by several goroutines
 	begin []func() error     // what ports need before packets move
+	after []func() error     // and what they need then
 	// declined are links whose ports were given in vain.
 	declined []string
 	still    int64 // since when none moves, by bootClock
@@ -40,6 +41,14 @@ type estate struct {
 
 // errDeclined is why a port is not opened yet that the other agent is to close.
 var errDeclined = errors.New("it cannot be taken over")
+
+// goesOn notes a port on AF_XDP that was taken over.
+func (e *estate) goesOn(p interface {
+	Begin() error
+	Relink() error
+}) {
+	e.begin, e.after = append(e.begin, p.Begin), append(e.after, p.Relink)
+}
 
 // decline says that a port cannot be taken over, and is opened when the other agent has
 // closed it.
@@ -173,6 +182,11 @@ func (a *Agent) inherit(ctx context.Context) error {
 		a.log.Warn("the agent before has gone", "error", err)
 	}
 	a.estate.close()
+	for _, after := range a.estate.after {
+		if err := after(); err != nil {
+			a.log.Warn("a port goes on as the agent before had it", "error", err)
+		}
+	}
 	logRestored(a.log, a.config.arenaFile(), a.ct.Stats().Restored)
 	a.log.Info("taken over from the agent before", "pause", a.paused)
 	ln, err := replaceSocket(a.config.Socket)

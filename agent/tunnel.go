@@ -227,7 +227,7 @@ func (a *Agent) openCard(c underlay.Config) (*uplink.Port, error) {
 	if err != nil {
 		return nil, a.estate.decline(c.Name, err)
 	}
-	a.estate.begin = append(a.estate.begin, p.Begin)
+	a.estate.goesOn(p)
 	return p, nil
 }
 

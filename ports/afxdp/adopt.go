@@ -21,7 +21,7 @@ import (
 //
 // The program is the other process's own. Until it is put in the place of that of
 // before, that one leads to the same sockets: no frame is the Node's stack's in
-// between.
+// between. The kernel takes 6 to 20 ms for that, so frames move before.
 
 // Descriptors is how many a port has.
 const Descriptors = 5
@@ -97,7 +97,7 @@ func closeAll(fds []int) {
 
 // Adopt makes a port of an interface from another one's descriptors, which are its own
 // from then on, also after an error. Before the port moves frames, Begin has to be
-// called, of this port and all others of the same memory.
+// called, of this port and all others of the same memory, and then Relink.
 func (m *Memory) Adopt(o Options, fds []int) (*Port, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -246,7 +246,7 @@ func (p *Port) join(o Options) error {
 	return nil
 }
 
-// Begin moves frames from here on: the process before does not any more.
+// Begin has this process move frames: the process before does not any more.
 func (p *Port) Begin() error {
 	if err := p.begin(); err != nil {
 		return fmt.Errorf("afxdp: %s: %w", p.name, err)
@@ -275,11 +275,23 @@ func (p *Port) begin() error {
 	p.before, _ = s.stats()
 	p.refill()
 	p.flush()
-	err := p.program.link.Update(p.program.prog)
-	if errors.Is(err, unix.ENOLINK) { // the interface is gone
+	return nil
+}
+
+// Relink puts this process's program in the place of that of the process before, and may
+// be called when frames move. Until then addresses that SetLocal gives are not heeded.
+func (p *Port) Relink() error {
+	p.rx.Lock()
+	program, closed := p.program, p.closed
+	p.rx.Unlock()
+	if closed {
 		return nil
 	}
-	return err
+	err := program.link.Update(program.prog)
+	if err == nil || errors.Is(err, unix.ENOLINK) { // the interface may be gone
+		return nil
+	}
+	return fmt.Errorf("afxdp: %s: XDP program: %w", p.name, err)
 }
 
 // begin makes the frames free that no port has, once.

@@ -21,7 +21,8 @@ func (p *Port) Rest() {
 }
 
 // Adopt opens the port with the descriptors of another one, which are its own from then
-// on, also after an error. Before it moves frames, Begin has to be called.
+// on, also after an error. Before it moves frames, Begin has to be called, and then
+// Relink.
 func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	n := min(len(fds), afxdp.Descriptors)
 	ofCard, ofWhole := fds[:n], fds[n:]
@@ -40,5 +41,8 @@ func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	return p, err
 }
 
-// Begin moves frames from here on: the process before does not any more.
+// Begin has this process move frames: the process before does not any more.
 func (p *Port) Begin() error { return p.card.Begin() }
+
+// Relink puts this process's program in the place of that of the process before.
+func (p *Port) Relink() error { return p.card.Relink() }
