@@ -155,6 +155,7 @@ func (a *Agent) bequeath(t talk, layout int) (given []ports.Heritable, err error
 	for _, p := range a.heritable() {
 		driver := p.Info().Driver
 		if (driver == DriverAFXDP || driver == driverCard) && layout != afxdp.Layout {
+			a.log.Warn("port is not handed over: the other agent knows another layout of it", "port", p.Name(), "theirs", layout, "ours", afxdp.Layout)
 			continue
 		}
 		if err := t.say(note{Say: sayPort, Name: p.Name(), Driver: driver}, p.Descriptors()...); err != nil {
