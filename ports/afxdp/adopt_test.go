@@ -35,6 +35,7 @@ type house struct {
 // twoPods is a Node with two pods, and the wires at their ends.
 type twoPods struct {
 	node    *nstest.Namespace
+	pods    [2]*nstest.Namespace
 	wires   [2]*nstest.Wire
 	options [2]Options
 	ring    int
@@ -46,6 +47,7 @@ func newTwoPods(t *testing.T, mode Mode) *twoPods {
 	for i, name := range []string{"a", "b"} {
 		pod := nstest.New(t)
 		nstest.AddVeth(t, p.node, name, pod, "eth0")
+		p.pods[i] = pod
 		p.wires[i] = nstest.OpenWire(t, pod, "eth0")
 		p.options[i] = Options{Interface: name, Mode: mode}
 	}
@@ -205,23 +207,24 @@ func TestAdopt(t *testing.T) {
 // traffic is numbered frames from pod a to pod b.
 type traffic struct {
 	pods     *twoPods
+	length   int
 	sent     atomic.Uint32
 	received atomic.Uint32
 	stop     atomic.Bool
 	ended    chan string
 }
 
-// inFlight bounds what is under way: the rings hold more.
-const inFlight = 100
+// inFlight bounds the bytes under way: the rings, and the socket at pod b, hold more.
+const inFlight = 80_000
 
 func (tr *traffic) runSend() {
 	for !tr.stop.Load() {
 		n := tr.sent.Load()
-		if n-tr.received.Load() >= inFlight {
+		if int(n-tr.received.Load())*max(tr.length, 800) >= inFlight {
 			time.Sleep(20 * time.Microsecond)
 			continue
 		}
-		f := testFrame(0)
+		f := append(testFrame(0), make([]byte, tr.length-80)...)
 		binary.BigEndian.PutUint32(f[60:], n)
 		if tr.pods.wires[0].Send(f) == nil {
 			tr.sent.Add(1)
@@ -232,15 +235,18 @@ func (tr *traffic) runSend() {
 func (tr *traffic) runReceive() {
 	for {
 		f, err := tr.pods.wires[1].Receive(5 * time.Second)
-		if err != nil || len(f) == 80 && string(f[6:12]) == "\x02mark\x88" && binary.BigEndian.Uint32(f[60:]) != tr.received.Load() {
-			tr.ended <- "a frame is missing, or came twice"
-			return
-		}
-		if f == nil {
+		if err != nil || f == nil {
 			tr.ended <- "no frame came"
 			return
 		}
-		if len(f) == 80 && string(f[6:12]) == "\x02mark\x88" && tr.received.Add(1) == tr.sent.Load() && tr.stop.Load() {
+		if len(f) < 80 || string(f[6:12]) != "\x02mark\x88" {
+			continue // of the pod's own kernel
+		}
+		if len(f) != tr.length || binary.BigEndian.Uint32(f[60:]) != tr.received.Load() {
+			tr.ended <- "a frame is missing, or came twice"
+			return
+		}
+		if tr.received.Add(1) == tr.sent.Load() && tr.stop.Load() {
 			tr.ended <- ""
 			return
 		}
@@ -252,20 +258,41 @@ func (h *house) forward(batch []*packet.Frame) int {
 	n := h.ports[0].Receive(batch)
 	h.ports[1].Transmit(batch[:n])
 	h.ports[1].Flush()
+	if n == 0 {
+		time.Sleep(20 * time.Microsecond)
+	}
 	return n
 }
 
 // TestAdoptUnderTraffic: after a hundred hand-overs no frame was lost or doubled on the
 // wire, and none is missing in the memory, though every process keeps one for itself.
 func TestAdoptUnderTraffic(t *testing.T) {
-	pods := newTwoPods(t, Native)
+	t.Run("native", func(t *testing.T) { adoptUnderTraffic(t, newTwoPods(t, Native), 80, 100) })
+	t.Run("generic", func(t *testing.T) { adoptUnderTraffic(t, newTwoPods(t, Generic), 80, 20) })
+	t.Run("busy poll", func(t *testing.T) {
+		pods := newTwoPods(t, Native)
+		for i := range pods.options {
+			pods.options[i].BusyPoll = BusyPoll{Time: 20 * time.Microsecond}
+		}
+		adoptUnderTraffic(t, pods, 80, 20)
+	})
+	t.Run("chains", func(t *testing.T) {
+		pods := newTwoPods(t, Native)
+		for i, link := range []string{"a", "b"} {
+			setMTU(t, 9000, pods.node, link, pods.pods[i], "eth0")
+		}
+		adoptUnderTraffic(t, pods, 8000, 20)
+	})
+}
+
+func adoptUnderTraffic(t *testing.T, pods *twoPods, length, times int) {
 	now := pods.open(t)
-	tr := &traffic{pods: pods, ended: make(chan string, 1)}
+	tr := &traffic{pods: pods, length: length, ended: make(chan string, 1)}
 	go tr.runSend()
 	go tr.runReceive()
 	batch := make([]*packet.Frame, 64)
 	carried := 0
-	for n := range 100 {
+	for n := range times {
 		next := pods.adopt(t, now)
 		for end := carried + 300; carried < end; {
 			if carried += now.forward(batch[:7]); len(tr.ended) > 0 {
