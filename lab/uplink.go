@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
 )
@@ -132,7 +133,10 @@ func (l *Lab) connectBond(ns Namespace, host string, mode netlink.BondMode) erro
 	})
 }
 
-// addBond makes a bond of links in the calling thread's namespace, and sets it up.
+// addBond makes a bond of links in the calling thread's namespace, and sets it up. The
+// members have no IPv6: a kernel has each of them report its multicast groups, by the
+// bond's address, and by a member that is not in use the switch sends there all that is
+// for the bond.
 func addBond(name string, mode netlink.BondMode, members ...string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = name, underlayMTU
@@ -146,6 +150,9 @@ func addBond(name string, mode netlink.BondMode, members ...string) error {
 	}
 	for _, m := range members {
 		link, err := netlink.LinkByName(m)
+		if err == nil {
+			err = sysctl.Write(sysctl.Root+"net/ipv6/conf/"+m+"/disable_ipv6", "1")
+		}
 		if err == nil {
 			err = netlink.LinkSetDown(link) // a bond takes no others
 		}

@@ -3,6 +3,8 @@
 package demo
 
 import (
+	"context"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/tunnel"
+	"github.com/vishvananda/netlink"
 )
 
 // These tests need a kernel with VLANs and bonds (hack/test-vm boots one). Translated
@@ -52,6 +55,8 @@ func TestVMUplinks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.close()
+			defer tellCounters(t, w)
+			idle := sentByIdle(t, w)
 			some := slices.DeleteFunc(allChecks(t, w), func(k check) bool { return !slices.Contains(betweenNodes, k.name) })
 			if len(some) != len(betweenNodes) {
 				t.Errorf("%d checks of %d", len(some), len(betweenNodes))
@@ -61,7 +66,55 @@ func TestVMUplinks(t *testing.T) {
 				wantCard(t, w)
 				killUnderPing(t, w)
 			}
+			if n := sentByIdle(t, w) - idle; n > 0 {
+				t.Errorf("the bond's member that is not in use sent %d packets", n)
+			}
 		})
+	}
+}
+
+// sentByIdle is the packets that port1 has sent in node-a: it is the second of a bond's
+// members, and with one in use is not that. 0 for other uplinks.
+func sentByIdle(t *testing.T, w *world) (n uint64) {
+	t.Helper()
+	if u := w.lab.State.Uplink; u != lab.UplinkBond && u != lab.UplinkTagged {
+		return 0
+	}
+	err := w.in("node-a", func() error {
+		link, err := netlink.LinkByName("port1")
+		if err == nil {
+			n = link.Attrs().Statistics.TxPackets
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// tellCounters shows, when a test has failed, where a packet may have gone: what the
+// switches and the kernels of the Nodes and of the outside host have counted.
+func tellCounters(t *testing.T, w *world) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	for _, n := range w.lab.Topology.Nodes {
+		for _, of := range []string{"/sums", "/drops"} {
+			text, err := w.agent(n.Name).Get(context.Background(), of, nil)
+			t.Logf("%s of %s: %v\n%s", of, n.Name, err, text)
+		}
+	}
+	for _, name := range []string{"node-a", "node-b", "outside", "client-a", "client-b"} {
+		err := w.in(name, func() error {
+			text, err := os.ReadFile("/proc/thread-self/net/snmp")
+			t.Logf("counters of %s:\n%s", name, text)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
