@@ -581,7 +581,7 @@ func TestCacheChangesNothing(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			var hits, packets, taken, walked uint64
-			for i := range uint64(8) {
+			for i := range trials(8) {
 				w := newTwins(t, seed+i, s, nil)
 				w.walk(3000, s.to)
 				st := w.rigs[0].sw.Cache()
@@ -599,6 +599,15 @@ func TestCacheChangesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// trials is how many of n random conversations a test has: a quarter of them with
+// -short, for the race detector makes each many times as long.
+func trials(n uint64) uint64 {
+	if testing.Short() {
+		return (n + 3) / 4
+	}
+	return n
 }
 
 // allSortsSources is allSorts with its groups, meter and ports.
