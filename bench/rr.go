@@ -15,7 +15,7 @@ import (
 
 // Profile rr: a question of one byte and an answer of one byte, over TCP. Both
 // ends are blocking system calls on threads of their own, so that what is
-// measured is the way between the pods and not Go's poller.
+// measured is the way between the pods and not Go's poller; see raw_unsafe.go.
 
 func runRR(ctx context.Context, r *rig, c *Comparison) error {
 	return r.contestPods(ctx, c, r.measureRR)
@@ -52,6 +52,7 @@ func (p *podPair) roundTrips(ctx context.Context, window time.Duration) ([]time.
 	if err != nil {
 		return nil, err
 	}
+	defer lend(2)()
 	client, err := blocking(list[0].client)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func (p *podPair) roundTrips(ctx context.Context, window time.Duration) ([]time.
 }
 
 // blocking is a connection's own descriptor in blocking mode; the connection is
-// of no use for Go from then on. Reads give up after a second.
+// of no use for Go from then on. Reads and writes give up after a second, and so
+// end when a signal comes between.
 func blocking(c *net.TCPConn) (int, error) {
 	f, err := c.File()
 	if err != nil {
@@ -87,7 +89,8 @@ func blocking(c *net.TCPConn) (int, error) {
 		return -1, err
 	}
 	second := unix.NsecToTimeval(int64(time.Second))
-	return fd, errors.Join(unix.SetNonblock(fd, false), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &second))
+	return fd, errors.Join(unix.SetNonblock(fd, false),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &second), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &second))
 }
 
 // runEcho answers until the connection ends or nothing comes for a second.
@@ -95,7 +98,7 @@ func runEcho(fd int) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b := make([]byte, 1); ; {
-		if transfer(unix.Read, fd, b) != nil || transfer(unix.Write, fd, b) != nil {
+		if transfer(rawRead, fd, b) != nil || transfer(rawWrite, fd, b) != nil {
 			return
 		}
 	}
@@ -140,7 +143,7 @@ func runQuestions(ctx context.Context, fd int, window time.Duration) (a asking) 
 		if i > warmup && (start.After(end) || ctx.Err() != nil) {
 			return a
 		}
-		if a.err = errors.Join(transfer(unix.Write, fd, b), transfer(unix.Read, fd, b)); a.err != nil {
+		if a.err = errors.Join(transfer(rawWrite, fd, b), transfer(rawRead, fd, b)); a.err != nil {
 			return a
 		}
 		if i >= warmup {

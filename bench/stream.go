@@ -20,7 +20,7 @@ import (
 // manyStreams is how many there are of "many streams".
 const manyStreams = 8
 
-const streamNote = "A stream is measured after half a window, and with offload once the kernel has all of them. Sender and receiver are threads of their own in blocking calls, which run where the kernel puts them. " +
+const streamNote = "Streams are as bulk transfers are by default; of one it is told too what it is with TCP_NODELAY, which Go and most servers set: a sender then hands over the end of each write at once, in place of having it go with the next acknowledgement. A stream is measured after half a window, and with offload once the kernel has all of them. Sender and receiver are threads of their own in blocking calls, which run where the kernel puts them. " +
 	"Processor time: all that sender, receiver, the switch and the kernel's threads for softirqs ran, by what arrived; unlike the rate it stays about the same while others take processors away."
 
 func runStream(ctx context.Context, r *rig, c *Comparison) error {
@@ -33,8 +33,9 @@ func (r *rig) measureStreams(ctx context.Context, p *podPair) ([]reading, error)
 	for _, of := range []struct {
 		name    string
 		streams int
-	}{{"one stream", 1}, {fmt.Sprintf("%d streams together", manyStreams), manyStreams}} {
-		rate, each, err := p.stream(ctx, of.streams, r.Window)
+		noDelay bool
+	}{{"one stream", 1, false}, {"one stream, TCP_NODELAY", 1, true}, {fmt.Sprintf("%d streams together", manyStreams), manyStreams, false}} {
+		rate, each, err := p.stream(ctx, of.streams, of.noDelay, r.Window)
 		if err != nil {
 			return nil, err
 		}
@@ -45,8 +46,11 @@ func (r *rig) measureStreams(ctx context.Context, p *podPair) ([]reading, error)
 
 // stream is the Gbit/s that arrive on n connections, once they have got going,
 // and the nanoseconds of processor time that each kB takes.
-func (p *podPair) stream(ctx context.Context, n int, window time.Duration) (rate, each float64, err error) {
+func (p *podPair) stream(ctx context.Context, n int, noDelay bool, window time.Duration) (rate, each float64, err error) {
 	list, err := p.connect(ctx, n)
+	for _, c := range list {
+		err = errors.Join(err, c.client.SetNoDelay(noDelay))
+	}
 	if err != nil {
 		for _, c := range list {
 			c.close()
@@ -122,18 +126,19 @@ var softirqThreads = sync.OnceValues(func() (pids []string, err error) {
 
 // flows is streams under way. Both ends of each are blocking system calls on
 // threads of their own: Go's poller would take a fifth of the processor time, and where
-// it has its threads run would decide on the figures.
+// it has its threads run would decide on the figures. See raw_unsafe.go.
 type flows struct {
 	ends    []int       // descriptors, of senders and receivers
 	rest    atomic.Bool // senders send nothing
 	arrived atomic.Uint64
 	ended   sync.WaitGroup
+	lent    func()
 }
 
 // startFlows makes bytes flow on connections, which it closes: the descriptors are
 // its own. With an error it still has to be stopped.
 func startFlows(list []*connection) (*flows, error) {
-	f := &flows{}
+	f := &flows{lent: lend(2 * len(list))}
 	var errs []error
 	for _, c := range list {
 		from, err1 := blocking(c.client)
@@ -162,6 +167,7 @@ func (f *flows) stop() error {
 		_ = unix.Shutdown(fd, unix.SHUT_RDWR)
 	}
 	f.ended.Wait()
+	f.lent()
 	var errs []error
 	for _, fd := range f.ends {
 		errs = append(errs, unix.Close(fd))
@@ -180,7 +186,8 @@ func wait(ctx context.Context, d time.Duration) {
 // chunk is the bytes per write and per read.
 const chunk = 256 << 10
 
-// runSender writes until the connection ends, but while it is to rest.
+// runSender writes until the connection ends, but while it is to rest. A write that
+// gives up, or that a signal comes between, is made again.
 func runSender(fd int, rest *atomic.Bool) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -189,7 +196,7 @@ func runSender(fd int, rest *atomic.Bool) {
 			nap(time.Millisecond)
 			continue
 		}
-		if _, err := unix.Write(fd, b); err != nil && err != unix.EINTR {
+		if _, err := rawWrite(fd, b); err != nil && err != unix.EINTR && err != unix.EAGAIN {
 			return
 		}
 	}
@@ -201,7 +208,7 @@ func runReceiver(fd int, arrived *atomic.Uint64) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for b := make([]byte, chunk); ; {
-		n, err := unix.Read(fd, b)
+		n, err := rawRead(fd, b)
 		if err == unix.EINTR || err == unix.EAGAIN {
 			continue
 		}
