@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"text/tabwriter"
+	"time"
 )
 
 // check is one line of the table.
@@ -35,25 +34,25 @@ var checks = []check{
 	{"antrail check --live on every Node", (*cluster).live},
 }
 
-// check runs all, and prints the table.
+// check runs all. Each line begins when its check does.
 func (c *cluster) check(ctx context.Context) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	failed := 0
-	for _, k := range checks {
+	var failed []string
+	for i, k := range checks {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		fmt.Printf("%2d of %d  %-58s  ", i+1, len(checks), k.name)
+		at := time.Now()
 		seen, err := k.run(c)
 		verdict := "ok"
 		if err != nil {
 			verdict, seen = "FAIL", err.Error()
-			failed++
+			failed = append(failed, k.name)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", verdict, k.name, seen)
+		fmt.Printf("%-4s %5.1f s  %s\n", verdict, time.Since(at).Seconds(), seen)
 	}
-	w.Flush()
-	if failed > 0 {
-		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d checks failed: %s", len(failed), len(checks), strings.Join(failed, "; "))
 	}
 	fmt.Printf("%d of %d checks passed\n", len(checks), len(checks))
 	return nil

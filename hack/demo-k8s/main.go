@@ -47,7 +47,7 @@ func main() {
 	flag.StringVar(&o.pod, "pod", "", "the pods' program")
 	flag.StringVar(&o.manifests, "manifests", "deploy/kustomize", "directory of the Kustomize bases")
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "antrail-demo-k8s"), "directory for all files")
-	flag.BoolVar(&o.keep, "keep", false, "wait for an interrupt before everything is taken down")
+	flag.BoolVar(&o.keep, "keep", false, "wait for an interrupt before everything is taken down, also when a check fails")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -74,33 +74,49 @@ func run(ctx context.Context, o *options) (err error) {
 	defer func() {
 		if err != nil {
 			c.tellLogs(os.Stderr)
+			c.waitIfKept(ctx)
 		}
 		err = errors.Join(err, c.down(), c.leftovers())
 		if err == nil {
 			fmt.Printf("everything is gone; %.0f s in all\n", time.Since(began).Seconds())
 		}
 	}()
+	fmt.Printf("A cluster of two Nodes in network namespaces, its files in %s. It takes about three minutes;\n"+
+		"an interrupt takes everything down. To look at it at the end, or when a check fails: hack/demo-k8s/run -keep\n", o.dir)
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
 	}{
 		{"control plane", c.upControl}, {"two Nodes", c.upNodes}, {"antrail", c.installAntrail}, {"objects", c.applyObjects},
 	} {
+		fmt.Printf("%-16s ", step.what)
 		at := time.Now()
 		if err := step.do(ctx); err != nil {
+			fmt.Println("FAIL")
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
-		fmt.Printf("%-16s up after %.1f s\n", step.what, time.Since(at).Seconds())
+		fmt.Printf("up after %.1f s\n", time.Since(at).Seconds())
 	}
 	if err := c.check(ctx); err != nil {
 		return err
 	}
-	if o.keep {
-		fmt.Printf("KUBECONFIG=%s nsenter --net=%s %s/kubectl …; interrupt to go on\n", c.kubeconfig(), netnsPath(controlNS), o.bin)
-		<-ctx.Done()
+	if c.waitIfKept(ctx) {
 		ctx = context.Background()
 	}
+	fmt.Println("uninstalling antrail")
 	return c.uninstall(ctx)
+}
+
+// waitIfKept waits for an interrupt, if that was asked for, and says how to look
+// meanwhile.
+func (c *cluster) waitIfKept(ctx context.Context) bool {
+	if !c.keep || ctx.Err() != nil {
+		return false
+	}
+	fmt.Printf("logs: %s, %s\nKUBECONFIG=%s nsenter --net=%s %s/kubectl …; interrupt to go on\n",
+		c.file("*.log"), c.file("antrail-demo-*/pod-logs"), c.kubeconfig(), netnsPath(controlNS), c.bin)
+	<-ctx.Done()
+	return true
 }
 
 // nobodyElses says why a directory cannot be ours: processes are ended and mounts
