@@ -96,7 +96,8 @@ func (n *node) up(ctx context.Context) (err error) {
 }
 
 // ownPlaces is a mount namespace in which the Node has directories of its own over
-// the machine's, and mounts that its containers see.
+// the machine's, and mounts that its containers see. The sysctls that a kubelet sets
+// and leaves set, which are the whole machine's, are files of the Node.
 const ownPlaces = `set -e
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
@@ -104,6 +105,11 @@ for d in opt var etc; do mount -t overlay overlay -o lowerdir=/$d,upperdir="$0/$
 mkdir -p /run/netns /opt/cni/bin /etc/cni/net.d
 rm -rf /etc/cni/net.d/* /opt/cni/bin/*
 cp "$1"/loopback "$1"/portmap "$1"/bandwidth /opt/cni/bin/
+for s in vm/overcommit_memory vm/panic_on_oom kernel/panic kernel/panic_on_oops kernel/keys/root_maxkeys kernel/keys/root_maxbytes; do
+	[ -e /proc/sys/$s ] || continue
+	cat /proc/sys/$s >"$0/sysctl-${s##*/}"
+	mount --bind "$0/sysctl-${s##*/}" /proc/sys/$s
+done
 touch "$0/mounted"
 exec sleep infinity`
 
