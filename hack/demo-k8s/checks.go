@@ -240,7 +240,7 @@ func (c *cluster) world() (string, error) {
 // quiet has pods whose kubelets probe them, by HTTP and TCP, and whom no policy lets
 // anybody else reach.
 func (c *cluster) quiet() (string, error) {
-	if _, err := c.kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=quiet", "--timeout=10s"); err != nil {
+	if _, err := c.kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=quiet", "--timeout=60s"); err != nil {
 		return "", err
 	}
 	for _, n := range c.nodes {

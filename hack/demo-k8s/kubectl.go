@@ -23,7 +23,7 @@ func (c *cluster) kubectl(args ...string) (string, error) {
 
 // kubectlWith gives it something to read.
 func (c *cluster) kubectlWith(input string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	cmd := c.kubectlCommand(ctx, args...)
 	cmd.Stdin = strings.NewReader(input)
@@ -72,10 +72,10 @@ func (c *cluster) installAntrail(ctx context.Context) error {
 
 // allReady waits for the DaemonSet and the Nodes.
 func (c *cluster) allReady() error {
-	if _, err := c.kubectl("rollout", "status", "-n", "kube-system", "daemonset/antrail", "--timeout=90s"); err != nil {
+	if _, err := c.kubectl("rollout", "status", "-n", "kube-system", "daemonset/antrail", "--timeout=180s"); err != nil {
 		return err
 	}
-	_, err := c.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=60s")
+	_, err := c.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
 	return err
 }
 
@@ -111,7 +111,7 @@ var deployments = []string{"web", "client", "dns", "quiet"}
 
 func (c *cluster) rolledOut() error {
 	for _, d := range deployments {
-		if _, err := c.kubectl("rollout", "status", "deployment/"+d, "--timeout=90s"); err != nil {
+		if _, err := c.kubectl("rollout", "status", "deployment/"+d, "--timeout=180s"); err != nil {
 			return err
 		}
 	}

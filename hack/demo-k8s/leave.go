@@ -41,9 +41,9 @@ func (c *cluster) uninstall(ctx context.Context) error {
 		append([]string{"delete", "deployment", "--wait=true", "--cascade=foreground"}, deployments...),
 		{"delete", "pod", "--all", "--wait=true"},
 		{"delete", "-k", c.file("kustomize"), "--wait=true"},
-		{"wait", "-n", "kube-system", "--for=delete", "pod", "-l", "app.kubernetes.io/name=antrail", "--timeout=60s"},
+		{"wait", "-n", "kube-system", "--for=delete", "pod", "-l", "app.kubernetes.io/name=antrail", "--timeout=180s"},
 		{"apply", "-k", c.file("kustomize/uninstall")},
-		{"rollout", "status", "-n", "kube-system", "daemonset/antrail-uninstall", "--timeout=60s"},
+		{"rollout", "status", "-n", "kube-system", "daemonset/antrail-uninstall", "--timeout=180s"},
 		{"delete", "-k", c.file("kustomize/uninstall"), "--wait=true"},
 	} {
 		if _, err := c.kubectl(args...); err != nil {

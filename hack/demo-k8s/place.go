@@ -124,9 +124,9 @@ func inControl(argv ...string) []string {
 	return append([]string{"nsenter", "--net=" + netnsPath(controlNS), "--"}, argv...)
 }
 
-// wait tries until something is so, or a minute and a half is over.
+// wait tries until something is so, or three minutes are over.
 func wait(ctx context.Context, what string, try func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	for {
 		err := try()
