@@ -46,7 +46,7 @@ type note struct {
 	// Config is the identity of the heir's configuration, with sayHello.
 	Config string `json:",omitempty"`
 	// Layout is that of ports on AF_XDP which the heir knows (afxdp.Layout), with
-	// sayHello; an heir that says none, as the first ones did, opens them itself.
+	// sayHello; an heir that says none opens them itself.
 	Layout int `json:",omitempty"`
 	// Declined are links whose ports the heir opens itself, with sayReady.
 	Declined []string `json:",omitempty"`
