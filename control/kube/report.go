@@ -148,14 +148,14 @@ type reporting struct {
 func (s *Source) RunStatus(ctx context.Context, of Reporter) {
 	var wg sync.WaitGroup
 	told := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(told) })
 	wg.Go(func() { s.runElection(ctx, of, told) })
 	r := &reporting{Source: s, of: of}
 	for ctx.Err() == nil {
 		changed := of.Changed()
 		wait := r.turn(ctx)
-		if !r.at.IsZero() && told != nil {
-			close(told)
-			told = nil
+		if !r.at.IsZero() {
+			tell()
 		}
 		pause(ctx, changed, wait)
 		pause(ctx, nil, s.pace.gather)
