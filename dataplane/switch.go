@@ -89,6 +89,7 @@ type Switch struct {
 	mu      sync.Mutex // one change at a time
 	entries compiler
 	window  int64 // when that of the ports' parts began, nanoseconds
+	trial   trial // of a move
 }
 
 // portSet is the ports of a switch; it never changes.

@@ -20,6 +20,7 @@ import (
 //	workersleep.go   when it looks for others, spins and sleeps
 //	workerload.go    what its ports cost it
 //	workerbalance.go which worker has which port
+//	workertrial.go   … and whether a move helped
 //
 // A round takes one batch of at most batchSize frames from each port, fewer
 // where that many took longer than quantum. So a port that floods has as many

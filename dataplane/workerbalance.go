@@ -15,10 +15,10 @@ import (
 //
 // A worker is behind when a batch took all that its port might bring, for then
 // more frames wait. One that was behind for most of a crowdWindow has one of the
-// busiest worker's ports given to the idlest (relieve). It does so itself, for
-// on a machine that is full another thread may have to wait for long. When all
-// workers together have little to do, their ports come together again; that,
-// and a worker without time left, is runUpkeep's to see (balance).
+// busiest worker's ports given to the idlest (relieve, workertrial.go), which is kept if
+// more passes so. It does so itself, for on a machine that is full another thread may
+// have to wait for long. When all workers together have little to do, their ports come
+// together again; that, and a worker without time left, is runUpkeep's to see (balance).
 
 const (
 	// crowdWindow is how long a worker has to be behind to be relieved, twice.
@@ -72,20 +72,6 @@ func (c *crowding) note(now, took int64, behind bool) bool {
 	crowded := 2*c.behind > window
 	c.began, c.behind = now, 0
 	return crowded
-}
-
-// relieve takes a port from the busiest worker, because one has been behind for
-// a crowdWindow. After a long window the parts say little about now: the next
-// call is the one that counts. So it is when the switch is being changed.
-func (s *Switch) relieve() {
-	if !s.mu.TryLock() {
-		return
-	}
-	defer s.mu.Unlock()
-	list := s.ports.Load().list
-	if s.nextWindow(list) <= 3*crowdWindow {
-		s.spread(list)
-	}
 }
 
 // balance is for once a second: it gathers the ports when there is little to
