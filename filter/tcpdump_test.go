@@ -15,9 +15,8 @@ import (
 )
 
 // tcpdump compiles an expression by libpcap; nil for one that it finds no frame
-// can meet. Its optimizer is left out (-O): that of libpcap 1.10.3 takes "not (A and not
-// ether dst ff:ff:ff:ff:ff:ff) and ether dst 02:00:00:00:00:01" for one that asks for the
-// last four bytes of the address only.
+// can meet. The optimizer is left out (-O): for one expression of a random run that
+// of libpcap 1.10.3 had dropped the comparison of an address's first two bytes.
 func tcpdump(t *testing.T, expression string) *bpf.VM {
 	t.Helper()
 	out, err := exec.Command("tcpdump", "-O", "-ddd", "-y", "EN10MB", expression).Output()
