@@ -21,7 +21,7 @@ import (
 // together again; that, and a worker without time left, is runUpkeep's to see (balance).
 
 const (
-	// crowdWindow is how long a worker has to be behind to be relieved, twice.
+	// crowdWindow is how long a worker has to be behind to call for relief.
 	crowdWindow = 10 * time.Millisecond
 	// worthwhile is the part of a worker's time by which a move has to relieve
 	// the busiest worker, and idleLoad what it has to have to be relieved.

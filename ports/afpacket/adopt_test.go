@@ -7,21 +7,9 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports/porttest"
 	"golang.org/x/sys/unix"
 )
-
-// copies are descriptors as another process gets them.
-func copies(t *testing.T, fds []int) (all []int) {
-	t.Helper()
-	for _, fd := range fds {
-		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	return all
-}
 
 // taken is a frame that a port has received.
 func taken(t *testing.T, p *Port) string {
@@ -64,7 +52,7 @@ func adoptAfter(t *testing.T, o Options) {
 	if n := before.Receive(make([]*packet.Frame, 1)); n != 0 {
 		t.Errorf("%d frames of a port that rests", n)
 	}
-	fds := copies(t, before.Descriptors())
+	fds := porttest.Copies(t, before.Descriptors())
 	var after *Port
 	var err error
 	node.Do(t, func() { after, err = Adopt(Options{Interface: "sw0", older: o.older}, fds) })
@@ -102,10 +90,10 @@ func TestAdoptRefusals(t *testing.T) {
 		link string
 		fds  func() []int
 	}{
-		"of another interface": {"sw1", func() []int { return copies(t, p.Descriptors()) }},
+		"of another interface": {"sw1", func() []int { return porttest.Copies(t, p.Descriptors()) }},
 		"0 descriptors, want":  {"sw0", func() []int { return nil }},
-		"2 descriptors, want":  {"sw0", func() []int { fds := p.Descriptors(); return copies(t, []int{fds[0], fds[0]}) }},
-		"Link not found":       {"sw9", func() []int { return copies(t, p.Descriptors()) }},
+		"2 descriptors, want":  {"sw0", func() []int { fds := p.Descriptors(); return porttest.Copies(t, []int{fds[0], fds[0]}) }},
+		"Link not found":       {"sw9", func() []int { return porttest.Copies(t, p.Descriptors()) }},
 	} {
 		fds := c.fds()
 		var err error

@@ -3,6 +3,7 @@ package afxdp
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,21 +11,9 @@ import (
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports/porttest"
 	"golang.org/x/sys/unix"
 )
-
-// copies are descriptors as another process gets them.
-func copies(t *testing.T, fds []int) (all []int) {
-	t.Helper()
-	for _, fd := range fds {
-		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	return all
-}
 
 // house is what one process has of a Node with pods a and b.
 type house struct {
@@ -76,7 +65,7 @@ func (p *twoPods) adopt(t *testing.T, of *house) *house {
 	p.node.Do(t, func() {
 		for i := range h.ports {
 			var err error
-			if h.ports[i], err = h.memory.Adopt(p.options[i], copies(t, of.ports[i].Descriptors())); err != nil {
+			if h.ports[i], err = h.memory.Adopt(p.options[i], porttest.Copies(t, of.ports[i].Descriptors())); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -211,6 +200,7 @@ type traffic struct {
 	sent     atomic.Uint32
 	received atomic.Uint32
 	stop     atomic.Bool
+	stopped  atomic.Bool // nothing more is sent
 	ended    chan string
 }
 
@@ -218,6 +208,7 @@ type traffic struct {
 const inFlight = 80_000
 
 func (tr *traffic) runSend() {
+	defer tr.stopped.Store(true)
 	for !tr.stop.Load() {
 		n := tr.sent.Load()
 		if int(n-tr.received.Load())*max(tr.length, 800) >= inFlight {
@@ -232,25 +223,27 @@ func (tr *traffic) runSend() {
 	}
 }
 
+// runReceive receives until all has come that was sent. Whether there is more is asked
+// before each frame, for the sender may stop, or count, after the last one has come.
 func (tr *traffic) runReceive() {
-	for {
-		f, err := tr.pods.wires[1].Receive(5 * time.Second)
-		if err != nil || f == nil {
-			tr.ended <- "no frame came"
+	const look, patience = 20 * time.Millisecond, 5 * time.Second
+	for last := time.Now(); !tr.stopped.Load() || tr.received.Load() != tr.sent.Load(); {
+		f, err := tr.pods.wires[1].Receive(look)
+		if err != nil || f == nil && time.Since(last) > patience {
+			tr.ended <- fmt.Sprint("no frame came: ", err)
 			return
 		}
 		if len(f) < 80 || string(f[6:12]) != "\x02mark\x88" {
-			continue // of the pod's own kernel
+			continue // none, or of the pod's own kernel
 		}
 		if len(f) != tr.length || binary.BigEndian.Uint32(f[60:]) != tr.received.Load() {
 			tr.ended <- "a frame is missing, or came twice"
 			return
 		}
-		if tr.received.Add(1) == tr.sent.Load() && tr.stop.Load() {
-			tr.ended <- ""
-			return
-		}
+		last = time.Now()
+		tr.received.Add(1)
 	}
+	tr.ended <- ""
 }
 
 // forward moves frames from a to b, as a worker does.
@@ -332,7 +325,7 @@ func TestAdoptedAndLeft(t *testing.T) {
 	after := &house{memory: NewMemory(pods.ring, 2)}
 	pods.node.Do(t, func() {
 		var err error
-		if after.ports[0], err = after.memory.Adopt(pods.options[0], copies(t, a.port.Descriptors())); err != nil {
+		if after.ports[0], err = after.memory.Adopt(pods.options[0], porttest.Copies(t, a.port.Descriptors())); err != nil {
 			t.Fatal(err)
 		}
 		carry(t, a, b, 3)
@@ -344,7 +337,7 @@ func TestAdoptedAndLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		before.close(t)
-		if _, err := after.memory.Adopt(pods.options[0], copies(t, after.ports[0].Descriptors())); err == nil || !strings.Contains(err.Error(), "have begun") {
+		if _, err := after.memory.Adopt(pods.options[0], porttest.Copies(t, after.ports[0].Descriptors())); err == nil || !strings.Contains(err.Error(), "have begun") {
 			t.Errorf("%v", err)
 		}
 		for end := time.Now().Add(5 * time.Second); after.ports[1] == nil; time.Sleep(time.Millisecond) {
@@ -395,12 +388,12 @@ func TestAdoptRefusals(t *testing.T) {
 	h := pods.open(t)
 	defer h.close(t)
 	a, b := h.ports[0], h.ports[1]
-	plain := func() []int { return copies(t, a.Descriptors()) }
+	plain := func() []int { return porttest.Copies(t, a.Descriptors()) }
 	with := func(place, fd int) func() []int {
 		return func() []int {
 			fds := a.Descriptors()
 			fds[place] = fd
-			return copies(t, fds)
+			return porttest.Copies(t, fds)
 		}
 	}
 	ledgerOf := func(frames int, change func(*facts)) func() []int {

@@ -9,22 +9,10 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports/porttest"
 	"github.com/antrail/antrail/tunnel"
 	"golang.org/x/sys/unix"
 )
-
-// copies are descriptors as another process gets them.
-func copies(t *testing.T, fds []int) (all []int) {
-	t.Helper()
-	for _, fd := range fds {
-		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	return all
-}
 
 // TestAdopt: the port goes on with another one's receiving sockets, of the Node and
 // of its Egresses, and with what waits there.
@@ -44,7 +32,7 @@ func adoptBetween(t *testing.T, nodes [2]netip.Addr, kind tunnel.Kind) {
 	if transmit(a, nodes[1], 7, inner) != 1 {
 		t.Fatal("not sent")
 	}
-	fds := copies(t, before.Descriptors())
+	fds := porttest.Copies(t, before.Descriptors())
 	var after *Port
 	var err error
 	ns.Do(t, func() { after, err = Adopt(c, fds) })
@@ -79,7 +67,7 @@ func TestAdoptEgresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if after, err = Adopt(c, copies(t, before.Descriptors())); err != nil {
+		if after, err = Adopt(c, porttest.Copies(t, before.Descriptors())); err != nil {
 			t.Fatal(err)
 		}
 		defer after.Close()
@@ -124,10 +112,10 @@ func TestAdoptRefusals(t *testing.T) {
 		local netip.Addr
 		fds   []int
 	}{
-		"receiving socket 1: it receives at": {peer, copies(t, p.Descriptors())},
-		"it is no socket of IP":              {local, copies(t, []int{p.epoll})},
+		"receiving socket 1: it receives at": {peer, porttest.Copies(t, p.Descriptors())},
+		"it is no socket of IP":              {local, porttest.Copies(t, []int{p.epoll})},
 		"there is no receiving socket":       {local, []int{}},
-		"no address to receive":              {netip.Addr{}, copies(t, p.Descriptors())},
+		"no address to receive":              {netip.Addr{}, porttest.Copies(t, p.Descriptors())},
 	} {
 		var err error
 		ns.Do(t, func() { _, err = Adopt(Config{Local: c.local}, c.fds) })

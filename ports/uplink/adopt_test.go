@@ -9,31 +9,19 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/porttest"
 	"github.com/antrail/antrail/ports/underlay"
 	"golang.org/x/sys/unix"
 )
 
 var _ ports.Heritable = (*Port)(nil)
 
-// copies are descriptors as another process gets them.
-func copies(t *testing.T, fds []int) (all []int) {
-	t.Helper()
-	for _, fd := range fds {
-		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
 // adopt makes a port of the pair's, as another process would.
 func (p *pair) adopt(t *testing.T, link string) (*Port, error) {
 	t.Helper()
 	kind := p.port.config.Kind
 	memory := afxdp.NewMemory(256, 1)
-	fds := copies(t, p.port.Descriptors())
+	fds := porttest.Copies(t, p.port.Descriptors())
 	var after *Port
 	var err error
 	p.a.Do(t, func() {
