@@ -270,6 +270,7 @@ func (p *Port) begin() error {
 	s.rx.resume(false)
 	s.tx.resume(true)
 	s.done.resume(false)
+	p.rx.stock.out = p.rx.held.count()
 	p.tx.outstanding = p.tx.held.count()
 	p.theirs = false
 	p.before, _ = s.stats()

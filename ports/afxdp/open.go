@@ -276,6 +276,7 @@ func (p *Port) settle(o Options, mode Mode, chains bool) error {
 	p.info.Mode = describe(mode, s.zeroCopy())
 	p.generic = mode == Generic
 	p.silent = p.generic || p.veth
+	p.rx.stock = newStock(o.Ring, !s.zeroCopy())
 	p.tx.requests = p.umem.requests
 	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
 		p.info.Carries = ports.CarriesChecksum

@@ -11,6 +11,7 @@
 //	filter.go   what of them, when the rest is to stay the kernel's
 //	socket.go   the sockets with their four rings, and the calls that wake the kernel
 //	ring.go     one ring
+//	stock.go    how many frames the kernel has to receive into
 //	ledger.go   which frames the kernel has of a port
 //	shared.go   the memory of both
 //	request.go  checksums that a pod's kernel left undone
@@ -66,6 +67,7 @@ type Port struct {
 	rx struct {
 		sync.Mutex
 		held    held // the ledger's
+		stock   stock
 		scratch [portion]uint32
 		poll    [1]unix.PollFd
 		chain   chain
@@ -131,6 +133,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 		}
 	}
 	p.count.Received(n, bytes)
+	p.rx.stock.received(p.socket.rx.readable(len(p.socket.rx.slots)))
 	p.refill()
 	return n
 }
@@ -179,6 +182,7 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 		p.tear(ports.RxInvalid, more)
 		return nil
 	}
+	p.rx.stock.take()
 	if !more && !p.rx.chain.open {
 		return f
 	}
@@ -190,11 +194,12 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 func (p *Port) refill() {
 	fill := &p.socket.fill
 	for {
-		want := fill.writable(portion)
+		want := min(fill.writable(portion), p.rx.stock.wants())
 		if want < portion {
 			break
 		}
 		n := p.umem.take(p.rx.scratch[:want])
+		p.rx.stock.out += n
 		for _, frame := range p.rx.scratch[:n] {
 			p.rx.held.add(frame)
 			fill.write(uint64(frame) * FrameSize)

@@ -1,0 +1,73 @@
+package afxdp
+
+// stock is how many frames the kernel has of a port to receive into. It takes them
+// in order, so a port uses all that it has in turn, and the memory of many falls out
+// of the processors' caches before it is used again: a veth
+// forwards a sixth more frames of 1,400 bytes with 512 than with 2,048. So a port has few, and more when a
+// burst has used most of them up.
+//
+// More help nobody when frames never cease to come faster than the worker takes
+// them: they would be late besides. After that the port has few again, until it has
+// caught up (docs/decisions/048-few-frames-to-receive-into.md).
+type stock struct {
+	least, most int
+	level       int  // how many it should have
+	out         int  // how many it has, with those that wait in the RX ring
+	took        int  // how many have been taken from there since received
+	calm        int  // frames received since half of the level was in use
+	pressed     int  // frames received since it was not
+	flooded     bool // more did not help
+}
+
+const (
+	// leastStock is enough for half a millisecond in which the worker is elsewhere, at
+	// a million frames a second.
+	leastStock = 512
+	// calmRounds and pressedRounds are how many times the frames of a full ring a port
+	// receives before its stock shrinks.
+	calmRounds    = 16
+	pressedRounds = 8
+)
+
+// newStock is that of a port with so many slots. One whose frames are a card's own
+// has them all: the driver takes what it is given, and asks for more.
+func newStock(slots int, copied bool) stock {
+	least := slots
+	if copied {
+		least = min(leastStock, slots)
+	}
+	return stock{least: least, most: slots, level: slots}
+}
+
+// wants is how many more frames the kernel is to have.
+func (s *stock) wants() int { return s.level - s.out }
+
+// take learns that one has been taken from the RX ring.
+func (s *stock) take() {
+	s.out--
+	s.took++
+}
+
+// received learns how many wait there after some were taken, or none.
+func (s *stock) received(waiting int) {
+	n := s.took
+	s.took = 0
+	if n+waiting <= s.level/2 {
+		s.pressed, s.flooded = 0, false
+		if s.calm += n; s.calm > calmRounds*s.most && s.level > s.least {
+			s.level, s.calm = s.level/2, 0
+		}
+		return
+	}
+	s.calm = 0
+	if s.flooded {
+		return
+	}
+	s.pressed += n
+	switch {
+	case s.pressed > pressedRounds*s.most:
+		s.level, s.flooded = s.least, true
+	case s.level < s.most && s.out-waiting < s.level/4:
+		s.level *= 2
+	}
+}
