@@ -64,7 +64,7 @@ func (r *rig) watchedSide(name string, w *walker, req *dataplane.LiveRequest) *s
 			}
 			list = append(list,
 				reading{"a packet of " + of, "ns", g.median(nanoseconds)},
-				reading{"allocations of a packet of " + of, "allocs", math.Round(10*g.median(allocations)) / 10},
+				reading{"allocations of a packet of " + of, "allocs", math.Round(1000*g.median(allocations)) / 1000},
 				reading{"walks of a window of " + of, "walks", told},
 				reading{"windows of " + of + " thrown away", windowsUnit, float64(g.thrown)})
 		}

@@ -166,8 +166,8 @@ func (m *measured) details() (list []reading) {
 			reading{name + ", with ports in memory", "ns", m.of[i].median(nanoseconds)},
 			reading{name + ", entries taken", "entries", n},
 			reading{name + ", each entry", "ns", m.alone(i) / max(n, 1)},
-			// Whole ones: the measurement itself makes a few in all.
-			reading{name + ", allocations of a packet", "allocs", math.Round(m.of[i].median(allocations))})
+			// To a thousandth: what else the process does makes a few in all.
+			reading{name + ", allocations of a packet", "allocs", math.Round(1000*m.of[i].median(allocations)) / 1000})
 	}
 	return list
 }

@@ -115,11 +115,11 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 	}
 	var before, after runtime.MemStats
 	taken := w.entriesTaken()
-	runtime.ReadMemStats(&before)
 	watch, err := watchThread("self", unix.Gettid())
 	if err != nil {
 		return cost{}, err
 	}
+	runtime.ReadMemStats(&before)
 	packets, start := 0, time.Now()
 	if w.began != nil {
 		err = w.began()
@@ -131,8 +131,8 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		packets += walkBatch
 	}
 	took := time.Since(start)
-	disturbed, err2 := watch.part()
 	runtime.ReadMemStats(&after)
+	disturbed, err2 := watch.part()
 	if began := w.ct.Stats().Entries; c.of == 0 && began < packets {
 		return cost{}, fmt.Errorf("%d packets began %d connections", packets, began)
 	}
