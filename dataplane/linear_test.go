@@ -133,23 +133,35 @@ func randomKey(r *rand.Rand) *flow.Key {
 // TestClassifierAgainstLinear compares the lookup with its linear twin, with
 // the entries all static, all learned, and split between both.
 func TestClassifierAgainstLinear(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
 	for range 200 {
-		all := randomEntries(r, 1+r.IntN(200))
-		split := r.IntN(len(all) + 1)
-		tb := &table{classifier: newClassifier(all[:split]), live: new(tableState)}
-		for _, e := range all[split:] {
-			tb.live.learned.add(e, 0)
-		}
-		for range 50 {
-			k := randomKey(r)
-			var s lookupScratch
-			got, want := s.find(tb, k), linear(all).find(k)
-			if got != want {
-				t.Fatalf("seed %d: classifier found %v, linear %v, among %d entries, %d of them learned", seed, describe(got), describe(want), len(all), len(all)-split)
-			}
+		againstLinear(t, rand.Uint64())
+	}
+}
+
+// FuzzClassifier is TestClassifierAgainstLinear from seeds that the fuzzer
+// chooses: it keeps those that take new ways through the lookup.
+func FuzzClassifier(f *testing.F) {
+	for seed := range uint64(10) {
+		f.Add(seed)
+	}
+	f.Fuzz(againstLinear)
+}
+
+// againstLinear looks 50 keys up in a random table.
+func againstLinear(t *testing.T, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	all := randomEntries(r, 1+r.IntN(200))
+	split := r.IntN(len(all) + 1)
+	tb := &table{classifier: newClassifier(all[:split]), live: new(tableState)}
+	for _, e := range all[split:] {
+		tb.live.learned.add(e, 0)
+	}
+	for range 50 {
+		k := randomKey(r)
+		var s lookupScratch
+		got, want := s.find(tb, k), linear(all).find(k)
+		if got != want {
+			t.Fatalf("seed %d: classifier found %v, linear %v, among %d entries, %d of them learned", seed, describe(got), describe(want), len(all), len(all)-split)
 		}
 	}
 }
