@@ -1,31 +1,3 @@
-// Package conntrack remembers connections: which packets belong together, in
-// which direction, in what state, and how NAT translates them.
-//
-// A connection lives in one zone under two keys, the tuple of its original
-// direction and that of its reply direction, NAT included. Track is one ct()
-// action: it reads the packet's tuple, finds the connection or begins one,
-// runs the protocol's state machine, translates the packet and says in Meta
-// what later tables see as ct_state, ct_mark and ct_label. The order of work
-// is Open vSwitch's; where its userspace datapath errs, the difference has a
-// number (D1 to D18) that the comments and tests name.
-//
-// Files, in the order a packet meets them: track.go (order of work), read.go
-// (tuple and validity), icmp.go (types, quoted packets), tcp.go, sctp.go and
-// other.go (state machines), commit.go, nat.go (choosing a tuple), rewrite.go
-// (writing it); then cell.go, arena.go, index.go, hash.go (storage), limits.go,
-// shares.go, evict.go, sweep.go, scratch.go, dump.go, stats.go; header.go,
-// restore.go and relink.go are for an arena that outlives the process, lost.go
-// for the time after the table was lost.
-//
-// A Table may be used from any goroutine, and is one for all workers. Lookups
-// take no lock. A packet of a known connection holds that connection's lock, a
-// bit in its cell, from the state machine to the mark; a connection that comes
-// or goes holds two of 1024 stripes (index.go). Locks are taken in this order:
-// stripes, cell, port. No clock is read on the packet path: the caller passes
-// the time, on the same clock as Config.Now.
-//
-// Track on a fragment gives +inv+trk: whoever has fragments collects them in
-// Fragments (frag.go) and tracks the whole datagram.
 package conntrack
 
 import (

@@ -3,9 +3,8 @@ package conntrack
 import "time"
 
 // Timeouts is how long a connection without packets is kept, by protocol and
-// state (specification section 6). Every packet that moves or confirms a state
-// starts the time of the resulting state anew; ICMP errors and refused packets
-// never do (CT-15).
+// state. Every packet that moves or confirms a state starts the time of the
+// resulting state anew; ICMP errors and refused packets never do (CT-15).
 type Timeouts struct {
 	TCPSynSent     time.Duration // only one side was seen
 	TCPSynReceived time.Duration // both sides, the handshake not yet done

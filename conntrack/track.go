@@ -2,6 +2,19 @@ package conntrack
 
 import "github.com/antrail/antrail/packet"
 
+// The order of work in one ct() action, as Track and run do it:
+//
+//	1. read      the packet's tuple and its checksums (read.go); else +inv+trk
+//	2. recall    whether this packet has been tracked in this zone before: a
+//	             second ct() does not run the state machine again (D6)
+//	3. find      the connection of the tuple, in either direction (index.go)
+//	4. meet      the state machine of its protocol moves (tcp.go, sctp.go,
+//	             other.go), or says that the packet begins another connection
+//	5. begin     without a connection: invalid or new, and with commit an entry,
+//	             whose translation is chosen now and never again (commit.go, nat.go)
+//	6. finish    ct_state, ct_mark and ct_label as later tables see them
+//	7. translate the frame, when the action says nat (rewrite.go)
+
 // visit is one ct() action at work.
 type visit struct {
 	shown
@@ -50,8 +63,7 @@ func (v *visit) verified() bool {
 	return v.m.sound
 }
 
-// run is the order of work from a readable packet on (specification section
-// 3).
+// run is the order of work from a readable packet on.
 func (v *visit) run() DropReason {
 	if v.m.again = v.recall(); v.m.again {
 		v.finish()

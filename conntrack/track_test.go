@@ -196,7 +196,7 @@ func TestMarkAndLabel(t *testing.T) { // CT-21, CT-22
 	check(0, 0)
 }
 
-func TestInvalidChangesNothing(t *testing.T) { // specification section 3, item 10
+func TestInvalidChangesNothing(t *testing.T) { // CT-22, D15
 	b := newBench(t, Config{})
 	b.tell("c S  1000 0 0 | new | SYN_SENT 30")
 	r := commit
@@ -208,7 +208,7 @@ func TestInvalidChangesNothing(t *testing.T) { // specification section 3, item 
 	}
 }
 
-func TestCommitDoesNotEstablish(t *testing.T) { // section 3, "what later tables see"; D6
+func TestCommitDoesNotEstablish(t *testing.T) { // what later tables see; D6
 	b := newBench(t, Config{})
 	b.enter(tcpFrame(client, service, 1234, 80, tcpText{flags: "A", seq: 1000, ack: 1}))
 	r := commitNAT("dst=10.0.0.2:8080")

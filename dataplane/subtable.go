@@ -107,7 +107,7 @@ func (r *row) betterThan(best *row) bool {
 	return best == nil || r.priority > best.priority || r.priority == best.priority && r.entry.seq > best.entry.seq
 }
 
-// values are the words of a match.
+// word is one word of the value that the row asks for.
 func (r *row) word(w wordMask) uint64 { return r.entry.Match.Value.Word(int(w.index)) }
 
 func newSubtable(mask *flow.Key, ed *edit) *subtable {

@@ -1,12 +1,3 @@
-// Package dataplane is the switch: it compiles a pipeline of flow entries,
-// walks packets through it, and tells what happened. It knows fields, actions
-// and verdicts, but no table, mark or zone by name: the pipeline is data given
-// to it.
-//
-// One walk serves all (walk.go). Goroutines: one per worker (worker.go,
-// runWorker) and one that expires entries and hands out packet-ins
-// (runUpkeep). Changes come through Apply, are made aside and published by one
-// atomic store.
 package dataplane
 
 import (

@@ -12,7 +12,7 @@ import (
 //	2. table     lookup gives an entry; it is credited and its actions run
 //	3. run       actions in order (act.go); goto_table jumps, resubmit calls and
 //	             returns, ct() with a table and groups continue on the state as
-//	             it is then (ct.go, group.go)
+//	             it is then (conntrack.go, group.go)
 //	4. send      output frames are queued per port (output.go)
 //	5. finish    exactly one verdict: sent, handed to packet-in, dropped for the
 //	             reason noted last, or, for a fragment at a ct(), waiting for the

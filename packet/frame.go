@@ -1,13 +1,3 @@
-// Package packet holds the bytes of a packet and the names for their parts.
-//
-// A Frame is one Ethernet frame inside a larger buffer: free bytes in front
-// (headroom, for headers that are put in front), the frame, free bytes
-// behind. Headers are named slices of those bytes (IPv4, TCP, …) with one
-// accessor per RFC field; nothing is parsed into structs on the packet path.
-//
-// Ownership: at any instant exactly one party holds a Frame: a port driver, a
-// worker, or the pool it came from. Whoever holds it may change it; handing it
-// to Transmit or Release ends that. No locks are needed, and none are here.
 package packet
 
 import "net/netip"

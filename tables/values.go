@@ -1,11 +1,3 @@
-// Package tables builds the flow entries of Antrea's pipeline from plain
-// values: a Pod, a peer Node, a Service address, a policy rule. One file a
-// table; objects.go lists, for each kind of object, the tables it has entries
-// in. Everything here is a pure function: no state, no locks, no Kubernetes
-// types, no logging.
-//
-// Facts and names follow Antrea v1.15; a Service or a policy is not known
-// here, only what of it reaches the tables.
 package tables
 
 import "net/netip"

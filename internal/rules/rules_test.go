@@ -263,6 +263,39 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
+// mapped are packages of many files whose doc.go says what is where.
+var mapped = []string{"packet", "conntrack", "tables", "dataplane"}
+
+// goFile is the name of a file in a text.
+var goFile = regexp.MustCompile(`\b[a-z0-9_]+\.go\b`)
+
+// TestPackagesNameTheirFiles: doc.go names every file of its package, and no other.
+// The files of tables that tell where packets go next are named after their table.
+func TestPackagesNameTheirFiles(t *testing.T) {
+	named := map[string]bool{} // whether it is there
+	for _, dir := range mapped {
+		text, err := os.ReadFile(filepath.Join(top(t), dir, "doc.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range goFile.FindAllString(string(text), -1) {
+			named[dir+"/"+name] = false
+		}
+	}
+	for _, f := range read(t, false) {
+		_, ok := named[f.path]
+		named[f.path] = true
+		if !ok && slices.Contains(mapped, f.dir) && path.Base(f.path) != "doc.go" && !strings.Contains(f.text, "\n// Next: ") {
+			t.Errorf("%s is not named in %s/doc.go, by which readers find their way", f.path, f.dir)
+		}
+	}
+	for name, there := range named {
+		if !there {
+			t.Errorf("%s is named in its package's doc.go and is not there", name)
+		}
+	}
+}
+
 // unfinished are words that park a known trouble in the code.
 var unfinished = regexp.MustCompile(`\b(` + strings.Join([]string{"TO" + "DO", "FIX" + "ME", "XX" + "X"}, "|") + `)\b`)
 
