@@ -104,7 +104,8 @@ func TestPages(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
 			links++
-			to := path.Join(path.Dir(name), m[1])
+			file, _, _ := strings.Cut(m[1], "#")
+			to := path.Join(path.Dir(name), file)
 			if files[to] != nil {
 				continue
 			}

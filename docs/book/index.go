@@ -23,7 +23,8 @@ const indexText = `# The pipeline, table by table
 
 A **packet** enters by a **port** and walks **tables of flow entries** until an entry gives a verdict. This book has a page
 for each table: what it is for, who sets what it reads, and each of its entries with the object that wants it. The entries
-are those of %s in the cluster of [%s](../../%s); %s has the same tables.
+are those of %s in the cluster of [%s](../../%s); %s has the same tables. Words that are new are in
+[Read the pipeline](../reading.md), which is the page to begin with: it has one packet's walk with a reason at each table.
 
 Everything here is made by ` + "`go run ./docs/book`" + ` from the tables' own files, from the objects and from packets that
 walk; a test keeps it fresh.
@@ -77,8 +78,19 @@ func sentence(t *table) string {
 	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), t.name+" "), ".") + "."
 }
 
+// zonesText tells the conntrack zones of the pipeline apart.
+const zonesText = `
+## Conntrack zones
+
+| zone | IPv6 | connections |
+|---|---|---|
+| %d | %d | all, as Pods and policies see them; the destination of a Service's is translated here |
+| %d | %d | those of a Service whose source is translated too, by [SNAT](SNAT.md) |
+`
+
 // marksPart lists every named field with its values, who sets it and who reads it.
 func (b *book) marksPart(p *page) {
+	p.printf(zonesText, tables.CtZone, tables.CtZoneV6, tables.SNATCtZone, tables.SNATCtZoneV6)
 	p.printf("\n## Marks\n\nWhat a packet carries in registers lives as long as its walk; what is in ct_mark and ct_label, as long as its\nconnection. A field that no entry of the sample uses has empty columns.\n\n| field | bits | values | set by | read by |\n|---|---|---|---|---|\n")
 	for _, f := range tables.Fields() {
 		var values []string

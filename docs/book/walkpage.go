@@ -27,7 +27,8 @@ func (b *book) walkPage(i int) error {
 		return err
 	}
 	p.printf("# %s\n\n[All tables and walks](../README.md)%s\n\n%s\n\n", w.title, otherWalks(i), oneLine(w.text))
-	p.printf("All of it as a capture for Wireshark: [%s.pcapng](%s.pcapng). An interface is a port; comments tell the tables.\n", w.file, w.file)
+	p.printf("All of it as a capture for Wireshark: [%s.pcapng](%s.pcapng). An interface is a port; comments tell the tables.\n\n", w.file, w.file)
+	p.printf("A row is a table and the entry that takes the packet; `priority=0` alone is the table-miss. *goes to* is a jump; *calls* comes back, where the row says so. [All words](../../reading.md#words).\n")
 	var t talk
 	for n := range w.packets {
 		way, err := t.send(b.rehearsal, &w.packets[n])
@@ -298,7 +299,7 @@ func actionText(p *pipe, source *tableSource, s *trace.Step) (string, error) {
 		return "", err
 	}
 	if _, ok := actions[0].(flow.Resubmit); ok {
-		return "asks " + cell(code(s.Action)), nil
+		return "calls " + cell(code(s.Action)), nil
 	}
 	if strings.HasPrefix(s.Action, "ct(") || strings.HasPrefix(s.Action, "output:") || len(s.Changes) == 0 && strings.HasPrefix(s.Action, "group:") {
 		return cell(code(s.Action)), nil
