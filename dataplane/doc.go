@@ -39,11 +39,11 @@
 //	shortcut.go, shortcutput.go connections given to the kernel, taken back
 //	shortcutback.go, shortcutcount.go   and counted
 //
-// Threads. A worker moves packets (worker.go, runWorker); another goroutine
-// expires entries and hands out packet-ins (runUpkeep):
+// Threads. A worker moves packets (runWorker); another goroutine expires
+// entries and hands out packet-ins (switch.go, runUpkeep):
 //
 //	worker.go, workerports.go   turns between ports
-//	workersleep.go              sleep, and being woken
+//	workersleep.go              a worker's life: turns, sleep, being woken
 //	workerload.go, workerbalance.go   which worker has which port
 //	workertrial.go
 //
