@@ -18,8 +18,9 @@ import (
 //   - a subtable first compares the words in which all its entries agree, and
 //     most that do not match are left with one comparison;
 //   - subtables that differ in the length of a prefix only are asked by the
-//     lengths that the packet's own address has (trie.go), so whoever adds
-//     prefixes of many lengths makes only those packets dearer that match them;
+//     lengths that the packet's own address has (trie.go), and those of others
+//     are not even passed (gates.go), so whoever adds prefixes of many lengths
+//     makes only those packets dearer that match them;
 //   - entries with conj_id are asked only once a conjunction is complete.
 //
 // Conjunctive matches (ovs-fields(7)): an entry with conjunction actions is a
@@ -32,6 +33,7 @@ import (
 type classifier struct {
 	subtables []*subtable            // by highest priority, falling
 	probes    []probe                // of the subtables
+	gates     gates                  // of the probes that are gated
 	tries     [numPrefixFields]*trie // of prefixes that are not whole, for lookups
 	values    [numPrefixFields]*trie // of all prefixes, for what lookups ask for
 	entries   int
@@ -45,7 +47,7 @@ type probe struct {
 	*subtable
 	highest       uint16
 	byConjunction bool
-	gated         bool // worth asking the trie of gate first
+	gated         bool // worth asking the trie of gate first (gates)
 	gate          prefix
 }
 
@@ -86,13 +88,18 @@ func (c *classifier) sort() {
 		}
 	}
 	c.probes = make([]probe, len(c.subtables))
+	gated := false
 	for i, st := range c.subtables {
 		c.probes[i] = probe{subtable: st, highest: st.highest, byConjunction: st.byConjunction}
 		for _, p := range st.prefixes {
 			if !p.whole() && prefixed[p.field] >= worthTrie {
 				c.probes[i].gated, c.probes[i].gate = true, p
+				gated = true
 			}
 		}
+	}
+	if c.gates = (gates{}); gated {
+		c.gates = gatesOf(c.probes)
 	}
 }
 
@@ -205,8 +212,9 @@ func (c *classifier) list() []*entry {
 // may be appended too. Entries with conj_id are left out while the key has none.
 func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 	s.lengths.known = 0
+	s.open = s.open[:0]
 	complete := k.ConjID() != 0
-	for i := range c.probes {
+	for i := 0; i < len(c.probes); i++ {
 		p := &c.probes[i]
 		if best != nil && p.highest < best.priority {
 			break
@@ -214,11 +222,19 @@ func (c *classifier) lookup(k *flow.Key, best *row, s *lookupScratch) *row {
 		if p.byConjunction && !complete {
 			continue
 		}
-		if p.gated && !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
-			if s.asked != nil {
+		if p.gated && s.asked != nil {
+			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
 				s.asked.missed(c, p.subtable, k)
+				continue
 			}
-			continue
+		} else if p.gated {
+			if len(s.open) == 0 {
+				s.open = c.gates.open(s.open, c, k, &s.lengths)
+			}
+			if next := s.open.next(i); next != i {
+				i = next - 1
+				continue
+			}
 		}
 		r := p.find(k)
 		if s.asked != nil {

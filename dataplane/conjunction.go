@@ -79,6 +79,7 @@ type lookupScratch struct {
 	level      []*row // those of one priority
 	none       []*row
 	lengths    prefixLengths
+	open       placeSet                // probes that the lengths leave to be asked; empty until one is gated
 	candidates [2][][]flow.Conjunction // of clauses 1 and 2
 	asked      *asked                  // what lookups ask for is added here; nil for nowhere
 }
