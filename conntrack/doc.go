@@ -13,39 +13,39 @@
 //
 // A packet's way. To know what a ct() does, read these in this order:
 //
-//	track.go                    the order of work
-//	meta.go, key.go             what a packet carries; what it is looked up by
-//	read.go, icmp.go            the tuple, and whether the packet is valid
-//	tcp.go, sctp.go, other.go   state machines, by protocol
-//	timeouts.go                 how long each state is kept
-//	commit.go, nat.go           a new connection, and the tuple chosen for it
-//	rewrite.go                  the translation, written into the frame
-//	frag.go, fragjoin.go        fragments, which are tracked when their datagram
-//	fragwhole.go, fragpool.go   is whole
+//	track.go                   the order of work
+//	meta.go, key.go            what a packet carries; what it is looked up by
+//	read.go, icmp.go           the tuple, and whether the packet is valid
+//	tcp.go, sctp.go, other.go  state machines, by protocol
+//	timeouts.go                how long each state is kept
+//	commit.go, nat.go          a new connection, and the tuple chosen for it
+//	rewrite.go                 the translation, written into the frame
+//	frag.go, fragjoin.go       fragments, which are tracked when their datagram
+//	fragwhole.go, fragpool.go  is whole
 //
 // Memory:
 //
-//	table.go                    Table and its Config
-//	cell.go, arena.go           one connection; all of them
-//	index.go, hash.go           how a key is found
-//	words.go, words_unsafe.go   words of a cell
-//	checksum.go                 and their checksum
-//	limits.go, shares.go        how many there may be
-//	evict.go                    and who makes room
-//	sweep.go, purge.go          how connections end
-//	pass.go, warm.go, away.go   known connections, faster: for the connection
-//	                            cache, for a batch, for the kernel
+//	table.go                   Table and its Config
+//	cell.go, arena.go          one connection; all of them
+//	index.go, hash.go          how a key is found
+//	words.go, words_unsafe.go  words of a cell
+//	checksum.go                and their checksum
+//	limits.go, shares.go       how many there may be
+//	evict.go                   and who makes room
+//	sweep.go, purge.go         how connections end
+//	pass.go, warm.go, away.go  known connections, faster: for the connection
+//	                           cache, for a batch, for the kernel
 //
 // Looking at it:
 //
 //	dump.go, filter.go, stats.go
-//	scratch.go                  a table laid over another, for traces
+//	scratch.go                    a table laid over another, for traces
 //
 // After a restart:
 //
-//	header.go, header_unsafe.go an arena that outlives the process
-//	restore.go, relink.go       what of it is believed, and its index
-//	lost.go                     the time after the table was lost
+//	header.go, header_unsafe.go  an arena that outlives the process
+//	restore.go, relink.go        what of it is believed, and its index
+//	lost.go                      the time after the table was lost
 //
 // A Table may be used from any goroutine, and is one for all workers. Lookups
 // take no lock. A packet of a known connection holds that connection's lock, a

@@ -1,14 +1,3 @@
-// Package control turns the objects of a cluster into the flow entries of a
-// Node. An object comes in as a manifest or from the Kubernetes API, is checked
-// and becomes a plain type of this package at the door (decode.go); no type of
-// Kubernetes goes further. The store (store.go) holds the objects and hands out
-// snapshots; from a snapshot, the values of package tables are made, and from
-// those the entries.
-//
-// objects*.go are the plain types, one file a subject. An object, once in a
-// snapshot, is never written again: whoever holds a pointer to one may keep it
-// and read it from any goroutine, and two snapshots with the same pointer hold
-// the same object.
 package control
 
 import (

@@ -6,13 +6,13 @@
 // The walk: one serves traffic, traces and packet-outs alike. To know how a
 // packet goes, read these in this order:
 //
-//	walk.go                     from the first table to the verdict
-//	act.go, rewrite.go          actions, and how one writes a header
-//	conntrack.go, fragment.go   ct(), and what a fragment does there
-//	group.go, meter.go, learn.go   other actions of more than a few lines
+//	walk.go                       from the first table to the verdict
+//	act.go, rewrite.go            actions, and how one writes a header
+//	conntrack.go, fragment.go     ct(), and what a fragment does there
+//	group.go, meter.go, learn.go  other actions of more than a few lines
 //	normal.go, packetin.go
-//	output.go, offload.go       frames queued for ports
-//	drop.go, lost.go            why a packet goes nowhere, and the last of them
+//	output.go, offload.go         frames queued for ports
+//	drop.go, lost.go              why a packet goes nowhere, and the last of them
 //
 // Lookup, from a key to the entry of highest priority:
 //
@@ -23,34 +23,34 @@
 // Changes. A program is what packets walk; it never changes. A bundle makes
 // another one, which one atomic store publishes:
 //
-//	switch.go, program.go       Switch, Apply
-//	table.go, entry.go          what a program is made of: tables, entries,
-//	numbered.go                 and groups and meters by number
-//	compile.go, validate.go     actions as packets run them; what is refused
+//	switch.go, program.go    Switch, Apply
+//	table.go, entry.go       what a program is made of: tables, entries,
+//	numbered.go              and groups and meters by number
+//	compile.go, validate.go  actions as packets run them; what is refused
 //
 // Speed. None of it changes what a packet meets; without it every packet walks:
 //
-//	cache.go, cachestats.go     the connection cache: walks that are remembered
-//	signature.go, path.go       what must be the same; what is remembered
-//	record.go, replay.go        how it is noted, and done again
-//	stretch.go, asked.go        the same for parts of walks
+//	cache.go, cachestats.go            the connection cache: walks that are remembered
+//	signature.go, path.go              what must be the same; what is remembered
+//	record.go, replay.go               how it is noted, and done again
+//	stretch.go, asked.go               the same for parts of walks
 //	stretchdraw.go, stretchtake.go
-//	places.go, warm.go          where in memory both lie, and when it is fetched
-//	shortcut.go, shortcutput.go connections given to the kernel, taken back
-//	shortcutback.go, shortcutcount.go   and counted
+//	places.go, warm.go                 where in memory both lie, and when it is fetched
+//	shortcut.go, shortcutput.go        connections given to the kernel,
+//	shortcutback.go, shortcutcount.go  taken back, and counted
 //
 // Threads. A worker moves packets (runWorker); another goroutine expires
 // entries and hands out packet-ins (switch.go, runUpkeep):
 //
-//	worker.go, workerports.go   turns between ports
-//	workersleep.go              a worker's life: turns, sleep, being woken
-//	workerload.go, workerbalance.go   which worker has which port
+//	worker.go, workerports.go        turns between ports
+//	workersleep.go                   a worker's life: turns, sleep, being woken
+//	workerload.go, workerbalance.go  which worker has which port
 //	workertrial.go
 //
 // What is told:
 //
-//	tally.go, sums.go, dump.go  counters
+//	tally.go, sums.go, dump.go        counters
 //	classsums.go
-//	trace.go, tracetext.go      a walk that is watched
-//	live.go, livekey.go, livewalk.go   walks of real packets, watched
+//	trace.go, tracetext.go            a walk that is watched
+//	live.go, livekey.go, livewalk.go  walks of real packets, watched
 package dataplane

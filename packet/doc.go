@@ -5,14 +5,14 @@
 // behind. Headers are named slices of those bytes (IPv4, TCP, …) with one
 // accessor per RFC field; nothing is parsed into structs on the packet path.
 //
-//	frame.go, pool.go           a frame, and where free ones wait
-//	layers.go                   where the headers of a frame begin
-//	ethernet.go, arp.go         headers, from outside in
+//	frame.go, pool.go                 a frame, and where free ones wait
+//	layers.go                         where the headers of a frame begin
+//	ethernet.go, arp.go               headers, from outside in
 //	ipv4.go, ipv6.go, fragment.go
 //	tcp.go, udp.go, sctp.go, icmp.go
-//	checksum.go, transport.go   checksums, of IP and of what it carries
-//	offload.go                  work that a sender leaves to hardware
-//	segment.go, train.go        cutting a long TCP frame, and joining it again
+//	checksum.go, transport.go         checksums, of IP and of what it carries
+//	offload.go                        work that a sender leaves to hardware
+//	segment.go, train.go              cutting a long TCP frame, and joining it again
 //
 // Ownership: at any instant exactly one party holds a Frame: a port driver, a
 // worker, or the pool it came from. Whoever holds it may change it; handing it

@@ -2,11 +2,12 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// ConntrackCommit commits new connections that no Service and no policy has
-// committed, with where they come from.
+// ConntrackCommit commits new connections, with where they come from, but for
+// those of Services, which EndpointDNAT has committed so.
 //
 // A connection exists once it is committed. What is dropped on its way here
-// leaves none behind, unless a Service or a rule has committed it.
+// leaves none behind, unless a Service or a rule has committed it. A rule that
+// allows has written its number into the connection; here the source is added.
 //
 // Reads:  ct_state, ServiceCTMark, PktSourceField.
 // Writes: ConnSourceCTMarkField, through CtZone.

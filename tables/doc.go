@@ -6,18 +6,18 @@
 // what the table is for, what it reads, what it writes and where packets go
 // next (conntrack_state.go is a short one to begin with). By object:
 //
-//	objects.go                  the entries that a Pod, a Service … has, by table
-//	values.go, encap.go         the values that entries are made from
+//	objects.go           the entries that a Pod, a Service … has, by table
+//	values.go, encap.go  the values that entries are made from
 //
 // What they share:
 //
-//	pipeline.go                 which tables there are, their order and table-misses
-//	fields.go                   bits of registers, ct_mark and ct_label by name
-//	entry.go, l4match.go        the words in which entries are written
-//	family.go                   what differs between IPv4 and IPv6
-//	policy_rule.go              entries of policies, in whichever table they are
+//	pipeline.go                         which tables there are, their order and table-misses
+//	fields.go                           bits of registers, ct_mark and ct_label by name
+//	entry.go, l4match.go                the words in which entries are written
+//	family.go                           what differs between IPv4 and IPv6
+//	policy_rule.go                      entries of policies, in whichever table they are
 //	policy_action.go, policy_metric.go
-//	meters.go, packetin.go      what is sent to the agent, and read there
+//	meters.go, packetin.go              what is sent to the agent, and read there
 //
 // Facts and names follow Antrea v1.15; a Service or a policy is not known
 // here, only what of it reaches the tables.

@@ -264,7 +264,7 @@ func TestFilesAreShort(t *testing.T) {
 }
 
 // mapped are packages of many files whose doc.go says what is where.
-var mapped = []string{"packet", "conntrack", "tables", "dataplane"}
+var mapped = []string{"packet", "conntrack", "tables", "dataplane", "control"}
 
 // goFile is the name of a file in a text.
 var goFile = regexp.MustCompile(`\b[a-z0-9_]+\.go\b`)
