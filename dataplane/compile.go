@@ -184,3 +184,10 @@ func (l *clauseLists) add(at weak.Pointer[flow.Action], c *clauses) {
 
 // minSweep keeps short tables of lists from being swept all the time.
 const minSweep = 64
+
+// inPlace is what a value is in the whole field that dst is a part of: the field,
+// the value shifted to its place, and the mask of the part.
+func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Value) {
+	mask := flow.Ones(int(dst.N)).Shl(int(dst.Ofs))
+	return dst.Field, v.Shl(int(dst.Ofs)).And(mask), mask
+}

@@ -9,6 +9,16 @@ import (
 
 // Conjunctive matches: from the clauses that match a packet to the entry of
 // the conjunction that they complete (ovs-fields(7), CONJUNCTIVE MATCH FIELDS).
+// A rule that lets 10.10.0.26 ask the pod at port 0x25 for TCP 80 may be
+//
+//	priority=100,ip,nw_src=10.10.0.26 actions=conjunction(6,1/3)
+//	priority=100,reg1=0x25            actions=conjunction(6,2/3)
+//	priority=100,tcp,tp_dst=80        actions=conjunction(6,3/3)
+//	priority=100,conj_id=6,ip         actions=output:0x25
+//
+// Of the first three no action is ever run. A packet that matches one entry of
+// each clause is looked up as if it had 6 in the field conj_id, and meets the
+// fourth.
 //
 // A policy rule's addresses and ports are clause entries, and clause entries
 // are shared: one address that a thousand rules name is one entry with a

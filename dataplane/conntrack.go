@@ -83,11 +83,6 @@ func (k *walk) ready(a *track) {
 	}
 }
 
-func inPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Value) {
-	mask := flow.Ones(int(dst.N)).Shl(int(dst.Ofs))
-	return dst.Field, v.Shl(int(dst.Ofs)).And(mask), mask
-}
-
 // putConntrack shows the key what conntrack said.
 func (k *walk) putConntrack() {
 	m, o := &k.ct, &k.original

@@ -10,9 +10,8 @@ import (
 // A walk is a row of stretches. Within a stretch it looks up tables, writes
 // constants and goes to other tables, by resubmit() too; between two stretches it
 // does something that depends on more than its key: ct(), a group, learn, an
-// output, a table with learned entries. Given
-// the bits of the key that the lookups of a stretch ask for, the stretch is
-// always the same. So a worker remembers stretches too, beside whole walks
+// output, a table with learned entries. Given the bits of the key that the
+// lookups of a stretch ask for, the stretch is always the same. So a worker remembers stretches too, beside whole walks
 // (cache.go): a new connection like another one, between the same pods with
 // another port, takes the same stretches without a lookup, and what lies between
 // them is done for real, each time.

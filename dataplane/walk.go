@@ -33,9 +33,9 @@ const (
 // packet.
 type walk struct {
 	w     *worker
-	prog  *program
-	trace *tracer // nil for traffic that nobody watches
-	lives asking
+	prog  *program // the pipeline as it was when the packet came, to the walk's end
+	trace *tracer  // nil for traffic that nobody watches
+	lives asking   // which live traces want the packet
 
 	frame    *packet.Frame
 	key      flow.Key // behind a pointer, so that its words are aligned
