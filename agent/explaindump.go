@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
-	"github.com/antrail/antrail/trace"
 )
 
 // Dumps that are explained: below each line, as comments that add-flows skips, the
@@ -154,16 +153,4 @@ func (o *ConnectionObjects) write(w io.Writer) {
 			fmt.Fprintf(w, "    # %v: a rule that is no more (conjunction %d)\n", d, id)
 		}
 	}
-}
-
-// writeWalk writes a made-up packet's walk with the objects behind the entries.
-func (p *pipeline) writeWalk(w io.Writer, t *dataplane.Trace) error {
-	if p.objects == nil {
-		return errNoObjects
-	}
-	walk, err := (&walker{p: p}).walk(t)
-	if err != nil {
-		return err
-	}
-	return trace.WriteTree(w, trace.Joined{walk})
 }

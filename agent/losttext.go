@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-
-	"github.com/antrail/antrail/trace"
 )
 
 // LostColumns is what WriteLost prints of a packet.
@@ -84,28 +82,5 @@ func (p *LostPacket) Object() string {
 	if p.Entry == nil {
 		return ""
 	}
-	var policies, others []string
-	for _, o := range p.Entry.Objects {
-		text := lostBy(&o)
-		if kind, _, _ := strings.Cut(o.Object, "/"); strings.HasSuffix(kind, "NetworkPolicy") {
-			policies = append(policies, text)
-		} else {
-			others = append(others, text)
-		}
-	}
-	if policies == nil {
-		policies = others
-	}
-	const most = 3
-	if n := len(policies) - most; n > 0 {
-		policies = append(policies[:most], fmt.Sprintf("%d more", n))
-	}
-	return strings.Join(policies, ", ")
-}
-
-func lostBy(o *trace.Object) string {
-	if o.Rule != "" {
-		return fmt.Sprintf("%s (%s)", o.Object, o.Rule)
-	}
-	return o.Object
+	return p.Entry.By()
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
@@ -87,23 +86,25 @@ func (p *pipeline) answerTrace(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		t, err = p.trace(&req)
 	}
-	var text bytes.Buffer
-	switch {
-	case err != nil:
-	case q.explain && !q.json:
-		err = p.writeWalk(&text, t)
-	default:
-		err = t.WriteText(&text)
+	if q.explain && !q.json && p.objects == nil {
+		err = errNoObjects
+	}
+	var walk *trace.Walk
+	if err == nil {
+		walk, err = (&walker{p: p, text: true}).walk(t)
 	}
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case q.json:
-		a := p.traceAnswer(t, text.String())
-		a.Walk, err = (&walker{p: p}).walk(t)
-		writeJSON(w, a, err)
+		a := p.traceAnswer(t, walk.Text)
+		walk.Text = "" // it is in the answer
+		a.Walk = walk
+		writeJSON(w, a, nil)
+	case q.explain:
+		trace.WriteTree(w, trace.Joined{walk})
 	default:
-		w.Write(text.Bytes())
+		io.WriteString(w, walk.Text)
 	}
 }
 

@@ -56,6 +56,9 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 		if err := t.WriteText(&b); err != nil {
 			return nil, err
 		}
+		if by := w.By(); by != "" {
+			fmt.Fprintf(&b, "Because of: %s\n", by)
+		}
 		w.Text = b.String()
 	}
 	return w, nil

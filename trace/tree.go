@@ -3,7 +3,6 @@ package trace
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -60,6 +59,9 @@ func (p *treePrinter) walk(w *Walk, first bool) {
 	}
 	p.depth = 1
 	p.line("└─ ", "%s", w.Verdict.Text)
+	if by := w.By(); by != "" {
+		p.line("   ", "because of %s", by)
+	}
 }
 
 // clockTime is the time of day, in microseconds.
@@ -114,7 +116,7 @@ const mostObjects = 3
 
 // objects names what wants an entry, but for what every Node has.
 func (p *treePrinter) objects(all []Object) {
-	all = slices.DeleteFunc(slices.Clone(all), func(o Object) bool { return strings.HasPrefix(o.Object, "NodeConfig/") })
+	all = ofCluster(all)
 	for i, o := range all {
 		if i == mostObjects {
 			p.note("and %d more", len(all)-i)

@@ -5,6 +5,7 @@
 //	walk.go     a packet's way through one Node's tables
 //	join.go     ways through several Nodes, and of fragments, as one
 //	summary.go  a packet in a few words
+//	by.go       the policy, or other object, that a packet goes nowhere for
 //	tree.go     the form for reading
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //	mermaid.go  the form that documents draw
