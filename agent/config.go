@@ -209,7 +209,7 @@ func LoadConfig(path string) (*Config, error) {
 func ParseConfig(text []byte) (*Config, error) {
 	c := &Config{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
-		return nil, err
+		return nil, misread(text, err)
 	}
 	c.setDefaults()
 	return c, c.check()

@@ -90,8 +90,8 @@ func TestHostOfOneFamily(t *testing.T) {
 
 func TestParseConfigFaults(t *testing.T) {
 	for _, s := range []struct{ name, old, new, want string }{
-		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `unknown field "nodename_"`},
-		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `unknown field "tag"`},
+		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `nodename_: there is no such key (did you mean nodeName?)`},
+		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `ports[0].tag: there is no such key; there are name`},
 		{"no node name", "nodeName: node-a", "", "nodeName: missing"},
 		{"driver of nobody", "nodeName:", "podDriver: dpdk\nnodeName:", `podDriver: "dpdk" is none of auto, afxdp and afpacket`},
 		{"no flows", "flows: node-a.flows", "", "flows: missing"},

@@ -303,7 +303,7 @@ func TestKubeConfigFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"kubernetes: {}\nmanifests: objects\n":                                           "kubernetes: not together with manifests",
 		"kubernetes: {}\nflows: x.flows\n":                                               "kubernetes: not together with manifests",
-		"kubernetes: {kubeconfg: x}\n":                                                   `unknown field "kubeconfg"`,
+		"kubernetes: {kubeconfg: x}\n":                                                   `kubernetes.kubeconfg: there is no such key (did you mean kubeconfig?)`,
 		"kubernetes: {serviceCIDRs: [10.96.0.1/12]}\n":                                   "kubernetes.serviceCIDRs[0]: 10.96.0.1/12 is no range",
 		"kubernetes: {nodePortAddresses: [\"::1\"]}\n":                                   "kubernetes.nodePortAddresses[0]",
 		"kubernetes: {defaultLoadBalancerMode: dst}\n":                                   `"dst" is neither nat nor dsr`,

@@ -67,7 +67,7 @@ func (e *Errors) add(x *Error) {
 }
 
 // Suggest is " (did you mean NAME?)" for the name nearest to a misspelt one, at most
-// two letters away, or nothing when none is near.
+// two letters and half of it away, or nothing when none is near.
 func Suggest(wrong string, names []string) string {
 	if len(wrong) > 40 {
 		return ""
@@ -78,7 +78,7 @@ func Suggest(wrong string, names []string) string {
 			best, distance = n, d
 		}
 	}
-	if best == "" || distance >= len(best) {
+	if 2*distance > len(best) {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)
