@@ -195,6 +195,26 @@ func TestLostOfNoPod(t *testing.T) {
 	}
 }
 
+// TestUnpluggedPod: what is sent to a link that is down counts as sent, so that who asks
+// for what was dropped, or why, is told of the link.
+func TestUnpluggedPod(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	if err := n.ports[nodeDB].Close(); err != nil {
+		t.Fatal(err)
+	}
+	const down = "default/db-a, whose link db-a is down: what is sent there is lost in the kernel"
+	for pod, want := range map[string]string{"": "Pod " + down, "default/db-a": "Pod " + down, "default/client-a": ""} {
+		all, err := n.client.Lost(t.Context(), &LostQuery{Pod: pod})
+		if err != nil || all.Note != want {
+			t.Errorf("%q: %q, %v; want %q", pod, all.Note, err, want)
+		}
+	}
+	a, err := Why(t.Context(), []*Client{n.client}, &WhyRequest{From: "default/web-a", To: "default/db-a:3306"})
+	if err != nil || !strings.Contains(a.Sentence, "it reaches "+down) {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 // TestLostLines: a kind of loss has a line when it begins and one a minute after,
 // however many packets are lost, and other kinds have their own.
 func TestLostLines(t *testing.T) {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -184,6 +185,17 @@ func (p *pipeline) portRecords() []PortRecord {
 		all = append(all, r)
 	}
 	return all
+}
+
+// downText is what a sentence says behind the Pod at a port whose link is down; ""
+// when it is up, and when there is no such port.
+func (p *pipeline) downText(port uint32) string {
+	for _, s := range p.sw.Ports() {
+		if s.No == port && !s.Up {
+			return fmt.Sprintf(", whose link %s is down: what is sent there is lost in the kernel", s.Name)
+		}
+	}
+	return ""
 }
 
 // podAt is the Pod at a port, as namespace/name; "" for none.

@@ -101,6 +101,8 @@ var whyStories = []struct {
 		{"10.10.0.26", "10.10.0.25:1", "allowed: tcp 1 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a"},
 		{"node", "default/db-a:1", "allowed: tcp 1 from Node node-a to default/db-a; no policy decides on ingress; it reaches default/db-a"},
 		{"default/client-a", "external:443", "allowed: tcp 443 from default/client-a to the outside; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a"},
+		{"default/client-a", "10.10.0.99:443", "allowed: tcp 443 from default/client-a to 10.10.0.99; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a; but no Pod has 10.10.0.99, which is of Node node-a's range"},
+		{"default/client-b", "[fd00:10:10::99]:443", "denied: on Node node-a, no Pod has fd00:10:10::99, which is of Node node-a's range; tcp 443 from default/client-b to fd00:10:10::99 ends in table EgressMark (entry): A flow entry without an output says drop."},
 		{"default/client-a", "svc:default/sample-clusterip-no-ep", "denied: Service default/sample-clusterip-no-ep has no endpoint for tcp 80, so default/client-a is refused at once"},
 		{"default/web-a", "svc:default/web-a-only", "allowed: tcp 80 from default/web-a to default/web-a by Service default/web-a-only; " + clientEgress + "no policy decides on ingress; it reaches default/web-a"},
 		{"external", "192.168.77.102:30004", "allowed: tcp 80 from the outside to default/web-a by Service default/sample-nodeport; no policy decides on ingress; it reaches default/web-a; all 2 endpoints are allowed"},

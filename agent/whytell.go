@@ -258,6 +258,9 @@ func (r teller) otherDenial() string {
 		return fmt.Sprintf("%s goes no further: %s", r.what(), v.Text(r.t.Names))
 	}
 	s := fmt.Sprintf("%s ends in table %s (%s): %s", r.what(), tableName(r.t.Names, v.Table), v.Reason, v.Reason.Sentence())
+	if nobody := r.nobody(&r.to.place); nobody != "" {
+		return nobody + "; " + s
+	}
 	for _, o := range r.origins(tableName(r.t.Names, v.Table)) {
 		if o.Object.Kind != control.KindNodeConfig {
 			return s + " The entry is there for " + objectText(o.Object) + "."
@@ -275,7 +278,7 @@ func (r teller) end(w *WhyWay, s *dataplane.Step) {
 	case s.Port == r.self.Gateway.No:
 		r.byGateway(w, s)
 	case port.Pod != "":
-		w.Ends = append(w.Ends, "it reaches "+port.Pod)
+		w.Ends = append(w.Ends, "it reaches "+port.Pod+r.p.downText(s.Port))
 	case len(r.t.Verdict.Outputs) > 1:
 		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+controlText(r.control()))
 	default:
@@ -328,6 +331,17 @@ func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
 		}
 	}
 	w.Ends = append(w.Ends, text)
+	if nobody := r.nobody(&at); nobody != "" {
+		w.Ends = append(w.Ends, "but "+nobody)
+	}
+}
+
+// nobody says that an address of the Node's pods is no Pod's; "" for any other.
+func (r teller) nobody(at *control.Place) string {
+	if at.Object != (control.Key{}) || !slices.ContainsFunc(r.self.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(at.Addrs[0]) }) {
+		return ""
+	}
+	return fmt.Sprintf("no Pod has %s, which is of Node %s's range", at.Addrs[0], r.self.Node)
 }
 
 // toNode notes that another Node has the rest of the way.

@@ -33,6 +33,7 @@ type Self struct {
 	GatewayAddresses []netip.Addr
 	Tunnel           tables.Port // its number is 0 where there is none
 	Addresses        []netip.Addr
+	PodCIDRs         []netip.Prefix
 }
 
 // Self is this Node. The error says that its pipeline is not there yet.
@@ -43,7 +44,7 @@ func (r *Reconciler) Self() (Self, error) {
 		return Self{Node: r.node}, errNoView
 	}
 	c := &r.view.config
-	s := Self{Node: r.node, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs}
+	s := Self{Node: r.node, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs, PodCIDRs: c.PodCIDRs}
 	if c.Encap != tables.NoEncap {
 		s.Tunnel = c.Tunnel
 	}
