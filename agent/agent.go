@@ -104,6 +104,7 @@ type Agent struct {
 	*pipeline
 	kernel  offload       // closed when the switch is
 	memory  *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
+	cards   *afxdp.Memory // of those without copies (driven)
 	gateway *tap.Port
 	tunnel  nodesPort // nil: there is none
 	host    *host.Host
@@ -204,7 +205,7 @@ func (a *Agent) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.memory = afxdp.NewMemory(podRing, len(pods))
+	a.memory, a.cards = afxdp.NewMemory(podRing, len(pods)), afxdp.NewMemory(podRing, 1)
 	a.openAudit()
 	if err := a.openGateway(); err != nil {
 		return err
@@ -409,7 +410,7 @@ func (a *Agent) stop() error {
 	}
 	errs = append(errs, a.kernel.close())
 	if a.memory != nil {
-		errs = append(errs, a.memory.Close())
+		errs = append(errs, a.memory.Close(), a.cards.Close())
 	}
 	if a.auditFile != nil {
 		errs = append(errs, a.auditFile.Close())

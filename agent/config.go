@@ -73,6 +73,8 @@ type Config struct {
 	// PodDriver is the driver of pods' ports that name none, those of the CNI plugin
 	// among them: auto, which "" is too, afxdp or afpacket.
 	PodDriver string `json:"podDriver,omitempty"`
+	// AFXDP is how ports on AF_XDP drive cards.
+	AFXDP AFXDP `json:"afxdp,omitzero"`
 	// Workers is how many threads move packets at most; when not given, 2, or 1
 	// on a single processor. All but the first sleep until it falls behind.
 	Workers int `json:"workers,omitempty"`
@@ -317,6 +319,7 @@ func (c *Config) check() error {
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(KnownDriver(c.PodDriver), "podDriver: %q is none of auto, afxdp and afpacket", c.PodDriver)
 	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
+	c.AFXDP.check(&f)
 	c.Conntrack.check(&f)
 	if !c.waits() {
 		f.checkFamilies("podCIDRs", c.PodCIDRs)

@@ -7,7 +7,6 @@ import (
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/vishvananda/netlink"
 )
@@ -73,8 +72,13 @@ const (
 
 // openAFXDP opens an AF_XDP port.
 func (a *Agent) openAFXDP(link, why string) (ports.Port, error) {
+	o, memory, err := a.driven(link)
+	if err != nil {
+		return nil, err
+	}
+	o.Interface, o.Why = link, why
 	fds := a.estate.take(DriverAFXDP, link)
-	p, err := adoptOr(fds, afxdp.Options{Interface: link, Why: why}, a.memory.Adopt, a.memory.Open)
+	p, err := adoptOr(fds, o, memory.Adopt, memory.Open)
 	switch {
 	case err != nil && fds != nil:
 		return nil, a.estate.decline(link, err)

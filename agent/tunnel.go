@@ -218,12 +218,16 @@ func (a *Agent) openCard(c underlay.Config) (*uplink.Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	fds := a.estate.take(driverCard, c.Name)
-	with := uplink.Config{Config: c, Link: link, Why: "tunnel.driver is " + t.Driver}
-	if fds == nil {
-		return uplink.Open(a.memory, with)
+	o, memory, err := a.driven(link)
+	if err != nil {
+		return nil, err
 	}
-	p, err := uplink.Adopt(a.memory, with, fds)
+	fds := a.estate.take(driverCard, c.Name)
+	with := uplink.Config{Config: c, Link: link, Mode: o.Mode, BusyPoll: o.BusyPoll, Why: "tunnel.driver is " + t.Driver}
+	if fds == nil {
+		return uplink.Open(memory, with)
+	}
+	p, err := uplink.Adopt(memory, with, fds)
 	if err != nil {
 		return nil, a.estate.decline(c.Name, err)
 	}

@@ -16,23 +16,24 @@ import (
 // bond as the link that the packet came by. What is sent by the link's socket gets its
 // tag, and its member of the bond, from the link's own driver.
 
-// modeOf is how AF_XDP drives a link, or says why it cannot.
-func modeOf(name string) (afxdp.Mode, error) {
-	link, err := netlink.LinkByName(name)
+// options are how AF_XDP drives the link: mode and polling; or why it cannot.
+func (c *Config) options() (o afxdp.Options, err error) {
+	link, err := netlink.LinkByName(c.Link)
 	if err != nil {
-		return "", err
+		return o, err
 	}
 	if link.Attrs().MasterIndex != 0 {
-		return "", errors.New("it belongs to a bond or bridge, which has the Node's address: driver kernel goes through that")
+		return o, errors.New("it belongs to a bond or bridge, which has the Node's address: driver kernel goes through that")
 	}
 	switch kind := link.Type(); kind {
 	case "device", "veth":
-		return afxdp.Auto, nil
+		o.Mode, o.BusyPoll = c.Mode, c.BusyPoll
 	case "vlan", "bond":
-		return afxdp.Generic, oneQueue(link)
+		o.Mode, err = afxdp.Generic, oneQueue(link)
 	default:
-		return "", fmt.Errorf("it is a %s, and AF_XDP drives cards, VLANs and bonds: driver kernel goes through it", kind)
+		err = fmt.Errorf("it is a %s, and AF_XDP drives cards, VLANs and bonds: driver kernel goes through it", kind)
 	}
+	return o, err
 }
 
 // oneQueue says whether the cards below a link have one receive queue each: frames of

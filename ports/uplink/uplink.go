@@ -39,6 +39,10 @@ type Config struct {
 	underlay.Config
 	// Link is the card, or what stands for one.
 	Link string
+	// Mode and BusyPoll are how AF_XDP drives a card or a veth, as of afxdp.Options. On
+	// a VLAN or a bond the mode is Generic, without polling.
+	Mode     afxdp.Mode
+	BusyPoll afxdp.BusyPoll
 	// Why is the reason for AF_XDP, which Info tells.
 	Why string
 }
@@ -90,7 +94,7 @@ func openBy(c Config, card func(afxdp.Options) (*afxdp.Port, error), whole func(
 // openCard opens the port of the card, which takes nothing before it is told the
 // Node's addresses.
 func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.Port, error) {
-	mode, err := modeOf(c.Link)
+	o, err := c.options()
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +102,9 @@ func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.
 	if c.Kind.Port() != 0 {
 		inner += packet.UDPLen
 	}
-	return open(afxdp.Options{
-		Interface: c.Link, Mode: mode, Why: c.Why,
-		Filter: &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner},
-	})
+	o.Interface, o.Why = c.Link, c.Why
+	o.Filter = &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner}
+	return open(o)
 }
 
 func (p *Port) open() (err error) {
