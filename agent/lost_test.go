@@ -195,6 +195,21 @@ func TestLostOfNoPod(t *testing.T) {
 	}
 }
 
+// TestLostText: a packet of another day has its day, and reasons that the table does not
+// show have their meaning below it, once.
+func TestLostText(t *testing.T) {
+	now := time.Now()
+	full := LostPacket{Time: now, Reason: "ct_full", Meaning: "The connection table is full."}
+	var b bytes.Buffer
+	if err := WriteLost(&b, []LostPacket{{Time: now.Add(-48 * time.Hour), Reason: "entry", Meaning: "no"}, full, full}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], now.Add(-48*time.Hour).Format("01-02 15:04:05.000000 ")) || !strings.HasPrefix(lines[2], now.Format("15:04:05.000000 ")) || lines[4] != "ct_full: The connection table is full." {
+		t.Errorf("%s", b.String())
+	}
+}
+
 // TestUnpluggedPod: what is sent to a link that is down counts as sent, so that who asks
 // for what was dropped, or why, is told of the link.
 func TestUnpluggedPod(t *testing.T) {

@@ -4,29 +4,56 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
 )
 
 // LostColumns is what WriteLost prints of a packet.
 const LostColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
 
-// WriteLost prints lost packets as an aligned table, oldest first.
+// WriteLost prints lost packets as an aligned table, oldest first, and below it what
+// their reasons mean: all but that an entry says drop, which the table says itself.
 func WriteLost(w io.Writer, all []LostPacket) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, LostColumns)
 	for i := range all {
 		fmt.Fprintln(t, all[i].Line())
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	meanings := map[string]string{}
+	for i := range all {
+		if r := all[i].Reason; r != dataplane.DropByEntry.String() {
+			meanings[r] = all[i].Meaning
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(meanings)) {
+		fmt.Fprintf(w, "%s: %s\n", reason, meanings[reason])
+	}
+	return nil
 }
 
 // Line is a lost packet in one line, with a tab between its columns (LostColumns).
 func (p *LostPacket) Line() string {
 	return strings.Join([]string{
-		p.Time.Format("15:04:05.000000"), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
+		p.when(), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
 		p.What(), p.ctText(), cmp.Or(p.entryText(), "-"),
 	}, "\t")
+}
+
+// when is the time of day, with the day if that is over.
+func (p *LostPacket) when() string {
+	layout := "15:04:05.000000"
+	if now := time.Now().In(p.Time.Location()); now.Format(time.DateOnly) != p.Time.Format(time.DateOnly) {
+		layout = "01-02 " + layout
+	}
+	return p.Time.Format(layout)
 }
 
 // From is the Pod that the packet came from, or the port that it entered by.
