@@ -126,6 +126,8 @@ func TestBadQuestions(t *testing.T) {
 	for _, s := range []struct{ path, key, value, want string }{
 		{"/flows", "table", "Nonesuch", `there is no table "Nonesuch"`},
 		{"/flows", "table", "256", `there is no table "256"`},
+		{"/flows", "table", "99", `there is no table "99"`},
+		{"/flows", "table", "SpoofGard", `there is no table "SpoofGard" (did you mean SpoofGuard?)`},
 		{"/flows", "names", "perhaps", `names="perhaps" is neither 0 nor 1`},
 		{"/conntrack", "zone", "65536", "between 0 and 65535"},
 		{"/ports", "format", "xml", "neither text nor json"},

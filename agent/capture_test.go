@@ -185,7 +185,7 @@ func TestCaptureRefuses(t *testing.T) {
 		`there is no port "eth9"; antrail dump-ports`:      {Through: "eth9"},
 		`there is no port "99"`:                            {Through: "99"},
 		`there is no table "Nowhere"; antrail dump-tables`: {Tables: []string{"Output", "Nowhere"}},
-		"there is no table 250":                            {Tables: []string{"250"}},
+		`there is no table "250"`:                          {Tables: []string{"250"}},
 	} {
 		if err := n.client.TraceLive(t.Context(), &r, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", r, err, want)

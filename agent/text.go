@@ -51,14 +51,22 @@ func (p *pipeline) flows(q query) ([]dataplane.FlowStats, error) {
 	return all, nil
 }
 
+// tableNames are those of all tables.
+func (p *pipeline) tableNames() (all []string) {
+	for _, t := range p.sw.Tables() {
+		all = append(all, p.tableName(t.ID))
+	}
+	return all
+}
+
 // tableID is the number of a table given by name or number.
 func (p *pipeline) tableID(table string) (uint8, error) {
 	if id, ok := p.sw.Names().TableID(table); ok {
 		return id, nil
 	}
 	id, err := strconv.ParseUint(table, 0, 8)
-	if err != nil {
-		return 0, fmt.Errorf("there is no table %q", table)
+	if err != nil || !slices.ContainsFunc(p.sw.Tables(), func(t dataplane.TableStats) bool { return t.ID == uint8(id) }) {
+		return 0, fmt.Errorf("there is no table %q%s", table, flow.Suggest(table, p.tableNames()))
 	}
 	return uint8(id), nil
 }

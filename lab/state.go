@@ -159,6 +159,9 @@ func isID(name string) bool {
 	return len(name) == 5 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
+// ErrNone is the error of Find where there is no lab.
+var ErrNone = errors.New("no lab is up; make one with: antrail lab up")
+
 // Find is the lab with an ID, or the only one when id is empty.
 func Find(dir, id string) (*Lab, error) {
 	all, err := List(dir)
@@ -174,7 +177,7 @@ func Find(dir, id string) (*Lab, error) {
 	}
 	switch {
 	case len(all) == 0:
-		return nil, errors.New("no lab is up; make one with: antrail lab up")
+		return nil, ErrNone
 	case id == "":
 		return nil, fmt.Errorf("there are several labs, say which with --lab: %v", ids)
 	}

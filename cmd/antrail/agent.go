@@ -23,7 +23,7 @@ func agentCommand() *cobra.Command {
 		Long: `Run the Node agent: it loads the pipeline, opens the gateway, the tunnel and the pods' ports, sets up the
 Node's routes and nftables table, and forwards until SIGTERM. Then it takes everything back.`,
 		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")

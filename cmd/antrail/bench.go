@@ -80,7 +80,7 @@ func benchCompareCommand() *cobra.Command {
 the change, and the probability p that it is chance (Mann-Whitney U test). A change that may be chance is shown as ~;
 with fewer than four rounds each it always may be.`,
 		Example: "  antrail bench compare before after\n  antrail bench compare before.json after.json",
-		Args:    cobra.ExactArgs(2),
+		Args:    exactly("A", "B"),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := bench.Load(args[0])
 			if err != nil {
@@ -105,7 +105,7 @@ func benchConntrackCommand() *cobra.Command {
 restart, and what refused connections cost; antrail's and, where it is installed, that of Open vSwitch's userspace
 datapath, in turns. Progress goes to the standard error. Open vSwitch's side needs root.`,
 		Example: "  antrail bench conntrack\n  antrail bench conntrack --rounds 5 -o markdown",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
 				return usageError{err}

@@ -27,7 +27,7 @@ packets, after --for, or with Ctrl-C.`,
 			"\n  antrail capture --port antrea-tun0 --filter 'tcp port 80' --for 10s -w tunnel.pcapng" +
 			"\n  antrail capture --table EgressRule --table Output --dropped-only --for 10s -w dropped.pcapng" +
 			"\n  antrail capture --node node-a --node node-b --pod default/web-a -w - | wireshark -k -i -",
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return live.watch(c) },
 	}
 	from.addSocketTo(c)

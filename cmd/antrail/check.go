@@ -31,7 +31,7 @@ when a line is fail. With --config, names and addresses are those of the agent's
 With --live, ask the running agent: its state, and echo requests through the switch to the other Nodes' gateways and
 to the Node's pods.`,
 		Example: "  antrail check\n  antrail check --config /etc/antrail/agent.yaml -o json\n  antrail check --live --node node-a",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	from.addAgentTo(c)
 	c.Flags().StringVar(&config, "config", "", "configuration file of the agent (YAML)")

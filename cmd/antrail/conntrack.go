@@ -46,7 +46,7 @@ func flushConntrackCommand() *cobra.Command {
 		Long: `Forget the connections that all filters take, and tell how many they were. Without a filter all are
 forgotten: the packets of those that still run begin connections anew, and what was NATed may be cut.`,
 		Example: "  antrail flush-conntrack --address 10.10.0.26 --port 80\n  antrail flush-conntrack --node node-a --zone 65520 --state syn_sent",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	from.addAgentTo(c)
 	filter.addTo(c)
@@ -65,7 +65,7 @@ func conntrackCommand() *cobra.Command {
 		Use:     "conntrack",
 		Short:   "Look at the connection table as a whole",
 		Example: "  antrail conntrack stats",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(conntrackStatsCommand())
@@ -81,7 +81,7 @@ func conntrackStatsCommand() *cobra.Command {
 made and expired, and packets dropped because their connection could not be made, by reason and by port. The names are
 those of the agent's metrics, which begin with antrail_ there.`,
 		Example: "  antrail conntrack stats\n  antrail conntrack stats --node node-a -o json\n  antrail conntrack stats " + seedFiles,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	from.addTo(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {

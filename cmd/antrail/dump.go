@@ -40,7 +40,7 @@ func (d *dumpFlags) addNames(c *cobra.Command) {
 
 var dumps = []dump{
 	{"dump-flows [TABLE]", "Print flow entries, as ovs-ofctl dump-flows does",
-		"Print the flow entries of a table, or of all tables, with their counters.", "/flows", cobra.MaximumNArgs(1),
+		"Print the flow entries of a table, or of all tables, with their counters.", "/flows", upTo("TABLE"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -49,21 +49,21 @@ var dumps = []dump{
 			c.Flags().BoolVar(&d.sort, "sort", false, "entries of one priority by their match")
 		}},
 	{"dump-groups", "Print groups, as ovs-ofctl dump-groups does",
-		"Print the groups with their buckets.", "/groups", cobra.NoArgs,
+		"Print the groups with their buckets.", "/groups", noArgs,
 		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
-		"Print the meters with their bands.", "/meters", cobra.NoArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
+		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports", "Print ports and their counters",
-		"Print every port with its counters, what carries it and why, and what it lost for which reason.", "/ports", cobra.NoArgs,
+		"Print every port with its counters, what carries it and why, and what it lost for which reason.", "/ports", noArgs,
 		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
 	{"dump-workers", "Print the threads that move packets",
-		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, and how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", cobra.NoArgs, nil},
+		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, and how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", noArgs, nil},
 	{"dump-tables", "Print tables and their counters",
-		"Print every table: how many entries it has, static and learned, how many different masks they have, the packets\nlooked up, matched and dropped, how long a lookup takes (the mean of those that were timed, one in about a thousand),\nand the shape that its lookup took: empty; single, one entry beside a table-miss; exact, one mask, with its fields;\nprefix, masks that differ in the length of one; subtables, several masks; conjunction, subtables whose clauses are joined.", "/tables", cobra.NoArgs, nil},
+		"Print every table: how many entries it has, static and learned, how many different masks they have, the packets\nlooked up, matched and dropped, how long a lookup takes (the mean of those that were timed, one in about a thousand),\nand the shape that its lookup took: empty; single, one entry beside a table-miss; exact, one mask, with its fields;\nprefix, masks that differ in the length of one; subtables, several masks; conjunction, subtables whose clauses are joined.", "/tables", noArgs, nil},
 	{"dump-drops", "Print lost packets by table and reason",
-		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", cobra.NoArgs, nil},
+		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", noArgs, nil},
 	{"dump-conntrack", "Print connections, as ovs-appctl dpctl/dump-conntrack does",
-		"Print the tracked connections, or those that all filters take.", "/conntrack", cobra.NoArgs,
+		"Print the tracked connections, or those that all filters take.", "/conntrack", noArgs,
 		func(c *cobra.Command, d *dumpFlags) {
 			d.connections.addTo(c)
 			c.Flags().BoolVar(&d.explain, "explain", false, "below each connection, whose it is and the rules of policies that allowed it")
@@ -71,9 +71,9 @@ var dumps = []dump{
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
 	{"dump-cache", "Print what the connection cache holds and has done",
-		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which fields the first packets of connections are told apart.", "/cache", cobra.NoArgs, nil},
+		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which fields the first packets of connections are told apart.", "/cache", noArgs, nil},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
-		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", cobra.NoArgs, nil},
+		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},
 }
 
 func dumpCommands() []*cobra.Command {

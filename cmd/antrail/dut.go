@@ -20,7 +20,7 @@ func dutCommand() *cobra.Command {
 frame, turn the clock, list connections. Ports are in memory and time stands still between requests, so
 that another switch can be compared packet by packet.`,
 		Example: `  echo '{"op":"reset","flows":["table=0,ip actions=output:2"]}' | antrail dut`,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
 	c.Flags().BoolVar(&walk, "walk", false, "have no connection cache: every packet walks the tables")

@@ -24,7 +24,7 @@ func labCommand() *cobra.Command {
 		Long: `A lab is two Nodes with three pods each and a host outside, in network namespaces, with a real agent
 per Node. It needs root and touches nothing of the machine's own network.`,
 		Example: "  antrail lab up\n  antrail lab exec client-a -- ping -c 3 10.10.1.7\n  antrail lab down",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labUpgradeTestCommand(), labDownCommand())
@@ -37,7 +37,7 @@ func labUpCommand() *cobra.Command {
 		Use:     "up",
 		Short:   "Make a lab and start its agents",
 		Example: "  antrail lab up\n  antrail lab up --driver afxdp\n  antrail lab up --tunnel vxlan\n  antrail lab up --encap-mode noEncap\n  antrail lab up --manifests examples/web-app\n  antrail lab up --flows-dir examples/two-nodes",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
 	addPipeline(c, &o)
@@ -53,9 +53,22 @@ func labUpCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return l.Status(c.Context()).Write(c.OutOrStdout())
+		if err := l.Status(c.Context()).Write(c.OutOrStdout()); err != nil {
+			return err
+		}
+		return noteOthers(c.OutOrStdout(), l)
 	}
 	return c
+}
+
+// noteOthers says that a lab is not the only one, for all commands then have to be told
+// which.
+func noteOthers(w io.Writer, l *lab.Lab) error {
+	all, err := lab.List(lab.StateDir())
+	if err == nil && len(all) > 1 {
+		_, err = fmt.Fprintf(w, "\nThere are %d labs now: commands for this one need --lab %s, and lab down ends one.\n", len(all), l.State.ID)
+	}
+	return err
 }
 
 func labStatusCommand() *cobra.Command {
@@ -64,7 +77,7 @@ func labStatusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Print the Nodes and pods of a lab",
 		Example: "  antrail lab status\n  antrail lab status -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	addLabFlag(c, &id)
 	c.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
@@ -104,7 +117,7 @@ func labExecCommand() *cobra.Command {
 		Use:     "exec POD -- COMMAND [ARG...]",
 		Short:   "Run a command in a pod, a Node or the outside host",
 		Example: "  antrail lab exec client-a -- ping -c 3 10.10.1.7\n  antrail lab exec node-a -- ip route",
-		Args:    cobra.MinimumNArgs(2),
+		Args:    atLeast("a POD, a Node or outside", "the COMMAND"),
 	}
 	addLabFlag(c, &id)
 	c.Flags().SetInterspersed(false) // the command's flags are its own
@@ -128,7 +141,7 @@ func labDownCommand() *cobra.Command {
 		Use:     "down",
 		Short:   "Stop a lab and remove what is left of dead ones",
 		Example: "  antrail lab down",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	addLabFlag(c, &id)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -199,7 +212,7 @@ func demoCommand() *cobra.Command {
 		Long: `Make a lab, check it with real sockets in its pods, print one line per check, and take the lab down again, also
 when interrupted. It exits with 0 only when every check holds. It needs root.`,
 		Example: "  antrail demo\n  antrail demo --driver afxdp",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -60,10 +61,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 func tellError(w io.Writer, err error) {
 	fmt.Fprintln(w, "antrail:", err)
 	var hinted interface{ Hint() string }
-	if errors.As(err, &hinted) && hinted.Hint() != "" {
+	switch {
+	case errors.As(err, &hinted) && hinted.Hint() != "":
 		fmt.Fprintln(w, hinted.Hint())
+	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+		fmt.Fprintln(w, "This is not root: labs, the agent and what asks it mostly need to be.")
 	}
 }
+
+// hintedError is an error with what to do about it.
+type hintedError struct {
+	error
+	hint string
+}
+
+// Hint says what to do.
+func (e hintedError) Hint() string { return e.hint }
 
 // usageError is a mistake of the caller that flags and argument counts do not
 // catch.
@@ -75,6 +88,9 @@ type codedError struct {
 	code int
 	error
 }
+
+// Unwrap is the error, for its hint; nil when there is none.
+func (e codedError) Unwrap() error { return e.error }
 
 // rootCommand makes the command tree. began is set when a command's own work
 // begins: an error before that is one of usage.
@@ -88,7 +104,7 @@ walks tables of flow entries until an entry gives a verdict.
 Commands that show something ask a running agent over its unix socket, or load
 files and ask those: flow files with --flows, Kubernetes objects with --manifests.`,
 		Example:           "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
-		Args:              cobra.NoArgs,
+		Args:              noArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -119,7 +135,7 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  antrail version",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), version())
 			return err

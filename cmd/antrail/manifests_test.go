@@ -180,7 +180,7 @@ func TestManifestCommands(t *testing.T) {
 		{[]string{"get", "policies", "-o", "wide"}, 0, "web-app-db-network-policy             Ingress    ingress[1]         Drop    14499     0 "},
 		{[]string{"get", "policies", "-o", "json"}, 0, `"action": "Drop",`},
 		{[]string{"dump-tables", "-o", "wide"}, 2, "--output is text, json or yaml"},
-		{[]string{"get", "nonsense"}, 2, `invalid argument "nonsense"`},
+		{[]string{"get", "nonsense"}, 2, `there is nothing called "nonsense"`},
 		{[]string{"explain", "service/default/sample-clusterip"}, 0, "sample-clusterip: installed, 4 entries\n"},
 		{[]string{"explain", "group_id=10"}, 0, "    Service/default/sample-clusterip spec.ports[0]\n"},
 		{[]string{"explain", "group_id=99"}, 1, "there is no group 99"},

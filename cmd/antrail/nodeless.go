@@ -11,7 +11,7 @@ func addNodeCommands(root *cobra.Command) {
 		Use:     "trace",
 		Short:   "Print walks that were recorded on a Node with antrail trace --live --record",
 		Example: "  antrail trace show examples/two-nodes/walks.json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(showCommands()...)

@@ -27,7 +27,7 @@ the page itself until Ctrl-C, of any agent whose socket it may open, of a Node o
 Of several agents (--socket or --node again) the page shows one at a time, and a packet that passes from
 one Node to another on its whole way.`,
 		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a --node node-b\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles,
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	from.addTo(c)
 	agents.addTo(c, &from, "; with --serve, may be given several times")

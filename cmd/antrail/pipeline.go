@@ -46,7 +46,7 @@ The picture (svg) stands alone, for a light and a dark page; dot is for Graphviz
 that draw it themselves.`,
 		Example: "  antrail pipeline -o svg --packet " + examplePacket + " " + nodeFiles + " -w -\n  antrail pipeline --manifests examples/web-app --node node-a\n  antrail pipeline -o svg -w pipeline.svg --node node-a" +
 			"\n  antrail pipeline -o svg --over 1s -w - >now.svg\n  antrail pipeline -o dot " + nodeFiles,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 	}
 	f.from.addTo(c)
 	output := c.Flags().Lookup("output")

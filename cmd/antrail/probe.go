@@ -26,7 +26,7 @@ installed, ports open, objects read. The exit code is 1, with the reason, when n
 With --own the agent has to be one of the caller's own PID namespace, that is of its container: while one container
 takes over from another, both reach the socket, and only one of them is served by its own agent.`,
 		Example: "  antrail probe --ready\n  antrail probe --ready --own",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	c.Flags().BoolVar(&ready, "ready", false, "ask for /readyz, and not for /healthz")

@@ -24,7 +24,7 @@ func replayCommand() *cobra.Command {
 memory, and write what leaves to another capture. The clock follows the capture. A packet comes in by
 --in-port, or by the port whose address in the --ports file or the NodeConfig is its source.`,
 		Example: "  antrail replay in.pcap -w out.pcap " + seedFiles,
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("IN.pcap"),
 	}
 	from.addTo(c)
 	c.Flags().StringVar(&node, "node", "", "the Node to look at, with --manifests")

@@ -135,7 +135,7 @@ func (s *source) agentSocket() (string, error) {
 	if s.node == "" {
 		return s.socket, nil
 	}
-	l, err := lab.Find(lab.StateDir(), s.lab)
+	l, err := findLab(s.lab)
 	if err != nil {
 		return "", err
 	}
@@ -143,6 +143,15 @@ func (s *source) agentSocket() (string, error) {
 		return "", err
 	}
 	return l.Socket(s.node), nil
+}
+
+// findLab is the lab that --lab names, or the only one, for a --node in it.
+func findLab(id string) (*lab.Lab, error) {
+	l, err := lab.Find(lab.StateDir(), id)
+	if errors.Is(err, lab.ErrNone) {
+		err = hintedError{err, "--node names a Node of a lab. Without it the agent of this machine is asked."}
+	}
+	return l, err
 }
 
 // print asks a question and prints the answer.

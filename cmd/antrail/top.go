@@ -32,7 +32,7 @@ filter; ? shows them.
 
 Without a terminal, with --plain or with --count, a view is printed as lines, once for each interval.`,
 		Example: "  antrail top\n  antrail top --node node-a --view rules --every 5s\n  antrail top --view reasons --count 1",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	f.from.addAgentTo(c)
 	c.Flags().MarkHidden("output")

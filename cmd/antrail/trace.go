@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/spf13/cobra"
@@ -26,7 +27,8 @@ counted or learned; connections are looked up as they are.
 
 FLOW describes the packet as a match does: in_port, headers, and what it carries of registers, marks
 and tunnel fields. What it leaves out is as in the first packet of a connection: nw_ttl=64, tp_src=40000,
-tcp_flags=syn, an ICMP echo request.
+tcp_flags=syn, an ICMP echo request. A Pod's packet without its own dl_src and nw_src is dropped as forged;
+antrail why makes up a packet from one Pod to another by itself.
 
 With --live real packets are watched as they pass: those that meet all of --source, --destination,
 --port and --filter, or all. They are treated as they would have been, and walk every table for it;
@@ -38,10 +40,13 @@ counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 			"\n  antrail trace --live --dropped-only --filter 'tcp port 80 and not host 10.10.0.1' --count 10" +
 			"\n  antrail trace --live --node node-a -S default/client-a -o pcapng -w - | wireshark -k -i -",
 		Args: func(c *cobra.Command, args []string) error {
-			if live.on {
-				return cobra.NoArgs(c, args)
+			switch {
+			case live.on && len(args) > 0:
+				return fmt.Errorf("%q: --live watches real packets, and takes --filter, --source and so on in place of FLOW", args[0])
+			case live.on:
+				return nil
 			}
-			return cobra.ExactArgs(1)(c, args)
+			return exactly("FLOW")(c, args)
 		},
 	}
 	c.AddCommand(append(showCommands(), traceReplayCommand())...)

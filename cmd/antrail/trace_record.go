@@ -27,7 +27,7 @@ Exit code 1 says that something would change. -o json has a line for each walk, 
 be the same.`,
 		Example: "  antrail trace replay examples/two-nodes/walks.json " + nodeFiles +
 			"\n  antrail trace replay -o json examples/two-nodes/walks.json " + nodeFiles,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("FILE"),
 	}
 	on := c.Flags().String("on", "", "only walks on this Node of the recording")
 	from.addTo(c)

@@ -25,7 +25,7 @@ func traceShowCommand(name, form, short string) *cobra.Command {
 		Use:     name + " FILE",
 		Short:   short,
 		Example: "  antrail trace " + name + " examples/two-nodes/walks.json",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("FILE"),
 	}
 	var write string
 	if name == "show" {

@@ -24,7 +24,7 @@ func uninstallCommand() *cobra.Command {
 files beside its socket, among them the connections and entries that its successor would go on with. It
 goes by the record that the agent keeps, so it also works after one that was killed.`,
 		Example: "  antrail uninstall\n  antrail uninstall --force   # stops the agent first",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	c.Flags().BoolVar(&force, "force", false, "stop the agent first, if it runs")

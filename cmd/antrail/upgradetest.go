@@ -24,7 +24,7 @@ func labUpgradeTestCommand() *cobra.Command {
 agent and start another, and print what was lost and for how long nothing came. It exits with 0 only when no
 connection was lost. The lab is taken down again; with --lab it is one that is up, and stays.`,
 		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 	}
 	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
 	c.Flags().StringVar(&driver, "driver", driver, "driver of the pods' ports: auto, afpacket or afxdp")

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -48,7 +47,7 @@ It exits with 0 when the connection is allowed, with 1 when it is denied, and wi
 there is no answer.`,
 		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
 			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a",
-		Args: cobra.ExactArgs(2),
+		Args: exactly("FROM", "TO"),
 	}
 	f := c.Flags()
 	w.from.addAgentTo(c)
@@ -122,7 +121,7 @@ func (w *why) nodes() (names []string, err error) {
 	if w.from.manifests != "" {
 		return agent.ManifestNodes(w.from.manifests)
 	}
-	l, err := lab.Find(lab.StateDir(), w.from.lab)
+	l, err := findLab(w.from.lab)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/spf13/cobra"
+)
+
+// Arguments: what is missing has a name, and what is too many is shown.
+
+// noArgs is for commands without arguments. What follows a command that has others
+// below it was meant as one of them.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 || !c.HasSubCommands() {
+		return exactly()(c, args)
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), flow.Suggest(args[0], names))
+}
+
+// exactly is for commands with as many arguments as names, which are those of their
+// usage.
+func exactly(names ...string) cobra.PositionalArgs {
+	return cobra.MatchAll(upTo(names...), atLeast(names...))
+}
+
+// upTo is exactly for commands that take fewer.
+func upTo(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return fmt.Errorf("%q is one argument too many: %s; what has spaces in it goes in quotes", args[len(names)], c.UseLine())
+		}
+		return nil
+	}
+}
+
+// atLeast is exactly for commands that take more.
+func atLeast(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch missing := names[min(len(args), len(names)):]; len(missing) {
+		case 0:
+			return nil
+		case 1:
+			return fmt.Errorf("%s is missing: %s", missing[0], c.UseLine())
+		default:
+			return fmt.Errorf("%s are missing: %s", strings.Join(missing, " and "), c.UseLine())
+		}
+	}
+}

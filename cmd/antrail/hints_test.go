@@ -1,0 +1,40 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/lab"
+)
+
+// TestRootHint: who may not, and is not root, is told so.
+func TestRootHint(t *testing.T) {
+	var b bytes.Buffer
+	tellError(&b, fmt.Errorf("mkdir /run/antrail: %w", fs.ErrPermission))
+	if told := strings.Contains(b.String(), "This is not root"); told != (os.Geteuid() != 0) {
+		t.Errorf("user %d is told %q", os.Geteuid(), b.String())
+	}
+}
+
+// TestOtherLabs: a lab that is not the only one says how to name it.
+func TestOtherLabs(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("ANTRAIL_LAB_DIR", dir)
+	l := &lab.Lab{State: lab.State{ID: "0000b"}}
+	for _, s := range []struct{ id, want string }{{"0000b", ""}, {"0000a", "There are 2 labs now: commands for this one need --lab 0000b"}} {
+		if err := os.Mkdir(filepath.Join(dir, s.id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := noteOthers(&b, l); err != nil || !strings.Contains(b.String(), s.want) || s.want == "" && b.Len() > 0 {
+			t.Errorf("%v: %q, want %q", err, b.String(), s.want)
+		}
+	}
+}
