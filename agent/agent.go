@@ -356,6 +356,10 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		a.log.Error("stopping: a part of the agent ended", "error", err)
 	case err = <-turning.ended:
 		turning.left--
+		if ctx.Err() != nil && err == nil { // both are ready, and chance chose this one
+			a.log.Info("stopping")
+			break
+		}
 		a.log.Error("stopping: the switch ended", "error", err)
 	}
 	return errors.Join(err, others.stop(), turning.stop())

@@ -48,8 +48,14 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 	return append(append(all, peerLines(asked[:len(peers)])...), podLines(asked[len(peers):])...)
 }
 
-// checkLinks looks at the ports' links.
+// checkLinks looks at the ports' links: those that are not there yet, and else those that
+// are down.
 func (a *Agent) checkLinks() preflight.Line {
+	if a.pods != nil {
+		if waiting := a.pods.waiting(); waiting != nil {
+			return preflight.Line{State: preflight.Warn, Check: "links", Found: "not in the switch: " + strings.Join(waiting, "; "), Remedy: "is it ports[].link of the configuration? The port comes when its link does"}
+		}
+	}
 	var down []string
 	ports := a.portRecords()
 	for _, p := range ports {

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"slices"
@@ -97,6 +99,18 @@ func (p *podPorts) has(link string, no uint32) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.have[link].OFPort == no
+}
+
+// waiting says of each port that is wanted and not open why.
+func (p *podPorts) waiting() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.want {
+		if _, in := p.have[w.Link]; !in {
+			all = append(all, fmt.Sprintf("%s: %s", w.Name, cmp.Or(p.failed[w.Link], "there is no link "+w.Link+" that is up")))
+		}
+	}
+	return all
 }
 
 // runPodPorts looks after every link message and from time to time, until ctx

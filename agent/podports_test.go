@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
@@ -69,6 +70,10 @@ func TestPodPortsFollowLinks(t *testing.T) {
 		sw.wantEvent(t, "add 37 web-a-1")
 		p.reconcile()
 		sw.wantQuiet(t)
+		a := Agent{pods: p}
+		if l := a.checkLinks(); l.State != preflight.Warn || l.Found != "not in the switch: client-a: there is no link client-a-1 that is up" {
+			t.Errorf("%+v", l)
+		}
 
 		nstest.AddVeth(t, node, "client-a-1", pod, "eth0")
 		p.reconcile()
