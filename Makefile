@@ -19,7 +19,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 all: build
 
 build:
-	CGO_ENABLED=0 go build -o bin/ ./cmd/antrail ./cmd/antrail-cni
+	CGO_ENABLED=0 go build -pgo=cmd/antrail/default.pgo -o bin/ ./cmd/antrail ./cmd/antrail-cni
 
 # Both programs are static. nft(8), which writes the Node's rules, is Debian's, with
 # the libraries that it needs.
