@@ -23,7 +23,7 @@ var mixes = []mix{
 }
 
 const forwardNote = "Frames one way from a veth to another, made by the kernel in bursts. Overload: what gets through of more than any contender takes. Without loss: the highest rate, found by search, at which at most 1 of 1,000 is lost in one try of three. " +
-	"Processor time: what the contender's busiest thread ran under overload, by frames; this and the rate are medians of twelve parts of a window in which neither of the two threads had to wait for its processor, or where hardly any is left of all together; where the kernel does the work on the generator's thread there is none. " +
+	"Processor time: what the contender's threads ran under overload, by frames; this and the rate are medians of twelve parts of a window in which neither the busiest of them nor the generator's had to wait for its processor, or where hardly any is left of all together; where the kernel does the work on the generator's thread there is none. " +
 	"The Linux bridge forwards on the generator's thread; the others have a thread beside it, on another processor. slavc/xdp and ports forward and do nothing else; " +
 	"antrail and Open vSwitch take each frame through the pipeline of examples/two-nodes, as one of a known UDP connection or each as the first of a new one."
 

@@ -26,15 +26,14 @@ const (
 )
 
 // overload sends more than can get through, and returns the frames a second
-// that do, and the nanoseconds that the contender's busiest thread runs for each,
-// 0 when it has none. Before that, queues fill and caches learn for a quarter of
-// the window.
+// that do, and the nanoseconds that the contender's threads run for each, 0 when it
+// has none. Before that, queues fill and caches learn for a quarter of the window.
 func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, each float64, err error) {
 	part := max(l.window/overloadParts, shortestPart)
 	if err := g.start(overloadRate, l.window+2*mostParts*part); err != nil {
 		return 0, 0, err
 	}
-	thread, rejoin, err := t.findBusiest(g, l)
+	rejoin, err := t.part(g, l)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -48,8 +47,8 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, e
 		}
 		nap(part)
 		var now glance
-		if now, err = t.look(g, l.process); err == nil && !now.disturbed(&last, thread) {
-			rate, each := now.figures(&last, thread)
+		if now, err = t.look(g, l.process); err == nil && !now.disturbed(&last) {
+			rate, each := now.figures(&last)
 			rates, costs = append(rates, rate), append(costs, each)
 		}
 		last = now
@@ -59,29 +58,29 @@ func (t *topology) overload(ctx context.Context, g *generator, l *load) (rate, e
 	}
 	_, err = t.settled()
 	if len(rates) < leastParts {
-		rate, each = last.figures(&first, thread)
+		rate, each = last.figures(&first)
 		return rate, each, err
 	}
 	return rates.median(), costs.median(), err
 }
 
-// findBusiest finds the thread of the contender that does the work, and keeps it
-// off the generator's processor until rejoin.
-func (t *topology) findBusiest(g *generator, l *load) (thread int, rejoin func() error, err error) {
+// part finds the thread of the contender that does the work, and keeps it off the
+// generator's processor until rejoin. The work of one in Go may go on in another
+// thread, which the kernel has to part from the generator's.
+func (t *topology) part(g *generator, l *load) (rejoin func() error, err error) {
 	begun, err := t.look(g, l.process)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	nap(l.window / 8)
 	now, err := t.look(g, l.process)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
-	thread = now.busiest(&begun)
-	if rejoin, err = t.avoid(thread); err == nil {
+	if rejoin, err = t.avoid(now.busiest(&begun)); err == nil {
 		nap(l.window / 8)
 	}
-	return thread, rejoin, err
+	return rejoin, err
 }
 
 // glance is what there is to see of a contender and the generator at a moment.
@@ -111,8 +110,7 @@ func (t *topology) look(g *generator, process string) (v glance, err error) {
 }
 
 // busiest is the thread, the generator's apart, that ran the most between two
-// glances. The others of a process do little, and are charged with the
-// generator's softirqs when they come to run on its processor.
+// glances.
 func (v *glance) busiest(since *glance) (thread int) {
 	most := time.Duration(0)
 	for no, t := range v.threads {
@@ -124,17 +122,25 @@ func (v *glance) busiest(since *glance) (thread int) {
 }
 
 // figures are the frames a second that arrived between two glances, and the
-// nanoseconds that a thread ran for each.
-func (v *glance) figures(since *glance, thread int) (rate, each float64) {
+// nanoseconds that all threads but the generator's ran for each. One that comes to
+// run on the generator's processor is charged with its softirqs; those beside the
+// busiest run little.
+func (v *glance) figures(since *glance) (rate, each float64) {
 	frames := float64(v.arrived - since.arrived)
-	ran := v.threads[thread].ran - since.threads[thread].ran
+	ran := time.Duration(0)
+	for no, t := range v.threads {
+		if no != v.generator {
+			ran += t.ran - since.threads[no].ran
+		}
+	}
 	return frames / v.at.Sub(since.at).Seconds(), float64(ran.Nanoseconds()) / max(frames, 1)
 }
 
-// disturbed says whether the generator or a thread waited for too much of the
-// time between two glances.
-func (v *glance) disturbed(since *glance, thread int) bool {
-	waited := max(v.threads[thread].waited-since.threads[thread].waited, v.threads[v.generator].waited-since.threads[v.generator].waited)
+// disturbed says whether the generator or the busiest other thread waited for too
+// much of the time between two glances.
+func (v *glance) disturbed(since *glance) bool {
+	busiest := v.busiest(since)
+	waited := max(v.threads[busiest].waited-since.threads[busiest].waited, v.threads[v.generator].waited-since.threads[v.generator].waited)
 	return waited.Seconds() > mostDisturbed*v.at.Sub(since.at).Seconds()
 }
 

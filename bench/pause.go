@@ -18,6 +18,7 @@ import (
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
+	"golang.org/x/sys/unix"
 )
 
 // Profile gc: what Go's garbage collector does to a worker that is busy, with a
@@ -51,7 +52,7 @@ func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 		window = max(window, time.Until(r.until)/(gcRounds*turnWindows))
 	}
 	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
-		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of it the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it. "+
+		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of it the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it, which is said of all of a turn that ends on another thread. "+
 		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram. "+
 		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), collectEvery, gcRules))
 	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, window) }
@@ -192,7 +193,7 @@ type source struct {
 	of      uint32 // connections
 	next    uint32
 	watched atomic.Bool
-	clock   *threadClock // of the worker's thread; nil before it was watched
+	clock   *threadClock // of the worker's thread, as it was last; nil before it was watched
 	asked   moment       // the last Receive; zero before the first that was watched
 	packets atomic.Uint64
 
@@ -201,9 +202,10 @@ type source struct {
 	err     error
 }
 
-// moment is a time, and that of the worker's thread until then.
+// moment is a time, the worker's thread, and the time of that until then.
 type moment struct {
-	at time.Time
+	at     time.Time
+	thread int
 	threadTime
 }
 
@@ -280,20 +282,23 @@ func (s *source) note() {
 		return
 	}
 	first := s.asked.at.IsZero()
-	now, err := s.now(first)
+	now, err := s.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.err = err
 	} else if took := now.at.Sub(s.asked.at); !first && took > s.longest.took {
-		s.longest = turn{took, threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}}
+		s.longest = turn{took: took}
+		if now.thread == s.asked.thread {
+			s.longest.threadTime = threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}
+		}
 	}
 	s.asked = now
 }
 
-// now is this moment; anew says that the worker may have another thread.
-func (s *source) now(anew bool) (m moment, err error) {
-	if anew {
+// now is this moment. The worker's thread may be another one than before.
+func (s *source) now() (m moment, err error) {
+	if m.thread = unix.Gettid(); m.thread != s.asked.thread {
 		err = s.stop()
 		if s.clock = nil; err == nil {
 			s.clock, err = openThreadClock()

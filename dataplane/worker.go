@@ -62,12 +62,14 @@ type worker struct {
 	awake   []*polled   // the ports that are asked in each round
 	first   int         // where in awake a round begins
 	served  *polled     // the port of the batch since w.now, until it is charged
+	bytes   int         // that the first packets of each batch of the round had
 
 	crowding crowding
 	crowded  bool // it has been behind for a window: to be relieved after the round
 	poller   *ports.Poller
 	woken    []uint32 // ports that the poller named
 	patience patience
+	awaits   bool // an answer, and so has left out a look: no port gets quiet meanwhile
 	counts   workerCounts
 	drops    [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
 	account  *account                           // that its packets belong to
@@ -98,6 +100,7 @@ func (w *worker) round() int {
 	defer w.busy.Unlock()
 	w.adopt()
 	w.choose()
+	w.bytes = 0
 	total, n := 0, len(w.awake)
 	for i := range n {
 		total += w.serve(w.awake[(w.first+i)%n])
@@ -113,7 +116,9 @@ func (w *worker) round() int {
 func (w *worker) serve(p *polled) int {
 	n := p.port.Receive(w.rx[:p.budget])
 	if n == 0 {
-		p.quiet++
+		if !w.awaits {
+			p.quiet++
+		}
 		return 0
 	}
 	p.quiet = 0
@@ -123,6 +128,9 @@ func (w *worker) serve(p *polled) int {
 	w.counts.packets.Add(uint64(n))
 	w.account = &p.account
 	w.account.received.Add(uint64(n))
+	for _, f := range w.rx[:min(n, fewPackets)] { // of more nobody asks
+		w.bytes += f.Len()
+	}
 	w.serveAll(p, w.rx[:n])
 	w.settleSums()
 	w.flush()

@@ -17,19 +17,22 @@ import (
 // that spinning was wasted. So an idle switch does not spin at all, and one
 // that answers requests does not sleep between them.
 //
-// A worker that spins lets others run before each look, for they may be whom the
-// next packet comes from: two pods and two workers on two processors are else in
-// each other's way. When that took long somebody has a use for the processor, and
-// the worker sleeps at once for a while, since who is woken is preferred.
+// After few packets a worker that spins asks nothing but its ports for a while.
+// Then, and after many at once, it looks for others, and lets others run before
+// each look, for they may be whom the next packet comes from: two pods and two
+// workers on two processors are else in each other's way. When that took long
+// somebody has a use for the processor, and the worker sleeps at once for a while,
+// since who is woken is preferred.
 
 const (
 	// maxSpin is the longest that a worker spins: about what a wake-up costs.
 	maxSpin = 50 * time.Microsecond
-	// chainSpin is the longest after fewPackets or less: these are of a
-	// conversation, whose next packet may come when several others have been woken.
-	// After more it is better to sleep, and to have more still at once.
+	// chainSpin is the longest after fewPackets or less, of fewBytes or less together:
+	// these are of a conversation, whose next packet may come when several others have
+	// been woken. After more it is better to sleep, and to have more still at once.
 	chainSpin  = 120 * time.Microsecond
 	fewPackets = 4
+	fewBytes   = 4 * 1514
 	// longYield is how long it takes to let others run when they have a use for the
 	// processor. The worker then does not spin for leastDeference, and each time
 	// for twice as long, up to mostDeference, when it had let them run fewer than
@@ -38,6 +41,11 @@ const (
 	leastDeference = 10 * time.Millisecond
 	mostDeference  = time.Second
 	manyYields     = 100
+	// lookPause is how long a worker that spins for an answer asks only the ports
+	// that are awake. A look and letting others run take longer than a packet, and a
+	// frame that comes meanwhile loses more than that: the processor of whoever waits
+	// for it falls asleep, which takes 8 to 16 µs to wake in a virtual machine.
+	lookPause = 40 * time.Microsecond
 	// minSpin is the shortest but none.
 	minSpin = 4 * time.Microsecond
 	// lookRounds and lookPackets are how many rounds, or packets, a worker
@@ -51,6 +59,11 @@ const (
 	// port that is readable and gives no frame (its pool is empty, its link is
 	// broken) is then asked every millisecond.
 	vainWakes = 16
+	// goTurn is how long a worker goes on without a turn of Go's scheduler, which
+	// gets restless after 10 ms: it then stops the goroutine by a signal. And when it
+	// finds the thread in a system call, it looks every 20 µs for the next 5 ms or
+	// more, on a thread that pods have to wait for.
+	goTurn = 5 * time.Millisecond
 )
 
 // patience is how long a worker spins.
@@ -60,16 +73,21 @@ type patience struct {
 	deference time.Duration // the last one
 	until     time.Duration // and when it ends
 	yields    int           // since then
+	looked    time.Duration // when it last let others run, and looked
 	brought   int           // packets of the last rounds that were not empty
+	bytes     int           // of them
 	vain      int           // sleeps in a row that a port ended without a packet
 }
 
+// talks says that the last packets were few and small, as of a conversation.
+func (p *patience) talks() bool { return p.brought <= fewPackets && p.bytes <= fewBytes }
+
 // most is the longest that it may spin now.
 func (p *patience) most() time.Duration {
-	if p.brought > fewPackets {
-		return maxSpin
+	if p.talks() {
+		return chainSpin
 	}
-	return chainSpin
+	return maxSpin
 }
 
 // spins says whether it goes on spinning.
@@ -77,8 +95,15 @@ func (p *patience) spins(now time.Duration) bool {
 	return now-p.began < min(p.span, p.most()) && now >= p.until
 }
 
+// awaits says that an answer may be under way, and that the worker looked for others
+// a moment ago, or has just begun to spin.
+func (p *patience) awaits(now time.Duration) bool {
+	return p.talks() && p.spins(now) && now-max(p.looked, p.began) < lookPause
+}
+
 // yielded learns from having let others run.
 func (p *patience) yielded(before, after time.Duration) {
+	p.looked = after
 	if p.yields++; after-before < longYield {
 		return
 	}
@@ -90,11 +115,12 @@ func (p *patience) yielded(before, after time.Duration) {
 }
 
 // bring learns of packets; first says that the round before brought none.
-func (p *patience) bring(n int, first bool) {
+func (p *patience) bring(n, bytes int, first bool) {
 	if first {
-		p.brought = 0
+		p.brought, p.bytes = 0, 0
 	}
 	p.brought += n
+	p.bytes += bytes
 	p.vain = 0
 }
 
@@ -121,11 +147,12 @@ var started = time.Now()
 func clock() time.Duration { return time.Since(started) }
 
 // runWorker is the worker's goroutine: rounds over its ports, and sleep when
-// nothing comes.
+// nothing comes. It is not locked to a thread: a locked goroutine gets its
+// processor back from Go's scheduler by way of another thread, which takes 25 to
+// 120 µs (docs/decisions/050-workers-and-the-scheduler-of-go.md).
 func (w *worker) runWorker(ctx context.Context) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
+	turn := clock()
 	for ctx.Err() == nil {
 		n := w.round()
 		rounds, packets = rounds+1, packets+n
@@ -134,7 +161,7 @@ func (w *worker) runWorker(ctx context.Context) error {
 			w.sw.relieve()
 		}
 		if n > 0 {
-			w.patience.bring(n, idle > 0)
+			w.patience.bring(n, w.bytes, idle > 0)
 			idle = 0
 		} else if idle++; idle == 1 {
 			w.patience.began = clock()
@@ -142,18 +169,28 @@ func (w *worker) runWorker(ctx context.Context) error {
 		if rounds < lookRounds && packets < lookPackets {
 			continue
 		}
-		var err error
-		if idle >= lookRounds {
-			err = w.rest()
-		} else {
-			err = w.look(0)
+		rounds, packets = 0, 0
+		now := clock()
+		if now-turn > goTurn {
+			runtime.Gosched()
+			turn = now
 		}
-		if err != nil {
+		if w.awaits = idle >= lookRounds && w.patience.awaits(now); w.awaits {
+			continue
+		}
+		if err := w.lookOrRest(idle >= lookRounds); err != nil {
 			return err
 		}
-		rounds, packets = 0, 0
 	}
 	return nil
+}
+
+// lookOrRest asks the poller; a worker that is idle may sleep.
+func (w *worker) lookOrRest(idle bool) error {
+	if idle {
+		return w.rest()
+	}
+	return w.look(0)
 }
 
 // look asks the poller which ports have frames; with a timeout, it sleeps until

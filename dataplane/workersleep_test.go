@@ -8,7 +8,7 @@ import (
 // asleep has p sleep for so long, n times, each after a period of so many packets.
 func (p *patience) asleep(n, packets int, d time.Duration) {
 	for range n {
-		p.bring(packets, true)
+		p.bring(packets, 64*packets, true)
 		p.slept(d)
 	}
 }
@@ -39,8 +39,8 @@ func TestPatience(t *testing.T) {
 		t.Errorf("after one short sleep it spins for %v, want %v", p.span, minSpin)
 	}
 	p.asleep(10, 1, 20*time.Microsecond)
-	p.bring(3, true)
-	p.bring(3, false) // behind those, with no empty round between
+	p.bring(3, 200, true)
+	p.bring(3, 200, false) // behind those, with no empty round between
 	if p.began = 0; p.spins(maxSpin) || !p.spins(maxSpin-1) {
 		t.Error("after many packets it spins as long as after few")
 	}
@@ -48,6 +48,37 @@ func TestPatience(t *testing.T) {
 	p.vain = 2
 	if p.slept(20 * time.Microsecond); p.span != 0 {
 		t.Errorf("woken for nothing it spins for %v", p.span)
+	}
+}
+
+// TestPatienceAwaits: after few packets a worker that spins leaves out looks for
+// lookPause at a time, and after many it leaves out none.
+func TestPatienceAwaits(t *testing.T) {
+	var p patience
+	p.asleep(10, 1, 20*time.Microsecond)
+	p.began = time.Second
+	for _, c := range []struct {
+		since time.Duration
+		want  bool
+	}{{0, true}, {lookPause - 1, true}, {lookPause, false}} {
+		if got := p.awaits(p.began + c.since); got != c.want {
+			t.Errorf("%v after the last packet it awaits an answer: %v, want %v", c.since, got, c.want)
+		}
+	}
+	look := p.began + lookPause
+	p.yielded(look, look)
+	if !p.awaits(look+lookPause-1) || p.awaits(look+lookPause) {
+		t.Errorf("after a look it does not go on for %v", lookPause)
+	}
+	if p.looked = p.began + chainSpin; p.awaits(p.began + chainSpin) {
+		t.Error("it awaits an answer for longer than it spins")
+	}
+	p.looked = 0
+	if p.bring(fewPackets+1, 64, true); p.awaits(p.began) {
+		t.Error("it awaits an answer after many packets")
+	}
+	if p.bring(1, 64<<10, true); p.awaits(p.began) {
+		t.Error("it awaits an answer after 64 kB")
 	}
 }
 

@@ -2,8 +2,8 @@ package afxdp
 
 // stock is how many frames the kernel has of a port to receive into. It takes them
 // in order, so a port uses all that it has in turn, and the memory of many falls out
-// of the processors' caches before it is used again: a veth
-// forwards a sixth more frames of 1,400 bytes with 512 than with 2,048. So a port has few, and more when a
+// of the processors' caches before it is used again: a veth forwards a sixth more
+// frames of 1,400 bytes with 512 than with 2,048. So a port has few, and more when a
 // burst has used most of them up.
 //
 // More help nobody when frames never cease to come faster than the worker takes
