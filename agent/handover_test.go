@@ -312,7 +312,7 @@ func wantStartsAgain(t *testing.T, node *nstest.Namespace, c *Config, running *p
 func TestDeclined(t *testing.T) {
 	node := nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-3f2a1", nstest.New(t), "eth0")
-	a := &Agent{memory: afxdp.NewMemory(podRing, 1)}
+	a := &Agent{config: &Config{}, memory: afxdp.NewMemory(podRing, 1)}
 	a.estate = &estate{ports: map[heirloom][]int{{DriverAFXDP, "web-a-3f2a1"}: {}}}
 	pods := newPodPorts([]Port{{Name: "web-a", Link: "web-a-3f2a1", Driver: DriverAFXDP}}, nil, a.openPod, slog.New(slog.DiscardHandler))
 	node.Do(t, func() {

@@ -17,7 +17,8 @@
 // Lookup, from a key to the entry of highest priority:
 //
 //	classifier.go, subtable.go  entries by mask; hash tables
-//	trie.go, conjunction.go     prefixes; clauses that make up a conjunction
+//	trie.go, gates.go           prefixes; the lengths that can hold an address
+//	conjunction.go              clauses that make up a conjunction
 //	shape.go                    the form that a table took, for people
 //
 // Changes. A program is what packets walk; it never changes. A bundle makes
