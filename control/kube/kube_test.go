@@ -122,13 +122,6 @@ func (f *following) seen() []control.Update {
 	return append([]control.Update(nil), f.updates...)
 }
 
-// forget gives up the steps that were seen, and the snapshots that they hold.
-func (f *following) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.updates = nil
-}
-
 func (f *following) pod(name string) *control.Pod {
 	return f.store.Snapshot().Pod(control.Name{Namespace: "default", Name: name})
 }

@@ -131,6 +131,13 @@ func (f *following) reconciling(node string) (r *control.Reconciler, took time.D
 	return r, time.Since(began)
 }
 
+// forget gives up the steps that were seen, and the snapshots that they hold.
+func (f *following) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.updates = nil
+}
+
 // TestRealScale prints how long the first state takes and what it holds, then
 // changes a part of it again and again and lists all of it once more: the heap
 // stays.
