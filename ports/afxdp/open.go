@@ -29,8 +29,8 @@ const (
 	ZeroCopy Mode = "zero-copy"
 )
 
-// DefaultRing is the slots of each of a port's rings. A port keeps as many
-// frames waiting in its fill ring, so this also is what a port costs: 2 MB.
+// DefaultRing is the slots of each of a port's rings. A port that copies has at
+// most as many frames to receive into, so this also is what it costs: 2 MB.
 const DefaultRing = 512
 
 // Options says which interface to open, and how.

@@ -194,7 +194,7 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 func (p *Port) refill() {
 	fill := &p.socket.fill
 	for {
-		want := min(fill.writable(portion), p.rx.stock.wants())
+		want := p.rx.stock.wants(fill.writable(portion))
 		if want < portion {
 			break
 		}

@@ -10,6 +10,7 @@ package afxdp
 // them: they would be late besides. After that the port has few again, until it has
 // caught up (docs/decisions/048-few-frames-to-receive-into.md).
 type stock struct {
+	all         bool // as many as it takes
 	least, most int
 	level       int  // how many it should have
 	out         int  // how many it has, with those that wait in the RX ring
@@ -29,18 +30,20 @@ const (
 	pressedRounds = 8
 )
 
-// newStock is that of a port with so many slots. One whose frames are a card's own
-// has them all: the driver takes what it is given, and asks for more.
+// newStock is that of a port with so many slots. One without copies has all that its
+// fill ring takes: the driver moves them on to the card's ring, which may have more
+// slots, and asks for more until both are full.
 func newStock(slots int, copied bool) stock {
-	least := slots
-	if copied {
-		least = min(leastStock, slots)
-	}
-	return stock{least: least, most: slots, level: slots}
+	return stock{all: !copied, least: min(leastStock, slots), most: slots, level: slots}
 }
 
-// wants is how many more frames the kernel is to have.
-func (s *stock) wants() int { return s.level - s.out }
+// wants is how many more frames the kernel is to have, up to n.
+func (s *stock) wants(n int) int {
+	if s.all {
+		return n
+	}
+	return min(n, s.level-s.out)
+}
 
 // take learns that one has been taken from the RX ring.
 func (s *stock) take() {
@@ -52,6 +55,9 @@ func (s *stock) take() {
 func (s *stock) received(waiting int) {
 	n := s.took
 	s.took = 0
+	if s.all {
+		return
+	}
 	if n+waiting <= s.level/2 {
 		s.pressed, s.flooded = 0, false
 		if s.calm += n; s.calm > calmRounds*s.most && s.level > s.least {

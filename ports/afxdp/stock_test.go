@@ -24,7 +24,7 @@ func (f *feed) serve() {
 		f.ring--
 	}
 	f.received(f.ring)
-	for f.wants() >= portion {
+	for f.wants(portion) >= portion {
 		f.out += portion
 	}
 }
@@ -88,13 +88,34 @@ func TestStockOfAFlood(t *testing.T) {
 	}
 }
 
-// A card's driver takes all frames that it is given, and a short ring has no less.
-func TestStockThatStays(t *testing.T) {
-	for _, f := range []*feed{newFeed(2048, false), newFeed(256, true)} {
-		slots := f.out
-		f.calmly(3 * calmRounds * 2048)
-		if f.level != slots || f.out != slots {
-			t.Errorf("level %d, %d with the kernel; want %d", f.level, f.out, slots)
-		}
+// TestStockOfAShortRing: a ring of fewer slots than leastStock has no less.
+func TestStockOfAShortRing(t *testing.T) {
+	f := newFeed(256, true)
+	f.calmly(3 * calmRounds * 256)
+	if f.level != 256 || f.out != 256 {
+		t.Errorf("level %d, %d with the kernel; want 256", f.level, f.out)
 	}
+}
+
+// TestStockWithoutCopies: a driver that moves frames from the fill ring to a card's,
+// which has more slots, is given more until both are full.
+func TestStockWithoutCopies(t *testing.T) {
+	const slots, card = 256, 1024
+	ours, drivers := newRings(slots, 0)
+	p := &Port{umem: umemFor(t, 2*card), socket: &socket{fill: *ours}}
+	p.rx.held, p.rx.stock = newHeld(2*card), newStock(slots, false)
+	moved := 0
+	for range 2 * card / slots {
+		p.refill()
+		for range drivers.readable(card - moved) {
+			drivers.read()
+			moved++
+		}
+		drivers.release()
+		p.rx.stock.received(0)
+	}
+	if left := p.socket.fill.pending(); moved != card || left != slots {
+		t.Errorf("the card has %d frames and the fill ring %d, want %d and %d", moved, left, card, slots)
+	}
+	p.umem.give(p.rx.held.drain())
 }
