@@ -97,8 +97,8 @@ func newSocket(to target) (*socket, error) {
 		}
 	}
 	// One sendto sends 32 frames unless the kernel lets us raise that (Linux
-	// 6.17 and later); kick goes round for older ones.
-	_ = unix.SetsockoptInt(s.out, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, to.size)
+	// 6.17 and later); kick goes round for older ones, and for more.
+	_ = unix.SetsockoptInt(s.out, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, portion)
 	return s, nil
 }
 
@@ -189,6 +189,7 @@ func (s *socket) kick() error {
 	for left := s.tx.pending(); left > 0; {
 		// Go's scheduler is not told of it: the call does not wait, takes a microsecond
 		// a frame, and a scheduler that knows of it takes the processor away meanwhile.
+		// Who stops the world waits for it: so one call sends at most a portion.
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.out), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0, unix.EINTR, unix.EAGAIN, unix.EBUSY, unix.ENOBUFS:

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/packet"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,6 +31,31 @@ func TestSendsApart(t *testing.T) {
 				t.Error("the socket that sends tells of no room")
 			}
 		})
+	}
+}
+
+// TestOneCallSendsAPortion: no call that Go's scheduler cannot see sends a long
+// queue, and kick sends all of it.
+func TestOneCallSendsAPortion(t *testing.T) {
+	const frames = 4 * portion
+	p := newPair(t, Options{Mode: Native, Ring: frames})
+	batch := make([]*packet.Frame, frames)
+	if n := p.umem.Get(batch); n != frames {
+		t.Fatalf("%d free frames, want %d", n, frames)
+	}
+	for _, f := range batch {
+		f.SetBytes(testFrame(1))
+	}
+	if n := p.port.Transmit(batch); n != frames {
+		t.Fatalf("%d frames accepted, want %d", n, frames)
+	}
+	s := p.port.socket
+	_ = unix.Sendto(s.out, nil, unix.MSG_DONTWAIT, nil) // EAGAIN: there is more
+	if sent := frames - int(s.tx.pending()); sent == 0 || sent > portion {
+		t.Errorf("one call sent %d frames, want at most %d", sent, portion)
+	}
+	if err := s.kick(); err != nil || s.tx.pending() != 0 {
+		t.Errorf("%d frames are left: %v", s.tx.pending(), err)
 	}
 }
 
