@@ -296,8 +296,11 @@ func (s *source) note() {
 	s.asked = now
 }
 
-// now is this moment. The worker's thread may be another one than before.
+// now is this moment. The worker's thread may be another one than before, but not
+// while it is asked.
 func (s *source) now() (m moment, err error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if m.thread = unix.Gettid(); m.thread != s.asked.thread {
 		err = s.stop()
 		if s.clock = nil; err == nil {

@@ -188,7 +188,7 @@ func TestBatchLongerThanTheRing(t *testing.T) {
 		n := newNode(t, 1024)
 		a := n.addPod(t, "a", Native)
 		// A kernel that does not know the option is at 32 anyway.
-		_ = unix.SetsockoptInt(a.port.FD(), unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, budget)
+		_ = unix.SetsockoptInt(a.port.socket.out, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, budget)
 		batch := make([]*packet.Frame, 200)
 		n.umem.Get(batch)
 		for i, f := range batch {
