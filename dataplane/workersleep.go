@@ -59,11 +59,12 @@ const (
 	// port that is readable and gives no frame (its pool is empty, its link is
 	// broken) is then asked every millisecond.
 	vainWakes = 16
-	// goTurn is how long a worker goes on without a turn of Go's scheduler, which
-	// gets restless after 10 ms: it then stops the goroutine by a signal. And when it
-	// finds the thread in a system call, it looks every 20 µs for the next 5 ms or
-	// more, on a thread that pods have to wait for.
-	goTurn = 5 * time.Millisecond
+	// goTurn is how long a worker goes on without a turn of Go's scheduler. That gets
+	// restless after 10 ms: it stops the goroutine by a signal, and when it finds the
+	// thread in a system call, it looks every 20 µs for the next 5 ms or more, on a
+	// thread that pods have to wait for. And the longer a worker goes on, the longer
+	// a garbage collection then marks on its processor.
+	goTurn = 2 * time.Millisecond
 )
 
 // patience is how long a worker spins.
