@@ -77,7 +77,7 @@ func (t *topology) part(g *generator, l *load) (rejoin func() error, err error) 
 	if err != nil {
 		return nil, err
 	}
-	if rejoin, err = t.avoid(now.busiest(&begun)); err == nil {
+	if rejoin, err = t.avoid(l.process, now.busiest(&begun), now.generator); err == nil {
 		nap(l.window / 8)
 	}
 	return rejoin, err
@@ -104,9 +104,12 @@ func (t *topology) look(g *generator, process string) (v glance, err error) {
 		return v, err
 	}
 	others, err := threadTimes(process)
+	if err != nil {
+		return v, err
+	}
 	others[v.generator] = v.threads[v.generator]
 	v.threads = others
-	return v, err
+	return v, nil
 }
 
 // busiest is the thread, the generator's apart, that ran the most between two

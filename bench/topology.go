@@ -118,8 +118,10 @@ func (t *topology) reserve() error {
 	return nil
 }
 
-// avoid keeps a thread off the generators' processors until rejoin; 0 is none.
-func (t *topology) avoid(thread int) (rejoin func() error, err error) {
+// avoid keeps a thread of a process off the generators' processors until rejoin; 0 is
+// none. Threads that Go begins have the processors of the one that began them, so that
+// rejoin gives all of this process theirs back, but for the generator's.
+func (t *topology) avoid(process string, thread, generator int) (rejoin func() error, err error) {
 	rejoin = func() error { return nil }
 	var its unix.CPUSet
 	if t.spare == nil || thread == 0 {
@@ -132,7 +134,19 @@ func (t *topology) avoid(thread int) (rejoin func() error, err error) {
 	if err := errors.Join(unix.SchedGetaffinity(thread, &its), unix.SchedSetaffinity(thread, others)); err != nil {
 		return rejoin, fmt.Errorf("processors of thread %d: %w", thread, err)
 	}
-	return func() error { return unix.SchedSetaffinity(thread, &its) }, nil
+	return func() error {
+		if process != "self" {
+			return unix.SchedSetaffinity(thread, &its)
+		}
+		threads, err := threadTimes(process)
+		delete(threads, generator)
+		for no := range threads {
+			if e := unix.SchedSetaffinity(no, &its); e != nil && e != unix.ESRCH {
+				err = errors.Join(err, fmt.Errorf("processors of thread %d: %w", no, e))
+			}
+		}
+		return err
+	}, nil
 }
 
 // addPair makes a veth pair of one queue each way, and sets both ends up.
