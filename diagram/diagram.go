@@ -6,7 +6,7 @@
 //	sketch.go   the same in two steps, for counts that move: classes of entries, sums
 //	leads.go    where an entry leads
 //	load.go     what passes: totals, or rates between two looks
-//	layout.go   where boxes stand
+//	layout.go   where boxes stand; box.go what hangs below them
 //	route.go    where lines run
 //	svg.go      the picture; style.go its colours, for light and dark
 //	text.go     the same map as DOT, Mermaid and a table; JSON is the Map itself

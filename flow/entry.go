@@ -5,14 +5,31 @@
 //
 //	table=L3Forwarding, priority=200,ip,nw_dst=10.10.1.0/24 actions=dec_ttl,output:"antrea-tun0"
 //
-// A match is two Keys, value and mask; an action is one of the plain structs of
-// action.go. What is known of a field stands in one row of the registry
-// (registry.go), and everybody reads it there.
+// A match is two Keys, value and mask. What is known of a field stands in one row
+// of the registry, and everybody reads it there.
 //
-// Reading goes line, parts (scan.go), then entry, match and actions
-// (parse_….go), then what they may do together (check.go). Printing is
-// print_….go. Both follow Open vSwitch 3.1 to the byte, in the form of OpenFlow
-// 1.5 with names; the tests hold one against the other on a private switch.
+//	entry.go, action.go, names.go   entries, groups and meters; actions; who is called what
+//	registry.go, field.go, form.go  fields: the list of them, one of them, how its values are written
+//	prereq.go                       what a match must say before a field has a meaning
+//	key.go, value.go, match.go      a packet's fields as flat bytes; one value; what is asked of them
+//	key_unsafe.go, key_words.go     a key's words, for lookups
+//	extract.go, diff.go             from a packet to its key; how two keys differ
+//	compose.go, first.go, port.go   from a key to a packet; what its description leaves out; ports
+//
+// Reading goes line, parts, then a program's entries, groups and meters, an entry's
+// match and actions, then what they may do together:
+//
+//	scan.go, error.go                                a line's parts, and where one is wrong
+//	parse_program.go, parse_entry.go                 a program, an entry
+//	parse_group.go, parse_meter.go
+//	parse_match.go, parse_value.go                   matches, values
+//	parse_action.go, parse_set.go                    actions; those that write fields,
+//	parse_ct.go, parse_learn.go                      and those with brackets in brackets
+//	check.go                                         what an entry may do
+//
+// Printing is print_entry.go, print_match.go and print_action.go. Both follow Open
+// vSwitch 3.1 to the byte, in the form of OpenFlow 1.5 with names; the tests hold one
+// against the other on a private switch.
 // Of what Open vSwitch takes, three things are refused here on purpose: a field
 // whose prerequisite is missing (it would be left out silently), a field given
 // twice, and a number with a leading 0 (it would be octal).

@@ -6,7 +6,7 @@
 //	routes     each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
 //	           The peer gateway is no neighbour of ours; the pipeline answers
 //	           ARP for it and tunnels what comes. Without a tunnel, via <peer>
-//	           on the underlay.
+//	           on the underlay (direct.go).
 //	neighbours an IPv6 peer gateway has the Global Virtual MAC for good: nothing
 //	           in the pipeline answers a neighbour solicitation for it
 //	sysctls    forwarding on; ARP asked with the gateway's own address, because
@@ -19,15 +19,17 @@
 //	           tunnel's outer packets (nft.go); marks, Services and Egresses
 //	           (side.go, nftside.go)
 //
-// IPv4, IPv6 or both: a family that has no gateway address is left alone.
+// IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
+// address that comes to this Node is told to its neighbours (announce.go).
 //
 // What another program takes away of this is put back (mend.go, watch.go). A gateway
 // that outlived its agent keeps what is wanted of it (tidy.go).
 //
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
 // that it had. What a killed process would leave is in a record (record.go), which
-// the next Up takes over, and which Clean goes by without an agent (clean.go). No other program's rules, routes or tables are touched. The
-// package acts in the network namespace of the calling thread.
+// the next Up takes over, and which Clean goes by without an agent (clean.go). No
+// other program's rules, routes or tables are touched. The package acts in the network
+// namespace of the calling thread.
 package host
 
 import (

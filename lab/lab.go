@@ -21,6 +21,14 @@
 // machine's own namespace is never touched. The state file in the lab's
 // directory comes first and goes last: whatever happens to `lab up` in
 // between, `lab down` finds what there is to remove.
+//
+//	topology.go               the plan: Nodes, pods, addresses
+//	lab.go, state.go          up and down; what is on disk
+//	namespace.go, links.go    namespaces, and what joins them
+//	uplink.go, loops.go       what a Node's eth0 is; ports whose frames come back
+//	agents.go, process.go     the Nodes' agents; processes that end for sure
+//	exec.go, status.go        a command inside; how all are
+//	sums.go                   what became of a Node's packets
 package lab
 
 import (

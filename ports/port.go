@@ -3,6 +3,14 @@
 // replays), pcap (captures), afxdp (a network card), afpacket (a pod's veth), tap
 // (the gateway), underlay (tunnels to other Nodes), uplink (the same, by AF_XDP on
 // the card). The suite in porttest says what they share.
+//
+//	port.go, pool.go          the interface; frames to receive into
+//	counters.go, reason.go    what a port counts, and why it loses a frame
+//	poll.go, pollother.go     a worker that sleeps until a port has frames, on Linux and elsewhere
+//	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words
+//	shortcuts.go              connections that the kernel forwards
+//	link.go, ethtool.go       whether a link is there and up; its offloads and queues
+//	release.go                what this kernel can do
 package ports
 
 import "github.com/antrail/antrail/packet"

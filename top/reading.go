@@ -4,6 +4,7 @@
 //
 //	reading.go  what is asked of the agent, and when
 //	views.go    from two readings to the rows of a view
+//	tell.go     the rows of each
 //	rows.go     rows: sorted, filtered, and fitted to a width
 //	model.go    the screen: keys, and what is drawn (bubbletea's model)
 //	plain.go    the same as lines of text, where there is no terminal

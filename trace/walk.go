@@ -3,9 +3,12 @@
 // entries, and the forms in which it is printed.
 //
 //	walk.go     a packet's way through one Node's tables
+//	read.go     walks from a file that anybody may have written
 //	join.go     ways through several Nodes, and of fragments, as one
 //	summary.go  a packet in a few words
+//	paths.go    packets that went the same way, as one line
 //	by.go       the policy, or other object, that a packet goes nowhere for
+//	forms.go    the forms there are:
 //	tree.go     the form for reading
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //	mermaid.go  the form that documents draw

@@ -3,6 +3,16 @@
 //
 // There is no logic here, only flags and wiring. Exit codes: 0 done, 1 failed,
 // 2 wrong usage.
+//
+// A command's file has its name. Files of several commands:
+//
+//	node.go, nodeless.go    which commands there are, on Linux and elsewhere
+//	source.go, several.go   the agent or files that are asked; several agents
+//	args.go                 arguments that are missing, or too many
+//	dump.go, get.go         commands that print what the API answers; what is said of objects
+//	trace_live.go           trace --live
+//	trace_record.go         recordings: trace replay, and on any machine trace show and
+//	traceshow.go            trace paths
 package main
 
 import (

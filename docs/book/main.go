@@ -13,9 +13,10 @@
 //	go run ./docs/book
 //
 // The files, in the order in which a page comes about: cluster.go asks the
-// switches, source.go reads tables/, marks.go gives bits their names, usage.go
-// tells who sets what others read, entries.go explains entries, tablepage.go,
-// walks.go and walkpage.go write pages, index.go the first one.
+// switches, variants.go makes entries of features that the sample has not, source.go
+// reads tables/, marks.go gives bits their names and known.go numbers, usage.go tells
+// who sets what others read, entries.go explains entries, tablepage.go, walks.go and
+// walkpage.go write pages, index.go the first one.
 package main
 
 import (

@@ -263,36 +263,44 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// mapped are packages of many files whose doc.go says what is where.
-var mapped = []string{"packet", "conntrack", "tables", "dataplane", "control"}
+// manyFiles is how many files a package may have, tests aside, before its comment is
+// a map of them.
+const manyFiles = 5
 
 // goFile is the name of a file in a text.
 var goFile = regexp.MustCompile(`\b[a-z0-9_]+\.go\b`)
 
-// TestPackagesNameTheirFiles: doc.go names every file of its package, and no other.
-// The files of tables that tell where packets go next are named after their table.
+// namesItself says whether a file's name is all that a map could say of it: tables'
+// files that tell where packets go next are named after their table, commands' files
+// after their command.
+func (f *file) namesItself() bool {
+	return strings.Contains(f.text, "\n// Next: ") || f.dir == "cmd/antrail" && strings.Contains(f.text, "cobra.Command{")
+}
+
+// TestPackagesNameTheirFiles: the comment of a package of many files names all of
+// them, and no file that is not there.
 func TestPackagesNameTheirFiles(t *testing.T) {
-	named := map[string]bool{} // whether it is there
-	for _, dir := range mapped {
-		text, err := os.ReadFile(filepath.Join(top(t), dir, "doc.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range goFile.FindAllString(string(text), -1) {
-			named[dir+"/"+name] = false
-		}
-	}
+	byDir, named := map[string][]*file{}, map[string]bool{}
 	for _, f := range read(t, false) {
-		_, ok := named[f.path]
-		named[f.path] = true
-		if !ok && slices.Contains(mapped, f.dir) && path.Base(f.path) != "doc.go" && !strings.Contains(f.text, "\n// Next: ") {
-			t.Errorf("%s is not named in %s/doc.go, by which readers find their way", f.path, f.dir)
+		byDir[f.dir] = append(byDir[f.dir], f)
+		comment, _, _ := strings.Cut("\n"+f.text, "\npackage ")
+		if strings.Contains(comment, "\n// ") {
+			named[f.path] = true // the map itself
+		}
+		for _, name := range goFile.FindAllString(comment, -1) {
+			named[f.dir+"/"+name] = true
 		}
 	}
-	for name, there := range named {
-		if !there {
-			t.Errorf("%s is named in its package's doc.go and is not there", name)
+	for dir, files := range byDir {
+		for _, f := range files {
+			if len(files) > manyFiles && !named[f.path] && !f.namesItself() {
+				t.Errorf("%s is not named in the package comment of %s, by which readers find their way", f.path, dir)
+			}
+			delete(named, f.path)
 		}
+	}
+	for name := range named {
+		t.Errorf("%s is named in its package's comment and is not there", name)
 	}
 }
 

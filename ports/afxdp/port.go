@@ -12,7 +12,7 @@
 //	socket.go   the sockets with their four rings, and the calls that wake the kernel
 //	ring.go     one ring
 //	stock.go    how many frames the kernel has to receive into
-//	ledger.go   which frames the kernel has of a port
+//	ledger.go   which frames the kernel has of a port; held.go them as a set
 //	shared.go   the memory of both
 //	request.go  checksums that a pod's kernel left undone
 //	chain.go    frames of more than one buffer
@@ -20,6 +20,7 @@
 //	stats.go    what was counted, by the port and by the kernel
 //	open.go     opening, modes and fall-backs
 //	adopt.go    a port that another process has opened
+//	kernel_unsafe.go  system calls that take pointers, and memory that the kernel shares
 //
 // What it costs: on a veth the kernel's transmit path, about 2,000 cycles a
 // frame, is the price, and everything here is small beside it.

@@ -4,9 +4,8 @@
 // and what is transmitted here arrives at the host.
 //
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
-// are one frame. The price is one system call per frame, each way. A packet mark
-// can go with a frame (mark.go).
-// The device vanishes with the process, or with the last that has its descriptor
+// are one frame. The price is one system call per frame, each way (move.go). A packet
+// mark can go with a frame (mark.go). The device vanishes with the process, or with the last that has its descriptor
 // (adopt.go), unless it has an owner (owner.go).
 package tap
 

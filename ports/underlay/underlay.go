@@ -20,6 +20,10 @@
 //	adopt.go      sockets that another process has opened
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
+//	traced.go     frames that are watched, which take their id along
+//	socket.go     sockets, and mmsg_unsafe.go their calls for many messages
+//	egress.go     those of Egresses' addresses
+//	reason.go     why this port alone loses a frame
 //
 // They live in the network namespace in which Open or SetEgresses was called.
 //
