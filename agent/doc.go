@@ -3,22 +3,22 @@
 //
 // To know how an agent comes up and goes, read these in this order:
 //
-//	config.go, configplace.go   the configuration file, and where it is wrong
-//	afxdp.go, ctconfig.go       parts of it: cards, connections,
-//	kubernetes.go, logging.go   the Kubernetes API, the log, which does not repeat itself
-//	agent.go, group.go          start, run, stop; parts that run together
-//	pipeline.go, manifests.go   flow files, or objects of a cluster -> a switch with that pipeline
-//	uninstall.go                what is left behind, and who takes it back
+//	config.go, configplace.go  the configuration file, and where it is wrong
+//	afxdp.go, ctconfig.go      parts of it: cards, connections,
+//	kubernetes.go, logging.go  the Kubernetes API, the log, which does not repeat itself
+//	agent.go, group.go         start, run, stop; parts that run together
+//	pipeline.go, manifests.go  flow files, or objects of a cluster -> a switch with that pipeline
+//	uninstall.go               what is left behind, and who takes it back
 //
 // The switch is kept in step with a cluster:
 //
-//	live.go, livekube.go   manifests that are watched, or the Kubernetes API
+//	live.go, livekube.go    manifests that are watched, or the Kubernetes API
 //	installer.go, delay.go  what control installs, into the switch, and how soon
-//	watches.go             how the API's watches stand
-//	nodefacts.go           what the API tells of the Node before anything is opened
-//	nodestatus.go          what the cluster is told of this Node
-//	nodeside.go            what the switch asks of the Node around it
-//	gate.go                one change at a time, and none during a hand-over
+//	watches.go              how the API's watches stand
+//	nodefacts.go            what the API tells of the Node before anything is opened
+//	nodestatus.go           what the cluster is told of this Node
+//	nodeside.go             what the switch asks of the Node around it
+//	gate.go                 one change at a time, and none during a hand-over
 //
 // Ports:
 //
@@ -29,15 +29,15 @@
 //
 // Kept over a restart, and handed to the next agent:
 //
-//	arena.go, shield.go              connections; Services' endpoints while they are lost
-//	snapshot.go                      entries, as text
-//	snapshotfile.go                  its file, and what it is believed for
-//	snapshotkeep.go, resume.go       who writes it, and the way from it to what the manifests say
-//	rejudge.go, judge.go             connections of before, judged by the entries of now
-//	seed.go                          what endpoints are chosen by
-//	handover.go, takeover.go         another agent takes the place of this one; this one of another
-//	handovertalk.go                  what the two say to one another
-//	leave.go                         this one leaves for one that cannot take over
+//	arena.go, shield.go         connections; Services' endpoints while they are lost
+//	snapshot.go                 entries, as text
+//	snapshotfile.go             its file, and what it is believed for
+//	snapshotkeep.go, resume.go  who writes it, and the way from it to what the manifests say
+//	rejudge.go, judge.go        connections of before, judged by the entries of now
+//	seed.go                     what endpoints are chosen by
+//	handover.go, takeover.go    another agent takes the place of this one; this one of another
+//	handovertalk.go             what the two say to one another
+//	leave.go                    this one leaves for one that cannot take over
 //
 // Packets that entries send here:
 //
@@ -48,34 +48,34 @@
 //
 // What can be asked:
 //
-//	api.go, socket.go                over the unix socket
-//	client.go                        the other end of it
-//	offline.go, replay.go            the same for files, without an agent; for a capture
-//	text.go, records.go              the answers as text, in the manner of Open vSwitch's tools; as JSON
-//	cache.go, conntrack.go           the connection cache; connections, listed and flushed
-//	objects.go, object.go            the objects behind the entries; one of them in words
-//	explain.go, explaindump.go       entry -> object, object -> entries; dumps with the objects
-//	map.go, counters.go              the pipeline as a map; what changes as packets pass
-//	health.go, probe.go              is it alive, is it ready; the container's question
-//	livecheck.go, echo.go            a look at itself, with echo requests
-//	metrics.go, antreametrics.go     counters for Prometheus; under the names that Antrea's agent has
-//	ctcounters.go, sums.go           of connections; what became of packets, in sums that agree
-//	scrape.go                        metrics and health over TCP
-//	page.go, pageserve.go            the page that people look at (package web); in a process of its own
+//	api.go, socket.go             over the unix socket
+//	client.go                     the other end of it
+//	offline.go, replay.go         the same for files, without an agent; for a capture
+//	text.go, records.go           the answers as text, in the manner of Open vSwitch's tools; as JSON
+//	cache.go, conntrack.go        the connection cache; connections, listed and flushed
+//	objects.go, object.go         the objects behind the entries; one of them in words
+//	explain.go, explaindump.go    entry -> object, object -> entries; dumps with the objects
+//	map.go, counters.go           the pipeline as a map; what changes as packets pass
+//	health.go, probe.go           is it alive, is it ready; the container's question
+//	livecheck.go, echo.go         a look at itself, with echo requests
+//	metrics.go, antreametrics.go  counters for Prometheus; under the names that Antrea's agent has
+//	ctcounters.go, sums.go        of connections; what became of packets, in sums that agree
+//	scrape.go                     metrics and health over TCP
+//	page.go, pageserve.go         the page that people look at (package web); in a process of its own
 //
 // One packet and its way:
 //
-//	trace.go                   one that is made up, table by table
-//	tracelive.go, tracearm.go  real ones, as they pass, and which of them
-//	tracewalk.go               the walk with names and objects
-//	tracewatch.go              walks at several agents, from outside
-//	tracereplay.go             recorded ones, by the entries of now
-//	rehearsal.go               real ones, on Nodes without machines
-//	why.go, whyends.go         may one end reach another: the question, and the two ends
-//	whyjoin.go, whytell.go     several Nodes; the sentence
-//	lost.go, lostports.go      the last lost packets, in the pipeline and at ports
+//	trace.go                    one that is made up, table by table
+//	tracelive.go, tracearm.go   real ones, as they pass, and which of them
+//	tracewalk.go                the walk with names and objects
+//	tracewatch.go               walks at several agents, from outside
+//	tracereplay.go              recorded ones, by the entries of now
+//	rehearsal.go                real ones, on Nodes without machines
+//	why.go, whyends.go          may one end reach another: the question, and the two ends
+//	whyjoin.go, whytell.go      several Nodes; the sentence
+//	lost.go, lostports.go       the last lost packets, in the pipeline and at ports
 //	lostreasons.go, lostlog.go  their reasons; in the log
-//	lostapi.go, losttext.go    for who asks; as text
+//	lostapi.go, losttext.go     for who asks; as text
 //
 // Goroutines: the switch's own (package dataplane), and those of the table in
 // docs/architecture.md. Packets never come here, except those that an entry

@@ -4,12 +4,12 @@
 //
 // The frame:
 //
-//	profiles.go, profile.go      all profiles and their parts of the time; how one is run
-//	contest.go                   contenders in turn, round by round
-//	machine.go, result.go        what figures were taken on; what a run found
-//	report.go, comparison.go     one side's figures, and all sides' beside each other
-//	compare.go                   one run beside another
-//	plot.go                      figures as SVG
+//	profiles.go, profile.go   all profiles and their parts of the time; how one is run
+//	contest.go                contenders in turn, round by round
+//	machine.go, result.go     what figures were taken on; what a run found
+//	report.go, comparison.go  one side's figures, and all sides' beside each other
+//	compare.go                one run beside another
+//	plot.go                   figures as SVG
 //
 // Frames one way:
 //
@@ -20,14 +20,14 @@
 //
 // The pipeline alone:
 //
-//	pipeline.go, course.go, windows.go    profiles pipeline, policy and service; their packets; how they are timed
-//	policyprogram.go, serviceprogram.go   their entries
-//	program.go                            entries of examples/
-//	walker.go, switch.go                  antrail's side; a switch with two ports
-//	ovswalk.go                            Open vSwitch's
-//	pause.go                              profile gc: what the collector does to a busy worker
-//	install.go                            what it takes to install entries
-//	live.go, livelink.go                  profiles trace and trace-link: what a live trace costs
+//	pipeline.go, course.go, windows.go   profiles pipeline, policy and service; their packets; how they are timed
+//	policyprogram.go, serviceprogram.go  their entries
+//	program.go                           entries of examples/
+//	walker.go, switch.go                 antrail's side; a switch with two ports
+//	ovswalk.go                           Open vSwitch's
+//	pause.go                             profile gc: what the collector does to a busy worker
+//	install.go                           what it takes to install entries
+//	live.go, livelink.go                 profiles trace and trace-link: what a live trace costs
 //
 // Pods and what is between them:
 //
@@ -40,8 +40,8 @@
 //
 // Connection tracking:
 //
-//	conntrack.go                        the measurement
-//	cttuples.go                         its packets
-//	cttable.go                          antrail's side
+//	conntrack.go                          the measurement
+//	cttuples.go                           its packets
+//	cttable.go                            antrail's side
 //	ctovs.go, ctovsload.go, ctovspair.go  Open vSwitch's
 package bench
