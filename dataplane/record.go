@@ -26,13 +26,12 @@ type recording struct {
 	head   [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
 }
 
-// begin starts to record the walk of a frame whose headers lie where l says.
-func (r *recording) begin(f *packet.Frame, l packet.Layers, learns uint64) {
+// begin starts to record the walk of a frame whose headers lie where l says. The
+// rest of path is written when the walk is over: few walks come that far.
+func (r *recording) begin(f *packet.Frame, l *packet.Layers, learns uint64) {
 	r.on, r.meets, r.est, r.plain = true, false, false, false
-	r.n, r.learns, r.layers = 0, learns, l
-	r.path = path{visits: r.path.visits[:0], groups: r.path.groups[:0]}
-	clear(r.parts)
-	r.parts = r.parts[:0]
+	r.n, r.learns, r.layers = 0, learns, *l
+	r.path.visits, r.path.groups, r.parts = r.path.visits[:0], r.path.groups[:0], r.parts[:0]
 	copy(r.head[:], f.Bytes())
 }
 
@@ -144,6 +143,7 @@ func (k *walk) remember() {
 	}
 	r.on = false
 	p := &r.path
+	*p = path{visits: p.visits, groups: p.groups}
 	switch {
 	case k.sent == 1 && k.held.yes && k.lost == 0 && k.waits == 0:
 		p.out, p.mark = k.held.port, k.frame.Mark

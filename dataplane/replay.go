@@ -42,7 +42,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 		k.follow(e, p, f, inPort)
 		return true
 	}
-	k.w.rec.begin(f, *l, learns)
+	k.w.rec.begin(f, l, learns)
 	k.parsed = true
 	return false
 }
