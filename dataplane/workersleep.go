@@ -62,9 +62,10 @@ const (
 	// goTurn is how long a worker goes on without a turn of Go's scheduler. That gets
 	// restless after 10 ms: it stops the goroutine by a signal, and when it finds the
 	// thread in a system call, it looks every 20 µs for the next 5 ms or more, on a
-	// thread that pods have to wait for. And the longer a worker goes on, the longer
-	// a garbage collection then marks on its processor.
-	goTurn = 2 * time.Millisecond
+	// thread that pods have to wait for. And in a turn a garbage collection catches up
+	// on what it may have of the worker's processor: with up to three sevenths of the
+	// time since it began or last did.
+	goTurn = 500 * time.Microsecond
 )
 
 // patience is how long a worker spins.
