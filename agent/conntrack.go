@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
 )
 
 // Connections: listed and flushed, by filter.
@@ -104,6 +106,7 @@ type Connection struct {
 	State     string        `json:"state,omitempty"`
 	Mark      uint32        `json:"mark,omitempty"`
 	Label     string        `json:"label,omitempty"`
+	Marks     []string      `json:"marks,omitempty"` // mark and label in words
 	TimeoutNS time.Duration `json:"timeoutNS"`
 	Offloaded bool          `json:"offloaded,omitempty"` // the kernel forwards packets of it by itself
 	Text      string        `json:"text"`
@@ -140,11 +143,12 @@ func (p *pipeline) connections(q query) iter.Seq[conntrack.Conn] {
 // connectionRecords lists the connections that a query takes.
 func (p *pipeline) connectionRecords(q query) []Connection {
 	all, who := []Connection{}, p.holdersFor(q)
+	marks := tables.MarkNames{Names: p.sw.Names()}
 	for c := range p.connections(q) {
 		r := Connection{
 			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
 			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
-			Offloaded: c.Away, Objects: who.behind(&c),
+			Offloaded: c.Away, Objects: who.behind(&c), Marks: marks.Conn(c.Mark, labelValue(c.Label)),
 		}
 		if c.Label != (conntrack.Label{}) {
 			r.Label = c.Label.String()
@@ -154,15 +158,23 @@ func (p *pipeline) connectionRecords(q query) []Connection {
 	return all
 }
 
+// labelValue is a label as the value of its field.
+func labelValue(l conntrack.Label) flow.Value { return flow.Value{Hi: l.Hi, Lo: l.Lo} }
+
 func (p *pipeline) writeConntrack(w io.Writer, q query) error {
-	who := p.holdersFor(q)
+	who, marks := p.holdersFor(q), tables.MarkNames{Names: p.sw.Names()}
 	for c := range p.connections(q) {
 		if q.stats {
 			fmt.Fprintln(w, c.Verbose())
 		} else {
 			fmt.Fprintln(w, c.String())
 		}
-		who.behind(&c).write(w)
+		if q.explain {
+			who.behind(&c).write(w)
+			if words := marks.Conn(c.Mark, labelValue(c.Label)); len(words) > 0 {
+				fmt.Fprintf(w, "    # %s\n", strings.Join(words, ", "))
+			}
+		}
 	}
 	return nil
 }

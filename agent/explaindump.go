@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
@@ -27,6 +28,21 @@ func writeOrigins(w io.Writer, all []OriginText) {
 			return
 		}
 		fmt.Fprintf(w, "    # %s\n", o)
+	}
+}
+
+// writeMarks writes below an entry what it asks for and sets in registers and marks, by
+// their names.
+func writeMarks(w io.Writer, m tables.MarkNames, e *flow.Entry) {
+	var parts []string
+	if asks := m.Match(e.Table, &e.Match); len(asks) > 0 {
+		parts = append(parts, "asks for "+strings.Join(asks, ", "))
+	}
+	if sets := m.Sets(e.Table, e.Actions); len(sets) > 0 {
+		parts = append(parts, "sets "+strings.Join(sets, ", "))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "    # %s\n", strings.Join(parts, "; "))
 	}
 }
 
@@ -137,9 +153,6 @@ func (o *ConnectionObjects) judged(direction string, id uint32, rule *control.Re
 
 // write writes them below a connection's line.
 func (o *ConnectionObjects) write(w io.Writer) {
-	if o == nil {
-		return
-	}
 	by := ""
 	if o.Service != "" {
 		by = " by " + o.Service

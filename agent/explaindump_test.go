@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,29 @@ func TestExplainedRecords(t *testing.T) {
 	}
 }
 
+// TestEntriesNameTheirMarks: an explained dump and records say what an entry asks for
+// and sets in registers; a plain dump does not.
+func TestEntriesNameTheirMarks(t *testing.T) {
+	c := seedClient(t)
+	q := url.Values{"table": {"L3Forwarding"}, "names": {"1"}, "stats": {"0"}}
+	if text := answerTo(t, c, "/flows", q); strings.Contains(text, "RegMark") {
+		t.Errorf("a plain dump is not ovs-ofctl's:\n%s", text)
+	}
+	q.Set("explain", "1")
+	if text := answerTo(t, c, "/flows", q); !strings.Contains(text, "    # asks for RewriteMACRegMark\n") || !strings.Contains(text, "    # sets ToTunnelRegMark\n") {
+		t.Errorf("no marks:\n%s", text)
+	}
+	var all []Flow
+	if err := c.JSON(t.Context(), "/flows", url.Values{"table": {"EndpointDNAT"}}, &all); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(all, func(f Flow) bool {
+		return slices.Contains(f.Asks, "EpUnionField=EpSelectedRegMark:80") && slices.Contains(f.Sets, "ServiceCTMark")
+	}) {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestExplainNumbers goes from meters to objects and from objects to groups and
 // meters.
 func TestExplainNumbers(t *testing.T) {
@@ -114,7 +138,8 @@ func TestExplainedConnection(t *testing.T) {
 	explained := url.Values{"explain": {"1"}, "zone": {"65520"}}
 	text := answerTo(t, n.client, "/conntrack", explained)
 	const want = "    # from Pod/default/client-a to Pod/default/web-a by Service/default/web-a-only\n" +
-		"    # Ingress: ClusterNetworkPolicy/web-app-db-network-policy spec.ingress[0] (AllowFromClient)\n"
+		"    # Ingress: ClusterNetworkPolicy/web-app-db-network-policy spec.ingress[0] (AllowFromClient)\n" +
+		"    # ConnSourceCTMarkField=FromPodRegMark, ServiceCTMark, IngressRuleCTLabel=3\n"
 	if !strings.HasPrefix(text, "tcp,orig=(src=10.10.0.26,") || !strings.HasSuffix(text, want) {
 		t.Errorf("the connection is\n%s\nwant\n%s", text, want)
 	}
@@ -159,6 +184,52 @@ func TestExplainedTrace(t *testing.T) {
 	}
 	if err != nil || len(a.Entries) < 20 || len(a.Entries[1].Objects) != 1 || a.Entries[1].Objects[0].Object != "Pod/default/client-a" {
 		t.Errorf("%v: %+v", err, a.Entries)
+	}
+}
+
+// TestTracesNameMarks: a walk as ofproto/trace prints it, as a tree and in JSON has the
+// names of marks beside their numbers.
+func TestTracesNameMarks(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	req := &TraceRequest{Flow: `in_port="client-a",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.96.0.24,tp_dst=80`}
+	for explain, want := range map[string][]string{
+		"0": {"-> reg0=0x3 (FromPodRegMark)\n", "priority 200 (EpToSelectRegMark)\n", "ct_mark=0x13,ct_label=0 (ConnSourceCTMarkField=FromPodRegMark, ServiceCTMark)\n"},
+		"1": {"reg0 0 → 0x3 (FromPodRegMark)\n", "priority 200 (EpToSelectRegMark)\n", "mark 0x13, label 0 (ConnSourceCTMarkField=FromPodRegMark, ServiceCTMark)\n"},
+	} {
+		text, err := n.client.Post(t.Context(), "/trace", url.Values{"explain": {explain}}, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range want {
+			if !strings.Contains(string(text), line) {
+				t.Errorf("explain=%s: there is no %q in\n%s", explain, line, text)
+			}
+		}
+	}
+	b, err := n.client.Post(t.Context(), "/trace", url.Values{"format": {"json"}}, req)
+	var a TraceAnswer
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, s := range a.Walk.Steps {
+		for _, c := range s.Changes {
+			found["change "+strings.Join(c.Marks, ",")] = true
+		}
+		if s.Entry != nil {
+			found["entry "+strings.Join(s.Entry.Marks, ",")] = true
+		}
+		if s.CT != nil {
+			found["ct "+strings.Join(s.CT.Marks, ",")] = true
+		}
+	}
+	for _, want := range []string{"change RewriteMACRegMark", "entry EpToSelectRegMark", "ct ConnSourceCTMarkField=FromPodRegMark,ServiceCTMark"} {
+		if !found[want] {
+			t.Errorf("no %s in %v", want, found)
+		}
 	}
 }
 

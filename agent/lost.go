@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -74,10 +75,11 @@ type LostPacket struct {
 
 // LostCT is what conntrack had said of a lost packet.
 type LostCT struct {
-	State string `json:"state"`
-	Zone  uint16 `json:"zone"`
-	Mark  uint32 `json:"mark,omitempty"`
-	Label string `json:"label,omitempty"`
+	State string   `json:"state"`
+	Zone  uint16   `json:"zone"`
+	Mark  uint32   `json:"mark,omitempty"`
+	Label string   `json:"label,omitempty"`
+	Marks []string `json:"marks,omitempty"` // mark and label in words
 }
 
 // lostLog is the last lost packets. Any goroutine may ask it.
@@ -169,7 +171,7 @@ func (l *lostLog) record(p *dataplane.LostPacket, when time.Time) LostPacket {
 		r.Entry = l.names.entry(n, &dataplane.Step{Kind: dataplane.StepEntry, Entry: p.Entry})
 	}
 	if p.CT.State != 0 {
-		r.CT = lostCT(&p.CT)
+		r.CT = lostCT(&p.CT, tables.MarkNames{Names: n})
 	}
 	return r
 }
@@ -192,9 +194,9 @@ func wholeOf(head []byte, n int) []byte {
 	return b
 }
 
-func lostCT(c *dataplane.LostCT) *LostCT {
+func lostCT(c *dataplane.LostCT, marks tables.MarkNames) *LostCT {
 	k := c.Key()
-	return &LostCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil)}
+	return &LostCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, labelValue(c.Label))}
 }
 
 // owners are the Pods by their addresses, as they were lately.

@@ -91,7 +91,7 @@ func (p *LostPacket) ctText() string {
 	return p.CT.State
 }
 
-// entryText is the entry in short: its priority and match.
+// entryText is the entry in short: its priority and match, with the marks of that.
 func (p *LostPacket) entryText() string {
 	if p.Entry == nil {
 		return ""
@@ -99,6 +99,9 @@ func (p *LostPacket) entryText() string {
 	text := fmt.Sprintf("priority=%d", p.Entry.Priority)
 	if p.Entry.Match != "" {
 		text += "," + p.Entry.Match
+	}
+	if len(p.Entry.Marks) > 0 {
+		text += " (" + strings.Join(p.Entry.Marks, ", ") + ")"
 	}
 	return text
 }

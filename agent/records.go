@@ -24,6 +24,10 @@ type Flow struct {
 	Packets  uint64 `json:"packets"`
 	Bytes    uint64 `json:"bytes"`
 	Learned  bool   `json:"learned,omitempty"`
+	// Asks and Sets are what the match and the actions have of registers and marks, by
+	// their names.
+	Asks []string `json:"asks,omitempty"`
+	Sets []string `json:"sets,omitempty"`
 	// Origins are there when they are asked for; so in the records below.
 	Origins []OriginText `json:"origins,omitempty"`
 	// DurationNS is since installation, IdleNS since the last packet.

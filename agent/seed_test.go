@@ -56,7 +56,7 @@ func chosen(t *testing.T, p *pipeline) string {
 			t.Fatal(err)
 		}
 		var text strings.Builder
-		if err := tr.WriteText(&text); err != nil {
+		if err := tr.WriteText(&text, nil); err != nil {
 			t.Fatal(err)
 		}
 		_, to, ok := strings.Cut(text.String(), "nat(dst=")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
 )
 
 // The answers as text. Where Open vSwitch has a tool for it, the text is that
@@ -87,7 +88,10 @@ func (p *pipeline) writeFlows(w io.Writer, q query) error {
 		}
 		line = append(e.AppendText(line[:0], f), '\n')
 		w.Write(line)
-		writeOrigins(w, p.entryOrigins(q, e.Entry))
+		if q.explain {
+			writeOrigins(w, p.entryOrigins(q, e.Entry))
+			writeMarks(w, tables.MarkNames{Names: p.sw.Names()}, e.Entry)
+		}
 	}
 	return nil
 }
@@ -98,12 +102,13 @@ func (p *pipeline) flowRecords(q query) ([]Flow, error) {
 		return nil, err
 	}
 	records, names := []Flow{}, p.sw.Names()
+	marks := tables.MarkNames{Names: names}
 	for _, e := range all {
 		r := Flow{
 			Table: p.tableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,
 			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, names),
 			Packets: e.Packets, Bytes: e.Bytes, DurationNS: e.Duration, IdleNS: e.Idle,
-			Origins: p.entryOrigins(q, e.Entry),
+			Asks: marks.Match(e.Table, &e.Match), Sets: marks.Sets(e.Table, e.Entry.Actions), Origins: p.entryOrigins(q, e.Entry),
 		}
 		if e.Cookie != 0 {
 			r.Cookie = fmt.Sprintf("%#x", e.Cookie)

@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -53,7 +54,7 @@ func (m *walker) walk(t *dataplane.Trace) (*trace.Walk, error) {
 	}
 	if m.text {
 		var b bytes.Buffer
-		if err := t.WriteText(&b); err != nil {
+		if err := t.WriteText(&b, tables.MarkNames{Names: t.Names}); err != nil {
 			return nil, err
 		}
 		if by := w.By(); by != "" {
@@ -130,6 +131,7 @@ func (m *walker) verdict(t *dataplane.Trace) trace.Verdict {
 // step is a step, before which the packet had a key.
 func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) trace.Step {
 	s := trace.Step{Kind: string(st.Kind), Table: tableName(t.Names, st.Table), TableID: st.Table, Depth: st.Depth}
+	marks := tables.MarkNames{Names: t.Names}
 	if st.Entry != nil {
 		s.Entry = m.entry(t.Names, st)
 	}
@@ -142,9 +144,9 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 			s.Frame, s.Packet = m.bytes(st.Frame), flow.KeyText(before, t.Names)
 		}
 	case dataplane.StepAction:
-		s.Changes = changes(t.Names, before, st)
+		s.Changes = changes(marks, before, st)
 	case dataplane.StepCT:
-		s.CT = ctOf(before, st)
+		s.CT = ctOf(marks, before, st)
 	case dataplane.StepBucket:
 		s.Bucket = m.bucket(st)
 	case dataplane.StepPacketIn:
@@ -152,6 +154,7 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 	case dataplane.StepOutput:
 		port := m.port(t.Names, st.Port)
 		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, m.bytes(st.Frame), tunnelOf(&st.Tunnel), st.Mark, st.Lost
+		s.Marks = marks.Change(st.Table, flow.PktMark, flow.Value{}, flow.Value{Lo: uint64(st.Mark)})
 	case dataplane.StepDrop:
 		s.Reason, s.Sentence = st.Reason.String(), st.Reason.Sentence()
 	}
@@ -160,6 +163,7 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 
 func (m *walker) entry(n *flow.Names, st *dataplane.Step) *trace.Entry {
 	e := &trace.Entry{Match: st.Entry.Match.Text(n), Priority: st.Entry.Priority, Actions: flow.ActionsText(st.Entry.Actions, n)}
+	e.Marks = tables.MarkNames{Names: n}.Match(st.Entry.Table, &st.Entry.Match)
 	if st.Entry.Cookie != 0 {
 		e.Cookie = fmt.Sprintf("0x%x", st.Entry.Cookie)
 	}
@@ -178,9 +182,13 @@ func (m *walker) entry(n *flow.Names, st *dataplane.Step) *trace.Entry {
 }
 
 // changes are the fields that a step changed.
-func changes(n *flow.Names, before *flow.Key, st *dataplane.Step) (all []trace.Change) {
+func changes(m tables.MarkNames, before *flow.Key, st *dataplane.Step) (all []trace.Change) {
 	for _, id := range st.Changed {
-		all = append(all, trace.Change{Field: flow.FieldByID(id).Name, Before: value(id, before, n), After: value(id, &st.After, n)})
+		f := flow.FieldByID(id)
+		all = append(all, trace.Change{
+			Field: f.Name, Before: value(id, before, m.Names), After: value(id, &st.After, m.Names),
+			Marks: m.Change(st.Table, id, f.Get(before), f.Get(&st.After)),
+		})
 	}
 	return all
 }
@@ -192,10 +200,11 @@ func value(id flow.FieldID, k *flow.Key, n *flow.Names) string {
 }
 
 // ctOf is conntrack's answer, with what it changed.
-func ctOf(before *flow.Key, st *dataplane.Step) *trace.CT {
+func ctOf(m tables.MarkNames, before *flow.Key, st *dataplane.Step) *trace.CT {
 	k := dataplane.MetaKey(&st.Meta)
 	c := &trace.CT{
 		State: value(flow.CTState, &k, nil), Zone: st.Meta.Zone, Mark: st.Meta.Mark, Label: value(flow.CTLabel, &k, nil),
+		Marks:  m.Conn(st.Meta.Mark, labelValue(st.Meta.Label)),
 		Commit: st.CT.Commit && st.Meta.State&conntrack.Invalid == 0,
 	}
 	for i, name := range []string{"source", "destination"} {

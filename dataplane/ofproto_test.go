@@ -366,7 +366,7 @@ func TestTraceAgainstOFProto(t *testing.T) {
 			open++
 		} else if d != "" {
 			var b strings.Builder
-			trace.WriteText(&b)
+			trace.WriteText(&b, nil)
 			t.Fatalf("seed %d, packet %d: %s\n%s\n%v\n--- ours\n%s\n--- Open vSwitch\n%s", seed, i, d, text, args[4:], b.String(), theirText)
 		}
 		for _, v := range ours.tables {

@@ -22,7 +22,7 @@ func (r *rig) trace(in uint32, frame []byte) *dataplane.Trace {
 func text(t testing.TB, tr *dataplane.Trace) string {
 	t.Helper()
 	var b strings.Builder
-	if err := tr.WriteText(&b); err != nil {
+	if err := tr.WriteText(&b, nil); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -10,14 +10,42 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
+// Marks says in words what bits of registers and marks mean to a pipeline, of which
+// the switch knows nothing.
+type Marks interface {
+	// Match is what a table's match asks for.
+	Match(table uint8, m *flow.Match) []string
+	// Change is what a table's entry made of a field.
+	Change(table uint8, id flow.FieldID, before, after flow.Value) []string
+	// Conn is what a connection's mark and label say.
+	Conn(mark uint32, label flow.Value) []string
+}
+
+// noMarks are those of a pipeline of which nothing is known.
+type noMarks struct{}
+
+// Match implements Marks.
+func (noMarks) Match(uint8, *flow.Match) []string { return nil }
+
+// Change implements Marks.
+func (noMarks) Change(uint8, flow.FieldID, flow.Value, flow.Value) []string { return nil }
+
+// Conn implements Marks.
+func (noMarks) Conn(uint32, flow.Value) []string { return nil }
+
 // WriteText writes a trace table by table, in the manner of ofproto/trace:
 // the entry hit, its actions with what each changed, conntrack's answers, the
-// packet as it leaves, and the verdict.
-func (t *Trace) WriteText(w io.Writer) error {
-	p := &tracePrinter{names: t.Names}
+// packet as it leaves, and the verdict. What marks says of numbers, if it is not
+// nil, stands in brackets behind them.
+func (t *Trace) WriteText(w io.Writer, marks Marks) error {
+	if marks == nil {
+		marks = noMarks{}
+	}
+	p := &tracePrinter{names: t.Names, marks: marks, before: &t.Start}
 	p.line(0, "Packet: %s", flow.KeyText(&t.Start, t.Names))
 	for i := range t.Steps {
 		p.step(&t.Steps[i])
+		p.before = &t.Steps[i].After
 	}
 	p.line(0, "")
 	p.line(0, "Verdict: %s", t.Verdict.Text(t.Names))
@@ -46,7 +74,17 @@ func (v *Verdict) Text(n *flow.Names) string {
 type tracePrinter struct {
 	b      strings.Builder
 	names  *flow.Names
+	marks  Marks
+	before *flow.Key // the packet before the step
 	indent int
+}
+
+// bracket is words behind a number, "" for none.
+func bracket(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
 }
 
 func (p *tracePrinter) line(indent int, format string, args ...any) {
@@ -62,7 +100,7 @@ func (p *tracePrinter) step(st *Step) {
 	case StepAction:
 		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, p.names))
 	case StepCT:
-		p.note("%s", conntrackText(&st.Meta))
+		p.note("%s", p.conntrack(&st.Meta))
 	case StepBucket:
 		p.note("%s", st.Note)
 	case StepLearn:
@@ -96,14 +134,16 @@ func (p *tracePrinter) entry(st *Step) {
 	if match != "" {
 		match += ", "
 	}
-	p.line(0, "%s%spriority %d", head, match, st.Entry.Priority)
+	p.line(0, "%s%spriority %d%s", head, match, st.Entry.Priority, bracket(p.marks.Match(st.Table, &st.Entry.Match)))
 }
 
 // changes lists the fields that a step changed, with their new values.
 func (p *tracePrinter) changes(st *Step) string {
 	var parts []string
 	for _, id := range st.Changed {
-		parts = append(parts, flow.FieldText(id, &st.After, p.names))
+		f := flow.FieldByID(id)
+		words := p.marks.Change(st.Table, id, f.Get(p.before), f.Get(&st.After))
+		parts = append(parts, flow.FieldText(id, &st.After, p.names)+bracket(words))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -119,7 +159,8 @@ func (p *tracePrinter) output(st *Step) {
 		p.note("in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)
 	}
 	if st.Mark != 0 {
-		p.note("with pkt_mark %#x", st.Mark)
+		words := p.marks.Change(st.Table, flow.PktMark, flow.Value{}, flow.Value{Lo: uint64(st.Mark)})
+		p.note("with pkt_mark %#x%s", st.Mark, bracket(words))
 	}
 }
 
@@ -131,14 +172,14 @@ func MetaKey(m *conntrack.Meta) flow.Key {
 	return k.key
 }
 
-// conntrackText is what a packet carries after ct(), as its fields print.
-func conntrackText(m *conntrack.Meta) string {
+// conntrack is what a packet carries after ct(), as its fields print.
+func (p *tracePrinter) conntrack(m *conntrack.Meta) string {
 	k := MetaKey(m)
 	parts := make([]string, 0, 4)
 	for _, id := range []flow.FieldID{flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel} {
 		parts = append(parts, flow.FieldText(id, &k, nil))
 	}
-	return strings.Join(parts, ",")
+	return strings.Join(parts, ",") + bracket(p.marks.Conn(m.Mark, flow.Value{Hi: m.Label.Hi, Lo: m.Label.Lo}))
 }
 
 func portText(no uint32, n *flow.Names) string {

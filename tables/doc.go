@@ -13,6 +13,7 @@
 //
 //	pipeline.go                         which tables there are, their order and table-misses
 //	fields.go                           bits of registers, ct_mark and ct_label by name
+//	marktext.go                         these bits in words, for people
 //	entry.go, l4match.go                the words in which entries are written
 //	family.go                           what differs between IPv4 and IPv6
 //	policy_rule.go                      entries of policies, in whichever table they are

@@ -107,7 +107,7 @@ func (p *treePrinter) entry(s *Step) {
 	if match != "" {
 		match += ", "
 	}
-	p.line("├─ ", "%s: %spriority %d", s.Table, match, s.Entry.Priority)
+	p.line("├─ ", "%s: %spriority %d%s", s.Table, match, s.Entry.Priority, bracket(s.Entry.Marks))
 	p.objects(s.Entry.Objects)
 }
 
@@ -134,7 +134,7 @@ func (p *treePrinter) action(s *Step) {
 	}
 	var parts []string
 	for _, c := range s.Changes {
-		parts = append(parts, fmt.Sprintf("%s %s → %s", c.Field, c.Before, c.After))
+		parts = append(parts, fmt.Sprintf("%s %s → %s%s", c.Field, c.Before, c.After, bracket(c.Marks)))
 	}
 	if len(parts) > 0 {
 		p.note("%s   %s", s.Action, strings.Join(parts, ", "))
@@ -144,7 +144,7 @@ func (p *treePrinter) action(s *Step) {
 }
 
 func (p *treePrinter) conntrack(c *CT) {
-	p.note("conntrack: %s in zone %d, mark 0x%x, label %s", c.State, c.Zone, c.Mark, c.Label)
+	p.note("conntrack: %s in zone %d, mark 0x%x, label %s%s", c.State, c.Zone, c.Mark, c.Label, bracket(c.Marks))
 	for _, n := range c.NAT {
 		p.note("NAT: %s %s → %s", n.End, n.Before, n.After)
 	}
@@ -157,7 +157,7 @@ func (p *treePrinter) output(s *Step) {
 		p.note("in a tunnel to %s, VNI %d", s.Tunnel.Dst, s.Tunnel.VNI)
 	}
 	if s.Mark != 0 {
-		p.note("with mark 0x%x", s.Mark)
+		p.note("with mark 0x%x%s", s.Mark, bracket(s.Marks))
 	}
 	if s.Lost {
 		p.note("but no memory was left for it")

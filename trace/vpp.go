@@ -207,7 +207,7 @@ func (p *vppPrinter) entry(s *Step, at int) {
 	if match == "" {
 		match = "any"
 	}
-	p.lines(fmt.Sprintf("table %d, priority %d, match: %s", s.TableID, s.Entry.Priority, match), "actions: "+s.Entry.Actions)
+	p.lines(fmt.Sprintf("table %d, priority %d, match: %s%s", s.TableID, s.Entry.Priority, match, bracket(s.Entry.Marks)), "actions: "+s.Entry.Actions)
 	for _, o := range s.Entry.Objects {
 		p.lines("for " + o.String())
 	}
@@ -223,7 +223,7 @@ func (p *vppPrinter) step(s *Step, at int) {
 		if !s.CT.Commit {
 			p.lines(tupleLine(p.frameAt(at), "input", p.w.InPort.No))
 		}
-		p.lines(fmt.Sprintf("conntrack: sw_if_index %d, zone %d, state %s, mark 0x%x, label %s", p.w.InPort.No, s.CT.Zone, s.CT.State, s.CT.Mark, s.CT.Label))
+		p.lines(fmt.Sprintf("conntrack: sw_if_index %d, zone %d, state %s, mark 0x%x, label %s%s", p.w.InPort.No, s.CT.Zone, s.CT.State, s.CT.Mark, s.CT.Label, bracket(s.CT.Marks)))
 		for _, n := range s.CT.NAT {
 			p.lines(fmt.Sprintf("NAT: %s %s -> %s", n.End, n.Before, n.After))
 		}

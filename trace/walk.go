@@ -20,6 +20,7 @@ package trace
 
 import (
 	"encoding/hex"
+	"strings"
 	"time"
 )
 
@@ -87,23 +88,26 @@ type Step struct {
 	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Lost says
 	// that no memory was left for it. Frame and Packet, which is in flow syntax, are
 	// also of the entrance of a table that was asked for.
-	Port     *Port   `json:"port,omitempty"`
-	Frame    Bytes   `json:"frame,omitempty"`
-	Packet   string  `json:"packet,omitempty"`
-	Tunnel   *Tunnel `json:"tunnel,omitempty"`
-	Mark     uint32  `json:"mark,omitempty"`
-	Lost     bool    `json:"lost,omitempty"`
-	Reason   string  `json:"reason,omitempty"` // of a drop
-	Sentence string  `json:"sentence,omitempty"`
+	Port     *Port    `json:"port,omitempty"`
+	Frame    Bytes    `json:"frame,omitempty"`
+	Packet   string   `json:"packet,omitempty"`
+	Tunnel   *Tunnel  `json:"tunnel,omitempty"`
+	Mark     uint32   `json:"mark,omitempty"`
+	Marks    []string `json:"marks,omitempty"` // Mark in words
+	Lost     bool     `json:"lost,omitempty"`
+	Reason   string   `json:"reason,omitempty"` // of a drop
+	Sentence string   `json:"sentence,omitempty"`
 }
 
 // Entry is a flow entry and what wants it.
 type Entry struct {
-	Match    string   `json:"match"`
-	Priority uint16   `json:"priority"`
-	Cookie   string   `json:"cookie,omitempty"`
-	Actions  string   `json:"actions"`
-	Objects  []Object `json:"objects,omitempty"`
+	Match    string `json:"match"`
+	Priority uint16 `json:"priority"`
+	Cookie   string `json:"cookie,omitempty"`
+	Actions  string `json:"actions"`
+	// Marks are what the match asks for in registers and marks, in words.
+	Marks   []string `json:"marks,omitempty"`
+	Objects []Object `json:"objects,omitempty"`
 }
 
 // Object is an object of the cluster and the place in it that asks for something.
@@ -118,16 +122,19 @@ type Change struct {
 	Field  string `json:"field"`
 	Before string `json:"before"`
 	After  string `json:"after"`
+	// Marks are what has changed of a register or mark, in words.
+	Marks []string `json:"marks,omitempty"`
 }
 
 // CT is an answer of conntrack.
 type CT struct {
-	State  string `json:"state"` // as ct_state: new|trk
-	Zone   uint16 `json:"zone"`
-	Mark   uint32 `json:"mark"`
-	Label  string `json:"label"`
-	Commit bool   `json:"commit,omitempty"`
-	NAT    []NAT  `json:"nat,omitempty"`
+	State  string   `json:"state"` // as ct_state: new|trk
+	Zone   uint16   `json:"zone"`
+	Mark   uint32   `json:"mark"`
+	Label  string   `json:"label"`
+	Marks  []string `json:"marks,omitempty"` // mark and label in words
+	Commit bool     `json:"commit,omitempty"`
+	NAT    []NAT    `json:"nat,omitempty"`
 }
 
 // NAT is an end of the packet, address and port, that got another one.
@@ -177,6 +184,14 @@ func (o Object) String() string {
 		s += " (" + o.Rule + ")"
 	}
 	return s
+}
+
+// bracket is words behind a number; "" for none.
+func bracket(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
 }
 
 // At is when a step began.

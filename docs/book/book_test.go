@@ -191,12 +191,12 @@ func TestCaptures(t *testing.T) {
 // TestBitsHaveNames: a mask over several fields is each of them, and of two names
 // for the same bits the one that the reader uses.
 func TestBitsHaveNames(t *testing.T) {
-	exact := func(field flow.FieldID, value, mask uint64) bits {
-		return bits{field, flow.Value{Lo: mask}, flow.Value{Lo: value}, true}
+	exact := func(field flow.FieldID, value, mask uint64) tables.Bits {
+		return tables.Bits{Field: field, Mask: flow.Value{Lo: mask}, Value: flow.Value{Lo: value}, Known: true}
 	}
 	policies := &tableSource{text: []string{"It reads APConjIDField."}}
 	for _, c := range []struct {
-		bits bits
+		bits tables.Bits
 		s    *tableSource
 		want string
 	}{
@@ -208,7 +208,7 @@ func TestBitsHaveNames(t *testing.T) {
 		{exact(flow.Reg0+4, 0x10000, 0x70000), nil, "EpToSelectRegMark"},
 		{exact(flow.CTMark, 0x10, 0x10), nil, "ServiceCTMark"},
 	} {
-		if got := strings.Join(texts([]bits{c.bits}, c.s, nil), ", "); got != c.want {
+		if got := strings.Join(texts([]tables.Bits{c.bits}, c.s, nil), ", "); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.bits, got, c.want)
 		}
 	}

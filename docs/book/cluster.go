@@ -40,6 +40,14 @@ type pipe struct {
 	groups  map[uint32]*flow.Group
 }
 
+// names are those of its tables and ports; without a pipeline there are none.
+func (p *pipe) names() *flow.Names {
+	if p == nil {
+		return nil
+	}
+	return p.program.Names
+}
+
 // table is a table of the book, in the pipeline that its page shows.
 type table struct {
 	*tableSource

@@ -9,6 +9,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
 )
 
 // Entries, numbered and explained: the entry as a dump writes it, the marks that
@@ -67,10 +68,10 @@ func withoutGroups(actions []flow.Action) []flow.Action {
 }
 
 // texts are the marks that bits mean, each once.
-func texts(all []bits, s *tableSource, p *pipe) (out []string) {
+func texts(all []tables.Bits, s *tableSource, p *pipe) (out []string) {
 	for _, b := range all {
-		for _, n := range b.names(s) {
-			out = added(out, n.text(p))
+		for _, n := range namesOf(b, s) {
+			out = added(out, n.Text(p.names()))
 		}
 	}
 	return out

@@ -52,12 +52,12 @@ func (u usage) entry(c *cluster, t *table, p *pipe, e *flow.Entry) {
 	x := effect{reads: asked(&e.Match)}
 	x.actions(p, e.Actions)
 	for _, b := range x.reads {
-		for _, n := range b.names(t.tableSource) {
+		for _, n := range namesOf(b, t.tableSource) {
 			u[n.Name].reads = added(u[n.Name].reads, t.name)
 		}
 	}
 	for _, b := range x.writes {
-		for _, n := range b.names(t.tableSource) {
+		for _, n := range namesOf(b, t.tableSource) {
 			u[n.Name].writes = added(u[n.Name].writes, t.name)
 		}
 	}
@@ -76,7 +76,7 @@ func (u usage) learned(c *cluster, p *pipe, e *flow.Entry) {
 			if s.Kind != flow.LearnLoad {
 				continue
 			}
-			for _, n := range (bits{field: s.Dst.Field, mask: s.Dst.Mask()}).names(c.sources[table]) {
+			for _, n := range namesOf(tables.Bits{Field: s.Dst.Field, Mask: s.Dst.Mask()}, c.sources[table]) {
 				u[n.Name].writes = added(u[n.Name].writes, table)
 			}
 		}

@@ -1,7 +1,7 @@
 // What is lost, what is connected, and what the last benchmark drew.
 
 import { counted, fault, h, number, perSecond, seconds, short, tableLink } from './dom.js';
-import { dumped, origin } from './table.js';
+import { dumped, marked, origin } from './table.js';
 import { get } from './api.js';
 import { now } from './live.js';
 
@@ -61,7 +61,7 @@ const lostPackets = ([p, ...more]) => h('li', {},
   h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet || 'a packet that nobody read'}`), more.length > 0 && h('span', { class: 'count' }, `and ${number(more.length)} alike before`),
   h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}${p.length > 0 ? `, ${p.length} bytes` : ''}`),
   h('div', {}, h('span', { class: 'bad' }, p.reason), p.table && [' in ', tableLink(p.table)], `: ${p.meaning}`),
-  p.entry && h('div', {}, dumped(p.entry)),
+  p.entry && h('div', {}, dumped(p.entry), marked(p.entry.marks)),
   p.entry?.objects?.length > 0 && h('ul', { class: 'origins' }, p.entry.objects.map((o) => h('li', {}, origin(o)))));
 
 /** most is how many connections are asked for. */
@@ -84,7 +84,7 @@ export async function showConnections(panel, _, signal) {
     body.replaceChildren(all.length === 0 ? h('p', { class: 'empty' }, address.value || port.value ? 'No connection has such an end. Fewer words in the fields above show more.'
       : 'No connection is tracked now. One is here when its first packet has passed.') : grid('Connections', ['protocol', 'from', 'to', 'answers come from', 'state', 'zone', 'mark', 'ends in'], all.map((c) => [
       protocols[c.proto] ?? c.proto, end(c.orig.src, c.orig.srcPort), end(c.orig.dst, c.orig.dstPort), end(c.reply.src, c.reply.srcPort),
-      c.state ?? '–', c.zone, c.mark ? `0x${c.mark.toString(16)}` : '–', seconds(c.timeoutNS)])));
+      c.state ?? '–', c.zone, c.mark ? [`0x${c.mark.toString(16)}`, marked(c.marks)] : '–', seconds(c.timeoutNS)])));
   };
   await again(load, signal);
 }

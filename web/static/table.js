@@ -75,6 +75,9 @@ function tell(about, id) {
 /** line is an entry as a dump prints it, without its past. */
 export const line = (f) => `${[`priority=${f.priority}`, f.match].filter(Boolean).join(',')} actions=${f.actions}`;
 
+/** marked are the names of bits, behind their numbers. */
+export const marked = (words) => (words?.length > 0 ? h('span', { class: 'past' }, ` ${words.join(', ')}`) : '');
+
 /** dumped is an entry's line with its parts told apart. */
 export function dumped(f) {
   return h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${f.priority}`), f.match && parts(`,${f.match}`),
@@ -97,6 +100,8 @@ function card(cards, f) {
   if (f.packets > 0) words.push(`idle ${seconds(f.idleNS)}`);
   if (f.cookie) words.push(`cookie=${f.cookie}`);
   if (f.learned) words.push('learned');
+  if (f.asks) words.push(`asks for ${f.asks.join(', ')}`);
+  if (f.sets) words.push(`sets ${f.sets.join(', ')}`);
   c.past.textContent = words.join(' · ');
   c.element.classList.toggle('busy', (f.rate ?? 0) > 0);
   return c.element;

@@ -2,7 +2,7 @@
 
 import { h, tableLink } from './dom.js';
 import { here, nodeOf } from './node.js';
-import { origin, parts } from './table.js';
+import { marked, origin, parts } from './table.js';
 
 /** hops groups a walk's steps by turns of tables. A table that asked others and
  *  goes on has another turn, without an entry. */
@@ -24,7 +24,7 @@ export function turn(hop) {
   if (node !== here) out.push(h('p', { class: 'about' }, `On ${node}. What the map counts is ${here}'s.`));
   if (hop.looked && !hop.entry) out.push(h('p', { class: 'bad' }, 'No entry matches.'));
   if (hop.entry) {
-    out.push(h('p', {}, h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${hop.entry.priority}`), hop.entry.match && parts(`,${hop.entry.match}`))));
+    out.push(h('p', {}, h('code', { class: 'dump' }, h('span', { class: 'priority' }, `priority=${hop.entry.priority}`), hop.entry.match && parts(`,${hop.entry.match}`)), marked(hop.entry.marks)));
     if (hop.entry.objects?.length) out.push(h('ul', { class: 'origins' }, hop.entry.objects.map((o) => h('li', {}, origin(o, node)))));
   }
   if (hop.steps.length > 0) out.push(h('ol', { class: 'happened' }, hop.steps.map((s) => h('li', { class: s.kind }, happened(s, node)))));
@@ -37,7 +37,7 @@ function happened(step, node) {
     case 'action':
       return [h('code', {}, parts(step.action)), (step.changes ?? []).map(changed)];
     case 'ct':
-      return ['connection tracker: ', h('strong', {}, step.ct.state), ` in zone ${step.ct.zone}`, step.ct.mark ? `, mark 0x${step.ct.mark.toString(16)}` : '', step.ct.commit ? ', committed' : '',
+      return ['connection tracker: ', h('strong', {}, step.ct.state), ` in zone ${step.ct.zone}`, step.ct.mark ? `, mark 0x${step.ct.mark.toString(16)}` : '', step.ct.commit ? ', committed' : '', marked(step.ct.marks),
         (step.ct.nat ?? []).map((n) => changed({ field: n.end, before: n.before, after: n.after }))];
     case 'bucket':
       return [`group ${step.bucket.group} chose bucket ${step.bucket.bucket} of ${step.bucket.of}`, step.bucket.object && [', for ', origin(step.bucket.object, node)]];
@@ -56,7 +56,7 @@ function happened(step, node) {
   }
 }
 
-const changed = (c) => h('div', { class: 'change' }, `${c.field}: `, h('del', {}, c.before || '0'), ' → ', h('ins', {}, c.after || '0'));
+const changed = (c) => h('div', { class: 'change' }, `${c.field}: `, h('del', {}, c.before || '0'), ' → ', h('ins', {}, c.after || '0'), marked(c.marks));
 
 /** verdict is how a walk ended, and where its packet is when that is another Node
  *  of which nothing is known here. */
