@@ -27,9 +27,9 @@ import (
 // clause ("soft"), the others are "hard". A lookup gives the best hard entry
 // and all clauses above it; conjunction.go goes on from there.
 //
-// Threads: lookup only reads. A table's static classifier never changes: a
-// bundle makes an edited one (edit) that shares what it does not touch. Only
-// the learned one is edited in place, under a lock of its owner.
+// Threads: lookup only reads, and takes no lock. A published classifier never
+// changes: a bundle, or a packet that learns (learned.go), makes an edited one
+// (edit) that shares what it does not touch.
 type classifier struct {
 	subtables []*subtable            // by highest priority, falling
 	probes    []probe                // of the subtables
@@ -37,8 +37,9 @@ type classifier struct {
 	tries     [numPrefixFields]*trie // of prefixes that are not whole, for lookups
 	values    [numPrefixFields]*trie // of all prefixes, for what lookups ask for
 	entries   int
-	clauses   int // of the entries, those that are soft
-	timed     int // of the entries, those that have a timeout
+	clauses   int  // of the entries, those that are soft
+	timed     int  // of the entries, those that have a timeout
+	learned   bool // no values are kept (learned.go)
 	edit      *edit
 }
 
@@ -141,6 +142,18 @@ func (c *classifier) insert(e *entry) *entry {
 	return old
 }
 
+// insertLive is insert of an entry of which no like is there, while lookups read
+// the classifier. It reports false, and does nothing, where more than one chunk
+// of a subtable would have to change.
+func (c *classifier) insertLive(e *entry) bool {
+	i := c.subtable(&e.Match.Mask)
+	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e)) {
+		return false
+	}
+	c.count(e, 1)
+	return true
+}
+
 // remove takes an entry out; one that is not there is no error.
 func (c *classifier) remove(e *entry) {
 	if c.installed(&e.Match, e.Priority) != e {
@@ -160,7 +173,9 @@ func (c *classifier) remove(e *entry) {
 func (c *classifier) plant(st *subtable, e *entry, change func(*trie, aligned, uint8, *edit) *trie) {
 	for _, p := range st.prefixes {
 		v := p.of(&e.Match.Value)
-		c.values[p.field] = change(c.values[p.field], v, p.bits, c.edit)
+		if !c.learned {
+			c.values[p.field] = change(c.values[p.field], v, p.bits, c.edit)
+		}
 		if !p.whole() {
 			c.tries[p.field] = change(c.tries[p.field], v, p.bits, c.edit)
 		}

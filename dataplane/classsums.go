@@ -61,7 +61,7 @@ func (t *ClassSums) Sum() (sums []ClassSum, ok bool) {
 	before := t.learned
 	t.learned = nil
 	for _, tab := range p.tables {
-		if tab == nil || tab.live.learned.count.Load() == 0 {
+		if tab == nil || tab.live.learned.none() {
 			continue
 		}
 		tab.live.learned.all(func(e *entry) {

@@ -27,6 +27,7 @@
 //	switch.go, program.go    Switch, Apply
 //	table.go, entry.go       what a program is made of: tables, entries,
 //	numbered.go              and groups and meters by number
+//	learned.go               entries that packets make
 //	compile.go, validate.go  actions as packets run them; what is refused
 //
 // Speed. None of it changes what a packet meets; without it every packet walks:

@@ -129,7 +129,7 @@ func (t *table) appendFlows(all []FlowStats, now int64) []FlowStats {
 		}
 		all = append(all, FlowStats{
 			Entry: e.Entry, Packets: e.packets.Load(), Bytes: e.bytes.Load(), Learned: e.learned,
-			Duration: time.Duration(now - e.installed), Idle: time.Duration(now - e.used.Load()),
+			Duration: time.Duration(now - e.installed.Load()), Idle: time.Duration(now - e.used.Load()),
 		})
 	}
 	return all
@@ -182,7 +182,7 @@ func (s *Switch) Tables() []TableStats {
 		}
 		all = append(all, TableStats{
 			ID: uint8(id), Name: p.names.Table(uint8(id)), Shape: t.classifier.shape(), Entries: t.classifier.entries,
-			Learned: int(t.live.learned.count.Load()), Masks: len(t.classifier.subtables),
+			Learned: t.live.learned.count(), Masks: len(t.classifier.subtables),
 			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
 			LookupTime: t.live.lookupTime(), DropsByReason: s.dropsOf(id),
 		})

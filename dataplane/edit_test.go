@@ -152,8 +152,8 @@ func TestEditSharesTheRest(t *testing.T) {
 func forEachChunk(c *classifier, visit func(*chunk)) {
 	for _, st := range c.subtables {
 		for _, p := range st.pages {
-			for _, c := range p.chunks {
-				if c != nil {
+			for i := range p.chunks {
+				if c := p.chunks[i].Load(); c != nil {
 					visit(c)
 				}
 			}

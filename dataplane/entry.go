@@ -14,7 +14,7 @@ type entry struct {
 	actions   []flow.Action // compiled; none of a soft entry, as no packet runs them
 	clauses   *clauses      // of a soft entry
 	seq       uint64        // order of installation
-	installed int64         // clock at installation
+	installed atomic.Int64  // clock at installation
 	learned   bool          // made by a learn action
 }
 
@@ -33,17 +33,19 @@ func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
 // newEntryWith is newEntry for an entry whose clauses are known already; nil
 // for a hard one.
 func newEntryWith(cl *clauses, e *flow.Entry, seq uint64, now int64) *entry {
-	n := &entry{Entry: e, clauses: cl, counters: &counters{slot: lastSlot.Add(1)}, seq: seq, installed: now}
+	n := &entry{Entry: e, clauses: cl, counters: &counters{slot: lastSlot.Add(1)}, seq: seq}
 	if cl == nil {
 		n.actions = compiled(e.Actions)
 	}
+	n.installed.Store(now)
 	n.used.Store(now)
 	return n
 }
 
 // inherit keeps the counters and the age of the entry that this one modifies.
 func (e *entry) inherit(old *entry) {
-	e.counters, e.installed = old.counters, old.installed
+	e.counters = old.counters
+	e.installed.Store(old.installed.Load())
 }
 
 // lastSlot spreads counters over the workers' tallies.
@@ -51,7 +53,7 @@ var lastSlot atomic.Uint32
 
 // expired says whether a timeout has passed.
 func (e *entry) expired(now int64) bool {
-	return e.HardTimeout != 0 && now >= e.installed+int64(e.HardTimeout)*second ||
+	return e.HardTimeout != 0 && now >= e.installed.Load()+int64(e.HardTimeout)*second ||
 		e.IdleTimeout != 0 && now >= e.used.Load()+int64(e.IdleTimeout)*second
 }
 

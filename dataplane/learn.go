@@ -19,8 +19,10 @@ func (k *walk) learn(a *flow.Learn) {
 	}
 	k.w.rec.forbid()
 	t := k.prog.tables[a.Table]
-	k.w.sw.installLearned(t, e, a.Limit, k.w.now)
-	k.w.stretches.keepUp(k.prog, k.w.sw) // this packet may look the table up too
+	if !t.live.learned.refresh(e, k.w.now) {
+		k.w.sw.addLearned(t, newEntry(e, 0, k.w.now), a.Limit)
+		k.w.stretches.keepUp(k.prog, k.w.sw) // this packet may look the table up too
+	}
 }
 
 // learned is the entry that a learn action makes for a packet.

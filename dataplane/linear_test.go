@@ -201,7 +201,7 @@ func TestLearnedRemoval(t *testing.T) {
 	for range 500 {
 		k := randomKey(r)
 		var a, b lookupScratch
-		if got, want := a.find(&l, k), b.find(fresh, k); got != want {
+		if got, want := a.find(l.current.Load(), k), b.find(fresh, k); got != want {
 			t.Fatalf("seed %d: after removal %v, built anew %v", seed, describe(got), describe(want))
 		}
 	}

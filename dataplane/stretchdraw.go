@@ -50,7 +50,7 @@ func (s *stretches) begin(k *walk, from uint8) {
 
 // enter ends the stretch under way before a table whose lookup is no part of it.
 func (s *stretches) enter(id uint8, t *table) {
-	if s.draws() && (!t.live.learnedNone() || len(s.drawing.stretch.visits) == maxVisits) {
+	if s.draws() && (!t.live.learned.none() || len(s.drawing.stretch.visits) == maxVisits) {
 		s.end(stretchEnd{next: int(id)})
 	}
 }

@@ -10,7 +10,7 @@ func (k *walk) step(id uint8) int {
 	if s == nil || s.drawing.on || s.prog != k.prog || k.trace != nil {
 		return k.visit(id)
 	}
-	if t := k.prog.tables[id]; t == nil || !t.live.learnedNone() {
+	if t := k.prog.tables[id]; t == nil || !t.live.learned.none() {
 		return k.visit(id)
 	}
 	if r := s.find(id, &k.key); r == nil {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -16,7 +17,8 @@ import (
 // (varying) choose one of the chunks, and a chunk holds about half a dozen
 // rows with their values side by side. Chunks hang in pages, so that changing
 // one row of a hundred thousand copies one chunk, one page and a list of
-// pages, and shares the rest.
+// pages, and shares the rest. A row that comes while lookups read (putLive)
+// copies one chunk only.
 type subtable struct {
 	common  []wordValue
 	varying []wordMask
@@ -55,7 +57,16 @@ const pageSize = 64
 
 type page struct {
 	edit   *edit
-	chunks [pageSize]*chunk
+	chunks [pageSize]atomic.Pointer[chunk]
+}
+
+// copy is the page for another edit.
+func (p *page) copy(ed *edit) *page {
+	n := &page{edit: ed}
+	for i := range p.chunks {
+		n.chunks[i].Store(p.chunks[i].Load())
+	}
+	return n
 }
 
 // chunk holds the rows whose hashes choose it: for each its tag (the hash's
@@ -147,7 +158,7 @@ func (st *subtable) find(k *flow.Key) *row {
 	if c == nil {
 		at := h & (st.chunks - 1)
 		if p := st.pages[at/pageSize]; p != nil {
-			c = p.chunks[at%pageSize]
+			c = p.chunks[at%pageSize].Load()
 		}
 		if c == nil {
 			return nil
@@ -216,12 +227,38 @@ func (st *subtable) agrees(r *row) bool {
 
 // put puts a row in its chunk.
 func (st *subtable) put(r *row) {
-	k := &r.entry.Match.Value
-	h := st.hash(k)
-	c := st.ownChunk(h & (st.chunks - 1))
+	h := st.hash(&r.entry.Match.Value)
 	st.highest = max(st.highest, r.priority)
-	st.byConjunction = st.byConjunction && k.ConjID() != 0
-	if i := c.find(st.varying, uint32(h>>32), k); i >= 0 {
+	st.byConjunction = st.byConjunction && r.entry.Match.Value.ConjID() != 0
+	st.putIn(st.ownChunk(h&(st.chunks-1)), h, r)
+}
+
+// putLive is put while lookups read the subtable: one store puts a copy of the
+// row's chunk in the chunk's place. It reports false, and does nothing, where
+// more than that would have to change.
+func (st *subtable) putLive(r *row) bool {
+	if st.pages == nil || !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad ||
+		r.priority > st.highest || st.byConjunction && r.entry.Match.Value.ConjID() == 0 {
+		return false
+	}
+	h := st.hash(&r.entry.Match.Value)
+	at := h & (st.chunks - 1)
+	p := st.pages[at/pageSize]
+	if p == nil {
+		return false
+	}
+	c := &chunk{}
+	if old := p.chunks[at%pageSize].Load(); old != nil {
+		c = old.copy(nil)
+	}
+	st.putIn(c, h, r)
+	p.chunks[at%pageSize].Store(c)
+	return true
+}
+
+// putIn puts a row of a hash into its chunk, which may be changed.
+func (st *subtable) putIn(c *chunk, h uint64, r *row) {
+	if i := c.find(st.varying, uint32(h>>32), &r.entry.Match.Value); i >= 0 {
 		c.rows[i] = c.rows[i].with(r)
 		return
 	}
@@ -265,11 +302,12 @@ func (st *subtable) ownChunk(i uint64) *chunk {
 	if p == nil {
 		p = &page{edit: st.edit}
 	} else if p.edit != st.edit {
-		p = &page{edit: st.edit, chunks: p.chunks}
+		p = p.copy(st.edit)
 	}
 	st.pages[i/pageSize] = p
-	p.chunks[i%pageSize] = p.chunks[i%pageSize].own(st.edit)
-	return p.chunks[i%pageSize]
+	c := p.chunks[i%pageSize].Load().own(st.edit)
+	p.chunks[i%pageSize].Store(c)
+	return c
 }
 
 // own is the chunk, or a copy of it, or an empty one, that an edit may change.
@@ -280,7 +318,17 @@ func (c *chunk) own(ed *edit) *chunk {
 	case c.edit == ed:
 		return c
 	}
-	return &chunk{ed, slices.Clone(c.tags), slices.Clone(c.values), slices.Clone(c.rows)}
+	return c.copy(ed)
+}
+
+// copy is the chunk for another edit, with room for one more row.
+func (c *chunk) copy(ed *edit) *chunk {
+	rows := len(c.rows)
+	words := len(c.values) / max(rows, 1)
+	return &chunk{
+		ed, append(make([]uint32, 0, rows+1), c.tags...),
+		append(make([]uint64, 0, (rows+1)*words), c.values...), append(make([]*row, 0, rows+1), c.rows...),
+	}
 }
 
 // remove takes out the row of an entry that is there.
@@ -345,8 +393,8 @@ func (st *subtable) all(visit func(*row)) {
 		if p == nil {
 			continue
 		}
-		for _, c := range p.chunks {
-			c.all(visit)
+		for i := range p.chunks {
+			p.chunks[i].Load().all(visit)
 		}
 	}
 }

@@ -154,11 +154,7 @@ func (s *Switch) apply(b *Bundle) error {
 	return nil
 }
 
-// installLearned installs an entry that a packet made.
-func (s *Switch) installLearned(t *table, e *flow.Entry, limit uint32, now int64) {
-	s.addLearned(t, newEntry(e, 0, now), limit)
-}
-
+// addLearned installs an entry that a packet made.
 func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
 	ne.learned = true
 	if !t.live.mayLearn.Swap(true) {
