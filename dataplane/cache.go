@@ -1,6 +1,10 @@
 package dataplane
 
-import "github.com/antrail/antrail/conntrack"
+import (
+	"sync"
+
+	"github.com/antrail/antrail/conntrack"
+)
 
 // The connection cache remembers how walks ended. A packet that shows the same
 // signature (signature.go) as one that walked, under the same pipeline and the
@@ -41,9 +45,12 @@ type cache struct {
 
 	paths  []*path
 	byHash map[uint64]uint32 // index into paths
-	fresh  []*path           // paths with packets that are not told yet
+	fresh  []*path           // paths with packets of this batch
+	past   []*path           // paths of before, with packets that entries do not know
 	owners owners
 	once   once // signatures that came once
+
+	listing sync.Mutex // for paths, which only the worker changes, and past
 
 	sig     signature // of the packet at hand
 	pass    conntrack.Passing
@@ -93,15 +100,21 @@ func (c *cache) keepUp(prog *program, w *worker) {
 	c.forget()
 }
 
-// forget drops all entries. The paths' packets must have been told.
+// forget drops all entries. What the paths counted of this batch must have been told.
 func (c *cache) forget() {
 	c.live, c.dirty = 0, true
 	if c.epoch++; c.epoch == 0 {
 		c.epoch = 1
 		clear(c.places)
 	}
-	clear(c.paths)
-	c.paths = c.paths[:0]
+	c.listing.Lock()
+	for _, p := range c.paths {
+		if p.sum.packets.Load() != 0 {
+			c.past = append(c.past, p)
+		}
+	}
+	c.paths = nil // who credits may still read the list
+	c.listing.Unlock()
 	c.owners.forget()
 	clear(c.byHash)
 }

@@ -49,7 +49,7 @@ func (t *ClassSums) Generation() uint64 { return t.generation }
 // Sum is the sums by class, good until the next call. It is not ok when the pipeline
 // is another one by now.
 func (t *ClassSums) Sum() (sums []ClassSum, ok bool) {
-	t.sw.shortcuts.creditNow()
+	t.sw.creditNow()
 	p, now := t.sw.program.Load(), t.sw.clock()
 	if p == nil || p.generation != t.generation {
 		return nil, p == nil && t.generation == 0

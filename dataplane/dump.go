@@ -95,7 +95,7 @@ func (s *Switch) Generation() uint64 {
 // Flows returns all entries, learned ones too, by table, then by priority,
 // falling, then as installed.
 func (s *Switch) Flows() []FlowStats {
-	s.shortcuts.creditNow()
+	s.creditNow()
 	p, now := s.program.Load(), s.clock()
 	if p == nil {
 		return nil
@@ -111,7 +111,7 @@ func (s *Switch) Flows() []FlowStats {
 
 // FlowsIn is Flows of one table, which costs nothing for the entries of others.
 func (s *Switch) FlowsIn(table uint8) []FlowStats {
-	s.shortcuts.creditNow()
+	s.creditNow()
 	p := s.program.Load()
 	if p == nil || p.tables[table] == nil {
 		return nil
@@ -137,7 +137,7 @@ func (t *table) appendFlows(all []FlowStats, now int64) []FlowStats {
 
 // Groups returns all groups by ID.
 func (s *Switch) Groups() []GroupStats {
-	s.shortcuts.creditNow()
+	s.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
@@ -170,7 +170,7 @@ func (s *Switch) Meters() []MeterStats {
 
 // Tables returns all tables by number.
 func (s *Switch) Tables() []TableStats {
-	s.shortcuts.creditNow()
+	s.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
@@ -216,7 +216,7 @@ func (s *Switch) Drops() map[DropReason]uint64 {
 
 // Ports returns all ports by number.
 func (s *Switch) Ports() []PortStats {
-	s.shortcuts.creditNow()
+	s.creditNow()
 	var all []PortStats
 	for _, p := range s.ports.Load().list {
 		st, by := p.port.Stats(), p.kernel.stats()

@@ -26,6 +26,12 @@ type counters struct {
 	used           atomic.Int64 // clock at the last packet, or at installation
 }
 
+// usedAt notes that a packet came at a time, unless a later one has come.
+func (c *counters) usedAt(now int64) {
+	for was := c.used.Load(); was < now && !c.used.CompareAndSwap(was, now); was = c.used.Load() {
+	}
+}
+
 func newEntry(e *flow.Entry, seq uint64, now int64) *entry {
 	return newEntryWith(newClauses(e.Actions), e, seq, now)
 }

@@ -2,14 +2,15 @@ package dataplane
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
 // path is what all connections have in common that were walked alike: the
-// tables and entries, groups, and how it ended. Packets are counted here and
-// told to the entries once per batch.
+// tables and entries, groups, and how it ended. Packets are counted here, once per
+// batch where others see it (sum), and told to the entries when somebody asks.
 type path struct {
 	visits  []visited
 	groups  []*bucketCounters
@@ -21,7 +22,14 @@ type path struct {
 	met     *flow.Entry // what that lookup gave
 	learned uint64      // changes of learned entries when recorded, if it could meet one; else 0
 
-	packets, bytes uint64 // since they were told
+	packets, bytes uint64 // of this batch
+	sum            *pathSum
+}
+
+// pathSum is what packets of a path counted that the entries do not know yet.
+type pathSum struct {
+	packets, bytes atomic.Uint64
+	used           atomic.Int64 // clock of the last batch
 }
 
 // visited is a lookup and the entry that it gave, nil for a miss.
@@ -66,9 +74,11 @@ func (c *cache) intern(p *path) uint32 {
 		return i
 	}
 	kept := *p
-	kept.visits, kept.groups = slices.Clone(p.visits), slices.Clone(p.groups)
+	kept.visits, kept.groups, kept.sum = slices.Clone(p.visits), slices.Clone(p.groups), new(pathSum)
 	i = uint32(len(c.paths))
+	c.listing.Lock()
 	c.paths = append(c.paths, &kept)
+	c.listing.Unlock()
 	c.byHash[h] = i
 	return i
 }
@@ -90,14 +100,14 @@ func (w *worker) tellCache() {
 	}
 }
 
-// tell gives what the paths counted to a worker's tally.
+// tell shows others what the paths counted. The dozens of entries and tables of a
+// path would cost a packet that comes alone more than all else that is done for it;
+// they learn of it when somebody asks (creditAll).
 func (c *cache) tell(w *worker) {
 	for _, p := range c.fresh {
-		w.tellVisits(p.visits, p.packets, p.bytes)
-		for _, g := range p.groups {
-			g.packets.Add(p.packets)
-			g.bytes.Add(p.bytes)
-		}
+		p.sum.bytes.Add(p.bytes)
+		p.sum.used.Store(w.now)
+		p.sum.packets.Add(p.packets) // last: who finds some finds the rest of them too
 		if p.out == nil {
 			w.drops[p.loss.table][p.loss.reason].Add(p.packets)
 		}
@@ -106,6 +116,35 @@ func (c *cache) tell(w *worker) {
 	clear(c.fresh)
 	c.fresh = c.fresh[:0]
 	c.round++
+}
+
+// creditAll takes what the paths counted to entries, tables and groups. Any goroutine
+// may call it, one at a time (Switch.creditNow).
+func (c *cache) creditAll() {
+	c.listing.Lock()
+	paths, past := c.paths, c.past
+	c.past = nil
+	c.listing.Unlock()
+	for _, list := range [][]*path{past, paths} {
+		for _, p := range list {
+			if packets := p.sum.packets.Swap(0); packets != 0 {
+				p.tellDirectly(packets, p.sum.bytes.Swap(0), p.sum.used.Load())
+			}
+		}
+	}
+}
+
+// creditNow has entries, tables, groups and ports know what was counted elsewhere
+// until now: by the kernel's shortcuts, and by paths that packets were replayed along.
+func (s *Switch) creditNow() {
+	s.crediting.Lock() // who asks meanwhile is to see it too
+	defer s.crediting.Unlock()
+	s.shortcuts.creditNow()
+	for _, w := range s.workers {
+		if w.cache != nil {
+			w.cache.creditAll()
+		}
+	}
 }
 
 // tellVisits counts packets for entries and tables that they met without a

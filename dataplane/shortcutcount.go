@@ -115,15 +115,16 @@ func (s *shortcuts) credit(at uint32, now int64) {
 	c.out.kernel.txBytes.Add(size)
 }
 
-// tellDirectly credits packets that no worker has seen to a path's entries.
+// tellDirectly credits packets, the last of which came at now, to a path's entries.
 func (p *path) tellDirectly(packets, bytes uint64, now int64) {
 	for i := range p.visits {
 		v := &p.visits[i]
 		v.table.lookups.Add(packets)
 		if v.entry != nil {
 			v.table.hits.Add(packets)
-			credit := credit{v.entry, packets, bytes}
-			credit.tell(now)
+			v.entry.packets.Add(packets)
+			v.entry.bytes.Add(bytes)
+			v.entry.usedAt(now)
 		}
 	}
 	for _, g := range p.groups {

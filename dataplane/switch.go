@@ -66,6 +66,7 @@ type Switch struct {
 	// lostFragments is those that waited in vain.
 	lostFragments *lostRing
 	reading       sync.Mutex // held by who reads rings of lost packets, or sums
+	crediting     sync.Mutex // held by who takes to entries what was counted elsewhere
 	own           account    // packets that the switch makes
 	gone          Sums       // of ports that are gone, and hold nothing
 	past          []*account // … that may hold fragments; both under mu
@@ -298,6 +299,7 @@ func (s *Switch) Expire() {
 	s.fragments.Expire(now)
 	s.reading.Unlock()
 	s.fdb.expire(now, 0)
+	s.creditNow()
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
 	s.foldSums()
