@@ -10,7 +10,8 @@
 //	act.go, rewrite.go            actions, and how one writes a header
 //	conntrack.go, fragment.go     ct(), and what a fragment does there
 //	group.go, meter.go, learn.go  other actions of more than a few lines
-//	normal.go, packetin.go
+//	normal.go, fdb.go             the NORMAL action, and the addresses it learns
+//	packetin.go
 //	output.go, offload.go         frames queued for ports
 //	drop.go, lost.go              why a packet goes nowhere, and the last of them
 //

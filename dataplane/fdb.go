@@ -1,0 +1,144 @@
+package dataplane
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// fdb is the table of learned addresses. An address is forgotten after fdbAge
+// without a packet; a full table learns nothing new.
+//
+// An address that is known is looked up, moves to another port and has its age
+// begin anew without a lock. That is for who adds one and who takes some out. One
+// that is taken out just as a packet of it comes is learned from the packet after.
+type fdb struct {
+	chains [fdbChains]atomic.Pointer[station]
+	size   atomic.Int32
+
+	mu sync.Mutex // one change of the chains at a time
+}
+
+const (
+	fdbAge    = 300 * second // Open vSwitch's mac-aging-time
+	fdbMax    = 8192         // Open vSwitch's mac-table-size
+	fdbChains = fdbMax / 2   // a power of two
+)
+
+// station is an address that was learned, in a chain of those of one hash.
+type station struct {
+	macKey
+	port atomic.Uint32 // where it was last seen
+	seen atomic.Int64  // clock of a packet, less than a second before its last
+	next atomic.Pointer[station]
+}
+
+type macKey struct {
+	mac  uint64
+	vlan uint16
+}
+
+// LearnedMAC is a row of fdb-show.
+type LearnedMAC struct {
+	Port uint32
+	VLAN uint16
+	MAC  [6]byte
+	Age  int64 // nanoseconds since its last packet
+}
+
+// chain is where an address would be.
+func (t *fdb) chain(k macKey) *atomic.Pointer[station] {
+	return &t.chains[mix(lookupSeed, k.mac|uint64(k.vlan)<<48)%fdbChains]
+}
+
+// find is an address's station, nil when it is not known.
+func (t *fdb) find(k macKey) *station {
+	s := t.chain(k).Load()
+	for s != nil && s.macKey != k {
+		s = s.next.Load()
+	}
+	return s
+}
+
+// learn notes that an address was seen at a port.
+func (t *fdb) learn(k macKey, port uint32, now int64) {
+	if s := t.find(k); s != nil {
+		s.meet(port, now)
+	} else if t.size.Load() < fdbMax {
+		t.add(k, port, now)
+	}
+}
+
+// meet notes that the station was seen at a port.
+func (s *station) meet(port uint32, now int64) {
+	moved := s.port.Load() != port
+	if moved {
+		s.port.Store(port)
+	}
+	if moved || now-s.seen.Load() >= second {
+		s.seen.Store(now)
+	}
+}
+
+// add learns an address that was not known when its packet came.
+func (t *fdb) add(k macKey, port uint32, now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.find(k); s != nil {
+		s.meet(port, now)
+		return
+	}
+	if t.size.Load() == fdbMax {
+		return
+	}
+	s, first := &station{macKey: k}, t.chain(k)
+	s.port.Store(port)
+	s.seen.Store(now)
+	s.next.Store(first.Load())
+	first.Store(s)
+	t.size.Add(1)
+}
+
+// port is where an address was last seen.
+func (t *fdb) port(k macKey, now int64) (uint32, bool) {
+	if s := t.find(k); s != nil && now-s.seen.Load() < fdbAge {
+		return s.port.Load(), true
+	}
+	return 0, false
+}
+
+// expire forgets the old, and, when gone is not 0, all of that port.
+func (t *fdb) expire(now int64, gone uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.chains {
+		at := &t.chains[i]
+		for s := at.Load(); s != nil; s = at.Load() {
+			if now-s.seen.Load() >= fdbAge || gone != 0 && s.port.Load() == gone {
+				at.Store(s.next.Load()) // who stands at s still comes to those behind it
+				t.size.Add(-1)
+			} else {
+				at = &s.next
+			}
+		}
+	}
+}
+
+// list is what is known, by port.
+func (t *fdb) list(now int64) []LearnedMAC {
+	var rows []LearnedMAC
+	for i := range t.chains {
+		for s := t.chains[i].Load(); s != nil; s = s.next.Load() {
+			r := LearnedMAC{Port: s.port.Load(), VLAN: s.vlan, Age: now - s.seen.Load()}
+			for i := range r.MAC {
+				r.MAC[i] = byte(s.mac >> (40 - 8*i))
+			}
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b LearnedMAC) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.VLAN, b.VLAN), slices.Compare(a.MAC[:], b.MAC[:]))
+	})
+	return rows
+}

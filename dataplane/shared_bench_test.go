@@ -1,0 +1,36 @@
+package dataplane
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+)
+
+// What workers share that a packet may meet, by itself; with -cpu 1,2 so many workers
+// use it at once. Learned entries are in learned_bench_test.go.
+
+// BenchmarkNormal is what NORMAL asks of its addresses for a packet between two
+// stations that are known.
+func BenchmarkNormal(b *testing.B) {
+	for _, n := range []int{16, 4096} {
+		b.Run(fmt.Sprint("stations=", n), func(b *testing.B) {
+			var t fdb
+			for i := range n {
+				t.learn(macKey{uint64(i), 0}, uint32(i%64), 1)
+			}
+			var workers atomic.Uint32
+			b.ReportAllocs()
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				i := int(workers.Add(1)) * n / 2
+				for ; pb.Next(); i++ {
+					t.learn(macKey{uint64(i % n), 0}, uint32(i%n%64), 2)
+					if _, ok := t.port(macKey{uint64((i + 1) % n), 0}, 2); !ok {
+						b.Error("a station is not known")
+						return
+					}
+				}
+			})
+		})
+	}
+}
