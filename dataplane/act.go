@@ -194,7 +194,7 @@ func (k *walk) meter(m *meter) {
 		return
 	}
 	k.w.rec.forbid()
-	if !m.pass(k.frame.Len(), k.w.now) {
+	if !m.pass(&k.w.tally.buckets, k.frame.Len(), k.w.now) {
 		k.drop(DropMeter)
 		k.stopped = true
 	}

@@ -161,9 +161,11 @@ func (s *Switch) Meters() []MeterStats {
 	}
 	var all []MeterStats
 	for _, m := range p.meters.all() {
-		m.mu.Lock()
-		all = append(all, MeterStats{m.Meter, m.packets, m.bytes, slices.Clone(m.dropped)})
-		m.mu.Unlock()
+		st := MeterStats{Meter: m.Meter, Packets: m.came.packets.Load(), Bytes: m.came.bytes.Load(), Dropped: make([]uint64, len(m.bands))}
+		for i := range m.bands {
+			st.Dropped[i] = m.bands[i].dropped.packets.Load()
+		}
+		all = append(all, st)
 	}
 	return all
 }

@@ -17,8 +17,9 @@ type group struct {
 	even            bool            // the buckets' weights are all the same
 }
 
-// bucketCounters are shared by a group and the one that modifies it, so that a
-// packet in between is counted.
+// bucketCounters are of a group, a bucket, or what a meter met or dropped. They are
+// shared with the group or meter that modifies it, so that a packet in between is
+// counted.
 type bucketCounters struct {
 	packets, bytes atomic.Uint64
 	slot           uint32 // in the workers' tallies

@@ -1,34 +1,43 @@
 package dataplane
 
 import (
-	"sync"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 )
 
-// meter is an installed meter: a token bucket per band, and counters. Meters
-// stand on slow ways (packet-in), so a lock per packet is what it costs.
+// meter is an installed meter: a token bucket per band, and counters. Its rate is
+// one for all workers, so they share the buckets; none waits for another. A packet
+// takes its tokens by a compare-and-swap, and counts in its worker's tally.
 type meter struct {
 	*flow.Meter
-	mu             sync.Mutex
-	packets, bytes uint64
-	dropped        []uint64 // by band
-	tokens         []int64  // by band, in thousandths of a packet, or bits
-	filled         int64    // clock when tokens were last added
+	came   *bucketCounters // packets that met it
+	bands  []band
+	filled atomic.Int64 // clock to which tokens have been added; 0 before the first packet
+}
+
+// band is a band's token bucket.
+type band struct {
+	tokens  atomic.Int64 // thousandths of a packet, or bits
+	dropped *bucketCounters
 }
 
 // newMeter makes a meter with full buckets; counters of the meter it modifies
-// are kept.
+// are kept, those of bands by their place.
 func newMeter(m *flow.Meter, old *meter) *meter {
-	n := &meter{Meter: m, dropped: make([]uint64, len(m.Bands)), tokens: make([]int64, len(m.Bands))}
-	for i := range m.Bands {
-		n.tokens[i] = n.capacity(i)
+	n := &meter{Meter: m, bands: make([]band, len(m.Bands))}
+	if old == nil {
+		old = &meter{came: newBucketCounters()}
 	}
-	if old != nil {
-		old.mu.Lock()
-		defer old.mu.Unlock()
-		n.packets, n.bytes, n.filled = old.packets, old.bytes, old.filled
-		copy(n.dropped, old.dropped)
+	n.came = old.came
+	for i := range n.bands {
+		b := &n.bands[i]
+		b.tokens.Store(n.capacity(i))
+		if i < len(old.bands) {
+			b.dropped = old.bands[i].dropped
+		} else {
+			b.dropped = newBucketCounters()
+		}
 	}
 	return n
 }
@@ -43,41 +52,62 @@ func (m *meter) capacity(i int) int64 {
 }
 
 // pass says whether a packet stays within every band, and takes its tokens.
-func (m *meter) pass(size int, now int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.packets++
-	m.bytes += uint64(size)
+func (m *meter) pass(t *bucketTally, size int, now int64) bool {
+	t.credit(m.came, size)
 	m.fill(now)
 	cost := int64(1000)
 	if !m.PktPS {
 		cost = int64(size) * 8
 	}
-	for i := range m.Bands {
-		if m.tokens[i] < cost {
-			m.dropped[i]++
+	for i := range m.bands {
+		if !m.bands[i].take(cost) {
+			t.credit(m.bands[i].dropped, size)
+			for j := range i {
+				m.bands[j].tokens.Add(cost)
+			}
 			return false
 		}
-	}
-	for i := range m.Bands {
-		m.tokens[i] -= cost
 	}
 	return true
 }
 
-// fill adds the tokens of the time since the last packet: a rate is packets or
-// kilobits per second, so a millisecond brings rate tokens either way.
-func (m *meter) fill(now int64) {
-	if m.filled == 0 {
-		m.filled = now
+// take takes tokens, if there are so many.
+func (b *band) take(cost int64) bool {
+	for {
+		have := b.tokens.Load()
+		if have < cost {
+			return false
+		}
+		if b.tokens.CompareAndSwap(have, have-cost) {
+			return true
+		}
 	}
-	elapsed := now - m.filled
-	if elapsed < 0 { // a worker whose batch began before another's
+}
+
+// fill adds the tokens of the whole milliseconds that have passed: a rate is
+// packets or kilobits per second, so each brings rate tokens either way. Of two
+// workers at once one adds them, once.
+func (m *meter) fill(now int64) {
+	filled := m.filled.Load()
+	if filled == 0 {
+		m.filled.CompareAndSwap(0, now)
 		return
 	}
-	ms := min(elapsed/1e6, 3600e3)
-	m.filled = now - elapsed%1e6
-	for i, b := range m.Bands {
-		m.tokens[i] = min(m.capacity(i), m.tokens[i]+ms*int64(b.Rate))
+	ms := (now - filled) / 1e6
+	if ms <= 0 || !m.filled.CompareAndSwap(filled, filled+ms*1e6) { // or this batch began before another worker's
+		return
+	}
+	for i := range m.bands {
+		m.bands[i].add(min(ms, 3600e3)*int64(m.Bands[i].Rate), m.capacity(i))
+	}
+}
+
+// add adds tokens, up to so many in all.
+func (b *band) add(tokens, most int64) {
+	for {
+		have := b.tokens.Load()
+		if b.tokens.CompareAndSwap(have, min(most, have+tokens)) {
+			return
+		}
 	}
 }

@@ -36,7 +36,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.trace.packetIn(k, a)
 		return
 	}
-	if m := k.prog.meters.get(a.MeterID); m != nil && !m.pass(k.frame.Len(), k.w.now) {
+	if m := k.prog.meters.get(a.MeterID); m != nil && !m.pass(&k.w.tally.buckets, k.frame.Len(), k.w.now) {
 		k.drop(DropMeter)
 		return
 	}

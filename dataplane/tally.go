@@ -106,7 +106,7 @@ func (t *tally) tell(now int64) {
 	t.buckets.tell()
 }
 
-// bucketTally is tally for groups and their buckets.
+// bucketTally is tally for groups, their buckets, and meters.
 type bucketTally struct {
 	slots [bucketSlots]bucketCredit
 	used  []uint16
@@ -120,7 +120,7 @@ type bucketCredit struct {
 	packets, bytes uint64
 }
 
-// credit counts one packet for a group or bucket.
+// credit counts one packet for a group, bucket or meter.
 func (t *bucketTally) credit(to *bucketCounters, size int) {
 	i := uint16(to.slot % bucketSlots)
 	c := &t.slots[i]
