@@ -47,6 +47,7 @@
 //
 //	worker.go, workerports.go        turns between ports
 //	workersleep.go                   a worker's life: turns, sleep, being woken
+//	collections.go                   whether Go's garbage collector may be at work
 //	workerload.go, workerbalance.go  which worker has which port
 //	workertrial.go
 //

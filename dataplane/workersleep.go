@@ -62,10 +62,13 @@ const (
 	// goTurn is how long a worker goes on without a turn of Go's scheduler. That gets
 	// restless after 10 ms: it stops the goroutine by a signal, and when it finds the
 	// thread in a system call, it looks every 20 µs for the next 5 ms or more, on a
-	// thread that pods have to wait for. And in a turn a garbage collection catches up
-	// on what it may have of the worker's processor: with up to three sevenths of the
-	// time since it began or last did.
-	goTurn = 500 * time.Microsecond
+	// thread that pods have to wait for. But a turn wakes a thread of Go's, too, which
+	// looks for work on a processor that pods wait for.
+	goTurn = 8 * time.Millisecond
+	// collectionTurn is goTurn when a garbage collection may be at work. In a turn that
+	// catches up on what it may have of the worker's processor: with up to three
+	// sevenths of the time since it began or last did.
+	collectionTurn = 250 * time.Microsecond
 )
 
 // patience is how long a worker spins.
@@ -154,7 +157,7 @@ func clock() time.Duration { return time.Since(started) }
 // 120 µs (docs/decisions/050-workers-and-the-scheduler-of-go.md).
 func (w *worker) runWorker(ctx context.Context) error {
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
-	turn := clock()
+	turn, gc := clock(), newCollections()
 	for ctx.Err() == nil {
 		n := w.round()
 		rounds, packets = rounds+1, packets+n
@@ -173,7 +176,7 @@ func (w *worker) runWorker(ctx context.Context) error {
 		}
 		rounds, packets = 0, 0
 		now := clock()
-		if now-turn > goTurn {
+		if since := now - turn; since > goTurn || since > collectionTurn && gc.mayBe(now) {
 			runtime.Gosched()
 			turn = now
 		}
