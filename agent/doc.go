@@ -72,7 +72,8 @@
 //	tracereplay.go              recorded ones, by the entries of now
 //	rehearsal.go                real ones, on Nodes without machines
 //	why.go, whyends.go          may one end reach another: the question, and the two ends
-//	whyjoin.go, whytell.go      several Nodes; the sentence
+//	whytell.go, whyseen.go      the sentence; what was seen so far
+//	whyjoin.go, whytext.go      several Nodes; the answer as text
 //	lost.go, lostports.go       the last lost packets, in the pipeline and at ports
 //	lostreasons.go, lostlog.go  their reasons; in the log
 //	lostapi.go, losttext.go     for who asks; as text

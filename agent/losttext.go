@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/trace"
 )
 
 // LostColumns is what WriteLost prints of a packet.
@@ -42,18 +43,18 @@ func WriteLost(w io.Writer, all []LostPacket) error {
 // Line is a lost packet in one line, with a tab between its columns (LostColumns).
 func (p *LostPacket) Line() string {
 	return strings.Join([]string{
-		p.when(), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
+		clockText(p.Time), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
 		p.What(), p.ctText(), cmp.Or(p.entryText(), "-"),
 	}, "\t")
 }
 
-// when is the time of day, with the day if that is over.
-func (p *LostPacket) when() string {
+// clockText is the time of day, with the day if that is over.
+func clockText(t time.Time) string {
 	layout := "15:04:05.000000"
-	if now := time.Now().In(p.Time.Location()); now.Format(time.DateOnly) != p.Time.Format(time.DateOnly) {
+	if now := time.Now().In(t.Location()); now.Format(time.DateOnly) != t.Format(time.DateOnly) {
 		layout = "01-02 " + layout
 	}
-	return p.Time.Format(layout)
+	return t.Format(layout)
 }
 
 // From is the Pod that the packet came from, or the port that it entered by.
@@ -91,17 +92,22 @@ func (p *LostPacket) ctText() string {
 	return p.CT.State
 }
 
-// entryText is the entry in short: its priority and match, with the marks of that.
+// entryText is the entry in short; "" for none.
 func (p *LostPacket) entryText() string {
 	if p.Entry == nil {
 		return ""
 	}
-	text := fmt.Sprintf("priority=%d", p.Entry.Priority)
-	if p.Entry.Match != "" {
-		text += "," + p.Entry.Match
+	return entryShort(p.Entry)
+}
+
+// entryShort is an entry's priority and match, with the marks of that.
+func entryShort(e *trace.Entry) string {
+	text := fmt.Sprintf("priority=%d", e.Priority)
+	if e.Match != "" {
+		text += "," + e.Match
 	}
-	if len(p.Entry.Marks) > 0 {
-		text += " (" + strings.Join(p.Entry.Marks, ", ") + ")"
+	if len(e.Marks) > 0 {
+		text += " (" + strings.Join(e.Marks, ", ") + ")"
 	}
 	return text
 }

@@ -26,7 +26,9 @@ import (
 //	why.go      the question, and the walk
 //	whyends.go  the two ends: Pods, Services, addresses
 //	whytell.go  the sentence, from the walk
+//	whyseen.go  what was seen so far of these two ends
 //	whyjoin.go  several Nodes asked, and their answers put together
+//	whytext.go  the answer in some lines, with what to do next
 //
 // A Service with several endpoints has a way to each, and all are walked.
 
@@ -66,6 +68,7 @@ type WhyAnswer struct {
 	// empty for any.
 	Origin string   `json:"origin,omitempty"`
 	Notes  []string `json:"notes,omitempty"` // what is not in force of the policies
+	Seen   *WhySeen `json:"seen,omitempty"`  // nil where no packet ever came
 }
 
 // WhyWay is one way, and what was decided on it.
@@ -83,6 +86,10 @@ type WhyWay struct {
 	// the one in Next.
 	Unasked []string     `json:"unasked,omitempty"`
 	Walks   trace.Joined `json:"walks"`
+	// Met is of the entry where a way ends that is denied; nil where no packet ever came.
+	Met *WhyMet `json:"met,omitempty"`
+	// Advice is what to do next, where this way tells.
+	Advice string `json:"advice,omitempty"`
 
 	back *givenBack // of a redirect, to be walked
 }
@@ -182,8 +189,12 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	}
 	req := dataplane.TraceRequest{InPort: first.InPort, Frame: q.judge.first(&first)}
 	chosen, err := q.walk(a, req)
-	if err != nil || chosen == nil {
+	if err != nil {
 		return err
+	}
+	a.Seen = q.look(q.places(chosen))
+	if chosen == nil {
+		return nil
 	}
 	byHash := a.Ways[0]
 	a.Ways = nil
@@ -254,7 +265,8 @@ func (q *asking) carried(a *WhyAnswer, c *Carried) error {
 		q.src, q.dst, q.proto, q.to.port = f.src, f.dst, f.proto, f.dstPort
 	}
 	q.from, q.to.place = q.someone(q.src), q.p.objects.PlaceOf(q.dst)
-	_, err = q.addWay(a, t)
+	chosen, err := q.addWay(a, t)
+	a.Seen = q.look(q.places(chosen))
 	return err
 }
 
@@ -310,7 +322,7 @@ func (q *asking) goOn(w *WhyWay) error {
 	w.Walks, w.Next = append(w.Walks, walk), rest.Next
 	by := "if it comes back by " + w.back.by.Name + ", "
 	if rest.Denied != "" {
-		w.Denied = by + rest.Denied
+		w.Denied, w.Met, w.Advice = by+rest.Denied, rest.Met, rest.Advice
 	}
 	for i, end := range rest.Ends {
 		w.Ends = append(w.Ends, map[bool]string{true: by}[i == 0]+end)

@@ -248,15 +248,106 @@ func TestWhy(t *testing.T) {
 				if a == nil {
 					continue
 				}
-				var b bytes.Buffer
-				if err := a.WriteText(&b); err != nil {
-					t.Fatal(err)
+				text := whyText(t, a)
+				if n := strings.Count(text, "\n"); !strings.HasPrefix(text, a.Sentence+"\nwhere:  Node ") || !strings.Contains(text, "\nnext:   ") || n < 3 || n > 6 {
+					t.Errorf("not the sentence and a few lines:\n%s", text)
 				}
-				if text := b.String(); !strings.HasPrefix(text, a.Sentence+"\n\n") || !strings.Contains(text, "├─ PipelineRootClassifier") {
-					t.Errorf("no sentence with a walk behind it:\n%s", text)
+				var b bytes.Buffer
+				if err := a.WriteWalks(&b); err != nil || !strings.Contains(b.String(), "├─ PipelineRootClassifier") {
+					t.Errorf("%v, no walk:\n%s", err, &b)
 				}
 			}
 		})
+	}
+}
+
+func whyText(t *testing.T, a *WhyAnswer) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := a.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestWhyText compares whole answers: where the packet comes to, and what to do next.
+func TestWhyText(t *testing.T) {
+	clients := whyClients(t, "../examples/web-app", "node-a", "node-b")
+	for _, c := range []struct{ from, to, below string }{
+		{"default/client-a", "default/db-a:3306", `
+where:  Node node-a, from client-a to table IngressDefaultRule, entry priority=200,reg1=0x26 (TargetOFPortField=db-a)
+next:   if it has to pass, a policy for default/db-a needs an ingress rule that allows tcp 3306 from default/client-a
+`},
+		{"default/client-a", "default/web-b:80", `
+where:  Node node-a, from client-a to antrea-tun0; Node node-b, from antrea-tun0 to web-b
+next:   if it fails all the same: antrail drops on each Node of the way, then antrail trace --live while it is tried
+`},
+		{"default/client-a", "svc:default/sample-clusterip-no-ep", `
+where:  Node node-a, from client-a to table EndpointDNAT, entry priority=200,reg0=0x4000/0x4000 (SvcNoEpRegMark)
+next:   are there Pods that its selector takes, and are they ready? antrail get services, and kubectl get endpointslices
+`},
+		{"external", "192.168.77.102:30005", `
+where:  Node node-a, from antrea-gw0 to antrea-gw0
+next:   if it fails all the same: does anything listen there (ss -ltnu on node-a), and does the Node's firewall let it in?
+`},
+		{"default/client-a", "10.10.0.99:80", `
+where:  Node node-a, from client-a to antrea-gw0
+next:   antrail get pods has the addresses of those that are there
+`},
+	} {
+		a, err := Why(t.Context(), clients, &WhyRequest{From: c.from, To: c.to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := whyText(t, a); text != a.Sentence+c.below {
+			t.Errorf("%s to %s:\n%swant\n%s", c.from, c.to, text, c.below)
+		}
+	}
+	a, err := Why(t.Context(), clients[:1], &WhyRequest{From: "default/client-a", To: "default/web-b:80"})
+	if err != nil || !strings.Contains(whyText(t, a), "\nnext:   ask node-b too: ") {
+		t.Errorf("%v: %+v", err, a)
+	}
+}
+
+// TestWhySeen: an answer has what the switch has seen of the two ends, and of the entry
+// that decides.
+func TestWhySeen(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	ask := func(from, to string) *WhyAnswer {
+		a, err := Why(t.Context(), []*Client{n.client}, &WhyRequest{From: from, To: to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if text := whyText(t, ask("default/client-a", "default/db-a:3306")); strings.Contains(text, "so far") {
+		t.Errorf("nothing has passed:\n%s", text)
+	}
+	for port := range uint16(2) {
+		n.send(t, nodeClient, clientSYN(func(o *packettest.Options) {
+			o.EthDst, o.Dst, o.SrcPort, o.DstPort = [6]byte{0x36, 0x48, 0x21, 0xa2, 0x9d, 0xb4}, packettest.Addr("10.10.0.25"), 4000+port, 3306
+		}), packet.Tunnel{}, nodeDB)
+	}
+	a := ask("default/client-a", "default/db-a:3306")
+	if a.Seen == nil || a.Seen.Dropped != 2 || a.Seen.LastDropped.IsZero() || a.Seen.Connections != 0 || a.Ways[0].Met == nil || a.Ways[0].Met.Packets != 2 {
+		t.Errorf("%+v %+v", a.Seen, a.Ways[0].Met)
+	}
+	text := whyText(t, a)
+	for _, want := range []string{
+		"\nentry:  2 packets have met the entry in the 0s that it is there, the last one 0s ago\n",
+		"\nso far: of these two ends 0 connections are tracked now, and 2 packets are kept as dropped, the last one of ",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if s := ask("default/client-a", "default/db-a:22").Seen; s.Dropped != 0 {
+		t.Errorf("of another port: %+v", s)
+	}
+	n.connect(t)
+	a = ask("default/db-a", "192.0.2.1:80")
+	if a.Seen.Connections != 1 || !strings.Contains(whyText(t, a), "of these two ends 1 connection is tracked now, and no packet is kept as dropped") {
+		t.Errorf("%+v", a.Seen)
 	}
 }
 

@@ -1,15 +1,13 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-
-	"github.com/antrail/antrail/trace"
 )
 
 // Several Nodes, asked one after the other: the one where the packet enters, and
@@ -97,6 +95,7 @@ func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) err
 		rest := &next.Ways[0]
 		w.Decisions, w.Ends = append(w.Decisions, rest.Decisions...), append(w.Ends, rest.Ends...)
 		w.Walks, w.Next = append(w.Walks, rest.Walks...), rest.Next
+		w.Met, w.Advice, a.Seen = rest.Met, cmp.Or(rest.Advice, w.Advice), a.Seen.and(next.Seen)
 		if rest.Denied != "" {
 			w.Denied = "on Node " + next.Node + ", " + rest.Denied
 		}
@@ -187,25 +186,4 @@ func (w *WhyWay) conclude(a *WhyAnswer) verdict {
 	}
 	w.Sentence, w.Allowed = "allowed: "+strings.Join(parts, "; "), true
 	return verdictAllowed
-}
-
-// WriteText writes the sentence, and below it the walk of each way.
-func (a *WhyAnswer) WriteText(w io.Writer) error {
-	if _, err := fmt.Fprintln(w, a.Sentence); err != nil {
-		return err
-	}
-	for _, n := range a.Notes {
-		fmt.Fprintln(w, "note:", n)
-	}
-	for i := range a.Ways {
-		way := &a.Ways[i]
-		fmt.Fprintln(w)
-		if len(a.Ways) > 1 {
-			fmt.Fprintf(w, "%s: %s\n", way.Endpoint, way.Sentence)
-		}
-		if err := trace.WriteTree(w, way.Walks); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -28,12 +28,14 @@ func (r teller) way() WhyWay {
 	switch to := &r.to.place; {
 	case r.chosen == nil && to.Object.Kind == control.KindNode && to.Node == r.self.Node && r.t.Live.Port == r.self.Gateway.No && !r.noEndpoint():
 		w.Ends = []string{"it is for the Node itself, whose kernel answers, and does not pass the switch"}
+		w.Advice = fmt.Sprintf("if it fails all the same: does anything listen there (ss -ltnu on %s), and does the Node's firewall let it in?", r.self.Node)
 		return w
 	case to.Object.Kind == control.KindPod && to.Node == r.self.Node && to.Port == 0 && !r.isNode(to.Addrs):
-		w.Denied = fmt.Sprintf("%s has no port in this Node's switch", &r.to)
+		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods says how far the Pod is"
 		return w
 	case len(r.t.Verdict.Outputs) == 0:
-		w.Denied = r.denial(&w)
+		w.Denied, w.Advice = r.denial(&w)
+		w.Met = r.met()
 		return w
 	}
 	for i := range r.t.Steps {
@@ -207,26 +209,29 @@ func (r teller) isolation(direction string) (policies []string, isolated bool) {
 	return policies, isolated
 }
 
-// denial says why the packet goes nowhere.
-func (r teller) denial(w *WhyWay) string {
+// denial says why the packet goes nowhere, and what to do about it.
+func (r teller) denial(w *WhyWay) (why, advice string) {
 	for _, d := range w.Decisions {
 		switch {
 		case d.Isolated:
 			return r.isolatedText(&d)
 		case d.Action == control.ActionDrop || d.Action == control.ActionReject:
 			verb := map[control.RuleAction]string{control.ActionDrop: "drops", control.ActionReject: "rejects"}[d.Action]
-			return fmt.Sprintf("%s %s %s (%s)", d.Policies[0], verb, w.What, d.where())
+			return fmt.Sprintf("%s %s %s (%s)", d.Policies[0], verb, w.What, d.where()),
+				"if it has to pass, change that rule or have one before it allow it; antrail get policies -o wide counts what each has refused"
 		}
 	}
 	if r.noEndpoint() {
-		return fmt.Sprintf("%s has no endpoint for %s, so %s is refused at once", r.service(), r.dial(), &r.from)
+		service := r.service()
+		return fmt.Sprintf("%s has no endpoint for %s, so %s is refused at once", service, r.dial(), &r.from),
+			"are there Pods that its selector takes, and are they ready? antrail get services, and kubectl get endpointslices"
 	}
 	return r.otherDenial()
 }
 
 // isolatedText is an implicit deny: nobody dropped the packet, but nobody allowed
 // it.
-func (r teller) isolatedText(d *WhyDecision) string {
+func (r teller) isolatedText(d *WhyDecision) (why, advice string) {
 	server, _ := r.server()
 	pod, other := server, "from "+r.from.String()
 	if d.Direction == "egress" {
@@ -240,7 +245,8 @@ func (r teller) isolatedText(d *WhyDecision) string {
 	if who == "" {
 		who = "policies"
 	}
-	return fmt.Sprintf("%s%s%s for %s, and no rule allows %s %s", who, verb, pod, d.Direction, r.dial(), other)
+	return fmt.Sprintf("%s%s%s for %s, and no rule allows %s %s", who, verb, pod, d.Direction, r.dial(), other),
+		fmt.Sprintf("if it has to pass, a policy for %s needs an %s rule that allows %s %s", pod, d.Direction, r.dial(), other)
 }
 
 // noEndpoint says whether the packet went to the agent for want of an endpoint.
@@ -252,21 +258,22 @@ func (r teller) noEndpoint() bool {
 }
 
 // otherDenial is a drop that no policy has to do with.
-func (r teller) otherDenial() string {
+func (r teller) otherDenial() (why, advice string) {
 	v := &r.t.Verdict
 	if v.Reason == dataplane.NotDropped {
-		return fmt.Sprintf("%s goes no further: %s", r.what(), v.Text(r.t.Names))
+		return fmt.Sprintf("%s goes no further: %s", r.what(), v.Text(r.t.Names)), ""
 	}
 	s := fmt.Sprintf("%s ends in table %s (%s): %s", r.what(), tableName(r.t.Names, v.Table), v.Reason, v.Reason.Sentence())
 	if nobody := r.nobody(&r.to.place); nobody != "" {
-		return nobody + "; " + s
+		return nobody + "; " + s, "antrail get pods has the addresses of those that are there"
 	}
+	advice = fmt.Sprintf("antrail dump-flows %s --explain has what that table lets pass, and for whom", tableName(r.t.Names, v.Table))
 	for _, o := range r.origins(tableName(r.t.Names, v.Table)) {
 		if o.Object.Kind != control.KindNodeConfig {
-			return s + " The entry is there for " + objectText(o.Object) + "."
+			return s + " The entry is there for " + objectText(o.Object) + ".", advice
 		}
 	}
-	return s
+	return s, advice
 }
 
 // end says where an output goes.
@@ -278,7 +285,11 @@ func (r teller) end(w *WhyWay, s *dataplane.Step) {
 	case s.Port == r.self.Gateway.No:
 		r.byGateway(w, s)
 	case port.Pod != "":
-		w.Ends = append(w.Ends, "it reaches "+port.Pod+r.p.downText(s.Port))
+		down := r.p.downText(s.Port)
+		w.Ends = append(w.Ends, "it reaches "+port.Pod+down)
+		if down != "" {
+			w.Advice = "set the link up in the Pod, or have the Pod made anew: an interface without its other end stays down"
+		}
 	case len(r.t.Verdict.Outputs) > 1:
 		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+controlText(r.control()))
 	default:
@@ -331,8 +342,9 @@ func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
 		}
 	}
 	w.Ends = append(w.Ends, text)
+	w.Advice = fmt.Sprintf("if it fails all the same, the Node's kernel has it: on %s, ip route get %s and nft list ruleset", r.self.Node, at.Addrs[0])
 	if nobody := r.nobody(&at); nobody != "" {
-		w.Ends = append(w.Ends, "but "+nobody)
+		w.Ends, w.Advice = append(w.Ends, "but "+nobody), "antrail get pods has the addresses of those that are there"
 	}
 }
 

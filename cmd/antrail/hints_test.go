@@ -38,3 +38,15 @@ func TestOtherLabs(t *testing.T) {
 		}
 	}
 }
+
+// TestWhyIsShort: the answer comes first and alone, the walk when it is asked for.
+func TestWhyIsShort(t *testing.T) {
+	args := []string{"why", "default/client-a", "default/db-a:3306", "--manifests", "examples/web-app"}
+	var short, long bytes.Buffer
+	if code := run(args, &short, &short); code != exitFailed || strings.Count(short.String(), "\n") > 6 || strings.Contains(short.String(), "├─") {
+		t.Errorf("code %d:\n%s", code, &short)
+	}
+	if run(append(args, "-v"), &long, &long); !strings.HasPrefix(long.String(), short.String()+"\n") || !strings.Contains(long.String(), "├─") {
+		t.Errorf("with -v:\n%s", &long)
+	}
+}

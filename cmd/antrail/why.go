@@ -22,6 +22,7 @@ type why struct {
 	agents          several
 	request         agent.WhyRequest
 	udp, sctp, icmp bool
+	walk            bool
 }
 
 func whyCommand() *cobra.Command {
@@ -30,8 +31,9 @@ func whyCommand() *cobra.Command {
 		Use:   "why FROM TO",
 		Short: "Say whether one end may connect to another, and which policy decides it",
 		Long: `Say in one sentence whether FROM may open a connection to TO, and which policy and rule decide that, or
-what else is in the way; and print the walk of its first packet. Nothing is sent, counted or learned, and
-connections are looked up as they are.
+what else is in the way. Below it stand where its first packet comes to, what was counted so far (of the entry
+that it ends at, and of these two ends), and what to do next; with --walk also the packet's walk, table by
+table. Nothing is sent, counted or learned, and connections are looked up as they are.
 
 FROM is namespace/pod, an address, external (some address outside the cluster) or node (the Node itself).
 TO is one of these, or svc:namespace/name, with :PORT behind it: a number, or a name that the Pod or the
@@ -46,7 +48,7 @@ as if it came back as it was. Packets from outside enter at the first --node.
 It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when it is undecided or
 there is no answer.`,
 		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
-			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a",
+			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a\n  antrail why --walk default/client-a default/web-a:80 " + webApp,
 		Args: exactly("FROM", "TO"),
 	}
 	f := c.Flags()
@@ -59,6 +61,7 @@ there is no answer.`,
 	f.BoolVar(&w.sctp, "sctp", false, "ask for SCTP")
 	f.BoolVar(&w.icmp, "icmp", false, "ask for an ICMP echo request")
 	c.MarkFlagsMutuallyExclusive("udp", "sctp", "icmp")
+	f.BoolVarP(&w.walk, "walk", "v", false, "print the walk too, table by table, with the object behind each entry")
 	f.BoolVar(&w.request.IPv6, "ipv6", false, "IPv6 addresses of ends that have both")
 	f.Uint16Var(&w.request.SourcePort, "source-port", 0, "port of the client (default 40000)")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -97,7 +100,7 @@ func (w *why) answer(c *cobra.Command) error {
 	return nil
 }
 
-var errUndecided = errors.New("a Node that has a say was not asked: give its agent too, by --socket given again, or all objects by --manifests")
+var errUndecided = errors.New("undecided: a Node that has a say was not asked")
 
 // clients are agents, or the Nodes of manifests. One Node of a lab or of manifests is
 // asked first, and then its others, when a packet goes there.
@@ -133,7 +136,11 @@ func (w *why) nodes() (names []string, err error) {
 
 func (w *why) print(c *cobra.Command, a *agent.WhyAnswer) error {
 	if w.from.output == "text" {
-		return a.WriteText(c.OutOrStdout())
+		err := a.WriteText(c.OutOrStdout())
+		if err == nil && w.walk {
+			err = a.WriteWalks(c.OutOrStdout())
+		}
+		return err
 	}
 	b, err := json.MarshalIndent(a, "", "  ")
 	if err == nil && w.from.output == "yaml" {
