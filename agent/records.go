@@ -45,9 +45,11 @@ type Table struct {
 	Masks   int    `json:"masks"`
 	Lookups uint64 `json:"lookups"`
 	Matched uint64 `json:"matched"`
-	// LookupNS is the mean time of a lookup, 0 until one was timed.
-	LookupNS time.Duration     `json:"lookupNS"`
-	Drops    map[string]uint64 `json:"drops,omitempty"` // by reason
+	// LookupNS is the mean time of a lookup, and ActionsNS of what its entry does
+	// until the next one; 0 until one was timed.
+	LookupNS  time.Duration     `json:"lookupNS"`
+	ActionsNS time.Duration     `json:"actionsNS"`
+	Drops     map[string]uint64 `json:"drops,omitempty"` // by reason
 }
 
 // Drop counts packets whose walk ended in a table for a reason.
@@ -152,7 +154,7 @@ func (p *pipeline) tableRecords() []Table {
 	for _, t := range p.sw.Tables() {
 		r := Table{
 			ID: t.ID, Name: p.tableName(t.ID), Shape: string(t.Shape), Entries: t.Entries, Learned: t.Learned, Masks: t.Masks,
-			Lookups: t.Lookups, Matched: t.Hits, LookupNS: t.LookupTime, Drops: map[string]uint64{},
+			Lookups: t.Lookups, Matched: t.Hits, LookupNS: t.Times.MeanLookup(), ActionsNS: t.Times.MeanActions(), Drops: map[string]uint64{},
 		}
 		for reason, n := range t.DropsByReason {
 			r.Drops[reason.String()] = n

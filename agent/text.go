@@ -191,20 +191,20 @@ func upOrDown(up bool) string {
 
 func (p *pipeline) writeTables(w io.Writer, _ query) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TABLE\tNAME\tENTRIES\tLEARNED\tMASKS\tLOOKUPS\tMATCHED\tDROPPED\tNS/LOOKUP\tSHAPE")
+	fmt.Fprintln(t, "TABLE\tNAME\tENTRIES\tLEARNED\tMASKS\tLOOKUPS\tMATCHED\tDROPPED\tNS/LOOKUP\tNS/ACTIONS\tSHAPE")
 	for _, r := range p.tableRecords() {
 		var dropped uint64
 		for _, n := range r.Drops {
 			dropped += n
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
-			r.ID, r.Name, r.Entries, r.Learned, r.Masks, r.Lookups, r.Matched, dropped, lookupText(r.LookupNS), r.Shape)
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n",
+			r.ID, r.Name, r.Entries, r.Learned, r.Masks, r.Lookups, r.Matched, dropped, meanText(r.LookupNS), meanText(r.ActionsNS), r.Shape)
 	}
 	return t.Flush()
 }
 
-// lookupText is a lookup's mean time in nanoseconds, "-" while none was timed.
-func lookupText(d time.Duration) string {
+// meanText is a mean time in nanoseconds, "-" while nothing was timed.
+func meanText(d time.Duration) string {
 	if d == 0 {
 		return "-"
 	}

@@ -54,6 +54,7 @@
 // What is told:
 //
 //	tally.go, sums.go, dump.go        counters
+//	timing.go                         what tables cost, of one walk in some hundred
 //	classsums.go
 //	trace.go, tracetext.go            a walk that is watched
 //	live.go, livekey.go, livewalk.go  walks of real packets, watched

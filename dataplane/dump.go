@@ -45,9 +45,7 @@ type TableStats struct {
 	Learned       int
 	Masks         int // distinct masks: subtables of the lookup
 	Lookups, Hits uint64
-	// LookupTime is the mean of the lookups that were timed, one in about a
-	// thousand; 0 when none was yet.
-	LookupTime    time.Duration
+	Times         TableTimes
 	DropsByReason map[DropReason]uint64
 }
 
@@ -186,7 +184,7 @@ func (s *Switch) Tables() []TableStats {
 			ID: uint8(id), Name: p.names.Table(uint8(id)), Shape: t.classifier.shape(), Entries: t.classifier.entries,
 			Learned: t.live.learned.count(), Masks: len(t.classifier.subtables),
 			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
-			LookupTime: t.live.lookupTime(), DropsByReason: s.dropsOf(id),
+			Times: t.live.times(), DropsByReason: s.dropsOf(id),
 		})
 	}
 	return all

@@ -1,5 +1,8 @@
 package dataplane
 
+// TimeEvery is of how many walks one is timed.
+const TimeEvery = timeEvery
+
 // Tend is what upkeep does every second with shortcuts.
 func (s *Switch) Tend() { s.shortcuts.tend(s.clock()) }
 

@@ -7,7 +7,7 @@ package dataplane
 // table, or -1.
 func (k *walk) step(id uint8) int {
 	s := k.w.stretches
-	if s == nil || s.drawing.on || s.prog != k.prog || k.trace != nil {
+	if s == nil || s.drawing.on || s.prog != k.prog || k.trace != nil || k.w.timer.on {
 		return k.visit(id)
 	}
 	if t := k.prog.tables[id]; t == nil || !t.live.learned.none() {

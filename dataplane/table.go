@@ -3,7 +3,6 @@ package dataplane
 import (
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -55,18 +54,11 @@ func (t *table) forgetLearner(e *entry) {
 // tableState is the part of a table that packets change.
 type tableState struct {
 	lookups, hits atomic.Uint64
-	timed, nanos  atomic.Uint64 // lookups that were timed, and how long they took
 	learned       learnedEntries
 	mayLearn      atomic.Bool // never false again
-}
 
-// lookupTime is the mean of the lookups that were timed; 0 when none was.
-func (s *tableState) lookupTime() time.Duration {
-	n := s.timed.Load()
-	if n == 0 {
-		return 0
-	}
-	return time.Duration(s.nanos.Load() / n)
+	timed                  atomic.Uint64
+	lookupTime, actionTime atomic.Int64 // nanoseconds of all that were timed
 }
 
 // lookup implements lookups: learned and static entries as one table.

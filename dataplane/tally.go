@@ -1,11 +1,5 @@
 package dataplane
 
-import (
-	"time"
-
-	"github.com/antrail/antrail/flow"
-)
-
 // A worker counts in its own memory and tells the entries and tables once per
 // batch: packets of a batch mostly hit the same entries, and an addition to
 // memory that other workers and readers share costs more than a lookup. What a
@@ -23,7 +17,6 @@ type tally struct {
 	tables  [256]tableTally
 	buckets bucketTally
 	seen    []uint8 // tables that hold something
-	sample  int     // lookups until one is timed
 }
 
 // credit is packets of one entry.
@@ -36,7 +29,7 @@ type credit struct {
 type tableTally struct {
 	to            *tableState
 	lookups, hits uint64
-	timed, nanos  uint64
+	times         TableTimes
 }
 
 // credit counts one packet for an entry.
@@ -86,9 +79,8 @@ func (t *tally) looked(id uint8, to *tableState, hit bool) *tableTally {
 func (c *tableTally) tell() {
 	c.to.lookups.Add(c.lookups)
 	c.to.hits.Add(c.hits)
-	if c.timed > 0 {
-		c.to.timed.Add(c.timed)
-		c.to.nanos.Add(c.nanos)
+	if c.times.Timed > 0 {
+		c.to.add(c.times)
 	}
 }
 
@@ -149,34 +141,3 @@ func (t *bucketTally) tell() {
 	}
 	t.used = t.used[:0]
 }
-
-// sampleEvery is how many lookups share one reading of the clock. It is prime,
-// so that a pipeline that every packet walks alike has all its tables timed.
-const sampleEvery = 1021
-
-// find looks a table up, counts, and times one lookup in sampleEvery.
-func (w *worker) find(id uint8, t *table, k *flow.Key) *entry {
-	if w.tally.sample++; w.tally.sample < sampleEvery {
-		e := w.scratch.find(t, k)
-		w.tally.looked(id, t.live, e != nil)
-		return e
-	}
-	w.tally.sample = 0
-	start := time.Now()
-	e := w.scratch.find(t, k)
-	d := time.Since(start) - clockCost
-	c := w.tally.looked(id, t.live, e != nil)
-	c.timed++
-	c.nanos += uint64(max(0, d))
-	return e
-}
-
-// clockCost is what reading the clock twice takes by itself.
-var clockCost = func() time.Duration {
-	least := time.Second
-	for range 100 {
-		start := time.Now()
-		least = min(least, time.Since(start))
-	}
-	return least
-}()

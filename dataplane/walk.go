@@ -101,6 +101,8 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 		admitted := k.extract()
 		if k.trace != nil {
 			k.trace.out.Start = k.key
+		} else {
+			k.w.timer.begin()
 		}
 		if admitted {
 			k.walkTable(k.prog.first)
@@ -141,6 +143,9 @@ func (k *walk) begin(f *packet.Frame, inPort uint32) {
 
 // finish gives the packet its verdict and the frame its end.
 func (k *walk) finish() {
+	if k.w.timer.on {
+		k.w.timer.end()
+	}
 	k.parsed = false
 	if k.sent == 0 && k.waits == 0 && k.reason == NotDropped {
 		k.table, k.entry = k.last, k.met

@@ -40,6 +40,7 @@ type worker struct {
 	walk      walk
 	scratch   lookupScratch
 	tally     tally
+	timer     timer
 	cache     *cache     // nil when it is off, and for the one outside
 	rec       recording  // for the cache
 	stretches *stretches // nil when they are off, and for the one outside
