@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/cilium/ebpf/asm"
 )
@@ -22,6 +23,9 @@ type course struct {
 	answers [][]byte
 	answer  renewal
 }
+
+// short is the name without what it has in common with others.
+func (c *course) short() string { return strings.TrimSuffix(c.name, ", pipeline alone") }
 
 // change is what of a frame's ports its number determines.
 type renewal int

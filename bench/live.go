@@ -28,7 +28,7 @@ func runTrace(ctx context.Context, r *rig, c *Comparison) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWalker(program)
+	w, err := newWalker(program, switchOptions{})
 	if err != nil {
 		return err
 	}

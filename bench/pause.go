@@ -69,7 +69,7 @@ type turns struct {
 
 func openTurns(p *flow.Program, connections uint32, rules int) (*turns, error) {
 	s := &source{Port: memory.New(sender().Name, memory.Options{}), pool: packet.NewPool(8*walkBatch, 2048), frame: there(64), of: connections}
-	sw, ct, err := newSwitchFor(2*int(connections), p, s, &sink{memory.New(receiver().Name, memory.Options{})})
+	sw, ct, err := newSwitchFor(switchOptions{connections: 2 * int(connections)}, p, s, &sink{memory.New(receiver().Name, memory.Options{})})
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func openHeld(rules int) (*dataplane.Switch, error) {
 		return nil, err
 	}
 	idle := func(name string) ports.Port { return memory.New(name, memory.Options{}) }
-	sw, _, err := newSwitchFor(1, program, idle(sender().Name), idle(receiver().Name))
+	sw, _, err := newSwitchFor(switchOptions{connections: 1}, program, idle(sender().Name), idle(receiver().Name))
 	return sw, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/antrail/antrail/flow"
@@ -30,7 +29,7 @@ func bareProgram() (*flow.Program, error) {
 	return flow.ParseProgram(flow.Sources{Flows: flow.Text("one entry", text)})
 }
 
-func runPipeline(ctx context.Context, r *rig, c *Comparison) error {
+func runPipeline(ctx context.Context, r *rig, c *Comparison) (err error) {
 	program, err := serviceProgram(1)
 	if err != nil {
 		return err
@@ -40,9 +39,18 @@ func runPipeline(ctx context.Context, r *rig, c *Comparison) error {
 		return err
 	}
 	c.Notes = append(c.Notes, installNote)
-	return r.contestProgram(ctx, c, &trial{
-		program: program, courses: []*course{knownCourse(), manyCourse(), freshCourse(), freshServiceCourse()}, install: batch,
-	})
+	t := &trial{program: program, courses: []*course{knownCourse(), manyCourse(), freshCourse(), freshServiceCourse()}, install: batch}
+	if r.wants(antrailName) {
+		if t.tables, err = newByTable(program); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.tables.close()) }()
+	}
+	err = r.contestProgram(ctx, c, t)
+	if t.tables != nil {
+		r.beside(t.tables.comparison(c.Machine))
+	}
+	return err
 }
 
 // trial is a program, and what is measured of it.
@@ -51,44 +59,42 @@ type trial struct {
 	program *flow.Program
 	courses []*course
 	install *installation // nil: the time of installing is not measured
+	tables  *byTable      // nil: tables are not told apart
 }
 
 // contestProgram has antrail's switch and Open vSwitch's stand a trial.
 func (r *rig) contestProgram(ctx context.Context, c *Comparison, t *trial) (err error) {
 	c.Notes = append(c.Notes, pipelineNote)
 	c.absentOVS(ovsWalkMissing())
-	sides, w, err := r.openTrial(ctx, c, t)
+	sides, err := r.openTrial(ctx, c, t)
 	defer func() { err = errors.Join(err, closeAll(sides)) }()
 	if err != nil {
 		return err
 	}
-	err = r.contest(ctx, c, sides)
-	if w != nil && len(c.Lines) > 0 {
-		c.Notes = append(c.Notes, w.program.tableTimes())
-	}
-	return err
+	return r.contest(ctx, c, sides)
 }
 
-// openTrial opens the sides of a trial that take part: w is antrail's, nil when
-// it does not. Those that were opened are given back with an error as well.
-func (r *rig) openTrial(ctx context.Context, c *Comparison, t *trial) (sides []*side, w *walk, err error) {
+// openTrial opens the sides of a trial that take part. Those that were opened are
+// given back with an error as well.
+func (r *rig) openTrial(ctx context.Context, c *Comparison, t *trial) (sides []*side, err error) {
 	if r.wants(ovsVersion()) && ovsWalkMissing() == nil {
 		r.say("%s: %s gets %d entries", c.Profile, ovsVersion(), len(t.program.Entries))
 		w, err := openOVSWalk(ctx, t.program)
 		if err != nil {
-			return sides, nil, fmt.Errorf("%s: %w", ovsVersion(), err)
+			return sides, fmt.Errorf("%s: %w", ovsVersion(), err)
 		}
 		sides = append(sides, r.ovsWalkSide(w, t))
 	}
 	if r.wants(antrailName) {
 		r.say("%s: %s gets %d entries", c.Profile, antrailName, len(t.program.Entries))
-		if w, err = newWalk(t.program); err != nil {
-			return sides, nil, fmt.Errorf("%s: %w", antrailName, err)
+		w, err := newWalk(t.program, switchOptions{})
+		if err != nil {
+			return sides, fmt.Errorf("%s: %w", antrailName, err)
 		}
 		w.program.counts = t.x == 0
 		sides = append(sides, r.walkSide(w, t))
 	}
-	return sides, w, nil
+	return sides, nil
 }
 
 // antrailName is that of antrail where it is one contender.
@@ -130,6 +136,9 @@ func (r *rig) walkSide(w *walk, t *trial) *side {
 		if err == nil && t.x == 0 {
 			list = append(list, m.details()...)
 		}
+		if err == nil && t.tables != nil {
+			err = t.tables.round(ctx, t.courses, plan{windowsOfTables, r.Window / windowsOfRound, r.until})
+		}
 		return list, err
 	}}
 }
@@ -160,7 +169,7 @@ func (r *rig) stand(ctx context.Context, w contender, t *trial) (*measured, []re
 // details are what only antrail can tell of its courses.
 func (m *measured) details() (list []reading) {
 	for i, c := range m.courses {
-		name, _ := strings.CutSuffix(c.name, ", pipeline alone")
+		name := c.short()
 		n := m.of[i].median(entries)
 		list = append(list,
 			reading{name + ", with ports in memory", "ns", m.of[i].median(nanoseconds)},
@@ -197,7 +206,7 @@ func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*
 		if err != nil {
 			return err
 		}
-		sides, _, err := r.openTrial(ctx, c, &trial{x: float64(n), program: p, courses: courses})
+		sides, err := r.openTrial(ctx, c, &trial{x: float64(n), program: p, courses: courses})
 		points = append(points, point{float64(n), sides})
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return fmt.Errorf("with %d: %w", n, err)

@@ -112,7 +112,15 @@ type rig struct {
 	progress io.Writer
 	until    time.Time // when the share of the profile that runs is used up
 	pods     []*podPair
-	absent   []string // why there are no further pods
+	absent   []string      // why there are no further pods
+	more     []*Comparison // of the profile that runs, beside its own
+}
+
+// beside adds a comparison to that of the profile that runs; nil is none.
+func (r *rig) beside(c *Comparison) {
+	if c != nil {
+		r.more = append(r.more, c)
+	}
 }
 
 // Run runs the profiles of o and returns what they found. Progress goes to
@@ -142,6 +150,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 		if len(c.Lines) > 0 {
 			result.Comparisons = append(result.Comparisons, c)
 		}
+		result.Comparisons, r.more = append(result.Comparisons, r.more...), nil
 		if ctx.Err() != nil {
 			break
 		}

@@ -32,8 +32,8 @@ func TestProfiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Comparisons) != len(ProfileNames()) {
-		t.Fatalf("%d comparisons, want %v", len(result.Comparisons), ProfileNames())
+	if len(result.Comparisons) != len(ComparisonNames()) {
+		t.Fatalf("%d comparisons, want %v", len(result.Comparisons), ComparisonNames())
 	}
 	for _, c := range result.Comparisons {
 		if len(c.Sides) == 0 || len(c.Lines) == 0 {

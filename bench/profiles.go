@@ -22,3 +22,7 @@ func profiles() []profile {
 		{"gc", 5, "what garbage collection does to a busy worker, with a million connections", "A worker beside the garbage collector", runGC},
 	}
 }
+
+// ComparisonNames are the names of what the profiles find, which are theirs and
+// that of a second comparison of profile pipeline.
+func ComparisonNames() []string { return append(ProfileNames(), tablesName) }

@@ -11,19 +11,19 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// newSwitch is a switch with a program and two ports, under the numbers that
-// the program gives to the sender and the receiver. Closing it closes the ports.
-func newSwitch(p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
-	return newSwitchFor(0, p, in, out)
+// switchOptions are what a switch has that others do not.
+type switchOptions struct {
+	connections int // room for so many; for conntrack.DefaultMax when 0
+	cache       int // as in dataplane.Config: negative where every packet is to walk every table
 }
 
-// newSwitchFor is newSwitch with room for so many connections; for
-// conntrack.DefaultMax when that is 0.
-func newSwitchFor(connections int, p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
+// newSwitchFor is a switch with a program and two ports, under the numbers that
+// the program gives to the sender and the receiver. Closing it closes the ports.
+func newSwitchFor(o switchOptions, p *flow.Program, in, out ports.Port) (*dataplane.Switch, *conntrack.Table, error) {
 	start := time.Now()
 	clock := func() int64 { return int64(time.Hour + time.Since(start)) }
-	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1, Max: connections})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock})
+	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1, Max: o.connections})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Cache: o.cache})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +51,7 @@ func openPipeline(open func() (*portPair, error)) func(context.Context, *topolog
 		if err != nil {
 			return nil, err
 		}
-		sw, _, err := newSwitchFor(mostForwarded, program, pair.in, pair.out)
+		sw, _, err := newSwitchFor(switchOptions{connections: mostForwarded}, program, pair.in, pair.out)
 		if err != nil {
 			return nil, errors.Join(err, pair.close())
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
@@ -26,6 +25,7 @@ type walker struct {
 	batch, taken []*packet.Frame
 	next         uint32 // number of the next packet of a course
 	counts       bool   // costs tell how many entries a packet takes; that is slow with many
+	tables       bool   // … and what each table costs it
 	// began and passed, when not nil, are called when a window begins and after each
 	// of its batches.
 	began, passed func() error
@@ -35,13 +35,13 @@ type walker struct {
 const walkBatch = 64
 
 // newWalker makes a switch with a program.
-func newWalker(p *flow.Program) (*walker, error) {
+func newWalker(p *flow.Program, o switchOptions) (*walker, error) {
 	w := &walker{
 		in: memory.New(sender().Name, memory.Options{}), out: memory.New(receiver().Name, memory.Options{}),
 		pool: packet.NewPool(4*walkBatch, 2048), batch: make([]*packet.Frame, walkBatch), taken: make([]*packet.Frame, walkBatch),
 	}
 	var err error
-	w.sw, w.ct, err = newSwitch(p, w.in, w.out)
+	w.sw, w.ct, err = newSwitchFor(o, p, w.in, w.out)
 	return w, err
 }
 
@@ -114,7 +114,7 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		}
 	}
 	var before, after runtime.MemStats
-	taken := w.entriesTaken()
+	taken, tables := w.entriesTaken(), w.tableStats()
 	watch, err := watchThread("self", unix.Gettid())
 	if err != nil {
 		return cost{}, err
@@ -141,6 +141,7 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		nanoseconds: float64(took) / float64(packets),
 		allocations: float64(after.Mallocs-before.Mallocs) / float64(packets),
 		entries:     float64(w.entriesTaken()-taken) / float64(packets),
+		tables:      new(tableCosts(tables, w.tableStats(), packets)),
 		disturbed:   disturbed,
 	}, errors.Join(err, err2)
 }
@@ -156,31 +157,28 @@ func (w *walker) entriesTaken() (n uint64) {
 	return n
 }
 
-// tableTimes tells how long a lookup took in each table.
-func (w *walker) tableTimes() string {
-	var list []string
-	for _, t := range w.sw.Tables() {
-		if t.LookupTime > 0 {
-			list = append(list, fmt.Sprintf("%s %d", t.Name, t.LookupTime.Nanoseconds()))
-		}
+// tableStats are the tables' counters; nil when they are not asked for.
+func (w *walker) tableStats() []dataplane.TableStats {
+	if !w.tables {
+		return nil
 	}
-	return "antrail's lookups by table in all rounds, mean of the one in about a thousand that is timed, ns: " + strings.Join(list, ", ") + "."
+	return w.sw.Tables()
 }
 
 // walk is antrail as a contender: a switch with the program, and one with a
 // single entry.
 type walk struct{ program, single *walker }
 
-func newWalk(p *flow.Program) (*walk, error) {
+func newWalk(p *flow.Program, o switchOptions) (*walk, error) {
 	bare, err := bareProgram()
 	if err != nil {
 		return nil, err
 	}
 	w := new(walk)
-	if w.single, err = newWalker(bare); err != nil {
+	if w.single, err = newWalker(bare, o); err != nil {
 		return nil, err
 	}
-	if w.program, err = newWalker(p); err != nil {
+	if w.program, err = newWalker(p, o); err != nil {
 		return nil, errors.Join(err, w.single.sw.Close())
 	}
 	return w, nil

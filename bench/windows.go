@@ -21,6 +21,7 @@ import (
 // cost is what a packet of a course cost in one window.
 type cost struct {
 	packets, nanoseconds, allocations, entries float64
+	tables                                     *[]tableCost // nil where nobody asks
 	// disturbed is the part of the window in which the thread that is measured
 	// wanted to run and did not, or the machine itself did not run.
 	disturbed float64
@@ -46,11 +47,12 @@ type contender interface {
 var errLost = errors.New("hardly any packets came through")
 
 const (
-	windowsOfRound = 4    // of each course
-	windowsOfSweep = 2    // of each course and size
-	madeUp         = 2    // times as many, with those thrown away
-	mostDisturbed  = 0.02 // of a window
-	mostTolerable  = 0.1  // of a window that is used because there are no others
+	windowsOfRound  = 4    // of each course
+	windowsOfSweep  = 2    // of each course and size
+	windowsOfTables = 2    // … of those by table
+	madeUp          = 2    // times as many, with those thrown away
+	mostDisturbed   = 0.02 // of a window
+	mostTolerable   = 0.1  // of a window that is used because there are no others
 )
 
 // gathered is what the windows of a course in one round came to.

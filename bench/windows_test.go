@@ -114,7 +114,7 @@ func TestInstallation(t *testing.T) {
 		t.Fatalf("%d and %d lines, %v", len(n.bundle), len(n.single), err)
 	}
 	n.single = n.single[:3]
-	w, err := newWalk(p)
+	w, err := newWalk(p, switchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestServiceProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWalk(p)
+	w, err := newWalk(p, switchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,5 +185,50 @@ func TestServiceProgram(t *testing.T) {
 				t.Errorf("%s: %v entries a packet in one window, %v in another", c.name, first, k.entries)
 			}
 		}
+	}
+}
+
+// TestTables: each table that a packet is in has a time, those of all tables come
+// to the whole, and tables that no packet meets are told.
+func TestTables(t *testing.T) {
+	p, err := serviceProgram(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newByTable(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	courses := []*course{knownCourse(), freshServiceCourse()}
+	quiet := func(l Line) bool { return l.Name == allTables && l.Reached[0] != nil && l.Reached[1] != nil }
+	for range 100 { // until there was a moment with the processor to itself
+		if err := b.round(t.Context(), courses, plan{windowsOfTables, 10 * time.Millisecond, time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(b.board.lines(), quiet) {
+			break
+		}
+	}
+	c := b.comparison("a machine")
+	reached := func(name string) []*Spread {
+		i := slices.IndexFunc(c.Lines, func(l Line) bool { return l.Name == name })
+		if i < 0 {
+			t.Fatalf("no line %s: %+v", name, c.Lines)
+		}
+		return c.Lines[i].Reached
+	}
+	if s := reached("ServiceLB"); s[0] != nil || s[1] == nil {
+		t.Errorf("a known connection is in ServiceLB, or a first packet is not: %v", s)
+	}
+	if s := reached("ConntrackZone"); s[0] == nil || s[1] == nil || s[1].Ratio != 0 {
+		t.Errorf("ConntrackZone: %v", s)
+	}
+	sum := reached(allLookups)[1].Median + reached(allActions)[1].Median
+	if got := reached(allTables)[1]; got.Rounds == 1 && math.Abs(got.Median-sum) > 1 {
+		t.Errorf("all tables take %v, lookups and actions %v", got.Median, sum)
+	}
+	if note := strings.Join(c.Notes, " "); !strings.Contains(note, "in 31 tables") || !strings.Contains(note, "ARPResponder") {
+		t.Errorf("the notes are %s", note)
 	}
 }

@@ -59,8 +59,8 @@ func TestProfilesOfCommandsExist(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile(`\(plots/([a-z-]+)\.svg\)`).FindAllStringSubmatch(string(text), -1) {
-			if !slices.Contains(bench.ProfileNames(), m[1]) {
-				t.Errorf("%s shows a plot of %s, which is no profile", page, m[1])
+			if !slices.Contains(bench.ComparisonNames(), m[1]) {
+				t.Errorf("%s shows a plot of %s, which no profile finds", page, m[1])
 			}
 		}
 	}
