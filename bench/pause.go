@@ -52,7 +52,7 @@ func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 		window = max(window, time.Until(r.until)/(gcRounds*turnWindows))
 	}
 	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
-		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of it the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it, which is said of all of a turn that ends on another thread. "+
+		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of a turn the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it, which is said of all of a turn that ends on another thread. "+
 		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram. "+
 		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), collectEvery, gcRules))
 	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, window) }
@@ -111,7 +111,7 @@ func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, err
 		return nil, err
 	}
 	readings := []reading{
-		{"longest turn without a collection", "µs", micros(1, alone.longest.took)},
+		{"longest turn without a collection", "µs", micros(1, alone.worst.took)},
 		{"a packet without collections", "ns", float64(alone.took) / float64(alone.packets)},
 		// Thousandths: the measurement itself makes a few in all.
 		{"allocations of a packet", "allocs", math.Round(1000*float64(after.Mallocs-before.Mallocs)/float64(alone.packets)) / 1000},
@@ -148,11 +148,11 @@ func (t *turns) collected(ctx context.Context, window time.Duration, of string) 
 	beside, err := t.source.watch(ctx, window)
 	close(stop)
 	c := <-ended
-	l := beside.longest
 	return []reading{
-		{"longest turn with collections" + of, "µs", micros(1, l.took)},
-		{"of it Go kept the worker" + of, "µs", micros(1, max(0, l.took-l.ran-l.waited))},
-		{"of it the worker waited for a processor" + of, "µs", micros(1, l.waited)},
+		{"longest that Go kept the worker" + of, "µs", micros(1, beside.worst.kept)},
+		{"longest turn with collections" + of, "µs", micros(1, beside.worst.took)},
+		{"of it Go kept the worker" + of, "µs", micros(1, beside.worst.turn.kept())},
+		{"of it the worker waited for a processor" + of, "µs", micros(1, beside.worst.waited)},
 		{"longest stop-the-world" + of, "µs", micros(1, readPauses().longestSince(before))},
 		{"a collection" + of, "µs", micros(max(1, c.n), c.took)},
 		{"collections" + of, "1/s", float64(c.n) / beside.took.Seconds()},
@@ -197,9 +197,9 @@ type source struct {
 	asked   moment       // the last Receive; zero before the first that was watched
 	packets atomic.Uint64
 
-	mu      sync.Mutex
-	longest turn
-	err     error
+	mu    sync.Mutex
+	worst worst
+	err   error
 }
 
 // moment is a time, the worker's thread, and the time of that until then.
@@ -215,9 +215,18 @@ type turn struct {
 	threadTime
 }
 
+// kept is how long Go's scheduler kept the worker.
+func (t *turn) kept() time.Duration { return max(0, t.took-t.ran-t.waited) }
+
+// worst is of some turns the longest, and the longest that Go kept the worker in any.
+type worst struct {
+	turn
+	kept time.Duration
+}
+
 // seen is what passed while the source was watched.
 type seen struct {
-	longest turn
+	worst   worst
 	packets uint64
 	took    time.Duration
 }
@@ -229,24 +238,24 @@ func (s *source) watch(ctx context.Context, window time.Duration) (seen, error) 
 	begin := time.Now()
 	s.watched.Store(true)
 	wait(ctx, window)
-	longest, err := s.taken()
-	for ; longest.took == 0 && err == nil && ctx.Err() == nil && time.Since(begin) < beginPatience; wait(ctx, 10*time.Millisecond) {
-		longest, err = s.taken()
+	worst, err := s.taken()
+	for ; worst.took == 0 && err == nil && ctx.Err() == nil && time.Since(begin) < beginPatience; wait(ctx, 10*time.Millisecond) {
+		worst, err = s.taken()
 	}
 	s.watched.Store(false)
-	if longest.took == 0 {
+	if worst.took == 0 {
 		err = errors.Join(errors.New("the worker made no turn"), err)
 	}
-	return seen{longest, s.packets.Load(), time.Since(begin)}, errors.Join(err, ctx.Err())
+	return seen{worst, s.packets.Load(), time.Since(begin)}, errors.Join(err, ctx.Err())
 }
 
-// taken is the longest turn since it was last called.
-func (s *source) taken() (longest turn, err error) {
+// taken is the worst of the turns since it was last called.
+func (s *source) taken() (w worst, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	longest, err = s.longest, s.err
-	s.longest = turn{}
-	return longest, err
+	w, err = s.worst, s.err
+	s.worst = worst{}
+	return w, err
 }
 
 // stop closes what a source has open that nobody receives from any more.
@@ -287,11 +296,15 @@ func (s *source) note() {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.err = err
-	} else if took := now.at.Sub(s.asked.at); !first && took > s.longest.took {
-		s.longest = turn{took: took}
+	} else if !first {
+		t := turn{took: now.at.Sub(s.asked.at)}
 		if now.thread == s.asked.thread {
-			s.longest.threadTime = threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}
+			t.threadTime = threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}
 		}
+		if t.took > s.worst.took {
+			s.worst.turn = t
+		}
+		s.worst.kept = max(s.worst.kept, t.kept())
 	}
 	s.asked = now
 }

@@ -41,6 +41,9 @@ func TestTurns(t *testing.T) {
 		if turn == 0 || kept+waited > turn {
 			t.Errorf("of a turn of %v µs%s the worker was kept for %v and waited for %v", turn, of, kept, waited)
 		}
+		if most := is["longest that Go kept the worker"+of]; most < kept {
+			t.Errorf("the worker was kept for %v µs%s at most, but for %v in the longest turn", most, of, kept)
+		}
 	}
 }
 
