@@ -23,13 +23,31 @@ type path struct {
 	learned uint64      // changes of learned entries when recorded, if it could meet one; else 0
 
 	packets, bytes uint64 // of this batch
-	sum            *pathSum
+	sum            *owed
 }
 
-// pathSum is what packets of a path counted that the entries do not know yet.
-type pathSum struct {
+// owed is what packets of a path, or of a stretch, counted that the entries do not
+// know yet.
+type owed struct {
 	packets, bytes atomic.Uint64
 	used           atomic.Int64 // clock of the last batch
+}
+
+// add adds what a batch counted.
+func (o *owed) add(packets, bytes uint64, now int64) {
+	o.bytes.Add(bytes)
+	o.used.Store(now)
+	o.packets.Add(packets) // last: who finds some finds the rest of them too
+}
+
+// take gives f what is owed, if anything is. Whoever comes second finds nothing.
+func (o *owed) take(f func(packets, bytes uint64, now int64)) {
+	if o.packets.Load() == 0 {
+		return
+	}
+	if packets := o.packets.Swap(0); packets != 0 {
+		f(packets, o.bytes.Swap(0), o.used.Load())
+	}
 }
 
 // visited is a lookup and the entry that it gave, nil for a miss.
@@ -74,7 +92,7 @@ func (c *cache) intern(p *path) uint32 {
 		return i
 	}
 	kept := *p
-	kept.visits, kept.groups, kept.sum = slices.Clone(p.visits), slices.Clone(p.groups), new(pathSum)
+	kept.visits, kept.groups, kept.sum = slices.Clone(p.visits), slices.Clone(p.groups), new(owed)
 	i = uint32(len(c.paths))
 	c.listing.Lock()
 	c.paths = append(c.paths, &kept)
@@ -105,9 +123,7 @@ func (w *worker) tellCache() {
 // they learn of it when somebody asks (creditAll).
 func (c *cache) tell(w *worker) {
 	for _, p := range c.fresh {
-		p.sum.bytes.Add(p.bytes)
-		p.sum.used.Store(w.now)
-		p.sum.packets.Add(p.packets) // last: who finds some finds the rest of them too
+		p.sum.add(p.packets, p.bytes, w.now)
 		if p.out == nil {
 			w.drops[p.loss.table][p.loss.reason].Add(p.packets)
 		}
@@ -127,15 +143,14 @@ func (c *cache) creditAll() {
 	c.listing.Unlock()
 	for _, list := range [][]*path{past, paths} {
 		for _, p := range list {
-			if packets := p.sum.packets.Swap(0); packets != 0 {
-				p.tellDirectly(packets, p.sum.bytes.Swap(0), p.sum.used.Load())
-			}
+			p.sum.take(p.tellDirectly)
 		}
 	}
 }
 
 // creditNow has entries, tables, groups and ports know what was counted elsewhere
-// until now: by the kernel's shortcuts, and by paths that packets were replayed along.
+// until now: by the kernel's shortcuts, by paths that packets were replayed along, and
+// by stretches that they took.
 func (s *Switch) creditNow() {
 	s.crediting.Lock() // who asks meanwhile is to see it too
 	defer s.crediting.Unlock()
@@ -144,19 +159,8 @@ func (s *Switch) creditNow() {
 		if w.cache != nil {
 			w.cache.creditAll()
 		}
-	}
-}
-
-// tellVisits counts packets for entries and tables that they met without a
-// lookup.
-func (w *worker) tellVisits(visits []visited, packets, bytes uint64) {
-	for i := range visits {
-		v := &visits[i]
-		t := w.tally.looked(v.id, v.table, v.entry != nil)
-		t.lookups += packets - 1
-		if v.entry != nil {
-			t.hits += packets - 1
-			w.tally.creditMany(v.entry, packets, bytes, w.now)
+		if w.stretches != nil {
+			w.stretches.creditAll()
 		}
 	}
 }

@@ -117,8 +117,17 @@ func (s *shortcuts) credit(at uint32, now int64) {
 
 // tellDirectly credits packets, the last of which came at now, to a path's entries.
 func (p *path) tellDirectly(packets, bytes uint64, now int64) {
-	for i := range p.visits {
-		v := &p.visits[i]
+	creditVisits(p.visits, packets, bytes, now)
+	for _, g := range p.groups {
+		g.packets.Add(packets)
+		g.bytes.Add(bytes)
+	}
+}
+
+// creditVisits credits packets to the entries and tables that they met.
+func creditVisits(visits []visited, packets, bytes uint64, now int64) {
+	for i := range visits {
+		v := &visits[i]
 		v.table.lookups.Add(packets)
 		if v.entry != nil {
 			v.table.hits.Add(packets)
@@ -126,10 +135,6 @@ func (p *path) tellDirectly(packets, bytes uint64, now int64) {
 			v.entry.bytes.Add(bytes)
 			v.entry.usedAt(now)
 		}
-	}
-	for _, g := range p.groups {
-		g.packets.Add(packets)
-		g.bytes.Add(bytes)
 	}
 }
 

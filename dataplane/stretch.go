@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
@@ -51,11 +52,15 @@ type stretches struct {
 	runs    []*stretch
 	unused  []uint32          // places in runs
 	byHash  map[uint64]uint32 // index into runs
-	fresh   []*stretch        // with packets that are not told yet
+	fresh   []*stretch        // with packets of this batch
+	past    []*stretch        // that are gone, with packets that entries do not know
 	owners  owners
 	once    once
 	drawing drawing
 	scratch *lookupScratch // of the worker
+
+	listing sync.Mutex // for runs, which only the worker changes, and past
+	listed  []*stretch // of creditAll
 
 	words [stretchWords]uint64 // of the shape asked last
 	hash  uint64               // of words
@@ -93,7 +98,7 @@ type shape struct {
 type stretch struct {
 	shape  *shape
 	hash   uint64    // by which it is found again
-	users  int       // entries
+	users  int       // entries; 0 when it is in runs no more
 	tables [4]uint64 // bit set of those looked up
 	visits []visited
 	writes []keyWrite
@@ -109,7 +114,8 @@ type stretch struct {
 	meets          bool // it looked a table up that can learn entries, and had none
 	next           guess
 
-	packets, bytes uint64 // since they were told
+	packets, bytes uint64 // of this batch
+	sum            *owed
 }
 
 // keyWrite is bits that are written into a word of the key.
@@ -225,9 +231,18 @@ func (s *stretches) forget() {
 	s.owners.forget()
 }
 
+// clearRuns takes all stretches out of the list. What they counted is told by who
+// asks next, and of the batch under way at its end.
 func (s *stretches) clearRuns() {
-	clear(s.runs)
-	s.runs, s.unused = s.runs[:0], s.unused[:0]
+	s.listing.Lock()
+	for _, r := range s.runs {
+		if r.users = 0; r.sum.packets.Load() != 0 {
+			s.past = append(s.past, r)
+		}
+	}
+	s.runs = nil
+	s.listing.Unlock()
+	s.unused = s.unused[:0]
 	clear(s.byHash)
 }
 
@@ -380,6 +395,7 @@ func (s *stretches) vacate(e *remembered) {
 		return
 	}
 	r.leave()
+	r.sum.take(r.tellDirectly)
 	if s.byHash[r.hash] == e.run {
 		delete(s.byHash, r.hash)
 	}

@@ -211,6 +211,64 @@ func TestStretchesShare(t *testing.T) {
 	}
 }
 
+// TestStretchesOweNothing: what packets counted that took stretches is told though
+// the stretches are displaced, voided and forgotten, in one batch or between two,
+// while others ask for counters all the time.
+func TestStretchesOweNothing(t *testing.T) {
+	const ports, each, rounds = 2000, 5, 4
+	var flows strings.Builder
+	for i := range ports {
+		fmt.Fprintf(&flows, "table=0,priority=5,udp,tp_dst=%d actions=goto_table:1\n", 1000+i)
+	}
+	r := newStretched(t, 512, flows.String()+"table=1,ip actions=output:4")
+	var batch []*packet.Frame
+	for i := range ports * each {
+		_, frame := r.compose(fmt.Sprintf("udp,nw_src=10.0.0.1,nw_dst=10.0.0.9,udp_src=1,udp_dst=%d", 1000+i/each))
+		batch = append(batch, packet.NewFrame(make([]byte, packet.Headroom+256), nil))
+		batch[i].SetBytes(frame)
+	}
+	over, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				r.sw.Tables()
+			}
+		}
+	}()
+	taken := make([]*packet.Frame, 64)
+	for round := range rounds {
+		for i := 0; i < len(batch); i += 40 {
+			if i%2000 == 1000 { // voids some
+				r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program(fmt.Sprintf("table=1,priority=%d,arp actions=drop", 1+i)).Entries}))
+			}
+			r.ports[1].Inject(batch[i : i+40]...)
+			r.sw.Poll()
+			if n := r.ports[4].Collect(taken); n != 40 {
+				t.Fatalf("round %d: of 40 packets %d arrived", round, n)
+			}
+		}
+		// The first entry that learns forgets all.
+		r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program(fmt.Sprintf("table=%d,arp actions=learn(table=%d,idle_timeout=9,eth_type=0x800,load:1->NXM_NX_REG0[])", 3+round, 10+round)).Entries}))
+	}
+	close(over)
+	<-done
+	if st := r.sw.Cache(); st.Events[dataplane.StretchTaken] == 0 || st.Events[dataplane.StretchDisplaced] == 0 || st.Events[dataplane.StretchVoid] == 0 {
+		t.Errorf("no stretches were taken, displaced or voided: %+v", st)
+	}
+	for _, f := range r.sw.Flows() {
+		if f.Table == 0 && f.Packets != each*rounds || f.Table == 1 && f.Priority == 32768 && f.Packets != ports*each*rounds {
+			t.Fatalf("%v counts %d packets", f.Entry, f.Packets)
+		}
+	}
+	if got := r.tableOf(1); got.Hits != ports*each*rounds || got.Lookups != got.Hits {
+		t.Errorf("table 1 counts %+v", got)
+	}
+}
+
 // TestStretchesAllocateNothing: neither packets that take stretches nor those
 // that are unlike all others.
 func TestStretchesAllocateNothing(t *testing.T) {

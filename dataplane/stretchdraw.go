@@ -273,6 +273,9 @@ func (s *stretches) intern(r *stretch) uint32 {
 	}
 	kept := *r
 	kept.hash, kept.visits, kept.sets, kept.writes = h, slices.Clone(r.visits), slices.Clone(r.sets), merged(r.writes)
+	kept.sum = new(owed)
+	s.listing.Lock()
+	defer s.listing.Unlock()
 	if n := len(s.unused); n > 0 {
 		i, s.unused = s.unused[n-1], s.unused[:n-1]
 		s.runs[i] = &kept

@@ -65,14 +65,36 @@ func (s *stretches) credit(r *stretch, size int) {
 	r.bytes += uint64(size)
 }
 
-// tellStretches tells what the batch's stretches counted.
+// tellDirectly credits packets, the last of which came at now, to a stretch's entries
+// and tables.
+func (r *stretch) tellDirectly(packets, bytes uint64, now int64) {
+	creditVisits(r.visits, packets, bytes, now)
+}
+
+// creditAll takes what the stretches counted to entries and tables. Any goroutine may
+// call it, one at a time (Switch.creditNow).
+func (s *stretches) creditAll() {
+	s.listing.Lock()
+	s.listed = append(append(s.listed, s.past...), s.runs...)
+	s.past = nil
+	s.listing.Unlock()
+	for _, r := range s.listed {
+		r.sum.take(r.tellDirectly)
+	}
+	clear(s.listed)
+	s.listed = s.listed[:0]
+}
+
+// tellStretches shows others what the batch's stretches counted, as cache.tell does.
 func (w *worker) tellStretches() {
 	s := w.stretches
 	if s == nil {
 		return
 	}
 	for _, r := range s.fresh {
-		w.tellVisits(r.visits, r.packets, r.bytes)
+		if r.sum.add(r.packets, r.bytes, w.now); r.users == 0 { // nobody finds it any more
+			r.sum.take(r.tellDirectly)
+		}
 		r.shape.served.Add(r.packets)
 		r.packets, r.bytes = 0, 0
 	}

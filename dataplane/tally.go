@@ -33,10 +33,7 @@ type tableTally struct {
 }
 
 // credit counts one packet for an entry.
-func (t *tally) credit(to *counters, size int, now int64) { t.creditMany(to, 1, uint64(size), now) }
-
-// creditMany counts packets for an entry.
-func (t *tally) creditMany(to *counters, packets, bytes uint64, now int64) {
+func (t *tally) credit(to *counters, size int, now int64) {
 	i := uint16(to.slot % tallySlots)
 	c := &t.slots[i]
 	if c.to != to {
@@ -47,8 +44,8 @@ func (t *tally) creditMany(to *counters, packets, bytes uint64, now int64) {
 		}
 		*c = credit{to: to}
 	}
-	c.packets += packets
-	c.bytes += bytes
+	c.packets++
+	c.bytes += uint64(size)
 }
 
 // tell adds a credit to the entry's counters.
