@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/internal/antrailtest"
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/cilium/ebpf/asm"
 )
 
@@ -23,11 +24,13 @@ func TestProfiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	antrail, err := antrailtest.Build(t.TempDir())
+	dir := reaptest.LabDir(t)
+	t.Setenv("TMPDIR", dir) // the contenders'
+	antrail, err := antrailtest.Build(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: t.TempDir()}
+	o := Options{Profiles: []string{"all"}, Rounds: 1, Time: time.Second, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: dir}
 	result, err := Run(t.Context(), o, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -50,11 +53,11 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %s reached nothing: %+v", c.Profile, c.Sides[i], c.Lines)
 		}
 	}
-	dir := filepath.Join(t.TempDir(), "new")
-	if err := result.Save(dir); err != nil {
+	saved := filepath.Join(t.TempDir(), "new")
+	if err := result.Save(saved); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Load(dir)
+	again, err := Load(saved)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/internal/antrailtest"
+	"github.com/antrail/antrail/internal/reaptest"
 )
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
@@ -24,11 +27,9 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+"/antrail", "./cmd/antrail")
-	build.Dir = top
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	antrail, err := antrailtest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -50,7 +51,7 @@ func TestExamples(t *testing.T) {
 		}
 		for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			run(t, top, page, bin+"/antrail", m[1])
+			run(t, top, page, antrail, m[1])
 		}
 	}
 	if blocks == 0 {
@@ -62,7 +63,7 @@ func TestExamples(t *testing.T) {
 // is the only one, and takes down what the block leaves up.
 func run(t *testing.T, dir, page, antrail, script string) {
 	t.Helper()
-	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+t.TempDir())
+	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+reaptest.LabDir(t))
 	shell := func(script string) ([]byte, error) {
 		cmd := exec.Command("bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "bin/antrail", antrail))
 		cmd.Dir, cmd.Env = dir, env

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -89,7 +90,7 @@ func nothingLeft(t *testing.T, l *Lab) {
 }
 
 func TestUpMakesTheTopology(t *testing.T) {
-	l := up(t, Options{StateDir: t.TempDir()})
+	l := up(t, Options{StateDir: reaptest.LabDir(t)})
 	for _, n := range l.Topology.Nodes {
 		checkEth0(t, l, n.Name, n.Address, addrsOf(l.Topology.Outside))
 		for _, p := range n.Pods {
@@ -182,7 +183,7 @@ func checkPodLinks(t *testing.T, l *Lab, n *Node, p *Pod) {
 }
 
 func TestTwoLabsAtOnce(t *testing.T) {
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	a, b := up(t, Options{StateDir: dir, Nodes: 1}), up(t, Options{StateDir: dir, Nodes: 1})
 	if _, err := Find(dir, ""); err == nil || !strings.Contains(err.Error(), "several labs") {
 		t.Errorf("Find without an ID: %v", err)
@@ -207,7 +208,7 @@ func TestTwoLabsAtOnce(t *testing.T) {
 // of it.
 func TestDownAfterKilledLab(t *testing.T) {
 	needRoot(t)
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	half, err := newState(dir, State{Nodes: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func TestDownAfterKilledLab(t *testing.T) {
 
 // TestSweep takes down labs whose process died, and no other.
 func TestSweep(t *testing.T) {
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	mine := up(t, Options{StateDir: dir, Nodes: 1, Transient: true})
 	kept := up(t, Options{StateDir: dir, Nodes: 1})
 	kept.State.Creator = Process{PID: os.Getpid(), Start: 1}
@@ -262,7 +263,7 @@ func TestSweep(t *testing.T) {
 }
 
 func TestDownAfterLostState(t *testing.T) {
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	if err := os.Mkdir(dir+"/0af31", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestDownAfterLostState(t *testing.T) {
 
 // TestDownEndsPodProcesses: what runs in a pod goes with the pod.
 func TestDownEndsPodProcesses(t *testing.T) {
-	l := up(t, Options{StateDir: t.TempDir(), Nodes: 1})
+	l := up(t, Options{StateDir: reaptest.LabDir(t), Nodes: 1})
 	cmd := exec.Command("sleep", "1000")
 	if err := l.namespace("web-a").Do(cmd.Start); err != nil {
 		t.Fatal(err)
@@ -317,7 +318,7 @@ func TestUpFailsClean(t *testing.T) {
 		{"three Nodes", Options{Nodes: 3}, "1 to 2 Nodes"},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			s.o.StateDir = t.TempDir()
+			s.o.StateDir = reaptest.LabDir(t)
 			if s.o.Binary == "" {
 				s.o.Binary = os.Args[0]
 			}
@@ -336,7 +337,7 @@ func TestUpInterrupted(t *testing.T) {
 	needRoot(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	if _, err := Up(ctx, Options{StateDir: dir, Binary: os.Args[0]}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 )
@@ -285,7 +286,7 @@ func TestLabCommands(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	dir := t.TempDir()
+	dir := reaptest.LabDir(t)
 	t.Setenv("ANTRAIL_LAB_DIR", dir)
 	t.Setenv(asBinary, "1")
 	t.Cleanup(func() { antrail(t, "lab", "down") })

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/antrail/antrail/internal/reaptest"
 )
 
 // programEnv names a program that was built before, where tests run without Go.
@@ -31,6 +33,9 @@ func Main(m *testing.M, binary *string) (code int) {
 	dir, err := os.MkdirTemp("", "antrail-test-")
 	if err == nil {
 		defer os.RemoveAll(dir)
+		err = reaptest.Directory(dir)
+	}
+	if err == nil {
 		*binary, err = Build(dir)
 	}
 	if err != nil {

@@ -2,8 +2,8 @@
 // between them, so that it never touches the machine's interfaces.
 //
 // A namespace has a name under /run/netns (ip and nsenter find it there) that
-// carries the process id of the test. It is removed when the test ends; what
-// a killed test left behind is removed by the next New of any test.
+// carries the process id of the test. It is removed when the test ends, or when
+// its process does.
 //
 // A namespace is an attribute of a thread, so Do runs its function on the
 // calling goroutine, locked to its thread. A goroutine started inside Do is
@@ -19,20 +19,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
-const (
-	runDir = "/run/netns"
-	prefix = "antrail-test-"
-)
+const runDir = "/run/netns"
+
+// own is how names of this process's namespaces begin.
+func own() string { return fmt.Sprintf("antrail-test-%d-", os.Getpid()) }
 
 var serial atomic.Uint32
 
@@ -52,8 +51,10 @@ func New(t testing.TB) *Namespace {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
-	sweep()
-	n := &Namespace{Name: fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), serial.Add(1))}
+	if err := reaptest.Namespaces(own()); err != nil {
+		t.Fatal(err)
+	}
+	n := &Namespace{Name: fmt.Sprintf("%s%d", own(), serial.Add(1))}
 	var err error
 	if n.ns, err = create(n.Name); err != nil {
 		t.Fatalf("namespace %s: %v", n.Name, err)
@@ -101,21 +102,6 @@ func (n *Namespace) remove() {
 // Remove deletes the namespace before the test ends, as when a pod goes away:
 // its links vanish soon after, not at once.
 func (n *Namespace) Remove() { n.remove() }
-
-// sweep removes the namespaces of test processes that are gone.
-func sweep() {
-	left, _ := filepath.Glob(filepath.Join(runDir, prefix+"*"))
-	for _, path := range left {
-		name := filepath.Base(path)
-		pid, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
-		if _, err := strconv.Atoi(pid); err != nil {
-			continue
-		}
-		if _, err := os.Stat("/proc/" + pid); os.IsNotExist(err) {
-			netns.DeleteNamed(name)
-		}
-	}
-}
 
 // Do runs f in the namespace, on the calling goroutine, so f may end the test.
 func (n *Namespace) Do(t testing.TB, f func()) {

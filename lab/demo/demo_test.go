@@ -19,6 +19,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/internal/antrailtest"
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
 	"github.com/vishvananda/netlink"
 )
@@ -41,7 +42,7 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	o.Binary, o.StateDir = antrail, t.TempDir()
+	o.Binary, o.StateDir = antrail, reaptest.LabDir(t)
 	l, err := lab.Up(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

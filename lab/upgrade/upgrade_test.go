@@ -13,6 +13,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/internal/antrailtest"
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -27,7 +28,7 @@ func up(t *testing.T, driver string) *lab.Lab {
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: t.TempDir(), Driver: driver})
+	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: reaptest.LabDir(t), Driver: driver})
 	if err != nil {
 		t.Fatal(err)
 	}

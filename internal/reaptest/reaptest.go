@@ -1,0 +1,163 @@
+// Package reaptest takes away what tests leave whose process ends before their
+// cleanups: interrupted, killed, or by its deadline. Agents of labs are sessions of
+// their own, which ^C does not reach, and a network namespace with a name stays until
+// somebody removes it.
+//
+// Who does it is the reaper: this very program, started again as a session of its
+// own. It reads what may be left from a pipe whose other end nobody but the tests'
+// process has, so that the pipe ends when that process does, however it ends.
+package reaptest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// reaperEnv is set for a reaper.
+const reaperEnv = "ANTRAIL_TEST_REAPER"
+
+func init() {
+	if os.Getenv(reaperEnv) != "" {
+		if err := runReaper(os.Stdin); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// LabDir is a directory for the state of labs that the test makes, and goes with it.
+func LabDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := tell("labs", dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Namespaces tells of network namespaces, by the beginning of their names, and of
+// all processes in them.
+func Namespaces(prefix string) error { return tell("namespaces", prefix) }
+
+// Directory tells of a directory with all that is in it.
+func Directory(dir string) error { return tell("directory", dir) }
+
+// reaper is the way to it, opened when there is something to tell.
+var reaper struct {
+	sync.Mutex
+	pipe io.Writer
+}
+
+func tell(what, name string) (err error) {
+	reaper.Lock()
+	defer reaper.Unlock()
+	if reaper.pipe == nil {
+		reaper.pipe, err = start()
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(reaper.pipe, "%s %s\n", what, name)
+	}
+	if err != nil {
+		return fmt.Errorf("reaper: %w", err)
+	}
+	return nil
+}
+
+func start() (io.Writer, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.Command(program)
+	c.Dir, c.Env = "/", append(os.Environ(), reaperEnv+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	pipe, err := c.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	return pipe, c.Start()
+}
+
+// labID is the name of a lab's directory.
+var labID = regexp.MustCompile(`^[0-9a-f]{5}$`)
+
+// runReaper reads until the tests' process has ended and takes away what is left.
+func runReaper(told io.Reader) (err error) {
+	var lines []string
+	for s := bufio.NewScanner(told); s.Scan(); {
+		lines = append(lines, s.Text())
+	}
+	slices.Sort(lines)
+	for _, line := range slices.Compact(lines) {
+		switch what, name, _ := strings.Cut(line, " "); what {
+		case "namespaces":
+			err = errors.Join(err, remove(name))
+		case "directory":
+			err = errors.Join(err, os.RemoveAll(name))
+		case "labs":
+			err = errors.Join(err, removeLabs(name))
+		}
+	}
+	return err
+}
+
+// removeLabs removes the labs of a state directory, and it. All namespaces of a lab
+// are called antrail-ID-….
+func removeLabs(dir string) error {
+	labs, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, l := range labs {
+		if labID.MatchString(l.Name()) {
+			err = errors.Join(err, remove("antrail-"+l.Name()+"-"))
+		}
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// remove kills what runs in namespaces and deletes their names.
+func remove(prefix string) (err error) {
+	files, _ := filepath.Glob("/run/netns/" + prefix + "*")
+	for _, path := range files {
+		for end := time.Now().Add(10 * time.Second); killInside(path) && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		err = errors.Join(err, netns.DeleteNamed(filepath.Base(path)))
+	}
+	return err
+}
+
+// killInside kills the processes in a namespace and says whether there were any.
+func killInside(path string) (any bool) {
+	var in, its unix.Stat_t
+	if unix.Stat(path, &in) != nil {
+		return false
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, l := range links {
+		if unix.Stat(l, &its) != nil || its.Dev != in.Dev || its.Ino != in.Ino {
+			continue
+		}
+		if pid, err := strconv.Atoi(strings.Split(l, "/")[2]); err == nil && unix.Kill(pid, unix.SIGKILL) == nil {
+			any = true
+		}
+	}
+	return any
+}
