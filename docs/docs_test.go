@@ -60,19 +60,20 @@ func TestExamples(t *testing.T) {
 }
 
 // run runs one block with a state of labs of its own, so that the example's lab
-// is the only one, and takes down what the block leaves up.
+// is the only one, and with a /tmp of its own, and takes down what the block leaves up.
 func run(t *testing.T, dir, page, antrail, script string) {
 	t.Helper()
 	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+reaptest.LabDir(t))
+	here := strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
 	shell := func(script string) ([]byte, error) {
-		cmd := exec.Command("bash", "-euo", "pipefail", "-c", strings.ReplaceAll(script, "bin/antrail", antrail))
+		cmd := exec.Command("bash", "-euo", "pipefail", "-c", here.Replace(script))
 		cmd.Dir, cmd.Env = dir, env
 		return cmd.CombinedOutput()
 	}
 	if out, err := shell(script); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
 	}
-	if out, err := shell("bin/antrail lab down; rm -rf /tmp/antrail-objects"); err != nil {
+	if out, err := shell("bin/antrail lab down"); err != nil {
 		t.Errorf("%s: %v\n%s", page, err, out)
 	}
 }
