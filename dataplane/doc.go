@@ -13,6 +13,7 @@
 //	normal.go, fdb.go             the NORMAL action, and the addresses it learns
 //	packetin.go
 //	output.go, offload.go         frames queued for ports
+//	copies.go                     frames for copies and segments
 //	drop.go, lost.go              why a packet goes nowhere, and the last of them
 //
 // Lookup, from a key to the entry of highest priority:

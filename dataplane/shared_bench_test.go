@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 )
 
 // What workers share that a packet may meet, by itself; with -cpu 1,2 so many workers
@@ -55,4 +56,20 @@ func BenchmarkMeter(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkCopies is a copy of a frame, given back by the batch.
+func BenchmarkCopies(b *testing.B) {
+	b.RunParallel(func(pb *testing.PB) {
+		w := newWorker(nil)
+		f := packet.NewFrame(make([]byte, 256), nil)
+		f.SetLen(64)
+		for pb.Next() {
+			w.release(w.copyFrame(f))
+			if len(w.done) == batchSize {
+				packet.Release(w.done)
+				w.done = w.done[:0]
+			}
+		}
+	})
 }

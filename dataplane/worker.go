@@ -48,13 +48,12 @@ type worker struct {
 	out       map[*switchPort]*[]*packet.Frame
 	lastOut   *switchPort // whose queue was used last
 	lastQueue *[]*packet.Frame
-	seen      *portSet         // the ports that out was last cleared for
-	ready     []*switchPort    // ports with frames in out
-	done      []*packet.Frame  // frames to release after the batch
-	copies    *packet.HeapPool // frames for copies and segments
-	large     *packet.HeapPool // frames for copies of what does not fit there
-	copied    [1]*packet.Frame // the copy under way: here, it needs no heap
-	whole     []*datagram      // fragments that may go on
+	seen      *portSet        // the ports that out was last cleared for
+	ready     []*switchPort   // ports with frames in out
+	done      []*packet.Frame // frames to release after the batch
+	copies    stock
+	large     stock
+	whole     []*datagram // fragments that may go on
 	joiner    conntrack.Joiner
 
 	busy    sync.Mutex // held for each round
@@ -79,7 +78,7 @@ type worker struct {
 }
 
 func newWorker(s *Switch) *worker {
-	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: packet.NewPool(1024, copyBuffer), large: packet.NewPool(64, packet.LargeBuffer), lost: newLostRing()}
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: newStock(copyFrames, copyBuffer, copiesAhead), large: newStock(largeFrames, packet.LargeBuffer, largeAhead), lost: newLostRing()}
 	w.walk.w = w
 	w.walk.rests = make([]rest, 0, maxDepth+1)
 	w.receive.Store(&receiveSet{})
@@ -234,32 +233,3 @@ func (w *worker) flush() {
 
 // release gives a frame back with the others of this batch.
 func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
-
-// copyFrame makes a copy of a frame; nil when no free frame is left.
-func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
-	c := w.frameFor(f.Len())
-	if c == nil {
-		return nil
-	}
-	if !c.CopyFrom(f) {
-		w.release(c)
-		return nil
-	}
-	return c
-}
-
-// copyBuffer is the bytes of a buffer for copies and segments: an MTU of 3,900.
-const copyBuffer = 4096
-
-// frameFor is a free frame for n bytes; nil when none is left.
-func (w *worker) frameFor(n int) *packet.Frame {
-	pool := w.copies
-	if packet.Headroom+n > copyBuffer {
-		pool = w.large
-	}
-	one := w.copied[:]
-	if pool.Get(one) == 0 {
-		return nil
-	}
-	return one[0]
-}
