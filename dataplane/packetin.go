@@ -40,6 +40,10 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(DropMeter)
 		return
 	}
+	if len(k.w.sw.packetIns) == packetInQueue { // the agent does not keep up: nothing is copied
+		k.drop(DropPacketInFull)
+		return
+	}
 	pi := &PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
 		Entry: k.entry, CT: lostCT(&k.ct), Length: k.frame.Len(),

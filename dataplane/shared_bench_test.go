@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -73,3 +74,28 @@ func BenchmarkCopies(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkPacketInFull is a packet for an agent that does not keep up.
+func BenchmarkPacketInFull(b *testing.B) {
+	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("flows", "table=0 actions=controller(max_len=128)")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sw, err := New(Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clockAtOne, Max: 16}), Clock: clockAtOne, Cache: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sw.Close()
+	if err := sw.Apply(BundleOf(p)); err != nil {
+		b.Fatal(err)
+	}
+	w, f := sw.workers[0], packet.NewFrame(make([]byte, 512), nil)
+	f.SetLen(200)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.walk.packet(f, 1)
+		w.done = w.done[:0]
+	}
+}
+
+func clockAtOne() int64 { return 1 }
