@@ -1,5 +1,7 @@
 package dataplane
 
+import "sync"
+
 // TimeEvery is of how many walks one is timed.
 const TimeEvery = timeEvery
 
@@ -11,4 +13,26 @@ func (s *Switch) SkipLiveNumbers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.armed += liveNumbers - 1
+}
+
+// HoldLocks takes the switch's locks, but for those of rounds and the fragments'.
+// Release gives them back.
+func (s *Switch) HoldLocks() (release func()) {
+	locks := []*sync.Mutex{&s.mu, &s.reading, &s.crediting, &s.fdb.mu}
+	for _, t := range s.program.Load().tables {
+		if t != nil {
+			locks = append(locks, &t.live.learned.mu)
+		}
+	}
+	for _, w := range s.workers {
+		locks = append(locks, &w.cache.listing, &w.stretches.listing)
+	}
+	for _, l := range locks {
+		l.Lock()
+	}
+	return func() {
+		for _, l := range locks {
+			l.Unlock()
+		}
+	}
 }

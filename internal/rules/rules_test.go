@@ -1,8 +1,8 @@
-// Package rules holds no code, only the test that keeps the rules of this
+// Package rules holds no code, only the tests that keep the rules of this
 // repository: who may import whom, where unsafe may stand, how goroutines are
-// named, how long files may be. Each rule has its reason, which a failure
-// prints. Only files that are built are read, not tests: a test may import what
-// it wants to compare with.
+// named, how long files may be, what may wait on a packet's way. Each rule has
+// its reason, which a failure prints. Only files that are built are read, not
+// tests: a test may import what it wants to compare with.
 package rules
 
 import (

@@ -1,0 +1,159 @@
+package rules
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// waiting says why each function of the packet's way that may wait for others, or
+// reads the clock, does so for no packet of which all is known. What a packet
+// writes that is new to the switch is a writer's, and waits for other writers.
+//
+// It is a list for who reviews, not a proof: that known packets pass while the locks
+// are held is tested in dataplane and conntrack (TestKnownPacketsMeetNoLock).
+var waiting = []struct {
+	reason string
+	who    []string
+}{
+	{"who changes the switch or asks it something, and upkeep: no worker", []string{
+		"dataplane.Switch.AddPort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.Switch.Relearn",
+		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.nextWindow", "dataplane.worker.letGo", "dataplane.worker.call",
+		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.Lost", "dataplane.Switch.RunningSums", "dataplane.Switch.Sums",
+		"dataplane.Switch.Shortcuts", "dataplane.Switch.creditNow", "dataplane.cache.creditAll", "dataplane.stretches.creditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
+		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
+		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
+		"conntrack.Table.Dump", "conntrack.Table.Forget", "conntrack.Table.Purge", "conntrack.Table.Sweep", "conntrack.Fragments.Expire", "conntrack.Fragments.Stats",
+	}},
+	{"connections given to the kernel: a goroutine of their own", []string{
+		"dataplane.shortcuts.put", "dataplane.shortcuts.fill", "dataplane.shortcuts.connOf", "dataplane.shortcuts.clearSome", "dataplane.shortcuts.takeBack", "dataplane.shortcuts.release",
+		"dataplane.shortcuts.tend", "dataplane.shortcuts.creditNow", "dataplane.shortcuts.creditAll",
+	}},
+	{"a worker's rounds, batches, waits and sleep", []string{
+		"dataplane.worker.round", "dataplane.worker.charge", "dataplane.worker.drain", "dataplane.worker.settle", "dataplane.Switch.relieve",
+		"dataplane.worker.runWorker", "dataplane.worker.rest", "dataplane.worker.sleep", "dataplane.wakes.sleeps", "dataplane.clock",
+		"packet.HeapPool.Get", "packet.HeapPool.Put",
+	}},
+	{"a walk that is timed: one in 509", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
+	{"a packet that begins or ends a connection", []string{
+		"conntrack.index.lockPair", "conntrack.portShare.join", "conntrack.portShare.leave", "conntrack.portShare.pick",
+	}},
+	{"a lookup that other workers' changes led astray time after time", []string{"conntrack.index.find"}},
+	{"a packet that something is learned of", []string{
+		"dataplane.fdb.add", "dataplane.fdb.expire", "dataplane.learnedEntries.add", "dataplane.learnedEntries.removeIf", "dataplane.shortcuts.withdraw",
+	}},
+	{"a path or stretches that no packet took before, and caches that begin anew", []string{
+		"dataplane.cache.intern", "dataplane.cache.forget", "dataplane.stretches.intern", "dataplane.stretches.clearRuns",
+	}},
+	{"a connection's packet by which it is offered to the kernel: one in 32 or fewer", []string{"dataplane.walk.warmUp"}},
+	{"a packet that the agent gets", []string{"dataplane.walk.packetIn"}},
+	{"a fragment, which waits for the others of its datagram", []string{
+		"conntrack.Fragments.Add", "conntrack.Fragments.Release", "conntrack.pieceMemory.get", "conntrack.pieceMemory.put", "conntrack.pieceMemory.Put", "dataplane.Switch.loseFragment",
+	}},
+	{"a packet that is watched", []string{"dataplane.newLiveTracer", "dataplane.tracer.add", "dataplane.LiveTrace.due", "dataplane.LiveTrace.end"}},
+}
+
+// onTheWay are the packages that a packet's way leads through, ports aside, which lock
+// once per batch. A connection's bit in its cell (conntrack's cell.lock) is no lock of
+// sync's, and the only other one.
+var onTheWay = []string{"packet", "flow", "tunnel", "conntrack", "dataplane"}
+
+// TestRulesOfWaiting: on a packet's way nothing takes a lock, sends to a channel or
+// reads the clock that is not listed, with its reason.
+func TestRulesOfWaiting(t *testing.T) {
+	listed := map[string]bool{}
+	for _, w := range waiting {
+		for _, who := range w.who {
+			if listed[who] {
+				t.Errorf("%s is listed twice", who)
+			}
+			listed[who] = true
+		}
+	}
+	found := map[string]bool{}
+	for _, f := range read(t, false) {
+		if !slices.Contains(onTheWay, f.dir) {
+			continue
+		}
+		for _, d := range f.tree.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !waits(fn) {
+				continue
+			}
+			who := f.dir + "." + nameOf(fn)
+			found[who] = true
+			if !listed[who] {
+				t.Errorf("%s: %s takes a lock, sends to a channel or reads the clock; no packet of which all is known may come by it: say in the list why none does", f.path, who)
+			}
+		}
+	}
+	for who := range listed {
+		if !found[who] {
+			t.Errorf("%s is listed, and does not wait, or is not there", who)
+		}
+	}
+}
+
+// waits says whether a function takes a lock of sync's, sends to a channel, or reads
+// the clock.
+func waits(fn *ast.FuncDecl) (found bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SendStmt:
+			found = true
+		case *ast.CallExpr:
+			found = found || slices.Contains([]string{"Lock", "RLock", "TryLock", "Now", "Since", "clock", "sinceBegin"}, called(n.Fun))
+		}
+		return !found
+	})
+	return found
+}
+
+// TestRulesOfWaitingBite feeds the rule functions that wait, and one that does not.
+func TestRulesOfWaitingBite(t *testing.T) {
+	for _, c := range []struct {
+		body string
+		want bool
+	}{
+		{"x.mu.Lock()", true}, {"defer x.mu.RLock()", true}, {"if x.mu.TryLock() {}", true}, {"func() { c <- 1 }()", true}, {"select { case c <- 1: default: }", true},
+		{"t := time.Now()", true}, {"x.sw.clock()", true}, {"x.mu.Unlock(); <-c; x.n.Add(1)", false},
+	} {
+		tree, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc (x *held[T]) g() { "+c.body+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fn := tree.Decls[0].(*ast.FuncDecl)
+		if waits(fn) != c.want || nameOf(fn) != "held.g" {
+			t.Errorf("%s: waits: %v, want %v (%s)", c.body, waits(fn), c.want, nameOf(fn))
+		}
+	}
+}
+
+// called is the last word of what is called.
+func called(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// nameOf is a function's name, behind that of its receiver's type if it has one.
+func nameOf(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return fn.Name.Name
+	}
+	of := fn.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if generic, ok := of.(*ast.IndexExpr); ok {
+		of = generic.X
+	}
+	return strings.Join([]string{called(of), fn.Name.Name}, ".")
+}
