@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"slices"
 	"time"
 
 	"github.com/antrail/antrail/flow"
@@ -13,13 +12,16 @@ import (
 // that each of its tables has its time, and none the time of drawing. Packets
 // that are replayed do not walk, and are not timed.
 //
-// The clock is read three times a table. What a reading costs by itself, clockCost, is taken
-// off; an interval longer than mostTimed is left out with its count: the
-// worker's thread did not run meanwhile.
+// The clock is read three times before and after a lookup, twice without anything
+// between: so each walk tells what reading it costs then and there, which is taken
+// off. What was read is summed up when the walk is over. Walks longer than
+// mostTimed, in which the worker's thread had to wait, or of more than mostMarks
+// lookups are left out.
 
 const (
 	timeEvery = 509
-	mostTimed = 50_000 // nanoseconds
+	mostTimed = 200 * time.Microsecond
+	mostMarks = 64
 )
 
 // TableTimes is what packets cost in a table, of those that were timed.
@@ -37,7 +39,7 @@ func (t TableTimes) MeanLookup() time.Duration { return t.mean(t.Lookup) }
 func (t TableTimes) MeanActions() time.Duration { return t.mean(t.Actions) }
 
 func (t TableTimes) mean(d time.Duration) time.Duration {
-	return max(0, d) / time.Duration(max(t.Timed, 1)) // the clock's cost is not always the same
+	return max(0, d) / time.Duration(max(t.Timed, 1)) // less than reading the clock seems to take is nothing
 }
 
 func (t *tableState) add(n TableTimes) {
@@ -52,37 +54,23 @@ func (t *tableState) times() TableTimes {
 
 // timer times a walk now and then. It belongs to the worker's goroutine.
 type timer struct {
-	walks  int // since one was timed
-	on     bool
-	at     *tableTally   // whose entry's actions run; nil before the first table
-	looked time.Duration // what its lookup took
-	since  time.Duration // when that was over
+	walks int // since one was timed
+	on    bool
+	marks [mostMarks]mark
+	n     int // of them that the walk has
+}
+
+// mark is a lookup of the walk, and the clock before and after it.
+type mark struct {
+	table               *tableTally
+	asked, began, found time.Duration
 }
 
 // begin counts a walk, and turns the timer on for one in timeEvery.
 func (c *timer) begin() {
 	if c.walks++; c.walks == timeEvery {
-		c.walks, c.on = 0, true
+		c.walks, c.on, c.n = 0, true, 0
 	}
-}
-
-// acted ends the actions of the table before, if there is one.
-func (c *timer) acted(now time.Duration) {
-	if c.at == nil {
-		return
-	}
-	if d := now - c.since - clockCost; c.looked < mostTimed && d < mostTimed {
-		c.at.times.Timed++
-		c.at.times.Lookup += c.looked
-		c.at.times.Actions += d
-	}
-	c.at = nil
-}
-
-// end ends the walk.
-func (c *timer) end() {
-	c.acted(sinceBegin())
-	c.on = false
 }
 
 // find looks a table up and counts.
@@ -96,27 +84,40 @@ func (w *worker) find(id uint8, t *table, k *flow.Key) *entry {
 }
 
 func (w *worker) findTimed(id uint8, t *table, k *flow.Key) *entry {
-	w.timer.acted(sinceBegin())
-	start := sinceBegin()
+	m := &w.timer.marks[min(w.timer.n, mostMarks-1)]
+	w.timer.n++
+	m.asked = sinceBegin()
+	m.began = sinceBegin()
 	e := w.scratch.find(t, k)
-	w.timer.since = sinceBegin()
-	w.timer.looked = w.timer.since - start - clockCost
-	w.timer.at = w.tally.looked(id, t.live, e != nil)
+	m.found = sinceBegin()
+	m.table = w.tally.looked(id, t.live, e != nil)
 	return e
+}
+
+// end ends the walk, and counts what its tables took.
+func (c *timer) end() {
+	end := sinceBegin()
+	c.on = false
+	if c.n == 0 || c.n > mostMarks || end-c.marks[0].asked > mostTimed {
+		return
+	}
+	reading, marks := time.Duration(0), c.marks[:c.n]
+	for i := range marks {
+		reading += marks[i].began - marks[i].asked
+	}
+	reading /= time.Duration(c.n)
+	for i := range marks {
+		m, next := &marks[i], end
+		if i+1 < len(marks) {
+			next = marks[i+1].asked
+		}
+		m.table.times.Timed++
+		m.table.times.Lookup += m.found - m.began - reading
+		m.table.times.Actions += next - m.found - reading
+	}
 }
 
 var processBegan = time.Now()
 
 // sinceBegin reads the clock, the monotonic one only.
 func sinceBegin() time.Duration { return time.Since(processBegan) }
-
-// clockCost is what lies between two readings of the clock one after the other.
-var clockCost = func() time.Duration {
-	all := make([]time.Duration, 501)
-	for i := range all {
-		start := sinceBegin()
-		all[i] = sinceBegin() - start
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
-}()
