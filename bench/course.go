@@ -22,6 +22,17 @@ type course struct {
 	// that answer gives them.
 	answers [][]byte
 	answer  renewal
+	// hairpin: packets come from the receiver, to which they return. Each passes
+	// both ct zones, and has an entry in either.
+	hairpin bool
+}
+
+// tracked is how many conntrack entries a connection has.
+func (c *course) tracked() int {
+	if c.hairpin {
+		return 2
+	}
+	return 1
 }
 
 // short is the name without what it has in common with others.

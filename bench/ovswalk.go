@@ -68,9 +68,9 @@ func (w *ovsWalk) prepare(ctx context.Context, p *flow.Program) error {
 	}
 	for _, entry := range []string{
 		fmt.Sprintf("table=0,priority=65535,in_port=%d,dl_dst=%s,actions=output:%d", sender().OFPort, macText(markedMAC), receiver().OFPort),
-		// Answers come by the same link as if from the other one.
-		fmt.Sprintf("table=0,priority=65535,in_port=%d,dl_dst=%s,actions=load:%d->NXM_OF_IN_PORT[],resubmit(,0)",
-			sender().OFPort, macText(back(64)[:6]), receiver().OFPort),
+		// What the receiver sends comes by the same link as if by its own port.
+		fmt.Sprintf("table=0,priority=65534,in_port=%d,dl_src=%s,actions=load:%d->NXM_OF_IN_PORT[],resubmit(,0)",
+			sender().OFPort, macText(back(64)[6:12]), receiver().OFPort),
 	} {
 		if err := w.ofctl(ctx, "add-flow", entry); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (w *ovsWalk) prime(ctx context.Context, courses []*course) error {
 	}
 	want := 0
 	for _, c := range courses {
-		want += int(c.of)
+		want += int(c.of) * c.tracked()
 	}
 	for range tries {
 		for range 2 { // one for the connection, one for what an answer changes
@@ -199,15 +199,15 @@ func (w *ovsWalk) window(ctx context.Context, c *course, base bool, long time.Du
 		w.next += uint32(p.Sent)
 	}
 	if err = errors.Join(err, g.stop()); err == nil && fresh {
-		err = w.began(ctx, k.packets)
+		err = w.began(ctx, k.packets*float64(c.tracked()))
 	}
 	return k, err
 }
 
-// began is errLost unless nearly all of so many packets have begun connections.
-func (w *ovsWalk) began(ctx context.Context, packets float64) error {
+// began is errLost unless nearly all of so many entries of conntrack are there.
+func (w *ovsWalk) began(ctx context.Context, entries float64) error {
 	have, err := w.connections(ctx)
-	if err == nil && float64(have) < packets*mostOut {
+	if err == nil && float64(have) < entries*mostOut {
 		err = errLost
 	}
 	return err

@@ -25,6 +25,7 @@ var (
 	plainIP    = netip.MustParseAddr("10.97.0.1")
 	affinityIP = netip.MustParseAddr("10.97.0.2")
 	lowestIP   = netip.MustParseAddr("10.98.0.0")
+	gateway    = netip.MustParseAddr("10.10.0.1")
 	elsewhere  = netip.MustParseAddr("10.10.1.0") // where the others' endpoints are
 )
 
@@ -107,9 +108,13 @@ func (b *serviceBuilder) group(g *flow.Group) {
 // toService is a frame from the sender to a ClusterIP, by way of the gateway's
 // MAC address, as a pod's routes have it.
 func toService(ip netip.Addr) []byte {
-	to := lab.Pod{MAC: lab.TwoNodes().Nodes[0].GatewayMAC}
-	to.Address.V4 = ip
-	return udpFrame(sender(), to, knownSrc, servicePort, 64)
+	return udpFrame(sender(), routed(ip), knownSrc, servicePort, 64)
+}
+
+// routed is whoever has an address, behind the gateway's MAC address.
+func routed(ip netip.Addr) (to lab.Pod) {
+	to.MAC, to.Address.V4 = lab.TwoNodes().Nodes[0].GatewayMAC, ip
+	return to
 }
 
 // The figures of Services.
@@ -117,6 +122,8 @@ const (
 	knownService  = "known connection to a ClusterIP, pipeline alone"
 	freshService  = "first packet to a ClusterIP, pipeline alone"
 	freshAffinity = "first packet to a ClusterIP with affinity, pipeline alone"
+	knownHairpin  = "known hairpin connection, pipeline alone"
+	freshHairpin  = "first packet of a hairpin connection, pipeline alone"
 )
 
 // knownServiceCourse is one connection to the plain Service.
@@ -134,4 +141,23 @@ func freshServiceCourse() *course {
 
 func freshAffinityCourse() *course {
 	return &course{name: freshAffinity, frame: toService(affinityIP), change: changeSource}
+}
+
+// hairpinFrame is a frame of the receiver to the plain Service, whose endpoints are
+// all in the receiver itself: it is translated twice, in the zone of all
+// connections and in that of SNAT, so that the answer comes back to the switch.
+func hairpinFrame() []byte { return udpFrame(receiver(), routed(plainIP), knownSrc, servicePort, 64) }
+
+// knownHairpinCourse is one such connection. Its endpoint answers the gateway's
+// address.
+func knownHairpinCourse() *course {
+	c := &course{name: knownHairpin, frame: hairpinFrame(), of: 1, hairpin: true}
+	for _, e := range endpointsAt(receiver().Address.V4, 0) {
+		c.answers = append(c.answers, udpFrame(receiver(), routed(gateway), e.Addr.Port(), knownSrc, 64))
+	}
+	return c
+}
+
+func freshHairpinCourse() *course {
+	return &course{name: freshHairpin, frame: hairpinFrame(), change: changeSource, hairpin: true}
 }

@@ -140,15 +140,20 @@ func (b *byTable) comparison(machine string) *Comparison {
 			}
 		}
 		if unknown(l) {
-			unmet = append(unmet, l.Name)
+			unmet = append(unmet, l.Name+whyUnmet[l.Name])
 			continue
 		}
 		c.Lines = append(c.Lines, l)
 	}
 	entries := len(b.program.sw.Flows())
 	tables := slices.DeleteFunc(b.program.sw.Tables(), func(t dataplane.TableStats) bool { return t.Entries == 0 })
-	c.Notes = append(c.Notes, tablesNote, fmt.Sprintf("%d entries in %d tables. No packet of these is in %s.", entries, len(tables), strings.Join(unmet, ", ")))
+	c.Notes = append(c.Notes, tablesNote, fmt.Sprintf("%d entries in %d tables. No packet of these is in %s. None meets all others: the source of a packet is translated only where it leaves by the tunnel or the gateway or is a hairpin, and these are exempt from policies of ingress. All pass TrafficControl, which mirrors and redirects nothing here.", entries, len(tables), strings.Join(unmet, ", ")))
 	return c
+}
+
+// whyUnmet is why no UDP packet between pods can be in a table.
+var whyUnmet = map[string]string{
+	"ARPSpoofGuard": " (ARP only)", "ARPResponder": " (ARP only)", "EgressMark": " (what leaves for the outside)",
 }
 
 const tablesNote = "antrail on ports in memory as in profile pipeline, with connection cache and stretches off, so that each packet walks table after table: what a packet costs of which nothing is remembered, not what most packets cost. " +

@@ -57,6 +57,14 @@ func (w *walker) send(from *memory.Port, frame []byte) error {
 	return nil
 }
 
+// from is the port by which the packets of a course come.
+func (w *walker) from(c *course) *memory.Port {
+	if c.hairpin {
+		return w.out
+	}
+	return w.in
+}
+
 // know makes the connections of a course known: to each a packet and what
 // answers it.
 func (w *walker) know(c *course) error {
@@ -64,7 +72,7 @@ func (w *walker) know(c *course) error {
 	for n := range c.of {
 		copy(frame, c.frame)
 		c.change.apply(frame, n)
-		if err := w.send(w.in, frame); err != nil {
+		if err := w.send(w.from(c), frame); err != nil {
 			return err
 		}
 		for _, a := range c.answers {
@@ -88,7 +96,7 @@ func (w *walker) pass(c *course) error {
 			w.next = 0
 		}
 	}
-	w.in.Inject(w.batch...)
+	w.from(c).Inject(w.batch...)
 	w.sw.Poll()
 	n := w.out.Collect(w.taken)
 	packet.Release(w.taken[:n])
@@ -133,8 +141,8 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 	took := time.Since(start)
 	runtime.ReadMemStats(&after)
 	disturbed, err2 := watch.part()
-	if began := w.ct.Stats().Entries; c.of == 0 && began < packets {
-		return cost{}, fmt.Errorf("%d packets began %d connections", packets, began)
+	if began := w.ct.Stats().Entries / c.tracked(); c.of == 0 && began < packets {
+		return cost{}, fmt.Errorf("%s: %d packets began %d connections", c.name, packets, began)
 	}
 	return cost{
 		packets:     float64(packets),

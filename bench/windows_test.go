@@ -171,7 +171,7 @@ func TestServiceProgram(t *testing.T) {
 	w.program.counts = true
 	many := manyCourse() // freshCourse has connections of the same numbers
 	many.of = 1000
-	courses := []*course{knownCourse(), knownServiceCourse(), many, freshCourse(), freshServiceCourse(), freshAffinityCourse()}
+	courses := []*course{knownCourse(), knownServiceCourse(), many, freshCourse(), freshServiceCourse(), freshAffinityCourse(), knownHairpinCourse(), freshHairpinCourse()}
 	m, err := measure(t.Context(), w, courses, plan{windowsOfRound, time.Millisecond, time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestTables(t *testing.T) {
 	if got := reached(allTables)[1]; got.Rounds == 1 && math.Abs(got.Median-sum) > 1 {
 		t.Errorf("all tables take %v, lookups and actions %v", got.Median, sum)
 	}
-	if note := strings.Join(c.Notes, " "); !strings.Contains(note, "in 31 tables") || !strings.Contains(note, "ARPResponder") {
+	if note := strings.Join(c.Notes, " "); !strings.Contains(note, "in 31 tables") || !strings.Contains(note, "ARPResponder (ARP only)") {
 		t.Errorf("the notes are %s", note)
 	}
 }
