@@ -53,8 +53,11 @@ type LostPacket struct {
 	Time time.Time `json:"time"`
 	// Packets is 1, or how many a port lost since it was last asked: a port counts,
 	// and keeps none of them, but for the last one that a tunnel refused.
-	Packets uint64     `json:"packets"`
-	Port    trace.Port `json:"port"` // that it entered by, with its Pod
+	Packets uint64 `json:"packets"`
+	// Port is where it entered, with its Pod, or, when it is Leaving, the port that
+	// lost it on its way out.
+	Port    trace.Port `json:"port"`
+	Leaving bool       `json:"leaving,omitempty"`
 	Reason  string     `json:"reason"`
 	Meaning string     `json:"meaning"`
 	// Table is where its walk ended, Entry what the table gave: nothing for a

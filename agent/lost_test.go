@@ -210,14 +210,14 @@ func TestLostText(t *testing.T) {
 	}
 }
 
-// TestUnpluggedPod: what is sent to a link that is down counts as sent, so that who asks
-// for what was dropped, or why, is told of the link.
+// TestUnpluggedPod: who asks for what was dropped, or why, is told of a Pod whose link is
+// down, also when nothing was sent there yet.
 func TestUnpluggedPod(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	if err := n.ports[nodeDB].Close(); err != nil {
 		t.Fatal(err)
 	}
-	const down = "default/db-a, whose link db-a is down: what is sent there is lost in the kernel"
+	const down = "default/db-a, whose link db-a is down: what is sent there is lost (port_link_is_down)"
 	for pod, want := range map[string]string{"": "Pod " + down, "default/db-a": "Pod " + down, "default/client-a": ""} {
 		all, err := n.client.Lost(t.Context(), &LostQuery{Pod: pod})
 		if err != nil || all.Note != want {

@@ -10,6 +10,8 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
@@ -40,7 +42,7 @@ func (l portLosses) since(p *pipeline, names *walker, now time.Time) (all []Lost
 
 func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string, n uint64, now time.Time) LostPacket {
 	why := portLoss(reason)
-	r := LostPacket{Time: now, Packets: n, Port: names.port(p.sw.Names(), s.No), Reason: why.Name, Meaning: why.Meaning}
+	r := LostPacket{Time: now, Packets: n, Port: names.port(p.sw.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: ports.Sends(reason) || underlay.Sends(reason)}
 	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
 	if x := p.sw.Specimen(s.No, reason); x.Length > 0 {
 		r.Length, r.Frame = x.Length, x.Head

@@ -57,15 +57,14 @@ func clockText(t time.Time) string {
 	return t.Format(layout)
 }
 
-// From is the Pod that the packet came from, or the port that it entered by.
+// From is the Pod that the packet came from, or the port that it entered by; "to" and
+// the Pod or port that it was to leave by, where that lost it.
 func (p *LostPacket) From() string {
-	switch {
-	case p.Port.Pod != "":
-		return p.Port.Pod
-	case p.Port.Name != "":
-		return p.Port.Name
+	who := cmp.Or(p.Port.Pod, p.Port.Name, fmt.Sprintf("port %d", p.Port.No))
+	if p.Leaving {
+		return "to " + who
 	}
-	return fmt.Sprintf("port %d", p.Port.No)
+	return who
 }
 
 // What is its addresses, and the Pod that it was for.

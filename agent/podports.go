@@ -166,6 +166,8 @@ func (p *podPorts) reconcile() {
 		case there[had.Link].index != had.index:
 			p.remove(had.Port, "its link is gone")
 			p.lost()
+		case !there[had.Link].running:
+			had.port.Info() // the port sees it, too, and counts what is sent there as lost
 		}
 	}
 	p.refused = false
@@ -213,8 +215,9 @@ func (p *podPorts) runAdd(w Port, room <-chan struct{}) {
 }
 
 type linkState struct {
-	index int
-	up    bool
+	index   int
+	up      bool
+	running bool // and it has a carrier: the other end is up
 }
 
 // linksUp lists the links of the Node.
@@ -225,7 +228,7 @@ func linksUp() (map[string]linkState, error) {
 	}
 	m := make(map[string]linkState, len(all))
 	for _, l := range all {
-		m[l.Name] = linkState{l.Index, l.Flags&net.FlagUp != 0}
+		m[l.Name] = linkState{l.Index, l.Flags&net.FlagUp != 0, l.Flags&net.FlagRunning != 0}
 	}
 	return m, nil
 }

@@ -145,6 +145,44 @@ func TestPodPortsMessages(t *testing.T) {
 	})
 }
 
+// TestPodPortsCarrier: a port is asked for its link when that has lost its carrier, so
+// that it counts what is sent there as lost.
+func TestPodPortsCarrier(t *testing.T) {
+	node, pod := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
+	node.Do(t, func() {
+		asked := 0
+		open := func(p Port) (ports.Port, error) {
+			return askedPort{memory.New(p.Link, memory.Options{}), &asked}, nil
+		}
+		p := newPodPorts(twoPorts, recorder{make(chan string, 100)}, open, slog.New(slog.DiscardHandler))
+		p.reconcile()
+		before := asked
+		if p.reconcile(); asked != before {
+			t.Error("asked, though the link is up")
+		}
+		if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(5 * time.Second); asked == before; time.Sleep(time.Millisecond) {
+			if p.reconcile(); time.Now().After(end) {
+				t.Fatal("the port was never asked")
+			}
+		}
+	})
+}
+
+// askedPort counts questions for what it is.
+type askedPort struct {
+	*memory.Port
+	asked *int
+}
+
+func (p askedPort) Info() ports.Info {
+	*p.asked++
+	return p.Port.Info()
+}
+
 func TestPodPortsLogOnce(t *testing.T) {
 	node, pod := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")

@@ -198,7 +198,7 @@ func (p *pipeline) portRecords() []PortRecord {
 func (p *pipeline) downText(port uint32) string {
 	for _, s := range p.sw.Ports() {
 		if s.No == port && !s.Up {
-			return fmt.Sprintf(", whose link %s is down: what is sent there is lost in the kernel", s.Name)
+			return fmt.Sprintf(", whose link %s is down: what is sent there is lost (port_link_is_down)", s.Name)
 		}
 	}
 	return ""

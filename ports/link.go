@@ -16,6 +16,7 @@ type Link struct {
 	name  string
 	index int
 	gone  atomic.Bool
+	down  atomic.Bool // as Up last said
 }
 
 // WatchLink watches a link of the calling thread's network namespace.
@@ -34,6 +35,17 @@ func (l *Link) Gone() { l.gone.Store(true) }
 // Up asks the kernel whether the link is up and running. One that was renamed
 // counts as gone.
 func (l *Link) Up() bool {
+	up := l.ask()
+	l.down.Store(!up)
+	return up
+}
+
+// Down says that the link is down, for who sends: the kernel takes what is sent by a
+// link without a carrier, and loses it. It is asked, which costs a microsecond, only
+// when Up had said no; until somebody asks Up, the answer is no.
+func (l *Link) Down() bool { return l.down.Load() && !l.Up() }
+
+func (l *Link) ask() bool {
 	request, err := unix.NewIfreq(l.name)
 	if err != nil || l.gone.Load() {
 		return false

@@ -75,8 +75,19 @@ func TestLinkUp(t *testing.T) {
 	if err := b.Links().LinkSetDown(b.Link(t, "right")); err != nil {
 		t.Fatal(err)
 	}
+	if link.Down() {
+		t.Error("nobody has asked, and it is down")
+	}
 	becomes(t, link, false, "the peer is down")
+	if !link.Down() {
+		t.Error("not down, though it was seen down")
+	}
 	b.SetUp(t, "right")
+	for end := time.Now().Add(5 * time.Second); link.Down(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("down, though the peer is up again")
+		}
+	}
 	becomes(t, link, true, "the peer is up again")
 	if err := a.Links().LinkDel(a.Link(t, "left")); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package ports
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/packet"
 )
@@ -61,10 +62,12 @@ const (
 	txErrors
 )
 
-var reasonTexts = [reasons]struct {
+type reasonText struct {
 	kind kind
 	text string
-}{
+}
+
+var reasonTexts = [reasons]reasonText{
 	None:       {},
 	RxRingFull: {rxDropped, "rx ring full"},
 	RxNoFrame:  {rxDropped, "no free frame to receive into"},
@@ -90,6 +93,12 @@ func (r Reason) String() string {
 		return "unknown reason"
 	}
 	return reasonTexts[r].text
+}
+
+// Sends says whether a text is of a reason not to send.
+func Sends(text string) bool {
+	i := slices.IndexFunc(reasonTexts[:], func(r reasonText) bool { return r.text == text })
+	return i > 0 && (reasonTexts[i].kind == txDropped || reasonTexts[i].kind == txErrors)
 }
 
 // Reasons are the texts of all reasons, but for those of tunnels.

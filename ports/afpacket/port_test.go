@@ -218,6 +218,35 @@ func linkGoes(t *testing.T, o Options) {
 	}
 }
 
+// TestPodsEndDown: the kernel takes what is sent to a pod whose end is down, and loses
+// it. The port counts it as lost, once it was seen, and sends when the end is up again.
+func TestPodsEndDown(t *testing.T) {
+	_, pod, p := pair(t, Options{})
+	send := func() int {
+		f := packet.NewFrame(make([]byte, 512), nil)
+		f.SetBytes(packettest.UDP4(packettest.Options{}))
+		return p.Transmit([]*packet.Frame{f})
+	}
+	if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the port sees it", func() bool { return !p.Info().Up })
+	if n := send(); n != 0 || p.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
+		t.Errorf("%d sent: %+v", n, p.Stats())
+	}
+	pod.SetUp(t, "eth0")
+	until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
 func TestOpenRefusals(t *testing.T) {
 	n := nstest.New(t)
 	n.Do(t, func() {

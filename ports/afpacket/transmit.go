@@ -28,6 +28,10 @@ func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 		p.count.Lost(ports.TxClosed, len(batch))
 		return 0, 0
 	}
+	if p.link.Down() {
+		p.count.Lost(ports.TxLinkDown, len(batch))
+		return 0, 0
+	}
 	n := 0
 	for _, f := range batch {
 		if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {

@@ -101,9 +101,6 @@ func TestLinkDownAndUp(t *testing.T) {
 	if err := n.ns.Links().LinkSetDown(link); err != nil {
 		t.Fatal(err)
 	}
-	if b.port.Info().Up {
-		t.Error("up, though the link is down")
-	}
 	for i := range 100 {
 		one := make([]*packet.Frame, 1)
 		n.umem.Get(one)
@@ -114,6 +111,9 @@ func TestLinkDownAndUp(t *testing.T) {
 	s := b.port.Stats()
 	if s.Reasons[ports.TxLinkDown.String()] == 0 || s.TxPackets+s.TxDropped != 100 {
 		t.Errorf("stats %+v: want 100 frames, most of them dropped", s)
+	}
+	if b.port.Info().Up {
+		t.Error("up, though the link is down")
 	}
 	if err := n.ns.Links().LinkSetUp(link); err != nil {
 		t.Fatal(err)
@@ -128,6 +128,38 @@ func TestLinkDownAndUp(t *testing.T) {
 		}
 	}
 	carry(t, a, b, 7)
+}
+
+// TestPodsEndDown: the kernel takes what is sent to a pod whose end is down, and loses
+// it. The port counts it as lost, once it was seen, and sends when the end is up again.
+func TestPodsEndDown(t *testing.T) {
+	n := newNode(t, 512)
+	a := n.addPod(t, "a", Native)
+	send := func() int {
+		one := make([]*packet.Frame, 1)
+		n.umem.Get(one)
+		one[0].SetBytes(testFrame(1))
+		defer a.port.Flush()
+		return a.port.Transmit(one)
+	}
+	if err := a.ns.Links().LinkSetDown(a.ns.Link(t, "eth0")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the port sees it", func() bool { return !a.port.Info().Up })
+	if sent := send(); sent != 0 || a.port.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
+		t.Errorf("%d sent: %+v", sent, a.port.Stats())
+	}
+	a.ns.SetUp(t, "eth0")
+	until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
 }
 
 func (p *Port) isDown() bool {

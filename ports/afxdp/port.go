@@ -87,6 +87,7 @@ type Port struct {
 		room        [portion * maxLinks]uint32 // where copies lies
 		away        [portion]*packet.Frame     // frames to be released
 		down        bool                       // the kernel said that the link is down
+		unplugged   bool                       // or it has no carrier: what is sent is lost
 		retryAt     time.Time
 	}
 	closed bool // under both locks
@@ -231,6 +232,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // transmit is Transmit for at most a portion.
 func (p *Port) transmit(part []*packet.Frame) int {
 	slots, copies := p.demand(part)
+	p.tx.unplugged = !p.closed && p.link.Down()
 	space := p.space(slots)
 	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:copies])]
 	sent, bytes := 0, 0
@@ -318,7 +320,7 @@ func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
 		return why
 	case p.closed, p.theirs:
 		return ports.TxClosed
-	case p.tx.down:
+	case p.tx.down, p.tx.unplugged:
 		return ports.TxLinkDown
 	case space < max(links, 1):
 		return ports.TxRingFull

@@ -50,6 +50,9 @@ func Reasons() (all []string) {
 	return all
 }
 
+// Sends says whether a text is of a reason of this port not to send.
+func Sends(text string) bool { return slices.Index(sentences[:], text) >= int(txNoNode) }
+
 // specimens are the last datagrams that were refused, by reason.
 type specimens struct {
 	mu sync.Mutex

@@ -59,7 +59,7 @@ function alike(packets) {
 // lostPackets are who lost what, and by which entry: the newest of those alike.
 const lostPackets = ([p, ...more]) => h('li', {},
   h('strong', {}, `${new Date(p.time).toLocaleTimeString()} ${p.packet || 'a packet that nobody read'}`), more.length > 0 && h('span', { class: 'count' }, `and ${number(more.length)} alike before`),
-  h('span', { class: 'past' }, `from ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}${p.length > 0 ? `, ${p.length} bytes` : ''}`),
+  h('span', { class: 'past' }, `${p.leaving ? 'to' : 'from'} ${p.port.pod || p.port.name || `port ${p.port.ofPort}`}${p.length > 0 ? `, ${p.length} bytes` : ''}`),
   h('div', {}, h('span', { class: 'bad' }, p.reason), p.table && [' in ', tableLink(p.table)], `: ${p.meaning}`),
   p.entry && h('div', {}, dumped(p.entry), marked(p.entry.marks)),
   p.entry?.objects?.length > 0 && h('ul', { class: 'origins' }, p.entry.objects.map((o) => h('li', {}, origin(o)))));
