@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net/netip"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -43,11 +46,29 @@ func (p *pipeline) writeNodes(w io.Writer, _ query) error {
 		return errNoObjects
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "NODE\tADDRESSES\tPODCIDRS\tPODS")
-	for _, n := range p.objects.Nodes() {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\n", n.Name, words(n.Addresses), words(n.PodCIDRs), len(n.Pods))
+	fmt.Fprintln(t, "NODE\tADDRESSES\tPODCIDRS\tPODS\tSTATE")
+	rows, err := p.nodeRows()
+	for _, n := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", n.Name, words(n.Addresses), words(n.PodCIDRs), len(n.Pods), n.state())
 	}
-	return t.Flush()
+	return errors.Join(err, t.Flush())
+}
+
+// NodeRecord is a Node as this one sees it.
+type NodeRecord struct {
+	control.NodeRow
+	// Silent are its addresses that do not answer ARP or NDP, though packets go there.
+	Silent []netip.Addr `json:"silent,omitempty"`
+}
+
+func (r *NodeRecord) state() string {
+	switch {
+	case r.Here:
+		return "this Node"
+	case len(r.Silent) > 0:
+		return words(r.Silent) + " does not answer ARP or NDP"
+	}
+	return "-"
 }
 
 func words[T fmt.Stringer](all []T) string {
@@ -58,9 +79,19 @@ func words[T fmt.Stringer](all []T) string {
 	return list(texts, ",")
 }
 
-func (p *pipeline) nodeRows() ([]control.NodeRow, error) {
+func (p *pipeline) nodeRows() (all []NodeRecord, err error) {
 	if p.objects == nil {
 		return nil, errNoObjects
 	}
-	return p.objects.Nodes(), nil
+	all = []NodeRecord{}
+	for _, n := range p.objects.Nodes() {
+		r := NodeRecord{NodeRow: n}
+		for _, a := range p.silentNodes() {
+			if slices.Contains(n.Addresses, a) {
+				r.Silent = append(r.Silent, a)
+			}
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }

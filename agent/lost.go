@@ -133,8 +133,13 @@ func (l *lostLog) take() {
 	l.names.refresh()
 	all, missed := l.p.sw.Lost()
 	now, clock := time.Now(), l.p.clock()
-	lost := l.ports.since(l.p, &l.names, now)
 	l.owners.refresh(l.p)
+	lost := l.ports.since(l.p, &l.names, now)
+	for i := range lost {
+		if r := &lost[i]; r.Leaving && r.Length > 0 {
+			r.Source, r.Destination = l.owners.of(wholeOf(r.Frame, r.Length))
+		}
+	}
 	for i := range all {
 		r := l.record(&all[i], now.Add(time.Duration(all[i].At-clock)))
 		l.describe(&r)

@@ -23,7 +23,8 @@ type LostPackets struct {
 	// have them.
 	Missed uint64 `json:"missed"`
 	// Note says why there is nothing of the Pod that was asked for, if it is elsewhere,
-	// and which Pods' links are down: the kernel loses what goes there, and tells nobody.
+	// and which Pods' links are down and which Nodes do not answer: the kernel loses what
+	// goes there, and tells nobody.
 	Note string `json:"note,omitempty"`
 	// Next is the No to give as since next time.
 	Next uint64 `json:"next"`
@@ -102,21 +103,20 @@ func (l *lostLog) first(v url.Values) (q LostQuery, answer *LostPackets, err err
 		answer.Note, err = l.p.absence(q.Pod)
 	}
 	if answer.Note == "" {
-		answer.Note = l.p.unplugged(q.Pod)
+		answer.Note = strings.Join(append(l.p.unplugged(q.Pod), l.p.silentLines()...), "\n")
 	}
 	return q, answer, err
 }
 
 // unplugged names Pods whose links are down, a line each: all, or the one that is
 // asked for.
-func (p *pipeline) unplugged(pod string) string {
-	var lines []string
+func (p *pipeline) unplugged(pod string) (lines []string) {
 	for _, r := range p.portRecords() {
 		if r.Pod != "" && !r.Up && (pod == "" || pod == r.Pod) {
 			lines = append(lines, "Pod "+r.Pod+p.downText(r.No))
 		}
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // absence says why there may be nothing of a Pod here; "" when it has a port.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/antrail/antrail/host"
 )
 
 // The log of lost packets: who loses packets, where and why, when it begins and
@@ -46,11 +48,13 @@ func (a *Agent) runLost(ctx context.Context) {
 	}
 	tick := time.NewTicker(lostEvery)
 	defer tick.Stop()
+	var silence host.Silence
 	for since := uint64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			a.lookAtNodes(&silence)
 			var all []LostPacket
 			all, _, since = a.lost.since(since, func(*LostPacket) bool { return true })
 			for i := range all {

@@ -18,7 +18,8 @@ import (
 
 // What ports lose before the pipeline or behind it: a full ring, a link that is
 // down, a tunnel packet from nobody known. Ports only count; what was counted since
-// the last look is one record. Of what a tunnel refuses the last packet is kept.
+// the last look is one record. Of what a tunnel refuses, or cannot send, the last packet
+// is kept.
 
 // portLosses are what ports had lost at the last look, by number and reason.
 type portLosses map[uint32]map[string]uint64
@@ -46,8 +47,11 @@ func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string,
 	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
 	if x := p.sw.Specimen(s.No, reason); x.Length > 0 {
 		r.Length, r.Frame = x.Length, x.Head
-		r.Tunnel = tunnelOf(&packet.Tunnel{Src: x.Source})
-		r.Packet = fmt.Sprintf("%d bytes", x.Length)
+		if r.Leaving {
+			r.Tunnel, r.Packet = tunnelOf(&packet.Tunnel{Dst: x.Source}), trace.Summary(wholeOf(x.Head, x.Length))
+			return r
+		}
+		r.Tunnel, r.Packet = tunnelOf(&packet.Tunnel{Src: x.Source}), fmt.Sprintf("%d bytes", x.Length)
 	}
 	return r
 }

@@ -78,8 +78,11 @@ func (p *LostPacket) What() string {
 	if p.Destination != "" {
 		s += " (" + p.Destination + ")"
 	}
-	if p.Tunnel != nil && p.Tunnel.Src != "" {
+	switch {
+	case p.Tunnel != nil && p.Tunnel.Src != "":
 		s += " from " + p.Tunnel.Src
+	case p.Tunnel != nil && p.Leaving:
+		s += " for the Node " + p.Tunnel.Dst
 	}
 	return s
 }

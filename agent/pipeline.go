@@ -3,8 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
@@ -40,6 +42,8 @@ type pipeline struct {
 	judged  rejudgeCounts
 	offload offload
 	looks   mapLooks
+	// silent are the other Nodes that do not answer ARP or NDP (silent.go).
+	silent atomic.Pointer[[]netip.Addr]
 	// paused is for how long no packet moved when this agent took over.
 	paused time.Duration
 	// made are the ports that the switch makes for objects; floods leave them out.

@@ -45,6 +45,7 @@ func KnownTunnelDriver(name string) bool {
 type nodesPort interface {
 	ports.Heritable
 	SetPeers(nodes []netip.Addr)
+	SetSilent(nodes []netip.Addr)
 	SetEgresses(here, far []netip.Addr) error
 	Longs() <-chan underlay.Long
 	PathMTU(node netip.Addr) int

@@ -358,7 +358,12 @@ func (r teller) nobody(at *control.Place) string {
 
 // toNode notes that another Node has the rest of the way.
 func (r teller) toNode(w *WhyWay, node string, s *dataplane.Step, how string) {
-	w.Ends = append(w.Ends, fmt.Sprintf("it goes to Node %s %s", node, how))
+	end := fmt.Sprintf("it goes to Node %s %s", node, how)
+	if a, silent := r.p.silentAt(s.Tunnel.Dst, node); silent {
+		end += fmt.Sprintf(", but %s does not answer ARP or NDP, so that what goes there is lost", a)
+		w.Advice = fmt.Sprintf("is Node %s up, and on the same network as %s? antrail check --live --node %s, ip neigh show %s", node, r.self.Node, r.self.Node, a)
+	}
+	w.Ends = append(w.Ends, end)
 	w.Next = &Carried{To: node, Frame: slices.Clone(s.Frame), Tunnel: tunnelOf(&s.Tunnel)}
 	if t := w.Next.Tunnel; t != nil && t.Src == "" {
 		t.Src = r.tunnelSource(s.Tunnel.Dst)

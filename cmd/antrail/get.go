@@ -17,13 +17,13 @@ import (
 const seedObjects = "--manifests control/testdata/seed --node k8s-node-control-plane"
 
 // kinds are what get shows.
-var kinds = []string{"policies", "services", "pods", "egresses", "trafficcontrols", "watches"}
+var kinds = []string{"policies", "services", "pods", "egresses", "trafficcontrols", "nodes", "watches"}
 
 // shortKinds are other names of kinds.
 var shortKinds = map[string]string{
 	"policy": "policies", "networkpolicies": "policies", "networkpolicy": "policies", "netpol": "policies", "acnp": "policies", "annp": "policies",
 	"service": "services", "svc": "services", "pod": "pods", "po": "pods", "egress": "egresses", "eg": "egresses",
-	"trafficcontrol": "trafficcontrols", "tc": "trafficcontrols", "watch": "watches",
+	"trafficcontrol": "trafficcontrols", "tc": "trafficcontrols", "node": "nodes", "no": "nodes", "watch": "watches",
 }
 
 // kindNamed is a kind by one of its names.
@@ -40,12 +40,13 @@ func knownKind(_ *cobra.Command, args []string) error {
 func getCommand() *cobra.Command {
 	from := source{wide: true}
 	c := &cobra.Command{
-		Use:   "get policies|services|pods|egresses|trafficcontrols|watches",
+		Use:   "get policies|services|pods|egresses|trafficcontrols|nodes|watches",
 		Short: "Print the objects that the entries come from",
 		Long: `Print the policies, Services, pods, Egresses or TrafficControls of the Node: what each has in the
 switch, what its entries have counted, and how far it has come: installed, pending and what it waits
 for, or refused and why. With -o wide, policies are shown rule by rule, each with the connections that it allowed or
-the packets that it refused (sessions), packets and bytes. Watches are those of the Kubernetes API: what each
+the packets that it refused (sessions), packets and bytes. Nodes are those of the cluster, and which of them do not
+answer though packets go there. Watches are those of the Kubernetes API: what each
 holds, and whether that may be old, or the kind is absent. One of a kind (policy), and the short names of kubectl (svc,
 netpol), do as well.`,
 		Example: "  antrail get pods --node node-a\n  antrail get policies -o wide " + seedObjects + "\n  antrail get services -o yaml " + seedObjects +

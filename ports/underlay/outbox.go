@@ -137,8 +137,8 @@ func (p *Port) send(fd int) {
 	}
 	for at := 0; at < o.n; {
 		k, err := o.sent.send(fd, at, o.n)
-		for _, t := range o.trains[at : at+k] {
-			o.note(t.frames(), t.datagrams, t.bytes-t.option)
+		for i := at; i < at+k; i++ {
+			p.took(i)
 		}
 		at += k
 		if err == nil || err == unix.EINTR {
@@ -148,6 +148,24 @@ func (p *Port) send(fd int) {
 		at++
 	}
 	o.clear()
+}
+
+// took counts message i, which the kernel took: as sent, or, to a Node that does not
+// answer, as lost.
+func (p *Port) took(i int) {
+	o := p.out
+	t := &o.trains[i]
+	if _, silent := (*p.silent.Load())[t.to]; !silent {
+		o.note(t.frames(), t.datagrams, t.bytes-t.option)
+		return
+	}
+	p.count.lost(txSilent, t.datagrams)
+	head, body := o.part(t.first), o.part(t.first+1)
+	head = head[tunnel.HeaderLen+t.option:]
+	var inner [ports.SpecimenLen]byte
+	n := copy(inner[:], head)
+	n += copy(inner[n:], body)
+	p.count.specimens.keep(int(txSilent), t.to, inner[:n], len(head)+len(body))
 }
 
 // fail sees to message i, which the kernel refused.

@@ -21,6 +21,7 @@ const (
 	txUnknownNode
 	txOtherFamily
 	txNoRoute
+	txSilent
 	numReasons
 )
 
@@ -31,6 +32,7 @@ var sentences = [numReasons]string{
 	txUnknownNode: "tunnel destination is not a known Node",
 	txOtherFamily: "tunnel destination is not of the family of the Node's own address",
 	txNoRoute:     "no route to the Node",
+	txSilent:      "the Node does not answer ARP or NDP",
 }
 
 // counters is the drivers' counters and those of a tunnel.
@@ -53,14 +55,15 @@ func Reasons() (all []string) {
 // Sends says whether a text is of a reason of this port not to send.
 func Sends(text string) bool { return slices.Index(sentences[:], text) >= int(txNoNode) }
 
-// specimens are the last datagrams that were refused, by reason.
+// specimens are the last datagrams that were refused, by reason; of those for a silent
+// Node the frames in them.
 type specimens struct {
 	mu sync.Mutex
 	of [numReasons + reason(tunnel.NumReasons)]specimen
 }
 
 type specimen struct {
-	source netip.Addr
+	source netip.Addr // or where it was to go
 	length int
 	head   [ports.SpecimenLen]byte
 }
@@ -87,7 +90,7 @@ func (c *counters) refuse(why tunnel.Reason, source netip.Addr, datagram []byte)
 }
 
 // Specimen is the last datagram that was refused for a reason, with its tunnel
-// header, and who sent it.
+// header, and who sent it, or the last frame that was not sent, and to which Node.
 func (p *Port) Specimen(text string) ports.Specimen {
 	at := slices.Index(sentences[:], text)
 	for r := tunnel.None + 1; r < tunnel.NumReasons; r++ {

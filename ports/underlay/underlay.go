@@ -86,6 +86,7 @@ type Port struct {
 	large  *packet.HeapPool                        // for joined segments
 	peers  atomic.Pointer[map[netip.Addr]struct{}] // known Nodes
 	far    atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
+	silent atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
 	count  counters
 
 	rxMu   sync.Mutex  // Receive against Close
@@ -128,6 +129,7 @@ func Open(c Config) (*Port, error) {
 	p := &Port{config: c, out: newOutbox(c.Kind), longs: make(chan Long, maxLongs)}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
+	p.SetSilent(nil)
 	p.pool = packet.NewPool(c.Frames, packet.Headroom+ports.MaxFrame(c.MTU))
 	var err error
 	if p.in, err = newInbox(); err != nil {
@@ -185,6 +187,11 @@ func (p *Port) closeReceivers() {
 func (p *Port) SetPeers(nodes []netip.Addr) {
 	p.peers.Store(setOf(nodes))
 }
+
+// SetSilent says which Nodes do not answer ARP or NDP, so that the kernel drops what is
+// sent to them, and tells nobody. It is sent all the same, for the kernel may know
+// better by then, and counted as lost.
+func (p *Port) SetSilent(nodes []netip.Addr) { p.silent.Store(setOf(nodes)) }
 
 func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
 	set := make(map[netip.Addr]struct{}, len(all))

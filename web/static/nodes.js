@@ -42,7 +42,7 @@ function node(n, portOf, rates) {
     if (mine?.ofPort) rates.set(mine.ofPort, now);
     return h('li', {}, n.here ? objectLink(`Pod/${p.name}`) : h('span', {}, p.name), h('span', { class: 'past' }, p.ips.join(', ')), now);
   });
-  return h('article', { class: n.here ? 'node here' : 'node' }, h('h3', {}, shown.includes(n.name) && n.name !== here ? h('a', { href: viewOf('#/nodes', n.name) }, n.name) : n.name, n.here && h('span', { class: 'count' }, 'this Node')),
+  return h('article', { class: n.here ? 'node here' : 'node' }, h('h3', {}, shown.includes(n.name) && n.name !== here ? h('a', { href: viewOf('#/nodes', n.name) }, n.name) : n.name, n.here && h('span', { class: 'count' }, 'this Node'), n.silent && h('span', { class: 'count' }, 'does not answer')),
     h('p', { class: 'about' }, n.addresses.join(', '), h('br'), `pods in ${n.podCIDRs.join(', ')}`), h('ul', {}, pods),
     n.pods.length > most && h('p', { class: 'about' }, `and ${counted(n.pods.length - most, 'more pod')}`));
 }
