@@ -87,6 +87,11 @@ func wantBalance(t *testing.T, n *watchedNode) {
 		t.Errorf("%s: %s: %+v", n.name, r.Fault, r.Total)
 	}
 	text, err := n.client.Get(t.Context(), "/sums", nil)
+	for line := range strings.Lines(string(text)) {
+		if head, _, _ := strings.Cut(string(text), "\n"); len(line) != len(head)+1 {
+			t.Errorf("%q does not align with %q", line, head)
+		}
+	}
 	if err != nil || !strings.Contains(string(text), "RECEIVED") || strings.Contains(string(text), "do not agree") || !strings.Contains(string(text), "(ports gone)") {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -160,6 +165,9 @@ func TestLostRefuses(t *testing.T) {
 		if err := n.client.FollowLost(t.Context(), &q, nil); err == nil {
 			t.Errorf("%+v is followed", q)
 		}
+	}
+	if _, err := n.client.Lost(t.Context(), &LostQuery{Reason: "ct_ful"}); err == nil || !strings.Contains(err.Error(), `there is no reason "ct_ful" (did you mean ct_full?); there are entry, `) {
+		t.Errorf("%v", err)
 	}
 	if _, err := n.client.Get(t.Context(), "/drops/last", map[string][]string{"since": {"x"}}); err == nil {
 		t.Error("since=x is answered")

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // Lost packets over the API: as they are (GET /drops/last), and as they come (GET
@@ -70,7 +72,7 @@ func parseLostQuery(v url.Values) (q LostQuery, err error) {
 		return q, fmt.Errorf("%q is not namespace/name of a Pod", q.Pod)
 	}
 	if q.Reason != "" && !slices.Contains(reasonNames(), q.Reason) {
-		return q, fmt.Errorf("reason %q is none of %s", q.Reason, strings.Join(reasonNames(), ", "))
+		return q, fmt.Errorf("there is no reason %q%s; there are %s", q.Reason, flow.Suggest(q.Reason, reasonNames()), strings.Join(reasonNames(), ", "))
 	}
 	return q, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/antrail/antrail/dataplane"
@@ -73,6 +74,9 @@ func (p *pipeline) writeSums(w io.Writer, _ query) error {
 	line := func(who string, s *dataplane.Sums, beside ...uint64) {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", who, s.Received, s.Made, s.Copied, s.Cut,
 			s.Queued, s.Agent, s.Dropped, s.Held, s.Handed, s.Sent, s.Refused)
+		if beside == nil { // a row with fewer cells would end the columns
+			fmt.Fprint(t, strings.Repeat("-\t", 4))
+		}
 		for _, n := range beside {
 			fmt.Fprintf(t, "%d\t", n)
 		}

@@ -28,7 +28,7 @@ func (r teller) way() WhyWay {
 	switch to := &r.to.place; {
 	case r.chosen == nil && to.Object.Kind == control.KindNode && to.Node == r.self.Node && r.t.Live.Port == r.self.Gateway.No && !r.noEndpoint():
 		w.Ends = []string{"it is for the Node itself, whose kernel answers, and does not pass the switch"}
-		w.Advice = fmt.Sprintf("if it fails all the same: does anything listen there (ss -ltnu on %s), and does the Node's firewall let it in?", r.self.Node)
+		w.Advice = r.listening()
 		return w
 	case to.Object.Kind == control.KindPod && to.Node == r.self.Node && to.Port == 0 && !r.isNode(to.Addrs):
 		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods says how far the Pod is"
@@ -47,6 +47,11 @@ func (r teller) way() WhyWay {
 		w.Ends = append(w.Ends, "it is of a connection that is there already, which policies are not asked about again")
 	}
 	return w
+}
+
+// listening is what to do about a connection to the Node itself.
+func (r teller) listening() string {
+	return fmt.Sprintf("if it fails all the same: does anything listen there (ss -ltnu on %s), and does the Node's firewall let it in?", r.self.Node)
 }
 
 // established says whether conntrack took the packet for one of a connection that
@@ -343,6 +348,9 @@ func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
 	}
 	w.Ends = append(w.Ends, text)
 	w.Advice = fmt.Sprintf("if it fails all the same, the Node's kernel has it: on %s, ip route get %s and nft list ruleset", r.self.Node, at.Addrs[0])
+	if at.Object.Kind == control.KindNode && at.Node == r.self.Node {
+		w.Advice = r.listening()
+	}
 	if nobody := r.nobody(&at); nobody != "" {
 		w.Ends, w.Advice = append(w.Ends, "but "+nobody), "antrail get pods has the addresses of those that are there"
 	}

@@ -40,6 +40,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/antrail/antrail/agent"
@@ -319,7 +320,7 @@ func (l *Lab) Underlay() Namespace { return l.namespace("underlay") }
 func (l *Lab) Namespace(name string) (Namespace, error) {
 	ns := l.namespace(name)
 	if name == "" || ns.inode() == 0 {
-		return "", fmt.Errorf("lab %s has no %q; there are: %v", l.State.ID, name, l.Names())
+		return "", fmt.Errorf("lab %s has no %q; there are %s", l.State.ID, name, strings.Join(l.Names(), ", "))
 	}
 	return ns, nil
 }

@@ -39,6 +39,18 @@ func TestOtherLabs(t *testing.T) {
 	}
 }
 
+// TestHasNode: who misspells a Node is told which there are, and no pods.
+func TestHasNode(t *testing.T) {
+	l := &lab.Lab{State: lab.State{ID: "0000b"}, Topology: lab.Topology{Nodes: []lab.Node{{Name: "node-a", Pods: []lab.Pod{{Name: "client-a"}}}, {Name: "node-b"}}}}
+	if err := hasNode(l, "node-b"); err != nil {
+		t.Error(err)
+	}
+	const want = `lab 0000b has no Node "nodea" (did you mean node-a?); there are node-a, node-b`
+	if err := hasNode(l, "nodea"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // TestWhyIsShort: the answer comes first and alone, the walk when it is asked for.
 func TestWhyIsShort(t *testing.T) {
 	args := []string{"why", "default/client-a", "default/db-a:3306", "--manifests", "examples/web-app"}

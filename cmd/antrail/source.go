@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -139,10 +141,22 @@ func (s *source) agentSocket() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := l.Namespace(s.node); err != nil {
+	if err := hasNode(l, s.node); err != nil {
 		return "", err
 	}
 	return l.Socket(s.node), nil
+}
+
+// hasNode refuses a Node that a lab has not.
+func hasNode(l *lab.Lab, name string) error {
+	var there []string
+	for _, n := range l.Topology.Nodes {
+		there = append(there, n.Name)
+	}
+	if slices.Contains(there, name) {
+		return nil
+	}
+	return fmt.Errorf("lab %s has no Node %q%s; there are %s", l.State.ID, name, flow.Suggest(name, there), strings.Join(there, ", "))
 }
 
 // findLab is the lab that --lab names, or the only one, for a --node in it.

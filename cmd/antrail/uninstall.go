@@ -37,7 +37,14 @@ goes by the record that the agent keeps, so it also works after one that was kil
 				return err
 			}
 		}
-		err := agent.Uninstall(socket, func(what string) { fmt.Fprintln(c.OutOrStdout(), what) })
+		told := false
+		err := agent.Uninstall(socket, func(what string) {
+			told = true
+			fmt.Fprintln(c.OutOrStdout(), what)
+		})
+		if err == nil && !told {
+			fmt.Fprintln(c.OutOrStdout(), "nothing is left of the agent of", socket)
+		}
 		if err == nil && stay {
 			<-c.Context().Done()
 		}

@@ -197,7 +197,7 @@ func TestUninstall(t *testing.T) {
 	if d := diffLines(before, n.settled(t, before)); d != "" {
 		t.Errorf("after a kill, another agent and uninstall --force:\n%s", d)
 	}
-	if text, err := run("uninstall", "--force"); err != nil || text != "" {
+	if text, err := run("uninstall", "--force"); err != nil || text != "nothing is left of the agent of "+n.socket+"\n" {
 		t.Errorf("where nothing is left: %v\n%s", err, text)
 	}
 }
