@@ -233,8 +233,18 @@ func TestUnpluggedPod(t *testing.T) {
 		}
 	}
 	a, err := Why(t.Context(), []*Client{n.client}, &WhyRequest{From: "default/web-a", To: "default/db-a:3306"})
-	if err != nil || !strings.Contains(a.Sentence, "it reaches "+down) {
+	if err != nil || !strings.Contains(a.Sentence, "it reaches "+down) || !strings.HasPrefix(a.Ways[0].Advice, "set the link up in the Pod") {
 		t.Errorf("%+v, %v", a, err)
+	}
+	if err := n.ports[nodeWeb].Close(); err != nil { // behind a TrafficControl
+		t.Fatal(err)
+	}
+	a, err = Why(t.Context(), []*Client{n.client}, &WhyRequest{From: "default/client-a", To: "default/web-a:80"})
+	if err != nil || !strings.HasPrefix(a.Ways[0].Advice, "set the link up in the Pod") {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if one := (&LostPacket{Packets: 1}).What(); one != "1 packet" {
+		t.Errorf("%q", one)
 	}
 }
 

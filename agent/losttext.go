@@ -71,7 +71,7 @@ func (p *LostPacket) From() string {
 func (p *LostPacket) What() string {
 	s := p.Packet
 	if s == "" {
-		s = fmt.Sprintf("%d packets", p.Packets)
+		s = count(int(p.Packets), "packet", "packets")
 	} else if p.Packets > 1 {
 		s = fmt.Sprintf("%d packets, the last one %s", p.Packets, s)
 	}

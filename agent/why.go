@@ -321,8 +321,9 @@ func (q *asking) goOn(w *WhyWay) error {
 	rest := teller{asking: q, t: t}.way()
 	w.Walks, w.Next = append(w.Walks, walk), rest.Next
 	by := "if it comes back by " + w.back.by.Name + ", "
+	w.Advice = cmp.Or(rest.Advice, w.Advice)
 	if rest.Denied != "" {
-		w.Denied, w.Met, w.Advice = by+rest.Denied, rest.Met, rest.Advice
+		w.Denied, w.Met = by+rest.Denied, rest.Met
 	}
 	for i, end := range rest.Ends {
 		w.Ends = append(w.Ends, map[bool]string{true: by}[i == 0]+end)

@@ -133,8 +133,8 @@ func (d *dropsFlags) teller(w io.Writer) func(*agent.LostPacket) error {
 		to.SetEscapeHTML(false)
 		return func(p *agent.LostPacket) error { return to.Encode(p) }
 	}
-	var widths columnWidths
-	fmt.Fprintln(w, widths.pad(agent.LostColumns)) // what goes wrong with w goes wrong again with the first packet
+	widths := columnWidths{15, 20, 8, 18, 36, 50, 7} // most of what comes fits below its heading
+	fmt.Fprintln(w, widths.pad(agent.LostColumns))   // what goes wrong with w goes wrong again with the first packet
 	return func(p *agent.LostPacket) error {
 		_, err := fmt.Fprintln(w, widths.pad(p.Line()))
 		return err

@@ -2,7 +2,14 @@
 
 package main
 
-import "testing"
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+)
 
 func TestColumnWidths(t *testing.T) {
 	var w columnWidths
@@ -13,6 +20,24 @@ func TestColumnWidths(t *testing.T) {
 	} {
 		if got := w.pad(l.line); got != l.want {
 			t.Errorf("%q is %q, want %q", l.line, got, l.want)
+		}
+	}
+}
+
+// TestFollowedDrops: what comes stands below its heading, though nobody knew how long it
+// would be.
+func TestFollowedDrops(t *testing.T) {
+	var b bytes.Buffer
+	d := dropsFlags{from: source{output: "text"}}
+	p := &agent.LostPacket{Time: time.Now(), Reason: "entry", Table: "IngressDefaultRule", Packet: "icmp 10.10.0.26 > 10.10.0.25 type 8 code 0"}
+	p.Port.Pod = "default/client-a"
+	if err := d.teller(&b)(p); err != nil {
+		t.Fatal(err)
+	}
+	head, line, _ := strings.Cut(b.String(), "\n")
+	for heading, cell := range map[string]string{"FROM": "default/client-a", "REASON": "entry", "TABLE": "IngressDefaultRule", "PACKET": "icmp "} {
+		if at := strings.Index(line, cell); at < 0 || at != strings.Index(head, heading) {
+			t.Errorf("%s is not below %s:\n%s", cell, heading, &b)
 		}
 	}
 }
