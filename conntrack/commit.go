@@ -80,7 +80,7 @@ func (v *visit) make() (insertion, DropReason) {
 		v.e.port, v.e.flags = v.r.InPort, flags
 		t.touch(&v.e, v.open(), v.now)
 		v.mark()
-		h, made := t.insert(&v.e, v.now)
+		h, made := t.insert(&v.e, v.r.Near, v.now)
 		switch made {
 		case inserted:
 			v.at, v.dir = h, original

@@ -139,7 +139,7 @@ func (b *bench) checkOrder() {
 				b.Fatalf("a key is there twice: %+v", e.keys[dir])
 			}
 			seen[w] = true
-			if r, gen, _ := b.index.find(b.arena, b.chains.hash(&w), &w); (handle{r >> 1, gen}) != h {
+			if r, gen, _ := b.index.find(b.arena, b.chain(&w, nil), &w); (handle{r >> 1, gen}) != h {
 				b.Fatalf("key %+v of %v leads to slot %d", e.keys[dir], h, r>>1)
 			}
 		}

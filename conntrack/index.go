@@ -60,9 +60,8 @@ func (x *index) bucket(hash uint64) uint32 {
 	return uint32(high)
 }
 
-// find is the reference and generation of a key.
-func (x *index) find(a *arena, hash uint64, w *keyWords) (r ref, gen uint32, ok bool) {
-	b := x.bucket(hash)
+// find is the reference and generation of a key, whose chain is b.
+func (x *index) find(a *arena, b uint32, w *keyWords) (r ref, gen uint32, ok bool) {
 	for range restarts {
 		r, gen, sure := x.walk(a, b, w)
 		if sure {

@@ -78,6 +78,9 @@ type Request struct {
 	Label, LabelMask Label
 	// InPort is the port the packet came from, for fair shares and counters.
 	InPort uint32
+	// Near may say where the packet is looked up; nil when that is not known. It need
+	// not be right: it is compared with what the packet shows.
+	Near *Near
 }
 
 // NAT is the nat() argument of ct(). It is made when an entry is installed and

@@ -148,7 +148,7 @@ func (t *Table) unknown(p *Passing, zone uint16) bool {
 	k := p.key
 	k.zone = zone
 	w := k.words()
-	_, _, found := t.index.find(t.arena, t.chains.hash(&w), &w)
+	_, _, found := t.index.find(t.arena, t.chain(&w, nil), &w)
 	return p.keyed && !found
 }
 

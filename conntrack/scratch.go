@@ -45,7 +45,7 @@ func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {
 		return handle{}, 0, false
 	}
 	t.shadowed[from] = struct{}{}
-	h, made := t.insert(&e, now)
+	h, made := t.insert(&e, nil, now)
 	return h, dir, made == inserted
 }
 
@@ -53,7 +53,7 @@ func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {
 // find it changes nothing.
 func (t *Table) peek(k *key, now int64) (e entry, at handle, dir int, ok bool) {
 	w := k.words()
-	r, gen, ok := t.index.find(t.arena, t.chains.hash(&w), &w)
+	r, gen, ok := t.index.find(t.arena, t.chain(&w, nil), &w)
 	if !ok {
 		return entry{}, handle{}, 0, false
 	}

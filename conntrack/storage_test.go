@@ -25,13 +25,13 @@ func TestChainsAreBounded(t *testing.T) {
 	next := uint32(1)
 	for i := range maxChain {
 		e := crowded(next)
-		if _, made := b.insert(e, 0); made != inserted {
+		if _, made := b.insert(e, nil, 0); made != inserted {
 			t.Fatalf("connection %d of the chain: %v", i, made)
 		}
 		next = uint32(e.keys[original].src.lo) + 1
 	}
 	e := crowded(next)
-	if _, made := b.insert(e, 0); made != chainFull {
+	if _, made := b.insert(e, nil, 0); made != chainFull {
 		t.Errorf("one more than %d: %v", maxChain, made)
 	}
 	if b.Stats().ProbeMax != maxChain+1 {

@@ -108,9 +108,14 @@ func (t *Table) SequenceCheck() bool { return t.seqCheck.Load() }
 // find is the live connection of a key and the direction in which the key
 // runs. A connection whose time has passed is removed on the way.
 func (t *Table) find(k *key, now int64) (h handle, dir int, ok bool) {
+	return t.findNear(k, nil, now)
+}
+
+// findNear is find for the key of a packet of which it may be known where it is.
+func (t *Table) findNear(k *key, n *Near, now int64) (h handle, dir int, ok bool) {
 	var w keyWords
 	k.store(&w)
-	if r, gen, there := t.index.find(t.arena, t.chains.hash(&w), &w); there {
+	if r, gen, there := t.index.find(t.arena, t.chain(&w, n), &w); there {
 		h, dir = handle{r >> 1, gen}, int(r&1)
 		if t.arena.at(h.slot).expires() > now {
 			return h, dir, true
@@ -135,13 +140,6 @@ func (t *Table) touch(e *entry, d time.Duration, now int64) { e.expires = now + 
 // place is the two chains of a connection.
 type place struct{ forward, back uint32 }
 
-func (t *Table) place(f *fixedWords) place {
-	return place{
-		t.index.bucket(t.chains.hash(f.key(original))),
-		t.index.bucket(t.chains.hash(f.key(reply))),
-	}
-}
-
 // insertion is what became of a new connection.
 type insertion uint8
 
@@ -155,7 +153,8 @@ const (
 
 // insert makes e a connection under both keys, at one moment for every lookup,
 // unless one of the keys is a connection's already (CT-30).
-func (t *Table) insert(e *entry, now int64) (handle, insertion) {
+// near may say where they are.
+func (t *Table) insert(e *entry, near *Near, now int64) (handle, insertion) {
 	slot := t.arena.alloc()
 	if slot == 0 {
 		return handle{}, noCell
@@ -172,7 +171,7 @@ func (t *Table) insert(e *entry, now int64) (handle, insertion) {
 	if e.flags&expendable != 0 {
 		from.join(t.arena, slot, now)
 	}
-	fault := t.publish(h, c, &words)
+	fault := t.publish(h, c, &words, near)
 	if fault != inserted {
 		if e.flags&expendable != 0 {
 			from.leave(t.arena, slot)
@@ -184,8 +183,8 @@ func (t *Table) insert(e *entry, now int64) (handle, insertion) {
 }
 
 // publish links a filled cell and makes it live.
-func (t *Table) publish(h handle, c *cell, f *fixedWords) insertion {
-	at, x := t.place(f), &t.index
+func (t *Table) publish(h handle, c *cell, f *fixedWords, near *Near) insertion {
+	at, x := t.place(f, near), &t.index
 	x.lockPair(at.forward, at.back)
 	made := t.linkBoth(h, c, f, at)
 	x.unlockPair(at.forward, at.back)
@@ -227,7 +226,7 @@ func expired(c *cell, now int64) bool { return c.expires() <= now }
 func (t *Table) remove(h handle, when condition, now int64) bool {
 	c := t.arena.at(h.slot)
 	words := c.fixedWords()
-	at := t.place(&words)
+	at := t.place(&words, nil)
 	t.index.lockPair(at.forward, at.back)
 	gone := t.unpublish(h, at, when, now)
 	t.index.unlockPair(at.forward, at.back)

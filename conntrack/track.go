@@ -133,7 +133,7 @@ func (v *visit) release() {
 // state machine does not run again, and ct_state stays (D6).
 func (v *visit) recall() bool {
 	m := v.m
-	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || m.seen != v.key || m.State&Related != 0 != v.related {
+	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || !m.seen.same(&v.key) || m.State&Related != 0 != v.related {
 		return false
 	}
 	if !v.t.arena.sees(m.at) || !v.take(m.at) {
@@ -148,7 +148,7 @@ func (v *visit) recall() bool {
 // has begun it meanwhile, the insertion says so, and then it is.
 func (v *visit) unknown() bool {
 	m := v.m
-	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || m.seen != v.key {
+	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || !m.seen.same(&v.key) {
 		return false
 	}
 	m.unknown, m.State = false, 0
@@ -176,7 +176,7 @@ func (v *visit) find() {
 // is looked for again: its key may be another's by now.
 func (v *visit) seek(k *key) bool {
 	for {
-		h, dir, ok := v.t.find(k, v.now)
+		h, dir, ok := v.t.findNear(k, v.r.Near, v.now)
 		if !ok {
 			return false
 		}
@@ -261,7 +261,7 @@ func (v *visit) nat() {
 	}
 	v.m.State |= bits
 	v.e.keys[1-v.dir].reverse(&v.m.seen)
-	v.rewrite = v.m.seen != v.key
+	v.rewrite = !v.m.seen.same(&v.key)
 }
 
 // natBits is what NAT does to a packet of direction dir: the reply to a

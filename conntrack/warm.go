@@ -13,32 +13,72 @@ func (t *Table) Warm(s *Seen) uint64 {
 	return c.head.Load() + c.mut[7].Load()
 }
 
-// Chains appends to a list where a packet would be looked up in a zone, and where
-// the answers to it, for WarmChains.
-func (t *Table) Chains(list []uint32, f *packet.Frame, l *packet.Layers, zone uint16) []uint32 {
-	var s shown
-	if !s.read(f.Bytes(), l, zone) {
-		return list
-	}
-	var w keyWords
-	s.key.store(&w)
-	list = append(list, t.index.bucket(t.chains.hash(&w)))
-	back := s.key.reversed()
-	back.store(&w)
-	return append(list, t.index.bucket(t.chains.hash(&w)))
+// Near is where a packet is looked up in a zone, and where the answers to it: a
+// Request can carry what was found out beforehand. The zero value is no packet's.
+type Near struct {
+	t     *Table
+	words [2]keyWords
+	at    place
 }
 
-// WarmChains is for packets that are to be looked up, or to begin connections.
-func (t *Table) WarmChains(list []uint32) (sink uint64) {
-	heads := t.index.heads
-	for _, at := range list {
-		sink += uint64(heads[at].Load())
+// Near writes where a packet would be looked up in a zone.
+func (t *Table) Near(n *Near, f *packet.Frame, l *packet.Layers, zone uint16) {
+	var s shown
+	if n.t = nil; !s.read(f.Bytes(), l, zone) {
+		return
 	}
-	for _, at := range list {
-		if r := heads[at].Load(); r != 0 && r&atEnd == 0 {
-			c := t.arena.at(r >> 1)
-			sink += c.head.Load() + c.keys[r&1][0].Load()
+	n.t = t
+	s.key.store(&n.words[original])
+	var back key
+	s.key.reverse(&back)
+	back.store(&n.words[reply])
+	n.at = place{
+		t.index.bucket(t.chains.hash(&n.words[original])),
+		t.index.bucket(t.chains.hash(&n.words[reply])),
+	}
+}
+
+// chain is the chain of a key, as it was found before if that is known.
+func (t *Table) chain(w *keyWords, n *Near) uint32 {
+	if n != nil && n.t == t && n.words[original].same(w) {
+		return n.at.forward
+	}
+	return t.index.bucket(t.chains.hash(w))
+}
+
+// place is the two chains of a connection, as they were found before if they are
+// known.
+func (t *Table) place(f *fixedWords, n *Near) place {
+	if n != nil && n.t == t && n.words[original].same(f.key(original)) && n.words[reply].same(f.key(reply)) {
+		return n.at
+	}
+	return place{
+		t.index.bucket(t.chains.hash(f.key(original))),
+		t.index.bucket(t.chains.hash(f.key(reply))),
+	}
+}
+
+// WarmNear is for packets that are to be looked up, or to begin connections.
+func (t *Table) WarmNear(list []Near) (sink uint64) {
+	for i := range list {
+		if n := &list[i]; n.t == t {
+			sink += uint64(t.index.heads[n.at.forward].Load()) + uint64(t.index.heads[n.at.back].Load())
+		}
+	}
+	for i := range list {
+		if n := &list[i]; n.t == t {
+			sink += t.warmChain(n.at.forward) + t.warmChain(n.at.back)
 		}
 	}
 	return sink
+}
+
+// warmChain touches the first cell of a chain.
+func (t *Table) warmChain(at uint32) uint64 {
+	r := t.index.heads[at].Load()
+	if r == 0 || r&atEnd != 0 {
+		return 0
+	}
+	c := t.arena.at(r >> 1)
+	return c.head.Load() + c.keys[r&1][0].Load()
 }

@@ -26,6 +26,8 @@ func (k *walk) run(actions []flow.Action) int {
 			return int(a.Table)
 		case *track:
 			next = k.track(a, actions[i+1:])
+		case *outputReg:
+			k.output(widenPort(uint32(a.from.get(&k.key))))
 		default:
 			done = !k.act(a, actions[i+1:])
 		}

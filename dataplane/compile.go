@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"math/bits"
 	"weak"
 
 	"github.com/antrail/antrail/conntrack"
@@ -19,6 +20,64 @@ type write struct {
 	flow.Action
 	index       int // word of the key
 	value, mask uint64
+}
+
+// piece is a subfield of the key that lies in one of its words.
+type piece struct {
+	index int
+	shift uint8
+	mask  uint64
+}
+
+// pieceOf is a subfield as a piece. It is not ok for one that lies in two words.
+func pieceOf(s flow.Subfield) (p piece, ok bool) {
+	f := flow.FieldByID(s.Field)
+	last := f.Off + f.Size - 1
+	if f.Off/8 != last/8 {
+		return piece{}, false
+	}
+	return piece{f.Off / 8, uint8(8*(7-last%8) + f.Lsb + int(s.Ofs)), 1<<s.N - 1}, true
+}
+
+// get reads the piece, right aligned. The key has its fields as packets have, the
+// highest byte first, its words the lowest.
+func (p *piece) get(k *flow.Key) uint64 {
+	return bits.ReverseBytes64(k.Word(p.index)) >> p.shift & p.mask
+}
+
+// outputReg is an output to the port whose number a piece of the key holds.
+type outputReg struct {
+	flow.Action
+	from piece
+}
+
+// moveToMark is a move of exec() into the mark of a connection.
+type moveToMark struct {
+	flow.Action
+	from piece
+	to   uint8
+	mask uint32 // in its place
+}
+
+// write writes what the key holds to the mark of a request.
+func (m *moveToMark) write(r *conntrack.Request, k *flow.Key) {
+	r.Mark = r.Mark&^m.mask | uint32(m.from.get(k)<<m.to)
+	r.MarkMask |= m.mask
+}
+
+// compiledMove is a move of exec(), as a moveToMark if it can be.
+func compiledMove(a flow.Action) flow.Action {
+	m, ok := a.(flow.Move)
+	if !ok || m.Dst.Field != flow.CTMark {
+		return a
+	}
+	from, ok := pieceOf(m.Src)
+	if !ok {
+		return a
+	}
+	from.mask &= 1<<m.Dst.N - 1
+	_, _, mask := inPlace(m.Dst, flow.Value{})
+	return &moveToMark{a, from, uint8(m.Dst.Ofs), uint32(mask.Lo)}
 }
 
 // compiled is a list of actions as packets run it. The list given stays as it
@@ -40,6 +99,10 @@ func compiledAction(a flow.Action) flow.Action {
 		return compiledWrite(a, id, value, mask)
 	case *flow.CT:
 		return newTrack(a)
+	case flow.OutputReg:
+		if from, ok := pieceOf(a.Src); ok {
+			return &outputReg{a, from}
+		}
 	case flow.Clone:
 		return flow.Clone{Actions: compiled(a.Actions)}
 	}
@@ -68,7 +131,9 @@ func newTrack(a *flow.CT) *track {
 		}
 		writes(&t.request, a.Exec[fixed], nil)
 	}
-	t.moves = a.Exec[fixed:]
+	for _, x := range a.Exec[fixed:] {
+		t.moves = append(t.moves, compiledMove(x))
+	}
 	return t
 }
 

@@ -74,12 +74,16 @@ func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
 func (k *walk) ready(a *track) {
 	r := &k.request
 	*r = a.request
-	r.InPort = k.inPort
+	r.InPort, r.Near = k.inPort, k.near
 	if a.ZoneSrc != nil {
 		r.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
 	}
 	for _, x := range a.moves {
-		writes(r, x, &k.key)
+		if m, ok := x.(*moveToMark); ok {
+			m.write(r, &k.key)
+		} else {
+			writes(r, x, &k.key)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (k *walk) output(no uint32) {
 
 // outputTo sends to a port number, whatever the port of entry.
 func (k *walk) outputTo(no uint32) {
-	p := k.w.sw.ports.Load().byNumber[no]
+	p := k.w.sw.ports.Load().port(no)
 	if p == nil {
 		k.drop(DropNoSuchPort)
 		return

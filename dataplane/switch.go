@@ -87,7 +87,19 @@ type Switch struct {
 // portSet is the ports of a switch; it never changes.
 type portSet struct {
 	byNumber map[uint32]*switchPort
+	low      []*switchPort // those below lowPorts, by number
 	list     []*switchPort // by number
+}
+
+// lowPorts is up to which number ports are found without a map.
+const lowPorts = 4096
+
+// port is the port of a number, nil when there is none.
+func (s *portSet) port(no uint32) *switchPort {
+	if int(no) < len(s.low) {
+		return s.low[no]
+	}
+	return s.byNumber[no]
 }
 
 // New makes a switch without ports and without a pipeline; it drops every
@@ -216,6 +228,10 @@ func (s *Switch) publishPorts(list []*switchPort) {
 	set := &portSet{byNumber: make(map[uint32]*switchPort, len(list)), list: list}
 	for _, p := range list {
 		set.byNumber[p.no] = p
+		if p.no < lowPorts {
+			set.low = append(set.low, make([]*switchPort, int(p.no)+1-len(set.low))...)
+			set.low[p.no] = p
+		}
 	}
 	s.ports.Store(set)
 	s.shortcuts.withdraw()

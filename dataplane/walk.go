@@ -45,6 +45,7 @@ type walk struct {
 	original conntrack.Original // of it: here, it needs no copy
 	inPort   uint32
 
+	near    *conntrack.Near   // may say where the packet is looked up
 	request conntrack.Request // of the ct() action under way: here, it needs no heap
 
 	table   uint8       // where the walk stands

@@ -24,8 +24,8 @@ type warming struct {
 	found  [batchSize]*cached
 	sink   uint64
 
-	zone   uint16   // where packets are looked up first, most likely
-	chains []uint32 // where those of the batch are
+	zone uint16 // where packets are looked up first, most likely
+	near [batchSize]conntrack.Near
 }
 
 // warm touches what the packets of a batch from a port will need.
@@ -35,7 +35,7 @@ func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
 	}
 	m := &c.warming
 	if p.firsts >= warmNew {
-		m.warmChains(frames, &c.sig, ct)
+		m.warmNear(frames, &c.sig, ct)
 	}
 	if c.live < warmFrom {
 		return
@@ -64,16 +64,15 @@ func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
 	}
 }
 
-// warmChains touches where first packets will be looked up.
-func (m *warming) warmChains(frames []*packet.Frame, sig *signature, ct *conntrack.Table) {
+// warmNear finds out where first packets will be looked up, and touches that.
+func (m *warming) warmNear(frames []*packet.Frame, sig *signature, ct *conntrack.Table) {
 	var l packet.Layers
-	m.chains = m.chains[:0]
-	for _, f := range frames {
+	for i, f := range frames {
 		if sig.layers(f, &l) {
-			m.chains = ct.Chains(m.chains, f, &l, m.zone)
+			ct.Near(&m.near[i], f, &l, m.zone)
 		}
 	}
-	m.sink += ct.WarmChains(m.chains)
+	m.sink += ct.WarmNear(m.near[:len(frames)])
 }
 
 // likely is the entry that find would most likely give for a hash.

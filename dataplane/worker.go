@@ -142,7 +142,10 @@ func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
 	w.cache.warm(frames, p, w.sw.conntrack)
 	before := w.cache.missed()
 	if lives := w.sw.lives.Load(); lives == nil {
-		for _, f := range frames {
+		for i, f := range frames {
+			if w.cache != nil {
+				w.walk.near = &w.cache.warming.near[i]
+			}
 			w.walk.packet(f, p.no)
 		}
 	} else {
