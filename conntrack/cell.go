@@ -74,7 +74,7 @@ type cell struct {
 	mut   mutable
 	keys  [2][len(keyWords{})]atomic.Uint64
 	fixed atomic.Uint64 // port of entry, and natFlags from bit 32 on
-	sum   atomic.Uint32 // CRC32C over keys and fixed, written last
+	sum   atomic.Uint32 // checksum over keys and fixed, written last
 	since atomic.Uint32 // when the connection became expendable, in ticks
 	// chain is the next reference in the index's chains, by direction.
 	chain [2]atomic.Uint32
@@ -209,7 +209,7 @@ func (c *cell) fill(e *entry, f *fixedWords) {
 	setWord(&m[8], uint64(e.isn)|uint64(e.away)<<32)
 	c.storePeers(e)
 	c.setFixed(f)
-	setHalf(&c.sum, c.checksum())
+	setHalf(&c.sum, checksum(f))
 }
 
 // fixedWords is what of a connection never changes: both keys, port and NAT.

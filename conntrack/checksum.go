@@ -1,42 +1,30 @@
 package conntrack
 
-// The checksum of an entry is CRC32C (Castagnoli; RFC 9260, appendix A), eight
-// bytes a step by eight tables. It is here and not hash/crc32's because that
-// one wants its bytes in the heap; where they can be read in the cell it is
-// hash/crc32's (words_unsafe.go).
+// The checksum of an entry tells a cell whose writing was cut off, half one
+// connection and half the one before, from a whole one. It guards against no sender,
+// so its keys are no secret: words are multiplied in pairs, each pair by itself, so
+// that the processor has all of them under way at once.
 
-// crcTables[0] is the byte-wise table; crcTables[i] takes a byte i bytes
-// further.
-var crcTables = makeCRCTables()
-
-// castagnoli is the polynomial, bits reversed.
-const castagnoli = 0x82f63b78
-
-func makeCRCTables() (t [8][256]uint32) {
-	for i := range t[0] {
-		crc := uint32(i)
-		for range 8 {
-			crc = crc>>1 ^ castagnoli*(crc&1)
-		}
-		t[0][i] = crc
+// sumKeys keep words of zeros from making zeros of the ones beside them.
+var sumKeys = func() (keys [len(fixedWords{}) + 1]uint64) {
+	for i := range keys {
+		keys[i] = uint64(i+1) * 0x9e3779b97f4a7c15 // 2^64 by the golden ratio
 	}
-	for i := range t[0] {
-		for step := 1; step < len(t); step++ {
-			before := t[step-1][i]
-			t[step][i] = before>>8 ^ t[0][byte(before)]
-		}
-	}
-	return t
+	return keys
+}()
+
+// checksum is the checksum over what of a connection never changes.
+func checksum(f *fixedWords) uint32 {
+	k := &sumKeys
+	sum := foldedProduct(f[0]^k[0], f[1]^k[1]) + foldedProduct(f[2]^k[2], f[3]^k[3]) +
+		foldedProduct(f[4]^k[4], f[5]^k[5]) + foldedProduct(f[6]^k[6], f[7]^k[7]) +
+		foldedProduct(f[8]^k[8], f[9]^k[9])
+	sum = foldedProduct(f[10]^k[10], sum^k[11])
+	return uint32(sum ^ sum>>32)
 }
 
-// checksum is the CRC32C over words in little-endian order.
-func checksum(f *fixedWords) uint32 {
-	crc := ^uint32(0)
-	t := &crcTables
-	for _, w := range f {
-		w ^= uint64(crc)
-		crc = t[7][byte(w)] ^ t[6][byte(w>>8)] ^ t[5][byte(w>>16)] ^ t[4][byte(w>>24)] ^
-			t[3][byte(w>>32)] ^ t[2][byte(w>>40)] ^ t[1][byte(w>>48)] ^ t[0][byte(w>>56)]
-	}
-	return ^crc
+// checksum is that of a cell as it is.
+func (c *cell) checksum() uint32 {
+	f := c.fixedWords()
+	return checksum(&f)
 }

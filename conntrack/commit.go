@@ -27,13 +27,12 @@ func (v *visit) begin() (drop DropReason, again bool) {
 
 // opens says whether the packet may begin a connection of its protocol.
 func (v *visit) opens() bool {
-	p := v.f.Bytes()[v.l4:v.end]
 	switch v.key.proto {
 	case packet.ProtoTCP:
-		g := readSegment(packet.TCP(p))
+		g := readSegment(packet.TCP(v.transport()))
 		return g.opens()
 	case packet.ProtoSCTP:
-		return opensSCTP(packet.SCTP(p))
+		return opensSCTP(packet.SCTP(v.transport()))
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		return icmpRequest(v.key.proto, v.key.icmpType())
 	}
@@ -101,14 +100,14 @@ func (v *visit) make() (insertion, DropReason) {
 // open takes the first packet into the protocol's state and says how long to
 // wait for the next.
 func (v *visit) open() time.Duration {
-	p, t := v.f.Bytes()[v.l4:v.end], &v.t.timeouts
+	t := &v.t.timeouts
 	switch v.key.proto {
 	case packet.ProtoTCP:
-		g := readSegment(packet.TCP(p))
+		g := readSegment(packet.TCP(v.transport()))
 		v.e.openTCP(&g)
 		return t.TCPSynSent
 	case packet.ProtoSCTP:
-		v.e.openSCTP(packet.SCTP(p))
+		v.e.openSCTP(packet.SCTP(v.transport()))
 		return t.sctp(v.e.state)
 	}
 	return t.other(v.key.proto, v.e.flags)

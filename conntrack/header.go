@@ -45,9 +45,9 @@ func layout() uint64 {
 	return h.Sum64()
 }
 
-// layoutVersion is for cell.store, entry.pack, fixedWords, entryFlags, tcpState, sctpState
+// layoutVersion is for cell.store, entry.pack, fixedWords, checksum, entryFlags, tcpState, sctpState
 // and key.words.
-const layoutVersion = 3
+const layoutVersion = 4
 
 // stamp makes the header one of an empty arena of this boot.
 func (h *header) stamp(boot [16]byte, cells int) {

@@ -215,14 +215,16 @@ func (v *visit) meet() bool {
 	return true
 }
 
+// transport is the packet's transport header and what follows it.
+func (v *visit) transport() []byte { return v.f.Bytes()[v.l4:v.end] }
+
 func (v *visit) update() outcome {
-	p := v.f.Bytes()[v.l4:v.end]
 	switch v.key.proto {
 	case packet.ProtoTCP:
-		g := readSegment(packet.TCP(p))
+		g := readSegment(packet.TCP(v.transport()))
 		return v.t.updateTCP(&v.e, v.dir, &g, v.now)
 	case packet.ProtoSCTP:
-		return v.t.updateSCTP(&v.e, v.dir, packet.SCTP(p), v.now)
+		return v.t.updateSCTP(&v.e, v.dir, packet.SCTP(v.transport()), v.now)
 	}
 	return v.t.updateOther(&v.e, v.dir, v.now)
 }

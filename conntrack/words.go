@@ -8,12 +8,6 @@ import "sync/atomic"
 // generation is even.
 func setWord(at *atomic.Uint64, w uint64) { at.Store(w) }
 
-// checksum is the checksum of what of the connection never changes.
-func (c *cell) checksum() uint32 {
-	f := c.fixedWords()
-	return checksum(&f)
-}
-
 // setFixed is setWord for all that never changes.
 func (c *cell) setFixed(f *fixedWords) {
 	for dir := range c.keys {

@@ -3,7 +3,6 @@
 package conntrack
 
 import (
-	"hash/crc32"
 	"sync/atomic"
 	"unsafe"
 )
@@ -16,16 +15,6 @@ import (
 // would also wait until it has reached memory, for each word of a new connection
 // (words.go is that one).
 func setWord(at *atomic.Uint64, w uint64) { *(*uint64)(unsafe.Pointer(at)) = w }
-
-// checksum is the checksum of what of the connection never changes, read where
-// it lies: hash/crc32 takes eight bytes an instruction, but wants them in the
-// heap.
-func (c *cell) checksum() uint32 {
-	const size = 8 * len(fixedWords{})
-	return crc32.Update(0, castagnoliTable, unsafe.Slice((*byte)(unsafe.Pointer(&c.keys)), size))
-}
-
-var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
 
 // setFixed is setWord for all that never changes.
 func (c *cell) setFixed(f *fixedWords) { *(*fixedWords)(unsafe.Pointer(&c.keys)) = *f }

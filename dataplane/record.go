@@ -117,12 +117,17 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 // sameTuple says whether a frame still shows the addresses and ports that it
 // came with.
 func (r *recording) sameTuple(f *packet.Frame) bool {
-	addrs, l4 := sigL3+12, r.layers.L4
-	if r.layers.EtherType == packet.EtherTypeIPv6 {
-		addrs = sigL3 + 8
+	b, l4 := f.Bytes(), r.layers.L4
+	switch {
+	case len(b) < l4+packet.UDPLen:
+		return false
+	case r.layers.EtherType == packet.EtherTypeIPv6:
+		const addrs = sigL3 + 8
+		return string(b[addrs:l4+6]) == string(r.head[addrs:l4+6])
 	}
-	b := f.Bytes()
-	return len(b) >= l4+packet.UDPLen && string(b[addrs:l4+6]) == string(r.head[addrs:l4+6])
+	const addrs, ports = sigL3 + 12, sigL4v4 - 2 // two words that meet, to behind the ports or an ICMP identifier
+	return binary.LittleEndian.Uint64(b[addrs:]) == binary.LittleEndian.Uint64(r.head[addrs:]) &&
+		binary.LittleEndian.Uint64(b[ports:]) == binary.LittleEndian.Uint64(r.head[ports:])
 }
 
 // repeats says of which drops another packet of the same signature would die
