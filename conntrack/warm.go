@@ -52,10 +52,7 @@ func (t *Table) place(f *fixedWords, n *Near) place {
 	if n != nil && n.t == t && n.words[original].same(f.key(original)) && n.words[reply].same(f.key(reply)) {
 		return n.at
 	}
-	return place{
-		t.index.bucket(t.chains.hash(f.key(original))),
-		t.index.bucket(t.chains.hash(f.key(reply))),
-	}
+	return place{t.chain(f.key(original), n), t.index.bucket(t.chains.hash(f.key(reply)))}
 }
 
 // WarmNear is for packets that are to be looked up, or to begin connections.

@@ -32,7 +32,11 @@ func (r *recording) begin(f *packet.Frame, l *packet.Layers, learns uint64) {
 	r.on, r.meets, r.est, r.plain = true, false, false, false
 	r.n, r.learns, r.layers = 0, learns, *l
 	r.path.visits, r.path.groups, r.parts = r.path.visits[:0], r.path.groups[:0], r.parts[:0]
-	copy(r.head[:], f.Bytes())
+	if b := f.Bytes(); len(b) >= len(r.head) {
+		r.head = [len(r.head)]byte(b)
+	} else {
+		copy(r.head[:], b)
+	}
 }
 
 // forbid says that the walk cannot be replayed.
