@@ -140,15 +140,40 @@ func (p *pipeline) connections(q query) iter.Seq[conntrack.Conn] {
 	}
 }
 
+// connectionMarks tells connections' marks and labels in words, each but once: of a
+// hundred thousand connections few differ. It is for one question.
+type connectionMarks struct {
+	names tables.MarkNames
+	known map[markAndLabel][]string
+}
+
+type markAndLabel struct {
+	mark  uint32
+	label conntrack.Label
+}
+
+func (p *pipeline) connectionMarks() *connectionMarks {
+	return &connectionMarks{tables.MarkNames{Names: p.sw.Names()}, map[markAndLabel][]string{}}
+}
+
+func (m *connectionMarks) of(c *conntrack.Conn) []string {
+	key := markAndLabel{c.Mark, c.Label}
+	words, ok := m.known[key]
+	if !ok {
+		words = m.names.Conn(c.Mark, labelValue(c.Label))
+		m.known[key] = words
+	}
+	return words
+}
+
 // connectionRecords lists the connections that a query takes.
 func (p *pipeline) connectionRecords(q query) []Connection {
-	all, who := []Connection{}, p.holdersFor(q)
-	marks := tables.MarkNames{Names: p.sw.Names()}
+	all, who, marks := []Connection{}, p.holdersFor(q), p.connectionMarks()
 	for c := range p.connections(q) {
 		r := Connection{
 			Zone: c.Zone, Proto: c.Orig.Proto, Orig: endpoints(&c.Orig), Reply: endpoints(&c.Reply),
 			State: c.State, Mark: c.Mark, TimeoutNS: c.Timeout, Text: c.String(),
-			Offloaded: c.Away, Objects: who.behind(&c), Marks: marks.Conn(c.Mark, labelValue(c.Label)),
+			Offloaded: c.Away, Objects: who.behind(&c), Marks: marks.of(&c),
 		}
 		if c.Label != (conntrack.Label{}) {
 			r.Label = c.Label.String()
@@ -162,7 +187,7 @@ func (p *pipeline) connectionRecords(q query) []Connection {
 func labelValue(l conntrack.Label) flow.Value { return flow.Value{Hi: l.Hi, Lo: l.Lo} }
 
 func (p *pipeline) writeConntrack(w io.Writer, q query) error {
-	who, marks := p.holdersFor(q), tables.MarkNames{Names: p.sw.Names()}
+	who, marks := p.holdersFor(q), p.connectionMarks()
 	for c := range p.connections(q) {
 		if q.stats {
 			fmt.Fprintln(w, c.Verbose())
@@ -171,7 +196,7 @@ func (p *pipeline) writeConntrack(w io.Writer, q query) error {
 		}
 		if q.explain {
 			who.behind(&c).write(w)
-			if words := marks.Conn(c.Mark, labelValue(c.Label)); len(words) > 0 {
+			if words := marks.of(&c); len(words) > 0 {
 				fmt.Fprintf(w, "    # %s\n", strings.Join(words, ", "))
 			}
 		}

@@ -45,12 +45,15 @@ func (b Bits) Named(spoken func(Field) bool) (all []NamedBits) {
 		return !b.covers(n) && slices.ContainsFunc(all, func(o NamedBits) bool { return contains(n.Subfield, o.Subfield) && b.covers(o) })
 	})
 	return without(all, func(n NamedBits) bool {
-		return !spoken(n.Field) && slices.ContainsFunc(all, func(o NamedBits) bool { return o.Union == n.Union && o.Union != "" && spoken(o.Field) })
+		return n.Union != "" && !spoken(n.Field) && slices.ContainsFunc(all, func(o NamedBits) bool { return o.Union == n.Union && spoken(o.Field) })
 	})
 }
 
 // without is what is left of a list, which stays as it is.
 func without(all []NamedBits, not func(NamedBits) bool) []NamedBits {
+	if !slices.ContainsFunc(all, not) {
+		return all
+	}
 	return slices.DeleteFunc(slices.Clone(all), not)
 }
 
