@@ -284,7 +284,11 @@ func TestIdleSwitch(t *testing.T) {
 	r.until("both workers sleep", func() bool {
 		return !slices.ContainsFunc(r.sw.Workers(), func(w dataplane.WorkerStats) bool { return w.Sleeps == 0 })
 	})
-	time.Sleep(200 * time.Millisecond) // a port stays awake for some rounds
+	r.until("no port stays awake", func() bool { // each does for some rounds
+		n := asked()
+		time.Sleep(200 * time.Millisecond)
+		return asked() == n
+	})
 	const watch = 3 * time.Second
 	before, sleeps, used := asked(), r.sw.Sleeps(), cpuTime(t)
 	time.Sleep(watch)

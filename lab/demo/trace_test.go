@@ -58,7 +58,9 @@ func (w *world) watchLive(t *testing.T, r agent.LiveTraceRequest, nodes ...strin
 // end ends the trace and returns what it saw.
 func (l *liveWatch) end(t *testing.T) (ways []trace.Joined) {
 	t.Helper()
-	time.Sleep(time.Second) // halves that are under way
+	for n := -1; len(l.ways) != n; time.Sleep(time.Second) { // halves that are under way
+		n = len(l.ways)
+	}
 	l.cancel()
 	for way := range l.ways {
 		ways = append(ways, way)

@@ -54,7 +54,7 @@ func wantProgram(t *testing.T, l *lab.Lab, want bool) {
 		t.Fatal(err)
 	}
 	has := !want
-	for end := time.Now().Add(5 * time.Second); has != want && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); has != want && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		err := ns.Do(func() error {
 			link, err := netlink.LinkByName("eth0")
 			if err == nil {
