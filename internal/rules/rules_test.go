@@ -172,6 +172,51 @@ func TestImportsGoDownwards(t *testing.T) {
 	}
 }
 
+// row is a row of docs/architecture.md's table: a package and what it imports of ours.
+var row = regexp.MustCompile("(?m)^\\| `([a-z/-]+)` \\|.*\\| (nothing|(?:`[a-z/-]+`(?:, )?)+) \\|$")
+
+// TestArchitectureTellsImports compares that table with the code. A package stands for
+// those below it that have no row; internal ones go without saying.
+func TestArchitectureTellsImports(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(top(t), "docs/architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, seen := map[string][]string{}, map[string]map[string]bool{}
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		all := regexp.MustCompile("[a-z/-]+").FindAllString(strings.TrimPrefix(m[2], "nothing"), -1)
+		slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // cni/plugin before cni
+		told[m[1]], seen[m[1]] = all, map[string]bool{}
+	}
+	for _, f := range read(t, false) {
+		dir := f.dir
+		for ; dir != "." && seen[dir] == nil; dir = path.Dir(dir) {
+		}
+		for _, i := range f.imports {
+			ours, ok := strings.CutPrefix(i, module)
+			if dir == "." || !ok || strings.HasPrefix(ours, "internal/") || under(ours, []string{dir}) {
+				continue
+			}
+			at := slices.IndexFunc(told[dir], func(p string) bool { return under(ours, []string{p}) })
+			if at < 0 {
+				t.Errorf("%s imports %s; docs/architecture.md says of %s: %q", f.path, ours, dir, told[dir])
+				continue
+			}
+			seen[dir][told[dir][at]] = true
+		}
+	}
+	for dir, all := range told {
+		for _, p := range all {
+			if !seen[dir][p] && !strings.HasPrefix(p, "internal/") {
+				t.Errorf("docs/architecture.md says that %s imports %s; it does not", dir, p)
+			}
+		}
+	}
+	if len(told) < 20 {
+		t.Errorf("only %d rows were found", len(told))
+	}
+}
+
 func TestImportsStayConfined(t *testing.T) {
 	for _, f := range read(t, false) {
 		for _, i := range f.imports {
