@@ -10,7 +10,7 @@ import (
 // table draws a table.
 func (d *drawing) table(i int) {
 	t, p := &d.m.Tables[i], d.places[i]
-	class := "table" + d.lit(len(d.turns[t.ID]) > 0, d.o.Focus != "" && d.near(t.ID))
+	class := "table" + d.lit(len(d.turns[t.ID]) > 0 || d.o.Focus != "" && d.near(t.ID))
 	if t.Name == d.o.Focus {
 		class = "table focus"
 	}

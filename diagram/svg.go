@@ -158,7 +158,8 @@ func (d *drawing) shadow(edges []int) {
 }
 
 func (d *drawing) edgeLit(e *Edge) string {
-	return d.lit(d.walked[Hop{e.From, e.To}], d.name(e.From) == d.o.Focus || d.name(e.To) == d.o.Focus)
+	focused := d.o.Focus != "" && (d.name(e.From) == d.o.Focus || d.name(e.To) == d.o.Focus)
+	return d.lit(d.walked[Hop{e.From, e.To}] || focused)
 }
 
 // edge draws a way between two tables.
@@ -188,9 +189,9 @@ func (d *drawing) edge(i int) {
 }
 
 // lit is the class of what a walk or a focus shows, or does not.
-func (d *drawing) lit(walked, focused bool) string {
+func (d *drawing) lit(shown bool) string {
 	switch {
-	case len(d.o.Walk) > 0 && walked, d.o.Focus != "" && focused:
+	case shown:
 		return " on"
 	case len(d.o.Walk) > 0 || d.o.Focus != "":
 		return " off"

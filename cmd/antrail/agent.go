@@ -54,26 +54,18 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if level != "" {
 			conf.Log.Level = level
 		}
-		before, err := predecessor(takeOver, orLeave)
-		if err != nil {
-			return err
+		before := agent.Stays
+		switch {
+		case orLeave && !takeOver:
+			return usageError{errors.New("--or-leave goes with --take-over")}
+		case orLeave:
+			before = agent.HandsOverOrLeaves
+		case takeOver:
+			before = agent.HandsOver
 		}
 		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), before), stay)
 	}
 	return c
-}
-
-// predecessor is what the flags say of an agent that runs already.
-func predecessor(takeOver, orLeave bool) (agent.Predecessor, error) {
-	switch {
-	case takeOver && orLeave:
-		return agent.HandsOverOrLeaves, nil
-	case orLeave:
-		return 0, usageError{errors.New("--or-leave goes with --take-over")}
-	case takeOver:
-		return agent.HandsOver, nil
-	}
-	return agent.Stays, nil
 }
 
 // after is what becomes of a process whose agent has ended. One that is to start again
