@@ -127,11 +127,7 @@ func (p *Policies) replanK8s(old *Cluster, change *PolicyChange) {
 	if sameMap(old.NetworkPolicies, p.cluster.NetworkPolicies) && sameMap(old.Namespaces, p.cluster.Namespaces) {
 		return
 	}
-	for k := range old.NetworkPolicies {
-		if p.cluster.NetworkPolicies[k] == nil {
-			p.drop(k, change)
-		}
-	}
+	dropGone(p, old.NetworkPolicies, p.cluster.NetworkPolicies, change)
 	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.NetworkPolicies), Key.Compare) {
 		np, log := p.cluster.NetworkPolicies[k], p.cluster.LogsPolicies(k.Namespace)
 		if np != old.NetworkPolicies[k] || log != old.LogsPolicies(k.Namespace) {
@@ -140,12 +136,10 @@ func (p *Policies) replanK8s(old *Cluster, change *PolicyChange) {
 	}
 }
 
+// replanAntrea makes those policies anew that changed, that were refused, for what was
+// missing may be there now, and those that borrow from others, when these changed.
 func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
-	for k := range old.AntreaPolicies {
-		if p.cluster.AntreaPolicies[k] == nil {
-			p.drop(k, change)
-		}
-	}
+	dropGone(p, old.AntreaPolicies, p.cluster.AntreaPolicies, change)
 	lenders := !equalMaps(old.Groups, p.cluster.Groups) || !equalMaps(old.Services, p.cluster.Services) ||
 		!equalMaps(old.Tiers, p.cluster.Tiers)
 	still := sameMap(old.AntreaPolicies, p.cluster.AntreaPolicies) && !lenders && len(p.refused) == 0
@@ -153,15 +147,24 @@ func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
 		return
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.AntreaPolicies), Key.Compare) {
-		ap := p.cluster.AntreaPolicies[k]
-		if ap == old.AntreaPolicies[k] && !(lenders && p.plans[k].borrows) && p.refused[k] == nil {
+		ap, before, refused := p.cluster.AntreaPolicies[k], p.plans[k], p.refused[k] != nil
+		if ap == old.AntreaPolicies[k] && !refused && !(lenders && before.borrows) {
 			continue
 		}
 		plan, err := planAntreaPolicy(p.cluster, p.config.Features, ap)
-		if plan != nil && p.plans[k] != nil && err == nil && p.refused[k] == nil && samePlan(plan, p.plans[k]) {
+		if err == nil && !refused && plan != nil && before != nil && samePlan(plan, before) {
 			continue
 		}
 		p.adopt(k, plan, err, change)
+	}
+}
+
+// dropGone drops the policies that are in a snapshot's map and not in the next one's.
+func dropGone[T any](p *Policies, old, now map[Key]*T, change *PolicyChange) {
+	for k := range old {
+		if now[k] == nil {
+			p.drop(k, change)
+		}
 	}
 }
 

@@ -118,28 +118,44 @@ func parseContent(text []byte) (*content, error) {
 	ips, names, ports := map[netip.Addr]bool{}, map[string]bool{}, map[uint32]bool{}
 	for i := range c.Attachments {
 		a := &c.Attachments[i]
+		err := a.check()
 		switch {
-		case a.Container == "" || a.Interface == "" || a.Netns == "" || c.at(a.Attachment) != i:
-			return nil, fmt.Errorf("attachments[%d]: no sandbox or interface, or one that is there already", i)
-		case len(a.Link) == 0 || len(a.Link) > maxName || strings.ContainsAny(a.Link, "/ "):
-			return nil, fmt.Errorf("attachments[%d]: %q is no name of a link", i, a.Link)
-		case a.OFPort < firstPort || a.OFPort > lastPort || ports[a.OFPort]:
-			return nil, fmt.Errorf("attachments[%d]: port %d is no pod's, or another's", i, a.OFPort)
-		case names[a.Link] || len(a.IPs) == 0:
-			return nil, fmt.Errorf("attachments[%d]: link %s is another's, or it has no address", i, a.Link)
+		case err != nil:
+		case c.at(a.Attachment) != i:
+			err = fmt.Errorf("interface %s of sandbox %s is there already", a.Interface, a.Container)
+		case names[a.Link]:
+			err = fmt.Errorf("link %s is another's", a.Link)
+		case ports[a.OFPort]:
+			err = fmt.Errorf("port %d is another's", a.OFPort)
 		}
-		names[a.Link], ports[a.OFPort] = true, true
-		if _, err := parseMAC(a.MAC); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
 		}
+		names[a.Link], ports[a.OFPort] = true, true
 		for _, ip := range a.IPs {
-			if !ip.IsValid() || ips[ip.Addr()] {
-				return nil, fmt.Errorf("attachments[%d]: %v is no address, or another's", i, ip)
+			if ips[ip.Addr()] {
+				return nil, fmt.Errorf("attachments[%d]: %v is another's", i, ip)
 			}
 			ips[ip.Addr()] = true
 		}
 	}
 	return c, nil
+}
+
+// check says what an attachment of a file lacks, whatever the others have.
+func (a *attachment) check() error {
+	switch {
+	case a.Container == "" || a.Interface == "" || a.Netns == "":
+		return errors.New("no sandbox or interface")
+	case a.Link == "" || len(a.Link) > maxName || strings.ContainsAny(a.Link, "/ "):
+		return fmt.Errorf("%q is no name of a link", a.Link)
+	case a.OFPort < firstPort || a.OFPort > lastPort:
+		return fmt.Errorf("port %d is no pod's", a.OFPort)
+	case len(a.IPs) == 0 || slices.ContainsFunc(a.IPs, func(ip netip.Prefix) bool { return !ip.IsValid() }):
+		return fmt.Errorf("%v are no addresses", a.IPs)
+	}
+	_, err := parseMAC(a.MAC)
+	return err
 }
 
 // find is the attachment of a key.
