@@ -23,6 +23,7 @@
 //	pipeline.go, course.go, windows.go   profiles pipeline, policy and service; their packets; how they are timed
 //	policyprogram.go, serviceprogram.go  their entries
 //	program.go                           entries of examples/
+//	tables.go                            what each table costs
 //	walker.go, switch.go                 antrail's side; a switch with two ports
 //	ovswalk.go                           Open vSwitch's
 //	pause.go                             profile gc: what the collector does to a busy worker

@@ -20,7 +20,8 @@
 //	           (side.go, nftside.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
-// address that comes to this Node is told to its neighbours (announce.go).
+// address that comes to this Node is told to its neighbours (announce.go), and of other
+// Nodes it is seen which do not answer (silent.go).
 //
 // What another program takes away of this is put back (mend.go, watch.go). A gateway
 // that outlived its agent keeps what is wanted of it (tidy.go).
