@@ -414,6 +414,7 @@ func TestWhyErrors(t *testing.T) {
 		{"default/client-a", "default/web-a:mysql", `names no TCP port "mysql"`},
 		{"default/client-a", "default/web-a:99999", "not between 1 and 65535"},
 		{"default/client-a", "svc:default/none", "there is no Service default/none"},
+		{"default/client-a", "svc:default/sample-clusteripp:80", "there is no Service default/sample-clusteripp; there is default/sample-clusterip"},
 		{"default/client-a", "svc:default/sample-clusterip:81", `has no port "81"; it has [80]`},
 		{"default/client-a", "udp svc:default/sample-clusterip", "the Service's port is for TCP"},
 		{"default/client-a", "svc:default/sample-nodeport", "has no address"},

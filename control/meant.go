@@ -21,7 +21,22 @@ func (v *view) noPod(n Name) error {
 			meant = append(meant, key.Namespace+"/"+key.Name)
 		}
 	}
-	text := fmt.Sprintf("there is no Pod %s/%s with an address", n.Namespace, n.Name)
+	return offer(fmt.Sprintf("there is no Pod %s/%s with an address", n.Namespace, n.Name), meant)
+}
+
+// noService is the error that there is no Service of a name, with the same offers.
+func (v *view) noService(n Name) error {
+	var meant []string
+	for key := range v.Services {
+		if mayMean(n, Name{key.Namespace, key.Name}) {
+			meant = append(meant, key.Namespace+"/"+key.Name)
+		}
+	}
+	return offer(fmt.Sprintf("there is no Service %s/%s", n.Namespace, n.Name), meant)
+}
+
+// offer is an error with some of what may have been meant.
+func offer(text string, meant []string) error {
 	if meant == nil {
 		return fmt.Errorf("%s", text)
 	}

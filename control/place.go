@@ -148,7 +148,7 @@ func (r *Reconciler) ServicePlace(n Name, port string) (Place, ServicePort, erro
 	}
 	svc := r.view.Service(n)
 	if svc == nil {
-		return Place{}, ServicePort{}, fmt.Errorf("there is no Service %s/%s", n.Namespace, n.Name)
+		return Place{}, ServicePort{}, r.view.noService(n)
 	}
 	p := Place{Object: svc.Key, Addrs: slices.Concat(svc.ClusterIPs, svc.ExternalIPs, svc.LoadBalancerIPs)}
 	if len(p.Addrs) == 0 {

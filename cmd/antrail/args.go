@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/antrail/antrail/flow"
@@ -51,4 +52,16 @@ func atLeast(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%s are missing: %s", strings.Join(missing, " and "), c.UseLine())
 		}
 	}
+}
+
+// exclusive is what cobra says of flags that exclude one another.
+var exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.+)\] were all set$`)
+
+// plainText is an error of cobra's in words for who typed the flags; others as they are.
+func plainText(err error) string {
+	m := exclusive.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err.Error()
+	}
+	return "--" + strings.Join(strings.Fields(m[1]), " and --") + " do not go together"
 }

@@ -69,7 +69,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // tellError prints an error, and what to do about it.
 func tellError(w io.Writer, err error) {
-	fmt.Fprintln(w, "antrail:", err)
+	fmt.Fprintln(w, "antrail:", plainText(err))
 	var hinted interface{ Hint() string }
 	switch {
 	case errors.As(err, &hinted) && hinted.Hint() != "":
