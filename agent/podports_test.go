@@ -156,6 +156,11 @@ func TestPodPortsCarrier(t *testing.T) {
 			return askedPort{memory.New(p.Link, memory.Options{}), &asked}, nil
 		}
 		p := newPodPorts(twoPorts, recorder{make(chan string, 100)}, open, slog.New(slog.DiscardHandler))
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // the carrier comes a little later
+			if all, err := linksUp(); err != nil || all["web-a-1"].running || time.Now().After(end) {
+				break
+			}
+		}
 		p.reconcile()
 		before := asked
 		if p.reconcile(); asked != before {
@@ -164,7 +169,7 @@ func TestPodPortsCarrier(t *testing.T) {
 		if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(5 * time.Second); asked == before; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); asked == before; time.Sleep(time.Millisecond) {
 			if p.reconcile(); time.Now().After(end) {
 				t.Fatal("the port was never asked")
 			}
