@@ -18,9 +18,14 @@ type Comparison struct {
 	Profile string `json:"profile"`
 	Title   string `json:"title"`
 	// Machine is processor, kernel and Go version.
-	Machine string   `json:"machine"`
-	Sides   []string `json:"sides"`
-	Lines   []Line   `json:"lines"`
+	Machine string `json:"machine"`
+	// Axis is what X of the lines counts, where something is swept.
+	Axis string `json:"axis,omitempty"`
+	// Grid says that sides are no contenders: the plot has a column for each and a
+	// row for each line, which have one unit, and not bars beneath each other.
+	Grid  bool     `json:"grid,omitempty"`
+	Sides []string `json:"sides"`
+	Lines []Line   `json:"lines"`
 	// Notes say what was compared, and what is not there.
 	Notes []string `json:"notes"`
 }
@@ -32,6 +37,8 @@ type Line struct {
 	// X is how much there was of what a sweep varies, 0 in no sweep. Lines of a
 	// sweep that differ in X only have the same name.
 	X float64 `json:"x,omitempty"`
+	// Sum says that it is made of the other lines of a grid, which does not show it.
+	Sum bool `json:"sum,omitempty"`
 	// Reached is by side; nil for a side without this figure.
 	Reached []*Spread `json:"reached"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"time"
 )
@@ -110,9 +111,9 @@ func CompareConntrack(ctx context.Context, o ConntrackOptions, w io.Writer) (*Co
 		return nil, err
 	}
 	c := &Comparison{
-		Title: fmt.Sprintf("Connection tracking, %d rounds of %d packets a figure", o.Rounds, o.Packets), Machine: machine(),
+		Title: fmt.Sprintf("Connection tracking, %d rounds of %d packets a figure", o.Rounds, o.Packets), Machine: machine(), Axis: "connections",
 		Notes: []string{
-			"Both: UDP over IPv4, one ct(commit) a packet; the same packets without ct() are measured beside and taken off. Connections are picked at random.",
+			"Both: UDP over IPv4, one ct(commit) a packet; the same packets without ct() are measured beside and taken off; where that leaves nothing, on a busy machine, a round has no figure. Connections are picked at random.",
 			"antrail: calls of conntrack.Track. The table lies in a file of tmpfs for memory and restart; its memory is allocated at once, used or not.",
 		},
 	}
@@ -134,12 +135,28 @@ func CompareConntrack(ctx context.Context, o ConntrackOptions, w io.Writer) (*Co
 	for _, l := range o.lines() {
 		line := Line{Name: l.name, Unit: l.unit, X: l.x}
 		for side := range sides {
-			line.Reached = append(line.Reached, collect(rounds[side], l.figure).spread())
+			line.Reached = append(line.Reached, collect(rounds[side], l.figure).known().spread())
 		}
 		c.Lines = append(c.Lines, line)
 	}
 	return c, nil
 }
+
+// RunConntrack is CompareConntrack as a run of its own.
+func RunConntrack(ctx context.Context, o ConntrackOptions, progress io.Writer) (*Result, error) {
+	result := begin(Options{Profiles: []string{conntrackName}})
+	c, err := CompareConntrack(ctx, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	c.Profile = conntrackName
+	result.Comparisons = append(result.Comparisons, c)
+	result.end()
+	return result, nil
+}
+
+// conntrackName is that of the profile.
+const conntrackName = "conntrack"
 
 // runConntrack is CompareConntrack as a profile.
 func runConntrack(ctx context.Context, r *rig, c *Comparison) error {
@@ -148,7 +165,7 @@ func runConntrack(ctx context.Context, r *rig, c *Comparison) error {
 	if err != nil {
 		return err
 	}
-	c.Title, c.Sides, c.Lines, c.Notes = found.Title, found.Sides, found.Lines, append(c.Notes, found.Notes...)
+	c.Title, c.Axis, c.Sides, c.Lines, c.Notes = found.Title, found.Axis, found.Sides, found.Lines, append(c.Notes, found.Notes...)
 	return nil
 }
 
@@ -182,8 +199,14 @@ func collect(rounds []figures, f figure) (s series) {
 	return s
 }
 
-// rate is millions a second of n packets that took a time.
-func rate(n int, took time.Duration) float64 { return float64(n) / 1e6 / max(took, 1).Seconds() }
+// rate is millions a second of n packets that took a time, which is a difference
+// of two; NaN when that is not above 0.
+func rate(n int, took time.Duration) float64 {
+	if took <= 0 {
+		return math.NaN()
+	}
+	return float64(n) / 1e6 / took.Seconds()
+}
 
 // micros is the microseconds of each of n packets that took a time.
 func micros(n int, took time.Duration) float64 { return float64(took) / 1e3 / float64(n) }

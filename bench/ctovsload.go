@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -139,7 +140,10 @@ type threadCycles []float64
 // to, by what that costs them above something barer.
 func (c *ovsConntrack) rate(of, bare threadCycles) (sum float64) {
 	for i := range of {
-		sum += c.hertz / 1e6 / max(of[i]-bare[i], 1)
+		if of[i] <= bare[i] {
+			return math.NaN()
+		}
+		sum += c.hertz / 1e6 / (of[i] - bare[i])
 	}
 	return sum
 }

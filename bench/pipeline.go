@@ -237,7 +237,7 @@ func decadesTo(largest int) (sizes []int) {
 const policyNote = "Each rule is one source address, one port and the pod that receives, as a conjunction of three; a hundred rules have one priority. None of them matches the packets, which pass them all."
 
 func runPolicy(ctx context.Context, r *rig, c *Comparison) error {
-	c.Notes = append(c.Notes, policyNote)
+	c.Notes, c.Axis = append(c.Notes, policyNote), "rules of policies"
 	return r.sweep(ctx, c, r.Largest, []*course{knownCourse(), freshCourse()}, policyProgram)
 }
 
@@ -247,6 +247,6 @@ const serviceNote = "Each Service has one UDP port and three endpoints; entries 
 const mostServices = 10_000
 
 func runService(ctx context.Context, r *rig, c *Comparison) error {
-	c.Notes = append(c.Notes, serviceNote)
+	c.Notes, c.Axis = append(c.Notes, serviceNote), "Services"
 	return r.sweep(ctx, c, min(r.Largest, mostServices), []*course{knownServiceCourse(), freshServiceCourse(), freshAffinityCourse()}, serviceProgram)
 }

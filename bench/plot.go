@@ -53,16 +53,32 @@ func (p *plot) text(x, y float64, class, anchor, text string) {
 // Plot writes the comparison as SVG: bars for each figure, from 0, with the
 // extremes as a line; and a curve for each side over what a sweep varies, with
 // both axes logarithmic. Figures that only one of several sides has are left to
-// the tables.
+// the tables. Of a single side all figures of one unit stand together; a grid has
+// a column for each side (plotgrid.go).
 func (c *Comparison) Plot(w io.Writer) error {
 	p := &plot{y: plotMargin + 14}
 	p.text(plotMargin, p.y, "t", "start", c.Title)
 	p.y += 18
 	p.text(plotMargin, p.y, "s", "start", c.Machine)
 	p.y += 14
+	switch {
+	case c.Grid:
+		p.grid(c.Sides, c.Lines)
+	case len(c.Sides) == 1:
+		p.single(c.Lines)
+	default:
+		p.compared(c)
+	}
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" role="img" aria-label="%s">`+"\n%s%s</svg>\n",
+		plotWidth, p.y+plotMargin, plotWidth, html.EscapeString(c.Title), plotStyle, p.String())
+	return err
+}
+
+// compared draws what compares sides.
+func (p *plot) compared(c *Comparison) {
 	for _, curve := range c.curves() {
 		if c.plotted(curve.lines...) {
-			p.panel(c.Sides, curve)
+			p.panel(c, curve)
 		}
 	}
 	for _, l := range c.Lines {
@@ -70,9 +86,6 @@ func (c *Comparison) Plot(w io.Writer) error {
 			p.bars(c.Sides, &l)
 		}
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" width="%d" role="img" aria-label="%s">`+"\n%s%s</svg>\n",
-		plotWidth, p.y+plotMargin, plotWidth, html.EscapeString(c.Title), plotStyle, p.String())
-	return err
 }
 
 // plotted says whether figures of one name are worth a picture: such as compare
@@ -103,19 +116,20 @@ func (p *plot) bars(sides []string, l *Line) {
 	p.y += 22
 	p.text(plotMargin, p.y, "", "start", l.Name+", "+l.Unit)
 	p.y += 6
+	const x = plotMargin + labelWidth
 	scale := (plotWidth - 2*plotMargin - labelWidth - valueWidth) / longest
 	for i, s := range l.Reached {
 		if s != nil {
-			p.bar(sides[i], colour(i), s, scale)
+			p.bar(x, sides[i], colour(i), s, scale)
 		}
 	}
 }
 
-func (p *plot) bar(name, colour string, s *Spread, scale float64) {
-	const x = plotMargin + labelWidth
+// bar draws one from x on, with its name before it.
+func (p *plot) bar(x float64, name, colour string, s *Spread, scale float64) {
 	middle := p.y + barHeight/2.0
 	p.text(x-6, middle+4, "s", "end", name)
-	fmt.Fprintf(p, `<rect x="%d" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", x, p.y+1, max(s.Median*scale, 1), barHeight-3, colour)
+	fmt.Fprintf(p, `<rect x="%.0f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`+"\n", x, p.y+1, max(s.Median*scale, 1), barHeight-3, colour)
 	fmt.Fprintf(p, `<path class="w" d="M%.1f %.1fH%.1f"/>`+"\n", x+s.Min*scale, middle-0.5, x+s.Max*scale)
 	p.text(x+s.Max*scale+6, middle+4, "s", "start", s.String())
 	p.y += barHeight
@@ -166,7 +180,10 @@ func (c *curve) axes(top float64) (x, y axis, ok bool) {
 	for _, l := range c.lines {
 		for _, s := range l.Reached {
 			if s != nil && s.Median > 0 && l.X > 0 {
-				xs, ys = append(xs, l.X), append(ys, s.Median)
+				xs, ys = append(xs, l.X), append(ys, s.Median, s.Max)
+				if s.Min > 0 {
+					ys = append(ys, s.Min)
+				}
 			}
 		}
 	}
@@ -177,38 +194,43 @@ func (c *curve) axes(top float64) (x, y axis, ok bool) {
 }
 
 // panel draws the curves of a sweep.
-func (p *plot) panel(sides []string, c curve) {
+func (p *plot) panel(c *Comparison, of curve) {
 	p.y += 22
-	x, y, ok := c.axes(p.y + 10)
+	x, y, ok := of.axes(p.y + 10)
 	if !ok {
 		return
 	}
-	p.text(plotMargin, p.y, "", "start", c.name)
+	p.text(plotMargin, p.y, "", "start", of.name)
+	p.text(x.to+36, y.from+16, "s", "start", c.Axis)
 	for v := x.low; v <= x.high*1.001; v *= 10 {
 		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fV%.1f"/>`+"\n", x.at(v), y.from, y.to)
-		p.text(x.at(v), y.from+16, "s", "middle", power(v))
+		p.text(x.at(v), y.from+16, "s", "middle", thousands(v))
 	}
 	for v := y.low; v <= y.high*1.001; v *= 10 {
 		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fH%.1f"/>`+"\n", x.from, y.at(v), x.to)
-		p.text(x.from-6, y.at(v)+4, "s", "end", power(v))
+		p.text(x.from-6, y.at(v)+4, "s", "end", thousands(v))
 	}
 	var ends []end
-	for i, name := range sides {
-		if e, ok := p.curve(i, c.lines, x, y); ok {
+	for i, name := range c.Sides {
+		if e, ok := p.curve(i, of.lines, x, y); ok {
 			e.name = name
 			ends = append(ends, e)
 		}
 	}
 	p.labels(ends)
-	p.y = y.from + 22
+	p.y = y.from + 24
 }
 
-// power writes a power of ten.
-func power(v float64) string {
+// thousands writes a power of ten, with a comma at each thousand.
+func thousands(v float64) string {
 	if v < 1 {
 		return strconv.FormatFloat(v, 'g', 1, 64)
 	}
-	return strconv.FormatFloat(v, 'f', 0, 64)
+	text := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // end is the last point of a side's curve.
@@ -217,7 +239,7 @@ type end struct {
 	name, colour string
 }
 
-// curve draws one side's line and returns its end; there is none without points.
+// curve draws one side's line, at each point with its extremes, and returns its end; there is none without points.
 func (p *plot) curve(side int, lines []Line, x, y axis) (e end, ok bool) {
 	var path strings.Builder
 	command := "M"
@@ -226,8 +248,10 @@ func (p *plot) curve(side int, lines []Line, x, y axis) (e end, ok bool) {
 		if side >= len(l.Reached) || l.Reached[side] == nil {
 			continue
 		}
-		e.x, e.y = x.at(l.X), y.at(l.Reached[side].Median)
+		s := l.Reached[side]
+		e.x, e.y = x.at(l.X), y.at(s.Median)
 		fmt.Fprintf(&path, "%s%.1f %.1f", command, e.x, e.y)
+		fmt.Fprintf(p, `<path d="M%.1f %.1fV%.1f" stroke="%s"/>`+"\n", e.x, y.at(s.Min), y.at(s.Max), e.colour)
 		fmt.Fprintf(p, `<circle cx="%.1f" cy="%.1f" r="3" fill="%s"/>`+"\n", e.x, e.y, e.colour)
 		command = "L"
 	}

@@ -133,7 +133,7 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 		return nil, err
 	}
 	r := &rig{Options: o, progress: progress}
-	result := &Result{Began: time.Now().UTC(), Machine: inspect(), Options: o}
+	result := begin(o)
 	r.warn("before the run", result.Machine.Foreign)
 	end := result.Began.Add(o.Time)
 	var failed []error
@@ -156,9 +156,8 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 		}
 	}
 	failed = append(failed, r.closePods(), ctx.Err())
-	result.LoadAfter, result.ForeignAfter = loadAverage(), foreignLoad()
+	result.end()
 	r.warn("after the run", result.ForeignAfter)
-	result.Took = time.Since(result.Began).Seconds()
 	return result, errors.Join(failed...)
 }
 

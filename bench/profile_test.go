@@ -331,6 +331,35 @@ func TestPlot(t *testing.T) {
 	}
 }
 
+// TestPlotsOfOneSideAndGrids draws what has no contenders: figures of one unit together, and
+// a grid without its sums.
+func TestPlotsOfOneSideAndGrids(t *testing.T) {
+	one := func(values ...float64) []*Spread { return []*Spread{series(values).spread()} }
+	draw := func(c *Comparison) string {
+		var b strings.Builder
+		if err := c.Plot(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	got := draw(&Comparison{Sides: []string{"antrail"}, Lines: []Line{
+		{Name: "longest turn", Unit: "µs", Reached: one(300, 400)}, {Name: "a packet", Unit: "ns", Reached: one(600)},
+		{Name: "a collection", Unit: "µs", Reached: one(2000)}, {Name: "allocations", Unit: "allocs", Reached: one(0)}, {Name: "lost", Unit: windowsUnit, Reached: one(3)},
+	}})
+	for want, n := range map[string]int{">µs<": 1, ">ns<": 1, "longest turn": 1, "a collection": 1, "allocs": 0, "lost": 0} {
+		if strings.Count(got, want) != n {
+			t.Errorf("%q is there %d times, want %d:\n%s", want, strings.Count(got, want), n, got)
+		}
+	}
+	got = draw(&Comparison{Grid: true, Sides: []string{"known", "new"}, Lines: []Line{
+		{Name: "Output", Unit: "ns", Reached: []*Spread{nil, series{100, 140, 120}.spread()}},
+		{Name: "all", Unit: "ns", Sum: true, Reached: []*Spread{series{900}.spread(), series{1900}.spread()}},
+	}})
+	if strings.Count(got, ">Output<") != 1 || !strings.Contains(got, ">120<") || strings.Contains(got, "900") || !strings.Contains(got, ">new, ns<") {
+		t.Errorf("the grid is\n%s", got)
+	}
+}
+
 // TestGeneratorRenews compares the ports that the generator's program writes
 // with those that Go gives.
 func TestGeneratorRenews(t *testing.T) {

@@ -15,7 +15,7 @@ func profiles() []profile {
 		{"connect", 2, "new TCP connections between two pods of a Node", "TCP connections between two pods of a Node", runConnect},
 		{"tunnel", 6, "TCP, round trips and UDP between pods of two Nodes", "Between pods of two Nodes", runTunnel},
 		{"forward", 12, "frames a second without loss between two veths, by size", "Forwarding between two veths without loss", runForward},
-		{"conntrack", 20, "connection tracking alone, by connections up to 1,000,000 or ten times --largest", "Connection tracking", runConntrack},
+		{conntrackName, 20, "connection tracking alone, by connections up to 1,000,000 or ten times --largest", "Connection tracking", runConntrack},
 		{"trace", 5, "what live traces cost a loaded worker: off, armed, 100 packets watched, all watched", "A worker that is watched", runTrace},
 		{"trace-link", 5, "the same out of a TCP stream through an agent's real links", "A stream that is watched", runTraceLink},
 		{"idle", 2, "processor time of a switch with 100 ports that bring nothing", "A switch with nothing to do", runIdle},

@@ -25,6 +25,17 @@ type Result struct {
 	Comparisons  []*Comparison `json:"comparisons"`
 }
 
+// begin is a result that begins now.
+func begin(o Options) *Result {
+	return &Result{Began: time.Now().UTC(), Machine: inspect(), Options: o}
+}
+
+// end notes what is known when a run is over.
+func (r *Result) end() {
+	r.LoadAfter, r.ForeignAfter = loadAverage(), foreignLoad()
+	r.Took = time.Since(r.Began).Seconds()
+}
+
 // Write writes the result in one of Formats.
 func (r *Result) Write(w io.Writer, format string) error {
 	if format == "json" {

@@ -62,6 +62,8 @@ const (
 	allToWhole = "all tables less the single one, over the walk"
 )
 
+var sums = []string{allLookups, allActions, allTables, wholeWalk, allToWhole}
+
 // round measures the courses once.
 func (b *byTable) round(ctx context.Context, courses []*course, p plan) error {
 	m, err := measure(ctx, b, courses, p)
@@ -131,9 +133,10 @@ func (b *byTable) comparison(machine string) *Comparison {
 	if len(b.board.rows) == 0 {
 		return nil
 	}
-	c := &Comparison{Profile: tablesName, Title: "A packet's way through the pipeline, by table", Machine: machine, Sides: b.board.sides}
+	c := &Comparison{Profile: tablesName, Title: "A packet's way through the pipeline, by table", Machine: machine, Grid: true, Sides: b.board.sides}
 	var unmet []string
 	for _, l := range b.board.lines() {
+		l.Sum = slices.Contains(sums, l.Name)
 		for _, s := range l.Reached {
 			if s != nil {
 				s.Ratio = 0 // courses are no contenders

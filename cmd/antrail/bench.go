@@ -26,6 +26,8 @@ is in it. A profile begins another round when that will be over in time, and has
 Profiles with their weights; without arguments those with a star run, with "all" all of them, which takes some minutes:
 `
 
+const saveUsage = "directory to write bench.json, bench.md and a plot of each profile to"
+
 func benchCommand() *cobra.Command {
 	var o bench.Options
 	var format, dir string
@@ -53,7 +55,7 @@ func benchCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(bench.Formats, ", "))
-	c.Flags().StringVar(&dir, "save", "", "directory to write bench.json, bench.md and a plot of each profile to")
+	c.Flags().StringVar(&dir, "save", "", saveUsage)
 	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names hold one of these, such as \"bridge,offload\"; ratios are to the first of them")
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes; each contender runs once in any case")
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "how many times each contender runs at least, however long that takes (default: as often as there is time for)")
@@ -97,27 +99,28 @@ with fewer than four rounds each it always may be.`,
 
 func benchConntrackCommand() *cobra.Command {
 	var o bench.ConntrackOptions
-	var format string
+	var format, dir string
 	c := &cobra.Command{
 		Use:   "conntrack",
 		Short: "Connection tracking alone, antrail's and that of Open vSwitch",
 		Long: `Measure connection tracking: known and new connections by the size of the table and with two workers, memory, sweep,
 restart, and what refused connections cost; antrail's and, where it is installed, that of Open vSwitch's userspace
 datapath, in turns. Progress goes to the standard error. Open vSwitch's side needs root.`,
-		Example: "  antrail bench conntrack\n  antrail bench conntrack --rounds 5 -o markdown",
+		Example: "  antrail bench conntrack\n  antrail bench conntrack --rounds 5 --save results",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
 				return usageError{err}
 			}
-			result, err := bench.CompareConntrack(c.Context(), o, c.ErrOrStderr())
+			result, err := bench.RunConntrack(c.Context(), o, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			return result.Write(c.OutOrStdout(), format)
+			return output(c.OutOrStdout(), result, format, dir)
 		},
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", strings.Join(bench.Formats, ", "))
+	c.Flags().StringVar(&dir, "save", "", saveUsage)
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "rounds of each side (default 3)")
 	c.Flags().IntVar(&o.Entries, "entries", 0, "connections of a large table (default 1000000)")
 	c.Flags().IntVar(&o.Packets, "packets", 0, "packets that a figure is taken from (default 200000)")
