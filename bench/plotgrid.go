@@ -12,9 +12,9 @@ import (
 const (
 	gridLabel = 168 // of the rows' names
 	gridValue = 34  // of a cell's figure
-	// singleLabel is of names before the bars of a single side.
-	singleLabel = 330
-	singleValue = 170
+	// Where bars of a single side begin, behind their names, and end, before their figures.
+	singleFrom = plotMargin + 330
+	singleTo   = plotWidth - plotMargin - 170
 )
 
 // grid draws a row for each line and a column for each side, with bars of one
@@ -76,15 +76,74 @@ func (p *plot) single(lines []Line) {
 			units = append(units, l.Unit)
 		}
 	}
-	const x = plotMargin + singleLabel
 	for i, unit := range units {
 		its := slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Unit != unit || l.Reached[0] == nil })
-		longest := slices.MaxFunc(its, func(a, b Line) int { return cmp.Compare(a.Reached[0].Max, b.Reached[0].Max) }).Reached[0].Max
 		p.y += 22
 		p.text(plotMargin, p.y, "", "start", unit)
 		p.y += 6
+		if x, wide := singleAxis(its); wide {
+			p.points(its, x, colour(i))
+			continue
+		}
+		longest := slices.MaxFunc(its, func(a, b Line) int { return cmp.Compare(a.Reached[0].Max, b.Reached[0].Max) }).Reached[0].Max
 		for _, l := range its {
-			p.bar(x, l.label(), colour(i), l.Reached[0], (plotWidth-plotMargin-x-singleValue)/longest)
+			p.bar(singleFrom, l.label(), colour(i), l.Reached[0], (singleTo-singleFrom)/longest)
 		}
 	}
+}
+
+// singleAxis is the axis of figures of one unit, and whether they differ so much
+// that bars on one scale would show the largest only.
+func singleAxis(lines []Line) (x axis, wide bool) {
+	var medians, all []float64
+	for _, l := range lines {
+		s := l.Reached[0]
+		for _, v := range []float64{s.Min, s.Median, s.Max} {
+			if v >= leastShown {
+				all = append(all, v)
+			}
+		}
+		if s.Median >= leastShown {
+			medians = append(medians, s.Median)
+		}
+	}
+	if len(medians) == 0 {
+		return x, false
+	}
+	return decades(all, singleFrom, singleTo), slices.Max(medians) > 20*slices.Min(medians)
+}
+
+// leastShown is the least that an axis of powers of ten has a place for.
+const leastShown = 1
+
+// points draws figures on a logarithmic axis, which has no 0 and no place for bars:
+// the median as a point, the extremes as a line.
+func (p *plot) points(lines []Line, x axis, colour string) {
+	top := p.y
+	for _, l := range lines {
+		s, middle := l.Reached[0], p.y+barHeight/2.0
+		p.text(singleFrom-6, middle+4, "s", "end", l.label())
+		fmt.Fprintf(p, `<path d="M%.1f %.1fH%.1f" stroke="%s" stroke-width="2"/>`+"\n", x.at(s.Min), middle, x.at(s.Max), colour)
+		if s.Median >= x.low {
+			fmt.Fprintf(p, `<circle cx="%.1f" cy="%.1f" r="4" fill="%s"/>`+"\n", x.at(s.Median), middle, colour)
+		}
+		p.text(singleTo+10, middle+4, "s", "start", s.String())
+		p.y += barHeight
+	}
+	for v := x.low; v <= x.high*1.001; v *= 10 {
+		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fV%.1f"/>`+"\n", x.at(v), top, p.y)
+		p.text(x.at(v), p.y+14, "s", "middle", short(v))
+	}
+	p.y += 14
+}
+
+// short writes a power of ten that is at least 1, where there is little room.
+func short(v float64) string {
+	switch {
+	case v >= 1e6:
+		return fmt.Sprintf("%.0fM", v/1e6)
+	case v >= 1e3:
+		return fmt.Sprintf("%.0fk", v/1e3)
+	}
+	return fmt.Sprintf("%.0f", v)
 }

@@ -346,10 +346,19 @@ func TestPlotsOfOneSideAndGrids(t *testing.T) {
 		{Name: "longest turn", Unit: "µs", Reached: one(300, 400)}, {Name: "a packet", Unit: "ns", Reached: one(600)},
 		{Name: "a collection", Unit: "µs", Reached: one(2000)}, {Name: "allocations", Unit: "allocs", Reached: one(0)}, {Name: "lost", Unit: windowsUnit, Reached: one(3)},
 	}})
+	if strings.Contains(got, "<circle") {
+		t.Errorf("figures of one size are no bars:\n%s", got)
+	}
 	for want, n := range map[string]int{">µs<": 1, ">ns<": 1, "longest turn": 1, "a collection": 1, "allocs": 0, "lost": 0} {
 		if strings.Count(got, want) != n {
 			t.Errorf("%q is there %d times, want %d:\n%s", want, strings.Count(got, want), n, got)
 		}
+	}
+	got = draw(&Comparison{Sides: []string{"antrail"}, Lines: []Line{
+		{Name: "wait", Unit: "µs", Reached: one(0, 0, 9)}, {Name: "turn", Unit: "µs", Reached: one(20)}, {Name: "collection", Unit: "µs", Reached: one(2000)},
+	}})
+	if strings.Count(got, "<circle") != 2 || strings.Count(got, "stroke-width") < 3 || !strings.Contains(got, ">1k<") {
+		t.Errorf("figures far apart are not on a logarithmic axis, or one without a median has a point:\n%s", got)
 	}
 	got = draw(&Comparison{Grid: true, Sides: []string{"known", "new"}, Lines: []Line{
 		{Name: "Output", Unit: "ns", Reached: []*Spread{nil, series{100, 140, 120}.spread()}},
