@@ -55,7 +55,7 @@
 // What is told:
 //
 //	tally.go, sums.go, dump.go        counters
-//	timing.go                         what tables cost, of one walk in some hundred
+//	timing.go                         what tables cost, of one walk in a thousand
 //	classsums.go
 //	trace.go, tracetext.go            a walk that is watched
 //	live.go, livekey.go, livewalk.go  walks of real packets, watched

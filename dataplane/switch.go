@@ -39,6 +39,9 @@ type Config struct {
 	// Stretches is how many stretches of walks each worker remembers. When 0 it
 	// is 65,536, or none where Cache is negative; none when negative.
 	Stretches int
+	// TimeEvery is of how many walks one is timed, table by table, in each worker:
+	// of 1021 when 0.
+	TimeEvery int
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 	// Shortcuts lets the kernel forward packets of established connections by
@@ -118,6 +121,7 @@ func New(c Config) (*Switch, error) {
 	for range max(1, c.Workers) {
 		w := newWorker(s)
 		w.no = len(s.workers)
+		w.timer.every = cmp.Or(c.TimeEvery, timeEvery)
 		if c.Cache >= 0 {
 			w.cache = newCache(cmp.Or(c.Cache, defaultCache))
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What tables cost is known of one walk in timeEvery, which is timed from end to
+// What tables cost is known of one walk in Config.TimeEvery, which is timed from end to
 // end: each lookup, and what its entry does until the next lookup, ct() and
 // groups included. A walk that is timed takes no stretches and draws none, so
 // that each of its tables has its time, and none the time of drawing. Packets
@@ -19,7 +19,7 @@ import (
 // lookups are left out.
 
 const (
-	timeEvery = 509
+	timeEvery = 1021 // unless it is configured
 	mostTimed = 200 * time.Microsecond
 	mostMarks = 64
 )
@@ -54,10 +54,11 @@ func (t *tableState) times() TableTimes {
 
 // timer times a walk now and then. It belongs to the worker's goroutine.
 type timer struct {
+	every int // how many walks have one that is timed
 	walks int // since one was timed
 	on    bool
-	marks [mostMarks]mark
-	n     int // of them that the walk has
+	n     int // of marks that the walk has
+	marks *[mostMarks]mark
 }
 
 // mark is a lookup of the walk, and the clock before and after it.
@@ -66,9 +67,9 @@ type mark struct {
 	asked, began, found time.Duration
 }
 
-// begin counts a walk, and turns the timer on for one in timeEvery.
+// begin counts a walk, and turns the timer on for one in every so many.
 func (c *timer) begin() {
-	if c.walks++; c.walks == timeEvery {
+	if c.walks++; c.walks >= c.every {
 		c.walks, c.on, c.n = 0, true, 0
 	}
 }

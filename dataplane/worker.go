@@ -80,6 +80,7 @@ type worker struct {
 func newWorker(s *Switch) *worker {
 	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: newStock(copyFrames, copyBuffer, copiesAhead), large: newStock(largeFrames, packet.LargeBuffer, largeAhead), lost: newLostRing()}
 	w.walk.w = w
+	w.timer.every, w.timer.marks = timeEvery, new([mostMarks]mark)
 	w.walk.rests = make([]rest, 0, maxDepth+1)
 	w.receive.Store(&receiveSet{})
 	return w

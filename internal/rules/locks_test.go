@@ -37,7 +37,7 @@ var waiting = []struct {
 		"dataplane.worker.runWorker", "dataplane.worker.rest", "dataplane.worker.sleep", "dataplane.wakes.sleeps", "dataplane.clock",
 		"packet.HeapPool.Get", "packet.HeapPool.Put",
 	}},
-	{"a walk that is timed: one in 509", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
+	{"a walk that is timed: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
 	{"a packet that begins or ends a connection", []string{
 		"conntrack.index.lockPair", "conntrack.portShare.join", "conntrack.portShare.leave", "conntrack.portShare.pick",
 	}},
