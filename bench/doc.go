@@ -9,7 +9,7 @@
 //	machine.go, result.go     what figures were taken on; what a run found
 //	report.go, comparison.go  one side's figures, and all sides' beside each other
 //	compare.go                one run beside another
-//	plot.go                   figures as SVG
+//	plot.go, plotgrid.go      figures as SVG
 //
 // Frames one way:
 //
