@@ -261,7 +261,7 @@ func TestStatusConflict(t *testing.T) {
 	api.Apply(acnp("drop", "emergency"))
 	n := newStatusNode(t, api, "node-a")
 	n.stands(api, acnpKind, "", "drop", "Realized 2 1/1 Realizable=True")
-	if got := api.writes(write); got != 2 {
+	if got := api.writes(write); got < 2 || got > 3 { // a third when the change is seen after the second
 		t.Errorf("%d writes: one is refused, one is not", got)
 	}
 }
