@@ -109,6 +109,27 @@ func compiledAction(a flow.Action) flow.Action {
 	return a
 }
 
+// asWritten is the action that one was compiled from, which traces show.
+func asWritten(a flow.Action) flow.Action {
+	switch a := a.(type) {
+	case *write:
+		return a.Action
+	case *writeMAC:
+		return a.Action
+	case *outputReg:
+		return a.Action
+	case *track:
+		return a.CT
+	case flow.Clone:
+		inner := make([]flow.Action, len(a.Actions))
+		for i, x := range a.Actions {
+			inner[i] = asWritten(x)
+		}
+		return flow.Clone{Actions: inner}
+	}
+	return a
+}
+
 // track is a ct() with a request in which is all that is the same for each
 // packet.
 type track struct {

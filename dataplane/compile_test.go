@@ -86,3 +86,22 @@ func BenchmarkApplyClause(b *testing.B) {
 		}
 	}
 }
+
+// TestCompiledActionsAreShownAsWritten: a trace shows each action by the text that it
+// was parsed from, whatever packets run in its place.
+func TestCompiledActionsAreShownAsWritten(t *testing.T) {
+	const text = "set_field:0x3/0xf->reg0,load:0x1->NXM_NX_REG4[16],set_field:aa:bb:cc:dd:ee:ff->eth_dst,move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],output:NXM_NX_REG1[]," +
+		"clone(set_field:0x1->reg2,output:NXM_NX_REG2[0..7],output:3),ct(commit,table=2,zone=65520,exec(set_field:0x1/0x1->ct_mark,move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))"
+	actions, err := flow.ParseActions(text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := flow.ActionsText(actions, nil)
+	shown := compiled(actions)
+	for i, a := range shown {
+		shown[i] = asWritten(a)
+	}
+	if got := flow.ActionsText(shown, nil); got != want {
+		t.Errorf("shown as\n%s\nwant\n%s", got, want)
+	}
+}

@@ -247,15 +247,7 @@ func (t *tracer) enters(k *walk, e *flow.Entry) {
 }
 
 func (t *tracer) action(k *walk, a flow.Action) {
-	switch w := a.(type) {
-	case *write:
-		a = w.Action
-	case *writeMAC:
-		a = w.Action
-	case *track:
-		a = w.CT
-	}
-	t.add(k, Step{Kind: StepAction, Action: a})
+	t.add(k, Step{Kind: StepAction, Action: asWritten(a)})
 }
 
 func (t *tracer) drop(k *walk, r DropReason) { t.add(k, Step{Kind: StepDrop, Reason: r}) }
