@@ -25,7 +25,12 @@ func (s *Switch) HoldLocks() (release func()) {
 		}
 	}
 	for _, w := range s.workers {
-		locks = append(locks, &w.cache.listing, &w.stretches.listing)
+		if w.cache != nil {
+			locks = append(locks, &w.cache.listing)
+		}
+		if w.stretches != nil {
+			locks = append(locks, &w.stretches.listing)
+		}
 	}
 	for _, l := range locks {
 		l.Lock()

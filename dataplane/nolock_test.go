@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/internal/walktest"
 )
 
 // knownFlows has a course for each thing that workers share: learned addresses and
@@ -66,7 +67,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 		pass(udp(c.port, c.src), c.leave)
 	}
 	pass("in_port=4,udp,dl_src=02:00:00:00:00:03,dl_dst=02:00:00:00:00:01,udp_src=1000", 1) // it moves
-	if n := r.sw.Cache().Events[dataplane.CacheHit] - hits; n < 40 {
+	if n := r.sw.Cache().Events[dataplane.CacheHit] - hits; n < 40 && !*walktest.All {
 		t.Errorf("%d packets were replayed", n)
 	}
 	in, frame := r.compose("in_port=1,udp,nw_src=10.0.0.77,udp_src=1003") // a client that nothing was learned of
