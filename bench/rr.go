@@ -16,25 +16,51 @@ import (
 // Profile rr: a question of one byte and an answer of one byte, over TCP. Both
 // ends are blocking system calls on threads of their own, so that what is
 // measured is the way between the pods and not Go's poller; see raw_unsafe.go.
+//
+// Where the kernel puts the ends decides much: on one processor an answer wakes the
+// other end in 20 µs, on two in 50, and which of the two it is changes from window to
+// window. So the ends are also kept to one processor, which leaves the others to a
+// switch.
 
 func runRR(ctx context.Context, r *rig, c *Comparison) error {
 	return r.contestPods(ctx, c, r.measureRR)
 }
 
 func (r *rig) measureRR(ctx context.Context, p *podPair) ([]reading, error) {
-	times, err := p.roundTrips(ctx, r.Window)
+	one, err := lastProcessor()
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(times)
 	var readings []reading
-	for _, q := range []struct {
-		name string
-		of   float64
-	}{{"round trip, 50 %", 0.5}, {"round trip, 90 %", 0.9}, {"round trip, 99 %", 0.99}} {
-		readings = append(readings, reading{q.name, "µs", percentile(times, q.of).Seconds() * 1e6})
+	for _, ends := range []struct {
+		where string
+		on    *unix.CPUSet
+	}{{"round trip", nil}, {"round trip, ends on one processor", one}} {
+		times, err := p.roundTrips(ctx, r.Window, ends.on)
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(times)
+		for _, percent := range []float64{50, 90, 99} {
+			readings = append(readings, reading{fmt.Sprintf("%s, %v %%", ends.where, percent), "µs", percentile(times, percent/100).Seconds() * 1e6})
+		}
 	}
 	return readings, nil
+}
+
+// lastProcessor is the last of those that the calling thread may run on.
+func lastProcessor() (*unix.CPUSet, error) {
+	var all, last unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, fmt.Errorf("processors of a thread: %w", err)
+	}
+	for i := range processors {
+		if all.IsSet(i) {
+			last.Zero()
+			last.Set(i)
+		}
+	}
+	return &last, nil
 }
 
 // percentile is the value of sorted times, of which there is at least one, that
@@ -43,8 +69,9 @@ func percentile(sorted []time.Duration, part float64) time.Duration {
 	return sorted[min(int(part*float64(len(sorted))), len(sorted)-1)]
 }
 
-// roundTrips is how long each question took, the first hundred left out.
-func (p *podPair) roundTrips(ctx context.Context, window time.Duration) ([]time.Duration, error) {
+// roundTrips is how long each question took, the first hundred left out. The ends run
+// on some processors, or, when they are nil, where the kernel puts them.
+func (p *podPair) roundTrips(ctx context.Context, window time.Duration, on *unix.CPUSet) ([]time.Duration, error) {
 	list, err := p.connect(ctx, 1)
 	for _, c := range list {
 		defer c.close()
@@ -63,9 +90,21 @@ func (p *podPair) roundTrips(ctx context.Context, window time.Duration) ([]time.
 		return nil, err
 	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); defer unix.Close(server); runEcho(server) }()
+	go func() {
+		defer close(ended)
+		defer unix.Close(server)
+		if keepTo(on) == nil { // who asks has the same error
+			runEcho(server)
+		}
+	}()
 	asked := make(chan asking, 1)
-	go func() { asked <- runQuestions(ctx, client, window) }()
+	go func() {
+		if err := keepTo(on); err != nil {
+			asked <- asking{err: err}
+			return
+		}
+		asked <- runQuestions(ctx, client, window)
+	}()
 	a := <-asked
 	_ = unix.Shutdown(client, unix.SHUT_RDWR) // the echo reads the end, and ends
 	<-ended
@@ -93,10 +132,21 @@ func blocking(c *net.TCPConn) (int, error) {
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &second), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &second))
 }
 
+// keepTo gives the calling goroutine a thread of its own, which ends with it, and keeps
+// that to some processors.
+func keepTo(on *unix.CPUSet) error {
+	runtime.LockOSThread()
+	if on == nil {
+		return nil
+	}
+	if err := unix.SchedSetaffinity(0, on); err != nil {
+		return fmt.Errorf("keep a thread to a processor: %w", err)
+	}
+	return nil
+}
+
 // runEcho answers until the connection ends or nothing comes for a second.
 func runEcho(fd int) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	for b := make([]byte, 1); ; {
 		if transfer(rawRead, fd, b) != nil || transfer(rawWrite, fd, b) != nil {
 			return
@@ -130,8 +180,6 @@ const warmup = 100
 
 // runQuestions asks one question after the other for so long.
 func runQuestions(ctx context.Context, fd int, window time.Duration) (a asking) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	a.times = make([]time.Duration, 0, 1<<17)
 	b := make([]byte, 1)
 	var end time.Time
