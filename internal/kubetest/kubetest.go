@@ -132,7 +132,8 @@ func (a *API) Before(what string, f func()) {
 	a.before[what] = f
 }
 
-// Asked counts requests: "list pods", "watch pods", "create events", "patch nodes/status".
+// Asked counts requests: "list pods", "watch pods", "create events", "patch nodes/status";
+// those of them that were refused since the object is another: "conflict patch nodes/status".
 func (a *API) Asked(what string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

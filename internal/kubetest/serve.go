@@ -115,7 +115,8 @@ func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string)
 		return
 	}
 	verb := strings.ToLower(strings.Replace(r.Method, http.MethodPut, "UPDATE", 1))
-	a.count(strings.Join(append([]string{verb + " " + of.plural}, part...), "/"))
+	asked := strings.Join(append([]string{verb + " " + of.plural}, part...), "/")
+	a.count(asked)
 	var body object
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
@@ -131,6 +132,7 @@ func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string)
 	}
 	for _, what := range []string{"uid", "resourceVersion"} {
 		if was := text(body, "metadata", what); was != "" && was != text(old, "metadata", what) {
+			a.count("conflict " + asked)
 			fail(w, http.StatusConflict, "Conflict", what+" is another")
 			return
 		}
