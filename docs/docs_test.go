@@ -17,8 +17,9 @@ import (
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 
 // TestExamples runs every shell block of the documentation from the top of the
-// repository, as a reader would, with a binary built for the test. A block
-// fails when one of its commands does.
+// repository, as a reader would, with a binary built for the test. All share one
+// directory for /tmp, since a reader comes from one page to the next. A block fails
+// when one of its commands does.
 func TestExamples(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the examples make network namespaces, which needs root")
@@ -43,7 +44,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := 0
+	blocks, here := 0, strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
 	for _, page := range append(slices.Concat(pages, tables, examples), "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -51,7 +52,7 @@ func TestExamples(t *testing.T) {
 		}
 		for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			run(t, top, page, antrail, m[1])
+			run(t, top, page, here, m[1])
 		}
 	}
 	if blocks == 0 {
@@ -60,11 +61,11 @@ func TestExamples(t *testing.T) {
 }
 
 // run runs one block with a state of labs of its own, so that the example's lab
-// is the only one, and with a /tmp of its own, and takes down what the block leaves up.
-func run(t *testing.T, dir, page, antrail, script string) {
+// is the only one, and takes down what the block leaves up. here puts in the binary
+// and the directory for /tmp.
+func run(t *testing.T, dir, page string, here *strings.Replacer, script string) {
 	t.Helper()
 	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+reaptest.LabDir(t))
-	here := strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
 	shell := func(script string) ([]byte, error) {
 		cmd := exec.Command("bash", "-euo", "pipefail", "-c", here.Replace(script))
 		cmd.Dir, cmd.Env = dir, env

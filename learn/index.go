@@ -39,13 +39,13 @@ cluster, and runs on Linux and macOS. Each lesson has a text, packets to send, f
 is wrong. Each word is explained where a lesson needs it first; all of them stand in [Read the pipeline](reading.md#words).
 
 ` + "```sh" + `
-bin/antrail learn --dir /tmp/antrail-objects                # the list
-bin/antrail learn 1 --dir /tmp/antrail-objects              # the text, and files in /tmp/antrail-objects/01-one-table
-bin/antrail learn 1 send to-db --dir /tmp/antrail-objects   # a packet's way, table by table
-bin/antrail learn 1 --step --dir /tmp/antrail-objects </dev/null
-echo 'table=Switch, priority=110,ip,in_port=client,nw_dst=10.10.0.25 actions=output:db' >>/tmp/antrail-objects/01-one-table/entries.flows
-bin/antrail learn 1 compare to-db --dir /tmp/antrail-objects
-bin/antrail learn 1 check --dir /tmp/antrail-objects
+bin/antrail learn --dir /tmp/antrail-lessons                # the list
+bin/antrail learn 1 --dir /tmp/antrail-lessons              # the text, and files in /tmp/antrail-lessons/01-one-table
+bin/antrail learn 1 send to-db --dir /tmp/antrail-lessons   # a packet's way, table by table
+bin/antrail learn 1 --step --dir /tmp/antrail-lessons </dev/null
+echo 'table=Switch, priority=110,ip,in_port=client,nw_dst=10.10.0.25 actions=output:db' >>/tmp/antrail-lessons/01-one-table/entries.flows
+bin/antrail learn 1 compare to-db --dir /tmp/antrail-lessons
+bin/antrail learn 1 check --dir /tmp/antrail-lessons
 ` + "```" + `
 
 Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` begins a lesson anew, ` + "`learn N solution`" + ` shows one
@@ -53,7 +53,7 @@ way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force. A
 between them: ` + "`restart`" + ` (new switches, with the connections), ` + "`forget`" + ` (without), ` + "`wait=30s`" + ` (the clock):
 
 ` + "```sh" + `
-bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-objects
+bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-lessons
 ` + "```" + `
 
 | | lesson | you change | your task |
