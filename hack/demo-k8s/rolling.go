@@ -12,24 +12,14 @@ import (
 // rollingUpdate replaces each Node's agent by one that takes over from it, while pods
 // of both Nodes ask one another, by address and by a Service.
 func (c *cluster) rollingUpdate() (string, error) {
-	var held []*holding
+	held, err := c.holdAll()
 	defer func() {
 		for _, h := range held {
 			h.end()
 		}
 	}()
-	for i, n := range c.nodes {
-		_, ip, err := c.pod("web", c.nodes[1-i])
-		if err != nil {
-			return "", err
-		}
-		for _, to := range []string{ip + ":8080", "web:80"} {
-			h, err := c.hold(n, to)
-			if err != nil {
-				return "", err
-			}
-			held = append(held, h)
-		}
+	if err != nil {
+		return "", err
 	}
 	if _, err := c.kubectl("rollout", "restart", "-n", "kube-system", "daemonset/antrail"); err != nil {
 		return "", err
@@ -37,15 +27,8 @@ func (c *cluster) rollingUpdate() (string, error) {
 	if err := c.allReady(); err != nil {
 		return "", err
 	}
-	agents, err := c.agents()
-	if err != nil {
+	if err := c.takenOver(); err != nil {
 		return "", err
-	}
-	for _, pod := range agents {
-		said, err := c.kubectl("logs", "-n", "kube-system", pod)
-		if err != nil || !strings.Contains(said, "taken over from the agent before") {
-			return "", fmt.Errorf("%s did not take over: %s, %v", pod, said[max(0, len(said)-2000):], err)
-		}
 	}
 	var seen []string
 	for _, h := range held {
@@ -56,6 +39,40 @@ func (c *cluster) rollingUpdate() (string, error) {
 		seen = append(seen, said)
 	}
 	return strings.Join(seen, "; "), nil
+}
+
+// takenOver is an error unless every agent says that it took over from another.
+func (c *cluster) takenOver() error {
+	agents, err := c.agents()
+	if err != nil {
+		return err
+	}
+	for _, pod := range agents {
+		said, err := c.kubectl("logs", "-n", "kube-system", pod)
+		if err != nil || !strings.Contains(said, "taken over from the agent before") {
+			return fmt.Errorf("%s did not take over: %s, %v", pod, said[max(0, len(said)-2000):], err)
+		}
+	}
+	return nil
+}
+
+// holdAll has the client of each Node ask a pod of the other Node, and a Service. With
+// an error come those that have begun.
+func (c *cluster) holdAll() (held []*holding, err error) {
+	for i, n := range c.nodes {
+		_, ip, err := c.pod("web", c.nodes[1-i])
+		if err != nil {
+			return held, err
+		}
+		for _, to := range []string{ip + ":8080", "web:80"} {
+			h, err := c.hold(n, to)
+			if err != nil {
+				return held, err
+			}
+			held = append(held, h)
+		}
+	}
+	return held, nil
 }
 
 // holding is a pod that asks over one connection.
