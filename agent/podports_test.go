@@ -94,13 +94,10 @@ func TestPodPortsFollowLinks(t *testing.T) {
 
 func waitGone(t *testing.T, link string) {
 	t.Helper()
-	for range 1000 {
-		if _, err := netlink.LinkByName(link); err != nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Fatalf("%s does not go", link)
+	nstest.Until(t, link+" is gone", func() bool {
+		_, err := netlink.LinkByName(link)
+		return err != nil
+	})
 }
 
 // TestPodPortsReplacedLink: a link that went and came between two looks is
@@ -156,11 +153,10 @@ func TestPodPortsCarrier(t *testing.T) {
 			return askedPort{memory.New(p.Link, memory.Options{}), &asked}, nil
 		}
 		p := newPodPorts(twoPorts, recorder{make(chan string, 100)}, open, slog.New(slog.DiscardHandler))
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // the carrier comes a little later
-			if all, err := linksUp(); err != nil || all["web-a-1"].running || time.Now().After(end) {
-				break
-			}
-		}
+		nstest.Until(t, "the carrier is there", func() bool {
+			all, err := linksUp()
+			return err == nil && all["web-a-1"].running
+		})
 		p.reconcile()
 		before := asked
 		if p.reconcile(); asked != before {
@@ -169,11 +165,10 @@ func TestPodPortsCarrier(t *testing.T) {
 		if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(30 * time.Second); asked == before; time.Sleep(time.Millisecond) {
-			if p.reconcile(); time.Now().After(end) {
-				t.Fatal("the port was never asked")
-			}
-		}
+		nstest.Until(t, "the port is asked", func() bool {
+			p.reconcile()
+			return asked != before
+		})
 	})
 }
 

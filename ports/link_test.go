@@ -2,7 +2,6 @@ package ports_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
@@ -78,33 +77,18 @@ func TestLinkUp(t *testing.T) {
 	if link.Down() {
 		t.Error("nobody has asked, and it is down")
 	}
-	becomes(t, link, false, "the peer is down")
+	nstest.Until(t, "not up, as the peer is down", func() bool { return !link.Up() })
 	if !link.Down() {
 		t.Error("not down, though it was seen down")
 	}
 	b.SetUp(t, "right")
-	for end := time.Now().Add(5 * time.Second); link.Down(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("down, though the peer is up again")
-		}
-	}
-	becomes(t, link, true, "the peer is up again")
+	nstest.Until(t, "not down, as the peer is up again", func() bool { return !link.Down() })
+	nstest.Until(t, "up, as the peer is up again", link.Up)
 	if err := a.Links().LinkDel(a.Link(t, "left")); err != nil {
 		t.Fatal(err)
 	}
 	nstest.AddVeth(t, a, "left", b, "right") // another link of that name
 	if link.Up() {
 		t.Error("up, though that link is gone")
-	}
-}
-
-// becomes waits for the link's state, which the kernel changes a little after
-// its cause.
-func becomes(t *testing.T, link *ports.Link, up bool, cause string) {
-	t.Helper()
-	for end := time.Now().Add(5 * time.Second); link.Up() != up; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("up is %v, though %s", !up, cause)
-		}
 	}
 }

@@ -230,21 +230,12 @@ func TestPodsEndDown(t *testing.T) {
 	if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the port sees it", func() bool { return !p.Info().Up })
+	nstest.Until(t, "the port sees it", func() bool { return !p.Info().Up })
 	if n := send(); n != 0 || p.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
 		t.Errorf("%d sent: %+v", n, p.Stats())
 	}
 	pod.SetUp(t, "eth0")
-	until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
+	nstest.Until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
 }
 
 func TestOpenRefusals(t *testing.T) {

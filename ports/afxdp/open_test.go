@@ -118,15 +118,11 @@ func TestLinkDownAndUp(t *testing.T) {
 	if err := n.ns.Links().LinkSetUp(link); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Second); !b.port.Info().Up && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	nstest.Until(t, "the port is up", func() bool { return b.port.Info().Up })
+	nstest.Until(t, "it sends again", func() bool {
 		b.port.Flush()
-		if b.port.Stats().TxPackets > 0 && !b.port.isDown() {
-			break
-		}
-	}
+		return b.port.Stats().TxPackets > 0 && !b.port.isDown()
+	})
 	carry(t, a, b, 7)
 }
 
@@ -145,21 +141,12 @@ func TestPodsEndDown(t *testing.T) {
 	if err := a.ns.Links().LinkSetDown(a.ns.Link(t, "eth0")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the port sees it", func() bool { return !a.port.Info().Up })
+	nstest.Until(t, "the port sees it", func() bool { return !a.port.Info().Up })
 	if sent := send(); sent != 0 || a.port.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
 		t.Errorf("%d sent: %+v", sent, a.port.Stats())
 	}
 	a.ns.SetUp(t, "eth0")
-	until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
+	nstest.Until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })
 }
 
 func (p *Port) isDown() bool {
@@ -225,12 +212,7 @@ func TestKilledProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	child.Wait()
-	for end := time.Now().Add(5 * time.Second); programOn(t, a, "sw0") != 0; {
-		if time.Now().After(end) {
-			t.Fatal("the program stays on the link after its process")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	nstest.Until(t, "the program goes with its process", func() bool { return programOn(t, a, "sw0") == 0 })
 }
 
 // holdPort is the child: it opens a port, says so, and waits to be killed.

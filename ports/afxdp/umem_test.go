@@ -209,12 +209,7 @@ func TestBatchLongerThanTheRing(t *testing.T) {
 
 func waitDown(t *testing.T, p *Port) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); p.Info().Up; {
-		if time.Now().After(end) {
-			t.Fatalf("%s stays up", p.Name())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	nstest.Until(t, p.Name()+" is down", func() bool { return !p.Info().Up })
 }
 
 // With no free frame, a port drops and counts; it goes on when frames come

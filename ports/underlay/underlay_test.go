@@ -105,23 +105,11 @@ func underlay(t *testing.T, nodes [2]netip.Addr) *nstest.Namespace {
 		if out, err := ns.Command("ip", "address", "add", a.String()+"/128", "dev", "lo", "nodad").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		ns.Do(t, func() { awaitRoute(t, a) })
+		ns.Do(t, func() { // the kernel installs the local route a moment after the address: what is sent before goes nowhere
+			nstest.Until(t, "a route to "+a.String(), func() bool { return routed(a) })
+		})
 	}
 	return ns
-}
-
-// awaitRoute waits for the local route of an address, which the kernel installs
-// a moment after the address: what is sent before goes nowhere.
-func awaitRoute(t *testing.T, a netip.Addr) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if routed(a) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no route to %v", a)
-		}
-	}
 }
 
 // routed says whether a connection to the address is refused, and not lost.
