@@ -73,6 +73,7 @@
 //	rehearsal.go                real ones, on Nodes without machines
 //	why.go, whyends.go          may one end reach another: the question, and the two ends
 //	whytell.go, whyseen.go      the sentence; what was seen so far
+//	whydecide.go, whygoes.go    in the sentence: what policies decided; where the packet goes
 //	whyjoin.go, whytext.go      several Nodes; the answer as text
 //	lost.go, lostports.go       the last lost packets, in the pipeline and at ports
 //	lostreasons.go, lostlog.go  their reasons; in the log

@@ -23,12 +23,14 @@ import (
 // of such a connection is made up and walks, as for a trace: conntrack answers from
 // a scratch copy of the connections, and nothing is sent, counted or learned.
 //
-//	why.go      the question, and the walk
-//	whyends.go  the two ends: Pods, Services, addresses
-//	whytell.go  the sentence, from the walk
-//	whyseen.go  what was seen so far of these two ends
-//	whyjoin.go  several Nodes asked, and their answers put together
-//	whytext.go  the answer in some lines, with what to do next
+//	why.go        the question, and the walk
+//	whyends.go    the two ends: Pods, Services, addresses
+//	whytell.go    the sentence, from the walk
+//	whydecide.go  in it: what policies decided, and why a packet goes nowhere
+//	whygoes.go    in it: where a packet goes
+//	whyseen.go    what was seen so far of these two ends
+//	whyjoin.go    several Nodes asked, and their answers put together
+//	whytext.go    the answer in some lines, with what to do next
 //
 // A Service with several endpoints has a way to each, and all are walked.
 
@@ -193,9 +195,18 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 		return err
 	}
 	a.Seen = q.look(q.places(chosen))
-	if chosen == nil {
-		return nil
+	if chosen != nil {
+		return q.askEach(a, req, chosen)
 	}
+	return nil
+}
+
+// mostEndpoints is how many endpoints of a Service are asked.
+const mostEndpoints = 64
+
+// askEach walks to each endpoint of a Service. The way to the one that was chosen is in
+// the answer already.
+func (q *asking) askEach(a *WhyAnswer, req dataplane.TraceRequest, chosen *dataplane.Step) error {
 	byHash := a.Ways[0]
 	a.Ways = nil
 	for i := range min(len(chosen.Group.Buckets), mostEndpoints) {
@@ -218,9 +229,6 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	}
 	return nil
 }
-
-// mostEndpoints is how many endpoints of a Service are asked.
-const mostEndpoints = 64
 
 // icmpProtocols are the types of echo requests by protocol.
 var icmpProtocols = map[uint8]uint16{packet.ProtoICMP: packet.ICMPEcho, packet.ProtoICMPv6: packet.ICMPv6Echo}

@@ -43,7 +43,7 @@ func (q *asking) findEnds(r *WhyRequest) (err error) {
 	if q.from.place.Object.Kind == control.KindService {
 		return fmt.Errorf("from %q: a Service sends nothing; name a Pod", r.From)
 	}
-	if p := &q.from.place; p.Node == q.self.Node && p.Object.Kind == control.KindPod && p.Port == 0 && !q.isNode(p.Addrs) {
+	if q.withoutPort(&q.from.place) {
 		return fmt.Errorf("from %q: the Pod has no port in this Node's switch yet", r.From)
 	}
 	if q.to, err = q.end(r.To); err != nil {
@@ -53,6 +53,12 @@ func (q *asking) findEnds(r *WhyRequest) (err error) {
 		return fmt.Errorf("to %q: %w", r.To, err)
 	}
 	return q.chooseFamily(r.IPv6)
+}
+
+// withoutPort says whether a place is a Pod of this Node that has no port in its switch
+// and should have one.
+func (q *asking) withoutPort(p *control.Place) bool {
+	return p.Object.Kind == control.KindPod && p.Node == q.self.Node && p.Port == 0 && !q.isNode(p.Addrs)
 }
 
 // isNode says whether addresses are this Node's: a Pod that has them is in the

@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// Where a packet goes that leaves the switch.
+
+// leaves says where all outputs go.
+func (r teller) leaves(w *WhyWay) {
+	for i := range r.t.Steps {
+		if s := &r.t.Steps[i]; s.Kind == dataplane.StepOutput && !s.Lost {
+			r.end(w, s)
+		}
+	}
+	if r.established() {
+		w.Ends = append(w.Ends, "it is of a connection that is there already, which policies are not asked about again")
+	}
+}
+
+// established says whether conntrack took the packet for one of a connection that
+// is there.
+func (r teller) established() bool {
+	i := slices.IndexFunc(r.t.Steps, func(s dataplane.Step) bool { return s.Kind == dataplane.StepCT })
+	if i < 0 {
+		return false
+	}
+	k := dataplane.MetaKey(&r.t.Steps[i].Meta)
+	return strings.Contains(value(flow.CTState, &k, nil), "est")
+}
+
+// end says where an output goes.
+func (r teller) end(w *WhyWay, s *dataplane.Step) {
+	port := r.walker.port(r.t.Names, s.Port)
+	switch {
+	case s.Tunnel.Dst.IsValid():
+		r.toNode(w, r.p.objects.NodeAt(s.Tunnel.Dst), s, "through the tunnel")
+	case s.Port == r.self.Gateway.No:
+		r.byGateway(w, s)
+	case port.Pod != "":
+		down := r.p.downText(s.Port)
+		w.Ends = append(w.Ends, "it reaches "+port.Pod+down)
+		if down != "" {
+			w.Advice = "set the link up in the Pod, or have the Pod made anew: an interface without its other end stays down"
+		}
+	case len(r.t.Verdict.Outputs) > 1:
+		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+controlText(r.control()))
+	default:
+		r.redirected(w, s, port.Name)
+	}
+}
+
+// redirected says where a packet leaves to be looked at, and has it come back.
+func (r teller) redirected(w *WhyWay, s *dataplane.Step, port string) {
+	by := r.control()
+	end := "it leaves by " + port + controlText(by)
+	if back, ok := r.p.objects.ReturnPort(s.Port, by); ok {
+		w.back = &givenBack{back, slices.Clone(s.Frame)}
+	} else {
+		end += ", and goes on if it comes back"
+	}
+	w.Ends = append(w.Ends, end)
+}
+
+// control is the TrafficControl that leads traffic past a port of its own; zero for
+// policies of the application layer, which do too.
+func (r teller) control() control.Key {
+	for _, o := range r.origins("") {
+		if o.Object.Kind == control.KindTrafficControl {
+			return o.Object
+		}
+	}
+	return control.Key{}
+}
+
+func controlText(k control.Key) string {
+	if k == (control.Key{}) {
+		return " to be inspected at the application layer"
+	}
+	return " for " + objectText(k)
+}
+
+// byGateway says who gets what the Node's own network carries on.
+func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
+	at := r.p.objects.PlaceOf(addrIn(&s.After, flow.IPDst, flow.IPv6Dst))
+	if at.Object.Kind == control.KindPod && at.Node != r.self.Node && at.Node != "" {
+		r.toNode(w, at.Node, s, "by the Nodes' own network")
+		return
+	}
+	text := fmt.Sprintf("it leaves by %s to the network of Node %s", r.self.Gateway.Name, r.self.Node)
+	for _, o := range r.origins("") {
+		if o.Object.Kind == control.KindEgress {
+			text += ", as " + objectText(o.Object) + " says"
+			break
+		}
+	}
+	w.Ends = append(w.Ends, text)
+	w.Advice = fmt.Sprintf("if it fails all the same, the Node's kernel has it: on %s, ip route get %s and nft list ruleset", r.self.Node, at.Addrs[0])
+	if at.Object.Kind == control.KindNode && at.Node == r.self.Node {
+		w.Advice = r.listening()
+	}
+	if nobody := r.nobody(&at); nobody != "" {
+		w.Ends, w.Advice = append(w.Ends, "but "+nobody), "antrail get pods has the addresses of those that are there"
+	}
+}
+
+// nobody says that an address of the Node's pods is no Pod's; "" for any other.
+func (r teller) nobody(at *control.Place) string {
+	if at.Object != (control.Key{}) || !slices.ContainsFunc(r.self.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(at.Addrs[0]) }) {
+		return ""
+	}
+	return fmt.Sprintf("no Pod has %s, which is of Node %s's range", at.Addrs[0], r.self.Node)
+}
+
+// toNode notes that another Node has the rest of the way.
+func (r teller) toNode(w *WhyWay, node string, s *dataplane.Step, how string) {
+	end := fmt.Sprintf("it goes to Node %s %s", node, how)
+	if a, silent := r.p.silentAt(s.Tunnel.Dst, node); silent {
+		end += fmt.Sprintf(", but %s does not answer ARP or NDP, so that what goes there is lost", a)
+		w.Advice = fmt.Sprintf("is Node %s up, and on the same network as %s? antrail check --live --node %s, ip neigh show %s", node, r.self.Node, r.self.Node, a)
+	}
+	w.Ends = append(w.Ends, end)
+	w.Next = &Carried{To: node, Frame: slices.Clone(s.Frame), Tunnel: tunnelOf(&s.Tunnel)}
+	if t := w.Next.Tunnel; t != nil && t.Src == "" {
+		t.Src = r.tunnelSource(s.Tunnel.Dst)
+	}
+}
+
+// tunnelSource is this Node's address of the family that the tunnel goes by.
+func (r teller) tunnelSource(dst netip.Addr) string {
+	for _, a := range r.self.Addresses {
+		if a.Is4() == dst.Is4() {
+			return a.String()
+		}
+	}
+	return ""
+}
