@@ -13,6 +13,7 @@
 // The switch is kept in step with a cluster:
 //
 //	live.go, livekube.go    manifests that are watched, or the Kubernetes API
+//	fits.go                 whether they describe this Node
 //	installer.go, delay.go  what control installs, into the switch, and how soon
 //	watches.go              how the API's watches stand
 //	nodefacts.go            what the API tells of the Node before anything is opened

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"crypto/sha256"
-	"fmt"
 	"maps"
 	"net/netip"
 	"strings"
@@ -130,22 +129,4 @@ func gatewayMAC(node string) (mac MAC) {
 	copy(mac[:], sum[:])
 	mac[0] = mac[0]&^0x01 | 0x02
 	return mac
-}
-
-// fitsNode says whether the Node's own object still says what the agent began
-// with.
-func (c *Config) fitsNode(n *control.Node) error {
-	if c.Kubernetes == nil || n == nil {
-		return nil
-	}
-	return samePodCIDRs(c.PodCIDRs, n.PodCIDRs)
-}
-
-func samePodCIDRs(configured, now []netip.Prefix) error {
-	for i, p := range now {
-		if i >= len(configured) || configured[i].Masked() != p {
-			return fmt.Errorf("the Node's podCIDRs are %v now, and the agent began with %v: start it again", now, configured)
-		}
-	}
-	return nil
 }

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
-	"github.com/antrail/antrail/tables"
 )
 
 // live keeps the switch and the pods' ports as the manifests say. Whatever is
@@ -127,41 +124,6 @@ func (l *live) tellSynced() {
 	if !l.objects.Inherits() {
 		l.sync.Do(func() { close(l.synced) })
 	}
-}
-
-// fits says whether manifests describe this Node.
-func (c *Config) fits(n *control.NodeConfig) error {
-	g := &c.Gateway
-	switch {
-	case n == nil:
-		return fmt.Errorf("there is no NodeConfig/%s", c.NodeName)
-	case n.Gateway.OFPort != g.OFPort || n.Gateway.Name != g.Name || MAC(n.Gateway.MAC) != g.MAC:
-		return fmt.Errorf("the gateway of NodeConfig/%s is %s, port %d, %s; in the configuration it is %s, port %d, %s",
-			c.NodeName, n.Gateway.Name, n.Gateway.OFPort, MAC(n.Gateway.MAC), g.Name, g.OFPort, g.MAC)
-	case n.Encap != c.encap():
-		return fmt.Errorf("the trafficEncapMode of NodeConfig/%s is %v; in the configuration it is %v", c.NodeName, n.Encap, c.encap())
-	case n.Encap == tables.Hybrid && !slices.Equal(n.TransportCIDRs, c.TransportCIDRs):
-		return fmt.Errorf("the transportCIDRs of NodeConfig/%s are %v; in the configuration they are %v", c.NodeName, n.TransportCIDRs, c.TransportCIDRs)
-	case c.hasTunnel() && (n.Tunnel.OFPort != c.Tunnel.OFPort || n.Tunnel.Name != c.Tunnel.Name):
-		return fmt.Errorf("the tunnel of NodeConfig/%s is %s, port %d; in the configuration it is %s, port %d",
-			c.NodeName, n.Tunnel.Name, n.Tunnel.OFPort, c.Tunnel.Name, c.Tunnel.OFPort)
-	case n.Tunnel.Type != "" && n.Tunnel.Type != c.Tunnel.Type:
-		return fmt.Errorf("the tunnel of NodeConfig/%s is of type %s; in the configuration it is %s", c.NodeName, n.Tunnel.Type, c.Tunnel.Type)
-	case !sameAddresses(n.Gateway.IPs, g.Addresses):
-		return fmt.Errorf("the gateway of NodeConfig/%s has %v; in the configuration it has %v", c.NodeName, n.Gateway.IPs, g.Addresses)
-	case len(n.TransportIPs) > 0 && !slices.Equal(n.TransportIPs, []netip.Addr{c.Tunnel.LocalAddress}):
-		return fmt.Errorf("the transportIPs of NodeConfig/%s are %v; in the configuration tunnel.localAddress is %v",
-			c.NodeName, n.TransportIPs, c.Tunnel.LocalAddress)
-	}
-	return nil
-}
-
-// sameAddresses says whether the addresses are those of the prefixes, in any
-// order.
-func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
-	return len(addrs) == len(prefixes) && !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool {
-		return !slices.Contains(addrs, p.Addr())
-	})
 }
 
 // begunBySnapshot says whether the switch still goes by the flow snapshot.
