@@ -63,8 +63,11 @@ func plain(v reflect.Value) any {
 	if v.Kind() != reflect.Bool && v.IsZero() {
 		return nil
 	}
-	if s, ok := v.Interface().(fmt.Stringer); ok {
-		return s.String()
+	switch x := v.Interface().(type) {
+	case fmt.Stringer:
+		return x.String()
+	case [6]byte:
+		return MAC(x).String()
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -72,22 +75,31 @@ func plain(v reflect.Value) any {
 	case reflect.Struct:
 		return plainStruct(v)
 	case reflect.Map:
-		m := map[string]any{}
-		for _, k := range v.MapKeys() {
-			m[fmt.Sprint(k.Interface())] = plain(v.MapIndex(k))
-		}
-		return m
-	case reflect.Array:
-		if mac, ok := v.Interface().([6]byte); ok {
-			return MAC(mac).String()
-		}
+		return plainMap(v)
+	case reflect.Slice, reflect.Array:
+		return plainList(v)
 	}
-	if v.Kind() != reflect.Slice && v.Kind() != reflect.Array {
-		return v.Interface()
+	return v.Interface()
+}
+
+func plainMap(v reflect.Value) any {
+	m := map[string]any{}
+	for _, k := range v.MapKeys() {
+		m[fmt.Sprint(k.Interface())] = plain(v.MapIndex(k))
 	}
+	return m
+}
+
+// plainList keeps its items' places: an empty one says something, as a rule that allows
+// everything.
+func plainList(v reflect.Value) any {
 	list := []any{}
 	for i := range v.Len() {
-		list = append(list, plain(v.Index(i)))
+		item := plain(v.Index(i))
+		if item == nil && v.Index(i).Kind() == reflect.Struct {
+			item = map[string]any{}
+		}
+		list = append(list, item)
 	}
 	return list
 }

@@ -1,0 +1,21 @@
+package agent
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/antrail/antrail/control"
+	"sigs.k8s.io/yaml"
+)
+
+// TestEmptyRule: a rule that allows everything is one, though it has no field.
+func TestEmptyRule(t *testing.T) {
+	o := &control.NetworkPolicy{Ingress: true, IngressRules: []control.NetworkPolicyRule{{}, {Ports: []control.PolicyPort{{Protocol: control.UDP}}}}}
+	text, err := yaml.Marshal(plain(reflect.ValueOf(o)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "ingress: true\ningressRules:\n- {}\n- ports:\n  - protocol: UDP\n"; string(text) != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+}
