@@ -26,7 +26,8 @@
 //	tables.go                            what each table costs
 //	walker.go, switch.go                 antrail's side; a switch with two ports
 //	ovswalk.go                           Open vSwitch's
-//	pause.go                             profile gc: what the collector does to a busy worker
+//	pause.go, turnparts.go               profile gc: what the collector does to a busy worker
+//	takings.go, perfring_unsafe.go       when somebody else had a processor
 //	install.go                           what it takes to install entries
 //	live.go, livelink.go                 profiles trace and trace-link: what a live trace costs
 //
@@ -35,7 +36,7 @@
 //	pods.go, overlay.go                      contenders with two pods, on one Node and on two
 //	stream.go, rr.go, connect.go, tunnel.go  profiles of these names
 //	idle.go                                  profile idle: pods that say nothing
-//	raw_unsafe.go, threadclock.go            sockets without Go's scheduler; a thread's time
+//	raw_unsafe.go                            sockets without Go's scheduler
 //	ovs.go, ovspods.go, ovstunnel.go         a private Open vSwitch, with pods and with a tunnel
 //	reap.go                                  its processes, and others', taken from a thread without priority
 //

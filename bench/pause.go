@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
-	"golang.org/x/sys/unix"
 )
 
 // Profile gc: what Go's garbage collector does to a worker that is busy, with a
@@ -52,9 +50,13 @@ func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 		window = max(window, time.Until(r.until)/(gcRounds*turnWindows))
 	}
 	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
-		"A turn is what the worker does from one batch to the next; the longest is that of a window of %v. What of a turn the worker did not run itself, it waited for a processor that other threads had, or Go's scheduler kept it, which is said of all of a turn that ends on another thread. "+
-		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram. "+
-		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), collectEvery, gcRules))
+		"A turn is what the worker does from one batch to the next, with all that it has to wait for; the longest is that of a window of %v, which is of parts of %v. "+
+		"A part is thrown away and measured again in which the host had a processor for more than %v at once, as a timer of the kernel tells that comes every %v on each, or another program took it from a thread that was not done: up to %d windows of parts, and if there is not half a window of others then, they are used and told as needed. What threads of Go's take from each other counts. "+
+		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram, of parts thrown away, too. "+
+		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), turnPart, leastTaken, takingPeriod, mostThrown, collectEvery, gcRules))
+	if s.others, err = openTakings(); err != nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("No part is thrown away, for the kernel does not tell who has the processors: %v.", err))
+	}
 	measure := func(ctx context.Context) ([]reading, error) { return s.measure(ctx, window) }
 	return r.contest(ctx, c, []*side{{name: "antrail", measure: measure}})
 }
@@ -65,6 +67,7 @@ type turns struct {
 	ct     *conntrack.Table
 	source *source
 	rules  int
+	others *takings // nil when it cannot be known
 }
 
 func openTurns(p *flow.Program, connections uint32, rules int) (*turns, error) {
@@ -73,30 +76,37 @@ func openTurns(p *flow.Program, connections uint32, rules int) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &turns{sw, ct, s, rules}, nil
+	return &turns{sw: sw, ct: ct, source: s, rules: rules}, nil
 }
 
-func (t *turns) close() error { return errors.Join(t.sw.Close(), t.source.stop()) }
+func (t *turns) close() error {
+	err := t.sw.Close()
+	if t.others != nil {
+		err = errors.Join(err, t.others.close())
+	}
+	return err
+}
 
 // measure lets every connection begin, if it has not, and takes the time of
 // turns without collections and with them.
 func (t *turns) measure(ctx context.Context, window time.Duration) ([]reading, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
+	t.source.asked = time.Time{}
 	go func() { ended <- t.sw.Run(ctx) }()
-	readings, err := t.watch(ctx, window)
+	readings, err := t.readings(ctx, window)
 	cancel()
 	return readings, errors.Join(err, <-ended)
 }
 
 // beginPatience is how long it may take until all connections are there, and
-// until there is a turn when others have the worker's processor.
+// until a turn ends when others have the worker's processor.
 const beginPatience = time.Minute
 
 // turnWindows is how many windows a round has.
 const turnWindows = 3
 
-func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, error) {
+func (t *turns) readings(ctx context.Context, window time.Duration) ([]reading, error) {
 	for deadline := time.Now().Add(beginPatience); t.ct.Stats().Entries < int(t.source.of); wait(ctx, 10*time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			return nil, errors.Join(fmt.Errorf("%d of %d connections after %v", t.ct.Stats().Entries, t.source.of, beginPatience), ctx.Err())
@@ -105,18 +115,12 @@ func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, err
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	alone, err := t.source.watch(ctx, window)
+	alone, err := t.watch(ctx, window)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		return nil, err
 	}
-	readings := []reading{
-		{"longest turn without a collection", "µs", micros(1, alone.worst.took)},
-		{"a packet without collections", "ns", float64(alone.took) / float64(alone.packets)},
-		// Thousandths: the measurement itself makes a few in all.
-		{"allocations of a packet", "allocs", math.Round(1000*float64(after.Mallocs-before.Mallocs)/float64(alone.packets)) / 1000},
-	}
-	bare, err := t.collected(ctx, window, "")
+	bare, besideBare, err := t.collected(ctx, window, "")
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +128,13 @@ func (t *turns) watch(ctx context.Context, window time.Duration) ([]reading, err
 	if err != nil {
 		return nil, err
 	}
-	full, err := t.collected(ctx, window, fmt.Sprintf(", %d rules", t.rules))
-	return slices.Concat(readings, bare, full), errors.Join(err, held.Close())
+	full, besideFull, err := t.collected(ctx, window, fmt.Sprintf(", %d rules", t.rules))
+	return slices.Concat([]reading{
+		{"longest turn without collections", "µs", micros(1, alone.longest)},
+		{"a packet without collections", "ns", alone.ofPacket()},
+		// Thousandths: the measurement itself makes a few in all.
+		{"allocations of a packet", "allocs", math.Round(1000*float64(after.Mallocs-before.Mallocs)/float64(alone.all)) / 1000},
+	}, bare, full, disturbances(alone, besideBare, besideFull)), errors.Join(err, held.Close())
 }
 
 // openHeld makes a switch that has rules of policies and nothing to do.
@@ -140,24 +149,22 @@ func openHeld(rules int) (*dataplane.Switch, error) {
 }
 
 // collected watches the worker beside collections; of is what each name ends with.
-func (t *turns) collected(ctx context.Context, window time.Duration, of string) ([]reading, error) {
+func (t *turns) collected(ctx context.Context, window time.Duration, of string) ([]reading, watched, error) {
 	runtime.GC()
-	before := readPauses()
+	before, begin := readPauses(), time.Now()
 	stop, ended := make(chan struct{}), make(chan collections)
 	go func() { ended <- runCollections(stop) }()
-	beside, err := t.source.watch(ctx, window)
+	beside, err := t.watch(ctx, window)
+	took := time.Since(begin)
 	close(stop)
 	c := <-ended
 	return []reading{
-		{"longest that Go kept the worker" + of, "µs", micros(1, beside.worst.kept)},
-		{"longest turn with collections" + of, "µs", micros(1, beside.worst.took)},
-		{"of it Go kept the worker" + of, "µs", micros(1, beside.worst.turn.kept())},
-		{"of it the worker waited for a processor" + of, "µs", micros(1, beside.worst.waited)},
+		{"longest turn with collections" + of, "µs", micros(1, beside.longest)},
 		{"longest stop-the-world" + of, "µs", micros(1, readPauses().longestSince(before))},
 		{"a collection" + of, "µs", micros(max(1, c.n), c.took)},
-		{"collections" + of, "1/s", float64(c.n) / beside.took.Seconds()},
-		{"a packet with collections" + of, "ns", float64(beside.took) / float64(beside.packets)},
-	}, err
+		{"collections" + of, "1/s", float64(c.n) / took.Seconds()},
+		{"a packet with collections" + of, "ns", beside.ofPacket()},
+	}, beside, err
 }
 
 // collectEvery is the pause between two collections.
@@ -192,83 +199,23 @@ type source struct {
 	frame   []byte
 	of      uint32 // connections
 	next    uint32
-	watched atomic.Bool
-	clock   *threadClock // of the worker's thread, as it was last; nil before it was watched
-	asked   moment       // the last Receive; zero before the first that was watched
+	asked   time.Time // the last Receive; zero before the first of a round
 	packets atomic.Uint64
-
-	mu    sync.Mutex
-	worst worst
-	err   error
+	longest atomic.Int64 // turn since it was last asked for, ns
 }
 
-// moment is a time, the worker's thread, and the time of that until then.
-type moment struct {
-	at     time.Time
-	thread int
-	threadTime
-}
-
-// turn is from one Receive to the next.
-type turn struct {
-	took time.Duration
-	threadTime
-}
-
-// kept is how long Go's scheduler kept the worker.
-func (t *turn) kept() time.Duration { return max(0, t.took-t.ran-t.waited) }
-
-// worst is of some turns the longest, and the longest that Go kept the worker in any.
-type worst struct {
-	turn
-	kept time.Duration
-}
-
-// seen is what passed while the source was watched.
-type seen struct {
-	worst   worst
-	packets uint64
-	took    time.Duration
-}
-
-// watch looks on for so long, and on a busy machine until there was a turn.
-func (s *source) watch(ctx context.Context, window time.Duration) (seen, error) {
-	s.packets.Store(0)
-	s.taken() // what is left of another window
-	begin := time.Now()
-	s.watched.Store(true)
-	wait(ctx, window)
-	worst, err := s.taken()
-	for ; worst.took == 0 && err == nil && ctx.Err() == nil && time.Since(begin) < beginPatience; wait(ctx, 10*time.Millisecond) {
-		worst, err = s.taken()
-	}
-	s.watched.Store(false)
-	if worst.took == 0 {
-		err = errors.Join(errors.New("the worker made no turn"), err)
-	}
-	return seen{worst, s.packets.Load(), time.Since(begin)}, errors.Join(err, ctx.Err())
-}
-
-// taken is the worst of the turns since it was last called.
-func (s *source) taken() (w worst, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, err = s.worst, s.err
-	s.worst = worst{}
-	return w, err
-}
-
-// stop closes what a source has open that nobody receives from any more.
-func (s *source) stop() error {
-	if s.clock == nil {
-		return nil
-	}
-	return s.clock.close()
+// now is how far it is; the longest turn is of those that ended since it was last asked.
+func (s *source) now() count {
+	return count{at: time.Now(), packets: s.packets.Load(), longest: time.Duration(s.longest.Swap(0))}
 }
 
 // Receive makes a batch.
 func (s *source) Receive(batch []*packet.Frame) int {
-	s.note()
+	now := time.Now()
+	if turn := int64(now.Sub(s.asked)); !s.asked.IsZero() && turn > s.longest.Load() {
+		s.longest.Store(turn)
+	}
+	s.asked = now
 	n := s.pool.Get(batch)
 	for _, f := range batch[:n] {
 		f.SetBytes(s.frame)
@@ -277,54 +224,8 @@ func (s *source) Receive(batch []*packet.Frame) int {
 			s.next = 0
 		}
 	}
-	if s.watched.Load() {
-		s.packets.Add(uint64(n))
-	}
+	s.packets.Add(uint64(n))
 	return n
-}
-
-// note takes the time of a turn. One that began before the source was watched
-// does not count.
-func (s *source) note() {
-	if !s.watched.Load() {
-		s.asked = moment{}
-		return
-	}
-	first := s.asked.at.IsZero()
-	now, err := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil {
-		s.err = err
-	} else if !first {
-		t := turn{took: now.at.Sub(s.asked.at)}
-		if now.thread == s.asked.thread {
-			t.threadTime = threadTime{now.ran - s.asked.ran, now.waited - s.asked.waited}
-		}
-		if t.took > s.worst.took {
-			s.worst.turn = t
-		}
-		s.worst.kept = max(s.worst.kept, t.kept())
-	}
-	s.asked = now
-}
-
-// now is this moment. The worker's thread may be another one than before, but not
-// while it is asked.
-func (s *source) now() (m moment, err error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if m.thread = unix.Gettid(); m.thread != s.asked.thread {
-		err = s.stop()
-		if s.clock = nil; err == nil {
-			s.clock, err = openThreadClock()
-		}
-	}
-	if err == nil && s.clock != nil {
-		m.threadTime, err = s.clock.read()
-	}
-	m.at = time.Now()
-	return m, err
 }
 
 // sink is a port that throws away what it is to send.

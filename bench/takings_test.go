@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestTaking: a processor is taken from a thread of this process when another program
+// gets it before the thread is done, until the next thread of this process; and from all
+// when the timer is late.
+func TestTaking(t *testing.T) {
+	const us, ours, other, third = int64(time.Microsecond), 7, 8, 9
+	out, taken := uint64(unix.PERF_RECORD_SWITCH_CPU_WIDE|switchOut), uint64(unix.PERF_RECORD_SWITCH_CPU_WIDE|switchOut|switchTaken)
+	from := func(header uint64, was, next uint32, at int64) []uint64 {
+		return []uint64{header, uint64(next) | 1<<32, uint64(was) | 1<<32, uint64(at * us)}
+	}
+	timer := func(at int64) []uint64 { return []uint64{unix.PERF_RECORD_SAMPLE, ours, uint64(at * us), 0} }
+	for name, c := range map[string]struct {
+		events       [][]uint64
+		since, until int64
+	}{
+		"taken":                  {[][]uint64{from(taken, ours, other, 10), from(out, other, ours, 500)}, 10, 500},
+		"taken for two":          {[][]uint64{from(taken, ours, other, 10), from(taken, other, third, 200), from(out, third, ours, 500)}, 10, 500},
+		"late to turn":           {[][]uint64{timer(100), from(out, third, other, 900)}, 200, 900},
+		"late, but was idle":     {[][]uint64{timer(100), from(out, third, 0, 150), from(out, 0, ours, 900)}, 0, 0},
+		"late after it was idle": {[][]uint64{from(out, 0, ours, 900), timer(1500)}, 1000, 1500},
+		"timer left out":         {[][]uint64{timer(100), {unix.PERF_RECORD_THROTTLE, 0, 0, 0}, timer(1500)}, 1500, 1500},
+		"given":                  {[][]uint64{from(out, ours, other, 10), from(out, other, ours, 90)}, 0, 0},
+		"among our own":          {[][]uint64{from(taken, ours, ours, 10), from(out, ours, ours, 90)}, 0, 0},
+		"not ours":               {[][]uint64{from(taken, third, other, 10), from(out, other, ours, 90)}, 0, 0},
+		"until nobody wants it":  {[][]uint64{from(taken, ours, other, 10), from(out, other, 0, 300)}, 10, 300},
+		"timer in time":          {[][]uint64{timer(100), timer(200)}, 200, 200},
+		"timer late":             {[][]uint64{timer(100), timer(4200)}, 200, 4200},
+		"timer early":            {[][]uint64{timer(100), timer(190)}, 190, 190},
+		"first of the timer":     {[][]uint64{timer(4200)}, 4200, 4200},
+	} {
+		one := taking{pid: ours}
+		var since, until int64
+		for _, e := range c.events {
+			since, until = one.learn(e)
+		}
+		if until-since != (c.until-c.since)*us || until != since && until != c.until*us {
+			t.Errorf("%s: from %d to %d µs, want %d to %d", name, since/us, until/us, c.since, c.until)
+		}
+	}
+}
+
+// TestTakings has the kernel tell of this test's processors: no taking ended in the
+// future, and the timer came on each.
+func TestTakings(t *testing.T) {
+	k, err := openTakings()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	if ago, err := k.last(); err != nil || ago < 0 {
+		t.Errorf("the last taking ended %v ago: %v", ago, err)
+	}
+	for i, one := range k.of {
+		if one.seen == 0 {
+			t.Errorf("the timer did not come on processor %d", i)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = k.last() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
