@@ -36,7 +36,7 @@ import (
 //	GET /drops                lost packets by table and reason
 //	GET /sums                 what became of packets, by port: sums that agree
 //	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
-//	GET /drops/follow         the same as lines of JSON, and those to come
+//	GET /drops/follow         the same as lines of JSON, and those to come; {"note":"…"} of silent links and Nodes
 //	POST /trace               TraceRequest as JSON; ?explain=1
 //	POST /why                 WhyRequest as JSON, answered by WhyAnswer
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,

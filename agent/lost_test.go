@@ -149,7 +149,7 @@ func TestLostFollow(t *testing.T) {
 		}
 		spoof(2)
 		return nil
-	})
+	}, nil)
 	if err != enough || len(got) != 2 || !strings.Contains(got[1], "10.10.0.99:2 ") {
 		t.Errorf("%v: %q", err, got)
 	}
@@ -162,7 +162,7 @@ func TestLostRefuses(t *testing.T) {
 		if _, err := n.client.Lost(t.Context(), &q); err == nil {
 			t.Errorf("%+v is answered", q)
 		}
-		if err := n.client.FollowLost(t.Context(), &q, nil); err == nil {
+		if err := n.client.FollowLost(t.Context(), &q, nil, nil); err == nil {
 			t.Errorf("%+v is followed", q)
 		}
 	}
@@ -193,7 +193,7 @@ func TestLostOfNoPod(t *testing.T) {
 		got := all.Note
 		if err != nil {
 			got = err.Error()
-			if followed := n.client.FollowLost(t.Context(), &q, nil); followed == nil || followed.Error() != got {
+			if followed := n.client.FollowLost(t.Context(), &q, nil, nil); followed == nil || followed.Error() != got {
 				t.Errorf("%s: when followed: %v", pod, followed)
 			}
 		}

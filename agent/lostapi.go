@@ -2,21 +2,17 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/antrail/antrail/flow"
 )
 
-// Lost packets over the API: as they are (GET /drops/last), and as they come (GET
-// /drops/follow), one JSON object a line.
+// Lost packets over the API, as they are: GET /drops/last.
 
 // LostPackets is the answer to GET /drops/last.
 type LostPackets struct {
@@ -25,8 +21,8 @@ type LostPackets struct {
 	// have them.
 	Missed uint64 `json:"missed"`
 	// Note says why there is nothing of the Pod that was asked for, if it is elsewhere,
-	// and which Pods' links are down and which Nodes do not answer: the kernel loses what
-	// goes there, and tells nobody.
+	// or else which Pods' links are down and which Nodes do not answer: the kernel loses
+	// what goes there, and tells nobody.
 	Note string `json:"note,omitempty"`
 	// Next is the No to give as since next time.
 	Next uint64 `json:"next"`
@@ -39,9 +35,6 @@ type LostQuery struct {
 	Reason string // by its name
 	Since  uint64 // only those with a larger No
 }
-
-// followEvery is how often a follower is told.
-const followEvery = 200 * time.Millisecond
 
 // Values are the query as parameters.
 func (q *LostQuery) Values() url.Values {
@@ -105,9 +98,15 @@ func (l *lostLog) first(v url.Values) (q LostQuery, answer *LostPackets, err err
 		answer.Note, err = l.p.absence(q.Pod)
 	}
 	if answer.Note == "" {
-		answer.Note = strings.Join(append(l.p.unplugged(q.Pod), l.p.silentLines()...), "\n")
+		answer.Note = strings.Join(l.p.severed(q.Pod), "\n")
 	}
 	return q, answer, err
+}
+
+// severed names the Pods whose links are down (all, or the one that is asked for) and
+// the Nodes that do not answer, a line each.
+func (p *pipeline) severed(pod string) []string {
+	return append(p.unplugged(pod), p.silentLines()...)
 }
 
 // unplugged names Pods whose links are down, a line each: all, or the one that is
@@ -151,61 +150,8 @@ func (p *pipeline) answerLost(w http.ResponseWriter, r *http.Request) {
 	WriteLost(w, answer.Packets)
 }
 
-// answerLostFollow tells what was lost, and what will be, until whoever asked goes
-// away.
-func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
-	q, answer, err := p.lost.first(r.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	to, flush := json.NewEncoder(w), http.NewResponseController(w).Flush
-	to.SetEscapeHTML(false)
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for ; ; answer = p.lost.ask(&q) {
-		for i := range answer.Packets {
-			if to.Encode(&answer.Packets[i]) != nil {
-				return
-			}
-		}
-		q.Since, q.Last = answer.Next, 0
-		if flush() != nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
-
 // Lost asks for the last lost packets.
 func (c *Client) Lost(ctx context.Context, q *LostQuery) (*LostPackets, error) {
 	var all LostPackets
 	return &all, c.JSON(ctx, "/drops/last", q.Values(), &all)
-}
-
-// FollowLost hands the last lost packets to tell, and then those that are lost,
-// until ctx ends, which is no error, or tell returns one.
-func (c *Client) FollowLost(ctx context.Context, q *LostQuery, tell func(*LostPacket) error) error {
-	resp, err := c.do(ctx, http.MethodGet, "/drops/follow", q.Values(), nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	for d := json.NewDecoder(resp.Body); ; {
-		var p LostPacket
-		switch err := d.Decode(&p); {
-		case err == io.EOF, err != nil && ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("answer of %s to /drops/follow: %w", c.socket, err)
-		}
-		if err := tell(&p); err != nil {
-			return err
-		}
-	}
 }

@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"context"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet/packettest"
@@ -42,6 +45,27 @@ func TestSilentNode(t *testing.T) {
 	if p.From() != "to antrea-tun0" || p.Reason != "port_the_node_does_not_answer_arp_or_ndp" || p.Destination != "default/web-b" ||
 		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) for the Node 192.168.77.103" {
 		t.Errorf("%s %+v", p.What(), p)
+	}
+}
+
+// TestSilentNodeFollowed: who follows what is dropped is told of a Node that is silent,
+// and of one that falls silent meanwhile, once.
+func TestSilentNodeFollowed(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	one, two := netip.MustParseAddr("192.168.77.103"), netip.MustParseAddr("192.168.77.104")
+	n.silent.Store(&[]netip.Addr{one})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var notes []string
+	err := n.client.FollowLost(ctx, &LostQuery{}, func(*LostPacket) error { return nil }, func(note string) {
+		notes = append(notes, note)
+		if n.silent.Store(&[]netip.Addr{one, two}); len(notes) == 2 {
+			cancel()
+		}
+	})
+	want := []string{"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost", "Node 192.168.77.104 at 192.168.77.104 does not answer ARP or NDP: what goes there is lost"}
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("%v %q", err, notes)
 	}
 }
 

@@ -73,7 +73,7 @@ func (d *dropsFlags) run(c *cobra.Command) error {
 		return d.printSums(c, client)
 	}
 	if d.follow {
-		return client.FollowLost(c.Context(), &d.query, d.teller(c.OutOrStdout()))
+		return client.FollowLost(c.Context(), &d.query, d.teller(c.OutOrStdout()), func(note string) { fmt.Fprintln(c.ErrOrStderr(), note) })
 	}
 	all, err := client.Lost(c.Context(), &d.query)
 	if err != nil {
