@@ -79,6 +79,7 @@
 //	lost.go, lostports.go       the last lost packets, in the pipeline and at ports
 //	lostreasons.go, lostlog.go  their reasons; in the log
 //	lostapi.go, losttext.go     for who asks; as text
+//	lostfollow.go               lost packets as they come, with notes on links and Nodes
 //	silent.go                   Nodes that do not answer, where packets to them are lost
 //
 // Goroutines: the switch's own (package dataplane), and those of the table in

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// fakeNotes are what the tests' agents know of links and Nodes, a line each.
+const fakeNotes = "Pod default/x, whose link veth-x is down\nNode node-c at 192.0.2.3 does not answer"
+
 func runFakeAgent(config string) error {
 	c, err := agent.LoadConfig(config)
 	if err != nil {
@@ -50,7 +53,11 @@ func runFakeAgent(config string) error {
 	if err != nil {
 		return err
 	}
-	return http.Serve(ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/drops/last" {
+			fmt.Fprintf(w, `{"note": %q}`, fakeNotes)
+		}
+	}))
 }
 
 func needRoot(t *testing.T) {
@@ -103,6 +110,9 @@ func TestUpMakesTheTopology(t *testing.T) {
 	s := l.Status(t.Context())
 	if s.State != "up" || len(s.Nodes) != 2 || s.Nodes[1].Agent != "ready" || s.Nodes[0].Pods[2].Namespace == "" {
 		t.Errorf("status %+v", s)
+	}
+	if got := strings.Join(s.Nodes[0].Notes, "\n"); got != fakeNotes {
+		t.Errorf("notes of %s: %q", s.Nodes[0].Name, got)
 	}
 	if err := l.Down(); err != nil {
 		t.Error(err)
@@ -346,16 +356,16 @@ func TestUpInterrupted(t *testing.T) {
 	}
 }
 
-// TestStatusOfSilentAgent: the reason stands below the table, whose columns
-// stay narrow.
+// TestStatusOfSilentAgent: why an agent is not ready stands below the table, whose
+// columns stay narrow, and so does what one that is knows of links and Nodes.
 func TestStatusOfSilentAgent(t *testing.T) {
 	why := "no agent answers at /x: connection refused"
-	s := &Status{ID: "1", State: "up", Nodes: []NodeStatus{{Name: "node-a", Agent: ready}, {Name: "node-b", Agent: why}}}
+	s := &Status{ID: "1", State: "up", Nodes: []NodeStatus{{Name: "node-a", Agent: ready, Notes: []string{"Node node-b is silent"}}, {Name: "node-b", Agent: why}}}
 	var b strings.Builder
 	if err := s.Write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(b.String(), "\nnode-b: "+why+"\n") || strings.Count(b.String(), why) != 1 || !strings.Contains(b.String(), "not ready") {
+	if !strings.HasSuffix(b.String(), "\n\nnode-a: Node node-b is silent\nnode-b: "+why+"\n") || strings.Count(b.String(), why) != 1 || !strings.Contains(b.String(), "not ready") {
 		t.Errorf("status:\n%s", b.String())
 	}
 }

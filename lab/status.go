@@ -28,6 +28,8 @@ type NodeStatus struct {
 	PID       int            `json:"pid"`
 	Socket    string         `json:"socket"`
 	Pods      []PodStatus    `json:"pods"`
+	// Notes name Pods whose links are down, and Nodes that do not answer this one.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // ready is what NodeStatus.Agent says of an agent that forwards.
@@ -68,8 +70,11 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := agent.NewClient(s.Socket).Ready(ctx); err != nil {
+	client := agent.NewClient(s.Socket)
+	if err := client.Ready(ctx); err != nil {
 		s.Agent = err.Error()
+	} else if drops, err := client.Lost(ctx, &agent.LostQuery{Last: 1}); err == nil && drops.Note != "" {
+		s.Notes = strings.Split(drops.Note, "\n")
 	}
 	for _, a := range l.State.Agents {
 		if a.Node == n.Name {
@@ -91,12 +96,15 @@ func (s *Status) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "lab %s\t%s\n\n", s.ID, s.State)
 	fmt.Fprintln(t, "NODE\tADDRESSES\tPOD CIDRS\tAGENT\tPID\tSOCKET")
-	var silent []string // why, below the table: it is as long as a row
+	var below []string // what is wrong, below the table: it is as long as a row
 	for _, n := range s.Nodes {
 		word := n.Agent
 		if word != ready {
 			word = "not ready"
-			silent = append(silent, n.Name+": "+n.Agent)
+			below = append(below, n.Name+": "+n.Agent)
+		}
+		for _, note := range n.Notes {
+			below = append(below, n.Name+": "+note)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Name, join(n.Addresses), join(n.PodCIDRs), word, n.PID, n.Socket)
 	}
@@ -110,7 +118,7 @@ func (s *Status) Write(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, join(p.Addresses), p.MAC, p.OFPort, ns)
 		}
 	}
-	for i, line := range silent {
+	for i, line := range below {
 		if i == 0 {
 			fmt.Fprintln(t)
 		}
