@@ -52,7 +52,7 @@ type LostPacket struct {
 	No   uint64    `json:"no"`
 	Time time.Time `json:"time"`
 	// Packets is 1, or how many a port lost since it was last asked: a port counts,
-	// and keeps none of them, but for the last one that a tunnel refused.
+	// and keeps the last one that it did not send, or that a tunnel refused.
 	Packets uint64 `json:"packets"`
 	// Port is where it entered, with its Pod, or, when it is Leaving, the port that
 	// lost it on its way out.

@@ -18,8 +18,8 @@ import (
 
 // What ports lose before the pipeline or behind it: a full ring, a link that is
 // down, a tunnel packet from nobody known. Ports only count; what was counted since
-// the last look is one record. Of what a tunnel refuses, or cannot send, the last packet
-// is kept.
+// the last look is one record. Of what a port does not send, and a tunnel refuses, the
+// last packet is kept.
 
 // portLosses are what ports had lost at the last look, by number and reason.
 type portLosses map[uint32]map[string]uint64

@@ -1,6 +1,7 @@
 package ports
 
 import (
+	"net/netip"
 	"sync/atomic"
 
 	"github.com/antrail/antrail/packet"
@@ -15,6 +16,7 @@ type Counters struct {
 	txPackets, txBytes atomic.Uint64
 	joined, parted     atomic.Uint64
 	lost               [reasons]atomic.Uint64
+	Specimens          // of what was not sent
 }
 
 // Received counts a batch handed out by Receive.
@@ -43,13 +45,24 @@ func (c *Counters) Lost(r Reason, n int) {
 	}
 }
 
+// Refused counts frames that are not sent for a reason, and keeps the last one as its
+// specimen; None is ignored.
+func (c *Counters) Refused(r Reason, frames ...*packet.Frame) {
+	if r == None || len(frames) == 0 {
+		return
+	}
+	c.Lost(r, len(frames))
+	f := frames[len(frames)-1]
+	c.Keep(r.String(), netip.Addr{}, f.Bytes(), f.Len())
+}
+
 // TransmitEach is Transmit for a driver that sends frame by frame: it counts
 // what send says of each, releases all, and returns how many were sent.
 func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) Reason) int {
 	n, bytes := 0, 0
 	for _, f := range batch {
 		if why := send(f); why != None {
-			c.Lost(why, 1)
+			c.Refused(why, f)
 			continue
 		}
 		n++

@@ -1,7 +1,6 @@
 package ports
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/antrail/antrail/packet"
@@ -108,20 +107,6 @@ func Reasons() (all []string) {
 	}
 	return all
 }
-
-// Specimen is the last packet that a port lost for a reason.
-type Specimen struct {
-	Source netip.Addr // that it came from, in a tunnel
-	Length int        // in bytes; 0 when there was none
-	Head   []byte     // the first ones, SpecimenLen at most
-}
-
-// SpecimenLen is how many bytes of a specimen are kept.
-const SpecimenLen = 128
-
-// Collector is a port that keeps specimens of some of its reasons. Any goroutine
-// may ask it.
-type Collector interface{ Specimen(reason string) Specimen }
 
 const (
 	etherHeader = 14

@@ -57,6 +57,9 @@ func (m *messages) setBuffer(i int, b []byte) {
 	m.iovs[i][1].SetLen(len(b))
 }
 
+// buffer is what setBuffer was told of message i.
+func (m *messages) buffer(i int) []byte { return unsafe.Slice(m.iovs[i][1].Base, m.length(i)) }
+
 // length is the bytes of message i's buffer.
 func (m *messages) length(i int) int { return int(m.iovs[i][1].Len) }
 

@@ -197,6 +197,9 @@ func (p *Port) Stats() ports.Stats {
 	return s
 }
 
+// Specimen is the last frame that was not sent for a reason.
+func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+
 // countDrops asks the socket, which forgets what it has told. The caller holds
 // rx.
 func (p *Port) countDrops() {

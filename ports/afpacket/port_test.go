@@ -1,6 +1,7 @@
 package afpacket
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -216,6 +217,9 @@ func linkGoes(t *testing.T, o Options) {
 	if s := p.Stats(); s.Reasons[ports.TxLinkDown.String()] != 2 || s.RxErrors != 0 {
 		t.Errorf("link gone: %+v", s)
 	}
+	if x := p.Specimen(ports.TxLinkDown.String()); x.Length != len(packettest.UDP4(packettest.Options{})) {
+		t.Errorf("the specimen has %d bytes", x.Length)
+	}
 }
 
 // TestPodsEndDown: the kernel takes what is sent to a pod whose end is down, and loses
@@ -233,6 +237,9 @@ func TestPodsEndDown(t *testing.T) {
 	nstest.Until(t, "the port sees it", func() bool { return !p.Info().Up })
 	if n := send(); n != 0 || p.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
 		t.Errorf("%d sent: %+v", n, p.Stats())
+	}
+	if x := p.Specimen(ports.TxLinkDown.String()); !bytes.Equal(x.Head, packettest.UDP4(packettest.Options{})) {
+		t.Errorf("the specimen is %x", x.Head)
 	}
 	pod.SetUp(t, "eth0")
 	nstest.Until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })

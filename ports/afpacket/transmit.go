@@ -1,6 +1,8 @@
 package afpacket
 
 import (
+	"net/netip"
+
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"golang.org/x/sys/unix"
@@ -25,17 +27,17 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // transmit sends up to maxBatch frames and returns how many, and their bytes.
 func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 	if p.closed {
-		p.count.Lost(ports.TxClosed, len(batch))
+		p.count.Refused(ports.TxClosed, batch...)
 		return 0, 0
 	}
 	if p.link.Down() {
-		p.count.Lost(ports.TxLinkDown, len(batch))
+		p.count.Refused(ports.TxLinkDown, batch...)
 		return 0, 0
 	}
 	n := 0
 	for _, f := range batch {
 		if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
-			p.count.Lost(why, 1)
+			p.count.Refused(why, f)
 			continue
 		}
 		p.tx.out.setBuffer(n, f.Bytes())
@@ -57,6 +59,8 @@ func (p *Port) send(n int) (sent, bytes int) {
 		at += k
 		if err != nil && err != unix.EINTR {
 			p.count.Lost(reasonOf(err), 1)
+			b := p.tx.out.buffer(at)
+			p.count.Keep(reasonOf(err).String(), netip.Addr{}, b, len(b))
 			at++
 		}
 	}

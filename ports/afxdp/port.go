@@ -241,7 +241,7 @@ func (p *Port) transmit(part []*packet.Frame) int {
 		links := p.links(f)
 		why := p.refusal(f, links, space)
 		if why != ports.None {
-			p.count.Lost(why, 1)
+			p.count.Refused(why, f)
 			away = append(away, f)
 			continue
 		}

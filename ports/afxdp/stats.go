@@ -19,6 +19,9 @@ func (p *Port) Stats() ports.Stats {
 	return s
 }
 
+// Specimen is the last frame that was not sent for a reason.
+func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+
 func (p *Port) kernelStats() unix.XDPStatistics {
 	p.tx.Lock()
 	defer p.tx.Unlock()

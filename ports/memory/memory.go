@@ -127,7 +127,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	for i, f := range batch {
 		n := f.Len()
 		if why := p.send(batch[i : i+1]); why != ports.None {
-			p.count.Lost(why, 1)
+			p.count.Refused(why, f)
 			packet.Release(batch[i : i+1])
 			continue
 		}
@@ -169,6 +169,9 @@ func (p *Port) Info() ports.Info {
 
 // Stats counts since New.
 func (p *Port) Stats() ports.Stats { return p.count.Stats() }
+
+// Specimen is the last frame that was not sent for a reason.
+func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
 
 // Close releases what was injected and not received. What was transmitted
 // waits for Collect, or for the other port of a pair.

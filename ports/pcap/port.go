@@ -115,6 +115,9 @@ func (p *Port) write(f *packet.Frame) ports.Reason {
 	return ports.None
 }
 
+// Specimen is the last frame that was not sent for a reason.
+func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+
 // Ended says that the capture has no more packets, or no readable ones.
 func (p *Port) Ended() bool {
 	p.mu.Lock()

@@ -1,6 +1,8 @@
 package porttest
 
 import (
+	"bytes"
+	"slices"
 	"sync"
 	"testing"
 
@@ -184,10 +186,11 @@ func testLargest(t *testing.T, r *Rig) {
 }
 
 // refused transmits a batch of which nothing may be accepted, and checks that
-// all of it is counted.
+// all of it is counted, and the last frame kept.
 func (r *Rig) refused(t *testing.T, batch []*packet.Frame, why ports.Reason) {
 	t.Helper()
 	before := r.Port.Stats()
+	last := slices.Clone(batch[len(batch)-1].Bytes())
 	if n := r.Port.Transmit(batch); n != 0 {
 		t.Errorf("%d of %d frames accepted, want none: %s", n, len(batch), why)
 	}
@@ -198,6 +201,10 @@ func (r *Rig) refused(t *testing.T, batch []*packet.Frame, why ports.Reason) {
 	}
 	if s.Reasons[why.String()] == before.Reasons[why.String()] {
 		t.Errorf("no frame counted as %q: %+v", why, s)
+	}
+	x := r.Port.(ports.Collector).Specimen(why.String())
+	if x.Length != len(last) || !bytes.Equal(x.Head, last[:min(len(last), ports.SpecimenLen)]) {
+		t.Errorf("%s: the specimen has %d bytes, %x, want %d, %x", why, x.Length, x.Head, len(last), last)
 	}
 	if got := lostSum(s); got != s.TxDropped+s.TxErrors+s.RxDropped+s.RxErrors {
 		t.Errorf("the reasons sum up to %d: %+v", got, s)

@@ -165,7 +165,7 @@ func (p *Port) took(i int) {
 	var inner [ports.SpecimenLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
-	p.count.specimens.keep(int(txSilent), t.to, inner[:n], len(head)+len(body))
+	p.count.Keep(sentences[txSilent], t.to, inner[:n], len(head)+len(body))
 }
 
 // fail sees to message i, which the kernel refused.

@@ -3,9 +3,9 @@ package underlay
 import (
 	"net/netip"
 	"slices"
-	"sync"
 	"sync/atomic"
 
+	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
 )
@@ -38,9 +38,8 @@ var sentences = [numReasons]string{
 // counters is the drivers' counters and those of a tunnel.
 type counters struct {
 	ports.Counters
-	own       [numReasons]atomic.Uint64
-	tunnel    [tunnel.NumReasons]atomic.Uint64
-	specimens specimens
+	own    [numReasons]atomic.Uint64
+	tunnel [tunnel.NumReasons]atomic.Uint64
 }
 
 // Reasons are the texts of the reasons that only this port has.
@@ -55,58 +54,33 @@ func Reasons() (all []string) {
 // Sends says whether a text is of a reason of this port not to send.
 func Sends(text string) bool { return slices.Index(sentences[:], text) >= int(txNoNode) }
 
-// specimens are the last datagrams that were refused, by reason; of those for a silent
-// Node the frames in them.
-type specimens struct {
-	mu sync.Mutex
-	of [numReasons + reason(tunnel.NumReasons)]specimen
-}
-
-type specimen struct {
-	source netip.Addr // or where it was to go
-	length int
-	head   [ports.SpecimenLen]byte
-}
-
-// keep keeps a refused datagram from a source, in place of the one before.
-func (s *specimens) keep(at int, source netip.Addr, datagram []byte, length int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := &s.of[at]
-	x.source, x.length = source, length
-	copy(x.head[:], datagram)
-}
-
 // refuseSource counts datagrams of one message, of n bytes, from nobody known.
 func (c *counters) refuseSource(source netip.Addr, head []byte, n, datagrams int) {
 	c.lost(rxUnknownNode, datagrams)
-	c.specimens.keep(int(rxUnknownNode), source, head, n)
+	c.Keep(sentences[rxUnknownNode], source, head, n)
 }
 
 // refuse counts a datagram of a Node whose tunnel header is wrong.
 func (c *counters) refuse(why tunnel.Reason, source netip.Addr, datagram []byte) {
 	c.refused(why)
-	c.specimens.keep(int(numReasons)+int(why), source, datagram, len(datagram))
+	c.Keep(why.String(), source, datagram, len(datagram))
+}
+
+// loseFrame counts a frame that cannot go where it is to go.
+func (c *counters) loseFrame(r reason, f *packet.Frame) {
+	c.lost(r, 1)
+	c.Keep(sentences[r], f.Tunnel.Dst, f.Bytes(), f.Len())
+}
+
+// refuseFrame counts a frame that no driver would send.
+func (c *counters) refuseFrame(r ports.Reason, f *packet.Frame) {
+	c.Lost(r, 1)
+	c.Keep(r.String(), f.Tunnel.Dst, f.Bytes(), f.Len())
 }
 
 // Specimen is the last datagram that was refused for a reason, with its tunnel
 // header, and who sent it, or the last frame that was not sent, and to which Node.
-func (p *Port) Specimen(text string) ports.Specimen {
-	at := slices.Index(sentences[:], text)
-	for r := tunnel.None + 1; r < tunnel.NumReasons; r++ {
-		if r.String() == text {
-			at = int(numReasons) + int(r)
-		}
-	}
-	if at < 0 {
-		return ports.Specimen{}
-	}
-	s := &p.count.specimens
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := &s.of[at]
-	return ports.Specimen{Source: x.source, Length: x.length, Head: slices.Clone(x.head[:min(x.length, len(x.head))])}
-}
+func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
 
 func (c *counters) lost(r reason, n int) { c.own[r].Add(uint64(n)) }
 

@@ -40,7 +40,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // and what follows one another by one socket shares messages and system calls.
 func (p *Port) transmit(batch []*packet.Frame) {
 	if p.closed {
-		p.count.Lost(ports.TxClosed, len(batch))
+		p.count.Refused(ports.TxClosed, batch...)
 		return
 	}
 	order := p.order[:0] // of letters: the socket, above the place in the batch
@@ -68,7 +68,7 @@ func (p *Port) transmit(batch []*packet.Frame) {
 // admit says whether a frame may go where it is to go.
 func (p *Port) admit(f *packet.Frame) bool {
 	if why := ports.Refusal(f, p.config.MTU, carries); why != ports.None {
-		p.count.Lost(why, 1)
+		p.count.refuseFrame(why, f)
 		if why == ports.TxTooLong {
 			p.report(f.Tunnel.Dst.Unmap(), nil, f.Bytes())
 		}
@@ -77,11 +77,11 @@ func (p *Port) admit(f *packet.Frame) bool {
 	f.Tunnel.Dst = f.Tunnel.Dst.Unmap()
 	switch dst := f.Tunnel.Dst; {
 	case !dst.IsValid():
-		p.count.lost(txNoNode, 1)
+		p.count.loseFrame(txNoNode, f)
 	case !p.sendsTo(dst):
-		p.count.lost(txUnknownNode, 1)
+		p.count.loseFrame(txUnknownNode, f)
 	case dst.Is4() != p.config.Local.Is4():
-		p.count.lost(txOtherFamily, 1)
+		p.count.loseFrame(txOtherFamily, f)
 	default:
 		return true
 	}
@@ -97,7 +97,7 @@ func (p *Port) post(l *letter, fd int) {
 		return
 	}
 	if !packet.CompleteChecksum(f, &l.layers) {
-		p.count.Lost(ports.TxOffload, 1)
+		p.count.refuseFrame(ports.TxOffload, f)
 		return
 	}
 	if p.takesID(f) {
@@ -116,7 +116,7 @@ func (p *Port) postSegments(l *letter, fd int) {
 	s, ok := packet.NewSegments(f, &l.layers)
 	n := tunnel.HeaderLen + s.HeadersLen()
 	if !ok || n > headsLen {
-		p.count.Lost(ports.TxOffload, 1)
+		p.count.refuseFrame(ports.TxOffload, f)
 		return
 	}
 	for frames := 1; s.More(); frames = 0 {
