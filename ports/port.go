@@ -10,6 +10,7 @@
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words
 //	shortcuts.go              connections that the kernel forwards
 //	link.go, ethtool.go       whether a link is there and up; its offloads and queues
+//	specimen.go               the last packet that was lost, by reason
 //	release.go                what this kernel can do
 package ports
 
