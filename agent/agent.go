@@ -193,7 +193,7 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 		return nil, err
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
-	o.offload = a.kernel
+	o.offload, o.keepAwake = a.kernel, c.keepsAwake(a.log)
 	if a.estate != nil {
 		o.inherited = a.estate.arena
 	}

@@ -90,6 +90,10 @@ type Config struct {
 	// Offload is auto to let the kernel forward packets of established connections
 	// between pods of the Node by itself, where it can, or off; auto when not given.
 	Offload string `json:"offload,omitempty"`
+	// KeepAwake is whether the machine's idle processors stay awake while pods talk to
+	// each other by way of the switch, so that nobody waits for one to wake up: on, off,
+	// or auto for on where there are four at most; auto when not given.
+	KeepAwake string `json:"keepAwake,omitempty"`
 	// CNI is where the container runtime has its files of the plugin.
 	CNI CNIFiles `json:"cni,omitzero"`
 	// Metrics is what Prometheus and probes are served.
@@ -243,10 +247,16 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
-	if c.Offload == "false" { // how YAML reads off without quotes
-		c.Offload = OffloadOff
-	}
 	orDefault(&c.Offload, OffloadAuto)
+	orDefault(&c.KeepAwake, KeepAwakeAuto)
+	for _, s := range []*string{&c.Offload, &c.KeepAwake} {
+		switch *s { // how YAML reads them without quotes
+		case "true":
+			*s = "on"
+		case "false":
+			*s = "off"
+		}
+	}
 	orDefault(&c.Workers, min(2, runtime.NumCPU()))
 	orDefault(&c.AuditLog.Path, c.besideSocket("networkpolicy.log"))
 	c.AuditLog.setDefaults()
@@ -319,6 +329,7 @@ func (c *Config) check() error {
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(KnownDriver(c.PodDriver), "podDriver: %q is none of auto, afxdp and afpacket", c.PodDriver)
 	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
+	f.check(KnownKeepAwake(c.KeepAwake), "keepAwake: %q is none of auto, on and off", c.KeepAwake)
 	c.AFXDP.check(&f)
 	c.Conntrack.check(&f)
 	if !c.waits() {

@@ -36,6 +36,7 @@ var (
 	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
 	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
 	workerTime  = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
+	workerAwake = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked.", "worker")
 	workerPkts  = describe("worker_packets_total", "Packets that a worker received.", "worker")
 	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
 	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")
@@ -51,7 +52,7 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
-		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerPkts,
+		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerAwake, workerPkts,
 		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
@@ -102,6 +103,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)
 		count(workerPkts, w.Packets, no)
+		ch <- prometheus.MustNewConstMetric(workerAwake, prometheus.CounterValue, w.KeptAwakeNS.Seconds(), no)
 		for state, spent := range map[string]time.Duration{"working": w.WorkingNS, "spinning": w.SpinningNS, "asleep": w.AsleepNS} {
 			ch <- prometheus.MustNewConstMetric(workerTime, prometheus.CounterValue, spent.Seconds(), no, state)
 		}

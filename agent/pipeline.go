@@ -95,14 +95,15 @@ type options struct {
 	// inherited is that file when another agent still uses it.
 	inherited *os.File
 	// snapshot keeps the entries of objects; nothing does when "".
-	snapshot string
-	cache    int          // what the workers remember: the defaults when 0, nothing when -1
-	clock    func() int64 // nanoseconds; the process's own when nil
-	seed     uint64       // of the choice of endpoints; drawn when 0
-	secret   [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
-	keep     int          // lost packets; the default when 0
-	offload  offload
-	cluster  *joined // nil without the API
+	snapshot  string
+	cache     int          // what the workers remember: the defaults when 0, nothing when -1
+	clock     func() int64 // nanoseconds; the process's own when nil
+	seed      uint64       // of the choice of endpoints; drawn when 0
+	secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
+	keep      int          // lost packets; the default when 0
+	offload   offload
+	keepAwake bool
+	cluster   *joined // nil without the API
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
@@ -157,7 +158,7 @@ func newPipeline(o options) (*pipeline, error) {
 	var err error
 	p.sw, err = dataplane.New(dataplane.Config{
 		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, Cache: o.cache, PacketIn: p.packets.packetIn,
-		Shortcuts: o.offload.shortcuts(),
+		Shortcuts: o.offload.shortcuts(), KeepAwake: o.keepAwake,
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.closeTable())

@@ -97,11 +97,12 @@ type WorkerRecord struct {
 	Packets uint64   `json:"packets"`
 	Load    float64  `json:"load"` // part of its time that packets took lately: 0 to 1
 	// The times are since the agent's start.
-	WorkingNS  time.Duration `json:"workingNS"`
-	SpinningNS time.Duration `json:"spinningNS"`
-	AsleepNS   time.Duration `json:"asleepNS"`
-	Sleeps     uint64        `json:"sleeps"`
-	Wakes      []WakeCount   `json:"wakes,omitempty"` // called in its sleep, how soon it ran
+	WorkingNS   time.Duration `json:"workingNS"`
+	SpinningNS  time.Duration `json:"spinningNS"`
+	AsleepNS    time.Duration `json:"asleepNS"`
+	Sleeps      uint64        `json:"sleeps"`
+	KeptAwakeNS time.Duration `json:"keptAwakeNS"`     // idle processors, while pods talked
+	Wakes       []WakeCount   `json:"wakes,omitempty"` // called in its sleep, how soon it ran
 }
 
 // WakeCount is how many wake-ups took less than so many microseconds, and no
@@ -221,7 +222,7 @@ func (p *pipeline) workerRecords() []WorkerRecord {
 	for _, s := range p.sw.Workers() {
 		r := WorkerRecord{
 			No: s.No, OFPorts: s.Ports, Blind: s.Blind, Batches: s.Batches, Packets: s.Packets, Load: s.Load,
-			WorkingNS: s.Working, SpinningNS: s.Spinning, AsleepNS: s.Asleep, Sleeps: s.Sleeps,
+			WorkingNS: s.Working, SpinningNS: s.Spinning, AsleepNS: s.Asleep, Sleeps: s.Sleeps, KeptAwakeNS: s.KeptAwake,
 		}
 		for i, n := range s.Wakes {
 			if n > 0 {

@@ -162,10 +162,10 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 
 func (p *pipeline) writeWorkers(w io.Writer, _ query) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "WORKER\tPORTS\tLOAD\tPACKETS\tBATCHES\tWORKING\tSPINNING\tASLEEP\tSLEEPS\tWOKEN WITHIN")
+	fmt.Fprintln(t, "WORKER\tPORTS\tLOAD\tPACKETS\tBATCHES\tWORKING\tSPINNING\tASLEEP\tSLEEPS\tKEPT AWAKE\tWOKEN WITHIN")
 	for _, r := range p.workerRecords() {
-		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%d\t%d\t%v\t%v\t%v\t%d\t%s\n", r.No, len(r.OFPorts), 100*r.Load, r.Packets, r.Batches,
-			r.WorkingNS.Round(time.Millisecond), r.SpinningNS.Round(time.Millisecond), r.AsleepNS.Round(time.Millisecond), r.Sleeps, wakesText(r.Wakes))
+		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%d\t%d\t%v\t%v\t%v\t%d\t%v\t%s\n", r.No, len(r.OFPorts), 100*r.Load, r.Packets, r.Batches,
+			r.WorkingNS.Round(time.Millisecond), r.SpinningNS.Round(time.Millisecond), r.AsleepNS.Round(time.Millisecond), r.Sleeps, r.KeptAwakeNS.Round(time.Millisecond), wakesText(r.Wakes))
 	}
 	return t.Flush()
 }

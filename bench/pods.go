@@ -21,6 +21,7 @@ import (
 // podPair is two pods, and something between them that is to be measured.
 type podPair struct {
 	name           string
+	only           string                           // the profile in which it takes part; "": in all
 	client, server func(func() error) error         // run a function in the pod's network namespace
 	address        string                           // of the server's pod, with a port that its policies allow
 	warm           func(context.Context, int) error // waits until so many streams pass as they will for long; nil: at once
@@ -82,6 +83,7 @@ func (r *rig) labOpeners(ctx context.Context, dir string) (list []opener) {
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
 		{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
 		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
+		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff, KeepAwake: agent.KeepAwakeOff},
 	} {
 		list = append(list, opener{labName(&o), func() (*podPair, error) { return r.openLab(ctx, dir, o) }})
 	}
@@ -141,6 +143,9 @@ func (r *rig) contestPods(ctx context.Context, c *Comparison, measure func(conte
 	}
 	var sides []*side
 	for _, p := range pairs {
+		if p.only != "" && p.only != c.Profile {
+			continue
+		}
 		sides = append(sides, &side{name: p.name, measure: func(ctx context.Context) ([]reading, error) {
 			return p.awake(func() ([]reading, error) { return measure(ctx, p) })
 		}})
@@ -159,10 +164,14 @@ func writeExamples() (string, error) {
 
 // labName is the name of a lab as a contender.
 func labName(o *lab.Options) string {
+	name := "antrail " + o.Driver
 	if o.Offload == agent.OffloadAuto {
-		return "antrail offload"
+		name = "antrail offload"
 	}
-	return "antrail " + o.Driver
+	if o.KeepAwake != "" {
+		name += ", keepAwake " + o.KeepAwake
+	}
+	return name
 }
 
 // openLab is a lab of one Node, whose client and web pods talk as their
@@ -180,6 +189,9 @@ func (r *rig) openLab(ctx context.Context, entries string, o lab.Options) (*podP
 		return nil, err
 	}
 	p.agent = agent.NewClient(l.Socket(node.Name))
+	if o.KeepAwake != "" {
+		p.only = "rr" // elsewhere it changes nothing
+	}
 	if o.Offload == agent.OffloadAuto {
 		p.warm = offloaded(p.agent)
 	}

@@ -48,6 +48,7 @@
 //
 //	worker.go, workerports.go        turns between ports
 //	workersleep.go                   a worker's life: turns, sleep, being woken
+//	workerawake.go                   when it keeps idle processors awake
 //	collections.go                   whether Go's garbage collector may be at work
 //	workerload.go, workerbalance.go  which worker has which port
 //	workertrial.go

@@ -42,6 +42,9 @@ type Config struct {
 	// TimeEvery is of how many walks one is timed, table by table, in each worker:
 	// of 1021 when 0.
 	TimeEvery int
+	// KeepAwake has idle processors of the machine stay awake while ports talk to each
+	// other by way of a worker (ports.Awake). New fails where the kernel cannot.
+	KeepAwake bool
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 	// Shortcuts lets the kernel forward packets of established connections by
@@ -137,6 +140,13 @@ func New(c Config) (*Switch, error) {
 		}
 		w.poller = poller
 		s.workers = append(s.workers, w)
+		if c.KeepAwake {
+			request, err := ports.OpenAwake()
+			if err != nil {
+				return nil, fmt.Errorf("worker: %w", err)
+			}
+			w.wakefulness.request = request
+		}
 	}
 	s.outside = newWorker(s)
 	if c.Shortcuts != nil && c.Cache >= 0 {
@@ -382,7 +392,7 @@ func (s *Switch) Close() error {
 		errs = append(errs, s.RemovePort(p.no))
 	}
 	for _, w := range s.workers {
-		errs = append(errs, w.poller.Close())
+		errs = append(errs, w.poller.Close(), w.wakefulness.close())
 	}
 	return errors.Join(errs...)
 }

@@ -18,6 +18,7 @@ import (
 //	worker.go        rounds over the ports that are awake, and what leaves
 //	workerports.go   which ports a worker has, and which of them are awake
 //	workersleep.go   when it looks for others, spins and sleeps
+//	workerawake.go   when it keeps idle processors awake
 //	workerload.go    what its ports cost it
 //	workerbalance.go which worker has which port
 //	workertrial.go   … and whether a move helped
@@ -64,17 +65,18 @@ type worker struct {
 	served  *polled     // the port of the batch since w.now, until it is charged
 	bytes   int         // that the first packets of each batch of the round had
 
-	crowding crowding
-	crowded  bool // it has been behind for a window: to be relieved after the round
-	poller   *ports.Poller
-	woken    []uint32 // ports that the poller named
-	patience patience
-	awaits   bool // an answer, and so has left out a look: no port gets quiet meanwhile
-	counts   workerCounts
-	drops    [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
-	account  *account                           // that its packets belong to
-	sums     batchSums                          // of them, since they were settled
-	lost     *lostRing                          // … and the last of them
+	crowding    crowding
+	crowded     bool // it has been behind for a window: to be relieved after the round
+	poller      *ports.Poller
+	woken       []uint32 // ports that the poller named
+	patience    patience
+	wakefulness wakefulness
+	awaits      bool // an answer, and so has left out a look: no port gets quiet meanwhile
+	counts      workerCounts
+	drops       [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
+	account     *account                           // that its packets belong to
+	sums        batchSums                          // of them, since they were settled
+	lost        *lostRing                          // … and the last of them
 }
 
 func newWorker(s *Switch) *worker {

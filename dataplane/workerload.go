@@ -51,6 +51,8 @@ type WorkerStats struct {
 	Batches, Packets          uint64
 	Sleeps                    uint64
 	Working, Spinning, Asleep time.Duration
+	// KeptAwake is how long it kept idle processors awake.
+	KeptAwake time.Duration
 	// Load is the part of its time that packets took in the last second, or less
 	// when a worker fell behind meanwhile: 0 to 1.
 	Load float64
@@ -67,6 +69,7 @@ func (s *Switch) Workers() []WorkerStats {
 		st := WorkerStats{
 			No: i, Batches: c.batches.Load(), Packets: c.packets.Load(), Sleeps: c.sleeps.Load(),
 			Working: time.Duration(c.working.Load()), Spinning: time.Duration(c.spinning.Load()), Asleep: time.Duration(c.sleeping.Load()),
+			KeptAwake: w.wakefulness.total(),
 		}
 		set := w.receive.Load()
 		st.Blind = set.blind

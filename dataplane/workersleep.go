@@ -158,6 +158,7 @@ func clock() time.Duration { return time.Since(started) }
 func (w *worker) runWorker(ctx context.Context) error {
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
 	turn, gc := clock(), newCollections()
+	defer w.wakefulness.keep(false)
 	for ctx.Err() == nil {
 		n := w.round()
 		rounds, packets = rounds+1, packets+n
@@ -166,6 +167,9 @@ func (w *worker) runWorker(ctx context.Context) error {
 			w.sw.relieve()
 		}
 		if n > 0 {
+			if idle > 0 {
+				w.wakefulness.hop(w.patience.talks())
+			}
 			w.patience.bring(n, w.bytes, idle > 0)
 			idle = 0
 		} else if idle++; idle == 1 {
@@ -230,9 +234,10 @@ func (w *worker) rest() error {
 func (w *worker) sleep(now, timeout time.Duration) error {
 	w.counts.sleeps.Add(1)
 	w.counts.wakes.sleeps(true)
-	err := w.look(timeout)
+	err := w.look(w.wakefulness.longestSleep(timeout))
 	w.counts.wakes.sleeps(false)
 	after := clock()
+	w.wakefulness.slept(after - now)
 	w.counts.sleeping.Add(uint64(after - now))
 	w.patience.slept(after - now)
 	w.patience.began = after

@@ -39,7 +39,7 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	for i := range l.Topology.Nodes {
 		n := &l.Topology.Nodes[i]
 		err := l.writeConfig(n, func(c *agent.Config) error {
-			c.Conntrack, c.Offload, c.Tunnel.Driver, c.Page = o.Conntrack, o.Offload, o.TunnelDriver, o.Page
+			c.Conntrack, c.Offload, c.KeepAwake, c.Tunnel.Driver, c.Page = o.Conntrack, o.Offload, o.KeepAwake, o.TunnelDriver, o.Page
 			if o.Walk {
 				c.ConnectionCache = new(bool)
 			}

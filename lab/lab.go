@@ -96,6 +96,8 @@ type Options struct {
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string
 
+	// KeepAwake is the agents' word of that name; "" for what it is when not given.
+	KeepAwake string
 	// Conntrack is the agents' section about connections.
 	Conntrack agent.Conntrack
 

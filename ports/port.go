@@ -7,6 +7,7 @@
 //	port.go, pool.go          the interface; frames to receive into
 //	counters.go, reason.go    what a port counts, and why it loses a frame
 //	poll.go, pollother.go     a worker that sleeps until a port has frames, on Linux and elsewhere
+//	awake.go, awakeother.go   processors that do not fall asleep, on Linux and elsewhere
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words
 //	shortcuts.go              connections that the kernel forwards
 //	link.go, ethtool.go       whether a link is there and up; its offloads and queues

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"log/slog"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestKeepAwakeConfig: auto when not given, and nothing but auto, on and off, also as
+// YAML reads the last two without quotes.
+func TestKeepAwakeConfig(t *testing.T) {
+	for line, want := range map[string]string{"": KeepAwakeAuto, "keepAwake: auto\n": KeepAwakeAuto, "keepAwake: on\n": KeepAwakeOn, "keepAwake: \"on\"\n": KeepAwakeOn, "keepAwake: off\n": KeepAwakeOff, "keepAwake: \"off\"\n": KeepAwakeOff} {
+		c, err := ParseConfig([]byte(line + goodConfig))
+		if err != nil || c.KeepAwake != want {
+			t.Errorf("%q: keepAwake %q, %v; want %q", line, c.KeepAwake, err, want)
+		}
+	}
+	_, err := ParseConfig([]byte("keepAwake: sometimes\n" + goodConfig))
+	if err == nil || !strings.Contains(err.Error(), "keepAwake:") {
+		t.Errorf("keepAwake: sometimes: %v", err)
+	}
+}
+
+// TestKeepsAwake: auto is for few processors, and what the kernel lacks is told and no error.
+func TestKeepsAwake(t *testing.T) {
+	if n := processors(); runtime.GOOS == "linux" && n < runtime.NumCPU() {
+		t.Errorf("the machine has %d processors, of which this process may run on %d", n, runtime.NumCPU())
+	}
+	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
+	if err == nil {
+		f.Close()
+	}
+	for mode, want := range map[string]bool{KeepAwakeOff: false, KeepAwakeOn: err == nil, KeepAwakeAuto: err == nil && processors() <= fewProcessors} {
+		var log strings.Builder
+		if got := (&Config{KeepAwake: mode}).keepsAwake(slog.New(slog.NewTextHandler(&log, nil))); got != want {
+			t.Errorf("%s: %v, want %v: %s", mode, got, want, &log)
+		}
+		if (mode != KeepAwakeOff) != strings.Contains(log.String(), "idle processors") {
+			t.Errorf("%s: the log says %q", mode, &log)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package dataplane
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Pods that talk, a question and then an answer, wait for each other most of the time,
+// and so does the worker between them. Where their processors fall asleep meanwhile, most
+// of a round trip is waking those up. So a worker that sees a conversation has the kernel
+// keep idle processors awake, until nothing comes for a while
+// (docs/decisions/051-processors-awake.md).
+
+const (
+	// chatter is how many hops of a conversation a worker has seen, more than others,
+	// when it keeps processors awake; when there are as many others they may sleep.
+	chatter = 64
+	// silence is how long nothing has come when they may.
+	silence = 2 * time.Millisecond
+)
+
+// awakener keeps idle processors awake (ports.Awake).
+type awakener interface {
+	Keep(awake bool) error
+	Close() error
+}
+
+// wakefulness is a worker's part in that. All but the counts is its goroutine's.
+type wakefulness struct {
+	request awakener      // nil: processors sleep as they like
+	hops    int           // of conversations, less others: 0 to chatter
+	silent  time.Duration // slept since the last packet
+
+	since atomic.Int64 // clock when processors were kept awake; 0: they may sleep
+	kept  atomic.Int64 // nanoseconds that they were, until since
+}
+
+// hop is told of packets that ended a wait; few says that they were few, as those of a
+// conversation are.
+func (a *wakefulness) hop(few bool) {
+	a.silent = 0
+	switch {
+	case few && a.hops < chatter:
+		if a.hops++; a.hops == chatter {
+			a.keep(true)
+		}
+	case !few && a.hops > 0:
+		if a.hops--; a.hops == 0 {
+			a.keep(false)
+		}
+	}
+}
+
+// slept is told how long nothing came.
+func (a *wakefulness) slept(d time.Duration) {
+	if a.silent += d; a.silent >= silence {
+		a.hops = 0
+		a.keep(false)
+	}
+}
+
+// longestSleep is how long the worker may sleep before slept is told.
+func (a *wakefulness) longestSleep(d time.Duration) time.Duration {
+	if a.since.Load() != 0 {
+		return min(d, silence)
+	}
+	return d
+}
+
+// keep begins, or ends. A kernel that refuses lets processors sleep.
+func (a *wakefulness) keep(awake bool) {
+	since := a.since.Load()
+	if a.request == nil || awake == (since != 0) || a.request.Keep(awake) != nil {
+		return
+	}
+	now := int64(clock())
+	if awake {
+		a.since.Store(now)
+		return
+	}
+	a.since.Store(0)
+	a.kept.Add(now - since)
+}
+
+// total is how long processors were kept awake until now.
+func (a *wakefulness) total() time.Duration {
+	since := a.since.Load() // before kept, which has it when it ended meanwhile
+	d := a.kept.Load()
+	if since != 0 && a.since.Load() == since {
+		d += int64(clock()) - since
+	}
+	return time.Duration(d)
+}
+
+// close lets processors sleep for good.
+func (a *wakefulness) close() error {
+	if a.request == nil {
+		return nil
+	}
+	return a.request.Close()
+}
