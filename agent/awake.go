@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 
@@ -31,7 +32,7 @@ func (c *Config) keepsAwake(log *slog.Logger) bool {
 		return false
 	}
 	if n := processors(); c.KeepAwake == KeepAwakeAuto && (n == 0 || n > fewProcessors) {
-		log.Info("idle processors may sleep while pods talk", "processors", n, "keepAwake", c.KeepAwake)
+		log.Info("idle processors sleep while pods talk", "processors", n, "keepAwake", c.KeepAwake)
 		return false
 	}
 	request, err := ports.OpenAwake()
@@ -39,7 +40,11 @@ func (c *Config) keepsAwake(log *slog.Logger) bool {
 		err = request.Close()
 	}
 	if err != nil {
-		log.Warn("idle processors sleep while pods talk", "error", err)
+		level := slog.LevelInfo // for nobody asked
+		if c.KeepAwake == KeepAwakeOn {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "idle processors sleep while pods talk; to keep them awake takes root, and in a container privileged: true", "error", err)
 		return false
 	}
 	log.Info("idle processors are kept awake while pods talk", "keepAwake", c.KeepAwake)
