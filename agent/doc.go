@@ -27,6 +27,7 @@
 //	tunnel.go                the one to the other Nodes, and when there is none
 //	cni.go, cnifiles.go      pods that the CNI plugin attaches; what the container runtime has of it
 //	offload.go               what the kernel forwards by itself
+//	awake.go                 whether idle processors stay awake while pods talk
 //
 // Kept over a restart, and handed to the next agent:
 //

@@ -23,7 +23,7 @@ var waiting = []struct {
 		"dataplane.Switch.AddPort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.nextWindow", "dataplane.worker.letGo", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.Lost", "dataplane.Switch.RunningSums", "dataplane.Switch.Sums",
-		"dataplane.Switch.Shortcuts", "dataplane.Switch.creditNow", "dataplane.cache.creditAll", "dataplane.stretches.creditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
+		"dataplane.Switch.Shortcuts", "dataplane.Switch.creditNow", "dataplane.wakefulness.total", "dataplane.cache.creditAll", "dataplane.stretches.creditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
 		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
 		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
 		"conntrack.Table.Dump", "conntrack.Table.Forget", "conntrack.Table.Purge", "conntrack.Table.Sweep", "conntrack.Fragments.Expire", "conntrack.Fragments.Stats",
@@ -37,6 +37,7 @@ var waiting = []struct {
 		"dataplane.worker.runWorker", "dataplane.worker.rest", "dataplane.worker.sleep", "dataplane.wakes.sleeps", "dataplane.clock",
 		"packet.HeapPool.Get", "packet.HeapPool.Put",
 	}},
+	{"the 64th burst of a conversation, or of others, and silence after it: bursts come one by one", []string{"dataplane.wakefulness.keep"}},
 	{"a walk that is timed: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
 	{"a packet that begins or ends a connection", []string{
 		"conntrack.index.lockPair", "conntrack.portShare.join", "conntrack.portShare.leave", "conntrack.portShare.pick",
