@@ -45,34 +45,31 @@ func (antreaCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c antreaCollector) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, n int, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
-	}
 	all := 0
 	for _, t := range c.p.tableRecords() {
 		n := t.Entries + t.Learned
 		all += n
-		gauge(antreaTable, n, strconv.Itoa(int(t.ID)))
+		gauge(ch, antreaTable, n, strconv.Itoa(int(t.ID)))
 	}
-	gauge(antreaFlows, all)
+	gauge(ch, antreaFlows, all)
 	stats := c.p.ct.Stats()
-	gauge(antreaConns, int(stats.Entries))
-	gauge(antreaMaxConns, int(stats.Max))
+	gauge(ch, antreaConns, stats.Entries)
+	gauge(ch, antreaMaxConns, stats.Max)
 	antrea := 0
 	for _, z := range c.p.ct.Zones() {
 		if z.Zone == tables.CtZone || z.Zone == tables.CtZoneV6 {
 			antrea += int(z.Count)
 		}
 	}
-	gauge(antreaZone, antrea)
+	gauge(ch, antreaZone, antrea)
 	if c.p.objects != nil {
-		c.objects(gauge)
+		c.objects(ch)
 	}
 }
 
 // objects collects what the cluster's objects come to on this Node.
-func (c antreaCollector) objects(gauge func(d *prometheus.Desc, n int, labels ...string)) {
-	gauge(antreaPods, len(c.p.objects.Pods(nil)))
+func (c antreaCollector) objects(ch chan<- prometheus.Metric) {
+	gauge(ch, antreaPods, len(c.p.objects.Pods(nil)))
 	policies, rules := 0, map[string]int{}
 	for _, p := range c.p.objects.Policies(nil) {
 		if len(p.Rules) > 0 {
@@ -82,9 +79,9 @@ func (c antreaCollector) objects(gauge func(d *prometheus.Desc, n int, labels ..
 			rules[r.Direction]++
 		}
 	}
-	gauge(antreaPolicies, policies)
-	gauge(antreaIngress, rules["Ingress"])
-	gauge(antreaEgress, rules["Egress"])
+	gauge(ch, antreaPolicies, policies)
+	gauge(ch, antreaIngress, rules["Ingress"])
+	gauge(ch, antreaEgress, rules["Egress"])
 	services, endpoints := 0, 0
 	for _, s := range c.p.objects.Services(nil) {
 		if s.State == control.Installed {
@@ -92,6 +89,6 @@ func (c antreaCollector) objects(gauge func(d *prometheus.Desc, n int, labels ..
 			endpoints += s.Endpoints
 		}
 	}
-	gauge(antreaServices, services)
-	gauge(antreaEndpoints, endpoints)
+	gauge(ch, antreaServices, services)
+	gauge(ch, antreaEndpoints, endpoints)
 }

@@ -65,11 +65,11 @@ func (p *pipeline) writeCache(w io.Writer, _ query) error {
 // collectCache hands the counters to Prometheus.
 func (p *pipeline) collectCache(ch chan<- prometheus.Metric) {
 	st := p.sw.Cache()
-	ch <- prometheus.MustNewConstMetric(cacheEntries, prometheus.GaugeValue, float64(st.Entries))
-	ch <- prometheus.MustNewConstMetric(cacheRoom, prometheus.GaugeValue, float64(st.Room))
-	ch <- prometheus.MustNewConstMetric(cacheStretches, prometheus.GaugeValue, float64(st.Stretches))
-	ch <- prometheus.MustNewConstMetric(cacheShapes, prometheus.GaugeValue, float64(st.Shapes))
+	gauge(ch, cacheEntries, st.Entries)
+	gauge(ch, cacheRoom, st.Room)
+	gauge(ch, cacheStretches, st.Stretches)
+	gauge(ch, cacheShapes, st.Shapes)
 	for i, n := range st.Events {
-		ch <- prometheus.MustNewConstMetric(cacheEvents, prometheus.CounterValue, float64(n), dataplane.CacheEvent(i).String())
+		counter(ch, cacheEvents, n, dataplane.CacheEvent(i).String())
 	}
 }

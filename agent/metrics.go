@@ -63,100 +63,122 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
+// figure is what switch and agent count in.
+type figure interface{ ~int | ~uint64 | ~float64 }
+
+// counter tells a figure that only grows.
+func counter[N figure](ch chan<- prometheus.Metric, d *prometheus.Desc, n N, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+// gauge tells a figure as it is now.
+func gauge[N figure](ch chan<- prometheus.Metric, d *prometheus.Desc, n N, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
+}
+
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	count := func(d *prometheus.Desc, n uint64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	gauge := func(d *prometheus.Desc, n float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, labels...)
-	}
-	for _, p := range c.p.portRecords() {
-		count(portPackets, p.Rx.Packets, p.Name, "rx")
-		count(portPackets, p.Tx.Packets, p.Name, "tx")
-		count(portBytes, p.Rx.Bytes, p.Name, "rx")
-		count(portBytes, p.Tx.Bytes, p.Name, "tx")
-		for reason, n := range p.Reasons {
-			count(portDrops, n, p.Name, reason)
-		}
-		gauge(portUp, oneIf(p.Up), p.Name, p.Driver)
-	}
-	for _, t := range c.p.tableRecords() {
-		count(tablePkts, t.Lookups, t.Name)
-		count(tableHits, t.Matched, t.Name)
-		gauge(tableSize, float64(t.Entries+t.Learned), t.Name)
-		for reason, n := range t.Drops {
-			count(drops, n, t.Name, reason)
-		}
-	}
-	c.policies(count)
-	c.packetIns(count)
-	c.objectCounts(gauge)
-	c.groups(count)
+	c.ports(ch)
+	c.tables(ch)
+	c.workers(ch)
+	c.policies(ch)
+	c.packetIns(ch)
+	c.objectCounts(ch)
+	c.groups(ch)
 	c.p.collectConntrack(ch)
 	c.p.collectCache(ch)
 	c.p.collectOffload(ch)
 	c.p.collectSums(ch)
-	count(lostMissed, c.p.lost.missedSoFar())
-	count(sleeps, c.p.sw.Sleeps())
-	gauge(handedOver, c.p.paused.Seconds())
+	counter(ch, lostMissed, c.p.lost.missedSoFar())
+	counter(ch, sleeps, c.p.sw.Sleeps())
+	gauge(ch, handedOver, c.p.paused.Seconds())
+}
+
+// ports collects what came in and went out by each port, and what it lost.
+func (c collector) ports(ch chan<- prometheus.Metric) {
+	for _, p := range c.p.portRecords() {
+		counter(ch, portPackets, p.Rx.Packets, p.Name, "rx")
+		counter(ch, portPackets, p.Tx.Packets, p.Name, "tx")
+		counter(ch, portBytes, p.Rx.Bytes, p.Name, "rx")
+		counter(ch, portBytes, p.Tx.Bytes, p.Name, "tx")
+		for reason, n := range p.Reasons {
+			counter(ch, portDrops, n, p.Name, reason)
+		}
+		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
+	}
+}
+
+// tables collects what each table was asked, has, and dropped.
+func (c collector) tables(ch chan<- prometheus.Metric) {
+	for _, t := range c.p.tableRecords() {
+		counter(ch, tablePkts, t.Lookups, t.Name)
+		counter(ch, tableHits, t.Matched, t.Name)
+		gauge(ch, tableSize, t.Entries+t.Learned, t.Name)
+		for reason, n := range t.Drops {
+			counter(ch, drops, n, t.Name, reason)
+		}
+	}
+}
+
+// workers collects what each worker received, and what it did with its time.
+func (c collector) workers(ch chan<- prometheus.Metric) {
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)
-		count(workerPkts, w.Packets, no)
-		ch <- prometheus.MustNewConstMetric(workerAwake, prometheus.CounterValue, w.KeptAwakeNS.Seconds(), no)
+		counter(ch, workerPkts, w.Packets, no)
+		counter(ch, workerAwake, w.KeptAwakeNS.Seconds(), no)
 		for state, spent := range map[string]time.Duration{"working": w.WorkingNS, "spinning": w.SpinningNS, "asleep": w.AsleepNS} {
-			ch <- prometheus.MustNewConstMetric(workerTime, prometheus.CounterValue, spent.Seconds(), no, state)
+			counter(ch, workerTime, spent.Seconds(), no, state)
 		}
 	}
 }
 
 // policies collects what policies and their rules counted.
-func (c collector) policies(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+func (c collector) policies(ch chan<- prometheus.Metric) {
 	rules := map[[6]string]control.RuleCounters{} // rules may be called the same
 	for _, r := range c.p.policies() {
 		k := r.Object
-		count(policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
-		count(policyBytes, r.Bytes, string(k.Kind), k.Namespace, k.Name)
+		counter(ch, policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
+		counter(ch, policyBytes, r.Bytes, string(k.Kind), k.Namespace, k.Name)
 		for _, rule := range r.Rules {
 			labels := [6]string{string(k.Kind), k.Namespace, k.Name, rule.Name, rule.Direction, string(rule.Action)}
 			rules[labels] = rules[labels].Plus(rule.RuleCounters)
 		}
 	}
 	for labels, n := range rules {
-		count(sessions, n.Sessions, labels[:]...)
-		count(rulePkts, n.Packets, labels[:]...)
-		count(ruleBytes, n.Bytes, labels[:]...)
+		counter(ch, sessions, n.Sessions, labels[:]...)
+		counter(ch, rulePkts, n.Packets, labels[:]...)
+		counter(ch, ruleBytes, n.Bytes, labels[:]...)
 	}
 }
 
 // groups collects what came to groups, and what meters dropped.
-func (c collector) groups(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+func (c collector) groups(ch chan<- prometheus.Metric) {
 	for _, g := range c.p.groupRecords(query{}) {
 		id := strconv.FormatUint(uint64(g.ID), 10)
-		count(groupPkts, g.Packets, id)
-		count(groupBytes, g.Bytes, id)
+		counter(ch, groupPkts, g.Packets, id)
+		counter(ch, groupBytes, g.Bytes, id)
 	}
 	for _, m := range c.p.meterRecords(query{}) {
 		dropped := uint64(0)
 		for _, n := range m.Dropped {
 			dropped += n
 		}
-		count(meterDrops, dropped, strconv.FormatUint(uint64(m.ID), 10))
+		counter(ch, meterDrops, dropped, strconv.FormatUint(uint64(m.ID), 10))
 	}
 }
 
 // packetIns collects what became of packets that came to the agent.
-func (c collector) packetIns(count func(d *prometheus.Desc, n uint64, labels ...string)) {
+func (c collector) packetIns(ch chan<- prometheus.Metric) {
 	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy, "length": &c.p.packets.length} {
-		count(refusals, n.answered.Load(), by, "answered")
-		count(refusals, n.silent.Load(), by, "not_answerable")
-		count(refusals, n.limited.Load(), by, "limited")
-		count(refusals, n.failed.Load(), by, "failed")
+		counter(ch, refusals, n.answered.Load(), by, "answered")
+		counter(ch, refusals, n.silent.Load(), by, "not_answerable")
+		counter(ch, refusals, n.limited.Load(), by, "limited")
+		counter(ch, refusals, n.failed.Load(), by, "failed")
 	}
 	if a := c.p.packets.audit; a != nil {
-		count(auditPkts, a.packets.Load())
-		count(auditLines, a.lines.Load())
-		count(auditLost, a.lost.Load())
+		counter(ch, auditPkts, a.packets.Load())
+		counter(ch, auditLines, a.lines.Load())
+		counter(ch, auditLost, a.lost.Load())
 	}
 }
 

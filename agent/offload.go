@@ -145,18 +145,12 @@ func (p *pipeline) offloadValues() (all []cacheValue) {
 // collectOffload hands the counters to Prometheus.
 func (p *pipeline) collectOffload(ch chan<- prometheus.Metric) {
 	st := p.sw.Shortcuts()
-	gauge := func(d *prometheus.Desc, n uint64) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n))
-	}
-	count := func(d *prometheus.Desc, n uint64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
-	}
-	gauge(offloadEntries, st.Entries)
-	gauge(offloadConns, st.Connections)
-	count(offloadPackets, st.Packets)
-	count(offloadBytes, st.Bytes)
-	count(offloadLost, st.Lost)
+	gauge(ch, offloadEntries, st.Entries)
+	gauge(ch, offloadConns, st.Connections)
+	counter(ch, offloadPackets, st.Packets)
+	counter(ch, offloadBytes, st.Bytes)
+	counter(ch, offloadLost, st.Lost)
 	for i, n := range st.Events {
-		count(offloadEvents, n, dataplane.ShortcutEvent(i).String())
+		counter(ch, offloadEvents, n, dataplane.ShortcutEvent(i).String())
 	}
 }

@@ -111,7 +111,7 @@ func (a *Agent) serveScrapes(ctx context.Context, ln net.Listener) error {
 var objectStates = describe("objects", "Objects that this Node has to do with, by kind and state (installed, pending, refused).", "kind", "state")
 
 // objectCounts collects how far objects have come.
-func (c collector) objectCounts(gauge func(d *prometheus.Desc, n float64, labels ...string)) {
+func (c collector) objectCounts(ch chan<- prometheus.Metric) {
 	if c.p.objects == nil {
 		return
 	}
@@ -124,6 +124,6 @@ func (c collector) objectCounts(gauge func(d *prometheus.Desc, n float64, labels
 		n[state{s.Object.Kind, s.State}]++
 	}
 	for k, count := range n {
-		gauge(objectStates, float64(count), string(k.kind), string(k.state))
+		gauge(ch, objectStates, count, string(k.kind), string(k.state))
 	}
 }

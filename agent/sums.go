@@ -109,7 +109,7 @@ func (p *pipeline) collectSums(ch chan<- prometheus.Metric) {
 			"queued": float64(s.Queued), "agent": float64(s.Agent), "dropped": float64(s.Dropped), "held": float64(s.Held),
 			"handed": float64(s.Handed), "sent": float64(s.Sent), "refused": float64(s.Refused),
 		} {
-			ch <- prometheus.MustNewConstMetric(portSums, prometheus.GaugeValue, n, name, term)
+			gauge(ch, portSums, n, name, term)
 		}
 	}
 	for i := range r.Ports {

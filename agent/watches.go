@@ -55,18 +55,11 @@ func (watchCollector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c watchCollector) Collect(ch chan<- prometheus.Metric) {
-	send := func(d *prometheus.Desc, t prometheus.ValueType, n float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, t, n, labels...)
-	}
 	for _, s := range c.api.Status() {
-		up := 0.0
-		if s.State == kube.Watching {
-			up = 1
-		}
-		send(watchUp, prometheus.GaugeValue, up, s.Resource, string(s.State))
-		send(watchObjects, prometheus.GaugeValue, float64(s.Objects), s.Resource)
-		send(watchRefused, prometheus.GaugeValue, float64(s.Refused), s.Resource)
-		send(watchEvents, prometheus.CounterValue, float64(s.Events), s.Resource)
-		send(watchFaults, prometheus.CounterValue, float64(s.Faults), s.Resource)
+		gauge(ch, watchUp, oneIf(s.State == kube.Watching), s.Resource, string(s.State))
+		gauge(ch, watchObjects, s.Objects, s.Resource)
+		gauge(ch, watchRefused, s.Refused, s.Resource)
+		counter(ch, watchEvents, s.Events, s.Resource)
+		counter(ch, watchFaults, s.Faults, s.Resource)
 	}
 }
