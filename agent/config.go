@@ -239,10 +239,7 @@ func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
-		if c.Kubernetes.Status == nil {
-			yes := true
-			c.Kubernetes.Status = &yes
-		}
+		orDefault(&c.Kubernetes.Status, new(true))
 	}
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.Bridge, DefaultBridge)
@@ -265,6 +262,8 @@ func (c *Config) setDefaults() {
 	c.Drops.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
+	orDefault(&c.Gateway.Driver, "tap")
+	orDefault(&c.Masquerade, new(true))
 	c.Tunnel.setDefaults()
 	if !c.waits() {
 		c.Gateway.MTU = c.mtu()
@@ -273,11 +272,6 @@ func (c *Config) setDefaults() {
 		if p := &c.Peers[i]; len(p.NodeIPs) == 0 {
 			p.NodeIPs = []netip.Addr{p.Address}
 		}
-	}
-	orDefault(&c.Gateway.Driver, "tap")
-	if c.Masquerade == nil {
-		yes := true
-		c.Masquerade = &yes
 	}
 	orDefault(&c.PodDriver, DriverAuto)
 	for i := range c.Ports {
@@ -303,10 +297,7 @@ func (c *Config) leastMTU() int {
 func (a *AuditLog) setDefaults() {
 	orDefault(&a.MaxSizeMB, 10)
 	orDefault(&a.LinesPerSecond, 1000)
-	if a.Keep == nil {
-		three := 3
-		a.Keep = &three
-	}
+	orDefault(&a.Keep, new(3))
 }
 
 // faults collects what is wrong with a configuration.

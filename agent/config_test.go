@@ -300,8 +300,7 @@ func TestOffloadConfig(t *testing.T) {
 
 // TestOffloadOff: why nothing is offloaded is known without asking the kernel.
 func TestOffloadOff(t *testing.T) {
-	no := false
-	for _, c := range []Config{{Offload: OffloadOff}, {Offload: OffloadAuto, ConnectionCache: &no}} {
+	for _, c := range []Config{{Offload: OffloadOff}, {Offload: OffloadAuto, ConnectionCache: new(false)}} {
 		o := c.openOffload(slog.New(slog.DiscardHandler))
 		if o.why == "" || o.shortcuts() != nil || o.programs().Filter != nil || o.close() != nil {
 			t.Errorf("%+v: %+v", c, o)

@@ -27,8 +27,7 @@ import (
 func upgradedNode(t *testing.T) (*nstest.Namespace, *Config) {
 	t.Helper()
 	c, _ := keptNode(t)
-	no := false
-	c.Metrics.Listen = &no
+	c.Metrics.Listen = new(false)
 	node := nstest.New(t)
 	node.AddAddress(t, "lo", "192.168.77.102/32")
 	nstest.AddVeth(t, node, "client-a-1", nstest.New(t), "eth0")
@@ -89,8 +88,7 @@ func TestTakeOver(t *testing.T) {
 // agent.
 func TestTakeOverCard(t *testing.T) {
 	c, _ := keptNode(t)
-	no := false
-	c.Metrics.Listen = &no
+	c.Metrics.Listen = new(false)
 	node, underlay := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "card", underlay, "eth0")
 	node.AddAddress(t, "card", "192.168.77.102/24")

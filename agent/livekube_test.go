@@ -370,7 +370,6 @@ spec: {priority: 5, appliedTo: [{podSelector: {matchLabels: {app: web}}}], ingre
 	}
 	cancel()
 	<-ended
-	no := false
-	a.config.Kubernetes.Status = &no
+	a.config.Kubernetes.Status = new(false)
 	a.runStatus(t.Context()) // ends at once
 }

@@ -36,10 +36,7 @@ const (
 
 func (d *Drops) setDefaults() {
 	orDefault(&d.Keep, defaultKeep)
-	if d.Log == nil {
-		yes := true
-		d.Log = &yes
-	}
+	orDefault(&d.Log, new(true))
 }
 
 func (d *Drops) check(f *faults) {

@@ -39,10 +39,7 @@ type Metrics struct {
 
 func (m *Metrics) setDefaults() {
 	orDefault(&m.Address, DefaultMetrics)
-	if m.Listen == nil {
-		yes := true
-		m.Listen = &yes
-	}
+	orDefault(&m.Listen, new(true))
 }
 
 func (m *Metrics) check(f *faults) {

@@ -362,8 +362,7 @@ const bridgeLink = "bridge"
 func addBridge(mtu int) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = bridgeLink, mtu
-	off := false
-	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: &off}); err != nil {
+	if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: new(false)}); err != nil {
 		return err
 	}
 	return setUp(bridgeLink)

@@ -9,8 +9,6 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-func ptr(v uint8) *uint8 { return &v }
-
 // forms are rules of every action, with and without logging, in every table
 // that holds rules, and of every kind of address and protocol.
 func forms(list families) (all []Rule) {
@@ -45,8 +43,8 @@ func forms(list families) (all []Rule) {
 		To: []Address{{Service: &ServiceRef{Group: 12}}}})
 	add(Rule{Kind: AntreaPolicy, Direction: Ingress, AnyFrom: true, To: []Address{{Port: 37}}, Services: []L4Match{
 		{Proto: protoTCP, Port: 80}, {Proto: protoUDP}, {Proto: protoSCTP, Port: 1000, EndPort: 1005},
-		{Proto: protoTCP, SrcPort: 5000, Port: 443}, {Proto: protoICMP, ICMPType: ptr(8), ICMPCode: ptr(0)},
-		{Proto: protoICMPv6, ICMPType: ptr(128)}, {Proto: protoICMP},
+		{Proto: protoTCP, SrcPort: 5000, Port: 443}, {Proto: protoICMP, ICMPType: new(uint8(8)), ICMPCode: new(uint8(0))},
+		{Proto: protoICMPv6, ICMPType: new(uint8(128))}, {Proto: protoICMP},
 		{Proto: protoIGMP, GroupAddress: netip.MustParseAddr("224.0.0.22")}, {Proto: 47}, {},
 	}})
 	return all
