@@ -251,25 +251,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 	if err := a.enter(); err != nil {
 		return errors.Join(err, turning.stop())
 	}
-	parts := []func(context.Context) error{
-		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
-		quietly(a.pods.runPodPorts),
-		quietly(a.packets.audit.runAudit),
-		quietly(a.runTooLong),
-		quietly(a.runLost),
-		quietly(a.runBeats),
-		a.runMend,
-	}
-	if *a.config.Metrics.Listen {
-		parts = append(parts, lasting(a.runScrapes))
-	}
-	if a.config.Page.Address != "" {
-		parts = append(parts, lasting(a.runPage))
-	}
-	if a.live != nil {
-		parts = append(parts, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots), lasting(a.runStatus))
-	}
-	others := beginParts(ctx, parts...)
+	others := beginParts(ctx, a.parts(ln)...)
 	var err error
 	select {
 	case <-ctx.Done():
@@ -290,6 +272,29 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) erro
 		a.log.Error("stopping: the switch ended", "error", err)
 	}
 	return errors.Join(err, others.stop(), turning.stop())
+}
+
+// parts are what runs beside the switch.
+func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
+	all := []func(context.Context) error{
+		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
+		quietly(a.pods.runPodPorts),
+		quietly(a.packets.audit.runAudit),
+		quietly(a.runTooLong),
+		quietly(a.runLost),
+		quietly(a.runBeats),
+		a.runMend,
+	}
+	if *a.config.Metrics.Listen {
+		all = append(all, lasting(a.runScrapes))
+	}
+	if a.config.Page.Address != "" {
+		all = append(all, lasting(a.runPage))
+	}
+	if a.live != nil {
+		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots), lasting(a.runStatus))
+	}
+	return all
 }
 
 // quietly is a part that has no error.

@@ -123,36 +123,10 @@ func newLab(dir string, s State) *Lab {
 // Up makes a lab and returns it when its agents are ready. When it fails, or
 // ctx ends first, everything is taken away again.
 func Up(ctx context.Context, o Options) (*Lab, error) {
-	if o.Nodes == 0 {
-		o.Nodes = 2
+	o.setDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
 	}
-	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
-		return nil, fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
-	}
-	if o.Driver == "" {
-		o.Driver = agent.DriverAuto
-	}
-	if !agent.KnownDriver(o.Driver) {
-		return nil, fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
-	}
-	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
-	if _, known := tunnel.KindNamed(o.Tunnel); !known {
-		return nil, fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
-	}
-	o.TunnelDriver = cmp.Or(o.TunnelDriver, agent.DriverKernel)
-	if !agent.KnownTunnelDriver(o.TunnelDriver) {
-		return nil, fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
-	}
-	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
-		return nil, fmt.Errorf("a lab's mode: %w", err)
-	}
-	if o.Uplink = cmp.Or(o.Uplink, UplinkPlain); !o.Uplink.Known() {
-		return nil, fmt.Errorf("a lab's uplink is %s, not %q", UplinkKinds, o.Uplink)
-	}
-	if o.StateDir == "" {
-		o.StateDir = StateDir()
-	}
-	o.Offload = cmp.Or(o.Offload, DefaultOffload())
 	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
@@ -165,6 +139,39 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 		return nil, errors.Join(err, l.Down())
 	}
 	return l, nil
+}
+
+func (o *Options) setDefaults() {
+	o.Nodes = cmp.Or(o.Nodes, len(TwoNodes().Nodes))
+	o.Driver = cmp.Or(o.Driver, agent.DriverAuto)
+	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
+	o.TunnelDriver = cmp.Or(o.TunnelDriver, agent.DriverKernel)
+	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
+	o.StateDir = cmp.Or(o.StateDir, StateDir())
+	o.Offload = cmp.Or(o.Offload, DefaultOffload())
+}
+
+// check is an error about the first option that no lab has.
+func (o *Options) check() error {
+	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
+		return fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
+	}
+	if !agent.KnownDriver(o.Driver) {
+		return fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
+	}
+	if _, known := tunnel.KindNamed(o.Tunnel); !known {
+		return fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
+	}
+	if !agent.KnownTunnelDriver(o.TunnelDriver) {
+		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
+	}
+	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+		return fmt.Errorf("a lab's mode: %w", err)
+	}
+	if !o.Uplink.Known() {
+		return fmt.Errorf("a lab's uplink is %s, not %q", UplinkKinds, o.Uplink)
+	}
+	return nil
 }
 
 // DefaultOffload is what a lab's agents do with established connections when
