@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/antrail/antrail/agent"
@@ -51,23 +52,15 @@ be the same.`,
 		}
 		defer f.Close()
 		walks, other := 0, 0
-		err = trace.Read(f, func(way trace.Joined) error {
-			for _, w := range way {
-				if w.Resumed || *on != "" && w.Node != *on {
-					continue
-				}
-				r, err := client.ReplayWalk(c.Context(), w)
-				if err != nil {
-					return err
-				}
-				if walks++; !r.Same() {
-					other++
-				}
-				if err := tell(r, c.OutOrStdout()); err != nil {
-					return err
-				}
+		err = eachWalk(f, *on, func(w *trace.Walk) error {
+			r, err := client.ReplayWalk(c.Context(), w)
+			if err != nil {
+				return err
 			}
-			return nil
+			if walks++; !r.Same() {
+				other++
+			}
+			return tell(r, c.OutOrStdout())
 		})
 		fmt.Fprintf(total, "%d of %d walks would be different\n", other, walks)
 		if err == nil && other > 0 {
@@ -76,4 +69,20 @@ be the same.`,
 		return err
 	}
 	return c
+}
+
+// eachWalk hands the walks of a recording to do, those on one Node when it is named. The
+// rest of a fragment's way, after it waited, is left out.
+func eachWalk(recording io.Reader, node string, do func(*trace.Walk) error) error {
+	return trace.Read(recording, func(way trace.Joined) error {
+		for _, w := range way {
+			if w.Resumed || node != "" && w.Node != node {
+				continue
+			}
+			if err := do(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

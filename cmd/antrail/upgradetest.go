@@ -34,16 +34,14 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 	c.Flags().DurationVar(&o.Heartbeat, "heartbeat", 0, "time between heartbeats of a connection (200ms)")
 	c.Flags().DurationVar(&o.Window, "window", 0, "how long traffic is watched after each event (3s)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if output != "table" && output != "json" {
+		switch {
+		case output != "table" && output != "json":
 			return usageError{errors.New("--output is table or json")}
-		}
-		if o.Connections < 1 || o.Rate < 1 || o.Heartbeat < 0 || o.Window < 0 {
+		case o.Connections < 1 || o.Rate < 1 || o.Heartbeat < 0 || o.Window < 0:
 			return usageError{errors.New("--connections and --rate are at least 1, and times are not negative")}
-		}
-		if !agent.KnownDriver(driver) {
+		case !agent.KnownDriver(driver):
 			return usageError{fmt.Errorf("--driver: %q is none of auto, afpacket and afxdp", driver)}
-		}
-		if id != "" && c.Flags().Changed("driver") {
+		case id != "" && c.Flags().Changed("driver"):
 			return usageError{errors.New("a lab that is up has its drivers: --lab or --driver")}
 		}
 		o.Progress = c.ErrOrStderr()
