@@ -83,6 +83,21 @@ func run(ctx context.Context, o *options) (err error) {
 	}()
 	fmt.Printf("A cluster of two Nodes in network namespaces, its files in %s. It takes about three minutes;\n"+
 		"an interrupt takes everything down. To look at it at the end, or when a check fails: hack/demo-k8s/run -keep\n", o.dir)
+	if err := c.up(ctx); err != nil {
+		return err
+	}
+	if err := c.check(ctx); err != nil {
+		return err
+	}
+	if c.waitIfKept(ctx) {
+		ctx = context.Background()
+	}
+	fmt.Println("uninstalling antrail")
+	return c.uninstall(ctx)
+}
+
+// up brings the cluster up in four steps, and tells how long each took.
+func (c *cluster) up(ctx context.Context) error {
 	for _, step := range []struct {
 		what string
 		do   func(context.Context) error
@@ -97,14 +112,7 @@ func run(ctx context.Context, o *options) (err error) {
 		}
 		fmt.Printf("up after %.1f s\n", time.Since(at).Seconds())
 	}
-	if err := c.check(ctx); err != nil {
-		return err
-	}
-	if c.waitIfKept(ctx) {
-		ctx = context.Background()
-	}
-	fmt.Println("uninstalling antrail")
-	return c.uninstall(ctx)
+	return nil
 }
 
 // waitIfKept waits for an interrupt, if that was asked for, and says how to look
