@@ -128,17 +128,7 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		return cost{}, err
 	}
 	runtime.ReadMemStats(&before)
-	packets, start := 0, time.Now()
-	if w.began != nil {
-		err = w.began()
-	}
-	for err == nil && time.Since(start) < long && !(c.of == 0 && packets >= mostFresh) {
-		if err = w.pass(c); err == nil && w.passed != nil {
-			err = w.passed()
-		}
-		packets += walkBatch
-	}
-	took := time.Since(start)
+	packets, took, err := w.passFor(c, long)
 	runtime.ReadMemStats(&after)
 	disturbed, err2 := watch.part()
 	if began := w.ct.Stats().Entries / c.tracked(); c.of == 0 && began < packets {
@@ -152,6 +142,22 @@ func (w *walker) measure(c *course, long time.Duration) (cost, error) {
 		tables:      new(tableCosts(tables, w.tableStats(), packets)),
 		disturbed:   disturbed,
 	}, errors.Join(err, err2)
+}
+
+// passFor sends packets of a course for so long, or until there are enough new
+// connections, and tells how many, and how long it took.
+func (w *walker) passFor(c *course, long time.Duration) (packets int, took time.Duration, err error) {
+	start := time.Now()
+	if w.began != nil {
+		err = w.began()
+	}
+	for err == nil && time.Since(start) < long && !(c.of == 0 && packets >= mostFresh) {
+		if err = w.pass(c); err == nil && w.passed != nil {
+			err = w.passed()
+		}
+		packets += walkBatch
+	}
+	return packets, time.Since(start), err
 }
 
 // entriesTaken is how often entries were taken; 0 when that does not count.
