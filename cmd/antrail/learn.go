@@ -59,24 +59,29 @@ check exits with 1 when something is wrong.`,
 			return usageError{err}
 		}
 		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout(), Width: columns(c.OutOrStdout())}
-		verb, rest := "", args[1:]
-		if len(rest) > 0 && slices.Contains(learn.Verbs, rest[0]) {
-			verb, rest = rest[0], rest[1:]
-		}
-		if check {
-			verb = "check"
-		}
+		verb, words := verbOf(args[1:])
 		var stepper *learn.Stepper
-		if step {
+		switch {
+		case check:
+			verb = "check"
+		case step:
 			verb, stepper = "send", newStepper(c)
 		}
-		err = s.Do(verb, rest, stepper)
+		err = s.Do(verb, words, stepper)
 		if errors.Is(err, learn.ErrUnknownWord) {
 			return usageError{err}
 		}
 		return err
 	}
 	return c
+}
+
+// verbOf is what is to be done with a lesson, "" for its text, and the words behind it.
+func verbOf(args []string) (verb string, words []string) {
+	if len(args) > 0 && slices.Contains(learn.Verbs, args[0]) {
+		return args[0], args[1:]
+	}
+	return "", args
 }
 
 // newStepper reads from standard input, and asks where a person sits.
