@@ -24,7 +24,7 @@ import (
 //	                          where it says so: with the objects behind each line
 //	GET /groups               ?names=1&explain=1
 //	GET /meters               ?explain=1
-//	GET /ports                ?names=1
+//	GET /ports                ?which=NUMBER, NAME or NAMESPACE/POD&names=1
 //	GET /workers
 //	GET /tables
 //	GET /pipeline             tables, the ways between them, and what passed there
@@ -59,6 +59,7 @@ import (
 // query is what the parameters of a request say.
 type query struct {
 	table       string // name or number, "" for all
+	port        string // name, number or Pod, "" for all
 	connections conntrack.Filter
 	names       bool // names in place of numbers
 	stats       bool
@@ -70,7 +71,7 @@ type query struct {
 }
 
 func parseQuery(v url.Values) (query, error) {
-	q := query{table: v.Get("table"), stats: true}
+	q := query{table: v.Get("table"), port: v.Get("which"), stats: true}
 	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted, "wide": &q.wide, "explain": &q.explain} {
 		if !v.Has(name) {
 			continue
@@ -114,9 +115,7 @@ var answers = map[string]answer{
 	"/meters": {(*pipeline).writeMeters, func(p *pipeline, q query) (any, error) {
 		return p.meterRecords(q), nil
 	}},
-	"/ports": {(*pipeline).writePorts, func(p *pipeline, _ query) (any, error) {
-		return p.portRecords(), nil
-	}},
+	"/ports": {(*pipeline).writePorts, func(p *pipeline, q query) (any, error) { return p.portsAsked(q) }},
 	"/workers": {(*pipeline).writeWorkers, func(p *pipeline, _ query) (any, error) {
 		return p.workerRecords(), nil
 	}},

@@ -121,6 +121,16 @@ func TestSortedDump(t *testing.T) {
 	}
 }
 
+// TestOnePort: a port is asked for by its name or number.
+func TestOnePort(t *testing.T) {
+	c := offline(t)
+	for _, which := range []string{"client-a", "36"} {
+		if got := get(t, c, "/ports?which="+which); !strings.Contains(got, ": 1 ports\n  port 36: rx pkts=0") || strings.Count(got, "rx pkts=") != 1 {
+			t.Errorf("%s:\n%s", which, got)
+		}
+	}
+}
+
 func TestBadQuestions(t *testing.T) {
 	c := offline(t)
 	for _, s := range []struct{ path, key, value, want string }{
@@ -131,6 +141,7 @@ func TestBadQuestions(t *testing.T) {
 		{"/flows", "names", "perhaps", `names="perhaps" is neither 0 nor 1`},
 		{"/conntrack", "zone", "65536", "between 0 and 65535"},
 		{"/ports", "format", "xml", "neither text nor json"},
+		{"/ports", "which", "client-aa", `there is no port "client-aa" (did you mean client-a?); there are antrea-tun0, antrea-gw0, `},
 		{"/nothing", "", "", "404"},
 	} {
 		if _, err := c.Get(t.Context(), s.path, map[string][]string{s.key: {s.value}}); err == nil || !strings.Contains(err.Error(), s.want) {

@@ -162,7 +162,7 @@ func TestExplainedConnection(t *testing.T) {
 // TestExplainedPorts names the Pod of a port.
 func TestExplainedPorts(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
-	if text := answerTo(t, n.client, "/ports", url.Values{"explain": {"1"}}); !strings.Contains(text, "    # Pod/default/client-a\n") {
+	if text := answerTo(t, n.client, "/ports", url.Values{"explain": {"1"}, "which": {"default/client-a"}}); strings.Count(text, "rx pkts=") != 1 || !strings.Contains(text, "    # Pod/default/client-a\n") {
 		t.Error(text)
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // The answers of the API as JSON (?format=json, -o json). Numbers of packets,
@@ -192,6 +195,26 @@ func (p *pipeline) portRecords() []PortRecord {
 		all = append(all, r)
 	}
 	return all
+}
+
+// portsAsked is all ports, or those of a name, number, link or Pod: a Pod may have
+// several.
+func (p *pipeline) portsAsked(q query) ([]PortRecord, error) {
+	all := p.portRecords()
+	if q.port == "" {
+		return all, nil
+	}
+	var there []string
+	for _, r := range all {
+		there = append(there, r.Name)
+	}
+	all = slices.DeleteFunc(all, func(r PortRecord) bool {
+		return !slices.Contains([]string{r.Name, strconv.Itoa(int(r.No)), r.Link, r.Pod}, q.port)
+	})
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there is no port %q%s; there are %s", q.port, flow.Suggest(q.port, there), strings.Join(there, ", "))
+	}
+	return all, nil
 }
 
 // downText is what a sentence says behind the Pod at a port whose link is down; ""

@@ -138,7 +138,10 @@ func (p *pipeline) writeMeters(w io.Writer, q query) error {
 
 // writePorts prints each port's counters, and what carries it.
 func (p *pipeline) writePorts(w io.Writer, q query) error {
-	all := p.portRecords()
+	all, err := p.portsAsked(q)
+	if err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "OFPST_PORT reply (OF1.5) (xid=0x2): %d ports\n", len(all))
 	for _, r := range all {
 		who := strconv.Itoa(int(r.No))

@@ -53,9 +53,13 @@ var dumps = []dump{
 		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
 		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
-	{"dump-ports", "Print ports and their counters",
-		"Print every port with its counters, what carries it and why, and what it lost for which reason.", "/ports", noArgs,
-		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
+	{"dump-ports [PORT]", "Print ports and their counters",
+		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why, and what it lost for which reason.", "/ports", upTo("PORT"),
+		func(c *cobra.Command, d *dumpFlags) {
+			d.addNames(c)
+			d.addExplain(c)
+			c.Example += "\n  antrail dump-ports default/web-a --names --node node-a\n  antrail dump-ports client-a " + nodeFiles
+		}},
 	{"dump-workers", "Print the threads that move packets",
 		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, and how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", noArgs, nil},
 	{"dump-tables", "Print tables and their counters",
@@ -75,6 +79,9 @@ var dumps = []dump{
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},
 }
+
+// dumpArguments are the parameters that the dumps' arguments become, by path.
+var dumpArguments = map[string]string{"/flows": "table", "/ports": "which"}
 
 func dumpCommands() []*cobra.Command {
 	var all []*cobra.Command
@@ -97,7 +104,7 @@ func dumpCommand(d *dump) *cobra.Command {
 		q := from.query()
 		flags.put(q, c)
 		if len(args) > 0 {
-			q.Set("table", args[0])
+			q.Set(dumpArguments[d.path], args[0])
 		}
 		return from.print(c, func(client *agent.Client) ([]byte, error) {
 			return client.Get(c.Context(), d.path, q)
