@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/flow"
 	"sigs.k8s.io/yaml"
 )
@@ -49,7 +50,7 @@ func misreadValue(key string, err error) error {
 	if name, unknown := strings.CutPrefix(text, "json: unknown field "); unknown {
 		name = strings.Trim(name, `"`)
 		above, _, _ := strings.Cut("."+key, "."+name)
-		known := keysAt(reflect.TypeFor[Config](), strings.Split(above, ".")[1:])
+		known := control.FieldNames(reflect.TypeFor[Config](), strings.Split(above, ".")[1:])
 		meant := flow.Suggest(name, known)
 		if meant == "" {
 			meant = "; there are " + strings.Join(known, ", ")
@@ -74,28 +75,6 @@ func kindText(t reflect.Type) string {
 		return "number"
 	}
 	return "whole number that fits"
-}
-
-// keysAt are the keys of a type's JSON, or of what is below some keys in it.
-func keysAt(t reflect.Type, below []string) (keys []string) {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	for _, field := range reflect.VisibleFields(t) {
-		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if len(below) > 0 {
-			first, _, _ := strings.Cut(below[0], "[")
-			if strings.EqualFold(key, first) {
-				return keysAt(field.Type, below[1:])
-			}
-		} else if key != "" {
-			keys = append(keys, key)
-		}
-	}
-	return keys
 }
 
 // eachValue hands on every value at an end of a tree, with its key from the root, in a

@@ -234,8 +234,11 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 	at := Source{d.file, n.Line}
 	read, ok := readers[typeName{version, kind}]
 	if !ok {
-		d.Problems = append(d.Problems, Problem{Source: at, Ignored: true,
-			Reason: fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))})
+		p := Problem{Source: at, Ignored: true, Reason: fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))}
+		if meant := misspeltKind(version, kind); meant != "" {
+			p.Ignored, p.Reason = false, fmt.Sprintf("there is no kind %s of %s%s", clip(kind), clip(version), meant)
+		}
+		d.Problems = append(d.Problems, p)
 		return
 	}
 	c := &check{meta: Meta{Key: read.identity(n), Source: at}, node: n, file: d.file}
@@ -363,6 +366,9 @@ func (c *check) unmarshal(text []byte, in any) bool {
 			continue
 		}
 		reason, _, _ := strings.Cut(err.Error(), " \"")
+		if reason == "unknown field" {
+			reason = unknownField(reflect.TypeOf(in), at.FieldPath())
+		}
 		c.problems = append(c.problems, c.problem(lineOf(c.node, at.FieldPath()), at.FieldPath(), reason))
 	}
 	return len(strict) == 0

@@ -126,7 +126,7 @@ var hostileObjects = map[string]map[string]struct{ text, want string }{
 		"a port of six digits":   {metaText("Service", "above") + "spec: {clusterIP: 10.96.0.99, ports: [{port: 100000}]}\n", "bad.yaml:4: Service/default/above: spec.ports[0].port: Invalid value: 100000"},
 		"a bad address":          {metaText("Service", "addr") + "spec: {clusterIP: 10.96.0.999, ports: [{port: 1}]}\n", "bad.yaml:4: Service/default/addr: spec.clusterIPs[0]: Invalid value"},
 		"a bad prefix":           {metaText("NetworkPolicy", "cidr") + "spec: {podSelector: {}, ingress: [{from: [{ipBlock: {cidr: 10.0.0.0/33}}]}]}\n", "bad.yaml:4: NetworkPolicy/default/cidr: spec.ingress[0].from[0].ipBlock.cidr: Invalid value"},
-		"an unknown field":       {metaText("Service", "field") + "spec: {clusterIPP: 10.96.0.99}\n", "bad.yaml:4: Service/default/field: spec.clusterIPP: unknown field"},
+		"an unknown field":       {metaText("Service", "field") + "spec: {clusterIPP: 10.96.0.99}\n", "bad.yaml:4: Service/default/field: spec.clusterIPP: unknown field (did you mean clusterIP?)"},
 		"NUL":                    {metaText("Service", "nul") + "spec: {externalName: \"\x00\"}\n", "bad.yaml:4: control characters are not allowed"},
 		"NUL, escaped":           {metaText("Service", "nul") + "spec: {externalName: \"a\\0b\", type: ExternalName}\n", "bad.yaml:4: Service/default/nul: spec.externalName"},
 		"no UTF-8":               {metaText("Service", "latin") + "spec: {externalName: \"\xff\xfe\"}\n", "bad.yaml:4: "},

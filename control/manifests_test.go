@@ -70,7 +70,7 @@ func TestReadManifests(t *testing.T) {
 		}, "a=2 b=1 c=", ""},
 		{"an object with a fault", func(t *testing.T, dir string) {
 			write(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, label: 3}\n---\n"+namespaceText("b", "2"), dir, "one.yaml")
-		}, "a=2 b=2 c=", "one.yaml:3: Namespace/a: metadata.label: unknown field; the last good one stays"},
+		}, "a=2 b=2 c=", "one.yaml:3: Namespace/a: metadata.label: unknown field (did you mean labels?); the last good one stays"},
 		{"a broken document", func(t *testing.T, dir string) {
 			write(t, namespaceText("b", "3")+"apiVersion: v1\n kind: x\n", dir, "one.yaml")
 		}, "a=2 b=3 c=", "one.yaml:6: mapping values are not allowed in this context; what the file held before stays"},
