@@ -25,6 +25,30 @@ func (v *visit) begin() (drop DropReason, again bool) {
 	return v.commit()
 }
 
+// Begin is a ct() that finds no connection of the packet in f, whose headers lie where
+// l says, and a ct(commit) behind it in the same zone, which r is: without force and
+// without nat. It reports false when the packet has a connection, may not begin one or
+// is not readable; then there is none more than before, and Track tells why. What m
+// holds is of no use before or after.
+func (t *Table) Begin(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) bool {
+	*m = Meta{}
+	var v visit
+	v.t, v.f, v.l, v.m, v.r, v.now = t, f, l, m, r, now
+	if !v.read(f.Bytes(), l, r.Zone) || !sound(f, l) {
+		return false
+	}
+	if _, _, known := t.findNear(&v.key, r.Near, now); known {
+		return false
+	}
+	if v.begin(); !v.known() {
+		if m.counted {
+			t.shares.limit.giveBack(t.shares.of(t, r.InPort))
+		}
+		return false
+	}
+	return true
+}
+
 // opens says whether the packet may begin a connection of its protocol.
 func (v *visit) opens() bool {
 	switch v.key.proto {

@@ -77,6 +77,13 @@ func (m *Meta) Began(s *Seen) bool {
 	return s.flags&seenNone != 0 && m.at.slot != 0 && m.Zone == s.zone
 }
 
+// AsRequested says that the last ct(), which found or began a connection, says of it
+// what it would of one that it has just begun without a translation.
+func (m *Meta) AsRequested(r *Request) bool {
+	return m.State == New|Tracked && m.Mark == r.Mark&r.MarkMask &&
+		m.Label == Label{r.Label.Hi & r.LabelMask.Hi, r.Label.Lo & r.LabelMask.Lo}
+}
+
 // Known says whether there was a connection. When there was none, the packet
 // must show Pass the tuple that it showed to that ct().
 func (s *Seen) Known() bool { return s.flags&seenNone == 0 }

@@ -153,3 +153,6 @@ func (l *rateLimit) take(s *portShare, now int64) bool {
 	}
 	return true
 }
+
+// giveBack gives back a token that was taken for a connection that did not begin.
+func (l *rateLimit) giveBack(s *portShare) { s.bucket.Add(-l.interval.Load()) }

@@ -25,10 +25,14 @@ func (k *walk) run(actions []flow.Action) int {
 		case flow.GotoTable:
 			return int(a.Table)
 		case *track:
+			k.w.rec.alike = k.w.rec.alike && !a.readsPorts
 			next = k.track(a, actions[i+1:])
+		case flow.Output:
+			k.output(a.Port)
 		case *outputReg:
 			k.output(widenPort(uint32(a.from.get(&k.key))))
 		default:
+			k.w.rec.alike = false
 			done = !k.act(a, actions[i+1:])
 		}
 		if next >= 0 || done || k.stopped {
@@ -79,8 +83,6 @@ func (k *walk) act(a flow.Action, after []flow.Action) bool {
 // actOutput runs the actions that send.
 func (k *walk) actOutput(a flow.Action) {
 	switch a := a.(type) {
-	case flow.Output:
-		k.output(a.Port)
 	case flow.OutputReg:
 		k.output(widenPort(uint32(a.Src.Get(&k.key).Lo)))
 	case flow.OutputInPort:

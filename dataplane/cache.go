@@ -50,6 +50,8 @@ type cache struct {
 	owners owners
 	once   once // signatures that came once
 
+	openings openings
+
 	listing sync.Mutex // for paths, which only the worker changes, and past
 
 	sig     signature // of the packet at hand
@@ -117,6 +119,7 @@ func (c *cache) forget() {
 	c.listing.Unlock()
 	c.owners.forget()
 	clear(c.byHash)
+	c.openings.n = 0
 }
 
 // find is the entry of the signature at hand, or nil.

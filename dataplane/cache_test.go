@@ -33,6 +33,7 @@ type twins struct {
 	steps   int
 	history []string
 	calm    bool // few changes
+	fresh   bool // most packets begin a connection
 }
 
 // offer is a frame to be sent into a port.
@@ -276,12 +277,18 @@ func (w *twins) begin(to string) offer {
 	}
 	proto := []string{"tcp", "tcp", "udp", "icmp"}[w.rnd.IntN(4)]
 	text := fmt.Sprintf("%s%s,dl_src=%s,dl_dst=%s,%s_src=%s,%s_dst=%s,nw_ttl=%d", proto, suffix, h.mac, h.via, src, h.ip, src, to, 64-w.rnd.IntN(20)/19*63)
-	port := []int{80, 443, 3306, 53}[w.rnd.IntN(4)]
+	port, client := []int{80, 443, 3306, 53}[w.rnd.IntN(4)], 1000+w.rnd.IntN(6)
+	if w.fresh {
+		client = 1000 + w.rnd.IntN(60000)
+		if w.rnd.IntN(2) == 0 {
+			port = 1 + w.rnd.IntN(65535)
+		}
+	}
 	switch proto {
 	case "tcp":
-		text += fmt.Sprintf(",tcp_src=%d,tcp_dst=%d,tcp_flags=+syn", 1000+w.rnd.IntN(6), port)
+		text += fmt.Sprintf(",tcp_src=%d,tcp_dst=%d,tcp_flags=+syn", client, port)
 	case "udp":
-		text += fmt.Sprintf(",udp_src=%d,udp_dst=%d", 1000+w.rnd.IntN(6), port)
+		text += fmt.Sprintf(",udp_src=%d,udp_dst=%d", client, port)
 	case "icmp":
 		text += fmt.Sprintf(",icmp%s_type=%s,icmp%s_code=0", map[string]string{"6": "v6"}[suffix], map[string]string{"": "8", "6": "128"}[suffix], map[string]string{"6": "v6"}[suffix])
 	}
@@ -472,7 +479,7 @@ func (w *twins) replug() {
 func (w *twins) walk(steps int, to []string) {
 	for range steps {
 		switch n := w.rnd.IntN(100); {
-		case n < 8 || len(w.seen) == 0:
+		case n < 8 || len(w.seen) == 0 || w.fresh && n < 60:
 			w.send(w.begin(to[w.rnd.IntN(len(to))]))
 		case n < 98 || w.calm && w.rnd.IntN(8) > 0:
 			w.send(w.next())
@@ -587,7 +594,7 @@ func TestCacheChangesNothing(t *testing.T) {
 				st := w.rigs[0].sw.Cache()
 				e := st.Events
 				hits += e[dataplane.CacheHit]
-				packets += e[dataplane.CacheHit] + e[dataplane.CacheMiss] + e[dataplane.CacheAsked] + e[dataplane.CacheLearned] + e[dataplane.CacheUnfit]
+				packets += e[dataplane.CacheHit] + e[dataplane.CacheOpened] + e[dataplane.CacheMiss] + e[dataplane.CacheAsked] + e[dataplane.CacheLearned] + e[dataplane.CacheUnfit]
 				taken, walked = taken+e[dataplane.StretchTaken], walked+e[dataplane.StretchMiss]
 				t.Logf("%+v", st)
 			}

@@ -17,6 +17,7 @@ type CacheEvent uint8
 // The events.
 const (
 	CacheHit CacheEvent = iota
+	CacheOpened
 	CacheMiss
 	CacheUnfit
 	CacheAsked
@@ -40,6 +41,7 @@ const (
 
 var cacheTexts = [numCacheEvents]struct{ name, sentence string }{
 	CacheHit:       {"hit", "Packets that were treated as one before, without a lookup."},
+	CacheOpened:    {"opened", "First packets of connections that were treated as those of others between the same ends, without a lookup."},
 	CacheMiss:      {"miss", "Packets that walked because nothing was remembered of their like."},
 	CacheUnfit:     {"unfit", "Packets that always walk: neither TCP, UDP nor ICMP echo, fragments, VLAN tags, IP options."},
 	CacheAsked:     {"asked", "Packets that walked because their connection had changed, or was to."},
@@ -99,12 +101,13 @@ func (c *cacheCounts) add(batch []uint64) {
 	}
 }
 
-// missed is how many packets of the batch nothing was remembered for.
-func (c *cache) missed() uint64 {
+// firsts is how many packets of the batch were the first of their connection, or of
+// their like.
+func (c *cache) firsts() uint64 {
 	if c == nil {
 		return 0
 	}
-	return c.count[CacheMiss]
+	return c.count[CacheMiss] + c.count[CacheOpened]
 }
 
 // publish adds the batch's counts to what others see.

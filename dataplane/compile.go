@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"math/bits"
+	"slices"
 	"weak"
 
 	"github.com/antrail/antrail/conntrack"
@@ -43,6 +44,13 @@ func pieceOf(s flow.Subfield) (p piece, ok bool) {
 // highest byte first, its words the lowest.
 func (p *piece) get(k *flow.Key) uint64 {
 	return bits.ReverseBytes64(k.Word(p.index)) >> p.shift & p.mask
+}
+
+// mayReadPorts says whether a subfield is of a word of the key that has ports, or of
+// more than one word.
+func mayReadPorts(s flow.Subfield) bool {
+	p, ok := pieceOf(s)
+	return !ok || p.readsPorts()
 }
 
 // outputReg is an output to the port whose number a piece of the key holds.
@@ -100,7 +108,7 @@ func compiledAction(a flow.Action) flow.Action {
 	case *flow.CT:
 		return newTrack(a)
 	case flow.OutputReg:
-		if from, ok := pieceOf(a.Src); ok {
+		if from, ok := pieceOf(a.Src); ok && !from.readsPorts() {
 			return &outputReg{a, from}
 		}
 	case flow.Clone:
@@ -137,6 +145,8 @@ type track struct {
 	request conntrack.Request
 	nat     conntrack.NAT
 	moves   []flow.Action // of exec(), from the first on that reads the packet
+
+	readsPorts bool // zone or moves may be of ports
 }
 
 func newTrack(a *flow.CT) *track {
@@ -155,6 +165,10 @@ func newTrack(a *flow.CT) *track {
 	for _, x := range a.Exec[fixed:] {
 		t.moves = append(t.moves, compiledMove(x))
 	}
+	t.readsPorts = a.ZoneSrc != nil && mayReadPorts(*a.ZoneSrc) || slices.ContainsFunc(a.Exec[fixed:], func(x flow.Action) bool {
+		m, reads := x.(flow.Move)
+		return reads && mayReadPorts(m.Src)
+	})
 	return t
 }
 

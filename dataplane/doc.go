@@ -37,6 +37,7 @@
 //	cache.go, cachestats.go            the connection cache: walks that are remembered
 //	signature.go, path.go              what must be the same; what is remembered
 //	record.go, replay.go               how it is noted, and done again
+//	opening.go                         how connections begin that differ in their ports only
 //	stretch.go, asked.go               the same for parts of walks
 //	stretchdraw.go, stretchtake.go
 //	places.go, warm.go                 where in memory both lie, and when it is fetched

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -24,6 +25,8 @@ type path struct {
 
 	packets, bytes uint64 // of this batch
 	sum            *owed
+
+	begins conntrack.Request // of an opening that begins connections
 }
 
 // owed is what packets of a path, or of a stretch, counted that the entries do not
@@ -60,7 +63,7 @@ type visited struct {
 // equal says whether two paths are the same but for their packets.
 func (p *path) equal(q *path) bool {
 	return p.out == q.out && p.tunnel == q.tunnel && p.mark == q.mark && p.loss == q.loss &&
-		p.last == q.last && p.learned == q.learned && slices.Equal(p.visits, q.visits) && slices.Equal(p.groups, q.groups)
+		p.last == q.last && p.learned == q.learned && p.begins == q.begins && slices.Equal(p.visits, q.visits) && slices.Equal(p.groups, q.groups)
 }
 
 // hash is over the entries met, which nearly tell paths apart.

@@ -18,10 +18,12 @@ type recording struct {
 	parts  []part // its lookups
 	meets  bool   // it looked a table up that may hold learned entries
 	steps  [maxSteps]conntrack.Seen
-	n      int    // steps
-	est    bool   // conntrack called the packet established
-	plain  bool   // a step knows a connection: only plain packets pass it
-	learns uint64 // changes of learned entries when the walk began
+	n      int               // steps
+	est    bool              // conntrack called the packet established
+	plain  bool              // a step knows a connection: only plain packets pass it
+	alike  bool              // ports have told nothing, but what its stretches asked for (opening.go)
+	begins conntrack.Request // of the ct() that began a connection; zero without
+	learns uint64            // changes of learned entries when the walk began
 	layers packet.Layers
 	head   [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
 }
@@ -29,7 +31,8 @@ type recording struct {
 // begin starts to record the walk of a frame whose headers lie where l says. The
 // rest of path is written when the walk is over: few walks come that far.
 func (r *recording) begin(f *packet.Frame, l *packet.Layers, learns uint64) {
-	r.on, r.meets, r.est, r.plain = true, false, false, false
+	r.on, r.meets, r.est, r.plain, r.alike = true, false, false, false, true
+	r.begins.Commit = false
 	r.n, r.learns, r.layers = 0, learns, *l
 	r.path.visits, r.path.groups, r.parts = r.path.visits[:0], r.path.groups[:0], r.parts[:0]
 	if b := f.Bytes(); len(b) >= len(r.head) {
@@ -47,6 +50,7 @@ func (r *recording) visit(id uint8, t *table, e *entry) {
 	if !r.on {
 		return
 	}
+	r.alike = false
 	p := part{visited: visited{table: t.live, id: id}}
 	if e != nil {
 		p.entry = e.counters
@@ -92,8 +96,12 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 	if !r.on {
 		return
 	}
+	if r.begins.Commit {
+		r.on = false
+		return
+	}
 	if r.n > 0 && m.Began(&r.steps[r.n-1]) {
-		r.on = false // as Follows would say
+		r.began(m, req, v)
 		return
 	}
 	s, ok := m.Seen()
@@ -165,24 +173,38 @@ func (k *walk) remember() {
 		return
 	}
 	p.last, p.met = k.last, k.met
-	if r.meets {
+	mask, opening := r.opening()
+	switch {
+	case opening:
+		k.w.cache.sig.openings(mask)
+		if r.meets {
+			p.learned = k.w.stretches.awoken + 1
+		}
+		if r.begins.Commit {
+			p.begins, r.n = r.begins, 0
+		}
+	case r.begins.Commit:
+		return
+	case r.meets:
 		p.learned = r.learns
 	}
-	k.w.cache.keep(r, k)
+	if k.w.cache.keep(r, k) && opening {
+		k.w.cache.openings.add(mask)
+	}
 }
 
-// keep makes an entry of a recorded walk, if it is worth one.
-func (c *cache) keep(r *recording, k *walk) {
+// keep makes an entry of a recorded walk, if it is worth one, and says so.
+func (c *cache) keep(r *recording, k *walk) bool {
 	if r.plain && !conntrack.Plain(r.layers.Proto, c.sig.tcpFlags()) {
-		return
+		return false
 	}
 	if !r.est && !c.once.seen(c.sig.hash) {
 		c.count[CacheOnce]++
-		return
+		return false
 	}
 	var ch change
 	if !ch.between(&r.layers, r.head[:], k.frame) {
-		return
+		return false
 	}
 	if len(c.paths) > c.most/pathShare {
 		c.tell(k.w)
@@ -190,12 +212,13 @@ func (c *cache) keep(r *recording, k *walk) {
 	}
 	e := c.place(k.inPort)
 	if e == nil {
-		return
+		return false
 	}
 	r.complete()
 	e.used, e.path, e.change = c.round, c.intern(&r.path), ch
 	e.ct, e.steps = r.steps, uint8(r.n)
 	c.count[CacheKept]++
+	return true
 }
 
 // pathShare is how many entries there may be for each path.

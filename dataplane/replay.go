@@ -29,19 +29,25 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 	if k.lives.set != nil && k.wanted(e, f, inPort) {
 		return false
 	}
-	if e == nil {
-		c.count[CacheMiss]++
-	} else if p := c.paths[e.path]; p.learned != 0 && p.learned != learns {
-		c.count[CacheLearned]++
-	} else if !k.passes(e, f) {
-		c.count[CacheAsked]++
-	} else {
-		c.count[CacheHit]++
-		e.used = c.round
-		k.warmUp(e, p, inPort)
-		k.follow(e, p, f, inPort)
+	why := CacheMiss
+	if e != nil {
+		p := c.paths[e.path]
+		if p.learned != 0 && p.learned != learns {
+			why = CacheLearned
+		} else if !k.passes(e, f) {
+			why = CacheAsked
+		} else {
+			c.count[CacheHit]++
+			e.used = c.round
+			k.warmUp(e, p, inPort)
+			k.follow(e, p, f, inPort)
+			return true
+		}
+	}
+	if why != CacheLearned && k.lives.set == nil && k.open(f, inPort) {
 		return true
 	}
+	c.count[why]++
 	k.w.rec.begin(f, l, learns)
 	k.parsed = true
 	return false

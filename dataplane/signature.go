@@ -52,12 +52,17 @@ func (s *signature) read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok b
 	if t := &f.Tunnel; t.Src.IsValid() || t.Dst.IsValid() || t.ID != 0 || t.TOS != 0 || t.TTL != 0 {
 		s.readTunnel(t)
 	}
+	s.sum()
+	return true
+}
+
+// sum makes the hash.
+func (s *signature) sum() {
 	h := lookupSeed
 	for _, w := range s.words[:s.n] {
 		h = mix(h, w)
 	}
 	s.hash = h
-	return true
 }
 
 // layers writes to l where the headers of a frame are, if it may have a signature.

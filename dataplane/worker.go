@@ -143,7 +143,7 @@ func (w *worker) serve(p *polled) int {
 // serveAll walks a batch of frames from a port.
 func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
 	w.cache.warm(frames, p, w.sw.conntrack)
-	before := w.cache.missed()
+	before := w.cache.firsts()
 	if lives := w.sw.lives.Load(); lives == nil {
 		for i, f := range frames {
 			if w.cache != nil {
@@ -154,7 +154,7 @@ func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
 	} else {
 		lives.serve(w, frames, p.no)
 	}
-	p.firsts = w.cache.missed() - before
+	p.firsts = w.cache.firsts() - before
 }
 
 // drain makes rounds over all ports until none has frames.

@@ -1,0 +1,118 @@
+package conntrack
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// begins is Begin on a packet that enters.
+func (b *bench) begins(frame []byte, r Request) bool {
+	b.enter(frame)
+	r.Near = &b.near
+	began := b.Begin(b.frame, &b.layers, &b.meta, &r, b.now)
+	b.meta = Meta{}
+	return began
+}
+
+// TestBegin: Begin leaves behind what a lookup and a commit do, and nothing where it
+// refuses a packet.
+func TestBegin(t *testing.T) {
+	damaged := udpFrame(client, server, 7, 53)
+	damaged[len(damaged)-1] ^= 1
+	marking := Request{Commit: true, Zone: 100, Mark: 5, MarkMask: 7, Label: Label{1, 2}, LabelMask: Label{3, 6}, InPort: 9}
+	one, two := newBench(t, Config{Max: 6}), newBench(t, Config{Max: 6})
+	for _, step := range []struct {
+		what  string
+		frame []byte
+		r     Request
+		begin bool
+	}{
+		{"UDP", udpFrame(client, server, 1, 53), marking, true},
+		{"the same again", udpFrame(client, server, 1, 53), marking, false},
+		{"its answer", udpFrame(server, client, 53, 1), commit, false},
+		{"a SYN", tcpFrame(client, server, 1, 80, tcpText{flags: "S", seq: 100, scale: 7}), marking, true},
+		{"a segment in mid-connection", tcpFrame(client, server, 2, 80, tcpText{flags: "A", seq: 100, ack: 9}), commit, true},
+		{"a reset", tcpFrame(client, server, 3, 80, tcpText{flags: "R", seq: 100}), commit, false},
+		{"a wrong checksum", damaged, commit, false},
+		{"port 0", udpFrame(client, server, 0, 53), commit, false},
+		{"IPv6", udpFrame("fd00::1", "fd00::2", 1, 53), commit, true},
+		{"another zone", udpFrame(client, server, 1, 53), Request{Commit: true, Zone: 7}, true},
+		{"the last that fits", udpFrame(client, server, 4, 53), commit, true},
+		{"one too many, in place of the oldest", udpFrame(client, server, 5, 53), commit, true},
+	} {
+		if got := one.begins(step.frame, step.r); got != step.begin {
+			t.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
+		} else if !got {
+			one.twice(step.frame, step.r)
+		}
+		two.twice(step.frame, step.r)
+		if a, b := one.lines(), two.lines(); !slices.Equal(a, b) {
+			t.Fatalf("%s\n got %q\nwant %q", step.what, a, b)
+		}
+		if a, b := one.Stats(), two.Stats(); a != b {
+			t.Fatalf("%s\n got %+v\nwant %+v", step.what, a, b)
+		}
+		one.checkOrder()
+		one.warp(2e9)
+		two.warp(2e9)
+	}
+	one.checkShares()
+}
+
+// twice is a lookup and then a commit.
+func (b *bench) twice(frame []byte, r Request) {
+	b.enter(frame)
+	b.ct(Request{Zone: r.Zone, InPort: r.InPort})
+	b.ct(r)
+}
+
+// TestBeginTakesNoToken: what a limit refuses costs the port nothing of its rate.
+func TestBeginTakesNoToken(t *testing.T) {
+	b := newBench(t, Config{NewRate: 10})
+	b.SetLimit(100, 0)
+	for range 100 {
+		if b.begins(udpFrame(client, server, 1, 53), commit) {
+			t.Fatal("a connection began in a full zone")
+		}
+	}
+	b.DelLimit(100)
+	begun := 0
+	for port := range uint16(100) {
+		if b.begins(udpFrame(client, server, 1+port, 53), commit) {
+			begun++
+		}
+	}
+	if begun != 20 {
+		t.Errorf("%d connections began, want 20", begun)
+	}
+	b.refused(udpFrame(client, server, 200, 53), commit, DropNewRate)
+}
+
+// TestRaceToBegin: of the packets of a new flow that several workers have at once, one
+// begins the connection, and the others belong to it (CT-30).
+func TestRaceToBegin(t *testing.T) {
+	b := newBench(t, Config{})
+	const flows = 500
+	var begun [flows]atomic.Int32
+	together(t, b.Table, func(worker int, w *bench) {
+		for i := range begun {
+			frame := udpFrame(client, server, uint16(1+i), 53)
+			if w.begins(frame, commit) {
+				begun[i].Add(1)
+			} else {
+				w.want(frame, lookup, "new|trk")
+			}
+		}
+	})
+	for i := range begun {
+		if n := begun[i].Load(); n != 1 {
+			t.Errorf("flow %d was begun %d times", i, n)
+		}
+	}
+	if s := b.Stats(); s.Entries != flows || s.Created != flows {
+		t.Errorf("stats %+v", s)
+	}
+	b.checkOrder()
+	b.checkShares()
+}
