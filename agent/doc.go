@@ -60,6 +60,7 @@
 //	map.go, counters.go           the pipeline as a map; what changes as packets pass
 //	health.go, probe.go           is it alive, is it ready; the container's question
 //	livecheck.go, echo.go         a look at itself, with echo requests
+//	manifestcheck.go              a look at the objects of a configuration, before it is used
 //	metrics.go, antreametrics.go  counters for Prometheus; under the names that Antrea's agent has
 //	ctcounters.go, sums.go        of connections; what became of packets, in sums that agree
 //	scrape.go                     metrics and health over TCP

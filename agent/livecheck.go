@@ -74,8 +74,12 @@ func (a *Agent) checkObjects() preflight.Line {
 	if a.objects == nil {
 		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
 	}
+	return objectsLine(a.objects.Statuses())
+}
+
+func objectsLine(all []control.Status) preflight.Line {
 	var first control.Status
-	wrong, all := 0, a.objects.Statuses()
+	wrong := 0
 	for _, s := range all {
 		if s.State != control.Installed {
 			if wrong++; wrong == 1 {

@@ -26,7 +26,8 @@ func checkCommand() *cobra.Command {
 		Short: "Look whether a Node is fit for the agent, or with --live, whether the agent works",
 		Long: `Look at this Node before an agent is started: capabilities, what the kernel can do, who else is there, names and
 ports that are taken, MTU and sysctls. Each line is ok, warn or fail, with what to do about it. The exit code is 1
-when a line is fail. With --config, names and addresses are those of the agent's configuration.
+when a line is fail. With --config, names and addresses are those of the agent's configuration, and the objects of
+its manifests are looked at, too.
 
 With --live, ask the running agent: its state, and echo requests through the switch to the other Nodes' gateways and
 to the Node's pods.`,
@@ -69,7 +70,7 @@ func preflightLines(config, cniDir, cniBin string) ([]preflight.Line, error) {
 			return nil, err
 		}
 	}
-	return preflight.Check(conf.Preflight(cniDir, cniBin)), nil
+	return append(preflight.Check(conf.Preflight(cniDir, cniBin)), conf.ManifestLines()...), nil
 }
 
 // liveLines asks an agent.
