@@ -136,7 +136,7 @@ func (c *classifier) insert(e *entry) *entry {
 		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
 	}
 	st := c.own(i)
-	st.insert(newRow(e))
+	st.insert(newRow(e, c.edit))
 	c.count(e, 1)
 	c.plant(st, e, (*trie).insert)
 	return old
@@ -147,7 +147,7 @@ func (c *classifier) insert(e *entry) *entry {
 // of a subtable would have to change.
 func (c *classifier) insertLive(e *entry) bool {
 	i := c.subtable(&e.Match.Mask)
-	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e)) {
+	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e, nil)) {
 		return false
 	}
 	c.count(e, 1)

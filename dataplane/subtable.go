@@ -82,8 +82,9 @@ type chunk struct {
 // as many chunks.
 const chunkLoad = 6
 
-// row is an entry in its subtable; it never changes.
+// row is an entry in its subtable. Within its edit it may change; one without never does.
 type row struct {
+	edit     *edit
 	entry    *entry
 	clauses  *clauses // of a soft entry
 	next     *row     // of the same match and a lower priority
@@ -92,8 +93,8 @@ type row struct {
 	mixed    bool // from here on, one entry has different clauses
 }
 
-func newRow(e *entry) *row {
-	r := &row{entry: e, clauses: e.clauses, priority: e.Priority}
+func newRow(e *entry, ed *edit) *row {
+	r := &row{edit: ed, entry: e, clauses: e.clauses, priority: e.Priority}
 	r.before(nil)
 	return r
 }
@@ -259,7 +260,7 @@ func (st *subtable) putLive(r *row) bool {
 // putIn puts a row of a hash into its chunk, which may be changed.
 func (st *subtable) putIn(c *chunk, h uint64, r *row) {
 	if i := c.find(st.varying, uint32(h>>32), &r.entry.Match.Value); i >= 0 {
-		c.rows[i] = c.rows[i].with(r)
+		c.rows[i] = c.rows[i].with(r, c.edit)
 		return
 	}
 	c.tags = append(c.tags, uint32(h>>32))
@@ -271,14 +272,26 @@ func (st *subtable) putIn(c *chunk, h uint64, r *row) {
 }
 
 // with is a chain of rows with one more, by priority, falling. Rows that other
-// chains share are not changed.
-func (r *row) with(more *row) *row {
+// chains share, those of another edit, are not changed: but those of this one are, for
+// copies of a chain that grows by a row a hundred times leave the last of them far apart
+// in memory, where the garbage collector takes long to go from one to the next.
+func (r *row) with(more *row, ed *edit) *row {
 	if r == nil || more.priority > r.priority {
 		more.before(r)
 		return more
 	}
+	n := r.own(ed)
+	n.before(n.next.with(more, ed))
+	return n
+}
+
+// own is the row, or a copy of it, that an edit may change.
+func (r *row) own(ed *edit) *row {
+	if ed != nil && r.edit == ed {
+		return r
+	}
 	n := *r
-	n.before(r.next.with(more))
+	n.edit = ed
 	return &n
 }
 
@@ -361,7 +374,7 @@ func (c *chunk) removeAt(i, words int) {
 // common words, chunks and the highest priority are what the rows need now.
 func (st *subtable) rebuild(more *row) {
 	var rows []*row
-	st.all(func(r *row) { rows = append(rows, newRow(r.entry)) })
+	st.all(func(r *row) { rows = append(rows, newRow(r.entry, st.edit)) })
 	if more != nil {
 		rows = append(rows, more)
 	}
