@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,9 +49,19 @@ func (e *NoAgentError) Hint() string {
 	case errors.Is(e.Err, fs.ErrNotExist):
 		return "Does an agent run here? --socket or ANTRAIL_SOCKET name another socket than that of its configuration, --node names a Node of a lab. In a cluster: kubectl -n kube-system exec POD -- antrail ..."
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return "An agent made the socket, and has ended: its log says why."
+		return "An agent made the socket, and has ended: its log says why" + e.log() + "."
 	}
 	return ""
+}
+
+// log is " (FILE)" for the log that lies beside the socket, as a lab's do; "" when none
+// does.
+func (e *NoAgentError) log() string {
+	file := strings.TrimSuffix(e.Socket, ".sock") + ".log"
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return " (" + file + ")"
 }
 
 // NewClient makes a client of the agent at a socket. It does not connect yet.

@@ -54,7 +54,7 @@ func free(path string) error {
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("an agent is running already: it answers at %s", path)
+		return fmt.Errorf("%w already: it answers at %s", ErrRunning, path)
 	}
 	return nil
 }

@@ -114,6 +114,15 @@ func TestUpMakesTheTopology(t *testing.T) {
 	if got := strings.Join(s.Nodes[0].Notes, "\n"); got != fakeNotes {
 		t.Errorf("notes of %s: %q", s.Nodes[0].Name, got)
 	}
+	b := l.State.Agents[1].Process
+	if err := unix.Kill(b.PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); b.alive() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	if got := l.Status(t.Context()).Nodes[1].Agent; !strings.HasPrefix(got, "its agent has ended ("+l.Log("node-b")+"); to start another: ") {
+		t.Errorf("of an agent that was killed: %s", got)
+	}
 	if err := l.Down(); err != nil {
 		t.Error(err)
 	}

@@ -77,8 +77,12 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 		s.Notes = strings.Split(drops.Note, "\n")
 	}
 	for _, a := range l.State.Agents {
-		if a.Node == n.Name {
-			s.PID = a.Process.PID
+		if a.Node != n.Name {
+			continue
+		}
+		s.PID = a.Process.PID
+		if s.Agent != ready && !a.Process.alive() {
+			s.Agent = fmt.Sprintf("its agent has ended (%s); to start another: antrail lab exec %s -- antrail agent --config %s", l.Log(n.Name), n.Name, l.configFile(n.Name))
 		}
 	}
 	for _, p := range n.Pods {

@@ -81,6 +81,8 @@ func after(ctx context.Context, err error, stay bool) error {
 			<-ctx.Done()
 		}
 		return nil
+	case errors.Is(err, agent.ErrRunning):
+		return hintedError{err, "--take-over replaces it without a gap. On SIGTERM it takes back what it made, and ends."}
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -20,6 +21,15 @@ func TestRootHint(t *testing.T) {
 	tellError(&b, fmt.Errorf("mkdir /run/antrail: %w", fs.ErrPermission))
 	if told := strings.Contains(b.String(), "This is not root"); told != (os.Geteuid() != 0) {
 		t.Errorf("user %d is told %q", os.Geteuid(), b.String())
+	}
+}
+
+// TestRunningHint: who starts an agent beside one that runs is told how to replace it.
+func TestRunningHint(t *testing.T) {
+	var b bytes.Buffer
+	tellError(&b, after(t.Context(), fmt.Errorf("%w already", agent.ErrRunning), false))
+	if want := "antrail: an agent is running already\n--take-over replaces it"; !strings.HasPrefix(b.String(), want) {
+		t.Errorf("%q", b.String())
 	}
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,6 +43,9 @@ goes by the record that the agent keeps, so it also works after one that was kil
 			told = true
 			fmt.Fprintln(c.OutOrStdout(), what)
 		})
+		if errors.Is(err, agent.ErrRunning) {
+			return hintedError{err, "Stop it first, or give --force, which does."}
+		}
 		if err == nil && !told {
 			fmt.Fprintln(c.OutOrStdout(), "nothing is left of the agent of", socket)
 		}
