@@ -50,11 +50,19 @@ func TestOwnedDeviceStays(t *testing.T) {
 		})
 	}
 
+	nstest.OpenWire(t, host, "gw0").Send(frameFrom([6]byte{2, 9, 9, 9, 9, 9}, 0).Bytes())
+	if n := host.Link(t, "gw0").Attrs().Statistics.TxDropped; n == 0 {
+		t.Error("the device has dropped nothing while nobody had it open")
+	}
+
 	o.MTU, o.MAC = 1300, [6]byte{2, 0, 0, 0, 0, 2}
 	p := openIn(t, host, o)
 	a := host.Link(t, "gw0").Attrs()
 	if a.Index != index || a.MTU != 1300 || !bytes.Equal(a.HardwareAddr, o.MAC[:]) || !lowerUp(t, host, "gw0") || !p.Info().Up || !p.Found() {
 		t.Errorf("opened again it is %+v", a)
+	}
+	if s := p.Stats(); s.RxDropped != 0 {
+		t.Errorf("what the device dropped before counts: %+v", s)
 	}
 	addresses, err := host.Links().AddrList(host.Link(t, "gw0"), unix.AF_INET)
 	if err != nil || len(addresses) != 1 || addresses[0].IP.String() != "10.9.0.1" {

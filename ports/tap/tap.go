@@ -66,6 +66,7 @@ type Port struct {
 
 	links *netlink.Handle // of the device's namespace, for its drop counter
 	drops uint64          // that counter when last read, under tx
+	left  uint64          // that counter when the port was opened
 
 	rx struct {
 		sync.Mutex
@@ -117,6 +118,7 @@ func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
 	}
+	p.left = p.queueDrops() // while nobody had the device open, or by the port before
 	return p, nil
 }
 
@@ -254,7 +256,7 @@ func (p *Port) Info() ports.Info {
 // Stats adds what the kernel dropped because nobody received it.
 func (p *Port) Stats() ports.Stats {
 	s := p.count.Stats()
-	s.AddLost(ports.RxRingFull, p.queueDrops())
+	s.AddLost(ports.RxRingFull, p.queueDrops()-p.left)
 	return s
 }
 
