@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 )
@@ -58,6 +59,13 @@ func (s *Silence) hops(gateway string) (map[hop]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list neighbours: %w", err)
 	}
+	neighbours = slices.DeleteFunc(neighbours, func(n netlink.Neigh) bool {
+		return n.State&answered != 0 || n.State&(netlink.NUD_FAILED|netlink.NUD_INCOMPLETE) == 0
+	})
+	if len(neighbours) == 0 {
+		s.asked = nil
+		return nil, nil
+	}
 	skip := 0
 	if link, err := netlink.LinkByName(gateway); err == nil {
 		skip = link.Attrs().Index
@@ -65,7 +73,7 @@ func (s *Silence) hops(gateway string) (map[hop]bool, error) {
 	asked, silent := map[hop]bool{}, map[hop]bool{}
 	for _, n := range neighbours {
 		addr, ok := netip.AddrFromSlice(n.IP)
-		if !ok || n.LinkIndex == skip || n.State&answered != 0 || n.State&(netlink.NUD_FAILED|netlink.NUD_INCOMPLETE) == 0 {
+		if !ok || n.LinkIndex == skip {
 			continue
 		}
 		h := hop{n.LinkIndex, addr.Unmap()}
