@@ -312,7 +312,7 @@ func (f *faults) check(ok bool, format string, args ...any) {
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
-	f.check(c.Flows != "" || c.fromObjects(), "flows: missing, and manifests and kubernetes too")
+	f.check(c.Flows != "" || c.fromObjects(), "flows, manifests, kubernetes: one of them is missing, for entries or objects to come from")
 	f.check(c.Manifests == "" || c.files() == (Files{}), "manifests: not together with flows, groups and meters")
 	if c.Kubernetes != nil {
 		c.Kubernetes.check(c, &f)
@@ -380,11 +380,17 @@ func isNodeAddress(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
 }
 
+// checkNodeAddress looks at the address of a Node that a key holds.
+func (f *faults) checkNodeAddress(key string, a netip.Addr) {
+	f.check(a.IsValid(), "%s: missing", key)
+	f.check(!a.IsValid() || isNodeAddress(a), "%s: %v is no address of a Node", key, a)
+}
+
 func (c *Config) checkPeers(f *faults) {
 	local := c.Tunnel.LocalAddress
 	for i, p := range c.Peers {
 		who := fmt.Sprintf("peers[%d]", i)
-		f.check(isNodeAddress(p.Address), "%s.address: %v is no address of a Node", who, p.Address)
+		f.checkNodeAddress(who+".address", p.Address)
 		f.check(p.Address.Is4() == local.Is4(), "%s.address: %v is not of the family of tunnel.localAddress, %v", who, p.Address, local)
 		f.checkFamilies(who+".podCIDRs", p.PodCIDRs)
 		f.check(len(p.Gateways) == len(p.PodCIDRs), "%s.gateways: %d, for %d podCIDRs", who, len(p.Gateways), len(p.PodCIDRs))

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -75,7 +74,11 @@ func (p *pipeline) silentAt(dst netip.Addr, node string) (netip.Addr, bool) {
 // silentLines names them, a line each.
 func (p *pipeline) silentLines() (lines []string) {
 	for _, n := range p.silentNodes() {
-		lines = append(lines, fmt.Sprintf("Node %s at %s does not answer ARP or NDP: what goes there is lost", p.nodeName(n), n))
+		who := "Node " + p.nodeName(n)
+		if n.String() != p.nodeName(n) {
+			who += " at " + n.String()
+		}
+		lines = append(lines, who+" does not answer ARP or NDP: what goes there is lost")
 	}
 	return lines
 }

@@ -63,7 +63,7 @@ func TestSilentNodeFollowed(t *testing.T) {
 			cancel()
 		}
 	})
-	want := []string{"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost", "Node 192.168.77.104 at 192.168.77.104 does not answer ARP or NDP: what goes there is lost"}
+	want := []string{"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost", "Node 192.168.77.104 does not answer ARP or NDP: what goes there is lost"}
 	if err != nil || !slices.Equal(notes, want) {
 		t.Errorf("%v %q", err, notes)
 	}

@@ -63,7 +63,7 @@ func (t *Tunnel) check(f *faults) {
 	f.check(known, "tunnel.type: %q is none of geneve, vxlan and gre", t.Type)
 	f.check(KnownTunnelDriver(t.Driver), "tunnel.driver: %q is none of kernel, afxdp and auto", t.Driver)
 	f.check(t.OFPort < 0xff00, "tunnel.ofPort: %d is not between 1 and 65279", t.OFPort)
-	f.check(isNodeAddress(t.LocalAddress), "tunnel.localAddress: %v is no address of a Node", t.LocalAddress)
+	f.checkNodeAddress("tunnel.localAddress", t.LocalAddress)
 }
 
 // kind is the tunnel's type, once that has been checked.

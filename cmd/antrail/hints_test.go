@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,30 @@ func TestRunningHint(t *testing.T) {
 	tellError(&b, after(t.Context(), fmt.Errorf("%w already", agent.ErrRunning), false))
 	if want := "antrail: an agent is running already\n--take-over replaces it"; !strings.HasPrefix(b.String(), want) {
 		t.Errorf("%q", b.String())
+	}
+}
+
+// TestEndedHint: who asks an agent that has ended is told where its log lies, if that is
+// beside the socket.
+func TestEndedHint(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name+".sock")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+	}
+	log := filepath.Join(dir, "a.log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "has ended: its log says why (" + log + ").\n", "b": "has ended: its log says why.\n"} {
+		var b bytes.Buffer
+		if code := run([]string{"drops", "--socket", filepath.Join(dir, name+".sock")}, &b, &b); code != exitFailed || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%s: exit code %d\n%s", name, code, &b)
+		}
 	}
 }
 
