@@ -108,7 +108,13 @@ func (p *pipeline) explainNumber(kind, number string) (any, error) {
 func (p *pipeline) explainObject(k control.Key) (any, error) {
 	status, ok := p.objects.Status(k)
 	if !ok {
-		return nil, fmt.Errorf("this Node has nothing to do with %s", k)
+		var there []string
+		for _, s := range p.objects.Statuses() {
+			if o := s.Object; o.Kind == k.Kind && o.Namespace == k.Namespace {
+				there = append(there, o.Name)
+			}
+		}
+		return nil, fmt.Errorf("this Node has nothing to do with %s%s", k, flow.Suggest(k.Name, there))
 	}
 	o := &ObjectEntries{
 		Object: k.String(), State: status.State, Reason: status.Reason, Entries: p.explained(p.objects.EntriesOf(k)),

@@ -52,7 +52,11 @@ const (
 func newView(c *Cluster, node string, was *view, keys []Key) (*view, error) {
 	nc, n := c.NodeConfig(node), c.Node(node)
 	if nc == nil {
-		return nil, fmt.Errorf("node %s: there is no NodeConfig of that name", node)
+		var there []string
+		for k := range c.NodeConfigs {
+			there = append(there, k.Name)
+		}
+		return nil, fmt.Errorf("node %s: there is no NodeConfig of that name%s", node, flow.Suggest(node, there))
 	}
 	if n == nil || len(n.PodCIDRs) == 0 {
 		return nil, fmt.Errorf("node %s: there is no Node of that name with podCIDRs", node)

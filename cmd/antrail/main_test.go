@@ -91,6 +91,8 @@ func TestExitCodes(t *testing.T) {
 		{"agent --config x --log-level loud", 2, "loud"},
 		{"replay x.pcap", 2, "--flows is missing"},
 		{"get pods --manifests x", 2, "--manifests needs --node"},
+		{"get pods --manifests examples/web-app", 2, "each Node has entries of its own; there are node-a, node-b\n"},
+		{"get pods --manifests examples/web-app --node nod-a", 1, "there is no NodeConfig of that name (did you mean node-a?)"},
 		{"get pods --manifests x --flows x", 2, "--flows and --manifests do not go together"},
 		{"get pods --manifests /no/such --node a", 1, "/no/such"},
 		{"get pods --manifests control/testdata/seed --node nobody", 1, "nobody"},

@@ -103,7 +103,11 @@ func (s *offline) source(node string, w io.Writer) (agent.Source, error) {
 		return nil, nil
 	}
 	if node == "" {
-		return nil, usageError{errors.New("--manifests needs --node: each Node has entries of its own")}
+		err := errors.New("--manifests needs --node: each Node has entries of its own")
+		if there, unread := agent.ManifestNodes(s.manifests); unread == nil {
+			err = fmt.Errorf("%w; there are %s", err, strings.Join(there, ", "))
+		}
+		return nil, usageError{err}
 	}
 	report := func(p control.Problem) { fmt.Fprintln(w, p.Error()) }
 	return agent.Manifests{Path: s.manifests, Node: node, Report: report}, nil
