@@ -11,8 +11,8 @@
 //	manifests.go, manifests_watch.go          files, and how they are watched
 //	decode.go                                 the door: text comes in, plain objects go out
 //	misspelt.go                               the field or kind that may be meant by one that nobody knows
-//	decode_yaml.go, decode_check.go           what all kinds share there
-//	decode_types.go
+//	decode_yaml.go, decode_json.go            what all kinds share there
+//	decode_check.go, decode_types.go
 //	decode_node.go, decode_service.go         kinds of Kubernetes
 //	decode_policy.go
 //	decode_antrea.go, decode_antreapolicy.go  and of Antrea
