@@ -117,6 +117,7 @@ func TestWorkersThatRunAreAlive(t *testing.T) {
 
 // TestScrapes serves over TCP, on an address that somebody else has at first.
 func TestScrapes(t *testing.T) {
+	t.Parallel() // it waits for tcpRetry
 	a, _ := loadedAgent(t, "metrics: {antreaNames: true}\n")
 	taken := httptest.NewServer(http.NotFoundHandler())
 	a.config.Metrics.Address = taken.Listener.Addr().String()

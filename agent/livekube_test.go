@@ -220,6 +220,7 @@ func TestKubeRestart(t *testing.T) {
 // TestKubeRestartSilence: an API that takes connections and says nothing keeps nobody
 // waiting who knows what the Node was.
 func TestKubeRestartSilence(t *testing.T) {
+	t.Parallel() // it waits until an API server that says nothing is given up
 	api := kubetest.New(t)
 	api.Apply(clusterObjects)
 	c := kubeConfig(t, api)
@@ -345,6 +346,7 @@ func TestFacts(t *testing.T) {
 
 // TestKubeStatus: the agent tells how the Node's policies stand, and sums up.
 func TestKubeStatus(t *testing.T) {
+	t.Parallel() // it waits for the usual pace of reports
 	api := kubetest.New(t)
 	api.Apply(clusterObjects + "---" + `
 apiVersion: crd.antrea.io/v1beta1
