@@ -2,7 +2,7 @@
 # make test   every test, and says which could not run here and why
 # make test-k8s  the agent's tests against a real API server, built when it is not
 #             cached (hack/k8s/build); prints what it holds of a large cluster
-# make test-vm  VLANs, bonds and older kernels, in virtual machines with Debian's kernels
+# make test-vm  network cards, VLANs, bonds, older and newer kernels, in virtual machines with Debian's kernels
 # make test-deploy  the Kustomize base and the Helm chart are the same, and valid
 # make lint   gofmt, go vet, staticcheck
 # make book   docs/pipeline, written anew from the tables, the sample objects and packets

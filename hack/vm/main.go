@@ -1,7 +1,7 @@
 // Vm boots a kernel in a virtual machine of this machine's, without disk and network,
 // and runs commands in it:
 //
-//	go run ./hack/vm -kernel DIR [-add FILE:PATH] [-program FILE:PATH] ... -- COMMAND [ARG...] [-- COMMAND...]
+//	go run ./hack/vm -kernel DIR [-cards] [-add FILE:PATH] [-program FILE:PATH] ... -- COMMAND [ARG...] [-- COMMAND...]
 //
 //	main.go      the first root of the kernel, and the machine
 //	modules.go   modules of the kernel, in the order in which they load
@@ -42,6 +42,7 @@ type order struct {
 	kernel, init   string
 	memory         int
 	limit          time.Duration
+	cards          bool
 	adds, programs list
 	commands       []string
 }
@@ -52,6 +53,7 @@ func main() {
 	flag.StringVar(&o.init, "init", "", "the first process, built of hack/vm/init")
 	flag.IntVar(&o.memory, "memory", 1024, "the machine's memory, MiB")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "the most that all may take")
+	flag.BoolVar(&o.cards, "cards", false, "two network cards on one wire, 52:54:00:00:00:01 and …:02")
 	flag.Var(&o.adds, "add", "FILE:PATH")
 	flag.Var(&o.programs, "program", "FILE:PATH, with its shared libraries")
 	flag.Parse()
@@ -68,8 +70,15 @@ func (o *order) run(ctx context.Context) error {
 	if o.kernel == "" || o.init == "" || len(o.commands) == 0 {
 		return errors.New("-kernel, -init and a command are needed")
 	}
-	images, err := filepath.Glob(filepath.Join(o.kernel, "boot/vmlinuz-*"))
-	if err != nil || len(images) != 1 {
+	var images []string
+	for _, place := range []string{"boot/vmlinuz-*", "usr/lib/modules/*/vmlinuz"} { // older packages, and newer ones
+		found, err := filepath.Glob(filepath.Join(o.kernel, place))
+		if err != nil {
+			return err
+		}
+		images = append(images, found...)
+	}
+	if len(images) != 1 {
 		return fmt.Errorf("%s has %d kernels: want one", o.kernel, len(images))
 	}
 	root, err := o.root()
@@ -135,6 +144,13 @@ var (
 	translated = way{"translated by QEMU, in a time of its own: no KVM here", []string{"-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "qemu64,-cx16"}}
 )
 
+// wire are two cards on one wire. Their queues take the kernel's DMA addresses, which
+// zero-copy needs (VIRTIO_F_ACCESS_PLATFORM); they pass any VLAN.
+var wire = []string{
+	"-netdev", "hubport,hubid=0,id=n1", "-device", "virtio-net-pci,netdev=n1,mac=52:54:00:00:00:01,disable-legacy=on,iommu_platform=on,ctrl_vlan=off",
+	"-netdev", "hubport,hubid=0,id=n2", "-device", "virtio-net-pci,netdev=n2,mac=52:54:00:00:00:02,disable-legacy=on,iommu_platform=on,ctrl_vlan=off",
+}
+
 // boot runs the machine until its first process has ended.
 func (o *order) boot(ctx context.Context, image, initrd string) error {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
@@ -144,6 +160,9 @@ func (o *order) boot(ctx context.Context, image, initrd string) error {
 		way = onKVM
 	}
 	fmt.Println("vm:", way.name)
+	if o.cards {
+		way.args = append(way.args, wire...)
+	}
 	q := exec.CommandContext(ctx, "qemu-system-x86_64", append(way.args, "-m", fmt.Sprint(o.memory),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio", "-kernel", image, "-initrd", initrd,
 		"-append", "console=ttyS0 quiet panic=-1 no_timer_check")...)

@@ -14,7 +14,7 @@ import (
 // wanted are the modules that a Debian kernel has what antrail needs in, and those of
 // the links that it goes over. A machine loads them when they are asked for.
 var wanted = []string{
-	"veth", "tun", "bridge", "8021q", "bonding", "ip_gre", "ip6_gre", "vxlan", "geneve",
+	"virtio_pci", "virtio_net", "veth", "tun", "bridge", "8021q", "bonding", "ip_gre", "ip6_gre", "vxlan", "geneve",
 	"sch_ingress", "cls_bpf", "nf_tables", "nft_ct", "nft_nat", "nft_masq", "nft_chain_nat", "nft_fib_inet", "nft_limit", "nft_reject_inet", "nft_dup_netdev", "nft_fwd_netdev",
 }
 

@@ -278,7 +278,7 @@ func (p *Port) settle(o Options, mode Mode, chains bool) error {
 	p.silent = p.generic || p.veth
 	p.rx.stock = newStock(o.Ring, !s.zeroCopy())
 	p.tx.requests = p.umem.requests
-	if p.info.Carries = 0; p.umem.requests > 0 && !s.zeroCopy() {
+	if p.info.Carries = 0; p.umem.requests > 0 && p.veth {
 		p.info.Carries = ports.CarriesChecksum
 	}
 	if mode == ZeroCopy && !s.zeroCopy() {
@@ -304,7 +304,7 @@ func (p *Port) checksums() string {
 	case p.umem.requests == 0:
 		return "checksums are completed: the kernel takes none that are partial"
 	}
-	return "checksums are completed: frames leave without a copy"
+	return "checksums are completed: a card's driver may send one that is partial as it is"
 }
 
 // describe is Info.Mode: where the program runs, and whether frames are

@@ -27,6 +27,11 @@ type Rig struct {
 	Frames int
 	// Inject makes the other side send one frame to the port.
 	Inject func(frame []byte) error
+	// Late is how long frames may still be under way when they were injected, and Keeps
+	// says that the way keeps those that the port has no room for, and brings them in
+	// some order when it has.
+	Late  time.Duration
+	Keeps bool
 	// Observe waits a moment for a frame at the other side; nil when none came.
 	Observe func(wait time.Duration) ([]byte, error)
 	// Backlog is more frames than the port keeps while nobody receives.
@@ -110,6 +115,7 @@ func (r *Rig) inject(t *testing.T, first uint32, n int) {
 			t.Fatalf("inject frame %d: %v", serial, err)
 		}
 	}
+	time.Sleep(r.Late)
 }
 
 // receive collects n frames of the suite from the port in batches of the given
