@@ -1,9 +1,12 @@
 package conntrack
 
 import (
+	"math"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // begins is Begin on a packet that enters.
@@ -39,7 +42,7 @@ func TestBegin(t *testing.T) {
 		{"IPv6", udpFrame("fd00::1", "fd00::2", 1, 53), commit, true},
 		{"another zone", udpFrame(client, server, 1, 53), Request{Commit: true, Zone: 7}, true},
 		{"the last that fits", udpFrame(client, server, 4, 53), commit, true},
-		{"one too many, in place of the oldest", udpFrame(client, server, 5, 53), commit, true},
+		{"one too many, in place of the oldest", udpFrame(client, server, 5, 53), commit, false},
 	} {
 		if got := one.begins(step.frame, step.r); got != step.begin {
 			t.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
@@ -58,6 +61,68 @@ func TestBegin(t *testing.T) {
 		two.warp(2e9)
 	}
 	one.checkShares()
+}
+
+// TestBeginRefuses: what Begin refuses leaves nothing behind: no connection more, none
+// less for one that did not come about, and nothing counted.
+func TestBeginRefuses(t *testing.T) {
+	ack := tcpFrame(client, server, 1, 80, tcpText{flags: "A", seq: 100, ack: 9})
+	udp := udpFrame(client, server, 1, 53)
+	clash := func(b *bench) { b.want(udpFrame(client, "10.7.7.7", 1, 53), commitNAT("dst=10.0.0.2"), "new|trk|dnat") }
+	crowd := func(b *bench) {
+		for port := range uint16(40) {
+			b.want(udpFrame(client, server, 100+port, 53), commit, "new|trk")
+		}
+		b.warp(2e9)
+		b.SetMax(42)
+	}
+	for name, c := range map[string]struct {
+		before func(b *bench)
+		frame  []byte
+	}{
+		"a Service's endpoint": {func(b *bench) {
+			b.Shield([]netip.AddrPort{netip.MustParseAddrPort(client + ":1")}, math.MaxInt64)
+		}, ack},
+		"a lowered limit":        {func(b *bench) { crowd(b); b.SetMax(1) }, udp},
+		"a zone's lowered limit": {func(b *bench) { crowd(b); b.SetLimit(100, 1) }, udp},
+		"a tuple clash":          {clash, udp},
+		"… in a crowded table":   {func(b *bench) { clash(b); crowd(b) }, udp},
+		"a FIN":                  {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "FA", seq: 100, ack: 9})},
+		"a server's SYN":         {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "SA", seq: 100, ack: 9})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Config{})
+			c.before(b)
+			lines, stats := b.lines(), b.Stats()
+			if b.begins(c.frame, commit) {
+				t.Fatal("a connection began")
+			}
+			if now := b.lines(); !slices.Equal(now, lines) {
+				t.Errorf("connections are\n%q, were\n%q", now, lines)
+			}
+			if now := b.Stats(); now != stats {
+				t.Errorf("stats are %+v, were %+v", now, stats)
+			}
+			b.checkShares()
+		})
+	}
+}
+
+// TestBeginInPlaceOfOld: a connection whose time has passed is nothing in the way of
+// another, neither of the same tuple nor of its answer's.
+func TestBeginInPlaceOfOld(t *testing.T) {
+	b := newBench(t, Config{})
+	for _, frame := range [][]byte{udpFrame(client, server, 1, 53), udpFrame(server, client, 53, 1), udpFrame(client, server, 1, 53)} {
+		if !b.begins(frame, commit) {
+			t.Error("no connection began")
+		}
+		if n := b.Stats().Entries; n != 1 {
+			t.Errorf("there are %d connections, want 1", n)
+		}
+		b.warp(time.Hour)
+	}
+	b.checkOrder()
+	b.checkShares()
 }
 
 // twice is a lookup and then a commit.

@@ -37,7 +37,7 @@ func (t *Table) Begin(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, no
 	if !v.read(f.Bytes(), l, r.Zone) || !sound(f, l) {
 		return false
 	}
-	if _, _, known := t.findNear(&v.key, r.Near, now); known {
+	if _, _, known := t.findNear(&v.key, r.Near, now); known || !v.fits() {
 		return false
 	}
 	if v.begin(); !v.known() {
@@ -47,6 +47,22 @@ func (t *Table) Begin(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, no
 		return false
 	}
 	return true
+}
+
+// fits says whether there is room for the packet's connection. Where an old one is to
+// go for it (admit), its reply key must be free too, so that none goes for nothing.
+func (v *visit) fits() bool {
+	t := v.t
+	z, total, most := t.zone(v.key.zone), t.limits.total.Load()+1, t.limits.max.Load()
+	if total > most || z.full(z.count.Load()+1, t.limits.byDefault.Load()) {
+		return false
+	}
+	if !crowded(total, most) {
+		return true
+	}
+	var back key
+	v.key.reverse(&back)
+	return !t.taken(&back, v.now)
 }
 
 // opens says whether the packet may begin a connection of its protocol.

@@ -35,7 +35,7 @@ const anyZone = -1
 func (t *Table) admit(zone uint16, from *portShare, now int64) DropReason {
 	reason := t.reserve(zone, from)
 	if reason == DropNone {
-		if most := t.limits.max.Load(); t.parent == nil && t.limits.total.Load() > most-most/20 {
+		if t.parent == nil && crowded(t.limits.total.Load(), t.limits.max.Load()) {
 			t.evict(from, anyZone, now)
 		}
 		return DropNone
@@ -56,6 +56,9 @@ func (t *Table) admit(zone uint16, from *portShare, now int64) DropReason {
 	}
 	return t.reserve(zone, from)
 }
+
+// crowded says whether a new connection is to cost an old one its place.
+func crowded(total, most int64) bool { return total > most-most/20 }
 
 // pretend is what a Scratch answers where its table would evict.
 func (t *Table) pretend(reason DropReason, from *portShare, zone int, now int64) DropReason {

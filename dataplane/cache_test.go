@@ -173,6 +173,11 @@ func (w *twins) compare() {
 		for _, p := range r.sw.Ports() {
 			lines[i] = append(lines[i], fmt.Sprintf("port %d %+v", p.No, p.Stats))
 		}
+		if w.rigs[0].kernel == nil { // what it forwards is in no sum
+			for _, p := range r.sw.Sums().Ports {
+				lines[i] = append(lines[i], fmt.Sprintf("sums %+v", p))
+			}
+		}
 		lines[i] = append(lines[i], fmt.Sprintf("macs %v", r.sw.LearnedMACs()))
 		lines[i] = append(lines[i], r.lost()...)
 		connections := r.dump()
