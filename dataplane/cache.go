@@ -30,6 +30,8 @@ import (
 //
 // A walk is remembered when conntrack called the packet established, or when
 // its signature comes a second time: packets that come once displace nothing.
+// The walk of a connection's first packet, whose ports come once, may be remembered
+// without them (opening.go).
 type cache struct {
 	tags   [][ways]uint32 // of each set: upper half of the hash, 0 for nothing
 	places [][ways]cached

@@ -17,8 +17,10 @@ import (
 // packet has no connection, and begins one where the walk did.
 //
 // A walk is an opening when all its lookups were in stretches that it took; when
-// between these there was nothing but ct() and an output, which read no port; when none wrote a port; and when
-// conntrack found no connection, once, and translated nothing. It holds as long as
+// between these there was nothing but ct() and an output, which read no port; when
+// none wrote a port; and when conntrack found no connection, once, and translated
+// nothing. What such a walk does follows from the rest of the signature alone, and from
+// that there is no connection and room for one. It holds as long as
 // other entries of the cache, but for learned entries: a stretch passes a table that
 // can learn only while it has learned nothing, so it holds until one begins to
 // (Switch.awoken).
@@ -107,7 +109,7 @@ func (k *walk) open(f *packet.Frame, inPort uint32) bool {
 	}
 	exact, hash := s.words[3], s.hash
 	for i, mask := range o.masks[:o.n] {
-		s.openings(mask)
+		s.widen(mask)
 		if e := c.find(); e != nil && k.opens(e, f, inPort) {
 			if i > 0 {
 				o.masks[i], o.masks[i-1] = o.masks[i-1], mask
@@ -123,9 +125,11 @@ func (k *walk) open(f *packet.Frame, inPort uint32) bool {
 // hasPorts says of which protocols there are openings.
 func hasPorts(proto uint8) bool { return proto == packet.ProtoTCP || proto == packet.ProtoUDP }
 
-// openings turns a packet's signature into that of openings.
-func (s *signature) openings(mask uint64) {
-	s.words[3] = s.words[3]&^0xffffffff | s.words[3]&mask | openingBit
+// widen turns a packet's signature into that of all packets like it but for the bits of
+// the ports beyond mask: the signature of an opening. The mask stands where the source's
+// port was, or a port of 0 under one mask would be any port under another.
+func (s *signature) widen(mask uint64) {
+	s.words[3] = s.words[3]&^0xffffffff | s.words[3]&mask | mask>>16 | openingBit
 	s.sum()
 }
 

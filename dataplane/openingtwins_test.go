@@ -39,6 +39,7 @@ const beginnings = `
 
 const (
 	firstUDP = "udp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=%d,udp_dst=53"
+	firstV6  = "udp6,in_port=1,dl_src=02:00:00:00:00:01,ipv6_src=fd00::1,ipv6_dst=fd00::9,nw_ttl=64,udp_src=%d,udp_dst=53"
 	firstTCP = "tcp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,tcp_src=%d,tcp_dst=80,tcp_flags="
 )
 
@@ -94,7 +95,6 @@ func (b *beginner) learn(text string, change func(*offer)) {
 // verdict and header, is treated as by a switch that remembers nothing: frames,
 // counters, specimens and connections.
 func TestOpeningsOfAllKinds(t *testing.T) {
-	const v6 = "udp6,in_port=1,dl_src=02:00:00:00:00:01,ipv6_src=fd00::1,ipv6_dst=fd00::9,nw_ttl=64,udp_src=%d,udp_dst=53"
 	partial := func(o *offer) { leaveChecksum(o, packet.ProtoUDP, 6) }
 	for name, text := range map[string]string{
 		"UDP":                  firstUDP,
@@ -104,7 +104,7 @@ func TestOpeningsOfAllKinds(t *testing.T) {
 		"RST of nothing":       firstTCP + "+rst",
 		"SYN and ACK":          firstTCP + "+syn+ack",
 		"refused":              "tcp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,tcp_src=%d,tcp_dst=81,tcp_flags=+syn",
-		"IPv6":                 v6,
+		"IPv6":                 firstV6,
 		"into the tunnel":      "udp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.8,nw_ttl=64,udp_src=%d,udp_dst=53",
 		"out of the tunnel":    "udp,in_port=9,nw_src=10.0.0.8,nw_dst=10.0.0.1,nw_ttl=64,udp_src=%d,udp_dst=53",
 		"back to where it was": "udp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.7,nw_ttl=64,udp_src=%d,udp_dst=53",
@@ -132,7 +132,7 @@ func TestOpeningsOfAllKinds(t *testing.T) {
 			change = nil
 		}
 		b.next(firstUDP, change)
-		b.next(v6, change)
+		b.next(firstV6, change)
 	}
 }
 
@@ -175,6 +175,7 @@ func TestOpeningsOfOthers(t *testing.T) {
 		"TTL of 1":              {text: "udp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=1,udp_src=%d,udp_dst=53"},
 		"another class":         {change: bytesOf(func(b []byte, l *packet.Layers) { b[l.L3+1] = 0x10; packet.IPv4(b[l.L3:]).UpdateChecksum() })},
 		"another protocol":      {text: firstTCP + "+syn"},
+		"a flow label":          {text: firstV6, change: func(o *offer) { o.frame[17] = 7 }},
 		"out of a tunnel":       {change: func(o *offer) { o.tunnel.ID = 5 }},
 		"policy before it":      {before: func(b *beginner) { b.entry("table=2,priority=20,udp actions=drop") }},
 		"client's port refused": {before: func(b *beginner) { b.entry("table=2,priority=20,udp,tp_src=1100 actions=drop") }},
@@ -289,5 +290,36 @@ func TestOpeningsGetShortcuts(t *testing.T) {
 	taken := false
 	if n := r.counted(dataplane.CacheOpened, func() { taken = r.talk(2000, 8) }); n != 1 || !taken {
 		t.Errorf("%d openings; taken: %v, %+v", n, taken, r.sw.Shortcuts())
+	}
+}
+
+// TestOpeningsOfMasks: the ports that entries ask for are told apart, be their bytes 0
+// or not, where others between other ends ask for less of them.
+func TestOpeningsOfMasks(t *testing.T) {
+	src := plainSources(`
+		table=0,ip actions=ct(table=1,zone=5)
+		table=1,priority=5,udp,nw_dst=10.0.0.9,tp_dst=256 actions=ct(commit,table=2,zone=5)
+		table=1,priority=5,udp,nw_dst=10.0.0.9,tp_dst=0x200/0xff00 actions=ct(commit,table=2,zone=5)
+		table=1,priority=5,udp,nw_dst=10.0.0.8 actions=ct(commit,table=2,zone=5)
+		table=1,priority=1 actions=drop
+		table=2 actions=output:2`, "")
+	b := &beginner{newTwins(t, 0, twinSource{src: src, hosts: []host{{port: 1}}}, nil), 1000}
+	call := func(to string, dst int) bool {
+		return b.next(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=%s,nw_ttl=64,udp_src=%%d,udp_dst=%d", to, dst), nil)
+	}
+	known := map[int]bool{80: true, 256: true, 0x3500: true} // 80 by its first byte, 0
+	for range 8 {
+		call("10.0.0.8", 1000)
+		for dst := range known {
+			known[dst] = call("10.0.0.9", dst)
+		}
+	}
+	for dst, opened := range known {
+		if !opened {
+			t.Errorf("a packet to port %d was no opening", dst)
+		}
+	}
+	for _, dst := range []int{512, 300, 513, 443, 0x3501, 81, 257} {
+		call("10.0.0.9", dst)
 	}
 }

@@ -176,7 +176,7 @@ func (k *walk) remember() {
 	mask, opening := r.opening()
 	switch {
 	case opening:
-		k.w.cache.sig.openings(mask)
+		k.w.cache.sig.widen(mask)
 		if r.meets {
 			p.learned = k.w.stretches.awoken + 1
 		}
