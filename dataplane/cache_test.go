@@ -633,12 +633,18 @@ func allSortsSources() flow.Sources {
 func FuzzCache(f *testing.F) {
 	f.Add(uint64(1), true)
 	f.Add(uint64(2), false)
+	f.Add(uint64(9), false)
 	sources := twinSources(f)
 	f.Fuzz(func(t *testing.T, seed uint64, antrea bool) {
 		s := sources["all sorts"]
 		if antrea {
 			s = sources["antrea"]
 		}
-		newTwins(t, seed, s, nil).walk(300, s.to)
+		w := newTwins(t, seed, s, nil)
+		if w.fresh = seed&8 != 0; w.fresh { // few pairs of ends, for openings
+			n := int(seed>>4) % (len(s.hosts) - 1)
+			w.hosts, w.calm = s.hosts[n:n+2], true
+		}
+		w.walk(300, s.to)
 	})
 }
