@@ -51,6 +51,7 @@ const (
 	windowsOfSweep  = 2    // of each course and size
 	windowsOfTables = 2    // … of those by table
 	madeUp          = 2    // times as many, with those thrown away
+	madeUpInNeed    = 10   // … where a course has none yet that can be used
 	mostDisturbed   = 0.02 // of a window
 	mostTolerable   = 0.1  // of a window that is used because there are no others
 )
@@ -70,7 +71,7 @@ func sift(all []cost, want int) (g gathered) {
 		n++
 	}
 	keep := n
-	for keep < min(len(all), want/2) && all[keep].disturbed <= mostTolerable {
+	for keep < min(len(all), max(1, want/2)) && usable(all[keep]) {
 		keep++
 	}
 	return gathered{all[:keep], len(all) - keep, keep - min(n, keep)}
@@ -155,7 +156,7 @@ func measure(ctx context.Context, s contender, courses []*course, p plan) (*meas
 	}
 	w := &windows{of: s, courses: courses, plan: p, costs: make([][]cost, len(courses)), base: make([][]cost, len(courses))}
 	for _, fresh := range []bool{false, true} {
-		for i := 0; p.another(i); i++ {
+		for i := 0; p.another(i) || i < madeUpInNeed*p.want && w.inNeed(fresh); i++ {
 			if err := w.turn(ctx, fresh); err != nil {
 				return nil, err
 			}
@@ -175,6 +176,20 @@ type windows struct {
 	courses     []*course
 	costs, base [][]cost // by course
 }
+
+// inNeed says whether a course, of the new ones or the known ones, has no window yet that
+// can be used, or none of the single entry.
+func (w *windows) inNeed(fresh bool) bool {
+	for i, c := range w.courses {
+		if (c.of == 0) == fresh && (!slices.ContainsFunc(w.costs[i], usable) || !slices.ContainsFunc(w.base[i], usable)) {
+			return true
+		}
+	}
+	return false
+}
+
+// usable says whether a window tells something, if there is no better one.
+func usable(c cost) bool { return c.disturbed <= mostTolerable }
 
 // turn is one window of each course that is still short of good ones, the new
 // ones or the known ones, and one of the single entry before each.

@@ -91,13 +91,28 @@ func TestWindowsThatCannotTell(t *testing.T) {
 }
 
 // TestWindowsAreNotMadeUpForWhenTimeIsUp: lost windows are taken again only while
-// there is time.
+// there is time, but for those of a course that has none to use yet.
 func TestWindowsAreNotMadeUpForWhenTimeIsUp(t *testing.T) {
-	for want, until := range map[int]time.Time{2 * windowsOfRound: {}, 2 * madeUp * windowsOfRound: time.Now().Add(time.Hour)} {
-		s := &scripted{base: []cost{{nanoseconds: 100}}, of: []cost{lost}}
-		m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, plan{windowsOfRound, time.Millisecond, until})
-		if err != nil || len(s.turns) != want || !math.IsNaN(m.alone(0)) {
-			t.Errorf("%v, %d windows, want %d, of lost packets %v ns", err, len(s.turns), want, m.alone(0))
+	quiet := cost{nanoseconds: 300}
+	for name, c := range map[string]struct {
+		of    []cost
+		until time.Time
+		want  int // windows of the course
+		cost  float64
+	}{
+		"one is there, no time": {[]cost{quiet, lost, lost, lost}, time.Time{}, windowsOfRound, 200},
+		"one is there, time":    {[]cost{quiet, lost, lost, lost}, time.Now().Add(time.Hour), madeUp * windowsOfRound, 200},
+		"the ninth, no time":    {[]cost{lost, lost, lost, lost, lost, lost, lost, lost, quiet}, time.Time{}, 9, 200},
+		"none, no time":         {[]cost{lost}, time.Time{}, madeUpInNeed * windowsOfRound, math.NaN()},
+		"none, time":            {[]cost{lost}, time.Now().Add(time.Hour), madeUpInNeed * windowsOfRound, math.NaN()},
+	} {
+		s := &scripted{base: []cost{{nanoseconds: 100}}, of: c.of}
+		m, err := measure(t.Context(), s, []*course{{name: "known", of: 1}}, plan{windowsOfRound, time.Millisecond, c.until})
+		if err != nil || len(s.turns) != 2*c.want {
+			t.Errorf("%s: %v, %d windows, want %d", name, err, len(s.turns)/2, c.want)
+		}
+		if got := m.alone(0); got != c.cost && !(math.IsNaN(got) && math.IsNaN(c.cost)) {
+			t.Errorf("%s: %v ns, want %v", name, got, c.cost)
 		}
 	}
 }
