@@ -7,24 +7,11 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/internal/walktest"
-	"github.com/antrail/antrail/ports/memory"
 )
 
 // newCached is a rig whose switch remembers few walks.
 func newCached(t testing.TB, entries int, flows string) *rig {
-	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64)}
-	*r.now = 1e12
-	clock := func() int64 { return *r.now }
-	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Cache: entries})
-	r.check(err)
-	t.Cleanup(func() { closeSwitch(t, sw) })
-	r.sw = sw
-	r.check(sw.Apply(dataplane.BundleOf(r.program(flows))))
-	for no := uint32(1); no <= 4; no++ {
-		r.addPort(no, memory.Options{})
-	}
-	return r
+	return newRemembering(t, flows, conntrack.Config{}, dataplane.Config{Cache: entries})
 }
 
 // sendMany sends packets of n connections from a port, one of each, and says

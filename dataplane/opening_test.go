@@ -8,24 +8,11 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/ports/memory"
 )
 
 // newOpening is a rig whose switch remembers all there is to remember.
 func newOpening(t testing.TB, flows string, c conntrack.Config) *rig {
-	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64)}
-	*r.now = 1e12
-	c.Now = func() int64 { return *r.now }
-	r.conntrack = conntrack.NewTable(c)
-	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: c.Now, TimeEvery: 1 << 30})
-	r.check(err)
-	t.Cleanup(func() { closeSwitch(t, sw) })
-	r.sw = sw
-	r.check(sw.Apply(dataplane.BundleOf(r.program(flows))))
-	for no := uint32(1); no <= 4; no++ {
-		r.addPort(no, memory.Options{})
-	}
-	return r
+	return newRemembering(t, flows, c, dataplane.Config{TimeEvery: 1 << 30})
 }
 
 // first sends the first packet of a connection, and says what came out.

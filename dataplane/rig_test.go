@@ -71,6 +71,26 @@ func newRigOf(t testing.TB, src flow.Sources) *rig {
 	return r
 }
 
+// newRemembering makes a rig without a tunnel whose switch remembers what c says; both
+// have the rig's clock.
+func newRemembering(t testing.TB, flows string, ct conntrack.Config, c dataplane.Config) *rig {
+	t.Helper()
+	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64)}
+	*r.now = 1e12
+	ct.Now = func() int64 { return *r.now }
+	r.conntrack = conntrack.NewTable(ct)
+	c.Conntrack, c.Clock = r.conntrack, ct.Now
+	var err error
+	r.sw, err = dataplane.New(c)
+	r.check(err)
+	t.Cleanup(func() { closeSwitch(t, r.sw) })
+	r.check(r.sw.Apply(dataplane.BundleOf(r.program(flows))))
+	for no := uint32(1); no <= 4; no++ {
+		r.addPort(no, memory.Options{})
+	}
+	return r
+}
+
 func (r *rig) addPort(no uint32, o memory.Options) {
 	r.Helper()
 	r.ports[no] = memory.New(fmt.Sprintf("p%d", no), o)

@@ -8,24 +8,11 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/ports/memory"
 )
 
 // newStretched is a rig whose switch remembers stretches but no walks.
 func newStretched(t testing.TB, stretches int, flows string) *rig {
-	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64)}
-	*r.now = 1e12
-	clock := func() int64 { return *r.now }
-	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Cache: -1, Stretches: stretches})
-	r.check(err)
-	t.Cleanup(func() { closeSwitch(t, sw) })
-	r.sw = sw
-	r.check(sw.Apply(dataplane.BundleOf(r.program(flows))))
-	for no := uint32(1); no <= 4; no++ {
-		r.addPort(no, memory.Options{})
-	}
-	return r
+	return newRemembering(t, flows, conntrack.Config{}, dataplane.Config{Cache: -1, Stretches: stretches})
 }
 
 // counted is what a step added to a counter.
