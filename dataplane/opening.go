@@ -20,10 +20,9 @@ import (
 // between these there was nothing but ct() and an output, which read no port; when
 // none wrote a port; and when conntrack found no connection, once, and translated
 // nothing. What such a walk does follows from the rest of the signature alone, and from
-// that there is no connection and room for one. It holds as long as
-// other entries of the cache, but for learned entries: a stretch passes a table that
-// can learn only while it has learned nothing, so it holds until one begins to
-// (Switch.awoken).
+// that there is no connection and room for one. It holds as long as other entries of the
+// cache, but for learned entries: a stretch passes a table that can learn only while it
+// has learned nothing, so it holds until one begins to (Switch.awoken).
 
 // openingBit is in the fourth word of the signature of an opening, where no packet's
 // signature has a bit: behind the TCP flags.
