@@ -8,21 +8,6 @@ import (
 	"testing"
 )
 
-// TestKeepAwakeConfig: auto when not given, and nothing but auto, on and off, also as
-// YAML reads the last two without quotes.
-func TestKeepAwakeConfig(t *testing.T) {
-	for line, want := range map[string]string{"": KeepAwakeAuto, "keepAwake: auto\n": KeepAwakeAuto, "keepAwake: on\n": KeepAwakeOn, "keepAwake: \"on\"\n": KeepAwakeOn, "keepAwake: off\n": KeepAwakeOff, "keepAwake: \"off\"\n": KeepAwakeOff} {
-		c, err := ParseConfig([]byte(line + goodConfig))
-		if err != nil || c.KeepAwake != want {
-			t.Errorf("%q: keepAwake %q, %v; want %q", line, c.KeepAwake, err, want)
-		}
-	}
-	_, err := ParseConfig([]byte("keepAwake: sometimes\n" + goodConfig))
-	if err == nil || !strings.Contains(err.Error(), "keepAwake:") {
-		t.Errorf("keepAwake: sometimes: %v", err)
-	}
-}
-
 // TestKeepsAwake: auto is for few processors, and what the kernel lacks is told and no error.
 func TestKeepsAwake(t *testing.T) {
 	if n := processors(); runtime.GOOS == "linux" && n < runtime.NumCPU() {

@@ -286,17 +286,30 @@ func TestFlowSnapshotConfig(t *testing.T) {
 	}
 }
 
-// TestOffloadConfig: auto when not given, and nothing but auto and off.
-func TestOffloadConfig(t *testing.T) {
-	for line, want := range map[string]string{"": OffloadAuto, "offload: auto\n": OffloadAuto, "offload: off\n": OffloadOff, "offload: \"off\"\n": OffloadOff} {
-		c, err := ParseConfig([]byte(line + goodConfig))
-		if err != nil || c.Offload != want {
-			t.Errorf("%q: offload %q, %v; want %q", line, c.Offload, err, want)
+// TestWordsOfConfig: offload and keepAwake are auto when not given, and nothing but
+// their words, also as YAML reads on and off without quotes.
+func TestWordsOfConfig(t *testing.T) {
+	for key, c := range map[string]struct {
+		words []string
+		of    func(*Config) string
+	}{
+		"offload":   {[]string{OffloadAuto, OffloadOff}, func(c *Config) string { return c.Offload }},
+		"keepAwake": {[]string{KeepAwakeAuto, KeepAwakeOn, KeepAwakeOff}, func(c *Config) string { return c.KeepAwake }},
+	} {
+		lines := map[string]string{"": "auto"}
+		for _, w := range c.words {
+			lines[key+": "+w+"\n"], lines[key+": \""+w+"\"\n"] = w, w
 		}
-	}
-	_, err := ParseConfig([]byte("offload: sometimes\n" + goodConfig))
-	if err == nil || !strings.Contains(err.Error(), "offload:") {
-		t.Errorf("offload: sometimes: %v", err)
+		for line, want := range lines {
+			conf, err := ParseConfig([]byte(line + goodConfig))
+			if err != nil || c.of(conf) != want {
+				t.Errorf("%q: %v; want %q", line, err, want)
+			}
+		}
+		_, err := ParseConfig([]byte(key + ": sometimes\n" + goodConfig))
+		if err == nil || !strings.Contains(err.Error(), key+":") {
+			t.Errorf("%s: sometimes: %v", key, err)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 package dataplane
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -25,14 +25,15 @@ type awakener interface {
 	Close() error
 }
 
-// wakefulness is a worker's part in that. All but the counts is its goroutine's.
+// wakefulness is a worker's part in that. What is not under mu is its goroutine's.
 type wakefulness struct {
 	request awakener      // nil: processors sleep as they like
 	hops    int           // of conversations, less others: 0 to chatter
 	silent  time.Duration // slept since the last packet
 
-	since atomic.Int64 // clock when processors were kept awake; 0: they may sleep
-	kept  atomic.Int64 // nanoseconds that they were, until since
+	mu    sync.Mutex    // of what follows, which the worker writes and others read
+	since time.Duration // clock when processors were kept awake; 0: they may sleep
+	kept  time.Duration // how long they were, until since
 }
 
 // hop is told of packets that ended a wait; few says that they were few, as those of a
@@ -61,7 +62,7 @@ func (a *wakefulness) slept(d time.Duration) {
 
 // longestSleep is how long the worker may sleep before slept is told.
 func (a *wakefulness) longestSleep(d time.Duration) time.Duration {
-	if a.since.Load() != 0 {
+	if a.since != 0 {
 		return min(d, silence)
 	}
 	return d
@@ -69,27 +70,27 @@ func (a *wakefulness) longestSleep(d time.Duration) time.Duration {
 
 // keep begins, or ends. A kernel that refuses lets processors sleep.
 func (a *wakefulness) keep(awake bool) {
-	since := a.since.Load()
-	if a.request == nil || awake == (since != 0) || a.request.Keep(awake) != nil {
+	if a.request == nil || awake == (a.since != 0) || a.request.Keep(awake) != nil {
 		return
 	}
-	now := int64(clock())
+	now := clock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if awake {
-		a.since.Store(now)
-		return
+		a.since = now
+	} else {
+		a.kept, a.since = a.kept+now-a.since, 0
 	}
-	a.since.Store(0)
-	a.kept.Add(now - since)
 }
 
 // total is how long processors were kept awake until now.
 func (a *wakefulness) total() time.Duration {
-	since := a.since.Load() // before kept, which has it when it ended meanwhile
-	d := a.kept.Load()
-	if since != 0 && a.since.Load() == since {
-		d += int64(clock()) - since
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since == 0 {
+		return a.kept
 	}
-	return time.Duration(d)
+	return a.kept + clock() - a.since
 }
 
 // close lets processors sleep for good.

@@ -36,6 +36,13 @@ func (a *wakefulness) tell(n int, few bool) {
 	}
 }
 
+// awake says whether processors are kept awake now.
+func (a *wakefulness) awake() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.since != 0
+}
+
 // TestWakefulness: processors stay awake from the 64th hop of a conversation until
 // nothing has come for 2 ms, or as many batches that are none have.
 func TestWakefulness(t *testing.T) {
@@ -124,7 +131,7 @@ func TestWorkerKeepsAwake(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- sw.Run(ctx) }()
 	until := func(awake bool, meanwhile func()) {
-		for end := time.Now().Add(time.Minute); (a.since.Load() != 0) != awake; meanwhile() {
+		for end := time.Now().Add(time.Minute); a.awake() != awake; meanwhile() {
 			if time.Now().After(end) {
 				t.Fatalf("a minute later, kept awake is not %v", awake)
 			}
