@@ -234,11 +234,7 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 	at := Source{d.file, n.Line}
 	read, ok := readers[typeName{version, kind}]
 	if !ok {
-		p := Problem{Source: at, Ignored: true, Reason: fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))}
-		if meant := misspeltKind(version, kind); meant != "" {
-			p.Ignored, p.Reason = false, fmt.Sprintf("there is no kind %s of %s%s", clip(kind), clip(version), meant)
-		}
-		d.Problems = append(d.Problems, p)
+		d.unread(n, version, kind)
 		return
 	}
 	c := &check{meta: Meta{Key: read.identity(n), Source: at}, node: n, file: d.file}
@@ -253,6 +249,30 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 		return
 	}
 	d.Refused = append(d.Refused, c.meta.Key)
+}
+
+// unread tells of an object whose type is not read: of a known kind in another
+// apiVersion, of a kind that is misspelt, or of one that is not used here.
+func (d *documentDecoding) unread(n *yaml.Node, version, kind string) {
+	p := Problem{Source: Source{d.file, n.Line}}
+	others := otherVersions(version, kind)
+	if len(others) > 0 {
+		var known []string
+		for _, t := range others {
+			known = append(known, t.apiVersion)
+		}
+		p.Reason = fmt.Sprintf("kind %s of %s is not known here, but of %s", kind, clip(version), strings.Join(known, " or "))
+		if groupOf(others[0].apiVersion) == groupOf(version) {
+			if p.Key = readers[others[0]].identity(n); p.Key.Name != "" {
+				d.Refused = append(d.Refused, p.Key)
+			}
+		}
+	} else if meant := misspeltKind(version, kind); meant != "" {
+		p.Reason = fmt.Sprintf("there is no kind %s of %s%s", clip(kind), clip(version), meant)
+	} else {
+		p.Ignored, p.Reason = true, fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))
+	}
+	d.Problems = append(d.Problems, p)
 }
 
 // clip shortens a value for a message.

@@ -2,6 +2,7 @@ package control
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/flow"
@@ -52,12 +53,47 @@ func FieldNames(t reflect.Type, below []string) (names []string) {
 // used here, as " (did you mean Service?)"; "" when none is like it, and for one that is
 // used in another version.
 func misspeltKind(version, kind string) string {
-	group, _, _ := strings.Cut(version, "/")
+	group := groupOf(version)
 	var there []string
 	for known := range readers {
-		if of, _, _ := strings.Cut(known.apiVersion, "/"); of == group && known.kind != kind {
+		if groupOf(known.apiVersion) == group && known.kind != kind {
 			there = append(there, known.kind)
 		}
 	}
 	return flow.Suggest(kind, there)
+}
+
+// otherVersions are the types that a kind is read as when the apiVersion is none of
+// theirs: those of its API group, or of any, if its own is one that others are read of or
+// one of Kubernetes' own, which have no dot. Such an object is a mistake: no API server
+// would take it, or it is newer or older than what is read here. nil for kinds of others.
+func otherVersions(version, kind string) []typeName {
+	group := groupOf(version)
+	var same, all []typeName
+	ours := !strings.Contains(group, ".")
+	for known := range readers {
+		here := groupOf(known.apiVersion) == group
+		ours = ours || here
+		switch {
+		case known.kind != kind:
+		case here:
+			same = append(same, known)
+		default:
+			all = append(all, known)
+		}
+	}
+	if same == nil && ours {
+		same = all
+	}
+	slices.SortFunc(same, func(a, b typeName) int { return strings.Compare(b.apiVersion, a.apiVersion) }) // beta before alpha
+	return same
+}
+
+// groupOf is the API group of an apiVersion; "" for the core group.
+func groupOf(version string) string {
+	group, _, named := strings.Cut(version, "/")
+	if !named {
+		return ""
+	}
+	return group
 }

@@ -12,12 +12,45 @@ func TestMisspelt(t *testing.T) {
 		policy + "spec: {podSelector: {}, ingress: [{from: [{cidr: a}]}]}":  "f.yaml:4: NetworkPolicy/a/p: spec.ingress[0].from[0].cidr: unknown field; there are podSelector, namespaceSelector, ipBlock",
 		"{apiVersion: v1, kind: Servise, metadata: {name: s}}":              "f.yaml:1: there is no kind Servise of v1 (did you mean Service?)",
 		"{apiVersion: v1, kind: Secret, metadata: {name: s}}":               "f.yaml:1: ignored: kind Secret of v1 is not used here",
-		"{apiVersion: networking.k8s.io/v9, kind: NetworkPolicy}":           "f.yaml:1: ignored: kind NetworkPolicy of networking.k8s.io/v9 is not used here",
+		"{apiVersion: serving.knative.dev/v1, kind: Service}":               "f.yaml:1: ignored: kind Service of serving.knative.dev/v1 is not used here",
 		"{apiVersion: crd.antrea.io/v1beta1, kind: ClusterNetworkPolicies}": "f.yaml:1: ignored: kind ClusterNetworkPolicies of crd.antrea.io/v1beta1 is not used here",
 	} {
 		d := Decode("f.yaml", []byte(text))
 		if len(d.Problems) != 1 || d.Problems[0].Error() != want {
 			t.Errorf("%s\n%v, want %q", text, d.Problems, want)
+		}
+	}
+}
+
+// TestOtherVersions: an object of a known kind in a version that is not read is refused,
+// with its place and the versions that are, and what it was before stays.
+func TestOtherVersions(t *testing.T) {
+	const named = ", metadata: {name: p, namespace: a}}"
+	for text, want := range map[string]struct {
+		why string
+		key Key
+	}{
+		"{apiVersion: networking.k8s.io/v1beta1, kind: NetworkPolicy" + named: {
+			"f.yaml:1: NetworkPolicy/a/p: kind NetworkPolicy of networking.k8s.io/v1beta1 is not known here, but of networking.k8s.io/v1",
+			Key{Kind: KindNetworkPolicy, Namespace: "a", Name: "p"}},
+		"{apiVersion: crd.antrea.io/v1alpha2, kind: ClusterNetworkPolicy" + named: {
+			"f.yaml:1: ClusterNetworkPolicy/p: kind ClusterNetworkPolicy of crd.antrea.io/v1alpha2 is not known here, but of crd.antrea.io/v1beta1 or crd.antrea.io/v1alpha1",
+			Key{Kind: KindClusterNetworkPolicy, Name: "p"}},
+		"{apiVersion: v1beta1, kind: EndpointSlice" + named: {
+			"f.yaml:1: kind EndpointSlice of v1beta1 is not known here, but of discovery.k8s.io/v1", Key{}},
+		"{apiVersion: extensions/v1beta1, kind: NetworkPolicy" + named: {
+			"f.yaml:1: kind NetworkPolicy of extensions/v1beta1 is not known here, but of networking.k8s.io/v1 or crd.antrea.io/v1beta1 or crd.antrea.io/v1alpha1", Key{}},
+		"{apiVersion: networking.k8s.io/v1, kind: Egress" + named: {
+			"f.yaml:1: kind Egress of networking.k8s.io/v1 is not known here, but of crd.antrea.io/v1beta1 or crd.antrea.io/v1alpha2", Key{}},
+		"{apiVersion: v2, kind: List, items: [{kind: Pod" + named + "]}": {
+			"f.yaml:1: Pod/a/p: kind Pod of v2 is not known here, but of v1", Key{Kind: KindPod, Namespace: "a", Name: "p"}},
+	} {
+		d := Decode("f.yaml", []byte(text))
+		if len(d.Problems) != 1 || d.Problems[0].Error() != want.why || d.Problems[0].Ignored {
+			t.Errorf("%s\n%v, want %q", text, d.Problems, want.why)
+		}
+		if (want.key == Key{}) != (len(d.Refused) == 0) || len(d.Refused) > 0 && d.Refused[0] != want.key {
+			t.Errorf("%s: refused %v, want %v", text, d.Refused, want.key)
 		}
 	}
 }
