@@ -219,9 +219,14 @@ func TestLostText(t *testing.T) {
 }
 
 // TestUnpluggedPod: who asks for what was dropped, or why, is told of a Pod whose link is
-// down, also when nothing was sent there yet.
+// down, also when nothing was sent there yet; and who follows, when it is up again.
 func TestUnpluggedPod(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
+	for port, want := range map[uint32]string{nodeDB: "Pod default/db-a: its link db-a is up again", 4711: ""} {
+		if got := n.severedNews([]severed{{who: "Pod default/db-a", port: port}}, nil); got != want {
+			t.Errorf("port %d: %q, want %q", port, got, want)
+		}
+	}
 	if err := n.ports[nodeDB].Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -98,26 +98,9 @@ func (l *lostLog) first(v url.Values) (q LostQuery, answer *LostPackets, err err
 		answer.Note, err = l.p.absence(q.Pod)
 	}
 	if answer.Note == "" {
-		answer.Note = strings.Join(l.p.severed(q.Pod), "\n")
+		answer.Note = severedText(l.p.severed(q.Pod))
 	}
 	return q, answer, err
-}
-
-// severed names the Pods whose links are down (all, or the one that is asked for) and
-// the Nodes that do not answer, a line each.
-func (p *pipeline) severed(pod string) []string {
-	return append(p.unplugged(pod), p.silentLines()...)
-}
-
-// unplugged names Pods whose links are down, a line each: all, or the one that is
-// asked for.
-func (p *pipeline) unplugged(pod string) (lines []string) {
-	for _, r := range p.portRecords() {
-		if r.Pod != "" && !r.Up && (pod == "" || pod == r.Pod) {
-			lines = append(lines, "Pod "+r.Pod+p.downText(r.No))
-		}
-	}
-	return lines
 }
 
 // absence says why there may be nothing of a Pod here; "" when it has a port.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -33,12 +31,13 @@ type lostFollower struct {
 	q       LostQuery
 	to      *json.Encoder
 	flush   func() error
-	severed []string // as of the last look
+	severed []severed // as of the last look
 	looked  time.Time
 }
 
 // answerLostFollow tells what was lost, and what will be, until whoever asked goes
-// away; and which links and Nodes are silent, each when it becomes so.
+// away; and which links and Nodes are silent, each when it becomes so, and when it is
+// so no more.
 func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
 	q, answer, err := p.lost.first(r.URL.Query())
 	if err != nil {
@@ -77,14 +76,14 @@ func (f *lostFollower) tell(answer *LostPackets) error {
 	return f.flush()
 }
 
-// look is what to note of links and Nodes: those that were not silent at the last look.
+// look is what to note of links and Nodes since the last look.
 func (f *lostFollower) look(now time.Time) string {
 	if now.Sub(f.looked) < notesEvery {
 		return ""
 	}
 	before := f.severed
 	f.severed, f.looked = f.p.severed(f.q.Pod), now
-	return strings.Join(slices.DeleteFunc(slices.Clone(f.severed), func(line string) bool { return slices.Contains(before, line) }), "\n")
+	return f.p.severedNews(before, f.severed)
 }
 
 // FollowLost hands the last lost packets to tell, and then those that are lost, until

@@ -71,18 +71,6 @@ func (p *pipeline) silentAt(dst netip.Addr, node string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// silentLines names them, a line each.
-func (p *pipeline) silentLines() (lines []string) {
-	for _, n := range p.silentNodes() {
-		who := "Node " + p.nodeName(n)
-		if n.String() != p.nodeName(n) {
-			who += " at " + n.String()
-		}
-		lines = append(lines, who+" does not answer ARP or NDP: what goes there is lost")
-	}
-	return lines
-}
-
 // nodeName is the Node with an address, or the address.
 func (p *pipeline) nodeName(a netip.Addr) string {
 	if p.objects != nil {

@@ -49,7 +49,7 @@ func TestSilentNode(t *testing.T) {
 }
 
 // TestSilentNodeFollowed: who follows what is dropped is told of a Node that is silent,
-// and of one that falls silent meanwhile, once.
+// of one that falls silent meanwhile, once, and when one answers again.
 func TestSilentNodeFollowed(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	one, two := netip.MustParseAddr("192.168.77.103"), netip.MustParseAddr("192.168.77.104")
@@ -59,11 +59,20 @@ func TestSilentNodeFollowed(t *testing.T) {
 	var notes []string
 	err := n.client.FollowLost(ctx, &LostQuery{}, func(*LostPacket) error { return nil }, func(note string) {
 		notes = append(notes, note)
-		if n.silent.Store(&[]netip.Addr{one, two}); len(notes) == 2 {
+		switch len(notes) {
+		case 1:
+			n.silent.Store(&[]netip.Addr{one, two})
+		case 2:
+			n.silent.Store(&[]netip.Addr{two})
+		default:
 			cancel()
 		}
 	})
-	want := []string{"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost", "Node 192.168.77.104 does not answer ARP or NDP: what goes there is lost"}
+	want := []string{
+		"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost",
+		"Node 192.168.77.104 does not answer ARP or NDP: what goes there is lost",
+		"Node node-b at 192.168.77.103 answers ARP or NDP again",
+	}
 	if err != nil || !slices.Equal(notes, want) {
 		t.Errorf("%v %q", err, notes)
 	}

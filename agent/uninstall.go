@@ -83,7 +83,7 @@ func running(socket string) bool {
 // Stop tells the agent that answers at a socket to stop, and returns when it has
 // ended, or with an error when ctx ends before. That nobody answers is no error.
 func Stop(ctx context.Context, socket string) error {
-	pid, err := peer(socket)
+	pid, err := PID(socket)
 	if err != nil || pid == 0 {
 		return err
 	}
@@ -108,8 +108,9 @@ func Stop(ctx context.Context, socket string) error {
 	return fmt.Errorf("the agent, process %d, has not stopped: %w", pid, context.Cause(ctx))
 }
 
-// peer is the process that listens at a socket; 0 for nobody.
-func peer(socket string) (pid int, err error) {
+// PID is the process that listens at a socket; 0 for nobody, and for one that is in none
+// of the caller's PID namespace.
+func PID(socket string) (pid int, err error) {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
 		return 0, nil
