@@ -304,6 +304,21 @@ func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string) error {
 	return l.waitReady(ctx, node, ended)
 }
 
+// adopt notes, for each agent that has ended, the process that answers at its Node's
+// socket in its place: somebody started it by hand.
+func (l *Lab) adopt() {
+	for i := range l.State.Agents {
+		a := &l.State.Agents[i]
+		if a.Process.alive() {
+			continue
+		}
+		pid, err := agent.PID(l.Socket(a.Node))
+		if p, ok := processOf(pid); err == nil && ok {
+			a.Process = p
+		}
+	}
+}
+
 // stopAgents ends the recorded agent processes, if they are still the same.
 func (l *Lab) stopAgents() error {
 	var all []Process

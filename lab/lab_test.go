@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -123,10 +124,39 @@ func TestUpMakesTheTopology(t *testing.T) {
 	if got := l.Status(t.Context()).Nodes[1].Agent; !strings.HasPrefix(got, "its agent has ended ("+l.Log("node-b")+"); to start another: ") {
 		t.Errorf("of an agent that was killed: %s", got)
 	}
+	l = startByHand(t, l, "node-b")
 	if err := l.Down(); err != nil {
 		t.Error(err)
 	}
 	nothingLeft(t, l)
+}
+
+// startByHand starts an agent in the place of one that has ended, as an operator does,
+// and looks that the lab knows it.
+func startByHand(t *testing.T, l *Lab, node string) *Lab {
+	t.Helper()
+	if err := os.Remove(l.Socket(node)); err != nil { // a real agent does so
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0], "agent", "--config", l.configFile(node))
+	if err := l.namespace(node).Do(cmd.Start); err != nil {
+		t.Fatal(err)
+	}
+	go cmd.Wait()
+	var s *Status
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var err error
+		if l, err = Find(filepath.Dir(l.Dir), l.State.ID); err != nil {
+			t.Fatal(err)
+		}
+		if s = l.Status(t.Context()); s.Nodes[1].Agent == ready {
+			break
+		}
+	}
+	if n := s.Nodes[1]; n.Agent != ready || n.PID != cmd.Process.Pid {
+		t.Errorf("started by hand: %s, process %d, not %d", n.Agent, n.PID, cmd.Process.Pid)
+	}
+	return l
 }
 
 // checkEth0 looks at the addresses and default routes of an eth0: all in use, and

@@ -112,8 +112,8 @@ func (l *Lab) save() error {
 	return os.Rename(tmp, filepath.Join(l.Dir, stateFile))
 }
 
-// load reads a lab's state. A directory without a state file is a lab that
-// died before it made anything.
+// load reads a lab's state, and finds agents that were started by hand since. A
+// directory without a state file is a lab that died before it made anything.
 func load(dir string) (*Lab, error) {
 	s := State{ID: filepath.Base(dir)}
 	b, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -129,7 +129,9 @@ func load(dir string) (*Lab, error) {
 	if s.ID != filepath.Base(dir) || s.Nodes > len(TwoNodes().Nodes) || s.Nodes < 0 {
 		return nil, fmt.Errorf("%s/%s: not the state of lab %s", dir, stateFile, filepath.Base(dir))
 	}
-	return newLab(dir, s), nil
+	l := newLab(dir, s)
+	l.adopt()
+	return l, nil
 }
 
 // List finds all labs of a state directory, the oldest first.
