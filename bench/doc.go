@@ -35,6 +35,7 @@
 //
 //	pods.go, overlay.go                      contenders with two pods, on one Node and on two
 //	podnode.go, podconn.go                   a Node made of namespaces, links and a bridge; the pods' connections
+//	bare.go                                  two pods and a forwarder over packet sockets that only forwards
 //	stream.go, rr.go, connect.go, tunnel.go  profiles of these names
 //	idle.go                                  profile idle: pods that say nothing
 //	raw_unsafe.go                            sockets without Go's scheduler

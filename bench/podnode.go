@@ -89,6 +89,7 @@ const plainClient, plainServer = "10.66.0.1", "10.66.0.2"
 const (
 	bridgeName = "Linux bridge"
 	directName = "direct veth"
+	bareName   = "bare packet sockets"
 	vxlanName  = "Linux VXLAN"
 	routedName = "routed, no tunnel"
 )

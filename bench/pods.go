@@ -65,7 +65,7 @@ func (r *rig) openPods(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir) // the agents have read them when their labs are up
-	openers := []opener{{bridgeName, openBridge}, {directName, openDirect}}
+	openers := []opener{{bridgeName, openBridge}, {directName, openDirect}, {bareName, openBare}}
 	for _, kind := range []string{kindSystem, kindXDP} {
 		openers = append(openers, opener{ovsPodsName(kind), func() (*podPair, error) { return openOVSPods(ctx, kind) }})
 	}

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ends of connections are read and written by system calls that Go's scheduler
-// is not told of. Of others that block it takes note by a thread that wakes up every
-// 20 µs, and hands their processors on: on two processors that is a tenth of a
-// stream, taken from whoever forwards it in user space. What it costs: such a call
+// The ends of connections, and the sockets of the bare forwarder, are read and written
+// by system calls that Go's scheduler is not told of. Of others that block it takes
+// note by a thread that wakes up every 20 µs, and hands their processors on: on two
+// processors that is a tenth of a stream, taken from whoever forwards it in user space. What it costs: such a call
 // keeps one of Go's processors, so there have to be more of them (lend). Who stops
 // all goroutines, the garbage collector for one, sends its thread signals: the call
 // has to end by them (blocking), and the goroutine then has to let itself be stopped.

@@ -116,8 +116,7 @@ func (p *podPair) roundTrips(ctx context.Context, window time.Duration, on *unix
 }
 
 // blocking is a connection's own descriptor in blocking mode; the connection is
-// of no use for Go from then on. Reads and writes give up after a second, and so
-// end when a signal comes between.
+// of no use for Go from then on. Reads and writes give up after a second.
 func blocking(c *net.TCPConn) (int, error) {
 	f, err := c.File()
 	if err != nil {
@@ -128,9 +127,15 @@ func blocking(c *net.TCPConn) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	second := unix.NsecToTimeval(int64(time.Second))
-	return fd, errors.Join(unix.SetNonblock(fd, false),
-		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &second), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &second))
+	return fd, waiting(fd, time.Second)
+}
+
+// waiting has reads and writes of a socket wait in the kernel; they give up after so
+// long, and so end when a signal comes between.
+func waiting(fd int, patience time.Duration) error {
+	limit := unix.NsecToTimeval(int64(patience))
+	return errors.Join(unix.SetNonblock(fd, false),
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit), unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit))
 }
 
 // keepTo gives the calling goroutine a thread of its own, which ends with it, and keeps

@@ -21,7 +21,8 @@ import (
 const manyStreams = 8
 
 const streamNote = "Streams are as bulk transfers are by default; of one it is told too what it is with TCP_NODELAY, which Go and most servers set: a sender then hands over the end of each write at once, in place of having it go with the next acknowledgement. A stream is measured after half a window, and with offload once the kernel has all of them. Sender and receiver are threads of their own in blocking calls, which run where the kernel puts them. " +
-	"Processor time: all that sender, receiver, the switch and the kernel's threads for softirqs ran, by what arrived; unlike the rate it stays about the same while others take processors away."
+	"Processor time: all that sender, receiver, the switch and the kernel's threads for softirqs ran, by what arrived; unlike the rate it stays about the same while others take processors away. " +
+	"Bare packet sockets: a thread each way that reads a frame from one pod's packet socket and writes it to the other's, without a pipeline, at rest while others are measured."
 
 func runStream(ctx context.Context, r *rig, c *Comparison) error {
 	c.Notes = append(c.Notes, streamNote)

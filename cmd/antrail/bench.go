@@ -37,7 +37,7 @@ func benchCommand() *cobra.Command {
 		Use:     "bench [PROFILE...]",
 		Short:   "Measure the datapath against others, side by side",
 		Long:    benchLong + strings.TrimRight(profiles.String(), "\n"),
-		Example: "  antrail bench\n  antrail bench all --time 10m --save results\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench stream --contenders bridge,offload --time 20s\n  antrail bench pipeline --save before\n  antrail bench compare before after",
+		Example: "  antrail bench\n  antrail bench all --time 10m --save results\n  antrail bench stream rr --time 1m -o markdown\n  antrail bench stream --contenders bridge,offload --time 20s\n  antrail bench stream --contenders bridge,bare,'antrail afpacket' --time 20s\n  antrail bench pipeline --save before\n  antrail bench compare before after",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Profiles = args
