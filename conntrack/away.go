@@ -68,7 +68,7 @@ func (t *Table) SendAway(s *Seen, no uint32, now int64) bool {
 	defer c.unlock(s.at.gen)
 	var e entry
 	c.load(&e)
-	if !s.holds(c, now) || e.flags&away != 0 || !e.settled() || t.timeoutOf(&e) < awayTimeout {
+	if e.expires <= now || !s.holds(c) || e.flags&away != 0 || !e.settled() || t.timeoutOf(&e) < awayTimeout {
 		return false
 	}
 	e.flags |= away

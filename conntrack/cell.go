@@ -14,12 +14,20 @@ import (
 //	generation odd      the connection is live
 //	generation even     the cell is free, or about to be filled
 //	locked              one worker changes the mutable part
+//	turns               how often that has been done, in the bits above
 //
 // A generation changes when the connection ends. Whoever reads keys reads the
 // generation before and after: if it is odd and the same, they belong together
 // (a seqlock whose writer is the cell's next life). Whoever wants the mutable
 // part takes the lock by one compare-and-swap that also proves that the
-// connection is still the one that was found.
+// connection is still the one that was found. Whoever only asks what it says reads
+// the head before and after, too: unlocked and the same, it was one moment's.
+//
+// The expiry alone moves without the lock, by compare-and-swap from what was read:
+// a packet that changes nothing else (pass.go) needs no more. So who holds the lock
+// leaves an expiry that it has not moved as it lies there by then, and who ends a
+// connection first makes its expiry 0, from which nobody moves it on: whichever of
+// the two comes first, the other sees it.
 
 // entry is one connection, unpacked for the one who holds its cell's lock.
 type entry struct {
@@ -27,6 +35,7 @@ type entry struct {
 	port uint32 // where its first packet came in
 
 	expires int64 // on the table's clock, nanoseconds
+	loaded  int64 // expires, as it was found
 	label   Label
 	mark    uint32
 
@@ -70,7 +79,7 @@ type mutable [9]atomic.Uint64
 // cell is three cache lines: expiry and generation, which a sweep reads, share
 // the first one.
 type cell struct {
-	head  atomic.Uint64 // generation in the low half, locked
+	head  atomic.Uint64 // generation in the low half, locked, turns
 	mut   mutable
 	keys  [2][len(keyWords{})]atomic.Uint64
 	fixed atomic.Uint64 // port of entry, and natFlags from bit 32 on
@@ -83,8 +92,11 @@ type cell struct {
 	older, newer atomic.Uint32
 }
 
-// locked is the lock in cell.head.
-const locked = 1 << 32
+// locked is the lock in cell.head, turn the lowest bit of turns above it.
+const (
+	locked = 1 << 32
+	turn   = 1 << 33
+)
 
 // spins is how often a taken lock is tried before the thread is given away.
 const spins = 32
@@ -109,7 +121,7 @@ func (c *cell) lock(gen uint32) bool {
 }
 
 // unlock gives the lock back; gen is the generation from now on.
-func (c *cell) unlock(gen uint32) { setWord(&c.head, uint64(gen)) }
+func (c *cell) unlock(gen uint32) { setWord(&c.head, c.head.Load()&^(turn-1)+turn|uint64(gen)) }
 
 // holds says whether the cell is a live connection with this key in direction
 // dir, and of which generation.
@@ -128,6 +140,11 @@ func (c *cell) holds(dir uint32, w *keyWords) (gen uint32, ok bool) {
 
 // expires is when the connection ends without another packet.
 func (c *cell) expires() int64 { return int64(c.mut[0].Load()) }
+
+// postpone moves the expiry, unless it is not at from any more.
+func (c *cell) postpone(from, to int64) bool {
+	return c.mut[0].CompareAndSwap(uint64(from), uint64(to))
+}
 
 // port is where the connection's first packet came in.
 func (c *cell) port() uint32 { return uint32(c.fixed.Load()) }
@@ -149,6 +166,7 @@ func (c *cell) load(e *entry) {
 	e.port = c.port()
 	m := &c.mut
 	e.expires = int64(m[0].Load())
+	e.loaded = e.expires
 	e.unpack(m[1].Load())
 	e.label = Label{m[2].Load(), m[3].Load()}
 	last := m[8].Load()
@@ -166,7 +184,9 @@ func (c *cell) load(e *entry) {
 // store writes what of the connection's mutable part differs from the cell's.
 func (c *cell) store(e *entry) {
 	m := &c.mut
-	put(&m[0], uint64(e.expires))
+	if e.expires != e.loaded { // else it may have moved meanwhile
+		setWord(&m[0], uint64(e.expires))
+	}
 	put(&m[1], e.pack())
 	put(&m[2], e.label.Hi)
 	put(&m[3], e.label.Lo)

@@ -48,11 +48,11 @@
 //	lost.go                      the time after the table was lost
 //
 // A Table may be used from any goroutine, and is one for all workers. Lookups
-// take no lock. A packet of a known connection holds that connection's lock, a
-// bit in its cell, from the state machine to the mark; a connection that comes
-// or goes holds two of 1024 stripes (index.go). Locks are taken in this order:
-// stripes, cell, port. No clock is read on the packet path: the caller passes
-// the time, on the same clock as Config.Now.
+// take no lock, nor does Pass but for TCP. Any other packet of a known connection
+// holds that connection's lock, a bit in its cell, from the state machine to the
+// mark; a connection that comes or goes holds two of 1024 stripes (index.go).
+// Locks are taken in this order: stripes, cell, port. No clock is read on the
+// packet path: the caller passes the time, on the same clock as Config.Now.
 //
 // Track on a fragment gives +inv+trk: whoever has fragments collects them in
 // Fragments (frag.go) and tracks the whole datagram.

@@ -83,7 +83,7 @@ func (t *Table) evict(from *portShare, zone int, now int64) bool {
 	return false
 }
 
-func mayGo(c *cell, _ int64) bool { return c.flags()&expendable != 0 }
+func mayGo(c *cell, _, _ int64) bool { return c.flags()&expendable != 0 }
 
 // victim is the connection to be evicted for one of a port that holds asking
 // connections.

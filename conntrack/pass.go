@@ -127,21 +127,52 @@ func (p *Passing) Read(f *packet.Frame, l *packet.Layers) bool {
 // with nothing done, when it would not say that, or would do more than move
 // windows and timeout.
 func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
-	if !s.Known() {
-		return t.unknown(p, s.zone)
+	if p.proto != packet.ProtoTCP || !s.Known() {
+		return t.passOther(s, p, now)
 	}
 	c := t.arena.at(s.at.slot)
 	if !c.lock(s.at.gen) {
 		return false
 	}
-	ok := s.holds(c, now)
-	if ok && p.proto == packet.ProtoTCP {
+	ok := c.expires() > now && s.holds(c)
+	if ok {
 		ok = t.passTCP(c, int(s.dir), &p.segment, now)
-	} else if ok {
-		put(&c.mut[0], uint64(now+int64(t.timeouts.other(p.proto, c.flags()))))
 	}
 	c.unlock(s.at.gen)
 	return ok
+}
+
+// passTries is how often a cell is looked at that others change: for longer than its
+// lock is held, unless who holds it has lost the processor.
+const passTries = 64
+
+// passOther is Pass without a lock: for a packet without a connection, and for one of
+// a protocol without states, whose timeout starts anew. That nobody has moved the
+// expiry between its being read and being moved says that the connection has not
+// ended, and that what was seen of it was so before whatever another worker may be
+// doing to it by now. Nor does it wait for one.
+func (t *Table) passOther(s *Seen, p *Passing, now int64) bool {
+	if !s.Known() {
+		return t.unknown(p, s.zone)
+	}
+	c := t.arena.at(s.at.slot)
+	for range passTries {
+		head := c.head.Load()
+		if uint32(head) != s.at.gen {
+			return false
+		}
+		expires := c.expires()
+		ok := expires > now && s.holds(c)
+		next := now + int64(t.timeouts.other(p.proto, c.flags()))
+		switch {
+		case head&locked != 0 || c.head.Load() != head: // not of one moment
+		case !ok:
+			return false
+		case expires == next || c.postpone(expires, next):
+			return true
+		}
+	}
+	return false
 }
 
 // unknown says whether the packet has no connection in a zone, not even one
@@ -159,12 +190,13 @@ func (t *Table) unknown(p *Passing, zone uint16) bool {
 	return p.keyed && !found
 }
 
-// holds says whether the connection, whose lock is held, still shows what was
-// said of it: mark, label and whether it was replied to.
-func (s *Seen) holds(c *cell, now int64) bool {
+// holds says whether the connection still shows what was said of it: mark, label and
+// whether it was replied to. The caller holds its lock, or sees to it that no other
+// does meanwhile.
+func (s *Seen) holds(c *cell) bool {
 	word := c.mut[1].Load()
 	seen := entryFlags(word>>32)&replied != 0
-	return c.expires() > now && uint32(word) == s.mark &&
+	return uint32(word) == s.mark &&
 		seen == (s.flags&seenEstablished != 0) && (seen || s.dir == original) &&
 		c.mut[2].Load() == s.label.Hi && c.mut[3].Load() == s.label.Lo
 }

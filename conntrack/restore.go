@@ -185,7 +185,7 @@ func (k *taker) cell(slot uint32) restoring {
 	outcome := cellFree
 	if live(head) {
 		if outcome = k.take(slot, c); outcome == cellTaken {
-			if head != uint64(gen) {
+			if head&locked != 0 {
 				c.unlock(gen)
 			}
 			return cellTaken

@@ -214,13 +214,13 @@ func (t *Table) linkBoth(h handle, c *cell, f *fixedWords, at place) insertion {
 	return inserted
 }
 
-// condition is what must hold of a connection for it to be removed. It is asked
-// under the cell's lock.
-type condition func(c *cell, now int64) bool
+// condition is what must hold of a connection, which expires at a time, for it to
+// be removed. It is asked under the cell's lock.
+type condition func(c *cell, expires, now int64) bool
 
-func whatever(*cell, int64) bool { return true }
+func whatever(*cell, int64, int64) bool { return true }
 
-func expired(c *cell, now int64) bool { return c.expires() <= now }
+func expired(_ *cell, expires, now int64) bool { return expires <= now }
 
 // remove ends a connection, if it still is there and the condition holds.
 func (t *Table) remove(h handle, when condition, now int64) bool {
@@ -245,9 +245,13 @@ func (t *Table) unpublish(h handle, at place, when condition, now int64) bool {
 	if !live(uint64(h.gen)) || !c.lock(h.gen) {
 		return false
 	}
-	if !when(c, now) {
-		c.unlock(h.gen)
-		return false
+	for ended := false; !ended; {
+		expires := c.expires()
+		if !when(c, expires, now) {
+			c.unlock(h.gen)
+			return false
+		}
+		ended = c.postpone(expires, 0)
 	}
 	t.index.unlink(t.arena, at.forward, makeRef(h.slot, original))
 	t.index.unlink(t.arena, at.back, makeRef(h.slot, reply))

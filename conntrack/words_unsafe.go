@@ -10,10 +10,11 @@ import (
 // setWord stores a word of a cell that the caller has locked, or whose
 // generation is even. Others may read it at the same time: those who look for a
 // key throw away what they have read when the generation says so, and those who
-// ask for the expiry get the old one or the new one. So order and whole words
-// are all that is needed, and amd64 gives both to any store. An atomic store
-// would also wait until it has reached memory, for each word of a new connection
-// (words.go is that one).
+// ask for the expiry get the old one or the new one, and who moves it meanwhile by
+// compare-and-swap does so before or not at all. So order and whole words are all
+// that is needed, and amd64 gives both to any store. An atomic store would also
+// wait until it has reached memory, for each word of a new connection (words.go is
+// that one).
 func setWord(at *atomic.Uint64, w uint64) { *(*uint64)(unsafe.Pointer(at)) = w }
 
 // setFixed is setWord for all that never changes.

@@ -1,0 +1,331 @@
+package conntrack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// passer is one packet, again and again, and what was last said about it.
+type passer struct {
+	*bench
+	bytes []byte
+	seen  Seen
+	read  Passing
+}
+
+// newPasser tracks a packet, which begins the connection if there is none, and keeps
+// what was said.
+func newPasser(t testing.TB, table *Table, frame []byte, now int64) *passer {
+	p := &passer{bench: &bench{TB: t, Table: table, frame: packet.NewFrame(make([]byte, 2048), nil)}, bytes: frame}
+	p.track(commit, now)
+	if !p.read.Read(p.frame, &p.layers) {
+		t.Fatal("a packet that cannot pass")
+	}
+	return p
+}
+
+// track asks conntrack anew.
+func (p *passer) track(r Request, now int64) {
+	p.now = now
+	p.enter(p.bytes)
+	p.ct(r)
+	p.seen, _ = p.meta.Seen()
+}
+
+// pass lets the packet pass at a time, by what was last said.
+func (p *passer) pass(now int64) bool { return p.Pass(&p.seen, &p.read, now) }
+
+// sideFrame is a connection's packet in a direction, back being the reply's.
+func sideFrame(port uint16, back bool) []byte {
+	if back {
+		return udpFrame(server, client, 53, port)
+	}
+	return udpFrame(client, server, port, 53)
+}
+
+// pair is a connection that was replied to, and a packet of each direction.
+func pair(t testing.TB, table *Table, port uint16, now int64) (sides [2]*passer) {
+	for range 2 {
+		for dir := range sides {
+			sides[dir] = newPasser(t, table, sideFrame(port, dir == reply), now)
+		}
+	}
+	return sides
+}
+
+// raceRounds is how often two workers are let loose upon one connection.
+const raceRounds = 5_000
+
+// races runs rounds: in each, before, then two functions at the same time, as nearly as
+// can be and none always first, then after.
+func races(before, one, other, after func(round int)) {
+	var met atomic.Int32
+	meet := func(times int) {
+		for met.Add(1); int(met.Load()) < times; {
+			runtime.Gosched()
+		}
+	}
+	linger := func() {
+		for range rand.IntN(2000) {
+			met.Load()
+		}
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for i := range raceRounds {
+			meet(4*i + 2)
+			linger()
+			other(i)
+			meet(4*i + 4)
+		}
+	})
+	for i := range raceRounds {
+		before(i)
+		meet(4*i + 2)
+		linger()
+		one(i)
+		meet(4*i + 4)
+		after(i)
+	}
+	wait.Wait()
+}
+
+// TestLastPacketAndEnd: a packet passes in the last moment of its connection, and the
+// next moment another worker finds that its time has passed. Either the packet was
+// first, and the connection goes on; or it was not, and does not pass.
+func TestLastPacketAndEnd(t *testing.T) {
+	b := newBench(t, Config{})
+	var sides [2]*passer
+	var last int64
+	var ok bool
+	count := map[bool]int{}
+	races(func(i int) {
+		now := int64(i+1) * int64(time.Hour)
+		sides = pair(t, b.Table, 7, now)
+		last = now + int64(b.timeouts.UDPReplied) - 1
+	}, func(i int) {
+		ok = sides[i%2].pass(last)
+	}, func(int) {
+		b.expire(sides[original].seen.at, last+1)
+	}, func(int) {
+		c := b.arena.at(sides[original].seen.at.slot)
+		if left := live(c.head.Load()); left != ok {
+			t.Errorf("the packet passed: %v; and its connection is left: %v", ok, left)
+		}
+		if want := last + int64(b.timeouts.UDPReplied); ok && c.expires() != want {
+			t.Errorf("the packet passed, and its connection ends at %d, not %d", c.expires(), want)
+		}
+		count[ok]++
+		b.Flush()
+	})
+	t.Logf("the packet was first in %d rounds, and not in %d", count[true], count[false])
+}
+
+// TestPassBesideOthers has another worker hold the lock: packets do not wait for it. And
+// it moves the expiry meanwhile, as a packet that was faster does: a worker that changes
+// the mark leaves the expiry as it lies there, one that would end the connection sees that
+// its time has not come, and of one that has ended nothing moves.
+func TestPassBesideOthers(t *testing.T) {
+	b := newBench(t, Config{})
+	sides := pair(t, b.Table, 7, 1)
+	h := sides[original].seen.at
+	c := b.arena.at(h.slot)
+	expires := c.expires()
+	var e entry
+	if !c.lock(h.gen) {
+		t.Fatal("the connection is not there")
+	}
+	c.load(&e)
+	if sides[original].pass(1) || sides[reply].pass(2) {
+		t.Error("a packet passed beside the lock")
+	}
+	if !c.postpone(expires, expires+5) {
+		t.Error("the expiry does not move under the lock")
+	}
+	e.mark = 3
+	c.store(&e)
+	c.unlock(h.gen)
+	if c.expires() != expires+5 || uint32(c.mut[1].Load()) != 3 {
+		t.Errorf("the connection ends at %d, not %d, with mark %d", c.expires(), expires+5, uint32(c.mut[1].Load()))
+	}
+	asked := 0
+	if b.remove(h, func(c *cell, at, now int64) bool {
+		if asked++; asked == 1 && !c.postpone(at, at+5) {
+			t.Error("the expiry does not move under the lock")
+		}
+		return expired(c, at, now)
+	}, expires+5) || asked != 2 {
+		t.Errorf("asked %d times, the connection ended, which a packet had kept", asked)
+	}
+	if !b.remove(h, whatever, 1) || c.postpone(expires+10, expires+20) {
+		t.Error("of a connection that has ended, the expiry moves")
+	}
+}
+
+// TestPassesAndReuse: packets of both directions pass while another worker marks their
+// connection, ends it and gives its cell to another one. What lies in a cell that was
+// given back, or that is the other connection's, stays as it is; and no packet passes
+// by what was said before the connection ended or the mark changed.
+func TestPassesAndReuse(t *testing.T) {
+	r := reuse{bench: newBench(t, Config{})}
+	r.clock.Store(1)
+	sides := pair(t, r.Table, 7, 1)
+	r.slot = sides[original].seen.at.slot
+	var wait sync.WaitGroup
+	wait.Go(func() { r.runPasser(sides[original]) })
+	wait.Go(func() { r.runPasser(sides[reply]) })
+	for i := 0; i < raceRounds && !t.Failed(); i++ {
+		r.round()
+	}
+	r.stop.Store(true)
+	wait.Wait()
+	t.Logf("%d packets passed", r.passed.Load())
+	if r.passed.Load() == 0 {
+		t.Error("no packet passed")
+	}
+}
+
+// reuse is a cell that connections have one after the other, and what the one who
+// changes them has done already.
+type reuse struct {
+	*bench
+	slot          uint32
+	clock, passed atomic.Int64
+	ended, marked atomic.Uint32 // the last generation that ended; the mark of the next
+	stop          atomic.Bool
+}
+
+// runPasser lets packets of one direction pass for as long as the cell is changed.
+func (r *reuse) runPasser(p *passer) {
+	for !r.stop.Load() {
+		ended, marked := r.ended.Load(), r.marked.Load()
+		switch {
+		case !p.pass(r.clock.Add(1)):
+			p.track(lookup, r.clock.Add(1))
+		case !p.seen.Known():
+		case p.seen.at.gen <= ended || p.seen.mark < marked:
+			r.Errorf("a packet passed by %+v after generation %d had ended and mark %d was set", p.seen, ended, marked)
+			return
+		default:
+			r.passed.Add(1)
+		}
+	}
+}
+
+// round ends the connection, gives its cell to another one for a while, and begins and
+// marks it anew.
+func (r *reuse) round() {
+	c := r.arena.at(r.slot)
+	r.end(c)
+	r.stays(c, 0)
+	r.begin(udpFrame(client, server, 8, 53), Request{Commit: true, Zone: 100})
+	r.stays(c, uint64(r.now)+uint64(r.timeouts.UDPSingle))
+	r.end(c)
+	r.begin(sideFrame(7, false), commit)
+	r.begin(sideFrame(7, true), commit)
+	for mark := range rand.Uint32N(5) {
+		r.begin(sideFrame(7, false), Request{
+			Zone: 100, Mark: mark + 1, MarkMask: 1<<32 - 1, Label: Label{Lo: uint64(mark)}, LabelMask: Label{Lo: 1<<64 - 1},
+		})
+		r.marked.Store(mark + 1)
+	}
+}
+
+// end ends the connection that has the cell.
+func (r *reuse) end(c *cell) {
+	r.marked.Store(0)
+	gen := uint32(c.head.Load())
+	if !r.remove(handle{r.slot, gen}, whatever, r.now) {
+		r.Error("there is no connection in the cell")
+	}
+	r.ended.Store(gen)
+}
+
+// begin tracks a packet of the connection that has the cell from then on.
+func (r *reuse) begin(frame []byte, how Request) {
+	r.now = r.clock.Add(1)
+	r.enter(frame)
+	if r.ct(how); r.meta.at.slot != r.slot {
+		r.Errorf("the packet's connection is not in the cell: %+v", r.meta)
+	}
+}
+
+// stays looks at the expiry for a while, which nobody is to move.
+func (r *reuse) stays(c *cell, want uint64) {
+	for range rand.IntN(200) {
+		if got := c.mut[0].Load(); got != want {
+			r.Errorf("a cell that is not their connection's: packets moved its expiry from %d to %d", want, got)
+			return
+		}
+	}
+}
+
+// BenchmarkPass is packets of known connections, 64 at a time, of one connection after
+// the other: of UDP, and of TCP data and their acknowledgements in turn.
+func BenchmarkPass(b *testing.B) {
+	for _, kind := range []string{"udp", "tcp"} {
+		for _, n := range []int{1, 100_000} {
+			b.Run(fmt.Sprint(kind, "/", n), func(b *testing.B) {
+				w := newBench(b, Config{Max: 1 << 17, NewRate: -1})
+				sides := w.open(kind, n)
+				var p [2]Passing
+				for dir := range p {
+					p[dir].Read(w.frame, &w.layers)
+				}
+				p[original].segment = segment{seq: 1001, ack: 5001, length: 100, window: 8192, flags: packet.TCPAck}
+				p[reply].segment = segment{seq: 5001, ack: 1101, window: 8192, flags: packet.TCPAck}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for i := range b.N {
+					dir := i / n & 1
+					if i%n == 0 {
+						p[dir].segment.seq += uint32(100 * (1 - dir))
+						p[dir].segment.ack += uint32(100 * dir)
+					}
+					if i%64 == 0 {
+						w.now++
+					}
+					if !w.Pass(&sides[dir][i%n], &p[dir], w.now) {
+						b.Fatal("a packet did not pass")
+					}
+				}
+			})
+		}
+	}
+}
+
+// open makes established connections, and returns in no order what is said of their two
+// directions. The packet that is in is of the last one.
+func (b *bench) open(kind string, n int) (sides [2][]Seen) {
+	for i := range n {
+		src, port := fmt.Sprintf("10.1.%d.%d", i>>8&0xff, i&0xff), uint16(1+i>>16)
+		frames := [2][]byte{udpFrame(src, server, port, 53), udpFrame(server, src, 53, port)}
+		if kind == "tcp" {
+			b.want(tcpFrame(src, server, port, 80, tcpText{flags: "S", seq: 1000}), commit, "new|trk")
+			b.want(tcpFrame(server, src, 80, port, tcpText{flags: "SA", seq: 5000, ack: 1001}), lookup, "est|rpl|trk")
+			frames[original] = tcpFrame(src, server, port, 80, tcpText{flags: "A", seq: 1001, ack: 5001})
+			frames[reply] = tcpFrame(server, src, 80, port, tcpText{flags: "A", seq: 5001, ack: 1001})
+		} else {
+			b.want(frames[original], commit, "new|trk")
+		}
+		for dir := range sides {
+			b.want(frames[1-dir], lookup, [2]string{"est|rpl|trk", "est|trk"}[dir])
+			seen, _ := b.meta.Seen()
+			sides[1-dir] = append(sides[1-dir], seen)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	random.Shuffle(n, func(i, j int) {
+		for dir := range sides {
+			sides[dir][i], sides[dir][j] = sides[dir][j], sides[dir][i]
+		}
+	})
+	return sides
+}
