@@ -27,7 +27,7 @@ type portLosses map[uint32]map[string]uint64
 // since is what ports lost since the last look.
 func (l portLosses) since(p *pipeline, names *walker, now time.Time) (all []LostPacket) {
 	there := map[uint32]bool{}
-	for _, s := range p.sw.Ports() {
+	for _, s := range p.portStats() {
 		there[s.No] = true
 		before := l[s.No]
 		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {

@@ -31,11 +31,14 @@ func LossReasons() (all []LossReason) {
 	for _, text := range append(ports.Reasons(), underlay.Reasons()...) {
 		all = append(all, portLoss(text))
 	}
-	return all
+	return append(all, lossLink)
 }
 
 // portLoss is the reason of a port that says it in words: "tx ring full".
 func portLoss(text string) LossReason {
+	if text == linkDropped {
+		return lossLink
+	}
 	name := strings.Map(func(c rune) rune {
 		switch {
 		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':

@@ -44,6 +44,7 @@ type pipeline struct {
 	looks   mapLooks
 	// silent are the other Nodes that do not answer ARP or NDP (silent.go).
 	silent atomic.Pointer[[]netip.Addr]
+	links  linkDrops
 	// paused is for how long no packet moved when this agent took over.
 	paused time.Duration
 	// made are the ports that the switch makes for objects; floods leave them out.

@@ -181,7 +181,7 @@ func (p *pipeline) dropRecords() []Drop {
 func (p *pipeline) portRecords() []PortRecord {
 	var all []PortRecord
 	names := p.sw.Names()
-	for _, s := range p.sw.Ports() {
+	for _, s := range p.portStats() {
 		r := PortRecord{
 			No: s.No, Name: names.Port(s.No), Link: s.Name, MAC: net.HardwareAddr(s.MAC[:]).String(), MTU: s.MTU,
 			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons, Worker: s.Worker, Load: s.Load,
