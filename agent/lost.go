@@ -2,7 +2,9 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -64,11 +66,13 @@ type LostPacket struct {
 	CT    *LostCT      `json:"ct,omitempty"`
 	// Source and Destination are the Pods with the packet's addresses, as
 	// namespace/name.
-	Source      string        `json:"source,omitempty"`
-	Destination string        `json:"destination,omitempty"`
-	Tunnel      *trace.Tunnel `json:"tunnel,omitempty"` // that it came in, or was to leave in
-	Packet      string        `json:"packet"`           // in a few words
-	Length      int           `json:"length"`           // in bytes
+	Source      string `json:"source,omitempty"`
+	Destination string `json:"destination,omitempty"`
+	// Forged is what the source has that is not the sending Pod's, in words.
+	Forged string        `json:"forged,omitempty"`
+	Tunnel *trace.Tunnel `json:"tunnel,omitempty"` // that it came in, or was to leave in
+	Packet string        `json:"packet"`           // in a few words
+	Length int           `json:"length"`           // in bytes
 	// Frame is its first 128 bytes, with what NAT and entries had written.
 	Frame trace.Bytes `json:"frame"`
 }
@@ -186,6 +190,37 @@ func (l *lostLog) describe(r *LostPacket) {
 	whole := wholeOf(r.Frame, r.Length)
 	r.Packet = trace.Summary(whole)
 	r.Source, r.Destination = l.owners.of(whole)
+	r.Forged = l.p.forged(r, whole)
+}
+
+// forged says what a Pod's packet has for a source that is not the Pod's, if that is why
+// it was lost.
+func (p *pipeline) forged(r *LostPacket, frame []byte) string {
+	if r.Table != "SpoofGuard" && r.Table != "ARPSpoofGuard" || p.objects == nil {
+		return ""
+	}
+	own, ok := p.objects.PodMAC(r.Port.No)
+	if !ok || len(frame) < packet.EthernetLen {
+		return ""
+	}
+	mac, ip := packet.Ethernet(frame).Src(), netip.Addr{}
+	switch l := packet.ParseLayers(frame); {
+	case l.L3 == 0:
+	case l.EtherType == packet.EtherTypeARP:
+		a := packet.ARP(frame[l.L3:])
+		mac, ip = a.SHA(), a.SPA()
+	case l.EtherType == packet.EtherTypeIPv4:
+		ip = packet.IPv4(frame[l.L3:]).Src()
+	case l.EtherType == packet.EtherTypeIPv6:
+		ip = packet.IPv6(frame[l.L3:]).Src()
+	}
+	switch {
+	case mac != own:
+		return fmt.Sprintf("with MAC %v, not the Pod's %v", net.HardwareAddr(mac[:]), net.HardwareAddr(own[:]))
+	case ip.IsValid() && !ip.IsUnspecified() && r.Source != r.Port.Pod:
+		return fmt.Sprintf("%v is not the Pod's", ip)
+	}
+	return ""
 }
 
 // wholeOf is a frame's first bytes as long as it was, so that its headers agree

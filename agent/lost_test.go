@@ -51,6 +51,9 @@ func TestLostNames(t *testing.T) {
 	if string(p.Frame) != string(spoofed) || p.Length != len(spoofed) || p.Packet != "tcp 10.10.0.99:1000 > 10.10.1.6:80 syn" {
 		t.Errorf("spoofed: %d bytes, %q: %x", p.Length, p.Packet, p.Frame)
 	}
+	if p.Forged != "10.10.0.99 is not the Pod's" || p.What() != p.Packet+" (default/web-b): "+p.Forged {
+		t.Errorf("spoofed: %q, %q", p.Forged, p.What())
+	}
 	if p.Time.Before(before) || p.Time.After(time.Now()) {
 		t.Errorf("lost at %v, was sent after %v", p.Time, before)
 	}
@@ -73,6 +76,27 @@ func TestLostNames(t *testing.T) {
 	}
 	if all := b.lost.ask(&LostQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
 		t.Errorf("another Pod's: %+v", all.Packets)
+	}
+}
+
+// TestForgedMAC: of a packet with another MAC address than the Pod's, both are told, also
+// when it is ARP, which has it within.
+func TestForgedMAC(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	own := [6]byte{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}
+	arp := packettest.ARPRequest(packettest.Options{EthSrc: [6]byte{2, 9}, Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr("10.10.0.25")})
+	copy(arp[6:], own[:])
+	for _, s := range []struct {
+		frame []byte
+		want  string
+	}{
+		{clientSYN(func(o *packettest.Options) { o.EthSrc[5] = 9 }), "with MAC 5e:b5:e3:a6:90:09, not the Pod's 5e:b5:e3:a6:90:b7"},
+		{arp, "with MAC 02:09:00:00:00:00, not the Pod's 5e:b5:e3:a6:90:b7"},
+	} {
+		n.send(t, nodeClient, s.frame, packet.Tunnel{}, nodeTunnel)
+		if p := n.lostLast(t, LostQuery{Reason: "entry"}); p.Forged != s.want {
+			t.Errorf("%s: %q, want %q", p.Packet, p.Forged, s.want)
+		}
 	}
 }
 

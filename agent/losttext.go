@@ -78,6 +78,9 @@ func (p *LostPacket) What() string {
 	if p.Destination != "" {
 		s += " (" + p.Destination + ")"
 	}
+	if p.Forged != "" {
+		s += ": " + p.Forged
+	}
 	switch {
 	case p.Tunnel != nil && p.Tunnel.Src != "":
 		s += " from " + p.Tunnel.Src

@@ -34,6 +34,14 @@ func (r *Reconciler) PodAt(port uint32) (Name, bool) {
 	return n, ok
 }
 
+// PodMAC is the MAC address of the Pod at a port; false when there is none.
+func (r *Reconciler) PodMAC(port uint32) ([6]byte, bool) {
+	r.seen.mu.RLock()
+	defer r.seen.mu.RUnlock()
+	n, ok := r.seen.pods[port]
+	return r.seen.ports[n].MAC, ok
+}
+
 // note remembers a rule by its id. A rule that is removed and added at once
 // keeps its id, in this order.
 func (s *sightings) note(r *RealisedRule) {
