@@ -344,6 +344,10 @@ func TestWhySeen(t *testing.T) {
 	if s := ask("default/client-a", "default/db-a:22").Seen; s.Dropped != 0 {
 		t.Errorf("of another port: %+v", s)
 	}
+	n.send(t, nodeClient, packettest.ARPRequest(packettest.Options{EthSrc: [6]byte{2, 9}, Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr("10.10.0.25")}), packet.Tunnel{}, nodeDB)
+	if s := ask("default/client-a", "default/db-a:22").Seen; s.Dropped != 1 {
+		t.Errorf("ARP: %+v", s)
+	}
 	n.connect(t)
 	a = ask("default/db-a", "192.0.2.1:80")
 	if a.Seen.Connections != 1 || !strings.Contains(whyText(t, a), "of these two ends 1 connection is tracked now, and no packet is kept as dropped") {

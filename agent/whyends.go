@@ -154,7 +154,7 @@ func number(port string) (uint16, error) {
 	return uint16(n), nil
 }
 
-var errEnd = errors.New("an end is namespace/pod, an address, svc:namespace/name, external or node, and :port")
+var errEnd = errors.New("an end is namespace/pod, an address, svc:namespace/name, external or node, and :port (of TCP, unless --udp, --sctp or --icmp says otherwise)")
 
 func splitName(text string) (control.Name, error) {
 	namespace, name, ok := strings.Cut(text, "/")

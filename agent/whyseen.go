@@ -19,7 +19,7 @@ import (
 type WhySeen struct {
 	Connections int `json:"connections"` // that are tracked now; 0 or more
 	// Dropped is how many of the packets that are kept as dropped (LostPackets) went
-	// from the first end to the second.
+	// from the first end to the second, ARP for it included.
 	Dropped     int       `json:"dropped"`
 	LastDropped time.Time `json:"lastDropped,omitzero"`
 }
@@ -53,8 +53,9 @@ func (q *asking) look(places []netip.AddrPort) *WhySeen {
 		}
 	}
 	all, _, _ := q.p.lost.since(0, func(l *LostPacket) bool {
-		f, ok := flightOf(wholeOf(l.Frame, l.Length))
-		return ok && q.meant(&f, places)
+		frame := wholeOf(l.Frame, l.Length)
+		f, ok := flightOf(frame)
+		return ok && q.meant(&f, places) || q.meantARP(frame, places)
 	})
 	if s.Dropped = len(all); s.Dropped > 0 {
 		s.LastDropped = all[len(all)-1].Time
@@ -70,6 +71,20 @@ func (q *asking) meant(f *flight, places []netip.AddrPort) bool {
 	return slices.ContainsFunc(places, func(to netip.AddrPort) bool {
 		return to.Addr() == f.dst && (to.Port() == f.dstPort || f.proto == packet.ProtoICMP || f.proto == packet.ProtoICMPv6)
 	})
+}
+
+// meantARP says whether a frame is ARP from the first end for one of the places: without
+// it no packet goes there.
+func (q *asking) meantARP(frame []byte, places []netip.AddrPort) bool {
+	if len(frame) < packet.EthernetLen {
+		return false
+	}
+	l := packet.ParseLayers(frame)
+	if l.L3 == 0 || l.EtherType != packet.EtherTypeARP {
+		return false
+	}
+	a := packet.ARP(frame[l.L3:])
+	return a.SPA() == q.src && slices.ContainsFunc(places, func(to netip.AddrPort) bool { return to.Addr() == a.TPA() })
 }
 
 // places are the second end and the endpoints of the ways.
