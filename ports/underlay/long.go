@@ -97,7 +97,11 @@ func (p *Port) tooLong(i, first, frames int, tell bool) {
 			return
 		}
 	}
-	p.count.Lost(ports.TxTooLong, 1)
+	seen := head // has all headers, or is empty
+	if len(seen) == 0 {
+		seen = body
+	}
+	p.count.unsent(ports.TxTooLong, o.trains[i].to, seen, len(head)+len(body))
 	if tell {
 		p.report(o.trains[i].to, head, body)
 	}

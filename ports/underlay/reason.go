@@ -74,8 +74,13 @@ func (c *counters) loseFrame(r reason, f *packet.Frame) {
 
 // refuseFrame counts a frame that no driver would send.
 func (c *counters) refuseFrame(r ports.Reason, f *packet.Frame) {
+	c.unsent(r, f.Tunnel.Dst, f.Bytes(), f.Len())
+}
+
+// unsent counts a frame for a Node that is not sent, of which head is the beginning.
+func (c *counters) unsent(r ports.Reason, node netip.Addr, head []byte, length int) {
 	c.Lost(r, 1)
-	c.Keep(r.String(), f.Tunnel.Dst, f.Bytes(), f.Len())
+	c.Keep(r.String(), node, head, length)
 }
 
 // Specimen is the last datagram that was refused for a reason, with its tunnel

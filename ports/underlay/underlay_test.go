@@ -359,6 +359,9 @@ func TestLongerThanRoute(t *testing.T) {
 	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1 || s.TxErrors != 1 {
 		t.Errorf("stats %+v, want one %q", s, ports.TxTooLong)
 	}
+	if x := p.Specimen(ports.TxTooLong.String()); x.Source != dst || x.Length != 14+20+8+most+1 {
+		t.Errorf("the last one: %d bytes for %v", x.Length, x.Source)
+	}
 	// The same, less 12 bytes of header that TCP has more than UDP, of segments.
 	for size, sent := range map[int]int{most - 12: 1, most - 11: 0} {
 		f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
