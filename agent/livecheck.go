@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,9 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 		all = append(all, l)
 	}
 	all = append(all, a.checkLinks(), a.checkObjects())
+	if a.ready.Load() && a.tunnel != nil {
+		all = append(all, a.pathLines(a.tunnel.PathMTU)...)
+	}
 	peers, pods := a.gateways(), a.podTargets()
 	asked := append(peers, pods...)
 	askAll(ctx, asked) // at once: who does not answer takes no time from others
@@ -92,6 +96,22 @@ func objectsLine(all []control.Status) preflight.Line {
 			Remedy: "antrail get shows all"}
 	}
 	return preflight.Line{State: preflight.OK, Check: "objects", Found: fmt.Sprintf("%d are in force", len(all))}
+}
+
+// pathLines name the Nodes that the tunnel takes shorter packets to than Pods send, by
+// what the kernel knows of the way.
+func (a *Agent) pathLines(mtu func(netip.Addr) int) (lines []preflight.Line) {
+	for _, n := range a.otherNodes() {
+		if slices.ContainsFunc(a.config.TransportCIDRs, func(p netip.Prefix) bool { return p.Contains(n) }) {
+			continue // without the tunnel
+		}
+		if most, sent := mtu(n), a.config.Gateway.MTU; most < sent {
+			lines = append(lines, preflight.Line{State: preflight.Warn, Check: "Node " + a.nodeName(n),
+				Found:  fmt.Sprintf("the way to %v takes packets of %d bytes through the tunnel, and Pods send up to %d", n, most, sent),
+				Remedy: "raise the MTU on the way, or set gateway.mtu and make the Pods anew; until then senders are answered that it is too long"})
+		}
+	}
+	return lines
 }
 
 // target is somebody to send an echo request to, and what came of it.

@@ -36,6 +36,24 @@ func TestEcho(t *testing.T) {
 	})
 }
 
+// TestShortWay: a Node is named that the tunnel takes shorter packets to than Pods send,
+// unless it is reached without the tunnel.
+func TestShortWay(t *testing.T) {
+	a, _ := loadedAgent(t, "")
+	short := func(netip.Addr) int { return 1350 }
+	want := "the way to 192.168.77.103 takes packets of 1350 bytes through the tunnel, and Pods send up to 1450"
+	if got := a.pathLines(short); len(got) != 1 || got[0].State != preflight.Warn || got[0].Check != "Node node-b" || got[0].Found != want {
+		t.Errorf("%+v", got)
+	}
+	if got := a.pathLines(func(netip.Addr) int { return 1450 }); got != nil {
+		t.Errorf("all fits: %+v", got)
+	}
+	a.config.TransportCIDRs = []netip.Prefix{netip.MustParsePrefix("192.168.77.0/24")}
+	if got := a.pathLines(short); got != nil {
+		t.Errorf("without the tunnel: %+v", got)
+	}
+}
+
 // TestCheckNamesWhatIsWrong: an agent that is not ready, with an object that is not in
 // force, and a peer and pods that do not answer.
 func TestCheckNamesWhatIsWrong(t *testing.T) {
