@@ -59,8 +59,8 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropNoPipeline:    {"no_pipeline", "No pipeline is loaded yet."},
 	DropReservedMAC:   {"reserved_mac", "NORMAL does not forward to 01:80:c2:00:00:0x (IEEE 802.1D, link-local)."},
 	DropNATExhausted:  {"ct_nat_exhausted", "No free address and port was left for the NAT of a new connection."},
-	DropConntrackFull: {"ct_full", "The connection table is full."},
-	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit."},
+	DropConntrackFull: {"ct_full", "The connection table is full (conntrack.max)."},
+	DropZoneFull:      {"ct_zone_full", "The conntrack zone is at its limit (conntrack.zones, conntrack.zoneMax)."},
 	DropBadOffload:    {"bad_offload", "The checksum or segmentation that the sender left undone does not fit the packet."},
 	DropServerFirst:   {"ct_server_first", "The agent has lost its connections, and a Service's endpoint sent before its client did."},
 	DropFragShape:     {"frag_shape", "The fragment is empty, or is not its datagram's last and shorter than 256 bytes or not a multiple of 8."},
@@ -70,7 +70,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropFragDuplicate: {"frag_duplicate", "The same fragment is waiting for the rest of its datagram already."},
 	DropFragFull:      {"frag_full", "No room was left for waiting fragments, or none for those from this port."},
 	DropFragExpired:   {"frag_expired", "The rest of the fragment's datagram did not come within 15 seconds."},
-	DropNewRate:       {"ct_new_rate", "The port begins connections faster than its rate allows."},
+	DropNewRate:       {"ct_new_rate", "The port begins connections faster than its rate allows (conntrack.newRate)."},
 }
 
 // String is the reason's name, as counters and metrics show it.
