@@ -69,7 +69,7 @@ type WhyAnswer struct {
 	// Origin is the Node where packets of the first end enter the cluster's network;
 	// empty for any.
 	Origin string   `json:"origin,omitempty"`
-	Notes  []string `json:"notes,omitempty"` // what is not in force of the policies
+	Notes  []string `json:"notes,omitempty"` // policies that are not in force, and what else to know
 	Seen   *WhySeen `json:"seen,omitempty"`  // nil where no packet ever came
 }
 
@@ -181,6 +181,9 @@ func (p *pipeline) notInForce() (notes []string) {
 func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	if err := q.findEnds(r); err != nil {
 		return err
+	}
+	if nobody := q.nobody(&q.from.place); nobody != "" {
+		a.Notes = append(a.Notes, nobody+": SpoofGuard stops a Pod that sends by it")
 	}
 	a.Origin = q.from.place.Node
 	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{

@@ -447,6 +447,20 @@ func TestWhyErrors(t *testing.T) {
 	}
 }
 
+// TestWhyFromNobody: the asker is told that no Pod has the address that is to send.
+func TestWhyFromNobody(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	for from, want := range map[string][]string{
+		"10.10.0.99": {"no Pod has 10.10.0.99, which is of Node node-a's range: SpoofGuard stops a Pod that sends by it"},
+		"10.10.0.26": nil, "10.10.0.1": nil, "192.0.2.1": nil,
+	} {
+		a, err := Why(t.Context(), []*Client{n.client}, &WhyRequest{From: from, To: "default/web-a:80"})
+		if err != nil || !slices.Equal(a.Notes, want) {
+			t.Errorf("%s: %v, %q, want %q", from, err, a.Notes, want)
+		}
+	}
+}
+
 // TestWhyNotes tells of a policy that is not in force.
 func TestWhyNotes(t *testing.T) {
 	clients := whyClients(t, whyCluster(t, `

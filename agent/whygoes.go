@@ -112,11 +112,11 @@ func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
 }
 
 // nobody says that an address of the Node's pods is no Pod's; "" for any other.
-func (r teller) nobody(at *control.Place) string {
-	if at.Object != (control.Key{}) || !slices.ContainsFunc(r.self.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(at.Addrs[0]) }) {
+func (q *asking) nobody(at *control.Place) string {
+	if at.Object != (control.Key{}) || !slices.ContainsFunc(q.self.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(at.Addrs[0]) }) {
 		return ""
 	}
-	return fmt.Sprintf("no Pod has %s, which is of Node %s's range", at.Addrs[0], r.self.Node)
+	return fmt.Sprintf("no Pod has %s, which is of Node %s's range", at.Addrs[0], q.self.Node)
 }
 
 // toNode notes that another Node has the rest of the way.
