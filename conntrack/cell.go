@@ -24,10 +24,10 @@ import (
 // the head before and after, too: unlocked and the same, it was one moment's.
 //
 // The expiry alone moves without the lock, by compare-and-swap from what was read:
-// a packet that changes nothing else (pass.go) needs no more. So who holds the lock
-// leaves an expiry that it has not moved as it lies there by then, and who ends a
-// connection first makes its expiry 0, from which nobody moves it on: whichever of
-// the two comes first, the other sees it.
+// a packet that changes nothing else (pass.go, look.go) needs no more. So who holds
+// the lock leaves an expiry that it has not moved as it lies there by then, and who
+// ends a connection first makes its expiry 0, from which nobody moves it on:
+// whichever of the two comes first, the other sees it.
 
 // entry is one connection, unpacked for the one who holds its cell's lock.
 type entry struct {

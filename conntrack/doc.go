@@ -14,6 +14,7 @@
 // A packet's way. To know what a ct() does, read these in this order:
 //
 //	track.go                   the order of work
+//	look.go                    packets that change no more than an expiry
 //	meta.go, key.go            what a packet carries; what it is looked up by
 //	read.go, icmp.go           the tuple, and whether the packet is valid
 //	tcp.go, sctp.go, other.go  state machines, by protocol
@@ -48,9 +49,10 @@
 //	lost.go                      the time after the table was lost
 //
 // A Table may be used from any goroutine, and is one for all workers. Lookups
-// take no lock, nor does Pass but for TCP. Any other packet of a known connection
-// holds that connection's lock, a bit in its cell, from the state machine to the
-// mark; a connection that comes or goes holds two of 1024 stripes (index.go).
+// take no lock, nor does a packet of a known connection that changes nothing but
+// its expiry. Any other holds that connection's lock, a bit in its cell, from the
+// state machine to the mark; a connection that comes or goes holds two of 1024
+// stripes (index.go).
 // Locks are taken in this order: stripes, cell, port. No clock is read on the
 // packet path: the caller passes the time, on the same clock as Config.Now.
 //

@@ -103,19 +103,25 @@ func races(before, one, other, after func(round int)) {
 func TestLastPacketAndEnd(t *testing.T) {
 	b := newBench(t, Config{})
 	var sides [2]*passer
+	var at handle
 	var last int64
 	var ok bool
 	count := map[bool]int{}
 	races(func(i int) {
 		now := int64(i+1) * int64(time.Hour)
 		sides = pair(t, b.Table, 7, now)
-		last = now + int64(b.timeouts.UDPReplied) - 1
+		at, last = sides[original].seen.at, now+int64(b.timeouts.UDPReplied)-1
 	}, func(i int) {
-		ok = sides[i%2].pass(last)
+		if p := sides[i%2]; i&2 == 0 {
+			ok = p.pass(last)
+		} else {
+			p.track(lookup, last)
+			ok = p.seen.Known()
+		}
 	}, func(int) {
-		b.expire(sides[original].seen.at, last+1)
+		b.expire(at, last+1)
 	}, func(int) {
-		c := b.arena.at(sides[original].seen.at.slot)
+		c := b.arena.at(at.slot)
 		if left := live(c.head.Load()); left != ok {
 			t.Errorf("the packet passed: %v; and its connection is left: %v", ok, left)
 		}
@@ -169,6 +175,33 @@ func TestPassBesideOthers(t *testing.T) {
 	}
 }
 
+// TestKnownPacketsTakeNoTurn: packets that change no more than an expiry have nobody
+// take a turn with their connection's lock; those that do have.
+func TestKnownPacketsTakeNoTurn(t *testing.T) {
+	b := newBench(t, Config{})
+	sides := pair(t, b.Table, 7, 1)
+	c := b.arena.at(sides[original].seen.at.slot)
+	head := c.head.Load()
+	for i, p := range sides {
+		now := int64(10 * (i + 1))
+		if !p.pass(now) || c.expires() != now+int64(b.timeouts.UDPReplied) {
+			t.Errorf("a packet passed at %d, and the connection ends at %d", now, c.expires())
+		}
+		if p.track(lookup, now+1); c.expires() != now+1+int64(b.timeouts.UDPReplied) {
+			t.Errorf("a packet was tracked at %d, and the connection ends at %d", now+1, c.expires())
+		}
+		if p.ct(lookup); p.meta.State&Established == 0 {
+			t.Errorf("a packet that met its connection twice is %+v", p.meta)
+		}
+	}
+	if c.head.Load() != head {
+		t.Errorf("the head went from %x to %x", head, c.head.Load())
+	}
+	if sides[reply].ct(Request{Zone: 100, Mark: 1, MarkMask: 1}); c.head.Load() != head+turn {
+		t.Errorf("with a mark the head went from %x to %x", head, c.head.Load())
+	}
+}
+
 // TestPassesAndReuse: packets of both directions pass while another worker marks their
 // connection, ends it and gives its cell to another one. What lies in a cell that was
 // given back, or that is the other connection's, stays as it is; and no packet passes
@@ -198,20 +231,23 @@ type reuse struct {
 	*bench
 	slot          uint32
 	clock, passed atomic.Int64
-	ended, marked atomic.Uint32 // the last generation that ended; the mark of the next
+	ended         atomic.Uint32 // the last generation that ended
+	marked        atomic.Uint64 // a generation's mark, the generation above it
 	stop          atomic.Bool
 }
 
-// runPasser lets packets of one direction pass for as long as the cell is changed.
+// runPasser lets packets of one direction pass, or be tracked, for as long as the cell is
+// changed.
 func (r *reuse) runPasser(p *passer) {
 	for !r.stop.Load() {
 		ended, marked := r.ended.Load(), r.marked.Load()
-		switch {
-		case !p.pass(r.clock.Add(1)):
+		if rand.IntN(4) == 0 || !p.pass(r.clock.Add(1)) {
 			p.track(lookup, r.clock.Add(1))
+		}
+		switch {
 		case !p.seen.Known():
-		case p.seen.at.gen <= ended || p.seen.mark < marked:
-			r.Errorf("a packet passed by %+v after generation %d had ended and mark %d was set", p.seen, ended, marked)
+		case p.seen.at.gen <= ended || p.seen.at.gen == uint32(marked>>32) && p.seen.mark < uint32(marked) || uint64(p.seen.mark) != p.seen.label.Lo:
+			r.Errorf("a packet passed by %+v after generation %d had ended, and mark %d was set of %d", p.seen, ended, uint32(marked), marked>>32)
 			return
 		default:
 			r.passed.Add(1)
@@ -230,17 +266,16 @@ func (r *reuse) round() {
 	r.end(c)
 	r.begin(sideFrame(7, false), commit)
 	r.begin(sideFrame(7, true), commit)
-	for mark := range rand.Uint32N(5) {
+	for mark := range rand.Uint32N(50) {
 		r.begin(sideFrame(7, false), Request{
-			Zone: 100, Mark: mark + 1, MarkMask: 1<<32 - 1, Label: Label{Lo: uint64(mark)}, LabelMask: Label{Lo: 1<<64 - 1},
+			Zone: 100, Mark: mark + 1, MarkMask: 1<<32 - 1, Label: Label{Lo: uint64(mark + 1)}, LabelMask: Label{Lo: 1<<64 - 1},
 		})
-		r.marked.Store(mark + 1)
+		r.marked.Store(uint64(r.meta.at.gen)<<32 | uint64(mark+1))
 	}
 }
 
 // end ends the connection that has the cell.
 func (r *reuse) end(c *cell) {
-	r.marked.Store(0)
 	gen := uint32(c.head.Load())
 	if !r.remove(handle{r.slot, gen}, whatever, r.now) {
 		r.Error("there is no connection in the cell")

@@ -136,7 +136,7 @@ func (v *visit) recall() bool {
 	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || !m.seen.same(&v.key) || m.State&Related != 0 != v.related {
 		return false
 	}
-	if !v.t.arena.sees(m.at) || !v.take(m.at) {
+	if !v.t.arena.sees(m.at) || !(v.asks() && v.look(m.at)) && !v.take(m.at) {
 		return false
 	}
 	v.dir = int(m.dir)
@@ -180,7 +180,7 @@ func (v *visit) seek(k *key) bool {
 		if !ok {
 			return false
 		}
-		if v.take(h) {
+		if !k.tcp() && v.visitOther(h) || v.take(h) {
 			v.dir = dir
 			return true
 		}
