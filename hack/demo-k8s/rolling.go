@@ -34,7 +34,7 @@ func (c *cluster) rollingUpdate() (string, error) {
 	for _, h := range held {
 		said, err := h.end()
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("%w%s", err, c.lastWords())
 		}
 		seen = append(seen, said)
 	}
@@ -54,6 +54,19 @@ func (c *cluster) takenOver() error {
 		}
 	}
 	return nil
+}
+
+// lastWords are the ends of the agents' logs: the next check takes these agents away.
+func (c *cluster) lastWords() (said string) {
+	agents, err := c.agents()
+	for _, pod := range agents {
+		text, err := c.kubectl("logs", "--tail=30", "-n", "kube-system", pod)
+		said += fmt.Sprintf("\n%s: %v\n%s", pod, err, text)
+	}
+	if err != nil {
+		said += "\n" + err.Error()
+	}
+	return said
 }
 
 // holdAll has the client of each Node ask a pod of the other Node, and a Service. With
