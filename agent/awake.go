@@ -1,7 +1,8 @@
 package agent
 
 import (
-	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // What Config.KeepAwake may be: whether idle processors stay awake while pods talk
-// by way of the switch (dataplane/workerawake.go).
+// by way of the switch, or the garbage collector is at work (dataplane/workerawake.go).
 const (
 	KeepAwakeAuto = "auto" // on a Node of a few processors
 	KeepAwakeOn   = "on"
@@ -25,30 +26,38 @@ func KnownKeepAwake(s string) bool {
 	return s == KeepAwakeAuto || s == KeepAwakeOn || s == KeepAwakeOff
 }
 
-// keepsAwake is what the configuration comes to on this machine. That the kernel
-// cannot is no error: pods that talk wait for processors to wake up then.
-func (c *Config) keepsAwake(log *slog.Logger) bool {
-	if c.KeepAwake == KeepAwakeOff {
-		return false
+// KeepsAwake is what Config.KeepAwake comes to on this machine: nil where idle
+// processors are kept awake, else why they are not.
+func KeepsAwake(word string) error {
+	if word == KeepAwakeOff {
+		return errors.New("keepAwake is off")
 	}
-	if n := processors(); c.KeepAwake == KeepAwakeAuto && (n == 0 || n > fewProcessors) {
-		log.Info("idle processors sleep while pods talk", "processors", n, "keepAwake", c.KeepAwake)
-		return false
+	if n := processors(); word == KeepAwakeAuto && (n == 0 || n > fewProcessors) {
+		return fmt.Errorf("keepAwake is auto, and the machine has %d processors, more than %d", n, fewProcessors)
 	}
 	request, err := ports.OpenAwake()
 	if err == nil {
 		err = request.Close()
 	}
 	if err != nil {
-		level := slog.LevelInfo // for nobody asked
-		if c.KeepAwake == KeepAwakeOn {
-			level = slog.LevelWarn
-		}
-		log.Log(context.Background(), level, "idle processors sleep while pods talk; to keep them awake takes root, and in a container privileged: true", "error", err)
-		return false
+		return fmt.Errorf("%w; it takes root, and in a container privileged: true", err)
 	}
-	log.Info("idle processors are kept awake while pods talk", "keepAwake", c.KeepAwake)
-	return true
+	return nil
+}
+
+// keepsAwake says whether they are, and tells the log. That the kernel cannot is no
+// error: pods that talk wait for processors to wake up then.
+func (c *Config) keepsAwake(log *slog.Logger) bool {
+	err := KeepsAwake(c.KeepAwake)
+	switch {
+	case err == nil:
+		log.Info("idle processors are kept awake while pods talk", "keepAwake", c.KeepAwake)
+	case c.KeepAwake == KeepAwakeOn:
+		log.Warn("idle processors sleep while pods talk", "reason", err)
+	default: // nobody asked
+		log.Info("idle processors sleep while pods talk", "reason", err)
+	}
+	return err == nil
 }
 
 // processors is how many the machine has, whichever the agent may run on; 0 when that

@@ -22,7 +22,8 @@ func TestKeepsAwake(t *testing.T) {
 		if got := (&Config{KeepAwake: mode}).keepsAwake(slog.New(slog.NewTextHandler(&log, nil))); got != want {
 			t.Errorf("%s: %v, want %v: %s", mode, got, want, &log)
 		}
-		if (mode != KeepAwakeOff) != strings.Contains(log.String(), "idle processors") {
+		told := map[bool]string{true: "are kept awake", false: "reason="}
+		if !strings.Contains(log.String(), told[want]) {
 			t.Errorf("%s: the log says %q", mode, &log)
 		}
 	}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
@@ -35,12 +38,16 @@ const (
 	gcRounds = 10
 )
 
+// longTurn is what no collection is to make of a turn.
+const longTurn = time.Millisecond
+
 func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 	program, err := exampleProgram("two-nodes/node-a")
 	if err != nil {
 		return err
 	}
-	s, err := openTurns(program, gcConnections, gcRules)
+	asleep := agent.KeepsAwake(agent.KeepAwakeAuto)
+	s, err := openTurns(program, turnOptions{connections: gcConnections, rules: gcRules, keepAwake: asleep == nil})
 	if err != nil {
 		return err
 	}
@@ -51,9 +58,19 @@ func runGC(ctx context.Context, r *rig, c *Comparison) (err error) {
 	}
 	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
 		"A turn is what the worker does from one batch to the next, with all that it has to wait for; the longest is that of a window of %v, which is of parts of %v. "+
-		"A part is thrown away and measured again in which the host had a processor for more than %v at once, as a timer of the kernel tells that comes every %v on each, or another program took it from a thread that was not done: up to %d windows of parts, and if there is not half a window of others then, they are used and told as needed. What threads of Go's take from each other counts. "+
+		"A part is thrown away and measured again in which the host had a processor for more than %v of a millisecond, as a timer of the kernel tells that comes every %v on each, or another program took it from a thread that was not done: up to %d windows of parts, and if there is not half a window of others then, they are used and told as needed. What threads of Go's take from each other counts. "+
 		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram, of parts thrown away, too. "+
 		"With rules: another switch of the process, which has no packets, has %d rules of policies.", gcConnections, window.Round(time.Millisecond), turnPart, leastTaken, takingPeriod, mostThrown, collectEvery, gcRules))
+	if asleep != nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("Idle processors sleep as they like, from which stops of the collector have to wake them: %v.", asleep))
+	} else {
+		c.Notes = append(c.Notes, "The worker has idle processors kept awake while the collector may be at work, as an agent's does that has keepAwake: auto.")
+	}
+	if strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1") {
+		c.Notes = append(c.Notes, "Go stops goroutines without signals, as in an agent.")
+	} else {
+		c.Notes = append(c.Notes, "Go stops goroutines by signals, too, which takes longer than in an agent: GODEBUG=asyncpreemptoff=1 leaves them out.")
+	}
 	if s.others, err = openTakings(); err != nil {
 		c.Notes = append(c.Notes, fmt.Sprintf("No part is thrown away, for the kernel does not tell who has the processors: %v.", err))
 	}
@@ -70,13 +87,20 @@ type turns struct {
 	others *takings // nil when it cannot be known
 }
 
-func openTurns(p *flow.Program, connections uint32, rules int) (*turns, error) {
-	s := &source{Port: memory.New(sender().Name, memory.Options{}), pool: packet.NewPool(8*walkBatch, 2048), frame: there(64), of: connections}
-	sw, ct, err := newSwitchFor(switchOptions{connections: 2 * int(connections)}, p, s, &sink{memory.New(receiver().Name, memory.Options{})})
+// turnOptions are what is at work there.
+type turnOptions struct {
+	connections uint32
+	rules       int // of policies, of the other switch
+	keepAwake   bool
+}
+
+func openTurns(p *flow.Program, o turnOptions) (*turns, error) {
+	s := &source{Port: memory.New(sender().Name, memory.Options{}), pool: packet.NewPool(8*walkBatch, 2048), frame: there(64), of: o.connections}
+	sw, ct, err := newSwitchFor(switchOptions{connections: 2 * int(o.connections), keepAwake: o.keepAwake}, p, s, &sink{memory.New(receiver().Name, memory.Options{})})
 	if err != nil {
 		return nil, err
 	}
-	return &turns{sw: sw, ct: ct, source: s, rules: rules}, nil
+	return &turns{sw: sw, ct: ct, source: s, rules: o.rules}, nil
 }
 
 func (t *turns) close() error {
@@ -131,6 +155,7 @@ func (t *turns) readings(ctx context.Context, window time.Duration) ([]reading, 
 	full, besideFull, err := t.collected(ctx, window, fmt.Sprintf(", %d rules", t.rules))
 	return slices.Concat([]reading{
 		{"longest turn without collections", "µs", micros(1, alone.longest)},
+		{"turns over 1 ms without collections", "turns", float64(alone.long)},
 		{"a packet without collections", "ns", alone.ofPacket()},
 		// Thousandths: the measurement itself makes a few in all.
 		{"allocations of a packet", "allocs", math.Round(1000*float64(after.Mallocs-before.Mallocs)/float64(alone.all)) / 1000},
@@ -160,6 +185,7 @@ func (t *turns) collected(ctx context.Context, window time.Duration, of string) 
 	c := <-ended
 	return []reading{
 		{"longest turn with collections" + of, "µs", micros(1, beside.longest)},
+		{"turns over 1 ms with collections" + of, "turns", float64(beside.long)},
 		{"longest stop-the-world" + of, "µs", micros(1, readPauses().longestSince(before))},
 		{"a collection" + of, "µs", micros(max(1, c.n), c.took)},
 		{"collections" + of, "1/s", float64(c.n) / took.Seconds()},
@@ -201,19 +227,20 @@ type source struct {
 	next    uint32
 	asked   time.Time // the last Receive; zero before the first of a round
 	packets atomic.Uint64
-	longest atomic.Int64 // turn since it was last asked for, ns
+	long    atomic.Uint64 // turns longer than longTurn
+	longest atomic.Int64  // turn since it was last asked for, ns
 }
 
 // now is how far it is; the longest turn is of those that ended since it was last asked.
 func (s *source) now() count {
-	return count{at: time.Now(), packets: s.packets.Load(), longest: time.Duration(s.longest.Swap(0))}
+	return count{at: time.Now(), packets: s.packets.Load(), long: s.long.Load(), longest: time.Duration(s.longest.Swap(0))}
 }
 
 // Receive makes a batch.
 func (s *source) Receive(batch []*packet.Frame) int {
 	now := time.Now()
-	if turn := int64(now.Sub(s.asked)); !s.asked.IsZero() && turn > s.longest.Load() {
-		s.longest.Store(turn)
+	if !s.asked.IsZero() {
+		s.turned(now.Sub(s.asked))
 	}
 	s.asked = now
 	n := s.pool.Get(batch)
@@ -226,6 +253,16 @@ func (s *source) Receive(batch []*packet.Frame) int {
 	}
 	s.packets.Add(uint64(n))
 	return n
+}
+
+// turned notes a turn.
+func (s *source) turned(turn time.Duration) {
+	if turn > longTurn {
+		s.long.Add(1)
+	}
+	if turn > time.Duration(s.longest.Load()) {
+		s.longest.Store(int64(turn))
+	}
 }
 
 // sink is a port that throws away what it is to send.

@@ -14,7 +14,7 @@ func TestTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openTurns(program, 1000, 10)
+	s, err := openTurns(program, turnOptions{connections: 1000, rules: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestTurns(t *testing.T) {
 	is := map[string]float64{}
 	for _, r := range readings {
 		is[r.name] = r.value
-		if r.value < 0 || r.value == 0 && !strings.Contains(r.name, "parts") && r.unit != "allocs" {
+		if r.value < 0 || r.value == 0 && !strings.Contains(r.name, "parts") && r.unit != "allocs" && r.unit != "turns" {
 			t.Errorf("%s: %v %s", r.name, r.value, r.unit)
 		}
 	}
@@ -35,6 +35,20 @@ func TestTurns(t *testing.T) {
 	}
 	if _, ok := is["longest turn with collections, 10 rules"]; !ok {
 		t.Errorf("no turns beside rules: %v", is)
+	}
+}
+
+// TestTurnsOver: a source counts turns longer than a millisecond, and knows the longest.
+func TestTurnsOver(t *testing.T) {
+	var s source
+	for _, turn := range []time.Duration{time.Microsecond, longTurn, longTurn + 1, 3 * longTurn, 2 * longTurn} {
+		s.turned(turn)
+	}
+	if got := s.now(); got.long != 3 || got.longest != 3*longTurn {
+		t.Errorf("%d longer than %v, the longest %v", got.long, longTurn, got.longest)
+	}
+	if got := s.now(); got.long != 3 || got.longest != 0 {
+		t.Errorf("asked again: %d, %v", got.long, got.longest)
 	}
 }
 

@@ -13,9 +13,10 @@ import (
 
 // switchOptions are what a switch has that others do not.
 type switchOptions struct {
-	connections int // room for so many; for conntrack.DefaultMax when 0
-	cache       int // as in dataplane.Config: negative where every packet is to walk every table
-	timeEvery   int // as there
+	connections int  // room for so many; for conntrack.DefaultMax when 0
+	cache       int  // as in dataplane.Config: negative where every packet is to walk every table
+	timeEvery   int  // as there
+	keepAwake   bool // as there
 }
 
 // newSwitchFor is a switch with a program and two ports, under the numbers that
@@ -24,7 +25,7 @@ func newSwitchFor(o switchOptions, p *flow.Program, in, out ports.Port) (*datapl
 	start := time.Now()
 	clock := func() int64 { return int64(time.Hour + time.Since(start)) }
 	ct := conntrack.NewTable(conntrack.Config{Now: clock, NewRate: -1, Max: o.connections})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Cache: o.cache, TimeEvery: o.timeEvery})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Cache: o.cache, TimeEvery: o.timeEvery, KeepAwake: o.keepAwake})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,7 +24,7 @@ type takings struct {
 const (
 	// takingPeriod is how often each processor is seen to run.
 	takingPeriod = 100 * time.Microsecond
-	// leastTaken is for how long a processor is taken at once, at least.
+	// leastTaken is for how long a processor is taken within a millisecond, at least.
 	leastTaken = 200 * time.Microsecond
 )
 
@@ -34,6 +34,8 @@ type taking struct {
 	pid    uint32 // this process
 	seen   int64  // when it last was known to run somebody; 0 while it does not
 	lost   int64  // since when a thread of this process is without it; 0 when none is
+	began  int64  // when the first of the takings did that are summed up
+	sum    int64  // how long these were, ns
 }
 
 // openTakings begins to watch the processors that this process may use.
@@ -77,7 +79,7 @@ func (t *takings) last() (time.Duration, error) {
 			if uint32(words[0]) == unix.PERF_RECORD_LOST {
 				return 0, errTakingsLost
 			}
-			if since, until := one.learn(words); until-since >= int64(leastTaken) {
+			if since, until := one.learn(words); one.much(since, until) {
 				t.ended = max(t.ended, until)
 			}
 		}
@@ -85,6 +87,16 @@ func (t *takings) last() (time.Duration, error) {
 	var now unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
 	return time.Duration(now.Nano() - t.ended), err
+}
+
+// much adds a taking to those that began in the millisecond before it ended, and says
+// whether they are long enough. The host may take a processor many times for a moment.
+func (t *taking) much(since, until int64) bool {
+	if until-t.began > int64(time.Millisecond) {
+		t.began, t.sum = since, 0
+	}
+	t.sum += until - since
+	return t.sum >= int64(leastTaken)
 }
 
 // What a record's first word has above its type.

@@ -52,6 +52,29 @@ func TestTaking(t *testing.T) {
 	}
 }
 
+// TestMuchTaken: takings count when those of a millisecond are long enough together.
+func TestMuchTaken(t *testing.T) {
+	const us = int64(time.Microsecond)
+	for name, c := range map[string]struct {
+		each, every int64 // µs
+		want        bool
+	}{
+		"once for long": {200, 5000, true},
+		"short, often":  {70, 300, true},
+		"short, seldom": {70, 600, false},
+		"on time":       {0, 100, false},
+	} {
+		var one taking
+		much := false
+		for at := int64(10_000); at < 20_000; at += c.every {
+			much = one.much((at-c.each)*us, at*us) || much
+		}
+		if much != c.want {
+			t.Errorf("%s: taken %v, want %v", name, much, c.want)
+		}
+	}
+}
+
 // TestTakings has the kernel tell of this test's processors: no taking ended in the
 // future, and the timer comes on each that is busy.
 func TestTakings(t *testing.T) {

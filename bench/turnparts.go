@@ -20,6 +20,7 @@ const mostThrown = 2
 // seen is what passed in some parts of a window.
 type seen struct {
 	longest time.Duration // turn
+	long    uint64        // turns longer than longTurn
 	packets uint64
 	took    time.Duration
 	parts   int
@@ -27,6 +28,7 @@ type seen struct {
 
 func (s *seen) add(more seen) {
 	s.longest = max(s.longest, more.longest)
+	s.long += more.long
 	s.packets += more.packets
 	s.took += more.took
 	s.parts += more.parts
@@ -69,7 +71,7 @@ func (t *turns) watch(ctx context.Context, window time.Duration) (w watched, err
 		if now, err = t.part(ctx, last.at, min(turnPart, window)); err != nil {
 			break
 		}
-		one := seen{now.longest, now.packets - last.packets, now.at.Sub(last.at), 1}
+		one := seen{now.longest, now.long - last.long, now.packets - last.packets, now.at.Sub(last.at), 1}
 		if w.all += one.packets; now.disturbed {
 			w.thrown.add(one)
 		} else {
@@ -89,6 +91,7 @@ func (t *turns) watch(ctx context.Context, window time.Duration) (w watched, err
 type count struct {
 	at        time.Time
 	packets   uint64
+	long      uint64        // turns longer than longTurn
 	longest   time.Duration // turn; 0 when none ended
 	disturbed bool
 }

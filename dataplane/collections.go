@@ -30,7 +30,7 @@ func (c *collections) mayBe(now time.Duration) bool {
 	if c.local.Kind() != reflect.UnsafePointer {
 		return true
 	}
-	if c.local.IsNil() {
+	for c.local.IsNil() { // again, for the race detector has pools forget what is put
 		c.pool.Put(c)
 		c.until = now + collectionTime
 	}

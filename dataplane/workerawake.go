@@ -9,7 +9,10 @@ import (
 // and so does the worker between them. Where their processors fall asleep meanwhile, most
 // of a round trip is waking those up. So a worker that sees a conversation has the kernel
 // keep idle processors awake, until nothing comes for a while
-// (docs/decisions/051-processors-awake.md).
+// (docs/decisions/051-processors-awake.md). So has one that has packets while Go's
+// garbage collector may be at work, which stops the worker several times, and each
+// time another processor has to wake before it goes on
+// (docs/decisions/053-short-stops.md).
 
 const (
 	// chatter is how many hops of a conversation a worker has seen, more than others,
@@ -27,9 +30,12 @@ type awakener interface {
 
 // wakefulness is a worker's part in that. What is not under mu is its goroutine's.
 type wakefulness struct {
-	request awakener      // nil: processors sleep as they like
-	hops    int           // of conversations, less others: 0 to chatter
-	silent  time.Duration // slept since the last packet
+	request  awakener      // nil: processors sleep as they like
+	hops     int           // of conversations, less others: 0 to chatter
+	talks    bool          // chatter of a conversation, and not as many others since
+	silent   time.Duration // slept since the last packet
+	collects bool          // a collection may be at work beside packets
+	until    time.Duration // clock when it, or the last one, is over
 
 	mu    sync.Mutex    // of what follows, which the worker writes and others read
 	since time.Duration // clock when processors were kept awake; 0: they may sleep
@@ -43,21 +49,42 @@ func (a *wakefulness) hop(few bool) {
 	switch {
 	case few && a.hops < chatter:
 		if a.hops++; a.hops == chatter {
-			a.keep(true)
+			a.talks = true
+			a.keep()
 		}
 	case !few && a.hops > 0:
 		if a.hops--; a.hops == 0 {
-			a.keep(false)
+			a.talks = false
+			a.keep()
 		}
 	}
+}
+
+// collection is told the time, until when a collection may be at work, and whether
+// packets came. After silence the rest of a collection is nobody's matter.
+func (a *wakefulness) collection(now, until time.Duration, busy bool) {
+	switch {
+	case a.collects && now >= until:
+		a.collects = false
+	case busy && now < until && until != a.until:
+		a.collects, a.until = true, until
+	default:
+		return
+	}
+	a.keep()
 }
 
 // slept is told how long nothing came.
 func (a *wakefulness) slept(d time.Duration) {
 	if a.silent += d; a.silent >= silence {
-		a.hops = 0
-		a.keep(false)
+		a.rest()
 	}
+}
+
+// rest lets processors sleep until something else happens.
+func (a *wakefulness) rest() {
+	a.hops, a.talks, a.collects = 0, false, false
+	a.keep()
 }
 
 // longestSleep is how long the worker may sleep before slept is told.
@@ -68,8 +95,9 @@ func (a *wakefulness) longestSleep(d time.Duration) time.Duration {
 	return d
 }
 
-// keep begins, or ends. A kernel that refuses lets processors sleep.
-func (a *wakefulness) keep(awake bool) {
+// keep asks for what is wanted now. A kernel that refuses lets processors sleep.
+func (a *wakefulness) keep() {
+	awake := a.talks || a.collects
 	if a.request == nil || awake == (a.since != 0) || a.request.Keep(awake) != nil {
 		return
 	}

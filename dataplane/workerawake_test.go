@@ -44,7 +44,8 @@ func (a *wakefulness) awake() bool {
 }
 
 // TestWakefulness: processors stay awake from the 64th hop of a conversation until
-// nothing has come for 2 ms, or as many batches that are none have.
+// nothing has come for 2 ms, or as many batches that are none have; and during a
+// collection beside packets.
 func TestWakefulness(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*wakefulness)
@@ -78,7 +79,33 @@ func TestWakefulness(t *testing.T) {
 			a.slept(time.Second)
 		}, []bool{true, false}},
 		"a stream after it": {func(a *wakefulness) { a.tell(chatter, true); a.tell(2*chatter, false) }, []bool{true, false}},
-		"another one":       {func(a *wakefulness) { a.tell(chatter, true); a.slept(silence); a.tell(chatter, true) }, []bool{true, false, true}},
+		"a collection beside packets": {func(a *wakefulness) {
+			for now := time.Duration(1); now < 100; now++ {
+				a.collection(now, 50, true)
+			}
+		}, []bool{true, false}},
+		"a collection without packets": {func(a *wakefulness) { a.collection(1, 50, false) }, nil},
+		"no packets in its midst": {func(a *wakefulness) {
+			a.collection(1, 50, true)
+			a.slept(silence)
+			a.collection(2, 50, true)
+		}, []bool{true, false}},
+		"collections after each other": {func(a *wakefulness) {
+			a.collection(1, 50, true)
+			a.collection(2, 60, true)
+			a.collection(55, 60, true)
+		}, []bool{true}},
+		"a conversation beyond a collection": {func(a *wakefulness) {
+			a.collection(1, 50, true)
+			a.tell(chatter, true)
+			a.collection(50, 50, true)
+		}, []bool{true}},
+		"a collection beyond a conversation": {func(a *wakefulness) {
+			a.tell(chatter, true)
+			a.collection(1, 50, true)
+			a.tell(chatter, false)
+		}, []bool{true}},
+		"another one": {func(a *wakefulness) { a.tell(chatter, true); a.slept(silence); a.tell(chatter, true) }, []bool{true, false, true}},
 	} {
 		var f fakeAwakener
 		a := &wakefulness{request: &f}

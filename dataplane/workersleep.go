@@ -158,7 +158,7 @@ func clock() time.Duration { return time.Since(started) }
 func (w *worker) runWorker(ctx context.Context) error {
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
 	turn, gc := clock(), newCollections()
-	defer w.wakefulness.keep(false)
+	defer w.wakefulness.rest()
 	for ctx.Err() == nil {
 		n := w.round()
 		rounds, packets = rounds+1, packets+n
@@ -178,9 +178,11 @@ func (w *worker) runWorker(ctx context.Context) error {
 		if rounds < lookRounds && packets < lookPackets {
 			continue
 		}
-		rounds, packets = 0, 0
 		now := clock()
-		if since := now - turn; since > goTurn || since > collectionTurn && gc.mayBe(now) {
+		collects := gc.mayBe(now)
+		w.wakefulness.collection(now, gc.until, packets > 0)
+		rounds, packets = 0, 0
+		if since := now - turn; since > goTurn || since > collectionTurn && collects {
 			runtime.Gosched()
 			turn = now
 		}

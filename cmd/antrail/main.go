@@ -10,6 +10,7 @@
 //	source.go, several.go   the agent or files that are asked; several agents
 //	args.go                 arguments that are missing, or too many
 //	dump.go, get.go         commands that print what the API answers; what is said of objects
+//	stops.go                how a process that runs workers begins
 //	trace_live.go           trace --live
 //	trace_record.go         recordings: trace replay, and on any machine trace show and
 //	traceshow.go            trace paths
@@ -35,7 +36,10 @@ const (
 	exitUsage  = 2
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	beginWithoutSignals(os.Args[1:])
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run is the program: arguments in, exit code out. SIGINT and SIGTERM end the
 // command's context, however often they come: what was made is taken down first.

@@ -37,7 +37,7 @@ var waiting = []struct {
 		"dataplane.worker.runWorker", "dataplane.worker.rest", "dataplane.worker.sleep", "dataplane.wakes.sleeps", "dataplane.clock",
 		"packet.HeapPool.Get", "packet.HeapPool.Put",
 	}},
-	{"the 64th burst of a conversation, or of others, and silence after it: bursts come one by one", []string{"dataplane.wakefulness.keep"}},
+	{"the 64th burst of a conversation, or of others, and silence after it: bursts come one by one; a garbage collection", []string{"dataplane.wakefulness.keep"}},
 	{"a walk that is timed: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
 	{"a packet that begins or ends a connection", []string{
 		"conntrack.index.lockPair", "conntrack.portShare.join", "conntrack.portShare.leave", "conntrack.portShare.pick",

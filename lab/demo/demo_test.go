@@ -378,9 +378,13 @@ func TestAgentRestarts(t *testing.T) {
 }
 
 // TestIdleAgentSleeps counts how often an agent's workers wake up when nothing
-// comes: once a second, and for the odd ARP.
+// comes: once a second, and for the odd ARP. Its goroutines are stopped without signals.
 func TestIdleAgentSleeps(t *testing.T) {
 	l := up(t)
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", l.State.Agents[0].Process.PID))
+	if err != nil || !bytes.Contains(environ, []byte("asyncpreemptoff=1")) {
+		t.Errorf("the agent's environment: %v\n%q", err, environ)
+	}
 	w := &world{lab: l, addresses: addresses(l, false)}
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Go stops goroutines for a garbage collection, three or four times each, by a flag that
+// their next call of a function sees, and by a signal for those that make none for long.
+// A worker calls functions all the time. The signal is an interrupt of another processor,
+// which takes 50 to 130 µs in a virtual machine, and the worker waits for it
+// (docs/decisions/053-short-stops.md). Go reads the setting that leaves it out when a
+// program begins, and from the environment only.
+const noSignals = "asyncpreemptoff"
+
+// beginWithoutSignals has an agent begin anew with that setting, as the same process.
+// One that has it set, to whatever value, keeps it; where that fails, stops are as long
+// as Go makes them. No other command: profiles of bench wait in system calls that only
+// signals end.
+func beginWithoutSignals(args []string) {
+	if len(args) == 0 || args[0] != "agent" {
+		return
+	}
+	if setting, more := withNoSignals(os.Getenv("GODEBUG")); more && os.Setenv("GODEBUG", setting) == nil {
+		_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
+}
+
+// withNoSignals adds the setting to those of GODEBUG; more is false when it is there.
+func withNoSignals(setting string) (with string, more bool) {
+	if strings.Contains(setting, noSignals+"=") {
+		return setting, false
+	}
+	return strings.TrimPrefix(setting+","+noSignals+"=1", ","), true
+}
