@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -11,45 +11,66 @@ import (
 	"time"
 )
 
-// between is the time from an answer to the next question.
-const between = 10 * time.Millisecond
+const (
+	// between is the time from an answer to the next question.
+	between = 10 * time.Millisecond
+	// answering is how long an answer may take: several times what TCP waits before
+	// it sends again what was lost.
+	answering = 30 * time.Second
+)
 
 // hold asks over one connection until its input ends.
 func hold(address string) error {
-	var connections int
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		if connections++; connections > 1 {
-			return nil, errors.New("the connection was lost")
-		}
-		return (&net.Dialer{Timeout: patience}).DialContext(ctx, network, address)
+	said, err := holdUntil(os.Stdin, address)
+	fmt.Print(said)
+	return err
+}
+
+// holdUntil asks over one connection until input ends, and says how often it was
+// answered and how soon. An error is why the connection was lost, between which ends and when.
+//
+// It is no http.Client: that gives up a sound connection when its own goroutine that
+// has sent the question is not told so within 50 ms of the answer, which happens on a
+// busy machine, and asks again over another one, whatever became of the first.
+func holdUntil(input io.Reader, address string) (said string, err error) {
+	c, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		return "", err
 	}
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial}}
+	defer c.Close()
+	answers := bufio.NewReader(c)
 	ended := make(chan struct{})
-	go runUntilEnd(os.Stdin, ended)
+	go runUntilEnd(input, ended)
 	var longest time.Duration
 	for n := 0; ; n++ {
 		select {
 		case <-ended:
-			fmt.Printf("%d answers, the longest after %d ms\n", n, longest.Milliseconds())
-			return nil
+			return fmt.Sprintf("%d answers, the longest after %d ms\n", n, longest.Milliseconds()), nil
 		case <-time.After(between):
 		}
 		asked := time.Now()
-		if err := discard(client.Get("http://" + address + "/")); err != nil {
-			return fmt.Errorf("after %d answers: %w", n, err)
+		if err := askOver(c, answers); err != nil {
+			return "", fmt.Errorf("%s to %s, asked at %s after %d answers, lost %d ms later: %w",
+				c.LocalAddr(), c.RemoteAddr(), asked.UTC().Format("15:04:05.000"), n, time.Since(asked).Milliseconds(), err)
 		}
 		longest = max(longest, time.Since(asked))
 	}
 }
 
-// discard reads an answer whole, so that its connection can be used again.
-func discard(answer *http.Response, err error) error {
+// askOver asks once, and reads the answer whole.
+func askOver(c net.Conn, answers *bufio.Reader) error {
+	if err := c.SetDeadline(time.Now().Add(answering)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: web\r\n\r\n"); err != nil {
+		return err
+	}
+	answer, err := http.ReadResponse(answers, nil)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
 	_, err = io.Copy(io.Discard, answer.Body)
-	return err
+	return errors.Join(err, answer.Body.Close())
 }
 
 func runUntilEnd(r io.Reader, ended chan<- struct{}) {
