@@ -75,7 +75,7 @@ func after(ctx context.Context, err error, stay bool) error {
 	switch {
 	case errors.Is(err, agent.ErrAgain):
 		fmt.Fprintln(os.Stderr, "antrail: starting again:", err)
-		return errors.Join(err, unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+		return errors.Join(err, unix.Exec(itself(), os.Args, os.Environ()))
 	case errors.Is(err, agent.ErrTakenOver):
 		if stay {
 			<-ctx.Done()

@@ -23,8 +23,26 @@ func beginWithoutSignals(args []string) {
 		return
 	}
 	if setting, more := withNoSignals(os.Getenv("GODEBUG")); more && os.Setenv("GODEBUG", setting) == nil {
-		_ = syscall.Exec("/proc/self/exe", os.Args, os.Environ())
+		_ = syscall.Exec(itself(), os.Args, os.Environ())
 	}
+}
+
+// itself is a path that this very program is executed by: the one where it lies, for
+// ps(1) and pgrep(1) name a process after it, unless something else lies there by now.
+func itself() string {
+	const running = "/proc/self/exe"
+	path, err := os.Executable()
+	if err != nil {
+		return running
+	}
+	there, err := os.Stat(path)
+	if err != nil {
+		return running
+	}
+	if now, err := os.Stat(running); err != nil || !os.SameFile(there, now) {
+		return running
+	}
+	return path
 }
 
 // withNoSignals adds the setting to those of GODEBUG; more is false when it is there.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,11 +23,13 @@ func TestWithNoSignals(t *testing.T) {
 }
 
 // TestBeginsWithoutSignals: an agent begins anew with the setting, once, and with the
-// arguments that it had; a setting of its user's is left, and so are other commands.
+// arguments and the name that it had; a setting of its user's is left, and so are other
+// commands.
 func TestBeginsWithoutSignals(t *testing.T) {
 	if command := os.Getenv(lifeEnv); command != "" {
 		beginWithoutSignals([]string{command})
-		os.Stdout.WriteString(strings.Join(os.Args[1:], " ") + " " + os.Getenv("GODEBUG") + "\n")
+		comm, _ := os.ReadFile("/proc/self/comm")
+		os.Stdout.WriteString(strings.Join(os.Args[1:], " ") + " " + os.Getenv("GODEBUG") + "\n" + string(comm))
 		return
 	}
 	for _, c := range []struct{ command, set, want string }{
@@ -38,7 +41,8 @@ func TestBeginsWithoutSignals(t *testing.T) {
 		run := exec.Command(os.Args[0], "-test.run=^TestBeginsWithoutSignals$")
 		run.Env = append(os.Environ(), lifeEnv+"="+c.command, "GODEBUG="+c.set)
 		out, err := run.CombinedOutput()
-		if want := "-test.run=^TestBeginsWithoutSignals$ " + c.want + "\n"; err != nil || !strings.HasPrefix(string(out), want) {
+		name := filepath.Base(os.Args[0])
+		if want := "-test.run=^TestBeginsWithoutSignals$ " + c.want + "\n" + name[:min(15, len(name))] + "\n"; err != nil || !strings.HasPrefix(string(out), want) {
 			t.Errorf("%s with GODEBUG=%s: %v\n%s", c.command, c.set, err, out)
 		}
 	}
