@@ -18,7 +18,6 @@ import (
 // of an Antrea Node.
 const (
 	DefaultSocket     = "/run/antrail/agent.sock"
-	DefaultBridge     = "br-int"
 	DefaultGateway    = "antrea-gw0"
 	DefaultTunnel     = "antrea-tun0"
 	DefaultTunnelPort = 1
@@ -39,9 +38,7 @@ type Config struct {
 	// NodeName is the Node's name; with Kubernetes, $NODE_NAME when not given.
 	NodeName string `json:"nodeName"`
 	// Socket is the unix socket of the API; mode 0600.
-	Socket string `json:"socket,omitempty"`
-	// Bridge is the switch's name in dumps.
-	Bridge  string  `json:"bridge,omitempty"`
+	Socket  string  `json:"socket,omitempty"`
 	Gateway Gateway `json:"gateway"`
 	Tunnel  Tunnel  `json:"tunnel"`
 	// TrafficEncapMode is encap, noEncap or hybrid, as of Antrea; encap when not
@@ -91,8 +88,9 @@ type Config struct {
 	// between pods of the Node by itself, where it can, or off; auto when not given.
 	Offload string `json:"offload,omitempty"`
 	// KeepAwake is whether the machine's idle processors stay awake while pods talk to
-	// each other by way of the switch, so that nobody waits for one to wake up: on, off,
-	// or auto for on where there are four at most; auto when not given.
+	// each other by way of the switch, and beside a garbage collection of the agent's, so
+	// that nobody waits for one to wake up: on, off, or auto for on where there are four
+	// at most; auto when not given.
 	KeepAwake string `json:"keepAwake,omitempty"`
 	// CNI is where the container runtime has its files of the plugin.
 	CNI CNIFiles `json:"cni,omitzero"`
@@ -136,7 +134,6 @@ type Gateway struct {
 	MAC       MAC            `json:"mac"`
 	Addresses []netip.Prefix `json:"addresses"`
 	MTU       int            `json:"mtu,omitempty"`
-	Driver    string         `json:"driver,omitempty"` // tap
 }
 
 // Peer is another Node. Its gateways are the next hops to its pods, one for each
@@ -242,7 +239,6 @@ func (c *Config) setDefaults() {
 		orDefault(&c.Kubernetes.Status, new(true))
 	}
 	orDefault(&c.Socket, DefaultSocket)
-	orDefault(&c.Bridge, DefaultBridge)
 	orDefault(&c.Conntrack.Profile, "default")
 	orDefault(&c.Offload, OffloadAuto)
 	orDefault(&c.KeepAwake, KeepAwakeAuto)
@@ -262,7 +258,6 @@ func (c *Config) setDefaults() {
 	c.Drops.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
 	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
-	orDefault(&c.Gateway.Driver, "tap")
 	orDefault(&c.Masquerade, new(true))
 	c.Tunnel.setDefaults()
 	if !c.waits() {
@@ -357,7 +352,6 @@ func (c *Config) checkNodePorts(f *faults) {
 	f.checkFamilies("gateway.addresses", g.Addresses)
 	f.check(g.MTU >= c.leastMTU() && g.MTU <= maxMTU, "gateway.mtu: %d is not between %d and %d", g.MTU, c.leastMTU(), maxMTU)
 	f.check(g.OFPort < 0xff00, "gateway.ofPort: %d is not between 1 and 65279", g.OFPort)
-	f.check(g.Driver == "tap", "gateway.driver: %q, but only tap is there", g.Driver)
 	c.Tunnel.check(f)
 }
 

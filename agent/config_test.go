@@ -38,7 +38,6 @@ func TestParseConfigDefaults(t *testing.T) {
 	}
 	for _, s := range []struct{ what, got, want string }{
 		{"socket", c.Socket, "/run/antrail/agent.sock"},
-		{"bridge", c.Bridge, "br-int"},
 		{"gateway", c.Gateway.Name, "antrea-gw0"},
 		{"gateway mac", c.Gateway.MAC.String(), "ba:5e:d1:55:aa:c0"},
 		{"tunnel", c.Tunnel.Name, "antrea-tun0"},

@@ -36,7 +36,7 @@ var (
 	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
 	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
 	workerTime  = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
-	workerAwake = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked.", "worker")
+	workerAwake = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked or beside a garbage collection.", "worker")
 	workerPkts  = describe("worker_packets_total", "Packets that a worker received.", "worker")
 	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
 	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")

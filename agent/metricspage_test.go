@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-var update = flag.Bool("update", false, "write the page of metrics anew")
+var update = flag.Bool("update", false, "write the pages of metrics and drop reasons anew")
 
 // metricsPage is the list of all metrics, which dashboards and alert rules are
 // checked against (hack/deploy).

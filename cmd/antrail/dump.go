@@ -61,7 +61,7 @@ var dumps = []dump{
 			c.Example += "\n  antrail dump-ports default/web-a --names --node node-a\n  antrail dump-ports client-a " + nodeFiles
 		}},
 	{"dump-workers", "Print the threads that move packets",
-		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, how long it kept the machine's idle processors awake because pods talked,\nand how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", noArgs, nil},
+		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, how long it kept the machine's idle processors awake (because pods talked, or beside a garbage collection),\nand how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", noArgs, nil},
 	{"dump-tables", "Print tables and their counters",
 		"Print every table: how many entries it has, static and learned, how many different masks they have, the packets\nlooked up, matched and dropped, how long a lookup takes and what its entry does until the next one, ct() and groups\nincluded (means of the walks that are timed, one in 1021),\nand the shape that its lookup took: empty; single, one entry beside a table-miss; exact, one mask, with its fields;\nprefix, masks that differ in the length of one; subtables, several masks; conjunction, subtables whose clauses are joined.", "/tables", noArgs, nil},
 	{"dump-drops", "Print lost packets by table and reason",
