@@ -59,6 +59,22 @@ func TestAwayFINIsExact(t *testing.T) {
 	}
 }
 
+// TestAwayPass: a segment passes by the windows that the kernel has moved, and moves them.
+func TestAwayPass(t *testing.T) {
+	b, w, _ := awayBench(t, Config{})
+	seen, _ := b.meta.Seen()
+	const sent = 3 << 30
+	pass(w, original, 101+sent, 901)
+	b.enter(tcpFrame(client, server, 1, 80, tcpText{flags: "A", seq: 101 + sent, ack: 901, length: 9}))
+	var p Passing
+	if !p.Read(b.frame, &b.layers) || !b.Pass(&seen, &p, b.now) {
+		t.Error("a segment in the window does not pass")
+	}
+	if next := w[awayPeers+awayNext].Load(); next != 110+sent || w[awayLive].Load() != 1 {
+		t.Errorf("the windows are at %d", next)
+	}
+}
+
 // TestAwayResets: the exact RST ends the connection, one in the window passes
 // and leaves it away, one outside is invalid (D4, CT-13).
 func TestAwayResets(t *testing.T) {

@@ -23,11 +23,14 @@ import (
 // connection is still the one that was found. Whoever only asks what it says reads
 // the head before and after, too: unlocked and the same, it was one moment's.
 //
-// The expiry alone moves without the lock, by compare-and-swap from what was read:
-// a packet that changes nothing else (pass.go, look.go) needs no more. So who holds
-// the lock leaves an expiry that it has not moved as it lies there by then, and who
-// ends a connection first makes its expiry 0, from which nobody moves it on:
-// whichever of the two comes first, the other sees it.
+// The expiry, and how far the segments of each direction have come (course), move
+// without the lock, by compare-and-swap from what was read: a packet that changes
+// nothing else (pass.go, look.go) needs no more. So who holds the lock leaves an expiry
+// that it has not moved as it lies there by then; and who has moved a course reads the
+// head once more, for where another has taken the lock before, what was moved may be
+// written over, and has to be moved again. And who ends a connection first makes its
+// expiry 0, from which nobody moves it on: whichever of the two comes first, the other
+// sees it.
 
 // entry is one connection, unpacked for the one who holds its cell's lock.
 type entry struct {
@@ -71,9 +74,9 @@ type handle struct{ slot, gen uint32 }
 type keyWords [5]uint64
 
 // mutable is the words of an entry that change in its life, in the order
-// expiry; mark, flags and SCTP state; label; the two TCP peers, or the SCTP
-// tags; the ISN and, in the upper half, the place in the memory shared while
-// away. A protocol without peers or tags leaves what was there before.
+// expiry; mark, flags and SCTP state; label; the two courses of TCP, or the SCTP
+// tags; the rest of the two TCP peers; the ISN and, in the upper half, the place in
+// the memory shared while away. A protocol without peers or tags leaves what was there before.
 type mutable [9]atomic.Uint64
 
 // cell is three cache lines: expiry and generation, which a sweep reads, share
@@ -173,8 +176,10 @@ func (c *cell) load(e *entry) {
 	e.isn, e.away = uint32(last), uint32(last>>32)
 	switch e.keys[original].proto {
 	case packet.ProtoTCP:
-		e.tcp[original].unpack(m[4].Load(), m[5].Load())
-		e.tcp[reply].unpack(m[6].Load(), m[7].Load())
+		for dir := range e.tcp {
+			e.tcp[dir].unpack(m[6+dir].Load())
+			course(m[4+dir].Load()).tell(&e.tcp[dir], &e.tcp[1-dir])
+		}
 	case packet.ProtoSCTP:
 		tags := m[4].Load()
 		e.tag = [2]uint32{uint32(tags), uint32(tags >> 32)}
@@ -191,22 +196,16 @@ func (c *cell) store(e *entry) {
 	put(&m[2], e.label.Hi)
 	put(&m[3], e.label.Lo)
 	put(&m[8], uint64(e.isn)|uint64(e.away)<<32)
-	c.storePeers(e)
-}
-
-// storePeers is the part of store that not all protocols have.
-func (c *cell) storePeers(e *entry) {
-	m := &c.mut
 	switch e.keys[original].proto {
 	case packet.ProtoTCP:
-		a, b := e.tcp[original].pack()
-		put(&m[4], a)
-		put(&m[5], b)
-		a, b = e.tcp[reply].pack()
-		put(&m[6], a)
-		put(&m[7], b)
+		for dir := range e.tcp { // before the states that go with them, for who restores
+			put(&m[4+dir], uint64(courseOf(&e.tcp[dir], &e.tcp[1-dir])))
+		}
+		for dir := range e.tcp {
+			put(&m[6+dir], e.tcp[dir].pack())
+		}
 	case packet.ProtoSCTP:
-		put(&m[4], uint64(e.tag[original])|uint64(e.tag[reply])<<32)
+		put(&m[4], e.tags())
 	}
 }
 
@@ -227,7 +226,15 @@ func (c *cell) fill(e *entry, f *fixedWords) {
 	setWord(&m[2], e.label.Hi)
 	setWord(&m[3], e.label.Lo)
 	setWord(&m[8], uint64(e.isn)|uint64(e.away)<<32)
-	c.storePeers(e)
+	switch e.keys[original].proto {
+	case packet.ProtoTCP:
+		for dir := range e.tcp {
+			setWord(&m[6+dir], e.tcp[dir].pack())
+			setWord(&m[4+dir], uint64(courseOf(&e.tcp[dir], &e.tcp[1-dir])))
+		}
+	case packet.ProtoSCTP:
+		setWord(&m[4], e.tags())
+	}
 	c.setFixed(f)
 	setHalf(&c.sum, checksum(f))
 }
@@ -272,14 +279,17 @@ func (e *entry) unpack(w uint64) {
 	e.mark, e.flags, e.state = uint32(w), entryFlags(w>>32), sctpState(w>>40)
 }
 
-func (p *peer) pack() (a, b uint64) {
-	return uint64(p.next) | uint64(p.limit)<<32,
-		uint64(p.window) | uint64(p.state)<<32 | uint64(p.scale)<<40 | uint64(p.scaled)<<48
+// tags is the SCTP tags as they lie in a cell.
+func (e *entry) tags() uint64 { return uint64(e.tag[original]) | uint64(e.tag[reply])<<32 }
+
+// pack is what of a side is in no course, as it lies in a cell.
+func (p *peer) pack() uint64 {
+	return uint64(p.window) | uint64(p.state)<<32 | uint64(p.scale)<<40 | uint64(p.scaled)<<48
 }
 
-func (p *peer) unpack(a, b uint64) {
-	p.next, p.limit, p.window = uint32(a), uint32(a>>32), uint32(b)
-	p.state, p.scale, p.scaled = tcpState(b>>32), uint8(b>>40), scaling(b>>48)
+// unpack is the inverse of pack.
+func (p *peer) unpack(w uint64) {
+	p.window, p.state, p.scale, p.scaled = uint32(w), tcpState(w>>32), uint8(w>>40), scaling(w>>48)
 }
 
 // flags is the connection's flags as they are.

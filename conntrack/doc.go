@@ -14,7 +14,7 @@
 // A packet's way. To know what a ct() does, read these in this order:
 //
 //	track.go                   the order of work
-//	look.go                    packets that change no more than an expiry
+//	look.go                    packets that only move their connection on
 //	meta.go, key.go            what a packet carries; what it is looked up by
 //	read.go, icmp.go           the tuple, and whether the packet is valid
 //	tcp.go, sctp.go, other.go  state machines, by protocol
@@ -28,6 +28,7 @@
 //
 //	table.go                   Table and its Config
 //	cell.go, arena.go          one connection; all of them
+//	course.go                  how far a direction's segments have come
 //	index.go, hash.go          how a key is found
 //	words.go, words_unsafe.go  words of a cell
 //	checksum.go                and their checksum
@@ -49,8 +50,8 @@
 //	lost.go                      the time after the table was lost
 //
 // A Table may be used from any goroutine, and is one for all workers. Lookups
-// take no lock, nor does a packet of a known connection that changes nothing but
-// its expiry. Any other holds that connection's lock, a bit in its cell, from the
+// take no lock, nor does a packet of a known connection that only moves its expiry and
+// how far its segments have come. Any other holds that connection's lock, a bit in its cell, from the
 // state machine to the mark; a connection that comes or goes holds two of 1024
 // stripes (index.go).
 // Locks are taken in this order: stripes, cell, port. No clock is read on the

@@ -47,7 +47,7 @@ func layout() uint64 {
 
 // layoutVersion is for cell.store, entry.pack, fixedWords, checksum, entryFlags, tcpState, sctpState
 // and key.words.
-const layoutVersion = 4
+const layoutVersion = 5
 
 // stamp makes the header one of an empty arena of this boot.
 func (h *header) stamp(boot [16]byte, cells int) {

@@ -1,10 +1,6 @@
 package conntrack
 
-import (
-	"sync/atomic"
-
-	"github.com/antrail/antrail/packet"
-)
+import "github.com/antrail/antrail/packet"
 
 // Passing: what a ct() does to most packets of a connection is to say the same
 // as before, move the connection's windows and start its timeout anew. Whoever
@@ -127,34 +123,25 @@ func (p *Passing) Read(f *packet.Frame, l *packet.Layers) bool {
 // with nothing done, when it would not say that, or would do more than move
 // windows and timeout.
 func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
-	if p.proto != packet.ProtoTCP || !s.Known() {
-		return t.passOther(s, p, now)
+	switch {
+	case !s.Known():
+		return t.unknown(p, s.zone)
+	case p.proto == packet.ProtoTCP:
+		return t.passTCP(s, &p.segment, now)
 	}
-	c := t.arena.at(s.at.slot)
-	if !c.lock(s.at.gen) {
-		return false
-	}
-	ok := c.expires() > now && s.holds(c)
-	if ok {
-		ok = t.passTCP(c, int(s.dir), &p.segment, now)
-	}
-	c.unlock(s.at.gen)
-	return ok
+	return t.passOther(s, p.proto, now)
 }
 
 // passTries is how often a cell is looked at that others change: for longer than its
 // lock is held, unless who holds it has lost the processor.
 const passTries = 64
 
-// passOther is Pass without a lock: for a packet without a connection, and for one of
-// a protocol without states, whose timeout starts anew. That nobody has moved the
-// expiry between its being read and being moved says that the connection has not
-// ended, and that what was seen of it was so before whatever another worker may be
-// doing to it by now. Nor does it wait for one.
-func (t *Table) passOther(s *Seen, p *Passing, now int64) bool {
-	if !s.Known() {
-		return t.unknown(p, s.zone)
-	}
+// passOther is Pass without a lock, for a protocol without states, of which a packet
+// starts its connection's timeout anew. That nobody has moved the expiry between its
+// being read and being moved says that the connection has not ended, and that what was
+// seen of it was so before whatever another worker may be doing to it by now. Nor does
+// it wait for one.
+func (t *Table) passOther(s *Seen, proto uint8, now int64) bool {
 	c := t.arena.at(s.at.slot)
 	for range passTries {
 		head := c.head.Load()
@@ -163,7 +150,7 @@ func (t *Table) passOther(s *Seen, p *Passing, now int64) bool {
 		}
 		expires := c.expires()
 		ok := expires > now && s.holds(c)
-		next := now + int64(t.timeouts.other(p.proto, c.flags()))
+		next := now + int64(t.timeouts.other(proto, c.flags()))
 		switch {
 		case head&locked != 0 || c.head.Load() != head: // not of one moment
 		case !ok:
@@ -173,6 +160,123 @@ func (t *Table) passOther(s *Seen, p *Passing, now int64) bool {
 		}
 	}
 	return false
+}
+
+// passTCP is the same for a segment, which moves its direction's course first: of a
+// connection that ends between the two, that is nobody's any more.
+func (t *Table) passTCP(s *Seen, g *segment, now int64) bool {
+	c := t.arena.at(s.at.slot)
+	for range passTries {
+		head := c.head.Load()
+		if uint32(head) != s.at.gen {
+			return false
+		}
+		expires := c.expires()
+		ok, shared := expires > now && s.holds(c), c.flags()&away != 0
+		b := both{head: head}
+		b.load(c, int(s.dir))
+		switch {
+		case head&locked != 0 || c.head.Load() != head: // not of one moment
+		case !ok:
+			return false
+		case shared:
+			return t.passLocked(s, g, now)
+		default:
+			switch t.slide(c, &b, g, expires, now) {
+			case slid:
+				return true
+			case stopped:
+				return false
+			case widened:
+				return t.passLocked(s, g, now)
+			}
+		}
+	}
+	return false
+}
+
+// both is the two sides of a connection in a cell as a segment meets them.
+type both struct {
+	src, dst peer
+	dir      int
+	head     uint64 // of the cell, when they were read
+	course   course // of the segments of src
+}
+
+// load reads them. The caller sees to it that they are of one moment.
+func (b *both) load(c *cell, dir int) {
+	b.dir = dir
+	b.src.unpack(c.mut[6+dir].Load())
+	b.dst.unpack(c.mut[7-dir].Load())
+	b.course = course(c.mut[4+dir].Load())
+	b.course.tell(&b.src, &b.dst)
+	course(c.mut[5-dir].Load()).tell(&b.dst, &b.src)
+}
+
+// sliding is what became of a segment that was to move its connection without a lock.
+type sliding uint8
+
+const (
+	slid    sliding = iota
+	stopped         // it lies outside the window, or moves a state
+	widened         // it offers the largest window so far
+	beaten          // others have moved the connection meanwhile
+)
+
+// slide moves a connection on by a segment: its direction's course, and the expiry that
+// was read with it. Who has taken the lock since may have read the course before it
+// moved, so the segment meets what they leave behind.
+func (t *Table) slide(c *cell, b *both, g *segment, expires, now int64) sliding {
+	window := b.src.window
+	if !t.follow(&b.src, &b.dst, g) {
+		return stopped
+	}
+	if b.src.window != window {
+		return widened
+	}
+	next := now + int64(t.timeouts.tcp(b.src.state, b.dst.state))
+	moved := courseOf(&b.src, &b.dst)
+	if moved != b.course && (!c.mut[4+b.dir].CompareAndSwap(uint64(b.course), uint64(moved)) || c.head.Load() != b.head) ||
+		expires != next && !c.postpone(expires, next) {
+		return beaten
+	}
+	return slid
+}
+
+// follow moves both sides of a connection by a segment. It reports false where that lies
+// outside the window, or moves a side's state.
+func (t *Table) follow(src, dst *peer, g *segment) bool {
+	if src.state == tcpClosed || t.seqCheck.Load() && !src.inWindow(dst, g) {
+		return false
+	}
+	before, other := src.state, dst.state
+	src.advance(dst, g)
+	src.acknowledge(dst, g)
+	return src.state == before && dst.state == other
+}
+
+// passLocked is passTCP with the lock: where the largest window of a side moves, and
+// where the windows are the kernel's too.
+func (t *Table) passLocked(s *Seen, g *segment, now int64) bool {
+	c := t.arena.at(s.at.slot)
+	if !c.lock(s.at.gen) {
+		return false
+	}
+	defer c.unlock(s.at.gen)
+	if c.expires() <= now || !s.holds(c) {
+		return false
+	}
+	var e entry
+	c.load(&e)
+	t.fetch(&e)
+	src, dst := &e.tcp[s.dir], &e.tcp[1-s.dir]
+	if !t.follow(src, dst, g) {
+		return false
+	}
+	t.touch(&e, t.timeouts.tcp(src.state, dst.state), now)
+	t.keepAway(c, &e)
+	c.store(&e)
+	return true
 }
 
 // unknown says whether the packet has no connection in a zone, not even one
@@ -199,42 +303,4 @@ func (s *Seen) holds(c *cell) bool {
 	return uint32(word) == s.mark &&
 		seen == (s.flags&seenEstablished != 0) && (seen || s.dir == original) &&
 		c.mut[2].Load() == s.label.Hi && c.mut[3].Load() == s.label.Lo
-}
-
-// passTCP moves the windows of a connection by a segment that leaves both
-// sides' states alone.
-func (t *Table) passTCP(c *cell, dir int, g *segment, now int64) bool {
-	mine, theirs := c.mut[4+2*dir:6+2*dir], c.mut[6-2*dir:8-2*dir]
-	var src, dst peer
-	src.unpack(mine[0].Load(), mine[1].Load())
-	dst.unpack(theirs[0].Load(), theirs[1].Load())
-	w := t.awayOf(c)
-	if w != nil {
-		src.fetch(w, dir)
-		dst.fetch(w, 1-dir)
-	}
-	if src.state == tcpClosed || t.seqCheck.Load() && !src.inWindow(&dst, g) {
-		return false
-	}
-	before, other := src.state, dst.state
-	src.advance(&dst, g)
-	src.acknowledge(&dst, g)
-	if src.state != before || dst.state != other {
-		return false
-	}
-	if w != nil {
-		src.share(w, dir)
-		dst.share(w, 1-dir)
-	}
-	put(&c.mut[0], uint64(now+int64(t.timeouts.tcp(before, other))))
-	src.store(mine)
-	dst.store(theirs)
-	return true
-}
-
-// store writes what has changed of a side to its two words.
-func (p *peer) store(words []atomic.Uint64) {
-	a, b := p.pack()
-	put(&words[0], a)
-	put(&words[1], b)
 }

@@ -20,10 +20,15 @@ type passer struct {
 	read  Passing
 }
 
+// benchOf is a bench for a table that others have, too.
+func benchOf(t testing.TB, table *Table) *bench {
+	return &bench{TB: t, Table: table, frame: packet.NewFrame(make([]byte, 2048), nil)}
+}
+
 // newPasser tracks a packet, which begins the connection if there is none, and keeps
 // what was said.
 func newPasser(t testing.TB, table *Table, frame []byte, now int64) *passer {
-	p := &passer{bench: &bench{TB: t, Table: table, frame: packet.NewFrame(make([]byte, 2048), nil)}, bytes: frame}
+	p := &passer{bench: benchOf(t, table), bytes: frame}
 	p.track(commit, now)
 	if !p.read.Read(p.frame, &p.layers) {
 		t.Fatal("a packet that cannot pass")
@@ -101,6 +106,24 @@ func races(before, one, other, after func(round int)) {
 // next moment another worker finds that its time has passed. Either the packet was
 // first, and the connection goes on; or it was not, and does not pass.
 func TestLastPacketAndEnd(t *testing.T) {
+	t.Run("UDP", func(t *testing.T) {
+		testLastPacketAndEnd(t, DefaultTimeouts().UDPReplied, func(table *Table, _ int, now int64) [2]*passer {
+			return pair(t, table, 7, now)
+		})
+	})
+	t.Run("TCP", func(t *testing.T) {
+		testLastPacketAndEnd(t, DefaultTimeouts().TCPEstablished, func(table *Table, i int, now int64) [2]*passer {
+			sides := tcpSides(t, table, 7, now)
+			for dir, p := range sides {
+				p.shows(sideSegment(7, dir, 0, 0, i&4)) // some move no number
+			}
+			return sides
+		})
+	})
+}
+
+// testLastPacketAndEnd has open make the connection of a round, which ends a timeout later.
+func testLastPacketAndEnd(t *testing.T, timeout time.Duration, open func(table *Table, i int, now int64) [2]*passer) {
 	b := newBench(t, Config{})
 	var sides [2]*passer
 	var at handle
@@ -109,8 +132,8 @@ func TestLastPacketAndEnd(t *testing.T) {
 	count := map[bool]int{}
 	races(func(i int) {
 		now := int64(i+1) * int64(time.Hour)
-		sides = pair(t, b.Table, 7, now)
-		at, last = sides[original].seen.at, now+int64(b.timeouts.UDPReplied)-1
+		sides = open(b.Table, i, now)
+		at, last = sides[original].seen.at, now+int64(timeout)-1
 	}, func(i int) {
 		if p := sides[i%2]; i&2 == 0 {
 			ok = p.pass(last)
@@ -125,7 +148,7 @@ func TestLastPacketAndEnd(t *testing.T) {
 		if left := live(c.head.Load()); left != ok {
 			t.Errorf("the packet passed: %v; and its connection is left: %v", ok, left)
 		}
-		if want := last + int64(b.timeouts.UDPReplied); ok && c.expires() != want {
+		if want := last + int64(timeout); ok && c.expires() != want {
 			t.Errorf("the packet passed, and its connection ends at %d, not %d", c.expires(), want)
 		}
 		count[ok]++

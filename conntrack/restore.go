@@ -294,7 +294,7 @@ func (e *entry) plausible(m *mutable, fixed uint64) bool {
 		e.keys[original].mayAnswer(&e.keys[reply]) &&
 		fixed>>32 == uint64(e.flags&natFlags) && e.flags&natFlags != natFlags &&
 		e.expires > 0 && m[1].Load()>>48 == 0 && (e.flags&away == 0 || e.settled()) && e.state <= sctpHeartbeatSent &&
-		(!e.keys[original].tcp() || e.tcp[original].plausible(m[5].Load()) && e.tcp[reply].plausible(m[7].Load()))
+		(!e.keys[original].tcp() || e.tcp[original].plausible(m[6].Load()) && e.tcp[reply].plausible(m[7].Load()))
 }
 
 // plausible says whether a packet could show the key.
@@ -313,8 +313,7 @@ func (k *key) mayAnswer(back *key) bool {
 	return k.zone == back.zone && k.proto == back.proto && k.family == back.family
 }
 
-// plausible says whether a side's state is one that there is; b is its second
-// word.
-func (p *peer) plausible(b uint64) bool {
-	return p.state <= tcpTimeWait && p.scale <= maxScale && p.scaled <= unknownScale && b>>56 == 0
+// plausible says whether a side's state is one that there is; w is its word.
+func (p *peer) plausible(w uint64) bool {
+	return p.state <= tcpTimeWait && p.scale <= maxScale && p.scaled <= unknownScale && w>>56 == 0
 }

@@ -27,8 +27,10 @@ type visit struct {
 
 	at   handle // the packet's connection, the zero handle for none
 	dir  int
-	e    entry // a copy of it, worked on
-	held bool  // the cell's lock is held
+	e    entry  // a copy of it, worked on
+	held bool   // the cell's lock is held
+	head uint64 // of its cell, when it was looked at (look.go)
+	gone bool   // the connection has gone on by the packet, without the lock (look.go)
 
 	rewrite bool // to the connection's other key
 }
@@ -163,24 +165,25 @@ func (v *visit) find() {
 	v.m.State &= translated
 	if translated != 0 && v.m.Zone == v.r.Zone {
 		back := v.key.reversed()
-		if v.seek(&back) {
-			v.dir = 1 - v.dir
+		if v.seek(&back, reply) {
 			return
 		}
 	}
 	v.m.State = 0
-	v.seek(&v.key)
+	v.seek(&v.key, original)
 }
 
-// seek finds and takes the connection of a key. One that ends between the two
-// is looked for again: its key may be another's by now.
-func (v *visit) seek(k *key) bool {
+// seek finds and takes the connection of a key: the packet's own, or that of a reply
+// to it. One that ends between the two is looked for again: its key may be another's
+// by now.
+func (v *visit) seek(k *key, of int) bool {
 	for {
 		h, dir, ok := v.t.findNear(k, v.r.Near, v.now)
 		if !ok {
 			return false
 		}
-		if !k.tcp() && v.visitOther(h) || v.take(h) {
+		dir ^= of
+		if v.glance(h, dir) || v.take(h) {
 			v.dir = dir
 			return true
 		}
@@ -219,11 +222,13 @@ func (v *visit) meet() bool {
 func (v *visit) transport() []byte { return v.f.Bytes()[v.l4:v.end] }
 
 func (v *visit) update() outcome {
-	switch v.key.proto {
-	case packet.ProtoTCP:
+	switch {
+	case v.gone:
+		return outcomeEstablished
+	case v.key.proto == packet.ProtoTCP:
 		g := readSegment(packet.TCP(v.transport()))
 		return v.t.updateTCP(&v.e, v.dir, &g, v.now)
-	case packet.ProtoSCTP:
+	case v.key.proto == packet.ProtoSCTP:
 		return v.t.updateSCTP(&v.e, v.dir, packet.SCTP(v.transport()), v.now)
 	}
 	return v.t.updateOther(&v.e, v.dir, v.now)
