@@ -40,15 +40,19 @@ func (a *arena) alloc() uint32 {
 	}
 }
 
-// grow hands out a cell that was never used, whatever its memory holds.
+// grow hands out a cell that was never used, whatever its memory holds: the sweep
+// sees it as soon as top says so, and must not take for a connection what a process
+// of another layout, or of another boot, left there.
 func (a *arena) grow() uint32 {
 	for {
 		top := a.top.Load()
 		if int(top) >= len(a.cells) {
 			return 0
 		}
-		if a.top.CompareAndSwap(top, top+1) {
-			a.at(top).unlock(0)
+		c := a.at(top)
+		head := c.head.Load()
+		// As long as top stands, head is what was left there; and a head never comes again.
+		if a.top.Load() == top && c.clean(head) && a.top.CompareAndSwap(top, top+1) {
 			return top
 		}
 	}

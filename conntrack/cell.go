@@ -126,6 +126,14 @@ func (c *cell) lock(gen uint32) bool {
 // unlock gives the lock back; gen is the generation from now on.
 func (c *cell) unlock(gen uint32) { setWord(&c.head, c.head.Load()&^(turn-1)+turn|uint64(gen)) }
 
+// clean makes the cell one that is free, if its head still is as it was read.
+func (c *cell) clean(head uint64) bool {
+	if !live(head) && head&locked == 0 {
+		return true
+	}
+	return c.head.CompareAndSwap(head, head&^(turn-1)+turn|uint64((uint32(head)+1)&^1))
+}
+
 // holds says whether the cell is a live connection with this key in direction
 // dir, and of which generation.
 func (c *cell) holds(dir uint32, w *keyWords) (gen uint32, ok bool) {

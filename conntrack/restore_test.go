@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -256,6 +258,33 @@ func TestRestoreRefusesHeaders(t *testing.T) {
 	}
 	if _, err := Restore(Config{}, pages(t, ArenaSize(9)+8)[8:], thisBoot); err == nil {
 		t.Error("memory at an odd address was taken")
+	}
+}
+
+// TestNewCellsBesideSweep: connections come into memory that holds those of another
+// boot, and the sweep looks at each cell as soon as it may. It takes none of them for a
+// connection whose time has passed: it would look for ever for its place in the index.
+func TestNewCellsBesideSweep(t *testing.T) {
+	const n, later = 1 << 14, 1 << 50
+	for range 10 {
+		memory := pages(t, ArenaSize(n))
+		restored(t, memory, 1, Config{NewRate: -1}).fillUDP(n)
+		memory[16] ^= 1 // header.boot
+		b := restored(t, memory, later, Config{NewRate: -1})
+		var stop atomic.Bool
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			for !stop.Load() {
+				b.sweeper.at.Store(b.arena.top.Load() - 2)
+				b.sweepSlots(1, later)
+			}
+		})
+		b.fillUDP(n)
+		stop.Store(true)
+		wait.Wait()
+		if s := b.Stats(); s.Entries != n || s.Expired != 0 {
+			t.Fatalf("%d connections are left of %d, and %d have expired", s.Entries, n, s.Expired)
+		}
 	}
 }
 
