@@ -387,3 +387,43 @@ func (b *bench) open(kind string, n int) (sides [2][]Seen) {
 	})
 	return sides
 }
+
+// TestLooksSeeOneMoment: packets that move not even an expiry, for no time goes by, meet
+// a connection of which another worker changes mark and label, as one. None that looks it
+// up, or meets it again, sees the one without the other, and none passes by that.
+func TestLooksSeeOneMoment(t *testing.T) {
+	b := newBench(t, Config{})
+	sides := pair(t, b.Table, 7, 1)
+	var stop atomic.Bool
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		p := sides[original]
+		for half := p.seen; !stop.Load(); half.label.Hi, half.label.Lo = uint64(half.mark), uint64(half.mark) {
+			if half.mark ^= 1; p.Pass(&half, &p.read, 1) {
+				t.Errorf("a packet passed by mark %x with label %v", half.mark, half.label)
+				return
+			}
+		}
+	})
+	wait.Go(func() {
+		for p := sides[reply]; !stop.Load(); {
+			p.track(lookup, 1)
+			for range 100 {
+				if m := uint64(p.meta.Mark); p.meta.State&Established == 0 || p.meta.Label != (Label{m, m}) {
+					t.Errorf("%+v: mark %x with label %v", p.meta.State, m, p.meta.Label)
+					return
+				}
+				p.ct(lookup)
+			}
+		}
+	})
+	w := newPasser(t, b.Table, sideFrame(7, false), 1)
+	for i := range 40 * raceRounds {
+		m := uint64(i % 2)
+		w.track(Request{
+			Zone: 100, Mark: uint32(m), MarkMask: 1<<32 - 1, Label: Label{m, m}, LabelMask: Label{1<<64 - 1, 1<<64 - 1},
+		}, 1)
+	}
+	stop.Store(true)
+	wait.Wait()
+}
