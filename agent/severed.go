@@ -70,7 +70,7 @@ func (p *pipeline) restored(s *severed) string {
 	}
 	for _, r := range p.portRecords() {
 		if r.No == s.port && r.Up && "Pod "+r.Pod == s.who {
-			return fmt.Sprintf(": its link %s is up again", r.Name)
+			return fmt.Sprintf(": its link %s is up again", r.Link)
 		}
 	}
 	return ""
