@@ -54,7 +54,7 @@ var dumps = []dump{
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
 		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports [PORT]", "Print ports and their counters",
-		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why, and what it lost for which reason.", "/ports", upTo("PORT"),
+		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why,\nand what it lost for which reason.", "/ports", upTo("PORT"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -75,7 +75,7 @@ var dumps = []dump{
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
 	{"dump-cache", "Print what the connection cache holds and has done",
-		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which fields the first packets of connections are told apart.", "/cache", noArgs, nil},
+		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which\nfields the first packets of connections are told apart.", "/cache", noArgs, nil},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},
 }
