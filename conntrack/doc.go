@@ -28,7 +28,7 @@
 //
 //	table.go                   Table and its Config
 //	cell.go, arena.go          one connection; all of them
-//	course.go                  how far a direction's segments have come
+//	course.go                  how segments move one without its lock
 //	index.go, hash.go          how a key is found
 //	words.go, words_unsafe.go  words of a cell
 //	checksum.go                and their checksum
