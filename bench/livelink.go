@@ -37,7 +37,7 @@ func runTraceLink(ctx context.Context, r *rig, c *Comparison) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	var points []point
-	for _, o := range r.labOpeners(ctx, dir) {
+	for _, o := range r.labOpeners(ctx, dir, carriers...) {
 		r.say("%s: %s starts", c.Profile, o.name)
 		l, err2 := openWatchedLink(ctx, o)
 		if err2 != nil {

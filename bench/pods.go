@@ -69,19 +69,22 @@ func (r *rig) openPods(ctx context.Context) error {
 	for _, kind := range []string{kindSystem, kindXDP} {
 		openers = append(openers, opener{ovsPodsName(kind), func() (*podPair, error) { return openOVSPods(ctx, kind) }})
 	}
-	r.pods, r.absent, err = r.open(append(openers, r.labOpeners(ctx, dir)...))
+	openers = append(openers, r.labOpeners(ctx, dir, carriers...)...)
+	sleepy := lab.Options{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff, KeepAwake: agent.KeepAwakeOff}
+	r.pods, r.absent, err = r.open(append(openers, r.labOpeners(ctx, dir, sleepy)...))
 	return err
 }
 
-// labOpeners are those of labs with each way of carrying frames; the agents read
-// the entries in dir.
-func (r *rig) labOpeners(ctx context.Context, dir string) (list []opener) {
-	for _, o := range []lab.Options{
-		{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
-		{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
-		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
-		{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff, KeepAwake: agent.KeepAwakeOff},
-	} {
+// carriers are the ways in which agents carry frames.
+var carriers = []lab.Options{
+	{Driver: agent.DriverAFPacket, Offload: agent.OffloadOff},
+	{Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto},
+	{Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
+}
+
+// labOpeners are those of labs; the agents read the entries in dir.
+func (r *rig) labOpeners(ctx context.Context, dir string, options ...lab.Options) (list []opener) {
+	for _, o := range options {
 		list = append(list, opener{labName(&o), func() (*podPair, error) { return r.openLab(ctx, dir, o) }})
 	}
 	return list
