@@ -117,8 +117,9 @@ func runReaper(told io.Reader) (err error) {
 	return err
 }
 
-// removeLabs removes the labs of a state directory, and it. All namespaces of a lab
-// are called antrail-ID-….
+// removeLabs removes the labs of a test's directory, and it, with the directory above
+// it: that is of the same test, and t.TempDir makes it. All namespaces of a lab are
+// called antrail-ID-….
 func removeLabs(dir string) error {
 	labs, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -129,7 +130,7 @@ func removeLabs(dir string) error {
 			err = errors.Join(err, remove("antrail-"+l.Name()+"-"))
 		}
 	}
-	return errors.Join(err, os.RemoveAll(dir))
+	return errors.Join(err, os.RemoveAll(filepath.Dir(dir)))
 }
 
 // remove kills what runs in namespaces and deletes their names.

@@ -32,11 +32,11 @@ func TestLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	prefix := fmt.Sprintf("antrail-reaptest-%d-", os.Getpid())
-	program := t.TempDir()
-	if err := errors.Join(Namespaces(prefix), Directory(program)); err != nil {
+	program, err := os.MkdirTemp("", "antrail-test-")
+	if err := errors.Join(err, Namespaces(prefix), Directory(program)); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Printf("left %s\nleft %s\n", dir, program)
+	fmt.Printf("left %s\nleft %s\n", filepath.Dir(dir), program)
 	runtime.LockOSThread()
 	for _, name := range []string{"antrail-" + id + "-node-a", prefix + "1", prefix + "2"} {
 		if _, err := netns.NewNamed(name); err != nil {
