@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -287,6 +288,39 @@ func checkReplay(t *testing.T, replay *Replay, at time.Time) {
 		if err != nil || !p.Time.Equal(at.Add(time.Duration(i)*time.Millisecond)) {
 			t.Errorf("packet %d written at %v, %v", i, p.Time, err)
 		}
+	}
+}
+
+// TestReplayLeavesOutWhatIsCut: a packet of which the capture holds only the beginning
+// is not taken for one that lies about its length, and dropped for that.
+func TestReplayLeavesOutWhatIsCut(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "in.pcap")
+	w, err := pcap.Create(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := packettest.TCP4(packettest.Options{
+		EthSrc: [6]byte{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}, EthDst: [6]byte{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6},
+		Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr("10.10.0.24"), Payload: make([]byte, 100),
+	})
+	at := time.Unix(1700000000, 0)
+	if err := errors.Join(w.Write(at, whole[:96]), w.Write(at, whole), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(b[24+12:], uint32(len(whole))) // the first packet's length on the wire
+	if err := os.WriteFile(in, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&Replay{From: twoNodes(t), In: in, InPort: "client-a"}).Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Read != 2 || r.Cut != 1 || r.Left["web-a"] != 1 || len(r.Drops) != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -34,6 +34,7 @@ type Replay struct {
 // ReplayResult counts what became of the packets.
 type ReplayResult struct {
 	Read    int            // packets in the capture
+	Cut     int            // of which it holds only the beginning; they were left out
 	Unknown int            // whose source is no port's address
 	Left    map[string]int // packets that left, by port
 	Drops   []Drop
@@ -162,6 +163,10 @@ func (p *player) play(in *pcap.Reader) error {
 		if age := int64(c.Time.Sub(began)); age > p.now {
 			p.now = age
 			p.sw.Expire()
+		}
+		if c.Length > len(c.Bytes) {
+			p.result.Cut++
+			continue
 		}
 		if err := p.one(c.Bytes); err != nil {
 			return fmt.Errorf("packet %d: %w", p.result.Read, err)

@@ -1,8 +1,8 @@
 // Package ports is where frames enter and leave the switch. A Port moves
 // batches of frames; the packages below this one are its kinds: memory (tests,
-// replays), pcap (captures), afxdp (a network card), afpacket (a pod's veth), tap
-// (the gateway), underlay (tunnels to other Nodes), uplink (the same, by AF_XDP on
-// the card). The suite in porttest says what they share.
+// replays), afxdp (a network card), afpacket (a pod's veth), tap (the gateway),
+// underlay (tunnels to other Nodes), uplink (the same, by AF_XDP on the card). The
+// suite in porttest says what they share; pcap reads and writes captures.
 //
 //	port.go, pool.go          the interface; frames to receive into
 //	counters.go, reason.go    what a port counts, and why it loses a frame

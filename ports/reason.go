@@ -20,8 +20,6 @@ const (
 	RxNoFrame
 	// RxTooLong : the frame does not fit into one buffer.
 	RxTooLong
-	// RxCut : a capture holds only the beginning of the frame.
-	RxCut
 	// RxClosed : the frame was waiting to be received when the port was closed.
 	RxClosed
 	// RxInvalid : the kernel's description of a frame is not in the pool's
@@ -71,7 +69,6 @@ var reasonTexts = [reasons]reasonText{
 	RxRingFull: {rxDropped, "rx ring full"},
 	RxNoFrame:  {rxDropped, "no free frame to receive into"},
 	RxTooLong:  {rxDropped, "received frame longer than a buffer"},
-	RxCut:      {rxErrors, "captured frame is cut short"},
 	RxClosed:   {rxDropped, "port closed before the frame was received"},
 	RxInvalid:  {rxErrors, "invalid descriptor from the kernel"},
 	RxFailed:   {rxErrors, "reading from the device failed"},

@@ -50,6 +50,9 @@ memory, and write what leaves to another capture. The clock follows the capture.
 
 func printReplay(w io.Writer, r *agent.ReplayResult) error {
 	fmt.Fprintf(w, "%d packets read\n", r.Read)
+	if r.Cut > 0 {
+		fmt.Fprintf(w, "%d were captured only in part and were left out: capture with tcpdump -s 0\n", r.Cut)
+	}
 	if r.Unknown > 0 {
 		fmt.Fprintf(w, "%d came from no port's address and were left out\n", r.Unknown)
 	}

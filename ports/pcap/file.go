@@ -1,5 +1,5 @@
-// Package pcap reads captured packets from a file and writes packets to one,
-// as a port of the switch or one by one: what a replay needs.
+// Package pcap reads captured packets from a file and writes packets to one, one by
+// one: what a replay needs.
 //
 // It reads pcap with microseconds or nanoseconds in either byte order, pcapng,
 // and both compressed by gzip; it writes pcap with nanoseconds. Only Ethernet

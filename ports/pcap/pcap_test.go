@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/ports"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
@@ -157,41 +155,33 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
-// A port hands out a capture and writes another with the times of the first.
-func TestPortCopiesACapture(t *testing.T) {
-	dir := t.TempDir()
-	in, out := filepath.Join(dir, "in.pcap"), filepath.Join(dir, "out.pcap")
-	if err := os.WriteFile(in, ng(t), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := Open(in)
+// A file holds what was written to it, with its times, and says of a packet that was
+// cut when it was captured how long it was.
+func TestWriterWritesWhatWasRead(t *testing.T) {
+	cut := classic(binary.LittleEndian, 0xa1b23c4d, 123_456_789)
+	binary.LittleEndian.PutUint32(cut[24+12:], 1500) // the first packet's length on the wire
+	in, err := NewReader("in.pcap", bytes.NewReader(cut))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Create(out)
+	path := filepath.Join(t.TempDir(), "out.pcap")
+	w, err := Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewPort("replay", r, w)
-	var _ ports.Port = p
-	one := make([]*packet.Frame, 1)
-	for p.Receive(one) == 1 {
-		p.Transmit(one)
+	for i, length := range []int{1500, 61, 62} {
+		p, err := in.Next()
+		if err != nil || p.Length != length {
+			t.Fatalf("packet %d: %v, of %d bytes, want %d", i+1, err, p.Length, length)
+		}
+		if err := w.Write(p.Time, p.Bytes); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !p.Ended() || p.Err() != nil {
-		t.Errorf("ended %v, %v", p.Ended(), p.Err())
-	}
-	s := p.Stats()
-	if s.RxPackets != 3 || s.RxBytes != 183 || s.TxPackets != 3 || s.TxBytes != 183 {
-		t.Errorf("stats %+v: want 3 packets of 183 bytes each way", s)
-	}
-	if err := p.Close(); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if p.pool.Free() != frames {
-		t.Errorf("%d frames of %d are free", p.pool.Free(), frames)
-	}
-	again, err := Open(out)
+	again, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,34 +194,6 @@ func TestPortCopiesACapture(t *testing.T) {
 		if !got.Time.Equal(start.Add(time.Duration(i)*time.Second)) || !bytes.Equal(got.Bytes, content(i)) {
 			t.Errorf("packet %d was written at %v as %x", i+1, got.Time, got.Bytes)
 		}
-	}
-}
-
-// A packet that was cut when it was captured is left out and counted, and a
-// truncated file is told by Err.
-func TestPortReportsWhatItCannotRead(t *testing.T) {
-	file := classic(binary.LittleEndian, 0xa1b2c3d4, 0)
-	binary.LittleEndian.PutUint32(file[24+12:], 1500) // the first packet's length on the wire
-	r, err := NewReader("in.pcap", bytes.NewReader(file[:len(file)-1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := NewPort("replay", r, nil)
-	batch := make([]*packet.Frame, 8)
-	if n := p.Receive(batch); n != 1 || batch[0].Bytes()[14] != 1 {
-		t.Errorf("received %d packets, want the second alone", n)
-	}
-	if s := p.Stats(); s.RxErrors != 1 || s.Reasons[ports.RxCut.String()] != 1 {
-		t.Errorf("stats %+v: want one cut packet", s)
-	}
-	if err := p.Err(); err == nil || !strings.HasPrefix(err.Error(), "in.pcap: packet 3: the file ends within it") {
-		t.Errorf("error %v: want the truncation of packet 3", err)
-	}
-	if n := p.Transmit(batch[:1]); n != 0 {
-		t.Error("a port without a file to write accepted a frame")
-	}
-	if p.pool.Free() != frames {
-		t.Errorf("%d frames of %d are free", p.pool.Free(), frames)
 	}
 }
 
