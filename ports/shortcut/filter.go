@@ -43,7 +43,7 @@ func (c *code) enter(m *maps) {
 		asm.LoadMem(asm.R1, mem, ofRun, asm.Word),
 		asm.Add.Imm32(asm.R1, 2),
 		asm.Or.Imm32(asm.R1, 1),
-		asm.Xchg.Mem(mem, asm.R1, asm.Word, ofRun),
+		exchange(mem, asm.R1, ofRun),
 	)
 }
 

@@ -171,6 +171,15 @@ func (c *code) line(control, lines int, none string) {
 	)
 }
 
+// exchange swaps a register and a word in memory, and is a barrier. The assembler
+// leaves out which atomic operation it is (cilium/ebpf 0.22.0, Instruction.Marshal),
+// and the kernel would add.
+func exchange(at, with asm.Register, offset int16) asm.Instruction {
+	i := asm.Xchg.Mem(at, with, asm.Word, offset)
+	i.Constant = int64(asm.Xchg >> 8)
+	return i
+}
+
 // leave makes the count of runs even again. It uses R1.
 func (c *code) leave() {
 	c.add(
