@@ -246,3 +246,24 @@ func TestSequenceCheckOff(t *testing.T) {
 		t.Errorf("OutOfWindow is %d, want 0", n)
 	}
 }
+
+// TestOldAcknowledgements: how far back a side may acknowledge depends on its own window
+// scale, not on the other's.
+func TestOldAcknowledgements(t *testing.T) {
+	b := newBench(t, Config{StrictWindow: true})
+	b.want(tcpFrame(client, server, 7, 80, tcpText{flags: "S", seq: 1 << 20, scale: 2}), commit, "new|trk")
+	b.want(tcpFrame(server, client, 80, 7, tcpText{flags: "SA", seq: 2 << 20, ack: 1<<20 + 1, scale: 1}), lookup, "est|rpl|trk")
+	for _, test := range []struct {
+		back  uint32
+		there string
+		here  string
+	}{
+		{farAck << 1, "est|trk", "est|rpl|trk"},
+		{farAck<<1 + 1, "est|trk", "inv|trk"},
+		{farAck << 2, "est|trk", "inv|trk"},
+		{farAck<<2 + 1, "inv|trk", "inv|trk"},
+	} {
+		b.want(tcpFrame(client, server, 7, 80, tcpText{flags: "A", seq: 1<<20 + 1, ack: 2<<20 + 1 - test.back}), lookup, test.there)
+		b.want(tcpFrame(server, client, 80, 7, tcpText{flags: "A", seq: 2<<20 + 1, ack: 1<<20 + 1 - test.back}), lookup, test.here)
+	}
+}

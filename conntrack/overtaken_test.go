@@ -1,0 +1,170 @@
+package conntrack
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// TestOvertaken: slide has a connection as it was read, and somebody has changed it
+// since. Where that is anything that the segment moves, or the lock was taken, the
+// segment has to go again, and what the other one wrote stays.
+func TestOvertaken(t *testing.T) {
+	for name, test := range map[string]struct {
+		length    uint32 // of the segment; 0 moves the expiry alone
+		meanwhile func(c *cell, gen uint32)
+		want      sliding
+		stays     int // a word that the segment does not move
+	}{
+		"by nobody":                    {100, func(*cell, uint32) {}, slid, 4 + reply},
+		"by one of its direction":      {100, func(c *cell, _ uint32) { c.mut[4+original].Add(7) }, beaten, 4 + original},
+		"by one of the other's":        {100, func(c *cell, _ uint32) { c.mut[4+reply].Add(7) }, slid, 4 + reply},
+		"by the same":                  {100, func(c *cell, _ uint32) { c.mut[4+original].Add(100) }, beaten, 0},
+		"by another time":              {0, func(c *cell, _ uint32) { c.mut[0].Add(7) }, beaten, 0},
+		"by its end":                   {0, func(c *cell, _ uint32) { c.mut[0].Store(0) }, beaten, 0},
+		"by its end, with data":        {100, func(c *cell, _ uint32) { c.mut[0].Store(0) }, beaten, 0},
+		"by who holds the lock":        {100, func(c *cell, gen uint32) { c.lock(gen) }, beaten, 0},
+		"by who has given it back":     {100, func(c *cell, gen uint32) { c.lock(gen); c.unlock(gen) }, beaten, 0},
+		"by who has ended it and more": {100, func(c *cell, gen uint32) { c.lock(gen); c.unlock(gen + 2) }, beaten, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Config{})
+			at := tcpSides(t, b.Table, 7, 1)[original].seen.at
+			c := b.arena.at(at.slot)
+			read, expires := both{head: c.head.Load()}, c.expires()
+			read.load(c, original)
+			test.meanwhile(c, at.gen)
+			stays := c.mut[test.stays].Load()
+			g := segment{seq: 1001, ack: 5001, length: test.length, window: 8192, flags: packet.TCPAck}
+			if got := b.slide(c, &read, &g, expires, 2); got != test.want {
+				t.Errorf("the segment is %d, want %d", got, test.want)
+			}
+			if now := c.mut[test.stays].Load(); now != stays {
+				t.Errorf("word %d went from %x to %x", test.stays, stays, now)
+			}
+		})
+	}
+}
+
+// TestHalfWritten: another worker holds the lock again and again, and has written the
+// mark and not yet the label. No packet sees the one without the other, whether it looks
+// its connection up or passes, and none passes by that.
+func TestHalfWritten(t *testing.T) {
+	b := newBench(t, Config{})
+	udp, tcp := pair(t, b.Table, 7, 1)[original], tcpSides(t, b.Table, 7, 1)[original]
+	for name, test := range map[string]struct {
+		p    *passer
+		look func(p *passer) bool // whether half of what was written was seen
+	}{
+		"UDP passes":    {udp, (*passer).passesByHalf},
+		"TCP passes":    {tcp, (*passer).passesByHalf},
+		"UDP looked up": {udp, (*passer).looksAtHalf},
+		"TCP looked up": {tcp, (*passer).looksAtHalf},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stop atomic.Bool
+			var wait sync.WaitGroup
+			wait.Go(func() {
+				for !stop.Load() {
+					if test.look(test.p) {
+						t.Error("a packet saw what was half written")
+						stop.Store(true)
+					}
+				}
+			})
+			at := test.p.seen.at
+			for i := range 60 * raceRounds {
+				if b.writeSlowly(at, uint64(i%2)); stop.Load() {
+					break
+				}
+			}
+			stop.Store(true)
+			wait.Wait()
+		})
+	}
+}
+
+// writeSlowly makes mark and label m, the label some time after the mark.
+func (b *bench) writeSlowly(at handle, m uint64) {
+	c := b.arena.at(at.slot)
+	c.lock(at.gen)
+	setWord(&c.mut[1], c.mut[1].Load()>>32<<32|m)
+	for range 100 {
+		b.index.heads[0].Load()
+	}
+	setWord(&c.mut[2], m)
+	setWord(&c.mut[3], m)
+	c.unlock(at.gen)
+	for range rand.IntN(200) {
+		b.index.heads[0].Load()
+	}
+}
+
+// passesByHalf says whether a packet, that moves not even the expiry, passes by a mark
+// with the label before.
+func (p *passer) passesByHalf() bool {
+	half := p.seen
+	half.mark ^= 1
+	half.label = Label{uint64(p.seen.mark), uint64(p.seen.mark)}
+	p.seen = half
+	return p.pass(1)
+}
+
+// looksAtHalf says whether a copy has a mark and another label.
+func (p *passer) looksAtHalf() bool {
+	var v visit
+	v.t, v.now = p.Table, 1
+	m := uint64(v.e.mark)
+	if v.look(p.seen.at) {
+		m = uint64(v.e.mark)
+	}
+	return v.e.label != Label{m, m}
+}
+
+// TestAskedAgain: a segment that takes the lock after all may find another connection
+// there than it has looked at: one with another mark, or whose time has passed by then.
+// It does not pass, and moves nothing.
+func TestAskedAgain(t *testing.T) {
+	b := newBench(t, Config{})
+	s := tcpSides(t, b.Table, 7, 1)[original].seen
+	c := b.arena.at(s.at.slot)
+	marked, ends, course := s, c.expires(), c.mut[4].Load()
+	marked.mark++
+	g := segment{seq: 1001, ack: 5001, length: 100, window: 9000, flags: packet.TCPAck}
+	if b.passLocked(&marked, &g, 2) || b.passLocked(&s, &g, ends) || c.expires() != ends || c.mut[4].Load() != course {
+		t.Errorf("a segment passed by what no longer was; the connection ends at %d, not %d", c.expires(), ends)
+	}
+	if !b.passLocked(&s, &g, 2) || c.mut[4].Load() == course {
+		t.Error("a segment does not pass by what is so")
+	}
+}
+
+// TestEndWaits: who ends a connection waits for who holds its lock. That one's giving it
+// back would else make the connection live again, and out of the index.
+func TestEndWaits(t *testing.T) {
+	b := newBench(t, Config{})
+	h := pair(t, b.Table, 7, 1)[original].seen.at
+	c := b.arena.at(h.slot)
+	c.lock(h.gen)
+	head, ended := c.head.Load(), make(chan bool)
+	go func() { ended <- b.remove(h, whatever, 1) }()
+	for range 1000 {
+		select {
+		case <-ended:
+			t.Fatal("a connection ended under the lock of another")
+		default:
+			runtime.Gosched()
+		}
+	}
+	if c.head.Load() != head || c.expires() == 0 {
+		t.Errorf("under the lock of another the head went from %x to %x, the expiry is %d", head, c.head.Load(), c.expires())
+	}
+	if c.unlock(h.gen); !<-ended || live(c.head.Load()) {
+		t.Error("the connection did not end")
+	}
+	b.checkOrder()
+}
