@@ -94,7 +94,7 @@ func TestLive(t *testing.T) {
 			return ports
 		case err := <-ended:
 			t.Fatalf("ended: %v", err)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nothing happened")
 		}
 		return nil
@@ -158,7 +158,7 @@ func TestRulesBeforePorts(t *testing.T) {
 		case ports = <-asked:
 		case err := <-ended:
 			t.Fatalf("ended: %v", err)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("db-a's port was not asked for")
 		}
 	}
@@ -204,7 +204,7 @@ func (l logLines) want(t *testing.T, words string) {
 			if strings.Contains(line, words) {
 				return
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no %q in the log", words)
 		}
 	}

@@ -107,7 +107,7 @@ func startKube(t *testing.T, c *Config) *kubeAgent {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("it does not end")
 		}
 		closePipeline(t, a.pipeline)
@@ -118,7 +118,7 @@ func startKube(t *testing.T, c *Config) *kubeAgent {
 
 func (a *kubeAgent) until(what string, is func() bool) {
 	a.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			a.t.Fatalf("%s does not come: %v", what, a.sourceRead())
 		}

@@ -37,7 +37,7 @@ func (r recorder) wantEvent(t *testing.T, want string) {
 		if got != want {
 			t.Fatalf("%q, want %q", got, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing happened, want %q", want)
 	}
 }

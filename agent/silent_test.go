@@ -54,7 +54,7 @@ func TestSilentNodeFollowed(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	one, two := netip.MustParseAddr("192.168.77.103"), netip.MustParseAddr("192.168.77.104")
 	n.silent.Store(&[]netip.Addr{one})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var notes []string
 	err := n.client.FollowLost(ctx, &LostQuery{}, func(*LostPacket) error { return nil }, func(note string) {

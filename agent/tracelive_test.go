@@ -137,7 +137,7 @@ func (w *watching) next(t *testing.T) trace.Joined {
 		return way
 	case err := <-w.errs:
 		t.Fatalf("the trace ended: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no walk came")
 	}
 	return nil

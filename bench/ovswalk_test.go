@@ -69,7 +69,7 @@ func (w *ovsWalk) leaves(t *testing.T, c *course, file string) []byte {
 	if err := within(w.node.ns)(func() error { return sendOne(w.net.source, c.frame) }); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); nap(settle) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); nap(settle) {
 		if after := captured(t, file); len(after) > before {
 			return after[len(after)-1]
 		}

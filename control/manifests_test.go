@@ -195,7 +195,7 @@ func watchDir(t testing.TB, path string) func(want string) {
 		for namespaces(store.Snapshot()) != want {
 			select {
 			case <-reports:
-			case <-time.After(30 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%q is in force, want %q", namespaces(store.Snapshot()), want)
 			}
 		}

@@ -362,7 +362,7 @@ func TestShortcutsWhileAllMoves(t *testing.T) {
 		}
 		return n
 	}
-	for end := time.Now().Add(10 * time.Second); counted() != sent && time.Now().Before(end); r.collect() {
+	for end := time.Now().Add(time.Minute); counted() != sent && time.Now().Before(end); r.collect() {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()

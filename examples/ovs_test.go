@@ -111,7 +111,7 @@ func (n *ovsNode) send(t *testing.T, port string, frame []byte, _ packet.Tunnel)
 	t.Helper()
 	before := n.received(t)
 	must(t)(n.Appctl("netdev-dummy/receive", port, hex.EncodeToString(frame)))
-	for deadline := time.Now().Add(10 * time.Second); n.received(t) == before; {
+	for deadline := time.Now().Add(time.Minute); n.received(t) == before; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s never counted the frame put in at %s", n.name, port)
 		}

@@ -67,7 +67,7 @@ func capture(t *testing.T) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(s) })
-	if err := unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5}); err != nil {
+	if err := unix.SetsockoptTimeval(s, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -76,7 +76,7 @@ func capture(t *testing.T) int {
 // await reads frames until one is wanted.
 func await(t *testing.T, s int, wanted func([]byte) bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		frame := make([]byte, 2048)
 		n, _, err := unix.Recvfrom(s, frame, 0)
 		if err != nil {

@@ -137,7 +137,7 @@ func TestMendAfterDown(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	inNode(t, func(h *Host) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		changes, err := Watch(ctx)
 		if err != nil {

@@ -346,7 +346,7 @@ func TestDownEndsPodProcesses(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		cmd.Process.Kill()
 		t.Error("the process in web-a was not ended")
 	}

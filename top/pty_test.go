@@ -74,7 +74,7 @@ func (t *terminal) runReads() {
 // await waits until a text was shown, and forgets what was.
 func (t *terminal) await(test *testing.T, text string) {
 	test.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		t.mu.Lock()
 		all := t.shown.String()
 		found := bytes.Contains(t.shown.Bytes(), []byte(text))
@@ -130,7 +130,7 @@ func TestTerminal(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("q does not end it")
 	}
 }

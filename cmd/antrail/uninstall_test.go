@@ -134,7 +134,7 @@ func (n *killedNode) snapshot(t *testing.T) string {
 func (n *killedNode) settled(t *testing.T, want string) string {
 	t.Helper()
 	last := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		now := n.snapshot(t)
 		if now == want || want == "" && now == last && !strings.Contains(now, "tentative") {
 			return now

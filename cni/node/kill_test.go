@@ -192,7 +192,7 @@ func (m *mess) vanish(i int) {
 	old := m.boxes[i]
 	old.Remove()
 	m.boxes[i] = nstest.New(m.T)
-	for wait := time.Now().Add(10 * time.Second); m.linksOf(old) > 0 && time.Now().Before(wait); {
+	for wait := time.Now().Add(time.Minute); m.linksOf(old) > 0 && time.Now().Before(wait); {
 		time.Sleep(time.Millisecond) // the kernel removes the links soon after
 	}
 	m.vanished++

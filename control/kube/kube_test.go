@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // following is a Source that fills a store from a server.
 type following struct {

@@ -93,7 +93,7 @@ func readdress(own net.IP) error {
 // waitFor waits for a frame.
 func waitFor(t *testing.T, s *rawSocket, what string, is func([]byte) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		f, err := s.receive(time.Until(deadline))
 		if err != nil || f == nil {
 			t.Fatalf("%s did not come: %v", what, err)

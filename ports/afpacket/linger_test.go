@@ -34,7 +34,7 @@ func TestLinger(t *testing.T) {
 	if err := unix.Close(ring); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); sockets(t, node) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); sockets(t, node) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the socket outlives its ring")
 		}

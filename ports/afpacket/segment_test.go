@@ -78,7 +78,7 @@ func TestSegmentsAreTheKernels(t *testing.T) {
 				t.Fatalf("%s: refused: %+v", name, p.Stats())
 			}
 			for i, w := range want {
-				got, err := wire.Receive(5 * time.Second)
+				got, err := wire.Receive(time.Minute)
 				if err != nil || got == nil {
 					t.Fatalf("%s: %d segments of %d came: %v", name, i, len(want), err)
 				}

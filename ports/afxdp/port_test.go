@@ -77,7 +77,7 @@ func newPairOf(t *testing.T, mtu int, o Options) *pair {
 // send sends a frame from the pod. The queue inside a veth is short, and its
 // reader, a softirq, may be late on a busy machine: that is waited out.
 func (p *pair) send(frame []byte) error {
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		err := p.wire.Send(frame)
 		if !errors.Is(err, unix.ENOBUFS) || time.Now().After(end) {
 			return err
@@ -110,7 +110,7 @@ func TestFrameWithoutHeadroom(t *testing.T) {
 	}
 	p.port.Flush()
 	for {
-		b, err := p.wire.Receive(5 * time.Second)
+		b, err := p.wire.Receive(time.Minute)
 		if err != nil || b == nil {
 			t.Fatalf("nothing arrived (%v): %+v", err, p.port.Stats())
 		}

@@ -66,7 +66,7 @@ func carry(t *testing.T, from, to *pod, mark byte) {
 // wantFrame fails unless the frame comes out at a pod.
 func wantFrame(t *testing.T, to *pod, mark byte) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		b, err := to.wire.Receive(100 * time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func wantFrame(t *testing.T, to *pod, mark byte) {
 func receiveMark(t *testing.T, p *Port, mark byte) []*packet.Frame {
 	t.Helper()
 	var one [1]*packet.Frame
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if p.Receive(one[:]) == 1 {
 			if b := one[0].Bytes(); len(b) == 80 && b[79] == mark {
 				return one[:]
@@ -199,7 +199,7 @@ func TestBatchLongerThanTheRing(t *testing.T) {
 		}
 		a.port.Flush()
 		for i := range batch {
-			b, err := a.wire.Receive(5 * time.Second)
+			b, err := a.wire.Receive(time.Minute)
 			if err != nil || len(b) != 80 || b[79] != byte(i) {
 				t.Fatalf("budget %d: frame %d is %x, %v", budget, i, b, err)
 			}

@@ -88,7 +88,7 @@ func TestNoMarksUnasked(t *testing.T) {
 // sourceAtHost is the source address of the next frame that the host gets.
 func sourceAtHost(t *testing.T, wire *nstest.Wire) []byte {
 	t.Helper()
-	got, err := wire.Receive(5 * time.Second)
+	got, err := wire.Receive(time.Minute)
 	if err != nil || len(got) < packet.EthernetLen {
 		t.Fatalf("the host got %x, error %v", got, err)
 	}

@@ -175,7 +175,7 @@ func TestTCPThroughTwoTaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	client.SetDeadline(time.Now().Add(20 * time.Second))
+	client.SetDeadline(time.Now().Add(time.Minute))
 	const size = 1 << 20
 	go func() {
 		if peer, err := server.Accept(); err == nil {

@@ -166,7 +166,7 @@ func receive(t *testing.T, p *Port, n int) []*packet.Frame {
 	t.Helper()
 	var got []*packet.Frame
 	batch := make([]*packet.Frame, n)
-	for end := time.Now().Add(5 * time.Second); len(got) < n && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); len(got) < n && time.Now().Before(end); {
 		k := p.Receive(batch[:n-len(got)])
 		got = append(got, batch[:k]...)
 		if k == 0 {
@@ -249,7 +249,7 @@ func TestWire(t *testing.T) {
 func captured(t *testing.T, w *nstest.Wire, layer gopacket.LayerType) gopacket.Packet {
 	t.Helper()
 	for range 100 {
-		b, err := w.Receive(5 * time.Second)
+		b, err := w.Receive(time.Minute)
 		if err != nil || b == nil {
 			break
 		}
