@@ -7,6 +7,7 @@
 //	profiles.go, profile.go   all profiles and their parts of the time; how one is run
 //	contest.go                contenders in turn, round by round
 //	machine.go, result.go     what figures were taken on; what a run found
+//	priority.go               precedence over other programs, and where it is given up
 //	report.go, comparison.go  one side's figures, and all sides' beside each other
 //	compare.go                one run beside another
 //	plot.go, plotgrid.go      figures as SVG

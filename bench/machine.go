@@ -130,26 +130,6 @@ func readLink(name string) (driver string, on []string, err error) {
 	return driver, slices.Clip(on), errors.Join(err, err2)
 }
 
-// highestPriority is that of ordinary programs.
-const highestPriority = -20
-
-// TakePrecedence gives this process, and those it starts from now on, precedence
-// over the other ordinary programs of the machine, which would disturb what is
-// measured. It takes root.
-func TakePrecedence() error {
-	threads, err := os.ReadDir("/proc/self/task")
-	for _, t := range threads { // the kernel keeps a priority for each
-		n, err := strconv.Atoi(t.Name())
-		if err == nil {
-			err = unix.Setpriority(unix.PRIO_PROCESS, n, highestPriority)
-		}
-		if err != nil && !errors.Is(err, unix.ESRCH) { // a thread may have ended
-			return fmt.Errorf("priority %d: %w", highestPriority, err)
-		}
-	}
-	return err
-}
-
 // inOwnNamespace runs f on a thread in a namespace of its own, which goes away
 // with it.
 func inOwnNamespace(f func(netns.NsHandle) error) error {

@@ -135,8 +135,12 @@ func (r *rig) closePods() error {
 	return errors.Join(errs...)
 }
 
-// contestPods measures something of every pair in turn.
+// contestPods measures something of every pair in turn, among ordinary programs.
 func (r *rig) contestPods(ctx context.Context, c *Comparison, measure func(context.Context, *podPair) ([]reading, error)) error {
+	return asOrdinary(func() error { return r.contestPairs(ctx, c, measure) })
+}
+
+func (r *rig) contestPairs(ctx context.Context, c *Comparison, measure func(context.Context, *podPair) ([]reading, error)) error {
 	pairs, err := r.podPairs(ctx, c)
 	if err != nil {
 		return err

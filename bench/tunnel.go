@@ -64,7 +64,11 @@ func (r *rig) openTwoNodes(ctx context.Context, entries string) (*podPair, error
 	return labPair(l, "antrail", l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[1].Pods[0])
 }
 
-func runTunnel(ctx context.Context, r *rig, c *Comparison) (err error) {
+func runTunnel(ctx context.Context, r *rig, c *Comparison) error {
+	return asOrdinary(func() error { return r.contestNodes(ctx, c) })
+}
+
+func (r *rig) contestNodes(ctx context.Context, c *Comparison) (err error) {
 	pairs, err := r.tunnelPairs(ctx, c)
 	if err != nil {
 		return err
