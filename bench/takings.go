@@ -65,11 +65,11 @@ func (t *takings) close() (err error) {
 	return err
 }
 
-// errTakingsLost is more events than there was room for.
-var errTakingsLost = errors.New("events of a processor were lost")
-
-// last is how long ago the last taking ended, or the machine began when there was none.
+// last is how long ago the last taking ended, or the machine began when there was none;
+// nothing when there were more events than there was room for, as when it has not been
+// asked for long: nobody knows what those would have told.
 func (t *takings) last() (time.Duration, error) {
+	lost := false
 	for _, one := range t.of {
 		for {
 			words, ok := one.events.next()
@@ -77,7 +77,8 @@ func (t *takings) last() (time.Duration, error) {
 				break
 			}
 			if uint32(words[0]) == unix.PERF_RECORD_LOST {
-				return 0, errTakingsLost
+				one.seen, one.lost, lost = 0, 0, true
+				continue
 			}
 			if since, until := one.learn(words); one.much(since, until) {
 				t.ended = max(t.ended, until)
@@ -86,6 +87,9 @@ func (t *takings) last() (time.Duration, error) {
 	}
 	var now unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now)
+	if lost {
+		t.ended = now.Nano()
+	}
 	return time.Duration(now.Nano() - t.ended), err
 }
 

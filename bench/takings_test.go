@@ -104,6 +104,42 @@ func TestTakings(t *testing.T) {
 	}
 }
 
+// TestTakingsLost: when events have been lost for want of room, as while nobody asked for
+// long, the processors count as taken until now, and only then.
+func TestTakingsLost(t *testing.T) {
+	k, err := openTakings()
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	stop := keepBusy(t)
+	room := uint64(8 * len(k.of[0].events.words))
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if page := k.of[0].events.page; atomic.LoadUint64(&page.Data_head)+1024 > page.Data_tail+room {
+			break
+		}
+	}
+	time.Sleep(100 * time.Millisecond) // what comes now is lost
+	told := 0
+	for range 20 { // the kernel tells with the first event that there is room for
+		ago, err := k.last()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ago == 0 {
+			told++
+		}
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	if told == 0 || told == 20 {
+		t.Errorf("the last taking ended now %d times of 20, want when events were lost", told)
+	}
+}
+
 // keepBusy keeps each processor that the test may use busy until it is told to stop.
 func keepBusy(t *testing.T) (stop func()) {
 	t.Helper()
