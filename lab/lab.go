@@ -88,8 +88,8 @@ type Options struct {
 	// UnderlayOffloads has the Nodes leave checksums and segments to the underlay,
 	// as to a card. Who captures there then sees neither done.
 	UnderlayOffloads bool
-	// Driver is that of the pods' ports: agent.DriverAuto, which "" is too,
-	// agent.DriverAFXDP or agent.DriverAFPacket.
+	// Driver is that of the pods' ports: agent.DriverAuto, agent.DriverAFXDP or
+	// agent.DriverAFPacket; DefaultDriver() when "".
 	Driver string
 	// Walk turns the agents' connection cache off: every packet walks.
 	Walk bool
@@ -143,7 +143,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 
 func (o *Options) setDefaults() {
 	o.Nodes = cmp.Or(o.Nodes, len(TwoNodes().Nodes))
-	o.Driver = cmp.Or(o.Driver, agent.DriverAuto)
+	o.Driver = cmp.Or(o.Driver, DefaultDriver())
 	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
 	o.TunnelDriver = cmp.Or(o.TunnelDriver, agent.DriverKernel)
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
@@ -173,6 +173,11 @@ func (o *Options) check() error {
 	}
 	return nil
 }
+
+// DefaultDriver is the driver of a lab's pods' ports when nobody says: what
+// ANTRAIL_DRIVER in the environment says, by which tests run on each, or as agents
+// choose.
+func DefaultDriver() string { return cmp.Or(os.Getenv("ANTRAIL_DRIVER"), agent.DriverAuto) }
 
 // DefaultOffload is what a lab's agents do with established connections when
 // nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run

@@ -191,7 +191,7 @@ func checkDriver(o *lab.Options) error {
 func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
-	c.Flags().StringVar(&o.Driver, "driver", agent.DriverAuto, "of the pods' ports: auto, afxdp or afpacket")
+	c.Flags().StringVar(&o.Driver, "driver", lab.DefaultDriver(), "of the pods' ports: auto, afxdp or afpacket")
 	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
 	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", agent.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)

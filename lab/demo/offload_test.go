@@ -43,7 +43,7 @@ func offloadLabOf(t *testing.T) (w *world, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Offload: agent.OffloadAuto}))
+	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto}))
 	if err != nil {
 		t.Fatal(err)
 	}
