@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -65,6 +66,9 @@ func (t *topology) rates(ctx context.Context, l *load) (readings []reading, err 
 		}
 		return t.sustains(ctx, g, rate, l.window/searchPart)
 	})
+	if lossless == 0 && time.Now().After(end) {
+		lossless = math.NaN() // the search had no time to go low enough
+	}
 	return append(readings, reading{l.name + ", without loss", "Mpps", lossless / 1e6}), err
 }
 
