@@ -160,12 +160,19 @@ func (p *Port) took(i int) {
 		return
 	}
 	p.count.lost(txSilent, t.datagrams)
-	head, body := o.part(t.first), o.part(t.first+1)
+	p.keep(txSilent, i, t.first)
+}
+
+// keep keeps the frame inside the datagram of message i that begins with a part, as the
+// last one that was lost for a reason.
+func (p *Port) keep(r reason, i, first int) {
+	t := &p.out.trains[i]
+	head, body := p.out.part(first), p.out.part(first+1)
 	head = head[tunnel.HeaderLen+t.option:]
 	var inner [ports.SpecimenLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
-	p.count.Keep(sentences[txSilent], t.to, inner[:n], len(head)+len(body))
+	p.count.Keep(sentences[r], t.to, inner[:n], len(head)+len(body))
 }
 
 // fail sees to message i, which the kernel refused.
@@ -179,7 +186,7 @@ func (p *Port) fail(fd, i int, err error) {
 	case err == unix.EMSGSIZE:
 		p.tooLong(i, t.first, t.frames(), true)
 	default:
-		p.lose(err, t.datagrams)
+		p.lose(err, i, t.first, t.datagrams)
 	}
 }
 
@@ -201,7 +208,7 @@ func (p *Port) apart(fd, i int) {
 			p.tooLong(i, first, frames, !long)
 			long = true
 		default:
-			p.lose(err, 1)
+			p.lose(err, i, first, 1)
 		}
 	}
 	o.whole = o.whole || !long
@@ -210,13 +217,15 @@ func (p *Port) apart(fd, i int) {
 // datagramLen is the bytes of the datagram that begins with a part.
 func (o *outbox) datagramLen(first int) int { return len(o.part(first)) + len(o.part(first+1)) }
 
-// lose counts datagrams that the kernel refused.
-func (p *Port) lose(err error, datagrams int) {
+// lose counts datagrams of message i that the kernel refused, the first of which begins
+// with a part.
+func (p *Port) lose(err error, i, first, datagrams int) {
 	switch err {
 	case unix.EAGAIN, unix.ENOBUFS:
 		p.count.Lost(ports.TxRingFull, datagrams)
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
 		p.count.lost(txNoRoute, datagrams)
+		p.keep(txNoRoute, i, first)
 	default:
 		p.count.Lost(ports.TxFailed, datagrams)
 	}

@@ -53,6 +53,6 @@ func (p *Port) withoutID(fd, i int) {
 	case unix.EMSGSIZE:
 		p.tooLong(i, t.first, t.frames(), true)
 	default:
-		p.lose(err, 1)
+		p.lose(err, i, t.first, 1)
 	}
 }

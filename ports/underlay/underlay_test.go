@@ -327,6 +327,9 @@ func TestDropsOnTransmit(t *testing.T) {
 			t.Errorf("%s: stats %+v, want one more %q", tt.name, s, tt.reason)
 		}
 	}
+	if x := p.Specimen("no route to the Node"); x.Source != nowhere || x.Length != len(inner) || !bytes.HasPrefix(inner, x.Head) {
+		t.Errorf("the last one without a route: %d bytes for %v: %x", x.Length, x.Source, x.Head)
+	}
 	// What cannot be sent does not stop what stands behind it.
 	batch := make([]*packet.Frame, 3)
 	for i, dst := range []netip.Addr{peer, nowhere, peer} {
