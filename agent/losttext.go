@@ -90,6 +90,21 @@ func (p *LostPacket) What() string {
 	return s
 }
 
+// how is why and where it was lost.
+func (p *LostPacket) how() string {
+	text := p.Reason
+	switch {
+	case p.Table != "":
+		text += " in table " + p.Table
+	case p.Leaving:
+		text += " at " + portName(p.Port)
+	}
+	if p.Forged != "" {
+		text += ", " + p.Forged
+	}
+	return text
+}
+
 func (p *LostPacket) ctText() string {
 	if p.CT == nil {
 		return "-"

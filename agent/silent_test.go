@@ -33,6 +33,11 @@ func TestSilentNode(t *testing.T) {
 		!strings.HasPrefix(a.Ways[0].Advice, "is Node node-b up, and on the same network as node-a?") {
 		t.Errorf("%v: %+v", err, a)
 	}
+	other := newWatchedNode(t, "node-b")
+	a, err = Why(t.Context(), []*Client{n.client, other.client}, &WhyRequest{From: "default/client-a", To: "default/client-b:22"})
+	if err != nil || !a.Allowed || !strings.Contains(a.Sentence, "so that what goes there is lost; if it came there, it reaches default/client-b") {
+		t.Errorf("%v: %+v", err, a)
+	}
 	lossy := &lossyPort{Port: memory.New("antrea-tun0", memory.Options{Tunnel: true}), node: far, head: clientSYN(func(o *packettest.Options) {})}
 	s := dataplane.PortStats{No: nodeTunnel, Name: "antrea-tun0"}
 	if err := n.sw.RemovePort(nodeTunnel); err != nil {

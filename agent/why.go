@@ -28,7 +28,7 @@ import (
 //	whytell.go    the sentence, from the walk
 //	whydecide.go  in it: what policies decided, and why a packet goes nowhere
 //	whygoes.go    in it: where a packet goes
-//	whyseen.go    what was seen so far of these two ends
+//	whyseen.go    what was seen so far of such connections
 //	whyjoin.go    several Nodes asked, and their answers put together
 //	whytext.go    the answer in some lines, with what to do next
 //
@@ -90,6 +90,8 @@ type WhyWay struct {
 	Walks   trace.Joined `json:"walks"`
 	// Met is of the entry where a way ends that is denied; nil where no packet ever came.
 	Met *WhyMet `json:"met,omitempty"`
+	// Severed says that what goes to the next Node is lost before it is there.
+	Severed bool `json:"severed,omitempty"`
 	// Advice is what to do next, where this way tells.
 	Advice string `json:"advice,omitempty"`
 

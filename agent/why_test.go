@@ -335,7 +335,8 @@ func TestWhySeen(t *testing.T) {
 	text := whyText(t, a)
 	for _, want := range []string{
 		"\nentry:  2 packets have met the entry in the 0s that it is there, the last one 0s ago\n",
-		"\nso far: of these two ends 0 connections are tracked now, and 2 packets are kept as dropped, the last one of ",
+		"\nso far: 0 such connections are tracked now, and of their packets 2 are kept as dropped, the last one at ",
+		": entry in table IngressDefaultRule\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
@@ -348,9 +349,15 @@ func TestWhySeen(t *testing.T) {
 	if s := ask("default/client-a", "default/db-a:22").Seen; s.Dropped != 1 {
 		t.Errorf("ARP: %+v", s)
 	}
+	n.send(t, nodeClient, clientSYN(func(o *packettest.Options) {
+		o.Src, o.Dst, o.DstPort = packettest.Addr("10.10.0.99"), packettest.Addr("10.10.0.25"), 22
+	}), packet.Tunnel{}, nodeDB)
+	if s := ask("default/client-a", "default/db-a:22").Seen; s.Dropped != 2 || s.LastReason != "entry in table SpoofGuard, 10.10.0.99 is not the Pod's" {
+		t.Errorf("another source: %+v", s)
+	}
 	n.connect(t)
 	a = ask("default/db-a", "192.0.2.1:80")
-	if a.Seen.Connections != 1 || !strings.Contains(whyText(t, a), "of these two ends 1 connection is tracked now, and no packet is kept as dropped") {
+	if a.Seen.Connections != 1 || !strings.Contains(whyText(t, a), "so far: 1 such connection is tracked now, and of their packets none is kept as dropped") {
 		t.Errorf("%+v", a.Seen)
 	}
 }

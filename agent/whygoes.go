@@ -123,6 +123,7 @@ func (q *asking) nobody(at *control.Place) string {
 func (r teller) toNode(w *WhyWay, node string, s *dataplane.Step, how string) {
 	end := fmt.Sprintf("it goes to Node %s %s", node, how)
 	if a, silent := r.p.silentAt(s.Tunnel.Dst, node); silent {
+		w.Severed = true
 		end += fmt.Sprintf(", but %s does not answer ARP or NDP, so that what goes there is lost", a)
 		w.Advice = fmt.Sprintf("is Node %s up, and on the same network as %s? antrail check --live --node %s, ip neigh show %s", node, r.self.Node, r.self.Node, a)
 	}

@@ -93,6 +93,9 @@ func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) err
 			return err
 		}
 		rest := &next.Ways[0]
+		if w.Severed && len(rest.Ends) > 0 {
+			rest.Ends[0] = "if it came there, " + rest.Ends[0]
+		}
 		w.Decisions, w.Ends = append(w.Decisions, rest.Decisions...), append(w.Ends, rest.Ends...)
 		w.Walks, w.Next = append(w.Walks, rest.Walks...), rest.Next
 		w.Met, w.Advice, a.Seen = rest.Met, cmp.Or(rest.Advice, w.Advice), a.Seen.and(next.Seen)

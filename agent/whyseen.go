@@ -22,6 +22,7 @@ type WhySeen struct {
 	// from the first end to the second, ARP for it included.
 	Dropped     int       `json:"dropped"`
 	LastDropped time.Time `json:"lastDropped,omitzero"`
+	LastReason  string    `json:"lastReason,omitempty"` // of that one, with table or port
 }
 
 // WhyMet is what the entry that a packet ends at has counted, of whatever packets.
@@ -55,10 +56,14 @@ func (q *asking) look(places []netip.AddrPort) *WhySeen {
 	all, _, _ := q.p.lost.since(0, func(l *LostPacket) bool {
 		frame := wholeOf(l.Frame, l.Length)
 		f, ok := flightOf(frame)
+		if l.Forged != "" && l.Port.Pod == q.from.String() {
+			f.src = q.src // it came from there, whatever address it has
+		}
 		return ok && q.meant(&f, places) || q.meantARP(frame, places)
 	})
 	if s.Dropped = len(all); s.Dropped > 0 {
-		s.LastDropped = all[len(all)-1].Time
+		last := &all[len(all)-1]
+		s.LastDropped, s.LastReason = last.Time, last.how()
 	}
 	return s
 }
@@ -134,20 +139,21 @@ func (s *WhySeen) and(o *WhySeen) *WhySeen {
 	if s == nil || o == nil {
 		return cmp.Or(s, o)
 	}
-	sum := &WhySeen{Connections: max(s.Connections, o.Connections), Dropped: s.Dropped + o.Dropped, LastDropped: s.LastDropped}
+	sum := &WhySeen{Connections: max(s.Connections, o.Connections), Dropped: s.Dropped + o.Dropped, LastDropped: s.LastDropped, LastReason: s.LastReason}
 	if o.LastDropped.After(sum.LastDropped) {
-		sum.LastDropped = o.LastDropped
+		sum.LastDropped, sum.LastReason = o.LastDropped, o.LastReason
 	}
 	return sum
 }
 
 // text is the line of an answer.
 func (s *WhySeen) text() string {
-	text := fmt.Sprintf("of these two ends %s tracked now", count(s.Connections, "connection is", "connections are"))
+	text := count(s.Connections, "such connection is", "such connections are") + " tracked now"
 	if s.Dropped == 0 {
-		return text + ", and no packet is kept as dropped"
+		return text + ", and of their packets none is kept as dropped"
 	}
-	return fmt.Sprintf("%s, and %s kept as dropped, the last one of %s", text, count(s.Dropped, "packet is", "packets are"), clockText(s.LastDropped))
+	return fmt.Sprintf("%s, and of their packets %s kept as dropped, the last one at %s: %s",
+		text, count(s.Dropped, "is", "are"), clockText(s.LastDropped), s.LastReason)
 }
 
 func (m *WhyMet) text() string {

@@ -32,7 +32,7 @@ func whyCommand() *cobra.Command {
 		Short: "Say whether one end may connect to another, and which policy decides it",
 		Long: `Say in one sentence whether FROM may open a connection to TO, and which policy and rule decide that, or
 what else is in the way. Below it stand where its first packet comes to, what was counted so far (of the entry
-that it ends at, and of these two ends), and what to do next; with --walk also the packet's walk, table by
+that it ends at, and of such connections), and what to do next; with --walk also the packet's walk, table by
 table. Nothing is sent, counted or learned, and connections are looked up as they are.
 
 FROM is namespace/pod, an address, external (some address outside the cluster) or node (the Node itself).
