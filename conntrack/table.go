@@ -102,9 +102,6 @@ func newTable(c *Config, a *arena) *Table {
 // segment counts as inside the window, and every RST as exact.
 func (t *Table) SetSequenceCheck(on bool) { t.seqCheck.Store(on) }
 
-// SequenceCheck says whether TCP sequence numbers are checked.
-func (t *Table) SequenceCheck() bool { return t.seqCheck.Load() }
-
 // find is the live connection of a key and the direction in which the key
 // runs. A connection whose time has passed is removed on the way.
 func (t *Table) find(k *key, now int64) (h handle, dir int, ok bool) {

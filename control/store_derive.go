@@ -13,28 +13,12 @@ import (
 // them, for Services that select Pods and have no EndpointSlice of their own.
 // Pods that have ended or have no address are left out; a Pod that is being
 // deleted is terminating, and serving while it is ready. Pods whose named
-// target ports have different numbers come into different slices.
+// target ports have different numbers come into different slices. Slices' names hold
+// colons, so that no other slice has them.
 //
-// DeriveEndpointSlices is the whole of it as a pure function. The store keeps a
-// derivation, which looks only at the Services that a change concerns: it finds
-// the Pods of a selector by one of its labels, and the Services of a Pod by its
-// namespace.
-
-// DeriveEndpointSlices returns the EndpointSlices that the snapshot's Services
-// get from its Pods, in order of their keys. Their names hold colons, so that
-// no other slice has them.
-func DeriveEndpointSlices(c *Cluster) []*EndpointSlice {
-	d := newDerivation()
-	for _, p := range c.Pods {
-		d.addPod(p)
-	}
-	var out []*EndpointSlice
-	for _, svc := range c.Services {
-		out = append(out, d.slices(c, svc)...)
-	}
-	slices.SortFunc(out, func(a, b *EndpointSlice) int { return a.Key.Compare(b.Key) })
-	return out
-}
+// The store keeps a derivation, which looks only at the Services that a change
+// concerns: it finds the Pods of a selector by one of its labels, and the Services of
+// a Pod by its namespace.
 
 // label is a label with its value in a namespace.
 type label struct{ namespace, name, value string }
@@ -188,16 +172,6 @@ func isGiven(b *building) func(Name) bool {
 			return now != nil && !now.Derived && now.Service == service
 		})
 	}
-}
-
-// slices derives for a Service of a finished snapshot.
-func (d *derivation) slices(c *Cluster, svc *Service) []*EndpointSlice {
-	for _, s := range c.SlicesOf(Name{svc.Key.Namespace, svc.Key.Name}) {
-		if !s.Derived {
-			return nil
-		}
-	}
-	return d.derive(c, svc)
 }
 
 // derive makes the slices of a Service that has none of its own.

@@ -353,11 +353,28 @@ func TestDeriveStepByStep(t *testing.T) {
 			}
 		}
 		slices.SortFunc(got, func(a, b *EndpointSlice) int { return a.Key.Compare(b.Key) })
-		if want := DeriveEndpointSlices(c); !reflect.DeepEqual(got, want) {
+		if want := derivedAnew(c); !reflect.DeepEqual(got, want) {
 			t.Fatalf("step %d: got\n%swant\n%s", step, sliceText(got), sliceText(want))
 		}
 		checkIndex(t, c)
 	}
+}
+
+// derivedAnew are the EndpointSlices that a snapshot's Services get from its Pods, in
+// order of their keys: all looked at once more.
+func derivedAnew(c *Cluster) (all []*EndpointSlice) {
+	d := newDerivation()
+	for _, p := range c.Pods {
+		d.addPod(p)
+	}
+	for _, svc := range c.Services {
+		given := func(s *EndpointSlice) bool { return !s.Derived }
+		if !slices.ContainsFunc(c.SlicesOf(Name{svc.Key.Namespace, svc.Key.Name}), given) {
+			all = append(all, d.derive(c, svc)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b *EndpointSlice) int { return a.Key.Compare(b.Key) })
+	return all
 }
 
 // randomChange sets or deletes one of few objects.

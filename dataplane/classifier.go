@@ -57,17 +57,6 @@ type probe struct {
 // first.
 type edit struct{ _ byte }
 
-// newClassifier builds the classifier of a table.
-func newClassifier(entries []*entry) *classifier {
-	c := &classifier{}
-	c = c.editable()
-	for _, e := range entries {
-		c.insert(e)
-	}
-	c.sort()
-	return c
-}
-
 // editable is a copy that insert and remove may change, and that shares with c
 // what they do not touch. Whoever changes it sorts it before the first lookup.
 func (c *classifier) editable() *classifier {

@@ -55,6 +55,11 @@ func TestEditedClassifier(t *testing.T) {
 	}
 }
 
+// newClassifier is a classifier of entries.
+func newClassifier(entries []*entry) *classifier {
+	return edited(&classifier{}, nil, entries)
+}
+
 // edited is a classifier after entries went and others came.
 func edited(c *classifier, gone, come []*entry) *classifier {
 	n := c.editable()

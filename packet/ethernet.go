@@ -83,9 +83,6 @@ type VLAN []byte
 // Valid says whether the tag and the type behind it are inside the bytes.
 func (h VLAN) Valid() bool { return len(h) >= VLANLen+2 }
 
-// TPID is the tag protocol identifier.
-func (h VLAN) TPID() uint16 { return binary.BigEndian.Uint16(h) }
-
 // TCI is the tag control information: priority, drop eligible, VLAN identifier.
 func (h VLAN) TCI() uint16 { return binary.BigEndian.Uint16(h[2:]) }
 

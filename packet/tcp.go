@@ -125,9 +125,6 @@ func (h TCP) SetWindow(v uint16) { binary.BigEndian.PutUint16(h[tcpWindow:], v) 
 // SetChecksum writes the Checksum field.
 func (h TCP) SetChecksum(v uint16) { binary.BigEndian.PutUint16(h[tcpChecksum:], v) }
 
-// SetUrgent writes the Urgent Pointer.
-func (h TCP) SetUrgent(v uint16) { binary.BigEndian.PutUint16(h[tcpUrgent:], v) }
-
 // TCPOptions is the options part of a TCP header.
 type TCPOptions []byte
 

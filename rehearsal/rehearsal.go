@@ -61,15 +61,6 @@ type Nodes struct {
 	Wires map[string]string
 }
 
-// Node is the Node of a name, nil for none.
-func (s *Nodes) Node(name string) *Node {
-	i := slices.IndexFunc(s.All, func(n *Node) bool { return n.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return s.All[i]
-}
-
 // Hop is a packet's walk through one switch.
 type Hop struct {
 	Node  string
