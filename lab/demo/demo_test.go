@@ -283,7 +283,7 @@ func TestPodDeletedUnderTheAgent(t *testing.T) {
 	mustPing("web-a", "client-b")
 }
 
-// waitPorts waits until a Node's switch has so many ports.
+// waitPorts waits until a Node's switch has so many ports, with a carrier each.
 func waitPorts(t *testing.T, w *world, node string, want int) {
 	t.Helper()
 	var all []agent.PortRecord
@@ -291,7 +291,7 @@ func waitPorts(t *testing.T, w *world, node string, want int) {
 		if err := w.agent(node).JSON(t.Context(), "/ports", nil, &all); err != nil {
 			t.Fatal(err)
 		}
-		if len(all) == want {
+		if len(all) == want && !slices.ContainsFunc(all, func(p agent.PortRecord) bool { return !p.Up }) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
