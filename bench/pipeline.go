@@ -203,9 +203,10 @@ func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*
 		}
 		err = errors.Join(err, closeAll(open))
 	}()
-	sizes, took := decadesTo(largest), time.Duration(0)
+	sizes := decadesTo(largest)
+	var took []time.Duration // to open each
 	for i, n := range sizes {
-		if i > 0 && time.Now().Add(10*took).After(r.until) {
+		if i > 0 && time.Now().Add(nextDecade(took)).After(r.until) {
 			c.Notes = append(c.Notes, fmt.Sprintf("Left out, since to open the first of them would take longer than there is time for: %v. A longer --time has them.", sizes[i:]))
 			break
 		}
@@ -219,11 +220,24 @@ func (r *rig) sweep(ctx context.Context, c *Comparison, largest int, courses []*
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return fmt.Errorf("with %d: %w", n, err)
 		}
-		took = time.Since(start)
+		took = append(took, time.Since(start))
 	}
 	err = r.contestAt(ctx, c, points)
 	slices.SortStableFunc(c.Lines, func(a, b Line) int { return cmp.Compare(a.X, b.X) })
 	return err
+}
+
+// nextDecade is how long it will take to open what is ten times the last: as long as
+// the last, and ten times what that took more than the one before. Most of the time of
+// a small one is that of a switch that starts.
+func nextDecade(took []time.Duration) (next time.Duration) {
+	for i, t := range took {
+		next = t
+		if i > 0 {
+			next += 10 * max(0, t-took[i-1])
+		}
+	}
+	return next
 }
 
 // decadesTo are the powers of ten from 10 to largest.

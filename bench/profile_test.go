@@ -79,6 +79,24 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestNextDecade: what a switch needs to start is not taken for what ten times the
+// entries need.
+func TestNextDecade(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		took []time.Duration
+		want time.Duration
+	}{
+		{[]time.Duration{3 * s}, 3 * s},
+		{[]time.Duration{3 * s, 2 * s}, 2 * s},
+		{[]time.Duration{3 * s, 2 * s, 5 * s}, 35 * s},
+	} {
+		if got := nextDecade(c.took); got != c.want {
+			t.Errorf("after %v: %v, want %v", c.took, got, c.want)
+		}
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	for _, o := range []Options{{Rounds: -1}, {Time: -1}, {Window: 1}, {Largest: 9}, {Largest: 1e7}, {Profiles: []string{"stream", "quic"}}} {
 		if _, err := Run(t.Context(), o, io.Discard); err == nil {
