@@ -27,8 +27,8 @@ import (
 // where that many took longer than quantum. So a port that floods has as many
 // batches as one that has just enough. The next round begins one port further
 // on, so that no port is always the first at a ring that fills up.
-// Per round there is one lock, and per batch one reading of the clock; per
-// packet there is neither.
+// Per round there is one lock, and per batch one reading of the clock; per packet
+// of which all is known there is neither (docs/architecture.md, which take a lock).
 
 const batchSize = 64
 
