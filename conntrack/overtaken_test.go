@@ -66,42 +66,49 @@ func TestHalfWritten(t *testing.T) {
 		"TCP looked up": {tcp, (*passer).looksAtHalf},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stop atomic.Bool
-			var wait sync.WaitGroup
-			wait.Go(func() {
-				for !stop.Load() {
-					if test.look(test.p) {
-						t.Error("a packet saw what was half written")
-						stop.Store(true)
-					}
-				}
-			})
 			at := test.p.seen.at
-			for i := range 60 * raceRounds {
-				if b.writeSlowly(at, uint64(i%2)); stop.Load() {
-					break
+			c := b.arena.at(at.slot)
+			beside(func() {
+				if test.look(test.p) {
+					t.Error("a packet saw what was half written")
 				}
-			}
-			stop.Store(true)
-			wait.Wait()
+			}, func(i int) { c.writeSlowly(at.gen, uint64(i%2)) }, func() bool { return c.head.Load()&locked != 0 })
 		})
 	}
 }
 
-// writeSlowly makes mark and label m, the label some time after the mark.
-func (b *bench) writeSlowly(at handle, m uint64) {
-	c := b.arena.at(at.slot)
-	c.lock(at.gen)
-	setWord(&c.mut[1], c.mut[1].Load()>>32<<32|m)
-	for range 100 {
-		b.index.heads[0].Load()
+// beside has one worker look, and another one write, until the one has often come upon the
+// other's writing, as between tells, or long, where there is but one processor.
+func beside(look func(), write func(i int), between func() bool) {
+	const often, long = 10 * raceRounds, 100 * raceRounds
+	var stop atomic.Bool
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for met, was := 0, false; !stop.Load() && met < often; look() {
+			now := between()
+			if now && !was {
+				met++
+			}
+			was = now
+		}
+		stop.Store(true)
+	})
+	for i := 0; i < long && !stop.Load(); i++ {
+		write(i)
+		linger(rand.IntN(200))
 	}
+	stop.Store(true)
+	wait.Wait()
+}
+
+// writeSlowly makes mark and label m, the label some time after the mark.
+func (c *cell) writeSlowly(gen uint32, m uint64) {
+	c.lock(gen)
+	setWord(&c.mut[1], c.mut[1].Load()>>32<<32|m)
+	linger(100)
 	setWord(&c.mut[2], m)
 	setWord(&c.mut[3], m)
-	c.unlock(at.gen)
-	for range rand.IntN(200) {
-		b.index.heads[0].Load()
-	}
+	c.unlock(gen)
 }
 
 // passesByHalf says whether a packet, that moves not even the expiry, passes by a mark
@@ -168,3 +175,35 @@ func TestEndWaits(t *testing.T) {
 	}
 	b.checkOrder()
 }
+
+// TestTwoLives: a cell is one connection's and then another's, again and again, and the
+// new keys come into it word by word. No lookup finds a key that is of both.
+func TestTwoLives(t *testing.T) {
+	var c cell
+	one, other := keyWords{0, 1, 0, 0, 1}, keyWords{0, 2, 0, 0, 2}
+	both := keyWords{0, 2, 0, 0, 1}
+	beside(func() {
+		if gen, found := c.holds(original, &both); found {
+			t.Errorf("in life %d the cell held what it never does", gen)
+		}
+	}, func(i int) {
+		c.unlock(2 * uint32(i))
+		w := one
+		if i%2 == 1 {
+			w = other
+		}
+		setWord(&c.keys[original][1], w[1])
+		linger(100)
+		setWord(&c.keys[original][4], w[4])
+		c.unlock(2*uint32(i) + 1)
+	}, func() bool { return !live(c.head.Load()) })
+}
+
+// linger does nothing for a while.
+func linger(n int) {
+	for range n {
+		lingered.Load()
+	}
+}
+
+var lingered atomic.Uint32

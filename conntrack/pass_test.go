@@ -427,3 +427,39 @@ func TestLooksSeeOneMoment(t *testing.T) {
 	stop.Store(true)
 	wait.Wait()
 }
+
+// TestPassAsks: a packet does not pass where one thing that was said of its connection is
+// another by now, nor at the moment at which the connection ends; then nothing moves.
+func TestPassAsks(t *testing.T) {
+	b := newBench(t, Config{})
+	for kind, p := range map[string]*passer{"UDP": pair(t, b.Table, 7, 1)[original], "TCP": tcpSides(t, b.Table, 7, 1)[original]} {
+		c := b.arena.at(p.seen.at.slot)
+		ends := c.expires()
+		for what, change := range map[string]func(s *Seen){
+			"mark":             func(s *Seen) { s.mark ^= 1 },
+			"label, above":     func(s *Seen) { s.label.Hi++ },
+			"label, below":     func(s *Seen) { s.label.Lo++ },
+			"answered":         func(s *Seen) { s.flags ^= seenEstablished },
+			"of the one after": func(s *Seen) { s.at.gen -= 2 },
+		} {
+			s := p.seen
+			if change(&s); p.Pass(&s, &p.read, 2) || c.expires() != ends {
+				t.Errorf("%s, %s: a packet passed, and the connection ends at %d, not %d", kind, what, c.expires(), ends)
+			}
+		}
+		if p.pass(ends) {
+			t.Errorf("%s: a packet passed when the connection had ended", kind)
+		}
+		if look, take := (&visit{t: b.Table, now: ends}), (&visit{t: b.Table, now: ends}); look.look(p.seen.at) || take.take(p.seen.at) {
+			t.Errorf("%s: a connection was found when it had ended", kind)
+		}
+		if !p.pass(2) {
+			t.Errorf("%s: a packet does not pass by what is so", kind)
+		}
+	}
+	once := newPasser(t, b.Table, sideFrame(9, false), 1)
+	answers := once.seen
+	if answers.dir = reply; once.Pass(&answers, &once.read, 2) || !once.pass(2) {
+		t.Error("an answer passed as if it were none")
+	}
+}

@@ -198,3 +198,23 @@ func processorTime(b *testing.B) time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// TestLookupOutOfItsChain: a lookup that comes out at the end of another chain is not
+// sure that its key is nowhere: the cell in which it stood has been taken out, and put
+// into that one.
+func TestLookupOutOfItsChain(t *testing.T) {
+	a, x := newArena(4), newIndex(4)
+	k := key{src: address{lo: 1}, dst: address{lo: 2}, srcPort: 7, dstPort: 8, proto: 17, family: ipv4}
+	w, nobody := k.words(), keyWords{}
+	const own, other = 3, 5
+	slot := a.alloc()
+	a.at(slot).fill(&entry{keys: [2]key{k, k.reversed()}, expires: 1}, &fixedWords{})
+	x.link(a, own, makeRef(slot, original))
+	if _, _, sure := x.walk(a, own, &nobody); !sure {
+		t.Error("at the end of its own chain a lookup is not sure")
+	}
+	a.at(slot).chain[original].Store(atEnd | other)
+	if _, _, sure := x.walk(a, own, &w); sure {
+		t.Error("at the end of another chain a lookup is sure")
+	}
+}
