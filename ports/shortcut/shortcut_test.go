@@ -5,6 +5,7 @@ import (
 	"os"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/packet"
@@ -63,7 +64,7 @@ const link, out = 7, 9
 func put(t testing.TB, k *Kernel, place uint32, frame []byte) *ports.Shortcut {
 	t.Helper()
 	s := k.Shortcut(place)
-	s.Conn, s.Out, s.MaxLen = place, out, 1518
+	s.Conn, s.Out, s.MaxLen, s.Parts = place, out, 1518, 0
 	s.Generation.Store(1)
 	k.Generation().Store(1)
 	c := &k.Conns()[place]
@@ -109,6 +110,7 @@ func TestTaken(t *testing.T) {
 	k, trial := open(t)
 	for i, frame := range [][]byte{packettest.TCP4(plain), packettest.TCP6(plain), packettest.UDP4(plain), packettest.UDP6(plain)} {
 		s := put(t, k, uint32(i), frame)
+		s.MaxLen = uint32(len(frame))
 		to, sent, taken, err := trial.Received(link, frame)
 		if err != nil || !taken || to != out || string(sent) != string(frame) {
 			t.Errorf("frame %d: taken %v, to %d, %x, %v", i, taken, to, sent, err)
@@ -161,12 +163,19 @@ func TestNotTaken(t *testing.T) {
 		"old generation":      {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Generation.Store(2) }},
 		"no generation":       {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Generation.Store(0); k.Generation().Store(0) }},
 		"connection is back":  {at(0), func(_ *ports.Shortcut, c *ports.SharedConn) { c[0].Store(0) }},
-		"connection nowhere":  {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Conn = 16 }},
+		"a sum of zero":       {at(50, 0, 0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
+		"a sum of ones":       {at(50, 0xff, 0xff), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
+		"IPv4 checksum of ones": {func(b []byte) []byte {
+			copy(b[18:], b[24:26]) // the Identification makes the sum all ones
+			b[24], b[25] = 0xff, 0xff
+			return b
+		}, func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
+		"connection nowhere": {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Conn = 16 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := packettest.TCP4(plain)
 			frame := test.frame(append([]byte(nil), base...))
-			if name != "IPv4 checksum" {
+			if !strings.HasPrefix(name, "IPv4 checksum") {
 				resum(frame)
 			}
 			key := *keyOf(base)
