@@ -100,7 +100,7 @@ func (c *cache) keepUp(prog *program, w *worker) {
 	}
 	c.count[CacheFlushed] += uint64(c.live)
 	c.tell(w)
-	c.prog, c.ports, c.learners = prog, ports, learners
+	c.prog, c.ports, c.learners, c.sig.labels = prog, ports, learners, prog.labels
 	c.forget()
 }
 

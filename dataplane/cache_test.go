@@ -309,6 +309,7 @@ func (w *twins) begin(to string) offer {
 // number gives a composed frame what the text has no words for.
 func (w *twins) number(b []byte) {
 	l := packet.ParseLayers(b)
+	w.label(b, &l)
 	switch l.Proto {
 	case packet.ProtoTCP:
 		h := packet.TCP(b[l.L4:l.End])
@@ -318,6 +319,13 @@ func (w *twins) number(b []byte) {
 		packet.ICMP(b[l.L4:]).SetID(uint16(w.rnd.IntN(3) + 1))
 	}
 	l.SetL4Checksum(b)
+}
+
+// label gives an IPv6 packet a flow label, as Linux does.
+func (w *twins) label(b []byte, l *packet.Layers) {
+	if h := packet.IPv6(b[l.L3:]); l.EtherType == packet.EtherTypeIPv6 && h.Valid() {
+		h.SetFirst(h.TrafficClass(), uint32(w.rnd.IntN(1<<20)))
+	}
 }
 
 // next is a frame that was seen, seldom as it was.
@@ -332,6 +340,9 @@ func (w *twins) next() offer {
 		w.damage(&o, &l)
 	}
 	l.SetL4Checksum(o.frame)
+	if w.rnd.IntN(3) == 0 {
+		w.label(o.frame, &l)
+	}
 	if w.rnd.IntN(12) == 0 {
 		w.leave(&o, &l)
 	}
@@ -531,6 +542,14 @@ func twinSources(t testing.TB) map[string]twinSource {
 			to: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4", "10.1.0.5", "fd00::1", "fd00::2", "fd01::1"},
 		},
 		"calls": callsSource(),
+		"labels": {
+			src: flow.Sources{Flows: flow.Text("labels", labels), Ports: allSortsSources().Ports},
+			hosts: []host{
+				{1, "02:00:00:00:00:01", "02:00:00:00:00:02", "fd00::1"}, {2, "02:00:00:00:00:02", "02:00:00:00:00:01", "fd00::2"},
+				{3, "02:00:00:00:00:03", "02:00:00:00:00:01", "fd00::3"},
+			},
+			to: []string{"fd00::1", "fd00::2", "fd00::3", "fd01::1"},
+		},
 	}
 }
 

@@ -36,6 +36,7 @@
 //
 //	cache.go, cachestats.go            the connection cache: walks that are remembered
 //	signature.go, path.go              what must be the same; what is remembered
+//	flowlabel.go                       whether IPv6's flow label must be
 //	record.go, replay.go               how it is noted, and done again
 //	opening.go                         how connections begin that differ in their ports only
 //	stretch.go, asked.go               the same for parts of walks

@@ -71,6 +71,12 @@ func (s *Switch) Relearn(all []Learned) error {
 			return &InvalidEntryError{l.Text(flow.Format{Names: p.names}), "no learn action makes such an entry"}
 		}
 	}
+	if !p.labels && slices.ContainsFunc(all, func(l Learned) bool { return entryLabels(l.Entry) }) {
+		n := *p
+		n.labels = true
+		p = &n
+		s.program.Store(p)
+	}
 	now := s.clock()
 	for _, l := range all {
 		e := newEntry(l.Entry, 0, now-int64(l.Age))

@@ -13,6 +13,7 @@ type program struct {
 	tables     [256]*table // nil: no such table
 	groups     *numbered[group]
 	meters     *numbered[meter]
+	labels     bool // an entry may ask for IPv6's flow label (flowlabel.go)
 	generation uint64
 }
 
@@ -49,7 +50,7 @@ func BundleOf(p *flow.Program) *Bundle {
 // c compiles. What the bundle does not touch is shared and not looked at
 // again, so a small change of a large program is cheap.
 func (p *program) build(b *Bundle, c *compiler, now int64) (*program, error) {
-	n := &program{names: p.names, first: p.first, generation: p.generation + 1}
+	n := &program{names: p.names, first: p.first, labels: p.labels || b.labels(), generation: p.generation + 1}
 	if b.Names != nil {
 		n.names, n.first = b.Names, b.First
 	}

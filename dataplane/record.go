@@ -245,6 +245,7 @@ const (
 	changedIP          // and TTL
 	changedAddrs
 	changedPorts
+	changedLabel // of changedIP
 )
 
 // between finds the change from the headers before to the frame as it is now.
@@ -263,6 +264,9 @@ func (ch *change) between(l *packet.Layers, before []byte, f *packet.Frame) bool
 	addrs, ttl := sigL3+12, sigL3+8
 	if l.EtherType == packet.EtherTypeIPv6 {
 		n, addrs, ttl = 32, sigL3+8, sigL3+7
+		if packet.IPv6(before[sigL3:]).FlowLabel() != packet.IPv6(b[sigL3:]).FlowLabel() {
+			ch.parts |= changedLabel
+		}
 	}
 	if differ(sigL3, sigL3+4) || differ(ttl, ttl+1) {
 		ch.parts |= changedIP

@@ -19,11 +19,11 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 		return false
 	}
 	l := &k.layers
+	c.keepUp(prog, k.w) // if the walk begins in a newer one, the next packet empties the cache
 	if !c.sig.read(f, inPort, l) || !packet.AdmitOffload(f, l) {
 		c.count[CacheUnfit]++
 		return false
 	}
-	c.keepUp(prog, k.w) // if the walk begins in a newer one, the next packet empties the cache
 	learns := k.w.sw.learnings.Load()
 	e := c.find()
 	if k.lives.set != nil && k.wanted(e, f, inPort) {
@@ -39,7 +39,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 		} else {
 			c.count[CacheHit]++
 			e.used = c.round
-			k.warmUp(e, p, inPort)
+			k.warmUp(e, p, f, inPort)
 			k.follow(e, p, f, inPort)
 			return true
 		}
@@ -157,12 +157,24 @@ func (ch *change) applyIPv4(b []byte) {
 
 func (ch *change) applyIPv6(b []byte) {
 	if ch.parts&changedIP != 0 {
-		copy(b[sigL3:], ch.ip[:])
+		ip := ch.ip6(b)
+		copy(b[sigL3:], ip[:])
 		b[sigL3+7] = ch.ttl
 	}
 	if ch.parts&changedAddrs != 0 {
 		copy(b[sigL3+8:], ch.addrs[:])
 	}
+}
+
+// ip6 is what the first four bytes of a frame's IPv6 header become. The flow label stays
+// the frame's own unless the walk changed it.
+func (ch *change) ip6(b []byte) [4]byte {
+	ip := ch.ip
+	if ch.parts&changedLabel == 0 {
+		ip[1] = ip[1]&0xf0 | b[sigL3+1]&0x0f
+		ip[2], ip[3] = b[sigL3+2], b[sigL3+3]
+	}
+	return ip
 }
 
 // fixL4 changes the transport checksum. One of 0 over UDP is none; a partial one

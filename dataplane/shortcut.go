@@ -106,7 +106,7 @@ func newShortcuts(sw *Switch, kernel ports.Shortcuts, after int) *shortcuts {
 
 // warmUp counts a packet that was replayed, and offers its entry when it is
 // time, and, if that was in vain, after twice as many.
-func (k *walk) warmUp(e *cached, p *path, inPort uint32) {
+func (k *walk) warmUp(e *cached, p *path, f *packet.Frame, inPort uint32) {
 	s := k.w.sw.shortcuts
 	if s == nil {
 		return
@@ -115,7 +115,7 @@ func (k *walk) warmUp(e *cached, p *path, inPort uint32) {
 		return
 	}
 	e.heat, e.asked = 0, min(e.asked+1, mostAsked)
-	if o, ok := k.offerOf(e, p, inPort); ok {
+	if o, ok := k.offerOf(e, p, f.Bytes(), inPort); ok {
 		select {
 		case s.offers <- o:
 		default: // the next time
@@ -123,10 +123,11 @@ func (k *walk) warmUp(e *cached, p *path, inPort uint32) {
 	}
 }
 
-// offerOf is an entry as an offer. It is not ok for one that no shortcut can
+// offerOf is an entry as an offer, for frames that begin as b: those of one flow label,
+// which shortcuts tell apart always. It is not ok for one that no shortcut can
 // replace: neither TCP nor UDP, not between two ports of the kernel's, of more
 // than one or no connection, dependent on learned entries.
-func (k *walk) offerOf(e *cached, p *path, inPort uint32) (offer, bool) {
+func (k *walk) offerOf(e *cached, p *path, b []byte, inPort uint32) (offer, bool) {
 	c := k.w.cache
 	in := c.ports.byNumber[inPort]
 	switch l := &k.layers; {
@@ -134,23 +135,30 @@ func (k *walk) offerOf(e *cached, p *path, inPort uint32) (offer, bool) {
 		in == nil || in.shortcut == 0 || p.out == nil || p.out.shortcut == 0,
 		e.steps != 1 || !e.ct[0].Settled(),
 		p.learned != 0,
-		!c.sig.plain(l):
+		!c.sig.plain():
 		return offer{}, false
 	}
-	return offer{
+	o := offer{
 		key: c.sig.shortcutKey(in.shortcut), seen: e.ct[0], change: e.change, path: p, in: in,
 		layers: k.layers, prog: c.prog, ports: c.ports, learners: c.learners,
-	}, true
+	}
+	if o.layers.EtherType == packet.EtherTypeIPv6 {
+		o.change.ip = o.change.ip6(b)
+		o.key[keyIP+1] = b[sigL3+1]
+		copy(o.key[keyLabel:], b[sigL3+2:sigL3+4])
+	}
+	return o, true
 }
 
+// Where a key of the kernel's has the first two bytes of the IP header, and IPv6's next
+// two.
+const (
+	keyIP    = 8 + sigL3
+	keyLabel = 64
+)
+
 // plain says that a signature has neither a mark nor a tunnel.
-func (s *signature) plain(l *packet.Layers) bool {
-	words := 5
-	if l.EtherType == packet.EtherTypeIPv6 {
-		words = 9
-	}
-	return s.n == words && s.words[0]>>32 == 0
-}
+func (s *signature) plain() bool { return s.n <= plainWords && s.words[0]>>32 == 0 }
 
 // shortcutKey is a plain signature as a key of the kernel's.
 func (s *signature) shortcutKey(link uint32) (key ports.ShortcutKey) {

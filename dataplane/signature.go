@@ -7,19 +7,25 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// sigWords is the most words that a signature has: IPv6 in a tunnel.
-const sigWords = 15
+const (
+	// sigWords is the most words that a signature has: IPv6 in a tunnel.
+	sigWords = 15
+	// plainWords is the most without a tunnel.
+	plainWords = 9
+)
 
 // signature is all that a walk can read of a packet, but for what conntrack
 // reads: two packets of one signature have the same key (flow.Extract), byte for
 // byte, and their headers lie at the same places. It exists for the packets
 // that the connection cache is for: TCP, UDP and ICMP echo in an untagged IPv4
 // packet without options or IPv6 packet without extension headers, whole and
-// with lengths that fit.
+// with lengths that fit. Without labels it leaves out IPv6's flow label, which is in
+// the keys of all packets and in nothing else that walks read (flowlabel.go).
 type signature struct {
-	n     int // words in use
-	hash  uint64
-	words [sigWords]uint64
+	n      int  // words in use
+	labels bool // the flow label is in it
+	hash   uint64
+	words  [sigWords]uint64
 }
 
 // Offsets in the frames that have a signature.
@@ -94,7 +100,8 @@ func (s *signature) readIPv4(b []byte, l *packet.Layers) (ttl uint8, ok bool) {
 	return b[sigL3+8], l.End >= l.L4
 }
 
-// readIPv6 takes the addresses and the second half of the flow label.
+// readIPv6 takes the addresses, and the rest of the flow label, whose first bits are in
+// the third word already, or no bit of it.
 func (s *signature) readIPv6(b []byte, l *packet.Layers) (hops uint8, ok bool) {
 	if len(b) < sigL4v6+packet.UDPLen {
 		return 0, false
@@ -107,8 +114,13 @@ func (s *signature) readIPv6(b []byte, l *packet.Layers) (hops uint8, ok bool) {
 	for i := range 4 {
 		s.words[4+i] = binary.LittleEndian.Uint64(b[sigL3+8+8*i:])
 	}
-	s.words[8] = uint64(binary.LittleEndian.Uint16(b[sigL3+2:]))
-	s.n = 9
+	s.n = 8
+	if s.labels {
+		s.words[8] = uint64(binary.LittleEndian.Uint16(b[sigL3+2:]))
+		s.n = 9
+	} else {
+		s.words[2] &^= 0xf << 56
+	}
 	return b[sigL3+7], true
 }
 
