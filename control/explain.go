@@ -189,12 +189,15 @@ func (r *Reconciler) NumbersOf(k Key) (groups, meters []uint32) {
 }
 
 // EntriesOf are the entries of the switch that an object wants, by table and
-// falling priority, each with everything that wants it.
+// falling priority, each with everything that wants it. Those of a NetworkPolicy are
+// also what drops the rest for Pods that it isolates, which is the Pods' own.
 func (r *Reconciler) EntriesOf(k Key) []Explanation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []Explanation
-	for row := range r.rowsOf(k) {
+	rows := r.rowsOf(k)
+	r.addIsolating(rows, k)
+	for row := range rows {
 		all = append(all, *r.explainRow(row))
 	}
 	slices.SortFunc(all, func(a, b Explanation) int {
@@ -225,6 +228,20 @@ func (r *Reconciler) rowsOf(k Key) map[*row]bool {
 		}
 	}
 	return rows
+}
+
+// addIsolating adds the rows of entries that are there since a NetworkPolicy isolates a Pod.
+func (r *Reconciler) addIsolating(rows map[*row]bool, k Key) {
+	if k.Kind != KindNetworkPolicy || r.view == nil {
+		return
+	}
+	for row := range r.ledger.all() {
+		if row.has != nil && slices.ContainsFunc(row.claims, func(c claim) bool {
+			return c.by.set == nil && slices.ContainsFunc(r.origins(*c.Origin), func(o Origin) bool { return o.Object == k })
+		}) {
+			rows[row] = true
+		}
+	}
 }
 
 // all are all rows.

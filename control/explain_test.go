@@ -154,8 +154,17 @@ func TestEntriesOf(t *testing.T) {
 	}
 	for _, s := range r.Statuses() {
 		entries := r.EntriesOf(s.Object)
-		if len(entries) != s.Entries {
+		isolating := 0 // a policy's, and its Pods' own
+		for _, ex := range entries {
+			if s.Object.Kind == KindNetworkPolicy && slices.Contains(ex.Origins, Origin{Object: s.Object, Field: "spec.podSelector"}) {
+				isolating++
+			}
+		}
+		if len(entries) != s.Entries+isolating {
 			t.Errorf("%s: %d entries, the status says %d", s.Object, len(entries), s.Entries)
+		}
+		if s.Object.Kind == KindNetworkPolicy && isolating == 0 {
+			t.Errorf("%s isolates nobody", s.Object)
 		}
 		for _, ex := range entries {
 			delete(left, ex.Entry.Identity())
