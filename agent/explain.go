@@ -86,6 +86,9 @@ func (p *pipeline) explain(what string) (any, error) {
 		}
 		return p.explainObject(k)
 	}
+	if !strings.ContainsAny(what, "=,") {
+		return nil, fmt.Errorf("%q is neither a line of a dump nor an object: KIND/NAME, or KIND/NAMESPACE/NAME", what)
+	}
 	all, err := p.objects.ExplainLine(dumpTimes.ReplaceAllString(what, ""))
 	return p.explained(all), err
 }

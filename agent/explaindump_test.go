@@ -125,6 +125,9 @@ meter=257 pktps burst bands=
 			t.Errorf("%s:\n%s", what, text)
 		}
 	}
+	if _, err := c.Get(t.Context(), "/explain", url.Values{"what": {"db-from-web"}}); err == nil || !strings.Contains(err.Error(), "nor an object: KIND/NAME") {
+		t.Error(err)
+	}
 	if _, err := c.Get(t.Context(), "/explain", url.Values{"what": {"meter=9"}}); err == nil || err.Error() != "there is no meter 9" {
 		t.Errorf("meter 9: %v", err)
 	}

@@ -67,7 +67,7 @@ func (p *pipeline) tableID(table string) (uint8, error) {
 	}
 	id, err := strconv.ParseUint(table, 0, 8)
 	if err != nil || !slices.ContainsFunc(p.sw.Tables(), func(t dataplane.TableStats) bool { return t.ID == uint8(id) }) {
-		return 0, fmt.Errorf("there is no table %q%s", table, flow.Suggest(table, p.tableNames()))
+		return 0, fmt.Errorf("there is no table %q%s; antrail dump-tables has them", table, flow.Suggest(table, p.tableNames()))
 	}
 	return uint8(id), nil
 }

@@ -119,7 +119,7 @@ func (a *arming) at(tables []string) error {
 	for _, name := range tables {
 		id, err := a.p.tableID(name)
 		if err != nil {
-			return fmt.Errorf("%w; antrail dump-tables has them", err)
+			return err
 		}
 		a.tables, a.armed.Tables = append(a.tables, id), append(a.armed.Tables, name)
 	}

@@ -69,7 +69,7 @@ type WhyAnswer struct {
 	// Origin is the Node where packets of the first end enter the cluster's network;
 	// empty for any.
 	Origin string   `json:"origin,omitempty"`
-	Notes  []string `json:"notes,omitempty"` // policies that are not in force, and what else to know
+	Notes  []string `json:"notes,omitempty"` // policies and Egresses that are not in force, and what else to know
 	Seen   *WhySeen `json:"seen,omitempty"`  // nil where no packet ever came
 }
 
@@ -149,7 +149,7 @@ func (p *pipeline) why(r *WhyRequest) (*WhyAnswer, error) {
 		return nil, err
 	}
 	q := &asking{p: p, self: self, judge: newJudge(p, ownPorts(&self)), walker: &walker{p: p, node: self.Node}}
-	a := &WhyAnswer{Node: self.Node, Notes: p.notInForce()}
+	a := &WhyAnswer{Node: self.Node, Notes: p.notInForce(control.KindNetworkPolicy, control.KindClusterNetworkPolicy, control.KindAntreaNetworkPolicy)}
 	if r.Carried != nil {
 		err = q.carried(a, r.Carried)
 	} else {
@@ -166,14 +166,11 @@ func ownPorts(s *control.Self) nodePorts {
 	return nodePorts{gateway: s.Gateway.No, gatewayMAC: s.Gateway.MAC, tunnel: s.Tunnel.No, addresses: s.GatewayAddresses}
 }
 
-// notInForce are the policies that are not as they should be.
-func (p *pipeline) notInForce() (notes []string) {
+// notInForce are the objects of some kinds that are not as they should be.
+func (p *pipeline) notInForce(kinds ...control.Kind) (notes []string) {
 	for _, s := range p.objects.Statuses() {
-		switch s.Object.Kind {
-		case control.KindNetworkPolicy, control.KindClusterNetworkPolicy, control.KindAntreaNetworkPolicy:
-			if s.State != control.Installed {
-				notes = append(notes, fmt.Sprintf("%s is %s", objectText(s.Object), state(s)))
-			}
+		if s.State != control.Installed && slices.Contains(kinds, s.Object.Kind) {
+			notes = append(notes, fmt.Sprintf("%s is %s", objectText(s.Object), state(s)))
 		}
 	}
 	return notes
@@ -186,6 +183,9 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	}
 	if nobody := q.nobody(&q.from.place); nobody != "" {
 		a.Notes = append(a.Notes, nobody+": SpoofGuard stops a Pod that sends by it")
+	}
+	if q.to.place.Object == (control.Key{}) { // outside, where an Egress matters
+		a.Notes = append(a.Notes, q.p.notInForce(control.KindEgress)...)
 	}
 	a.Origin = q.from.place.Node
 	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{

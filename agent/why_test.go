@@ -468,16 +468,26 @@ func TestWhyFromNobody(t *testing.T) {
 	}
 }
 
-// TestWhyNotes tells of a policy that is not in force.
+// TestWhyNotes tells of a policy that is not in force, and, of what leaves the cluster, of
+// an Egress.
 func TestWhyNotes(t *testing.T) {
 	clients := whyClients(t, whyCluster(t, `
 apiVersion: crd.antrea.io/v1beta1
 kind: ClusterNetworkPolicy
 metadata: {name: names}
 spec: {priority: 5, appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{fqdn: example.org}]}]}
+---
+apiVersion: crd.antrea.io/v1beta1
+kind: Egress
+metadata: {name: nowhere}
+spec: {appliedTo: {podSelector: {matchLabels: {app: db}}}, egressIP: 192.168.77.199}
 `, nil), "node-a")
 	a, err := Why(t.Context(), clients, &WhyRequest{From: "default/client-a", To: "default/web-a:1"})
 	if err != nil || len(a.Notes) != 1 || !strings.HasPrefix(a.Notes[0], "ClusterNetworkPolicy names is refused: ") {
+		t.Errorf("%v %v", a, err)
+	}
+	a, err = Why(t.Context(), clients, &WhyRequest{From: "default/db-a", To: "external:80"})
+	if err != nil || len(a.Notes) != 2 || a.Notes[1] != "Egress nowhere is pending: no Node holds the address 192.168.77.199 yet" {
 		t.Errorf("%v %v", a, err)
 	}
 }
