@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,11 +124,11 @@ func (r *rig) round(ctx context.Context, profile string, points []point, turn in
 	for _, p := range points {
 		for i := range p.sides {
 			s := p.sides[(i+turn)%len(p.sides)]
-			if p.x != 0 {
+			if p.x != 0 || turn == 0 { // how long the first round takes nobody knows yet
 				r.say("%s: %s%s", profile, s.name, at(p.x))
 			}
 			readings, err := s.measure(ctx)
-			if err := errors.Join(err, ctx.Err()); err != nil {
+			if err := cmp.Or(ctx.Err(), err); err != nil {
 				return nil, fmt.Errorf("%s%s: %w", s.name, at(p.x), err)
 			}
 			found = append(found, finding{s.name, p.x, readings})
@@ -136,11 +137,15 @@ func (r *rig) round(ctx context.Context, profile string, points []point, turn in
 	return found, nil
 }
 
-// wants says whether a contender of this name takes part.
+// wants says whether a contender of this name takes part, and notes one that does not.
 func (r *rig) wants(name string) bool {
-	return len(r.Contenders) == 0 || slices.ContainsFunc(r.Contenders, func(part string) bool {
+	wanted := len(r.Contenders) == 0 || slices.ContainsFunc(r.Contenders, func(part string) bool {
 		return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 	})
+	if !wanted && !slices.Contains(r.unwanted, name) {
+		r.unwanted = append(r.unwanted, name)
+	}
+	return wanted
 }
 
 // wanted is the sides that take part, of which there must be one.
@@ -151,7 +156,7 @@ func (r *rig) wanted(sides []*side) (list []*side, err error) {
 		}
 	}
 	if len(list) == 0 {
-		err = fmt.Errorf("no contender is %s", strings.Join(r.Contenders, " or "))
+		err = fmt.Errorf("no contender is %s; there are %s", strings.Join(r.Contenders, " or "), strings.Join(r.unwanted, ", "))
 	}
 	return list, err
 }

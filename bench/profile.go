@@ -114,6 +114,7 @@ type rig struct {
 	pods     []*podPair
 	absent   []string      // why there are no further pods
 	more     []*Comparison // of the profile that runs, beside its own
+	unwanted []string      // contenders that Contenders leaves out
 }
 
 // beside adds a comparison to that of the profile that runs; nil is none.
@@ -145,7 +146,10 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 		if err := p.run(ctx, r, c); err != nil {
 			failed = append(failed, fmt.Errorf("bench: %s: %w", p.name, err))
 			c.Notes = append(c.Notes, fmt.Sprintf("It ended with an error: %v", err))
-			r.say("%s failed: %v", p.name, err)
+			if ctx.Err() != nil {
+				err = ctx.Err() // whatever else it broke
+			}
+			r.say("%s failed: %s", p.name, strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
 		}
 		if len(c.Lines) > 0 {
 			result.Comparisons = append(result.Comparisons, c)
@@ -155,7 +159,10 @@ func Run(ctx context.Context, o Options, progress io.Writer) (*Result, error) {
 			break
 		}
 	}
-	failed = append(failed, r.closePods(), ctx.Err())
+	failed = append(failed, r.closePods())
+	if ctx.Err() != nil && !errors.Is(errors.Join(failed...), ctx.Err()) {
+		failed = append(failed, ctx.Err())
+	}
 	result.end()
 	r.warn("after the run", result.ForeignAfter)
 	return result, errors.Join(failed...)

@@ -67,6 +67,17 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// TestNothingToSave: a run that found nothing leaves what an earlier one saved.
+func TestNothingToSave(t *testing.T) {
+	dir := t.TempDir()
+	if err := new(Result).Save(dir); err == nil || !strings.Contains(err.Error(), "nothing is saved") {
+		t.Errorf("%v", err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("%v: %v", err, files)
+	}
+}
+
 func TestRunStopsWithItsContext(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -230,7 +241,7 @@ func TestContenders(t *testing.T) {
 		t.Errorf("%d pairs, absent %q: %v", len(pairs), absent, err)
 	}
 	r.Contenders = []string{"tortoise"}
-	if err := r.contest(t.Context(), &c, sides); err == nil || !strings.Contains(err.Error(), "tortoise") {
+	if err := r.contest(t.Context(), &c, sides); err == nil || err.Error() != "no contender is tortoise; there are antrail afxdp, direct veth, Linux bridge, antrail offload" {
 		t.Errorf("nobody takes part: %v", err)
 	}
 }

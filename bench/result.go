@@ -63,8 +63,12 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // Save writes bench.json, bench.md and a plot of each profile, PROFILE.svg,
-// into a directory, which is made if it is not there.
+// into a directory, which is made if it is not there. A run that found nothing leaves
+// what is there, with an error.
 func (r *Result) Save(dir string) error {
+	if len(r.Comparisons) == 0 {
+		return fmt.Errorf("%s: nothing is saved, for no round was whole", dir)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func Load(path string) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(r.Comparisons) == 0 {
-		return nil, fmt.Errorf("%s: there are no comparisons: it is no result of antrail bench -o json", path)
+		return nil, fmt.Errorf("%s: there are no comparisons: it is of no run of antrail bench with a whole round", path)
 	}
 	for _, c := range r.Comparisons {
 		if err := c.check(); err != nil {
