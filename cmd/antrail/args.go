@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -61,7 +62,7 @@ var exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set no
 func plainText(err error) string {
 	m := exclusive.FindStringSubmatch(err.Error())
 	if m == nil {
-		return err.Error()
+		return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	}
 	return "--" + strings.Join(strings.Fields(m[1]), " and --") + " do not go together"
 }

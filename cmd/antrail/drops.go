@@ -40,7 +40,7 @@ counted (dump-drops).
 
 With --sums it prints what became of every packet, for each port: received + made + copied + cut = queued + agent +
 dropped + held, of the packets that entered by it, and handed = sent + refused, of those that left by it.`,
-		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-0\n  antrail drops --reason ct_full -n 5 -o json\n  antrail drops --sums --node node-a",
+		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-a\n  antrail drops --reason ct_full -n 5 -o json\n  antrail drops --sums --node node-a",
 		Args:    noArgs,
 	}
 	d.from.addAgentTo(c)

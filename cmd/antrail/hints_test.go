@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"net"
@@ -22,6 +23,15 @@ func TestRootHint(t *testing.T) {
 	tellError(&b, fmt.Errorf("mkdir /run/antrail: %w", fs.ErrPermission))
 	if told := strings.Contains(b.String(), "This is not root"); told != (os.Geteuid() != 0) {
 		t.Errorf("user %d is told %q", os.Geteuid(), b.String())
+	}
+}
+
+// TestInterrupted: who pressed Ctrl-C is told so in words.
+func TestInterrupted(t *testing.T) {
+	var b bytes.Buffer
+	tellError(&b, fmt.Errorf("before the kill: %w", context.Canceled))
+	if want := "antrail: before the kill: interrupted\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 }
 
