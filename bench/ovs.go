@@ -32,7 +32,7 @@ func findOVS() (p ovsPrograms, err error) {
 			}
 		}
 		if err != nil {
-			return p, err
+			return p, fmt.Errorf("there is no %s; Debian's openvswitch-switch and openvswitch-common have all of it", name)
 		}
 	}
 	for _, dir := range []string{"/usr/share/openvswitch", "/usr/local/share/openvswitch"} {
