@@ -154,7 +154,7 @@ func peerLines(asked []target) (lines []preflight.Line) {
 		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers, in %v", t.addr, t.took.Round(time.Microsecond))}
 		if t.err != nil {
 			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
-			l.Remedy = "is an agent running there, do firewalls between the Nodes let the tunnel's packets pass, and does dump-drops grow on either?"
+			l.Remedy = "is an agent running there, has each Node a route to the other, do firewalls between them let the tunnel's packets pass, and what has antrail drops on either?"
 		}
 		lines = append(lines, l)
 	}
