@@ -1,0 +1,105 @@
+package afxdp
+
+import (
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
+)
+
+// Receive takes frames off the RX ring and refills the fill ring.
+func (p *Port) Receive(batch []*packet.Frame) int {
+	p.rx.Lock()
+	defer p.rx.Unlock()
+	if p.closed || p.theirs {
+		return 0
+	}
+	n, bytes := p.unload(batch)
+	if n == 0 && p.socket.busy && !p.rests {
+		p.socket.drive()
+		n, bytes = p.unload(batch)
+	}
+	if p.silent {
+		p.rx.touched = touch(batch[:n])
+		for _, f := range batch[:n] {
+			packet.FindPartial(f)
+		}
+	}
+	p.count.Received(n, bytes)
+	p.rx.stock.received(p.socket.rx.readable(len(p.socket.rx.slots)))
+	p.refill()
+	return n
+}
+
+// unload reads the RX ring until it is empty or batch is full. It returns how
+// many frames came, and their bytes.
+func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
+	rx := &p.socket.rx
+	for n < len(batch) {
+		ready := p.ready(len(batch) - n)
+		if ready == 0 {
+			break
+		}
+		for range ready {
+			if f := p.taken(rx.read()); f != nil {
+				batch[n] = f
+				n++
+				bytes += f.Len()
+			}
+		}
+	}
+	rx.release()
+	p.restock()
+	return n, bytes
+}
+
+// ready is how many descriptors may be read now, up to want. Of a port that rests
+// they are those of a frame that has begun.
+func (p *Port) ready(want int) int {
+	if p.rests {
+		if !p.rx.chain.open {
+			return 0
+		}
+		want = 1
+	}
+	return p.socket.rx.readable(want)
+}
+
+// taken is the frame that a descriptor of the RX ring completes; nil for one
+// that completes none. A description that the kernel had no right to leaves its
+// buffer to Close, and loses the frame that it is a part of.
+func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
+	more := d.Options&unix.XDP_PKT_CONTD != 0
+	f := p.umem.receive(d)
+	if f == nil || !p.rx.held.remove(f.Index) {
+		p.tear(ports.RxInvalid, more)
+		return nil
+	}
+	p.rx.stock.take()
+	if !more && !p.rx.chain.open {
+		return f
+	}
+	return p.gather(f, !more)
+}
+
+// refill gives free frames to the kernel to receive into. Small gaps are left
+// for later, so that the free list's lock is taken once for many frames.
+func (p *Port) refill() {
+	fill := &p.socket.fill
+	for {
+		want := p.rx.stock.wants(fill.writable(portion))
+		if want < portion {
+			break
+		}
+		n := p.umem.take(p.rx.scratch[:want])
+		p.rx.stock.out += n
+		for _, frame := range p.rx.scratch[:n] {
+			p.rx.held.add(frame)
+			fill.write(uint64(frame) * FrameSize)
+		}
+		fill.submit()
+		if n < want {
+			break
+		}
+	}
+	p.socket.wakeReceiver(p.rx.poll[:])
+}
