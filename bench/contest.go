@@ -91,11 +91,14 @@ func (r *rig) contestAt(ctx context.Context, c *Comparison, points []point) (err
 		c.Sides, c.Lines = b.sides, slices.Concat(b.lines(), b.growth())
 		c.Notes = append(c.Notes, fmt.Sprintf("Rounds: %d.", rounds))
 		if slices.ContainsFunc(c.Lines, unknown) {
-			c.Notes = append(c.Notes, "Figures are missing since other programs had the processors too often. They are there on a quiet machine, and often under chrt -r 10.")
+			c.Notes = append(c.Notes, missingNote)
 		}
 	}
 	return err
 }
+
+// missingNote says why figures are missing that there would be on a quiet machine.
+const missingNote = "Figures are missing since other programs had the processors too often. They are there on a quiet machine, and often under chrt -r 10."
 
 // unknown says whether a line has no figure of any side, since no round could tell.
 func unknown(l Line) bool {

@@ -19,7 +19,7 @@ import (
 )
 
 // TestProfiles runs every profile for a moment: all contenders that the machine
-// has reach something, in every figure.
+// has reach something, or it is told that others had the processors.
 func TestProfiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -49,7 +49,7 @@ func TestProfiles(t *testing.T) {
 				reached[i] = reached[i] || s != nil && (s.Median != 0 || c.Profile == "idle")
 			}
 		}
-		if i := slices.Index(reached, false); i >= 0 {
+		if i := slices.Index(reached, false); i >= 0 && !slices.Contains(c.Notes, missingNote) {
 			t.Errorf("%s: %s reached nothing: %+v", c.Profile, c.Sides[i], c.Lines)
 		}
 	}

@@ -152,6 +152,12 @@ func (b *byTable) comparison(machine string) *Comparison {
 		}
 		c.Lines = append(c.Lines, l)
 	}
+	for i := range c.Sides {
+		if !slices.ContainsFunc(c.Lines, func(l Line) bool { return l.Reached[i] != nil }) {
+			c.Notes = append(c.Notes, missingNote)
+			break
+		}
+	}
 	entries := len(b.program.sw.Flows())
 	tables := slices.DeleteFunc(b.program.sw.Tables(), func(t dataplane.TableStats) bool { return t.Entries == 0 })
 	c.Notes = append(c.Notes, tablesNote, fmt.Sprintf("%d entries in %d tables. No packet of these is in %s. None meets all others: the source of a packet is translated only where it leaves by the tunnel or the gateway or is a hairpin, and these are exempt from policies of ingress. All pass TrafficControl, which mirrors and redirects nothing here.", entries, len(tables), strings.Join(unmet, ", ")))
