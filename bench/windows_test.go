@@ -204,7 +204,7 @@ func TestServiceProgram(t *testing.T) {
 }
 
 // TestTables: each table that a packet is in has a time, those of all tables come
-// to the whole, and tables that no packet meets are told.
+// to the whole, and tables that no packet meets are told, and that a course has no figure.
 func TestTables(t *testing.T) {
 	p, err := serviceProgram(1)
 	if err != nil {
@@ -216,6 +216,9 @@ func TestTables(t *testing.T) {
 	}
 	defer b.close()
 	courses := []*course{knownCourse(), freshServiceCourse()}
+	for _, name := range []string{courses[0].short(), courses[1].short(), "never undisturbed"} {
+		b.board.side(name)
+	}
 	quiet := func(l Line) bool { return l.Name == allTables && l.Reached[0] != nil && l.Reached[1] != nil }
 	for range 100 { // until there was a moment with the processor to itself
 		if err := b.round(t.Context(), courses, plan{windowsOfTables, 10 * time.Millisecond, time.Now()}); err != nil {
@@ -243,7 +246,7 @@ func TestTables(t *testing.T) {
 	if got := reached(allTables)[1]; got.Rounds == 1 && math.Abs(got.Median-sum) > 1 {
 		t.Errorf("all tables take %v, lookups and actions %v", got.Median, sum)
 	}
-	if note := strings.Join(c.Notes, " "); !strings.Contains(note, "in 31 tables") || !strings.Contains(note, "ARPResponder (ARP only)") {
+	if note := strings.Join(c.Notes, " "); !strings.Contains(note, "in 31 tables") || !strings.Contains(note, "ARPResponder (ARP only)") || !strings.Contains(note, missingNote) {
 		t.Errorf("the notes are %s", note)
 	}
 }
