@@ -236,7 +236,7 @@ func (w *world) tryAll(t *testing.T, policies []policy) []*outcome {
 func (w *world) try(t *testing.T, o *outcome) (bool, error) {
 	wait := silence
 	if o.want {
-		wait = 4 * patience
+		wait = patience
 	}
 	c, err := w.dial(t.Context(), o.from.name, fmt.Sprintf("%s:%d", o.to.name, o.port), wait)
 	switch {
