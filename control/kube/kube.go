@@ -5,19 +5,19 @@
 //	list, watch → decode (control.Published) → inbox → pending → store.Apply
 //	 client.go      inbox.go                           batch.go
 //
-//	kube.go       Source: what is asked of it from outside
-//	resources.go  what is watched, and with which selectors
-//	client.go     connections: protobuf for built-in types, JSON for Antrea's
-//	watch.go      one resource: list, watch, try again
-//	inbox.go      what a watch says → what differs from what it said before
-//	batch.go      changes that wait, and the first of them, which is everything
-//	crds.go       Antrea's kinds: there, or waited for
-//	status.go     how each watch stands
-//	events.go     refused objects are told on the object
-//	report.go     how the Node's policies stand is told in its AntreaAgentInfo
-//	election.go   one agent of the cluster sums up what all tell
-//	reportstore.go  what it has of the others
-//	sums.go       and writes the status of policies
+//	kube.go          Source: what is asked of it from outside
+//	resources.go     what is watched, and with which selectors
+//	client.go        connections: protobuf for built-in types, JSON for Antrea's
+//	watch.go         one resource: list, watch, try again
+//	inbox.go         what a watch says → what differs from what it said before
+//	batch.go         changes that wait, and the first of them, which is everything
+//	crds.go          Antrea's kinds: there, or waited for
+//	status.go        how each watch stands
+//	events.go        refused objects are told on the object
+//	report.go        how the Node's policies stand is told in its AntreaAgentInfo
+//	election.go      one agent of the cluster sums up what all tell
+//	reportstore.go   what it has of the others
+//	sums.go          and writes the status of policies
 //	policystatus.go  which is this
 //
 // An object is decoded when it arrives, and nothing else of it is kept: there is

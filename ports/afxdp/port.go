@@ -5,23 +5,23 @@
 // The rings are our own, on golang.org/x/sys/unix (docs/decisions/001). The
 // files, in the order a frame travels:
 //
-//	umem.go     the shared memory, its frames, the free list
-//	memory.go   as much of it as the ports that come need
-//	program.go  the XDP program that sends frames to the socket
-//	filter.go   what of them, when the rest is to stay the kernel's
-//	socket.go   the sockets with their four rings, and the calls that wake the kernel
-//	ring.go     one ring
-//	stock.go    how many frames the kernel has to receive into
-//	ledger.go   which frames the kernel has of a port; held.go them as a set
-//	shared.go   the memory of both
-//	request.go  checksums that a pod's kernel left undone
-//	chain.go    frames of more than one buffer
-//	port.go     Port, and how one ends
-//	receive.go  frames from the rings to workers
-//	transmit.go frames from workers to the rings
-//	stats.go    what was counted, by the port and by the kernel
-//	open.go     opening, modes and fall-backs
-//	adopt.go    a port that another process has opened
+//	umem.go           the shared memory, its frames, the free list
+//	memory.go         as much of it as the ports that come need
+//	program.go        the XDP program that sends frames to the socket
+//	filter.go         what of them, when the rest is to stay the kernel's
+//	socket.go         the sockets with their four rings, and the calls that wake the kernel
+//	ring.go           one ring
+//	stock.go          how many frames the kernel has to receive into
+//	ledger.go         which frames the kernel has of a port; held.go them as a set
+//	shared.go         the memory of both
+//	request.go        checksums that a pod's kernel left undone
+//	chain.go          frames of more than one buffer
+//	port.go           Port, and how one ends
+//	receive.go        frames from the rings to workers
+//	transmit.go       frames from workers to the rings
+//	stats.go          what was counted, by the port and by the kernel
+//	open.go           opening, modes and fall-backs
+//	adopt.go          a port that another process has opened
 //	kernel_unsafe.go  system calls that take pointers, and memory that the kernel shares
 //
 // What it costs: on a veth the kernel's transmit path, about 2,000 cycles a
