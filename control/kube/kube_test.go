@@ -298,27 +298,27 @@ func TestAway(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes + pod("web", "node-b", "10.10.1.2", "Running"))
 	f := follow(t, api, nil).synced()
-	away := func() bool {
+	away := func(why string) bool {
 		for _, s := range f.Status() {
 			if s.Resource == "pods elsewhere" {
-				return s.State == Away && s.Reason != "" && s.Objects == 1
+				return s.State == Away && strings.Contains(s.Reason, why) && s.Objects == 1
 			}
 		}
 		return false
 	}
 	api.Down()
-	f.until("the failure", away)
+	f.until("the failure", func() bool { return away("refused") })
 	if f.pod("web") == nil || f.Missing() != nil {
 		t.Errorf("pod %v, missing %v", f.pod("web"), f.Missing())
 	}
 	api.Refuse(500)
 	api.Up()
-	time.Sleep(50 * time.Millisecond)
+	f.until("the answer", func() bool { return away("made to fail") })
 	if f.pod("web") == nil {
 		t.Error("an API server that fails took the pod away")
 	}
 	api.Refuse(0)
-	f.until("the watch", func() bool { return !away() })
+	f.until("the watch", func() bool { return !away("") })
 	if !strings.Contains(f.log.String(), "watching again") {
 		t.Errorf("log:\n%s", f.log)
 	}
