@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/packet"
 )
@@ -207,3 +208,67 @@ func linger(n int) {
 }
 
 var lingered atomic.Uint32
+
+// TestStoreOrder: the states of a connection are in its cell only when the numbers that
+// go with them are: whoever takes the cell over from a process that was killed in
+// between has states of before.
+func TestStoreOrder(t *testing.T) {
+	var c cell
+	beside(func() {
+		if window, next := uint32(c.mut[6].Load()), uint32(c.mut[4].Load()); int32(next-window) < 0 {
+			t.Errorf("state %d goes with number %d", window, next)
+		}
+	}, func(i int) {
+		e := entry{keys: [2]key{{proto: packet.ProtoTCP}}}
+		e.tcp[original] = peer{next: uint32(i), window: uint32(i)}
+		c.store(&e)
+	}, func() bool { return c.mut[6].Load()&1 != 0 })
+}
+
+// TestLinked: while another cell comes into its chain, and goes again, a lookup that is
+// sure finds what is there.
+func TestLinked(t *testing.T) {
+	a, x := newArena(100*raceRounds+1), newIndex(4) // a cell for each turn of beside
+	w := keyWords{1, 2, 3, 4, 5}
+	stays := a.alloc()
+	a.at(stays).fill(&entry{}, &fixedWords{1, 2, 3, 4, 5})
+	a.at(stays).unlock(1)
+	const chain = 3
+	x.link(a, chain, makeRef(stays, original))
+	beside(func() {
+		if r, _, sure := x.walk(a, chain, &w); sure && r == 0 {
+			t.Error("a lookup is sure that nothing is there")
+		}
+	}, func(int) {
+		r := makeRef(a.alloc(), original)
+		x.link(a, chain, r)
+		linger(20)
+		x.unlink(a, chain, r)
+	}, func() bool { return x.heads[chain].Load() != makeRef(stays, original) })
+}
+
+// TestEvictAsksAgain: a connection that was chosen to go for another one, and is answered
+// before it goes, stays.
+func TestEvictAsksAgain(t *testing.T) {
+	b := newBench(t, Config{})
+	h := newPasser(t, b.Table, sideFrame(7, false), 1).seen.at
+	c := b.arena.at(h.slot)
+	words := c.fixedWords()
+	stripe := &b.index.stripes[b.place(&words, nil).forward%stripeCount]
+	c.lock(h.gen)
+	evicted := make(chan bool)
+	go func() { evicted <- b.evict(b.shares.of(b.Table, 0), anyZone, int64(time.Minute)) }()
+	for stripe.TryLock() { // it has chosen once it holds this
+		stripe.Unlock()
+		runtime.Gosched()
+	}
+	var e entry
+	c.load(&e)
+	e.saw(reply)
+	b.relist(&e, h.slot, 1)
+	c.store(&e)
+	if c.unlock(h.gen); <-evicted || uint32(c.head.Load()) != h.gen {
+		t.Error("an answered connection was evicted")
+	}
+	b.checkOrder()
+}

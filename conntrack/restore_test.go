@@ -224,6 +224,7 @@ func TestRestoreFindsTornCells(t *testing.T) {
 	spoil("flags", func(c []byte) { c[mark+4] = c[mark+4]&^byte(replied) | byte(away) })
 	spoil("NAT flags", func(c []byte) { c[mark+4] ^= byte(sourceNAT) })
 	spoil("SCTP state", func(c []byte) { c[mark+5] = 9 })
+	spoil("what means nothing", func(c []byte) { c[mark+6] = 1 })
 	spoil("TCP state", func(c []byte) { c[peers+20] = 6 })
 	spoil("window scale", func(c []byte) { c[peers+21] = 15 })
 	spoil("expiry", func(c []byte) { c[8+7] = 0x10 })
