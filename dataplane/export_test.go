@@ -41,3 +41,10 @@ func (s *Switch) HoldLocks() (release func()) {
 		}
 	}
 }
+
+// Drain is Poll without what comes after the packets: shortcuts that they offer wait.
+func (s *Switch) Drain() {
+	for _, w := range s.workers {
+		w.drain()
+	}
+}

@@ -209,3 +209,19 @@ func TestOpeningsChangeNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestBesideOpenings: a packet that might begin a connection and does not is remembered
+// by all its headers, and found again.
+func TestBesideOpenings(t *testing.T) {
+	r := newOpening(t, threeStretches, conntrack.Config{})
+	for n := range 6 {
+		r.first(1000+n, 53)
+	}
+	if n := r.counted(dataplane.CacheHit, func() {
+		for range 12 {
+			r.wantPorts(r.first(1000, 53), 4)
+		}
+	}); n < 8 {
+		t.Errorf("%d of 12 packets of a connection were replayed", n)
+	}
+}

@@ -373,3 +373,30 @@ func TestShortcutsWhileAllMoves(t *testing.T) {
 	}
 	t.Logf("%d packets, %d by the kernel: %+v", sent, k.taken, r.sw.Shortcuts())
 }
+
+// TestLateOffers: a shortcut that was offered before a change, and comes after it, is not
+// made.
+func TestLateOffers(t *testing.T) {
+	there := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})
+	for name, change := range map[string]func(r *rig){
+		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&dataplane.Bundle{})) },
+		"a new port": func(r *rig) { r.addPort(3, memory.Options{}) },
+		"nothing":    func(*rig) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, k := shortcutRig(t)
+			r.talk(1000, 2)
+			before := r.sw.Shortcuts().Events
+			f := packet.NewFrame(make([]byte, packet.Headroom+len(there)), nil)
+			f.SetBytes(there)
+			r.ports[1].Inject(f)
+			r.sw.Drain()
+			change(r)
+			r.sw.Poll()
+			late := r.sw.Shortcuts().Events[dataplane.ShortcutLate] - before[dataplane.ShortcutLate]
+			if _, taken := k.receive(t, offer{port: 1, frame: there}); taken != (name == "nothing") || taken != (late == 0) {
+				t.Errorf("taken %v, %d offers were late", taken, late)
+			}
+		})
+	}
+}

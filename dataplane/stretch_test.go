@@ -319,3 +319,19 @@ func TestStretchesMindWhatIsLearned(t *testing.T) {
 	send(2, 80, 2, 3)
 	send(2, 80, 2, 4) // table 4 has a stretch of its own
 }
+
+// TestStretchesFollowAllTables: a change of any table, in whichever quarter of them it
+// is, counts for the packets that took stretches through it.
+func TestStretchesFollowAllTables(t *testing.T) {
+	for _, id := range []int{1, 63, 64, 130, 254} {
+		r := newStretched(t, 1<<16, fmt.Sprintf("table=0,ip actions=goto_table:%d\ntable=%[1]d,priority=1,ip actions=output:4", id))
+		send := func() []sent { return r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,udp_src=1000,udp_dst=53") }
+		send()
+		send()
+		if n := r.counted(dataplane.StretchTaken, func() { r.wantPorts(send(), 4) }); n != 1 {
+			t.Errorf("table %d: %d stretches were taken, want 1", id, n)
+		}
+		r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program(fmt.Sprintf("table=%d,priority=2,ip actions=output:2", id)).Entries}))
+		r.wantPorts(send(), 2)
+	}
+}
