@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -68,4 +69,21 @@ func (r *rig) passMarked(b []byte, mark uint32) (out marked) {
 		}
 	}
 	return out
+}
+
+// TestCacheAsksForWhatWasLookedUp: a walk whose ct() found no connection of what an entry
+// had made of the packet is not replayed when there is one, though there is none of what
+// the packet came as.
+func TestCacheAsksForWhatWasLookedUp(t *testing.T) {
+	r := newCached(t, 0, `
+		table=0,priority=2,in_port=1,ip actions=set_field:10.0.0.9->nw_dst,ct(table=1,zone=5)
+		table=0,priority=1,ip actions=ct(commit,zone=5,exec(set_field:0x7->ct_mark))
+		table=1,priority=2,ct_mark=0x7,ip actions=output:3
+		table=1,priority=1,ip actions=output:4`)
+	const text = "udp,in_port=%d,nw_src=10.0.0.1,nw_dst=10.0.0.%d,udp_src=1000,udp_dst=53"
+	for range 4 {
+		r.wantPorts(r.send(fmt.Sprintf(text, 1, 2)), 4)
+	}
+	r.send(fmt.Sprintf(text, 2, 9))
+	r.wantPorts(r.send(fmt.Sprintf(text, 1, 2)), 3)
 }

@@ -335,3 +335,39 @@ func TestStretchesFollowAllTables(t *testing.T) {
 		r.wantPorts(send(), 2)
 	}
 }
+
+// TestStretchesOweNothingOfABatch: what packets of a batch counted is told though their
+// stretch goes in the same batch, where its place is in a memory that becomes too small.
+func TestStretchesOweNothingOfABatch(t *testing.T) {
+	const others = 300 // more than half of what there is room for at first
+	var flows strings.Builder
+	for i := range others + 1 {
+		fmt.Fprintf(&flows, "table=0,priority=%d,udp,tp_dst=%d actions=output:4\n", 5+min(i, 1), 1000+i)
+	}
+	r := newStretched(t, 1<<16, flows.String())
+	give := func(ports ...int) {
+		var batch []*packet.Frame
+		for _, port := range ports {
+			_, frame := r.compose(fmt.Sprintf("udp,nw_src=10.0.0.1,nw_dst=10.0.0.9,udp_src=1,udp_dst=%d", 1000+port))
+			f := packet.NewFrame(make([]byte, packet.Headroom+256), nil)
+			f.SetBytes(frame)
+			batch = append(batch, f)
+		}
+		r.ports[1].Inject(batch...)
+		r.sw.Poll()
+		r.collect()
+	}
+	for i := range others {
+		give(0, 1+i)
+	}
+	if n := r.counted(dataplane.StretchTaken, func() {
+		for i := range others {
+			give(0, 1+i)
+		}
+	}); n < others-9 {
+		t.Fatalf("%d stretches were taken", n)
+	}
+	if got := r.packets(0); got[5] != 2*others || got[6] != 2*others {
+		t.Errorf("the entries count %v packets, want %d each", got, 2*others)
+	}
+}
