@@ -183,11 +183,17 @@ func rewritesSource(t *testing.T) twinSource {
 func shortcutRig(t *testing.T) (*rig, *trial) {
 	t.Helper()
 	k := newTrial(t)
+	return shortcutRigOn(t, k, k.kernel), k
+}
+
+// shortcutRigOn is the same over what stands before the kernel.
+func shortcutRigOn(t *testing.T, k *trial, kernel ports.Shortcuts) *rig {
+	t.Helper()
 	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64), kernel: k}
 	*r.now = 1e12
 	clock := func() int64 { return *r.now }
 	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Shortcuts: k.kernel, ShortcutAfter: 1})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Shortcuts: kernel, ShortcutAfter: 1})
 	r.check(err)
 	r.sw = sw
 	t.Cleanup(func() { closeSwitch(t, sw) })
@@ -202,7 +208,7 @@ func shortcutRig(t *testing.T) (*rig, *trial) {
 		r.ports[no] = memory.New(fmt.Sprint("p", no), memory.Options{})
 		r.check(sw.AddPort(no, linked(k, no, r.ports[no])))
 	}
-	return r, k
+	return r
 }
 
 // talk exchanges datagrams of a connection until its packets from port 1 are the
@@ -396,6 +402,45 @@ func TestLateOffers(t *testing.T) {
 			late := r.sw.Shortcuts().Events[dataplane.ShortcutLate] - before[dataplane.ShortcutLate]
 			if _, taken := k.receive(t, offer{port: 1, frame: there}); taken != (name == "nothing") || taken != (late == 0) {
 				t.Errorf("taken %v, %d offers were late", taken, late)
+			}
+		})
+	}
+}
+
+// settling is the kernel, and is told when it is waited for.
+type settling struct {
+	ports.Shortcuts
+	settles func()
+}
+
+func (s settling) Settle() {
+	s.settles()
+	s.Shortcuts.Settle()
+}
+
+// TestTakingBackWaits: who takes shortcuts back has the kernel finish what is under way,
+// once nothing can take them any more.
+func TestTakingBackWaits(t *testing.T) {
+	there := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})}
+	for name, takeBack := range map[string]func(r *rig){
+		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&dataplane.Bundle{})) },
+		"a new port": func(r *rig) { r.addPort(3, memory.Options{}) },
+		"silence":    func(r *rig) { r.sw.Shortcuts(); *r.now += 16e9; r.sw.Tend() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, waits := newTrial(t), 0
+			r := shortcutRigOn(t, k, settling{k.kernel, func() {
+				if _, taken := k.receive(t, there); taken {
+					t.Error("the kernel was waited for, and took another packet")
+				}
+				waits++
+			}})
+			if !r.talk(1000, 8) {
+				t.Fatalf("nothing was taken: %+v", r.sw.Shortcuts())
+			}
+			before := waits
+			if takeBack(r); waits == before {
+				t.Error("the kernel was not waited for")
 			}
 		})
 	}
