@@ -63,6 +63,49 @@ func TestBegin(t *testing.T) {
 	one.checkShares()
 }
 
+// TestBeginTranslated: the same with a destination that is translated, as far as the answer's
+// tuple is free; where it is not, the client's port would have to move.
+func TestBeginTranslated(t *testing.T) {
+	const service, service6 = "10.7.7.7", "fd00::7"
+	to, to6 := commitNAT("dst=10.0.0.2:80"), commitNAT("dst=[fd00::2]:80")
+	one, two := newBench(t, Config{Max: 7}), newBench(t, Config{Max: 7})
+	for _, step := range []struct {
+		what  string
+		frame []byte
+		r     Request
+		begin bool
+	}{
+		{"UDP", udpFrame(client, service, 1, 53), to, true},
+		{"the same again", udpFrame(client, service, 1, 53), to, false},
+		{"its answer", udpFrame(server, client, 80, 1), commit, false},
+		{"the same to the endpoint itself", udpFrame(client, server, 1, 80), commit, false},
+		{"a SYN", tcpFrame(client, service, 1, 80, tcpText{flags: "S", seq: 100, scale: 7}), to, true},
+		{"IPv6", udpFrame("fd00::1", service6, 1, 53), to6, true},
+		{"the client's own", udpFrame(client, server, 2, 80), commit, true},
+		{"one whose answer would be that's", udpFrame(client, service, 2, 53), to, false},
+		{"where nothing changes", udpFrame(client, server, 7, 80), to, true},
+		{"the last that fits", udpFrame(client, service, 4, 53), to, true},
+		{"one too many, in place of the oldest", udpFrame(client, service, 5, 53), to, false},
+	} {
+		if got := one.begins(step.frame, step.r); got != step.begin {
+			t.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
+		} else if !got {
+			one.twice(step.frame, step.r)
+		}
+		two.twice(step.frame, step.r)
+		if a, b := one.lines(), two.lines(); !slices.Equal(a, b) {
+			t.Fatalf("%s\n got %q\nwant %q", step.what, a, b)
+		}
+		if a, b := one.Stats(), two.Stats(); a != b {
+			t.Fatalf("%s\n got %+v\nwant %+v", step.what, a, b)
+		}
+		one.checkOrder()
+		one.warp(2e9)
+		two.warp(2e9)
+	}
+	one.checkShares()
+}
+
 // TestBeginRefuses: what Begin refuses leaves nothing behind: no connection more, none
 // less for one that did not come about, and nothing counted.
 func TestBeginRefuses(t *testing.T) {
@@ -79,22 +122,28 @@ func TestBeginRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(b *bench)
 		frame  []byte
+		to     string // nat() of the commit; none when empty
 	}{
 		"a Service's endpoint": {func(b *bench) {
 			b.Shield([]netip.AddrPort{netip.MustParseAddrPort(client + ":1")}, math.MaxInt64)
-		}, ack},
-		"a lowered limit":        {func(b *bench) { crowd(b); b.SetMax(1) }, udp},
-		"a zone's lowered limit": {func(b *bench) { crowd(b); b.SetLimit(100, 1) }, udp},
-		"a tuple clash":          {clash, udp},
-		"… in a crowded table":   {func(b *bench) { clash(b); crowd(b) }, udp},
-		"a FIN":                  {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "FA", seq: 100, ack: 9})},
-		"a server's SYN":         {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "SA", seq: 100, ack: 9})},
+		}, ack, ""},
+		"a lowered limit":        {func(b *bench) { crowd(b); b.SetMax(1) }, udp, ""},
+		"a zone's lowered limit": {func(b *bench) { crowd(b); b.SetLimit(100, 1) }, udp, ""},
+		"a tuple clash":          {clash, udp, ""},
+		"… in a crowded table":   {func(b *bench) { clash(b); crowd(b) }, udp, ""},
+		"a FIN":                  {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "FA", seq: 100, ack: 9}), ""},
+		"a server's SYN":         {func(*bench) {}, tcpFrame(client, server, 1, 80, tcpText{flags: "SA", seq: 100, ack: 9}), ""},
+		"a translated one's clash in a crowded table": {func(b *bench) { b.want(udp, commit, "new|trk"); crowd(b) }, udpFrame(client, "10.7.7.7", 1, 80), "dst=" + server + ":53"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Config{})
 			c.before(b)
 			lines, stats := b.lines(), b.Stats()
-			if b.begins(c.frame, commit) {
+			r := commit
+			if c.to != "" {
+				r = commitNAT(c.to)
+			}
+			if b.begins(c.frame, r) {
 				t.Fatal("a connection began")
 			}
 			if now := b.lines(); !slices.Equal(now, lines) {
@@ -120,6 +169,11 @@ func TestBeginInPlaceOfOld(t *testing.T) {
 			t.Errorf("there are %d connections, want 1", n)
 		}
 		b.warp(time.Hour)
+	}
+	b.want(udpFrame(client, server, 1, 53), commit, "new|trk")
+	b.warp(time.Hour)
+	if !b.begins(udpFrame(client, "10.7.7.7", 1, 53), commitNAT("dst="+server+":53")) {
+		t.Error("no translated connection began")
 	}
 	b.checkOrder()
 	b.checkShares()

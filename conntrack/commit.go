@@ -26,14 +26,15 @@ func (v *visit) begin() (drop DropReason, again bool) {
 }
 
 // Begin is a ct() that finds no connection of the packet in f, whose headers lie where
-// l says, and a ct(commit) behind it in the same zone, which r is: without force and
-// without nat. It reports false when the packet has a connection, may not begin one or
-// is not readable; then there is none more than before, and Track tells why. What m
-// holds is of no use before or after.
+// l says, and a ct(commit) behind it in the same zone, which r is: without force, and
+// without nat or with one of a single outcome (NAT.single), by which the packet is not
+// rewritten. It reports false when the packet has a connection, may not begin one or is not readable,
+// or when that outcome is another connection's; then there is none more than before,
+// and Track tells why. What m holds is of no use before or after.
 func (t *Table) Begin(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) bool {
 	*m = Meta{}
 	var v visit
-	v.t, v.f, v.l, v.m, v.r, v.now = t, f, l, m, r, now
+	v.t, v.f, v.l, v.m, v.r, v.now, v.once = t, f, l, m, r, now, true
 	if !v.read(f.Bytes(), l, r.Zone) || !sound(f, l) {
 		return false
 	}
@@ -61,7 +62,7 @@ func (v *visit) fits() bool {
 		return true
 	}
 	var back key
-	v.key.reverse(&back)
+	t.chooseReply(&v.key, &back, v.r.NAT, false, v.now)
 	return !t.taken(&back, v.now)
 }
 
@@ -111,6 +112,12 @@ func (v *visit) commit() (drop DropReason, again bool) {
 func (v *visit) make() (insertion, DropReason) {
 	t := v.t
 	for again := false; ; again = true { // v.e is blank, or as it was when its reply key was taken
+		if again && v.once {
+			if t.taken(&v.e.keys[reply], v.now) {
+				return replyTaken, DropNATExhausted
+			}
+			again = false // it was that of a connection whose time has passed
+		}
 		flags, ok := t.chooseReply(&v.key, &v.e.keys[reply], v.r.NAT, again, v.now)
 		if !ok {
 			return replyTaken, DropNATExhausted

@@ -44,6 +44,14 @@ func (n *NAT) fits(k *key) bool {
 	return n.keepsAddress() || n.AddrMin.Is4() == (k.family == ipv4)
 }
 
+// single says whether nat() is a destination's, with one address and one port for a
+// key: then the packet's destination becomes that, and nothing else of it changes, unless
+// the tuple that its answer shows is another connection's.
+func (n *NAT) single(k *key) bool {
+	return n.Destination && !n.Source && !n.keepsAddress() && n.fits(k) && !n.AddrMin.Less(n.AddrMax) &&
+		n.PortMin != 0 && n.PortMin >= n.PortMax && k.hasPorts() && !k.icmp()
+}
+
 func (n *NAT) keepsAddress() bool { return !n.AddrMin.IsValid() || n.AddrMin.IsUnspecified() }
 
 // addressRange is the addresses of nat(), in the order in which they are

@@ -74,9 +74,17 @@ func (m *Meta) Began(s *Seen) bool {
 }
 
 // AsRequested says that the last ct(), which found or began a connection, says of it
-// what it would of one that it has just begun without a translation.
+// what it would of one that it has just begun, and has left the packet so: without a
+// translation, or with the one there is (NAT.single).
 func (m *Meta) AsRequested(r *Request) bool {
-	return m.State == New|Tracked && m.Mark == r.Mark&r.MarkMask &&
+	state, to := New|Tracked, m.orig
+	if r.NAT != nil {
+		if !r.NAT.single(&m.orig) {
+			return false
+		}
+		state, to.dst, to.dstPort = New|Tracked|DNATed, addressOf(r.NAT.AddrMin), r.NAT.PortMin
+	}
+	return m.State == state && m.seen.same(&to) && m.Mark == r.Mark&r.MarkMask &&
 		m.Label == Label{r.Label.Hi & r.LabelMask.Hi, r.Label.Lo & r.LabelMask.Lo}
 }
 

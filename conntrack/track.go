@@ -31,6 +31,7 @@ type visit struct {
 	held bool   // the cell's lock is held
 	head uint64 // of its cell, when it was looked at (look.go)
 	gone bool   // the connection has gone on by the packet, without the lock (look.go)
+	once bool   // no other reply key is chosen when the first one is taken
 
 	rewrite bool // to the connection's other key
 }

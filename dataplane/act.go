@@ -32,7 +32,7 @@ func (k *walk) run(actions []flow.Action) int {
 		case *outputReg:
 			k.output(widenPort(uint32(a.from.get(&k.key))))
 		default:
-			k.w.rec.alike = false
+			k.w.rec.acts(a)
 			done = !k.act(a, actions[i+1:])
 		}
 		if next >= 0 || done || k.stopped {
@@ -174,6 +174,7 @@ func (k *walk) group(g *group, more bool) {
 		k.drop(DropNoBucket)
 		return
 	}
+	k.w.rec.chose(k.frame, g, i)
 	k.creditBucket(g.bucketCounters)
 	k.bucket(g, i, more)
 }

@@ -76,11 +76,12 @@ const (
 // needs.
 type cached struct {
 	slot
-	path  uint32
+	path  uint32    // index into paths, or of asks the group
 	near  [6]uint64 // the signature's first words
 	ct    [maxSteps]conntrack.Seen
 	n     uint8 // words of the signature
 	steps uint8
+	asks  bool   // of first packets that a group chooses a bucket for (opening.go)
 	asked uint8  // offers made, for a shortcut
 	heat  uint16 // packets since the last one
 	change

@@ -97,9 +97,12 @@ func evenWeights(buckets []flow.Bucket) bool {
 
 // packetHash is the select hash of a packet: addresses, protocol and ports, so
 // that all packets of a connection direction get the same bucket.
-func packetHash(k *flow.Key, seed uint64) uint64 {
+func packetHash(k *flow.Key, seed uint64) uint64 { return tupleHash(k.Tuple(), seed) }
+
+// tupleHash is packetHash of what tells connections apart.
+func tupleHash(tuple [6]uint64, seed uint64) uint64 {
 	h := seed
-	for _, w := range k.Tuple() {
+	for _, w := range tuple {
 		h = mix(h, w)
 	}
 	return h

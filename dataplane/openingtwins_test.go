@@ -49,8 +49,10 @@ type beginner struct {
 	from int // port of the last client
 }
 
-func newBeginner(t *testing.T) *beginner {
-	src := sourcesOf(beginnings, "", "")
+func newBeginner(t *testing.T) *beginner { return newBeginnerOf(t, beginnings, "") }
+
+func newBeginnerOf(t *testing.T, flows, groups string) *beginner {
+	src := sourcesOf(flows, groups, "")
 	src.Ports = flow.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 9(antrea-tun0)\n")
 	return &beginner{newTwins(t, 0, twinSource{src: src, hosts: []host{{port: 1}}}, nil), 1000}
 }

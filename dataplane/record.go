@@ -13,26 +13,28 @@ import (
 
 // recording is the walk under way as the cache will remember it.
 type recording struct {
-	on     bool // a walk is being recorded, and nothing has forbidden it yet
-	path   path
-	parts  []part // its lookups
-	meets  bool   // it looked a table up that may hold learned entries
-	steps  [maxSteps]conntrack.Seen
-	n      int               // steps
-	est    bool              // conntrack called the packet established
-	plain  bool              // a step knows a connection: only plain packets pass it
-	alike  bool              // ports have told nothing, but what its stretches asked for (opening.go)
-	begins conntrack.Request // of the ct() that began a connection; zero without
-	learns uint64            // changes of learned entries when the walk began
-	layers packet.Layers
-	head   [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
+	on      bool // a walk is being recorded, and nothing has forbidden it yet
+	path    path
+	parts   []part // its lookups
+	meets   bool   // it looked a table up that may hold learned entries
+	steps   [maxSteps]conntrack.Seen
+	n       int               // steps
+	est     bool              // conntrack called the packet established
+	plain   bool              // a step knows a connection: only plain packets pass it
+	alike   bool              // ports have told nothing, but what its stretches asked for (opening.go)
+	begins  conntrack.Request // of the ct() that began a connection; zero without
+	chooser *group            // that chose a bucket by the ports too; nil for none
+	bucket  int               // of its own
+	learns  uint64            // changes of learned entries when the walk began
+	layers  packet.Layers
+	head    [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
 }
 
 // begin starts to record the walk of a frame whose headers lie where l says. The
 // rest of path is written when the walk is over: few walks come that far.
 func (r *recording) begin(f *packet.Frame, l *packet.Layers, learns uint64) {
 	r.on, r.meets, r.est, r.plain, r.alike = true, false, false, false, true
-	r.begins.Commit = false
+	r.begins.Commit, r.chooser = false, nil
 	r.n, r.learns, r.layers = 0, learns, *l
 	r.path.visits, r.path.groups, r.parts = r.path.visits[:0], r.path.groups[:0], r.parts[:0]
 	if b := f.Bytes(); len(b) >= len(r.head) {
@@ -176,7 +178,11 @@ func (k *walk) remember() {
 	mask, opening := r.opening()
 	switch {
 	case opening:
-		k.w.cache.sig.widen(mask)
+		if r.chooser != nil {
+			k.w.cache.sig.widenBucket(r.bucket)
+		} else {
+			k.w.cache.sig.widen(mask)
+		}
 		if r.meets {
 			p.learned = k.w.stretches.awoken + 1
 		}
@@ -188,8 +194,12 @@ func (k *walk) remember() {
 	case r.meets:
 		p.learned = r.learns
 	}
-	if k.w.cache.keep(r, k) && opening {
-		k.w.cache.openings.add(mask)
+	if opening && r.chooser != nil && k.w.cache.crowded() || !k.w.cache.keep(r, k) || !opening {
+		return
+	}
+	k.w.cache.openings.add(mask)
+	if r.chooser != nil {
+		k.w.cache.ask(r.chooser, k.inPort)
 	}
 }
 
@@ -216,7 +226,7 @@ func (c *cache) keep(r *recording, k *walk) bool {
 	}
 	r.complete()
 	e.used, e.path, e.change = c.round, c.intern(&r.path), ch
-	e.ct, e.steps = r.steps, uint8(r.n)
+	e.ct, e.steps, e.asks = r.steps, uint8(r.n), false
 	c.count[CacheKept]++
 	return true
 }
@@ -246,6 +256,7 @@ const (
 	changedAddrs
 	changedPorts
 	changedLabel // of changedIP
+	changedSrc   // of changedPorts: the source's
 )
 
 // between finds the change from the headers before to the frame as it is now.
@@ -289,6 +300,9 @@ func (ch *change) between(l *packet.Layers, before []byte, f *packet.Frame) bool
 		ch.parts |= changedPorts
 		copy(ch.ports[:], b[l.L4:])
 		ch.portSum = sumChange(0, ports, b[l.L4:])
+		if string(ports[:2]) != string(b[l.L4:l.L4+2]) {
+			ch.parts |= changedSrc
+		}
 	}
 	return true
 }

@@ -58,7 +58,7 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
 // is then done again, which changes nothing (conntrack.Pass).
 func (k *walk) passes(e *cached, f *packet.Frame) bool {
 	l := &k.layers
-	if k.w.cache.paths[e.path].out != nil && ambiguous(f, l) {
+	if (k.w.cache.paths[e.path].out != nil || e.parts != 0) && ambiguous(f, l) {
 		return false
 	}
 	if e.steps == 0 {
@@ -134,8 +134,11 @@ func (ch *change) apply(f *packet.Frame, l *packet.Layers) {
 	} else {
 		ch.applyIPv6(b)
 	}
-	if ch.parts&changedPorts != 0 {
+	switch {
+	case ch.parts&changedSrc != 0:
 		copy(b[l.L4:], ch.ports[:])
+	case ch.parts&changedPorts != 0: // the source's is the frame's own, whichever that is
+		copy(b[l.L4+2:], ch.ports[2:])
 	}
 	if ch.parts&(changedAddrs|changedPorts) != 0 {
 		ch.fixL4(f, l)

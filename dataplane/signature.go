@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 
 	"github.com/antrail/antrail/packet"
@@ -173,6 +174,17 @@ func (s *signature) readTunnel(t *packet.Tunnel) {
 
 // family tells an IPv4 address, an IPv6 address and none apart.
 func family(a netip.Addr) uint64 { return uint64(a.BitLen()) / 32 }
+
+// tuple is what flow.Key.Tuple is of a packet over TCP or UDP.
+func (s *signature) tuple() (t [6]uint64) {
+	if s.words[2]>>32&0xffff == 0xdd86 { // the type, its first byte lowest
+		copy(t[1:5], s.words[4:])
+	} else {
+		t[0] = s.words[4]
+	}
+	t[5] = s.words[3]>>56<<32 | uint64(bits.ReverseBytes32(uint32(s.words[3])))
+	return t
+}
 
 // tcpFlags is the TCP flags of a signature, 0 for other protocols.
 func (s *signature) tcpFlags() uint16 { return uint16(s.words[3]>>32) & 0xfff }

@@ -62,6 +62,9 @@ func signatureOf(t *testing.T, b []byte, tunnelled, labels bool) (signature, flo
 	if !ok {
 		return signature{}, k, false
 	}
+	if hasPorts(l.Proto) && s.tuple() != k.Tuple() {
+		t.Errorf("%x: the tuple is %x, the key's %x", b, s.tuple(), k.Tuple())
+	}
 	clear(s.words[s.n:])
 	if !labels {
 		k = withoutLabel(k)
