@@ -445,3 +445,19 @@ func TestTakingBackWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestShortcutsMindTheMTU: what is too long for the port that it would leave by is the
+// switch's to refuse.
+func TestShortcutsMindTheMTU(t *testing.T) {
+	r, k := shortcutRig(t)
+	if !r.talk(1000, 8) {
+		t.Fatalf("nothing was taken: %+v", r.sw.Shortcuts())
+	}
+	most := ports.MaxFrame(1500) - 42 // bytes of payload
+	for payload, want := range map[int]bool{most: true, most + 1: false} {
+		frame := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: make([]byte, payload)})
+		if _, taken := k.receive(t, offer{port: 1, frame: frame}); taken != want {
+			t.Errorf("of %d bytes: taken %v, want %v", len(frame), taken, want)
+		}
+	}
+}
