@@ -612,7 +612,8 @@ func TestCacheChangesNothing(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			var hits, packets, taken, walked uint64
-			for i := range trials(8) {
+			little := func() bool { return taken < walked || hits < packets/10 }
+			for i := uint64(0); i < trials(8) || i < 4*trials(8) && little(); i++ {
 				w := newTwins(t, seed+i, s, nil)
 				w.walk(3000, s.to)
 				st := w.rigs[0].sw.Cache()
@@ -622,11 +623,8 @@ func TestCacheChangesNothing(t *testing.T) {
 				taken, walked = taken+e[dataplane.StretchTaken], walked+e[dataplane.StretchMiss]
 				t.Logf("%+v", st)
 			}
-			if taken < walked {
-				t.Errorf("%d stretches were taken and %d walked: this proves little", taken, walked)
-			}
-			if hits < packets/10 {
-				t.Errorf("%d of %d packets were replayed: this proves little", hits, packets)
+			if little() {
+				t.Errorf("%d stretches were taken and %d walked, %d of %d packets were replayed: this proves little", taken, walked, hits, packets)
 			}
 		})
 	}
