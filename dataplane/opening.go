@@ -39,12 +39,12 @@ const (
 
 // portMasks is which bits of the ports an opening may have asked for, as they lie in
 // the signature: none, the destination's first byte, all of the destination's.
-var portMasks = [...]uint64{0, 0xff << 16, bucketMask}
+var portMasks = [...]uint64{0, 0xff << 16, wholeMask}
 
-// bucketMask is the mask of openings with a group, and mostBuckets of how many buckets
-// it may choose one.
+// wholeMask is the mask of openings that translate the destination, or have a group, and
+// mostBuckets is of how many buckets that may choose one.
 const (
-	bucketMask  = 0xffff << 16
+	wholeMask   = 0xffff << 16
 	mostBuckets = 1 << 16
 )
 
@@ -84,8 +84,9 @@ func (r *recording) opening() (mask uint64, ok bool) {
 		}
 		asked |= s.shape.whole.portBits()
 	}
+	whole := r.chooser != nil || r.begins.Commit && r.begins.NAT != nil // what is replayed changes that very port
 	for _, mask := range portMasks {
-		if asked&^mask == 0 && (r.chooser == nil || mask == bucketMask) {
+		if asked&^mask == 0 && (!whole || mask == wholeMask) {
 			return mask, true
 		}
 	}
@@ -180,7 +181,7 @@ func (k *walk) chosen(g *group) *cached {
 // packets ask a group.
 func (c *cache) ask(g *group, port uint32) {
 	c.sig.words[3] &^= bucketBit
-	c.sig.widen(bucketMask)
+	c.sig.widen(wholeMask)
 	if e := c.place(port); e != nil {
 		e.used, e.asks, e.path = c.round, true, g.ID
 	}

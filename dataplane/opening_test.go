@@ -193,7 +193,9 @@ func TestOpeningsRefusedByConntrack(t *testing.T) {
 // TestOpeningsChangeNothing is TestCacheChangesNothing for traffic most of which begins
 // connections.
 func TestOpeningsChangeNothing(t *testing.T) {
-	for name, s := range twinSources(t) {
+	sources := twinSources(t)
+	sources["rewrites"] = rewritesSource(t)
+	for name, s := range sources {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64() / 3 * 3 // both walks and stretches
 			t.Logf("seed %d", seed)
@@ -207,6 +209,7 @@ func TestOpeningsChangeNothing(t *testing.T) {
 				switch {
 				case name == "antrea" && i%4 == 2: // one Service without session affinity
 					to = []string{"10.105.31.235"}
+				case name == "rewrites":
 				case i%4 < 3: // no Service: where one's table has learned entries there are no openings
 					to = to[:3]
 				}

@@ -92,6 +92,25 @@ func TestOpeningsOfServices(t *testing.T) {
 	}
 }
 
+// TestOpeningsOfAnyPort: where no entry asks for the port that a translation changes, each
+// packet's checksum changes by its own.
+func TestOpeningsOfAnyPort(t *testing.T) {
+	b := newBeginnerOf(t, services+`
+	table=1,priority=7,udp,nw_dst=10.96.0.3 actions=ct(commit,table=4,zone=5,nat(dst=10.0.0.9:53))`, serviceGroups)
+	const text = "udp,in_port=1,dl_src=02:00:00:00:00:01,nw_src=10.0.0.1,nw_dst=10.96.0.3,nw_ttl=64,udp_src=%d,udp_dst="
+	opened := 0
+	for range 20 {
+		for _, to := range []string{"443", "80", "53"} {
+			if b.next(text+to, nil) {
+				opened++
+			}
+		}
+	}
+	if opened == 0 {
+		t.Error("no opening")
+	}
+}
+
 // TestOpeningsOfOtherServices: a packet that resembles a Service's openings but is none of
 // them, or comes when something has changed, is treated by its own.
 func TestOpeningsOfOtherServices(t *testing.T) {
