@@ -63,7 +63,9 @@ func (v *visit) fits() bool {
 	}
 	var back key
 	t.chooseReply(&v.key, &back, v.r.NAT, false, v.now)
-	return !t.taken(&back, v.now)
+	w := back.words()
+	_, _, found := t.index.find(t.arena, t.chain(&w, nil), &w) // or one whose time has passed: it goes after room was made
+	return !found
 }
 
 // opens says whether the packet may begin a connection of its protocol.

@@ -18,7 +18,7 @@ import (
 //
 // A walk is an opening when all its lookups were in stretches that it took; when
 // between these there was nothing but ct() and an output, which read no port; when
-// none wrote a port; and when conntrack found no connection, once, and translated
+// none wrote an address or a port; and when conntrack found no connection, once, and translated
 // nothing but the destination, to one address and port. What such a walk does follows
 // from the rest of the signature alone, and from that there is no connection and room for one. It holds as long as other entries of the
 // cache, but for learned entries: a stretch passes a table that can learn only while it
@@ -79,7 +79,7 @@ func (r *recording) opening() (mask uint64, ok bool) {
 	asked := uint64(0)
 	for i := range r.parts {
 		s := r.parts[i].stretch
-		if s.ports {
+		if s.tuple {
 			return 0, false
 		}
 		asked |= s.shape.whole.portBits()

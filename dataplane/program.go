@@ -14,6 +14,7 @@ type program struct {
 	groups     *numbered[group]
 	meters     *numbered[meter]
 	labels     bool // an entry may ask for IPv6's flow label (flowlabel.go)
+	learner    bool // the bundle brought the first learn action of a table
 	generation uint64
 }
 
@@ -133,7 +134,7 @@ func (p *program) declareTables(b *Bundle) {
 			p.tables[id] = (*table)(nil).editable(false)
 		}
 		if l, ok := a.(*flow.Learn); ok {
-			p.tables[l.Table].live.mayLearn.Store(true)
+			p.learner = !p.tables[l.Table].live.mayLearn.Swap(true) || p.learner
 		}
 	})
 }

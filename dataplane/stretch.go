@@ -104,7 +104,7 @@ type stretch struct {
 	writes []keyWrite
 	sets   []flow.Action // changes of headers, in order: set_field, load and dec_ttl
 	ttls   uint8         // how many of them are dec_ttl
-	ports  bool          // one of them is of a port
+	tuple  bool          // one of them is of an address or a port, which conntrack reads
 	end    stretchEnd
 	drop   noted       // what it notes last
 	met    *flow.Entry // what the last lookup gave; nil for a table-miss

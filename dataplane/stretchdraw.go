@@ -157,7 +157,7 @@ func (s *stretches) sets(k *walk, actions []flow.Action, id flow.FieldID, mask f
 	d := &s.drawing
 	written := bitsOf(id, mask)
 	d.asked.known.add(&written)
-	d.stretch.ports = d.stretch.ports || written.portBits() != 0
+	d.stretch.tuple = d.stretch.tuple || places[id].cover >= pseudoSum
 	d.stretch.sets = append(d.stretch.sets, actions[0])
 }
 

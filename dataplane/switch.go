@@ -172,6 +172,9 @@ func (s *Switch) apply(b *Bundle) error {
 		before = &program{}
 	}
 	after, err := before.build(b, &s.entries, s.clock())
+	if after.learner {
+		s.learners.Add(1)
+	}
 	if err != nil {
 		return err
 	}
