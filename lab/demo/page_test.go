@@ -77,6 +77,7 @@ func pick(b *browsertest.Browser, filter string) {
 	b.Value(`location.hash = "#/drops"`) // a watch of before ends
 	b.Poll(`document.querySelector("#live") === null`)
 	b.Value(`location.hash = "#/walk"`)
+	b.Poll(`document.querySelector("#typed select")?.hidden === false`) // the examples, which move what is below them
 	b.Click("#panel details summary")
 	b.Type("#live input", filter)
 	b.Click("#live button")
