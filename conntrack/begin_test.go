@@ -25,12 +25,7 @@ func TestBegin(t *testing.T) {
 	damaged[len(damaged)-1] ^= 1
 	marking := Request{Commit: true, Zone: 100, Mark: 5, MarkMask: 7, Label: Label{1, 2}, LabelMask: Label{3, 6}, InPort: 9}
 	one, two := newBench(t, Config{Max: 6}), newBench(t, Config{Max: 6})
-	for _, step := range []struct {
-		what  string
-		frame []byte
-		r     Request
-		begin bool
-	}{
+	one.beginAs(two, []beginStep{
 		{"UDP", udpFrame(client, server, 1, 53), marking, true},
 		{"the same again", udpFrame(client, server, 1, 53), marking, false},
 		{"its answer", udpFrame(server, client, 53, 1), commit, false},
@@ -43,24 +38,39 @@ func TestBegin(t *testing.T) {
 		{"another zone", udpFrame(client, server, 1, 53), Request{Commit: true, Zone: 7}, true},
 		{"the last that fits", udpFrame(client, server, 4, 53), commit, true},
 		{"one too many, in place of the oldest", udpFrame(client, server, 5, 53), commit, false},
-	} {
-		if got := one.begins(step.frame, step.r); got != step.begin {
-			t.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
+	})
+}
+
+// beginStep is a packet, and whether Begin makes a connection of it.
+type beginStep struct {
+	what  string
+	frame []byte
+	r     Request
+	begin bool
+}
+
+// beginAs has one table begin connections where it can, and another look each packet up
+// and commit it: they stay the same.
+func (b *bench) beginAs(two *bench, steps []beginStep) {
+	b.Helper()
+	for _, step := range steps {
+		if got := b.begins(step.frame, step.r); got != step.begin {
+			b.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
 		} else if !got {
-			one.twice(step.frame, step.r)
+			b.twice(step.frame, step.r)
 		}
 		two.twice(step.frame, step.r)
-		if a, b := one.lines(), two.lines(); !slices.Equal(a, b) {
-			t.Fatalf("%s\n got %q\nwant %q", step.what, a, b)
+		if got, want := b.lines(), two.lines(); !slices.Equal(got, want) {
+			b.Fatalf("%s\n got %q\nwant %q", step.what, got, want)
 		}
-		if a, b := one.Stats(), two.Stats(); a != b {
-			t.Fatalf("%s\n got %+v\nwant %+v", step.what, a, b)
+		if got, want := b.Stats(), two.Stats(); got != want {
+			b.Fatalf("%s\n got %+v\nwant %+v", step.what, got, want)
 		}
-		one.checkOrder()
-		one.warp(2e9)
+		b.checkOrder()
+		b.warp(2e9)
 		two.warp(2e9)
 	}
-	one.checkShares()
+	b.checkShares()
 }
 
 // TestBeginTranslated: the same with a destination that is translated, as far as the answer's
@@ -69,12 +79,7 @@ func TestBeginTranslated(t *testing.T) {
 	const service, service6 = "10.7.7.7", "fd00::7"
 	to, to6 := commitNAT("dst=10.0.0.2:80"), commitNAT("dst=[fd00::2]:80")
 	one, two := newBench(t, Config{Max: 7}), newBench(t, Config{Max: 7})
-	for _, step := range []struct {
-		what  string
-		frame []byte
-		r     Request
-		begin bool
-	}{
+	one.beginAs(two, []beginStep{
 		{"UDP", udpFrame(client, service, 1, 53), to, true},
 		{"the same again", udpFrame(client, service, 1, 53), to, false},
 		{"its answer", udpFrame(server, client, 80, 1), commit, false},
@@ -86,24 +91,7 @@ func TestBeginTranslated(t *testing.T) {
 		{"where nothing changes", udpFrame(client, server, 7, 80), to, true},
 		{"the last that fits", udpFrame(client, service, 4, 53), to, true},
 		{"one too many, in place of the oldest", udpFrame(client, service, 5, 53), to, false},
-	} {
-		if got := one.begins(step.frame, step.r); got != step.begin {
-			t.Fatalf("%s: Begin says %v, want %v", step.what, got, step.begin)
-		} else if !got {
-			one.twice(step.frame, step.r)
-		}
-		two.twice(step.frame, step.r)
-		if a, b := one.lines(), two.lines(); !slices.Equal(a, b) {
-			t.Fatalf("%s\n got %q\nwant %q", step.what, a, b)
-		}
-		if a, b := one.Stats(), two.Stats(); a != b {
-			t.Fatalf("%s\n got %+v\nwant %+v", step.what, a, b)
-		}
-		one.checkOrder()
-		one.warp(2e9)
-		two.warp(2e9)
-	}
-	one.checkShares()
+	})
 }
 
 // TestBeginRefuses: what Begin refuses leaves nothing behind: no connection more, none

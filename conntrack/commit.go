@@ -25,12 +25,12 @@ func (v *visit) begin() (drop DropReason, again bool) {
 	return v.commit()
 }
 
-// Begin is a ct() that finds no connection of the packet in f, whose headers lie where
-// l says, and a ct(commit) behind it in the same zone, which r is: without force, and
+// Begin is a ct() that finds no connection of the packet in f, whose headers lie where l
+// says, and a ct(commit) behind it in the same zone, which r is: without force, and
 // without nat or with one of a single outcome (NAT.single), by which the packet is not
-// rewritten. It reports false when the packet has a connection, may not begin one or is not readable,
-// or when that outcome is another connection's; then there is none more than before,
-// and Track tells why. What m holds is of no use before or after.
+// rewritten. It reports false when the packet has a connection, may not begin one or is
+// not readable, or when that outcome is another connection's; then there is none more
+// than before, and Track tells why. What m holds is of no use before or after.
 func (t *Table) Begin(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) bool {
 	*m = Meta{}
 	var v visit

@@ -8,21 +8,22 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// An opening is how the connections between two ends, or of a client to a Service, begin,
-// whatever their ports. The cache knows packets by all their headers, so it cannot know a connection's first
-// packet. But most first packets are like one before but for their ports, and most
-// walks ask for no port, or for the destination's alone: each stretch says which bits
-// its lookups asked for (asked.go). Then the walk is remembered under the signature
-// without the ports that were not asked for. Conntrack is asked once, whether the
-// packet has no connection, and begins one where the walk did.
-//
-// A walk is an opening when all its lookups were in stretches that it took; when
-// between these there was nothing but ct() and an output, which read no port; when
-// none wrote an address or a port; and when conntrack found no connection, once, and translated
+// An opening is how the connections between two ends, or of a client to a Service,
+// begin, whatever their ports. The cache knows packets by all their headers, so it
+// cannot know a connection's first packet. But most first packets are like one before
+// but for their ports, and most walks ask for no port, or for the destination's alone:
+// each stretch says which bits its lookups asked for (asked.go). Then the walk is
+// remembered under the signature without the ports that were not asked for. Conntrack is
+// asked once, whether the packet has no connection, and begins one where the walk did.
+
+// A walk is an opening when all its lookups were in stretches that it took; when between
+// these there was nothing but ct() and an output, which read no port; when none wrote an
+// address or a port; and when conntrack found no connection, once, and translated
 // nothing but the destination, to one address and port. What such a walk does follows
-// from the rest of the signature alone, and from that there is no connection and room for one. It holds as long as other entries of the
-// cache, but for learned entries: a stretch passes a table that can learn only while it
-// has learned nothing, so it holds until one begins to (Switch.awoken).
+// from the rest of the signature alone, and from that there is no connection and room
+// for one. It holds as long as other entries of the cache, but for learned entries: a
+// stretch passes a table that can learn only while it has learned nothing, so it holds
+// until one begins to (Switch.awoken).
 
 // A select group may be between the stretches too, that of a Service: its choice is by
 // all ports. So there are two searches then. What is found without the source's port
