@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/control"
@@ -57,6 +58,12 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	case "", "nat", "dsr":
 	default:
 		f.check(false, "kubernetes.defaultLoadBalancerMode: %q is neither nat nor dsr", k.DefaultLoadBalancerMode)
+	}
+	dsr := control.DSRFault(k.DefaultLoadBalancerMode, k.Features)
+	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
+	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
+		fault := control.FeatureFault(name, k.Features[name])
+		f.check(fault == "", "kubernetes.features.%s: %s", name, fault)
 	}
 }
 

@@ -313,7 +313,7 @@ kind: NodeConfig
 metadata: {name: n1}
 spec:
   gateway: {name: gw, ofPort: 2, mac: "ba:5e:d1:55:aa:c0", ips: [10.0.0.1, "fd00::1"]}
-  features: {Egress: false}
+  features: {Egress: false, LoadBalancerModeDSR: true}
   defaultLoadBalancerMode: dsr
   egressExceptCIDRs: [10.1.0.0/16]
   ports: [{name: p, ofPort: 9, pod: ns/p, mac: "fa:b7:53:74:21:a6"}, {name: tap, ofPort: 10}]

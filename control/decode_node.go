@@ -208,12 +208,15 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) Object {
 		NodePortAddresses: c.nodePortAddresses(specAt.Child("nodePortAddresses"), spec.NodePortAddresses),
 		EgressExceptCIDRs: c.prefixes(specAt.Child("egressExceptCIDRs"), spec.EgressExceptCIDRs),
 		ProxyAll:          spec.ProxyAll,
-		Features:          maps.Clone(spec.Features),
+		Features:          c.features(spec.Features),
 		DefaultDSR:        spec.DefaultLoadBalancerMode == "dsr",
 		PacketInRate:      spec.PacketInRate,
 	}
 	if spec.DefaultLoadBalancerMode != "" {
 		oneOf(c, specAt.Child("defaultLoadBalancerMode"), spec.DefaultLoadBalancerMode, "nat", "dsr")
+	}
+	if fault := DSRFault(spec.DefaultLoadBalancerMode, spec.Features); fault != "" {
+		c.invalid(specAt.Child("defaultLoadBalancerMode"), spec.DefaultLoadBalancerMode, "%s", fault)
 	}
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
 	return n
