@@ -158,10 +158,7 @@ type egressManifest struct {
 		EgressIPs       []string       `json:"egressIPs"`
 		ExternalIPPool  string         `json:"externalIPPool"`
 		ExternalIPPools []string       `json:"externalIPPools"`
-		Bandwidth       *struct {
-			Rate  string `json:"rate"`
-			Burst string `json:"burst"`
-		} `json:"bandwidth"`
+		Bandwidth       *ignored       `json:"bandwidth"` // refused
 	} `json:"spec"`
 	Status struct {
 		EgressNode string  `json:"egressNode"`
@@ -180,11 +177,7 @@ type externalIPPoolManifest struct {
 			Start string `json:"start"`
 			End   string `json:"end"`
 		} `json:"ipRanges"`
-		SubnetInfo *struct {
-			Gateway      string `json:"gateway"`
-			PrefixLength int32  `json:"prefixLength"`
-			VLAN         int32  `json:"vlan"`
-		} `json:"subnetInfo"`
+		SubnetInfo   *ignored             `json:"subnetInfo"` // refused
 		NodeSelector metav1.LabelSelector `json:"nodeSelector"`
 	} `json:"spec"`
 	Status ignored `json:"status"`

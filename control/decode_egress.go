@@ -3,7 +3,6 @@ package control
 import (
 	"net/netip"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -42,9 +41,8 @@ func decodeEgress(c *check, in *egressManifest) Object {
 	if in.Status.EgressIP != "" {
 		e.Addr = c.addr(statusAt.Child("egressIP"), in.Status.EgressIP)
 	}
-	if b := s.Bandwidth; b != nil {
-		e.Rate = c.kilobits(specAt.Child("bandwidth", "rate"), b.Rate)
-		e.Burst = c.kilobits(specAt.Child("bandwidth", "burst"), b.Burst)
+	if s.Bandwidth != nil {
+		c.forbidden(specAt.Child("bandwidth"), "antrail does not limit the bandwidth of an Egress; remove the field")
 	}
 	return e
 }
@@ -82,20 +80,6 @@ func decodePools(c *check, pool string, pools []string) []string {
 	return pools
 }
 
-// kilobits reads a quantity of bits such as 300k or 10M.
-func (c *check) kilobits(at *field.Path, s string) uint64 {
-	if len(s) > 32 {
-		c.invalid(at, clip(s), "is too long for a quantity")
-		return 0
-	}
-	q, err := resource.ParseQuantity(s)
-	if err != nil || q.Sign() < 0 || q.Value() < 1000 {
-		c.invalid(at, clip(s), "is not a quantity of at least 1k, such as 300k or 10M")
-		return 0
-	}
-	return uint64(q.Value() / 1000)
-}
-
 func decodeExternalIPPool(c *check, in *externalIPPoolManifest) Object {
 	p := &ExternalIPPool{
 		Meta:  c.meta,
@@ -106,15 +90,8 @@ func decodeExternalIPPool(c *check, in *externalIPPoolManifest) Object {
 		p.Ranges = append(p.Ranges, c.ipRange(at, r.CIDR, r.Start, r.End))
 	}
 	c.disjoint(p.Ranges)
-	if s := in.Spec.SubnetInfo; s != nil {
-		at := specAt.Child("subnetInfo")
-		p.Subnet = &PoolSubnet{Gateway: c.addr(at.Child("gateway"), s.Gateway), PrefixLength: int(s.PrefixLength), VLAN: uint16(s.VLAN)}
-		if s.PrefixLength < 1 || int(s.PrefixLength) > p.Subnet.Gateway.BitLen() {
-			c.invalid(at.Child("prefixLength"), s.PrefixLength, "is not a prefix length of the gateway's family")
-		}
-		if s.VLAN < 0 || s.VLAN > 4094 {
-			c.invalid(at.Child("vlan"), s.VLAN, "must be between 0 and 4094, inclusive")
-		}
+	if in.Spec.SubnetInfo != nil {
+		c.forbidden(specAt.Child("subnetInfo"), "antrail has no addresses of Egresses in a subnet of their own; remove the field, and use addresses of the Nodes' subnet")
 	}
 	return p
 }

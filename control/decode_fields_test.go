@@ -233,11 +233,10 @@ spec:
   appliedTo: {podSelector: {matchLabels: {app: web}}}
   egressIPs: ["", 192.0.2.7]
   externalIPPools: [p, q]
-  bandwidth: {rate: 10M, burst: 500k}
 status: {egressNode: n1, egressIP: 192.0.2.8, conditions: [{type: IPAssigned, status: "True"}]}
 `)
 	want := &Egress{Meta: egress.Meta, AppliedTo: PodSet{Pods: &web}, Addr: netip.MustParseAddr("192.0.2.8"),
-		Node: "n1", Pools: []string{"p", "q"}, Rate: 10000, Burst: 500}
+		Node: "n1", Pools: []string{"p", "q"}}
 	if !reflect.DeepEqual(egress, want) {
 		t.Errorf("got %+v, want %+v", egress, want)
 	}
@@ -248,10 +247,9 @@ metadata: {name: p}
 spec:
   ipRanges: [{cidr: 192.0.2.9/29}, {start: "2001:db8::1", end: "2001:db8::9"}]
   nodeSelector: {matchLabels: {app: web}}
-  subnetInfo: {gateway: 192.0.2.1, prefixLength: 24, vlan: 7}
 `)
 	addr := netip.MustParseAddr
-	wantPool := &ExternalIPPool{Meta: pool.Meta, Nodes: web, Subnet: &PoolSubnet{addr("192.0.2.1"), 24, 7},
+	wantPool := &ExternalIPPool{Meta: pool.Meta, Nodes: web,
 		Ranges: []IPRange{{addr("192.0.2.8"), addr("192.0.2.15")}, {addr("2001:db8::1"), addr("2001:db8::9")}}}
 	if !reflect.DeepEqual(pool, wantPool) {
 		t.Errorf("got %+v, want %+v", pool, wantPool)

@@ -19,9 +19,6 @@ type Egress struct {
 	// Node holds the address (status.egressNode); empty: none does yet.
 	Node  string
 	Pools []string // externalIPPool, externalIPPools
-	// Rate and Burst are the bandwidth, in kilobits per second and kilobits;
-	// 0: not limited.
-	Rate, Burst uint64
 }
 
 // ExternalIPPool holds addresses for Egresses and the Nodes that may have them.
@@ -29,18 +26,10 @@ type ExternalIPPool struct {
 	Meta
 	Ranges []IPRange
 	Nodes  Selector
-	Subnet *PoolSubnet
 }
 
 // IPRange is the addresses First to Last, both included, of one family.
 type IPRange struct{ First, Last netip.Addr }
-
-// PoolSubnet is the subnet that a pool's addresses live in.
-type PoolSubnet struct {
-	Gateway      netip.Addr
-	PrefixLength int
-	VLAN         uint16 // 0: none
-}
 
 // TrafficDirection is the direction of traffic, seen from the Pod.
 type TrafficDirection string

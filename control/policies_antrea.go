@@ -12,6 +12,7 @@ import (
 var (
 	errFQDN          = errors.New("peers by fqdn are not supported")
 	errClusterSet    = errors.New("peers of other clusters are not supported")
+	errExternal      = errors.New("ExternalEntities are not supported: antrail does not read them")
 	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
 	errEgressService = errors.New("only ingress rules apply to Services")
 	errNoL7          = errors.New("the feature L7NetworkPolicy is off")
@@ -104,6 +105,8 @@ func (p *planner) applied(spec *policySpec, r *PolicyRule) error {
 		switch {
 		case a.Nodes != nil:
 			return errNodes
+		case a.ExternalEntities != nil:
+			return errExternal
 		case a.Service != nil && spec.key.Direction == tables.Egress:
 			return errEgressService
 		case a.Service != nil:
@@ -119,7 +122,6 @@ func (p *planner) applied(spec *policySpec, r *PolicyRule) error {
 		case a.Pods != nil || a.Namespaces != nil:
 			spec.applied = append(spec.applied, choosePods(p.policy.Key.Namespace, a.Pods, a.Namespaces))
 		}
-		// What is left are external entities: they are not on a Node.
 	}
 	return nil
 }
@@ -149,6 +151,8 @@ func (p *planner) peer(to *peerSpec, peer *PolicyPeer) error {
 		return errClusterSet
 	case peer.FQDN != "":
 		return errFQDN
+	case peer.ExternalEntities != nil:
+		return errExternal
 	case peer.IPBlock != nil:
 		to.blocks = append(to.blocks, *peer.IPBlock)
 	case peer.Group != "":
@@ -190,6 +194,9 @@ func (w *groupWalk) add(k Key) error {
 	g := w.cluster.Groups[k]
 	if g == nil {
 		return nil
+	}
+	if g.ExternalEntities != nil {
+		return fmt.Errorf("%s: %w", k, errExternal)
 	}
 	w.to.blocks = append(w.to.blocks, g.IPBlocks...)
 	if g.Pods != nil || g.Namespaces != nil {

@@ -356,6 +356,11 @@ func TestRefusedPolicies(t *testing.T) {
 		{"fqdn", []Object{bad(antreaRule(ActionDrop, []PolicyPeer{{FQDN: "example.com"}}))}, "spec.ingress[0]: peer 0: peers by fqdn"},
 		{"other clusters", []Object{bad(antreaRule(ActionDrop, []PolicyPeer{{Pods: selector(), ClusterSet: true}}))}, "other clusters"},
 		{"Nodes", []Object{bad(PolicyRule{Action: ActionDrop, AppliedTo: []AppliedTo{{Nodes: selector()}}})}, "apply to Nodes"},
+		{"peers outside of the cluster", []Object{bad(antreaRule(ActionDrop, []PolicyPeer{{ExternalEntities: selector(), Namespaces: selector()}}))}, "ExternalEntities are not supported"},
+		{"applied outside of the cluster", []Object{bad(PolicyRule{Action: ActionDrop, AppliedTo: []AppliedTo{{ExternalEntities: selector()}}})}, "ExternalEntities are not supported"},
+		{"a group outside of the cluster", []Object{
+			group("a", Group{ExternalEntities: selector(), Namespaces: selector()}), bad(antreaRule(ActionDrop, []PolicyPeer{{Group: "a"}})),
+		}, "ClusterGroup/a: ExternalEntities are not supported"},
 		{"a ring of groups", []Object{
 			group("a", Group{ChildGroups: []string{"b"}}), group("b", Group{ChildGroups: []string{"a"}}),
 			bad(antreaRule(ActionDrop, []PolicyPeer{{Group: "a"}})),
