@@ -23,7 +23,8 @@ import (
 // The checks are those an API server and Antrea's webhooks make before they
 // store an object, as far as one object alone can be judged; what needs several
 // objects is checked by the store. An object with a fault is refused whole and
-// all others are kept. A kind that is not used here is told as ignored.
+// all others are kept. A kind that is not used here is told as ignored, but a policy
+// that nothing here enforces is refused (unenforced.go).
 //
 // Text is hostile: the size of a file, of a document and of an object is
 // limited, as are depth and number of values, and aliases count as what they
@@ -252,7 +253,8 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 }
 
 // unread tells of an object whose type is not read: of a known kind in another
-// apiVersion, of a kind that is misspelt, or of one that is not used here.
+// apiVersion, of a kind that is misspelt, of one that nothing here enforces, or of one
+// that is not used here. Only the last is ignored.
 func (d *documentDecoding) unread(n *yaml.Node, version, kind string) {
 	p := Problem{Source: Source{d.file, n.Line}}
 	others := otherVersions(version, kind)
@@ -269,6 +271,8 @@ func (d *documentDecoding) unread(n *yaml.Node, version, kind string) {
 		}
 	} else if meant := misspeltKind(version, kind); meant != "" {
 		p.Reason = fmt.Sprintf("there is no kind %s of %s%s", clip(kind), clip(version), meant)
+	} else if why := unenforced(version, kind); why != "" {
+		p.Key, p.Reason = unenforcedKey(n, version, kind), why
 	} else {
 		p.Ignored, p.Reason = true, fmt.Sprintf("ignored: kind %s of %s is not used here", clip(kind), clip(version))
 	}

@@ -21,9 +21,12 @@ type Published struct {
 	JSON   []byte
 }
 
-// Key is the object's key here; false for a kind that is not used.
+// Key is the object's key here; false for a kind that may be ignored.
 func (p *Published) Key() (Key, bool) {
 	r, ok := readers[typeName{p.APIVersion, p.Kind}]
+	if !ok && unenforced(p.APIVersion, p.Kind) != "" {
+		return Key{unenforcedKind(p.APIVersion, p.Kind), clipName(p.Object.GetNamespace()), clipName(p.Object.GetName())}, true
+	}
 	if !ok {
 		return Key{}, false
 	}
@@ -43,6 +46,9 @@ func (p *Published) Decode(source string) (Object, []Problem) {
 		return nil, []Problem{c.problem(0, "", fmt.Sprintf("kind %s of %s is not used here", clip(p.Kind), clip(p.APIVersion)))}
 	}
 	c.meta = Meta{Key: key, Source: Source{File: source}}
+	if _, read := readers[typeName{p.APIVersion, p.Kind}]; !read {
+		return nil, []Problem{c.problem(0, "", unenforced(p.APIVersion, p.Kind))}
+	}
 	obj := p.read(c)
 	c.settle()
 	if len(c.problems) > 0 {

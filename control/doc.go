@@ -17,6 +17,7 @@
 //	decode_policy.go
 //	decode_antrea.go, decode_antreapolicy.go  and of Antrea
 //	decode_group.go, decode_egress.go
+//	unenforced.go                             kinds that promise what nothing here does: refused, not ignored
 //	features.go                               feature gates: those that antrail has, and those it refuses
 //	decode_published.go                       objects that an API server gives
 //	store.go                                  what all sources say, and snapshots of it
