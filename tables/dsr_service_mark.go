@@ -33,7 +33,7 @@ func (p *Pipeline) learnDSR(s ServiceAddress) *flow.Entry {
 	learn := &flow.Learn{
 		Table: p.id(tableSessionAffinity), Priority: priorityHigh, IdleTimeout: dsrIdleTimeout,
 		DeleteLearned: true, Cookie: p.cookie(forServices, s.Group),
-		Specs: append(learnMatches(s, srcPortField(s.Proto), f.srcField(), f.dstField()),
+		Specs: append(learnMatches(s, srcPortField(s.Proto), dstPortField(s.Proto), f.srcField(), f.dstField()),
 			learnCopy(EndpointPortField), learnMark(EpSelectedRegMark), learnMark(DSRServiceRegMark),
 			learnCopy(f.endpointField())),
 	}

@@ -47,11 +47,13 @@ func (p *Pipeline) noEndpoint() []*flow.Entry {
 	}
 }
 
-// dsrWithoutDNAT: a DSR connection keeps its destination.
+// dsrWithoutDNAT commits a DSR connection without translation, so that it keeps
+// its destination. It notes where the connection comes from, as Antrea does; a
+// connection that conntrack finds invalid does not keep the note.
 func (p *Pipeline) dsrWithoutDNAT(f Family) []*flow.Entry {
 	if !hasDSR(p) {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableEndpointDNAT, priorityHigh,
-		match(f.ip(), DSRServiceRegMark.is()), commit(f.zone(), p.next(tableEndpointDNAT)))}
+		match(f.ip(), DSRServiceRegMark.is()), commit(f.zone(), p.next(tableEndpointDNAT), keepSource()))}
 }

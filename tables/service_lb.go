@@ -115,7 +115,7 @@ func atService(s ServiceAddress) term {
 // entry's cookie and that of what it learns name the group.
 func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
 	f := s.family()
-	specs := append(learnMatches(s, f.dstField(), f.srcField()),
+	specs := append(learnMatches(s, dstPortField(s.Proto), f.dstField(), f.srcField()),
 		learnCopy(EndpointPortField), learnCopy(remoteEndpointField), learnCopy(f.endpointField()),
 		learnMark(EpSelectedRegMark), learnMark(RewriteMACRegMark))
 	if s.External {
@@ -133,12 +133,11 @@ func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
 }
 
 // learnMatches make a learned entry match the packets of its protocol that are
-// like this one in the destination port and in some more fields.
+// equal to this one in some fields. Dumps show the fields in this order.
 func learnMatches(s ServiceAddress, like ...flow.FieldID) []flow.LearnSpec {
 	specs := []flow.LearnSpec{
 		learnValue(flow.EthType, s.family().etherType()),
 		learnValue(flow.IPProto, uint64(s.Proto)),
-		learnSame(dstPortField(s.Proto)),
 	}
 	for _, id := range like {
 		specs = append(specs, learnSame(id))
