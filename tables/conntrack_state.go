@@ -21,6 +21,11 @@ func (p *Pipeline) stateOfConnections(f Family) []*flow.Entry {
 	}
 }
 
+// stateOfNew is the table-miss, for the first packet of a connection.
+func (p *Pipeline) stateOfNew() *flow.Entry {
+	return p.entry(forPods, tableConntrackState, priorityMiss, match(), p.goStage(stagePreRouting))
+}
+
 func (p *Pipeline) stateOfServices(f Family) []*flow.Entry {
 	if !hasProxy(p) {
 		return nil

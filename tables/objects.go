@@ -25,6 +25,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.classifyTunnel(),
 		p.ndSwitch(),
 		p.ndDrop(),
+		one(p.stateOfNew()),
 		p.stateOfDSR(),
 		p.noAffinity(),
 		p.dsrInvalid(),

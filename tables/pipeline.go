@@ -144,7 +144,7 @@ var declared = [numTables]declaration{
 	tableIPv6:                      {"IPv6", stageValidation, missNext, hasIPv6},
 	tableUnSNAT:                    {"UnSNAT", stageConntrackState, missNext, hasProxy},
 	tableConntrackZone:             {"ConntrackZone", stageConntrackState, missNext, always},
-	tableConntrackState:            {"ConntrackState", stageConntrackState, missNext, always},
+	tableConntrackState:            {"ConntrackState", stageConntrackState, missOwn, always},
 	tablePreRoutingClassifier:      {"PreRoutingClassifier", stagePreRouting, missNext, hasProxy},
 	tableNodePortMark:              {"NodePortMark", stagePreRouting, missNext, hasProxyAll},
 	tableSessionAffinity:           {"SessionAffinity", stagePreRouting, missOwn, hasProxy},

@@ -18,12 +18,12 @@ func (p *Pipeline) rootARP() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{
-		p.entry(forPods, tablePipelineRootClassifier, priorityNormal, match(arp), p.goTo(tableARPSpoofGuard)),
+		p.entry(forDefault, tablePipelineRootClassifier, priorityNormal, match(arp), p.goTo(tableARPSpoofGuard)),
 	}
 }
 
 func (p *Pipeline) rootIP(f Family) []*flow.Entry {
 	return []*flow.Entry{
-		p.entry(forPods, tablePipelineRootClassifier, priorityNormal, match(f.ip()), p.goTo(tableClassifier)),
+		p.entry(forDefault, tablePipelineRootClassifier, priorityNormal, match(f.ip()), p.goTo(tableClassifier)),
 	}
 }

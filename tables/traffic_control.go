@@ -14,11 +14,17 @@ import "github.com/antrail/antrail/flow"
 // Next:   the ingress policies, which is also the table-miss; output for what
 // comes back from a TrafficControl's engine.
 
+// trafficReturned belongs to TrafficControl and to L7NetworkPolicy alike. Antrea
+// installs it for both, the policies last, so that its cookie is theirs.
 func (p *Pipeline) trafficReturned() []*flow.Entry {
 	if !hasTrafficControl(p) {
 		return nil
 	}
-	return []*flow.Entry{p.entry(forPods, tableTrafficControl, priorityHigh,
+	owner := forPods
+	if p.c.Features.L7Policy {
+		owner = forPolicies
+	}
+	return []*flow.Entry{p.entry(owner, tableTrafficControl, priorityHigh,
 		match(FromTCReturnRegMark.is(), OutputToOFPortRegMark.is()), p.goStage(stageOutput))}
 }
 
