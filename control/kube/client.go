@@ -137,13 +137,12 @@ func (c *connections) node(ctx context.Context, name string) (*corev1.Node, erro
 	return &list.Items[0], nil
 }
 
-// discover asks which resources of Antrea's group are served: none when there is
-// no such group.
-func (c *connections) discover(ctx context.Context) (served, error) {
+// discover asks which resources of a group are served: none when there is no such group.
+func (c *connections) discover(ctx context.Context, name string) (served, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var group metav1.APIGroup
-	if err := c.ask(ctx, "/apis/"+antreaGroup, &group); err != nil {
+	if err := c.ask(ctx, "/apis/"+name, &group); err != nil {
 		if apierrors.IsNotFound(err) {
 			return served{}, nil
 		}

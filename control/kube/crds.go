@@ -16,7 +16,7 @@ import (
 func (s *Source) runDiscovery(ctx context.Context, watches *sync.WaitGroup) {
 	wait := min(firstWait, s.longest)
 	for {
-		has, err := s.api.discover(ctx)
+		has, err := s.api.discover(ctx, antreaGroup)
 		if ctx.Err() != nil {
 			return
 		}

@@ -155,6 +155,9 @@ func (in inbox) remove(k control.Key) {
 	}
 	delete(in.held, k)
 	delete(in.refused, k)
+	if in.unenforced {
+		return // the store never had it
+	}
 	if summedKind(in.kind) {
 		in.source.policyTurn++
 	}

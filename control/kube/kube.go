@@ -12,6 +12,7 @@
 //	inbox.go         what a watch says → what differs from what it said before
 //	batch.go         changes that wait, and the first of them, which is everything
 //	crds.go          Antrea's kinds: there, or waited for
+//	unenforced.go    kinds of policies that antrail does not enforce: refused
 //	status.go        how each watch stands
 //	events.go        refused objects are told on the object
 //	report.go        how the Node's policies stand is told in its AntreaAgentInfo
@@ -28,7 +29,7 @@
 // when it is back, each watch goes on where it was, or lists again and tells the
 // difference. An object that is refused stays as it was when it was last good.
 //
-// Goroutines: runWatch for each resource, runDiscovery, runApply, runEvents; RunStatus,
+// Goroutines: runWatch for each resource, runDiscovery, runUnenforced, runApply, runEvents; RunStatus,
 // runElection, runSums and runReportWatch.
 package kube
 
@@ -121,6 +122,7 @@ func (s *Source) Run(ctx context.Context) {
 		wg.Go(func() { w.runWatch(ctx) })
 	}
 	wg.Go(func() { s.runDiscovery(ctx, &wg) })
+	wg.Go(func() { s.runUnenforced(ctx, &wg) })
 	wg.Go(func() { s.runEvents(ctx) })
 	s.runApply(ctx)
 	wg.Wait()
@@ -138,7 +140,7 @@ func (s *Source) Missing() error {
 
 func (s *Source) missing() error {
 	for _, w := range s.watches {
-		if !w.listed && w.fault != nil {
+		if !w.listed && w.fault != nil && !w.unenforced {
 			return fmt.Errorf("%s: %w", w.name(), w.fault)
 		}
 	}
@@ -146,7 +148,7 @@ func (s *Source) missing() error {
 		return fmt.Errorf("which kinds the API server has: %w", s.discovery)
 	}
 	for _, w := range s.watches {
-		if !w.listed {
+		if !w.listed && !w.unenforced {
 			return fmt.Errorf("%s: not read yet", w.name())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -423,6 +424,56 @@ func TestRefused(t *testing.T) {
 	if n := strings.Count(f.log.String(), "an object is not in force"); n != 2 {
 		t.Errorf("%d problems were logged:\n%s", n, f.log)
 	}
+}
+
+// TestUnenforced: policies that antrail does not enforce, and fields that it does not
+// have, are told in the log, by an Event and in the status of the watches. A kind that
+// cannot be listed stops nothing.
+func TestUnenforced(t *testing.T) {
+	api := kubetest.New(t)
+	api.Serve("traceflows", true)
+	api.ServeAlso("policy.networking.k8s.io/v1/adminnetworkpolicies")
+	api.ServeAlso("policy.networking.k8s.io/v1/baselineadminnetworkpolicies") // it has no list
+	api.Apply(nodes + `
+---
+{apiVersion: policy.networking.k8s.io/v1, kind: AdminNetworkPolicy, metadata: {name: deny}, spec: {priority: 5}}
+---
+{apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {}}
+---
+{apiVersion: crd.antrea.io/v1beta1, kind: Egress, metadata: {name: out}, spec: {appliedTo: {podSelector: {}}, egressIP: 192.0.2.7, bandwidth: {rate: 10M, burst: 10M}}}
+`)
+	f := follow(t, api, nil).synced()
+	const (
+		policy = "AdminNetworkPolicy.policy.networking.k8s.io/deny: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1"
+		trace  = "Traceflow.crd.antrea.io/tf: antrail does not have kind Traceflow of crd.antrea.io/v1beta1; antrail trace shows a packet's way"
+		egress = "Egress/out: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress; remove the field"
+	)
+	for _, want := range []string{policy, trace, egress} {
+		f.until(want, func() bool { return strings.Contains(f.log.String(), want) })
+	}
+	f.until("the Events", func() bool { return len(api.Objects("events")) == 3 })
+	about := map[string]string{}
+	for _, e := range api.Objects("events") {
+		of, _ := e["involvedObject"].(map[string]any)
+		about[fmt.Sprint(of["kind"], "/", of["name"])], _ = e["message"].(string)
+	}
+	for object, want := range map[string]string{"AdminNetworkPolicy/deny": policy, "Traceflow/tf": trace, "Egress/out": egress} {
+		if _, reason, _ := strings.Cut(want, ": "); !strings.HasPrefix(about[object], reason) {
+			t.Errorf("the Event about %s is %q, want %q", object, about[object], reason)
+		}
+	}
+	refused := map[string]int{}
+	for _, s := range f.Status() {
+		if s.Refused > 0 {
+			refused[s.Resource] = s.Refused
+		}
+	}
+	want := map[string]int{"adminnetworkpolicies.policy.networking.k8s.io": 1, "traceflows.crd.antrea.io": 1, "egresses.crd.antrea.io": 1}
+	if !maps.Equal(refused, want) {
+		t.Errorf("refused %v, want %v", refused, want)
+	}
+	api.Delete("policy.networking.k8s.io/v1", "AdminNetworkPolicy", "", "deny")
+	f.until("the end of a problem", func() bool { return len(f.Problems()) == 2 })
 }
 
 // TestNode asks for the Node's own facts.

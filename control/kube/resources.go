@@ -23,6 +23,8 @@ type resource struct {
 	selector string         // of fields
 	example  runtime.Object // of built-in types; nil: JSON
 	where    string         // tells two watches of one resource apart
+	// unenforced: each object is refused by its kind (unenforced.go).
+	unenforced bool
 }
 
 func (r *resource) gvr() schema.GroupVersionResource {
@@ -66,8 +68,7 @@ var antreaKinds = []struct {
 	{control.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
 }
 
-// served are the resources of Antrea's group that an API server has, as
-// version/plural.
+// served are the resources of a group that an API server has, as version/plural.
 type served map[string]bool
 
 // choose tells which of Antrea's kinds can be watched, each in the best version

@@ -22,6 +22,7 @@ func TestRealRights(t *testing.T) {
 	for what, flags := range map[string][]string{"lists are streamed": nil, "they are not": {"--feature-gates", "WatchList=false"}} {
 		t.Run(what, func(t *testing.T) {
 			api := newReal(t, true, flags...)
+			api.applyUnenforced()
 			f := follow(t, api, nil).synced()
 			if own, err := f.Node(t.Context(), "node-a"); err != nil || own.Key.Name != "node-a" {
 				t.Errorf("the Node: %+v, %v", own, err)
@@ -53,6 +54,33 @@ func TestRealRights(t *testing.T) {
 			t.Errorf("%s is asked for, and not allowed", k)
 		}
 	}
+}
+
+// applyUnenforced makes the kinds that antrail does not enforce, and waits until they are
+// served.
+func (r *realAPI) applyUnenforced() {
+	r.t.Helper()
+	for _, k := range unenforcedKinds {
+		r.Apply(fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[3]s.%[1]s, annotations: {api-approved.kubernetes.io: "unapproved, for a test"}}
+spec:
+  group: %[1]s
+  names: {kind: %[2]s, plural: %[3]s}
+  scope: Cluster
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`, k.group, k.name, k.plural))
+	}
+	f := &following{t: r.t, log: &lines{}, Source: &Source{}}
+	f.until("the kinds that are not enforced", func() bool {
+		for _, k := range unenforcedKinds {
+			if !r.Has("/apis/" + k.group + "/v1/" + k.plural) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // granted is what the ClusterRole allows, in the words of kubetest.Real.Asked.

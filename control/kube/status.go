@@ -57,6 +57,9 @@ func (w *watch) status() WatchStatus {
 	st := WatchStatus{
 		Resource: w.name(), State: Watching, Objects: len(w.held), Refused: len(w.refused), Events: w.events, Faults: w.faults,
 	}
+	if w.unenforced {
+		st.Reason = "antrail does not enforce this kind: all objects are refused"
+	}
 	if !w.listed {
 		st.State = Reading
 	}

@@ -32,7 +32,8 @@ type API struct {
 	version int
 	oldest  int // changes up to this version are forgotten
 	kinds   map[string]bool
-	refuse  int // the status of every answer; 0: answers are given
+	others  []string // resources of other groups, as group/version/plural
+	refuse  int      // the status of every answer; 0: answers are given
 	plain   bool
 	asked   map[string]int
 	before  map[string]func()
@@ -122,6 +123,14 @@ func (a *API) Serve(plural string, yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kinds[plural] = yes
+}
+
+// ServeAlso has it serve a resource of a group that is not Antrea's, as
+// group/version/plural.
+func (a *API) ServeAlso(resource string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.others = append(a.others, resource)
 }
 
 // Before calls f once, when the next request of a sort that Asked counts has come and is

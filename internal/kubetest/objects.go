@@ -38,12 +38,13 @@ func antreaVersion(plural string) string {
 // plurals are the kinds that are not made plural by an s.
 var plurals = map[string]string{
 	"NetworkPolicy": "networkpolicies", "ClusterNetworkPolicy": "clusternetworkpolicies", "Egress": "egresses",
+	"AdminNetworkPolicy": "adminnetworkpolicies",
 }
 
 // clusterWide are kinds without namespace.
 var clusterWide = map[string]bool{
 	"Node": true, "Namespace": true, "Tier": true, "ClusterNetworkPolicy": true, "ClusterGroup": true, "Egress": true,
-	"ExternalIPPool": true, "TrafficControl": true, "AntreaAgentInfo": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"ExternalIPPool": true, "TrafficControl": true, "AntreaAgentInfo": true, "Traceflow": true, "AdminNetworkPolicy": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 }
 
 // PluralOf is a kind as URLs have it.

@@ -70,30 +70,40 @@ func statusObject(status int, reason, message string) object {
 	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason, "message": message}
 }
 
-// discover tells which of Antrea's kinds there are.
+// discover tells which kinds of a group there are.
 func (a *API) discover(w http.ResponseWriter, group, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.asked["discover"]++
-	served := map[string][]object{}
-	for plural, yes := range a.kinds {
-		if yes {
-			v := antreaVersion(plural)
-			served[v] = append(served[v], object{"name": plural})
-		}
-	}
+	served := a.served(group)
 	switch {
-	case group != antreaGroup || len(served) == 0:
+	case len(served) == 0:
 		fail(w, http.StatusNotFound, "NotFound", "no such group")
 	case version == "":
 		var versions []object
 		for v := range served {
-			versions = append(versions, object{"groupVersion": antreaGroup + "/" + v, "version": v})
+			versions = append(versions, object{"groupVersion": group + "/" + v, "version": v})
 		}
-		answer(w, http.StatusOK, object{"kind": "APIGroup", "name": antreaGroup, "versions": versions})
+		answer(w, http.StatusOK, object{"kind": "APIGroup", "name": group, "versions": versions})
 	default:
 		answer(w, http.StatusOK, object{"kind": "APIResourceList", "groupVersion": group + "/" + version, "resources": served[version]})
 	}
+}
+
+// served are the resources of a group, by version.
+func (a *API) served(group string) map[string][]object {
+	served := map[string][]object{}
+	for plural, yes := range a.kinds {
+		if v := antreaVersion(plural); yes && group == antreaGroup {
+			served[v] = append(served[v], object{"name": plural})
+		}
+	}
+	for _, resource := range a.others {
+		if words := strings.Split(resource, "/"); words[0] == group {
+			served[words[1]] = append(served[words[1]], object{"name": words[2]})
+		}
+	}
+	return served
 }
 
 func (a *API) get(w http.ResponseWriter, r ref) {
@@ -328,6 +338,7 @@ func typeOf(of ref) (apiVersion, kind string) {
 		"networkpolicies": "NetworkPolicy", "tiers": "Tier", "clusternetworkpolicies": "ClusterNetworkPolicy",
 		"clustergroups": "ClusterGroup", "groups": "Group", "egresses": "Egress", "externalippools": "ExternalIPPool",
 		"trafficcontrols": "TrafficControl", "antreaagentinfos": "AntreaAgentInfo",
+		"traceflows": "Traceflow", "adminnetworkpolicies": "AdminNetworkPolicy",
 	}
 	switch of.group {
 	case "":
