@@ -38,6 +38,8 @@ const (
 	DropFragFull
 	DropFragExpired
 	DropNewRate
+	DropForeignMAC
+	DropVLANTag
 	numDropReasons
 )
 
@@ -71,6 +73,8 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropFragFull:      {"frag_full", "No room was left for waiting fragments, or none for those from this port."},
 	DropFragExpired:   {"frag_expired", "The rest of the fragment's datagram did not come within 15 seconds."},
 	DropNewRate:       {"ct_new_rate", "The port begins connections faster than its rate allows (conntrack.newRate)."},
+	DropForeignMAC:    {"foreign_mac", "Port security: the frame's source MAC address is not one of the port's own."},
+	DropVLANTag:       {"vlan_tag", "Port security: the frame has a VLAN tag, and the port may send none (podVLANTags), or the frame has two."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -79,10 +83,11 @@ func (r DropReason) String() string { return dropTexts[r].name }
 // Sentence tells an operator what the reason means.
 func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 
-// InTable says whether a packet that is lost for the reason is lost in a table.
+// InTable says whether a packet that is lost for the reason is lost in a table. Port
+// security drops packets before the first one, and counters show them under that one.
 func (r DropReason) InTable() bool {
 	switch r {
-	case NotDropped, DropRuntFrame, DropNoPipeline:
+	case NotDropped, DropRuntFrame, DropNoPipeline, DropForeignMAC, DropVLANTag:
 		return false
 	}
 	return true

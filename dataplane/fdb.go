@@ -108,15 +108,20 @@ func (t *fdb) port(k macKey, now int64) (uint32, bool) {
 	return 0, false
 }
 
-// expire forgets the old, and, when gone is not 0, all of that port.
-func (t *fdb) expire(now int64, gone uint32) {
+// expire forgets addresses whose age has come.
+func (t *fdb) expire(now int64) {
+	t.remove(func(s *station) bool { return now-s.seen.Load() >= fdbAge })
+}
+
+// remove forgets addresses that are to go.
+func (t *fdb) remove(goes func(*station) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.chains {
 		at := &t.chains[i]
 		for s := at.Load(); s != nil; s = at.Load() {
-			if now-s.seen.Load() >= fdbAge || gone != 0 && s.port.Load() == gone {
-				at.Store(s.next.Load()) // who stands at s still comes to those behind it
+			if goes(s) {
+				at.Store(s.next.Load()) // a lookup that stands at s still reaches those behind it
 				t.size.Add(-1)
 			} else {
 				at = &s.next

@@ -13,6 +13,7 @@ func TestStationsWhileOthersCome(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	const staying, coming, gone = 500, 9000, 7
+	ofGone := func(s *station) bool { return s.port.Load() == gone }
 	var table fdb
 	for i := range uint64(staying) {
 		table.learn(macKey{i, 0}, uint32(i), 1)
@@ -38,18 +39,18 @@ func TestStationsWhileOthersCome(t *testing.T) {
 		})
 	}
 	for range 200 {
-		table.expire(second, gone)
+		table.remove(ofGone)
 		table.list(second)
 	}
 	workers.Wait()
 	if n := len(table.list(second)); n != int(table.size.Load()) || n > fdbMax {
 		t.Errorf("%d stations are listed, and counted %d", n, table.size.Load())
 	}
-	table.expire(second, gone) // of those that stay one was at that port; the one that moves makes up for it
+	table.remove(ofGone) // of those that stay one was at that port; the one that moves makes up for it
 	if n := len(table.list(second)); n != staying || table.size.Load() != staying {
 		t.Errorf("%d stations are left, and counted %d, want %d", n, table.size.Load(), staying)
 	}
-	if table.expire(fdbAge+10*second, 0); table.size.Load() != 0 || len(table.list(0)) != 0 {
+	if table.expire(fdbAge + 10*second); table.size.Load() != 0 || len(table.list(0)) != 0 {
 		t.Errorf("%d stations are left when all are too old", table.size.Load())
 	}
 }

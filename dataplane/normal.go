@@ -4,7 +4,9 @@ import "github.com/antrail/antrail/flow"
 
 // NORMAL is the MAC learning switch: the source address is learned with the
 // port of entry, the destination looked up; an unknown or a group address is
-// flooded. Antrea sends ARP this way. The addresses are in fdb.go.
+// flooded. Antrea sends ARP this way. The addresses are in fdb.go. An address that
+// port security gives to a port (security.go) is known from the start, and learned at
+// no other port, whatever that port has for security itself.
 
 const (
 	groupAddress = 1 << 40        // the group bit of a MAC address
@@ -20,13 +22,17 @@ func (k *walk) normal() {
 		return
 	}
 	k.w.rec.forbid()
-	t, now := &k.w.sw.fdb, k.w.now
-	if !k.dry() && src&groupAddress == 0 {
+	t, now, set := &k.w.sw.fdb, k.w.now, k.w.sw.ports.Load()
+	if !k.dry() && src&groupAddress == 0 && !set.foreign(src, k.key.InPort()) {
 		t.learn(macKey{src, vlan}, k.key.InPort(), now)
 	}
 	if dst&groupAddress == 0 {
 		if dst == src { // just learned, or, in a trace, as if it were
 			k.output(k.key.InPort())
+			return
+		}
+		if port, owned := set.owners[dst]; owned {
+			k.output(port)
 			return
 		}
 		if port, ok := t.port(macKey{dst, vlan}, now); ok {

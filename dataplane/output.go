@@ -23,6 +23,7 @@ type switchPort struct {
 	cuts     int          // shortcuts that begin here; under shortcuts.mu
 	kernel   kernelCounts // what passed by shortcuts
 	account  account      // of what entered by it, and left
+	guard    atomic.Pointer[guard]
 
 	worker atomic.Int32 // which worker receives from it; changed under Switch.mu
 	share  share        // of that worker's time

@@ -97,6 +97,12 @@ func (r *rig) addPort(no uint32, o memory.Options) {
 	r.check(r.sw.AddPort(no, r.ports[no]))
 }
 
+// secure gives a port its security.
+func (r *rig) secure(no uint32, s dataplane.PortSecurity) {
+	r.Helper()
+	r.check(r.sw.SecurePort(no, s))
+}
+
 func (r *rig) parse(src flow.Sources) *flow.Program {
 	r.Helper()
 	p, err := flow.ParseProgram(src)

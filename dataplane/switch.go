@@ -93,8 +93,9 @@ type Switch struct {
 // portSet is the ports of a switch; it never changes.
 type portSet struct {
 	byNumber map[uint32]*switchPort
-	low      []*switchPort // those below lowPorts, by number
-	list     []*switchPort // by number
+	low      []*switchPort     // those below lowPorts, by number
+	list     []*switchPort     // by number
+	owners   map[uint64]uint32 // port numbers by MAC address that is configured (security.go)
 }
 
 // lowPorts is up to which number ports are found without a map.
@@ -197,8 +198,14 @@ func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
 	s.learnings.Add(1)
 }
 
-// AddPort makes a port part of the switch under a number.
+// AddPort makes a port part of the switch under a number, without port security.
 func (s *Switch) AddPort(no uint32, p ports.Port) error {
+	return s.AddSecuredPort(no, p, PortSecurity{})
+}
+
+// AddSecuredPort makes a port part of the switch under a number. Its security holds
+// from its first packet on.
+func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.ports.Load()
@@ -207,8 +214,10 @@ func (s *Switch) AddPort(no uint32, p ports.Port) error {
 	}
 	info := p.Info()
 	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, shortcut: info.Shortcut, mtu: info.MTU}
+	sp.guard.Store(guardOf(&security))
 	sp.worker.Store(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))
+	s.forgetForeign()
 	return nil
 }
 
@@ -226,7 +235,7 @@ func (s *Switch) RemovePort(no uint32) error {
 	for _, w := range append(slices.Clone(s.workers), s.outside) {
 		w.letGo()
 	}
-	s.fdb.expire(s.clock(), no)
+	s.fdb.remove(func(l *station) bool { return l.port.Load() == no })
 	s.past = append(s.past, &sp.account)
 	return sp.port.Close()
 }
@@ -245,6 +254,7 @@ func (s *Switch) publishPorts(list []*switchPort) {
 	set := &portSet{byNumber: make(map[uint32]*switchPort, len(list)), list: list}
 	for _, p := range list {
 		set.byNumber[p.no] = p
+		set.own(p)
 		if p.no < lowPorts {
 			set.low = append(set.low, make([]*switchPort, int(p.no)+1-len(set.low))...)
 			set.low[p.no] = p
@@ -331,7 +341,7 @@ func (s *Switch) Expire() {
 	s.reading.Lock()
 	s.fragments.Expire(now)
 	s.reading.Unlock()
-	s.fdb.expire(now, 0)
+	s.fdb.expire(now)
 	s.creditNow()
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()

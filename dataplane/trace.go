@@ -155,7 +155,11 @@ func (s *Switch) Trace(req *TraceRequest) (*Trace, error) {
 	preset(&k.key, &req.Metadata)
 	k.ct.Mark, k.ct.Label = ctOf(&k.key)
 	k.trace.out.Start = k.key
-	k.walkTable(prog.first)
+	if why := k.violation(); why == NotDropped {
+		k.walkTable(prog.first)
+	} else {
+		k.drop(why)
+	}
 	k.trace.settle(k)
 	k.frame = nil
 	w.flush()

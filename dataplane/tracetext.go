@@ -68,6 +68,9 @@ func (v *Verdict) Text(n *flow.Names) string {
 	if len(parts) > 0 {
 		return strings.Join(parts, ", ")
 	}
+	if !v.Reason.InTable() {
+		return fmt.Sprintf("dropped before the first table (%s): %s", v.Reason, v.Reason.Sentence())
+	}
 	return fmt.Sprintf("dropped in table %s (%s): %s", tableText(v.Table, n), v.Reason, v.Reason.Sentence())
 }
 

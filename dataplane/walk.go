@@ -8,7 +8,8 @@ import (
 
 // A packet's way through the tables.
 //
-//	1. start     the key is extracted, the walk enters the first table
+//	1. start     the key is extracted, port security is checked (security.go), the
+//	             walk enters the first table
 //	2. table     lookup gives an entry; it is credited and its actions run
 //	3. run       actions in order (act.go); goto_table jumps, resubmit calls and
 //	             returns, ct() with a table and groups continue on the state as
@@ -99,32 +100,36 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	} else if f.Len() < 14 {
 		k.drop(DropRuntFrame)
 	} else {
-		admitted := k.extract()
+		why := k.extract()
 		if k.trace != nil {
 			k.trace.out.Start = k.key
 		} else {
 			k.w.timer.begin()
 		}
-		if admitted {
+		if why == NotDropped {
 			k.walkTable(k.prog.first)
 		} else {
-			k.drop(DropBadOffload)
+			k.drop(why)
 		}
 	}
 	k.finish()
 	k.walkDatagrams()
 }
 
-// extract makes the packet's key, and says whether its offload state is one that
-// can be.
-func (k *walk) extract() bool {
-	if k.parsed { // and admitted
+// extract makes the packet's key. It returns why the packet may not enter the first
+// table: the port's security forbids it, or its offload state does not fit it.
+func (k *walk) extract() DropReason {
+	if k.parsed { // replay has checked the offload state
 		k.parsed = false
 		flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
-		return true
+		return k.violation()
 	}
 	k.layers = flow.Extract(k.frame, k.inPort, &k.key)
-	return packet.AdmitOffload(k.frame, &k.layers)
+	why := k.violation()
+	if why == NotDropped && !packet.AdmitOffload(k.frame, &k.layers) {
+		why = DropBadOffload
+	}
+	return why
 }
 
 // begin sets the per-packet state.

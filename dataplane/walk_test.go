@@ -165,6 +165,10 @@ func dropCases() []dropCase {
 					r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src="+port, 1))
 				}
 			}},
+		{reason: dataplane.DropForeignMAC, flows: "table=1 actions=output:2", want: "in 1",
+			setup: func(r *rig) { r.secure(1, dataplane.PortSecurity{Enforced: true}) }},
+		{reason: dataplane.DropVLANTag, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.UDP4(packettest.Options{VLAN: 5}),
+			setup: func(r *rig) { r.secure(1, guarded(1)) }},
 	}
 }
 

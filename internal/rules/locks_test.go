@@ -20,7 +20,7 @@ var waiting = []struct {
 	who    []string
 }{
 	{"who changes the switch or asks it something, and upkeep: no worker", []string{
-		"dataplane.Switch.AddPort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.Switch.Relearn",
+		"dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.nextWindow", "dataplane.worker.letGo", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.Lost", "dataplane.Switch.RunningSums", "dataplane.Switch.Sums",
 		"dataplane.Switch.Shortcuts", "dataplane.Switch.creditNow", "dataplane.wakefulness.total", "dataplane.cache.creditAll", "dataplane.stretches.creditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
@@ -44,7 +44,7 @@ var waiting = []struct {
 	}},
 	{"a lookup that other workers' changes led astray time after time", []string{"conntrack.index.find"}},
 	{"a packet that something is learned of", []string{
-		"dataplane.fdb.add", "dataplane.fdb.expire", "dataplane.learnedEntries.add", "dataplane.learnedEntries.removeIf", "dataplane.shortcuts.withdraw",
+		"dataplane.fdb.add", "dataplane.fdb.remove", "dataplane.learnedEntries.add", "dataplane.learnedEntries.removeIf", "dataplane.shortcuts.withdraw",
 	}},
 	{"a path or stretches that no packet took before, and caches that begin anew", []string{
 		"dataplane.cache.intern", "dataplane.cache.forget", "dataplane.stretches.intern", "dataplane.stretches.clearRuns",
