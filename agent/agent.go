@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
@@ -141,7 +142,7 @@ func (a *Agent) start(ctx context.Context) error {
 		return err
 	}
 	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
-	a.pods.changes = &a.changes
+	a.pods.changes, a.pods.tags = &a.changes, c.PodVLANTags
 	if a.live != nil {
 		a.live.changes, a.live.setPorts, a.live.setNode = &a.changes, a.pods.set, a.setNode
 		a.followCNI()
@@ -234,9 +235,10 @@ func (a *Agent) openGateway() (err error) {
 	return nil
 }
 
-// addPort gives the switch a port that stays, or closes it.
-func (a *Agent) addPort(no uint32, name string, p ports.Port) error {
-	if err := a.sw.AddPort(no, p); err != nil {
+// addPort gives the switch a port that stays, or closes it. No other port may teach the
+// switch its MAC.
+func (a *Agent) addPort(no uint32, name string, p ports.Port, mac [6]byte) error {
+	if err := a.sw.AddSecuredPort(no, p, dataplane.PortSecurity{MACs: [][6]byte{mac}}); err != nil {
 		return errors.Join(fmt.Errorf("port %s: %w", name, err), p.Close())
 	}
 	i := p.Info()

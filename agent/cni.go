@@ -245,7 +245,7 @@ func (c *plugs) ports() (all []Port) {
 	c.mu.Unlock()
 	slices.SortFunc(now, func(a, b *control.PodPort) int { return int(a.OFPort) - int(b.OFPort) })
 	for _, p := range now {
-		all = append(all, Port{Name: p.Name, Link: p.Name, OFPort: p.OFPort, Driver: c.live.config.PodDriver})
+		all = append(all, Port{Name: p.Name, Link: p.Name, OFPort: p.OFPort, Driver: c.live.config.PodDriver, MAC: p.MAC})
 	}
 	return all
 }

@@ -70,6 +70,8 @@ type Config struct {
 	// PodDriver is the driver of pods' ports that name none, those of the CNI plugin
 	// among them: auto, which "" is too, afxdp or afpacket.
 	PodDriver string `json:"podDriver,omitempty"`
+	// PodVLANTags lets pods send frames with one VLAN tag; false when not given.
+	PodVLANTags bool `json:"podVLANTags,omitempty"`
 	// AFXDP is how ports on AF_XDP drive cards.
 	AFXDP AFXDP `json:"afxdp,omitzero"`
 	// Workers is how many threads move packets at most; when not given, 2, or 1
@@ -157,7 +159,8 @@ type Port struct {
 	Link   string `json:"link,omitempty"`   // Name when not given
 	Driver string `json:"driver,omitempty"` // auto, afxdp, afpacket or tap
 	Pod    string `json:"pod,omitempty"`    // namespace/name; with Kubernetes
-	MAC    MAC    `json:"mac,omitzero"`     // the Pod's
+	// MAC is the Pod's; zero on a port that is no Pod's (security.go).
+	MAC MAC `json:"mac,omitzero"`
 
 	oneWay bool // nothing comes back from a tap
 }

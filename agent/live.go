@@ -157,7 +157,7 @@ func (l *live) ports() []Port {
 				port.Driver, port.oneWay = DriverTap, !m.Returns
 			}
 		}
-		port.OFPort = p.OFPort
+		port.OFPort, port.MAC = p.OFPort, podMAC(&p)
 		all = append(all, port)
 	}
 	return append(all, l.cni.ports()...)

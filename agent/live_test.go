@@ -69,9 +69,9 @@ func TestLive(t *testing.T) {
 	}
 	defer p.sw.Close()
 	wantPorts(t, l.ports(),
-		Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto"},
-		Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp"},
-		Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto"},
+		Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto", MAC: clientA.mac},
+		Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp", MAC: webA.mac},
+		Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto", MAC: MAC{0x36, 0x48, 0x21, 0xa2, 0x9d, 0xb4}},
 		Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"},
 		Port{Name: "antrea-l7-tap1", OFPort: 33, Link: "antrea-l7-tap1", Driver: "tap"},
 		Port{Name: "antrea-tc-tap0", OFPort: 34, Link: "antrea-tc-tap0", Driver: "tap"},

@@ -196,7 +196,8 @@ func (l *lostLog) describe(r *LostPacket) {
 // forged says what a Pod's packet has for a source that is not the Pod's, if that is why
 // it was lost.
 func (p *pipeline) forged(r *LostPacket, frame []byte) string {
-	if r.Table != "SpoofGuard" && r.Table != "ARPSpoofGuard" || p.objects == nil {
+	spoofed := r.Table == "SpoofGuard" || r.Table == "ARPSpoofGuard" || r.Reason == dataplane.DropForeignMAC.String()
+	if !spoofed || p.objects == nil {
 		return ""
 	}
 	own, ok := p.objects.PodMAC(r.Port.No)
@@ -205,7 +206,7 @@ func (p *pipeline) forged(r *LostPacket, frame []byte) string {
 	}
 	mac, ip := packet.Ethernet(frame).Src(), netip.Addr{}
 	switch l := packet.ParseLayers(frame); {
-	case l.L3 == 0:
+	case l.L3 == 0, mac != own:
 	case l.EtherType == packet.EtherTypeARP:
 		a := packet.ARP(frame[l.L3:])
 		mac, ip = a.SHA(), a.SPA()

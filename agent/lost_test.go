@@ -87,14 +87,15 @@ func TestForgedMAC(t *testing.T) {
 	arp := packettest.ARPRequest(packettest.Options{EthSrc: [6]byte{2, 9}, Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr("10.10.0.25")})
 	copy(arp[6:], own[:])
 	for _, s := range []struct {
-		frame []byte
-		want  string
+		frame  []byte
+		reason string
+		want   string
 	}{
-		{clientSYN(func(o *packettest.Options) { o.EthSrc[5] = 9 }), "with MAC 5e:b5:e3:a6:90:09, not the Pod's 5e:b5:e3:a6:90:b7"},
-		{arp, "with MAC 02:09:00:00:00:00, not the Pod's 5e:b5:e3:a6:90:b7"},
+		{clientSYN(func(o *packettest.Options) { o.EthSrc[5] = 9 }), "foreign_mac", "with MAC 5e:b5:e3:a6:90:09, not the Pod's 5e:b5:e3:a6:90:b7"},
+		{arp, "entry", "with MAC 02:09:00:00:00:00, not the Pod's 5e:b5:e3:a6:90:b7"},
 	} {
 		n.send(t, nodeClient, s.frame, packet.Tunnel{}, nodeTunnel)
-		if p := n.lostLast(t, LostQuery{Reason: "entry"}); p.Forged != s.want {
+		if p := n.lostLast(t, LostQuery{Reason: s.reason}); p.Forged != s.want {
 			t.Errorf("%s: %q, want %q", p.Packet, p.Forged, s.want)
 		}
 	}

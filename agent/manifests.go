@@ -36,6 +36,7 @@ func (m Manifests) load(o options) (*pipeline, error) {
 		return nil, err
 	}
 	p.objects, p.made = objects, cluster.MadePorts()
+	p.secured = securityOf(cluster.NodeConfig(m.Node))
 	return p, nil
 }
 

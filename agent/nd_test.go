@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
@@ -124,12 +125,16 @@ func (s *ndSwitch) send(t *testing.T, from neighbour, frame []byte) string {
 	return strings.Join(arrived, " ")
 }
 
-// drops are the packets that tables have dropped.
+// drops are the packets that tables have dropped, with the reason if it is no entry.
 func (s *ndSwitch) drops() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, t := range s.tableRecords() {
-		for _, n := range t.Drops {
-			all[t.Name] += n
+		for reason, n := range t.Drops {
+			if reason != dataplane.DropByEntry.String() {
+				all[t.Name+" by "+reason] += n
+			} else {
+				all[t.Name] += n
+			}
 		}
 	}
 	return all
@@ -138,6 +143,7 @@ func (s *ndSwitch) drops() map[string]uint64 {
 const (
 	toAll       = "antrea-gw0 db-a web-a" // what client-a sends to all; never into the tunnel
 	spoofed     = "dropped in SpoofGuard"
+	foreign     = "dropped in PipelineRootClassifier by foreign_mac"
 	outOfPlace  = "dropped in IPv6"
 	strangerIP6 = "fd00:10:10::66"
 )
@@ -223,8 +229,8 @@ func TestForgedDiscoveryTeachesNothing(t *testing.T) {
 		solicit(impostor.at(unspecified), allNodes, clientA.ip, nil),
 		advertise(impostor, allNodes, clientA.ip, &webA.mac),
 	} {
-		if got := s.send(t, clientA, frame); got != spoofed {
-			t.Errorf("web-a's MAC from client-a: %q, want %q", got, spoofed)
+		if got := s.send(t, clientA, frame); got != foreign {
+			t.Errorf("web-a's MAC from client-a: %q, want %q", got, foreign)
 		}
 	}
 	if got := s.send(t, router, advertise(router, webA, router.ip, &router.mac)); got != webA.port {

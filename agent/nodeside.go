@@ -35,7 +35,7 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 // addGateway lets packets pass between Node and switch. What the Node has asked while
 // nobody answered, it asks again.
 func (a *Agent) addGateway() error {
-	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway); err != nil {
+	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway, a.config.Gateway.MAC); err != nil {
 		return err
 	}
 	return host.AskAgain(a.config.Gateway.Name)

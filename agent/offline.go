@@ -34,7 +34,7 @@ func (p *pipeline) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, er
 	for no, name := range namedPorts(p.sw.Names()) {
 		_, aside := p.made[name]
 		m := memory.New(name, memory.Options{Aside: aside, Tunnel: isTunnel[name]})
-		if err := p.sw.AddPort(no, m); err != nil {
+		if err := p.sw.AddSecuredPort(no, m, p.secured[no]); err != nil {
 			return nil, err
 		}
 		all[no] = m

@@ -47,6 +47,8 @@ type pipeline struct {
 	links  linkDrops
 	// paused is for how long no packet moved when this agent took over.
 	paused time.Duration
+	// secured is the security of an offline pipeline's ports, by number.
+	secured map[uint32]dataplane.PortSecurity
 	// made are the ports that the switch makes for objects; floods leave them out.
 	made map[string]control.Made
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
 )
@@ -30,6 +31,8 @@ type podPorts struct {
 	again chan struct{} // what is wanted has changed
 	// changes is passed before ports come or go; nil: always.
 	changes *gate
+	// tags lets pods send VLAN tags.
+	tags bool
 
 	// opened is called after a port was added, lost after one was removed whose link
 	// is gone.
@@ -52,7 +55,8 @@ type openPort struct {
 
 // portSwitch is the part of dataplane.Switch that podPorts uses.
 type portSwitch interface {
-	AddPort(no uint32, p ports.Port) error
+	AddSecuredPort(no uint32, p ports.Port, security dataplane.PortSecurity) error
+	SecurePort(no uint32, security dataplane.PortSecurity) error
 	RemovePort(no uint32) error
 }
 
@@ -160,12 +164,15 @@ func (p *podPorts) reconcile() {
 	}
 	want := p.wanted()
 	for _, had := range p.have {
+		at := slices.IndexFunc(want, had.opens)
 		switch {
-		case !slices.Contains(want, had.Port):
+		case at < 0:
 			p.remove(had.Port, "it is not wanted any more")
 		case there[had.Link].index != had.index:
 			p.remove(had.Port, "its link is gone")
 			p.lost()
+		case want[at] != had.Port:
+			p.secure(had, want[at].MAC)
 		case !there[had.Link].running:
 			had.port.Info() // the port sees it, too, and counts what is sent there as lost
 		}
@@ -244,6 +251,19 @@ func (p *podPorts) remove(w Port, why string) {
 	p.log.Info("port removed", "port", w.Name, "link", w.Link, "why", why)
 }
 
+// secure gives a port that is open the security of another MAC.
+func (p *podPorts) secure(o openPort, mac MAC) {
+	o.MAC = mac
+	if err := p.sw.SecurePort(o.OFPort, o.security(p.tags)); err != nil {
+		p.log.Error("port security cannot be changed", "port", o.Name, "mac", mac, "error", err)
+		return
+	}
+	p.mu.Lock()
+	p.have[o.Link] = o
+	p.mu.Unlock()
+	p.log.Info("port security changed", "port", o.Name, "mac", mac)
+}
+
 // add opens a port. An error is logged once, and tried again later.
 func (p *podPorts) add(w Port) {
 	port, index, err := p.enter(w)
@@ -279,7 +299,7 @@ func (p *podPorts) enter(w Port) (port ports.Port, index int, err error) {
 	}
 	link, err := net.InterfaceByName(w.Link)
 	if err == nil {
-		err = p.sw.AddPort(w.OFPort, port)
+		err = p.sw.AddSecuredPort(w.OFPort, port, w.security(p.tags))
 	}
 	if err != nil {
 		return nil, 0, errors.Join(err, port.Close())

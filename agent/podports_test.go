@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
@@ -20,9 +21,28 @@ import (
 // recorder is a switch that notes what happens to its ports.
 type recorder struct{ events chan string }
 
-func (r recorder) AddPort(no uint32, p ports.Port) error {
-	r.events <- fmt.Sprintf("add %d %s", no, p.Name())
+func (r recorder) AddSecuredPort(no uint32, p ports.Port, s dataplane.PortSecurity) error {
+	r.events <- fmt.Sprintf("add %d %s%s", no, p.Name(), securityText(s))
 	return nil
+}
+
+func (r recorder) SecurePort(no uint32, s dataplane.PortSecurity) error {
+	r.events <- fmt.Sprintf("secure %d%s", no, securityText(s))
+	return nil
+}
+
+// securityText is what a port may send, " " before each address; nothing for all.
+func securityText(s dataplane.PortSecurity) (text string) {
+	for _, mac := range s.MACs {
+		text += " " + MAC(mac).String()
+	}
+	if s.Enforced {
+		text += " enforced"
+	}
+	if s.Tags {
+		text += " tags"
+	}
+	return text
 }
 
 func (r recorder) RemovePort(no uint32) error {

@@ -123,7 +123,9 @@ func (m *walker) verdict(t *dataplane.Trace) trace.Verdict {
 		r.Table = tableName(t.Names, v.Table)
 	}
 	if v.Reason != dataplane.NotDropped {
-		r.Reason, r.Table = v.Reason.String(), tableName(t.Names, v.Table)
+		if r.Reason = v.Reason.String(); v.Reason.InTable() {
+			r.Table = tableName(t.Names, v.Table)
+		}
 	}
 	return r
 }

@@ -192,7 +192,7 @@ func (a *Agent) openTunnel() error {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	a.tunnel = p
-	return a.addPort(t.OFPort, t.Name, p)
+	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
 }
 
 // openWay opens the tunnel with the driver that is asked for.

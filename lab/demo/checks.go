@@ -32,7 +32,7 @@ var checks = []check{
 	{"policy on web: any other TCP is dropped", webDenied},
 	{"policy on db: web reaches TCP 3306", connect("web-a", "db-a:3306", "web-b", "db-a:3306", "web-a", "db-b:3306")},
 	{"policy on db: everything else is dropped", dbDenied},
-	{"forged source MAC is dropped in SpoofGuard", forged(forgedMAC)},
+	{"forged source MAC is dropped", forged(forgedMAC)},
 	{"forged source IP is dropped in SpoofGuard", forged(forgedIP)},
 	{"forged ARP is dropped in ARPSpoofGuard", forged(forgedARP)},
 }

@@ -145,14 +145,14 @@ func (f frames) guardKinds() []dropKind {
 	c, gateway := f.pod("client-a")
 	return []dropKind{
 		{name: "forged MAC", frames: one(f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.EthSrc = [6]byte{2, 0, 0, 0, 0, 0x66} })),
-			reason: "entry", table: "SpoofGuard", entry: true},
+			reason: "foreign_mac"},
 		{name: "forged IPv4 address", frames: one(f.tcp("client-a", "web-a", 80, setSrc("10.10.0.66"))), reason: "entry", table: "SpoofGuard", entry: true},
 		{name: "forged IPv6 address", frames: one(f.tcp6("client-a", "web-a", 80, setSrc("fd00:10:10::66"))), reason: "entry", table: "SpoofGuard", entry: true},
 		{name: "forged ARP", frames: one(packettest.ARPRequest(packettest.Options{EthSrc: c.MAC, EthDst: gateway, Src: netip.MustParseAddr("10.10.0.66"), Dst: c.Address.V4})),
 			reason: "entry", table: "ARPSpoofGuard", entry: true},
 		{name: "forged neighbour", frames: one(packettest.NeighborSolicit6(packettest.Options{
 			EthSrc: [6]byte{2, 0, 0, 0, 0, 0x66}, EthDst: gateway, Src: c.Address.V6, Dst: netip.MustParseAddr("fd00:10:10::1")})),
-			reason: "entry", table: "SpoofGuard", entry: true},
+			reason: "foreign_mac"},
 		{name: "malformed IP header", frames: one(damaged(f.tcp("client-a", "web-a", 80), packet.EthernetLen, 0x43)), reason: "entry", table: "SpoofGuard", entry: true},
 	}
 }

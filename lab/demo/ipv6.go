@@ -24,7 +24,7 @@ var checks6 = []check{
 	{"IPv6: policies: web reaches db, clients reach web", over6(connect("client-a", "web-a:80", "client-b", "web-a:80", "web-a", "db-a:3306", "web-b", "db-a:3306"))},
 	{"IPv6: policy on web: any other TCP is dropped", over6(webDenied)},
 	{"IPv6: policy on db: everything else is dropped", over6(dbDenied)},
-	{"IPv6: forged source MAC is dropped in SpoofGuard", over6(forged(forgedMAC))},
+	{"IPv6: forged source MAC is dropped", over6(forged(forgedMAC))},
 	{"IPv6: forged source IP is dropped in SpoofGuard", over6(forged(forgedIP))},
 	{"IPv6: advertisement of another's address is dropped", over6(forged(forgedTarget))},
 	{"IPv6: advertisement with another's MAC is dropped", over6(forged(forgedOption))},

@@ -41,13 +41,13 @@ func router(a wire) (spoof, error) {
 }
 
 // pairND makes a spoof of a forged message and the pod's own advertisement.
-func pairND(a wire, table string, forged icmp6) (spoof, error) {
+func pairND(a wire, counted string, forged icmp6) (spoof, error) {
 	f, err := forged.frame()
 	if err != nil {
 		return spoof{}, err
 	}
 	genuine, err := advertisement(a.client, a.client.ip, a.client.mac).frame()
-	return spoof{f, genuine, table}, err
+	return spoof{f, genuine, []string{counted}}, err
 }
 
 // detection asks, as a host does that has not got its address yet (RFC 4862,
@@ -63,7 +63,7 @@ func detection(a wire) (spoof, error) {
 		return spoof{}, err
 	}
 	genuine, err := ask(a.client.ip)
-	return spoof{forged, genuine, "SpoofGuard"}, err
+	return spoof{forged, genuine, []string{"SpoofGuard"}}, err
 }
 
 // advertisement tells all nodes, unasked, who has an address.

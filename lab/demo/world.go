@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -229,15 +230,16 @@ func readGreeting(c net.Conn) (greeting, error) {
 // agent asks the agent of a Node.
 func (w *world) agent(node string) *agent.Client { return agent.NewClient(w.lab.Socket(node)) }
 
-// dropped counts the packets that a Node's switch has dropped in a table.
-func (w *world) dropped(ctx context.Context, node, table string) (uint64, error) {
+// dropped counts the packets that a Node's switch has dropped in one of some tables, or for one of
+// some reasons.
+func (w *world) dropped(ctx context.Context, node string, counted ...string) (uint64, error) {
 	var drops []agent.Drop
 	if err := w.agent(node).JSON(ctx, "/drops", nil, &drops); err != nil {
 		return 0, err
 	}
 	var n uint64
 	for _, d := range drops {
-		if d.Table == table {
+		if slices.Contains(counted, d.Table) || slices.Contains(counted, d.Reason) {
 			n += d.Packets
 		}
 	}

@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"bytes"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/packet/packettest"
+)
+
+// A hostile pod: what client-a, with raw sockets, may not do to the pods of its Node
+// and to the switch.
+
+// hostile is a frame that client-a sends, and the reason it is dropped for.
+type hostile struct {
+	name   string
+	frame  []byte
+	reason dataplane.DropReason
+}
+
+// TestHostilePod sends each frame from client-a. None arrives at web-a, and the agent
+// names each with its Pod and its reason.
+func TestHostilePod(t *testing.T) {
+	w, err := newWorld(upWith(t, lab.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	genuine, err := arpFrame(w.wire().client, w.wire().web.ip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range (frames{w}).hostile(t) {
+		t.Run(h.name, func(t *testing.T) {
+			if err := w.sendSpoof(&spoof{forged: h.frame, genuine: genuine}); err != nil {
+				t.Fatal(err)
+			}
+			w.wantHostile(t, h.reason)
+		})
+	}
+	w.wantStations(t)
+}
+
+// hostile are the frames.
+func (f frames) hostile(t *testing.T) []hostile {
+	t.Helper()
+	client, gateway := f.pod("client-a")
+	web, _ := f.pod("web-a")
+	claims := func(mac [6]byte) []byte {
+		b := packettest.ARPRequest(packettest.Options{
+			EthSrc: client.MAC, EthDst: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, Src: client.Address.V4, Dst: web.Address.V4,
+		})
+		copy(b[6:], mac[:])
+		return b
+	}
+	return []hostile{
+		{"ARP with the gateway's MAC", claims(gateway), dataplane.DropForeignMAC},
+		{"ARP with another pod's MAC", claims(web.MAC), dataplane.DropForeignMAC},
+		{"a VLAN tag", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.VLAN = 5 }), dataplane.DropVLANTag},
+	}
+}
+
+// wantHostile wants the last packet that node-a lost to be one of client-a's, for a
+// reason.
+func (w *world) wantHostile(t *testing.T, reason dataplane.DropReason) {
+	t.Helper()
+	lost, err := w.agent("node-a").Lost(t.Context(), &agent.LostQuery{Pod: "default/client-a", Reason: reason.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(lost.Packets, func(p agent.LostPacket) bool { return p.Port.Pod == "default/client-a" && p.Table == "" })
+	if at < 0 {
+		t.Errorf("no packet of client-a is named for %s: %+v", reason, lost.Packets)
+	}
+}
+
+// wantStations wants no MAC but client-a's to be learned at its port.
+func (w *world) wantStations(t *testing.T) {
+	t.Helper()
+	client, _ := (frames{w}).pod("client-a")
+	var all []agent.LearnedMAC
+	if err := w.agent("node-a").JSON(t.Context(), "/fdb", nil, &all); err != nil {
+		t.Fatal(err)
+	}
+	own := false
+	for _, s := range all {
+		mac, err := net.ParseMAC(s.MAC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine := bytes.Equal(mac, client.MAC[:])
+		own = own || mine
+		if (s.Port == client.OFPort) != mine {
+			t.Errorf("%s is learned at port %d", s.MAC, s.Port)
+		}
+	}
+	if !own {
+		t.Errorf("client-a's own MAC is not learned: %+v", all)
+	}
+}
