@@ -588,9 +588,10 @@ const allSorts = `
 	table=4,priority=1 actions=goto_table:5
 	table=5,priority=10,ct_state=-new+trk,ct_mark=0x100/0x100,ip,nw_dst=10.0.0.0/24 actions=dec_ttl,dec_ttl,goto_table:6
 	table=5,priority=9,ct_state=-rpl+trk,tcp,nw_dst=10.0.0.2 actions=ct(commit,table=6,zone=20,nat(src=10.9.0.1:2000-2003))
-	table=5,priority=8,ip,nw_dst=10.0.0.0/24,ct_mark=0x10/0x10 actions=dec_ttl,move:NXM_OF_IN_PORT[]->NXM_NX_REG5[0..15],goto_table:6
+	table=5,priority=8,ip,nw_dst=10.0.0.0/24,ct_mark=0x10/0x10 actions=dec_ttl,move:NXM_OF_IN_PORT[]->NXM_NX_REG5[0..15],move:NXM_NX_REG0[4..15]->OXM_OF_VLAN_VID[],goto_table:6
 	table=5,priority=7,ipv6,ct_mark=0x10/0x10 actions=dec_ttl,goto_table:6
 	table=5,priority=1 actions=goto_table:6
+	table=6,priority=6,ip,vlan_tci=0x0020/0x1fff,nw_dst=10.0.0.2 actions=set_field:02:00:00:00:00:22->eth_dst,output:2
 	table=6,priority=5,ip,nw_dst=10.0.0.1 actions=set_field:02:00:00:00:00:01->eth_dst,output:1
 	table=6,priority=5,ip,nw_dst=10.0.0.2 actions=set_field:02:00:00:00:00:02->eth_dst,load:0x2->NXM_NX_REG1[],output:NXM_NX_REG1[]
 	table=6,priority=5,ip,nw_dst=10.0.0.3 actions=push_vlan:0x8100,set_field:4101->vlan_vid,output:3

@@ -1,6 +1,9 @@
 package dataplane
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
 
 // NORMAL is the MAC learning switch: the source address is learned with the
 // port of entry, the destination looked up; an unknown or a group address is
@@ -16,7 +19,10 @@ const (
 // normal runs the NORMAL action.
 func (k *walk) normal() {
 	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
-	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), uint16(get(flow.VlanVID))
+	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), uint16(0)
+	if get(flow.VlanTCI)&packet.VLANPresent != 0 { // without it, an entry may have written vlan_vid
+		vlan = uint16(get(flow.VlanVID))
+	}
 	if dst&^0xf == reservedMAC {
 		k.drop(DropReservedMAC)
 		return

@@ -106,6 +106,19 @@ func TestNormalLearnsByVLAN(t *testing.T) {
 	}
 }
 
+// TestNormalAsksForTheTag sends a frame whose vlan_vid was written without a tag:
+// it leaves untagged, so that its VLAN is none.
+func TestNormalAsksForTheTag(t *testing.T) {
+	r := newRig(t, "table=0,in_port=1 actions=set_field:7->reg0,move:NXM_NX_REG0[0..11]->OXM_OF_VLAN_VID[],NORMAL\ntable=0,priority=1 actions=NORMAL")
+	r.send(ethernet(2, 0xb, 0xa))
+	if got := r.outcome(ethernet(1, 0xa, 0xb)); got != "2" {
+		t.Errorf("to a station without a tag: %q", got)
+	}
+	if got := r.outcome(ethernet(2, 0xb, 0xa)); got != "1" {
+		t.Errorf("back: %q", got)
+	}
+}
+
 // TestNormalForgetsAPort checks that the stations of a port go with it.
 func TestNormalForgetsAPort(t *testing.T) {
 	r := newRig(t, "table=0 actions=NORMAL")

@@ -267,6 +267,9 @@ func TestVLAN(t *testing.T) {
 		{"push and rewrite below", "table=0,tcp actions=push_vlan:0x8100,set_field:10.9.9.9->ip_dst,set_field:9->tcp_dst,output:2", rewritten["tcp"], "nw_dst=10.9.9.9"},
 		{"vlan_tci makes a tag", "table=0,tcp actions=set_field:0x1007->vlan_tci,resubmit(,1)\ntable=1,tcp,dl_vlan=7 actions=output:2", rewritten["tcp"], "dl_vlan=7"},
 		{"vlan_tci takes the tag", "table=0,tcp,dl_vlan=5 actions=set_field:0->vlan_tci,resubmit(,1)\ntable=1,tcp,vlan_tci=0 actions=output:2", rewritten["tcp,dl_vlan=5"], "vlan_tci=0"},
+		{"vlan_vid without a tag", "table=0,tcp actions=set_field:5->reg0,move:NXM_NX_REG0[0..11]->OXM_OF_VLAN_VID[],resubmit(,1)\ntable=1,tcp,vlan_tci=0x0005/0x1fff actions=output:2", rewritten["tcp"], "vlan_tci=0"},
+		{"vlan_vid in a tag", "table=0,tcp actions=set_field:9->reg0,move:NXM_NX_REG0[0..11]->OXM_OF_VLAN_VID[],resubmit(,1)\ntable=1,tcp,dl_vlan=9,dl_vlan_pcp=1 actions=output:2", tagged(packettest.TCP4(packettest.Options{})), "dl_vlan=9,dl_vlan_pcp=1"},
+		{"vlan_vid read without a tag", "table=0,tcp actions=set_field:7->reg0,move:OXM_OF_VLAN_VID[]->NXM_NX_REG0[0..11],resubmit(,1)\ntable=1,reg0=0 actions=output:2", rewritten["tcp"], "vlan_tci=0"},
 		{"vlan_tci below the tag bit", "table=0,tcp actions=move:NXM_NX_REG0[0..11]->NXM_OF_VLAN_TCI[0..11],output:2", rewritten["tcp"], "vlan_tci=0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

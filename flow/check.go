@@ -126,9 +126,9 @@ func (c *checker) action(a Action) string {
 	defer func() { c.tags = tagsAfter(a, c.tags) }()
 	switch a := a.(type) {
 	case SetField:
-		return c.write(a.Field)
+		return c.set(a.Field)
 	case Load:
-		return c.write(a.Dst.Field)
+		return c.set(a.Dst.Field)
 	case Move:
 		if msg := c.read(a.Src.Field); msg != "" {
 			return msg
@@ -172,6 +172,16 @@ func (c *checker) write(id FieldID) string {
 		return f.Name + " can only be set inside ct(commit,exec(…))"
 	}
 	return c.needs(f.Name, f.Need)
+}
+
+// set checks a field that gets a constant. In Open vSwitch, vlan_vid itself has
+// no prerequisite, so that a move may read or write it without a tag: the frame
+// stays untagged. set_field has one, since its value says "tagged".
+func (c *checker) set(id FieldID) string {
+	if id == VlanVID {
+		return c.needs(fields[id].Name, NeedVLAN)
+	}
+	return c.write(id)
 }
 
 // algPrereqs is the protocol of each application layer gateway.
@@ -229,7 +239,7 @@ func (c *checker) learn(a *Learn) string {
 		if s.Kind == LearnOutput {
 			continue
 		}
-		if msg := learned.read(s.Dst.Field); msg != "" {
+		if msg := learned.learns(s); msg != "" {
 			return "learn: in the learned entry, " + msg
 		}
 		if s.Kind == LearnMatch && !s.FromField {
@@ -238,4 +248,13 @@ func (c *checker) learn(a *Learn) string {
 		}
 	}
 	return ""
+}
+
+// learns checks the field that a part of a learn action matches or writes in the
+// learned entry. A load becomes a set_field there.
+func (c *checker) learns(s *LearnSpec) string {
+	if s.Kind == LearnLoad && s.Dst.Field == VlanVID {
+		return c.set(VlanVID)
+	}
+	return c.read(s.Dst.Field)
 }

@@ -328,7 +328,11 @@ func (g *generator) load() string {
 }
 
 func (g *generator) move() string {
-	dst := g.some(g.writableField())
+	field := g.writableField()
+	if g.chance(5) {
+		field = FieldByID(VlanVID) // with a tag or without
+	}
+	dst := g.some(field)
 	src := Subfield{Field: XXReg0 + FieldID(g.r.IntN(4)), N: dst.N}
 	return string(appendArrow([]byte("move:"), src, dst))
 }

@@ -85,6 +85,8 @@ var wrongLines = []struct {
 	{"dl_vlan=4 actions=set_field:5->vlan_vid", 29, "lacks it", false},
 	{"dl_vlan=4 actions=set_field:0x87bb->vlan_tci,set_field:4101->vlan_vid", 46, "needs a VLAN tag", false},
 	{"actions=set_field:4101->vlan_vid", 9, "needs a VLAN tag", false},
+	{"actions=move:NXM_NX_REG0[0..2]->OXM_OF_VLAN_PCP[]", 9, "needs a VLAN tag", false},
+	{"actions=move:OXM_OF_VLAN_PCP[]->NXM_NX_REG0[0..2]", 9, "needs a VLAN tag", false},
 	{"actions=pop_vlan", 9, "needs a VLAN tag", false},
 	{"actions=push_vlan:0x1234", 19, "needs 0x8100 or 0x88a8", false},
 	{"actions=set_field:1->ct_mark", 9, "only be set inside ct", false},

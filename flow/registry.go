@@ -61,7 +61,7 @@ var headers = []row{
 	{EthDst, "eth_dst dl_dst", "NXM_OF_ETH_DST OXM_OF_ETH_DST", at{offEthDst, 6, 0, 48}, MACAddress, masked, NeedNothing},
 	{EthType, "eth_type dl_type", "NXM_OF_ETH_TYPE OXM_OF_ETH_TYPE", at{offEthType, 2, 0, 16}, Hex, readOnly, NeedNothing},
 	{VlanTCI, "vlan_tci", "NXM_OF_VLAN_TCI", at{offVlanTCI, 2, 0, 16}, Hex, masked, NeedNothing},
-	{VlanVID, "vlan_vid", "OXM_OF_VLAN_VID", at{offVlanTCI, 2, 0, 12}, Decimal, masked, NeedVLAN},
+	{VlanVID, "vlan_vid", "OXM_OF_VLAN_VID", at{offVlanTCI, 2, 0, 12}, Decimal, masked, NeedNothing},
 	{VlanPCP, "vlan_pcp dl_vlan_pcp", "OXM_OF_VLAN_PCP", at{offVlanTCI, 2, 13, 3}, Decimal, 0, NeedVLAN},
 	{IPSrc, "ip_src nw_src", "NXM_OF_IP_SRC OXM_OF_IPV4_SRC", at{offNwSrc, 4, 0, 32}, IPv4Address, masked, NeedIPv4},
 	{IPDst, "ip_dst nw_dst", "NXM_OF_IP_DST OXM_OF_IPV4_DST", at{offNwDst, 4, 0, 32}, IPv4Address, masked, NeedIPv4},
