@@ -129,7 +129,10 @@ func (p *pipeline) writeGroups(w io.Writer, q query) error {
 
 func (p *pipeline) writeMeters(w io.Writer, q query) error {
 	fmt.Fprintln(w, "OFPST_METER_CONFIG reply (OF1.5) (xid=0x2):")
-	for _, m := range p.sw.Meters() {
+	for i, m := range p.sw.Meters() {
+		if i > 0 {
+			fmt.Fprintln(w) // ovs-ofctl prints an empty line between meters
+		}
 		fmt.Fprintln(w, m.Text())
 		writeOrigins(w, p.meterOrigins(q, m.ID))
 	}
