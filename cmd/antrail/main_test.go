@@ -277,6 +277,38 @@ func TestReplayInJSON(t *testing.T) {
 	}
 }
 
+// TestReplayOfOneNode: of a recording of two Nodes only the walks on the Node whose
+// entries are asked are replayed, and the others are counted.
+func TestReplayOfOneNode(t *testing.T) {
+	one, err := os.ReadFile("examples/two-nodes/walks.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := strings.NewReplacer(`"node":"node-a"`, `"node":"node-b"`, `"ofPort":36`, `"ofPort":99`).Replace(string(one))
+	file := filepath.Join(t.TempDir(), "walks.json")
+	if err := os.WriteFile(file, []byte(string(one)+elsewhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manifests := []string{"--manifests", "examples/two-nodes/objects"}
+	flows := strings.Fields(nodeFiles)
+	for _, s := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{append(manifests, "--node", "node-a"), 0, "0 of 5 walks would be different\n5 walks on node-b were left out; --on node-b replays them, on entries of that Node\n"},
+		{append(flows, "--on", "node-a"), 0, "0 of 5 walks would be different\n5 walks on node-b were left out; --on node-b replays them, on entries of that Node\n"},
+		{append(flows, "--on", "node-c"), 1, "the recording has no walk on node-c; it has walks on node-a, node-b: --on says whose are meant"},
+		{flows, 2, "the recording has walks on node-a and on node-b: --on says whose are meant"},
+	} {
+		var out bytes.Buffer
+		code := run(append([]string{"trace", "replay", file}, s.args...), &out, &out)
+		if code != s.code || !strings.Contains(out.String(), s.want) {
+			t.Errorf("%v: exit code %d, want %d with %q\n%s", s.args, code, s.code, s.want, out.String())
+		}
+	}
+}
+
 func TestExampleTrace(t *testing.T) {
 	var out bytes.Buffer
 	args := append([]string{"trace", strings.Trim(examplePacket, "'")}, strings.Fields(nodeFiles)...)
