@@ -67,32 +67,11 @@ func (v *visit) why(e *flow.Entry, p *flow.Program) string {
 	case len(texts) > 0:
 		return "was not taken: " + strings.Join(texts, "; ")
 	case isClause(e):
-		return "matches, as a clause of a conjunction: the packet has to meet one of each of the others too"
+		return v.clauseWhy(e, p)
 	case v.entry != nil && e.Priority < v.entry.Priority:
 		return fmt.Sprintf("was not taken: it matches, but its priority %d is below the %d of the entry that was taken", e.Priority, v.entry.Priority)
 	}
 	return fmt.Sprintf("was not taken: it matches, and so does another entry of priority %d; which of them is taken nobody promises", e.Priority)
-}
-
-// incomplete says why the entry of a conjunction was not taken: a clause that the packet
-// does not meet, or a priority below that of the entry that was taken.
-func (v *visit) incomplete(e *flow.Entry, p *flow.Program) string {
-	id, _ := e.Match.Get(flow.ConjID)
-	met, of := map[uint8]bool{}, uint8(0)
-	for _, clause := range p.Entries {
-		for _, a := range clause.Actions {
-			if c, ok := a.(flow.Conjunction); ok && clause.Table == e.Table && c.ID == uint32(id.Lo) {
-				of = c.N
-				met[c.Clause] = met[c.Clause] || clause.Match.Matches(&v.key)
-			}
-		}
-	}
-	for k := uint8(1); k <= of; k++ {
-		if !met[k] {
-			return fmt.Sprintf("of conjunction %d the packet meets no entry of clause %d/%d", id.Lo, k, of)
-		}
-	}
-	return fmt.Sprintf("the packet meets all clauses of conjunction %d, but an entry of a priority above was taken", id.Lo)
 }
 
 // luck says where a way went as it did though the priorities do not say so: two entries
@@ -124,14 +103,6 @@ func (v *visit) rival(p *flow.Program) *flow.Entry {
 		}
 	}
 	return nil
-}
-
-// isClause says whether an entry only takes part in conjunctive matches.
-func isClause(e *flow.Entry) bool {
-	return len(e.Actions) > 0 && !slices.ContainsFunc(e.Actions, func(a flow.Action) bool {
-		_, is := a.(flow.Conjunction)
-		return !is
-	})
 }
 
 // candidates are a table's entries, the highest priority first, that match a packet or

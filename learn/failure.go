@@ -3,6 +3,7 @@ package learn
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/antrail/antrail/control"
@@ -47,8 +48,34 @@ func (w *Way) culprit(e *Expectation) []string {
 	if len(all) == 0 || len(w.Left) > 0 && e.Leaves == "" {
 		return nil
 	}
-	v := &all[len(all)-1]
-	return []string{fmt.Sprintf("The last table was %s, with the entry\n    %s", v.table, shown(v, w.last().Trace.Names))}
+	v, names := &all[len(all)-1], w.last().Trace.Names
+	told := []string{fmt.Sprintf("The last table was %s, with the entry\n    %s", v.table, shown(v, names))}
+	if w.last().Trace.Verdict.Reason == dataplane.DropNoSuchPort {
+		told = append(told, v.noPort(names)...)
+	}
+	return told
+}
+
+// noPort says which port's number it was that no port has, and which port may be meant: a
+// number of a port that was written with 0x in front of it.
+func (v *visit) noPort(n *flow.Names) (told []string) {
+	if v.entry == nil {
+		return nil
+	}
+	for _, a := range v.entry.Actions {
+		out, is := a.(flow.OutputReg)
+		if !is {
+			continue
+		}
+		number := uint32(out.Src.Get(&v.key).Lo)
+		text := fmt.Sprintf("%s is %#x, which is port %d, and there is none.", flow.FieldByID(out.Src.Field).Name, number, number)
+		meant, err := strconv.ParseUint(strconv.FormatUint(uint64(number), 16), 10, 32)
+		if name := n.Port(uint32(meant)); err == nil && name != "" {
+			text += fmt.Sprintf(" %s is port %d, which is %#x.", name, meant, meant)
+		}
+		told = append(told, text)
+	}
+	return told
 }
 
 // shown is a visit's entry as a dump shows it.

@@ -10,6 +10,7 @@
 //	sandbox.go   switches on memory ports, with a clock that only the sandbox turns
 //	walk.go      a packet's way in lines, one or two for each table
 //	asked.go     why an entry was not taken
+//	conjunction.go  why a conjunction did not come about
 //	step.go      a way, stopping before each table
 //	compare.go   two ways, line by line
 //	expect.go    what a check expects of packets
