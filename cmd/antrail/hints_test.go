@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/antrail/antrail/agent"
@@ -23,6 +25,31 @@ func TestRootHint(t *testing.T) {
 	tellError(&b, fmt.Errorf("mkdir /run/antrail: %w", fs.ErrPermission))
 	if told := strings.Contains(b.String(), "This is not root"); told != (os.Geteuid() != 0) {
 		t.Errorf("user %d is told %q", os.Geteuid(), b.String())
+	}
+}
+
+// TestLessonsDirHint: a learner whose directory cannot be written is told which one to
+// choose, and not to be root.
+func TestLessonsDirHint(t *testing.T) {
+	sealed := t.TempDir()
+	if err := os.Chmod(sealed, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []struct{ dir, want string }{
+		{filepath.Join(sealed, "lessons"), "permission denied"},
+		{"/dev/null", "not a directory"},
+	} {
+		c := exec.Command("/proc/self/exe", "learn", "1", "--dir", s.dir)
+		c.Env = append(os.Environ(), asBinary+"=1")
+		if os.Geteuid() == 0 {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		}
+		out, err := c.CombinedOutput()
+		text := string(out)
+		if err == nil || !strings.Contains(text, "antrail: the lesson's files cannot be read or written: ") || !strings.Contains(text, s.want) ||
+			!strings.Contains(text, "\n--dir names a directory") || strings.Contains(text, "root") {
+			t.Errorf("%s: %v\n%s", s.dir, err, text)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -71,9 +73,20 @@ check exits with 1 when something is wrong.`,
 		if errors.Is(err, learn.ErrUnknownWord) {
 			return usageError{err}
 		}
-		return err
+		return lessonsDirError(err)
 	}
 	return c
+}
+
+// lessonsDirError says of an error of the lessons' files what to do about it. Lessons need
+// no root, but a directory for their files.
+func lessonsDirError(err error) error {
+	var file *fs.PathError
+	if !errors.As(err, &file) {
+		return err
+	}
+	return hintedError{fmt.Errorf("the lesson's files cannot be read or written: %w", err),
+		"--dir names a directory for them that you may write, as in antrail learn 1 --dir ~/antrail-lessons; " + lessonsEnv + " sets it for all commands."}
 }
 
 // verbOf is what is to be done with a lesson, "" for its text, and the words behind it.
