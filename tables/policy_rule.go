@@ -9,7 +9,7 @@ import (
 // The entries of policy rules, in the six tables that hold them.
 //
 // A rule is a conjunction (ovs-fields(7), conjunctive match fields): From, To
-// and Services are its clauses, numbered in this order over those that it has.
+// and Services are its clauses 1, 2 and 3. Without Services it has two.
 // Each address, port or Service is an entry of its own that fulfils a clause,
 // so a rule of m sources, n destinations and k ports has m+n+k entries, not
 // m·n·k. A packet that fulfils all clauses is looked up again as conj_id=ID,
@@ -97,41 +97,17 @@ type clauses struct {
 	n     uint8
 }
 
-// minClauses is the least that a conjunction may have.
-const minClauses = 2
-
-// clausesOf leaves out From and To that are any, and Services that are none.
-// If fewer than two clauses are left, peers that are any become a clause all
-// the same.
+// clausesOf numbers From, To and Services. From and To are there even if they are
+// any, as one entry that matches every packet of a family. So a rule keeps its
+// numbers when its peers change. Services are a clause unless they are any: its
+// entry would have the match of another clause's.
 func clausesOf(r Rule) clauses {
-	has := [numClauses]bool{!r.AnyFrom, !r.AnyTo, len(r.Services) > 0}
-	peer := ClauseFrom
-	if r.Direction == Egress {
-		peer = ClauseTo
-	}
-	if count(has) < minClauses {
-		has[peer] = true
-	}
-	if count(has) < minClauses {
-		has[ClauseFrom], has[ClauseTo] = true, true
-	}
-	var c clauses
-	for i, there := range has {
-		if there {
-			c.n++
-			c.place[i] = c.n
-		}
+	c := clauses{place: [numClauses]uint8{ClauseFrom: 1, ClauseTo: 2}, n: 2}
+	if len(r.Services) > 0 && !slices.Contains(r.Services, L4Match{}) {
+		c.n++
+		c.place[ClauseService] = c.n
 	}
 	return c
-}
-
-func count(has [numClauses]bool) (n int) {
-	for _, there := range has {
-		if there {
-			n++
-		}
-	}
-	return n
 }
 
 // clauseEntries makes entries that fulfil a clause, one for each match.
@@ -149,7 +125,7 @@ func (p *Pipeline) clauseEntries(r Rule, c Clause, matches []flow.Match) (all []
 // fromEntries, toEntries and serviceEntries are the entries of whole clauses.
 func (p *Pipeline) fromEntries(r Rule) []*flow.Entry {
 	if r.AnyFrom {
-		return p.clauseEntries(r, ClauseFrom, p.anyMatches(r))
+		return p.clauseEntries(r, ClauseFrom, p.anySource(r))
 	}
 	return p.clauseEntries(r, ClauseFrom, addressMatches(r, ClauseFrom, r.From))
 }
@@ -174,6 +150,18 @@ func (p *Pipeline) anyMatches(r Rule) (all []flow.Match) {
 		all = append(all, match(f.ip()))
 	}
 	return all
+}
+
+// anySource is anyMatches for From, where a rule that is applied to a Service sees
+// new connections only.
+func (p *Pipeline) anySource(r Rule) []flow.Match {
+	matches := p.anyMatches(r)
+	if protectsService(r) {
+		for i := range matches {
+			ctState(ctNew, 0)(&matches[i])
+		}
+	}
+	return matches
 }
 
 func addressMatches(r Rule, c Clause, addrs []Address) []flow.Match {

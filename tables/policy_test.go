@@ -41,12 +41,16 @@ func forms(list families) (all []Rule) {
 	add(Rule{Kind: AntreaPolicy, Direction: Egress, From: pod("10.10.0.24"), To: []Address{{Group: 10}, {Group: 12}}})
 	add(Rule{Kind: AntreaPolicy, Direction: Ingress, Action: Drop, From: pod("172.16.0.0"),
 		To: []Address{{Service: &ServiceRef{Group: 12}}}})
+	add(Rule{Kind: AntreaPolicy, Direction: Ingress, AnyFrom: true, To: []Address{{Service: &ServiceRef{Group: 13}}},
+		Services: []L4Match{{Proto: protoTCP, Port: 80}}})
+	add(Rule{Kind: K8sPolicy, Direction: Egress, From: pod("172.16.0.7"), AnyTo: true, Services: []L4Match{{Proto: protoTCP, Port: 80}}})
 	add(Rule{Kind: AntreaPolicy, Direction: Ingress, AnyFrom: true, To: []Address{{Port: 37}}, Services: []L4Match{
 		{Proto: protoTCP, Port: 80}, {Proto: protoUDP}, {Proto: protoSCTP, Port: 1000, EndPort: 1005},
 		{Proto: protoTCP, SrcPort: 5000, Port: 443}, {Proto: protoICMP, ICMPType: new(uint8(8)), ICMPCode: new(uint8(0))},
 		{Proto: protoICMPv6, ICMPType: new(uint8(128))}, {Proto: protoICMP},
-		{Proto: protoIGMP, GroupAddress: netip.MustParseAddr("224.0.0.22")}, {Proto: 47}, {},
+		{Proto: protoIGMP, GroupAddress: netip.MustParseAddr("224.0.0.22")}, {Proto: 47},
 	}})
+	add(Rule{Kind: AntreaPolicy, Direction: Ingress, AnyFrom: true, To: []Address{{Port: 37}}, Services: []L4Match{{}}})
 	return all
 }
 
@@ -93,9 +97,11 @@ func TestClauses(t *testing.T) {
 	}{
 		{"all", Rule{From: some, To: some, Services: ports}, clauses{[3]uint8{1, 2, 3}, 3}},
 		{"no ports", Rule{From: some, To: some}, clauses{[3]uint8{1, 2, 0}, 2}},
-		{"any source", Rule{AnyFrom: true, To: some, Services: ports}, clauses{[3]uint8{0, 1, 2}, 2}},
+		{"any source", Rule{AnyFrom: true, To: some, Services: ports}, clauses{[3]uint8{1, 2, 3}, 3}},
 		{"any source and no ports", Rule{AnyFrom: true, To: some}, clauses{[3]uint8{1, 2, 0}, 2}},
 		{"any destination", Rule{Direction: Egress, From: some, AnyTo: true}, clauses{[3]uint8{1, 2, 0}, 2}},
+		{"any destination, ports", Rule{Direction: Egress, From: some, AnyTo: true, Services: ports}, clauses{[3]uint8{1, 2, 3}, 3}},
+		{"any source, any port by name", Rule{AnyFrom: true, To: some, Services: append(ports, L4Match{})}, clauses{[3]uint8{1, 2, 0}, 2}},
 		{"nobody is a source", Rule{To: some}, clauses{[3]uint8{1, 2, 0}, 2}},
 		{"everything", Rule{AnyFrom: true, AnyTo: true}, clauses{[3]uint8{1, 2, 0}, 2}},
 	} {

@@ -158,11 +158,10 @@ const (
 	numClauses
 )
 
-// Rule is a policy rule as the tables know it: a conjunction of up to three
-// clauses. From and To are a clause each unless they are any, Services unless
-// they are empty; a rule whose clauses would be fewer than two gets one that
-// matches every IP packet. A From or To that is empty and not any is fulfilled
-// by nobody.
+// Rule is a policy rule as the tables know it: a conjunction of two or three
+// clauses. From and To are a clause each, Services one unless they are empty. A
+// From or To that is any is fulfilled by every IP packet. One that is empty and
+// not any is fulfilled by no packet.
 //
 // The addresses of large sets change one by one: see ClauseEntry.
 type Rule struct {
@@ -172,7 +171,7 @@ type Rule struct {
 	Priority  uint16 // of Antrea-native and Baseline rules
 	Action    Action
 	From, To  []Address
-	AnyFrom   bool // From is not looked at
+	AnyFrom   bool // From is every source, whatever its list says
 	AnyTo     bool
 	Services  []L4Match // empty: any
 	Log       bool
