@@ -36,7 +36,6 @@ type Agent struct {
 	gateway *tap.Port
 	tunnel  nodesPort // nil: there is none
 	host    *host.Host
-	pods    *podPorts
 	live    *live // nil with flow files
 	ready   atomic.Bool
 	beats   beats

@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -145,12 +144,12 @@ var answers = map[string]answer{
 		return p.sumsRecord(), nil
 	}},
 	"/watches":  {(*pipeline).writeWatches, func(p *pipeline, _ query) (any, error) { return p.watchRecords() }},
-	"/services": objectAnswer((*control.Reconciler).Services, serviceRecord, writeServices),
-	"/pods":     objectAnswer((*control.Reconciler).Pods, podRecord, writePods),
-	"/policies": objectAnswer((*control.Reconciler).Policies, policyRecord, writePolicies).
-		wide(objectAnswer((*control.Reconciler).Policies, policyRecord, writeRules)),
-	"/egresses":        objectAnswer((*control.Reconciler).Egresses, egressRecord, writeEgresses),
-	"/trafficcontrols": objectAnswer((*control.Reconciler).TrafficControls, trafficControlRecord, writeTrafficControls),
+	"/services": objectAnswer((*pipeline).serviceRows, serviceRecord, writeServices),
+	"/pods":     objectAnswer((*pipeline).podRows, podRecord, writePods),
+	"/policies": objectAnswer((*pipeline).policies, policyRecord, writePolicies).
+		wide(objectAnswer((*pipeline).policies, policyRecord, writeRules)),
+	"/egresses":        objectAnswer((*pipeline).egressRows, egressRecord, writeEgresses),
+	"/trafficcontrols": objectAnswer((*pipeline).trafficControlRows, trafficControlRecord, writeTrafficControls),
 }
 
 // routes is the API of a running agent.

@@ -84,7 +84,8 @@
 //	lostreasons.go, lostlog.go  their reasons; in the log
 //	lostapi.go, losttext.go     for who asks; as text
 //	lostfollow.go               lost packets as they come, with notes on links and Nodes
-//	severed.go                  the notes: Pods whose links are down, and silent Nodes
+//	severed.go                  the notes: Pods whose links are down or gone, and silent Nodes
+//	linkfault.go                links that are down or gone, in the words that all commands use
 //	silent.go                   Nodes that do not answer, where packets to them are lost
 //
 // Goroutines: the switch's own (package dataplane), and those of the table in

@@ -121,7 +121,7 @@ func (a *Agent) keepTaps(keep bool) {
 	if a.gateway != nil {
 		a.gateway.Keep(keep)
 	}
-	if a.pods == nil {
+	if a.pipeline == nil || a.pods == nil {
 		return
 	}
 	for _, p := range a.pods.heritable() {

@@ -25,6 +25,9 @@ import (
 // condition can be left out with ?exclude=NAME: an agent that was started while
 // its source is away forwards by the entries of the one before, and is ready but
 // for "source".
+//
+// /readyz also has warnings. A warning is a fault of one Pod or object, which is no
+// reason to take the Node out of service: the answer stays 200.
 
 // condition is one thing that has to hold.
 type condition struct {
@@ -32,20 +35,23 @@ type condition struct {
 	why  func() error // nil: it holds
 }
 
-// writeConditions answers with how each condition stands.
-func writeConditions(w http.ResponseWriter, r *http.Request, all []condition) {
+// writeConditions answers with how each condition stands, and behind them the warnings.
+func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []condition) {
 	status := http.StatusOK
 	var text strings.Builder
-	for _, c := range all {
+	for i, c := range append(all, warnings...) {
 		if slices.Contains(r.URL.Query()["exclude"], c.name) {
 			continue
 		}
-		if err := c.why(); err != nil {
+		switch err := c.why(); {
+		case err == nil:
+			fmt.Fprintf(&text, "%s: ok\n", c.name)
+		case i < len(all):
 			status = http.StatusServiceUnavailable
 			fmt.Fprintf(&text, "%s: %v\n", c.name, err)
-			continue
+		default:
+			fmt.Fprintf(&text, "%s: warning: %v\n", c.name, err)
 		}
-		fmt.Fprintf(&text, "%s: ok\n", c.name)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
@@ -75,6 +81,16 @@ func (a *Agent) readiness() []condition {
 	}
 }
 
+// warnings are what /readyz warns of.
+func (a *Agent) warnings() []condition {
+	return []condition{{"links", func() error {
+		if faults := a.linkFaults(); faults != nil {
+			return errors.New(strings.Join(faults, "; "))
+		}
+		return nil
+	}}}
+}
+
 // sourceRead says why the switch has not what the source of objects says.
 func (a *Agent) sourceRead() error {
 	if a.live == nil {
@@ -95,8 +111,8 @@ func (a *Agent) liveness() []condition {
 
 // addHealth adds both questions to an API.
 func (a *Agent) addHealth(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.liveness()) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.readiness()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.liveness(), nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.readiness(), a.warnings()) })
 }
 
 // stillTicks is how many seconds a worker may show nothing. A healthy one moves a

@@ -52,25 +52,14 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 	return append(append(all, peerLines(asked[:len(peers)])...), podLines(asked[len(peers):])...)
 }
 
-// checkLinks looks at the ports' links: those that are not there yet, and else those that
-// are down.
+// checkLinks looks for links that are down or gone.
 func (a *Agent) checkLinks() preflight.Line {
-	if a.pods != nil {
-		if waiting := a.pods.waiting(); waiting != nil {
-			return preflight.Line{State: preflight.Warn, Check: "links", Found: "not in the switch: " + strings.Join(waiting, "; "), Remedy: "is it ports[].link of the configuration? The port comes when its link does"}
-		}
+	faults := a.linkFaults()
+	if faults != nil {
+		return preflight.Line{State: preflight.Warn, Check: "links", Found: strings.Join(faults, "; "),
+			Remedy: "set a link up that is down, also at the Pod's end; have a Pod made anew whose link is gone; ports[].link of the configuration names links"}
 	}
-	var down []string
-	ports := a.portRecords()
-	for _, p := range ports {
-		if !p.Up {
-			down = append(down, p.Name)
-		}
-	}
-	if len(down) > 0 {
-		return preflight.Line{State: preflight.Warn, Check: "links", Found: "down: " + strings.Join(down, ", "), Remedy: "ip link set up; a pod's goes up with the pod's end"}
-	}
-	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(ports))}
+	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(a.portRecords()))}
 }
 
 // checkObjects looks for objects that are not in force.

@@ -20,7 +20,7 @@ var (
 	portPackets = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
 	portBytes   = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
 	portDrops   = describe("port_drops_total", "Frames that a port lost, by the driver's reason.", "port", "reason")
-	portUp      = describe("port_up", "1 when the port's link is up.", "port", "driver")
+	portUp      = describe("port_up", "1 when the port's link is up, 0 when it is down or gone.", "port", "driver")
 	tablePkts   = describe("table_packets_total", "Packets that were looked up in a table.", "table")
 	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
 	tableSize   = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
@@ -97,6 +97,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 // ports collects what came in and went out by each port, and what it lost.
 func (c collector) ports(ch chan<- prometheus.Metric) {
 	for _, p := range c.p.portRecords() {
+		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
+		if p.Missing != "" { // nobody counts
+			continue
+		}
 		counter(ch, portPackets, p.Rx.Packets, p.Name, "rx")
 		counter(ch, portPackets, p.Tx.Packets, p.Name, "tx")
 		counter(ch, portBytes, p.Rx.Bytes, p.Name, "rx")
@@ -104,7 +108,6 @@ func (c collector) ports(ch chan<- prometheus.Metric) {
 		for reason, n := range p.Reasons {
 			counter(ch, portDrops, n, p.Name, reason)
 		}
-		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
 	}
 }
 

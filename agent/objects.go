@@ -49,7 +49,7 @@ type TrafficControlRecord struct {
 
 // objectAnswer answers for one family of objects.
 func objectAnswer[Row, Record any](
-	rows func(*control.Reconciler, control.Counter) []Row, record func(Row) Record, table func(io.Writer, []Row),
+	rows func(*pipeline) []Row, record func(Row) Record, table func(io.Writer, []Row),
 ) answer {
 	return answer{
 		text: func(p *pipeline, w io.Writer, _ query) error {
@@ -57,7 +57,7 @@ func objectAnswer[Row, Record any](
 				return errNoObjects
 			}
 			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			table(t, rows(p.objects, p.counter()))
+			table(t, rows(p))
 			return t.Flush()
 		},
 		values: func(p *pipeline, _ query) (any, error) {
@@ -65,12 +65,29 @@ func objectAnswer[Row, Record any](
 				return nil, errNoObjects
 			}
 			records := []Record{}
-			for _, r := range rows(p.objects, p.counter()) {
+			for _, r := range rows(p) {
 				records = append(records, record(r))
 			}
 			return records, nil
 		},
 	}
+}
+
+// podRows are the Pods of the Node, with the faults of their links.
+func (p *pipeline) podRows() []control.PodRow {
+	all := p.objects.Pods(p.counter())
+	for i := range all {
+		if f, broken := p.linkFault(all[i].OFPort); broken {
+			all[i].Link = f.what
+		}
+	}
+	return all
+}
+
+func (p *pipeline) serviceRows() []control.ServiceRow { return p.objects.Services(p.counter()) }
+func (p *pipeline) egressRows() []control.EgressRow   { return p.objects.Egresses(p.counter()) }
+func (p *pipeline) trafficControlRows() []control.TrafficControlRow {
+	return p.objects.TrafficControls(p.counter())
 }
 
 // wide is an answer with another table for those who ask for a wide one.
@@ -128,7 +145,7 @@ func writePods(w io.Writer, rows []control.PodRow) {
 			ips = append(ips, ip.String())
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s\n", r.Object.Namespace, r.Object.Name,
-			list(ips, ","), orDash(r.Port), r.OFPort, list(r.Isolated, ","), r.Packets, r.Bytes, r.Entries, state(r.Status))
+			list(ips, ","), orDash(r.Port), r.OFPort, list(r.Isolated, ","), r.Packets, r.Bytes, r.Entries, podState(&r))
 	}
 }
 
@@ -192,6 +209,14 @@ func state(s control.Status) string {
 		return "-"
 	}
 	return string(s.State)
+}
+
+// podState is how far a Pod has come, and what is wrong with its link.
+func podState(r *control.PodRow) string {
+	if r.Link == "" {
+		return state(r.Status)
+	}
+	return state(r.Status) + ", " + r.Link
 }
 
 func list(words []string, separator string) string {

@@ -45,6 +45,7 @@ type pipeline struct {
 	// silent are the other Nodes that do not answer ARP or NDP (silent.go).
 	silent atomic.Pointer[[]netip.Addr]
 	links  linkDrops
+	pods   *podPorts // nil without a Node
 	// paused is for how long no packet moved when this agent took over.
 	paused time.Duration
 	// secured is the security of an offline pipeline's ports, by number.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -40,17 +40,20 @@ type podPorts struct {
 
 	mu      sync.Mutex
 	want    []Port
-	have    map[string]openPort // by link; written under reconcile alone
-	failed  map[string]string   // last error of links that could not be opened
-	refused bool                // a port could not be opened in this look
-	retry   time.Duration       // since the look before, when one could not be then
+	have    map[string]openPort  // by link; written under reconcile alone
+	failed  map[string]string    // last error of links that could not be opened
+	gone    map[string]string    // drivers of ports whose links are gone, by link
+	links   map[string]linkState // at the last look; nil before the first
+	refused bool                 // a port could not be opened in this look
+	retry   time.Duration        // since the look before, when one could not be then
 }
 
 // openPort is a port in the switch.
 type openPort struct {
 	Port
-	index int // of its link
-	port  ports.Port
+	index  int // of its link
+	port   ports.Port
+	driver string // that the port has, where Port.Driver may be auto
 }
 
 // portSwitch is the part of dataplane.Switch that podPorts uses.
@@ -75,7 +78,7 @@ const (
 func newPodPorts(want []Port, sw portSwitch, open func(Port) (ports.Port, error), log *slog.Logger) *podPorts {
 	return &podPorts{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
-		have: map[string]openPort{}, failed: map[string]string{}, opened: func() {}, lost: func() {},
+		have: map[string]openPort{}, failed: map[string]string{}, gone: map[string]string{}, opened: func() {}, lost: func() {},
 	}
 }
 
@@ -105,16 +108,47 @@ func (p *podPorts) has(link string, no uint32) bool {
 	return p.have[link].OFPort == no
 }
 
-// waiting says of each port that is wanted and not open why.
-func (p *podPorts) waiting() (all []string) {
+// missingPort is a port that is wanted and is not in the switch.
+type missingPort struct {
+	Port
+	why linkFault
+}
+
+// missing lists the ports that are wanted and not in the switch. It lists none before
+// the first look, and none of a nil p, which is that of a pipeline without a Node.
+func (p *podPorts) missing() (all []missingPort) {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.want {
-		if _, in := p.have[w.Link]; !in {
-			all = append(all, fmt.Sprintf("%s: %s", w.Name, cmp.Or(p.failed[w.Link], "there is no link "+w.Link+" that is up")))
+		if _, in := p.have[w.Link]; in || p.links == nil {
+			continue
 		}
+		m := missingPort{w, p.whyMissing(&w)}
+		m.Driver = cmp.Or(p.gone[w.Link], w.Driver)
+		all = append(all, m)
 	}
 	return all
+}
+
+// whyMissing says why a port that is wanted is not in the switch.
+func (p *podPorts) whyMissing(w *Port) linkFault {
+	link, there := p.links[w.Link]
+	_, was := p.gone[w.Link]
+	failed, tried := p.failed[w.Link]
+	switch {
+	case !there && was:
+		return linkGone(w.Link, "is gone")
+	case !there && w.Driver != DriverTap:
+		return linkGone(w.Link, "is not there")
+	case tried:
+		return linkRefused(w.Link, failed)
+	case there && !link.up:
+		return linkDown(w.Link, dataplane.DropNoSuchPort.String())
+	}
+	return linkRefused(w.Link, "the agent has not tried yet")
 }
 
 // runPodPorts looks after every link message and from time to time, until ctx
@@ -162,14 +196,16 @@ func (p *podPorts) reconcile() {
 		p.log.Error("cannot list links", "error", err)
 		return
 	}
-	want := p.wanted()
+	want := p.look(there)
 	for _, had := range p.have {
 		at := slices.IndexFunc(want, had.opens)
 		switch {
 		case at < 0:
-			p.remove(had.Port, "it is not wanted any more")
+			p.remove(had.Port)
+			p.log.Info("port removed: it is not wanted any more", "port", had.Name, "link", had.Link)
 		case there[had.Link].index != had.index:
-			p.remove(had.Port, "its link is gone")
+			p.tellGone(&had)
+			p.remove(had.Port)
 			p.lost()
 		case want[at] != had.Port:
 			p.secure(had, want[at].MAC)
@@ -187,6 +223,27 @@ func (p *podPorts) reconcile() {
 	}
 	slices.SortStableFunc(missing, podsFirst)
 	p.addAll(missing)
+}
+
+// look keeps the links as they are at a look, and returns the ports that are wanted.
+// A port that is not wanted any more does not count as gone.
+func (p *podPorts) look(there map[string]linkState) []Port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links = there
+	maps.DeleteFunc(p.gone, func(link, _ string) bool {
+		return !slices.ContainsFunc(p.want, func(w Port) bool { return w.Link == link })
+	})
+	return p.want
+}
+
+// tellGone notes and logs that the link of a port has vanished.
+func (p *podPorts) tellGone(had *openPort) {
+	p.mu.Lock()
+	p.gone[had.Link] = had.driver
+	p.mu.Unlock()
+	f := linkGone(had.Link, "is gone")
+	p.log.Warn("a port leaves the switch: its link is gone, and what is sent there is lost", "port", had.Name, "link", had.Link, "next", f.next)
 }
 
 // podsFirst orders ports so that links of pods come before those that the switch makes.
@@ -240,15 +297,13 @@ func linksUp() (map[string]linkState, error) {
 	return m, nil
 }
 
-func (p *podPorts) remove(w Port, why string) {
+func (p *podPorts) remove(w Port) {
 	p.mu.Lock()
 	delete(p.have, w.Link)
 	p.mu.Unlock()
 	if err := p.sw.RemovePort(w.OFPort); err != nil {
 		p.log.Warn("port removed, with an error", "port", w.Name, "link", w.Link, "error", err)
-		return
 	}
-	p.log.Info("port removed", "port", w.Name, "link", w.Link, "why", why)
 }
 
 // secure gives a port that is open the security of another MAC.
@@ -266,12 +321,12 @@ func (p *podPorts) secure(o openPort, mac MAC) {
 
 // add opens a port. An error is logged once, and tried again later.
 func (p *podPorts) add(w Port) {
-	port, index, err := p.enter(w)
-	if p.note(openPort{w, index, port}, err); err != nil {
+	o, err := p.enter(w)
+	if p.note(o, err); err != nil {
 		return
 	}
 	p.opened()
-	i := port.Info()
+	i := o.port.Info()
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
 }
 
@@ -282,6 +337,7 @@ func (p *podPorts) note(o openPort, err error) {
 	defer p.mu.Unlock()
 	if err == nil {
 		delete(p.failed, o.Link)
+		delete(p.gone, o.Link)
 		p.have[o.Link] = o
 		return
 	}
@@ -292,17 +348,20 @@ func (p *podPorts) note(o openPort, err error) {
 	p.failed[o.Link] = err.Error()
 }
 
-// enter opens a port and gives it to the switch. index is its link's.
-func (p *podPorts) enter(w Port) (port ports.Port, index int, err error) {
-	if port, err = p.open(w); err != nil {
-		return nil, 0, err
+// enter opens a port and gives it to the switch.
+func (p *podPorts) enter(w Port) (openPort, error) {
+	o := openPort{Port: w}
+	var err error
+	if o.port, err = p.open(w); err != nil {
+		return o, err
 	}
+	o.driver = o.port.Info().Driver // before the switch may take the port away
 	link, err := net.InterfaceByName(w.Link)
 	if err == nil {
-		err = p.sw.AddSecuredPort(w.OFPort, port, w.security(p.tags))
+		o.index, err = link.Index, p.sw.AddSecuredPort(w.OFPort, o.port, w.security(p.tags))
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, port.Close())
+		return o, errors.Join(err, o.port.Close())
 	}
-	return port, link.Index, nil
+	return o, nil
 }

@@ -90,10 +90,15 @@ func TestPodPortsFollowLinks(t *testing.T) {
 		sw.wantEvent(t, "add 37 web-a-1")
 		p.reconcile()
 		sw.wantQuiet(t)
-		a := Agent{pods: p}
-		if l := a.checkLinks(); l.State != preflight.Warn || l.Found != "not in the switch: client-a: there is no link client-a-1 that is up" {
-			t.Errorf("%+v", l)
+		a := Agent{pipeline: linklessPipeline(t)}
+		a.pods = p
+		wantLinks := func(state preflight.State, found string) {
+			t.Helper()
+			if l := a.checkLinks(); l.State != state || l.Found != found {
+				t.Errorf("%+v, want %s %s", l, state, found)
+			}
 		}
+		wantLinks(preflight.Warn, "client-a: link client-a-1 is not there")
 
 		nstest.AddVeth(t, node, "client-a-1", pod, "eth0")
 		p.reconcile()
@@ -104,12 +109,25 @@ func TestPodPortsFollowLinks(t *testing.T) {
 		p.reconcile()
 		sw.wantEvent(t, "remove 36")
 		sw.wantQuiet(t)
+		wantLinks(preflight.Warn, "client-a: link client-a-1 is gone")
 
 		again := nstest.New(t)
 		nstest.AddVeth(t, node, "client-a-1", again, "eth0")
 		p.reconcile()
 		sw.wantEvent(t, "add 36 client-a-1")
+		wantLinks(preflight.OK, "0 ports are up") // the recorder keeps them
 	})
+}
+
+// linklessPipeline has a switch without ports and entries.
+func linklessPipeline(t *testing.T) *pipeline {
+	t.Helper()
+	p, err := newPipeline(options{workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.sw.Close() })
+	return p
 }
 
 func waitGone(t *testing.T, link string) {

@@ -37,7 +37,7 @@ func TestProbe(t *testing.T) {
 	mux := http.NewServeMux()
 	answer := func(why error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			writeConditions(w, r, []condition{{"workers", func() error { return why }}})
+			writeConditions(w, r, []condition{{"workers", func() error { return why }}}, nil)
 		}
 	}
 	mux.HandleFunc("GET /healthz", answer(nil))

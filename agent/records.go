@@ -72,6 +72,7 @@ type PortRecord struct {
 	MAC     string            `json:"mac"`
 	MTU     int               `json:"mtu"`
 	Up      bool              `json:"up"`
+	Missing string            `json:"missing,omitempty"` // why the port is wanted and not in the switch
 	Driver  string            `json:"driver"`
 	Mode    string            `json:"mode"`
 	Why     string            `json:"why,omitempty"`
@@ -178,6 +179,8 @@ func (p *pipeline) dropRecords() []Drop {
 	return all
 }
 
+// portRecords are the switch's ports, and behind them those that are wanted and whose
+// links are not there.
 func (p *pipeline) portRecords() []PortRecord {
 	var all []PortRecord
 	names := p.sw.Names()
@@ -194,7 +197,7 @@ func (p *pipeline) portRecords() []PortRecord {
 		r.Pod = p.podAt(s.No)
 		all = append(all, r)
 	}
-	return all
+	return append(all, p.missingRecords()...)
 }
 
 // portsAsked is all ports, or those of a name, number, link or Pod: a Pod may have
@@ -215,17 +218,6 @@ func (p *pipeline) portsAsked(q query) ([]PortRecord, error) {
 		return nil, fmt.Errorf("there is no port %q%s; there are %s", q.port, flow.Suggest(q.port, there), strings.Join(there, ", "))
 	}
 	return all, nil
-}
-
-// downText is what a sentence says behind the Pod at a port whose link is down; ""
-// when it is up, and when there is no such port.
-func (p *pipeline) downText(port uint32) string {
-	for _, s := range p.sw.Ports() {
-		if s.No == port && !s.Up {
-			return fmt.Sprintf(", whose link %s is down: what is sent there is lost (port_link_is_down)", s.Name)
-		}
-	}
-	return ""
 }
 
 // podAt is the Pod at a port, as namespace/name; "" for none.

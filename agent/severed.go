@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// severed is what packets do not reach: a Pod whose link is down, or a Node that does
-// not answer. Who asks for what was dropped is told of it.
+// severed is what packets do not reach: a Pod whose link is down or gone, or a Node that
+// does not answer. A caller that asks for dropped packets gets it with them.
 type severed struct {
 	who  string // as Pod namespace/name, or Node name at address
 	port uint32 // the Pod's
@@ -16,12 +16,12 @@ type severed struct {
 	why  string // what is wrong, behind who
 }
 
-// severed finds the Pods whose links are down (all, or the one that is asked for, as
-// namespace/name) and the Nodes that do not answer.
+// severed finds the Pods whose links are down or gone (all, or the one that is asked for,
+// as namespace/name) and the Nodes that do not answer.
 func (p *pipeline) severed(pod string) (all []severed) {
 	for _, r := range p.portRecords() {
 		if r.Pod != "" && !r.Up && (pod == "" || pod == r.Pod) {
-			all = append(all, severed{who: "Pod " + r.Pod, port: r.No, why: p.downText(r.No)})
+			all = append(all, severed{who: "Pod " + r.Pod, port: r.No, why: p.brokenText(r.No)})
 		}
 	}
 	for _, n := range p.silentNodes() {

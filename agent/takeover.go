@@ -259,7 +259,7 @@ func (p *podPorts) inherit(given func(link string) bool) error {
 		if !given(w.Link) {
 			continue
 		}
-		port, index, err := p.enter(w)
+		o, err := p.enter(w)
 		if errors.Is(err, errDeclined) {
 			p.log.Warn("port is opened anew", "port", w.Name, "link", w.Link, "why", err)
 			continue
@@ -268,9 +268,9 @@ func (p *podPorts) inherit(given func(link string) bool) error {
 			return fmt.Errorf("port %s: %w", w.Name, err)
 		}
 		p.mu.Lock()
-		p.have[w.Link] = openPort{w, index, port}
+		p.have[w.Link] = o
 		p.mu.Unlock()
-		p.log.Info("port taken over", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", port.Info().Driver)
+		p.log.Info("port taken over", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", o.driver)
 	}
 	return nil
 }

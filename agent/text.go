@@ -151,6 +151,10 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 		if q.names {
 			who = strconv.Quote(r.Name)
 		}
+		if r.Missing != "" {
+			fmt.Fprintf(w, "  port %2s: not in the switch: %s\n", who, r.Missing)
+			continue
+		}
 		fmt.Fprintf(w, "  port %2s: rx pkts=%d, bytes=%d, drop=%d, errs=%d\n", who, r.Rx.Packets, r.Rx.Bytes, r.Rx.Dropped, r.Rx.Errors)
 		fmt.Fprintf(w, "           tx pkts=%d, bytes=%d, drop=%d, errs=%d\n", r.Tx.Packets, r.Tx.Bytes, r.Tx.Dropped, r.Tx.Errors)
 		fmt.Fprintf(w, "           %s: %s (%s), link %s %s, mtu %d, addr %s\n", r.Driver, r.Mode, r.Why, r.Link, upOrDown(r.Up), r.MTU, r.MAC)

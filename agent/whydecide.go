@@ -148,6 +148,11 @@ func (r teller) otherDenial() (why, advice string) {
 	if v.Reason == dataplane.NotDropped {
 		return fmt.Sprintf("%s goes no further: %s", r.what(), v.Text(r.t.Names)), ""
 	}
+	if port, missing := r.atMissingPort(); missing {
+		if f, broken := r.p.linkFault(port); broken {
+			return r.what() + " ends at Pod " + r.p.podAt(port) + r.p.brokenText(port), f.next
+		}
+	}
 	s := fmt.Sprintf("%s ends in table %s (%s): %s", r.what(), tableName(r.t.Names, v.Table), v.Reason, v.Reason.Sentence())
 	if nobody := r.nobody(&r.to.place); nobody != "" {
 		return nobody + "; " + s, "antrail get pods has the addresses of those that are there"
@@ -159,6 +164,16 @@ func (r teller) otherDenial() (why, advice string) {
 		}
 	}
 	return s, advice
+}
+
+// atMissingPort is the port that a packet was for and that is not in the switch, where a
+// Pod's link is gone; false when it ended otherwise.
+func (r teller) atMissingPort() (port uint32, ok bool) {
+	if r.t.Verdict.Reason != dataplane.DropNoSuchPort {
+		return 0, false
+	}
+	port = r.last(tables.TargetOFPortField)
+	return port, r.p.podAt(port) != ""
 }
 
 // where is a rule's place: ingress rule DropOther, tier application, priority 5.

@@ -45,10 +45,9 @@ func (r teller) end(w *WhyWay, s *dataplane.Step) {
 	case s.Port == r.self.Gateway.No:
 		r.byGateway(w, s)
 	case port.Pod != "":
-		down := r.p.downText(s.Port)
-		w.Ends = append(w.Ends, "it reaches "+port.Pod+down)
-		if down != "" {
-			w.Advice = "set the link up in the Pod, or have the Pod made anew: an interface without its other end stays down"
+		w.Ends = append(w.Ends, "it reaches "+port.Pod+r.p.brokenText(s.Port))
+		if f, broken := r.p.linkFault(s.Port); broken {
+			w.Advice = f.next
 		}
 	case len(r.t.Verdict.Outputs) > 1:
 		w.Ends = append(w.Ends, "a copy leaves by "+port.Name+controlText(r.control()))

@@ -36,6 +36,9 @@ func (r teller) way() WhyWay {
 	default:
 		r.leaves(&w)
 	}
+	if f, broken := r.p.linkFault(r.from.place.Port); broken && w.Denied == "" && r.t.Live.Port == r.from.place.Port {
+		w.Ends, w.Advice = append(w.Ends, fmt.Sprintf("but %s sends nothing to the switch: its %s", &r.from, f.what)), f.next
+	}
 	return w
 }
 

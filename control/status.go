@@ -164,12 +164,15 @@ func (r *Reconciler) count(k Key, count Counter, tables ...string) (packets, byt
 // PodRow is a Pod of this Node as `get pods` shows it.
 type PodRow struct {
 	Status
-	IPs      []netip.Addr `json:"ips"`
-	Port     string       `json:"port,omitempty"`
-	OFPort   uint32       `json:"ofPort,omitempty"`
-	Isolated []string     `json:"isolated,omitempty"` // directions
-	Packets  uint64       `json:"packets"`            // that the Pod sent
-	Bytes    uint64       `json:"bytes"`
+	IPs    []netip.Addr `json:"ips"`
+	Port   string       `json:"port,omitempty"`
+	OFPort uint32       `json:"ofPort,omitempty"`
+	// Link is what is wrong with the Pod's link: link web-a-1 is gone. The switch knows
+	// it, and package agent fills it in.
+	Link     string   `json:"link,omitempty"`
+	Isolated []string `json:"isolated,omitempty"` // directions
+	Packets  uint64   `json:"packets"`            // that the Pod sent
+	Bytes    uint64   `json:"bytes"`
 }
 
 // Pods are the Pods of this Node, by key.

@@ -16,7 +16,10 @@ func portRows(r *rates) (all []row) {
 		p := &r.now.Ports[i]
 		b := or(was[p.No])
 		link := "up"
-		if !p.Up {
+		switch {
+		case p.Missing != "":
+			link = "gone"
+		case !p.Up:
 			link = "down"
 		}
 		all = append(all, row{words(p.Name), words(orDash(p.Pod)),

@@ -274,6 +274,9 @@ func TestPodDeletedUnderTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitPorts(t, w, "node-a", 9)
+	if notes := l.Status(t.Context()).Nodes[0].Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "Pod default/web-a, whose link ") || !strings.Contains(notes[0], " is gone: ") {
+		t.Errorf("lab status: %q", notes)
+	}
 	mustPing("client-a", "client-b")
 	if err := l.AddPod("web-a"); err != nil {
 		t.Fatal(err)
@@ -291,7 +294,8 @@ func waitPorts(t *testing.T, w *world, node string, want int) {
 		if err := w.agent(node).JSON(t.Context(), "/ports", nil, &all); err != nil {
 			t.Fatal(err)
 		}
-		if len(all) == want && !slices.ContainsFunc(all, func(p agent.PortRecord) bool { return !p.Up }) {
+		up := slices.DeleteFunc(slices.Clone(all), func(p agent.PortRecord) bool { return !p.Up })
+		if len(up) == want {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -29,7 +29,7 @@ export async function showNodes(panel, _, signal) {
     ports.replaceChildren(grid('Ports', ['port', 'pod', 'from it', 'to it', 'driver', 'link', 'lost'], (now.counters.ports ?? []).map((p) => {
       const r = now.rates?.ports.get(p.ofPort);
       const lost = p.rx.dropped + p.tx.dropped + p.rx.errors + p.tx.errors;
-      return [`${p.ofPort} ${p.name}`, seen.get(p.ofPort) ?? '–', perSecond(r?.rx), perSecond(r?.tx), p.driver, `${p.link}, ${p.up ? 'up' : 'down'}`,
+      return [`${p.ofPort} ${p.name}`, seen.get(p.ofPort) ?? '–', perSecond(r?.rx), perSecond(r?.tx), p.driver, `${p.link}, ${p.missing ? 'gone' : p.up ? 'up' : 'down'}`,
         h('span', { class: lost > 0 ? 'bad' : '' }, String(lost))];
     })));
   }));

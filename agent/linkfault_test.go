@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/internal/nstest"
+)
+
+// asker asks an agent that runs as a process.
+type asker struct {
+	*Client
+	t *testing.T
+}
+
+func (a asker) text(path string, q url.Values) string {
+	a.t.Helper()
+	text, err := a.Get(a.t.Context(), path, q)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// until waits until an answer has a text.
+func (a asker) until(path, want string) {
+	a.t.Helper()
+	nstest.Until(a.t, path+" has "+want, func() bool { return strings.Contains(a.text(path, nil), want) })
+}
+
+// wantLine checks that an answer has a line with some words, in their order, or none.
+func (a asker) wantLine(path string, there bool, words ...string) {
+	a.t.Helper()
+	text := a.text(path, nil)
+	for line := range strings.Lines(text) {
+		rest, all := line, true
+		for _, w := range words {
+			_, after, ok := strings.Cut(rest, w)
+			rest, all = after, all && ok
+		}
+		if all {
+			if !there {
+				a.t.Errorf("%s has the line %q", path, line)
+			}
+			return
+		}
+	}
+	if there {
+		a.t.Errorf("%s has no line with %q:\n%s", path, words, text)
+	}
+}
+
+// check is the line of a check of the running agent.
+func (a asker) check(name string) preflight.Line {
+	a.t.Helper()
+	var all []preflight.Line
+	if err := a.JSON(a.t.Context(), "/check", nil, &all); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, l := range all {
+		if l.Check == name {
+			return l
+		}
+	}
+	a.t.Fatalf("there is no check %q in %+v", name, all)
+	return preflight.Line{}
+}
+
+func (a asker) note(pod string) string {
+	a.t.Helper()
+	all, err := a.Lost(a.t.Context(), &LostQuery{Pod: pod})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return all.Note
+}
+
+func (a asker) whyText(from, to string) string {
+	a.t.Helper()
+	answer, err := Why(a.t.Context(), []*Client{a.Client}, &WhyRequest{From: from, To: to})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var b strings.Builder
+	answer.WriteText(&b)
+	return b.String()
+}
+
+// TestLinkGone: a Pod whose link is deleted under a running agent is reported wherever
+// one is whose link is down; and no more when a link of that name is there.
+func TestLinkGone(t *testing.T) {
+	node, c := upgradedNode(t)
+	p := startProcess(t, node, c)
+	wantReady(t, c)
+	a := asker{NewClient(c.Socket), t}
+	a.until("/pods", "client-a")
+	const gone, pod = "link client-a-1 is gone", "default/client-a"
+	a.wantLine("/pods", false, "client-a", "link client-a-1")
+	a.wantLine("/pods", true, "db-a", "installed, link db-a is not there") // never was
+
+	if err := node.Links().LinkDel(node.Link(t, "client-a-1")); err != nil {
+		t.Fatal(err)
+	}
+	a.until("/pods", gone)
+	a.wantGone(gone, pod)
+	p.wantSaid(t, "its link is gone")
+
+	other := nstest.New(t)
+	nstest.AddVeth(t, node, "client-a-1", other, "eth0")
+	nstest.Until(t, "the port is open again", func() bool { return !strings.Contains(a.text("/pods", nil), "link client-a-1") })
+	a.wantLine("/metrics", true, `antrail_port_up{driver="afpacket",port="client-a"} 1`)
+	a.wantLine("/readyz", false, "client-a")
+	if note := a.note(pod); note != "" {
+		t.Errorf("drops: %q", note)
+	}
+	if text := a.whyText("node", pod+":80"); !strings.HasPrefix(text, "allowed: ") {
+		t.Errorf("why: %s", text)
+	}
+	if l := a.check("links"); strings.Contains(l.Found, "client-a") {
+		t.Errorf("check --live: %+v", l)
+	}
+
+	if err := other.Links().LinkSetDown(other.Link(t, "eth0")); err != nil {
+		t.Fatal(err)
+	}
+	const down = "link client-a-1 is down"
+	a.until("/pods", down)
+	a.wantLine("/readyz", true, "links: warning: ", "Pod default/client-a: "+down)
+}
+
+// wantGone checks all places that report a Pod's link.
+func (a asker) wantGone(gone, pod string) {
+	a.t.Helper()
+	a.wantLine("/pods", true, "client-a", "installed, "+gone)
+	a.wantLine("/readyz", true, "links: warning: ", "Pod "+pod+": "+gone)
+	a.wantLine("/metrics", true, `antrail_port_up{driver="afpacket",port="client-a"} 0`)
+	a.wantLine("/ports", true, "not in the switch: "+gone)
+	if l := a.check("links"); l.State != preflight.Warn || !strings.Contains(l.Found, "Pod "+pod+": "+gone) {
+		a.t.Errorf("check --live: %+v", l)
+	}
+	if note := a.note(pod); note != "Pod "+pod+", whose "+gone+": what is sent there is lost (no_such_port)" {
+		a.t.Errorf("drops: %q", note)
+	}
+	if text := a.whyText("node", pod+":80"); !strings.HasPrefix(text, "denied: ") || !strings.Contains(text, "ends at Pod "+pod+", whose "+gone) || !strings.Contains(text, "the port opens as soon as there is a link client-a-1") {
+		a.t.Errorf("why: %s", text)
+	}
+	if text := a.whyText(pod, "default/web-a:80"); !strings.Contains(text, "; but "+pod+" sends nothing to the switch: its "+gone) || !strings.Contains(text, "the port opens as soon as there is a link client-a-1") {
+		a.t.Errorf("why from it: %s", text)
+	}
+	var counters Counters
+	if err := json.Unmarshal([]byte(a.text("/counters", nil)), &counters); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, p := range counters.Ports {
+		if p.Pod == pod && (p.Missing != gone || p.Up) {
+			a.t.Errorf("the page and top: %+v", p)
+		}
+	}
+	var rows []PodRecord
+	if err := a.JSON(a.t.Context(), "/pods", nil, &rows); err != nil {
+		a.t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.Object == "Pod/"+pod && r.Link != gone {
+			a.t.Errorf("get pods -o json: %+v", r)
+		}
+	}
+}
