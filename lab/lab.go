@@ -25,6 +25,7 @@
 //	topology.go               the plan: Nodes, pods, addresses
 //	lab.go, state.go          up and down; what is on disk
 //	namespace.go, links.go    namespaces, and what joins them
+//	mounts.go                 namespaces whose mounts are hidden by others
 //	uplink.go, loops.go       what a Node's eth0 is; ports whose frames come back
 //	agents.go, process.go     the Nodes' agents; processes that end for sure
 //	exec.go, status.go        a command inside; how all are

@@ -31,6 +31,13 @@ func (n Namespace) Do(f func() error) error {
 		return fmt.Errorf("namespace %s: %w", n, err)
 	}
 	defer ns.Close()
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(ns), &fs); err != nil {
+		return fmt.Errorf("namespace %s: %w", n, err)
+	}
+	if fs.Type != unix.NSFS_MAGIC {
+		return fmt.Errorf("namespace %s: no namespace is mounted at %s; is %s mounted over itself? Try umount %s", n, n.Path(), netnsDir, netnsDir)
+	}
 	return nsthread.In(ns, f)
 }
 
@@ -65,11 +72,14 @@ func (n Namespace) create() error {
 // remove deletes the name; the namespace itself goes when nothing holds it. A
 // namespace that is not there is no error.
 func (n Namespace) remove() error {
-	err := unix.Unmount(n.Path(), unix.MNT_DETACH)
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+	if err := unmountAll(n.Path()); err != nil {
 		return fmt.Errorf("unmount namespace %s: %w", n, err)
 	}
-	if err := os.Remove(n.Path()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := os.Remove(n.Path())
+	if errors.Is(err, unix.EBUSY) {
+		err = removeBelow(netnsDir, n.Path())
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove namespace %s: %w", n, err)
 	}
 	return nil
@@ -79,8 +89,12 @@ func (n Namespace) remove() error {
 // not there.
 func (n Namespace) inode() uint64 {
 	var st unix.Stat_t
-	if unix.Stat(n.Path(), &st) != nil {
+	var fs unix.Statfs_t
+	if unix.Stat(n.Path(), &st) != nil || unix.Statfs(n.Path(), &fs) != nil {
 		return 0
+	}
+	if fs.Type != unix.NSFS_MAGIC {
+		return hiddenInode(n.Path())
 	}
 	return st.Ino
 }
