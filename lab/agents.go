@@ -185,6 +185,9 @@ func (l *Lab) startAgent(node, binary string, flags ...string) (<-chan error, er
 	cmd := exec.Command(binary, append([]string{"agent", "--config", l.configFile(node)}, flags...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := keepDescriptors(); err != nil {
+		return nil, err
+	}
 	if err := l.namespace(node).Do(cmd.Start); err != nil {
 		return nil, err
 	}

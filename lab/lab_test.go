@@ -398,6 +398,35 @@ func TestUpInterrupted(t *testing.T) {
 	}
 }
 
+// TestAgentsKeepNothing: a descriptor that the caller of lab up left open, as a shell
+// does with exec 9>lock, is not the agents'.
+func TestAgentsKeepNothing(t *testing.T) {
+	needRoot(t)
+	var pipe [2]int
+	if err := unix.Pipe(pipe[:]); err != nil { // without O_CLOEXEC
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	kept, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", pipe[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := up(t, Options{StateDir: reaptest.LabDir(t)})
+	for _, a := range l.State.Agents {
+		dir := fmt.Sprintf("/proc/%d/fd", a.Process.PID)
+		open, err := os.ReadDir(dir)
+		if err != nil || len(open) == 0 {
+			t.Errorf("the agent of %s: %d descriptors, %v", a.Node, len(open), err)
+		}
+		for _, f := range open {
+			if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && to == kept {
+				t.Errorf("descriptor %s of the agent of %s is %s, which lab up was given", f.Name(), a.Node, kept)
+			}
+		}
+	}
+}
+
 // TestStatusOfSilentAgent: why an agent is not ready stands below the table, whose
 // columns stay narrow, and so does what one that is knows of links and Nodes.
 func TestStatusOfSilentAgent(t *testing.T) {

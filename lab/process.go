@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -90,6 +91,24 @@ func waitGone(all []Process, patience time.Duration) []Process {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// keepDescriptors has every descriptor above standard error end with this process's
+// program. Those that the caller's shell left open (exec 9>lock; antrail lab up) would
+// otherwise be the agents', too: a lock stays held, and a pipe never ends, for as long as
+// the lab is up. What a child is to have, exec.Cmd gives it all the same.
+func keepDescriptors() error {
+	err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	open, err := os.ReadDir("/proc/self/fd") // a kernel before 5.11
+	for _, f := range open {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // inside finds the processes that live in a namespace, without our own.
