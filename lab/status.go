@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -82,7 +84,7 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 		}
 		s.PID = a.Process.PID
 		if s.Agent != ready && !a.Process.alive() {
-			s.Agent = fmt.Sprintf("its agent has ended (%s); to start another: antrail lab exec %s -- antrail agent --config %s", l.Log(n.Name), n.Name, l.configFile(n.Name))
+			s.Agent = fmt.Sprintf("its agent has ended (%s); to start another: %s", l.Log(n.Name), l.startCommand(n.Name))
 		}
 	}
 	for _, p := range n.Pods {
@@ -93,6 +95,33 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 		s.Pods = append(s.Pods, PodStatus{p.Name, p.Address.Both(), p.MAC.String(), p.OFPort, string(ns)})
 	}
 	return s
+}
+
+// startCommand is a line for a shell that starts a Node's agent. It works wherever it is
+// pasted: it has the whole path of the program, and says which lab is meant.
+func (l *Lab) startCommand(node string) string {
+	binary, err := os.Executable()
+	if err != nil {
+		binary = "antrail"
+	}
+	words := []string{binary, "lab", "exec", "--lab", l.State.ID, node, "--", binary, "agent", "--config", l.configFile(node)}
+	for i, w := range words {
+		words[i] = shellWord(w)
+	}
+	line := strings.Join(words, " ")
+	if dir := filepath.Dir(l.Dir); os.Getenv(stateEnv) != "" {
+		line = stateEnv + "=" + shellWord(dir) + " " + line
+	}
+	return line
+}
+
+// shellWord is a word as a shell reads it back.
+func shellWord(w string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+	if w != "" && strings.Trim(w, plain) == "" {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 }
 
 // Write prints the status as a table.

@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
@@ -357,14 +359,57 @@ func TestLabCommands(t *testing.T) {
 		{[]string{"top", "--node", "node-a", "--count", "1", "--every", "50ms", "--view", "rules"}, 0, "acnp/web-app-db-network-policy"},
 		{[]string{"drops", "--sums", "--node", "node-a"}, 0, "total"},
 		{[]string{"drops", "--sums", "--node", "node-b"}, 0, "total"},
-		{[]string{"lab", "down"}, 0, "is down"},
 	} {
 		if out, code := antrail(t, c.args...); code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("antrail %v: exit code %d, want %d and %q in\n%s", c.args, code, c.code, c.want, out)
 		}
 	}
+	pasteStart(t, s.Nodes[0].PID)
+	if out, code := antrail(t, "lab", "down"); code != 0 || !strings.Contains(out, "is down") {
+		t.Errorf("lab down: exit code %d\n%s", code, out)
+	}
 	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// pasteStart kills the agent of node-a, and has a shell in another directory, without a
+// PATH to the program, run the command that lab status gives then. The agent that it
+// starts becomes ready.
+func pasteStart(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	status := func() (s lab.Status) {
+		out, _ := antrail(t, "lab", "status", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &s); err != nil || len(s.Nodes) != 2 {
+			t.Fatalf("lab status: %v\n%s", err, out)
+		}
+		return s
+	}
+	command, end := "", time.Now().Add(time.Minute)
+	for ; command == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, command, _ = strings.Cut(status().Nodes[0].Agent, "to start another: ")
+	}
+	shell := exec.Command("sh", "-c", "unset ANTRAIL_LAB_DIR; PATH=/usr/sbin:/usr/bin:/sbin:/bin; "+command)
+	var said bytes.Buffer
+	shell.Dir, shell.Stdout, shell.Stderr = "/", &said, &said
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- shell.Wait() }()
+	t.Cleanup(func() { shell.Process.Kill() })
+	for status().Nodes[0].Agent != "ready" {
+		select {
+		case err := <-ended:
+			t.Fatalf("%s: %v\n%s", command, err, said.String())
+		case <-time.After(50 * time.Millisecond):
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: the agent is not ready: %s", command, status().Nodes[0].Agent)
+		}
 	}
 }
 
