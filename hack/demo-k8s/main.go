@@ -3,6 +3,7 @@
 //
 //	go run ./hack/demo-k8s -bin DIR -plugins DIR -images FILE,FILE -pod FILE
 //
+//	show.go     the order of it all, and when it waits for an interrupt
 //	place.go    network namespaces, the underlay between them, processes
 //	control.go  etcd, API server, controller manager, scheduler
 //	node.go     a Node: containerd and kubelet in namespaces of their own
@@ -23,7 +24,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -49,16 +49,14 @@ func main() {
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "antrail-demo-k8s"), "directory for all files")
 	flag.BoolVar(&o.keep, "keep", false, "wait for an interrupt before everything is taken down, also when a check fails")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, &o); err != nil {
+	if err := run(&o); err != nil {
 		fmt.Fprintln(os.Stderr, "demo-k8s:", err)
 		os.Exit(1)
 	}
 }
 
 // run brings the cluster up, shows it and takes it down.
-func run(ctx context.Context, o *options) (err error) {
+func run(o *options) (err error) {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces and containers need root")
 	}
@@ -69,13 +67,11 @@ func run(ctx context.Context, o *options) (err error) {
 		return err
 	}
 	began := time.Now()
+	interrupts := newInterrupts(nextInterrupt)
+	defer func() { interrupts.stop() }() // at the very end: what is taken down is not interrupted
 	c := newCluster(o)
 	c.down() // what a killed run left
 	defer func() {
-		if err != nil {
-			c.tellLogs(os.Stderr)
-			c.waitIfKept(ctx)
-		}
 		err = errors.Join(err, c.down(), c.leftovers())
 		if err == nil {
 			fmt.Printf("everything is gone; %.0f s in all\n", time.Since(began).Seconds())
@@ -83,17 +79,12 @@ func run(ctx context.Context, o *options) (err error) {
 	}()
 	fmt.Printf("A cluster of two Nodes in network namespaces, its files in %s. It takes about three minutes;\n"+
 		"an interrupt takes everything down. To look at it at the end, or when a check fails: hack/demo-k8s/run -keep\n", o.dir)
-	if err := c.up(ctx); err != nil {
-		return err
+	s := show{
+		up: c.up, check: c.check, uninstall: c.uninstall,
+		failed: func() { c.tellLogs(os.Stderr) }, look: c.tellLook,
+		keep: o.keep, interrupts: interrupts,
 	}
-	if err := c.check(ctx); err != nil {
-		return err
-	}
-	if c.waitIfKept(ctx) {
-		ctx = context.Background()
-	}
-	fmt.Println("uninstalling antrail")
-	return c.uninstall(ctx)
+	return s.run()
 }
 
 // up brings the cluster up in four steps, and tells how long each took.
@@ -115,16 +106,10 @@ func (c *cluster) up(ctx context.Context) error {
 	return nil
 }
 
-// waitIfKept waits for an interrupt, if that was asked for, and says how to look
-// meanwhile.
-func (c *cluster) waitIfKept(ctx context.Context) bool {
-	if !c.keep || ctx.Err() != nil {
-		return false
-	}
+// tellLook says how to look at the cluster while it is kept.
+func (c *cluster) tellLook() {
 	fmt.Printf("logs: %s, %s\nKUBECONFIG=%s nsenter --net=%s %s/kubectl …; interrupt to go on\n",
 		c.file("*.log"), c.file("antrail-demo-*/pod-logs"), c.kubeconfig(), netnsPath(controlNS), c.bin)
-	<-ctx.Done()
-	return true
 }
 
 // nobodyElses says why a directory cannot be ours: processes are ended and mounts
