@@ -72,17 +72,22 @@ func (w *world) echo(ctx context.Context, from, to string, sizes ...int) error {
 		return fmt.Errorf("%s to %s: %w", from, to, err)
 	}
 	defer c.Close()
+	e := echoConn{Conn: c}
 	for i, n := range sizes {
-		err := exchange(c, n)
-		if i == 0 && isTimeout(err) {
-			err = exchange(c, n)
+		tries, wait := 1, patience
+		if i == 0 {
+			tries, wait = int(2*patience/resendAfter), resendAfter
 		}
-		if err != nil {
+		if err := e.exchange(n, tries, wait); err != nil {
 			return fmt.Errorf("%s to %s, %d bytes, datagram %d of %d: %w", from, to, n, i+1, len(sizes), err)
 		}
 	}
 	return nil
 }
+
+// resendAfter is how long the first datagram is waited for before it is sent again: a
+// neighbour is found in less.
+const resendAfter = time.Second
 
 func (w *world) dialUDP(ctx context.Context, from, to string) (c net.Conn, err error) {
 	err = w.in(from, func() error {
@@ -92,22 +97,45 @@ func (w *world) dialUDP(ctx context.Context, from, to string) (c net.Conn, err e
 	return c, err
 }
 
-// exchange sends n random bytes and wants them back.
-func exchange(c net.Conn, n int) error {
-	sent, got := make([]byte, n), make([]byte, n+1)
+// echoConn is a connection to an echo server. A datagram that was sent several times may
+// come back as often, also while the next is waited for.
+type echoConn struct {
+	net.Conn
+	before []byte // the datagram before
+}
+
+// exchange sends n random bytes and wants them back. It waits for so long, and then sends
+// the same again, up to so many times.
+func (e *echoConn) exchange(n, tries int, wait time.Duration) (err error) {
+	sent := make([]byte, n)
 	for i := range sent {
 		sent[i] = byte(rand.Uint32())
 	}
-	if _, err := c.Write(sent); err != nil {
-		return err
+	defer func() { e.before = sent }()
+	for range tries {
+		if _, err = e.Write(sent); err != nil {
+			return err
+		}
+		e.SetReadDeadline(time.Now().Add(wait))
+		if err = e.answer(sent); !isTimeout(err) {
+			return err
+		}
 	}
-	c.SetReadDeadline(time.Now().Add(patience))
-	have, err := c.Read(got)
-	if err != nil {
-		return err
+	return err
+}
+
+// answer wants what was sent back, behind what is left of the datagram before.
+func (e *echoConn) answer(sent []byte) error {
+	got := make([]byte, max(len(sent), len(e.before))+1)
+	for {
+		have, err := e.Read(got)
+		switch {
+		case err != nil:
+			return err
+		case bytes.Equal(got[:have], sent):
+			return nil
+		case e.before == nil || !bytes.Equal(got[:have], e.before):
+			return fmt.Errorf("%d other bytes came back of %d", have, len(sent))
+		}
 	}
-	if !bytes.Equal(got[:have], sent) {
-		return fmt.Errorf("%d other bytes came back of %d", have, n)
-	}
-	return nil
 }

@@ -1,7 +1,11 @@
 package demo
 
 import (
+	"net"
+	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/lab"
 )
@@ -35,5 +39,58 @@ func TestLongDatagramsToAService(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// lossy is a connection to an echo server that loses what is sent at first.
+type lossy struct {
+	net.Conn
+	loses   int
+	sends   [][]byte
+	answers [][]byte
+}
+
+func (l *lossy) Write(b []byte) (int, error) {
+	if l.sends = append(l.sends, slices.Clone(b)); len(l.sends) > l.loses {
+		l.answers = append(l.answers, slices.Clone(b))
+	}
+	return len(b), nil
+}
+
+func (l *lossy) Read(b []byte) (int, error) {
+	if len(l.answers) == 0 {
+		return 0, os.ErrDeadlineExceeded
+	}
+	n := copy(b, l.answers[0])
+	l.answers = l.answers[1:]
+	return n, nil
+}
+
+func (l *lossy) SetReadDeadline(time.Time) error { return nil }
+
+// TestEchoSendsAgain: a datagram of which a neighbour's queue lost fragments is sent again,
+// the same one, as often as is allowed; answers to it that come late are not taken for
+// answers to the next.
+func TestEchoSendsAgain(t *testing.T) {
+	l := &lossy{loses: 2}
+	e := echoConn{Conn: l}
+	if err := e.exchange(100, 5, resendAfter); err != nil || len(l.sends) != 3 {
+		t.Errorf("%d sends, %v", len(l.sends), err)
+	}
+	if !slices.Equal(l.sends[0], l.sends[2]) {
+		t.Error("another datagram was sent instead")
+	}
+	l.answers = append(l.answers, l.sends[0], l.sends[0])
+	if err := e.exchange(100, 1, resendAfter); err != nil || len(l.sends) != 4 {
+		t.Errorf("behind late answers: %d sends, %v", len(l.sends), err)
+	}
+	l.answers = [][]byte{{1, 2, 3}}
+	if err := e.exchange(100, 5, resendAfter); err == nil || isTimeout(err) {
+		t.Errorf("other bytes: %v", err)
+	}
+	l = &lossy{loses: 100}
+	e = echoConn{Conn: l}
+	if err := e.exchange(100, 5, resendAfter); !isTimeout(err) || len(l.sends) != 5 {
+		t.Errorf("all is lost: %d sends, %v", len(l.sends), err)
 	}
 }
