@@ -22,10 +22,23 @@ const LargeBuffer = 66<<10 + 320
 
 const _ = uint(LargeBuffer - Headroom - EthernetLen - 2*VLANLen - 65535) // does not compile when too short
 
-// minSegment is the least payload per segment: what the smallest maximum
-// segment size that Linux agrees to, 48 bytes, leaves behind 40 bytes of TCP
-// options. One frame of less would become tens of thousands.
-const minSegment = 8
+// The most segments that an honest stack leaves to be cut from one frame. What asks
+// for more is refused (TooManySegments).
+//
+//	UDP    128 datagrams: UDP_MAX_SEGMENTS of Linux, 64 before Linux 6.9. Linux's
+//	       own packet sockets and taps refuse more since Linux 6.12.
+//	TCP    any number, if the segments are as long as Linux makes them. It accepts
+//	       no maximum segment size below 48 (net.ipv4.tcp_min_snd_mss), and takes
+//	       the TCP options of the packet from that: 36 bytes with timestamps. To
+//	       half of a small window it shortens segments by the same bound
+//	       (tcp_bound_to_half_wnd: 68 bytes less the headers), and to a path's
+//	       MTU by far higher ones (route.min_pmtu, tcp_base_mss).
+//	GRO    joins segments of any length, and a card's driver hands it at most 64
+//	       packets in a turn (NAPI_POLL_WEIGHT).
+const (
+	fewSegments = 128
+	leastMSS    = 48
+)
 
 // None says that nothing is left undone.
 func (o *Offload) None() bool { return *o == Offload{} }
@@ -114,7 +127,7 @@ func AdmitOffload(f *Frame, l *Layers) bool {
 		return true
 	}
 	if o.ownChecksum(l) {
-		return o.SegmentSize == 0 || o.SegmentSize >= minSegment && segmentable(f.Bytes(), l)
+		return o.SegmentSize == 0 || segmentable(f.Bytes(), l) && !tooMany(f, l)
 	}
 	return o.SegmentSize == 0 && CompleteChecksum(f, l)
 }
@@ -124,4 +137,37 @@ func AdmitOffload(f *Frame, l *Layers) bool {
 func (o *Offload) ownChecksum(l *Layers) bool {
 	return o.ChecksumPartial && l.L4 != 0 && l.Frag == 0 &&
 		int(o.ChecksumStart) == l.L4 && int(o.ChecksumOffset) == checksumOffset(l.Proto)
+}
+
+// TooManySegments says of a frame that AdmitOffload has refused whether this is
+// because it asks to be cut into more segments than an honest stack asks for.
+func TooManySegments(f *Frame, l *Layers) bool {
+	return f.Offload.SegmentSize != 0 && f.Offload.ownChecksum(l) && segmentable(f.Bytes(), l) && tooMany(f, l)
+}
+
+// tooMany is TooManySegments for a frame that can be cut.
+func tooMany(f *Frame, l *Layers) bool {
+	if countSegments(f, l) <= fewSegments {
+		return false
+	}
+	options := payloadStart(f.Bytes(), l) - l.L4 - TCPLen
+	return l.Proto != ProtoTCP || int(f.Offload.SegmentSize)+options < leastMSS
+}
+
+// SegmentCount is how many packets a frame stands for: 1 unless it is to be cut.
+func SegmentCount(f *Frame) int {
+	if f.Offload.SegmentSize == 0 {
+		return 1
+	}
+	l := ParseLayers(f.Bytes())
+	if !segmentable(f.Bytes(), &l) {
+		return 1
+	}
+	return countSegments(f, &l)
+}
+
+// countSegments is SegmentCount for a frame that can be cut.
+func countSegments(f *Frame, l *Layers) int {
+	size := int(f.Offload.SegmentSize)
+	return (l.End - payloadStart(f.Bytes(), l) + size - 1) / size
 }

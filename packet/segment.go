@@ -17,10 +17,12 @@ type Segments struct {
 	layers  Layers
 	tunnel  Tunnel
 	mark    uint32
-	headers int // bytes up to the transport payload
-	size    int // payload bytes per segment
-	at      int // where the next segment's payload begins in frame
-	n       int // segments cut
+	headers int     // bytes up to the transport payload
+	size    int     // payload bytes per segment
+	each    int     // segments that a segment stands for: more than 1 in NewParts
+	undone  Offload // … and the work that they have undone
+	at      int     // where the next segment's payload begins in frame
+	n       int     // segments of the large frame before the next one
 }
 
 // NewSegments prepares to cut f, whose Offload.SegmentSize is not 0; l is where
@@ -29,10 +31,19 @@ func NewSegments(f *Frame, l *Layers) (s Segments, ok bool) {
 	if f.Offload.SegmentSize == 0 || !f.Offload.ownChecksum(l) || !segmentable(f.Bytes(), l) {
 		return s, false
 	}
-	s = Segments{frame: f.Bytes()[:l.End], layers: *l, tunnel: f.Tunnel, mark: f.Mark, size: int(f.Offload.SegmentSize)}
+	s = Segments{frame: f.Bytes()[:l.End], layers: *l, tunnel: f.Tunnel, mark: f.Mark, size: int(f.Offload.SegmentSize), each: 1}
 	s.headers = payloadStart(s.frame, l)
 	s.at = s.headers
 	return s, true
+}
+
+// NewParts prepares to divide f, as NewSegments does, into frames that are to be
+// cut into at most n segments each. They have their work still undone.
+func NewParts(f *Frame, l *Layers, n int) (s Segments, ok bool) {
+	s, ok = NewSegments(f, l)
+	s.undone = f.Offload
+	s.each, s.size = n, s.size*n
+	return s, ok
 }
 
 // segmentable says whether a packet can be cut: whole TCP, or UDP whose length
@@ -71,6 +82,9 @@ func SegmentLen(f *Frame) int {
 	return min(f.Len(), payloadStart(f.Bytes(), &l)+int(f.Offload.SegmentSize))
 }
 
+// Begun says whether a segment was cut.
+func (s *Segments) Begun() bool { return s.at > s.headers }
+
 // More says whether a segment is left.
 func (s *Segments) More() bool { return s.at < len(s.frame) }
 
@@ -89,7 +103,10 @@ func (s *Segments) Next(f *Frame) bool {
 	}
 	b := f.Bytes()
 	copy(b[s.headers:], s.NextParts(b))
-	f.Tunnel, f.Mark = s.tunnel, s.mark
+	f.Tunnel, f.Mark, f.Offload = s.tunnel, s.mark, s.undone
+	if len(b)-s.headers <= int(f.Offload.SegmentSize) {
+		f.Offload.SegmentSize = 0
+	}
 	return true
 }
 
@@ -104,7 +121,7 @@ func (s *Segments) NextParts(h []byte) (payload []byte) {
 	s.setTransport(h, len(payload))
 	s.setChecksum(h, payload)
 	s.at += len(payload)
-	s.n++
+	s.n += s.each
 	return payload
 }
 
@@ -144,6 +161,10 @@ func (s *Segments) setTransport(b []byte, n int) {
 func (s *Segments) setChecksum(b, payload []byte) {
 	h := b[s.layers.L4:]
 	at := checksumOffset(s.layers.Proto)
+	if s.undone.ChecksumPartial {
+		binary.BigEndian.PutUint16(h[at:], s.layers.PseudoSum(b, len(h)+len(payload)))
+		return
+	}
 	h[at], h[at+1] = 0, 0
 	c := ^Sum(payload, Sum(h, s.layers.PseudoSum(b, len(h)+len(payload))))
 	if s.layers.Proto == ProtoUDP {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/antrail/antrail/packet"
@@ -41,7 +42,7 @@ func TestSegmentsAreThePacketsOfASenderWithoutOffload(t *testing.T) {
 		payload[i] = byte(rand.Uint32())
 	}
 	for name, build := range map[string]func(pt.Options) []byte{"tcp4": pt.TCP4, "tcp6": pt.TCP6, "udp4": pt.UDP4, "udp6": pt.UDP6} {
-		for _, size := range []int{8, 100, 1448, 5000, 9999, 10_000, 20_000} {
+		for _, size := range []int{80, 100, 1448, 5000, 9999, 10_000, 20_000} {
 			o := pt.Options{
 				VLAN: uint16(size % 2 * 7), ID: 65530, Seq: 1<<32 - 3000, Ack: 77, TCPFlags: everyFlag,
 				TCPOptions: []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}, Payload: payload,
@@ -74,7 +75,7 @@ func TestSegmentsTogetherAreTheFrame(t *testing.T) {
 		if i == 0 {
 			payload = make([]byte, 65535-20-20)
 		}
-		size := 8 + r.IntN(9000)
+		size := 48 + r.IntN(9000)
 		f := pt.Undone(pt.TCP4(pt.Options{Payload: payload}), size)
 		var all []byte
 		for _, b := range cut(t, f) {
@@ -102,6 +103,7 @@ func TestAdmitOffload(t *testing.T) {
 		"nothing undone":            {pt.TCP4(pt.Options{}), func(o *packet.Offload) { *o = packet.Offload{} }, true},
 		"no payload":                {pt.TCP4(pt.Options{}), nil, false},
 		"tiny segments":             {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.SegmentSize = 7 }, false},
+		"few tiny segments":         {pt.TCP6(pt.Options{Payload: large[:128]}), func(o *packet.Offload) { o.SegmentSize = 1 }, true},
 		"complete, to be cut":       {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.ChecksumPartial = false }, false},
 		"another header's checksum": {pt.TCP4(pt.Options{Payload: large}), func(o *packet.Offload) { o.ChecksumStart += 2 }, false},
 		"outside": {pt.TCP4(pt.Options{}), func(o *packet.Offload) {
@@ -116,6 +118,94 @@ func TestAdmitOffload(t *testing.T) {
 		l := packet.ParseLayers(f.Bytes())
 		if got := packet.AdmitOffload(f, &l); got != c.want {
 			t.Errorf("%s: admitted %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestTooManySegments admits what Linux sends at its smallest maximum segment size,
+// and the largest train of datagrams; a byte less, or a datagram more, is refused by
+// a name of its own.
+func TestTooManySegments(t *testing.T) {
+	timestamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
+	large := make([]byte, 60_000)
+	for _, c := range []struct {
+		name string
+		of   pt.Options
+		udp  bool
+		size int
+		want bool
+	}{
+		{"48 bytes", pt.Options{Payload: large}, false, 48, true},
+		{"47 bytes", pt.Options{Payload: large}, false, 47, false},
+		{"8 bytes", pt.Options{Payload: large}, false, 8, false},
+		{"36 bytes behind timestamps", pt.Options{Payload: large, TCPOptions: timestamps}, false, 36, true},
+		{"35 bytes behind timestamps", pt.Options{Payload: large, TCPOptions: timestamps}, false, 35, false},
+		{"8 bytes behind all options", pt.Options{Payload: large, TCPOptions: make([]byte, 40)}, false, 8, true},
+		{"128 segments", pt.Options{Payload: large[:1280]}, false, 10, true},
+		{"129 segments", pt.Options{Payload: large[:1281]}, false, 10, false},
+		{"128 datagrams", pt.Options{Payload: large[:12800]}, true, 100, true},
+		{"129 datagrams", pt.Options{Payload: large[:12801]}, true, 100, false},
+		{"datagrams of a path's MTU", pt.Options{Payload: large}, true, 1410, true},
+	} {
+		builds := []func(pt.Options) []byte{pt.TCP4, pt.TCP6}
+		if c.udp {
+			builds = []func(pt.Options) []byte{pt.UDP4, pt.UDP6}
+		}
+		for _, build := range builds {
+			f := pt.Undone(build(c.of), c.size)
+			l := packet.ParseLayers(f.Bytes())
+			if got := packet.AdmitOffload(f, &l); got != c.want {
+				t.Errorf("%s: admitted %v, want %v", c.name, got, c.want)
+			}
+			if got := packet.TooManySegments(f, &l); got == c.want {
+				t.Errorf("%s: too many segments %v", c.name, got)
+			}
+		}
+	}
+	f := pt.Undone(pt.TCP4(pt.Options{Payload: large}), 8)
+	f.Offload.ChecksumStart++
+	if l := packet.ParseLayers(f.Bytes()); packet.TooManySegments(f, &l) {
+		t.Error("another header's checksum is reported as too many segments")
+	}
+}
+
+// TestParts divides a frame; what its parts are cut into is what the frame itself is
+// cut into, byte by byte.
+func TestParts(t *testing.T) {
+	payload := make([]byte, 30_000)
+	for i := range payload {
+		payload[i] = byte(rand.Uint32())
+	}
+	for name, build := range map[string]func(pt.Options) []byte{"tcp4": pt.TCP4, "tcp6": pt.TCP6} {
+		for _, n := range []int{29_999, 30_000, 128*100 + 1} {
+			o := pt.Options{ID: 65530, Seq: 1<<32 - 3000, Ack: 77, TCPFlags: everyFlag, Payload: payload[:n]}
+			f := pt.Undone(build(o), 100)
+			f.Mark = 5
+			want := cut(t, f)
+			l := packet.ParseLayers(f.Bytes())
+			s, ok := packet.NewParts(f, &l, 128)
+			if !ok || s.Begun() {
+				t.Fatalf("%s: cannot be divided", name)
+			}
+			var got [][]byte
+			for s.More() {
+				part := packet.NewFrame(make([]byte, packet.Headroom+s.NextLen()), nil)
+				if !s.Next(part) || !s.Begun() || part.Mark != 5 || packet.SegmentCount(part) > 128 {
+					t.Fatalf("%s: bad part of %d segments, %+v", name, packet.SegmentCount(part), part.Offload)
+				}
+				if part.Offload.SegmentSize != 0 {
+					got = append(got, cut(t, part)...)
+					continue
+				}
+				l := packet.ParseLayers(part.Bytes())
+				if !packet.CompleteChecksum(part, &l) {
+					t.Fatalf("%s: the last part's checksum cannot be completed", name)
+				}
+				got = append(got, part.Bytes())
+			}
+			if !slices.EqualFunc(got, want, bytes.Equal) {
+				t.Errorf("%s: %d bytes: the segments of the parts are not those of the frame (%d and %d)", name, n, len(got), len(want))
+			}
 		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 // walk the tables once. Here it is strict: frames are joined only when Segments
 // would make the very same frames of the result, so that nobody can tell.
 
-// maxTrain is how many segments a train has at most.
-const maxTrain = 128
+// maxTrain is how many segments a train has at most: AdmitOffload takes as many of
+// any length.
+const maxTrain = fewSegments
 
 // Train is TCP segments of one connection that follow one another. It keeps
 // slices of their bytes, which must stay as they are until Join has made one
@@ -46,7 +47,7 @@ func (t *Train) Start(b []byte) {
 	t.parts[0] = b[t.start:]
 	t.size = len(b) - t.start
 	t.total = t.size
-	t.ended = t.size < minSegment || t.flags&(TCPFin|TCPPsh) != 0
+	t.ended = t.flags&(TCPFin|TCPPsh) != 0
 }
 
 // Add says whether b is the train's next segment, and if so appends it. The

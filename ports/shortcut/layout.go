@@ -100,7 +100,7 @@ const (
 	l4Of4   = l3 + packet.IPv4Len
 	l4Of6   = l3 + packet.IPv6Len
 	farAck  = 0xffff + 1500 // conntrack.farAck: how far an acknowledgement may lie from what was seen
-	minGSO  = 8             // packet.minSegment
+	minGSO  = 48            // packet.leastMSS: what is cut shorter is for the switch to judge
 	tcpBare = 20
 )
 
