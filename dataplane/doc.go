@@ -50,6 +50,7 @@
 // entries and hands out packet-ins (switch.go, runUpkeep):
 //
 //	worker.go, workerports.go        turns between ports
+//	workerturn.go                    how much of a batch is one turn
 //	workersleep.go                   a worker's life: turns, sleep, being woken
 //	workerawake.go                   when it keeps idle processors awake
 //	collections.go                   whether Go's garbage collector may be at work

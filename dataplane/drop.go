@@ -40,6 +40,7 @@ const (
 	DropNewRate
 	DropForeignMAC
 	DropVLANTag
+	DropSegments
 	numDropReasons
 )
 
@@ -75,6 +76,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropNewRate:       {"ct_new_rate", "The port begins connections faster than its rate allows (conntrack.newRate)."},
 	DropForeignMAC:    {"foreign_mac", "Port security: the frame's source MAC address is not one of the port's own."},
 	DropVLANTag:       {"vlan_tag", "Port security: the frame has a VLAN tag, and the port may send none (podVLANTags), or the frame has two."},
+	DropSegments:      {"segments", "The frame is to be cut into more segments than an honest sender leaves undone."},
 }
 
 // String is the reason's name, as counters and metrics show it.

@@ -235,6 +235,7 @@ func (s *Switch) RemovePort(no uint32) error {
 	for _, w := range append(slices.Clone(s.workers), s.outside) {
 		w.letGo()
 	}
+	s.outside.finish(sp)
 	s.fdb.remove(func(l *station) bool { return l.port.Load() == no })
 	s.past = append(s.past, &sp.account)
 	return sp.port.Close()

@@ -127,9 +127,17 @@ func (k *walk) extract() DropReason {
 	k.layers = flow.Extract(k.frame, k.inPort, &k.key)
 	why := k.violation()
 	if why == NotDropped && !packet.AdmitOffload(k.frame, &k.layers) {
-		why = DropBadOffload
+		why = k.offloadReason()
 	}
 	return why
+}
+
+// offloadReason is why extract did not admit the packet.
+func (k *walk) offloadReason() DropReason {
+	if packet.TooManySegments(k.frame, &k.layers) {
+		return DropSegments
+	}
+	return DropBadOffload
 }
 
 // begin sets the per-packet state.

@@ -169,6 +169,8 @@ func dropCases() []dropCase {
 			setup: func(r *rig) { r.secure(1, dataplane.PortSecurity{Enforced: true}) }},
 		{reason: dataplane.DropVLANTag, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.UDP4(packettest.Options{VLAN: 5}),
 			setup: func(r *rig) { r.secure(1, guarded(1)) }},
+		{reason: dataplane.DropSegments, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.TCP4(packettest.Options{Payload: make([]byte, 1040)}),
+			undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 16, SegmentSize: 8}},
 	}
 }
 

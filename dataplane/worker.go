@@ -16,6 +16,7 @@ import (
 // the order in which they came.
 //
 //	worker.go        rounds over the ports that are awake, and what leaves
+//	workerturn.go    how much of a port's batch is walked in one turn
 //	workerports.go   which ports a worker has, and which of them are awake
 //	workersleep.go   when it looks for others, spins and sleeps
 //	workerawake.go   when it keeps idle processors awake
@@ -23,10 +24,11 @@ import (
 //	workerbalance.go which worker has which port
 //	workertrial.go   … and whether a move helped
 //
-// A round takes one batch of at most batchSize frames from each port, fewer
-// where that many took longer than quantum. So a port that floods has as many
-// batches as one that has just enough. The next round begins one port further
-// on, so that no port is always the first at a ring that fills up.
+// In a round each port has one turn, of at most batchSize frames and turnSegments
+// segments. A port brings fewer frames after a batch that took longer than quantum.
+// So a port that floods has as many turns as one that has just enough. The next
+// round begins one port further on, so that no port is always the first at a ring
+// that fills up.
 // Per round there is one lock, and per batch one reading of the clock; per packet
 // of which all is known there is neither (docs/architecture.md, which take a lock).
 
@@ -45,7 +47,6 @@ type worker struct {
 	cache     *cache     // nil when it is off, and for the one outside
 	rec       recording  // for the cache
 	stretches *stretches // nil when they are off, and for the one outside
-	rx        [batchSize]*packet.Frame
 	out       map[*switchPort]*[]*packet.Frame
 	lastOut   *switchPort // whose queue was used last
 	lastQueue *[]*packet.Frame
@@ -115,29 +116,27 @@ func (w *worker) round() int {
 	return total
 }
 
-// serve receives a batch from a port and walks it.
+// serve gives a port its turn: it walks frames that wait from the port's last
+// batch, or else receives a batch.
 func (w *worker) serve(p *polled) int {
-	n := p.port.Receive(w.rx[:p.budget])
-	if n == 0 {
-		if !w.awaits {
-			p.quiet++
+	b := &p.backlog
+	if b.empty() {
+		n := p.port.Receive(b.room[:p.budget])
+		b.frames, b.full = b.room[:n], n == p.budget
+		if n == 0 {
+			if !w.awaits {
+				p.quiet++
+			}
+			return 0
 		}
-		return 0
 	}
 	p.quiet = 0
 	w.charge(p)
-	p.behind = n == p.budget
+	n := w.serveTurn(p)
+	p.behind = b.full || !b.empty()
 	w.counts.batches.Add(1)
 	w.counts.packets.Add(uint64(n))
-	w.account = &p.account
-	w.account.received.Add(uint64(n))
-	for _, f := range w.rx[:min(n, fewPackets)] { // of more nobody asks
-		w.bytes += f.Len()
-	}
-	w.serveAll(p, w.rx[:n])
-	w.settleSums()
-	w.flush()
-	return n
+	return max(1, n)
 }
 
 // serveAll walks a batch of frames from a port.

@@ -28,10 +28,20 @@ func (w *worker) charge(p *polled) {
 		took := max(0, now-w.now)
 		was.share.spent.Add(uint64(took))
 		w.counts.working.Add(uint64(took))
-		was.budget = nextBudget(was.budget, time.Duration(took))
+		was.chargeBatch(took)
 		w.crowded = w.crowding.note(now, took, was.behind) || w.crowded
 	}
 	w.served, w.now = p, now
+}
+
+// chargeBatch charges a turn to its batch. The last turn of a batch sets how many
+// frames the next batch may have.
+func (p *polled) chargeBatch(took int64) {
+	p.backlog.took += took
+	if p.backlog.empty() {
+		p.budget = nextBudget(p.budget, time.Duration(p.backlog.took))
+		p.backlog.took = 0
+	}
 }
 
 // nextBudget is how many frames a port may bring next, after a batch within a

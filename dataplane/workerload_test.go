@@ -22,6 +22,25 @@ func TestNextBudget(t *testing.T) {
 	}
 }
 
+// TestChargeBatch: the turns of a batch are charged together, so that a batch of many
+// short turns does not make the next one longer.
+func TestChargeBatch(t *testing.T) {
+	p := &polled{switchPort: &switchPort{}, budget: 32}
+	b := &p.backlog
+	for left := 3; left >= 0; left-- {
+		if b.frames = b.room[:left]; p.budget != 32 {
+			t.Fatalf("the budget is %d before the batch's last turn, want 32", p.budget)
+		}
+		p.chargeBatch(int64(quantum) / 3)
+	}
+	if p.budget != 16 || b.took != 0 {
+		t.Errorf("after a long batch the budget is %d, and %d ns are charged to the next; want 16 and none", p.budget, b.took)
+	}
+	if p.chargeBatch(1); p.budget != 32 {
+		t.Errorf("after a short batch the budget is %d, want 32", p.budget)
+	}
+}
+
 // TestWakeBucket checks the bounds of the histogram.
 func TestWakeBucket(t *testing.T) {
 	for d, want := range map[time.Duration]int{
