@@ -87,7 +87,7 @@ func (p *Port) closeLong() error {
 // tooLong sees to the datagram of message i that begins with a part, as many
 // frames as begin in it, and is too long for its way; tell says that nobody has
 // been told of the message yet.
-func (p *Port) tooLong(i, first, frames int, tell bool) {
+func (p *lane) tooLong(i, first, frames int, tell bool) {
 	o := p.out
 	head, body := o.part(first)[tunnel.HeaderLen:], o.part(first+1)
 	if fragmentable(head, body) {
@@ -126,9 +126,12 @@ func fragmentable(head, body []byte) bool {
 }
 
 // report tells a frame, which is in two parts, if there is room; it is copied
-// only then. Callers hold txMu: nobody else takes the room.
+// only then.
 func (p *Port) report(node netip.Addr, head, body []byte) {
 	if len(p.longs) < cap(p.longs) {
-		p.longs <- Long{slices.Concat(head, body), node}
+		select {
+		case p.longs <- Long{slices.Concat(head, body), node}:
+		default: // another lane has taken the room
+		}
 	}
 }

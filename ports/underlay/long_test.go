@@ -148,7 +148,7 @@ func TestTrainTooLong(t *testing.T) {
 	}
 	packet.Release(receive(t, b, 1))
 	setLoopbackMTU(t, ns, 1500)
-	if send() != 1 || a.out.whole {
+	if send() != 1 || a.lanes[0].out.whole {
 		t.Errorf("trains are no longer sent: %+v", a.Stats())
 	}
 	if got := receive(t, b, 1)[0]; !bytes.Equal(got.Bytes(), large.Bytes()) {

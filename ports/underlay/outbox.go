@@ -130,7 +130,7 @@ func (o *outbox) clear() { o.n, o.parts, o.used = 0, 0, 0 }
 // send hands all messages to the kernel. sendmmsg stops at a message that fails,
 // and says why only when that is the first one left; it is then counted and
 // stepped over.
-func (p *Port) send(fd int) {
+func (p *lane) send(fd int) {
 	o := p.out
 	for i := range o.n {
 		o.address(i)
@@ -152,7 +152,7 @@ func (p *Port) send(fd int) {
 
 // took counts message i, which the kernel took: as sent, or, to a Node that does not
 // answer, as lost.
-func (p *Port) took(i int) {
+func (p *lane) took(i int) {
 	o := p.out
 	t := &o.trains[i]
 	if _, silent := (*p.silent.Load())[t.to]; !silent {
@@ -165,7 +165,7 @@ func (p *Port) took(i int) {
 
 // keep keeps the frame inside the datagram of message i that begins with a part, as the
 // last one that was lost for a reason.
-func (p *Port) keep(r reason, i, first int) {
+func (p *lane) keep(r reason, i, first int) {
 	t := &p.out.trains[i]
 	head, body := p.out.part(first), p.out.part(first+1)
 	head = head[tunnel.HeaderLen+t.option:]
@@ -176,7 +176,7 @@ func (p *Port) keep(r reason, i, first int) {
 }
 
 // fail sees to message i, which the kernel refused.
-func (p *Port) fail(fd, i int, err error) {
+func (p *lane) fail(fd, i int, err error) {
 	t := &p.out.trains[i]
 	switch {
 	case t.option > 0 && err == unix.EMSGSIZE:
@@ -194,7 +194,7 @@ func (p *Port) fail(fd, i int, err error) {
 // long for their way (EINVAL before Linux 6.14). Where none is, the kernel does
 // not cut them, as where a route encrypts, or, before Linux 6.11, for a card that
 // does no checksums: from then on all go so.
-func (p *Port) apart(fd, i int) {
+func (p *lane) apart(fd, i int) {
 	o := p.out
 	t := &o.trains[i]
 	long := false
@@ -219,7 +219,7 @@ func (o *outbox) datagramLen(first int) int { return len(o.part(first)) + len(o.
 
 // lose counts datagrams of message i that the kernel refused, the first of which begins
 // with a part.
-func (p *Port) lose(err error, i, first, datagrams int) {
+func (p *lane) lose(err error, i, first, datagrams int) {
 	switch err {
 	case unix.EAGAIN, unix.ENOBUFS:
 		p.count.Lost(ports.TxRingFull, datagrams)

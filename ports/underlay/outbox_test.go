@@ -18,7 +18,7 @@ import (
 func TestKernelsThatDoNotCut(t *testing.T) {
 	porttest.Run(t, func(t *testing.T) *porttest.Rig {
 		r := rigs(tunnel.KindGeneve, underlays["IPv4"])(t)
-		r.Port.(toPeer).out.whole = true
+		r.Port.(toPeer).lanes[0].out.whole = true
 		return r
 	})
 }
@@ -46,8 +46,8 @@ func TestKernelRefusesToCut(t *testing.T) {
 			t.Errorf("%d bytes arrive, %+v", got.Len(), got.Offload)
 		}
 	}
-	if s := a.Stats(); s.TxPackets != 44 || s.TxBytes != 60_000+44*54 || !a.out.whole {
-		t.Errorf("%+v; tries trains: %v", s, !a.out.whole)
+	if s := a.Stats(); s.TxPackets != 44 || s.TxBytes != 60_000+44*54 || !a.lanes[0].out.whole {
+		t.Errorf("%+v; tries trains: %v", s, !a.lanes[0].out.whole)
 	}
 }
 
@@ -109,5 +109,28 @@ func TestOutboxFills(t *testing.T) {
 			t.Fatalf("with %d bytes to go others come", len(all))
 		}
 		all = all[len(p):]
+	}
+}
+
+// TestTransmitBesideAnother: while one call of Transmit goes on, others send. With one
+// lane for all, this test hangs.
+func TestTransmitBesideAnother(t *testing.T) {
+	ns := nstest.New(t)
+	p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
+	c := node(t, ns, peer)
+	for i := range p.lanes[1:] {
+		p.lanes[i].mu.Lock()
+	}
+	f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
+	f.SetBytes(pt.UDP4(pt.Options{Payload: []byte("beside")}))
+	f.Tunnel.Dst = peer
+	if p.Transmit([]*packet.Frame{f}) != 1 {
+		t.Errorf("refused: %+v", p.Stats())
+	}
+	for i := range p.lanes[1:] {
+		p.lanes[i].mu.Unlock()
+	}
+	if n, err := c.Read(make([]byte, 2048)); err != nil || n != tunnel.HeaderLen+f.Len() {
+		t.Errorf("%d bytes arrived (%v), want %d", n, err, tunnel.HeaderLen+f.Len())
 	}
 }

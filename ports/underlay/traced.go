@@ -20,7 +20,7 @@ func (p *Port) takesID(f *packet.Frame) bool {
 }
 
 // postTraced puts a frame with its id into the outbox.
-func (p *Port) postTraced(f *packet.Frame, fd int) {
+func (p *lane) postTraced(f *packet.Frame, fd int) {
 	const n = tunnel.HeaderLen + tunnel.TraceLen
 	if p.out.full(n) {
 		p.send(fd)
@@ -37,7 +37,7 @@ func (p *Port) postTraced(f *packet.Frame, fd int) {
 }
 
 // withoutID sends message i once more, whose way is too narrow with the id.
-func (p *Port) withoutID(fd, i int) {
+func (p *lane) withoutID(fd, i int) {
 	o := p.out
 	t := &o.trains[i]
 	h := o.part(t.first)

@@ -2,6 +2,7 @@ package underlay
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
@@ -18,27 +19,52 @@ type letter struct {
 	layers packet.Layers
 }
 
+// numLanes is how many callers may Transmit at once; more wait for one another.
+const numLanes = 4
+
+// lane is what one call of Transmit needs for itself. All lanes send by the same
+// sockets. A worker whose port floods the tunnel is in the kernel most of the time;
+// with one lane, the packets of all other workers would wait for it there.
+type lane struct {
+	*Port
+	mu      sync.Mutex // Transmit against itself and Close
+	out     *outbox
+	letters [maxBatch]letter
+	order   [maxBatch]uint32
+}
+
+// takeLane is a lane for one call of Transmit, which unlocks it.
+func (p *Port) takeLane() *lane {
+	for i := range p.lanes {
+		if p.lanes[i].mu.TryLock() {
+			return &p.lanes[i]
+		}
+	}
+	p.lanes[0].mu.Lock()
+	return &p.lanes[0]
+}
+
 // Transmit wraps the frames for their Tunnel.Dst and sends them, cut into
 // segments where their senders left that undone. It returns how many frames the
 // kernel took; Stats count segments, as on the wire.
 func (p *Port) Transmit(batch []*packet.Frame) int {
-	p.txMu.Lock()
+	l := p.takeLane()
 	for chunk := range slices.Chunk(batch, maxBatch) {
-		p.transmit(chunk)
+		l.transmit(chunk)
 	}
-	o := p.out
+	o := l.out
 	sent := o.frames
 	p.count.Sent(o.datagrams, o.bytes)
 	p.count.Parted(o.datagrams - o.frames)
 	o.frames, o.datagrams, o.bytes = 0, 0, 0
-	p.txMu.Unlock()
+	l.mu.Unlock()
 	packet.Release(batch)
 	return sent
 }
 
 // transmit sends up to maxBatch frames, flow by flow: each flow has its socket,
 // and what follows one another by one socket shares messages and system calls.
-func (p *Port) transmit(batch []*packet.Frame) {
+func (p *lane) transmit(batch []*packet.Frame) {
 	if p.closed {
 		p.count.Refused(ports.TxClosed, batch...)
 		return
@@ -90,7 +116,7 @@ func (p *Port) admit(f *packet.Frame) bool {
 
 // post puts a frame's datagrams into the outbox, which a socket empties when it
 // is full.
-func (p *Port) post(l *letter, fd int) {
+func (p *lane) post(l *letter, fd int) {
 	f := l.frame
 	if f.Offload.SegmentSize != 0 {
 		p.postSegments(l, fd)
@@ -111,7 +137,7 @@ func (p *Port) post(l *letter, fd int) {
 }
 
 // postSegments is post for a frame that is to be cut.
-func (p *Port) postSegments(l *letter, fd int) {
+func (p *lane) postSegments(l *letter, fd int) {
 	f := l.frame
 	s, ok := packet.NewSegments(f, &l.layers)
 	n := tunnel.HeaderLen + s.HeadersLen()
@@ -130,7 +156,7 @@ func (p *Port) postSegments(l *letter, fd int) {
 }
 
 // head is n bytes for the headers of a datagram, of which the first are the tunnel's.
-func (p *Port) head(f *packet.Frame, n int) []byte {
+func (p *lane) head(f *packet.Frame, n int) []byte {
 	h := p.out.head(n)
 	p.config.Kind.Init(h, uint32(f.Tunnel.ID))
 	return h

@@ -100,12 +100,9 @@ type Port struct {
 	train  packet.Train     // of segments that were received together
 	joined [1]*packet.Frame // for the next frame of a train
 
-	txMu    sync.Mutex // Transmit against itself and Close
-	senders []int      // sockets, by the hash of a flow
-	sources []uint16   // their ports
-	out     *outbox
-	letters [maxBatch]letter
-	order   [maxBatch]uint32
+	lanes   [numLanes]lane // for Transmit; the fields below are written under the locks of all
+	senders []int          // sockets, by the hash of a flow
+	sources []uint16       // their ports
 	closed  bool
 	noDF    int // a socket whose datagrams are fragmented on their way
 	longs   chan Long
@@ -126,7 +123,10 @@ func Open(c Config) (*Port, error) {
 	if c.Frames == 0 {
 		c.Frames = defaultFrames
 	}
-	p := &Port{config: c, out: newOutbox(c.Kind), longs: make(chan Long, maxLongs)}
+	p := &Port{config: c, longs: make(chan Long, maxLongs)}
+	for i := range p.lanes {
+		p.lanes[i].Port, p.lanes[i].out = p, newOutbox(c.Kind)
+	}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
 	p.SetSilent(nil)
@@ -250,8 +250,8 @@ func (p *Port) Flush() {}
 
 // Info says what the port is.
 func (p *Port) Info() ports.Info {
-	p.txMu.Lock()
-	defer p.txMu.Unlock()
+	p.lanes[0].mu.Lock()
+	defer p.lanes[0].mu.Unlock()
 	return ports.Info{
 		Driver: "underlay",
 		Mode:   fmt.Sprintf("%v %v", p.config.Kind, p.end()),
@@ -287,8 +287,10 @@ func (p *Port) Stats() ports.Stats {
 func (p *Port) Close() error {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
-	p.txMu.Lock()
-	defer p.txMu.Unlock()
+	for i := range p.lanes {
+		p.lanes[i].mu.Lock()
+		defer p.lanes[i].mu.Unlock()
+	}
 	if p.closed {
 		return nil
 	}
