@@ -5,6 +5,11 @@ import "github.com/antrail/antrail/tables"
 // planNetworkPolicy is a K8s NetworkPolicy as specs: for each direction of it,
 // one that isolates and one for each rule. Its rules only ever allow; log says
 // whether they log.
+//
+// In a direction without rules, the isolation is also a rule whose peers are
+// nobody. Antrea's controller makes the same rule, so that the tables hold an
+// entry under the policy's conjunction id for every policy. The rule allows
+// nothing and counts nothing.
 func planNetworkPolicy(np *NetworkPolicy, log bool) *policyPlan {
 	applied := podChoice{namespace: np.Key.Namespace, pods: &np.Pods}
 	plan := &policyPlan{}
@@ -18,8 +23,11 @@ func planNetworkPolicy(np *NetworkPolicy, log bool) *policyPlan {
 		}
 		plan.specs = append(plan.specs, &policySpec{
 			key:      RuleKey{Policy: np.Key, Direction: d.direction, Index: isolationIndex},
+			kind:     tables.K8sPolicy,
+			action:   tables.Allow,
 			applied:  []podChoice{applied},
 			isolates: true,
+			noRules:  len(d.rules) == 0,
 		})
 		for i, r := range d.rules {
 			plan.specs = append(plan.specs, &policySpec{

@@ -41,7 +41,7 @@ type peerPart struct {
 // priorities.
 func (p *Policies) realise(s *policySpec) map[string]*RealisedRule {
 	parts := map[string]*RealisedRule{}
-	if s.isolates {
+	if s.isolates && !s.noRules {
 		return parts
 	}
 	var relative []*podSet
@@ -215,7 +215,7 @@ func (p *Policies) peersOf(s *policySpec, sub *subjects) (parts map[string]*peer
 		return p.splitPeers(s, sets), used
 	}
 	part := &peerPart{any: s.peers.any, matches: sub.matches}
-	if !part.any {
+	if !part.any && !s.noRules {
 		part.shared = p.peerAddresses(s, sets)
 	}
 	return map[string]*peerPart{"": part}, used
@@ -337,11 +337,15 @@ func appliedAddresses(d tables.Direction, sub *subjects, families []tables.Famil
 	return sortAddresses(all)
 }
 
-// describe is a rule's place in its policy as a path of the manifest.
+// describe is a rule's place in its policy as a path of the manifest. That of an
+// isolation without rules is the empty list of rules.
 func (k RuleKey) describe() string {
 	field := "ingress"
 	if k.Direction == tables.Egress {
 		field = "egress"
+	}
+	if k.Index == isolationIndex {
+		return "spec." + field
 	}
 	return fmt.Sprintf("spec.%s[%d]", field, k.Index)
 }

@@ -21,8 +21,9 @@ type policySpec struct {
 	log      bool
 	logLabel string
 	l7       []L7Protocol
-	// isolates makes it no rule, but the isolation of the Pods it applies to.
-	isolates bool
+	// isolates makes it the isolation of the Pods it applies to. It is no rule,
+	// unless noRules: then it stands in the tables as a rule that nothing fulfils.
+	isolates, noRules bool
 
 	local    []*podSet // of applied
 	remote   []*podSet // of peers.choices
@@ -62,3 +63,7 @@ type policyPlan struct {
 
 // isolationIndex stands for the index of a rule in the spec that isolates.
 const isolationIndex = -1
+
+// isolates reports whether a realised rule is the isolation of a policy that has
+// no rules in the direction. No packet meets it.
+func (r *RealisedRule) isolates() bool { return r.Key.Index == isolationIndex }

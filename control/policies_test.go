@@ -74,18 +74,18 @@ var networkPolicyCases = []struct {
 	rules  int
 	want   verdicts
 }{
-	{"isolation", networkPolicy(selector("app", "web"), "in out", nil, nil), 0, verdicts{
+	{"isolation", networkPolicy(selector("app", "web"), "in out", nil, nil), 2, verdicts{
 		client + " " + web + " tcp/80":  "drop",
 		web + " " + client + " udp/53":  "drop",
 		client + " " + api + " tcp/80":  "allow",
 		web + " " + api + " icmp/0":     "drop",
 		outside + " " + web + " tcp/80": "drop",
 	}},
-	{"one direction", networkPolicy(selector("app", "web"), "out", nil, nil), 0, verdicts{
+	{"one direction", networkPolicy(selector("app", "web"), "out", nil, nil), 1, verdicts{
 		client + " " + web + " tcp/80": "allow",
 		web + " " + client + " tcp/80": "drop",
 	}},
-	{"the empty selector is every Pod of the namespace", networkPolicy(selector(), "in", nil, nil), 0, verdicts{
+	{"the empty selector is every Pod of the namespace", networkPolicy(selector(), "in", nil, nil), 1, verdicts{
 		client + " " + web + " tcp/80": "drop",
 		client + " " + api + " tcp/80": "drop",
 		client + " " + db + " tcp/80":  "allow",

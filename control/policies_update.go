@@ -160,11 +160,17 @@ func (p *Policies) replanAntrea(old *Cluster, change *PolicyChange) {
 }
 
 // dropGone drops the policies that are in a snapshot's map and not in the next one's.
+// It does so in order, since ids are given away again in the order of their release.
 func dropGone[T any](p *Policies, old, now map[Key]*T, change *PolicyChange) {
+	var gone []Key
 	for k := range old {
 		if now[k] == nil {
-			p.drop(k, change)
+			gone = append(gone, k)
 		}
+	}
+	slices.SortFunc(gone, Key.Compare)
+	for _, k := range gone {
+		p.drop(k, change)
 	}
 }
 
@@ -271,8 +277,8 @@ func (p *Policies) inherit(k Key, old, next *policyPlan, change *PolicyChange) {
 			heir.parts = s.parts
 			p.vlans.pass(s, heir)
 		} else {
-			for _, r := range s.parts {
-				p.remove(r, change)
+			for _, part := range slices.Sorted(maps.Keys(s.parts)) {
+				p.remove(s.parts[part], change)
 			}
 		}
 		p.vlans.give(s)

@@ -182,7 +182,10 @@ func TestUnchangedEntries(t *testing.T) {
 	x.change(nil, []Key{spareKey})
 	for _, bundle := range sw.log {
 		for line := range strings.Lines(bundle) {
-			about := []string{"spare", "10.10.0.13", "0a:00:00:00:00:0d", "reg1=0xd"}
+			about := []string{
+				"spare", "10.10.0.13", "0a:00:00:00:00:0d", "reg1=0xd",
+				"conj_id=2,", "ct_label=0x2/", // the guard's: it applies to no other Pod
+			}
 			if !slices.ContainsFunc(about, func(s string) bool { return strings.Contains(line, s) }) {
 				t.Errorf("not about the Pod: %s", line)
 			}

@@ -1,6 +1,10 @@
 package control
 
-import "github.com/antrail/antrail/flow"
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // PolicyRow is a policy as `get policies` shows it.
 type PolicyRow struct {
@@ -42,9 +46,11 @@ func (r *Reconciler) policyRow(k Key, rules []RuleRow) PolicyRow {
 	return row
 }
 
-// rulesOf are the rules of all policies with their counters.
+// rulesOf are the rules of all policies with their counters. The isolation of a
+// policy without rules is none: what it drops is counted by IngressDefaultRule and
+// EgressDefaultRule, and its own counters stay 0.
 func (r *Reconciler) rulesOf(count Counter) map[Key][]RuleRow {
-	rules := r.policies.realised()
+	rules := slices.DeleteFunc(r.policies.realised(), (*RealisedRule).isolates)
 	counters := map[uint32]RuleCounters{}
 	if count != nil {
 		counters = CountRules(r.metricEntries(rules), r.view.names, count)

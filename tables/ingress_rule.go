@@ -8,6 +8,9 @@ package tables
 // and the protocol's ports are clauses, with an entry for each member. EgressRule has
 // more about it.
 //
+// A policy without ingress rules has a conjunction too, whose sources have no entry.
+// No packet meets it. IngressDefaultRule drops what is for the Pod.
+//
 // Reads:  addresses, ports and TargetOFPortField of the rules.
 // Writes: TFIngressConjIDField, IngressRuleCTLabel.
 // Next:   IngressMetric once allowed. Table-miss: IngressDefaultRule.
