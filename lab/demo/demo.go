@@ -8,7 +8,6 @@
 //	outside.go, taps.go   the checks of what only examples/web-app has
 //	ipv6.go     the list of checks over IPv6
 //	sums.go     what became of all packets, at the end
-//	raw.go      frames sent and captured by AF_PACKET
 //
 // Nothing is faked and no program is called: a pod's socket is a socket that
 // this process opened on a thread inside the pod's namespace.

@@ -262,9 +262,9 @@ func (k *dropKind) send(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	for _, b := range k.frames {
-		if err := s.send(b); err != nil {
+		if err := s.Send(b); err != nil {
 			t.Fatalf("%s: %v", k.name, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/raw"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -92,7 +93,7 @@ func TestFlood(t *testing.T) {
 // port and so a connection of its own.
 type flood struct {
 	w      *world
-	socket *rawSocket
+	socket *raw.Socket
 	frame  []byte
 	sent   int
 }
@@ -103,7 +104,7 @@ func newFlood(t *testing.T, w *world) *flood {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
+	t.Cleanup(s.Close)
 	n := &w.lab.Topology.Nodes[0]
 	return &flood{w: w, socket: s, frame: packettest.TCP4(packettest.Options{
 		EthSrc: n.Pods[0].MAC, EthDst: n.GatewayMAC, Src: n.Pods[0].Address.V4, Dst: netip.MustParseAddr("198.51.100.1"),
@@ -119,7 +120,7 @@ func (f *flood) send(t *testing.T, n int) {
 		tcp.SetSrcPort(uint16(1024 + f.sent%60000))
 		tcp.SetDstPort(uint16(1 + f.sent/60000))
 		layers.SetL4Checksum(f.frame)
-		if err := f.socket.send(f.frame); err != nil {
+		if err := f.socket.Send(f.frame); err != nil {
 			t.Errorf("SYN %d: %v", f.sent, err)
 			return
 		}

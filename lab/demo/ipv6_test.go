@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/raw"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -49,7 +50,7 @@ func TestPodDetectsDuplicates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	own := w.addresses["client-a"]
 	if err := w.in("client-a", func() error { return readdress(own.AsSlice()) }); err != nil {
 		t.Fatal(err)
@@ -91,10 +92,10 @@ func readdress(own net.IP) error {
 }
 
 // waitFor waits for a frame.
-func waitFor(t *testing.T, s *rawSocket, what string, is func([]byte) bool) {
+func waitFor(t *testing.T, s *raw.Socket, what string, is func([]byte) bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
-		f, err := s.receive(time.Until(deadline))
+		f, err := s.Receive(time.Until(deadline))
 		if err != nil || f == nil {
 			t.Fatalf("%s did not come: %v", what, err)
 		}

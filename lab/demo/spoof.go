@@ -116,22 +116,22 @@ func (w *world) sendSpoof(s *spoof) error {
 	if err != nil {
 		return err
 	}
-	defer to.close()
+	defer to.Close()
 	from, err := w.raw("client-a", "eth0")
 	if err != nil {
 		return err
 	}
-	defer from.close()
+	defer from.Close()
 	for range forgeries {
-		if err := from.send(s.forged); err != nil {
+		if err := from.Send(s.forged); err != nil {
 			return err
 		}
 	}
-	if err := from.send(s.genuine); err != nil {
+	if err := from.Send(s.genuine); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(patience); ; {
-		got, err := to.receive(time.Until(deadline))
+		got, err := to.Receive(time.Until(deadline))
 		switch {
 		case err != nil:
 			return err

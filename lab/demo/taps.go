@@ -76,14 +76,14 @@ func mirror(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer s.close()
+	defer s.Close()
 	if _, err := w.ask(ctx, "web-b", "db-a:3306"); err != nil {
 		return "", err
 	}
 	const wantAsked, wantAnswered = 3, 2 // SYN, ACK and FIN at least; SYN ACK and the greeting
 	asked, answered := 0, 0
 	for asked < wantAsked || answered < wantAnswered {
-		frame, err := s.receive(patience)
+		frame, err := s.Receive(patience)
 		if err != nil {
 			return "", err
 		}

@@ -28,14 +28,14 @@ func underlay(ctx context.Context, w *world) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer s.close()
+	defer s.Close()
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {
 		return "", err
 	}
 	if _, err := w.transfer(ctx, "client-b", w.sink("client-a"), megabyte); err != nil {
 		return "", err
 	}
-	all, err := s.drain()
+	all, err := s.Drain()
 	if err != nil {
 		return "", err
 	}

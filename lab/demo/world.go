@@ -15,6 +15,7 @@ import (
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/raw"
 )
 
 // Ports of the servers in the pods.
@@ -128,6 +129,18 @@ func (w *world) in(name string, f func() error) error {
 		return err
 	}
 	return ns.Do(f)
+}
+
+// raw opens a raw socket on a link of a pod, a Node or "underlay".
+func (w *world) raw(name, link string) (s *raw.Socket, err error) {
+	err = w.in(name, func() (err error) {
+		s, err = raw.Open(link)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("raw socket on %s in %s: %w", link, name, err)
+	}
+	return s, nil
 }
 
 // listen starts a server of both families: it greets every connection with its own name and the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/raw"
 	"golang.org/x/sys/unix"
 )
 
@@ -125,16 +126,15 @@ func (d *datagrams) open(l *lab.Lab, at netip.AddrPort) error {
 
 // stamped has the kernel tell when each datagram came.
 func stamped(c *net.UDPConn) error {
-	raw, err := c.SyscallConn()
+	sys, err := c.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) {
-		failed = errors.Join(unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
-			unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer))
+	err = sys.Control(func(fd uintptr) {
+		failed = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
 	})
-	return errors.Join(err, failed)
+	return errors.Join(err, failed, raw.Stamp(c))
 }
 
 // mostBehind is how many packets are made up for at once by a sender that did not
@@ -185,25 +185,11 @@ func (d *datagrams) runReceive() {
 			continue
 		}
 		number := binary.BigEndian.Uint64(b)
-		d.arrived(number, stampOf(stamp[:m]))
+		d.arrived(number, raw.StampOf(stamp[:m]))
 		if number%answerEvery == 0 {
 			d.take.WriteToUDPAddrPort(b[:n], who)
 		}
 	}
-}
-
-// stampOf is the kernel's time stamp; now when there is none.
-func stampOf(control []byte) time.Time {
-	all, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return time.Now()
-	}
-	for _, m := range all {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= 16 {
-			return time.Unix(int64(binary.NativeEndian.Uint64(m.Data)), int64(binary.NativeEndian.Uint64(m.Data[8:])))
-		}
-	}
-	return time.Now()
 }
 
 // arrived notes a packet.
