@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,16 +60,22 @@ type NodeRecord struct {
 	control.NodeRow
 	// Silent are its addresses that do not answer ARP or NDP, though packets go there.
 	Silent []netip.Addr `json:"silent,omitempty"`
+	// EditRefused is as in control.Status, of the Node or its NodeConfig.
+	EditRefused string `json:"editRefused,omitempty"`
 }
 
 func (r *NodeRecord) state() string {
+	text := "-"
 	switch {
 	case r.Here:
-		return "this Node"
+		text = "this Node"
 	case len(r.Silent) > 0:
-		return words(r.Silent) + " does not answer ARP or NDP"
+		text = words(r.Silent) + " does not answer ARP or NDP"
 	}
-	return "-"
+	if r.EditRefused != "" {
+		text += ", edit refused: " + r.EditRefused
+	}
+	return text
 }
 
 func words[T fmt.Stringer](all []T) string {
@@ -84,8 +91,12 @@ func (p *pipeline) nodeRows() (all []NodeRecord, err error) {
 		return nil, errNoObjects
 	}
 	all = []NodeRecord{}
+	edits := p.objects.RefusedEdits()
 	for _, n := range p.objects.Nodes() {
 		r := NodeRecord{NodeRow: n}
+		for _, kind := range []control.Kind{control.KindNodeConfig, control.KindNode} {
+			r.EditRefused = cmp.Or(r.EditRefused, edits[control.Key{Kind: kind, Name: n.Name}])
+		}
 		for _, a := range p.silentNodes() {
 			if slices.Contains(n.Addresses, a) {
 				r.Silent = append(r.Silent, a)

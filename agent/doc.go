@@ -60,6 +60,7 @@
 //	explain.go, explaindump.go    entry -> object, object -> entries; dumps with the objects
 //	map.go, counters.go           the pipeline as a map; what changes as packets pass
 //	health.go, probe.go           is it alive, is it ready; the container's question
+//	refusededits.go               objects that stay as they were before a refused edit
 //	livecheck.go, echo.go         a look at itself, with echo requests
 //	manifestcheck.go              a look at the objects of a configuration, before it is used
 //	metrics.go, antreametrics.go  counters for Prometheus; under the names that Antrea's agent has

@@ -36,12 +36,14 @@ type OriginText struct {
 
 // ObjectEntries is an object, and what of the switch it wants.
 type ObjectEntries struct {
-	Object  string        `json:"object"`
-	State   control.State `json:"state"`
-	Reason  string        `json:"reason,omitempty"`
-	Entries []Explained   `json:"entries"`
-	Groups  []string      `json:"groups,omitempty"` // as dump-groups --names prints them
-	Meters  []string      `json:"meters,omitempty"`
+	Object string        `json:"object"`
+	State  control.State `json:"state"`
+	Reason string        `json:"reason,omitempty"`
+	// EditRefused is as in control.Status.
+	EditRefused string      `json:"editRefused,omitempty"`
+	Entries     []Explained `json:"entries"`
+	Groups      []string    `json:"groups,omitempty"` // as dump-groups --names prints them
+	Meters      []string    `json:"meters,omitempty"`
 }
 
 // objectKinds are the kinds that an object may be asked for by.
@@ -120,7 +122,7 @@ func (p *pipeline) explainObject(k control.Key) (any, error) {
 		return nil, fmt.Errorf("this Node has nothing to do with %s%s", k, flow.Suggest(k.Name, there))
 	}
 	o := &ObjectEntries{
-		Object: k.String(), State: status.State, Reason: status.Reason, Entries: p.explained(p.objects.EntriesOf(k)),
+		Object: k.String(), State: status.State, Reason: status.Reason, EditRefused: status.EditRefused, Entries: p.explained(p.objects.EntriesOf(k)),
 	}
 	groups, meters := p.objects.NumbersOf(k)
 	for _, g := range p.sw.Groups() {
@@ -192,7 +194,7 @@ func (o OriginText) String() string {
 func writeExplained(w io.Writer, v any) {
 	entries, _ := v.([]Explained)
 	if o, ok := v.(*ObjectEntries); ok {
-		fmt.Fprintf(w, "%s: %s, %d entries\n", o.Object, state(control.Status{State: o.State, Reason: o.Reason}), len(o.Entries))
+		fmt.Fprintf(w, "%s: %s, %d entries\n", o.Object, state(control.Status{State: o.State, Reason: o.Reason, EditRefused: o.EditRefused}), len(o.Entries))
 		for _, line := range slices.Concat(o.Groups, o.Meters) {
 			fmt.Fprintln(w, line)
 		}

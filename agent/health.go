@@ -83,12 +83,20 @@ func (a *Agent) readiness() []condition {
 
 // warnings are what /readyz warns of.
 func (a *Agent) warnings() []condition {
-	return []condition{{"links", func() error {
-		if faults := a.linkFaults(); faults != nil {
-			return errors.New(strings.Join(faults, "; "))
-		}
-		return nil
-	}}}
+	return []condition{
+		{"links", func() error {
+			if faults := a.linkFaults(); faults != nil {
+				return errors.New(strings.Join(faults, "; "))
+			}
+			return nil
+		}},
+		{"edits", func() error {
+			if text := a.refusedEditsText(); text != "" {
+				return errors.New(text)
+			}
+			return nil
+		}},
+	}
 }
 
 // sourceRead says why the switch has not what the source of objects says.

@@ -55,12 +55,12 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("%s: %d\n%s\nwant %d\n%s", path, code, text, status, want)
 		}
 	}
-	expect("/readyz", 503, "pipeline: ok\nports: the ports are being opened\nsource: ok\nlinks: ok\n")
+	expect("/readyz", 503, "pipeline: ok\nports: the ports are being opened\nsource: ok\nlinks: ok\nedits: ok\n")
 	a.ready.Store(true)
-	expect("/readyz", 200, "pipeline: ok\nports: ok\nsource: ok\nlinks: ok\n")
+	expect("/readyz", 200, "pipeline: ok\nports: ok\nsource: ok\nlinks: ok\nedits: ok\n")
 	a.live.synced = make(chan struct{})
-	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the entries of the agent before are in force\nlinks: ok\n")
-	expect("/readyz?exclude=source", 200, "pipeline: ok\nports: ok\nlinks: ok\n")
+	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the entries of the agent before are in force\nlinks: ok\nedits: ok\n")
+	expect("/readyz?exclude=source", 200, "pipeline: ok\nports: ok\nlinks: ok\nedits: ok\n")
 
 	empty, err := newPipeline(a.config.options())
 	if err != nil {
@@ -68,7 +68,7 @@ func TestReadiness(t *testing.T) {
 	}
 	defer empty.sw.Close()
 	a.pipeline = empty
-	expect("/readyz?exclude=source", 503, "pipeline: no entries are installed\nports: ok\nlinks: ok\n")
+	expect("/readyz?exclude=source", 503, "pipeline: no entries are installed\nports: ok\nlinks: ok\nedits: ok\n")
 }
 
 // TestLiveness has two workers, of which one stops.

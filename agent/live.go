@@ -2,10 +2,10 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/antrail/antrail/control"
@@ -38,6 +38,8 @@ type live struct {
 
 	updating sync.Mutex       // held while switch and ports are brought to a snapshot
 	seen     *control.Cluster // that snapshot; nil: none yet
+	// unfit are the NodeConfig or Node of a snapshot that was left out.
+	unfit atomic.Pointer[control.RefusedEdits]
 
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
@@ -61,8 +63,9 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	}
 	l := &live{
 		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
-		objects: newObjects(c, p), shield: newShield(p), synced: make(chan struct{}),
+		shield: newShield(p), synced: make(chan struct{}),
 	}
+	l.objects = l.newObjects(p)
 	if o.cluster != nil {
 		l.store, l.api = o.cluster.store, o.cluster.api
 	}
@@ -91,8 +94,10 @@ func (l *live) beginWith(p *pipeline, o *options) error {
 }
 
 // newObjects is what keeps a switch in step with objects.
-func newObjects(c *Config, p *pipeline) *control.Reconciler {
-	return control.NewReconciler(c.NodeName, installer{p}, time.Now)
+func (l *live) newObjects(p *pipeline) *control.Reconciler {
+	r := control.NewReconciler(l.config.NodeName, installer{p}, time.Now)
+	r.ShowRefusedEdits(l.refusedEdits)
+	return r
 }
 
 // load installs what the manifests say now.
@@ -251,8 +256,7 @@ func (l *live) bring(u control.Update) {
 	}
 	defer l.changes.leave()
 	l.seen = u.New
-	name := l.config.NodeName
-	if err := errors.Join(l.config.fits(u.New.NodeConfig(name)), l.config.fitsNode(u.New.Node(name))); err != nil {
+	if err := l.fits(u.New); err != nil {
 		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)
 		l.missed = true
 		return

@@ -42,7 +42,7 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 		}
 		all = append(all, l)
 	}
-	all = append(all, a.checkLinks(), a.checkObjects())
+	all = append(all, a.checkLinks(), a.checkObjects(), a.checkEdits())
 	if a.ready.Load() && a.tunnel != nil {
 		all = append(all, a.pathLines(a.tunnel.PathMTU)...)
 	}
@@ -68,6 +68,14 @@ func (a *Agent) checkObjects() preflight.Line {
 		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
 	}
 	return objectsLine(a.objects.Statuses())
+}
+
+// checkEdits looks for objects of which an edit is refused.
+func (a *Agent) checkEdits() preflight.Line {
+	if text := a.refusedEditsText(); text != "" {
+		return preflight.Line{State: preflight.Warn, Check: "edits", Found: text, Remedy: "mend the object where it stands; antrail get shows each refused edit at its object"}
+	}
+	return preflight.Line{State: preflight.OK, Check: "edits", Found: "none is refused"}
 }
 
 func objectsLine(all []control.Status) preflight.Line {

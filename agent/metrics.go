@@ -53,7 +53,7 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerAwake, workerPkts,
-		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, groupPkts, groupBytes, meterDrops,
+		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, objectEdits, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
 	} {
 		ch <- d

@@ -164,19 +164,19 @@ func writePolicies(w io.Writer, rows []control.PolicyRow) {
 // writeRules is a line for each rule of each policy, and one for a policy that
 // has none here.
 func writeRules(w io.Writer, rows []control.PolicyRow) {
-	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tDIRECTION\tRULE\tACTION\tPRIORITY\tSESSIONS\tPACKETS\tBYTES\tSTATE")
+	fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME\tDIRECTION\tRULE\tACTION\tPRIORITY\tSESSIONS\tPACKETS\tBYTES\tSTATE\tREFUSED EDIT")
 	for _, r := range rows {
 		policy := fmt.Sprintf("%s\t%s\t%s", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name)
 		if len(r.Rules) == 0 {
-			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t0\t0\t0\t%s\n", policy, state(r.Status))
+			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t0\t0\t0\t%s\t%s\n", policy, stateInForce(r.Status), orDash(r.EditRefused))
 		}
 		for _, rule := range r.Rules {
 			priority := "-"
 			if rule.Priority != 0 {
 				priority = fmt.Sprint(rule.Priority)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\n", policy, rule.Direction, rule.Name, rule.Action,
-				priority, rule.Sessions, rule.Packets, rule.Bytes, rule.State)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", policy, rule.Direction, rule.Name, rule.Action,
+				priority, rule.Sessions, rule.Packets, rule.Bytes, rule.State, orDash(r.EditRefused))
 		}
 	}
 }
@@ -200,8 +200,17 @@ func writeTrafficControls(w io.Writer, rows []control.TrafficControlRow) {
 	}
 }
 
-// state is how far an object has come, and why not further.
+// state is how far an object has come, why not further, and why an edit of it is refused.
 func state(s control.Status) string {
+	text := stateInForce(s)
+	if s.EditRefused != "" {
+		text += ", edit refused: " + s.EditRefused
+	}
+	return text
+}
+
+// stateInForce is state without the refused edit.
+func stateInForce(s control.Status) string {
 	switch {
 	case s.Reason != "":
 		return fmt.Sprintf("%s: %s", s.State, s.Reason)

@@ -107,6 +107,8 @@ func (a *Agent) serveScrapes(ctx context.Context, ln net.Listener) error {
 // Objects by state: what of the cluster is not in force.
 var objectStates = describe("objects", "Objects that this Node has to do with, by kind and state (installed, pending, refused).", "kind", "state")
 
+var objectEdits = describe("objects_edit_refused", "Objects that stay as they were because their newest state, or the file that they stand in, is refused.", "kind")
+
 // objectCounts collects how far objects have come.
 func (c collector) objectCounts(ch chan<- prometheus.Metric) {
 	if c.p.objects == nil {
@@ -122,5 +124,12 @@ func (c collector) objectCounts(ch chan<- prometheus.Metric) {
 	}
 	for k, count := range n {
 		gauge(ch, objectStates, count, string(k.kind), string(k.state))
+	}
+	edits := map[control.Kind]int{}
+	for k := range c.p.objects.RefusedEdits() {
+		edits[k.Kind]++
+	}
+	for kind, count := range edits {
+		gauge(ch, objectEdits, count, string(kind))
 	}
 }

@@ -304,7 +304,8 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer p.sw.Close()
-		l := &live{config: &Config{NodeName: "node-a"}, objects: newObjects(&Config{NodeName: "node-a"}, p)}
+		l := &live{config: &Config{NodeName: "node-a"}, store: control.NewStore(control.DeriveEndpoints)}
+		l.objects = l.newObjects(p)
 		if l.install(p, s) == nil {
 			_ = p.sw.Relearn(s.learned)
 			dumped(p)

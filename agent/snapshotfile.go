@@ -160,7 +160,7 @@ func (l *live) install(p *pipeline, s *snapshot) error {
 	}
 	err := p.sw.Apply(dataplane.BundleOf(program))
 	if err != nil {
-		l.objects = newObjects(l.config, p)
+		l.objects = l.newObjects(p)
 	}
 	return err
 }

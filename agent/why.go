@@ -313,6 +313,7 @@ func (q *asking) addWay(a *WhyAnswer, t *dataplane.Trace) (*dataplane.Step, erro
 	}
 	tell := teller{asking: q, t: t, chosen: chosen}
 	way := tell.way()
+	tell.noteEdits(a)
 	way.Walks = trace.Joined{walk}
 	if way.back != nil {
 		err = q.goOn(&way)

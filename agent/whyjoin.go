@@ -92,6 +92,11 @@ func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) err
 			a.note(silent)
 			return err
 		}
+		for _, n := range next.Notes {
+			if !slices.Contains(a.Notes, n) {
+				a.Notes = append(a.Notes, n)
+			}
+		}
 		rest := &next.Ways[0]
 		if w.Severed && len(rest.Ends) > 0 {
 			rest.Ends[0] = "if it came there, " + rest.Ends[0]

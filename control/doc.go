@@ -23,6 +23,8 @@
 //	store.go                                  what all sources say, and snapshots of it
 //	store_derive.go, store_refuse.go          endpoints from Pods; what needs several
 //	                                          objects to be judged
+//	refusededits.go                           objects that stay as they were before an edit
+//	                                          that is refused
 //
 // Builders: from a snapshot to values of package tables, and to entries.
 //

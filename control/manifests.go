@@ -43,6 +43,7 @@ type manifestFile struct {
 	stat      os.FileInfo
 	objects   map[Key]Object // last good
 	problems  []Problem
+	edits     RefusedEdits
 	unread    error // why it could not be opened or read the last time
 	documents map[document]*Decoded
 }
@@ -135,6 +136,7 @@ func (m *Manifests) read(touched map[string]bool, since time.Time, seeDir func(s
 	for i := range changes {
 		changes[i].Since = since
 	}
+	m.store.SetRefusedEdits(m.refusedEdits())
 	return m.store.Apply(changes...)
 }
 
@@ -201,7 +203,10 @@ func (m *Manifests) readFile(name string, touched bool) (Change, bool) {
 	}
 	if f.unread = err; err != nil {
 		f.stat = nil
-		f.problems = []Problem{{Source: Source{File: name}, Reason: err.Error() + f.stays()}}
+		p := Problem{Source: Source{File: name}, Reason: err.Error()}
+		f.edits = f.unreadEdits(p)
+		p.Reason += f.stays()
+		f.problems = []Problem{p}
 		return Change{}, false
 	}
 	d := newDecoding(name, f.documents)
@@ -266,7 +271,7 @@ func (f *manifestFile) take(name string, d *Decoded) Change {
 			c.Delete = append(c.Delete, k)
 		}
 	}
-	f.objects, f.problems = next, explainKept(d.Problems, kept)
+	f.objects, f.problems, f.edits = next, explainKept(d.Problems, kept), refusedEdits(name, d.Problems, kept)
 	return c
 }
 
@@ -276,7 +281,7 @@ func explainKept(problems []Problem, kept map[Key]bool) []Problem {
 	for i := range problems {
 		switch p := &problems[i]; {
 		case kept[p.Key]:
-			p.Reason += "; the last good one stays"
+			p.Reason += LastGoodStays
 		case p.Key == Key{} && !p.Ignored && len(kept) > 0:
 			p.Reason += "; what the file held before stays"
 		}

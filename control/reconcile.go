@@ -59,6 +59,7 @@ type Reconciler struct {
 	policies *policyBuilder  // likewise
 	seen     sightings       // has a lock of its own
 	delays   delays
+	edits    func() RefusedEdits // nil: none is ever refused
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet

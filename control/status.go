@@ -28,6 +28,9 @@ type Status struct {
 	Reason  string `json:"reason,omitempty"`
 	Entries int    `json:"entries"` // of the switch that it wants
 	Groups  int    `json:"groups,omitempty"`
+	// EditRefused is where the source has a newer state of the object, and why that is
+	// refused; empty when the source's state is the one that State is about.
+	EditRefused string `json:"editRefused,omitempty"`
 }
 
 // Status is that of one object; false when the Node has nothing to do with it.
@@ -38,7 +41,7 @@ func (r *Reconciler) Status(k Key) (Status, bool) {
 }
 
 func (r *Reconciler) status(k Key) (Status, bool) {
-	s := Status{Object: k, State: Installed, Entries: len(r.rowsOf(k))}
+	s := Status{Object: k, State: Installed, Entries: len(r.rowsOf(k)), EditRefused: r.RefusedEdits()[k]}
 	for _, c := range r.ledger.of[k] {
 		s.Groups += len(c.desired.Groups)
 	}

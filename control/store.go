@@ -57,6 +57,7 @@ type Store struct {
 	nextID    int
 
 	current atomic.Pointer[Cluster]
+	edits   atomic.Pointer[RefusedEdits]
 }
 
 // NewStore makes a store without objects. With DeriveEndpoints, Services

@@ -44,7 +44,8 @@ func getCommand() *cobra.Command {
 		Short: "Print the objects that the entries come from",
 		Long: `Print the policies, Services, pods, Egresses or TrafficControls of the Node: what each has in the
 switch, what its entries have counted, and how far it has come: installed, pending and what it waits
-for, or refused and why. With -o wide, policies are shown rule by rule, each with the connections that it allowed or
+for, or refused and why. An object whose edit is refused stays as it was: installed, edit refused: FILE:LINE and
+why. With -o wide, policies are shown rule by rule, each with the connections that it allowed or
 the packets that it refused (sessions), packets and bytes. Nodes are those of the cluster, and which of them do not
 answer though packets go there. Watches are those of the Kubernetes API: what each
 holds, and whether that may be old, or the kind is absent. One of a kind (policy), and the short names of kubectl (svc,

@@ -87,8 +87,10 @@ func (s *Source) take(first bool) (control.Change, bool) {
 	return c, true
 }
 
-// report logs problems that are new, and tells them on the objects.
+// report logs problems that are new, and tells them on the objects; and it tells the
+// store which edits are refused.
 func (s *Source) report() {
+	s.store.SetRefusedEdits(s.refusedEdits())
 	now := map[string]bool{}
 	var news []control.Problem
 	for _, p := range s.Problems() {

@@ -141,7 +141,7 @@ func (in inbox) put(a *arrived) {
 func refusal(problems []control.Problem, good control.Object) []control.Problem {
 	if good != nil {
 		for i := range problems {
-			problems[i].Reason += "; the last good one stays"
+			problems[i].Reason += control.LastGoodStays
 		}
 	}
 	return problems

@@ -175,6 +175,22 @@ func (s *Source) Problems() []control.Problem {
 	return append(all, s.store.Problems()...)
 }
 
+// refusedEdits are the objects of the API that stay as they were when they were last
+// good.
+func (s *Source) refusedEdits() control.RefusedEdits {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edits := control.RefusedEdits{}
+	for _, w := range s.watches {
+		for k, problems := range w.refused {
+			if w.held[k].object != nil && len(problems) > 0 {
+				edits[k] = problems[0].EditText()
+			}
+		}
+	}
+	return edits
+}
+
 // Node asks for one Node.
 func (s *Source) Node(ctx context.Context, name string) (*control.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)

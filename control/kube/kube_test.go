@@ -403,6 +403,10 @@ func TestRefused(t *testing.T) {
 	if policy() != good || p.Field != "spec.ingress[0].action" || !strings.Contains(p.Reason, "the last good one stays") || p.Source.String() != SourceName {
 		t.Errorf("policy %v, problem %v", policy(), p)
 	}
+	f.until("the refused edit", func() bool {
+		k := control.Key{Kind: control.KindClusterNetworkPolicy, Name: "drop"}
+		return strings.HasPrefix(f.store.RefusedEdits()[k], "ClusterNetworkPolicy/drop: spec.ingress[0].action: ") && !strings.Contains(f.store.RefusedEdits()[k], "stays")
+	})
 	f.until("the Event", func() bool { return len(api.Objects("events")) == 1 })
 	for _, e := range api.Objects("events") {
 		about, _ := e["involvedObject"].(map[string]any)
@@ -421,6 +425,7 @@ func TestRefused(t *testing.T) {
 	f.until("another Event", func() bool { return len(api.Objects("events")) == 2 })
 	api.Apply(acnp("drop", "emergency"))
 	f.until("the end of problems", func() bool { return len(f.Problems()) == 0 && policy() != nil })
+	f.until("the end of refused edits", func() bool { return len(f.store.RefusedEdits()) == 0 })
 	if n := strings.Count(f.log.String(), "an object is not in force"); n != 2 {
 		t.Errorf("%d problems were logged:\n%s", n, f.log)
 	}

@@ -35,9 +35,10 @@ function fields(answer) {
 
 function entries(answer) {
   if (answer.reason) return fault(answer.reason);
-  const { state, reason, entries } = answer.value;
+  const { state, reason, editRefused, entries } = answer.value;
   return h('section', {}, h('h3', {}, counted(entries.length, 'entry', 'entries')),
     h('p', { class: state === 'refused' ? 'fault' : 'about' }, `It is ${state || 'known'}${reason ? `: ${reason}` : ''}.`),
+    editRefused && h('p', { class: 'fault' }, `It stays as it was, for its edit is refused: ${editRefused}.`),
     [...byTable(entries)].map(([table, list]) => [h('h4', {}, tableLink(table)), h('ol', { class: 'entries plain' }, list.slice(0, most).map(entry)),
       list.length > most && h('p', { class: 'about' }, `and ${number(list.length - most)} more`)]));
 }
@@ -91,5 +92,5 @@ function section(title, about, answer, words) {
   return h('section', {}, h('h3', {}, `${title} `, h('span', { class: 'count' }, number(rows.length))),
     rows.length === 0 && h('p', { class: 'about empty' }, words.length > 0 && answer.value.length > 0 ? 'None has these words.' : 'There is none.'), h('ul', { class: 'rows' }, rows.map(({ r, says }) =>
     h('li', { class: r.state }, objectLink(r.object), h('span', {}, says),
-      h('span', { class: 'past' }, [`${counted(r.packets, 'packet')}, ${bytes(r.bytes)}`, `${short(r.entries)} entries`, r.state, r.reason].filter(Boolean).join(' · '))))));
+      h('span', { class: 'past' }, [`${counted(r.packets, 'packet')}, ${bytes(r.bytes)}`, `${short(r.entries)} entries`, r.state, r.reason, r.editRefused && `edit refused: ${r.editRefused}`].filter(Boolean).join(' · '))))));
 }
