@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -144,12 +145,13 @@ var answers = map[string]answer{
 		return p.sumsRecord(), nil
 	}},
 	"/watches":  {(*pipeline).writeWatches, func(p *pipeline, _ query) (any, error) { return p.watchRecords() }},
-	"/services": objectAnswer((*pipeline).serviceRows, serviceRecord, writeServices),
-	"/pods":     objectAnswer((*pipeline).podRows, podRecord, writePods),
-	"/policies": objectAnswer((*pipeline).policies, policyRecord, writePolicies).
-		wide(objectAnswer((*pipeline).policies, policyRecord, writeRules)),
-	"/egresses":        objectAnswer((*pipeline).egressRows, egressRecord, writeEgresses),
-	"/trafficcontrols": objectAnswer((*pipeline).trafficControlRows, trafficControlRecord, writeTrafficControls),
+	"/services": objectAnswer(withRefused((*pipeline).serviceRows, kindIs(control.KindService), refusedService), serviceRecord, writeServices),
+	"/pods":     objectAnswer(withRefused((*pipeline).podRows, kindIs(control.KindPod), refusedPod), podRecord, writePods),
+	"/policies": objectAnswer(withRefused((*pipeline).policies, isPolicy, refusedPolicy), policyRecord, writePolicies).
+		wide(objectAnswer(withRefused((*pipeline).policies, isPolicy, refusedPolicy), policyRecord, writeRules)),
+	"/egresses": objectAnswer(withRefused((*pipeline).egressRows, kindIs(control.KindEgress), refusedEgress), egressRecord, writeEgresses),
+	"/trafficcontrols": objectAnswer(withRefused((*pipeline).trafficControlRows, kindIs(control.KindTrafficControl), refusedTrafficControl),
+		trafficControlRecord, writeTrafficControls),
 }
 
 // routes is the API of a running agent.

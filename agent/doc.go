@@ -57,6 +57,7 @@
 //	text.go, records.go           the answers as text, in the manner of Open vSwitch's tools; as JSON
 //	cache.go, conntrack.go        the connection cache; connections, listed and flushed
 //	objects.go, object.go         the objects behind the entries; one of them in words
+//	refusedobjects.go             objects that are refused, and that no entry comes from
 //	explain.go, explaindump.go    entry -> object, object -> entries; dumps with the objects
 //	map.go, counters.go           the pipeline as a map; what changes as packets pass
 //	health.go, probe.go           is it alive, is it ready; the container's question

@@ -48,6 +48,9 @@ type live struct {
 	begun    bool          // with the API: the first state of all resources is there
 	synced   chan struct{} // closed when the switch has what the manifests say
 	sync     sync.Once     // closes it
+
+	// wrong are the problems of the manifests now.
+	wrong atomic.Pointer[[]control.Problem]
 }
 
 // retryTime is how long what the switch did not take waits for the next try.
@@ -74,6 +77,7 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	}
 	p.objects, p.api = l.objects, l.api
 	p.observeDelays()
+	p.problems = l.problems
 	if err != nil {
 		return p, nil, err
 	}
@@ -282,6 +286,7 @@ func (l *live) warn(err error) {
 
 // report logs problems that are new.
 func (l *live) report(problems []control.Problem) {
+	l.wrong.Store(&problems)
 	now := map[string]bool{}
 	for _, p := range problems {
 		if text := p.Error(); !p.Ignored {

@@ -23,7 +23,13 @@ func (m Manifests) String() string { return m.Path }
 // objects. What is wrong with some of them goes to Report; the error is for a
 // path that cannot be read and for a Node that is not there.
 func (m Manifests) load(o options) (*pipeline, error) {
-	cluster, err := m.cluster(m.Report)
+	var wrong []control.Problem
+	cluster, err := m.cluster(func(p control.Problem) {
+		wrong = append(wrong, p)
+		if m.Report != nil {
+			m.Report(p)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +43,7 @@ func (m Manifests) load(o options) (*pipeline, error) {
 	}
 	p.objects, p.made = objects, cluster.MadePorts()
 	p.secured = securityOf(cluster.NodeConfig(m.Node))
+	p.problems = func() []control.Problem { return wrong }
 	return p, nil
 }
 

@@ -73,6 +73,17 @@ func objectAnswer[Row, Record any](
 	}
 }
 
+// withRefused adds rows for the refused objects of some kinds behind those of rows.
+func withRefused[Row any](rows func(*pipeline) []Row, of func(control.Kind) bool, refused func(control.Status) Row) func(*pipeline) []Row {
+	return func(p *pipeline) []Row {
+		all := rows(p)
+		for _, s := range p.refusedObjects(of) {
+			all = append(all, refused(s))
+		}
+		return all
+	}
+}
+
 // podRows are the Pods of the Node, with the faults of their links.
 func (p *pipeline) podRows() []control.PodRow {
 	all := p.objects.Pods(p.counter())

@@ -34,8 +34,10 @@ type pipeline struct {
 	// pipeline comes from flow files.
 	objects *control.Reconciler
 	api     *kube.Source // that the objects come from; nil: from files
-	packets *packetIns
-	lost    *lostLog
+	// problems are what is wrong with the objects of the source now; nil for flow files.
+	problems func() []control.Problem
+	packets  *packetIns
+	lost     *lostLog
 	// delays is how long changes of objects take; nil without a source that changes.
 	delays *prometheus.HistogramVec
 	// judged is what became of connections that were taken over.
