@@ -67,7 +67,7 @@ func (a *Agent) checkObjects() preflight.Line {
 	if a.objects == nil {
 		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
 	}
-	return objectsLine(a.objects.Statuses())
+	return objectsLine(append(a.objects.Statuses(), a.refusedObjects(anyKind)...))
 }
 
 // checkEdits looks for objects of which an edit is refused.

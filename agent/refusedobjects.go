@@ -46,6 +46,9 @@ func kindIs(kind control.Kind) func(control.Kind) bool {
 	return func(k control.Kind) bool { return k == kind }
 }
 
+// anyKind is for all objects.
+func anyKind(control.Kind) bool { return true }
+
 // isPolicy is for policies, those that antrail does not enforce among them.
 func isPolicy(kind control.Kind) bool { return strings.Contains(string(kind), "NetworkPolicy") }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/kubetest"
 )
 
@@ -83,5 +84,9 @@ func TestKubeGetRefused(t *testing.T) {
 	a.until("the first state", a.synced)
 	a.until("the policy", func() bool { return strings.Contains(getText(t, a.pipeline, "/policies"), "deny") })
 	wantRefused(t, getText(t, a.pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
+	line := a.checkObjects()
+	if line.State != preflight.Warn || !strings.HasPrefix(line.Found, "2 of ") || !strings.Contains(line.Found, "AdminNetworkPolicy.policy.networking.k8s.io/deny, is refused") {
+		t.Errorf("check --live: %+v", line)
+	}
 	wantRefused(t, getText(t, a.pipeline, "/policies"), "deny", "kubernetes: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
 }
