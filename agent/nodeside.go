@@ -10,6 +10,7 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -85,11 +86,11 @@ func (a *Agent) setTunnel(want *control.NodeSide) error {
 	return a.tunnel.SetEgresses(here, want.FarEgresses)
 }
 
-// nodesOf are the other Nodes, of which the tunnel takes packets.
-func nodesOf(peers []control.PeerPods) (nodes []netip.Addr) {
+// nodesOf are the other Nodes that the tunnel takes packets of, each range apart.
+func nodesOf(peers []control.PeerPods) (nodes []underlay.Peer) {
 	for _, p := range peers {
 		if p.Address.IsValid() {
-			nodes = append(nodes, p.Address)
+			nodes = append(nodes, underlay.Peer{Address: p.Address, Pods: []netip.Prefix{p.PodCIDR}})
 		}
 	}
 	return nodes

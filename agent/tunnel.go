@@ -16,8 +16,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Tunnel is the port to the other Nodes. The VNI is 0 unless an entry sets
-// tun_id. LocalAddress is IPv4 or IPv6, and all peers' addresses are like it;
+// Tunnel is the port to the other Nodes. The VNI is 0, and no other is taken, unless
+// the entries come from a flow file, which may set and match tun_id. LocalAddress is IPv4 or IPv6, and all peers' addresses are like it;
 // pods of either family go through the tunnel.
 type Tunnel struct {
 	Name   string `json:"name,omitempty"`
@@ -44,7 +44,7 @@ func KnownTunnelDriver(name string) bool {
 // nodesPort is the port to the other Nodes, by whichever driver.
 type nodesPort interface {
 	ports.Heritable
-	SetPeers(nodes []netip.Addr)
+	SetPeers(nodes []underlay.Peer)
 	SetSilent(nodes []netip.Addr)
 	SetEgresses(here, far []netip.Addr) error
 	Longs() <-chan underlay.Long
@@ -180,14 +180,16 @@ func (a *Agent) openTunnelAnew() error {
 // openTunnel opens the tunnel's port.
 func (a *Agent) openTunnel() error {
 	t := &a.config.Tunnel
-	var peers []netip.Addr
+	var peers []underlay.Peer
 	for _, peer := range a.config.Peers {
-		peers = append(peers, peer.Address)
+		peers = append(peers, underlay.Peer{Address: peer.Address, Pods: peer.PodCIDRs})
 	}
 	if a.config.Kubernetes != nil {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
-	p, err := a.openWay(underlay.Config{Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers})
+	p, err := a.openWay(underlay.Config{
+		Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers, Pods: a.config.PodCIDRs, AnyNetwork: a.config.Flows != "",
+	})
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}

@@ -29,6 +29,9 @@ const (
 	Checksum
 	// Inner : the inner frame is shorter than an Ethernet header.
 	Inner
+	// Network : another virtual network than the receiver's. Unwrap does not know
+	// which that is, and never gives this reason.
+	Network
 
 	// NumReasons is how many there are, None included.
 	NumReasons
@@ -47,6 +50,7 @@ var sentences = [NumReasons]string{
 	Routing:        "GRE packet with the routing of RFC 1701, which is not known here",
 	Checksum:       "checksum of a GRE packet is wrong",
 	Inner:          "inner frame is shorter than an Ethernet header",
+	Network:        "the tunnel's virtual network is not ours",
 }
 
 // String is the sentence that an operator reads.

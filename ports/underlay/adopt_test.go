@@ -26,8 +26,8 @@ func TestAdopt(t *testing.T) {
 
 func adoptBetween(t *testing.T, nodes [2]netip.Addr, kind tunnel.Kind) {
 	ns := underlay(t, nodes)
-	c := Config{Local: nodes[1], Peers: []netip.Addr{nodes[0]}, Kind: kind}
-	a, before := open(t, ns, Config{Local: nodes[0], Peers: []netip.Addr{nodes[1]}, Kind: kind}), open(t, ns, c)
+	c := Config{Local: nodes[1], Peers: peersAt(nodes[0]), Kind: kind, AnyNetwork: true}
+	a, before := open(t, ns, Config{Local: nodes[0], Peers: peersAt(nodes[1]), Kind: kind}), open(t, ns, c)
 	inner := pt.TCP4(pt.Options{})
 	if transmit(a, nodes[1], 7, inner) != 1 {
 		t.Fatal("not sent")
@@ -59,7 +59,7 @@ func adoptBetween(t *testing.T, nodes [2]netip.Addr, kind tunnel.Kind) {
 func TestAdoptEgresses(t *testing.T) {
 	ns := nstest.New(t)
 	egress := netip.MustParseAddr("127.0.0.12")
-	c := Config{Local: peer, Peers: []netip.Addr{local}}
+	c := Config{Local: peer, Peers: peersAt(local), AnyNetwork: true}
 	before := open(t, ns, c)
 	var after *Port
 	ns.Do(t, func() {
@@ -86,7 +86,7 @@ func TestAdoptEgresses(t *testing.T) {
 // read.
 func TestRest(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
 	from := node(t, ns, peer)
 	datagram := wrap(7, pt.TCP4(pt.Options{}))
 	sendTo(t, from, local, datagram)

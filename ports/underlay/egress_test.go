@@ -15,8 +15,8 @@ import (
 func TestEgresses(t *testing.T) {
 	ns := nstest.New(t)
 	egress, other := netip.MustParseAddr("127.0.0.12"), netip.MustParseAddr("127.0.0.13")
-	a := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
-	b := open(t, ns, Config{Local: peer, Peers: []netip.Addr{local}})
+	a := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
+	b := open(t, ns, Config{Local: peer, Peers: peersAt(local)})
 	inner := pt.TCP4(pt.Options{})
 	set := func(p *Port, here, far []netip.Addr) {
 		t.Helper()

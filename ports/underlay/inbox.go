@@ -28,6 +28,7 @@ type inbox struct {
 	rest []byte        // their bytes
 	size int           // of each but the last
 	from packet.Tunnel // the outer header of that message, without the ID
+	node sender        // that sent it, as it was known when the message was begun
 
 	first bool   // first holds the next datagram that has passed all checks
 	inner []byte // its inner frame
@@ -93,30 +94,45 @@ func (p *Port) peek() bool {
 			return false
 		}
 		datagram := p.in.cut()
-		inner, vni, why := p.config.Kind.Unwrap(datagram)
-		switch {
-		case why != tunnel.None:
-			p.count.refuse(why, p.in.from.Src, datagram)
-		case len(inner) > p.longest():
-			p.count.Lost(ports.RxTooLong, 1)
-		default:
+		if inner, vni, ok := p.unwrap(datagram, &p.in.node, p.longest()); ok {
 			p.in.first, p.in.inner, p.in.id, p.in.trace = true, inner, uint64(vni), p.config.Kind.Trace(datagram)
 		}
 	}
 	return true
 }
 
+// unwrap is the inner frame of a datagram, of at most so many bytes, with its virtual
+// network. A datagram that fails a check is counted; then ok is false.
+func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte, vni uint32, ok bool) {
+	inner, vni, why := p.config.Kind.Unwrap(datagram)
+	if why == tunnel.None && vni != 0 && !p.config.AnyNetwork {
+		why = tunnel.Network
+	}
+	switch {
+	case why != tunnel.None:
+		p.count.refuse(why, from.address, datagram)
+	case len(inner) > longest:
+		p.count.Lost(ports.RxTooLong, 1)
+	case !from.maySend(inner):
+		p.count.refuseForeign(from.address, datagram)
+	default:
+		return inner, vni, true
+	}
+	return nil, 0, false
+}
+
 // begin goes on to the next message that is whole and of a known Node; false
 // when none is left.
 func (p *Port) begin() bool {
-	peers := *p.peers.Load()
+	peers := p.peers.Load()
 	for in := p.in; in.next < in.got; {
 		i := in.next
 		in.next++
 		n, truncated := in.messageSize(i)
 		datagrams, each := trainOf(n, in.segmentSize(i))
 		src := in.source(i)
-		if _, known := peers[src]; !known {
+		from, known := peers.sender(src)
+		if !known {
 			p.count.refuseSource(src, in.room[i].Buffer()[:min(n, ports.SpecimenLen)], n, datagrams)
 			continue
 		}
@@ -128,7 +144,7 @@ func (p *Port) begin() bool {
 		if p.isRaw() && src.Is4() {
 			in.rest = behindIPv4(in.rest)
 		}
-		in.from = packet.Tunnel{Src: src, Dst: in.at}
+		in.from, in.node = packet.Tunnel{Src: src, Dst: in.at}, from
 		return true
 	}
 	return false

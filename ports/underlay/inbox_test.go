@@ -16,8 +16,8 @@ import (
 // joined ones.
 func unopened(t testing.TB, single, joined int) *Port {
 	t.Helper()
-	p := &Port{config: Config{MTU: 1500}, pool: packet.NewPool(single, 2048), large: packet.NewPool(joined, packet.LargeBuffer)}
-	p.SetPeers([]netip.Addr{peer})
+	p := &Port{config: Config{MTU: 1500, AnyNetwork: true}, pool: packet.NewPool(single, 2048), large: packet.NewPool(joined, packet.LargeBuffer)}
+	p.SetPeers(peersAt(peer))
 	var err error
 	if p.in, err = newInbox(); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestTrainsAreOfOneTunnel(t *testing.T) {
 		want int
 	}{"one": {peer, 7, 1}, "two Nodes": {other, 7, 2}, "two networks": {peer, 8, 2}} {
 		p := unopened(t, 8, 8)
-		p.SetPeers([]netip.Addr{peer, other})
+		p.SetPeers(peersAt(peer, other))
 		p.arrives(peer, message(7, cut[0]), 0)
 		p.arrives(c.from, message(c.vni, cut[1]), 0)
 		p.supply(8)

@@ -2,7 +2,6 @@ package underlay
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -32,7 +31,7 @@ func segments(t testing.TB, f *packet.Frame) (all [][]byte) {
 // datagram between those of the second: two frames and a rest, in order.
 func TestSegmentsAreJoined(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Name: "tun0", Local: local, Frames: 256, MTU: 1500, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Name: "tun0", Local: local, Frames: 256, MTU: 1500, Peers: peersAt(peer)})
 	c := node(t, ns, peer)
 	payload := make([]byte, 20_000)
 	for i := range payload {

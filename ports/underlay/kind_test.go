@@ -81,7 +81,7 @@ func TestWireOfKinds(t *testing.T) {
 	for kind, layer := range map[tunnel.Kind]gopacket.LayerType{tunnel.KindVXLAN: layers.LayerTypeVXLAN, tunnel.KindGRE: layers.LayerTypeGRE} {
 		a, b, src, dst := twoNodes(t)
 		wire := nstest.OpenWire(t, b, "eth1")
-		p := open(t, a, Config{Kind: kind, Local: src, Peers: []netip.Addr{dst}})
+		p := open(t, a, Config{Kind: kind, Local: src, Peers: peersAt(dst)})
 		if transmit(p, dst, 77, inner) != 1 {
 			t.Fatalf("%v: not sent: %+v", kind, p.Stats())
 		}
@@ -112,7 +112,7 @@ func TestOtherKindIsNotReceived(t *testing.T) {
 	inner := pt.UDP4(pt.Options{Payload: []byte("inner")})
 	for _, kind := range kinds {
 		ns := nstest.New(t)
-		p := open(t, ns, Config{Kind: kind, Local: local, Peers: []netip.Addr{peer}})
+		p := open(t, ns, Config{Kind: kind, Local: local, Peers: peersAt(peer)})
 		for _, other := range kinds {
 			if err := far(t, ns, other, peer).send(local, wrapIn(other, uint32(other), inner)); err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestAgainstTheKernelsVXLAN(t *testing.T) {
 			t.Fatalf("ip %v: %v: %s", args, err, out)
 		}
 	}
-	p := open(t, a, Config{Kind: tunnel.KindVXLAN, Local: aAddr, Peers: []netip.Addr{bAddr}})
+	p := open(t, a, Config{Kind: tunnel.KindVXLAN, Local: aAddr, Peers: peersAt(bAddr)})
 	o := pt.Options{
 		EthSrc: [6]byte{2, 0, 0, 0, 0, 0x11}, EthDst: [6]byte{2, 0, 0, 0, 0, 0x99}, Src: pt.Addr("10.1.0.1"), Dst: pt.Addr("10.1.0.2"), Payload: bytes.Repeat([]byte("echo"), 300),
 	}
@@ -176,8 +176,8 @@ func TestGREThatTheKernelJoined(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	pa := open(t, a, Config{Kind: tunnel.KindGRE, Local: aAddr, Peers: []netip.Addr{bAddr}})
-	pb := open(t, b, Config{Kind: tunnel.KindGRE, Local: bAddr, Peers: []netip.Addr{aAddr}})
+	pa := open(t, a, Config{Kind: tunnel.KindGRE, Local: aAddr, Peers: peersAt(bAddr)})
+	pb := open(t, b, Config{Kind: tunnel.KindGRE, Local: bAddr, Peers: peersAt(aAddr)})
 	all := make([]byte, 42_000)
 	for i := range all {
 		all[i] = byte(i * i >> 3)
@@ -216,7 +216,7 @@ func TestGREThatTheKernelJoined(t *testing.T) {
 // is lost, and counted.
 func TestGRETooLong(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Kind: tunnel.KindGRE, Local: local, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Kind: tunnel.KindGRE, Local: local, Peers: peersAt(peer)})
 	c := far(t, ns, tunnel.KindGRE, peer)
 	for _, inner := range [][]byte{pt.UDP4(pt.Options{Payload: make([]byte, 3000)}), pt.TCP4(pt.Options{Payload: make([]byte, 3000)})} {
 		if err := c.send(local, wrapIn(tunnel.KindGRE, 7, inner)); err != nil {

@@ -19,8 +19,8 @@ import (
 func narrow(t *testing.T, kind tunnel.Kind, nodes [2]netip.Addr) (a, b *Port) {
 	t.Helper()
 	ns := underlay(t, nodes)
-	a = open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 2000, Peers: nodes[1:]})
-	b = open(t, ns, Config{Kind: kind, Local: nodes[1], MTU: 2000, Peers: nodes[:1]})
+	a = open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 2000, Peers: peersAt(nodes[1:]...)})
+	b = open(t, ns, Config{Kind: kind, Local: nodes[1], MTU: 2000, Peers: peersAt(nodes[:1]...)})
 	setLoopbackMTU(t, ns, 1300)
 	return a, b
 }
@@ -104,7 +104,7 @@ func TestPathMTU(t *testing.T) {
 	for _, nodes := range underlays {
 		for _, kind := range kinds {
 			ns := underlay(t, nodes)
-			p := open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 1400, Peers: nodes[1:]})
+			p := open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 1400, Peers: peersAt(nodes[1:]...)})
 			inner := 1300 - kind.Overhead(nodes[0].Is6())
 			for _, c := range []struct{ link, want int }{{65536, 1400}, {1300, inner}, {1500, min(1400, inner+200)}} {
 				setLoopbackMTU(t, ns, c.link)
@@ -125,8 +125,8 @@ func TestPathMTU(t *testing.T) {
 func TestTrainTooLong(t *testing.T) {
 	nodes := underlays["IPv4"]
 	ns := underlay(t, nodes)
-	a := open(t, ns, Config{Local: local, MTU: 2000, Peers: []netip.Addr{peer}})
-	b := open(t, ns, Config{Local: peer, MTU: 2000, Peers: []netip.Addr{local}})
+	a := open(t, ns, Config{Local: local, MTU: 2000, Peers: peersAt(peer)})
+	b := open(t, ns, Config{Local: peer, MTU: 2000, Peers: peersAt(local)})
 	large := pt.Undone(df(pt.TCP4(pt.Options{Payload: make([]byte, 14_100), TCPFlags: packet.TCPAck})), 1400)
 	send := func() int {
 		f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
@@ -220,7 +220,7 @@ func TestRouterSaysTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	far := netip.MustParseAddr("10.2.0.2")
-	p := open(t, a, Config{Local: netip.MustParseAddr("10.1.0.2"), Peers: []netip.Addr{far}})
+	p := open(t, a, Config{Local: netip.MustParseAddr("10.1.0.2"), Peers: peersAt(far)})
 	for end := time.Now().Add(time.Minute); len(p.Longs()) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("nothing is told of: %+v", p.Stats())

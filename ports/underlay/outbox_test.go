@@ -2,7 +2,6 @@ package underlay
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
@@ -27,8 +26,8 @@ func TestKernelsThatDoNotCut(t *testing.T) {
 // as it does for some routes: all segments arrive, and no further train is tried.
 func TestKernelRefusesToCut(t *testing.T) {
 	ns := nstest.New(t)
-	a := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
-	b := open(t, ns, Config{Local: peer, Peers: []netip.Addr{local}})
+	a := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
+	b := open(t, ns, Config{Local: peer, Peers: peersAt(local)})
 	for _, fd := range a.senders {
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
 			t.Fatal(err)
@@ -56,7 +55,7 @@ func TestKernelRefusesToCut(t *testing.T) {
 // their own.
 func TestFlowByFlow(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
 	c := node(t, ns, peer)
 	const flows, each = 8, 4
 	var batch []*packet.Frame
@@ -93,8 +92,8 @@ func TestFlowByFlow(t *testing.T) {
 // TestOutboxFills sends more segments than an outbox has room for, with one call.
 func TestOutboxFills(t *testing.T) {
 	ns := nstest.New(t)
-	a := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
-	b := open(t, ns, Config{Local: peer, Peers: []netip.Addr{local}})
+	a := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
+	b := open(t, ns, Config{Local: peer, Peers: peersAt(local)})
 	want := pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 60_000), TCPFlags: packet.TCPAck}), 50)
 	f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
 	f.CopyFrom(want)

@@ -17,6 +17,7 @@ type reason uint8
 const (
 	rxUnknownNode reason = iota // from here on: received
 	rxOuter
+	rxForeign
 	txNoNode // from here on: to be sent
 	txUnknownNode
 	txOtherFamily
@@ -28,6 +29,7 @@ const (
 var sentences = [numReasons]string{
 	rxUnknownNode: "outer source is not a known Node",
 	rxOuter:       "outer headers or their checksums are wrong",
+	rxForeign:     "inner source is in another Node's pod range",
 	txNoNode:      "frame for the tunnel names no Node",
 	txUnknownNode: "tunnel destination is not a known Node",
 	txOtherFamily: "tunnel destination is not of the family of the Node's own address",
@@ -64,6 +66,13 @@ func (c *counters) refuseSource(source netip.Addr, head []byte, n, datagrams int
 func (c *counters) refuse(why tunnel.Reason, source netip.Addr, datagram []byte) {
 	c.refused(why)
 	c.Keep(why.String(), source, datagram, len(datagram))
+}
+
+// refuseForeign counts a datagram of a Node that sends in the name of a pod that it
+// does not have.
+func (c *counters) refuseForeign(source netip.Addr, datagram []byte) {
+	c.lost(rxForeign, 1)
+	c.Keep(sentences[rxForeign], source, datagram, len(datagram))
 }
 
 // loseFrame counts a frame that cannot go where it is to go.

@@ -16,8 +16,8 @@ func TestSilentNode(t *testing.T) {
 		for _, kind := range kinds {
 			t.Run(family+"/"+kind.String(), func(t *testing.T) {
 				ns := underlay(t, nodes)
-				a := open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 1400, Peers: nodes[1:]})
-				b := open(t, ns, Config{Kind: kind, Local: nodes[1], MTU: 1400, Peers: nodes[:1]})
+				a := open(t, ns, Config{Kind: kind, Local: nodes[0], MTU: 1400, Peers: peersAt(nodes[1:]...)})
+				b := open(t, ns, Config{Kind: kind, Local: nodes[1], MTU: 1400, Peers: peersAt(nodes[:1]...)})
 				a.SetSilent(nodes[1:])
 				frame := pt.UDP4(payload(200))
 				if n := transmit(a, nodes[1], 7, frame); n != 0 {

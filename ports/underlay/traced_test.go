@@ -26,8 +26,8 @@ func TestIDsTravel(t *testing.T) {
 	ns := nstest.New(t)
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
-			a := open(t, ns, Config{Kind: kind, Local: local, Peers: []netip.Addr{peer}})
-			b := open(t, ns, Config{Kind: kind, Local: peer, Peers: []netip.Addr{local}})
+			a := open(t, ns, Config{Kind: kind, Local: local, Peers: peersAt(peer)})
+			b := open(t, ns, Config{Kind: kind, Local: peer, Peers: peersAt(local)})
 			_, cut := tcpTrain(t, 9)
 			ids := []uint64{0, 0, 0, 5, 0, 6, 7, 0, 0}
 			var batch []*packet.Frame
@@ -94,8 +94,8 @@ func TestIDsStayBehind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			setLoopbackMTU(t, ns, 65536)
-			a := open(t, ns, Config{Local: nodes[0], MTU: c.mtu, Peers: nodes[1:]})
-			b := open(t, ns, Config{Local: nodes[1], MTU: c.mtu, Peers: nodes[:1]})
+			a := open(t, ns, Config{Local: nodes[0], MTU: c.mtu, Peers: peersAt(nodes[1:]...)})
+			b := open(t, ns, Config{Local: nodes[1], MTU: c.mtu, Peers: peersAt(nodes[:1]...)})
 			setLoopbackMTU(t, ns, c.way)
 			frame := df(pt.UDP4(payload(c.inner - packet.IPv4Len - packet.UDPLen)))
 			for i, cut := range []int{0, 0, tunnel.TraceLen} {

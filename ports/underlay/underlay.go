@@ -16,7 +16,8 @@
 //	transmit.go   frames, in the order of their flows, into the outbox
 //	outbox.go     messages, and what the kernel says to them
 //	long.go       datagrams that are too long for their way
-//	inbox.go      messages, cut again; who sent them, and their headers, are checked
+//	inbox.go      messages, cut again
+//	peers.go      the known Nodes, and what each of them may send
 //	adopt.go      sockets that another process has opened
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
@@ -27,9 +28,10 @@
 //
 // They live in the network namespace in which Open or SetEgresses was called.
 //
-// Whom it talks to is a closed set, the known Nodes: frames to anybody else are
-// not sent, and frames from anybody else are dropped and counted. A Node that
-// holds Egresses is known by their addresses too, as a destination.
+// It talks to a closed set, the known Nodes: frames to any other address are not
+// sent, and frames from any other address are dropped and counted. So are frames that
+// a Node sends in the name of another Node's pods. A Node that holds Egresses is known
+// by their addresses too, as a destination.
 //
 // One goroutine may Receive while any others Transmit, SetPeers, SetEgresses,
 // ask for Stats or Close.
@@ -70,8 +72,12 @@ type Config struct {
 	MAC [6]byte
 	// Frames is the number of receive buffers, 4096 when 0.
 	Frames int
-	// Peers is the known Nodes at the start.
-	Peers []netip.Addr
+	// Peers are the known Nodes at the start, and Pods this Node's own pod ranges.
+	Peers []Peer
+	Pods  []netip.Prefix
+	// AnyNetwork takes frames of all virtual networks, for entries that tell them
+	// apart by tun_id. Otherwise only those of network 0 are taken.
+	AnyNetwork bool
 	// Apart has datagrams come one by one: somebody looks at them before the sockets
 	// do, who would take what the kernel has joined for one.
 	Apart bool
@@ -84,7 +90,7 @@ type Port struct {
 	config Config
 	pool   *packet.HeapPool
 	large  *packet.HeapPool                        // for joined segments
-	peers  atomic.Pointer[map[netip.Addr]struct{}] // known Nodes
+	peers  atomic.Pointer[peers]                   // known Nodes
 	far    atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
 	silent atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
 	count  counters
@@ -182,11 +188,9 @@ func (p *Port) closeReceivers() {
 	unix.Close(p.epoll)
 }
 
-// SetPeers replaces the known Nodes, for packets of either direction from now
-// on.
-func (p *Port) SetPeers(nodes []netip.Addr) {
-	p.peers.Store(setOf(nodes))
-}
+// SetPeers replaces the known Nodes and their pod ranges, for packets of either
+// direction from now on.
+func (p *Port) SetPeers(nodes []Peer) { p.peers.Store(newPeers(nodes, p.config.Pods)) }
 
 // SetSilent says which Nodes do not answer ARP or NDP, so that the kernel drops what is
 // sent to them, and tells nobody. It is sent all the same, for the kernel may know
@@ -208,17 +212,13 @@ func (p *Port) SourcePort(hash uint32) uint16 { return p.sources[hash%uint32(len
 // another way: its inner frame and the outer header that entries see. What must be
 // dropped is counted here, as what comes by the sockets.
 func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t packet.Tunnel, ok bool) {
-	if _, known := (*p.peers.Load())[src]; !known {
+	from, known := p.peers.Load().sender(src)
+	if !known {
 		p.count.refuseSource(src, datagram, len(datagram), 1)
 		return nil, t, false
 	}
-	inner, vni, why := p.config.Kind.Unwrap(datagram)
-	switch {
-	case why != tunnel.None:
-		p.count.refuse(why, src, datagram)
-		return nil, t, false
-	case len(inner) > ports.MaxFrame(p.config.MTU):
-		p.count.Lost(ports.RxTooLong, 1)
+	inner, vni, ok := p.unwrap(datagram, &from, ports.MaxFrame(p.config.MTU))
+	if !ok {
 		return nil, t, false
 	}
 	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram)}, true
@@ -230,7 +230,7 @@ func (p *Port) RefuseOuter() { p.count.lost(rxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
 func (p *Port) sendsTo(a netip.Addr) bool {
-	_, node := (*p.peers.Load())[a]
+	_, node := p.peers.Load().pods[a]
 	_, egress := (*p.far.Load())[a]
 	return node || egress
 }

@@ -26,9 +26,19 @@ var (
 
 var _ ports.Port = (*Port)(nil)
 
-// open opens a port in a namespace, for the life of the test.
+// peersAt are Nodes without pods.
+func peersAt(all ...netip.Addr) (nodes []Peer) {
+	for _, a := range all {
+		nodes = append(nodes, Peer{Address: a})
+	}
+	return nodes
+}
+
+// open opens a port in a namespace, for the life of the test. It takes all virtual
+// networks.
 func open(t *testing.T, ns *nstest.Namespace, c Config) *Port {
 	t.Helper()
+	c.AnyNetwork = true
 	var p *Port
 	var err error
 	ns.Do(t, func() { p, err = Open(c) })
@@ -127,7 +137,7 @@ func rigs(kind tunnel.Kind, nodes [2]netip.Addr) func(t *testing.T) *porttest.Ri
 	return func(t *testing.T) *porttest.Rig {
 		const poolFrames, portFrames = 512, 256
 		ns := underlay(t, nodes)
-		p := open(t, ns, Config{Name: "tun0", Kind: kind, Local: nodes[0], MTU: 1500, Frames: portFrames, Peers: nodes[1:]})
+		p := open(t, ns, Config{Name: "tun0", Kind: kind, Local: nodes[0], MTU: 1500, Frames: portFrames, Peers: peersAt(nodes[1:]...)})
 		c := far(t, ns, kind, nodes[1])
 		pool := packet.NewPool(poolFrames, 2048)
 		buf := make([]byte, 4096)
@@ -147,7 +157,7 @@ func rigs(kind tunnel.Kind, nodes [2]netip.Addr) func(t *testing.T) *porttest.Ri
 			},
 			Whole: func() ports.Port {
 				c.Close()
-				return toPeer{open(t, ns, Config{Name: "tun1", Kind: kind, Local: nodes[1], MTU: 1500, Peers: nodes[:1]}), nodes[0]}
+				return toPeer{open(t, ns, Config{Name: "tun1", Kind: kind, Local: nodes[1], MTU: 1500, Peers: peersAt(nodes[:1]...)}), nodes[0]}
 			},
 		}
 	}
@@ -192,8 +202,8 @@ func TestBetweenTwoNodes(t *testing.T) {
 	aAddr, bAddr := netip.MustParseAddr("192.168.77.101"), netip.MustParseAddr("192.168.77.102")
 	a.AddAddress(t, "eth0", "192.168.77.101/24")
 	b.AddAddress(t, "eth1", "192.168.77.102/24")
-	pa := open(t, a, Config{Name: "a", Local: aAddr, Peers: []netip.Addr{bAddr}})
-	pb := open(t, b, Config{Name: "b", Local: bAddr, Peers: []netip.Addr{aAddr}})
+	pa := open(t, a, Config{Name: "a", Local: aAddr, Peers: peersAt(bAddr)})
+	pb := open(t, b, Config{Name: "b", Local: bAddr, Peers: peersAt(aAddr)})
 	for _, way := range []struct {
 		from, to *Port
 		src, dst netip.Addr
@@ -220,7 +230,7 @@ func TestWire(t *testing.T) {
 	dst := netip.MustParseAddr("192.168.77.102")
 	a.AddNeighbour(t, "eth0", dst.String(), nstest.MAC("eth1"))
 	wire := nstest.OpenWire(t, b, "eth1")
-	p := open(t, a, Config{Name: "a", Local: netip.MustParseAddr("192.168.77.101"), Peers: []netip.Addr{dst}})
+	p := open(t, a, Config{Name: "a", Local: netip.MustParseAddr("192.168.77.101"), Peers: peersAt(dst)})
 	sourcePorts := map[layers.UDPPort]bool{}
 	for i := range 32 {
 		inner := pt.UDP4(pt.Options{SrcPort: 5000 + uint16(i), Payload: []byte("inner")})
@@ -281,7 +291,7 @@ func TestDropsOnReceive(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ns := nstest.New(t)
-			p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}, Frames: 8})
+			p := open(t, ns, Config{Local: local, Peers: peersAt(peer), Frames: 8})
 			good := node(t, ns, peer)
 			sendTo(t, good, local, wrap(1, inner))
 			if tt.from == stranger {
@@ -306,7 +316,7 @@ func TestDropsOnReceive(t *testing.T) {
 func TestDropsOnTransmit(t *testing.T) {
 	ns := nstest.New(t)
 	nowhere := netip.MustParseAddr("203.0.113.1")
-	p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer, nowhere}})
+	p := open(t, ns, Config{Local: local, Peers: peersAt(peer, nowhere)})
 	inner := pt.TCP4(pt.Options{})
 	for _, tt := range []struct {
 		name   string
@@ -350,7 +360,7 @@ func TestLongerThanRoute(t *testing.T) {
 	a.AddAddress(t, "eth0", "192.168.77.101/24")
 	dst := netip.MustParseAddr("192.168.77.102")
 	a.AddNeighbour(t, "eth0", dst.String(), nstest.MAC("eth1"))
-	p := open(t, a, Config{Local: netip.MustParseAddr("192.168.77.101"), MTU: 1500, Peers: []netip.Addr{dst}})
+	p := open(t, a, Config{Local: netip.MustParseAddr("192.168.77.101"), MTU: 1500, Peers: peersAt(dst)})
 	// 1500 = outer IPv4 20, UDP 8, Geneve 8, inner Ethernet 14, inner IPv4 20 and UDP 8, payload.
 	const most = 1500 - 20 - 8 - 8 - 14 - 20 - 8
 	if transmit(p, dst, 7, df(pt.UDP4(pt.Options{Payload: make([]byte, most)}))) != 1 {
@@ -387,7 +397,7 @@ func TestSetPeers(t *testing.T) {
 	if transmit(p, peer, 7, inner) != 0 {
 		t.Error("sent to a Node not yet known")
 	}
-	p.SetPeers([]netip.Addr{netip.MustParseAddr("::ffff:127.0.0.2")})
+	p.SetPeers(peersAt(netip.MustParseAddr("::ffff:127.0.0.2")))
 	if transmit(p, peer, 7, inner) != 1 {
 		t.Error("not sent to a known Node")
 	}
@@ -402,8 +412,8 @@ func TestSetPeers(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	a, b := underlays["IPv6"][0], underlays["IPv6"][1]
 	ns := underlay(t, underlays["IPv6"])
-	pa := open(t, ns, Config{Local: a, Peers: []netip.Addr{b}})
-	pb := open(t, ns, Config{Local: b, Peers: []netip.Addr{a}})
+	pa := open(t, ns, Config{Local: a, Peers: peersAt(b)})
+	pb := open(t, ns, Config{Local: b, Peers: peersAt(a)})
 	inner := pt.TCP6(pt.Options{Payload: []byte("six in six")})
 	if transmit(pa, b, 9, inner) != 1 {
 		t.Fatalf("not sent: %+v", pa.Stats())

@@ -1,7 +1,6 @@
 package uplink
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -25,7 +24,7 @@ func (p *pair) adopt(t *testing.T, link string) (*Port, error) {
 	var after *Port
 	var err error
 	p.a.Do(t, func() {
-		after, err = Adopt(memory, Config{Link: link, Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []netip.Addr{p.bAddr}, MTU: 1430}}, fds)
+		after, err = Adopt(memory, Config{Link: link, Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []underlay.Peer{{Address: p.bAddr}}, AnyNetwork: true, MTU: 1430}}, fds)
 	})
 	if err != nil {
 		for _, fd := range fds {

@@ -125,7 +125,7 @@ func (p *Port) open() (err error) {
 }
 
 // SetPeers replaces the known Nodes, as of underlay.Port.
-func (p *Port) SetPeers(nodes []netip.Addr) {
+func (p *Port) SetPeers(nodes []underlay.Peer) {
 	p.Port.SetPeers(nodes)
 	p.ways.setNodes(nodes)
 }

@@ -73,7 +73,7 @@ func (p *pair) openOn(t *testing.T, link string, kind tunnel.Kind) {
 	p.openPort(t, link, kind)
 	var err error
 	p.b.Do(t, func() {
-		p.far, err = underlay.Open(underlay.Config{Name: "tun0", Kind: kind, Local: p.bAddr, Peers: []netip.Addr{p.aAddr}, MTU: 1430})
+		p.far, err = underlay.Open(underlay.Config{Name: "tun0", Kind: kind, Local: p.bAddr, Peers: []underlay.Peer{{Address: p.aAddr}}, AnyNetwork: true, MTU: 1430})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func (p *pair) openPort(t *testing.T, link string, kind tunnel.Kind) {
 	memory := afxdp.NewMemory(256, 1)
 	var err error
 	p.a.Do(t, func() {
-		p.port, err = Open(memory, Config{Link: link, Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []netip.Addr{p.bAddr}, MTU: 1430}})
+		p.port, err = Open(memory, Config{Link: link, Config: underlay.Config{Name: "tun0", Kind: kind, Local: p.aAddr, Peers: []underlay.Peer{{Address: p.bAddr}}, AnyNetwork: true, MTU: 1430}})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/ports/underlay"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -104,9 +105,12 @@ func (w *ways) runWays(notices <-chan struct{}) {
 }
 
 // setNodes replaces the Nodes that ways are known to.
-func (w *ways) setNodes(nodes []netip.Addr) {
+func (w *ways) setNodes(nodes []underlay.Peer) {
 	w.mu.Lock()
-	w.nodes = slices.Clone(nodes)
+	w.nodes = nil
+	for _, n := range nodes {
+		w.nodes = append(w.nodes, n.Address)
+	}
 	w.mu.Unlock()
 	w.look(false)
 }
