@@ -83,6 +83,7 @@
 //	whyjoin.go, whytext.go      several Nodes; the answer as text
 //	lost.go, lostports.go       the last lost packets, in the pipeline and at ports
 //	linkdrops.go                what links drop before ports have it
+//	tunneldrops.go              what nftables drop between gateway and tunnel
 //	lostreasons.go, lostlog.go  their reasons; in the log
 //	lostapi.go, losttext.go     for who asks; as text
 //	lostfollow.go               lost packets as they come, with notes on links and Nodes

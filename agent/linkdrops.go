@@ -27,9 +27,10 @@ type linkDrops struct {
 	base map[string]uint64 // by link, at the first look
 }
 
-// portStats are the ports, with what their links have dropped.
+// portStats are the ports, with what their links and the Node's nftables have dropped.
 func (p *pipeline) portStats() []dataplane.PortStats {
 	all := p.sw.Ports()
+	p.addTunnelDrops(all)
 	for i := range all {
 		if all[i].Driver != DriverAFPacket {
 			continue

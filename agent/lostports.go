@@ -43,7 +43,7 @@ func (l portLosses) since(p *pipeline, names *walker, now time.Time) (all []Lost
 
 func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string, n uint64, now time.Time) LostPacket {
 	why := portLoss(reason)
-	r := LostPacket{Time: now, Packets: n, Port: names.port(p.sw.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: ports.Sends(reason) || underlay.Sends(reason)}
+	r := LostPacket{Time: now, Packets: n, Port: names.port(p.sw.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: isSent(reason)}
 	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
 	if x := p.sw.Specimen(s.No, reason); x.Length > 0 {
 		r.Length, r.Frame = x.Length, x.Head
@@ -54,6 +54,11 @@ func portLost(p *pipeline, names *walker, s *dataplane.PortStats, reason string,
 		r.Tunnel, r.Packet = tunnelOf(&packet.Tunnel{Src: x.Source}), fmt.Sprintf("%d bytes", x.Length)
 	}
 	return r
+}
+
+// isSent says whether a port loses packets for a reason on their way out.
+func isSent(reason string) bool {
+	return ports.Sends(reason) || underlay.Sends(reason) || reason == tunnelDropped
 }
 
 // refusal is a packet that the agent was sent instead of its being dropped.

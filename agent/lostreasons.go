@@ -31,13 +31,16 @@ func LossReasons() (all []LossReason) {
 	for _, text := range append(ports.Reasons(), underlay.Reasons()...) {
 		all = append(all, portLoss(text))
 	}
-	return append(all, lossLink)
+	return append(all, lossLink, lossTunnel)
 }
 
 // portLoss is the reason of a port that says it in words: "tx ring full".
 func portLoss(text string) LossReason {
-	if text == linkDropped {
+	switch text {
+	case linkDropped:
 		return lossLink
+	case tunnelDropped:
+		return lossTunnel
 	}
 	name := strings.Map(func(c rune) rune {
 		switch {

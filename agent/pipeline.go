@@ -48,6 +48,7 @@ type pipeline struct {
 	silent atomic.Pointer[[]netip.Addr]
 	links  linkDrops
 	pods   *podPorts // nil without a Node
+	tunnel tunnelDrops
 	// paused is for how long no packet moved when this agent took over.
 	paused time.Duration
 	// secured is the security of an offline pipeline's ports, by number.

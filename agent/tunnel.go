@@ -194,6 +194,7 @@ func (a *Agent) openTunnel() error {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	a.tunnel = p
+	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
 }
 

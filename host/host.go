@@ -16,8 +16,8 @@
 //	routing    go back into the switch (replies.go)
 //	nftables   one table, "antrail": masquerade of pod traffic that leaves the
 //	           cluster, forwarding of the gateway's traffic, no conntrack of the
-//	           tunnel's outer packets (nft.go); marks, Services and Egresses
-//	           (side.go, nftside.go)
+//	           tunnel's outer packets (nft.go); no packets from the gateway to a
+//	           tunnel (guard.go); marks, Services and Egresses (side.go, nftside.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
 // address that comes to this Node is told to its neighbours (announce.go), and of other

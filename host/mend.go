@@ -117,12 +117,13 @@ type seenTable struct {
 	generation uint32 // of all tables of the Node, at that time
 }
 
-// look remembers how they look. A table that cannot be listed is an empty one.
+// look remembers how they look, without what counters have counted. A table that
+// cannot be listed is an empty one.
 func (s *seenTable) look() {
 	s.generation, _ = generation() // 0: the next question is answered by the text
 	s.text = ""
 	for _, family := range []string{"inet", "netdev"} {
-		out, _ := exec.Command("nft", "list", "table", family, TableName).Output()
+		out, _ := exec.Command("nft", "--stateless", "list", "table", family, TableName).Output()
 		s.text += string(out)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"sigs.k8s.io/knftables"
@@ -80,10 +79,12 @@ func deleteTable(nft knftables.Interface) error {
 	return nil
 }
 
-// addForward accepts what is forwarded from and to the gateway. An accept ends
-// this table's chain only: another program's drop still drops.
+// addForward accepts what is forwarded from and to the gateway, but for a tunnel's
+// packets (guard.go). An accept ends this table's chain only: another program's drop
+// still drops.
 func addForward(tx *knftables.Transaction, c *Config) {
 	addChain(tx, "forward", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)
+	addGuard(tx, c)
 	addRule(tx, "forward", "iifname", quote(c.Gateway), "accept")
 	addRule(tx, "forward", "oifname", quote(c.Gateway), "accept")
 }
@@ -104,10 +105,7 @@ func addNotrack(tx *knftables.Transaction, c *Config) {
 	if c.Tunnel == (Outer{}) {
 		return
 	}
-	outer := "meta l4proto " + strconv.Itoa(int(c.Tunnel.Proto))
-	if c.Tunnel.Port != 0 {
-		outer += " th dport " + strconv.Itoa(int(c.Tunnel.Port))
-	}
+	outer := c.Tunnel.words()
 	addChain(tx, "raw-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
 	addRule(tx, "raw-prerouting", outer, "fib daddr type local notrack")
 	addChain(tx, "raw-output", knftables.FilterType, knftables.OutputHook, knftables.RawPriority)

@@ -188,7 +188,7 @@ func (f frames) trackKinds() []dropKind {
 }
 
 // tunnelKinds are packets that the tunnel does not take.
-func tunnelKinds() []dropKind {
+func (f frames) tunnelKinds() []dropKind {
 	geneve := func(first, second byte, protocol uint16, n int) []byte {
 		return append([]byte{first, second, byte(protocol >> 8), byte(protocol), 0, 0, 0, 0}, make([]byte, n)...)
 	}
@@ -198,6 +198,8 @@ func tunnelKinds() []dropKind {
 		{name: "tunnel packet of another version", from: "node-b", datagram: geneve(0x40, 0, 0x6558, 60), reason: "port_version_of_the_tunnels_header_is_not_0"},
 		{name: "tunnel packet that is no frame", from: "node-b", datagram: geneve(0, 0, 0x0800, 60), reason: "port_payload_of_the_tunnel_is_not_an_ethernet_frame"},
 		{name: "tunnel packet with a control message", from: "node-b", datagram: geneve(0, 0x80, 0x6558, 60), reason: "port_geneve_control_message_which_this_node_does_not_answer"},
+		{name: "tunnel packet of another network", from: "node-b", datagram: append([]byte{0, 0, 0x65, 0x58, 0, 0, 5, 0}, f.tcp("web-b", "db-a", 3306)...), reason: "port_the_tunnels_virtual_network_is_not_ours"},
+		{name: "tunnel packet of this Node's pod", from: "node-b", datagram: append(geneve(0, 0, 0x6558, 0), f.tcp("web-a", "db-a", 3306)...), reason: "port_inner_source_is_in_another_nodes_pod_range"},
 	}
 }
 
@@ -208,7 +210,7 @@ func TestDropsAreNamed(t *testing.T) {
 	w := dropWorld(t)
 	f := frames{w}
 	var all []dropKind
-	for _, kinds := range [][]dropKind{f.trackKinds(), f.guardKinds(), f.policyKinds(), tunnelKinds()} {
+	for _, kinds := range [][]dropKind{f.trackKinds(), f.guardKinds(), f.policyKinds(), f.tunnelKinds()} {
 		all = append(all, kinds...)
 	}
 	if len(all) < 20 {

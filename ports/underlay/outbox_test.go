@@ -115,7 +115,7 @@ func TestOutboxFills(t *testing.T) {
 // lane for all, this test hangs.
 func TestTransmitBesideAnother(t *testing.T) {
 	ns := nstest.New(t)
-	p := open(t, ns, Config{Local: local, Peers: []netip.Addr{peer}})
+	p := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
 	c := node(t, ns, peer)
 	for i := range p.lanes[1:] {
 		p.lanes[i].mu.Lock()
