@@ -109,6 +109,7 @@ type options struct {
 	secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
 	keep      int          // lost packets; the default when 0
 	offload   offload
+	shared    []uint32 // ports that many senders share: the tunnel and the gateway
 	keepAwake bool
 	cluster   *joined // nil without the API
 }
@@ -118,7 +119,7 @@ func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, 
 func (c *Config) options() options {
 	o := options{workers: c.Workers, ct: c.Conntrack, keep: c.Drops.Keep, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
-	}}
+	}, shared: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}}
 	if c.ConnectionCache != nil && !*c.ConnectionCache {
 		o.cache = -1
 	}
@@ -178,7 +179,7 @@ func newPipeline(o options) (*pipeline, error) {
 
 // openTable makes the connection table, in its file if there is one.
 func (p *pipeline) openTable(o options) (err error) {
-	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret}
+	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared}
 	if c.Max == 0 {
 		c.Max = conntrack.DefaultMax()
 	}

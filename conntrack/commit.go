@@ -91,7 +91,7 @@ func (v *visit) commit() (drop DropReason, again bool) {
 		return DropNewRate, false
 	}
 	v.m.counted = true
-	if drop := t.admit(v.key.zone, from, v.now); drop != DropNone {
+	if drop := t.admit(v.key.zone, v.r.InPort, v.now); drop != DropNone {
 		return drop, false
 	}
 	made, drop := v.make()

@@ -7,7 +7,7 @@
 // runs the protocol's state machine, translates the packet and says in Meta
 // what later tables see as ct_state, ct_mark and ct_label. The order of work
 // is Open vSwitch's; where its userspace datapath errs, we differ on purpose.
-// Comments and tests name rules (CT-1 to CT-46) and differences (D1 to D18) by
+// Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D18) by
 // number: RULES.md has them all, COVERAGE.md the cases of Open vSwitch's own
 // tests.
 //
@@ -33,7 +33,7 @@
 //	words.go, words_unsafe.go  words of a cell
 //	checksum.go                and their checksum
 //	limits.go, shares.go       how many there may be
-//	evict.go                   and who makes room
+//	fair.go, evict.go          a port's fair share, and which connection makes room
 //	sweep.go, purge.go         how connections end
 //	pass.go, warm.go, away.go  known connections, faster: for the connection
 //	                           cache, for a batch, for the kernel

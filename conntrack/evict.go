@@ -6,15 +6,35 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Early drop (CT-38). From 95 % of the limit on, a new connection costs an old
-// one its place, if there is one that nobody would miss: never answered, or
-// over. It is taken from the port that holds the most, oldest first, and never
-// from a port that holds less than the one that asks. If the port holds more
-// than its fair share its oldest goes at once; else it must have had the time
-// to be answered. Connections that both ends have confirmed are never evicted.
+// Early drop (CT-38, CT-47). From 95 % of the limit on, a new connection costs an
+// old one its place. In this order, the first that exists goes:
+//
+//	1. a spare connection (never answered, or over) of a port above its fair share
+//	2. an answered connection without states (UDP, ICMP and others) of a port
+//	   above its fair share
+//	3. a spare connection of a port within its share, if it has had a second to
+//	   be answered
+//
+// In each case the port that holds the most pays, and never one that holds less
+// than the port that asks. If none exists, a port above its fair share is refused
+// (DropPortShare). A port within its share gets the last 5 %, and is refused when
+// the table is full (DropTableFull).
+//
+// Why evict answered UDP, and not only refuse the port: the last 5 % alone would
+// not last for the other ports, a busy resolver's newest question is worth more
+// than its oldest, and a refusal at the tunnel would cut off whole Nodes. The
+// next packet of an evicted one begins it again, and the policies judge it again.
+// Established TCP and SCTP are never evicted: their ends would not know, and the
+// translation would be lost. A port that fills the table with them is refused.
+//
+// Of answered connections the oldest goes, unless it was in use since it was
+// listed: then it moves to the end of its list (the second chance of CLOCK). One
+// that the kernel forwards (away.go) counts as in use while packets pass. When it
+// is evicted all the same, the kernel stops at once, as at any end.
 //
 // The cost does not grow with the table: a look at the counts of the ports, the
-// head of one list, and a few slots of the sweep.
+// head of one list, and a few slots of the sweep. Only packets that begin a
+// connection pay it.
 
 const (
 	// answerTime is how long a connection of a port within its fair share is
@@ -22,6 +42,8 @@ const (
 	answerTime = time.Second
 	// evictTries is how often a victim may be snatched away by another worker.
 	evictTries = 8
+	// idleTries is how many of a port's oldest are looked at for one that is not in use.
+	idleTries = 8
 	// zoneTries is how many of a port's oldest are looked at for one of a zone.
 	zoneTries = 32
 	// urgentSweep is the slots that are swept when a limit is reached.
@@ -32,104 +54,159 @@ const (
 const anyZone = -1
 
 // admit makes room for one connection of a zone, or says why there is none.
-func (t *Table) admit(zone uint16, from *portShare, now int64) DropReason {
+func (t *Table) admit(zone uint16, port uint32, now int64) DropReason {
+	from := t.shares.of(t, port)
 	reason := t.reserve(zone, from)
-	if reason == DropNone {
-		if t.parent == nil && crowded(t.limits.total.Load(), t.limits.max.Load()) {
-			t.evict(from, anyZone, now)
-		}
+	switch {
+	case reason == DropNone && !t.crowded():
 		return DropNone
+	case reason == DropNone:
+		if t.payFor(port, now) {
+			return DropNone
+		}
+		t.forget(zone, port)
+		return DropPortShare
+	}
+	if t.parent == nil {
+		t.sweepSlots(urgentSweep, now)
+		if t.reserve(zone, from) == DropNone {
+			return DropNone
+		}
 	}
 	wanted := anyZone
 	if reason == DropZoneFull {
 		wanted = int(zone)
 	}
-	if t.parent != nil {
-		return t.pretend(reason, from, wanted, now)
-	}
-	t.sweepSlots(urgentSweep, now)
-	if t.reserve(zone, from) == DropNone {
+	evicted, over := t.evict(port, false, wanted, now)
+	switch {
+	case evicted && t.parent != nil:
 		return DropNone
-	}
-	if !t.evict(from, wanted, now) {
-		return reason
-	}
-	return t.reserve(zone, from)
-}
-
-// crowded says whether a new connection is to cost an old one its place.
-func crowded(total, most int64) bool { return total > most-most/20 }
-
-// pretend is what a Scratch answers where its table would evict.
-func (t *Table) pretend(reason DropReason, from *portShare, zone int, now int64) DropReason {
-	if _, ok := t.parent.victim(from.count.Load(), zone, now); ok {
-		return DropNone
+	case evicted:
+		return t.reserve(zone, from)
+	case over && reason == DropTableFull:
+		return DropPortShare
 	}
 	return reason
 }
 
-// evict removes one connection, if there is one that may go.
-func (t *Table) evict(from *portShare, zone int, now int64) bool {
+// payFor evicts a connection for one that a crowded table has just counted. It
+// reports false when none may go and the port is above its fair share.
+func (t *Table) payFor(port uint32, now int64) bool {
+	if evicted, over := t.evict(port, true, anyZone, now); evicted || !over {
+		return true
+	}
+	if t.parent != nil {
+		return false
+	}
+	t.sweepSlots(urgentSweep, now)
+	return !t.crowded()
+}
+
+// crowded says whether the table holds so many that a new connection costs an old
+// one its place.
+func (t *Table) crowded() bool { return crowded(t.limits.total.Load(), t.limits.max.Load()) }
+
+func crowded(total, most int64) bool { return total > most-most/20 }
+
+// evict removes one connection for a port's new one, which is counted already or
+// not, if there is one that may go. It also says whether the port is above its
+// fair share. In a Scratch, nothing is removed.
+func (t *Table) evict(port uint32, counted bool, zone int, now int64) (evicted, over bool) {
+	of, holds := t, t.shares.of(t, port).count.Load()
+	if t.parent != nil {
+		of, counted = t.parent, false
+	}
+	from := of.shares.of(of, port)
 	for range evictTries {
-		h, ok := t.victim(from.count.Load(), zone, now)
+		d := of.divide(from, counted)
+		over = d.weight(from, holds) > d.fair
+		v, ok := t.victim(&d, from, zone, now)
 		if !ok {
-			return false
+			return false, over
 		}
-		if t.remove(h, mayGo, now) {
+		if t.parent != nil {
+			return true, over
+		}
+		if t.remove(v.handle, v.list.stillThere, now) {
 			t.counts.evicted.Add(1)
-			return true
+			v.payer.evicted.Add(1)
+			return true, over
 		}
 	}
-	return false
+	return false, over
 }
 
-func mayGo(c *cell, _, _ int64) bool { return c.flags()&expendable != 0 }
-
-// victim is the connection to be evicted for one of a port that holds asking
-// connections.
-func (t *Table) victim(asking int64, zone int, now int64) (handle, bool) {
-	var most *portShare
-	var held, active int64
-	t.shares.all(func(_ uint32, s *portShare) {
-		n := s.count.Load()
-		if n > 0 {
-			active++
-		}
-		if n > held && s.oldest.Load() != 0 {
-			most, held = s, n
-		}
-	})
-	if most == nil || held < asking {
-		return handle{}, false
-	}
-	minAge := int64(answerTime)
-	if held > t.limits.max.Load()/active {
-		minAge = 0
-	}
-	return most.pick(t.arena, zone, now-minAge)
+// victim is a connection that may go, and whose it is.
+type victim struct {
+	handle
+	payer *portShare
+	list  listed
 }
 
-// pick is the port's oldest expendable connection of a zone, if it became so
-// before a time. One that another worker is about to make live is passed over.
-func (s *portShare) pick(a *arena, zone int, before int64) (handle, bool) {
+// stillThere says whether a connection stands in the list in which it was found.
+func (l listed) stillThere(c *cell, _, _ int64) bool { return c.list() == l }
+
+// victim is the connection that goes for one of a port.
+func (t *Table) victim(d *division, from *portShare, zone int, now int64) (victim, bool) {
+	asks := d.weight(from, from.count.Load())
+	for _, c := range [...]struct {
+		list listed
+		over bool  // only of a port above its fair share
+		age  int64 // at least
+	}{{spare, true, 0}, {answered, true, 0}, {spare, false, int64(answerTime)}} {
+		payer, held := d.payer[c.list], d.held[c.list]
+		if payer == nil || held < asks || c.over && held <= d.fair {
+			continue
+		}
+		if h, ok := t.pick(payer, c.list, zone, now-c.age); ok {
+			return victim{h, payer, c.list}, true
+		}
+	}
+	return victim{}, false
+}
+
+// pick is the oldest connection of a zone in a port's list, if it was listed before
+// a time. One that another worker is about to make live is passed over, and so is an
+// answered one that is in use, unless all that are looked at are.
+func (t *Table) pick(s *portShare, list listed, zone int, before int64) (best handle, ok bool) {
+	a, tries := t.arena, zoneTries
+	if t.parent != nil {
+		a = t.parent.arena
+	}
+	if list == answered && zone == anyZone {
+		tries = idleTries
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slot := s.oldest.Load()
-	for range zoneTries {
-		if slot == 0 {
-			break
-		}
+	l := &s.lists[list]
+	for slot := l.oldest.Load(); slot != 0 && tries > 0; tries-- {
 		c := a.at(slot)
 		if int32(uint32(before>>tickBits)-c.since.Load()) < 0 {
 			break
 		}
-		head, w := c.head.Load(), c.keyWords(original)
-		if live(head) && (zone == anyZone || w.zone() == uint16(zone)) {
-			return handle{slot, uint32(head)}, true
+		next := c.newer.Load()
+		if head, w := c.head.Load(), c.keyWords(original); live(head) && (zone == anyZone || w.zone() == uint16(zone)) {
+			if list != answered || !t.inUse(c) {
+				return handle{slot, uint32(head)}, true
+			}
+			if !ok {
+				best, ok = handle{slot, uint32(head)}, true
+			}
+			if t.parent == nil {
+				l.leave(a, slot)
+				l.join(a, slot, before)
+			}
 		}
-		slot = c.newer.Load()
+		slot = next
 	}
-	return handle{}, false
+	return best, ok
+}
+
+// inUse says whether an answered connection has had a packet since it was listed.
+func (t *Table) inUse(c *cell) bool {
+	w := c.keyWords(original)
+	last := c.expires() - int64(t.timeouts.other(w.proto(), replied))
+	return int32(uint32(last>>tickBits)-c.since.Load()) > 0
 }
 
 // missed says whether either end would miss the connection: both took part in
@@ -148,7 +225,7 @@ func (e *entry) missed() bool {
 	return true
 }
 
-// setExpendable sets the flag of a connection that is in no list yet.
+// setExpendable sets the flag by which the connection is listed.
 func (e *entry) setExpendable() {
 	e.flags &^= expendable
 	if !e.missed() {
@@ -156,16 +233,12 @@ func (e *entry) setExpendable() {
 	}
 }
 
-// relist keeps the connection's place in its port's list in step with whether
+// relist keeps the connection's place in its port's lists in step with whether
 // it would be missed. The caller holds the cell's lock.
 func (t *Table) relist(e *entry, slot uint32, now int64) {
-	listed := e.flags&expendable != 0
-	switch {
-	case listed && e.missed():
-		e.flags &^= expendable
-		t.shares.of(t, e.port).leave(t.arena, slot)
-	case !listed && !e.missed():
-		e.flags |= expendable
-		t.shares.of(t, e.port).join(t.arena, slot, now)
+	before := e.list()
+	e.setExpendable()
+	if after := e.list(); after != before {
+		t.shares.of(t, e.port).move(t.arena, slot, before, after, now)
 	}
 }

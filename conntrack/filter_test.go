@@ -74,12 +74,12 @@ func TestPortCounts(t *testing.T) {
 			t.Fatalf("verdict %+v", b.verdict)
 		}
 	}
-	want := []PortStats{{1, 4, 3}, {2, 1, 0}}
+	want := []PortStats{{Port: 1, Entries: 4, Refused: 3}, {Port: 2, Entries: 1}}
 	if got := b.Ports(); !slices.Equal(got, want) {
 		t.Errorf("ports %+v, want %+v", got, want)
 	}
 	b.Flush()
-	if got := b.Ports(); !slices.Equal(got, []PortStats{{1, 0, 3}}) {
+	if got := b.Ports(); !slices.Equal(got, []PortStats{{Port: 1, Refused: 3}}) {
 		t.Errorf("after a flush: %+v", got)
 	}
 }

@@ -155,29 +155,48 @@ func (b *bench) checkOrder() {
 	b.checkShares()
 }
 
-// checkShares checks the ports' counts, and that the lists of expendable
-// connections hold those and no others.
+// checkShares checks the ports' counts, and that each connection that may be
+// evicted stands in its list, and in no other.
 func (b *bench) checkShares() {
-	held, listed := int64(0), map[uint32]bool{}
+	held, in := int64(0), [evictable]map[uint32]bool{{}, {}}
+	active := map[bool]int64{}
 	b.shares.all(func(_ uint32, s *portShare) {
 		held += s.count.Load()
-		last := uint32(0)
-		for slot := s.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
-			if b.arena.at(slot).older.Load() != last || listed[slot] {
-				b.Fatalf("slot %d stands wrongly in its list", slot)
-			}
-			listed[slot], last = true, slot
+		if s.count.Load() > 0 {
+			active[s.many]++
 		}
-		if s.newest.Load() != last {
-			b.Fatalf("the newest is slot %d, not %d", s.newest.Load(), last)
+		for l := range s.lists {
+			b.checkList(&s.lists[l], in[l])
 		}
 	})
+	if pods, shared := b.shares.pods.Load(), b.shares.shared.Load(); pods != active[false] || shared != active[true] {
+		b.Fatalf("%d ports and %d shared ones hold connections, counted %d and %d", active[false], active[true], pods, shared)
+	}
 	if held != b.limits.total.Load() {
 		b.Fatalf("the ports hold %d connections, the table %d", held, b.limits.total.Load())
 	}
 	b.each(func(e *entry, h handle) {
-		if expendable := e.flags&expendable != 0; expendable == e.missed() || expendable != listed[h.slot] {
-			b.Fatalf("slot %d: flags %b, missed %v, listed %v", h.slot, e.flags, e.missed(), listed[h.slot])
+		if expendable := e.flags&expendable != 0; expendable == e.missed() {
+			b.Fatalf("slot %d: flags %b, missed %v", h.slot, e.flags, e.missed())
+		}
+		for l := range in {
+			if in[l][h.slot] != (e.list() == listed(l)) {
+				b.Fatalf("slot %d has to stand in list %d, stands in list %d: %v", h.slot, e.list(), l, in[l][h.slot])
+			}
 		}
 	})
+}
+
+// checkList checks the links of a list, and notes which slots stand in it.
+func (b *bench) checkList(l *ageList, in map[uint32]bool) {
+	last := uint32(0)
+	for slot := l.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
+		if b.arena.at(slot).older.Load() != last || in[slot] {
+			b.Fatalf("slot %d stands wrongly in its list", slot)
+		}
+		in[slot], last = true, slot
+	}
+	if l.newest.Load() != last {
+		b.Fatalf("the newest is slot %d, not %d", l.newest.Load(), last)
+	}
 }

@@ -160,6 +160,9 @@ func (w *keyWords) same(o *keyWords) bool {
 // zone is key.zone of words.
 func (w *keyWords) zone() uint16 { return uint16(w[4] >> 16) }
 
+// proto is key.proto of words.
+func (w *keyWords) proto() uint8 { return uint8(w[4] >> 8) }
+
 // load is the inverse of words, from a cell. On the packet path a key is filled
 // in its place, field by field: a copy made right afterwards, 16 bytes at a time,
 // waits until the stores of its fields have left the processor.

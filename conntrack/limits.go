@@ -75,14 +75,14 @@ func (t *Table) reserve(zone uint16, from *portShare) DropReason {
 		z.count.Add(-1)
 		return DropTableFull
 	}
-	from.count.Add(1)
+	t.shares.add(from, 1)
 	return DropNone
 }
 
 // forget takes one connection off the counts.
 func (t *Table) forget(zone uint16, port uint32) {
 	t.zone(zone).count.Add(-1)
-	t.shares.of(t, port).count.Add(-1)
+	t.shares.add(t.shares.of(t, port), -1)
 	t.limits.total.Add(-1)
 }
 

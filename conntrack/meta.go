@@ -121,12 +121,15 @@ const (
 	// DropChainFull: too many connections in one place of the index, which
 	// only somebody who knows the secret could bring about (CT-41).
 	DropChainFull
+	// DropPortShare: the table is over 95 % full, and the port holds more than
+	// its fair share (CT-47).
+	DropPortShare
 	numDropReasons
 )
 
 // dropNames are the reasons' names, as counters show them.
 var dropNames = [numDropReasons]string{
-	"none", "ct_nat_exhausted", "ct_full", "ct_zone_full", "ct_server_first", "ct_new_rate", "ct_chain_full",
+	"none", "ct_nat_exhausted", "ct_full", "ct_zone_full", "ct_server_first", "ct_new_rate", "ct_chain_full", "ct_port_share",
 }
 
 // String is the reason's name, as counters and metrics show it.

@@ -257,7 +257,7 @@ func TestEvictAsksAgain(t *testing.T) {
 	stripe := &b.index.stripes[b.place(&words, nil).forward%stripeCount]
 	c.lock(h.gen)
 	evicted := make(chan bool)
-	go func() { evicted <- b.evict(b.shares.of(b.Table, 0), anyZone, int64(time.Minute)) }()
+	go func() { gone, _ := b.evict(0, false, anyZone, int64(time.Minute)); evicted <- gone }()
 	for stripe.TryLock() { // it has chosen once it holds this
 		stripe.Unlock()
 		runtime.Gosched()

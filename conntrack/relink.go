@@ -138,9 +138,7 @@ func (k *taker) dropStray(slot uint32) {
 			t.index.unlink(t.arena, t.index.bucket(t.chains.hash(&w)), makeRef(slot, dir))
 		}
 	}
-	if c.flags()&expendable != 0 {
-		t.shares.of(t, c.port()).leave(t.arena, slot)
-	}
+	t.shares.of(t, c.port()).move(t.arena, slot, c.list(), unlisted, 0)
 	w := c.keyWords(original)
 	c.unlock(uint32(head) + 1)
 	t.arena.release(slot)

@@ -8,7 +8,7 @@ import (
 // TestRestoreFindsTwins: of connections with the same key, one is taken over.
 func TestRestoreFindsTwins(t *testing.T) {
 	const n = 200
-	memory := pages(t, ArenaSize(n))
+	memory := pages(t, ArenaSize(n+n/16)) // not crowded
 	restored(t, memory, 5e9, Config{NewRate: -1}).fillUDP(n)
 	_, cells, err := lay(memory)
 	if err != nil {
@@ -78,6 +78,6 @@ func TestRestoreMany(t *testing.T) {
 		t.Errorf("restored %+v in %d parts, want %d", r, b.index.parts(), left)
 	}
 	b.checkOrder()
-	b.fillFrom(0x0b000000, n-left)
+	b.fillFrom(0x0b000000, n-left, &commit)
 	b.checkOrder()
 }

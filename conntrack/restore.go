@@ -119,10 +119,10 @@ type taker struct {
 	chain    int // the longest
 }
 
-// holding is a port's connections, and those of them that may be evicted.
+// holding is a port's connections, and the lists of those that may be evicted.
 type holding struct {
-	count      uint32
-	expendable span
+	count uint32
+	lists [evictable]span
 }
 
 // span is the two ends of a list that runs through cells; 0 for an empty one.
@@ -221,8 +221,8 @@ func (k *taker) take(slot uint32, c *cell) restoring {
 	e.setExpendable()
 	e.expires = min(e.expires, k.now+k.longest) // the process before may have had longer timeouts
 	c.store(&e)
-	if e.flags&expendable != 0 {
-		port.expendable.append(k.t.arena, slot, k.now)
+	if l := e.list(); l != unlisted {
+		port.lists[l].append(k.t.arena, slot, k.now)
 	}
 	// The reply key first, as in publish.
 	k.place(makeRef(slot, reply), &e.keys[reply])
@@ -230,7 +230,7 @@ func (k *taker) take(slot uint32, c *cell) restoring {
 	return cellTaken
 }
 
-// append is portShare.join for a list that nobody else sees.
+// append is ageList.join for a list that no other goroutine sees.
 func (s *span) append(a *arena, slot uint32, now int64) {
 	c := a.at(slot)
 	*unshared(&c.since) = uint32(now >> tickBits)
@@ -261,7 +261,11 @@ func (k *taker) settle() {
 	}
 	for port := range k.ports {
 		if h := &k.ports[port]; h.count > 0 {
-			t.shares.of(t, uint32(port)).adopt(t.arena, h)
+			s := t.shares.of(t, uint32(port))
+			t.shares.add(s, int64(h.count))
+			for i := range h.lists {
+				s.lists[i].adopt(t.arena, h.lists[i])
+			}
 		}
 	}
 	if k.free.last != 0 {
@@ -270,21 +274,19 @@ func (k *taker) settle() {
 	}
 }
 
-// adopt adds connections to a port's share.
-func (s *portShare) adopt(a *arena, h *holding) {
-	s.count.Add(int64(h.count))
-	list := h.expendable
+// adopt puts a list behind what a port's has already.
+func (l *ageList) adopt(a *arena, list span) {
 	if list.first == 0 {
 		return
 	}
-	before := s.newest.Load()
+	before := l.newest.Load()
 	if before == 0 {
-		s.oldest.Store(list.first)
+		l.oldest.Store(list.first)
 	} else {
 		a.at(before).newer.Store(list.first)
 		a.at(list.first).older.Store(before)
 	}
-	s.newest.Store(list.last)
+	l.newest.Store(list.last)
 }
 
 // plausible says whether Track could have written the entry. Of fixed, the

@@ -268,7 +268,7 @@ func TestRestoreRefusesHeaders(t *testing.T) {
 func TestNewCellsBesideSweep(t *testing.T) {
 	const n, later = 1 << 14, 1 << 50
 	for range 10 {
-		memory := pages(t, ArenaSize(n))
+		memory := pages(t, ArenaSize(n+n/16)) // not crowded
 		restored(t, memory, 1, Config{NewRate: -1}).fillUDP(n)
 		memory[16] ^= 1 // header.boot
 		b := restored(t, memory, later, Config{NewRate: -1})
@@ -402,11 +402,11 @@ func BenchmarkRestore(b *testing.B) {
 // can.
 func (b *bench) fillUDP(n int) {
 	b.Helper()
-	b.fillFrom(0x0a000000, n)
+	b.fillFrom(0x0a000000, n, &commit)
 }
 
-// fillFrom is fillUDP with clients from an IPv4 address on.
-func (b *bench) fillFrom(first uint32, n int) {
+// fillFrom is fillUDP with a request, and clients from an IPv4 address on.
+func (b *bench) fillFrom(first uint32, n int, r *Request) {
 	b.Helper()
 	b.enter(udpFrame(client, server, 1, 53))
 	ip := packet.IPv4(b.frame.Bytes()[packet.EthernetLen:])
@@ -417,7 +417,7 @@ func (b *bench) fillFrom(first uint32, n int) {
 		binary.BigEndian.PutUint32(ip.SrcBytes(), first+uint32(i/60000))
 		ip.UpdateChecksum()
 		b.meta = Meta{}
-		b.verdict = b.Track(b.frame, &b.layers, &b.meta, &commit, b.now)
+		b.verdict = b.Track(b.frame, &b.layers, &b.meta, r, b.now)
 		if b.verdict.Drop != DropNone {
 			b.Fatalf("connection %d: %v", i, b.verdict.Drop)
 		}

@@ -3,21 +3,62 @@ package conntrack
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // Shares: how much of the table each port holds, so that one pod cannot fill it
-// for all, and how fast a port may begin connections. A port's connections that
-// may be evicted, because they were never answered or are over, stand in a list
-// of the port's by age; so a victim is found without searching the table.
+// for all, and how fast a port may begin connections. The port that a
+// connection's first packet came in by holds the connection, in every zone.
+// Connections that may be evicted stand in lists of their port, by age: so a
+// victim is found without a search of the table (evict.go, fair.go).
 
 // portShare is one port's part of a table.
 type portShare struct {
 	count   atomic.Int64  // connections that began here
 	bucket  atomic.Int64  // rateLimit's state
 	refused atomic.Uint64 // packets, for whatever DropReason
+	evicted atomic.Uint64 // connections that made room for others
+	many    bool          // of Config.SharedPorts; never changes
 
-	mu             sync.Mutex
-	oldest, newest atomic.Uint32 // slots; changed under mu
+	mu    sync.Mutex
+	lists [evictable]ageList
+}
+
+// ageList is a list of connections by age. It changes under its share's mu.
+type ageList struct{ oldest, newest atomic.Uint32 } // slots
+
+// listed says in which of its port's lists a connection stands.
+type listed uint8
+
+const (
+	// spare: neither end would miss the connection (entry.missed).
+	spare listed = iota
+	// answered: both ends take part, and the protocol has no state machine (UDP,
+	// ICMP and others), so that a later packet begins the connection again.
+	answered
+	// unlisted: the connection is never evicted.
+	unlisted
+	evictable = unlisted
+)
+
+// list is the list that the connection stands in, or has to stand in.
+func (e *entry) list() listed { return listOf(e.flags, e.keys[original].proto) }
+
+// list is the same of a cell, whose lock the caller holds.
+func (c *cell) list() listed {
+	w := c.keyWords(original)
+	return listOf(c.flags(), w.proto())
+}
+
+func listOf(flags entryFlags, proto uint8) listed {
+	switch {
+	case flags&expendable != 0:
+		return spare
+	case proto == packet.ProtoTCP, proto == packet.ProtoSCTP:
+		return unlisted
+	}
+	return answered
 }
 
 // shares is the shares of a table by port number: pages of 256, made when a
@@ -25,6 +66,28 @@ type portShare struct {
 type shares struct {
 	limit rateLimit
 	pages [256]atomic.Pointer[sharePage]
+	// pods and shared count the ports that hold connections: those of one sender
+	// each, and those of Config.SharedPorts.
+	pods, shared atomic.Int64
+}
+
+// add counts connections of a share; n may be negative.
+func (s *shares) add(of *portShare, n int64) {
+	after := of.count.Add(n)
+	step := int64(0)
+	switch {
+	case after > 0 && after-n <= 0:
+		step = 1
+	case after <= 0 && after-n > 0:
+		step = -1
+	default:
+		return
+	}
+	if of.many {
+		s.shared.Add(step)
+	} else {
+		s.pods.Add(step)
+	}
 }
 
 type sharePage [256]portShare
@@ -54,6 +117,7 @@ func (p *sharePage) copy(from *sharePage) {
 		return
 	}
 	for i := range p {
+		p[i].many = from[i].many
 		p[i].count.Store(from[i].count.Load())
 		p[i].bucket.Store(from[i].bucket.Load())
 	}
@@ -74,41 +138,51 @@ func (s *shares) all(f func(port uint32, s *portShare)) {
 // in seven weeks.
 const tickBits = 20
 
-// join puts a connection behind the others that may be evicted. The caller
-// holds the cell's lock, or nobody finds the connection yet.
-func (s *portShare) join(a *arena, slot uint32, now int64) {
-	c := a.at(slot)
-	setHalf(&c.since, uint32(now>>tickBits))
-	s.mu.Lock()
-	last := s.newest.Load()
-	setHalf(&c.older, last)
-	setHalf(&c.newer, 0)
-	if last == 0 {
-		setHalf(&s.oldest, slot)
-	} else {
-		setHalf(&a.at(last).newer, slot)
+// move takes a connection from one list to the end of another. The caller holds
+// the cell's lock, or no other goroutine finds the connection yet.
+func (s *portShare) move(a *arena, slot uint32, from, to listed, now int64) {
+	if from == to {
+		return
 	}
-	setHalf(&s.newest, slot)
+	s.mu.Lock()
+	if from != unlisted {
+		s.lists[from].leave(a, slot)
+	}
+	if to != unlisted {
+		s.lists[to].join(a, slot, now)
+	}
 	s.mu.Unlock()
 }
 
-// leave takes a connection out of the list. The caller holds the cell's lock, or
-// nobody finds the connection yet.
-func (s *portShare) leave(a *arena, slot uint32) {
+// join puts a connection behind the others. The caller holds the share's mu.
+func (l *ageList) join(a *arena, slot uint32, now int64) {
 	c := a.at(slot)
-	s.mu.Lock()
+	last := l.newest.Load()
+	setHalf(&c.since, uint32(now>>tickBits))
+	setHalf(&c.older, last)
+	setHalf(&c.newer, 0)
+	if last == 0 {
+		setHalf(&l.oldest, slot)
+	} else {
+		setHalf(&a.at(last).newer, slot)
+	}
+	setHalf(&l.newest, slot)
+}
+
+// leave takes a connection out of the list. The caller holds the share's mu.
+func (l *ageList) leave(a *arena, slot uint32) {
+	c := a.at(slot)
 	older, newer := c.older.Load(), c.newer.Load()
 	if older == 0 {
-		setHalf(&s.oldest, newer)
+		setHalf(&l.oldest, newer)
 	} else {
 		setHalf(&a.at(older).newer, newer)
 	}
 	if newer == 0 {
-		setHalf(&s.newest, older)
+		setHalf(&l.newest, older)
 	} else {
 		setHalf(&a.at(newer).older, older)
 	}
-	s.mu.Unlock()
 }
 
 // DefaultNewRate is how many connections a port may begin in a second.

@@ -13,8 +13,8 @@ type Stats struct {
 	Drops [numDropReasons]uint64
 	// OutOfWindow is the TCP segments outside the window (D3).
 	OutOfWindow uint64
-	// Created and Expired count connections; those that were replaced or
-	// flushed are in neither, those evicted for a new one are in EarlyDropped.
+	// Created and Expired count connections. Connections that were replaced or
+	// flushed are in neither. EarlyDropped counts those evicted for a new one.
 	Created, Expired, EarlyDropped uint64
 	// Raced counts connections that another worker made first.
 	Raced uint64
@@ -82,16 +82,18 @@ func (t *Table) Stats() Stats {
 type PortStats struct {
 	Port uint32
 	// Entries is the connections that its packets began, Refused its packets
-	// that were dropped for a DropReason.
-	Entries int
-	Refused uint64
+	// that were dropped for a DropReason, and Evicted its connections that were
+	// removed to make room for others.
+	Entries          int
+	Refused, Evicted uint64
 }
 
-// Ports is every port that has connections or was refused one, by number. Those
-// whose numbers do not fit into 16 bits are one together, 65535.
+// Ports is every port that has connections, was refused one or lost one to make
+// room, by number. Ports beyond 16 bits count together, as 65535.
 func (t *Table) Ports() (all []PortStats) {
 	t.shares.all(func(port uint32, s *portShare) {
-		if p := (PortStats{port, int(s.count.Load()), s.refused.Load()}); p.Entries > 0 || p.Refused > 0 {
+		p := PortStats{port, int(s.count.Load()), s.refused.Load(), s.evicted.Load()}
+		if p.Entries > 0 || p.Refused > 0 || p.Evicted > 0 {
 			all = append(all, p)
 		}
 	})

@@ -182,7 +182,7 @@ func BenchmarkCreate(b *testing.B) {
 				w.fillUDP(n)
 				b.StartTimer()
 				before := processorTime(b)
-				w.fillFrom(0x0b000000, min(left, most))
+				w.fillFrom(0x0b000000, min(left, most), &commit)
 				taken += processorTime(b) - before
 			}
 			b.ReportMetric(float64(taken)/float64(b.N), "cpu-ns/op")

@@ -20,6 +20,9 @@ type Config struct {
 	// burst of two seconds' worth (CT-39): DefaultNewRate when 0, without limit
 	// when negative.
 	NewRate int
+	// SharedPorts are ports that many senders share: the tunnel and the gateway.
+	// Each has as large a share of the table as all other ports together (CT-47).
+	SharedPorts []uint32
 	// Seed makes the hash, and so every choice of NAT, repeatable in tests;
 	// when zero the table draws a secret.
 	Seed [2]uint64
@@ -92,6 +95,9 @@ func newTable(c *Config, a *arena) *Table {
 	}
 	t.limits.max.Store(int64(c.Max))
 	t.SetNewRate(c.NewRate)
+	for _, port := range c.SharedPorts {
+		t.shares.of(t, port).many = true
+	}
 	t.sweeper.last.Store(c.Now())
 	t.seqCheck.Store(true)
 	return t
@@ -162,17 +168,13 @@ func (t *Table) insert(e *entry, near *Near, now int64) (handle, insertion) {
 	var words fixedWords
 	e.fixedWords(&words)
 	c.fill(e, &words)
-	// Whoever looks for a victim before the next step finds a cell that is not
-	// live, and looks on.
-	from := t.shares.of(t, e.port)
-	if e.flags&expendable != 0 {
-		from.join(t.arena, slot, now)
-	}
+	// A worker that looks for a victim before the next step finds a cell that is
+	// not live, and looks on.
+	from, list := t.shares.of(t, e.port), e.list()
+	from.move(t.arena, slot, unlisted, list, now)
 	fault := t.publish(h, c, &words, near)
 	if fault != inserted {
-		if e.flags&expendable != 0 {
-			from.leave(t.arena, slot)
-		}
+		from.move(t.arena, slot, list, unlisted, now)
 		t.arena.release(slot)
 		return handle{}, fault
 	}
@@ -252,9 +254,7 @@ func (t *Table) unpublish(h handle, at place, when condition, now int64) bool {
 	}
 	t.index.unlink(t.arena, at.forward, makeRef(h.slot, original))
 	t.index.unlink(t.arena, at.back, makeRef(h.slot, reply))
-	if c.flags()&expendable != 0 {
-		t.shares.of(t, c.port()).leave(t.arena, h.slot)
-	}
+	t.shares.of(t, c.port()).move(t.arena, h.slot, c.list(), unlisted, now)
 	t.endAway(c)
 	c.unlock(h.gen + 1)
 	return true

@@ -41,6 +41,7 @@ const (
 	DropForeignMAC
 	DropVLANTag
 	DropSegments
+	DropPortShare
 	numDropReasons
 )
 
@@ -77,6 +78,7 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropForeignMAC:    {"foreign_mac", "Port security: the frame's source MAC address is not one of the port's own."},
 	DropVLANTag:       {"vlan_tag", "Port security: the frame has a VLAN tag, and the port may send none (podVLANTags), or the frame has two."},
 	DropSegments:      {"segments", "The frame is to be cut into more segments than an honest sender leaves undone."},
+	DropPortShare:     {"ct_port_share", "The connection table is over 95 % full, and the port holds more than its fair share of it (conntrack.max)."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -112,6 +114,7 @@ var conntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropServerFirst:  DropServerFirst,
 	conntrack.DropNewRate:      DropNewRate,
 	conntrack.DropChainFull:    DropConntrackFull,
+	conntrack.DropPortShare:    DropPortShare,
 }
 
 // fragmentDrops translates the reasons of fragments.

@@ -171,6 +171,25 @@ func dropCases() []dropCase {
 			setup: func(r *rig) { r.secure(1, guarded(1)) }},
 		{reason: dataplane.DropSegments, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.TCP4(packettest.Options{Payload: make([]byte, 1040)}),
 			undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 16, SegmentSize: 8}},
+		{reason: dataplane.DropPortShare, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+			setup: func(r *rig) { r.establish(19); r.conntrack.SetMax(20) }},
+	}
+}
+
+// establish makes n TCP connections of port 1 that both ends take part in.
+func (r *rig) establish(n int) {
+	for i := range n {
+		client := packettest.Options{Src: packettest.Addr("10.0.0.1"), Dst: packettest.Addr("10.0.0.2"), SrcPort: uint16(2000 + i), DstPort: 80}
+		server := packettest.Options{Src: client.Dst, Dst: client.Src, SrcPort: client.DstPort, DstPort: client.SrcPort}
+		for _, o := range []struct {
+			side  packettest.Options
+			flags uint16
+			seq   uint32
+			ack   uint32
+		}{{client, packet.TCPSyn, 1, 0}, {server, packet.TCPSyn | packet.TCPAck, 9, 2}, {client, packet.TCPAck, 2, 10}} {
+			o.side.TCPFlags, o.side.Seq, o.side.Ack = o.flags, o.seq, o.ack
+			r.sendFrame(1, packettest.TCP4(o.side))
+		}
 	}
 }
 

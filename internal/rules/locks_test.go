@@ -40,7 +40,7 @@ var waiting = []struct {
 	{"the 64th burst of a conversation, or of others, and silence after it: bursts come one by one; a garbage collection", []string{"dataplane.wakefulness.keep"}},
 	{"a walk that is timed: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
 	{"a packet that begins or ends a connection", []string{
-		"conntrack.index.lockPair", "conntrack.portShare.join", "conntrack.portShare.leave", "conntrack.portShare.pick",
+		"conntrack.index.lockPair", "conntrack.portShare.move", "conntrack.Table.pick",
 	}},
 	{"a lookup that other workers' changes led astray time after time", []string{"conntrack.index.find"}},
 	{"a packet that something is learned of", []string{

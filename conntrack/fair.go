@@ -1,0 +1,87 @@
+package conntrack
+
+// The fair share of a port (CT-47), asked for only when the table is crowded:
+// more than 95 % full.
+//
+//	1. The 95 % are split evenly among the ports that hold connections.
+//	2. What ports below an even split leave is split among the others. So a
+//	   port that needs little takes from nobody, and one port alone on a Node
+//	   may have all 95 %.
+//	3. A port that many senders share (Config.SharedPorts: the tunnel, the
+//	   gateway) counts as as many ports as there are others. Otherwise thirty
+//	   pods could together push a Node's traffic from elsewhere down to the
+//	   share of one pod.
+//
+// If all ports stay within their shares, the table is not crowded. So in a
+// crowded table some port is above its share, and that port pays (evict.go).
+//
+// Senders behind one shared port are one holder: the switch cannot tell a busy
+// Node from a hostile pod there. The pod's own Node bounds the pod by its port.
+
+// division is how a crowded table is shared at one moment. Weights compare ports:
+// a port's connections times the number of others like it.
+type division struct {
+	pods  int64                 // ports of one sender each that hold connections; at least 1
+	fair  int64                 // the weight up to which a port is within its fair share
+	payer [evictable]*portShare // by list: of the ports with such connections, the heaviest
+	held  [evictable]int64      // its weight
+}
+
+// weight is a port's connections, comparable to those of any other port.
+func (d *division) weight(s *portShare, connections int64) int64 {
+	if s.many {
+		return connections
+	}
+	return connections * d.pods
+}
+
+// divide looks at the counts of all ports, for one that asks for a connection
+// that is counted already, or not.
+func (t *Table) divide(from *portShare, counted bool) (d division) {
+	most := t.limits.max.Load()
+	left := most - most/20
+	pods, shared := t.shares.pods.Load(), t.shares.shared.Load()
+	if from.count.Load() == 0 { // it will have one
+		if from.many {
+			shared++
+		} else {
+			pods++
+		}
+	}
+	d.pods = max(pods, 1)
+	even := left * d.pods / (pods + shared*d.pods)
+	if asks := d.weight(from, from.count.Load()); !counted && asks < even {
+		left--
+	}
+	split := int64(0) // among so many ports
+	t.shares.all(func(_ uint32, s *portShare) {
+		n := s.count.Load()
+		if n <= 0 {
+			return
+		}
+		w := d.weight(s, n)
+		switch {
+		case w <= even:
+			left -= n
+		case s.many:
+			split += d.pods
+		default:
+			split++
+		}
+		d.consider(s, w)
+	})
+	d.fair = even
+	if split > 0 {
+		d.fair = max(even, left*d.pods/split)
+	}
+	return d
+}
+
+// consider makes a port the payer of each list in which no port before was heavier.
+func (d *division) consider(s *portShare, weight int64) {
+	for l := range d.payer {
+		if weight > d.held[l] && s.lists[l].oldest.Load() != 0 {
+			d.payer[l], d.held[l] = s, weight
+		}
+	}
+}
