@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/internal/halfopen"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
@@ -308,19 +308,18 @@ func lasting(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); <-ctx.Done(); return nil }
 }
 
-// runAPI answers for the agent until ctx ends.
-func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
-	server := &http.Server{Handler: a.routes(ctx), ReadHeaderTimeout: 10 * time.Second}
-	defer context.AfterFunc(ctx, func() { server.Close() })()
-	return runServer(server, ln)
+// apiLimits bound what users of this machine can hold of the API. Requests in
+// progress are not bounded but by Total: many are streams, and only root may open
+// the socket.
+var apiLimits = halfopen.Limits{
+	PerPeer: 128, Total: 1024, Header: 10 * time.Second, Body: 10 * time.Second, Idle: 2 * time.Minute,
+	HeaderBytes: 64 << 10, BodyBytes: maxTraceRequest,
 }
 
-// runServer answers for the agent until the server is closed.
-func runServer(s *http.Server, ln net.Listener) error {
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+// runAPI answers for the agent until ctx ends.
+func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
+	s := halfopen.Server{Limits: apiLimits, Handler: a.routes(ctx), Name: "API", Log: a.log}
+	return s.Serve(ctx, ln)
 }
 
 // stop takes back what start made, as far as it came. What another agent goes on

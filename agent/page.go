@@ -76,7 +76,7 @@ func (a *Agent) runPage(ctx context.Context) {
 	a.servesTCP(ctx, "the page", c.Address, func(ctx context.Context, ln net.Listener) error {
 		defer os.Remove(a.config.pageFile())
 		here := web.Node{Name: a.config.NodeName, API: a.routes(ctx), Counters: a.counterText}
-		page, err := newPage(web.Options{Nodes: []web.Node{here}, Plots: c.Plots}, c.Address, func(url string) error {
+		page, err := newPage(web.Options{Nodes: []web.Node{here}, Plots: c.Plots, Log: a.log}, c.Address, func(url string) error {
 			return writeOwnFile(a.config.pageFile(), []byte(url+"\n"))
 		})
 		if err != nil {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -61,3 +62,6 @@ func TestProbe(t *testing.T) {
 		t.Errorf("in another PID namespace: %v\n%s", err, out)
 	}
 }
+
+// runServer answers until the server is closed.
+func runServer(s *http.Server, ln net.Listener) { s.Serve(ln) }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/internal/halfopen"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -95,13 +95,14 @@ func (a *Agent) runScrapes(ctx context.Context) {
 // serveScrapes answers on one listener until ctx ends.
 func (a *Agent) serveScrapes(ctx context.Context, ln net.Listener) error {
 	// No write timeout: a profile may take as long as it was asked to.
-	s := &http.Server{Handler: a.scrapeRoutes(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	end := context.AfterFunc(ctx, func() { s.Close() })
-	defer end()
-	if err := s.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	s := halfopen.Server{Limits: scrapeLimits, Handler: a.scrapeRoutes(), Name: "metrics", Log: a.log}
+	return s.Serve(ctx, ln)
+}
+
+// scrapeLimits bound what peers can hold of the metrics. Requests have no body.
+var scrapeLimits = halfopen.Limits{
+	PerPeer: 32, Total: 128, Header: 10 * time.Second, Body: 10 * time.Second, Idle: 2 * time.Minute,
+	HeaderBytes: 16 << 10, BodyBytes: 64 << 10,
 }
 
 // Objects by state: what of the cluster is not in force.

@@ -7,33 +7,25 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"github.com/antrail/antrail/internal/halfopen"
 )
 
-const (
-	// maxConnections is how many may be open at once; more wait. A browser has six, and
-	// a stranger's are closed with the answer.
-	maxConnections = 64
-	// headerTime is how long a request may take to come.
-	headerTime = 5 * time.Second
-	// idleTime is how long a connection may wait for the next one.
-	idleTime = 2 * time.Minute
-	// writeTime is how long a piece of an answer may take to be taken. A whole answer,
-	// such as a trace's, has no end of its own.
-	writeTime = 10 * time.Second
-	// maxHeader bounds the header of a request, in bytes.
-	maxHeader = 16 << 10
-)
+// writeTime is how long a piece of an answer may take to be taken. A whole answer,
+// such as a trace's, has no end of its own.
+const writeTime = 10 * time.Second
 
-// Serve serves a page until ctx ends, and closes the listener. Requests come whole
-// within headerTime, so that who connects and says nothing holds a place no longer.
+// limits bound what peers can hold of the page. A browser has six connections, and a
+// stranger's is closed with the answer.
+var limits = halfopen.Limits{
+	PerPeer: 32, Total: 128, Header: 5 * time.Second, Body: 5 * time.Second, Idle: 2 * time.Minute,
+	HeaderBytes: 16 << 10, BodyBytes: maxRequest,
+}
+
+// Serve serves a page until ctx ends, and closes the listener. A peer that does not
+// finish its requests loses its oldest connections, and holds no other peer up.
 func Serve(ctx context.Context, ln net.Listener, p *Page) error {
-	s := &http.Server{Handler: p, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
-	defer context.AfterFunc(ctx, func() { s.Close() })()
-	if err := s.Serve(netutil.LimitListener(ln, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	s := halfopen.Server{Limits: limits, Handler: p, Name: "page", Log: p.log}
+	return s.Serve(ctx, ln)
 }
 
 // patient waits for whoever reads an answer, but not forever.

@@ -9,7 +9,7 @@
 //	events.go  counters as they change, as Server-Sent Events
 //	map.go     the pipeline as a picture (package diagram)
 //	plots.go   pictures of the last benchmark
-//	serve.go   a listener with timeouts and limits
+//	serve.go   times and limits of those who ask (package internal/halfopen)
 //	static/    HTML, CSS and ES modules, as the browser gets them
 //
 // The page knows of the switch what the agent's API says (package agent) and no
@@ -25,6 +25,7 @@ package web
 import (
 	"embed"
 	"io/fs"
+	"log/slog"
 	"net/http"
 )
 
@@ -44,6 +45,8 @@ type Options struct {
 	Invite func(token string) error
 	// Plots is a directory with what antrail bench --save wrote; "" for none.
 	Plots string
+	// Log is told of peers whose connections are closed; nil for none.
+	Log *slog.Logger
 }
 
 // Page serves the page. Any number of goroutines may call ServeHTTP.
@@ -51,6 +54,7 @@ type Page struct {
 	nodes  []*shownNode
 	watch  http.Handler
 	plots  string
+	log    *slog.Logger
 	door   door
 	inside http.Handler // for those who were let in
 }
@@ -61,7 +65,7 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{watch: o.Watch, plots: o.Plots}
+	p := &Page{watch: o.Watch, plots: o.Plots, log: o.Log}
 	p.door.invite = o.Invite
 	for _, n := range o.Nodes {
 		p.nodes = append(p.nodes, &shownNode{Node: n, sampler: sampler{ask: n.Counters}})

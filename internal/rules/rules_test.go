@@ -46,7 +46,7 @@ var layers = map[string]struct {
 	"tunnel":             {[]string{"packet"}, "encapsulation knows bytes only"},
 	"trace":              {[]string{"packet", "internal/printable"}, "walks are printed whatever switch they are of, or from a file"},
 	"diagram":            {[]string{"flow", "internal/printable"}, "a map is drawn from entries alone, whatever pipeline they are of and whoever asks"},
-	"web":                {[]string{"diagram"}, "the page knows of a switch what its API says, and draws the map of it"},
+	"web":                {[]string{"diagram", "internal/halfopen"}, "the page knows of a switch what its API says, and draws the map of it"},
 	"filter":             {nil, "an expression is compiled for bytes, whoever has them"},
 	"ports":              {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":          {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
@@ -62,6 +62,7 @@ var layers = map[string]struct {
 	"cni/plugin":         {[]string{"cni"}, "the plugin is a thin client: the agent has the state"},
 	"cni/node":           {[]string{"cni", "internal/nsthread", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
 	"internal/printable": {nil, "text is text, whoever prints it"},
+	"internal/halfopen":  {nil, "a server bounds its peers whatever it serves"},
 	"internal/kubetest":  {nil, "a server for tests knows objects as JSON only"},
 	"host/preflight":     {nil, "a Node is looked at before there is a switch"},
 	"deploy":             {nil, "it holds files only"},
@@ -79,7 +80,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},

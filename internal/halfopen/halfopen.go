@@ -1,0 +1,248 @@
+// Package halfopen serves HTTP so that peers that do not finish their requests
+// cannot keep others from asking.
+//
+// A connection is half-open until its request is whole, head and body, and again
+// after the answer, while it waits for the next one. A peer may have so many
+// half-open connections; when it opens one more, its oldest is closed. Nothing is
+// refused, because on a loopback address all local users are one peer (there is
+// no SO_PEERCRED for TCP): a request that comes at once is always younger than
+// those that wait for the rest of theirs. The same holds for all connections
+// together. Only when every connection has a request in progress is a new one
+// closed.
+//
+// A whole request has no deadline and is never closed here: an answer may be a
+// stream that lasts for hours.
+//
+// Goroutines: one for each connection, of net/http.
+package halfopen
+
+import (
+	"bytes"
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits bound what peers can hold of a server.
+type Limits struct {
+	PerPeer int // half-open connections of a peer
+	Total   int // connections of all peers, with requests in progress or without
+	// Header and Body are how long the head of a request may take to come, and its
+	// body after that; Idle is how long a connection may wait for the next request.
+	Header, Body, Idle time.Duration
+	HeaderBytes        int
+	BodyBytes          int64
+}
+
+// logPeriod is how often the log says at most that connections were closed.
+const logPeriod = time.Minute
+
+// Server is an HTTP server with bounds. It may be used by several goroutines.
+type Server struct {
+	Limits  Limits
+	Handler http.Handler
+	// Name is what is served, for the log.
+	Name string
+	Log  *slog.Logger // nil for none
+
+	mu     sync.Mutex
+	conns  map[net.Conn]*held
+	half   list.List      // of *held, half-open ones, oldest first
+	peers  map[string]int // half-open ones
+	closed uint64
+	told   time.Time
+	untold int // closed since told
+}
+
+// held is an open connection.
+type held struct {
+	conn net.Conn
+	peer string
+	at   *list.Element // in half, nil while a request is in progress
+}
+
+// Serve answers on a listener until ctx ends, and closes the listener.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	s.mu.Lock()
+	s.conns, s.peers = map[net.Conn]*held{}, map[string]int{}
+	s.mu.Unlock()
+	h := &http.Server{
+		Handler: http.HandlerFunc(s.whole), ConnState: s.follow, ConnContext: withConn,
+		ReadHeaderTimeout: s.Limits.Header, IdleTimeout: s.Limits.Idle, MaxHeaderBytes: s.Limits.HeaderBytes,
+	}
+	defer context.AfterFunc(ctx, func() { h.Close() })()
+	if err := h.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Closed is how many half-open connections were closed to make room for others.
+func (s *Server) Closed() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// follow is http.Server.ConnState.
+func (s *Server) follow(c net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateNew:
+		h := &held{conn: c, peer: peerOf(c)}
+		s.conns[c] = h
+		s.wait(h)
+		s.bound(h.peer)
+	case http.StateIdle:
+		if h := s.conns[c]; h != nil {
+			s.wait(h)
+			s.bound(h.peer)
+		}
+	case http.StateClosed, http.StateHijacked:
+		if h := s.conns[c]; h != nil {
+			s.leave(h)
+			delete(s.conns, c)
+		}
+	}
+}
+
+// wait makes a connection the youngest of the half-open ones.
+func (s *Server) wait(h *held) {
+	s.leave(h)
+	h.at = s.half.PushBack(h)
+	s.peers[h.peer]++
+}
+
+// leave takes a connection out of the half-open ones.
+func (s *Server) leave(h *held) {
+	if h.at == nil {
+		return
+	}
+	s.half.Remove(h.at)
+	h.at = nil
+	if s.peers[h.peer]--; s.peers[h.peer] == 0 {
+		delete(s.peers, h.peer)
+	}
+}
+
+// bound closes the oldest half-open connection of a peer that has too many, and the
+// oldest of all when there are too many of all.
+func (s *Server) bound(peer string) {
+	if s.peers[peer] > s.Limits.PerPeer {
+		for e := s.half.Front(); e != nil; e = e.Next() {
+			if h := e.Value.(*held); h.peer == peer {
+				s.end(h)
+				break
+			}
+		}
+	}
+	if e := s.half.Front(); e != nil && len(s.conns) > s.Limits.Total {
+		s.end(e.Value.(*held))
+	}
+}
+
+// end closes a half-open connection.
+func (s *Server) end(h *held) {
+	s.leave(h)
+	delete(s.conns, h.conn)
+	h.conn.Close()
+	s.closed++
+	s.untold++
+	if now := time.Now(); s.Log != nil && now.Sub(s.told) >= logPeriod {
+		s.Log.Warn("half-open HTTP connections were closed: a peer holds many and does not finish its requests",
+			"server", s.Name, "peer", h.peer, "closed", s.untold)
+		s.told, s.untold = now, 0
+	}
+}
+
+// begin says that a connection's request is whole. It reports false for a connection
+// that was closed meanwhile.
+func (s *Server) begin(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.conns[c]
+	if h == nil {
+		return false
+	}
+	s.leave(h)
+	return true
+}
+
+// whole hands a request on when all of its body is there.
+func (s *Server) whole(w http.ResponseWriter, r *http.Request) {
+	c := r.Context().Value(connKey{}).(net.Conn)
+	rc := http.NewResponseController(w)
+	if err := rc.SetReadDeadline(time.Now().Add(s.Limits.Body)); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.Limits.BodyBytes))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, fmt.Sprintf("413: a request has %d bytes at most", s.Limits.BodyBytes), http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		w.Header().Set("Connection", "close")
+		http.Error(w, "408: the request is not whole: "+err.Error(), http.StatusRequestTimeout)
+		return
+	}
+	if !s.begin(c) || rc.SetReadDeadline(time.Time{}) != nil {
+		return // closed meanwhile
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	s.Handler.ServeHTTP(w, r)
+}
+
+// peerOf names the peer of a connection: a user of this machine by uid on a unix
+// socket, else an address. All loopback addresses are one peer, and so are those of
+// an IPv6 /64.
+func peerOf(c net.Conn) string {
+	if u, ok := c.(*net.UnixConn); ok {
+		return userOf(u)
+	}
+	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	ip := a.Addr().Unmap().WithZone("")
+	switch {
+	case ip.IsLoopback():
+		return "loopback"
+	case ip.Is6():
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
+
+// userOf is the uid at the other end of a unix socket.
+func userOf(c *net.UnixConn) string {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return "unknown"
+	}
+	var cred *unix.Ucred
+	if raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
+		return "unknown"
+	}
+	return "uid " + strconv.Itoa(int(cred.Uid))
+}
