@@ -19,6 +19,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/internal/antrailtest"
+	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
 	"github.com/vishvananda/netlink"
@@ -274,9 +275,10 @@ func TestPodDeletedUnderTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitPorts(t, w, "node-a", 9)
-	if notes := l.Status(t.Context()).Nodes[0].Notes; len(notes) != 1 || !strings.HasPrefix(notes[0], "Pod default/web-a, whose link ") || !strings.Contains(notes[0], " is gone: ") {
-		t.Errorf("lab status: %q", notes)
-	}
+	nstest.Until(t, "lab status names the link that is gone", func() bool { // it is down before
+		notes := l.Status(t.Context()).Nodes[0].Notes
+		return len(notes) == 1 && strings.HasPrefix(notes[0], "Pod default/web-a, whose link ") && strings.Contains(notes[0], " is gone: ")
+	})
 	mustPing("client-a", "client-b")
 	if err := l.AddPod("web-a"); err != nil {
 		t.Fatal(err)
