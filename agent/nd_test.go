@@ -144,6 +144,7 @@ const (
 	toAll       = "antrea-gw0 db-a web-a" // what client-a sends to all; never into the tunnel
 	spoofed     = "dropped in SpoofGuard"
 	foreign     = "dropped in PipelineRootClassifier by foreign_mac"
+	forbidden   = "dropped in PipelineRootClassifier by nd_forbidden"
 	outOfPlace  = "dropped in IPv6"
 	strangerIP6 = "fd00:10:10::66"
 )
@@ -181,8 +182,8 @@ func TestNeighbourDiscovery(t *testing.T) {
 		{"to one pod, of another's address", advertise(clientA, webA, router.ip, &clientA.mac), outOfPlace},
 		{"from another's address", advertise(clientA.at(webA.ip), allNodes, webA.ip, &clientA.mac), spoofed},
 
-		{"router advertisement", routerAdvert(atLocal, allNodes), outOfPlace},
-		{"router advertisement to one pod", routerAdvert(clientA, webA), outOfPlace},
+		{"router advertisement", routerAdvert(atLocal, allNodes), forbidden},
+		{"router advertisement to one pod", routerAdvert(clientA, webA), forbidden},
 	} {
 		if got := s.send(t, clientA, c.frame); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -7,7 +7,7 @@
 // runs the protocol's state machine, translates the packet and says in Meta
 // what later tables see as ct_state, ct_mark and ct_label. The order of work
 // is Open vSwitch's; where its userspace datapath errs, we differ on purpose.
-// Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D18) by
+// Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D19) by
 // number: RULES.md has them all, COVERAGE.md the cases of Open vSwitch's own
 // tests.
 //

@@ -7,7 +7,7 @@
 // packet goes, read these in this order:
 //
 //	walk.go                       from the first table to the verdict
-//	security.go                   what a port may send, checked before that
+//	security.go, securityip.go    what a port may send, checked before that
 //	act.go, rewrite.go            actions, and how one writes a header
 //	conntrack.go, fragment.go     ct(), and what a fragment does there
 //	group.go, meter.go, learn.go  other actions of more than a few lines

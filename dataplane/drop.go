@@ -42,6 +42,12 @@ const (
 	DropVLANTag
 	DropSegments
 	DropPortShare
+	DropTTLZero
+	DropSourceRoute
+	DropExtHeaders
+	DropNDForbidden
+	DropMulticastMAC
+	DropIPv6Multicast
 	numDropReasons
 )
 
@@ -79,6 +85,12 @@ var dropTexts = [numDropReasons]struct{ name, sentence string }{
 	DropVLANTag:       {"vlan_tag", "Port security: the frame has a VLAN tag, and the port may send none (podVLANTags), or the frame has two."},
 	DropSegments:      {"segments", "The frame is to be cut into more segments than an honest sender leaves undone."},
 	DropPortShare:     {"ct_port_share", "The connection table is over 95 % full, and the port holds more than its fair share of it (conntrack.max)."},
+	DropTTLZero:       {"ttl_zero", "The packet came with TTL or hop limit 0."},
+	DropSourceRoute:   {"source_route", "Port security: a loose or strict source route, IPv4 options that cannot be read, or an IPv6 routing header of type 0."},
+	DropExtHeaders:    {"ext_headers", "Port security: more than 8 IPv6 extension headers, or a first fragment without its transport header."},
+	DropNDForbidden:   {"nd_forbidden", "Port security: a router advertisement or redirect, or neighbour discovery in a fragment or with a hop limit other than 255."},
+	DropMulticastMAC:  {"multicast_mac", "Port security: a multicast IP address in a frame for a unicast MAC address."},
+	DropIPv6Multicast: {"ipv6_multicast", "Port security: an IPv6 packet to a multicast address that is neither neighbour discovery nor MLD."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -91,7 +103,8 @@ func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 // security drops packets before the first one, and counters show them under that one.
 func (r DropReason) InTable() bool {
 	switch r {
-	case NotDropped, DropRuntFrame, DropNoPipeline, DropForeignMAC, DropVLANTag:
+	case NotDropped, DropRuntFrame, DropNoPipeline,
+		DropForeignMAC, DropVLANTag, DropTTLZero, DropSourceRoute, DropExtHeaders, DropNDForbidden, DropMulticastMAC, DropIPv6Multicast:
 		return false
 	}
 	return true

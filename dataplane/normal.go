@@ -10,6 +10,9 @@ import (
 // flooded. Antrea sends ARP this way. The addresses are in fdb.go. An address that
 // port security gives to a port (security.go) is known from the start, and learned at
 // no other port, whatever that port has for security itself.
+//
+// A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
+// (other-config:priority-tags=never). Actions behind NORMAL have the tag again.
 
 const (
 	groupAddress = 1 << 40        // the group bit of a MAC address
@@ -18,6 +21,18 @@ const (
 
 // normal runs the NORMAL action.
 func (k *walk) normal() {
+	if flow.FieldByID(flow.VlanTCI).Get(&k.key).Lo != packet.VLANPresent {
+		k.bridge()
+		return
+	}
+	tpid := packet.Ethernet(k.frame.Bytes()).Type()
+	k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
+	k.bridge()
+	k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, tpid, 0) })
+}
+
+// bridge learns a frame's source, and sends it to where its destination is.
+func (k *walk) bridge() {
 	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
 	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), uint16(0)
 	if get(flow.VlanTCI)&packet.VLANPresent != 0 { // without it, an entry may have written vlan_vid

@@ -279,6 +279,10 @@ func TestVLAN(t *testing.T) {
 			wantSound(t, out[0].frame)
 			m, err := flow.ParseMatch("tcp,"+c.want, nil)
 			r.check(err)
+			if c.name == "push a second" { // nothing is read behind two tags
+				m, err = flow.ParseMatch(c.want+",dl_type=0x8100", nil)
+				r.check(err)
+			}
 			if !m.Matches(out[0].key()) {
 				t.Errorf("left as %s, want %s", flow.KeyText(out[0].key(), nil), c.want)
 			}

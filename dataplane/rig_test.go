@@ -117,11 +117,13 @@ func (r *rig) check(err error) {
 	}
 }
 
-// compose is the frame of a packet in flow syntax, and the port it names.
+// compose is the frame of a packet in flow syntax, and the port it names. An IP packet
+// has a TTL of 64 unless it says so.
 func (r *rig) compose(text string) (uint32, []byte) {
 	r.Helper()
 	m, err := flow.ParseMatch(text, r.sw.Names())
 	r.check(err)
+	withTTL(&m)
 	return m.Value.InPort(), flow.Compose(&m.Value)
 }
 
@@ -130,6 +132,15 @@ func (r *rig) send(text string) []sent {
 	r.Helper()
 	in, frame := r.compose(text)
 	return r.sendFrame(in, frame)
+}
+
+// withTTL gives an IP packet whose description has no TTL one of 64.
+func withTTL(m *flow.Match) {
+	etherType, _ := m.Get(flow.EthType)
+	_, said := m.Get(flow.IPTTL)
+	if said.IsZero() && (etherType.Lo == packet.EtherTypeIPv4 || etherType.Lo == packet.EtherTypeIPv6) {
+		m.AddExact(flow.IPTTL, flow.Value{Lo: 64})
+	}
 }
 
 // sendFrame gives the switch a frame and returns what left, by port.

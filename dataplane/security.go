@@ -117,12 +117,33 @@ func (s *portSet) foreign(mac uint64, no uint32) bool {
 // violation is why a packet may not enter; NotDropped if it may. The headers must
 // have been read.
 func (k *walk) violation() DropReason {
+	b, l := k.frame.Bytes(), &k.layers
 	if p := k.w.sw.ports.Load().port(k.inPort); p != nil {
 		if g := p.guard.Load(); g != nil && g.enforced {
-			return g.check(k.frame.Bytes(), &k.layers)
+			if why := g.check(b, l); why != NotDropped {
+				return why
+			}
 		}
 	}
+	if expired(b, l) {
+		return DropTTLZero
+	}
 	return NotDropped
+}
+
+// expired says whether a packet has a TTL or hop limit of 0. No host may send it, and
+// no router may forward it (RFC 1122, section 3.2.1.7; RFC 8200, section 3). So it is
+// dropped on every port. Open vSwitch forwards it.
+func expired(b []byte, l *packet.Layers) bool {
+	switch {
+	case l.End == 0:
+		return false
+	case l.EtherType == packet.EtherTypeIPv4:
+		return packet.IPv4(b[l.L3:]).TTL() == 0
+	case l.EtherType == packet.EtherTypeIPv6:
+		return packet.IPv6(b[l.L3:]).HopLimit() == 0
+	}
+	return false
 }
 
 // check is the reason to drop a frame of the port; NotDropped for none.
@@ -133,6 +154,12 @@ func (g *guard) check(b []byte, l *packet.Layers) DropReason {
 		return DropForeignMAC
 	case tagged && (!g.tags || packet.IsVLAN(l.EtherType)): // the type behind one tag is that of another
 		return DropVLANTag
+	case l.End == 0:
+		return NotDropped
+	case l.EtherType == packet.EtherTypeIPv4:
+		return checkIPv4(b, packet.IPv4(b[l.L3:l.End]))
+	case l.EtherType == packet.EtherTypeIPv6:
+		return checkIPv6(b, l)
 	}
 	return NotDropped
 }

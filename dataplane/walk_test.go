@@ -118,7 +118,7 @@ type dropCase struct {
 }
 
 func dropCases() []dropCase {
-	return []dropCase{
+	return append(securityCases(), []dropCase{
 		{reason: dataplane.DropByEntry, flows: "table=1 actions=goto_table:2\ntable=2 actions=drop", want: "in 2"},
 		{reason: dataplane.DropTableMiss, flows: "table=1 actions=goto_table:2\ntable=2,arp actions=drop", want: "in 2"},
 		{reason: dataplane.DropNoOutput, flows: "table=1 actions=set_field:1->reg0", want: "in 1"},
@@ -165,15 +165,11 @@ func dropCases() []dropCase {
 					r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src="+port, 1))
 				}
 			}},
-		{reason: dataplane.DropForeignMAC, flows: "table=1 actions=output:2", want: "in 1",
-			setup: func(r *rig) { r.secure(1, dataplane.PortSecurity{Enforced: true}) }},
-		{reason: dataplane.DropVLANTag, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.UDP4(packettest.Options{VLAN: 5}),
-			setup: func(r *rig) { r.secure(1, guarded(1)) }},
 		{reason: dataplane.DropSegments, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.TCP4(packettest.Options{Payload: make([]byte, 1040)}),
 			undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 16, SegmentSize: 8}},
 		{reason: dataplane.DropPortShare, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.establish(19); r.conntrack.SetMax(20) }},
-	}
+	}...)
 }
 
 // establish makes n TCP connections of port 1 that both ends take part in.

@@ -113,7 +113,7 @@ func (r *running) until(what string, ok func() bool) {
 
 // udp is a frame from one host to another with a number in it.
 func udp(from, to byte, number uint32) *packet.Frame {
-	text := fmt.Sprintf("udp,dl_src=02:00:00:00:00:%02x,dl_dst=02:00:00:00:00:%02x,nw_src=10.0.0.%d,nw_dst=10.0.0.%d,tp_src=%d,tp_dst=9", from, to, from, to, 1000+number%100)
+	text := fmt.Sprintf("udp,dl_src=02:00:00:00:00:%02x,dl_dst=02:00:00:00:00:%02x,nw_src=10.0.0.%d,nw_dst=10.0.0.%d,nw_ttl=64,tp_src=%d,tp_dst=9", from, to, from, to, 1000+number%100)
 	m, err := flow.ParseMatch(text, nil)
 	if err != nil {
 		panic(err)

@@ -8,7 +8,7 @@
 //	frame.go, pool.go                 a frame, and where free ones wait
 //	layers.go                         where the headers of a frame begin
 //	ethernet.go, arp.go               headers, from outside in
-//	ipv4.go, ipv6.go, fragment.go
+//	ipv4.go, ipv6.go, extension.go, fragment.go
 //	tcp.go, udp.go, sctp.go, icmp.go
 //	checksum.go, transport.go         checksums, of IP and of what it carries
 //	offload.go                        work that a sender leaves to hardware

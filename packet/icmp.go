@@ -28,11 +28,15 @@ const (
 	ICMPv6ParameterProblem = 4
 	ICMPv6Echo             = 128
 	ICMPv6EchoReply        = 129
+	ICMPv6MLDQuery         = 130
+	ICMPv6MLDReport        = 131
+	ICMPv6MLDDone          = 132
 	ICMPv6RouterSolicit    = 133
 	ICMPv6RouterAdvert     = 134
 	ICMPv6NeighborSolicit  = 135
 	ICMPv6NeighborAdvert   = 136
 	ICMPv6Redirect         = 137
+	ICMPv6MLDv2Report      = 143
 )
 
 const (

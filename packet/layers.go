@@ -12,7 +12,7 @@ import "encoding/binary"
 // end. Variable parts (TCP options, a UDP payload, a quoted packet) have their
 // own Valid.
 type Layers struct {
-	// EtherType is the type behind any VLAN tags (0x0800, 0x86dd, 0x0806 …);
+	// EtherType is the type behind a VLAN tag (0x0800, 0x86dd, 0x0806 …);
 	// EtherTypeLLC for an 802.3 frame without one, 0 for less than a header.
 	EtherType uint16
 	// TCI is the outermost VLAN tag's control information with bit 0x1000 set,
@@ -47,7 +47,8 @@ const (
 )
 
 // ParseLayers finds the headers of a frame. It never fails: what cannot be
-// read is left at 0. Up to two VLAN tags are stepped over.
+// read is left at 0. One VLAN tag is stepped over. Behind a second one nothing is
+// read, as in Open vSwitch with its vlan-limit of 1: EtherType is the second tag's.
 func ParseLayers(b []byte) Layers {
 	var l Layers
 	if len(b) < EthernetLen {
@@ -79,13 +80,8 @@ func (l *Layers) Sound() bool {
 func (l *Layers) parseType(b []byte) int {
 	off := etherType
 	t := binary.BigEndian.Uint16(b[off:])
-	for range 2 {
-		if !IsVLAN(t) || !VLAN(b[off:]).Valid() {
-			break
-		}
-		if l.TCI == 0 {
-			l.TCI = VLAN(b[off:]).TCI() | VLANPresent
-		}
+	if IsVLAN(t) && VLAN(b[off:]).Valid() {
+		l.TCI = VLAN(b[off:]).TCI() | VLANPresent
 		off += VLANLen
 		t = binary.BigEndian.Uint16(b[off:])
 	}
@@ -142,70 +138,14 @@ func (l *Layers) parseIPv6(b []byte, off int) {
 		return
 	}
 	l.End = off + IPv6Len + int(h.PayloadLen())
-	off, ok := l.parseExtensions(b[:l.End], off+IPv6Len, h.NextHeader())
-	if ok && l.Frag&FragLater == 0 {
-		l.setL4(b[:l.End], off)
+	x := ReadExtensions(b[off:l.End])
+	if !x.Fit {
+		return
 	}
-}
-
-// parseExtensions walks the extension headers from off on (RFC 8200, section
-// 4), sets Proto and Frag, and returns where the transport header begins. When
-// a header does not fit, Proto and Frag stay 0 and ok is false.
-func (l *Layers) parseExtensions(b []byte, off int, next uint8) (at int, ok bool) {
-	var frag uint8
-	for isExtension(next) {
-		if len(b)-off < 8 {
-			return 0, false
-		}
-		h := b[off:]
-		this := next
-		next = h[0]
-		off += extensionLen(h, this)
-		if off > len(b) {
-			return 0, false
-		}
-		if this == ProtoFragment {
-			frag = ipv6Frag(h)
-			if frag&FragLater != 0 {
-				next = ProtoFragment
-				break
-			}
-		}
+	l.Proto, l.Frag = x.Proto, x.Frag
+	if l.Frag&FragLater == 0 {
+		l.setL4(b[:l.End], off+x.End)
 	}
-	l.Proto, l.Frag = next, frag
-	return off, true
-}
-
-func isExtension(next uint8) bool {
-	switch next {
-	case ProtoHopByHop, ProtoRouting, ProtoFragment, ProtoAH, ProtoDestOpts:
-		return true
-	}
-	return false
-}
-
-// extensionLen is an extension header's length in bytes; AH counts in units
-// of its own (RFC 4302, section 2.2).
-func extensionLen(h []byte, typ uint8) int {
-	switch typ {
-	case ProtoFragment:
-		return 8
-	case ProtoAH:
-		return (int(h[1]) + 2) * 4
-	}
-	return (int(h[1]) + 1) * 8
-}
-
-// ipv6Frag reads a fragment header (RFC 8200, section 4.5): 13 bits of offset,
-// two reserved, M. With all of it 0 the packet is whole (RFC 6946).
-func ipv6Frag(h []byte) uint8 {
-	switch v := binary.BigEndian.Uint16(h[2:]); {
-	case v>>3 != 0:
-		return FragAny | FragLater
-	case v != 0:
-		return FragAny
-	}
-	return 0
 }
 
 // setL4 sets L4 to off when the transport header's fixed part is in b, which

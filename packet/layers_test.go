@@ -43,7 +43,7 @@ func TestParseLayers(t *testing.T) {
 		{"options", pt.TCP4(pt.Options{IPOptions: make([]byte, 8)}), packet.Layers{EtherType: 0x800, L3: 14, L4: 42, End: 62, Proto: 6}},
 		{"vlan", pt.UDP4(pt.Options{VLAN: 0x6005}), packet.Layers{EtherType: 0x800, TCI: 0x7005, L3: 18, L4: 38, End: 46, Proto: 17}},
 		{"vlan 0", splice(tcp4, 12, 0, 0x81, 0, 0, 0), packet.Layers{EtherType: 0x800, TCI: 0x1000, L3: 18, L4: 38, End: 58, Proto: 6}},
-		{"two tags", splice(tcp4, 12, 0, 0x88, 0xa8, 0, 7, 0x81, 0, 0, 8), packet.Layers{EtherType: 0x800, TCI: 0x1007, L3: 22, L4: 42, End: 62, Proto: 6}},
+		{"two tags", splice(tcp4, 12, 0, 0x88, 0xa8, 0, 7, 0x81, 0, 0, 8), packet.Layers{EtherType: 0x8100, TCI: 0x1007}},
 		{"three tags", splice(tcp4, 12, 0, 0x88, 0xa8, 0, 7, 0x81, 0, 0, 8, 0x81, 0, 0, 9), packet.Layers{EtherType: 0x8100, TCI: 0x1007}},
 		{"tag cut short", splice(tcp4, 12, 0, 0x81, 0, 0, 7)[:17], packet.Layers{EtherType: 0x8100}},
 		{"802.3", splice(tcp4, 12, 2, 0, 40), packet.Layers{EtherType: packet.EtherTypeLLC}},

@@ -32,9 +32,9 @@ func forgedSolicit(a wire) (spoof, error) {
 	return pairND(a, "IPv6", solicitation(a.client, a.web.ip, a.stranger.mac))
 }
 
-// router says that the pod is a router.
+// router says that the pod is a router. Port security drops that before table IPv6 does.
 func router(a wire) (spoof, error) {
-	return pairND(a, "IPv6", icmp6{
+	return pairND(a, "nd_forbidden", icmp6{
 		from: a.client, to: allNodes, kind: layers.ICMPv6TypeRouterAdvertisement,
 		body: &layers.ICMPv6RouterAdvertisement{HopLimit: 64, RouterLifetime: 1800},
 	})
