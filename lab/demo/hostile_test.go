@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
 
@@ -57,10 +58,25 @@ func (f frames) hostile(t *testing.T) []hostile {
 		copy(b[6:], mac[:])
 		return b
 	}
+	group := packettest.Options{EthSrc: client.MAC, EthDst: [6]byte{0x33, 0x33, 5: 1}, Src: client.Address.V6, Dst: packettest.Addr("ff02::1")}
+	toWeb, message := group, group
+	toWeb.EthDst, message.TTL, message.Payload = web.MAC, 255, make([]byte, 40)
+	wholePiece := []byte{packet.ProtoFragment, 0, 0, 0, 0, 0, 0, 9}
+	expired := f.tcp("client-a", "web-a", 80)
+	packet.IPv4(expired[packet.EthernetLen:]).SetTTL(0)
+	packet.IPv4(expired[packet.EthernetLen:]).UpdateChecksum()
 	return []hostile{
 		{"ARP with the gateway's MAC", claims(gateway), dataplane.DropForeignMAC},
 		{"ARP with another pod's MAC", claims(web.MAC), dataplane.DropForeignMAC},
 		{"a VLAN tag", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.VLAN = 5 }), dataplane.DropVLANTag},
+		{"UDP to ff02::1", packettest.UDP6(group), dataplane.DropIPv6Multicast},
+		{"UDP to ff02::1 and web-a's MAC", packettest.UDP6(toWeb), dataplane.DropMulticastMAC},
+		{"an ND redirect", packettest.ICMP6(message, packet.ICMPv6Redirect, 0, 0), dataplane.DropNDForbidden},
+		{"neighbour discovery in a fragment", packettest.Extend6(packettest.ICMP6(message, packet.ICMPv6NeighborAdvert, 0, 0), wholePiece), dataplane.DropNDForbidden},
+		{"a loose source route", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.IPOptions = []byte{131, 7, 4, 10, 10, 0, 1, 0} }), dataplane.DropSourceRoute},
+		{"a routing header of type 0", packettest.Extend6(f.tcp6("client-a", "web-a", 80), []byte{packet.ProtoRouting, 0, 0, 1, 0, 0, 0, 0}), dataplane.DropSourceRoute},
+		{"nine extension headers", packettest.Extend6(f.tcp6("client-a", "web-a", 80), slices.Repeat([][]byte{{packet.ProtoDestOpts, 0, 1, 4, 0, 0, 0, 0}}, 9)...), dataplane.DropExtHeaders},
+		{"TTL 0", expired, dataplane.DropTTLZero},
 	}
 }
 
