@@ -226,6 +226,10 @@ func (p *pipeline) writeFDB(w io.Writer, _ query) error {
 	for _, m := range p.macRecords() {
 		fmt.Fprintf(w, "%5d  %4d  %s  %3d\n", m.Port, m.VLAN, m.MAC, int(m.AgeNS.Seconds()))
 	}
+	refused := p.sw.RefusedMACs()
+	for _, no := range slices.Sorted(maps.Keys(refused)) {
+		fmt.Fprintf(w, "port %d: %d times an address was not learned, because the port's share of the table is full\n", no, refused[no])
+	}
 	return nil
 }
 

@@ -241,6 +241,10 @@ func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
 // LearnedMACs returns what NORMAL has learned.
 func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
 
+// RefusedMACs counts, by port, the times that NORMAL did not learn an address because
+// the port's share of the table was full.
+func (s *Switch) RefusedMACs() map[uint32]uint64 { return s.fdb.refusals() }
+
 // Sleeps counts how often the workers went to sleep in poll(2).
 func (s *Switch) Sleeps() uint64 {
 	var n uint64

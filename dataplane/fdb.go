@@ -2,13 +2,14 @@ package dataplane
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 // fdb is the table of learned addresses. An address is forgotten after fdbAge
-// without a packet; a full table learns nothing new.
+// without a packet; a full table learns nothing new, and each port has a share of it.
 //
 // An address that is known is looked up, moves to another port and has its age
 // begin anew without a lock. That is for who adds one and who takes some out. One
@@ -17,7 +18,20 @@ type fdb struct {
 	chains [fdbChains]atomic.Pointer[station]
 	size   atomic.Int32
 
-	mu sync.Mutex // one change of the chains at a time
+	ports atomic.Int32 // of the switch, among which half of the table is divided
+
+	mu      sync.Mutex        // one change of the chains at a time
+	held    map[uint32]int    // addresses by the port that they were first learned at
+	refused map[uint32]uint64 // addresses that a port had no share left for
+}
+
+// hasShare says whether a port may learn one more. While the table is less than half
+// full, every port may. Then a port may while it holds less than its part of the other
+// half, so that no port can take another one's part. The caller holds mu.
+func (t *fdb) hasShare(port uint32) bool {
+	const half = fdbMax / 2
+	size := int(t.size.Load())
+	return size < half || size < fdbMax && t.held[port] < max(1, half/int(max(1, t.ports.Load())))
 }
 
 const (
@@ -29,6 +43,7 @@ const (
 // station is an address that was learned, in a chain of those of one hash.
 type station struct {
 	macKey
+	by   uint32        // whose share it takes: the port where it was first seen
 	port atomic.Uint32 // where it was last seen
 	seen atomic.Int64  // clock of a packet, less than a second before its last
 	next atomic.Pointer[station]
@@ -65,7 +80,7 @@ func (t *fdb) find(k macKey) *station {
 func (t *fdb) learn(k macKey, port uint32, now int64) {
 	if s := t.find(k); s != nil {
 		s.meet(port, now)
-	} else if t.size.Load() < fdbMax {
+	} else {
 		t.add(k, port, now)
 	}
 }
@@ -89,15 +104,27 @@ func (t *fdb) add(k macKey, port uint32, now int64) {
 		s.meet(port, now)
 		return
 	}
-	if t.size.Load() == fdbMax {
+	if t.held == nil {
+		t.held, t.refused = map[uint32]int{}, map[uint32]uint64{}
+	}
+	if !t.hasShare(port) {
+		t.refused[port]++
 		return
 	}
-	s, first := &station{macKey: k}, t.chain(k)
+	t.held[port]++
+	s, first := &station{macKey: k, by: port}, t.chain(k)
 	s.port.Store(port)
 	s.seen.Store(now)
 	s.next.Store(first.Load())
 	first.Store(s)
 	t.size.Add(1)
+}
+
+// refusals are how many addresses each port had no share left for.
+func (t *fdb) refusals() map[uint32]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.refused)
 }
 
 // port is where an address was last seen.
@@ -123,6 +150,9 @@ func (t *fdb) remove(goes func(*station) bool) {
 			if goes(s) {
 				at.Store(s.next.Load()) // a lookup that stands at s still reaches those behind it
 				t.size.Add(-1)
+				if t.held[s.by]--; t.held[s.by] == 0 {
+					delete(t.held, s.by)
+				}
 			} else {
 				at = &s.next
 			}

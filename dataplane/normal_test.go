@@ -129,8 +129,8 @@ func TestNormalForgetsAPort(t *testing.T) {
 	}
 }
 
-// TestNormalTableFull learns no more stations than Open vSwitch does; those
-// that were learned stay.
+// TestNormalTableFull: one port's stations fill half of the table. Every other port has
+// its part of the other half all the same; what was refused is counted by port.
 func TestNormalTableFull(t *testing.T) {
 	r := newRig(t, "table=0 actions=NORMAL")
 	in, frame := r.compose(ethernet(1, 0, 0xff))
@@ -138,10 +138,21 @@ func TestNormalTableFull(t *testing.T) {
 		frame[10], frame[11] = byte(i>>8), byte(i)
 		r.sendFrame(in, frame)
 	}
-	if n := len(r.sw.LearnedMACs()); n != 8192 {
-		t.Errorf("%d addresses were learned, want 8192", n)
+	if n := len(r.sw.LearnedMACs()); n != 4096 {
+		t.Errorf("%d addresses were learned, want 4096", n)
 	}
 	if got := r.outcome(ethernet(2, 0xb, 5)); got != "1" {
 		t.Errorf("to a station learned early: %q", got)
+	}
+	frame[8] = 1
+	for i := range 1000 {
+		frame[10], frame[11] = byte(i>>8), byte(i)
+		r.sendFrame(3, frame)
+	}
+	if n, want := len(r.sw.LearnedMACs()), 4096+4096/5; n != want {
+		t.Errorf("%d addresses were learned, want %d", n, want)
+	}
+	if got := r.sw.RefusedMACs(); got[1] != 8200-4096 || got[2] != 0 || got[3] != 1000-4096/5 {
+		t.Errorf("refused: %v", got)
 	}
 }

@@ -261,6 +261,7 @@ func (s *Switch) publishPorts(list []*switchPort) {
 			set.low[p.no] = p
 		}
 	}
+	s.fdb.ports.Store(int32(len(list)))
 	s.ports.Store(set)
 	s.shortcuts.withdraw()
 	for i, w := range s.workers {
