@@ -27,7 +27,7 @@ per Node. It needs root and touches nothing of the machine's own network.`,
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labUpgradeTestCommand(), labDownCommand())
+	c.AddCommand(labUpCommand(), labStatusCommand(), labExecCommand(), labUpgradeTestCommand(), labAttackTestCommand(), labDownCommand())
 	return c
 }
 

@@ -1,0 +1,233 @@
+// Package attack plays attacks of one pod in a lab, while other pods work, and
+// says of each what was sent, what arrived, how the drops are named, and what the
+// other pods saw.
+//
+//	attack.go     the run: a lab, then one attack after another
+//	attacks.go    the table of attacks, with what must come of each
+//	stage.go      the lab as an attack sees it: who is who, sockets, watchers
+//	objects.go    the cluster's objects
+//	others.go     what the other pods do, in windows
+//	pings.go      echo requests at a steady pace
+//	streams.go    TCP connections and streams
+//	names.go      the losses that the agents tell of
+//	frames.go     frames between pods, and what can be put into them
+//	tunnel.go     tunnel packets from a pod
+//	links.go      MACs and ARP
+//	nd.go         neighbour discovery and IPv6 multicast
+//	gso.go        frames that ask to be cut into very many segments
+//	headers.go    source routes, extension headers, tags, TTL 0
+//	floods.go     what is allowed, but too much of it
+//	local.go      an echo server; half requests to the page and the API
+//	report.go     the table
+//
+// Nothing is simulated: the attacker's frames leave by an AF_PACKET socket on its
+// eth0, as from a pod with CAP_NET_RAW, and its tunnel packets by a UDP socket of
+// an unprivileged user. Arrivals are counted on the other pods' interfaces.
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+)
+
+// Options of Run. The zero value of each has a meaning.
+type Options struct {
+	// Duration is how long each attack is watched, and how long a flood lasts: 2 s
+	// when 0. A flood also ends after mostFrames.
+	Duration time.Duration
+	// Only is a part of the names of the attacks that are played; "" for all.
+	Only string
+	// Family is "IPv4" or "IPv6"; "" for both, one after the other.
+	Family string
+	// Lab is the lab to make. Its objects, connection table and page are the test's.
+	Lab      lab.Options
+	Progress io.Writer // a line per step; nil for none
+}
+
+// tableSize is the connections that each Node has room for: few, so that an attack
+// can fill the table.
+const tableSize = 8192
+
+// mostGrowth is how much an agent's memory may grow during one attack.
+const mostGrowth = 64 << 20
+
+// families are the two address families, by name.
+var families = []string{"IPv4", "IPv6"}
+
+// Names are the attacks, in order.
+func Names() []string {
+	var names []string
+	for _, a := range attacks {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// Known says whether an attack has only in its name.
+func Known(only string) bool { return slices.ContainsFunc(attacks, (&Options{Only: only}).takes) }
+
+// check completes the options. The error is about the first that cannot be.
+func (o *Options) check() error {
+	if o.Duration == 0 {
+		o.Duration = 2 * time.Second
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	switch {
+	case o.Duration < 0:
+		return fmt.Errorf("the duration is %v; it must not be negative", o.Duration)
+	case o.Family != "" && !slices.Contains(families, o.Family):
+		return fmt.Errorf("the family is %q; it must be one of %s", o.Family, strings.Join(families, ", "))
+	case !Known(o.Only):
+		return fmt.Errorf("no attack has %q in its name; there are: %s", o.Only, strings.Join(Names(), "; "))
+	}
+	return nil
+}
+
+// takes says whether an attack is to be played.
+func (o *Options) takes(a attack) bool { return strings.Contains(a.name, o.Only) }
+
+// Run makes a lab of two Nodes, plays the attacks in it, and takes it down. The
+// error is for what kept the report from being made.
+func Run(ctx context.Context, o Options) (r *Report, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "antrail-attack-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := writeObjects(dir); err != nil {
+		return nil, err
+	}
+	o.Lab.Nodes, o.Lab.Transient, o.Lab.Progress, o.Lab.Manifests = 2, true, o.Progress, dir
+	o.Lab.Conntrack, o.Lab.Page = agent.Conntrack{Max: tableSize}, agent.PageConfig{Address: pageAddress}
+	if o.Lab.StateDir == "" {
+		o.Lab.StateDir = lab.StateDir()
+	}
+	if err := lab.Sweep(o.Lab.StateDir); err != nil {
+		return nil, err
+	}
+	l, err := lab.Up(ctx, o.Lab)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Down()) }()
+	r = &Report{Tunnel: l.Topology.Tunnel.String(), Duration: o.Duration.String()}
+	for _, family := range families {
+		if o.Family == "" || o.Family == family {
+			if err := o.playFamily(ctx, l, family, r); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// playFamily plays the attacks of one family.
+func (o *Options) playFamily(ctx context.Context, l *lab.Lab, family string, r *Report) error {
+	s := &stage{lab: l, v6: family == "IPv6", length: o.Duration}
+	if err := s.openSocket(attacker); err != nil {
+		return err
+	}
+	defer s.socket.Close()
+	others, err := startOthers(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer others.stop()
+	time.Sleep(settle) // neighbours are known then
+	for i, a := range slices.Concat([]attack{quiet}, attacks) {
+		if i > 0 && !o.takes(a) || a.only != "" && a.only != family {
+			continue
+		}
+		if s.marker = a.marker; s.marker == nil {
+			s.marker = fmt.Appendf(nil, "atk%s%03d", family[3:], i)
+		}
+		began := time.Now()
+		row, err := a.run(ctx, s, others)
+		row.took = time.Since(began)
+		if ctx.Err() != nil {
+			return fmt.Errorf("stopped in the attack %q by %s: %w", a.name, family, ctx.Err())
+		}
+		if err != nil {
+			return fmt.Errorf("%s by %s: %w", a.name, family, err)
+		}
+		r.Rows = append(r.Rows, row)
+		row.progress(o.Progress)
+	}
+	return nil
+}
+
+// quiet is no attack: what the others see without one.
+var quiet = attack{name: "nothing", play: func(context.Context, *stage) (int, error) { return 0, nil }, arrives: anything}
+
+// run plays one attack and looks at what came of it.
+func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
+	row := Row{Attack: a.name, Family: s.family(), MemoryBefore: memory(s.lab)}
+	from, err := s.losses(ctx)
+	if err != nil {
+		return row, err
+	}
+	var watchers []*watcher
+	if a.arrives != anything {
+		if watchers, err = s.watchAll(); err != nil {
+			return row, err
+		}
+	}
+	o.begin()
+	ends := time.Now().Add(s.length)
+	row.Sent, err = a.play(ctx, s)
+	if err == nil {
+		time.Sleep(max(settle, time.Until(ends)))
+		if a.check != nil {
+			err = a.check(ctx, s)
+		}
+	}
+	var broken error
+	row.Others, broken = o.end()
+	row.MemoryAfter = memory(s.lab)
+	row.count(a, countAll(watchers))
+	row.fault(broken)
+	if err := row.damaged(err); err != nil {
+		return row, err
+	}
+	if row.Sent > 0 {
+		if row.Named, err = s.named(ctx, from, a); err != nil {
+			return row, err
+		}
+	}
+	row.judge(a)
+	if a.after != nil {
+		err = a.after(ctx, s)
+	}
+	return row, err
+}
+
+// memory is the resident bytes of the agent of the attacker's Node; 0 when it has
+// ended.
+func memory(l *lab.Lab) int {
+	for _, a := range l.State.Agents {
+		if a.Node != nodeA {
+			continue
+		}
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", a.Process.PID))
+		if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {
+			pages, _ := strconv.Atoi(fields[1]) // the kernel writes numbers
+			return pages * os.Getpagesize()
+		}
+	}
+	return 0
+}

@@ -1,0 +1,114 @@
+package attack
+
+import "context"
+
+// attack is a row of the table: what one pod does, and what must come of it.
+type attack struct {
+	name string
+	// only restricts it to one family: "IPv4" or "IPv6".
+	only string
+	// play sends, and returns how many packets it has sent.
+	play func(context.Context, *stage) (sent int, err error)
+	// marker is what its packets have that no others have, when they cannot have the
+	// stage's.
+	marker []byte
+	// arrives is how much of it may arrive at other pods.
+	arrives arrival
+	// names are reasons, one of which `antrail drops` must give for a packet of
+	// the attack: "ttl", or "entry/SpoofGuard" for an entry of a table.
+	names []string
+	// port is where the drop must be named; the attacker's port when empty.
+	port string
+	// check looks for damage that no other pod's traffic shows; nil for none.
+	check func(context.Context, *stage) error
+	// after takes away what the attack leaves, so that the next one begins as this
+	// one did; nil for nothing.
+	after func(context.Context, *stage) error
+}
+
+// arrival is how much of an attack may arrive.
+type arrival int
+
+const (
+	nothing    arrival = iota // no packet of it
+	everything                // all of it: it is no attack, but shows that arrivals are seen
+	anything                  // it is allowed, and only bounded
+)
+
+// attacks are played in this order. What is accepted of one that a fault lets
+// through may disturb the next, so the floods come last.
+var attacks = []attack{
+	{name: "honest echo requests", play: honest, arrives: everything},
+
+	// A datagram of a process without any privilege. The inner frame has a pod's
+	// address that a policy allows to reach the database.
+	{name: "tunnel packet to the other Node, as a pod here", play: inject(nodeB, "web-a", "db-b"), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the other Node, as a pod there", play: inject(nodeB, "web-b", "db-b"), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the own Node", play: inject(nodeA, "web-b", "db-a"), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the own gateway", play: injectGateway, names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the other Node's IPv6 address", only: "IPv6", play: injectIPv6, names: tunnelGuard, port: gatewayPort},
+
+	{name: "MAC of the gateway", play: hijackGateway, names: foreignMAC, check: wantOwnMACs},
+	{name: "MAC of another pod", play: hijackPod, names: foreignMAC, check: wantOwnMACs},
+	{name: "10,000 MACs", play: manyMACs, names: foreignMAC, check: wantOwnMACs},
+
+	{name: "ARP: another's IP address", only: "IPv4", play: frames(forgedARP), names: []string{"entry/ARPSpoofGuard"}},
+	{name: "ND: another's IP address", only: "IPv6", play: frames(forgedAdvert), names: []string{"entry/IPv6", "entry/SpoofGuard"}},
+	{name: "ND: another's MAC", only: "IPv6", play: frames(forgedSolicit), names: []string{"entry/SpoofGuard", "entry/IPv6"}},
+	{name: "ND: router advertisement", only: "IPv6", play: frames(routerAdvert), names: routerGuard},
+	{name: "ND: redirect", only: "IPv6", play: frames(redirect), names: ndGuard},
+	{name: "ND: in fragments", only: "IPv6", play: frames(fragmentedND), names: ndGuard},
+	{name: "ND: hop limit 64", only: "IPv6", play: frames(nearND), names: ndGuard},
+
+	{name: "UDP to ff02::1", only: "IPv6", play: frames(multicastUDP), names: multicastGuard},
+	{name: "UDP to ff02::1, MAC of a pod", only: "IPv6", play: frames(unicastUDP), names: unicastGuard},
+	{name: "TCP to ff02::1", only: "IPv6", play: frames(multicastTCP), names: multicastGuard},
+	{name: "TCP to ff02::1, MAC of a pod", only: "IPv6", play: frames(unicastTCP), names: unicastGuard},
+
+	{name: "loose source route", only: "IPv4", play: frames(looseRoute), names: routeGuard},
+	{name: "strict source route", only: "IPv4", play: frames(strictRoute), names: routeGuard},
+	{name: "routing header of type 0", only: "IPv6", play: frames(routingHeader), names: routeGuard},
+	{name: "9 extension headers", only: "IPv6", play: frames(manyExtensions), names: extensionGuard},
+	{name: "VLAN tag", play: frames(oneTag), names: vlanGuard},
+	{name: "two VLAN tags", play: frames(twoTags), names: vlanGuard},
+	{name: "TTL 0", play: frames(expired), names: []string{"ttl_zero"}},
+
+	// Linux itself sends UDP in so many segments, and TCP in segments that short.
+	// They may arrive, but others must get their turn.
+	{name: "GSO: TCP in segments of 8 bytes", play: lie(true, 8), marker: gsoMarker, names: segmentGuard},
+	{name: "GSO: TCP in segments of 48 bytes", play: lie(true, 48), arrives: anything},
+	{name: "GSO: UDP in segments of 8 bytes", play: lie(false, 8), arrives: anything},
+	{name: "GSO: UDP in segments of 48 bytes", play: lie(false, 48), arrives: anything},
+
+	{name: "half requests to the page", only: "IPv4", play: halfRequests, arrives: anything, check: wantPage, after: endHalfRequests},
+	{name: "half requests to the API", only: "IPv4", play: halfAPI, arrives: anything, check: wantAPI, after: endHalfRequests},
+	{name: "answered UDP fills the connection table", play: fillConnections, arrives: anything, after: forgetConnections},
+
+	{name: "flood: SYN", play: floodSYN, arrives: anything, after: forgetConnections},
+	{name: "flood: one-sided UDP", play: floodOneSided, arrives: anything, after: forgetConnections},
+	{name: "flood: answered UDP", play: floodAnswered, arrives: anything, after: forgetConnections},
+	{name: "flood: fragments", play: floodFragments, arrives: anything, names: []string{"frag_full"}},
+	{name: "flood: new flows to the other Node", play: floodFlows, arrives: anything, after: forgetConnections},
+	{name: "flood: 64-byte frames", play: floodSmall, arrives: anything},
+	{name: "flood: ARP", only: "IPv4", play: floodARP, arrives: anything},
+	{name: "flood: ND", only: "IPv6", play: floodND, arrives: anything},
+	{name: "flood: rejected connections", play: floodRejected, arrives: anything, names: []string{"rejected", "meter"}, after: forgetConnections},
+	{name: "flood: logged connections", play: floodLogged, arrives: anything, names: []string{"dropped_and_logged", "meter"}, after: forgetConnections},
+}
+
+// The reasons by which drops are named, where several would do.
+var (
+	tunnelGuard    = []string{"tunnel_from_pod"}
+	foreignMAC     = []string{"foreign_mac"}
+	ndGuard        = []string{"nd_forbidden"}
+	routerGuard    = []string{"nd_forbidden", "entry/IPv6"}
+	multicastGuard = []string{"ipv6_multicast"}
+	unicastGuard   = []string{"multicast_mac"}
+	routeGuard     = []string{"source_route"}
+	extensionGuard = []string{"ext_headers"}
+	vlanGuard      = []string{"vlan_tag"}
+	segmentGuard   = []string{"segments"}
+)
+
+// gatewayPort is the port where what pods send to Nodes leaves the switch.
+const gatewayPort = "antrea-gw0"

@@ -1,0 +1,60 @@
+package attack
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/packet"
+)
+
+// Headers that no honest pod sends, on echo requests that policies allow.
+
+// IPv4 options (RFC 791, section 3.1).
+const (
+	optionLoose  = 131
+	optionStrict = 137
+	optionNop    = 1
+)
+
+// route is an echo request with a source route to another pod.
+func (s *stage) route(kind byte) []byte {
+	const length, pointer = 7, 4
+	o := s.between(attacker, "web-a")
+	o.IPOptions = slices.Concat([]byte{optionNop, kind, length, pointer}, s.pod("db-a").address.AsSlice())
+	return s.echo(o)
+}
+
+func looseRoute(s *stage) [][]byte  { return [][]byte{s.route(optionLoose)} }
+func strictRoute(s *stage) [][]byte { return [][]byte{s.route(optionStrict)} }
+
+func routingHeader(s *stage) [][]byte {
+	to := s.pod("db-a").address.As16()
+	return [][]byte{extended(s.echo(s.between(attacker, "web-a")), wayback(to))}
+}
+
+func manyExtensions(s *stage) [][]byte {
+	const many = 9
+	return [][]byte{extended(s.echo(s.between(attacker, "web-a")), slices.Repeat([]extension{padding(packet.ProtoDestOpts)}, many)...)}
+}
+
+func oneTag(s *stage) [][]byte {
+	return [][]byte{tagged(s.echo(s.between(attacker, "web-a")), customerTag)}
+}
+
+// twoTags has the inner tag hide the packet.
+func twoTags(s *stage) [][]byte {
+	f := s.echo(s.between(attacker, "web-a"))
+	return [][]byte{tagged(f, customerTag, customerTag), tagged(f, serviceTag, customerTag)}
+}
+
+// expired is packets that should not be on the link any more.
+func expired(s *stage) [][]byte {
+	f := s.echo(s.between(attacker, "web-a"))
+	if s.v6 {
+		packet.IPv6(f[packet.EthernetLen:]).SetHopLimit(0)
+		return [][]byte{f}
+	}
+	h := packet.IPv4(f[packet.EthernetLen:])
+	h.SetTTL(0)
+	h.UpdateChecksum()
+	return [][]byte{f}
+}

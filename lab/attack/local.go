@@ -1,0 +1,137 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Servers: the echo server that answers a pod's floods, and what a local user of
+// a Node can do to the agent's own.
+
+// echoPort is the UDP port of the echo server.
+const echoPort = 5001
+
+// answerUDP starts a UDP echo server in a pod.
+func (s *stage) answerUDP(pod string) (stop func(), err error) {
+	const buffer = 4 << 20
+	var c net.PacketConn
+	err = s.in(pod, func() error {
+		c, err = net.ListenPacket("udp", fmt.Sprintf(":%d", echoPort))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffer) })
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	go runEcho(c)
+	return func() { c.Close() }, nil
+}
+
+// runEcho answers until the socket is closed.
+func runEcho(c net.PacketConn) {
+	b := make([]byte, 2048)
+	for {
+		n, from, err := c.ReadFrom(b)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err == nil {
+			c.WriteTo(b[:n], from)
+		}
+	}
+}
+
+// pageAddress is where the agents of the lab serve the page, each in its Node.
+const pageAddress = "127.0.0.1:10353"
+
+// halves is how many half requests a local user keeps open.
+const halves = 400
+
+// halfRequest is the beginning of a request that never ends.
+const halfRequest = "GET / HTTP/1.1\r\nHost: antrail\r\n"
+
+// openHalves opens connections of a local user and begins a request on each. It
+// returns when all are sent; they are closed by endHalfRequests.
+func (s *stage) openHalves(as func(string, func() error) error, network, address string) (sent int, err error) {
+	err = as(nodeA, func() error {
+		for range halves {
+			c, err := net.DialTimeout(network, address, time.Second)
+			if err != nil {
+				break // refused: that is an answer too
+			}
+			s.held = append(s.held, c)
+			if _, err := c.Write([]byte(halfRequest)); err == nil {
+				sent++
+			}
+		}
+		return nil
+	})
+	return sent, err
+}
+
+func halfRequests(_ context.Context, s *stage) (int, error) {
+	return s.openHalves(s.asNobody, "tcp", pageAddress)
+}
+
+// halfAPI is root's: nobody else may connect to the socket.
+func halfAPI(_ context.Context, s *stage) (int, error) {
+	return s.openHalves(s.in, "unix", s.lab.Socket(nodeA))
+}
+
+// endHalfRequests closes what the attack holds.
+func endHalfRequests(_ context.Context, s *stage) error {
+	for _, c := range s.held {
+		c.Close()
+	}
+	s.held = nil
+	return nil
+}
+
+// wantPage wants the page to answer another local user, with any status.
+func wantPage(ctx context.Context, s *stage) error {
+	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
+		err = s.in(nodeA, func() error {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			c, err = d.DialContext(ctx, "tcp", pageAddress)
+			return err
+		})
+		return c, err
+	}
+	client := http.Client{Timeout: answerTime, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pageAddress+"/", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return damage{fmt.Errorf("the page does not answer another user: %w", err)}
+	}
+	return answer.Body.Close()
+}
+
+// answerTime is how long a server may take to answer while others hold half
+// requests: less than these may last.
+const answerTime = 4 * time.Second
+
+// wantAPI wants the agent to answer at its socket.
+func wantAPI(ctx context.Context, s *stage) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := s.agent(nodeA).Ready(ctx); err != nil {
+		return damage{fmt.Errorf("the API does not answer: %w", err)}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The other pods ping, connect and stream while an attack is played. What they
+// see is measured in windows, one for each attack.
+
+// path is where one of the other pods sends. Policies allow each.
+type path struct {
+	from, to string
+	port     int // TCP; 0 for ping
+}
+
+var (
+	pingPaths    = []path{{from: "db-a", to: "web-a"}, {from: "db-a", to: "web-b"}}
+	connectPaths = []path{{"web-a", "db-a", dbPort}, {"client-b", "web-a", webPort}, {"db-a", "client-b", sinkPort}}
+	streamPaths  = []path{{"web-a", "db-a", dbPort}, {"db-a", "client-b", sinkPort}}
+)
+
+// Ports of the servers in the pods.
+const (
+	webPort  = 80
+	dbPort   = 3306
+	sinkPort = 5001
+)
+
+var servers = []path{{to: "web-a", port: webPort}, {to: "web-b", port: webPort}, {to: "db-a", port: dbPort}, {to: "client-b", port: sinkPort}}
+
+// patience bounds how long a connection or an answer may take; with SYNs sent
+// again it lasts for three losses. It is met only when something fails.
+const patience = 8 * time.Second
+
+// Others is what the other pods saw during an attack. Times are milliseconds.
+type Others struct {
+	// OneNode and Across are pings between pods of one Node, and of two.
+	OneNode Pings `json:"oneNode"`
+	Across  Pings `json:"acrossNodes"`
+	// Connects is how many TCP connections were begun, Failed how many of them did
+	// not bring the server's greeting.
+	Connects int `json:"connects"`
+	Failed   int `json:"connectsFailed"`
+	// Streamed is the bytes that came by TCP streams, Stall the longest time in
+	// which none came by one of them.
+	Streamed int64   `json:"streamedBytes"`
+	Stall    float64 `json:"streamStallMs"`
+	// Why is one of the failures.
+	Why string `json:"why,omitempty"`
+}
+
+// Pings are echo requests and the 99th percentile of their round trips.
+type Pings struct {
+	Sent int     `json:"sent"`
+	Lost int     `json:"lost"`
+	P99  float64 `json:"p99Ms"`
+}
+
+// others is the traffic of the other pods, by one address family.
+type others struct {
+	s       *stage
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	closers []io.Closer
+
+	pings    []*pinging
+	connects []*connecting
+	streams  []*streaming
+}
+
+// startOthers starts servers and traffic. It goes on until stop.
+func startOthers(ctx context.Context, s *stage) (*others, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &others{s: s, cancel: cancel}
+	err := o.listen(ctx)
+	if err == nil {
+		err = o.open()
+	}
+	if err != nil {
+		o.stop()
+		return nil, err
+	}
+	for _, p := range o.pings {
+		o.running.Go(p.runReceive)
+		o.running.Go(func() { p.runSend(ctx) })
+	}
+	for _, p := range connectPaths {
+		c := &connecting{path: p, s: s}
+		o.connects = append(o.connects, c)
+		o.running.Go(func() { c.runConnects(ctx) })
+	}
+	for _, p := range streamPaths {
+		t := &streaming{path: p, s: s}
+		o.streams = append(o.streams, t)
+		o.running.Go(func() { t.runStream(ctx) })
+	}
+	return o, nil
+}
+
+// open opens what may fail before anything runs.
+func (o *others) open() error {
+	for i, p := range pingPaths {
+		one, err := openPinging(o.s, p, uint16(i))
+		if err != nil {
+			return err
+		}
+		o.pings = append(o.pings, one)
+		o.closers = append(o.closers, one)
+	}
+	return nil
+}
+
+// listen starts the servers.
+func (o *others) listen(ctx context.Context) error {
+	for _, at := range servers {
+		err := o.s.in(at.to, func() error {
+			ln, err := net.Listen("tcp", o.s.target(at))
+			if err != nil {
+				return err
+			}
+			o.closers = append(o.closers, ln)
+			o.running.Go(func() { runServer(ctx, ln) })
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("server in %s: %w", at.to, err)
+		}
+	}
+	return nil
+}
+
+// target is the address that a path leads to.
+func (s *stage) target(p path) string {
+	return net.JoinHostPort(s.pod(p.to).address.String(), fmt.Sprint(p.port))
+}
+
+// stop ends the traffic and waits until it has ended.
+func (o *others) stop() {
+	o.cancel()
+	for _, c := range o.closers {
+		c.Close()
+	}
+	o.running.Wait()
+}
+
+// begin begins a window.
+func (o *others) begin() {
+	for _, p := range o.pings {
+		p.begin()
+	}
+	for _, c := range o.connects {
+		c.begin()
+	}
+	for _, t := range o.streams {
+		t.begin()
+	}
+}
+
+// end ends the window, waits for what is under way, and returns what was seen.
+// The errors are streams that came to nothing.
+func (o *others) end() (seen Others, err error) {
+	for i, p := range o.pings {
+		to := &seen.OneNode
+		if i > 0 {
+			to = &seen.Across
+		}
+		*to = p.end()
+	}
+	for _, c := range o.connects {
+		tried, failed, why := c.end()
+		seen.Connects, seen.Failed = seen.Connects+tried, seen.Failed+failed
+		if why != nil {
+			seen.Why = why.Error()
+		}
+	}
+	for _, t := range o.streams {
+		bytes, stall, why := t.end()
+		seen.Streamed, seen.Stall = seen.Streamed+bytes, max(seen.Stall, milliseconds(stall))
+		err = errors.Join(err, why)
+	}
+	return seen, err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// percentile is the value that so many percent of the values do not exceed; it
+// sorts them.
+func percentile(all []time.Duration, percent int) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(len(all)-1, len(all)*percent/100)]
+}

@@ -1,0 +1,243 @@
+package attack
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/lab/raw"
+	"golang.org/x/sys/unix"
+)
+
+// Who is who. The attacker and the Node that it attacks first.
+const (
+	attacker = "client-a"
+	nodeA    = "node-a"
+	nodeB    = "node-b"
+)
+
+// nobody is the user that attacks without privilege.
+const nobody = 65534
+
+// stage is a lab, seen by one address family, while one attack is played in it.
+type stage struct {
+	lab    *lab.Lab
+	v6     bool
+	length time.Duration // of a flood, at most
+	// marker is in every packet of the attack, and in no other.
+	marker []byte
+	socket *raw.Socket // on the attacker's eth0
+	held   []net.Conn  // connections that an attack keeps open
+}
+
+// family is the address family in words.
+func (s *stage) family() string {
+	if s.v6 {
+		return "IPv6"
+	}
+	return "IPv4"
+}
+
+// host is a pod's interface, or a Node's gateway.
+type host struct {
+	mac     [6]byte
+	address netip.Addr
+	gateway [6]byte // the MAC of its Node's gateway
+	node    string
+}
+
+// choose is the value of the stage's family.
+func choose[T any](s *stage, d lab.Dual[T]) T {
+	if s.v6 {
+		return d.V6
+	}
+	return d.V4
+}
+
+// pod finds a pod of the lab.
+func (s *stage) pod(name string) host {
+	for _, n := range s.lab.Topology.Nodes {
+		for _, p := range n.Pods {
+			if p.Name == name {
+				return host{p.MAC, choose(s, p.Address), n.GatewayMAC, n.Name}
+			}
+		}
+	}
+	panic("the lab has no pod " + name) // the names are constants of this package
+}
+
+// gatewayOf is the gateway of a Node.
+func (s *stage) gatewayOf(node string) host {
+	n := s.node(node)
+	return host{n.GatewayMAC, choose(s, n.Gateway), n.GatewayMAC, n.Name}
+}
+
+// node finds a Node of the lab.
+func (s *stage) node(name string) *lab.Node {
+	nodes := s.lab.Topology.Nodes
+	return &nodes[slices.IndexFunc(nodes, func(n lab.Node) bool { return n.Name == name })]
+}
+
+// agent asks the agent of a Node.
+func (s *stage) agent(node string) *agent.Client { return agent.NewClient(s.lab.Socket(node)) }
+
+// in runs f in the namespace of a pod or a Node.
+func (s *stage) in(name string, f func() error) error {
+	ns, err := s.lab.Namespace(name)
+	if err != nil {
+		return err
+	}
+	return ns.Do(f)
+}
+
+// asNobody runs f in a namespace, on a thread that has no privilege meanwhile.
+// Linux keeps users by thread, and the thread's saved user is still root, so that
+// it can return.
+func (s *stage) asNobody(name string, f func() error) error {
+	return s.in(name, func() error {
+		runtime.LockOSThread()
+		if err := become(nobody); err != nil {
+			runtime.UnlockOSThread()
+			return err
+		}
+		err := f()
+		if back := become(0); back != nil {
+			return fmt.Errorf("return to root: %w", back) // the thread stays locked and ends
+		}
+		runtime.UnlockOSThread()
+		return err
+	})
+}
+
+// become changes the effective user of the calling thread.
+func become(uid uintptr) error {
+	const same = ^uintptr(0)
+	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, same, uid, same); e != 0 {
+		return fmt.Errorf("setresuid: %w", e)
+	}
+	return nil
+}
+
+// openSocket opens the stage's raw socket on a pod's eth0.
+func (s *stage) openSocket(pod string) error {
+	return s.in(pod, func() (err error) {
+		s.socket, err = raw.Open("eth0")
+		return err
+	})
+}
+
+// watcher counts the packets of an attack that arrive at an interface.
+type watcher struct {
+	socket *raw.Socket
+	own    [6]byte
+	stop   atomic.Bool
+	ended  chan int
+}
+
+// watch opens a watcher on a link of a pod or Node. What the link's owner sends
+// itself does not count: own is its MAC.
+func (s *stage) watch(name, link string, own [6]byte) (*watcher, error) {
+	w := &watcher{own: own, ended: make(chan int, 1)}
+	err := s.in(name, func() (err error) {
+		w.socket, err = raw.Open(link)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch %s in %s: %w", link, name, err)
+	}
+	go w.runWatch(s.marker)
+	return w, nil
+}
+
+// runWatch counts until it is told to stop and no more frames wait.
+func (w *watcher) runWatch(marker []byte) {
+	defer w.socket.Close()
+	n := 0
+	for {
+		wait, last := 10*time.Millisecond, w.stop.Load()
+		if last { // others' packets never end: what has come so far is enough
+			wait = 0
+		}
+		f, err := w.socket.Receive(wait)
+		switch {
+		case err != nil, f == nil && last:
+			w.ended <- n
+			return
+		case len(f) >= 14 && !bytes.Equal(f[6:12], w.own[:]) && bytes.Contains(f, marker):
+			n++
+		}
+	}
+}
+
+// count stops the watcher and returns how many packets of the attack it saw.
+func (w *watcher) count() int {
+	w.stop.Store(true)
+	return <-w.ended
+}
+
+// watchAll watches every pod but the attacker's.
+func (s *stage) watchAll() (all []*watcher, err error) {
+	for _, n := range s.lab.Topology.Nodes {
+		for _, p := range n.Pods {
+			if p.Name == attacker {
+				continue
+			}
+			w, err := s.watch(p.Name, "eth0", p.MAC)
+			if err != nil {
+				countAll(all)
+				return nil, err
+			}
+			all = append(all, w)
+		}
+	}
+	return all, nil
+}
+
+// countAll stops watchers and adds up what they saw.
+func countAll(all []*watcher) (n int) {
+	for _, w := range all {
+		n += w.count()
+	}
+	return n
+}
+
+// sendAll sends frames from the attacker, all of them so many times.
+func (s *stage) sendAll(frames [][]byte, times int) (sent int, err error) {
+	for range times {
+		for _, f := range frames {
+			if err := s.socket.Send(f); err != nil {
+				return sent, err
+			}
+			sent++
+		}
+	}
+	return sent, nil
+}
+
+// flood sends frames until the stage's time or count is over. next may change the
+// frame that is sent.
+func (s *stage) flood(frame []byte, next func(i int)) (sent int, err error) {
+	const look = 64 // frames between two looks at the clock
+	for end := time.Now().Add(s.length); sent < mostFrames; sent++ {
+		if sent%look == 0 && time.Now().After(end) {
+			break
+		}
+		if next != nil {
+			next(sent)
+		}
+		if err := s.socket.Send(frame); err != nil && err != unix.ENOBUFS {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// mostFrames bounds each flood.
+const mostFrames = 500_000
