@@ -47,6 +47,8 @@ var attacks = []attack{
 	{name: "tunnel packet to the own Node", play: inject(nodeA, "web-b", "db-a"), names: tunnelGuard, port: gatewayPort},
 	{name: "tunnel packet to the own gateway", play: injectGateway, names: tunnelGuard, port: gatewayPort},
 	{name: "tunnel packet to the other Node's IPv6 address", only: "IPv6", play: injectIPv6, names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet by a user of node-b, as a pod here", play: injectForeign, names: innerGuard, port: tunnelPort},
+	{name: "tunnel packet by a user of node-b, VNI 5", play: injectNetwork, names: networkGuard, port: tunnelPort},
 
 	{name: "MAC of the gateway", play: hijackGateway, names: foreignMAC, check: wantOwnMACs},
 	{name: "MAC of another pod", play: hijackPod, names: foreignMAC, check: wantOwnMACs},
@@ -98,7 +100,9 @@ var attacks = []attack{
 
 // The reasons by which drops are named, where several would do.
 var (
-	tunnelGuard    = []string{"tunnel_from_pod"}
+	tunnelGuard    = []string{"port_packet_from_the_gateway_for_a_tunnel"}
+	innerGuard     = []string{"port_inner_source_is_in_another_nodes_pod_range"}
+	networkGuard   = []string{"port_the_tunnels_virtual_network_is_not_ours"}
 	foreignMAC     = []string{"foreign_mac"}
 	ndGuard        = []string{"nd_forbidden"}
 	routerGuard    = []string{"nd_forbidden", "entry/IPv6"}
@@ -110,5 +114,9 @@ var (
 	segmentGuard   = []string{"segments"}
 )
 
-// gatewayPort is the port where what pods send to Nodes leaves the switch.
-const gatewayPort = "antrea-gw0"
+// Ports of a Node: pods' packets to Nodes leave the switch by the first, and tunnel
+// packets come in by the second.
+const (
+	gatewayPort = "antrea-gw0"
+	tunnelPort  = "antrea-tun0"
+)

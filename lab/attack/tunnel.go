@@ -20,39 +20,56 @@ var virtualMAC = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 // injections is how many a row sends.
 const injections = 20
 
-// inject sends tunnel packets to a Node. Inside is a SYN as from one pod to the
-// database of another, which a policy allows.
+// injection is a tunnel packet. Inside is a SYN as from one pod to the database of
+// another, which a policy allows.
+type injection struct {
+	as, to string // pods
+	vni    uint32 // the tunnel's virtual network; 0 is ours
+}
+
+// inject sends tunnel packets from the attacker to a Node.
 func inject(node, as, to string) func(context.Context, *stage) (int, error) {
 	return func(_ context.Context, s *stage) (int, error) {
-		return s.inject(s.lab.Topology.TunnelEnd(s.node(node)), as, to)
+		return s.inject(attacker, s.lab.Topology.TunnelEnd(s.node(node)), injection{as: as, to: to})
 	}
 }
 
 // injectGateway sends them to the address by which pods know their own Node.
 func injectGateway(_ context.Context, s *stage) (int, error) {
-	return s.inject(s.node(nodeA).Gateway.V4, "web-b", "db-a")
+	return s.inject(attacker, s.node(nodeA).Gateway.V4, injection{as: "web-b", to: "db-a"})
 }
 
 // injectIPv6 sends them to an address that the tunnel does not use.
 func injectIPv6(_ context.Context, s *stage) (int, error) {
-	return s.inject(s.node(nodeB).Address.V6.Addr(), "web-a", "db-b")
+	return s.inject(attacker, s.node(nodeB).Address.V6.Addr(), injection{as: "web-a", to: "db-b"})
 }
 
-// inject sends tunnel packets to an address, with an inner frame as from a pod.
-func (s *stage) inject(end netip.Addr, as, to string) (sent int, err error) {
+// injectForeign is a user of the other Node who pretends to be a pod here.
+func injectForeign(_ context.Context, s *stage) (int, error) {
+	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-a", to: "db-a"})
+}
+
+// injectNetwork is a user of the other Node with another virtual network.
+func injectNetwork(_ context.Context, s *stage) (int, error) {
+	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-b", to: "db-a", vni: 5})
+}
+
+// inject sends tunnel packets to an address, as an unprivileged user in a
+// namespace.
+func (s *stage) inject(from string, end netip.Addr, i injection) (sent int, err error) {
 	inner := s.tcp(packettest.Options{
-		EthSrc: s.pod(as).gateway, EthDst: virtualMAC, Src: s.pod(as).address, Dst: s.pod(to).address,
+		EthSrc: s.pod(i.as).gateway, EthDst: virtualMAC, Src: s.pod(i.as).address, Dst: s.pod(i.to).address,
 		SrcPort: 40000, DstPort: dbPort, Payload: s.marker,
 	})
 	kind := s.lab.Topology.Tunnel
 	datagram := make([]byte, tunnel.HeaderLen)
-	kind.Init(datagram, 0)
+	kind.Init(datagram, i.vni)
 	datagram = append(datagram, inner...)
 	within := s.asNobody
 	if kind.Port() == 0 { // GRE takes a raw socket
 		within = s.in
 	}
-	err = within(attacker, func() error {
+	err = within(from, func() error {
 		for range injections {
 			if err := sendDatagram(end, kind.Proto(), kind.Port(), datagram); err != nil {
 				return err
