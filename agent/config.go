@@ -159,7 +159,7 @@ type Port struct {
 	Link   string `json:"link,omitempty"`   // Name when not given
 	Driver string `json:"driver,omitempty"` // auto, afxdp, afpacket or tap
 	Pod    string `json:"pod,omitempty"`    // namespace/name; with Kubernetes
-	// MAC is the Pod's; zero on a port that is no Pod's (security.go).
+	// MAC is the Pod's address; zero on a port without a Pod (security.go).
 	MAC MAC `json:"mac,omitzero"`
 
 	oneWay bool // nothing comes back from a tap

@@ -24,7 +24,7 @@
 // Ports:
 //
 //	podports.go, drivers.go  those of pods come and go with their links; which driver each has, and why
-//	security.go              what each may send: a Pod's port only what is the Pod's
+//	security.go              port security: a Pod's port sends from the Pod's own MAC only
 //	tunnel.go                the one to the other Nodes, and when there is none
 //	cni.go, cnifiles.go      pods that the CNI plugin attaches; what the container runtime has of it
 //	offload.go               what the kernel forwards by itself

@@ -14,7 +14,7 @@ import (
 // A port whose link is down is in the switch and says so itself. A port whose link is
 // gone is not in the switch; podPorts knows of it for as long as it is wanted.
 
-// linkFault is what is wrong with a link.
+// linkFault is a link that takes no packets, and why.
 type linkFault struct {
 	what   string // the fault as a sentence without a full stop: link web-a-1 is gone
 	reason string // by which packets to the port are dropped
@@ -40,8 +40,8 @@ func linkRefused(link, why string) linkFault {
 		"the agent tries again by itself; its log has each error"}
 }
 
-// linkFault is what is wrong with the link of a port; false when the link is up, and when
-// nobody wants a port of that number.
+// linkFault is the fault of a port's link. It is false when the link is up, and when no
+// port of that number is wanted.
 func (p *pipeline) linkFault(port uint32) (linkFault, bool) {
 	for _, s := range p.sw.Ports() {
 		if s.No == port {

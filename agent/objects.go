@@ -231,7 +231,7 @@ func stateInForce(s control.Status) string {
 	return string(s.State)
 }
 
-// podState is how far a Pod has come, and what is wrong with its link.
+// podState is the Pod's state, with the fault of its link.
 func podState(r *control.PodRow) string {
 	if r.Link == "" {
 		return state(r.Status)

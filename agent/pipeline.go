@@ -34,7 +34,7 @@ type pipeline struct {
 	// pipeline comes from flow files.
 	objects *control.Reconciler
 	api     *kube.Source // that the objects come from; nil: from files
-	// problems are what is wrong with the objects of the source now; nil for flow files.
+	// problems are the faults of the source's objects now; nil for flow files.
 	problems func() []control.Problem
 	packets  *packetIns
 	lost     *lostLog

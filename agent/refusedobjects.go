@@ -11,7 +11,7 @@ import (
 // in the store, so the Reconciler does not know them. get shows them all the same, as
 // refused: whoever applied one looks for it there.
 
-// problems are what is wrong with the objects of the source now.
+// problems are the faults of the source's objects now.
 func (l *live) problems() []control.Problem {
 	if l.api != nil {
 		return l.api.Problems()

@@ -6,10 +6,10 @@ import (
 )
 
 // Port security of this Node's ports. The switch knows no Pods (dataplane/security.go);
-// here it is told which ports are a Pod's, and which addresses are whose:
+// so the agent gives it the addresses of each port:
 //
 //	a Pod's port    sends from the Pod's own MAC only; anything else is dropped
-//	gateway, tunnel send from any MAC, for they forward for others; no port may
+//	gateway, tunnel send from any MAC, because they forward; no port may
 //	                teach the switch their own
 //	other ports     taps for TrafficControl and L7 inspection: no security
 //
@@ -30,7 +30,7 @@ func (p Port) opens(q Port) bool {
 	return p == q
 }
 
-// podMAC is the MAC of a port's Pod; zero when it is no Pod's.
+// podMAC is the MAC of a port's Pod; zero for a port without a Pod.
 func podMAC(p *control.SwitchPort) MAC {
 	if p.Pod == (control.Name{}) {
 		return MAC{}

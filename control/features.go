@@ -77,7 +77,7 @@ func switchingGates() []string {
 	return names
 }
 
-// FeatureFault is what is wrong with a feature gate that is set to on; "" when nothing
+// FeatureFault is the fault of a feature gate that is set to on; "" when nothing
 // is. A gate of something that is not built may be false, and one of something that is
 // always on may be true.
 func FeatureFault(name string, on bool) string {
@@ -96,7 +96,7 @@ func FeatureFault(name string, on bool) string {
 	return ""
 }
 
-// DSRFault is what is wrong with a load balancer mode of all Services; "" when nothing
+// DSRFault is the fault of a load balancer mode of all Services; "" when nothing
 // is. Mode dsr needs the gate LoadBalancerModeDSR, as in Antrea: without it, all of them
 // would be answered as in mode nat.
 func DSRFault(mode string, features map[string]bool) string {

@@ -170,7 +170,7 @@ type PodRow struct {
 	IPs    []netip.Addr `json:"ips"`
 	Port   string       `json:"port,omitempty"`
 	OFPort uint32       `json:"ofPort,omitempty"`
-	// Link is what is wrong with the Pod's link: link web-a-1 is gone. The switch knows
+	// Link is the fault of the Pod's link, such as: link web-a-1 is gone. The switch knows
 	// it, and package agent fills it in.
 	Link     string   `json:"link,omitempty"`
 	Isolated []string `json:"isolated,omitempty"` // directions

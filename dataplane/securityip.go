@@ -93,7 +93,7 @@ func checkIPv6(b []byte, l *packet.Layers) DropReason {
 	return NotDropped
 }
 
-// noMessage is no type of ICMPv6.
+// noMessage stands for a packet without an ICMPv6 message.
 const noMessage = -1
 
 // isMLD says whether an ICMPv6 message is of multicast listener discovery (RFC 2710,

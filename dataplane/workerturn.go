@@ -109,8 +109,8 @@ func (b *backlog) divide() (ok bool) {
 	return ok
 }
 
-// nextPart takes the next part of the frame that is being divided. It takes none,
-// and loses what is left of that frame, when no free frame is there for the part.
+// nextPart takes the next part of the frame that is being divided. If no free frame
+// is there for the part, it drops the rest of the divided frame and takes none.
 func (w *worker) nextPart(p *polled) []*packet.Frame {
 	b := &p.backlog
 	if b.parts.Begun() {

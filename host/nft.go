@@ -79,8 +79,8 @@ func deleteTable(nft knftables.Interface) error {
 	return nil
 }
 
-// addForward accepts what is forwarded from and to the gateway, but for a tunnel's
-// packets (guard.go). An accept ends this table's chain only: another program's drop
+// addForward accepts packets that are forwarded from and to the gateway, except those
+// for a tunnel (guard.go). An accept ends this table's chain only: another program's drop
 // still drops.
 func addForward(tx *knftables.Transaction, c *Config) {
 	addChain(tx, "forward", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)

@@ -9,7 +9,7 @@ package tables
 // more about it.
 //
 // A policy without ingress rules has a conjunction too, whose sources have no entry.
-// No packet meets it. IngressDefaultRule drops what is for the Pod.
+// No packet meets it. IngressDefaultRule drops all packets to the Pod.
 //
 // Reads:  addresses, ports and TargetOFPortField of the rules.
 // Writes: TFIngressConjIDField, IngressRuleCTLabel.

@@ -45,7 +45,7 @@ type Options struct {
 	Invite func(token string) error
 	// Plots is a directory with what antrail bench --save wrote; "" for none.
 	Plots string
-	// Log is told of peers whose connections are closed; nil for none.
+	// Log gets a line for peers whose connections are closed; nil for none.
 	Log *slog.Logger
 }
 

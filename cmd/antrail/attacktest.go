@@ -77,7 +77,7 @@ func printAttacks(c *cobra.Command) error {
 	return nil
 }
 
-// attackTest plays the attacks and prints what came of them.
+// attackTest plays the attacks and prints the table of their results.
 func attackTest(c *cobra.Command, o attack.Options, asJSON bool) error {
 	o.Lab.Uplink = lab.UplinkPlain
 	if err := checkDriver(&o.Lab); err != nil {

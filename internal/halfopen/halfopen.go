@@ -52,7 +52,7 @@ const logPeriod = time.Minute
 type Server struct {
 	Limits  Limits
 	Handler http.Handler
-	// Name is what is served, for the log.
+	// Name is the server's name in the log.
 	Name string
 	Log  *slog.Logger // nil for none
 
