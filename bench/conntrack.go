@@ -59,7 +59,7 @@ const (
 	entrySize      figure = "memory of a connection"
 	sweepTime      figure = "one round of the sweep"
 	restoreTime    figure = "taking over from the process before"
-	refusalFull    figure = "refused: the table is full of answered ones"
+	answeredFull   figure = "new one when the table is full of answered ones"
 	evictionTime   figure = "new one in the place of an unanswered one"
 	refusalPortNAT figure = "refused: the port range is exhausted"
 )
@@ -90,7 +90,7 @@ func (o *ConntrackOptions) lines() (lines []ctLine) {
 	for _, l := range []struct {
 		figure
 		unit string
-	}{{entrySize, "bytes"}, {sweepTime, "ms"}, {restoreTime, "ms"}, {refusalFull, "µs"}, {evictionTime, "µs"}, {refusalPortNAT, "µs"}} {
+	}{{entrySize, "bytes"}, {sweepTime, "ms"}, {restoreTime, "ms"}, {answeredFull, "µs"}, {evictionTime, "µs"}, {refusalPortNAT, "µs"}} {
 		lines = append(lines, ctLine{l.figure, string(l.figure), l.unit, 0})
 	}
 	return lines
@@ -114,6 +114,7 @@ func CompareConntrack(ctx context.Context, o ConntrackOptions, w io.Writer) (*Co
 		Title: fmt.Sprintf("Connection tracking, %d rounds of %d packets a figure", o.Rounds, o.Packets), Machine: machine(), Axis: "connections",
 		Notes: []string{
 			"Both: UDP over IPv4, one ct(commit) a packet; the same packets without ct() are measured beside and taken off; where that leaves nothing, on a busy machine, a round has no figure. Connections are picked at random.",
+			"When the table is full of answered connections, antrail removes the oldest of the port that holds the most, and Open vSwitch refuses the new one.",
 			"antrail: calls of conntrack.Track. The table lies in a file of tmpfs for memory and restart; its memory is allocated at once, used or not.",
 		},
 	}

@@ -220,7 +220,7 @@ func (c *ovsConntrack) refusals(ctx context.Context, o *ConntrackOptions, f figu
 	if err != nil {
 		return err
 	}
-	f[refusalFull] = (full[0] - bare[0][0]) / c.hertz * 1e6
+	f[answeredFull] = (full[0] - bare[0][0]) / c.hertz * 1e6
 	_, err = c.appctl(ctx, "dpctl/ct-set-maxconns", strings.TrimSpace(most))
 	return errors.Join(err, c.exhaust(ctx, o, f, bare[0][0]))
 }
