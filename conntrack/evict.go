@@ -9,9 +9,10 @@ import (
 // Early drop (CT-38, CT-47). From 95 % of the limit on, a new connection costs an
 // old one its place. In this order, the first that exists goes:
 //
-//	1. a spare connection (never answered, or over) of a port above its fair share
-//	2. an answered connection without states (UDP, ICMP and others) of a port
-//	   above its fair share
+//	1. a spare connection (never answered, or over) of a port above its fair
+//	   share, if it has had a second to be answered
+//	2. a younger one, or an answered one without states (UDP, ICMP and others),
+//	   of a port above its fair share: the longer of the two lists pays first
 //	3. a spare connection of a port within its share, if it has had a second to
 //	   be answered
 //
@@ -27,6 +28,15 @@ import (
 // Established TCP and SCTP are never evicted: their ends would not know, and the
 // translation would be lost. A port that fills the table with them is refused.
 //
+// Why the longer list: many senders may share a port, as at the tunnel. A flood
+// pays with its own kind. It cannot push out the few that others have just begun.
+//
+// Why a TCP handshake stays (young): after the SYN/ACK the client believes in the
+// connection and may wait for the server's first data. The server's packets would
+// be invalid without the connection, and the client has nothing to send again.
+// A handshake goes after handshakeTime without a packet, or if a long list has
+// nothing else.
+//
 // Of answered connections the oldest goes, unless it was in use since it was
 // listed: then it moves to the end of its list (the second chance of CLOCK). One
 // that the kernel forwards (away.go) counts as in use while packets pass. When it
@@ -40,6 +50,9 @@ const (
 	// answerTime is how long a connection of a port within its fair share is
 	// left alone.
 	answerTime = time.Second
+	// handshakeTime is how long a TCP handshake is left alone after its last packet:
+	// Linux sends a SYN/ACK again after 1, 2 and 4 s.
+	handshakeTime = 5 * time.Second
 	// evictTries is how often a victim may be snatched away by another worker.
 	evictTries = 8
 	// idleTries is how many of a port's oldest are looked at for one that is not in use.
@@ -149,26 +162,30 @@ func (l listed) stillThere(c *cell, _, _ int64) bool { return c.list() == l }
 // victim is the connection that goes for one of a port.
 func (t *Table) victim(d *division, from *portShare, zone int, now int64) (victim, bool) {
 	asks := d.weight(from, from.count.Load())
+	longer, shorter := answered, spare
+	if d.length(spare) > d.length(answered) {
+		longer, shorter = spare, answered
+	}
 	for _, c := range [...]struct {
 		list listed
 		over bool  // only of a port above its fair share
 		age  int64 // at least
-	}{{spare, true, 0}, {answered, true, 0}, {spare, false, int64(answerTime)}} {
+	}{{spare, true, int64(answerTime)}, {longer, true, 0}, {shorter, true, 0}, {spare, false, int64(answerTime)}} {
 		payer, held := d.payer[c.list], d.held[c.list]
 		if payer == nil || held < asks || c.over && held <= d.fair {
 			continue
 		}
-		if h, ok := t.pick(payer, c.list, zone, now-c.age); ok {
+		if h, ok := t.pick(payer, c.list, zone, c.age, now); ok {
 			return victim{h, payer, c.list}, true
 		}
 	}
 	return victim{}, false
 }
 
-// pick is the oldest connection of a zone in a port's list, if it was listed before
-// a time. One that another worker is about to make live is passed over, and so is an
-// answered one that is in use, unless all that are looked at are.
-func (t *Table) pick(s *portShare, list listed, zone int, before int64) (best handle, ok bool) {
+// pick is the oldest connection of a zone in a port's list, if it has been listed for
+// an age. One that another worker is about to make live is passed over. So is one that
+// is in use, unless all that are looked at are, and none has to be old.
+func (t *Table) pick(s *portShare, list listed, zone int, age, now int64) (best handle, ok bool) {
 	a, tries := t.arena, zoneTries
 	if t.parent != nil {
 		a = t.parent.arena
@@ -181,20 +198,20 @@ func (t *Table) pick(s *portShare, list listed, zone int, before int64) (best ha
 	l := &s.lists[list]
 	for slot := l.oldest.Load(); slot != 0 && tries > 0; tries-- {
 		c := a.at(slot)
-		if int32(uint32(before>>tickBits)-c.since.Load()) < 0 {
+		if int32(uint32((now-age)>>tickBits)-c.since.Load()) < 0 {
 			break
 		}
 		next := c.newer.Load()
 		if head, w := c.head.Load(), c.keyWords(original); live(head) && (zone == anyZone || w.zone() == uint16(zone)) {
-			if list != answered || !t.inUse(c) {
+			if list == answered && !t.inUse(c) || list == spare && !t.young(c, now) {
 				return handle{slot, uint32(head)}, true
 			}
-			if !ok {
+			if !ok && age == 0 {
 				best, ok = handle{slot, uint32(head)}, true
 			}
 			if t.parent == nil {
 				l.leave(a, slot)
-				l.join(a, slot, before)
+				l.join(a, slot, now)
 			}
 		}
 		slot = next
@@ -207,6 +224,20 @@ func (t *Table) inUse(c *cell) bool {
 	w := c.keyWords(original)
 	last := c.expires() - int64(t.timeouts.other(w.proto(), replied))
 	return int32(uint32(last>>tickBits)-c.since.Load()) > 0
+}
+
+// young says whether a spare connection is a TCP handshake: both ends have sent a SYN,
+// the last packet came less than handshakeTime ago, and more is to come.
+func (t *Table) young(c *cell, now int64) bool {
+	if w := c.keyWords(original); w.proto() != packet.ProtoTCP || c.flags()&replied == 0 {
+		return false
+	}
+	var ends [2]peer
+	for dir := range ends {
+		ends[dir].unpack(c.mut[6+dir].Load())
+	}
+	last := c.expires() - int64(t.timeouts.TCPSynReceived)
+	return min(ends[original].state, ends[reply].state) == tcpSynSent && now-last < int64(handshakeTime)
 }
 
 // missed says whether either end would miss the connection: both took part in

@@ -161,7 +161,7 @@ func TestVictimIsLive(t *testing.T) {
 	s := b.shares.of(b.Table, 1)
 	s.move(b.arena, slot, unlisted, spare, b.now)
 	b.begin(1, 10, false)
-	h, ok := b.pick(s, spare, anyZone, b.now+int64(time.Minute))
+	h, ok := b.pick(s, spare, anyZone, 0, b.now+int64(time.Minute))
 	if !ok || h.slot == slot || !live(uint64(h.gen)) {
 		t.Errorf("victim %+v, %v; slot %d is not live", h, ok, slot)
 	}

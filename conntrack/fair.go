@@ -35,6 +35,14 @@ func (d *division) weight(s *portShare, connections int64) int64 {
 	return connections * d.pods
 }
 
+// length is how many connections the payer of a list has in it.
+func (d *division) length(l listed) int32 {
+	if d.payer[l] == nil {
+		return 0
+	}
+	return d.payer[l].lists[l].length.Load()
+}
+
 // divide looks at the counts of all ports, for one that asks for a connection
 // that is counted already, or not.
 func (t *Table) divide(from *portShare, counted bool) (d division) {

@@ -256,3 +256,66 @@ func TestScratchKnowsShares(t *testing.T) {
 	}
 	b.checkOrder()
 }
+
+// TestHandshakesOutliveAnsweredFlood: a flood of answered connections by a shared port
+// pays with its own, and not with handshakes that another sender of that port has
+// under way. Without its SYN/ACK's connection a client that waits for the server's
+// first data would wait for ever (CT-47).
+func TestHandshakesOutliveAnsweredFlood(t *testing.T) {
+	const tunnel, between = 1, 100
+	b := newBench(t, Config{Max: 1000, NewRate: -1, SharedPorts: []uint32{tunnel}})
+	b.begin(2, 10, true)
+	b.begin(tunnel, 2000, true)
+	flood := uint16(3000)
+	flooded := func() {
+		for range between {
+			flood++
+			b.beginOne(tunnel, flood)
+			b.want(udpFrame(server, clientOf(tunnel), 53, flood), lookup, "est|rpl|trk")
+		}
+	}
+	victim := "10.1.0.77"
+	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "S", seq: 1}), from(commit, tunnel), "new|trk")
+	flooded()
+	b.want(tcpFrame(server, victim, 80, 7, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
+	flooded()
+	b.warp(2 * time.Second) // the ACK was lost, the SYN/ACK comes again
+	flooded()
+	b.want(tcpFrame(server, victim, 80, 7, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
+	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "A", seq: 2, ack: 10}), lookup, "est|trk")
+	b.checkOrder()
+}
+
+// TestHandshakesOutliveOneSidedFlood: the same where nobody answers the flood, and
+// all of it is younger than a second.
+func TestHandshakesOutliveOneSidedFlood(t *testing.T) {
+	const tunnel = 1
+	b := newBench(t, Config{Max: 1000, NewRate: -1, SharedPorts: []uint32{tunnel}})
+	victim := "10.1.0.77"
+	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "S", seq: 1}), from(commit, tunnel), "new|trk")
+	b.want(tcpFrame(server, victim, 80, 7, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
+	b.begin(tunnel, 5000, false)
+	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "A", seq: 2, ack: 10}), lookup, "est|trk")
+	b.checkOrder()
+}
+
+// TestHandshakesMakeRoom: handshakes that nobody completes are not kept for others.
+func TestHandshakesMakeRoom(t *testing.T) {
+	b := newBench(t, Config{Max: 100, NewRate: -1})
+	half := func(sport uint16) {
+		b.want(tcpFrame(clientOf(1), server, sport, 80, tcpText{flags: "S", seq: 1}), from(commit, 1), "new|trk")
+		b.want(tcpFrame(server, clientOf(1), 80, sport, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
+	}
+	for i := range uint16(300) {
+		half(1 + i)
+	}
+	for i := range uint16(40) {
+		if drop := b.establish(2, 1+i); drop != DropNone {
+			t.Fatalf("connect %d of the other port: %v", i, drop)
+		}
+	}
+	if b.held(1) != 55 || b.held(2) != 40 || b.Stats().Drops != [numDropReasons]uint64{} {
+		t.Errorf("ports %+v, stats %+v", b.Ports(), b.Stats())
+	}
+	b.checkOrder()
+}

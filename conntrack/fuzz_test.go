@@ -189,12 +189,16 @@ func (b *bench) checkShares() {
 
 // checkList checks the links of a list, and notes which slots stand in it.
 func (b *bench) checkList(l *ageList, in map[uint32]bool) {
-	last := uint32(0)
+	last, length := uint32(0), int32(0)
 	for slot := l.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
 		if b.arena.at(slot).older.Load() != last || in[slot] {
 			b.Fatalf("slot %d stands wrongly in its list", slot)
 		}
 		in[slot], last = true, slot
+		length++
+	}
+	if got := l.length.Load(); got != length {
+		b.Fatalf("a list of %d connections says that it has %d", length, got)
 	}
 	if l.newest.Load() != last {
 		b.Fatalf("the newest is slot %d, not %d", l.newest.Load(), last)

@@ -126,7 +126,10 @@ type holding struct {
 }
 
 // span is the two ends of a list that runs through cells; 0 for an empty one.
-type span struct{ first, last uint32 }
+type span struct {
+	first, last uint32
+	length      int32
+}
 
 // restore takes over what lies in the cells. Nobody else uses the table yet.
 func (t *Table) restore(now int64) {
@@ -242,6 +245,7 @@ func (s *span) append(a *arena, slot uint32, now int64) {
 		*unshared(&a.at(s.last).newer) = slot
 	}
 	s.last = slot
+	s.length++
 }
 
 // settle gives the table what the taker has found: counts, the free cells, and
@@ -287,6 +291,7 @@ func (l *ageList) adopt(a *arena, list span) {
 		a.at(list.first).older.Store(before)
 	}
 	l.newest.Store(list.last)
+	l.length.Add(list.length)
 }
 
 // plausible says whether Track could have written the entry. Of fixed, the

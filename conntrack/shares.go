@@ -26,7 +26,10 @@ type portShare struct {
 }
 
 // ageList is a list of connections by age. It changes under its share's mu.
-type ageList struct{ oldest, newest atomic.Uint32 } // slots
+type ageList struct {
+	oldest, newest atomic.Uint32 // slots
+	length         atomic.Int32
+}
 
 // listed says in which of its port's lists a connection stands.
 type listed uint8
@@ -167,6 +170,7 @@ func (l *ageList) join(a *arena, slot uint32, now int64) {
 		setHalf(&a.at(last).newer, slot)
 	}
 	setHalf(&l.newest, slot)
+	l.length.Add(1)
 }
 
 // leave takes a connection out of the list. The caller holds the share's mu.
@@ -183,6 +187,7 @@ func (l *ageList) leave(a *arena, slot uint32) {
 	} else {
 		setHalf(&a.at(newer).older, older)
 	}
+	l.length.Add(-1)
 }
 
 // DefaultNewRate is how many connections a port may begin in a second.
