@@ -20,6 +20,7 @@ var (
 	portPackets = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
 	portBytes   = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
 	portDrops   = describe("port_drops_total", "Frames that a port lost, by the driver's reason.", "port", "reason")
+	portNoMAC   = describe("port_macs_not_learned_total", "Frames whose source MAC address NORMAL did not learn, by why: the port's share of the table is full, or the address is configured on another port.", "port", "reason")
 	portUp      = describe("port_up", "1 when the port's link is up, 0 when it is down or gone.", "port", "driver")
 	tablePkts   = describe("table_packets_total", "Packets that were looked up in a table.", "table")
 	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
@@ -51,7 +52,7 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
+		portPackets, portBytes, portDrops, portNoMAC, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
 		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerAwake, workerPkts,
 		cacheEntries, cacheRoom, cacheStretches, cacheShapes, cacheEvents, objectStates, objectEdits, groupPkts, groupBytes, meterDrops,
 		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
@@ -107,6 +108,9 @@ func (c collector) ports(ch chan<- prometheus.Metric) {
 		counter(ch, portBytes, p.Tx.Bytes, p.Name, "tx")
 		for reason, n := range p.Reasons {
 			counter(ch, portDrops, n, p.Name, reason)
+		}
+		for reason, n := range p.MACs.NotLearned {
+			counter(ch, portNoMAC, n, p.Name, reason)
 		}
 	}
 }

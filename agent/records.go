@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -81,7 +82,27 @@ type PortRecord struct {
 	Rx      Counts            `json:"rx"`
 	Tx      Counts            `json:"tx"`
 	Reasons map[string]uint64 `json:"reasons,omitempty"`
+	MACs    PortMACs          `json:"macs"`
 	Offload PortOffload       `json:"offload"`
+}
+
+// PortMACs are the MAC addresses that NORMAL learned at a port. NotLearned counts the
+// frames whose source it did not learn, by macShareFull or macElsewhere.
+type PortMACs struct {
+	Learned    int               `json:"learned"`
+	NotLearned map[string]uint64 `json:"notLearned,omitempty"`
+}
+
+// Why NORMAL does not learn the source of a frame.
+const (
+	macShareFull = "share full"
+	macElsewhere = "configured on another port"
+)
+
+func portMACs(s dataplane.MACStats) PortMACs {
+	m := PortMACs{s.Learned, map[string]uint64{macShareFull: s.Full, macElsewhere: s.Foreign}}
+	maps.DeleteFunc(m.NotLearned, func(_ string, n uint64) bool { return n == 0 })
+	return m
 }
 
 // Counts are one direction of a port.
@@ -189,7 +210,7 @@ func (p *pipeline) portRecords() []PortRecord {
 			No: s.No, Name: names.Port(s.No), Link: s.Name, MAC: net.HardwareAddr(s.MAC[:]).String(), MTU: s.MTU,
 			Up: s.Up, Driver: s.Driver, Mode: s.Mode, Why: s.Why, Reasons: s.Reasons, Worker: s.Worker, Load: s.Load,
 			Rx: Counts{s.RxPackets, s.RxBytes, s.RxDropped, s.RxErrors},
-			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors}, Offload: p.portOffload(&s),
+			Tx: Counts{s.TxPackets, s.TxBytes, s.TxDropped, s.TxErrors}, MACs: portMACs(s.MACs), Offload: p.portOffload(&s),
 		}
 		if r.Name == "" {
 			r.Name = s.Name

@@ -163,6 +163,9 @@ func (p *pipeline) writePorts(w io.Writer, q query) error {
 		for _, reason := range slices.Sorted(maps.Keys(r.Reasons)) {
 			fmt.Fprintf(w, "           %s: %d\n", reason, r.Reasons[reason])
 		}
+		for _, reason := range slices.Sorted(maps.Keys(r.MACs.NotLearned)) {
+			fmt.Fprintf(w, "           source MAC not learned, %s: %d\n", reason, r.MACs.NotLearned[reason])
+		}
 		if q.explain && r.Pod != "" {
 			fmt.Fprintf(w, "    # Pod/%s\n", r.Pod)
 		}
@@ -226,9 +229,10 @@ func (p *pipeline) writeFDB(w io.Writer, _ query) error {
 	for _, m := range p.macRecords() {
 		fmt.Fprintf(w, "%5d  %4d  %s  %3d\n", m.Port, m.VLAN, m.MAC, int(m.AgeNS.Seconds()))
 	}
-	refused := p.sw.RefusedMACs()
-	for _, no := range slices.Sorted(maps.Keys(refused)) {
-		fmt.Fprintf(w, "port %d: %d times an address was not learned, because the port's share of the table is full\n", no, refused[no])
+	for _, r := range p.portRecords() {
+		for _, reason := range slices.Sorted(maps.Keys(r.MACs.NotLearned)) {
+			fmt.Fprintf(w, "port %d: source MAC not learned, %s: %d\n", r.No, reason, r.MACs.NotLearned[reason])
+		}
 	}
 	return nil
 }

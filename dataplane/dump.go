@@ -61,6 +61,7 @@ type PortStats struct {
 	// Stats has all packets; ByKernel those of them that passed by shortcuts.
 	ports.Stats
 	ByKernel KernelStats
+	MACs     MACStats
 }
 
 // Names returns the names of the tables; nil without a pipeline.
@@ -222,7 +223,7 @@ func (s *Switch) Ports() []PortStats {
 		st, by := p.port.Stats(), p.kernel.stats()
 		st.RxPackets, st.RxBytes = st.RxPackets+by.RxPackets, st.RxBytes+by.RxBytes
 		st.TxPackets, st.TxBytes = st.TxPackets+by.TxPackets, st.TxBytes+by.TxBytes
-		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), st, by})
+		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), st, by, p.macs.stats()})
 	}
 	return all
 }
@@ -240,10 +241,6 @@ func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
 
 // LearnedMACs returns what NORMAL has learned.
 func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
-
-// RefusedMACs counts, by port, the times that NORMAL did not learn an address because
-// the port's share of the table was full.
-func (s *Switch) RefusedMACs() map[uint32]uint64 { return s.fdb.refusals() }
 
 // Sleeps counts how often the workers went to sleep in poll(2).
 func (s *Switch) Sleeps() uint64 {

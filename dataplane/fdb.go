@@ -2,36 +2,54 @@ package dataplane
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 )
 
 // fdb is the table of learned addresses. An address is forgotten after fdbAge
-// without a packet; a full table learns nothing new, and each port has a share of it.
+// without a packet. A full table learns nothing new, and each port has a share of it.
 //
-// An address that is known is looked up, moves to another port and has its age
-// begin anew without a lock. That is for who adds one and who takes some out. One
-// that is taken out just as a packet of it comes is learned from the packet after.
+// A packet takes no lock if its address is known or if the port has no share left:
+// the lookup, the move to another port, the new age and the count of what was refused
+// are atomic. Only a packet that adds an address takes the lock, and a caller that
+// removes some. If an address is removed while a packet of it comes, the next packet
+// teaches it again.
 type fdb struct {
 	chains [fdbChains]atomic.Pointer[station]
 	size   atomic.Int32
+	ports  atomic.Int32 // of the switch, among which half of the table is divided
+	stray  macShare     // of all frames whose port is not in the switch
 
-	ports atomic.Int32 // of the switch, among which half of the table is divided
+	mu sync.Mutex // one change of the chains at a time
+}
 
-	mu      sync.Mutex        // one change of the chains at a time
-	held    map[uint32]int    // addresses by the port that they were first learned at
-	refused map[uint32]uint64 // addresses that a port had no share left for
+// macShare counts one port's part of the table, and what the port did not get.
+type macShare struct {
+	held    atomic.Int32  // addresses that were first learned at the port
+	full    atomic.Uint64 // frames whose address the port had no share left for
+	foreign atomic.Uint64 // frames whose address is configured on another port
+}
+
+// MACStats are the addresses that NORMAL learned at a port, and the frames whose
+// address it did not learn.
+type MACStats struct {
+	Learned int    // addresses that count for the port's share now
+	Full    uint64 // frames: the port's share of the table was full
+	Foreign uint64 // frames: port security gives the address to another port
+}
+
+func (m *macShare) stats() MACStats {
+	return MACStats{int(m.held.Load()), m.full.Load(), m.foreign.Load()}
 }
 
 // hasShare says whether a port may learn one more. While the table is less than half
 // full, every port may. Then a port may while it holds less than its part of the other
-// half, so that no port can take another one's part. The caller holds mu.
-func (t *fdb) hasShare(port uint32) bool {
+// half, so that no port can take another one's part.
+func (t *fdb) hasShare(of *macShare) bool {
 	const half = fdbMax / 2
 	size := int(t.size.Load())
-	return size < half || size < fdbMax && t.held[port] < max(1, half/int(max(1, t.ports.Load())))
+	return size < half || size < fdbMax && int(of.held.Load()) < max(1, half/int(max(1, t.ports.Load())))
 }
 
 const (
@@ -43,7 +61,7 @@ const (
 // station is an address that was learned, in a chain of those of one hash.
 type station struct {
 	macKey
-	by   uint32        // whose share it takes: the port where it was first seen
+	by   *macShare     // whose share it takes: the port where it was first seen
 	port atomic.Uint32 // where it was last seen
 	seen atomic.Int64  // clock of a packet, less than a second before its last
 	next atomic.Pointer[station]
@@ -76,12 +94,15 @@ func (t *fdb) find(k macKey) *station {
 	return s
 }
 
-// learn notes that an address was seen at a port.
-func (t *fdb) learn(k macKey, port uint32, now int64) {
-	if s := t.find(k); s != nil {
+// learn notes that an address was seen at a port, whose share it takes if it is new.
+func (t *fdb) learn(k macKey, port uint32, of *macShare, now int64) {
+	switch s := t.find(k); {
+	case s != nil:
 		s.meet(port, now)
-	} else {
-		t.add(k, port, now)
+	case !t.hasShare(of):
+		of.full.Add(1)
+	default:
+		t.add(k, port, of, now)
 	}
 }
 
@@ -96,35 +117,26 @@ func (s *station) meet(port uint32, now int64) {
 	}
 }
 
-// add learns an address that was not known when its packet came.
-func (t *fdb) add(k macKey, port uint32, now int64) {
+// add learns an address that was not known when its packet came. Others may have
+// taken the share's last place since the caller looked.
+func (t *fdb) add(k macKey, port uint32, of *macShare, now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := t.find(k); s != nil {
 		s.meet(port, now)
 		return
 	}
-	if t.held == nil {
-		t.held, t.refused = map[uint32]int{}, map[uint32]uint64{}
-	}
-	if !t.hasShare(port) {
-		t.refused[port]++
+	if !t.hasShare(of) {
+		of.full.Add(1)
 		return
 	}
-	t.held[port]++
-	s, first := &station{macKey: k, by: port}, t.chain(k)
+	s, first := &station{macKey: k, by: of}, t.chain(k)
 	s.port.Store(port)
 	s.seen.Store(now)
 	s.next.Store(first.Load())
 	first.Store(s)
+	of.held.Add(1)
 	t.size.Add(1)
-}
-
-// refusals are how many addresses each port had no share left for.
-func (t *fdb) refusals() map[uint32]uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.refused)
 }
 
 // port is where an address was last seen.
@@ -150,9 +162,7 @@ func (t *fdb) remove(goes func(*station) bool) {
 			if goes(s) {
 				at.Store(s.next.Load()) // a lookup that stands at s still reaches those behind it
 				t.size.Add(-1)
-				if t.held[s.by]--; t.held[s.by] == 0 {
-					delete(t.held, s.by)
-				}
+				s.by.held.Add(-1)
 			} else {
 				at = &s.next
 			}

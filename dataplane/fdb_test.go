@@ -16,7 +16,7 @@ func TestStationsWhileOthersCome(t *testing.T) {
 	ofGone := func(s *station) bool { return s.port.Load() == gone }
 	var table fdb
 	for i := range uint64(staying) {
-		table.learn(macKey{i, 0}, uint32(i), 1)
+		table.learn(macKey{i, 0}, uint32(i), &table.stray, 1)
 	}
 	var workers sync.WaitGroup
 	for w := range uint64(2) {
@@ -28,13 +28,13 @@ func TestStationsWhileOthersCome(t *testing.T) {
 					t.Errorf("station %d is at port %d (known: %v)", mac, port, ok)
 					return
 				}
-				table.learn(macKey{mac, 0}, uint32(mac), int64(i)*second/10_000)
-				table.learn(macKey{staying, 0}, uint32(1000+w), second)
+				table.learn(macKey{mac, 0}, uint32(mac), &table.stray, int64(i)*second/10_000)
+				table.learn(macKey{staying, 0}, uint32(1000+w), &table.stray, second)
 				if port, ok := table.port(macKey{staying, 0}, second); !ok || port != 1000 && port != 1001 {
 					t.Errorf("the station that moves is at port %d (known: %v)", port, ok)
 					return
 				}
-				table.learn(macKey{1000 + r.Uint64N(coming), 0}, gone, second)
+				table.learn(macKey{1000 + r.Uint64N(coming), 0}, gone, &table.stray, second)
 			}
 		})
 	}
@@ -50,8 +50,8 @@ func TestStationsWhileOthersCome(t *testing.T) {
 	if n := len(table.list(second)); n != staying || table.size.Load() != staying {
 		t.Errorf("%d stations are left, and counted %d, want %d", n, table.size.Load(), staying)
 	}
-	if table.expire(fdbAge + 10*second); table.size.Load() != 0 || len(table.list(0)) != 0 {
-		t.Errorf("%d stations are left when all are too old", table.size.Load())
+	if table.expire(fdbAge + 10*second); table.size.Load() != 0 || len(table.list(0)) != 0 || table.stray.held.Load() != 0 {
+		t.Errorf("%d stations are left when all are too old, and %d in the port's share", table.size.Load(), table.stray.held.Load())
 	}
 }
 
@@ -63,7 +63,7 @@ func TestStationsFull(t *testing.T) {
 	for range 2 {
 		workers.Go(func() {
 			for i := range uint64(2 * fdbMax) {
-				table.learn(macKey{i, 0}, 1, 1)
+				table.learn(macKey{i, 0}, 1, &table.stray, 1)
 			}
 		})
 	}
@@ -71,8 +71,11 @@ func TestStationsFull(t *testing.T) {
 	if n := len(table.list(1)); n != fdbMax/2 {
 		t.Errorf("%d stations were learned, want %d", n, fdbMax/2)
 	}
+	if got, want := table.stray.stats(), (MACStats{Learned: fdbMax / 2, Full: 2 * (2*fdbMax - fdbMax/2)}); got != want {
+		t.Errorf("the port has %+v, want %+v", got, want)
+	}
 	first := macKey{0, 0}
-	table.learn(first, 2, 1)
+	table.learn(first, 2, &table.stray, 1)
 	if port, ok := table.port(first, 1); !ok || port != 2 {
 		t.Errorf("a station that moved is at port %d (known: %v)", port, ok)
 	}

@@ -40,6 +40,9 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 		port, src int
 		leave     int // frames
 	}{{1, 1000, 1}, {2, 1000, 1}, {1, 1001, 1}, {1, 1002, 0}, {1, 1003, 1}, {1, 1004, 1}, {1, 1005, 2}, {1, 1006, 0}, {1, 1007, 1}, {1, 1008, 2}}
+	flood := r.fillMACs(4, "in_port=4,udp,dl_dst=02:00:00:00:00:01,udp_src=1000")
+	full := r.macsOf(4).Full
+	r.check(r.sw.SecurePort(2, dataplane.PortSecurity{MACs: [][6]byte{{2, 5: 2}}}))
 	for range 4 { // until the cache has them too
 		for _, c := range courses {
 			r.send(udp(c.port, c.src))
@@ -67,6 +70,11 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 		pass(udp(c.port, c.src), c.leave)
 	}
 	pass("in_port=4,udp,dl_src=02:00:00:00:00:03,dl_dst=02:00:00:00:00:01,udp_src=1000", 1) // it moves
+	pass("in_port=4,udp,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01,udp_src=1000", 1) // another port's own
+	flood(40)
+	if waited.Load() {
+		t.Fatal("an address that the port has no share for waits for a lock")
+	}
 	if n := r.sw.Cache().Events[dataplane.CacheHit] - hits; n < 40 && !*walktest.All {
 		t.Errorf("%d packets were replayed", n)
 	}
@@ -82,4 +90,35 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	watch.Stop()
 	release()
 	<-learned
+	if got := r.macsOf(4); got.Full != full+40 || got.Foreign != 40 {
+		t.Errorf("port 4 has %+v", got)
+	}
+}
+
+// fillMACs sends frames from ever new addresses until the port's share of the learned
+// ones is full. The function it returns sends more of them.
+func (r *rig) fillMACs(no uint32, text string) (flood func(n int)) {
+	in, frame := r.compose(text)
+	sent := 0
+	flood = func(n int) {
+		for range n {
+			sent++
+			frame[6], frame[10], frame[11] = 6, byte(sent>>8), byte(sent)
+			r.sendFrame(in, frame)
+		}
+	}
+	for r.macsOf(no).Full == 0 {
+		flood(1)
+	}
+	return flood
+}
+
+// macsOf is what NORMAL learned at a port.
+func (r *rig) macsOf(no uint32) (stats dataplane.MACStats) {
+	for _, p := range r.sw.Ports() {
+		if p.No == no {
+			stats = p.MACs
+		}
+	}
+	return stats
 }

@@ -44,8 +44,8 @@ func (k *walk) bridge() {
 	}
 	k.w.rec.forbid()
 	t, now, set := &k.w.sw.fdb, k.w.now, k.w.sw.ports.Load()
-	if !k.dry() && src&groupAddress == 0 && !set.foreign(src, k.key.InPort()) {
-		t.learn(macKey{src, vlan}, k.key.InPort(), now)
+	if !k.dry() && src&groupAddress == 0 {
+		k.learnSource(set, macKey{src, vlan})
 	}
 	if dst&groupAddress == 0 {
 		if dst == src { // just learned, or, in a trace, as if it were
@@ -62,4 +62,18 @@ func (k *walk) bridge() {
 		}
 	}
 	k.flood()
+}
+
+// learnSource learns a frame's source at its port, unless it is configured on another.
+func (k *walk) learnSource(set *portSet, src macKey) {
+	t, no := &k.w.sw.fdb, k.key.InPort()
+	share := &t.stray
+	if p := set.port(no); p != nil {
+		share = &p.macs
+	}
+	if set.foreign(src.mac, no) {
+		share.foreign.Add(1)
+		return
+	}
+	t.learn(src, no, share, k.w.now)
 }

@@ -152,7 +152,9 @@ func TestNormalTableFull(t *testing.T) {
 	if n, want := len(r.sw.LearnedMACs()), 4096+4096/5; n != want {
 		t.Errorf("%d addresses were learned, want %d", n, want)
 	}
-	if got := r.sw.RefusedMACs(); got[1] != 8200-4096 || got[2] != 0 || got[3] != 1000-4096/5 {
-		t.Errorf("refused: %v", got)
+	for no, want := range map[uint32]dataplane.MACStats{1: {Learned: 4096, Full: 8200 - 4096}, 2: {}, 3: {Learned: 4096 / 5, Full: 1000 - 4096/5}} {
+		if got := r.macsOf(no); got != want {
+			t.Errorf("port %d has %+v, want %+v", no, got, want)
+		}
 	}
 }

@@ -24,6 +24,7 @@ type switchPort struct {
 	kernel   kernelCounts // what passed by shortcuts
 	account  account      // of what entered by it, and left
 	guard    atomic.Pointer[guard]
+	macs     macShare
 	backlog  backlog // of the worker that receives from it
 
 	worker atomic.Int32 // which worker receives from it; changed under Switch.mu

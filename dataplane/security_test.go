@@ -63,6 +63,9 @@ func TestOwnMACIsLearnedAtNoOtherPort(t *testing.T) {
 	if got := r.outcomeOf(4, arpFrom(1, 1)); got != "1 2 3" {
 		t.Errorf("the broadcast went to %q", got)
 	}
+	if got := r.macsOf(4); got != (dataplane.MACStats{Foreign: 1}) {
+		t.Errorf("port 4 has %+v", got)
+	}
 	if got := r.outcome(ethernet(3, 9, 1)); got != "1" {
 		t.Errorf("a frame for the MAC went to %q", got)
 	}

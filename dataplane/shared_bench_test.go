@@ -20,7 +20,7 @@ func BenchmarkNormal(b *testing.B) {
 		b.Run(fmt.Sprint("stations=", n), func(b *testing.B) {
 			var t fdb
 			for i := range n {
-				t.learn(macKey{uint64(i), 0}, uint32(i%64), 1)
+				t.learn(macKey{uint64(i), 0}, uint32(i%64), &t.stray, 1)
 			}
 			var workers atomic.Uint32
 			b.ReportAllocs()
@@ -28,7 +28,7 @@ func BenchmarkNormal(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				i := int(workers.Add(1)) * n / 2
 				for ; pb.Next(); i++ {
-					t.learn(macKey{uint64(i % n), 0}, uint32(i%n%64), 2)
+					t.learn(macKey{uint64(i % n), 0}, uint32(i%n%64), &t.stray, 2)
 					if _, ok := t.port(macKey{uint64((i + 1) % n), 0}, 2); !ok {
 						b.Error("a station is not known")
 						return
