@@ -50,14 +50,14 @@ func (p *Port) inherit(from *[]int) error {
 		if port := p.config.Kind.Port(); err == nil && (port != 0 && at.Port() != port || i == 0 && at.Addr() != p.config.Local) {
 			err = fmt.Errorf("it receives at %v", at)
 		}
-		if err == nil {
-			err = p.watch(fd)
-		}
 		if err != nil {
 			_ = closeAll(fds[i:])
 			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
 		}
-		p.rxs = append(p.rxs, &receiver{fd: fd, at: at.Addr()})
+		if err = p.add(fd, at.Addr()); err != nil {
+			_ = closeAll(fds[i+1:])
+			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
+		}
 	}
 	if len(p.rxs) == 0 {
 		return errors.New("underlay: there is no receiving socket")

@@ -3,6 +3,7 @@ package underlay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -12,7 +13,7 @@ import (
 // Other Nodes send what is to leave the cluster by an Egress to the Egress'
 // address itself: entries find the Egress by tun_dst.
 
-// receiver is the socket of one address of the Node. It is under rxMu.
+// receiver is a socket of one address of the Node. It is under rxMu.
 type receiver struct {
 	fd   int
 	at   netip.Addr
@@ -31,34 +32,44 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 		return nil
 	}
 	wanted := *setOf(append([]netip.Addr{p.config.Local}, here...))
+	missing := maps.Clone(wanted)
 	p.countDrops()
+	p.ready = readySockets{}
 	p.rxs = slices.DeleteFunc(p.rxs, func(r *receiver) bool {
 		_, keep := wanted[r.at]
-		delete(wanted, r.at)
+		delete(missing, r.at)
 		if !keep {
 			unix.Close(r.fd) // which takes it out of the epoll set
 		}
 		return !keep
 	})
 	var errs []error
-	for a := range wanted {
+	for a := range missing {
 		errs = append(errs, p.listen(a))
 	}
 	return errors.Join(errs...)
 }
 
-// listen opens the socket of one address.
+// listen opens the first socket of one address. It fails when anybody else receives
+// there.
 func (p *Port) listen(a netip.Addr) error {
-	fd, err := openReceiver(&p.config, a)
+	fd, err := openReceiver(&p.config, a, false)
 	if err == nil {
-		if err = p.watch(fd); err != nil {
-			unix.Close(fd)
-		}
+		err = p.add(fd, a)
 	}
 	if err != nil {
 		return fmt.Errorf("underlay: receive %v on %v: %w", p.config.Kind, a, err)
 	}
-	p.rxs = append(p.rxs, &receiver{fd: fd, at: a})
+	return nil
+}
+
+// add has the port receive by a socket, which is closed after an error.
+func (p *Port) add(fd int, at netip.Addr) error {
+	if err := p.watch(fd); err != nil {
+		unix.Close(fd)
+		return err
+	}
+	p.rxs = append(p.rxs, &receiver{fd: fd, at: at})
 	return nil
 }
 

@@ -14,9 +14,8 @@ const maxJoined = 64
 
 // Receive hands out inner frames of datagrams that pass all checks, f.Tunnel
 // filled in. What it has read before comes first; then it reads all that waits
-// at one address, up to maxMessages, with one system call. The addresses take
-// turns; one that has nothing passes. TCP segments that follow one another come
-// as one frame.
+// in one socket, up to maxMessages, with one system call. The sockets that have
+// something take turns. TCP segments that follow one another come as one frame.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
@@ -26,8 +25,11 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	frames := p.supply(min(len(batch), maxBatch))
 	n := p.deliver(batch)
 	for i := 0; i < len(p.rxs) && n == 0 && frames && !p.rests; i++ {
-		p.turn = (p.turn + 1) % len(p.rxs)
-		if err := p.in.fill(p.rxs[p.turn]); err != nil {
+		r := p.nextReady()
+		if r == nil {
+			break
+		}
+		if err := p.in.fill(r); err != nil {
 			p.count.Lost(ports.RxFailed, 1)
 		}
 		n = p.deliver(batch)

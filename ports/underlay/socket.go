@@ -16,10 +16,11 @@ import (
 const numSenders = 256
 
 // openReceiver opens a socket that gets what other Nodes send by a tunnel; for other
-// addresses than the Node's own also before the Node has them. Where the kernel joins
-// datagrams it is to hand them out so.
-func openReceiver(c *Config, at netip.Addr) (int, error) {
-	fd, err := openSocket(c.Kind, netip.AddrPortFrom(at, c.Kind.Port()), at != c.Local)
+// addresses than the Node's own also before the Node has them. A socket that joins
+// finds the address in use by others of this user that are shared. Where the kernel
+// joins datagrams, the socket gets them joined.
+func openReceiver(c *Config, at netip.Addr, joins bool) (int, error) {
+	fd, err := openSocket(c.Kind, netip.AddrPortFrom(at, c.Kind.Port()), socketOptions{early: at != c.Local, shared: joins})
 	if err != nil {
 		return -1, err
 	}
@@ -76,7 +77,7 @@ func closeAll(fds []int) error {
 // Open vSwitch sends them, or to be fragmented where they are too long for their
 // way. What is received is not for it: its filter is the program "return 0".
 func openSender(kind tunnel.Kind, local netip.Addr, df bool) (int, error) {
-	fd, err := openSocket(kind, netip.AddrPortFrom(local, 0), false)
+	fd, err := openSocket(kind, netip.AddrPortFrom(local, 0), socketOptions{})
 	if err != nil {
 		return -1, err
 	}
@@ -101,9 +102,14 @@ func discoverMTU(fd int, local netip.Addr, df bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how)
 }
 
-// openSocket opens and binds a non-blocking socket, of UDP or a raw one of GRE;
-// early, also to an address that the Node has not got.
-func openSocket(kind tunnel.Kind, at netip.AddrPort, early bool) (int, error) {
+// socketOptions say how a socket is bound.
+type socketOptions struct {
+	early  bool // also to an address that the Node does not have
+	shared bool // also where shared sockets of the same user are
+}
+
+// openSocket opens and binds a non-blocking socket, of UDP or a raw one of GRE.
+func openSocket(kind tunnel.Kind, at netip.AddrPort, o socketOptions) (int, error) {
 	family, sa := sockaddr(at)
 	how := unix.SOCK_DGRAM
 	if kind.Port() == 0 {
@@ -113,8 +119,11 @@ func openSocket(kind tunnel.Kind, at netip.AddrPort, early bool) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if early { // IP_FREEBIND serves IPv6 sockets too
+	if o.early { // IP_FREEBIND serves IPv6 sockets too
 		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+	}
+	if err == nil && o.shared {
+		err = share(fd)
 	}
 	if err == nil {
 		err = unix.Bind(fd, sa)

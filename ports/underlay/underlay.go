@@ -2,8 +2,9 @@
 // Geneve, VXLAN or GRE over the Node's own IP stack, so the kernel does what it
 // does well: routing, ARP, path MTU discovery, and firewalling by the Node's rules.
 //
-// It has a socket to receive for each address: the Node's own, and those of the
-// Egresses that it holds. To send there are many, so that flows have source
+// It receives at the Node's own address and at those of the Egresses that it holds.
+// The Node's own has many sockets, among which sending pods are divided (group.go).
+// To send there are many too, so that flows have source
 // ports of their own (RFC 8926, section 3.3; RFC 7348, section 5) and receive-side
 // scaling on the way can tell them apart; all frames of a flow go by one of them.
 // What one of them receives its filter refuses. GRE has no ports: its sockets are
@@ -23,6 +24,7 @@
 //	rawgre.go     what raw sockets hand out besides
 //	traced.go     frames that are watched, which take their id along
 //	socket.go     sockets, and mmsg_unsafe.go their calls for many messages
+//	group.go      the sockets of one address, and whose turn it is
 //	egress.go     those of Egresses' addresses
 //	reason.go     why this port alone loses a frame
 //
@@ -97,9 +99,9 @@ type Port struct {
 
 	rxMu   sync.Mutex  // Receive against Close
 	rxs    []*receiver // the first is the Node's own address; none: closed
-	turn   int         // whose turn it is
-	rests  bool        // nothing more is read
-	epoll  int         // watches them all
+	ready  readySockets
+	rests  bool // nothing more is read
+	epoll  int  // watches them all
 	in     *inbox
 	spare  [maxBatch]*packet.Frame // for what is received, the first spares of them
 	spares int
@@ -173,12 +175,17 @@ func (p *Port) openSockets() (err error) {
 	return nil
 }
 
-// openReceivers opens the Node's own socket, or takes those that were inherited.
-func (p *Port) openReceivers() error {
+// openReceivers opens the Node's own sockets, or takes those that were inherited.
+func (p *Port) openReceivers() (err error) {
 	if p.config.inherited == nil {
-		return p.listen(p.config.Local)
+		err = p.listen(p.config.Local)
+	} else {
+		err = p.inherit(p.config.inherited)
 	}
-	return p.inherit(p.config.inherited)
+	if err == nil {
+		p.fillGroup()
+	}
+	return err
 }
 
 func (p *Port) closeReceivers() {

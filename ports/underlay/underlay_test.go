@@ -305,6 +305,9 @@ func TestDropsOnReceive(t *testing.T) {
 					t.Errorf("frame %d: VNI %d, %x", i, f.Tunnel.ID, f.Bytes())
 				}
 			}
+			if n := p.Receive(make([]*packet.Frame, 1)); n != 0 { // the datagram was in another socket
+				t.Errorf("%d frames more", n)
+			}
 			s := p.Stats()
 			if s.Reasons[tt.reason] != 1 || s.RxDropped+s.RxErrors != 1 || s.RxPackets != 2 {
 				t.Errorf("stats %+v, want one %q and two packets", s, tt.reason)
