@@ -67,7 +67,8 @@ func (p *LostPacket) From() string {
 	return who
 }
 
-// What is its addresses, and the Pod that it was for.
+// What is its addresses, the Pod that it was for, and, when it was lost on its way out,
+// the Pod that sent it.
 func (p *LostPacket) What() string {
 	s := p.Packet
 	if s == "" {
@@ -80,6 +81,9 @@ func (p *LostPacket) What() string {
 	}
 	if p.Forged != "" {
 		s += ": " + p.Forged
+	}
+	if p.Leaving && p.Source != "" {
+		s += " sent by " + p.Source
 	}
 	switch {
 	case p.Tunnel != nil && p.Tunnel.Src != "":

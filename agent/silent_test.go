@@ -48,7 +48,7 @@ func TestSilentNode(t *testing.T) {
 	}
 	p := n.lostLast(t, LostQuery{Pod: "default/client-a"})
 	if p.From() != "to antrea-tun0" || p.Reason != "port_the_node_does_not_answer_arp_or_ndp" || p.Destination != "default/web-b" ||
-		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) for the Node 192.168.77.103" {
+		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) sent by default/client-a for the Node 192.168.77.103" {
 		t.Errorf("%s %+v", p.What(), p)
 	}
 }

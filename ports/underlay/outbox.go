@@ -160,19 +160,19 @@ func (p *lane) took(i int) {
 		return
 	}
 	p.count.lost(txSilent, t.datagrams)
-	p.keep(txSilent, i, t.first)
+	p.keep(sentences[txSilent], i, t.first)
 }
 
 // keep keeps the frame inside the datagram of message i that begins with a part, as the
 // last one that was lost for a reason.
-func (p *lane) keep(r reason, i, first int) {
+func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.trains[i]
 	head, body := p.out.part(first), p.out.part(first+1)
 	head = head[tunnel.HeaderLen+t.option:]
 	var inner [ports.SpecimenLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
-	p.count.Keep(sentences[r], t.to, inner[:n], len(head)+len(body))
+	p.count.Keep(reason, t.to, inner[:n], len(head)+len(body))
 }
 
 // fail sees to message i, which the kernel refused.
@@ -218,15 +218,17 @@ func (p *lane) apart(fd, i int) {
 func (o *outbox) datagramLen(first int) int { return len(o.part(first)) + len(o.part(first+1)) }
 
 // lose counts datagrams of message i that the kernel refused, the first of which begins
-// with a part.
+// with a part. That one is kept, because its inner frame tells which pod sent it.
 func (p *lane) lose(err error, i, first, datagrams int) {
+	why := ports.TxFailed
 	switch err {
 	case unix.EAGAIN, unix.ENOBUFS:
-		p.count.Lost(ports.TxRingFull, datagrams)
+		why = ports.TxRingFull
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
 		p.count.lost(txNoRoute, datagrams)
-		p.keep(txNoRoute, i, first)
-	default:
-		p.count.Lost(ports.TxFailed, datagrams)
+		p.keep(sentences[txNoRoute], i, first)
+		return
 	}
+	p.count.Lost(why, datagrams)
+	p.keep(why.String(), i, first)
 }
