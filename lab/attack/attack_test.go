@@ -92,6 +92,39 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
+// TestPlayAgain: an attack is played again while lost pings are all that is wrong, three
+// times at most.
+func TestPlayAgain(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		lost, fails   int // plays that lose most pings, and in which connects fail
+		plays, faults int // expected
+	}{
+		{"nothing wrong", 0, 0, 1, 0},
+		{"pings lost once", 1, 0, 2, 0},
+		{"pings lost each time", 9, 0, 3, 1},
+		{"a connect failed", 0, 9, 1, 1},
+		{"both", 9, 9, 1, 2},
+	} {
+		played := 0
+		r, err := playAgain(func() (Row, error) {
+			r := Row{MemoryBefore: 1, MemoryAfter: 1, Others: Others{Across: Pings{Sent: 10}}}
+			if played < c.lost {
+				r.Others.Across.Lost = 6
+			}
+			if played < c.fails {
+				r.Others.Failed = 1
+			}
+			played++
+			r.judge(&attack{})
+			return r, nil
+		})
+		if err != nil || played != c.plays || r.Plays != c.plays || len(r.Faults) != c.faults {
+			t.Errorf("%s: %d plays, row says %d, faults %q, %v", c.name, played, r.Plays, r.Faults, err)
+		}
+	}
+}
+
 // TestOptions: what cannot be is refused before a lab is made.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {

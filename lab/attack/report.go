@@ -31,10 +31,13 @@ type Row struct {
 	// MemoryBefore and MemoryAfter are the resident bytes of the agent.
 	MemoryBefore int `json:"memoryBefore"`
 	MemoryAfter  int `json:"memoryAfter"`
+	// Plays is how often it was played; more than once if too many pings were lost.
+	Plays int `json:"plays"`
 	// Faults are what should be otherwise; none when the attack came to nothing.
 	Faults []string `json:"faults,omitempty"`
 
 	name *Named // the loss that was expected
+	cut  int    // faults that are lost pings
 	took time.Duration
 }
 
@@ -87,6 +90,7 @@ func (r *Row) judge(a *attack) {
 		Pings
 	}{{"on one Node", o.OneNode}, {"across Nodes", o.Across}} {
 		if p.Lost*2 > p.Sent {
+			r.cut++
 			r.fault(fmt.Errorf("%d of %d pings %s were lost, want half of them at most", p.Lost, p.Sent, p.where))
 		}
 	}
@@ -97,6 +101,9 @@ func (r *Row) judge(a *attack) {
 		r.fault(errors.New("the agent of " + nodeA + " has ended"))
 	}
 }
+
+// onlyPings says whether lost pings are all that is wrong.
+func (r *Row) onlyPings() bool { return r.cut > 0 && r.cut == len(r.Faults) }
 
 // Failed is how many attacks did not come to nothing.
 func (r *Report) Failed() (n int) {
@@ -179,8 +186,12 @@ func (r *Row) line() string {
 		named = most.String()
 	}
 	o := &r.Others
+	name := r.Attack
+	if r.Plays > 1 {
+		name += fmt.Sprintf(" (play %d)", r.Plays)
+	}
 	return strings.Join([]string{
-		verdict, r.Attack, fmt.Sprint(r.Sent), arrived, named, o.OneNode.String(), o.Across.String(),
+		verdict, name, fmt.Sprint(r.Sent), arrived, named, o.OneNode.String(), o.Across.String(),
 		fmt.Sprintf("%d of %d", o.Failed, o.Connects), fmt.Sprintf("%.1f MB, %.0f ms", float64(o.Streamed)/1e6, o.Stall),
 		fmt.Sprintf("%d, %d", r.MemoryBefore>>20, r.MemoryAfter>>20),
 	}, "\t")
