@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ func TestGSO(t *testing.T) {
 		}
 	})
 	defer port.Close()
+	waitRunning(t, a, "eth0")
 	for name, g := range map[string]GSO{
 		"tcp4": {Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), TCP: true, Size: 8},
 		"tcp6": {Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2"), TCP: true, Size: 48},
@@ -53,6 +55,28 @@ func TestGSO(t *testing.T) {
 				t.Errorf("without time it sent %+v: %v", sent, err)
 			}
 		})
+	}
+}
+
+// waitRunning waits until a link carries frames. Linux drops what is sent before it
+// has noticed that the other end is up, and a packet socket is told nothing of it.
+func waitRunning(t *testing.T, in *nstest.Namespace, link string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		var flags net.Flags
+		in.Do(t, func() {
+			ifi, err := net.InterfaceByName(link)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flags = ifi.Flags
+		})
+		if flags&net.FlagRunning != 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s in %s does not run: %v", link, in.Name, flags)
+		}
 	}
 }
 
