@@ -20,6 +20,7 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // upgradedNode is a Node with the links of two pods, one of them on AF_XDP, and its
@@ -414,6 +415,23 @@ func pairOfTalks(t *testing.T) (a, b talk) {
 	}
 	t.Cleanup(func() { here.Close(); there.Close() })
 	return talk{here}, talk{there.(*net.UnixConn)}
+}
+
+// TestTalkOfManySockets: a note brings the receiving sockets of a tunnel and of 184
+// Egresses.
+func TestTalkOfManySockets(t *testing.T) {
+	a, b := pairOfTalks(t)
+	fd, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	go a.say(note{Say: sayPort}, slices.Repeat([]int{fd}, 200)...)
+	_, fds, err := b.hear(time.Minute, sayPort)
+	closeDescriptors(fds)
+	if err != nil || len(fds) != 200 {
+		t.Errorf("%d descriptors: %v", len(fds), err)
+	}
 }
 
 // TestTalk: what is said is heard as it was said, with its descriptors and without

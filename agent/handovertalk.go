@@ -69,10 +69,11 @@ const (
 	sayRunning = "running"
 )
 
-// maxNote bounds a note, and maxDescriptors those of one: a port's.
+// maxNote bounds a note. maxDescriptors bounds the descriptors of one note, which are a
+// port's; the kernel passes at most so many with one message (SCM_MAX_FD).
 const (
 	maxNote        = 64 << 20
-	maxDescriptors = 128
+	maxDescriptors = 253
 )
 
 // talk is a connection between two agents.
