@@ -112,6 +112,11 @@ func (p *pipeline) explainNumber(kind, number string) (any, error) {
 
 func (p *pipeline) explainObject(k control.Key) (any, error) {
 	status, ok := p.objects.Status(k)
+	for _, s := range p.refusedObjects(kindIs(k.Kind)) {
+		if s.Object == k {
+			status, ok = s, true
+		}
+	}
 	if !ok {
 		var there []string
 		for _, s := range p.objects.Statuses() {

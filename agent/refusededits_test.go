@@ -142,6 +142,46 @@ func TestRefusedEditIsShown(t *testing.T) {
 	wantNone("deleted")
 }
 
+// TestRefusedByOthersIsShown: a policy that is edited to a tier that does not exist stays
+// in force and is shown with the refused edit. One that never was good is refused, and
+// counted as refused.
+func TestRefusedByOthersIsShown(t *testing.T) {
+	a := newEditedAgent(t)
+	const name, guard = "web-app-db-network-policy", `antrail_objects{kind="ClusterNetworkPolicy",state="installed"} `
+	was := a.line("/metrics", guard)
+	a.edit("policies.yaml", "priority: 5\n  tier: application", "priority: 5\n  tier: none")
+	const refused = "policies.yaml:31: spec.tier: there is no tier none"
+	if l := a.line("/policies", "ClusterNetworkPolicy", name); !strings.HasSuffix(l, "installed, edit refused: "+refused) {
+		t.Errorf("get policies: %s", l)
+	}
+	if l := a.line("/readyz", "edits: "); !strings.HasSuffix(l, "ClusterNetworkPolicy/"+name+": "+refused) {
+		t.Errorf("/readyz: %s", l)
+	}
+	if l := a.line("/metrics", "antrail_objects_edit_refused{"); l != `antrail_objects_edit_refused{kind="ClusterNetworkPolicy"} 1` {
+		t.Errorf("metrics: %s", l)
+	}
+	if l := a.line("/metrics", guard); l != was || was == "" {
+		t.Errorf("metrics: %q, before %q", l, was)
+	}
+	a.edit("policies.yaml", "priority: 5\n  tier: none", "priority: 5\n  tier: application")
+	if l := a.line("/readyz", "edits: "); l != "edits: ok" {
+		t.Errorf("mended: %s", l)
+	}
+	write(t, filepath.Join(a.manifests, "new.yaml"), "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {name: names}\n"+
+		"spec: {priority: 1, appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{fqdn: example.org}]}]}\n")
+	a.live.manifests.Read()
+	a.live.wrong.Store(new(a.live.manifests.Problems())) // as the watch reports them
+	if l := a.line("/policies", "names"); !strings.HasSuffix(l, "refused: new.yaml:1: spec.egress[0]: peer 0: peers by fqdn are not supported") {
+		t.Errorf("get policies: %s", l)
+	}
+	if l := a.line("/explain?what=ClusterNetworkPolicy/names", "refused", "peers by fqdn"); l == "" {
+		t.Error("explain does not tell that it is refused")
+	}
+	if l := a.line("/metrics", `kind="ClusterNetworkPolicy",state="refused"} 1`); l == "" {
+		t.Error("metrics do not count it as refused")
+	}
+}
+
 // TestRefusedEditOfEachKind: all objects of files that cannot be read are shown, and so are
 // a NodeConfig and a Node's Pods that would be another Node's.
 func TestRefusedEditOfEachKind(t *testing.T) {

@@ -120,7 +120,7 @@ func (c collector) objectCounts(ch chan<- prometheus.Metric) {
 		state control.State
 	}
 	n := map[state]int{}
-	for _, s := range c.p.objects.Statuses() {
+	for _, s := range append(c.p.objects.Statuses(), c.p.refusedObjects(anyKind)...) {
 		n[state{s.Object.Kind, s.State}]++
 	}
 	for k, count := range n {

@@ -168,7 +168,7 @@ func ownPorts(s *control.Self) nodePorts {
 
 // notInForce are the objects of some kinds that are not as they should be.
 func (p *pipeline) notInForce(kinds ...control.Kind) (notes []string) {
-	for _, s := range p.objects.Statuses() {
+	for _, s := range append(p.objects.Statuses(), p.refusedObjects(anyKind)...) {
 		if s.State != control.Installed && slices.Contains(kinds, s.Object.Kind) {
 			notes = append(notes, fmt.Sprintf("%s is %s", objectText(s.Object), state(s)))
 		}

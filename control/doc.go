@@ -33,6 +33,7 @@
 //	policies.go                                   policies, whose other files are steps on that way:
 //	policies_update.go, policies_input.go         what changed
 //	policies_k8s.go, policies_antrea.go           policies as rules of one form
+//	policies_unbuilt.go                           what antrail does not do, and refuses
 //	policies_spec.go, policies_realise.go         a rule for this Node's Pods
 //	policies_ports.go, policies_ipblock.go        its ports and prefixes
 //	policies_rank.go, priorities.go               its priority

@@ -10,13 +10,8 @@ import (
 // Reasons for which a policy is refused: what the pipeline does not have, and
 // what makes no sense in it.
 var (
-	errFQDN          = errors.New("peers by fqdn are not supported")
-	errClusterSet    = errors.New("peers of other clusters are not supported")
-	errExternal      = errors.New("ExternalEntities are not supported: antrail does not read them")
-	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
-	errEgressService = errors.New("only ingress rules apply to Services")
-	errNoL7          = errors.New("the feature L7NetworkPolicy is off")
-	errBaseline      = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
+	errNoL7     = errors.New("the feature L7NetworkPolicy is off")
+	errBaseline = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
 )
 
 // planner makes the specs of one Antrea-native policy.
@@ -31,6 +26,9 @@ type planner struct {
 // planAntreaPolicy is an Antrea-native policy as specs: one for each rule.
 func planAntreaPolicy(c *Cluster, f tables.Features, ap *AntreaPolicy) (*policyPlan, error) {
 	p := &planner{cluster: c, features: f, policy: ap, plan: &policyPlan{borrows: true}}
+	if err := ap.unbuilt(); err != nil {
+		return p.plan, err
+	}
 	name := ap.Tier
 	if name == "" {
 		name = DefaultTier
@@ -103,12 +101,6 @@ func (p *planner) applied(spec *policySpec, r *PolicyRule) error {
 	}
 	for _, a := range list {
 		switch {
-		case a.Nodes != nil:
-			return errNodes
-		case a.ExternalEntities != nil:
-			return errExternal
-		case a.Service != nil && spec.key.Direction == tables.Egress:
-			return errEgressService
 		case a.Service != nil:
 			spec.services = append(spec.services, *a.Service)
 		case a.Group != "":
@@ -147,12 +139,6 @@ func (p *planner) peers(spec *policySpec, r *PolicyRule) error {
 
 func (p *planner) peer(to *peerSpec, peer *PolicyPeer) error {
 	switch {
-	case peer.ClusterSet:
-		return errClusterSet
-	case peer.FQDN != "":
-		return errFQDN
-	case peer.ExternalEntities != nil:
-		return errExternal
 	case peer.IPBlock != nil:
 		to.blocks = append(to.blocks, *peer.IPBlock)
 	case peer.Group != "":

@@ -65,7 +65,7 @@ const (
 // protocolMatches are the matches of ICMP, one for each family, or IGMP.
 func protocolMatches(p PolicyProtocol, families []tables.Family) (all []tables.L4Match) {
 	if p.IGMP != nil {
-		return []tables.L4Match{{Proto: protoIGMP, IGMPType: p.IGMP.Type, GroupAddress: p.IGMP.Group}}
+		return []tables.L4Match{{Proto: protoIGMP, GroupAddress: p.IGMP.Group}}
 	}
 	for _, f := range families {
 		m := tables.L4Match{Proto: protoICMP, ICMPType: p.ICMP.Type, ICMPCode: p.ICMP.Code}

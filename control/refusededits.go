@@ -15,8 +15,9 @@ import (
 // whoever edited it has to see that. The store keeps the refused edits of its source, and
 // the Reconciler puts them into each Status.
 //
-// The source sets all of them at once: an edit that is mended, or whose object is
-// deleted, is not among the next ones.
+// The source sets all of its own at once, and the store those that it judges
+// (store_refuse.go): an edit that is mended, or whose object is deleted, is not among the
+// next ones.
 
 // RefusedEdits says of each object that stays as it was before a refused edit where that
 // edit stands and what is wrong with it. Nobody writes to one that was handed out.
@@ -42,9 +43,23 @@ func (p Problem) EditText() string {
 }
 
 // SetRefusedEdits sets the refused edits of the store's source in place of those before.
-func (s *Store) SetRefusedEdits(e RefusedEdits) { s.edits.Store(&e) }
+func (s *Store) SetRefusedEdits(e RefusedEdits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setEdits(e, s.judgedBad)
+}
 
-// RefusedEdits are those of the store's source now. It takes no lock.
+// setEdits publishes the edits that the source refused, and those that the store judged
+// bad. s.mu is held.
+func (s *Store) setEdits(edited, judgedBad RefusedEdits) {
+	s.edited, s.judgedBad = edited, judgedBad
+	all := make(RefusedEdits, len(edited)+len(judgedBad))
+	maps.Copy(all, judgedBad)
+	maps.Copy(all, edited)
+	s.edits.Store(&all)
+}
+
+// RefusedEdits are those of the store's source and of the store now. It takes no lock.
 func (s *Store) RefusedEdits() RefusedEdits {
 	if e := s.edits.Load(); e != nil {
 		return *e

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +72,64 @@ func TestRefusedEdits(t *testing.T) {
 	if got := editLines(dir, store); !strings.HasPrefix(got, "e ") || !strings.Contains(got, "no such file or directory; what was read before stays") {
 		t.Errorf("the directory is gone: %q", got)
 	}
+}
+
+// TestLastGoodPolicyStays changes a policy and its tier in manifests step by step: which
+// tier the policy in force is in, what is told of edits, and which tiers there are. The
+// policy ends only when it is deleted.
+func TestLastGoodPolicyStays(t *testing.T) {
+	dir := t.TempDir()
+	write(t, tierText("own", 110), filepath.Join(dir, "tier.yaml"))
+	write(t, tierPolicy("own", "podSelector: {}"), filepath.Join(dir, "policy.yaml"))
+	store := NewStore(DeriveEndpoints)
+	m, err := NewManifests(dir, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const held = "own tier.yaml:1: it is deleted, and stays in force while policies are in it: ClusterNetworkPolicy/p is"
+	for _, s := range []struct{ name, file, text, edits, inForce string }{
+		{"as it came", "tier.yaml", tierText("own", 110), "", "p in own 110"},
+		{"a tier that is none", "policy.yaml", tierPolicy("none", "podSelector: {}"), "p policy.yaml:1: spec.tier: there is no tier none", "p in own 110"},
+		{"and its tier has a rank that is taken", "tier.yaml", tierText("own", 250), "p policy.yaml:1: spec.tier: there is no tier none; own tier.yaml:1: spec.priority: tier application has priority 250 already", "p in own 110"},
+		{"and its tier is deleted", "tier.yaml", "", "p policy.yaml:1: spec.tier: there is no tier none; " + held, "p in own 110"},
+		{"what is not supported", "policy.yaml", tierPolicy("own", "fqdn: example.org"), "p policy.yaml:1: spec.egress[0]: peer 0: peers by fqdn are not supported; " + held, "p in own 110"},
+		{"mended, but for the tier", "policy.yaml", tierPolicy("own", "podSelector: {}"), held, "p in own 110"},
+		{"another policy wants the tier", "other.yaml", strings.ReplaceAll(tierPolicy("own", "podSelector: {}"), "name: p", "name: q"), held, "p in own 110"},
+		{"which goes", "other.yaml", "", held, "p in own 110"},
+		{"the tier is back", "tier.yaml", tierText("own", 90), "", "p in own 90"},
+		{"a tier that is none again", "policy.yaml", tierPolicy("none", "podSelector: {}"), "p policy.yaml:1: spec.tier: there is no tier none", "p in own 90"},
+		{"mended by a tier that comes", "tier.yaml", tierText("own", 90) + "---\n" + tierText("none", 80), "", "p in none 80"},
+		{"refused once more", "policy.yaml", tierPolicy("nowhere", "podSelector: {}"), "p policy.yaml:1: spec.tier: there is no tier nowhere", "p in none 80"},
+		{"deleted", "policy.yaml", "", "", ""},
+		{"without a good state before", "policy.yaml", tierPolicy("nowhere", "podSelector: {}"), "", ""},
+	} {
+		write(t, s.text, filepath.Join(dir, s.file))
+		m.Read()
+		if got := editLines(dir, store); got != s.edits {
+			t.Errorf("%s: %q, want %q", s.name, got, s.edits)
+		}
+		now, inForce := store.Snapshot(), ""
+		for k, p := range now.AntreaPolicies {
+			if inForce = k.Name + " in " + p.Tier; now.Tier(p.Tier) != nil {
+				inForce += fmt.Sprintf(" %d", now.Tier(p.Tier).Priority)
+			}
+		}
+		if inForce != s.inForce {
+			t.Errorf("%s: in force %q, want %q", s.name, inForce, s.inForce)
+		}
+		if n := len(m.Problems()); (n > 0) != (s.edits != "" || strings.HasPrefix(s.name, "without")) {
+			t.Errorf("%s: %d problems", s.name, n)
+		}
+	}
+}
+
+func tierText(name string, priority int) string {
+	return fmt.Sprintf("apiVersion: crd.antrea.io/v1beta1\nkind: Tier\nmetadata: {name: %s}\nspec: {priority: %d}\n", name, priority)
+}
+
+func tierPolicy(tier, peer string) string {
+	return "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {name: p}\n" +
+		"spec: {priority: 1, tier: " + tier + ", appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{" + peer + "}]}]}\n"
 }
 
 // editLines are the refused edits of a store, in order.

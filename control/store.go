@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -51,7 +52,10 @@ type Store struct {
 	twice     map[Key]bool     // keys with several claims
 	twins     map[Key][]Key    // of Pods with several ports
 	judged    map[Key]bool     // claimed keys of the kinds that are judged
-	refused   map[Key]Problem  // by the rules between objects
+	refused   map[Key]Problem  // by what only the store can judge
+	held      map[Key]Problem  // tiers that are deleted and stay
+	edited    RefusedEdits     // those of the source
+	judgedBad RefusedEdits     // those that the store judged
 	derive    *derivation      // nil: nothing is derived
 	followers map[int]func(Update)
 	nextID    int
@@ -193,10 +197,16 @@ func mark(set map[Key]bool, k Key, in bool) {
 	}
 }
 
-// wanted is the object that a key should have: its first claim, unless that is
-// refused; a default tier when nobody claims it.
+// wanted is the object that a key should have: its first claim. If that is refused, or is
+// a tier that is held, it is the object that the key has. A default tier is there when
+// nobody claims it.
 func (s *Store) wanted(k Key) Object {
-	if _, refused := s.refused[k]; !refused && len(s.claims[k]) > 0 {
+	_, refused := s.refused[k]
+	if _, held := s.held[k]; refused || held {
+		if now := s.Snapshot().Object(k); now != nil {
+			return now
+		}
+	} else if len(s.claims[k]) > 0 {
 		if pod, ok := s.claims[k][0].(*Pod); ok {
 			return s.attach(pod)
 		}
@@ -311,9 +321,10 @@ func SameObject(a, b Object) bool {
 	return true
 }
 
-// Problems are the objects that the store holds but does not show: those
-// another source has already, and those that contradict others. They are in
-// order of their keys. What a file could not be read for is told by its reader.
+// Problems are the objects that the store holds but does not show: those that another
+// source has already, and those that it refuses (store_refuse.go). Deleted tiers that stay
+// are among them. They are in order of their keys. A file's reader tells why a file could
+// not be read.
 func (s *Store) Problems() []Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -325,9 +336,8 @@ func (s *Store) Problems() []Problem {
 				Reason: fmt.Sprintf("is there already, at %s", claims[0].Metadata().Source)})
 		}
 	}
-	for _, p := range s.refused {
-		out = append(out, p)
-	}
+	out = slices.AppendSeq(out, maps.Values(s.refused))
+	out = slices.AppendSeq(out, maps.Values(s.held))
 	slices.SortFunc(out, func(a, b Problem) int {
 		if c := a.Key.Compare(b.Key); c != 0 {
 			return c

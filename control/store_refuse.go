@@ -2,13 +2,26 @@ package control
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 )
 
-// What needs several objects to be judged, as Antrea's webhooks judge it: tiers
-// of one rank, policies of a tier that does not exist, groups in groups. Here
-// it does not matter which came first. All of it is judged anew when one object
-// of these kinds changes; there are few of them, and it is one pass.
+// What Antrea's webhooks refuse and no file can show by itself: tiers of one rank,
+// policies of a tier that does not exist, groups in groups. And what antrail does not do.
+// All of it is judged again when one object of these kinds changes; there are few of
+// them, and it is one pass.
+//
+// A webhook refuses an edit, and the object stays as it was. So does the store:
+//
+//  1. A refused object stays as it was in the snapshot before. It is in none only if it
+//     never was good since the process began. So no policy ends by a bad edit.
+//  2. A tier that is deleted stays while a policy in force is in it, as Antrea refuses to
+//     delete such a tier. So no policy ends because its tier is gone.
+//  3. The objects of 1 and 2 are told as refused edits (refusededits.go).
+//
+// Which of two tiers of one rank is the refused one does not depend on which came first.
+// What stays in force because of 1 and 2 does.
 
 // judgedKinds are the kinds that are judged together.
 var judgedKinds = []Kind{KindTier, KindClusterGroup, KindGroup, KindClusterNetworkPolicy, KindAntreaNetworkPolicy}
@@ -25,18 +38,20 @@ func (s *Store) judge(touched map[Key]bool) {
 	if !concerned(touched) {
 		return
 	}
-	j := judgement{store: s, refused: map[Key]Problem{}, tiers: map[string]bool{}}
+	j := judgement{store: s, now: s.Snapshot(), refused: map[Key]Problem{}, tiers: map[string]bool{}, held: map[Key]Problem{}}
 	byKind := s.judgedKeys()
+	policies := append(byKind[KindClusterNetworkPolicy], byKind[KindAntreaNetworkPolicy]...)
 	j.judgeTiers(byKind[KindTier])
 	j.judgeGroups(append(byKind[KindClusterGroup], byKind[KindGroup]...))
-	j.judgePolicies(append(byKind[KindClusterNetworkPolicy], byKind[KindAntreaNetworkPolicy]...))
-	for k := range s.refused {
-		touched[k] = true
+	j.holdTiers(policies)
+	j.judgePolicies(policies)
+	for _, keys := range []iter.Seq[Key]{maps.Keys(s.refused), maps.Keys(j.refused), maps.Keys(s.held), maps.Keys(j.held)} {
+		for k := range keys {
+			touched[k] = true
+		}
 	}
-	for k := range j.refused {
-		touched[k] = true
-	}
-	s.refused = j.refused
+	s.refused, s.held = j.refused, j.held
+	s.setEdits(s.edited, j.edits())
 }
 
 func concerned(touched map[Key]bool) bool {
@@ -63,13 +78,33 @@ func (s *Store) judgedKeys() map[Kind][]Key {
 // judgement is one pass over the kinds that are judged.
 type judgement struct {
 	store   *Store
+	now     *Cluster // the snapshot before
 	refused map[Key]Problem
-	tiers   map[string]bool // names in force
+	tiers   map[string]bool // names in force, but for those held
+	held    map[Key]Problem // tiers that are deleted and stay
 }
 
 func (j *judgement) refuse(obj Object, field, format string, args ...any) {
 	m := obj.Metadata()
-	j.refused[m.Key] = Problem{Source: m.Source, Key: m.Key, Field: field, Reason: fmt.Sprintf(format, args...)}
+	p := Problem{Source: m.Source, Key: m.Key, Field: field, Reason: fmt.Sprintf(format, args...)}
+	if j.now.Object(m.Key) != nil {
+		p.Reason += LastGoodStays
+	}
+	j.refused[m.Key] = p
+}
+
+// edits are the refused edits among what was judged.
+func (j *judgement) edits() RefusedEdits {
+	edits := RefusedEdits{}
+	for k, p := range j.refused {
+		if j.now.Object(k) != nil {
+			edits[k] = p.EditText()
+		}
+	}
+	for k, p := range j.held {
+		edits[k] = p.EditText()
+	}
+	return edits
 }
 
 // judgeTiers keeps one tier of each rank: a default one, else the first by
@@ -85,9 +120,9 @@ func (j *judgement) judgeTiers(keys []Key) {
 		switch {
 		case taken && other == k.Name:
 		case taken:
-			j.refuse(tier, "spec.priority", "tier %s has priority %d already", other, tier.Priority)
+			j.refuseTier(tier, "spec.priority", "tier %s has priority %d already", other, tier.Priority)
 		case len(ranks) >= maxTiers:
-			j.refuse(tier, "", "a cluster has at most %d tiers", maxTiers)
+			j.refuseTier(tier, "", "a cluster has at most %d tiers", maxTiers)
 		default:
 			ranks[tier.Priority], j.tiers[k.Name] = k.Name, true
 		}
@@ -109,10 +144,37 @@ func (j *judgement) judgeGroups(keys []Key) {
 	}
 }
 
+// refuseTier refuses a tier. One that stays as it was is in force.
+func (j *judgement) refuseTier(tier *Tier, field, format string, args ...any) {
+	j.refuse(tier, field, format, args...)
+	j.tiers[tier.Key.Name] = j.now.Object(tier.Key) != nil
+}
+
+// holdTiers finds the tiers that are gone and that a policy in force needs: the policy's
+// newest state is in the tier, or in none that is there.
+func (j *judgement) holdTiers(policies []Key) {
+	for _, k := range policies {
+		was, ok := j.now.Object(k).(*AntreaPolicy)
+		if !ok || j.tiers[was.Tier] || j.tiers[j.store.claims[k][0].(*AntreaPolicy).Tier] {
+			continue
+		}
+		key := Key{Kind: KindTier, Name: was.Tier}
+		if tier, known := j.now.Object(key), j.held[key] != (Problem{}); tier != nil && !known {
+			j.held[key] = Problem{Source: tier.Metadata().Source, Key: key, Reason: fmt.Sprintf("it is deleted, and stays in force while policies are in it: %s is", k)}
+		}
+	}
+}
+
+// judgePolicies refuses policies that ask for what antrail does not do, and those in no
+// tier that is there. A tier that is held takes no policy that was not in it.
 func (j *judgement) judgePolicies(keys []Key) {
 	for _, k := range keys {
 		p := j.store.claims[k][0].(*AntreaPolicy)
-		if !j.tiers[p.Tier] {
+		was, _ := j.now.Object(k).(*AntreaPolicy)
+		_, held := j.held[Key{Kind: KindTier, Name: p.Tier}]
+		if err := p.unbuilt(); err != nil {
+			j.refuse(p, "", "%s", err)
+		} else if !j.tiers[p.Tier] && !(held && was != nil && was.Tier == p.Tier) {
 			j.refuse(p, "spec.tier", "there is no tier %s", clip(p.Tier))
 		}
 	}

@@ -23,7 +23,7 @@ import (
 //	NAME.yaml    objects that come or change
 //	NAME.delete  keys of objects that go, a line each
 //	NAME.want    what that does: lines of the dump that went (-) and came (+),
-//	             and behind them the status of objects that are not installed
+//	             and behind them the status of objects that are not installed or that the store refuses
 //
 // Steps whose names begin with 0 set the scene and expect nothing: what tables
 // have for a feature or a family is told by the tests of package tables.
@@ -210,6 +210,16 @@ func (x *telling) statuses() (lines []string) {
 		if s.State != Installed || s.Reason != "" {
 			lines = append(lines, fmt.Sprintf("! %s: %s: %s\n", s.Object, s.State, s.Reason))
 		}
+	}
+	edits := x.store.RefusedEdits()
+	for _, k := range edits.Keys() {
+		lines = append(lines, fmt.Sprintf("! %s: edit refused: %s\n", k, strings.TrimPrefix(edits[k], storyFile)))
+	}
+	for _, p := range x.store.Problems() {
+		if edits[p.Key] != "" {
+			continue
+		}
+		lines = append(lines, strings.ReplaceAll(fmt.Sprintf("! %s: refused: %s: %s\n", p.Key, p.Field, p.Reason), ": : ", ": "))
 	}
 	return lines
 }

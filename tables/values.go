@@ -200,7 +200,6 @@ type L4Match struct {
 	SrcPort, SrcEnd uint16
 	ICMPType        *uint8
 	ICMPCode        *uint8
-	IGMPType        *uint8     // not matched: OpenFlow has no field for it
 	GroupAddress    netip.Addr // of an IGMP match
 }
 

@@ -385,7 +385,8 @@ func TestVersions(t *testing.T) {
 }
 
 // TestRefused: an object that is refused stays as it was when it was last good,
-// and has an Event, once; what is refused between objects is a problem.
+// and has an Event and a line in the log, once. So does one that is refused because of
+// others, or for what antrail does not do.
 func TestRefused(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes + acnp("drop", "emergency"))
@@ -419,14 +420,23 @@ func TestRefused(t *testing.T) {
 		all := f.Problems()
 		return len(all) == 1 && strings.Contains(all[0].Reason, "there is no tier nosuch")
 	})
-	if policy() != nil {
-		t.Error("a policy of no tier is in force")
+	if policy() != good {
+		t.Errorf("after an edit to a tier that is none: %v", policy())
 	}
 	f.until("another Event", func() bool { return len(api.Objects("events")) == 2 })
+	api.Apply(strings.Replace(acnp("drop", "emergency"), "action: Drop", "action: Drop, from: [{scope: ClusterSet, podSelector: {}}]", 1))
+	f.until("a third problem", func() bool {
+		all := f.Problems()
+		return len(all) == 1 && strings.Contains(all[0].Reason, "peers of other clusters are not supported; the last good one stays")
+	})
+	f.until("a third Event", func() bool { return len(api.Objects("events")) == 3 })
+	if policy() != good {
+		t.Errorf("after an edit to what is not supported: %v", policy())
+	}
 	api.Apply(acnp("drop", "emergency"))
 	f.until("the end of problems", func() bool { return len(f.Problems()) == 0 && policy() != nil })
 	f.until("the end of refused edits", func() bool { return len(f.store.RefusedEdits()) == 0 })
-	if n := strings.Count(f.log.String(), "an object is not in force"); n != 2 {
+	if n := strings.Count(f.log.String(), "an object is not in force"); n != 3 {
 		t.Errorf("%d problems were logged:\n%s", n, f.log)
 	}
 }
