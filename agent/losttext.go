@@ -67,8 +67,8 @@ func (p *LostPacket) From() string {
 	return who
 }
 
-// What is its addresses, the Pod that it was for, and, when it was lost on its way out,
-// the Pod that sent it.
+// What names the packet: its addresses and the Pod that it was for. If it was lost on
+// its way out, What also names the Pod that sent it.
 func (p *LostPacket) What() string {
 	s := p.Packet
 	if s == "" {

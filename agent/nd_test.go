@@ -125,7 +125,8 @@ func (s *ndSwitch) send(t *testing.T, from neighbour, frame []byte) string {
 	return strings.Join(arrived, " ")
 }
 
-// drops are the packets that tables have dropped, with the reason if it is no entry.
+// drops counts the packets that each table has dropped. The key has the reason, unless
+// an entry dropped them.
 func (s *ndSwitch) drops() map[string]uint64 {
 	all := map[string]uint64{}
 	for _, t := range s.tableRecords() {

@@ -11,7 +11,7 @@ import (
 
 // TestNotLearnedIsShown: a port floods the table of learned addresses, and sends from an
 // address that is configured on another port. dump-ports, fdb-show and the metrics count
-// what was not learned, by port and reason, and say nothing of the other ports.
+// the refused addresses by port and reason. They leave out ports without any.
 func TestNotLearnedIsShown(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	mux := n.routes(registry(n.pipeline))

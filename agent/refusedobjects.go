@@ -22,8 +22,8 @@ func (l *live) problems() []control.Problem {
 	return nil
 }
 
-// refusedObjects are the refused objects of some kinds, each with where it stands and
-// what is wrong with it first. Those with an earlier state in force are not among them.
+// refusedObjects are the refused objects of some kinds. Each has its place and its first
+// fault. Objects with an earlier state in force are left out.
 func (p *pipeline) refusedObjects(of func(control.Kind) bool) (all []control.Status) {
 	if p.problems == nil {
 		return nil

@@ -22,7 +22,7 @@ const tunnelDropped = "packet from the gateway for a tunnel"
 // whenever the table is written.
 type tunnelDrops struct {
 	mu      sync.Mutex
-	gateway string // the port's name; "" where there is no such rule
+	gateway string // the port's name; "" if the Node has no such rule
 	seen    uint64 // the kernel's count at the last look
 	sum     uint64
 }

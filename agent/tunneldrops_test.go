@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// TestTunnelDrops: what nftables drop behind the gateway counts as lost by its port,
-// also across a table that is written anew, and by no other port.
+// TestTunnelDrops: packets that nftables drop behind the gateway count as lost by the
+// gateway's port only. The count goes on when the table is written again.
 func TestTunnelDrops(t *testing.T) {
 	var d tunnelDrops
 	look := func(port string, count uint64, err error) (got, sum uint64) {

@@ -69,7 +69,7 @@ func TestEarlyDropTakesFromTheLargest(t *testing.T) { // CT-38
 	b.checkShares()
 }
 
-// TestAnsweredConnectionsStay: a port within its fair share keeps what was answered.
+// TestAnsweredConnectionsStay: a port within its fair share keeps its answered connections.
 func TestAnsweredConnectionsStay(t *testing.T) { // CT-38
 	b := newBench(t, Config{Max: 100, NewRate: -1})
 	for port := range uint32(4) {

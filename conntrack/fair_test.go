@@ -146,8 +146,8 @@ func TestSharedPorts(t *testing.T) {
 	b.checkOrder()
 }
 
-// TestSharedPortRenewsItself: a flood from behind a shared port costs what came in
-// there, and new connections of that port still begin.
+// TestSharedPortRenewsItself: a flood by a shared port evicts connections of that port,
+// and new connections of the port still begin.
 func TestSharedPortRenewsItself(t *testing.T) {
 	b := newBench(t, Config{Max: 1000, NewRate: -1, SharedPorts: []uint32{1}})
 	b.begin(2, 100, true)
@@ -218,8 +218,8 @@ func TestAwayIsEvicted(t *testing.T) {
 	}
 }
 
-// TestSharesAfterRestart: the lists of those that may go are there again, and a flood
-// of before leaves room.
+// TestSharesAfterRestart: after a restart, the lists of evictable connections are there
+// again. A flood from before the restart leaves room for others.
 func TestSharesAfterRestart(t *testing.T) {
 	memory := pages(t, ArenaSize(1000))
 	restored(t, memory, 5e9, Config{NewRate: -1}).begin(1, 1100, true)

@@ -84,7 +84,7 @@ type walkReplay struct {
 }
 
 // each has the walks of a packet's way replayed. The rest of a fragment's way, after it
-// waited, is left out. A recording of several Nodes is an error if nobody said which.
+// waited, is left out. A recording of several Nodes is an error if no Node is named.
 func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*agent.Replayed, error)) error {
 	for _, w := range way {
 		if w.Resumed {
