@@ -200,7 +200,7 @@ spec:
       ports: [{protocol: TCP, port: 80, endPort: 90}, {protocol: TCP, port: http}]
       from: [{namespaces: {match: Self}}, {podSelector: {matchLabels: {app: web}}, namespaceSelector: {}}]
     - {action: Drop, protocols: [{icmp: {icmpType: 8, icmpCode: 0}}]}
-  egress: [{action: Reject, to: [{fqdn: "*.example.org"}]}]
+  egress: [{action: Reject, to: [{ipBlock: {cidr: 192.0.2.0/24}}]}]
 ---
 apiVersion: crd.antrea.io/v1beta1
 kind: NetworkPolicy
