@@ -257,8 +257,16 @@ func TestRealFirstState(t *testing.T) {
 	f.until("the pod's end", func() bool { return f.pod("web").Terminated() })
 	api.Delete("v1", "Pod", "default", "far")
 	api.Delete("crd.antrea.io/v1beta1", "Tier", "", "gold")
+	// A policy in force is in the deleted tier, so the tier stays and is told as a refused edit.
+	gold := control.Key{Kind: control.KindTier, Name: "gold"}
 	f.until("the deletions", func() bool {
-		return f.pod("far") == nil && len(f.Problems()) == 1 && len(f.store.Snapshot().AntreaPolicies) == 1
+		now := f.store.Snapshot()
+		return f.pod("far") == nil && f.store.RefusedEdits()[gold] != "" && now.Tiers[gold] != nil && len(now.AntreaPolicies) == 2
+	})
+	api.Delete("crd.antrea.io/v1beta1", "ClusterNetworkPolicy", "", "cluster")
+	f.until("the tier's end", func() bool {
+		now := f.store.Snapshot()
+		return f.store.RefusedEdits()[gold] == "" && now.Tiers[gold] == nil && len(now.AntreaPolicies) == 1
 	})
 	f.allowed()
 }
