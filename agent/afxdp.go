@@ -2,9 +2,6 @@ package agent
 
 import (
 	"time"
-
-	"github.com/antrail/antrail/ports/afxdp"
-	"github.com/vishvananda/netlink"
 )
 
 // AFXDP is how cards are driven by ports on AF_XDP: a pod's port that is no veth, and
@@ -27,24 +24,4 @@ func (c *AFXDP) check(f *faults) {
 	f.check(d >= 0 && d <= time.Second && d%time.Microsecond == 0, "afxdp.busyPoll: %v is not whole microseconds up to a second", d)
 	f.check(c.BusyPollBudget >= 0 && c.BusyPollBudget <= 65535, "afxdp.busyPollBudget: %d is not between 1 and 65535", c.BusyPollBudget)
 	f.check(c.BusyPollBudget == 0 || d != 0, "afxdp.busyPollBudget: %d, without busyPoll", c.BusyPollBudget)
-}
-
-// driven is how AF_XDP drives a link, and the memory of its port: that of cards
-// without copies is theirs alone.
-func (a *Agent) driven(link string) (o afxdp.Options, m *afxdp.Memory, err error) {
-	c := &a.config.AFXDP
-	l, err := netlink.LinkByName(link)
-	if err != nil {
-		return o, nil, err
-	}
-	switch l.Type() {
-	case "veth", "vlan", "bond":
-		return o, a.memory, nil
-	}
-	o.BusyPoll = afxdp.BusyPoll{Time: time.Duration(c.BusyPoll), Budget: c.BusyPollBudget}
-	if !c.ZeroCopy {
-		return o, a.memory, nil
-	}
-	o.Mode = afxdp.ZeroCopy
-	return o, a.cards, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -37,7 +36,9 @@ func TestCardsAreDriven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &Agent{config: c, log: slog.New(slog.DiscardHandler), memory: afxdp.NewMemory(podRing, 1), cards: afxdp.NewMemory(podRing, 1)}
+		a := &Agent{config: c, log: slog.New(slog.DiscardHandler)}
+		a.open = a.opener()
+		a.open.Room(1)
 		node.Do(t, func() {
 			p, err := a.openPod(Port{Link: s.link, Driver: DriverAFXDP})
 			switch {
@@ -52,7 +53,7 @@ func TestCardsAreDriven(t *testing.T) {
 			} else {
 				err = nil
 			}
-			if err := errors.Join(err, a.memory.Close(), a.cards.Close()); err != nil {
+			if err := errors.Join(err, a.open.Close()); err != nil {
 				t.Error(err)
 			}
 		})

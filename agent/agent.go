@@ -16,25 +16,20 @@ import (
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/halfopen"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
 )
-
-// podRing is the slots of a pod port's rings: the frames of a whole TCP window
-// of a megabyte wait there while the worker is busy elsewhere.
-const podRing = 1024
 
 // Agent is a running agent.
 type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	kernel  offload       // closed when the switch is
-	memory  *afxdp.Memory // of AF_XDP ports; nil before the pods' ports are known
-	cards   *afxdp.Memory // of those without copies (driven)
+	kernel  *switchd.Offload // closed when the switch is
+	open    *switchd.Opener  // of ports
 	gateway *tap.Port
-	tunnel  nodesPort // nil: there is none
+	tunnel  switchd.Tunnel // nil: there is none
 	host    *host.Host
 	live    *live // nil with flow files
 	ready   atomic.Bool
@@ -94,7 +89,7 @@ func (a *Agent) run(ctx context.Context) error {
 		return err
 	}
 	if err = a.start(ctx); err == nil {
-		turning := beginParts(ctx, a.sw.Run)
+		turning := beginParts(ctx, a.local.Run)
 		err = a.serve(ctx, ln, turning)
 	}
 	return a.finish(ln, err)
@@ -132,7 +127,8 @@ func (a *Agent) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.memory, a.cards = afxdp.NewMemory(podRing, len(pods)), afxdp.NewMemory(podRing, 1)
+	a.open = a.opener()
+	a.open.Room(len(pods))
 	a.openAudit()
 	if err := a.openGateway(); err != nil {
 		return err
@@ -140,7 +136,7 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.beginTunnel(); err != nil {
 		return err
 	}
-	a.pods = newPodPorts(pods, a.sw, a.openPod, a.log)
+	a.pods = newPodPorts(pods, a.local, a.openPod, a.log)
 	a.pods.changes, a.pods.tags = &a.changes, c.PodVLANTags
 	if a.live != nil {
 		a.live.changes, a.live.setPorts, a.live.setNode = &a.changes, a.pods.set, a.setNode
@@ -186,10 +182,10 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 			return nil, err
 		}
 	}
-	if o.seed, err = loadSeed(c.seedFile()); err != nil {
+	if o.seed, err = switchd.LoadSeed(c.seedFile()); err != nil {
 		return nil, err
 	}
-	if o.clock, err = bootClock(); err != nil {
+	if o.clock, err = switchd.BootClock(); err != nil {
 		return nil, err
 	}
 	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
@@ -227,8 +223,7 @@ func (a *Agent) openAudit() {
 // is there.
 func (a *Agent) openGateway() (err error) {
 	g := &a.config.Gateway
-	o := tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: host.LinkAlias(a.config.Socket)}
-	if a.gateway, err = adoptOr(a.estate.take(DriverTap, g.Name), o, tap.Adopt, tap.Open); err != nil {
+	if a.gateway, err = a.open.Tap(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true}); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	return nil
@@ -237,7 +232,7 @@ func (a *Agent) openGateway() (err error) {
 // addPort gives the switch a port that stays, or closes it. No other port may teach the
 // switch its MAC.
 func (a *Agent) addPort(no uint32, name string, p ports.Port, mac [6]byte) error {
-	if err := a.sw.AddSecuredPort(no, p, dataplane.PortSecurity{MACs: [][6]byte{mac}}); err != nil {
+	if err := a.local.AddSecuredPort(no, p, dataplane.PortSecurity{MACs: [][6]byte{mac}}); err != nil {
 		return errors.Join(fmt.Errorf("port %s: %w", name, err), p.Close())
 	}
 	i := p.Info()
@@ -293,7 +288,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		all = append(all, lasting(a.runPage))
 	}
 	if a.live != nil {
-		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRejudge), lasting(a.runSnapshots), lasting(a.runStatus))
+		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))
 	}
 	return all
 }
@@ -336,18 +331,13 @@ func (a *Agent) stop() error {
 		errs = append(errs, a.host.Down())
 	}
 	if a.pipeline != nil {
-		if a.arena != nil {
-			a.arena.lent = a.left
-		}
+		a.local.Lend(a.left)
 		errs = append(errs, a.pipeline.close())
 	}
 	if a.gateway != nil {
 		errs = append(errs, a.gateway.Close()) // it may not have come into the switch
 	}
-	errs = append(errs, a.kernel.close())
-	if a.memory != nil {
-		errs = append(errs, a.memory.Close(), a.cards.Close())
-	}
+	errs = append(errs, a.kernel.Close(), a.open.Close())
 	if a.auditFile != nil {
 		errs = append(errs, a.auditFile.Close())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
-	"golang.org/x/sys/unix"
+	"github.com/antrail/antrail/switchd"
 )
 
 // track sends one UDP packet through ct(commit).
@@ -21,14 +21,14 @@ func track(t *testing.T, p *pipeline) {
 	f.SetBytes(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53}))
 	l := packet.ParseLayers(f.Bytes())
 	var m conntrack.Meta
-	if v := p.ct.Track(f, &l, &m, &conntrack.Request{Zone: 7, Commit: true}, p.clock()); v.Drop != conntrack.DropNone {
+	if v := p.local.Table().Track(f, &l, &m, &conntrack.Request{Zone: 7, Commit: true}, p.clock()); v.Drop != conntrack.DropNone {
 		t.Fatalf("dropped: %v", v.Drop)
 	}
 }
 
 func tableIn(t *testing.T, path string, ctMax int) *pipeline {
 	t.Helper()
-	clock, err := bootClock()
+	clock, err := switchd.BootClock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,30 +84,6 @@ func TestConnectionsOutliveTheAgent(t *testing.T) {
 	track(t, p)
 }
 
-// TestArenaIsOurOwnFile: what stands at its place and is something else is an
-// error that names it, and stays as it is.
-func TestArenaIsOurOwnFile(t *testing.T) {
-	dir := t.TempDir()
-	target := filepath.Join(dir, "target")
-	if err := os.WriteFile(target, []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	link, hard, sub := filepath.Join(dir, "link"), filepath.Join(dir, "hard"), filepath.Join(dir, "sub")
-	for _, err := range []error{os.Symlink(target, link), os.Link(target, hard), os.Mkdir(sub, 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, path := range []string{link, hard, sub, "/dev/null"} {
-		if _, err := openArena(path, 1<<20); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {
-		t.Errorf("the file is %q, %v", text, err)
-	}
-}
-
 func TestArenaFile(t *testing.T) {
 	for socket, want := range map[string]string{
 		DefaultSocket:      "/run/antrail/ct.arena",
@@ -117,33 +93,5 @@ func TestArenaFile(t *testing.T) {
 		if got := (&Config{Socket: socket}).arenaFile(); got != want {
 			t.Errorf("%s: %s, want %s", socket, got, want)
 		}
-	}
-}
-
-// TestBootClock (CT-44): connections end by the clock that goes on over restarts
-// of the agent, and not by the time of day.
-func TestBootClock(t *testing.T) {
-	boot := func() int64 {
-		var ts unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-			t.Fatal(err)
-		}
-		return ts.Nano()
-	}
-	first := boot()
-	clock, err := bootClock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now := clock(); now < first || now > boot() {
-		t.Errorf("%d does not lie between two readings of CLOCK_BOOTTIME, %d and %d", now, first, boot())
-	}
-}
-
-func TestBootID(t *testing.T) {
-	first, err := bootID()
-	second, again := bootID()
-	if err != nil || again != nil || first != second || first == ([16]byte{}) {
-		t.Errorf("%x %v, %x %v", first, err, second, again)
 	}
 }

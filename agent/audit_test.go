@@ -257,7 +257,7 @@ func TestRuleCountersSurvive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	p.objects = control.NewReconciler("node-a", &installer{pipeline: p}, time.Now)
 	if err := p.objects.Update(store.Snapshot(), nil); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func (c *cluster) load(name string) *memoryNode {
 		if err := p.sw.Sums().Check(); err != nil {
 			c.Error(err)
 		}
-		p.sw.Close()
+		p.local.Close()
 	})
 	cluster, err := m.cluster(nil)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *cluster) load(name string) *memoryNode {
 
 func (c *cluster) addPort(n *memoryNode, no uint32, p *memory.Port) *memory.Port {
 	c.Helper()
-	if err := n.sw.AddPort(no, p); err != nil {
+	if err := n.local.AddPort(no, p); err != nil {
 		c.Fatal(err)
 	}
 	return p
@@ -131,7 +131,7 @@ func (c *cluster) send(from string, frame []byte) (all []arrival) {
 	for busy := true; busy; {
 		busy = false
 		for _, n := range c.nodes {
-			n.sw.Poll()
+			n.local.Poll()
 			for _, f := range n.tunnel.CollectAll() {
 				c.carry(n, f)
 				busy = true

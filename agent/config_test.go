@@ -220,10 +220,10 @@ func TestConntrackConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.close()
-	byDefault, zones := p.ct.Limits()
+	byDefault, zones := p.local.Table().Limits()
 	want := []conntrack.ZoneLimit{{Zone: 5}, {Zone: 65520, Limit: 700}}
-	if p.ct.Max() != 2048 || byDefault != 1000 || !slices.Equal(zones, want) {
-		t.Errorf("max %d, of a zone %d, zones %+v", p.ct.Max(), byDefault, zones)
+	if p.local.Table().Max() != 2048 || byDefault != 1000 || !slices.Equal(zones, want) {
+		t.Errorf("max %d, of a zone %d, zones %+v", p.local.Table().Max(), byDefault, zones)
 	}
 	timeouts := conntrack.OVSTimeouts()
 	timeouts.TCPEstablished, timeouts.UDPSingle = 2*time.Hour, 5*time.Second
@@ -316,7 +316,7 @@ func TestWordsOfConfig(t *testing.T) {
 func TestOffloadOff(t *testing.T) {
 	for _, c := range []Config{{Offload: OffloadOff}, {Offload: OffloadAuto, ConnectionCache: new(false)}} {
 		o := c.openOffload(slog.New(slog.DiscardHandler))
-		if o.why == "" || o.shortcuts() != nil || o.programs().Filter != nil || o.close() != nil {
+		if o.Why == "" || o.Programs().Filter != nil || o.Close() != nil {
 			t.Errorf("%+v: %+v", c, o)
 		}
 	}

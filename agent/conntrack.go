@@ -217,7 +217,7 @@ func (p *pipeline) answerFlush(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	n := p.ct.Purge(q.connections.Takes)
+	n := p.ct.Flush(q.connections)
 	if q.json {
 		writeJSON(w, Flushed{n}, nil)
 		return

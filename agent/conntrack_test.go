@@ -22,7 +22,7 @@ func tracked(t *testing.T) (*pipeline, *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.sw.Close() })
+	t.Cleanup(func() { p.local.Close() })
 	for i, b := range [][]byte{
 		packettest.TCP4(packettest.Options{}), packettest.UDP4(packettest.Options{}), packettest.UDP6(packettest.Options{}),
 	} {
@@ -31,7 +31,7 @@ func tracked(t *testing.T) (*pipeline, *Client) {
 		l := packet.ParseLayers(f.Bytes())
 		var m conntrack.Meta
 		r := conntrack.Request{Zone: uint16(i), Commit: true, Mark: uint32(i), MarkMask: 3}
-		if p.ct.Track(f, &l, &m, &r, 0); m.State != conntrack.New|conntrack.Tracked {
+		if p.local.Table().Track(f, &l, &m, &r, 0); m.State != conntrack.New|conntrack.Tracked {
 			t.Fatalf("ct_state %#x for %s", m.State, hex.EncodeToString(b))
 		}
 	}
@@ -143,7 +143,7 @@ func TestBadFilters(t *testing.T) {
 // TestConntrackCounters: text, JSON and metrics say the same.
 func TestConntrackCounters(t *testing.T) {
 	p, c := tracked(t)
-	p.ct.SetLimit(2, 7)
+	p.local.Table().SetLimit(2, 7)
 	wait := packettest.Split(packettest.UDP4(packettest.Options{Payload: make([]byte, 2000)}), 1, 1000)[0]
 	if err := p.sw.Apply(&dataplane.Bundle{}); err != nil {
 		t.Fatal(err)

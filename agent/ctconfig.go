@@ -76,14 +76,6 @@ func (c *Conntrack) timeouts() conntrack.Timeouts {
 	return t
 }
 
-// limit sets the limits of zones.
-func (c *Conntrack) limit(t *conntrack.Table) {
-	t.SetDefaultLimit(c.ZoneMax)
-	for zone, n := range c.Zones {
-		t.SetLimit(zone, n)
-	}
-}
-
 func (c *Conntrack) check(f *faults) {
 	f.check(c.Max == 0 || c.Max >= minCT && c.Max <= maxCT, "conntrack.max: %d is not between %d and %d", c.Max, minCT, maxCT)
 	f.check(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -43,11 +44,11 @@ type ctSnapshot struct {
 	ports     []conntrack.PortStats
 	names     *flow.Names
 	fragments conntrack.FragmentStats
-	judged    *rejudgeCounts
+	outcomes  [door.Outcomes]uint64 // of revalidated connections
 }
 
 func (p *pipeline) ctSnapshot() *ctSnapshot {
-	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.ct.Ports(), p.sw.Names(), p.sw.Fragments(), &p.judged}
+	return &ctSnapshot{p.ct.Stats(), p.ct.Zones(), p.ct.Ports(), p.sw.Names(), p.sw.Fragments(), p.ct.Revalidated()}
 }
 
 var ctCounters = []ctCounter{
@@ -85,7 +86,7 @@ var ctCounters = []ctCounter{
 	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
 	{"ct_rejudged_total", "Connections taken over and judged by the entries of now: kept; or removed: denied, moved to another endpoint, or unknown who sends there.",
-		"outcome", prometheus.CounterValue, byJudgement},
+		"outcome", prometheus.CounterValue, byOutcome},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
 	{"frag_datagrams", "Datagrams of which fragments wait, or came and are refused.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Datagrams) })},
@@ -136,10 +137,10 @@ func byReason(s *ctSnapshot) (all []ctValue) {
 	return all
 }
 
-func byJudgement(s *ctSnapshot) (all []ctValue) {
-	for what, name := range rejudgedNames {
+func byOutcome(s *ctSnapshot) (all []ctValue) {
+	for outcome, name := range outcomeNames {
 		if name != "" {
-			all = append(all, ctValue{name, s.judged[what].Load()})
+			all = append(all, ctValue{name, s.outcomes[outcome]})
 		}
 	}
 	return all

@@ -32,12 +32,12 @@
 //
 // Kept over a restart, and handed to the next agent:
 //
-//	arena.go, shield.go         connections; Services' endpoints while they are lost
+//	shield.go                   Services' endpoints while connections are lost
 //	snapshot.go                 entries, as text
 //	snapshotfile.go             its file, and what it is believed for
 //	snapshotkeep.go, resume.go  who writes it, and the way from it to what the manifests say
-//	rejudge.go, judge.go        connections of before, judged by the entries of now
-//	seed.go                     what endpoints are chosen by
+//	revalidate.go               restored connections, against the entries of now
+//	besides.go                  where the files of the agent lie
 //	handover.go, takeover.go    another agent takes the place of this one; this one of another
 //	handovertalk.go             what the two say to one another
 //	leave.go                    this one leaves for one that cannot take over

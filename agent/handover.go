@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/switchd"
 )
 
 // The agent that runs, when another is to take its place (handovertalk.go). What
@@ -154,7 +156,7 @@ func (a *Agent) bequeath(t talk, layout int) (given []ports.Heritable, err error
 	}
 	for _, p := range a.heritable() {
 		driver := p.Info().Driver
-		if (driver == DriverAFXDP || driver == driverCard) && layout != afxdp.Layout {
+		if (driver == DriverAFXDP || driver == switchd.DriverUplink) && layout != afxdp.Layout {
 			a.log.Warn("port is not handed over: the other agent knows another layout of it", "port", p.Name(), "theirs", layout, "ours", afxdp.Layout)
 			continue
 		}
@@ -163,7 +165,7 @@ func (a *Agent) bequeath(t talk, layout int) (given []ports.Heritable, err error
 		}
 		given = append(given, p)
 	}
-	if err := t.say(note{Say: sayArena}, int(a.arena.file.Fd())); err != nil {
+	if err := t.say(note{Say: sayArena}, int(a.local.ArenaFile().Fd())); err != nil {
 		return nil, err
 	}
 	ready, _, err := t.hear(preparation, sayReady)
@@ -196,8 +198,8 @@ func (a *Agent) surrender(h *heir, others, turning *group) error {
 	for _, p := range h.given {
 		p.Rest()
 	}
-	a.sw.Poll() // what ports have read and not handed out, nobody else has
-	a.sw.BringBack()
+	a.local.Poll() // what ports have read and not handed out, nobody else has
+	a.local.BringBack()
 	if said := h.say(note{Say: sayStopped, Still: still, Learned: learnedLines(a.sw)}); said != nil {
 		return errors.Join(ErrAgain, said, err)
 	}
@@ -210,7 +212,7 @@ func (a *Agent) surrender(h *heir, others, turning *group) error {
 }
 
 // learnedLines are what packets have learned, as lines of a flow snapshot.
-func learnedLines(sw *dataplane.Switch) (lines []string) {
+func learnedLines(sw door.Switch) (lines []string) {
 	for _, f := range sw.Flows() {
 		if f.Learned {
 			l := dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle}

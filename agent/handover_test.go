@@ -18,7 +18,6 @@ import (
 
 	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -252,9 +251,9 @@ func TestHeirFails(t *testing.T) {
 	gateway := node.Link(t, c.Gateway.Name).Attrs().Index
 
 	e := heirOf(t, c)
-	for _, want := range []heirloom{{DriverTap, c.Gateway.Name}, {driverTunnel, c.Tunnel.Name}, {DriverAFPacket, "client-a-1"}, {DriverAFXDP, "web-a-3f2a1"}, {DriverTap, "antrea-tc-tap0"}} {
-		if len(e.ports[want]) == 0 {
-			t.Errorf("%v was not given", want)
+	for _, link := range []string{c.Gateway.Name, c.Tunnel.Name, "client-a-1", "web-a-3f2a1", "antrea-tc-tap0"} {
+		if !e.Has(link) {
+			t.Errorf("%s was not given", link)
 		}
 	}
 	e.close()
@@ -292,7 +291,7 @@ func wantStartsAgain(t *testing.T, node *nstest.Namespace, c *Config, running *p
 	t.Helper()
 	e := heirOf(t, c)
 	for _, link := range declined {
-		closeDescriptors(e.take(DriverAFXDP, link))
+		closeDescriptors(e.Take(DriverAFXDP, link))
 	}
 	if err := e.say(note{Say: sayReady, Declined: declined}); err != nil {
 		t.Fatal(err)
@@ -314,11 +313,13 @@ func wantStartsAgain(t *testing.T, node *nstest.Namespace, c *Config, running *p
 func TestDeclined(t *testing.T) {
 	node := nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-3f2a1", nstest.New(t), "eth0")
-	a := &Agent{config: &Config{}, memory: afxdp.NewMemory(podRing, 1)}
-	a.estate = &estate{ports: map[heirloom][]int{{DriverAFXDP, "web-a-3f2a1"}: {}}}
+	a := &Agent{config: &Config{}, estate: &estate{}}
+	a.estate.Add(DriverAFXDP, "web-a-3f2a1", []int{})
+	a.open = a.opener()
+	a.open.Room(1)
 	pods := newPodPorts([]Port{{Name: "web-a", Link: "web-a-3f2a1", Driver: DriverAFXDP}}, nil, a.openPod, slog.New(slog.DiscardHandler))
 	node.Do(t, func() {
-		if err := pods.inherit(a.estate.has); err != nil || len(pods.have) != 0 {
+		if err := pods.inherit(a.estate.Has); err != nil || len(pods.have) != 0 {
 			t.Errorf("%v, %v", err, pods.have)
 		}
 		p, err := a.openPod(pods.want[0])
@@ -327,7 +328,7 @@ func TestDeclined(t *testing.T) {
 		}
 		p.Close()
 	})
-	if d := a.estate.declined; !slices.Equal(d, []string{"web-a-3f2a1"}) || len(a.estate.begin) != 0 {
+	if d := a.estate.Declined(); !slices.Equal(d, []string{"web-a-3f2a1"}) || a.estate.Begin() != nil {
 		t.Errorf("declined %q", d)
 	}
 }

@@ -32,7 +32,7 @@ func loadedAgent(t *testing.T, more string) (*Agent, string) {
 		t.Fatal(err)
 	}
 	a.packets.audit = newAudit(&auditFile{}, a.objects, 1, a.log)
-	t.Cleanup(func() { a.sw.Close() })
+	t.Cleanup(func() { a.local.Close() })
 	return a, manifests
 }
 
@@ -66,7 +66,7 @@ func TestReadiness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer empty.sw.Close()
+	defer empty.local.Close()
 	a.pipeline = empty
 	expect("/readyz?exclude=source", 503, "pipeline: no entries are installed\nports: ok\nlinks: ok\nedits: ok\n")
 }
@@ -100,7 +100,7 @@ func TestWorkersThatRunAreAlive(t *testing.T) {
 	a, _ := loadedAgent(t, "")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- a.sw.Run(ctx) }()
+	go func() { ended <- a.local.Run(ctx) }()
 	began := a.sw.Workers()
 	for _, w := range began {
 		for deadline := time.Now().Add(time.Minute); a.sw.Workers()[w.No].Sleeps == w.Sleeps; time.Sleep(10 * time.Millisecond) {

@@ -25,7 +25,7 @@ func TestJumboFrames(t *testing.T) {
 	}
 	memory := afxdp.NewMemory(512, 2)
 	t.Cleanup(func() {
-		if err := p.sw.Close(); err != nil {
+		if err := p.local.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := memory.Close(); err != nil {
@@ -36,7 +36,7 @@ func TestJumboFrames(t *testing.T) {
 	for no, pod := range map[uint32]*nstest.Namespace{1: client, 2: server} {
 		jumboPort(t, p, memory, node, pod, no)
 	}
-	apply(t, p.sw, `
+	apply(t, p.local.Switch, `
 table=0, priority=1,arp actions=NORMAL
 table=0, priority=2,ip actions=ct(table=1,zone=5,nat)
 table=1, priority=2,ip,ct_state=+new,nw_dst=10.9.0.9 actions=ct(commit,zone=5,nat(dst=10.9.0.2)),NORMAL
@@ -47,7 +47,7 @@ table=1, priority=1,ip actions=NORMAL
 	client.AddNeighbour(t, "eth1", "10.9.0.9", nstest.MAC("eth2"))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
-	go func() { ended <- p.sw.Run(ctx) }()
+	go func() { ended <- p.local.Run(ctx) }()
 	defer func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -82,7 +82,7 @@ func jumboPort(t *testing.T, p *pipeline, memory *afxdp.Memory, node, pod *nstes
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.sw.AddPort(no, port); err != nil {
+		if err := p.local.AddPort(no, port); err != nil {
 			t.Fatal(err)
 		}
 	})

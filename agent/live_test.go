@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 )
@@ -67,7 +65,7 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	wantPorts(t, l.ports(),
 		Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto", MAC: clientA.mac},
 		Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp", MAC: webA.mac},
@@ -137,7 +135,7 @@ func TestRulesBeforePorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	wantGuarded(t, p, l.ports(), "client-a", "web-a")
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -240,7 +238,7 @@ func TestLiveRefuses(t *testing.T) {
 			replaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
 			p, _, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
 			if p != nil {
-				defer p.sw.Close()
+				defer p.local.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), s.want) {
 				t.Errorf("error %v, want one with %q", err, s.want)
@@ -258,7 +256,7 @@ func TestDevicePorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	wantPorts(t, l.ports()[7:], Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "auto"})
 }
 
@@ -270,7 +268,7 @@ func TestFollowNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	var told []*control.NodeSide
 	answer := errors.New("not now")
 	l.setNode = func(n *control.NodeSide) error { told = append(told, n); return answer }
@@ -289,35 +287,5 @@ func TestFollowNode(t *testing.T) {
 	l.followNode()
 	if len(told) != 3 || told[2].ServiceCIDRs[0].String() != "10.112.0.0/12" {
 		t.Errorf("told %+v after the range moved", told)
-	}
-}
-
-// TestWentPath: connections of a Service's address, and of a NodePort at any
-// address, are told from those of others.
-func TestWentPath(t *testing.T) {
-	at := netip.MustParseAddrPort
-	service := control.Path{Proto: control.UDP, Service: at("10.96.0.10:53"), Endpoint: at("10.10.0.24:5353")}
-	nodePort := control.Path{Proto: control.UDP, Service: netip.AddrPortFrom(netip.Addr{}, 30053), Endpoint: at("10.10.0.24:5353")}
-	paths := map[control.Path]bool{service: true, nodePort: true}
-	for _, s := range []struct {
-		to, by string
-		proto  uint8
-		want   bool
-	}{
-		{"10.96.0.10:53", "10.10.0.24:5353", 17, true},
-		{"10.96.0.10:53", "10.10.0.24:5353", 6, false},
-		{"10.96.0.10:53", "10.10.1.6:5353", 17, false},
-		{"10.96.0.11:53", "10.10.0.24:5353", 17, false},
-		{"192.168.77.102:30053", "10.10.0.24:5353", 17, true},
-		{"192.168.77.102:30054", "10.10.0.24:5353", 17, false},
-	} {
-		to, by := at(s.to), at(s.by)
-		c := &conntrack.Conn{
-			Orig:  conntrack.Direction{Tuple: conntrack.Tuple{Dst: to.Addr(), DstPort: to.Port(), Proto: s.proto}},
-			Reply: conntrack.Direction{Tuple: conntrack.Tuple{Src: by.Addr(), SrcPort: by.Port(), Proto: s.proto}},
-		}
-		if got := wentPath(c, paths); got != s.want {
-			t.Errorf("%s by %s, protocol %d: %v", s.to, s.by, s.proto, got)
-		}
 	}
 }

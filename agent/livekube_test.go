@@ -89,7 +89,7 @@ func startKube(t *testing.T, c *Config) *kubeAgent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.pods = newPodPorts(ports, a.sw, nil, a.Agent.log)
+	a.pods = newPodPorts(ports, a.local, nil, a.Agent.log)
 	a.live.setPorts = a.pods.set
 	a.live.setNode = func(s *control.NodeSide) error { a.side <- s; return nil }
 	ctx, cancel := context.WithCancel(context.Background())

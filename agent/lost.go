@@ -96,6 +96,8 @@ type lostLog struct {
 	ring   []LostPacket
 	next   uint64 // No of the next one, less 1
 	missed uint64 // by the switch and by pending
+	seen   uint64 // number of the next packet of the switch
+	late   uint64 // packets that went before they were asked for
 	ports  portLosses
 
 	pending  sync.Mutex // of what follows; nobody holds it who waits
@@ -132,7 +134,7 @@ func (l *lostLog) missedSoFar() uint64 {
 // take takes over what the switch has noted.
 func (l *lostLog) take() {
 	l.names.refresh()
-	all, missed := l.p.sw.Lost()
+	all, missed := l.fromSwitch()
 	now, clock := time.Now(), l.p.clock()
 	l.owners.refresh(l.p)
 	lost := l.ports.since(l.p, &l.names, now)
@@ -153,6 +155,17 @@ func (l *lostLog) take() {
 	for _, r := range lost {
 		l.keep(r)
 	}
+}
+
+// fromSwitch is what the switch has lost since the last look, and how many packets were
+// kept nowhere.
+func (l *lostLog) fromSwitch() (all []dataplane.LostPacket, missed uint64) {
+	all, next, missed := l.p.sw.LostSince(l.seen)
+	if l.seen > 0 {
+		l.late += next - l.seen - uint64(len(all))
+	}
+	l.seen = next
+	return all, missed + l.late
 }
 
 // keep puts a packet into the ring.

@@ -113,7 +113,7 @@ func (l *lostLog) refused() (all []LostPacket, unkept uint64) {
 func (l *lostLog) deciding(pi *dataplane.PacketIn, by *tables.Verdict) (all []trace.Object) {
 	objects := l.p.objects
 	if by == nil {
-		for _, k := range objects.ServicesAt(addrIn(&pi.Key, flow.IPDst, flow.IPv6Dst)) {
+		for _, k := range objects.ServicesAt(flow.AddrIn(&pi.Key, flow.IPDst, flow.IPv6Dst)) {
 			all = append(all, trace.Object{Object: k.String()})
 		}
 		return all

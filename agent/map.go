@@ -7,6 +7,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/diagram"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
@@ -17,7 +18,7 @@ import (
 type mapLooks struct {
 	mu     sync.Mutex
 	sketch *diagram.Sketch
-	sums   *dataplane.ClassSums
+	sums   door.ClassSums
 	counts []diagram.Count
 }
 
@@ -37,7 +38,7 @@ func (p *pipeline) pipelineMap() *diagram.Map {
 }
 
 // now is the map without the drops that no entry asked for.
-func (l *mapLooks) now(sw *dataplane.Switch) *diagram.Map {
+func (l *mapLooks) now(sw door.Switch) *diagram.Map {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
@@ -52,7 +53,7 @@ func (l *mapLooks) now(sw *dataplane.Switch) *diagram.Map {
 
 // begin looks at the entries, and at the groups of the same generation, which say
 // where some of them lead.
-func (l *mapLooks) begin(sw *dataplane.Switch) {
+func (l *mapLooks) begin(sw door.Switch) {
 	for {
 		before := sw.Generation()
 		program := &flow.Program{Names: sw.Names(), First: sw.First()}

@@ -81,7 +81,7 @@ func newNDSwitch(t *testing.T) *ndSwitch {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.sw.Close(); err != nil {
+		if err := p.local.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -104,7 +104,7 @@ func (s *ndSwitch) send(t *testing.T, from neighbour, frame []byte) string {
 			t.Fatalf("%s takes no frame", from.port)
 		}
 	}
-	s.sw.Poll()
+	s.local.Poll()
 	var arrived []string
 	one := make([]*packet.Frame, 1)
 	for _, p := range s.ports {

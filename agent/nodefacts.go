@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/switchd"
 )
 
 // A Node's facts are what its agent has to know before it can open anything:
@@ -111,7 +112,7 @@ func (n *nodeFacts) nodePortAddresses() []netip.Addr {
 
 // readFacts reads what an agent of this Node kept.
 func readFacts(path, node string) (*nodeFacts, error) {
-	b, err := readOwnFile(path, maxFacts)
+	b, err := switchd.ReadOwnFile(path, maxFacts)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (n *nodeFacts) write(path string) error {
 		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
 	if err == nil {
-		err = writeOwnFile(path, append(b, '\n'))
+		err = switchd.WriteOwnFile(path, append(b, '\n'))
 	}
 	return err
 }

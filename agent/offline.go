@@ -19,7 +19,7 @@ func Offline(from Source, tunnels ...string) (*Client, error) {
 		return nil, err
 	}
 	if _, err := p.addMemoryPorts(tunnels); err != nil {
-		return nil, errors.Join(err, p.sw.Close())
+		return nil, errors.Join(err, p.close())
 	}
 	return &Client{socket: from.String(), http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}, nil
 }
@@ -34,7 +34,7 @@ func (p *pipeline) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, er
 	for no, name := range namedPorts(p.sw.Names()) {
 		_, aside := p.made[name]
 		m := memory.New(name, memory.Options{Aside: aside, Tunnel: isTunnel[name]})
-		if err := p.sw.AddSecuredPort(no, m, p.secured[no]); err != nil {
+		if err := p.local.AddSecuredPort(no, m, p.secured[no]); err != nil {
 			return nil, err
 		}
 		all[no] = m

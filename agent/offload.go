@@ -6,9 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/afpacket"
-	"github.com/antrail/antrail/ports/shortcut"
+	"github.com/antrail/antrail/switchd"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -21,58 +19,25 @@ const (
 	OffloadOff  = "off"
 )
 
-// offload is whether packets pass in the kernel, and if not, why.
-type offload struct {
-	kernel *shortcut.Kernel // nil when off
-	why    string
-}
-
 // KnownOffload says whether offload can be this.
 func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
 
 // openOffload does what the configuration says. That the kernel cannot is no
 // error: the switch forwards everything then.
-func (c *Config) openOffload(log *slog.Logger) offload {
+func (c *Config) openOffload(log *slog.Logger) *switchd.Offload {
 	switch {
 	case c.Offload != OffloadAuto:
-		return offload{why: "it is off"}
+		return &switchd.Offload{Why: "it is off"}
 	case c.ConnectionCache != nil && !*c.ConnectionCache:
-		return offload{why: "the connection cache is off"}
+		return &switchd.Offload{Why: "the connection cache is off"}
 	}
-	err := afpacket.CanForward()
-	var k *shortcut.Kernel
-	if err == nil {
-		k, err = shortcut.Open(shortcut.DefaultRoom)
-	}
+	o, err := switchd.OpenOffload()
 	if err != nil {
 		log.Warn("connections are not offloaded to the kernel", "error", err)
-		return offload{why: err.Error()}
+		return &switchd.Offload{Why: err.Error()}
 	}
 	log.Info("connections between pods are offloaded to the kernel")
-	return offload{kernel: k}
-}
-
-// shortcuts is what the switch gets; nil for none.
-func (o *offload) shortcuts() ports.Shortcuts {
-	if o.kernel == nil {
-		return nil // k would be no nil Shortcuts
-	}
-	return o.kernel
-}
-
-// programs are what a packet socket gets.
-func (o *offload) programs() (p afpacket.Programs) {
-	if o.kernel != nil {
-		p.Filter, p.Ingress = o.kernel.Filter(), o.kernel.Ingress()
-	}
-	return p
-}
-
-func (o *offload) close() error {
-	if o.kernel == nil {
-		return nil
-	}
-	return o.kernel.Close()
+	return o
 }
 
 // PortOffload is what passed through a port in the kernel; it is part of the
@@ -92,12 +57,8 @@ func (p *pipeline) portOffload(s *dataplane.PortStats) PortOffload {
 		On: s.Shortcut != 0, Rx: Counts{Packets: s.ByKernel.RxPackets, Bytes: s.ByKernel.RxBytes},
 		Tx: Counts{Packets: s.ByKernel.TxPackets, Bytes: s.ByKernel.TxBytes},
 	}
-	switch {
-	case r.On:
-	case p.offload.kernel == nil:
-		r.Why = cmp.Or(p.offload.why, "there is no agent")
-	default:
-		r.Why = "only between packet sockets"
+	if !r.On {
+		r.Why = cmp.Or(p.sw.OffloadOff(), "only between packet sockets")
 	}
 	return r
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/web"
 )
 
@@ -77,7 +78,7 @@ func (a *Agent) runPage(ctx context.Context) {
 		defer os.Remove(a.config.pageFile())
 		here := web.Node{Name: a.config.NodeName, API: a.routes(ctx), Counters: a.counterText}
 		page, err := newPage(web.Options{Nodes: []web.Node{here}, Plots: c.Plots, Log: a.log}, c.Address, func(url string) error {
-			return writeOwnFile(a.config.pageFile(), []byte(url+"\n"))
+			return switchd.WriteOwnFile(a.config.pageFile(), []byte(url+"\n"))
 		})
 		if err != nil {
 			return errors.Join(err, ln.Close())

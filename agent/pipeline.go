@@ -13,7 +13,9 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/switchd"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -21,13 +23,10 @@ import (
 // and its connections. An agent has one with the Node's ports; offline commands
 // have one with ports in memory.
 type pipeline struct {
-	sw *dataplane.Switch
-	ct *conntrack.Table
-	// arena is the file that ct lies in; nil when it lies in memory.
-	arena *arena
-	// awaits says that ct begins empty, and takes over the connections that another
-	// agent has.
-	awaits bool
+	sw door.Switch
+	ct door.Connections // of sw
+	// local is sw when it runs in this process; nil otherwise.
+	local *switchd.Switch
 	// clock is that of both, in nanoseconds.
 	clock func() int64
 	// objects is what knows the objects behind the entries; nil when the
@@ -39,10 +38,8 @@ type pipeline struct {
 	packets  *packetIns
 	lost     *lostLog
 	// delays is how long changes of objects take; nil without a source that changes.
-	delays *prometheus.HistogramVec
-	// judged is what became of connections that were taken over.
-	judged  rejudgeCounts
-	offload offload
+	delays  *prometheus.HistogramVec
+	offload *switchd.Offload // of a local switch
 	looks   mapLooks
 	// silent are the other Nodes that do not answer ARP or NDP (silent.go).
 	silent atomic.Pointer[[]netip.Addr]
@@ -108,7 +105,7 @@ type options struct {
 	seed      uint64       // of the choice of endpoints; drawn when 0
 	secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
 	keep      int          // lost packets; the default when 0
-	offload   offload
+	offload   *switchd.Offload
 	shared    []uint32 // ports that many senders share: the tunnel and the gateway
 	keepAwake bool
 	cluster   *joined // nil without the API
@@ -159,56 +156,26 @@ func newPipeline(o options) (*pipeline, error) {
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
 	p := &pipeline{clock: o.clock, offload: o.offload}
-	if err := p.openTable(o); err != nil {
-		return nil, err
-	}
 	p.packets = &packetIns{rejecter: rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
 	var err error
-	p.sw, err = dataplane.New(dataplane.Config{
-		Conntrack: p.ct, Clock: o.clock, Workers: o.workers, SelectSeed: o.seed, Cache: o.cache, PacketIn: p.packets.packetIn,
-		Shortcuts: o.offload.shortcuts(), KeepAwake: o.keepAwake,
+	p.local, err = switchd.Open(switchd.Config{
+		Conntrack: conntrack.Config{Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared},
+		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile, Inherited: o.inherited,
+		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed, KeepAwake: o.keepAwake,
+		PacketIn: p.packets.packetIn, Offload: o.offload,
 	})
 	if err != nil {
-		return nil, errors.Join(err, p.closeTable())
+		return nil, err
 	}
+	p.sw, p.ct = p.local, p.local.Connections()
 	p.packets.sw = p.sw
 	p.lost = newLostLog(p, o.keep)
 	p.packets.lost = p.lost
 	return p, nil
 }
 
-// openTable makes the connection table, in its file if there is one.
-func (p *pipeline) openTable(o options) (err error) {
-	c := conntrack.Config{Now: o.clock, Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared}
-	if c.Max == 0 {
-		c.Max = conntrack.DefaultMax()
-	}
-	switch {
-	case o.inherited != nil:
-		p.awaits = true
-		p.ct, p.arena, err = awaitTable(o.inherited, c)
-	case o.ctFile != "":
-		p.ct, p.arena, err = restoreTable(o.ctFile, c)
-	default:
-		p.ct = conntrack.NewTable(c)
-	}
-	if err != nil {
-		return err
-	}
-	o.ct.limit(p.ct)
-	return nil
-}
-
-// closeTable gives the table's file back. The connections stay in it.
-func (p *pipeline) closeTable() error {
-	if p.arena == nil {
-		return nil
-	}
-	return p.arena.close()
-}
-
-// close ends the switch, and then the connection table.
-func (p *pipeline) close() error { return errors.Join(p.sw.Close(), p.closeTable()) }
+// close ends the switch, if it runs in this process.
+func (p *pipeline) close() error { return p.local.Close() }
 
 // program reads and parses the files.
 func (f *Files) program(names map[uint32]string) (*flow.Program, error) {

@@ -126,7 +126,7 @@ func linklessPipeline(t *testing.T) *pipeline {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.sw.Close() })
+	t.Cleanup(func() { p.local.Close() })
 	return p
 }
 
@@ -283,6 +283,7 @@ func TestPodPortsMakeTaps(t *testing.T) {
 	node := nstest.New(t)
 	node.Do(t, func() {
 		a := &Agent{config: &Config{Gateway: Gateway{MTU: 1450}}}
+		a.open = a.opener()
 		sw := recorder{make(chan string, 100)}
 		taps := []Port{{Name: "tc-tap0", OFPort: 34, Link: "tc-tap0", Driver: DriverTap}}
 		var opened []ports.Port

@@ -58,7 +58,7 @@ func TestGetRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	wantRefused(t, getText(t, p, "/egresses"), "limited", file+":8: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
 	wantRefused(t, getText(t, p, "/policies"), "deny", file+":10: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
 	wantRefused(t, getText(t, p, "/policies"), "AdminNetworkPolicy.policy.networking.k8s.io", file+":10: ")
@@ -66,7 +66,7 @@ func TestGetRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer offline.sw.Close()
+	defer offline.local.Close()
 	wantRefused(t, getText(t, offline, "/egresses"), "limited", file+":8: spec.bandwidth: ")
 	values, err := answers["/egresses"].values(p, query{})
 	b, _ := json.Marshal(values)

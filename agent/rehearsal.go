@@ -100,7 +100,7 @@ func (r *Rehearsal) start(path, name string) (*rehearsed, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	n.on.Switch = n.sw
+	n.on.Switch = n.local.Switch
 	if n.on.Ports, err = n.addMemoryPorts([]string{config.Tunnel.Name}); err == nil {
 		err = n.on.Watch()
 	}

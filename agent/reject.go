@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -23,7 +24,7 @@ const (
 
 // rejecter answers. The switch calls it for one packet at a time.
 type rejecter struct {
-	sw     *dataplane.Switch
+	sw     door.Switch
 	bucket bucket
 
 	service, policy, length rejections

@@ -57,7 +57,7 @@ func (r *Replay) Run() (result *ReplayResult, err error) {
 	if p.pipeline, err = r.From.load(options{clock: func() int64 { return p.now }}); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.sw.Close()) }()
+	defer func() { err = errors.Join(err, p.close()) }()
 	if p.ports, err = p.addMemoryPorts(r.Tunnels); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *player) chooseInPort(r *Replay) (err error) {
 	if p.ports[no] == nil {
 		m := memory.New(r.InPort, memory.Options{})
 		p.ports[no] = m
-		err = p.sw.AddPort(no, m)
+		err = p.local.AddPort(no, m)
 	}
 	p.inPort = no
 	return err
@@ -162,7 +162,7 @@ func (p *player) play(in *pcap.Reader) error {
 		}
 		if age := int64(c.Time.Sub(began)); age > p.now {
 			p.now = age
-			p.sw.Expire()
+			p.local.Expire()
 		}
 		if c.Length > len(c.Bytes) {
 			p.result.Cut++
@@ -191,7 +191,7 @@ func (p *player) one(b []byte) error {
 	if err := port.Send(b); err != nil {
 		return err
 	}
-	p.sw.Poll()
+	p.local.Poll()
 	return nil
 }
 

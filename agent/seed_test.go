@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/switchd"
 )
 
 // TestSeedIsKept: CT-31. An agent that starts again in the same run directory
@@ -18,7 +19,7 @@ import (
 func TestSeedIsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run", "select.seed")
 	endpoints := func() string {
-		seed, err := loadSeed(file)
+		seed, err := switchd.LoadSeed(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +27,7 @@ func TestSeedIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.sw.Close()
+		defer p.local.Close()
 		return chosen(t, p)
 	}
 	first, again := endpoints(), endpoints()
@@ -69,30 +70,6 @@ func chosen(t *testing.T, p *pipeline) string {
 	return all.String()
 }
 
-// TestDamagedSeed: what holds no seed is replaced, what is no file is refused.
-func TestDamagedSeed(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "select.seed")
-	for _, text := range []string{"", "0", "0000000000000000\n", "zzzz", "-1", "12345678901234567", strings.Repeat("f", 1<<20), "\x00\x00"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		seed, err := loadSeed(file)
-		again, err2 := loadSeed(file)
-		if err != nil || err2 != nil || seed == 0 || seed != again {
-			t.Errorf("%.20q: %x, then %x; %v, %v", text, seed, again, err, err2)
-		}
-	}
-	if _, err := loadSeed(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "is no file") {
-		t.Errorf("a directory: %v", err)
-	}
-	if err := os.Symlink("/etc/hostname", file+".link"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := loadSeed(file + ".link"); err == nil {
-		t.Error("a link is followed")
-	}
-}
-
 // TestShieldFollowsServices: the endpoints of the snapshot are shielded, those
 // of an older one no more, and a table that kept its connections needs none.
 func TestShieldFollowsServices(t *testing.T) {
@@ -101,7 +78,7 @@ func TestShieldFollowsServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.sw.Close()
+	defer p.local.Close()
 	cluster, _, err := control.LoadManifests("../examples/web-app")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +97,7 @@ func TestShieldFollowsServices(t *testing.T) {
 		f.SetBytes(build(o))
 		l := packet.ParseLayers(f.Bytes())
 		var m conntrack.Meta
-		return p.ct.Track(f, &l, &m, &conntrack.Request{Commit: true}, now).Drop
+		return p.local.Table().Track(f, &l, &m, &conntrack.Request{Commit: true}, now).Drop
 	}
 	s := newShield(p)
 	s.update(cluster)

@@ -43,7 +43,7 @@ func TestSilentNode(t *testing.T) {
 	if err := n.sw.RemovePort(nodeTunnel); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.sw.AddPort(s.No, lossy); err != nil {
+	if err := n.local.AddPort(s.No, lossy); err != nil {
 		t.Fatal(err)
 	}
 	p := n.lostLast(t, LostQuery{Pod: "default/client-a"})

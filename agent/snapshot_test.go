@@ -26,7 +26,7 @@ func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.pods = newPodPorts(ports, a.sw, nil, log)
+	a.pods = newPodPorts(ports, a.local, nil, log)
 	a.live.setPorts, a.live.setNode = a.pods.set, func(*control.NodeSide) error { return nil }
 	return a
 }
@@ -219,34 +219,6 @@ func sealed(text []byte, line string) []byte {
 	return append([]byte(snapshotSchema+checksum(body)+"\n"), body...)
 }
 
-// TestSnapshotIsOurOwnFile: what stands in its place is not followed or written.
-func TestSnapshotIsOurOwnFile(t *testing.T) {
-	dir := t.TempDir()
-	target := filepath.Join(dir, "target")
-	if err := os.WriteFile(target, []byte("precious"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "flows.snapshot")
-	if err := os.Symlink(target, path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readOwnFile(path, 100); err == nil {
-		t.Error("a link was followed")
-	}
-	if err := os.Symlink(target, path+".new"); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeOwnFile(path, []byte("x")); err == nil {
-		t.Error("a link was written to")
-	}
-	if _, err := readOwnFile(target, 3); err == nil {
-		t.Error("a file that is too long was read")
-	}
-	if text, err := os.ReadFile(target); err != nil || string(text) != "precious" {
-		t.Errorf("the file is %q, %v", text, err)
-	}
-}
-
 // BenchmarkSnapshot writes and reads what one Node of examples/web-app has.
 func BenchmarkSnapshot(b *testing.B) {
 	c, _ := keptNode(b)
@@ -303,7 +275,7 @@ func FuzzSnapshot(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.sw.Close()
+		defer p.local.Close()
 		l := &live{config: &Config{NodeName: "node-a"}, store: control.NewStore(control.DeriveEndpoints)}
 		l.objects = l.newObjects(p)
 		if l.install(p, s) == nil {

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 
 	"github.com/antrail/antrail/dataplane"
-	"golang.org/x/sys/unix"
+	"github.com/antrail/antrail/switchd"
 )
 
 // The file of the flow snapshot, beside the connections.
@@ -47,7 +45,7 @@ func (c *Config) identity() string {
 // readSnapshot reads the file of this boot and configuration. The error says
 // why there is nothing to begin with.
 func readSnapshot(path, config string, now int64) (*snapshot, error) {
-	b, err := readOwnFile(path, maxSnapshot)
+	b, err := switchd.ReadOwnFile(path, maxSnapshot)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("there is none")
 	}
@@ -58,7 +56,7 @@ func readSnapshot(path, config string, now int64) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	boot, err := bootID()
+	boot, err := switchd.BootID()
 	switch {
 	case err != nil:
 		return nil, err
@@ -74,53 +72,6 @@ func readSnapshot(path, config string, now int64) (*snapshot, error) {
 		s.learned[i].Idle += timeSince(s.Taken, now)
 	}
 	return s, nil
-}
-
-// readOwnFile reads a plain file of this user's that has one name and at most so
-// many bytes.
-func readOwnFile(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := ownFile(f); err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("it is longer than %d bytes", most)
-	}
-	return b, err
-}
-
-// ownFile is the error that a file is no plain one of this user's.
-func ownFile(f *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
-		return errors.New("it is no plain file of this user's with one name")
-	}
-	return nil
-}
-
-// writeOwnFile puts a file in the place of another in one step. One process at a
-// time does so: who holds the arena.
-func writeOwnFile(path string, b []byte) error {
-	fresh := path + ".new"
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return err
-	}
-	if err = ownFile(f); err == nil {
-		_, err = f.Write(b)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
 }
 
 // errNoSnapshot is why an agent that keeps no flow snapshot restores none.
@@ -140,7 +91,7 @@ func (l *live) restore(p *pipeline, path string) error {
 		l.log.Info("no flow snapshot restored", "file", path, "why", err)
 		return err
 	}
-	if !p.awaits { // what packets learned until then is told later
+	if !p.local.Awaits() { // what packets learned until then is told later
 		if err := p.sw.Relearn(s.learned); err != nil {
 			l.log.Warn("what packets learned is not restored", "file", path, "why", err)
 		}
@@ -148,7 +99,7 @@ func (l *live) restore(p *pipeline, path string) error {
 	l.log.Info(fmt.Sprintf("flow snapshot restored: %d entries, %d groups, %d learned", len(s.entries), len(s.groups), len(s.learned)),
 		"file", path, "age", timeSince(s.Taken, p.clock()))
 	l.restored = s.ports()
-	l.shield.endpoints(endpointsOf(s.groups))
+	l.shield.endpoints(switchd.EndpointsOf(s.groups))
 	return nil
 }
 

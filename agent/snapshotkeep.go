@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/switchd"
 )
 
 // When the flow snapshot is written: a moment after the entries changed, and
@@ -81,12 +83,12 @@ func (a *Agent) writeSnapshot(path string) error {
 	if err != nil {
 		return err
 	}
-	return writeOwnFile(path, text)
+	return switchd.WriteOwnFile(path, text)
 }
 
 // takeSnapshot is what the switch holds now.
 func (a *Agent) takeSnapshot() (*snapshot, error) {
-	boot, err := bootID()
+	boot, err := switchd.BootID()
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (a *Agent) takeSnapshot() (*snapshot, error) {
 }
 
 // fill takes what a switch holds.
-func (s *snapshot) fill(sw *dataplane.Switch) {
+func (s *snapshot) fill(sw door.Switch) {
 	names := sw.Names()
 	for _, t := range sw.Tables() {
 		if name := names.Table(t.ID); name != "" {

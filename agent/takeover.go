@@ -12,11 +12,11 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/switchd"
 )
 
 // An agent that takes the place of another that runs (handovertalk.go). It builds
@@ -29,36 +29,10 @@ import (
 // estate is what the agent before has given.
 type estate struct {
 	talk
+	switchd.Inheritance
 	arena *os.File
-	mu    sync.Mutex
-	ports map[heirloom][]int // descriptors; ports are opened by several goroutines
-	begin []func() error     // what ports need before packets move
-	after []func() error     // and what they need then
-	// declined are links whose ports were given in vain.
-	declined []string
-	still    int64 // since when none moves, by bootClock
+	still int64 // since when none moves, by bootClock
 }
-
-// errDeclined is why a port is not opened yet that the other agent is to close.
-var errDeclined = errors.New("it cannot be taken over")
-
-// goesOn notes a port on AF_XDP that was taken over.
-func (e *estate) goesOn(p interface {
-	Begin() error
-	Relink() error
-}) {
-	e.begin, e.after = append(e.begin, p.Begin), append(e.after, p.Relink)
-}
-
-// decline says that a port cannot be taken over, and is opened when the other agent has
-// closed it.
-func (e *estate) decline(link string, why error) error {
-	e.declined = append(e.declined, link)
-	return fmt.Errorf("%w: %w", errDeclined, why)
-}
-
-// heirloom names a port: its link, and the driver that knows its descriptors.
-type heirloom struct{ driver, name string }
 
 // meet asks the agent that runs to hand over; nil when none runs.
 func meet(ctx context.Context, c *Config) (*estate, error) {
@@ -69,7 +43,7 @@ func meet(ctx context.Context, c *Config) (*estate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &estate{talk: talk{conn.(*net.UnixConn)}, ports: map[heirloom][]int{}}
+	e := &estate{talk: talk{conn.(*net.UnixConn)}}
 	if err = upgrade(conn, "/take-over", handOverProtocol); err == nil {
 		err = e.receive(c.identity())
 	}
@@ -109,7 +83,7 @@ func (e *estate) receive(identity string) error {
 			return err
 		}
 		if n.Say == sayPort {
-			e.ports[heirloom{n.Driver, n.Name}] = fds
+			e.Add(n.Driver, n.Name, fds)
 			continue
 		}
 		if len(fds) != 1 {
@@ -121,45 +95,11 @@ func (e *estate) receive(identity string) error {
 	}
 }
 
-// take is a port's descriptors, once; nil when it has to be opened.
-func (e *estate) take(driver, name string) []int {
-	if e == nil {
-		return nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	which := heirloom{driver, name}
-	fds := e.ports[which]
-	delete(e.ports, which)
-	return fds
-}
-
-// has says whether a link's port was given.
-func (e *estate) has(link string) bool {
-	for which := range e.ports {
-		if which.name == link {
-			return true
-		}
-	}
-	return false
-}
-
 // close ends the talk and closes what nobody has taken. The arena's file is its
 // user's.
 func (e *estate) close() error {
-	for which, fds := range e.ports {
-		closeDescriptors(fds)
-		delete(e.ports, which)
-	}
+	e.Inheritance.Close()
 	return e.talk.Close()
-}
-
-// adoptOr makes a port of descriptors, or opens it when there are none.
-func adoptOr[Options, Port any](fds []int, o Options, adopt func(Options, []int) (Port, error), open func(Options) (Port, error)) (Port, error) {
-	if fds == nil {
-		return open(o)
-	}
-	return adopt(o, fds)
 }
 
 // inherit runs an agent with what it was given, as run does. When the other agent
@@ -173,19 +113,18 @@ func (a *Agent) inherit(ctx context.Context) error {
 	if err != nil {
 		return notHandedOver{errors.Join(err, a.estate.close(), a.stop())}
 	}
-	a.left, a.arena.lent = false, false
+	a.left = false
+	a.local.Lend(false)
 	a.keepTaps(false)
-	turning := beginParts(ctx, a.sw.Run)
+	turning := beginParts(ctx, a.local.Run)
 	a.paused = timeSince(a.estate.still, a.clock())
 	err = a.estate.say(note{Say: sayRunning}) // who has gone meanwhile needs not know
 	if err != nil {
 		a.log.Warn("the agent before has gone", "error", err)
 	}
 	a.estate.close()
-	for _, after := range a.estate.after {
-		if err := after(); err != nil {
-			a.log.Warn("a port goes on as the agent before had it", "error", err)
-		}
+	for _, err := range a.estate.After() {
+		a.log.Warn("a port goes on as the agent before had it", "error", err)
 	}
 	logRestored(a.log, a.config.arenaFile(), a.ct.Stats().Restored)
 	a.log.Info("taken over from the agent before", "pause", a.paused)
@@ -205,7 +144,7 @@ func (a *Agent) prepare(ctx context.Context) error {
 	if err := a.start(ctx); err != nil {
 		return err
 	}
-	if err := a.pods.inherit(a.estate.has); err != nil {
+	if err := a.pods.inherit(a.estate.Has); err != nil {
 		return err
 	}
 	if err := a.nodeUp(false); err != nil {
@@ -219,7 +158,7 @@ func (a *Agent) prepare(ctx context.Context) error {
 // move.
 func (a *Agent) awaitTurn() error {
 	e := a.estate
-	if err := e.say(note{Say: sayReady, Declined: e.declined}); err != nil {
+	if err := e.say(note{Say: sayReady, Declined: e.Declined()}); err != nil {
 		return err
 	}
 	n, _, err := e.hear(preparation, sayStopped)
@@ -227,15 +166,12 @@ func (a *Agent) awaitTurn() error {
 		return err
 	}
 	e.still = n.Still
-	a.ct.TakeOver()
+	a.local.TakeOver()
 	learned, err := parseLearned(n.Learned)
 	if err == nil && len(learned) > 0 {
 		err = a.sw.Relearn(learned)
 	}
-	for _, begin := range e.begin {
-		err = errors.Join(err, begin())
-	}
-	return err
+	return errors.Join(err, e.Begin())
 }
 
 // parseLearned reads lines of a flow snapshot.
@@ -260,7 +196,7 @@ func (p *podPorts) inherit(given func(link string) bool) error {
 			continue
 		}
 		o, err := p.enter(w)
-		if errors.Is(err, errDeclined) {
+		if errors.Is(err, switchd.ErrDeclined) {
 			p.log.Warn("port is opened anew", "port", w.Name, "link", w.Link, "why", err)
 			continue
 		}

@@ -174,9 +174,9 @@ func (p *pipeline) walkDry(r *dataplane.TraceRequest) (*dataplane.Trace, error) 
 		v4, v6 flow.FieldID
 	}{{&t.Live.Tunnel.Src, flow.TunSrc, flow.TunIPv6Src}, {&t.Live.Tunnel.Dst, flow.TunDst, flow.TunIPv6Dst}} {
 		if v := flow.FieldByID(f.v4).Get(&t.Start); !v.IsZero() {
-			*f.to = addressOf(v, 32)
+			*f.to = v.Addr(32)
 		} else if v := flow.FieldByID(f.v6).Get(&t.Start); !v.IsZero() {
-			*f.to = addressOf(v, 128)
+			*f.to = v.Addr(128)
 		}
 	}
 	return t, nil

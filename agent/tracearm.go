@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,28 +10,27 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/filter"
-	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/switchd"
 )
 
-// From what somebody asks for to what the switch watches: conditions on packets as
-// they enter, which cost nothing for others, and conditions on walks that are over.
+// From what somebody asks for, with names of Pods, ports and tables, to what the switch
+// watches.
 
 // arming is a request on its way to the switch.
 type arming struct {
-	p      *pipeline
-	armed  Armed
-	tables []uint8
-	pod    control.PodEnds               // of the request's Pod, if it names one
-	podTo  *filter.Filter                // packets to it; from it too, when it is another Node's
-	keep   []func(*dataplane.Trace) bool // all have to hold
+	p     *pipeline
+	armed Armed
+	want  door.LiveRequest
 }
 
 // arm begins the trace that a request asks for.
-func (a *arming) arm(r *LiveTraceRequest) (*dataplane.LiveTrace, error) {
-	a.armed.Filter = []string{}
+func (a *arming) arm(r *LiveTraceRequest) (door.Live, error) {
 	first, err := firstID(r.FirstID)
+	a.want = door.LiveRequest{
+		Filters: []string{}, DroppedOnly: r.DroppedOnly, Count: max(0, r.Count), Begin: max(0, r.Begin), FirstID: first,
+		Wait: time.Duration(max(0, r.WaitMS)) * time.Millisecond,
+	}
 	for _, step := range []func() error{
 		func() error { return a.from(r.Source) }, func() error { return a.to(r.Destination) }, func() error { return a.either(r.Pod) },
 		func() error { return a.through(r.Through) }, func() error { return a.at(r.Tables) },
@@ -50,50 +48,21 @@ func (a *arming) arm(r *LiveTraceRequest) (*dataplane.LiveTrace, error) {
 	if r.Filter != "" {
 		a.wants(r.Filter)
 	}
-	if r.DroppedOnly {
-		a.keep = append(a.keep, wasDropped)
-	}
-	f, err := filter.Compile(a.armed.Filter...)
-	if err != nil {
-		return nil, err
-	}
-	return a.p.sw.TraceLive(dataplane.LiveRequest{
-		Match: a.match(f), Deep: f.Deep(), Keep: a.keepAll(), Tables: a.tables, Count: max(0, r.Count), Begin: max(0, r.Begin), FirstID: first,
-		Wait: time.Duration(max(0, r.WaitMS)) * time.Millisecond,
-	})
-}
-
-// match is the conditions on a packet as it enters.
-func (a *arming) match(f *filter.Filter) func([]byte, uint32) bool {
-	inPort, pod, to := a.armed.InPort, a.pod.Port, a.podTo
-	if to == nil {
-		return func(b []byte, port uint32) bool { return (inPort == 0 || port == inPort) && f.Match(b) }
-	}
-	return func(b []byte, port uint32) bool {
-		return (inPort == 0 || port == inPort) && (pod != 0 && port == pod || to.Match(b)) && f.Match(b)
-	}
+	a.armed.InPort, a.armed.Filter = a.want.InPort, a.want.Filters
+	return a.p.sw.TraceLive(&a.want)
 }
 
 // either wants packets from a Pod and to it.
-func (a *arming) either(pod string) (err error) {
+func (a *arming) either(pod string) error {
 	if pod == "" {
 		return nil
 	}
-	if a.pod, err = a.p.podEnds(pod); err != nil {
-		return err
-	}
-	expression := hosts("dst", slices.Concat(a.pod.IPs, a.pod.Services))
-	if a.pod.Port == 0 {
-		expression += " or " + hosts("src", a.pod.IPs)
-	}
-	if a.podTo, err = filter.Compile(expression); err != nil {
+	ends, err := a.p.podEnds(pod)
+	if err != nil {
 		return err
 	}
 	a.armed.Pod = pod
-	ends := a.pod
-	a.keep = append(a.keep, func(t *dataplane.Trace) bool {
-		return ends.Port != 0 && t.Live.Port == ends.Port || ends.Port == 0 && slices.Contains(ends.IPs, addrIn(&t.Start, flow.IPSrc, flow.IPv6Src)) || mayReach(t, ends.IPs)
-	})
+	a.want.Either = &door.End{Port: ends.Port, IPs: ends.IPs, Services: ends.Services}
 	return nil
 }
 
@@ -109,8 +78,7 @@ func (a *arming) through(port string) error {
 			return fmt.Errorf("there is no port %q; antrail dump-ports --names has them", port)
 		}
 	}
-	a.armed.Through = port
-	a.keep = append(a.keep, func(t *dataplane.Trace) bool { return t.Live.Port == no || slices.Contains(t.Verdict.Outputs, no) })
+	a.armed.Through, a.want.Through = port, no
 	return nil
 }
 
@@ -121,14 +89,7 @@ func (a *arming) at(tables []string) error {
 		if err != nil {
 			return err
 		}
-		a.tables, a.armed.Tables = append(a.tables, id), append(a.armed.Tables, name)
-	}
-	if len(tables) > 0 {
-		a.keep = append(a.keep, func(t *dataplane.Trace) bool {
-			return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
-				return st.Kind == dataplane.StepEntry && slices.Contains(a.tables, st.Table)
-			})
-		})
+		a.want.Tables, a.armed.Tables = append(a.want.Tables, id), append(a.armed.Tables, name)
 	}
 	return nil
 }
@@ -145,7 +106,7 @@ func firstID(text string) (uint64, error) {
 	return id, nil
 }
 
-func (a *arming) wants(expression string) { a.armed.Filter = append(a.armed.Filter, expression) }
+func (a *arming) wants(expression string) { a.want.Filters = append(a.want.Filters, expression) }
 
 // from wants packets from a Pod.
 func (a *arming) from(pod string) error {
@@ -154,9 +115,9 @@ func (a *arming) from(pod string) error {
 	}
 	ends, err := a.p.podEnds(pod)
 	if err == nil && ends.Port == 0 {
-		a.wants(hosts("src", ends.IPs))
+		a.wants(switchd.Hosts("src", ends.IPs))
 	}
-	a.armed.InPort = ends.Port
+	a.want.InPort = ends.Port
 	return err
 }
 
@@ -169,19 +130,9 @@ func (a *arming) to(pod string) error {
 	if err != nil {
 		return err
 	}
-	a.wants(hosts("dst", slices.Concat(ends.IPs, ends.Services)))
-	a.keep = append(a.keep, func(t *dataplane.Trace) bool { return mayReach(t, ends.IPs) })
+	a.wants(switchd.Hosts("dst", slices.Concat(ends.IPs, ends.Services)))
+	a.want.To = ends.IPs
 	return nil
-}
-
-// keepAll is that all conditions on walks hold; nil without any.
-func (a *arming) keepAll() func(*dataplane.Trace) bool {
-	if len(a.keep) == 0 {
-		return nil
-	}
-	return func(t *dataplane.Trace) bool {
-		return !slices.ContainsFunc(a.keep, func(k func(*dataplane.Trace) bool) bool { return !k(t) })
-	}
 }
 
 // podEnds finds a Pod that a request names.
@@ -203,31 +154,4 @@ func (p *pipeline) podName(text string) (n control.Name, err error) {
 		return n, fmt.Errorf("%q is not namespace/name of a Pod", text)
 	}
 	return n, nil
-}
-
-// hosts is a tcpdump expression for packets with an end in a list.
-func hosts(dir string, addrs []netip.Addr) string {
-	var all []string
-	for _, a := range addrs {
-		all = append(all, a.String())
-	}
-	return dir + " host (" + strings.Join(all, " or ") + ")"
-}
-
-// wasDropped says whether nothing came of a packet.
-func wasDropped(t *dataplane.Trace) bool { return t.Verdict.Reason != dataplane.NotDropped }
-
-// mayReach says whether a packet went to some addresses, or nowhere, or is not
-// done.
-func mayReach(t *dataplane.Trace, addrs []netip.Addr) bool {
-	if len(t.Verdict.Outputs) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
-		if st.Kind != dataplane.StepOutput {
-			return false
-		}
-		dst := addrIn(&st.After, flow.IPDst, flow.IPv6Dst)
-		return slices.Contains(addrs, dst) || flow.FieldByID(flow.EthType).Get(&st.After).Lo == packet.EtherTypeARP
-	})
 }

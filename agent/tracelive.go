@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -106,7 +107,7 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 	d := json.NewDecoder(io.LimitReader(r.Body, maxTraceRequest))
 	d.DisallowUnknownFields()
 	err := d.Decode(&req)
-	var l *dataplane.LiveTrace
+	var l door.Live
 	a, most := &arming{p: p}, 0
 	if err == nil {
 		most, err = req.bytes()
@@ -127,7 +128,7 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 		ctx = limited
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text, tables: a.tables, most: most}}
+	s := &liveStream{to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, live: l, walker: walker{p: p, node: node, text: req.Text, tables: a.want.Tables, most: most}}
 	s.to.SetEscapeHTML(false)
 	s.run(ctx, &a.armed)
 }
@@ -136,7 +137,7 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 type liveStream struct {
 	to     *json.Encoder
 	flush  func() error
-	live   *dataplane.LiveTrace
+	live   door.Live
 	walker walker
 	told   time.Time // counts
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
@@ -86,7 +87,7 @@ func (n *watchedNode) send(t *testing.T, in uint32, b []byte, tunnel packet.Tunn
 	f.SetBytes(b)
 	f.Tunnel = tunnel
 	n.ports[in].Inject(f)
-	n.sw.Poll()
+	n.local.Poll()
 	for one := make([]*packet.Frame, 1); n.ports[out] != nil && n.ports[out].Collect(one) == 1; {
 		sent = append(sent, one[0])
 	}
@@ -257,7 +258,7 @@ func TestLiveTraceEnds(t *testing.T) {
 func (n *watchedNode) waitForNobody(t *testing.T) {
 	t.Helper()
 	for range 2000 {
-		l, err := n.sw.TraceLive(dataplane.LiveRequest{})
+		l, err := n.sw.TraceLive(&door.LiveRequest{})
 		if err == nil {
 			l.Close()
 			return

@@ -223,7 +223,7 @@ func endsOf(k *flow.Key) (both [2]string) {
 	for i, f := range [2]struct{ v4, v6, port flow.FieldID }{
 		{flow.IPSrc, flow.IPv6Src, flow.TCPSrc}, {flow.IPDst, flow.IPv6Dst, flow.TCPDst},
 	} {
-		addr := addrIn(k, f.v4, f.v6)
+		addr := flow.AddrIn(k, f.v4, f.v6)
 		both[i] = addr.String()
 		switch flow.FieldByID(flow.IPProto).Get(k).Lo {
 		case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
@@ -231,16 +231,6 @@ func endsOf(k *flow.Key) (both [2]string) {
 		}
 	}
 	return both
-}
-
-// addrIn is the address of an IPv4 packet's field, or an IPv6 one's.
-func addrIn(k *flow.Key, v4, v6 flow.FieldID) netip.Addr {
-	text := value(v4, k, nil)
-	if flow.FieldByID(flow.EthType).Get(k).Lo == packet.EtherTypeIPv6 {
-		text = value(v6, k, nil)
-	}
-	a, _ := netip.ParseAddr(text) // other packets have none
-	return a
 }
 
 func (m *walker) bucket(st *dataplane.Step) *trace.Bucket {

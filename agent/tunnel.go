@@ -8,12 +8,10 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/host"
-	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
-	"github.com/antrail/antrail/ports/uplink"
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
-	"github.com/vishvananda/netlink"
 )
 
 // Tunnel is the port to the other Nodes. The VNI is 0, and no other is taken, unless
@@ -34,21 +32,11 @@ type Tunnel struct {
 }
 
 // DriverKernel is a tunnel through the Node's IP stack.
-const DriverKernel = "kernel"
+const DriverKernel = switchd.DriverKernel
 
 // KnownTunnelDriver says whether a tunnel can have this driver.
 func KnownTunnelDriver(name string) bool {
 	return name == DriverKernel || name == DriverAFXDP || name == DriverAuto
-}
-
-// nodesPort is the port to the other Nodes, by whichever driver.
-type nodesPort interface {
-	ports.Heritable
-	SetPeers(nodes []underlay.Peer)
-	SetSilent(nodes []netip.Addr)
-	SetEgresses(here, far []netip.Addr) error
-	Longs() <-chan underlay.Long
-	PathMTU(node netip.Addr) int
 }
 
 func (t *Tunnel) setDefaults() {
@@ -155,14 +143,14 @@ func (a *Agent) beginTunnel() error {
 	switch {
 	case !a.config.hasTunnel():
 		return nil
-	case a.estate != nil && !a.estate.has(a.config.Tunnel.Name):
-		a.estate.begin = append(a.estate.begin, a.openTunnelAnew)
+	case a.estate != nil && !a.estate.Has(a.config.Tunnel.Name):
+		a.estate.OnBegin(a.openTunnelAnew)
 		return nil
 	}
 	err := a.openTunnel()
-	if errors.Is(err, errDeclined) {
+	if errors.Is(err, switchd.ErrDeclined) {
 		a.log.Warn("the tunnel is opened anew", "why", err)
-		a.estate.begin = append(a.estate.begin, a.openTunnelAnew)
+		a.estate.OnBegin(a.openTunnelAnew)
 		return nil
 	}
 	return err
@@ -187,84 +175,13 @@ func (a *Agent) openTunnel() error {
 	if a.config.Kubernetes != nil {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
-	p, err := a.openWay(underlay.Config{
+	p, err := a.open.Tunnel(underlay.Config{
 		Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers, Pods: a.config.PodCIDRs, AnyNetwork: a.config.Flows != "",
-	})
+	}, t.Driver, t.Uplink)
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	a.tunnel = p
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
-}
-
-// openWay opens the tunnel with the driver that is asked for.
-func (a *Agent) openWay(c underlay.Config) (nodesPort, error) {
-	t := &a.config.Tunnel
-	if t.Driver == DriverKernel {
-		return a.openWhole(c)
-	}
-	p, err := a.openCard(c)
-	if err == nil {
-		return p, nil
-	}
-	if t.Driver == DriverAFXDP || errors.Is(err, errDeclined) {
-		return nil, err
-	}
-	a.log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
-	return a.openWhole(c)
-}
-
-// openCard opens the tunnel on the Node's card.
-func (a *Agent) openCard(c underlay.Config) (*uplink.Port, error) {
-	t := &a.config.Tunnel
-	link, err := t.uplink()
-	if err != nil {
-		return nil, err
-	}
-	o, memory, err := a.driven(link)
-	if err != nil {
-		return nil, err
-	}
-	fds := a.estate.take(driverCard, c.Name)
-	with := uplink.Config{Config: c, Link: link, Mode: o.Mode, BusyPoll: o.BusyPoll, Why: "tunnel.driver is " + t.Driver}
-	if fds == nil {
-		return uplink.Open(memory, with)
-	}
-	p, err := uplink.Adopt(memory, with, fds)
-	if err != nil {
-		return nil, a.estate.decline(c.Name, err)
-	}
-	a.estate.goesOn(p)
-	return p, nil
-}
-
-// openWhole opens the tunnel through the Node's IP stack.
-func (a *Agent) openWhole(c underlay.Config) (nodesPort, error) {
-	p, err := adoptOr(a.estate.take(driverTunnel, c.Name), c, underlay.Adopt, underlay.Open)
-	if err != nil {
-		return nil, err // p would be no nil port
-	}
-	return p, nil
-}
-
-// uplink is the link that packets to other Nodes leave by.
-func (t *Tunnel) uplink() (string, error) {
-	if t.Uplink != "" {
-		return t.Uplink, nil
-	}
-	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return "", err
-	}
-	for _, a := range all {
-		if at, ok := netip.AddrFromSlice(a.IP); ok && at.Unmap() == t.LocalAddress {
-			link, err := netlink.LinkByIndex(a.LinkIndex)
-			if err != nil {
-				return "", err
-			}
-			return link.Attrs().Name, nil
-		}
-	}
-	return "", fmt.Errorf("no link has the address %s; tunnel.uplink names one", t.LocalAddress)
 }

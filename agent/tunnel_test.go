@@ -8,7 +8,6 @@ import (
 
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/nstest"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/underlay"
 )
 
@@ -113,9 +112,11 @@ func TestTunnelDrivers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &Agent{config: c, log: slog.New(slog.DiscardHandler), memory: afxdp.NewMemory(podRing, 1)}
+		a := &Agent{config: c, log: slog.New(slog.DiscardHandler)}
+		a.open = a.opener()
+		a.open.Room(1)
 		node.Do(t, func() {
-			p, err := a.openWay(underlay.Config{Local: c.Tunnel.LocalAddress})
+			p, err := a.open.Tunnel(underlay.Config{Local: c.Tunnel.LocalAddress}, c.Tunnel.Driver, c.Tunnel.Uplink)
 			switch {
 			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
 				t.Errorf("%s: %v, want %q", s.keys, err, s.fault)
@@ -129,7 +130,7 @@ func TestTunnelDrivers(t *testing.T) {
 			} else {
 				err = nil
 			}
-			if err := errors.Join(err, a.memory.Close()); err != nil {
+			if err := errors.Join(err, a.open.Close()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
@@ -132,7 +133,7 @@ func (p *pipeline) answerWhy(w http.ResponseWriter, r *http.Request) {
 type asking struct {
 	p        *pipeline
 	self     control.Self
-	judge    *judge
+	first    *switchd.FirstPackets
 	from, to whyEnd
 	proto    uint8
 	src, dst netip.Addr
@@ -148,7 +149,7 @@ func (p *pipeline) why(r *WhyRequest) (*WhyAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &asking{p: p, self: self, judge: newJudge(p, ownPorts(&self)), walker: &walker{p: p, node: self.Node}}
+	q := &asking{p: p, self: self, first: switchd.NewFirstPackets(p.sw.Flows(), nodePortsOf(&self)), walker: &walker{p: p, node: self.Node}}
 	a := &WhyAnswer{Node: self.Node, Notes: p.notInForce(control.KindNetworkPolicy, control.KindClusterNetworkPolicy, control.KindAntreaNetworkPolicy)}
 	if r.Carried != nil {
 		err = q.carried(a, r.Carried)
@@ -160,10 +161,6 @@ func (p *pipeline) why(r *WhyRequest) (*WhyAnswer, error) {
 	}
 	a.conclude()
 	return a, nil
-}
-
-func ownPorts(s *control.Self) nodePorts {
-	return nodePorts{gateway: s.Gateway.No, gatewayMAC: s.Gateway.MAC, tunnel: s.Tunnel.No, addresses: s.GatewayAddresses}
 }
 
 // notInForce are the objects of some kinds that are not as they should be.
@@ -194,7 +191,7 @@ func (q *asking) ask(a *WhyAnswer, r *WhyRequest) error {
 	if _, isICMP := icmpProtocols[q.proto]; isICMP {
 		first.Orig.SrcPort, first.Orig.DstPort = icmpProtocols[q.proto], 0
 	}
-	req := dataplane.TraceRequest{InPort: first.InPort, Frame: q.judge.first(&first)}
+	req := dataplane.TraceRequest{InPort: first.InPort, Frame: q.first.Compose(&first)}
 	chosen, err := q.walk(a, req)
 	if err != nil {
 		return err
@@ -290,13 +287,13 @@ func (q *asking) readdress(frame []byte) error {
 	if !ok {
 		return errors.New("the packet that came from another Node is no IP packet")
 	}
-	to, here := q.judge.owners[f.dst]
+	to, here := q.first.Owners[f.dst]
 	if !here {
-		to = q.judge.routers[q.self.Gateway.No]
+		to = q.first.Routers[q.self.Gateway.No]
 	}
 	e := packet.Ethernet(frame)
 	e.SetSrc(q.self.Gateway.MAC)
-	e.SetDst(macOfValue(to))
+	e.SetDst(to.MAC())
 	return nil
 }
 

@@ -88,7 +88,7 @@ func controlText(k control.Key) string {
 
 // byGateway says who gets what the Node's own network carries on.
 func (r teller) byGateway(w *WhyWay, s *dataplane.Step) {
-	at := r.p.objects.PlaceOf(addrIn(&s.After, flow.IPDst, flow.IPv6Dst))
+	at := r.p.objects.PlaceOf(flow.AddrIn(&s.After, flow.IPDst, flow.IPv6Dst))
 	if at.Object.Kind == control.KindPod && at.Node != r.self.Node && at.Node != "" {
 		r.toNode(w, at.Node, s, "by the Nodes' own network")
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
 )
 
 // What a switch has seen of the two ends of a question: the answer says what would
@@ -99,7 +100,7 @@ func (q *asking) places(chosen *dataplane.Step) []netip.AddrPort {
 		return all
 	}
 	for i := range chosen.Group.Buckets {
-		if a, ok := endpointOf(&chosen.Group.Buckets[i]); ok {
+		if a, ok := switchd.EndpointOf(&chosen.Group.Buckets[i]); ok {
 			all = append(all, a)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
 )
 
 // The sentence, from the walk: who decided stands in the packet's registers, as
@@ -68,7 +69,7 @@ func (r teller) endpointAddr() (netip.AddrPort, bool) {
 	if r.chosen == nil {
 		return netip.AddrPort{}, false
 	}
-	return endpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
+	return switchd.EndpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
 }
 
 // endpoint is the endpoint with its Pod.

@@ -4,6 +4,8 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // A Form is the way a field's values are written: 80, 0x50, 10.0.0.1, +new-est.
@@ -220,6 +222,32 @@ func ValueOfAddr(a netip.Addr) Value {
 		v.Lo |= uint64(c)
 	}
 	return v
+}
+
+// Addr is the way back from ValueOfAddr, for 32 or 128 bits.
+func (v Value) Addr(bits int) netip.Addr {
+	if bits == 32 {
+		return ipv4Of(v)
+	}
+	return ipv6Of(v)
+}
+
+// AddrIn is the address in a field of a packet: in v6 of an IPv6 packet, in v4 of any
+// other, where it is 0.0.0.0 if the packet has none.
+func AddrIn(k *Key, v4, v6 FieldID) netip.Addr {
+	if FieldByID(EthType).Get(k).Lo == packet.EtherTypeIPv6 {
+		return ipv6Of(FieldByID(v6).Get(k))
+	}
+	return ipv4Of(FieldByID(v4).Get(k))
+}
+
+// MAC is the way back from ValueOfMAC.
+func (v Value) MAC() (mac [6]byte) {
+	for i := len(mac) - 1; i >= 0; i-- {
+		mac[i] = byte(v.Lo)
+		v.Lo >>= 8
+	}
+	return mac
 }
 
 func ipv4Of(v Value) netip.Addr {

@@ -50,6 +50,8 @@ var layers = map[string]struct {
 	"filter":             {nil, "an expression is compiled for bytes, whoever has them"},
 	"ports":              {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":          {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
+	"door":               {[]string{"flow", "conntrack", "ports", "dataplane"}, "a switch is asked and told the same things by whatever controller"},
+	"switchd":            {[]string{"packet", "flow", "conntrack", "ports", "ports/afpacket", "ports/afxdp", "ports/shortcut", "ports/tap", "ports/underlay", "ports/uplink", "dataplane", "filter", "door"}, "the switch knows packets, entries and ports: no objects, no pipeline, no Node"},
 	"tables":             {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":            {[]string{"flow", "tables", "internal/printable"}, "objects become entries whatever switch runs them"},
 	"learn":              {[]string{"packet", "flow", "conntrack", "dataplane", "control", "examples", "ports/memory", "rehearsal"}, "lessons need no root and no network, and run wherever Go does"},
@@ -80,7 +82,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "switchd", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},

@@ -1,42 +1,24 @@
-package agent
+package switchd
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/antrail/antrail/conntrack"
 	"golang.org/x/sys/unix"
 )
 
-// The connection table lies in a file beside the socket, on tmpfs where that is
-// /run. So an agent that was stopped or killed, and is started again before the
-// machine is, goes on with the connections it had.
-
-// arenaFile is where the connections are kept.
-func (c *Config) arenaFile() string { return c.besideSocket("ct.arena") }
-
-// besideSocket is the path of a file of the agent's own: beside agent.sock under
-// its plain name; beside another socket, as several agents of one machine have
-// them, under that one's name too.
-func (c *Config) besideSocket(file string) string {
-	dir, name := filepath.Split(c.Socket)
-	if name != filepath.Base(DefaultSocket) {
-		file = strings.TrimSuffix(name, ".sock") + "." + file
-	}
-	return filepath.Join(dir, file)
-}
+// The connection table lies in a file beside the socket, on tmpfs if that is /run. So a
+// switch that was stopped or killed, and is started again before the machine is, goes on
+// with the connections that it had.
 
 // arena is a mapped file.
 type arena struct {
 	file   *os.File
 	memory []byte
-	// lent says that another agent uses the file by the same lock.
+	// lent says that another process uses the file by the same lock.
 	lent bool
 }
 
@@ -92,37 +74,10 @@ func (a *arena) close() error {
 	return errors.Join(unix.Flock(int(a.file.Fd()), unix.LOCK_UN), a.file.Close())
 }
 
-// bootID is the kernel's name for the time since the machine was started.
-func bootID() (id [16]byte, err error) {
-	const path = "/proc/sys/kernel/random/boot_id"
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return id, err
-	}
-	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
-	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%s: %q is no boot id", path, text)
-	}
-	copy(id[:], b)
-	return id, nil
-}
-
-// bootClock is CLOCK_BOOTTIME, by which connections end: the same for a process
-// and the one after it. It is read once and carried on by the process's own
-// monotonic clock, which costs no system call.
-func bootClock() (func() int64, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return nil, fmt.Errorf("CLOCK_BOOTTIME: %w", err)
-	}
-	start, base := time.Now(), ts.Nano()
-	return func() int64 { return base + int64(time.Since(start)) }, nil
-}
-
 // restoreTable is a connection table in the file, with the connections that are
 // in it.
 func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, error) {
-	boot, err := bootID()
+	boot, err := BootID()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,7 +112,7 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	if st.Size() != int64(size) {
 		return nil, nil, fmt.Errorf("conntrack.max is %d here, and the agent that runs has a file of %d bytes and not %d", c.Max, st.Size(), size)
 	}
-	boot, err := bootID()
+	boot, err := BootID()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -169,14 +124,4 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	c.Capacity = c.Max
 	table, err := conntrack.Await(c, memory, boot)
 	return table, &arena{file: f, memory: memory, lent: true}, err
-}
-
-// logRestored says what became of the connections of the agent before.
-func logRestored(log *slog.Logger, path string, r conntrack.Restored) {
-	if r.Empty != "" {
-		log.Info("no connections restored", "file", path, "why", r.Empty)
-		return
-	}
-	log.Info(fmt.Sprintf("%d connections restored, %d torn, in %v", r.Entries, r.Torn, r.Took),
-		"file", path, "expired", r.Expired, "refused", r.Refused)
 }

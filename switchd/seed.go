@@ -1,4 +1,4 @@
-package agent
+package switchd
 
 import (
 	"crypto/rand"
@@ -12,16 +12,12 @@ import (
 	"strings"
 )
 
-// The seed of select groups is a file beside the socket. So an agent that has
-// lost its connections still sends the packets of each to the endpoint that
-// knows it.
+// The seed of select groups is a file beside the socket. So a switch that has lost its
+// connections still sends the packets of each to the endpoint that knows it.
 
-// seedFile is where the seed is kept.
-func (c *Config) seedFile() string { return c.besideSocket("select.seed") }
-
-// loadSeed reads the seed, or draws one and keeps it. A file that holds none is
+// LoadSeed reads the seed, or draws one and keeps it. A file that holds none is
 // replaced; one that is not a plain file, or cannot be read, is an error.
-func loadSeed(path string) (uint64, error) {
+func LoadSeed(path string) (uint64, error) {
 	st, err := os.Lstat(path)
 	if err == nil && !st.Mode().IsRegular() {
 		return 0, fmt.Errorf("%s is there and is no file", path)

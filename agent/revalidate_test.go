@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
@@ -21,7 +21,7 @@ import (
 // begun is a connection that a packet begins: where it comes in, and what it is.
 type begun struct{ in, packet string }
 
-// The connections of TestRejudge, by what is to become of them. web-b-only loses
+// The connections of TestRevalidate, by what is to become of them. web-b-only loses
 // its endpoint, db pods their clients, and client-a its address, while no agent
 // runs.
 const (
@@ -31,7 +31,7 @@ const (
 	fromHost   = "dl_src=ba:5e:d1:55:aa:c0,dl_dst=aa:bb:cc:dd:ee:ff,"
 )
 
-var rejudgedConnections = map[string][]begun{
+var revalidatedConnections = map[string][]begun{
 	"kept": {
 		{"client-a", "tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=fa:b7:53:74:21:a6,nw_src=10.10.0.26,nw_dst=10.10.0.24,tp_dst=80"},
 		{"client-a", "tcp6,dl_src=5e:b5:e3:a6:90:b7,dl_dst=fa:b7:53:74:21:a6,ipv6_src=fd00:10:10::26,ipv6_dst=fd00:10:10::24,tp_dst=80"},
@@ -65,7 +65,7 @@ func memoryPorts(t testing.TB, a *Agent) map[string]*memory.Port {
 	all := map[string]*memory.Port{}
 	for no, name := range namedPorts(a.sw.Names()) {
 		all[name] = memory.New(name, memory.Options{Tunnel: name == a.config.Tunnel.Name})
-		if err := a.sw.AddPort(no, all[name]); err != nil {
+		if err := a.local.AddPort(no, all[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all 
 	if ports[b.in].Inject(f) != 1 {
 		t.Fatal("the port is full")
 	}
-	a.sw.Poll()
+	a.local.Poll()
 	for _, c := range connections(a.pipeline) {
 		if !slices.Contains(before, c) {
 			all = append(all, c)
@@ -108,15 +108,15 @@ func connections(p *pipeline) (all []string) {
 	return all
 }
 
-// TestRejudge: of the connections of an agent before, those stay whose first
+// TestRevalidate: of the connections of an agent before, those stay whose first
 // packet would come through today and lead where it led; the others go, with
 // their entries in other zones.
-func TestRejudge(t *testing.T) {
+func TestRevalidate(t *testing.T) {
 	c, manifests := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
 	ports := memoryPorts(t, a)
 	leads := map[string][]string{}
-	for what, all := range rejudgedConnections {
+	for what, all := range revalidatedConnections {
 		for _, b := range all {
 			leads[what] = append(leads[what], begin(t, a, ports, b)...)
 		}
@@ -139,7 +139,7 @@ func TestRejudge(t *testing.T) {
 	}
 	ports = memoryPorts(t, a)
 	a.live.resume()
-	a.runRejudge(t.Context())
+	a.runRevalidate(t.Context())
 	left := connections(a.pipeline)
 	for what, all := range leads {
 		for _, c := range all {
@@ -148,9 +148,9 @@ func TestRejudge(t *testing.T) {
 			}
 		}
 	}
-	for what, want := range map[rejudged]int{judgedKept: len(rejudgedConnections["kept"]), judgedDenied: 3, judgedMoved: 1, judgedUnknown: 0} {
-		if got := a.judged[what].Load(); got != uint64(want) {
-			t.Errorf("%d %s, want %d", got, rejudgedNames[what], want)
+	for what, want := range map[door.Outcome]uint64{door.Kept: uint64(len(revalidatedConnections["kept"])), door.Denied: 3, door.Moved: 1, door.Unknown: 0} {
+		if got := a.ct.Revalidated()[what]; got != want {
+			t.Errorf("%d %s, want %d", got, outcomeNames[what], want)
 		}
 	}
 	if !strings.Contains(log.String(), "examined=18 removed=4 denied=3 moved=1 unknown=0") {
@@ -181,35 +181,18 @@ func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
 	if err := ports["db-a"].Send(flow.Compose(&m.Value)); err != nil {
 		t.Fatal(err)
 	}
-	a.sw.Poll()
-	if n := a.sw.Drops()[dataplane.DropServerFirst]; n != 1 || a.ct.Stats().Entries != before {
+	a.local.Poll()
+	if n := a.local.Drops()[dataplane.DropServerFirst]; n != 1 || a.ct.Stats().Entries != before {
 		t.Errorf("%d packets dropped as the server's first, %d connections, want %d", n, a.ct.Stats().Entries, before)
 	}
 }
 
-// BenchmarkRejudge judges a connection through a Service.
-func BenchmarkRejudge(b *testing.B) {
-	c, _ := keptNode(b)
-	a := liveAgent(b, c, slog.New(slog.DiscardHandler))
-	defer closePipeline(b, a.pipeline)
-	begin(b, a, memoryPorts(b, a), rejudgedConnections["kept"][4])
-	j := newJudge(a.pipeline, c.nodePorts())
-	for one := range a.ct.Dump(conntrack.Filter{}) {
-		for b.Loop() {
-			if what := j.judge(&one); what != judgedKept {
-				b.Fatal(rejudgedNames[what])
-			}
-		}
-		return
-	}
-}
-
-// TestRejudgeUnknown: a connection that came in where nobody may send from, as
+// TestRevalidateUnknown: a connection that came in where nobody may send from, as
 // its pod has gone, is forgotten.
-func TestRejudgeUnknown(t *testing.T) {
+func TestRevalidateUnknown(t *testing.T) {
 	c, manifests := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
-	begin(t, a, memoryPorts(t, a), rejudgedConnections["kept"][3])
+	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][3])
 	a.keepSnapshot(c.snapshotFile(), &keptState{}, learnedPause)
 	closePipeline(t, a.pipeline)
 
@@ -228,8 +211,8 @@ func TestRejudgeUnknown(t *testing.T) {
 	if !a.live.firstSync(t.Context()) {
 		t.Fatal("not synced")
 	}
-	a.runRejudge(t.Context())
-	if n := a.judged[judgedUnknown].Load(); n != 1 || len(connections(a.pipeline)) != 0 {
+	a.runRevalidate(t.Context())
+	if n := a.ct.Revalidated()[door.Unknown]; n != 1 || len(connections(a.pipeline)) != 0 {
 		t.Errorf("%d unknown, left %v", n, connections(a.pipeline))
 	}
 }
@@ -239,30 +222,11 @@ func TestRejudgeUnknown(t *testing.T) {
 func TestPodsAnewWithoutSnapshot(t *testing.T) {
 	c, _ := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
-	begin(t, a, memoryPorts(t, a), rejudgedConnections["kept"][0])
+	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][0])
 	closePipeline(t, a.pipeline)
 	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
 	defer closePipeline(t, a.pipeline)
 	if left := connections(a.pipeline); len(left) != 0 || a.ct.Stats().Restored.Entries != 1 {
 		t.Errorf("%v is left of %d", left, a.ct.Stats().Restored.Entries)
-	}
-}
-
-// TestEndpointOf: the bucket of an endpoint is known in both families.
-func TestEndpointOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4,resubmit(,7)":                              "10.10.0.24:80",
-		"set_field:0x10000000/0x10000000->reg4,set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4":     "10.10.0.24:80",
-		"set_field:0xfd000010001000000000000000000024->xxreg3,set_field:0x1f90/0xffff->reg4,resubmit(,7)": "[fd00:10:10::24]:8080",
-		"set_field:0x4000/0x4000->reg0,resubmit(,7)":                                                      "",
-	} {
-		actions, err := flow.ParseActions(text, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, ok := endpointOf(&flow.Bucket{Actions: actions})
-		if ok != (want != "") || ok && got != netip.MustParseAddrPort(want) {
-			t.Errorf("%s: %v, want %s", text, got, want)
-		}
 	}
 }

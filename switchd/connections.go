@@ -1,0 +1,63 @@
+package switchd
+
+import (
+	"iter"
+	"net/netip"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/door"
+)
+
+// connections is what can be asked of a switch's connections.
+type connections struct{ sw *Switch }
+
+// Connections implements door.Switch.
+func (s *Switch) Connections() door.Connections { return &connections{s} }
+
+// Stats implements door.Connections, as the methods below do.
+func (c *connections) Stats() conntrack.Stats { return c.sw.table.Stats() }
+
+// Zones are the counts and limits of zones.
+func (c *connections) Zones() []conntrack.ZoneLimit { return c.sw.table.Zones() }
+
+// Ports are the connections of ports.
+func (c *connections) Ports() []conntrack.PortStats { return c.sw.table.Ports() }
+
+// Dump are the connections that f takes.
+func (c *connections) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] { return c.sw.table.Dump(f) }
+
+// Flush removes the connections that f takes.
+func (c *connections) Flush(f conntrack.Filter) int { return c.sw.table.Purge(f.Takes) }
+
+// Shield keeps endpoints from beginning connections by what they answer.
+func (c *connections) Shield(endpoints []netip.AddrPort, until int64) {
+	c.sw.table.Shield(endpoints, until)
+}
+
+// Purge removes the connections of addresses and paths.
+func (c *connections) Purge(p *door.Purge) {
+	addrs, paths := map[netip.Addr]bool{}, map[door.Path]bool{}
+	for _, a := range p.Addrs {
+		addrs[a] = true
+	}
+	for _, w := range p.Paths {
+		paths[w] = true
+	}
+	c.sw.table.Purge(func(c *conntrack.Conn) bool {
+		return addrs[c.Orig.Src] || addrs[c.Orig.Dst] || addrs[c.Reply.Src] || addrs[c.Reply.Dst] || wentPath(c, paths)
+	})
+}
+
+// wentPath says whether a connection went one of the paths.
+func wentPath(c *conntrack.Conn, paths map[door.Path]bool) bool {
+	p := door.Path{
+		Proto:    c.Orig.Proto,
+		Service:  netip.AddrPortFrom(c.Orig.Dst, c.Orig.DstPort),
+		Endpoint: netip.AddrPortFrom(c.Reply.Src, c.Reply.SrcPort),
+	}
+	if paths[p] {
+		return true
+	}
+	p.Service = netip.AddrPortFrom(netip.Addr{}, c.Orig.DstPort)
+	return paths[p]
+}

@@ -1,0 +1,133 @@
+package switchd
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/filter"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// From what a controller asks for to what the workers ask of each packet: conditions on
+// packets as they enter, and conditions on walks that are over.
+
+// watch is a request on its way to the workers.
+type watch struct {
+	*door.LiveRequest
+	filter *filter.Filter
+	either *filter.Filter                // packets to the request's End, or from it; nil: all
+	keep   []func(*dataplane.Trace) bool // all have to hold
+}
+
+// TraceLive implements door.Packets. The error names an expression that is wrong.
+func (s *Switch) TraceLive(r *door.LiveRequest) (door.Live, error) {
+	w := watch{LiveRequest: r}
+	var err error
+	if w.filter, err = filter.Compile(r.Filters...); err == nil {
+		err = w.conditions()
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.Switch.TraceLive(dataplane.LiveRequest{
+		Match: w.match(), Deep: w.filter.Deep(), Keep: w.keepAll(), Tables: r.Tables,
+		Count: r.Count, Begin: r.Begin, Wait: r.Wait, FirstID: r.FirstID,
+	})
+	if err != nil {
+		return nil, err // l would be no nil Live
+	}
+	return l, nil
+}
+
+// conditions collects those on walks that are over.
+func (w *watch) conditions() (err error) {
+	if e := w.Either; e != nil {
+		expression := Hosts("dst", slices.Concat(e.IPs, e.Services))
+		if e.Port == 0 {
+			expression += " or " + Hosts("src", e.IPs)
+		}
+		if w.either, err = filter.Compile(expression); err != nil {
+			return err
+		}
+		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return cameFrom(t, e) || mayReach(t, e.IPs) })
+	}
+	if w.To != nil {
+		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return mayReach(t, w.To) })
+	}
+	if w.Through != 0 {
+		w.keep = append(w.keep, func(t *dataplane.Trace) bool {
+			return t.Live.Port == w.Through || slices.Contains(t.Verdict.Outputs, w.Through)
+		})
+	}
+	if len(w.Tables) > 0 {
+		w.keep = append(w.keep, func(t *dataplane.Trace) bool {
+			return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
+				return st.Kind == dataplane.StepEntry && slices.Contains(w.Tables, st.Table)
+			})
+		})
+	}
+	if w.DroppedOnly {
+		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return t.Verdict.Reason != dataplane.NotDropped })
+	}
+	return nil
+}
+
+// match is the conditions on a packet as it enters.
+func (w *watch) match() func([]byte, uint32) bool {
+	inPort, either, f := w.InPort, w.either, w.filter
+	if either == nil {
+		return func(b []byte, port uint32) bool { return (inPort == 0 || port == inPort) && f.Match(b) }
+	}
+	own := w.Either.Port
+	return func(b []byte, port uint32) bool {
+		return (inPort == 0 || port == inPort) && (own != 0 && port == own || either.Match(b)) && f.Match(b)
+	}
+}
+
+// keepAll is that all conditions on walks hold; nil without any.
+func (w *watch) keepAll() func(*dataplane.Trace) bool {
+	if len(w.keep) == 0 {
+		return nil
+	}
+	return func(t *dataplane.Trace) bool {
+		return !slices.ContainsFunc(w.keep, func(k func(*dataplane.Trace) bool) bool { return !k(t) })
+	}
+}
+
+// Hosts is a tcpdump expression for packets with an address of a list at an end: "src"
+// or "dst".
+func Hosts(end string, addrs []netip.Addr) string {
+	var all []string
+	for _, a := range addrs {
+		all = append(all, a.String())
+	}
+	return end + " host (" + strings.Join(all, " or ") + ")"
+}
+
+// cameFrom says whether a packet came from an end.
+func cameFrom(t *dataplane.Trace, e *door.End) bool {
+	if e.Port != 0 {
+		return t.Live.Port == e.Port
+	}
+	return slices.Contains(e.IPs, flow.AddrIn(&t.Start, flow.IPSrc, flow.IPv6Src))
+}
+
+// mayReach says whether a packet went to some addresses, or nowhere, or is not done.
+func mayReach(t *dataplane.Trace, addrs []netip.Addr) bool {
+	if len(t.Verdict.Outputs) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
+		if st.Kind != dataplane.StepOutput {
+			return false
+		}
+		dst := flow.AddrIn(&st.After, flow.IPDst, flow.IPv6Dst)
+		return slices.Contains(addrs, dst) || etherType(&st.After) == packet.EtherTypeARP
+	})
+}
+
+func etherType(k *flow.Key) uint64 { return flow.FieldByID(flow.EthType).Get(k).Lo }

@@ -1,0 +1,54 @@
+package switchd
+
+import (
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/shortcut"
+)
+
+// Offload: packets of established connections between pods of the Node pass in the
+// kernel (ports/shortcut, dataplane/shortcut.go).
+
+// Offload is whether packets pass in the kernel, and if not, why.
+type Offload struct {
+	// Why says why they do not; "" when they do.
+	Why    string
+	kernel *shortcut.Kernel // nil when off
+}
+
+// OpenOffload loads the programs that forward in the kernel. The error says why this
+// kernel cannot; then the switch forwards everything itself.
+func OpenOffload() (*Offload, error) {
+	if err := afpacket.CanForward(); err != nil {
+		return nil, err
+	}
+	k, err := shortcut.Open(shortcut.DefaultRoom)
+	if err != nil {
+		return nil, err
+	}
+	return &Offload{kernel: k}, nil
+}
+
+// shortcuts is what the switch gets; nil for none.
+func (o *Offload) shortcuts() ports.Shortcuts {
+	if o.kernel == nil {
+		return nil // kernel would be no nil Shortcuts
+	}
+	return o.kernel
+}
+
+// Programs are what a packet socket gets.
+func (o *Offload) Programs() (p afpacket.Programs) {
+	if o != nil && o.kernel != nil {
+		p.Filter, p.Ingress = o.kernel.Filter(), o.kernel.Ingress()
+	}
+	return p
+}
+
+// Close unloads the programs. The switch is closed before.
+func (o *Offload) Close() error {
+	if o == nil || o.kernel == nil {
+		return nil
+	}
+	return o.kernel.Close()
+}

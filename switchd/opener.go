@@ -1,0 +1,242 @@
+package switchd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/ports/uplink"
+	"github.com/vishvananda/netlink"
+)
+
+// The drivers of ports on links. auto is a packet socket on a veth, because it keeps the
+// large segments of a Pod whole, and AF_XDP on anything else, which is a card.
+const (
+	DriverAuto     = "auto"
+	DriverAFXDP    = "afxdp"
+	DriverAFPacket = "afpacket"
+	// DriverTap makes the link, a tap. Whoever is to look at what is sent there finds it
+	// on that link.
+	DriverTap = "tap"
+	// DriverKernel is a tunnel through the Node's IP stack.
+	DriverKernel = "kernel"
+)
+
+// DriverUnderlay and DriverUplink are what ports.Info says of the two drivers of a tunnel.
+const (
+	DriverUnderlay = "underlay"
+	DriverUplink   = "uplink"
+)
+
+// podRing is the slots of a pod port's rings: the frames of a whole TCP window of a
+// megabyte wait there while the worker is busy elsewhere.
+const podRing = 1024
+
+// Opener opens ports by the names of links, in the network namespace of the calling
+// thread. It needs privilege: CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for AF_XDP.
+type Opener struct {
+	// Offload is what packet sockets of pods get; nil for none.
+	Offload *Offload
+	// Owner is who makes taps (tap.Options.Owner).
+	Owner string
+	// Cards is how AF_XDP drives a card: a link that is no veth, VLAN or bond.
+	// Cards.Mode is zero copy, or the zero value.
+	Cards afxdp.Options
+	// From has ports that the process before has handed over; nil for none.
+	From *Inheritance
+	Log  *slog.Logger
+
+	memory *afxdp.Memory // of AF_XDP ports
+	whole  *afxdp.Memory // of cards without copies
+}
+
+// Room makes the memory of AF_XDP ports, for so many ports at first. It is called once,
+// before the first port is opened.
+func (o *Opener) Room(ports int) {
+	o.memory, o.whole = afxdp.NewMemory(podRing, ports), afxdp.NewMemory(podRing, 1)
+}
+
+// Close gives the memory back. The ports are closed before.
+func (o *Opener) Close() error {
+	if o == nil || o.memory == nil {
+		return nil
+	}
+	return errors.Join(o.memory.Close(), o.whole.Close())
+}
+
+// Link opens a port on a link that is there. driver is auto, afxdp or afpacket.
+func (o *Opener) Link(link, driver string) (ports.Port, error) {
+	switch driver {
+	case DriverAFXDP:
+		return o.afxdp(link, "afxdp was asked for")
+	case DriverAFPacket:
+		return o.afpacket(link, "afpacket was asked for")
+	case DriverAuto:
+		return o.auto(link)
+	}
+	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
+}
+
+// auto chooses the driver. A veth never falls back to AF_XDP, on which every segment of a
+// Pod travels alone: that has to be asked for.
+func (o *Opener) auto(name string) (ports.Port, error) {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	if link.Type() == "veth" {
+		return o.afpacket(name, "auto: on a veth a packet socket keeps large segments whole")
+	}
+	p, err := o.afxdp(name, "auto: no veth")
+	if err == nil || errors.Is(err, ErrDeclined) {
+		return p, err
+	}
+	p, second := o.afpacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
+	if second != nil {
+		return nil, fmt.Errorf("%w; %w", err, second)
+	}
+	return p, nil
+}
+
+// afxdp opens an AF_XDP port.
+func (o *Opener) afxdp(link, why string) (ports.Port, error) {
+	options, memory, err := o.driven(link)
+	if err != nil {
+		return nil, err
+	}
+	options.Interface, options.Why = link, why
+	fds := o.From.Take(DriverAFXDP, link)
+	p, err := adoptOr(fds, options, memory.Adopt, memory.Open)
+	switch {
+	case err != nil && fds != nil:
+		return nil, o.From.decline(link, err)
+	case err != nil:
+		return nil, err // p would be no nil Port
+	case fds != nil:
+		o.From.goesOn(p)
+	}
+	return p, nil
+}
+
+// driven is how AF_XDP drives a link, and the memory of its port: that of cards without
+// copies is theirs alone.
+func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, err error) {
+	l, err := netlink.LinkByName(link)
+	if err != nil {
+		return options, nil, err
+	}
+	switch l.Type() {
+	case "veth", "vlan", "bond":
+		return options, o.memory, nil
+	}
+	if o.Cards.Mode != afxdp.ZeroCopy {
+		return o.Cards, o.memory, nil
+	}
+	return o.Cards, o.whole, nil
+}
+
+// afpacket opens a packet socket.
+func (o *Opener) afpacket(link, why string) (ports.Port, error) {
+	fds := o.From.Take(DriverAFPacket, link)
+	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs()}
+	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
+	if err != nil {
+		return nil, err // p would be no nil Port
+	}
+	if fds != nil {
+		o.From.OnBegin(p.Begin)
+	}
+	return p, nil
+}
+
+// Tap makes a tap. Its Owner is the Opener's.
+func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
+	options.Owner = o.Owner
+	return adoptOr(o.From.Take(DriverTap, options.Name), options, tap.Adopt, tap.Open)
+}
+
+// Tunnel is a port to other Nodes, by either driver. See package underlay for its methods.
+type Tunnel interface {
+	ports.Heritable
+	SetPeers(nodes []underlay.Peer)
+	SetSilent(nodes []netip.Addr)
+	SetEgresses(here, far []netip.Addr) error
+	Longs() <-chan underlay.Long
+	PathMTU(node netip.Addr) int
+}
+
+// Tunnel opens the port to other Nodes. driver is kernel; afxdp, on the card link; or
+// auto, which is afxdp if that can be had. link is the one that has the tunnel's address
+// when "". The error is ErrDeclined if the process before is to close the port first.
+func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
+	if driver == DriverKernel {
+		return o.underlay(c)
+	}
+	p, err := o.uplink(c, driver, link)
+	if err == nil {
+		return p, nil
+	}
+	if driver == DriverAFXDP || errors.Is(err, ErrDeclined) {
+		return nil, err
+	}
+	o.Log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
+	return o.underlay(c)
+}
+
+// uplink opens the tunnel on the Node's card.
+func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, error) {
+	var err error
+	if link == "" {
+		if link, err = linkOf(c.Local); err != nil {
+			return nil, err
+		}
+	}
+	options, memory, err := o.driven(link)
+	if err != nil {
+		return nil, err
+	}
+	fds := o.From.Take(DriverUplink, c.Name)
+	with := uplink.Config{Config: c, Link: link, Mode: options.Mode, BusyPoll: options.BusyPoll, Why: "tunnel.driver is " + driver}
+	if fds == nil {
+		return uplink.Open(memory, with)
+	}
+	p, err := uplink.Adopt(memory, with, fds)
+	if err != nil {
+		return nil, o.From.decline(c.Name, err)
+	}
+	o.From.goesOn(p)
+	return p, nil
+}
+
+// underlay opens the tunnel through the Node's IP stack.
+func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
+	p, err := adoptOr(o.From.Take(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
+	if err != nil {
+		return nil, err // p would be no nil Tunnel
+	}
+	return p, nil
+}
+
+// linkOf is the link that has an address, by which packets to other Nodes leave.
+func linkOf(address netip.Addr) (string, error) {
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range all {
+		if at, ok := netip.AddrFromSlice(a.IP); ok && at.Unmap() == address {
+			link, err := netlink.LinkByIndex(a.LinkIndex)
+			if err != nil {
+				return "", err
+			}
+			return link.Attrs().Name, nil
+		}
+	}
+	return "", fmt.Errorf("no link has the address %s; tunnel.uplink names one", address)
+}

@@ -1,0 +1,196 @@
+package switchd
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// Revalidation of connections. Policies judge the first packet of a connection only. A
+// policy that changed while the switch was not running never sees the connections that
+// were restored. So a controller that knows its objects again has each connection
+// revalidated: its first packet is composed (firstpacket.go) and walks the entries of
+// now as the first of its connection (dataplane.TraceRequest.Stranger). Nothing is sent,
+// counted or learned. The connection is removed if
+//
+//  1. nobody may send any more where the packet entered,
+//  2. the packet does not come through, or
+//  3. it leaves for another endpoint than the connection's.
+//
+// The next packet of a removed connection is the first of a new one, which the policies
+// judge. A packet's tuple is a connection's original one in the zone of the walk's first
+// ct() only; connections of other zones go together with those.
+
+// counts are how many connections had an outcome.
+type counts [door.Outcomes]atomic.Uint64
+
+// Revalidation takes a quarter of a processor: a slice of connections, then a pause of
+// three times as long.
+const (
+	slice = 256
+	pause = 3
+)
+
+// serverShield is how long the servers of removed connections begin none: as long as
+// their TCP sends again what nobody acknowledges (RFC 1122, section 4.2.3.5; Linux: 15
+// retries).
+const serverShield = 20 * time.Minute
+
+// Revalidate implements door.Connections.
+func (c *connections) Revalidate(ctx context.Context, n *door.NodePorts) error {
+	s := c.sw
+	r := revalidator{trace: s.Trace, first: NewFirstPackets(s.Flows(), n)}
+	start, count, servers := time.Now(), 0, map[netip.AddrPort]bool{}
+	for one := range s.table.Dump(conntrack.Filter{}) {
+		outcome := r.outcome(&one)
+		s.revalidated[outcome].Add(1)
+		if outcome > door.OtherZone {
+			s.shieldServer(&one, servers)
+			s.forget(&one)
+		}
+		if count++; count%slice == 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(pause * time.Since(start)):
+			}
+			start = time.Now()
+		}
+	}
+	return nil
+}
+
+// Revalidated implements door.Connections.
+func (c *connections) Revalidated() (n [door.Outcomes]uint64) {
+	for i := range n {
+		n[i] = c.sw.revalidated[i].Load()
+	}
+	return n
+}
+
+// shieldServer keeps the server of a removed connection from beginning it the other way
+// round: by its answers the connection would be the server's own, which other rules may
+// allow. servers are those that are shielded already.
+func (s *Switch) shieldServer(c *conntrack.Conn, servers map[netip.AddrPort]bool) {
+	to := c.After()
+	at := netip.AddrPortFrom(to.Dst, to.DstPort)
+	if to.Proto == packet.ProtoTCP && !servers[at] {
+		servers[at] = true
+		s.table.Shield(slices.Collect(maps.Keys(servers)), s.clock()+int64(serverShield))
+	}
+}
+
+// forget removes a connection, and those of the zones that its packets come to later.
+func (s *Switch) forget(c *conntrack.Conn) {
+	s.table.Forget(c.Zone, &c.Orig)
+	later := c.After()
+	for _, z := range s.table.Zones() {
+		if z.Zone != c.Zone {
+			s.table.Forget(z.Zone, &later)
+		}
+	}
+}
+
+// revalidator walks the first packets of connections.
+type revalidator struct {
+	trace func(*dataplane.TraceRequest) (*dataplane.Trace, error)
+	first *FirstPackets
+}
+
+// outcome says what becomes of a connection.
+func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
+	if _, known := r.first.senders[c.InPort]; !known {
+		return door.Unknown
+	}
+	t, err := r.trace(&dataplane.TraceRequest{
+		InPort: c.InPort, Frame: r.first.Compose(c), Metadata: r.mark(c), Stranger: true,
+		PickBucket: func(g *flow.Group, chosen int) int { return bucketOf(g, c, chosen) },
+	})
+	switch {
+	case err != nil:
+		return door.Unknown
+	case zoneOf(t) != nil && *zoneOf(t) != c.Zone:
+		return door.OtherZone
+	}
+	switch t.Verdict.Reason {
+	case dataplane.DropByEntry, dataplane.DropTableMiss, dataplane.DropNoOutput:
+		return door.Denied
+	case dataplane.NotDropped:
+		return whereTo(t, c)
+	}
+	return door.Kept
+}
+
+// mark is the packet mark of what the Node itself sends to its pods, which policies let
+// through. Packets that the Node masqueraded have the gateway's address too, and had no
+// mark. A connection does not tell which it is; to keep one too many is the smaller
+// error.
+func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
+	if n := r.first.node; c.InPort == n.Gateway && slices.Contains(n.Addresses, c.Orig.Src) {
+		m.AddExact(flow.PktMark, flow.Value{Lo: uint64(n.Mark)})
+	}
+	return m
+}
+
+// whereTo says what becomes of a connection whose packet was not dropped. A packet that
+// goes to the controller and nowhere else is rejected there.
+func whereTo(t *dataplane.Trace, c *conntrack.Conn) door.Outcome {
+	switch {
+	case t.Verdict.PacketIn && len(t.Verdict.Outputs) == 0:
+		return door.Denied
+	case !leads(t, c):
+		return door.Moved
+	}
+	return door.Kept
+}
+
+// zoneOf is the zone of the first ct() of a walk; nil if there is none.
+func zoneOf(t *dataplane.Trace) *uint16 {
+	for i := range t.Steps {
+		if s := &t.Steps[i]; s.Kind == dataplane.StepCT {
+			return &s.CT.Zone
+		}
+	}
+	return nil
+}
+
+// bucketOf is the bucket of a group that leads to a connection's endpoint, or the one
+// that the walk has chosen.
+func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
+	for i := range g.Buckets {
+		if to, ok := EndpointOf(&g.Buckets[i]); ok && to == netip.AddrPortFrom(c.Reply.Src, c.Reply.SrcPort) {
+			return i
+		}
+	}
+	return chosen
+}
+
+// leads says whether a packet leaves for where the connection's answers come from.
+func leads(t *dataplane.Trace, c *conntrack.Conn) bool {
+	to := c.After()
+	dst, _, _ := addressFields(to.Dst)
+	want := map[flow.FieldID]flow.Value{dst: flow.ValueOfAddr(to.Dst)}
+	if ports, ok := portFields[to.Proto]; ok {
+		want[ports[1]] = flow.Value{Lo: uint64(to.DstPort)}
+	}
+	return slices.ContainsFunc(t.Steps, func(s dataplane.Step) bool {
+		if s.Kind != dataplane.StepOutput {
+			return false
+		}
+		for id, v := range want {
+			if flow.FieldByID(id).Get(&s.After) != v {
+				return false
+			}
+		}
+		return true
+	})
+}
