@@ -86,43 +86,30 @@ func checksum(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// perLine is how many buckets of a group, or conjunctions of an entry, share a
-// line.
-const perLine = 100
-
+// appendGroup appends the lines of a group.
 func appendGroup(b []byte, g *flow.Group) []byte {
-	for first := true; first || len(g.Buckets) > 0; first = false {
-		part := *g
-		part.Buckets = g.Buckets[:min(perLine, len(g.Buckets))]
-		rest := *g
-		rest.Buckets = g.Buckets[len(part.Buckets):]
-		b, g = append(part.AppendText(append(b, "group"...), nil), '\n'), &rest
+	for part := range g.Parts() {
+		b = append(part.AppendText(append(b, "group"...), nil), '\n')
 	}
 	return b
 }
 
-// appendEntry appends the line of an entry, whose first word is there already.
-// Only conjunctions become so many that they need several.
+// appendEntry appends the lines of an entry, whose first word is there already. Only
+// conjunctions become so many that they need several lines; what learns makes none.
 func appendEntry(b []byte, e *flow.Entry) []byte {
-	actions := e.Actions
-	for len(actions) > perLine && !slices.ContainsFunc(actions, notConjunction) {
-		part := *e
-		part.Actions, actions = actions[:perLine], actions[perLine:]
-		b = append(append(part.AppendText(b, flow.Format{}), '\n'), "flow"...)
+	first := true
+	for part := range e.Parts() {
+		if !first {
+			b = append(b, "flow"...)
+		}
+		b, first = append(part.AppendText(b, flow.Format{Loads: true}), '\n'), false
 	}
-	part := *e
-	part.Actions = actions
-	return append(part.AppendText(b, flow.Format{}), '\n')
+	return b
 }
 
 // appendLearned appends the line of what packets learned.
 func appendLearned(b []byte, l *dataplane.Learned) []byte {
 	return appendEntry(fmt.Appendf(b, "learned %v %v", l.Age, l.Idle), l.Entry)
-}
-
-func notConjunction(a flow.Action) bool {
-	_, is := a.(flow.Conjunction)
-	return !is
 }
 
 // parseSnapshot reads a file, of which nothing is believed that is not checked.
@@ -178,16 +165,16 @@ func (s *snapshot) line(line string) error {
 	switch kind {
 	case "group":
 		g, err := flow.ParseGroup(text, nil)
-		if err == nil {
-			s.addGroup(g)
+		if err != nil {
+			return err
 		}
-		return err
+		return s.addGroup(g)
 	case "flow":
 		e, err := flow.ParseEntry(text, nil)
-		if err == nil {
-			s.addEntry(e)
+		if err != nil {
+			return err
 		}
-		return err
+		return s.addEntry(e)
 	case "learned":
 		return s.learnedLine(text)
 	}
@@ -195,21 +182,21 @@ func (s *snapshot) line(line string) error {
 }
 
 // addGroup adds a group, or buckets to the one of its line before.
-func (s *snapshot) addGroup(g *flow.Group) {
+func (s *snapshot) addGroup(g *flow.Group) error {
 	if n := len(s.groups); n > 0 && s.groups[n-1].ID == g.ID {
-		s.groups[n-1].Buckets = append(s.groups[n-1].Buckets, g.Buckets...)
-		return
+		return s.groups[n-1].Join(g)
 	}
 	s.groups = append(s.groups, g)
+	return nil
 }
 
 // addEntry adds an entry, or conjunctions to the one of its line before.
-func (s *snapshot) addEntry(e *flow.Entry) {
+func (s *snapshot) addEntry(e *flow.Entry) error {
 	if n := len(s.entries); n > 0 && s.entries[n-1].Identity() == e.Identity() {
-		s.entries[n-1].Actions = append(s.entries[n-1].Actions, e.Actions...)
-		return
+		return s.entries[n-1].Join(e)
 	}
 	s.entries = append(s.entries, e)
+	return nil
 }
 
 // learnedLine reads AGE IDLE ENTRY.

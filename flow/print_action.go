@@ -7,14 +7,23 @@ import (
 )
 
 // The action printer: ovs-ofctl's OpenFlow 1.5 spelling. What an older spelling
-// was parsed from (load:, mod_dl_dst:) is printed as set_field.
+// was parsed from (load:, mod_dl_dst:) is printed as set_field. A text for another
+// process keeps load: (spelling.loads), because the parser, like ovs-ofctl's, refuses
+// the set_field of a part of some fields.
 
 // ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none.
 func ActionsText(actions []Action, n *Names) string {
-	return string(appendActions(nil, actions, n))
+	return string(appendActions(nil, actions, spelling{names: n}))
 }
 
-func appendActions(b []byte, actions []Action, n *Names) []byte {
+// spelling is how actions are written: with which names, and whether a load is
+// written as load: (Format.Loads).
+type spelling struct {
+	names *Names
+	loads bool
+}
+
+func appendActions(b []byte, actions []Action, how spelling) []byte {
 	if len(actions) == 0 {
 		return append(b, "drop"...)
 	}
@@ -22,14 +31,15 @@ func appendActions(b []byte, actions []Action, n *Names) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendAction(b, a, n)
+		b = appendAction(b, a, how)
 	}
 	return b
 }
 
 // appendAction writes one action. Its length is the number of actions there
 // are.
-func appendAction(b []byte, a Action, n *Names) []byte {
+func appendAction(b []byte, a Action, how spelling) []byte {
+	n := how.names
 	switch a := a.(type) {
 	case Output:
 		return appendOutput(b, a.Port, n)
@@ -50,9 +60,9 @@ func appendAction(b []byte, a Action, n *Names) []byte {
 	case Resubmit:
 		return appendResubmit(b, a, n)
 	case SetField:
-		return appendSetField(b, a, n)
+		return appendSetField(b, a, how)
 	case Load:
-		return appendLoad(b, a, n)
+		return appendLoad(b, a, how)
 	case Move:
 		return appendArrow(append(b, "move:"...), a.Src, a.Dst)
 	case DecTTL:
@@ -63,7 +73,7 @@ func appendAction(b []byte, a Action, n *Names) []byte {
 	case PopVLAN:
 		return append(b, "pop_vlan"...)
 	case *CT:
-		return appendCT(b, a, n)
+		return appendCT(b, a, how)
 	case CTClear:
 		return append(b, "ct_clear"...)
 	case GroupAction:
@@ -73,7 +83,7 @@ func appendAction(b []byte, a Action, n *Names) []byte {
 	case MeterAction:
 		return strconv.AppendUint(append(b, "meter:"...), uint64(a.ID), 10)
 	case Clone:
-		b = appendActions(append(b, "clone("...), a.Actions, n)
+		b = appendActions(append(b, "clone("...), a.Actions, how)
 		return append(b, ')')
 	case Note:
 		return appendDotted(append(b, "note:"...), a.Bytes)
@@ -173,13 +183,16 @@ func appendResubmit(b []byte, a Resubmit, n *Names) []byte {
 	return append(b, ')')
 }
 
-func appendSetField(b []byte, a SetField, n *Names) []byte {
+func appendSetField(b []byte, a SetField, how spelling) []byte {
 	f := &fields[a.Field]
+	if s, ok := a.asLoad(); ok && how.loads {
+		return appendLoadItself(b, s)
+	}
 	b = append(b, "set_field:"...)
 	if a.Field == VlanVID {
 		b = appendVlanVID(b, a)
 	} else {
-		b = appendMasked(b, f, a.Value, a.Mask, n)
+		b = appendMasked(b, f, a.Value, a.Mask, how.names)
 	}
 	return append(append(b, "->"...), f.Name...)
 }
@@ -197,18 +210,44 @@ func appendVlanVID(b []byte, a SetField) []byte {
 
 // appendLoad writes a load as set_field with a mask. A field that does not
 // fill its bytes keeps its mask even when all of it is loaded, as in OVS.
-func appendLoad(b []byte, a Load, n *Names) []byte {
+func appendLoad(b []byte, a Load, how spelling) []byte {
+	if how.loads {
+		return appendLoadItself(b, a)
+	}
 	f := &fields[a.Dst.Field]
 	v, mask := a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask()
 	if a.Dst == f.Full() {
 		mask = Ones(f.Bits)
 	}
-	b = appendMasked(append(b, "set_field:"...), f, v, mask, n)
+	b = appendMasked(append(b, "set_field:"...), f, v, mask, how.names)
 	if mask == Ones(f.Bits) && f.Bits%8 != 0 && f.Form != TunnelFlagBits {
 		b = append(b, '/')
 		b = appendHex(b, mask)
 	}
 	return append(append(b, "->"...), f.Name...)
+}
+
+// appendLoadItself writes load:0x2->NXM_NX_REG4[16..18].
+func appendLoadItself(b []byte, a Load) []byte {
+	v := a.Value.And(Ones(int(a.Dst.N)))
+	return appendSubfield(append(appendHex(append(b, "load:"...), v), "->"...), a.Dst)
+}
+
+// asLoad is the load that does the same, if the parser of set_field would refuse the
+// mask: a learned entry may have such a set_field.
+func (a SetField) asLoad() (Load, bool) {
+	f := &fields[a.Field]
+	if f.Maskable || a.Mask == Ones(f.Bits) || a.Mask.IsZero() {
+		return Load{}, false
+	}
+	s := Subfield{Field: a.Field}
+	for a.Mask.Shr(int(s.Ofs)).Lo&1 == 0 {
+		s.Ofs++
+	}
+	for a.Mask.Shr(int(s.Ofs+s.N)).Lo&1 != 0 {
+		s.N++
+	}
+	return Load{s, a.Value.Shr(int(s.Ofs))}, s.Mask() == a.Mask
 }
 
 // appendSubfield writes NXM_NX_REG0[0..3], [3] for one bit, [] for all.
@@ -234,7 +273,7 @@ func appendConjunction(b []byte, a Conjunction) []byte {
 	return append(b, ')')
 }
 
-func appendCT(b []byte, a *CT, n *Names) []byte {
+func appendCT(b []byte, a *CT, how spelling) []byte {
 	o := options{append(b, "ct("...), 0}
 	if a.Commit {
 		o.word("commit")
@@ -244,7 +283,7 @@ func appendCT(b []byte, a *CT, n *Names) []byte {
 	}
 	if a.Table != NoTable {
 		o.word("table=")
-		o.b = appendTable(o.b, a.Table, n)
+		o.b = appendTable(o.b, a.Table, how.names)
 	}
 	if a.ZoneSrc != nil {
 		o.word("zone=")
@@ -258,7 +297,7 @@ func appendCT(b []byte, a *CT, n *Names) []byte {
 	}
 	if len(a.Exec) > 0 {
 		o.word("exec(")
-		o.b = append(appendActions(o.b, a.Exec, n), ')')
+		o.b = append(appendActions(o.b, a.Exec, how), ')')
 	}
 	if a.ALG != "" {
 		o.text("alg", a.ALG)
@@ -367,7 +406,7 @@ func appendLearnSpec(b []byte, s *LearnSpec, n *Names) []byte {
 
 // actionName is an action's first word, for messages.
 func actionName(a Action) string {
-	text := string(appendAction(nil, a, nil))
+	text := string(appendAction(nil, a, spelling{}))
 	if i := strings.IndexAny(text, ":("); i > 0 {
 		return text[:i]
 	}

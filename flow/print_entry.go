@@ -13,6 +13,9 @@ const DefaultPriority = 32768
 type Format struct {
 	Names *Names // nil prints numbers
 	Stats *Stats // nil leaves the counters out, as --no-stats does
+	// Loads writes a load as load:, not as the set_field that ovs-ofctl prints, so that
+	// ParseEntry gives the same action again.
+	Loads bool
 }
 
 // Stats is what a switch counted for an entry.
@@ -51,7 +54,7 @@ func (e *Entry) AppendText(b []byte, f Format) []byte {
 	b = e.appendSettings(b, f.Stats)
 	b = e.appendMatch(b, f.Names)
 	b = append(b, "actions="...)
-	return appendActions(b, e.Actions, f.Names)
+	return appendActions(b, e.Actions, spelling{f.Names, f.Loads})
 }
 
 // appendSettings writes counters, timeouts and ages.
@@ -120,7 +123,9 @@ func (g *Group) String() string { return g.Text(nil) }
 func (g *Group) Text(n *Names) string { return string(g.AppendText(nil, n)) }
 
 // AppendText appends Text to b.
-func (g *Group) AppendText(b []byte, n *Names) []byte {
+func (g *Group) AppendText(b []byte, n *Names) []byte { return g.appendText(b, spelling{names: n}) }
+
+func (g *Group) appendText(b []byte, how spelling) []byte {
 	b = strconv.AppendUint(append(b, " group_id="...), uint64(g.ID), 10)
 	b = append(append(b, ",type="...), g.Type.String()...)
 	for _, u := range g.Buckets {
@@ -129,9 +134,9 @@ func (g *Group) AppendText(b []byte, n *Names) []byte {
 			b = strconv.AppendUint(append(b, ",weight:"...), uint64(u.Weight), 10)
 		}
 		if u.WatchPort != 0 {
-			b = appendPort(append(b, ",watch_port:"...), u.WatchPort, n)
+			b = appendPort(append(b, ",watch_port:"...), u.WatchPort, how.names)
 		}
-		b = appendActions(append(b, ",actions="...), u.Actions, n)
+		b = appendActions(append(b, ",actions="...), u.Actions, how)
 	}
 	return b
 }

@@ -1,0 +1,80 @@
+package flow
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// A line holds up to 65,535 bytes, and some entries and groups need more: a group of
+// a Service with a thousand endpoints, an entry that is a clause of thousands of
+// conjunctions. Their text is several lines of the same identity. Each line can be
+// read by itself, and Join puts what was read together.
+
+// perLine is how many buckets of a group, or conjunctions of an entry, share a line.
+const perLine = 100
+
+// Parts gives the entry as entries that fit in a line each. Only an entry whose
+// actions are more than 100 conjunctions has several parts; its parts have the same
+// identity, and their actions follow each other. A part must not be changed.
+func (e *Entry) Parts() iter.Seq[*Entry] {
+	return func(yield func(*Entry) bool) {
+		if len(e.Actions) <= perLine || slices.ContainsFunc(e.Actions, notConjunction) {
+			yield(e)
+			return
+		}
+		for actions := range slices.Chunk(e.Actions, perLine) {
+			part := *e
+			part.Actions = actions
+			if !yield(&part) {
+				return
+			}
+		}
+	}
+}
+
+func notConjunction(a Action) bool {
+	_, is := a.(Conjunction)
+	return !is
+}
+
+// Join appends the actions of the next part to those of e. The error says why next
+// cannot be a part of the same entry; e is unchanged then.
+func (e *Entry) Join(next *Entry) error {
+	switch {
+	case e.Identity() != next.Identity():
+		return fmt.Errorf("%q has another table, priority or match than the part before", next)
+	case e.Cookie != next.Cookie || e.IdleTimeout != next.IdleTimeout || e.HardTimeout != next.HardTimeout || e.SendFlowRem != next.SendFlowRem:
+		return fmt.Errorf("%q has another cookie, timeout or flag than the part before", next)
+	case slices.ContainsFunc(e.Actions, notConjunction), slices.ContainsFunc(next.Actions, notConjunction):
+		return fmt.Errorf("%q is one of several parts; expected conjunctions only", next)
+	}
+	e.Actions = append(e.Actions, next.Actions...)
+	return nil
+}
+
+// Parts gives the group as groups of up to 100 buckets, which fit in a line each. A
+// part must not be changed.
+func (g *Group) Parts() iter.Seq[*Group] {
+	return func(yield func(*Group) bool) {
+		if len(g.Buckets) <= perLine {
+			yield(g)
+			return
+		}
+		for buckets := range slices.Chunk(g.Buckets, perLine) {
+			if !yield(&Group{ID: g.ID, Type: g.Type, Buckets: buckets}) {
+				return
+			}
+		}
+	}
+}
+
+// Join appends the buckets of the next part to those of g. The error says why next
+// cannot be a part of the same group; g is unchanged then.
+func (g *Group) Join(next *Group) error {
+	if g.ID != next.ID || g.Type != next.Type {
+		return fmt.Errorf("group %d, type %v, is not a part of group %d, type %v", next.ID, next.Type, g.ID, g.Type)
+	}
+	g.Buckets = append(g.Buckets, next.Buckets...)
+	return nil
+}
