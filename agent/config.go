@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 
+	"github.com/antrail/antrail/packet"
 	"sigs.k8s.io/yaml"
 )
 
@@ -166,26 +166,7 @@ type Port struct {
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.
-type MAC [6]byte
-
-// String is the text form.
-func (m MAC) String() string { return net.HardwareAddr(m[:]).String() }
-
-// MarshalText is the text form.
-func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// UnmarshalText reads the text form of a six-byte address.
-func (m *MAC) UnmarshalText(text []byte) error {
-	a, err := net.ParseMAC(string(text))
-	if err != nil {
-		return err
-	}
-	if len(a) != len(m) {
-		return fmt.Errorf("%s is no Ethernet address", text)
-	}
-	copy(m[:], a)
-	return nil
-}
+type MAC = packet.MAC
 
 // LoadConfig reads and checks a configuration file. Errors name the file and
 // the key.

@@ -13,25 +13,26 @@ import (
 // code, and ID the identifier.
 type Direction struct {
 	Tuple
-	ID uint16
+	ID uint16 `json:"id,omitzero"`
 }
 
 // Conn is a connection as a dump shows it.
 type Conn struct {
-	Zone        uint16
-	Orig, Reply Direction
-	InPort      uint32        // where its first packet came in
-	Timeout     time.Duration // until it expires
-	Mark        uint32
-	Label       Label
+	Zone    uint16        `json:"zone"`
+	Orig    Direction     `json:"orig"`
+	Reply   Direction     `json:"reply"`
+	InPort  uint32        `json:"inPort"`    // where its first packet came in
+	Timeout time.Duration `json:"timeoutNS"` // until it expires
+	Mark    uint32        `json:"mark,omitzero"`
+	Label   Label         `json:"label,omitzero"`
 	// State is the protocol's state ("ESTABLISHED"), empty for protocols
 	// without one.
-	State string
+	State string `json:"state,omitzero"`
 	// Tags is SCTP's verification tags, of the original and the reply
 	// direction.
-	Tags [2]uint32
+	Tags [2]uint32 `json:"tags,omitzero"`
 	// Away says that the kernel passes packets of it by itself.
-	Away bool
+	Away bool `json:"away,omitzero"`
 }
 
 // Dump is the live connections that f takes, in no useful order. No lock is

@@ -12,15 +12,16 @@ import (
 // everything must hold. Address and Port look at both ends in both directions,
 // so that a connection is found by what it was called before NAT and after.
 type Filter struct {
-	Zone *uint16 // only this zone
+	Zone *uint16 `json:"zone,omitzero"` // only this zone
 	// Address is an address or a range of one of the ends.
-	Address netip.Prefix
+	Address netip.Prefix `json:"address,omitzero"`
 	// Port is a TCP, UDP or SCTP port of one of the ends; 0 for any.
-	Port uint16
+	Port uint16 `json:"port,omitzero"`
 	// State is a protocol's state as a dump prints it, one of States.
-	State string
+	State string `json:"state,omitzero"`
 	// Mark is compared under MarkMask.
-	Mark, MarkMask uint32
+	Mark     uint32 `json:"mark,omitzero"`
+	MarkMask uint32 `json:"markMask,omitzero"`
 }
 
 // Takes says whether the filter takes a connection.

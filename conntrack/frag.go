@@ -118,9 +118,10 @@ func (d *Datagram[T]) Pieces() []*Piece[T] { return d.pieces }
 
 // FragmentStats is what waits now, and how many datagrams became whole.
 type FragmentStats struct {
-	Datagrams, Fragments int
-	Bytes                int // of memory
-	Completed            uint64
+	Datagrams int    `json:"datagrams"`
+	Fragments int    `json:"fragments"`
+	Bytes     int    `json:"bytes"` // of memory
+	Completed uint64 `json:"completed"`
 }
 
 // Arrival is a fragment that came to a ct() action: in Frame, whose headers lie

@@ -88,9 +88,9 @@ func (t *Table) forget(zone uint16, port uint32) {
 
 // ZoneLimit is a zone, its limit and how many connections it holds.
 type ZoneLimit struct {
-	Zone  uint16
-	Limit uint32
-	Count int
+	Zone  uint16 `json:"zone"`
+	Limit uint32 `json:"limit"`
+	Count int    `json:"count"`
 }
 
 // SetLimit lets at most n connections exist in a zone; none at all when n is

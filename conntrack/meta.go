@@ -22,19 +22,21 @@ type Label struct{ Hi, Lo uint64 }
 
 // Tuple is one direction of a connection. For ICMP the ports hold type and code.
 type Tuple struct {
-	Src, Dst         netip.Addr
-	Proto            uint8
-	SrcPort, DstPort uint16
+	Src     netip.Addr `json:"src,omitzero"`
+	Dst     netip.Addr `json:"dst,omitzero"`
+	Proto   uint8      `json:"proto"`
+	SrcPort uint16     `json:"srcPort"`
+	DstPort uint16     `json:"dstPort"`
 }
 
 // Meta is what a packet carries of connection tracking through the pipeline;
 // the zero value is an untracked packet. The unexported part remembers the
 // connection for a second ct() in the same zone.
 type Meta struct {
-	State State
-	Zone  uint16
-	Mark  uint32
-	Label Label
+	State State  `json:"state,omitzero"`
+	Zone  uint16 `json:"zone,omitzero"`
+	Mark  uint32 `json:"mark,omitzero"`
+	Label Label  `json:"label,omitzero"`
 
 	orig  key    // original direction, before NAT
 	at    handle // the connection in Zone, and the packet's direction in it
@@ -70,25 +72,33 @@ func (m *Meta) Original(o *Original) {
 
 // Request is one ct() action.
 type Request struct {
-	Zone          uint16
-	Commit, Force bool
-	NAT           *NAT // nil without nat
+	Zone   uint16 `json:"zone"`
+	Commit bool   `json:"commit,omitzero"`
+	Force  bool   `json:"force,omitzero"`
+	NAT    *NAT   `json:"nat,omitzero"` // nil without nat
 	// Mark and Label are written under their masks.
-	Mark, MarkMask   uint32
-	Label, LabelMask Label
+	Mark      uint32 `json:"mark,omitzero"`
+	MarkMask  uint32 `json:"markMask,omitzero"`
+	Label     Label  `json:"label,omitzero"`
+	LabelMask Label  `json:"labelMask,omitzero"`
 	// InPort is the port the packet came from, for fair shares and counters.
-	InPort uint32
+	InPort uint32 `json:"inPort"`
 	// Near may say where the packet is looked up; nil when that is not known. It need
-	// not be right: it is compared with what the packet shows.
-	Near *Near
+	// not be right: it is compared with what the packet shows. It belongs to one table
+	// and does not cross to another process.
+	Near *Near `json:"-"`
 }
 
 // NAT is the nat() argument of ct(). It is made when an entry is installed and
 // never changes.
 type NAT struct {
-	Source, Destination bool // neither: nat without arguments
-	AddrMin, AddrMax    netip.Addr
-	PortMin, PortMax    uint16
+	// Neither Source nor Destination is nat without arguments.
+	Source      bool       `json:"source,omitzero"`
+	Destination bool       `json:"destination,omitzero"`
+	AddrMin     netip.Addr `json:"addrMin,omitzero"`
+	AddrMax     netip.Addr `json:"addrMax,omitzero"`
+	PortMin     uint16     `json:"portMin,omitzero"`
+	PortMax     uint16     `json:"portMax,omitzero"`
 }
 
 // Verdict is what Track decided.

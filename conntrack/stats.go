@@ -8,25 +8,29 @@ import (
 
 // Stats is counters since the table was made, and how full it is.
 type Stats struct {
-	Entries, Max int
+	Entries int `json:"entries"`
+	Max     int `json:"max"`
 	// Drops is the packets refused, by reason.
-	Drops [numDropReasons]uint64
+	Drops [numDropReasons]uint64 `json:"drops"`
 	// OutOfWindow is the TCP segments outside the window (D3).
-	OutOfWindow uint64
+	OutOfWindow uint64 `json:"outOfWindow"`
 	// Created and Expired count connections. Connections that were replaced or
 	// flushed are in neither. EarlyDropped counts those evicted for a new one.
-	Created, Expired, EarlyDropped uint64
+	Created      uint64 `json:"created"`
+	Expired      uint64 `json:"expired"`
+	EarlyDropped uint64 `json:"earlyDropped"`
 	// Raced counts connections that another worker made first.
-	Raced uint64
+	Raced uint64 `json:"raced"`
 	// ProbeMax is the longest chain of the index that an insertion met.
-	ProbeMax int
+	ProbeMax int `json:"probeMax"`
 	// NATTries is how many searches for a free tuple took how many tries:
 	// element i counts those below 1<<i and not in an element before.
-	NATTries [natTryBuckets]uint64
+	NATTries [natTryBuckets]uint64 `json:"natTries"`
 	// SweepTime is the time spent sweeping, SweepLast that of the last slice.
-	SweepTime, SweepLast time.Duration
+	SweepTime time.Duration `json:"sweepTimeNS"`
+	SweepLast time.Duration `json:"sweepLastNS"`
 	// Restored is what the table began with.
-	Restored Restored
+	Restored Restored `json:"restored"`
 }
 
 // natTryBuckets is for searches of up to natTries tries.
@@ -80,12 +84,13 @@ func (t *Table) Stats() Stats {
 
 // PortStats is a port's part of a table.
 type PortStats struct {
-	Port uint32
+	Port uint32 `json:"ofPort"`
 	// Entries is the connections that its packets began, Refused its packets
 	// that were dropped for a DropReason, and Evicted its connections that were
 	// removed to make room for others.
-	Entries          int
-	Refused, Evicted uint64
+	Entries int    `json:"entries"`
+	Refused uint64 `json:"refused"`
+	Evicted uint64 `json:"evicted"`
 }
 
 // Ports is every port that has connections, was refused one or lost one to make
@@ -103,15 +108,16 @@ func (t *Table) Ports() (all []PortStats) {
 // Restored is what a table took over from an arena that outlived a process.
 type Restored struct {
 	// Entries is the connections taken over.
-	Entries int
+	Entries int `json:"entries"`
 	// Torn is the cells whose contents could not be true: half written when
 	// the process was killed, or forged.
-	Torn int
+	Torn int `json:"torn"`
 	// Expired is the connections whose time had passed, Refused those beyond a
 	// limit of this table.
-	Expired, Refused int
+	Expired int `json:"expired"`
+	Refused int `json:"refused"`
 	// Empty says why the arena was not read at all; "" when it was.
-	Empty string
+	Empty string `json:"empty,omitzero"`
 	// Took is how long it took.
-	Took time.Duration
+	Took time.Duration `json:"tookNS"`
 }

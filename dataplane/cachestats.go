@@ -74,12 +74,15 @@ func (e CacheEvent) Sentence() string { return cacheTexts[e].sentence }
 type CacheStats struct {
 	// Entries are remembered walks; Paths is how many different ways they took;
 	// Room is how many entries fit before the caches grow.
-	Entries, Paths, Room uint64
+	Entries uint64 `json:"entries"`
+	Paths   uint64 `json:"paths"`
+	Room    uint64 `json:"room"`
 	// Stretches are remembered stretches, void ones among them until their place
 	// is needed; Shapes is how many different masks they have.
-	Stretches, Shapes uint64
+	Stretches uint64 `json:"stretches"`
+	Shapes    uint64 `json:"shapes"`
 	// Events is counts by CacheEvent.
-	Events [numCacheEvents]uint64
+	Events [numCacheEvents]uint64 `json:"events"`
 }
 
 // cacheTotals is what others see of a worker's cache.
@@ -176,13 +179,13 @@ func (s *CacheStats) add(c *cacheCounts) {
 
 // CacheShape is a mask by which stretches that begin in a table are found.
 type CacheShape struct {
-	Table uint8
+	Table uint8 `json:"table"`
 	// Fields is the fields of the mask, those of which it has some bits with them:
 	// "in_port,nw_src/255.0.0.0,tcp_dst/0xff00". Ports are TCP's whatever the
 	// protocol.
-	Fields string
+	Fields string `json:"fields"`
 	// Packets is how many packets took a stretch of this mask.
-	Packets uint64
+	Packets uint64 `json:"packets"`
 }
 
 // CacheShapes is the masks of all workers by table, equal ones as one.

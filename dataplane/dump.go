@@ -27,7 +27,10 @@ type GroupStats struct {
 }
 
 // BucketStats are the counters of one bucket.
-type BucketStats struct{ Packets, Bytes uint64 }
+type BucketStats struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+}
 
 // MeterStats is an installed meter with its counters; Dropped is by band.
 type MeterStats struct {
@@ -38,30 +41,31 @@ type MeterStats struct {
 
 // TableStats is a table with its counters.
 type TableStats struct {
-	ID            uint8
-	Name          string
-	Shape         Shape
-	Entries       int
-	Learned       int
-	Masks         int // distinct masks: subtables of the lookup
-	Lookups, Hits uint64
-	Times         TableTimes
-	DropsByReason map[DropReason]uint64
+	ID            uint8                 `json:"id"`
+	Name          string                `json:"name"`
+	Shape         Shape                 `json:"shape"`
+	Entries       int                   `json:"entries"`
+	Learned       int                   `json:"learned"`
+	Masks         int                   `json:"masks"` // distinct masks: subtables of the lookup
+	Lookups       uint64                `json:"lookups"`
+	Hits          uint64                `json:"hits"`
+	Times         TableTimes            `json:"times"`
+	DropsByReason map[DropReason]uint64 `json:"drops,omitzero"`
 }
 
 // PortStats is a port with its counters.
 type PortStats struct {
-	No   uint32
-	Name string
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name"`
 	// Worker is the number of the one that receives from it, and Load the part
 	// of its time that this port's packets took lately: 0 to 1.
-	Worker int
-	Load   float64
-	ports.Info
+	Worker     int     `json:"worker"`
+	Load       float64 `json:"load"`
+	ports.Info `json:"info"`
 	// Stats has all packets; ByKernel those of them that passed by shortcuts.
-	ports.Stats
-	ByKernel KernelStats
-	MACs     MACStats
+	ports.Stats `json:"stats"`
+	ByKernel    KernelStats `json:"byKernel"`
+	MACs        MACStats    `json:"macs"`
 }
 
 // Names returns the names of the tables; nil without a pipeline.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // fdb is the table of learned addresses. An address is forgotten after fdbAge
@@ -34,9 +36,9 @@ type macShare struct {
 // MACStats are the addresses that NORMAL learned at a port, and the frames whose
 // address it did not learn.
 type MACStats struct {
-	Learned int    // addresses that count for the port's share now
-	Full    uint64 // frames: the port's share of the table was full
-	Foreign uint64 // frames: port security gives the address to another port
+	Learned int    `json:"learned"` // addresses that count for the port's share now
+	Full    uint64 `json:"full"`    // frames: the port's share of the table was full
+	Foreign uint64 `json:"foreign"` // frames: port security gives the address to another port
 }
 
 func (m *macShare) stats() MACStats {
@@ -74,10 +76,10 @@ type macKey struct {
 
 // LearnedMAC is a row of fdb-show.
 type LearnedMAC struct {
-	Port uint32
-	VLAN uint16
-	MAC  [6]byte
-	Age  int64 // nanoseconds since its last packet
+	Port uint32     `json:"ofPort"`
+	VLAN uint16     `json:"vlan"`
+	MAC  packet.MAC `json:"mac"`
+	Age  int64      `json:"ageNS"` // nanoseconds since its last packet
 }
 
 // chain is where an address would be.

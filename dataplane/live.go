@@ -79,19 +79,19 @@ type LiveCounts struct {
 
 // Arrival is what a real packet came with.
 type Arrival struct {
-	ID      uint64 // of the walk; both its halves have the same
-	Time    time.Time
-	Port    uint32
-	Frame   []byte // its first SnapLen bytes
-	Len     int    // all of them
-	Offload packet.Offload
-	Tunnel  packet.Tunnel // that it came in
-	Mark    uint32
+	ID      uint64         `json:"id"` // of the walk; both its halves have the same
+	Time    time.Time      `json:"time"`
+	Port    uint32         `json:"ofPort"`
+	Frame   []byte         `json:"frame,omitzero"` // its first SnapLen bytes
+	Len     int            `json:"length"`         // all of them
+	Offload packet.Offload `json:"offload,omitzero"`
+	Tunnel  packet.Tunnel  `json:"tunnel,omitzero"` // that it came in
+	Mark    uint32         `json:"mark,omitzero"`
 	// Followed says that the id came with the packet, from another switch.
-	Followed bool
+	Followed bool `json:"followed,omitzero"`
 	// Resumed says that the walk of a fragment goes on here, which began with the
 	// same id and waited for the rest of its datagram.
-	Resumed bool
+	Resumed bool `json:"resumed,omitzero"`
 }
 
 // LiveTrace is a live trace under way. Next is for one goroutine.

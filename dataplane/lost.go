@@ -49,10 +49,10 @@ func (p *LostPacket) Frame() []byte { return p.head[:p.kept] }
 // LostCT is what conntrack had said of a lost packet; zero when it was not asked,
 // and of what is lost as a packet leaves that went as one before it.
 type LostCT struct {
-	State conntrack.State
-	Zone  uint16
-	Mark  uint32
-	Label conntrack.Label
+	State conntrack.State `json:"state,omitzero"`
+	Zone  uint16          `json:"zone,omitzero"`
+	Mark  uint32          `json:"mark,omitzero"`
+	Label conntrack.Label `json:"label,omitzero"`
 }
 
 // Key is a key that holds nothing but what conntrack had said.

@@ -10,15 +10,15 @@ import (
 
 // PacketIn is a packet that a flow entry sent to the agent.
 type PacketIn struct {
-	InPort   uint32
-	Table    uint8
-	Reason   string // no_match, action, invalid_ttl
-	UserData []byte
-	Key      flow.Key
-	Entry    *flow.Entry // that sent it
-	CT       LostCT      // what conntrack had said of it
-	Length   int         // of all of it
-	Frame    []byte      // the packet as it was at the action
+	InPort   uint32      `json:"inPort"`
+	Table    uint8       `json:"table"`
+	Reason   string      `json:"reason"` // no_match, action, invalid_ttl
+	UserData []byte      `json:"userData,omitzero"`
+	Key      flow.Key    `json:"key"`
+	Entry    *flow.Entry `json:"entry,omitzero"` // that sent it
+	CT       LostCT      `json:"ct,omitzero"`    // what conntrack had said of it
+	Length   int         `json:"length"`         // of all of it
+	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
 }
 
 // packetInQueue bounds how many packet-ins wait for the subscriber.

@@ -35,12 +35,12 @@ import (
 type PortSecurity struct {
 	// MACs are the port's own addresses. NORMAL learns them at no other port, and
 	// sends frames for them to this one.
-	MACs [][6]byte
+	MACs [][6]byte `json:"macs,omitzero"`
 	// Enforced drops frames that have another source than MACs, and packets that
 	// an end system has no reason to send.
-	Enforced bool
+	Enforced bool `json:"enforced,omitzero"`
 	// Tags allows frames with one VLAN tag where Enforced.
-	Tags bool
+	Tags bool `json:"tags,omitzero"`
 }
 
 // guard is the security of a port as walks read it; it never changes.

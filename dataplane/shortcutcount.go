@@ -41,14 +41,18 @@ func (e ShortcutEvent) Sentence() string { return shortcutTexts[e].sentence }
 // ShortcutStats is the shortcuts there are, and what was counted.
 type ShortcutStats struct {
 	// On says whether the switch has any to give.
-	On bool
+	On bool `json:"on"`
 	// Entries may be taken now; Connections is how many connections they are of;
 	// Room is how many entries there may be.
-	Entries, Connections, Room uint64
+	Entries     uint64 `json:"entries"`
+	Connections uint64 `json:"connections"`
+	Room        uint64 `json:"room"`
 	// Packets and Bytes have taken one, Lost packets did and could not be changed.
-	Packets, Bytes, Lost uint64
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+	Lost    uint64 `json:"lost"`
 	// Events is counts by ShortcutEvent.
-	Events [numShortcutEvents]uint64
+	Events [numShortcutEvents]uint64 `json:"events"`
 }
 
 // Shortcuts is what the kernel forwards by itself.
@@ -142,7 +146,12 @@ func creditVisits(visits []visited, packets, bytes uint64, now int64) {
 type kernelCounts struct{ rxPackets, rxBytes, txPackets, txBytes atomic.Uint64 }
 
 // KernelStats is the part of a port's counters that passed by shortcuts.
-type KernelStats struct{ RxPackets, RxBytes, TxPackets, TxBytes uint64 }
+type KernelStats struct {
+	RxPackets uint64 `json:"rxPackets"`
+	RxBytes   uint64 `json:"rxBytes"`
+	TxPackets uint64 `json:"txPackets"`
+	TxBytes   uint64 `json:"txBytes"`
+}
 
 func (c *kernelCounts) stats() KernelStats {
 	return KernelStats{c.rxPackets.Load(), c.rxBytes.Load(), c.txPackets.Load(), c.txBytes.Load()}

@@ -148,21 +148,22 @@ type ofBatch struct {
 
 // PortSums is the sums of a port.
 type PortSums struct {
-	No   uint32
-	Name string
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name"`
 	Sums
 }
 
 // SwitchSums is all sums of a switch, at one moment.
 type SwitchSums struct {
-	Ports []PortSums // by number
+	Ports []PortSums `json:"ports,omitzero"` // by number
 	// Own is what the switch makes itself, Gone the sums of ports that are gone.
-	Own, Gone Sums
-	Total     Sums
+	Own   Sums `json:"own"`
+	Gone  Sums `json:"gone"`
+	Total Sums `json:"total"`
 	// Drops is what the tables count, Waiting the fragments that wait: they must be
 	// Total's Dropped and Held.
-	Drops   uint64
-	Waiting int
+	Drops   uint64 `json:"drops"`
+	Waiting int    `json:"waiting"`
 }
 
 // Sums tells what became of all packets. Workers stand still while it looks: where

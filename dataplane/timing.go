@@ -26,10 +26,11 @@ const (
 
 // TableTimes is what packets cost in a table, of those that were timed.
 type TableTimes struct {
-	Timed uint64 // lookups
+	Timed uint64 `json:"timed"` // lookups
 	// Lookup and Actions are what these took together, and what their entries
 	// did until the next lookup or the end of the walk.
-	Lookup, Actions time.Duration
+	Lookup  time.Duration `json:"lookupNS"`
+	Actions time.Duration `json:"actionsNS"`
 }
 
 // MeanLookup is what a lookup takes; 0 when none was timed.

@@ -17,35 +17,37 @@ import (
 
 // TraceRequest describes the packet to trace.
 type TraceRequest struct {
-	InPort uint32
-	Frame  []byte
+	InPort uint32 `json:"inPort"`
+	Frame  []byte `json:"frame,omitzero"`
 	// Offload is the work that the frame's sender left undone.
-	Offload packet.Offload
+	Offload packet.Offload `json:"offload,omitzero"`
 	// Metadata presets metadata fields (registers, tun_dst, pkt_mark …) under
 	// its mask.
-	Metadata flow.Match
+	Metadata flow.Match `json:"metadata,omitzero"`
 	// CTNext, when not nil, answers ct() actions in conntrack's place, as
 	// ofproto/trace --ct-next does: one state for each, and trk|new when they
 	// run out; nat() with an address writes it, and the mark and label go on
 	// from Metadata's.
-	CTNext []conntrack.State
+	CTNext []conntrack.State `json:"ctNext,omitzero"`
 	// CTAnswers answer the first ct() actions, before CTNext: as conntrack did for a
 	// packet that was recorded.
-	CTAnswers []CTAnswer
+	CTAnswers []CTAnswer `json:"ctAnswers,omitzero"`
 	// Stranger makes the packet the first of its connections: ct() actions know
 	// none.
-	Stranger bool
-	// PickBucket, when not nil, chooses the bucket of select groups.
-	PickBucket func(g *flow.Group, chosen int) int
+	Stranger bool `json:"stranger,omitzero"`
+	// PickBucket, when not nil, chooses the bucket of select groups. A function cannot
+	// cross to another process.
+	PickBucket func(g *flow.Group, chosen int) int `json:"-"`
 }
 
 // CTAnswer is what a ct() action answered once: the state, mark and label, and the
 // packet's ends as NAT left them, which are as they were where not valid.
 type CTAnswer struct {
-	State    conntrack.State
-	Mark     uint32
-	Label    conntrack.Label
-	Src, Dst netip.AddrPort
+	State conntrack.State `json:"state"`
+	Mark  uint32          `json:"mark,omitzero"`
+	Label conntrack.Label `json:"label,omitzero"`
+	Src   netip.AddrPort  `json:"src,omitzero"`
+	Dst   netip.AddrPort  `json:"dst,omitzero"`
 }
 
 // StepKind says what a step of a trace is.
@@ -66,54 +68,54 @@ const (
 
 // Step is one thing that happened on a walk.
 type Step struct {
-	Kind   StepKind
-	Depth  int   // nested tables, 1 for the first
-	Table  uint8 // where the walk stands
-	Entry  *flow.Entry
-	Action flow.Action
-	Note   string
+	Kind   StepKind    `json:"kind"`
+	Depth  int         `json:"depth"` // nested tables, 1 for the first
+	Table  uint8       `json:"table"` // where the walk stands
+	Entry  *flow.Entry `json:"-"`
+	Action flow.Action `json:"-"`
+	Note   string      `json:"note,omitzero"`
 	// CT is the ct() request behind StepCT; Meta what the packet carries after
 	// it.
-	CT   *conntrack.Request
-	Meta conntrack.Meta
+	CT   *conntrack.Request `json:"ct,omitzero"`
+	Meta conntrack.Meta     `json:"meta,omitzero"`
 	// Group chose Buckets[Bucket] at StepBucket.
-	Group  *flow.Group
-	Bucket int
+	Group  *flow.Group `json:"-"`
+	Bucket int         `json:"bucket,omitzero"`
 	// Port, Frame, Tunnel and Mark are the output of StepOutput; Frame is of a
 	// packet-in too, and of the entrance of a table that a live trace asks for.
-	Port   uint32
-	Frame  []byte
-	Tunnel packet.Tunnel
-	Mark   uint32
-	Reason DropReason
+	Port   uint32        `json:"ofPort,omitzero"`
+	Frame  []byte        `json:"frame,omitzero"`
+	Tunnel packet.Tunnel `json:"tunnel,omitzero"`
+	Mark   uint32        `json:"mark,omitzero"`
+	Reason DropReason    `json:"reason,omitzero"`
 	// Lost says that no frame was left for the output after all.
-	Lost bool
+	Lost bool `json:"lost,omitzero"`
 	// At is when the step began, in nanoseconds of the switch's clock; 0 when the
 	// packet is made up.
-	At int64
+	At int64 `json:"atNS,omitzero"`
 	// After is the packet's key when the step was done, and Changed the fields
 	// that the step changed.
-	After   flow.Key
-	Changed []flow.FieldID
+	After   flow.Key       `json:"after"`
+	Changed []flow.FieldID `json:"changed,omitzero"`
 }
 
 // Trace is a watched walk.
 type Trace struct {
-	Start   flow.Key
-	Steps   []Step
-	Verdict Verdict
-	Names   *flow.Names
+	Start   flow.Key    `json:"start"`
+	Steps   []Step      `json:"-"`
+	Verdict Verdict     `json:"verdict"`
+	Names   *flow.Names `json:"names"`
 	// Live is what a real packet came with; nil when it is made up.
-	Live *Arrival
+	Live *Arrival `json:"live,omitzero"`
 }
 
 // Verdict is how a packet's walk ended.
 type Verdict struct {
-	Outputs  []uint32 // port numbers in order
-	PacketIn bool
-	Waits    bool       // a fragment: for the rest of its datagram, at a ct() in Table
-	Reason   DropReason // when nothing was sent, and nothing waits
-	Table    uint8      // where it was dropped or waits
+	Outputs  []uint32   `json:"outputs,omitzero"` // port numbers in order
+	PacketIn bool       `json:"packetIn,omitzero"`
+	Waits    bool       `json:"waits,omitzero"`  // a fragment: for the rest of its datagram, at a ct() in Table
+	Reason   DropReason `json:"reason,omitzero"` // when nothing was sent, and nothing waits
+	Table    uint8      `json:"table"`           // where it was dropped or waits
 }
 
 // tracer records a walk.

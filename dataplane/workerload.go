@@ -55,20 +55,23 @@ func nextBudget(budget int, took time.Duration) int {
 
 // WorkerStats is what a worker did since the switch was made.
 type WorkerStats struct {
-	No                        int
-	Ports                     []uint32 // that it receives from, by number
-	Blind                     int      // how many of them the kernel announces no frames of: asked every millisecond
-	Batches, Packets          uint64
-	Sleeps                    uint64
-	Working, Spinning, Asleep time.Duration
+	No       int           `json:"worker"`
+	Ports    []uint32      `json:"ofPorts,omitzero"` // that it receives from, by number
+	Blind    int           `json:"blind"`            // how many of them the kernel announces no frames of: asked every millisecond
+	Batches  uint64        `json:"batches"`
+	Packets  uint64        `json:"packets"`
+	Sleeps   uint64        `json:"sleeps"`
+	Working  time.Duration `json:"workingNS"`
+	Spinning time.Duration `json:"spinningNS"`
+	Asleep   time.Duration `json:"asleepNS"`
 	// KeptAwake is how long it kept idle processors awake.
-	KeptAwake time.Duration
+	KeptAwake time.Duration `json:"keptAwakeNS"`
 	// Load is the part of its time that packets took in the last second, or less
 	// when a worker fell behind meanwhile: 0 to 1.
-	Load float64
+	Load float64 `json:"load"`
 	// Wakes counts how long it took to run again when it was called in its
 	// sleep, about once a second: bucket i is for less than 2^i microseconds.
-	Wakes [WakeBuckets]uint64
+	Wakes [WakeBuckets]uint64 `json:"wakes"`
 }
 
 // Workers returns what the workers did, by number.

@@ -20,7 +20,7 @@ import (
 // groups as 0.
 //
 // Decoders take input of another process. They check it as they check the text of a
-// user, and need memory in proportion to its length: at most about 50 bytes for one.
+// user, and need memory in proportion to its length: at most some 100 bytes for one.
 
 // AppendJSON appends the entry as JSON to b. It escapes nothing that JSON need not
 // escape, so that "->" stays readable.

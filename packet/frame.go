@@ -40,12 +40,12 @@ type Offload struct {
 	// pseudo-header sum; ChecksumStart and ChecksumOffset (bytes from the
 	// frame's first byte, and from ChecksumStart) say where the sum begins and
 	// belongs.
-	ChecksumPartial bool
-	ChecksumStart   uint16
-	ChecksumOffset  uint16
+	ChecksumPartial bool   `json:"checksumPartial,omitzero"`
+	ChecksumStart   uint16 `json:"checksumStart,omitzero"`
+	ChecksumOffset  uint16 `json:"checksumOffset,omitzero"`
 	// SegmentSize is the payload bytes per segment of a frame that is to be
 	// segmented, as TCP or UDP by its own headers; 0 when it is not.
-	SegmentSize uint16
+	SegmentSize uint16 `json:"segmentSize,omitzero"`
 }
 
 // Tunnel is the outer header of a tunnelled frame: addresses, the virtual
@@ -53,10 +53,12 @@ type Offload struct {
 // TOS and TTL bytes. The zero value means "not tunnelled". Trace is the id of a
 // walk that is watched across Nodes, 0 for none: entries cannot see it.
 type Tunnel struct {
-	Src, Dst netip.Addr
-	ID       uint64
-	TOS, TTL uint8
-	Trace    uint64
+	Src   netip.Addr `json:"src,omitzero"`
+	Dst   netip.Addr `json:"dst,omitzero"`
+	ID    uint64     `json:"id,omitzero"`
+	TOS   uint8      `json:"tos,omitzero"`
+	TTL   uint8      `json:"ttl,omitzero"`
+	Trace uint64     `json:"trace,omitzero"`
 }
 
 // NewFrame makes a frame over buf, empty, its data to start Headroom bytes in

@@ -60,32 +60,39 @@ type Heritable interface {
 
 // Info describes a port.
 type Info struct {
-	Driver string // memory, pcap, afxdp, afpacket, tap, underlay, uplink
-	Mode   string // the driver's own words: "native, copy", "generic, copy", "geneve 192.168.77.102:6081"
-	Why    string // why this driver and mode were chosen
-	MAC    [6]byte
-	MTU    int
-	Up     bool // the link is there and up
-	Tunnel bool // frames carry Frame.Tunnel both ways
-	Aside  bool // frames are sent to it by its number only, never by flooding
+	Driver string     `json:"driver"`       // memory, pcap, afxdp, afpacket, tap, underlay, uplink
+	Mode   string     `json:"mode"`         // the driver's own words: "native, copy", "generic, copy", "geneve 192.168.77.102:6081"
+	Why    string     `json:"why,omitzero"` // why this driver and mode were chosen
+	MAC    packet.MAC `json:"mac"`
+	MTU    int        `json:"mtu"`
+	Up     bool       `json:"up"`              // the link is there and up
+	Tunnel bool       `json:"tunnel,omitzero"` // frames carry Frame.Tunnel both ways
+	Aside  bool       `json:"aside,omitzero"`  // frames are sent to it by its number only, never by flooding
 	// Shortcut names the interface to the kernel's shortcuts: its index, where they
 	// may begin at this port and lead to it; 0 else.
-	Shortcut uint32
+	Shortcut uint32 `json:"shortcut,omitzero"`
 	// Carries says which undone work of frames Transmit passes on; it refuses
 	// frames with any other.
-	Carries Carries
+	Carries Carries `json:"carries,omitzero"`
 }
 
 // Stats counts frames and bytes as the switch sees them: received = handed out
 // by Receive, sent = accepted by Transmit.
 type Stats struct {
-	RxPackets, RxBytes, RxDropped, RxErrors uint64
-	TxPackets, TxBytes, TxDropped, TxErrors uint64
+	RxPackets uint64 `json:"rxPackets"`
+	RxBytes   uint64 `json:"rxBytes"`
+	RxDropped uint64 `json:"rxDropped"`
+	RxErrors  uint64 `json:"rxErrors"`
+	TxPackets uint64 `json:"txPackets"`
+	TxBytes   uint64 `json:"txBytes"`
+	TxDropped uint64 `json:"txDropped"`
+	TxErrors  uint64 `json:"txErrors"`
 	// A tunnel counts packets as they are on the wire: RxJoined of those received
 	// came to the switch in one frame with others, and TxParted of those sent are
 	// segments beyond the first of a frame of the switch.
-	RxJoined, TxParted uint64
+	RxJoined uint64 `json:"rxJoined,omitzero"`
+	TxParted uint64 `json:"txParted,omitzero"`
 	// Reasons counts every drop and error by its reason, in the driver's words:
 	// "tx ring full", "no free frame", "outer source is not a known Node".
-	Reasons map[string]uint64
+	Reasons map[string]uint64 `json:"reasons,omitzero"`
 }

@@ -8,9 +8,9 @@ import (
 
 // Specimen is the last packet that a port lost for a reason.
 type Specimen struct {
-	Source netip.Addr // that it came from, in a tunnel, or was to go to
-	Length int        // in bytes; 0 when there was none
-	Head   []byte     // the first ones, SpecimenLen at most
+	Source netip.Addr `json:"source,omitzero"` // that it came from, in a tunnel, or was to go to
+	Length int        `json:"length"`          // in bytes; 0 when there was none
+	Head   []byte     `json:"head,omitzero"`   // the first ones, SpecimenLen at most
 }
 
 // SpecimenLen is how many bytes of a specimen are kept.

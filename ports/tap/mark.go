@@ -47,7 +47,7 @@ func hideMark(f *packet.Frame) {
 
 // showMark reads a received frame's mark out of its source address, and puts
 // the device's own there.
-func showMark(f *packet.Frame, own *[6]byte) {
+func showMark(f *packet.Frame, own *packet.MAC) {
 	if f.Len() >= packet.EthernetLen && saysMark(f) {
 		f.Mark = binary.BigEndian.Uint32(sourceOf(f)[2:])
 		copy(sourceOf(f), own[:])

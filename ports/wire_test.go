@@ -1,0 +1,17 @@
+package ports
+
+import (
+	"testing"
+
+	"github.com/antrail/antrail/internal/wiretest"
+)
+
+// TestValuesCross: what has a JSON form arrives as it was sent.
+func TestValuesCross(t *testing.T) {
+	f := wiretest.New(t, 31)
+	for range 300 {
+		wiretest.Same(t, wiretest.Value[Info](f))
+		wiretest.Same(t, wiretest.Value[Stats](f))
+		wiretest.Same(t, wiretest.Value[Specimen](f))
+	}
+}
