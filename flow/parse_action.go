@@ -79,6 +79,9 @@ func (l *actionList) read(it item) error {
 
 func (l *actionList) add(it item, a Action) {
 	l.tags = tagsAfter(a, l.tags)
+	if l.actions == nil {
+		l.actions, l.at = make([]Action, 0, 4), make([]span, 0, 4)
+	}
 	l.actions = append(l.actions, a)
 	l.at = append(l.at, it.key)
 }

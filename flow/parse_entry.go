@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 // ParseEntry reads one flow entry as dump-flows prints it or add-flows takes
 // it: settings and match in any order, then actions=…. Counters and ages are
 // read and left out. Names that n does not know are refused. The error is an
@@ -23,7 +25,7 @@ func (p *parser) entry(line span) (*Entry, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
 	}
-	r := entryReader{p: p, line: line, e: &Entry{Priority: DefaultPriority}, given: make(map[string]bool)}
+	r := entryReader{p: p, line: line, e: &Entry{Priority: DefaultPriority}, match: make([]item, 0, 8), given: make([]string, 0, 8)}
 	for rest := line; ; {
 		it, ok, err := next(&rest)
 		switch {
@@ -46,7 +48,7 @@ type entryReader struct {
 	line  span
 	e     *Entry
 	match []item
-	given map[string]bool // settings so far
+	given []string // settings so far
 }
 
 func isActions(it item) bool {
@@ -61,17 +63,17 @@ func (r *entryReader) part(it item) error {
 		r.match = append(r.match, it)
 		return nil
 	}
-	if r.given[name] {
+	if slices.Contains(r.given, name) {
 		return it.key.errorf("%s is given twice", name)
 	}
-	r.given[name] = true
+	r.given = append(r.given, name)
 	return set(r.p, r.e, it)
 }
 
 // finish reads match and actions; the table may be left out where tables have
 // numbers, and is 0 then.
 func (r *entryReader) finish(actions span) (*Entry, error) {
-	if !r.given["table"] {
+	if !slices.Contains(r.given, "table") {
 		if r.p.grow && r.p.style == byName {
 			return nil, r.line.errorf("expected table=NAME, as other lines of the program have it")
 		}

@@ -56,7 +56,7 @@ func cutBucket(s span) (part, rest span, ok bool) {
 			return s, s, false
 		}
 		i += j
-		if i == 0 || strings.IndexByte(separators, s.text[i-1]) >= 0 {
+		if i == 0 || isSeparator(s.text[i-1]) {
 			return s.upTo(i), s.from(i + len("bucket=")), true
 		}
 		i += len("bucket=")

@@ -1,7 +1,5 @@
 package flow
 
-import "sort"
-
 // Matches are read in any order, as add-flows takes them: protocol words and
 // eth_type first, then nw_proto, then all other fields, so that tp_dst,
 // nw_src and icmp_type find out which protocol's they are.
@@ -26,13 +24,15 @@ func ParseMatch(text string, n *Names) (Match, error) {
 
 // readMatch builds a match from its items.
 func (p *parser) readMatch(items []item) (Match, error) {
-	order := make([]item, len(items))
-	copy(order, items)
-	sort.SliceStable(order, func(i, j int) bool { return matchStage(order[i]) < matchStage(order[j]) })
-	b := matchBuilder{p: p, seen: make(map[FieldID]bool)}
-	for _, it := range order {
-		if err := b.add(it); err != nil {
-			return Match{}, err
+	b := matchBuilder{p: p, needs: make([]need, 0, len(items))}
+	for stage := range matchStages {
+		for _, it := range items {
+			if matchStage(it) != stage {
+				continue
+			}
+			if err := b.add(it); err != nil {
+				return Match{}, err
+			}
 		}
 	}
 	if err := b.checkPrereqs(); err != nil {
@@ -41,7 +41,10 @@ func (p *parser) readMatch(items []item) (Match, error) {
 	return b.m, nil
 }
 
-// matchStage says when an item is read.
+// matchStages is how many stages a match is read in.
+const matchStages = 3
+
+// matchStage says in which stage an item is read, from 0.
 func matchStage(it item) int {
 	switch it.key.text {
 	case "eth_type", "dl_type":
@@ -59,7 +62,7 @@ func matchStage(it item) int {
 type matchBuilder struct {
 	p     *parser
 	m     Match
-	seen  map[FieldID]bool
+	seen  [numFields]bool
 	needs []need
 }
 

@@ -41,10 +41,13 @@ func (s span) errorf(format string, args ...any) error {
 	return &Error{Column: s.at + 1, Msg: fmt.Sprintf(format, args...)}
 }
 
-const (
-	blanks     = " \t\r"
-	separators = ", \t\r"
-)
+const blanks = " \t\r"
+
+// isSeparator says whether c stands between the items of a list.
+func isSeparator(c byte) bool { return c == ',' || c == ' ' || c == '\t' || c == '\r' }
+
+// endsKey says whether c stands behind the key of an item.
+func endsKey(c byte) bool { return c == '=' || c == ':' || c == '(' || isSeparator(c) }
 
 // item is one part of a list. sep is '=', ':', '(' or 0 for a bare key.
 type item struct {
@@ -62,18 +65,22 @@ func (it item) bare() error {
 
 // next cuts the first item off a list. It reports false at the list's end.
 func next(rest *span) (it item, ok bool, err error) {
-	s := rest.from(len(rest.text) - len(strings.TrimLeft(rest.text, separators)))
+	begin := 0
+	for begin < len(rest.text) && isSeparator(rest.text[begin]) {
+		begin++
+	}
+	s := rest.from(begin)
 	if s.text == "" {
 		*rest = s
 		return item{}, false, nil
 	}
-	end := strings.IndexAny(s.text, "=:("+separators)
-	if end < 0 {
-		end = len(s.text)
+	end := 0
+	for end < len(s.text) && !endsKey(s.text[end]) {
+		end++
 	}
 	it.key = s.upTo(end)
 	s = s.from(end)
-	if s.text == "" || strings.IndexByte(separators, s.text[0]) >= 0 {
+	if s.text == "" || isSeparator(s.text[0]) {
 		*rest = s
 		return it, true, nil
 	}
@@ -114,7 +121,7 @@ func valueLength(s span, inside bool) (int, error) {
 			if depth--; depth < 0 {
 				return 0, s.from(i).errorf("%q without an opening one before it", c)
 			}
-		case depth == 0 && !inside && strings.IndexByte(separators, c) >= 0:
+		case depth == 0 && !inside && isSeparator(c):
 			return i, nil
 		}
 	}
@@ -142,7 +149,7 @@ func closing(open byte) byte {
 
 // endsList is an error unless a separator or nothing stands at i.
 func endsList(s span, i int) error {
-	if i < len(s.text) && strings.IndexByte(separators, s.text[i]) < 0 {
+	if i < len(s.text) && !isSeparator(s.text[i]) {
 		return s.from(i).errorf("expected , or the end behind )")
 	}
 	return nil
