@@ -88,10 +88,11 @@ func (s *Switch) Relearn(all []Learned) error {
 	return nil
 }
 
-// neverLearned says whether learned does not make an action.
+// neverLearned says whether learned does not make an action. A load is how text says
+// the set_field of a part of a field for which set_field takes no mask.
 func neverLearned(a flow.Action) bool {
 	switch a.(type) {
-	case flow.SetField, flow.Output:
+	case flow.SetField, flow.Load, flow.Output:
 		return false
 	}
 	return true

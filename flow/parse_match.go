@@ -52,7 +52,7 @@ func matchStage(it item) int {
 	case "nw_proto", "ip_proto":
 		return 1
 	}
-	if protocolByWord(it.key.text) != nil {
+	if it.sep == 0 && protocolByWord(it.key.text) != nil {
 		return 0
 	}
 	return 2
