@@ -41,6 +41,7 @@
 // Looking at it:
 //
 //	dump.go, filter.go, stats.go
+//	wire.go                       all of it as JSON, for another process
 //	scratch.go                    a table laid over another, for traces
 //
 // After a restart:

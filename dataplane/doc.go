@@ -64,4 +64,6 @@
 //	classsums.go
 //	trace.go, tracetext.go            a walk that is watched
 //	live.go, livekey.go, livewalk.go  walks of real packets, watched
+//	wire.go, wireflow.go              all of it as JSON, for another process
+//	wiretrace.go
 package dataplane

@@ -27,9 +27,14 @@
 //	parse_ct.go, parse_learn.go                      and those with brackets in brackets
 //	check.go                                         what an entry may do
 //
-// Printing is print_entry.go, print_match.go and print_action.go. Both follow Open
-// vSwitch 3.1 to the byte, in the form of OpenFlow 1.5 with names; the tests hold one
-// against the other on a private switch.
+// Another process gets all of it as JSON:
+//
+//	wire.go, parts.go                                entries and groups, some of several lines
+//	wirekey.go                                       keys and matches, field by field
+//
+// Printing is print_entry.go, print_match.go and print_action.go. Reading and printing
+// follow Open vSwitch 3.1 to the byte, in the form of OpenFlow 1.5 with names; the tests
+// hold one against the other on a private switch.
 // Of what Open vSwitch takes, three things are refused here on purpose: a field
 // whose prerequisite is missing (it would be left out silently), a field given
 // twice, and a number with a leading 0 (it would be octal).

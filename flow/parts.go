@@ -46,8 +46,9 @@ func (e *Entry) Join(next *Entry) error {
 		return fmt.Errorf("%q has another table, priority or match than the part before", next)
 	case e.Cookie != next.Cookie || e.IdleTimeout != next.IdleTimeout || e.HardTimeout != next.HardTimeout || e.SendFlowRem != next.SendFlowRem:
 		return fmt.Errorf("%q has another cookie, timeout or flag than the part before", next)
-	case slices.ContainsFunc(e.Actions, notConjunction), slices.ContainsFunc(next.Actions, notConjunction):
-		return fmt.Errorf("%q is one of several parts; expected conjunctions only", next)
+	case len(next.Actions) == 0, slices.ContainsFunc(next.Actions, notConjunction),
+		len(e.Actions) == 0, notConjunction(e.Actions[len(e.Actions)-1]):
+		return fmt.Errorf("%q or the part before has other actions than conjunctions, and cannot be joined", next)
 	}
 	e.Actions = append(e.Actions, next.Actions...)
 	return nil
