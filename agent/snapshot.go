@@ -89,7 +89,7 @@ func checksum(b []byte) string {
 // appendGroup appends the lines of a group.
 func appendGroup(b []byte, g *flow.Group) []byte {
 	for part := range g.Parts() {
-		b = append(part.AppendText(append(b, "group"...), nil), '\n')
+		b = append(part.AppendAs(append(b, "group"...), flow.Format{Loads: true}), '\n')
 	}
 	return b
 }

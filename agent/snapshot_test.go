@@ -151,6 +151,31 @@ func TestSnapshotLongLines(t *testing.T) {
 	}
 }
 
+// TestSnapshotLoads: set_field takes no mask for nw_tos and nw_ttl, so an entry or a
+// group that writes a part of them is kept as load.
+func TestSnapshotLoads(t *testing.T) {
+	e, err := flow.ParseEntry("table=3,ip actions=load:5->NXM_OF_IP_TOS[2..7],output:1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := flow.ParseGroup("group_id=1,type=all,bucket=actions=load:1->NXM_NX_IP_TTL[0],output:1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &snapshot{snapshotHead: snapshotHead{Memory: &control.Memory{}}, entries: []*flow.Entry{e}, groups: []*flow.Group{g}}
+	b, err := s.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := parseSnapshot(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.entries, s.entries) || !reflect.DeepEqual(again.groups, s.groups) {
+		t.Errorf("%v %v is kept as %v %v", s.entries, s.groups, again.entries, again.groups)
+	}
+}
+
 // TestSnapshotRefused: a file that is not what an agent of this boot and
 // configuration wrote is not begun with, and the log says why in one line.
 func TestSnapshotRefused(t *testing.T) {

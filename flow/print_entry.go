@@ -123,9 +123,11 @@ func (g *Group) String() string { return g.Text(nil) }
 func (g *Group) Text(n *Names) string { return string(g.AppendText(nil, n)) }
 
 // AppendText appends Text to b.
-func (g *Group) AppendText(b []byte, n *Names) []byte { return g.appendText(b, spelling{names: n}) }
+func (g *Group) AppendText(b []byte, n *Names) []byte { return g.AppendAs(b, Format{Names: n}) }
 
-func (g *Group) appendText(b []byte, how spelling) []byte {
+// AppendAs is AppendText in a format, of which it uses Names and Loads.
+func (g *Group) AppendAs(b []byte, f Format) []byte {
+	how := spelling{f.Names, f.Loads}
 	b = strconv.AppendUint(append(b, " group_id="...), uint64(g.ID), 10)
 	b = append(append(b, ",type="...), g.Type.String()...)
 	for _, u := range g.Buckets {

@@ -44,7 +44,7 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 
 // AppendJSON appends the group as JSON to b.
 func (g *Group) AppendJSON(b []byte) []byte {
-	return appendLines(b, g.Parts(), func(b []byte, part *Group) []byte { return part.appendText(b, spelling{loads: true}) })
+	return appendLines(b, g.Parts(), func(b []byte, part *Group) []byte { return part.AppendAs(b, Format{Loads: true}) })
 }
 
 // MarshalJSON implements json.Marshaler.
