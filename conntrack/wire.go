@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// What this package tells, as JSON for another process. Most types need no more than
-// the tags of their fields; here are the others:
+// The values that this package reports, as JSON for another process. For most types the
+// tags of their fields are enough; here are the others:
 //
 //	State       words joined by "|": "new|trk"; "0" for none
 //	Label       128 bits in hexadecimal, as dumps show it

@@ -30,7 +30,7 @@ func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 	return f
 }
 
-// TestValuesCross: what has a JSON form arrives as it was sent.
+// TestValuesCross: every value with a JSON form arrives as it was sent.
 func TestValuesCross(t *testing.T) {
 	f := newFiller(t, 41)
 	for range 300 {

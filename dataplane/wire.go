@@ -8,8 +8,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// What a switch tells, as JSON for another process. Most types need no more than the
-// tags of their fields; here and in wireflow.go and wiretrace.go are the others:
+// The values that a switch reports, as JSON for another process. For most types the
+// tags of their fields are enough; here and in wireflow.go and wiretrace.go are the
+// others:
 //
 //	DropReason                 its name
 //	CacheStats, ShortcutStats  events as an object by name, those that are not 0
@@ -20,7 +21,7 @@ import (
 //
 // A time is in nanoseconds and its name ends in NS. Decoders take input of another
 // process. They refuse a name that they do not know, say where it is, and need memory
-// in proportion to the length of the input: at most some 200 bytes for one.
+// in proportion to the length of the input: at most a few hundred bytes for one.
 
 // MarshalText implements encoding.TextMarshaler. The error is for a number that no
 // reason has.

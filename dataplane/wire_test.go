@@ -78,7 +78,7 @@ func fillKey(f *wiretest.Filler) (k flow.Key) {
 	return k
 }
 
-// TestValuesCross: what has a JSON form arrives as it was sent.
+// TestValuesCross: every value with a JSON form arrives as it was sent.
 func TestValuesCross(t *testing.T) {
 	f := newFiller(t, 51)
 	for range 200 {

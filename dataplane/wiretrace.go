@@ -9,8 +9,8 @@ import (
 )
 
 // A trace as JSON. Its steps meet the same entries and groups again and again, and
-// who reads a trace compares their pointers. So a trace lists its entries and groups
-// once, and a step has a place in that list:
+// code that reads a trace compares their pointers. So a trace lists each entry and each
+// group once, and a step names a place in the list:
 //
 //	{"start":{…},"entries":["table=0,… actions=goto_table:1","table=1,…"],"groups":["group_id=5,…"],
 //	 "steps":[{"kind":"entry","depth":1,"table":0,"entry":0,"after":{…}},

@@ -9,7 +9,7 @@ import (
 // A line holds up to 65,535 bytes, and some entries and groups need more: a group of
 // a Service with a thousand endpoints, an entry that is a clause of thousands of
 // conjunctions. Their text is several lines of the same identity. Each line can be
-// read by itself, and Join puts what was read together.
+// read by itself, and Join puts the parts together again.
 
 // perLine is how many buckets of a group, or conjunctions of an entry, share a line.
 const perLine = 100

@@ -189,8 +189,8 @@ func (n *Names) UnmarshalJSON(b []byte) error {
 
 // ActionText is one action as JSON: its text in dumps, with numbers for tables and
 // ports. It is for a struct that has an action among its fields. A nil Action cannot
-// be one; such a field is left out. What arrives is for people to read: where such an
-// action may stand is not checked.
+// be one; such a field is left out. A decoded action is for people to read: the decoder
+// does not check where it may stand.
 type ActionText struct{ Action }
 
 // MarshalText implements encoding.TextMarshaler.

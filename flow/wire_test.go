@@ -80,7 +80,7 @@ func fillActions(f *wiretest.Filler) (all []Action) {
 	return all
 }
 
-// TestValuesCross: what has a JSON form arrives as it was sent.
+// TestValuesCross: every value with a JSON form arrives as it was sent.
 func TestValuesCross(t *testing.T) {
 	f := newFiller(t, 11)
 	for range 300 {

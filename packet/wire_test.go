@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/internal/wiretest"
 )
 
-// TestValuesCross: what has a JSON form arrives as it was sent.
+// TestValuesCross: every value with a JSON form arrives as it was sent.
 func TestValuesCross(t *testing.T) {
 	f := wiretest.New(t, 21)
 	for range 300 {
