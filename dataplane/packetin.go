@@ -40,6 +40,10 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(DropMeter)
 		return
 	}
+	if k.w.sw.controllerAway.Load() {
+		k.drop(DropControllerAway)
+		return
+	}
 	if len(k.w.sw.packetIns) == packetInQueue { // the agent does not keep up: nothing is copied
 		k.drop(DropPacketInFull)
 		return
@@ -60,6 +64,10 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(DropPacketInFull)
 	}
 }
+
+// SetControllerAway says whether packet-ins have nobody to go to: while they have none,
+// packets that an entry sends to the controller are dropped. A switch begins with one.
+func (s *Switch) SetControllerAway(away bool) { s.controllerAway.Store(away) }
 
 // completeBytes is a copy of the packet's first bytes. A checksum that is to be
 // filled in by whoever sends the packet is right in the copy.

@@ -70,19 +70,20 @@ type Switch struct {
 	fdb       fdb
 	fragments *conntrack.Fragments[paused]
 	// lostFragments is those that waited in vain.
-	lostFragments *lostRing
-	reading       sync.Mutex // held by who reads rings of lost packets, or sums
-	crediting     sync.Mutex // held by who takes to entries what was counted elsewhere
-	own           account    // packets that the switch makes
-	gone          Sums       // of ports that are gone, and hold nothing
-	past          []*account // … that may hold fragments; both under mu
-	packetIns     chan *PacketIn
-	learnings     atomic.Uint64           // changes of learned entries, counted from 1
-	learners      atomic.Uint64           // tables that learned entries for the first time
-	awoken        atomic.Uint64           // times that a table without learned entries learned one
-	lives         atomic.Pointer[liveSet] // live traces; nil for none
-	armed         uint64                  // how many sets of them there were; under mu
-	shortcuts     *shortcuts              // nil without
+	lostFragments  *lostRing
+	reading        sync.Mutex // held by who reads rings of lost packets, or sums
+	crediting      sync.Mutex // held by who takes to entries what was counted elsewhere
+	own            account    // packets that the switch makes
+	gone           Sums       // of ports that are gone, and hold nothing
+	past           []*account // … that may hold fragments; both under mu
+	packetIns      chan *PacketIn
+	controllerAway atomic.Bool
+	learnings      atomic.Uint64           // changes of learned entries, counted from 1
+	learners       atomic.Uint64           // tables that learned entries for the first time
+	awoken         atomic.Uint64           // times that a table without learned entries learned one
+	lives          atomic.Pointer[liveSet] // live traces; nil for none
+	armed          uint64                  // how many sets of them there were; under mu
+	shortcuts      *shortcuts              // nil without
 
 	mu      sync.Mutex // one change at a time
 	entries compiler

@@ -35,6 +35,9 @@ type TraceRequest struct {
 	// Stranger makes the packet the first of its connections: ct() actions know
 	// none.
 	Stranger bool `json:"stranger,omitzero"`
+	// Buckets are the buckets that groups choose, by group number: their places in the
+	// group. Groups that are not in it choose as they do.
+	Buckets map[uint32]int `json:"buckets,omitempty"`
 	// PickBucket, when not nil, chooses the bucket of select groups. A function cannot
 	// cross to another process.
 	PickBucket func(g *flow.Group, chosen int) int `json:"-"`
@@ -308,6 +311,11 @@ func (t *tracer) lose(p *switchPort) {
 func (t *tracer) bucket(k *walk, g *group, chosen int) int {
 	if t.req != nil && t.req.PickBucket != nil {
 		chosen = t.req.PickBucket(g.Group, chosen)
+	}
+	if t.req != nil {
+		if i, told := t.req.Buckets[g.ID]; told && i >= 0 && i < len(g.Buckets) {
+			chosen = i
+		}
 	}
 	if chosen >= 0 {
 		t.add(k, Step{Kind: StepBucket, Group: g.Group, Bucket: chosen, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})

@@ -15,13 +15,14 @@ import (
 //	DropReason                 its name
 //	CacheStats, ShortcutStats  events as an object by name, those that are not 0
 //	GroupStats, MeterStats     the group as the line of dump-groups, the meter as an object
-//	WorkerStats                as its fields say; a histogram of the wrong length is refused
+//	WorkerStats                as its fields say; a histogram that is too long is refused
 //	PortSecurity               MAC addresses as text
 //	LostPacket                 its first bytes as head, in base64
 //
 // A time is in nanoseconds and its name ends in NS. Decoders take input of another
-// process. They refuse a name that they do not know, say where it is, and need memory
-// in proportion to the length of the input: at most a few hundred bytes for one.
+// process. They refuse an unknown reason, event, kind or field and say where it is;
+// they ignore an unknown member of an object. They need memory in proportion to the
+// length of the input: at most a few hundred bytes for one.
 
 // MarshalText implements encoding.TextMarshaler. The error is for a number that no
 // reason has.

@@ -1,6 +1,10 @@
 package flow
 
-import "maps"
+import (
+	"iter"
+	"maps"
+	"slices"
+)
 
 // Names translates between the names people use and the numbers entries hold.
 // A nil *Names knows none: numbers are printed, names are refused.
@@ -66,6 +70,34 @@ func (n *Names) SetPort(id uint32, name string) {
 		delete(n.ports, old)
 	}
 	n.ports[id], n.portIDs[name] = name, id
+}
+
+// Tables are the tables that have a name, by number.
+func (n *Names) Tables() iter.Seq2[uint8, string] {
+	return func(yield func(uint8, string) bool) {
+		if n == nil {
+			return
+		}
+		for _, id := range slices.Sorted(maps.Keys(n.tables)) {
+			if !yield(id, n.tables[id]) {
+				return
+			}
+		}
+	}
+}
+
+// Ports are the ports that have a name, by number.
+func (n *Names) Ports() iter.Seq2[uint32, string] {
+	return func(yield func(uint32, string) bool) {
+		if n == nil {
+			return
+		}
+		for _, no := range slices.Sorted(maps.Keys(n.ports)) {
+			if !yield(no, n.ports[no]) {
+				return
+			}
+		}
+	}
 }
 
 // clone is a copy; of nil, an empty one.
