@@ -5,7 +5,16 @@
 // one. The methods of a Switch have the types of dataplane and conntrack, because
 // whoever dumps, traces or explains needs just these values.
 //
-//	door.go    the interface
+//	door.go           the interface
+//	bundle.go         a change of the pipeline as text
+//	api.go            paths and bodies of the API
+//	server.go         answers for a switch
+//	controller.go     who the controller is, and what it is told
+//	classes.go        sums over entries for callers in other processes
+//	client.go         a switch in another process: pipeline and ports
+//	clientpackets.go  its packets, and the switch itself
+//	clientconns.go    its connections
+//	clientcontrol.go  being its controller
 package door
 
 import (

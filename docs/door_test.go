@@ -1,0 +1,62 @@
+package docs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/internal/antrailtest"
+)
+
+// doorBlock is a shell block of door.md, and the text that its answer has.
+var doorBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```\n(?:\n```text\n(.*?)\n```\n)?")
+
+// TestDoorExamples runs the page's commands one after the other, and compares what they
+// print with the text below each; … stands for anything.
+func TestDoorExamples(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the page starts a switch, which needs root")
+	}
+	antrail, err := antrailtest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("door.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
+	all := doorBlock.FindAllStringSubmatch(string(text), -1)
+	if len(all) < 10 {
+		t.Fatalf("%d examples were found", len(all))
+	}
+	for _, m := range all {
+		cmd := exec.Command("sh", "-e", "-c", here.Replace(m[1]))
+		cmd.Dir = top
+		log, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		cmd.Stdout, cmd.Stderr = log, log // a file: the switch in the background keeps it open
+		if err := cmd.Run(); err != nil {
+			out, _ := os.ReadFile(log.Name())
+			t.Fatalf("%s: %v\n%s", m[1], err, out)
+		}
+		out, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.ReplaceAll(regexp.QuoteMeta(m[2]), "…", "[^\n]*")
+		if !regexp.MustCompile(want).Match(out) {
+			t.Errorf("%s\nprints\n%s\nand the page says\n%s", m[1], out, m[2])
+		}
+	}
+}

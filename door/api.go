@@ -1,0 +1,215 @@
+package door
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// The API: HTTP over a unix socket with mode 0600. All paths begin with /v1. Bodies and
+// answers are JSON, but for bundles and for the dumps of entries, groups and meters, which
+// are text unless format=json is asked for. docs/door.md has an example of each.
+//
+//	GET    /v1/switch                 SwitchInfo
+//	GET    /v1/flows                  ?table=N&format=json
+//	GET    /v1/groups, /v1/meters     ?format=json
+//	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
+//	GET    /v1/sums                   ?running=1
+//	GET    /v1/lost                   ?since=N; LostAnswer
+//	POST   /v1/bundle                 text (bundle.go)
+//	POST   /v1/relearn                entries that packets learned
+//	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives sums
+//	GET    /v1/ports                  all ports with their counters
+//	PUT    /v1/ports/N                PortSpec: opens a port
+//	DELETE /v1/ports/N
+//	PUT    /v1/ports/N/security       what the port may send
+//	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it lost for it
+//	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
+//	GET    /v1/tunnel/path-mtu        ?node=ADDRESS
+//	POST   /v1/trace                  dataplane.TraceRequest; the walk of a made-up packet
+//	POST   /v1/trace/live             LiveRequest; a LiveLine for each walk
+//	POST   /v1/packet-out             PacketOut
+//	GET    /v1/conntrack              conntrack.Filter as query filter=JSON; a line for each connection
+//	GET    /v1/conntrack/stats        ConnectionStats
+//	POST   /v1/conntrack/flush        conntrack.Filter; Flushed
+//	POST   /v1/conntrack/purge, /v1/conntrack/shield, /v1/conntrack/revalidate
+//	POST   /v1/controller             ?name=NAME&take-over=1; an Event for each packet-in
+//
+// A request that makes no sense is answered with 400 and a sentence, one that is not the
+// controller's with 409.
+
+// Version is that of the API. A switch and an agent work together if their versions
+// differ by at most one.
+const Version = 1
+
+// SwitchInfo is what a switch says of itself.
+type SwitchInfo struct {
+	// API is the Version that the switch speaks, and Oldest the oldest that it understands.
+	API    int `json:"api"`
+	Oldest int `json:"oldest"`
+	// Release is the version of the program.
+	Release string `json:"release"`
+	// Instance is drawn when the switch starts.
+	Instance string `json:"instance"`
+	PID      int    `json:"pid"`
+	// Controller is the name of the controller that is connected; "" for none.
+	Controller string `json:"controller,omitempty"`
+	PipelineInfo
+	// ClockNS is the switch's clock.
+	ClockNS int64 `json:"clockNS"`
+	// OffloadOff says why the kernel forwards nothing by itself.
+	OffloadOff string `json:"offloadOff,omitempty"`
+}
+
+// PipelineInfo is what of a pipeline changes with bundles.
+type PipelineInfo struct {
+	Generation uint64      `json:"generation"`
+	Learnings  uint64      `json:"learnings"`
+	First      uint8       `json:"first"`
+	Names      *flow.Names `json:"names"`
+}
+
+// LostAnswer is lost packets. See Packets.LostSince.
+type LostAnswer struct {
+	Packets []dataplane.LostPacket `json:"packets"`
+	Next    uint64                 `json:"next"`
+	Missed  uint64                 `json:"missed"`
+}
+
+// OffloadAnswer is what the kernel forwards by itself.
+type OffloadAnswer struct {
+	Stats dataplane.ShortcutStats `json:"stats"`
+	Off   string                  `json:"off,omitempty"`
+}
+
+// ConnectionStats is the counters of connections.
+type ConnectionStats struct {
+	Stats       conntrack.Stats       `json:"stats"`
+	Zones       []conntrack.ZoneLimit `json:"zones"`
+	Ports       []conntrack.PortStats `json:"ports"`
+	Revalidated [Outcomes]uint64      `json:"revalidated"`
+}
+
+// Flushed is how many connections were removed.
+type Flushed struct {
+	Flushed int `json:"flushed"`
+}
+
+// ShieldRequest asks for Connections.Shield.
+type ShieldRequest struct {
+	Endpoints []netip.AddrPort `json:"endpoints"`
+	Until     int64            `json:"untilNS"`
+}
+
+// PacketOut asks for Packets.PacketOut.
+type PacketOut struct {
+	InPort  uint32 `json:"inPort"`
+	Actions string `json:"actions"` // as dumps print them, with numbers
+	Frame   []byte `json:"frame"`
+}
+
+// ClassesRequest registers the class of each entry of a generation, in the order of Flows.
+type ClassesRequest struct {
+	Generation uint64 `json:"generation"`
+	Classes    []int  `json:"classes"`
+}
+
+// ClassesAnswer is where the sums are.
+type ClassesAnswer struct {
+	ID string `json:"id"`
+}
+
+// ClassSumsAnswer is sums by class, and the learned entries, which have no class yet.
+type ClassSumsAnswer struct {
+	Sums    []dataplane.ClassSum  `json:"sums"`
+	Learned []dataplane.FlowStats `json:"learned"`
+}
+
+// LiveLine is a line of a live trace. The first has nothing: packets are watched from then
+// on.
+type LiveLine struct {
+	Trace  *dataplane.Trace      `json:"trace,omitempty"`
+	Counts *dataplane.LiveCounts `json:"counts,omitempty"` // with each trace, and once a second
+	End    bool                  `json:"end,omitempty"`    // there were as many as asked for
+}
+
+// Event is a line of what a controller is told.
+type Event struct {
+	// Token comes first. Requests that change the switch carry it in the header
+	// Antrail-Controller.
+	Token    string              `json:"token,omitempty"`
+	PacketIn *dataplane.PacketIn `json:"packetIn,omitempty"`
+	TooLong  *TooLong            `json:"tooLong,omitempty"`
+	// Lost is how many events this controller has missed because it did not read.
+	Lost uint64 `json:"lost,omitempty"`
+	// TakenOverBy ends the events: another controller has taken over.
+	TakenOverBy string `json:"takenOverBy,omitempty"`
+}
+
+// TooLong is a packet that was too long for its way through the tunnel.
+type TooLong struct {
+	Frame []byte `json:"frame"`
+	MTU   int    `json:"mtu"` // inner, of that way
+}
+
+// tellCounts is how often counts are told while there are no walks.
+const tellCounts = time.Second
+
+// controllerHeader has the token of the controller.
+const controllerHeader = "Antrail-Controller"
+
+// PortSpec says how a port is opened.
+type PortSpec struct {
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name"`
+	// Driver is auto, afpacket or afxdp for a Link that is there; tap for a Link that is
+	// made; or tunnel.
+	Driver   string                 `json:"driver"`
+	Link     string                 `json:"link,omitempty"`
+	Security dataplane.PortSecurity `json:"security,omitzero"`
+	Tap      *TapSpec               `json:"tap,omitempty"`
+	Tunnel   *TunnelSpec            `json:"tunnel,omitempty"`
+}
+
+// TapSpec says how a tap is made.
+type TapSpec struct {
+	MAC   string `json:"mac,omitempty"` // the kernel chooses one when ""
+	MTU   int    `json:"mtu,omitempty"`
+	Marks bool   `json:"marks,omitempty"` // frames carry packet marks
+	Aside bool   `json:"aside,omitempty"` // floods leave it out
+}
+
+// TunnelSpec says how the port to other Nodes is opened.
+type TunnelSpec struct {
+	Kind       string         `json:"kind"` // geneve, vxlan or gre
+	Local      netip.Addr     `json:"local"`
+	MTU        int            `json:"mtu"` // inner
+	Peers      []TunnelPeer   `json:"peers"`
+	Pods       []netip.Prefix `json:"pods"` // this Node's own
+	AnyNetwork bool           `json:"anyNetwork,omitempty"`
+	Driver     string         `json:"driver"` // kernel, afxdp or auto
+	Uplink     string         `json:"uplink,omitempty"`
+}
+
+// TunnelPeer is another Node, and the pod ranges that it may send from.
+type TunnelPeer struct {
+	Address netip.Addr     `json:"address"`
+	Pods    []netip.Prefix `json:"pods"`
+}
+
+// PathMTU is the inner MTU on the way to a Node.
+type PathMTU struct {
+	MTU int `json:"mtu"`
+}
+
+// TunnelEgresses are addresses of Egresses: of this Node and of others.
+type TunnelEgresses struct {
+	Here []netip.Addr `json:"here"`
+	Far  []netip.Addr `json:"far"`
+}
+
+// DriverTunnel is the driver of a port to other Nodes in a PortSpec.
+const DriverTunnel = "tunnel"

@@ -1,0 +1,220 @@
+package door
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// changed is a bundle with every kind of change.
+func changed(t testing.TB) *dataplane.Bundle {
+	t.Helper()
+	program, err := flow.ParseProgram(flow.Sources{
+		Flows: flow.Text("flows", `table=0, cookie=0x5, priority=100,idle_timeout=5,in_port=1,ip actions=ct(table=1,zone=7)
+table=0, priority=5,ip actions=learn(table=1,eth_type=0x800,NXM_OF_IP_SRC[]),controller(max_len=128,id=1)
+table=1, priority=10,udp,tp_dst=53 actions=meter:1,group:4`),
+		Groups: flow.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
+		Meters: flow.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program.Names.SetTable(0, "Classifier")
+	program.Names.SetPort(1, "web")
+	b := dataplane.BundleOf(program)
+	b.Delete, b.Add = b.Add[2:], b.Add[:2]
+	b.DeleteGroups, b.DeleteMeters = []uint32{9}, []uint32{8}
+	return b
+}
+
+// wantSame compares bundles by their text.
+func wantSame(t testing.TB, a, b *dataplane.Bundle) {
+	t.Helper()
+	if x, y := string(AppendBundle(nil, a)), string(AppendBundle(nil, b)); x != y {
+		t.Errorf("sent\n%s\nread\n%s", x, y)
+	}
+	if a.Replace != b.Replace || a.First != b.First || (a.Names == nil) != (b.Names == nil) || len(a.Add) != len(b.Add) || len(a.Delete) != len(b.Delete) ||
+		len(a.Groups) != len(b.Groups) || len(a.Meters) != len(b.Meters) || !slices.Equal(a.DeleteGroups, b.DeleteGroups) || !slices.Equal(a.DeleteMeters, b.DeleteMeters) {
+		t.Errorf("sent %+v\nread %+v", a, b)
+	}
+}
+
+func TestBundleCrosses(t *testing.T) {
+	sent := changed(t)
+	read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, sent)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, sent, read)
+	if read.Names.Table(0) != "Classifier" || read.Names.Port(1) != "web" {
+		t.Error("names did not cross")
+	}
+}
+
+// TestLongBundleCrosses: entries of many conjunctions and groups of many buckets take
+// several lines, and are one again.
+func TestLongBundleCrosses(t *testing.T) {
+	e := &flow.Entry{Table: 3, Priority: 7}
+	g := &flow.Group{ID: 4}
+	for i := range 1000 {
+		e.Actions = append(e.Actions, flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2})
+		g.Buckets = append(g.Buckets, flow.Bucket{ID: uint32(i), Weight: 100})
+	}
+	text := AppendBundle(nil, &dataplane.Bundle{Add: []*flow.Entry{e}, Groups: []*flow.Group{g}})
+	for line := range bytes.Lines(text) {
+		if len(line) > maxLine {
+			t.Fatalf("a line of %d bytes", len(line))
+		}
+	}
+	read, err := ReadBundle(bytes.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(read.Add) != 1 || len(read.Add[0].Actions) != 1000 || len(read.Groups) != 1 || len(read.Groups[0].Buckets) != 1000 {
+		t.Errorf("%d entries, %d groups", len(read.Add), len(read.Groups))
+	}
+}
+
+// TestDumpIsABundle: what dump-flows prints can be sent as it is, with names and counters.
+func TestDumpIsABundle(t *testing.T) {
+	names := flow.NewNames()
+	names.SetTable(10, "Output")
+	names.SetPort(3, "web")
+	b, err := ReadBundle(strings.NewReader(`OFPST_FLOW reply (OF1.5) (xid=0x2):
+# the web server
+ cookie=0x1, duration=5.123s, table=Output, n_packets=7, n_bytes=700, idle_age=1, priority=200,ip,in_port=web actions=drop
+`), names)
+	if err != nil || len(b.Add) != 1 || b.Add[0].Table != 10 || b.Names != nil {
+		t.Fatalf("%+v, %v", b, err)
+	}
+}
+
+// TestBundleRefused: the error names the line and what was expected.
+func TestBundleRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"flow add table=0 actions=output:nowhere": "line 1: ",
+		"\nflow sub table=0 actions=drop":         `line 2: "sub" is nothing to do with a flow; there are add and delete_strict`,
+		"group delete 5":                          `line 1: "5" is not group_id=N`,
+		"meter delete meter=x":                    `line 1: "meter=x" is not meter=N`,
+		"table 300 X":                             `line 1: table: "300" is no number of 8 bits`,
+		"port 3":                                  "line 1: port 3: the name is missing",
+		`port 3 "web`:                             "the quotes of a name are wrong",
+		"first x":                                 `line 1: first: "x" is no number`,
+		"hello":                                   "line 1: ",
+		"flow add table=0,priority=1,ip,nw_dst=1.2.3.4 actions=" + strings.Repeat("output:1,", 9000): "longer than 65536 bytes",
+	} {
+		b, err := ReadBundle(strings.NewReader(text), nil)
+		if err == nil || b != nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestGoldenPipelinesCross sends the pipelines of the repository's test data.
+func TestGoldenPipelinesCross(t *testing.T) {
+	all, err := filepath.Glob("../agent/testdata/*.flows")
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, path := range all {
+		src := flow.Sources{}
+		if src.Flows, err = flow.File(path); err != nil {
+			t.Fatal(err)
+		}
+		if groups := strings.TrimSuffix(path, ".flows") + ".groups"; exists(groups) {
+			if src.Groups, err = flow.File(groups); err != nil {
+				t.Fatal(err)
+			}
+		}
+		program, err := flow.ParseProgram(src)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		sent := dataplane.BundleOf(program)
+		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, sent)), nil)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		wantSame(t, sent, read)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// FuzzReadBundle: whatever is read and written again reads the same.
+func FuzzReadBundle(f *testing.F) {
+	f.Add(string(AppendBundle(nil, changed(f))))
+	f.Add("table 4 X\nfirst 4\nflow delete_strict table=X,priority=3\nmeter add meter=1 kbps bands=type=drop rate=5")
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := ReadBundle(strings.NewReader(text), nil)
+		if err != nil {
+			return
+		}
+		again, err := ReadBundle(bytes.NewReader(AppendBundle(nil, b)), nil)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, AppendBundle(nil, b))
+		}
+		wantSame(t, b, again)
+	})
+}
+
+// policyBundle is n entries as of policies: clauses of conjunctions by address and port.
+func policyBundle(n int) *dataplane.Bundle {
+	var text strings.Builder
+	for i := range n {
+		switch i % 3 {
+		case 0:
+			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,ip,nw_src=10.%d.%d.%d actions=conjunction(%d,1/3)\n", 14000+i%900, i>>16&0xff, i>>8&0xff, i&0xff, 1+i/9)
+		case 1:
+			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,tcp,tp_dst=%d actions=conjunction(%d,3/3)\n", 14000+i%900, 1+i%60000, 1+i/9)
+		case 2:
+			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,conj_id=%d,ip actions=set_field:0x%x->reg5,ct(commit,table=18,zone=65520,exec(set_field:0x%x/0xffffffff->ct_label))\n", 14000+i%900, i, i, i)
+		}
+	}
+	b, err := ReadBundle(strings.NewReader(text.String()), nil)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// BenchmarkBundle writes, reads and installs a hundred thousand entries.
+func BenchmarkBundle(b *testing.B) {
+	const entries = 100_000
+	bundle := policyBundle(entries)
+	start := time.Now()
+	clock := func() int64 { return int64(time.Since(start)) }
+	for b.Loop() {
+		b.StopTimer()
+		sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock, Max: 1024, Timeouts: conntrack.DefaultTimeouts()}), Clock: clock})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, bundle)), nil)
+		if err == nil {
+			err = sw.Apply(read)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		sw.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(entries*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}

@@ -1,0 +1,111 @@
+package door
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// Sums by class for callers in other processes. A caller tells the class of each entry
+// once, and then gets sums, not entries: a look at a hundred thousand of them is a few
+// hundred bytes.
+
+// mostClasses is how many callers have their classes registered; the one that asked
+// longest ago goes first.
+const mostClasses = 8
+
+// classes are those that were registered.
+type classes struct {
+	mu  sync.Mutex
+	all []*classed // the one that was asked for last comes last
+	ids uint64
+}
+
+// classed is one of them.
+type classed struct {
+	id      string
+	of      map[*flow.Entry]int
+	learned int // the class of learned entries, behind all others
+	sums    ClassSums
+}
+
+// errClassesGone is why sums cannot be told any more. The caller registers its classes
+// again.
+var errClassesGone = errors.New("the entries have changed since these classes were registered, or too many callers have registered others")
+
+// register notes the classes of the entries of a generation.
+func (c *classes) register(sw Switch, q *ClassesRequest) (string, error) {
+	one := &classed{of: map[*flow.Entry]int{}}
+	i := 0
+	for _, f := range sw.Flows() {
+		if f.Learned {
+			continue
+		}
+		if i == len(q.Classes) {
+			return "", errClassesGone
+		}
+		if q.Classes[i] < 0 || q.Classes[i] > len(q.Classes) {
+			return "", fmt.Errorf("classes[%d]: %d is not between 0 and the number of entries, %d", i, q.Classes[i], len(q.Classes))
+		}
+		one.of[f.Entry] = q.Classes[i]
+		one.learned = max(one.learned, q.Classes[i]+1)
+		i++
+	}
+	one.sums = sw.ClassSums(one.class)
+	if sw.Generation() != q.Generation || one.sums.Generation() != q.Generation || i != len(q.Classes) {
+		return "", errClassesGone
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ids++
+	one.id = fmt.Sprint(c.ids)
+	if len(c.all) == mostClasses {
+		c.all = c.all[1:]
+	}
+	c.all = append(c.all, one)
+	return one.id, nil
+}
+
+func (c *classed) class(e *flow.Entry) int {
+	if class, known := c.of[e]; known {
+		return class
+	}
+	return c.learned
+}
+
+// sum is the sums of one caller's classes.
+func (c *classes) sum(sw Switch, id string) (*ClassSumsAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, one := range c.all {
+		if one.id != id {
+			continue
+		}
+		sums, ok := one.sums.Sum()
+		if !ok {
+			return nil, errClassesGone
+		}
+		c.all = append(append(c.all[:i:i], c.all[i+1:]...), one)
+		a := &ClassSumsAnswer{Sums: append([]dataplane.ClassSum(nil), sums[:min(len(sums), one.learned)]...), Learned: learnedOf(sw)}
+		return a, nil
+	}
+	return nil, errClassesGone
+}
+
+// learnedOf are the entries that packets have learned, of tables that have any.
+func learnedOf(sw Switch) (all []dataplane.FlowStats) {
+	for _, t := range sw.Tables() {
+		if t.Learned == 0 {
+			continue
+		}
+		for _, f := range sw.FlowsIn(t.ID) {
+			if f.Learned {
+				all = append(all, f)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,338 @@
+package door
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
+)
+
+// Client is a Switch that runs in another process. Methods that have no error give the
+// zero value when the switch does not answer, and count it: a caller compares Failures
+// before and after.
+type Client struct {
+	http     *http.Client
+	socket   string
+	token    atomic.Pointer[string] // of the controller that this client is
+	failures atomic.Uint64
+	lastErr  atomic.Pointer[error]
+
+	mu      sync.Mutex
+	info    PipelineInfo
+	infoAt  time.Time
+	hasInfo bool
+}
+
+var _ Switch = (*Client)(nil)
+
+// Dial makes a client of the switch at a unix socket. It does not connect yet.
+func Dial(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return NewClient(socket, &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16})
+}
+
+// NewClient makes a client that asks by some transport. name is in errors.
+func NewClient(name string, by http.RoundTripper) *Client {
+	return &Client{socket: name, http: &http.Client{Transport: by}}
+}
+
+// Info asks what the switch is. The error says that it does not answer, or that it speaks
+// another version.
+func (c *Client) Info(ctx context.Context) (*SwitchInfo, error) {
+	var i SwitchInfo
+	if err := c.do(ctx, http.MethodGet, "/v1/switch", nil, nil, &i); err != nil {
+		return nil, err
+	}
+	if i.Oldest > Version || i.API < Version-1 {
+		return nil, fmt.Errorf("the switch at %s (%s) speaks version %d of the door, and this program (version %d) works with %d to %d: update the older of the two", c.socket, i.Release, i.API, Version, Version-1, Version+1)
+	}
+	return &i, nil
+}
+
+// Failures counts requests that were not answered.
+func (c *Client) Failures() uint64 { return c.failures.Load() }
+
+// Err is the error of the request that failed last; nil if none has.
+func (c *Client) Err() error {
+	if err := c.lastErr.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// answerTime bounds how long a switch may take for a request that is no stream.
+const answerTime = time.Minute
+
+// get asks for a value.
+func get[T any](c *Client, path string, query url.Values) (v T) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	c.note(c.do(ctx, http.MethodGet, path, query, nil, &v))
+	return v
+}
+
+// note counts a failure.
+func (c *Client) note(err error) {
+	if err != nil {
+		c.lastErr.Store(&err)
+		c.failures.Add(1)
+	}
+}
+
+// tell sends a value, and reads the answer into v if v is not nil.
+func (c *Client) tell(method, path string, body, v any) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, method, path, nil, bytes.NewReader(text), v)
+}
+
+// do sends a request and reads the answer. An answer other than 200 is an error with the
+// sentence of the switch.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, v any) error {
+	resp, err := c.send(ctx, method, path, query, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if v == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+	} else {
+		err = json.NewDecoder(resp.Body).Decode(v)
+	}
+	if err != nil {
+		return fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
+	}
+	return nil
+}
+
+// send sends a request. The answer has status 200; the caller closes its body.
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Response, error) {
+	u := url.URL{Scheme: "http", Host: "switch", Path: path, RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	if token := c.token.Load(); token != nil {
+		req.Header.Set(controllerHeader, *token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		var u *url.Error // names the pseudo address of the request
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return nil, &AwayError{c.socket, err}
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	if err != nil {
+		return nil, &AwayError{c.socket, err}
+	}
+	return nil, errors.New(strings.TrimSpace(string(text)))
+}
+
+// AwayError says that no switch answers at a socket.
+type AwayError struct {
+	Socket string
+	Err    error // of the connection
+}
+
+// Error implements error.
+func (e *AwayError) Error() string {
+	return fmt.Sprintf("no switch answers at %s: %v", e.Socket, e.Err)
+}
+
+// Unwrap is what went wrong with the connection.
+func (e *AwayError) Unwrap() error { return e.Err }
+
+// infoAge is how old what is known of the pipeline may be. Only bundles of this client
+// change it while it is the controller.
+const infoAge = time.Second
+
+// pipelineInfo is what of the pipeline changes with bundles.
+func (c *Client) pipelineInfo() PipelineInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.hasInfo || time.Since(c.infoAt) > infoAge {
+		before := c.Failures()
+		i := get[SwitchInfo](c, "/v1/switch", nil)
+		if c.Failures() != before {
+			return c.info // as it was last known
+		}
+		c.info, c.infoAt, c.hasInfo = i.PipelineInfo, time.Now(), true
+	}
+	return c.info
+}
+
+// Names implements Switch, as the methods below do.
+func (c *Client) Names() *flow.Names { return c.pipelineInfo().Names }
+
+// First is the table that packets enter at.
+func (c *Client) First() uint8 { return c.pipelineInfo().First }
+
+// Generation counts the changes of the pipeline.
+func (c *Client) Generation() uint64 { return get[SwitchInfo](c, "/v1/switch", nil).Generation }
+
+// Learnings counts the changes of learned entries.
+func (c *Client) Learnings() uint64 { return get[SwitchInfo](c, "/v1/switch", nil).Learnings }
+
+var asJSON = url.Values{"format": {"json"}}
+
+// Flows are all entries.
+func (c *Client) Flows() []dataplane.FlowStats {
+	return c.flows(asJSON)
+}
+
+// FlowsIn are the entries of a table.
+func (c *Client) FlowsIn(table uint8) []dataplane.FlowStats {
+	return c.flows(url.Values{"format": {"json"}, "table": {fmt.Sprint(table)}})
+}
+
+// flows reads entries, a line each.
+func (c *Client) flows(query url.Values) (all []dataplane.FlowStats) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	resp, err := c.send(ctx, http.MethodGet, "/v1/flows", query, nil)
+	if err != nil {
+		c.note(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	r := bufio.NewReaderSize(resp.Body, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF && len(line) == 0 {
+			return all
+		}
+		all = append(all, dataplane.FlowStats{})
+		if err == nil {
+			err = all[len(all)-1].UnmarshalJSON(line)
+		}
+		if err != nil {
+			c.note(fmt.Errorf("answer of %s to /v1/flows: entry %d: %w", c.socket, len(all), err))
+			return nil
+		}
+	}
+}
+
+// Groups are all groups.
+func (c *Client) Groups() []dataplane.GroupStats {
+	return get[[]dataplane.GroupStats](c, "/v1/groups", asJSON)
+}
+
+// Meters are all meters.
+func (c *Client) Meters() []dataplane.MeterStats {
+	return get[[]dataplane.MeterStats](c, "/v1/meters", asJSON)
+}
+
+// Tables are all tables.
+func (c *Client) Tables() []dataplane.TableStats {
+	return get[[]dataplane.TableStats](c, "/v1/tables", nil)
+}
+
+// Apply sends a bundle as text.
+func (c *Client) Apply(b *dataplane.Bundle) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	var i PipelineInfo
+	if err := c.do(ctx, http.MethodPost, "/v1/bundle", nil, bytes.NewReader(AppendBundle(nil, b)), &i); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.info, c.infoAt, c.hasInfo = i, time.Now(), true
+	c.mu.Unlock()
+	return nil
+}
+
+// Relearn installs entries that packets have learned.
+func (c *Client) Relearn(all []dataplane.Learned) error {
+	return c.tell(http.MethodPost, "/v1/relearn", all, nil)
+}
+
+// Ports are all ports.
+func (c *Client) Ports() []dataplane.PortStats {
+	return get[[]dataplane.PortStats](c, "/v1/ports", nil)
+}
+
+// Specimen is the last packet that a port lost for a reason.
+func (c *Client) Specimen(no uint32, reason string) ports.Specimen {
+	return get[ports.Specimen](c, portPath(no)+"/specimen", url.Values{"reason": {reason}})
+}
+
+func portPath(no uint32) string { return fmt.Sprint("/v1/ports/", no) }
+
+// OpenPort opens a port.
+func (c *Client) OpenPort(p *PortSpec) error { return c.tell(http.MethodPut, portPath(p.No), p, nil) }
+
+// SecurePort says what a port may send.
+func (c *Client) SecurePort(no uint32, security dataplane.PortSecurity) error {
+	return c.tell(http.MethodPut, portPath(no)+"/security", security, nil)
+}
+
+// RemovePort closes a port.
+func (c *Client) RemovePort(no uint32) error {
+	return c.tell(http.MethodDelete, portPath(no), struct{}{}, nil)
+}
+
+// SetTunnelPeers says which Nodes the tunnel knows.
+func (c *Client) SetTunnelPeers(all []TunnelPeer) error {
+	return c.tell(http.MethodPut, "/v1/tunnel/peers", all, nil)
+}
+
+// SetTunnelSilent says which Nodes do not answer.
+func (c *Client) SetTunnelSilent(all []netip.Addr) error {
+	return c.tell(http.MethodPut, "/v1/tunnel/silent", all, nil)
+}
+
+// SetTunnelEgresses says where Egresses are.
+func (c *Client) SetTunnelEgresses(e *TunnelEgresses) error {
+	return c.tell(http.MethodPut, "/v1/tunnel/egresses", e, nil)
+}
+
+// TunnelPathMTU is the inner MTU on the way to a Node.
+func (c *Client) TunnelPathMTU(node netip.Addr) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	var p PathMTU
+	err := c.do(ctx, http.MethodGet, "/v1/tunnel/path-mtu", url.Values{"node": {node.String()}}, nil, &p)
+	return p.MTU, err
+}
+
+// LearnedMACs are the addresses that NORMAL has learned.
+func (c *Client) LearnedMACs() []dataplane.LearnedMAC {
+	return get[[]dataplane.LearnedMAC](c, "/v1/fdb", nil)
+}
+
+// LostSince are lost packets.
+func (c *Client) LostSince(no uint64) (all []dataplane.LostPacket, next, missed uint64) {
+	before := c.Failures()
+	a := get[LostAnswer](c, "/v1/lost", url.Values{"since": {fmt.Sprint(no)}})
+	if c.Failures() != before {
+		return nil, no, 0
+	}
+	return a.Packets, a.Next, a.Missed
+}

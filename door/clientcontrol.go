@@ -1,0 +1,48 @@
+package door
+
+import (
+	"context"
+	"net/url"
+)
+
+// Control makes this client the controller until ctx ends, and hands each event to tell.
+// With takeOver a controller that is connected loses its place. begun is called when the
+// client is the controller. The error is ctx's, that of a switch that went away, or that
+// another controller has taken over.
+func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun func(), tell func(*Event)) error {
+	query := url.Values{"name": {name}}
+	if takeOver {
+		query.Set("take-over", "1")
+	}
+	d, body, err := c.stream(ctx, "/v1/controller", query, nil)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	for {
+		var e Event
+		if err := d.Decode(&e); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &AwayError{c.socket, err}
+		}
+		switch {
+		case e.Token != "":
+			c.token.Store(&e.Token)
+			begun()
+		case e.TakenOverBy != "":
+			return &TakenOverError{e.TakenOverBy}
+		default:
+			tell(&e)
+		}
+	}
+}
+
+// TakenOverError says that another controller has taken over.
+type TakenOverError struct{ By string }
+
+// Error implements error.
+func (e *TakenOverError) Error() string {
+	return "controller " + e.By + " has taken over the switch"
+}

@@ -1,0 +1,225 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// What a Client asks of packets and of the switch itself.
+
+// Sums are what became of all packets.
+func (c *Client) Sums() *dataplane.SwitchSums {
+	s := get[dataplane.SwitchSums](c, "/v1/sums", nil)
+	return &s
+}
+
+// RunningSums are the same without stopping a worker.
+func (c *Client) RunningSums() *dataplane.SwitchSums {
+	s := get[dataplane.SwitchSums](c, "/v1/sums", url.Values{"running": {"1"}})
+	return &s
+}
+
+// Workers are all workers.
+func (c *Client) Workers() []dataplane.WorkerStats {
+	return get[[]dataplane.WorkerStats](c, "/v1/workers", nil)
+}
+
+// Sleeps counts how often workers slept.
+func (c *Client) Sleeps() (n uint64) {
+	for _, w := range c.Workers() {
+		n += w.Sleeps
+	}
+	return n
+}
+
+// Cache is the counters of the caches.
+func (c *Client) Cache() dataplane.CacheStats { return get[dataplane.CacheStats](c, "/v1/cache", nil) }
+
+// CacheShapes are the masks of the megaflows.
+func (c *Client) CacheShapes() []dataplane.CacheShape {
+	return get[[]dataplane.CacheShape](c, "/v1/cache/shapes", nil)
+}
+
+// Shortcuts is what the kernel forwards by itself.
+func (c *Client) Shortcuts() dataplane.ShortcutStats {
+	return get[OffloadAnswer](c, "/v1/offload", nil).Stats
+}
+
+// OffloadOff says why the kernel forwards nothing by itself.
+func (c *Client) OffloadOff() string { return get[OffloadAnswer](c, "/v1/offload", nil).Off }
+
+// Fragments are the fragments that wait.
+func (c *Client) Fragments() conntrack.FragmentStats {
+	return get[conntrack.FragmentStats](c, "/v1/fragments", nil)
+}
+
+// errPick says that a function cannot be asked for in another process.
+var errPick = errors.New("a switch in another process chooses buckets by TraceRequest.Buckets only")
+
+// Trace walks a packet that nobody sent.
+func (c *Client) Trace(r *dataplane.TraceRequest) (*dataplane.Trace, error) {
+	if r.PickBucket != nil {
+		return nil, errPick
+	}
+	var t dataplane.Trace
+	if err := c.tell(http.MethodPost, "/v1/trace", r, &t); err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+// PacketOut runs actions on a frame.
+func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
+	return c.tell(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, nil), frame}, nil)
+}
+
+// clientLive is a live trace of a Client.
+type clientLive struct {
+	cancel context.CancelFunc
+	lines  chan *LiveLine
+	mu     sync.Mutex
+	counts dataplane.LiveCounts
+	err    error // of the stream, when lines is closed
+}
+
+// TraceLive watches the walks of real packets.
+func (c *Client) TraceLive(r *LiveRequest) (Live, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d, body, err := c.stream(ctx, "/v1/trace/live", nil, text)
+	if err == nil {
+		err = d.Decode(&LiveLine{})
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	l := &clientLive{cancel: cancel, lines: make(chan *LiveLine)}
+	go l.runRead(ctx, d, body)
+	return l, nil
+}
+
+// stream begins a request whose answer comes in lines. The caller closes the body.
+func (c *Client) stream(ctx context.Context, path string, query url.Values, body []byte) (*json.Decoder, io.Closer, error) {
+	resp, err := c.send(ctx, http.MethodPost, path, query, newBody(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	return json.NewDecoder(resp.Body), resp.Body, nil
+}
+
+// runRead reads lines until the stream ends. While nobody calls Next it reads nothing, and
+// the switch counts the walks that it loses.
+func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Closer) {
+	defer body.Close()
+	defer close(l.lines)
+	for {
+		line := &LiveLine{}
+		if err := d.Decode(line); err != nil {
+			l.err = err
+			return
+		}
+		if line.Counts != nil {
+			l.mu.Lock()
+			l.counts = *line.Counts
+			l.mu.Unlock()
+		}
+		if line.End {
+			l.err = io.EOF
+			return
+		}
+		if line.Trace == nil {
+			continue
+		}
+		select {
+		case l.lines <- line:
+		case <-ctx.Done():
+			l.err = ctx.Err()
+			return
+		}
+	}
+}
+
+// Next implements Live, as the methods below do.
+func (l *clientLive) Next(ctx context.Context) (*dataplane.Trace, error) {
+	select {
+	case line, more := <-l.lines:
+		if !more {
+			return nil, l.err
+		}
+		return line.Trace, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Counts are the last that the switch has told.
+func (l *clientLive) Counts() dataplane.LiveCounts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.counts
+}
+
+// Close ends the trace.
+func (l *clientLive) Close() { l.cancel() }
+
+// remoteClasses are sums by class of a Client.
+type remoteClasses struct {
+	c          *Client
+	class      func(*flow.Entry) int
+	generation uint64
+	id         string
+}
+
+// ClassSums begins sums over the entries by a class.
+func (c *Client) ClassSums(class func(*flow.Entry) int) ClassSums {
+	r := &remoteClasses{c: c, class: class}
+	q := ClassesRequest{Generation: c.Generation(), Classes: []int{}}
+	for _, f := range c.Flows() {
+		if !f.Learned {
+			q.Classes = append(q.Classes, class(f.Entry))
+		}
+	}
+	var a ClassesAnswer
+	if err := c.tell(http.MethodPost, "/v1/classes", q, &a); err == nil {
+		r.generation, r.id = q.Generation, a.ID
+	}
+	return r
+}
+
+// Generation implements ClassSums.
+func (r *remoteClasses) Generation() uint64 { return r.generation }
+
+// Sum implements ClassSums.
+func (r *remoteClasses) Sum() (sums []dataplane.ClassSum, ok bool) {
+	if r.id == "" {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	var a ClassSumsAnswer
+	if err := r.c.do(ctx, http.MethodGet, "/v1/classes/"+r.id, nil, nil, &a); err != nil {
+		return nil, false
+	}
+	for _, f := range a.Learned {
+		class := r.class(f.Entry)
+		for len(a.Sums) <= class {
+			a.Sums = append(a.Sums, dataplane.ClassSum{})
+		}
+		a.Sums[class].Entries++
+		a.Sums[class].Packets += f.Packets
+	}
+	return a.Sums, true
+}

@@ -1,0 +1,128 @@
+package door
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+)
+
+// The controller of a switch. Whoever holds a request POST /v1/controller open is the
+// controller: it gets packet-ins, and only it changes the switch. There is one. Another is
+// refused, or takes over if it says so. Without a controller anybody who may open the
+// socket changes the switch.
+
+// eventRoom is how many events wait for a controller that does not read.
+const eventRoom = 256
+
+// controllers is the controller that is connected, if one is.
+type controllers struct {
+	mu  sync.Mutex
+	now *controller
+	// away is told whether a controller is missing. mu is held.
+	away func(bool)
+}
+
+// controller is one that is connected.
+type controller struct {
+	name, token string
+	events      chan Event
+	lost        uint64
+	successor   chan string // its name
+}
+
+// newToken is 128 bits that nobody can guess, in hexadecimal.
+func newToken() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+func (c *controllers) name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil {
+		return ""
+	}
+	return c.now.name
+}
+
+// admit is the error that a request that changes the switch is not the controller's.
+func (c *controllers) admit(r *http.Request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || r.Header.Get(controllerHeader) == c.now.token {
+		return nil
+	}
+	return fmt.Errorf("controller %q is connected, and only it changes the switch; POST /v1/controller?take-over=1 takes over from it", c.now.name)
+}
+
+// enter makes somebody the controller.
+func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != nil && !takeOver {
+		return nil, fmt.Errorf("controller %q is connected; take-over=1 takes over from it", c.now.name)
+	}
+	if c.now != nil {
+		c.now.successor <- name
+	}
+	c.now = &controller{name: name, token: newToken(), events: make(chan Event, eventRoom), successor: make(chan string, 1)}
+	c.away(false)
+	return c.now, nil
+}
+
+func (c *controllers) leave(who *controller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == who {
+		c.now = nil
+		c.away(true)
+	}
+}
+
+// tell hands an event to the controller. One that does not read loses it.
+func (c *controllers) tell(e Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil {
+		return
+	}
+	e.Lost = c.now.lost
+	select {
+	case c.now.events <- e:
+	default:
+		c.now.lost++
+	}
+}
+
+// serve answers POST /v1/controller for as long as its caller stays.
+func (c *controllers) serve(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Query().Get("name")
+	if name == "" {
+		http.Error(w, "name= is missing: who is the controller?", http.StatusBadRequest)
+		return
+	}
+	who, err := c.enter(name, r.URL.Query().Get("take-over") == "1")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	defer c.leave(who)
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := stream{json.NewEncoder(w), http.NewResponseController(w)}
+	err = out.send(&Event{Token: who.token})
+	for err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case by := <-who.successor:
+			out.send(&Event{TakenOverBy: by})
+			return
+		case e := <-who.events:
+			err = out.send(&e)
+		}
+	}
+}

@@ -1,0 +1,439 @@
+package door
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/flow"
+)
+
+// Opening opens the ports of a switch, and tells its tunnel who is who.
+type Opening interface {
+	OpenPort(*PortSpec) error
+	SetTunnelPeers([]TunnelPeer) error
+	SetTunnelSilent([]netip.Addr) error
+	SetTunnelEgresses(*TunnelEgresses) error
+	// TunnelPathMTU is the inner MTU on the way to a Node.
+	TunnelPathMTU(node netip.Addr) (int, error)
+}
+
+// Server answers for a switch. Any goroutine may use it.
+type Server struct {
+	sw      Switch
+	open    Opening
+	clock   func() int64
+	release string
+	// instance tells this process of the switch from the next.
+	instance    string
+	classes     classes
+	controllers controllers
+}
+
+// NewServer makes a server for a switch whose clock this is. release is the version of the
+// program.
+func NewServer(sw Switch, open Opening, clock func() int64, release string) *Server {
+	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}}}
+}
+
+// OnController has f told whether a controller is connected, whenever that changes. It is
+// called before the first request.
+func (s *Server) OnController(f func(connected bool)) {
+	s.controllers.away = func(away bool) { f(!away) }
+}
+
+// Tell hands an event to the controller, if one is connected. It never waits.
+func (s *Server) Tell(e Event) { s.controllers.tell(e) }
+
+// Handler is the API.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	s.addPipeline(mux)
+	s.addPorts(mux)
+	s.addPackets(mux)
+	s.addConnections(mux)
+	answer(mux, "GET /v1/switch", func(*http.Request) (any, error) { return s.info(), nil })
+	answer(mux, "GET /v1/workers", func(*http.Request) (any, error) { return s.sw.Workers(), nil })
+	answer(mux, "GET /v1/cache", func(*http.Request) (any, error) { return s.sw.Cache(), nil })
+	answer(mux, "GET /v1/cache/shapes", func(*http.Request) (any, error) { return s.sw.CacheShapes(), nil })
+	answer(mux, "GET /v1/fragments", func(*http.Request) (any, error) { return s.sw.Fragments(), nil })
+	answer(mux, "GET /v1/offload", func(*http.Request) (any, error) {
+		return OffloadAnswer{s.sw.Shortcuts(), s.sw.OffloadOff()}, nil
+	})
+	mux.HandleFunc("POST /v1/controller", s.controllers.serve)
+	return mux
+}
+
+func (s *Server) info() *SwitchInfo {
+	return &SwitchInfo{
+		API: Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
+		PipelineInfo: s.pipelineInfo(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
+	}
+}
+
+// pipelineInfo is of one generation, unless bundles come faster than they are asked for.
+func (s *Server) pipelineInfo() (p PipelineInfo) {
+	for range 3 {
+		p = PipelineInfo{s.sw.Generation(), s.sw.Learnings(), s.sw.First(), s.sw.Names()}
+		if s.sw.Generation() == p.Generation {
+			break
+		}
+	}
+	return p
+}
+
+func (s *Server) addPipeline(mux *http.ServeMux) {
+	mux.HandleFunc("GET /v1/flows", s.answerFlows)
+	mux.HandleFunc("GET /v1/groups", func(w http.ResponseWriter, r *http.Request) {
+		dump(w, r, s.sw.Groups(), func(b *bytes.Buffer, g *dataplane.GroupStats) { b.WriteString(g.Text(nil)) })
+	})
+	mux.HandleFunc("GET /v1/meters", func(w http.ResponseWriter, r *http.Request) {
+		dump(w, r, s.sw.Meters(), func(b *bytes.Buffer, m *dataplane.MeterStats) { b.WriteString(m.Text()) })
+	})
+	answer(mux, "GET /v1/tables", func(*http.Request) (any, error) { return s.sw.Tables(), nil })
+	s.change(mux, "POST /v1/bundle", func(r *http.Request) (any, error) {
+		b, err := ReadBundle(r.Body, s.sw.Names())
+		if err == nil {
+			err = s.sw.Apply(b)
+		}
+		return s.pipelineInfo(), err
+	})
+	s.change(mux, "POST /v1/relearn", func(r *http.Request) (any, error) {
+		var all []dataplane.Learned
+		err := read(r, &all)
+		if err == nil {
+			err = s.sw.Relearn(all)
+		}
+		return nil, err
+	})
+	answer(mux, "POST /v1/classes", func(r *http.Request) (any, error) {
+		var q ClassesRequest
+		if err := read(r, &q); err != nil {
+			return nil, err
+		}
+		id, err := s.classes.register(s.sw, &q)
+		return ClassesAnswer{id}, err
+	})
+	answer(mux, "GET /v1/classes/{id}", func(r *http.Request) (any, error) { return s.classes.sum(s.sw, r.PathValue("id")) })
+}
+
+// answerFlows dumps all entries, or those of a table.
+func (s *Server) answerFlows(w http.ResponseWriter, r *http.Request) {
+	var all []dataplane.FlowStats
+	if text := r.URL.Query().Get("table"); text == "" {
+		all = s.sw.Flows()
+	} else if no, err := strconv.ParseUint(text, 10, 8); err == nil {
+		all = s.sw.FlowsIn(uint8(no))
+	} else {
+		http.Error(w, fmt.Sprintf("table=%.20q is no number of a table, 0 to 254", text), http.StatusBadRequest)
+		return
+	}
+	var b []byte
+	for i := range all {
+		if r.URL.Query().Get("format") == "json" {
+			b = all[i].AppendJSON(b) // a hundred thousand are one answer: a line each, by itself
+		} else {
+			e := &all[i]
+			b = e.AppendText(b, flow.Format{Stats: &flow.Stats{Packets: e.Packets, Bytes: e.Bytes, Duration: e.Duration, Idle: e.Idle}})
+		}
+		b = append(b, '\n')
+	}
+	w.Write(b)
+}
+
+// dump answers with a line for each value, or with JSON.
+func dump[T any](w http.ResponseWriter, r *http.Request, all []T, line func(*bytes.Buffer, *T)) {
+	if r.URL.Query().Get("format") == "json" {
+		writeJSON(w, all)
+		return
+	}
+	var b bytes.Buffer
+	for i := range all {
+		line(&b, &all[i])
+		if !bytes.HasSuffix(b.Bytes(), []byte("\n")) {
+			b.WriteByte('\n')
+		}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write(b.Bytes())
+}
+
+func (s *Server) addPackets(mux *http.ServeMux) {
+	answer(mux, "GET /v1/sums", func(r *http.Request) (any, error) {
+		if r.URL.Query().Get("running") == "1" {
+			return s.sw.RunningSums(), nil
+		}
+		return s.sw.Sums(), nil
+	})
+	answer(mux, "GET /v1/lost", func(r *http.Request) (any, error) {
+		since, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("since"), "0"), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("since: %w", err)
+		}
+		var a LostAnswer
+		a.Packets, a.Next, a.Missed = s.sw.LostSince(since)
+		return a, nil
+	})
+	answer(mux, "POST /v1/trace", func(r *http.Request) (any, error) {
+		var q dataplane.TraceRequest
+		if err := read(r, &q); err != nil {
+			return nil, err
+		}
+		return s.sw.Trace(&q)
+	})
+	mux.HandleFunc("POST /v1/trace/live", s.answerLive)
+	s.change(mux, "POST /v1/packet-out", func(r *http.Request) (any, error) {
+		var q PacketOut
+		err := read(r, &q)
+		var actions []flow.Action
+		if err == nil {
+			actions, err = flow.ParseActions(q.Actions, s.sw.Names())
+		}
+		if err == nil {
+			err = s.sw.PacketOut(q.InPort, actions, q.Frame)
+		}
+		return nil, err
+	})
+}
+
+func (s *Server) addPorts(mux *http.ServeMux) {
+	answer(mux, "GET /v1/ports", func(*http.Request) (any, error) { return s.sw.Ports(), nil })
+	answer(mux, "GET /v1/fdb", func(*http.Request) (any, error) { return s.sw.LearnedMACs(), nil })
+	answer(mux, "GET /v1/ports/{no}/specimen", func(r *http.Request) (any, error) {
+		no, err := portNo(r)
+		return s.sw.Specimen(no, r.URL.Query().Get("reason")), err
+	})
+	s.change(mux, "PUT /v1/ports/{no}", func(r *http.Request) (any, error) {
+		var p PortSpec
+		err := s.opening(r, &p)
+		if err != nil {
+			return nil, err
+		}
+		if p.No, err = portNo(r); err == nil {
+			err = s.open.OpenPort(&p)
+		}
+		return nil, err
+	})
+	s.change(mux, "DELETE /v1/ports/{no}", func(r *http.Request) (any, error) {
+		no, err := portNo(r)
+		if err == nil {
+			err = s.sw.RemovePort(no)
+		}
+		return nil, err
+	})
+	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
+		var p dataplane.PortSecurity
+		err := read(r, &p)
+		no, noErr := portNo(r)
+		if err = errors.Join(err, noErr); err == nil {
+			err = s.sw.SecurePort(no, p)
+		}
+		return nil, err
+	})
+	answer(mux, "GET /v1/tunnel/path-mtu", func(r *http.Request) (any, error) {
+		node, err := netip.ParseAddr(r.URL.Query().Get("node"))
+		if err != nil || s.open == nil {
+			return nil, errors.Join(err, errNoPorts)
+		}
+		mtu, err := s.open.TunnelPathMTU(node)
+		return PathMTU{mtu}, err
+	})
+	tell(s, mux, "PUT /v1/tunnel/peers", func(v *[]TunnelPeer) error { return s.open.SetTunnelPeers(*v) })
+	tell(s, mux, "PUT /v1/tunnel/silent", func(v *[]netip.Addr) error { return s.open.SetTunnelSilent(*v) })
+	tell(s, mux, "PUT /v1/tunnel/egresses", func(v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
+}
+
+// tell reads a value and hands it to the switch's ports.
+func tell[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
+	s.change(mux, path, func(r *http.Request) (any, error) {
+		var v T
+		err := s.opening(r, &v)
+		if err == nil {
+			err = to(&v)
+		}
+		return nil, err
+	})
+}
+
+// errNoPorts is why a switch opens no port.
+var errNoPorts = errors.New("this switch opens no ports")
+
+// opening reads a request of those that need Opening.
+func (s *Server) opening(r *http.Request, v any) error {
+	if s.open == nil {
+		return errNoPorts
+	}
+	return read(r, v)
+}
+
+func portNo(r *http.Request) (uint32, error) {
+	no, err := strconv.ParseUint(r.PathValue("no"), 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("%.20q is no number of a port", r.PathValue("no"))
+	}
+	return uint32(no), nil
+}
+
+func (s *Server) addConnections(mux *http.ServeMux) {
+	c := s.sw.Connections()
+	mux.HandleFunc("GET /v1/conntrack", func(w http.ResponseWriter, r *http.Request) {
+		var f conntrack.Filter
+		if text := r.URL.Query().Get("filter"); text != "" {
+			if err := json.Unmarshal([]byte(text), &f); err != nil {
+				http.Error(w, "filter: "+err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		e := json.NewEncoder(w)
+		for one := range c.Dump(f) {
+			if e.Encode(&one) != nil {
+				return // the caller has gone
+			}
+		}
+	})
+	answer(mux, "GET /v1/conntrack/stats", func(*http.Request) (any, error) {
+		return &ConnectionStats{c.Stats(), c.Zones(), c.Ports(), c.Revalidated()}, nil
+	})
+	s.change(mux, "POST /v1/conntrack/flush", func(r *http.Request) (any, error) {
+		var f conntrack.Filter
+		if err := read(r, &f); err != nil {
+			return nil, err
+		}
+		return Flushed{c.Flush(f)}, nil
+	})
+	s.change(mux, "POST /v1/conntrack/purge", func(r *http.Request) (any, error) {
+		var p Purge
+		err := read(r, &p)
+		if err == nil {
+			c.Purge(&p)
+		}
+		return nil, err
+	})
+	s.change(mux, "POST /v1/conntrack/shield", func(r *http.Request) (any, error) {
+		var q ShieldRequest
+		err := read(r, &q)
+		if err == nil {
+			c.Shield(q.Endpoints, q.Until)
+		}
+		return nil, err
+	})
+	s.change(mux, "POST /v1/conntrack/revalidate", func(r *http.Request) (any, error) {
+		var n NodePorts
+		err := read(r, &n)
+		if err == nil {
+			err = c.Revalidate(r.Context(), &n)
+		}
+		return nil, err
+	})
+}
+
+// answer adds a question that changes nothing.
+func answer(mux *http.ServeMux, path string, f func(*http.Request) (any, error)) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, f) })
+}
+
+// change adds a request that only the controller may make while one is connected.
+func (s *Server) change(mux *http.ServeMux, path string, f func(*http.Request) (any, error)) {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if err := s.controllers.admit(r); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		reply(w, r, f)
+	})
+}
+
+func reply(w http.ResponseWriter, r *http.Request, f func(*http.Request) (any, error)) {
+	v, err := f(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if v == nil {
+		v = struct{}{}
+	}
+	writeJSON(w, v)
+}
+
+// maxRequest bounds the body of a request that is no bundle, in bytes.
+const maxRequest = 64 << 20
+
+// read reads the JSON of a request. Fields that the switch does not know are an error:
+// what they ask for would not be done.
+func read(r *http.Request, v any) error {
+	d := json.NewDecoder(io.LimitReader(r.Body, maxRequest))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return fmt.Errorf("%s %s: body: %w", r.Method, r.URL.Path, err)
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(v)
+}
+
+// answerLive streams walks until the caller goes, or there are enough. A caller that does
+// not read loses walks, which are counted; no worker waits for it.
+func (s *Server) answerLive(w http.ResponseWriter, r *http.Request) {
+	var q LiveRequest
+	err := read(r, &q)
+	var l Live
+	if err == nil {
+		l, err = s.sw.TraceLive(&q)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	defer l.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := stream{json.NewEncoder(w), http.NewResponseController(w)}
+	err = out.send(&LiveLine{})
+	for err == nil {
+		err = out.walk(r, l)
+	}
+}
+
+// stream sends lines of JSON as they come.
+type stream struct {
+	to    *json.Encoder
+	flush *http.ResponseController
+}
+
+func (s *stream) send(v any) error {
+	if err := s.to.Encode(v); err != nil {
+		return err
+	}
+	return s.flush.Flush()
+}
+
+// walk sends the next walk, or counts when there is none for a while. The error ends the
+// stream.
+func (s *stream) walk(r *http.Request, l Live) error {
+	ctx, cancel := context.WithTimeout(r.Context(), tellCounts)
+	defer cancel()
+	t, err := l.Next(ctx)
+	counts := l.Counts()
+	switch {
+	case err == io.EOF:
+		return errors.Join(s.send(&LiveLine{Counts: &counts, End: true}), io.EOF)
+	case r.Context().Err() != nil:
+		return r.Context().Err()
+	}
+	return s.send(&LiveLine{Trace: t, Counts: &counts})
+}
