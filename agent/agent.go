@@ -29,7 +29,14 @@ type Agent struct {
 	kernel  *switchd.Offload // closed when the switch is
 	open    *switchd.Opener  // of ports
 	gateway *tap.Port
-	tunnel  switchd.Tunnel // nil: there is none
+	tunnel  nodesPort      // nil: there is none
+	here    switchd.Tunnel // tunnel, when its port is of this process
+	// gone receives why this agent is no more the controller of a switch of its own
+	// process, and told is closed when packet-ins can be taken.
+	gone <-chan error
+	told chan struct{}
+	// stands says that the switch had the gateway's port already.
+	stands bool
 	host    *host.Host
 	live    *live // nil with flow files
 	ready   atomic.Bool
@@ -57,7 +64,10 @@ type Agent struct {
 // is ErrTakenOver when another agent took this one's place, and ErrAgain when Run is to
 // be called anew, in a new process: after a hand-over that failed, on either side.
 func Run(ctx context.Context, c *Config, log *slog.Logger, before Predecessor) (err error) {
-	a := &Agent{config: c, log: log, heirs: make(chan *heir), leaves: make(chan talk)}
+	a := &Agent{config: c, log: log, heirs: make(chan *heir), leaves: make(chan talk), told: make(chan struct{})}
+	if c.Switch != "" {
+		return a.control(ctx, before)
+	}
 	if before == Stays {
 		return a.run(ctx)
 	}
@@ -82,22 +92,42 @@ func Run(ctx context.Context, c *Config, log *slog.Logger, before Predecessor) (
 	return ErrAgain
 }
 
+// control runs an agent whose switch is a process of its own. An agent that runs already
+// leaves when this one is to take its place; the switch goes on meanwhile.
+func (a *Agent) control(ctx context.Context, before Predecessor) error {
+	a.left = true // what an agent before has made is this one's, and the next one's
+	if before != Stays && running(a.config.Socket) {
+		if err := askToLeave(ctx, a.config.Socket, a.log); err != nil {
+			return err
+		}
+	}
+	return a.run(ctx)
+}
+
 // run starts an agent where none runs, and serves until ctx ends.
 func (a *Agent) run(ctx context.Context) error {
-	ln, err := listen(a.config.Socket)
+	ln, err := switchd.Listen(a.config.Socket)
 	if err != nil {
 		return err
 	}
 	if err = a.start(ctx); err == nil {
-		turning := beginParts(ctx, a.local.Run)
+		turning := beginParts(ctx, a.switchPart())
 		err = a.serve(ctx, ln, turning)
 	}
 	return a.finish(ln, err)
 }
 
+// switchPart runs the switch, or watches over it when it is another process.
+func (a *Agent) switchPart() func(context.Context) error {
+	if a.local == nil {
+		return a.runSwitch
+	}
+	return a.local.Run
+}
+
 // finish closes what is left, after serve.
 func (a *Agent) finish(ln net.Listener, err error) error {
-	if !a.left {
+	if !a.left || a.remote != nil && a.asked == nil {
 		defer os.Remove(a.config.Socket)
 	}
 	err = errors.Join(err, closeListener(ln), a.stop())
@@ -122,7 +152,9 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := c.CNI.installPlugin(); err != nil {
 		return err
 	}
-	a.kernel = c.openOffload(a.log)
+	if c.Switch == "" {
+		a.kernel = c.openOffload(a.log)
+	}
 	pods, err := a.load(ctx)
 	if err != nil {
 		return err
@@ -136,7 +168,12 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.beginTunnel(); err != nil {
 		return err
 	}
-	a.pods = newPodPorts(pods, a.local, a.openPod, a.log)
+	if a.remote != nil {
+		r := remotePorts{a.remote, c.Gateway.MTU, c.PodVLANTags}
+		a.pods = newPodPorts(pods, r, r.open, a.log)
+	} else {
+		a.pods = newPodPorts(pods, a.local, a.openPod, a.log)
+	}
 	a.pods.changes, a.pods.tags = &a.changes, c.PodVLANTags
 	if a.live != nil {
 		a.live.changes, a.live.setPorts, a.live.setNode = &a.changes, a.pods.set, a.setNode
@@ -188,8 +225,14 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 	if o.clock, err = switchd.BootClock(); err != nil {
 		return nil, err
 	}
-	o.ctFile, o.snapshot = c.arenaFile(), c.snapshotFile()
-	o.offload, o.keepAwake = a.kernel, c.keepsAwake(a.log)
+	o.snapshot = c.snapshotFile()
+	if c.Switch != "" {
+		if o.remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
+			return nil, err
+		}
+	} else {
+		o.ctFile, o.offload, o.keepAwake = c.arenaFile(), a.kernel, c.keepsAwake(a.log)
+	}
 	if a.estate != nil {
 		o.inherited = a.estate.arena
 	}
@@ -204,7 +247,8 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 		}
 	}
 	if err == nil {
-		if a.estate == nil {
+		close(a.told)
+		if a.estate == nil && a.local != nil {
 			logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
 		}
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
@@ -222,6 +266,9 @@ func (a *Agent) openAudit() {
 // openGateway makes the gateway's device. It enters the switch when the Node's side
 // is there.
 func (a *Agent) openGateway() (err error) {
+	if a.remote != nil {
+		return a.makeGateway()
+	}
 	g := &a.config.Gateway
 	if a.gateway, err = a.open.Tap(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true}); err != nil {
 		return fmt.Errorf("gateway: %w", err)
@@ -290,6 +337,9 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	if a.live != nil {
 		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))
 	}
+	if a.remote != nil {
+		all = append(all, lasting(a.runStalePorts))
+	}
 	return all
 }
 
@@ -331,7 +381,9 @@ func (a *Agent) stop() error {
 		errs = append(errs, a.host.Down())
 	}
 	if a.pipeline != nil {
-		a.local.Lend(a.left)
+		if a.local != nil {
+			a.local.Lend(a.left)
+		}
 		errs = append(errs, a.pipeline.close())
 	}
 	if a.gateway != nil {

@@ -7,10 +7,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,9 +29,6 @@ const (
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
 	maxMTU  = 9000 // what any driver takes (ports/afxdp)
-
-	minCT = 1 << 10
-	maxCT = 1 << 26 // takes 13 GB
 )
 
 // Config is the agent's configuration file (YAML). A key that is not listed
@@ -62,6 +62,9 @@ type Config struct {
 	// Manifests. What of PodCIDRs, Gateway and Tunnel is not given then is learned
 	// from the Node's object.
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
+	// Switch is the unix socket of a switch that runs in a process of its own (antrail
+	// switch). The agent starts a switch in its own process when not given.
+	Switch string `json:"switch,omitempty"`
 	// Ports are the pods' links. With Manifests, the NodeConfig says which ports
 	// there are and gives their numbers; a port that is not listed here is on the
 	// link of its name. With Kubernetes, they are those that the CNI plugin does not
@@ -110,6 +113,8 @@ type Config struct {
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
 
+	// ownSwitchKeys are the keys given that are settings of a switch in this process.
+	ownSwitchKeys []string
 	// learned: what the API has to tell was filled in.
 	learned bool
 }
@@ -198,8 +203,37 @@ func ParseConfig(text []byte) (*Config, error) {
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
 		return nil, misread(text, err)
 	}
+	own := c.switchKeys()
 	c.setDefaults()
-	return c, c.check()
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	c.ownSwitchKeys = own
+	return c, c.CheckSwitch()
+}
+
+// switchKeys are the keys of the configuration that are settings of a switch in this
+// process.
+func (c *Config) switchKeys() (keys []string) {
+	for key, given := range map[string]bool{
+		"workers": c.Workers != 0, "conntrack": !reflect.ValueOf(c.Conntrack).IsZero(), "connectionCache": c.ConnectionCache != nil,
+		"offload": c.Offload != "", "keepAwake": c.KeepAwake != "", "afxdp": c.AFXDP != AFXDP{},
+	} {
+		if given {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// CheckSwitch is an error when the configuration has settings of a switch in this process,
+// and Switch names one in another.
+func (c *Config) CheckSwitch() error {
+	if c.Switch == "" || len(c.ownSwitchKeys) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: not together with switch: they are settings of the switch's own process (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
 }
 
 // Defaults is a configuration of nothing but defaults. It is not complete.
@@ -298,10 +332,10 @@ func (c *Config) check() error {
 	}
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(KnownDriver(c.PodDriver), "podDriver: %q is none of auto, afxdp and afpacket", c.PodDriver)
-	f.check(KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
+	f.check(switchd.KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	f.check(KnownKeepAwake(c.KeepAwake), "keepAwake: %q is none of auto, on and off", c.KeepAwake)
-	c.AFXDP.check(&f)
-	c.Conntrack.check(&f)
+	c.AFXDP.Check(f.check)
+	c.Conntrack.Check(f.check)
 	if !c.waits() {
 		f.checkFamilies("podCIDRs", c.PodCIDRs)
 		c.checkNodePorts(&f)

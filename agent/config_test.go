@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -227,22 +226,8 @@ func TestConntrackConfig(t *testing.T) {
 	}
 	timeouts := conntrack.OVSTimeouts()
 	timeouts.TCPEstablished, timeouts.UDPSingle = 2*time.Hour, 5*time.Second
-	if got := c.Conntrack.timeouts(); got != timeouts {
+	if got := c.Conntrack.AllTimeouts(); got != timeouts {
 		t.Errorf("timeouts %+v, want %+v", got, timeouts)
-	}
-}
-
-// TestEveryTimeoutHasAName: a timeout can be set by a name that is its own.
-func TestEveryTimeoutHasAName(t *testing.T) {
-	var all conntrack.Timeouts
-	v := reflect.ValueOf(&all).Elem()
-	for i, n := range namedTimeouts(&all) {
-		if n.at != v.Field(i).Addr().Interface() || !strings.EqualFold(n.name, v.Type().Field(i).Name) {
-			t.Errorf("%s is the name of %s", n.name, v.Type().Field(i).Name)
-		}
-	}
-	if n := len(namedTimeouts(&all)); n != v.NumField() {
-		t.Errorf("%d names for %d timeouts", n, v.NumField())
 	}
 }
 

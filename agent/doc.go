@@ -4,9 +4,10 @@
 // To know how an agent comes up and goes, read these in this order:
 //
 //	config.go, configplace.go  the configuration file, and where it is wrong
-//	afxdp.go, ctconfig.go      parts of it: cards, connections,
+//	settings.go                parts of it that are the switch's settings: cards, connections
 //	kubernetes.go, logging.go  the Kubernetes API, the log, which does not repeat itself
 //	agent.go, group.go         start, run, stop; parts that run together
+//	remote.go                  a switch in a process of its own
 //	pipeline.go, manifests.go  flow files, or objects of a cluster -> a switch with that pipeline
 //	uninstall.go               what is left behind, and who takes it back
 //
@@ -51,7 +52,7 @@
 //
 // What can be asked:
 //
-//	api.go, socket.go             over the unix socket
+//	api.go                        over the unix socket
 //	client.go                     the other end of it
 //	offline.go, replay.go         the same for files, without an agent; for a capture
 //	text.go, records.go           the answers as text, in the manner of Open vSwitch's tools; as JSON

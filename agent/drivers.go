@@ -1,11 +1,8 @@
 package agent
 
 import (
-	"time"
-
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
 )
@@ -27,13 +24,7 @@ func KnownDriver(name string) bool {
 
 // opener opens ports as the configuration says.
 func (a *Agent) opener() *switchd.Opener {
-	o := &switchd.Opener{
-		Offload: a.kernel, Owner: host.LinkAlias(a.config.Socket), Log: a.log,
-		Cards: afxdp.Options{BusyPoll: afxdp.BusyPoll{Time: time.Duration(a.config.AFXDP.BusyPoll), Budget: a.config.AFXDP.BusyPollBudget}},
-	}
-	if a.config.AFXDP.ZeroCopy {
-		o.Cards.Mode = afxdp.ZeroCopy
-	}
+	o := &switchd.Opener{Offload: a.kernel, Owner: host.LinkAlias(a.config.Socket), Log: a.log, Cards: a.config.AFXDP.Cards()}
 	if a.estate != nil {
 		o.From = &a.estate.Inheritance
 	}

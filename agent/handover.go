@@ -124,6 +124,8 @@ func (a *Agent) goOn() {
 // suits says why an agent cannot take over from this one.
 func (a *Agent) suits(hello *note) error {
 	switch {
+	case a.local == nil:
+		return errors.New("its switch is a process of its own: give the other agent the same switch, and it takes over that")
 	case hello.Config != a.config.identity():
 		return errors.New("its configuration has another Node, gateway, tunnel, peers, podCIDRs or ports: stop this agent and start the other")
 	case a.live != nil && a.config.snapshotFile() == "":
@@ -136,7 +138,7 @@ func (a *Agent) suits(hello *note) error {
 
 // leaveTunnel closes a tunnel that was not given, for the heir to open.
 func (a *Agent) leaveTunnel(given []ports.Heritable) error {
-	if a.tunnel == nil || isOf(given, a.tunnel) {
+	if a.here == nil || isOf(given, a.here) {
 		return nil
 	}
 	return a.sw.RemovePort(a.config.Tunnel.OFPort)
@@ -225,8 +227,8 @@ func learnedLines(sw door.Switch) (lines []string) {
 // heritable are the ports that go on in another process.
 func (a *Agent) heritable() []ports.Heritable {
 	all := append(a.pods.heritable(), a.gateway)
-	if a.tunnel != nil {
-		all = append(all, a.tunnel)
+	if a.here != nil {
+		all = append(all, a.here)
 	}
 	return all
 }

@@ -88,6 +88,12 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 // the agent before has, or not at all.
 func (l *live) beginWith(p *pipeline, o *options) error {
 	err := l.restore(p, o.snapshot)
+	if err != nil && p.remote != nil && p.sw.Names() != nil {
+		// The numbers of objects are lost, but what nobody asks for goes with the first change.
+		if err := l.objects.Recall(&control.Memory{}, installed(p.sw)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err != nil && o.inherited != nil:
 		return fmt.Errorf("the flow snapshot of the agent before: %w", err)

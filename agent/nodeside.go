@@ -36,6 +36,12 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 // addGateway lets packets pass between Node and switch. What the Node has asked while
 // nobody answered, it asks again.
 func (a *Agent) addGateway() error {
+	if a.remote != nil {
+		if err := a.remote.OpenPort(a.config.gatewaySpec()); err != nil {
+			return err
+		}
+		return host.AskAgain(a.config.Gateway.Name)
+	}
 	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway, a.config.Gateway.MAC); err != nil {
 		return err
 	}
@@ -45,7 +51,7 @@ func (a *Agent) addGateway() error {
 // nodeStands says whether the Node's side is as an agent of this very configuration
 // left it, by what it must have made last.
 func (a *Agent) nodeStands() bool {
-	return a.gateway.Found() && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
+	return (a.stands || a.gateway != nil && a.gateway.Found()) && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
 }
 
 // virtual is how the Node's own rules reach Services, in each family.

@@ -15,12 +15,9 @@ import (
 
 // What Config.Offload may be.
 const (
-	OffloadAuto = "auto" // where the kernel can
-	OffloadOff  = "off"
+	OffloadAuto = switchd.OffloadAuto
+	OffloadOff  = switchd.OffloadOff
 )
-
-// KnownOffload says whether offload can be this.
-func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
 
 // openOffload does what the configuration says. That the kernel cannot is no
 // error: the switch forwards everything then.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
 )
 
 // freeAddress is one of the loopback that nobody has now.
@@ -64,7 +65,7 @@ func TestPageOfAgent(t *testing.T) {
 	if _, err := PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "no agent answers at "+c.Socket) || !strings.Contains(err.Error(), "--serve") {
 		t.Errorf("without an agent: %v", err)
 	}
-	socket, err := listen(c.Socket)
+	socket, err := switchd.Listen(c.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}

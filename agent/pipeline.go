@@ -25,8 +25,10 @@ import (
 type pipeline struct {
 	sw door.Switch
 	ct door.Connections // of sw
-	// local is sw when it runs in this process; nil otherwise.
-	local *switchd.Switch
+	// local is sw when it runs in this process, remote when it does not. The other one is
+	// nil.
+	local  *switchd.Switch
+	remote *door.Client
 	// clock is that of both, in nanoseconds.
 	clock func() int64
 	// objects is what knows the objects behind the entries; nil when the
@@ -109,6 +111,7 @@ type options struct {
 	shared    []uint32 // ports that many senders share: the tunnel and the gateway
 	keepAwake bool
 	cluster   *joined // nil without the API
+	remote    *door.Client // the switch, when it is another process
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
@@ -155,27 +158,42 @@ func newPipeline(o options) (*pipeline, error) {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
-	p := &pipeline{clock: o.clock, offload: o.offload}
+	p := &pipeline{clock: o.clock, offload: o.offload, remote: o.remote}
 	p.packets = &packetIns{rejecter: rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
-	var err error
-	p.local, err = switchd.Open(switchd.Config{
-		Conntrack: conntrack.Config{Timeouts: o.ct.timeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared},
-		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile, Inherited: o.inherited,
-		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed, KeepAwake: o.keepAwake,
-		PacketIn: p.packets.packetIn, Offload: o.offload,
-	})
-	if err != nil {
+	if err := p.open(&o); err != nil {
 		return nil, err
 	}
-	p.sw, p.ct = p.local, p.local.Connections()
 	p.packets.sw = p.sw
 	p.lost = newLostLog(p, o.keep)
 	p.packets.lost = p.lost
 	return p, nil
 }
 
+// open is the switch: that of another process, or one that is made.
+func (p *pipeline) open(o *options) (err error) {
+	if o.remote != nil {
+		p.sw, p.ct = o.remote, o.remote.Connections()
+		return nil
+	}
+	p.local, err = switchd.Open(switchd.Config{
+		Conntrack: conntrack.Config{Timeouts: o.ct.AllTimeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared},
+		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile, Inherited: o.inherited,
+		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed, KeepAwake: o.keepAwake,
+		PacketIn: p.packets.packetIn, Offload: o.offload,
+	})
+	if err == nil {
+		p.sw, p.ct = p.local, p.local.Connections()
+	}
+	return err
+}
+
 // close ends the switch, if it runs in this process.
-func (p *pipeline) close() error { return p.local.Close() }
+func (p *pipeline) close() error {
+	if p.local == nil {
+		return nil
+	}
+	return p.local.Close()
+}
 
 // program reads and parses the files.
 func (f *Files) program(names map[uint32]string) (*flow.Program, error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/switchd"
 )
 
 // probeEnv has this test binary probe the socket that it names, and exit.
@@ -31,7 +32,7 @@ func TestProbe(t *testing.T) {
 	if err := Probe(t.Context(), socket, "/healthz", false); err == nil || !strings.Contains(err.Error(), "no agent answers at "+socket) {
 		t.Errorf("without an agent: %v", err)
 	}
-	ln, err := listen(socket)
+	ln, err := switchd.Listen(socket)
 	if err != nil {
 		t.Fatal(err)
 	}

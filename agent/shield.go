@@ -22,7 +22,7 @@ type shield struct {
 // newShield begins the shield's time, unless the table has connections, or is to
 // take them over: then none were lost.
 func newShield(p *pipeline) shield {
-	if p.local.Awaits() || p.ct.Stats().Entries > 0 {
+	if p.local != nil && p.local.Awaits() || p.ct.Stats().Entries > 0 {
 		return shield{}
 	}
 	return shield{p, p.clock() + int64(shieldTime)}

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/switchd"
 )
 
@@ -91,7 +93,7 @@ func (l *live) restore(p *pipeline, path string) error {
 		l.log.Info("no flow snapshot restored", "file", path, "why", err)
 		return err
 	}
-	if !p.local.Awaits() { // what packets learned until then is told later
+	if p.local != nil && !p.local.Awaits() { // what packets learned until then is told later
 		if err := p.sw.Relearn(s.learned); err != nil {
 			l.log.Warn("what packets learned is not restored", "file", path, "why", err)
 		}
@@ -103,8 +105,18 @@ func (l *live) restore(p *pipeline, path string) error {
 	return nil
 }
 
+// installed are the entries of a switch without those that packets learned.
+func installed(sw door.Switch) *flow.Program {
+	s := &snapshot{snapshotHead: snapshotHead{Tables: map[uint8]string{}}}
+	s.fill(sw)
+	return s.program()
+}
+
 // install gives a snapshot to the switch and to control, to both or none.
 func (l *live) install(p *pipeline, s *snapshot) error {
+	if p.remote != nil && p.sw.Names() != nil {
+		return l.objects.Recall(s.Memory, installed(p.sw)) // the switch has more recent entries than the file
+	}
 	program := s.program()
 	if err := l.objects.Recall(s.Memory, program); err != nil {
 		return err

@@ -128,7 +128,7 @@ func (a *Agent) inherit(ctx context.Context) error {
 	}
 	logRestored(a.log, a.config.arenaFile(), a.ct.Stats().Restored)
 	a.log.Info("taken over from the agent before", "pause", a.paused)
-	ln, err := replaceSocket(a.config.Socket)
+	ln, err := switchd.ReplaceSocket(a.config.Socket)
 	if err != nil {
 		return errors.Join(err, turning.stop(), a.stop())
 	}

@@ -14,8 +14,8 @@ import (
 // go on with shorter packets.
 func (a *Agent) runTooLong(ctx context.Context) {
 	var longs <-chan underlay.Long
-	if a.tunnel != nil {
-		longs = a.tunnel.Longs()
+	if a.here != nil {
+		longs = a.here.Longs()
 	}
 	for {
 		select {

@@ -137,6 +137,14 @@ func (c *Config) checkEncap(f *faults) {
 	}
 }
 
+// nodesPort is what the agent tells the port to other Nodes, and asks it.
+type nodesPort interface {
+	SetPeers(nodes []underlay.Peer)
+	SetSilent(nodes []netip.Addr)
+	SetEgresses(here, far []netip.Addr) error
+	PathMTU(node netip.Addr) int
+}
+
 // beginTunnel opens the port to the other Nodes, if there is to be one. What an agent
 // before has and cannot hand over is opened when that one has closed it.
 func (a *Agent) beginTunnel() error {
@@ -175,13 +183,17 @@ func (a *Agent) openTunnel() error {
 	if a.config.Kubernetes != nil {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
-	p, err := a.open.Tunnel(underlay.Config{
+	c := underlay.Config{
 		Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers, Pods: a.config.PodCIDRs, AnyNetwork: a.config.Flows != "",
-	}, t.Driver, t.Uplink)
+	}
+	if a.remote != nil {
+		return a.openRemoteTunnel(c)
+	}
+	p, err := a.open.Tunnel(c, t.Driver, t.Uplink)
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
-	a.tunnel = p
+	a.tunnel, a.here = p, p
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
 }

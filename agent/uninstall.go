@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/switchd"
 	"golang.org/x/sys/unix"
 )
 
@@ -49,7 +50,7 @@ func (c *Config) ownFiles() []string {
 }
 
 // ErrRunning says that an agent answers at a socket.
-var ErrRunning = errors.New("an agent is running")
+var ErrRunning = switchd.ErrRunning
 
 // Uninstall leaves the Node as it was before the agent of a socket first started.
 // It tells each thing that it takes back. While that agent runs it is an error

@@ -216,12 +216,7 @@ func (q *asking) askEach(a *WhyAnswer, req dataplane.TraceRequest, chosen *datap
 			a.Ways = append(a.Ways, byHash)
 			continue
 		}
-		req.PickBucket = func(g *flow.Group, usual int) int {
-			if g.ID == chosen.Group.ID {
-				return i
-			}
-			return usual
-		}
+		req.Buckets = map[uint32]int{chosen.Group.ID: i}
 		if _, err := q.walk(a, req); err != nil {
 			return err
 		}

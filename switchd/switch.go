@@ -3,17 +3,22 @@
 // controller can ask of all of them (door). It knows packets, entries and ports; it does
 // not know Kubernetes, CNI, nftables or YAML.
 //
-//	switch.go       what it is made of; opening and closing
+//	process.go      the process: files, parts that run, the door
+//	settings.go     what it is started with; ctsettings.go, of connections
+//	keep.go         entries and ports for the next process
+//	switch.go       what a switch is made of; opening and closing
 //	connections.go  what can be asked of connections
 //	lost.go         the last lost packets
 //	live.go         live traces: which packets to watch
 //	revalidate.go   restored connections against the entries of now
 //	firstpacket.go  the packet that begins a connection, composed
+//	ports.go        the ports that a controller names
 //	opener.go       ports by the names of links
 //	inherit.go      ports that the process before has handed over
 //	offload.go      whether the kernel forwards established connections
 //	arena.go        the connections' file
 //	seed.go         the seed of select groups, and its file
+//	socket.go       unix sockets for their owner alone
 //	files.go        files for the next process, and what they are believed for
 package switchd
 

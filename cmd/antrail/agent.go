@@ -10,24 +10,26 @@ import (
 	"os"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/switchd"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
 func agentCommand() *cobra.Command {
-	var config, level, offload string
+	var config, level, offload, switchSocket string
 	var takeOver, orLeave, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the Node agent with its switch",
 		Long: `Run the Node agent: it loads the pipeline, opens the gateway, the tunnel and the pods' ports, sets up the
 Node's routes and nftables table, and forwards until SIGTERM. Then it takes everything back.`,
-		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over",
+		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over\n  antrail agent --config /etc/antrail/agent.yaml --switch /run/antrail/switch.sock",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
+	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs in a process of its own (antrail switch), in place of the configuration's switch")
 	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs, without a gap; start as usual if none does")
 	c.Flags().BoolVar(&orLeave, "or-leave", false, "with --take-over: an agent that cannot hand over leaves instead, and this one starts as after a kill")
 	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
@@ -48,8 +50,14 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if offload != "" {
 			conf.Offload = offload
 		}
-		if !agent.KnownOffload(conf.Offload) {
+		if !switchd.KnownOffload(conf.Offload) {
 			return usageError{fmt.Errorf("--offload is auto or off, not %q", offload)}
+		}
+		if switchSocket != "" {
+			conf.Switch = switchSocket
+		}
+		if err := conf.CheckSwitch(); err != nil {
+			return usageError{err}
 		}
 		if level != "" {
 			conf.Log.Level = level

@@ -14,12 +14,12 @@ import (
 // program begins, and from the environment only.
 const noSignals = "asyncpreemptoff"
 
-// beginWithoutSignals has an agent begin anew with that setting, as the same process.
+// beginWithoutSignals has an agent or a switch begin again with that setting, as the same process.
 // One that has it set, to whatever value, keeps it; where that fails, stops are as long
 // as Go makes them. No other command: profiles of bench wait in system calls that only
 // signals end.
 func beginWithoutSignals(args []string) {
-	if len(args) == 0 || args[0] != "agent" {
+	if len(args) == 0 || args[0] != "agent" && args[0] != "switch" {
 		return
 	}
 	if setting, more := withNoSignals(os.Getenv("GODEBUG")); more && os.Setenv("GODEBUG", setting) == nil {

@@ -1,4 +1,4 @@
-package agent
+package switchd
 
 import (
 	"net"
@@ -10,7 +10,7 @@ import (
 
 func TestListenMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "agent.sock")
-	ln, err := listen(path)
+	ln, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,24 +31,24 @@ func TestListenMode(t *testing.T) {
 
 func TestListenRefusesLiveSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
-	first, err := listen(path)
+	first, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	if _, err := listen(path); err == nil || !strings.Contains(err.Error(), "running already") {
+	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "running already") {
 		t.Errorf("second agent: %v", err)
 	}
 }
 
 func TestListenReplacesStaleSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.sock")
-	dead, err := listen(path)
+	dead, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dead.Close() // the file stays, as after a kill
-	ln, err := listen(path)
+	ln, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestListenKeepsOtherFiles(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listen(path); err == nil {
+	if _, err := Listen(path); err == nil {
 		t.Error("a file that is no socket was replaced")
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {

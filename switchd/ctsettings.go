@@ -1,4 +1,4 @@
-package agent
+package switchd
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/conntrack"
 )
 
-// Conntrack is the configuration's section about connections.
+// Conntrack is the settings of connections.
 type Conntrack struct {
 	// Max is how many connections may exist; when not given, 32,768 for each
 	// processor and at least 131,072. Each takes 208 bytes of memory, at once.
@@ -28,19 +28,6 @@ type Conntrack struct {
 	Profile string `json:"profile,omitempty"`
 	// Timeouts are those that differ from the profile, by name.
 	Timeouts map[string]Duration `json:"timeouts,omitempty"`
-}
-
-// Duration is a time in its text form: 90s, 24h.
-type Duration time.Duration
-
-// MarshalText is the text form.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads the text form.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	*d = Duration(v)
-	return err
 }
 
 // namedTimeout is a timeout under the name that the configuration has for it.
@@ -62,8 +49,8 @@ func namedTimeouts(t *conntrack.Timeouts) []namedTimeout {
 	}
 }
 
-// timeouts are the profile's, with those that differ.
-func (c *Conntrack) timeouts() conntrack.Timeouts {
+// AllTimeouts are the profile's, with those that differ.
+func (c *Conntrack) AllTimeouts() conntrack.Timeouts {
 	t := conntrack.DefaultTimeouts()
 	if c.Profile == "ovs" {
 		t = conntrack.OVSTimeouts()
@@ -76,10 +63,17 @@ func (c *Conntrack) timeouts() conntrack.Timeouts {
 	return t
 }
 
-func (c *Conntrack) check(f *faults) {
-	f.check(c.Max == 0 || c.Max >= minCT && c.Max <= maxCT, "conntrack.max: %d is not between %d and %d", c.Max, minCT, maxCT)
-	f.check(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)
-	f.check(c.Profile == "default" || c.Profile == "ovs", "conntrack.profile: %q is neither default nor ovs", c.Profile)
+// How many connections may exist, if Max is given.
+const (
+	minCT = 1 << 10
+	maxCT = 1 << 26 // takes 13 GB
+)
+
+// Check calls fault for each value, with whether it is right and what is wrong.
+func (c *Conntrack) Check(fault func(ok bool, format string, args ...any)) {
+	fault(c.Max == 0 || c.Max >= minCT && c.Max <= maxCT, "conntrack.max: %d is not between %d and %d", c.Max, minCT, maxCT)
+	fault(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)
+	fault(c.Profile == "" || c.Profile == "default" || c.Profile == "ovs", "conntrack.profile: %q is neither default nor ovs", c.Profile)
 	var names []string
 	for _, n := range namedTimeouts(&conntrack.Timeouts{}) {
 		names = append(names, n.name)
@@ -87,7 +81,13 @@ func (c *Conntrack) check(f *faults) {
 	for _, name := range slices.Sorted(maps.Keys(c.Timeouts)) {
 		at := fmt.Sprintf("conntrack.timeouts.%s", name)
 		d := time.Duration(c.Timeouts[name])
-		f.check(slices.Contains(names, name), "%s: is none of %s", at, strings.Join(names, ", "))
-		f.check(d >= time.Second && d <= conntrack.MaxTimeout, "%s: %v is not between 1s and %v", at, d, conntrack.MaxTimeout)
+		fault(slices.Contains(names, name), "%s: is none of %s", at, strings.Join(names, ", "))
+		fault(d >= time.Second && d <= conntrack.MaxTimeout, "%s: %v is not between 1s and %v", at, d, conntrack.MaxTimeout)
 	}
+}
+
+// table is the connection table's part of a Config.
+func (c *Conntrack) table(to *Config) {
+	to.Conntrack.Timeouts, to.Conntrack.Max, to.Conntrack.NewRate = c.AllTimeouts(), c.Max, c.NewRate
+	to.ZoneMax, to.Zones = c.ZoneMax, c.Zones
 }

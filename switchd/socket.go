@@ -1,4 +1,4 @@
-package agent
+package switchd
 
 import (
 	"errors"
@@ -9,20 +9,23 @@ import (
 	"time"
 )
 
-// listen opens the API's unix socket with mode 0600: who may talk to the
-// switch is who may open it. The socket is made under another name and moved
+// ErrRunning says that a process answers at a socket.
+var ErrRunning = errors.New("an agent is running")
+
+// Listen opens a unix socket with mode 0600: only who may open it may talk to the
+// switch. The socket is made under another name and moved
 // into place when its mode is right, so there is no instant in which others
 // can connect. A socket that a killed agent left is replaced; one that somebody
 // answers on is refused.
-func listen(path string) (net.Listener, error) {
+func Listen(path string) (net.Listener, error) {
 	if err := free(path); err != nil {
 		return nil, err
 	}
-	return replaceSocket(path)
+	return ReplaceSocket(path)
 }
 
-// replaceSocket opens the API's socket in the place of another, if there is one.
-func replaceSocket(path string) (net.Listener, error) {
+// ReplaceSocket opens a socket in the place of another, if there is one.
+func ReplaceSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}

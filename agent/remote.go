@@ -1,0 +1,258 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tables"
+)
+
+// A switch in a process of its own (Config.Switch). The agent is its controller:
+//
+//  1. It waits for the switch, and becomes its controller before it changes anything.
+//  2. What is installed stays. The agent's first bundle is the difference between that and
+//     what the objects ask for.
+//  3. When the agent ends, however that is, it takes nothing back: the switch goes on with
+//     its entries and ports, and the Node with its routes and rules.
+//  4. When the switch goes away, the agent starts again, and finds a switch that has its
+//     entries and ports from its own files.
+
+// controllerName is the agent's, as the switch tells others.
+const controllerName = "antrail agent"
+
+// awaitSwitch waits until the switch answers, and makes the agent its controller until ctx
+// ends. gone receives why the agent is no more the controller.
+func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan error, err error) {
+	c, told := door.Dial(a.config.Switch), ""
+	for {
+		info, err := c.Info(ctx)
+		if err == nil {
+			a.log.Info("the switch answers", "switch", a.config.Switch, "release", info.Release, "entries", info.Names != nil)
+			break
+		}
+		var away *door.AwayError
+		if !errors.As(err, &away) {
+			return nil, nil, err
+		}
+		if told != err.Error() {
+			told = err.Error()
+			a.log.Warn("waiting for the switch", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		case <-time.After(firstRetry):
+		}
+	}
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- a.runController(ctx, c, begun) }()
+	select {
+	case <-begun:
+		return c, ended, nil
+	case err := <-ended:
+		return nil, nil, err
+	}
+}
+
+// runController is the controller of the switch until ctx ends or the switch goes away.
+func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- struct{}) error {
+	return c.Control(ctx, controllerName, true, func() { close(begun) }, func(e *door.Event) {
+		<-a.told // until there is somebody to tell
+		switch {
+		case e.PacketIn != nil:
+			a.packets.packetIn(e.PacketIn)
+		case e.TooLong != nil:
+			a.packets.tooLong(e.TooLong.Frame, e.TooLong.MTU)
+		}
+	})
+}
+
+// runSwitch is the part that ends when the agent is no more the controller.
+func (a *Agent) runSwitch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-a.gone:
+		var over *door.TakenOverError
+		if errors.As(err, &over) {
+			return errors.Join(ErrTakenOver, err)
+		}
+		return errors.Join(ErrAgain, err)
+	}
+}
+
+// remotePorts opens the pods' ports in another process.
+type remotePorts struct {
+	*door.Client
+	mtu  int
+	tags bool // pods may send VLAN tags
+}
+
+// open opens a port with its security.
+func (r remotePorts) open(p Port) (ports.Port, error) {
+	s := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: p.security(r.tags)}
+	if p.Driver == DriverTap {
+		s.Tap = &door.TapSpec{MTU: r.mtu, Marks: !p.oneWay, Aside: true}
+	}
+	return &remotePort{r.Client, s}, r.OpenPort(s)
+}
+
+// AddSecuredPort implements portSwitch. The port is in the switch already.
+func (r remotePorts) AddSecuredPort(uint32, ports.Port, dataplane.PortSecurity) error { return nil }
+
+// remotePort is a port of a switch in another process: it moves no packets here.
+type remotePort struct {
+	sw   *door.Client
+	spec *door.PortSpec
+}
+
+// Info is what the switch says of the port; zero if it does not have it.
+func (p *remotePort) Info() ports.Info {
+	for _, s := range p.sw.Ports() {
+		if s.No == p.spec.No {
+			return s.Info
+		}
+	}
+	return ports.Info{}
+}
+
+// Name implements ports.Port, as the methods below do. Those that move packets do nothing.
+func (p *remotePort) Name() string                   { return p.spec.Link }
+func (p *remotePort) Receive([]*packet.Frame) int    { return 0 }
+func (p *remotePort) Transmit(f []*packet.Frame) int { return 0 }
+func (p *remotePort) Flush()                         {}
+func (p *remotePort) FD() int                        { return -1 }
+func (p *remotePort) Stats() (s ports.Stats)         { return s }
+
+// Close leaves the port to the switch.
+func (p *remotePort) Close() error { return nil }
+
+// remoteTunnel is the port to other Nodes of a switch in another process.
+type remoteTunnel struct {
+	*door.Client
+	log *slog.Logger
+}
+
+// SetPeers implements nodesPort, as the methods below do.
+func (t remoteTunnel) SetPeers(nodes []underlay.Peer) { t.warn(t.SetTunnelPeers(doorPeers(nodes))) }
+
+// SetSilent says which Nodes do not answer.
+func (t remoteTunnel) SetSilent(nodes []netip.Addr) { t.warn(t.SetTunnelSilent(nodes)) }
+
+// SetEgresses says where Egresses are.
+func (t remoteTunnel) SetEgresses(here, far []netip.Addr) error {
+	return t.SetTunnelEgresses(&door.TunnelEgresses{Here: here, Far: far})
+}
+
+// PathMTU is the inner MTU on the way to a Node; 0 if the switch does not tell.
+func (t remoteTunnel) PathMTU(node netip.Addr) int {
+	n, err := t.TunnelPathMTU(node)
+	t.warn(err)
+	return n
+}
+
+func (t remoteTunnel) warn(err error) {
+	if err != nil {
+		t.log.Warn("the tunnel of the switch is not told", "error", err)
+	}
+}
+
+func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
+	for _, n := range nodes {
+		all = append(all, door.TunnelPeer{Address: n.Address, Pods: n.Pods})
+	}
+	return all
+}
+
+// gatewaySpec is the gateway's port.
+func (c *Config) gatewaySpec() *door.PortSpec {
+	g := &c.Gateway
+	return &door.PortSpec{
+		No: g.OFPort, Name: g.Name, Link: g.Name, Driver: DriverTap, Security: dataplane.PortSecurity{MACs: [][6]byte{g.MAC}},
+		Tap: &door.TapSpec{MAC: net.HardwareAddr(g.MAC[:]).String(), MTU: g.MTU, Marks: true},
+	}
+}
+
+// makeGateway makes the gateway's device, for the switch to find, unless the switch has
+// it. It stays when this process closes it.
+func (a *Agent) makeGateway() error {
+	for _, p := range a.sw.Ports() {
+		if p.No == a.config.Gateway.OFPort && p.Name == a.config.Gateway.Name && p.Up {
+			a.stands = true
+			return nil
+		}
+	}
+	g := &a.config.Gateway
+	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: host.LinkAlias(a.config.Socket)})
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	t.Keep(true)
+	return t.Close()
+}
+
+// openRemoteTunnel has the switch open the tunnel's port.
+func (a *Agent) openRemoteTunnel(c underlay.Config) error {
+	t := &a.config.Tunnel
+	err := a.remote.OpenPort(&door.PortSpec{
+		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: dataplane.PortSecurity{MACs: [][6]byte{tables.GlobalVirtualMAC}},
+		Tunnel: &door.TunnelSpec{
+			Kind: t.Type, Local: t.LocalAddress, MTU: c.MTU, Peers: doorPeers(c.Peers), Pods: c.Pods, AnyNetwork: c.AnyNetwork,
+			Driver: t.Driver, Uplink: t.Uplink,
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("tunnel: %w", err)
+	}
+	a.tunnel = remoteTunnel{a.remote, a.log}
+	a.tunnel.SetPeers(c.Peers) // a port that was there has those of before
+	return nil
+}
+
+// removeStalePorts closes the ports of the switch that nobody wants any more: their pods
+// went while no agent ran.
+func (a *Agent) removeStalePorts() {
+	wanted := map[uint32]bool{a.config.Gateway.OFPort: true}
+	if a.config.hasTunnel() {
+		wanted[a.config.Tunnel.OFPort] = true
+	}
+	for _, p := range a.pods.wanted() {
+		wanted[p.OFPort] = true
+	}
+	for _, p := range a.sw.Ports() {
+		if wanted[p.No] {
+			continue
+		}
+		a.log.Info("port removed: it is not wanted any more", "port", p.Name, "ofPort", p.No)
+		if err := a.sw.RemovePort(p.No); err != nil {
+			a.log.Warn("port removed, with an error", "port", p.Name, "error", err)
+		}
+	}
+}
+
+// runStalePorts does so when the switch has what the objects say.
+func (a *Agent) runStalePorts(ctx context.Context) {
+	if a.live != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.live.synced:
+		}
+	}
+	if a.changes.pass() {
+		defer a.changes.leave()
+		a.removeStalePorts()
+	}
+}

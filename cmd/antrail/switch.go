@@ -1,0 +1,58 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/antrail/antrail/switchd"
+	"github.com/spf13/cobra"
+)
+
+// switchSocket is where the door of a switch is.
+const switchSocket = "/run/antrail/switch.sock"
+
+func switchCommand() *cobra.Command {
+	p := switchd.Process{}
+	var settings, level string
+	c := &cobra.Command{
+		Use:   "switch",
+		Short: "Run the switch in a process of its own",
+		Long: `Run the switch without an agent: it forwards by the flow entries that a controller sends to its socket (docs/door.md),
+and opens the ports that the controller names. When it is started again, it goes on with the entries, ports and
+connections that it had. An agent drives it with --switch; so does a person with curl.`,
+		Example: "  antrail switch --socket " + switchSocket + "\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch",
+		Args:    noArgs,
+	}
+	f := c.Flags()
+	f.StringVar(&p.Socket, "socket", switchSocket, "unix socket of the door; mode 0600")
+	f.StringVar(&p.Dir, "dir", "", "directory of the switch's files; the socket's, under the socket's name, when not given")
+	f.StringVar(&settings, "settings", "", "file of settings (JSON): workers, conntrack, offload and others")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.MarkFlagFilename("settings")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var l slog.Level
+		if err := l.UnmarshalText([]byte(level)); err != nil {
+			return usageError{err}
+		}
+		if p.Dir == "" {
+			p.Dir = p.Socket + ".d"
+		}
+		if !filepath.IsAbs(p.Socket) {
+			return usageError{errors.New("--socket is no absolute path")}
+		}
+		if settings != "" {
+			s, err := switchd.ReadSettings(settings)
+			if err != nil {
+				return err
+			}
+			p.Settings = *s
+		}
+		p.Release = version()
+		p.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		return p.Run(c.Context())
+	}
+	return c
+}

@@ -1,0 +1,112 @@
+package switchd
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+)
+
+// A switch that is killed and started again goes on with the entries and ports that it had,
+// before a controller connects. They lie in a file beside the connections, as text:
+//
+//	antrail switch 1 SHA256      of all that follows
+//	{…}                          kept as JSON, in one line
+//	flow add …                   a bundle (door.AppendBundle)
+//
+// The file is believed if its checksum is right and it is of this boot of the machine.
+
+// keptSchema begins the file. Its number changes with what the rest means.
+const keptSchema = "antrail switch 1 "
+
+// maxKept bounds the file: a hundred thousand entries take about 17 MB.
+const maxKept = 256 << 20
+
+// kept is what of the file is no bundle.
+type kept struct {
+	Boot    string              `json:"boot"` // the machine's, in hexadecimal
+	TakenNS int64               `json:"takenNS"`
+	Learned []dataplane.Learned `json:"learned,omitempty"`
+	Ports   []door.PortSpec     `json:"ports,omitempty"`
+}
+
+// keptText is the file of what a switch has now.
+func keptText(s *Switch, p *PortSet) ([]byte, error) {
+	boot, err := BootID()
+	if err != nil {
+		return nil, err
+	}
+	head := kept{Boot: hex.EncodeToString(boot[:]), TakenNS: s.clock(), Ports: p.Specs()}
+	bundle := &dataplane.Bundle{Replace: true, Names: s.Names(), First: s.First()}
+	for _, f := range s.Flows() {
+		if f.Learned {
+			head.Learned = append(head.Learned, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+		} else {
+			bundle.Add = append(bundle.Add, f.Entry)
+		}
+	}
+	for _, g := range s.Groups() {
+		bundle.Groups = append(bundle.Groups, g.Group)
+	}
+	for _, m := range s.Meters() {
+		bundle.Meters = append(bundle.Meters, m.Meter)
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return nil, err
+	}
+	text = door.AppendBundle(append(text, '\n'), bundle)
+	return append([]byte(keptSchema+sumOf(text)+"\n"), text...), nil
+}
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// readKept reads the file. The error says why there is nothing to go on with.
+func readKept(path string, now int64) (*kept, *dataplane.Bundle, error) {
+	b, err := ReadOwnFile(path, maxKept)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, errors.New("there is none")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	schema, b, _ := bytes.Cut(b, []byte("\n"))
+	sum, known := strings.CutPrefix(string(schema), keptSchema)
+	switch {
+	case !known:
+		return nil, nil, errors.New("it has another schema, or none")
+	case sum != sumOf(b):
+		return nil, nil, errors.New("it is torn: its checksum is wrong")
+	}
+	head, b, _ := bytes.Cut(b, []byte("\n"))
+	k := &kept{}
+	if err := json.Unmarshal(head, k); err != nil {
+		return nil, nil, fmt.Errorf("line 2: %w", err)
+	}
+	boot, err := BootID()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case k.Boot != hex.EncodeToString(boot[:]):
+		return nil, nil, errors.New("it is from before the machine was started")
+	case k.TakenNS > now:
+		return nil, nil, errors.New("it is from the future")
+	}
+	for i := range k.Learned {
+		k.Learned[i].Age += time.Duration(now - k.TakenNS)
+		k.Learned[i].Idle += time.Duration(now - k.TakenNS)
+	}
+	bundle, err := door.ReadBundle(bytes.NewReader(b), nil)
+	return k, bundle, err
+}

@@ -1,0 +1,246 @@
+package switchd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// PortSet is the ports that a switch opens for its controller, and what they were opened
+// with. Any goroutine may call its methods.
+type PortSet struct {
+	sw   *Switch
+	open *Opener
+
+	mu     sync.Mutex
+	specs  map[uint32]*door.PortSpec
+	taps   map[uint32]*tap.Port
+	tunnel Tunnel // nil: there is none
+	// changes counts the changes of specs; moved is told when tunnel changes.
+	changes uint64
+	moved   chan struct{}
+}
+
+var _ door.Opening = (*PortSet)(nil)
+
+// NewPortSet is an empty set of a switch.
+func NewPortSet(sw *Switch, open *Opener) *PortSet {
+	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, taps: map[uint32]*tap.Port{}, moved: make(chan struct{}, 1)}
+}
+
+// OpenPort implements door.Opening. A port that is there and was opened alike stays, with
+// the security of the new spec. Another port of the same number is closed first.
+func (s *PortSet) OpenPort(p *door.PortSpec) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if had := s.specs[p.No]; had != nil {
+		if _, up := s.there(p.No); up && openedAlike(had, p) {
+			s.specs[p.No] = p
+			s.changes++
+			return s.sw.SecurePort(p.No, p.Security)
+		}
+		if err := s.remove(p.No); err != nil {
+			return err
+		}
+	}
+	port, err := s.openPort(p)
+	if err != nil {
+		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
+	}
+	if err := s.sw.AddSecuredPort(p.No, port, p.Security); err != nil {
+		return errors.Join(fmt.Errorf("port %d %q: %w", p.No, p.Name, err), port.Close())
+	}
+	s.specs[p.No] = p
+	s.changes++
+	return nil
+}
+
+// there says whether the switch has a port, and whether its link is up.
+func (s *PortSet) there(no uint32) (there, up bool) {
+	for _, p := range s.sw.Ports() {
+		if p.No == no {
+			return true, p.Up
+		}
+	}
+	return false, false
+}
+
+// openPort opens a port by its driver.
+func (s *PortSet) openPort(p *door.PortSpec) (ports.Port, error) {
+	switch {
+	case p.Driver == DriverTap && p.Tap != nil:
+		return s.openTap(p)
+	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
+		return s.openTunnel(p)
+	case p.Link == "":
+		return nil, errors.New("it names no link")
+	}
+	return s.open.Link(p.Link, p.Driver)
+}
+
+func (s *PortSet) openTap(p *door.PortSpec) (ports.Port, error) {
+	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside}
+	if p.Tap.MAC != "" {
+		mac, err := net.ParseMAC(p.Tap.MAC)
+		if err != nil || len(mac) != len(o.MAC) {
+			return nil, fmt.Errorf("tap.mac: %q is no MAC address", p.Tap.MAC)
+		}
+		o.MAC = [6]byte(mac)
+	}
+	t, err := s.open.Tap(o)
+	if err != nil {
+		return nil, err // t would be no nil Port
+	}
+	s.taps[p.No] = t
+	return t, nil
+}
+
+func (s *PortSet) openTunnel(p *door.PortSpec) (ports.Port, error) {
+	if s.tunnel != nil {
+		return nil, errors.New("there is a tunnel already")
+	}
+	kind, known := tunnel.KindNamed(p.Tunnel.Kind)
+	if !known {
+		return nil, fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", p.Tunnel.Kind)
+	}
+	t, err := s.open.Tunnel(underlay.Config{
+		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
+		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork,
+	}, p.Tunnel.Driver, p.Tunnel.Uplink)
+	if err != nil {
+		return nil, err
+	}
+	s.setTunnel(t)
+	return t, nil
+}
+
+func underlayPeers(all []door.TunnelPeer) (peers []underlay.Peer) {
+	for _, p := range all {
+		peers = append(peers, underlay.Peer{Address: p.Address, Pods: p.Pods})
+	}
+	return peers
+}
+
+// openedAlike says whether two specs open the same port. Their security may differ, and
+// the peers of a tunnel, which are told apart.
+func openedAlike(a, b *door.PortSpec) bool {
+	plain := func(p *door.PortSpec) string {
+		text := fmt.Sprint(p.Name, p.Driver, p.Link)
+		if p.Tap != nil {
+			text += fmt.Sprint(*p.Tap)
+		}
+		if t := p.Tunnel; t != nil {
+			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.Driver, t.Uplink)
+		}
+		return text
+	}
+	return plain(a) == plain(b)
+}
+
+// RemovePort closes a port.
+func (s *PortSet) RemovePort(no uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(no)
+}
+
+// remove closes a port. s.mu is held.
+func (s *PortSet) remove(no uint32) error {
+	had := s.specs[no]
+	delete(s.specs, no)
+	delete(s.taps, no)
+	if had != nil && had.Tunnel != nil {
+		s.setTunnel(nil)
+	}
+	s.changes++
+	if there, _ := s.there(no); !there {
+		return nil
+	}
+	return s.sw.Switch.RemovePort(no)
+}
+
+// Specs are what the ports were opened with.
+func (s *PortSet) Specs() (all []door.PortSpec) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.specs {
+		all = append(all, *p)
+	}
+	return all
+}
+
+// Changes counts the changes of what Specs gives.
+func (s *PortSet) Changes() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
+// Tunnel is the port to other Nodes; nil if there is none.
+func (s *PortSet) Tunnel() Tunnel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tunnel
+}
+
+// TunnelChanged receives when Tunnel is another one.
+func (s *PortSet) TunnelChanged() <-chan struct{} { return s.moved }
+
+// setTunnel sets the tunnel. s.mu is held.
+func (s *PortSet) setTunnel(t Tunnel) {
+	s.tunnel = t
+	select {
+	case s.moved <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// errNoTunnel is why a tunnel is told nothing.
+var errNoTunnel = errors.New("there is no tunnel port")
+
+// withTunnel calls f with the tunnel.
+func (s *PortSet) withTunnel(f func(Tunnel) error) error {
+	t := s.Tunnel()
+	if t == nil {
+		return errNoTunnel
+	}
+	return f(t)
+}
+
+// SetTunnelPeers implements door.Opening, as the methods below do.
+func (s *PortSet) SetTunnelPeers(all []door.TunnelPeer) error {
+	return s.withTunnel(func(t Tunnel) error { t.SetPeers(underlayPeers(all)); return nil })
+}
+
+// SetTunnelSilent says which Nodes do not answer.
+func (s *PortSet) SetTunnelSilent(all []netip.Addr) error {
+	return s.withTunnel(func(t Tunnel) error { t.SetSilent(all); return nil })
+}
+
+// SetTunnelEgresses says where Egresses are.
+func (s *PortSet) SetTunnelEgresses(e *door.TunnelEgresses) error {
+	return s.withTunnel(func(t Tunnel) error { return t.SetEgresses(e.Here, e.Far) })
+}
+
+// TunnelPathMTU is the inner MTU on the way to a Node.
+func (s *PortSet) TunnelPathMTU(node netip.Addr) (mtu int, err error) {
+	err = s.withTunnel(func(t Tunnel) error { mtu = t.PathMTU(node); return nil })
+	return mtu, err
+}
+
+// KeepTaps has the devices of taps stay when their ports are closed.
+func (s *PortSet) KeepTaps(keep bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.taps {
+		t.Keep(keep)
+	}
+}

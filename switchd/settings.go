@@ -1,0 +1,121 @@
+package switchd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/ports/afxdp"
+)
+
+// Settings is what a switch process is started with, as JSON. An agent has the same keys in
+// its configuration.
+type Settings struct {
+	// Workers is how many goroutines move packets; one for each processor when 0.
+	Workers   int       `json:"workers,omitempty"`
+	Conntrack Conntrack `json:"conntrack,omitzero"`
+	// ConnectionCache remembers walks; true when not given.
+	ConnectionCache *bool `json:"connectionCache,omitempty"`
+	// Offload is auto, where the kernel forwards established connections if it can, or off;
+	// auto when not given.
+	Offload string `json:"offload,omitempty"`
+	// KeepAwake keeps idle processors awake while ports talk.
+	KeepAwake bool  `json:"keepAwake,omitempty"`
+	AFXDP     AFXDP `json:"afxdp,omitzero"`
+	// SharedPorts are ports behind which many senders are: a gateway, a tunnel.
+	SharedPorts []uint32 `json:"sharedPorts,omitempty"`
+	// Owner is who makes taps, in their alias; so the next process finds them.
+	Owner string `json:"owner,omitempty"`
+}
+
+// ReadSettings reads a file of settings. The error names the file, and the key that is
+// unknown or wrong.
+func ReadSettings(path string) (*Settings, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := &Settings{}
+	d := json.NewDecoder(f)
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// check names each setting that is out of its range.
+func (s *Settings) check() error {
+	var errs []error
+	fault := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(s.Workers >= 0 && s.Workers <= 64, "workers: %d is not between 1 and 64, nor 0 for one each processor", s.Workers)
+	fault(slices.Contains([]string{"", OffloadAuto, OffloadOff}, s.Offload), "offload: %q is neither auto nor off", s.Offload)
+	s.Conntrack.Check(fault)
+	s.AFXDP.Check(fault)
+	return errors.Join(errs...)
+}
+
+// What Offload may be.
+const (
+	OffloadAuto = "auto" // where the kernel can
+	OffloadOff  = "off"
+)
+
+// KnownOffload says whether offload can be this.
+func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
+
+// AFXDP is how cards are driven by ports on AF_XDP: a pod's port that is no veth, and the
+// tunnel's on its uplink. Veths, VLANs and bonds have none of it.
+type AFXDP struct {
+	// ZeroCopy has cards receive into the switch's memory, and send from it. A card
+	// whose driver cannot is refused. false when not given.
+	ZeroCopy bool `json:"zeroCopy,omitempty"`
+	// BusyPoll has workers drive cards themselves, in place of interrupts: it is how
+	// long a call may go on asking one for frames, whole microseconds, a second at
+	// most. None when not given.
+	BusyPoll Duration `json:"busyPoll,omitzero"`
+	// BusyPollBudget is the most frames that such a call takes off the card, 1 to
+	// 65535; the kernel's 8 when not given.
+	BusyPollBudget int `json:"busyPollBudget,omitempty"`
+}
+
+// Check calls fault for each value, with whether it is right and what is wrong.
+func (c *AFXDP) Check(fault func(ok bool, format string, args ...any)) {
+	d := time.Duration(c.BusyPoll)
+	fault(d >= 0 && d <= time.Second && d%time.Microsecond == 0, "afxdp.busyPoll: %v is not whole microseconds up to a second", d)
+	fault(c.BusyPollBudget >= 0 && c.BusyPollBudget <= 65535, "afxdp.busyPollBudget: %d is not between 1 and 65535", c.BusyPollBudget)
+	fault(c.BusyPollBudget == 0 || d != 0, "afxdp.busyPollBudget: %d, without busyPoll", c.BusyPollBudget)
+}
+
+// Cards are the options of a port on a card.
+func (c *AFXDP) Cards() afxdp.Options {
+	o := afxdp.Options{BusyPoll: afxdp.BusyPoll{Time: time.Duration(c.BusyPoll), Budget: c.BusyPollBudget}}
+	if c.ZeroCopy {
+		o.Mode = afxdp.ZeroCopy
+	}
+	return o
+}
+
+// Duration is a time in its text form: 90s, 24h.
+type Duration time.Duration
+
+// MarshalText is the text form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads the text form.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
+}
