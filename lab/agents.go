@@ -43,8 +43,16 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 			if o.Walk {
 				c.ConnectionCache = new(bool)
 			}
+			if o.Split {
+				if err := l.split(c); err != nil {
+					return err
+				}
+			}
 			return pipeline(c)
 		})
+		if err == nil && o.Split {
+			err = l.StartSwitch(ctx, n.Name, binary)
+		}
 		if err != nil {
 			return err
 		}

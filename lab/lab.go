@@ -28,6 +28,7 @@
 //	mounts.go                 namespaces whose mounts are hidden by others
 //	uplink.go, loops.go       what a Node's eth0 is; ports whose frames come back
 //	agents.go, process.go     the Nodes' agents; processes that end for sure
+//	switches.go               switches in processes of their own
 //	exec.go, status.go        a command inside; how all are
 //	sums.go                   what became of a Node's packets
 package lab
@@ -94,6 +95,8 @@ type Options struct {
 	Driver string
 	// Walk turns the agents' connection cache off: every packet walks.
 	Walk bool
+	// Split runs each Node's switch in a process of its own.
+	Split bool
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string
 
@@ -150,6 +153,7 @@ func (o *Options) setDefaults() {
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
+	o.Split = o.Split || DefaultSplit()
 }
 
 // check is an error about the first option that no lab has.
@@ -365,7 +369,7 @@ func (l *Lab) Log(node string) string { return filepath.Join(l.Dir, node+".log")
 // goes on when a part fails, and keeps the state when something is left, so
 // that it can be called again.
 func (l *Lab) Down() error {
-	errs := []error{l.stopAgents()}
+	errs := []error{l.stopAgents(), l.stopSwitches()}
 	all, err := namespaces(l.prefix())
 	errs = append(errs, err)
 	var rest []Process

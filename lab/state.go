@@ -40,6 +40,8 @@ type State struct {
 	// Driver is that of the pods' ports.
 	Driver string       `json:"driver"`
 	Agents []AgentState `json:"agents,omitempty"`
+	// Switches are the switch processes, if Nodes have any.
+	Switches []AgentState `json:"switches,omitempty"`
 }
 
 // AgentState is a Node's agent process.

@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/spf13/cobra"
@@ -165,7 +166,7 @@ func labDownCommand() *cobra.Command {
 // checkDriver makes an unknown driver, tunnel, mode, or way to offload, a mistake in
 // usage.
 func checkDriver(o *lab.Options) error {
-	if !agent.KnownOffload(o.Offload) {
+	if !switchd.KnownOffload(o.Offload) {
 		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
 	}
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
@@ -196,6 +197,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", agent.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
+	c.Flags().BoolVar(&o.Split, "split", lab.DefaultSplit(), "run the switch of each Node in a process of its own")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }

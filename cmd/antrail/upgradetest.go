@@ -15,7 +15,7 @@ import (
 
 func labUpgradeTestCommand() *cobra.Command {
 	var id, output string
-	driver := agent.DriverAuto
+	driver, split := agent.DriverAuto, lab.DefaultSplit()
 	var o upgrade.Options
 	c := &cobra.Command{
 		Use:   "upgrade-test",
@@ -23,11 +23,12 @@ func labUpgradeTestCommand() *cobra.Command {
 		Long: `Make a lab, send traffic through it (TCP connections with a heartbeat each, and numbered UDP packets), kill an
 agent and start another, and print what was lost and for how long nothing came. It exits with 0 only when no
 connection was lost. The lab is taken down again; with --lab it is one that is up, and stays.`,
-		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json",
+		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json\n  antrail lab upgrade-test --split",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
 	c.Flags().StringVar(&driver, "driver", driver, "driver of the pods' ports: auto, afpacket or afxdp")
+	c.Flags().BoolVar(&split, "split", split, "run the switch of each Node in a process of its own, and kill it too")
 	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each way")
 	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
@@ -45,7 +46,7 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 			return usageError{errors.New("a lab that is up has its drivers: --lab or --driver")}
 		}
 		o.Progress = c.ErrOrStderr()
-		r, err := upgradeTest(c.Context(), id, driver, o)
+		r, err := upgradeTest(c.Context(), id, lab.Options{Driver: driver, Split: split}, o)
 		if err != nil {
 			return err
 		}
@@ -65,7 +66,7 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 }
 
 // upgradeTest runs the test in a lab that is up, or in one of its own.
-func upgradeTest(ctx context.Context, id, driver string, o upgrade.Options) (r *upgrade.Report, err error) {
+func upgradeTest(ctx context.Context, id string, with lab.Options, o upgrade.Options) (r *upgrade.Report, err error) {
 	if id != "" {
 		l, err := lab.Find(lab.StateDir(), id)
 		if err != nil {
@@ -76,7 +77,8 @@ func upgradeTest(ctx context.Context, id, driver string, o upgrade.Options) (r *
 	if err := lab.Sweep(lab.StateDir()); err != nil {
 		return nil, err
 	}
-	l, err := lab.Up(ctx, lab.Options{Nodes: 2, Driver: driver, Transient: true, Progress: o.Progress})
+	with.Nodes, with.Transient, with.Progress = 2, true, o.Progress
+	l, err := lab.Up(ctx, with)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// Window is how long traffic is watched after each event, and without one: 3 s
 	// when 0.
 	Window time.Duration
+	// Kills is how often the agent is killed beside a switch of its own process: 20 when 0.
+	Kills int
 	// Binary is the agent to start; "" is the running program.
 	Binary   string
 	Progress io.Writer // a line per step; nil for none
@@ -56,6 +58,9 @@ func (o *Options) complete() error {
 	}
 	if o.Rate == 0 {
 		o.Rate = 10000
+	}
+	if o.Kills == 0 {
+		o.Kills = 20
 	}
 	if o.Window == 0 {
 		o.Window = 3 * time.Second
@@ -140,11 +145,16 @@ type event struct {
 
 // events lets one after another happen, and tells what the traffic noticed.
 func (r *run) events(ctx context.Context, report *Report) error {
-	for _, e := range []event{
+	all := []event{
 		{"nothing", func(context.Context, *Event) (time.Time, error) { return time.Time{}, nil }},
 		{"kill -9", r.kill},
 		{"planned", r.replace},
-	} {
+	}
+	if r.lab.SwitchPID(node) != 0 {
+		all = append(r.splitEvents(), all[0])
+		slices.Reverse(all)
+	}
+	for _, e := range all {
 		if _, err := r.flows(ctx); err != nil {
 			return fmt.Errorf("before %q: %w", e.name, err)
 		}
@@ -228,6 +238,44 @@ func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
 		why = append(why, one.unanswered())
 	}
 	e.Silent, e.Lost, e.Why, e.Slowest = len(silent), len(why), reasons(why), milliseconds(s.slowest())
+}
+
+// splitEvents are those of a Node whose switch is a process of its own, the last one first.
+func (r *run) splitEvents() []event {
+	return []event{
+		{"switch: kill -9", r.killSwitch},
+		{"agent: planned", r.replaceAgent},
+		{fmt.Sprintf("agent: kill -9, %d times", r.Kills), r.killAgents},
+	}
+}
+
+// killAgents kills the agent as it stands and starts another, again and again.
+func (r *run) killAgents(ctx context.Context, seen *Event) (started time.Time, err error) {
+	for range r.Kills {
+		if started, err = r.kill(ctx, seen); err != nil {
+			return started, err
+		}
+	}
+	return started, nil
+}
+
+// replaceAgent starts an agent for which the one that runs leaves.
+func (r *run) replaceAgent(ctx context.Context, _ *Event) (started time.Time, err error) {
+	started = time.Now()
+	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
+}
+
+// killSwitch kills the switch as it stands and starts another; its agent starts again by
+// itself.
+func (r *run) killSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
+	if err := r.lab.KillSwitch(node); err != nil {
+		return started, err
+	}
+	started = time.Now()
+	if err := r.lab.StartSwitch(ctx, node, r.Binary); err != nil {
+		return started, err
+	}
+	return started, r.lab.WaitAgent(ctx, node)
 }
 
 // replace starts an agent that takes over from the one that runs.
