@@ -11,7 +11,16 @@
 //  1. As root, it makes the mounts, empties the bounding set, changes the user and
 //     executes the same program again. execve carries the state of one thread over, so
 //     no other thread of the Go runtime keeps a capability.
+//
 //  2. As the user, it checks what stage 1 left and installs the filter.
+//
+//     confine.go         options, the command, and Enter
+//     stages.go          what each stage does
+//     calls.go           the system calls that are allowed, by purpose
+//     calls_amd64.go     those of one machine
+//     calls_arm64.go     those of the other
+//     filter.go          the list as a program of the kernel's
+//     install_unsafe.go  the call that installs it
 //
 // The environment variable that selects the stage needs no secret: a caller that can
 // set it decides about the program anyway, and each stage only removes privilege.

@@ -55,7 +55,7 @@ func adopt(o Options, fds []int) (*Port, error) {
 	}
 	var h hook
 	if err == nil {
-		h, err = adoptHook(index, o.older)
+		h, err = adoptHook(index, o)
 	}
 	if err != nil {
 		closeAll(fds)
@@ -86,8 +86,12 @@ func receivesFrom(fd, index int) error {
 	return nil
 }
 
-// Begin puts this process's programs in the place of those of the process before.
+// Begin puts this process's programs in the place of those of the process before. If
+// another process keeps the programs (Options.Attached), Begin does nothing.
 func (p *Port) Begin() error {
+	if p.ingress.hook == (attached{}) {
+		return nil
+	}
 	ingressProgram, filter := p.programs.Ingress, p.programs.Filter
 	if ingressProgram == nil {
 		own, err := dropAll()

@@ -57,9 +57,19 @@ func attach(index int, prog *ebpf.Program, older bool) (hook, error) {
 	return orNil(takeTCX(index, prog))
 }
 
+// attached is the hook of a program that another process keeps.
+type attached struct{}
+
+func (attached) Update(*ebpf.Program) error { return nil }
+func (attached) Close() error               { return nil }
+func (attached) leave()                     {}
+
 // adoptHook is the hook of a link whose program another process has attached.
-func adoptHook(index int, older bool) (hook, error) {
-	if older || CanForward() != nil {
+func adoptHook(index int, o Options) (hook, error) {
+	if o.Attached { // asking for tcx would take CAP_NET_ADMIN
+		return attached{}, nil
+	}
+	if o.older || CanForward() != nil {
 		return orNil(openFilter(index))
 	}
 	return orNil(openTCX(index))

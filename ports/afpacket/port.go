@@ -61,6 +61,10 @@ type Options struct {
 	// Shortcuts lets the kernel forward frames that the switch has asked it to;
 	// the zero value lets none.
 	Shortcuts Programs
+	// Attached says that another process keeps the programs of the socket and of the
+	// link, and changes them: Adopt then needs no capability, and neither Begin nor
+	// Close touches a program. Open ignores it.
+	Attached bool
 
 	older bool // as before Linux 6.6, without tcx; for tests
 }

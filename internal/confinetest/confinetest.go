@@ -1,0 +1,94 @@
+//go:build linux && (amd64 || arm64)
+
+// Package confinetest runs tests of a package in a confined process (internal/confine):
+// the test binary starts itself again, with descriptors that the test hands over.
+package confinetest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/internal/confine"
+	"github.com/antrail/antrail/internal/nstest"
+)
+
+// user is that of confined processes: nobody on Debian.
+const user = 65534
+
+var inside bool
+
+// Main is what TestMain of the package calls.
+func Main(m *testing.M) {
+	c, err := confine.Enter()
+	if err == nil && c != nil && len(c.Missing) > 0 {
+		err = fmt.Errorf("missing: %q", c.Missing)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(3)
+	}
+	inside = c != nil
+	os.Exit(m.Run())
+}
+
+// Inside skips a test that belongs into the confined process if this is another one.
+func Inside(t *testing.T) {
+	t.Helper()
+	if !inside {
+		t.Skip("another test runs it, in a confined process")
+	}
+}
+
+// A Process is a confined one.
+type Process struct {
+	cmd  *exec.Cmd
+	out  bytes.Buffer
+	test string
+}
+
+// Start runs one test in a confined process, in a network namespace. Its descriptors
+// are copies of fds, from 3 on.
+func Start(t *testing.T, n *nstest.Namespace, test string, fds []int) *Process {
+	t.Helper()
+	state, err := os.MkdirTemp("", "antrail-confined-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(state) })
+	if err := os.Chown(state, user, user); err != nil {
+		t.Fatal(err)
+	}
+	o := confine.Options{State: state, UID: user, GID: user}
+	p := &Process{test: test}
+	if p.cmd, err = confine.Command(o, "/proc/self/exe", "-test.v", "-test.timeout=2m", "-test.run=^"+test+"$"); err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	for _, fd := range fds {
+		path := fmt.Sprintf("descriptor %d", fd)
+		p.cmd.ExtraFiles = append(p.cmd.ExtraFiles, os.NewFile(uintptr(fd), path))
+	}
+	n.Do(t, func() { err = p.cmd.Start() })
+	for _, f := range p.cmd.ExtraFiles {
+		f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.cmd.Process.Kill() })
+	return p
+}
+
+// Wait ends the test unless the confined one has passed.
+func (p *Process) Wait(t *testing.T) {
+	t.Helper()
+	err := p.cmd.Wait()
+	if err != nil || !strings.Contains(p.out.String(), "--- PASS: "+p.test+" ") {
+		t.Fatalf("confined: %v\n%s", err, &p.out)
+	}
+	t.Logf("%s", &p.out)
+}
