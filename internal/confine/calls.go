@@ -83,6 +83,7 @@ func conditional(pid uint32) []rule {
 		{unix.SYS_SOCKET, []condition{is(0, unix.AF_NETLINK), is(2, unix.NETLINK_ROUTE)}}, // links and routes, to read
 		{unix.SYS_SOCKETPAIR, []condition{is(0, unix.AF_UNIX)}},
 		{unix.SYS_IOCTL, []condition{is(1, unix.SIOCGIFINDEX, unix.SIOCGIFFLAGS, unix.SIOCGIFNAME, unix.SIOCGIFMTU,
+			unix.SIOCETHTOOL, // to read: writing takes CAP_NET_ADMIN
 			unix.TUNGETIFF, unix.TUNSETOFFLOAD, unix.TCGETS)}},
 		{unix.SYS_BPF, []condition{is(0, unix.BPF_MAP_LOOKUP_ELEM, unix.BPF_MAP_UPDATE_ELEM, unix.BPF_MAP_DELETE_ELEM,
 			unix.BPF_MAP_GET_NEXT_KEY, unix.BPF_MAP_LOOKUP_BATCH, unix.BPF_MAP_UPDATE_BATCH, unix.BPF_MAP_DELETE_BATCH,

@@ -229,10 +229,10 @@ func (p *Port) join(o Options) error {
 	if err == nil {
 		err = p.socket.mapRings(int(f.Ring))
 	}
-	if err == nil {
+	if err == nil && !o.Attached {
 		err = p.program.load(o.Queue, chains, o.Filter.within(p.info.MTU, mode))
 	}
-	if err == nil {
+	if err == nil && !o.Attached {
 		err = p.program.serve(o.Queue, p.socket.fd)
 	}
 	if err == nil {
@@ -285,7 +285,7 @@ func (p *Port) Relink() error {
 	p.rx.Lock()
 	program, closed := p.program, p.closed
 	p.rx.Unlock()
-	if closed {
+	if closed || program.prog == nil { // Attached: the program stays
 		return nil
 	}
 	err := program.link.Update(program.prog)

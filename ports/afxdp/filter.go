@@ -2,6 +2,7 @@ package afxdp
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 
@@ -188,6 +189,9 @@ func (p *Port) SetLocal(addrs []netip.Addr) error {
 }
 
 func (p *program) setLocal(addrs []netip.Addr) error {
+	if p.locals == nil {
+		return errors.New("afxdp: take packets to other addresses: the program is another process's, which must change it")
+	}
 	want := map[[16]byte]bool{}
 	for _, a := range addrs {
 		key := a.As16()

@@ -52,6 +52,10 @@ type Options struct {
 	// BusyPoll has the worker's own calls drive the card's queue in place of
 	// interrupts; the zero value leaves it to them.
 	BusyPoll BusyPoll
+	// Attached says that another process keeps the program and its maps, and changes
+	// them: Adopt then needs no capability, Relink does nothing, and SetLocal fails.
+	// Open ignores it.
+	Attached bool
 }
 
 // BusyPoll is how a worker drives a card's queue itself (Linux,
