@@ -33,6 +33,11 @@ func TestProgramsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Close()
+	shared, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 512, Flags: unix.BPF_F_MMAPABLE})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
 	var l link.Link
 	node.Do(t, func() {
 		l, err = link.AttachTCX(link.TCXOptions{Interface: node.Link(t, "sw0").Attrs().Index, Program: prog, Attach: ebpf.AttachTCXIngress})
@@ -46,7 +51,7 @@ func TestProgramsConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(ends[0])
-	given := []int{before.fd, prog.FD(), filter.FD(), table.FD(), l.(interface{ FD() int }).FD()}
+	given := []int{before.fd, prog.FD(), filter.FD(), table.FD(), l.(interface{ FD() int }).FD(), shared.FD()}
 	if err := unix.Sendmsg(ends[0], []byte{1}, unix.UnixRights(given...), nil, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +78,7 @@ func TestInsidePrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	fds, err := unix.ParseUnixRights(&all[0])
-	if err != nil || len(fds) != 5 {
+	if err != nil || len(fds) != 6 {
 		t.Fatal(fds, err)
 	}
 	must := func(what string, err error) {
@@ -109,6 +114,12 @@ func TestInsidePrograms(t *testing.T) {
 	must("map update", table.Put(uint32(1), uint32(2)))
 	must("map update", table.Put(uint32(2), uint32(2)))
 	must("map delete", table.Delete(uint32(2)))
+	b, err := unix.Mmap(fds[5], 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	must("memory of an array", err)
+	if err == nil {
+		b[0] = 1
+		must("unmap", unix.Munmap(b))
+	}
 	l, err := link.NewFromFD(fds[4])
 	if err != nil {
 		t.Fatal(err)
