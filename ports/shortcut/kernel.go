@@ -51,6 +51,8 @@ type Kernel struct {
 	connsAt     []ports.SharedConn
 	controlAt   []controlLine
 	grace       *ebpf.Map // an array of maps, to wait by
+	inner       [2]*ebpf.Map
+	waits       atomic.Uint32 // how often inner maps were put into grace
 }
 
 // maps is what the programs see.
@@ -96,6 +98,8 @@ func (k *Kernel) makeMaps(room uint32) error {
 		{&k.conns, arraySpec("antrail_conns", connSize, room)},
 		{&k.control, arraySpec("antrail_control", uint32(1+k.lines)*line, 1)},
 		{&k.grace, graceSpec()},
+		{&k.inner[0], *innerSpec()},
+		{&k.inner[1], *innerSpec()},
 	} {
 		made, err := ebpf.NewMap(&m.spec)
 		if err != nil {
@@ -152,7 +156,7 @@ func (k *Kernel) Close() error {
 	for _, p := range []*ebpf.Program{k.filter, k.ingress} {
 		errs = append(errs, p.Close())
 	}
-	for _, m := range []*ebpf.Map{k.keys, k.shortcuts, k.conns, k.control, k.grace} {
+	for _, m := range []*ebpf.Map{k.keys, k.shortcuts, k.conns, k.control, k.grace, k.inner[0], k.inner[1]} {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)

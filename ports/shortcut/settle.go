@@ -46,15 +46,11 @@ func innerSpec() *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "antrail_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
 }
 
-// waitForGrace waits for the programs that run now. Should the kernel have no
-// memory for that, a time longer than any program's run takes its place.
+// waitForGrace waits for the programs that run now. It puts two maps in turn,
+// both made at the start: to make one takes CAP_BPF, which the process may have given up. If the kernel
+// refuses, the wait is a time longer than any program's run.
 func (k *Kernel) waitForGrace() {
-	inner, err := ebpf.NewMap(innerSpec())
-	if err == nil {
-		err = k.grace.Put(uint32(0), inner)
-		inner.Close()
-	}
-	if err != nil {
+	if err := k.grace.Put(uint32(0), k.inner[k.waits.Add(1)%2]); err != nil {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
