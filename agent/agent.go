@@ -36,7 +36,7 @@ type Agent struct {
 	gone <-chan error
 	told chan struct{}
 	// stands says that the switch had the gateway's port already.
-	stands bool
+	stands  bool
 	host    *host.Host
 	live    *live // nil with flow files
 	ready   atomic.Bool

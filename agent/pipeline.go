@@ -110,7 +110,7 @@ type options struct {
 	offload   *switchd.Offload
 	shared    []uint32 // ports that many senders share: the tunnel and the gateway
 	keepAwake bool
-	cluster   *joined // nil without the API
+	cluster   *joined      // nil without the API
 	remote    *door.Client // the switch, when it is another process
 }
 
