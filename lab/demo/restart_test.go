@@ -188,7 +188,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	if err := os.Rename(away, manifests); err != nil {
 		t.Fatal(err)
 	}
-	judged := waitLine(t, l.Log("node-a"), `connections of before judged.* examined=(\d+) removed=(\d+)`)
+	judged := waitLine(t, l.Log("node-a"), `restored connections revalidated.* examined=(\d+) removed=(\d+)`)
 	if n, _ := strconv.Atoi(judged[1]); n < len(all) || judged[2] != "0" {
 		t.Errorf("%s; want all of %d examined and none removed", judged[0], len(all))
 	}
@@ -228,7 +228,7 @@ spec:
 		t.Fatal(err)
 	}
 	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
-	judged := waitLine(t, l.Log("node-a"), `connections of before judged.* removed=(\d+) denied=(\d+)`)
+	judged := waitLine(t, l.Log("node-a"), `restored connections revalidated.* removed=(\d+) denied=(\d+)`)
 	if judged[1] == "0" || judged[1] != judged[2] {
 		t.Errorf("%s; want what is denied removed, and nothing else", judged[0])
 	}

@@ -25,10 +25,17 @@ func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
 // up makes a lab of two Nodes with pods' ports by this driver; it goes when the test ends.
 func up(t *testing.T, driver string) *lab.Lab {
 	t.Helper()
+	return upWith(t, lab.Options{Driver: driver})
+}
+
+// upWith makes a lab of two Nodes; it goes when the test ends.
+func upWith(t *testing.T, o lab.Options) *lab.Lab {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: reaptest.LabDir(t), Driver: driver})
+	o.Binary, o.StateDir = antrail, reaptest.LabDir(t)
+	l, err := lab.Up(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +95,38 @@ func wantNoneLost(t *testing.T, driver string) {
 	}
 	if len(r.Events) != len(names) {
 		t.Errorf("%d events, want %v", len(r.Events), names)
+	}
+}
+
+// TestAgentBesideSwitch: an agent that is killed or replaced beside a switch of its own
+// process costs no packet, and a killed switch costs no connection.
+func TestAgentBesideSwitch(t *testing.T) {
+	l := upWith(t, lab.Options{Split: true})
+	r, err := Run(t.Context(), l, Options{
+		Connections: 60, Rate: 1000, Heartbeat: 50 * time.Millisecond, Window: 500 * time.Millisecond, Binary: antrail, Kills: 3,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table bytes.Buffer
+	r.Write(&table)
+	t.Logf("%s", table.String())
+	names := []string{"nothing", "agent: kill -9, 3 times", "agent: planned", "switch: kill -9"}
+	if len(r.Events) != len(names) || r.Lost() != 0 {
+		t.Fatalf("%d events, want %v; %d connections were lost", len(r.Events), names, r.Lost())
+	}
+	for i, e := range r.Events {
+		if e.Name != names[i] || len(e.Paths) != len(datagramPaths) {
+			t.Fatalf("event %d is %q with %d ways", i, e.Name, len(e.Paths))
+		}
+		for _, p := range e.Paths {
+			if p.Sent == 0 || p.Lost >= p.Sent || p.Copies != 0 {
+				t.Errorf("%s, %s: %d packets sent, %d lost, %d twice", e.Name, p.By, p.Sent, p.Lost, p.Copies)
+			}
+			if strings.HasPrefix(e.Name, "agent") && p.Lost > 0 {
+				t.Errorf("%s, %s: %d packets of %d lost", e.Name, p.By, p.Lost, p.Sent)
+			}
+		}
 	}
 }
 
