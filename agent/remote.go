@@ -217,6 +217,7 @@ func (a *Agent) openRemoteTunnel(c underlay.Config) error {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	a.tunnel = remoteTunnel{a.remote, a.log}
+	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	a.tunnel.SetPeers(c.Peers) // a port that was there has those of before
 	return nil
 }
