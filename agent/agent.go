@@ -35,6 +35,8 @@ type Agent struct {
 	// process, and told is closed when packet-ins can be taken.
 	gone <-chan error
 	told chan struct{}
+	// takeOver takes the switch from another controller.
+	takeOver bool
 	// stands says that the switch had the gateway's port already.
 	stands  bool
 	host    *host.Host
@@ -95,6 +97,7 @@ func Run(ctx context.Context, c *Config, log *slog.Logger, before Predecessor) (
 // control runs an agent whose switch is a process of its own. An agent that runs already
 // leaves when this one is to take its place; the switch goes on meanwhile.
 func (a *Agent) control(ctx context.Context, before Predecessor) error {
+	a.takeOver = before != Stays
 	a.left = true // what an agent before has made is this one's, and the next one's
 	if before != Stays && running(a.config.Socket) {
 		if err := askToLeave(ctx, a.config.Socket, a.log); err != nil {

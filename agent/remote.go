@@ -56,19 +56,27 @@ func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan er
 		case <-time.After(firstRetry):
 		}
 	}
-	begun, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- a.runController(ctx, c, begun) }()
-	select {
-	case <-begun:
-		return c, ended, nil
-	case err := <-ended:
-		return nil, nil, err
+	for end := time.Now().Add(leaveTime); ; time.Sleep(firstRetry) {
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		go func() { ended <- a.runController(ctx, c, begun) }()
+		select {
+		case <-begun:
+			return c, ended, nil
+		case err := <-ended:
+			var other *door.ConflictError
+			if !errors.As(err, &other) || time.Now().After(end) {
+				return nil, nil, fmt.Errorf("the switch at %s: %w", a.config.Switch, err)
+			}
+		}
 	}
 }
 
+// leaveTime is how long the switch may take to see that the agent before has ended.
+const leaveTime = 2 * time.Second
+
 // runController is the controller of the switch until ctx ends or the switch goes away.
 func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- struct{}) error {
-	return c.Control(ctx, controllerName, true, func() { close(begun) }, func(e *door.Event) {
+	return c.Control(ctx, controllerName, a.takeOver, func() { close(begun) }, func(e *door.Event) {
 		<-a.told // until there is somebody to tell
 		switch {
 		case e.PacketIn != nil:

@@ -152,8 +152,17 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, &AwayError{c.socket, err}
 	}
+	if resp.StatusCode == http.StatusConflict {
+		return nil, &ConflictError{strings.TrimSpace(string(text))}
+	}
 	return nil, errors.New(strings.TrimSpace(string(text)))
 }
+
+// ConflictError says that another controller is connected.
+type ConflictError struct{ Text string }
+
+// Error implements error.
+func (e *ConflictError) Error() string { return e.Text }
 
 // AwayError says that no switch answers at a socket.
 type AwayError struct {

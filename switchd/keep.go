@@ -108,5 +108,8 @@ func readKept(path string, now int64) (*kept, *dataplane.Bundle, error) {
 		k.Learned[i].Idle += time.Duration(now - k.TakenNS)
 	}
 	bundle, err := door.ReadBundle(bytes.NewReader(b), nil)
-	return k, bundle, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("the bundle behind line 2: %w", err)
+	}
+	return k, bundle, nil
 }
