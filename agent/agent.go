@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/halfopen"
@@ -57,7 +58,7 @@ type Agent struct {
 	// taken back.
 	left bool
 	// auditFile is where the log of policies goes.
-	auditFile *auditFile
+	auditFile *packetin.AuditFile
 }
 
 // Run runs an agent until ctx ends; then it stops the switch and takes back
@@ -250,7 +251,6 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 		}
 	}
 	if err == nil {
-		close(a.told)
 		if a.estate == nil && a.local != nil {
 			logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
 		}
@@ -259,11 +259,13 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 	return pods, err
 }
 
-// openAudit begins the log of policies; its file is made with the first line.
+// openAudit begins the log of policies; its file is made with the first line. Packet-ins
+// can be taken from then on.
 func (a *Agent) openAudit() {
 	c := &a.config.AuditLog
-	a.auditFile = &auditFile{path: c.Path, max: int64(c.MaxSizeMB) * 1e6, keep: *c.Keep}
-	a.packets.audit = newAudit(a.auditFile, a.objects, c.LinesPerSecond, a.log)
+	a.auditFile = &packetin.AuditFile{Path: c.Path, Max: int64(c.MaxSizeMB) * 1e6, Keep: *c.Keep}
+	a.packets.Audit = packetin.NewAudit(a.auditFile, a.objects, c.LinesPerSecond, a.log)
+	close(a.told)
 }
 
 // openGateway makes the gateway's device. It enters the switch when the Node's side
@@ -325,7 +327,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	all := []func(context.Context) error{
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
 		quietly(a.pods.runPodPorts),
-		quietly(a.packets.audit.runAudit),
+		quietly(a.packets.Audit.RunAudit),
 		quietly(a.runTooLong),
 		quietly(a.runLost),
 		quietly(a.runBeats),

@@ -1,25 +1,19 @@
 package agent
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
-	"github.com/antrail/antrail/tables"
 )
 
 // logging has rules of all actions that log. The Namespace asks for a log of the
@@ -65,7 +59,7 @@ func TestAuditLines(t *testing.T) {
 	web.EthDst, web.Dst, web.DstPort = c.macs["web-a"], netip.MustParseAddr("10.10.0.24"), 82
 	at, toDB := time.Unix(1700000000, 0).UTC(), o
 	toDB.Src, toDB.EthSrc = netip.MustParseAddr("10.10.0.24"), c.macs["web-a"]
-	n.packets.audit.now = func() time.Time { return at }
+	n.packets.Audit.Now = func() time.Time { return at }
 	toDB.EthDst, toDB.Dst, toDB.DstPort = c.macs["db-a"], netip.MustParseAddr("10.10.0.25"), 3306
 	const policy = `"policy":"AntreaNetworkPolicy/default/log-all"`
 	for _, s := range []struct {
@@ -103,7 +97,7 @@ func TestAuditLines(t *testing.T) {
 			if len(lines) != 1 {
 				t.Fatalf("logged %v, want one line", lines)
 			}
-			var l AuditLine
+			var l packetin.AuditLine
 			if err := json.Unmarshal([]byte(lines[0]), &l); err != nil {
 				t.Fatal(err)
 			}
@@ -127,120 +121,6 @@ func TestAuditWithoutAnnotation(t *testing.T) {
 	}))
 	if lines := c.node("client-a").logged(); len(lines) > 0 {
 		t.Errorf("logged %v", lines)
-	}
-}
-
-// packetInOf is a packet-in of a frame, and a verdict on it.
-func packetInOf(srcPort uint16) (*dataplane.PacketIn, tables.Verdict) {
-	frame := packettest.TCP6(packettest.Options{SrcPort: srcPort})
-	return &dataplane.PacketIn{InPort: 7, Frame: frame}, tables.Verdict{Log: true, Table: "EgressRule", Direction: tables.Egress, Action: tables.Allow, Rule: 9}
-}
-
-// TestAuditLimit: beyond the limit, new lines are lost and counted; packets of a
-// line that is there are not. The next second begins anew.
-func TestAuditLimit(t *testing.T) {
-	var b bytes.Buffer
-	log := make(logLines, 10)
-	a := newAudit(&b, nil, 2, slog.New(slog.NewTextHandler(log, nil)))
-	for _, port := range []uint16{1, 2, 3, 1, 4, 2} {
-		a.note(packetInOf(port))
-	}
-	a.flush()
-	if n := strings.Count(b.String(), "\n"); n != 2 || strings.Count(b.String(), `"packets":2`) != 2 {
-		t.Errorf("%d lines:\n%s", n, b.String())
-	}
-	if p, l, lost := a.packets.Load(), a.lines.Load(), a.lost.Load(); p != 6 || l != 2 || lost != 2 {
-		t.Errorf("%d packets, %d lines, %d lost; want 6, 2 and 2", p, l, lost)
-	}
-	log.want(t, "at its limit")
-	b.Reset()
-	a.note(packetInOf(3))
-	a.flush()
-	if !strings.Contains(b.String(), `"source":"fd00::1","sourcePort":3,`) || !strings.Contains(b.String(), `"policy":"","direction":"Egress"`) {
-		t.Errorf("next second:\n%s", b.String())
-	}
-	a.note(&dataplane.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
-	a.note(&dataplane.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
-	if len(a.order) > 0 {
-		t.Errorf("what is no IP packet has a line: %+v", a.order[0])
-	}
-}
-
-// TestAuditAtTheEnd: what waits when the agent stops is written.
-func TestAuditAtTheEnd(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	f := &auditFile{path: path, max: 1000, keep: 1}
-	a := newAudit(f, nil, 10, slog.New(slog.DiscardHandler))
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	a.note(packetInOf(1))
-	a.runAudit(ctx)
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	if b, err := os.ReadFile(path); err != nil || strings.Count(string(b), "\n") != 1 {
-		t.Errorf("%q, %v", b, err)
-	}
-}
-
-// TestAuditCannotBeWritten: it is said, and tried again.
-func TestAuditCannotBeWritten(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "later")
-	log := make(logLines, 10)
-	f := &auditFile{path: filepath.Join(dir, "log"), max: 1000}
-	a := newAudit(f, nil, 10, slog.New(slog.NewTextHandler(log, nil)))
-	a.note(packetInOf(1))
-	a.flush()
-	log.want(t, "cannot be written")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	a.note(packetInOf(2))
-	a.flush()
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	if b, err := os.ReadFile(f.path); err != nil || !strings.Contains(string(b), `"sourcePort":2`) {
-		t.Errorf("%q, %v", b, err)
-	}
-}
-
-// TestAuditFile puts full files aside, and goes on where an earlier agent
-// stopped.
-func TestAuditFile(t *testing.T) {
-	for _, s := range []struct {
-		keep int
-		want []string // the file, then those put aside
-	}{
-		{0, []string{"seven..\n"}},
-		{1, []string{"seven..\n", "five...\nsix....\n"}},
-		{2, []string{"seven..\n", "five...\nsix....\n", "three..\nfour...\n"}},
-		{9, []string{"seven..\n", "five...\nsix....\n", "three..\nfour...\n", "one....\ntwo....\n"}},
-	} {
-		t.Run(fmt.Sprint(s.keep), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "log")
-			for _, line := range []string{"one....\n", "two....\n", "three..\n", "four...\n", "five...\n", "six....\n", "seven..\n"} {
-				f := &auditFile{path: path, max: 16, keep: s.keep}
-				if _, err := f.Write([]byte(line)); err != nil {
-					t.Fatal(err)
-				}
-				if err := f.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i, want := range s.want {
-				name := path
-				if i > 0 {
-					name = fmt.Sprintf("%s.%d", path, i)
-				}
-				if b, err := os.ReadFile(name); err != nil || string(b) != want {
-					t.Errorf("%s: %q, %v; want %q", name, b, err, want)
-				}
-			}
-			if _, err := os.Stat(fmt.Sprintf("%s.%d", path, len(s.want))); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("more files than are to be kept: %v", err)
-			}
-		})
 	}
 }
 

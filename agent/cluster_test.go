@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -86,7 +87,7 @@ func (c *cluster) load(name string) *memoryNode {
 		c.Fatal(err)
 	}
 	n := &memoryNode{pipeline: p, name: name, address: cluster.Node(name).Addresses[0], ports: map[string]*memory.Port{}}
-	p.packets.audit = newAudit(&n.log, p.objects, 100, slog.New(slog.DiscardHandler))
+	p.packets.Audit = packetin.NewAudit(&n.log, p.objects, 100, slog.New(slog.DiscardHandler))
 	config := cluster.NodeConfig(name)
 	numbers := map[uint32]string{config.Gateway.OFPort: name}
 	c.macs[name] = config.Gateway.MAC
@@ -165,7 +166,7 @@ func (c *cluster) carry(from *memoryNode, f *packet.Frame) {
 
 // logged are the lines that a Node's log of policies got since last asked.
 func (n *memoryNode) logged() (lines []string) {
-	n.packets.audit.flush()
+	n.packets.Audit.Flush()
 	for line := range strings.Lines(n.log.String()) {
 		lines = append(lines, strings.TrimSpace(line))
 	}

@@ -43,12 +43,8 @@
 //	handovertalk.go             what the two say to one another
 //	leave.go                    this one leaves for one that cannot take over
 //
-// Packets that entries send here:
-//
-//	packetin.go             who gets which
-//	reject.go, toolong.go   what is refused by policies, by Services without endpoints, by the tunnel
-//	answer.go               resets and ICMP errors
-//	audit.go, auditfile.go  the log of policies, and its file
+// Packets that entries send here are taken by agent/packetin, and those that are too long
+// for the tunnel by toolong.go.
 //
 // What can be asked:
 //

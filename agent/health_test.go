@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -31,7 +32,7 @@ func loadedAgent(t *testing.T, more string) (*Agent, string) {
 	if a.pipeline, a.live, err = loadLive(c, c.options(), a.log); err != nil {
 		t.Fatal(err)
 	}
-	a.packets.audit = newAudit(&auditFile{}, a.objects, 1, a.log)
+	a.packets.Audit = packetin.NewAudit(&packetin.AuditFile{}, a.objects, 1, a.log)
 	t.Cleanup(func() { a.local.Close() })
 	return a, manifests
 }

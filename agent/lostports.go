@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -64,7 +65,7 @@ func isSent(reason string) bool {
 // refusal is a packet that the agent was sent instead of its being dropped.
 type refusal struct {
 	pi  *dataplane.PacketIn
-	why LossReason
+	why packetin.Refusal
 	by  *tables.Verdict // of a policy
 	at  time.Time
 }
@@ -73,7 +74,7 @@ type refusal struct {
 const refusalRoom = 256
 
 // refuse notes a packet that came to the agent. It never waits for objects.
-func (l *lostLog) refuse(pi *dataplane.PacketIn, why LossReason, by *tables.Verdict) {
+func (l *lostLog) refuse(pi *dataplane.PacketIn, why packetin.Refusal, by *tables.Verdict) {
 	l.pending.Lock()
 	defer l.pending.Unlock()
 	if len(l.refusals) == refusalRoom {
@@ -95,7 +96,8 @@ func (l *lostLog) refused() (all []LostPacket, unkept uint64) {
 		pi := some[i].pi
 		p := dataplane.LostPacket{Port: pi.InPort, Table: pi.Table, Entry: pi.Entry, CT: pi.CT, Length: pi.Length}
 		r := l.record(&p, some[i].at)
-		r.Reason, r.Meaning = some[i].why.Name, some[i].why.Meaning
+		why := refusalReasons[some[i].why]
+		r.Reason, r.Meaning = why.Name, why.Meaning
 		r.Table = tableName(l.p.sw.Names(), pi.Table)
 		r.Frame = append(trace.Bytes(nil), pi.Frame[:min(len(pi.Frame), dataplane.LostBytes)]...)
 		l.describe(&r)

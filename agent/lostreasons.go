@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
@@ -14,12 +15,13 @@ type LossReason struct {
 	Meaning string `json:"meaning"`
 }
 
-// What becomes of packets that entries send to the agent instead of dropping them.
-var (
-	lossRejected   = LossReason{"rejected", "A policy's rule rejects it; the agent answers in the destination's name."}
-	lossNoEndpoint = LossReason{"no_endpoint", "The Service has no endpoint; the agent refuses in its name."}
-	lossLogged     = LossReason{"dropped_and_logged", "A policy drops it and logs what it drops; the agent has written it down."}
-)
+// refusalReasons are what becomes of packets that entries send to the agent in place of dropping
+// them.
+var refusalReasons = map[packetin.Refusal]LossReason{
+	packetin.Rejected:   {"rejected", "A policy's rule rejects it; the agent answers in the destination's name."},
+	packetin.NoEndpoint: {"no_endpoint", "The Service has no endpoint; the agent refuses in its name."},
+	packetin.Logged:     {"dropped_and_logged", "A policy drops it and logs what it drops; the agent has written it down."},
+}
 
 // LossReasons is the closed list of all reasons: those of the pipeline, those for
 // which the agent refuses, and those of ports.
@@ -27,7 +29,7 @@ func LossReasons() (all []LossReason) {
 	for _, r := range dataplane.DropReasons() {
 		all = append(all, LossReason{r.String(), r.Sentence()})
 	}
-	all = append(all, lossRejected, lossNoEndpoint, lossLogged)
+	all = append(all, refusalReasons[packetin.Rejected], refusalReasons[packetin.NoEndpoint], refusalReasons[packetin.Logged])
 	for _, text := range append(ports.Reasons(), underlay.Reasons()...) {
 		all = append(all, portLoss(text))
 	}

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -176,16 +177,16 @@ func (c collector) groups(ch chan<- prometheus.Metric) {
 
 // packetIns collects what became of packets that came to the agent.
 func (c collector) packetIns(ch chan<- prometheus.Metric) {
-	for by, n := range map[string]*rejections{"service": &c.p.packets.service, "policy": &c.p.packets.policy, "length": &c.p.packets.length} {
-		counter(ch, refusals, n.answered.Load(), by, "answered")
-		counter(ch, refusals, n.silent.Load(), by, "not_answerable")
-		counter(ch, refusals, n.limited.Load(), by, "limited")
-		counter(ch, refusals, n.failed.Load(), by, "failed")
+	for by, n := range map[string]*packetin.Rejections{"service": &c.p.packets.Service, "policy": &c.p.packets.Policy, "length": &c.p.packets.Length} {
+		counter(ch, refusals, n.Answered.Load(), by, "answered")
+		counter(ch, refusals, n.Silent.Load(), by, "not_answerable")
+		counter(ch, refusals, n.Limited.Load(), by, "limited")
+		counter(ch, refusals, n.Failed.Load(), by, "failed")
 	}
-	if a := c.p.packets.audit; a != nil {
-		counter(ch, auditPkts, a.packets.Load())
-		counter(ch, auditLines, a.lines.Load())
-		counter(ch, auditLost, a.lost.Load())
+	if a := c.p.packets.Audit; a != nil {
+		counter(ch, auditPkts, a.Packets.Load())
+		counter(ch, auditLines, a.Lines.Load())
+		counter(ch, auditLost, a.Lost.Load())
 	}
 }
 

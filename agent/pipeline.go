@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
@@ -37,7 +38,7 @@ type pipeline struct {
 	api     *kube.Source // that the objects come from; nil: from files
 	// problems are the faults of the source's objects now; nil for flow files.
 	problems func() []control.Problem
-	packets  *packetIns
+	packets  *packetin.Receiver
 	lost     *lostLog
 	// delays is how long changes of objects take; nil without a source that changes.
 	delays  *prometheus.HistogramVec
@@ -159,13 +160,12 @@ func newPipeline(o options) (*pipeline, error) {
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
 	p := &pipeline{clock: o.clock, offload: o.offload, remote: o.remote}
-	p.packets = &packetIns{rejecter: rejecter{bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
 	if err := p.open(&o); err != nil {
 		return nil, err
 	}
-	p.packets.sw = p.sw
+	p.packets = packetin.NewReceiver(p.sw)
 	p.lost = newLostLog(p, o.keep)
-	p.packets.lost = p.lost
+	p.packets.Refused = p.lost.refuse
 	return p, nil
 }
 
@@ -179,7 +179,7 @@ func (p *pipeline) open(o *options) (err error) {
 		Conntrack: conntrack.Config{Timeouts: o.ct.AllTimeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared},
 		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile, Inherited: o.inherited,
 		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed, KeepAwake: o.keepAwake,
-		PacketIn: p.packets.packetIn, Offload: o.offload,
+		PacketIn: func(pi *dataplane.PacketIn) { p.packets.Receive(pi) }, Offload: o.offload,
 	})
 	if err == nil {
 		p.sw, p.ct = p.local, p.local.Connections()

@@ -80,9 +80,9 @@ func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- 
 		<-a.told // until there is somebody to tell
 		switch {
 		case e.PacketIn != nil:
-			a.packets.packetIn(e.PacketIn)
+			a.packets.Receive(e.PacketIn)
 		case e.TooLong != nil:
-			a.packets.tooLong(e.TooLong.Frame, e.TooLong.MTU)
+			a.packets.TooLong(e.TooLong.Frame, e.TooLong.MTU)
 		}
 	})
 }

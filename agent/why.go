@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
@@ -266,8 +267,8 @@ func (q *asking) carried(a *WhyAnswer, c *Carried) error {
 	if err != nil {
 		return err
 	}
-	if f, ok := flightOf(c.Frame); ok {
-		q.src, q.dst, q.proto, q.to.port = f.src, f.dst, f.proto, f.dstPort
+	if f, ok := packetin.FlightOf(c.Frame); ok {
+		q.src, q.dst, q.proto, q.to.port = f.Src, f.Dst, f.Proto, f.DstPort
 	}
 	q.from, q.to.place = q.someone(q.src), q.p.objects.PlaceOf(q.dst)
 	chosen, err := q.addWay(a, t)
@@ -278,11 +279,11 @@ func (q *asking) carried(a *WhyAnswer, c *Carried) error {
 // readdress gives a frame that comes by the Node's own network the MAC addresses
 // that it has behind the gateway.
 func (q *asking) readdress(frame []byte) error {
-	f, ok := flightOf(frame)
+	f, ok := packetin.FlightOf(frame)
 	if !ok {
 		return errors.New("the packet that came from another Node is no IP packet")
 	}
-	to, here := q.first.Owners[f.dst]
+	to, here := q.first.Owners[f.Dst]
 	if !here {
 		to = q.first.Routers[q.self.Gateway.No]
 	}

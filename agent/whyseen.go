@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
@@ -49,16 +50,16 @@ func (q *asking) look(places []netip.AddrPort) *WhySeen {
 	known := map[conntrack.Tuple]bool{} // one connection may be in several zones
 	for c := range q.p.ct.Dump(conntrack.Filter{Address: netip.PrefixFrom(q.src, q.src.BitLen())}) {
 		t := c.Orig.Tuple
-		if !known[t] && q.meant(&flight{src: t.Src, dst: t.Dst, proto: t.Proto, dstPort: t.DstPort}, places) {
+		if !known[t] && q.meant(&packetin.Flight{Src: t.Src, Dst: t.Dst, Proto: t.Proto, DstPort: t.DstPort}, places) {
 			known[t] = true
 			s.Connections++
 		}
 	}
 	all, _, _ := q.p.lost.since(0, func(l *LostPacket) bool {
 		frame := wholeOf(l.Frame, l.Length)
-		f, ok := flightOf(frame)
+		f, ok := packetin.FlightOf(frame)
 		if l.Forged != "" && l.Port.Pod == q.from.String() {
-			f.src = q.src // it came from there, whatever address it has
+			f.Src = q.src // it came from there, whatever address it has
 		}
 		return ok && q.meant(&f, places) || q.meantARP(frame, places)
 	})
@@ -70,12 +71,12 @@ func (q *asking) look(places []netip.AddrPort) *WhySeen {
 }
 
 // meant says whether a packet goes from the first end to one of the places.
-func (q *asking) meant(f *flight, places []netip.AddrPort) bool {
-	if f.src != q.src || f.proto != q.proto {
+func (q *asking) meant(f *packetin.Flight, places []netip.AddrPort) bool {
+	if f.Src != q.src || f.Proto != q.proto {
 		return false
 	}
 	return slices.ContainsFunc(places, func(to netip.AddrPort) bool {
-		return to.Addr() == f.dst && (to.Port() == f.dstPort || f.proto == packet.ProtoICMP || f.proto == packet.ProtoICMPv6)
+		return to.Addr() == f.Dst && (to.Port() == f.DstPort || f.Proto == packet.ProtoICMP || f.Proto == packet.ProtoICMPv6)
 	})
 }
 

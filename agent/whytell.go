@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
@@ -96,7 +97,7 @@ func (r teller) what() string {
 // dial is the protocol with the port that policies see.
 func (r teller) dial() string {
 	_, port := r.server()
-	name := strings.ToLower(protocolNames[r.proto])
+	name := strings.ToLower(packetin.ProtocolNames[r.proto])
 	if r.proto == packet.ProtoICMP || r.proto == packet.ProtoICMPv6 {
 		return name
 	}

@@ -54,6 +54,7 @@ var layers = map[string]struct {
 	"switchd":            {[]string{"packet", "flow", "conntrack", "ports", "ports/afpacket", "ports/afxdp", "ports/shortcut", "ports/tap", "ports/underlay", "ports/uplink", "dataplane", "filter", "tunnel", "door", "internal/halfopen"}, "the switch knows packets, entries and ports: no objects, no pipeline, no Node"},
 	"tables":             {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":            {[]string{"flow", "tables", "internal/printable"}, "objects become entries whatever switch runs them"},
+	"agent/packetin":     {[]string{"packet", "dataplane", "tables", "control", "door"}, "packets are answered and written down whichever switch sends them"},
 	"learn":              {[]string{"packet", "flow", "conntrack", "dataplane", "control", "examples", "ports/memory", "rehearsal"}, "lessons need no root and no network, and run wherever Go does"},
 	"rehearsal":          {[]string{"packet", "dataplane", "ports/memory"}, "switches are joined whoever fills them: lessons, and the book's Nodes"},
 	"control/kube":       {[]string{"control"}, "the API server is a source of objects like any other: it fills control's store"},

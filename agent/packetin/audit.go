@@ -1,4 +1,4 @@
-package agent
+package packetin
 
 import (
 	"bytes"
@@ -61,40 +61,43 @@ type AuditLine struct {
 type logged struct {
 	tables.Verdict
 	port uint32 // of the Pod
-	flight
+	Flight
 }
 
-// flight is where a packet comes from and where it goes.
-type flight struct {
-	src, dst         netip.Addr
-	srcPort, dstPort uint16 // ICMP: type and code
-	proto            uint8
-	length           int
+// Flight is where a packet comes from and where it goes.
+type Flight struct {
+	Src, Dst         netip.Addr
+	SrcPort, DstPort uint16 // ICMP: type and code
+	Proto            uint8
+	Length           int // of the IP packet, in bytes
 }
 
-// audit gathers packets into lines. note may be called while runAudit runs.
-type audit struct {
+// Audit gathers packets into lines. Packets may come while RunAudit runs.
+type Audit struct {
 	to      io.Writer
 	objects *control.Reconciler // nil with flow files
 	log     *slog.Logger
 	limit   int // lines in a window
-	now     func() time.Time
+	// Now is the clock of the lines' times; time.Now when not set otherwise.
+	Now func() time.Time
 
-	packets, lines atomic.Uint64 // so far
-	lost           atomic.Uint64 // packets that have no line
+	// Packets and Lines count them so far; Lost counts packets that have no line.
+	Packets, Lines, Lost atomic.Uint64
 
 	mu      sync.Mutex
 	waiting map[logged]*AuditLine
 	order   []*AuditLine
 }
 
-func newAudit(to io.Writer, objects *control.Reconciler, limit int, log *slog.Logger) *audit {
-	return &audit{to: to, objects: objects, limit: limit, log: log, now: time.Now, waiting: map[logged]*AuditLine{}}
+// NewAudit makes a log of policies that goes to a writer, with at most limit lines a second.
+// objects have the names of policies and Pods; nil for none.
+func NewAudit(to io.Writer, objects *control.Reconciler, limit int, log *slog.Logger) *Audit {
+	return &Audit{to: to, objects: objects, limit: limit, log: log, Now: time.Now, waiting: map[logged]*AuditLine{}}
 }
 
 // note takes a packet-in down.
-func (a *audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
-	f, ok := flightOf(pi.Frame)
+func (a *Audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
+	f, ok := FlightOf(pi.Frame)
 	if !ok {
 		return
 	}
@@ -102,9 +105,9 @@ func (a *audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
 	if v.Direction == tables.Ingress {
 		port = uint32(tables.TargetOFPortField.Get(&pi.Key).Lo)
 	}
-	a.packets.Add(1)
+	a.Packets.Add(1)
 	key := logged{v, port, f}
-	key.length = 0
+	key.Length = 0
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	line := a.waiting[key]
@@ -112,7 +115,7 @@ func (a *audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
 	case line != nil:
 		line.Packets++
 	case len(a.order) >= a.limit:
-		a.lost.Add(1)
+		a.Lost.Add(1)
 	default:
 		line = a.line(v, port, &f)
 		a.waiting[key], a.order = line, append(a.order, line)
@@ -120,10 +123,10 @@ func (a *audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
 }
 
 // line begins a line with its first packet.
-func (a *audit) line(v tables.Verdict, port uint32, f *flight) *AuditLine {
+func (a *Audit) line(v tables.Verdict, port uint32, f *Flight) *AuditLine {
 	l := &AuditLine{
-		Time: a.now(), Table: v.Table, Direction: v.Direction.String(), Action: control.ActionOf(v.Action), Conjunction: v.Rule,
-		Source: f.src, Destination: f.dst, Length: f.length, Packets: 1,
+		Time: a.Now(), Table: v.Table, Direction: v.Direction.String(), Action: control.ActionOf(v.Action), Conjunction: v.Rule,
+		Source: f.Src, Destination: f.Dst, Length: f.Length, Packets: 1,
 	}
 	f.describe(l)
 	if a.objects == nil {
@@ -140,72 +143,72 @@ func (a *audit) line(v tables.Verdict, port uint32, f *flight) *AuditLine {
 	return l
 }
 
-// flightOf reads a frame; false for what is no sound IP packet.
-func flightOf(frame []byte) (f flight, ok bool) {
+// FlightOf reads a frame; it is false for what is no sound IP packet.
+func FlightOf(frame []byte) (f Flight, ok bool) {
 	l := packet.ParseLayers(frame)
 	switch {
 	case l.End == 0:
 		return f, false
 	case l.EtherType == packet.EtherTypeIPv4:
 		ip := packet.IPv4(frame[l.L3:])
-		f.src, f.dst = ip.Src(), ip.Dst()
+		f.Src, f.Dst = ip.Src(), ip.Dst()
 	case l.EtherType == packet.EtherTypeIPv6:
 		ip := packet.IPv6(frame[l.L3:])
-		f.src, f.dst = ip.Src(), ip.Dst()
+		f.Src, f.Dst = ip.Src(), ip.Dst()
 	default:
 		return f, false
 	}
-	f.proto, f.length = l.Proto, l.End-l.L3
+	f.Proto, f.Length = l.Proto, l.End-l.L3
 	if l.L4 == 0 {
 		return f, true
 	}
 	switch l4 := frame[l.L4:l.End]; l.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP: // the ports begin all three
-		f.srcPort, f.dstPort = packet.UDP(l4).SrcPort(), packet.UDP(l4).DstPort()
+		f.SrcPort, f.DstPort = packet.UDP(l4).SrcPort(), packet.UDP(l4).DstPort()
 	case packet.ProtoICMP, packet.ProtoICMPv6:
-		f.srcPort, f.dstPort = uint16(packet.ICMP(l4).Type()), uint16(packet.ICMP(l4).Code())
+		f.SrcPort, f.DstPort = uint16(packet.ICMP(l4).Type()), uint16(packet.ICMP(l4).Code())
 	}
 	return f, true
 }
 
-// protocolNames are those of the protocols that policies know.
-var protocolNames = map[uint8]string{
+// ProtocolNames are those of the protocols that policies know.
+var ProtocolNames = map[uint8]string{
 	packet.ProtoICMP: "ICMP", packet.ProtoIGMP: "IGMP", packet.ProtoTCP: "TCP", packet.ProtoUDP: "UDP",
 	packet.ProtoICMPv6: "ICMPv6", packet.ProtoSCTP: "SCTP",
 }
 
 // describe fills in the protocol, and what it has for ports.
-func (f *flight) describe(l *AuditLine) {
-	l.Protocol = protocolNames[f.proto]
-	switch f.proto {
+func (f *Flight) describe(l *AuditLine) {
+	l.Protocol = ProtocolNames[f.Proto]
+	switch f.Proto {
 	case packet.ProtoICMP, packet.ProtoICMPv6:
-		typ, code := uint8(f.srcPort), uint8(f.dstPort)
+		typ, code := uint8(f.SrcPort), uint8(f.DstPort)
 		l.ICMPType, l.ICMPCode = &typ, &code
 		return
 	}
 	if l.Protocol == "" {
-		l.Protocol = strconv.Itoa(int(f.proto))
+		l.Protocol = strconv.Itoa(int(f.Proto))
 	}
-	l.SourcePort, l.DestinationPort = f.srcPort, f.dstPort
+	l.SourcePort, l.DestinationPort = f.SrcPort, f.DstPort
 }
 
-// runAudit writes lines until ctx ends, and then what is left.
-func (a *audit) runAudit(ctx context.Context) {
+// RunAudit writes lines until ctx ends, and then what is left.
+func (a *Audit) RunAudit(ctx context.Context) {
 	tick := time.NewTicker(auditWindow)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			a.flush()
+			a.Flush()
 			return
 		case <-tick.C:
-			a.flush()
+			a.Flush()
 		}
 	}
 }
 
-// flush writes the lines that wait.
-func (a *audit) flush() {
+// Flush writes the lines that wait.
+func (a *Audit) Flush() {
 	a.mu.Lock()
 	lines := a.order
 	a.order = nil
@@ -215,7 +218,7 @@ func (a *audit) flush() {
 		return
 	}
 	if len(lines) == a.limit {
-		a.log.Warn("the log of policies is at its limit; packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.lost.Load())
+		a.log.Warn("the log of policies is at its limit; packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.Lost.Load())
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -225,7 +228,7 @@ func (a *audit) flush() {
 			a.log.Error("a line of the log of policies", "error", err)
 		}
 	}
-	a.lines.Add(uint64(len(lines)))
+	a.Lines.Add(uint64(len(lines)))
 	if _, err := a.to.Write(b.Bytes()); err != nil {
 		a.log.Error("the log of policies cannot be written", "error", err)
 	}

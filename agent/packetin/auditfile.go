@@ -1,4 +1,4 @@
-package agent
+package packetin
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// auditFile is a file that is put aside when it has grown to a size: NAME.1 is
+// AuditFile is a file that is put aside when it has grown to a size: NAME.1 is
 // the last one before NAME, NAME.2 the one before that. The file is made with
 // the first line. A line never lies in two files.
-type auditFile struct {
-	path string
-	max  int64 // bytes
-	keep int   // files that are put aside
+type AuditFile struct {
+	Path string
+	Max  int64 // bytes
+	Keep int   // files that are put aside
 
 	mu   sync.Mutex
 	file *os.File // nil: not open
@@ -21,7 +21,7 @@ type auditFile struct {
 }
 
 // Write appends lines. After an error, the next Write opens the file anew.
-func (f *auditFile) Write(b []byte) (int, error) {
+func (f *AuditFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready(int64(len(b))); err != nil {
@@ -36,11 +36,11 @@ func (f *auditFile) Write(b []byte) (int, error) {
 }
 
 // ready opens the file and sees to it that n more bytes fit.
-func (f *auditFile) ready(n int64) error {
+func (f *AuditFile) ready(n int64) error {
 	if err := f.open(); err != nil {
 		return err
 	}
-	if f.size == 0 || f.size+n <= f.max {
+	if f.size == 0 || f.size+n <= f.Max {
 		return nil
 	}
 	if err := errors.Join(f.close(), f.putAside()); err != nil {
@@ -49,11 +49,11 @@ func (f *auditFile) ready(n int64) error {
 	return f.open()
 }
 
-func (f *auditFile) open() error {
+func (f *AuditFile) open() error {
 	if f.file != nil {
 		return nil
 	}
-	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(f.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -66,28 +66,28 @@ func (f *auditFile) open() error {
 }
 
 // putAside moves every file on by one; the oldest is lost.
-func (f *auditFile) putAside() error {
-	if f.keep == 0 {
-		return os.Remove(f.path)
+func (f *AuditFile) putAside() error {
+	if f.Keep == 0 {
+		return os.Remove(f.Path)
 	}
-	for i := f.keep - 1; i > 0; i-- {
+	for i := f.Keep - 1; i > 0; i-- {
 		if err := os.Rename(f.old(i), f.old(i+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
-	return os.Rename(f.path, f.old(1))
+	return os.Rename(f.Path, f.old(1))
 }
 
-func (f *auditFile) old(i int) string { return fmt.Sprintf("%s.%d", f.path, i) }
+func (f *AuditFile) old(i int) string { return fmt.Sprintf("%s.%d", f.Path, i) }
 
 // Close closes the file; a later Write opens it again.
-func (f *auditFile) Close() error {
+func (f *AuditFile) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.close()
 }
 
-func (f *auditFile) close() error {
+func (f *AuditFile) close() error {
 	if f.file == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package agent
+package packetin
 
 import (
 	"net/netip"
@@ -15,6 +15,10 @@ const (
 	// smallest MTU (RFC 4443, section 2.4).
 	quoted4 = 576 - packet.IPv4Len - packet.ICMPLen
 	quoted6 = 1280 - packet.IPv6Len - packet.ICMPLen
+	// minMTU and minMTU6 are what any way must take: RFC 8201, section 4, and for IPv4
+	// as much as hosts take whole (RFC 791).
+	minMTU  = 576
+	minMTU6 = 1280
 )
 
 // codes are those of "destination unreachable", of ICMP and of ICMPv6.

@@ -1,4 +1,4 @@
-package agent
+package packetin
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/gopacket/gopacket"
@@ -236,5 +237,14 @@ func TestBucket(t *testing.T) {
 	}
 	if want := "+++++ + +++++"; strings.Join(got, " ") != want {
 		t.Errorf("passed %q, want %q", strings.Join(got, " "), want)
+	}
+}
+
+// TestAnswersAreLimited: what is beyond the rate is counted, and asks nothing of the switch.
+func TestAnswersAreLimited(t *testing.T) {
+	var r Rejecter // without a switch, and with an empty bucket
+	r.refuse(&dataplane.PacketIn{Frame: packettest.TCP4(packettest.Options{TCPFlags: packet.TCPSyn})}, prohibited, &r.Policy)
+	if l, a := r.Policy.Limited.Load(), r.Policy.Answered.Load(); l != 1 || a != 0 {
+		t.Errorf("%d limited, %d answered", l, a)
 	}
 }
