@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/lab"
 	"golang.org/x/sys/unix"
@@ -69,7 +69,7 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 		}
 		// A slow machine may have sent a SYN again: the log and the counter say so alike.
 		var rule control.RuleRow
-		lines := w.waitLog(t, node, func(l *agent.AuditLine) bool { return l.Rule == "NoDebug" }, func(n int) bool {
+		lines := w.waitLog(t, node, func(l *packetin.AuditLine) bool { return l.Rule == "NoDebug" }, func(n int) bool {
 			rule = w.rule(t, node, "refuse", "NoDebug")
 			return n >= 2*len(all) && rule.Sessions == uint64(n)
 		})
@@ -90,7 +90,7 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 	if err := w.wantSilence(t.Context(), attempt{"client-a", "db-a:5432"}); err != nil {
 		t.Error(err)
 	}
-	isolated := func(l *agent.AuditLine) bool { return l.Table == "IngressDefaultRule" && l.DestinationPort == 5432 }
+	isolated := func(l *packetin.AuditLine) bool { return l.Table == "IngressDefaultRule" && l.DestinationPort == 5432 }
 	for _, l := range w.waitLog(t, "node-a", isolated, func(n int) bool { return n > 0 }) {
 		if l.Action != control.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
 			t.Errorf("logged %+v", l)
@@ -169,7 +169,7 @@ func (w *world) rule(t *testing.T, node, policy, name string) (rule control.Rule
 
 // waitLog waits until the lines of a Node's log of policies that fit stand for
 // enough packets.
-func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) bool, enough func(packets int) bool) (lines []agent.AuditLine) {
+func (w *world) waitLog(t *testing.T, node string, fits func(*packetin.AuditLine) bool, enough func(packets int) bool) (lines []packetin.AuditLine) {
 	t.Helper()
 	path := filepath.Join(w.lab.Dir, fmt.Sprintf("%s.networkpolicy.log", node))
 	var log []byte
@@ -178,7 +178,7 @@ func (w *world) waitLog(t *testing.T, node string, fits func(*agent.AuditLine) b
 		n := 0
 		lines = nil
 		for text := range bytes.Lines(log) {
-			var l agent.AuditLine
+			var l packetin.AuditLine
 			if err := json.Unmarshal(text, &l); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
