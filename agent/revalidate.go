@@ -50,6 +50,9 @@ func (a *Agent) runRevalidate(ctx context.Context) {
 	}
 	n := a.ct.Revalidated()
 	removed := n[door.Denied] + n[door.Moved] + n[door.Unknown]
+	if n[door.Kept]+removed == 0 {
+		return
+	}
 	a.log.Info("restored connections revalidated against the entries of now", "examined", n[door.Kept]+removed,
 		"removed", removed, "denied", n[door.Denied], "moved", n[door.Moved], "unknown", n[door.Unknown], "took", time.Since(start))
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"sync"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
@@ -35,8 +36,12 @@ type Server struct {
 	clock   func() int64
 	release string
 	// instance tells this process of the switch from the next.
-	instance    string
-	classes     classes
+	instance string
+	classes  classes
+	// frozen is set while another switch takes over. Requests that change the switch hold
+	// changing.
+	changing    sync.RWMutex
+	frozen      bool
 	controllers controllers
 }
 
@@ -50,6 +55,14 @@ func NewServer(sw Switch, open Opening, clock func() int64, release string) *Ser
 // called before the first request.
 func (s *Server) OnController(f func(connected bool)) {
 	s.controllers.away = func(away bool) { f(!away) }
+}
+
+// Freeze refuses, or takes again, requests that change the switch. It returns when none is
+// under way.
+func (s *Server) Freeze(frozen bool) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.frozen = frozen
 }
 
 // Tell hands an event to the controller, if one is connected. It never waits.
@@ -348,6 +361,12 @@ func (s *Server) change(mux *http.ServeMux, path string, f func(*http.Request) (
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.controllers.admit(r); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		s.changing.RLock()
+		defer s.changing.RUnlock()
+		if s.frozen {
+			http.Error(w, "another switch takes over from this one; ask again in a second", http.StatusServiceUnavailable)
 			return
 		}
 		reply(w, r, f)

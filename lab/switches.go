@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -57,13 +58,14 @@ func (l *Lab) split(c *agent.Config) error {
 func (l *Lab) settingsFile(node string) string { return filepath.Join(l.Dir, node+".switch.json") }
 
 // startSwitch starts a Node's switch in its namespace, and waits until it answers.
-func (l *Lab) startSwitch(ctx context.Context, node, binary string) error {
+func (l *Lab) startSwitch(ctx context.Context, node, binary string, flags ...string) error {
 	log, err := os.OpenFile(l.SwitchLog(node), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(binary, "switch", "--socket", l.SwitchSocket(node), "--settings", l.settingsFile(node))
+	args := append([]string{"switch", "--socket", l.SwitchSocket(node), "--settings", l.settingsFile(node)}, flags...)
+	cmd := exec.Command(binary, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := l.namespace(node).Do(cmd.Start); err != nil {
@@ -150,6 +152,34 @@ func (l *Lab) WaitAgent(ctx context.Context, node string) error {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// ReplaceSwitch starts a switch that takes the place of the one that runs, and waits until
+// that one has ended and the new one answers.
+func (l *Lab) ReplaceSwitch(ctx context.Context, node, binary string) error {
+	binary, err := program(binary)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	at := slices.IndexFunc(l.State.Switches, func(s AgentState) bool { return s.Node == node })
+	if at < 0 {
+		return fmt.Errorf("lab %s has no switch process of %q", l.State.ID, node)
+	}
+	before := l.State.Switches[at].Process
+	if err := l.startSwitch(ctx, node, binary, "--take-over"); err != nil {
+		return err
+	}
+	for before.alive() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the switch of %s is not replaced: %w:\n%s", node, ctx.Err(), tail(l.SwitchLog(node), 2000))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	l.State.Switches = slices.Delete(l.State.Switches, at, at+1)
+	return errors.Join(l.save(), l.waitSwitch(ctx, node, nil))
 }
 
 // stopSwitches ends the recorded switch processes, if they are still the same.

@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,6 +86,9 @@ func (c *Conntrack) Check(fault func(ok bool, format string, args ...any)) {
 		fault(d >= time.Second && d <= conntrack.MaxTimeout, "%s: %v is not between 1s and %v", at, d, conntrack.MaxTimeout)
 	}
 }
+
+// max is how many connections fit.
+func (c *Conntrack) max() int { return cmp.Or(c.Max, conntrack.DefaultMax()) }
 
 // table is the connection table's part of a Config.
 func (c *Conntrack) table(to *Config) {

@@ -81,6 +81,11 @@ func readKept(path string, now int64) (*kept, *dataplane.Bundle, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return parseKept(b, now)
+}
+
+// parseKept reads the text of such a file.
+func parseKept(b []byte, now int64) (*kept, *dataplane.Bundle, error) {
 	schema, b, _ := bytes.Cut(b, []byte("\n"))
 	sum, known := strings.CutPrefix(string(schema), keptSchema)
 	switch {

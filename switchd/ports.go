@@ -22,7 +22,7 @@ type PortSet struct {
 
 	mu     sync.Mutex
 	specs  map[uint32]*door.PortSpec
-	taps   map[uint32]*tap.Port
+	opened map[uint32]ports.Port
 	tunnel Tunnel // nil: there is none
 	// changes counts the changes of specs; moved is told when tunnel changes.
 	changes uint64
@@ -33,7 +33,7 @@ var _ door.Opening = (*PortSet)(nil)
 
 // NewPortSet is an empty set of a switch.
 func NewPortSet(sw *Switch, open *Opener) *PortSet {
-	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, taps: map[uint32]*tap.Port{}, moved: make(chan struct{}, 1)}
+	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, moved: make(chan struct{}, 1)}
 }
 
 // OpenPort implements door.Opening. A port that is there and was opened alike stays, with
@@ -58,7 +58,7 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 	if err := s.sw.AddSecuredPort(p.No, port, p.Security); err != nil {
 		return errors.Join(fmt.Errorf("port %d %q: %w", p.No, p.Name, err), port.Close())
 	}
-	s.specs[p.No] = p
+	s.specs[p.No], s.opened[p.No] = p, port
 	s.changes++
 	return nil
 }
@@ -99,7 +99,6 @@ func (s *PortSet) openTap(p *door.PortSpec) (ports.Port, error) {
 	if err != nil {
 		return nil, err // t would be no nil Port
 	}
-	s.taps[p.No] = t
 	return t, nil
 }
 
@@ -156,7 +155,7 @@ func (s *PortSet) RemovePort(no uint32) error {
 func (s *PortSet) remove(no uint32) error {
 	had := s.specs[no]
 	delete(s.specs, no)
-	delete(s.taps, no)
+	delete(s.opened, no)
 	if had != nil && had.Tunnel != nil {
 		s.setTunnel(nil)
 	}
@@ -240,7 +239,9 @@ func (s *PortSet) TunnelPathMTU(node netip.Addr) (mtu int, err error) {
 func (s *PortSet) KeepTaps(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.taps {
-		t.Keep(keep)
+	for _, p := range s.opened {
+		if t, is := p.(*tap.Port); is {
+			t.Keep(keep)
+		}
 	}
 }

@@ -1,11 +1,13 @@
 package switchd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,9 +31,14 @@ type Process struct {
 	Release string
 	Log     *slog.Logger
 
-	sw     *Switch
-	ports  *PortSet
-	server *door.Server
+	// TakeOver takes the place of the switch at Socket, if one runs.
+	TakeOver bool
+
+	sw         *Switch
+	ports      *PortSet
+	server     *door.Server
+	successors chan *successor // who is ready to take over
+	still      int64           // since when no packet moved in a hand-over
 }
 
 // The files of a switch.
@@ -51,22 +58,94 @@ var doorLimits = halfopen.Limits{
 // Run runs the switch until ctx ends. Ports and entries that the process before had are
 // there again before the first request is answered.
 func (p *Process) Run(ctx context.Context) error {
+	p.successors = make(chan *successor)
+	var before *predecessor
+	var err error
+	if p.TakeOver {
+		if before, err = p.meet(ctx); err != nil {
+			return err
+		}
+	}
+	if before != nil {
+		return p.goOn(ctx, before)
+	}
 	ln, err := Listen(p.Socket)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(p.Socket)
-	open, err := p.start()
+	open, err := p.start(nil)
 	if err != nil {
-		return errors.Join(err, ln.Close())
+		return errors.Join(err, ln.Close(), os.Remove(p.Socket))
 	}
-	defer open.Offload.Close()
-	err = p.serve(ctx, ln)
-	return errors.Join(err, p.sw.Close(), open.Close())
+	return p.end(p.serve(ctx, ln, p.runWorkers(ctx)), open)
 }
 
-// start opens the switch and restores what the process before had.
-func (p *Process) start() (*Opener, error) {
+// goOn runs the switch in the place of another. When the other does not let it begin,
+// nothing has changed.
+func (p *Process) goOn(ctx context.Context, before *predecessor) error {
+	open, err := p.start(before)
+	if err == nil {
+		err = p.takeTurn(before)
+	}
+	if err != nil {
+		before.close()
+		if open != nil {
+			p.ports.KeepTaps(true)
+			p.sw.Lend(true)
+			err = errors.Join(err, p.sw.Close(), open.Close(), open.Offload.Close())
+		}
+		return fmt.Errorf("the switch at %s goes on: %w", p.Socket, err)
+	}
+	p.ports.KeepTaps(false)
+	p.sw.Lend(false)
+	workers := p.runWorkers(ctx)
+	p.taken(before)
+	ln, err := ReplaceSocket(p.Socket)
+	if err != nil {
+		return p.end(errors.Join(err, workers.stop()), open)
+	}
+	return p.end(p.serve(ctx, ln, workers), open)
+}
+
+// end closes what is left. What another switch goes on with stays.
+func (p *Process) end(err error, open *Opener) error {
+	p.ports.KeepTaps(true) // the Node's routes go by them; the next switch finds them
+	handedOver := errors.Is(err, errHandedOver)
+	if !handedOver {
+		err = errors.Join(err, os.Remove(p.Socket))
+	}
+	closed := errors.Join(p.sw.Close(), open.Close(), open.Offload.Close())
+	if handedOver {
+		return closed
+	}
+	return errors.Join(err, closed)
+}
+
+// running is workers that run.
+type running struct {
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// runWorkers begins to move packets.
+func (p *Process) runWorkers(ctx context.Context) *running {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &running{cancel, make(chan error, 1)}
+	go func() { r.ended <- p.sw.Run(ctx) }()
+	return r
+}
+
+// stop ends the workers, and returns when no packet moves.
+func (r *running) stop() error {
+	r.cancel()
+	err := <-r.ended
+	r.ended <- nil // for whoever stops again
+	return err
+}
+
+// start opens the switch with what the process before had: from its files, or as that
+// process gives it.
+func (p *Process) start(before *predecessor) (*Opener, error) {
 	clock, err := BootClock()
 	if err != nil {
 		return nil, err
@@ -89,19 +168,60 @@ func (p *Process) start() (*Opener, error) {
 	if s.ConnectionCache != nil && !*s.ConnectionCache {
 		c.Cache = -1
 	}
+	if before != nil {
+		c.ConntrackFile, c.Inherited = "", before.connections
+	}
 	s.Conntrack.table(&c)
 	c.Conntrack.SharedPorts = s.SharedPorts
 	if p.sw, err = Open(c); err != nil {
 		return nil, errors.Join(err, c.Offload.Close())
 	}
 	open := &Opener{Offload: c.Offload, Owner: s.Owner, Cards: s.AFXDP.Cards(), Log: p.Log}
+	if before != nil {
+		open.From = &before.Inheritance
+	}
 	open.Room(1)
 	p.ports = NewPortSet(p.sw, open)
 	p.server = door.NewServer(&withPorts{p.sw, p.ports}, p.ports, clock, p.Release)
 	p.server.OnController(func(connected bool) { p.sw.SetControllerAway(!connected) })
 	p.sw.SetControllerAway(true)
+	if before != nil {
+		return open, p.restoreFrom(before)
+	}
 	p.restore()
 	return open, nil
+}
+
+// restoreFrom puts in what the switch before has given.
+func (p *Process) restoreFrom(before *predecessor) error {
+	k, bundle, err := parseKept(before.kept, p.sw.Clock())
+	if err == nil && bundle.Names != nil {
+		err = p.sw.Apply(bundle)
+	}
+	if err != nil {
+		return fmt.Errorf("the entries of the switch before: %w", err)
+	}
+	for i := range k.Ports {
+		spec := &k.Ports[i]
+		err := ErrDeclined
+		if before.Has(cmp.Or(spec.Link, spec.Name)) {
+			err = p.ports.OpenPort(spec)
+		}
+		if errors.Is(err, ErrDeclined) {
+			before.OnBegin(func() error { p.openLater(spec); return nil })
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openLater opens a port that the switch before had to close first. If that fails, the
+// controller opens it again.
+func (p *Process) openLater(spec *door.PortSpec) {
+	if err := p.ports.OpenPort(spec); err != nil {
+		p.Log.Warn("a port of the switch before is not opened", "port", spec.Name, "error", err)
+	}
 }
 
 // withPorts is the switch whose ports the set has opened.
@@ -160,12 +280,14 @@ func (p *Process) restore() {
 }
 
 // serve answers until ctx ends or a part fails.
-func (p *Process) serve(ctx context.Context, ln net.Listener) error {
+func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := halfopen.Server{Limits: doorLimits, Handler: p.server.Handler(), Name: "door", Log: p.Log}
+	api := http.NewServeMux()
+	api.Handle("/", p.server.Handler())
+	api.HandleFunc("POST /v1/take-over", p.answerTakeOver)
+	s := halfopen.Server{Limits: doorLimits, Handler: api, Name: "door", Log: p.Log}
 	parts := []func(context.Context) error{
-		p.sw.Run,
 		func(ctx context.Context) error { return s.Serve(ctx, ln) },
 		p.runKeep,
 		p.runTooLong,
@@ -175,12 +297,27 @@ func (p *Process) serve(ctx context.Context, ln net.Listener) error {
 		go func() { ended <- run(ctx) }()
 	}
 	p.Log.Info("the switch runs", "door", p.Socket, "dir", p.Dir)
+	var next *successor
 	var errs []error
-	for range parts {
-		errs = append(errs, <-ended)
-		cancel()
+	left := len(parts)
+	select {
+	case <-ctx.Done():
+	case err := <-workers.ended:
+		workers.ended <- nil // for stop
+		errs = append(errs, err)
+	case err := <-ended:
+		left--
+		errs = append(errs, err)
+	case next = <-p.successors:
 	}
-	return errors.Join(errs...)
+	cancel()
+	for ; left > 0; left-- {
+		errs = append(errs, <-ended)
+	}
+	if next != nil {
+		return errors.Join(append(errs, p.surrender(next, workers.stop))...)
+	}
+	return errors.Join(append(errs, workers.stop())...)
 }
 
 // keepPause lies between two looks whether entries have changed, and keepShare times as

@@ -4,6 +4,8 @@
 // not know Kubernetes, CNI, nftables or YAML.
 //
 //	process.go      the process: files, parts that run, the door
+//	handover.go     another process takes the place of this one
+//	takeover.go     this one takes the place of another
 //	settings.go     what it is started with; ctsettings.go, of connections
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing

@@ -23,13 +23,14 @@ func switchCommand() *cobra.Command {
 		Long: `Run the switch without an agent: it forwards by the flow entries that a controller sends to its socket (docs/door.md),
 and opens the ports that the controller names. When it is started again, it goes on with the entries, ports and
 connections that it had. An agent drives it with --switch; so does a person with curl.`,
-		Example: "  antrail switch --socket " + switchSocket + "\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch",
+		Example: "  antrail switch --socket " + switchSocket + "\n  antrail switch --take-over\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch",
 		Args:    noArgs,
 	}
 	f := c.Flags()
 	f.StringVar(&p.Socket, "socket", switchSocket, "unix socket of the door; mode 0600")
 	f.StringVar(&p.Dir, "dir", "", "directory of the switch's files; the socket's, under the socket's name, when not given")
 	f.StringVar(&settings, "settings", "", "file of settings (JSON): workers, conntrack, offload and others")
+	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch that runs, without a gap; start as usual if none does")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagFilename("settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {

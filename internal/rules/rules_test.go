@@ -83,7 +83,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "switchd", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "door", "switchd", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},

@@ -243,6 +243,7 @@ func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
 // splitEvents are those of a Node whose switch is a process of its own, the last one first.
 func (r *run) splitEvents() []event {
 	return []event{
+		{"switch: planned", r.replaceSwitch},
 		{"switch: kill -9", r.killSwitch},
 		{"agent: planned", r.replaceAgent},
 		{fmt.Sprintf("agent: kill -9, %d times", r.Kills), r.killAgents},
@@ -263,6 +264,16 @@ func (r *run) killAgents(ctx context.Context, seen *Event) (started time.Time, e
 func (r *run) replaceAgent(ctx context.Context, _ *Event) (started time.Time, err error) {
 	started = time.Now()
 	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
+}
+
+// replaceSwitch starts a switch that takes over from the one that runs; its agent starts
+// again by itself.
+func (r *run) replaceSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
+	started = time.Now()
+	if err := r.lab.ReplaceSwitch(ctx, node, r.Binary); err != nil {
+		return started, err
+	}
+	return started, r.lab.WaitAgent(ctx, node)
 }
 
 // killSwitch kills the switch as it stands and starts another; its agent starts again by

@@ -1,0 +1,159 @@
+package door
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// What two processes say to one another that hand descriptors over, through a unix socket
+// after an HTTP upgrade. A message is its length, four bytes in network order, and JSON.
+// Its descriptors come with the first byte (unix(7), SCM_RIGHTS).
+
+// maxMessage bounds a message, in bytes. maxDescriptors bounds the descriptors of a
+// message: the kernel passes at most so many at once (SCM_MAX_FD).
+const (
+	maxMessage     = 64 << 20
+	maxDescriptors = 253
+)
+
+// Talk is a connection on which messages with descriptors pass. One goroutine may say
+// while another hears.
+type Talk struct{ *net.UnixConn }
+
+// Say sends a value as JSON, and copies of descriptors. The caller keeps its own.
+func (t Talk) Say(v any, fds ...int) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	sent, _, err := t.WriteMsgUnix(b, rights, nil)
+	if err == nil && sent < len(b) {
+		_, err = t.Write(b[sent:])
+	}
+	return err
+}
+
+// Hear reads a message into v. The descriptors are the caller's. After an error none is
+// open.
+func (t Talk) Hear(v any) (fds []int, err error) {
+	text, fds, err := t.message()
+	if err == nil {
+		err = json.Unmarshal(text, v)
+	}
+	if err != nil {
+		CloseDescriptors(fds)
+		return nil, err
+	}
+	return fds, nil
+}
+
+// message reads one message. Descriptors may be open after an error.
+func (t Talk) message() (text []byte, fds []int, err error) {
+	var head [4]byte
+	rights := make([]byte, unix.CmsgSpace(4*maxDescriptors))
+	got, m, flags, _, err := t.ReadMsgUnix(head[:], rights)
+	if err == nil && got == 0 {
+		err = io.EOF
+	}
+	if err == nil {
+		fds, err = descriptors(rights[:m])
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		err = errors.New("too many descriptors at once, or this process may open no more")
+	}
+	if err == nil {
+		_, err = io.ReadFull(t, head[got:])
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	if err == nil && length > maxMessage {
+		err = fmt.Errorf("a message of %d bytes: want %d at most", length, maxMessage)
+	}
+	if err != nil {
+		return nil, fds, err
+	}
+	// The buffer grows with what comes: a length alone costs no memory.
+	text, err = io.ReadAll(io.LimitReader(t, int64(length)))
+	if err == nil && len(text) < int(length) {
+		err = fmt.Errorf("the message ends after %d of %d bytes: %w", len(text), length, io.ErrUnexpectedEOF)
+	}
+	return text, fds, err
+}
+
+// descriptors are those of a control message. Programs that this process starts do not
+// get them.
+func descriptors(control []byte) (fds []int, err error) {
+	all, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		some, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fds, err
+		}
+		fds = append(fds, some...)
+	}
+	return fds, nil
+}
+
+// CloseDescriptors closes all.
+func CloseDescriptors(fds []int) {
+	for _, fd := range fds {
+		os.NewFile(uintptr(fd), "").Close()
+	}
+}
+
+// Hijack takes the connection of a request from the HTTP server, for another protocol.
+func Hijack(w http.ResponseWriter, protocol string) (Talk, error) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return Talk{}, err
+	}
+	t, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		return Talk{}, errors.New("the connection is no unix socket")
+	}
+	if _, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol); err != nil {
+		t.Close()
+	}
+	return Talk{t}, err
+}
+
+// Upgrade asks the server of a connection to speak another protocol from here on. header
+// has more fields of the request; nil for none.
+func Upgrade(conn net.Conn, path, protocol string, header http.Header) error {
+	var more strings.Builder
+	if err := header.Write(&more); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: antrail\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n%s\r\n", path, protocol, &more); err != nil {
+		return err
+	}
+	// The server waits for the first message: nothing is read too far.
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		resp.Body.Close()
+		return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(b)))
+	}
+	return nil
+}
