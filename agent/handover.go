@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"time"
@@ -65,16 +64,7 @@ func (a *Agent) answerTakeOver(ctx context.Context, w http.ResponseWriter, r *ht
 
 // hijack takes the connection from the HTTP server, for another protocol.
 func hijack(w http.ResponseWriter, protocol string) (talk, error) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return talk{}, err
-	}
-	t, ok := conn.(*net.UnixConn)
-	if !ok {
-		conn.Close()
-		return talk{}, fmt.Errorf("the connection is no unix socket")
-	}
-	_, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol)
+	t, err := door.Hijack(w, protocol)
 	return talk{t}, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
@@ -217,10 +218,10 @@ func TestOlderHeir(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := upgrade(conn, "/take-over", handOverProtocol); err != nil {
+	if err := door.Upgrade(conn, "/take-over", handOverProtocol, nil); err != nil {
 		t.Fatal(err)
 	}
-	heir := talk{conn.(*net.UnixConn)}
+	heir := talk{door.Talk{UnixConn: conn.(*net.UnixConn)}}
 	if err := heir.say(note{Say: sayHello, Config: c.identity()}); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestOlderHeir(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		closeDescriptors(fds)
+		door.CloseDescriptors(fds)
 		if n.Say == sayArena {
 			break
 		}
@@ -291,7 +292,7 @@ func wantStartsAgain(t *testing.T, node *nstest.Namespace, c *Config, running *p
 	t.Helper()
 	e := heirOf(t, c)
 	for _, link := range declined {
-		closeDescriptors(e.Take(DriverAFXDP, link))
+		door.CloseDescriptors(e.Take(DriverAFXDP, link))
 	}
 	if err := e.say(note{Say: sayReady, Declined: declined}); err != nil {
 		t.Fatal(err)
@@ -360,7 +361,7 @@ func TestTakeOverRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := upgrade(conn, "/take-over", "antrail-hand-over/0"); err == nil || !strings.Contains(err.Error(), "426") || !strings.Contains(err.Error(), handOverProtocol) {
+	if err := door.Upgrade(conn, "/take-over", "antrail-hand-over/0", nil); err == nil || !strings.Contains(err.Error(), "426") || !strings.Contains(err.Error(), handOverProtocol) {
 		t.Errorf("another protocol: %v", err)
 	}
 	if flows := askText(t, c, "/flows"); !strings.Contains(flows, "SpoofGuard") {
@@ -415,7 +416,7 @@ func pairOfTalks(t *testing.T) (a, b talk) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { here.Close(); there.Close() })
-	return talk{here}, talk{there.(*net.UnixConn)}
+	return talk{door.Talk{UnixConn: here}}, talk{door.Talk{UnixConn: there.(*net.UnixConn)}}
 }
 
 // TestTalkOfManySockets: a note brings the receiving sockets of a tunnel and of 184
@@ -429,7 +430,7 @@ func TestTalkOfManySockets(t *testing.T) {
 	defer unix.Close(fd)
 	go a.say(note{Say: sayPort}, slices.Repeat([]int{fd}, 200)...)
 	_, fds, err := b.hear(time.Minute, sayPort)
-	closeDescriptors(fds)
+	door.CloseDescriptors(fds)
 	if err != nil || len(fds) != 200 {
 		t.Errorf("%d descriptors: %v", len(fds), err)
 	}
@@ -468,7 +469,7 @@ func TestTalk(t *testing.T) {
 	if n, fds, err = b.hear(time.Minute, sayStopped); err != nil || len(fds) != 0 || n.Still != 7 || !slices.Equal(n.Learned, long) {
 		t.Errorf("%d, %v, %v", n.Still, fds, err)
 	}
-	for _, want := range []string{"because", `says "ready", and is expected to say`, "a note of"} {
+	for _, want := range []string{"because", `says "ready", and is expected to say`, "a message of"} {
 		if _, _, err := b.hear(time.Minute, sayRunning); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

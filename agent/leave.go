@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/antrail/antrail/door"
 )
 
 // An agent that leaves for another which cannot take over from it: one with another
@@ -77,7 +79,7 @@ func askToLeave(ctx context.Context, socket string, log *slog.Logger) error {
 	if err := conn.SetDeadline(time.Now().Add(leaving)); err != nil {
 		return err
 	}
-	if err = upgrade(conn, "/leave", leaveProtocol); err == nil {
+	if err = door.Upgrade(conn, "/leave", leaveProtocol, nil); err == nil {
 		_, err = io.Copy(io.Discard, conn) // until it is closed
 	}
 	if err != nil {

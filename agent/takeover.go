@@ -1,20 +1,18 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/switchd"
 )
@@ -43,8 +41,8 @@ func meet(ctx context.Context, c *Config) (*estate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &estate{talk: talk{conn.(*net.UnixConn)}}
-	if err = upgrade(conn, "/take-over", handOverProtocol); err == nil {
+	e := &estate{talk: talk{door.Talk{UnixConn: conn.(*net.UnixConn)}}}
+	if err = door.Upgrade(conn, "/take-over", handOverProtocol, nil); err == nil {
 		err = e.receive(c.identity())
 	}
 	if err != nil {
@@ -52,24 +50,6 @@ func meet(ctx context.Context, c *Config) (*estate, error) {
 		return nil, notHandedOver{fmt.Errorf("the agent at %s does not hand over: %w", c.Socket, err)}
 	}
 	return e, nil
-}
-
-// upgrade asks an agent to speak another protocol from here on.
-func upgrade(conn net.Conn, path, protocol string) error {
-	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: agent\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n\r\n", path, protocol); err != nil {
-		return err
-	}
-	// The other side says nothing more before it is spoken to: nothing is read too far.
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		resp.Body.Close()
-		return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(b)))
-	}
-	return nil
 }
 
 // receive says hello and takes what is given.
@@ -87,7 +67,7 @@ func (e *estate) receive(identity string) error {
 			continue
 		}
 		if len(fds) != 1 {
-			closeDescriptors(fds)
+			door.CloseDescriptors(fds)
 			return fmt.Errorf("the connections came with %d descriptors", len(fds))
 		}
 		e.arena = os.NewFile(uintptr(fds[0]), "ct.arena")

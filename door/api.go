@@ -24,6 +24,7 @@ import (
 //	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives sums
 //	GET    /v1/ports                  all ports with their counters
 //	PUT    /v1/ports/N                PortSpec: opens a port
+//	POST   /v1/ports/N/give           a port with its descriptors, after an upgrade (give.go)
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
 //	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it lost for it
@@ -55,6 +56,9 @@ type SwitchInfo struct {
 	// Instance is drawn when the switch starts.
 	Instance string `json:"instance"`
 	PID      int    `json:"pid"`
+	// Confined says that the switch has no privilege: it opens no port by name, and its
+	// controller gives it ports with their descriptors (Client.GivePort).
+	Confined bool `json:"confined,omitempty"`
 	// Controller is the name of the controller that is connected; "" for none.
 	Controller string `json:"controller,omitempty"`
 	PipelineInfo

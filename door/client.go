@@ -66,6 +66,9 @@ func (c *Client) Info(ctx context.Context) (*SwitchInfo, error) {
 	return &i, nil
 }
 
+// Socket is where the switch is.
+func (c *Client) Socket() string { return c.socket }
+
 // Failures counts requests that were not answered.
 func (c *Client) Failures() uint64 { return c.failures.Load() }
 
@@ -152,10 +155,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, &AwayError{c.socket, err}
 	}
-	if resp.StatusCode == http.StatusConflict {
-		return nil, &ConflictError{strings.TrimSpace(string(text))}
+	switch said := strings.TrimSpace(string(text)); resp.StatusCode {
+	case http.StatusConflict:
+		return nil, &ConflictError{said}
+	case http.StatusUpgradeRequired:
+		return nil, ErrConfined
+	default:
+		return nil, errors.New(said)
 	}
-	return nil, errors.New(strings.TrimSpace(string(text)))
 }
 
 // ConflictError says that another controller is connected.

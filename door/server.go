@@ -21,7 +21,14 @@ import (
 
 // Opening opens the ports of a switch, and tells its tunnel who is who.
 type Opening interface {
+	// OpenPort opens a port, or keeps the one that was opened alike. The error is
+	// ErrConfined if the switch may not open it.
 	OpenPort(*PortSpec) error
+	// GivePort makes a port of descriptors, which belong to the switch from then on, also
+	// after an error.
+	GivePort(p *PortSpec, fds []int) error
+	// Confined says whether OpenPort opens no port.
+	Confined() bool
 	SetTunnelPeers([]TunnelPeer) error
 	SetTunnelSilent([]netip.Addr) error
 	SetTunnelEgresses(*TunnelEgresses) error
@@ -89,7 +96,8 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) info() *SwitchInfo {
 	return &SwitchInfo{
-		API: Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
+		Confined: s.open != nil && s.open.Confined(),
+		API:      Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
 		PipelineInfo: s.pipelineInfo(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
 	}
 }
@@ -244,6 +252,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		}
 		return nil, err
 	})
+	mux.HandleFunc("POST /v1/ports/{no}/give", s.answerGive)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
 		var p dataplane.PortSecurity
 		err := read(r, &p)
@@ -375,7 +384,11 @@ func (s *Server) change(mux *http.ServeMux, path string, f func(*http.Request) (
 
 func reply(w http.ResponseWriter, r *http.Request, f func(*http.Request) (any, error)) {
 	v, err := f(r)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrConfined):
+		http.Error(w, err.Error(), http.StatusUpgradeRequired)
+		return
+	case err != nil:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -391,12 +404,17 @@ const maxRequest = 64 << 20
 // read reads the JSON of a request. Fields that the switch does not know are an error:
 // what they ask for would not be done.
 func read(r *http.Request, v any) error {
-	d := json.NewDecoder(io.LimitReader(r.Body, maxRequest))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	if err := decode(io.LimitReader(r.Body, maxRequest), v); err != nil {
 		return fmt.Errorf("%s %s: body: %w", r.Method, r.URL.Path, err)
 	}
 	return nil
+}
+
+// decode reads JSON that has only fields that v has.
+func decode(from io.Reader, v any) error {
+	d := json.NewDecoder(from)
+	d.DisallowUnknownFields()
+	return d.Decode(v)
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -50,7 +50,10 @@ type Opener struct {
 	Cards afxdp.Options
 	// From has ports that the process before has handed over; nil for none.
 	From *Inheritance
-	Log  *slog.Logger
+	// Attached says that the process that opened a packet socket keeps its programs
+	// (afpacket.Options.Attached).
+	Attached bool
+	Log      *slog.Logger
 
 	memory *afxdp.Memory // of AF_XDP ports
 	whole  *afxdp.Memory // of cards without copies
@@ -144,7 +147,7 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 // afpacket opens a packet socket.
 func (o *Opener) afpacket(link, why string) (ports.Port, error) {
 	fds := o.From.Take(DriverAFPacket, link)
-	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs()}
+	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs(), Attached: o.Attached}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
 		return nil, err // p would be no nil Port

@@ -19,6 +19,8 @@ import (
 type PortSet struct {
 	sw   *Switch
 	open *Opener
+	// confined says that the process may open no port by name.
+	confined bool
 
 	mu     sync.Mutex
 	specs  map[uint32]*door.PortSpec
@@ -36,6 +38,12 @@ func NewPortSet(sw *Switch, open *Opener) *PortSet {
 	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, moved: make(chan struct{}, 1)}
 }
 
+// Confine has the set open no port by name. It is called before the first port.
+func (s *PortSet) Confine() { s.confined = true }
+
+// Confined implements door.Opening.
+func (s *PortSet) Confined() bool { return s.confined }
+
 // OpenPort implements door.Opening. A port that is there and was opened alike stays, with
 // the security of the new spec. Another port of the same number is closed first.
 func (s *PortSet) OpenPort(p *door.PortSpec) error {
@@ -51,7 +59,15 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 			return err
 		}
 	}
-	port, err := s.openPort(p)
+	if s.confined {
+		return door.ErrConfined
+	}
+	return s.enter(p, func() (ports.Port, error) { return s.openPort(s.open, p) })
+}
+
+// enter opens a port and adds it to the switch. s.mu is held.
+func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error {
+	port, err := open()
 	if err != nil {
 		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
 	}
@@ -74,19 +90,19 @@ func (s *PortSet) there(no uint32) (there, up bool) {
 }
 
 // openPort opens a port by its driver.
-func (s *PortSet) openPort(p *door.PortSpec) (ports.Port, error) {
+func (s *PortSet) openPort(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	switch {
 	case p.Driver == DriverTap && p.Tap != nil:
-		return s.openTap(p)
+		return s.openTap(by, p)
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
-		return s.openTunnel(p)
+		return s.openTunnel(by, p)
 	case p.Link == "":
 		return nil, errors.New("it names no link")
 	}
-	return s.open.Link(p.Link, p.Driver)
+	return by.Link(p.Link, p.Driver)
 }
 
-func (s *PortSet) openTap(p *door.PortSpec) (ports.Port, error) {
+func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside}
 	if p.Tap.MAC != "" {
 		mac, err := net.ParseMAC(p.Tap.MAC)
@@ -95,14 +111,14 @@ func (s *PortSet) openTap(p *door.PortSpec) (ports.Port, error) {
 		}
 		o.MAC = [6]byte(mac)
 	}
-	t, err := s.open.Tap(o)
+	t, err := by.Tap(o)
 	if err != nil {
 		return nil, err // t would be no nil Port
 	}
 	return t, nil
 }
 
-func (s *PortSet) openTunnel(p *door.PortSpec) (ports.Port, error) {
+func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	if s.tunnel != nil {
 		return nil, errors.New("there is a tunnel already")
 	}
@@ -110,7 +126,7 @@ func (s *PortSet) openTunnel(p *door.PortSpec) (ports.Port, error) {
 	if !known {
 		return nil, fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", p.Tunnel.Kind)
 	}
-	t, err := s.open.Tunnel(underlay.Config{
+	t, err := by.Tunnel(underlay.Config{
 		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
 		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork,
 	}, p.Tunnel.Driver, p.Tunnel.Uplink)

@@ -30,6 +30,10 @@ type Process struct {
 	// Release is the version of the program.
 	Release string
 	Log     *slog.Logger
+	// Confined says that the process has no privilege (internal/confine): its controller
+	// gives it the ports. Listener is the socket then, which the process before has opened.
+	Confined bool
+	Listener net.Listener
 
 	// TakeOver takes the place of the switch at Socket, if one runs.
 	TakeOver bool
@@ -69,13 +73,15 @@ func (p *Process) Run(ctx context.Context) error {
 	if before != nil {
 		return p.goOn(ctx, before)
 	}
-	ln, err := Listen(p.Socket)
-	if err != nil {
-		return err
+	ln := p.Listener
+	if ln == nil {
+		if ln, err = Listen(p.Socket); err != nil {
+			return err
+		}
 	}
 	open, err := p.start(nil)
 	if err != nil {
-		return errors.Join(err, ln.Close(), os.Remove(p.Socket))
+		return errors.Join(err, ln.Close(), p.removeSocket())
 	}
 	return p.end(p.serve(ctx, ln, p.runWorkers(ctx)), open)
 }
@@ -112,13 +118,21 @@ func (p *Process) end(err error, open *Opener) error {
 	p.ports.KeepTaps(true) // the Node's routes go by them; the next switch finds them
 	handedOver := errors.Is(err, errHandedOver)
 	if !handedOver {
-		err = errors.Join(err, os.Remove(p.Socket))
+		err = errors.Join(err, p.removeSocket())
 	}
 	closed := errors.Join(p.sw.Close(), open.Close(), open.Offload.Close())
 	if handedOver {
 		return closed
 	}
 	return errors.Join(err, closed)
+}
+
+// removeSocket removes the socket, unless the process that opened it does.
+func (p *Process) removeSocket() error {
+	if p.Listener != nil {
+		return nil
+	}
+	return os.Remove(p.Socket)
 }
 
 // running is workers that run.
@@ -182,6 +196,9 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	}
 	open.Room(1)
 	p.ports = NewPortSet(p.sw, open)
+	if p.Confined {
+		p.ports.Confine()
+	}
 	p.server = door.NewServer(&withPorts{p.sw, p.ports}, p.ports, clock, p.Release)
 	p.server.OnController(func(connected bool) { p.sw.SetControllerAway(!connected) })
 	p.sw.SetControllerAway(true)
@@ -241,6 +258,10 @@ func (p *Process) openOffload() *Offload {
 		return &Offload{Why: "it is off"}
 	case s.ConnectionCache != nil && !*s.ConnectionCache:
 		return &Offload{Why: "the connection cache is off"}
+	case p.Confined:
+		const why = "the switch is confined, and loads no programs"
+		p.Log.Warn("connections between pods are not offloaded to the kernel: "+why, "next", "start the switch without --confined to have them offloaded")
+		return &Offload{Why: why}
 	}
 	o, err := OpenOffload()
 	if err != nil {
@@ -272,11 +293,13 @@ func (p *Process) restore() {
 		p.Log.Warn("learned entries are not restored", "error", err)
 	}
 	for i := range k.Ports {
-		if err := p.ports.OpenPort(&k.Ports[i]); err != nil {
+		if p.Confined {
+			p.Log.Info("a port waits for the controller, which gives it again", "port", k.Ports[i].Name)
+		} else if err := p.ports.OpenPort(&k.Ports[i]); err != nil {
 			p.Log.Warn("a port is not restored", "port", k.Ports[i].Name, "error", err)
 		}
 	}
-	p.Log.Info("entries and ports restored", "file", p.keptPath(), "entries", len(bundle.Add), "ports", len(k.Ports), "connections", p.sw.Table().Stats().Entries)
+	p.Log.Info("entries and ports restored", "file", p.keptPath(), "entries", len(bundle.Add), "ports", len(p.ports.Specs()), "connections", p.sw.Table().Stats().Entries)
 }
 
 // serve answers until ctx ends or a part fails.

@@ -15,7 +15,7 @@
 //	revalidate.go   restored connections against the entries of now
 //	firstpacket.go  the packet that begins a connection, composed
 //	ports.go        the ports that a controller names
-//	opener.go       ports by the names of links
+//	opener.go       ports by the names of links; give.go, ports that come with their descriptors
 //	inherit.go      ports that the process before has handed over
 //	offload.go      whether the kernel forwards established connections
 //	arena.go        the connections' file

@@ -31,6 +31,10 @@ const (
 // logs the refusal. Calls of another ABI are no oversight: they end the process.
 const refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 
+// unknown is what clone3 gets: the filter cannot read its flags, which lie in memory.
+// The C library then makes threads by clone, as on kernels without clone3.
+const unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+
 func load(at uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 }
@@ -58,7 +62,7 @@ func compile(rules []rule) []unix.SockFilter {
 		code = append(code, equal(r.call, 0, len(body)))
 		code = append(code, body...)
 	}
-	return append(code, result(refused))
+	return append(code, equal(unix.SYS_CLONE3, 0, 1), result(unknown), result(refused))
 }
 
 // body decides about one call: it allows it, or leaves the call's number loaded again

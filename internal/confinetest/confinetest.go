@@ -79,7 +79,15 @@ func Start(t *testing.T, n *nstest.Namespace, test string, fds []int) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { p.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		if p.cmd.ProcessState == nil { // nobody has waited for it
+			p.cmd.Wait()
+			if t.Failed() {
+				t.Logf("confined: %s", &p.out)
+			}
+		}
+	})
 	return p
 }
 

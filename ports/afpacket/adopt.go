@@ -80,7 +80,11 @@ func receivesFrom(fd, index int) error {
 	if err != nil {
 		return fmt.Errorf("packet socket: %w", err)
 	}
-	if ll, ok := at.(*unix.SockaddrLinklayer); !ok || ll.Ifindex != index {
+	ll, is := at.(*unix.SockaddrLinklayer)
+	switch {
+	case !is:
+		return errors.New("it is no packet socket")
+	case ll.Ifindex != index:
 		return errors.New("packet socket: it is of another interface")
 	}
 	return nil

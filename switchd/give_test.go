@@ -1,0 +1,267 @@
+package switchd
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/internal/confinetest"
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/porttest"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) { confinetest.Main(m) }
+
+// TestInsideSwitch is the confined switch of the tests below, which end it by a signal.
+func TestInsideSwitch(t *testing.T) {
+	confinetest.Inside(t)
+	ln, err := net.FileListener(os.NewFile(3, "door"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Process{Dir: dir, Listener: ln, Confined: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	p.Settings.Workers = 1
+	p.Settings.Owner = "antrail-give-test"
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// giving is a confined switch, and the namespace of its Node.
+type giving struct {
+	node   *nstest.Namespace
+	client *door.Client
+	pid    int
+}
+
+func newGiving(t *testing.T) *giving {
+	t.Helper()
+	g := &giving{node: nstest.New(t)}
+	socket := filepath.Join(t.TempDir(), "switch.sock")
+	ln, err := Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := ln.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	confinetest.Start(t, g.node, "TestInsideSwitch", []int{fd})
+	g.client = door.Dial(socket)
+	info, err := g.client.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.pid = info.PID; !info.Confined || info.OffloadOff == "" {
+		t.Fatalf("the switch says %+v", info)
+	}
+	return g
+}
+
+// open is how many descriptors the switch has. Those of connections that are closed go
+// a moment later.
+func (g *giving) open(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+// wantOpen waits until the switch has so many descriptors.
+func (g *giving) wantOpen(t *testing.T, want int, after string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); g.open(t) != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: the switch has %d descriptors, want %d", after, g.open(t), want)
+		}
+	}
+}
+
+var (
+	tapSpec    = door.PortSpec{No: 2, Name: "gw0", Link: "gw0", Driver: DriverTap, Tap: &door.TapSpec{MTU: 1500}}
+	packetSpec = door.PortSpec{No: 3, Name: "pod", Link: "sw0", Driver: DriverAuto}
+	tunnelSpec = door.PortSpec{No: 1, Name: "tun0", Driver: door.DriverTunnel, Tunnel: &door.TunnelSpec{
+		Kind: "geneve", Local: netip.MustParseAddr("127.0.0.1"), MTU: 1450, Driver: DriverAuto,
+	}}
+)
+
+// heritable opens the three ports in the Node, for a switch that may not.
+func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
+	t.Helper()
+	nstest.AddVeth(t, g.node, "sw0", nstest.New(t), "eth0")
+	all := map[string]ports.Heritable{}
+	g.node.Do(t, func() {
+		d, err := tap.Open(tap.Options{Name: "gw0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := afpacket.Open(afpacket.Options{Interface: "sw0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := underlay.Open(underlay.Config{Local: tunnelSpec.Tunnel.Local})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["gw0"], all["pod"], all["tun0"] = d, s, u
+	})
+	for _, p := range all {
+		p.Rest()
+		t.Cleanup(func() { p.Close() })
+	}
+	return all
+}
+
+// TestGivePort: a confined switch opens no port by name, takes a tap, a packet socket and
+// a tunnel with their descriptors, keeps them when they are asked for again, and closes
+// them when they are removed.
+func TestGivePort(t *testing.T) {
+	g := newGiving(t)
+	all := g.heritable(t)
+	before := g.open(t)
+	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+		if err := g.client.OpenPort(&spec); err != door.ErrConfined {
+			t.Errorf("%s by name: %v", spec.Name, err)
+		}
+		if err := g.client.GivePort(&spec, all[spec.Name].Descriptors()); err != nil {
+			t.Fatalf("%s: %v", spec.Name, err)
+		}
+	}
+	for _, p := range all {
+		p.Close()
+	}
+	up := map[uint32]string{}
+	for _, p := range g.client.Ports() {
+		if p.Up {
+			up[p.No] = p.Driver
+		}
+	}
+	if want := (map[uint32]string{1: "underlay", 2: "tap", 3: "afpacket"}); fmt.Sprint(up) != fmt.Sprint(want) {
+		t.Errorf("ports %v, want %v", up, want)
+	}
+	with := g.open(t)
+	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+		if err := g.client.OpenPort(&spec); err != nil {
+			t.Errorf("%s, which is there: %v", spec.Name, err)
+		}
+	}
+	g.wantOpen(t, with, "ports that are there")
+	for no := range up {
+		if err := g.client.RemovePort(no); err != nil {
+			t.Error(err)
+		}
+	}
+	g.wantOpen(t, before, "no port is left")
+}
+
+// TestGivePortRefusals: what is no port is an error with a sentence, and the switch keeps
+// no descriptor of it.
+func TestGivePortRefusals(t *testing.T) {
+	g := newGiving(t)
+	all := g.heritable(t)
+	socket, device, tunnel := all["pod"].Descriptors(), all["gw0"].Descriptors(), all["tun0"].Descriptors()
+	pipe := make([]int, 2)
+	if err := unix.Pipe2(pipe, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer door.CloseDescriptors(pipe)
+	card, gre := packetSpec, tunnelSpec
+	card.Driver, gre.Tunnel = DriverAFXDP, &door.TunnelSpec{Kind: "gre", Local: tunnelSpec.Tunnel.Local, Driver: DriverKernel}
+	before := g.open(t)
+	for _, c := range []struct {
+		want string
+		spec door.PortSpec
+		fds  []int
+	}{
+		{"0 descriptors, want a socket", packetSpec, nil},
+		{"2 descriptors, want a socket", packetSpec, append(socket, device...)},
+		{"no packet socket", packetSpec, tunnel[:1]},
+		{"packet socket", packetSpec, pipe[:1]},
+		{"0 descriptors, want 1", tapSpec, nil},
+		{"2 descriptors, want 1", tapSpec, append(device, device...)},
+		{"no device", tapSpec, socket},
+		{"no device", tapSpec, pipe[:1]},
+		{"there is no receiving socket", tunnelSpec, nil},
+		{"it is no socket of IP", tunnelSpec, append(tunnel, socket...)},
+		{"it is no socket of IP", tunnelSpec, pipe},
+		{"takes packet sockets only", card, socket},
+		{"may not open; use geneve or vxlan", gre, tunnel},
+		{"it names no link", door.PortSpec{No: 9, Name: "x", Driver: DriverAuto}, socket},
+	} {
+		if err := g.client.GivePort(&c.spec, c.fds); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %d descriptors: %v, want %q", c.spec.Name, len(c.fds), err, c.want)
+		}
+		g.wantOpen(t, before, c.want)
+	}
+	if all := g.client.Ports(); len(all) != 0 {
+		t.Errorf("ports %+v", all)
+	}
+}
+
+// TestGiveCutMessages: a message that ends early, or is none, leaves nothing open.
+func TestGiveCutMessages(t *testing.T) {
+	g := newGiving(t)
+	fds := g.heritable(t)["gw0"].Descriptors()
+	before := g.open(t)
+	for name, b := range map[string][]byte{
+		"nothing": {}, "half a length": {0, 0}, "half a message": {0, 0, 0, 9, '{'}, "too long": {255, 0, 0, 0},
+		"no JSON": {0, 0, 0, 1, '{'}, "an unknown field": append([]byte{0, 0, 0, 7}, `{"x":1}`...),
+	} {
+		conn, err := net.Dial("unix", g.client.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := door.Upgrade(conn, "/v1/ports/2/give", "antrail-port/1", nil); err != nil {
+			t.Fatal(err)
+		}
+		u := conn.(*net.UnixConn)
+		if len(b) > 0 {
+			_, _, err = u.WriteMsgUnix(b, unix.UnixRights(porttest.Copies(t, fds)...), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.CloseWrite()
+		var answer door.Given
+		if _, err := (door.Talk{UnixConn: u}).Hear(&answer); err != nil || !strings.Contains(answer.Error, "port 2") {
+			t.Errorf("%s: answer %+v, %v", name, answer, err)
+		}
+		t.Logf("%s: %s", name, answer.Error)
+		conn.Close()
+		g.wantOpen(t, before, name)
+	}
+	for _, path := range []string{"/v1/ports/2/give", "/v1/ports/x/give"} {
+		conn, err := net.Dial("unix", g.client.Socket())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := door.Upgrade(conn, path, "antrail-port/0", nil); err == nil {
+			t.Errorf("%s: another protocol is spoken", path)
+		}
+		conn.Close()
+	}
+}
