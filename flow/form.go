@@ -243,9 +243,8 @@ func AddrIn(k *Key, v4, v6 FieldID) netip.Addr {
 
 // MAC is the way back from ValueOfMAC.
 func (v Value) MAC() (mac [6]byte) {
-	for i := len(mac) - 1; i >= 0; i-- {
-		mac[i] = byte(v.Lo)
-		v.Lo >>= 8
+	for i := range mac {
+		mac[i] = byte(v.Lo >> (8 * (len(mac) - 1 - i)))
 	}
 	return mac
 }
