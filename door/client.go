@@ -23,8 +23,8 @@ import (
 )
 
 // Client is a Switch that runs in another process. Methods that have no error give the
-// zero value when the switch does not answer, and count it: a caller compares Failures
-// before and after.
+// zero value when the switch does not answer. All methods count a switch that does not
+// answer: a caller compares Failures before and after.
 type Client struct {
 	http     *http.Client
 	socket   string
@@ -69,7 +69,8 @@ func (c *Client) Info(ctx context.Context) (*SwitchInfo, error) {
 // Socket is where the switch is.
 func (c *Client) Socket() string { return c.socket }
 
-// Failures counts requests that were not answered.
+// Failures counts what went wrong: a request that was not answered is counted at least
+// once. An error of the switch counts only if the method cannot return it.
 func (c *Client) Failures() uint64 { return c.failures.Load() }
 
 // Err is the error of the request that failed last; nil if none has.
@@ -124,9 +125,10 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		err = json.NewDecoder(resp.Body).Decode(v)
 	}
 	if err != nil {
-		return fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
+		err = fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
+		c.note(err)
 	}
-	return nil
+	return err
 }
 
 // send sends a request. The answer has status 200; the caller closes its body.
@@ -145,7 +147,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		return nil, &AwayError{c.socket, err}
+		return nil, c.away(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -153,7 +155,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err != nil {
-		return nil, &AwayError{c.socket, err}
+		return nil, c.away(err)
 	}
 	switch said := strings.TrimSpace(string(text)); resp.StatusCode {
 	case http.StatusConflict:
@@ -170,6 +172,16 @@ type ConflictError struct{ Text string }
 
 // Error implements error.
 func (e *ConflictError) Error() string { return e.Text }
+
+// away is the error of a request that was not answered. It counts as a failure, unless the
+// caller has cancelled the request.
+func (c *Client) away(err error) error {
+	err = &AwayError{c.socket, err}
+	if !errors.Is(err, context.Canceled) {
+		c.note(err)
+	}
+	return err
+}
 
 // AwayError says that no switch answers at a socket.
 type AwayError struct {

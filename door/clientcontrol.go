@@ -25,7 +25,7 @@ func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &AwayError{c.socket, err}
+			return c.away(err)
 		}
 		switch {
 		case e.Token != "":

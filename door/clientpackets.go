@@ -84,6 +84,7 @@ func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 
 // clientLive is a live trace of a Client.
 type clientLive struct {
+	c      *Client
 	cancel context.CancelFunc
 	lines  chan *LiveLine
 	mu     sync.Mutex
@@ -100,13 +101,15 @@ func (c *Client) TraceLive(r *LiveRequest) (Live, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	d, body, err := c.stream(ctx, "/v1/trace/live", nil, text)
 	if err == nil {
-		err = d.Decode(&LiveLine{})
+		if err = d.Decode(&LiveLine{}); err != nil {
+			err = errors.Join(c.away(err), body.Close())
+		}
 	}
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	l := &clientLive{cancel: cancel, lines: make(chan *LiveLine)}
+	l := &clientLive{c: c, cancel: cancel, lines: make(chan *LiveLine)}
 	go l.runRead(ctx, d, body)
 	return l, nil
 }
@@ -128,7 +131,7 @@ func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Close
 	for {
 		line := &LiveLine{}
 		if err := d.Decode(line); err != nil {
-			l.err = err
+			l.err = l.ended(ctx, err)
 			return
 		}
 		if line.Counts != nil {
@@ -150,6 +153,18 @@ func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Close
 			return
 		}
 	}
+}
+
+// ended is why a stream has ended before the switch said so. io.EOF would mean that there
+// were as many walks as asked for.
+func (l *clientLive) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return l.c.away(err)
 }
 
 // Next implements Live, as the methods below do.
