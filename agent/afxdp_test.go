@@ -36,7 +36,7 @@ func TestCardsAreDriven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &Agent{config: c, log: slog.New(slog.DiscardHandler)}
+		a := &Agent{config: c, log: slog.New(slog.DiscardHandler), told: make(chan struct{})}
 		a.open = a.opener()
 		a.open.Room(1)
 		node.Do(t, func() {

@@ -28,7 +28,7 @@ func loadedAgent(t *testing.T, more string) (*Agent, string) {
 		t.Fatal(err)
 	}
 	c.Metrics = piece.Metrics
-	a := &Agent{config: c, log: slog.New(slog.DiscardHandler)}
+	a := &Agent{config: c, log: slog.New(slog.DiscardHandler), told: make(chan struct{})}
 	if a.pipeline, a.live, err = loadLive(c, c.options(), a.log); err != nil {
 		t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ type kubeAgent struct {
 func startKube(t *testing.T, c *Config) *kubeAgent {
 	t.Helper()
 	a := &kubeAgent{t: t, log: make(logLines, 1000), side: make(chan *control.NodeSide, 1000)}
-	a.Agent = &Agent{config: c, log: slog.New(slog.NewTextHandler(a.log, nil))}
+	a.Agent = &Agent{config: c, log: slog.New(slog.NewTextHandler(a.log, nil)), told: make(chan struct{})}
 	ports, err := a.load(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 // test, without ports and Node.
 func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
 	t.Helper()
-	a := &Agent{config: c, log: log}
+	a := &Agent{config: c, log: log, told: make(chan struct{})}
 	ports, err := a.load(t.Context())
 	if err != nil {
 		t.Fatal(err)
