@@ -54,7 +54,9 @@ import (
 //	POST /take-over           another agent is to take the place of this one
 //	                          (handovertalk.go)
 //
-// A question that makes no sense is answered with 400 and a sentence.
+// A question that makes no sense is answered with 400 and a sentence, one that the switch
+// does not answer with 502. A stream (trace/live, drops/follow) then ends with a line of
+// {"error":"…"}.
 
 // query is what the parameters of a request say.
 type query struct {
@@ -158,7 +160,7 @@ var answers = map[string]answer{
 func (a *Agent) routes(ctx context.Context) http.Handler {
 	mux := a.pipeline.routes(a.metricsRegistry())
 	a.addHealth(mux)
-	mux.HandleFunc("GET /check", a.answerCheck)
+	mux.HandleFunc("GET /check", a.honest(a.answerCheck))
 	mux.HandleFunc("POST /trace/live", a.answerLive)
 	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
 	mux.HandleFunc("POST /take-over", func(w http.ResponseWriter, r *http.Request) { a.answerTakeOver(ctx, w, r) })
@@ -170,17 +172,17 @@ func (a *Agent) routes(ctx context.Context) http.Handler {
 func (p *pipeline) routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	for path, a := range answers {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) })
+		mux.HandleFunc("GET "+path, p.honest(func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) }))
 	}
-	mux.HandleFunc("DELETE /conntrack", p.answerFlush)
-	mux.HandleFunc("GET /explain", p.answerExplain)
-	mux.HandleFunc("GET /drops/last", p.answerLost)
+	mux.HandleFunc("DELETE /conntrack", p.honest(p.answerFlush))
+	mux.HandleFunc("GET /explain", p.honest(p.answerExplain))
+	mux.HandleFunc("GET /drops/last", p.honest(p.answerLost))
 	mux.HandleFunc("GET /drops/follow", p.answerLostFollow)
-	mux.HandleFunc("GET /object", p.answerObject)
-	mux.HandleFunc("GET /counters", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.counters(), nil) })
-	mux.HandleFunc("POST /trace", p.answerTrace)
-	mux.HandleFunc("POST /why", p.answerWhy)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /object", p.honest(p.answerObject))
+	mux.HandleFunc("GET /counters", p.honest(func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, p.counters(), nil) }))
+	mux.HandleFunc("POST /trace", p.honest(p.answerTrace))
+	mux.HandleFunc("POST /why", p.honest(p.answerWhy))
+	mux.HandleFunc("GET /metrics", p.honest(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}).ServeHTTP))
 	return mux
 }
 

@@ -43,6 +43,9 @@ func (e *NoAgentError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it; "" when that is not known.
 func (e *NoAgentError) Hint() string {
+	if s := switchBeside(e.Socket); s != "" {
+		return "The switch that an agent here would use answers, and forwards without one: --socket " + s + " asks the switch."
+	}
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
 		return "The socket belongs to root: run this as root."
@@ -202,6 +205,8 @@ func (c *Client) TraceLive(ctx context.Context, r *LiveTraceRequest, tell func(*
 			return nil
 		case err != nil:
 			return fmt.Errorf("answer of %s to /trace/live: %w", c.socket, err)
+		case l.Error != "":
+			return errors.New(l.Error)
 		}
 		if err := tell(&l); err != nil {
 			return err

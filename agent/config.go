@@ -21,6 +21,7 @@ import (
 // of an Antrea Node.
 const (
 	DefaultSocket     = "/run/antrail/agent.sock"
+	DefaultSwitch     = "/run/antrail/switch.sock" // of antrail switch
 	DefaultGateway    = "antrea-gw0"
 	DefaultTunnel     = "antrea-tun0"
 	DefaultTunnelPort = 1

@@ -62,15 +62,16 @@ func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []con
 // forwards.
 const sourceCondition = "source"
 
+// switchCondition is that a switch in a process of its own answers, within switchPatience.
+const (
+	switchCondition = "switch"
+	switchPatience  = 2 * time.Second
+)
+
 // readiness is what /readyz asks.
 func (a *Agent) readiness() []condition {
-	return []condition{
-		{"pipeline", func() error {
-			if a.sw.Names() == nil {
-				return fmt.Errorf("no entries are installed")
-			}
-			return nil
-		}},
+	all := []condition{
+		{"pipeline", a.pipelineInstalled},
 		{"ports", func() error {
 			if !a.ready.Load() {
 				return fmt.Errorf("the ports are being opened")
@@ -79,6 +80,31 @@ func (a *Agent) readiness() []condition {
 		}},
 		{sourceCondition, a.sourceRead},
 	}
+	if a.remote != nil {
+		all = append(all, condition{switchCondition, a.switchAnswers})
+	}
+	return all
+}
+
+// pipelineInstalled says why the switch has no entries.
+func (a *Agent) pipelineInstalled() error {
+	failed := a.beginAsking()
+	none := a.sw.Names() == nil
+	if err := failed(); none && err != nil {
+		return err
+	}
+	if none {
+		return errors.New("no entries are installed")
+	}
+	return nil
+}
+
+// switchAnswers says why a switch in a process of its own does not answer.
+func (a *Agent) switchAnswers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), switchPatience)
+	defer cancel()
+	_, err := a.remote.Info(ctx)
+	return withAdvice(err)
 }
 
 // warnings are what /readyz warns of.
@@ -172,7 +198,10 @@ func (a *Agent) runBeats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			a.beats.note(a.sw.Workers())
+			failed := a.beginAsking()
+			if all := a.sw.Workers(); failed() == nil {
+				a.beats.note(all)
+			}
 		}
 	}
 }

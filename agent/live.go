@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -64,6 +65,7 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	if err != nil {
 		return nil, nil, err
 	}
+	failed := p.beginAsking()
 	l := &live{
 		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
 		shield: newShield(p), synced: make(chan struct{}),
@@ -74,6 +76,9 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	}
 	if err = l.openCNI(); err == nil {
 		err = l.beginWith(p, &o)
+	}
+	if away := failed(); away != nil { // what the switch has is not known
+		err = errors.Join(ErrAgain, away, err)
 	}
 	p.objects, p.api = l.objects, l.api
 	p.observeDelays()

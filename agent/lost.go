@@ -131,13 +131,19 @@ func (l *lostLog) missedSoFar() uint64 {
 	return missed
 }
 
-// take takes over what the switch has noted.
+// take takes over what the switch has noted: nothing if the switch fails to answer.
 func (l *lostLog) take() {
+	failed := l.p.beginAsking()
+	all, next, missed := l.p.sw.LostSince(l.seen)
+	ports := l.p.portStats()
+	if failed() != nil {
+		return
+	}
 	l.names.refresh()
-	all, missed := l.fromSwitch()
+	missed += l.advance(next, len(all))
 	now, clock := time.Now(), l.p.clock()
 	l.owners.refresh(l.p)
-	lost := l.ports.since(l.p, &l.names, now)
+	lost := l.ports.since(l.p, ports, &l.names, now)
 	for i := range lost {
 		if r := &lost[i]; r.Leaving && r.Length > 0 {
 			r.Source, r.Destination = l.owners.of(wholeOf(r.Frame, r.Length))
@@ -157,15 +163,14 @@ func (l *lostLog) take() {
 	}
 }
 
-// fromSwitch is what the switch has lost since the last look, and how many packets were
-// kept nowhere.
-func (l *lostLog) fromSwitch() (all []dataplane.LostPacket, missed uint64) {
-	all, next, missed := l.p.sw.LostSince(l.seen)
-	if l.seen > 0 {
-		l.late += next - l.seen - uint64(len(all))
+// advance notes the number of the next packet of the switch after n were read. It gives
+// how many went before they were asked for. A switch that has started again numbers from 0.
+func (l *lostLog) advance(next uint64, n int) (late uint64) {
+	if l.seen > 0 && next >= l.seen {
+		l.late += next - l.seen - uint64(n)
 	}
 	l.seen = next
-	return all, missed + l.late
+	return l.late
 }
 
 // keep puts a packet into the ring.

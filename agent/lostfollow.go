@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +11,8 @@ import (
 )
 
 // Lost packets over the API, as they come (GET /drops/follow), one JSON object a line:
-// a LostPacket, or a note as {"note":"…"}.
+// a LostPacket, a note as {"note":"…"}, or why the
+// switch does not answer as {"error":"…"}.
 
 const (
 	// followEvery is how often a follower is told.
@@ -22,7 +24,8 @@ const (
 // followedLine is a line that a follower is told.
 type followedLine struct {
 	*LostPacket
-	Note string `json:"note,omitempty"`
+	Note  string `json:"note,omitempty"`
+	Error string `json:"error,omitempty"` // of the switch; no line follows
 }
 
 // lostFollower is who is told what was lost, and what will be.
@@ -39,9 +42,10 @@ type lostFollower struct {
 // away; and which links and Nodes are silent, each when it becomes so, and when it is
 // so no more.
 func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
+	failed := p.beginAsking()
 	q, answer, err := p.lost.first(r.URL.Query())
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	if err != nil || failed() != nil {
+		refuse(w, failed, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -52,8 +56,13 @@ func (p *pipeline) answerLostFollow(w http.ResponseWriter, r *http.Request) {
 	for f.tell(answer) == nil {
 		select {
 		case now := <-tick.C:
+			failed := p.beginAsking()
 			answer = p.lost.ask(&f.q)
 			answer.Note = f.look(now)
+			if err := failed(); err != nil {
+				_ = f.to.Encode(followedLine{Error: err.Error()}) // the stream ends either way
+				return
+			}
 		case <-r.Context().Done():
 			return
 		}
@@ -102,6 +111,8 @@ func (c *Client) FollowLost(ctx context.Context, q *LostQuery, tell func(*LostPa
 			return nil
 		case err != nil:
 			return fmt.Errorf("answer of %s to /drops/follow: %w", c.socket, err)
+		case l.Error != "":
+			return errors.New(l.Error)
 		case l.Note != "":
 			note(l.Note)
 			continue

@@ -25,10 +25,10 @@ import (
 // portLosses are what ports had lost at the last look, by number and reason.
 type portLosses map[uint32]map[string]uint64
 
-// since is what ports lost since the last look.
-func (l portLosses) since(p *pipeline, names *walker, now time.Time) (all []LostPacket) {
+// since is what ports, which are all of the switch, lost since the last look.
+func (l portLosses) since(p *pipeline, ports []dataplane.PortStats, names *walker, now time.Time) (all []LostPacket) {
 	there := map[uint32]bool{}
-	for _, s := range p.portStats() {
+	for _, s := range ports {
 		there[s.No] = true
 		before := l[s.No]
 		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {

@@ -25,7 +25,7 @@ type mapLooks struct {
 // pipelineMap is the pipeline as it runs now, drawn from its entries, with what
 // they and the tables have counted.
 func (p *pipeline) pipelineMap() *diagram.Map {
-	m := p.looks.now(p.sw)
+	m := p.looks.now(p)
 	for _, t := range p.sw.Tables() {
 		if box := m.Table(t.ID); box != nil {
 			box.Dropped = 0
@@ -37,17 +37,23 @@ func (p *pipeline) pipelineMap() *diagram.Map {
 	return m
 }
 
-// now is the map without the drops that no entry asked for.
-func (l *mapLooks) now(sw door.Switch) *diagram.Map {
+// now is the map without the drops that no entry asked for. It is empty if the switch does
+// not answer.
+func (l *mapLooks) now(p *pipeline) *diagram.Map {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	failed := p.beginAsking()
 	for {
 		if l.sums != nil {
 			if sums, ok := l.sums.Sum(); ok {
 				return l.draw(sums)
 			}
 		}
-		l.begin(sw)
+		l.begin(p.sw)
+		if failed() != nil {
+			l.sums = nil // another look begins again
+			return l.draw(nil)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -54,14 +55,75 @@ func namedPorts(n *flow.Names) map[uint32]string {
 	return named
 }
 
-// inProcess answers requests by calling what serves them.
+// inProcess answers requests by calling what serves them. An answer comes as it is
+// written, so that it may be a stream.
 type inProcess struct{ api http.Handler }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. The answer waits for its reader; one whose body
+// is closed ends the context of its request.
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &written{header: http.Header{}, status: http.StatusOK}
-	t.api.ServeHTTP(w, r)
-	return &http.Response{StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body), Request: r}, nil
+	ctx, cancel := context.WithCancel(r.Context())
+	from, to := io.Pipe()
+	w := &streamed{header: http.Header{}, begun: make(chan struct{}), body: to}
+	go w.runAnswer(t.api, r.WithContext(ctx))
+	select {
+	case <-w.begun:
+	case <-ctx.Done():
+		cancel()
+		return nil, errors.Join(context.Cause(ctx), from.Close())
+	}
+	return &http.Response{StatusCode: w.status, Header: w.sent, Body: &streamedBody{from, cancel}, Request: r}, nil
+}
+
+// streamed is a response that is read while it is written.
+type streamed struct {
+	header, sent http.Header // sent is header when begun was closed
+	status       int         // 0 before that
+	begun        chan struct{}
+	body         *io.PipeWriter
+}
+
+// runAnswer writes the whole answer.
+func (w *streamed) runAnswer(api http.Handler, r *http.Request) {
+	api.ServeHTTP(w, r)
+	w.WriteHeader(http.StatusOK)
+	w.body.Close()
+}
+
+// Header implements http.ResponseWriter, as the others do.
+func (w *streamed) Header() http.Header { return w.header }
+
+// WriteHeader begins the answer. Only the first call has an effect.
+func (w *streamed) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status, w.sent = status, w.header.Clone()
+		close(w.begun)
+	}
+}
+
+// Write waits until b is read. The error is that the reader has closed the body.
+func (w *streamed) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+// FlushError begins the answer; what is written is read at once. http.ResponseController
+// calls it.
+func (w *streamed) FlushError() error {
+	_, err := w.Write(nil)
+	return err
+}
+
+// streamedBody is the body of a streamed response.
+type streamedBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+// Close ends the request.
+func (b *streamedBody) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
 }
 
 // written is a response in memory.

@@ -61,7 +61,14 @@ func PageURL(socket string) (string, error) {
 }
 
 // counterText is what GET /counters answers.
-func (p *pipeline) counterText(context.Context) ([]byte, error) { return json.Marshal(p.counters()) }
+func (p *pipeline) counterText(context.Context) ([]byte, error) {
+	failed := p.beginAsking()
+	all := p.counters()
+	if err := failed(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
 
 // newPage makes the page at an address. Each token that it waits for goes to
 // invite, as a URL.

@@ -196,7 +196,12 @@ func (c *Config) gatewaySpec() *door.PortSpec {
 // makeGateway makes the gateway's device, for the switch to find, unless the switch has
 // it. It stays when this process closes it.
 func (a *Agent) makeGateway() error {
-	for _, p := range a.sw.Ports() {
+	failed := a.beginAsking()
+	all := a.sw.Ports()
+	if err := failed(); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	for _, p := range all {
 		if p.No == a.config.Gateway.OFPort && p.Name == a.config.Gateway.Name && p.Up {
 			a.stands = true
 			return nil

@@ -51,7 +51,7 @@ func (m *Metrics) check(f *faults) {
 // scrapeRoutes is what is served over TCP.
 func (a *Agent) scrapeRoutes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(a.metricsRegistry(), promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /metrics", a.honest(promhttp.HandlerFor(a.metricsRegistry(), promhttp.HandlerOpts{}).ServeHTTP))
 	a.addHealth(mux)
 	if a.config.Metrics.PProf {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
@@ -61,12 +62,19 @@ func (a *Agent) runSnapshots(ctx context.Context) {
 // keepSnapshot writes the snapshot if entries changed since it was written, or
 // something was learned since and that is a while ago.
 func (a *Agent) keepSnapshot(path string, kept *keptState, patience time.Duration) {
+	failed := a.beginAsking()
 	now := keptState{a.sw.Generation(), a.sw.Learnings(), time.Now()}
+	if failed() != nil {
+		return // the file has more than the switch says
+	}
 	if now.generation == kept.generation && (now.learnings == kept.learnings || now.at.Sub(kept.at) < patience) {
 		return
 	}
 	if err := a.writeSnapshot(path); err != nil {
 		a.log.Error("the flow snapshot cannot be kept", "file", path, "error", err)
+		if failed() != nil {
+			return // nothing was written: the next round is to try again
+		}
 	}
 	*kept = now
 }
@@ -86,7 +94,8 @@ func (a *Agent) writeSnapshot(path string) error {
 	return switchd.WriteOwnFile(path, text)
 }
 
-// takeSnapshot is what the switch holds now.
+// takeSnapshot is what the switch holds now. The error is also that of a switch that does
+// not answer.
 func (a *Agent) takeSnapshot() (*snapshot, error) {
 	boot, err := switchd.BootID()
 	if err != nil {
@@ -96,7 +105,16 @@ func (a *Agent) takeSnapshot() (*snapshot, error) {
 		Boot: hex.EncodeToString(boot[:]), Config: a.config.identity(), Taken: a.clock(),
 		Tables: map[uint8]string{},
 	}}
+	failed := a.beginAsking()
+	if a.remote != nil { // not by a.sw.Names, which may be a second old
+		if i, err := a.remote.Info(context.Background()); err == nil && i.Names == nil {
+			return nil, errEmptySwitch
+		}
+	}
 	s.Memory = a.live.objects.Remember(func() { s.fill(a.sw) })
+	if err := failed(); err != nil {
+		return nil, err
+	}
 	for _, p := range a.pods.wanted() {
 		s.Ports = append(s.Ports, snapshotPort{p, p.oneWay})
 	}
@@ -126,6 +144,10 @@ func (s *snapshot) fill(sw door.Switch) {
 		s.Meters = append(s.Meters, m.Meter)
 	}
 }
+
+// errEmptySwitch is why no snapshot is written: the switch has been started again without
+// its files, and the snapshot is all that is left.
+var errEmptySwitch = errors.New("the switch has no entries: it has lost those that the agent sent")
 
 // timeSince is the time between two readings of a clock in nanoseconds.
 func timeSince(then, now int64) time.Duration { return time.Duration(now - then) }

@@ -82,6 +82,8 @@ type LiveLine struct {
 	Armed  *Armed                `json:"armed,omitempty"`
 	Walk   *trace.Walk           `json:"walk,omitempty"`
 	Counts *dataplane.LiveCounts `json:"counts,omitempty"` // with each walk, at least once a second, and last of all
+	// Error says why walks end before the trace does: the switch does not answer any more.
+	Error string `json:"error,omitempty"`
 }
 
 // Armed is what a live trace looks for.
@@ -103,6 +105,7 @@ func (a *Agent) answerLive(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node string) {
+	failed := p.beginAsking()
 	var req LiveTraceRequest
 	d := json.NewDecoder(io.LimitReader(r.Body, maxTraceRequest))
 	d.DisallowUnknownFields()
@@ -116,7 +119,7 @@ func (p *pipeline) answerLive(w http.ResponseWriter, r *http.Request, node strin
 		l, err = a.arm(&req)
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		refuse(w, failed, err)
 		return
 	}
 	defer l.Close()
@@ -157,6 +160,9 @@ func (s *liveStream) run(ctx context.Context, armed *Armed) {
 			err = s.tellWalk(t)
 		case errors.Is(err, context.DeadlineExceeded):
 			err = nil
+		default:
+			s.send(&LiveLine{Error: withAdvice(err).Error()})
+			return
 		}
 		if err == nil && time.Since(s.told) >= tellCounts {
 			err = s.tell()

@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/switchd"
+)
+
+// splitSwitch is a switch that runs by itself at a socket of a test.
+type splitSwitch struct {
+	socket string
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// startSwitch starts one without ports, whose entries are table 0, Classifier.
+func startSwitch(t *testing.T) *splitSwitch {
+	t.Helper()
+	dir := t.TempDir()
+	s := &splitSwitch{socket: filepath.Join(dir, "switch.sock"), ended: make(chan error, 1)}
+	p := &switchd.Process{
+		Socket: s.socket, Dir: filepath.Join(dir, "files"), Release: "test", Log: slog.New(slog.DiscardHandler),
+		Settings: switchd.Settings{Workers: 1, Offload: switchd.OffloadOff},
+	}
+	var ctx context.Context
+	ctx, s.cancel = context.WithCancel(t.Context())
+	go func() { s.ended <- p.Run(ctx) }()
+	t.Cleanup(func() { s.stop(t) })
+	c := door.Dial(s.socket)
+	nstest.Until(t, "the switch answers", func() bool { _, err := c.Info(t.Context()); return err == nil })
+	program, err := flow.ParseProgram(flow.Sources{
+		Flows: flow.Text("flows", "table=0, priority=10,arp actions=NORMAL\ntable=0, priority=5,in_port=1,ip actions=ct(commit,zone=7),output:2\ntable=0, priority=1,in_port=2,udp actions=drop\n"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program.Names.SetTable(0, "Classifier")
+	program.Names.SetPort(1, "left")
+	if err := c.Apply(dataplane.BundleOf(program)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stop stops the switch, and waits until it has ended.
+func (s *splitSwitch) stop(t *testing.T) {
+	s.cancel()
+	if s.ended == nil {
+		return
+	}
+	if err := <-s.ended; err != nil {
+		t.Error(err)
+	}
+	s.ended = nil
+}
+
+// splitPipeline is a pipeline of an agent whose switch is s.
+func splitPipeline(t *testing.T, s *splitSwitch) *pipeline {
+	t.Helper()
+	p, err := newPipeline(options{remote: door.Dial(s.socket)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestAwaySwitchIsNoAnswer: what an agent answers while its switch is away is the reason,
+// and what to do; never an empty dump.
+func TestAwaySwitchIsNoAnswer(t *testing.T) {
+	s := startSwitch(t)
+	p := splitPipeline(t, s)
+	c := &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}
+	for _, away := range []bool{false, true} {
+		if away {
+			s.stop(t)
+		}
+		want := func(what string, err error) {
+			t.Helper()
+			switch {
+			case !away && err != nil:
+				t.Errorf("%s: %v", what, err)
+			case away && (err == nil || !strings.Contains(err.Error(), "no switch answers at "+s.socket) || !strings.Contains(err.Error(), "starts it again")):
+				t.Errorf("%s of a switch that is away: %v", what, err)
+			}
+		}
+		for _, path := range []string{"/flows", "/groups", "/meters", "/ports", "/workers", "/tables", "/pipeline", "/conntrack", "/conntrack/stats", "/cache", "/fdb", "/drops", "/drops/last", "/sums", "/counters", "/metrics"} {
+			_, err := c.Get(t.Context(), path, nil)
+			want(path, err)
+		}
+		_, err := c.Get(t.Context(), "/flows", url.Values{"format": {"json"}})
+		want("/flows as JSON", err)
+		_, err = c.Delete(t.Context(), "/conntrack", nil)
+		want("flush", err)
+		_, err = c.Post(t.Context(), "/trace", nil, &TraceRequest{Flow: "in_port=1,ip"})
+		want("trace", err)
+		_, err = p.counterText(t.Context())
+		want("counters of the page", err)
+	}
+	if err := c.FollowLost(t.Context(), &LostQuery{}, func(*LostPacket) error { return nil }, func(string) {}); err == nil || !strings.Contains(err.Error(), s.socket) {
+		t.Errorf("drops --follow: %v", err)
+	}
+}
+
+// TestStreamsEndWithTheSwitch: a live trace, and whoever follows drops, are told why no
+// more lines come.
+func TestStreamsEndWithTheSwitch(t *testing.T) {
+	s := startSwitch(t)
+	c, err := Connect(t.Context(), s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed, ended := make(chan bool, 10), make(chan error, 2)
+	go func() {
+		ended <- c.TraceLive(t.Context(), &LiveTraceRequest{}, func(*LiveLine) error { armed <- true; return nil })
+	}()
+	<-armed
+	go func() {
+		ended <- c.FollowLost(t.Context(), &LostQuery{}, func(*LostPacket) error { return nil }, func(string) {})
+	}()
+	time.Sleep(followEvery) // if the request comes later, it fails at its begin: an error too
+	s.stop(t)
+	for range 2 {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "no switch answers at "+s.socket) {
+			t.Errorf("ended with %v", err)
+		}
+	}
+}
+
+// TestRefusedByTheSwitch: a question that makes no sense is the caller's mistake, and does
+// not count as a failure of the switch.
+func TestRefusedByTheSwitch(t *testing.T) {
+	p := splitPipeline(t, startSwitch(t))
+	failed := p.beginAsking()
+	c := &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}
+	if _, err := c.Post(t.Context(), "/trace", nil, &TraceRequest{Flow: "in_port=1,ip", Packet: "00"}); err == nil {
+		t.Error("a frame of one byte was walked")
+	}
+	if err := failed(); err != nil {
+		t.Errorf("counted as a failure: %v", err)
+	}
+}
+
+// TestAwaySwitchKeepsWhatIsKnown: loops that run beside the API take nothing over from a
+// switch that is away.
+func TestAwaySwitchKeepsWhatIsKnown(t *testing.T) {
+	s := startSwitch(t)
+	var log bytes.Buffer
+	a := &Agent{pipeline: splitPipeline(t, s), log: slog.New(slog.NewTextHandler(&log, nil)), config: &Config{}}
+	if err := a.switchAnswers(); err != nil {
+		t.Error(err)
+	}
+	a.lost.since(0, func(*LostPacket) bool { return true })
+	a.lost.ports[1] = map[string]uint64{"a reason": 5}
+	s.stop(t)
+	a.lost.since(0, func(*LostPacket) bool { return true })
+	if a.lost.ports[1] == nil {
+		t.Error("ports are forgotten")
+	}
+	var away *door.AwayError
+	if err := a.switchAnswers(); !errors.As(err, &away) {
+		t.Errorf("condition switch: %v", err)
+	}
+	file, kept := filepath.Join(t.TempDir(), "flows.snapshot"), keptState{generation: 7}
+	before := []byte("what there was")
+	if err := os.WriteFile(file, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.keepSnapshot(file, &kept, 0)
+	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) || kept.generation != 7 {
+		t.Errorf("the snapshot of a switch that is away: %q, %v, %+v", after, err, kept)
+	}
+	if err := a.makeGateway(); !errors.As(err, &away) {
+		t.Errorf("the gateway is made without knowing the switch's ports: %v", err)
+	}
+}
+
+// TestDirectAnswers: a client of a switch answers what one of an agent of flow files does.
+func TestDirectAnswers(t *testing.T) {
+	s := startSwitch(t)
+	c, err := Connect(t.Context(), s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/flows?names=1": "table=Classifier", "/tables": "Classifier", "/workers": "0", "/pipeline": "Classifier", "/metrics": "antrail_table_entries",
+		"/groups": "", "/ports": "", "/conntrack": "", "/conntrack/stats": "", "/cache": "", "/fdb": "", "/drops": "", "/drops/last": "", "/sums": "", "/counters": "Classifier",
+	} {
+		if got := get(t, c, path); !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not have %q", path, got, want)
+		}
+	}
+	b, err := c.Post(t.Context(), "/trace", formJSON, &TraceRequest{Flow: "in_port=1,ip"})
+	var a TraceAnswer
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil || len(a.Entries) != 1 || a.Entries[0].Priority != 5 {
+		t.Errorf("trace: %v\n%s", err, b)
+	}
+	if b, err = c.Delete(t.Context(), "/conntrack", nil); err != nil || !strings.HasPrefix(string(b), "flushed 0") {
+		t.Errorf("flush: %q, %v", b, err)
+	}
+	for path, want := range map[string]string{"/explain": "no objects", "/services": "no objects", "/check": "antrail agent", "/readyz": "antrail agent"} {
+		if _, err := c.Get(t.Context(), path, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
