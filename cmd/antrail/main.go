@@ -115,8 +115,9 @@ func rootCommand(began *bool) *cobra.Command {
 		Long: `antrail is a software switch for Kubernetes Nodes: a packet enters by a port and
 walks tables of flow entries until an entry gives a verdict.
 
-Commands that show something ask a running agent over its unix socket, or load
-files and ask those: flow files with --flows, Kubernetes objects with --manifests.`,
+Commands that show something ask a running agent over its unix socket, or a switch
+that runs without one, or load files and ask those: flow files with --flows,
+Kubernetes objects with --manifests.`,
 		Example:           "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
 		Args:              noArgs,
 		SilenceErrors:     true,

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,7 @@ import (
 // socketEnv names the agent's socket where --socket does not.
 const socketEnv = "ANTRAIL_SOCKET"
 
-// source is where the answers come from: a running agent, or files.
+// source is where the answers come from: a running agent, a switch without one, or files.
 type source struct {
 	socket string
 	node   string // a Node of a lab, in place of socket; the Node of manifests
@@ -51,16 +52,16 @@ func (s *source) addTo(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("socket", "manifests")
 }
 
-// addAgentTo is addTo for what only a running agent can do.
+// addAgentTo is addTo for what files cannot answer.
 func (s *source) addAgentTo(c *cobra.Command) {
 	s.addSocketTo(c)
 	c.Flags().StringVarP(&s.output, "output", "o", "text", s.forms())
 }
 
-// addSocketTo gives a command the flags that choose the agent.
+// addSocketTo gives a command the flags that choose the agent or switch.
 func (s *source) addSocketTo(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
+	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent, or of a switch; "+socketEnv+" sets the default")
 	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
 	addLabFlag(c, &s.lab)
 	c.MarkFlagsMutuallyExclusive("socket", "node")
@@ -133,10 +134,10 @@ func (s *source) client(problems io.Writer) (*agent.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return agent.NewClient(socket), nil
+	return agent.Connect(context.Background(), socket)
 }
 
-// agentSocket is the socket of the agent that the flags name.
+// agentSocket is the socket of the agent or switch that the flags name.
 func (s *source) agentSocket() (string, error) {
 	if s.node == "" {
 		return s.socket, nil

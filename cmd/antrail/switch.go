@@ -7,12 +7,13 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/switchd"
 	"github.com/spf13/cobra"
 )
 
 // switchSocket is where the door of a switch is.
-const switchSocket = "/run/antrail/switch.sock"
+const switchSocket = agent.DefaultSwitch
 
 func switchCommand() *cobra.Command {
 	p := switchd.Process{}
@@ -22,9 +23,11 @@ func switchCommand() *cobra.Command {
 		Short: "Run the switch in a process of its own",
 		Long: `Run the switch without an agent: it forwards by the flow entries that a controller sends to its socket (docs/door.md),
 and opens the ports that the controller names. When it is started again, it goes on with the entries, ports and
-connections that it had. An agent drives it with --switch; so does a person with curl.`,
-		Example: "  antrail switch --socket " + switchSocket + "\n  antrail switch --take-over\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch",
-		Args:    noArgs,
+connections that it had. An agent drives it with --switch; so does a person with curl. Commands that ask an agent ask
+a switch, too, if --socket names its socket.`,
+		Example: "  antrail switch --socket " + switchSocket + "\n  antrail switch --take-over\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch" +
+			"\n  antrail dump-flows --socket " + switchSocket,
+		Args: noArgs,
 	}
 	f := c.Flags()
 	f.StringVar(&p.Socket, "socket", switchSocket, "unix socket of the door; mode 0600")
