@@ -38,6 +38,8 @@ type Agent struct {
 	told chan struct{}
 	// takeOver takes the switch from another controller.
 	takeOver bool
+	// api is where the API is served.
+	api net.Listener
 	// stands says that the switch had the gateway's port already.
 	stands  bool
 	host    *host.Host
@@ -114,6 +116,7 @@ func (a *Agent) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.api = ln
 	if err = a.start(ctx); err == nil {
 		turning := beginParts(ctx, a.switchPart())
 		err = a.serve(ctx, ln, turning)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -220,4 +221,44 @@ func TestDirectAnswers(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+}
+
+// TestWaitingAgentSaysSo: an agent that waits for its switch says for what, is alive and not
+// ready, and has its listener back when it waits no more.
+func TestWaitingAgentSaysSo(t *testing.T) {
+	dir := t.TempDir()
+	config := &Config{Socket: filepath.Join(dir, "agent.sock"), Switch: filepath.Join(dir, "nobody.sock")}
+	ln, err := switchd.Listen(config.Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	a := &Agent{config: config, log: slog.New(slog.DiscardHandler), api: ln, told: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { _, _, err := a.awaitSwitch(ctx); ended <- err }()
+	c := NewClient(config.Socket)
+	if _, err := c.Get(t.Context(), "/flows", nil); err == nil || !strings.Contains(err.Error(), "the agent waits for its switch: no switch answers at "+config.Switch) {
+		t.Errorf("flows: %v", err)
+	}
+	if text := get(t, c, "/healthz"); !strings.Contains(text, "switch: warning: no switch answers") {
+		t.Errorf("healthz: %s", text)
+	}
+	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "switch: no switch answers") {
+		t.Errorf("readyz: %v", err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go func() {
+		if conn, err := net.Dial("unix", config.Socket); err == nil {
+			conn.Close()
+		}
+	}()
+	conn, err := ln.Accept()
+	if err != nil {
+		t.Fatalf("the listener is not given back: %v", err)
+	}
+	conn.Close()
 }

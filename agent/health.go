@@ -100,12 +100,7 @@ func (a *Agent) pipelineInstalled() error {
 }
 
 // switchAnswers says why a switch in a process of its own does not answer.
-func (a *Agent) switchAnswers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), switchPatience)
-	defer cancel()
-	_, err := a.remote.Info(ctx)
-	return withAdvice(err)
-}
+func (a *Agent) switchAnswers() error { return whyAway(a.remote) }
 
 // warnings are what /readyz warns of.
 func (a *Agent) warnings() []condition {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
@@ -36,6 +37,11 @@ const controllerName = "antrail agent"
 // ends. gone receives why the agent is no more the controller.
 func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan error, err error) {
 	c, told := door.Dial(a.config.Switch), ""
+	waits, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() { a.runWaiting(waits, c) })
+	defer waiting.Wait()
+	defer cancel()
 	for {
 		info, err := c.Info(ctx)
 		if err == nil {

@@ -113,7 +113,7 @@ func TestBareSwitchAnswersAsFiles(t *testing.T) {
 		"trace in_port=2,ip,nw_dst=10.10.0.26", "trace in_port=2,arp -o json", "pipeline", "pipeline -o dot", "pipeline -o json",
 		"get services", "explain Pod/default/web-a", "dump-flows --explain", "why default/a default/b:80",
 	} {
-		want, code := printed(command+" "+seedFiles)
+		want, code := printed(command + " " + seedFiles)
 		if command == "why default/a default/b:80" { // of files only with objects
 			want, code = "antrail: the pipeline comes from flow files: there are no objects behind it; trace walks packets through it\n", exitUsage
 		}
