@@ -17,6 +17,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -110,8 +111,9 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 // remotePorts opens the pods' ports in another process.
 type remotePorts struct {
 	*door.Client
-	mtu  int
-	tags bool // pods may send VLAN tags
+	mtu   int
+	tags  bool   // pods may send VLAN tags
+	owner string // of taps
 }
 
 // open opens a port with its security.
@@ -120,7 +122,42 @@ func (r remotePorts) open(p Port) (ports.Port, error) {
 	if p.Driver == DriverTap {
 		s.Tap = &door.TapSpec{MTU: r.mtu, Marks: !p.oneWay, Aside: true}
 	}
-	return &remotePort{r.Client, s}, r.OpenPort(s)
+	return &remotePort{r.Client, s}, openOrGive(r.Client, s, r.owner)
+}
+
+// RemovePort closes a port. What the switch may not take back, the agent does.
+func (r remotePorts) RemovePort(no uint32) error {
+	all := r.Ports()
+	err := r.Client.RemovePort(no)
+	info, infoErr := r.Info(context.Background())
+	if infoErr != nil || !info.Confined {
+		return errors.Join(err, infoErr)
+	}
+	for _, p := range all {
+		if p.No == no {
+			err = errors.Join(err, switchd.TakeBack(p.Name, p.Driver, r.owner))
+		}
+	}
+	return err
+}
+
+// openOrGive has the switch open a port. A switch that is confined may not: the agent
+// opens the port itself, gives the switch the descriptors and keeps none. The program of
+// a packet socket is attached to the link without a bpf_link, and the device of a tap has
+// an owner: both stay when either process ends.
+func openOrGive(sw *door.Client, s *door.PortSpec, owner string) error {
+	err := sw.OpenPort(s)
+	if !errors.Is(err, door.ErrConfined) {
+		return err
+	}
+	p, err := switchd.OpenToGive(s, owner)
+	if err != nil {
+		return err
+	}
+	if err := sw.GivePort(s, p.Descriptors()); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	return switchd.Leave(p)
 }
 
 // AddSecuredPort implements portSwitch. The port is in the switch already.
@@ -190,6 +227,9 @@ func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
 	return all
 }
 
+// owner is who makes taps.
+func (a *Agent) owner() string { return host.LinkAlias(a.config.Socket) }
+
 // gatewaySpec is the gateway's port.
 func (c *Config) gatewaySpec() *door.PortSpec {
 	g := &c.Gateway
@@ -214,7 +254,7 @@ func (a *Agent) makeGateway() error {
 		}
 	}
 	g := &a.config.Gateway
-	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: host.LinkAlias(a.config.Socket)})
+	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: a.owner()})
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -225,13 +265,13 @@ func (a *Agent) makeGateway() error {
 // openRemoteTunnel has the switch open the tunnel's port.
 func (a *Agent) openRemoteTunnel(c underlay.Config) error {
 	t := &a.config.Tunnel
-	err := a.remote.OpenPort(&door.PortSpec{
+	err := openOrGive(a.remote, &door.PortSpec{
 		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: dataplane.PortSecurity{MACs: [][6]byte{tables.GlobalVirtualMAC}},
 		Tunnel: &door.TunnelSpec{
 			Kind: t.Type, Local: t.LocalAddress, MTU: c.MTU, Peers: doorPeers(c.Peers), Pods: c.Pods, AnyNetwork: c.AnyNetwork,
 			Driver: t.Driver, Uplink: t.Uplink,
 		},
-	})
+	}, a.owner())
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
@@ -256,7 +296,7 @@ func (a *Agent) removeStalePorts() {
 			continue
 		}
 		a.log.Info("port removed: it is not wanted any more", "port", p.Name, "ofPort", p.No)
-		if err := a.sw.RemovePort(p.No); err != nil {
+		if err := a.pods.sw.RemovePort(p.No); err != nil {
 			a.log.Warn("port removed, with an error", "port", p.Name, "error", err)
 		}
 	}

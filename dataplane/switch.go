@@ -45,6 +45,8 @@ type Config struct {
 	// KeepAwake has idle processors of the machine stay awake while ports talk to each
 	// other by way of a worker (ports.Awake). New fails where the kernel cannot.
 	KeepAwake bool
+	// OpenAwake opens the request of one worker for that; ports.OpenAwake when nil.
+	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
 	// Shortcuts lets the kernel forward packets of established connections by
@@ -143,7 +145,11 @@ func New(c Config) (*Switch, error) {
 		w.poller = poller
 		s.workers = append(s.workers, w)
 		if c.KeepAwake {
-			request, err := ports.OpenAwake()
+			open := c.OpenAwake
+			if open == nil {
+				open = ports.OpenAwake
+			}
+			request, err := open()
 			if err != nil {
 				return nil, fmt.Errorf("worker: %w", err)
 			}

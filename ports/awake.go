@@ -22,11 +22,26 @@ type Awake struct{ request *os.File }
 // OpenAwake lets processors sleep until Keep says otherwise. It takes root, and a
 // kernel that has such requests.
 func OpenAwake() (*Awake, error) {
+	f, err := OpenAwakeFile()
+	if err != nil {
+		return nil, err
+	}
+	return AwakeBy(f)
+}
+
+// OpenAwakeFile opens a request for a process that may not open one (AwakeBy). Until it
+// is written, the processors sleep as before.
+func OpenAwakeFile() (*os.File, error) {
 	f, err := os.OpenFile(wakeLatency, os.O_WRONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("keep processors awake: %w", err)
 	}
-	a := &Awake{f}
+	return f, nil
+}
+
+// AwakeBy is OpenAwake with a request that is open. It takes no privilege.
+func AwakeBy(request *os.File) (*Awake, error) {
+	a := &Awake{request}
 	return a, a.Keep(false)
 }
 

@@ -6,6 +6,9 @@ import (
 
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -30,15 +33,22 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	}
 	by := *s.open
 	by.From, by.Attached = from, true
-	as := *p
-	switch given.driver {
-	case DriverUnderlay:
-		t := *p.Tunnel
+	return s.enter(p, func() (ports.Port, error) { return s.adopt(&by, p, given.driver) })
+}
+
+// adopt makes a port of what an Opener was given.
+func (s *PortSet) adopt(by *Opener, p *door.PortSpec, driver string) (ports.Port, error) {
+	switch {
+	case driver == DriverUnderlay:
+		as, t := *p, *p.Tunnel
 		t.Driver, as.Tunnel = DriverKernel, &t
-	default:
-		as.Driver = given.driver
+		return s.openTunnel(by, &as)
+	case p.Link == "":
+		return nil, errors.New("it names no link")
+	case driver == DriverTap:
+		return s.openTap(by, p)
 	}
-	return s.enter(p, func() (ports.Port, error) { return s.openPort(&by, &as) })
+	return by.afpacket(p.Link, "the controller gave the packet socket")
 }
 
 // givenAs says which descriptors a port is made of. The error says why no switch takes
@@ -51,6 +61,64 @@ func givenAs(p *door.PortSpec) (inherited, error) {
 		return inherited{DriverUnderlay, p.Name}, CanGive(p)
 	}
 	return inherited{DriverAFPacket, p.Link}, CanGive(p)
+}
+
+// OpenToGive opens a port for a confined switch, in the network namespace of the calling
+// thread. owner is who makes taps. The port moves no packet; what comes waits in its
+// descriptors. The caller gives those, and closes the port (Leave, or Close if the switch
+// has not taken it).
+func OpenToGive(p *door.PortSpec, owner string) (ports.Heritable, error) {
+	given, err := givenAs(p)
+	if err != nil {
+		return nil, err
+	}
+	switch given.driver {
+	case DriverTap:
+		o, err := tapOptions(p)
+		if err != nil {
+			return nil, err
+		}
+		o.Owner = owner
+		return orNone(tap.Open(o))
+	case DriverUnderlay:
+		c, err := tunnelConfig(p)
+		if err != nil {
+			return nil, err
+		}
+		return orNone(underlay.Open(c))
+	}
+	return orNone(afpacket.Open(afpacket.Options{Interface: p.Link}))
+}
+
+// orNone makes no port of a nil pointer.
+func orNone[P ports.Heritable](p P, err error) (ports.Heritable, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Leave closes a port that a switch has taken: the device and the program stay.
+func Leave(p ports.Heritable) error {
+	p.Rest()
+	if t, is := p.(*tap.Port); is {
+		t.Keep(true)
+	}
+	return p.Close()
+}
+
+// TakeBack removes what a port leaves that was given to a switch and that the switch has
+// closed: the program of a packet socket, or an owner's tap. A link that is gone is no
+// error.
+func TakeBack(link, driver, owner string) error {
+	switch driver {
+	case DriverAFPacket:
+		return afpacket.CleanLink(link)
+	case DriverTap:
+		_, err := tap.Sweep(owner, func(name string) bool { return name != link })
+		return err
+	}
+	return nil
 }
 
 // CanGive says why a port cannot be given with its descriptors; nil if it can.

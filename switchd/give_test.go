@@ -15,10 +15,7 @@ import (
 	"github.com/antrail/antrail/internal/confinetest"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/porttest"
-	"github.com/antrail/antrail/ports/tap"
-	"github.com/antrail/antrail/ports/underlay"
 	"golang.org/x/sys/unix"
 )
 
@@ -114,21 +111,15 @@ func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 	t.Helper()
 	nstest.AddVeth(t, g.node, "sw0", nstest.New(t), "eth0")
 	all := map[string]ports.Heritable{}
-	g.node.Do(t, func() {
-		d, err := tap.Open(tap.Options{Name: "gw0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := afpacket.Open(afpacket.Options{Interface: "sw0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		u, err := underlay.Open(underlay.Config{Local: tunnelSpec.Tunnel.Local})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all["gw0"], all["pod"], all["tun0"] = d, s, u
-	})
+	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+		g.node.Do(t, func() {
+			p, err := OpenToGive(&spec, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[spec.Name] = p
+		})
+	}
 	for _, p := range all {
 		p.Rest()
 		t.Cleanup(func() { p.Close() })

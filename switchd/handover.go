@@ -113,6 +113,10 @@ func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("this switch speaks %s, not %.40q: stop it and start the other", handOverProtocol, got), http.StatusUpgradeRequired)
 		return
 	}
+	if p.Confined {
+		http.Error(w, "this switch is confined, and its ports are its controller's: stop it and start the other", http.StatusConflict)
+		return
+	}
 	t, err := door.Hijack(w, handOverProtocol)
 	if err != nil {
 		return

@@ -103,13 +103,9 @@ func (s *PortSet) openPort(by *Opener, p *door.PortSpec) (ports.Port, error) {
 }
 
 func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
-	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside}
-	if p.Tap.MAC != "" {
-		mac, err := net.ParseMAC(p.Tap.MAC)
-		if err != nil || len(mac) != len(o.MAC) {
-			return nil, fmt.Errorf("tap.mac: %q is no MAC address", p.Tap.MAC)
-		}
-		o.MAC = [6]byte(mac)
+	o, err := tapOptions(p)
+	if err != nil {
+		return nil, err
 	}
 	t, err := by.Tap(o)
 	if err != nil {
@@ -118,23 +114,45 @@ func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	return t, nil
 }
 
+// tapOptions are those of a tap, but for its owner.
+func tapOptions(p *door.PortSpec) (tap.Options, error) {
+	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside}
+	if p.Tap.MAC != "" {
+		mac, err := net.ParseMAC(p.Tap.MAC)
+		if err != nil || len(mac) != len(o.MAC) {
+			return o, fmt.Errorf("tap.mac: %q is no MAC address", p.Tap.MAC)
+		}
+		o.MAC = [6]byte(mac)
+	}
+	return o, nil
+}
+
 func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	if s.tunnel != nil {
 		return nil, errors.New("there is a tunnel already")
 	}
-	kind, known := tunnel.KindNamed(p.Tunnel.Kind)
-	if !known {
-		return nil, fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", p.Tunnel.Kind)
+	c, err := tunnelConfig(p)
+	if err != nil {
+		return nil, err
 	}
-	t, err := by.Tunnel(underlay.Config{
-		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
-		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork,
-	}, p.Tunnel.Driver, p.Tunnel.Uplink)
+	t, err := by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
 	if err != nil {
 		return nil, err
 	}
 	s.setTunnel(t)
 	return t, nil
+}
+
+// tunnelConfig is that of a tunnel.
+func tunnelConfig(p *door.PortSpec) (underlay.Config, error) {
+	kind, known := tunnel.KindNamed(p.Tunnel.Kind)
+	if !known {
+		return underlay.Config{}, fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", p.Tunnel.Kind)
+	}
+	return underlay.Config{
+		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
+		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork,
+	}, nil
 }
 
 func underlayPeers(all []door.TunnelPeer) (peers []underlay.Peer) {

@@ -16,6 +16,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/halfopen"
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
 )
 
@@ -34,6 +35,7 @@ type Process struct {
 	// gives it the ports. Listener is the socket then, which the process before has opened.
 	Confined bool
 	Listener net.Listener
+	awake    []*os.File // what else the launcher has opened: a request for each worker
 
 	// TakeOver takes the place of the switch at Socket, if one runs.
 	TakeOver bool
@@ -174,10 +176,10 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	s := &p.Settings
 	c := Config{
 		ConntrackFile: filepath.Join(p.Dir, conntrackFile), Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake,
-		Workers: s.Workers, Offload: p.openOffload(), PacketIn: p.packetIn,
+		Workers: p.workers(), Offload: p.openOffload(), PacketIn: p.packetIn,
 	}
-	if c.Workers == 0 {
-		c.Workers = runtime.NumCPU()
+	if p.Confined {
+		c.KeepAwake, c.OpenAwake = len(p.awake) == c.Workers, p.nextAwake
 	}
 	if s.ConnectionCache != nil && !*s.ConnectionCache {
 		c.Cache = -1
@@ -239,6 +241,16 @@ func (p *Process) openLater(spec *door.PortSpec) {
 	if err := p.ports.OpenPort(spec); err != nil {
 		p.Log.Warn("a port of the switch before is not opened", "port", spec.Name, "error", err)
 	}
+}
+
+// workers is how many move packets.
+func (p *Process) workers() int { return cmp.Or(p.Settings.Workers, runtime.NumCPU()) }
+
+// nextAwake is the next request to keep processors awake that the launcher has opened.
+func (p *Process) nextAwake() (*ports.Awake, error) {
+	f := p.awake[0]
+	p.awake = p.awake[1:]
+	return ports.AwakeBy(f)
 }
 
 // withPorts is the switch whose ports the set has opened.

@@ -6,6 +6,7 @@
 //	process.go      the process: files, parts that run, the door
 //	handover.go     another process takes the place of this one
 //	takeover.go     this one takes the place of another
+//	launch.go       a switch without privilege, and the process that starts it
 //	settings.go     what it is started with; ctsettings.go, of connections
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing
@@ -34,6 +35,7 @@ import (
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports"
 )
 
 // Config is what a Switch is opened with.
@@ -53,10 +55,12 @@ type Config struct {
 
 	// Clock is a monotonic clock in nanoseconds; the process's own when nil.
 	Clock func() int64
-	// Workers, Cache, SelectSeed, KeepAwake and PacketIn are those of dataplane.Config.
+	// Workers, Cache, SelectSeed, KeepAwake, OpenAwake and PacketIn are those of
+	// dataplane.Config.
 	Workers, Cache int
 	SelectSeed     uint64
 	KeepAwake      bool
+	OpenAwake      func() (*ports.Awake, error)
 	PacketIn       func(*dataplane.PacketIn)
 	// Offload has the kernel forward established connections; nil for none. Close does
 	// not close it.
@@ -93,7 +97,7 @@ func Open(c Config) (*Switch, error) {
 	}
 	s.Switch, err = dataplane.New(dataplane.Config{
 		Conntrack: s.table, Clock: c.Clock, Workers: c.Workers, SelectSeed: c.SelectSeed, Cache: c.Cache, PacketIn: c.PacketIn,
-		Shortcuts: s.offload.shortcuts(), KeepAwake: c.KeepAwake,
+		Shortcuts: s.offload.shortcuts(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.closeTable())

@@ -37,6 +37,7 @@ const (
 )
 
 func main() {
+	enterConfined() // before anything else: it may begin again as another user
 	beginWithoutSignals(os.Args[1:])
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

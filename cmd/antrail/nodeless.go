@@ -4,6 +4,9 @@ package main
 
 import "github.com/spf13/cobra"
 
+// enterConfined does nothing: switches are for Nodes.
+func enterConfined() {}
+
 // addNodeCommands adds what a machine that is no Node can do besides lessons: print
 // what was recorded on one.
 func addNodeCommands(root *cobra.Command) {

@@ -4,7 +4,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/antrail/antrail/agent"
@@ -15,18 +17,35 @@ import (
 // switchSocket is where the door of a switch is.
 const switchSocket = agent.DefaultSwitch
 
+// confinedUID is the user of a confined switch when --uid is not given. No distribution
+// gives this number to anybody.
+const confinedUID = 64081
+
+// enterConfined makes this process the confined switch if a launcher has started it so.
+func enterConfined() {
+	if err := switchd.Enter(); err != nil {
+		fmt.Fprintln(os.Stderr, "antrail:", err)
+		os.Exit(exitFailed)
+	}
+}
+
 func switchCommand() *cobra.Command {
 	p := switchd.Process{}
-	var settings, level string
+	var settings, level, given string
+	var confined bool
+	var uid int
 	c := &cobra.Command{
 		Use:   "switch",
 		Short: "Run the switch in a process of its own",
 		Long: `Run the switch without an agent: it forwards by the flow entries that a controller sends to its socket (docs/door.md),
 and opens the ports that the controller names. When it is started again, it goes on with the entries, ports and
 connections that it had. An agent drives it with --switch; so does a person with curl. Commands that ask an agent ask
-a switch, too, if --socket names its socket.`,
-		Example: "  antrail switch --socket " + switchSocket + "\n  antrail switch --take-over\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch" +
-			"\n  antrail dump-flows --socket " + switchSocket,
+a switch, too, if --socket names its socket.
+
+With --confined the switch has no capability, no file but its own, and few system calls; a second process, its
+launcher, stays root and only waits. The controller opens the ports and gives their descriptors to the switch.`,
+		Example: "  antrail switch --confined\n  antrail switch --take-over\n  antrail switch --socket " + switchSocket +
+			"\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch\n  antrail dump-flows --socket " + switchSocket,
 		Args: noArgs,
 	}
 	f := c.Flags()
@@ -34,6 +53,10 @@ a switch, too, if --socket names its socket.`,
 	f.StringVar(&p.Dir, "dir", "", "directory of the switch's files; the socket's, under the socket's name, when not given")
 	f.StringVar(&settings, "settings", "", "file of settings (JSON): workers, conntrack, offload and others")
 	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch that runs, without a gap; start as usual if none does")
+	f.BoolVar(&confined, "confined", false, "run the switch in a process without any privilege; its controller opens the ports")
+	f.IntVar(&uid, "uid", confinedUID, "user and group of the confined switch: a number that nothing else on the machine has")
+	f.StringVar(&given, switchd.GivenFlag, "", "what a launcher says to the confined switch")
+	f.MarkHidden(switchd.GivenFlag)
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagFilename("settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -44,8 +67,15 @@ a switch, too, if --socket names its socket.`,
 		if p.Dir == "" {
 			p.Dir = p.Socket + ".d"
 		}
-		if !filepath.IsAbs(p.Socket) {
+		switch {
+		case !filepath.IsAbs(p.Socket):
 			return usageError{errors.New("--socket is no absolute path")}
+		case confined && !filepath.IsAbs(p.Dir):
+			return usageError{errors.New("--dir is no absolute path, and a confined switch needs one")}
+		case confined && p.TakeOver:
+			return usageError{errors.New("--take-over: a confined switch cannot take over yet; stop the one that runs, and its agent gives the next one its ports")}
+		case c.Flags().Changed("uid") && !confined:
+			return usageError{errors.New("--uid is for --confined")}
 		}
 		if settings != "" {
 			s, err := switchd.ReadSettings(settings)
@@ -56,6 +86,12 @@ a switch, too, if --socket names its socket.`,
 		}
 		p.Release = version()
 		p.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		switch {
+		case given != "":
+			return p.RunGiven(c.Context(), given)
+		case confined:
+			return p.RunConfined(c.Context(), uid, itself(), "switch", "--log-level", level)
+		}
 		return p.Run(c.Context())
 	}
 	return c

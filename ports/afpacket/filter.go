@@ -126,6 +126,21 @@ func Clean(tell func(what string)) error {
 	return errors.Join(errs...)
 }
 
+// CleanLink does so for one link of the calling thread's network namespace. A link that
+// is gone is no error.
+func CleanLink(name string) error {
+	l, err := netlink.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, first := cleanTCX(l.Attrs().Index)
+	_, err = cleanLink(l)
+	return errors.Join(first, err)
+}
+
 func cleanLink(l netlink.Link) (removed bool, err error) {
 	all, err := netlink.FilterList(l, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
