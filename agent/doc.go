@@ -7,7 +7,9 @@
 //	settings.go                parts of it that are the switch's settings: cards, connections
 //	kubernetes.go, logging.go  the Kubernetes API, the log, which does not repeat itself
 //	agent.go, group.go         start, run, stop; parts that run together
-//	remote.go                  a switch in a process of its own
+//	remote.go, waiting.go      a switch in a process of its own; until it answers
+//	away.go                    no answers from a switch that is away
+//	direct.go                  a switch without an agent, asked like one
 //	pipeline.go, manifests.go  flow files, or objects of a cluster -> a switch with that pipeline
 //	uninstall.go               what is left behind, and who takes it back
 //

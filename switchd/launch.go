@@ -95,7 +95,7 @@ func waitConfined(ctx context.Context, cmd *exec.Cmd) error {
 	signal.Notify(passed, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(passed)
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go runWait(cmd, ended)
 	stop := ctx.Done()
 	for {
 		select {
@@ -112,6 +112,9 @@ func waitConfined(ctx context.Context, cmd *exec.Cmd) error {
 		}
 	}
 }
+
+// runWait waits for a process.
+func runWait(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }
 
 // launchFiles are the descriptors that need privilege: the door, and requests to keep
 // processors awake if the settings ask for that.
