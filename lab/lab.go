@@ -97,6 +97,9 @@ type Options struct {
 	Walk bool
 	// Split runs each Node's switch in a process of its own.
 	Split bool
+	// Confined runs these without privilege. It takes Split, packet sockets, and a tunnel
+	// of UDP through the Node's stack.
+	Confined bool
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string
 
@@ -131,7 +134,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver, Confined: o.Confined}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err
@@ -153,6 +156,7 @@ func (o *Options) setDefaults() {
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
+	o.Confined = o.Confined || o.Split && DefaultConfined()
 	o.Split = o.Split || DefaultSplit()
 }
 
@@ -169,6 +173,9 @@ func (o *Options) check() error {
 	}
 	if !agent.KnownTunnelDriver(o.TunnelDriver) {
 		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
+	}
+	if err := o.checkConfined(); err != nil {
+		return err
 	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return fmt.Errorf("a lab's mode: %w", err)

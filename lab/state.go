@@ -35,6 +35,8 @@ type State struct {
 	EncapMode string `json:"encapMode,omitempty"`
 	// Uplink is what the Nodes' eth0 is.
 	Uplink Uplink `json:"uplink,omitempty"`
+	// Confined says that switches run without privilege.
+	Confined bool `json:"confined,omitempty"`
 	// UnderlayOffloads says that checksums and segments are left to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
 	// Driver is that of the pods' ports.

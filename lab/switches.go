@@ -16,6 +16,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/tunnel"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,6 +28,29 @@ const splitEnv = "ANTRAIL_SPLIT"
 
 // DefaultSplit is whether a lab's switches run in processes of their own when nobody says.
 func DefaultSplit() bool { return os.Getenv(splitEnv) == "1" }
+
+// confinedEnv has switches that are processes of their own run without privilege.
+const confinedEnv = "ANTRAIL_CONFINED"
+
+// DefaultConfined is whether such switches have no privilege when nobody says.
+func DefaultConfined() bool { return os.Getenv(confinedEnv) == "1" }
+
+// checkConfined is an error about what a switch without privilege does not do.
+func (o *Options) checkConfined() error {
+	switch {
+	case !o.Confined:
+		return nil
+	case !o.Split:
+		return errors.New("a lab's confined switches are processes of their own: --confined takes --split")
+	case o.Driver == agent.DriverAFXDP:
+		return errors.New("a lab's confined switches take packet sockets only, and not the driver afxdp")
+	case o.TunnelDriver == agent.DriverAFXDP:
+		return errors.New("a lab's confined switches take no tunnel on AF_XDP: --tunnel-driver is kernel or auto")
+	case o.Tunnel == tunnel.KindGRE.String():
+		return errors.New("a lab's confined switches take no tunnel of gre: --tunnel is geneve or vxlan")
+	}
+	return nil
+}
 
 // SwitchSocket is the door of a Node's switch, when that is a process of its own.
 func (l *Lab) SwitchSocket(node string) string { return filepath.Join(l.Dir, node+".switch.sock") }
@@ -65,6 +89,9 @@ func (l *Lab) startSwitch(ctx context.Context, node, binary string, flags ...str
 	}
 	defer log.Close()
 	args := append([]string{"switch", "--socket", l.SwitchSocket(node), "--settings", l.settingsFile(node)}, flags...)
+	if l.State.Confined {
+		args = append(args, "--confined")
+	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -76,23 +103,27 @@ func (l *Lab) startSwitch(ctx context.Context, node, binary string, flags ...str
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	return errors.Join(l.waitSwitch(ctx, node, ended), l.save())
+	pid, err := l.waitSwitch(ctx, node, ended)
+	if p, ok := processOf(pid); ok && pid != cmd.Process.Pid { // it is confined; the other one is its launcher
+		l.State.Switches = append(l.State.Switches, AgentState{node, p})
+	}
+	return errors.Join(err, l.save())
 }
 
-// waitSwitch asks a switch until it answers.
-func (l *Lab) waitSwitch(ctx context.Context, node string, ended <-chan error) error {
+// waitSwitch asks a switch until it answers, and says which process it is.
+func (l *Lab) waitSwitch(ctx context.Context, node string, ended <-chan error) (pid int, err error) {
 	client := door.Dial(l.SwitchSocket(node))
 	for {
-		_, err := client.Info(ctx)
+		info, err := client.Info(ctx)
 		if err == nil {
 			l.say("switch of %s runs", node)
-			return nil
+			return info.PID, nil
 		}
 		select {
 		case how := <-ended:
-			return fmt.Errorf("the switch of %s ended (%v):\n%s", node, how, tail(l.SwitchLog(node), 2000))
+			return 0, fmt.Errorf("the switch of %s ended (%v):\n%s", node, how, tail(l.SwitchLog(node), 2000))
 		case <-ctx.Done():
-			return fmt.Errorf("the switch of %s does not answer: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.SwitchLog(node), 2000))
+			return 0, fmt.Errorf("the switch of %s does not answer: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.SwitchLog(node), 2000))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -100,28 +131,32 @@ func (l *Lab) waitSwitch(ctx context.Context, node string, ended <-chan error) e
 
 // SwitchPID is the process of a Node's switch; 0 when it has none of its own.
 func (l *Lab) SwitchPID(node string) int {
+	pid := 0
 	for _, s := range l.State.Switches {
 		if s.Node == node {
-			return s.Process.PID
+			pid = s.Process.PID // the last one: the first may be a launcher
 		}
 	}
-	return 0
+	return pid
 }
 
 // KillSwitch ends a Node's switch by SIGKILL and waits until it is gone.
 func (l *Lab) KillSwitch(node string) error {
-	for i, s := range l.State.Switches {
-		if s.Node != node {
-			continue
+	var all []Process
+	l.State.Switches = slices.DeleteFunc(l.State.Switches, func(s AgentState) bool {
+		if s.Node == node {
+			all = append(all, s.Process)
 		}
-		signal([]Process{s.Process}, unix.SIGKILL)
-		if left := waitGone([]Process{s.Process}, stopTime); len(left) > 0 {
-			return fmt.Errorf("processes %v do not end", left)
-		}
-		l.State.Switches = append(l.State.Switches[:i], l.State.Switches[i+1:]...)
-		return l.save()
+		return s.Node == node
+	})
+	if len(all) == 0 {
+		return fmt.Errorf("lab %s has no switch process of %q", l.State.ID, node)
 	}
-	return fmt.Errorf("lab %s has no switch process of %q", l.State.ID, node)
+	signal(all, unix.SIGKILL)
+	if left := waitGone(all, stopTime); len(left) > 0 {
+		return fmt.Errorf("processes %v do not end", left)
+	}
+	return l.save()
 }
 
 // StartSwitch starts a Node's switch again.

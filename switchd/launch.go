@@ -184,9 +184,7 @@ func (p *Process) RunGiven(ctx context.Context, text string) (err error) {
 	if g.Awake < 0 || g.Awake > 64 {
 		return fmt.Errorf("--%s: %d requests to stay awake, want 0 to 64", GivenFlag, g.Awake)
 	}
-	if p.Dir, err = os.Getwd(); err != nil {
-		return err
-	}
+	p.Dir = "." // internal/confine has changed to it
 	p.Socket, p.Settings, p.Confined = g.Socket, g.Settings, true
 	door := os.NewFile(doorFD, "door")
 	if p.Listener, err = net.FileListener(door); err != nil {

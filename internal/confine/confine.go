@@ -42,7 +42,8 @@ const variable = "ANTRAIL_CONFINE"
 // Options describe the confinement of a program.
 type Options struct {
 	// State is the absolute path of the only directory that the program may write to.
-	// It belongs to UID.
+	// It belongs to UID, and is the program's working directory: relative names work
+	// there even if UID may not search the directories above.
 	State string
 	// UID and GID are those of the program, above 0. It has no other group.
 	UID, GID int

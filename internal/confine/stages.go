@@ -21,6 +21,9 @@ func (r request) descend() error {
 		}
 		r.Missing = append(r.Missing, fmt.Sprintf("no mount namespace: what user %d may write or open on this machine, the program may, too (%v)", r.UID, err))
 	}
+	if err := os.Chdir(r.State); err != nil { // into the writable mount
+		return fmt.Errorf("change to the state directory: %w", err)
+	}
 	if err := r.change(); err != nil {
 		return err
 	}
@@ -53,9 +56,6 @@ func (r request) mounts() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, r.State, 0, &state); err != nil {
 		return fmt.Errorf("writable %s: %w", r.State, err)
 	}
-	if err := os.Chdir(r.State); err != nil {
-		return fmt.Errorf("change to the state directory: %w", err)
-	}
 	return nil
 }
 
@@ -85,8 +85,8 @@ func (r request) change() error {
 	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
 		return fmt.Errorf("capabilities: %w", err)
 	}
-	if err := unix.Access(r.State, unix.W_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("state directory %s: user %d must be able to search all directories above it: %w", r.State, r.UID, err)
+	if err := unix.Access(".", unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("state directory %s: user %d may not write there: %w", r.State, r.UID, err)
 	}
 	return nil
 }

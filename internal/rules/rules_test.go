@@ -51,7 +51,7 @@ var layers = map[string]struct {
 	"ports":              {[]string{"packet"}, "a port moves frames and knows nothing of what they are for"},
 	"dataplane":          {[]string{"packet", "flow", "conntrack", "tunnel", "ports"}, "the pipeline is data given to it: no table, no mark, no kind of port by name"},
 	"door":               {[]string{"flow", "conntrack", "ports", "dataplane"}, "a switch is asked and told the same things by whatever controller"},
-	"switchd":            {[]string{"packet", "flow", "conntrack", "ports", "ports/afpacket", "ports/afxdp", "ports/shortcut", "ports/tap", "ports/underlay", "ports/uplink", "dataplane", "filter", "tunnel", "door", "internal/halfopen"}, "the switch knows packets, entries and ports: no objects, no pipeline, no Node"},
+	"switchd":            {[]string{"packet", "flow", "conntrack", "ports", "ports/afpacket", "ports/afxdp", "ports/shortcut", "ports/tap", "ports/underlay", "ports/uplink", "dataplane", "filter", "tunnel", "door", "internal/confine", "internal/halfopen"}, "the switch knows packets, entries and ports: no objects, no pipeline, no Node"},
 	"tables":             {[]string{"flow"}, "a table's test compiles in a second and needs no network card"},
 	"control":            {[]string{"flow", "tables", "internal/printable"}, "objects become entries whatever switch runs them"},
 	"agent/packetin":     {[]string{"packet", "dataplane", "tables", "control", "door"}, "packets are answered and written down whichever switch sends them"},

@@ -1,0 +1,102 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/lab"
+)
+
+// TestDemoConfined is the demo with switches that have no privilege: before and after a
+// switch is killed and started again, and its agent, too.
+func TestDemoConfined(t *testing.T) {
+	l := upWith(t, lab.Options{Split: true, Confined: true, Driver: agent.DriverAuto})
+	t.Cleanup(func() { showSwitchLogs(t, l) })
+	w, err := newWorld(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, n := range l.Topology.Nodes {
+		wantConfined(t, l.SwitchPID(n.Name))
+	}
+	runDemo(t, w)
+	const node = "node-a"
+	if err := l.KillSwitch(node); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.StartSwitch(t.Context(), node, antrail); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.WaitAgent(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	wantConfined(t, l.SwitchPID(node))
+	before, err := openDescriptors(l.SwitchPID(node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.KillAgent(node), l.RestartAgent(t.Context(), node, antrail)); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := openDescriptors(l.SwitchPID(node)); err != nil || after > before+4 { // connections of agents come and go
+		t.Errorf("%d descriptors of the switch before, %d with another agent: %v", before, after, err)
+	}
+	runChecks(t, w, allChecks(t, w))
+}
+
+func openDescriptors(pid int) (int, error) {
+	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(all), err
+}
+
+func showSwitchLogs(t *testing.T, l *lab.Lab) {
+	for _, n := range l.Topology.Nodes {
+		if log, err := os.ReadFile(l.SwitchLog(n.Name)); err == nil && t.Failed() {
+			t.Logf("log of the switch of %s:\n%s", n.Name, log)
+		}
+	}
+}
+
+// wantConfined checks what the kernel says of every thread of a process.
+func wantConfined(t *testing.T, pid int) {
+	t.Helper()
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatal(threads, err)
+	}
+	for _, thread := range threads {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/status", pid, thread.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(string(b)), " ")
+		for _, want := range []string{
+			"CapPrm: 0000000000000000 CapEff: 0000000000000000 CapBnd: 0000000000000000 CapAmb: 0000000000000000",
+			"NoNewPrivs: 1 Seccomp: 2", "Uid: 64081 64081 64081 64081", "Gid: 64081 64081 64081 64081",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("thread %s lacks %q: %s", thread.Name(), want, text)
+			}
+		}
+	}
+}
+
+// TestSwitchSaysItIsConfined: a controller reads that it has to give ports.
+func TestSwitchSaysItIsConfined(t *testing.T) {
+	l := upWith(t, lab.Options{Nodes: 1, Split: true, Confined: true, Driver: agent.DriverAuto})
+	info, err := door.Dial(l.SwitchSocket("node-a")).Info(t.Context())
+	if err != nil || !info.Confined || info.PID != l.SwitchPID("node-a") {
+		t.Errorf("%+v, %v", info, err)
+	}
+	for _, o := range []lab.Options{{Confined: true}, {Confined: true, Split: true, Driver: agent.DriverAFXDP}, {Confined: true, Split: true, Tunnel: "gre"}} {
+		if _, err := lab.Up(t.Context(), o); err == nil || !strings.Contains(err.Error(), "confined") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
