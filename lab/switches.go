@@ -104,7 +104,7 @@ func (l *Lab) startSwitch(ctx context.Context, node, binary string, flags ...str
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	pid, err := l.waitSwitch(ctx, node, ended)
-	if p, ok := processOf(pid); ok && pid != cmd.Process.Pid { // it is confined; the other one is its launcher
+	if p, ok := processOf(pid); ok && l.State.Confined { // it is confined; the other one is its launcher
 		l.State.Switches = append(l.State.Switches, AgentState{node, p})
 	}
 	return errors.Join(err, l.save())
@@ -214,7 +214,8 @@ func (l *Lab) ReplaceSwitch(ctx context.Context, node, binary string) error {
 		}
 	}
 	l.State.Switches = slices.Delete(l.State.Switches, at, at+1)
-	return errors.Join(l.save(), l.waitSwitch(ctx, node, nil))
+	_, err = l.waitSwitch(ctx, node, nil)
+	return errors.Join(err, l.save())
 }
 
 // stopSwitches ends the recorded switch processes, if they are still the same.
