@@ -150,12 +150,12 @@ func openOrGive(sw *door.Client, s *door.PortSpec, owner string) error {
 	if !errors.Is(err, door.ErrConfined) {
 		return err
 	}
-	p, err := switchd.OpenToGive(s, owner)
+	p, err := switchd.OpenToGive(sw, s, owner)
 	if err != nil {
 		return err
 	}
 	if err := sw.GivePort(s, p.Descriptors()); err != nil {
-		return errors.Join(err, p.Close())
+		return errors.Join(err, switchd.Withdraw(p))
 	}
 	return switchd.Leave(p)
 }

@@ -47,17 +47,9 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if asked := r.Header.Get("Upgrade"); asked != giveProtocol {
-		http.Error(w, fmt.Sprintf("descriptors come after an upgrade to %s, not to %.40q", giveProtocol, asked), http.StatusUpgradeRequired)
+	t, ok := s.upgrade(w, r)
+	if !ok {
 		return
-	}
-	if err := s.controllers.admit(r); err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	t, err := Hijack(w, giveProtocol)
-	if err != nil {
-		return // the caller has gone
 	}
 	defer t.Close()
 	var g Given
@@ -65,6 +57,44 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 		g.Error = err.Error()
 	}
 	t.Say(g) // the caller may have hung up
+}
+
+// upgrade has the controller's connection speak giveProtocol. If ok is false, the caller
+// has its answer.
+func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
+	if asked := r.Header.Get("Upgrade"); asked != giveProtocol {
+		http.Error(w, fmt.Sprintf("descriptors come after an upgrade to %s, not to %.40q", giveProtocol, asked), http.StatusUpgradeRequired)
+		return t, false
+	}
+	if err := s.controllers.admit(r); err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return t, false
+	}
+	t, err := Hijack(w, giveProtocol)
+	return t, err == nil
+}
+
+// answerPrograms gives the controller the programs for a packet socket: the filter of the
+// socket and the program at tc ingress, or no descriptor if there are none.
+func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
+	if s.open == nil {
+		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
+		return
+	}
+	t, ok := s.upgrade(w, r)
+	if !ok {
+		return
+	}
+	defer t.Close()
+	if t.SetDeadline(time.Now().Add(giveTime)) != nil {
+		return
+	}
+	// The client speaks first: what follows the 101 at once, its HTTP reader may take.
+	var q struct{}
+	if fds, err := t.Hear(&q); err == nil {
+		CloseDescriptors(fds)
+		t.Say(Given{}, s.open.Programs()...) // the caller may have hung up
+	}
 }
 
 // takePort hears of a port, and makes it.
@@ -89,33 +119,63 @@ func (s *Server) takePort(t Talk, no uint32) error {
 // GivePort gives the switch a port with copies of its descriptors. The caller's own stay
 // open.
 func (c *Client) GivePort(p *PortSpec, fds []int) error {
-	conn, err := net.DialTimeout("unix", c.socket, giveTime)
+	t, err := c.upgrade(portPath(p.No) + "/give")
 	if err != nil {
+		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
+	}
+	defer t.Close()
+	if err := t.Say(p, fds...); err != nil {
 		return &AwayError{c.socket, err}
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
-		return err
+	got, err := c.hear(t)
+	CloseDescriptors(got)
+	return err
+}
+
+// Programs are descriptors of the filter and the ingress program that a packet socket is
+// to have before it is given; none if the kernel is to forward nothing. They are the
+// caller's.
+func (c *Client) Programs() ([]int, error) {
+	t, err := c.upgrade("/v1/offload/programs")
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if err := t.Say(struct{}{}); err != nil {
+		return nil, &AwayError{c.socket, err}
+	}
+	return c.hear(t)
+}
+
+// upgrade opens a connection that speaks giveProtocol.
+func (c *Client) upgrade(path string) (t Talk, err error) {
+	conn, err := net.DialTimeout("unix", c.socket, giveTime)
+	if err != nil {
+		return t, &AwayError{c.socket, err}
 	}
 	header := http.Header{}
 	if token := c.token.Load(); token != nil {
 		header.Set(controllerHeader, *token)
 	}
-	if err := Upgrade(conn, portPath(p.No)+"/give", giveProtocol, header); err != nil {
-		return fmt.Errorf("the switch at %s does not take port %d %q: %w", c.socket, p.No, p.Name, err)
+	if err = conn.SetDeadline(time.Now().Add(answerTime)); err == nil {
+		err = Upgrade(conn, path, giveProtocol, header)
 	}
-	t := Talk{conn.(*net.UnixConn)}
-	if err := t.Say(p, fds...); err != nil {
-		return &AwayError{c.socket, err}
+	if err != nil {
+		return t, errors.Join(fmt.Errorf("the switch at %s: %s: %w", c.socket, path, err), conn.Close())
 	}
+	return Talk{conn.(*net.UnixConn)}, nil
+}
+
+// hear reads what the switch answers. The descriptors are the caller's.
+func (c *Client) hear(t Talk) ([]int, error) {
 	var g Given
-	got, err := t.Hear(&g)
-	CloseDescriptors(got)
+	fds, err := t.Hear(&g)
 	switch {
 	case err != nil:
-		return &AwayError{c.socket, err}
+		return nil, &AwayError{c.socket, err}
 	case g.Error != "":
-		return errors.New(g.Error)
+		CloseDescriptors(fds)
+		return nil, errors.New(g.Error)
 	}
-	return nil
+	return fds, nil
 }

@@ -27,6 +27,9 @@ type Opening interface {
 	// GivePort makes a port of descriptors, which belong to the switch from then on, also
 	// after an error.
 	GivePort(p *PortSpec, fds []int) error
+	// Programs are descriptors of the filter and the ingress program that a packet socket
+	// is to have that the controller gives; nil for none. They stay the switch's.
+	Programs() []int
 	// Confined says whether OpenPort opens no port.
 	Confined() bool
 	SetTunnelPeers([]TunnelPeer) error
@@ -253,6 +256,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		return nil, err
 	})
 	mux.HandleFunc("POST /v1/ports/{no}/give", s.answerGive)
+	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
 		var p dataplane.PortSecurity
 		err := read(r, &p)

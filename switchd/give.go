@@ -10,6 +10,7 @@ import (
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tunnel"
+	"github.com/cilium/ebpf"
 )
 
 // Ports that a controller gives with their descriptors, because the switch may not open
@@ -63,11 +64,40 @@ func givenAs(p *door.PortSpec) (inherited, error) {
 	return inherited{DriverAFPacket, p.Link}, CanGive(p)
 }
 
+// Programs implements door.Opening.
+func (s *PortSet) Programs() []int {
+	if p := s.open.Offload.Programs(); p.Filter != nil {
+		return []int{p.Filter.FD(), p.Ingress.FD()}
+	}
+	return nil
+}
+
+// programsOf are the programs of a confined switch, for the sockets that it is given. The
+// caller closes them when they are attached.
+func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
+	fds, err := sw.Programs()
+	if err != nil || len(fds) == 0 {
+		return p, err
+	}
+	if len(fds) != 2 {
+		door.CloseDescriptors(fds)
+		return p, fmt.Errorf("the switch gives %d programs, want a filter and an ingress program", len(fds))
+	}
+	if p.Filter, err = ebpf.NewProgramFromFD(fds[0]); err != nil {
+		door.CloseDescriptors(fds[1:])
+		return p, err
+	}
+	if p.Ingress, err = ebpf.NewProgramFromFD(fds[1]); err != nil {
+		return afpacket.Programs{}, errors.Join(err, p.Filter.Close())
+	}
+	return p, nil
+}
+
 // OpenToGive opens a port for a confined switch, in the network namespace of the calling
 // thread. owner is who makes taps. The port moves no packet; what comes waits in its
-// descriptors. The caller gives those, and closes the port (Leave, or Close if the switch
-// has not taken it).
-func OpenToGive(p *door.PortSpec, owner string) (ports.Heritable, error) {
+// descriptors. The caller gives those, and closes the port (Leave, or Withdraw if
+// the switch has not taken it).
+func OpenToGive(sw *door.Client, p *door.PortSpec, owner string) (ports.Heritable, error) {
 	given, err := givenAs(p)
 	if err != nil {
 		return nil, err
@@ -87,7 +117,12 @@ func OpenToGive(p *door.PortSpec, owner string) (ports.Heritable, error) {
 		}
 		return orNone(underlay.Open(c))
 	}
-	return orNone(afpacket.Open(afpacket.Options{Interface: p.Link}))
+	programs, err := programsOf(sw)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = errors.Join(programs.Filter.Close(), programs.Ingress.Close()) }() // socket and link have them
+	return orNone(afpacket.Open(afpacket.Options{Interface: p.Link, Shortcuts: programs}))
 }
 
 // orNone makes no port of a nil pointer.
@@ -103,6 +138,19 @@ func Leave(p ports.Heritable) error {
 	p.Rest()
 	if t, is := p.(*tap.Port); is {
 		t.Keep(true)
+	}
+	return p.Close()
+}
+
+// Withdraw closes a port that no switch has taken, and leaves the link as it was: the
+// program goes, and so does a device that was made for the port.
+func Withdraw(p ports.Heritable) error {
+	p.Rest()
+	switch t := p.(type) {
+	case *tap.Port:
+		t.Keep(t.Found())
+	case *afpacket.Port:
+		return errors.Join(p.Close(), afpacket.CleanLink(p.Name()))
 	}
 	return p.Close()
 }

@@ -113,7 +113,7 @@ func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 	all := map[string]ports.Heritable{}
 	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
 		g.node.Do(t, func() {
-			p, err := OpenToGive(&spec, "")
+			p, err := OpenToGive(g.client, &spec, "")
 			if err != nil {
 				t.Fatal(err)
 			}

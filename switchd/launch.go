@@ -17,6 +17,7 @@ import (
 
 	"github.com/antrail/antrail/internal/confine"
 	"github.com/antrail/antrail/ports"
+	"golang.org/x/sys/unix"
 )
 
 // A confined switch is two processes. The launcher is root: it opens the door and what
@@ -28,19 +29,20 @@ import (
 // value is JSON for RunGiven.
 const GivenFlag = "given"
 
-// The descriptors of a switch that a launcher has started. Requests to stay awake follow,
-// one for each worker.
+// The descriptors of a switch that a launcher has started. Those of the offload follow,
+// and then requests to stay awake, one for each worker.
 const (
 	doorFD = 3 + iota
 	lifelineFD
-	firstAwakeFD
+	firstFD
 )
 
 // given is what the launcher says to the switch.
 type given struct {
 	Socket   string   `json:"socket"`
 	Settings Settings `json:"settings"`
-	Awake    int      `json:"awake,omitempty"` // descriptors
+	Offload  int      `json:"offload,omitempty"` // descriptors
+	Awake    int      `json:"awake,omitempty"`   // descriptors
 }
 
 // Enter confines the process if a launcher has started it. It is the first call in main.
@@ -57,22 +59,22 @@ func (p *Process) RunConfined(ctx context.Context, uid int, program string, args
 		return err
 	}
 	defer os.Remove(p.Socket)
-	files, err := p.launchFiles(ln.(*net.UnixListener))
-	// The switch alone listens: if it ends, nobody waits for an answer.
+	lifeline, held, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	defer held.Close()
+	g := given{Socket: p.Socket, Settings: p.Settings}
+	files, err := p.launchFiles(ln.(*net.UnixListener), lifeline, &g)
 	defer closeFiles(files)
+	// The switch alone listens: if it ends, nobody waits for an answer.
 	if err = errors.Join(err, ln.Close()); err != nil {
 		return err
 	}
-	lifeline, held, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer held.Close()
-	files = append(files[:1:1], append([]*os.File{lifeline}, files[1:]...)...)
 	if err := ownDirectory(p.Dir, uid); err != nil {
 		return fmt.Errorf("--dir: %w", err)
 	}
-	text, err := json.Marshal(given{p.Socket, p.Settings, len(files) - firstAwakeFD + doorFD})
+	text, err := json.Marshal(g)
 	if err != nil {
 		return err
 	}
@@ -116,18 +118,32 @@ func waitConfined(ctx context.Context, cmd *exec.Cmd) error {
 // runWait waits for a process.
 func runWait(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }
 
-// launchFiles are the descriptors that need privilege: the door, and requests to keep
-// processors awake if the settings ask for that.
-func (p *Process) launchFiles(ln *net.UnixListener) (all []*os.File, err error) {
+// launchFiles are the descriptors of the switch, in their order: the door, the lifeline,
+// and what the settings ask for and needs privilege.
+func (p *Process) launchFiles(ln *net.UnixListener, lifeline *os.File, g *given) (all []*os.File, err error) {
+	all = append(all, lifeline)
 	f, err := ln.File()
 	if err != nil {
-		return nil, err
+		return all, err
 	}
-	all = append(all, f)
+	all = []*os.File{f, lifeline}
+	o := p.openOffload()
+	for _, fd := range o.Descriptors() {
+		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return all, errors.Join(err, o.Close())
+		}
+		all = append(all, os.NewFile(uintptr(c), "offload"))
+		g.Offload++
+	}
+	if err := o.Close(); err != nil { // the switch alone uses it
+		return all, err
+	}
 	if !p.Settings.KeepAwake {
 		return all, nil
 	}
-	for range p.workers() {
+	g.Awake = p.workers()
+	for range g.Awake {
 		f, err := ports.OpenAwakeFile()
 		if err != nil {
 			return all, err
@@ -181,8 +197,8 @@ func (p *Process) RunGiven(ctx context.Context, text string) (err error) {
 	if err := json.Unmarshal([]byte(text), &g); err != nil {
 		return fmt.Errorf("--%s: %w", GivenFlag, err)
 	}
-	if g.Awake < 0 || g.Awake > 64 {
-		return fmt.Errorf("--%s: %d requests to stay awake, want 0 to 64", GivenFlag, g.Awake)
+	if g.Awake < 0 || g.Awake > 64 || g.Offload < 0 || g.Offload > 64 {
+		return fmt.Errorf("--%s: %d and %d descriptors, want 0 to 64", GivenFlag, g.Offload, g.Awake)
 	}
 	p.Dir = "." // internal/confine has changed to it
 	p.Socket, p.Settings, p.Confined = g.Socket, g.Settings, true
@@ -191,8 +207,11 @@ func (p *Process) RunGiven(ctx context.Context, text string) (err error) {
 		return fmt.Errorf("descriptor %d is no listening socket: a launcher starts the switch with --%s: %w", doorFD, GivenFlag, err)
 	}
 	door.Close()
+	for i := range g.Offload {
+		p.offload = append(p.offload, firstFD+i)
+	}
 	for i := range g.Awake {
-		p.awake = append(p.awake, os.NewFile(uintptr(firstAwakeFD+i), "awake"))
+		p.awake = append(p.awake, os.NewFile(uintptr(firstFD+g.Offload+i), "awake"))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

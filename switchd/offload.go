@@ -29,6 +29,23 @@ func OpenOffload() (*Offload, error) {
 	return &Offload{kernel: k}, nil
 }
 
+// AdoptOffload uses what another process has loaded (Descriptors).
+func AdoptOffload(fds []int) (*Offload, error) {
+	k, err := shortcut.Adopt(fds)
+	if err != nil {
+		return nil, err
+	}
+	return &Offload{kernel: k}, nil
+}
+
+// Descriptors are the programs and maps; nil when off.
+func (o *Offload) Descriptors() []int {
+	if o.kernel == nil {
+		return nil
+	}
+	return o.kernel.Descriptors()
+}
+
 // shortcuts is what the switch gets; nil for none.
 func (o *Offload) shortcuts() ports.Shortcuts {
 	if o.kernel == nil {

@@ -35,7 +35,10 @@ type Process struct {
 	// gives it the ports. Listener is the socket then, which the process before has opened.
 	Confined bool
 	Listener net.Listener
-	awake    []*os.File // what else the launcher has opened: a request for each worker
+	// What else the launcher has opened: programs and maps of the offload, and a request
+	// to stay awake for each worker.
+	offload []int
+	awake   []*os.File
 
 	// TakeOver takes the place of the switch at Socket, if one runs.
 	TakeOver bool
@@ -270,12 +273,16 @@ func (p *Process) openOffload() *Offload {
 		return &Offload{Why: "it is off"}
 	case s.ConnectionCache != nil && !*s.ConnectionCache:
 		return &Offload{Why: "the connection cache is off"}
-	case p.Confined:
-		const why = "the switch is confined, and loads no programs"
-		p.Log.Warn("connections between pods are not offloaded to the kernel: "+why, "next", "start the switch without --confined to have them offloaded")
+	case p.Confined && p.offload == nil:
+		const why = "the launcher of the confined switch has loaded no programs"
+		p.Log.Warn("connections between pods are not offloaded to the kernel: " + why)
 		return &Offload{Why: why}
 	}
-	o, err := OpenOffload()
+	open := OpenOffload
+	if p.Confined {
+		open = func() (*Offload, error) { return AdoptOffload(p.offload) }
+	}
+	o, err := open()
 	if err != nil {
 		p.Log.Warn("connections are not offloaded to the kernel", "error", err)
 		return &Offload{Why: err.Error()}

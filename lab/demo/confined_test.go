@@ -10,12 +10,19 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/ports/afpacket"
 )
 
 // TestDemoConfined is the demo with switches that have no privilege: before and after a
 // switch is killed and started again, and its agent, too.
 func TestDemoConfined(t *testing.T) {
-	l := upWith(t, lab.Options{Split: true, Confined: true, Driver: agent.DriverAuto})
+	for _, offload := range []string{agent.OffloadOff, agent.OffloadAuto} {
+		t.Run("offload "+offload, func(t *testing.T) { demoConfined(t, offload) })
+	}
+}
+
+func demoConfined(t *testing.T, offload string) {
+	l := upWith(t, lab.Options{Split: true, Confined: true, Driver: agent.DriverAuto, Offload: offload})
 	t.Cleanup(func() { showSwitchLogs(t, l) })
 	w, err := newWorld(l)
 	if err != nil {
@@ -48,6 +55,19 @@ func TestDemoConfined(t *testing.T) {
 		t.Errorf("%d descriptors of the switch before, %d with another agent: %v", before, after, err)
 	}
 	runChecks(t, w, allChecks(t, w))
+	wantOffload(t, l, offload == agent.OffloadAuto && afpacket.CanForward() == nil)
+}
+
+// wantOffload checks whether the kernel has forwarded packets by itself at every Node.
+func wantOffload(t *testing.T, l *lab.Lab, want bool) {
+	t.Helper()
+	for _, n := range l.Topology.Nodes {
+		sw := door.Dial(l.SwitchSocket(n.Name))
+		s := sw.Shortcuts()
+		if t.Logf("%s: %+v, off %q", n.Name, s, sw.OffloadOff()); (s.Packets > 0) != want || (sw.OffloadOff() == "") != want {
+			t.Errorf("%s: forwarded by the kernel: want %v", n.Name, want)
+		}
+	}
 }
 
 func openDescriptors(pid int) (int, error) {

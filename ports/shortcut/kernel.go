@@ -3,6 +3,7 @@
 // instruction by instruction, and the memory that tells them what to do.
 //
 //	kernel.go          what there is; opening, changing, closing
+//	adopt.go           programs and maps that another process has made
 //	settle.go          waiting until nobody uses what was withdrawn
 //	memory_unsafe.go   the maps' memory as Go sees it
 //	layout.go          where things lie in it, and a small assembler
@@ -156,8 +157,8 @@ func (k *Kernel) Close() error {
 	for _, p := range []*ebpf.Program{k.filter, k.ingress} {
 		errs = append(errs, p.Close())
 	}
-	for _, m := range []*ebpf.Map{k.keys, k.shortcuts, k.conns, k.control, k.grace, k.inner[0], k.inner[1]} {
-		errs = append(errs, m.Close())
+	for _, m := range k.all() {
+		errs = append(errs, (*m).Close())
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,70 @@
+package shortcut
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+)
+
+// A process with privilege may make programs and maps for one without. Only the latter
+// uses them: it writes the maps, and closes all when it ends.
+
+// descriptors is how many a Kernel has.
+const descriptors = 9
+
+// Descriptors are the programs and maps, for Adopt. They stay the Kernel's.
+func (k *Kernel) Descriptors() []int {
+	all := []int{k.filter.FD(), k.ingress.FD()}
+	for _, m := range k.all() {
+		all = append(all, (*m).FD())
+	}
+	return all
+}
+
+// all is where the maps are kept, in the order of Descriptors.
+func (k *Kernel) all() []**ebpf.Map {
+	return []**ebpf.Map{&k.keys, &k.shortcuts, &k.conns, &k.control, &k.grace, &k.inner[0], &k.inner[1]}
+}
+
+// Adopt makes a Kernel of the descriptors of another one, which are its own from then on,
+// also after an error. It takes no privilege. The other one is not to be used: its owner
+// closes it before.
+func Adopt(fds []int) (*Kernel, error) {
+	k := &Kernel{}
+	if err := k.adopt(fds); err != nil {
+		return nil, errors.Join(fmt.Errorf("shortcuts: taken over: %w", err), k.Close())
+	}
+	return k, nil
+}
+
+func (k *Kernel) adopt(fds []int) (err error) {
+	rest := fds
+	defer func() {
+		for _, fd := range rest {
+			os.NewFile(uintptr(fd), "").Close()
+		}
+	}()
+	if len(fds) != descriptors {
+		return fmt.Errorf("%d descriptors, want %d", len(fds), descriptors)
+	}
+	for _, p := range []**ebpf.Program{&k.filter, &k.ingress} {
+		fd := rest[0]
+		rest = rest[1:]
+		if *p, err = ebpf.NewProgramFromFD(fd); err != nil {
+			return err
+		}
+	}
+	for _, m := range k.all() {
+		fd := rest[0]
+		rest = rest[1:]
+		if *m, err = ebpf.NewMapFromFD(fd); err != nil {
+			return err
+		}
+	}
+	if k.lines = int(k.control.ValueSize())/line - 1; k.lines < 1 || k.shortcuts.ValueSize() != shortcutSize || k.conns.ValueSize() != connSize || k.conns.MaxEntries() != k.shortcuts.MaxEntries() {
+		return errors.New("the maps have another layout")
+	}
+	return k.mapAll(k.shortcuts.MaxEntries())
+}
