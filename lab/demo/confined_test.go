@@ -55,19 +55,24 @@ func demoConfined(t *testing.T, offload string) {
 		t.Errorf("%d descriptors of the switch before, %d with another agent: %v", before, after, err)
 	}
 	runChecks(t, w, allChecks(t, w))
-	wantOffload(t, l, offload == agent.OffloadAuto && afpacket.CanForward() == nil)
-}
-
-// wantOffload checks whether the kernel has forwarded packets by itself at every Node.
-func wantOffload(t *testing.T, l *lab.Lab, want bool) {
-	t.Helper()
 	for _, n := range l.Topology.Nodes {
-		sw := door.Dial(l.SwitchSocket(n.Name))
-		s := sw.Shortcuts()
-		if t.Logf("%s: %+v, off %q", n.Name, s, sw.OffloadOff()); (s.Packets > 0) != want || (sw.OffloadOff() == "") != want {
-			t.Errorf("%s: forwarded by the kernel: want %v", n.Name, want)
+		if off := door.Dial(l.SwitchSocket(n.Name)).OffloadOff(); (off == "") != (offload == agent.OffloadAuto && afpacket.CanForward() == nil) {
+			t.Errorf("%s: offload is off: %q", n.Name, off)
 		}
 	}
+}
+
+// TestOffloadConfined: the kernel forwards by the programs that the launcher has loaded,
+// that the agent has attached, and whose maps a process without privilege writes; also
+// after the switch was killed.
+func TestOffloadConfined(t *testing.T) {
+	w, _ := offloadLabWith(t, lab.Options{Split: true, Confined: true})
+	testOffload(t, w)
+	const node = "node-a"
+	if err := errors.Join(w.lab.KillSwitch(node), w.lab.StartSwitch(t.Context(), node, antrail), w.lab.WaitAgent(t.Context(), node)); err != nil {
+		t.Fatal(err)
+	}
+	testOffload(t, w)
 }
 
 func openDescriptors(pid int) (int, error) {

@@ -32,6 +32,12 @@ func offloadLab(t *testing.T) *world {
 // offloadLabOf is offloadLab, and the directory of its objects.
 func offloadLabOf(t *testing.T) (w *world, dir string) {
 	t.Helper()
+	return offloadLabWith(t, lab.Options{})
+}
+
+// offloadLabWith is offloadLabOf with more options.
+func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	files, err := fs.Sub(examples.FS, "web-app")
 	if err == nil {
@@ -43,7 +49,8 @@ func offloadLabOf(t *testing.T) (w *world, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto}))
+	o.Manifests, o.Driver, o.Offload = dir, agent.DriverAFPacket, agent.OffloadAuto
+	w, err = newWorld(upWith(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,29 +67,33 @@ const sender, receiver = "db-a", "client-a"
 func TestOffload(t *testing.T) {
 	for name, family := range map[string]func(*world) *world{"IPv4": func(w *world) *world { return w }, "IPv6": (*world).ipv6} {
 		t.Run(name, func(t *testing.T) {
-			w := family(offloadLab(t))
-			before, links := w.exact(t)
-			r, err := w.transfer(t.Context(), sender, w.sink(receiver), 200*megabyte)
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, linksAfter := w.exact(t)
-			t.Logf("%.2f Gbit/s; %+v", r.gbits(), after[sender].Offload)
-			passed := after[sender].Offload.Rx.Bytes
-			if all := after[sender].Rx.Bytes - before[sender].Rx.Bytes; all < 200*megabyte || passed < all*9/10 || passed > all {
-				t.Errorf("%d bytes came from %s, and %d of them passed in the kernel", all, sender, passed)
-			}
-			if after[sender].Offload.Rx != after[receiver].Offload.Tx || after[sender].Offload.Tx != after[receiver].Offload.Rx {
-				t.Errorf("what came from one pod did not go to the other: %+v and %+v", after[sender].Offload, after[receiver].Offload)
-			}
-			for _, pod := range []string{sender, receiver} {
-				if got, want := after[pod].Rx.Packets-before[pod].Rx.Packets, linksAfter[pod]-links[pod]; got != want {
-					t.Errorf("%s: the switch counted %d packets, the interface %d", pod, got, want)
-				}
-			}
-			w.wantEnded(t)
+			testOffload(t, family(offloadLab(t)))
 		})
 	}
+}
+
+func testOffload(t *testing.T, w *world) {
+	t.Helper()
+	before, links := w.exact(t)
+	r, err := w.transfer(t.Context(), sender, w.sink(receiver), 200*megabyte)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, linksAfter := w.exact(t)
+	t.Logf("%.2f Gbit/s; %+v", r.gbits(), after[sender].Offload)
+	passed := after[sender].Offload.Rx.Bytes
+	if all := after[sender].Rx.Bytes - before[sender].Rx.Bytes; all < 200*megabyte || passed < all*9/10 || passed > all {
+		t.Errorf("%d bytes came from %s, and %d of them passed in the kernel", all, sender, passed)
+	}
+	if after[sender].Offload.Rx != after[receiver].Offload.Tx || after[sender].Offload.Tx != after[receiver].Offload.Rx {
+		t.Errorf("what came from one pod did not go to the other: %+v and %+v", after[sender].Offload, after[receiver].Offload)
+	}
+	for _, pod := range []string{sender, receiver} {
+		if got, want := after[pod].Rx.Packets-before[pod].Rx.Packets, linksAfter[pod]-links[pod]; got != want {
+			t.Errorf("%s: the switch counted %d packets, the interface %d", pod, got, want)
+		}
+	}
+	w.wantEnded(t)
 }
 
 // exact is the counters of ports and, of packets received, of interfaces of node-a at one moment: it looks
