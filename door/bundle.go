@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -38,37 +39,74 @@ const (
 
 // AppendBundle appends a bundle's text to b.
 func AppendBundle(b []byte, c *dataplane.Bundle) []byte {
+	appendBundle(&b, c, func() error { return nil }) // it has no error
+	return b
+}
+
+// pieceBytes is how much of a bundle is written at a time.
+const pieceBytes = 64 << 10
+
+// WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for
+// the whole. The error is the writer's.
+func WriteBundle(w io.Writer, c *dataplane.Bundle) error {
+	b := make([]byte, 0, pieceBytes+maxLine)
+	flush := func() (err error) {
+		if len(b) >= pieceBytes {
+			_, err = w.Write(b)
+			b = b[:0]
+		}
+		return err
+	}
+	err := appendBundle(&b, c, flush)
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
+}
+
+// appendBundle appends line after line, and calls flush after each, which may take what
+// there is. The error is that of flush.
+func appendBundle(b *[]byte, c *dataplane.Bundle, flush func() error) error {
 	if c.Replace {
-		b = append(b, "replace\n"...)
+		*b = append(*b, "replace\n"...)
 	}
 	if c.Names != nil {
-		b = appendNames(b, c.Names, c.First)
+		*b = appendNames(*b, c.Names, c.First)
 	}
 	for _, id := range c.DeleteGroups {
-		b = fmt.Appendf(b, "group delete group_id=%d\n", id)
+		*b = fmt.Appendf(*b, "group delete group_id=%d\n", id)
 	}
 	for _, id := range c.DeleteMeters {
-		b = fmt.Appendf(b, "meter delete meter=%d\n", id)
+		*b = fmt.Appendf(*b, "meter delete meter=%d\n", id)
 	}
 	for _, m := range c.Meters {
-		b = append(append(append(b, "meter add "...), strings.Join(strings.Fields(m.Text()), " ")...), '\n')
+		*b = append(append(append(*b, "meter add "...), strings.Join(strings.Fields(m.Text()), " ")...), '\n')
 	}
 	for _, g := range c.Groups {
 		for part := range g.Parts() {
-			b = append(part.AppendAs(append(b, "group add"...), flow.Format{Loads: true}), '\n')
+			*b = append(part.AppendAs(append(*b, "group add"...), flow.Format{Loads: true}), '\n')
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 	}
 	for _, e := range c.Delete {
 		bare := *e
 		bare.Actions = nil
-		b = append(bare.AppendText(append(b, "flow delete_strict"...), flow.Format{}), '\n')
+		*b = append(bare.AppendText(append(*b, "flow delete_strict"...), flow.Format{}), '\n')
+		if err := flush(); err != nil {
+			return err
+		}
 	}
 	for _, e := range c.Add {
 		for part := range e.Parts() {
-			b = append(part.AppendText(append(b, "flow add"...), flow.Format{Loads: true}), '\n')
+			*b = append(part.AppendText(append(*b, "flow add"...), flow.Format{Loads: true}), '\n')
+			if err := flush(); err != nil {
+				return err
+			}
 		}
 	}
-	return b
+	return nil
 }
 
 func appendNames(b []byte, n *flow.Names, first uint8) []byte {
@@ -84,22 +122,37 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 
 // ReadBundle reads a bundle's text. installed are the names of the pipeline now; nil for
 // none. The error names the line, and what is wrong with it; there is no bundle then.
+//
+// Entries are parsed by as many goroutines as there are processors: a large bundle is
+// entries nearly all.
 func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error) {
-	r := bundleReader{bundle: &dataplane.Bundle{}, names: installed, same: map[string][]flow.Action{}}
+	r := bundleReader{
+		bundle: &dataplane.Bundle{}, names: installed, same: map[string][]flow.Action{},
+		slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
+	}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	no := 0
-	for lines.Scan() {
-		if no++; no > maxBundle {
-			return nil, fmt.Errorf("line %d: a bundle has at most %d lines; send several", no, maxBundle)
-		}
-		if err := r.line(lines.Text()); err != nil {
-			return nil, fmt.Errorf("line %d: %w", no, err)
+	var err error
+	for err == nil && lines.Scan() {
+		if r.no++; r.no > maxBundle {
+			err = fmt.Errorf("a bundle has at most %d lines; send several", maxBundle)
+		} else {
+			err = r.line(lines.Text())
 		}
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d: it is longer than %d bytes; give an entry's conjunctions and a group's buckets in several lines", no+1, maxLine)
-	} else if err != nil {
+	if scan := lines.Err(); err == nil && errors.Is(scan, bufio.ErrTooLong) {
+		r.no++
+		err = fmt.Errorf("it is longer than %d bytes; give an entry's conjunctions and a group's buckets in several lines", maxLine)
+	} else if err == nil && scan != nil {
+		return nil, errors.Join(scan, r.gather())
+	}
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", r.no, err)
+	}
+	if before := r.gather(); before != nil { // a line above is wrong, too
+		err = before
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r.bundle, nil
@@ -108,15 +161,89 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 // bundleReader is a bundle that is being read.
 type bundleReader struct {
 	bundle *dataplane.Bundle
+	no     int                      // of the line
 	names  *flow.Names              // that lines may use
 	same   map[string][]flow.Action // lists of actions, by their text
-	// added says that the line before added an entry or a group, which this one may go on with.
-	added string
+	chunk  *chunk                   // entries that wait to be parsed
+	chunks []*chunk                 // those that are being parsed, in order
+	slots  chan struct{}            // as many as may parse at once
+	// group says that the line before added a group, which this one may go on with.
+	group bool
+}
+
+// chunkLines is how many entries are parsed at a time.
+const chunkLines = 512
+
+// chunk is entries that follow each other.
+type chunk struct {
+	lines   []numberedLine
+	entries []*flow.Entry // as far as they are right
+	err     error         // of the first that is not
+	done    chan struct{}
+}
+
+// numberedLine is a line of a bundle.
+type numberedLine struct {
+	no   int
+	text string
+}
+
+// runParse parses a chunk.
+func (c *chunk) runParse(names *flow.Names, slots <-chan struct{}) {
+	defer func() { <-slots; close(c.done) }()
+	for _, line := range c.lines {
+		e, err := flow.ParseEntry(line.text, names)
+		if err != nil {
+			c.err = fmt.Errorf("line %d: %w", line.no, err)
+			return
+		}
+		c.entries = append(c.entries, e)
+	}
+}
+
+// begin has the chunk parsed.
+func (r *bundleReader) begin() {
+	if r.chunk == nil {
+		return
+	}
+	r.slots <- struct{}{}
+	go r.chunk.runParse(r.names, r.slots)
+	r.chunks, r.chunk = append(r.chunks, r.chunk), nil
+}
+
+// gather waits for the entries that are being parsed, and puts them into the bundle. The
+// error is that of the first line that is wrong.
+func (r *bundleReader) gather() (err error) {
+	r.begin()
+	for i, c := range r.chunks {
+		<-c.done
+		if err == nil {
+			err = r.put(c, i > 0)
+		}
+	}
+	r.chunks = nil
+	return err
+}
+
+// put puts a chunk's entries into the bundle. follows says that its first line comes
+// behind an entry's.
+func (r *bundleReader) put(c *chunk, follows bool) error {
+	for i, e := range c.entries {
+		all := r.bundle.Add
+		if n := len(all); (follows || i > 0) && all[n-1].Identity() == e.Identity() {
+			if err := all[n-1].Join(e); err != nil {
+				return fmt.Errorf("line %d: %w", c.lines[i].no, err)
+			}
+			continue
+		}
+		r.intern(c.lines[i].text, e)
+		r.bundle.Add = append(all, e)
+	}
+	return c.err
 }
 
 // verbs are the beginnings of lines, with what reads the rest.
 var verbs = map[string]func(*bundleReader, string) error{
-	"flow add":           (*bundleReader).addFlow,
 	"flow delete_strict": (*bundleReader).deleteFlow,
 	"group add":          (*bundleReader).addGroup,
 	"group delete":       (*bundleReader).deleteGroup,
@@ -124,7 +251,7 @@ var verbs = map[string]func(*bundleReader, string) error{
 	"meter delete":       (*bundleReader).deleteMeter,
 }
 
-// line reads one line.
+// line reads one line. Entries to add are parsed later; any other line waits for them.
 func (r *bundleReader) line(line string) error {
 	line = strings.TrimSpace(line)
 	if line == "" || line[0] == '#' || strings.HasPrefix(line, "OFPST_") || strings.HasPrefix(line, "NXST_") {
@@ -132,24 +259,34 @@ func (r *bundleReader) line(line string) error {
 	}
 	word, rest, _ := strings.Cut(line, " ")
 	rest = strings.TrimSpace(rest)
-	before := r.added
-	r.added = ""
+	verb, operand, _ := strings.Cut(rest, " ")
+	switch word {
+	case "flow":
+		if verb == "add" {
+			return r.addFlow(operand)
+		}
+	case "group", "meter", "replace", "first", "table", "port":
+	default:
+		return r.addFlow(line)
+	}
+	if err := r.gather(); err != nil {
+		return err
+	}
+	before := r.group
+	r.group = false
 	switch word {
 	case "replace":
 		r.bundle.Replace = true
 		return nil
 	case "first", "table", "port":
 		return r.name(word, rest)
-	case "flow", "group", "meter":
-		verb, rest, _ := strings.Cut(rest, " ")
-		if read := verbs[word+" "+verb]; read != nil {
-			r.added = before
-			return read(r, rest)
-		}
+	}
+	read := verbs[word+" "+verb]
+	if read == nil {
 		return fmt.Errorf("%q is nothing to do with a %s; there are add and %s", verb, word, map[string]string{"flow": "delete_strict", "group": "delete", "meter": "delete"}[word])
 	}
-	r.added = before
-	return r.addFlow(line)
+	r.group = before
+	return read(r, operand)
 }
 
 // name reads first N, table N NAME or port N NAME.
@@ -194,18 +331,16 @@ func unquote(text string) (string, error) {
 	return text, nil
 }
 
+// addFlow notes an entry, and has it parsed with others.
 func (r *bundleReader) addFlow(line string) error {
-	e, err := flow.ParseEntry(line, r.names)
-	if err != nil {
-		return err
+	r.group = false
+	if r.chunk == nil {
+		r.chunk = &chunk{done: make(chan struct{})}
 	}
-	all := r.bundle.Add
-	if n := len(all); r.added == "flow" && n > 0 && all[n-1].Identity() == e.Identity() {
-		return all[n-1].Join(e)
+	r.chunk.lines = append(r.chunk.lines, numberedLine{r.no, line})
+	if len(r.chunk.lines) == chunkLines {
+		r.begin()
 	}
-	r.added = "flow"
-	r.intern(line, e)
-	r.bundle.Add = append(all, e)
 	return nil
 }
 
@@ -249,10 +384,10 @@ func (r *bundleReader) addGroup(line string) error {
 		return err
 	}
 	all := r.bundle.Groups
-	if n := len(all); r.added == "group" && n > 0 && all[n-1].ID == g.ID {
+	if n := len(all); r.group && n > 0 && all[n-1].ID == g.ID {
 		return all[n-1].Join(g)
 	}
-	r.added = "group"
+	r.group = true
 	r.bundle.Groups = append(all, g)
 	return nil
 }

@@ -286,8 +286,11 @@ func (c *Client) Tables() []dataplane.TableStats {
 func (c *Client) Apply(b *dataplane.Bundle) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
+	text, to := io.Pipe()
+	go runWriteBundle(to, b)
+	defer text.Close()
 	var i PipelineInfo
-	if err := c.do(ctx, http.MethodPost, "/v1/bundle", nil, bytes.NewReader(AppendBundle(nil, b)), &i); err != nil {
+	if err := c.do(ctx, http.MethodPost, "/v1/bundle", nil, text, &i); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -295,6 +298,9 @@ func (c *Client) Apply(b *dataplane.Bundle) error {
 	c.mu.Unlock()
 	return nil
 }
+
+// runWriteBundle writes a bundle into a request.
+func runWriteBundle(to *io.PipeWriter, b *dataplane.Bundle) { to.CloseWithError(WriteBundle(to, b)) }
 
 // Relearn installs entries that packets have learned.
 func (c *Client) Relearn(all []dataplane.Learned) error {
