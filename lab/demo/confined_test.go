@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/ports/afpacket"
+	"golang.org/x/sys/unix"
 )
 
 // TestDemoConfined is the demo with switches that have no privilege: before and after a
@@ -112,12 +113,27 @@ func wantConfined(t *testing.T, pid int) {
 	}
 }
 
-// TestSwitchSaysItIsConfined: a controller reads that it has to give ports.
-func TestSwitchSaysItIsConfined(t *testing.T) {
+// TestSwitchEndsWithItsLauncher: a controller reads that it has to give ports, and the
+// switch ends when its launcher is killed. A lab refuses what such a switch does not do.
+func TestSwitchEndsWithItsLauncher(t *testing.T) {
 	l := upWith(t, lab.Options{Nodes: 1, Split: true, Confined: true, Driver: agent.DriverAuto})
 	info, err := door.Dial(l.SwitchSocket("node-a")).Info(t.Context())
 	if err != nil || !info.Confined || info.PID != l.SwitchPID("node-a") {
 		t.Errorf("%+v, %v", info, err)
+	}
+	launcher := l.State.Switches[0].Process.PID
+	if launcher == info.PID {
+		t.Fatal("the switch is its own launcher")
+	}
+	if err := unix.Kill(launcher, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the switch to end", func() bool {
+		open, err := openDescriptors(info.PID)
+		return err != nil || open == 0 // of a process that nobody has waited for yet
+	})
+	if err := errors.Join(l.KillSwitch("node-a"), l.StartSwitch(t.Context(), "node-a", antrail), l.WaitAgent(t.Context(), "node-a")); err != nil {
+		t.Fatal(err)
 	}
 	for _, o := range []lab.Options{{Confined: true}, {Confined: true, Split: true, Driver: agent.DriverAFXDP}, {Confined: true, Split: true, Tunnel: "gre"}} {
 		if _, err := lab.Up(t.Context(), o); err == nil || !strings.Contains(err.Error(), "confined") {

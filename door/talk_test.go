@@ -1,0 +1,68 @@
+package door
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// talks are two ends of a connection.
+func talks(t testing.TB) (a, b Talk) {
+	t.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]Talk
+	for i, fd := range pair {
+		f := os.NewFile(uintptr(fd), "talk")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = Talk{c.(*net.UnixConn)}
+		t.Cleanup(func() { c.Close() })
+	}
+	return ends[0], ends[1]
+}
+
+// FuzzHear reads what anybody may send: it is a message, or an error without an open
+// descriptor.
+func FuzzHear(f *testing.F) {
+	message := func(text string) []byte {
+		return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	}
+	f.Add(message("{}"), 1)
+	f.Add(message(`{"ofPort":3}`), 0)
+	f.Add(message("{"), 2)
+	f.Add([]byte{0, 0}, 1)
+	f.Add([]byte{255, 255, 255, 255, 1}, 3)
+	f.Fuzz(func(t *testing.T, b []byte, n int) {
+		if len(b) == 0 || len(b) > 1<<16 {
+			return // nothing is sent, or more than the socket's buffer holds
+		}
+		a, z := talks(t)
+		var fds []int
+		for range uint(n) % 4 {
+			fds = append(fds, 0)
+		}
+		if _, _, err := a.WriteMsgUnix(b, unix.UnixRights(fds...), nil); err != nil {
+			t.Fatal(err)
+		}
+		a.Close()
+		var v json.RawMessage
+		got, err := z.Hear(&v)
+		defer CloseDescriptors(got)
+		if err != nil && got != nil {
+			t.Errorf("%d descriptors with %v", len(got), err)
+		}
+		if err == nil && (len(got) != len(fds) || len(v) != int(binary.BigEndian.Uint32(b))) {
+			t.Errorf("%d descriptors and %d bytes of %q", len(got), len(v), b)
+		}
+	})
+}
