@@ -9,6 +9,7 @@
 //	bundle.go         a change of the pipeline as text
 //	api.go            paths and bodies of the API
 //	server.go         answers for a switch
+//	stream.go         answers that come in lines
 //	give.go, talk.go  ports with their descriptors; messages that carry them
 //	controller.go     who the controller is, and what it is told
 //	classes.go        sums over entries for callers in other processes
