@@ -32,8 +32,8 @@ type Agent struct {
 	gateway *tap.Port
 	tunnel  nodesPort      // nil: there is none
 	here    switchd.Tunnel // tunnel, when its port is of this process
-	// gone receives why this agent is no more the controller of a switch of its own
-	// process, and told is closed when packet-ins can be taken.
+	// gone receives the reason when the agent stops being the controller of a switch in
+	// another process. told is closed when packet-ins can be taken.
 	gone <-chan error
 	told chan struct{}
 	// takeOver takes the switch from another controller.

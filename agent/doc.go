@@ -40,7 +40,7 @@
 //	snapshotfile.go             its file, and what it is believed for
 //	snapshotkeep.go, resume.go  who writes it, and the way from it to what the manifests say
 //	revalidate.go               restored connections, against the entries of now
-//	besides.go                  where the files of the agent lie
+//	files.go                    the paths of the agent's files
 //	handover.go, takeover.go    another agent takes the place of this one; this one of another
 //	handovertalk.go             what the two say to one another
 //	leave.go                    this one leaves for one that cannot take over

@@ -107,7 +107,7 @@ func (w *streamed) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// FlushError begins the answer; what is written is read at once. http.ResponseController
+// FlushError begins the answer: the reader gets at once all that was written. http.ResponseController
 // calls it.
 func (w *streamed) FlushError() error {
 	_, err := w.Write(nil)

@@ -24,8 +24,8 @@ import (
 // A switch in a process of its own (Config.Switch). The agent is its controller:
 //
 //  1. It waits for the switch, and becomes its controller before it changes anything.
-//  2. What is installed stays. The agent's first bundle is the difference between that and
-//     what the objects ask for.
+//  2. Installed entries stay. The agent's first bundle is the difference between them and
+//     the entries that the objects ask for.
 //  3. When the agent ends, however that is, it takes nothing back: the switch goes on with
 //     its entries and ports, and the Node with its routes and rules.
 //  4. When the switch goes away, the agent starts again, and finds a switch that has its
@@ -35,7 +35,7 @@ import (
 const controllerName = "antrail agent"
 
 // awaitSwitch waits until the switch answers, and makes the agent its controller until ctx
-// ends. gone receives why the agent is no more the controller.
+// ends. gone receives the reason when the agent stops being the controller.
 func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan error, err error) {
 	c, told := door.Dial(a.config.Switch), ""
 	waits, cancel := context.WithCancel(ctx)

@@ -2,15 +2,12 @@ package door
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
 )
@@ -170,51 +167,4 @@ func FuzzReadBundle(f *testing.F) {
 		}
 		wantSame(t, b, again)
 	})
-}
-
-// policyBundle is n entries as of policies: clauses of conjunctions by address and port.
-func policyBundle(n int) *dataplane.Bundle {
-	var text strings.Builder
-	for i := range n {
-		switch i % 3 {
-		case 0:
-			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,ip,nw_src=10.%d.%d.%d actions=conjunction(%d,1/3)\n", 14000+i%900, i>>16&0xff, i>>8&0xff, i&0xff, 1+i/9)
-		case 1:
-			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,tcp,tp_dst=%d actions=conjunction(%d,3/3)\n", 14000+i%900, 1+i%60000, 1+i/9)
-		case 2:
-			fmt.Fprintf(&text, "flow add cookie=0x1030000000000, table=14, priority=%d,conj_id=%d,ip actions=set_field:0x%x->reg5,ct(commit,table=18,zone=65520,exec(set_field:0x%x/0xffffffff->ct_label))\n", 14000+i%900, i, i, i)
-		}
-	}
-	b, err := ReadBundle(strings.NewReader(text.String()), nil)
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-// BenchmarkBundle writes, reads and installs a hundred thousand entries.
-func BenchmarkBundle(b *testing.B) {
-	const entries = 100_000
-	bundle := policyBundle(entries)
-	start := time.Now()
-	clock := func() int64 { return int64(time.Since(start)) }
-	for b.Loop() {
-		b.StopTimer()
-		sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock, Max: 1024, Timeouts: conntrack.DefaultTimeouts()}), Clock: clock})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, bundle)), nil)
-		if err == nil {
-			err = sw.Apply(read)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.StopTimer()
-		sw.Close()
-		b.StartTimer()
-	}
-	b.ReportMetric(entries*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 }

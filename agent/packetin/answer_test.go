@@ -240,7 +240,8 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestAnswersAreLimited: what is beyond the rate is counted, and asks nothing of the switch.
+// TestAnswersAreLimited: packets beyond the rate are counted, and the switch gets no answer
+// for them.
 func TestAnswersAreLimited(t *testing.T) {
 	var r Rejecter // without a switch, and with an empty bucket
 	r.refuse(&dataplane.PacketIn{Frame: packettest.TCP4(packettest.Options{TCPFlags: packet.TCPSyn})}, prohibited, &r.Policy)

@@ -23,7 +23,7 @@ func packetInOf(srcPort uint16) (*dataplane.PacketIn, tables.Verdict) {
 }
 
 // TestAuditLimit: beyond the limit, new lines are lost and counted; packets of a
-// line that is there are not. The next second begins anew.
+// line that is there are not. The next second has the whole limit again.
 func TestAuditLimit(t *testing.T) {
 	var b bytes.Buffer
 	log := &bytes.Buffer{}

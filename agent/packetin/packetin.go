@@ -31,8 +31,8 @@ type Receiver struct {
 	Rejecter
 	// Audit is the log of policies; nil for none. It is set before the first packet.
 	Audit *Audit
-	// Refused is told of each packet that is refused, with what a policy has decided; nil:
-	// nobody is told.
+	// Refused, if not nil, is called for each packet that is refused, with the verdict of a
+	// policy if there is one.
 	Refused func(*dataplane.PacketIn, Refusal, *tables.Verdict)
 }
 
