@@ -37,7 +37,7 @@ type TraceRequest struct {
 	Stranger bool `json:"stranger,omitzero"`
 	// Buckets are the buckets that groups choose, by group number: their places in the
 	// group. Groups that are not in it choose as they do.
-	Buckets map[uint32]int `json:"buckets,omitempty"`
+	Buckets map[uint32]int `json:"buckets,omitzero"`
 	// PickBucket, when not nil, chooses the bucket of select groups. A function cannot
 	// cross to another process.
 	PickBucket func(g *flow.Group, chosen int) int `json:"-"`

@@ -132,6 +132,7 @@ func dropCases() []dropCase {
 		{reason: dataplane.DropRuntFrame, flows: "table=1 actions=output:2", want: "in 1", frame: make([]byte, 13)},
 		{reason: dataplane.DropNoFrame, flows: "table=1 actions=clone(output:2),set_field:1->reg0", want: "in 1", frame: make([]byte, packet.LargeBuffer)},
 		{reason: dataplane.DropPacketInFull, flows: "table=1 actions=controller", want: "in 1", setup: fillPacketIns},
+		{reason: dataplane.DropControllerAway, flows: "table=1 actions=controller", want: "in 1", setup: func(r *rig) { r.sw.SetControllerAway(true) }},
 		{reason: dataplane.DropNoPipeline, want: "in none"},
 		{reason: dataplane.DropReservedMAC, flows: "table=1 actions=NORMAL", want: "in 1", packet: strings.Replace(anyTCP, "dl_dst=02:00:00:00:00:02", "dl_dst=01:80:c2:00:00:0e", 1)},
 		{reason: dataplane.DropNATExhausted, flows: "table=1,tcp actions=ct(commit,zone=7,nat(src=10.9.9.9:5000),table=2)\ntable=2 actions=output:2", want: "in 1",

@@ -21,9 +21,9 @@ import (
 
 func TestMain(m *testing.M) { confinetest.Main(m) }
 
-// TestInsideSwitch is the confined switch of the tests below, which end it by a signal.
-func TestInsideSwitch(t *testing.T) {
-	confinetest.Inside(t)
+// insideSwitch is the confined switch of the tests below, which end it by a signal.
+func insideSwitch(t *testing.T) {
+	t.Helper()
 	ln, err := net.FileListener(os.NewFile(3, "door"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func newGiving(t *testing.T) *giving {
 		t.Fatal(err)
 	}
 	f.Close()
-	confinetest.Start(t, g.node, "TestInsideSwitch", []int{fd})
+	confinetest.Start(t, g.node, "TestGivePort", []int{fd})
 	g.client = door.Dial(socket)
 	info, err := g.client.Info(t.Context())
 	if err != nil {
@@ -131,6 +131,10 @@ func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 // a tunnel with their descriptors, keeps them when they are asked for again, and closes
 // them when they are removed.
 func TestGivePort(t *testing.T) {
+	if confinetest.Inside() {
+		insideSwitch(t)
+		return
+	}
 	g := newGiving(t)
 	all := g.heritable(t)
 	before := g.open(t)

@@ -22,7 +22,7 @@ import (
 // child is the user of the confined process: nobody on Debian.
 const child = 65534
 
-// TestMain is also main of the confined child, which runs the tests called TestInside….
+// TestMain is also main of the confined child, which runs what TestConfined has inside.
 func TestMain(m *testing.M) {
 	c, err := Enter()
 	if err != nil {
@@ -35,10 +35,21 @@ func TestMain(m *testing.M) {
 
 var inside *Confinement // nil in the parent
 
+// insideTests are those that the confined child runs.
+var insideTests = map[string]func(*testing.T){
+	"Status": insideStatus, "Refused": insideRefused, "State": insideState, "Runtime": insideRuntime,
+}
+
 // TestConfined starts the child, which runs all tests that belong inside.
 func TestConfined(t *testing.T) {
+	if inside != nil {
+		for name, test := range insideTests {
+			t.Run(name, test)
+		}
+		return
+	}
 	needsRoot(t)
-	c, err := Command(Options{State: stateDirectory(t), UID: child, GID: child}, "/proc/self/exe", "-test.v", "-test.run=^TestInside")
+	c, err := Command(Options{State: stateDirectory(t), UID: child, GID: child}, "/proc/self/exe", "-test.v", "-test.run=^TestConfined$")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +61,8 @@ func TestConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"TestInsideStatus", "TestInsideRefused", "TestInsideState", "TestInsideRuntime"} {
-		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
+	for name := range insideTests {
+		if !strings.Contains(string(out), "--- PASS: TestConfined/"+name+" ") {
 			t.Errorf("%s did not run", name)
 		}
 	}
@@ -92,7 +103,7 @@ func TestWithoutMounts(t *testing.T) {
 	}
 	for without, want := range map[bool]string{false: "mount namespace: operation not permitted", true: "missing: [\"no mount namespace"} {
 		o := Options{State: stateDirectory(t), UID: child, GID: child, WithoutMounts: without}
-		c, err := Command(o, "setpriv", "--bounding-set=-sys_admin", self, "-test.v", "-test.run=^TestInsideStatus")
+		c, err := Command(o, "setpriv", "--bounding-set=-sys_admin", self, "-test.v", "-test.run=^TestConfined$/^Status$")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,14 +126,7 @@ func TestCommandRefusals(t *testing.T) {
 	}
 }
 
-func onlyInside(t *testing.T) {
-	if inside == nil {
-		t.Skip("TestConfined runs it, in a confined child")
-	}
-}
-
-func TestInsideStatus(t *testing.T) {
-	onlyInside(t)
+func insideStatus(t *testing.T) {
 	if len(inside.Missing) > 0 {
 		t.Errorf("missing: %q", inside.Missing)
 	}
@@ -156,9 +160,8 @@ func openFor(path string, flags int) error {
 	return err
 }
 
-// TestInsideRefused: each attempt is refused, by whichever protection comes first.
-func TestInsideRefused(t *testing.T) {
-	onlyInside(t)
+// insideRefused: each attempt is refused, by whichever protection comes first.
+func insideRefused(t *testing.T) {
 	var parent int
 	var secret uintptr
 	if _, err := fmt.Sscanf(os.Getenv("CONFINE_TEST"), "%d 0x%x", &parent, &secret); err != nil {
@@ -221,8 +224,7 @@ func TestInsideRefused(t *testing.T) {
 	}
 }
 
-func TestInsideState(t *testing.T) {
-	onlyInside(t)
+func insideState(t *testing.T) {
 	f, err := os.Create(filepath.Join(inside.State, "connections"))
 	if err != nil {
 		t.Fatal(err)
@@ -248,9 +250,8 @@ func TestInsideState(t *testing.T) {
 	}
 }
 
-// TestInsideRuntime: collections, threads, timers, epoll and signals work.
-func TestInsideRuntime(t *testing.T) {
-	onlyInside(t)
+// insideRuntime: collections, threads, timers, epoll and signals work.
+func insideRuntime(t *testing.T) {
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {

@@ -35,13 +35,9 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Inside skips a test that belongs into the confined process if this is another one.
-func Inside(t *testing.T) {
-	t.Helper()
-	if !inside {
-		t.Skip("another test runs it, in a confined process")
-	}
-}
+// Inside says whether this is the confined process. A test that starts one does in it what
+// the process is there for, and returns.
+func Inside() bool { return inside }
 
 // A Process is a confined one.
 type Process struct {
@@ -50,8 +46,8 @@ type Process struct {
 	test string
 }
 
-// Start runs one test in a confined process, in a network namespace. Its descriptors
-// are copies of fds, from 3 on.
+// Start runs a test in a confined process, in a network namespace. Its descriptors are
+// copies of fds, from 3 on.
 func Start(t *testing.T, n *nstest.Namespace, test string, fds []int) *Process {
 	t.Helper()
 	state, err := os.MkdirTemp("", "antrail-confined-")

@@ -16,10 +16,14 @@ func TestMain(m *testing.M) { confinetest.Main(m) }
 // TestAdoptConfined: a process without any capability adopts a port, and frames pass
 // it both ways. The programs stay with the process that opened the port.
 func TestAdoptConfined(t *testing.T) {
+	if confinetest.Inside() {
+		insideAdopt(t)
+		return
+	}
 	node, pod, before := pair(t, Options{})
 	wire := nstest.OpenWire(t, pod, "eth0")
 	before.Rest()
-	child := confinetest.Start(t, node, "TestInsideAdopt", porttest.Copies(t, before.Descriptors()))
+	child := confinetest.Start(t, node, "TestAdoptConfined", porttest.Copies(t, before.Descriptors()))
 	frame := string(pt.UDP4(pt.Options{SrcPort: 7, Payload: make([]byte, 20)}))
 	if err := wire.Send([]byte(frame)); err != nil {
 		t.Fatal(err)
@@ -30,9 +34,9 @@ func TestAdoptConfined(t *testing.T) {
 	child.Wait(t)
 }
 
-// TestInsideAdopt returns one frame to the pod.
-func TestInsideAdopt(t *testing.T) {
-	confinetest.Inside(t)
+// insideAdopt returns one frame to the pod.
+func insideAdopt(t *testing.T) {
+	t.Helper()
 	if p, err := Adopt(Options{Interface: "sw0"}, porttest.Copies(t, []int{3})); err == nil {
 		t.Logf("not Attached: Begin: %v; Close: %v", p.Begin(), p.Close())
 	} else {
