@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
@@ -146,7 +147,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 	} else if err == nil && scan != nil {
 		return nil, errors.Join(scan, r.gather())
 	}
-	if err != nil {
+	if above := (*aboveError)(nil); err != nil && !errors.As(err, &above) {
 		err = fmt.Errorf("line %d: %w", r.no, err)
 	}
 	if before := r.gather(); before != nil { // a line above is wrong, too
@@ -157,6 +158,9 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 	}
 	return r.bundle, nil
 }
+
+// aboveError is the error of a line above, which it names.
+type aboveError struct{ error }
 
 // bundleReader is a bundle that is being read.
 type bundleReader struct {
@@ -270,7 +274,7 @@ func (r *bundleReader) line(line string) error {
 		return r.addFlow(line)
 	}
 	if err := r.gather(); err != nil {
-		return err
+		return &aboveError{err}
 	}
 	before := r.group
 	r.group = false
@@ -344,13 +348,15 @@ func (r *bundleReader) addFlow(line string) error {
 	return nil
 }
 
-// intern has entries with the same actions hold one list of them.
+// intern has entries with the same actions hold one list of them. The same text may mean
+// different actions: mod_tp_dst depends on the protocol of the match, and output:NAME on
+// the names.
 func (r *bundleReader) intern(line string, e *flow.Entry) {
 	_, text, ok := strings.Cut(line, "actions=")
 	if n := len(e.Actions); !ok || n > 0 && isConjunction(e.Actions[n-1]) {
 		return // it may be joined with others
 	}
-	if same, known := r.same[text]; known {
+	if same, known := r.same[text]; known && reflect.DeepEqual(same, e.Actions) {
 		e.Actions = same
 		return
 	}

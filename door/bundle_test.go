@@ -98,21 +98,45 @@ func TestDumpIsABundle(t *testing.T) {
 // TestBundleRefused: the error names the line and what was expected.
 func TestBundleRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"flow add table=0 actions=output:nowhere": "line 1: ",
-		"\nflow sub table=0 actions=drop":         `line 2: "sub" is nothing to do with a flow; there are add and delete_strict`,
-		"group delete 5":                          `line 1: "5" is not group_id=N`,
-		"meter delete meter=x":                    `line 1: "meter=x" is not meter=N`,
-		"table 300 X":                             `line 1: table: "300" is no number of 8 bits`,
-		"port 3":                                  "line 1: port 3: the name is missing",
-		`port 3 "web`:                             "the quotes of a name are wrong",
-		"first x":                                 `line 1: first: "x" is no number`,
-		"hello":                                   "line 1: ",
+		"flow add table=0 actions=output:nowhere":       "line 1: ",
+		"\nflow sub table=0 actions=drop":               `line 2: "sub" is nothing to do with a flow; there are add and delete_strict`,
+		"group delete 5":                                `line 1: "5" is not group_id=N`,
+		"meter delete meter=x":                          `line 1: "meter=x" is not meter=N`,
+		"flow add table=0 actions=nonsense\nport 3 web": "line 1: column",
+		"table 300 X":                                   `line 1: table: "300" is no number of 8 bits`,
+		"port 3":                                        "line 1: port 3: the name is missing",
+		`port 3 "web`:                                   "the quotes of a name are wrong",
+		"first x":                                       `line 1: first: "x" is no number`,
+		"hello":                                         "line 1: ",
 		"flow add table=0,priority=1,ip,nw_dst=1.2.3.4 actions=" + strings.Repeat("output:1,", 9000): "longer than 65536 bytes",
 	} {
 		b, err := ReadBundle(strings.NewReader(text), nil)
 		if err == nil || b != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestSameTextOtherActions: lines with the same text of actions, which their matches or the
+// names give another meaning, have actions of their own.
+func TestSameTextOtherActions(t *testing.T) {
+	b, err := ReadBundle(strings.NewReader(`port 1 web
+table=0,tcp actions=mod_tp_dst:80,output:web
+port 2 web
+table=0,udp actions=mod_tp_dst:80,output:web
+table=1,udp actions=mod_tp_dst:80,output:web
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"set_field:80->tcp_dst,output:1", "set_field:80->udp_dst,output:2", "set_field:80->udp_dst,output:2"}
+	for i, e := range b.Add {
+		if got := flow.ActionsText(e.Actions, nil); got != want[i] {
+			t.Errorf("entry %d: %s, want %s", i, got, want[i])
+		}
+	}
+	if &b.Add[1].Actions[0] != &b.Add[2].Actions[0] {
+		t.Error("equal actions are two lists")
 	}
 }
 
