@@ -32,7 +32,7 @@ const noTableKnown = -1
 func checkActions(actions []Action, m *Match, table int) *complaint {
 	c := checker{known: m != nil, table: table}
 	if m != nil {
-		c.m, c.tags = *m, tagsOf(m)
+		c.m, c.tags = m, tagsOf(m)
 	}
 	for i, a := range actions {
 		msg := c.order(i, a, actions)
@@ -48,7 +48,7 @@ func checkActions(actions []Action, m *Match, table int) *complaint {
 
 // checker follows what is known of a packet through a list of actions.
 type checker struct {
-	m     Match
+	m     *Match
 	tags  int // VLAN tags known to be there; push_vlan and pop_vlan change it
 	known bool
 	table int
@@ -228,7 +228,7 @@ func (c *checker) clone(a Clone) string {
 // learn checks the parts of the learned entry: what they read against the
 // packet, what they match and write against the match learned so far.
 func (c *checker) learn(a *Learn) string {
-	learned := checker{known: true}
+	learned := checker{m: &Match{}, known: true}
 	for i := range a.Specs {
 		s := &a.Specs[i]
 		if s.FromField {
@@ -244,7 +244,7 @@ func (c *checker) learn(a *Learn) string {
 		}
 		if s.Kind == LearnMatch && !s.FromField {
 			learned.m.Add(s.Dst.Field, s.Immediate.Shl(int(s.Dst.Ofs)), s.Dst.Mask())
-			learned.tags = tagsOf(&learned.m)
+			learned.tags = tagsOf(learned.m)
 		}
 	}
 	return ""

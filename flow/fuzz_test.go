@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,7 @@ func FuzzParseEntry(f *testing.F) {
 		if (e == nil) == (err == nil) {
 			t.Fatalf("entry %v, error %v", e, err)
 		}
+		wantAgain(t, line, e, err)
 		if err != nil {
 			return
 		}
@@ -36,6 +38,20 @@ func FuzzParseEntry(f *testing.F) {
 			t.Fatalf("%q prints as %q, which matches otherwise", line, printed)
 		}
 	})
+}
+
+// wantAgain: a parser that has read other lines reads a line as a new parser does.
+func wantAgain(t *testing.T, line string, e *Entry, err error) {
+	t.Helper()
+	const other = "table=1,priority=7,udp,tp_dst=5 actions=clone(push_vlan:0x8100,drop),ct(commit,exec(set_field:1->ct_mark)),mod_tp_dst:4"
+	used := NewEntryParser(ovsNames())
+	for range 2 { // the second time with memory that the line has filled
+		same, sameErr := used.Parse(line)
+		used.Parse(other)
+		if !reflect.DeepEqual(same, e) || !reflect.DeepEqual(sameErr, err) {
+			t.Fatalf("%q after other lines: %v, %v; expected %v, %v", line, same, sameErr, e, err)
+		}
+	}
 }
 
 // FuzzParseProgram: likewise for whole programs.

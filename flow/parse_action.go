@@ -31,12 +31,14 @@ func ParseActions(text string, n *Names) ([]Action, error) {
 // maxDepth bounds how deep clone and ct nest.
 const maxDepth = 8
 
-// actionList is actions and where each is written.
+// actionList is actions and where each is written. Its memory, but for the
+// actions, is that of the next list of its depth.
 type actionList struct {
 	p       *parser
 	depth   int
 	tags    int // VLAN tags known to be there; mod_vlan_vid pushes one if none is
 	actions []Action
+	so      []Action // so far, while the list is read
 	at      []span
 	drop    bool
 }
@@ -49,16 +51,23 @@ func (p *parser) actions(s span, depth int) (*actionList, error) {
 
 // actionsBehind reads a list of packets known to have tags VLAN tags.
 func (p *parser) actionsBehind(s span, depth, tags int) (*actionList, error) {
-	l := &actionList{p: p, depth: depth, tags: tags}
 	if depth > maxDepth {
 		return nil, s.errorf("actions nest too deep; %d levels are allowed", maxDepth)
 	}
-	err := each(s, l.read)
-	return l, err
+	if depth == len(p.lists) {
+		p.lists = append(p.lists, &actionList{p: p, depth: depth})
+	}
+	l := p.lists[depth]
+	*l = actionList{p: l.p, depth: depth, tags: tags, so: l.so[:0], at: l.at[:0]}
+	if err := each(s, l.read); err != nil {
+		return nil, err
+	}
+	l.actions = append([]Action(nil), l.so...)
+	return l, nil
 }
 
 func (l *actionList) read(it item) error {
-	if l.drop || it.key.text == "drop" && len(l.actions) > 0 {
+	if l.drop || it.key.text == "drop" && len(l.so) > 0 {
 		return it.key.errorf("drop stands alone; it cannot go with other actions")
 	}
 	if it.key.text == "drop" {
@@ -79,10 +88,7 @@ func (l *actionList) read(it item) error {
 
 func (l *actionList) add(it item, a Action) {
 	l.tags = tagsAfter(a, l.tags)
-	if l.actions == nil {
-		l.actions, l.at = make([]Action, 0, 4), make([]span, 0, 4)
-	}
-	l.actions = append(l.actions, a)
+	l.so = append(l.so, a)
 	l.at = append(l.at, it.key)
 }
 

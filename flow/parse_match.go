@@ -8,62 +8,72 @@ package flow
 // Priority, table and the like are no part of it.
 func ParseMatch(text string, n *Names) (Match, error) {
 	p := &parser{names: n}
-	var items []item
+	var items []matchItem
 	if err := checkLength(span{text, 0}); err != nil {
 		return Match{}, err
 	}
 	err := each(span{text, 0}, func(it item) error {
-		items = append(items, it)
+		items = append(items, staged(it))
 		return nil
 	})
 	if err != nil {
 		return Match{}, err
 	}
-	return p.readMatch(items)
+	var m Match
+	if err := p.readMatch(&m, items); err != nil {
+		return Match{}, err
+	}
+	return m, nil
 }
 
-// readMatch builds a match from its items.
-func (p *parser) readMatch(items []item) (Match, error) {
-	b := matchBuilder{p: p, needs: make([]need, 0, len(items))}
+// readMatch builds a match, which is empty, from its items.
+func (p *parser) readMatch(m *Match, items []matchItem) error {
+	b := matchBuilder{p: p, m: m}
+	p.needs = p.needs[:0]
 	for stage := range matchStages {
-		for _, it := range items {
-			if matchStage(it) != stage {
+		for i := range items {
+			if items[i].stage != stage {
 				continue
 			}
-			if err := b.add(it); err != nil {
-				return Match{}, err
+			if err := b.add(items[i].item, items[i].proto); err != nil {
+				return err
 			}
 		}
 	}
-	if err := b.checkPrereqs(); err != nil {
-		return Match{}, err
-	}
-	return b.m, nil
+	return b.checkPrereqs()
+}
+
+// matchItem is an item of a match, with the protocol that its key names, nil for
+// none, and the stage in which it is read, from 0.
+type matchItem struct {
+	item
+	proto *protocol
+	stage int
 }
 
 // matchStages is how many stages a match is read in.
 const matchStages = 3
 
-// matchStage says in which stage an item is read, from 0.
-func matchStage(it item) int {
+// staged finds the stage of an item.
+func staged(it item) matchItem {
+	m := matchItem{it, protocolByWord(it.key.text), matchStages - 1}
 	switch it.key.text {
 	case "eth_type", "dl_type":
-		return 0
+		m.stage = 0
 	case "nw_proto", "ip_proto":
-		return 1
+		m.stage = 1
 	}
-	if it.sep == 0 && protocolByWord(it.key.text) != nil {
-		return 0
+	if it.sep == 0 && m.proto != nil {
+		m.stage = 0
 	}
-	return 2
+	return m
 }
 
 // matchBuilder collects a match.
 type matchBuilder struct {
-	p     *parser
-	m     Match
-	seen  [numFields]bool
-	needs []need
+	p    *parser // with the needs so far
+	m    *Match
+	seen [numFields]bool
 }
 
 // need is a field whose prerequisite is checked when the match is complete.
@@ -72,8 +82,8 @@ type need struct {
 	at span
 }
 
-func (b *matchBuilder) add(it item) error {
-	if proto := protocolByWord(it.key.text); proto != nil {
+func (b *matchBuilder) add(it item, proto *protocol) error {
+	if proto != nil {
 		return b.addProtocol(it, proto)
 	}
 	if it.sep == '(' {
@@ -97,7 +107,7 @@ func (b *matchBuilder) add(it item) error {
 	if err != nil {
 		return err
 	}
-	b.needs = append(b.needs, need{f, it.key})
+	b.p.needs = append(b.p.needs, need{f, it.key})
 	return b.addField(it.key, f, v, mask)
 }
 
@@ -240,7 +250,7 @@ func (b *matchBuilder) portName(side string) string {
 
 // checkPrereqs refuses fields that have no meaning for what the match selects.
 func (b *matchBuilder) checkPrereqs() error {
-	for _, n := range b.needs {
+	for _, n := range b.p.needs {
 		if need := n.f.Need; !b.m.Implies(need) {
 			return n.at.errorf("%s needs %s in the match", n.at.text, need)
 		}

@@ -1,6 +1,9 @@
 package flow
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // The actions that write fields: set_field, load, move and their OpenFlow 1.0
 // forms.
@@ -226,10 +229,7 @@ func (l *actionList) modTOS(it item) (Action, error) {
 
 // modPort reads mod_tp_src and mod_tp_dst, whose field depends on the match.
 func (l *actionList) modPort(it item) (Action, error) {
-	b := matchBuilder{}
-	if l.p.match != nil {
-		b.m = *l.p.match
-	}
+	b := matchBuilder{m: cmp.Or(l.p.match, &Match{})}
 	name := b.portName(it.key.text[len("mod_tp_"):])
 	if strings.HasPrefix(name, "icmp") {
 		return nil, it.key.errorf("%s needs tcp, udp or sctp in the match", it.key.text)

@@ -16,6 +16,12 @@ type parser struct {
 	nextTable uint8
 	nextPort  uint32
 	match     *Match // of the entry whose actions are read; nil in groups
+
+	// Memory that one line after another uses.
+	items []matchItem
+	given []string // settings
+	needs []need
+	lists []*actionList // by depth
 }
 
 // number reads an unsigned number up to limit: decimal, or 0x and hexadecimal.
