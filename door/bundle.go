@@ -2,12 +2,11 @@ package door
 
 import (
 	"bufio"
-
+	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
-	"reflect"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -122,15 +121,12 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 }
 
 // ReadBundle reads a bundle's text. installed are the names of the pipeline now; nil for
-// none. The error names the line, and what is wrong with it; there is no bundle then.
+// none. The error names the first line that is wrong, and what is wrong with it; there is
+// no bundle then, and the rest of the text may not have been read.
 //
-// Entries are parsed by as many goroutines as there are processors: a large bundle is
-// entries nearly all.
+// A large bundle is entries nearly all, so entries are parsed apart (bundlechunk.go).
 func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error) {
-	r := bundleReader{
-		bundle: &dataplane.Bundle{}, names: installed, same: map[string][]flow.Action{},
-		slots: make(chan struct{}, runtime.GOMAXPROCS(0)),
-	}
+	r := bundleReader{bundle: &dataplane.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	var err error
@@ -138,20 +134,22 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 		if r.no++; r.no > maxBundle {
 			err = fmt.Errorf("a bundle has at most %d lines; send several", maxBundle)
 		} else {
-			err = r.line(lines.Text())
+			err = r.line(lines.Bytes())
 		}
 	}
-	if scan := lines.Err(); err == nil && errors.Is(scan, bufio.ErrTooLong) {
+	cut := lines.Err()
+	if errors.Is(cut, bufio.ErrTooLong) {
 		r.no++
-		err = fmt.Errorf("it is longer than %d bytes; give an entry's conjunctions and a group's buckets in several lines", maxLine)
-	} else if err == nil && scan != nil {
-		return nil, errors.Join(scan, r.gather())
+		cut, err = nil, fmt.Errorf("it is longer than %d bytes; give an entry's conjunctions and a group's buckets in several lines", maxLine)
 	}
-	if above := (*aboveError)(nil); err != nil && !errors.As(err, &above) {
+	if err != nil {
 		err = fmt.Errorf("line %d: %w", r.no, err)
 	}
-	if before := r.gather(); before != nil { // a line above is wrong, too
-		err = before
+	if above := r.gather(); above != nil {
+		err = above
+	}
+	if cut != nil { // the last line may be wrong because it is not whole
+		err = errors.Join(cut, err)
 	}
 	if err != nil {
 		return nil, err
@@ -159,91 +157,21 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 	return r.bundle, nil
 }
 
-// aboveError is the error of a line above, which it names.
-type aboveError struct{ error }
-
 // bundleReader is a bundle that is being read.
 type bundleReader struct {
 	bundle *dataplane.Bundle
-	no     int                      // of the line
-	names  *flow.Names              // that lines may use
-	same   map[string][]flow.Action // lists of actions, by their text
-	chunk  *chunk                   // entries that wait to be parsed
-	chunks []*chunk                 // those that are being parsed, in order
-	slots  chan struct{}            // as many as may parse at once
+	no     int         // of the line
+	names  *flow.Names // that lines may use; no chunk is parsed while they change
 	// group says that the line before added a group, which this one may go on with.
 	group bool
-}
 
-// chunkLines is how many entries are parsed at a time.
-const chunkLines = 512
-
-// chunk is entries that follow each other.
-type chunk struct {
-	lines   []numberedLine
-	entries []*flow.Entry // as far as they are right
-	err     error         // of the first that is not
-	done    chan struct{}
-}
-
-// numberedLine is a line of a bundle.
-type numberedLine struct {
-	no   int
-	text string
-}
-
-// runParse parses a chunk.
-func (c *chunk) runParse(names *flow.Names, slots <-chan struct{}) {
-	defer func() { <-slots; close(c.done) }()
-	for _, line := range c.lines {
-		e, err := flow.ParseEntry(line.text, names)
-		if err != nil {
-			c.err = fmt.Errorf("line %d: %w", line.no, err)
-			return
-		}
-		c.entries = append(c.entries, e)
-	}
-}
-
-// begin has the chunk parsed.
-func (r *bundleReader) begin() {
-	if r.chunk == nil {
-		return
-	}
-	r.slots <- struct{}{}
-	go r.chunk.runParse(r.names, r.slots)
-	r.chunks, r.chunk = append(r.chunks, r.chunk), nil
-}
-
-// gather waits for the entries that are being parsed, and puts them into the bundle. The
-// error is that of the first line that is wrong.
-func (r *bundleReader) gather() (err error) {
-	r.begin()
-	for i, c := range r.chunks {
-		<-c.done
-		if err == nil {
-			err = r.put(c, i > 0)
-		}
-	}
-	r.chunks = nil
-	return err
-}
-
-// put puts a chunk's entries into the bundle. follows says that its first line comes
-// behind an entry's.
-func (r *bundleReader) put(c *chunk, follows bool) error {
-	for i, e := range c.entries {
-		all := r.bundle.Add
-		if n := len(all); (follows || i > 0) && all[n-1].Identity() == e.Identity() {
-			if err := all[n-1].Join(e); err != nil {
-				return fmt.Errorf("line %d: %w", c.lines[i].no, err)
-			}
-			continue
-		}
-		r.intern(c.lines[i].text, e)
-		r.bundle.Add = append(all, e)
-	}
-	return c.err
+	filling *chunk                   // lines that wait to be parsed; nil for none
+	parsing []*chunk                 // in the order of their lines
+	idle    []*chunk                 // whose parsers know names
+	wrong   error                    // of the first line of entries that is wrong
+	follows bool                     // the next entry to put is behind another one's line
+	same    map[uint64][]flow.Action // lists of actions, by the hash of their text
+	seed    maphash.Seed
 }
 
 // verbs are the beginnings of lines, with what reads the rest.
@@ -256,17 +184,17 @@ var verbs = map[string]func(*bundleReader, string) error{
 }
 
 // line reads one line. Entries to add are parsed later; any other line waits for them.
-func (r *bundleReader) line(line string) error {
-	line = strings.TrimSpace(line)
-	if line == "" || line[0] == '#' || strings.HasPrefix(line, "OFPST_") || strings.HasPrefix(line, "NXST_") {
+func (r *bundleReader) line(line []byte) error {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("OFPST_")) || bytes.HasPrefix(line, []byte("NXST_")) {
 		return nil
 	}
-	word, rest, _ := strings.Cut(line, " ")
-	rest = strings.TrimSpace(rest)
-	verb, operand, _ := strings.Cut(rest, " ")
-	switch word {
+	word, rest, _ := bytes.Cut(line, []byte(" "))
+	rest = bytes.TrimSpace(rest)
+	verb, operand, _ := bytes.Cut(rest, []byte(" "))
+	switch string(word) {
 	case "flow":
-		if verb == "add" {
+		if string(verb) == "add" {
 			return r.addFlow(operand)
 		}
 	case "group", "meter", "replace", "first", "table", "port":
@@ -274,14 +202,19 @@ func (r *bundleReader) line(line string) error {
 		return r.addFlow(line)
 	}
 	if err := r.gather(); err != nil {
-		return &aboveError{err}
+		return err
 	}
+	return r.change(string(word), string(verb), string(operand), string(rest))
+}
+
+// change reads a line that adds no entry.
+func (r *bundleReader) change(word, verb, operand, rest string) error {
 	before := r.group
 	r.group = false
 	switch word {
 	case "replace":
 		r.bundle.Replace = true
-		return nil
+		return alone(word, rest)
 	case "first", "table", "port":
 		return r.name(word, rest)
 	}
@@ -291,6 +224,14 @@ func (r *bundleReader) line(line string) error {
 	}
 	r.group = before
 	return read(r, operand)
+}
+
+// alone is an error if there is text behind what ends a line.
+func alone(before, behind string) error {
+	if behind != "" {
+		return fmt.Errorf("%.40q behind %q: expected the end of the line", behind, before)
+	}
+	return nil
 }
 
 // name reads first N, table N NAME or port N NAME.
@@ -303,11 +244,11 @@ func (r *bundleReader) name(word, rest string) error {
 	}
 	if r.bundle.Names == nil {
 		r.bundle.Names = flow.NewNames()
-		r.names = r.bundle.Names
+		r.names, r.idle = r.bundle.Names, nil
 	}
 	if word == "first" {
 		r.bundle.First = uint8(no)
-		return nil
+		return alone("first "+number, strings.TrimSpace(name))
 	}
 	if name, err = unquote(name); err != nil {
 		return fmt.Errorf("%s %d: %w", word, no, err)
@@ -333,39 +274,6 @@ func unquote(text string) (string, error) {
 		return "", errors.New("the name is missing")
 	}
 	return text, nil
-}
-
-// addFlow notes an entry, and has it parsed with others.
-func (r *bundleReader) addFlow(line string) error {
-	r.group = false
-	if r.chunk == nil {
-		r.chunk = &chunk{done: make(chan struct{})}
-	}
-	r.chunk.lines = append(r.chunk.lines, numberedLine{r.no, line})
-	if len(r.chunk.lines) == chunkLines {
-		r.begin()
-	}
-	return nil
-}
-
-// intern has entries with the same actions hold one list of them. The same text may mean
-// different actions: mod_tp_dst depends on the protocol of the match, and output:NAME on
-// the names.
-func (r *bundleReader) intern(line string, e *flow.Entry) {
-	_, text, ok := strings.Cut(line, "actions=")
-	if n := len(e.Actions); !ok || n > 0 && isConjunction(e.Actions[n-1]) {
-		return // it may be joined with others
-	}
-	if same, known := r.same[text]; known && reflect.DeepEqual(same, e.Actions) {
-		e.Actions = same
-		return
-	}
-	r.same[strings.Clone(text)] = e.Actions
-}
-
-func isConjunction(a flow.Action) bool {
-	_, is := a.(flow.Conjunction)
-	return is
 }
 
 func (r *bundleReader) deleteFlow(line string) error {

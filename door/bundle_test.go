@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,8 @@ func TestBundleRefused(t *testing.T) {
 		"port 3":                                        "line 1: port 3: the name is missing",
 		`port 3 "web`:                                   "the quotes of a name are wrong",
 		"first x":                                       `line 1: first: "x" is no number`,
+		"\nreplace this":                                `line 2: "this" behind "replace": expected the end of the line`,
+		"first 0 junk":                                  `line 1: "junk" behind "first 0": expected the end of the line`,
 		"hello":                                         "line 1: ",
 		"flow add table=0,priority=1,ip,nw_dst=1.2.3.4 actions=" + strings.Repeat("output:1,", 9000): "longer than 65536 bytes",
 	} {
@@ -140,27 +143,38 @@ table=1,udp actions=mod_tp_dst:80,output:web
 	}
 }
 
-// TestGoldenPipelinesCross sends the pipelines of the repository's test data.
-func TestGoldenPipelinesCross(t *testing.T) {
-	all, err := filepath.Glob("../agent/testdata/*.flows")
-	if err != nil || len(all) == 0 {
-		t.Fatalf("%v, %v", all, err)
-	}
-	for _, path := range all {
-		src := flow.Sources{}
-		if src.Flows, err = flow.File(path); err != nil {
-			t.Fatal(err)
+// goldenPipelines are the pipelines of the repository's test data and examples, by path.
+func goldenPipelines(t *testing.T) map[string]*flow.Program {
+	t.Helper()
+	all := map[string]*flow.Program{}
+	for _, pattern := range []string{"../agent/testdata/*", "../examples/*/*", "../flow/testdata/golden/*"} {
+		paths, err := filepath.Glob(pattern + ".flows")
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s.flows: %v, %v", pattern, paths, err)
 		}
-		if groups := strings.TrimSuffix(path, ".flows") + ".groups"; exists(groups) {
-			if src.Groups, err = flow.File(groups); err != nil {
-				t.Fatal(err)
+		for _, path := range paths {
+			src := flow.Sources{}
+			for ending, into := range map[string]*flow.Source{".flows": &src.Flows, ".groups": &src.Groups, ".meters": &src.Meters, ".ports": &src.Ports} {
+				if file := strings.TrimSuffix(path, ".flows") + ending; exists(file) {
+					if *into, err = flow.File(file); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if all[path], err = flow.ParseProgram(src); err != nil {
+				t.Fatalf("%s: %v", path, err)
 			}
 		}
-		program, err := flow.ParseProgram(src)
-		if err != nil {
-			t.Errorf("%s: %v", path, err)
-			continue
-		}
+	}
+	return all
+}
+
+// TestGoldenPipelinesCross sends the pipelines of the repository's test data: each entry
+// arrives as it was.
+func TestGoldenPipelinesCross(t *testing.T) {
+	most := 0
+	for path, program := range goldenPipelines(t) {
+		most = max(most, len(program.Entries))
 		sent := dataplane.BundleOf(program)
 		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, sent)), nil)
 		if err != nil {
@@ -168,6 +182,14 @@ func TestGoldenPipelinesCross(t *testing.T) {
 			continue
 		}
 		wantSame(t, sent, read)
+		for i, e := range sent.Add {
+			if !reflect.DeepEqual(e, read.Add[i]) {
+				t.Fatalf("%s: sent %v\nread %v", path, e, read.Add[i])
+			}
+		}
+	}
+	if most < 150 {
+		t.Errorf("the largest pipeline has %d entries", most)
 	}
 }
 
@@ -181,6 +203,9 @@ func FuzzReadBundle(f *testing.F) {
 	f.Add(string(AppendBundle(nil, changed(f))))
 	f.Add("table 4 X\nfirst 4\nflow delete_strict table=X,priority=3\nmeter add meter=1 kbps bands=type=drop rate=5")
 	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) < maxLine { // readByLine does not bound lines
+			wantTwin(t, text)
+		}
 		b, err := ReadBundle(strings.NewReader(text), nil)
 		if err != nil {
 			return

@@ -7,6 +7,7 @@
 //
 //	door.go           the interface
 //	bundle.go         a change of the pipeline as text
+//	bundlechunk.go    its entries, parsed side by side
 //	api.go            paths and bodies of the API
 //	server.go         answers for a switch
 //	stream.go         answers that come in lines

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -394,35 +393,4 @@ func TestSwitchAway(t *testing.T) {
 	if _, err := c.Info(t.Context()); !errors.As(err, &away) {
 		t.Errorf("%v", err)
 	}
-}
-
-// BenchmarkBundle sends a hundred thousand entries through the socket, into an empty
-// pipeline. Sender and switch share the processors, as two processes do.
-func BenchmarkBundle(b *testing.B) {
-	const entries = 100_000
-	var text bytes.Buffer
-	for i := range entries {
-		switch i % 3 {
-		case 0:
-			fmt.Fprintf(&text, "cookie=0x1030000000000, table=14, priority=%d,ip,nw_src=10.%d.%d.%d actions=conjunction(%d,1/3)\n", 14000+i%900, i>>16&0xff, i>>8&0xff, i&0xff, 1+i/60)
-		case 1:
-			fmt.Fprintf(&text, "cookie=0x1030000000000, table=14, priority=%d,tcp,tp_dst=%d actions=conjunction(%d,3/3)\n", 14000+i%900, 1+i%60000, 1+i/60)
-		case 2:
-			fmt.Fprintf(&text, "cookie=0x1030000000000, table=14, priority=%d,conj_id=%d,ip actions=set_field:0x%x->reg5,ct(commit,table=18,zone=65520,exec(set_field:0x%x/0xffffffff->ct_label))\n", 14000+i%900, i, i, i)
-		}
-	}
-	bundle, err := door.ReadBundle(&text, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	bundle.Replace = true
-	for b.Loop() {
-		b.StopTimer()
-		r := newRig(b)
-		b.StartTimer()
-		if err := r.client.Apply(bundle); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(entries*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 }
