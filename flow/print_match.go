@@ -17,6 +17,11 @@ func (m *Match) Text(n *Names) string { return string(m.AppendText(nil, n)) }
 // AppendText appends Text to b.
 func (m *Match) AppendText(b []byte, n *Names) []byte {
 	p := matchPrinter{m: m, names: n, b: b, start: len(b)}
+	for i := range KeyWords {
+		if m.Mask.Word(i) != 0 {
+			p.words |= 1 << i
+		}
+	}
 	p.metadata()
 	skipType, skipProto := p.protocol()
 	p.registers()
@@ -31,7 +36,8 @@ type matchPrinter struct {
 	m     *Match
 	names *Names
 	b     []byte
-	start int // where the match begins in b
+	start int    // where the match begins in b
+	words uint64 // a bit for each word of the mask that is not 0
 }
 
 // open begins a part.
@@ -42,13 +48,23 @@ func (p *matchPrinter) open(name string) {
 	p.b = append(p.b, name...)
 }
 
+// mayAsk says whether the mask has a bit in a word of the field. It is cheap, and false
+// for most of 90 fields.
+func (p *matchPrinter) mayAsk(f *Field) bool {
+	first, last := f.Off/8, (f.Off+f.Size-1)/8
+	return p.words>>first&(1<<(last-first+1)-1) != 0
+}
+
 // field writes name=value, or name=value/mask, when the match asks for a field.
 func (p *matchPrinter) field(id FieldID, name string) {
+	f := &fields[id]
+	if !p.mayAsk(f) {
+		return
+	}
 	v, mask := p.m.Get(id)
 	if mask.IsZero() {
 		return
 	}
-	f := &fields[id]
 	p.open(name)
 	p.b = append(p.b, '=')
 	if f.Form == Decimal && mask != Ones(f.Bits) {
