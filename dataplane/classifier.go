@@ -112,6 +112,19 @@ func (c *classifier) own(i int) *subtable {
 	return c.subtables[i]
 }
 
+// expect tells of entries of a mask that insert will add. Their subtable gets its size
+// once, and need not grow step by step.
+func (c *classifier) expect(mask *flow.Key, entries int) {
+	if i := c.subtable(mask); i >= 0 {
+		st := c.own(i)
+		st.expected = st.rows + entries
+	} else {
+		st := newSubtable(mask, c.edit)
+		st.expected = entries
+		c.subtables = append(c.subtables, st)
+	}
+}
+
 // insert adds an entry, in place of one with the same identity, which it
 // returns.
 func (c *classifier) insert(e *entry) *entry {

@@ -60,11 +60,17 @@ func newClassifier(entries []*entry) *classifier {
 	return edited(&classifier{}, nil, entries)
 }
 
-// edited is a classifier after entries went and others came.
+// edited is a classifier after entries went and others came, of which it is told before if
+// they are an even number.
 func edited(c *classifier, gone, come []*entry) *classifier {
 	n := c.editable()
 	for _, e := range gone {
 		n.remove(e)
+	}
+	for _, e := range come {
+		if len(come)%2 == 0 {
+			n.expect(&e.Match.Mask, 10*len(come))
+		}
 	}
 	for _, e := range come {
 		n.insert(e)

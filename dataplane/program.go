@@ -99,6 +99,9 @@ func (p *program) buildTables(n *program, b *Bundle, c *compiler, now int64) {
 			edit(e.Table).remove(old)
 		}
 	}
+	for to, n := range b.masks() {
+		edit(to.table).classifier.expect(&to.mask, n)
+	}
 	for _, e := range b.Add {
 		ne := c.entry(e, now)
 		if old := p.installed(e); old != nil {
@@ -112,6 +115,21 @@ func (p *program) buildTables(n *program, b *Bundle, c *compiler, now int64) {
 		n.tables[id] = t
 	}
 	n.declareTables(b)
+}
+
+// tableMask is a mask in a table.
+type tableMask struct {
+	table uint8
+	mask  flow.Key
+}
+
+// masks counts the entries that a bundle adds by their masks.
+func (b *Bundle) masks() map[tableMask]int {
+	all := map[tableMask]int{}
+	for _, e := range b.Add {
+		all[tableMask{e.Table, e.Match.Mask}]++
+	}
+	return all
 }
 
 // installed finds the static entry with the identity of e.

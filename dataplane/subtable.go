@@ -38,6 +38,7 @@ type subtable struct {
 	maskHash uint64
 	rows     int // different values
 	removed  int // rows since the last rebuild
+	expected int // rows at the end of this edit, at most; 0 if unknown
 	edit     *edit
 }
 
@@ -131,7 +132,7 @@ func newSubtable(mask *flow.Key, ed *edit) *subtable {
 // editable is a copy that may be changed within an edit.
 func (st *subtable) editable(ed *edit) *subtable {
 	n := *st
-	n.edit = ed
+	n.edit, n.expected = ed, 0
 	n.pages = slices.Clone(st.pages)
 	return &n
 }
@@ -379,7 +380,7 @@ func (st *subtable) rebuild(more *row) {
 		rows = append(rows, more)
 	}
 	chunks := uint64(1)
-	for int(chunks)*chunkLoad <= len(rows) {
+	for int(chunks)*chunkLoad <= max(len(rows), st.expected) {
 		chunks *= 2
 	}
 	st.resize(chunks)
