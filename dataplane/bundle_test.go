@@ -198,3 +198,25 @@ func TestPortsComeAndGo(t *testing.T) {
 		t.Errorf("%d of 64 frames came back", pool.Free())
 	}
 }
+
+// TestManyEntriesKeepTheirOrder: of entries with the same priority, dumps name those first
+// that stand first in the bundle, however many there are.
+func TestManyEntriesKeepTheirOrder(t *testing.T) {
+	r := newRigOf(t, flow.Sources{Flows: flow.Text("flows", "table=0,priority=1 actions=drop")})
+	b := &dataplane.Bundle{Replace: true}
+	for i := range 2000 {
+		e := &flow.Entry{Table: 1, Priority: 7, Cookie: uint64(i)}
+		e.Match.AddExact(flow.Reg0, flow.Value{Lo: uint64(i * 7919 % 2003)})
+		b.Add = append(b.Add, e)
+	}
+	r.check(r.sw.Apply(b))
+	all := r.sw.FlowsIn(1)
+	if len(all) != len(b.Add) {
+		t.Fatalf("%d entries, want %d", len(all), len(b.Add))
+	}
+	for i, f := range all {
+		if f.Cookie != uint64(i) {
+			t.Fatalf("entry %d is that of cookie %d", i, f.Cookie)
+		}
+	}
+}

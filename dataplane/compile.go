@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"iter"
 	"math/bits"
 	"slices"
 	"weak"
@@ -228,7 +229,7 @@ func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.
 }
 
 // compiler makes the entries of one program after another. One goroutine at a
-// time uses it.
+// time uses it; entries may start one that ends with it.
 type compiler struct {
 	seq    uint64 // of the last entry
 	shared clauseLists
@@ -238,6 +239,41 @@ type compiler struct {
 func (c *compiler) entry(e *flow.Entry, now int64) *entry {
 	c.seq++
 	return newEntryWith(c.shared.of(e.Actions), e, c.seq, now)
+}
+
+// compiledAhead is how many entries are compiled at a time.
+const compiledAhead = 256
+
+// entries compiles entries in order. If there are many, a goroutine compiles the next ones
+// while the caller installs some. The caller must take all of them.
+func (c *compiler) entries(all []*flow.Entry, now int64) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		if len(all) <= compiledAhead {
+			for _, e := range all {
+				yield(c.entry(e, now))
+			}
+			return
+		}
+		ahead := make(chan []*entry, 4)
+		go c.runCompile(all, now, ahead)
+		for some := range ahead {
+			for _, e := range some {
+				yield(e)
+			}
+		}
+	}
+}
+
+// runCompile compiles entries into ahead, and closes it behind the last.
+func (c *compiler) runCompile(all []*flow.Entry, now int64, ahead chan<- []*entry) {
+	defer close(ahead)
+	for some := range slices.Chunk(all, compiledAhead) {
+		made := make([]*entry, len(some))
+		for i, e := range some {
+			made[i] = c.entry(e, now)
+		}
+		ahead <- made
+	}
 }
 
 // clauseLists are the clauses of long lists of actions that entries have now.

@@ -102,12 +102,11 @@ func (p *program) buildTables(n *program, b *Bundle, c *compiler, now int64) {
 	for to, n := range b.masks() {
 		edit(to.table).classifier.expect(&to.mask, n)
 	}
-	for _, e := range b.Add {
-		ne := c.entry(e, now)
-		if old := p.installed(e); old != nil {
+	for ne := range c.entries(b.Add, now) {
+		if old := p.installed(ne.Entry); old != nil {
 			ne.inherit(old)
 		}
-		edit(e.Table).add(ne)
+		edit(ne.Table).add(ne)
 	}
 	n.tables = p.tables
 	for id, t := range edited {

@@ -20,7 +20,7 @@ var waiting = []struct {
 	who    []string
 }{
 	{"who changes the switch or asks it something, and upkeep: no worker", []string{
-		"dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.Switch.Relearn",
+		"dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane.compiler.runCompile", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.nextWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.Lost", "dataplane.Switch.RunningSums", "dataplane.Switch.Sums",
 		"dataplane.Switch.Shortcuts", "dataplane.Switch.creditNow", "dataplane.wakefulness.total", "dataplane.cache.creditAll", "dataplane.stretches.creditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
