@@ -188,5 +188,8 @@ func (m *Match) impliesTracked(p Prereq) bool {
 // is says whether m asks for exactly v in a whole field.
 func (m *Match) is(id FieldID, v uint64) bool {
 	f := &fields[id]
+	if f.Size <= 8 {
+		return f.low(&m.Mask) == 1<<f.Bits-1 && f.low(&m.Value) == v
+	}
 	return f.Get(&m.Mask) == Ones(f.Bits) && f.Get(&m.Value) == Value{Lo: v}
 }
