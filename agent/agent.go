@@ -331,7 +331,6 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
 		quietly(a.pods.runPodPorts),
 		quietly(a.packets.Audit.RunAudit),
-		quietly(a.runTooLong),
 		quietly(a.runLost),
 		quietly(a.runBeats),
 		a.runMend,
@@ -344,6 +343,9 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	}
 	if a.live != nil {
 		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))
+	}
+	if a.here != nil {
+		all = append(all, quietly(a.runTooLong))
 	}
 	if a.remote != nil {
 		all = append(all, lasting(a.runStalePorts))

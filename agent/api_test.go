@@ -167,7 +167,7 @@ func TestTrace(t *testing.T) {
 		{"a first fragment", TraceRequest{Flow: routed + "udp,nw_frag=first,nw_dst=10.10.1.7,tp_dst=80"}, "Verdict: waits in table ConntrackZone for the rest of its datagram"},
 		{"a later fragment", TraceRequest{Flow: routed + "udp,nw_frag=later,nw_dst=10.10.1.7"}, "Verdict: waits in table ConntrackZone for the rest of its datagram"},
 		{"outside", TraceRequest{Flow: routed + "tcp,nw_dst=192.168.77.1,tp_dst=80"}, `output to port 2 ("antrea-gw0")`},
-		{"no endpoint", TraceRequest{Flow: routed + "tcp,nw_dst=10.101.255.29,tp_dst=80"}, "Verdict: packet-in to the agent"},
+		{"no endpoint", TraceRequest{Flow: routed + "tcp,nw_dst=10.101.255.29,tp_dst=80"}, "Verdict: answered by the switch"},
 		{"denied", TraceRequest{Flow: toDB + "tcp,tp_dst=3306"}, "dropped in table IngressDefaultRule"},
 		{"forged", TraceRequest{Flow: client + "tcp,nw_src=10.10.0.66,nw_dst=10.10.0.24,tp_dst=80"}, "dropped in table SpoofGuard"},
 		{"assumed state", TraceRequest{Flow: toDB + "tcp,tp_dst=3306,tcp_flags=ack", CTNext: []string{"trk,est"}}, `output to port 38 ("db-a")`},

@@ -45,8 +45,8 @@
 //	handovertalk.go             what the two say to one another
 //	leave.go                    this one leaves for one that cannot take over
 //
-// Packets that entries send here are taken by agent/packetin, and those that are too long
-// for the tunnel by toolong.go.
+// Packets that entries send here are taken by agent/packetin. The switch has answered those
+// that are refused.
 //
 // What can be asked:
 //

@@ -18,8 +18,8 @@ type LossReason struct {
 // refusalReasons are what becomes of packets that entries send to the agent in place of dropping
 // them.
 var refusalReasons = map[packetin.Refusal]LossReason{
-	packetin.Rejected:   {"rejected", "A policy's rule rejects it; the agent answers in the destination's name."},
-	packetin.NoEndpoint: {"no_endpoint", "The Service has no endpoint; the agent refuses in its name."},
+	packetin.Rejected:   {"rejected", "A policy's rule rejects it; the switch answers in the destination's name."},
+	packetin.NoEndpoint: {"no_endpoint", "The Service has no endpoint; the switch refuses in its name."},
 	packetin.Logged:     {"dropped_and_logged", "A policy drops it and logs what it drops; the agent has written it down."},
 }
 

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/door"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -175,13 +175,14 @@ func (c collector) groups(ch chan<- prometheus.Metric) {
 	}
 }
 
-// packetIns collects what became of packets that came to the agent.
+// packetIns collects what became of packets that the switch refused or the agent logged.
 func (c collector) packetIns(ch chan<- prometheus.Metric) {
-	for by, n := range map[string]*packetin.Rejections{"service": &c.p.packets.Service, "policy": &c.p.packets.Policy, "length": &c.p.packets.Length} {
-		counter(ch, refusals, n.Answered.Load(), by, "answered")
-		counter(ch, refusals, n.Silent.Load(), by, "not_answerable")
-		counter(ch, refusals, n.Limited.Load(), by, "limited")
-		counter(ch, refusals, n.Failed.Load(), by, "failed")
+	s := c.p.sw.Answers()
+	for by, n := range map[string]door.Answers{"service": s.Service, "policy": s.Policy, "length": s.Length} {
+		counter(ch, refusals, n.Answered, by, "answered")
+		counter(ch, refusals, n.Silent, by, "not_answerable")
+		counter(ch, refusals, n.Limited, by, "limited")
+		counter(ch, refusals, n.Failed, by, "failed")
 	}
 	if a := c.p.packets.Audit; a != nil {
 		counter(ch, auditPkts, a.Packets.Load())

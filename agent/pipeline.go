@@ -163,7 +163,7 @@ func newPipeline(o options) (*pipeline, error) {
 	if err := p.open(&o); err != nil {
 		return nil, err
 	}
-	p.packets = packetin.NewReceiver(p.sw)
+	p.packets = packetin.NewReceiver(p.sw.Names)
 	p.lost = newLostLog(p, o.keep)
 	p.packets.Refused = p.lost.refuse
 	return p, nil

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/gopacket/gopacket"
@@ -72,9 +74,26 @@ spec:
 
 // TestRejectReachesTheClient sends what a policy rejects from everywhere to
 // everywhere. The answer must come to the client, and only there, from the
-// address and port that the client asked.
+// address and port that the client asked. Without a controller, what is not logged is
+// answered with the same bytes.
 func TestRejectReachesTheClient(t *testing.T) {
-	c := newCluster(t, refusing)
+	told := map[string][]arrival{}
+	t.Run("with a controller", func(t *testing.T) { rejectsEverywhere(t, newCluster(t, refusing), told) })
+	t.Run("without a controller", func(t *testing.T) {
+		c := newCluster(t, strings.Replace(refusing, "      enableLogging: true\n", "", 1))
+		for _, n := range c.nodes {
+			n.local.SetControllerAway(true)
+		}
+		alone := map[string][]arrival{}
+		rejectsEverywhere(t, c, alone)
+		if len(told) == 0 || !reflect.DeepEqual(told, alone) {
+			t.Errorf("answers with a controller:\n%v\nwithout:\n%v", told, alone)
+		}
+	})
+}
+
+// rejectsEverywhere does so, and notes the answers.
+func rejectsEverywhere(t *testing.T, c *cluster, answers map[string][]arrival) {
 	port := uint16(2000)
 	for _, s := range []struct {
 		name     string
@@ -127,14 +146,16 @@ func TestRejectReachesTheClient(t *testing.T) {
 				tcp, udp = packettest.TCP6, packettest.UDP6
 			}
 			o.DstPort = s.tcp
-			wantReset(t, s.from, tcp(o), c.send(s.from, tcp(o)))
+			got := c.send(s.from, tcp(o))
+			wantReset(t, s.from, tcp(o), got)
 			o.DstPort = s.udp
-			wantProhibited(t, s.from, udp(o), c.send(s.from, udp(o)))
+			answers[s.name] = append(got, c.send(s.from, udp(o))...)
+			wantProhibited(t, s.from, udp(o), answers[s.name][len(got):])
 		})
 	}
 	for _, n := range c.nodes {
-		if r := &n.packets.Policy; r.Failed.Load()+r.Silent.Load()+r.Limited.Load() > 0 {
-			t.Errorf("%s: %d failed, %d silent, %d limited", n.name, r.Failed.Load(), r.Silent.Load(), r.Limited.Load())
+		if r := n.sw.Answers().Policy; r.Answered == 0 || r != (door.Answers{Answered: r.Answered}) {
+			t.Errorf("%s: %+v", n.name, r)
 		}
 	}
 }
@@ -263,7 +284,7 @@ func TestRejectCounts(t *testing.T) {
 	if got := rows["NoMail"]; got.RuleCounters != (control.RuleCounters{}) {
 		t.Errorf("%+v, want nothing", got)
 	}
-	if n := a.packets.Policy.Answered.Load(); n != 5 {
+	if n := a.sw.Answers().Policy.Answered; n != 5 {
 		t.Errorf("%d answers, want 5", n)
 	}
 

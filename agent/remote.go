@@ -85,11 +85,8 @@ const leaveTime = 2 * time.Second
 func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- struct{}) error {
 	return c.Control(ctx, controllerName, a.takeOver, func() { close(begun) }, func(e *door.Event) {
 		<-a.told // until there is somebody to tell
-		switch {
-		case e.PacketIn != nil:
+		if e.PacketIn != nil {
 			a.packets.Receive(e.PacketIn)
-		case e.TooLong != nil:
-			a.packets.TooLong(e.TooLong.Frame, e.TooLong.MTU)
 		}
 	})
 }

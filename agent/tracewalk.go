@@ -152,7 +152,7 @@ func (m *walker) step(t *dataplane.Trace, st *dataplane.Step, before *flow.Key) 
 	case dataplane.StepBucket:
 		s.Bucket = m.bucket(st)
 	case dataplane.StepPacketIn:
-		s.Frame = m.bytes(st.Frame)
+		s.Frame, s.Note = m.bytes(st.Frame), st.Note
 	case dataplane.StepOutput:
 		port := m.port(t.Names, st.Port)
 		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, m.bytes(st.Frame), tunnelOf(&st.Tunnel), st.Mark, st.Lost

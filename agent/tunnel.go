@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -196,4 +197,10 @@ func (a *Agent) openTunnel() error {
 	a.tunnel, a.here = p, p
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
+}
+
+// runTooLong has the switch of this process answer the senders of what was too long for
+// the tunnel, until ctx ends.
+func (a *Agent) runTooLong(ctx context.Context) {
+	a.local.RunTooLong(ctx, a.here.Longs(), nil, a.tunnel.PathMTU)
 }

@@ -138,7 +138,7 @@ func (r teller) isolatedText(d *WhyDecision) (why, advice string) {
 func (r teller) noEndpoint() bool {
 	return slices.ContainsFunc(r.t.Steps, func(s dataplane.Step) bool {
 		c, ok := s.Action.(flow.Controller)
-		return s.Kind == dataplane.StepPacketIn && ok && tables.NoEndpoint(c.UserData, &s.After)
+		return s.Kind == dataplane.StepPacketIn && ok && tables.NoEndpoint(c.UserData, &s.After, r.t.Names.Table(s.Table))
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// PacketIn is a packet that a flow entry sent to the agent.
+// PacketIn is a packet that a flow entry sent to the controller.
 type PacketIn struct {
 	InPort   uint32      `json:"inPort"`
 	Table    uint8       `json:"table"`
@@ -40,7 +40,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(DropMeter)
 		return
 	}
-	if k.w.sw.controllerAway.Load() {
+	if k.w.sw.controllerAway.Load() && !k.answeredHere(a) {
 		k.drop(DropControllerAway)
 		return
 	}
@@ -65,8 +65,15 @@ func (k *walk) packetIn(a *flow.Controller) {
 	}
 }
 
-// SetControllerAway says whether packet-ins have nobody to go to: while they have none,
-// packets that an entry sends to the controller are dropped. A switch begins with one.
+// answeredHere says whether the switch answers the packet by itself, and nobody has to get it.
+func (k *walk) answeredHere(a *flow.Controller) bool {
+	f := k.w.sw.answers
+	return f != nil && f(a.UserData, k.prog.names.Table(k.table))
+}
+
+// SetControllerAway says whether a controller is missing. While it is, packets that an
+// entry sends to the controller are dropped, but for those that the switch answers by
+// itself (Config.Answers). A switch begins with a controller.
 func (s *Switch) SetControllerAway(away bool) { s.controllerAway.Store(away) }
 
 // completeBytes is a copy of the packet's first bytes. A checksum that is to be

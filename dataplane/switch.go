@@ -49,6 +49,10 @@ type Config struct {
 	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*PacketIn)
+	// Answers says whether PacketIn answers a packet and nobody has to get it, by the
+	// userdata of the action and the name of the entry's table. These packet-ins need no
+	// controller. Workers call it. nil: all need one.
+	Answers func(userdata []byte, table string) bool
 	// Shortcuts lets the kernel forward packets of established connections by
 	// itself, between ports that say so (ports.Info.Shortcut); nil for none. It
 	// takes the cache. The switch alone uses it until it is closed.
@@ -63,6 +67,7 @@ type Switch struct {
 	conntrack *conntrack.Table
 	clock     func() int64
 	onPacket  func(*PacketIn)
+	answers   func(userdata []byte, table string) bool
 	hashSeed  uint64
 
 	program   atomic.Pointer[program]
@@ -116,7 +121,7 @@ func (s *portSet) port(no uint32) *switchPort {
 // packet until Apply gives it one.
 func New(c Config) (*Switch, error) {
 	s := &Switch{
-		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn,
+		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, answers: c.Answers,
 		hashSeed: c.SelectSeed, packetIns: make(chan *PacketIn, packetInQueue),
 		window: c.Clock(),
 	}

@@ -76,7 +76,7 @@ type Step struct {
 	Table  uint8       `json:"table"` // where the walk stands
 	Entry  *flow.Entry `json:"-"`
 	Action flow.Action `json:"-"`
-	Note   string      `json:"note,omitzero"`
+	Note   string      `json:"note,omitzero"` // of a bucket; of a packet-in, who gets it
 	// CT is the ct() request behind StepCT; Meta what the packet carries after
 	// it.
 	CT   *conntrack.Request `json:"ct,omitzero"`
@@ -116,9 +116,10 @@ type Trace struct {
 type Verdict struct {
 	Outputs  []uint32   `json:"outputs,omitzero"` // port numbers in order
 	PacketIn bool       `json:"packetIn,omitzero"`
-	Waits    bool       `json:"waits,omitzero"`  // a fragment: for the rest of its datagram, at a ct() in Table
-	Reason   DropReason `json:"reason,omitzero"` // when nothing was sent, and nothing waits
-	Table    uint8      `json:"table"`           // where it was dropped or waits
+	Answered bool       `json:"answered,omitzero"` // the packet-in is one that the switch answers by itself
+	Waits    bool       `json:"waits,omitzero"`    // a fragment: for the rest of its datagram, at a ct() in Table
+	Reason   DropReason `json:"reason,omitzero"`   // when nothing was sent, and nothing waits
+	Table    uint8      `json:"table"`             // where it was dropped or waits
 }
 
 // tracer records a walk.
@@ -132,6 +133,12 @@ type tracer struct {
 	conntrack *conntrack.Table
 	asked     int
 }
+
+// The notes of packet-ins.
+const (
+	noteToAgent  = "packet-in to the agent"
+	noteAnswered = "answered by the switch"
+)
 
 // dry says that the walk is a made-up packet's, and leaves no mark.
 func (k *walk) dry() bool { return k.trace != nil && k.trace.out.Live == nil }
@@ -202,7 +209,7 @@ func (t *tracer) finish(k *walk) *Trace {
 				v.Outputs = append(v.Outputs, st.Port)
 			}
 		case StepPacketIn:
-			v.PacketIn = true
+			v.PacketIn, v.Answered = true, v.Answered || st.Note == noteAnswered
 		case StepWait:
 			v.Waits, v.Table = true, st.Table
 		}
@@ -276,7 +283,11 @@ func (t *tracer) wait(k *walk) { t.add(k, Step{Kind: StepWait}) }
 func (t *tracer) learn(k *walk, e *flow.Entry) { t.add(k, Step{Kind: StepLearn, Entry: e}) }
 
 func (t *tracer) packetIn(k *walk, a *flow.Controller) {
-	t.add(k, Step{Kind: StepPacketIn, Action: *a, Frame: t.frame(k)})
+	note := noteToAgent
+	if k.answeredHere(a) {
+		note = noteAnswered
+	}
+	t.add(k, Step{Kind: StepPacketIn, Action: *a, Frame: t.frame(k), Note: note})
 }
 
 func (t *tracer) output(k *walk, p *switchPort) {

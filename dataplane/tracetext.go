@@ -59,8 +59,10 @@ func (v *Verdict) Text(n *flow.Names) string {
 	for _, no := range v.Outputs {
 		parts = append(parts, "output to port "+portText(no, n))
 	}
-	if v.PacketIn {
-		parts = append(parts, "packet-in to the agent")
+	if v.Answered {
+		parts = append(parts, noteAnswered)
+	} else if v.PacketIn {
+		parts = append(parts, noteToAgent)
 	}
 	if v.Waits {
 		parts = append(parts, "waits in table "+tableText(v.Table, n)+" for the rest of its datagram")
@@ -104,14 +106,12 @@ func (p *tracePrinter) step(st *Step) {
 		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, p.names))
 	case StepCT:
 		p.note("%s", p.conntrack(&st.Meta))
-	case StepBucket:
+	case StepBucket, StepPacketIn:
 		p.note("%s", st.Note)
 	case StepLearn:
 		p.note("learns%s", st.Entry.Text(flow.Format{Names: p.names}))
 	case StepOutput:
 		p.output(st)
-	case StepPacketIn:
-		p.note("packet-in to the agent")
 	case StepWait:
 		p.note("waits for the rest of its datagram: only that can be tracked")
 	case StepDrop:

@@ -18,6 +18,7 @@ import (
 //	GET    /v1/groups, /v1/meters     ?format=json
 //	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
 //	GET    /v1/sums                   ?running=1
+//	GET    /v1/answers                AnswerSums
 //	GET    /v1/lost                   ?since=N; LostAnswer
 //	POST   /v1/bundle                 text (bundle.go)
 //	POST   /v1/relearn                entries that packets learned
@@ -147,17 +148,10 @@ type Event struct {
 	// Antrail-Controller.
 	Token    string              `json:"token,omitempty"`
 	PacketIn *dataplane.PacketIn `json:"packetIn,omitempty"`
-	TooLong  *TooLong            `json:"tooLong,omitempty"`
 	// Lost is how many events this controller has missed because it did not read.
 	Lost uint64 `json:"lost,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
-}
-
-// TooLong is a packet that was too long for its way through the tunnel.
-type TooLong struct {
-	Frame []byte `json:"frame"`
-	MTU   int    `json:"mtu"` // inner, of that way
 }
 
 // tellCounts is how often counts are told while there are no walks.

@@ -28,6 +28,9 @@ func (c *Client) RunningSums() *dataplane.SwitchSums {
 	return &s
 }
 
+// Answers counts what the switch answers in the controller's place.
+func (c *Client) Answers() AnswerSums { return get[AnswerSums](c, "/v1/answers", nil) }
+
 // Workers are all workers.
 func (c *Client) Workers() []dataplane.WorkerStats {
 	return get[[]dataplane.WorkerStats](c, "/v1/workers", nil)

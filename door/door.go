@@ -108,6 +108,24 @@ type Packets interface {
 	// meanwhile. RunningSums differ by the packets under way.
 	Sums() *dataplane.SwitchSums
 	RunningSums() *dataplane.SwitchSums
+	// Answers counts what became of packets that the switch answers in the controller's
+	// place.
+	Answers() AnswerSums
+}
+
+// AnswerSums counts by why packets are answered.
+type AnswerSums struct {
+	Service Answers `json:"service"` // their Service has no endpoint
+	Policy  Answers `json:"policy"`  // a rule rejects them
+	Length  Answers `json:"length"`  // they are too long for the tunnel
+}
+
+// Answers counts what became of packets that were to be answered.
+type Answers struct {
+	Answered uint64 `json:"answered"`
+	Silent   uint64 `json:"silent"`  // no answer is allowed
+	Limited  uint64 `json:"limited"` // beyond the rate of answers
+	Failed   uint64 `json:"failed"`  // the switch did not take the answer
 }
 
 // Self is what a switch does beside the packets.

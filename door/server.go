@@ -198,6 +198,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		}
 		return s.sw.Sums(), nil
 	})
+	answer(mux, "GET /v1/answers", func(*http.Request) (any, error) { return s.sw.Answers(), nil })
 	answer(mux, "GET /v1/lost", func(r *http.Request) (any, error) {
 		since, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("since"), "0"), 10, 64)
 		if err != nil {

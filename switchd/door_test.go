@@ -125,6 +125,7 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 		"sums":        func(s door.Switch) any { return s.Sums() },
 		"running":     func(s door.Switch) any { return s.RunningSums() },
 		"workers":     func(s door.Switch) any { return s.Workers() },
+		"answers":     func(s door.Switch) any { return s.Answers() },
 		"sleeps":      func(s door.Switch) any { return s.Sleeps() },
 		"cache":       func(s door.Switch) any { return s.Cache() },
 		"shapes":      func(s door.Switch) any { return s.CacheShapes() },
@@ -362,7 +363,7 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	close(stuck)
 	deadline := time.After(time.Minute)
 	for {
-		r.server.Tell(door.Event{TooLong: &door.TooLong{}})
+		r.server.Tell(door.Event{PacketIn: &dataplane.PacketIn{}})
 		select {
 		case n := <-lost:
 			if n == 0 || n > 20000 {

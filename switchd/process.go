@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -402,25 +403,15 @@ func (p *Process) keep(last *string) {
 	*last = now
 }
 
-// tooLongPause lies between two packets that are told to the controller as too long.
-const tooLongPause = 2 * time.Millisecond
-
-// runTooLong tells the controller of packets that were too long for the tunnel, until ctx
-// ends.
+// runTooLong answers the senders of what was too long for the tunnel, until ctx ends.
 func (p *Process) runTooLong(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		var longs <-chan underlay.Long
-		t := p.ports.Tunnel()
-		if t != nil {
-			longs = t.Longs()
+		var mtu func(netip.Addr) int
+		if t := p.ports.Tunnel(); t != nil {
+			longs, mtu = t.Longs(), t.PathMTU
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-p.ports.TunnelChanged():
-		case l := <-longs:
-			p.server.Tell(door.Event{TooLong: &door.TooLong{Frame: l.Frame, MTU: t.PathMTU(l.Node)}})
-			time.Sleep(tooLongPause)
-		}
+		p.sw.RunTooLong(ctx, longs, p.ports.TunnelChanged(), mtu)
 	}
+	return nil
 }

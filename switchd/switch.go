@@ -13,6 +13,7 @@
 //	switch.go       what a switch is made of; opening and closing
 //	connections.go  what can be asked of connections
 //	lost.go         the last lost packets
+//	answers.go      packets that are answered in the controller's place (switchd/reject)
 //	live.go         live traces: which packets to watch
 //	revalidate.go   restored connections against the entries of now
 //	firstpacket.go  the packet that begins a connection, composed
@@ -37,6 +38,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/switchd/reject"
 )
 
 // Config is what a Switch is opened with.
@@ -58,6 +60,7 @@ type Config struct {
 	Clock func() int64
 	// Workers, Cache, SelectSeed, KeepAwake, OpenAwake and PacketIn are those of
 	// dataplane.Config.
+	// PacketIn gets packet-ins also of packets that the switch answers (answers.go).
 	Workers, Cache int
 	SelectSeed     uint64
 	KeepAwake      bool
@@ -80,6 +83,8 @@ type Switch struct {
 	offload     *Offload
 	revalidated counts
 	lost        lostRing
+	answerer    *reject.Answerer
+	packetIns   func(*dataplane.PacketIn) // Config.PacketIn
 }
 
 var _ door.Switch = (*Switch)(nil)
@@ -91,18 +96,19 @@ func Open(c Config) (*Switch, error) {
 		start := time.Now()
 		c.Clock = func() int64 { return int64(time.Since(start)) }
 	}
-	s := &Switch{clock: c.Clock, offload: cmp.Or(c.Offload, &Offload{Why: "it is off"})}
+	s := &Switch{clock: c.Clock, packetIns: c.PacketIn, offload: cmp.Or(c.Offload, &Offload{Why: "it is off"})}
 	err := s.openTable(&c)
 	if err != nil {
 		return nil, err
 	}
 	s.Switch, err = dataplane.New(dataplane.Config{
-		Conntrack: s.table, Clock: c.Clock, Workers: c.Workers, SelectSeed: c.SelectSeed, Cache: c.Cache, PacketIn: c.PacketIn,
+		Conntrack: s.table, Clock: c.Clock, Workers: c.Workers, SelectSeed: c.SelectSeed, Cache: c.Cache, PacketIn: s.packetIn, Answers: reject.Alone,
 		Shortcuts: s.offload.shortcuts(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.closeTable())
 	}
+	s.answerer = reject.NewAnswerer(s.Switch)
 	return s, nil
 }
 

@@ -18,7 +18,7 @@
 //	family.go                           what differs between IPv4 and IPv6
 //	policy_rule.go                      entries of policies, in whichever table they are
 //	policy_action.go, policy_metric.go
-//	meters.go, packetin.go              what is sent to the agent, and read there
+//	meters.go, packetin.go              what is sent to the agent, and what it means
 //
 // Facts and names follow Antrea v1.15; a Service or a policy is not known
 // here, only what of it reaches the tables.

@@ -18,7 +18,7 @@ import (
 // Writes: the destination, ServiceCTMark and the connection's source, through
 // CtZone.
 // Next:   the egress policies, which is also the table-miss. Without endpoint
-// the packet goes to the agent, which refuses it; an endpoint that has no entry
+// the switch refuses the packet, and tells the agent; an endpoint that has no entry
 // any more is chosen anew.
 
 func (p *Pipeline) dnat(e Endpoint) *flow.Entry {

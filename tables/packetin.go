@@ -2,8 +2,11 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// What the agent reads out of a packet that the policy tables sent it, and how
-// its answers get back to who is refused.
+// What a packet-in of this pipeline means, by its userdata, its registers and the names of
+// tables, and how answers get back to who is refused. Nobody else knows: the switch asks
+// here what to answer by itself, and the agent what to note and to log. Names of tables
+// and userdata together are a contract with the switch (docs/decisions/057). A controller
+// that answers by itself gives its tables other names.
 
 // Verdict is what a policy table has decided on a packet-in.
 type Verdict struct {
@@ -59,12 +62,24 @@ func (v *Verdict) side() (*side, bool) {
 // dispositions are the actions by APDispositionField.
 var dispositions = [...]Action{Allow, Drop, Reject, Pass}
 
-// NoEndpoint says whether a packet-in is one for a Service without endpoints.
-func NoEndpoint(userdata []byte, k *flow.Key) bool {
-	return len(userdata) > 0 && userdata[0] == PacketInSvcReject && SvcNoEpRegMark.on(k)
+// NoEndpoint says whether a packet-in of an entry in a table, which it names, is one for
+// a Service without endpoints.
+func NoEndpoint(userdata []byte, k *flow.Key, table string) bool {
+	return noEndpoint(userdata, table) && SvcNoEpRegMark.on(k)
 }
 
-// Answer is how the agent sends an answer to a packet that was refused: the
+func noEndpoint(userdata []byte, table string) bool {
+	return len(userdata) > 0 && userdata[0] == PacketInSvcReject && table == declared[tableEndpointDNAT].name
+}
+
+// AnswerOnly says whether an entry of a table, which it names, asks with its userdata for
+// an answer and for nothing else. Then the switch needs no controller. A packet that is to
+// be logged or recorded too does.
+func AnswerOnly(userdata []byte, table string) bool {
+	return noEndpoint(userdata, table) || table == declared[tableOutput].name && string(userdata) == string([]byte{PacketInNetworkPolicy, PacketInReject})
+}
+
+// Answer is how the switch sends an answer to a packet that was refused: the
 // actions of a packet-out, and the port that it comes in by. The answer has the
 // refused packet's addresses, Ethernet's too, the other way round; k is the
 // packet-in's key.
@@ -98,7 +113,7 @@ func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions
 	return inPort, append(actions, flow.OutputInPort{})
 }
 
-// Report is how the agent sends an ICMP error about a packet that the pipeline
+// Report is how the switch sends an ICMP error about a packet that the pipeline
 // had let pass, back to its sender: the actions of a packet-out, and the port
 // that it comes in by. Conntrack knows the connection, so the error takes the way
 // of a reply. The packet had its MAC addresses rewritten; so the error has them

@@ -6,7 +6,7 @@ import "github.com/antrail/antrail/flow"
 //
 //	Allow   commit the connection under the rule's id, go on to the metrics
 //	Drop    mark the packet denied; the metrics drop it
-//	Reject  likewise, and the agent answers
+//	Reject  likewise, and the switch answers
 //	Pass    leave the decision to K8s policies
 //
 // A rule that logs sends the packet to the agent too. An allowed one is
@@ -52,7 +52,7 @@ func (p *Pipeline) allow(r Rule, f Family) []flow.Action {
 		p.decidedIn(r.table()), p.goTo(tableOutput))
 }
 
-// deny marks a packet; the agent is told when it has to log or to answer.
+// deny marks a packet; one that is to be logged or answered is a packet-in.
 func (p *Pipeline) deny(r Rule, disposition Mark) []flow.Action {
 	s := sides[r.Direction]
 	actions := []flow.Action{APConjIDField.set(uint64(r.ID)), APDenyRegMark.set()}

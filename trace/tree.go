@@ -83,7 +83,7 @@ func (p *treePrinter) step(s *Step) {
 	case StepOutput:
 		p.output(s)
 	case StepPacketIn:
-		p.note("packet-in to the agent")
+		p.note("%s", s.Note)
 	case StepWait:
 		p.note("waits for the rest of its datagram")
 	case StepDrop:

@@ -232,7 +232,7 @@ func (p *vppPrinter) step(s *Step, at int) {
 	case StepLearn:
 		p.lines(fmt.Sprintf("learns table=%s, priority=%d,%s", s.Table, s.Entry.Priority, s.Entry.Match))
 	case StepPacketIn:
-		p.lines("packet-in to the agent")
+		p.lines(s.Note)
 	case StepWait:
 		p.lines("waits for the rest of its datagram")
 	case StepDrop:

@@ -95,6 +95,7 @@ type Step struct {
 	Mark     uint32   `json:"mark,omitempty"`
 	Marks    []string `json:"marks,omitempty"` // Mark in words
 	Lost     bool     `json:"lost,omitempty"`
+	Note     string   `json:"note,omitempty"`   // who gets a packet-in
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Sentence string   `json:"sentence,omitempty"`
 }

@@ -1,18 +1,14 @@
-// Package packetin takes the packets that flow entries send to the controller. What a
-// policy rejects, or what goes to a Service without endpoints, is answered; what a rule
-// logs is written down.
+// Package packetin takes the packets that flow entries send to the controller. What a rule
+// logs is written down. The switch has answered what is refused (switchd/reject); here it
+// is only noted.
 //
 //	packetin.go            who gets which packet
-//	reject.go              answers: which, how many, and by which way
-//	answer.go              resets and ICMP errors, as frames
 //	audit.go, auditfile.go the log of policies, and its file
 package packetin
 
 import (
-	"time"
-
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -28,7 +24,7 @@ const (
 
 // Receiver takes packet-ins. Receive is called for one packet at a time.
 type Receiver struct {
-	Rejecter
+	names func() *flow.Names
 	// Audit is the log of policies; nil for none. It is set before the first packet.
 	Audit *Audit
 	// Refused, if not nil, is called for each packet that is refused, with the verdict of a
@@ -36,26 +32,23 @@ type Receiver struct {
 	Refused func(*dataplane.PacketIn, Refusal, *tables.Verdict)
 }
 
-// NewReceiver makes a receiver that answers by a switch.
-func NewReceiver(sw door.Switch) *Receiver {
-	return &Receiver{Rejecter: Rejecter{sw: sw, bucket: bucket{rate: rejectRate, burst: rejectBurst}}}
-}
+// NewReceiver makes a receiver for a switch that has these names of tables.
+func NewReceiver(names func() *flow.Names) *Receiver { return &Receiver{names: names} }
 
-// Receive answers a packet, writes it down, or both.
+// Receive notes a packet that is refused, and writes down one that is logged.
 func (r *Receiver) Receive(pi *dataplane.PacketIn) {
-	if tables.NoEndpoint(pi.UserData, &pi.Key) {
+	names := r.names()
+	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
 		r.tell(pi, NoEndpoint, nil)
-		r.refuse(pi, portUnreachable, &r.Service)
 		return
 	}
-	v, ok := tables.ReadVerdict(pi.UserData, &pi.Key, r.sw.Names())
+	v, ok := tables.ReadVerdict(pi.UserData, &pi.Key, names)
 	if !ok {
 		return
 	}
 	switch {
 	case v.Reject:
 		r.tell(pi, Rejected, &v)
-		r.refuse(pi, prohibited, &r.Policy)
 	case v.Action == tables.Drop:
 		r.tell(pi, Logged, &v)
 	}
@@ -69,7 +62,3 @@ func (r *Receiver) tell(pi *dataplane.PacketIn, why Refusal, by *tables.Verdict)
 		r.Refused(pi, why, by)
 	}
 }
-
-// RejectPause is how long a caller of TooLong waits after each packet: so it answers no
-// more of them in a second than policies' packets are answered.
-const RejectPause = time.Second / rejectRate

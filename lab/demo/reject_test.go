@@ -14,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/lab"
 	"golang.org/x/sys/unix"
 )
@@ -94,6 +95,35 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 	for _, l := range w.waitLog(t, "node-a", isolated, func(n int) bool { return n > 0 }) {
 		if l.Action != control.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
 			t.Errorf("logged %+v", l)
+		}
+	}
+}
+
+// TestRejectsWithoutAgent: switches of their own processes refuse what a policy rejects
+// while no agent runs.
+func TestRejectsWithoutAgent(t *testing.T) {
+	dir := exampleAnd(t, nil, strings.Replace(refusing, "      enableLogging: true\n", "", 1))
+	l := upWith(t, lab.Options{Manifests: dir, Split: true})
+	w, err := newWorld(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	for _, n := range l.Topology.Nodes {
+		if err := l.KillAgent(n.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, to := range []string{"web-a:8080", "10.96.0.81:80", "web-b:8080", "10.96.1.81:80"} {
+		w.wantRefused(t, "client-a", to)
+		w.wantProhibited(t, "client-a", strings.Split(to, ":")[0]+":53")
+	}
+	for _, n := range l.Topology.Nodes {
+		if a := door.Dial(l.SwitchSocket(n.Name)).Answers().Policy; a.Answered < 4 || a != (door.Answers{Answered: a.Answered}) {
+			t.Errorf("%s: %+v", n.Name, a)
+		}
+		if err := l.RestartAgent(t.Context(), n.Name, antrail); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package packetin
+package reject
 
 import (
 	"net/netip"
@@ -35,14 +35,19 @@ type refused struct {
 	packet.Layers
 }
 
-// rejection is the answer to a frame that is refused; nil when it must not be
-// answered.
-func rejection(frame []byte, why codes) []byte {
-	r := refused{frame, packet.ParseLayers(frame)}
-	switch {
-	case !r.answerable():
-		return nil
-	case r.Proto == packet.ProtoTCP:
+// rejectable reads a frame that is to be refused. It is false if the frame must not be
+// answered, as a reset and what is not answerable.
+func rejectable(frame []byte) (r refused, ok bool) {
+	r = refused{frame, packet.ParseLayers(frame)}
+	if !r.answerable() {
+		return r, false
+	}
+	return r, r.Proto != packet.ProtoTCP || r.L4 != 0 && r.tcp().Flags()&packet.TCPRst == 0
+}
+
+// rejection is the answer to a frame that is rejectable.
+func (r *refused) rejection(why codes) []byte {
+	if r.Proto == packet.ProtoTCP {
 		return r.reset()
 	}
 	return r.unreachable(why)
@@ -97,16 +102,12 @@ func (r *refused) ends() (src, dst netip.Addr) {
 	return ip.Src(), ip.Dst()
 }
 
-// reset answers a TCP segment (RFC 9293, section 3.5.2, group 1); nil for a
-// reset.
+// tcp is the segment of a packet of TCP.
+func (r *refused) tcp() packet.TCP { return packet.TCP(r.frame[r.L4:r.End]) }
+
+// reset answers a TCP segment (RFC 9293, section 3.5.2, group 1).
 func (r *refused) reset() []byte {
-	if r.L4 == 0 {
-		return nil
-	}
-	in := packet.TCP(r.frame[r.L4:r.End])
-	if in.Flags()&packet.TCPRst != 0 {
-		return nil
-	}
+	in := r.tcp()
 	a := r.reply(packet.ProtoTCP, packet.TCPLen)
 	out := packet.TCP(a.payload)
 	out.SetSrcPort(in.DstPort())

@@ -1,13 +1,10 @@
-package packetin
+package reject
 
 import (
 	"bytes"
 	"net/netip"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/gopacket/gopacket"
@@ -32,6 +29,15 @@ func parse(t *testing.T, b []byte) gopacket.Packet {
 		t.Fatalf("%x: checksums: %v %v", b, err, bad)
 	}
 	return p
+}
+
+// rejection is the answer to a frame; nil if there is none.
+func rejection(frame []byte, why codes) []byte {
+	r, ok := rejectable(frame)
+	if !ok {
+		return nil
+	}
+	return r.rejection(why)
 }
 
 func swapped(t *testing.T, in, out gopacket.Packet) {
@@ -217,35 +223,4 @@ func FuzzRejection(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestBucket(t *testing.T) {
-	b := bucket{rate: 10, burst: 5}
-	now := time.Unix(1000, 0)
-	pass := func(n int) (got int) {
-		for range n {
-			if b.take(now) {
-				got++
-			}
-		}
-		return got
-	}
-	var got []string
-	for _, step := range []time.Duration{0, 100 * time.Millisecond, time.Hour} {
-		now = now.Add(step)
-		got = append(got, strings.Repeat("+", pass(20)))
-	}
-	if want := "+++++ + +++++"; strings.Join(got, " ") != want {
-		t.Errorf("passed %q, want %q", strings.Join(got, " "), want)
-	}
-}
-
-// TestAnswersAreLimited: packets beyond the rate are counted, and the switch gets no answer
-// for them.
-func TestAnswersAreLimited(t *testing.T) {
-	var r Rejecter // without a switch, and with an empty bucket
-	r.refuse(&dataplane.PacketIn{Frame: packettest.TCP4(packettest.Options{TCPFlags: packet.TCPSyn})}, prohibited, &r.Policy)
-	if l, a := r.Policy.Limited.Load(), r.Policy.Answered.Load(); l != 1 || a != 0 {
-		t.Errorf("%d limited, %d answered", l, a)
-	}
 }

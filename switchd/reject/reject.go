@@ -1,0 +1,130 @@
+// Package reject answers packets in place of a controller: those that a policy rejects,
+// those to a Service without endpoints, and those that are too long for the tunnel. TCP is
+// answered with a reset, anything else with an ICMP error.
+//
+// Package tables says which packet-ins of its pipeline ask for an answer, and by which way
+// an answer goes. Nothing else of a pipeline is known here.
+//
+//	reject.go  which packets are answered, and how many
+//	answer.go  resets and ICMP errors, as frames
+package reject
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// The bounds of the answers to packet-ins. A client that ignores answers must not keep the
+// switch busy.
+const (
+	rate  = 500 // a second
+	burst = 200
+)
+
+// Pause is how long a caller of TooLong waits after each packet: so it answers no more of
+// them in a second than there are answers to packet-ins.
+const Pause = time.Second / rate
+
+// Switch is the switch whose packets are answered.
+type Switch interface {
+	Names() *flow.Names
+	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
+}
+
+// Alone says whether an entry of a table, which it names, asks with its userdata for an
+// answer and for nothing else: no controller has to get the packet.
+func Alone(userdata []byte, table string) bool { return tables.AnswerOnly(userdata, table) }
+
+// Answerer answers packets. One goroutine calls PacketIn, another one TooLong, and any
+// goroutine the others.
+type Answerer struct {
+	sw     Switch
+	bucket bucket // of PacketIn
+
+	service, policy, length counts
+}
+
+// counts is door.Answers as it grows.
+type counts struct{ answered, silent, limited, failed atomic.Uint64 }
+
+func (c *counts) sum() door.Answers {
+	return door.Answers{Answered: c.answered.Load(), Silent: c.silent.Load(), Limited: c.limited.Load(), Failed: c.failed.Load()}
+}
+
+// NewAnswerer makes an Answerer that sends its answers by the switch.
+func NewAnswerer(sw Switch) *Answerer {
+	return &Answerer{sw: sw, bucket: bucket{rate: rate, burst: burst}}
+}
+
+// Sums counts what became of the packets so far.
+func (a *Answerer) Sums() door.AnswerSums {
+	return door.AnswerSums{Service: a.service.sum(), Policy: a.policy.sum(), Length: a.length.sum()}
+}
+
+// PacketIn answers a packet-in if it asks for an answer.
+func (a *Answerer) PacketIn(pi *dataplane.PacketIn) {
+	names := a.sw.Names()
+	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
+		a.refuse(pi, names, portUnreachable, &a.service)
+	} else if v, ok := tables.ReadVerdict(pi.UserData, &pi.Key, names); ok && v.Reject {
+		a.refuse(pi, names, prohibited, &a.policy)
+	}
+}
+
+// refuse answers a packet. Beyond the rate it makes no answer.
+func (a *Answerer) refuse(pi *dataplane.PacketIn, names *flow.Names, why codes, n *counts) {
+	r, ok := rejectable(pi.Frame)
+	switch {
+	case !ok:
+		n.silent.Add(1)
+		return
+	case !a.bucket.take(time.Now()):
+		n.limited.Add(1)
+		return
+	}
+	from, actions := tables.Answer(&pi.Key, pi.InPort, names)
+	if a.sw.PacketOut(from, actions, r.rejection(why)) != nil {
+		n.failed.Add(1)
+		return
+	}
+	n.answered.Add(1)
+}
+
+// TooLong tells the sender of a frame that it was too long for the tunnel, as a router
+// does. mtu is the inner MTU of the way.
+func (a *Answerer) TooLong(frame []byte, mtu int) {
+	b := tooBig(frame, mtu)
+	if b == nil {
+		a.length.silent.Add(1)
+		return
+	}
+	from, actions, ok := tables.Report(a.sw.Names())
+	if !ok || a.sw.PacketOut(from, actions, b) != nil {
+		a.length.failed.Add(1)
+		return
+	}
+	a.length.answered.Add(1)
+}
+
+// bucket is a token bucket. It is for one goroutine.
+type bucket struct {
+	rate, burst float64
+	tokens      float64
+	last        time.Time
+}
+
+// take says whether one more may pass now.
+func (b *bucket) take(now time.Time) bool {
+	b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.rate)
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
