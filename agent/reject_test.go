@@ -74,8 +74,8 @@ spec:
 
 // TestRejectReachesTheClient sends what a policy rejects from everywhere to
 // everywhere. The answer must come to the client, and only there, from the
-// address and port that the client asked. Without a controller, what is not logged is
-// answered with the same bytes.
+// address and port that the client asked. The answers have the same bytes without a
+// controller, except for rules that log: those need one.
 func TestRejectReachesTheClient(t *testing.T) {
 	told := map[string][]arrival{}
 	t.Run("with a controller", func(t *testing.T) { rejectsEverywhere(t, newCluster(t, refusing), told) })

@@ -199,8 +199,8 @@ func (a *Agent) openTunnel() error {
 	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
 }
 
-// runTooLong has the switch of this process answer the senders of what was too long for
-// the tunnel, until ctx ends.
+// runTooLong answers the senders of packets that are too long for the tunnel, until ctx
+// ends. The switch of this process does the work.
 func (a *Agent) runTooLong(ctx context.Context) {
 	a.local.RunTooLong(ctx, a.here.Longs(), nil, a.tunnel.PathMTU)
 }

@@ -60,8 +60,8 @@ func newClassifier(entries []*entry) *classifier {
 	return edited(&classifier{}, nil, entries)
 }
 
-// edited is a classifier after entries went and others came, of which it is told before if
-// they are an even number.
+// edited is a classifier after entries went and others came. If the number of new entries
+// is even, the classifier is told of them before.
 func edited(c *classifier, gone, come []*entry) *classifier {
 	n := c.editable()
 	for _, e := range gone {

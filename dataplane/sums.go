@@ -32,7 +32,7 @@ type Sums struct {
 	Cut    int64 `json:"cut"` // segments beyond the first that packets were cut into
 
 	Queued  uint64 `json:"queued"`  // for ports
-	Agent   uint64 `json:"agent"`   // packet-ins, those that the switch answers too
+	Agent   uint64 `json:"agent"`   // packet-ins, including those that the switch answers
 	Dropped uint64 `json:"dropped"` // by table and reason in Tables
 	Held    int64  `json:"held"`    // fragments that wait for the rest of their datagram
 

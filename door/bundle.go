@@ -121,8 +121,8 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 }
 
 // ReadBundle reads a bundle's text. installed are the names of the pipeline now; nil for
-// none. The error names the first line that is wrong, and what is wrong with it; there is
-// no bundle then, and the rest of the text may not have been read.
+// none. The error names the first wrong line and its fault. After an error there is no
+// bundle, and the rest of the text may be unread.
 //
 // A large bundle is entries nearly all, so entries are parsed apart (bundlechunk.go).
 func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error) {

@@ -134,7 +134,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestTornBundle: a text that ends too soon is told from one that is wrong.
+// TestTornBundle: when reading fails, the error is that of the reader, and no line is called
+// wrong.
 func TestTornBundle(t *testing.T) {
 	torn := io.MultiReader(strings.NewReader("table=0 actions=drop\ntable=0 acti"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if b, err := ReadBundle(torn, nil); b != nil || err == nil || !strings.Contains(err.Error(), io.ErrUnexpectedEOF.Error()) {

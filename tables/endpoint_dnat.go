@@ -17,9 +17,9 @@ import (
 // EpUnionField, SvcNoEpRegMark, DSRServiceRegMark.
 // Writes: the destination, ServiceCTMark and the connection's source, through
 // CtZone.
-// Next:   the egress policies, which is also the table-miss. Without endpoint
-// the switch refuses the packet, and tells the agent; an endpoint that has no entry
-// any more is chosen anew.
+// Next:   the egress policies, also on a table miss. If the Service has no endpoint,
+// the switch rejects the packet and tells the agent. If the endpoint's entry is gone,
+// another endpoint is chosen.
 
 func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
 	f := familyOf(e.Addr.Addr())

@@ -143,7 +143,7 @@ func (a *Audit) line(v tables.Verdict, port uint32, f *Flight) *AuditLine {
 	return l
 }
 
-// FlightOf reads a frame. ok is false if the frame is no sound IP packet.
+// FlightOf reads a frame. ok is false if the frame is not a well-formed IP packet.
 func FlightOf(frame []byte) (f Flight, ok bool) {
 	l := packet.ParseLayers(frame)
 	switch {

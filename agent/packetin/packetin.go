@@ -1,6 +1,6 @@
-// Package packetin takes the packets that flow entries send to the controller. What a rule
-// logs is written down. The switch has answered what is refused (switchd/reject); here it
-// is only noted.
+// Package packetin takes the packets that flow entries send to the controller. It writes
+// the log of policies, and notes rejected packets, which the switch has already answered
+// (switchd/reject).
 //
 //	packetin.go            who gets which packet
 //	audit.go, auditfile.go the log of policies, and its file
