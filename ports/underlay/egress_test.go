@@ -55,6 +55,22 @@ func TestEgresses(t *testing.T) {
 	}
 }
 
+// TestEgressOfEachKind: sockets of each tunnel and family are bound to an address that the
+// Node does not have yet.
+func TestEgressOfEachKind(t *testing.T) {
+	for family, nodes := range underlays {
+		for _, kind := range kinds {
+			ns := underlay(t, nodes)
+			p := open(t, ns, Config{Kind: kind, Local: nodes[0]})
+			ns.Do(t, func() {
+				if err := p.SetEgresses([]netip.Addr{nodes[1].Next()}, nil); err != nil {
+					t.Errorf("%s, %v: %v", family, kind, err)
+				}
+			})
+		}
+	}
+}
+
 // TestEgressAddressIsToCome: a Node may listen before it has the address, but not
 // where somebody else does.
 func TestEgressAddressIsToCome(t *testing.T) {

@@ -119,8 +119,8 @@ func openSocket(kind tunnel.Kind, at netip.AddrPort, o socketOptions) (int, erro
 	if err != nil {
 		return -1, err
 	}
-	if o.early { // IP_FREEBIND serves IPv6 sockets too
-		err = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+	if o.early {
+		err = bindEarly(fd, family)
 	}
 	if err == nil && o.shared {
 		err = share(fd)
@@ -133,6 +133,15 @@ func openSocket(kind tunnel.Kind, at netip.AddrPort, o socketOptions) (int, erro
 		return -1, err
 	}
 	return fd, nil
+}
+
+// bindEarly lets a socket be bound to an address that the Node does not have. A raw socket
+// of IPv6 takes no option of IPv4.
+func bindEarly(fd, family int) error {
+	if family == unix.AF_INET {
+		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+	}
+	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
 }
 
 func sockaddr(at netip.AddrPort) (family int, sa unix.Sockaddr) {
