@@ -17,13 +17,17 @@ import (
 
 // What two processes say to one another that hand descriptors over, through a unix socket
 // after an HTTP upgrade. A message is its length, four bytes in network order, and JSON.
-// Its descriptors come with the first byte (unix(7), SCM_RIGHTS).
+// Its descriptors come with the first byte (unix(7), SCM_RIGHTS). The kernel passes at most
+// 253 with one byte; the others come with the following bytes of the length.
 
-// maxMessage bounds a message, in bytes. maxDescriptors bounds the descriptors of a
-// message: the kernel passes at most so many at once (SCM_MAX_FD).
 const (
-	maxMessage     = 64 << 20
-	maxDescriptors = 253
+	// maxMessage bounds a message, in bytes.
+	maxMessage = 64 << 20
+	// perByte is how many descriptors the kernel passes at once (SCM_MAX_FD).
+	perByte = 253
+	// headLen is the bytes of a message's length. At most so many times perByte
+	// descriptors come with a message.
+	headLen = 4
 )
 
 // Talk is a connection on which messages with descriptors pass. One goroutine may say
@@ -36,7 +40,15 @@ func (t Talk) Say(v any, fds ...int) error {
 	if err != nil {
 		return err
 	}
+	if len(fds) > headLen*perByte {
+		return fmt.Errorf("%d descriptors: a message has %d at most", len(fds), headLen*perByte)
+	}
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	for ; len(fds) > perByte; b, fds = b[1:], fds[perByte:] {
+		if _, _, err := t.WriteMsgUnix(b[:1], unix.UnixRights(fds[:perByte]...), nil); err != nil {
+			return err
+		}
+	}
 	var rights []byte
 	if len(fds) > 0 {
 		rights = unix.UnixRights(fds...)
@@ -64,20 +76,15 @@ func (t Talk) Hear(v any) (fds []int, err error) {
 
 // message reads one message. Descriptors may be open after an error.
 func (t Talk) message() (text []byte, fds []int, err error) {
-	var head [4]byte
-	rights := make([]byte, unix.CmsgSpace(4*maxDescriptors))
-	got, m, flags, _, err := t.ReadMsgUnix(head[:], rights)
-	if err == nil && got == 0 {
-		err = io.EOF
-	}
-	if err == nil {
-		fds, err = descriptors(rights[:m])
-	}
-	if err == nil && flags&unix.MSG_CTRUNC != 0 {
-		err = errors.New("too many descriptors at once, or this process may open no more")
-	}
-	if err == nil {
-		_, err = io.ReadFull(t, head[got:])
+	var head [headLen]byte
+	for got := 0; err == nil && got < headLen; {
+		var n int
+		var some []int
+		n, some, err = t.read(head[got:])
+		got, fds = got+n, append(fds, some...)
+		if err == io.EOF && got > 0 {
+			err = io.ErrUnexpectedEOF
+		}
 	}
 	length := binary.BigEndian.Uint32(head[:])
 	if err == nil && length > maxMessage {
@@ -92,6 +99,23 @@ func (t Talk) message() (text []byte, fds []int, err error) {
 		err = fmt.Errorf("the message ends after %d of %d bytes: %w", len(text), length, io.ErrUnexpectedEOF)
 	}
 	return text, fds, err
+}
+
+// read reads bytes, and the descriptors that come with them. Some may be open after an
+// error.
+func (t Talk) read(b []byte) (n int, fds []int, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*perByte))
+	n, m, flags, _, err := t.ReadMsgUnix(b, rights)
+	if err == nil && n == 0 {
+		err = io.EOF
+	}
+	if err == nil {
+		fds, err = descriptors(rights[:m])
+	}
+	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+		err = errors.New("too many descriptors at once, or this process may open no more")
+	}
+	return n, fds, err
 }
 
 // descriptors are those of a control message. Programs that this process starts do not

@@ -31,6 +31,49 @@ func talks(t testing.TB) (a, b Talk) {
 	return ends[0], ends[1]
 }
 
+// TestTalkManyDescriptors: a message has more descriptors than the kernel passes at once,
+// in their order, and no more than it can have.
+func TestTalkManyDescriptors(t *testing.T) {
+	a, z := talks(t)
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer CloseDescriptors(pipe[:])
+	inode := func(fd int) uint64 {
+		var s unix.Stat_t
+		if err := unix.Fstat(fd, &s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Ino
+	}
+	for _, n := range []int{1, perByte, perByte + 1, 3*perByte + 7, headLen * perByte} {
+		fds := make([]int, n)
+		for i := range fds {
+			if i%perByte == 0 {
+				fds[i] = pipe[0]
+			}
+		}
+		if err := a.Say("x", fds...); err != nil {
+			t.Fatal(err)
+		}
+		var v string
+		got, err := z.Hear(&v)
+		if err != nil || v != "x" || len(got) != n {
+			t.Fatalf("%d of %d descriptors, %q, %v", len(got), n, v, err)
+		}
+		for i, fd := range got {
+			if (inode(fd) == inode(pipe[0])) != (i%perByte == 0) {
+				t.Fatalf("descriptor %d of %d is another one", i, n)
+			}
+		}
+		CloseDescriptors(got)
+	}
+	if err := a.Say("x", make([]int, headLen*perByte+1)...); err == nil {
+		t.Error("more are sent")
+	}
+}
+
 // FuzzHear reads what anybody may send: it is a message, or an error without an open
 // descriptor.
 func FuzzHear(f *testing.F) {
