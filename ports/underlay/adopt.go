@@ -11,13 +11,25 @@ import (
 // The port goes on in another process with its receiving sockets, and with the
 // datagrams that wait in them. Sockets to send by are the other process's own: its
 // flows have other source ports from then on, which no Node minds.
+//
+// A process without privilege (Config.Given) may not open a raw socket for GRE, nor ask
+// for a large buffer of any. So it gets all sockets:
+//
+//  1. the receiving ones, the Node's own first;
+//  2. those to send by, which are of the Node's own address, too: of another UDP port, or
+//     with GRE, which has one receiving socket of an address, behind the first one;
+//  3. the last two of them, whose datagrams are fragmented, and that asks for routes.
 
-// Descriptors are the receiving sockets, the Node's own first.
+// Descriptors are the receiving sockets, the Node's own first, and those to send by if the
+// port is given.
 func (p *Port) Descriptors() (fds []int) {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
 	for _, r := range p.rxs {
 		fds = append(fds, r.fd)
+	}
+	if p.config.Given && len(fds) > 0 {
+		fds = append(append(fds, p.senders...), p.noDF, p.asker)
 	}
 	return fds
 }
@@ -29,8 +41,8 @@ func (p *Port) Rest() {
 	p.rests = true
 }
 
-// Adopt opens the port with the receiving sockets of another one, which are its own
-// from then on, also after an error.
+// Adopt opens the port with the sockets of another one, which are its own from then on,
+// also after an error.
 func Adopt(c Config, fds []int) (*Port, error) {
 	c.inherited = &fds
 	p, err := Open(c)
@@ -41,11 +53,16 @@ func Adopt(c Config, fds []int) (*Port, error) {
 	return p, nil
 }
 
-// inherit takes receiving sockets. The Node's own has to be the first.
+// inherit takes sockets. The Node's own has to be the first. After an error, the port has
+// the receiving ones that were right, and all others are closed.
 func (p *Port) inherit(from *[]int) error {
 	fds := *from
 	*from = nil
-	for i, fd := range fds {
+	n := len(fds)
+	if p.config.Given {
+		n = p.receiving(fds)
+	}
+	for i, fd := range fds[:n] {
 		at, err := boundTo(fd)
 		if port := p.config.Kind.Port(); err == nil && (port != 0 && at.Port() != port || i == 0 && at.Addr() != p.config.Local) {
 			err = fmt.Errorf("it receives at %v", at)
@@ -62,6 +79,45 @@ func (p *Port) inherit(from *[]int) error {
 	if len(p.rxs) == 0 {
 		return errors.New("underlay: there is no receiving socket")
 	}
+	if p.config.Given {
+		return p.inheritToSend(fds[n:])
+	}
+	return nil
+}
+
+// receiving is how many of a given port's sockets receive: those before the first one to
+// send by.
+func (p *Port) receiving(fds []int) int {
+	port := p.config.Kind.Port()
+	for i, fd := range fds {
+		at, err := boundTo(fd)
+		if err == nil && i > 0 && (port != 0 && at.Port() != port || port == 0 && at.Addr() == p.config.Local) {
+			return i
+		}
+	}
+	return len(fds)
+}
+
+// inheritToSend takes the sockets to send by. After an error they are closed.
+func (p *Port) inheritToSend(fds []int) error {
+	const others = 2 // noDF and asker
+	n := len(fds) - others
+	var err error
+	if n < 1 {
+		err = fmt.Errorf("%d sockets, want %d or more", len(fds), others+1)
+	}
+	for _, fd := range fds {
+		at, notBound := boundTo(fd)
+		if notBound == nil && at.Addr() != p.config.Local {
+			notBound = fmt.Errorf("one sends from %v", at)
+		}
+		err = errors.Join(err, notBound)
+	}
+	if err != nil {
+		_ = closeAll(fds)
+		return fmt.Errorf("underlay: to send by: %w", err)
+	}
+	p.senders, p.noDF, p.asker = fds[:n:n], fds[n], fds[n+1]
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/tunnel"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,15 +51,64 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 	return errors.Join(errs...)
 }
 
+// ErrNotGiven is why SetEgresses of a port that was given does not receive at an address.
+var ErrNotGiven = errors.New("the process that gave the port has given no socket")
+
+// OpenReceivers opens the first sockets of Egresses' addresses, for a port that another
+// process has (Config.Given). It fails for those at which anybody receives, such as that
+// port; all others are opened.
+func OpenReceivers(kind tunnel.Kind, here []netip.Addr) (fds []int, err error) {
+	c := Config{Kind: kind}
+	for _, a := range here {
+		fd, one := openReceiver(&c, a, false)
+		if one != nil {
+			err = errors.Join(err, notReceiving(kind, a, one))
+			continue
+		}
+		fds = append(fds, fd)
+	}
+	return fds, err
+}
+
+// Take adds sockets that OpenReceivers has opened, for SetEgresses to find. They are the
+// port's from then on, also after an error. An address has one: a second is closed.
+func (p *Port) Take(fds []int) error {
+	p.rxMu.Lock()
+	defer p.rxMu.Unlock()
+	var errs []error
+	for _, fd := range fds {
+		at, err := boundTo(fd)
+		if port := p.config.Kind.Port(); err == nil && port != 0 && at.Port() != port {
+			err = fmt.Errorf("underlay: it receives at %v", at)
+		}
+		has := slices.ContainsFunc(p.rxs, func(r *receiver) bool { return r.at == at.Addr() })
+		if err != nil || has || p.epoll < 0 {
+			errs = append(errs, err, unix.Close(fd))
+			continue
+		}
+		join(fd, !p.config.Apart)
+		errs = append(errs, p.add(fd, at.Addr()))
+	}
+	return errors.Join(errs...)
+}
+
 // listen opens the first socket of one address. It fails when anybody else receives
 // there.
 func (p *Port) listen(a netip.Addr) error {
+	if p.config.Given && p.config.inherited != nil {
+		return notReceiving(p.config.Kind, a, ErrNotGiven)
+	}
 	fd, err := openReceiver(&p.config, a, false)
 	if err == nil {
 		err = p.add(fd, a)
 	}
+	return notReceiving(p.config.Kind, a, err)
+}
+
+// notReceiving says where it is that nothing is received; nil without an error.
+func notReceiving(kind tunnel.Kind, a netip.Addr, err error) error {
 	if err != nil {
-		return fmt.Errorf("underlay: receive %v on %v: %w", p.config.Kind, a, err)
+		return fmt.Errorf("underlay: receive %v on %v: %w", kind, a, err)
 	}
 	return nil
 }

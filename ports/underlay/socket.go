@@ -26,9 +26,19 @@ func openReceiver(c *Config, at netip.Addr, joins bool) (int, error) {
 	}
 	growBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF)
 	if c.Kind.Port() != 0 && !c.Apart {
-		_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // before Linux 5.0 each comes alone
+		join(fd, true)
 	}
 	return fd, nil
+}
+
+// join says whether a UDP socket gets datagrams that the kernel has joined. Before Linux
+// 5.0 it joins none; a raw socket knows no such option.
+func join(fd int, joined bool) {
+	on := 0
+	if joined {
+		on = 1
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_GRO, on)
 }
 
 // openSenders opens the sockets of all flows.

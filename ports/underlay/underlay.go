@@ -84,7 +84,12 @@ type Config struct {
 	// do, who would take what the kernel has joined for one.
 	Apart bool
 
-	inherited *[]int // receivers that Adopt was given, until the port has them
+	// Given says that one process opens the port for another that may open no socket.
+	// Descriptors then has the sockets to send by, too, and Adopt takes them. After Adopt,
+	// SetEgresses opens no socket: Take adds them.
+	Given bool
+
+	inherited *[]int // sockets that Adopt was given, until the port has them
 }
 
 // Port carries frames to other Nodes. It implements ports.Port.
@@ -160,19 +165,31 @@ func (p *Port) openSockets() (err error) {
 		p.closeReceivers()
 		return err
 	}
-	if p.senders, err = openSenders(p.config.Kind, p.config.Local); err == nil {
-		if p.sources, err = portsOf(p.senders); err == nil {
-			err = p.openLong()
-		}
-		if err != nil {
-			closeAll(p.senders)
-		}
-	}
-	if err != nil {
+	if err = p.openToSend(); err != nil {
 		p.closeReceivers()
 		return fmt.Errorf("underlay: send %v from %v: %w", p.config.Kind, p.config.Local, err)
 	}
 	return nil
+}
+
+// openToSend opens the sockets to send by, unless they were inherited.
+func (p *Port) openToSend() (err error) {
+	given := p.senders != nil
+	if !given {
+		if p.senders, err = openSenders(p.config.Kind, p.config.Local); err != nil {
+			return err
+		}
+	}
+	if p.sources, err = portsOf(p.senders); err == nil && !given {
+		err = p.openLong()
+	}
+	if err != nil {
+		_ = closeAll(p.senders)
+		if given {
+			_ = p.closeLong()
+		}
+	}
+	return err
 }
 
 // openReceivers opens the Node's own sockets, or takes those that were inherited.

@@ -112,14 +112,20 @@ func underlay(t *testing.T, nodes [2]netip.Addr) *nstest.Namespace {
 	}
 	ns.Sysctl(t, "net/ipv6/conf/lo/disable_ipv6", "0")
 	for _, a := range nodes {
-		if out, err := ns.Command("ip", "address", "add", a.String()+"/128", "dev", "lo", "nodad").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		ns.Do(t, func() { // the kernel installs the local route a moment after the address: what is sent before goes nowhere
-			nstest.Until(t, "a route to "+a.String(), func() bool { return routed(a) })
-		})
+		addIPv6(t, ns, a)
 	}
 	return ns
+}
+
+// addIPv6 adds an address of IPv6 that is usable at once.
+func addIPv6(t *testing.T, ns *nstest.Namespace, a netip.Addr) {
+	t.Helper()
+	if out, err := ns.Command("ip", "address", "add", a.String()+"/128", "dev", "lo", "nodad").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ns.Do(t, func() { // the kernel installs the local route a moment after the address: what is sent before goes nowhere
+		nstest.Until(t, "a route to "+a.String(), func() bool { return routed(a) })
+	})
 }
 
 // routed says whether a connection to the address is refused, and not lost.
