@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -23,11 +24,12 @@ import (
 // before, that one leads to the same sockets: no frame is the Node's stack's in
 // between. The kernel takes 6 to 20 ms for that, so frames move before.
 
-// Descriptors is how many a port has.
+// Descriptors is how many a port has. One that is given and has a filter has one more.
 const Descriptors = 5
 
 // Descriptors are the memory of the frames, the ledger, the program's link, the socket
-// that receives, and the one that sends, which may be the same.
+// that receives, and the one that sends, which may be the same. Of a port that is given
+// the map of a filter's addresses follows.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -35,7 +37,11 @@ func (p *Port) Descriptors() []int {
 	if p.closed || !is {
 		return nil
 	}
-	return []int{p.umem.fd, p.ledger.fd, l.FD(), p.socket.fd, p.socket.out}
+	fds := []int{p.umem.fd, p.ledger.fd, l.FD(), p.socket.fd, p.socket.out}
+	if p.given && p.program.locals != nil {
+		fds = append(fds, p.program.locals.FD())
+	}
+	return fds
 }
 
 // Rest ends receiving: of what waits in the RX ring only a frame is read that has
@@ -54,13 +60,18 @@ type given struct {
 	memory, in, out int // in and out are the same when one socket does both
 	ledger          *ledger
 	link            link.Link
+	locals          *ebpf.Map // of a port that is given, with a filter
 }
 
 // receive takes descriptors, also when it fails.
-func receive(fds []int) (g *given, err error) {
-	if len(fds) != Descriptors {
+func receive(o *Options, fds []int) (g *given, err error) {
+	want := Descriptors
+	if o.Attached && o.Filter != nil {
+		want++
+	}
+	if len(fds) != want {
 		closeAll(fds)
-		return nil, fmt.Errorf("%d descriptors, want %d", len(fds), Descriptors)
+		return nil, fmt.Errorf("%d descriptors, want %d", len(fds), want)
 	}
 	g = &given{memory: fds[0], in: fds[3], out: fds[4]}
 	if g.ledger, err = openLedger(fds[1]); err != nil {
@@ -68,11 +79,17 @@ func receive(fds []int) (g *given, err error) {
 		return nil, err
 	}
 	if g.ledger.facts.Apart == 0 {
-		closeAll(fds[4:])
+		closeAll(fds[4:5])
 		g.out = g.in
 	}
 	if g.link, err = link.NewFromFD(fds[2]); err != nil { // it has closed it
-		return nil, errors.Join(fmt.Errorf("link of the program: %w", err), g.close())
+		err = fmt.Errorf("link of the program: %w", err)
+		closeAll(fds[Descriptors:])
+	} else if want > Descriptors {
+		err = g.takeLocals(fds[Descriptors])
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.close())
 	}
 	return g, nil
 }
@@ -85,6 +102,9 @@ func (g *given) close() error {
 	err := g.ledger.close()
 	if g.link != nil {
 		err = errors.Join(err, g.link.Close())
+	}
+	if g.locals != nil {
+		err = errors.Join(err, g.locals.Close())
 	}
 	return err
 }
@@ -102,7 +122,7 @@ func (m *Memory) Adopt(o Options, fds []int) (*Port, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o.Ring = m.ring
-	g, err := receive(fds)
+	g, err := receive(&o, fds)
 	var p *Port
 	if err == nil {
 		p, err = m.adopt(o, g)
@@ -124,8 +144,10 @@ func (m *Memory) adopt(o Options, g *given) (p *Port, err error) {
 	}
 	u, err := m.holding(g)
 	if err == nil {
+		u.alone = u.alone || o.Attached
 		p = newPort(u, o.Interface, nic, g.ledger, state)
-		p.theirs, p.program, p.socket = true, &program{link: g.link}, &socket{fd: g.in, out: g.out}
+		p.theirs, p.given = true, o.Attached
+		p.program, p.socket = &program{link: g.link, locals: g.locals}, &socket{fd: g.in, out: g.out}
 		if err = u.add(p, o); err == nil {
 			return p, unix.Close(g.memory)
 		}
@@ -152,6 +174,12 @@ func (g *given) suits(o *Options) (netlink.Link, error) {
 		return nil, err
 	}
 	f, mode := &g.ledger.facts, modes[g.ledger.facts.Mode]
+	if o.Attached { // the other process has chosen
+		o.Mode, o.Ring = mode, int(f.Ring)
+		if err := o.complete(); err != nil {
+			return nil, err
+		}
+	}
 	switch index := uint32(nic.Attrs().Index); {
 	case f.Interface != index || at.XDP() == nil || at.XDP().Ifindex != index:
 		return nil, errors.New("it is of another interface")
@@ -161,7 +189,7 @@ func (g *given) suits(o *Options) (netlink.Link, error) {
 		return nil, fmt.Errorf("its rings have %d slots, and here they have %d", f.Ring, o.Ring)
 	case o.Mode != Auto && o.Mode != mode:
 		return nil, fmt.Errorf("it is %s, and to be %s", mode, o.Mode)
-	case f.Apart != number(o.apart(mode)):
+	case !o.Attached && f.Apart != number(o.apart(mode)):
 		return nil, errors.New("it polls otherwise than asked for")
 	}
 	return nic, nil
@@ -322,5 +350,9 @@ func (p *Port) leave() error {
 	if p.theirs {
 		return err
 	}
-	return errors.Join(err, p.ledger.close())
+	err = errors.Join(err, p.ledger.close())
+	if p.umem.idle {
+		err = errors.Join(err, p.umem.abandon())
+	}
+	return err
 }

@@ -432,6 +432,9 @@ func TestAdoptRefusals(t *testing.T) {
 		{"bytes for 1 frames", Options{}, 256, changed(func(f *facts) { f.Frames = 1 })},
 		{"mode 3", Options{}, 256, changed(func(f *facts) { f.Mode = 3 })},
 		{"other frames than its memory", Options{}, 256, ledgerOf(64, func(f *facts) { f.Frames = 64 })},
+		{"5 descriptors, want 6", Options{Attached: true, Filter: &Filter{}}, 256, plain},
+		{"map of addresses", Options{Attached: true, Filter: &Filter{}}, 256, func() []int { return append(plain(), porttest.Copies(t, []int{a.FD()})...) }},
+		{"rings of 3 slots", Options{Attached: true}, 256, changed(func(f *facts) { f.Ring = 3 })},
 		{"of queue 1", Options{}, 256, changed(func(f *facts) { f.Queue = 1 })},
 	} {
 		memory, fds := NewMemory(c.ring, 2), c.fds()

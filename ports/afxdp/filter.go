@@ -190,7 +190,7 @@ func (p *Port) SetLocal(addrs []netip.Addr) error {
 
 func (p *program) setLocal(addrs []netip.Addr) error {
 	if p.locals == nil {
-		return errors.New("afxdp: take packets to other addresses: the program is another process's, which must change it")
+		return errors.New("afxdp: take packets to other addresses: the port has no filter")
 	}
 	want := map[[16]byte]bool{}
 	for _, a := range addrs {

@@ -59,7 +59,7 @@ func (m *Memory) Open(o Options) (*Port, error) {
 
 // hasRoom says whether a UMEM can take one more port.
 func (m *Memory) hasRoom(u *UMEM) bool {
-	return !u.isShared() && (u.Ports()+2)*m.framesPerPort() <= u.Frames()
+	return !u.alone && !u.isShared() && (u.Ports()+2)*m.framesPerPort() <= u.Frames()
 }
 
 // Close gives the memory back. All ports must be closed, and their frames

@@ -52,9 +52,9 @@ type Options struct {
 	// BusyPoll has the worker's own calls drive the card's queue in place of
 	// interrupts; the zero value leaves it to them.
 	BusyPoll BusyPoll
-	// Attached says that another process keeps the program and its maps, and changes
-	// them: Adopt then needs no capability, Relink does nothing, and SetLocal fails.
-	// Open ignores it.
+	// Attached says that another process has opened the port (OpenToGive) and attached
+	// its program: Adopt then needs no capability, takes mode, rings and polling as they
+	// are, and Relink does nothing. Open ignores it.
 	Attached bool
 }
 
@@ -274,7 +274,9 @@ func (p *Port) unchained() string {
 // decided.
 func (p *Port) settle(o Options, mode Mode, chains bool) error {
 	s := p.socket
-	if err := s.busyPoll(o.BusyPoll); err != nil {
+	if o.Attached {
+		s.busy = s.polls()
+	} else if err := s.busyPoll(o.BusyPoll); err != nil {
 		return err
 	}
 	p.info.Mode = describe(mode, s.zeroCopy())

@@ -22,6 +22,7 @@
 //	stats.go          what was counted, by the port and by the kernel
 //	open.go           opening, modes and fall-backs
 //	adopt.go          a port that another process has opened
+//	give.go           the same without privilege
 //	kernel_unsafe.go  system calls that take pointers, and memory that the kernel shares
 //
 // What it costs: on a veth the kernel's transmit path, about 2,000 cycles a
@@ -91,6 +92,7 @@ type Port struct {
 	closed bool // under both locks
 	theirs bool // another process moves frames, until Begin; under both
 	rests  bool // nothing more is received; under rx
+	given  bool // one process opens the port for another without privilege
 }
 
 func newPort(u *UMEM, name string, nic netlink.Link, l *ledger, state *ports.Link) *Port {

@@ -167,6 +167,12 @@ func (s *socket) busyPoll(b BusyPoll) error {
 	return nil
 }
 
+// polls says whether another process has called busyPoll.
+func (s *socket) polls() bool {
+	on, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_PREFER_BUSY_POLL)
+	return err == nil && on != 0
+}
+
 // drive has the kernel ask the card for frames.
 func (s *socket) drive() {
 	_, _, _ = unix.Recvfrom(s.fd, nil, unix.MSG_DONTWAIT) // it asks, whatever it returns

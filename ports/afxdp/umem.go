@@ -56,6 +56,8 @@ type UMEM struct {
 	closed  bool
 	shared  bool    // another process decides whose the frames are
 	adopted []*Port // until the frames that they have not are free
+	alone   bool    // of a port that was given
+	idle    bool    // of one that is to be given: nobody here has a frame
 
 	chains   bool // the kernel knows frames of many buffers
 	requests int  // bytes in front of a sent frame for a request; 0 when the kernel takes none

@@ -7,7 +7,9 @@ import (
 )
 
 // The port goes on in another process with what its card has and what the whole way
-// has. The ways to other Nodes are asked of the kernel anew.
+// has. The ways to other Nodes are asked of the kernel anew. A process without privilege
+// (Config.Given) also gets the map of the addresses that the card's program takes packets
+// to, and the sockets to send by.
 
 // Descriptors are those of the card, and then those of the whole way.
 func (p *Port) Descriptors() []int {
@@ -24,7 +26,11 @@ func (p *Port) Rest() {
 // on, also after an error. Before it moves frames, Begin has to be called, and then
 // Relink.
 func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
-	n := min(len(fds), afxdp.Descriptors)
+	n := afxdp.Descriptors
+	if c.Given {
+		n++ // the map of addresses
+	}
+	n = min(len(fds), n)
 	ofCard, ofWhole := fds[:n], fds[n:]
 	p, err := openBy(c, func(o afxdp.Options) (*afxdp.Port, error) {
 		taken := ofCard

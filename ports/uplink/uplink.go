@@ -68,9 +68,13 @@ type Port struct {
 }
 
 // Open opens the port in the calling thread's network namespace, with frames in
-// this memory.
+// this memory; or of its own if the port is to be given.
 func Open(memory *afxdp.Memory, c Config) (*Port, error) {
-	return openBy(c, memory.Open, underlay.Open)
+	card := memory.Open
+	if c.Given {
+		card = memory.OpenToGive
+	}
+	return openBy(c, card, underlay.Open)
 }
 
 // openBy opens the port by what opens the card and the whole way.
@@ -102,7 +106,7 @@ func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.
 	if c.Kind.Port() != 0 {
 		inner += packet.UDPLen
 	}
-	o.Interface, o.Why = c.Link, c.Why
+	o.Interface, o.Why, o.Attached = c.Link, c.Why, c.Given
 	o.Filter = &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner}
 	return open(o)
 }

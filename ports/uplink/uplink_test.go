@@ -71,6 +71,12 @@ func open(t *testing.T, family string, kind tunnel.Kind) *pair {
 func (p *pair) openOn(t *testing.T, link string, kind tunnel.Kind) {
 	t.Helper()
 	p.openPort(t, link, kind)
+	p.openFar(t, kind)
+}
+
+// openFar opens the other Node's port.
+func (p *pair) openFar(t *testing.T, kind tunnel.Kind) {
+	t.Helper()
 	var err error
 	p.b.Do(t, func() {
 		p.far, err = underlay.Open(underlay.Config{Name: "tun0", Kind: kind, Local: p.bAddr, Peers: []underlay.Peer{{Address: p.aAddr}}, AnyNetwork: true, MTU: 1430})

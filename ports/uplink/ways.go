@@ -143,7 +143,10 @@ func (w *ways) look(ask bool) {
 		}
 		if ask && all[i].State&netlink.NUD_STALE != 0 {
 			// What fails is asked for again, or sent by the kernel.
-			_ = w.handle.NeighSet(&netlink.Neigh{LinkIndex: index, IP: hop.AsSlice(), Flags: netlink.NTF_USE, State: netlink.NUD_NONE})
+			err := w.handle.NeighSet(&netlink.Neigh{LinkIndex: index, IP: hop.AsSlice(), Flags: netlink.NTF_USE, State: netlink.NUD_NONE})
+			if errors.Is(err, unix.EPERM) {
+				continue // without privilege only packets have the kernel confirm it: they go the whole way until it has
+			}
 		}
 		found[node.Unmap()] = way{[6]byte(link.Attrs().HardwareAddr), [6]byte(all[i].HardwareAddr), min(mtu, link.Attrs().MTU)}
 	}
