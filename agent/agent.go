@@ -176,7 +176,7 @@ func (a *Agent) start(ctx context.Context) error {
 		return err
 	}
 	if a.remote != nil {
-		r := remotePorts{a.remote, c.Gateway.MTU, c.PodVLANTags, a.owner()}
+		r := remotePorts{a.remote, a.giver(), c.Gateway.MTU, c.PodVLANTags}
 		a.pods = newPodPorts(pods, r, r.open, a.log)
 	} else {
 		a.pods = newPodPorts(pods, a.local, a.openPod, a.log)

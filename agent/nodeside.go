@@ -37,7 +37,7 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 // nobody answered, it asks again.
 func (a *Agent) addGateway() error {
 	if a.remote != nil {
-		if err := openOrGive(a.remote, a.config.gatewaySpec(), a.owner()); err != nil {
+		if err := openOrGive(a.giver(), a.config.gatewaySpec()); err != nil {
 			return err
 		}
 		return host.AskAgain(a.config.Gateway.Name)

@@ -108,9 +108,9 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 // remotePorts opens the pods' ports in another process.
 type remotePorts struct {
 	*door.Client
+	giver *switchd.Giver // to a confined switch
 	mtu   int
-	tags  bool   // pods may send VLAN tags
-	owner string // of taps
+	tags  bool // pods may send VLAN tags
 }
 
 // open opens a port with its security.
@@ -119,7 +119,7 @@ func (r remotePorts) open(p Port) (ports.Port, error) {
 	if p.Driver == DriverTap {
 		s.Tap = &door.TapSpec{MTU: r.mtu, Marks: !p.oneWay, Aside: true}
 	}
-	return &remotePort{r.Client, s}, openOrGive(r.Client, s, r.owner)
+	return &remotePort{r.Client, s}, openOrGive(r.giver, s)
 }
 
 // RemovePort closes a port. What the switch may not take back, the agent does.
@@ -132,7 +132,7 @@ func (r remotePorts) RemovePort(no uint32) error {
 	}
 	for _, p := range all {
 		if p.No == no {
-			err = errors.Join(err, switchd.TakeBack(p.Name, p.Driver, r.owner))
+			err = errors.Join(err, switchd.TakeBack(p.Name, p.Driver, r.giver.Owner))
 		}
 	}
 	return err
@@ -141,17 +141,18 @@ func (r remotePorts) RemovePort(no uint32) error {
 // openOrGive has the switch open a port. A switch that is confined may not: the agent
 // opens the port itself, gives the switch the descriptors and keeps none. The program of
 // a packet socket is attached to the link without a bpf_link, and the device of a tap has
-// an owner: both stay when either process ends.
-func openOrGive(sw *door.Client, s *door.PortSpec, owner string) error {
-	err := sw.OpenPort(s)
+// an owner: both stay when either process ends. The program of AF_XDP has a bpf_link, and
+// goes when the switch ends.
+func openOrGive(by *switchd.Giver, s *door.PortSpec) error {
+	err := by.Switch.OpenPort(s)
 	if !errors.Is(err, door.ErrConfined) {
 		return err
 	}
-	p, err := switchd.OpenToGive(sw, s, owner)
+	p, err := by.Open(s)
 	if err != nil {
 		return err
 	}
-	if err := sw.GivePort(s, p.Descriptors()); err != nil {
+	if err := by.Switch.GivePort(s, p.Descriptors()); err != nil {
 		return errors.Join(err, switchd.Withdraw(p))
 	}
 	return switchd.Leave(p)
@@ -190,7 +191,8 @@ func (p *remotePort) Close() error { return nil }
 // remoteTunnel is the port to other Nodes of a switch in another process.
 type remoteTunnel struct {
 	*door.Client
-	log *slog.Logger
+	kind string
+	log  *slog.Logger
 }
 
 // SetPeers implements nodesPort, as the methods below do.
@@ -201,7 +203,7 @@ func (t remoteTunnel) SetSilent(nodes []netip.Addr) { t.warn(t.SetTunnelSilent(n
 
 // SetEgresses says where Egresses are.
 func (t remoteTunnel) SetEgresses(here, far []netip.Addr) error {
-	return t.SetTunnelEgresses(&door.TunnelEgresses{Here: here, Far: far})
+	return switchd.SetEgresses(t.Client, t.kind, &door.TunnelEgresses{Here: here, Far: far})
 }
 
 // PathMTU is the inner MTU on the way to a Node; 0 if the switch does not tell.
@@ -222,6 +224,11 @@ func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
 		all = append(all, door.TunnelPeer{Address: n.Address, Pods: n.Pods})
 	}
 	return all
+}
+
+// giver opens ports for a confined switch.
+func (a *Agent) giver() *switchd.Giver {
+	return &switchd.Giver{Switch: a.remote, Owner: a.owner(), Log: a.log}
 }
 
 // owner is who makes taps.
@@ -262,17 +269,17 @@ func (a *Agent) makeGateway() error {
 // openRemoteTunnel has the switch open the tunnel's port.
 func (a *Agent) openRemoteTunnel(c underlay.Config) error {
 	t := &a.config.Tunnel
-	err := openOrGive(a.remote, &door.PortSpec{
+	err := openOrGive(a.giver(), &door.PortSpec{
 		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: dataplane.PortSecurity{MACs: [][6]byte{tables.GlobalVirtualMAC}},
 		Tunnel: &door.TunnelSpec{
 			Kind: t.Type, Local: t.LocalAddress, MTU: c.MTU, Peers: doorPeers(c.Peers), Pods: c.Pods, AnyNetwork: c.AnyNetwork,
 			Driver: t.Driver, Uplink: t.Uplink,
 		},
-	}, a.owner())
+	})
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
-	a.tunnel = remoteTunnel{a.remote, a.log}
+	a.tunnel = remoteTunnel{a.remote, t.Type, a.log}
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
 	a.tunnel.SetPeers(c.Peers) // a port that was there has those of before
 	return nil

@@ -31,6 +31,7 @@ import (
 //	PUT    /v1/ports/N/security       what the port may send
 //	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it lost for it
 //	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
+//	POST   /v1/tunnel/egresses/give   the same, with receiving sockets, after an upgrade
 //	GET    /v1/tunnel/path-mtu        ?node=ADDRESS
 //	POST   /v1/trace                  dataplane.TraceRequest; the walk of a made-up packet
 //	POST   /v1/trace/live             LiveRequest; a LiveLine for each walk
@@ -61,6 +62,8 @@ type SwitchInfo struct {
 	// Confined says that the switch has no privilege: it opens no port by name, and its
 	// controller gives it ports with their descriptors (Client.GivePort).
 	Confined bool `json:"confined,omitempty"`
+	// Cards is how ports on AF_XDP drive cards.
+	Cards Cards `json:"cards,omitzero"`
 	// Controller is the name of the controller that is connected; "" for none.
 	Controller string `json:"controller,omitempty"`
 	PipelineInfo
@@ -68,6 +71,17 @@ type SwitchInfo struct {
 	ClockNS int64 `json:"clockNS"`
 	// OffloadOff says why the kernel forwards nothing by itself.
 	OffloadOff string `json:"offloadOff,omitempty"`
+}
+
+// Cards is how ports on AF_XDP drive cards, by the settings of the switch. A controller that
+// gives the switch such a port opens it so.
+type Cards struct {
+	// ZeroCopy has cards receive into the switch's memory, and send from it.
+	ZeroCopy bool `json:"zeroCopy,omitempty"`
+	// BusyPollNS is how long a call may go on asking a card for frames, and BusyPollBudget
+	// the most frames that it takes off; 0 for interrupts, and for the kernel's own budget.
+	BusyPollNS     int64 `json:"busyPollNS,omitempty"`
+	BusyPollBudget int   `json:"busyPollBudget,omitempty"`
 }
 
 // PipelineInfo is what of a pipeline changes with bundles.

@@ -19,8 +19,9 @@ import (
 //	PortSpec, with the descriptors           →  makes the port of them
 //	                                         ←  Given
 //
-// Whatever happens, the switch closes the descriptors that no port has, and the client's
-// own stay open.
+// POST /v1/tunnel/egresses/give does the same with TunnelEgresses and sockets that receive
+// at their addresses. Whatever happens, the switch closes the descriptors that no port has,
+// and the client's own stay open.
 
 // giveProtocol names this; its number changes with what is said.
 const giveProtocol = "antrail-port/1"
@@ -28,12 +29,12 @@ const giveProtocol = "antrail-port/1"
 // giveTime bounds how long either side waits for a message.
 const giveTime = 10 * time.Second
 
-// ErrConfined says that a switch opens no port by name.
-var ErrConfined = errors.New("the switch is confined and opens no port: give it the port with its descriptors (POST /v1/ports/N/give)")
+// ErrConfined says that a switch opens no port by name, and no socket of a port.
+var ErrConfined = errors.New("the switch is confined and opens no port: give it the descriptors (POST /v1/ports/N/give, or /v1/tunnel/egresses/give)")
 
 // Given is what the switch answers.
 type Given struct {
-	// Error says why there is no port; "" if there is one.
+	// Error says what is wrong with what was given; "" if nothing is.
 	Error string `json:"error,omitempty"`
 }
 
@@ -47,13 +48,53 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	s.take(w, r, fmt.Sprintf("port %d", no), func(text []byte, fds []int) error {
+		var p PortSpec
+		if err := decode(bytes.NewReader(text), &p); err != nil {
+			CloseDescriptors(fds)
+			return fmt.Errorf("port %d: %w", no, err)
+		}
+		p.No = no
+		return s.open.GivePort(&p, fds)
+	})
+}
+
+// answerGiveEgresses has the tunnel receive by what the caller gives.
+func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
+	if s.open == nil {
+		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
+		return
+	}
+	s.take(w, r, "egresses", func(text []byte, fds []int) error {
+		var e TunnelEgresses
+		if err := decode(bytes.NewReader(text), &e); err != nil {
+			CloseDescriptors(fds)
+			return fmt.Errorf("egresses: %w", err)
+		}
+		return s.open.GiveEgresses(&e, fds)
+	})
+}
+
+// take hears what the controller gives, hands it on, and says what became of it.
+func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
 	t, ok := s.upgrade(w, r)
 	if !ok {
 		return
 	}
 	defer t.Close()
+	err := t.SetDeadline(time.Now().Add(giveTime))
+	var text json.RawMessage
+	var fds []int
+	if err == nil {
+		fds, err = t.Hear(&text)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: the message with its descriptors: %w", what, err)
+	} else {
+		err = to(text, fds)
+	}
 	var g Given
-	if err := s.takePort(t, no); err != nil {
+	if err != nil {
 		g.Error = err.Error()
 	}
 	t.Say(g) // the caller may have hung up
@@ -97,34 +138,26 @@ func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// takePort hears of a port, and makes it.
-func (s *Server) takePort(t Talk, no uint32) error {
-	if err := t.SetDeadline(time.Now().Add(giveTime)); err != nil {
-		return err
-	}
-	var text json.RawMessage
-	fds, err := t.Hear(&text)
-	if err != nil {
-		return fmt.Errorf("port %d: the message with its descriptors: %w", no, err)
-	}
-	var p PortSpec
-	if err := decode(bytes.NewReader(text), &p); err != nil {
-		CloseDescriptors(fds)
-		return fmt.Errorf("port %d: %w", no, err)
-	}
-	p.No = no
-	return s.open.GivePort(&p, fds)
-}
-
 // GivePort gives the switch a port with copies of its descriptors. The caller's own stay
 // open.
 func (c *Client) GivePort(p *PortSpec, fds []int) error {
-	t, err := c.upgrade(portPath(p.No) + "/give")
+	return c.give(portPath(p.No)+"/give", fmt.Sprintf("port %d %q", p.No, p.Name), p, fds)
+}
+
+// GiveEgresses says where Egresses are, and gives the switch copies of sockets that receive
+// there.
+func (c *Client) GiveEgresses(e *TunnelEgresses, fds []int) error {
+	return c.give("/v1/tunnel/egresses/give", "egresses", e, fds)
+}
+
+// give says a value, with copies of descriptors.
+func (c *Client) give(path, what string, v any, fds []int) error {
+	t, err := c.upgrade(path)
 	if err != nil {
-		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	defer t.Close()
-	if err := t.Say(p, fds...); err != nil {
+	if err := t.Say(v, fds...); err != nil {
 		return &AwayError{c.socket, err}
 	}
 	got, err := c.hear(t)

@@ -31,9 +31,16 @@ type Opening interface {
 	Programs() []int
 	// Confined says whether OpenPort opens no port.
 	Confined() bool
+	// Cards is how ports on AF_XDP drive cards.
+	Cards() Cards
 	SetTunnelPeers([]TunnelPeer) error
 	SetTunnelSilent([]netip.Addr) error
+	// SetTunnelEgresses says where Egresses are. The error is ErrConfined if the switch may
+	// not receive at one of these addresses.
 	SetTunnelEgresses(*TunnelEgresses) error
+	// GiveEgresses does so with receiving sockets, which belong to the switch from then on,
+	// also after an error.
+	GiveEgresses(e *TunnelEgresses, fds []int) error
 	// TunnelPathMTU is the inner MTU on the way to a Node.
 	TunnelPathMTU(node netip.Addr) (int, error)
 }
@@ -97,11 +104,14 @@ func (s *Server) Handler() http.Handler {
 }
 
 func (s *Server) info() *SwitchInfo {
-	return &SwitchInfo{
-		Confined: s.open != nil && s.open.Confined(),
-		API:      Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
+	i := &SwitchInfo{
+		API: Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
 		PipelineInfo: s.pipelineInfo(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
 	}
+	if s.open != nil {
+		i.Confined, i.Cards = s.open.Confined(), s.open.Cards()
+	}
+	return i
 }
 
 // pipelineInfo is of one generation, unless bundles come faster than they are asked for.
@@ -256,6 +266,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		return nil, err
 	})
 	mux.HandleFunc("POST /v1/ports/{no}/give", s.answerGive)
+	mux.HandleFunc("POST /v1/tunnel/egresses/give", s.answerGiveEgresses)
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
 		var p dataplane.PortSecurity

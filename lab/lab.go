@@ -97,8 +97,7 @@ type Options struct {
 	Walk bool
 	// Split runs each Node's switch in a process of its own.
 	Split bool
-	// Confined runs these without privilege. It takes Split, packet sockets, and a tunnel
-	// of UDP through the Node's stack.
+	// Confined runs these without privilege. It takes Split.
 	Confined bool
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string
@@ -156,8 +155,8 @@ func (o *Options) setDefaults() {
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
-	o.Confined = o.Confined || o.Split && DefaultConfined()
 	o.Split = o.Split || DefaultSplit()
+	o.Confined = o.Confined || o.Split && DefaultConfined()
 }
 
 // check is an error about the first option that no lab has.
@@ -174,8 +173,8 @@ func (o *Options) check() error {
 	if !agent.KnownTunnelDriver(o.TunnelDriver) {
 		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
 	}
-	if err := o.checkConfined(); err != nil {
-		return err
+	if o.Confined && !o.Split {
+		return errors.New("a lab's confined switches are processes of their own: --confined takes --split")
 	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return fmt.Errorf("a lab's mode: %w", err)

@@ -16,7 +16,6 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/switchd"
-	"github.com/antrail/antrail/tunnel"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,23 +33,6 @@ const confinedEnv = "ANTRAIL_CONFINED"
 
 // DefaultConfined is whether such switches have no privilege when nobody says.
 func DefaultConfined() bool { return os.Getenv(confinedEnv) == "1" }
-
-// checkConfined is an error about what a switch without privilege does not do.
-func (o *Options) checkConfined() error {
-	switch {
-	case !o.Confined:
-		return nil
-	case !o.Split:
-		return errors.New("a lab's confined switches are processes of their own: --confined takes --split")
-	case o.Driver == agent.DriverAFXDP:
-		return errors.New("a lab's confined switches take packet sockets only, and not the driver afxdp")
-	case o.TunnelDriver == agent.DriverAFXDP:
-		return errors.New("a lab's confined switches take no tunnel on AF_XDP: --tunnel-driver is kernel or auto")
-	case o.Tunnel == tunnel.KindGRE.String():
-		return errors.New("a lab's confined switches take no tunnel of gre: --tunnel is geneve or vxlan")
-	}
-	return nil
-}
 
 // SwitchSocket is the door of a Node's switch, when that is a process of its own.
 func (l *Lab) SwitchSocket(node string) string { return filepath.Join(l.Dir, node+".switch.sock") }

@@ -1,22 +1,25 @@
 package switchd
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // Ports that a controller gives with their descriptors, because the switch may not open
-// them: a packet socket, a tap, or the receiving sockets of a tunnel. The controller
-// attaches the programs of a packet socket and takes them off; the switch never touches
-// them.
+// them. The controller attaches the programs of packet sockets and AF_XDP sockets; the
+// switch never touches them.
 
 // GivePort implements door.Opening. A port of the same number is closed first.
 func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
@@ -24,44 +27,66 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	defer s.mu.Unlock()
 	from := &Inheritance{}
 	defer from.Close() // of what no port has
-	given, err := givenAs(p)
-	from.Add(given.driver, given.link, append([]int{}, fds...)) // never nil: a port without descriptors is an error
-	if err == nil && s.specs[p.No] != nil {
-		err = s.remove(p.No)
-	}
-	if err != nil {
-		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
+	driver, link := givenAs(p, fds)
+	from.Add(driver, link, append([]int{}, fds...)) // never nil: a port without descriptors is an error
+	if s.specs[p.No] != nil {
+		if err := s.remove(p.No); err != nil {
+			return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
+		}
 	}
 	by := *s.open
-	by.From, by.Attached = from, true
-	return s.enter(p, func() (ports.Port, error) { return s.adopt(&by, p, given.driver) })
+	by.From, by.Given = from, true
+	return s.enter(p, func() (ports.Port, error) {
+		port, err := s.openPort(&by, openedAs(p, driver))
+		if err != nil {
+			return nil, err
+		}
+		if err := from.Begin(); err != nil {
+			return nil, errors.Join(err, port.Close())
+		}
+		return port, nil
+	})
 }
 
-// adopt makes a port of what an Opener was given.
-func (s *PortSet) adopt(by *Opener, p *door.PortSpec, driver string) (ports.Port, error) {
-	switch {
-	case driver == DriverUnderlay:
-		as, t := *p, *p.Tunnel
-		t.Driver, as.Tunnel = DriverKernel, &t
-		return s.openTunnel(by, &as)
-	case p.Link == "":
-		return nil, errors.New("it names no link")
-	case driver == DriverTap:
-		return s.openTap(by, p)
-	}
-	return by.afpacket(p.Link, "the controller gave the packet socket")
-}
-
-// givenAs says which descriptors a port is made of. The error says why no switch takes
-// the port of another process.
-func givenAs(p *door.PortSpec) (inherited, error) {
+// givenAs says which driver's descriptors a port is made of, and the link that they are
+// noted by. Where the spec leaves the driver to the controller, the first descriptor tells:
+// that of AF_XDP is memory.
+func givenAs(p *door.PortSpec, fds []int) (driver, link string) {
+	xdp := len(fds) > 0 && isMemory(fds[0])
 	switch {
 	case p.Driver == DriverTap && p.Tap != nil:
-		return inherited{DriverTap, p.Link}, nil
+		return DriverTap, p.Link
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
-		return inherited{DriverUnderlay, p.Name}, CanGive(p)
+		if p.Tunnel.Driver == DriverAFXDP || p.Tunnel.Driver != DriverKernel && xdp {
+			return DriverUplink, p.Name
+		}
+		return DriverUnderlay, p.Name
+	case p.Driver == DriverAFXDP || p.Driver != DriverAFPacket && xdp:
+		return DriverAFXDP, p.Link
 	}
-	return inherited{DriverAFPacket, p.Link}, CanGive(p)
+	return DriverAFPacket, p.Link
+}
+
+// isMemory says whether a descriptor is of memory that processes share (memfd_create(2)).
+func isMemory(fd int) bool {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	return err == nil
+}
+
+// openedAs is a spec that names the driver which the controller has chosen.
+func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
+	as := *p
+	switch driver {
+	case DriverUnderlay, DriverUplink:
+		t := *p.Tunnel
+		if t.Driver = DriverKernel; driver == DriverUplink {
+			t.Driver = DriverAFXDP
+		}
+		as.Tunnel = &t
+	default:
+		as.Driver = driver
+	}
+	return &as
 }
 
 // Programs implements door.Opening.
@@ -93,36 +118,68 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 	return p, nil
 }
 
-// OpenToGive opens a port for a confined switch, in the network namespace of the calling
-// thread. owner is who makes taps. The port moves no packet; what comes waits in its
-// descriptors. The caller gives those, and closes the port (Leave, or Withdraw if
-// the switch has not taken it).
-func OpenToGive(sw *door.Client, p *door.PortSpec, owner string) (ports.Heritable, error) {
-	given, err := givenAs(p)
-	if err != nil {
+// Giver opens ports for a confined switch, in the network namespace of the calling thread.
+type Giver struct {
+	Switch *door.Client
+	// Owner is who makes taps.
+	Owner string
+	Log   *slog.Logger
+}
+
+// Open opens a port. It moves no packet; what comes waits in its descriptors. The caller
+// gives those, and closes the port (Leave, or Withdraw if the switch has not taken it).
+func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
+	o := &Opener{Owner: g.Owner, Given: true, Log: g.Log}
+	o.Room(1)
+	switch {
+	case p.Driver == DriverTap && p.Tap != nil:
+		t, err := tapOptions(p)
+		if err != nil {
+			return nil, err
+		}
+		return orNone(o.Tap(t))
+	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
+		return g.tunnel(o, p)
+	case p.Link == "":
+		return nil, errNoLink
+	}
+	if err := g.cards(o); err != nil {
 		return nil, err
 	}
-	switch given.driver {
-	case DriverTap:
-		o, err := tapOptions(p)
-		if err != nil {
-			return nil, err
-		}
-		o.Owner = owner
-		return orNone(tap.Open(o))
-	case DriverUnderlay:
-		c, err := tunnelConfig(p)
-		if err != nil {
-			return nil, err
-		}
-		return orNone(underlay.Open(c))
-	}
-	programs, err := programsOf(sw)
+	programs, err := programsOf(g.Switch)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = errors.Join(programs.Filter.Close(), programs.Ingress.Close()) }() // socket and link have them
-	return orNone(afpacket.Open(afpacket.Options{Interface: p.Link, Shortcuts: programs}))
+	o.Offload = &Offload{programs: programs}
+	return o.Link(p.Link, p.Driver)
+}
+
+func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
+	c, err := tunnelConfig(p)
+	if err == nil {
+		err = g.cards(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return orNone(o.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink))
+}
+
+// cards has AF_XDP drive cards as the settings of the switch say.
+func (g *Giver) cards(o *Opener) error {
+	info, err := g.Switch.Info(context.Background())
+	if err == nil {
+		c := &info.Cards
+		o.Cards = (&AFXDP{ZeroCopy: c.ZeroCopy, BusyPoll: Duration(c.BusyPollNS), BusyPollBudget: c.BusyPollBudget}).Cards()
+	}
+	return err
+}
+
+// Cards implements door.Opening.
+func (s *PortSet) Cards() door.Cards {
+	c := &s.open.Cards
+	return door.Cards{ZeroCopy: c.Mode == afxdp.ZeroCopy, BusyPollNS: int64(c.BusyPoll.Time), BusyPollBudget: c.BusyPoll.Budget}
 }
 
 // orNone makes no port of a nil pointer.
@@ -133,7 +190,8 @@ func orNone[P ports.Heritable](p P, err error) (ports.Heritable, error) {
 	return p, nil
 }
 
-// Leave closes a port that a switch has taken: the device and the program stay.
+// Leave closes a port that a switch has taken: the device and the program stay. The program
+// of AF_XDP stays as long as the switch has the port.
 func Leave(p ports.Heritable) error {
 	p.Rest()
 	if t, is := p.(*tap.Port); is {
@@ -169,17 +227,34 @@ func TakeBack(link, driver, owner string) error {
 	return nil
 }
 
-// CanGive says why a port cannot be given with its descriptors; nil if it can.
-func CanGive(p *door.PortSpec) error {
-	switch t := p.Tunnel; {
-	case p.Driver == DriverAFXDP:
-		return errors.New("driver afxdp: a confined switch takes packet sockets only; use auto or afpacket")
-	case p.Driver != door.DriverTunnel || t == nil:
-		return nil
-	case t.Driver == DriverAFXDP:
-		return errors.New("tunnel.driver afxdp: a confined switch takes no card on AF_XDP; use kernel or auto")
-	case t.Kind == tunnel.KindGRE.String():
-		return errors.New("tunnel.kind gre: it sends by a raw socket, which a confined switch may not open; use geneve or vxlan")
+// GiveEgresses implements door.Opening. The sockets are closed if there is no tunnel.
+func (s *PortSet) GiveEgresses(e *door.TunnelEgresses, fds []int) error {
+	t := s.Tunnel()
+	if t == nil {
+		door.CloseDescriptors(fds)
+		return errNoTunnel
+	}
+	return errors.Join(t.Take(fds), t.SetEgresses(e.Here, e.Far))
+}
+
+// SetEgresses tells a switch where Egresses are. If the switch is confined, it gets sockets
+// that receive there, which are opened in the network namespace of the calling thread. kind
+// is that of the tunnel.
+func SetEgresses(sw *door.Client, kind string, e *door.TunnelEgresses) error {
+	err := sw.SetTunnelEgresses(e)
+	if !errors.Is(err, door.ErrConfined) {
+		return err
+	}
+	k, known := tunnel.KindNamed(kind)
+	if !known {
+		return fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", kind)
+	}
+	// Where the switch receives already, another socket of UDP cannot be opened. If somebody
+	// else receives there, the switch tells that it got none.
+	fds, opened := underlay.OpenReceivers(k, e.Here)
+	defer door.CloseDescriptors(fds)
+	if err = sw.GiveEgresses(e, fds); err != nil {
+		return errors.Join(err, opened)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -101,19 +102,26 @@ func (g *giving) wantOpen(t *testing.T, want int, after string) {
 var (
 	tapSpec    = door.PortSpec{No: 2, Name: "gw0", Link: "gw0", Driver: DriverTap, Tap: &door.TapSpec{MTU: 1500}}
 	packetSpec = door.PortSpec{No: 3, Name: "pod", Link: "sw0", Driver: DriverAuto}
+	xdpSpec    = door.PortSpec{No: 4, Name: "pod2", Link: "sw1", Driver: DriverAFXDP}
 	tunnelSpec = door.PortSpec{No: 1, Name: "tun0", Driver: door.DriverTunnel, Tunnel: &door.TunnelSpec{
 		Kind: "geneve", Local: netip.MustParseAddr("127.0.0.1"), MTU: 1450, Driver: DriverAuto,
 	}}
 )
 
-// heritable opens the three ports in the Node, for a switch that may not.
+func (g *giving) giver() *Giver { return &Giver{Switch: g.client, Log: slog.Default()} }
+
+// givenSpecs are of ports of each driver.
+var givenSpecs = []door.PortSpec{tapSpec, packetSpec, xdpSpec, tunnelSpec}
+
+// heritable opens these ports in the Node, for a switch that may not.
 func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 	t.Helper()
 	nstest.AddVeth(t, g.node, "sw0", nstest.New(t), "eth0")
+	nstest.AddVeth(t, g.node, "sw1", nstest.New(t), "eth0")
 	all := map[string]ports.Heritable{}
-	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+	for _, spec := range givenSpecs {
 		g.node.Do(t, func() {
-			p, err := OpenToGive(g.client, &spec, "")
+			p, err := g.giver().Open(&spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,8 +135,8 @@ func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 	return all
 }
 
-// TestGivePort: a confined switch opens no port by name, takes a tap, a packet socket and
-// a tunnel with their descriptors, keeps them when they are asked for again, and closes
+// TestGivePort: a confined switch opens no port by name, takes a tap, a packet socket, a
+// port on AF_XDP and a tunnel with their descriptors, keeps them when they are asked for again, and closes
 // them when they are removed.
 func TestGivePort(t *testing.T) {
 	if confinetest.Inside() {
@@ -138,7 +146,7 @@ func TestGivePort(t *testing.T) {
 	g := newGiving(t)
 	all := g.heritable(t)
 	before := g.open(t)
-	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+	for _, spec := range givenSpecs {
 		if err := g.client.OpenPort(&spec); err != door.ErrConfined {
 			t.Errorf("%s by name: %v", spec.Name, err)
 		}
@@ -155,22 +163,103 @@ func TestGivePort(t *testing.T) {
 			up[p.No] = p.Driver
 		}
 	}
-	if want := (map[uint32]string{1: "underlay", 2: "tap", 3: "afpacket"}); fmt.Sprint(up) != fmt.Sprint(want) {
+	if want := (map[uint32]string{1: "underlay", 2: "tap", 3: "afpacket", 4: "afxdp"}); fmt.Sprint(up) != fmt.Sprint(want) {
 		t.Errorf("ports %v, want %v", up, want)
 	}
 	with := g.open(t)
-	for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+	for _, spec := range givenSpecs {
 		if err := g.client.OpenPort(&spec); err != nil {
 			t.Errorf("%s, which is there: %v", spec.Name, err)
 		}
 	}
 	g.wantOpen(t, with, "ports that are there")
+	g.egresses(t, "geneve", with)
 	for no := range up {
 		if err := g.client.RemovePort(no); err != nil {
 			t.Error(err)
 		}
 	}
 	g.wantOpen(t, before, "no port is left")
+}
+
+// TestGiveTunnels: a confined switch takes a tunnel of each kind, by the Node's stack or on
+// a card, and closes all of it.
+func TestGiveTunnels(t *testing.T) {
+	g := newGiving(t)
+	nstest.AddVeth(t, g.node, "card", nstest.New(t), "card")
+	g.node.AddAddress(t, "card", "192.168.77.101/24")
+	before := g.open(t)
+	for _, kind := range []string{"geneve", "vxlan", "gre"} {
+		for driver, want := range map[string]string{DriverKernel: DriverUnderlay, DriverAFXDP: DriverUplink, DriverAuto: DriverUplink} {
+			spec := door.PortSpec{No: 1, Name: "tun0", Driver: door.DriverTunnel, Tunnel: &door.TunnelSpec{
+				Kind: kind, Local: netip.MustParseAddr("192.168.77.101"), MTU: 1400, Driver: driver,
+			}}
+			g.node.Do(t, func() {
+				p, err := g.giver().Open(&spec)
+				if err == nil {
+					err = errors.Join(g.client.GivePort(&spec, p.Descriptors()), Leave(p))
+				}
+				if err != nil {
+					t.Fatalf("%s, %s: %v", kind, driver, err)
+				}
+			})
+			if all := g.client.Ports(); len(all) != 1 || all[0].Driver != want || !all[0].Up {
+				t.Errorf("%s, %s: ports %+v", kind, driver, all)
+			}
+			with := g.open(t)
+			if err := g.client.OpenPort(&spec); err != nil {
+				t.Errorf("%s, %s, which is there: %v", kind, driver, err)
+			}
+			g.wantOpen(t, with, "a port that is there")
+			g.egresses(t, kind, with)
+			if err := g.client.RemovePort(1); err != nil {
+				t.Error(err)
+			}
+			g.wantOpen(t, before, fmt.Sprintf("%s, %s: no port is left", kind, driver))
+			nstest.Until(t, "the program to go", func() bool {
+				xdp := g.node.Link(t, "card").Attrs().Xdp
+				return xdp == nil || !xdp.Attached
+			})
+		}
+	}
+}
+
+// egresses: the switch receives at addresses of Egresses by sockets that it is given, one
+// each, and closes those of others. It had so many descriptors before.
+func (g *giving) egresses(t *testing.T, kind string, before int) {
+	t.Helper()
+	one, two := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
+	for _, here := range [][]netip.Addr{{one}, {one, two}, {two}, {}} {
+		g.node.Do(t, func() {
+			if err := SetEgresses(g.client, kind, &door.TunnelEgresses{Here: here}); err != nil {
+				t.Error(err)
+			}
+		})
+		g.wantOpen(t, before+len(here), fmt.Sprintf("Egresses %v", here))
+	}
+	if kind != "geneve" {
+		return // the port that somebody else has below is Geneve's
+	}
+	var other net.PacketConn
+	g.node.Do(t, func() {
+		var err error
+		if other, err = net.ListenPacket("udp", netip.AddrPortFrom(one, 6081).String()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	g.node.Do(t, func() {
+		err := SetEgresses(g.client, kind, &door.TunnelEgresses{Here: []netip.Addr{one, two}})
+		if err == nil || !strings.Contains(err.Error(), "has given no socket") || !strings.Contains(err.Error(), "address already in use") {
+			t.Errorf("somebody else receives at an address: %v", err)
+		}
+	})
+	g.wantOpen(t, before+1, "an address is taken")
+	other.Close()
+	g.node.Do(t, func() {
+		if err := SetEgresses(g.client, kind, &door.TunnelEgresses{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestGivePortRefusals: what is no port is an error with a sentence, and the switch keeps
@@ -184,8 +273,8 @@ func TestGivePortRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer door.CloseDescriptors(pipe)
-	card, gre := packetSpec, tunnelSpec
-	card.Driver, gre.Tunnel = DriverAFXDP, &door.TunnelSpec{Kind: "gre", Local: tunnelSpec.Tunnel.Local, Driver: DriverKernel}
+	card := packetSpec
+	card.Driver = DriverAFXDP
 	before := g.open(t)
 	for _, c := range []struct {
 		want string
@@ -203,8 +292,9 @@ func TestGivePortRefusals(t *testing.T) {
 		{"there is no receiving socket", tunnelSpec, nil},
 		{"it is no socket of IP", tunnelSpec, append(tunnel, socket...)},
 		{"it is no socket of IP", tunnelSpec, pipe},
-		{"takes packet sockets only", card, socket},
-		{"may not open; use geneve or vxlan", gre, tunnel},
+		{"1 descriptors, want 5", card, socket},
+		{"to send by: 2 sockets, want 3 or more", tunnelSpec, tunnel[:len(tunnel)-256]},
+		{"to send by: 0 sockets", tunnelSpec, tunnel[:16]},
 		{"it names no link", door.PortSpec{No: 9, Name: "x", Driver: DriverAuto}, socket},
 	} {
 		if err := g.client.GivePort(&c.spec, c.fds); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -14,6 +14,8 @@ type Offload struct {
 	// Why says why they do not; "" when they do.
 	Why    string
 	kernel *shortcut.Kernel // nil when off
+	// programs are the kernel's, or those of a switch for which sockets are opened.
+	programs afpacket.Programs
 }
 
 // OpenOffload loads the programs that forward in the kernel. The error says why this
@@ -26,7 +28,7 @@ func OpenOffload() (*Offload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Offload{kernel: k}, nil
+	return offloadBy(k), nil
 }
 
 // AdoptOffload uses what another process has loaded (Descriptors).
@@ -35,7 +37,11 @@ func AdoptOffload(fds []int) (*Offload, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Offload{kernel: k}, nil
+	return offloadBy(k), nil
+}
+
+func offloadBy(k *shortcut.Kernel) *Offload {
+	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}}
 }
 
 // Descriptors are the programs and maps; nil when off.
@@ -56,8 +62,8 @@ func (o *Offload) shortcuts() ports.Shortcuts {
 
 // Programs are what a packet socket gets.
 func (o *Offload) Programs() (p afpacket.Programs) {
-	if o != nil && o.kernel != nil {
-		p.Filter, p.Ingress = o.kernel.Filter(), o.kernel.Ingress()
+	if o != nil {
+		p = o.programs
 	}
 	return p
 }

@@ -50,10 +50,10 @@ type Opener struct {
 	Cards afxdp.Options
 	// From has ports that the process before has handed over; nil for none.
 	From *Inheritance
-	// Attached says that the process that opened a packet socket keeps its programs
-	// (afpacket.Options.Attached).
-	Attached bool
-	Log      *slog.Logger
+	// Given says that one process opens ports for another that has no privilege: this one
+	// if From is nil, and otherwise the one before, which keeps the programs.
+	Given bool
+	Log   *slog.Logger
 
 	memory *afxdp.Memory // of AF_XDP ports
 	whole  *afxdp.Memory // of cards without copies
@@ -65,6 +65,14 @@ func (o *Opener) Room(ports int) {
 	o.memory, o.whole = afxdp.NewMemory(podRing, ports), afxdp.NewMemory(podRing, 1)
 }
 
+// Sweep gives back the memory of given ports that are closed.
+func (o *Opener) Sweep() {
+	if o.memory != nil {
+		o.memory.Sweep()
+		o.whole.Sweep()
+	}
+}
+
 // Close gives the memory back. The ports are closed before.
 func (o *Opener) Close() error {
 	if o == nil || o.memory == nil {
@@ -74,7 +82,7 @@ func (o *Opener) Close() error {
 }
 
 // Link opens a port on a link that is there. driver is auto, afxdp or afpacket.
-func (o *Opener) Link(link, driver string) (ports.Port, error) {
+func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	switch driver {
 	case DriverAFXDP:
 		return o.afxdp(link, "afxdp was asked for")
@@ -88,7 +96,7 @@ func (o *Opener) Link(link, driver string) (ports.Port, error) {
 
 // auto chooses the driver. A veth never falls back to AF_XDP, on which every segment of a
 // Pod travels alone: that has to be asked for.
-func (o *Opener) auto(name string) (ports.Port, error) {
+func (o *Opener) auto(name string) (ports.Heritable, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, err
@@ -108,14 +116,18 @@ func (o *Opener) auto(name string) (ports.Port, error) {
 }
 
 // afxdp opens an AF_XDP port.
-func (o *Opener) afxdp(link, why string) (ports.Port, error) {
+func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 	options, memory, err := o.driven(link)
 	if err != nil {
 		return nil, err
 	}
-	options.Interface, options.Why = link, why
+	options.Interface, options.Why, options.Attached = link, why, o.Given
 	fds := o.From.Take(DriverAFXDP, link)
-	p, err := adoptOr(fds, options, memory.Adopt, memory.Open)
+	open := memory.Open
+	if o.Given {
+		open = memory.OpenToGive
+	}
+	p, err := adoptOr(fds, options, memory.Adopt, open)
 	switch {
 	case err != nil && fds != nil:
 		return nil, o.From.decline(link, err)
@@ -145,9 +157,9 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 }
 
 // afpacket opens a packet socket.
-func (o *Opener) afpacket(link, why string) (ports.Port, error) {
+func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 	fds := o.From.Take(DriverAFPacket, link)
-	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs(), Attached: o.Attached}
+	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
 		return nil, err // p would be no nil Port
@@ -170,6 +182,7 @@ type Tunnel interface {
 	SetPeers(nodes []underlay.Peer)
 	SetSilent(nodes []netip.Addr)
 	SetEgresses(here, far []netip.Addr) error
+	Take(fds []int) error
 	Longs() <-chan underlay.Long
 	PathMTU(node netip.Addr) int
 }
@@ -178,6 +191,7 @@ type Tunnel interface {
 // auto, which is afxdp if that can be had. link is the one that has the tunnel's address
 // when "". The error is ErrDeclined if the process before is to close the port first.
 func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
+	c.Given = o.Given
 	if driver == DriverKernel {
 		return o.underlay(c)
 	}

@@ -74,6 +74,9 @@ func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error
 	if err := s.sw.AddSecuredPort(p.No, port, p.Security); err != nil {
 		return errors.Join(fmt.Errorf("port %d %q: %w", p.No, p.Name, err), port.Close())
 	}
+	if t, is := port.(Tunnel); is {
+		s.setTunnel(t)
+	}
 	s.specs[p.No], s.opened[p.No] = p, port
 	s.changes++
 	return nil
@@ -97,10 +100,13 @@ func (s *PortSet) openPort(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
 		return s.openTunnel(by, p)
 	case p.Link == "":
-		return nil, errors.New("it names no link")
+		return nil, errNoLink
 	}
 	return by.Link(p.Link, p.Driver)
 }
+
+// errNoLink is why there is no port.
+var errNoLink = errors.New("it names no link")
 
 func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	o, err := tapOptions(p)
@@ -135,12 +141,7 @@ func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
-	if err != nil {
-		return nil, err
-	}
-	s.setTunnel(t)
-	return t, nil
+	return by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
 }
 
 // tunnelConfig is that of a tunnel.
@@ -197,7 +198,9 @@ func (s *PortSet) remove(no uint32) error {
 	if there, _ := s.there(no); !there {
 		return nil
 	}
-	return s.sw.Switch.RemovePort(no)
+	err := s.sw.Switch.RemovePort(no)
+	s.open.Sweep()
+	return err
 }
 
 // Specs are what the ports were opened with.
@@ -260,7 +263,11 @@ func (s *PortSet) SetTunnelSilent(all []netip.Addr) error {
 
 // SetTunnelEgresses says where Egresses are.
 func (s *PortSet) SetTunnelEgresses(e *door.TunnelEgresses) error {
-	return s.withTunnel(func(t Tunnel) error { return t.SetEgresses(e.Here, e.Far) })
+	err := s.withTunnel(func(t Tunnel) error { return t.SetEgresses(e.Here, e.Far) })
+	if errors.Is(err, underlay.ErrNotGiven) {
+		return door.ErrConfined
+	}
+	return err
 }
 
 // TunnelPathMTU is the inner MTU on the way to a Node.
