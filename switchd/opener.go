@@ -83,16 +83,23 @@ func (o *Opener) Close() error {
 
 // Link opens a port on a link that is there. driver is auto, afxdp or afpacket.
 func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
+	why := driver + " was asked for"
+	if o.Given && o.From != nil {
+		why = whyGiven
+	}
 	switch driver {
 	case DriverAFXDP:
-		return o.afxdp(link, "afxdp was asked for")
+		return o.afxdp(link, why)
 	case DriverAFPacket:
-		return o.afpacket(link, "afpacket was asked for")
+		return o.afpacket(link, why)
 	case DriverAuto:
 		return o.auto(link)
 	}
 	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
 }
+
+// whyGiven is why a port that another process has opened has its driver.
+const whyGiven = "the controller gave the port"
 
 // auto chooses the driver. A veth never falls back to AF_XDP, on which every segment of a
 // Pod travels alone: that has to be asked for.
@@ -222,6 +229,9 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 	with := uplink.Config{Config: c, Link: link, Mode: options.Mode, BusyPoll: options.BusyPoll, Why: "tunnel.driver is " + driver}
 	if fds == nil {
 		return uplink.Open(memory, with)
+	}
+	if o.Given {
+		with.Why = whyGiven
 	}
 	p, err := uplink.Adopt(memory, with, fds)
 	if err != nil {

@@ -40,6 +40,7 @@ func demoConfined(t *testing.T, o lab.Options) {
 	for _, n := range l.Topology.Nodes {
 		wantConfined(t, l.SwitchPID(n.Name))
 	}
+	wantDrivers(t, l, &o)
 	runDemo(t, w)
 	const node = "node-a"
 	if err := l.KillSwitch(node); err != nil {
@@ -62,6 +63,7 @@ func demoConfined(t *testing.T, o lab.Options) {
 	if after, err := openDescriptors(l.SwitchPID(node)); err != nil || after > before+4 { // connections of agents come and go
 		t.Errorf("%d descriptors of the switch before, %d with another agent: %v", before, after, err)
 	}
+	wantDrivers(t, l, &o)
 	runChecks(t, w, allChecks(t, w))
 	for _, n := range l.Topology.Nodes {
 		if off := door.Dial(l.SwitchSocket(n.Name)).OffloadOff(); (off == "") != (o.Offload == agent.OffloadAuto && afpacket.CanForward() == nil) {
@@ -81,6 +83,32 @@ func TestOffloadConfined(t *testing.T) {
 		t.Fatal(err)
 	}
 	testOffload(t, w)
+}
+
+// wantDrivers checks what ports the switches have, besides taps.
+func wantDrivers(t *testing.T, l *lab.Lab, o *lab.Options) {
+	t.Helper()
+	pods, tunnel := "afpacket", "underlay"
+	if o.Driver == agent.DriverAFXDP {
+		pods = "afxdp"
+	}
+	if o.TunnelDriver == agent.DriverAFXDP {
+		tunnel = "uplink"
+	}
+	for _, n := range l.Topology.Nodes {
+		for _, p := range door.Dial(l.SwitchSocket(n.Name)).Ports() {
+			want := pods
+			switch {
+			case p.Driver == agent.DriverTap:
+				continue
+			case p.No == agent.DefaultTunnelPort:
+				want = tunnel
+			}
+			if p.Driver != want || !p.Up {
+				t.Errorf("%s: port %d %q: driver %s, up %v, want %s", n.Name, p.No, p.Name, p.Driver, p.Up, want)
+			}
+		}
+	}
 }
 
 func openDescriptors(pid int) (int, error) {
