@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ func insideSwitch(t *testing.T) {
 // giving is a confined switch, and the namespace of its Node.
 type giving struct {
 	node   *nstest.Namespace
+	socket string // of the door
 	client *door.Client
 	pid    int
 }
@@ -51,8 +53,8 @@ type giving struct {
 func newGiving(t *testing.T) *giving {
 	t.Helper()
 	g := &giving{node: nstest.New(t)}
-	socket := filepath.Join(t.TempDir(), "switch.sock")
-	ln, err := Listen(socket)
+	g.socket = filepath.Join(t.TempDir(), "switch.sock")
+	ln, err := Listen(g.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func newGiving(t *testing.T) *giving {
 	}
 	f.Close()
 	confinetest.Start(t, g.node, "TestGivePort", []int{fd})
-	g.client = door.Dial(socket)
+	g.client = door.Dial(g.socket)
 	info, err := g.client.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -78,15 +80,37 @@ func newGiving(t *testing.T) *giving {
 	return g
 }
 
-// open is how many descriptors the switch has. Those of connections that are closed go
-// a moment later.
+// open is how many descriptors the switch has besides its door and the connections to it,
+// which are closed when their request is long done.
 func (g *giving) open(t *testing.T) int {
 	t.Helper()
-	all, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.pid))
+	door := g.doorSockets(t)
+	dir := fmt.Sprintf("/proc/%d/fd", g.pid)
+	all, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(all)
+	return len(slices.DeleteFunc(all, func(fd os.DirEntry) bool {
+		to, err := os.Readlink(filepath.Join(dir, fd.Name()))
+		return err != nil || door[to] // closed since the listing, or of the door
+	}))
+}
+
+// doorSockets are the sockets of the door, the listening and the accepted ones, as
+// /proc/PID/fd names them.
+func (g *giving) doorSockets(t *testing.T) map[string]bool {
+	t.Helper()
+	all, err := os.ReadFile("/proc/thread-self/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets := map[string]bool{}
+	for line := range strings.Lines(string(all)) {
+		if f := strings.Fields(line); len(f) == 8 && f[7] == g.socket {
+			sockets["socket:["+f[6]+"]"] = true
+		}
+	}
+	return sockets
 }
 
 // wantOpen waits until the switch has so many descriptors.

@@ -3,6 +3,7 @@ package afxdp
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -134,11 +135,20 @@ func (s *socket) mapRings(size int) error {
 	return err
 }
 
+// queueFree is how long bind waits for a queue that is busy. The kernel frees the queue of
+// a closed socket a moment later (net/xdp/xsk_buff_pool.c, xp_put_pool): without the wait
+// a switch that follows one that was killed would not get the queue.
+const queueFree = 500 * time.Millisecond
+
 // bind binds the socket that receives, and then the one that sends to what that
 // one has.
 func (s *socket) bind(to target, address unix.SockaddrXDP) error {
 	address.Ifindex, address.QueueID = uint32(to.index), uint32(to.queue)
 	err := unix.Bind(s.fd, &address)
+	for end := time.Now().Add(queueFree); errors.Is(err, unix.EBUSY) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+		err = unix.Bind(s.fd, &address)
+	}
 	if err == nil && s.out != s.fd {
 		address.Flags, address.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(s.fd)
 		err = unix.Bind(s.out, &address)
