@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -13,10 +12,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent/packetin"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/halfopen"
-	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
@@ -27,115 +25,70 @@ type Agent struct {
 	config *Config
 	log    *slog.Logger
 	*pipeline
-	kernel  *switchd.Offload // closed when the switch is
-	open    *switchd.Opener  // of ports
-	gateway *tap.Port
-	tunnel  nodesPort      // nil: there is none
-	here    switchd.Tunnel // tunnel, when its port is of this process
-	// gone receives the reason when the agent stops being the controller of a switch in
-	// another process. told is closed when packet-ins can be taken.
+	tunnel nodesPort   // nil: there is none
+	opened switchPorts // in the switch
+	// gone receives the reason when the agent stops being the controller of the switch.
+	// told is closed when packet-ins can be taken.
 	gone <-chan error
 	told chan struct{}
-	// takeOver takes the switch from another controller.
+	// takeOver takes the place of an agent that runs, and of another controller.
 	takeOver bool
+	// found says that the switch of an agent before ran already.
+	found bool
 	// api is where the API is served.
 	api net.Listener
 	// stands says that the switch had the gateway's port already.
-	stands  bool
-	host    *host.Host
-	live    *live // nil with flow files
-	ready   atomic.Bool
-	beats   beats
-	changes gate
+	stands bool
+	host   *host.Host
+	live   *live // nil with flow files
+	ready  atomic.Bool
+	beats  beats
 	// snapshots is held by who writes the flow snapshot.
 	snapshots sync.Mutex
-	cluster   *joined // nil before it was joined
-	// estate is what the agent before has given; nil when this one began by itself.
-	estate *estate
-	heirs  chan *heir // who is ready to take over
-	leaves chan talk  // who wants this one to leave
+	leaves    chan door.Talk // who wants this one to leave
 	// asked is whom to tell when this one has left; nil: nobody asked.
-	asked *talk
-	// left says that ports and Node belong to another agent: nothing of them is
-	// taken back.
-	left bool
+	asked *door.Talk
+	// stays says that ports, switch and Node stay as they are when the agent ends: another
+	// agent, or this one when it begins again, goes on with them.
+	stays bool
 	// auditFile is where the log of policies goes.
 	auditFile *packetin.AuditFile
 }
 
-// Run runs an agent until ctx ends; then it stops the switch and takes back
-// everything it made on the Node: ports, addresses, routes, sysctls, nftables
-// table and socket. before says what becomes of an agent that runs already. The error
-// is ErrTakenOver when another agent took this one's place, and ErrAgain when Run is to
-// be called anew, in a new process: after a hand-over that failed, on either side.
-func Run(ctx context.Context, c *Config, log *slog.Logger, before Predecessor) (err error) {
-	a := &Agent{config: c, log: log, heirs: make(chan *heir), leaves: make(chan talk), told: make(chan struct{})}
-	if c.Switch != "" {
-		return a.control(ctx, before)
+// Run runs an agent until ctx ends. Then, if the switch is its own, it ends that and takes
+// back everything it made on the Node: ports, addresses, routes, sysctls, nftables table
+// and socket. With takeOver it takes the place of an agent that runs already. The error is
+// ErrTakenOver when another agent took this one's place, and ErrAgain when Run is to be
+// called anew, in a new process: the switch has ended.
+func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) error {
+	a := &Agent{
+		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
+		opened: switchPorts{owner: c.owner(), log: log}, stays: !c.ownsSwitch(),
 	}
-	if before == Stays {
-		return a.run(ctx)
-	}
-	if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
-		if a.cluster, err = c.joinCluster(ctx, log); err != nil {
+	if takeOver && running(c.Socket) {
+		if err := askToLeave(ctx, c.Socket, log); err != nil {
 			return err
 		}
 	}
-	if a.estate, err = meet(ctx, c); err == nil {
-		if a.estate == nil {
-			return a.run(ctx)
-		}
-		err = a.inherit(ctx)
-	}
-	if why := (notHandedOver{}); before != HandsOverOrLeaves || !errors.As(err, &why) || ctx.Err() != nil {
-		return err
-	}
-	log.Warn("the agent that runs is asked to leave", "why", err)
-	if err := askToLeave(ctx, c.Socket, log); err != nil {
-		return err
-	}
-	return ErrAgain
-}
-
-// control runs an agent whose switch is a process of its own. An agent that runs already
-// leaves when this one is to take its place; the switch goes on meanwhile.
-func (a *Agent) control(ctx context.Context, before Predecessor) error {
-	a.takeOver = before != Stays
-	a.left = true // what an agent before has made is this one's, and the next one's
-	if before != Stays && running(a.config.Socket) {
-		if err := askToLeave(ctx, a.config.Socket, a.log); err != nil {
-			return err
-		}
-	}
-	return a.run(ctx)
-}
-
-// run starts an agent where none runs, and serves until ctx ends.
-func (a *Agent) run(ctx context.Context) error {
-	ln, err := switchd.Listen(a.config.Socket)
+	ln, err := switchd.Listen(c.Socket)
 	if err != nil {
 		return err
 	}
 	a.api = ln
 	if err = a.start(ctx); err == nil {
-		turning := beginParts(ctx, a.switchPart())
-		err = a.serve(ctx, ln, turning)
+		watching := beginParts(ctx, a.runSwitch)
+		err = a.serve(ctx, ln, watching)
 	}
 	return a.finish(ln, err)
 }
 
-// switchPart runs the switch, or watches over it when it is another process.
-func (a *Agent) switchPart() func(context.Context) error {
-	if a.local == nil {
-		return a.runSwitch
-	}
-	return a.local.Run
-}
-
 // finish closes what is left, after serve.
 func (a *Agent) finish(ln net.Listener, err error) error {
-	if !a.left || a.remote != nil && a.asked == nil {
+	if a.asked == nil {
 		defer os.Remove(a.config.Socket)
+	}
+	if err != nil && (a.found && !a.ready.Load() || errors.Is(err, ErrAgain) || errors.Is(err, ErrTakenOver)) {
+		a.stays = true
 	}
 	err = errors.Join(err, closeListener(ln), a.stop())
 	if a.asked != nil {
@@ -152,38 +105,29 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// start makes pipeline, gateway and tunnel: what is needed before packets move.
-// With the API, it waits until that has told of the Node.
+// start has the switch, its pipeline, gateway and tunnel: what is needed before packets
+// move. With the API, it waits until that has told of the Node.
 func (a *Agent) start(ctx context.Context) error {
 	c := a.config
 	if err := c.CNI.installPlugin(); err != nil {
 		return err
 	}
-	if c.Switch == "" {
-		a.kernel = c.openOffload(a.log)
-	}
 	pods, err := a.load(ctx)
 	if err != nil {
 		return err
 	}
-	a.open = a.opener()
-	a.open.Room(len(pods))
 	a.openAudit()
-	if err := a.openGateway(); err != nil {
+	if err := a.makeGateway(); err != nil {
 		return err
 	}
-	if err := a.beginTunnel(); err != nil {
+	if err := a.openTunnel(); err != nil {
 		return err
 	}
-	if a.remote != nil {
-		r := remotePorts{a.remote, a.giver(), c.Gateway.MTU, c.PodVLANTags}
-		a.pods = newPodPorts(pods, r, r.open, a.log)
-	} else {
-		a.pods = newPodPorts(pods, a.local, a.openPod, a.log)
-	}
-	a.pods.changes, a.pods.tags = &a.changes, c.PodVLANTags
+	r := podSwitch{&a.opened, c.Gateway.MTU, c.PodVLANTags}
+	a.pods = newPodPorts(pods, r, r.open, a.log)
+	a.pods.tags = c.PodVLANTags
 	if a.live != nil {
-		a.live.changes, a.live.setPorts, a.live.setNode = &a.changes, a.pods.set, a.setNode
+		a.live.setPorts, a.live.setNode = a.pods.set, a.setNode
 		a.followCNI()
 	}
 	return nil
@@ -196,12 +140,12 @@ func (a *Agent) start(ctx context.Context) error {
 func (a *Agent) enter() (err error) {
 	var opening sync.WaitGroup
 	opening.Go(func() { a.runReconcile() })
-	stands := a.host == nil && a.nodeStands()
+	stands := a.nodeStands()
 	if stands {
 		opening.Wait()
 		err = a.addGateway()
 	}
-	if err == nil && a.host == nil { // it was not taken over
+	if err == nil {
 		err = a.nodeUp(stands)
 	}
 	opening.Wait()
@@ -216,33 +160,30 @@ func (a *Agent) enter() (err error) {
 // runReconcile looks after the pods' ports once.
 func (a *Agent) runReconcile() { a.pods.reconcile() }
 
-// load makes the switch with its pipeline, and tells the pods' ports.
+// load finds the switch, installs the pipeline, and tells the pods' ports.
 func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
-	c, from := a.config, a.config.Flows
-	pods = c.Ports
+	c := a.config
 	o := c.options()
-	if o.cluster = a.cluster; o.cluster == nil && c.Kubernetes != nil {
+	if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
 		if o.cluster, err = c.joinCluster(ctx, a.log); err != nil {
 			return nil, err
 		}
-	}
-	if o.seed, err = switchd.LoadSeed(c.seedFile()); err != nil {
-		return nil, err
 	}
 	if o.clock, err = switchd.BootClock(); err != nil {
 		return nil, err
 	}
 	o.snapshot = c.snapshotFile()
-	if c.Switch != "" {
-		if o.remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
-			return nil, err
-		}
-	} else {
-		o.ctFile, o.offload, o.keepAwake = c.arenaFile(), a.kernel, c.keepsAwake(a.log)
+	if o.remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
+		return nil, err
 	}
-	if a.estate != nil {
-		o.inherited = a.estate.arena
-	}
+	a.opened.sw = o.remote
+	return a.install(o)
+}
+
+// install has the pipeline made in the switch, and tells the pods' ports.
+func (a *Agent) install(o options) (pods []Port, err error) {
+	c, from := a.config, a.config.Flows
+	pods = c.Ports
 	if !c.fromObjects() {
 		a.pipeline, err = c.files().load(o)
 	} else {
@@ -254,9 +195,6 @@ func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
 		}
 	}
 	if err == nil {
-		if a.estate == nil && a.local != nil {
-			logRestored(a.log, o.ctFile, a.ct.Stats().Restored)
-		}
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
 	}
 	return pods, err
@@ -271,58 +209,32 @@ func (a *Agent) openAudit() {
 	close(a.told)
 }
 
-// openGateway makes the gateway's device. It enters the switch when the Node's side
-// is there.
-func (a *Agent) openGateway() (err error) {
-	if a.remote != nil {
-		return a.makeGateway()
-	}
-	g := &a.config.Gateway
-	if a.gateway, err = a.open.Tap(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true}); err != nil {
-		return fmt.Errorf("gateway: %w", err)
-	}
-	return nil
-}
-
-// addPort gives the switch a port that stays, or closes it. No other port may teach the
-// switch its MAC.
-func (a *Agent) addPort(no uint32, name string, p ports.Port, mac [6]byte) error {
-	if err := a.local.AddSecuredPort(no, p, dataplane.PortSecurity{MACs: [][6]byte{mac}}); err != nil {
-		return errors.Join(fmt.Errorf("port %s: %w", name, err), p.Close())
-	}
-	i := p.Info()
-	a.log.Info("port added", "port", name, "ofPort", no, "driver", i.Driver, "mode", i.Mode)
-	return nil
-}
-
-// serve runs pod ports, source of objects and API beside the switch, which is
-// turning already, until ctx ends, one of them fails or another agent takes over,
-// and returns when all have stopped.
-func (a *Agent) serve(ctx context.Context, ln net.Listener, turning *group) error {
+// serve runs pod ports, source of objects and API beside what watches over the switch,
+// until ctx ends, one of them fails or another agent takes over, and returns when all
+// have stopped.
+func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) error {
 	if err := a.enter(); err != nil {
-		return errors.Join(err, turning.stop())
+		return errors.Join(err, watching.stop())
 	}
 	others := beginParts(ctx, a.parts(ln)...)
 	var err error
 	select {
 	case <-ctx.Done():
 		a.log.Info("stopping")
-	case h := <-a.heirs:
-		return a.surrender(h, others, turning)
 	case asked := <-a.leaves:
-		return a.leave(asked, others, turning)
+		return a.leave(asked, others, watching)
 	case err = <-others.ended:
 		others.left--
 		a.log.Error("stopping: a part of the agent ended", "error", err)
-	case err = <-turning.ended:
-		turning.left--
+	case err = <-watching.ended:
+		watching.left--
 		if ctx.Err() != nil && err == nil { // both are ready, and chance chose this one
 			a.log.Info("stopping")
 			break
 		}
 		a.log.Error("stopping: the switch ended", "error", err)
 	}
-	return errors.Join(err, others.stop(), turning.stop())
+	return errors.Join(err, others.stop(), watching.stop())
 }
 
 // parts are what runs beside the switch.
@@ -344,13 +256,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	if a.live != nil {
 		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))
 	}
-	if a.here != nil {
-		all = append(all, quietly(a.runTooLong))
-	}
-	if a.remote != nil {
-		all = append(all, lasting(a.runStalePorts))
-	}
-	return all
+	return append(all, lasting(a.runStalePorts))
 }
 
 // quietly is a part that has no error.
@@ -381,25 +287,15 @@ func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
 // with is only closed here.
 func (a *Agent) stop() error {
 	var errs []error
-	if a.left {
-		a.keepTaps(true)
-	}
 	if a.live != nil {
 		errs = append(errs, a.live.cni.node.Close())
 	}
-	if a.host != nil && !a.left {
+	if a.host != nil && !a.stays {
 		errs = append(errs, a.host.Down())
 	}
-	if a.pipeline != nil {
-		if a.local != nil {
-			a.local.Lend(a.left)
-		}
-		errs = append(errs, a.pipeline.close())
+	if !a.stays {
+		errs = append(errs, a.endSwitch())
 	}
-	if a.gateway != nil {
-		errs = append(errs, a.gateway.Close()) // it may not have come into the switch
-	}
-	errs = append(errs, a.kernel.Close(), a.open.Close())
 	if a.auditFile != nil {
 		errs = append(errs, a.auditFile.Close())
 	}
@@ -410,7 +306,7 @@ func (a *Agent) stop() error {
 // they are known, so that nothing of it is ever missing in between.
 func (a *Agent) hostConfig() host.Config {
 	c := a.config.host()
-	c.Theirs = a.estate != nil
+	c.Theirs = a.stands
 	if a.live != nil {
 		c.Side = a.config.sideOf(a.live.objects.NodeSide())
 	}

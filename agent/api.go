@@ -51,8 +51,7 @@ import (
 //	GET /counters             what changes as packets pass, at one moment; JSON
 //	GET /metrics              for Prometheus
 //	POST /cni/VERB            the CNI plugin's requests (package cni)
-//	POST /take-over           another agent is to take the place of this one
-//	                          (handovertalk.go)
+//	POST /leave               another agent is to take the place of this one (leave.go)
 //
 // A question that makes no sense is answered with 400 and a sentence, one that the switch
 // does not answer with 502. A stream (trace/live, drops/follow) then ends with a line of
@@ -163,7 +162,6 @@ func (a *Agent) routes(ctx context.Context) http.Handler {
 	mux.HandleFunc("GET /check", a.honest(a.answerCheck))
 	mux.HandleFunc("POST /trace/live", a.answerLive)
 	mux.HandleFunc("POST /cni/{verb}", a.answerCNI)
-	mux.HandleFunc("POST /take-over", func(w http.ResponseWriter, r *http.Request) { a.answerTakeOver(ctx, w, r) })
 	mux.HandleFunc("POST /leave", func(w http.ResponseWriter, r *http.Request) { a.answerLeave(ctx, w, r) })
 	return mux
 }

@@ -14,10 +14,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // Client asks a running agent over its unix socket; it never connects anywhere
@@ -167,22 +165,6 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return nil, fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
 	}
 	return nil, errors.New(strings.TrimSpace(string(b)))
-}
-
-// HandOverPause asks for how long no packet moved when the agent took over from the one
-// before; 0 when it did not.
-func (c *Client) HandOverPause(ctx context.Context) (time.Duration, error) {
-	text, err := c.Get(ctx, "/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if number, is := strings.CutPrefix(line, "antrail_hand_over_pause_seconds "); is {
-			seconds, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			return time.Duration(seconds * float64(time.Second)), err
-		}
-	}
-	return 0, fmt.Errorf("the agent at %s does not tell how long it took to take over", c.socket)
 }
 
 // TraceLive begins a live trace and hands each line of the answer to tell, until

@@ -63,8 +63,8 @@ type Config struct {
 	// Manifests. What of PodCIDRs, Gateway and Tunnel is not given then is learned
 	// from the Node's object.
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
-	// Switch is the unix socket of a switch that runs in a process of its own (antrail
-	// switch). The agent starts a switch in its own process when not given.
+	// Switch is the unix socket of a switch that runs already (antrail switch). The agent
+	// launches one when not given.
 	Switch string `json:"switch,omitempty"`
 	// Ports are the pods' links. With Manifests, the NodeConfig says which ports
 	// there are and gives their numbers; a port that is not listed here is on the
@@ -114,7 +114,11 @@ type Config struct {
 	// true when not given.
 	Masquerade *bool `json:"masquerade,omitempty"`
 
-	// ownSwitchKeys are the keys given that are settings of a switch in this process.
+	// Release is the version of the program: a switch of another one is replaced.
+	Release string `json:"-"`
+	// NewSwitch replaces the switch that runs in any case.
+	NewSwitch bool `json:"-"`
+	// ownSwitchKeys are the keys given that are settings of a switch.
 	ownSwitchKeys []string
 	// learned: what the API has to tell was filled in.
 	learned bool
@@ -213,8 +217,7 @@ func ParseConfig(text []byte) (*Config, error) {
 	return c, c.CheckSwitch()
 }
 
-// switchKeys are the keys of the configuration that are settings of a switch in this
-// process.
+// switchKeys are the keys of the configuration that are settings of the switch.
 func (c *Config) switchKeys() (keys []string) {
 	for key, given := range map[string]bool{
 		"workers": c.Workers != 0, "conntrack": !reflect.ValueOf(c.Conntrack).IsZero(), "connectionCache": c.ConnectionCache != nil,
@@ -228,13 +231,13 @@ func (c *Config) switchKeys() (keys []string) {
 	return keys
 }
 
-// CheckSwitch is an error when the configuration has settings of a switch in this process,
-// and Switch names one in another.
+// CheckSwitch is an error when the configuration has settings of the switch, and Switch
+// names one that runs already.
 func (c *Config) CheckSwitch() error {
 	if c.Switch == "" || len(c.ownSwitchKeys) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: not together with switch: they are settings of the switch's own process (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
+	return fmt.Errorf("%s: not together with switch: they are settings of that switch (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
 }
 
 // Defaults is a configuration of nothing but defaults. It is not complete.

@@ -180,7 +180,7 @@ func TestRunRefusesWrongFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Socket = filepath.Join(dir, "agent.sock")
-	err = Run(t.Context(), c, slog.New(slog.DiscardHandler), Stays)
+	err = Run(t.Context(), c, slog.New(slog.DiscardHandler), false)
 	if err == nil || !strings.Contains(err.Error(), "node-a.flows:1:") {
 		t.Errorf("error %v", err)
 	}

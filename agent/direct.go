@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/antrail/antrail/door"
@@ -56,11 +55,10 @@ func (c *Client) isSwitch(ctx context.Context, patience time.Duration) bool {
 // besidePatience is how long a switch may take whose agent does not answer.
 const besidePatience = time.Second
 
-// switchBeside is the socket of a switch that answers beside an agent's socket: of its
-// directory, or with the name that a lab gives it. "" if there is none.
+// switchBeside is the socket of a switch that answers beside an agent's socket: the one
+// that the agent launched, or one of its directory. "" if there is none.
 func switchBeside(socket string) string {
-	stem := strings.TrimSuffix(socket, ".sock")
-	for _, s := range []string{stem + ".switch.sock", filepath.Join(filepath.Dir(socket), filepath.Base(DefaultSwitch))} {
+	for _, s := range []string{SwitchSocket(socket), filepath.Join(filepath.Dir(socket), filepath.Base(DefaultSwitch))} {
 		if s != socket && NewClient(s).isSwitch(context.Background(), besidePatience) {
 			return s
 		}

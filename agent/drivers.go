@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"github.com/antrail/antrail/host"
-	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
 )
@@ -22,44 +20,6 @@ func KnownDriver(name string) bool {
 	return name == DriverAuto || name == DriverAFXDP || name == DriverAFPacket
 }
 
-// opener opens ports as the configuration says.
-func (a *Agent) opener() *switchd.Opener {
-	o := &switchd.Opener{Offload: a.kernel, Owner: host.LinkAlias(a.config.Socket), Log: a.log, Cards: a.config.AFXDP.Cards()}
-	if a.estate != nil {
-		o.From = &a.estate.Inheritance
-	}
-	return o
-}
-
-// openPod opens a pod's port on its link of the Node. A tap carries packet marks, unless
-// nothing comes back from it.
-func (a *Agent) openPod(p Port) (ports.Port, error) {
-	if p.Driver != DriverTap {
-		return a.open.Link(p.Link, p.Driver)
-	}
-	t, err := a.open.Tap(tap.Options{Name: p.Link, MTU: a.config.Gateway.MTU, Marks: !p.oneWay, Aside: true})
-	if err != nil {
-		return nil, err // t would be no nil Port
-	}
-	return t, nil
-}
-
-// keepTaps says whether the devices that the switch has made stay when their ports are
-// closed: they do when they are another agent's.
-func (a *Agent) keepTaps(keep bool) {
-	if a.gateway != nil {
-		a.gateway.Keep(keep)
-	}
-	if a.pipeline == nil || a.pods == nil {
-		return
-	}
-	for _, p := range a.pods.heritable() {
-		if t, is := p.(*tap.Port); is {
-			t.Keep(keep)
-		}
-	}
-}
-
 // sweepTaps deletes devices of an agent before that was killed, and that this one has
 // not opened: it has another configuration, or ports have gone meanwhile.
 func (a *Agent) sweepTaps() {
@@ -67,7 +27,7 @@ func (a *Agent) sweepTaps() {
 	for _, p := range a.pods.wanted() {
 		opened[p.Link] = true
 	}
-	deleted, err := tap.Sweep(host.LinkAlias(a.config.Socket), func(name string) bool { return opened[name] })
+	deleted, err := tap.Sweep(a.config.owner(), func(name string) bool { return opened[name] })
 	if len(deleted) > 0 {
 		a.log.Info("links of an agent before that was killed are deleted", "links", deleted)
 	}

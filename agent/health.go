@@ -80,7 +80,7 @@ func (a *Agent) readiness() []condition {
 		}},
 		{sourceCondition, a.sourceRead},
 	}
-	if a.remote != nil {
+	if a.remote != nil { // as in a running agent
 		all = append(all, condition{switchCondition, a.switchAnswers})
 	}
 	return all

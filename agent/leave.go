@@ -13,38 +13,25 @@ import (
 	"github.com/antrail/antrail/door"
 )
 
-// An agent that leaves for another which cannot take over from it: one with another
-// configuration, or of a version with which it has no protocol in common. It ends and
-// takes nothing back, so that the other starts as after a kill, with the connections
-// and entries that there were. Asked for by POST /leave on the API's socket, with an
-// HTTP upgrade; the connection is closed when ports and files are free.
+// An agent that leaves for another, which takes its place (Run with takeOver). It ends and
+// takes nothing back: the switch, its ports and the Node's side stay, and packets pass.
+// Asked for by POST /leave on the API's socket, with an HTTP upgrade; the connection is
+// closed when the agent has ended.
 
-// leaveProtocol is what an agent speaks that is asked to leave: nothing. It stays the
-// same when handOverProtocol changes.
+// ErrTakenOver is why an agent ended that another has taken over from.
+var ErrTakenOver = errors.New("another agent has taken over")
+
+// ErrAgain is why an agent ended that is to be started again, as after a kill: its switch
+// has ended.
+var ErrAgain = errors.New("to be started again")
+
+// leaveProtocol is what an agent speaks that is asked to leave: nothing. It is the same in
+// all versions.
 const leaveProtocol = "antrail-leave/1"
-
-// Predecessor is what becomes of an agent that runs when another is started.
-type Predecessor int
-
-const (
-	// Stays means that the new agent refuses to start.
-	Stays Predecessor = iota
-	// HandsOver means that it gives its ports, connections and Node's side to the new
-	// one; if it cannot, the new one refuses to start.
-	HandsOver
-	// HandsOverOrLeaves means that if it cannot, it leaves, and the new one starts as
-	// after a kill: in a new process, for what it was given stays mapped in this one.
-	HandsOverOrLeaves
-)
-
-// notHandedOver is why an agent that runs goes on as if nobody had asked it.
-type notHandedOver struct{ error }
-
-func (e notHandedOver) Unwrap() error { return e.error }
 
 // answerLeave has this agent end.
 func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.Request) {
-	t, err := hijack(w, leaveProtocol)
+	t, err := door.Hijack(w, leaveProtocol)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -58,15 +45,18 @@ func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.
 
 // leave stops all that runs, and has stop take nothing back. Who asked for it hears
 // when that is done.
-func (a *Agent) leave(asked talk, others, turning *group) error {
-	a.log.Info("leaving, for another agent that cannot take over; all stays as it is")
-	a.left, a.asked = true, &asked
-	return errors.Join(ErrTakenOver, others.stop(), turning.stop())
+func (a *Agent) leave(asked door.Talk, others, watching *group) error {
+	a.log.Info("leaving: another agent takes over; all stays as it is")
+	a.asked = &asked
+	return errors.Join(ErrTakenOver, others.stop(), watching.stop())
 }
 
-// leaving is how long an agent may take to end: what it is doing for a plugin, a
-// batch of packets, and as long as the kernel needs to take its ports apart.
+// leaving is how long an agent may take to end: what it is doing for a plugin, and as long
+// as the kernel needs to take its ports apart.
 const leaving = time.Minute
+
+// word is how long an agent may take to answer at its socket.
+const word = 5 * time.Second
 
 // askToLeave has the agent at a socket leave, and returns when it has.
 func askToLeave(ctx context.Context, socket string, log *slog.Logger) error {

@@ -29,7 +29,6 @@ type live struct {
 	cni      *plugs
 	// progressed says that policies may have come further.
 	progressed signal
-	changes    *gate // passed before anything changes; nil: always
 	shield     shield
 	// setNode is told what the switch asks of the Node.
 	setNode   func(*control.NodeSide) error
@@ -89,8 +88,8 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	return p, l, nil
 }
 
-// beginWith fills the switch before packets move. Who takes over begins with what
-// the agent before has, or not at all.
+// beginWith fills the switch before packets move: with what the agent before has left, or
+// with what the manifests say.
 func (l *live) beginWith(p *pipeline, o *options) error {
 	err := l.restore(p, o.snapshot)
 	if err != nil && p.remote != nil && p.sw.Names() != nil {
@@ -99,10 +98,7 @@ func (l *live) beginWith(p *pipeline, o *options) error {
 			return err
 		}
 	}
-	switch {
-	case err != nil && o.inherited != nil:
-		return fmt.Errorf("the flow snapshot of the agent before: %w", err)
-	case err != nil && l.api == nil:
+	if err != nil && l.api == nil {
 		return l.load(p)
 	}
 	return nil
@@ -234,10 +230,8 @@ func (l *live) runRetries(done <-chan struct{}) {
 
 // retry tries again what the switch or the Node did not take.
 func (l *live) retry() {
-	if !l.changes.pass() {
-		return
-	}
-	defer l.changes.leave()
+	l.updating.Lock()
+	defer l.updating.Unlock()
 	if l.objects.Waiting() > 0 {
 		l.warn(l.objects.Retry())
 		l.tellSynced()
@@ -264,12 +258,8 @@ func (l *live) catchUp() {
 	}
 }
 
-// bring does so, when nothing forbids changes.
+// bring does so. l.updating is held.
 func (l *live) bring(u control.Update) {
-	if !l.changes.pass() {
-		return
-	}
-	defer l.changes.leave()
 	l.seen = u.New
 	if err := l.fits(u.New); err != nil {
 		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/internal/kubetest"
+	"github.com/antrail/antrail/switchd"
 )
 
 // clusterObjects are two Nodes and a Pod on each, one of which a policy guards.
@@ -85,7 +86,16 @@ func startKube(t *testing.T, c *Config) *kubeAgent {
 	t.Helper()
 	a := &kubeAgent{t: t, log: make(logLines, 1000), side: make(chan *control.NodeSide, 1000)}
 	a.Agent = &Agent{config: c, log: slog.New(slog.NewTextHandler(a.log, nil)), told: make(chan struct{})}
-	ports, err := a.load(t.Context())
+	o := c.options()
+	o.snapshot = c.snapshotFile()
+	var err error
+	if o.cluster, err = c.joinCluster(t.Context(), a.Agent.log); err == nil {
+		o.clock, err = switchd.BootClock()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := a.install(o)
 	if err != nil {
 		t.Fatal(err)
 	}

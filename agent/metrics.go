@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -43,7 +44,7 @@ var (
 	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
 	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")
 	meterDrops  = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
-	handedOver  = describe("hand_over_pause_seconds", "Time in which no packet moved when the agent took over from the one before; 0 when it did not.")
+	handedOver  = describe("hand_over_pause_seconds", "Time in which no packet moved when the switch took over from the one before; 0 when it did not.")
 	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
@@ -93,7 +94,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.p.collectSums(ch)
 	counter(ch, lostMissed, c.p.lost.missedSoFar())
 	counter(ch, sleeps, c.p.sw.Sleeps())
-	gauge(ch, handedOver, c.p.paused.Seconds())
+	gauge(ch, handedOver, c.p.handOverPause().Seconds())
 }
 
 // ports collects what came in and went out by each port, and what it lost.
@@ -204,4 +205,16 @@ func oneIf(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// handOverPause is for how long no packet moved when the switch took over.
+func (p *pipeline) handOverPause() time.Duration {
+	if p.remote == nil {
+		return 0
+	}
+	info, err := p.remote.Info(context.Background())
+	if err != nil {
+		return 0 // all else is missing, too
+	}
+	return time.Duration(info.PauseNS)
 }

@@ -36,13 +36,7 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 // addGateway lets packets pass between Node and switch. What the Node has asked while
 // nobody answered, it asks again.
 func (a *Agent) addGateway() error {
-	if a.remote != nil {
-		if err := openOrGive(a.giver(), a.config.gatewaySpec()); err != nil {
-			return err
-		}
-		return host.AskAgain(a.config.Gateway.Name)
-	}
-	if err := a.addPort(a.config.Gateway.OFPort, a.config.Gateway.Name, a.gateway, a.config.Gateway.MAC); err != nil {
+	if err := a.opened.openPort(a.config.gatewaySpec()); err != nil {
 		return err
 	}
 	return host.AskAgain(a.config.Gateway.Name)
@@ -51,7 +45,7 @@ func (a *Agent) addGateway() error {
 // nodeStands says whether the Node's side is as an agent of this very configuration
 // left it, by what it must have made last.
 func (a *Agent) nodeStands() bool {
-	return (a.stands || a.gateway != nil && a.gateway.Found()) && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
+	return a.stands && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
 }
 
 // virtual is how the Node's own rules reach Services, in each family.
@@ -202,10 +196,6 @@ func lostWatch(ctx context.Context) error {
 
 // mend puts back what is missing, and says so.
 func (a *Agent) mend() {
-	if !a.changes.pass() {
-		return
-	}
-	defer a.changes.leave()
 	did, err := a.host.Mend()
 	if len(did) > 0 {
 		a.log.Warn("another program had changed the Node's side; it is as it was", "putBack", did)

@@ -41,16 +41,13 @@ type pipeline struct {
 	packets  *packetin.Receiver
 	lost     *lostLog
 	// delays is how long changes of objects take; nil without a source that changes.
-	delays  *prometheus.HistogramVec
-	offload *switchd.Offload // of a local switch
-	looks   mapLooks
+	delays *prometheus.HistogramVec
+	looks  mapLooks
 	// silent are the other Nodes that do not answer ARP or NDP (silent.go).
 	silent atomic.Pointer[[]netip.Addr]
 	links  linkDrops
 	pods   *podPorts // nil without a Node
 	tunnel tunnelDrops
-	// paused is for how long no packet moved when this agent took over.
-	paused time.Duration
 	// secured is the security of an offline pipeline's ports, by number.
 	secured map[uint32]dataplane.PortSecurity
 	// made are the ports that the switch makes for objects; floods leave them out.
@@ -98,21 +95,17 @@ type options struct {
 	names   map[uint32]string // ports
 	workers int
 	ct      Conntrack
-	ctFile  string // keeps the connections; memory when ""
-	// inherited is that file when another agent still uses it.
-	inherited *os.File
+	ctFile  string // keeps the connections of a switch in this process; memory when ""
 	// snapshot keeps the entries of objects; nothing does when "".
-	snapshot  string
-	cache     int          // what the workers remember: the defaults when 0, nothing when -1
-	clock     func() int64 // nanoseconds; the process's own when nil
-	seed      uint64       // of the choice of endpoints; drawn when 0
-	secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
-	keep      int          // lost packets; the default when 0
-	offload   *switchd.Offload
-	shared    []uint32 // ports that many senders share: the tunnel and the gateway
-	keepAwake bool
-	cluster   *joined      // nil without the API
-	remote    *door.Client // the switch, when it is another process
+	snapshot string
+	cache    int          // what the workers remember: the defaults when 0, nothing when -1
+	clock    func() int64 // nanoseconds; the process's own when nil
+	seed     uint64       // of the choice of endpoints; drawn when 0
+	secret   [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
+	keep     int          // lost packets; the default when 0
+	shared   []uint32     // ports that many senders share: the tunnel and the gateway
+	cluster  *joined      // nil without the API
+	remote   *door.Client // the switch, when it is another process
 }
 
 func (c *Config) files() Files { return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters} }
@@ -159,7 +152,7 @@ func newPipeline(o options) (*pipeline, error) {
 		start := time.Now()
 		o.clock = func() int64 { return int64(time.Since(start)) }
 	}
-	p := &pipeline{clock: o.clock, offload: o.offload, remote: o.remote}
+	p := &pipeline{clock: o.clock, remote: o.remote}
 	if err := p.open(&o); err != nil {
 		return nil, err
 	}
@@ -177,9 +170,9 @@ func (p *pipeline) open(o *options) (err error) {
 	}
 	p.local, err = switchd.Open(switchd.Config{
 		Conntrack: conntrack.Config{Timeouts: o.ct.AllTimeouts(), Max: o.ct.Max, NewRate: o.ct.NewRate, Seed: o.secret, SharedPorts: o.shared},
-		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile, Inherited: o.inherited,
-		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed, KeepAwake: o.keepAwake,
-		PacketIn: func(pi *dataplane.PacketIn) { p.packets.Receive(pi) }, Offload: o.offload,
+		ZoneMax:   o.ct.ZoneMax, Zones: o.ct.Zones, ConntrackFile: o.ctFile,
+		Clock: o.clock, Workers: o.workers, Cache: o.cache, SelectSeed: o.seed,
+		PacketIn: func(pi *dataplane.PacketIn) { p.packets.Receive(pi) },
 	})
 	if err == nil {
 		p.sw, p.ct = p.local, p.local.Connections()

@@ -29,8 +29,6 @@ type podPorts struct {
 	open  func(Port) (ports.Port, error)
 	log   *slog.Logger
 	again chan struct{} // what is wanted has changed
-	// changes is passed before ports come or go; nil: always.
-	changes *gate
 	// tags lets pods send VLAN tags.
 	tags bool
 
@@ -187,10 +185,6 @@ func (p *podPorts) nextLook() time.Duration {
 // reconcile looks at the links once: ports that are not wanted, or whose link
 // is gone, leave the switch; ports whose link is there and up enter it.
 func (p *podPorts) reconcile() {
-	if !p.changes.pass() {
-		return
-	}
-	defer p.changes.leave()
 	there, err := linksUp()
 	if err != nil {
 		p.log.Error("cannot list links", "error", err)

@@ -15,6 +15,8 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/ports/tap"
+	"github.com/antrail/antrail/switchd"
 	"github.com/vishvananda/netlink"
 )
 
@@ -282,13 +284,12 @@ func TestPodPortsFollowWishes(t *testing.T) {
 func TestPodPortsMakeTaps(t *testing.T) {
 	node := nstest.New(t)
 	node.Do(t, func() {
-		a := &Agent{config: &Config{Gateway: Gateway{MTU: 1450}}}
-		a.open = a.opener()
+		by := &switchd.Opener{Log: slog.New(slog.DiscardHandler)}
 		sw := recorder{make(chan string, 100)}
 		taps := []Port{{Name: "tc-tap0", OFPort: 34, Link: "tc-tap0", Driver: DriverTap}}
 		var opened []ports.Port
 		open := func(p Port) (ports.Port, error) {
-			port, err := a.openPod(p)
+			port, err := by.Tap(tap.Options{Name: p.Link, MTU: 1450, Aside: true})
 			opened = append(opened, port)
 			return port, err
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/switchd"
 	"sigs.k8s.io/yaml"
 )
 
@@ -26,12 +26,8 @@ import (
 
 const processEnv = "ANTRAIL_TEST_AGENT"
 
-// takeOverArg has such a process take over; with orLeaveArg, the agent that runs leaves
-// if that cannot be.
-const (
-	takeOverArg = "take-over"
-	orLeaveArg  = "or-leave"
-)
+// takeOverArg has such a process take over.
+const takeOverArg = "take-over"
 
 // How such a process ends.
 const (
@@ -41,28 +37,19 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	switchd.Enter()
 	if config := os.Getenv(processEnv); config != "" {
-		os.Exit(runProcess(config, predecessor(os.Args)))
+		os.Exit(runProcess(config, slices.Contains(os.Args, takeOverArg)))
 	}
 	os.Exit(m.Run())
 }
 
-func predecessor(args []string) Predecessor {
-	switch {
-	case slices.Contains(args, orLeaveArg):
-		return HandsOverOrLeaves
-	case slices.Contains(args, takeOverArg):
-		return HandsOver
-	}
-	return Stays
-}
-
-func runProcess(config string, before Predecessor) int {
+func runProcess(config string, takeOver bool) int {
 	ctx, stop := ossignal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	c, err := LoadConfig(config)
 	if err == nil {
-		err = Run(ctx, c, c.Log.NewLog(os.Stderr), before)
+		err = Run(ctx, c, c.Log.NewLog(os.Stderr), takeOver)
 	}
 	if err == nil {
 		return 0
@@ -80,26 +67,19 @@ func runProcess(config string, before Predecessor) int {
 // process is an agent.
 type process struct {
 	*exec.Cmd
-	said  *saying
+	said  saying
 	ended chan struct{} // closed when it has
 }
 
-// saying is a log that may be read while it is written.
-type saying struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
+// saying is the path of a log.
+type saying string
 
-func (s *saying) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *saying) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
+func (s saying) String() string {
+	text, err := os.ReadFile(string(s))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // startProcess starts an agent in a Node's namespace.
@@ -119,8 +99,13 @@ func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{command, &saying{}, make(chan struct{})}
-	p.Env, p.Stdout, p.Stderr = append(os.Environ(), processEnv+"="+config), p.said, p.said
+	log, err := os.Create(config + ".log") // a pipe would end with the switch, which outlives the agent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p := &process{command, saying(log.Name()), make(chan struct{})}
+	p.Env, p.Stdout, p.Stderr = append(os.Environ(), processEnv+"="+config), log, log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +113,11 @@ func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
 	t.Cleanup(func() {
 		p.Process.Kill()
 		<-p.ended
+		if c.ownsSwitch() {
+			if err := endOther(context.Background(), door.Dial(c.switchSocket())); err != nil {
+				t.Error(err)
+			}
+		}
 		if t.Failed() {
 			t.Logf("an agent said:\n%s", p.said)
 		}

@@ -12,24 +12,23 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
-	"github.com/antrail/antrail/switchd"
-	"github.com/antrail/antrail/tables"
 )
 
-// A switch in a process of its own (Config.Switch). The agent is its controller:
+// The switch is a process of its own, and the agent is its controller:
 //
-//  1. It waits for the switch, and becomes its controller before it changes anything.
+//  1. The agent launches the switch (ownswitch.go), or waits for the one that it is given
+//     (Config.Switch), and becomes its controller before it changes anything.
 //  2. Installed entries stay. The agent's first bundle is the difference between them and
 //     the entries that the objects ask for.
-//  3. When the agent ends, however that is, it takes nothing back: the switch goes on with
-//     its entries and ports, and the Node with its routes and rules.
+//  3. An agent that is killed, or that another replaces, takes nothing back: the switch
+//     goes on with its entries and ports, and the Node with its routes and rules. So does
+//     an agent whose switch is not its own.
 //  4. When the switch goes away, the agent starts again, and finds a switch that has its
-//     entries and ports from its own files.
+//     entries from its own files.
 
 // controllerName is the agent's, as the switch tells others.
 const controllerName = "antrail agent"
@@ -37,43 +36,59 @@ const controllerName = "antrail agent"
 // awaitSwitch waits until the switch answers, and makes the agent its controller until ctx
 // ends. gone receives the reason when the agent stops being the controller.
 func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan error, err error) {
-	c, told := door.Dial(a.config.Switch), ""
+	var ended <-chan error
+	if a.config.ownsSwitch() {
+		if ended, err = a.beginSwitch(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	c = door.Dial(a.config.switchSocket())
+	if err := a.untilAnswer(ctx, c, ended); err != nil {
+		return nil, nil, err
+	}
+	for end := time.Now().Add(leaveTime); ; time.Sleep(firstRetry) {
+		begun, over := make(chan struct{}), make(chan error, 1)
+		go func() { over <- a.runController(ctx, c, begun) }()
+		select {
+		case <-begun:
+			return c, over, nil
+		case err := <-over:
+			var other *door.ConflictError
+			if !errors.As(err, &other) || time.Now().After(end) {
+				return nil, nil, fmt.Errorf("the switch at %s: %w", c.Socket(), err)
+			}
+		}
+	}
+}
+
+// untilAnswer waits until the switch answers, or ended has how it ended. Who asks the agent
+// meanwhile hears what it waits for.
+func (a *Agent) untilAnswer(ctx context.Context, c *door.Client, ended <-chan error) error {
 	waits, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
 	waiting.Go(func() { a.runWaiting(waits, c) })
 	defer waiting.Wait()
 	defer cancel()
-	for {
+	for told := ""; ; {
 		info, err := c.Info(ctx)
 		if err == nil {
-			a.log.Info("the switch answers", "switch", a.config.Switch, "release", info.Release, "entries", info.Names != nil)
-			break
+			a.log.Info("the switch answers", "switch", c.Socket(), "release", info.Release, "entries", info.Names != nil)
+			return nil
 		}
 		var away *door.AwayError
 		if !errors.As(err, &away) {
-			return nil, nil, err
+			return err
 		}
-		if told != err.Error() {
+		if told != err.Error() && ended == nil {
 			told = err.Error()
 			a.log.Warn("waiting for the switch", "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, ctx.Err()
+			return ctx.Err()
+		case how := <-ended:
+			return fmt.Errorf("the switch has ended (%w); the log has its reason", how)
 		case <-time.After(firstRetry):
-		}
-	}
-	for end := time.Now().Add(leaveTime); ; time.Sleep(firstRetry) {
-		begun, ended := make(chan struct{}), make(chan error, 1)
-		go func() { ended <- a.runController(ctx, c, begun) }()
-		select {
-		case <-begun:
-			return c, ended, nil
-		case err := <-ended:
-			var other *door.ConflictError
-			if !errors.As(err, &other) || time.Now().After(end) {
-				return nil, nil, fmt.Errorf("the switch at %s: %w", a.config.Switch, err)
-			}
 		}
 	}
 }
@@ -91,7 +106,8 @@ func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- 
 	})
 }
 
-// runSwitch is the part that ends when the agent is no more the controller.
+// runSwitch is the part that ends when the agent is no more the controller. A switch of
+// the agent's own that has ended runs again then.
 func (a *Agent) runSwitch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -101,65 +117,31 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 		if errors.As(err, &over) {
 			return errors.Join(ErrTakenOver, err)
 		}
+		if a.config.ownsSwitch() {
+			err = errors.Join(err, a.revive(ctx))
+		}
 		return errors.Join(ErrAgain, err)
 	}
 }
 
-// remotePorts opens the pods' ports in another process.
-type remotePorts struct {
-	*door.Client
-	giver *switchd.Giver // to a confined switch
-	mtu   int
-	tags  bool // pods may send VLAN tags
+// podSwitch opens the pods' ports in the switch.
+type podSwitch struct {
+	*switchPorts
+	mtu  int
+	tags bool // pods may send VLAN tags
 }
 
 // open opens a port with its security.
-func (r remotePorts) open(p Port) (ports.Port, error) {
-	s := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: p.security(r.tags)}
+func (s podSwitch) open(p Port) (ports.Port, error) {
+	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: p.security(s.tags)}
 	if p.Driver == DriverTap {
-		s.Tap = &door.TapSpec{MTU: r.mtu, Marks: !p.oneWay, Aside: true}
+		spec.Tap = &door.TapSpec{MTU: s.mtu, Marks: !p.oneWay, Aside: true}
 	}
-	return &remotePort{r.Client, s}, openOrGive(r.giver, s)
-}
-
-// RemovePort closes a port. What the switch may not take back, the agent does.
-func (r remotePorts) RemovePort(no uint32) error {
-	all := r.Ports()
-	err := r.Client.RemovePort(no)
-	info, infoErr := r.Info(context.Background())
-	if infoErr != nil || !info.Confined {
-		return errors.Join(err, infoErr)
-	}
-	for _, p := range all {
-		if p.No == no {
-			err = errors.Join(err, switchd.TakeBack(p.Name, p.Driver, r.giver.Owner))
-		}
-	}
-	return err
-}
-
-// openOrGive has the switch open a port. A switch that is confined may not: the agent
-// opens the port itself, gives the switch the descriptors and keeps none. The program of
-// a packet socket is attached to the link without a bpf_link, and the device of a tap has
-// an owner: both stay when either process ends. The program of AF_XDP has a bpf_link, and
-// goes when the switch ends.
-func openOrGive(by *switchd.Giver, s *door.PortSpec) error {
-	err := by.Switch.OpenPort(s)
-	if !errors.Is(err, door.ErrConfined) {
-		return err
-	}
-	p, err := by.Open(s)
-	if err != nil {
-		return err
-	}
-	if err := by.Switch.GivePort(s, p.Descriptors()); err != nil {
-		return errors.Join(err, switchd.Withdraw(p))
-	}
-	return switchd.Leave(p)
+	return &remotePort{s.sw, spec}, s.openPort(spec)
 }
 
 // AddSecuredPort implements portSwitch. The port is in the switch already.
-func (r remotePorts) AddSecuredPort(uint32, ports.Port, dataplane.PortSecurity) error { return nil }
+func (s podSwitch) AddSecuredPort(uint32, ports.Port, dataplane.PortSecurity) error { return nil }
 
 // remotePort is a port of a switch in another process: it moves no packets here.
 type remotePort struct {
@@ -226,14 +208,6 @@ func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
 	return all
 }
 
-// giver opens ports for a confined switch.
-func (a *Agent) giver() *switchd.Giver {
-	return &switchd.Giver{Switch: a.remote, Owner: a.owner(), Log: a.log}
-}
-
-// owner is who makes taps.
-func (a *Agent) owner() string { return host.LinkAlias(a.config.Socket) }
-
 // gatewaySpec is the gateway's port.
 func (c *Config) gatewaySpec() *door.PortSpec {
 	g := &c.Gateway
@@ -258,7 +232,7 @@ func (a *Agent) makeGateway() error {
 		}
 	}
 	g := &a.config.Gateway
-	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: a.owner()})
+	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: a.config.owner()})
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -266,28 +240,10 @@ func (a *Agent) makeGateway() error {
 	return t.Close()
 }
 
-// openRemoteTunnel has the switch open the tunnel's port.
-func (a *Agent) openRemoteTunnel(c underlay.Config) error {
-	t := &a.config.Tunnel
-	err := openOrGive(a.giver(), &door.PortSpec{
-		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: dataplane.PortSecurity{MACs: [][6]byte{tables.GlobalVirtualMAC}},
-		Tunnel: &door.TunnelSpec{
-			Kind: t.Type, Local: t.LocalAddress, MTU: c.MTU, Peers: doorPeers(c.Peers), Pods: c.Pods, AnyNetwork: c.AnyNetwork,
-			Driver: t.Driver, Uplink: t.Uplink,
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("tunnel: %w", err)
-	}
-	a.tunnel = remoteTunnel{a.remote, t.Type, a.log}
-	a.pipeline.tunnel.watch(a.config.Gateway.Name)
-	a.tunnel.SetPeers(c.Peers) // a port that was there has those of before
-	return nil
-}
-
 // removeStalePorts closes the ports of the switch that nobody wants any more: their pods
 // went while no agent ran.
 func (a *Agent) removeStalePorts() {
+	there := a.sw.Ports() // before those that are wanted: the others were never
 	wanted := map[uint32]bool{a.config.Gateway.OFPort: true}
 	if a.config.hasTunnel() {
 		wanted[a.config.Tunnel.OFPort] = true
@@ -295,12 +251,12 @@ func (a *Agent) removeStalePorts() {
 	for _, p := range a.pods.wanted() {
 		wanted[p.OFPort] = true
 	}
-	for _, p := range a.sw.Ports() {
+	for _, p := range there {
 		if wanted[p.No] {
 			continue
 		}
 		a.log.Info("port removed: it is not wanted any more", "port", p.Name, "ofPort", p.No)
-		if err := a.pods.sw.RemovePort(p.No); err != nil {
+		if err := a.opened.RemovePort(p.No); err != nil {
 			a.log.Warn("port removed, with an error", "port", p.Name, "error", err)
 		}
 	}
@@ -315,8 +271,9 @@ func (a *Agent) runStalePorts(ctx context.Context) {
 		case <-a.live.synced:
 		}
 	}
-	if a.changes.pass() {
-		defer a.changes.leave()
-		a.removeStalePorts()
+	if a.live != nil { // who has closed synced tells the ports next
+		a.live.updating.Lock()
+		defer a.live.updating.Unlock()
 	}
+	a.removeStalePorts()
 }

@@ -41,9 +41,6 @@ func (a *Agent) runRevalidate(ctx context.Context) {
 		return
 	case <-a.live.synced:
 	}
-	if a.local != nil && a.ct.Stats().Restored.Entries == 0 {
-		return // a switch of its own has connections that began while no agent ran
-	}
 	start := time.Now()
 	if a.ct.Revalidate(ctx, a.config.nodePorts()) != nil {
 		return // ctx has ended

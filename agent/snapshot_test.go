@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/switchd"
 )
 
 // liveAgent is an agent of examples/web-app whose files lie in a directory of the
@@ -22,7 +23,13 @@ import (
 func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
 	t.Helper()
 	a := &Agent{config: c, log: log, told: make(chan struct{})}
-	ports, err := a.load(t.Context())
+	o := c.options()
+	o.snapshot, o.ctFile, o.seed = c.snapshotFile(), c.besideSocket("ct.arena"), 1
+	var err error
+	if o.clock, err = switchd.BootClock(); err != nil {
+		t.Fatal(err)
+	}
+	ports, err := a.install(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,10 +45,14 @@ func keptNode(t testing.TB) (c *Config, manifests string) {
 	c, manifests = liveNode(t)
 	c.Socket = filepath.Join(t.TempDir(), "agent.sock")
 	c.Conntrack.Max = 2000
-	if err := os.WriteFile(c.seedFile(), []byte("0000000000000001\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return c, manifests
+}
+
+func closePipeline(t testing.TB, p *pipeline) {
+	t.Helper()
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // learn installs an entry that a packet might have made.

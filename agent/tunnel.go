@@ -1,13 +1,13 @@
 package agent
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/switchd"
@@ -146,36 +146,11 @@ type nodesPort interface {
 	PathMTU(node netip.Addr) int
 }
 
-// beginTunnel opens the port to the other Nodes, if there is to be one. What an agent
-// before has and cannot hand over is opened when that one has closed it.
-func (a *Agent) beginTunnel() error {
-	switch {
-	case !a.config.hasTunnel():
-		return nil
-	case a.estate != nil && !a.estate.Has(a.config.Tunnel.Name):
-		a.estate.OnBegin(a.openTunnelAnew)
-		return nil
-	}
-	err := a.openTunnel()
-	if errors.Is(err, switchd.ErrDeclined) {
-		a.log.Warn("the tunnel is opened anew", "why", err)
-		a.estate.OnBegin(a.openTunnelAnew)
-		return nil
-	}
-	return err
-}
-
-// openTunnelAnew opens it when the Node's side is there already.
-func (a *Agent) openTunnelAnew() error {
-	err := a.openTunnel()
-	if err == nil && a.live != nil {
-		err = a.setTunnel(a.live.objects.NodeSide())
-	}
-	return err
-}
-
-// openTunnel opens the tunnel's port.
+// openTunnel has the switch open the port to the other Nodes, if there is to be one.
 func (a *Agent) openTunnel() error {
+	if !a.config.hasTunnel() {
+		return nil
+	}
 	t := &a.config.Tunnel
 	var peers []underlay.Peer
 	for _, peer := range a.config.Peers {
@@ -184,23 +159,18 @@ func (a *Agent) openTunnel() error {
 	if a.config.Kubernetes != nil {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
-	c := underlay.Config{
-		Name: t.Name, Kind: t.kind(), Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: peers, Pods: a.config.PodCIDRs, AnyNetwork: a.config.Flows != "",
-	}
-	if a.remote != nil {
-		return a.openRemoteTunnel(c)
-	}
-	p, err := a.open.Tunnel(c, t.Driver, t.Uplink)
+	err := a.opened.openPort(&door.PortSpec{
+		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: dataplane.PortSecurity{MACs: [][6]byte{tables.GlobalVirtualMAC}},
+		Tunnel: &door.TunnelSpec{
+			Kind: t.Type, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: doorPeers(peers), Pods: a.config.PodCIDRs,
+			AnyNetwork: a.config.Flows != "", Driver: t.Driver, Uplink: t.Uplink,
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("tunnel: %w", err)
 	}
-	a.tunnel, a.here = p, p
+	a.tunnel = remoteTunnel{a.remote, t.Type, a.log}
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
-	return a.addPort(t.OFPort, t.Name, p, tables.GlobalVirtualMAC)
-}
-
-// runTooLong answers the senders of packets that are too long for the tunnel, until ctx
-// ends. The switch of this process does the work.
-func (a *Agent) runTooLong(ctx context.Context) {
-	a.local.RunTooLong(ctx, a.here.Longs(), nil, a.tunnel.PathMTU)
+	a.tunnel.SetPeers(peers) // a port that was there has those of before
+	return nil
 }

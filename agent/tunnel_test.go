@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/nstest"
-	"github.com/antrail/antrail/ports/underlay"
 )
 
 // withTunnel is goodConfig with more keys of the tunnel.
@@ -84,55 +81,9 @@ func TestMTUOfTheUnderlay(t *testing.T) {
 	}
 }
 
-// TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or is told;
-// where it cannot be had, auto goes through the kernel and afxdp does not start.
-func TestTunnelDrivers(t *testing.T) {
+// TestUnknownTunnelDriver is refused.
+func TestUnknownTunnelDriver(t *testing.T) {
 	if _, err := ParseConfig([]byte(withTunnel("driver: dpdk"))); err == nil || !strings.Contains(err.Error(), `tunnel.driver: "dpdk" is none of kernel, afxdp and auto`) {
 		t.Errorf("driver dpdk: %v", err)
-	}
-	node, far := nstest.New(t), nstest.New(t)
-	nstest.AddVeth(t, node, "eth0", far, "eth1")
-	node.AddAddress(t, "eth0", "192.168.77.102/24")
-	if out, err := node.Command("ip", "link", "add", "br0", "type", "bridge").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, s := range []struct{ keys, driver, fault string }{
-		{"driver: kernel", "underlay", ""},
-		{"driver: afxdp", "uplink", ""},
-		{"driver: auto", "uplink", ""},
-		{"driver: auto\n  uplink: br0", "underlay", ""},
-		{"driver: afxdp\n  uplink: br0", "", "uplink br0: it is a bridge"},
-		{"driver: afxdp\n  localAddress: 192.168.77.109", "", "no link has the address 192.168.77.109"},
-	} {
-		text := withTunnel(s.keys)
-		if strings.Contains(s.keys, "localAddress") {
-			text = strings.Replace(text, "  localAddress: 192.168.77.102\n", "", 1)
-		}
-		c, err := ParseConfig([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := &Agent{config: c, log: slog.New(slog.DiscardHandler), told: make(chan struct{})}
-		a.open = a.opener()
-		a.open.Room(1)
-		node.Do(t, func() {
-			p, err := a.open.Tunnel(underlay.Config{Local: c.Tunnel.LocalAddress}, c.Tunnel.Driver, c.Tunnel.Uplink)
-			switch {
-			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
-				t.Errorf("%s: %v, want %q", s.keys, err, s.fault)
-			case s.fault == "" && err != nil:
-				t.Errorf("%s: %v", s.keys, err)
-			case err == nil && p.Info().Driver != s.driver:
-				t.Errorf("%s: %+v, want %s", s.keys, p.Info(), s.driver)
-			}
-			if err == nil {
-				err = p.Close()
-			} else {
-				err = nil
-			}
-			if err := errors.Join(err, a.open.Close()); err != nil {
-				t.Error(err)
-			}
-		})
 	}
 }

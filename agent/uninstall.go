@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/cni/node"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/tap"
@@ -18,11 +20,12 @@ import (
 
 // An agent that is told to stop takes back what it made, but keeps what the next
 // one goes on with: connections, entries, the seed of endpoints. One that was
-// killed leaves more (package host, record.go). Uninstall removes both.
+// killed leaves more (package host, record.go), and its switch, which goes on. Uninstall
+// removes both.
 
 // besides are the files that an agent keeps for the next one, by name; those that
 // are written whole have a twin on their way.
-var besides = []string{"ct.arena", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
+var besides = []string{"ct.arena", "select.seed", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
 // recordFile tells what was changed on the Node.
 func (c *Config) recordFile() string { return c.besideSocket("node.record") }
@@ -40,7 +43,13 @@ func (c *Config) ownFiles() []string {
 		}
 	}
 	all = append(all, c.CNI.files()...)
-	all = append(all, c.seedFile(), c.Socket)
+	if c.ownsSwitch() {
+		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory comes last
+			all = append(all, filepath.Join(c.switchDir(), name))
+		}
+		all = append(all, c.switchSocket())
+	}
+	all = append(all, c.Socket)
 	for i, f := range all {
 		if whole, err := filepath.Abs(f); err == nil {
 			all[i] = whole
@@ -60,7 +69,33 @@ func Uninstall(socket string, tell func(what string)) error {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
 	}
 	c := &Config{Socket: socket}
+	if err := c.endLeftSwitch(tell); err != nil {
+		return err
+	}
 	return errors.Join(node.Clean(c.cniRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.recordFile(), tell))
+}
+
+// endLeftSwitch ends the switch of an agent that was killed.
+func (c *Config) endLeftSwitch(tell func(what string)) error {
+	sw := door.Dial(c.switchSocket())
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	info, err := sw.Info(ctx)
+	if away := (*door.AwayError)(nil); errors.As(err, &away) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var s switchd.Settings
+	if err := json.Unmarshal(info.Settings, &s); err != nil || s.Owner != c.owner() {
+		return nil // it is somebody else's
+	}
+	if err := endOther(ctx, sw); err != nil {
+		return err
+	}
+	tell(fmt.Sprintf("ended the switch, process %d", info.PID))
+	return nil
 }
 
 // cleanTaps deletes the devices of an agent that was killed.

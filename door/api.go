@@ -1,6 +1,7 @@
 package door
 
 import (
+	"encoding/json"
 	"net/netip"
 	"time"
 
@@ -40,6 +41,7 @@ import (
 //	GET    /v1/conntrack/stats        ConnectionStats
 //	POST   /v1/conntrack/flush        conntrack.Filter; Flushed
 //	POST   /v1/conntrack/purge, /v1/conntrack/shield, /v1/conntrack/revalidate
+//	POST   /v1/end                    ends the switch, after an upgrade (end.go)
 //	POST   /v1/controller             ?name=NAME&take-over=1; an Event for each packet-in
 //
 // A request that makes no sense is answered with 400 and a sentence, one that is not the
@@ -64,11 +66,16 @@ type SwitchInfo struct {
 	Confined bool `json:"confined,omitempty"`
 	// Cards is how ports on AF_XDP drive cards.
 	Cards Cards `json:"cards,omitzero"`
+	// Settings is what the switch was started with, as JSON.
+	Settings json.RawMessage `json:"settings,omitempty"`
 	// Controller is the name of the controller that is connected; "" for none.
 	Controller string `json:"controller,omitempty"`
 	PipelineInfo
 	// ClockNS is the switch's clock.
 	ClockNS int64 `json:"clockNS"`
+	// PauseNS is for how long no packet moved when the switch took over from the one
+	// before; 0 when it did not.
+	PauseNS int64 `json:"pauseNS,omitempty"`
 	// OffloadOff says why the kernel forwards nothing by itself.
 	OffloadOff string `json:"offloadOff,omitempty"`
 }

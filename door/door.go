@@ -18,6 +18,7 @@
 //	clientpackets.go  its packets, and the switch itself
 //	clientconns.go    its connections
 //	clientcontrol.go  being its controller
+//	end.go            a controller that ends the switch
 package door
 
 import (

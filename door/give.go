@@ -77,7 +77,7 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 
 // take hears what the controller gives, hands it on, and says what became of it.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
-	t, ok := s.upgrade(w, r)
+	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {
 		return
 	}
@@ -100,18 +100,18 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to fu
 	t.Say(g) // the caller may have hung up
 }
 
-// upgrade has the controller's connection speak giveProtocol. If ok is false, the caller
-// has its answer.
-func (s *Server) upgrade(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
-	if asked := r.Header.Get("Upgrade"); asked != giveProtocol {
-		http.Error(w, fmt.Sprintf("descriptors come after an upgrade to %s, not to %.40q", giveProtocol, asked), http.StatusUpgradeRequired)
+// upgradeTo has the controller's connection speak another protocol. If ok is false, the
+// caller has its answer.
+func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
+	if asked := r.Header.Get("Upgrade"); asked != protocol {
+		http.Error(w, fmt.Sprintf("%s takes an upgrade to %s, not to %.40q", r.URL.Path, protocol, asked), http.StatusUpgradeRequired)
 		return t, false
 	}
 	if err := s.controllers.admit(r); err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return t, false
 	}
-	t, err := Hijack(w, giveProtocol)
+	t, err := Hijack(w, protocol)
 	return t, err == nil
 }
 
@@ -122,7 +122,7 @@ func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
 		return
 	}
-	t, ok := s.upgrade(w, r)
+	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {
 		return
 	}
@@ -152,7 +152,7 @@ func (c *Client) GiveEgresses(e *TunnelEgresses, fds []int) error {
 
 // give says a value, with copies of descriptors.
 func (c *Client) give(path, what string, v any, fds []int) error {
-	t, err := c.upgrade(path)
+	t, err := c.upgradeTo(giveProtocol, path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -169,7 +169,7 @@ func (c *Client) give(path, what string, v any, fds []int) error {
 // to have before it is given; none if the kernel is to forward nothing. They are the
 // caller's.
 func (c *Client) Programs() ([]int, error) {
-	t, err := c.upgrade("/v1/offload/programs")
+	t, err := c.upgradeTo(giveProtocol, "/v1/offload/programs")
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +180,8 @@ func (c *Client) Programs() ([]int, error) {
 	return c.hear(t)
 }
 
-// upgrade opens a connection that speaks giveProtocol.
-func (c *Client) upgrade(path string) (t Talk, err error) {
+// upgradeTo opens a connection that speaks another protocol.
+func (c *Client) upgradeTo(protocol, path string) (t Talk, err error) {
 	conn, err := net.DialTimeout("unix", c.socket, giveTime)
 	if err != nil {
 		return t, &AwayError{c.socket, err}
@@ -191,7 +191,7 @@ func (c *Client) upgrade(path string) (t Talk, err error) {
 		header.Set(controllerHeader, *token)
 	}
 	if err = conn.SetDeadline(time.Now().Add(answerTime)); err == nil {
-		err = Upgrade(conn, path, giveProtocol, header)
+		err = Upgrade(conn, path, protocol, header)
 	}
 	if err != nil {
 		return t, errors.Join(fmt.Errorf("the switch at %s: %s: %w", c.socket, path, err), conn.Close())

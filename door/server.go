@@ -51,6 +51,9 @@ type Server struct {
 	open    Opening
 	clock   func() int64
 	release string
+	// Settings and PauseNS are SwitchInfo's. They are set before the first request.
+	Settings json.RawMessage
+	PauseNS  int64
 	// instance tells this process of the switch from the next.
 	instance string
 	classes  classes
@@ -105,6 +108,7 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) info() *SwitchInfo {
 	i := &SwitchInfo{
+		Settings: s.Settings, PauseNS: s.PauseNS,
 		API: Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
 		PipelineInfo: s.pipelineInfo(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
 	}

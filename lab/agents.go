@@ -43,16 +43,8 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 			if o.Walk {
 				c.ConnectionCache = new(bool)
 			}
-			if o.Split {
-				if err := l.split(c); err != nil {
-					return err
-				}
-			}
 			return pipeline(c)
 		})
-		if err == nil && o.Split {
-			err = l.StartSwitch(ctx, n.Name, binary)
-		}
 		if err != nil {
 			return err
 		}
@@ -280,9 +272,8 @@ func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
 }
 
 // ReplaceAgent starts an agent that takes the place of the one that runs, and
-// waits until that one has ended and the new one is ready. When it does not take
-// over, the error says why, and the one that ran goes on.
-func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string) error {
+// waits until that one has ended and the new one is ready. The error says why it is not.
+func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string, flags ...string) error {
 	binary, err := program(binary)
 	if err != nil {
 		return err
@@ -292,7 +283,7 @@ func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string) error {
 		return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
 	}
 	before := l.State.Agents[at]
-	ended, err := l.startAgent(node, binary, "--take-over")
+	ended, err := l.startAgent(node, binary, append(flags, "--take-over")...)
 	if err != nil {
 		return fmt.Errorf("start the agent of %s: %w", node, err)
 	}

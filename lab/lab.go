@@ -95,10 +95,6 @@ type Options struct {
 	Driver string
 	// Walk turns the agents' connection cache off: every packet walks.
 	Walk bool
-	// Split runs each Node's switch in a process of its own.
-	Split bool
-	// Confined runs these without privilege. It takes Split.
-	Confined bool
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string
 
@@ -133,7 +129,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver, Confined: o.Confined}
+	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
 	if err != nil {
 		return nil, err
@@ -155,8 +151,6 @@ func (o *Options) setDefaults() {
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
-	o.Split = o.Split || DefaultSplit()
-	o.Confined = o.Confined || o.Split && DefaultConfined()
 }
 
 // check is an error about the first option that no lab has.
@@ -172,9 +166,6 @@ func (o *Options) check() error {
 	}
 	if !agent.KnownTunnelDriver(o.TunnelDriver) {
 		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
-	}
-	if o.Confined && !o.Split {
-		return errors.New("a lab's confined switches are processes of their own: --confined takes --split")
 	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return fmt.Errorf("a lab's mode: %w", err)
@@ -375,7 +366,7 @@ func (l *Lab) Log(node string) string { return filepath.Join(l.Dir, node+".log")
 // goes on when a part fails, and keeps the state when something is left, so
 // that it can be called again.
 func (l *Lab) Down() error {
-	errs := []error{l.stopAgents(), l.stopSwitches()}
+	errs := []error{l.stopAgents()}
 	all, err := namespaces(l.prefix())
 	errs = append(errs, err)
 	var rest []Process

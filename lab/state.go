@@ -35,15 +35,11 @@ type State struct {
 	EncapMode string `json:"encapMode,omitempty"`
 	// Uplink is what the Nodes' eth0 is.
 	Uplink Uplink `json:"uplink,omitempty"`
-	// Confined says that switches run without privilege.
-	Confined bool `json:"confined,omitempty"`
 	// UnderlayOffloads says that checksums and segments are left to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
 	// Driver is that of the pods' ports.
 	Driver string       `json:"driver"`
 	Agents []AgentState `json:"agents,omitempty"`
-	// Switches are the switch processes, if Nodes have any.
-	Switches []AgentState `json:"switches,omitempty"`
 }
 
 // AgentState is a Node's agent process.

@@ -3,6 +3,7 @@ package switchd
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -44,14 +45,14 @@ func openArena(path string, size int) (*arena, error) {
 }
 
 // claim makes the file ours alone, of the right size and with memory behind all
-// of it: a page that could not be had later would kill the agent.
+// of it: a page that could not be had later would kill the switch.
 func (a *arena) claim(size int) error {
 	fd := int(a.file.Fd())
 	if err := ownFile(a.file); err != nil {
 		return err
 	}
 	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("another agent uses it: %w", err)
+		return fmt.Errorf("another process uses it: %w", err)
 	}
 	if err := a.file.Chmod(0o600); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (a *arena) claim(size int) error {
 	return nil
 }
 
-// close lets another agent have the file. The mapping stays until the process
+// close lets another process have the file. The mapping stays until the process
 // ends: a request that is still being answered may read it.
 func (a *arena) close() error {
 	if a.lent {
@@ -124,4 +125,15 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	c.Capacity = c.Max
 	table, err := conntrack.Await(c, memory, boot)
 	return table, &arena{file: f, memory: memory, lent: true}, err
+}
+
+// logRestored says what became of the connections of the process before.
+func logRestored(log *slog.Logger, s *Switch) {
+	r := s.Table().Stats().Restored
+	if r.Empty != "" {
+		log.Info("no connections restored", "file", conntrackFile, "why", r.Empty)
+		return
+	}
+	log.Info(fmt.Sprintf("%d connections restored, %d torn, in %v", r.Entries, r.Torn, r.Took),
+		"file", conntrackFile, "expired", r.Expired, "refused", r.Refused)
 }

@@ -30,11 +30,7 @@ func insideSwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Process{Dir: dir, Listener: ln, Confined: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	p := &Process{Dir: ".", Listener: ln, Confined: true, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 	p.Settings.Workers = 1
 	p.Settings.Owner = "antrail-give-test"
 	if err := p.Run(t.Context()); err != nil {

@@ -2,6 +2,7 @@ package switchd
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -117,4 +118,44 @@ func parseKept(b []byte, now int64) (*kept, *dataplane.Bundle, error) {
 		return nil, nil, fmt.Errorf("the bundle behind line 2: %w", err)
 	}
 	return k, bundle, nil
+}
+
+// keepPause lies between two looks whether entries have changed, and keepShare times as
+// long as the last writing took: a twentieth of a processor at most.
+const (
+	keepPause = time.Second
+	keepShare = 20
+)
+
+// runKeep writes the file of entries and ports when they have changed, until ctx ends, and
+// then once more.
+func (p *Process) runKeep(ctx context.Context) error {
+	var last string
+	for ctx.Err() == nil {
+		start := time.Now()
+		p.keep(&last)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(keepPause, keepShare*time.Since(start))):
+		}
+	}
+	p.keep(&last)
+	return nil
+}
+
+// keep writes the file if something has changed since last.
+func (p *Process) keep(last *string) {
+	now := fmt.Sprint(p.sw.Generation(), p.sw.Learnings(), p.ports.Changes())
+	if now == *last || p.sw.Names() == nil {
+		return
+	}
+	text, err := keptText(p.sw, p.ports)
+	if err == nil {
+		err = WriteOwnFile(p.keptPath(), text)
+	}
+	if err != nil {
+		p.Log.Error("entries and ports cannot be kept", "file", p.keptPath(), "error", err)
+		return
+	}
+	*last = now
 }

@@ -3,6 +3,7 @@ package switchd
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,9 @@ type Process struct {
 	offload []int
 	awake   []*os.File
 
+	// held ends a switch that is bound to this process, its launcher.
+	held *os.File
+
 	// TakeOver takes the place of the switch at Socket, if one runs.
 	TakeOver bool
 
@@ -48,6 +52,8 @@ type Process struct {
 	ports      *PortSet
 	server     *door.Server
 	successors chan *successor // who is ready to take over
+	ends       chan struct{}   // the controller wants the switch to end
+	asked      door.Talk       // is open until it has
 	still      int64           // since when no packet moved in a hand-over
 }
 
@@ -68,7 +74,7 @@ var doorLimits = halfopen.Limits{
 // Run runs the switch until ctx ends. Ports and entries that the process before had are
 // there again before the first request is answered.
 func (p *Process) Run(ctx context.Context) error {
-	p.successors = make(chan *successor)
+	p.successors, p.ends = make(chan *successor), make(chan struct{}, 1)
 	var before *predecessor
 	var err error
 	if p.TakeOver {
@@ -170,16 +176,16 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(p.inDir(), 0o700); err != nil {
 		return nil, err
 	}
-	seed, err := LoadSeed(filepath.Join(p.Dir, seedFile))
+	seed, err := LoadSeed(p.file(seedFile))
 	if err != nil {
 		return nil, err
 	}
 	s := &p.Settings
 	c := Config{
-		ConntrackFile: filepath.Join(p.Dir, conntrackFile), Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake,
+		ConntrackFile: p.file(conntrackFile), Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake,
 		Workers: p.workers(), Offload: p.openOffload(), PacketIn: p.packetIn,
 	}
 	if p.Confined {
@@ -206,11 +212,15 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 		p.ports.Confine()
 	}
 	p.server = door.NewServer(&withPorts{p.sw, p.ports}, p.ports, clock, p.Release)
+	if p.server.Settings, err = json.Marshal(s); err != nil {
+		return nil, errors.Join(err, open.Close(), p.sw.Close(), c.Offload.Close())
+	}
 	p.server.OnController(func(connected bool) { p.sw.SetControllerAway(!connected) })
 	p.sw.SetControllerAway(true)
 	if before != nil {
 		return open, p.restoreFrom(before)
 	}
+	logRestored(p.Log, p.sw)
 	p.restore()
 	return open, nil
 }
@@ -292,11 +302,37 @@ func (p *Process) openOffload() *Offload {
 	return o
 }
 
+// answerEnd has serve end. The connection ends with the process.
+func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
+	t, ok := p.server.AnswerEnd(w, r)
+	if !ok {
+		return
+	}
+	select {
+	case p.ends <- struct{}{}:
+		p.asked = t
+	default: // it ends already; who asked again hears of it
+		t.Close()
+	}
+}
+
 // packetIn hands a packet-in to the controller.
 func (p *Process) packetIn(pi *dataplane.PacketIn) { p.server.Tell(door.Event{PacketIn: pi}) }
 
+// inDir is the path of the directory for this process: internal/confine has changed to it,
+// and the user of a confined switch may not search those above.
+func (p *Process) inDir() string {
+	if p.Confined {
+		return "."
+	}
+	return p.Dir
+}
+
+// file is the path of a file of the switch.
+func (p *Process) file(name string) string { return filepath.Join(p.inDir(), name) }
+
 // keptPath is the file of entries and ports.
-func (p *Process) keptPath() string { return filepath.Join(p.Dir, keptFile) }
+func (p *Process) keptPath() string { return p.file(keptFile) }
 
 // restore puts back what the process before had. What cannot be put back is logged: the
 // controller sends it again.
@@ -329,6 +365,7 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 	api := http.NewServeMux()
 	api.Handle("/", p.server.Handler())
 	api.HandleFunc("POST /v1/take-over", p.answerTakeOver)
+	api.HandleFunc("POST /v1/end", p.answerEnd)
 	s := halfopen.Server{Limits: doorLimits, Handler: api, Name: "door", Log: p.Log}
 	parts := []func(context.Context) error{
 		func(ctx context.Context) error { return s.Serve(ctx, ln) },
@@ -345,6 +382,8 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 	left := len(parts)
 	select {
 	case <-ctx.Done():
+	case <-p.ends:
+		p.Log.Info("stopping: the controller asks for it")
 	case err := <-workers.ended:
 		workers.ended <- nil // for stop
 		errs = append(errs, err)
@@ -361,46 +400,6 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 		return errors.Join(append(errs, p.surrender(next, workers.stop))...)
 	}
 	return errors.Join(append(errs, workers.stop())...)
-}
-
-// keepPause lies between two looks whether entries have changed, and keepShare times as
-// long as the last writing took: a twentieth of a processor at most.
-const (
-	keepPause = time.Second
-	keepShare = 20
-)
-
-// runKeep writes the file of entries and ports when they have changed, until ctx ends, and
-// then once more.
-func (p *Process) runKeep(ctx context.Context) error {
-	var last string
-	for ctx.Err() == nil {
-		start := time.Now()
-		p.keep(&last)
-		select {
-		case <-ctx.Done():
-		case <-time.After(max(keepPause, keepShare*time.Since(start))):
-		}
-	}
-	p.keep(&last)
-	return nil
-}
-
-// keep writes the file if something has changed since last.
-func (p *Process) keep(last *string) {
-	now := fmt.Sprint(p.sw.Generation(), p.sw.Learnings(), p.ports.Changes())
-	if now == *last || p.sw.Names() == nil {
-		return
-	}
-	text, err := keptText(p.sw, p.ports)
-	if err == nil {
-		err = WriteOwnFile(p.keptPath(), text)
-	}
-	if err != nil {
-		p.Log.Error("entries and ports cannot be kept", "file", p.keptPath(), "error", err)
-		return
-	}
-	*last = now
 }
 
 // runTooLong answers the senders of what was too long for the tunnel, until ctx ends.

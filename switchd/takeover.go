@@ -95,6 +95,7 @@ func (p *Process) takeTurn(b *predecessor) error {
 // taken says to the switch before that packets move, and does what ports need then.
 func (p *Process) taken(b *predecessor) {
 	pause := p.sw.Clock() - p.still
+	p.server.PauseNS = pause
 	if err := b.Say(note{Say: sayRunning}); err != nil {
 		p.Log.Warn("the switch before has gone", "error", err)
 	}

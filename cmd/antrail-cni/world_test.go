@@ -18,6 +18,7 @@ import (
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/switchd"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	"golang.org/x/sys/unix"
 )
@@ -27,6 +28,7 @@ import (
 const asAgent = "ANTRAIL_TEST_AGENT"
 
 func TestMain(m *testing.M) {
+	switchd.Enter()
 	if filepath.Base(os.Args[0]) == cni.Type {
 		main()
 		return
@@ -45,7 +47,7 @@ func runAgent(config string) {
 	defer stop()
 	c, err := agent.LoadConfig(config)
 	if err == nil {
-		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)), agent.Stays)
+		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)), false)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -17,21 +17,27 @@ import (
 
 func agentCommand() *cobra.Command {
 	var config, level, offload, switchSocket string
-	var takeOver, orLeave, stay bool
+	var takeOver, newSwitch, orLeave, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
-		Short: "Run the Node agent with its switch",
-		Long: `Run the Node agent: it loads the pipeline, opens the gateway, the tunnel and the pods' ports, sets up the
-Node's routes and nftables table, and forwards until SIGTERM. Then it takes everything back.`,
+		Short: "Run the Node agent and its switch",
+		Long: `Run the Node agent: it launches the switch, a process without privilege that forwards packets; loads the
+pipeline; opens the gateway, the tunnel and the pods' ports; and sets up the Node's routes and nftables table. On
+SIGTERM it ends the switch and takes everything back. If the agent is killed, the switch goes on, and the next agent
+finds it.
+
+With --switch the agent drives a switch that runs already (antrail switch), and takes nothing back.`,
 		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over\n  antrail agent --config /etc/antrail/agent.yaml --switch /run/antrail/switch.sock",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
-	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs in a process of its own (antrail switch), in place of the configuration's switch")
-	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs, without a gap; start as usual if none does")
-	c.Flags().BoolVar(&orLeave, "or-leave", false, "with --take-over: an agent that cannot hand over leaves instead, and this one starts as after a kill")
+	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch), in place of the configuration's switch")
+	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs; start as usual if none does")
+	c.Flags().BoolVar(&newSwitch, "new-switch", false, "with --take-over: replace the switch, too, also if it has this version and these settings")
+	c.Flags().BoolVar(&orLeave, "or-leave", false, "")
+	c.Flags().MarkDeprecated("or-leave", "an agent whose place another takes always leaves")
 	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -62,16 +68,11 @@ Node's routes and nftables table, and forwards until SIGTERM. Then it takes ever
 		if level != "" {
 			conf.Log.Level = level
 		}
-		before := agent.Stays
-		switch {
-		case orLeave && !takeOver:
-			return usageError{errors.New("--or-leave goes with --take-over")}
-		case orLeave:
-			before = agent.HandsOverOrLeaves
-		case takeOver:
-			before = agent.HandsOver
+		if newSwitch && (!takeOver || conf.Switch != "") {
+			return usageError{errors.New("--new-switch goes with --take-over, and not with --switch")}
 		}
-		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), before), stay)
+		conf.Release, conf.NewSwitch = version(), newSwitch
+		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), takeOver), stay)
 	}
 	return c
 }
@@ -83,14 +84,14 @@ func after(ctx context.Context, err error, stay bool) error {
 	switch {
 	case errors.Is(err, agent.ErrAgain):
 		fmt.Fprintln(os.Stderr, "antrail: starting again:", err)
-		return errors.Join(err, unix.Exec(itself(), os.Args, os.Environ()))
+		return errors.Join(err, unix.Exec(switchd.Program(), os.Args, os.Environ()))
 	case errors.Is(err, agent.ErrTakenOver):
 		if stay {
 			<-ctx.Done()
 		}
 		return nil
 	case errors.Is(err, agent.ErrRunning):
-		return hintedError{err, "--take-over replaces it without a gap. On SIGTERM it takes back what it made, and ends."}
+		return hintedError{err, "--take-over replaces it. On SIGTERM it takes back what it made, and ends."}
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
 	}

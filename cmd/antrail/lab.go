@@ -197,8 +197,6 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", agent.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
-	c.Flags().BoolVar(&o.Split, "split", lab.DefaultSplit(), "run the switch of each Node in a process of its own")
-	c.Flags().BoolVar(&o.Confined, "confined", false, "run these without any privilege; takes --split")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }

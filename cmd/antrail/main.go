@@ -10,7 +10,6 @@
 //	source.go, several.go   the agent or files that are asked; several agents
 //	args.go                 arguments that are missing, or too many
 //	dump.go, get.go         commands that print what the API answers; what is said of objects
-//	stops.go                how a process that runs workers begins
 //	trace_live.go           trace --live
 //	trace_record.go         recordings: trace replay, and on any machine trace show and
 //	traceshow.go            trace paths
@@ -37,8 +36,7 @@ const (
 )
 
 func main() {
-	enterConfined() // before anything else: it may begin again as another user
-	beginWithoutSignals(os.Args[1:])
+	enterLaunched() // before anything else: it may begin again as another user
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -4,8 +4,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// enterConfined does nothing: switches are for Nodes.
-func enterConfined() {}
+// enterLaunched does nothing: switches are for Nodes.
+func enterLaunched() {}
 
 // addNodeCommands adds what a machine that is no Node can do besides lessons: print
 // what was recorded on one.

@@ -4,9 +4,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/antrail/antrail/agent"
@@ -17,21 +15,12 @@ import (
 // switchSocket is where the door of a switch is.
 const switchSocket = agent.DefaultSwitch
 
-// confinedUID is the user of a confined switch when --uid is not given. No distribution
-// gives this number to anybody.
-const confinedUID = 64081
-
-// enterConfined makes this process the confined switch if a launcher has started it so.
-func enterConfined() {
-	if err := switchd.Enter(); err != nil {
-		fmt.Fprintln(os.Stderr, "antrail:", err)
-		os.Exit(exitFailed)
-	}
-}
+// enterLaunched makes this process the switch that a launcher has started, if one has.
+func enterLaunched() { switchd.Enter() }
 
 func switchCommand() *cobra.Command {
 	p := switchd.Process{}
-	var settings, level, given string
+	var settings, level string
 	var confined bool
 	var uid int
 	c := &cobra.Command{
@@ -54,9 +43,7 @@ launcher, stays root and only waits. The controller opens the ports and gives th
 	f.StringVar(&settings, "settings", "", "file of settings (JSON): workers, conntrack, offload and others")
 	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch that runs, without a gap; start as usual if none does")
 	f.BoolVar(&confined, "confined", false, "run the switch in a process without any privilege; its controller opens the ports")
-	f.IntVar(&uid, "uid", confinedUID, "user and group of the confined switch: a number that nothing else on the machine has")
-	f.StringVar(&given, switchd.GivenFlag, "", "what a launcher says to the confined switch")
-	f.MarkHidden(switchd.GivenFlag)
+	f.IntVar(&uid, "uid", switchd.ConfinedUID, "user and group of the confined switch: a number that nothing else on the machine has")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagFilename("settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -86,11 +73,8 @@ launcher, stays root and only waits. The controller opens the ports and gives th
 		}
 		p.Release = version()
 		p.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
-		switch {
-		case given != "":
-			return p.RunGiven(c.Context(), given)
-		case confined:
-			return p.RunConfined(c.Context(), uid, itself(), "switch", "--log-level", level)
+		if confined {
+			return p.RunConfined(c.Context(), uid, l)
 		}
 		return p.Run(c.Context())
 	}

@@ -15,20 +15,19 @@ import (
 
 func labUpgradeTestCommand() *cobra.Command {
 	var id, output string
-	driver, split := agent.DriverAuto, lab.DefaultSplit()
+	driver := agent.DriverAuto
 	var o upgrade.Options
 	c := &cobra.Command{
 		Use:   "upgrade-test",
-		Short: "Kill an agent under traffic, and tell what the traffic noticed",
-		Long: `Make a lab, send traffic through it (TCP connections with a heartbeat each, and numbered UDP packets), kill an
-agent and start another, and print what was lost and for how long nothing came. It exits with 0 only when no
+		Short: "Kill an agent and its switch under traffic, and tell what the traffic noticed",
+		Long: `Make a lab, send traffic through it (TCP connections with a heartbeat each, and numbered UDP packets), kill and
+replace an agent and its switch, and print what was lost and for how long nothing came. It exits with 0 only when no
 connection was lost. The lab is taken down again; with --lab it is one that is up, and stays.`,
-		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json\n  antrail lab upgrade-test --split",
+		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
 	c.Flags().StringVar(&driver, "driver", driver, "driver of the pods' ports: auto, afpacket or afxdp")
-	c.Flags().BoolVar(&split, "split", split, "run the switch of each Node in a process of its own, and kill it too")
 	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each way")
 	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
@@ -46,7 +45,7 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 			return usageError{errors.New("a lab that is up has its drivers: --lab or --driver")}
 		}
 		o.Progress = c.ErrOrStderr()
-		r, err := upgradeTest(c.Context(), id, lab.Options{Driver: driver, Split: split}, o)
+		r, err := upgradeTest(c.Context(), id, lab.Options{Driver: driver}, o)
 		if err != nil {
 			return err
 		}

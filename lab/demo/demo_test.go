@@ -375,7 +375,7 @@ func routesAndRules(t *testing.T) error {
 // one left off.
 func TestAgentRestarts(t *testing.T) {
 	l := up(t)
-	killAgent(t, l, "node-a")
+	killBoth(t, l, "node-a")
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
@@ -387,13 +387,13 @@ func TestAgentRestarts(t *testing.T) {
 	}
 }
 
-// TestIdleAgentSleeps counts how often an agent's workers wake up when nothing
+// TestIdleAgentSleeps counts how often a switch's workers wake up when nothing
 // comes: once a second, and for the odd ARP. Its goroutines are stopped without signals.
 func TestIdleAgentSleeps(t *testing.T) {
 	l := up(t)
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", l.State.Agents[0].Process.PID))
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", switchPID(t, l, l.State.Agents[0].Node)))
 	if err != nil || !bytes.Contains(environ, []byte("asyncpreemptoff=1")) {
-		t.Errorf("the agent's environment: %v\n%q", err, environ)
+		t.Errorf("the switch's environment: %v\n%q", err, environ)
 	}
 	w := &world{lab: l, addresses: addresses(l, false)}
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {

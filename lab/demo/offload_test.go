@@ -32,12 +32,6 @@ func offloadLab(t *testing.T) *world {
 // offloadLabOf is offloadLab, and the directory of its objects.
 func offloadLabOf(t *testing.T) (w *world, dir string) {
 	t.Helper()
-	return offloadLabWith(t, lab.Options{})
-}
-
-// offloadLabWith is offloadLabOf with more options.
-func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
-	t.Helper()
 	dir = t.TempDir()
 	files, err := fs.Sub(examples.FS, "web-app")
 	if err == nil {
@@ -49,8 +43,7 @@ func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Manifests, o.Driver, o.Offload = dir, agent.DriverAFPacket, agent.OffloadAuto
-	w, err = newWorld(upWith(t, o))
+	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,10 +215,10 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	}
 }
 
-// TestOffloadGoesWithTheAgent kills an agent in the middle of a transfer: when the
+// TestOffloadGoesWithTheSwitch kills an agent in the middle of a transfer: when the
 // kernel has closed its sockets nothing passes, for the programs stay and drop. The
 // agent that follows puts its own in their place, and goes on with the connection.
-func TestOffloadGoesWithTheAgent(t *testing.T) {
+func TestOffloadGoesWithTheSwitch(t *testing.T) {
 	w := offloadLab(t)
 	ended := make(chan error, 1)
 	go func() {
@@ -234,7 +227,7 @@ func TestOffloadGoesWithTheAgent(t *testing.T) {
 	}()
 	waitUntil(t, "the transfer to be offloaded", func() bool { return w.counter(t, "offload_packets") > 1000 })
 	programs := w.ingressPrograms(t)
-	killAgent(t, w.lab, "node-a")
+	killBoth(t, w.lab, "node-a")
 	waitUntil(t, "the sockets to go", func() bool { return w.packetSockets(t) == 0 })
 	if _, err := w.ping(sender, receiver, 200*time.Millisecond); !errors.Is(err, errNoReply) {
 		t.Errorf("an echo request without an agent: %v", err)

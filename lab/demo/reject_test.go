@@ -99,11 +99,10 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 	}
 }
 
-// TestRejectsWithoutAgent: switches of their own processes refuse what a policy rejects
-// while no agent runs.
+// TestRejectsWithoutAgent: switches refuse what a policy rejects while no agent runs.
 func TestRejectsWithoutAgent(t *testing.T) {
 	dir := exampleAnd(t, nil, strings.Replace(refusing, "      enableLogging: true\n", "", 1))
-	l := upWith(t, lab.Options{Manifests: dir, Split: true})
+	l := upWith(t, lab.Options{Manifests: dir})
 	w, err := newWorld(l)
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestConnectionsSurviveTheAgent(t *testing.T) {
 		running.Go(func() { k.runExchanges(t, &stop) })
 	}
 	waitExchanges(t, all, 20)
-	killAgent(t, l, "node-a")
+	killBoth(t, l, "node-a")
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Error(err)
 	}
@@ -112,10 +112,10 @@ func waitExchanges(t *testing.T, all []*streamed, more int64) {
 	}
 }
 
-// killAgent kills a Node's agent as it stands.
-func killAgent(t *testing.T, l *lab.Lab, node string) {
+// killBoth ends a Node's agent and its switch as they stand.
+func killBoth(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	if err := l.KillAgent(node); err != nil {
+	if err := errors.Join(l.KillAgent(node), l.KillSwitch(t.Context(), node)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	waitLine(t, l.Log("node-a"), `ready`)
 	waitSnapshot(t, l, "node-a")
 
-	killAgent(t, l, "node-a")
+	killBoth(t, l, "node-a")
 	manifests, away := filepath.Join(l.Dir, "manifests"), filepath.Join(l.Dir, "away")
 	if err := os.Rename(manifests, away); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestPolicyChangedMeanwhile(t *testing.T) {
 	stop := exchangeAll(t, append(all, denied))
 	waitSnapshot(t, l, "node-a")
 
-	killAgent(t, l, "node-a")
+	killBoth(t, l, "node-a")
 	const policy = `
 apiVersion: crd.antrea.io/v1beta1
 kind: ClusterNetworkPolicy

@@ -32,7 +32,7 @@ func TestKilledUplink(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
-	killAgent(t, l, "node-a")
+	killBoth(t, l, "node-a")
 	if err := ping.Wait(); err != nil || !strings.Contains(out.String(), "100 received") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}

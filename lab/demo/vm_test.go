@@ -153,7 +153,7 @@ func killUnderPing(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
-	killAgent(t, w.lab, "node-a")
+	killBoth(t, w.lab, "node-a")
 	if err := ping.Wait(); err != nil || !strings.Contains(out.String(), "60 received") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}

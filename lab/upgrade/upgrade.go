@@ -1,5 +1,5 @@
-// Package upgrade measures what a lab's traffic notices when an agent is killed,
-// and when another takes its place.
+// Package upgrade measures what a lab's traffic notices when an agent or its switch is
+// killed, and when another takes its place.
 //
 //	upgrade.go    the run: traffic, then one event after another
 //	streams.go    TCP connections, each with a heartbeat
@@ -21,7 +21,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	// Window is how long traffic is watched after each event, and without one: 3 s
 	// when 0.
 	Window time.Duration
-	// Kills is how often the agent is killed beside a switch of its own process: 20 when 0.
+	// Kills is how often the agent is killed: 20 when 0.
 	Kills int
 	// Binary is the agent to start; "" is the running program.
 	Binary   string
@@ -79,8 +79,8 @@ type run struct {
 	datagrams []*datagrams
 }
 
-// Run sends traffic through a lab that is up, and lets the agent of node-a be
-// killed, and then be taken over from, while it does. The report tells what came of it;
+// Run sends traffic through a lab that is up, and lets the agent of node-a and its switch
+// be killed, and then be taken over from, while it does. The report tells what came of it;
 // the error is for what kept it from being made, and for packets that a switch does not
 // account for.
 func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
@@ -147,12 +147,10 @@ type event struct {
 func (r *run) events(ctx context.Context, report *Report) error {
 	all := []event{
 		{"nothing", func(context.Context, *Event) (time.Time, error) { return time.Time{}, nil }},
-		{"kill -9", r.kill},
-		{"planned", r.replace},
-	}
-	if r.lab.SwitchPID(node) != 0 {
-		all = append(r.splitEvents(), all[0])
-		slices.Reverse(all)
+		{fmt.Sprintf("agent: kill -9, %d times", r.Kills), r.killAgents},
+		{"agent: planned", r.replaceAgent},
+		{"switch: kill -9", r.killSwitch},
+		{"switch: planned", r.replaceBoth},
 	}
 	for _, e := range all {
 		if _, err := r.flows(ctx); err != nil {
@@ -240,16 +238,6 @@ func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
 	e.Silent, e.Lost, e.Why, e.Slowest = len(silent), len(why), reasons(why), milliseconds(s.slowest())
 }
 
-// splitEvents are those of a Node whose switch is a process of its own, the last one first.
-func (r *run) splitEvents() []event {
-	return []event{
-		{"switch: planned", r.replaceSwitch},
-		{"switch: kill -9", r.killSwitch},
-		{"agent: planned", r.replaceAgent},
-		{fmt.Sprintf("agent: kill -9, %d times", r.Kills), r.killAgents},
-	}
-}
-
 // killAgents kills the agent as it stands and starts another, again and again.
 func (r *run) killAgents(ctx context.Context, seen *Event) (started time.Time, err error) {
 	for range r.Kills {
@@ -266,38 +254,30 @@ func (r *run) replaceAgent(ctx context.Context, _ *Event) (started time.Time, er
 	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
 }
 
-// replaceSwitch starts a switch that takes over from the one that runs; its agent starts
-// again by itself.
-func (r *run) replaceSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
+// replaceBoth starts an agent for which the one that runs leaves, and whose switch takes
+// over from the one that runs.
+func (r *run) replaceBoth(ctx context.Context, seen *Event) (started time.Time, err error) {
 	started = time.Now()
-	if err := r.lab.ReplaceSwitch(ctx, node, r.Binary); err != nil {
+	if err := r.lab.ReplaceAgent(ctx, node, r.Binary, "--new-switch"); err != nil {
 		return started, err
 	}
-	return started, r.lab.WaitAgent(ctx, node)
-}
-
-// killSwitch kills the switch as it stands and starts another; its agent starts again by
-// itself.
-func (r *run) killSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
-	if err := r.lab.KillSwitch(node); err != nil {
+	if err := r.lab.WaitAgent(ctx, node); err != nil {
 		return started, err
 	}
-	started = time.Now()
-	if err := r.lab.StartSwitch(ctx, node, r.Binary); err != nil {
-		return started, err
+	info, err := door.Dial(r.lab.SwitchSocket(node)).Info(ctx)
+	if err == nil {
+		seen.Stopped = milliseconds(time.Duration(info.PauseNS))
 	}
-	return started, r.lab.WaitAgent(ctx, node)
-}
-
-// replace starts an agent that takes over from the one that runs.
-func (r *run) replace(ctx context.Context, seen *Event) (started time.Time, err error) {
-	started = time.Now()
-	if err := r.lab.ReplaceAgent(ctx, node, r.Binary); err != nil {
-		return started, err
-	}
-	stopped, err := agent.NewClient(r.lab.Socket(node)).HandOverPause(ctx)
-	seen.Stopped = milliseconds(stopped)
 	return started, err
+}
+
+// killSwitch kills the switch as it stands; its agent starts another.
+func (r *run) killSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
+	started = time.Now()
+	if err := r.lab.KillSwitch(ctx, node); err != nil {
+		return started, err
+	}
+	return started, r.lab.WaitAgent(ctx, node)
 }
 
 // kill kills the agent as it stands and starts another.

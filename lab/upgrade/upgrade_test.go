@@ -62,47 +62,6 @@ func TestNoConnectionIsLost(t *testing.T) {
 
 func wantNoneLost(t *testing.T, driver string) {
 	r, err := Run(t.Context(), up(t, driver), Options{
-		Connections: 60, Rate: 1000, Heartbeat: 50 * time.Millisecond, Window: 500 * time.Millisecond, Binary: antrail,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var table bytes.Buffer
-	r.Write(&table)
-	t.Logf("%s", table.String())
-	if r.Lost() != 0 {
-		t.Errorf("%d connections were lost", r.Lost())
-	}
-	names := []string{"nothing", "kill -9", "planned"}
-	for i, e := range r.Events {
-		if e.Name != names[i] || len(e.Paths) != len(datagramPaths) {
-			t.Fatalf("event %d is %q with %d ways", i, e.Name, len(e.Paths))
-		}
-		if (e.Stopped > 0) != (e.Name == "planned") || e.Slowest <= 0 {
-			t.Errorf("%s: stopped for %v ms, slowest answer %v ms", e.Name, e.Stopped, e.Slowest)
-		}
-		for _, p := range e.Paths {
-			if p.Sent == 0 || p.Lost >= p.Sent || p.Copies != 0 {
-				t.Errorf("%s, %s: %d packets sent, %d lost, %d twice", e.Name, p.By, p.Sent, p.Lost, p.Copies)
-			}
-			if e.Name == "planned" && p.Lost > 0 {
-				t.Errorf("%s, %s: %d packets of %d lost", e.Name, p.By, p.Lost, p.Sent)
-			}
-			if (p.First > 0) != (e.Name != "nothing") {
-				t.Errorf("%s, %s: the first packet came after %v ms", e.Name, p.By, p.First)
-			}
-		}
-	}
-	if len(r.Events) != len(names) {
-		t.Errorf("%d events, want %v", len(r.Events), names)
-	}
-}
-
-// TestAgentBesideSwitch: an agent that is killed or replaced beside a switch of its own
-// process costs no packet, and a killed switch costs no connection.
-func TestAgentBesideSwitch(t *testing.T) {
-	l := upWith(t, lab.Options{Split: true})
-	r, err := Run(t.Context(), l, Options{
 		Connections: 60, Rate: 1000, Heartbeat: 50 * time.Millisecond, Window: 500 * time.Millisecond, Binary: antrail, Kills: 3,
 	})
 	if err != nil {
@@ -119,12 +78,18 @@ func TestAgentBesideSwitch(t *testing.T) {
 		if e.Name != names[i] || len(e.Paths) != len(datagramPaths) {
 			t.Fatalf("event %d is %q with %d ways", i, e.Name, len(e.Paths))
 		}
+		if (e.Stopped > 0) != (e.Name == "switch: planned") || e.Slowest <= 0 {
+			t.Errorf("%s: stopped for %v ms, slowest answer %v ms", e.Name, e.Stopped, e.Slowest)
+		}
 		for _, p := range e.Paths {
 			if p.Sent == 0 || p.Lost >= p.Sent || p.Copies != 0 {
 				t.Errorf("%s, %s: %d packets sent, %d lost, %d twice", e.Name, p.By, p.Sent, p.Lost, p.Copies)
 			}
 			if e.Name != "switch: kill -9" && p.Lost > 0 {
 				t.Errorf("%s, %s: %d packets of %d lost", e.Name, p.By, p.Lost, p.Sent)
+			}
+			if (p.First > 0) != (e.Name != "nothing") {
+				t.Errorf("%s, %s: the first packet came after %v ms", e.Name, p.By, p.First)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func TestSecondController(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
 	}
-	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: reaptest.LabDir(t), Nodes: 1, Split: true})
+	l, err := lab.Up(t.Context(), lab.Options{Binary: antrail, StateDir: reaptest.LabDir(t), Nodes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestSecondController(t *testing.T) {
 	if info, err := c.Info(ctx); err != nil || info.Controller != "antrail agent" || len(c.Flows()) != entries {
 		t.Errorf("the next agent: %+v, %v, %d entries and not %d", info, err, len(c.Flows()), entries)
 	}
-	if pid := l.SwitchPID("node-a"); pid == 0 || !strings.Contains(commandLine(t, pid), "switch") {
+	if pid := switchPID(t, l, "node-a"); !strings.Contains(commandLine(t, pid), "switch") {
 		t.Errorf("the switch is process %d", pid)
 	}
 }

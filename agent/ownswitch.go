@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/switchd"
+)
+
+// The switch of an agent that is given none (Config.Switch). The agent launches it, and
+// opens its ports. The switch has no privilege, and outlives an agent that is killed: the
+// next agent finds it at its socket. An agent that is told to stop ends it.
+
+// SwitchSocket is where the door of the switch is that the agent of a socket launches.
+func SwitchSocket(socket string) string { return (&Config{Socket: socket}).switchSocket() }
+
+// switchSocket is where the door of the agent's switch is.
+func (c *Config) switchSocket() string {
+	if c.Switch != "" {
+		return c.Switch
+	}
+	return c.besideSocket("switch.sock")
+}
+
+// ownsSwitch says whether the agent launches and ends the switch.
+func (c *Config) ownsSwitch() bool { return c.Switch == "" }
+
+// switchDir is the directory of that switch.
+func (c *Config) switchDir() string { return c.switchSocket() + ".d" }
+
+// owner is who makes taps.
+func (c *Config) owner() string { return host.LinkAlias(c.Socket) }
+
+// switchSettings are those of the switch that the agent launches.
+func (c *Config) switchSettings(log *slog.Logger) switchd.Settings {
+	return switchd.Settings{
+		Workers: c.Workers, Conntrack: c.Conntrack, ConnectionCache: c.ConnectionCache, Offload: c.Offload,
+		KeepAwake: c.keepsAwake(log), AFXDP: c.AFXDP, SharedPorts: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}, Owner: c.owner(),
+	}
+}
+
+// beginSwitch launches the switch, unless one runs already that is like it. ended receives
+// how a switch ended that was launched.
+func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error) {
+	settings := a.config.switchSettings(a.log)
+	running := door.Dial(a.config.switchSocket())
+	info, err := running.Info(ctx)
+	if away := (*door.AwayError)(nil); errors.As(err, &away) {
+		return a.launch(settings)
+	}
+	why := "it speaks another version of the door"
+	if err == nil {
+		why = a.unlike(info, &settings)
+	}
+	if why == "" {
+		a.found = true
+		a.log.Info("the switch of the agent before runs on", "pid", info.PID)
+		go a.runChild(info.PID)
+		return nil, nil
+	}
+	a.log.Info("the switch of the agent before is replaced", "why", why)
+	if err := endOther(ctx, running); err != nil {
+		return nil, err
+	}
+	return a.launch(settings)
+}
+
+// unlike says why a switch that runs is to be replaced; "" if it is not.
+func (a *Agent) unlike(info *door.SwitchInfo, settings *switchd.Settings) string {
+	want, err := json.Marshal(settings)
+	switch {
+	case err != nil:
+		return err.Error()
+	case a.config.NewSwitch:
+		return "so it was asked for"
+	case info.Release != a.config.Release:
+		return fmt.Sprintf("it is of %s, and this is %s", info.Release, a.config.Release)
+	case string(info.Settings) != string(want):
+		return "the configuration has other settings"
+	}
+	return ""
+}
+
+// launch starts the switch.
+func (a *Agent) launch(settings switchd.Settings) (<-chan error, error) {
+	c := a.config
+	l := switchd.Launch{UID: switchd.ConfinedUID}
+	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
+		return nil, err
+	}
+	if err := c.moveFiles(); err != nil {
+		return nil, err
+	}
+	p := &switchd.Process{Socket: c.switchSocket(), Dir: c.switchDir(), Settings: settings, Release: c.Release, Log: a.log}
+	cmd, err := p.Start(l)
+	if err != nil {
+		return nil, fmt.Errorf("the switch: %w", err)
+	}
+	ended := make(chan error, 1)
+	go a.runWait(cmd.Wait, ended)
+	return ended, nil
+}
+
+// moveFiles gives the switch the files of an agent whose switch was in its own process.
+func (c *Config) moveFiles() error {
+	if err := os.MkdirAll(c.switchDir(), 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"ct.arena", "select.seed"} { // as package switchd names them
+		to := filepath.Join(c.switchDir(), name)
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		if err := os.Rename(c.besideSocket(name), to); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// runWait waits for the switch, and says how it ended.
+func (a *Agent) runWait(wait func() error, ended chan<- error) {
+	err := wait()
+	a.log.Info("the process of the switch has ended", "how", err)
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	ended <- err
+}
+
+// runChild waits for a switch that this process may have launched before it executed itself
+// again. Otherwise the kernel would keep its exit status.
+func (a *Agent) runChild(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		p.Wait() // an error: it is no child
+	}
+}
+
+// revive launches the switch again that has ended, and opens its ports. It has its entries
+// and connections from its files, so that packets pass before the agent has asked it for
+// anything.
+func (a *Agent) revive(ctx context.Context) error {
+	ended, err := a.beginSwitch(ctx)
+	if err != nil {
+		return err
+	}
+	sw := door.Dial(a.config.switchSocket())
+	if err := a.untilAnswer(ctx, sw, ended); err != nil {
+		return err
+	}
+	a.opened.reopen(sw)
+	return nil
+}
+
+// endOther ends a switch that has no controller, or none soon: that of an agent which was
+// killed a moment ago.
+func endOther(ctx context.Context, sw *door.Client) error {
+	for end := time.Now().Add(leaveTime); time.Now().Before(end); time.Sleep(firstRetry) {
+		if info, err := sw.Info(ctx); err != nil || info.Controller == "" {
+			break
+		}
+	}
+	return sw.End(ctx)
+}
+
+// endSwitch closes the ports of the agent's switch, with what they leave on the Node, and
+// ends it.
+func (a *Agent) endSwitch() error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if a.opened.sw == nil {
+		a.opened.sw = door.Dial(a.config.switchSocket())
+	}
+	err := errors.Join(a.opened.removeAll(), a.opened.sw.End(ctx), cleanTaps(a.config.Socket, func(string) {}))
+	if gone := os.Remove(a.config.switchSocket()); !errors.Is(gone, os.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
+}

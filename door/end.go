@@ -1,0 +1,46 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A controller that ends the switch. The request is an HTTP upgrade, behind which nobody
+// says anything: the connection ends with the process.
+
+// endProtocol names this.
+const endProtocol = "antrail-end/1"
+
+// endTime is how long a switch may take to end.
+const endTime = 30 * time.Second
+
+// AnswerEnd answers POST /v1/end. If ok, the switch is to end, and the connection stays
+// open as long as the Talk, which nobody closes.
+func (s *Server) AnswerEnd(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
+	return s.upgradeTo(endProtocol, w, r)
+}
+
+// End has the switch end, and returns when its process has. That no switch answers is no
+// error. Entries, connections and the devices of ports stay.
+func (c *Client) End(ctx context.Context) error {
+	t, err := c.upgradeTo(endProtocol, "/v1/end")
+	if away := (*AwayError)(nil); errors.As(err, &away) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	defer context.AfterFunc(ctx, func() { t.Close() })()
+	if err := t.SetDeadline(time.Now().Add(endTime)); err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.Discard, t); err != nil {
+		return fmt.Errorf("the switch at %s does not end: %w", c.socket, err)
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package switchd
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/underlay"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// TestCardsAreDriven: a card is polled and has no copies when that is asked for, or is
+// refused; a veth is driven as ever.
+func TestCardsAreDriven(t *testing.T) {
+	node, pod := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "veth0", pod, "eth0")
+	node.Do(t, func() {
+		if err := netlink.LinkAdd(&netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "card0"}, Mode: netlink.TUNTAP_MODE_TAP}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, s := range []struct {
+		keys, link, mode string
+		polls            int // microseconds
+		fault            string
+	}{
+		{`{}`, "card0", "native, copy", 0, ""},
+		{`{"busyPoll": "20us", "busyPollBudget": 64}`, "card0", "native, copy", 20, ""},
+		{`{"zeroCopy": true}`, "card0", "", 0, "zero-copy: "},
+		{`{"zeroCopy": true, "busyPoll": "20us"}`, "veth0", "native, copy", 0, ""},
+	} {
+		var c AFXDP
+		if err := json.Unmarshal([]byte(s.keys), &c); err != nil {
+			t.Fatal(err)
+		}
+		open := &Opener{Cards: c.Cards(), Log: slog.New(slog.DiscardHandler)}
+		open.Room(1)
+		node.Do(t, func() {
+			p, err := open.Link(s.link, DriverAFXDP)
+			switch {
+			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
+				t.Errorf("%s on %s: %v, want %q", s.keys, s.link, err, s.fault)
+			case s.fault == "" && err != nil:
+				t.Errorf("%s on %s: %v", s.keys, s.link, err)
+			}
+			if err == nil {
+				wantDriven(t, p, s.mode, s.polls)
+				err = p.Close()
+			} else {
+				err = nil
+			}
+			if err := errors.Join(err, open.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// wantDriven fails when a port is in another mode, or its socket polls otherwise.
+func wantDriven(t *testing.T, p ports.Port, mode string, micros int) {
+	t.Helper()
+	polls, err := unix.GetsockoptInt(p.FD(), unix.SOL_SOCKET, unix.SO_BUSY_POLL)
+	if p.Info().Mode != mode || polls != micros || err != nil {
+		t.Errorf("%s: mode %q, polls for %d µs, %v; want %q and %d", p.Name(), p.Info().Mode, polls, err, mode, micros)
+	}
+}
+
+// TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or is told;
+// where it cannot be had, auto goes through the kernel and afxdp is an error.
+func TestTunnelDrivers(t *testing.T) {
+	node, far := nstest.New(t), nstest.New(t)
+	nstest.AddVeth(t, node, "eth0", far, "eth1")
+	node.AddAddress(t, "eth0", "192.168.77.102/24")
+	if out, err := node.Command("ip", "link", "add", "br0", "type", "bridge").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	here, nowhere := netip.MustParseAddr("192.168.77.102"), netip.MustParseAddr("192.168.77.109")
+	for _, s := range []struct {
+		asked, uplink string
+		local         netip.Addr
+		driver, fault string
+	}{
+		{DriverKernel, "", here, "underlay", ""},
+		{DriverAFXDP, "", here, "uplink", ""},
+		{DriverAuto, "", here, "uplink", ""},
+		{DriverAuto, "br0", here, "underlay", ""},
+		{DriverAFXDP, "br0", here, "", "uplink br0: it is a bridge"},
+		{DriverAFXDP, "", nowhere, "", "no link has the address 192.168.77.109"},
+	} {
+		open := &Opener{Log: slog.New(slog.DiscardHandler)}
+		open.Room(1)
+		node.Do(t, func() {
+			p, err := open.Tunnel(underlay.Config{Local: s.local}, s.asked, s.uplink)
+			switch {
+			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
+				t.Errorf("%+v: %v", s, err)
+			case s.fault == "" && err != nil:
+				t.Errorf("%+v: %v", s, err)
+			case err == nil && p.Info().Driver != s.driver:
+				t.Errorf("%+v: it is %+v", s, p.Info())
+			}
+			if err == nil {
+				err = p.Close()
+			} else {
+				err = nil
+			}
+			if err := errors.Join(err, open.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
