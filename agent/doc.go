@@ -1,5 +1,5 @@
-// Package agent is a Node's agent: it puts the switch together from its parts,
-// looks after it, and answers for it.
+// Package agent is a Node's agent: it launches the switch, a process of its own, tells it
+// its entries and ports, looks after it, and answers for it.
 //
 // To know how an agent comes up and goes, read these in this order:
 //
@@ -7,7 +7,8 @@
 //	settings.go                parts of it that are the switch's settings: cards, connections
 //	kubernetes.go, logging.go  the Kubernetes API, the log, which does not repeat itself
 //	agent.go, group.go         start, run, stop; parts that run together
-//	remote.go, waiting.go      a switch in a process of its own; until it answers
+//	ownswitch.go               the switch that the agent launches, finds, revives and ends
+//	remote.go, waiting.go      being the controller of the switch; until it answers
 //	away.go                    no answers from a switch that is away
 //	direct.go                  a switch without an agent, asked like one
 //	pipeline.go, manifests.go  flow files, or objects of a cluster -> a switch with that pipeline
@@ -22,18 +23,18 @@
 //	nodefacts.go            what the API tells of the Node before anything is opened
 //	nodestatus.go           what the cluster is told of this Node
 //	nodeside.go             what the switch asks of the Node around it
-//	gate.go                 one change at a time, and none during a hand-over
 //
 // Ports:
 //
-//	podports.go, drivers.go  those of pods come and go with their links; which driver each has, and why
+//	podports.go, drivers.go  those of pods come and go with their links; which driver each has
+//	switchports.go           ports in the switch: opened by it, or given with their descriptors
 //	security.go              port security: a Pod's port sends from the Pod's own MAC only
 //	tunnel.go                the one to the other Nodes, and when there is none
 //	cni.go, cnifiles.go      pods that the CNI plugin attaches; what the container runtime has of it
 //	offload.go               what the kernel forwards by itself
 //	awake.go                 whether idle processors stay awake while pods talk
 //
-// Kept over a restart, and handed to the next agent:
+// Kept over a restart:
 //
 //	shield.go                   Services' endpoints while connections are lost
 //	snapshot.go                 entries, as text
@@ -41,9 +42,7 @@
 //	snapshotkeep.go, resume.go  who writes it, and the way from it to what the manifests say
 //	revalidate.go               restored connections, against the entries of now
 //	files.go                    the paths of the agent's files
-//	handover.go, takeover.go    another agent takes the place of this one; this one of another
-//	handovertalk.go             what the two say to one another
-//	leave.go                    this one leaves for one that cannot take over
+//	leave.go                    this agent leaves for one that takes its place
 //
 // Packets that entries send here are taken by agent/packetin. The switch has answered those
 // that are refused.

@@ -6,8 +6,8 @@
 //	process.go      the process: files, parts that run, the door
 //	handover.go     another process takes the place of this one
 //	takeover.go     this one takes the place of another
-//	launch.go       a switch without privilege, and the process that starts it;
-//	                launch_other.go, where there is none
+//	launch.go       a switch that another process launches;
+//	                launch_confined.go, without privilege; launch_other.go, where that cannot be
 //	settings.go     what it is started with; ctsettings.go, of connections
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing
