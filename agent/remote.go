@@ -16,6 +16,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/switchd"
 )
 
 // The switch is a process of its own, and the agent is its controller:
