@@ -54,7 +54,7 @@ func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error)
 	running := door.Dial(a.config.switchSocket())
 	info, err := running.Info(ctx)
 	if away := (*door.AwayError)(nil); errors.As(err, &away) {
-		return a.launch(settings)
+		return a.launch(ctx, settings, false)
 	}
 	why := "it speaks another version of the door"
 	if err == nil {
@@ -67,10 +67,38 @@ func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error)
 		return nil, nil
 	}
 	a.log.Info("the switch of the agent before is replaced", "why", why)
+	if err != nil {
+		return a.restart(ctx, running, settings)
+	}
+	go a.runChild(info.PID)
+	return a.replace(ctx, running, info, settings)
+}
+
+// replace launches a switch that takes the place of the one that runs, without a gap. If
+// that cannot be, the switch is restarted.
+func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.SwitchInfo, settings switchd.Settings) (<-chan error, error) {
+	var had switchd.Settings
+	err := json.Unmarshal(info.Settings, &had)
+	if err == nil {
+		err = had.GoesOnAs(&settings)
+	}
+	if err == nil {
+		var ended <-chan error
+		if ended, err = a.launch(ctx, settings, true); err == nil {
+			a.found = true
+			return ended, nil
+		}
+	}
+	a.log.Warn("the switch is not replaced without a gap: it is ended, and another started", "error", err)
+	return a.restart(ctx, running, settings)
+}
+
+// restart ends the switch that runs, and launches another, which begins with its files.
+func (a *Agent) restart(ctx context.Context, running *door.Client, settings switchd.Settings) (<-chan error, error) {
 	if err := endOther(ctx, running); err != nil {
 		return nil, err
 	}
-	return a.launch(settings)
+	return a.launch(ctx, settings, false)
 }
 
 // unlike says why a switch that runs is to be replaced; "" if it is not.
@@ -89,8 +117,8 @@ func (a *Agent) unlike(info *door.SwitchInfo, settings *switchd.Settings) string
 	return ""
 }
 
-// launch starts the switch.
-func (a *Agent) launch(settings switchd.Settings) (<-chan error, error) {
+// launch starts the switch. It takes the place of one that runs, if that is wanted.
+func (a *Agent) launch(ctx context.Context, settings switchd.Settings, over bool) (<-chan error, error) {
 	c := a.config
 	l := switchd.Launch{UID: switchd.ConfinedUID}
 	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
@@ -99,14 +127,14 @@ func (a *Agent) launch(settings switchd.Settings) (<-chan error, error) {
 	if err := c.moveFiles(); err != nil {
 		return nil, err
 	}
-	p := &switchd.Process{Socket: c.switchSocket(), Dir: c.switchDir(), Settings: settings, Release: c.Release, Log: a.log}
-	cmd, err := p.Start(l)
+	p := &switchd.Process{
+		Socket: c.switchSocket(), Dir: c.switchDir(), Settings: settings, Release: c.Release, Log: a.log, TakeOver: over,
+	}
+	sw, err := p.Start(ctx, l)
 	if err != nil {
 		return nil, fmt.Errorf("the switch: %w", err)
 	}
-	ended := make(chan error, 1)
-	go a.runWait(cmd.Wait, ended)
-	return ended, nil
+	return sw.Ended, nil
 }
 
 // moveFiles gives the switch the files of an agent whose switch was in its own process.
@@ -124,16 +152,6 @@ func (c *Config) moveFiles() error {
 		}
 	}
 	return nil
-}
-
-// runWait waits for the switch, and says how it ended.
-func (a *Agent) runWait(wait func() error, ended chan<- error) {
-	err := wait()
-	a.log.Info("the process of the switch has ended", "how", err)
-	if err == nil {
-		err = errors.New("exit status 0")
-	}
-	ended <- err
 }
 
 // runChild waits for a switch that this process may have launched before it executed itself

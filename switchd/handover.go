@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/shortcut"
 )
 
 // A switch process that hands over to another (takeover.go). What the two say, by door.Talk
@@ -19,7 +20,7 @@ import (
 //
 //	next                                  this one
 //	hello, with what it understands    →  refuses changes from here on
-//	                                   ←  ports, with descriptors; each of them
+//	                                   ←  offload, if it is confined; ports, with descriptors; each of them
 //	                                   ←  connections, with their file; entries as they are kept
 //	builds its switch and ports
 //	ready, with ports that it opens
@@ -34,17 +35,19 @@ import (
 // starts it again, with the entries, ports and connections of its directory.
 
 // handOverProtocol names all this; its number changes with what is said.
-const handOverProtocol = "antrail-switch-hand-over/1"
+const handOverProtocol = "antrail-switch-hand-over/2"
 
 // note is one thing that is said.
 type note struct {
 	Say string
 	// Why is the reason of a refusal.
 	Why string `json:",omitempty"`
-	// Layout is that of AF_XDP ports which the next one knows (afxdp.Layout), and
-	// Connections the size of its table, with hello.
-	Layout      int `json:",omitempty"`
-	Connections int `json:",omitempty"`
+	// Layout is that of AF_XDP ports which the next one knows (afxdp.Layout), Connections
+	// the size of its table, and Confined says that it has no privilege, with hello. With
+	// offload, Layout is that of the maps (shortcut.Layout).
+	Layout      int  `json:",omitempty"`
+	Connections int  `json:",omitempty"`
+	Confined    bool `json:",omitempty"`
 	// Driver and Link are those of a port, with port.
 	Driver string `json:",omitempty"`
 	Link   string `json:",omitempty"`
@@ -62,6 +65,7 @@ type note struct {
 const (
 	sayNo          = "no"
 	sayHello       = "hello"
+	sayOffload     = "offload"
 	sayPort        = "port"
 	sayConnections = "connections"
 	sayReady       = "ready"
@@ -113,10 +117,6 @@ func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("this switch speaks %s, not %.40q: stop it and start the other", handOverProtocol, got), http.StatusUpgradeRequired)
 		return
 	}
-	if p.Confined {
-		http.Error(w, "this switch is confined, and its ports are its controller's: stop it and start the other", http.StatusConflict)
-		return
-	}
 	t, err := door.Hijack(w, handOverProtocol)
 	if err != nil {
 		return
@@ -146,11 +146,19 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 	if have := p.sw.table.Max(); hello.Connections != have {
 		return nil, fmt.Errorf("conntrack.max is %d there and %d here: stop this switch and start the other", hello.Connections, have)
 	}
+	if hello.Confined != p.Confined {
+		return nil, errors.New("one of the two switches is confined, and the other is not: stop this one and start the other")
+	}
 	p.server.Freeze(true)
 	p.Log.Info("another switch is about to take over; nothing changes until it has")
 	text, err := keptText(p.sw, p.ports)
 	if err != nil {
 		return nil, err
+	}
+	if all := p.ports.open.Offload.Descriptors(); p.Confined && all != nil {
+		if err := t.Say(note{Say: sayOffload, Layout: shortcut.Layout}, all...); err != nil {
+			return nil, err
+		}
 	}
 	for _, h := range p.ports.heritable() {
 		driver := h.Info().Driver

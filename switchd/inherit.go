@@ -50,15 +50,18 @@ func (i *Inheritance) Take(driver, link string) []int {
 }
 
 // Has says whether a link's port was given and nobody has taken it.
-func (i *Inheritance) Has(link string) bool {
+func (i *Inheritance) Has(link string) bool { return i.driverOf(link) != "" }
+
+// driverOf is the driver of such a port; "" if there is none.
+func (i *Inheritance) driverOf(link string) string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for which := range i.ports {
 		if which.link == link {
-			return true
+			return which.driver
 		}
 	}
-	return false
+	return ""
 }
 
 // goesOn notes a port on AF_XDP that was taken over.

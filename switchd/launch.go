@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -15,7 +14,9 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"golang.org/x/sys/unix"
 )
@@ -30,7 +31,12 @@ import (
 //	3  what the launcher says, as JSON (launched), in a pipe
 //	4  the door, listening
 //	5  a pipe that ends with the launcher, if the switch is bound to it
-//	…  programs and maps of the offload; a request to stay awake for each worker
+//	…  a connection to the switch that this one is to replace; or programs and maps of the
+//	   offload
+//	…  a request to stay awake for each worker
+//
+// A switch that replaces another has its door under another name, until it moves packets.
+// The launcher gives it the name of the door then.
 
 // Launch says how a switch is launched.
 type Launch struct {
@@ -67,28 +73,98 @@ type launched struct {
 	Settings Settings   `json:"settings"`
 	Confined bool       `json:"confined,omitempty"`
 	Bound    bool       `json:"bound,omitempty"`
+	Replaces bool       `json:"replaces,omitempty"`
 	Offload  int        `json:"offload,omitempty"` // descriptors
 	Awake    int        `json:"awake,omitempty"`   // descriptors
 }
 
+// Launched is a switch that was launched.
+type Launched struct {
+	// Ended receives how the process ended: an error, which is of its exit status if there
+	// is no other.
+	Ended   <-chan error
+	process *os.Process
+}
+
 // Start starts the switch in a process of its own, which is a session of its own. The
-// caller waits for it (exec.Cmd.Wait), and removes the socket when it has ended. The error
-// is ErrRunning if somebody answers at the socket already.
-func (p *Process) Start(l Launch) (*exec.Cmd, error) {
-	ln, err := Listen(p.Socket)
+// caller removes the socket when it has ended. The error is ErrRunning if somebody answers
+// at the socket already and TakeOver is not set. With TakeOver, the new switch takes the
+// place of the one that answers, without a gap, and Start returns when it has. If it fails,
+// the other one goes on, or has ended as if it had been killed.
+func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
+	before, err := p.dialBefore()
 	if err != nil {
 		return nil, err
 	}
+	if before == nil {
+		ln, err := Listen(p.Socket)
+		if err != nil {
+			return nil, err
+		}
+		return p.startAt(&l, ln, nil)
+	}
+	defer before.Close()
+	next := p.Socket + ".next"
+	ln, err := Listen(next)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(next)
+	sw, err := p.startAt(&l, ln, before)
+	if err != nil {
+		return nil, err
+	}
+	if err := sw.answers(ctx, next); err != nil {
+		return nil, fmt.Errorf("the switch that was to replace another: %w", err)
+	}
+	return sw, os.Rename(next, p.Socket)
+}
+
+// dialBefore connects to the switch that is to be replaced; nil if there is none.
+func (p *Process) dialBefore() (*net.UnixConn, error) {
+	if !p.TakeOver {
+		return nil, nil
+	}
+	return dialSwitch(p.Socket)
+}
+
+// answers waits until the switch answers at a socket. A switch that does not is ended.
+func (l *Launched) answers(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, prepareTime)
+	defer cancel()
+	sw := door.Dial(socket)
+	for {
+		_, err := sw.Info(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case how := <-l.Ended:
+			return fmt.Errorf("it has ended (%w); the log has its reason", how)
+		case <-ctx.Done():
+			l.process.Kill()
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(answerPause):
+		}
+	}
+}
+
+// answerPause lies between two looks whether a switch answers.
+const answerPause = 2 * time.Millisecond
+
+// startAt starts the switch with its door, and a connection to the switch before or nil.
+func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn) (*Launched, error) {
 	said := launched{
 		Socket: p.Socket, Dir: p.Dir, Release: p.Release, Level: l.Level, Settings: p.Settings, Confined: l.UID > 0, Bound: l.Bound,
+		Replaces: before != nil,
 	}
-	files, err := p.launchFiles(ln.(*net.UnixListener), &said)
+	files, err := p.launchFiles(ln.(*net.UnixListener), before, &said)
 	defer closeFiles(files)
 	// The switch alone listens: if it ends, nobody waits for an answer.
 	if err = errors.Join(err, ln.Close()); err != nil {
 		return nil, err
 	}
-	cmd, err := p.command(&l)
+	cmd, err := p.command(l)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +184,30 @@ func (p *Process) Start(l Launch) (*exec.Cmd, error) {
 		return nil, errors.Join(err, say.Close())
 	}
 	p.Log.Info("the switch is launched", "pid", cmd.Process.Pid, "uid", l.UID, "confined", l.UID > 0, "door", p.Socket)
+	ended := make(chan error, 1)
+	go p.runWait(cmd, ended)
 	_, err = say.Write(text)
-	return cmd, errors.Join(err, say.Close())
+	return &Launched{ended, cmd.Process}, errors.Join(err, say.Close())
+}
+
+// errEnded is how a process ends that meets no error.
+var errEnded = errors.New("exit status 0")
+
+// replacedStatus is the exit status of a launched switch that another has replaced: the
+// socket is the other's then.
+const replacedStatus = 10
+
+// runWait waits for the process of a switch, and says how it ended.
+func (p *Process) runWait(cmd *exec.Cmd, ended chan<- error) {
+	err := cmd.Wait()
+	switch cmd.ProcessState.ExitCode() {
+	case 0:
+		err = errEnded
+	case replacedStatus:
+		err = errHandedOver
+	}
+	p.Log.Info("the process of the switch has ended", "how", err)
+	ended <- err
 }
 
 // command is the program that is to be the switch.
@@ -161,31 +259,32 @@ func Program() string {
 // RunConfined runs the switch in a process without privilege, as a user above 0, until
 // ctx ends. The switch ends when this process does.
 func (p *Process) RunConfined(ctx context.Context, uid int, level slog.Level) error {
-	cmd, err := p.Start(Launch{UID: uid, Bound: true, Level: level})
+	sw, err := p.Start(ctx, Launch{UID: uid, Bound: true, Level: level})
 	if err != nil {
 		return err
 	}
-	defer os.Remove(p.Socket)
-	return waitConfined(ctx, cmd)
+	return p.wait(ctx, sw)
 }
 
-// waitConfined waits for the switch, which gets the signals that this process gets.
-func waitConfined(ctx context.Context, cmd *exec.Cmd) error {
+// wait waits for the switch, which gets the signals that this process gets.
+func (p *Process) wait(ctx context.Context, sw *Launched) error {
 	passed := make(chan os.Signal, 8)
 	signal.Notify(passed, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(passed)
-	ended := make(chan error, 1)
-	go runWait(cmd, ended)
 	stop := ctx.Done()
 	for {
 		select {
 		case <-stop:
 			stop = nil
-			cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			sw.process.Signal(syscall.SIGTERM) // it may have ended
 		case s := <-passed:
-			cmd.Process.Signal(s)
-		case err := <-ended:
-			if err != nil {
+			sw.process.Signal(s)
+		case err := <-sw.Ended:
+			if errors.Is(err, errHandedOver) {
+				return nil
+			}
+			os.Remove(p.Socket)
+			if !errors.Is(err, errEnded) {
 				return fmt.Errorf("the confined switch ended: %w", err)
 			}
 			return nil
@@ -193,11 +292,8 @@ func waitConfined(ctx context.Context, cmd *exec.Cmd) error {
 	}
 }
 
-// runWait waits for a process.
-func runWait(cmd *exec.Cmd, ended chan<- error) { ended <- cmd.Wait() }
-
 // launchFiles are the descriptors of the switch behind the first, in their order.
-func (p *Process) launchFiles(ln *net.UnixListener, said *launched) (all []*os.File, err error) {
+func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *launched) (all []*os.File, err error) {
 	f, err := ln.File()
 	if err != nil {
 		return nil, err
@@ -211,10 +307,20 @@ func (p *Process) launchFiles(ln *net.UnixListener, said *launched) (all []*os.F
 		p.held = held // closed when this process ends, and not before
 		all = append(all, lifeline)
 	}
+	if before != nil {
+		f, err := before.File()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, f)
+	}
 	if !said.Confined { // it opens the others itself
 		return all, nil
 	}
-	o := p.openOffload()
+	o := &Offload{}
+	if before == nil { // otherwise that one gives its own
+		o = p.openOffload()
+	}
 	for _, fd := range o.Descriptors() {
 		c, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -226,10 +332,9 @@ func (p *Process) launchFiles(ln *net.UnixListener, said *launched) (all []*os.F
 	if err := o.Close(); err != nil { // the switch alone uses it
 		return all, err
 	}
-	if !p.Settings.KeepAwake {
-		return all, nil
+	if p.Settings.KeepAwake {
+		said.Awake = p.workers()
 	}
-	said.Awake = p.workers()
 	for range said.Awake {
 		f, err := ports.OpenAwakeFile()
 		if err != nil {
@@ -275,80 +380,4 @@ func ownDirectory(dir string, uid int) error {
 		}
 	}
 	return os.Lchown(dir, uid, uid)
-}
-
-// Enter makes this process the switch that a launcher has started, and ends with it. If
-// nobody has, Enter returns. It is the first call in main: it may begin again as another
-// user.
-func Enter() {
-	err := enterConfined()
-	if err == nil {
-		if os.Getenv(launchedVariable) == "" {
-			return
-		}
-		os.Unsetenv(launchedVariable)
-		err = runLaunched()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "antrail switch:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// runLaunched runs the switch until SIGTERM, or until its launcher ends if it is bound to
-// it. The launcher's standard error may end before: that is no reason to end.
-func runLaunched() error {
-	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	words := os.NewFile(wordsFD, "words")
-	var said launched
-	err := json.NewDecoder(words).Decode(&said)
-	if err = errors.Join(err, words.Close()); err != nil {
-		return fmt.Errorf("descriptor %d: what the launcher says: %w", wordsFD, err)
-	}
-	p := &Process{
-		Socket: said.Socket, Dir: said.Dir, Release: said.Release, Settings: said.Settings, Confined: said.Confined,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: said.Level})).With("process", "switch"),
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if err := p.takeFiles(&said, cancel); err != nil {
-		return err
-	}
-	return p.Run(ctx)
-}
-
-// takeFiles takes the descriptors that the launcher gives. end ends the switch.
-func (p *Process) takeFiles(said *launched, end func()) (err error) {
-	if said.Awake < 0 || said.Awake > 64 || said.Offload < 0 || said.Offload > 64 {
-		return fmt.Errorf("%d and %d descriptors, want 0 to 64", said.Offload, said.Awake)
-	}
-	door := os.NewFile(doorFD, "door")
-	if p.Listener, err = net.FileListener(door); err != nil {
-		return fmt.Errorf("descriptor %d is no listening socket: %w", doorFD, err)
-	}
-	door.Close()
-	next := firstFD
-	if said.Bound {
-		go p.runLifeline(os.NewFile(uintptr(next), "lifeline"), end)
-		next++
-	}
-	for range said.Offload {
-		p.offload = append(p.offload, next)
-		next++
-	}
-	for range said.Awake {
-		p.awake = append(p.awake, os.NewFile(uintptr(next), "awake"))
-		next++
-	}
-	return nil
-}
-
-// runLifeline ends the switch when the launcher has ended, however that was.
-func (p *Process) runLifeline(f *os.File, end func()) {
-	io.Copy(io.Discard, f) // nobody writes; it returns when the launcher's end is closed
-	p.Log.Info("stopping: the launcher has ended, or stops")
-	end()
 }

@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -63,6 +64,19 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 		return door.ErrConfined
 	}
 	return s.enter(p, func() (ports.Port, error) { return s.openPort(s.open, p) })
+}
+
+// inherit goes on with a port of the process before.
+func (s *PortSet) inherit(p *door.PortSpec, from *Inheritance) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	by := *s.open
+	by.From, by.Given = from, s.confined
+	as := p
+	if s.confined {
+		as = openedAs(p, from.driverOf(cmp.Or(p.Link, p.Name)))
+	}
+	return s.enter(p, func() (ports.Port, error) { return s.openPort(&by, as) })
 }
 
 // enter opens a port and adds it to the switch. s.mu is held.

@@ -37,15 +37,17 @@ type Process struct {
 	// gives it the ports. Listener is the socket then, which the process before has opened.
 	Confined bool
 	Listener net.Listener
-	// What else the launcher has opened: programs and maps of the offload, and a request
-	// to stay awake for each worker.
+	// What else the launcher has opened: a connection to the switch before, programs and
+	// maps of the offload, and a request to stay awake for each worker.
+	before  *net.UnixConn
 	offload []int
 	awake   []*os.File
 
 	// held ends a switch that is bound to this process, its launcher.
 	held *os.File
 
-	// TakeOver takes the place of the switch at Socket, if one runs.
+	// TakeOver takes the place of the switch at Socket, if one runs. Both are confined, or
+	// neither.
 	TakeOver bool
 
 	sw         *Switch
@@ -55,6 +57,7 @@ type Process struct {
 	ends       chan struct{}   // the controller wants the switch to end
 	asked      door.Talk       // is open until it has
 	still      int64           // since when no packet moved in a hand-over
+	how        error           // errHandedOver if the switch ended so
 }
 
 // The files of a switch.
@@ -78,7 +81,7 @@ func (p *Process) Run(ctx context.Context) error {
 	var before *predecessor
 	var err error
 	if p.TakeOver {
-		if before, err = p.meet(ctx); err != nil {
+		if before, err = p.meet(); err != nil {
 			return err
 		}
 	}
@@ -110,7 +113,7 @@ func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 		if open != nil {
 			p.ports.KeepTaps(true)
 			p.sw.Lend(true)
-			err = errors.Join(err, p.sw.Close(), open.Close(), open.Offload.Close())
+			err = errors.Join(err, p.sw.Close(), open.Close(), p.closeOffload(open.Offload, true))
 		}
 		return fmt.Errorf("the switch at %s goes on: %w", p.Socket, err)
 	}
@@ -118,9 +121,11 @@ func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 	p.sw.Lend(false)
 	workers := p.runWorkers(ctx)
 	p.taken(before)
-	ln, err := ReplaceSocket(p.Socket)
-	if err != nil {
-		return p.end(errors.Join(err, workers.stop()), open)
+	ln := p.Listener
+	if ln == nil {
+		if ln, err = ReplaceSocket(p.Socket); err != nil {
+			return p.end(errors.Join(err, workers.stop()), open)
+		}
 	}
 	return p.end(p.serve(ctx, ln, workers), open)
 }
@@ -132,11 +137,20 @@ func (p *Process) end(err error, open *Opener) error {
 	if !handedOver {
 		err = errors.Join(err, p.removeSocket())
 	}
-	closed := errors.Join(p.sw.Close(), open.Close(), open.Offload.Close())
+	closed := errors.Join(p.sw.Close(), open.Close(), p.closeOffload(open.Offload, handedOver))
 	if handedOver {
+		p.how = errHandedOver
 		return closed
 	}
 	return errors.Join(err, closed)
+}
+
+// closeOffload closes the offload. What another confined switch uses, too, stays as it is.
+func (p *Process) closeOffload(o *Offload, shared bool) error {
+	if shared && p.Confined {
+		return nil
+	}
+	return o.Close()
 }
 
 // removeSocket removes the socket, unless the process that opened it does.
@@ -182,6 +196,9 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	seed, err := LoadSeed(p.file(seedFile))
 	if err != nil {
 		return nil, err
+	}
+	if before != nil && p.Confined {
+		p.offload, before.offload = before.offload, nil
 	}
 	s := &p.Settings
 	c := Config{
@@ -238,7 +255,7 @@ func (p *Process) restoreFrom(before *predecessor) error {
 		spec := &k.Ports[i]
 		err := ErrDeclined
 		if before.Has(cmp.Or(spec.Link, spec.Name)) {
-			err = p.ports.OpenPort(spec)
+			err = p.ports.inherit(spec, &before.Inheritance)
 		}
 		if errors.Is(err, ErrDeclined) {
 			before.OnBegin(func() error { p.openLater(spec); return nil })
@@ -250,9 +267,9 @@ func (p *Process) restoreFrom(before *predecessor) error {
 }
 
 // openLater opens a port that the switch before had to close first. If that fails, the
-// controller opens it again.
+// controller opens it again, as it does those of a confined switch.
 func (p *Process) openLater(spec *door.PortSpec) {
-	if err := p.ports.OpenPort(spec); err != nil {
+	if err := p.ports.OpenPort(spec); err != nil && !errors.Is(err, door.ErrConfined) {
 		p.Log.Warn("a port of the switch before is not opened", "port", spec.Name, "error", err)
 	}
 }

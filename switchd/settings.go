@@ -31,6 +31,22 @@ type Settings struct {
 	Owner string `json:"owner,omitempty"`
 }
 
+// GoesOnAs says why a confined switch with other settings cannot go on with the ports of
+// this one: they are opened by the first.
+func (s *Settings) GoesOnAs(next *Settings) error {
+	switch {
+	case s.offloads() != next.offloads():
+		return errors.New("offload was off and is to be on, or the other way round")
+	case s.AFXDP != next.AFXDP:
+		return errors.New("afxdp has changed")
+	}
+	return nil
+}
+
+func (s *Settings) offloads() bool {
+	return s.Offload != OffloadOff && (s.ConnectionCache == nil || *s.ConnectionCache)
+}
+
 // ReadSettings reads a file of settings. The error names the file, and the key that is
 // unknown or wrong.
 func ReadSettings(path string) (*Settings, error) {

@@ -1,7 +1,6 @@
 package switchd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports/afxdp"
+	"github.com/antrail/antrail/ports/shortcut"
 )
 
 // A switch process that takes the place of another that runs (handover.go). It builds its
@@ -22,22 +22,36 @@ import (
 type predecessor struct {
 	door.Talk
 	Inheritance
+	offload     []int // of a confined switch: programs and maps
 	connections *os.File
 	kept        []byte
 }
 
-// meet asks the switch at the socket to hand over; nil if none runs.
-func (p *Process) meet(ctx context.Context) (*predecessor, error) {
-	conn, err := (&net.Dialer{Timeout: wordTime}).DialContext(ctx, "unix", p.Socket)
+// dialSwitch connects to the switch at a socket; nil if none runs.
+func dialSwitch(socket string) (*net.UnixConn, error) {
+	conn, err := net.DialTimeout("unix", socket, wordTime)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	b := &predecessor{Talk: door.Talk{UnixConn: conn.(*net.UnixConn)}}
-	if err = door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil); err == nil {
-		err = b.receive(p.Settings.Conntrack.max())
+	return conn.(*net.UnixConn), nil
+}
+
+// meet asks the switch before to hand over; nil if none runs.
+func (p *Process) meet() (*predecessor, error) {
+	conn := p.before
+	if conn == nil {
+		var err error
+		if conn, err = dialSwitch(p.Socket); conn == nil {
+			return nil, err
+		}
+	}
+	b := &predecessor{Talk: door.Talk{UnixConn: conn}}
+	err := door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil)
+	if err == nil {
+		err = b.receive(note{Say: sayHello, Layout: afxdp.Layout, Connections: p.Settings.Conntrack.max(), Confined: p.Confined})
 	}
 	if err != nil {
 		b.close()
@@ -47,15 +61,20 @@ func (p *Process) meet(ctx context.Context) (*predecessor, error) {
 }
 
 // receive says hello and takes what is given.
-func (b *predecessor) receive(connections int) error {
-	if err := b.Say(note{Say: sayHello, Layout: afxdp.Layout, Connections: connections}); err != nil {
+func (b *predecessor) receive(hello note) error {
+	if err := b.Say(hello); err != nil {
 		return err
 	}
 	for {
-		n, fds, err := hear(b.Talk, prepareTime, sayPort, sayConnections)
+		n, fds, err := hear(b.Talk, prepareTime, sayOffload, sayPort, sayConnections)
 		switch {
 		case err != nil:
 			return err
+		case n.Say == sayOffload && n.Layout != shortcut.Layout:
+			door.CloseDescriptors(fds)
+			return fmt.Errorf("its maps of the offload have layout %d, and here it is %d", n.Layout, shortcut.Layout)
+		case n.Say == sayOffload:
+			b.offload = fds
 		case n.Say == sayPort:
 			b.Add(n.Driver, n.Link, fds)
 		case len(fds) != 1:
@@ -72,6 +91,8 @@ func (b *predecessor) receive(connections int) error {
 // switch's, once that was opened.
 func (b *predecessor) close() {
 	b.Inheritance.Close()
+	door.CloseDescriptors(b.offload)
+	b.offload = nil
 	b.Talk.Close()
 }
 

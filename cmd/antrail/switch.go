@@ -59,8 +59,6 @@ launcher, stays root and only waits. The controller opens the ports and gives th
 			return usageError{errors.New("--socket is no absolute path")}
 		case confined && !filepath.IsAbs(p.Dir):
 			return usageError{errors.New("--dir is no absolute path, and a confined switch needs one")}
-		case confined && p.TakeOver:
-			return usageError{errors.New("--take-over: a confined switch cannot take over yet; stop the one that runs, and its agent gives the next one its ports")}
 		case c.Flags().Changed("uid") && !confined:
 			return usageError{errors.New("--uid is for --confined")}
 		}

@@ -11,6 +11,10 @@ import (
 // A process with privilege may make programs and maps for one without. Only the latter
 // uses them: it writes the maps, and closes all when it ends.
 
+// Layout numbers what programs and maps hold, which a switch of another version may adopt.
+// It changes with package ports' Shortcut, SharedConn and ShortcutKey, and with layout.go.
+const Layout = 1
+
 // descriptors is how many a Kernel has.
 const descriptors = 9
 
