@@ -49,7 +49,9 @@ func (s *switchPorts) openIn(sw *door.Client, spec *door.PortSpec) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.GivePort(spec, p.Descriptors()); err != nil {
+	given := *spec
+	given.Why = p.Info().Why
+	if err := sw.GivePort(&given, p.Descriptors()); err != nil {
 		return errors.Join(err, switchd.Withdraw(p))
 	}
 	return switchd.Leave(p)

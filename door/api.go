@@ -192,6 +192,8 @@ type PortSpec struct {
 	Security dataplane.PortSecurity `json:"security,omitzero"`
 	Tap      *TapSpec               `json:"tap,omitempty"`
 	Tunnel   *TunnelSpec            `json:"tunnel,omitempty"`
+	// Why is why the port has its driver, of a port that the controller gives.
+	Why string `json:"why,omitempty"`
 }
 
 // TapSpec says how a tap is made.

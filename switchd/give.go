@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 		}
 	}
 	by := *s.open
-	by.From, by.Given = from, true
+	by.From, by.Given, by.Why = from, true, cmp.Or(p.Why, "the controller gave the port")
 	return s.enter(p, func() (ports.Port, error) {
 		port, err := s.openPort(&by, openedAs(p, driver))
 		if err != nil {

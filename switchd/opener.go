@@ -53,7 +53,9 @@ type Opener struct {
 	// Given says that one process opens ports for another that has no privilege: this one
 	// if From is nil, and otherwise the one before, which keeps the programs.
 	Given bool
-	Log   *slog.Logger
+	// Why is why a port has its driver that the process before has opened.
+	Why string
+	Log *slog.Logger
 
 	memory *afxdp.Memory // of AF_XDP ports
 	whole  *afxdp.Memory // of cards without copies
@@ -85,7 +87,7 @@ func (o *Opener) Close() error {
 func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	why := driver + " was asked for"
 	if o.Given && o.From != nil {
-		why = whyGiven
+		why = o.Why
 	}
 	switch driver {
 	case DriverAFXDP:
@@ -97,9 +99,6 @@ func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	}
 	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
 }
-
-// whyGiven is why a port that another process has opened has its driver.
-const whyGiven = "the controller gave the port"
 
 // auto chooses the driver. A veth never falls back to AF_XDP, on which every segment of a
 // Pod travels alone: that has to be asked for.
@@ -231,7 +230,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 		return uplink.Open(memory, with)
 	}
 	if o.Given {
-		with.Why = whyGiven
+		with.Why = o.Why
 	}
 	p, err := uplink.Adopt(memory, with, fds)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *PortSet) inherit(p *door.PortSpec, from *Inheritance) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	by := *s.open
-	by.From, by.Given = from, s.confined
+	by.From, by.Given, by.Why = from, s.confined, p.Why
 	as := p
 	if s.confined {
 		as = openedAs(p, from.driverOf(cmp.Or(p.Link, p.Name)))

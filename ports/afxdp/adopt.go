@@ -269,8 +269,10 @@ func (p *Port) join(o Options) error {
 	if err != nil {
 		return errors.Join(err, p.program.unload(), p.socket.unmap())
 	}
-	p.info.Why = "taken over as it was"
-	p.explain(o.Why)
+	if p.info.Why = o.Why; !o.Attached { // the other process has said the rest
+		p.info.Why = "taken over as it was"
+		p.explain(o.Why)
+	}
 	return nil
 }
 
