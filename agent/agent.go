@@ -35,6 +35,8 @@ type Agent struct {
 	takeOver bool
 	// found says that the switch of an agent before ran already.
 	found bool
+	// waiting has the process that is to be the switch, with Config.Await.
+	waiting *switchd.Waiting
 	// api is where the API is served.
 	api net.Listener
 	// stands says that the switch had the gateway's port already.
@@ -295,6 +297,9 @@ func (a *Agent) stop() error {
 	}
 	if !a.stays {
 		errs = append(errs, a.endSwitch())
+	}
+	if a.waiting != nil {
+		errs = append(errs, a.waiting.Close())
 	}
 	if a.auditFile != nil {
 		errs = append(errs, a.auditFile.Close())

@@ -118,6 +118,9 @@ type Config struct {
 	Release string `json:"-"`
 	// NewSwitch replaces the switch that runs in any case.
 	NewSwitch bool `json:"-"`
+	// Await is the unix socket at which the process waits that the agent makes its switch
+	// (antrail switch --await); "" for a child. The process is of the same pod.
+	Await string `json:"-"`
 	// ownSwitchKeys are the keys given that are settings of a switch.
 	ownSwitchKeys []string
 	// learned: what the API has to tell was filled in.

@@ -44,12 +44,26 @@ func (c *Config) switchSettings(log *slog.Logger) switchd.Settings {
 	return switchd.Settings{
 		Workers: c.Workers, Conntrack: c.Conntrack, ConnectionCache: c.ConnectionCache, Offload: c.Offload,
 		KeepAwake: c.keepsAwake(log), AFXDP: c.AFXDP, SharedPorts: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}, Owner: c.owner(),
+		Pod: c.switchPod(),
 	}
+}
+
+// switchPod is the pod of the switch's process; "" if that is a child.
+func (c *Config) switchPod() string {
+	if c.Await == "" {
+		return ""
+	}
+	return os.Getenv("POD_NAME")
 }
 
 // beginSwitch launches the switch, unless one runs already that is like it. ended receives
 // how a switch ended that was launched.
 func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error) {
+	if a.config.Await != "" && a.waiting == nil {
+		if a.waiting, err = switchd.ListenWaiting(a.config.Await, a.config.switchPod(), a.log); err != nil {
+			return nil, err
+		}
+	}
 	settings := a.config.switchSettings(a.log)
 	running := door.Dial(a.config.switchSocket())
 	info, err := running.Info(ctx)
@@ -120,7 +134,7 @@ func (a *Agent) unlike(info *door.SwitchInfo, settings *switchd.Settings) string
 // launch starts the switch. It takes the place of one that runs, if that is wanted.
 func (a *Agent) launch(ctx context.Context, settings switchd.Settings, over bool) (<-chan error, error) {
 	c := a.config
-	l := switchd.Launch{UID: switchd.ConfinedUID}
+	l := switchd.Launch{UID: switchd.ConfinedUID, Into: a.waiting}
 	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return nil, err
 	}
@@ -196,6 +210,9 @@ func (a *Agent) endSwitch() error {
 	defer cancel()
 	if a.opened.sw == nil {
 		a.opened.sw = door.Dial(a.config.switchSocket())
+	}
+	if a.config.Await != "" {
+		os.Remove(a.config.Await)
 	}
 	err := errors.Join(a.opened.removeAll(), a.opened.sw.End(ctx), cleanTaps(a.config.Socket, func(string) {}))
 	if gone := os.Remove(a.config.switchSocket()); !errors.Is(gone, os.ErrNotExist) {

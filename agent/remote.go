@@ -121,6 +121,9 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 		if a.config.ownsSwitch() {
 			err = errors.Join(err, a.revive(ctx))
 		}
+		if ctx.Err() != nil { // both are told to stop
+			return nil
+		}
 		return errors.Join(ErrAgain, err)
 	}
 }

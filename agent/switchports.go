@@ -95,11 +95,19 @@ func (s *switchPorts) remove(p *dataplane.PortStats) error {
 	return errors.Join(err, switchd.TakeBack(p.Name, p.Driver, s.owner))
 }
 
-// removeAll closes all ports of the switch, those of an agent before too.
+// removeAll closes all ports of the switch, those of an agent before too. If the switch has
+// ended before, their programs go.
 func (s *switchPorts) removeAll() error {
 	var errs []error
 	for _, p := range s.sw.Ports() {
 		errs = append(errs, s.remove(&p))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.open {
+		if p.Link != "" {
+			errs = append(errs, switchd.TakeBack(p.Link, switchd.DriverAFPacket, s.owner))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -49,6 +49,8 @@ type Launch struct {
 	Bound bool
 	// Level is the least that the switch logs, on the launcher's standard error.
 	Level slog.Level
+	// Into has the process that becomes the switch, which is confined; nil for a child.
+	Into *Waiting
 }
 
 // ConfinedUID is the user of a confined switch when nobody gives another. No distribution
@@ -61,7 +63,6 @@ const launchedVariable = "ANTRAIL_LAUNCHED"
 const (
 	wordsFD = 3 + iota
 	doorFD
-	firstFD
 )
 
 // launched is what the launcher says to the switch.
@@ -83,7 +84,7 @@ type Launched struct {
 	// Ended receives how the process ended: an error, which is of its exit status if there
 	// is no other.
 	Ended   <-chan error
-	process *os.Process
+	process *os.Process // nil if it is no child
 }
 
 // Start starts the switch in a process of its own, which is a session of its own. The
@@ -92,6 +93,15 @@ type Launched struct {
 // place of the one that answers, without a gap, and Start returns when it has. If it fails,
 // the other one goes on, or has ended as if it had been killed.
 func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
+	start := p.startChild
+	if l.Into != nil {
+		waits, err := l.Into.take(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer waits.hangUp()
+		start = p.startWaiting(waits)
+	}
 	before, err := p.dialBefore()
 	if err != nil {
 		return nil, err
@@ -101,7 +111,7 @@ func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.startAt(&l, ln, nil)
+		return p.startAt(&l, ln, nil, start)
 	}
 	defer before.Close()
 	next := p.Socket + ".next"
@@ -110,7 +120,7 @@ func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 		return nil, err
 	}
 	defer os.Remove(next)
-	sw, err := p.startAt(&l, ln, before)
+	sw, err := p.startAt(&l, ln, before, start)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +152,9 @@ func (l *Launched) answers(ctx context.Context, socket string) error {
 		case how := <-l.Ended:
 			return fmt.Errorf("it has ended (%w); the log has its reason", how)
 		case <-ctx.Done():
-			l.process.Kill()
+			if l.process != nil {
+				l.process.Kill()
+			}
 			return errors.Join(ctx.Err(), err)
 		case <-time.After(answerPause):
 		}
@@ -152,18 +164,31 @@ func (l *Launched) answers(ctx context.Context, socket string) error {
 // answerPause lies between two looks whether a switch answers.
 const answerPause = 2 * time.Millisecond
 
+// starter has a process become the switch, by what the launcher says and gives.
+type starter func(l *Launch, said *launched, files []*os.File) (*Launched, error)
+
 // startAt starts the switch with its door, and a connection to the switch before or nil.
-func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn) (*Launched, error) {
-	said := launched{
+func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn, start starter) (*Launched, error) {
+	said := &launched{
 		Socket: p.Socket, Dir: p.Dir, Release: p.Release, Level: l.Level, Settings: p.Settings, Confined: l.UID > 0, Bound: l.Bound,
 		Replaces: before != nil,
 	}
-	files, err := p.launchFiles(ln.(*net.UnixListener), before, &said)
+	files, err := p.launchFiles(ln.(*net.UnixListener), before, said)
 	defer closeFiles(files)
 	// The switch alone listens: if it ends, nobody waits for an answer.
 	if err = errors.Join(err, ln.Close()); err != nil {
 		return nil, err
 	}
+	if said.Confined {
+		if err := ownDirectory(p.Dir, l.UID); err != nil {
+			return nil, fmt.Errorf("the switch's directory: %w", err)
+		}
+	}
+	return start(l, said, files)
+}
+
+// startChild starts the switch as a child.
+func (p *Process) startChild(l *Launch, said *launched, files []*os.File) (*Launched, error) {
 	cmd, err := p.command(l)
 	if err != nil {
 		return nil, err
@@ -215,9 +240,6 @@ func (p *Process) command(l *Launch) (*exec.Cmd, error) {
 	program, args := cmp.Or(l.Program, Program()), []string{"switch"}
 	if l.UID == 0 {
 		return exec.Command(program, args...), nil
-	}
-	if err := ownDirectory(p.Dir, l.UID); err != nil {
-		return nil, fmt.Errorf("the switch's directory: %w", err)
 	}
 	return confinedCommand(p.Dir, l.UID, program, args)
 }

@@ -18,3 +18,6 @@ func enterConfined() error {
 	_, err := confine.Enter()
 	return err
 }
+
+// confineSelf confines a process that was started without privilege.
+func confineSelf() error { return confine.Self() }

@@ -14,3 +14,6 @@ func confinedCommand(string, int, string, []string) (*exec.Cmd, error) {
 
 // enterConfined does nothing: no launcher confines a process on this machine.
 func enterConfined() error { return nil }
+
+// confineSelf is an error on this machine.
+func confineSelf() error { return errors.New("a confined switch takes Linux on amd64 or arm64") }

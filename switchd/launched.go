@@ -49,14 +49,23 @@ func runLaunched() error {
 	if err = errors.Join(err, words.Close()); err != nil {
 		return fmt.Errorf("descriptor %d: what the launcher says: %w", wordsFD, err)
 	}
+	fds := make([]int, said.descriptors())
+	for i := range fds {
+		fds[i] = doorFD + i
+	}
+	return said.run(ctx, fds, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: said.Level})).With("process", "switch"))
+}
+
+// run is the switch, with the descriptors that the launcher gives. The error is
+// errHandedOver if another switch has taken over.
+func (said *launched) run(ctx context.Context, fds []int, log *slog.Logger) error {
 	p := &Process{
 		Socket: said.Socket, Dir: said.Dir, Release: said.Release, Settings: said.Settings, Confined: said.Confined,
-		TakeOver: said.Replaces,
-		Log:      slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: said.Level})).With("process", "switch"),
+		TakeOver: said.Replaces, Log: log,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := p.takeFiles(&said, cancel); err != nil {
+	if err := p.takeFiles(said, fds, cancel); err != nil {
 		return err
 	}
 	if err := p.Run(ctx); err != nil {
@@ -65,34 +74,42 @@ func runLaunched() error {
 	return p.how
 }
 
-// takeFiles takes the descriptors that the launcher gives. end ends the switch.
-func (p *Process) takeFiles(said *launched, end func()) (err error) {
-	if said.Awake < 0 || said.Awake > 64 || said.Offload < 0 || said.Offload > 64 {
-		return fmt.Errorf("%d and %d descriptors, want 0 to 64", said.Offload, said.Awake)
+// descriptors is how many the launcher gives, the door's first.
+func (said *launched) descriptors() int {
+	n := 1 + said.Offload + said.Awake
+	for _, one := range []bool{said.Bound, said.Replaces} {
+		if one {
+			n++
+		}
 	}
-	door := os.NewFile(doorFD, "door")
+	return n
+}
+
+// takeFiles takes the descriptors that the launcher gives, also if it fails. end ends the
+// switch.
+func (p *Process) takeFiles(said *launched, fds []int, end func()) (err error) {
+	if said.Awake < 0 || said.Awake > 64 || said.Offload < 0 || said.Offload > 64 || len(fds) != said.descriptors() {
+		return fmt.Errorf("%d descriptors, %d for the offload and %d to stay awake: want 0 to 64 of either, and those that were announced", len(fds), said.Offload, said.Awake)
+	}
+	next := func() (fd int) { fd, fds = fds[0], fds[1:]; return fd }
+	door := os.NewFile(uintptr(next()), "door")
 	if p.Listener, err = net.FileListener(door); err != nil {
-		return fmt.Errorf("descriptor %d is no listening socket: %w", doorFD, err)
+		return fmt.Errorf("the door is no listening socket: %w", err)
 	}
 	door.Close()
-	next := firstFD
 	if said.Bound {
-		go p.runLifeline(os.NewFile(uintptr(next), "lifeline"), end)
-		next++
+		go p.runLifeline(os.NewFile(uintptr(next()), "lifeline"), end)
 	}
 	if said.Replaces {
-		if p.before, err = connectionOf(next); err != nil {
+		if p.before, err = connectionOf(next()); err != nil {
 			return err
 		}
-		next++
 	}
 	for range said.Offload {
-		p.offload = append(p.offload, next)
-		next++
+		p.offload = append(p.offload, next())
 	}
 	for range said.Awake {
-		p.awake = append(p.awake, os.NewFile(uintptr(next), "awake"))
-		next++
+		p.awake = append(p.awake, os.NewFile(uintptr(next()), "awake"))
 	}
 	return nil
 }

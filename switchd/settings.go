@@ -29,6 +29,8 @@ type Settings struct {
 	SharedPorts []uint32 `json:"sharedPorts,omitempty"`
 	// Owner is who makes taps, in their alias; so the next process finds them.
 	Owner string `json:"owner,omitempty"`
+	// Pod is the pod of the process, if an agent of the same pod launches it.
+	Pod string `json:"pod,omitempty"`
 }
 
 // GoesOnAs says why a confined switch with other settings cannot go on with the ports of

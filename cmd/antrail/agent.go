@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/antrail/antrail/agent"
 	"github.com/antrail/antrail/switchd"
@@ -16,7 +17,7 @@ import (
 )
 
 func agentCommand() *cobra.Command {
-	var config, level, offload, switchSocket string
+	var config, level, offload, switchSocket, await string
 	var takeOver, newSwitch, orLeave, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
@@ -34,6 +35,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
 	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch), in place of the configuration's switch")
+	c.Flags().StringVar(&await, "await", "", "unix socket at which the process waits that becomes the switch (antrail switch --await), in place of a child: for two containers of a pod")
 	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs; start as usual if none does")
 	c.Flags().BoolVar(&newSwitch, "new-switch", false, "with --take-over: replace the switch, too, also if it has this version and these settings")
 	c.Flags().BoolVar(&orLeave, "or-leave", false, "")
@@ -71,7 +73,10 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 		if newSwitch && (!takeOver || conf.Switch != "") {
 			return usageError{errors.New("--new-switch goes with --take-over, and not with --switch")}
 		}
-		conf.Release, conf.NewSwitch = version(), newSwitch
+		if await != "" && (conf.Switch != "" || !filepath.IsAbs(await)) {
+			return usageError{errors.New("--await is an absolute path, and goes not with --switch")}
+		}
+		conf.Release, conf.NewSwitch, conf.Await = version(), newSwitch, await
 		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), takeOver), stay)
 	}
 	return c

@@ -4,7 +4,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"github.com/antrail/antrail/agent"
@@ -20,7 +22,7 @@ func enterLaunched() { switchd.Enter() }
 
 func switchCommand() *cobra.Command {
 	p := switchd.Process{}
-	var settings, level string
+	var settings, level, await string
 	var confined bool
 	var uid int
 	c := &cobra.Command{
@@ -32,7 +34,10 @@ connections that it had. An agent drives it with --switch; so does a person with
 a switch, too, if --socket names its socket.
 
 With --confined the switch has no capability, no file but its own, and few system calls; a second process, its
-launcher, stays root and only waits. The controller opens the ports and gives their descriptors to the switch.`,
+launcher, stays root and only waits. The controller opens the ports and gives their descriptors to the switch.
+
+With --await the process has no privilege from the start, as in a container of its own: it runs as user ` + fmt.Sprint(switchd.ConfinedUID) + `, and
+waits until an agent (antrail agent --await) makes it the switch. Both are of one pod (the environment's POD_NAME).`,
 		Example: "  antrail switch --confined\n  antrail switch --take-over\n  antrail switch --socket " + switchSocket +
 			"\n  curl --unix-socket " + switchSocket + " http://switch/v1/switch\n  antrail dump-flows --socket " + switchSocket,
 		Args: noArgs,
@@ -44,12 +49,20 @@ launcher, stays root and only waits. The controller opens the ports and gives th
 	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch that runs, without a gap; start as usual if none does")
 	f.BoolVar(&confined, "confined", false, "run the switch in a process without any privilege; its controller opens the ports")
 	f.IntVar(&uid, "uid", switchd.ConfinedUID, "user and group of the confined switch: a number that nothing else on the machine has")
+	f.StringVar(&await, "await", "", "unix socket at which an agent makes this process its switch, with the agent's settings")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	c.MarkFlagFilename("settings")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
 			return usageError{err}
+		}
+		log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		if await != "" {
+			if c.Flags().NFlag() > 1 && !(c.Flags().NFlag() == 2 && c.Flags().Changed("log-level")) {
+				return usageError{errors.New("--await goes with --log-level only: all else is the agent's to say")}
+			}
+			return switchd.Await(c.Context(), await, os.Getenv("POD_NAME"), version(), log)
 		}
 		if p.Dir == "" {
 			p.Dir = p.Socket + ".d"
@@ -70,7 +83,7 @@ launcher, stays root and only waits. The controller opens the ports and gives th
 			p.Settings = *s
 		}
 		p.Release = version()
-		p.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		p.Log = log
 		if confined {
 			return p.RunConfined(c.Context(), uid, l)
 		}

@@ -4,7 +4,8 @@
 // needs privilege and hands descriptors over. The program reaches main with no
 // capability, with no_new_privs, as an ordinary user, and in a mount namespace in which
 // only its state directory is writable and no device can be opened. Enter then installs
-// a seccomp filter in all threads.
+// a seccomp filter in all threads. A process that another program has started without
+// privilege, such as one in a container, calls Self.
 //
 // Two stages run in the child, both of them in Enter:
 //
@@ -33,7 +34,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // variable holds the stage and the options, as JSON.
@@ -129,4 +133,20 @@ func Enter() (*Confinement, error) {
 		return &Confinement{State: r.State, Missing: r.Missing}, nil
 	}
 	return nil, errors.New("confine: stage is neither 1 nor 2: " + text)
+}
+
+// Self confines the process, which was started without privilege, as in a container: as
+// another user than root, and with no capability. It installs the filter in all threads.
+// The bounding set and the mounts are those of whoever started the process.
+func Self() error {
+	runtime.LockOSThread() // no_new_privs is of a thread, and goes to the others with the filter
+	defer runtime.UnlockOSThread()
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	if err == nil {
+		err = settle()
+	}
+	if err != nil {
+		return fmt.Errorf("confine: as user %d: %w", os.Getuid(), err)
+	}
+	return nil
 }

@@ -1,0 +1,271 @@
+package switchd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/antrail/antrail/door"
+	"golang.org/x/sys/unix"
+)
+
+// A process that waits to be launched as the switch, because its launcher cannot start it:
+// it is in a container of its own. It has no privilege from the start. What a launcher says
+// and gives to a child (launch.go) it gets through a unix socket on which the launcher
+// listens, in one message: launched, and the descriptors behind the first, in their order.
+
+// hailed is what a process says that waits, to be found by its launcher.
+type hailed struct {
+	Protocol string `json:"protocol"`
+	// Pod is the name of the pod that the process is in; "" outside of Kubernetes.
+	Pod string `json:"pod,omitempty"`
+}
+
+// awaitProtocol names what is said at this socket.
+const awaitProtocol = "antrail-await/1"
+
+// hailPause lies between two calls to a launcher that does not answer, or wants another
+// process.
+const hailPause = 500 * time.Millisecond
+
+// Await waits at a socket until a launcher makes this process its switch, and runs the
+// switch until ctx ends. The process has to have no capability, and another user than
+// root; Await restricts it to the system calls of a switch. When another switch has taken
+// over, Await does nothing more until ctx ends: who would start the process again when it
+// ends is to stop it.
+func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) error {
+	if err := confineSelf(); err != nil {
+		return err
+	}
+	log.Info("waiting to be launched as the switch", "socket", socket, "pod", pod)
+	t, said, fds, err := hail(ctx, socket, pod)
+	if err != nil {
+		return err
+	}
+	defer t.Close() // the launcher learns so that the switch has ended
+	if !said.Confined || said.Release != release {
+		door.CloseDescriptors(fds)
+		return fmt.Errorf("the launcher is of %s and wants a confined switch: %v; this process is of %s, and can be nothing else", said.Release, said.Confined, release)
+	}
+	if err := os.Chdir(said.Dir); err != nil {
+		door.CloseDescriptors(fds)
+		return fmt.Errorf("the switch's directory: %w", err)
+	}
+	err = said.run(ctx, fds, log)
+	if !errors.Is(err, errHandedOver) {
+		return err
+	}
+	t.Close()
+	<-ctx.Done()
+	return nil
+}
+
+// hail calls the launcher until it launches this process. The connection stays open.
+func hail(ctx context.Context, socket, pod string) (t door.Talk, said *launched, fds []int, err error) {
+	for {
+		if t, said, fds, err = hailOnce(ctx, socket, pod); err == nil {
+			return t, said, fds, nil
+		}
+		select {
+		case <-ctx.Done():
+			return t, nil, nil, ctx.Err()
+		case <-time.After(hailPause):
+		}
+	}
+}
+
+func hailOnce(ctx context.Context, socket, pod string) (t door.Talk, said *launched, fds []int, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return t, nil, nil, err
+	}
+	t.UnixConn = conn.(*net.UnixConn)
+	defer context.AfterFunc(ctx, func() { t.Close() })()
+	uid, err := peerUID(t.UnixConn)
+	if err == nil && uid != 0 {
+		err = fmt.Errorf("user %d listens at %s, and not root", uid, socket)
+	}
+	if err == nil {
+		err = t.Say(hailed{Protocol: awaitProtocol, Pod: pod})
+	}
+	if err == nil {
+		said = &launched{}
+		fds, err = t.Hear(said)
+	}
+	if err != nil {
+		t.Close()
+	}
+	return t, said, fds, err
+}
+
+// peerUID is the user of the process at the other end, when it connected or listened.
+func peerUID(c *net.UnixConn) (uid uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if ctl := raw.Control(func(fd uintptr) {
+		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); ctl != nil || err != nil {
+		return 0, errors.Join(ctl, err)
+	}
+	return cred.Uid, nil
+}
+
+// Waiting is a launcher's side: the process that waits at its socket.
+type Waiting struct {
+	ln  *net.UnixListener
+	pod string
+	log *slog.Logger
+	// there has the process that called last, if it can be launched.
+	there chan door.Talk
+}
+
+// ListenWaiting opens the socket at which a process of the same pod may wait. Whoever can
+// reach the socket may connect: a process is launched only if its user is that of a
+// confined switch.
+func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
+	ln, err := ReplaceSocket(socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(socket, 0o666); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	w := &Waiting{ln: ln.(*net.UnixListener), pod: pod, log: log, there: make(chan door.Talk, 1)}
+	go w.runAccept()
+	return w, nil
+}
+
+// Close closes the socket. The process that waits calls again.
+func (w *Waiting) Close() error {
+	err := w.ln.Close()
+	w.forget()
+	return err
+}
+
+// forget hangs up on the process that waits.
+func (w *Waiting) forget() {
+	select {
+	case t := <-w.there:
+		t.Close()
+	default:
+	}
+}
+
+// runAccept accepts processes until the socket is closed.
+func (w *Waiting) runAccept() {
+	for {
+		conn, err := w.ln.AcceptUnix()
+		if err != nil {
+			return
+		}
+		t := door.Talk{UnixConn: conn}
+		if err := w.accept(t); err != nil {
+			w.log.Debug("a process cannot be launched as the switch", "error", err)
+			t.Close()
+			continue
+		}
+		w.forget() // it has ended, and this one was started in its place
+		w.there <- t
+	}
+}
+
+// accept says why a process cannot be launched.
+func (w *Waiting) accept(t door.Talk) error {
+	uid, err := peerUID(t.UnixConn)
+	if err == nil && uid != ConfinedUID {
+		err = fmt.Errorf("it is of user %d, want %d", uid, ConfinedUID)
+	}
+	var h hailed
+	if err == nil {
+		err = errors.Join(t.SetReadDeadline(time.Now().Add(hailPause)), hearHail(t, &h), t.SetReadDeadline(time.Time{}))
+	}
+	switch {
+	case err != nil:
+		return err
+	case h.Protocol != awaitProtocol:
+		return fmt.Errorf("it speaks %.40q, want %s", h.Protocol, awaitProtocol)
+	case h.Pod != w.pod:
+		return fmt.Errorf("it is in pod %.80q, want %q", h.Pod, w.pod)
+	}
+	return nil
+}
+
+func hearHail(t door.Talk, h *hailed) error {
+	fds, err := t.Hear(h)
+	door.CloseDescriptors(fds)
+	return err
+}
+
+// waiting is the process that waits, taken for a launch.
+type waiting struct {
+	door.Talk
+	launched bool
+}
+
+// take waits until a process waits, and takes it.
+func (w *Waiting) take(ctx context.Context) (*waiting, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no process waits to be the switch (antrail switch --await): %w", ctx.Err())
+		case t := <-w.there:
+			if alive(t) {
+				return &waiting{Talk: t}, nil
+			}
+			t.Close()
+		}
+	}
+}
+
+// alive says that a process still waits: it says nothing, and has not hung up.
+func alive(t door.Talk) bool {
+	if t.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return false
+	}
+	_, err := t.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded) && t.SetReadDeadline(time.Time{}) == nil
+}
+
+// hangUp has a process wait again that was not launched.
+func (w *waiting) hangUp() {
+	if !w.launched {
+		w.Close()
+	}
+}
+
+// startWaiting launches a process that waits.
+func (p *Process) startWaiting(w *waiting) starter {
+	return func(l *Launch, said *launched, files []*os.File) (*Launched, error) {
+		var fds []int
+		for _, f := range files {
+			fds = append(fds, int(f.Fd()))
+		}
+		if err := w.Say(said, fds...); err != nil {
+			return nil, fmt.Errorf("the process that waited to be the switch: %w", err)
+		}
+		w.launched = true
+		p.Log.Info("the process that waited is the switch", "door", p.Socket)
+		ended := make(chan error, 1)
+		go p.runHungUp(w.Talk, ended)
+		return &Launched{Ended: ended}, nil
+	}
+}
+
+// errHungUp is how a switch ended that is no child.
+var errHungUp = errors.New("the process of the switch has hung up")
+
+// runHungUp waits until a switch has ended.
+func (p *Process) runHungUp(t door.Talk, ended chan<- error) {
+	io.Copy(io.Discard, t) // it says nothing more
+	t.Close()
+	p.Log.Info("the process of the switch has ended")
+	ended <- errHungUp
+}
