@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/switchd"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -24,29 +24,31 @@ func deployedCapabilities(t *testing.T) (all []string) {
 	if err := yaml.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range d.Spec.Template.Spec.Containers[0].SecurityContext.Capabilities.Add {
-		all = append(all, "+"+strings.ToLower(string(c)))
+	for _, c := range d.Spec.Template.Spec.Containers {
+		switch s := c.SecurityContext; {
+		case c.Name == "agent":
+			for _, one := range s.Capabilities.Add {
+				all = append(all, "+"+strings.ToLower(string(one)))
+			}
+		case len(s.Capabilities.Add) > 0 || s.RunAsUser == nil || *s.RunAsUser != switchd.ConfinedUID:
+			t.Errorf("container %s has privilege: %+v", c.Name, s)
+		}
 	}
 	return all
-}
-
-// startWith starts an agent that has these capabilities and no others.
-func startWith(t *testing.T, node *nstest.Namespace, c *Config, capabilities []string) *process {
-	t.Helper()
-	bound := "--bounding-set=" + strings.Join(append([]string{"-all"}, capabilities...), ",")
-	return startBy(t, node.Command("setpriv", bound, os.Args[0]), c)
 }
 
 const offloaded = "connections between pods are offloaded to the kernel"
 
 // TestCapabilities: those of the manifest are enough, and each is needed.
 func TestCapabilities(t *testing.T) {
-	node, c := upgradedNode(t)
+	w := newTwoContainers(t)
+	node, c := w.node, w.c
 	all := deployedCapabilities(t)
-	if len(all) != 3 {
+	if len(all) != 4 {
 		t.Fatalf("the manifest has %v", all)
 	}
-	enough := startWith(t, node, c, all)
+	w.startSwitch(t, "")
+	enough := w.startAgent(t, "", all)
 	wantReady(t, c)
 	enough.wantSaid(t, offloaded)
 	if ports := portsOpen(t, c); !slices.Contains(ports, "36 client-a-1 afpacket") {
@@ -57,6 +59,7 @@ func TestCapabilities(t *testing.T) {
 	wantNothingLeft(t, node, c)
 
 	for missing, want := range map[string]string{
+		"+chown":     "lchown",
 		"+net_admin": "make the device: operation not permitted",
 		"+net_raw":   "port cannot be opened",
 		"+sys_admin": "map create: operation not permitted",
@@ -66,9 +69,15 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("the manifest has not %s", missing)
 			continue
 		}
-		without := startWith(t, node, c, slices.Delete(slices.Clone(all), i, i+1))
+		if err := os.RemoveAll(c.switchDir()); err != nil {
+			t.Fatal(err)
+		}
+		sw := w.startSwitch(t, "")
+		without := w.startAgent(t, "", slices.Delete(slices.Clone(all), i, i+1))
 		without.wantSaid(t, want)
 		without.Process.Signal(syscall.SIGTERM)
 		<-without.ended
+		sw.Process.Kill()
+		<-sw.ended
 	}
 }

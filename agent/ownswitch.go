@@ -157,11 +157,14 @@ func (c *Config) moveFiles() error {
 		return err
 	}
 	for _, name := range []string{"ct.arena", "select.seed"} { // as package switchd names them
-		to := filepath.Join(c.switchDir(), name)
+		from, to := c.besideSocket(name), filepath.Join(c.switchDir(), name)
+		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
+			continue // the directory may be one that root itself may not search
+		}
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
-		if err := os.Rename(c.besideSocket(name), to); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Rename(from, to); err != nil {
 			return err
 		}
 	}

@@ -38,6 +38,9 @@ const (
 
 func TestMain(m *testing.M) {
 	switchd.Enter()
+	if socket := os.Getenv(awaitEnv); socket != "" && os.Getenv(processEnv) == "" {
+		os.Exit(runAwait(socket))
+	}
 	if config := os.Getenv(processEnv); config != "" {
 		os.Exit(runProcess(config, slices.Contains(os.Args, takeOverArg)))
 	}
@@ -49,6 +52,7 @@ func runProcess(config string, takeOver bool) int {
 	defer stop()
 	c, err := LoadConfig(config)
 	if err == nil {
+		c.Await = os.Getenv(awaitEnv)
 		err = Run(ctx, c, c.Log.NewLog(os.Stderr), takeOver)
 	}
 	if err == nil {

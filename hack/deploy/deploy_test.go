@@ -108,7 +108,10 @@ func TestValues(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(all["DaemonSet/antrail"]), &d); err != nil {
 		t.Fatal(err)
 	}
-	c := d.Spec.Template.Spec.Containers[0]
+	c := d.Spec.Template.Spec.Containers[1]
+	if sw := d.Spec.Template.Spec.Containers[0]; c.Name != "agent" || sw.Image != c.Image || sw.ImagePullPolicy != c.ImagePullPolicy {
+		t.Errorf("containers %s of %s, %s of %s", sw.Name, sw.Image, c.Name, c.Image)
+	}
 	env := map[string]string{}
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
@@ -177,15 +180,34 @@ func TestLeastRights(t *testing.T) {
 			}
 			spec := d.Spec.Template.Spec
 			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
-				s := c.SecurityContext
-				if s.Privileged != nil && *s.Privileged || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault ||
-					!*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-					t.Errorf("%s: %+v", name, s)
-				}
-				if add := s.Capabilities.Add; len(add) > 0 && !slices.Equal(add, []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN"}) {
-					t.Errorf("%s: %v", name, add)
-				}
+				wantLeastRights(t, name, &c)
 			}
 		}
+	}
+}
+
+// rights are the capabilities of each container.
+var rights = map[string][]corev1.Capability{
+	"agent":     {"CHOWN", "NET_ADMIN", "NET_RAW", "SYS_ADMIN"},
+	"uninstall": {"DAC_OVERRIDE", "NET_ADMIN", "NET_RAW", "SYS_ADMIN"}, // the switch's files are another user's
+}
+
+// wantLeastRights checks one container. The switch, which is nobody's, has a list of system
+// calls of its own.
+func wantLeastRights(t *testing.T, of string, c *corev1.Container) {
+	t.Helper()
+	s, profile := c.SecurityContext, corev1.SeccompProfileTypeRuntimeDefault
+	if c.Name == "switch" {
+		profile = corev1.SeccompProfileTypeUnconfined
+		if !*s.RunAsNonRoot || *s.RunAsUser == 0 || *s.RunAsGroup == 0 || *s.AllowPrivilegeEscalation {
+			t.Errorf("%s: %+v", of, s)
+		}
+	}
+	if s.Privileged != nil && *s.Privileged || s.SeccompProfile.Type != profile ||
+		!*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("%s: %s: %+v", of, c.Name, s)
+	}
+	if !slices.Equal(s.Capabilities.Add, rights[c.Name]) {
+		t.Errorf("%s: %s: %v", of, c.Name, s.Capabilities.Add)
 	}
 }
