@@ -32,6 +32,7 @@ var checks = []check{
 	{"agents are replaced by a rolling update, connections go on", (*cluster).rollingUpdate},
 	{"deleted agents come back, pods stay reachable", (*cluster).agentsComeBack},
 	{"antrail check --live on every Node", (*cluster).live},
+	{"the process that forwards packets has no privilege", (*cluster).confined},
 }
 
 // check runs all. Each line begins when its check does.

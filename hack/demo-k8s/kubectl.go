@@ -51,8 +51,8 @@ resources: [base]
 patches:
   - target: {kind: DaemonSet, name: antrail}
     patch: |
-      - {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: KUBERNETES_SERVICE_HOST, value: ` + controlIP + `}}
-      - {op: add, path: /spec/template/spec/containers/0/env/-, value: {name: KUBERNETES_SERVICE_PORT, value: "` + apiPort + `"}}
+      - {op: add, path: /spec/template/spec/containers/1/env/-, value: {name: KUBERNETES_SERVICE_HOST, value: ` + controlIP + `}}
+      - {op: add, path: /spec/template/spec/containers/1/env/-, value: {name: KUBERNETES_SERVICE_PORT, value: "` + apiPort + `"}}
 `
 
 // installAntrail applies the manifests as an operator does, and waits until every

@@ -41,16 +41,19 @@ func (c *cluster) rollingUpdate() (string, error) {
 	return strings.Join(seen, "; "), nil
 }
 
-// takenOver is an error unless every agent says that it took over from another.
+// takenOver is an error unless every agent and every switch says that it took over from
+// another.
 func (c *cluster) takenOver() error {
 	agents, err := c.agents()
 	if err != nil {
 		return err
 	}
 	for _, pod := range agents {
-		said, err := c.kubectl("logs", "-n", "kube-system", pod)
-		if err != nil || !strings.Contains(said, "taken over from the agent before") {
-			return fmt.Errorf("%s did not take over: %s, %v", pod, said[max(0, len(said)-2000):], err)
+		for container, want := range map[string]string{"agent": "the agent before has left", "switch": "taken over from the switch before"} {
+			said, err := c.kubectl("logs", "-n", "kube-system", pod, "-c", container)
+			if err != nil || !strings.Contains(said, want) {
+				return fmt.Errorf("%s of %s did not take over: %s, %v", container, pod, said[max(0, len(said)-2000):], err)
+			}
 		}
 	}
 	return nil
