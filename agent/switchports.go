@@ -121,13 +121,15 @@ func (s *switchPorts) reopen(sw *door.Client) {
 	room := make(chan struct{}, openings)
 	for _, p := range s.open {
 		room <- struct{}{}
-		opening.Go(func() {
-			if err := s.openIn(sw, p); err != nil {
-				s.log.Warn("a port is not opened again yet", "port", p.Name, "error", err)
-			}
-			<-room
-		})
+		opening.Go(func() { s.runReopen(sw, p); <-room })
 	}
 	opening.Wait()
 	s.log.Info("the switch runs again", "ports", len(s.open))
+}
+
+// runReopen opens one port.
+func (s *switchPorts) runReopen(sw *door.Client, p *door.PortSpec) {
+	if err := s.openIn(sw, p); err != nil {
+		s.log.Warn("a port is not opened again yet", "port", p.Name, "error", err)
+	}
 }

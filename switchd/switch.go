@@ -6,8 +6,9 @@
 //	process.go      the process: files, parts that run, the door
 //	handover.go     another process takes the place of this one
 //	takeover.go     this one takes the place of another
-//	launch.go       a switch that another process launches;
+//	launch.go       a switch that another process launches: the launcher's side;
 //	                launch_confined.go, without privilege; launch_other.go, where that cannot be
+//	launched.go     … and the switch's side; await.go, of a process that is no child
 //	settings.go     what it is started with; ctsettings.go, of connections
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing

@@ -8,8 +8,8 @@
 //	control.go  etcd, API server, controller manager, scheduler
 //	node.go     a Node: containerd and kubelet in namespaces of their own
 //	kubectl.go  what is asked of the API
-//	checks.go   what has to work, in the order it is shown; antrea.go and rolling.go
-//	            have the longer ones
+//	checks.go   what has to work, in the order it is shown; antrea.go, rolling.go and
+//	            confined.go have the longer ones
 //	leave.go    what has to be gone
 //
 // Every process lives in one of three network namespaces (antrail-demo-…) and all
