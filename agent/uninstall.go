@@ -47,7 +47,7 @@ func (c *Config) ownFiles() []string {
 		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory comes last
 			all = append(all, filepath.Join(c.switchDir(), name))
 		}
-		all = append(all, c.switchSocket())
+		all = append(all, c.switchSocket(), c.besideSocket("launch.sock"))
 	}
 	all = append(all, c.Socket)
 	for i, f := range all {

@@ -212,6 +212,9 @@ type waiting struct {
 
 // take waits until a process waits, and takes it.
 func (w *Waiting) take(ctx context.Context) (*waiting, error) {
+	if len(w.there) == 0 {
+		w.log.Info("waiting for the process that is to be the switch: antrail switch --await", "socket", w.ln.Addr(), "pod", w.pod)
+	}
 	for {
 		select {
 		case <-ctx.Done():
