@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -72,7 +73,7 @@ func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) error 
 			return err
 		}
 	}
-	ln, err := switchd.Listen(c.Socket)
+	ln, err := listen(ctx, c.Socket)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,36 @@ func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) error 
 		err = a.serve(ctx, ln, watching)
 	}
 	return a.finish(ln, err)
+}
+
+// killed is for how long nobody may answer at a socket that is still open. A program that
+// a killed agent was about to start (nft) has the agent's descriptors until it begins.
+const killed = time.Second
+
+// listen opens the API's socket. The error is ErrRunning if an agent runs already.
+func listen(ctx context.Context, socket string) (ln net.Listener, err error) {
+	for end := time.Now().Add(killed); ; time.Sleep(firstRetry) {
+		ln, err = switchd.Listen(socket)
+		if !errors.Is(err, ErrRunning) || ctx.Err() != nil || time.Now().After(end) || someoneAnswers(socket) {
+			return ln, err
+		}
+	}
+}
+
+// someoneAnswers says whether somebody answers at a socket, whatever it is.
+func someoneAnswers(socket string) bool {
+	c, err := net.DialTimeout("unix", socket, firstRetry)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	if _, err = io.WriteString(c, "GET /healthz HTTP/1.0\r\n\r\n"); err == nil {
+		err = c.SetReadDeadline(time.Now().Add(killed))
+	}
+	if err == nil {
+		_, err = c.Read(make([]byte, 1))
+	}
+	return err == nil
 }
 
 // finish closes what is left, after serve.

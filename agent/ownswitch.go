@@ -195,6 +195,12 @@ func (a *Agent) revive(ctx context.Context) error {
 	return nil
 }
 
+// EndSwitch ends the switch that the agent of a socket has left, which was killed. That
+// there is none is no error.
+func EndSwitch(ctx context.Context, socket string) error {
+	return endOther(ctx, door.Dial(SwitchSocket(socket)))
+}
+
 // endOther ends a switch that has no controller, or none soon: that of an agent which was
 // killed a moment ago.
 func endOther(ctx context.Context, sw *door.Client) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -63,26 +61,20 @@ type world struct {
 	dir       string
 	manifests string
 	agent     *exec.Cmd
-	log       *log
+	log       log
 }
 
-// log is what an agent writes, to be read meanwhile.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
+// log is the path of what an agent writes, to be read meanwhile. A pipe would end with the
+// switch, which outlives the agent.
+type log string
 
 // String is all that was written so far.
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+func (l log) String() string {
+	text, err := os.ReadFile(string(l))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 const clusterManifests = `
@@ -180,14 +172,24 @@ func (w *world) setConf(keys string, chained ...string) {
 // start runs the agent until it is ready.
 func (w *world) start() {
 	w.Helper()
-	w.log = &log{}
+	to, err := os.Create(filepath.Join(w.TempDir(), "agent.log"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer to.Close()
+	w.log = log(to.Name())
 	w.agent = w.node.Command(os.Args[0])
 	w.agent.Env = append(os.Environ(), asAgent+"="+w.path("agent.yaml"))
-	w.agent.Stderr = w.log
+	w.agent.Stderr = to
 	if err := w.agent.Start(); err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(w.kill)
+	w.Cleanup(func() {
+		w.kill()
+		if err := agent.EndSwitch(context.Background(), w.socket()); err != nil {
+			w.Error(err)
+		}
+	})
 	client := agent.NewClient(w.socket())
 	w.eventually("the agent is ready", func() error { return client.Ready(w.Context()) })
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -63,20 +62,31 @@ func (n *killedNode) antrail(args ...string) *exec.Cmd {
 // start runs an agent until it is ready.
 func (n *killedNode) start(t *testing.T) *exec.Cmd {
 	t.Helper()
-	var log bytes.Buffer
+	log, err := os.Create(filepath.Join(t.TempDir(), "agent.log")) // a pipe would end with the switch, which outlives the agent
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	c := n.antrail("agent", "--config", n.config)
-	c.Stderr = &log
+	c.Stderr = log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+	t.Cleanup(func() {
+		c.Process.Kill()
+		c.Wait()
+		if err := agent.EndSwitch(context.Background(), n.socket); err != nil {
+			t.Error(err)
+		}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for client := agent.NewClient(n.socket); client.Ready(ctx) != nil; time.Sleep(20 * time.Millisecond) {
 		if ctx.Err() != nil {
 			c.Process.Kill()
 			c.Wait()
-			t.Fatalf("the agent is not ready:\n%s", log.String())
+			text, err := os.ReadFile(log.Name())
+			t.Fatalf("the agent is not ready: %v\n%s", err, text)
 		}
 	}
 	return c
