@@ -14,11 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// needed are the capabilities of an agent, by number.
-var needed = []struct {
+// capability is one by name and number.
+type capability struct {
 	name string
 	bit  uint
-}{{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_NET_RAW", unix.CAP_NET_RAW}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN}}
+}
+
+// needed are the capabilities of an agent, and forChild those that it needs besides to
+// start the switch as a child without privilege.
+var (
+	needed   = []capability{{"CAP_CHOWN", unix.CAP_CHOWN}, {"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_NET_RAW", unix.CAP_NET_RAW}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN}}
+	forChild = []capability{{"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETPCAP", unix.CAP_SETPCAP}, {"CAP_SETUID", unix.CAP_SETUID}}
+)
+
+// without are the names of those that are missing.
+func without(have uint64, all []capability) string {
+	var missing []string
+	for _, n := range all {
+		if have&(1<<n.bit) == 0 {
+			missing = append(missing, n.name)
+		}
+	}
+	return strings.Join(missing, ", ")
+}
 
 func capabilities(*Config) Line {
 	const check = "capabilities"
@@ -26,14 +44,11 @@ func capabilities(*Config) Line {
 	if err != nil {
 		return Line{Warn, check, err.Error(), "mount /proc"}
 	}
-	var missing []string
-	for _, n := range needed {
-		if have&(1<<n.bit) == 0 {
-			missing = append(missing, n.name)
-		}
+	if missing := without(have, needed); missing != "" {
+		return Line{Fail, check, "without " + missing, "run as root, or with these capabilities"}
 	}
-	if len(missing) > 0 {
-		return Line{Fail, check, "without " + strings.Join(missing, ", "), "run as root, or with these capabilities"}
+	if missing := without(have, forChild); missing != "" {
+		return ok(check, "all that are needed beside a switch that waits (--await); to launch it as a child takes %s", missing)
 	}
 	return ok(check, "all that are needed")
 }
