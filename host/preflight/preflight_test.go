@@ -10,6 +10,7 @@ import (
 
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func config(t *testing.T) *Config {
@@ -242,4 +243,14 @@ func TestIsLeft(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWithout: missing capabilities are named.
+func TestWithout(t *testing.T) {
+	if got := without(1<<unix.CAP_CHOWN|1<<unix.CAP_NET_RAW, needed); got != "CAP_NET_ADMIN, CAP_SYS_ADMIN" {
+		t.Errorf("%q", got)
+	}
+	if got := without(^uint64(0), append(needed, forChild...)); got != "" {
+		t.Errorf("%q", got)
+	}
 }
