@@ -76,9 +76,23 @@ func newGiving(t *testing.T) *giving {
 	return g
 }
 
-// open is how many descriptors the switch has besides its door and the connections to it,
-// which are closed when their request is long done.
+// open is how many descriptors the switch keeps open, besides its door and its files: it
+// waits until their number does not change. A request to the kernel, a connection to the
+// door and the file of entries are open for a moment.
 func (g *giving) open(t *testing.T) int {
+	t.Helper()
+	n := g.openNow(t)
+	for same := 0; same < 25; time.Sleep(2 * time.Millisecond) {
+		now := g.openNow(t)
+		if same++; now != n {
+			n, same = now, 0
+		}
+	}
+	return n
+}
+
+// openNow is how many are open now.
+func (g *giving) openNow(t *testing.T) int {
 	t.Helper()
 	door := g.doorSockets(t)
 	dir := fmt.Sprintf("/proc/%d/fd", g.pid)
@@ -88,7 +102,8 @@ func (g *giving) open(t *testing.T) int {
 	}
 	return len(slices.DeleteFunc(all, func(fd os.DirEntry) bool {
 		to, err := os.Readlink(filepath.Join(dir, fd.Name()))
-		return err != nil || door[to] // closed since the listing, or of the door
+		file := strings.HasPrefix(to, "/") && !strings.HasPrefix(to, "/memfd:")
+		return err != nil || file || door[to] // closed since the listing, or not of a port
 	}))
 }
 
@@ -112,9 +127,9 @@ func (g *giving) doorSockets(t *testing.T) map[string]bool {
 // wantOpen waits until the switch has so many descriptors.
 func (g *giving) wantOpen(t *testing.T, want int, after string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); g.open(t) != want; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); g.openNow(t) != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: the switch has %d descriptors, want %d", after, g.open(t), want)
+			t.Fatalf("%s: the switch has %d descriptors, want %d", after, g.openNow(t), want)
 		}
 	}
 }
