@@ -61,8 +61,8 @@ type Agent struct {
 // Run runs an agent until ctx ends. Then, if the switch is its own, it ends that and takes
 // back everything it made on the Node: ports, addresses, routes, sysctls, nftables table
 // and socket. With takeOver it takes the place of an agent that runs already. The error is
-// ErrTakenOver when another agent took this one's place, and ErrAgain when Run is to be
-// called anew, in a new process: the switch has ended.
+// ErrTakenOver when another agent took this one's place. It is ErrAgain when the switch has
+// ended: then Run is to be called in a new process.
 func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) error {
 	a := &Agent{
 		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
@@ -138,8 +138,8 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// start has the switch, its pipeline, gateway and tunnel: what is needed before packets
-// move. With the API, it waits until that has told of the Node.
+// start launches or finds the switch, installs the pipeline and opens gateway and tunnel:
+// packets move then. With the API, it waits until that has told of the Node.
 func (a *Agent) start(ctx context.Context) error {
 	c := a.config
 	if err := c.CNI.installPlugin(); err != nil {

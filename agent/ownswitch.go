@@ -17,7 +17,7 @@ import (
 
 // The switch of an agent that is given none (Config.Switch). The agent launches it, and
 // opens its ports. The switch has no privilege, and outlives an agent that is killed: the
-// next agent finds it at its socket. An agent that is told to stop ends it.
+// next agent finds it at its socket. On SIGTERM an agent ends its switch.
 
 // SwitchSocket is where the door of the switch is that the agent of a socket launches.
 func SwitchSocket(socket string) string { return (&Config{Socket: socket}).switchSocket() }
@@ -175,7 +175,7 @@ func (c *Config) moveFiles() error {
 // again. Otherwise the kernel would keep its exit status.
 func (a *Agent) runChild(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
-		p.Wait() // an error: it is no child
+		p.Wait() // the error says that the process is no child, and does not matter
 	}
 }
 
@@ -195,8 +195,8 @@ func (a *Agent) revive(ctx context.Context) error {
 	return nil
 }
 
-// EndSwitch ends the switch that the agent of a socket has left, which was killed. That
-// there is none is no error.
+// EndSwitch ends the switch that a killed agent has left; socket is the agent's. It returns
+// nil if there is none.
 func EndSwitch(ctx context.Context, socket string) error {
 	return endOther(ctx, door.Dial(SwitchSocket(socket)))
 }

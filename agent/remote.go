@@ -62,8 +62,8 @@ func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan er
 	}
 }
 
-// untilAnswer waits until the switch answers, or ended has how it ended. Who asks the agent
-// meanwhile hears what it waits for.
+// untilAnswer waits until the switch answers. It fails if the switch ends first, which ended
+// tells. Meanwhile the agent's API says what the agent waits for.
 func (a *Agent) untilAnswer(ctx context.Context, c *door.Client, ended <-chan error) error {
 	waits, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
@@ -107,8 +107,8 @@ func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- 
 	})
 }
 
-// runSwitch is the part that ends when the agent is no more the controller. A switch of
-// the agent's own that has ended runs again then.
+// runSwitch ends when another controller has taken over, or when the switch has ended. If
+// the agent owns the switch, it launches the next one first.
 func (a *Agent) runSwitch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -171,6 +171,6 @@ func (a *Agent) openTunnel() error {
 	}
 	a.tunnel = remoteTunnel{a.remote, t.Type, a.log}
 	a.pipeline.tunnel.watch(a.config.Gateway.Name)
-	a.tunnel.SetPeers(peers) // a port that was there has those of before
+	a.tunnel.SetPeers(peers) // a port that the switch had already has old peers
 	return nil
 }
