@@ -1,6 +1,9 @@
 package flow
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // What an entry may do. The parser checks every entry here, and so can code
 // that makes entries: ovs-ofctl refuses the same ones. Whether the groups,
@@ -10,49 +13,72 @@ import "fmt"
 // Check says whether the entry's actions fit its match and its table: each
 // field written must be there by what the match implies, goto_table goes
 // forward and comes last, meter comes first, conjunctions stand alone. The
-// match itself is taken as sound.
+// match itself is taken as sound. The error is an *ActionError.
 func (e *Entry) Check() error {
-	if c := checkActions(e.Actions, &e.Match, int(e.Table)); c != nil {
-		return fmt.Errorf("action %d (%s): %s", c.action+1, actionName(e.Actions[c.action]), c.msg)
+	return (&checker{m: &e.Match, tags: tagsOf(&e.Match), known: true, table: int(e.Table)}).all(e.Actions)
+}
+
+// Check says whether the group's buckets fit its type, and have numbers of their own. It
+// does not look at their actions.
+func (g *Group) Check() error {
+	if g.Type == GroupIndirect && len(g.Buckets) != 1 {
+		return errors.New("an indirect group has exactly one bucket")
+	}
+	seen := make(map[uint32]bool)
+	for _, b := range g.Buckets {
+		if seen[b.ID] {
+			return fmt.Errorf("bucket_id %d is given twice", b.ID)
+		}
+		if g.Type == GroupFastFailover && b.WatchPort == 0 {
+			return errors.New("buckets of a fast-failover group need watch_port")
+		}
+		seen[b.ID] = true
 	}
 	return nil
 }
 
-// complaint is what is wrong with one of a list of actions.
-type complaint struct {
-	action int
-	msg    string
+// CheckActions says whether actions fit each other. They belong to no entry, as those of a
+// bucket, so no prerequisite is asked for. The error is an *ActionError.
+func CheckActions(actions []Action) error {
+	return (&checker{table: noTableKnown}).all(actions)
+}
+
+// ActionError says what is wrong with one of a list of actions.
+type ActionError struct {
+	Index  int // in the list, from 0
+	Action Action
+	Msg    string
+}
+
+// Error names the action by its place, from 1, and by its word.
+func (e *ActionError) Error() string {
+	return fmt.Sprintf("action %d (%s): %s", e.Index+1, actionName(e.Action), e.Msg)
 }
 
 // noTableKnown is the table of actions that belong to none (a group's).
 const noTableKnown = -1
 
-// checkActions checks a list for packets that m selects; nil means that nothing
-// is known of them, and then no prerequisite is asked for.
-func checkActions(actions []Action, m *Match, table int) *complaint {
-	c := checker{known: m != nil, table: table}
-	if m != nil {
-		c.m, c.tags = m, tagsOf(m)
-	}
+// checker follows what is known of a packet through a list of actions.
+type checker struct {
+	m     *Match
+	tags  int  // VLAN tags known to be there; push_vlan and pop_vlan change it
+	known bool // m selects the packets; if not, no prerequisite is asked for
+	table int
+	inner bool // inside clone
+}
+
+// all checks a list of actions.
+func (c *checker) all(actions []Action) error {
 	for i, a := range actions {
 		msg := c.order(i, a, actions)
 		if msg == "" {
 			msg = c.action(a)
 		}
 		if msg != "" {
-			return &complaint{i, msg}
+			return &ActionError{i, a, msg}
 		}
 	}
 	return nil
-}
-
-// checker follows what is known of a packet through a list of actions.
-type checker struct {
-	m     *Match
-	tags  int // VLAN tags known to be there; push_vlan and pop_vlan change it
-	known bool
-	table int
-	inner bool // inside clone
 }
 
 // tagsOf is how many VLAN tags a match implies: one or none.
@@ -63,8 +89,8 @@ func tagsOf(m *Match) int {
 	return 0
 }
 
-// tagsAfter is how many VLAN tags are there when an action is done.
-func tagsAfter(a Action, tags int) int {
+// TagsAfter is how many VLAN tags a packet has after an action, if it had tags before.
+func TagsAfter(a Action, tags int) int {
 	switch a := a.(type) {
 	case PushVLAN:
 		return tags + 1
@@ -75,7 +101,7 @@ func tagsAfter(a Action, tags int) int {
 			return int(a.Value.Lo & vlanPresent / vlanPresent)
 		}
 	case Load:
-		return tagsAfter(SetField{a.Dst.Field, a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask()}, tags)
+		return TagsAfter(SetField{a.Dst.Field, a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask()}, tags)
 	}
 	return tags
 }
@@ -123,7 +149,7 @@ func goesWithConjunction(a Action) bool {
 // action checks what an action needs of the packet. It is empty when all is
 // well.
 func (c *checker) action(a Action) string {
-	defer func() { c.tags = tagsAfter(a, c.tags) }()
+	defer func() { c.tags = TagsAfter(a, c.tags) }()
 	switch a := a.(type) {
 	case SetField:
 		return c.set(a.Field)

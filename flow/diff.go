@@ -7,7 +7,7 @@ func Diff(a, b *Key) []FieldID {
 		return nil
 	}
 	var ids []FieldID
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		if f := &fields[id]; !isUnion(id) && f.Get(a) != f.Get(b) {
 			ids = append(ids, id)
 		}
@@ -46,7 +46,7 @@ func FieldText(id FieldID, k *Key, n *Names) string {
 // what a trace shows of a packet.
 func KeyText(k *Key, n *Names) string {
 	var m Match
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		f := &fields[id]
 		if v := f.Get(k); f.Bits > 0 && !isUnion(id) && !v.IsZero() {
 			m.AddExact(id, v)

@@ -10,7 +10,11 @@ package flow
 // prereq.go. A test (registry_test.go) walks the Key and fails when a byte
 // belongs to no row, or to two that are not a declared union.
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+)
 
 // FieldID names a field of the registry.
 type FieldID uint8
@@ -106,7 +110,7 @@ const (
 	NDTarget
 	NDSLL
 	NDTLL
-	numFields
+	NumFields // one more than the last
 )
 
 // Field is one row of the registry: all that parser, printer, matcher,
@@ -180,6 +184,9 @@ func (f *Field) Full() Subfield {
 
 // FieldByID is the registry row of a field.
 func FieldByID(id FieldID) *Field { return &fields[id] }
+
+// FieldNames are all names of all fields, in no order.
+func FieldNames() []string { return slices.Collect(maps.Keys(fieldNames)) }
 
 // FieldByName finds a field by any of its names: eth_dst, dl_dst,
 // NXM_OF_ETH_DST, OXM_OF_ETH_DST. It is nil for a name no field has.

@@ -1,6 +1,11 @@
-package flow
+package flow_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
+)
 
 // TestAssumeFirst: what a description leaves out is as in the first packet of a
 // connection; what it says stays.
@@ -18,11 +23,11 @@ func TestAssumeFirst(t *testing.T) {
 		"arp":                            "arp",
 		"dl_type=0x88cc":                 "dl_type=0x88cc",
 	} {
-		m, err := ParseMatch(text, nil)
+		m, err := parse.Match(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		AssumeFirst(&m)
+		flow.AssumeFirst(&m)
 		if got := m.Text(nil); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // A Form is the way a field's values are written: 80, 0x50, 10.0.0.1, +new-est.
-// Here is the printing side; the parsing side is in parse_value.go.
+// Here is the printing side; the reading side is in form_read.go.
 
 // Form is how a field's values are written.
 type Form uint8
@@ -35,6 +35,10 @@ var flagWords = map[Form][]string{
 	TCPFlagBits:    {"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"},
 	TunnelFlagBits: {"oam"},
 }
+
+// Flags are the words for the bits of a form, from bit 0 up; none if its values are no
+// bits. The list must not be changed.
+func (f Form) Flags() []string { return flagWords[f] }
 
 // Bits of ip_frag (the values of the Key, as Open vSwitch has them).
 const (
@@ -69,7 +73,7 @@ func appendExact(b []byte, f *Field, v Value, n *Names) []byte {
 	case IPv6Address:
 		return appendIPv6(b, v)
 	case PortNumber:
-		return appendPort(b, portOf16(uint32(v.Lo)), n)
+		return appendPort(b, PortOf16(uint32(v.Lo)), n)
 	case CTStateBits, TCPFlagBits, TunnelFlagBits:
 		return appendFlags(b, f.Form, v.Lo)
 	case FragmentBits:

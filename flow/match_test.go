@@ -1,16 +1,19 @@
-package flow
+package flow_test
 
 import (
 	"net"
 	"net/netip"
 	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // keyOf is the key that a match describes: all bits that it does not ask for
 // are 0.
-func keyOf(t *testing.T, match string) *Key {
+func keyOf(t *testing.T, match string) *flow.Key {
 	t.Helper()
-	m, err := ParseMatch(match, nil)
+	m, err := parse.Match(match, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +55,7 @@ func TestMatches(t *testing.T) {
 		{"ip,nw_frag=no", "ip,nw_frag=first", false},
 		{"ip,nw_frag=not_later", "ip,nw_frag=first", true},
 	} {
-		m, err := ParseMatch(c.match, nil)
+		m, err := parse.Match(c.match, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,30 +67,30 @@ func TestMatches(t *testing.T) {
 
 // A match built by code is the match that is read.
 func TestAdd(t *testing.T) {
-	var m Match
-	m.AddExact(EthType, Value{Lo: 0x800})
-	m.Add(Reg0+4, Value{Lo: 0xffff0002}, Value{Lo: 0xf})
-	m.Add(IPDst, ValueOfAddr(netip.MustParseAddr("10.1.2.3")), Ones(24).Shl(8))
-	m.AddExact(EthSrc, ValueOfMAC(net.HardwareAddr{2, 0, 0, 0, 0, 1}))
+	var m flow.Match
+	m.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+	m.Add(flow.Reg0+4, flow.Value{Lo: 0xffff0002}, flow.Value{Lo: 0xf})
+	m.Add(flow.IPDst, flow.ValueOfAddr(netip.MustParseAddr("10.1.2.3")), flow.Ones(24).Shl(8))
+	m.AddExact(flow.EthSrc, flow.ValueOfMAC(net.HardwareAddr{2, 0, 0, 0, 0, 1}))
 	if got, want := m.String(), "ip,reg4=0x2/0xf,dl_src=02:00:00:00:00:01,nw_dst=10.1.2.0/24"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	read, err := ParseMatch(m.String(), nil)
+	read, err := parse.Match(m.String(), nil)
 	if err != nil || read != m {
 		t.Errorf("%s reads back as %s, %v", &m, &read, err)
 	}
-	if v, mask := m.Get(Reg0 + 4); v != (Value{Lo: 2}) || mask != (Value{Lo: 15}) {
+	if v, mask := m.Get(flow.Reg0 + 4); v != (flow.Value{Lo: 2}) || mask != (flow.Value{Lo: 15}) {
 		t.Errorf("reg4 is %x/%x", v, mask)
 	}
-	if m.IsAny() || !(&Match{}).IsAny() {
+	if m.IsAny() || !(&flow.Match{}).IsAny() {
 		t.Error("IsAny")
 	}
 }
 
 // Identity is table, priority and match, and nothing else.
 func TestIdentity(t *testing.T) {
-	read := func(line string) *Entry {
-		e, err := ParseEntry(line, nil)
+	read := func(line string) *flow.Entry {
+		e, err := parse.Entry(line, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,11 +111,11 @@ func TestIdentity(t *testing.T) {
 
 // Entries that code makes are checked by what the parser checks.
 func TestCheck(t *testing.T) {
-	e := &Entry{Table: 4, Actions: []Action{DecTTL{}, GotoTable{5}}}
+	e := &flow.Entry{Table: 4, Actions: []flow.Action{flow.DecTTL{}, flow.GotoTable{5}}}
 	if err := e.Check(); err == nil || err.Error() != "action 1 (dec_ttl): dec_ttl needs ip or ipv6 in the match" {
 		t.Errorf("got %v", err)
 	}
-	e.Match.AddExact(EthType, Value{Lo: 0x800})
+	e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
 	if err := e.Check(); err != nil {
 		t.Error(err)
 	}
@@ -126,7 +129,9 @@ func TestCheck(t *testing.T) {
 func TestKeyText(t *testing.T) {
 	k := keyOf(t, "tcp,in_port=1,reg0=0x3,ct_state=new|trk,dl_vlan=5,dl_src=00:00:00:00:00:01,nw_src=10.0.0.1,tp_dst=80,nw_ttl=64")
 	want := "ct_state=new|trk,tcp,reg0=0x3,in_port=p1,dl_vlan=5,dl_vlan_pcp=0,dl_src=00:00:00:00:00:01,nw_src=10.0.0.1,nw_ttl=64,tp_dst=80"
-	if got := KeyText(k, portNames()); got != want {
+	names := flow.NewNames()
+	names.SetPort(1, "p1")
+	if got := flow.KeyText(k, names); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -100,8 +100,21 @@ func (n *Names) Ports() iter.Seq2[uint32, string] {
 	}
 }
 
-// clone is a copy; of nil, an empty one.
-func (n *Names) clone() *Names {
+// OpenPorts are the names of ports that a switch can open, by number: those above 0xfeff
+// are reserved (OpenFlow 1.0, section 5.2.1).
+func (n *Names) OpenPorts() map[uint32]string {
+	const last = 0xfeff
+	all := make(map[uint32]string)
+	for no, name := range n.Ports() {
+		if no >= 1 && no <= last {
+			all[no] = name
+		}
+	}
+	return all
+}
+
+// Clone is a copy. The copy of nil is an empty set.
+func (n *Names) Clone() *Names {
 	if n == nil {
 		return NewNames()
 	}

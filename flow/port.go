@@ -10,8 +10,8 @@ import (
 // OpenFlow 1.0 writes the reserved ones in 16 bits (LOCAL is 0xfffe), later
 // versions in 32; entries hold 32.
 
-// maxPort is the largest number of a port of the switch.
-const maxPort = 0xfeff
+// MaxPort is the largest number of a port of the switch.
+const MaxPort = 0xfeff
 
 // reservedPorts maps names to numbers; the first of two is the one printed.
 var reservedPorts = []struct {
@@ -29,7 +29,8 @@ var reservedPorts = []struct {
 	{"NONE", PortNone},
 }
 
-func reservedPort(name string) (uint32, bool) {
+// ReservedPort is the number of a reserved port by its name, in upper or lower case.
+func ReservedPort(name string) (uint32, bool) {
 	for _, r := range reservedPorts {
 		if strings.EqualFold(r.name, name) {
 			return r.port, true
@@ -38,8 +39,8 @@ func reservedPort(name string) (uint32, bool) {
 	return 0, false
 }
 
-// portOf16 widens an OpenFlow 1.0 port number.
-func portOf16(p uint32) uint32 {
+// PortOf16 widens a port number of 16 bits (OpenFlow 1.0).
+func PortOf16(p uint32) uint32 {
 	if p >= PortInPort&0xffff && p <= 0xffff {
 		return p | 0xffff0000
 	}

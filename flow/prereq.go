@@ -74,41 +74,60 @@ const (
 	vlanPresent = 0x1000
 )
 
-// protocol is a word that stands for a whole match: tcp is eth_type=0x800 and
-// nw_proto=6. anyProto marks words that say nothing about nw_proto.
-type protocol struct {
-	word    string
-	ethType uint16
-	proto   int
+// Protocol is a word that stands for a whole match: tcp is eth_type=0x800 and
+// nw_proto=6.
+type Protocol struct {
+	Word    string
+	EthType uint16
+	IPProto int // AnyProto if the word says nothing about nw_proto
 }
 
-const anyProto = -1
+// AnyProto is the IPProto of a word such as ip.
+const AnyProto = -1
 
-var protocols = []protocol{
-	{"ip", typeIPv4, anyProto},
+var protocols = []Protocol{
+	{"ip", typeIPv4, AnyProto},
 	{"icmp", typeIPv4, protoICMP},
 	{"tcp", typeIPv4, protoTCP},
 	{"udp", typeIPv4, protoUDP},
 	{"sctp", typeIPv4, protoSCTP},
-	{"ipv6", typeIPv6, anyProto},
-	{"ip6", typeIPv6, anyProto},
+	{"ipv6", typeIPv6, AnyProto},
+	{"ip6", typeIPv6, AnyProto},
 	{"icmp6", typeIPv6, protoICMPv6},
 	{"tcp6", typeIPv6, protoTCP},
 	{"udp6", typeIPv6, protoUDP},
 	{"sctp6", typeIPv6, protoSCTP},
-	{"arp", typeARP, anyProto},
-	{"rarp", typeRARP, anyProto},
-	{"mpls", 0x8847, anyProto},
-	{"mplsm", 0x8848, anyProto},
+	{"arp", typeARP, AnyProto},
+	{"rarp", typeRARP, AnyProto},
+	{"mpls", 0x8847, AnyProto},
+	{"mplsm", 0x8848, AnyProto},
 }
 
-func protocolByWord(word string) *protocol {
+// ProtocolByWord finds a protocol; nil for a word that is none.
+func ProtocolByWord(word string) *Protocol {
 	for i := range protocols {
-		if protocols[i].word == word {
+		if protocols[i].Word == word {
 			return &protocols[i]
 		}
 	}
 	return nil
+}
+
+// MatchWords are the words that a match can begin a part with: fields, without their
+// header names, and protocols.
+func MatchWords() []string {
+	words := []string{"dl_vlan", "tp_src", "tp_dst"}
+	for i := range fields {
+		for _, name := range []string{fields[i].Name, fields[i].Alias} {
+			if name != "" {
+				words = append(words, name)
+			}
+		}
+	}
+	for i := range protocols {
+		words = append(words, protocols[i].Word)
+	}
+	return words
 }
 
 // Implies says whether every packet that m matches fulfils p.

@@ -16,14 +16,25 @@ func ActionsText(actions []Action, n *Names) string {
 	return string(appendActions(nil, actions, spelling{names: n}))
 }
 
+// AppendAction appends one action to b, in a format of which it uses Names and Loads.
+func AppendAction(b []byte, a Action, f Format) []byte {
+	return appendAction(b, a, f.spelling())
+}
+
 // spelling is how actions are written: with which names, and whether a load is
 // written as load: (Format.Loads).
 type spelling struct {
-	names *Names
-	loads bool
+	names   *Names
+	loads   bool
+	version Version
 }
 
+func (f *Format) spelling() spelling { return spelling{f.Names, f.Loads, f.Version} }
+
 func appendActions(b []byte, actions []Action, how spelling) []byte {
+	if how.version == OpenFlow10 {
+		actions = spelledIn10(actions)
+	}
 	if len(actions) == 0 {
 		return append(b, "drop"...)
 	}
@@ -40,6 +51,11 @@ func appendActions(b []byte, actions []Action, how spelling) []byte {
 // are.
 func appendAction(b []byte, a Action, how spelling) []byte {
 	n := how.names
+	if how.version == OpenFlow10 {
+		if b, ok := appendAction10(b, a, how); ok {
+			return b
+		}
+	}
 	switch a := a.(type) {
 	case Output:
 		return appendOutput(b, a.Port, n)
@@ -94,7 +110,7 @@ func appendAction(b []byte, a Action, how spelling) []byte {
 }
 
 func appendOutput(b []byte, port uint32, n *Names) []byte {
-	if port <= maxPort {
+	if port <= MaxPort {
 		b = append(b, "output:"...)
 	}
 	return appendPort(b, port, n)

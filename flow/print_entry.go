@@ -14,8 +14,10 @@ type Format struct {
 	Names *Names // nil prints numbers
 	Stats *Stats // nil leaves the counters out, as --no-stats does
 	// Loads writes a load as load:, not as the set_field that ovs-ofctl prints, so that
-	// ParseEntry gives the same action again.
+	// parse.Entry gives the same action again.
 	Loads bool
+	// Version is the OpenFlow version whose spelling actions have; OpenFlow 1.5 when not given.
+	Version Version
 }
 
 // Stats is what a switch counted for an entry.
@@ -51,14 +53,15 @@ func (e *Entry) AppendText(b []byte, f Format) []byte {
 		b = appendTable(append(b, "table="...), e.Table, f.Names)
 		b = append(b, ", "...)
 	}
-	b = e.appendSettings(b, f.Stats)
+	b = e.appendSettings(b, f)
 	b = e.appendMatch(b, f.Names)
 	b = append(b, "actions="...)
-	return appendActions(b, e.Actions, spelling{f.Names, f.Loads})
+	return appendActions(b, e.Actions, f.spelling())
 }
 
-// appendSettings writes counters, timeouts and ages.
-func (e *Entry) appendSettings(b []byte, s *Stats) []byte {
+// appendSettings writes counters, timeouts and ages. A dump of OpenFlow 1.0 has no flags.
+func (e *Entry) appendSettings(b []byte, f Format) []byte {
+	s := f.Stats
 	if s != nil {
 		b = appendSetting(b, "n_packets=", s.Packets)
 		b = appendSetting(b, "n_bytes=", s.Bytes)
@@ -69,7 +72,7 @@ func (e *Entry) appendSettings(b []byte, s *Stats) []byte {
 	if e.HardTimeout != 0 {
 		b = appendSetting(b, "hard_timeout=", uint64(e.HardTimeout))
 	}
-	if e.SendFlowRem {
+	if e.SendFlowRem && f.Version != OpenFlow10 {
 		b = append(b, "send_flow_rem "...)
 	}
 	if s != nil {
@@ -127,7 +130,7 @@ func (g *Group) AppendText(b []byte, n *Names) []byte { return g.AppendAs(b, For
 
 // AppendAs is AppendText in a format, of which it uses Names and Loads.
 func (g *Group) AppendAs(b []byte, f Format) []byte {
-	how := spelling{f.Names, f.Loads}
+	how := f.spelling()
 	b = strconv.AppendUint(append(b, " group_id="...), uint64(g.ID), 10)
 	b = append(append(b, ",type="...), g.Type.String()...)
 	for _, u := range g.Buckets {

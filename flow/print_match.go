@@ -123,13 +123,13 @@ func (p *matchPrinter) protocol() (skipType, skipProto bool) {
 	}
 	word := ""
 	for _, w := range protocols {
-		if !p.m.is(EthType, uint64(w.ethType)) || w.word == "ip6" {
+		if !p.m.is(EthType, uint64(w.EthType)) || w.Word == "ip6" {
 			continue
 		}
-		if w.proto == anyProto && word == "" {
-			word = w.word
-		} else if w.proto != anyProto && p.m.is(IPProto, uint64(w.proto)) {
-			word, skipProto = w.word, true
+		if w.IPProto == AnyProto && word == "" {
+			word = w.Word
+		} else if w.IPProto != AnyProto && p.m.is(IPProto, uint64(w.IPProto)) {
+			word, skipProto = w.Word, true
 		}
 	}
 	if word != "" {
@@ -149,7 +149,7 @@ func (p *matchPrinter) registers() {
 	p.fields(Metadata)
 	if v, mask := p.m.Get(InPort); !mask.IsZero() {
 		p.open("in_port=")
-		p.b = appendPort(p.b, portOf16(uint32(v.Lo)), p.names)
+		p.b = appendPort(p.b, PortOf16(uint32(v.Lo)), p.names)
 	}
 }
 

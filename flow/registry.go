@@ -115,7 +115,7 @@ var (
 	fieldNames = makeFieldNames()
 )
 
-func makeFields() (t [numFields]Field) {
+func makeFields() (t [NumFields]Field) {
 	for _, rows := range [][]row{registers(), metadata, headers} {
 		for _, r := range rows {
 			t[r.id] = r.field()

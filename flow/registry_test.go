@@ -1,6 +1,9 @@
 package flow
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // unions are the bytes of the Key that several fields share on purpose: the
 // first is the one that owns them, the others are other names or parts.
@@ -32,7 +35,7 @@ func TestRegistryCoversKey(t *testing.T) {
 		}
 	}
 	var owner [KeySize]string
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		f := FieldByID(id)
 		if shared[id] || id >= XReg0 && id < ConjID { // xreg and xxreg are unions of registers
 			continue
@@ -55,7 +58,7 @@ func TestRegistryCoversKey(t *testing.T) {
 // to it and to nothing else.
 func TestRegistryRows(t *testing.T) {
 	names := map[string]FieldID{}
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		f := FieldByID(id)
 		if f.ID != id || f.Name == "" {
 			t.Fatalf("field %d has no row", id)
@@ -98,17 +101,17 @@ func TestRegisterUnions(t *testing.T) {
 // Put and Get are each other's inverse and touch no other bit, whole or by
 // subfield.
 func TestPutGet(t *testing.T) {
-	g := newGenerator(t, 7)
-	for id := Reg0; id < numFields; id++ {
+	r := rand.New(rand.NewPCG(7, 0))
+	for id := Reg0; id < NumFields; id++ {
 		f := FieldByID(id)
 		for range 50 {
 			var before Key
 			for i := range before {
-				before[i] = byte(g.r.Uint32())
+				before[i] = byte(r.Uint32())
 			}
-			s := Subfield{Field: id, Ofs: uint8(g.r.IntN(f.Bits))}
-			s.N = uint8(1 + g.r.IntN(f.Bits-int(s.Ofs)))
-			v := Value{g.r.Uint64(), g.r.Uint64()}.And(Ones(int(s.N)))
+			s := Subfield{Field: id, Ofs: uint8(r.IntN(f.Bits))}
+			s.N = uint8(1 + r.IntN(f.Bits-int(s.Ofs)))
+			v := Value{r.Uint64(), r.Uint64()}.And(Ones(int(s.N)))
 			k := before
 			s.Put(&k, v)
 			if got := s.Get(&k); got != v {

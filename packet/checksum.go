@@ -83,6 +83,26 @@ func Update16(checksum, old, new uint16) uint16 {
 	return ^fold(uint64(^checksum) + uint64(^old) + uint64(new))
 }
 
+// AdjustChecksum updates the checksum in the first two bytes of field after a 16-bit
+// word that it covers changed (RFC 1624).
+func AdjustChecksum(field []byte, old, new uint16) {
+	binary.BigEndian.PutUint16(field, Update16(binary.BigEndian.Uint16(field), old, new))
+}
+
+// AdjustSum is AdjustChecksum for a field that holds a sum, not its complement
+// (Offload.ChecksumPartial).
+func AdjustSum(field []byte, old, new uint16) {
+	binary.BigEndian.PutUint16(field, ^Update16(^binary.BigEndian.Uint16(field), old, new))
+}
+
+// AdjustUDP is AdjustChecksum for UDP. A field of 0 means no checksum and stays 0
+// (RFC 768); a result of 0 is written as 0xffff.
+func AdjustUDP(field []byte, old, new uint16) {
+	if sum := binary.BigEndian.Uint16(field); sum != 0 {
+		binary.BigEndian.PutUint16(field, NonZero(Update16(sum, old, new)))
+	}
+}
+
 // Update32 is Update16 for a 32-bit word.
 func Update32(checksum uint16, old, new uint32) uint16 {
 	return ^fold(uint64(^checksum) + uint64(^old) + uint64(new))

@@ -13,7 +13,7 @@
 //	tcp.go, udp.go, sctp.go, icmp.go
 //	checksum.go, transport.go         checksums, of IP and of what it carries
 //	offload.go                        work that a sender leaves to hardware
-//	segment.go, train.go              cutting a long TCP frame, and joining it again
+//	segment.go, coalesced.go          cutting a long TCP frame, and joining it again
 //
 // Ownership: at any instant exactly one party holds a Frame: a port driver, a
 // worker, or the pool it came from. Whoever holds it may change it; handing it

@@ -123,7 +123,7 @@ func TestAdmitOffload(t *testing.T) {
 }
 
 // TestTooManySegments admits what Linux sends at its smallest maximum segment size,
-// and the largest train of datagrams; a byte less, or a datagram more, is refused by
+// and the largest run of coalesced datagrams; a byte less, or a datagram more, is refused by
 // a name of its own.
 func TestTooManySegments(t *testing.T) {
 	timestamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}

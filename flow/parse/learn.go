@@ -1,20 +1,24 @@
-package flow
+package parse
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // learn(…): the settings of the entry to be made, and its parts. A part is
 // eth_type=0x800 or NXM_OF_IP_DST[] (a match), load:… or output:….
 
-func (l *actionList) learn(it item) (Action, error) {
+func (l *actionList) learn(it item) (flow.Action, error) {
 	if it.sep != '(' {
 		return nil, it.key.errorf("expected learn(…)")
 	}
-	a := &Learn{Table: 1, Priority: DefaultPriority}
+	a := &flow.Learn{Table: 1, Priority: flow.DefaultPriority}
 	err := each(it.value, func(o item) error { return l.learnPart(a, o) })
 	return a, err
 }
 
-func (l *actionList) learnPart(a *Learn, o item) (err error) {
+func (l *actionList) learnPart(a *flow.Learn, o item) (err error) {
 	switch o.key.text {
 	case "table":
 		a.Table, err = l.p.table(o.value)
@@ -41,7 +45,7 @@ func (l *actionList) learnPart(a *Learn, o item) (err error) {
 	case "result_dst":
 		err = o.key.errorf("result_dst is not supported by this switch")
 	default:
-		var s LearnSpec
+		var s flow.LearnSpec
 		s, err = l.learnSpec(o)
 		a.Specs = append(a.Specs, s)
 	}
@@ -54,25 +58,25 @@ func number16(o item, v *uint16) error {
 	return err
 }
 
-func (l *actionList) learnSpec(o item) (LearnSpec, error) {
+func (l *actionList) learnSpec(o item) (flow.LearnSpec, error) {
 	switch o.key.text {
 	case "load":
 		return learnLoad(o)
 	case "output":
 		src, err := subfield(o.value)
-		return LearnSpec{Kind: LearnOutput, FromField: true, Src: src}, err
+		return flow.LearnSpec{Kind: flow.LearnOutput, FromField: true, Src: src}, err
 	}
 	dst, err := subfield(o.key)
 	if err != nil {
-		return LearnSpec{}, err
+		return flow.LearnSpec{}, err
 	}
-	s := LearnSpec{Kind: LearnMatch, Dst: dst}
+	s := flow.LearnSpec{Kind: flow.LearnMatch, Dst: dst}
 	if o.sep == 0 {
 		s.FromField, s.Src = true, dst
 		return s, nil
 	}
 	name, _, _ := strings.Cut(o.value.text, "[")
-	if fieldNames[aliasOf(name)] != nil {
+	if flow.FieldByName(aliasOf(name)) != nil {
 		s.FromField = true
 		if s.Src, err = subfield(o.value); err == nil {
 			err = sameWidth(o.value, s.Src, dst)
@@ -84,24 +88,24 @@ func (l *actionList) learnSpec(o item) (LearnSpec, error) {
 }
 
 // learnImmediate reads the value that the learned entry matches on.
-func (l *actionList) learnImmediate(s span, dst Subfield) (Value, error) {
-	f := &fields[dst.Field]
+func (l *actionList) learnImmediate(s span, dst flow.Subfield) (flow.Value, error) {
+	f := flow.FieldByID(dst.Field)
 	if dst != f.Full() {
 		return fitting(s, dst)
 	}
 	v, mask, err := l.p.value(f, s)
-	if err == nil && (mask != Ones(f.Bits) && mask != Ones(len(flagWords[f.Form])) || strings.Contains(s.text, "/")) {
+	if err == nil && (mask != flow.Ones(f.Bits) && mask != flow.Ones(len(f.Form.Flags())) || strings.Contains(s.text, "/")) {
 		err = s.errorf("a mask is not possible here; name the bits, as in %s[0..3]", f.Name)
 	}
 	return v, err
 }
 
-func learnLoad(o item) (LearnSpec, error) {
+func learnLoad(o item) (flow.LearnSpec, error) {
 	value, name, err := arrow(o)
 	if err != nil {
-		return LearnSpec{}, err
+		return flow.LearnSpec{}, err
 	}
-	s := LearnSpec{Kind: LearnLoad}
+	s := flow.LearnSpec{Kind: flow.LearnLoad}
 	if s.Dst, err = writableSubfield(name); err != nil {
 		return s, err
 	}

@@ -1,19 +1,9 @@
-package flow
-
-import (
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-)
-
-// Entries, groups, names and actions as JSON, for a peer in another process.
+// Package wire has entries, groups and actions as JSON, for a peer in another process.
 //
 //	Entry   the line of dump-flows, with numbers for tables and ports and loads as they
-//	        are, without its leading blank; a list of lines if it is long (parts.go)
+//	        are, without its leading blank; a list of lines if it is long (Entry.Parts)
 //	Group   the line of dump-groups likewise
-//	Names   {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}
-//	Meter   an object with the fields' Go names
+//	Action  the action's text
 //
 // The text says less than a Go value in two places, neither of which a switch sees: an
 // empty list of actions returns as nil, and the weight of a bucket outside select
@@ -21,11 +11,28 @@ import (
 //
 // Decoders take input of another process. They check it as they check the text of a
 // user, and need memory in proportion to its length: at most some 100 bytes for one.
+package wire
 
-// AppendJSON appends the entry as JSON to b. It escapes nothing that JSON need not
-// escape, so that "->" stays readable.
-func (e *Entry) AppendJSON(b []byte) []byte {
-	return appendLines(b, e.Parts(), func(b []byte, part *Entry) []byte { return part.AppendText(b, Format{Loads: true}) })
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
+)
+
+// Entry is a flow entry as JSON. A struct has it in place of an entry among its fields.
+// A nil entry is null.
+type Entry struct{ *flow.Entry }
+
+// AppendJSON appends the entry to b. It escapes nothing that JSON need not escape, so that
+// "->" stays readable.
+func (e Entry) AppendJSON(b []byte) []byte {
+	if e.Entry == nil {
+		return append(b, "null"...)
+	}
+	return appendLines(b, e.Parts(), func(b []byte, part *flow.Entry) []byte { return part.AppendText(b, flow.Format{Loads: true}) })
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -34,34 +41,38 @@ func (e Entry) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 // UnmarshalJSON implements json.Unmarshaler. The error names the line, and the column
 // in it.
 func (e *Entry) UnmarshalJSON(b []byte) error {
-	read := func(line string) (*Entry, error) { return ParseEntry(line, nil) }
-	got, err := readLines(b, "entry", read, (*Entry).Join)
+	read := func(line string) (*flow.Entry, error) { return parse.Entry(line, nil) }
+	got, err := readLines(b, "entry", read, (*flow.Entry).Join)
 	if err == nil && got != nil {
-		*e = *got
+		e.Entry = got
 	}
 	return err
 }
 
-// AppendJSON appends the group as JSON to b.
-func (g *Group) AppendJSON(b []byte) []byte {
-	return appendLines(b, g.Parts(), func(b []byte, part *Group) []byte { return part.AppendAs(b, Format{Loads: true}) })
-}
+// Group is a group as JSON. A struct has it in place of a group among its fields. A nil
+// group is null.
+type Group struct{ *flow.Group }
 
 // MarshalJSON implements json.Marshaler.
-func (g Group) MarshalJSON() ([]byte, error) { return g.AppendJSON(nil), nil }
+func (g Group) MarshalJSON() ([]byte, error) {
+	if g.Group == nil {
+		return []byte("null"), nil
+	}
+	return appendLines(nil, g.Parts(), func(b []byte, part *flow.Group) []byte { return part.AppendAs(b, flow.Format{Loads: true}) }), nil
+}
 
 // UnmarshalJSON implements json.Unmarshaler. The error names the line, and the column
 // in it.
 func (g *Group) UnmarshalJSON(b []byte) error {
-	read := func(line string) (*Group, error) { return ParseGroup(line, nil) }
-	got, err := readLines(b, "group", read, (*Group).Join)
+	read := func(line string) (*flow.Group, error) { return parse.Group(line, nil) }
+	got, err := readLines(b, "group", read, (*flow.Group).Join)
 	if err != nil || got == nil {
 		return err
 	}
-	if err := checkGroup(got, span{}); err != nil {
+	if err := got.Check(); err != nil {
 		return fmt.Errorf("group %d: %w", got.ID, err)
 	}
-	*g = *got
+	g.Group = got
 	return nil
 }
 
@@ -146,72 +157,23 @@ func stringOrList(b []byte) (lines []string, err error) {
 	return lines, nil
 }
 
-// wireNames is Names as JSON.
-type wireNames struct {
-	Tables map[uint8]string  `json:"tables"`
-	Ports  map[uint32]string `json:"ports"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (n *Names) MarshalJSON() ([]byte, error) {
-	if n == nil {
-		return []byte("null"), nil
-	}
-	return json.Marshal(wireNames{n.tables, n.ports})
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names two tables, or two ports,
-// of one name.
-func (n *Names) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		return nil
-	}
-	var w wireNames
-	if err := json.Unmarshal(b, &w); err != nil {
-		return fmt.Errorf("names: %w", err)
-	}
-	got := NewNames()
-	for _, id := range slices.Sorted(maps.Keys(w.Tables)) {
-		if other, ok := got.TableID(w.Tables[id]); ok {
-			return fmt.Errorf("names: tables %d and %d are both called %q", other, id, w.Tables[id])
-		}
-		got.SetTable(id, w.Tables[id])
-	}
-	for _, no := range slices.Sorted(maps.Keys(w.Ports)) {
-		if other, ok := got.PortID(w.Ports[no]); ok {
-			return fmt.Errorf("names: ports %d and %d are both called %q", other, no, w.Ports[no])
-		}
-		got.SetPort(no, w.Ports[no])
-	}
-	*n = *got
-	return nil
-}
-
-// ActionText is one action as JSON: its text in dumps, with numbers for tables and
-// ports. It is for a struct that has an action among its fields. A nil Action cannot
-// be one; such a field is left out. A decoded action is for people to read: the decoder
-// does not check where it may stand.
-type ActionText struct{ Action }
+// Action is one action as JSON: its text in dumps, with numbers for tables and ports.
+// A struct has it in place of an action among its fields. A nil action has no text; a
+// struct leaves such a field out. A decoded action is for people to read: the decoder does
+// not check where it may stand.
+type Action struct{ flow.Action }
 
 // MarshalText implements encoding.TextMarshaler.
-func (a ActionText) MarshalText() ([]byte, error) {
-	return appendAction(nil, a.Action, spelling{loads: true}), nil
+func (a Action) MarshalText() ([]byte, error) {
+	return flow.AppendAction(nil, a.Action, flow.Format{Loads: true}), nil
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler. The error is for a text that is
 // not one action.
-func (a *ActionText) UnmarshalText(text []byte) error {
-	s := span{string(text), 0}
-	if err := checkLength(s); err != nil {
-		return fmt.Errorf("action: %w", err)
+func (a *Action) UnmarshalText(text []byte) error {
+	got, err := parse.Action(string(text), nil)
+	if err == nil {
+		a.Action = got
 	}
-	list, err := (&parser{}).actions(s, 0)
-	if err != nil {
-		return fmt.Errorf("action %.60q: %w", text, err)
-	}
-	if len(list.actions) != 1 {
-		return fmt.Errorf("action %.60q: expected one action, not %d", text, len(list.actions))
-	}
-	a.Action = list.actions[0]
-	return nil
+	return err
 }

@@ -1,4 +1,4 @@
-package flow
+package parse_test
 
 import (
 	"os"
@@ -7,20 +7,23 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // golden reads the fixture pipeline: 175 entries, 12 groups and 3 meters that
 // Open vSwitch printed.
-func golden(t testing.TB) (Sources, *Program) {
+func golden(t testing.TB) (parse.Sources, *flow.Program) {
 	t.Helper()
-	var src Sources
-	for name, s := range map[string]*Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
+	var src parse.Sources
+	for name, s := range map[string]*parse.Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
 		var err error
-		if *s, err = File(filepath.Join("testdata", "golden", "pipeline."+name)); err != nil {
+		if *s, err = parse.File(filepath.Join("testdata", "golden", "pipeline."+name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := ParseProgram(src)
+	p, err := parse.Program(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +35,7 @@ func TestGoldenRoundTrip(t *testing.T) {
 	src, p := golden(t)
 	var flows, groups, meters []string
 	for _, e := range p.Entries {
-		flows = append(flows, e.Text(Format{Names: p.Names}))
+		flows = append(flows, e.Text(flow.Format{Names: p.Names}))
 	}
 	for _, g := range p.Groups {
 		groups = append(groups, g.Text(p.Names))
@@ -67,7 +70,7 @@ func same(t *testing.T, what, got, want string) {
 func TestGoldenByNumbers(t *testing.T) {
 	_, p := golden(t)
 	for _, e := range p.Entries {
-		again, err := ParseEntry(e.String(), nil)
+		again, err := parse.Entry(e.String(), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", e, err)
 		}
@@ -154,12 +157,12 @@ func TestSpellings(t *testing.T) {
 		{`table="with-dash" actions=output:"3abc"`, ` table="with-dash", actions=output:"3abc"`},
 		{"tcp actions=learn(table=2,dl_type=0x800,nw_proto=6,tcp_dst)", " tcp actions=learn(table=SpoofGuard,eth_type=0x800,nw_proto=6,NXM_OF_TCP_DST[])"},
 	} {
-		e, err := ParseEntry(c.in, ovsNames())
+		e, err := parse.Entry(c.in, ovsNames())
 		if err != nil {
 			t.Errorf("%s: %v", c.in, err)
 			continue
 		}
-		if got := e.Text(Format{Names: ovsNames()}); got != c.want {
+		if got := e.Text(flow.Format{Names: ovsNames()}); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.in, got, c.want)
 		}
 	}
@@ -167,18 +170,18 @@ func TestSpellings(t *testing.T) {
 
 // Counters and ages stand where dump-flows has them.
 func TestStats(t *testing.T) {
-	e, err := ParseEntry("table=3,cookie=4,idle_timeout=100,send_flow_rem,priority=5,ip actions=drop", nil)
+	e, err := parse.Entry("table=3,cookie=4,idle_timeout=100,send_flow_rem,priority=5,ip actions=drop", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Stats{Packets: 7, Bytes: 420, Duration: 1218 * time.Millisecond, Idle: 1999 * time.Millisecond}
+	s := &flow.Stats{Packets: 7, Bytes: 420, Duration: 1218 * time.Millisecond, Idle: 1999 * time.Millisecond}
 	want := " cookie=0x4, duration=1.218s, table=3, n_packets=7, n_bytes=420, idle_timeout=100, send_flow_rem idle_age=1, priority=5,ip actions=drop"
-	if got := e.Text(Format{Stats: s}); got != want {
+	if got := e.Text(flow.Format{Stats: s}); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	s.Duration, s.Hard = 90*time.Second, 30*time.Second
 	want = " cookie=0x0, duration=90.000s, table=0, n_packets=7, n_bytes=420, idle_age=1, hard_age=30, actions=drop"
-	if got := (&Entry{Priority: DefaultPriority}).Text(Format{Stats: s}); got != want {
+	if got := (&flow.Entry{Priority: flow.DefaultPriority}).Text(flow.Format{Stats: s}); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -197,7 +200,7 @@ func TestGroupsAsOVS(t *testing.T) {
 		"group_id=16,type=select,bucket=bucket_id:4,weight:0,actions=ct(table=1),bucket=bucket_id:9,weight:100,actions=set_field:0xa0a0018->reg3,resubmit(,3)",
 		"group_id=4294967040,type=all,bucket=normal",
 	} {
-		g, err := ParseGroup(line, n)
+		g, err := parse.Group(line, n)
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -205,7 +208,7 @@ func TestGroupsAsOVS(t *testing.T) {
 		ask(t, s, "add-group", line)
 		got := g.Text(n)
 		contains(t, ask(t, s, "--names", "dump-groups"), []string{got})
-		again, err := ParseGroup(got, n)
+		again, err := parse.Group(got, n)
 		if err != nil || !reflect.DeepEqual(again, g) {
 			t.Errorf("%s reads back as %v, %v", got, again, err)
 		}
@@ -220,7 +223,7 @@ func TestMetersAsOVS(t *testing.T) {
 		"meter=6 pktps burst stats bands= type=drop rate=100 burst_size=200",
 		"meter=7 pktps burst bands=type=drop rate=500 burst_size=1",
 	} {
-		m, err := ParseMeter(line)
+		m, err := parse.Meter(line)
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
@@ -229,7 +232,7 @@ func TestMetersAsOVS(t *testing.T) {
 		if dump := ask(t, s, "dump-meters"); !strings.Contains(dump, m.Text()+"\n") {
 			t.Errorf("got  %q\nwant one of %q", m.Text(), dump)
 		}
-		again, err := ParseMeter(m.Text())
+		again, err := parse.Meter(m.Text())
 		if err != nil || !reflect.DeepEqual(again, m) {
 			t.Errorf("%s reads back as %v, %v", m.Text(), again, err)
 		}
@@ -238,27 +241,27 @@ func TestMetersAsOVS(t *testing.T) {
 
 // Actions and matches can be read by themselves, with names that need quotes.
 func TestParseParts(t *testing.T) {
-	n := NewNames()
+	n := flow.NewNames()
 	n.SetPort(7, `a"b\c`)
 	n.SetPort(8, "x\ty")
-	actions, err := ParseActions(`output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone()`, n)
+	actions, err := parse.Actions(`output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone()`, n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Action{Output{7}, Output{8}, SetField{IPTTL, Value{Lo: 5}, Ones(8)}, Clone{}}
+	want := []flow.Action{flow.Output{Port: 7}, flow.Output{Port: 8}, flow.SetField{Field: flow.IPTTL, Value: flow.Value{Lo: 5}, Mask: flow.Ones(8)}, flow.Clone{}}
 	if !reflect.DeepEqual(actions, want) {
 		t.Errorf("got %#v", actions)
 	}
-	if got, want := ActionsText(actions, n), `output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone(drop)`; got != want {
+	if got, want := flow.ActionsText(actions, n), `output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone(drop)`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for _, bad := range []string{`output:"a\nb"`, `output:"a"b"`, "goto_table:3", "output:1,bogus", strings.Repeat(" ", 70000)} {
-		if a, err := ParseActions(bad, n); err == nil || a != nil {
+		if a, err := parse.Actions(bad, n); err == nil || a != nil {
 			t.Errorf("%.30s: %v, %v", bad, a, err)
 		}
 	}
 	for _, bad := range []string{"tcp,bogus=1", "ip(", "in_port(3)", "reg0=1)", strings.Repeat(" ", 70000)} {
-		if m, err := ParseMatch(bad, n); err == nil || !m.IsAny() {
+		if m, err := parse.Match(bad, n); err == nil || !m.IsAny() {
 			t.Errorf("%.30s: %v, %v", bad, &m, err)
 		}
 	}

@@ -1,8 +1,11 @@
-package flow
+package parse
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // The scanner cuts a line into parts the way ovs-ofctl does: key, key=value,
@@ -38,7 +41,22 @@ func (s span) cut(sep string) (before, after span, ok bool) {
 
 // errorf is an error at the span's beginning.
 func (s span) errorf(format string, args ...any) error {
-	return &Error{Column: s.at + 1, Msg: fmt.Sprintf(format, args...)}
+	return &flow.Error{Column: s.at + 1, Msg: fmt.Sprintf(format, args...)}
+}
+
+// placed is an error that counts columns from the span's beginning.
+func (s span) placed(err error) error {
+	if err == nil { // nearly always: inlined
+		return nil
+	}
+	return s.move(err)
+}
+
+func (s span) move(err error) error {
+	if e, ok := errors.AsType[*flow.Error](err); ok {
+		e.Column += s.at
+	}
+	return err
 }
 
 const blanks = " \t\r"

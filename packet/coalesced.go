@@ -10,15 +10,15 @@ import (
 // walk the tables once. Here it is strict: frames are joined only when Segments
 // would make the very same frames of the result, so that nobody can tell.
 
-// maxTrain is how many segments a train has at most: AdmitOffload takes as many of
+// maxCoalesced is the most segments that are coalesced: AdmitOffload takes as many of
 // any length.
-const maxTrain = fewSegments
+const maxCoalesced = fewSegments
 
-// Train is TCP segments of one connection that follow one another. It keeps
+// Coalesced is TCP segments of one connection that follow one another. It keeps
 // slices of their bytes, which must stay as they are until Join has made one
 // frame of them. Whatever is not in the bytes (Frame.Tunnel, Frame.Mark) is the
 // caller's to compare. The zero value has no segment.
-type Train struct {
+type Coalesced struct {
 	head   []byte // the first segment
 	layers Layers // of head
 	start  int    // where the payload begins, in each
@@ -27,16 +27,15 @@ type Train struct {
 	n      int
 	ended  bool // nothing can follow the last
 	flags  uint16
-	parts  [maxTrain][]byte // the payloads
+	parts  [maxCoalesced][]byte // the payloads
 }
 
-// Len is how many segments the train has.
-func (t *Train) Len() int { return t.n }
+// Len returns the number of segments.
+func (t *Coalesced) Len() int { return t.n }
 
-// Start begins a train with the bytes of a frame whose sender left nothing
-// undone. When it is nothing to be joined, the train has this one frame and
-// takes no other.
-func (t *Train) Start(b []byte) {
+// Start begins with the bytes of a frame whose sender left nothing undone. If the frame
+// cannot be joined with others, t has this one frame and takes no other.
+func (t *Coalesced) Start(b []byte) {
 	t.head, t.n, t.ended = b, 1, true
 	l := ParseLayers(b)
 	if !joinable(b, &l) {
@@ -50,11 +49,11 @@ func (t *Train) Start(b []byte) {
 	t.ended = t.flags&(TCPFin|TCPPsh) != 0
 }
 
-// Add says whether b is the train's next segment, and if so appends it. The
+// Add says whether b is the next segment, and if so appends it. The
 // checksums of segments that are appended are right.
-func (t *Train) Add(b []byte) bool {
+func (t *Coalesced) Add(b []byte) bool {
 	n := len(b) - t.start
-	if t.ended || t.n == maxTrain || n <= 0 || n > t.size || t.start-t.layers.L3+t.total+n > 65535 ||
+	if t.ended || t.n == maxCoalesced || n <= 0 || n > t.size || t.start-t.layers.L3+t.total+n > 65535 ||
 		!t.sameNetwork(b) || !t.sameTransport(b) || !t.sound(b) {
 		return false
 	}
@@ -79,7 +78,7 @@ func joinable(b []byte, l *Layers) bool {
 // sound verifies the checksums of b, whose headers are where those of head are,
 // and before the first that is appended those of head. It is asked last: most
 // frames have nothing to be joined with.
-func (t *Train) sound(b []byte) bool {
+func (t *Coalesced) sound(b []byte) bool {
 	return (t.n > 1 || soundSegment(t.head, t.layers)) && soundSegment(b, t.layers)
 }
 
@@ -93,7 +92,7 @@ func soundSegment(b []byte, l Layers) bool {
 // IPv4 checksum and the identification may differ, the latter by one for each
 // segment. So the headers of b are where those of head are; its length must be
 // that of its packet.
-func (t *Train) sameNetwork(b []byte) bool {
+func (t *Coalesced) sameNetwork(b []byte) bool {
 	a, l, n := t.head, &t.layers, len(b)-t.layers.L3
 	if !bytes.Equal(a[:l.L3], b[:l.L3]) {
 		return false
@@ -109,7 +108,7 @@ func (t *Train) sameNetwork(b []byte) bool {
 
 // sameTransport compares the TCP headers: the sequence number goes on, and of
 // the flags only those differ that Segments sets on one segment alone.
-func (t *Train) sameTransport(b []byte) bool {
+func (t *Coalesced) sameTransport(b []byte) bool {
 	x, y := TCP(t.head[t.layers.L4:t.start]), TCP(b[t.layers.L4:t.start])
 	const first, last = TCPCwr, TCPFin | TCPPsh
 	return x.SrcPort() == y.SrcPort() && x.DstPort() == y.DstPort() &&
@@ -118,10 +117,10 @@ func (t *Train) sameTransport(b []byte) bool {
 		binary.BigEndian.Uint16(x[tcpUrgent:]) == binary.BigEndian.Uint16(y[tcpUrgent:]) && bytes.Equal(x[TCPLen:], y[TCPLen:])
 }
 
-// Join makes one frame to be segmented of the train's segments: cut, it is the
+// Join makes one frame to be segmented of the segments: cut, it is the
 // very same again. False, f not to be used, when f's buffer is too short or
 // there is only one segment.
-func (t *Train) Join(f *Frame) bool {
+func (t *Coalesced) Join(f *Frame) bool {
 	f.Reset()
 	if t.n < 2 || !f.SetLen(t.start+t.total) {
 		return false

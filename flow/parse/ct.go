@@ -1,17 +1,19 @@
-package flow
+package parse
 
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // ct(…) and the nat(…) inside it.
 
-func (l *actionList) ct(it item) (Action, error) {
+func (l *actionList) ct(it item) (flow.Action, error) {
 	if it.sep != '(' && it.sep != 0 {
 		return nil, it.key.errorf("expected ct(…)")
 	}
-	a := &CT{Table: NoTable}
+	a := &flow.CT{Table: flow.NoTable}
 	if err := each(it.value, func(o item) error { return l.ctOption(a, o) }); err != nil {
 		return nil, err
 	}
@@ -20,13 +22,13 @@ func (l *actionList) ct(it item) (Action, error) {
 		return nil, it.key.errorf("ct(force) needs commit")
 	case !a.Commit && len(a.Exec) > 0:
 		return nil, it.key.errorf("ct(exec(…)) needs commit")
-	case !a.Commit && a.NAT != nil && a.NAT.Type != NATRestore:
+	case !a.Commit && a.NAT != nil && a.NAT.Type != flow.NATRestore:
 		return nil, it.key.errorf("ct(nat(…)) with src or dst needs commit")
 	}
 	return a, nil
 }
 
-func (l *actionList) ctOption(a *CT, o item) (err error) {
+func (l *actionList) ctOption(a *flow.CT, o item) (err error) {
 	switch o.key.text {
 	case "commit":
 		a.Commit, err = true, o.bare()
@@ -49,7 +51,7 @@ func (l *actionList) ctOption(a *CT, o item) (err error) {
 }
 
 // ctZone reads a number, or 16 bits of a field.
-func ctZone(a *CT, s span) error {
+func ctZone(a *flow.CT, s span) error {
 	if s.text != "" && s.text[0] >= '0' && s.text[0] <= '9' {
 		n, err := number(s, 65535)
 		a.Zone, a.ZoneSrc = uint16(n), nil
@@ -64,7 +66,7 @@ func ctZone(a *CT, s span) error {
 }
 
 // ctExec reads actions on ct_mark and ct_label, the only ones there may be.
-func (l *actionList) ctExec(a *CT, o item) error {
+func (l *actionList) ctExec(a *flow.CT, o item) error {
 	if o.sep != '(' {
 		return o.key.errorf("expected exec(ACTIONS)")
 	}
@@ -73,7 +75,7 @@ func (l *actionList) ctExec(a *CT, o item) error {
 		return err
 	}
 	for i, x := range inner.actions {
-		if f, ok := written(x); !ok || f != CTMark && f != CTLabel {
+		if f, ok := written(x); !ok || f != flow.CTMark && f != flow.CTLabel {
 			return inner.at[i].errorf("exec(…) can only set ct_mark and ct_label")
 		}
 	}
@@ -82,34 +84,34 @@ func (l *actionList) ctExec(a *CT, o item) error {
 }
 
 // written is the field that an action writes.
-func written(a Action) (FieldID, bool) {
+func written(a flow.Action) (flow.FieldID, bool) {
 	switch a := a.(type) {
-	case SetField:
+	case flow.SetField:
 		return a.Field, true
-	case Load:
+	case flow.Load:
 		return a.Dst.Field, true
-	case Move:
+	case flow.Move:
 		return a.Dst.Field, true
 	}
-	return FieldNone, false
+	return flow.FieldNone, false
 }
 
-func (l *actionList) strayNAT(it item) (Action, error) {
+func (l *actionList) strayNAT(it item) (flow.Action, error) {
 	return nil, it.key.errorf("nat stands inside ct(…)")
 }
 
-func nat(o item) (*NAT, error) {
+func nat(o item) (*flow.NAT, error) {
 	if o.sep != '(' && o.sep != 0 {
 		return nil, o.key.errorf("expected nat or nat(…)")
 	}
-	a := &NAT{}
+	a := &flow.NAT{}
 	if err := each(o.value, func(x item) error { return natOption(a, x) }); err != nil {
 		return nil, err
 	}
 	switch {
 	case a.Hash && a.Random:
 		return nil, o.key.errorf("nat takes hash or random, not both")
-	case (a.Hash || a.Random || a.Persistent) && a.Type == NATRestore:
+	case (a.Hash || a.Random || a.Persistent) && a.Type == flow.NATRestore:
 		return nil, o.key.errorf("nat with hash, random or persistent needs src or dst")
 	case (a.Hash || a.Random || a.Persistent) && !a.AddrMin.IsValid():
 		return nil, o.key.errorf("nat with hash, random or persistent needs an address")
@@ -117,15 +119,15 @@ func nat(o item) (*NAT, error) {
 	return a, nil
 }
 
-func natOption(a *NAT, x item) (err error) {
+func natOption(a *flow.NAT, x item) (err error) {
 	switch x.key.text {
 	case "src", "dst":
-		if a.Type != NATRestore {
+		if a.Type != flow.NATRestore {
 			return x.key.errorf("nat takes one of src and dst, once")
 		}
-		a.Type = NATSource
+		a.Type = flow.NATSource
 		if x.key.text == "dst" {
-			a.Type = NATDestination
+			a.Type = flow.NATDestination
 		}
 		if x.sep != 0 {
 			err = natRange(a, x.value)
@@ -144,7 +146,7 @@ func natOption(a *NAT, x item) (err error) {
 
 // natRange reads ADDR[-ADDR][:PORT[-PORT]]; IPv6 addresses stand in brackets
 // when ports follow.
-func natRange(a *NAT, s span) error {
+func natRange(a *flow.NAT, s span) error {
 	addrs, ports, hasPorts := splitPorts(s)
 	minText, maxText := splitAddrs(addrs)
 	var err error
@@ -195,7 +197,7 @@ func natAddr(s span) (netip.Addr, error) {
 	return a, nil
 }
 
-func natPorts(a *NAT, s span) error {
+func natPorts(a *flow.NAT, s span) error {
 	minText, maxText, isRange := s.cut("-")
 	lo, err := number(minText, 65535)
 	if err != nil {

@@ -1,20 +1,24 @@
-package flow
+package parse
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // maxGroup is the largest group number (OpenFlow 1.3, OFPG_MAX).
 const maxGroup = 0xffffff00
 
-// ParseGroup reads one group as dump-groups prints it or add-group takes it.
-// The error is an *Error with the column.
-func ParseGroup(line string, n *Names) (*Group, error) {
+// Group reads one group as dump-groups prints it or add-group takes it.
+// The error is a *flow.Error with the column.
+func Group(line string, n *flow.Names) (*flow.Group, error) {
 	p := &parser{names: n}
 	return p.group(span{line, 0})
 }
 
 // A group's text is group_id=…,type=… and then bucket=…,bucket=…; a bucket goes
 // on to the next one or to the end.
-func (p *parser) group(line span) (*Group, error) {
+func (p *parser) group(line span) (*flow.Group, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
 	}
@@ -31,7 +35,7 @@ func (p *parser) group(line span) (*Group, error) {
 		}
 		rest = more
 	}
-	g := &Group{}
+	g := &flow.Group{}
 	if err := groupHead(g, head); err != nil {
 		return nil, err
 	}
@@ -42,8 +46,8 @@ func (p *parser) group(line span) (*Group, error) {
 		}
 		g.Buckets = append(g.Buckets, b)
 	}
-	if err := checkGroup(g, head); err != nil {
-		return nil, err
+	if err := g.Check(); err != nil {
+		return nil, head.trim().errorf("%s", err)
 	}
 	return g, nil
 }
@@ -63,7 +67,7 @@ func cutBucket(s span) (part, rest span, ok bool) {
 	}
 }
 
-func groupHead(g *Group, head span) error {
+func groupHead(g *flow.Group, head span) error {
 	hasID, hasType := false, false
 	err := each(head, func(it item) error {
 		switch it.key.text {
@@ -91,24 +95,24 @@ func groupHead(g *Group, head span) error {
 	return nil
 }
 
-func groupType(g *Group, s span) error {
+func groupType(g *flow.Group, s span) error {
 	name := s.text
 	if name == "fast_failover" {
 		name = "ff"
 	}
-	for i, n := range groupTypeNames {
-		if n == name {
-			g.Type = GroupType(i)
+	for t := flow.GroupAll; t <= flow.GroupFastFailover; t++ {
+		if t.String() == name {
+			g.Type = t
 			return nil
 		}
 	}
-	return s.errorf("unknown group type %q; expected %s", s.text, strings.Join(groupTypeNames[:], ", "))
+	return s.errorf("unknown group type %q; expected all, select, indirect, ff", s.text)
 }
 
 // bucket reads one bucket: settings, then actions with or without actions=.
-func (p *parser) bucket(g *Group, s span, index int) (Bucket, error) {
-	b := Bucket{ID: uint32(index)}
-	if g.Type == GroupSelect {
+func (p *parser) bucket(g *flow.Group, s span, index int) (flow.Bucket, error) {
+	b := flow.Bucket{ID: uint32(index)}
+	if g.Type == flow.GroupSelect {
 		b.Weight = 1
 	}
 	rest := s
@@ -133,14 +137,14 @@ func (p *parser) bucket(g *Group, s span, index int) (Bucket, error) {
 }
 
 // bucketSetting reads one setting, if it is one.
-func (p *parser) bucketSetting(g *Group, b *Bucket, it item) (known bool, err error) {
+func (p *parser) bucketSetting(g *flow.Group, b *flow.Bucket, it item) (known bool, err error) {
 	var n uint64
 	switch it.key.text {
 	case "bucket_id":
 		n, err = number(it.value, maxGroup)
 		b.ID = uint32(n)
 	case "weight":
-		if g.Type != GroupSelect {
+		if g.Type != flow.GroupSelect {
 			return true, it.key.errorf("only buckets of select groups have a weight")
 		}
 		n, err = number(it.value, 65535)
@@ -155,31 +159,11 @@ func (p *parser) bucketSetting(g *Group, b *Bucket, it item) (known bool, err er
 	return true, err
 }
 
-func (p *parser) bucketActions(b *Bucket, s span) error {
+func (p *parser) bucketActions(b *flow.Bucket, s span) error {
 	list, err := p.actions(s, 0)
 	if err != nil {
 		return err
 	}
 	b.Actions = list.actions
-	if c := checkActions(b.Actions, nil, noTableKnown); c != nil {
-		return list.at[c.action].errorf("%s", c.msg)
-	}
-	return nil
-}
-
-func checkGroup(g *Group, head span) error {
-	if g.Type == GroupIndirect && len(g.Buckets) != 1 {
-		return head.trim().errorf("an indirect group has exactly one bucket")
-	}
-	seen := make(map[uint32]bool)
-	for _, b := range g.Buckets {
-		if seen[b.ID] {
-			return head.trim().errorf("bucket_id %d is given twice", b.ID)
-		}
-		if g.Type == GroupFastFailover && b.WatchPort == 0 {
-			return head.trim().errorf("buckets of a fast-failover group need watch_port")
-		}
-		seen[b.ID] = true
-	}
-	return nil
+	return list.located(flow.CheckActions(b.Actions))
 }

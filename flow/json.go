@@ -4,17 +4,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Keys and matches as JSON: an object with a member for each field that is not zero,
-// or that is asked for, under the field's name. A field stands there once, under the
-// names that Diff has: whole registers rather than their unions, TCP's names for
-// ports.
+// Keys, matches and names as JSON, for a peer in another process. A key or match is an
+// object with a member for each field that is not zero, or that is asked for, under the
+// field's name. A field stands there once, under the names that Diff has: whole registers
+// rather than their unions, TCP's names for ports. Package text has entries and groups.
 //
 //	Key    {"reg0":"0x3","in_port":"7","ct_state":"new|trk","ip_dst":"10.96.0.1"}
 //	Match  {"reg0":"0x3/0xf","tun_dst":"192.168.77.102"}: a mask, if not whole, in hexadecimal
+//	Names  {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}
+//	Meter  an object with the fields' Go names
 //
 // Unlike a match in text, a key says what prerequisites would forbid, and all 32 bits
 // of in_port. A FieldID is the field's name; the empty text is FieldNone.
@@ -22,7 +26,7 @@ import (
 // MarshalText implements encoding.TextMarshaler. The error is for a number that no
 // field has.
 func (id FieldID) MarshalText() ([]byte, error) {
-	if id >= numFields {
+	if id >= NumFields {
 		return nil, fmt.Errorf("no field has the number %d", id)
 	}
 	return []byte(fields[id].Name), nil
@@ -42,6 +46,15 @@ func (id *FieldID) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// errBare keeps entries and groups from being written in a form that nobody reads.
+var errBare = errors.New("entries and groups cross as wire.Entry and wire.Group (flow/wire)")
+
+// MarshalJSON implements json.Marshaler. It always fails: wire.Entry is an entry as JSON.
+func (e Entry) MarshalJSON() ([]byte, error) { return nil, errBare }
+
+// MarshalJSON implements json.Marshaler. It always fails: wire.Group is a group as JSON.
+func (g Group) MarshalJSON() ([]byte, error) { return nil, errBare }
+
 // errStray is for a key that Diff would show only in part. Extract makes none.
 var errStray = errors.New("the key has a bit that belongs to no field")
 
@@ -50,7 +63,7 @@ var errStray = errors.New("the key has a bit that belongs to no field")
 func (k Key) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	var said Key
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		f := &fields[id]
 		if isUnion(id) {
 			continue
@@ -70,7 +83,7 @@ func (k Key) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler. The error names the field.
 func (k *Key) UnmarshalJSON(b []byte) error {
 	var got Key
-	err := eachMember(b, func(f *Field, s span) error {
+	err := eachMember(b, func(f *Field, s string) error {
 		v, err := wireValue(f, s)
 		f.Put(&got, v, v)
 		return err
@@ -86,7 +99,7 @@ func (k *Key) UnmarshalJSON(b []byte) error {
 func (m Match) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	var said Match
-	for id := Reg0; id < numFields; id++ {
+	for id := Reg0; id < NumFields; id++ {
 		f := &fields[id]
 		v, mask := m.Get(id)
 		if isUnion(id) || mask.IsZero() {
@@ -110,15 +123,16 @@ func (m Match) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler. The error names the field.
 func (m *Match) UnmarshalJSON(b []byte) error {
 	var got Match
-	err := eachMember(b, func(f *Field, s span) error {
-		value, maskText, masked := s.cut("/")
+	err := eachMember(b, func(f *Field, s string) error {
+		value, maskText, masked := strings.Cut(s, "/")
 		v, err := wireValue(f, value)
 		mask := Ones(f.Bits)
 		if err == nil && masked {
 			mask, err = wireNumber(f, maskText)
+			err = behind(len(value)+1, err)
 		}
 		if err == nil && !v.AndNot(mask).IsZero() {
-			err = s.errorf("the value %s has bits outside its mask %s", value.text, maskText.text)
+			err = errorAt(0, "the value %s has bits outside its mask %s", value, maskText)
 		}
 		got.Add(f.ID, v, mask)
 		return err
@@ -139,7 +153,7 @@ func appendMember(b []byte, f *Field) []byte {
 }
 
 // eachMember calls put for each member of an object of fields; null has none.
-func eachMember(b []byte, put func(f *Field, s span) error) error {
+func eachMember(b []byte, put func(f *Field, s string) error) error {
 	var all map[string]string
 	if err := json.Unmarshal(b, &all); err != nil {
 		return fmt.Errorf("fields of a packet: %w", err)
@@ -149,7 +163,7 @@ func eachMember(b []byte, put func(f *Field, s span) error) error {
 		if f == nil || f.Name != name || isUnion(f.ID) {
 			return fmt.Errorf("fields of a packet: %.60q is not the name of a whole field", name)
 		}
-		if err := put(f, span{text, 0}); err != nil {
+		if err := put(f, text); err != nil {
 			return fmt.Errorf("fields of a packet: %s: %w", name, err)
 		}
 	}
@@ -170,8 +184,8 @@ func appendWireValue(b []byte, f *Field, v Value) []byte {
 }
 
 // wireValue reads what appendWireValue writes.
-func wireValue(f *Field, s span) (v Value, err error) {
-	if s.text == "0" || strings.HasPrefix(s.text, "0x") {
+func wireValue(f *Field, s string) (v Value, err error) {
+	if s == "0" || strings.HasPrefix(s, "0x") {
 		return wireNumber(f, s)
 	}
 	switch f.Form {
@@ -180,8 +194,8 @@ func wireValue(f *Field, s span) (v Value, err error) {
 	case IPv4Address, IPv6Address:
 		return addrValue(f, s)
 	case CTStateBits, TCPFlagBits, TunnelFlagBits:
-		if s.text == "" || s.text[0] == '+' || s.text[0] == '-' {
-			return v, s.errorf("expected flags such as %s, not %q", flagWords[f.Form][0], s.text)
+		if s == "" || s[0] == '+' || s[0] == '-' {
+			return v, errorAt(0, "expected flags such as %s, not %q", flagWords[f.Form][0], s)
 		}
 		v, _, err = flagValue(f, s)
 		return v, err
@@ -190,10 +204,51 @@ func wireValue(f *Field, s span) (v Value, err error) {
 }
 
 // wireNumber reads a number that fits a field.
-func wireNumber(f *Field, s span) (Value, error) {
-	v, err := wideNumber(s)
+func wireNumber(f *Field, s string) (Value, error) {
+	v, err := ParseNumber(s)
 	if err == nil && !v.AndNot(Ones(f.Bits)).IsZero() {
-		err = s.errorf("%s is too large for a field of %d bits", s.text, f.Bits)
+		err = errorAt(0, "%s is too large for a field of %d bits", s, f.Bits)
 	}
 	return v, err
+}
+
+// wireNames is Names as JSON.
+type wireNames struct {
+	Tables map[uint8]string  `json:"tables"`
+	Ports  map[uint32]string `json:"ports"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (n *Names) MarshalJSON() ([]byte, error) {
+	if n == nil {
+		return []byte("null"), nil
+	}
+	return json.Marshal(wireNames{n.tables, n.ports})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The error names two tables, or two ports,
+// of one name.
+func (n *Names) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	var w wireNames
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("names: %w", err)
+	}
+	got := NewNames()
+	for _, id := range slices.Sorted(maps.Keys(w.Tables)) {
+		if other, ok := got.TableID(w.Tables[id]); ok {
+			return fmt.Errorf("names: tables %d and %d are both called %q", other, id, w.Tables[id])
+		}
+		got.SetTable(id, w.Tables[id])
+	}
+	for _, no := range slices.Sorted(maps.Keys(w.Ports)) {
+		if other, ok := got.PortID(w.Ports[no]); ok {
+			return fmt.Errorf("names: ports %d and %d are both called %q", other, no, w.Ports[no])
+		}
+		got.SetPort(no, w.Ports[no])
+	}
+	*n = *got
+	return nil
 }

@@ -1,18 +1,21 @@
-package flow
+package parse
 
 import (
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/antrail/antrail/flow"
 )
 
-// Actions are read by one function each, found by the action's word. What an
-// action may do behind which match is not decided here but in check.go, so
-// that entries made by code are checked by the same lines.
+// Each action's word has a function that reads it. What an action may do behind which match
+// is decided in flow/check.go, so that the same lines check entries made by code.
 
-// ParseActions reads a list of actions such as dec_ttl,output:3; "drop" is an
+// Actions reads a list of actions such as dec_ttl,output:3; "drop" is an
 // empty list. No match is known, so prerequisites are not checked.
-func ParseActions(text string, n *Names) ([]Action, error) {
+func Actions(text string, n *flow.Names) ([]flow.Action, error) {
 	s := span{text, 0}
 	if err := checkLength(s); err != nil {
 		return nil, err
@@ -22,10 +25,27 @@ func ParseActions(text string, n *Names) ([]Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c := checkActions(list.actions, nil, noTableKnown); c != nil {
-		return nil, list.at[c.action].errorf("%s", c.msg)
+	if err := list.located(flow.CheckActions(list.actions)); err != nil {
+		return nil, err
 	}
 	return list.actions, nil
+}
+
+// Action reads one action. It does not check where the action may stand, so it takes
+// also those that no list of actions alone may have, such as goto_table.
+func Action(text string, n *flow.Names) (flow.Action, error) {
+	s := span{text, 0}
+	if err := checkLength(s); err != nil {
+		return nil, fmt.Errorf("action: %w", err)
+	}
+	list, err := (&parser{names: n}).actions(s, 0)
+	if err != nil {
+		return nil, fmt.Errorf("action %.60q: %w", text, err)
+	}
+	if len(list.actions) != 1 {
+		return nil, fmt.Errorf("action %.60q: expected one action, not %d", text, len(list.actions))
+	}
+	return list.actions[0], nil
 }
 
 // maxDepth bounds how deep clone and ct nest.
@@ -37,10 +57,21 @@ type actionList struct {
 	p       *parser
 	depth   int
 	tags    int // VLAN tags known to be there; mod_vlan_vid pushes one if none is
-	actions []Action
-	so      []Action // so far, while the list is read
+	actions []flow.Action
+	so      []flow.Action // so far, while the list is read
 	at      []span
 	drop    bool
+}
+
+// located is an error of a check, at the column of the action that it is about.
+func (l *actionList) located(err error) error {
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*flow.ActionError](err); ok {
+		return l.at[wrong.Index].errorf("%s", wrong.Msg)
+	}
+	return err
 }
 
 // actions reads a list of packets of which nothing is known. depth counts the
@@ -62,7 +93,7 @@ func (p *parser) actionsBehind(s span, depth, tags int) (*actionList, error) {
 	if err := each(s, l.read); err != nil {
 		return nil, err
 	}
-	l.actions = append([]Action(nil), l.so...)
+	l.actions = append([]flow.Action(nil), l.so...)
 	return l, nil
 }
 
@@ -86,14 +117,14 @@ func (l *actionList) read(it item) error {
 	return nil
 }
 
-func (l *actionList) add(it item, a Action) {
-	l.tags = tagsAfter(a, l.tags)
+func (l *actionList) add(it item, a flow.Action) {
+	l.tags = flow.TagsAfter(a, l.tags)
 	l.so = append(l.so, a)
 	l.at = append(l.at, it.key)
 }
 
 // actionParser reads one action. It may add actions itself and return nil.
-type actionParser func(*actionList, item) (Action, error)
+type actionParser func(*actionList, item) (flow.Action, error)
 
 var actionWords map[string]actionParser
 
@@ -109,12 +140,12 @@ func makeActionWords() map[string]actionParser {
 		"set_field":      (*actionList).setField,
 		"load":           (*actionList).load,
 		"move":           (*actionList).move,
-		"dec_ttl":        plain(DecTTL{}),
+		"dec_ttl":        plain(flow.DecTTL{}),
 		"push_vlan":      (*actionList).pushVLAN,
-		"pop_vlan":       plain(PopVLAN{}),
-		"strip_vlan":     plain(PopVLAN{}),
+		"pop_vlan":       plain(flow.PopVLAN{}),
+		"strip_vlan":     plain(flow.PopVLAN{}),
 		"ct":             (*actionList).ct,
-		"ct_clear":       plain(CTClear{}),
+		"ct_clear":       plain(flow.CTClear{}),
 		"nat":            (*actionList).strayNAT,
 		"group":          (*actionList).group,
 		"conjunction":    (*actionList).conjunction,
@@ -122,15 +153,15 @@ func makeActionWords() map[string]actionParser {
 		"clone":          (*actionList).clone,
 		"note":           (*actionList).note,
 		"learn":          (*actionList).learn,
-		"mod_dl_src":     set(EthSrc),
-		"mod_dl_dst":     set(EthDst),
-		"mod_nw_src":     set(IPSrc),
-		"mod_nw_dst":     set(IPDst),
-		"mod_nw_ecn":     set(IPECN),
-		"mod_nw_ttl":     set(IPTTL),
+		"mod_dl_src":     set(flow.EthSrc),
+		"mod_dl_dst":     set(flow.EthDst),
+		"mod_nw_src":     set(flow.IPSrc),
+		"mod_nw_dst":     set(flow.IPDst),
+		"mod_nw_ecn":     set(flow.IPECN),
+		"mod_nw_ttl":     set(flow.IPTTL),
 		"mod_vlan_pcp":   (*actionList).modVLANPCP,
-		"set_tunnel":     set(TunID),
-		"set_tunnel64":   set(TunID),
+		"set_tunnel":     set(flow.TunID),
+		"set_tunnel64":   set(flow.TunID),
 		"mod_nw_tos":     (*actionList).modTOS,
 		"mod_tp_src":     (*actionList).modPort,
 		"mod_tp_dst":     (*actionList).modPort,
@@ -153,8 +184,8 @@ func makeActionWords() map[string]actionParser {
 }
 
 // plain is the parser of an action without arguments.
-func plain(a Action) actionParser {
-	return func(_ *actionList, it item) (Action, error) {
+func plain(a flow.Action) actionParser {
+	return func(_ *actionList, it item) (flow.Action, error) {
 		if it.sep == '(' && it.value.text == "" {
 			return a, nil
 		}
@@ -162,21 +193,21 @@ func plain(a Action) actionParser {
 	}
 }
 
-func unsupported(_ *actionList, it item) (Action, error) {
+func unsupported(_ *actionList, it item) (flow.Action, error) {
 	return nil, it.key.errorf("action %s is not supported by this switch", it.key.text)
 }
 
 // set is the parser of OpenFlow 1.0's mod_… actions: set_field in short.
-func set(id FieldID) actionParser {
-	return func(l *actionList, it item) (Action, error) {
+func set(id flow.FieldID) actionParser {
+	return func(l *actionList, it item) (flow.Action, error) {
 		return l.setWhole(id, it.value)
 	}
 }
 
-func (l *actionList) setWhole(id FieldID, s span) (Action, error) {
-	f := &fields[id]
-	v, err := l.p.plainValue(f, s)
-	return SetField{Field: id, Value: v, Mask: Ones(f.Bits)}, err
+func (l *actionList) setWhole(id flow.FieldID, s span) (flow.Action, error) {
+	f := flow.FieldByID(id)
+	v, err := f.ParseExact(s.text)
+	return flow.SetField{Field: id, Value: v, Mask: flow.Ones(f.Bits)}, s.placed(err)
 }
 
 // portAction reads a port that stands for an output to it: 3, LOCAL, "web".
@@ -192,7 +223,7 @@ func (l *actionList) portAction(it item) error {
 		words = append(words, w)
 	}
 	sort.Strings(words)
-	return it.key.errorf("unknown action %q%s", it.key.text, Suggest(it.key.text, words))
+	return it.key.errorf("unknown action %q%s", it.key.text, flow.Suggest(it.key.text, words))
 }
 
 // knownPort is port for a bare word: no new name is made from a misspelt
@@ -207,35 +238,35 @@ func (l *actionList) knownPort(s span) (uint32, error) {
 
 // outputTo is the action that sends to a port, which for reserved ports is one
 // of its own.
-func outputTo(port uint32) Action {
+func outputTo(port uint32) flow.Action {
 	switch port {
-	case PortInPort:
-		return OutputInPort{}
-	case PortNormal:
-		return Normal{}
-	case PortFlood:
-		return Flood{}
-	case PortAll:
-		return All{}
-	case PortController:
-		return Controller{MaxLen: 65535, Reason: "action"}
+	case flow.PortInPort:
+		return flow.OutputInPort{}
+	case flow.PortNormal:
+		return flow.Normal{}
+	case flow.PortFlood:
+		return flow.Flood{}
+	case flow.PortAll:
+		return flow.All{}
+	case flow.PortController:
+		return flow.Controller{MaxLen: 65535, Reason: "action"}
 	}
-	return Output{port}
+	return flow.Output{Port: port}
 }
 
-func (l *actionList) output(it item) (Action, error) {
+func (l *actionList) output(it item) (flow.Action, error) {
 	if it.sep == '(' {
 		return nil, it.value.errorf("output(…) with max_len is not supported by this switch; expected output:PORT")
 	}
-	if strings.HasSuffix(it.value.text, "]") || fieldNames[it.value.text] != nil && it.value.text != "in_port" {
+	if strings.HasSuffix(it.value.text, "]") || flow.FieldByName(it.value.text) != nil && it.value.text != "in_port" {
 		src, err := subfield(it.value)
-		return OutputReg{src}, err
+		return flow.OutputReg{Src: src}, err
 	}
 	if it.value.text == "" {
 		return nil, it.value.errorf("expected a port behind output:")
 	}
 	port, err := l.p.port(it.value)
-	if err == nil && (port == PortTable || port == PortNone) {
+	if err == nil && (port == flow.PortTable || port == flow.PortNone) {
 		err = it.value.errorf("output to %s is not possible", it.value.text)
 	}
 	return outputTo(port), err
@@ -244,8 +275,8 @@ func (l *actionList) output(it item) (Action, error) {
 // controllerReasons are the reasons of packet-in (OpenFlow 1.4, 7.4.1).
 var controllerReasons = []string{"no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"}
 
-func (l *actionList) controller(it item) (Action, error) {
-	a := Controller{MaxLen: 65535, Reason: "action"}
+func (l *actionList) controller(it item) (flow.Action, error) {
+	a := flow.Controller{MaxLen: 65535, Reason: "action"}
 	if it.sep != '(' {
 		if it.sep == 0 || it.value.text == "" {
 			return a, nil
@@ -258,7 +289,7 @@ func (l *actionList) controller(it item) (Action, error) {
 	return a, err
 }
 
-func controllerOption(a *Controller, o item) (err error) {
+func controllerOption(a *flow.Controller, o item) (err error) {
 	var n uint64
 	switch o.key.text {
 	case "reason":
@@ -301,13 +332,13 @@ func dottedHex(s span) ([]byte, error) {
 	return b, nil
 }
 
-func (l *actionList) gotoTable(it item) (Action, error) {
+func (l *actionList) gotoTable(it item) (flow.Action, error) {
 	id, err := l.p.table(it.value)
-	return GotoTable{id}, err
+	return flow.GotoTable{Table: id}, err
 }
 
-func (l *actionList) resubmit(it item) (Action, error) {
-	a := Resubmit{InPort: PortInPort, Table: CurrentTable}
+func (l *actionList) resubmit(it item) (flow.Action, error) {
+	a := flow.Resubmit{InPort: flow.PortInPort, Table: flow.CurrentTable}
 	if it.sep != '(' {
 		return l.resubmitPort(a, it.value)
 	}
@@ -328,37 +359,37 @@ func (l *actionList) resubmit(it item) (Action, error) {
 		return nil, ctText.errorf("expected ct, not %q", ctText.text)
 	}
 	a.CT = hasCT
-	if a.InPort == PortInPort && a.Table == CurrentTable {
+	if a.InPort == flow.PortInPort && a.Table == flow.CurrentTable {
 		return nil, it.key.errorf("resubmit needs a port or a table, as in resubmit(,5)")
 	}
 	return a, nil
 }
 
-func (l *actionList) resubmitPort(a Resubmit, s span) (Action, error) {
+func (l *actionList) resubmitPort(a flow.Resubmit, s span) (flow.Action, error) {
 	var err error
 	if a.InPort, err = l.p.port(s); err != nil {
 		return nil, err
 	}
-	if a.InPort == PortInPort {
+	if a.InPort == flow.PortInPort {
 		return nil, s.errorf("resubmit to in_port in the same table would never end")
 	}
 	return a, nil
 }
 
-func (l *actionList) group(it item) (Action, error) {
+func (l *actionList) group(it item) (flow.Action, error) {
 	id, err := number(it.value, maxGroup)
-	return GroupAction{uint32(id)}, err
+	return flow.GroupAction{ID: uint32(id)}, err
 }
 
-func (l *actionList) meter(it item) (Action, error) {
+func (l *actionList) meter(it item) (flow.Action, error) {
 	id, err := number(it.value, maxMeter)
 	if err == nil && id == 0 {
 		err = it.value.errorf("meters begin with 1")
 	}
-	return MeterAction{uint32(id)}, err
+	return flow.MeterAction{ID: uint32(id)}, err
 }
 
-func (l *actionList) conjunction(it item) (Action, error) {
+func (l *actionList) conjunction(it item) (flow.Action, error) {
 	idText, rest, ok1 := it.value.cut(",")
 	clauseText, nText, ok2 := rest.cut("/")
 	if it.sep != '(' || !ok1 || !ok2 {
@@ -378,10 +409,10 @@ func (l *actionList) conjunction(it item) (Action, error) {
 	case clause < 1 || clause > n:
 		return nil, clauseText.errorf("clause %d is not one of 1 to %d", clause, n)
 	}
-	return Conjunction{uint32(id), uint8(clause), uint8(n)}, nil
+	return flow.Conjunction{ID: uint32(id), Clause: uint8(clause), N: uint8(n)}, nil
 }
 
-func (l *actionList) clone(it item) (Action, error) {
+func (l *actionList) clone(it item) (flow.Action, error) {
 	if it.sep != '(' {
 		return nil, it.key.errorf("expected clone(ACTIONS)")
 	}
@@ -389,17 +420,17 @@ func (l *actionList) clone(it item) (Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Clone{inner.actions}, nil
+	return flow.Clone{Actions: inner.actions}, nil
 }
 
 // notePadding is what OVS fills a note up to: 6 bytes, or 8 more as often as
 // needed.
 const notePadding = 6
 
-func (l *actionList) note(it item) (Action, error) {
+func (l *actionList) note(it item) (flow.Action, error) {
 	b, err := dottedHex(it.value)
 	for len(b) == 0 || len(b)%8 != notePadding {
 		b = append(b, 0)
 	}
-	return Note{b}, err
+	return flow.Note{Bytes: b}, err
 }

@@ -1,10 +1,13 @@
-package flow
+package parse_test
 
 import (
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 const bridgeDump = `OFPST_FLOW reply (OF1.5) (xid=0x2):
@@ -25,11 +28,11 @@ const bridgePorts = `OFPST_PORT_DESC reply (OF1.5) (xid=0x2):
 `
 
 func TestProgramNumbers(t *testing.T) {
-	p, err := ParseProgram(Sources{
-		Flows:  Text("b.flows", bridgeDump),
-		Groups: Text("b.groups", "group_id=1,type=all,bucket=resubmit(,Late)\n"),
-		Meters: Text("b.meters", "OFPST_METER_CONFIG reply (OF1.5) (xid=0x2):\nmeter=1 pktps bands=\ntype=drop rate=5\n\nmeter=2 kbps bands=\ntype=drop rate=5\n"),
-		Ports:  Text("b.ports", bridgePorts),
+	p, err := parse.Program(parse.Sources{
+		Flows:  parse.Text("b.flows", bridgeDump),
+		Groups: parse.Text("b.groups", "group_id=1,type=all,bucket=resubmit(,Late)\n"),
+		Meters: parse.Text("b.meters", "OFPST_METER_CONFIG reply (OF1.5) (xid=0x2):\nmeter=1 pktps bands=\ntype=drop rate=5\n\nmeter=2 kbps bands=\ntype=drop rate=5\n"),
+		Ports:  parse.Text("b.ports", bridgePorts),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +42,7 @@ func TestProgramNumbers(t *testing.T) {
 			t.Errorf("table %d is %q, want %q", i, p.Names.Table(uint8(i)), name)
 		}
 	}
-	for port, name := range map[uint32]string{7: "db-1", 9: "web-2", 32768: "web-1", 32769: "uplink", PortLocal: "br-int"} {
+	for port, name := range map[uint32]string{7: "db-1", 9: "web-2", 32768: "web-1", 32769: "uplink", flow.PortLocal: "br-int"} {
 		if p.Names.Port(port) != name {
 			t.Errorf("port %d is %q, want %q", port, p.Names.Port(port), name)
 		}
@@ -54,7 +57,7 @@ func TestProgramNumbers(t *testing.T) {
 
 // Packets enter at the table of the first line, which need not be 0.
 func TestProgramFirst(t *testing.T) {
-	p, err := ParseProgram(Sources{Flows: Text("f", "table=5 actions=resubmit(,7)\ntable=0 actions=drop\n")})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text("f", "table=5 actions=resubmit(,7)\ntable=0 actions=drop\n")})
 	if err != nil || p.First != 5 {
 		t.Fatalf("first %v, %v", p, err)
 	}
@@ -63,7 +66,7 @@ func TestProgramFirst(t *testing.T) {
 // Names given beforehand are used and not changed, and numbers are as good.
 func TestProgramGivenNames(t *testing.T) {
 	given := ovsNames()
-	p, err := ParseProgram(Sources{Flows: Text("f", "table=with-dash,in_port=p1 actions=output:new\ntable=2 actions=drop\n"), Names: given})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text("f", "table=with-dash,in_port=p1 actions=output:new\ntable=2 actions=drop\n"), Names: given})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,11 +80,11 @@ func TestProgramGivenNames(t *testing.T) {
 
 // All wrong lines of all files are named at once, and there is no program.
 func TestProgramErrors(t *testing.T) {
-	p, err := ParseProgram(Sources{
-		Flows:  Text("node-a.flows", "table=0,tcp,nw_srcc=1.2.3.4 actions=drop\n\ntable=0 actions=drop\n# x\ntable=A actions=bogus\n"),
-		Groups: Text("node-a.groups", "group_id=1,type=all\ngroup_id=1,type=all\n"),
-		Meters: Text("node-a.meters", "meter=1 kbps\n"),
-		Ports:  Text("node-a.ports", "1[eth0]\n"),
+	p, err := parse.Program(parse.Sources{
+		Flows:  parse.Text("node-a.flows", "table=0,tcp,nw_srcc=1.2.3.4 actions=drop\n\ntable=0 actions=drop\n# x\ntable=A actions=bogus\n"),
+		Groups: parse.Text("node-a.groups", "group_id=1,type=all\ngroup_id=1,type=all\n"),
+		Meters: parse.Text("node-a.meters", "meter=1 kbps\n"),
+		Ports:  parse.Text("node-a.ports", "1[eth0]\n"),
 	})
 	if p != nil {
 		t.Error("there is a program in spite of errors")
@@ -94,7 +97,7 @@ node-a.meters:1:1: meter 1 needs a band, as in bands=type=drop rate=100`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	var one *Error
+	var one *flow.Error
 	if !errors.As(err, &one) || one.File != "node-a.ports" {
 		t.Errorf("errors.As finds %v", one)
 	}
@@ -102,9 +105,9 @@ node-a.meters:1:1: meter 1 needs a band, as in bands=type=drop rate=100`
 
 // Errors are listed up to a bound.
 func TestProgramErrorsBounded(t *testing.T) {
-	_, err := ParseProgram(Sources{Flows: Text("f", strings.Repeat("reg99=1 actions=drop\n", 50))})
-	var all *Errors
-	if !errors.As(err, &all) || len(all.List) != maxErrors || all.More != 50-maxErrors {
+	_, err := parse.Program(parse.Sources{Flows: parse.Text("f", strings.Repeat("reg99=1 actions=drop\n", 50))})
+	var all *parse.Errors
+	if !errors.As(err, &all) || len(all.List) != 20 || all.More != 30 {
 		t.Fatalf("%v", err)
 	}
 	if !strings.HasSuffix(err.Error(), "\nand 30 more") {
@@ -115,10 +118,10 @@ func TestProgramErrorsBounded(t *testing.T) {
 // A line without a table is table 0 where tables have numbers, and wrong where
 // they have names.
 func TestProgramTableMissing(t *testing.T) {
-	if _, err := ParseProgram(Sources{Flows: Text("f", "actions=drop\ntable=3 actions=drop\n")}); err != nil {
+	if _, err := parse.Program(parse.Sources{Flows: parse.Text("f", "actions=drop\ntable=3 actions=drop\n")}); err != nil {
 		t.Error(err)
 	}
-	_, err := ParseProgram(Sources{Flows: Text("f", "table=A actions=drop\npriority=5 actions=drop\n")})
+	_, err := parse.Program(parse.Sources{Flows: parse.Text("f", "table=A actions=drop\npriority=5 actions=drop\n")})
 	if err == nil || !strings.HasPrefix(err.Error(), "f:2:1: expected table=NAME") {
 		t.Errorf("got %v", err)
 	}
@@ -130,7 +133,7 @@ func TestProgramTooManyTables(t *testing.T) {
 	for i := range 256 {
 		fmt.Fprintf(&b, "table=T%d actions=drop\n", i)
 	}
-	_, err := ParseProgram(Sources{Flows: Text("f", b.String())})
+	_, err := parse.Program(parse.Sources{Flows: parse.Text("f", b.String())})
 	if err == nil || !strings.Contains(err.Error(), "f:256:7: no number is left") {
 		t.Errorf("got %v", err)
 	}
@@ -139,12 +142,12 @@ func TestProgramTooManyTables(t *testing.T) {
 // A text without a name or with one line gives positions that say so.
 func TestErrorText(t *testing.T) {
 	for _, c := range []struct {
-		err  Error
+		err  flow.Error
 		want string
 	}{
-		{Error{"a.flows", 12, 34, "x"}, "a.flows:12:34: x"},
-		{Error{"", 12, 34, "x"}, "12:34: x"},
-		{Error{"", 0, 34, "x"}, "column 34: x"},
+		{flow.Error{File: "a.flows", Line: 12, Column: 34, Msg: "x"}, "a.flows:12:34: x"},
+		{flow.Error{File: "", Line: 12, Column: 34, Msg: "x"}, "12:34: x"},
+		{flow.Error{File: "", Line: 0, Column: 34, Msg: "x"}, "column 34: x"},
 	} {
 		if got := c.err.Error(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -159,7 +162,7 @@ func TestBounds(t *testing.T) {
 		"actions=" + strings.Repeat("clone(", 20000),
 		"ip actions=drop" + strings.Repeat(" ", 70000),
 	} {
-		if e, err := ParseEntry(line, nil); err == nil {
+		if e, err := parse.Entry(line, nil); err == nil {
 			t.Errorf("%.40s… is taken as %.40s", line, e)
 		}
 	}

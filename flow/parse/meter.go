@@ -1,13 +1,17 @@
-package flow
+package parse
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // maxMeter is the largest meter number (OpenFlow 1.3, OFPM_MAX).
 const maxMeter = 0xffff0000
 
-// ParseMeter reads one meter as dump-meters prints it (bands on lines of their
-// own) or add-meter takes it. The error is an *Error with line and column.
-func ParseMeter(text string) (*Meter, error) {
+// Meter reads one meter as dump-meters prints it (bands on lines of their
+// own) or add-meter takes it. The error is a *flow.Error with line and column.
+func Meter(text string) (*flow.Meter, error) {
 	var r meterReader
 	for i, line := range strings.Split(text, "\n") {
 		if err := r.read(span{line, 0}, i+1); err != nil {
@@ -15,7 +19,7 @@ func ParseMeter(text string) (*Meter, error) {
 		}
 	}
 	if len(r.meters) != 1 {
-		return nil, &Error{Line: 1, Column: 1, Msg: "expected one meter, beginning with meter=ID"}
+		return nil, &flow.Error{Line: 1, Column: 1, Msg: "expected one meter, beginning with meter=ID"}
 	}
 	if err := r.meters[0].check(); err != nil {
 		return nil, located(err, "", r.meters[0].line)
@@ -32,7 +36,7 @@ type meterReader struct {
 
 // meterText is a meter and where it is written.
 type meterText struct {
-	meter   *Meter
+	meter   *flow.Meter
 	at      span
 	line    int
 	hasUnit bool // it says kbps or pktps
@@ -80,7 +84,7 @@ func (r *meterReader) begin(it item) error {
 	if id == 0 {
 		return it.value.errorf("meters begin with 1")
 	}
-	r.meters = append(r.meters, &meterText{meter: &Meter{ID: uint32(id)}, at: it.key, line: r.line})
+	r.meters = append(r.meters, &meterText{meter: &flow.Meter{ID: uint32(id)}, at: it.key, line: r.line})
 	return nil
 }
 
@@ -90,7 +94,7 @@ func (m *meterText) bandPart(it item) error {
 		if it.value.text != "drop" {
 			return it.value.errorf("band type %q is not supported by this switch; expected drop", it.value.text)
 		}
-		m.meter.Bands = append(m.meter.Bands, Band{})
+		m.meter.Bands = append(m.meter.Bands, flow.Band{})
 		return nil
 	}
 	if len(m.meter.Bands) == 0 {

@@ -9,9 +9,9 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// trainOf is the train that frames make, from the first on.
-func trainOf(frames [][]byte) *packet.Train {
-	t := new(packet.Train)
+// coalescedOf is the coalesced segments that frames make, from the first on.
+func coalescedOf(frames [][]byte) *packet.Coalesced {
+	t := new(packet.Coalesced)
 	t.Start(frames[0])
 	for _, b := range frames[1:] {
 		if !t.Add(b) {
@@ -39,10 +39,10 @@ func TestJoinIsTheInverseOfCutting(t *testing.T) {
 			TCPOptions: []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, byte(i)},
 		}), size)
 		frames := cut(t, want)
-		train := trainOf(frames)
+		coalesced := coalescedOf(frames)
 		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
-		if train.Len() != len(frames) || !train.Join(got) {
-			t.Fatalf("seed %d, frame %d: %d of %d segments joined", seed, i, train.Len(), len(frames))
+		if coalesced.Len() != len(frames) || !coalesced.Join(got) {
+			t.Fatalf("seed %d, frame %d: %d of %d segments joined", seed, i, coalesced.Len(), len(frames))
 		}
 		if got.Offload != want.Offload || !bytes.Equal(got.Bytes(), want.Bytes()) {
 			t.Fatalf("seed %d, frame %d: %+v\n%x, want %+v\n%x", seed, i, got.Offload, got.Bytes()[:90], want.Offload, want.Bytes()[:90])
@@ -81,8 +81,8 @@ func TestWhatIsNotJoined(t *testing.T) {
 	} {
 		o := second
 		change(&o)
-		train := trainOf([][]byte{pt.TCP4(first), pt.TCP4(o)})
-		if joined := train.Len() == 2; joined != (name == "nothing") {
+		coalesced := coalescedOf([][]byte{pt.TCP4(first), pt.TCP4(o)})
+		if joined := coalesced.Len() == 2; joined != (name == "nothing") {
 			t.Errorf("%s: joined %v", name, joined)
 		}
 	}
@@ -94,13 +94,13 @@ func TestWhatIsNotJoined(t *testing.T) {
 		"less than a header": func(b []byte) []byte { return b[:20] },
 		"nothing":            func([]byte) []byte { return nil },
 	} {
-		if train := trainOf([][]byte{pt.TCP4(first), change(pt.TCP4(second))}); train.Len() != 1 {
+		if coalesced := coalescedOf([][]byte{pt.TCP4(first), change(pt.TCP4(second))}); coalesced.Len() != 1 {
 			t.Errorf("%s: joined", name)
 		}
 	}
 }
 
-// TestNothingFollows ends trains: behind a shorter segment, PSH, FIN and 64 kB.
+// TestNothingFollows: nothing is coalesced behind a shorter segment, PSH, FIN and 64 kB.
 func TestNothingFollows(t *testing.T) {
 	o := pt.Options{Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 9000)}
 	for name, c := range map[string]struct {
@@ -120,15 +120,15 @@ func TestNothingFollows(t *testing.T) {
 			frames = append(frames, pt.TCP4(one))
 			at.ID, at.Seq = at.ID+1, at.Seq+uint32(len(one.Payload))
 		}
-		if train := trainOf(frames); train.Len() != c.want {
-			t.Errorf("%s: %d segments joined, want %d", name, train.Len(), c.want)
+		if coalesced := coalescedOf(frames); coalesced.Len() != c.want {
+			t.Errorf("%s: %d segments joined, want %d", name, coalesced.Len(), c.want)
 		}
 	}
 }
 
-// FuzzTrain joins arbitrary frames with segments of the same connection; what is
+// FuzzCoalesced joins arbitrary frames with segments of the same connection; what is
 // joined can be cut into the very same frames.
-func FuzzTrain(f *testing.F) {
+func FuzzCoalesced(f *testing.F) {
 	o := pt.Options{ID: 7, Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 100)}
 	first := pt.TCP4(o)
 	o.ID, o.Seq = 8, 1100
@@ -149,13 +149,13 @@ func FuzzTrain(f *testing.F) {
 			}
 		}
 		frames := [][]byte{a, b}
-		train := trainOf(frames)
+		coalesced := coalescedOf(frames)
 		got := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
-		if train.Len() != 2 {
+		if coalesced.Len() != 2 {
 			return
 		}
-		if !train.Join(got) {
-			t.Fatal("a train that cannot be joined")
+		if !coalesced.Join(got) {
+			t.Fatal("coalesced segments that cannot be joined")
 		}
 		for i, s := range cut(t, got) {
 			if !bytes.Equal(s, frames[i]) {
@@ -177,16 +177,16 @@ func BenchmarkTrain64k(b *testing.B) {
 		frames = append(frames, g.Bytes())
 	}
 	into := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
-	var train packet.Train
+	var coalesced packet.Coalesced
 	b.SetBytes(int64(f.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		train.Start(frames[0])
+		coalesced.Start(frames[0])
 		for _, one := range frames[1:] {
-			train.Add(one)
+			coalesced.Add(one)
 		}
-		if !train.Join(into) {
-			b.Fatalf("%d joined", train.Len())
+		if !coalesced.Join(into) {
+			b.Fatalf("%d joined", coalesced.Len())
 		}
 	}
 }

@@ -1,33 +1,38 @@
-package flow
+package parse
+
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
 
 // Matches are read in any order, as add-flows takes them: protocol words and
 // eth_type first, then nw_proto, then all other fields, so that tp_dst,
 // nw_src and icmp_type find out which protocol's they are.
 
-// ParseMatch reads a match such as tcp,in_port="web",nw_dst=10.96.0.0/12.
+// Match reads a match such as tcp,in_port="web",nw_dst=10.96.0.0/12.
 // Priority, table and the like are no part of it.
-func ParseMatch(text string, n *Names) (Match, error) {
+func Match(text string, n *flow.Names) (flow.Match, error) {
 	p := &parser{names: n}
 	var items []matchItem
 	if err := checkLength(span{text, 0}); err != nil {
-		return Match{}, err
+		return flow.Match{}, err
 	}
 	err := each(span{text, 0}, func(it item) error {
 		items = append(items, staged(it))
 		return nil
 	})
 	if err != nil {
-		return Match{}, err
+		return flow.Match{}, err
 	}
-	var m Match
+	var m flow.Match
 	if err := p.readMatch(&m, items); err != nil {
-		return Match{}, err
+		return flow.Match{}, err
 	}
 	return m, nil
 }
 
 // readMatch builds a match, which is empty, from its items.
-func (p *parser) readMatch(m *Match, items []matchItem) error {
+func (p *parser) readMatch(m *flow.Match, items []matchItem) error {
 	b := matchBuilder{p: p, m: m}
 	p.needs = p.needs[:0]
 	for stage := range matchStages {
@@ -47,7 +52,7 @@ func (p *parser) readMatch(m *Match, items []matchItem) error {
 // none, and the stage in which it is read, from 0.
 type matchItem struct {
 	item
-	proto *protocol
+	proto *flow.Protocol
 	stage int
 }
 
@@ -56,7 +61,7 @@ const matchStages = 3
 
 // staged finds the stage of an item.
 func staged(it item) matchItem {
-	m := matchItem{it, protocolByWord(it.key.text), matchStages - 1}
+	m := matchItem{it, flow.ProtocolByWord(it.key.text), matchStages - 1}
 	switch it.key.text {
 	case "eth_type", "dl_type":
 		m.stage = 0
@@ -72,17 +77,17 @@ func staged(it item) matchItem {
 // matchBuilder collects a match.
 type matchBuilder struct {
 	p    *parser // with the needs so far
-	m    *Match
-	seen [numFields]bool
+	m    *flow.Match
+	seen [flow.NumFields]bool
 }
 
 // need is a field whose prerequisite is checked when the match is complete.
 type need struct {
-	f  *Field
+	f  *flow.Field
 	at span
 }
 
-func (b *matchBuilder) add(it item, proto *protocol) error {
+func (b *matchBuilder) add(it item, proto *flow.Protocol) error {
 	if proto != nil {
 		return b.addProtocol(it, proto)
 	}
@@ -93,9 +98,9 @@ func (b *matchBuilder) add(it item, proto *protocol) error {
 	if name == "dl_vlan" || name == "dl_vlan_pcp" || name == "vlan_vid" || name == "vlan_pcp" {
 		return b.addVLAN(it)
 	}
-	f := fieldNames[b.fieldName(name)]
+	f := flow.FieldByName(b.fieldName(name))
 	if f == nil || f.NXM == name || f.OXM == name {
-		return it.key.errorf("unknown field %q%s", name, Suggest(name, matchNames()))
+		return it.key.errorf("unknown field %q%s", name, flow.Suggest(name, flow.MatchWords()))
 	}
 	if f.NXM == "" {
 		return it.key.errorf("%s cannot be matched on", name)
@@ -112,28 +117,28 @@ func (b *matchBuilder) add(it item, proto *protocol) error {
 }
 
 // addProtocol adds what a protocol word stands for.
-func (b *matchBuilder) addProtocol(it item, proto *protocol) error {
+func (b *matchBuilder) addProtocol(it item, proto *flow.Protocol) error {
 	if err := it.bare(); err != nil {
 		return err
 	}
-	if err := b.addField(it.key, &fields[EthType], Value{Lo: uint64(proto.ethType)}, Ones(16)); err != nil {
+	if err := b.addField(it.key, flow.FieldByID(flow.EthType), flow.Value{Lo: uint64(proto.EthType)}, flow.Ones(16)); err != nil {
 		return err
 	}
-	if proto.proto == anyProto {
+	if proto.IPProto == flow.AnyProto {
 		return nil
 	}
-	return b.addField(it.key, &fields[IPProto], Value{Lo: uint64(proto.proto)}, Ones(8))
+	return b.addField(it.key, flow.FieldByID(flow.IPProto), flow.Value{Lo: uint64(proto.IPProto)}, flow.Ones(8))
 }
 
 // addField adds a field's value. A field may come twice only with the same
 // value.
-func (b *matchBuilder) addField(at span, f *Field, v, mask Value) error {
+func (b *matchBuilder) addField(at span, f *flow.Field, v, mask flow.Value) error {
 	switch f.ID {
-	case IPTOS: // ECN is nw_ecn's
-		v, mask = v.And(Value{Lo: 0xfc}), Value{Lo: 0xfc}
-	case VlanTCI:
-		if v.IsZero() && mask == Ones(16) { // no tag has neither VID nor PCP
-			mask = Value{Lo: 0x1fff}
+	case flow.IPTOS: // ECN is nw_ecn's
+		v, mask = v.And(flow.Value{Lo: 0xfc}), flow.Value{Lo: 0xfc}
+	case flow.VlanTCI:
+		if v.IsZero() && mask == flow.Ones(16) { // no tag has neither VID nor PCP
+			mask = flow.Value{Lo: 0x1fff}
 		}
 	}
 	v = v.And(mask)
@@ -167,16 +172,16 @@ func (b *matchBuilder) addVLAN(it item) error {
 		tci, mask, err = vlanVID(it.value)
 	default:
 		tci, err = number(it.value, 7)
-		tci, mask = tci<<13|vlanPresent, 0xf000
+		tci, mask = tci<<13|packet.VLANPresent, 0xf000
 	}
 	if err != nil {
 		return err
 	}
-	have, haveMask := b.m.Get(VlanTCI)
+	have, haveMask := b.m.Get(flow.VlanTCI)
 	if both := haveMask.Lo & mask; have.Lo&both != tci&both {
 		return it.key.errorf("%s contradicts what the match says before", it.key.text)
 	}
-	b.m.Add(VlanTCI, Value{Lo: tci & mask}, Value{Lo: mask})
+	b.m.Add(flow.VlanTCI, flow.Value{Lo: tci & mask}, flow.Value{Lo: mask})
 	return nil
 }
 
@@ -190,7 +195,7 @@ func dlVLAN(s span) (tci, mask uint64, err error) {
 	case v > 0xfff:
 		return 0, 0, s.errorf("%s is too large; VLANs are 0 to 4095, and 0xffff means no tag", s.text)
 	}
-	return v | vlanPresent, 0x1fff, nil
+	return v | packet.VLANPresent, 0x1fff, nil
 }
 
 func vlanVID(s span) (tci, mask uint64, err error) {
@@ -207,7 +212,7 @@ func vlanVID(s span) (tci, mask uint64, err error) {
 
 // fieldName finds out which protocol's a field is.
 func (b *matchBuilder) fieldName(name string) string {
-	arp := b.m.Implies(NeedARP)
+	arp := b.m.Implies(flow.NeedARP)
 	switch name {
 	case "nw_src", "ip_src", "nw_dst", "ip_dst":
 		if arp {
@@ -220,7 +225,7 @@ func (b *matchBuilder) fieldName(name string) string {
 	case "tp_src", "tp_dst":
 		return b.portName(name[3:])
 	case "icmp_type", "icmp_code":
-		if b.m.Implies(NeedICMPv6) {
+		if b.m.Implies(flow.NeedICMPv6) {
 			return "icmpv6" + name[4:]
 		}
 	}
@@ -229,18 +234,18 @@ func (b *matchBuilder) fieldName(name string) string {
 
 // portName is the field behind tp_src or tp_dst; side is "src" or "dst".
 func (b *matchBuilder) portName(side string) string {
-	proto, mask := b.m.Get(IPProto)
+	proto, mask := b.m.Get(flow.IPProto)
 	if mask.IsZero() {
 		return "tcp_" + side
 	}
 	switch proto.Lo {
-	case protoUDP:
+	case packet.ProtoUDP:
 		return "udp_" + side
-	case protoSCTP:
+	case packet.ProtoSCTP:
 		return "sctp_" + side
-	case protoICMP, protoICMPv6:
+	case packet.ProtoICMP, packet.ProtoICMPv6:
 		kind := map[string]string{"src": "type", "dst": "code"}[side]
-		if proto.Lo == protoICMP {
+		if proto.Lo == packet.ProtoICMP {
 			return "icmp_" + kind
 		}
 		return "icmpv6_" + kind
@@ -256,20 +261,4 @@ func (b *matchBuilder) checkPrereqs() error {
 		}
 	}
 	return nil
-}
-
-// matchNames are all words of a match, for suggestions.
-func matchNames() []string {
-	names := []string{"dl_vlan", "tp_src", "tp_dst"}
-	for i := range fields {
-		for _, n := range []string{fields[i].Name, fields[i].Alias} {
-			if n != "" {
-				names = append(names, n)
-			}
-		}
-	}
-	for _, w := range protocols {
-		names = append(names, w.word)
-	}
-	return names
 }

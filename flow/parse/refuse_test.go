@@ -1,10 +1,12 @@
-package flow
+package parse_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/ovstest"
 )
 
@@ -149,8 +151,8 @@ var wrongLines = []struct {
 
 func TestRefuses(t *testing.T) {
 	for _, w := range wrongLines {
-		e, err := ParseEntry(w.line, ovsNames())
-		var at *Error
+		e, err := parse.Entry(w.line, ovsNames())
+		var at *flow.Error
 		switch {
 		case !errors.As(err, &at):
 			t.Errorf("%s: taken, as %v", w.line, e)
@@ -199,12 +201,12 @@ func TestRefusesGroupsAndMeters(t *testing.T) {
 		"meter=5 kbps burst band=type=drop rate=5 burst_size=0",
 	}
 	for _, g := range groups {
-		if _, err := ParseGroup(g, portNames()); err == nil {
+		if _, err := parse.Group(g, portNames()); err == nil {
 			t.Errorf("%s: taken", g)
 		}
 	}
 	for _, m := range meters {
-		if _, err := ParseMeter(m); err == nil {
+		if _, err := parse.Meter(m); err == nil {
 			t.Errorf("%s: taken", m)
 		}
 	}

@@ -1,12 +1,16 @@
-package flow
+package parse_test
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 )
 
 // generator writes random flow entries that are right: every field of the
@@ -14,7 +18,7 @@ import (
 // add-flows takes.
 type generator struct {
 	r     *rand.Rand
-	m     Match // what the entry asks for, to know which prerequisites hold
+	m     flow.Match // what the entry asks for, to know which prerequisites hold
 	parts []string
 	table int
 }
@@ -38,7 +42,7 @@ func (g *generator) pick(words ...string) string { return words[g.r.IntN(len(wor
 
 // entry is one line; cookie tells it from the others, priority keeps it apart.
 func (g *generator) entry(cookie int) string {
-	g.m, g.parts, g.table = Match{}, nil, g.r.IntN(5)
+	g.m, g.parts, g.table = flow.Match{}, nil, g.r.IntN(5)
 	g.match()
 	settings := []string{fmt.Sprintf("table=%d", g.table), fmt.Sprintf("cookie=%#x", cookie), fmt.Sprintf("priority=%d", cookie)}
 	if g.chance(20) {
@@ -58,20 +62,20 @@ func (g *generator) entry(cookie int) string {
 // match fills m and parts.
 func (g *generator) match() {
 	if g.chance(85) {
-		w := protocols[g.r.IntN(len(protocols))]
-		g.m.AddExact(EthType, Value{Lo: uint64(w.ethType)})
-		if w.proto != anyProto {
-			g.m.AddExact(IPProto, Value{Lo: uint64(w.proto)})
+		w := flow.ProtocolByWord(g.pick("ip", "icmp", "tcp", "udp", "sctp", "ipv6", "ip6", "icmp6", "tcp6", "udp6", "sctp6", "arp", "rarp", "mpls", "mplsm"))
+		g.m.AddExact(flow.EthType, flow.Value{Lo: uint64(w.EthType)})
+		if w.IPProto != flow.AnyProto {
+			g.m.AddExact(flow.IPProto, flow.Value{Lo: uint64(w.IPProto)})
 		}
-		g.parts = append(g.parts, w.word)
+		g.parts = append(g.parts, w.Word)
 	} else if g.chance(50) {
-		g.add(EthType, "eth_type", Value{Lo: 0x88cc}, Ones(16))
+		g.add(flow.EthType, "eth_type", flow.Value{Lo: 0x88cc}, flow.Ones(16))
 	}
 	g.vlan()
 	if g.chance(30) {
-		g.add(CTState, "ct_state", Value{Lo: 0x22}, Value{Lo: uint64(0x22 | g.r.IntN(256))})
+		g.add(flow.CTState, "ct_state", flow.Value{Lo: 0x22}, flow.Value{Lo: uint64(0x22 | g.r.IntN(256))})
 	}
-	for id := Reg0; id < numFields; id++ {
+	for id := flow.Reg0; id < flow.NumFields; id++ {
 		if g.chance(12) {
 			g.field(id)
 		}
@@ -79,17 +83,17 @@ func (g *generator) match() {
 }
 
 // field adds a field with a random value, where it may stand.
-func (g *generator) field(id FieldID) {
-	f := FieldByID(id)
+func (g *generator) field(id flow.FieldID) {
+	f := flow.FieldByID(id)
 	_, have := g.m.Get(id)
 	if !have.IsZero() || f.NXM == "" || !g.m.Implies(f.Need) {
 		return
 	}
 	switch id {
-	case EthType, VlanTCI, VlanVID, VlanPCP, CTState, ICMPv6Type, IPDSCP:
+	case flow.EthType, flow.VlanTCI, flow.VlanVID, flow.VlanPCP, flow.CTState, flow.ICMPv6Type, flow.IPDSCP:
 		return
-	case IPProto:
-		g.add(id, "nw_proto", Value{Lo: 2}, Ones(8))
+	case flow.IPProto:
+		g.add(id, "nw_proto", flow.Value{Lo: 2}, flow.Ones(8))
 		return
 	}
 	v, mask := g.value(f)
@@ -101,30 +105,29 @@ func (g *generator) field(id FieldID) {
 }
 
 // value is a random value and mask of a field.
-func (g *generator) value(f *Field) (v, mask Value) {
-	v, mask = Value{g.r.Uint64(), g.r.Uint64()}.And(Ones(f.Bits)), Ones(f.Bits)
+func (g *generator) value(f *flow.Field) (v, mask flow.Value) {
+	v, mask = flow.Value{Hi: g.r.Uint64(), Lo: g.r.Uint64()}.And(flow.Ones(f.Bits)), flow.Ones(f.Bits)
 	switch {
-	case f.Form == PortNumber:
-		return Value{Lo: uint64(1 + g.r.IntN(6))}, mask
-	case f.Form == FragmentBits:
-		x := fragments[g.r.IntN(2)] // no, first: the others clash with ports
-		return Value{Lo: x.value}, Value{Lo: x.mask}
-	case f.Form == TunnelFlagBits || f.Form == TCPFlagBits:
-		all := Ones(len(flagWords[f.Form]))
-		mask = mask.And(Value{Lo: g.r.Uint64()})
+	case f.Form == flow.PortNumber:
+		return flow.Value{Lo: uint64(1 + g.r.IntN(6))}, mask
+	case f.Form == flow.FragmentBits:
+		return flow.Value{Lo: uint64(g.r.IntN(2))}, flow.Value{Lo: 3} // no, first: the others clash with ports
+	case f.Form == flow.TunnelFlagBits || f.Form == flow.TCPFlagBits:
+		all := flow.Ones(len(f.Form.Flags()))
+		mask = mask.And(flow.Value{Lo: g.r.Uint64()})
 		if mask.IsZero() {
 			mask = all
 		}
 		return v.And(mask), mask
-	case f.ID == ArpOp:
-		return Value{Lo: v.Lo & 255}, mask
-	case f.ID == CTNwProto:
-		return Value{Lo: protoTCP}, mask
-	case f.ID == IPTOS:
-		return Value{Lo: v.Lo & 0xfc}, mask
+	case f.ID == flow.ArpOp:
+		return flow.Value{Lo: v.Lo & 255}, mask
+	case f.ID == flow.CTNwProto:
+		return flow.Value{Lo: packet.ProtoTCP}, mask
+	case f.ID == flow.IPTOS:
+		return flow.Value{Lo: v.Lo & 0xfc}, mask
 	}
 	if g.chance(10) {
-		v = Value{}
+		v = flow.Value{}
 	}
 	if f.Maskable && g.chance(50) {
 		mask = g.mask(f)
@@ -132,43 +135,106 @@ func (g *generator) value(f *Field) (v, mask Value) {
 	return v.And(mask), mask
 }
 
-func (g *generator) mask(f *Field) Value {
-	mask := Value{g.r.Uint64(), g.r.Uint64()}.And(Ones(f.Bits))
+func (g *generator) mask(f *flow.Field) flow.Value {
+	mask := flow.Value{Hi: g.r.Uint64(), Lo: g.r.Uint64()}.And(flow.Ones(f.Bits))
 	if g.chance(50) {
 		n := 1 + g.r.IntN(f.Bits)
-		mask = Ones(n).Shl(f.Bits - n)
+		mask = flow.Ones(n).Shl(f.Bits - n)
 	}
-	if f.Form == IPv6Address { // ovs-ofctl reads other masks as prefix lengths
-		mask = mask.Or(Value{Hi: 0xffff << 48})
+	if f.Form == flow.IPv6Address { // ovs-ofctl reads other masks as prefix lengths
+		mask = mask.Or(flow.Value{Hi: 0xffff << 48})
 	}
 	if mask.IsZero() {
-		mask = Value{Lo: 1}
+		mask = flow.Value{Lo: 1}
 	}
 	return mask
 }
 
-func (g *generator) add(id FieldID, name string, v, mask Value) {
-	f := FieldByID(id)
+func (g *generator) add(id flow.FieldID, name string, v, mask flow.Value) {
+	f := flow.FieldByID(id)
 	text := ""
 	switch f.Form {
-	case CTStateBits, TCPFlagBits, TunnelFlagBits:
-		text = fmt.Sprintf("%#x/%#x", v.Lo, mask.Lo)
-		if mask == Ones(len(flagWords[f.Form])) {
-			text = string(appendFlags(nil, f.Form, v.Lo))
-		} else if g.chance(50) {
-			text = string(appendFlagsMasked(nil, f.Form, v.Lo, mask.Lo))
-		}
-	case FragmentBits:
-		text = string(appendFragment(nil, v.Lo, mask.Lo))
+	case flow.CTStateBits, flow.TCPFlagBits, flow.TunnelFlagBits:
+		text = g.flags(f.Form.Flags(), v.Lo, mask.Lo)
+	case flow.FragmentBits:
+		text = []string{"no", "first"}[v.Lo]
 	default:
-		text = string(appendMasked(nil, f, v, mask, g.names()))
+		text = valueText(f, v, mask, g.names())
 	}
 	g.m.Add(id, v, mask)
 	g.parts = append(g.parts, name+"="+text)
 }
 
+// flags writes flags in one of three ways.
+func (g *generator) flags(words []string, bits, mask uint64) string {
+	whole := mask == 1<<len(words)-1
+	if !whole && g.chance(50) {
+		return fmt.Sprintf("%#x/%#x", bits, mask)
+	}
+	var set []string
+	signed := ""
+	for i, w := range words {
+		switch {
+		case bits>>i&1 != 0:
+			set = append(set, w)
+			signed += "+" + w
+		case mask>>i&1 != 0:
+			signed += "-" + w
+		}
+	}
+	switch {
+	case !whole:
+		return signed
+	case len(set) == 0:
+		return "0"
+	}
+	return strings.Join(set, "|")
+}
+
+// valueText writes a value, and its mask if it has one.
+func valueText(f *flow.Field, v, mask flow.Value, n *flow.Names) string {
+	text := exactText(f, v, n)
+	if mask == flow.Ones(f.Bits) {
+		return text
+	}
+	for n := range f.Bits {
+		if (f.Form == flow.IPv4Address || f.Form == flow.IPv6Address) && mask == flow.Ones(n).Shl(f.Bits-n) {
+			return fmt.Sprintf("%s/%d", text, n)
+		}
+	}
+	if f.Form == flow.Decimal {
+		return text + "/" + hexText(mask)
+	}
+	return text + "/" + exactText(f, mask, nil)
+}
+
+func exactText(f *flow.Field, v flow.Value, n *flow.Names) string {
+	switch f.Form {
+	case flow.MACAddress:
+		mac := v.MAC()
+		return net.HardwareAddr(mac[:]).String()
+	case flow.IPv4Address, flow.IPv6Address:
+		return v.Addr(f.Bits).String()
+	case flow.PortNumber:
+		if name := n.Port(uint32(v.Lo)); name != "" {
+			return strconv.Quote(name)
+		}
+		fallthrough
+	case flow.Decimal:
+		return strconv.FormatUint(v.Lo, 10)
+	}
+	return hexText(v)
+}
+
+func hexText(v flow.Value) string {
+	if v.Hi == 0 {
+		return fmt.Sprintf("%#x", v.Lo)
+	}
+	return fmt.Sprintf("%#x%016x", v.Hi, v.Lo)
+}
+
 // names gives ports a name or not, at random.
-func (g *generator) names() *Names {
+func (g *generator) names() *flow.Names {
 	if g.chance(50) {
 		return nil
 	}
@@ -176,8 +242,8 @@ func (g *generator) names() *Names {
 }
 
 // portNames are the ports of the differential test, as OVS has them.
-func portNames() *Names {
-	n := NewNames()
+func portNames() *flow.Names {
+	n := flow.NewNames()
 	for i, name := range []string{"p1", "antrea-gw0", "3abc", "a_b"} {
 		n.SetPort(uint32(i+1), name)
 	}
@@ -203,7 +269,7 @@ func (g *generator) vlan() {
 		{"vlan_vid=0x1005/0x1005", 0x1005, 0x1005},
 		{fmt.Sprintf("vlan_vid=%d", vid|0x1000), vid | 0x1000, 0x1fff},
 	}[g.r.IntN(9)]
-	g.m.Add(VlanTCI, Value{Lo: uint64(choice.value)}, Value{Lo: uint64(choice.mask)})
+	g.m.Add(flow.VlanTCI, flow.Value{Lo: uint64(choice.value)}, flow.Value{Lo: uint64(choice.mask)})
 	g.parts = append(g.parts, choice.text)
 }
 
@@ -235,12 +301,12 @@ func (g *generator) action(depth int) string {
 	case 2:
 		return fmt.Sprintf("resubmit(,%d)", g.r.IntN(5))
 	case 3:
-		if g.m.Implies(NeedCT) {
+		if g.m.Implies(flow.NeedCT) {
 			return "resubmit(,2,ct)"
 		}
 		return g.pick("resubmit:"+strconv.Itoa(g.r.IntN(5)), "resubmit(1,2)", "resubmit(3,)")
 	case 4:
-		return fmt.Sprintf("controller(reason=%s,max_len=%d,id=%d,userdata=%02x.0a%s)", g.pick(controllerReasons...), g.r.IntN(65536), g.r.IntN(9), g.r.IntN(256), g.pick("", ",pause"))
+		return fmt.Sprintf("controller(reason=%s,max_len=%d,id=%d,userdata=%02x.0a%s)", g.pick("no_match", "action", "invalid_ttl", "action_set", "group", "packet_out"), g.r.IntN(65536), g.r.IntN(9), g.r.IntN(256), g.pick("", ",pause"))
 	case 5, 6, 7:
 		return g.setField()
 	case 8:
@@ -248,7 +314,7 @@ func (g *generator) action(depth int) string {
 	case 9:
 		return g.move()
 	case 10:
-		if g.m.Implies(NeedIP) {
+		if g.m.Implies(flow.NeedIP) {
 			return g.ct()
 		}
 		return "ct_clear"
@@ -258,7 +324,7 @@ func (g *generator) action(depth int) string {
 		}
 		return "note:01.02.03"
 	case 12:
-		if g.m.Implies(NeedIP) {
+		if g.m.Implies(flow.NeedIP) {
 			return "dec_ttl"
 		}
 		return "group:1"
@@ -273,19 +339,19 @@ func (g *generator) action(depth int) string {
 // legacy is an action of OpenFlow 1.0.
 func (g *generator) legacy() string {
 	switch {
-	case g.m.Implies(NeedIPv4) && g.chance(50):
+	case g.m.Implies(flow.NeedIPv4) && g.chance(50):
 		return g.pick("mod_nw_src:10.1.2.3", "mod_nw_dst:10.1.2.3", "mod_nw_tos:16", "mod_nw_ecn:1")
-	case g.m.Implies(NeedTCP) || g.m.Implies(NeedUDP) || g.m.Implies(NeedSCTP):
+	case g.m.Implies(flow.NeedTCP) || g.m.Implies(flow.NeedUDP) || g.m.Implies(flow.NeedSCTP):
 		return g.pick("mod_tp_src:5", "mod_tp_dst:6")
 	}
 	return g.pick("mod_dl_src:00:00:00:00:00:05", "mod_dl_dst:00:00:00:00:00:06", "set_tunnel:0x77")
 }
 
 // writableField is a field that an action may write behind this match.
-func (g *generator) writableField() *Field {
+func (g *generator) writableField() *flow.Field {
 	for {
-		f := FieldByID(FieldID(g.r.IntN(int(numFields))))
-		special := f.ID == FieldNone || f.ID == VlanTCI && g.m.Implies(NeedVLAN) || f.ID == CTMark || f.ID == CTLabel || f.ID == VlanVID
+		f := flow.FieldByID(flow.FieldID(g.r.IntN(int(flow.NumFields))))
+		special := f.ID == flow.FieldNone || f.ID == flow.VlanTCI && g.m.Implies(flow.NeedVLAN) || f.ID == flow.CTMark || f.ID == flow.CTLabel || f.ID == flow.VlanVID
 		if !special && !f.ReadOnly && f.NXM != "" && g.m.Implies(f.Need) {
 			return f
 		}
@@ -293,19 +359,19 @@ func (g *generator) writableField() *Field {
 }
 
 func (g *generator) setField() string {
-	if g.m.Implies(NeedVLAN) && g.chance(10) {
+	if g.m.Implies(flow.NeedVLAN) && g.chance(10) {
 		return fmt.Sprintf("set_field:%d->vlan_vid", 4096+g.r.IntN(4096))
 	}
 	f := g.writableField()
 	v, mask := g.value(f)
-	if f.Form == TunnelFlagBits {
+	if f.Form == flow.TunnelFlagBits {
 		return "set_field:" + g.pick("oam", "0") + "->tun_flags"
 	}
-	return "set_field:" + string(appendMasked(nil, f, v, mask, g.names())) + "->" + f.Name
+	return "set_field:" + valueText(f, v, mask, g.names()) + "->" + f.Name
 }
 
 // some is a random subfield of a field, at least one bit.
-func (g *generator) some(f *Field) Subfield {
+func (g *generator) some(f *flow.Field) flow.Subfield {
 	s := f.Full()
 	if g.chance(60) {
 		s.Ofs = uint8(g.r.IntN(int(s.N)))
@@ -317,24 +383,28 @@ func (g *generator) some(f *Field) Subfield {
 func (g *generator) load() string {
 	f := g.writableField()
 	s := g.some(f)
-	if f.ID == IPTOS || f.ID == ArpOp {
+	if f.ID == flow.IPTOS || f.ID == flow.ArpOp {
 		return fmt.Sprintf("load:0x%x->%s[]", 4*g.r.IntN(64), f.NXM)
 	}
-	v := Value{g.r.Uint64(), g.r.Uint64()}.And(Ones(min(64, int(s.N))))
-	if f.Form == PortNumber {
-		s, v = f.Full(), Value{Lo: uint64(g.r.IntN(6))}
+	v := flow.Value{Hi: g.r.Uint64(), Lo: g.r.Uint64()}.And(flow.Ones(min(64, int(s.N))))
+	if f.Form == flow.PortNumber {
+		s, v = f.Full(), flow.Value{Lo: uint64(g.r.IntN(6))}
 	}
-	return "load:" + string(appendHex(nil, v)) + "->" + string(appendSubfield(nil, s))
+	return "load:" + hexText(v) + "->" + subfieldText(s)
 }
 
 func (g *generator) move() string {
 	field := g.writableField()
 	if g.chance(5) {
-		field = FieldByID(VlanVID) // with a tag or without
+		field = flow.FieldByID(flow.VlanVID) // with a tag or without
 	}
 	dst := g.some(field)
-	src := Subfield{Field: XXReg0 + FieldID(g.r.IntN(4)), N: dst.N}
-	return string(appendArrow([]byte("move:"), src, dst))
+	src := flow.Subfield{Field: flow.XXReg0 + flow.FieldID(g.r.IntN(4)), N: dst.N}
+	return "move:" + subfieldText(src) + "->" + subfieldText(dst)
+}
+
+func subfieldText(s flow.Subfield) string {
+	return fmt.Sprintf("%s[%d..%d]", flow.FieldByID(s.Field).NXM, s.Ofs, s.Ofs+s.N-1)
 }
 
 func (g *generator) ct() string {
@@ -355,7 +425,7 @@ func (g *generator) ct() string {
 	} else {
 		maybe("nat")
 	}
-	if g.m.Implies(NeedTCP) {
+	if g.m.Implies(flow.NeedTCP) {
 		maybe("alg=ftp")
 	}
 	return "ct(" + strings.Join(o, ",") + ")"
@@ -363,7 +433,7 @@ func (g *generator) ct() string {
 
 func (g *generator) nat() string {
 	addr := g.pick("10.0.0.1", "10.0.0.1:80", "10.0.0.1-10.0.0.9", "10.0.0.1-10.0.0.9:80-90", "10.0.0.1-10.0.0.1:80-80")
-	if g.m.Implies(NeedIPv6) {
+	if g.m.Implies(flow.NeedIPv6) {
 		addr = g.pick("fd00::1", "[fd00::1]:80", "fd00::1-fd00::9", "[fd00::1]-[fd00::9]:80-90", "[fd00::1]")
 	}
 	return g.pick("src", "dst") + "=" + addr + g.pick("", ",persistent", ",random", ",hash", ",persistent,hash")
@@ -385,7 +455,7 @@ func (g *generator) learn() string {
 	maybe("delete_learned")
 	maybe("send_flow_rem")
 	maybe("limit=7")
-	if g.m.Implies(NeedTCP) && g.m.Implies(NeedIPv4) {
+	if g.m.Implies(flow.NeedTCP) && g.m.Implies(flow.NeedIPv4) {
 		parts = append(parts, "eth_type=0x800,nw_proto=6")
 		maybe("NXM_OF_TCP_DST[]")
 		maybe("NXM_OF_IP_DST[]=NXM_OF_IP_SRC[]")

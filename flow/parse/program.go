@@ -1,9 +1,11 @@
-package flow
+package parse
 
 import (
 	"errors"
 	"os"
 	"strings"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // A program is read from up to four texts: ports, flow entries, groups and
@@ -34,18 +36,19 @@ func File(path string) (Source, error) {
 // nil, are known from the start; it is not changed.
 type Sources struct {
 	Flows, Groups, Meters, Ports Source
-	Names                        *Names
+	Names                        *flow.Names
 }
 
-// ParseProgram reads a whole program: a dump of flows, groups, meters and ports
+// Program reads a whole program: a dump of flows, groups, meters and ports
 // as ovs-ofctl prints them, or files for add-flows and the like. Blank lines,
 // comments behind # and reply headers are skipped. On any error, which is an
 // *Errors naming all wrong lines, there is no program.
-func ParseProgram(src Sources) (*Program, error) {
-	r := programReader{prog: &Program{Names: src.Names.clone()}}
+func Program(src Sources) (*flow.Program, error) {
+	r := programReader{prog: &flow.Program{Names: src.Names.Clone()}}
 	r.p = &parser{names: r.prog.Names, grow: true}
-	if len(r.prog.Names.tables) > 0 {
+	for range r.prog.Names.Tables() {
 		r.p.style = givenNames
+		break
 	}
 	r.lines(src.Ports, r.portLine)
 	r.lines(src.Flows, r.nameTable)
@@ -60,7 +63,7 @@ func ParseProgram(src Sources) (*Program, error) {
 
 type programReader struct {
 	p    *parser
-	prog *Program
+	prog *flow.Program
 	errs Errors
 	line int // the one being read
 }
@@ -85,10 +88,10 @@ func isHeader(line string) bool {
 }
 
 // located fills in where an error happened.
-func located(err error, file string, line int) *Error {
-	var e *Error
+func located(err error, file string, line int) *flow.Error {
+	var e *flow.Error
 	if !errors.As(err, &e) {
-		e = &Error{Column: 1, Msg: err.Error()}
+		e = &flow.Error{Column: 1, Msg: err.Error()}
 	}
 	e.File, e.Line = file, line
 	return e
@@ -167,7 +170,7 @@ func (r *programReader) portLine(line span) error {
 	if !ok || end < 0 {
 		return s.errorf("expected NUMBER(NAME), as dump-ports-desc prints it")
 	}
-	port, err := number(numberText, maxPort)
+	port, err := number(numberText, flow.MaxPort)
 	if err != nil {
 		return err
 	}
@@ -186,7 +189,7 @@ func (r *programReader) portLine(line span) error {
 func (r *programReader) namedPort(s span) error {
 	word, rest, _ := s.cut("(")
 	name, _, ok := rest.cut(")")
-	if port, known := reservedPort(word.text); known && ok && checkName(name, name.text) == nil {
+	if port, known := flow.ReservedPort(word.text); known && ok && checkName(name, name.text) == nil {
 		r.p.names.SetPort(port, name.text)
 	}
 	return nil

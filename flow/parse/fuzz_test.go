@@ -1,9 +1,12 @@
-package flow
+package parse_test
 
 import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // FuzzParseEntry: no text makes the parser panic, and what it reads prints as a
@@ -17,8 +20,8 @@ func FuzzParseEntry(f *testing.F) {
 		f.Add(l)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		format := Format{Names: ovsNames()}
-		e, err := ParseEntry(line, ovsNames())
+		format := flow.Format{Names: ovsNames()}
+		e, err := parse.Entry(line, ovsNames())
 		if (e == nil) == (err == nil) {
 			t.Fatalf("entry %v, error %v", e, err)
 		}
@@ -27,7 +30,7 @@ func FuzzParseEntry(f *testing.F) {
 			return
 		}
 		printed := e.Text(format)
-		again, err := ParseEntry(printed, ovsNames())
+		again, err := parse.Entry(printed, ovsNames())
 		if err != nil {
 			t.Fatalf("%q prints as %q, which is refused: %v", line, printed, err)
 		}
@@ -41,13 +44,13 @@ func FuzzParseEntry(f *testing.F) {
 }
 
 // wantAgain: a parser that has read other lines reads a line as a new parser does.
-func wantAgain(t *testing.T, line string, e *Entry, err error) {
+func wantAgain(t *testing.T, line string, e *flow.Entry, err error) {
 	t.Helper()
 	const other = "table=1,priority=7,udp,tp_dst=5 actions=clone(push_vlan:0x8100,drop),ct(commit,exec(set_field:1->ct_mark)),mod_tp_dst:4"
-	used := NewEntryParser(ovsNames())
+	used := parse.NewParser(ovsNames())
 	for range 2 { // the second time with memory that the line has filled
-		same, sameErr := used.Parse(line)
-		used.Parse(other)
+		same, sameErr := used.Entry(line)
+		used.Entry(other)
 		if !reflect.DeepEqual(same, e) || !reflect.DeepEqual(sameErr, err) {
 			t.Fatalf("%q after other lines: %v, %v; expected %v, %v", line, same, sameErr, e, err)
 		}
@@ -59,14 +62,14 @@ func FuzzParseProgram(f *testing.F) {
 	f.Add(bridgeDump, "group_id=1,type=all,bucket=resubmit(,Late)", "meter=1 pktps bands=\ntype=drop rate=5", bridgePorts)
 	f.Add("table=0 actions=group:1", "group_id=1,type=select,bucket=weight:5,output:1,bucket=actions=output:web", "meter=1 kbps burst stats band=type=drop rate=5 burst_size=4", " 1(a b)")
 	f.Fuzz(func(t *testing.T, flows, groups, meters, ports string) {
-		p, err := ParseProgram(Sources{Text("f", flows), Text("g", groups), Text("m", meters), Text("p", ports), nil})
+		p, err := parse.Program(parse.Sources{parse.Text("f", flows), parse.Text("g", groups), parse.Text("m", meters), parse.Text("p", ports), nil})
 		if (p == nil) == (err == nil) {
 			t.Fatalf("program %v, error %v", p, err)
 		}
 		if err != nil {
 			return
 		}
-		again, err := ParseProgram(Sources{Flows: Text("f", printFlows(p)), Groups: Text("g", printGroups(p)), Meters: Text("m", printMeters(p)), Names: p.Names})
+		again, err := parse.Program(parse.Sources{Flows: parse.Text("f", printFlows(p)), Groups: parse.Text("g", printGroups(p)), Meters: parse.Text("m", printMeters(p)), Names: p.Names})
 		if err != nil {
 			t.Fatalf("what is printed is refused: %v\n%s\n%s\n%s", err, printFlows(p), printGroups(p), printMeters(p))
 		}
@@ -76,15 +79,15 @@ func FuzzParseProgram(f *testing.F) {
 	})
 }
 
-func printFlows(p *Program) string {
+func printFlows(p *flow.Program) string {
 	var b []byte
 	for _, e := range p.Entries {
-		b = append(e.AppendText(b, Format{Names: p.Names}), '\n')
+		b = append(e.AppendText(b, flow.Format{Names: p.Names}), '\n')
 	}
 	return string(b)
 }
 
-func printGroups(p *Program) string {
+func printGroups(p *flow.Program) string {
 	var b []byte
 	for _, g := range p.Groups {
 		b = append(g.AppendText(b, p.Names), '\n')
@@ -92,7 +95,7 @@ func printGroups(p *Program) string {
 	return string(b)
 }
 
-func printMeters(p *Program) string {
+func printMeters(p *flow.Program) string {
 	var b []byte
 	for _, m := range p.Meters {
 		b = append(m.AppendText(b), '\n')

@@ -1,8 +1,11 @@
-package flow
+package parse
 
 import (
 	"cmp"
 	"strings"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
 )
 
 // The actions that write fields: set_field, load, move and their OpenFlow 1.0
@@ -22,11 +25,11 @@ func arrow(it item) (value, field span, err error) {
 }
 
 // subfield reads NXM_NX_REG0[0..3], reg0[5], reg0[] or reg0.
-func subfield(s span) (Subfield, error) {
+func subfield(s span) (flow.Subfield, error) {
 	name, bits, hasBits := s.cut("[")
-	f := fieldNames[aliasOf(name.text)]
+	f := flow.FieldByName(aliasOf(name.text))
 	if f == nil || f.NXM == "" {
-		return Subfield{}, name.errorf("unknown field %q%s", name.text, Suggest(name.text, fieldWords()))
+		return flow.Subfield{}, name.errorf("unknown field %q%s", name.text, flow.Suggest(name.text, flow.FieldNames()))
 	}
 	full := f.Full()
 	if !hasBits {
@@ -34,7 +37,7 @@ func subfield(s span) (Subfield, error) {
 	}
 	bits, rest, closed := bits.cut("]")
 	if !closed || rest.text != "" {
-		return Subfield{}, bits.errorf("expected %s[], %s[BIT] or %s[FIRST..LAST]", name.text, name.text, name.text)
+		return flow.Subfield{}, bits.errorf("expected %s[], %s[BIT] or %s[FIRST..LAST]", name.text, name.text, name.text)
 	}
 	if bits.text == "" {
 		return full, nil
@@ -45,13 +48,13 @@ func subfield(s span) (Subfield, error) {
 	}
 	first, err := number(firstText, uint64(full.N)-1)
 	if err != nil {
-		return Subfield{}, err
+		return flow.Subfield{}, err
 	}
 	last, err := number(lastText, uint64(full.N)-1)
 	if err == nil && last < first {
 		err = lastText.errorf("bit %d comes before bit %d; write the lower one first", last, first)
 	}
-	return Subfield{f.ID, uint8(first), uint8(last - first + 1)}, err
+	return flow.Subfield{Field: f.ID, Ofs: uint8(first), N: uint8(last - first + 1)}, err
 }
 
 // aliasOf spells out the names that stand for TCP's ports outside a match.
@@ -65,28 +68,19 @@ func aliasOf(name string) string {
 	return name
 }
 
-// fieldWords are all names of fields, for suggestions.
-func fieldWords() []string {
-	names := make([]string, 0, len(fieldNames))
-	for n := range fieldNames {
-		names = append(names, n)
-	}
-	return names
-}
-
 // writable finds the field that an action wants to write.
-func writable(s span) (*Field, error) {
-	f := fieldNames[aliasOf(s.text)]
+func writable(s span) (*flow.Field, error) {
+	f := flow.FieldByName(aliasOf(s.text))
 	switch {
 	case f == nil || f.ReadOnly && f.NXM == "":
-		return nil, s.errorf("unknown field %q%s", s.text, Suggest(s.text, fieldWords()))
+		return nil, s.errorf("unknown field %q%s", s.text, flow.Suggest(s.text, flow.FieldNames()))
 	case f.ReadOnly:
 		return nil, s.errorf("%s is read-only", s.text)
 	}
 	return f, nil
 }
 
-func (l *actionList) setField(it item) (Action, error) {
+func (l *actionList) setField(it item) (flow.Action, error) {
 	value, name, err := arrow(it)
 	if err != nil {
 		return nil, err
@@ -95,7 +89,7 @@ func (l *actionList) setField(it item) (Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.ID == VlanVID {
+	if f.ID == flow.VlanVID {
 		return setVlanVID(value)
 	}
 	v, mask, err := l.p.value(f, value)
@@ -107,18 +101,18 @@ func (l *actionList) setField(it item) (Action, error) {
 	}
 	if strings.Contains(value.text, "/") && !f.Maskable {
 		// OVS prints a load of all bits so; see appendLoad.
-		return Load{Dst: f.Full(), Value: v}, nil
+		return flow.Load{Dst: f.Full(), Value: v}, nil
 	}
-	return SetField{f.ID, v, mask}, writableValue(value, f, v)
+	return flow.SetField{Field: f.ID, Value: v, Mask: mask}, writableValue(value, f, v)
 }
 
 // writableValue refuses what Open vSwitch never writes into a field, though its
 // bits would hold it.
-func writableValue(s span, f *Field, v Value) error {
+func writableValue(s span, f *flow.Field, v flow.Value) error {
 	switch {
-	case f.ID == IPTOS && v.Lo&3 != 0:
+	case f.ID == flow.IPTOS && v.Lo&3 != 0:
 		return s.errorf("nw_tos is the upper 6 bits of the TOS byte; the lower 2 must be 0")
-	case f.ID == ArpOp && v.Lo > 255:
+	case f.ID == flow.ArpOp && v.Lo > 255:
 		return s.errorf("%d is too large for arp_op; the largest is 255", v.Lo)
 	}
 	return nil
@@ -126,7 +120,7 @@ func writableValue(s span, f *Field, v Value) error {
 
 // setVlanVID reads the value of vlan_vid, in which 0x1000 says "tagged" and
 // must be there (OpenFlow 1.3, 7.2.3.7). Entries hold the 12 bits.
-func setVlanVID(s span) (Action, error) {
+func setVlanVID(s span) (flow.Action, error) {
 	text, maskText, hasMask := s.cut("/")
 	v, err := number(text, 0x1fff)
 	if err != nil {
@@ -138,16 +132,16 @@ func setVlanVID(s span) (Action, error) {
 			return nil, err
 		}
 	}
-	if v&mask&vlanPresent == 0 {
+	if v&mask&packet.VLANPresent == 0 {
 		return nil, s.errorf("the value of vlan_vid is 4096 (0x1000, tagged) plus the VLAN; %s lacks it", s.text)
 	}
 	if v&^mask != 0 {
 		return nil, s.errorf("%s has bits outside its mask", s.text)
 	}
-	return SetField{VlanVID, Value{Lo: v & 0xfff}, Value{Lo: mask & 0xfff}}, nil
+	return flow.SetField{Field: flow.VlanVID, Value: flow.Value{Lo: v & 0xfff}, Mask: flow.Value{Lo: mask & 0xfff}}, nil
 }
 
-func (l *actionList) load(it item) (Action, error) {
+func (l *actionList) load(it item) (flow.Action, error) {
 	value, name, err := arrow(it)
 	if err != nil {
 		return nil, err
@@ -156,37 +150,37 @@ func (l *actionList) load(it item) (Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dst.Field == VlanVID {
+	if dst.Field == flow.VlanVID {
 		return nil, name.errorf("vlan_vid cannot be loaded; write set_field:VALUE->vlan_vid")
 	}
 	v, err := fitting(value, dst)
 	if err == nil {
-		err = writableValue(value, &fields[dst.Field], v.Shl(int(dst.Ofs)))
+		err = writableValue(value, flow.FieldByID(dst.Field), v.Shl(int(dst.Ofs)))
 	}
-	if dst == fields[InPort].Full() {
-		v.Lo = uint64(portOf16(uint32(v.Lo)))
+	if dst == flow.FieldByID(flow.InPort).Full() {
+		v.Lo = uint64(flow.PortOf16(uint32(v.Lo)))
 	}
-	return Load{dst, v}, err
+	return flow.Load{Dst: dst, Value: v}, err
 }
 
-func writableSubfield(s span) (Subfield, error) {
+func writableSubfield(s span) (flow.Subfield, error) {
 	dst, err := subfield(s)
-	if err == nil && fields[dst.Field].ReadOnly {
-		err = s.errorf("%s is read-only", fields[dst.Field].Name)
+	if err == nil && flow.FieldByID(dst.Field).ReadOnly {
+		err = s.errorf("%s is read-only", flow.FieldByID(dst.Field).Name)
 	}
 	return dst, err
 }
 
 // fitting reads a number that a subfield can hold.
-func fitting(s span, dst Subfield) (Value, error) {
+func fitting(s span, dst flow.Subfield) (flow.Value, error) {
 	v, err := wideNumber(s)
-	if err == nil && v.And(Ones(int(dst.N))) != v {
+	if err == nil && v.And(flow.Ones(int(dst.N))) != v {
 		err = s.errorf("%s does not fit into %d bits", s.text, dst.N)
 	}
 	return v, err
 }
 
-func (l *actionList) move(it item) (Action, error) {
+func (l *actionList) move(it item) (flow.Action, error) {
 	srcText, dstText, err := arrow(it)
 	if err != nil {
 		return nil, err
@@ -199,64 +193,64 @@ func (l *actionList) move(it item) (Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Move{src, dst}, sameWidth(srcText, src, dst)
+	return flow.Move{Src: src, Dst: dst}, sameWidth(srcText, src, dst)
 }
 
 // sameWidth is an error unless as many bits are read as written.
-func sameWidth(s span, src, dst Subfield) error {
+func sameWidth(s span, src, dst flow.Subfield) error {
 	if src.N != dst.N {
 		return s.errorf("the source has %d bits, the destination %d", src.N, dst.N)
 	}
 	return nil
 }
 
-func (l *actionList) pushVLAN(it item) (Action, error) {
+func (l *actionList) pushVLAN(it item) (flow.Action, error) {
 	v, err := number(it.value, 0xffff)
 	if err == nil && v != 0x8100 && v != 0x88a8 {
 		err = it.value.errorf("push_vlan needs 0x8100 or 0x88a8")
 	}
-	return PushVLAN{uint16(v)}, err
+	return flow.PushVLAN{EtherType: uint16(v)}, err
 }
 
 // modTOS reads mod_nw_tos:N, where N is the DSCP in place.
-func (l *actionList) modTOS(it item) (Action, error) {
+func (l *actionList) modTOS(it item) (flow.Action, error) {
 	v, err := number(it.value, 255)
 	if err == nil && v&3 != 0 {
 		err = it.value.errorf("mod_nw_tos writes the upper 6 bits; the lower 2 must be 0")
 	}
-	return SetField{IPDSCP, Value{Lo: v >> 2}, Ones(6)}, err
+	return flow.SetField{Field: flow.IPDSCP, Value: flow.Value{Lo: v >> 2}, Mask: flow.Ones(6)}, err
 }
 
 // modPort reads mod_tp_src and mod_tp_dst, whose field depends on the match.
-func (l *actionList) modPort(it item) (Action, error) {
-	b := matchBuilder{m: cmp.Or(l.p.match, &Match{})}
+func (l *actionList) modPort(it item) (flow.Action, error) {
+	b := matchBuilder{m: cmp.Or(l.p.match, &flow.Match{})}
 	name := b.portName(it.key.text[len("mod_tp_"):])
 	if strings.HasPrefix(name, "icmp") {
 		return nil, it.key.errorf("%s needs tcp, udp or sctp in the match", it.key.text)
 	}
-	return l.setWhole(fieldNames[name].ID, it.value)
+	return l.setWhole(flow.FieldByName(name).ID, it.value)
 }
 
 // modVLAN reads mod_vlan_vid:N, which tags a packet that has no tag.
-func (l *actionList) modVLAN(it item) (Action, error) {
+func (l *actionList) modVLAN(it item) (flow.Action, error) {
 	v, err := number(it.value, 0xfff)
 	if err == nil {
 		l.tag(it)
 	}
-	return SetField{VlanVID, Value{Lo: v}, Ones(12)}, err
+	return flow.SetField{Field: flow.VlanVID, Value: flow.Value{Lo: v}, Mask: flow.Ones(12)}, err
 }
 
 // modVLANPCP reads mod_vlan_pcp:N, likewise.
-func (l *actionList) modVLANPCP(it item) (Action, error) {
+func (l *actionList) modVLANPCP(it item) (flow.Action, error) {
 	v, err := number(it.value, 7)
 	if err == nil {
 		l.tag(it)
 	}
-	return SetField{VlanPCP, Value{Lo: v}, Ones(3)}, err
+	return flow.SetField{Field: flow.VlanPCP, Value: flow.Value{Lo: v}, Mask: flow.Ones(3)}, err
 }
 
 func (l *actionList) tag(it item) {
 	if l.tags == 0 {
-		l.add(it, PushVLAN{0x8100})
+		l.add(it, flow.PushVLAN{EtherType: 0x8100})
 	}
 }

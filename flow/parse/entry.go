@@ -1,26 +1,29 @@
-package flow
+package parse
 
-import "slices"
+import (
+	"slices"
 
-// ParseEntry reads one flow entry as dump-flows prints it or add-flows takes
-// it: settings and match in any order, then actions=…. Counters and ages are
-// read and left out. Names that n does not know are refused. The error is an
-// *Error with the column.
-func ParseEntry(line string, n *Names) (*Entry, error) {
+	"github.com/antrail/antrail/flow"
+)
+
+// Entry reads one flow entry as dump-flows prints it or add-flows takes it: settings and
+// match in any order, then actions=…. Counters and ages are read and left out. Names that
+// n does not know are refused. The error is a *flow.Error with the column.
+func Entry(line string, n *flow.Names) (*flow.Entry, error) {
 	p := &parser{names: n}
 	return p.entry(span{line, 0})
 }
 
-// EntryParser reads one flow entry after another as ParseEntry does. It is
-// faster, because it uses its memory again. One goroutine at a time uses it.
-type EntryParser struct{ p parser }
+// Parser reads one flow entry after another as the function Entry does. It is faster,
+// because it uses its memory again. One goroutine at a time uses it.
+type Parser struct{ p parser }
 
-// NewEntryParser makes a parser of entries that may use the names of n. The
-// names must not change while it reads.
-func NewEntryParser(n *Names) *EntryParser { return &EntryParser{parser{names: n}} }
+// NewParser makes a parser of entries that may use the names of n. The names must not
+// change while it reads.
+func NewParser(n *flow.Names) *Parser { return &Parser{parser{names: n}} }
 
-// Parse reads one flow entry; see ParseEntry. The entry holds nothing of line.
-func (r *EntryParser) Parse(line string) (*Entry, error) { return r.p.entry(span{line, 0}) }
+// Entry reads one flow entry. The entry holds no part of line.
+func (r *Parser) Entry(line string) (*flow.Entry, error) { return r.p.entry(span{line, 0}) }
 
 // maxLine bounds a line, as OpenFlow bounds the message that would carry it.
 const maxLine = 65535
@@ -32,11 +35,11 @@ func checkLength(s span) error {
 	return nil
 }
 
-func (p *parser) entry(line span) (*Entry, error) {
+func (p *parser) entry(line span) (*flow.Entry, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
 	}
-	r := entryReader{p: p, line: line, e: &Entry{Priority: DefaultPriority}}
+	r := entryReader{p: p, line: line, e: &flow.Entry{Priority: flow.DefaultPriority}}
 	p.items, p.given = p.items[:0], p.given[:0]
 	for rest := line; ; {
 		it, ok, err := next(&rest)
@@ -58,7 +61,7 @@ func (p *parser) entry(line span) (*Entry, error) {
 type entryReader struct {
 	p    *parser // with the items of the match, and the settings so far
 	line span
-	e    *Entry
+	e    *flow.Entry
 }
 
 func isActions(it item) bool {
@@ -82,7 +85,7 @@ func (r *entryReader) part(it item) error {
 
 // finish reads match and actions; the table may be left out where tables have
 // numbers, and is 0 then.
-func (r *entryReader) finish(actions span) (*Entry, error) {
+func (r *entryReader) finish(actions span) (*flow.Entry, error) {
 	if !slices.Contains(r.p.given, "table") {
 		if r.p.grow && r.p.style == byName {
 			return nil, r.line.errorf("expected table=NAME, as other lines of the program have it")
@@ -100,27 +103,28 @@ func (r *entryReader) finish(actions span) (*Entry, error) {
 	return r.e, nil
 }
 
-func (p *parser) entryActions(e *Entry, s span) error {
+func (p *parser) entryActions(e *flow.Entry, s span) error {
 	p.match = &e.Match
 	defer func() { p.match = nil }()
-	list, err := p.actionsBehind(s, 0, tagsOf(&e.Match))
+	tags := 0
+	if e.Match.Implies(flow.NeedVLAN) {
+		tags = 1
+	}
+	list, err := p.actionsBehind(s, 0, tags)
 	if err != nil {
 		return err
 	}
 	e.Actions = list.actions
-	if c := checkActions(e.Actions, &e.Match, int(e.Table)); c != nil {
-		return list.at[c.action].errorf("%s", c.msg)
-	}
-	return nil
+	return list.located(e.Check())
 }
 
 // entrySettings reads what stands in an entry beside its match.
-var entrySettings = map[string]func(*parser, *Entry, item) error{
+var entrySettings = map[string]func(*parser, *flow.Entry, item) error{
 	"table":            (*parser).entryTable,
 	"cookie":           entryCookie,
-	"priority":         func(_ *parser, e *Entry, it item) error { return number16(it, &e.Priority) },
-	"idle_timeout":     func(_ *parser, e *Entry, it item) error { return number16(it, &e.IdleTimeout) },
-	"hard_timeout":     func(_ *parser, e *Entry, it item) error { return number16(it, &e.HardTimeout) },
+	"priority":         func(_ *parser, e *flow.Entry, it item) error { return number16(it, &e.Priority) },
+	"idle_timeout":     func(_ *parser, e *flow.Entry, it item) error { return number16(it, &e.IdleTimeout) },
+	"hard_timeout":     func(_ *parser, e *flow.Entry, it item) error { return number16(it, &e.HardTimeout) },
 	"send_flow_rem":    entrySendFlowRem,
 	"duration":         counted,
 	"n_packets":        counted,
@@ -134,23 +138,23 @@ var entrySettings = map[string]func(*parser, *Entry, item) error{
 	"no_byte_counts":   entryUnsupported,
 }
 
-func (p *parser) entryTable(e *Entry, it item) (err error) {
+func (p *parser) entryTable(e *flow.Entry, it item) (err error) {
 	e.Table, err = p.table(it.value)
 	return err
 }
 
-func entryCookie(_ *parser, e *Entry, it item) (err error) {
+func entryCookie(_ *parser, e *flow.Entry, it item) (err error) {
 	e.Cookie, err = number(it.value, 1<<64-1)
 	return err
 }
 
-func entrySendFlowRem(_ *parser, e *Entry, it item) error {
+func entrySendFlowRem(_ *parser, e *flow.Entry, it item) error {
 	e.SendFlowRem = true
 	return it.bare()
 }
 
-func counted(*parser, *Entry, item) error { return nil }
+func counted(*parser, *flow.Entry, item) error { return nil }
 
-func entryUnsupported(_ *parser, _ *Entry, it item) error {
+func entryUnsupported(_ *parser, _ *flow.Entry, it item) error {
 	return it.key.errorf("%s is not supported by this switch", it.key.text)
 }
