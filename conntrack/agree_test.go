@@ -10,13 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
-// Table and model get the same packets and must say the same: random ones
-// here, those of a fuzzer in FuzzModel. After every ct() also what must hold
-// whatever the packet was: the ct_state invariants (CT-2), and that a packet
-// whose checksums were right leaves with right ones (CT-29).
+// Table and model get the same packets and must give the same results. The packets are random
+// here, and a fuzzer's in FuzzModel. After every ct() the tests also check what must hold for
+// any packet: the invariants of ct_state (CT-2), and that right checksums stay right (CT-29).
 
 // steps is how many steps a random test makes, ANTRAIL_STEPS when set.
 func steps(t *testing.T, n int) int {
@@ -78,11 +79,11 @@ type pairing struct {
 	*bench
 	chooser
 	model  *model
-	family family
-	recent []key // tuples that were seen on the wire
+	family tuple.Family
+	recent []tuple.Key // tuples that were seen on the wire
 }
 
-func newPairing(t testing.TB, c chooser, f family) *pairing {
+func newPairing(t testing.TB, c chooser, f tuple.Family) *pairing {
 	p := &pairing{bench: newBench(t, Config{Max: 1 << 14}), chooser: c, model: newModel(), family: f}
 	p.SetDefaultLimit(0)
 	return p
@@ -91,9 +92,9 @@ func newPairing(t testing.TB, c chooser, f family) *pairing {
 // protoGRE stands for protocols without ports (IANA).
 const protoGRE = 47
 
-var pairAddresses = map[family][]string{
-	ipv4: {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.96.0.10", "10.9.9.9"},
-	ipv6: {"fd00::1", "fd00::2", "fd00::3", "fd00:96::10", "fd00:9::9"},
+var pairAddresses = map[tuple.Family][]string{
+	tuple.IPv4: {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.96.0.10", "10.9.9.9"},
+	tuple.IPv6: {"fd00::1", "fd00::2", "fd00::3", "fd00:96::10", "fd00:9::9"},
 }
 
 // addressNo is one of the few addresses that all packets have, so that they
@@ -142,51 +143,51 @@ func (p *pairing) packet() (*modelPacket, []byte) {
 	if len(p.recent) > 0 && p.choose(8) == 0 {
 		return p.errorPacket()
 	}
-	k := key{family: p.family}
+	k := tuple.Key{Family: p.family}
 	if len(p.recent) > 0 && p.choose(4) > 0 {
 		k = p.recent[p.choose(len(p.recent))]
 		if p.choose(2) == 0 {
-			k = k.reversed()
+			k = k.Reversed()
 		}
 	} else {
 		k = p.newKey()
 	}
 	m := &modelPacket{key: k}
-	if k.proto == packet.ProtoTCP {
+	if k.Proto == packet.ProtoTCP {
 		m.tcp = p.segment(k)
 	}
 	return m, wire(m)
 }
 
-func (p *pairing) newKey() key {
-	k := key{family: p.family, src: addressOf(p.addressNo(p.choose(3))), dst: addressOf(p.addressNo(p.choose(4)))}
-	k.proto = oneOf(p, uint8(packet.ProtoTCP), packet.ProtoTCP, packet.ProtoTCP, packet.ProtoUDP, packet.ProtoUDP, packet.ProtoICMP, protoGRE)
-	switch k.proto {
+func (p *pairing) newKey() tuple.Key {
+	k := tuple.Key{Family: p.family, Src: tuple.AddressOf(p.addressNo(p.choose(3))), Dst: tuple.AddressOf(p.addressNo(p.choose(4)))}
+	k.Proto = oneOf(p, uint8(packet.ProtoTCP), packet.ProtoTCP, packet.ProtoTCP, packet.ProtoUDP, packet.ProtoUDP, packet.ProtoICMP, protoGRE)
+	switch k.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP:
-		k.srcPort, k.dstPort = oneOf(p, uint16(1), 500, 1000, 1024, 1025, 65535), oneOf(p, uint16(53), 80, 8080)
+		k.SrcPort, k.DstPort = oneOf(p, uint16(1), 500, 1000, 1024, 1025, 65535), oneOf(p, uint16(53), 80, 8080)
 	case packet.ProtoICMP:
-		k.srcPort = uint16(p.choose(3))
-		k.dstPort = uint16(oneOf(p, packet.ICMPEcho, packet.ICMPEcho, packet.ICMPEchoReply, packet.ICMPTimestamp)) << 8
-		if p.family == ipv6 {
-			k.proto, k.dstPort = packet.ProtoICMPv6, uint16(oneOf(p, packet.ICMPv6Echo, packet.ICMPv6EchoReply))<<8
+		k.SrcPort = uint16(p.choose(3))
+		k.DstPort = uint16(oneOf(p, packet.ICMPEcho, packet.ICMPEcho, packet.ICMPEchoReply, packet.ICMPTimestamp)) << 8
+		if p.family == tuple.IPv6 {
+			k.Proto, k.DstPort = packet.ProtoICMPv6, uint16(oneOf(p, packet.ICMPv6Echo, packet.ICMPv6EchoReply))<<8
 		}
 	}
 	return k
 }
 
-// segment is a TCP segment: near where its side stands, if the connection is
+// segment is one of TCP: near where its side stands, if the connection is
 // known in one of the zones.
-func (p *pairing) segment(k key) segment {
+func (p *pairing) segment(k tuple.Key) modelSegment {
 	const s, a, f, r, push = packet.TCPSyn, packet.TCPAck, packet.TCPFin, packet.TCPRst, packet.TCPPsh
-	g := segment{
+	g := modelSegment{
 		seq: oneOf(p, uint32(1000), 1001, 100000, 1<<31, 1<<32-1), ack: oneOf(p, uint32(0), 1001, 2001, 1<<31),
 		window: oneOf(p, uint32(0), 1, 512, 8192, 65535), length: oneOf(p, uint32(0), 0, 1, 100),
 		flags: oneOf(p, uint16(s), s, s|a, s|a, a, a, a, a|push, a|f, a|f, r, r|a, 0, f, s|f, s|r, f|push|packet.TCPUrg, s|push),
 	}
-	if g.has(s) && p.choose(3) == 0 {
-		g.scale, g.scaled = uint8(p.choose(15)), offered
+	if g.hasFlag(s) && p.choose(3) == 0 {
+		g.scale, g.offered = uint8(p.choose(15)), true
 	}
-	k.zone = uint16(p.choose(2))
+	k.Zone = uint16(p.choose(2))
 	c, dir := p.model.find(k)
 	if c == nil || p.choose(8) == 0 {
 		return g
@@ -196,7 +197,7 @@ func (p *pairing) segment(k key) segment {
 	if c.synBy == 1-dir && p.choose(2) == 0 {
 		g.ack = c.isn + 1
 	}
-	if g.seq == 0 && c.sides[dir].state == tcpClosed {
+	if g.seq == 0 && c.sides[dir].state == proto.TCPClosed {
 		g.seq = 5000
 	}
 	return g
@@ -205,18 +206,18 @@ func (p *pairing) segment(k key) segment {
 // errorPacket is an ICMP error about a packet that was on the wire.
 func (p *pairing) errorPacket() (*modelPacket, []byte) {
 	about := p.recent[p.choose(len(p.recent))]
-	quoted := wire(&modelPacket{key: about, tcp: segment{flags: packet.TCPAck}})
-	from := oneOf(p, about.dst.netip(p.family), p.addressNo(4)).String()
+	quoted := wire(&modelPacket{key: about, tcp: modelSegment{flags: packet.TCPAck}})
+	from := oneOf(p, about.Dst.Addr(p.family), p.addressNo(4)).String()
 	kind := byte(packet.ICMPUnreachable)
-	if p.family == ipv6 {
+	if p.family == tuple.IPv6 {
 		kind = 1 // RFC 4443, section 3.1: destination unreachable
 	}
 	n := 0
 	if p.choose(2) == 0 { // as little as RFC 792 asks for
-		n = len(quoted) - packet.EthernetLen - transportLen(about.proto) + 8
+		n = len(quoted) - packet.EthernetLen - transportLen(about.Proto) + 8
 	}
-	b := errorFrame(from, about.src.netip(p.family).String(), kind, 1, quoted, n)
-	return &modelPacket{key: about.reversed(), related: true}, b
+	b := errorFrame(from, about.Src.Addr(p.family).String(), kind, 1, quoted, n)
+	return &modelPacket{key: about.Reversed(), related: true}, b
 }
 
 // transportLen is how long the transport part of wire is.
@@ -231,36 +232,36 @@ func transportLen(proto uint8) int {
 func wire(m *modelPacket) []byte {
 	k := &m.key
 	segment := make([]byte, 12)
-	switch k.proto {
+	switch k.Proto {
 	case packet.ProtoTCP:
 		segment = wireTCP(k, &m.tcp)
 	case packet.ProtoUDP:
 		h := packet.UDP(segment)
-		h.SetSrcPort(k.srcPort)
-		h.SetDstPort(k.dstPort)
+		h.SetSrcPort(k.SrcPort)
+		h.SetDstPort(k.DstPort)
 		h.SetLength(uint16(len(h)))
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		h := packet.ICMP(segment)
-		h.SetType(k.icmpType())
-		h.SetID(k.srcPort)
+		h.SetType(k.ICMPType())
+		h.SetID(k.SrcPort)
 	}
-	return frame(k.src.netip(k.family).String(), k.dst.netip(k.family).String(), k.proto, segment)
+	return frame(k.Src.Addr(k.Family).String(), k.Dst.Addr(k.Family).String(), k.Proto, segment)
 }
 
-func wireTCP(k *key, g *segment) []byte {
+func wireTCP(k *tuple.Key, g *modelSegment) []byte {
 	length := packet.TCPLen
-	if g.scaled == offered {
+	if g.offered {
 		length += 4
 	}
 	h := packet.TCP(make([]byte, length+int(g.length)))
-	h.SetSrcPort(k.srcPort)
-	h.SetDstPort(k.dstPort)
+	h.SetSrcPort(k.SrcPort)
+	h.SetDstPort(k.DstPort)
 	h.SetSeq(g.seq)
 	h.SetAck(g.ack)
 	h.SetHeaderLen(length)
 	h.SetFlags(g.flags)
 	h.SetWindow(uint16(g.window))
-	if g.scaled == offered {
+	if g.offered {
 		copy(h[packet.TCPLen:], []byte{packet.TCPOptionNop, packet.TCPOptionWindowScale, 3, g.scale})
 	}
 	return h
@@ -306,7 +307,7 @@ func (p *pairing) act(m *modelPacket, r *Request) {
 	if why := broken(p.meta.State); why != "" {
 		p.Errorf("ct_state %s: %s", got, why)
 	}
-	if !sound(p.frame, &p.layers) {
+	if !tuple.ChecksumsValid(p.frame, &p.layers) {
 		p.Error("it left with a bad checksum")
 	}
 }
@@ -335,16 +336,16 @@ func broken(s State) string {
 }
 
 // left is the packet's key as it now stands in the frame.
-func (p *pairing) left(zone uint16) key {
-	var s shown
-	if !s.read(p.frame.Bytes(), &p.layers, zone) {
+func (p *pairing) left(zone uint16) tuple.Key {
+	var s tuple.Packet
+	if !s.Read(p.frame.Bytes(), &p.layers, zone) {
 		p.Fatalf("the packet cannot be read any more")
 	}
-	return s.key
+	return s.Key
 }
 
-func (p *pairing) remember(k key) {
-	k.zone = 0
+func (p *pairing) remember(k tuple.Key) {
+	k.Zone = 0
 	if len(p.recent) < 64 {
 		p.recent = append(p.recent, k)
 		return
@@ -389,7 +390,7 @@ func (p *pairing) compare() {
 // lines are the live connections, in order.
 func (m *model) lines() (list []string) {
 	for k, c := range m.conns {
-		if c.expires > m.now && k == c.keys[original] {
+		if c.expires > m.now && k == c.keys[tuple.Original] {
 			list = append(list, c.line(m.now))
 		}
 	}
@@ -399,12 +400,12 @@ func (m *model) lines() (list []string) {
 
 // line is the connection as the table's dump shows it.
 func (c *modelled) line(now int64) string {
-	k := &c.keys[original]
+	k := &c.keys[tuple.Original]
 	d := Conn{
-		Zone: k.zone, Orig: k.direction(), Reply: c.keys[reply].direction(),
+		Zone: k.Zone, Orig: *directionOf(k), Reply: *directionOf(&c.keys[tuple.Reply]),
 		Timeout: time.Duration(c.expires - now), Mark: c.mark, Label: c.label,
 	}
-	if k.proto == packet.ProtoTCP {
+	if k.Proto == packet.ProtoTCP {
 		d.State = max(c.sides[0].state, c.sides[1].state).String()
 	}
 	return d.Verbose()
@@ -417,7 +418,7 @@ func TestModel(t *testing.T) {
 	for part := range uint64(parts) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			p := newPairing(t, randomChooser{rand.New(rand.NewPCG(seed, part))}, []family{ipv4, ipv6}[part%2])
+			p := newPairing(t, randomChooser{rand.New(rand.NewPCG(seed, part))}, []tuple.Family{tuple.IPv4, tuple.IPv6}[part%2])
 			for i := range n / parts {
 				p.step()
 				if i%5000 == 4999 {
@@ -444,7 +445,7 @@ func FuzzModel(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		c := &fuzzChooser{choices}
-		p := newPairing(t, c, oneOf[family](c, ipv4, ipv6))
+		p := newPairing(t, c, oneOf[tuple.Family](c, tuple.IPv4, tuple.IPv6))
 		for len(c.left) > 0 {
 			p.step()
 		}

@@ -13,7 +13,7 @@ import (
 func (b *bench) begins(frame []byte, r Request) bool {
 	b.enter(frame)
 	r.Near = &b.near
-	began := b.Begin(b.frame, &b.layers, &b.meta, &r, b.now)
+	began := b.BeginConnection(b.frame, &b.layers, &b.meta, &r, b.now)
 	b.meta = Meta{}
 	return began
 }
@@ -73,8 +73,9 @@ func (b *bench) beginAs(two *bench, steps []beginStep) {
 	b.checkShares()
 }
 
-// TestBeginTranslated: the same with a destination that is translated, as far as the answer's
-// tuple is free; where it is not, the client's port would have to move.
+// TestBeginTranslated: the same with a translated destination, as long as the answer's
+// tuple is free. If it is not, the client's port would have to change, and the packet
+// walks.
 func TestBeginTranslated(t *testing.T) {
 	const service, service6 = "10.7.7.7", "fd00::7"
 	to, to6 := commitNAT("dst=10.0.0.2:80"), commitNAT("dst=[fd00::2]:80")

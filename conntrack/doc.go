@@ -3,40 +3,36 @@
 //
 // A connection lives in one zone under two keys, the tuple of its original
 // direction and that of its reply direction, NAT included. Track is one ct()
-// action: it reads the packet's tuple, finds the connection or begins one,
-// runs the protocol's state machine, translates the packet and says in Meta
-// what later tables see as ct_state, ct_mark and ct_label. The order of work
-// is Open vSwitch's; where its userspace datapath errs, we differ on purpose.
+// action. It reads the packet's tuple, and finds the connection or begins one.
+// It runs the protocol's state machine and translates the packet. It writes to
+// Meta what later tables see as ct_state, ct_mark and ct_label. The order of
+// work is Open vSwitch's. Where its userspace datapath has an error, this
+// package differs on purpose.
+//
 // Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D19) by
-// number: RULES.md has them all, COVERAGE.md the cases of Open vSwitch's own
-// tests.
+// number. RULES.md lists them, COVERAGE.md lists the cases of Open vSwitch's
+// own tests.
 //
 // A packet's way. To know what a ct() does, read these in this order:
 //
 //	track.go                   the order of work
-//	look.go                    packets that only move their connection on
-//	meta.go, key.go            what a packet carries; what it is looked up by
-//	read.go, icmp.go           the tuple, and whether the packet is valid
-//	tcp.go, sctp.go, other.go  state machines, by protocol
-//	timeouts.go                how long each state is kept
+//	advance.go                 how a packet advances its connection
+//	meta.go                    what a packet carries
+//	tuple/                     the key that it is looked up by, read and rewritten
+//	store/                     connections in memory, found by their keys
+//	proto/                     state machines, and how long each state lasts
 //	commit.go, nat.go          a new connection, and the tuple chosen for it
-//	rewrite.go                 the translation, written into the frame
-//	frag.go, fragjoin.go       fragments, which are tracked when their datagram
-//	fragwhole.go, fragpool.go  is whole
+//	translate.go               the translation, written into the frame
+//	reassembly/                fragments, which are tracked as a whole datagram
 //
-// Memory:
+// The table:
 //
 //	table.go                   Table and its Config
-//	cell.go, arena.go          one connection; all of them
-//	course.go                  how segments move one without its lock
-//	index.go, hash.go          how a key is found
-//	words.go, words_unsafe.go  words of a cell
-//	checksum.go                and their checksum
-//	limits.go, shares.go       how many there may be
+//	limits.go, shares.go       how many connections there may be
 //	fair.go, evict.go          a port's fair share, and which connection makes room
 //	sweep.go, purge.go         how connections end
-//	pass.go, warm.go, away.go  known connections, faster: for the connection
-//	                           cache, for a batch, for the kernel
+//	pass.go, warm.go           known connections, faster: for the flow caches, for a batch
+//	offload.go                 connections that the kernel forwards
 //
 // Looking at it:
 //
@@ -46,18 +42,22 @@
 //
 // After a restart:
 //
-//	header.go, header_unsafe.go  an arena that outlives the process
-//	restore.go, relink.go        what of it is believed, and its index
-//	lost.go                      the time after the table was lost
+//	restore.go  which connections of an earlier process are kept
+//	shield.go   what must not begin a connection after the table was lost
 //
-// A Table may be used from any goroutine, and is one for all workers. Lookups
-// take no lock, nor does a packet of a known connection that only moves its expiry and
-// how far its segments have come. Any other holds that connection's lock, a bit in its cell, from the
-// state machine to the mark; a connection that comes or goes holds two of 1024
-// stripes (index.go).
-// Locks are taken in this order: stripes, cell, port. No clock is read on the
-// packet path: the caller passes the time, on the same clock as Config.Now.
+// Any goroutine may use a Table, and all workers share one. The locks:
 //
-// Track on a fragment gives +inv+trk: whoever has fragments collects them in
-// Fragments (frag.go) and tracks the whole datagram.
+//  1. A lookup takes no lock.
+//  2. A packet that changes only the expiry and the sequence state of its connection takes no
+//     lock (advance.go).
+//  3. Any other packet of a connection holds the connection's lock, a bit in its cell, from
+//     the state machine to the mark (store.Cell). So mark and label change together.
+//  4. A packet that begins or ends a connection holds the locks of two chains (store.Index).
+//  5. Locks are taken in this order: chains, cell, port. So no two goroutines wait for each
+//     other.
+//
+// No clock is read on the packet path. The caller passes the time, on the clock of Config.Now.
+//
+// Track on a fragment gives +inv+trk. A caller that gets fragments collects them
+// with package reassembly, and tracks the whole datagram.
 package conntrack

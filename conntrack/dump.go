@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -16,7 +18,7 @@ type Direction struct {
 	ID uint16 `json:"id,omitzero"`
 }
 
-// Conn is a connection as a dump shows it.
+// Conn is a connection in a dump.
 type Conn struct {
 	Zone    uint16        `json:"zone"`
 	Orig    Direction     `json:"orig"`
@@ -25,87 +27,61 @@ type Conn struct {
 	Timeout time.Duration `json:"timeoutNS"` // until it expires
 	Mark    uint32        `json:"mark,omitzero"`
 	Label   Label         `json:"label,omitzero"`
-	// State is the protocol's state ("ESTABLISHED"), empty for protocols
-	// without one.
+	// State is the protocol's state ("ESTABLISHED"). It is empty for protocols without states.
 	State string `json:"state,omitzero"`
-	// Tags is SCTP's verification tags, of the original and the reply
-	// direction.
+	// Tags is SCTP's verification tags, of the original and the reply direction.
 	Tags [2]uint32 `json:"tags,omitzero"`
-	// Away says that the kernel passes packets of it by itself.
-	Away bool `json:"away,omitzero"`
+	// Offloaded says that the kernel passes packets of it by itself.
+	Offloaded bool `json:"offloaded,omitzero"`
 }
 
-// Dump is the live connections that f takes, in no useful order. No lock is
-// held while the loop's body runs: a connection that comes or goes meanwhile
-// may be in it or not.
+// Dump is the live connections that f matches, in no useful order. No lock is held while the
+// body of the loop runs. A connection that begins or ends meanwhile may be in the dump or not.
 func (t *Table) Dump(f Filter) iter.Seq[Conn] {
 	return func(yield func(Conn) bool) {
 		now := t.clock()
-		var e entry
+		var e store.Entry
 		var c Conn
-		for slot := uint32(1); slot < t.arena.top.Load(); slot++ {
-			_, ok := t.arena.read(slot, &e)
-			if !ok || e.expires <= now || f.Zone != nil && *f.Zone != e.keys[original].zone {
+		for slot := uint32(1); slot < t.arena.End(); slot++ {
+			_, ok := t.arena.Read(slot, &e)
+			if !ok || e.Expires <= now || f.Zone != nil && *f.Zone != e.Keys[tuple.Original].Zone {
 				continue
 			}
-			if e.show(&c, now); f.Takes(&c) && !yield(c) {
+			if c.show(&e, now); f.Takes(&c) && !yield(c) {
 				return
 			}
 		}
 	}
 }
 
-// conn is the entry as a dump shows it.
-func (e *entry) conn(now int64) (c Conn) {
-	e.show(&c, now)
-	return c
-}
-
-// show is conn in its place, whatever stands there: a million are shown to find
-// a few.
-func (e *entry) show(c *Conn, now int64) {
-	k := &e.keys[original]
-	k.showDirection(&c.Orig)
-	e.keys[reply].showDirection(&c.Reply)
-	c.Zone, c.InPort, c.Timeout, c.Mark = k.zone, e.port, time.Duration(e.expires-now), e.mark
-	c.Label.Hi, c.Label.Lo = e.label.Hi, e.label.Lo
-	c.State, c.Tags[original], c.Tags[reply] = "", 0, 0
-	c.Away = e.flags&away != 0
-	switch k.proto {
-	case packet.ProtoTCP:
-		c.State = max(e.tcp[original].state, e.tcp[reply].state).String()
-	case packet.ProtoSCTP:
-		c.State, c.Tags = e.state.String(), e.tag
+// show sets c to a connection. It must be fast: a dump calls it for a million connections to
+// find a few.
+func (c *Conn) show(e *store.Entry, now int64) {
+	k := &e.Keys[tuple.Original]
+	c.Orig.set(k)
+	c.Reply.set(&e.Keys[tuple.Reply])
+	c.Zone, c.InPort, c.Timeout, c.Mark = k.Zone, e.Port, time.Duration(e.Expires-now), e.Mark
+	c.Label.Hi, c.Label.Lo = e.Label.Hi, e.Label.Lo
+	c.State, c.Tags[tuple.Original], c.Tags[tuple.Reply] = e.Name(k.Proto), 0, 0
+	c.Offloaded = e.Flags&store.Offloaded != 0
+	if k.Proto == packet.ProtoSCTP {
+		c.Tags = e.Tag
 	}
 }
 
-func (k *key) showDirection(d *Direction) {
-	k.show(&d.Tuple)
+// set sets the direction to that of a key.
+func (d *Direction) set(k *tuple.Key) {
+	d.Tuple.set(k)
 	d.ID = 0
-	if k.icmp() {
-		d.ID = k.srcPort
+	if k.ICMP() {
+		d.ID = k.SrcPort
 	}
-}
-
-// String is the state's name in a dump. One name stands for both ends, as in
-// Open vSwitch without -m, which folds FIN_WAIT_2 into TIME_WAIT.
-func (s tcpState) String() string {
-	return [...]string{"CLOSED", "SYN_SENT", "ESTABLISHED", "CLOSING", "TIME_WAIT", "TIME_WAIT"}[s]
-}
-
-// String is the state's name in a dump.
-func (s sctpState) String() string {
-	return [...]string{
-		"CLOSED", "COOKIE_WAIT", "COOKIE_ECHOED", "ESTABLISHED",
-		"SHUTDOWN_SENT", "SHUTDOWN_RECD", "SHUTDOWN_ACK_SENT", "HEARTBEAT_SENT",
-	}[s]
 }
 
 // String is the line that ovs-appctl dpctl/dump-conntrack prints.
 func (c *Conn) String() string { return c.line("") }
 
-// Verbose is the line of dpctl/dump-conntrack -s: with the time left, in whole
-// seconds.
+// Verbose is the line of dpctl/dump-conntrack -s. It has the time left, in whole seconds.
 func (c *Conn) Verbose() string { return c.line(fmt.Sprintf(",timeout=%d", c.Timeout/time.Second)) }
 
 func (c *Conn) line(timeout string) string {
@@ -121,7 +97,7 @@ func (c *Conn) line(timeout string) string {
 		s += ",labels=" + c.Label.String()
 	}
 	s += c.protoinfo()
-	if c.Away {
+	if c.Offloaded {
 		s += ",offloaded"
 	}
 	return s
@@ -132,7 +108,7 @@ func (c *Conn) protoinfo() string {
 	case c.State == "":
 		return ""
 	case c.Orig.Proto == packet.ProtoSCTP:
-		return fmt.Sprintf(",protoinfo=(state=%s,vtag_orig=%d,vtag_reply=%d)", c.State, c.Tags[original], c.Tags[reply])
+		return fmt.Sprintf(",protoinfo=(state=%s,vtag_orig=%d,vtag_reply=%d)", c.State, c.Tags[tuple.Original], c.Tags[tuple.Reply])
 	}
 	return ",protoinfo=(state=" + c.State + ")"
 }
@@ -154,13 +130,13 @@ func (l Label) String() string {
 	return fmt.Sprintf("0x%x%016x", l.Hi, l.Lo)
 }
 
-// Protocols that only have a name here (IANA).
+// Protocols that this package only names (IANA).
 const (
 	protoDCCP    = 33
 	protoUDPLite = 136
 )
 
-// protoName is a protocol's name in a dump, its number when it has none.
+// protoName is a protocol's name in a dump, or its number if it has no name.
 func protoName(proto uint8) string {
 	switch proto {
 	case packet.ProtoICMP:

@@ -3,6 +3,9 @@ package conntrack
 import (
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
 )
 
 // from is a request of a port.
@@ -11,9 +14,9 @@ func from(r Request, port uint32) Request {
 	return r
 }
 
-// begin makes n connections of a port, of client addresses 10.PORT.x.y, in zone
+// beginConnections makes n connections of a port, of client addresses 10.PORT.x.y, in zone
 // 100, answered or not.
-func (b *bench) begin(port uint32, n int, answered bool) {
+func (b *bench) beginConnections(port uint32, n int, answered bool) {
 	b.Helper()
 	for i := range n {
 		b.beginOne(port, uint16(1+i))
@@ -33,21 +36,21 @@ func (b *bench) beginOne(port uint32, sport uint16) {
 
 func clientOf(port uint32) string { return "10.1.0." + string(rune('0'+port)) }
 
-// has says whether a connection that begin made is there.
-func (b *bench) has(port uint32, sport uint16) bool {
+// holdsConnection says whether a connection that begin made is there.
+func (b *bench) holdsConnection(port uint32, sport uint16) bool {
 	b.enter(udpFrame(clientOf(port), server, sport, 53))
 	b.ct(lookup)
-	return b.meta.at.slot != 0
+	return b.meta.at.Slot != 0
 }
 
 // held is how many connections a port holds.
-func (b *bench) held(port uint32) int { return int(b.shares.of(b.Table, port).count.Load()) }
+func (b *bench) held(port uint32) int { return int(b.shares.ofPort(b.Table, port).count.Load()) }
 
 func TestEarlyDropTakesFromTheLargest(t *testing.T) { // CT-38
 	b := newBench(t, Config{Max: 1000, NewRate: -1})
-	b.begin(1, 100, true)
-	b.begin(2, 50, false)
-	b.begin(3, 5000, false)
+	b.beginConnections(1, 100, true)
+	b.beginConnections(2, 50, false)
+	b.beginConnections(3, 5000, false)
 	if b.held(1) != 100 || b.held(2) != 50 || b.held(3) != 800 {
 		t.Errorf("ports hold %d, %d and %d", b.held(1), b.held(2), b.held(3))
 	}
@@ -55,17 +58,17 @@ func TestEarlyDropTakesFromTheLargest(t *testing.T) { // CT-38
 		t.Errorf("stats %+v", s)
 	}
 	for i := range uint16(100) {
-		if !b.has(1, 1+i) {
+		if !b.holdsConnection(1, 1+i) {
 			t.Fatalf("answered connection %d is gone", i)
 		}
 	}
 	// The oldest went, the newest are there.
 	for sport, want := range map[uint16]bool{1: false, 4200: false, 4201: true, 5000: true} {
-		if b.has(3, sport) != want {
+		if b.holdsConnection(3, sport) != want {
 			t.Errorf("connection %d of the flood: %v, want %v", sport, !want, want)
 		}
 	}
-	b.begin(4, 1, false) // a newcomer finds room
+	b.beginConnections(4, 1, false) // a newcomer finds room
 	b.checkShares()
 }
 
@@ -73,9 +76,9 @@ func TestEarlyDropTakesFromTheLargest(t *testing.T) { // CT-38
 func TestAnsweredConnectionsStay(t *testing.T) { // CT-38
 	b := newBench(t, Config{Max: 100, NewRate: -1})
 	for port := range uint32(4) {
-		b.begin(1+port, 10, true)
+		b.beginConnections(1+port, 10, true)
 	}
-	b.begin(5, 1000, false)
+	b.beginConnections(5, 1000, false)
 	for port := range uint32(4) {
 		if b.held(1+port) != 10 || b.Ports()[port].Evicted != 0 {
 			t.Errorf("port %d: %+v", 1+port, b.Ports()[port])
@@ -83,12 +86,12 @@ func TestAnsweredConnectionsStay(t *testing.T) { // CT-38
 	}
 }
 
-// TestThePoorArePreserved: a port that holds much cannot push out what one that
-// holds little has just begun, nor is that one's own given up before the other's.
+// TestThePoorArePreserved: a port that holds many connections cannot evict a new one of a
+// port that holds few. Its own connections are evicted first.
 func TestThePoorArePreserved(t *testing.T) {
 	b := newBench(t, Config{Max: 100, NewRate: -1})
-	b.begin(1, 10, false)
-	b.begin(2, 90, true)
+	b.beginConnections(1, 10, false)
+	b.beginConnections(2, 90, true)
 	b.warp(5 * time.Second)
 	b.beginOne(2, 1000)
 	if b.verdict.Drop != DropNone || b.held(1) != 10 {
@@ -104,14 +107,14 @@ func TestThePoorArePreserved(t *testing.T) {
 // younger than a second.
 func TestTimeToBeAnswered(t *testing.T) {
 	b := newBench(t, Config{Max: 10, NewRate: -1})
-	b.begin(1, 10, false)
+	b.beginConnections(1, 10, false)
 	b.beginOne(1, 100)
 	if b.verdict.Drop != DropTableFull {
 		t.Errorf("at once: verdict %+v", b.verdict)
 	}
 	b.warp(answerTime + time.Millisecond)
 	b.beginOne(1, 100)
-	if b.verdict.Drop != DropNone || b.has(1, 1) || !b.has(1, 2) {
+	if b.verdict.Drop != DropNone || b.holdsConnection(1, 1) || !b.holdsConnection(1, 2) {
 		t.Errorf("a second later: verdict %+v", b.verdict)
 	}
 }
@@ -138,7 +141,7 @@ func TestClosedConnectionsMakeRoom(t *testing.T) { // CT-38
 func TestZoneMakesRoomInItself(t *testing.T) { // CT-37, CT-38
 	b := newBench(t, Config{NewRate: -1})
 	b.SetLimit(5, 3)
-	b.begin(1, 3, false) // zone 100, older
+	b.beginConnections(1, 3, false) // zone 100, older
 	for i := range uint16(3) {
 		b.want(udpFrame(client, server, 1+i, 53), Request{Zone: 5, Commit: true, InPort: 1}, "new|trk")
 	}
@@ -148,7 +151,7 @@ func TestZoneMakesRoomInItself(t *testing.T) { // CT-37, CT-38
 		t.Errorf("verdict %+v, zone 5 holds %d, zone 100 %d", b.verdict, b.ZoneCount(5), b.ZoneCount(100))
 	}
 	b.want(udpFrame(client, server, 1, 53), Request{Zone: 5}, "new|trk") // it was the oldest
-	if b.meta.at.slot != 0 {
+	if b.meta.at.Slot != 0 {
 		t.Error("the zone's oldest is still there")
 	}
 }
@@ -157,12 +160,12 @@ func TestZoneMakesRoomInItself(t *testing.T) { // CT-37, CT-38
 // just making; the next one goes then.
 func TestVictimIsLive(t *testing.T) {
 	b := newBench(t, Config{Max: 100, NewRate: -1})
-	slot := b.arena.alloc()
-	s := b.shares.of(b.Table, 1)
+	slot := b.arena.Alloc()
+	s := b.shares.ofPort(b.Table, 1)
 	s.move(b.arena, slot, unlisted, spare, b.now)
-	b.begin(1, 10, false)
+	b.beginConnections(1, 10, false)
 	h, ok := b.pick(s, spare, anyZone, 0, b.now+int64(time.Minute))
-	if !ok || h.slot == slot || !live(uint64(h.gen)) {
+	if !ok || h.Slot == slot || !store.Live(uint64(h.Gen)) {
 		t.Errorf("victim %+v, %v; slot %d is not live", h, ok, slot)
 	}
 }
@@ -171,7 +174,7 @@ func TestVictimIsLive(t *testing.T) {
 // connection would take another's place, and evicts none.
 func TestScratchSeesEviction(t *testing.T) {
 	b := newBench(t, Config{Max: 10, NewRate: -1})
-	b.begin(1, 10, false)
+	b.beginConnections(1, 10, false)
 	b.warp(2 * time.Second)
 	s := newBench(t, Config{})
 	s.Table, s.now = b.Scratch(), b.now
@@ -185,28 +188,28 @@ func TestScratchSeesEviction(t *testing.T) {
 // its Scratch must not give up those that the traced packet belongs to.
 func TestScratchKeepsItsCopies(t *testing.T) {
 	b := newBench(t, Config{Max: 100, NewRate: -1})
-	b.begin(1, 97, false)
+	b.beginConnections(1, 97, false)
 	b.warp(2 * time.Second)
 	s := newBench(t, Config{})
 	s.Table, s.now = b.Scratch(), b.now
-	if !s.has(1, 97) {
+	if !s.holdsConnection(1, 97) {
 		t.Error("the connection is not found")
 	}
 	s.beginOne(1, 1000)
-	if n := s.Stats().EarlyDropped; n != 0 || !s.has(1, 97) {
+	if n := s.Stats().EarlyDropped; n != 0 || !s.holdsConnection(1, 97) {
 		t.Errorf("%d of the copies given up", n)
 	}
 }
 
 func TestNewRate(t *testing.T) { // CT-39
 	b := newBench(t, Config{NewRate: 10})
-	b.begin(1, 20, false)
+	b.beginConnections(1, 20, false)
 	b.beginOne(1, 100)
 	if b.verdict.Drop != DropNewRate || b.Stats().Drops[DropNewRate] != 1 {
 		t.Errorf("verdict %+v", b.verdict)
 	}
 	b.want(udpFrame(server, clientOf(1), 53, 1), lookup, "est|rpl|trk") // what exists goes on
-	b.begin(2, 20, false)                                               // and so do other ports
+	b.beginConnections(2, 20, false)                                    // and so do other ports
 	b.warp(100 * time.Millisecond)
 	b.beginOne(1, 100)
 	if b.verdict.Drop != DropNone {
@@ -258,9 +261,9 @@ func BenchmarkTableFull(b *testing.B) {
 	w := newBench(b, Config{Max: n, NewRate: -1})
 	w.fillUDP(n * 95 / 100)
 	w.answerAll()
-	w.shares.of(w.Table, 0).lists[answered].oldest.Store(0) // as if none of them might go
+	w.shares.ofPort(w.Table, 0).lists[answered] = store.List{} // as if none of them might go
 	for port := range uint32(256) {
-		w.shares.of(w.Table, port)
+		w.shares.ofPort(w.Table, port)
 	}
 	w.enter(udpFrame(clientOf(1), server, 1, 53))
 	b.ReportAllocs()
@@ -274,16 +277,16 @@ func BenchmarkTableFull(b *testing.B) {
 
 // answerAll answers all connections, as fast as it can.
 func (b *bench) answerAll() {
-	b.each(func(_ *entry, h handle) {
-		c := b.arena.at(h.slot)
-		c.lock(h.gen)
-		var e entry
-		c.load(&e)
-		e.flags |= replied
-		b.touch(&e, b.timeouts.UDPReplied, b.now)
-		b.relist(&e, h.slot, b.now)
-		c.store(&e)
-		c.unlock(h.gen)
+	b.each(func(_ *store.Entry, h store.Handle) {
+		c := b.arena.At(h.Slot)
+		c.LockIf(h.Gen)
+		var e store.Entry
+		c.Load(&e)
+		e.Flags |= proto.Replied
+		e.Expires = b.now + int64(b.machine.Timeouts.UDPReplied)
+		b.relist(&e, h.Slot, b.now)
+		c.Store(&e)
+		c.Unlock(h.Gen)
 	})
 }
 

@@ -1,29 +1,28 @@
 package conntrack
 
-// The fair share of a port (CT-47), asked for only when the table is crowded:
-// more than 95 % full.
+// The fair share of a port (CT-47). It matters only if the table is crowded: more
+// than 95 % full.
 //
 //	1. The 95 % are split evenly among the ports that hold connections.
-//	2. What ports below an even split leave is split among the others. So a
-//	   port that needs little takes from nobody, and one port alone on a Node
-//	   may have all 95 %.
+//	2. What ports below an even split leave is split among the others. So one
+//	   port alone on a Node may have all 95 %.
 //	3. A port that many senders share (Config.SharedPorts: the tunnel, the
-//	   gateway) counts as as many ports as there are others. Otherwise thirty
-//	   pods could together push a Node's traffic from elsewhere down to the
-//	   share of one pod.
+//	   gateway) counts as many ports as there are others. Otherwise thirty pods
+//	   could together reduce the traffic from other Nodes to the share of one pod.
 //
 // If all ports stay within their shares, the table is not crowded. So in a
 // crowded table some port is above its share, and that port pays (evict.go).
 //
-// Senders behind one shared port are one holder: the switch cannot tell a busy
-// Node from a hostile pod there. The pod's own Node bounds the pod by its port.
+// Senders behind one shared port have one share, because the switch cannot
+// distinguish a busy Node from a hostile pod there. The pod's own Node bounds the
+// pod by its port.
 
 // division is how a crowded table is shared at one moment. Weights compare ports:
 // a port's connections times the number of others like it.
 type division struct {
 	pods  int64                 // ports of one sender each that hold connections; at least 1
 	fair  int64                 // the weight up to which a port is within its fair share
-	payer [evictable]*portShare // by list: of the ports with such connections, the heaviest
+	payer [evictable]*portShare // by list: the heaviest port with connections in it
 	held  [evictable]int64      // its weight
 }
 
@@ -40,11 +39,11 @@ func (d *division) length(l listed) int32 {
 	if d.payer[l] == nil {
 		return 0
 	}
-	return d.payer[l].lists[l].length.Load()
+	return d.payer[l].lists[l].Len()
 }
 
-// divide looks at the counts of all ports, for one that asks for a connection
-// that is counted already, or not.
+// divide computes the fair share from the counts of all ports, for a new connection of a port.
+// counted says whether that is counted already.
 func (t *Table) divide(from *portShare, counted bool) (d division) {
 	most := t.limits.max.Load()
 	left := most - most/20
@@ -85,10 +84,10 @@ func (t *Table) divide(from *portShare, counted bool) (d division) {
 	return d
 }
 
-// consider makes a port the payer of each list in which no port before was heavier.
+// consider makes a port the payer of each list in which no earlier port was heavier.
 func (d *division) consider(s *portShare, weight int64) {
 	for l := range d.payer {
-		if weight > d.held[l] && s.lists[l].oldest.Load() != 0 {
+		if weight > d.held[l] && s.lists[l].Oldest() != 0 {
 			d.payer[l], d.held[l] = s, weight
 		}
 	}

@@ -30,7 +30,7 @@ func (b *bench) establish(port uint32, sport uint16) DropReason {
 // table of 20,000, and another port's connects all succeed (CT-47).
 func TestAnsweredFloodLeavesRoom(t *testing.T) {
 	b := newBench(t, Config{Max: hogTable, NewRate: -1})
-	b.begin(1, hogFlows, true)
+	b.beginConnections(1, hogFlows, true)
 	if b.held(1) != hogTable*95/100 {
 		t.Errorf("the flood holds %d connections, want 95 %% of the table", b.held(1))
 	}
@@ -39,8 +39,8 @@ func TestAnsweredFloodLeavesRoom(t *testing.T) {
 			t.Fatalf("connect %d of the other port: %v", i, drop)
 		}
 	}
-	b.begin(1, 1000, false) // the flood goes on
-	b.begin(3, victims, true)
+	b.beginConnections(1, 1000, false) // the flood goes on
+	b.beginConnections(3, victims, true)
 	all := b.Ports()
 	if len(all) != 3 || all[1].Entries != victims || all[1].Evicted != 0 || all[2].Entries != victims || all[2].Evicted != 0 {
 		t.Errorf("ports %+v", all)
@@ -55,7 +55,7 @@ func TestAnsweredFloodLeavesRoom(t *testing.T) {
 // likewise.
 func TestAnsweredFloodAndBegin(t *testing.T) {
 	b := newBench(t, Config{Max: hogTable, NewRate: -1})
-	b.begin(1, hogFlows, true)
+	b.beginConnections(1, hogFlows, true)
 	for i := range uint16(victims) {
 		if !b.begins(udpFrame(clientOf(2), server, 1+i, 53), from(commit, 2)) {
 			t.Fatalf("connect %d of the other port is not begun", i)
@@ -100,15 +100,15 @@ func TestEstablishedFloodIsRefused(t *testing.T) {
 	b.checkOrder()
 }
 
-// TestShareOfWhatOthersLeave: a port above an even split is within its fair share
-// while the others need less, and is never refused for a port that holds more.
+// TestShareOfWhatOthersLeave: a port above an even split is within its fair share while the
+// others need less. It is never refused in favour of a port that holds more.
 func TestShareOfWhatOthersLeave(t *testing.T) {
 	b := newBench(t, Config{Max: 1000, NewRate: -1})
 	for i := range uint16(800) {
 		b.establish(1, 1+i)
 	}
 	for port := range uint32(4) {
-		b.begin(3+port, 1, true)
+		b.beginConnections(3+port, 1, true)
 	}
 	for i := range uint16(190) { // an even split is 158
 		if drop := b.establish(2, 1+i); drop != DropNone {
@@ -120,8 +120,8 @@ func TestShareOfWhatOthersLeave(t *testing.T) {
 	}
 }
 
-// TestSharedPorts: thirty ports that want all push a port that many senders share no
-// further back than a third, and its own connections take the places of its oldest.
+// TestSharedPorts: thirty ports that want all connections leave a port that many senders
+// share at least a third. New connections of the shared port evict its own old ones.
 func TestSharedPorts(t *testing.T) {
 	const tunnel, gateway, pods, most = 1, 2, 30, 3000
 	b := newBench(t, Config{Max: most, NewRate: -1, SharedPorts: []uint32{tunnel, gateway}})
@@ -150,8 +150,8 @@ func TestSharedPorts(t *testing.T) {
 // and new connections of the port still begin.
 func TestSharedPortRenewsItself(t *testing.T) {
 	b := newBench(t, Config{Max: 1000, NewRate: -1, SharedPorts: []uint32{1}})
-	b.begin(2, 100, true)
-	b.begin(1, 2000, true)
+	b.beginConnections(2, 100, true)
+	b.beginConnections(1, 2000, true)
 	for i := range uint16(100) {
 		if drop := b.establish(1, 1+i); drop != DropNone {
 			t.Fatalf("connect %d by the shared port: %v", i, drop)
@@ -166,15 +166,15 @@ func TestSharedPortRenewsItself(t *testing.T) {
 // younger ones that are not.
 func TestUsedAnsweredStay(t *testing.T) {
 	b := newBench(t, Config{Max: 100, NewRate: -1})
-	b.begin(1, 95, true)
+	b.beginConnections(1, 95, true)
 	for i := range uint16(300) {
 		b.warp(10 * time.Millisecond)
 		b.want(udpFrame(server, clientOf(1), 53, 1), lookup, "est|rpl|trk")
 		b.beginOne(1, 1000+i)
 		b.want(udpFrame(server, clientOf(1), 53, 1000+i), lookup, "est|rpl|trk")
 	}
-	if !b.has(1, 1) || b.has(1, 2) || b.has(1, 1000) || !b.has(1, 1299) {
-		t.Errorf("there are: used %v, idle %v, older %v, newest %v", b.has(1, 1), b.has(1, 2), b.has(1, 1000), b.has(1, 1299))
+	if !b.holdsConnection(1, 1) || b.holdsConnection(1, 2) || b.holdsConnection(1, 1000) || !b.holdsConnection(1, 1299) {
+		t.Errorf("there are: used %v, idle %v, older %v, newest %v", b.holdsConnection(1, 1), b.holdsConnection(1, 2), b.holdsConnection(1, 1000), b.holdsConnection(1, 1299))
 	}
 	b.checkOrder()
 }
@@ -186,8 +186,8 @@ func TestZoneTakesAnswered(t *testing.T) {
 	b.SetLimit(100, 60)
 	b.want(udpFrame(client, server, 1, 53), Request{Zone: 5, Commit: true, InPort: 1}, "new|trk")
 	b.want(udpFrame(server, client, 53, 1), Request{Zone: 5}, "est|rpl|trk")
-	b.begin(3, 1, true)
-	b.begin(1, 59, true)
+	b.beginConnections(3, 1, true)
+	b.beginConnections(1, 59, true)
 	if b.beginOne(2, 1); b.verdict.Drop != DropZoneFull {
 		t.Errorf("no port is above its share: %v", b.verdict.Drop)
 	}
@@ -198,22 +198,22 @@ func TestZoneTakesAnswered(t *testing.T) {
 	b.checkOrder()
 }
 
-// TestAwayIsEvicted: a connection that the kernel forwards ends there when it is
+// TestOffloadIsEvicted: a connection that the kernel forwards ends there when it is
 // evicted.
-func TestAwayIsEvicted(t *testing.T) {
+func TestOffloadIsEvicted(t *testing.T) {
 	b := newBench(t, Config{Max: 20, NewRate: -1})
-	all := make([]Away, 8)
-	b.ShareAway(all, func() {})
-	b.begin(1, 1, true)
+	all := make([]OffloadWords, 8)
+	b.ShareOffload(all, func() {})
+	b.beginConnections(1, 1, true)
 	seen, ok := b.meta.Seen()
-	if !ok || !b.SendAway(&seen, 3, b.now) || all[3][awayLive].Load() != 1 {
-		t.Fatal("the connection does not go away")
+	if !ok || !b.Offload(&seen, 3, b.now) || all[3][offloadLive].Load() != 1 {
+		t.Fatal("the connection is not offloaded")
 	}
 	for i := range uint16(40) {
 		b.beginOne(1, 100+i)
 		b.want(udpFrame(server, clientOf(1), 53, 100+i), lookup, "est|rpl|trk")
 	}
-	if b.has(1, 1) || all[3][awayLive].Load() != 0 {
+	if b.holdsConnection(1, 1) || all[3][offloadLive].Load() != 0 {
 		t.Error("the kernel still forwards the connection")
 	}
 }
@@ -222,13 +222,13 @@ func TestAwayIsEvicted(t *testing.T) {
 // again. A flood from before the restart leaves room for others.
 func TestSharesAfterRestart(t *testing.T) {
 	memory := pages(t, ArenaSize(1000))
-	restored(t, memory, 5e9, Config{NewRate: -1}).begin(1, 1100, true)
+	restored(t, memory, 5e9, Config{NewRate: -1}).beginConnections(1, 1100, true)
 	b := restored(t, memory, 5e9, Config{NewRate: -1})
 	b.checkOrder()
 	if b.held(1) != 950 {
 		t.Fatalf("port 1 holds %d connections", b.held(1))
 	}
-	b.begin(2, 100, true)
+	b.beginConnections(2, 100, true)
 	if b.held(2) != 100 || b.Ports()[0].Evicted != 100 {
 		t.Errorf("ports %+v", b.Ports())
 	}
@@ -242,7 +242,7 @@ func TestScratchKnowsShares(t *testing.T) {
 	for i := range uint16(94) {
 		b.establish(1, 1+i)
 	}
-	b.begin(2, 1, true)
+	b.beginConnections(2, 1, true)
 	before := b.Stats()
 	for port, want := range map[uint32]DropReason{1: DropPortShare, 2: DropNone, 3: DropNone} {
 		s := newBench(t, Config{})
@@ -258,14 +258,12 @@ func TestScratchKnowsShares(t *testing.T) {
 }
 
 // TestHandshakesOutliveAnsweredFlood: a flood of answered connections by a shared port
-// pays with its own, and not with handshakes that another sender of that port has
-// under way. Without its SYN/ACK's connection a client that waits for the server's
-// first data would wait for ever (CT-47).
+// evicts its own kind. It does not evict the handshakes of another sender of that port.
 func TestHandshakesOutliveAnsweredFlood(t *testing.T) {
 	const tunnel, between = 1, 100
 	b := newBench(t, Config{Max: 1000, NewRate: -1, SharedPorts: []uint32{tunnel}})
-	b.begin(2, 10, true)
-	b.begin(tunnel, 2000, true)
+	b.beginConnections(2, 10, true)
+	b.beginConnections(tunnel, 2000, true)
 	flood := uint16(3000)
 	flooded := func() {
 		for range between {
@@ -294,7 +292,7 @@ func TestHandshakesOutliveOneSidedFlood(t *testing.T) {
 	victim := "10.1.0.77"
 	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "S", seq: 1}), from(commit, tunnel), "new|trk")
 	b.want(tcpFrame(server, victim, 80, 7, tcpText{flags: "SA", seq: 9, ack: 2}), lookup, "est|rpl|trk")
-	b.begin(tunnel, 5000, false)
+	b.beginConnections(tunnel, 5000, false)
 	b.want(tcpFrame(victim, server, 7, 80, tcpText{flags: "A", seq: 2, ack: 10}), lookup, "est|trk")
 	b.checkOrder()
 }

@@ -2,15 +2,14 @@ package conntrack
 
 import (
 	"net/netip"
-	"slices"
-	"strings"
 
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/packet"
 )
 
-// Filter chooses connections; the zero value takes all, and of what is set
-// everything must hold. Address and Port look at both ends in both directions,
-// so that a connection is found by what it was called before NAT and after.
+// Filter chooses connections. The zero value matches all. A connection must match all fields
+// that are set. Address and Port are compared with both ends in both directions, so a
+// connection is found by its tuples before and after NAT.
 type Filter struct {
 	Zone *uint16 `json:"zone,omitzero"` // only this zone
 	// Address is an address or a range of one of the ends.
@@ -24,7 +23,7 @@ type Filter struct {
 	MarkMask uint32 `json:"markMask,omitzero"`
 }
 
-// Takes says whether the filter takes a connection.
+// Takes says whether the filter matches a connection.
 func (f *Filter) Takes(c *Conn) bool {
 	return (f.Zone == nil || *f.Zone == c.Zone) &&
 		(c.Mark^f.Mark)&f.MarkMask == 0 &&
@@ -33,8 +32,7 @@ func (f *Filter) Takes(c *Conn) bool {
 		(!f.Address.IsValid() || c.Orig.within(f.Address) || c.Reply.within(f.Address))
 }
 
-// hasPort says whether one of the ends has a port; the numbers of ICMP are
-// none.
+// hasPort says whether one of the ends has a port. The numbers of ICMP are no ports.
 func (d *Direction) hasPort(port uint16) bool {
 	switch d.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
@@ -46,14 +44,4 @@ func (d *Direction) hasPort(port uint16) bool {
 func (d *Direction) within(p netip.Prefix) bool { return p.Contains(d.Src) || p.Contains(d.Dst) }
 
 // States are the names that Conn.State can have, sorted.
-func States() []string {
-	var all []string
-	for s := tcpClosed; s <= tcpTimeWait; s++ {
-		all = append(all, s.String())
-	}
-	for s := sctpClosed; s <= sctpHeartbeatSent; s++ {
-		all = append(all, s.String())
-	}
-	slices.SortFunc(all, strings.Compare)
-	return slices.Compact(all)
-}
+func States() []string { return proto.StateNames() }

@@ -43,14 +43,6 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestStates: every name that a filter may ask for, once.
-func TestStates(t *testing.T) {
-	s := States()
-	if !slices.IsSorted(s) || len(slices.Compact(slices.Clone(s))) != len(s) || !slices.Contains(s, "ESTABLISHED") || !slices.Contains(s, "SHUTDOWN_SENT") {
-		t.Errorf("states %v", s)
-	}
-}
-
 // TestZoneCounts counts by zone, also where a limit is all there is.
 func TestZoneCounts(t *testing.T) {
 	b := newBench(t, Config{})
@@ -67,8 +59,8 @@ func TestZoneCounts(t *testing.T) {
 // TestPortCounts: a port's numbers are those of its own packets.
 func TestPortCounts(t *testing.T) {
 	b := newBench(t, Config{NewRate: 2})
-	b.begin(1, 4, false)
-	b.begin(2, 1, false)
+	b.beginConnections(1, 4, false)
+	b.beginConnections(2, 1, false)
 	for i := range uint16(3) {
 		if b.beginOne(1, 100+i); b.verdict.Drop != DropNewRate {
 			t.Fatalf("verdict %+v", b.verdict)

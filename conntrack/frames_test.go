@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -197,11 +198,11 @@ func (b *bench) refused(frame []byte, r Request, why DropReason) {
 
 // tuple is the packet's addresses and ports as it now is.
 func (b *bench) tuple() string {
-	var s shown
-	if !s.read(b.frame.Bytes(), &b.layers, 0) {
+	var s tuple.Packet
+	if !s.Read(b.frame.Bytes(), &b.layers, 0) {
 		return "unreadable"
 	}
-	return (&Direction{Tuple: s.key.tuple(), ID: s.key.direction().ID}).String()
+	return directionOf(&s.Key).String()
 }
 
 // wantTuple checks what NAT made of the packet, and that every checksum holds.
@@ -210,7 +211,7 @@ func (b *bench) wantTuple(want string) {
 	if got := b.tuple(); got != want {
 		b.Errorf("the packet left as %s, want %s", got, want)
 	}
-	if !sound(b.frame, &b.layers) {
+	if !tuple.ChecksumsValid(b.frame, &b.layers) {
 		b.Errorf("%s: bad checksum", b.tuple())
 	}
 }
@@ -250,12 +251,9 @@ func commitNAT(s string) Request {
 	return Request{Commit: true, Zone: 100, NAT: parseNAT(s)}
 }
 
-func (k *key) tuple() (t Tuple) {
-	k.show(&t)
-	return t
-}
-
-func (k *key) direction() (d Direction) {
-	k.showDirection(&d)
+// directionOf is the direction that a key shows.
+func directionOf(k *tuple.Key) *Direction {
+	d := new(Direction)
+	d.set(k)
 	return d
 }

@@ -3,6 +3,8 @@ package conntrack
 import (
 	"testing"
 
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -10,10 +12,9 @@ import (
 // bytes changed, and noise. After each it checks what must hold whatever the
 // packet was.
 //
-// The input is read as a program: each step takes one byte for the frame it
-// begins from, one for the action, one for the number of changes, and two for
-// each change (offset, value); a step whose first byte is above 0xf0 turns the
-// clock instead.
+// The input is read as a program. Each step takes one byte for the frame that it begins from,
+// one for the action, and one for the number of changes. Each change takes two bytes, offset
+// and value. A step whose first byte is above 0xf0 turns the clock instead.
 func FuzzTrack(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 0, 2, 2, 0})
 	f.Add([]byte{0, 5, 0, 1, 3, 0, 0, 5, 0, 4, 3, 0, 5, 3, 0})
@@ -89,7 +90,7 @@ func (b *bench) repair() {
 
 // fuzzTrack runs an action and checks its answer.
 func (b *bench) fuzzTrack(r Request) {
-	valid := b.layers.L4 != 0 && b.layers.EtherType != packet.EtherTypeARP && sound(b.frame, &b.layers)
+	valid := b.layers.L4 != 0 && b.layers.EtherType != packet.EtherTypeARP && tuple.ChecksumsValid(b.frame, &b.layers)
 	before := string(b.frame.Bytes())
 	b.ct(r)
 	s := b.meta.State
@@ -108,7 +109,7 @@ func (b *bench) fuzzTrack(r Request) {
 		b.Fatalf("zone %d, want %d", b.meta.Zone, r.Zone)
 	case b.verdict.Rewritten != (before != string(b.frame.Bytes())):
 		b.Fatalf("verdict %+v, and the bytes say otherwise", b.verdict)
-	case valid && !sound(b.frame, &b.layers):
+	case valid && !tuple.ChecksumsValid(b.frame, &b.layers):
 		b.Fatalf("%s left with a bad checksum", b.tuple())
 	case b.layers != packet.ParseLayers(b.frame.Bytes()):
 		b.Fatal("the headers have moved")
@@ -128,19 +129,19 @@ func (b *bench) checkTable() {
 // to it, no key is there twice, and the counts are right.
 func (b *bench) checkOrder() {
 	b.Helper()
-	seen := map[keyWords]bool{}
+	seen := map[tuple.Words]bool{}
 	entries, zones := 0, map[uint16]int64{}
-	b.each(func(e *entry, h handle) {
+	b.each(func(e *store.Entry, h store.Handle) {
 		entries++
-		zones[e.keys[original].zone]++
-		for dir := range e.keys {
-			w := e.keys[dir].words()
-			if seen[w] && e.keys[original] != e.keys[reply] {
-				b.Fatalf("a key is there twice: %+v", e.keys[dir])
+		zones[e.Keys[tuple.Original].Zone]++
+		for dir := range e.Keys {
+			w := e.Keys[dir].Words()
+			if seen[w] && e.Keys[tuple.Original] != e.Keys[tuple.Reply] {
+				b.Fatalf("a key is there twice: %+v", e.Keys[dir])
 			}
 			seen[w] = true
-			if r, gen, _ := b.index.find(b.arena, b.chain(&w, nil), &w); (handle{r >> 1, gen}) != h {
-				b.Fatalf("key %+v of %v leads to slot %d", e.keys[dir], h, r>>1)
+			if got, _, _ := b.index.Find(b.arena, b.chain(&w, nil), &w); got != h {
+				b.Fatalf("key %+v of %v leads to %v", e.Keys[dir], h, got)
 			}
 		}
 	})
@@ -175,32 +176,29 @@ func (b *bench) checkShares() {
 	if held != b.limits.total.Load() {
 		b.Fatalf("the ports hold %d connections, the table %d", held, b.limits.total.Load())
 	}
-	b.each(func(e *entry, h handle) {
-		if expendable := e.flags&expendable != 0; expendable == e.missed() {
-			b.Fatalf("slot %d: flags %b, missed %v", h.slot, e.flags, e.missed())
+	b.each(func(e *store.Entry, h store.Handle) {
+		if expendable := e.Flags&store.Expendable != 0; expendable == e.Missed(e.Keys[tuple.Original].Proto) {
+			b.Fatalf("slot %d: flags %b, missed %v", h.Slot, e.Flags, e.Missed(e.Keys[tuple.Original].Proto))
 		}
 		for l := range in {
-			if in[l][h.slot] != (e.list() == listed(l)) {
-				b.Fatalf("slot %d has to stand in list %d, stands in list %d: %v", h.slot, e.list(), l, in[l][h.slot])
+			if in[l][h.Slot] != (listOf(e) == listed(l)) {
+				b.Fatalf("slot %d has to stand in list %d, stands in list %d: %v", h.Slot, listOf(e), l, in[l][h.Slot])
 			}
 		}
 	})
 }
 
-// checkList checks the links of a list, and notes which slots stand in it.
-func (b *bench) checkList(l *ageList, in map[uint32]bool) {
-	last, length := uint32(0), int32(0)
-	for slot := l.oldest.Load(); slot != 0; slot = b.arena.at(slot).newer.Load() {
-		if b.arena.at(slot).older.Load() != last || in[slot] {
-			b.Fatalf("slot %d stands wrongly in its list", slot)
+// checkList checks the order of a list, and notes which slots stand in it.
+func (b *bench) checkList(l *store.List, in map[uint32]bool) {
+	length := int32(0)
+	for slot := l.Oldest(); slot != 0; slot = b.arena.At(slot).Next() {
+		if in[slot] {
+			b.Fatalf("slot %d stands in its list twice", slot)
 		}
-		in[slot], last = true, slot
+		in[slot] = true
 		length++
 	}
-	if got := l.length.Load(); got != length {
+	if got := l.Len(); got != length {
 		b.Fatalf("a list of %d connections says that it has %d", length, got)
-	}
-	if l.newest.Load() != last {
-		b.Fatalf("the newest is slot %d, not %d", l.newest.Load(), last)
 	}
 }

@@ -5,19 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// DefaultMax is how many connections a table holds unless told otherwise:
-// 32,768 per processor and at least 131,072, as kube-proxy sets for Linux.
+// DefaultMax is how many connections a table holds by default: 32,768 per processor and at
+// least 131,072. kube-proxy sets the same for Linux.
 func DefaultMax() int { return max(131072, 32768*runtime.NumCPU()) }
 
-// limits counts connections, over all and by zone, against their limits. Room
-// is reserved before a connection is made, so that workers that race cannot
-// pass a limit together.
+// limits counts connections against their limits, in all and by zone. Room is reserved before
+// a connection is made, so workers that race cannot exceed a limit together.
 type limits struct {
 	total, max atomic.Int64
-	// byDefault limits each zone without a limit of its own; 0 for no limit.
+	// byDefault limits each zone without a limit of its own. 0 means no limit.
 	byDefault atomic.Uint32
-	// zones by their upper and lower half; a page is made when a zone of its
-	// is first used.
+	// zones by the upper and the lower half of their numbers. A page is made when one of its
+	// zones is first used.
 	zones [256]atomic.Pointer[zonePage]
 }
 
@@ -25,7 +24,7 @@ type zonePage [256]zoneLimit
 
 type zoneLimit struct {
 	count atomic.Int64
-	// own is the zone's own limit and 1 more; 0 when it has none.
+	// own is the zone's own limit plus 1, or 0 if it has none.
 	own atomic.Uint64
 }
 
@@ -79,10 +78,10 @@ func (t *Table) reserve(zone uint16, from *portShare) DropReason {
 	return DropNone
 }
 
-// forget takes one connection off the counts.
-func (t *Table) forget(zone uint16, port uint32) {
+// uncount subtracts one connection from the counts.
+func (t *Table) uncount(zone uint16, port uint32) {
 	t.zone(zone).count.Add(-1)
-	t.shares.add(t.shares.of(t, port), -1)
+	t.shares.add(t.shares.ofPort(t, port), -1)
 	t.limits.total.Add(-1)
 }
 
@@ -93,34 +92,32 @@ type ZoneLimit struct {
 	Count int    `json:"count"`
 }
 
-// SetLimit lets at most n connections exist in a zone; none at all when n is
-// 0, as dpctl/ct-set-limits does. Those above it that exist already stay.
+// SetLimit lets at most n connections exist in a zone, as dpctl/ct-set-limits does. 0 lets
+// none exist. Existing connections above the limit stay.
 func (t *Table) SetLimit(zone uint16, n uint32) { t.zone(zone).own.Store(uint64(n) + 1) }
 
-// DelLimit takes a zone's own limit away; the default applies again.
+// DelLimit deletes a zone's own limit. The default applies again.
 func (t *Table) DelLimit(zone uint16) { t.zone(zone).own.Store(0) }
 
-// SetDefaultLimit limits every zone without a limit of its own; 0 for no
-// limit.
+// SetDefaultLimit limits every zone without a limit of its own. 0 means no limit.
 func (t *Table) SetDefaultLimit(n uint32) { t.limits.byDefault.Store(n) }
 
-// Limits is the default limit, 0 for none, and the zones with limits of their
-// own, by number.
+// Limits is the default limit, which is 0 for none, and the zones with limits of their own,
+// by number.
 func (t *Table) Limits() (byDefault uint32, zones []ZoneLimit) {
 	return t.limits.byDefault.Load(), t.zones(func(z *zoneLimit) bool { return z.own.Load() > 0 })
 }
 
-// ZoneCount is how many connections a zone holds; some may have expired and
-// not yet been swept.
+// ZoneCount is how many connections a zone holds. Expired ones count until they are swept.
 func (t *Table) ZoneCount(zone uint16) int { return int(t.zone(zone).count.Load()) }
 
-// Zones is every zone that holds connections or has a limit of its own, by
-// number. Limit is the one that applies, 0 for none where none is set.
+// Zones is every zone that holds connections or has a limit of its own, by number. Limit is
+// the limit that applies, or 0 if none does.
 func (t *Table) Zones() []ZoneLimit {
 	return t.zones(func(z *zoneLimit) bool { return z.own.Load() > 0 || z.count.Load() > 0 })
 }
 
-// zones is the zones that take holds of, with the limits that apply.
+// zones is the zones for which take is true, with the limits that apply.
 func (t *Table) zones(take func(*zoneLimit) bool) (zones []ZoneLimit) {
 	for page := range t.limits.zones {
 		p := t.limits.zones[page].Load()
@@ -140,9 +137,8 @@ func (t *Table) zones(take func(*zoneLimit) bool) (zones []ZoneLimit) {
 	return zones
 }
 
-// SetMax lets at most n connections exist in all zones together, or as many as
-// the table has room for (Config.Capacity) when that is less.
-func (t *Table) SetMax(n int) { t.limits.max.Store(int64(min(n, t.arena.capacity()))) }
+// SetMax lets at most n connections exist in all zones together. Config.Capacity bounds n.
+func (t *Table) SetMax(n int) { t.limits.max.Store(int64(min(n, t.arena.Capacity()))) }
 
 // Max is how many connections may exist in all zones together.
 func (t *Table) Max() int { return int(t.limits.max.Load()) }

@@ -1,6 +1,11 @@
 package conntrack
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+)
 
 // State is ct_state: what conntrack says about a packet.
 type State uint32
@@ -29,6 +34,12 @@ type Tuple struct {
 	DstPort uint16     `json:"dstPort"`
 }
 
+// set makes the tuple that of a key, as ct_nw_src and the fields beside it show it.
+func (t *Tuple) set(k *tuple.Key) {
+	t.Src, t.Dst, t.Proto = k.Src.Addr(k.Family), k.Dst.Addr(k.Family), k.Proto
+	t.SrcPort, t.DstPort = k.ShownPorts()
+}
+
 // Meta is what a packet carries of connection tracking through the pipeline;
 // the zero value is an untracked packet. The unexported part remembers the
 // connection for a second ct() in the same zone.
@@ -38,23 +49,23 @@ type Meta struct {
 	Mark  uint32 `json:"mark,omitzero"`
 	Label Label  `json:"label,omitzero"`
 
-	orig  key    // original direction, before NAT
-	at    handle // the connection in Zone, and the packet's direction in it
+	orig  tuple.Key    // original direction, before NAT
+	at    store.Handle // the connection in Zone, and the packet's direction in it
 	dir   uint8
 	sound bool // the packet's checksums were verified
 	again bool // the last ct() knew the connection from one before it
-	// counted says that the packet has taken its token for a new connection: a
-	// packet that commits in several zones begins one connection.
+	// counted says that the packet has taken its token for a new connection. A packet that
+	// commits in several zones takes one token.
 	counted bool
-	seen    key // the tuple as the last ct() left it
-	// unknown says that the last ct() looked seen up in Zone and found no
-	// connection, so that a commit need not look again.
+	seen    tuple.Key // the tuple as the last ct() left it
+	// unknown says that the last ct() looked seen up in Zone and found no connection. Then a
+	// commit does not look again.
 	unknown bool
 }
 
-// Original is the original direction of a packet's connection before NAT, as
-// ct_nw_src and its kin show it: zero for an untracked packet, for ICMP with type
-// and code in the ports. Addresses are numbers, in the low 32 bits those of IPv4.
+// Original is the original direction of a packet's connection before NAT, as ct_nw_src,
+// ct_nw_dst and ct_tp_src show it. It is zero for an untracked packet. For ICMP the ports hold
+// type and code. Addresses are numbers. An IPv4 address is in the low 32 bits.
 type Original struct {
 	IPv6             bool
 	Src, Dst         struct{ Hi, Lo uint64 }
@@ -62,12 +73,12 @@ type Original struct {
 	SrcPort, DstPort uint16
 }
 
-// Original writes what the last ct() said of the packet's original direction.
+// Original writes the original direction that the last ct() has found to o.
 func (m *Meta) Original(o *Original) {
 	k := &m.orig
-	o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo = k.src.hi, k.src.lo, k.dst.hi, k.dst.lo
-	o.IPv6, o.Proto = k.family == ipv6, k.proto
-	o.SrcPort, o.DstPort = k.shownPorts()
+	o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo = k.Src.Hi, k.Src.Lo, k.Dst.Hi, k.Dst.Lo
+	o.IPv6, o.Proto = k.Family == tuple.IPv6, k.Proto
+	o.SrcPort, o.DstPort = k.ShownPorts()
 }
 
 // Request is one ct() action.
@@ -83,14 +94,14 @@ type Request struct {
 	LabelMask Label  `json:"labelMask,omitzero"`
 	// InPort is the port the packet came from, for fair shares and counters.
 	InPort uint32 `json:"inPort"`
-	// Near may say where the packet is looked up; nil when that is not known. It need
-	// not be right: it is compared with what the packet shows. It belongs to one table
-	// and does not cross to another process.
+	// Near may hold the places at which the packet is looked up, computed in advance. It is
+	// compared with the packet's key, so it may be wrong. It belongs to one table and does
+	// not cross to another process.
 	Near *Near `json:"-"`
 }
 
-// NAT is the nat() argument of ct(). It is made when an entry is installed and
-// never changes.
+// NAT is the nat() argument of ct(). It is made when a flow entry is installed, and never
+// changes.
 type NAT struct {
 	// Neither Source nor Destination is nat without arguments.
 	Source      bool       `json:"source,omitzero"`
@@ -115,21 +126,21 @@ type DropReason uint8
 // Drop reasons of conntrack.
 const (
 	DropNone DropReason = iota
-	// DropNATExhausted: each reply tuple that the connection could have is
-	// another connection's; without NAT there is only one (D7).
+	// DropNATExhausted: other connections have all reply tuples that the connection could
+	// have. Without NAT it could have only one (D7).
 	DropNATExhausted
 	// DropTableFull: as many connections as SetMax allows (D9).
 	DropTableFull
 	// DropZoneFull: as many connections in the zone as its limit allows (D9).
 	DropZoneFull
-	// DropServerFirst: the table was lost, and a Service's endpoint would pick
-	// the connection up the wrong way round (D13).
+	// DropServerFirst: the table was lost, and the packet of a Service's endpoint would begin
+	// the connection in the wrong direction (D13).
 	DropServerFirst
 	// DropNewRate: the port begins connections faster than Config.NewRate
 	// (CT-39).
 	DropNewRate
-	// DropChainFull: too many connections in one place of the index, which
-	// only somebody who knows the secret could bring about (CT-41).
+	// DropChainFull: too many connections are in one chain of the index. Only an attacker that
+	// knows the secret can cause that (CT-41).
 	DropChainFull
 	// DropPortShare: the table is over 95 % full, and the port holds more than
 	// its fair share (CT-47).

@@ -3,6 +3,8 @@ package conntrack
 import (
 	"fmt"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -13,13 +15,13 @@ import (
 // choice.
 type model struct {
 	now      int64
-	conns    map[key]*modelled // by both keys
-	timeouts Timeouts
+	conns    map[tuple.Key]*modelled // by both keys
+	timeouts proto.Timeouts
 }
 
 // modelled is a connection.
 type modelled struct {
-	keys    [2]key // original and reply direction
+	keys    [2]tuple.Key // original and reply direction
 	sides   [2]side
 	nat     State // what is done to a packet of the original direction
 	replied bool
@@ -33,7 +35,7 @@ type modelled struct {
 
 // side is one end of a TCP connection.
 type side struct {
-	state       tcpState
+	state       proto.TCPState
 	next, limit uint32
 	window      uint32
 	scale       uint8
@@ -43,40 +45,42 @@ type side struct {
 
 // modelPacket is a packet and what it carries from ct() to ct().
 type modelPacket struct {
-	key     key // as its headers now are; the zone is that of the ct() at work
+	key     tuple.Key // as its headers now are; the zone is that of the ct() at work
 	related bool
-	tcp     segment
+	tcp     modelSegment
 
 	state State
 	zone  uint16
 	conn  *modelled
 	dir   int
-	seen  key
+	seen  tuple.Key
 	mark  uint32
 	label Label
 	orig  Tuple
 }
 
-func newModel() *model { return &model{conns: map[key]*modelled{}, timeouts: DefaultTimeouts()} }
+func newModel() *model {
+	return &model{conns: map[tuple.Key]*modelled{}, timeouts: proto.DefaultTimeouts()}
+}
 
 // find is the live connection of a key.
-func (m *model) find(k key) (*modelled, int) {
+func (m *model) find(k tuple.Key) (*modelled, int) {
 	c := m.conns[k]
 	switch {
 	case c == nil || c.expires <= m.now:
 		return nil, 0
-	case c.keys[original] == k:
-		return c, original
+	case c.keys[tuple.Original] == k:
+		return c, tuple.Original
 	}
-	return c, reply
+	return c, tuple.Reply
 }
 
-func (m *model) taken(k key) bool {
+func (m *model) taken(k tuple.Key) bool {
 	c, _ := m.find(k)
 	return c != nil
 }
 
-func (m *model) forget(c *modelled) {
+func (m *model) removeConnection(c *modelled) {
 	for _, k := range c.keys {
 		if m.conns[k] == c {
 			delete(m.conns, k)
@@ -86,16 +90,16 @@ func (m *model) forget(c *modelled) {
 
 // ct is one ct() action. left is the packet's key as the table let it go, and
 // drop its verdict. What it returns is what the table did wrong.
-func (m *model) ct(p *modelPacket, r *Request, left key, drop DropReason) error {
-	p.key.zone = r.Zone
-	if !m.recall(p, r) {
-		for m.lookUp(p, r); p.conn != nil && (r.Force && p.dir == reply && !p.related || !m.meet(p)); m.lookUp(p, r) {
-			m.forget(p.conn)
+func (m *model) ct(p *modelPacket, r *Request, left tuple.Key, drop DropReason) error {
+	p.key.Zone = r.Zone
+	if !m.restored(p, r) {
+		for m.lookUp(p, r); p.conn != nil && (r.Force && p.dir == tuple.Reply && !p.related || !m.meet(p)); m.lookUp(p, r) {
+			m.removeConnection(p.conn)
 		}
 		if p.conn == nil {
 			p.state = p.opens()
 			if p.state == New && r.Commit {
-				if err := m.begin(p, r.NAT, left.reversed(), drop); err != nil || drop == DropNATExhausted {
+				if err := m.beginConnection(p, r.NAT, left.Reversed(), drop); err != nil || drop == DropNATExhausted {
 					return err
 				}
 			}
@@ -111,18 +115,18 @@ func (m *model) ct(p *modelPacket, r *Request, left key, drop DropReason) error 
 	return nil
 }
 
-// recall: the packet was found in this zone before, and nothing of its tuple
+// restored: the packet was found in this zone before, and nothing of its tuple
 // has changed (D6).
-func (m *model) recall(p *modelPacket, r *Request) bool {
+func (m *model) restored(p *modelPacket, r *Request) bool {
 	return p.state&Tracked != 0 && p.zone == r.Zone && !r.Force && p.seen == p.key && p.conn != nil &&
-		m.conns[p.conn.keys[original]] == p.conn && p.conn.expires > m.now && (p.state&Related != 0) == p.related
+		m.conns[p.conn.keys[tuple.Original]] == p.conn && p.conn.expires > m.now && (p.state&Related != 0) == p.related
 }
 
 // lookUp finds the packet's connection: what was translated in this zone shows
 // nobody's key, but its answer's is one.
 func (m *model) lookUp(p *modelPacket, r *Request) {
 	if translated := p.state & (SNATed | DNATed); translated != 0 && p.zone == r.Zone {
-		if c, dir := m.find(p.key.reversed()); c != nil {
+		if c, dir := m.find(p.key.Reversed()); c != nil {
 			p.conn, p.dir, p.state = c, 1-dir, translated
 			return
 		}
@@ -137,17 +141,17 @@ func (m *model) meet(p *modelPacket) bool {
 	c, s := p.conn, Related
 	switch {
 	case p.related:
-	case p.key.proto == packet.ProtoTCP:
+	case p.key.Proto == packet.ProtoTCP:
 		s = m.runTCP(c, p.dir, &p.tcp)
 	default:
-		c.replied = c.replied || p.dir == reply
+		c.replied = c.replied || p.dir == tuple.Reply
 		s = c.state()
 		m.expire(c)
 	}
 	switch {
 	case s == Invalid:
 		p.state = Invalid
-	case s != New && p.dir == reply:
+	case s != New && p.dir == tuple.Reply:
 		p.state |= s | Reply
 	default:
 		p.state |= s
@@ -165,10 +169,10 @@ func (c *modelled) state() State {
 // opens is New for a packet that may begin a connection, else Invalid (CT-6,
 // CT-9, D2).
 func (p *modelPacket) opens() State {
-	ok, g, t := true, &p.tcp, p.key.icmpType()
-	switch p.key.proto {
+	ok, g, t := true, &p.tcp, p.key.ICMPType()
+	switch p.key.Proto {
 	case packet.ProtoTCP:
-		ok = g.sane() && !g.has(packet.TCPRst|packet.TCPFin) && g.has(packet.TCPSyn) != g.has(packet.TCPAck)
+		ok = g.sane() && !g.hasFlag(packet.TCPRst|packet.TCPFin) && g.hasFlag(packet.TCPSyn) != g.hasFlag(packet.TCPAck)
 	case packet.ProtoICMP:
 		ok = t == packet.ICMPEcho || t == packet.ICMPTimestamp
 	case packet.ProtoICMPv6:
@@ -180,28 +184,28 @@ func (p *modelPacket) opens() State {
 	return Invalid
 }
 
-// begin makes a connection with the reply key that NAT chose (CT-21).
-func (m *model) begin(p *modelPacket, n *NAT, back key, drop DropReason) error {
+// beginConnection makes a connection with the reply key that NAT chose (CT-21).
+func (m *model) beginConnection(p *modelPacket, n *NAT, back tuple.Key, drop DropReason) error {
 	if err := m.chosen(p.key, back, n, drop == DropNATExhausted); err != nil || drop != DropNone {
 		return err
 	}
-	c := &modelled{keys: [2]key{p.key, back}, synBy: -1}
+	c := &modelled{keys: [2]tuple.Key{p.key, back}, synBy: -1}
 	if n != nil && n.Source {
 		c.nat = SNATed
 	} else if n != nil && n.Destination {
 		c.nat = DNATed
 	}
-	if p.key.proto == packet.ProtoTCP {
+	if p.key.Proto == packet.ProtoTCP {
 		c.openTCP(&p.tcp)
 	}
 	m.expire(c)
 	for _, k := range c.keys {
 		if old := m.conns[k]; old != nil {
-			m.forget(old) // it has expired: find says so
+			m.removeConnection(old) // it has expired: find says so
 		}
 	}
 	m.conns[back], m.conns[p.key] = c, c
-	p.conn, p.dir = c, original
+	p.conn, p.dir = c, tuple.Original
 	return nil
 }
 
@@ -209,25 +213,25 @@ func (m *model) begin(p *modelPacket, n *NAT, back key, drop DropReason) error {
 // that there was none left, that (CT-24 to CT-28). want is the key that it has
 // to be but for the client's port, which may be one of low to high, and must be
 // want's if that is free and n gives no range.
-func (m *model) chosen(k, back key, n *NAT, exhausted bool) error {
-	want, ranged, movable := k.reversed(), false, false
-	client := func(of *key) *uint16 { // where a reply key holds it, or an identifier
-		if of.icmp() {
-			return &of.srcPort
+func (m *model) chosen(k, back tuple.Key, n *NAT, exhausted bool) error {
+	want, ranged, movable := k.Reversed(), false, false
+	client := func(of *tuple.Key) *uint16 { // where a reply key holds it, or an identifier
+		if of.ICMP() {
+			return &of.SrcPort
 		}
-		return &of.dstPort
+		return &of.DstPort
 	}
 	if n != nil && (n.Source || n.Destination) {
-		movable = k.hasPorts()
-		ported := movable && n.PortMin != 0 && !k.icmp()
+		movable = k.HasPorts()
+		ported := movable && n.PortMin != 0 && !k.ICMP()
 		ranged = ported && n.Source
 		switch {
 		case n.Source:
-			want.dst = addressOf(n.AddrMin)
+			want.Dst = tuple.AddressOf(n.AddrMin)
 		case ported:
-			want.src, want.srcPort = addressOf(n.AddrMin), n.PortMin
+			want.Src, want.SrcPort = tuple.AddressOf(n.AddrMin), n.PortMin
 		default:
-			want.src = addressOf(n.AddrMin)
+			want.Src = tuple.AddressOf(n.AddrMin)
 		}
 	}
 	low, high := int(*client(&want)), int(*client(&want))
@@ -264,33 +268,33 @@ func (m *model) finish(p *modelPacket, r *Request) {
 	p.zone, p.seen = r.Zone, p.key
 	c := p.conn
 	if c == nil {
-		p.mark, p.label, p.orig = 0, Label{}, p.key.tuple()
+		p.mark, p.label, p.orig = 0, Label{}, directionOf(&p.key).Tuple
 		return
 	}
 	if p.state&Invalid == 0 {
 		bits := c.nat
-		if p.dir == reply && bits != 0 {
+		if p.dir == tuple.Reply && bits != 0 {
 			bits ^= SNATed | DNATed
 		}
 		if r.NAT != nil && bits != 0 && p.state&(SNATed|DNATed) == 0 {
 			p.state |= bits
-			p.key = c.keys[1-p.dir].reversed()
+			p.key = c.keys[1-p.dir].Reversed()
 			p.seen = p.key
 		}
 		c.mark = c.mark&^r.MarkMask | r.Mark&r.MarkMask
 		c.label.Lo = c.label.Lo&^r.LabelMask.Lo | r.Label.Lo&r.LabelMask.Lo
 		c.label.Hi = c.label.Hi&^r.LabelMask.Hi | r.Label.Hi&r.LabelMask.Hi
 	}
-	p.mark, p.label, p.orig = c.mark, c.label, c.keys[original].tuple()
+	p.mark, p.label, p.orig = c.mark, c.label, directionOf(&c.keys[tuple.Original]).Tuple
 }
 
 // expire starts a connection's timeout anew (CT-15 to CT-19).
 func (m *model) expire(c *modelled) {
 	t := &m.timeouts
 	single, both := t.OtherSingle, t.OtherReplied
-	switch c.keys[original].proto {
+	switch c.keys[tuple.Original].Proto {
 	case packet.ProtoTCP:
-		single = m.waitTCP(c.sides[original].state, c.sides[reply].state)
+		single = m.waitTCP(c.sides[tuple.Original].state, c.sides[tuple.Reply].state)
 		both = single
 	case packet.ProtoUDP:
 		single, both = t.UDPSingle, t.UDPReplied

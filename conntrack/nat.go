@@ -1,12 +1,20 @@
 package conntrack
 
-// Choosing a translation. NAT is chosen once, when a connection is made, and
-// is nothing but the reply key: what the answer to the translated packet will
-// look like. It must be nobody else's key in the zone, in either direction
-// (CT-25). All randomness is the table's secret hash of the tuple, so a
-// Scratch chooses what its table would. A search is given up after natTries
-// lookups, however large the range: the cost of a packet that cannot be
-// translated is bounded, too.
+import (
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+)
+
+// Choosing a translation:
+//
+//  1. NAT is chosen once, when a connection is made. It is nothing but the reply
+//     key: the key of an answer to the translated packet.
+//  2. No other connection of the zone may have that key, in either direction (CT-25).
+//  3. All randomness is the table's secret hash of the tuple. So a Scratch chooses
+//     what its table would.
+//  4. A search ends after natTries lookups. So the cost of a packet that cannot be
+//     translated is bounded, however large the range is.
 
 const (
 	maxAddresses = 16 // addresses of a range that are tried
@@ -15,21 +23,20 @@ const (
 	natTries     = 256 // lookups of one search, over all addresses
 )
 
-// chooseReply finds the reply key for a connection with forward key k and writes
-// it to back. It reports false when every tuple that n allows is taken (D7).
-// Whether the first one is taken is left to the insertion to find out, unless it
-// has already.
-func (t *Table) chooseReply(k, back *key, n *NAT, again bool, now int64) (flags entryFlags, ok bool) {
-	k.reverse(back)
+// chooseReply finds the reply key for a connection with forward key k and writes it to back.
+// It reports false if other connections have all keys that n allows (D7). Unless again is
+// set, it does not check the first key. The insertion does.
+func (t *Table) chooseReply(k, back *tuple.Key, n *NAT, again bool, now int64) (flags proto.Flags, ok bool) {
+	k.Reverse(back)
 	trust := !again && t.parent == nil
 	if n == nil || !n.Source && !n.Destination || !n.fits(k) {
 		return 0, trust || !t.taken(back, now)
 	}
 	s := search{t: t, k: *k, back: *back, now: now, left: natTries, trust: trust}
 	if n.Source {
-		flags, ok = sourceNAT, s.source(n)
+		flags, ok = store.SourceNAT, s.source(n)
 	} else {
-		flags, ok = destinationNAT, s.destination(n)
+		flags, ok = store.DestinationNAT, s.destination(n)
 	}
 	if !trust {
 		t.counts.searched(natTries - s.left)
@@ -38,56 +45,55 @@ func (t *Table) chooseReply(k, back *key, n *NAT, again bool, now int64) (flags 
 	return flags, ok
 }
 
-// fits says whether the addresses of nat() are of the packet's family. None,
-// or the unspecified one, means that the address stays.
-func (n *NAT) fits(k *key) bool {
-	return n.keepsAddress() || n.AddrMin.Is4() == (k.family == ipv4)
+// fits says whether the addresses of nat() are of the packet's family. No address, or the
+// unspecified one, means that the packet keeps its address.
+func (n *NAT) fits(k *tuple.Key) bool {
+	return n.keepsAddress() || n.AddrMin.Is4() == (k.Family == tuple.IPv4)
 }
 
-// single says whether nat() is a destination's, with one address and one port for a
-// key: then the packet's destination becomes that, and nothing else of it changes, unless
-// the tuple that its answer shows is another connection's.
-func (n *NAT) single(k *key) bool {
+// single says whether nat() is DNAT to one address and one port, for a packet with key k. Then
+// only the packet's destination changes, unless another connection has the reply key.
+func (n *NAT) single(k *tuple.Key) bool {
 	return n.Destination && !n.Source && !n.keepsAddress() && n.fits(k) && !n.AddrMin.Less(n.AddrMax) &&
-		n.PortMin != 0 && n.PortMin >= n.PortMax && k.hasPorts() && !k.icmp()
+		n.PortMin != 0 && n.PortMin >= n.PortMax && k.HasPorts() && !k.ICMP()
 }
 
 func (n *NAT) keepsAddress() bool { return !n.AddrMin.IsValid() || n.AddrMin.IsUnspecified() }
 
-// addressRange is the addresses of nat(), in the order in which they are
-// tried: from a place that the tuple's hash picks, round and round.
+// addressRange is the addresses of nat(), in the order in which they are tried. The tuple's
+// hash picks the first. After the last comes the lowest.
 type addressRange struct {
-	low         address
+	low         tuple.Address
 	start, span uint64
 }
 
 // addresses is the range that nat() gives for a key whose own address is kept.
-func (t *Table) addresses(k *key, n *NAT, kept address) addressRange {
+func (t *Table) addresses(k *tuple.Key, n *NAT, kept tuple.Address) addressRange {
 	if n.keepsAddress() {
 		return addressRange{low: kept, span: 1}
 	}
-	r := addressRange{low: addressOf(n.AddrMin), span: 1}
+	r := addressRange{low: tuple.AddressOf(n.AddrMin), span: 1}
 	if n.AddrMin.Less(n.AddrMax) {
-		r.span = max(addressOf(n.AddrMax).lo-r.low.lo+1, 1)
+		r.span = max(tuple.AddressOf(n.AddrMax).Lo-r.low.Lo+1, 1)
 	}
 	if r.span > 1 {
-		r.start = t.secret.hash(k, 1) % r.span
+		r.start = t.secret.Hash(k, 1) % r.span
 	}
 	return r
 }
 
-func (r *addressRange) at(i int) address { return r.low.add((r.start + uint64(i)) % r.span) }
+func (r *addressRange) at(i int) tuple.Address { return r.low.Add((r.start + uint64(i)) % r.span) }
 
 // tries is how many of the addresses are tried.
 func (r *addressRange) tries() int { return int(min(r.span, maxAddresses)) }
 
-// source is nat(src=…): the answer goes to one of its addresses. Without a port
-// range the source port stays if it can, and moves within its class.
+// source is nat(src=…): the answer goes to one of its addresses. Without a port range the
+// packet keeps its source port if possible, or gets another port of the same class.
 func (s *search) source(n *NAT) bool {
 	s.avoid = s.t.reserved
-	addrs := s.t.addresses(&s.k, n, s.k.src)
+	addrs := s.t.addresses(&s.k, n, s.k.Src)
 	for i := range addrs.tries() {
-		s.back.dst = addrs.at(i)
+		s.back.Dst = addrs.at(i)
 		if s.sourcePort(n) {
 			return true
 		}
@@ -96,22 +102,22 @@ func (s *search) source(n *NAT) bool {
 }
 
 func (s *search) sourcePort(n *NAT) bool {
-	if !s.k.hasPorts() {
+	if !s.k.HasPorts() {
 		return s.free()
 	}
-	s.movesSrc = s.k.icmp()
-	if n.PortMin != 0 && !s.k.icmp() {
+	s.movesSrc = s.k.ICMP()
+	if n.PortMin != 0 && !s.k.ICMP() {
 		return s.runFrom(n, 2)
 	}
 	return s.clientPort()
 }
 
-// destination is nat(dst=…): the answer comes from one of its addresses and
-// ports. When all are taken for this client, its source port moves (CT-25).
+// destination is nat(dst=…): the answer comes from one of its addresses and ports. If none is
+// free for this client, the client's source port changes (CT-25).
 func (s *search) destination(n *NAT) bool {
-	addrs := s.t.addresses(&s.k, n, s.k.dst)
+	addrs := s.t.addresses(&s.k, n, s.k.Dst)
 	for i := range addrs.tries() {
-		s.back.src = addrs.at(i)
+		s.back.Src = addrs.at(i)
 		if s.destinationPort(n) {
 			return true
 		}
@@ -120,23 +126,22 @@ func (s *search) destination(n *NAT) bool {
 }
 
 func (s *search) destinationPort(n *NAT) bool {
-	if !s.k.hasPorts() {
+	if !s.k.HasPorts() {
 		return s.free()
 	}
-	if n.PortMin != 0 && !s.k.icmp() {
+	if n.PortMin != 0 && !s.k.ICMP() {
 		s.movesSrc = true
 		if s.runFrom(n, 3) {
 			return true
 		}
 	}
-	s.movesSrc = s.k.icmp()
+	s.movesSrc = s.k.ICMP()
 	return s.clientPort()
 }
 
-// clientPort keeps the client's port if it is free, and else finds one of its
-// class.
+// clientPort keeps the client's port if it is free, or finds another one of its class.
 func (s *search) clientPort() bool {
-	port := s.k.srcPort
+	port := s.k.SrcPort
 	if s.try(port) {
 		return true
 	}
@@ -144,11 +149,11 @@ func (s *search) clientPort() bool {
 	return s.run(low, high, uint64(port-low)+1)
 }
 
-// portClass is the ports that may stand for one without a range: servers tell
-// privileged ports from others, so the class is kept (CT-26).
-func portClass(k *key, port uint16) (low, high uint16) {
+// portClass is the ports that may replace a port if nat() has no range. Servers distinguish
+// privileged ports from others, so the class stays the same (CT-26).
+func portClass(k *tuple.Key, port uint16) (low, high uint16) {
 	switch {
-	case k.icmp():
+	case k.ICMP():
 		return 0, 65535
 	case port < 512:
 		return 1, 511
@@ -161,28 +166,27 @@ func portClass(k *key, port uint16) (low, high uint16) {
 // search tries addresses and ports in a reply key until the key is free.
 type search struct {
 	t     *Table
-	k     key // of the connection
-	back  key
+	k     tuple.Key // of the connection
+	back  tuple.Key
 	now   int64
-	trust bool // the first key is taken to be free
+	trust bool // the first key is not looked up
 	avoid []PortRange
 	left  int // lookups
-	// movesSrc: it is the source port of back that moves, an endpoint's port or
-	// the identifier of an ICMP request, which is translated like a port (D8);
-	// else the destination port, a client's.
+	// movesSrc says that the search changes the source port of back: an endpoint's port, or
+	// the identifier of an ICMP request (D8). Otherwise it changes the destination port, a
+	// client's.
 	movesSrc bool
 }
 
-// runFrom is run over the ports of nat(), from where the tuple's hash with a salt
-// picks.
+// runFrom is run over the ports of nat(). The tuple's hash with a salt picks the first.
 func (s *search) runFrom(n *NAT, salt uint64) bool {
 	if n.PortMin >= n.PortMax {
 		return s.try(n.PortMin)
 	}
-	return s.run(n.PortMin, n.PortMax, s.t.secret.hash(&s.k, salt))
+	return s.run(n.PortMin, n.PortMax, s.t.secret.Hash(&s.k, salt))
 }
 
-// run tries low to high: first ports in a row from start on, then ever shorter
+// run tries ports from low to high. It tries a row of ports from start on, then ever shorter
 // rows from places that the hash picks.
 func (s *search) run(low, high uint16, start uint64) bool {
 	size := uint64(high-low) + 1
@@ -195,7 +199,7 @@ func (s *search) run(low, high uint16, start uint64) bool {
 		if tries >= size {
 			return false
 		}
-		start = s.t.secret.hash(&s.k, 3+tries)
+		start = s.t.secret.Hash(&s.k, 3+tries)
 	}
 	return false
 }
@@ -203,20 +207,19 @@ func (s *search) run(low, high uint16, start uint64) bool {
 // try tries one port.
 func (s *search) try(port uint16) bool {
 	for _, r := range s.avoid {
-		if port >= r.Min && port <= r.Max && !s.k.icmp() {
+		if port >= r.Min && port <= r.Max && !s.k.ICMP() {
 			return false
 		}
 	}
 	if s.movesSrc {
-		s.back.srcPort = port
+		s.back.SrcPort = port
 	} else {
-		s.back.dstPort = port
+		s.back.DstPort = port
 	}
 	return s.free()
 }
 
-// free says whether the key is free as it stands. When the search has taken too
-// long, none is.
+// free says whether no connection has the key. It reports false after natTries lookups.
 func (s *search) free() bool {
 	if s.left == 0 {
 		return false

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -246,18 +247,17 @@ func TestReportedMTU(t *testing.T) { // CT-34
 // when all of it is there.
 func (b *bench) quoted() string {
 	b.Helper()
-	var s shown
-	if !s.read(b.frame.Bytes(), &b.layers, 0) || !s.related {
+	var s tuple.Packet
+	if !s.Read(b.frame.Bytes(), &b.layers, 0) || !s.Related {
 		b.Fatal("no readable ICMP error")
 	}
-	inner := append(make([]byte, packet.EthernetLen), b.frame.Bytes()[s.l3:s.end]...)
+	inner := append(make([]byte, packet.EthernetLen), b.frame.Bytes()[s.L3:s.End]...)
 	packet.Ethernet(inner).SetType(b.layers.EtherType)
 	if l := packet.ParseLayers(inner); l.L4 != 0 && !l.L4Valid(inner) {
 		b.Error("the quoted packet's checksum is wrong")
 	}
-	k := s.key.reversed()
-	d := k.direction()
-	return d.String()
+	k := s.Key.Reversed()
+	return directionOf(&k).String()
 }
 
 func TestICMPErrorThroughNAT(t *testing.T) { // CT-33, D11
@@ -304,15 +304,15 @@ func TestICMPErrorThroughSourceNAT(t *testing.T) { // CT-33: a router stays itse
 // wantOuter checks the packet's own addresses and checksums.
 func (b *bench) wantOuter(src, dst string) {
 	b.Helper()
-	k := key{family: ipv4}
+	k := tuple.Key{Family: tuple.IPv4}
 	if b.layers.EtherType == packet.EtherTypeIPv6 {
-		k.family = ipv6
+		k.Family = tuple.IPv6
 	}
-	k.readAddresses(b.frame.Bytes()[b.layers.L3:])
-	if got := k.tuple(); got.Src.String() != src || got.Dst.String() != dst {
+	k.ReadAddresses(b.frame.Bytes()[b.layers.L3:])
+	if got := directionOf(&k).Tuple; got.Src.String() != src || got.Dst.String() != dst {
 		b.Errorf("from %v to %v, want %s to %s", got.Src, got.Dst, src, dst)
 	}
-	if !sound(b.frame, &b.layers) {
+	if !tuple.ChecksumsValid(b.frame, &b.layers) {
 		b.Error("bad checksum")
 	}
 }

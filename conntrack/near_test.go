@@ -29,7 +29,7 @@ func TestNear(t *testing.T) {
 		}
 	}
 	for dir, at := range []uint32{near[0].at.forward, near[0].at.back} {
-		if want := b.index.bucket(b.chains.hash(&near[0].words[dir])); at != want {
+		if want := b.index.Bucket(b.chains.Hash(&near[0].words[dir])); at != want {
 			t.Errorf("direction %d: chain %d, want %d", dir, at, want)
 		}
 	}

@@ -1,11 +1,13 @@
 package conntrack
 
 import (
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// stripes is the locks of an index.
+const stripes = 1024
 
 // TestKnownPacketsMeetNoLock holds the locks of a table while packets of a known
 // connection, and of none, are looked up, tracked and passed. One that begins a
@@ -15,16 +17,15 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "S", seq: 1000}), commitNAT("dst=10.0.0.2:8080"), "new|trk|dnat")
 	b.want(tcpFrame(server, client, 8080, 1234, tcpText{flags: "SA", seq: 5000, ack: 1001}), unNAT, "est|rpl|trk|snat")
 	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "A", seq: 1001, ack: 5001}), unNAT, "est|trk|dnat")
-	locks := []*sync.Mutex{&b.shares.of(b.Table, 0).mu}
-	for i := range b.index.stripes {
-		locks = append(locks, &b.index.stripes[i])
-	}
-	for _, l := range locks {
-		l.Lock()
+	mu := &b.shares.ofPort(b.Table, 0).mu
+	mu.Lock()
+	for chain := range uint32(stripes) {
+		b.index.LockPair(chain, chain)
 	}
 	release := func() {
-		for _, l := range locks {
-			l.Unlock()
+		mu.Unlock()
+		for chain := range uint32(stripes) {
+			b.index.UnlockPair(chain, chain)
 		}
 	}
 	var waited atomic.Bool

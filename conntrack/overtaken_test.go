@@ -8,55 +8,75 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
-// TestOvertaken: slide has a connection as it was read, and somebody has changed it
-// since. Where that is anything that the segment moves, or the lock was taken, the
-// segment has to go again, and what the other one wrote stays.
+// TestOvertaken: another worker changes the connection after advance has its copy. If that
+// worker has changed a word that the segment changes, or has taken the lock, the segment is
+// not committed. What the other worker has written stays.
 func TestOvertaken(t *testing.T) {
+	const one, other = tuple.Original, tuple.Reply // the directions
+	ahead := func(dir int, n proto.Sequence) func(*store.Cell, uint32) {
+		return func(c *store.Cell, _ uint32) {
+			from := proto.Progress{Sequence: c.Sequence(dir)}
+			c.Commit(c.Head(), dir, from, proto.Progress{Sequence: from.Sequence + n})
+		}
+	}
+	expires := func(c *store.Cell) uint64 { return uint64(c.Expires()) }
+	sequence := func(dir int) func(*store.Cell) uint64 {
+		return func(c *store.Cell) uint64 { return uint64(c.Sequence(dir)) }
+	}
 	for name, test := range map[string]struct {
-		length    uint32 // of the segment; 0 moves the expiry alone
-		meanwhile func(c *cell, gen uint32)
-		want      sliding
-		stays     int // a word that the segment does not move
+		length    uint32 // of the segment; with 0 it changes the expiry alone
+		meanwhile func(c *store.Cell, gen uint32)
+		want      bool                     // the segment is committed
+		stays     func(*store.Cell) uint64 // a word that the segment does not change
 	}{
-		"by nobody":                    {100, func(*cell, uint32) {}, slid, 4 + reply},
-		"by one of its direction":      {100, func(c *cell, _ uint32) { c.mut[4+original].Add(7) }, beaten, 4 + original},
-		"by one of the other's":        {100, func(c *cell, _ uint32) { c.mut[4+reply].Add(7) }, slid, 4 + reply},
-		"by the same":                  {100, func(c *cell, _ uint32) { c.mut[4+original].Add(100) }, beaten, 0},
-		"by another time":              {0, func(c *cell, _ uint32) { c.mut[0].Add(7) }, beaten, 0},
-		"by its end":                   {0, func(c *cell, _ uint32) { c.mut[0].Store(0) }, beaten, 0},
-		"by its end, with data":        {100, func(c *cell, _ uint32) { c.mut[0].Store(0) }, beaten, 0},
-		"by who holds the lock":        {100, func(c *cell, gen uint32) { c.lock(gen) }, beaten, 0},
-		"by who has given it back":     {100, func(c *cell, gen uint32) { c.lock(gen); c.unlock(gen) }, beaten, 0},
-		"by who has ended it and more": {100, func(c *cell, gen uint32) { c.lock(gen); c.unlock(gen + 2) }, beaten, 0},
+		"by nobody":                    {100, func(*store.Cell, uint32) {}, true, sequence(other)},
+		"by one of its direction":      {100, ahead(one, 7), false, sequence(one)},
+		"by one of the other's":        {100, ahead(other, 7), true, sequence(other)},
+		"by the same":                  {100, ahead(one, 100), false, expires},
+		"by another time":              {0, func(c *store.Cell, _ uint32) { c.Postpone(c.Expires(), c.Expires()+7) }, false, expires},
+		"by its end":                   {0, func(c *store.Cell, _ uint32) { c.Postpone(c.Expires(), 0) }, false, expires},
+		"by its end, with data":        {100, func(c *store.Cell, _ uint32) { c.Postpone(c.Expires(), 0) }, false, expires},
+		"by who holds the lock":        {100, func(c *store.Cell, gen uint32) { c.LockIf(gen) }, false, expires},
+		"by who has given it back":     {100, func(c *store.Cell, gen uint32) { c.LockIf(gen); c.Unlock(gen) }, false, expires},
+		"by who has ended it and more": {100, func(c *store.Cell, gen uint32) { c.LockIf(gen); c.Unlock(gen + 2) }, false, expires},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Config{})
-			at := tcpSides(t, b.Table, 7, 1)[original].seen.at
-			c := b.arena.at(at.slot)
-			read, expires := both{head: c.head.Load()}, c.expires()
-			read.load(c, original)
-			test.meanwhile(c, at.gen)
-			stays := c.mut[test.stays].Load()
-			g := segment{seq: 1001, ack: 5001, length: test.length, window: 8192, flags: packet.TCPAck}
-			if got := b.slide(c, &read, &g, expires, 2); got != test.want {
-				t.Errorf("the segment is %d, want %d", got, test.want)
+			at := tcpSides(t, b.Table, 7, 1)[tuple.Original].seen.at
+			c := b.arena.At(at.Slot)
+			var read proto.State
+			head := c.Head()
+			c.LoadState(&read, packet.ProtoTCP)
+			test.meanwhile(c, at.Gen)
+			stays := test.stays(c)
+			p := packetOf(proto.Segment{Seq: 1001, Ack: 5001, Length: test.length, Window: 8192, Flags: packet.TCPAck})
+			if _, _, got := b.advance(c, head, &read, &p, tuple.Original, 2); got != test.want {
+				t.Errorf("the segment is committed: %v, want %v", got, test.want)
 			}
-			if now := c.mut[test.stays].Load(); now != stays {
-				t.Errorf("word %d went from %x to %x", test.stays, stays, now)
+			if now := test.stays(c); now != stays {
+				t.Errorf("what it does not move went from %x to %x", stays, now)
 			}
 		})
 	}
 }
 
-// TestHalfWritten: another worker holds the lock again and again, and has written the
-// mark and not yet the label. No packet sees the one without the other, whether it looks
-// its connection up or passes, and none passes by that.
+// packetOf is what the state machine reads of a segment.
+func packetOf(g proto.Segment) proto.Packet {
+	return proto.Packet{Protocol: packet.ProtoTCP, Segment: g}
+}
+
+// TestHalfWritten: another worker locks the connection again and again, and has written the
+// mark but not yet the label. No packet sees one without the other, whether it looks its
+// connection up or passes. No packet passes by that state.
 func TestHalfWritten(t *testing.T) {
 	b := newBench(t, Config{})
-	udp, tcp := pair(t, b.Table, 7, 1)[original], tcpSides(t, b.Table, 7, 1)[original]
+	udp, tcp := pair(t, b.Table, 7, 1)[tuple.Original], tcpSides(t, b.Table, 7, 1)[tuple.Original]
 	for name, test := range map[string]struct {
 		p    *passer
 		look func(p *passer) bool // whether half of what was written was seen
@@ -68,18 +88,18 @@ func TestHalfWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := test.p.seen.at
-			c := b.arena.at(at.slot)
+			c := b.arena.At(at.Slot)
 			beside(func() {
 				if test.look(test.p) {
 					t.Error("a packet saw what was half written")
 				}
-			}, func(i int) { c.writeSlowly(at.gen, uint64(i%2)) }, func() bool { return c.head.Load()&locked != 0 })
+			}, func(i int) { writeSlowly(c, at.Gen, uint64(i%2)) }, func() bool { return c.Head()&store.Locked != 0 })
 		})
 	}
 }
 
-// beside has one worker look, and another one write, until the one has often come upon the
-// other's writing, as between tells, or long, where there is but one processor.
+// beside runs look and write in two goroutines. It ends when look has often run while
+// between was true. With one processor, it ends after many writes.
 func beside(look func(), write func(i int), between func() bool) {
 	const often, long = 10 * raceRounds, 100 * raceRounds
 	var stop atomic.Bool
@@ -103,17 +123,20 @@ func beside(look func(), write func(i int), between func() bool) {
 }
 
 // writeSlowly makes mark and label m, the label some time after the mark.
-func (c *cell) writeSlowly(gen uint32, m uint64) {
-	c.lock(gen)
-	setWord(&c.mut[1], c.mut[1].Load()>>32<<32|m)
+func writeSlowly(c *store.Cell, gen uint32, m uint64) {
+	c.LockIf(gen)
+	var e store.Entry
+	c.Load(&e)
+	e.Mark = uint32(m)
+	c.Store(&e)
 	linger(100)
-	setWord(&c.mut[2], m)
-	setWord(&c.mut[3], m)
-	c.unlock(gen)
+	e.Label = Label{m, m}
+	c.Store(&e)
+	c.Unlock(gen)
 }
 
-// passesByHalf says whether a packet, that moves not even the expiry, passes by a mark
-// with the label before.
+// passesByHalf says whether a packet passes by a mark and the label of the write before.
+// The packet does not change the expiry.
 func (p *passer) passesByHalf() bool {
 	half := p.seen
 	half.mark ^= 1
@@ -126,39 +149,39 @@ func (p *passer) passesByHalf() bool {
 func (p *passer) looksAtHalf() bool {
 	var v visit
 	v.t, v.now = p.Table, 1
-	m := uint64(v.e.mark)
-	if v.look(p.seen.at) {
-		m = uint64(v.e.mark)
+	m := uint64(v.e.Mark)
+	if v.snapshot(p.seen.at) {
+		m = uint64(v.e.Mark)
 	}
-	return v.e.label != Label{m, m}
+	return v.e.Label != Label{m, m}
 }
 
-// TestAskedAgain: a segment that takes the lock after all may find another connection
-// there than it has looked at: one with another mark, or whose time has passed by then.
-// It does not pass, and moves nothing.
+// TestAskedAgain: after a segment has made its copy without the lock, and before it takes
+// the lock, the mark may change or the connection may expire. Then the segment does not
+// pass, and changes nothing.
 func TestAskedAgain(t *testing.T) {
 	b := newBench(t, Config{})
-	s := tcpSides(t, b.Table, 7, 1)[original].seen
-	c := b.arena.at(s.at.slot)
-	marked, ends, course := s, c.expires(), c.mut[4].Load()
+	s := tcpSides(t, b.Table, 7, 1)[tuple.Original].seen
+	c := b.arena.At(s.at.Slot)
+	marked, ends, sequence := s, c.Expires(), c.Sequence(0)
 	marked.mark++
-	g := segment{seq: 1001, ack: 5001, length: 100, window: 9000, flags: packet.TCPAck}
-	if b.passLocked(&marked, &g, 2) || b.passLocked(&s, &g, ends) || c.expires() != ends || c.mut[4].Load() != course {
-		t.Errorf("a segment passed by what no longer was; the connection ends at %d, not %d", c.expires(), ends)
+	p := Passing{packet: packetOf(proto.Segment{Seq: 1001, Ack: 5001, Length: 100, Window: 9000, Flags: packet.TCPAck})}
+	if b.passLocked(&marked, &p, 2) || b.passLocked(&s, &p, ends) || c.Expires() != ends || c.Sequence(0) != sequence {
+		t.Errorf("a segment passed by what no longer was; the connection ends at %d, not %d", c.Expires(), ends)
 	}
-	if !b.passLocked(&s, &g, 2) || c.mut[4].Load() == course {
+	if !b.passLocked(&s, &p, 2) || c.Sequence(0) == sequence {
 		t.Error("a segment does not pass by what is so")
 	}
 }
 
-// TestEndWaits: who ends a connection waits for who holds its lock. That one's giving it
-// back would else make the connection live again, and out of the index.
+// TestEndWaits: a worker that ends a connection waits for the worker that holds the lock.
+// Otherwise the unlock would make the connection live again, while it is not in the index.
 func TestEndWaits(t *testing.T) {
 	b := newBench(t, Config{})
-	h := pair(t, b.Table, 7, 1)[original].seen.at
-	c := b.arena.at(h.slot)
-	c.lock(h.gen)
-	head, ended := c.head.Load(), make(chan bool)
+	h := pair(t, b.Table, 7, 1)[tuple.Original].seen.at
+	c := b.arena.At(h.Slot)
+	c.LockIf(h.Gen)
+	head, ended := c.Head(), make(chan bool)
 	go func() { ended <- b.remove(h, whatever, 1) }()
 	for range 1000 {
 		select {
@@ -168,36 +191,13 @@ func TestEndWaits(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	if c.head.Load() != head || c.expires() == 0 {
-		t.Errorf("under the lock of another the head went from %x to %x, the expiry is %d", head, c.head.Load(), c.expires())
+	if c.Head() != head || c.Expires() == 0 {
+		t.Errorf("under the lock of another the head went from %x to %x, the expiry is %d", head, c.Head(), c.Expires())
 	}
-	if c.unlock(h.gen); !<-ended || live(c.head.Load()) {
+	if c.Unlock(h.Gen); !<-ended || store.Live(c.Head()) {
 		t.Error("the connection did not end")
 	}
 	b.checkOrder()
-}
-
-// TestTwoLives: a cell is one connection's and then another's, again and again, and the
-// new keys come into it word by word. No lookup finds a key that is of both.
-func TestTwoLives(t *testing.T) {
-	var c cell
-	one, other := keyWords{0, 1, 0, 0, 1}, keyWords{0, 2, 0, 0, 2}
-	both := keyWords{0, 2, 0, 0, 1}
-	beside(func() {
-		if gen, found := c.holds(original, &both); found {
-			t.Errorf("in life %d the cell held what it never does", gen)
-		}
-	}, func(i int) {
-		c.unlock(2 * uint32(i))
-		w := one
-		if i%2 == 1 {
-			w = other
-		}
-		setWord(&c.keys[original][1], w[1])
-		linger(100)
-		setWord(&c.keys[original][4], w[4])
-		c.unlock(2*uint32(i) + 1)
-	}, func() bool { return !live(c.head.Load()) })
 }
 
 // linger does nothing for a while.
@@ -209,65 +209,36 @@ func linger(n int) {
 
 var lingered atomic.Uint32
 
-// TestStoreOrder: the states of a connection are in its cell only when the numbers that
-// go with them are: whoever takes the cell over from a process that was killed in
-// between has states of before.
-func TestStoreOrder(t *testing.T) {
-	var c cell
-	beside(func() {
-		if window, next := uint32(c.mut[6].Load()), uint32(c.mut[4].Load()); int32(next-window) < 0 {
-			t.Errorf("state %d goes with number %d", window, next)
-		}
-	}, func(i int) {
-		e := entry{keys: [2]key{{proto: packet.ProtoTCP}}}
-		e.tcp[original] = peer{next: uint32(i), window: uint32(i)}
-		c.store(&e)
-	}, func() bool { return c.mut[6].Load()&1 != 0 })
-}
-
-// TestLinked: while another cell comes into its chain, and goes again, a lookup that is
-// sure finds what is there.
-func TestLinked(t *testing.T) {
-	a, x := newArena(100*raceRounds+1), newIndex(4) // a cell for each turn of beside
-	w := keyWords{1, 2, 3, 4, 5}
-	stays := a.alloc()
-	a.at(stays).fill(&entry{}, &fixedWords{1, 2, 3, 4, 5})
-	a.at(stays).unlock(1)
-	const chain = 3
-	x.link(a, chain, makeRef(stays, original))
-	beside(func() {
-		if r, _, sure := x.walk(a, chain, &w); sure && r == 0 {
-			t.Error("a lookup is sure that nothing is there")
-		}
-	}, func(int) {
-		r := makeRef(a.alloc(), original)
-		x.link(a, chain, r)
-		linger(20)
-		x.unlink(a, chain, r)
-	}, func() bool { return x.heads[chain].Load() != makeRef(stays, original) })
-}
-
 // TestEvictAsksAgain: a connection that was chosen to go for another one, and is answered
 // before it goes, stays.
 func TestEvictAsksAgain(t *testing.T) {
 	b := newBench(t, Config{})
 	h := newPasser(t, b.Table, sideFrame(7, false), 1).seen.at
-	c := b.arena.at(h.slot)
-	words := c.fixedWords()
-	stripe := &b.index.stripes[b.place(&words, nil).forward%stripeCount]
-	c.lock(h.gen)
+	c := b.arena.At(h.Slot)
+	words := c.FixedWords()
+	chain := b.place(&words, nil).forward
+	c.LockIf(h.Gen)
 	evicted := make(chan bool)
 	go func() { gone, _ := b.evict(0, false, anyZone, int64(time.Minute)); evicted <- gone }()
-	for stripe.TryLock() { // it has chosen once it holds this
-		stripe.Unlock()
-		runtime.Gosched()
+	for free := true; free; { // it has chosen once it holds the chain's lock
+		got := make(chan bool)
+		go func() {
+			b.index.LockPair(chain, chain)
+			b.index.UnlockPair(chain, chain)
+			close(got)
+		}()
+		select {
+		case <-got:
+		case <-time.After(10 * time.Millisecond):
+			free = false
+		}
 	}
-	var e entry
-	c.load(&e)
-	e.saw(reply)
-	b.relist(&e, h.slot, 1)
-	c.store(&e)
-	if c.unlock(h.gen); <-evicted || uint32(c.head.Load()) != h.gen {
+	var e store.Entry
+	c.Load(&e)
+	e.Flags |= proto.Replied
+	b.relist(&e, h.Slot, 1)
+	c.Store(&e)
+	if c.Unlock(h.Gen); <-evicted || uint32(c.Head()) != h.Gen {
 		t.Error("an answered connection was evicted")
 	}
 	b.checkOrder()

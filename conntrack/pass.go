@@ -1,19 +1,24 @@
 package conntrack
 
-import "github.com/antrail/antrail/packet"
+import (
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/packet"
+)
 
-// Passing: what a ct() does to most packets of a connection is to say the same
-// as before, move the connection's windows and start its timeout anew. Whoever
-// remembers what was said (Seen) can have that done by Pass, without a lookup.
+// Passing. For most packets of a connection a ct() gives the same result as for the
+// packet before, advances the windows and restarts the timeout. A flow cache keeps the
+// result (Seen), and calls Pass for the next packet, without a lookup.
 //
-// Pass does what Track would have done, or nothing: it refuses where Track would
-// say something else, change a state, count or make something. And it may be
-// followed by Track for the same packet: done twice, it is as done once.
+//  1. Pass does what Track would do, or nothing. It refuses if Track would give another
+//     result, change a state, count or make something.
+//  2. Track may follow for the same packet, because advancing twice is as advancing once.
 
-// Seen is what one ct() said about a packet: which connection it is of, or that
-// it is of none. It holds no pointers; the connection may be long gone.
+// Seen is the result of one ct(): the packet's connection, or that there is none. It holds
+// no pointers. The connection may have ended.
 type Seen struct {
-	at    handle
+	at    store.Handle
 	label Label
 	mark  uint32
 	zone  uint16
@@ -25,18 +30,17 @@ type seenFlags uint8
 
 const (
 	seenEstablished seenFlags = 1 << iota
-	seenAgain                 // the packet had met the connection in this zone before
+	seenAgain                 // an earlier ct() of the packet had found the connection
 	seenNone                  // there was no connection
 )
 
-// Seen is what the last ct() said. It is false when Pass cannot say it: the
-// packet was not readable or sound, is an ICMP error, or its connection refused
-// it.
+// Seen is the result of the last ct(). It reports false if Pass cannot give that result. Then
+// the packet was not sound, is an ICMP error, or is invalid for its connection.
 func (m *Meta) Seen() (Seen, bool) {
 	if !m.sound || m.State&Related != 0 {
 		return Seen{}, false
 	}
-	if m.at.slot == 0 {
+	if m.at.Slot == 0 {
 		return Seen{zone: m.Zone, flags: seenNone}, true
 	}
 	if m.State&Invalid != 0 || m.State&(New|Established) == 0 {
@@ -52,10 +56,9 @@ func (m *Meta) Seen() (Seen, bool) {
 	return s, true
 }
 
-// Follows says how s stands to what an earlier ct() said to the same packet.
-// Covered: Pass for the earlier one has done all for this one. Apart: it needs
-// one of its own. Neither: what is said here cannot be told from the connection
-// alone.
+// Follows compares s with an earlier result for the same packet. covered says that Pass for
+// the earlier one does all that this one needs. apart says that this one needs a Pass of its
+// own. If neither is true, the connection alone does not determine the result.
 func (s *Seen) Follows(earlier *Seen) (covered, apart bool) {
 	if s.zone != earlier.zone {
 		return false, true
@@ -67,32 +70,32 @@ func (s *Seen) Follows(earlier *Seen) (covered, apart bool) {
 	return covered, false
 }
 
-// Began says that the last ct() began a connection, where an earlier one of the
-// same packet had said s: that there is none.
+// Began says whether the last ct() began a connection, after an earlier one of the same packet
+// had the result s: no connection.
 func (m *Meta) Began(s *Seen) bool {
-	return s.flags&seenNone != 0 && m.at.slot != 0 && m.Zone == s.zone
+	return s.flags&seenNone != 0 && m.at.Slot != 0 && m.Zone == s.zone
 }
 
-// AsRequested says that the last ct(), which found or began a connection, says of it
-// what it would of one that it has just begun, and has left the packet so: without a
-// translation, or with the one there is (NAT.single).
+// AsRequested says whether the last ct() has the same result as one that begins a connection
+// by r. It has found or begun a connection. The packet is not translated, or by the only
+// outcome of r.NAT (NAT.single).
 func (m *Meta) AsRequested(r *Request) bool {
 	state, to := New|Tracked, m.orig
 	if r.NAT != nil {
 		if !r.NAT.single(&m.orig) {
 			return false
 		}
-		state, to.dst, to.dstPort = New|Tracked|DNATed, addressOf(r.NAT.AddrMin), r.NAT.PortMin
+		state, to.Dst, to.DstPort = New|Tracked|DNATed, tuple.AddressOf(r.NAT.AddrMin), r.NAT.PortMin
 	}
-	return m.State == state && m.seen.same(&to) && m.Mark == r.Mark&r.MarkMask &&
+	return m.State == state && m.seen.Equal(&to) && m.Mark == r.Mark&r.MarkMask &&
 		m.Label == Label{r.Label.Hi & r.LabelMask.Hi, r.Label.Lo & r.LabelMask.Lo}
 }
 
-// Known says whether there was a connection. When there was none, the packet
-// must show Pass the tuple that it showed to that ct().
+// Known says whether there was a connection. If there was none, the packet for Pass must have
+// the tuple that it had for that ct().
 func (s *Seen) Known() bool { return s.flags&seenNone == 0 }
 
-// Plain says whether a protocol's packet with such TCP flags can Pass.
+// Plain says whether a packet of a protocol, with these TCP flags, can Pass.
 func Plain(proto uint8, tcpFlags uint16) bool {
 	switch proto {
 	case packet.ProtoTCP:
@@ -105,151 +108,100 @@ func Plain(proto uint8, tcpFlags uint16) bool {
 
 // Passing is a packet on its way through several Pass calls.
 type Passing struct {
-	frame   *packet.Frame
-	layers  *packet.Layers
-	proto   uint8
-	segment segment // of TCP
-	key     key     // in no zone, once keyed
-	keyed   bool
+	frame  *packet.Frame
+	layers *packet.Layers
+	packet proto.Packet
+	key    tuple.Key // in no zone, once keyed
+	keyed  bool
 }
 
-// Read reads a packet that may Pass. It reports false when its checksums are
-// wrong. The packet must be whole and its transport header there; where it has
-// connections it must be Plain.
+// Read reads a packet that may Pass. It reports false if a checksum is wrong. The packet must be
+// whole and have its transport header. If it has connections, it must be Plain.
 func (p *Passing) Read(f *packet.Frame, l *packet.Layers) bool {
-	if !sound(f, l) {
+	if !tuple.ChecksumsValid(f, l) {
 		return false
 	}
-	p.frame, p.layers, p.proto, p.keyed = f, l, l.Proto, false
-	if p.proto == packet.ProtoTCP {
-		p.segment = readSegment(packet.TCP(f.Bytes()[l.L4:l.End]))
-	}
+	p.frame, p.layers, p.keyed = f, l, false
+	p.packet.Read(l.Proto, f.Bytes()[l.L4:l.End])
 	return true
 }
 
-// Pass is a ct() that says what s holds, on the packet in p. It reports false,
-// with nothing done, when it would not say that, or would do more than move
-// windows and timeout.
+// Pass is a ct() with the result s, on the packet in p. It reports false, and changes nothing,
+// if the result would be another one, or if the packet changes more than windows and expiry
+// (advance.go).
 func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
-	switch {
-	case !s.Known():
+	if !s.Known() {
 		return t.unknown(p, s.zone)
-	case p.proto == packet.ProtoTCP:
-		return t.passTCP(s, &p.segment, now)
 	}
-	return t.passOther(s, p.proto, now)
-}
-
-// passTries is how often a cell is looked at that others change: for longer than its
-// lock is held, unless who holds it has lost the processor.
-const passTries = 64
-
-// passOther is Pass without a lock, for a protocol without states, of which a packet
-// starts its connection's timeout anew. That nobody has moved the expiry between its
-// being read and being moved says that the connection has not ended, and that what was
-// seen of it was so before whatever another worker may be doing to it by now. Nor does
-// it wait for one.
-func (t *Table) passOther(s *Seen, proto uint8, now int64) bool {
-	c := t.arena.at(s.at.slot)
+	c := t.arena.At(s.at.Slot)
+	var state proto.State
 	for range passTries {
-		head := c.head.Load()
-		if uint32(head) != s.at.gen {
+		head := c.Head()
+		if uint32(head) != s.at.Gen {
 			return false
 		}
-		expires := c.expires()
-		ok := expires > now && s.holds(c)
-		next := now + int64(t.timeouts.other(proto, c.flags()))
+		c.LoadState(&state, p.packet.Protocol)
+		ok := s.matches(c.Says())
 		switch {
-		case head&locked != 0 || c.head.Load() != head: // not of one moment
-		case !ok:
+		case head&store.Locked != 0 || c.Head() != head: // the copy may be torn
+			continue
+		case !ok || state.Expires <= now:
 			return false
-		case expires == next || c.postpone(expires, next):
+		case state.Flags&store.Offloaded != 0:
+			return t.passLocked(s, p, now)
+		}
+		outcome, change, committed := t.advance(c, head, &state, &p.packet, int(s.dir), now)
+		switch {
+		case outcome > proto.OutcomeEstablished || change == proto.ChangedState:
+			return false
+		case committed:
 			return true
+		case change == proto.ChangedWindow:
+			return t.passLocked(s, p, now)
 		}
 	}
 	return false
 }
 
-// passTCP is the same for a segment, which moves its direction's course first: of a
-// connection that ends between the two, that is nobody's any more.
-func (t *Table) passTCP(s *Seen, g *segment, now int64) bool {
-	c := t.arena.at(s.at.slot)
-	for range passTries {
-		head := c.head.Load()
-		if uint32(head) != s.at.gen {
-			return false
-		}
-		expires := c.expires()
-		ok, shared := expires > now && s.holds(c), c.flags()&away != 0
-		b := both{head: head}
-		b.load(c, int(s.dir))
-		if head&locked != 0 || c.head.Load() != head {
-			continue // not of one moment
-		}
-		switch {
-		case !ok:
-			return false
-		case shared:
-			return t.passLocked(s, g, now)
-		}
-		switch t.slide(c, &b, g, expires, now) {
-		case slid:
+// passLocked is Pass with the lock.
+func (t *Table) passLocked(s *Seen, p *Passing, now int64) bool {
+	var e store.Entry
+	if !t.lock(s.at, &e, now) {
+		return false
+	}
+	c := t.arena.At(s.at.Slot)
+	if s.matches(c.Says()) {
+		outcome, change, _ := t.advance(c, store.Locked, &e.State, &p.packet, int(s.dir), now)
+		if outcome <= proto.OutcomeEstablished && change != proto.ChangedState {
+			t.unlock(s.at, &e, now)
 			return true
-		case stopped:
-			return false
-		case widened:
-			return t.passLocked(s, g, now)
 		}
 	}
+	c.Unlock(s.at.Gen)
 	return false
 }
 
-// passLocked is passTCP with the lock: where the largest window of a side moves, and
-// where the windows are the kernel's too.
-func (t *Table) passLocked(s *Seen, g *segment, now int64) bool {
-	c := t.arena.at(s.at.slot)
-	if !c.lock(s.at.gen) {
-		return false
-	}
-	defer c.unlock(s.at.gen)
-	if c.expires() <= now || !s.holds(c) {
-		return false
-	}
-	var e entry
-	c.load(&e)
-	t.fetch(&e)
-	src, dst := &e.tcp[s.dir], &e.tcp[1-s.dir]
-	if !t.follow(src, dst, g) {
-		return false
-	}
-	t.touch(&e, t.timeouts.tcp(src.state, dst.state), now)
-	t.keepAway(c, &e)
-	c.store(&e)
-	return true
-}
-
-// unknown says whether the packet has no connection in a zone, not even one
-// whose time has passed and that Track would remove.
+// unknown says whether the packet has no connection in a zone. An expired one counts as a
+// connection, because Track would remove it.
 func (t *Table) unknown(p *Passing, zone uint16) bool {
 	if !p.keyed {
-		var shown shown
-		p.keyed = shown.read(p.frame.Bytes(), p.layers, 0)
-		p.key = shown.key
+		var shown tuple.Packet
+		p.keyed = shown.Read(p.frame.Bytes(), p.layers, 0)
+		p.key = shown.Key
 	}
 	k := p.key
-	k.zone = zone
-	w := k.words()
-	_, _, found := t.index.find(t.arena, t.chain(&w, nil), &w)
+	k.Zone = zone
+	w := k.Words()
+	_, _, found := t.index.Find(t.arena, t.chain(&w, nil), &w)
 	return p.keyed && !found
 }
 
-// holds says whether the connection still shows what was said of it: mark, label and
-// whether it was replied to. The caller holds its lock, or sees to it that no other
-// does meanwhile.
-func (s *Seen) holds(c *cell) bool {
-	word := c.mut[1].Load()
-	seen := entryFlags(word>>32)&replied != 0
-	return uint32(word) == s.mark &&
-		seen == (s.flags&seenEstablished != 0) && (seen || s.dir == original) &&
-		c.mut[2].Load() == s.label.Hi && c.mut[3].Load() == s.label.Lo
+// matches says whether a connection still has the mark, the label and the answer that were
+// seen. The words are those of Cell.Says. The caller holds the cell's lock, or checks the head
+// before and after.
+func (s *Seen) matches(markAndFlags, hi, lo uint64) bool {
+	seen := proto.Flags(markAndFlags>>32)&proto.Replied != 0
+	return uint32(markAndFlags) == s.mark &&
+		seen == (s.flags&seenEstablished != 0) && (seen || s.dir == tuple.Original) &&
+		hi == s.label.Hi && lo == s.label.Lo
 }

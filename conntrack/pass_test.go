@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -36,7 +39,7 @@ func newPasser(t testing.TB, table *Table, frame []byte, now int64) *passer {
 	return p
 }
 
-// track asks conntrack anew.
+// track tracks the packet, and keeps the result.
 func (p *passer) track(r Request, now int64) {
 	p.now = now
 	p.enter(p.bytes)
@@ -59,7 +62,7 @@ func sideFrame(port uint16, back bool) []byte {
 func pair(t testing.TB, table *Table, port uint16, now int64) (sides [2]*passer) {
 	for range 2 {
 		for dir := range sides {
-			sides[dir] = newPasser(t, table, sideFrame(port, dir == reply), now)
+			sides[dir] = newPasser(t, table, sideFrame(port, dir == tuple.Reply), now)
 		}
 	}
 	return sides
@@ -107,12 +110,12 @@ func races(before, one, other, after func(round int)) {
 // first, and the connection goes on; or it was not, and does not pass.
 func TestLastPacketAndEnd(t *testing.T) {
 	t.Run("UDP", func(t *testing.T) {
-		testLastPacketAndEnd(t, DefaultTimeouts().UDPReplied, func(table *Table, _ int, now int64) [2]*passer {
+		testLastPacketAndEnd(t, proto.DefaultTimeouts().UDPReplied, func(table *Table, _ int, now int64) [2]*passer {
 			return pair(t, table, 7, now)
 		})
 	})
 	t.Run("TCP", func(t *testing.T) {
-		testLastPacketAndEnd(t, DefaultTimeouts().TCPEstablished, func(table *Table, i int, now int64) [2]*passer {
+		testLastPacketAndEnd(t, proto.DefaultTimeouts().TCPEstablished, func(table *Table, i int, now int64) [2]*passer {
 			sides := tcpSides(t, table, 7, now)
 			for dir, p := range sides {
 				p.shows(sideSegment(7, dir, 0, 0, i&4)) // some move no number
@@ -126,14 +129,14 @@ func TestLastPacketAndEnd(t *testing.T) {
 func testLastPacketAndEnd(t *testing.T, timeout time.Duration, open func(table *Table, i int, now int64) [2]*passer) {
 	b := newBench(t, Config{})
 	var sides [2]*passer
-	var at handle
+	var at store.Handle
 	var last int64
 	var ok bool
 	count := map[bool]int{}
 	races(func(i int) {
 		now := int64(i+1) * int64(time.Hour)
 		sides = open(b.Table, i, now)
-		at, last = sides[original].seen.at, now+int64(timeout)-1
+		at, last = sides[tuple.Original].seen.at, now+int64(timeout)-1
 	}, func(i int) {
 		if p := sides[i%2]; i&2 == 0 {
 			ok = p.pass(last)
@@ -144,12 +147,12 @@ func testLastPacketAndEnd(t *testing.T, timeout time.Duration, open func(table *
 	}, func(int) {
 		b.expire(at, last+1)
 	}, func(int) {
-		c := b.arena.at(at.slot)
-		if left := live(c.head.Load()); left != ok {
+		c := b.arena.At(at.Slot)
+		if left := store.Live(c.Head()); left != ok {
 			t.Errorf("the packet passed: %v; and its connection is left: %v", ok, left)
 		}
-		if want := last + int64(timeout); ok && c.expires() != want {
-			t.Errorf("the packet passed, and its connection ends at %d, not %d", c.expires(), want)
+		if want := last + int64(timeout); ok && c.Expires() != want {
+			t.Errorf("the packet passed, and its connection ends at %d, not %d", c.Expires(), want)
 		}
 		count[ok]++
 		b.Flush()
@@ -157,86 +160,87 @@ func testLastPacketAndEnd(t *testing.T, timeout time.Duration, open func(table *
 	t.Logf("the packet was first in %d rounds, and not in %d", count[true], count[false])
 }
 
-// TestPassBesideOthers has another worker hold the lock: packets do not wait for it. And
-// it moves the expiry meanwhile, as a packet that was faster does: a worker that changes
-// the mark leaves the expiry as it lies there, one that would end the connection sees that
-// its time has not come, and of one that has ended nothing moves.
+// TestPassBesideOthers: another worker holds the lock, and packets do not wait for that
+// worker. Meanwhile a faster packet changes the expiry. A worker that changes the mark
+// leaves that expiry. A worker that would end the connection sees that it has not expired.
+// After a connection has ended, its expiry does not change.
 func TestPassBesideOthers(t *testing.T) {
 	b := newBench(t, Config{})
 	sides := pair(t, b.Table, 7, 1)
-	h := sides[original].seen.at
-	c := b.arena.at(h.slot)
-	expires := c.expires()
-	var e entry
-	if !c.lock(h.gen) {
+	h := sides[tuple.Original].seen.at
+	c := b.arena.At(h.Slot)
+	expires := c.Expires()
+	var e store.Entry
+	if !c.LockIf(h.Gen) {
 		t.Fatal("the connection is not there")
 	}
-	c.load(&e)
-	if sides[original].pass(1) || sides[reply].pass(2) {
+	c.Load(&e)
+	if sides[tuple.Original].pass(1) || sides[tuple.Reply].pass(2) {
 		t.Error("a packet passed beside the lock")
 	}
-	if !c.postpone(expires, expires+5) {
+	if !c.Postpone(expires, expires+5) {
 		t.Error("the expiry does not move under the lock")
 	}
-	e.mark = 3
-	c.store(&e)
-	c.unlock(h.gen)
-	if c.expires() != expires+5 || uint32(c.mut[1].Load()) != 3 {
-		t.Errorf("the connection ends at %d, not %d, with mark %d", c.expires(), expires+5, uint32(c.mut[1].Load()))
+	e.Mark = 3
+	c.Store(&e)
+	c.Unlock(h.Gen)
+	word, _, _ := c.Says()
+	if mark := uint32(word); c.Expires() != expires+5 || mark != 3 {
+		t.Errorf("the connection ends at %d, not %d, with mark %d", c.Expires(), expires+5, mark)
 	}
 	asked := 0
-	if b.remove(h, func(c *cell, at, now int64) bool {
-		if asked++; asked == 1 && !c.postpone(at, at+5) {
+	if b.remove(h, func(c *store.Cell, at, now int64) bool {
+		if asked++; asked == 1 && !c.Postpone(at, at+5) {
 			t.Error("the expiry does not move under the lock")
 		}
 		return expired(c, at, now)
 	}, expires+5) || asked != 2 {
 		t.Errorf("asked %d times, the connection ended, which a packet had kept", asked)
 	}
-	if !b.remove(h, whatever, 1) || c.postpone(expires+10, expires+20) {
+	if !b.remove(h, whatever, 1) || c.Postpone(expires+10, expires+20) {
 		t.Error("of a connection that has ended, the expiry moves")
 	}
 }
 
-// TestKnownPacketsTakeNoTurn: packets that change no more than an expiry have nobody
-// take a turn with their connection's lock; those that do have.
+// TestKnownPacketsTakeNoTurn: no worker locks a connection for packets that change only the
+// expiry. A packet that changes more takes the lock.
 func TestKnownPacketsTakeNoTurn(t *testing.T) {
 	b := newBench(t, Config{})
 	sides := pair(t, b.Table, 7, 1)
-	c := b.arena.at(sides[original].seen.at.slot)
-	head := c.head.Load()
+	c := b.arena.At(sides[tuple.Original].seen.at.Slot)
+	head := c.Head()
 	for i, p := range sides {
 		now := int64(10 * (i + 1))
-		if !p.pass(now) || c.expires() != now+int64(b.timeouts.UDPReplied) {
-			t.Errorf("a packet passed at %d, and the connection ends at %d", now, c.expires())
+		if !p.pass(now) || c.Expires() != now+int64(b.machine.Timeouts.UDPReplied) {
+			t.Errorf("a packet passed at %d, and the connection ends at %d", now, c.Expires())
 		}
-		if p.track(lookup, now+1); c.expires() != now+1+int64(b.timeouts.UDPReplied) {
-			t.Errorf("a packet was tracked at %d, and the connection ends at %d", now+1, c.expires())
+		if p.track(lookup, now+1); c.Expires() != now+1+int64(b.machine.Timeouts.UDPReplied) {
+			t.Errorf("a packet was tracked at %d, and the connection ends at %d", now+1, c.Expires())
 		}
 		if p.ct(lookup); p.meta.State&Established == 0 {
 			t.Errorf("a packet that met its connection twice is %+v", p.meta)
 		}
 	}
-	if c.head.Load() != head {
-		t.Errorf("the head went from %x to %x", head, c.head.Load())
+	if c.Head() != head {
+		t.Errorf("the head went from %x to %x", head, c.Head())
 	}
-	if sides[reply].ct(Request{Zone: 100, Mark: 1, MarkMask: 1}); c.head.Load() != head+turn {
-		t.Errorf("with a mark the head went from %x to %x", head, c.head.Load())
+	if sides[tuple.Reply].ct(Request{Zone: 100, Mark: 1, MarkMask: 1}); c.Head() != head+turns {
+		t.Errorf("with a mark the head went from %x to %x", head, c.Head())
 	}
 }
 
 // TestPassesAndReuse: packets of both directions pass while another worker marks their
-// connection, ends it and gives its cell to another one. What lies in a cell that was
-// given back, or that is the other connection's, stays as it is; and no packet passes
-// by what was said before the connection ended or the mark changed.
+// connection, ends it and gives its cell to another one. The packets change no freed cell,
+// and no cell of the other connection. No packet passes by a result from before the end or
+// before the mark.
 func TestPassesAndReuse(t *testing.T) {
 	r := reuse{bench: newBench(t, Config{})}
 	r.clock.Store(1)
 	sides := pair(t, r.Table, 7, 1)
-	r.slot = sides[original].seen.at.slot
+	r.slot = sides[tuple.Original].seen.at.Slot
 	var wait sync.WaitGroup
-	wait.Go(func() { r.runPasser(sides[original]) })
-	wait.Go(func() { r.runPasser(sides[reply]) })
+	wait.Go(func() { r.runPasser(sides[tuple.Original]) })
+	wait.Go(func() { r.runPasser(sides[tuple.Reply]) })
 	for i := 0; i < raceRounds && !t.Failed(); i++ {
 		r.round()
 	}
@@ -248,8 +252,8 @@ func TestPassesAndReuse(t *testing.T) {
 	}
 }
 
-// reuse is a cell that connections have one after the other, and what the one who
-// changes them has done already.
+// reuse is a cell that one connection has after the other, and what the worker that changes
+// them has done.
 type reuse struct {
 	*bench
 	slot          uint32
@@ -269,7 +273,7 @@ func (r *reuse) runPasser(p *passer) {
 		}
 		switch {
 		case !p.seen.Known():
-		case p.seen.at.gen <= ended || p.seen.at.gen == uint32(marked>>32) && p.seen.mark < uint32(marked) || uint64(p.seen.mark) != p.seen.label.Lo:
+		case p.seen.at.Gen <= ended || p.seen.at.Gen == uint32(marked>>32) && p.seen.mark < uint32(marked) || uint64(p.seen.mark) != p.seen.label.Lo:
 			r.Errorf("a packet passed by %+v after generation %d had ended, and mark %d was set of %d", p.seen, ended, uint32(marked), marked>>32)
 			return
 		default:
@@ -278,55 +282,55 @@ func (r *reuse) runPasser(p *passer) {
 	}
 }
 
-// round ends the connection, gives its cell to another one for a while, and begins and
-// marks it anew.
+// round ends the connection, and gives its cell to another one for a while. Then it begins
+// and marks the connection again.
 func (r *reuse) round() {
-	c := r.arena.at(r.slot)
+	c := r.arena.At(r.slot)
 	r.end(c)
 	r.stays(c, 0)
-	r.begin(udpFrame(client, server, 8, 53), Request{Commit: true, Zone: 100})
-	r.stays(c, uint64(r.now)+uint64(r.timeouts.UDPSingle))
+	r.trackInCell(udpFrame(client, server, 8, 53), Request{Commit: true, Zone: 100})
+	r.stays(c, uint64(r.now)+uint64(r.machine.Timeouts.UDPSingle))
 	r.end(c)
-	r.begin(sideFrame(7, false), commit)
-	r.begin(sideFrame(7, true), commit)
+	r.trackInCell(sideFrame(7, false), commit)
+	r.trackInCell(sideFrame(7, true), commit)
 	for mark := range rand.Uint32N(50) {
-		r.begin(sideFrame(7, false), Request{
+		r.trackInCell(sideFrame(7, false), Request{
 			Zone: 100, Mark: mark + 1, MarkMask: 1<<32 - 1, Label: Label{Lo: uint64(mark + 1)}, LabelMask: Label{Lo: 1<<64 - 1},
 		})
-		r.marked.Store(uint64(r.meta.at.gen)<<32 | uint64(mark+1))
+		r.marked.Store(uint64(r.meta.at.Gen)<<32 | uint64(mark+1))
 	}
 }
 
 // end ends the connection that has the cell.
-func (r *reuse) end(c *cell) {
-	gen := uint32(c.head.Load())
-	if !r.remove(handle{r.slot, gen}, whatever, r.now) {
+func (r *reuse) end(c *store.Cell) {
+	gen := uint32(c.Head())
+	if !r.remove(store.Handle{Slot: r.slot, Gen: gen}, whatever, r.now) {
 		r.Error("there is no connection in the cell")
 	}
 	r.ended.Store(gen)
 }
 
-// begin tracks a packet of the connection that has the cell from then on.
-func (r *reuse) begin(frame []byte, how Request) {
+// trackInCell tracks a packet of the connection that has the cell from then on.
+func (r *reuse) trackInCell(frame []byte, how Request) {
 	r.now = r.clock.Add(1)
 	r.enter(frame)
-	if r.ct(how); r.meta.at.slot != r.slot {
+	if r.ct(how); r.meta.at.Slot != r.slot {
 		r.Errorf("the packet's connection is not in the cell: %+v", r.meta)
 	}
 }
 
-// stays looks at the expiry for a while, which nobody is to move.
-func (r *reuse) stays(c *cell, want uint64) {
+// stays checks for a while that the expiry does not change.
+func (r *reuse) stays(c *store.Cell, want uint64) {
 	for range rand.IntN(200) {
-		if got := c.mut[0].Load(); got != want {
+		if got := uint64(c.Expires()); got != want {
 			r.Errorf("a cell that is not their connection's: packets moved its expiry from %d to %d", want, got)
 			return
 		}
 	}
 }
 
-// BenchmarkPass is packets of known connections, 64 at a time, of one connection after
-// the other: of UDP, and of TCP data and their acknowledgements in turn.
+// BenchmarkPass is packets of known connections, of one connection after the other, with a
+// new time after 64 packets. They are of UDP, or of TCP: data and acknowledgements in turn.
 func BenchmarkPass(b *testing.B) {
 	for _, kind := range []string{"udp", "tcp"} {
 		for _, n := range []int{1, 100_000} {
@@ -337,15 +341,15 @@ func BenchmarkPass(b *testing.B) {
 				for dir := range p {
 					p[dir].Read(w.frame, &w.layers)
 				}
-				p[original].segment = segment{seq: 1001, ack: 5001, length: 100, window: 8192, flags: packet.TCPAck}
-				p[reply].segment = segment{seq: 5001, ack: 1101, window: 8192, flags: packet.TCPAck}
+				p[tuple.Original].packet.Segment = proto.Segment{Seq: 1001, Ack: 5001, Length: 100, Window: 8192, Flags: packet.TCPAck}
+				p[tuple.Reply].packet.Segment = proto.Segment{Seq: 5001, Ack: 1101, Window: 8192, Flags: packet.TCPAck}
 				b.ReportAllocs()
 				b.ResetTimer()
 				for i := range b.N {
 					dir := i / n & 1
 					if i%n == 0 {
-						p[dir].segment.seq += uint32(100 * (1 - dir))
-						p[dir].segment.ack += uint32(100 * dir)
+						p[dir].packet.Segment.Seq += uint32(100 * (1 - dir))
+						p[dir].packet.Segment.Ack += uint32(100 * dir)
 					}
 					if i%64 == 0 {
 						w.now++
@@ -368,10 +372,10 @@ func (b *bench) open(kind string, n int) (sides [2][]Seen) {
 		if kind == "tcp" {
 			b.want(tcpFrame(src, server, port, 80, tcpText{flags: "S", seq: 1000}), commit, "new|trk")
 			b.want(tcpFrame(server, src, 80, port, tcpText{flags: "SA", seq: 5000, ack: 1001}), lookup, "est|rpl|trk")
-			frames[original] = tcpFrame(src, server, port, 80, tcpText{flags: "A", seq: 1001, ack: 5001})
-			frames[reply] = tcpFrame(server, src, 80, port, tcpText{flags: "A", seq: 5001, ack: 1001})
+			frames[tuple.Original] = tcpFrame(src, server, port, 80, tcpText{flags: "A", seq: 1001, ack: 5001})
+			frames[tuple.Reply] = tcpFrame(server, src, 80, port, tcpText{flags: "A", seq: 5001, ack: 1001})
 		} else {
-			b.want(frames[original], commit, "new|trk")
+			b.want(frames[tuple.Original], commit, "new|trk")
 		}
 		for dir := range sides {
 			b.want(frames[1-dir], lookup, [2]string{"est|rpl|trk", "est|trk"}[dir])
@@ -388,16 +392,16 @@ func (b *bench) open(kind string, n int) (sides [2][]Seen) {
 	return sides
 }
 
-// TestLooksSeeOneMoment: packets that move not even an expiry, for no time goes by, meet
-// a connection of which another worker changes mark and label, as one. None that looks it
-// up, or meets it again, sees the one without the other, and none passes by that.
+// TestLooksSeeOneMoment: another worker changes mark and label together. No time passes, so
+// packets change not even an expiry. No packet that looks the connection up, or finds it
+// again, sees one change without the other. No packet passes by that state.
 func TestLooksSeeOneMoment(t *testing.T) {
 	b := newBench(t, Config{})
 	sides := pair(t, b.Table, 7, 1)
 	var stop atomic.Bool
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		p := sides[original]
+		p := sides[tuple.Original]
 		for half := p.seen; !stop.Load(); half.label.Hi, half.label.Lo = uint64(half.mark), uint64(half.mark) {
 			if half.mark ^= 1; p.Pass(&half, &p.read, 1) {
 				t.Errorf("a packet passed by mark %x with label %v", half.mark, half.label)
@@ -406,7 +410,7 @@ func TestLooksSeeOneMoment(t *testing.T) {
 		}
 	})
 	wait.Go(func() {
-		for p := sides[reply]; !stop.Load(); {
+		for p := sides[tuple.Reply]; !stop.Load(); {
 			p.track(lookup, 1)
 			for range 100 {
 				if m := uint64(p.meta.Mark); p.meta.State&Established == 0 || p.meta.Label != (Label{m, m}) {
@@ -428,29 +432,29 @@ func TestLooksSeeOneMoment(t *testing.T) {
 	wait.Wait()
 }
 
-// TestPassAsks: a packet does not pass where one thing that was said of its connection is
-// another by now, nor at the moment at which the connection ends; then nothing moves.
+// TestPassAsks: a packet does not pass if any part of the earlier result is out of date,
+// nor at the moment at which the connection expires. Then nothing changes.
 func TestPassAsks(t *testing.T) {
 	b := newBench(t, Config{})
-	for kind, p := range map[string]*passer{"UDP": pair(t, b.Table, 7, 1)[original], "TCP": tcpSides(t, b.Table, 7, 1)[original]} {
-		c := b.arena.at(p.seen.at.slot)
-		ends := c.expires()
+	for kind, p := range map[string]*passer{"UDP": pair(t, b.Table, 7, 1)[tuple.Original], "TCP": tcpSides(t, b.Table, 7, 1)[tuple.Original]} {
+		c := b.arena.At(p.seen.at.Slot)
+		ends := c.Expires()
 		for what, change := range map[string]func(s *Seen){
 			"mark":             func(s *Seen) { s.mark ^= 1 },
 			"label, above":     func(s *Seen) { s.label.Hi++ },
 			"label, below":     func(s *Seen) { s.label.Lo++ },
 			"answered":         func(s *Seen) { s.flags ^= seenEstablished },
-			"of the one after": func(s *Seen) { s.at.gen -= 2 },
+			"of the one after": func(s *Seen) { s.at.Gen -= 2 },
 		} {
 			s := p.seen
-			if change(&s); p.Pass(&s, &p.read, 2) || c.expires() != ends {
-				t.Errorf("%s, %s: a packet passed, and the connection ends at %d, not %d", kind, what, c.expires(), ends)
+			if change(&s); p.Pass(&s, &p.read, 2) || c.Expires() != ends {
+				t.Errorf("%s, %s: a packet passed, and the connection ends at %d, not %d", kind, what, c.Expires(), ends)
 			}
 		}
 		if p.pass(ends) {
 			t.Errorf("%s: a packet passed when the connection had ended", kind)
 		}
-		if look, take := (&visit{t: b.Table, now: ends}), (&visit{t: b.Table, now: ends}); look.look(p.seen.at) || take.take(p.seen.at) {
+		if copied, locked := (&visit{t: b.Table, now: ends}), (&visit{t: b.Table, now: ends}); copied.snapshot(p.seen.at) || locked.lock(p.seen.at) {
 			t.Errorf("%s: a connection was found when it had ended", kind)
 		}
 		if !p.pass(2) {
@@ -459,7 +463,7 @@ func TestPassAsks(t *testing.T) {
 	}
 	once := newPasser(t, b.Table, sideFrame(9, false), 1)
 	answers := once.seen
-	if answers.dir = reply; once.Pass(&answers, &once.read, 2) || !once.pass(2) {
+	if answers.dir = tuple.Reply; once.Pass(&answers, &once.read, 2) || !once.pass(2) {
 		t.Error("an answer passed as if it were none")
 	}
 }

@@ -3,10 +3,13 @@ package conntrack
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// passAndTrack is a connection in two tables: in the first one, segments pass where
-// they may; in the second one all are tracked under the lock.
+// passAndTrack is a connection in two tables. In the first one, segments pass if they can.
+// In the second one, all are tracked under the lock.
 type passAndTrack struct {
 	*rand.Rand
 	passes, tracks *bench
@@ -17,9 +20,10 @@ type passAndTrack struct {
 // locking is a ct() that takes the lock of any connection, and changes nothing.
 var locking = Request{Zone: 100, Commit: true, LabelMask: Label{Hi: 1}}
 
-// TestPassAsTrack: a segment that passes does what it does when it is tracked under the
-// lock, and passes by what that says of it. Most lie at the edges of the windows, which
-// are scaled and of different sizes, and not far from where sequence numbers begin anew.
+// TestPassAsTrack: a segment that passes has the same effect as one that is tracked under
+// the lock, and passes by the result of that. Most segments lie at the edges of the
+// windows, which are scaled and of different sizes, and near the wrap of the sequence
+// numbers.
 func TestPassAsTrack(t *testing.T) {
 	seed := seeds(t)
 	x := passAndTrack{Rand: rand.New(rand.NewPCG(seed, 0))}
@@ -43,9 +47,9 @@ func (x *passAndTrack) open() {
 	seq, ack := -x.Uint32N(200_000), -x.Uint32N(200_000)
 	scales := [2]int{x.IntN(15), x.IntN(15)}
 	window := func() uint16 { return 1 + uint16(x.Uint32N(1<<16-1)) }
-	x.send(original, tcpText{flags: "S", seq: seq, window: window(), scale: scales[0]})
-	x.send(reply, tcpText{flags: "SA", seq: ack, ack: seq + 1, window: window(), scale: scales[1]})
-	x.send(original, tcpText{flags: "A", seq: seq + 1, ack: ack + 1, window: window()})
+	x.send(tuple.Original, tcpText{flags: "S", seq: seq, window: window(), scale: scales[0]})
+	x.send(tuple.Reply, tcpText{flags: "SA", seq: ack, ack: seq + 1, window: window(), scale: scales[1]})
+	x.send(tuple.Original, tcpText{flags: "A", seq: seq + 1, ack: ack + 1, window: window()})
 }
 
 // step is one segment, and now and then time that goes by.
@@ -54,26 +58,26 @@ func (x *passAndTrack) step() {
 		x.passes.now += x.Int64N(1e9)
 		x.tracks.now = x.passes.now
 	}
-	var e entry
-	x.tracks.arena.at(1).load(&e)
+	var e store.Entry
+	x.tracks.arena.At(1).Load(&e)
 	dir := x.IntN(2)
-	src, dst := &e.tcp[dir], &e.tcp[1-dir]
+	src, dst := &e.TCP[dir], &e.TCP[1-dir]
 	of := func(all ...uint32) uint32 { return all[x.IntN(len(all))] }
 	g := tcpText{flags: "A", length: int(of(0, 1, 1, 1000)), window: uint16(1 + x.Uint32N(1<<(1+x.IntN(16))-1))}
 	if x.IntN(100) == 0 {
 		g.flags = "FA"
 	}
 	near := of(0, 1, 1<<32-1, x.Uint32N(1000))
-	g.seq = near + of(src.next, src.next, src.next, src.limit, src.limit-uint32(g.length), src.next-dst.window, src.next-src.window)
+	g.seq = near + of(src.Next, src.Next, src.Next, src.Limit, src.Limit-uint32(g.length), src.Next-dst.Window, src.Next-src.Window)
 	near = of(0, 1, 1<<32-1, -x.Uint32N(1000))
-	g.ack = near + of(dst.next, dst.next, dst.next, dst.next+farAck, dst.next-farAck<<src.shift(dst), dst.next-farAck<<dst.shift(src))
+	g.ack = near + of(dst.Next, dst.Next, dst.Next, dst.Next+slack, dst.Next-slack<<src.Shift(dst), dst.Next-slack<<dst.Shift(src))
 	x.send(dir, g)
 }
 
 // send sends a segment in both tables, and compares them.
 func (x *passAndTrack) send(dir int, g tcpText) {
 	frame := tcpFrame(client, server, 7, 80, g)
-	if dir == reply {
+	if dir == tuple.Reply {
 		frame = tcpFrame(server, client, 80, 7, g)
 	}
 	one, other := x.passes, x.tracks
@@ -81,7 +85,7 @@ func (x *passAndTrack) send(dir int, g tcpText) {
 	other.enter(frame)
 	want := other.ct(locking)
 	var p Passing
-	if s := &x.seen[dir]; g.flags == "A" && s.Known() && s.at.slot != 0 && p.Read(one.frame, &one.layers) && one.Pass(s, &p, one.now) {
+	if s := &x.seen[dir]; g.flags == "A" && s.Known() && s.at.Slot != 0 && p.Read(one.frame, &one.layers) && one.Pass(s, &p, one.now) {
 		if x.passed++; other.meta.State&Established == 0 {
 			one.Errorf("%+v passed, and is %s", g, want)
 		}
@@ -90,10 +94,10 @@ func (x *passAndTrack) send(dir int, g tcpText) {
 	} else {
 		x.seen[dir], _ = one.meta.Seen()
 	}
-	a, b := &one.arena.at(1).mut, &other.arena.at(1).mut
-	for i := range a {
-		if v, w := a[i].Load(), b[i].Load(); v != w {
-			one.Errorf("after %+v in direction %d word %d is %x, want %x", g, dir, i, v, w)
-		}
+	var a, b store.Entry
+	one.arena.At(1).Load(&a)
+	other.arena.At(1).Load(&b)
+	if a != b {
+		one.Errorf("after %+v in direction %d the connection is %+v, want %+v", g, dir, a, b)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -17,10 +19,10 @@ type natProperty struct {
 }
 
 // address is a random one of a family, never the unspecified one.
-func (p *natProperty) address(f family) address {
-	a := address{lo: uint64(p.Uint32()) | 1<<24}
-	if f == ipv6 {
-		a = address{p.Uint64(), p.Uint64() | 1}
+func (p *natProperty) address(f tuple.Family) tuple.Address {
+	a := tuple.Address{Lo: uint64(p.Uint32()) | 1<<24}
+	if f == tuple.IPv6 {
+		a = tuple.Address{Hi: p.Uint64(), Lo: p.Uint64() | 1}
 	}
 	return a
 }
@@ -29,36 +31,36 @@ func (p *natProperty) port() uint16 { return uint16(1 + p.IntN(65535)) }
 
 // packet is a random request with a random payload, its key, and whether it is
 // UDP without a checksum.
-func (p *natProperty) packet() (k key, payload []byte, bare bool) {
-	k.family = []family{ipv4, ipv6}[p.IntN(2)]
-	k.src, k.dst = p.address(k.family), p.address(k.family)
-	k.proto = []uint8{packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP, packet.ProtoICMP}[p.IntN(4)]
-	k.srcPort, k.dstPort = p.port(), p.port()
+func (p *natProperty) packet() (k tuple.Key, payload []byte, bare bool) {
+	k.Family = []tuple.Family{tuple.IPv4, tuple.IPv6}[p.IntN(2)]
+	k.Src, k.Dst = p.address(k.Family), p.address(k.Family)
+	k.Proto = []uint8{packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP, packet.ProtoICMP}[p.IntN(4)]
+	k.SrcPort, k.DstPort = p.port(), p.port()
 	payload = make([]byte, p.IntN(64))
 	if p.IntN(8) > 0 { // else zeros
 		for i := range payload {
 			payload[i] = byte(p.Uint32())
 		}
 	}
-	switch k.proto {
+	switch k.Proto {
 	case packet.ProtoUDP:
-		bare = k.family == ipv4 && p.IntN(8) == 0
+		bare = k.Family == tuple.IPv4 && p.IntN(8) == 0
 	case packet.ProtoICMP:
-		k.srcPort, k.dstPort = uint16(p.IntN(65536)), uint16(packet.ICMPEcho)<<8
-		if k.family == ipv6 {
-			k.proto, k.dstPort = packet.ProtoICMPv6, uint16(packet.ICMPv6Echo)<<8
+		k.SrcPort, k.DstPort = uint16(p.IntN(65536)), uint16(packet.ICMPEcho)<<8
+		if k.Family == tuple.IPv6 {
+			k.Proto, k.DstPort = packet.ProtoICMPv6, uint16(packet.ICMPv6Echo)<<8
 		}
 	}
 	return k, payload, bare
 }
 
 // build is the packet of a key, with full checksums.
-func (p *natProperty) build(k *key, payload []byte, bare bool) []byte {
-	h := make([]byte, map[uint8]int{packet.ProtoTCP: packet.TCPLen, packet.ProtoSCTP: 28}[k.proto])
+func (p *natProperty) build(k *tuple.Key, payload []byte, bare bool) []byte {
+	h := make([]byte, map[uint8]int{packet.ProtoTCP: packet.TCPLen, packet.ProtoSCTP: 28}[k.Proto])
 	if len(h) == 0 {
 		h = make([]byte, packet.UDPLen) // as long as that of an echo
 	}
-	switch k.proto {
+	switch k.Proto {
 	case packet.ProtoTCP:
 		packet.TCP(h).SetHeaderLen(packet.TCPLen)
 		packet.TCP(h).SetFlags(packet.TCPSyn)
@@ -68,24 +70,24 @@ func (p *natProperty) build(k *key, payload []byte, bare bool) []byte {
 		payload = nil
 		copy(h[12:], []byte{packet.SCTPInit, 0, 0, 16, 0, 0, 0, 7})
 	}
-	x := headers{b: append(h, payload...), end: len(h) + len(payload), partial: true}
-	x.writePorts(k)
-	b := frame(k.src.netip(k.family).String(), k.dst.netip(k.family).String(), k.proto, x.b)
+	h = append(h, payload...)
+	writePorts(h, k)
+	b := frame(k.Src.Addr(k.Family).String(), k.Dst.Addr(k.Family).String(), k.Proto, h)
 	if l := packet.ParseLayers(b); bare {
 		packet.UDP(b[l.L4:]).SetChecksum(0)
 	}
 	return b
 }
 
-// writePorts writes a key's ports over a transport header at the start of b.
-func (h *headers) writePorts(k *key) {
-	switch k.proto {
+// writePorts writes a key's ports over a transport header.
+func writePorts(h []byte, k *tuple.Key) {
+	switch k.Proto {
 	case packet.ProtoICMP, packet.ProtoICMPv6:
-		packet.ICMP(h.b).SetType(k.icmpType())
-		packet.ICMP(h.b).SetID(k.srcPort)
+		packet.ICMP(h).SetType(k.ICMPType())
+		packet.ICMP(h).SetID(k.SrcPort)
 	default:
-		packet.UDP(h.b).SetSrcPort(k.srcPort)
-		packet.UDP(h.b).SetDstPort(k.dstPort)
+		packet.UDP(h).SetSrcPort(k.SrcPort)
+		packet.UDP(h).SetDstPort(k.DstPort)
 	}
 }
 
@@ -95,7 +97,7 @@ func (h *headers) writePorts(k *key) {
 // answer to what came in, to the byte (CT-3).
 func TestNATProperties(t *testing.T) {
 	seed := seeds(t)
-	p := &natProperty{newBench(t, Config{Max: 1 << 12, Timeouts: DefaultTimeouts()}), rand.New(rand.NewPCG(seed, 0))}
+	p := &natProperty{newBench(t, Config{Max: 1 << 12, Timeouts: proto.DefaultTimeouts()}), rand.New(rand.NewPCG(seed, 0))}
 	for i := range steps(t, 1_000_000) / 2 { // two packets each
 		if i%2000 == 0 {
 			p.Flush()
@@ -104,7 +106,7 @@ func TestNATProperties(t *testing.T) {
 		came := p.build(&k, payload, bare)
 		n := &NAT{Source: p.IntN(2) == 0}
 		n.Destination = !n.Source
-		n.AddrMin = p.address(k.family).netip(k.family)
+		n.AddrMin = p.address(k.Family).Addr(k.Family)
 		if n.AddrMax = n.AddrMin; p.IntN(2) == 0 {
 			n.PortMin = p.port()
 			n.PortMax = n.PortMin
@@ -117,12 +119,12 @@ func TestNATProperties(t *testing.T) {
 		if got, want := p.frame.Bytes(), p.build(&went, payload, bare); !bytes.Equal(got, want) {
 			t.Fatalf("%+v through %+v left as\n%x, want\n%x", k, n, got, want)
 		}
-		back := went.reversed()
+		back := went.Reversed()
 		p.enter(p.build(&back, payload, bare))
-		if state := p.ct(Request{NAT: &NAT{}}); k.proto != packet.ProtoSCTP && p.meta.State&Tracked == 0 {
+		if state := p.ct(Request{NAT: &NAT{}}); k.Proto != packet.ProtoSCTP && p.meta.State&Tracked == 0 {
 			t.Fatalf("the answer to %+v is %s", went, state)
 		}
-		answer := k.reversed()
+		answer := k.Reversed()
 		if got, want := p.frame.Bytes(), p.build(&answer, payload, bare); p.meta.State&Invalid == 0 && !bytes.Equal(got, want) {
 			t.Fatalf("the answer to %+v through %+v left as\n%x, want\n%x", k, n, got, want)
 		}
@@ -130,12 +132,12 @@ func TestNATProperties(t *testing.T) {
 }
 
 // wireKey is the key of the packet as it now is.
-func (p *natProperty) wireKey() key {
-	var s shown
-	if !s.read(p.frame.Bytes(), &p.layers, 0) {
+func (p *natProperty) wireKey() tuple.Key {
+	var s tuple.Packet
+	if !s.Read(p.frame.Bytes(), &p.layers, 0) {
 		p.Fatal("the packet cannot be read any more")
 	}
-	return s.key
+	return s.Key
 }
 
 // TestAnswerOfZeros: the checksum of an echo reply of nothing but zeros is

@@ -1,54 +1,58 @@
 package conntrack
 
-// Purge removes the live connections that match takes, and counts them. No lock
-// is held while match runs.
+import (
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+)
+
+// Purge removes the live connections for which match is true, and counts them. No lock is held
+// while match runs.
 func (t *Table) Purge(match func(*Conn) bool) int {
 	purged := 0
 	var c Conn
 	now := t.clock()
-	t.each(func(e *entry, h handle) {
-		if e.expires <= now {
+	t.each(func(e *store.Entry, h store.Handle) {
+		if e.Expires <= now {
 			return
 		}
-		if e.show(&c, now); match(&c) && t.remove(h, whatever, now) {
+		if c.show(e, now); match(&c) && t.remove(h, whatever, now) {
 			purged++
 		}
 	})
-	t.settleAway()
+	t.settleOffload()
 	return purged
 }
 
-// Forget removes the live connection of a zone that has a direction, and says
-// whether there was one.
-func (t *Table) Forget(zone uint16, d *Direction) bool {
+// RemoveConnection removes the live connection of a zone with a direction d, and says whether
+// there was one.
+func (t *Table) RemoveConnection(zone uint16, d *Direction) bool {
 	now := t.clock()
 	k := d.key(zone)
-	h, _, ok := t.find(&k, now)
+	h, _, ok := t.find(&k, nil, now)
 	return ok && t.remove(h, whatever, now)
 }
 
-// key is the direction in a zone: showDirection the other way round.
-func (d *Direction) key(zone uint16) key {
-	k := key{
-		src: addressOf(d.Src), dst: addressOf(d.Dst), srcPort: d.SrcPort, dstPort: d.DstPort,
-		zone: zone, proto: d.Proto, family: ipv6,
+// key is the key of the direction in a zone. It is the inverse of set.
+func (d *Direction) key(zone uint16) tuple.Key {
+	k := tuple.Key{
+		Src: tuple.AddressOf(d.Src), Dst: tuple.AddressOf(d.Dst), SrcPort: d.SrcPort, DstPort: d.DstPort,
+		Zone: zone, Proto: d.Proto, Family: tuple.IPv6,
 	}
 	if d.Src.Is4() {
-		k.family = ipv4
+		k.Family = tuple.IPv4
 	}
-	if k.icmp() {
-		k.srcPort, k.dstPort = d.ID, d.SrcPort<<8|d.DstPort
+	if k.ICMP() {
+		k.SrcPort, k.DstPort = d.ID, d.SrcPort<<8|d.DstPort
 	}
 	return k
 }
 
-// After is the direction as packets show it that the connection's NAT, if any,
-// has translated on their way there: what zones that they come to later know
-// them by.
+// After is the tuple of the original direction's packets after the connection's NAT. Later
+// zones on their way know them by this tuple.
 func (c *Conn) After() Direction {
 	k := c.Reply.key(c.Zone)
-	k = k.reversed()
+	k = k.Reversed()
 	var d Direction
-	k.showDirection(&d)
+	d.set(&k)
 	return d
 }

@@ -26,9 +26,9 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestForget removes a connection by the tuple that a dump shows, of every kind,
-// and finds it in a later zone by what NAT has made of it.
-func TestForget(t *testing.T) {
+// TestRemoveConnection removes a connection of every kind by the tuple in a dump, and finds
+// it in a later zone by its tuple after NAT.
+func TestRemoveConnection(t *testing.T) {
 	b := newBench(t, Config{})
 	from, other := netip.MustParseAddr(client), netip.MustParseAddr("10.0.0.9")
 	to := NAT{Destination: true, AddrMin: other, AddrMax: other, PortMin: 8080, PortMax: 8080}
@@ -44,7 +44,7 @@ func TestForget(t *testing.T) {
 		if after := c.After(); c.Zone == 1 && (after.Src != from || after.Dst != other || after.DstPort != 8080) {
 			t.Errorf("%v goes on as %v", &c, &after)
 		}
-		if b.Forget(c.Zone+1, &c.Orig) || !b.Forget(c.Zone, &c.Orig) || b.Forget(c.Zone, &c.Orig) {
+		if b.RemoveConnection(c.Zone+1, &c.Orig) || !b.RemoveConnection(c.Zone, &c.Orig) || b.RemoveConnection(c.Zone, &c.Orig) {
 			t.Errorf("%v was not forgotten in its zone, once", &c)
 		}
 		if n := b.Stats().Entries; n != len(all)-1-i {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/store"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -103,9 +104,9 @@ func TestMarkAndLabelGoTogether(t *testing.T) {
 	}
 }
 
-// TestEverythingAtOnce: two workers track and commit, in a table that is too
-// small for them, while the clock turns and connections are swept, purged,
-// dumped and traced. In the end the table is in order.
+// TestEverythingAtOnce: two workers track and commit, in a table that is too small for
+// them. Meanwhile the clock turns and connections are swept, purged, dumped and traced. In
+// the end the table is in order.
 func TestEverythingAtOnce(t *testing.T) {
 	var clock atomic.Int64
 	table := NewTable(Config{Max: 64, Now: clock.Load, NewRate: -1})
@@ -191,8 +192,8 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
-// killedAfter runs this test as a process that makes connections in a file,
-// kills it a time after its first, and returns how many it had made.
+// killedAfter runs this test as a process that makes connections in a file. It kills the
+// process a time after the first connection, and returns how many there were.
 func killedAfter(t *testing.T, path string, d time.Duration) (made int) {
 	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^TestKilledWriter$")
@@ -223,7 +224,7 @@ func killedAfter(t *testing.T, path string, d time.Duration) (made int) {
 
 // makeForever makes connections, answers each, and ends that of kept before.
 func makeForever(t *testing.T, b *bench, kept int) {
-	var handles []handle
+	var handles []store.Handle
 	for i := 0; ; i++ {
 		r := commitNAT("src=10.9.9.9")
 		r.Mark, r.MarkMask = uint32(i), 1<<32-1

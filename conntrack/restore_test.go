@@ -2,7 +2,6 @@ package conntrack
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -35,7 +37,7 @@ func restored(t testing.TB, memory []byte, now int64, c Config) *bench {
 	b := newBench(t, c)
 	b.now = now
 	c.Now = func() int64 { return b.now }
-	c.Capacity = (len(memory)-headerSize)/cellSize - 1
+	c.Capacity = (len(memory) - ArenaSize(0)) / (ArenaSize(1) - ArenaSize(0))
 	if c.Max == 0 {
 		c.Max = c.Capacity
 	}
@@ -92,20 +94,20 @@ func TestRestore(t *testing.T) { // CT-43
 	}
 	b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "R", seq: 999999}), unNAT, "inv|trk") // the window is known
 	b.want(udpFrame(server, "10.9.9.9", 53, 1234), unNAT, "est|rpl|trk|dnat")
-	if n := b.shares.of(b.Table, 9).count.Load(); n != 1 {
+	if n := b.shares.ofPort(b.Table, 9).count.Load(); n != 1 {
 		t.Errorf("port 9 holds %d connections", n)
 	}
 }
 
-// TestTakeOver: the memory of a table that is still in use is left alone until it
-// is taken over; what was tracked until then is there.
+// TestTakeOver: the memory of a table in use does not change until TakeOver. All that was
+// tracked until then is restored.
 func TestTakeOver(t *testing.T) {
 	memory := pages(t, ArenaSize(100))
 	before := restored(t, memory, 5e9, Config{})
 	before.variety()
 	kept := slices.Clone(memory)
 	c := Config{Capacity: 100, Max: 100, Now: func() int64 { return 5e9 }}
-	heir, err := Await(c, memory, thisBoot)
+	successor, err := Await(c, memory, thisBoot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +117,12 @@ func TestTakeOver(t *testing.T) {
 	before.want(udpFrame(client, server, 4000, 4001), Request{Zone: 3, Commit: true, InPort: 9}, "new|trk")
 	want := before.lines()
 	slices.Sort(want)
-	heir.TakeOver()
+	successor.TakeOver()
 	b := newBench(t, Config{})
-	b.Table, b.now = heir, 5e9
+	b.Table, b.now = successor, 5e9
 	got := b.lines()
 	slices.Sort(got)
-	if s := heir.Stats(); s.Restored.Entries != varietyCount+1 || !slices.Equal(got, want) {
+	if s := successor.Stats(); s.Restored.Entries != varietyCount+1 || !slices.Equal(got, want) {
 		t.Errorf("%+v, taken over\n%s\nwant\n%s", s.Restored, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	b.checkTable()
@@ -153,15 +155,15 @@ func TestRestoreWithShorterTimeouts(t *testing.T) {
 	memory := pages(t, ArenaSize(100))
 	before := restored(t, memory, 1, Config{})
 	before.variety()
-	short := DefaultTimeouts()
+	short := proto.DefaultTimeouts()
 	short.TCPEstablished, short.TCPHalfClosed = time.Minute, time.Minute
 	b := restored(t, memory, 1, Config{Timeouts: short})
 	if got, want := b.Stats().Restored, before.Stats().Entries; got.Entries != want || got.Torn != 0 {
 		t.Errorf("restored %+v, want %d", got, want)
 	}
-	b.each(func(e *entry, _ handle) {
-		if left := time.Duration(e.expires - 1); left > short.longest() {
-			t.Errorf("a connection ends in %v, and no timeout is above %v", left, short.longest())
+	b.each(func(e *store.Entry, _ store.Handle) {
+		if left := time.Duration(e.Expires - 1); left > short.Longest() {
+			t.Errorf("a connection ends in %v, and no timeout is above %v", left, short.Longest())
 		}
 	})
 	b.checkTable()
@@ -170,7 +172,7 @@ func TestRestoreWithShorterTimeouts(t *testing.T) {
 // TestRestoreOfManyCells: several slices of cells, of ports by turns and in rows,
 // answered and not, with gaps where connections have ended, each as it was.
 func TestRestoreOfManyCells(t *testing.T) {
-	const n = 3*restoreSlice + 100
+	const n = 3<<12 + 100 // three slices of cells, and more
 	memory := pages(t, ArenaSize(n))
 	before := restored(t, memory, 1, Config{NewRate: -1})
 	for i := range n {
@@ -183,8 +185,8 @@ func TestRestoreOfManyCells(t *testing.T) {
 			before.want(udpFrame(server, client, 53, port), Request{Zone: 4}, "est|rpl|trk")
 		}
 	}
-	before.each(func(_ *entry, h handle) {
-		if h.slot%11 == 5 {
+	before.each(func(_ *store.Entry, h store.Handle) {
+		if h.Slot%11 == 5 {
 			before.remove(h, whatever, 1)
 		}
 	})
@@ -200,6 +202,35 @@ func TestRestoreOfManyCells(t *testing.T) {
 	b.checkShares()
 }
 
+// TestRestoreUnlocks: a process that is killed while it holds a connection's lock leaves
+// the connection to the next one, and not the lock.
+func TestRestoreUnlocks(t *testing.T) {
+	memory := pages(t, ArenaSize(16))
+	b := restored(t, memory, 1, Config{})
+	h := pair(t, b.Table, 7, 1)[tuple.Original].seen.at
+	b.arena.At(h.Slot).LockIf(h.Gen)
+	b = restored(t, memory, 2, Config{})
+	if head := b.arena.At(h.Slot).Head(); head&store.Locked != 0 || uint32(head) != h.Gen {
+		t.Fatalf("the head is %x, of generation %d", head, h.Gen)
+	}
+	b.want(sideFrame(7, true), Request{Zone: 100, Commit: true, Mark: 1, MarkMask: 1}, "est|rpl|trk")
+}
+
+// Where things lie in a cell, in bytes.
+const keysAt, keySize, sumAt = 80, 40, 168
+
+// seal makes the checksums of all cells right.
+func seal(t testing.TB, memory []byte) {
+	a, err := store.OverMemory(memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for slot := range a.Capacity() + 1 {
+		fixed := a.At(uint32(slot)).FixedWords()
+		binary.NativeEndian.PutUint32(memory[ArenaSize(slot-1)+sumAt:], store.Checksum(&fixed))
+	}
+}
+
 // TestRestoreFindsTornCells changes each byte of what never changes in a cell,
 // and puts values that cannot be into what does.
 func TestRestoreFindsTornCells(t *testing.T) {
@@ -208,7 +239,7 @@ func TestRestoreFindsTornCells(t *testing.T) {
 	spoil := func(name string, change func(cell []byte)) {
 		torn := pages(t, len(memory))
 		copy(torn, memory)
-		change(torn[headerSize+cellSize:])
+		change(torn[ArenaSize(0):]) // slot 1
 		b := restored(t, torn, 5e9, Config{})
 		if s := b.Stats().Restored; s.Torn != 1 || s.Entries != varietyCount-1 {
 			t.Errorf("%s: %+v", name, s)
@@ -216,13 +247,13 @@ func TestRestoreFindsTornCells(t *testing.T) {
 		b.checkTable()
 		b.want(tcpFrame(client, service, 1234, 80, tcpText{flags: "S", seq: 1000}), commitNAT("dst=10.0.0.2:8080"), "new|trk|dnat")
 	}
-	const keys, sum, mark, peers = 80, 168, 16, 40
-	for at := keys; at < sum+4; at++ {
+	const mark, peers = 16, 40
+	for at := keysAt; at < sumAt+4; at++ {
 		spoil("fixed part", func(c []byte) { c[at] ^= 0x10 })
 	}
-	spoil("half a connection", func(c []byte) { clear(c[sum : sum+4]) })
-	spoil("flags", func(c []byte) { c[mark+4] = c[mark+4]&^byte(replied) | byte(away) })
-	spoil("NAT flags", func(c []byte) { c[mark+4] ^= byte(sourceNAT) })
+	spoil("half a connection", func(c []byte) { clear(c[sumAt : sumAt+4]) })
+	spoil("flags", func(c []byte) { c[mark+4] = c[mark+4]&^byte(proto.Replied) | byte(store.Offloaded) })
+	spoil("NAT flags", func(c []byte) { c[mark+4] ^= byte(store.SourceNAT) })
 	spoil("SCTP state", func(c []byte) { c[mark+5] = 9 })
 	spoil("what means nothing", func(c []byte) { c[mark+6] = 1 })
 	spoil("TCP state", func(c []byte) { c[peers+20] = 6 })
@@ -252,7 +283,7 @@ func TestRestoreRefusesHeaders(t *testing.T) {
 		b.variety() // over what lies there
 		b.checkTable()
 	}
-	for _, size := range []int{0, headerSize, ArenaSize(0), ArenaSize(9) + 1} {
+	for _, size := range []int{0, 4096, ArenaSize(0), ArenaSize(9) + 1} {
 		if _, err := Restore(Config{}, pages(t, size+4096)[:size], thisBoot); err == nil {
 			t.Errorf("%d bytes were taken", size)
 		}
@@ -276,7 +307,7 @@ func TestNewCellsBesideSweep(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() {
 			for !stop.Load() {
-				b.sweeper.at.Store(b.arena.top.Load() - 2)
+				b.sweeper.at.Store(b.arena.End() - 2)
 				b.sweepSlots(1, later)
 			}
 		})
@@ -304,11 +335,8 @@ func FuzzRestore(f *testing.F) {
 		for ; len(changes) >= 3; changes = changes[3:] {
 			memory[int(binary.BigEndian.Uint16(changes))%len(memory)] = changes[2]
 		}
-		if _, cells, err := lay(memory); repair && err == nil {
-			for i := range cells {
-				fixed := cells[i].fixedWords()
-				cells[i].sum.Store(checksum(&fixed))
-			}
+		if repair {
+			seal(t, memory)
 		}
 		b := restored(t, memory, 5e9, Config{})
 		b.checkTable()
@@ -330,38 +358,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestChecksum: the checksum of an entry is another one when any bit is, and when
-// words from any place on are those of another entry.
-func TestChecksum(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	random := func() (f fixedWords) {
-		for i := range f {
-			f[i] = r.Uint64() >> (r.Uint64() % 64)
-		}
-		return f
-	}
-	for range 1000 {
-		f, other := random(), random()
-		sum := checksum(&f)
-		for bit := range 64 * len(f) {
-			g := f
-			if g[bit/64] ^= 1 << (bit % 64); checksum(&g) == sum {
-				t.Fatalf("%x: bit %d makes no difference", f, bit)
-			}
-		}
-		for i := range f {
-			g := f
-			if copy(g[i:], other[i:]); g != f && checksum(&g) == sum {
-				t.Fatalf("%x: words of %x from %d on make no difference", f, other, i)
-			}
-		}
-	}
-	if checksum(&fixedWords{}) == 0 {
-		t.Error("an empty cell has a checksum that holds")
-	}
-}
-
-// mapFile maps a file of a size, shared with whoever else does.
+// mapFile maps a file of a size, shared with other mappings of it.
 func mapFile(t testing.TB, path string, size int) []byte {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -1,27 +1,30 @@
 package conntrack
 
-// A Scratch is a table laid over another one: it finds the other's connections
-// and copies them before it changes anything, so that a traced packet meets
-// the truth and leaves no mark on it. It has the other's secret, so NAT
-// chooses what it would have chosen.
+import (
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+)
 
-// scratchSize is the connections a Scratch has room for: those that one packet
-// touches.
+// A Scratch is a table over another one, for traced packets. It finds the connections of
+// the other table, and copies each before it changes it. So a traced packet gets the real
+// result and changes nothing. A Scratch has the secret of the other table, so NAT makes the
+// same choices.
+
+// scratchSize is how many connections a Scratch has room for. One packet needs only a few.
 const scratchSize = 64
 
-// Scratch is a table that sees t's connections as they are when it first meets
-// them, and changes none of them. It is for a few packets: it is made quickly
-// and holds its copies until it is dropped.
+// Scratch is a table with the connections of t, which it copies when it first finds them. It
+// changes none of t. It is for a few packets. It is cheap to make, and never frees a copy.
 func (t *Table) Scratch() *Table {
 	s := newTable(&Config{
-		Now: t.clock, Timeouts: t.timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
-	}, newArena(scratchSize))
+		Now: t.clock, Timeouts: t.machine.Timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
+	}, store.NewArena(scratchSize))
 	s.limits.max.Store(t.limits.max.Load())
 	s.limits.total.Store(t.limits.total.Load())
 	s.limits.byDefault.Store(t.limits.byDefault.Load())
 	s.shares.limit.interval.Store(t.shares.limit.interval.Load())
-	s.seqCheck.Store(t.seqCheck.Load())
-	s.parent, s.shadowed = t, map[handle]struct{}{}
+	s.machine.SeqCheck.Store(t.machine.SeqCheck.Load())
+	s.parent, s.shadowed = t, map[store.Handle]struct{}{}
 	return s
 }
 
@@ -29,20 +32,20 @@ func (t *Table) Scratch() *Table {
 // limits: every packet begins one there.
 func (t *Table) Blank() *Table {
 	return newTable(&Config{
-		Now: t.clock, Timeouts: t.timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
+		Now: t.clock, Timeouts: t.machine.Timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
 		NewRate: -1, Max: scratchSize,
-	}, newArena(scratchSize))
+	}, store.NewArena(scratchSize))
 }
 
-// adopt copies the parent's live connection of a key, unless it was copied
-// before (and has gone since).
-func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {
+// adopt copies the parent's live connection of a key. If it was copied before, it has ended in
+// the Scratch since, and adopt reports false.
+func (t *Table) adopt(k *tuple.Key, now int64) (h store.Handle, dir int, ok bool) {
 	e, from, dir, ok := t.parent.peek(k, now)
 	if !ok {
-		return handle{}, 0, false
+		return store.Handle{}, 0, false
 	}
 	if _, copied := t.shadowed[from]; copied {
-		return handle{}, 0, false
+		return store.Handle{}, 0, false
 	}
 	t.shadowed[from] = struct{}{}
 	h, made := t.insert(&e, nil, now)
@@ -51,14 +54,14 @@ func (t *Table) adopt(k *key, now int64) (h handle, dir int, ok bool) {
 
 // peek is a copy of the live connection of a key, and where it stands. Unlike
 // find it changes nothing.
-func (t *Table) peek(k *key, now int64) (e entry, at handle, dir int, ok bool) {
-	w := k.words()
-	r, gen, ok := t.index.find(t.arena, t.chain(&w, nil), &w)
+func (t *Table) peek(k *tuple.Key, now int64) (e store.Entry, at store.Handle, dir int, ok bool) {
+	w := k.Words()
+	found, dir, ok := t.index.Find(t.arena, t.chain(&w, nil), &w)
 	if !ok {
-		return entry{}, handle{}, 0, false
+		return store.Entry{}, store.Handle{}, 0, false
 	}
-	at, ok = t.arena.read(r>>1, &e)
-	t.fetch(&e)
-	e.flags &^= away
-	return e, at, int(r & 1), ok && at.gen == gen && e.expires > now
+	at, ok = t.arena.Read(found.Slot, &e)
+	t.fetchWindows(&e)
+	e.Flags &^= store.Offloaded
+	return e, at, dir, ok && at.Gen == found.Gen && e.Expires > now
 }

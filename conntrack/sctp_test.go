@@ -2,9 +2,7 @@ package conntrack
 
 import (
 	"encoding/binary"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/antrail/antrail/packet"
 )
@@ -95,20 +93,4 @@ func TestSCTPPorts(t *testing.T) { // D10: the ports are in the key, and NAT mov
 	f := sctpFrame(client, service, 1000, 2000, 9, chunk{typ: packet.SCTPCookieEcho})
 	f[len(f)-1] ^= 1
 	b.want(f, lookup, "inv|trk") // CRC32c
-}
-
-func TestStateNames(t *testing.T) {
-	for s := sctpClosed; s <= sctpHeartbeatSent; s++ {
-		if s.String() == "" {
-			t.Errorf("SCTP state %d has no name", s)
-		}
-	}
-	timeouts := DefaultTimeouts()
-	for a := tcpClosed; a <= tcpTimeWait; a++ {
-		for b := tcpClosed; b <= tcpTimeWait; b++ {
-			if timeouts.tcp(a, b) != timeouts.tcp(b, a) || timeouts.tcp(a, b) < time.Second {
-				t.Errorf("timeout of %s and %s: %v", fmt.Sprint(a), fmt.Sprint(b), timeouts.tcp(a, b))
-			}
-		}
-	}
 }

@@ -4,38 +4,34 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
-// Shares: how much of the table each port holds, so that one pod cannot fill it
-// for all, and how fast a port may begin connections. The port that a
-// connection's first packet came in by holds the connection, in every zone.
-// Connections that may be evicted stand in lists of their port, by age: so a
-// victim is found without a search of the table (evict.go, fair.go).
+// Shares: how much of the table each port holds, and how fast it may begin connections.
+// So one pod cannot fill the table for all. A connection belongs to the port of its
+// first packet, in every zone. Connections that may be evicted are in lists of their
+// port, by age. So eviction needs no search of the table (evict.go, fair.go).
 
 // portShare is one port's part of a table.
 type portShare struct {
 	count   atomic.Int64  // connections that began here
 	bucket  atomic.Int64  // rateLimit's state
-	refused atomic.Uint64 // packets, for whatever DropReason
+	refused atomic.Uint64 // packets, for any DropReason
 	evicted atomic.Uint64 // connections that made room for others
 	many    bool          // of Config.SharedPorts; never changes
 
 	mu    sync.Mutex
-	lists [evictable]ageList
+	lists [evictable]store.List
 }
 
-// ageList is a list of connections by age. It changes under its share's mu.
-type ageList struct {
-	oldest, newest atomic.Uint32 // slots
-	length         atomic.Int32
-}
-
-// listed says in which of its port's lists a connection stands.
+// listed says in which of its port's lists a connection is.
 type listed uint8
 
 const (
-	// spare: neither end would miss the connection (entry.missed).
+	// spare: neither end would miss the connection (proto.State.Missed).
 	spare listed = iota
 	// answered: both ends take part, and the protocol has no state machine (UDP,
 	// ICMP and others), so that a later packet begins the connection again.
@@ -45,27 +41,27 @@ const (
 	evictable = unlisted
 )
 
-// list is the list that the connection stands in, or has to stand in.
-func (e *entry) list() listed { return listOf(e.flags, e.keys[original].proto) }
+// listOf is the list in which a connection belongs.
+func listOf(e *store.Entry) listed { return listFor(e.Flags, e.Keys[tuple.Original].Proto) }
 
-// list is the same of a cell, whose lock the caller holds.
-func (c *cell) list() listed {
-	w := c.keyWords(original)
-	return listOf(c.flags(), w.proto())
+// listOfCell is the list of the connection in a cell, whose lock the caller holds.
+func listOfCell(c *store.Cell) listed {
+	w := c.KeyWords(tuple.Original)
+	return listFor(c.Flags(), w.Proto())
 }
 
-func listOf(flags entryFlags, proto uint8) listed {
+func listFor(flags proto.Flags, protocol uint8) listed {
 	switch {
-	case flags&expendable != 0:
+	case flags&store.Expendable != 0:
 		return spare
-	case proto == packet.ProtoTCP, proto == packet.ProtoSCTP:
+	case protocol == packet.ProtoTCP, protocol == packet.ProtoSCTP:
 		return unlisted
 	}
 	return answered
 }
 
-// shares is the shares of a table by port number: pages of 256, made when a
-// port of theirs is first seen.
+// shares is the shares of a table by port number, in pages of 256. A page is made when one of
+// its ports is first seen.
 type shares struct {
 	limit rateLimit
 	pages [256]atomic.Pointer[sharePage]
@@ -99,8 +95,8 @@ type sharePage [256]portShare
 // OpenFlow's reserved ones, in practice.
 const lastShare = 1<<16 - 1
 
-// of is a port's share. A Scratch begins with a copy of its parent's.
-func (s *shares) of(t *Table, port uint32) *portShare {
+// ofPort is a port's share. A Scratch begins with a copy of its parent's.
+func (s *shares) ofPort(t *Table, port uint32) *portShare {
 	port = min(port, lastShare)
 	at := &s.pages[port>>8]
 	for {
@@ -137,57 +133,20 @@ func (s *shares) all(f func(port uint32, s *portShare)) {
 	}
 }
 
-// tick is the unit of cell.since, about a millisecond; 32 bits of it go round
-// in seven weeks.
-const tickBits = 20
-
-// move takes a connection from one list to the end of another. The caller holds
-// the cell's lock, or no other goroutine finds the connection yet.
-func (s *portShare) move(a *arena, slot uint32, from, to listed, now int64) {
+// move moves a connection from one list to the end of another. The caller holds the cell's
+// lock, or no other goroutine can find the connection yet.
+func (s *portShare) move(a *store.Arena, slot uint32, from, to listed, now int64) {
 	if from == to {
 		return
 	}
 	s.mu.Lock()
 	if from != unlisted {
-		s.lists[from].leave(a, slot)
+		s.lists[from].Remove(a, slot)
 	}
 	if to != unlisted {
-		s.lists[to].join(a, slot, now)
+		s.lists[to].Append(a, slot, now)
 	}
 	s.mu.Unlock()
-}
-
-// join puts a connection behind the others. The caller holds the share's mu.
-func (l *ageList) join(a *arena, slot uint32, now int64) {
-	c := a.at(slot)
-	last := l.newest.Load()
-	setHalf(&c.since, uint32(now>>tickBits))
-	setHalf(&c.older, last)
-	setHalf(&c.newer, 0)
-	if last == 0 {
-		setHalf(&l.oldest, slot)
-	} else {
-		setHalf(&a.at(last).newer, slot)
-	}
-	setHalf(&l.newest, slot)
-	l.length.Add(1)
-}
-
-// leave takes a connection out of the list. The caller holds the share's mu.
-func (l *ageList) leave(a *arena, slot uint32) {
-	c := a.at(slot)
-	older, newer := c.older.Load(), c.newer.Load()
-	if older == 0 {
-		setHalf(&l.oldest, newer)
-	} else {
-		setHalf(&a.at(older).newer, newer)
-	}
-	if newer == 0 {
-		setHalf(&l.newest, older)
-	} else {
-		setHalf(&a.at(newer).older, older)
-	}
-	l.length.Add(-1)
 }
 
 // DefaultNewRate is how many connections a port may begin in a second.
@@ -200,12 +159,12 @@ const rateBurst = 2e9
 // the time at which it will be full again (the generic cell rate algorithm of
 // ATM, ITU-T I.371).
 type rateLimit struct {
-	interval atomic.Int64 // nanoseconds a token takes; 0 for no limit
+	interval atomic.Int64 // nanoseconds for a token; 0 means no limit
 }
 
-// SetNewRate lets a port begin n connections in a second, after a burst of two
-// seconds' worth: DefaultNewRate when n is 0, without limit when n is negative.
-// A packet above that is dropped; connections that exist are not touched.
+// SetNewRate lets a port begin n connections in a second, after a burst of two seconds' worth.
+// 0 means DefaultNewRate, a negative number means no limit. A packet that would begin more
+// connections is dropped. Existing connections stay.
 func (t *Table) SetNewRate(n int) {
 	switch {
 	case n < 0:
@@ -217,8 +176,8 @@ func (t *Table) SetNewRate(n int) {
 	}
 }
 
-// take takes one token of a port's, if there is one.
-func (l *rateLimit) take(s *portShare, now int64) bool {
+// takeToken takes one token of a port, if there is one.
+func (l *rateLimit) takeToken(s *portShare, now int64) bool {
 	interval := l.interval.Load()
 	for interval > 0 {
 		before := s.bucket.Load()
@@ -233,5 +192,5 @@ func (l *rateLimit) take(s *portShare, now int64) bool {
 	return true
 }
 
-// giveBack gives back a token that was taken for a connection that did not begin.
-func (l *rateLimit) giveBack(s *portShare) { s.bucket.Add(-l.interval.Load()) }
+// returnToken returns a token that was taken for a connection that did not begin.
+func (l *rateLimit) returnToken(s *portShare) { s.bucket.Add(-l.interval.Load()) }

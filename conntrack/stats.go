@@ -10,30 +10,30 @@ import (
 type Stats struct {
 	Entries int `json:"entries"`
 	Max     int `json:"max"`
-	// Drops is the packets refused, by reason.
+	// Drops counts dropped packets, by reason.
 	Drops [numDropReasons]uint64 `json:"drops"`
 	// OutOfWindow is the TCP segments outside the window (D3).
 	OutOfWindow uint64 `json:"outOfWindow"`
-	// Created and Expired count connections. Connections that were replaced or
-	// flushed are in neither. EarlyDropped counts those evicted for a new one.
+	// Created and Expired count connections. Expired does not count connections that were
+	// replaced or flushed. EarlyDropped counts those that were evicted for a new one.
 	Created      uint64 `json:"created"`
 	Expired      uint64 `json:"expired"`
 	EarlyDropped uint64 `json:"earlyDropped"`
-	// Raced counts connections that another worker made first.
+	// Raced counts connections that another worker has made first.
 	Raced uint64 `json:"raced"`
 	// ProbeMax is the longest chain of the index that an insertion met.
 	ProbeMax int `json:"probeMax"`
-	// NATTries is how many searches for a free tuple took how many tries:
-	// element i counts those below 1<<i and not in an element before.
+	// NATTries counts the searches for a free tuple by the number of their tries. Element i
+	// counts those with fewer than 1<<i tries that no earlier element counts.
 	NATTries [natTryBuckets]uint64 `json:"natTries"`
-	// SweepTime is the time spent sweeping, SweepLast that of the last slice.
+	// SweepTime is the time of all slices of the sweep, SweepLast that of the last one.
 	SweepTime time.Duration `json:"sweepTimeNS"`
 	SweepLast time.Duration `json:"sweepLastNS"`
 	// Restored is what the table began with.
 	Restored Restored `json:"restored"`
 }
 
-// natTryBuckets is for searches of up to natTries tries.
+// natTryBuckets is enough for searches of natTries tries.
 const natTryBuckets = 10
 
 // counts is the counters behind Stats.
@@ -51,14 +51,14 @@ type counts struct {
 	restored    Restored
 }
 
-// probe notes the length of a chain.
+// probe counts the length of a chain.
 func (c *counts) probe(length int) {
 	for n := c.probeMax.Load(); n < int64(length); n = c.probeMax.Load() {
 		c.probeMax.CompareAndSwap(n, int64(length))
 	}
 }
 
-// searched notes how many tries a search for a free tuple took.
+// searched counts a search for a free tuple by its tries.
 func (c *counts) searched(tries int) {
 	c.natTries[min(bits.Len(uint(tries)), natTryBuckets-1)].Add(1)
 }
@@ -85,16 +85,15 @@ func (t *Table) Stats() Stats {
 // PortStats is a port's part of a table.
 type PortStats struct {
 	Port uint32 `json:"ofPort"`
-	// Entries is the connections that its packets began, Refused its packets
-	// that were dropped for a DropReason, and Evicted its connections that were
-	// removed to make room for others.
+	// Entries counts the connections that its packets began. Refused counts its packets that
+	// were dropped. Evicted counts its connections that were removed to make room.
 	Entries int    `json:"entries"`
 	Refused uint64 `json:"refused"`
 	Evicted uint64 `json:"evicted"`
 }
 
-// Ports is every port that has connections, was refused one or lost one to make
-// room, by number. Ports beyond 16 bits count together, as 65535.
+// Ports is every port that has a count above 0, by number. Ports beyond 16 bits count together,
+// as 65535.
 func (t *Table) Ports() (all []PortStats) {
 	t.shares.all(func(port uint32, s *portShare) {
 		p := PortStats{port, int(s.count.Load()), s.refused.Load(), s.evicted.Load()}
@@ -105,19 +104,18 @@ func (t *Table) Ports() (all []PortStats) {
 	return all
 }
 
-// Restored is what a table took over from an arena that outlived a process.
+// Restored is what a table has restored from an arena that outlived a process.
 type Restored struct {
-	// Entries is the connections taken over.
+	// Entries counts the restored connections.
 	Entries int `json:"entries"`
-	// Torn is the cells whose contents could not be true: half written when
-	// the process was killed, or forged.
+	// Torn counts the cells that hold no sound connection: half written when the process was
+	// killed, or forged.
 	Torn int `json:"torn"`
-	// Expired is the connections whose time had passed, Refused those beyond a
-	// limit of this table.
+	// Expired counts the expired connections, Refused those beyond a limit of this table.
 	Expired int `json:"expired"`
 	Refused int `json:"refused"`
-	// Empty says why the arena was not read at all; "" when it was.
+	// Empty says why the arena was not read. It is "" if it was.
 	Empty string `json:"empty,omitzero"`
-	// Took is how long it took.
+	// Took is how long the restore took.
 	Took time.Duration `json:"tookNS"`
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,31 +17,31 @@ import (
 // one chain; beyond maxChain it takes no more, and other chains do (CT-41).
 func TestChainsAreBounded(t *testing.T) {
 	b := newBench(t, Config{Max: 200})
-	crowded := func(from uint32) *entry {
+	crowded := func(from uint32) *store.Entry {
 		for src := from; ; src++ {
-			k := key{src: address{lo: uint64(src)}, dst: address{lo: 1}, srcPort: 7, dstPort: 8, proto: 17, family: ipv4}
-			if w := k.words(); b.index.bucket(b.chains.hash(&w)) == 0 {
-				return &entry{keys: [2]key{k, k.reversed()}, expires: 1 << 40}
+			k := tuple.Key{Src: tuple.Address{Lo: uint64(src)}, Dst: tuple.Address{Lo: 1}, SrcPort: 7, DstPort: 8, Proto: 17, Family: tuple.IPv4}
+			if w := k.Words(); b.index.Bucket(b.chains.Hash(&w)) == 0 {
+				return &store.Entry{Keys: [2]tuple.Key{k, k.Reversed()}, State: proto.State{Expires: 1 << 40}}
 			}
 		}
 	}
 	next := uint32(1)
-	for i := range maxChain {
+	for i := range store.MaxChain {
 		e := crowded(next)
 		if _, made := b.insert(e, nil, 0); made != inserted {
 			t.Fatalf("connection %d of the chain: %v", i, made)
 		}
-		next = uint32(e.keys[original].src.lo) + 1
+		next = uint32(e.Keys[tuple.Original].Src.Lo) + 1
 	}
 	e := crowded(next)
 	if _, made := b.insert(e, nil, 0); made != chainFull {
-		t.Errorf("one more than %d: %v", maxChain, made)
+		t.Errorf("one more than %d: %v", store.MaxChain, made)
 	}
-	if b.Stats().ProbeMax != maxChain+1 {
+	if b.Stats().ProbeMax != store.MaxChain+1 {
 		t.Errorf("the longest chain is %d", b.Stats().ProbeMax)
 	}
 	// The packet that would have begun it is dropped and counted.
-	from := e.keys[original].src.netip(ipv4).String()
+	from := e.Keys[tuple.Original].Src.Addr(tuple.IPv4).String()
 	b.want(udpFrame(from, "0.0.0.1", 7, 8), Request{Commit: true}, "new|trk")
 	if b.verdict.Drop != DropChainFull || b.Stats().Drops[DropChainFull] != 1 {
 		t.Errorf("verdict %+v", b.verdict)
@@ -131,8 +134,9 @@ func TestSweepRemovesTheExpired(t *testing.T) {
 			b.Sweep(b.now)
 		}
 		n := 0
-		b.each(func(e *entry, _ handle) {
-			c := e.conn(b.now)
+		b.each(func(e *store.Entry, _ store.Handle) {
+			var c Conn
+			c.show(e, b.now)
 			if c.String() != live[n] {
 				t.Fatalf("%s is there, want %s", c.String(), live[n])
 			}
@@ -197,24 +201,4 @@ func processorTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// TestLookupOutOfItsChain: a lookup that comes out at the end of another chain is not
-// sure that its key is nowhere: the cell in which it stood has been taken out, and put
-// into that one.
-func TestLookupOutOfItsChain(t *testing.T) {
-	a, x := newArena(4), newIndex(4)
-	k := key{src: address{lo: 1}, dst: address{lo: 2}, srcPort: 7, dstPort: 8, proto: 17, family: ipv4}
-	w, nobody := k.words(), keyWords{}
-	const own, other = 3, 5
-	slot := a.alloc()
-	a.at(slot).fill(&entry{keys: [2]key{k, k.reversed()}, expires: 1}, &fixedWords{})
-	x.link(a, own, makeRef(slot, original))
-	if _, _, sure := x.walk(a, own, &nobody); !sure {
-		t.Error("at the end of its own chain a lookup is not sure")
-	}
-	a.at(slot).chain[original].Store(atEnd | other)
-	if _, _, sure := x.walk(a, own, &w); sure {
-		t.Error("at the end of another chain a lookup is sure")
-	}
 }

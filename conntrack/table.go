@@ -3,34 +3,37 @@ package conntrack
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
 )
 
 // Config is what a Table is made from.
 type Config struct {
-	// Now is a monotonic clock in nanoseconds; the process's own when nil.
+	// Now is a monotonic clock in nanoseconds. nil means the clock of the process.
 	Now func() int64
-	// Timeouts is DefaultTimeouts when zero.
-	Timeouts Timeouts
-	// Max is how many connections may exist, DefaultMax when 0.
+	// Timeouts is DefaultTimeouts if zero.
+	Timeouts proto.Timeouts
+	// Max is how many connections may exist. 0 means DefaultMax.
 	Max int
-	// Capacity is how many SetMax may ever allow, Max when that is more. The
-	// memory is laid out for it at once: 208 bytes a connection.
+	// Capacity is how many connections SetMax may ever allow. Max is the least. The table
+	// allocates memory for all of them at once, 208 bytes a connection.
 	Capacity int
-	// NewRate is how many connections a port may begin in a second, after a
-	// burst of two seconds' worth (CT-39): DefaultNewRate when 0, without limit
-	// when negative.
+	// NewRate is how many connections a port may begin in a second, after a burst of two
+	// seconds' worth (CT-39). 0 means DefaultNewRate, a negative number means no limit.
 	NewRate int
-	// SharedPorts are ports that many senders share: the tunnel and the gateway.
-	// Each has as large a share of the table as all other ports together (CT-47).
+	// SharedPorts are ports that many senders share: the tunnel and the gateway. The share of
+	// each is as large as that of all other ports together (CT-47).
 	SharedPorts []uint32
-	// Seed makes the hash, and so every choice of NAT, repeatable in tests;
-	// when zero the table draws a secret.
+	// Seed makes the hash, and so every choice of NAT, repeatable in tests. If it is zero, the
+	// table draws a secret.
 	Seed [2]uint64
-	// StrictWindow makes TCP data outside the window +inv instead of passing
-	// it without effect (D3).
+	// StrictWindow makes TCP data outside the window +inv. Otherwise that data passes without
+	// effect (D3).
 	StrictWindow bool
-	// Reserved is ports of the Node that source NAT never uses: its NodePort
-	// range and its own listeners.
+	// Reserved is the ports of the Node that source NAT never uses: the NodePort range and the
+	// Node's own listeners.
 	Reserved []PortRange
 }
 
@@ -39,44 +42,43 @@ type PortRange struct{ Min, Max uint16 }
 
 // Table is a connection table.
 type Table struct {
-	secret   secret
-	chains   chainSecret
-	arena    *arena
-	index    index
+	secret   tuple.Secret
+	chains   tuple.ChainSecret
+	arena    *store.Arena
+	index    store.Index
 	clock    func() int64
-	timeouts Timeouts
+	machine  proto.Machine
 	reserved []PortRange
 	limits   limits
 	shares   shares
 	sweeper  sweeper
 	counts   counts
-	seqCheck atomic.Bool
-	strict   bool
+	strict   bool                     // Config.StrictWindow
 	shielded atomic.Pointer[shielded] // of Shield, nil before
 
-	aways  []Away      // of ShareAway, nil before
-	settle func()      // of ShareAway
-	ended  atomic.Bool // connections that were away have ended since settle was called
+	offloads []OffloadWords // of ShareOffload, nil before
+	settle   func()         // of ShareOffload
+	ended    atomic.Bool    // offloaded connections have ended since settle was called
 
-	parent   *Table              // of a Scratch
-	shadowed map[handle]struct{} // the parent's entries that the Scratch has copied
+	parent   *Table                    // of a Scratch
+	shadowed map[store.Handle]struct{} // the parent's entries that the Scratch has copied
 }
 
-// withDefaults is the configuration with what was left out.
+// withDefaults is the configuration with the defaults for fields that are zero.
 func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		start := time.Now()
 		c.Now = func() int64 { return int64(time.Since(start)) }
 	}
-	if c.Timeouts == (Timeouts{}) {
-		c.Timeouts = DefaultTimeouts()
+	if c.Timeouts == (proto.Timeouts{}) {
+		c.Timeouts = proto.DefaultTimeouts()
 	}
 	if c.Max == 0 {
 		c.Max = DefaultMax()
 	}
 	c.Capacity = max(c.Max, c.Capacity)
 	if c.Seed == [2]uint64{} {
-		c.Seed = newSecret()
+		c.Seed = tuple.NewSecret()
 	}
 	return c
 }
@@ -84,43 +86,38 @@ func (c Config) withDefaults() Config {
 // NewTable makes an empty table in memory of the process's own.
 func NewTable(c Config) *Table {
 	c = c.withDefaults()
-	return newTable(&c, newArena(c.Capacity))
+	return newTable(&c, store.NewArena(c.Capacity))
 }
 
-// newTable is a table over an arena; c is complete.
-func newTable(c *Config, a *arena) *Table {
+// newTable makes a table over an arena. c is complete.
+func newTable(c *Config, a *store.Arena) *Table {
 	t := &Table{
-		secret: c.Seed, chains: secret(c.Seed).chains(), arena: a, index: newIndex(a.capacity()), clock: c.Now,
-		timeouts: c.Timeouts, reserved: c.Reserved, strict: c.StrictWindow,
+		secret: c.Seed, chains: tuple.Secret(c.Seed).Chains(), arena: a, index: store.NewIndex(a.Capacity()), clock: c.Now,
+		reserved: c.Reserved, strict: c.StrictWindow,
 	}
 	t.limits.max.Store(int64(c.Max))
 	t.SetNewRate(c.NewRate)
 	for _, port := range c.SharedPorts {
-		t.shares.of(t, port).many = true
+		t.shares.ofPort(t, port).many = true
 	}
 	t.sweeper.last.Store(c.Now())
-	t.seqCheck.Store(true)
+	t.machine.Timeouts = c.Timeouts
+	t.machine.SeqCheck.Store(true)
 	return t
 }
 
 // SetSequenceCheck turns the check of TCP sequence numbers on or off, as
-// dpctl/ct-enable-tcp-seq-chk and ct-disable-tcp-seq-chk do. Without it every
-// segment counts as inside the window, and every RST as exact.
-func (t *Table) SetSequenceCheck(on bool) { t.seqCheck.Store(on) }
+// dpctl/ct-enable-tcp-seq-chk and ct-disable-tcp-seq-chk do. Without the check every segment
+// counts as inside the window, and every RST as exact.
+func (t *Table) SetSequenceCheck(on bool) { t.machine.SeqCheck.Store(on) }
 
-// find is the live connection of a key and the direction in which the key
-// runs. A connection whose time has passed is removed on the way.
-func (t *Table) find(k *key, now int64) (h handle, dir int, ok bool) {
-	return t.findNear(k, nil, now)
-}
-
-// findNear is find for the key of a packet of which it may be known where it is.
-func (t *Table) findNear(k *key, n *Near, now int64) (h handle, dir int, ok bool) {
-	var w keyWords
-	k.store(&w)
-	if r, gen, there := t.index.find(t.arena, t.chain(&w, n), &w); there {
-		h, dir = handle{r >> 1, gen}, int(r&1)
-		if t.arena.at(h.slot).expires() > now {
+// find is the live connection of a key, and the direction of the key. It removes the
+// connection if that has expired. n may hold the key's place.
+func (t *Table) find(k *tuple.Key, n *Near, now int64) (h store.Handle, dir int, ok bool) {
+	var w tuple.Words
+	k.Store(&w)
+	if h, dir, ok = t.index.Find(t.arena, t.chain(&w, n), &w); ok {
+		if t.arena.At(h.Slot).Expires() > now {
 			return h, dir, true
 		}
 		t.expire(h, now)
@@ -128,140 +125,130 @@ func (t *Table) findNear(k *key, n *Near, now int64) (h handle, dir int, ok bool
 	if t.parent != nil {
 		return t.adopt(k, now)
 	}
-	return handle{}, 0, false
+	return store.Handle{}, 0, false
 }
 
 // taken says whether a key belongs to a live connection.
-func (t *Table) taken(k *key, now int64) bool {
-	_, _, ok := t.find(k, now)
+func (t *Table) taken(k *tuple.Key, now int64) bool {
+	_, _, ok := t.find(k, nil, now)
 	return ok
 }
-
-// touch starts a connection's timeout anew.
-func (t *Table) touch(e *entry, d time.Duration, now int64) { e.expires = now + int64(d) }
 
 // place is the two chains of a connection.
 type place struct{ forward, back uint32 }
 
-// insertion is what became of a new connection.
+// insertion is the result of inserting a connection.
 type insertion uint8
 
 const (
 	inserted     insertion = iota
-	forwardTaken           // the same connection was made meanwhile
-	replyTaken             // another connection took the reply tuple meanwhile
-	chainFull              // a chain is at maxChain
+	forwardTaken           // another worker has made the same connection
+	replyTaken             // another connection has the reply tuple
+	chainFull              // a chain has store.MaxChain references
 	noCell                 // no cell is free
 )
 
-// insert makes e a connection under both keys, at one moment for every lookup,
-// unless one of the keys is a connection's already (CT-30).
-// near may say where they are.
-func (t *Table) insert(e *entry, near *Near, now int64) (handle, insertion) {
-	slot := t.arena.alloc()
+// insert makes e a connection under both keys, at the same moment for every lookup. It fails if
+// another connection has one of the keys (CT-30). near may hold the keys' places.
+func (t *Table) insert(e *store.Entry, near *Near, now int64) (store.Handle, insertion) {
+	slot := t.arena.Alloc()
 	if slot == 0 {
-		return handle{}, noCell
+		return store.Handle{}, noCell
 	}
-	c := t.arena.at(slot)
-	h := handle{slot, uint32(c.head.Load()) + 1}
-	e.setExpendable()
-	var words fixedWords
-	e.fixedWords(&words)
-	c.fill(e, &words)
-	// A worker that looks for a victim before the next step finds a cell that is
-	// not live, and looks on.
-	from, list := t.shares.of(t, e.port), e.list()
+	c := t.arena.At(slot)
+	h := store.Handle{Slot: slot, Gen: uint32(c.Head()) + 1}
+	setExpendable(e)
+	var words store.FixedWords
+	e.FixedWords(&words)
+	c.Fill(e, &words)
+	// A worker that searches for a victim before the next step finds a cell that is not live,
+	// and skips it.
+	from, list := t.shares.ofPort(t, e.Port), listOf(e)
 	from.move(t.arena, slot, unlisted, list, now)
-	fault := t.publish(h, c, &words, near)
+	at, x := t.place(&words, near), &t.index
+	x.LockPair(at.forward, at.back)
+	fault := t.linkBoth(h, c, &words, at)
+	x.UnlockPair(at.forward, at.back)
 	if fault != inserted {
 		from.move(t.arena, slot, list, unlisted, now)
-		t.arena.release(slot)
-		return handle{}, fault
+		t.arena.Release(slot)
+		return store.Handle{}, fault
 	}
 	return h, inserted
 }
 
-// publish links a filled cell and makes it live.
-func (t *Table) publish(h handle, c *cell, f *fixedWords, near *Near) insertion {
-	at, x := t.place(f, near), &t.index
-	x.lockPair(at.forward, at.back)
-	made := t.linkBoth(h, c, f, at)
-	x.unlockPair(at.forward, at.back)
-	return made
-}
-
-// linkBoth is publish under the stripes.
-func (t *Table) linkBoth(h handle, c *cell, f *fixedWords, at place) insertion {
+// linkBoth links a filled cell and makes it live, under the locks of both chains.
+func (t *Table) linkBoth(h store.Handle, c *store.Cell, f *store.FixedWords, at place) insertion {
 	x := &t.index
-	clash, forward := x.search(t.arena, at.forward, f.key(original))
+	clash, forward := x.Search(t.arena, at.forward, f.Key(tuple.Original))
 	if clash {
 		return forwardTaken
 	}
-	clash, back := x.search(t.arena, at.back, f.key(reply))
+	clash, back := x.Search(t.arena, at.back, f.Key(tuple.Reply))
 	if clash {
 		return replyTaken
 	}
 	t.counts.probe(max(forward, back) + 1)
-	if max(forward, back) >= maxChain {
+	if max(forward, back) >= store.MaxChain {
 		return chainFull
 	}
-	// The reply key first: where both keys are the same, the original
-	// direction is found.
-	x.link(t.arena, at.back, makeRef(h.slot, reply))
-	x.link(t.arena, at.forward, makeRef(h.slot, original))
-	c.unlock(h.gen)
+	// The reply key comes first. So a lookup finds the original direction if both keys are
+	// equal.
+	x.Link(t.arena, at.back, h.Slot, tuple.Reply)
+	x.Link(t.arena, at.forward, h.Slot, tuple.Original)
+	c.Unlock(h.Gen)
 	return inserted
 }
 
-// condition is what must hold of a connection, which expires at a time, for it to
-// be removed. It is asked under the cell's lock.
-type condition func(c *cell, expires, now int64) bool
+// condition says whether a connection, with this expiry, may be removed. It runs under the
+// cell's lock.
+type condition func(c *store.Cell, expires, now int64) bool
 
-func whatever(*cell, int64, int64) bool { return true }
+func whatever(*store.Cell, int64, int64) bool { return true }
 
-func expired(_ *cell, expires, now int64) bool { return expires <= now }
+func expired(_ *store.Cell, expires, now int64) bool { return expires <= now }
 
-// remove ends a connection, if it still is there and the condition holds.
-func (t *Table) remove(h handle, when condition, now int64) bool {
-	c := t.arena.at(h.slot)
-	words := c.fixedWords()
+// remove ends a connection if it still exists and the condition holds.
+func (t *Table) remove(h store.Handle, when condition, now int64) bool {
+	c := t.arena.At(h.Slot)
+	words := c.FixedWords()
 	at := t.place(&words, nil)
-	t.index.lockPair(at.forward, at.back)
+	t.index.LockPair(at.forward, at.back)
 	gone := t.unpublish(h, at, when, now)
-	t.index.unlockPair(at.forward, at.back)
+	t.index.UnlockPair(at.forward, at.back)
 	if gone {
-		port := c.port()
-		t.arena.release(h.slot)
-		t.forget(words.key(original).zone(), port)
+		port := c.Port()
+		t.arena.Release(h.Slot)
+		t.uncount(words.Key(tuple.Original).Zone(), port)
 	}
 	return gone
 }
 
-// unpublish is remove under the stripes. When the cell has meanwhile become
-// another connection's, at is wrong, and so is the generation.
-func (t *Table) unpublish(h handle, at place, when condition, now int64) bool {
-	c := t.arena.at(h.slot)
-	if !live(uint64(h.gen)) || !c.lock(h.gen) {
+// unpublish is remove under the locks of both chains. If another connection has the cell by
+// now, at is wrong, but the generation is wrong too, and unpublish does nothing.
+func (t *Table) unpublish(h store.Handle, at place, when condition, now int64) bool {
+	c := t.arena.At(h.Slot)
+	if !store.Live(uint64(h.Gen)) || !c.LockIf(h.Gen) {
 		return false
 	}
 	for ended := false; !ended; {
-		expires := c.expires()
+		expires := c.Expires()
 		if !when(c, expires, now) {
-			c.unlock(h.gen)
+			c.Unlock(h.Gen)
 			return false
 		}
-		ended = c.postpone(expires, 0)
+		ended = c.Postpone(expires, 0)
 	}
-	t.index.unlink(t.arena, at.forward, makeRef(h.slot, original))
-	t.index.unlink(t.arena, at.back, makeRef(h.slot, reply))
-	t.shares.of(t, c.port()).move(t.arena, h.slot, c.list(), unlisted, now)
-	t.endAway(c)
-	c.unlock(h.gen + 1)
+	t.index.Unlink(t.arena, at.forward, h.Slot, tuple.Original)
+	t.index.Unlink(t.arena, at.back, h.Slot, tuple.Reply)
+	t.shares.ofPort(t, c.Port()).move(t.arena, h.Slot, listOfCell(c), unlisted, now)
+	t.withdrawOffload(c)
+	c.Unlock(h.Gen + 1)
 	return true
 }
 
-// expire removes a connection whose time has passed.
-func (t *Table) expire(h handle, now int64) {
+// expire removes a connection if it has expired.
+func (t *Table) expire(h store.Handle, now int64) {
 	if t.remove(h, expired, now) {
 		t.counts.expired.Add(1)
 	}
@@ -269,16 +256,16 @@ func (t *Table) expire(h handle, now int64) {
 
 // Flush removes every connection.
 func (t *Table) Flush() {
-	t.each(func(_ *entry, h handle) { t.remove(h, whatever, 0) })
-	t.settleAway()
+	t.each(func(_ *store.Entry, h store.Handle) { t.remove(h, whatever, 0) })
+	t.settleOffload()
 }
 
-// each calls f with a copy of every connection, expired or not; the copy is
-// f's until it returns.
-func (t *Table) each(f func(*entry, handle)) {
-	var e entry
-	for slot := uint32(1); slot < t.arena.top.Load(); slot++ {
-		if h, ok := t.arena.read(slot, &e); ok {
+// each calls f with a copy of every connection, expired or not. The next call overwrites the
+// copy.
+func (t *Table) each(f func(*store.Entry, store.Handle)) {
+	var e store.Entry
+	for slot := uint32(1); slot < t.arena.End(); slot++ {
+		if h, ok := t.arena.Read(slot, &e); ok {
 			f(&e, h)
 		}
 	}

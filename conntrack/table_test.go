@@ -3,7 +3,6 @@ package conntrack
 import (
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -99,11 +98,11 @@ func TestSweep(t *testing.T) { // CT-40
 		t.Errorf("after the sweep: %+v", s)
 	}
 	// The slots are used again.
-	before := b.arena.top.Load()
+	before := b.arena.End()
 	for port := range uint16(n) {
 		b.want(udpFrame(client, server, 1+port, 53), commit, "new|trk")
 	}
-	if top := b.arena.top.Load(); top != before {
+	if top := b.arena.End(); top != before {
 		t.Errorf("the arena grew from %d to %d slots", before, top)
 	}
 }
@@ -198,108 +197,6 @@ func TestDumpFilter(t *testing.T) {
 		break // ends early without holding the lock
 	}
 	b.Flush()
-}
-
-// TestEntryLayout keeps entries small and out of the garbage collector's way
-// (CT-42).
-func TestEntryLayout(t *testing.T) {
-	c := reflect.TypeFor[cell]()
-	if c.Size() != 192 {
-		t.Errorf("a cell takes %d bytes, not three cache lines", c.Size())
-	}
-	const n = 1 << 16
-	x := newIndex(n)
-	if each := c.Size() + uintptr(len(x.heads))*reflect.TypeOf(x.heads).Elem().Size()/n; each > 224 {
-		t.Errorf("a connection takes %d bytes with its part of the index, more than 224", each)
-	}
-	if f := pointerIn(c); f != "" {
-		t.Errorf("a cell holds a pointer: %s", f)
-	}
-}
-
-// pointerIn names the first part of a type that is a Go pointer or holds one.
-func pointerIn(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if p := pointerIn(t.Field(i).Type); p != "" {
-				return t.Field(i).Name + " " + p
-			}
-		}
-		return ""
-	case reflect.Array:
-		return pointerIn(t.Elem())
-	}
-	if t.Kind() <= reflect.Complex128 {
-		return ""
-	}
-	return t.String()
-}
-
-func TestHashDependsOnEverything(t *testing.T) {
-	base := key{address{1, 2}, address{3, 4}, 5, 6, 7, 8, ipv4}
-	seen := map[uint64]int{}
-	variants := []key{
-		base,
-		{address{0, 2}, address{3, 4}, 5, 6, 7, 8, ipv4},
-		{address{1, 0}, address{3, 4}, 5, 6, 7, 8, ipv4},
-		{address{1, 2}, address{0, 4}, 5, 6, 7, 8, ipv4},
-		{address{1, 2}, address{3, 0}, 5, 6, 7, 8, ipv4},
-		{address{1, 2}, address{3, 4}, 0, 6, 7, 8, ipv4},
-		{address{1, 2}, address{3, 4}, 5, 0, 7, 8, ipv4},
-		{address{1, 2}, address{3, 4}, 5, 6, 0, 8, ipv4},
-		{address{1, 2}, address{3, 4}, 5, 6, 7, 0, ipv4},
-		{address{1, 2}, address{3, 4}, 5, 6, 7, 8, ipv6},
-	}
-	for i, k := range variants {
-		for _, s := range []secret{{1, 2}, {2, 1}} {
-			chains, w := s.chains(), k.words()
-			for _, h := range []uint64{s.hash(&k, 0), s.hash(&k, 1), chains.hash(&w)} {
-				if j, dup := seen[h]; dup {
-					t.Errorf("variants %d and %d have one hash", i, j)
-				}
-				seen[h] = i
-			}
-		}
-	}
-	if first, second := newSecret(), newSecret(); first == second {
-		t.Error("two tables drew one secret")
-	}
-}
-
-// TestHashSpreads counts keys that differ in a few bits of one field, by the
-// lowest and by the highest bits of their hash.
-func TestHashSpreads(t *testing.T) {
-	s := secret{1, 2}
-	chains := s.chains()
-	const buckets = 1 << 10
-	fields := []func(k *key, i int){
-		func(k *key, i int) { k.src.lo = uint64(i) << 4 },
-		func(k *key, i int) { k.src.hi = uint64(i) << 32 },
-		func(k *key, i int) { k.dst.lo = uint64(i) },
-		func(k *key, i int) { k.dst.hi = uint64(i) << 48 },
-		func(k *key, i int) { k.srcPort = uint16(i) },
-		func(k *key, i int) { k.dstPort = uint16(i) << 2 },
-		func(k *key, i int) { k.zone = uint16(i) },
-		func(k *key, i int) { k.srcPort, k.src.lo = uint16(i)&0xff, uint64(i>>8) },
-	}
-	for field, set := range fields {
-		var count [4][buckets]int
-		for i := range 16 * buckets {
-			k := key{src: address{lo: 0x0a000001}, dst: address{lo: 0x0a600001}, proto: 17, family: ipv4}
-			set(&k, i)
-			w := k.words()
-			for j, h := range []uint64{s.hash(&k, 0), chains.hash(&w)} {
-				count[2*j][h%buckets]++
-				count[2*j+1][h>>54]++
-			}
-		}
-		for j := range count {
-			if most := slices.Max(count[j][:]); most > 42 { // mean 16; 42 is 6.5 standard deviations
-				t.Errorf("field %d: %d keys of %d fall into one of %d chains of kind %d", field, most, 16*buckets, buckets, j)
-			}
-		}
-	}
 }
 
 func TestConcurrentUse(t *testing.T) {

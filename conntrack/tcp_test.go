@@ -157,14 +157,14 @@ func TestTCP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, Config{})
 			for _, line := range strings.Split(strings.TrimSpace(story), "\n") {
-				b.tell(strings.TrimSpace(line))
+				b.runLine(strings.TrimSpace(line))
 			}
 		})
 	}
 }
 
-// tell plays one line of a story.
-func (b *bench) tell(line string) {
+// runLine plays one line of a story.
+func (b *bench) runLine(line string) {
 	b.Helper()
 	if d, ok := strings.CutPrefix(line, "warp "); ok {
 		pause, err := time.ParseDuration(d)
@@ -224,7 +224,7 @@ func TestStrictWindow(t *testing.T) {
 		"c A  1001 5001 0  | est     | ESTABLISHED 86400",
 		"c A  71001 5001 1 | inv     | ESTABLISHED 86400",
 	} {
-		b.tell(line)
+		b.runLine(line)
 	}
 	if n := b.Stats().OutOfWindow; n != 1 {
 		t.Errorf("OutOfWindow is %d, want 1", n)
@@ -240,7 +240,7 @@ func TestSequenceCheckOff(t *testing.T) {
 		"c A  71001 5001 1 | est     | ESTABLISHED 86400",
 		"s R  900000 0 0   | est|rpl | TIME_WAIT 10",
 	} {
-		b.tell(line)
+		b.runLine(line)
 	}
 	if n := b.Stats().OutOfWindow; n != 0 {
 		t.Errorf("OutOfWindow is %d, want 0", n)
@@ -258,10 +258,10 @@ func TestOldAcknowledgements(t *testing.T) {
 		there string
 		here  string
 	}{
-		{farAck << 1, "est|trk", "est|rpl|trk"},
-		{farAck<<1 + 1, "est|trk", "inv|trk"},
-		{farAck << 2, "est|trk", "inv|trk"},
-		{farAck<<2 + 1, "inv|trk", "inv|trk"},
+		{slack << 1, "est|trk", "est|rpl|trk"},
+		{slack<<1 + 1, "est|trk", "inv|trk"},
+		{slack << 2, "est|trk", "inv|trk"},
+		{slack<<2 + 1, "inv|trk", "inv|trk"},
 	} {
 		b.want(tcpFrame(client, server, 7, 80, tcpText{flags: "A", seq: 1<<20 + 1, ack: 2<<20 + 1 - test.back}), lookup, test.there)
 		b.want(tcpFrame(server, client, 80, 7, tcpText{flags: "A", seq: 2<<20 + 1, ack: 1<<20 + 1 - test.back}), lookup, test.here)

@@ -1,23 +1,29 @@
 package conntrack
 
-import "github.com/antrail/antrail/packet"
+import (
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/conntrack/store"
+	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/packet"
+)
 
 // The order of work in one ct() action, as Track and run do it:
 //
-//	1. read      the packet's tuple and its checksums (read.go); else +inv+trk
-//	2. recall    whether this packet has been tracked in this zone before: a
-//	             second ct() does not run the state machine again (D6)
-//	3. find      the connection of the tuple, in either direction (index.go)
-//	4. meet      the state machine of its protocol moves (tcp.go, sctp.go,
-//	             other.go), or says that the packet begins another connection
-//	5. begin     without a connection: invalid or new, and with commit an entry,
-//	             whose translation is chosen now and never again (commit.go, nat.go)
-//	6. finish    ct_state, ct_mark and ct_label as later tables see them
-//	7. translate the frame, when the action says nat (rewrite.go)
+//	1. Read             the packet's tuple, and check its checksums (tuple/read.go). If that
+//	                    fails, the packet is +inv+trk.
+//	2. findAgain        the connection of a packet that was tracked in this zone before. A
+//	                    second ct() does not run the state machine again (D6).
+//	3. find             the connection of the tuple, in either direction (store/index.go), and
+//	                    advance it by the packet (advance.go).
+//	4. setState         by the outcome. The packet may begin another connection instead.
+//	5. beginConnection  for a packet without one. The packet is invalid or new. With commit a
+//	                    connection is made. Its translation never changes (commit.go, nat.go).
+//	6. finish           ct_state, ct_mark and ct_label for later tables.
+//	7. translate        the frame, if the action says nat (translate.go).
 
 // visit is one ct() action at work.
 type visit struct {
-	shown
+	tuple.Packet
 	t   *Table
 	f   *packet.Frame
 	l   *packet.Layers
@@ -25,260 +31,238 @@ type visit struct {
 	r   *Request
 	now int64
 
-	at   handle // the packet's connection, the zero handle for none
-	dir  int
-	e    entry  // a copy of it, worked on
-	held bool   // the cell's lock is held
-	head uint64 // of its cell, when it was looked at (look.go)
-	gone bool   // the connection has gone on by the packet, without the lock (look.go)
-	once bool   // no other reply key is chosen when the first one is taken
+	packet proto.Packet // unless Related
 
-	rewrite bool // to the connection's other key
+	at      store.Handle // the packet's connection, zero for none
+	dir     int
+	e       store.Entry   // the copy of it
+	outcome proto.Outcome // of its state machine
+	locked  bool          // the cell's lock is held
+	head    uint64        // of the cell, at the snapshot
+
+	once    bool // only the first reply key is tried
+	rewrite bool // the packet gets the connection's other key
 }
 
-// Track is one ct() action on the packet in f, whose headers lie where l says.
-// It writes what later tables see to m, which must be the packet's own (zero
-// for a packet that has not met conntrack, or after ct_clear); when r.NAT is
-// set it may rewrite addresses, ports and checksums in the frame, which
-// changes no lengths, so l stays right. now is the time in nanoseconds on the
+// Track is one ct() action on the packet in f, whose headers lie where l says. It writes what
+// later tables see to m, the packet's own Meta. m is zero before the packet's first ct() and
+// after ct_clear. If r.NAT is set, Track may rewrite addresses, ports and checksums in the
+// frame. That changes no lengths, so l stays valid. now is the time in nanoseconds, on the
 // clock of Config.Now.
 //
-// A packet that cannot be tracked gets +inv+trk and goes on; one that must not
-// go on gets a Verdict with a DropReason.
+// A packet that cannot be tracked gets +inv+trk and continues. A packet that is to be dropped
+// gets a Verdict with a DropReason.
 func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) Verdict {
-	var v visit // filled in place: a literal is made elsewhere and copied
+	var v visit // filled in place, because a literal would be copied
 	v.t, v.f, v.l, v.m, v.r, v.now = t, f, l, m, r, now
-	if !v.read(f.Bytes(), l, r.Zone) || !v.verified() {
+	if !v.Read(f.Bytes(), l, r.Zone) || !v.verified() {
 		*m = Meta{State: Invalid | Tracked, Zone: r.Zone}
 		return Verdict{}
 	}
 	if drop := v.run(); drop != DropNone {
 		t.counts.drops[drop].Add(1)
-		t.shares.of(t, r.InPort).refused.Add(1)
+		t.shares.ofPort(t, r.InPort).refused.Add(1)
 		return Verdict{Drop: drop}
 	}
 	return Verdict{Rewritten: v.translate()}
 }
 
-// verified verifies the packet's checksums, once on its way.
+// verified verifies the packet's checksums, once for all its ct() actions.
 func (v *visit) verified() bool {
-	v.m.sound = v.m.sound || sound(v.f, v.l)
+	v.m.sound = v.m.sound || tuple.ChecksumsValid(v.f, v.l)
 	return v.m.sound
 }
 
-// run is the order of work from a readable packet on.
+// run is the order of work for a readable packet.
 func (v *visit) run() DropReason {
-	if v.m.again = v.recall(); v.m.again {
+	if v.m.again = v.findAgain(); v.m.again {
 		v.finish()
 		return DropNone
 	}
+	v.readPacket()
 	for {
 		if !v.unknown() {
 			v.find()
 		}
-		if v.known() && (v.forced() || !v.meet()) {
-			v.replace() // a translated packet may show the key of yet another
+		if v.known() && (v.forced() || !v.setState()) {
+			v.replace() // a translated packet may have the key of a third connection
 			continue
 		}
 		if v.known() {
 			v.finish()
 			return DropNone
 		}
-		if drop, again := v.begin(); !again {
+		if drop, again := v.beginConnection(); !again {
 			v.finish()
 			return drop
 		}
 	}
 }
 
+// readPacket reads what the state machine needs.
+func (v *visit) readPacket() {
+	if !v.Related {
+		v.packet.Read(v.Key.Proto, v.f.Bytes()[v.L4:v.End])
+	}
+}
+
 // known says whether the packet has a connection.
-func (v *visit) known() bool { return v.at.slot != 0 }
+func (v *visit) known() bool { return v.at.Slot != 0 }
 
-// take locks a connection and copies it, if its time has not passed.
-func (v *visit) take(h handle) bool {
-	c := v.t.arena.at(h.slot)
-	if !c.lock(h.gen) {
-		return false
-	}
-	if c.expires() <= v.now {
-		c.unlock(h.gen)
-		return false
-	}
-	c.load(&v.e)
-	v.t.fetch(&v.e)
-	v.at, v.held = h, true
-	return true
-}
-
-// replace ends the packet's connection, so that the packet may begin another.
-// Nothing of what was done to the copy is kept.
+// replace ends the packet's connection, so that the packet may begin another. It discards the
+// changes of the copy.
 func (v *visit) replace() {
-	v.t.arena.at(v.at.slot).unlock(v.at.gen)
+	v.t.arena.At(v.at.Slot).Unlock(v.at.Gen)
 	v.t.remove(v.at, whatever, v.now)
-	v.at, v.e, v.held = handle{}, entry{}, false
+	v.at, v.e, v.locked = store.Handle{}, store.Entry{}, false
 }
 
-// release writes back what has changed and gives the lock back.
-func (v *visit) release() {
-	if !v.held {
-		return
-	}
-	c := v.t.arena.at(v.at.slot)
-	v.t.relist(&v.e, v.at.slot, v.now)
-	v.t.keepAway(c, &v.e)
-	c.store(&v.e)
-	c.unlock(v.at.gen)
-	v.held = false
-}
-
-// recall takes up the connection that this packet was found to belong to
-// before, in this zone, if its tuple still is as conntrack left it. Then the
-// state machine does not run again, and ct_state stays (D6).
-func (v *visit) recall() bool {
+// findAgain finds the connection that an earlier ct() in this zone has found for this packet.
+// The packet must still have the tuple that conntrack has left. Then the state machine does
+// not run again, and ct_state stays (D6).
+func (v *visit) findAgain() bool {
 	m := v.m
-	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || !m.seen.same(&v.key) || m.State&Related != 0 != v.related {
+	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || !m.seen.Equal(&v.Key) || m.State&Related != 0 != v.Related {
 		return false
 	}
-	if !v.t.arena.sees(m.at) || !(v.asks() && v.look(m.at)) && !v.take(m.at) {
+	if !v.t.arena.Sees(m.at) || !(v.readOnly() && v.snapshot(m.at)) && !v.lock(m.at) {
 		return false
 	}
 	v.dir = int(m.dir)
 	return true
 }
 
-// unknown says that the packet was looked up in this zone before and had no
-// connection. It is not looked up again in order to begin one: if another worker
-// has begun it meanwhile, the insertion says so, and then it is.
+// unknown says whether an earlier ct() in this zone has found no connection of the packet. Then
+// a commit does not look it up again. If another worker has begun the connection meanwhile,
+// the insertion fails, and the packet is looked up after that.
 func (v *visit) unknown() bool {
 	m := v.m
-	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || !m.seen.same(&v.key) {
+	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || !m.seen.Equal(&v.Key) {
 		return false
 	}
 	m.unknown, m.State = false, 0
 	return true
 }
 
-// find looks the packet up. One that was translated in this zone before shows
-// a tuple that is nobody's key, but whose answer's is; a tuple seen in another
-// zone, or rewritten since, is looked up as it is.
+// find looks the packet up. The tuple of a packet that was translated in this zone before is no
+// key of its connection, but the reversed tuple is. A tuple that was seen in another zone, or
+// rewritten since, is looked up as it is.
 func (v *visit) find() {
 	translated := v.m.State & (SNATed | DNATed)
 	v.m.State &= translated
 	if translated != 0 && v.m.Zone == v.r.Zone {
-		back := v.key.reversed()
-		if v.seek(&back, reply) {
+		back := v.Key.Reversed()
+		if v.seek(&back, tuple.Reply) {
 			return
 		}
 	}
 	v.m.State = 0
-	v.seek(&v.key, original)
+	v.seek(&v.Key, tuple.Original)
 }
 
-// seek finds and takes the connection of a key: the packet's own, or that of a reply
-// to it. One that ends between the two is looked for again: its key may be another's
-// by now.
-func (v *visit) seek(k *key, of int) bool {
+// seek finds the connection of a key, and joins it. of is tuple.Reply for the key of an answer to
+// the packet. If the connection ends in between, seek looks again, because another connection
+// may have the key by now.
+func (v *visit) seek(k *tuple.Key, of int) bool {
 	for {
-		h, dir, ok := v.t.findNear(k, v.r.Near, v.now)
+		h, dir, ok := v.t.find(k, v.r.Near, v.now)
 		if !ok {
 			return false
 		}
 		dir ^= of
-		if v.glance(h, dir) || v.take(h) {
+		if v.join(h, dir) {
 			v.dir = dir
 			return true
 		}
 	}
 }
 
-// forced says whether force replaces the connection: only by a packet of its
-// own that runs against it (CT-23).
-func (v *visit) forced() bool { return v.r.Force && v.dir == reply && !v.related }
+// forced says whether force replaces the connection. Only a packet of its reply direction does
+// that (CT-23).
+func (v *visit) forced() bool { return v.r.Force && v.dir == tuple.Reply && !v.Related }
 
-// meet runs a known connection's state machine. It reports false when the
-// packet begins another connection.
-func (v *visit) meet() bool {
+// setState sets ct_state by the outcome of the state machine. It reports false if the packet
+// begins another connection.
+func (v *visit) setState() bool {
 	var back State
-	if v.dir == reply {
+	if v.dir == tuple.Reply {
 		back = Reply
 	}
-	if v.related {
+	if v.Related {
 		v.m.State |= Related | back
 		return true
 	}
-	switch v.update() {
-	case outcomeNew:
+	if v.outcome == proto.OutcomeOutside {
+		v.outcome = v.outside()
+	}
+	switch v.outcome {
+	case proto.OutcomeNew:
 		v.m.State |= New
-	case outcomeEstablished:
+	case proto.OutcomeEstablished:
 		v.m.State |= Established | back
-	case outcomeInvalid:
+	case proto.OutcomeInvalid:
 		v.m.State = Invalid
-	case outcomeStartOver:
+	case proto.OutcomeStartOver:
 		return false
 	}
 	return true
 }
 
-// transport is the packet's transport header and what follows it.
-func (v *visit) transport() []byte { return v.f.Bytes()[v.l4:v.end] }
-
-func (v *visit) update() outcome {
-	switch {
-	case v.gone:
-		return outcomeEstablished
-	case v.key.proto == packet.ProtoTCP:
-		g := readSegment(packet.TCP(v.transport()))
-		return v.t.updateTCP(&v.e, v.dir, &g, v.now)
-	case v.key.proto == packet.ProtoSCTP:
-		return v.t.updateSCTP(&v.e, v.dir, packet.SCTP(v.transport()), v.now)
+// outside is the outcome of a TCP segment outside the window (D3).
+func (v *visit) outside() proto.Outcome {
+	v.t.counts.outOfWindow.Add(1)
+	if v.t.strict {
+		return proto.OutcomeInvalid
 	}
-	return v.t.updateOther(&v.e, v.dir, v.now)
+	return v.e.Outcome()
 }
 
-// finish applies NAT, mark and label of the connection to the packet, and
-// writes what it carries on.
+// finish writes the packet's Meta: state, mark, label and tuples. It unlocks the connection.
 func (v *visit) finish() {
 	m := v.m
 	m.unknown = m.State == New && !v.known() && v.t.parent == nil
 	m.State |= Tracked
 	m.Zone = v.r.Zone
 	if !v.known() {
-		m.Mark, m.Label, m.at = 0, Label{}, handle{}
-		m.seen = v.key
-		m.orig = v.key
+		m.Mark, m.Label, m.at = 0, Label{}, store.Handle{}
+		m.seen = v.Key
+		m.orig = v.Key
 		return
 	}
 	m.at, m.dir = v.at, uint8(v.dir)
-	m.seen = v.key
+	m.seen = v.Key
 	if m.State&Invalid == 0 {
 		v.nat()
 		v.mark()
 	}
-	m.Mark, m.Label.Hi, m.Label.Lo = v.e.mark, v.e.label.Hi, v.e.label.Lo
-	m.orig = v.e.keys[original]
-	v.release()
+	m.Mark, m.Label.Hi, m.Label.Lo = v.e.Mark, v.e.Label.Hi, v.e.Label.Lo
+	m.orig = v.e.Keys[tuple.Original]
+	if v.locked {
+		v.t.unlock(v.at, &v.e, v.now)
+		v.locked = false
+	}
 }
 
-// nat decides whether the packet is to be translated: when the action asks
-// for it, the connection has a translation, and the packet was not translated
-// in this zone before. ct_state says so even if nothing changes (CT-3).
+// nat decides whether the packet is to be translated. It is if the action says nat, the
+// connection has a translation, and the packet was not translated in this zone before.
+// ct_state shows a translation even if no byte changes (CT-3).
 func (v *visit) nat() {
-	bits := v.e.natBits(v.dir)
+	bits := natBits(v.e.Flags, v.dir)
 	if v.r.NAT == nil || bits == 0 || v.m.State&(SNATed|DNATed) != 0 {
 		return
 	}
 	v.m.State |= bits
-	v.e.keys[1-v.dir].reverse(&v.m.seen)
-	v.rewrite = !v.m.seen.same(&v.key)
+	v.e.Keys[1-v.dir].Reverse(&v.m.seen)
+	v.rewrite = !v.m.seen.Equal(&v.Key)
 }
 
-// natBits is what NAT does to a packet of direction dir: the reply to a
-// destination that was translated has its source translated back.
-func (e *entry) natBits(dir int) State {
+// natBits is what NAT does to a packet of direction dir. A reply to a translated destination
+// gets its source translated back.
+func natBits(flags proto.Flags, dir int) State {
 	switch {
-	case e.flags&(sourceNAT|destinationNAT) == 0:
+	case flags&(store.SourceNAT|store.DestinationNAT) == 0:
 		return 0
-	case (e.flags&sourceNAT != 0) == (dir == original):
+	case (flags&store.SourceNAT != 0) == (dir == tuple.Original):
 		return SNATed
 	}
 	return DNATed
@@ -287,7 +271,7 @@ func (e *entry) natBits(dir int) State {
 // mark writes the action's mark and label bits to the connection.
 func (v *visit) mark() {
 	e, r := &v.e, v.r
-	e.mark = e.mark&^r.MarkMask | r.Mark&r.MarkMask
-	e.label.Hi = e.label.Hi&^r.LabelMask.Hi | r.Label.Hi&r.LabelMask.Hi
-	e.label.Lo = e.label.Lo&^r.LabelMask.Lo | r.Label.Lo&r.LabelMask.Lo
+	e.Mark = e.Mark&^r.MarkMask | r.Mark&r.MarkMask
+	e.Label.Hi = e.Label.Hi&^r.LabelMask.Hi | r.Label.Hi&r.LabelMask.Hi
+	e.Label.Lo = e.Label.Lo&^r.LabelMask.Lo | r.Label.Lo&r.LabelMask.Lo
 }

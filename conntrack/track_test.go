@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -198,7 +199,7 @@ func TestMarkAndLabel(t *testing.T) { // CT-21, CT-22
 
 func TestInvalidChangesNothing(t *testing.T) { // CT-22, D15
 	b := newBench(t, Config{})
-	b.tell("c S  1000 0 0 | new | SYN_SENT 30")
+	b.runLine("c S  1000 0 0 | new | SYN_SENT 30")
 	r := commit
 	r.Mark, r.MarkMask = 5, 5
 	b.want(parseSegment(t, "c SF 1000 0 0"), r, "inv|trk")
@@ -343,11 +344,11 @@ func BenchmarkTrackNAT(b *testing.B) {
 func (m *Meta) tuple() (t Tuple) {
 	var o Original
 	if m.Original(&o); o.Proto != 0 {
-		f := ipv4
+		f := tuple.IPv4
 		if o.IPv6 {
-			f = ipv6
+			f = tuple.IPv6
 		}
-		t.Src, t.Dst = address{o.Src.Hi, o.Src.Lo}.netip(f), address{o.Dst.Hi, o.Dst.Lo}.netip(f)
+		t.Src, t.Dst = tuple.Address{Hi: o.Src.Hi, Lo: o.Src.Lo}.Addr(f), tuple.Address{Hi: o.Dst.Hi, Lo: o.Dst.Lo}.Addr(f)
 		t.Proto, t.SrcPort, t.DstPort = o.Proto, o.SrcPort, o.DstPort
 	}
 	return t

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/internal/ctvectors"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -50,7 +51,7 @@ type replay struct {
 func newReplay(t *testing.T, v *ctvectors.Vector) *replay {
 	r := &replay{T: t, v: v}
 	r.table = NewTable(Config{
-		Now: func() int64 { return r.now }, Timeouts: OVSTimeouts(), Max: 1 << 16, Seed: [2]uint64{1, 2},
+		Now: func() int64 { return r.now }, Timeouts: proto.OVSTimeouts(), Max: 1 << 16, Seed: [2]uint64{1, 2},
 	})
 	return r
 }

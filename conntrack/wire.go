@@ -6,10 +6,12 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// The values that this package reports, as JSON for another process. For most types the
-// tags of their fields are enough; here are the others:
+// The values that this package reports, as JSON for another process. For most types the tags
+// of their fields are enough. These types have methods:
 //
 //	State       words joined by "|": "new|trk"; "0" for none
 //	Label       128 bits in hexadecimal, as dumps show it
@@ -17,15 +19,14 @@ import (
 //	Stats       packets refused as an object by DropReason, those that are not 0
 //	Meta        state, zone, mark, label and the original tuple
 //
-// Of a Meta, the place of its connection in the table does not cross: it means
-// something only where that table is. A Meta that arrives is for reading. Request.Near
-// stays behind for the same reason.
+// The JSON of a Meta does not hold the place of its connection, and that of a Request does not
+// hold Near. Both have a meaning only for one table. So a Meta that arrives is for reading.
 
 // stateWords names the bits of a State: element i is bit i.
 var stateWords = [...]string{"new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"}
 
-// MarshalText implements encoding.TextMarshaler. Bits without a name are one number in
-// hexadecimal, behind the words.
+// MarshalText implements encoding.TextMarshaler. Bits without a name become one hexadecimal
+// number behind the words.
 func (s State) MarshalText() ([]byte, error) {
 	var b []byte
 	for i, word := range stateWords {
@@ -173,8 +174,8 @@ type wireKey struct {
 // MarshalJSON implements json.Marshaler.
 func (m Meta) MarshalJSON() ([]byte, error) {
 	w := wireMeta{plainMeta: (*plainMeta)(&m)}
-	if k := &m.orig; *k != (key{}) {
-		w.Original = &wireKey{k.zone, k.src.netip(k.family), k.dst.netip(k.family), k.proto, k.srcPort, k.dstPort}
+	if k := &m.orig; *k != (tuple.Key{}) {
+		w.Original = &wireKey{k.Zone, k.Src.Addr(k.Family), k.Dst.Addr(k.Family), k.Proto, k.SrcPort, k.DstPort}
 	}
 	return json.Marshal(w)
 }
@@ -187,14 +188,17 @@ func (m *Meta) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("a packet's connection: %w", err)
 	}
 	if o := w.Original; o != nil {
-		f := ipv6
+		f := tuple.IPv6
 		if o.Src.Is4() {
-			f = ipv4
+			f = tuple.IPv4
 		}
 		if !o.Src.IsValid() || !o.Dst.IsValid() || o.Src.Is4() != o.Dst.Is4() || o.Src.Zone()+o.Dst.Zone() != "" {
 			return fmt.Errorf("a packet's connection: original: %v and %v are not two addresses of one family", o.Src, o.Dst)
 		}
-		got.orig = key{addressOf(o.Src), addressOf(o.Dst), o.SrcPort, o.DstPort, o.Zone, o.Proto, f}
+		got.orig = tuple.Key{
+			Src: tuple.AddressOf(o.Src), Dst: tuple.AddressOf(o.Dst), SrcPort: o.SrcPort, DstPort: o.DstPort,
+			Zone: o.Zone, Proto: o.Proto, Family: f,
+		}
 	}
 	*m = got
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/conntrack/tuple"
 	"github.com/antrail/antrail/internal/wiretest"
 )
 
@@ -22,9 +23,12 @@ func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 			return
 		}
 		k := &p.(*Meta).orig
-		*k = key{address{0, uint64(f.Uint32())}, address{0, uint64(f.Uint32())}, uint16(f.Uint32()), uint16(f.Uint32()), uint16(f.Uint32()), uint8(f.Uint32()), ipv4}
+		*k = tuple.Key{
+			Src: tuple.Address{Lo: uint64(f.Uint32())}, Dst: tuple.Address{Lo: uint64(f.Uint32())},
+			SrcPort: uint16(f.Uint32()), DstPort: uint16(f.Uint32()), Zone: uint16(f.Uint32()), Proto: uint8(f.Uint32()), Family: tuple.IPv4,
+		}
 		if f.Chance(50) {
-			k.src, k.dst, k.family = address{f.Uint64(), f.Uint64()}, address{f.Uint64(), f.Uint64()}, ipv6
+			k.Src, k.Dst, k.Family = tuple.Address{Hi: f.Uint64(), Lo: f.Uint64()}, tuple.Address{Hi: f.Uint64(), Lo: f.Uint64()}, tuple.IPv6
 		}
 	}
 	return f
@@ -38,7 +42,6 @@ func TestValuesCross(t *testing.T) {
 		wiretest.Same(t, wiretest.Value[Stats](f))
 		wiretest.Same(t, wiretest.Value[ZoneLimit](f))
 		wiretest.Same(t, wiretest.Value[PortStats](f))
-		wiretest.Same(t, wiretest.Value[FragmentStats](f))
 		wiretest.Same(t, wiretest.Value[Filter](f))
 		wiretest.Same(t, wiretest.Value[Label](f))
 		wiretest.Same(t, wiretest.Value[Meta](f))
