@@ -9,7 +9,7 @@
 //	poll.go, pollother.go     a worker that sleeps until a port has frames, on Linux and elsewhere
 //	awake.go, awakeother.go   processors that do not fall asleep, on Linux and elsewhere
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words
-//	shortcuts.go              connections that the kernel forwards
+//	offload.go              connections that the kernel forwards
 //	link.go, ethtool.go       whether a link is there and up; its offloads and queues
 //	specimen.go               the last packet that was lost, by reason
 //	release.go                what this kernel can do
@@ -68,9 +68,9 @@ type Info struct {
 	Up     bool       `json:"up"`              // the link is there and up
 	Tunnel bool       `json:"tunnel,omitzero"` // frames carry Frame.Tunnel both ways
 	Aside  bool       `json:"aside,omitzero"`  // frames are sent to it by its number only, never by flooding
-	// Shortcut names the interface to the kernel's shortcuts: its index, where they
+	// OffloadLink names the interface to the kernel's offload entries: its index, where they
 	// may begin at this port and lead to it; 0 else.
-	Shortcut uint32 `json:"shortcut,omitzero"`
+	OffloadLink uint32 `json:"offloadLink,omitzero"`
 	// Carries says which undone work of frames Transmit passes on; it refuses
 	// frames with any other.
 	Carries Carries `json:"carries,omitzero"`

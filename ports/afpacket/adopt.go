@@ -12,7 +12,7 @@ import (
 // link: no frame is lost or seen twice, for those that wait do so in the socket. The
 // programs are the other process's own, because they lead to its memory. So it
 // puts them in the place of those of before, when the process before moves no
-// packet any more and has withdrawn its shortcuts: then the filter of either
+// packet any more and has withdrawn its offload entries: then the filter of either
 // passes every frame to the socket, and ingress drops it.
 
 // Descriptors are the socket.
@@ -64,7 +64,7 @@ func adopt(o Options, fds []int) (*Port, error) {
 		}
 		return nil, err
 	}
-	p.fd, p.ring, p.ingress, p.programs = fds[0], linger(fds[0]), &ingress{hook: h}, o.Shortcuts
+	p.fd, p.ring, p.ingress, p.programs = fds[0], linger(fds[0]), &ingress{hook: h}, o.Offload
 	return p, nil
 }
 

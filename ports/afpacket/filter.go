@@ -62,7 +62,7 @@ func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
 	return f, nil
 }
 
-// filterName is what tc(8) and bpftool(8) show; programs of shortcuts have it, too.
+// filterName is what tc(8) and bpftool(8) show; programs of offload entries have it, too.
 const filterName = "antrail_ingress"
 
 // of is the filter as the kernel knows it.

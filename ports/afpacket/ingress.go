@@ -23,10 +23,10 @@ type ingress struct {
 // tcxDrop is TCX_DROP of enum tcx_action_base.
 const tcxDrop = 2
 
-// takeIngress attaches the program of the shortcuts; one that drops all when there is
+// takeIngress attaches the program of the offload entries; one that drops all when there is
 // none.
 func takeIngress(index int, o *Options) (*ingress, error) {
-	prog := o.Shortcuts.Ingress
+	prog := o.Offload.Ingress
 	var own *ebpf.Program
 	if prog == nil {
 		var err error

@@ -58,9 +58,9 @@ type Options struct {
 	Frames int
 	// Buffer is DefaultBuffer when 0.
 	Buffer int
-	// Shortcuts lets the kernel forward frames that the switch has asked it to;
+	// Offload lets the kernel forward frames that the switch has asked it to;
 	// the zero value lets none.
-	Shortcuts Programs
+	Offload Programs
 	// Attached says that another process keeps the programs of the socket and of the
 	// link, and changes them: Adopt then needs no capability, and neither Begin nor
 	// Close touches a program. Open ignores it.
@@ -69,7 +69,7 @@ type Options struct {
 	older bool // as before Linux 6.6, without tcx; for tests
 }
 
-// Programs forward frames in the kernel (ports/shortcut): Filter decides which
+// Programs forward frames in the kernel (ports/offload): Filter decides which
 // ones, and keeps them from the socket; Ingress sends those, and drops all
 // others.
 type Programs struct{ Filter, Ingress *ebpf.Program }
@@ -121,7 +121,7 @@ func open(o Options) (*Port, error) {
 		return nil, err
 	}
 	if p.ingress, err = takeIngress(index, &o); err == nil {
-		p.fd, err = openSocket(index, o.Buffer, o.Shortcuts.Filter)
+		p.fd, err = openSocket(index, o.Buffer, o.Offload.Filter)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.release())
@@ -152,8 +152,8 @@ func prepare(o *Options) (p *Port, index int, err error) {
 		p.info.Why += "; segments of UDP are cut: the kernel takes none before Linux 6.2"
 	}
 	copy(p.info.MAC[:], nic.Attrs().HardwareAddr)
-	if o.Shortcuts.Filter != nil {
-		p.info.Shortcut = uint32(index)
+	if o.Offload.Filter != nil {
+		p.info.OffloadLink = uint32(index)
 	}
 	p.link, err = ports.WatchLink(o.Interface, index)
 	return p, index, err

@@ -237,7 +237,7 @@ func (u *UMEM) add(p *Port, o Options) error {
 		return errClosed
 	case !u.shared:
 		return errors.New("the other ports of its memory have begun")
-	case int(f.Frames) != u.Frames() || int(f.Requests) != u.requests || f.Chains != number(u.chains):
+	case int(f.Frames) != u.Frames() || int(f.Requests) != u.requests || f.Chains != number(u.multiBuffer):
 		return errors.New("it has other frames than its memory")
 	}
 	if err := p.join(o); err != nil {
@@ -252,19 +252,19 @@ func (u *UMEM) add(p *Port, o Options) error {
 func (p *Port) join(o Options) error {
 	f := &p.ledger.facts
 	mode := modes[f.Mode]
-	chains := p.umem.chains && mode != ZeroCopy
-	err := p.holds(chains)
+	multiBuffer := p.umem.multiBuffer && mode != ZeroCopy
+	err := p.holds(multiBuffer)
 	if err == nil {
 		err = p.socket.mapRings(int(f.Ring))
 	}
 	if err == nil && !o.Attached {
-		err = p.program.load(o.Queue, chains, o.Filter.within(p.info.MTU, mode))
+		err = p.program.load(o.Queue, multiBuffer, o.Filter.within(p.info.MTU, mode))
 	}
 	if err == nil && !o.Attached {
 		err = p.program.serve(o.Queue, p.socket.fd)
 	}
 	if err == nil {
-		err = p.settle(o, mode, chains)
+		err = p.settle(o, mode, multiBuffer)
 	}
 	if err != nil {
 		return errors.Join(err, p.program.unload(), p.socket.unmap())

@@ -109,7 +109,7 @@ func (p *Port) factsOf(index int, o *Options, mode Mode) facts {
 	return facts{
 		Layout: Layout, FrameSize: FrameSize, Frames: uint32(p.umem.Frames()), Requests: uint32(p.umem.requests),
 		Interface: uint32(index), Queue: uint32(o.Queue), Ring: uint32(o.Ring), Mode: uint32(slices.Index(modes, mode)),
-		Chains: number(p.umem.chains), Apart: number(o.apart(mode)),
+		Chains: number(p.umem.multiBuffer), Apart: number(o.apart(mode)),
 	}
 }
 

@@ -201,12 +201,12 @@ func (p *Port) openMode(index int, o Options) error {
 // start attaches the program, binds the socket and connects the two, in the
 // order that lets no frame reach a socket without buffers.
 func (p *Port) start(index int, o Options, mode Mode) error {
-	chains := p.umem.chains && mode != ZeroCopy
-	if err := p.holds(chains); err != nil {
+	multiBuffer := p.umem.multiBuffer && mode != ZeroCopy
+	if err := p.holds(multiBuffer); err != nil {
 		return err
 	}
-	attachFlags, bindFlags := flagsOf(mode, chains)
-	prog, err := attach(index, o.Queue, attachFlags, chains, o.Filter.within(p.info.MTU, mode))
+	attachFlags, bindFlags := flagsOf(mode, multiBuffer)
+	prog, err := attach(index, o.Queue, attachFlags, multiBuffer, o.Filter.within(p.info.MTU, mode))
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 		return errors.Join(err, prog.close())
 	}
 	p.program, p.socket = prog, s
-	err = p.settle(o, mode, chains)
+	err = p.settle(o, mode, multiBuffer)
 	if err == nil {
 		err = p.ledger.write(p.factsOf(index, &o, mode))
 	}
@@ -236,7 +236,7 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 func (o *Options) apart(mode Mode) bool { return mode != ZeroCopy && o.BusyPoll.Time == 0 }
 
 // flagsOf are the flags to attach the program with, and to bind the socket.
-func flagsOf(mode Mode, chains bool) (attach link.XDPAttachFlags, bind uint16) {
+func flagsOf(mode Mode, multiBuffer bool) (attach link.XDPAttachFlags, bind uint16) {
 	attach, bind = link.XDPDriverMode, unix.XDP_COPY
 	switch mode {
 	case Generic:
@@ -244,7 +244,7 @@ func flagsOf(mode Mode, chains bool) (attach link.XDPAttachFlags, bind uint16) {
 	case ZeroCopy:
 		bind = unix.XDP_ZEROCOPY
 	}
-	if chains {
+	if multiBuffer {
 		bind |= unix.XDP_USE_SG
 	}
 	return attach, bind
@@ -252,11 +252,11 @@ func flagsOf(mode Mode, chains bool) (attach link.XDPAttachFlags, bind uint16) {
 
 // holds says why the link's frames are too long for a port with chains, or
 // without.
-func (p *Port) holds(chains bool) error {
+func (p *Port) holds(multiBuffer bool) error {
 	switch mtu := p.info.MTU; {
-	case chains && mtu > chainedMTU:
-		return fmt.Errorf("MTU %d: frames of an MTU up to %d are gathered", mtu, chainedMTU)
-	case !chains && mtu > oneBufferMTU:
+	case multiBuffer && mtu > multiBufferMTU:
+		return fmt.Errorf("MTU %d: frames of an MTU up to %d are gathered", mtu, multiBufferMTU)
+	case !multiBuffer && mtu > oneBufferMTU:
 		return fmt.Errorf("MTU %d: one buffer holds frames of an MTU up to %d, and more than one %s", mtu, oneBufferMTU, p.unchained())
 	}
 	return nil
@@ -264,7 +264,7 @@ func (p *Port) holds(chains bool) error {
 
 // unchained is why a frame of this port has one buffer.
 func (p *Port) unchained() string {
-	if !p.umem.chains {
+	if !p.umem.multiBuffer {
 		return "takes Linux 6.6"
 	}
 	return "is not for zero-copy"
@@ -272,7 +272,7 @@ func (p *Port) unchained() string {
 
 // settle takes down what the bound socket does, which the UMEM's first port has
 // decided.
-func (p *Port) settle(o Options, mode Mode, chains bool) error {
+func (p *Port) settle(o Options, mode Mode, multiBuffer bool) error {
 	s := p.socket
 	if o.Attached {
 		s.busy = s.polls()
@@ -290,13 +290,13 @@ func (p *Port) settle(o Options, mode Mode, chains bool) error {
 	if mode == ZeroCopy && !s.zeroCopy() {
 		return errors.New("the UMEM is shared with a port that copies")
 	}
-	p.chains = chains && !s.zeroCopy()
-	return p.holds(p.chains)
+	p.multiBuffer = multiBuffer && !s.zeroCopy()
+	return p.holds(p.multiBuffer)
 }
 
 // lengths says what bounds a frame's length, if it is one buffer.
 func (p *Port) lengths() string {
-	if p.chains {
+	if p.multiBuffer {
 		return ""
 	}
 	return fmt.Sprintf("; frames of one buffer: more than one %s", p.unchained())

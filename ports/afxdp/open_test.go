@@ -57,9 +57,9 @@ func TestOpenRefusals(t *testing.T) {
 // of many buffers.
 func TestAutoFallsBack(t *testing.T) {
 	for _, c := range []struct {
-		mtu       int
-		chains    bool
-		mode, why string
+		mtu         int
+		multiBuffer bool
+		mode, why   string
 	}{
 		{1500, false, "native, copy", "the driver runs XDP programs"},
 		{3700, false, "generic, copy", "not native: attach XDP"},
@@ -69,7 +69,7 @@ func TestAutoFallsBack(t *testing.T) {
 		nstest.AddVeth(t, a, "sw0", b, "eth0")
 		setMTU(t, c.mtu, a, "sw0", b, "eth0")
 		u := umemFor(t, 256)
-		u.chains = u.chains && c.chains
+		u.multiBuffer = u.multiBuffer && c.multiBuffer
 		p := openIn(t, a, u, Options{Interface: "sw0", Ring: 64})
 		info := p.Info()
 		if info.Mode != c.mode || !strings.HasPrefix(info.Why, c.why) || info.MTU != c.mtu {

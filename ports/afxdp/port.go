@@ -15,7 +15,7 @@
 //	ledger.go         which frames the kernel has of a port; held.go them as a set
 //	shared.go         the memory of both
 //	request.go        checksums that a pod's kernel left undone
-//	chain.go          frames of more than one buffer
+//	multibuffer.go    frames of more than one buffer
 //	port.go           Port, and how one ends
 //	receive.go        frames from the rings to workers
 //	transmit.go       frames from workers to the rings
@@ -59,22 +59,22 @@ type Port struct {
 	last    unix.XDPStatistics // of the kernel, kept by Close
 	before  unix.XDPStatistics // what it had counted when the port was taken over
 
-	chains  bool // frames may have many buffers
-	veth    bool
-	generic bool // the program runs on what the kernel has made of frames
-	silent  bool // checksums may be undone, and nobody tells
+	multiBuffer bool // frames may have many buffers
+	veth        bool
+	generic     bool // the program runs on what the kernel has made of frames
+	silent      bool // checksums may be undone, and nobody tells
 
 	rx struct {
 		sync.Mutex
-		held    held // the ledger's
-		stock   stock
-		scratch [portion]uint32
-		poll    [1]unix.PollFd
-		chain   chain
-		spent   [portion]uint32 // buffers that were gathered, the first used of them
-		used    int
-		one     [1]*packet.Frame
-		touched byte // keeps touch's loads from being left out
+		held        held // the ledger's
+		stock       stock
+		scratch     [portion]uint32
+		poll        [1]unix.PollFd
+		multiBuffer multiBuffer
+		spent       [portion]uint32 // buffers that were gathered, the first used of them
+		used        int
+		one         [1]*packet.Frame
+		touched     byte // keeps touch's loads from being left out
 	}
 	tx struct {
 		sync.Mutex
@@ -177,7 +177,7 @@ func (p *Port) stop() error {
 	err := p.program.close()
 	p.count.Lost(ports.RxClosed, p.socket.rx.readable(len(p.socket.rx.slots)))
 	err = errors.Join(err, p.socket.close())
-	if p.rx.chain.open {
+	if p.rx.multiBuffer.open {
 		p.tear(ports.RxClosed, false)
 	}
 	p.umem.give(p.rx.held.drain())

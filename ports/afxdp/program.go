@@ -29,9 +29,9 @@ const xdpPass = 2
 // attach loads the program and puts it on the netdev with this index. The map
 // has places for queues 0 to queue. With chains, it takes frames of many buffers;
 // with a filter, only what that wants.
-func attach(index, queue int, flags link.XDPAttachFlags, chains bool, filter *Filter) (*program, error) {
+func attach(index, queue int, flags link.XDPAttachFlags, multiBuffer bool, filter *Filter) (*program, error) {
 	p := &program{}
-	err := p.load(queue, chains, filter)
+	err := p.load(queue, multiBuffer, filter)
 	if err == nil {
 		p.link, err = link.AttachXDP(link.XDPOptions{Program: p.prog, Interface: index, Flags: flags})
 		err = explainAttach(err)
@@ -44,7 +44,7 @@ func attach(index, queue int, flags link.XDPAttachFlags, chains bool, filter *Fi
 
 // load makes the program: a frame goes to the socket of its queue, and to the
 // kernel's own stack while the queue has none.
-func (p *program) load(queue int, chains bool, filter *Filter) error {
+func (p *program) load(queue int, multiBuffer bool, filter *Filter) error {
 	var err error
 	var first asm.Instructions
 	if filter != nil {
@@ -54,7 +54,7 @@ func (p *program) load(queue int, chains bool, filter *Filter) error {
 		first = filter.filtering(p.locals)
 	}
 	flags := uint32(0)
-	if chains {
+	if multiBuffer {
 		flags = unix.BPF_F_XDP_HAS_FRAGS
 	}
 	p.sockets, err = ebpf.NewMap(&ebpf.MapSpec{

@@ -56,7 +56,7 @@ func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 // they are those of a frame that has begun.
 func (p *Port) ready(want int) int {
 	if p.rests {
-		if !p.rx.chain.open {
+		if !p.rx.multiBuffer.open {
 			return 0
 		}
 		want = 1
@@ -75,7 +75,7 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 		return nil
 	}
 	p.rx.stock.take()
-	if !more && !p.rx.chain.open {
+	if !more && !p.rx.multiBuffer.open {
 		return f
 	}
 	return p.gather(f, !more)

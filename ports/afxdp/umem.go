@@ -59,8 +59,8 @@ type UMEM struct {
 	alone   bool    // of a port that was given
 	idle    bool    // of one that is to be given: nobody here has a frame
 
-	chains   bool // the kernel knows frames of many buffers
-	requests int  // bytes in front of a sent frame for a request; 0 when the kernel takes none
+	multiBuffer bool // the kernel knows frames of many buffers
+	requests    int  // bytes in front of a sent frame for a request; 0 when the kernel takes none
 }
 
 // NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
@@ -71,7 +71,7 @@ func NewUMEM(frames int) (*UMEM, error) {
 	if frames <= 0 {
 		return nil, fmt.Errorf("afxdp: UMEM of %d frames", frames)
 	}
-	chains, err := available()
+	multiBuffer, err := available()
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func NewUMEM(frames int) (*UMEM, error) {
 	if err != nil {
 		return nil, fmt.Errorf("afxdp: %w", err)
 	}
-	u, err := newUMEM(fd, memory, chains)
+	u, err := newUMEM(fd, memory, multiBuffer)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("afxdp: %w", err), unix.Close(fd))
 	}
@@ -89,10 +89,10 @@ func NewUMEM(frames int) (*UMEM, error) {
 
 // newUMEM is one in memory that is there; none of its frames is free. When it fails,
 // only the memory is given back, and not its descriptor.
-func newUMEM(fd int, memory []byte, chains bool) (u *UMEM, err error) {
+func newUMEM(fd int, memory []byte, multiBuffer bool) (u *UMEM, err error) {
 	frames := len(memory) / FrameSize
-	u = &UMEM{fd: fd, memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, 0, frames), chains: chains}
-	if chains {
+	u = &UMEM{fd: fd, memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, 0, frames), multiBuffer: multiBuffer}
+	if multiBuffer {
 		if u.large, err = ports.LargePool(largeFrames); err != nil {
 			return nil, errors.Join(err, unix.Munmap(memory))
 		}
@@ -132,7 +132,7 @@ func (u *UMEM) registerAny(fd int) error {
 // available says why this process cannot open AF_XDP sockets, and whether those
 // of this kernel know frames of many buffers (Linux 6.6): an older one does not
 // look for the device before it refuses the flag.
-func available() (chains bool, err error) {
+func available() (multiBuffer bool, err error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return false, fmt.Errorf("afxdp: open a socket: %w", err)

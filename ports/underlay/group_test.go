@@ -38,7 +38,7 @@ func TestFloodFillsItsOwnSocket(t *testing.T) {
 		if at >= 0 {
 			return
 		}
-		if before += n; n == 0 || before > maxMessages*maxTrain {
+		if before += n; n == 0 || before > maxMessages*maxDatagrams {
 			t.Fatalf("%d frames of the flood of %d came, and not the other pod's", before, sent)
 		}
 	}

@@ -16,7 +16,7 @@ const maxMessages = 32
 
 // inbox is what one recvmmsg(2) brought, until all of it is handed out. A
 // message is one datagram or, where the kernel has joined datagrams of one
-// sender, a train of them: all of one size but the last, which may be shorter.
+// sender, coalesced: all of one size but the last, which may be shorter.
 type inbox struct {
 	*received
 	room []*packet.Frame // message i is in the buffer of room[i]
@@ -76,10 +76,10 @@ func (in *inbox) cut() []byte {
 	return d
 }
 
-// trainOf is how many datagrams a message of n bytes is by the kernel's word,
+// datagramsOf is how many datagrams a message of n bytes is by the kernel's word,
 // and how long each but the last is. Without its word, or with one that makes
 // no sense, it is one.
-func trainOf(n, size int) (datagrams, each int) {
+func datagramsOf(n, size int) (datagrams, each int) {
 	if size <= 0 || size >= n {
 		return 1, n
 	}
@@ -129,7 +129,7 @@ func (p *Port) begin() bool {
 		i := in.next
 		in.next++
 		n, truncated := in.messageSize(i)
-		datagrams, each := trainOf(n, in.segmentSize(i))
+		datagrams, each := datagramsOf(n, in.segmentSize(i))
 		src := in.source(i)
 		from, known := peers.sender(src)
 		if !known {

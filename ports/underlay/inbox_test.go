@@ -54,8 +54,8 @@ func message(vni uint32, frames ...[]byte) (b []byte) {
 	return b
 }
 
-// tcpTrain is a large frame's segments of 100 bytes of payload, the last of 50.
-func tcpTrain(t testing.TB, n int) (whole *packet.Frame, cut [][]byte) {
+// tcpSegments is a large frame's segments of 100 bytes of payload, the last of 50.
+func tcpSegments(t testing.TB, n int) (whole *packet.Frame, cut [][]byte) {
 	t.Helper()
 	whole = pt.Undone(pt.TCP4(pt.Options{Payload: make([]byte, 100*n-50), TCPFlags: packet.TCPAck}), 100)
 	return whole, segments(t, whole)
@@ -65,7 +65,7 @@ func tcpTrain(t testing.TB, n int) (whole *packet.Frame, cut [][]byte) {
 // a time: segments joined, of whatever message they are, the rest one by one.
 func TestMessagesAreCut(t *testing.T) {
 	p := unopened(t, 64, 8)
-	whole, cut := tcpTrain(t, 20)
+	whole, cut := tcpSegments(t, 20)
 	udp := pt.UDP4(pt.Options{Payload: []byte("one of three")})
 	p.arrives(peer, message(7, cut[:12]...), len(wrap(7, cut[0])))
 	p.arrives(peer, message(7, cut[12:]...), len(wrap(7, cut[0])))
@@ -103,21 +103,21 @@ func TestMessagesAreCut(t *testing.T) {
 // TestEachDatagramIsChecked has messages of which single datagrams, or all, are
 // refused: each is counted.
 func TestEachDatagramIsChecked(t *testing.T) {
-	_, cut := tcpTrain(t, 4)
+	_, cut := tcpSegments(t, 4)
 	good := wrap(7, cut[0])
 	bad := bytes.Clone(good)
 	bad[0] = 0x40
 	n := len(good)
-	train := func(all ...[]byte) []byte { return bytes.Join(all, nil) }
+	gsoMessage := func(all ...[]byte) []byte { return bytes.Join(all, nil) }
 	for name, c := range map[string]struct {
 		from       netip.Addr
 		b          []byte
 		size       int
 		good, lost uint64
 	}{
-		"a stranger's":            {netip.MustParseAddr("127.0.0.9"), train(good, good, good), n, 0, 3},
-		"the second":              {peer, train(good, bad, good), n, 2, 1},
-		"a rest too short":        {peer, train(good, good[:7]), n, 1, 1},
+		"a stranger's":            {netip.MustParseAddr("127.0.0.9"), gsoMessage(good, good, good), n, 0, 3},
+		"the second":              {peer, gsoMessage(good, bad, good), n, 2, 1},
+		"a rest too short":        {peer, gsoMessage(good, good[:7]), n, 1, 1},
 		"a size of one":           {peer, good[:20], 1, 0, 20},
 		"a size below zero":       {peer, good, -5, 1, 0},
 		"a size above the length": {peer, good, n + 1, 1, 0},
@@ -134,11 +134,11 @@ func TestEachDatagramIsChecked(t *testing.T) {
 	}
 }
 
-// TestTrainsAreOfOneTunnel does not join what came from two Nodes or of two
+// TestGSOMessagesAreOfOneTunnel does not join what came from two Nodes or of two
 // networks.
-func TestTrainsAreOfOneTunnel(t *testing.T) {
+func TestGSOMessagesAreOfOneTunnel(t *testing.T) {
 	other := netip.MustParseAddr("127.0.0.8")
-	_, cut := tcpTrain(t, 4)
+	_, cut := tcpSegments(t, 4)
 	for name, c := range map[string]struct {
 		from netip.Addr
 		vni  uint32
@@ -158,7 +158,7 @@ func TestTrainsAreOfOneTunnel(t *testing.T) {
 // TestNoFrameToJoinInto leaves segments single, and without frames for those
 // counts them as lost.
 func TestNoFrameToJoinInto(t *testing.T) {
-	_, cut := tcpTrain(t, 4)
+	_, cut := tcpSegments(t, 4)
 	p := unopened(t, 3, 0)
 	p.arrives(peer, message(7, cut...), len(wrap(7, cut[0])))
 	p.supply(8)
@@ -171,10 +171,10 @@ func TestNoFrameToJoinInto(t *testing.T) {
 	}
 }
 
-// TestJoiningAllocatesNothing receives a train of 60 segments.
+// TestJoiningAllocatesNothing receives 60 coalesced segments.
 func TestJoiningAllocatesNothing(t *testing.T) {
 	p := unopened(t, 64, 8)
-	_, cut := tcpTrain(t, 60)
+	_, cut := tcpSegments(t, 60)
 	b, size, batch := message(7, cut...), len(wrap(7, cut[0])), make([]*packet.Frame, 8)
 	if n := testing.AllocsPerRun(50, func() {
 		p.in.clear()
@@ -193,7 +193,7 @@ func TestJoiningAllocatesNothing(t *testing.T) {
 // the kernel says, each frame is a part of the message, and nothing is lost
 // without being counted.
 func FuzzMessage(f *testing.F) {
-	_, cut := tcpTrain(f, 4)
+	_, cut := tcpSegments(f, 4)
 	f.Add(message(7, cut...), len(wrap(7, cut[0])))
 	f.Add(message(7, cut...), 1)
 	f.Add(message(7, cut[0]), -1)
@@ -217,7 +217,7 @@ func FuzzMessage(f *testing.F) {
 			}
 			packet.Release(batch[:n])
 		}
-		datagrams, _ := trainOf(len(b), int(int32(size)))
+		datagrams, _ := datagramsOf(len(b), int(int32(size)))
 		s := p.Stats()
 		lost := s.RxDropped + s.RxErrors - before.RxDropped - before.RxErrors
 		if got := s.RxPackets - before.RxPackets; got+lost != uint64(datagrams) || frames > datagrams || bytes > len(b) {

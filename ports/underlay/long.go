@@ -101,9 +101,9 @@ func (p *lane) tooLong(i, first, frames int, tell bool) {
 	if len(seen) == 0 {
 		seen = body
 	}
-	p.count.unsent(ports.TxTooLong, o.trains[i].to, seen, len(head)+len(body))
+	p.count.unsent(ports.TxTooLong, o.gsoMessages[i].to, seen, len(head)+len(body))
 	if tell {
-		p.report(o.trains[i].to, head, body)
+		p.report(o.gsoMessages[i].to, head, body)
 	}
 }
 

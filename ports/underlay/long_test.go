@@ -121,8 +121,8 @@ func TestPathMTU(t *testing.T) {
 }
 
 // The segments of a large frame that are too long are lost, all of them counted
-// and one of them told; trains go on being sent when the way is wide again.
-func TestTrainTooLong(t *testing.T) {
+// and one of them told; long messages are sent again when the way is wide again.
+func TestGSOMessageTooLong(t *testing.T) {
 	nodes := underlays["IPv4"]
 	ns := underlay(t, nodes)
 	a := open(t, ns, Config{Local: local, MTU: 2000, Peers: peersAt(peer)})
@@ -149,7 +149,7 @@ func TestTrainTooLong(t *testing.T) {
 	packet.Release(receive(t, b, 1))
 	setLoopbackMTU(t, ns, 1500)
 	if send() != 1 || a.lanes[0].out.whole {
-		t.Errorf("trains are no longer sent: %+v", a.Stats())
+		t.Errorf("long messages are no longer sent: %+v", a.Stats())
 	}
 	if got := receive(t, b, 1)[0]; !bytes.Equal(got.Bytes(), large.Bytes()) {
 		t.Errorf("%d bytes arrive of %d", got.Len(), large.Len())

@@ -34,11 +34,11 @@ type received struct {
 	hdrs     [maxMessages]mmsghdr
 	iovs     [maxMessages]unix.Iovec
 	addrs    [maxMessages]unix.RawSockaddrInet6 // large enough for either family
-	controls [maxMessages]trainControl
+	controls [maxMessages]gsoControl
 }
 
-// trainControl is a control message UDP_GRO: an int, the size of a datagram.
-type trainControl struct {
+// gsoControl is a control message UDP_GRO: an int, the size of a datagram.
+type gsoControl struct {
 	hdr  unix.Cmsghdr
 	size int32
 	_    int32

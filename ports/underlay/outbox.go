@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// maxTrain is how many datagrams the kernel cuts a message into: 64, and 128
+	// maxDatagrams is how many datagrams the kernel cuts a message into: 64, and 128
 	// since Linux 6.9.
-	maxTrain = 64
+	maxDatagrams = 64
 	// maxBytes is the longest message: 64 kB less the headers of IPv6 and UDP.
 	maxBytes = 65535 - packet.IPv6Len - packet.UDPLen
 	// maxParts is how many parts the messages of one system call have together.
@@ -31,20 +31,20 @@ const (
 // once.
 type outbox struct {
 	*sent
-	port   uint16 // of the other Node; 0 without UDP
-	trains [maxMessages]train
-	n      int // messages
-	parts  int
-	heads  []byte
-	used   int // of heads
+	port        uint16 // of the other Node; 0 without UDP
+	gsoMessages [maxMessages]gsoMessage
+	n           int // messages
+	parts       int
+	heads       []byte
+	used        int // of heads
 
 	whole bool // the kernel does not cut: each datagram is a message
 
 	frames, datagrams, bytes int // sent, and not counted yet
 }
 
-// train is one message of an outbox.
-type train struct {
+// gsoMessage is one message of an outbox.
+type gsoMessage struct {
 	to        netip.Addr
 	size      int // of each datagram but the last
 	bytes     int
@@ -77,10 +77,10 @@ func (o *outbox) head(n int) []byte {
 func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
 	n := len(head) + len(body)
 	if !o.follows(to, n) {
-		o.trains[o.n] = train{to: to, size: n, first: o.parts, ended: o.whole}
+		o.gsoMessages[o.n] = gsoMessage{to: to, size: n, first: o.parts, ended: o.whole}
 		o.n++
 	}
-	t := &o.trains[o.n-1]
+	t := &o.gsoMessages[o.n-1]
 	o.setPart(o.parts, head)
 	o.setPart(o.parts+1, body)
 	o.parts += 2
@@ -88,27 +88,27 @@ func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
 	t.bytes += n
 	t.begins |= uint64(frames) << t.datagrams
 	t.datagrams++
-	t.ended = t.ended || n < t.size || t.datagrams == maxTrain
+	t.ended = t.ended || n < t.size || t.datagrams == maxDatagrams
 }
 
 // frames is how many begin in a message.
-func (t *train) frames() int { return bits.OnesCount64(t.begins) }
+func (t *gsoMessage) frames() int { return bits.OnesCount64(t.begins) }
 
 // beginsAt is 1 when a frame begins in a datagram of a message, else 0.
-func (t *train) beginsAt(datagram int) int { return int(t.begins >> datagram & 1) }
+func (t *gsoMessage) beginsAt(datagram int) int { return int(t.begins >> datagram & 1) }
 
 // follows says whether a datagram of n bytes can be put behind the last one.
 func (o *outbox) follows(to netip.Addr, n int) bool {
 	if o.n == 0 {
 		return false
 	}
-	t := &o.trains[o.n-1]
+	t := &o.gsoMessages[o.n-1]
 	return !t.ended && t.to == to && n <= t.size && t.bytes+n <= maxBytes
 }
 
 // address makes message i ready to be sent.
 func (o *outbox) address(i int) {
-	t := &o.trains[i]
+	t := &o.gsoMessages[i]
 	o.setDestination(i, netip.AddrPortFrom(t.to, o.port))
 	size := 0
 	if t.datagrams > 1 {
@@ -154,7 +154,7 @@ func (p *lane) send(fd int) {
 // answer, as lost.
 func (p *lane) took(i int) {
 	o := p.out
-	t := &o.trains[i]
+	t := &o.gsoMessages[i]
 	if _, silent := (*p.silent.Load())[t.to]; !silent {
 		o.note(t.frames(), t.datagrams, t.bytes-t.option)
 		return
@@ -166,7 +166,7 @@ func (p *lane) took(i int) {
 // keep keeps the frame inside the datagram of message i that begins with a part, as the
 // last one that was lost for a reason.
 func (p *lane) keep(reason string, i, first int) {
-	t := &p.out.trains[i]
+	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
 	head = head[tunnel.HeaderLen+t.option:]
 	var inner [ports.SpecimenLen]byte
@@ -177,7 +177,7 @@ func (p *lane) keep(reason string, i, first int) {
 
 // fail sees to message i, which the kernel refused.
 func (p *lane) fail(fd, i int, err error) {
-	t := &p.out.trains[i]
+	t := &p.out.gsoMessages[i]
 	switch {
 	case t.option > 0 && err == unix.EMSGSIZE:
 		p.withoutID(fd, i)
@@ -196,7 +196,7 @@ func (p *lane) fail(fd, i int, err error) {
 // does no checksums: from then on all go so.
 func (p *lane) apart(fd, i int) {
 	o := p.out
-	t := &o.trains[i]
+	t := &o.gsoMessages[i]
 	long := false
 	for n := range t.datagrams {
 		first, frames := t.first+2*n, t.beginsAt(n)

@@ -22,8 +22,8 @@ func TestKernelsThatDoNotCut(t *testing.T) {
 	})
 }
 
-// TestKernelRefusesToCut sends trains by sockets of which the kernel cuts none,
-// as it does for some routes: all segments arrive, and no further train is tried.
+// TestKernelRefusesToCut sends long messages by sockets for which the kernel cuts none,
+// as it does for some routes: all segments arrive, and no further long message is tried.
 func TestKernelRefusesToCut(t *testing.T) {
 	ns := nstest.New(t)
 	a := open(t, ns, Config{Local: local, Peers: peersAt(peer)})
@@ -46,7 +46,7 @@ func TestKernelRefusesToCut(t *testing.T) {
 		}
 	}
 	if s := a.Stats(); s.TxPackets != 44 || s.TxBytes != 60_000+44*54 || !a.lanes[0].out.whole {
-		t.Errorf("%+v; tries trains: %v", s, !a.lanes[0].out.whole)
+		t.Errorf("%+v; tries long messages: %v", s, !a.lanes[0].out.whole)
 	}
 }
 

@@ -67,7 +67,7 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 }
 
 // nextFrame makes a frame of the datagram that peek has found, and of those
-// behind it that belong to the same train of TCP segments. What another Node
+// behind it that belong to the same run of TCP segments. What another Node
 // cut, because its datagrams have to fit the underlay, walks the tables here as
 // one frame again, and reaches a pod as one. Nil, with the loss counted, when it
 // can be none.
@@ -75,14 +75,14 @@ func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
 	outer.ID, outer.Trace = p.in.id, p.in.trace
 	first := p.take()
-	p.train.Start(first)
-	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.train.Add(p.in.inner) {
+	p.gsoMessage.Start(first)
+	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.gsoMessage.Add(p.in.inner) {
 		p.take()
 	}
 	var f *packet.Frame
-	if p.train.Len() > 1 {
+	if p.gsoMessage.Len() > 1 {
 		f, p.joined[0] = p.joined[0], nil
-		p.train.Join(f)
+		p.gsoMessage.Join(f)
 	} else if f = p.single(first); f == nil {
 		return nil
 	}

@@ -29,17 +29,17 @@ func (p *lane) postTraced(f *packet.Frame, fd int) {
 	h := o.head(n)
 	tunnel.Geneve(h).InitTraced(uint32(f.Tunnel.ID), f.Tunnel.Trace)
 	if o.n > 0 {
-		o.trains[o.n-1].ended = true
+		o.gsoMessages[o.n-1].ended = true
 	}
 	o.put(f.Tunnel.Dst, h, f.Bytes(), 1)
-	t := &o.trains[o.n-1]
+	t := &o.gsoMessages[o.n-1]
 	t.ended, t.option = true, tunnel.TraceLen
 }
 
 // withoutID sends message i once more, whose way is too narrow with the id.
 func (p *lane) withoutID(fd, i int) {
 	o := p.out
-	t := &o.trains[i]
+	t := &o.gsoMessages[i]
 	h := o.part(t.first)
 	vni := tunnel.Geneve(h).VNI()
 	h = h[t.option:]

@@ -28,7 +28,7 @@ func TestIDsTravel(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			a := open(t, ns, Config{Kind: kind, Local: local, Peers: peersAt(peer)})
 			b := open(t, ns, Config{Kind: kind, Local: peer, Peers: peersAt(local)})
-			_, cut := tcpTrain(t, 9)
+			_, cut := tcpSegments(t, 9)
 			ids := []uint64{0, 0, 0, 5, 0, 6, 7, 0, 0}
 			var batch []*packet.Frame
 			size := 0

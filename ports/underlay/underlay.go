@@ -102,16 +102,16 @@ type Port struct {
 	silent atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
 	count  counters
 
-	rxMu   sync.Mutex  // Receive against Close
-	rxs    []*receiver // the first is the Node's own address; none: closed
-	ready  readySockets
-	rests  bool // nothing more is read
-	epoll  int  // watches them all
-	in     *inbox
-	spare  [maxBatch]*packet.Frame // for what is received, the first spares of them
-	spares int
-	train  packet.Train     // of segments that were received together
-	joined [1]*packet.Frame // for the next frame of a train
+	rxMu       sync.Mutex  // Receive against Close
+	rxs        []*receiver // the first is the Node's own address; none: closed
+	ready      readySockets
+	rests      bool // nothing more is read
+	epoll      int  // watches them all
+	in         *inbox
+	spare      [maxBatch]*packet.Frame // for what is received, the first spares of them
+	spares     int
+	gsoMessage packet.Coalesced // of segments that were received together
+	joined     [1]*packet.Frame // for the next frame of coalesced segments
 
 	lanes   [numLanes]lane // for Transmit; the fields below are written under the locks of all
 	senders []int          // sockets, by the hash of a flow

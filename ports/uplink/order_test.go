@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// TestFlowKeepsItsOrder: the end of a train of segments does not overtake the
-// train, which the card does not take.
+// TestFlowKeepsItsOrder: the last of coalesced segments does not overtake the
+// others, which the card does not take.
 func TestFlowKeepsItsOrder(t *testing.T) {
 	node := netip.MustParseAddr("192.168.77.102")
 	p := &Port{config: Config{Config: underlay.Config{Kind: tunnel.KindGRE, Local: netip.MustParseAddr("192.168.77.101"), MTU: 1430}}}
@@ -22,13 +22,13 @@ func TestFlowKeepsItsOrder(t *testing.T) {
 		f.Offload.SegmentSize, f.Tunnel = segment, packet.Tunnel{Dst: node}
 		return f
 	}
-	before, train, end, other := frame(1000, 0), frame(1000, 4), frame(1000, 0), frame(2000, 0)
+	before, coalesced, end, other := frame(1000, 0), frame(1000, 4), frame(1000, 0), frame(2000, 0)
 	size := other.Len()
-	card, rest, bytes := p.sorted([]*packet.Frame{before, train, end, other}, ways)
-	if !slices.Equal(card, []*packet.Frame{before, other}) || !slices.Equal(rest, []*packet.Frame{train, end}) {
+	card, rest, bytes := p.sorted([]*packet.Frame{before, coalesced, end, other}, ways)
+	if !slices.Equal(card, []*packet.Frame{before, other}) || !slices.Equal(rest, []*packet.Frame{coalesced, end}) {
 		t.Errorf("%d frames by the card, %d the whole way", len(card), len(rest))
 	}
 	if bytes != 2*size || end.Len() != size || other.Len() <= size {
-		t.Errorf("%d bytes by the card; the train's end has %d, the other frame %d", bytes, end.Len(), other.Len())
+		t.Errorf("%d bytes by the card; the last segment has %d, the other frame %d", bytes, end.Len(), other.Len())
 	}
 }

@@ -52,7 +52,7 @@ func above(t *testing.T, kind string) *pair {
 }
 
 // TestVMLinks: frames go both ways by the program on a VLAN, a bond or both, in each
-// tunnel, and trains of them come whole by the sockets.
+// tunnel, and coalesced segments come whole by the sockets.
 func TestVMLinks(t *testing.T) {
 	for link := range over {
 		for _, kind := range kinds {
@@ -71,15 +71,15 @@ func TestVMLinks(t *testing.T) {
 				if p.cardSent() != sent+1 || p.cardCame() != came+1 {
 					t.Errorf("%d sent and %d received by the link's program, want 1 and 1", p.cardSent()-sent, p.cardCame()-came)
 				}
-				p.train(t, inner)
+				p.coalesced(t, inner)
 			})
 		}
 	}
 }
 
-// train has the other Node send frames of one flow and one length at once, which its
+// coalesced has the other Node send frames of one flow and one length at once, which its
 // kernel gives to the wire as one datagram to be cut: a veth cuts nothing.
-func (p *pair) train(t *testing.T, inner []byte) {
+func (p *pair) coalesced(t *testing.T, inner []byte) {
 	t.Helper()
 	var batch []*packet.Frame
 	for range 5 {

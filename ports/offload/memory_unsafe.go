@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ type controlLine struct {
 
 // The programs and the types must agree on sizes.
 const (
-	_ = uint(shortcutSize-unsafe.Sizeof(ports.Shortcut{})) + uint(unsafe.Sizeof(ports.Shortcut{})-shortcutSize)
+	_ = uint(offloadSize-unsafe.Sizeof(ports.OffloadEntry{})) + uint(unsafe.Sizeof(ports.OffloadEntry{})-offloadSize)
 	_ = uint(connSize-unsafe.Sizeof(ports.SharedConn{})) + uint(unsafe.Sizeof(ports.SharedConn{})-connSize)
 	_ = uint(line-unsafe.Sizeof(controlLine{})) + uint(unsafe.Sizeof(controlLine{})-line)
 )
@@ -30,7 +30,7 @@ const (
 // process ends: a connection that is being looked at while the agent stops may be
 // one that is away.
 func (k *Kernel) mapAll(room uint32) (err error) {
-	if k.shortcutsAt, err = mapArray[ports.Shortcut](k.maps.shortcuts, int(room)); err != nil {
+	if k.offloadsAt, err = mapArray[ports.OffloadEntry](k.maps.offloads, int(room)); err != nil {
 		return err
 	}
 	if k.connsAt, err = mapArray[ports.SharedConn](k.maps.conns, int(room)); err != nil {

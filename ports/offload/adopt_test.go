@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"strings"
@@ -28,11 +28,11 @@ func TestAdoptConfined(t *testing.T) {
 	defer k.Close()
 	confinetest.Start(t, node, "TestAdoptConfined", porttest.Copies(t, k.Descriptors())).Wait(t)
 	var place uint32
-	if err := k.keys.Lookup((&ports.ShortcutKey{1})[:], &place); err != nil || place != 7 {
+	if err := k.keys.Lookup((&ports.OffloadKey{1})[:], &place); err != nil || place != 7 {
 		t.Errorf("the key leads to %d, %v", place, err)
 	}
-	if out := k.Shortcut(7).Out; out != 9 {
-		t.Errorf("the shortcut leads to %d", out)
+	if out := k.OffloadEntry(7).Out; out != 9 {
+		t.Errorf("the offload entry leads to %d", out)
 	}
 }
 
@@ -50,14 +50,14 @@ func insideAdopt(t *testing.T) {
 	if k.Room() != 64 || k.lines < 1 {
 		t.Errorf("room %d, %d processors", k.Room(), k.lines)
 	}
-	k.Shortcut(7).Out = 9
-	if err := k.Put(&ports.ShortcutKey{1}, 7); err != nil {
+	k.OffloadEntry(7).Out = 9
+	if err := k.Put(&ports.OffloadKey{1}, 7); err != nil {
 		t.Error(err)
 	}
-	if err := k.Put(&ports.ShortcutKey{2}, 7); err != nil {
+	if err := k.Put(&ports.OffloadKey{2}, 7); err != nil {
 		t.Error(err)
 	}
-	if err := k.Delete(&ports.ShortcutKey{2}); err != nil {
+	if err := k.Delete(&ports.OffloadKey{2}); err != nil {
 		t.Error(err)
 	}
 	k.Settle()

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 // uses them: it writes the maps, and closes all when it ends.
 
 // Layout numbers what programs and maps hold, which a switch of another version may adopt.
-// It changes with package ports' Shortcut, SharedConn and ShortcutKey, and with layout.go.
+// It changes with package ports' Offload entry, SharedConn and OffloadKey, and with layout.go.
 const Layout = 1
 
 // descriptors is how many a Kernel has.
@@ -29,7 +29,7 @@ func (k *Kernel) Descriptors() []int {
 
 // all is where the maps are kept, in the order of Descriptors.
 func (k *Kernel) all() []**ebpf.Map {
-	return []**ebpf.Map{&k.keys, &k.shortcuts, &k.conns, &k.control, &k.grace, &k.inner[0], &k.inner[1]}
+	return []**ebpf.Map{&k.keys, &k.offloads, &k.conns, &k.control, &k.grace, &k.inner[0], &k.inner[1]}
 }
 
 // Adopt makes a Kernel of the descriptors of another one, which are its own from then on,
@@ -38,7 +38,7 @@ func (k *Kernel) all() []**ebpf.Map {
 func Adopt(fds []int) (*Kernel, error) {
 	k := &Kernel{}
 	if err := k.adopt(fds); err != nil {
-		return nil, errors.Join(fmt.Errorf("shortcuts: taken over: %w", err), k.Close())
+		return nil, errors.Join(fmt.Errorf("offload: taken over: %w", err), k.Close())
 	}
 	return k, nil
 }
@@ -67,8 +67,8 @@ func (k *Kernel) adopt(fds []int) (err error) {
 			return err
 		}
 	}
-	if k.lines = int(k.control.ValueSize())/line - 1; k.lines < 1 || k.shortcuts.ValueSize() != shortcutSize || k.conns.ValueSize() != connSize || k.conns.MaxEntries() != k.shortcuts.MaxEntries() {
+	if k.lines = int(k.control.ValueSize())/line - 1; k.lines < 1 || k.offloads.ValueSize() != offloadSize || k.conns.ValueSize() != connSize || k.conns.MaxEntries() != k.offloads.MaxEntries() {
 		return errors.New("the maps have another layout")
 	}
-	return k.mapAll(k.shortcuts.MaxEntries())
+	return k.mapAll(k.offloads.MaxEntries())
 }

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"github.com/antrail/antrail/packet"
@@ -6,8 +6,8 @@ import (
 )
 
 // The filter on a port's packet socket decides, once for each packet, whether it
-// takes a shortcut: it reads the key, looks it up, checks and counts, and leaves
-// the shortcut's place where the program at tc ingress, which the kernel runs
+// takes an offload entry: it reads the key, looks it up, checks and counts, and leaves
+// the offload entry's place where the program at tc ingress, which the kernel runs
 // next for the same packet on the same processor, finds it. For every other
 // packet it leaves none, and lets the socket have it.
 
@@ -32,7 +32,7 @@ func filterCode(m *maps, link int16) asm.Instructions {
 }
 
 // enter makes the count of runs odd, another one than before, and is a barrier:
-// what is read from here on is newer than that (Kernel.Settle). While no shortcut
+// what is read from here on is newer than that (Kernel.Settle). While no offload entry
 // may be taken, the socket gets the packet at once.
 func (c *code) enter(m *maps) {
 	c.add(
@@ -213,7 +213,7 @@ func (c *code) readTCP() {
 	)
 }
 
-// lookUp finds the shortcut, in R8 from here on, and spills its place. What R8
+// lookUp finds the offload entry, in R8 from here on, and spills its place. What R8
 // held goes to l4At.
 func (c *code) lookUp(m *maps) {
 	c.add(
@@ -226,7 +226,7 @@ func (c *code) lookUp(m *maps) {
 		asm.JEq.Imm(asm.R0, 0, "miss"),
 		asm.LoadMem(asm.R1, asm.R0, 0, asm.Word),
 		asm.StoreMem(asm.RFP, placeAt, asm.R1, asm.Word),
-		asm.LoadMapPtr(asm.R1, m.shortcuts.FD()),
+		asm.LoadMapPtr(asm.R1, m.offloads.FD()),
 	)
 	c.stack(asm.R2, placeAt)
 	c.add(

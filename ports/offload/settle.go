@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"runtime"
@@ -10,7 +10,7 @@ import (
 // Waiting until no packet is between the two programs that has found what is
 // withdrawn. The filter makes its processor's count of runs odd before it reads
 // anything, the ingress program (or the filter, for a packet that takes no
-// shortcut) makes it even. Both sides have a barrier between writing theirs and
+// offload entry) makes it even. Both sides have a barrier between writing theirs and
 // reading the other's, so whoever sees an even count, or another one than a moment
 // ago, knows that the processor's next run reads what was written before.
 //

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"encoding/binary"
@@ -22,15 +22,15 @@ func TestLayout(t *testing.T) {
 		"MaxLen": ofMaxLen, "Parts": ofParts, "IPSum": ofIPSum, "PseudoSum": ofPseudoSum, "PortSum": ofPortSum,
 		"TTL": ofTTL, "L4": ofL4, "Checksum": ofChecksum, "Eth": ofEth, "IP": ofIP, "Ports": ofPorts, "Addrs": ofAddrs,
 	}
-	all := reflect.TypeFor[ports.Shortcut]()
+	all := reflect.TypeFor[ports.OffloadEntry]()
 	for i := range all.NumField() {
 		f := all.Field(i)
 		if at, ok := want[f.Name]; f.Name != "_" && (!ok || at != f.Offset) {
 			t.Errorf("%s is at %d, the programs look for it at %d", f.Name, f.Offset, at)
 		}
 	}
-	if all.Size() != shortcutSize || reflect.TypeFor[skBuff]().Size() != 192 {
-		t.Errorf("a shortcut has %d bytes, struct __sk_buff %d", all.Size(), reflect.TypeFor[skBuff]().Size())
+	if all.Size() != offloadSize || reflect.TypeFor[skBuff]().Size() != 192 {
+		t.Errorf("an offload entry has %d bytes, struct __sk_buff %d", all.Size(), reflect.TypeFor[skBuff]().Size())
 	}
 }
 
@@ -61,9 +61,9 @@ func open(t testing.TB) (*Kernel, *Trial) {
 const link, out = 7, 9
 
 // put makes the kernel take a frame's like, to interface out.
-func put(t testing.TB, k *Kernel, place uint32, frame []byte) *ports.Shortcut {
+func put(t testing.TB, k *Kernel, place uint32, frame []byte) *ports.OffloadEntry {
 	t.Helper()
-	s := k.Shortcut(place)
+	s := k.OffloadEntry(place)
 	s.Conn, s.Out, s.MaxLen, s.Parts = place, out, 1518, 0
 	s.Generation.Store(1)
 	k.Generation().Store(1)
@@ -81,8 +81,8 @@ func put(t testing.TB, k *Kernel, place uint32, frame []byte) *ports.Shortcut {
 }
 
 // keyOf is a frame's key.
-func keyOf(b []byte) *ports.ShortcutKey {
-	var k ports.ShortcutKey
+func keyOf(b []byte) *ports.OffloadKey {
+	var k ports.OffloadKey
 	binary.NativeEndian.PutUint32(k[:], link)
 	copy(k[keyFrame:], b[:16])
 	l := packet.ParseLayers(b)
@@ -104,7 +104,7 @@ func keyOf(b []byte) *ports.ShortcutKey {
 
 var plain = packettest.Options{TCPFlags: packet.TCPAck, Seq: 1000, Ack: 1000, Payload: []byte("0123456789")}
 
-// TestTaken: each kind of frame takes its shortcut, unchanged, and is counted;
+// TestTaken: each kind of frame takes its offload entry, unchanged, and is counted;
 // by another interface it does not.
 func TestTaken(t *testing.T) {
 	k, trial := open(t)
@@ -131,10 +131,10 @@ func TestNotTaken(t *testing.T) {
 	at := func(i int, v ...byte) func([]byte) []byte {
 		return func(b []byte) []byte { copy(b[i:], v); return b }
 	}
-	nothing := func(*ports.Shortcut, *ports.SharedConn) {}
+	nothing := func(*ports.OffloadEntry, *ports.SharedConn) {}
 	for name, test := range map[string]struct {
 		frame func([]byte) []byte
-		spoil func(*ports.Shortcut, *ports.SharedConn)
+		spoil func(*ports.OffloadEntry, *ports.SharedConn)
 	}{
 		"SYN":                 {at(47, packet.TCPSyn|packet.TCPAck), nothing},
 		"FIN":                 {at(47, packet.TCPFin|packet.TCPAck), nothing},
@@ -159,18 +159,18 @@ func TestNotTaken(t *testing.T) {
 		"end ahead":           {at(38, 0, 1, 0x8a, 0x84), nothing}, // 4 before the limit
 		"far acknowledgement": {at(42, 0, 2, 0, 0), nothing},
 		"old acknowledgement": {at(42, 0xff, 0xfe, 0, 0), nothing},
-		"too long":            {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.MaxLen = 63 }},
-		"old generation":      {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Generation.Store(2) }},
-		"no generation":       {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Generation.Store(0); k.Generation().Store(0) }},
-		"connection is back":  {at(0), func(_ *ports.Shortcut, c *ports.SharedConn) { c[0].Store(0) }},
-		"a sum of zero":       {at(50, 0, 0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
-		"a sum of ones":       {at(50, 0xff, 0xff), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
+		"too long":            {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.MaxLen = 63 }},
+		"old generation":      {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Generation.Store(2) }},
+		"no generation":       {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Generation.Store(0); k.Generation().Store(0) }},
+		"connection is back":  {at(0), func(_ *ports.OffloadEntry, c *ports.SharedConn) { c[0].Store(0) }},
+		"a sum of zero":       {at(50, 0, 0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
+		"a sum of ones":       {at(50, 0xff, 0xff), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
 		"IPv4 checksum of ones": {func(b []byte) []byte {
 			copy(b[18:], b[24:26]) // the Identification makes the sum all ones
 			b[24], b[25] = 0xff, 0xff
 			return b
-		}, func(s *ports.Shortcut, _ *ports.SharedConn) { s.Parts = ports.ShortcutEth }},
-		"connection nowhere": {at(0), func(s *ports.Shortcut, _ *ports.SharedConn) { s.Conn = 16 }},
+		}, func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
+		"connection nowhere": {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Conn = 16 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := packettest.TCP4(plain)
@@ -252,7 +252,7 @@ func FuzzFilter(f *testing.F) {
 }
 
 // BenchmarkFilter is the filter over the same frame again and again: one that takes
-// a shortcut, one like it that nobody has asked for, and one while there are none,
+// an offload entry, one like it that nobody has asked for, and one while there are none,
 // which shows what the kernel's way of running it costs by itself.
 func BenchmarkFilter(b *testing.B) {
 	k, trial := open(b)

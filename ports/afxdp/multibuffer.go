@@ -16,19 +16,19 @@ import (
 const (
 	// oneBufferMTU is the largest MTU whose frames fit into one buffer.
 	oneBufferMTU = FrameSize - kernelHeadroom - 18
-	// chainedMTU is the largest MTU of a port with chains.
-	chainedMTU = 9000
+	// multiBufferMTU is the largest MTU of a port with chains.
+	multiBufferMTU = 9000
 	// linkLen is how much of a frame one buffer takes when it leaves.
 	linkLen = FrameSize - packet.Headroom
 	// maxLinks is how many buffers the longest frame leaves by.
-	maxLinks = (chainedMTU + 18 + linkLen - 1) / linkLen
+	maxLinks = (multiBufferMTU + 18 + linkLen - 1) / linkLen
 	// largeFrames is how many gathered frames of a UMEM there can be.
 	largeFrames = 512
 )
 
-// chain is a frame that has not come whole yet. A frame is lost once, for the
+// multiBuffer is a frame that has not come whole yet. A frame is lost once, for the
 // first reason; the rest of its buffers is passed over.
-type chain struct {
+type multiBuffer struct {
 	open  bool          // its last buffer is to come
 	frame *packet.Frame // what has come; nil once it is lost
 }
@@ -36,7 +36,7 @@ type chain struct {
 // gather adds a buffer to the frame under way, or begins one. It returns the
 // frame when that was the last one.
 func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
-	c := &p.rx.chain
+	c := &p.rx.multiBuffer
 	if !c.open {
 		c.open = true
 		if c.frame = p.umem.getLarge(); c.frame == nil {
@@ -51,7 +51,7 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 		return nil
 	}
 	whole := c.frame
-	*c = chain{}
+	*c = multiBuffer{}
 	return whole
 }
 
@@ -69,7 +69,7 @@ func (p *Port) add(to *packet.Frame, b []byte) bool {
 // tear loses the frame under way, or the one whose first buffer cannot be read;
 // more says that more of it is to come.
 func (p *Port) tear(why ports.Reason, more bool) {
-	c := &p.rx.chain
+	c := &p.rx.multiBuffer
 	if !c.open || c.frame != nil {
 		p.count.Lost(why, 1)
 	}
@@ -77,7 +77,7 @@ func (p *Port) tear(why ports.Reason, more bool) {
 		p.rx.one[0] = c.frame
 		packet.Release(p.rx.one[:])
 	}
-	*c = chain{open: more}
+	*c = multiBuffer{open: more}
 }
 
 // spend notes a buffer whose bytes were copied; restock gives them all back.

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"github.com/antrail/antrail/packet"
@@ -24,7 +24,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 		asm.LoadMem(asm.R1, mem, ofInterface, asm.Word),
 		asm.LoadMem(asm.R2, ctx, link, asm.Word),
 		asm.JNE.Reg(asm.R1, asm.R2, "lost"),
-		asm.LoadMapPtr(asm.R1, m.shortcuts.FD()),
+		asm.LoadMapPtr(asm.R1, m.offloads.FD()),
 	)
 	c.stack(asm.R2, placeAt)
 	c.add(
@@ -57,27 +57,27 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 
 // rewrite changes the parts in R7.
 func (c *code) rewrite() {
-	c.unless(ports.ShortcutEth, "ip")
+	c.unless(ports.OffloadEth, "ip")
 	c.store(0, ofEth, 12)
 	c.at("ip")
 	c.add(asm.LoadMem(asm.R1, asm.R8, ofL4, asm.Byte), asm.JEq.Imm(asm.R1, l4Of6, "ipv6"))
-	c.unless(ports.ShortcutIP, "addrs4")
+	c.unless(ports.OffloadIP, "addrs4")
 	c.store(l3+1, ofIP+1, 1)
 	c.store(l3+8, ofTTL, 1)
 	c.at("addrs4")
-	c.unless(ports.ShortcutAddrs, "sum4")
+	c.unless(ports.OffloadAddrs, "sum4")
 	c.store(l3+12, ofAddrs, 8)
 	c.at("sum4")
-	c.unless(ports.ShortcutIP|ports.ShortcutAddrs, "l4")
+	c.unless(ports.OffloadIP|ports.OffloadAddrs, "l4")
 	c.add(asm.Mov.Imm(asm.R2, l3+10))
 	c.adjust(asm.FnL3CsumReplace, ofIPSum, 0)
 	c.add(asm.Ja.Label("l4"))
 	c.at("ipv6")
-	c.unless(ports.ShortcutIP, "addrs6")
+	c.unless(ports.OffloadIP, "addrs6")
 	c.store(l3, ofIP, 4)
 	c.store(l3+7, ofTTL, 1)
 	c.at("addrs6")
-	c.unless(ports.ShortcutAddrs, "l4")
+	c.unless(ports.OffloadAddrs, "l4")
 	c.store(l3+8, ofAddrs, 32)
 	c.at("l4")
 	c.rewriteL4()
@@ -86,14 +86,14 @@ func (c *code) rewrite() {
 // rewriteL4 changes the ports, and the transport checksum by the difference. A
 // partial one covers the addresses only; the kernel's helper knows.
 func (c *code) rewriteL4() {
-	c.unless(ports.ShortcutAddrs, "ports")
+	c.unless(ports.OffloadAddrs, "ports")
 	c.checksumPlace("udpAddrs")
 	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum)
 	c.add(asm.Ja.Label("ports"))
 	c.at("udpAddrs")
 	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum|mangledZero)
 	c.at("ports")
-	c.unless(ports.ShortcutPorts, "send")
+	c.unless(ports.OffloadPorts, "send")
 	c.add(asm.LoadMem(asm.R2, asm.R8, ofL4, asm.Byte))
 	c.storeAt(ofPorts, 4)
 	c.checksumPlace("udpPorts")
@@ -104,11 +104,11 @@ func (c *code) rewriteL4() {
 }
 
 // unless skips to a label when none of the parts changes.
-func (c *code) unless(parts ports.ShortcutParts, to string) {
+func (c *code) unless(parts ports.OffloadParts, to string) {
 	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.And.Imm(asm.R1, int32(parts)), asm.JEq.Imm(asm.R1, 0, to))
 }
 
-// store writes n bytes of the shortcut into the frame.
+// store writes n bytes of the offload entry into the frame.
 func (c *code) store(to, from, n int32) {
 	c.add(asm.Mov.Imm(asm.R2, to))
 	c.storeAt(from, n)
@@ -141,7 +141,7 @@ func (c *code) checksumPlace(udp string) {
 // udpChecksum is where a UDP header has its checksum.
 const udpChecksum = packet.UDPLen - 2
 
-// adjust adds a sum of the shortcut to the checksum that R2 says. The helper
+// adjust adds a sum of the offload entry to the checksum that R2 says. The helper
 // wants it as the machine reads it from a packet.
 func (c *code) adjust(helper asm.BuiltinFunc, sum int16, flags int32) {
 	c.add(

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"encoding/binary"
@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Where the programs find things. The offsets of a ports.Shortcut are asserted by
+// Where the programs find things. The offsets of a ports.Offload entry are asserted by
 // a test.
 
 // Places in struct __sk_buff of linux/bpf.h.
@@ -23,7 +23,7 @@ const (
 	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
 )
 
-// Places in a ports.Shortcut.
+// Places in a ports.Offload entry.
 const (
 	ofGeneration = 0
 	ofConn       = 4
@@ -43,7 +43,7 @@ const (
 	ofIP         = 68
 	ofPorts      = 72
 	ofAddrs      = 76
-	shortcutSize = 128
+	offloadSize  = 128
 )
 
 // Places in a ports.SharedConn.
@@ -68,22 +68,22 @@ const (
 
 	// of a processor's line
 	ofRun       = 0 // odd while a packet is between the two programs
-	ofTaken     = 4 // place of the shortcut that it takes, counted from 1; 0 for none
+	ofTaken     = 4 // place of the offload entry that it takes, counted from 1; 0 for none
 	ofInterface = 8 // where it came in
 )
 
 // The stack of the filter.
 const (
-	keyAt     = -72 // ports.ShortcutKey
+	keyAt     = -72 // ports.OffloadKey
 	headerAt  = -88 // bytes 16 to 26 of the frame, the part of an IP header
 	segmentAt = -112
 	placeAt   = -116
 	l4At      = -128 // where the transport header begins, 8 bytes
-	takenAt   = -136 // pointer to the shortcut
+	takenAt   = -136 // pointer to the offload entry
 	payloadAt = -144 // bytes of TCP payload
 )
 
-// Places in a ports.ShortcutKey.
+// Places in a ports.OffloadKey.
 const (
 	keyFrame = 8
 	keyL4    = 24
@@ -94,7 +94,7 @@ const (
 	keyLabel = 64
 )
 
-// Places in the frames that have shortcuts.
+// Places in the frames that have offload entries.
 const (
 	l3      = packet.EthernetLen
 	l4Of4   = l3 + packet.IPv4Len

@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"encoding/binary"
@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// TestRewritten: what a shortcut changes is changed, and nothing else: TOS and TTL; and
+// TestRewritten: what an offload entry changes is changed, and nothing else: TOS and TTL; and
 // an address, where the checksum becomes the one of zero that is not none.
 func TestRewritten(t *testing.T) {
 	k, trial := open(t)
@@ -26,13 +26,13 @@ func TestRewritten(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		before, after []byte
-		change        func(s *ports.Shortcut)
+		change        func(s *ports.OffloadEntry)
 	}{
-		"TOS and TTL": {packettest.TCP4(plain), packettest.TCP4(slower), func(s *ports.Shortcut) {
-			s.Parts, s.IP, s.TTL, s.IPSum = ports.ShortcutIP, [4]byte{1: 8}, 63, 8+0xffff-0x100
+		"TOS and TTL": {packettest.TCP4(plain), packettest.TCP4(slower), func(s *ports.OffloadEntry) {
+			s.Parts, s.IP, s.TTL, s.IPSum = ports.OffloadIP, [4]byte{1: 8}, 63, 8+0xffff-0x100
 		}},
-		"a sum of zero": {packettest.UDP4(from), moved, func(s *ports.Shortcut) {
-			s.Parts, s.IPSum, s.PseudoSum = ports.ShortcutAddrs, 2, 2
+		"a sum of zero": {packettest.UDP4(from), moved, func(s *ports.OffloadEntry) {
+			s.Parts, s.IPSum, s.PseudoSum = ports.OffloadAddrs, 2, 2
 			copy(s.Addrs[:], moved[26:34])
 		}},
 	} {
@@ -55,12 +55,12 @@ func TestOthersNotTaken(t *testing.T) {
 	for name, test := range map[string]struct {
 		base  []byte
 		spoil func(b []byte)
-		parts ports.ShortcutParts
+		parts ports.OffloadParts
 		size  uint32
 	}{
 		"UDP shorter than its packet": {base: packettest.UDP4(plain), spoil: func(b []byte) { b[39]-- }},
-		"UDP with nothing for a sum":  {base: packettest.UDP4(plain), spoil: func(b []byte) { b[40], b[41] = 0, 0 }, parts: ports.ShortcutEth},
-		"UDP with a sum of ones":      {base: packettest.UDP4(plain), spoil: func(b []byte) { b[40], b[41] = 0xff, 0xff }, parts: ports.ShortcutEth},
+		"UDP with nothing for a sum":  {base: packettest.UDP4(plain), spoil: func(b []byte) { b[40], b[41] = 0, 0 }, parts: ports.OffloadEth},
+		"UDP with a sum of ones":      {base: packettest.UDP4(plain), spoil: func(b []byte) { b[40], b[41] = 0xff, 0xff }, parts: ports.OffloadEth},
 		"UDP to be cut":               {base: packettest.UDP4(plain), spoil: func([]byte) {}, size: 100},
 		"another flow label":          {base: packettest.TCP6(plain), spoil: func(b []byte) { b[17] ^= 1 }},
 	} {
@@ -74,7 +74,7 @@ func TestOthersNotTaken(t *testing.T) {
 	}
 }
 
-// TestClosed: who closes the shortcuts takes them back.
+// TestClosed: who closes the offload entries takes them back.
 func TestClosed(t *testing.T) {
 	open(t)
 	k, err := Open(1)

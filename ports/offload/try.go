@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"errors"
@@ -58,7 +58,7 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 	}
 	for i := range t.k.controlAt[1:] {
 		if place := t.k.controlAt[1+i].taken.Load(); place != 0 {
-			out = t.k.shortcutsAt[place-1].Out
+			out = t.k.offloadsAt[place-1].Out
 		}
 	}
 	verdict, sent, err = run(t.ingress, link, frame)

@@ -1,4 +1,4 @@
-// Package shortcut lets the kernel forward packets of established connections
+// Package offload entry lets the kernel forward packets of established connections
 // from pod to pod by itself: two eBPF programs on the veths' Node ends, made here
 // instruction by instruction, and the memory that tells them what to do.
 //
@@ -7,7 +7,7 @@
 //	settle.go          waiting until nobody uses what was withdrawn
 //	memory_unsafe.go   the maps' memory as Go sees it
 //	layout.go          where things lie in it, and a small assembler
-//	filter.go          the filter on the packet socket: which packets take a shortcut
+//	filter.go          the filter on the packet socket: which packets take an offload entry
 //	windows.go         … their TCP windows
 //	ingress.go         the program at tc ingress: changes and sends them
 //	try.go             both, over frames of a test
@@ -17,14 +17,14 @@
 // one lookup, which decides: either the socket gets the packet, or ingress sends
 // it, never both and never neither.
 //
-//	keys        hash: ports.ShortcutKey -> place of a shortcut
-//	shortcuts   array of ports.Shortcut, mapped into the process
+//	keys        hash: ports.OffloadKey -> place of an offload entry
+//	offload entries   array of ports.Offload entry, mapped into the process
 //	conns       array of ports.SharedConn, mapped too
 //	control     the generation, and a line for each processor, mapped too
 //
 // The filter goes with the socket. Ingress stays at the link when the process is
 // killed, and drops every frame that no filter has decided on.
-package shortcut
+package offload
 
 import (
 	"errors"
@@ -39,27 +39,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultRoom is how many shortcuts an agent has: each connection takes two to
+// DefaultRoom is how many offload entries an agent has: each connection takes two to
 // six, one for each direction and combination of TCP flags.
 const DefaultRoom = 1 << 15
 
-// Kernel is the programs and their memory. It is ports.Shortcuts.
+// Kernel is the programs and their memory. It is ports.Offload entries.
 type Kernel struct {
 	maps
 	filter, ingress *ebpf.Program
 
-	shortcutsAt []ports.Shortcut
-	connsAt     []ports.SharedConn
-	controlAt   []controlLine
-	grace       *ebpf.Map // an array of maps, to wait by
-	inner       [2]*ebpf.Map
-	waits       atomic.Uint32 // how often inner maps were put into grace
+	offloadsAt []ports.OffloadEntry
+	connsAt    []ports.SharedConn
+	controlAt  []controlLine
+	grace      *ebpf.Map // an array of maps, to wait by
+	inner      [2]*ebpf.Map
+	waits      atomic.Uint32 // how often inner maps were put into grace
 }
 
 // maps is what the programs see.
 type maps struct {
-	keys, shortcuts, conns, control *ebpf.Map
-	lines                           int // processors
+	keys, offloads, conns, control *ebpf.Map
+	lines                          int // processors
 }
 
 // Open makes the maps and loads the programs. It needs CAP_BPF and CAP_NET_ADMIN,
@@ -67,7 +67,7 @@ type maps struct {
 func Open(room int) (*Kernel, error) {
 	k := &Kernel{}
 	if err := k.open(room); err != nil {
-		return nil, errors.Join(fmt.Errorf("shortcuts: %w", err), k.Close())
+		return nil, errors.Join(fmt.Errorf("offload: %w", err), k.Close())
 	}
 	return k, nil
 }
@@ -94,8 +94,8 @@ func (k *Kernel) makeMaps(room uint32) error {
 		to   **ebpf.Map
 		spec ebpf.MapSpec
 	}{
-		{&k.keys, ebpf.MapSpec{Name: "antrail_keys", Type: ebpf.Hash, KeySize: ports.ShortcutKeyLen, ValueSize: 4, MaxEntries: room, Flags: unix.BPF_F_NO_PREALLOC}},
-		{&k.shortcuts, arraySpec("antrail_cuts", shortcutSize, room)},
+		{&k.keys, ebpf.MapSpec{Name: "antrail_keys", Type: ebpf.Hash, KeySize: ports.OffloadKeyLen, ValueSize: 4, MaxEntries: room, Flags: unix.BPF_F_NO_PREALLOC}},
+		{&k.offloads, arraySpec("antrail_cuts", offloadSize, room)},
 		{&k.conns, arraySpec("antrail_conns", connSize, room)},
 		{&k.control, arraySpec("antrail_control", uint32(1+k.lines)*line, 1)},
 		{&k.grace, graceSpec()},
@@ -121,26 +121,26 @@ func (k *Kernel) Filter() *ebpf.Program { return k.filter }
 // Ingress is the program for tc ingress of its interface.
 func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
 
-// Room is how many shortcuts there may be.
-func (k *Kernel) Room() int { return len(k.shortcutsAt) }
+// Room is how many offload entries there may be.
+func (k *Kernel) Room() int { return len(k.offloadsAt) }
 
-// Shortcut is the shortcut at a place.
-func (k *Kernel) Shortcut(place uint32) *ports.Shortcut { return &k.shortcutsAt[place] }
+// OffloadEntry is the offload entry at a place.
+func (k *Kernel) OffloadEntry(place uint32) *ports.OffloadEntry { return &k.offloadsAt[place] }
 
 // Conns is the connections, by place.
 func (k *Kernel) Conns() []ports.SharedConn { return k.connsAt }
 
-// Generation is that of the shortcuts that may be taken.
+// Generation is that of the offload entries that may be taken.
 func (k *Kernel) Generation() *atomic.Uint32 { return &k.controlAt[0].run }
 
-// Lost counts packets that took a shortcut and could not be rewritten.
+// Lost counts packets that took an offload entry and could not be rewritten.
 func (k *Kernel) Lost() uint64 { return k.controlAt[0].lost.Load() }
 
-// Put lets packets that show a key take the shortcut at a place.
-func (k *Kernel) Put(key *ports.ShortcutKey, place uint32) error { return k.keys.Put(key[:], place) }
+// Put lets packets that show a key take the offload entry at a place.
+func (k *Kernel) Put(key *ports.OffloadKey, place uint32) error { return k.keys.Put(key[:], place) }
 
 // Delete ends that; a key that is not there is no error.
-func (k *Kernel) Delete(key *ports.ShortcutKey) error {
+func (k *Kernel) Delete(key *ports.OffloadKey) error {
 	if err := k.keys.Delete(key[:]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
 	}
@@ -148,7 +148,7 @@ func (k *Kernel) Delete(key *ports.ShortcutKey) error {
 }
 
 // Close gives everything back. The programs stay in the kernel for as long as
-// ports use them, but find no shortcut any more.
+// ports use them, but find no offload entry any more.
 func (k *Kernel) Close() error {
 	if len(k.controlAt) > 0 {
 		k.Generation().Store(0)

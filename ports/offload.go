@@ -2,52 +2,52 @@ package ports
 
 import "sync/atomic"
 
-// A shortcut is what the kernel does with the packets of one direction of an
+// An offload entry is what the kernel does with the packets of one direction of an
 // established connection instead of handing them to a port: it changes their
-// headers and sends them out of another interface (ports/shortcut). Which
-// packets those are, a ShortcutKey says exactly.
+// headers and sends them out of another interface (ports/offload). Which
+// packets those are, a OffloadKey says exactly.
 //
 // The types below lie in memory that the kernel's programs read and write at the
-// same time. Whoever uses them (dataplane) decides; Shortcuts only holds.
+// same time. Whoever uses them (dataplane) decides; Offload entries only holds.
 
-// ShortcutKeyLen is the bytes of a ShortcutKey.
-const ShortcutKeyLen = 72
+// OffloadKeyLen is the bytes of a OffloadKey.
+const OffloadKeyLen = 72
 
-// ShortcutKey is all that packets of one shortcut have in common:
+// OffloadKey is all that packets of one offload entry have in common:
 //
-//	 0  interface, as Info.Shortcut names it, in the machine's byte order; 4 zero bytes
+//	 0  interface, as Info.Offload entry names it, in the machine's byte order; 4 zero bytes
 //	 8  the first 16 bytes of the frame: both Ethernet addresses, type, first two bytes of the IP header
 //	24  both ports, TCP flags (little-endian 16 bits), TTL or hop limit, protocol
 //	32  both addresses: 8 or 32 bytes
 //	64  IPv6: the second half of the flow label; then zeros
-type ShortcutKey [ShortcutKeyLen]byte
+type OffloadKey [OffloadKeyLen]byte
 
-// ShortcutParts is which parts of a packet a shortcut changes.
-type ShortcutParts uint32
+// OffloadParts is which parts of a packet an offload entry changes.
+type OffloadParts uint32
 
 // The parts.
 const (
-	ShortcutEth   ShortcutParts = 1 << iota // both Ethernet addresses
-	ShortcutIP                              // TOS and TTL; IPv6: the first four bytes and the hop limit
-	ShortcutAddrs                           // both IP addresses
-	ShortcutPorts                           // both ports
+	OffloadEth   OffloadParts = 1 << iota // both Ethernet addresses
+	OffloadIP                             // TOS and TTL; IPv6: the first four bytes and the hop limit
+	OffloadAddrs                          // both IP addresses
+	OffloadPorts                          // both ports
 )
 
-// Shortcut is one shortcut. What is not atomic is written before its key is put
+// OffloadLink is one offload entry. What is not atomic is written before its key is put
 // and stays until the key was deleted and Settle has returned.
-type Shortcut struct {
-	// Generation must be that of Shortcuts, or the shortcut is not taken.
+type OffloadEntry struct {
+	// Generation must be that of Offload entries, or the offload entry is not taken.
 	Generation atomic.Uint32
 	// Conn is the place of its connection's SharedConn, and Dir the packets'
 	// direction in it: 0 or 1.
 	Conn, Dir uint32
-	// Out is the interface that packets leave by, as Info.Shortcut names it.
+	// Out is the interface that packets leave by, as Info.Offload entry names it.
 	Out uint32
 	// Packets and Bytes count what has taken it.
 	Packets, Bytes atomic.Uint64
 	// MaxLen is the longest frame, or segment of one with its headers, in bytes.
 	MaxLen uint32
-	Parts  ShortcutParts
+	Parts  OffloadParts
 	// IPSum, PseudoSum and PortSum are what is added to the sums (not to their
 	// complements) of the IPv4 header, of the addresses and of the ports: 16-bit
 	// one's complement sums of big-endian words.
@@ -64,33 +64,33 @@ type Shortcut struct {
 	_            [20]byte // to two cache lines
 }
 
-// SharedConn is the connection of several shortcuts: word 0 is 0 when none of
+// SharedConn is the connection of several offload entries: word 0 is 0 when none of
 // them may be taken; from word 2 on, for the sender of each direction, the
 // sequence number after its last, the first beyond what it may send, the largest
 // window that it offered, and its window scale. Words 10 to 15 are free.
 type SharedConn = [16]atomic.Uint32
 
-// Shortcuts is a kernel's room for shortcuts. Put, Delete and Settle may be
+// Offload is a kernel's room for offload entries. Put, Delete and Settle may be
 // called from any goroutine, one at a time.
-type Shortcuts interface {
-	// Room is how many shortcuts and how many connections there may be.
+type Offload interface {
+	// Room is how many offload entries and how many connections there may be.
 	Room() int
-	// Shortcut is the shortcut at a place, 0 to Room()-1.
-	Shortcut(place uint32) *Shortcut
+	// OffloadLink is the offload entry at a place, 0 to Room()-1.
+	OffloadEntry(place uint32) *OffloadEntry
 	// Conns is the connections, by place.
 	Conns() []SharedConn
-	// Generation is that of the shortcuts that may be taken; 0, which it begins
+	// Generation is that of the offload entries that may be taken; 0, which it begins
 	// with, is none's.
 	Generation() *atomic.Uint32
-	// Put lets packets that show a key take the shortcut at a place, in place of
+	// Put lets packets that show a key take the offload entry at a place, in place of
 	// the one that they took before.
-	Put(key *ShortcutKey, place uint32) error
+	Put(key *OffloadKey, place uint32) error
 	// Delete ends that.
-	Delete(key *ShortcutKey) error
-	// Settle returns once no packet is under way by a shortcut that, before the
+	Delete(key *OffloadKey) error
+	// Settle returns once no packet is under way by an offload entry that, before the
 	// call, was deleted, or was of another generation, or of a connection whose
 	// word 0 is 0.
 	Settle()
-	// Lost counts packets that took a shortcut and could not be changed or sent.
+	// Lost counts packets that took an offload entry and could not be changed or sent.
 	Lost() uint64
 }

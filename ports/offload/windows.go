@@ -1,8 +1,8 @@
-package shortcut
+package offload
 
 import "github.com/cilium/ebpf/asm"
 
-// The windows of TCP, as conntrack has them (conntrack/tcp.go: inWindow, advance
+// The windows of TCP, as conntrack has them (conntrack/proto/tcp.go: inWindow, advance
 // and grant), for a connection that is established both ways. No call is made
 // here, so R1 to R5 hold:
 //

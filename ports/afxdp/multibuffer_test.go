@@ -41,7 +41,7 @@ func received(p *Port, n int, more bool) unix.XDPDesc {
 
 // Chains come whole or not at all; each that is lost is counted once, no buffer
 // is, and what follows is received.
-func TestChains(t *testing.T) {
+func TestMultiBuffer(t *testing.T) {
 	const full = FrameSize - kernelHeadroom
 	type buffer struct {
 		n    int
@@ -123,7 +123,7 @@ func wantLengths(t *testing.T, got []*packet.Frame, want []int) {
 
 // Without large frames a chain is lost as any frame without a buffer, and the
 // next one is whole.
-func TestChainWithoutFrame(t *testing.T) {
+func TestMultiBufferWithoutFrame(t *testing.T) {
 	p := newPair(t, Options{Mode: Native, Ring: 64})
 	p.port.info.MTU = 9000
 	all := make([]*packet.Frame, largeFrames)
@@ -148,11 +148,11 @@ func TestChainWithoutFrame(t *testing.T) {
 
 // A kernel without chains has the port as it was: small frames, and a reason
 // for nothing else.
-func TestKernelWithoutChains(t *testing.T) {
+func TestKernelWithoutMultiBuffer(t *testing.T) {
 	a, b := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, a, "sw0", b, "eth0")
 	u := umemFor(t, 256)
-	u.chains = false
+	u.multiBuffer = false
 	p := openIn(t, a, u, Options{Interface: "sw0", Mode: Native, Ring: 64})
 	if why := p.Info().Why; !strings.Contains(why, "frames of one buffer: more than one takes Linux 6.6") {
 		t.Errorf("why %q", why)

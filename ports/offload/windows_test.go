@@ -1,4 +1,4 @@
-package shortcut
+package offload
 
 import (
 	"encoding/binary"
@@ -17,7 +17,7 @@ type sameWindows struct {
 	t      *testing.T
 	k      *Kernel
 	trial  *Trial
-	words  []conntrack.Away // of the other table
+	words  []conntrack.OffloadWords // of the other table
 	tables [2]*conntrack.Table
 	taken  int
 }
@@ -28,7 +28,7 @@ type sameWindows struct {
 func TestWindows(t *testing.T) {
 	k, trial := open(t)
 	seed := rand.Uint64()
-	x := sameWindows{Rand: rand.New(rand.NewPCG(seed, 0)), t: t, k: k, trial: trial, words: make([]conntrack.Away, 1)}
+	x := sameWindows{Rand: rand.New(rand.NewPCG(seed, 0)), t: t, k: k, trial: trial, words: make([]conntrack.OffloadWords, 1)}
 	for range 60 {
 		seen := x.open()
 		for range 50 {
@@ -54,9 +54,9 @@ func (x *sameWindows) open() (seen [2]conntrack.Seen) {
 	} {
 		opening[i] = x.segment(i%2, o, 1+uint16(x.Uint32N(1<<16-1)))
 	}
-	for i, words := range [][]conntrack.Away{x.k.Conns(), x.words} {
+	for i, words := range [][]conntrack.OffloadWords{x.k.Conns(), x.words} {
 		x.tables[i] = conntrack.NewTable(conntrack.Config{Max: 2, Now: func() int64 { return 1 }})
-		x.tables[i].ShareAway(words, func() {})
+		x.tables[i].ShareOffload(words, func() {})
 		for n, frame := range opening {
 			f := packet.NewFrame(make([]byte, packet.Headroom+2048), nil)
 			f.SetBytes(frame)
@@ -65,12 +65,12 @@ func (x *sameWindows) open() (seen [2]conntrack.Seen) {
 			x.tables[i].Track(f, &l, &m, &conntrack.Request{Commit: true}, 1)
 			seen[n%2], _ = m.Seen()
 		}
-		if !x.tables[i].SendAway(&seen[0], 0, 1) {
+		if !x.tables[i].Offload(&seen[0], 0, 1) {
 			x.t.Fatal("the connection does not go away")
 		}
 	}
 	for dir := range 2 {
-		s := x.k.Shortcut(uint32(dir))
+		s := x.k.OffloadEntry(uint32(dir))
 		s.Conn, s.Dir, s.Out, s.MaxLen = 0, uint32(dir), out, 3000
 		s.Generation.Store(1)
 		x.k.Generation().Store(1)
