@@ -3,6 +3,8 @@ package dataplane
 import (
 	"encoding/binary"
 
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -11,28 +13,21 @@ import (
 // ct() names, or -1.
 func (k *walk) run(actions []flow.Action) int {
 	for i, a := range actions {
-		if k.trace != nil {
-			k.trace.action(k, a)
-		}
-		if s := k.w.stretches; s.draws() {
-			s.does(k, actions[i:])
-		}
+		k.noteAction(actions[i:])
 		next, done := -1, false
 		switch a := a.(type) {
-		case *write:
-			k.key.SetWord(a.index, a.value, a.mask)
+		case *program.Write:
+			k.key.SetWord(a.Index, a.Value, a.Mask)
 			continue
 		case flow.GotoTable:
 			return int(a.Table)
-		case *track:
-			k.w.rec.alike = k.w.rec.alike && !a.readsPorts
+		case *program.Track:
 			next = k.track(a, actions[i+1:])
 		case flow.Output:
 			k.output(a.Port)
-		case *outputReg:
-			k.output(widenPort(uint32(a.from.get(&k.key))))
+		case *program.OutputReg:
+			k.output(program.WidenPort(uint32(a.From.Get(&k.key))))
 		default:
-			k.w.rec.acts(a)
 			done = !k.act(a, actions[i+1:])
 		}
 		if next >= 0 || done || k.stopped {
@@ -47,7 +42,7 @@ func (k *walk) run(actions []flow.Action) int {
 func (k *walk) act(a flow.Action, after []flow.Action) bool {
 	more := len(after) > 0
 	switch a := a.(type) {
-	case *writeMAC:
+	case *program.WriteMAC:
 		k.setMAC(a)
 	case flow.SetField:
 		k.setField(a.Field, a.Value, a.Mask)
@@ -60,9 +55,9 @@ func (k *walk) act(a flow.Action, after []flow.Action) bool {
 	case flow.CTClear:
 		k.clearConntrack()
 	case flow.GroupAction:
-		k.runGroup(k.prog.groups.get(a.ID), more)
+		k.runGroup(k.prog.Groups.Get(a.ID), more)
 	case flow.MeterAction:
-		k.meter(k.prog.meters.get(a.ID))
+		k.meter(k.prog.Meters.Get(a.ID))
 	case flow.Clone:
 		k.branch(more, func() { k.runNested(a.Actions) })
 	case *flow.Learn:
@@ -84,7 +79,7 @@ func (k *walk) act(a flow.Action, after []flow.Action) bool {
 func (k *walk) actOutput(a flow.Action) {
 	switch a := a.(type) {
 	case flow.OutputReg:
-		k.output(widenPort(uint32(a.Src.Get(&k.key).Lo)))
+		k.output(program.WidenPort(uint32(a.Src.Get(&k.key).Lo)))
 	case flow.OutputInPort:
 		k.outputTo(k.key.InPort())
 	case flow.Normal:
@@ -94,15 +89,6 @@ func (k *walk) actOutput(a flow.Action) {
 	case flow.Controller:
 		k.packetIn(&a)
 	}
-}
-
-// widenPort makes a reserved port number of OpenFlow 1.0, which has 16 bits, one
-// of 32 bits: 0xfffe is LOCAL.
-func widenPort(no uint32) uint32 {
-	if no >= 0xff00 && no <= 0xffff {
-		return no | 0xffff0000
-	}
-	return no
 }
 
 // runNested runs actions that may end in goto_table (those of a bucket).
@@ -129,16 +115,16 @@ func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	k.walkTable(table)
 	if len(after) > 0 {
 		k.rests = k.rests[:len(k.rests)-1]
-		k.w.stretches.returns()
+		k.noteReturn()
 	}
 	k.key.SetInPort(saved)
 }
 
 // runGroup runs a group, unless groups that run each other have gone too deep.
-func (k *walk) runGroup(g *group, more bool) {
+func (k *walk) runGroup(g *program.Group, more bool) {
 	k.lookups++
 	if k.groups++; k.groups > maxDepth || k.lookups > maxLookups {
-		k.drop(DropTooDeep)
+		k.drop(telemetry.DropTooDeep)
 	} else {
 		k.group(g, more)
 	}
@@ -147,60 +133,55 @@ func (k *walk) runGroup(g *group, more bool) {
 
 // group runs a group's buckets: the chosen one of a select group, every one of
 // an all group, the first of the others.
-func (k *walk) group(g *group, more bool) {
+func (k *walk) group(g *program.Group, more bool) {
 	switch {
 	case g.Type == flow.GroupAll:
-		k.creditBucket(g.bucketCounters)
+		k.creditBucket(g.BucketCounters)
 		for i := range g.Buckets {
 			last := i+1 == len(g.Buckets)
 			k.bucket(g, i, more || !last)
 		}
 		if len(g.Buckets) == 0 {
-			k.drop(DropNoBucket)
+			k.drop(telemetry.DropNoBucket)
 		}
 		return
 	case len(g.Buckets) == 0:
-		k.drop(DropNoBucket)
+		k.drop(telemetry.DropNoBucket)
 		return
 	}
 	i := 0
 	if g.Type == flow.GroupSelect {
-		i = g.choose(packetHash(&k.key, k.w.sw.hashSeed))
-		if k.trace != nil {
-			i = k.trace.bucket(k, g, i)
-		}
+		i = g.Choose(program.PacketHash(&k.key, k.w.sw.hashSeed))
 	}
-	if i < 0 {
-		k.drop(DropNoBucket)
+	if i = k.noteBucket(g, i); i < 0 {
+		k.drop(telemetry.DropNoBucket)
 		return
 	}
-	k.w.rec.chose(k.frame, g, i)
-	k.creditBucket(g.bucketCounters)
+	k.creditBucket(g.BucketCounters)
 	k.bucket(g, i, more)
 }
 
 // creditBucket counts the packet for a group or bucket.
-func (k *walk) creditBucket(c *bucketCounters) {
+func (k *walk) creditBucket(c *program.BucketCounters) {
 	if !k.dry() {
 		k.w.rec.group(c)
-		k.w.tally.buckets.credit(c, k.frame.Len())
+		k.w.tally.Buckets.Count(c, k.frame.Len())
 	}
 }
 
 // bucket runs one bucket of a group.
-func (k *walk) bucket(g *group, i int, more bool) {
-	k.creditBucket(g.buckets[i])
-	k.branch(more, func() { k.runNested(g.actions[i]) })
+func (k *walk) bucket(g *program.Group, i int, more bool) {
+	k.creditBucket(g.PerBucket[i])
+	k.branch(more, func() { k.runNested(g.Actions[i]) })
 }
 
 // meter ends the walk when the meter's rate is exceeded.
-func (k *walk) meter(m *meter) {
+func (k *walk) meter(m *program.Meter) {
 	if k.dry() {
 		return
 	}
-	k.w.rec.forbid()
-	if !m.pass(&k.w.tally.buckets, k.frame.Len(), k.w.now) {
-		k.drop(DropMeter)
+	if !m.Pass(&k.w.tally.Buckets, k.frame.Len(), k.w.now) {
+		k.drop(telemetry.DropMeter)
 		k.stopped = true
 	}
 }
@@ -211,8 +192,7 @@ func (k *walk) meter(m *meter) {
 func (k *walk) decTTL() bool {
 	ttl := &k.key[ttlAt]
 	if *ttl <= 1 {
-		k.w.stretches.abandon() // others may have more
-		k.drop(DropTTL)
+		k.drop(telemetry.DropTTL)
 		return false
 	}
 	if k.layers.EtherType != packet.EtherTypeIPv4 || k.layers.L3 == 0 {
@@ -224,7 +204,7 @@ func (k *walk) decTTL() bool {
 	h := k.frame.Bytes()[k.layers.L3:]
 	before := binary.BigEndian.Uint16(h[8:])
 	h[8] = *ttl
-	adjust(h[10:], before, binary.BigEndian.Uint16(h[8:]))
+	packet.AdjustChecksum(h[10:], before, binary.BigEndian.Uint16(h[8:]))
 	return true
 }
 
@@ -234,9 +214,9 @@ var ttlAt = flow.FieldByID(flow.IPTTL).Off
 // changeVLAN pushes or pops a tag and reads the headers again.
 func (k *walk) changeVLAN(change func() bool) {
 	k.releaseHeld()
-	k.w.rec.forbid()
+	k.noteOnce() // NORMAL comes here too
 	if !change() {
-		k.drop(DropNoFrame)
+		k.drop(telemetry.DropNoFrame)
 		k.stopped = true
 		return
 	}

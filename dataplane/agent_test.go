@@ -6,8 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // Packets to the agent and from it, and the meters that stand before it.
@@ -53,7 +54,7 @@ func TestPacketInQueue(t *testing.T) {
 		r.check(r.ports[1].Send(frame))
 	}
 	r.sw.Poll()
-	if n := r.sw.Drops()[dataplane.DropPacketInFull]; len(r.packetIns) != 256 || n != 44 {
+	if n := r.sw.Drops()[telemetry.DropPacketInFull]; len(r.packetIns) != 256 || n != 44 {
 		t.Errorf("%d packet-ins, %d dropped; want 256 and 44", len(r.packetIns), n)
 	}
 	if got := r.outcome(anyTCP); got != "agent" {
@@ -64,7 +65,7 @@ func TestPacketInQueue(t *testing.T) {
 // actions parses a list of actions.
 func (r *rig) actions(text string) []flow.Action {
 	r.Helper()
-	a, err := flow.ParseActions(text, r.sw.Names())
+	a, err := parse.Actions(text, r.sw.Names())
 	r.check(err)
 	return a
 }
@@ -130,7 +131,7 @@ func TestPacketOutRefused(t *testing.T) {
 		}
 	}
 	r.wantPorts(r.collect())
-	empty := newRigOf(t, flow.Sources{})
+	empty := newRigOf(t, parse.Sources{})
 	if err := empty.sw.PacketOut(1, r.actions("output:2"), frame); err == nil {
 		t.Error("a switch without a pipeline took a packet-out")
 	}
@@ -162,7 +163,7 @@ func TestMeters(t *testing.T) {
 		{"less than a packet's time", "meter=1 pktps bands=\ntype=drop rate=10", 10, 99 * time.Millisecond, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRigOf(t, flow.Sources{Flows: flow.Text("flows", "table=0 actions=meter:1,output:2"), Meters: flow.Text("meters", c.meter)})
+			r := newRigOf(t, parse.Sources{Flows: parse.Text("flows", "table=0 actions=meter:1,output:2"), Meters: parse.Text("meters", c.meter)})
 			frame := make([]byte, frameBits/8)
 			if n := r.burst(100, frame); n != c.first {
 				t.Errorf("%d of 100 packets passed at once, want %d", n, c.first)
@@ -172,7 +173,7 @@ func TestMeters(t *testing.T) {
 				t.Errorf("%d of 100 packets passed after %v, want %d", n, c.wait, c.then)
 			}
 			m, dropped := r.sw.Meters()[0], uint64(200-c.first-c.then)
-			if m.Packets != 200 || m.Bytes != 200*frameBits/8 || m.Dropped[0] != dropped || r.sw.Drops()[dataplane.DropMeter] != dropped {
+			if m.Packets != 200 || m.Bytes != 200*frameBits/8 || m.Dropped[0] != dropped || r.sw.Drops()[telemetry.DropMeter] != dropped {
 				t.Errorf("meter counts %d packets, %d bytes, %v dropped; drops %v", m.Packets, m.Bytes, m.Dropped, r.sw.Drops())
 			}
 		})
@@ -181,9 +182,9 @@ func TestMeters(t *testing.T) {
 
 // TestMeterOfController meters packet-ins by the meter that the action names.
 func TestMeterOfController(t *testing.T) {
-	r := newRigOf(t, flow.Sources{
-		Flows:  flow.Text("flows", "table=0 actions=controller(meter_id=1)"),
-		Meters: flow.Text("meters", "meter=1 pktps bands=\ntype=drop rate=1"),
+	r := newRigOf(t, parse.Sources{
+		Flows:  parse.Text("flows", "table=0 actions=controller(meter_id=1)"),
+		Meters: parse.Text("meters", "meter=1 pktps bands=\ntype=drop rate=1"),
 	})
 	if a, b := r.outcome(anyTCP), r.outcome(anyTCP); a != "agent" || b != "drop meter in 0" {
 		t.Errorf("two packets at once: %q and %q", a, b)

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -16,36 +17,36 @@ import (
 // TestBundleRefused checks that a bundle with one bad entry changes nothing and
 // that the error prints the entry.
 func TestBundleRefused(t *testing.T) {
-	r := newRigOf(t, flow.Sources{
-		Flows:  flow.Text("flows", "table=0,priority=1 actions=group:1"),
-		Groups: flow.Text("groups", "group_id=1,type=select,bucket=actions=output:2"),
-		Meters: flow.Text("meters", "meter=1 pktps bands=\ntype=drop rate=10"),
+	r := newRigOf(t, parse.Sources{
+		Flows:  parse.Text("flows", "table=0,priority=1 actions=group:1"),
+		Groups: parse.Text("groups", "group_id=1,type=select,bucket=actions=output:2"),
+		Meters: parse.Text("meters", "meter=1 pktps bands=\ntype=drop rate=10"),
 	})
 	generation, before := r.sw.Generation(), strings.Join(r.flows(), "\n")
 	group := func(text string) *flow.Group {
-		g, err := flow.ParseGroup(text, nil)
+		g, err := parse.Group(text, nil)
 		r.check(err)
 		return g
 	}
 	for _, c := range []struct {
 		name   string
-		bundle dataplane.Bundle
+		bundle program.Bundle
 		text   string // the entry as printed
 		reason string
 	}{
-		{"no such group", dataplane.Bundle{Add: r.program("table=0,priority=5,tcp actions=output:3\ntable=0,priority=9,tcp,tp_dst=80 actions=group:7").Entries},
+		{"no such group", program.Bundle{Add: r.program("table=0,priority=5,tcp actions=output:3\ntable=0,priority=9,tcp,tp_dst=80 actions=group:7").Entries},
 			"priority=9,tcp,tp_dst=80 actions=group:7", "group 7 does not exist"},
-		{"no such group in clone", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=clone(group:7)").Entries}, "actions=clone(group:7)", "group 7 does not exist"},
-		{"no such meter", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=meter:7,output:2").Entries}, "priority=9 actions=meter:7,output:2", "meter 7 does not exist"},
-		{"no such meter of controller", dataplane.Bundle{Add: r.program("table=0,priority=9 actions=controller(meter_id=7)").Entries}, "meter_id=7", "meter 7 does not exist"},
-		{"alg", dataplane.Bundle{Add: r.program("table=0,priority=9,tcp actions=ct(commit,alg=ftp)").Entries}, "priority=9,tcp actions=ct(commit,alg=ftp)", "alg=ftp"},
-		{"no such group in a bucket", dataplane.Bundle{Groups: []*flow.Group{group("group_id=2,type=all,bucket=actions=group:7")}}, "group_id=2,type=all,bucket=", "group 7 does not exist"},
-		{"a group in use is deleted", dataplane.Bundle{DeleteGroups: []uint32{1}}, "priority=1 actions=group:1", "group 1 does not exist"},
-		{"replaced without its group", dataplane.Bundle{Replace: true, Add: r.program("table=0,priority=1 actions=group:1").Entries}, "priority=1 actions=group:1", "group 1 does not exist"},
+		{"no such group in clone", program.Bundle{Add: r.program("table=0,priority=9 actions=clone(group:7)").Entries}, "actions=clone(group:7)", "group 7 does not exist"},
+		{"no such meter", program.Bundle{Add: r.program("table=0,priority=9 actions=meter:7,output:2").Entries}, "priority=9 actions=meter:7,output:2", "meter 7 does not exist"},
+		{"no such meter of controller", program.Bundle{Add: r.program("table=0,priority=9 actions=controller(meter_id=7)").Entries}, "meter_id=7", "meter 7 does not exist"},
+		{"alg", program.Bundle{Add: r.program("table=0,priority=9,tcp actions=ct(commit,alg=ftp)").Entries}, "priority=9,tcp actions=ct(commit,alg=ftp)", "alg=ftp"},
+		{"no such group in a bucket", program.Bundle{Groups: []*flow.Group{group("group_id=2,type=all,bucket=actions=group:7")}}, "group_id=2,type=all,bucket=", "group 7 does not exist"},
+		{"a group in use is deleted", program.Bundle{DeleteGroups: []uint32{1}}, "priority=1 actions=group:1", "group 1 does not exist"},
+		{"replaced without its group", program.Bundle{Replace: true, Add: r.program("table=0,priority=1 actions=group:1").Entries}, "priority=1 actions=group:1", "group 1 does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := r.sw.Apply(&c.bundle)
-			var invalid *dataplane.InvalidEntryError
+			var invalid *program.InvalidEntryError
 			if !errors.As(err, &invalid) || !strings.Contains(invalid.Text, c.text) || !strings.Contains(invalid.Reason, c.reason) {
 				t.Errorf("error %v, want %q: %q", err, c.text, c.reason)
 			}
@@ -67,7 +68,7 @@ func TestBundleNamesManyErrors(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&lines, "table=0,priority=%d actions=group:7\n", i)
 	}
-	err := r.sw.Apply(&dataplane.Bundle{Add: r.program(lines.String()).Entries})
+	err := r.sw.Apply(&program.Bundle{Add: r.program(lines.String()).Entries})
 	if n := strings.Count(fmt.Sprint(err), "group 7 does not exist"); n != 20 {
 		t.Errorf("%d entries are named, want 20", n)
 	}
@@ -77,7 +78,7 @@ func TestBundleNamesManyErrors(t *testing.T) {
 // packets do then and what counters were kept.
 func TestBundleChanges(t *testing.T) {
 	r := newRig(t, "table=0,priority=1 actions=output:2")
-	step := func(name string, b *dataplane.Bundle, want string, counted map[uint16]uint64) {
+	step := func(name string, b *program.Bundle, want string, counted map[uint16]uint64) {
 		t.Helper()
 		r.check(r.sw.Apply(b))
 		if got := r.outcome(anyTCP); got != want {
@@ -88,13 +89,13 @@ func TestBundleChanges(t *testing.T) {
 		}
 	}
 	entries := func(text string) []*flow.Entry { return r.program(text).Entries }
-	step("nothing", &dataplane.Bundle{}, "2", map[uint16]uint64{1: 1})
-	step("add", &dataplane.Bundle{Add: entries("table=0,priority=2,tcp actions=output:3")}, "3", map[uint16]uint64{1: 1, 2: 1})
-	step("modify keeps counters", &dataplane.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
-	step("replace keeps those of equal identity", &dataplane.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
-	step("delete what is not there", &dataplane.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
-	step("delete", &dataplane.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
-	step("replace by nothing", &dataplane.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
+	step("nothing", &program.Bundle{}, "2", map[uint16]uint64{1: 1})
+	step("add", &program.Bundle{Add: entries("table=0,priority=2,tcp actions=output:3")}, "3", map[uint16]uint64{1: 1, 2: 1})
+	step("modify keeps counters", &program.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
+	step("replace keeps those of equal identity", &program.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
+	step("delete what is not there", &program.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
+	step("delete", &program.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
+	step("replace by nothing", &program.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
 }
 
 // TestModifiedGroupKeepsCounters modifies a group: buckets keep their counters
@@ -102,9 +103,9 @@ func TestBundleChanges(t *testing.T) {
 func TestModifiedGroupKeepsCounters(t *testing.T) {
 	r := newGroupRig(t, selectGroup(bucket{1, 100, 2}))
 	r.choices(5)
-	g, err := flow.ParseGroup(selectGroup(bucket{2, 0, 3}, bucket{1, 100, 2}), nil)
+	g, err := parse.Group(selectGroup(bucket{2, 0, 3}, bucket{1, 100, 2}), nil)
 	r.check(err)
-	r.check(r.sw.Apply(&dataplane.Bundle{Groups: []*flow.Group{g}}))
+	r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{g}}))
 	r.choices(2)
 	if got := r.sw.Groups()[0]; got.Packets != 7 || got.Buckets[0].Packets != 0 || got.Buckets[1].Packets != 7 {
 		t.Errorf("group counts %d, buckets %v; want 7 and 0, 7", got.Packets, got.Buckets)
@@ -113,24 +114,24 @@ func TestModifiedGroupKeepsCounters(t *testing.T) {
 
 // generation is a pipeline in which both tables carry a version: a packet that
 // saw two generations leaves with different numbers in its addresses.
-func generation(r *rig, version int) *dataplane.Bundle {
+func generation(r *rig, version int) *program.Bundle {
 	p := r.program(fmt.Sprintf(`
 		table=0,ip actions=set_field:0.0.0.%d->nw_src,goto_table:1
 		table=1,ip actions=group:1`, version))
-	g, err := flow.ParseGroup(fmt.Sprintf("group_id=1,type=select,bucket=actions=set_field:0.0.0.%d->nw_dst,output:2", version), nil)
+	g, err := parse.Group(fmt.Sprintf("group_id=1,type=select,bucket=actions=set_field:0.0.0.%d->nw_dst,output:2", version), nil)
 	r.check(err)
-	return &dataplane.Bundle{Replace: version%2 == 0, Add: p.Entries, Groups: []*flow.Group{g}}
+	return &program.Bundle{Replace: version%2 == 0, Add: p.Entries, Groups: []*flow.Group{g}}
 }
 
 // TestBundlesAreAtomic lets two goroutines change the pipeline while packets
 // pass: every packet sees one generation whole.
 func TestBundlesAreAtomic(t *testing.T) {
 	r := newRig(t, "table=0 actions=drop")
-	bundles := []*dataplane.Bundle{generation(r, 1), generation(r, 2), generation(r, 3), generation(r, 4)}
+	bundles := []*program.Bundle{generation(r, 1), generation(r, 2), generation(r, 3), generation(r, 4)}
 	r.check(r.sw.Apply(bundles[0]))
 	var wg sync.WaitGroup
 	done := make(chan struct{})
-	apply := func(mine []*dataplane.Bundle) {
+	apply := func(mine []*program.Bundle) {
 		for i := 0; ; i++ {
 			select {
 			case <-done:
@@ -202,8 +203,8 @@ func TestPortsComeAndGo(t *testing.T) {
 // TestManyEntriesKeepTheirOrder: of entries with the same priority, dumps name those first
 // that stand first in the bundle, however many there are.
 func TestManyEntriesKeepTheirOrder(t *testing.T) {
-	r := newRigOf(t, flow.Sources{Flows: flow.Text("flows", "table=0,priority=1 actions=drop")})
-	b := &dataplane.Bundle{Replace: true}
+	r := newRigOf(t, parse.Sources{Flows: parse.Text("flows", "table=0,priority=1 actions=drop")})
+	b := &program.Bundle{Replace: true}
 	for i := range 2000 {
 		e := &flow.Entry{Table: 1, Priority: 7, Cookie: uint64(i)}
 		e.Match.AddExact(flow.Reg0, flow.Value{Lo: uint64(i * 7919 % 2003)})

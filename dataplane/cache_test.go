@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -13,14 +14,17 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
 
 // twins are two switches that differ in one thing, the first remembers walks,
-// stretches of walks or both. They get the same packets and the same changes, and everything that can
+// megaflows of walks or both. They get the same packets and the same changes, and everything that can
 // be seen of them must be the same.
 type twins struct {
 	testing.TB
@@ -53,7 +57,7 @@ type host struct {
 
 // twinSource is a program and who sends through it.
 type twinSource struct {
-	src   flow.Sources
+	src   parse.Sources
 	hosts []host
 	to    []string // addresses that are called
 }
@@ -61,7 +65,7 @@ type twinSource struct {
 func newTwins(t testing.TB, seed uint64, s twinSource, kernel *trial) *twins {
 	t.Helper()
 	w := &twins{TB: t, rnd: rand.New(rand.NewPCG(seed, 7)), now: 1e12, hosts: s.hosts}
-	remembers := [3][2]int{{512, 512}, {-1, 512}, {512, -1}}[seed%3] // walks, stretches
+	remembers := [3][2]int{{512, 512}, {-1, 512}, {512, -1}}[seed%3] // walks, megaflows
 	for i := range w.rigs {
 		r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: &w.now}
 		if i == 0 {
@@ -70,16 +74,16 @@ func newTwins(t testing.TB, seed uint64, s twinSource, kernel *trial) *twins {
 		r.conntrack = conntrack.NewTable(conntrack.Config{Now: func() int64 { return w.now }, Seed: [2]uint64{1, 2}, Max: 4096})
 		sw, err := dataplane.New(dataplane.Config{
 			Conntrack: r.conntrack, Clock: func() int64 { return w.now }, SelectSeed: 5,
-			Cache: []int{remembers[0], -1}[i], Stretches: []int{remembers[1], -1}[i],
-			PacketIn:  func(pi *dataplane.PacketIn) { r.packetIns = append(r.packetIns, pi) },
-			Shortcuts: r.kernel.shortcuts(), ShortcutAfter: 1,
+			Cache: []int{remembers[0], -1}[i], Megaflows: []int{remembers[1], -1}[i],
+			PacketIn: func(pi *telemetry.PacketIn) { r.packetIns = append(r.packetIns, pi) },
+			Offload:  r.kernel.offloader(), OffloadAfter: 1,
 		})
 		r.check(err)
 		t.Cleanup(func() { closeSwitch(t, sw) })
 		r.sw = sw
 		w.rigs[i] = r
 		w.program = r.parse(s.src)
-		r.check(sw.Apply(dataplane.BundleOf(w.program)))
+		r.check(sw.Apply(program.BundleOf(w.program)))
 		for no := range uint32(64) {
 			if name := w.program.Names.Port(no); name != "" {
 				w.plug(r, no, name)
@@ -199,7 +203,7 @@ func (w *twins) compare() {
 // dump is every connection with all that is known of it.
 func (r *rig) dump() (rows []string) {
 	for c := range r.conntrack.Dump(conntrack.Filter{}) {
-		c.Away = false
+		c.Offloaded = false
 		rows = append(rows, fmt.Sprintf("%s %+v", c.String(), c))
 	}
 	return rows
@@ -432,7 +436,7 @@ func (w *twins) leave(o *offer, l *packet.Layers) {
 func (w *twins) change() {
 	entries := w.program.Entries
 	e := entries[w.rnd.IntN(len(entries))]
-	apply := func(what string, b dataplane.Bundle) {
+	apply := func(what string, b program.Bundle) {
 		w.both(what+" "+e.Text(flow.Format{}), func(r *rig) {
 			if err := r.sw.Apply(&b); err != nil {
 				r.Fatal(err)
@@ -441,19 +445,19 @@ func (w *twins) change() {
 	}
 	switch w.rnd.IntN(14) {
 	case 0:
-		apply("add", dataplane.Bundle{Add: []*flow.Entry{e}})
+		apply("add", program.Bundle{Add: []*flow.Entry{e}})
 	case 1:
-		apply("delete", dataplane.Bundle{Delete: []*flow.Entry{e}})
+		apply("delete", program.Bundle{Delete: []*flow.Entry{e}})
 	case 2:
 		dropped := *e
 		dropped.Actions = nil
-		apply("drop", dataplane.Bundle{Add: []*flow.Entry{&dropped}})
+		apply("drop", program.Bundle{Add: []*flow.Entry{&dropped}})
 	case 3, 4:
-		w.both("load", func(r *rig) { r.check(r.sw.Apply(dataplane.BundleOf(w.program))) })
+		w.both("load", func(r *rig) { r.check(r.sw.Apply(program.BundleOf(w.program))) })
 	case 5:
 		timed := *e
 		timed.IdleTimeout = 5
-		apply("idle", dataplane.Bundle{Add: []*flow.Entry{&timed}})
+		apply("idle", program.Bundle{Add: []*flow.Entry{&timed}})
 	case 6:
 		w.both("flush", func(r *rig) { r.conntrack.Flush() })
 	case 7:
@@ -465,7 +469,7 @@ func (w *twins) change() {
 		if n := len(w.program.Groups); n > 0 {
 			g := *w.program.Groups[w.rnd.IntN(n)]
 			g.Buckets = g.Buckets[w.rnd.IntN(len(g.Buckets)+1):]
-			w.both("group", func(r *rig) { r.check(r.sw.Apply(&dataplane.Bundle{Groups: []*flow.Group{&g}})) })
+			w.both("group", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{&g}})) })
 		}
 	default:
 		d := []time.Duration{time.Millisecond, time.Second, 7 * time.Second, 40 * time.Second, 2 * time.Minute, 20 * time.Minute}[w.rnd.IntN(6)]
@@ -511,18 +515,18 @@ func (w *twins) walk(steps int, to []string) {
 
 // twinSources are the pipelines that the twins run.
 func twinSources(t testing.TB) map[string]twinSource {
-	read := func(name string) flow.Source {
+	read := func(name string) parse.Source {
 		b, err := examples.FS.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return flow.Text(name, string(b))
+		return parse.Text(name, string(b))
 	}
 	node := "two-nodes/node-a"
 	const gw, virtual = "ba:5e:d1:55:aa:c0", "aa:bb:cc:dd:ee:ff"
 	return map[string]twinSource{
 		"antrea": {
-			src: flow.Sources{Flows: read(node + ".flows"), Groups: read(node + ".groups"), Meters: read(node + ".meters"), Ports: read(node + ".ports")},
+			src: parse.Sources{Flows: read(node + ".flows"), Groups: read(node + ".groups"), Meters: read(node + ".meters"), Ports: read(node + ".ports")},
 			hosts: []host{
 				{1, "02:00:00:00:00:09", virtual, "10.10.1.6"},
 				{2, gw, "fa:b7:53:74:21:a6", "10.10.0.1"}, {2, gw, "5e:b5:e3:a6:90:b7", "192.168.77.1"},
@@ -543,7 +547,7 @@ func twinSources(t testing.TB) map[string]twinSource {
 		},
 		"calls": callsSource(),
 		"labels": {
-			src: flow.Sources{Flows: flow.Text("labels", labels), Ports: allSortsSources().Ports},
+			src: parse.Sources{Flows: parse.Text("labels", labels), Ports: allSortsSources().Ports},
 			hosts: []host{
 				{1, "02:00:00:00:00:01", "02:00:00:00:00:02", "fd00::1"}, {2, "02:00:00:00:00:02", "02:00:00:00:00:01", "fd00::2"},
 				{3, "02:00:00:00:00:03", "02:00:00:00:00:01", "fd00::3"},
@@ -614,18 +618,18 @@ func TestCacheChangesNothing(t *testing.T) {
 			t.Logf("seed %d", seed)
 			var hits, packets, taken, walked uint64
 			little := func() bool { return taken < walked || hits < packets/10 }
-			for i := uint64(0); i < trials(8) || i < 4*trials(8) && little(); i++ {
+			for i := range rounds(trials(8), little) {
 				w := newTwins(t, seed+i, s, nil)
 				w.walk(3000, s.to)
 				st := w.rigs[0].sw.Cache()
 				e := st.Events
-				hits += e[dataplane.CacheHit]
-				packets += e[dataplane.CacheHit] + e[dataplane.CacheOpened] + e[dataplane.CacheMiss] + e[dataplane.CacheAsked] + e[dataplane.CacheLearned] + e[dataplane.CacheUnfit]
-				taken, walked = taken+e[dataplane.StretchTaken], walked+e[dataplane.StretchMiss]
+				hits += e[telemetry.CacheHit]
+				packets += e[telemetry.CacheHit] + e[telemetry.CacheFirst] + e[telemetry.CacheMiss] + e[telemetry.CacheChanged] + e[telemetry.CacheLearned] + e[telemetry.CacheUnfit]
+				taken, walked = taken+e[telemetry.MegaflowHit], walked+e[telemetry.MegaflowMiss]
 				t.Logf("%+v", st)
 			}
 			if little() {
-				t.Errorf("%d stretches were taken and %d walked, %d of %d packets were replayed: this proves little", taken, walked, hits, packets)
+				t.Errorf("%d megaflows were taken and %d walked, %d of %d packets were replayed: this proves little", taken, walked, hits, packets)
 			}
 		})
 	}
@@ -640,10 +644,23 @@ func trials(n uint64) uint64 {
 	return n
 }
 
+// rounds counts n rounds, and up to four times as many while little says that the
+// rounds so far proved little: a random conversation may have hardly a packet of
+// the kind that a test is about.
+func rounds(n uint64, little func() bool) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := uint64(0); i < n || i < 4*n && little(); i++ {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
 // allSortsSources is allSorts with its groups, meter and ports.
-func allSortsSources() flow.Sources {
+func allSortsSources() parse.Sources {
 	src := sourcesOf(allSorts, allSortsGroups, "meter=1 pktps bands=\ntype=drop rate=5")
-	src.Ports = flow.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n 9(antrea-tun0)\n")
+	src.Ports = parse.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n 9(antrea-tun0)\n")
 	return src
 }
 
@@ -659,7 +676,7 @@ func FuzzCache(f *testing.F) {
 			s = sources["antrea"]
 		}
 		w := newTwins(t, seed, s, nil)
-		if w.fresh = seed&8 != 0; w.fresh { // few pairs of ends, for openings
+		if w.fresh = seed&8 != 0; w.fresh { // few pairs of ends, for first-packet megaflows
 			n := int(seed>>4) % (len(s.hosts) - 1)
 			w.hosts, w.calm = s.hosts[n:n+2], true
 		}

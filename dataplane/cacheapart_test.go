@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -41,7 +41,7 @@ func TestCacheKeepsApart(t *testing.T) {
 					}
 				}
 			}
-			if n := cached.sw.Cache().Events[dataplane.CacheHit]; n < 6 {
+			if n := cached.sw.Cache().Events[telemetry.CacheHit]; n < 6 {
 				t.Errorf("%d packets were replayed: this proves little", n)
 			}
 		})

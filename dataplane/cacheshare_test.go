@@ -6,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/walktest"
 )
 
@@ -17,11 +18,11 @@ func newCached(t testing.TB, entries int, flows string) *rig {
 // sendMany sends packets of n connections from a port, one of each, and says
 // how many were replayed.
 func (r *rig) sendMany(port, n int) uint64 {
-	before := r.sw.Cache().Events[dataplane.CacheHit]
+	before := r.sw.Cache().Events[telemetry.CacheHit]
 	for i := range n {
 		r.send(fmt.Sprintf("udp,in_port=%d,nw_src=10.0.0.%d,nw_dst=10.0.0.9,udp_src=%d,udp_dst=53", port, port, 1000+i))
 	}
-	return r.sw.Cache().Events[dataplane.CacheHit] - before
+	return r.sw.Cache().Events[telemetry.CacheHit] - before
 }
 
 // TestCacheShares: a port with more connections than the cache has room for
@@ -39,7 +40,7 @@ func TestCacheShares(t *testing.T) {
 		t.Errorf("another port's connections cost %d of %d their place", quiet-n, quiet)
 	}
 	st := r.sw.Cache()
-	if st.Room != 512 || st.Events[dataplane.CacheDisplaced] == 0 {
+	if st.Room != 512 || st.Events[telemetry.CacheDisplaced] == 0 {
 		t.Errorf("the cache did not fill up: %+v", st)
 	}
 	for range 3 {
@@ -48,7 +49,7 @@ func TestCacheShares(t *testing.T) {
 	if n := r.sendMany(2, quiet); n < quiet*9/10 {
 		t.Errorf("%d of %d connections of a late port are remembered", n, quiet)
 	}
-	if r.sw.Cache().Events[dataplane.CacheOverShare] == 0 {
+	if r.sw.Cache().Events[telemetry.CacheOverShare] == 0 {
 		t.Error("the busy port gave no place up")
 	}
 }
@@ -57,7 +58,7 @@ func TestCacheShares(t *testing.T) {
 func TestCacheTakesNoFloods(t *testing.T) {
 	r := newCached(t, 512, "table=0,ip actions=output:4")
 	r.sendMany(1, 3000)
-	if st := r.sw.Cache(); st.Entries > 30 || st.Events[dataplane.CacheOnce] < 2900 {
+	if st := r.sw.Cache(); st.Entries > 30 || st.Events[telemetry.CacheOnce] < 2900 {
 		t.Errorf("a flood was remembered: %+v", st)
 	}
 }
@@ -69,7 +70,7 @@ func TestCacheRefusesToo(t *testing.T) {
 	for range 5 {
 		r.sendMany(1, 1)
 	}
-	if n := r.sw.Cache().Events[dataplane.CacheHit]; n != 3 {
+	if n := r.sw.Cache().Events[telemetry.CacheHit]; n != 3 {
 		t.Errorf("%d of 5 refused packets were replayed, want 3", n)
 	}
 	if n := r.drops()["drop entry in 1"]; n != 5 {
@@ -85,7 +86,7 @@ func TestCacheOff(t *testing.T) {
 	r := newCached(t, -1, "table=0,ip actions=output:4")
 	r.sendMany(1, 5)
 	r.sendMany(1, 5)
-	if st := r.sw.Cache(); st != (dataplane.CacheStats{}) {
+	if st := r.sw.Cache(); st != (telemetry.CacheStats{}) {
 		t.Errorf("a cache that is off counts %+v", st)
 	}
 }
@@ -94,7 +95,7 @@ func TestCacheOff(t *testing.T) {
 // walks while the cache is full.
 func TestCacheAllocatesNothing(t *testing.T) {
 	e := newEstablished(t)
-	hits := func() uint64 { return e.sw.Cache().Events[dataplane.CacheHit] }
+	hits := func() uint64 { return e.sw.Cache().Events[telemetry.CacheHit] }
 	before := hits()
 	if n := testing.AllocsPerRun(500, func() { e.pass(e.client, e.web, e.there) }); n != 0 {
 		t.Errorf("%v allocations for a packet that is replayed", n)

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // calls is a pipeline of tables that are called: from the midst of a list and
-// from its end, within each other and in circles; what they do ends stretches,
+// from its end, within each other and in circles; what they do ends megaflows,
 // drops without being the last to say so, learns, writes in_port.
 const calls = `
 	table=0,priority=9,arp actions=NORMAL
@@ -53,7 +53,7 @@ const calls = `
 // callsSource is calls with its ports, and who sends.
 func callsSource() twinSource {
 	src := sourcesOf(calls, "", "")
-	src.Ports = flow.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n")
+	src.Ports = parse.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n")
 	return twinSource{
 		src: src,
 		hosts: []host{
@@ -64,12 +64,12 @@ func callsSource() twinSource {
 	}
 }
 
-// TestStretchesPassCalls: a stretch goes on through tables that are called and
+// TestMegaflowsPassCalls: a megaflow goes on through tables that are called and
 // ends before the call within which something else happens.
-func TestStretchesPassCalls(t *testing.T) {
+func TestMegaflowsPassCalls(t *testing.T) {
 	for _, c := range []struct {
 		name, flows string
-		stretches   uint64
+		megaflows   uint64
 		out         string
 	}{
 		{"from the end", "table=0,ip actions=resubmit(,1)\ntable=1,ip actions=set_field:0x1->reg1,resubmit(,2)\ntable=2,reg1=1 actions=output:2", 1, "2"},
@@ -85,7 +85,7 @@ func TestStretchesPassCalls(t *testing.T) {
 		{"too deep", deepCalls(64), 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newStretched(t, 1<<16, c.flows)
+			r := newMegaflowed(t, 1<<16, c.flows)
 			var out []sent
 			send := func() {
 				out = r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=53")
@@ -93,8 +93,8 @@ func TestStretchesPassCalls(t *testing.T) {
 			for range 4 {
 				send()
 			}
-			if n := r.counted(dataplane.StretchTaken, send); n != c.stretches {
-				t.Errorf("%d stretches were taken, want %d", n, c.stretches)
+			if n := r.counted(telemetry.MegaflowHit, send); n != c.megaflows {
+				t.Errorf("%d megaflows were taken, want %d", n, c.megaflows)
 			}
 			if c.out == "" && len(out) != 0 || c.out != "" && (len(out) != 1 || fmt.Sprint(out[0].port) != c.out) {
 				t.Errorf("%v left, want %q", out, c.out)
@@ -103,12 +103,12 @@ func TestStretchesPassCalls(t *testing.T) {
 	}
 }
 
-// TestStretchesMindTheDepth: what takes a stretch through calls may go as deep as
+// TestMegaflowsMindTheDepth: what takes a megaflow through calls may go as deep as
 // a walk, and no deeper.
-func TestStretchesMindTheDepth(t *testing.T) {
+func TestMegaflowsMindTheDepth(t *testing.T) {
 	const most = 64 // nested tables
 	for calls, out := range map[int]int{most - 32: 1, most - 31: 0} {
-		r := newStretched(t, 1<<16, "table=0,tcp actions=ct(zone=1,table=70)\ntable=0,udp actions=resubmit(,20)\n"+
+		r := newMegaflowed(t, 1<<16, "table=0,tcp actions=ct(zone=1,table=70)\ntable=0,udp actions=resubmit(,20)\n"+
 			chain(20, 30)+"table=50,ip actions=ct(zone=1,table=70)\n"+chain(70, calls)+fmt.Sprintf("table=%d actions=output:2", 70+calls))
 		send := func(proto string) int {
 			return len(r.send(proto + ",in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64"))

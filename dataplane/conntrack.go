@@ -2,12 +2,14 @@ package dataplane
 
 import (
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
 
 // track runs a ct() action, behind which come those of after in its list. It
 // returns the table to jump to, as goto_table does, or -1.
-func (k *walk) track(a *track, after []flow.Action) int {
+func (k *walk) track(a *program.Track, after []flow.Action) int {
 	k.releaseHeld()
 	if k.collects() {
 		k.collect(a, after)
@@ -15,7 +17,7 @@ func (k *walk) track(a *track, after []flow.Action) int {
 	}
 	k.ready(a)
 	if k.ct.State == 0 && k.w.cache != nil {
-		k.w.cache.warming.zone = k.request.Zone
+		k.w.cache.warming.Zone = k.request.Zone
 	}
 	return k.answered(a, k.ask(&k.request), len(after) > 0)
 }
@@ -28,10 +30,10 @@ func (k *walk) track(a *track, after []flow.Action) int {
 // When nothing follows the action, here or in an enclosing list, the table is
 // returned to be jumped to; else the packet goes there on a copy, and -1 is
 // returned.
-func (k *walk) answered(a *track, v conntrack.Verdict, more bool) int {
+func (k *walk) answered(a *program.Track, v conntrack.Verdict, more bool) int {
 	switch {
 	case v.Drop != conntrack.DropNone:
-		k.drop(conntrackDrops[v.Drop])
+		k.drop(telemetry.ConntrackDrops[v.Drop])
 		k.stopped = true
 		return -1
 	case a.Table == flow.NoTable:
@@ -54,7 +56,7 @@ func (k *walk) putTracked(v conntrack.Verdict) {
 	if v.Rewritten {
 		flow.Readdress(k.frame, &k.layers, &k.key)
 	}
-	k.putConntrack()
+	program.PutMeta(&k.key, &k.ct, &k.original)
 }
 
 // ask lets conntrack, or the trace in its place, answer.
@@ -63,40 +65,25 @@ func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
 		return k.trace.ask(k, req)
 	}
 	v := k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
-	k.w.rec.answer(k.frame, &k.ct, req, v)
-	if k.trace != nil {
-		k.trace.answered(k, req)
-	}
+	k.noteAnswer(req, v)
 	return v
 }
 
 // ready fills in the request of a ct() action with what is the packet's own.
-func (k *walk) ready(a *track) {
+func (k *walk) ready(a *program.Track) {
 	r := &k.request
-	*r = a.request
+	*r = a.Request
 	r.InPort, r.Near = k.inPort, k.near
 	if a.ZoneSrc != nil {
 		r.Zone = uint16(a.ZoneSrc.Get(&k.key).Lo)
 	}
-	for _, x := range a.moves {
-		if m, ok := x.(*moveToMark); ok {
-			m.write(r, &k.key)
+	for _, x := range a.Moves {
+		if m, ok := x.(*program.MoveToMark); ok {
+			m.Write(r, &k.key)
 		} else {
-			writes(r, x, &k.key)
+			program.AddExec(r, x, &k.key)
 		}
 	}
-}
-
-// putConntrack shows the key what conntrack said.
-func (k *walk) putConntrack() {
-	m, o := &k.ct, &k.original
-	m.Original(o)
-	var c flow.Conntrack // filled in place: a literal is made elsewhere and copied
-	c.State, c.Zone, c.Mark = uint32(m.State), m.Zone, m.Mark
-	c.Label.Hi, c.Label.Lo = m.Label.Hi, m.Label.Lo
-	c.IPv6, c.Proto, c.SrcPort, c.DstPort = o.IPv6, o.Proto, o.SrcPort, o.DstPort
-	c.Src.Hi, c.Src.Lo, c.Dst.Hi, c.Dst.Lo = o.Src.Hi, o.Src.Lo, o.Dst.Hi, o.Dst.Lo
-	k.key.SetConntrack(&c)
 }
 
 // clearKey makes the packet look untracked to the entries, while the datapath
@@ -107,14 +94,4 @@ func (k *walk) clearKey() { k.key.SetConntrack(&flow.Conntrack{}) }
 func (k *walk) clearConntrack() {
 	k.ct = conntrack.Meta{}
 	k.clearKey()
-}
-
-// natRequest is nat() in conntrack's terms.
-func natRequest(n *flow.NAT) conntrack.NAT {
-	return conntrack.NAT{
-		Source:      n.Type == flow.NATSource,
-		Destination: n.Type == flow.NATDestination,
-		AddrMin:     n.AddrMin, AddrMax: n.AddrMax,
-		PortMin: n.PortMin, PortMax: n.PortMax,
-	}
 }

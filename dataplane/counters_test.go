@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -18,16 +20,16 @@ import (
 // it names; the one called antrea-tun0 carries tunnels.
 func newExample(t testing.TB, set string) *rig {
 	t.Helper()
-	src := func(kind string) flow.Source {
+	src := func(kind string) parse.Source {
 		b, err := examples.FS.ReadFile(set + kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return flow.Text(set+kind, string(b))
+		return parse.Text(set+kind, string(b))
 	}
 	r := &rig{TB: t, ports: map[uint32]*memory.Port{}}
-	p := r.parse(flow.Sources{Flows: src(".flows"), Groups: src(".groups"), Meters: src(".meters"), Ports: src(".ports")})
-	r.sw, r.now, r.conntrack = newTrackingSwitch(t, p, func(pi *dataplane.PacketIn) { r.packetIns = append(r.packetIns, pi) })
+	p := r.parse(parse.Sources{Flows: src(".flows"), Groups: src(".groups"), Meters: src(".meters"), Ports: src(".ports")})
+	r.sw, r.now, r.conntrack = newTrackingSwitch(t, p, func(pi *telemetry.PacketIn) { r.packetIns = append(r.packetIns, pi) })
 	for no := range uint32(64) {
 		name := p.Names.Port(no)
 		if name == "" {
@@ -80,7 +82,7 @@ func TestEveryPacketHasOneVerdict(t *testing.T) {
 	wantSums(t, r.sw, 2000)
 }
 
-func total(drops map[dataplane.DropReason]uint64) (n uint64) {
+func total(drops map[telemetry.DropReason]uint64) (n uint64) {
 	for _, d := range drops {
 		n += d
 	}
@@ -197,9 +199,9 @@ func TestEstablishedAllocatesNothing(t *testing.T) {
 // TestCopiesAllocateNothing asserts zero allocations for a packet that is
 // copied: a clone, a group of all, several outputs.
 func TestCopiesAllocateNothing(t *testing.T) {
-	r := newRigOf(t, flow.Sources{
-		Flows:  flow.Text("flows", "table=0,ip actions=clone(set_field:1.2.3.4->nw_src,output:2),output:3,output:4,group:1"),
-		Groups: flow.Text("groups", "group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:3"),
+	r := newRigOf(t, parse.Sources{
+		Flows:  parse.Text("flows", "table=0,ip actions=clone(set_field:1.2.3.4->nw_src,output:2),output:3,output:4,group:1"),
+		Groups: parse.Text("groups", "group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:3"),
 	})
 	pool, one, taken := packet.NewPool(4, 2048), make([]*packet.Frame, 1), make([]*packet.Frame, 4)
 	_, frame := r.compose(anyTCP)

@@ -1,69 +1,43 @@
-// Package dataplane is the switch: it compiles a pipeline of flow entries,
-// walks packets through it, and tells what happened. It knows fields, actions
-// and verdicts, but no table, mark or zone by name: the pipeline is data given
-// to it.
+// Package dataplane is the switch: workers take packets from ports, walk them through
+// tables of flow entries and send them. It knows fields, actions and verdicts, but no
+// table, mark or zone by name: the pipeline is data given to it.
 //
-// The walk: one serves traffic, traces and packet-outs alike. To know how a
-// packet goes, read these in this order:
+// A packet's way, in the order of travel:
 //
-//	walk.go                       from the first table to the verdict
-//	security.go, securityip.go    what a port may send, checked before that
-//	act.go, rewrite.go            actions, and how one writes a header
-//	conntrack.go, fragment.go     ct(), and what a fragment does there
-//	group.go, meter.go, learn.go  other actions of more than a few lines
-//	normal.go, fdb.go             the NORMAL action, and the addresses it learns
-//	packetin.go
-//	output.go, offload.go         frames queued for ports
-//	copies.go                     frames for copies and segments
-//	drop.go, lost.go              why a packet goes nowhere, and the last of them
+//	worker.go                   rounds over the ports that are awake, and what leaves
+//	workerturn.go               how much of a port's batch is one turn, and what it cost
+//	replay.go                   walks that the flow cache remembers, done again
+//	walk.go                     from the first table to the verdict
+//	act.go                      actions, in order
+//	rewrite.go                  how an action writes a header
+//	conntrack.go                ct()
+//	fragment.go                 … and what a fragment does there
+//	learn.go                    learn actions, and entries learned in another switch
+//	packetin.go                 packets to and from the controller
+//	output.go                   output, NORMAL and floods: frames queued for ports
+//	copies.go                   frames for copies and segments
 //
-// Lookup, from a key to the entry of highest priority:
+// Before the first table, security.go checks what a port may send. Lookup, from a key to
+// the entry of highest priority, is package lookup.
 //
-//	classifier.go, subtable.go  entries by mask; hash tables
-//	trie.go, gates.go           prefixes; the lengths that can hold an address
-//	conjunction.go              clauses that make up a conjunction
-//	shape.go                    the form that a table took, for people
+// Who watches a walk: note.go is where the walk notes its steps. From them are made
 //
-// Changes. A program is what packets walk; it never changes. A bundle makes
-// another one, which one atomic store publishes:
+//	record.go, path.go, cache.go   what the exact-match cache remembers (package flowcache)
+//	trace.go                       the trace of a made-up packet
+//	live.go, livewalk.go           traces of real packets
+//	timing.go                      what tables cost, of one walk in a thousand
 //
-//	switch.go, program.go    Switch, Apply
-//	table.go, entry.go       what a program is made of: tables, entries,
-//	numbered.go              and groups and meters by number
-//	learned.go               entries that packets make
-//	compile.go, validate.go  actions as packets run them; what is refused
+// Megaflows are recorded and remembered in package flowcache. offer.go offers connections
+// to the kernel; package offload keeps what it forwards.
 //
-// Speed. None of it changes what a packet meets; without it every packet walks:
+// The switch: switch.go has ports, changes of the pipeline, and upkeep. Package program
+// compiles entries into the program that packets walk. A bundle makes another program,
+// and one atomic store publishes it. sums.go and dump.go show what was counted, in the
+// types of package telemetry.
 //
-//	cache.go, cachestats.go            the connection cache: walks that are remembered
-//	signature.go, path.go              what must be the same; what is remembered
-//	flowlabel.go                       whether IPv6's flow label must be
-//	record.go, replay.go               how it is noted, and done again
-//	opening.go                         how connections begin that differ in their ports only
-//	stretch.go, asked.go               the same for parts of walks
-//	stretchdraw.go, stretchtake.go
-//	places.go, warm.go                 where in memory both lie, and when it is fetched
-//	shortcut.go, shortcutput.go        connections given to the kernel,
-//	shortcutback.go, shortcutcount.go  taken back, and counted
+// Workers and their threads:
 //
-// Threads. A worker moves packets (runWorker); another goroutine expires
-// entries and hands out packet-ins (switch.go, runUpkeep):
-//
-//	worker.go, workerports.go        turns between ports
-//	workerturn.go                    how much of a batch is one turn
-//	workersleep.go                   a worker's life: turns, sleep, being woken
-//	workerawake.go                   when it keeps idle processors awake
-//	collections.go                   whether Go's garbage collector may be at work
-//	workerload.go, workerbalance.go  which worker has which port
-//	workertrial.go
-//
-// What is told:
-//
-//	tally.go, sums.go, dump.go        counters
-//	timing.go                         what tables cost, of one walk in a thousand
-//	classsums.go
-//	trace.go, tracetext.go            a walk that is watched
-//	live.go, livekey.go, livewalk.go  walks of real packets, watched
-//	wire.go, wireflow.go              all of it as JSON, for another process
-//	wiretrace.go
+//	workerports.go    which ports a worker has, and which of them are awake
+//	workersleep.go    a worker's life: turns, polling, sleep, being woken
+//	workerbalance.go  which worker has which port (decided by package sched)
 package dataplane

@@ -5,73 +5,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
 )
 
-// FlowStats is an installed entry with its counters.
-type FlowStats struct {
-	*flow.Entry
-	Packets, Bytes uint64
-	Duration       time.Duration // since installation
-	Idle           time.Duration // since the last packet, or installation
-	Learned        bool
-}
-
-// GroupStats is an installed group with its counters; Buckets is in the order
-// of the group's buckets.
-type GroupStats struct {
-	*flow.Group
-	Packets, Bytes uint64
-	Buckets        []BucketStats
-}
-
-// BucketStats are the counters of one bucket.
-type BucketStats struct {
-	Packets uint64 `json:"packets"`
-	Bytes   uint64 `json:"bytes"`
-}
-
-// MeterStats is an installed meter with its counters; Dropped is by band.
-type MeterStats struct {
-	*flow.Meter
-	Packets, Bytes uint64
-	Dropped        []uint64
-}
-
-// TableStats is a table with its counters.
-type TableStats struct {
-	ID            uint8                 `json:"id"`
-	Name          string                `json:"name"`
-	Shape         Shape                 `json:"shape"`
-	Entries       int                   `json:"entries"`
-	Learned       int                   `json:"learned"`
-	Masks         int                   `json:"masks"` // distinct masks: subtables of the lookup
-	Lookups       uint64                `json:"lookups"`
-	Hits          uint64                `json:"hits"`
-	Times         TableTimes            `json:"times"`
-	DropsByReason map[DropReason]uint64 `json:"drops,omitzero"`
-}
-
-// PortStats is a port with its counters.
-type PortStats struct {
-	No   uint32 `json:"ofPort"`
-	Name string `json:"name"`
-	// Worker is the number of the one that receives from it, and Load the part
-	// of its time that this port's packets took lately: 0 to 1.
-	Worker     int     `json:"worker"`
-	Load       float64 `json:"load"`
-	ports.Info `json:"info"`
-	// Stats has all packets; ByKernel those of them that passed by shortcuts.
-	ports.Stats `json:"stats"`
-	ByKernel    KernelStats `json:"byKernel"`
-	MACs        MACStats    `json:"macs"`
-}
-
 // Names returns the names of the tables; nil without a pipeline.
 func (s *Switch) Names() *flow.Names {
 	if p := s.program.Load(); p != nil {
-		return p.names
+		return p.Names
 	}
 	return nil
 }
@@ -79,7 +22,7 @@ func (s *Switch) Names() *flow.Names {
 // First is the table that packets enter at.
 func (s *Switch) First() uint8 {
 	if p := s.program.Load(); p != nil {
-		return p.first
+		return p.First
 	}
 	return 0
 }
@@ -90,66 +33,66 @@ func (s *Switch) Learnings() uint64 { return s.learnings.Load() }
 // Generation counts the changes of the pipeline.
 func (s *Switch) Generation() uint64 {
 	if p := s.program.Load(); p != nil {
-		return p.generation
+		return p.Generation
 	}
 	return 0
 }
 
 // Flows returns all entries, learned ones too, by table, then by priority,
 // falling, then as installed.
-func (s *Switch) Flows() []FlowStats {
+func (s *Switch) Flows() []telemetry.FlowStats {
 	s.creditNow()
 	p, now := s.program.Load(), s.clock()
 	if p == nil {
 		return nil
 	}
-	var all []FlowStats
-	for _, t := range p.tables {
+	var all []telemetry.FlowStats
+	for _, t := range p.Tables {
 		if t != nil {
-			all = t.appendFlows(all, now)
+			all = appendFlows(all, t, now)
 		}
 	}
 	return all
 }
 
 // FlowsIn is Flows of one table, which costs nothing for the entries of others.
-func (s *Switch) FlowsIn(table uint8) []FlowStats {
+func (s *Switch) FlowsIn(table uint8) []telemetry.FlowStats {
 	s.creditNow()
 	p := s.program.Load()
-	if p == nil || p.tables[table] == nil {
+	if p == nil || p.Tables[table] == nil {
 		return nil
 	}
-	return p.tables[table].appendFlows(nil, s.clock())
+	return appendFlows(nil, p.Tables[table], s.clock())
 }
 
 // appendFlows appends the table's entries to all, by priority.
-func (t *table) appendFlows(all []FlowStats, now int64) []FlowStats {
-	entries := append(t.classifier.list(), t.live.learned.list()...)
-	slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.Priority, a.Priority) })
+func appendFlows(all []telemetry.FlowStats, t *lookup.Table, now int64) []telemetry.FlowStats {
+	entries := append(t.Static.List(), t.Live.Learned.List()...)
+	slices.SortStableFunc(entries, func(a, b *lookup.Entry) int { return cmp.Compare(b.Priority, a.Priority) })
 	for _, e := range entries {
-		if e.expired(now) {
+		if e.Expired(now) {
 			continue
 		}
-		all = append(all, FlowStats{
-			Entry: e.Entry, Packets: e.packets.Load(), Bytes: e.bytes.Load(), Learned: e.learned,
-			Duration: time.Duration(now - e.installed.Load()), Idle: time.Duration(now - e.used.Load()),
+		all = append(all, telemetry.FlowStats{
+			Entry: e.Entry, Packets: e.Packets.Load(), Bytes: e.Bytes.Load(), Learned: e.Learned,
+			Duration: time.Duration(now - e.InstalledAt.Load()), Idle: time.Duration(now - e.Used.Load()),
 		})
 	}
 	return all
 }
 
 // Groups returns all groups by ID.
-func (s *Switch) Groups() []GroupStats {
+func (s *Switch) Groups() []telemetry.GroupStats {
 	s.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
 	}
-	var all []GroupStats
-	for _, g := range p.groups.all() {
-		st := GroupStats{Group: g.Group, Packets: g.packets.Load(), Bytes: g.bytes.Load()}
-		for i := range g.buckets {
-			st.Buckets = append(st.Buckets, BucketStats{g.buckets[i].packets.Load(), g.buckets[i].bytes.Load()})
+	var all []telemetry.GroupStats
+	for _, g := range p.Groups.All() {
+		st := telemetry.GroupStats{Group: g.Group, Packets: g.Packets.Load(), Bytes: g.Bytes.Load()}
+		for i := range g.Buckets {
+			st.Buckets = append(st.Buckets, telemetry.BucketStats{Packets: g.PerBucket[i].Packets.Load(), Bytes: g.PerBucket[i].Bytes.Load()})
 		}
 		all = append(all, st)
 	}
@@ -157,16 +100,16 @@ func (s *Switch) Groups() []GroupStats {
 }
 
 // Meters returns all meters by ID.
-func (s *Switch) Meters() []MeterStats {
+func (s *Switch) Meters() []telemetry.MeterStats {
 	p := s.program.Load()
 	if p == nil {
 		return nil
 	}
-	var all []MeterStats
-	for _, m := range p.meters.all() {
-		st := MeterStats{Meter: m.Meter, Packets: m.came.packets.Load(), Bytes: m.came.bytes.Load(), Dropped: make([]uint64, len(m.bands))}
-		for i := range m.bands {
-			st.Dropped[i] = m.bands[i].dropped.packets.Load()
+	var all []telemetry.MeterStats
+	for _, m := range p.Meters.All() {
+		st := telemetry.MeterStats{Meter: m.Meter, Packets: m.Came.Packets.Load(), Bytes: m.Came.Bytes.Load(), Dropped: make([]uint64, len(m.Bands))}
+		for i := range m.Bands {
+			st.Dropped[i] = m.Buckets[i].Dropped.Packets.Load()
 		}
 		all = append(all, st)
 	}
@@ -174,34 +117,34 @@ func (s *Switch) Meters() []MeterStats {
 }
 
 // Tables returns all tables by number.
-func (s *Switch) Tables() []TableStats {
+func (s *Switch) Tables() []telemetry.TableStats {
 	s.creditNow()
 	p := s.program.Load()
 	if p == nil {
 		return nil
 	}
-	var all []TableStats
-	for id, t := range p.tables {
+	var all []telemetry.TableStats
+	for id, t := range p.Tables {
 		if t == nil {
 			continue
 		}
-		all = append(all, TableStats{
-			ID: uint8(id), Name: p.names.Table(uint8(id)), Shape: t.classifier.shape(), Entries: t.classifier.entries,
-			Learned: t.live.learned.count(), Masks: len(t.classifier.subtables),
-			Lookups: t.live.lookups.Load(), Hits: t.live.hits.Load(),
-			Times: t.live.times(), DropsByReason: s.dropsOf(id),
+		all = append(all, telemetry.TableStats{
+			ID: uint8(id), Name: p.Names.Table(uint8(id)), Shape: t.Static.Shape(), Entries: t.Static.Size(),
+			Learned: t.Live.Learned.Count(), Masks: t.Static.Masks(),
+			Lookups: t.Live.Lookups.Load(), Hits: t.Live.Hits.Load(),
+			Times: t.Live.Times(), DropsByReason: s.dropsOf(id),
 		})
 	}
 	return all
 }
 
 // dropsOf sums a table's drops over the workers.
-func (s *Switch) dropsOf(table int) map[DropReason]uint64 {
-	m := make(map[DropReason]uint64)
+func (s *Switch) dropsOf(table int) map[telemetry.DropReason]uint64 {
+	m := make(map[telemetry.DropReason]uint64)
 	for _, w := range append(slices.Clone(s.workers), s.outside) {
 		for r := range w.drops[table] {
 			if n := w.drops[table][r].Load(); n != 0 {
-				m[DropReason(r)] += n
+				m[telemetry.DropReason(r)] += n
 			}
 		}
 	}
@@ -209,8 +152,8 @@ func (s *Switch) dropsOf(table int) map[DropReason]uint64 {
 }
 
 // Drops counts lost packets by reason.
-func (s *Switch) Drops() map[DropReason]uint64 {
-	m := make(map[DropReason]uint64)
+func (s *Switch) Drops() map[telemetry.DropReason]uint64 {
+	m := make(map[telemetry.DropReason]uint64)
 	for table := range 256 {
 		for r, n := range s.dropsOf(table) {
 			m[r] += n
@@ -220,14 +163,14 @@ func (s *Switch) Drops() map[DropReason]uint64 {
 }
 
 // Ports returns all ports by number.
-func (s *Switch) Ports() []PortStats {
+func (s *Switch) Ports() []telemetry.PortStats {
 	s.creditNow()
-	var all []PortStats
+	var all []telemetry.PortStats
 	for _, p := range s.ports.Load().list {
-		st, by := p.port.Stats(), p.kernel.stats()
+		st, by := p.port.Stats(), p.kernel.Counts.Stats()
 		st.RxPackets, st.RxBytes = st.RxPackets+by.RxPackets, st.RxBytes+by.RxBytes
 		st.TxPackets, st.TxBytes = st.TxPackets+by.TxPackets, st.TxBytes+by.TxBytes
-		all = append(all, PortStats{p.no, p.port.Name(), int(p.worker.Load()), p.share.part(), p.port.Info(), st, by, p.macs.stats()})
+		all = append(all, telemetry.PortStats{No: p.no, Name: p.port.Name(), Worker: p.share.Worker(), Load: p.share.Part(), Info: p.port.Info(), Stats: st, ByKernel: by, MACs: p.macs.Stats()})
 	}
 	return all
 }
@@ -244,7 +187,7 @@ func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
 }
 
 // LearnedMACs returns what NORMAL has learned.
-func (s *Switch) LearnedMACs() []LearnedMAC { return s.fdb.list(s.clock()) }
+func (s *Switch) LearnedMACs() []telemetry.LearnedMAC { return s.fdb.List(s.clock()) }
 
 // Sleeps counts how often the workers went to sleep in poll(2).
 func (s *Switch) Sleeps() uint64 {
@@ -253,4 +196,175 @@ func (s *Switch) Sleeps() uint64 {
 		n += w.counts.sleeps.Load()
 	}
 	return n
+}
+
+// endBatch shows others what the batch's packets counted in the flow cache.
+func (w *worker) endBatch() {
+	if c := w.cache; c != nil {
+		c.endBatch(w)
+		c.publish()
+	}
+	if w.megaflows != nil {
+		w.megaflows.EndBatch(w.now)
+	}
+}
+
+// creditNow credits entries, tables, groups and ports with what was counted elsewhere
+// until now: by the kernel's offload entries, by paths, and by megaflows.
+func (s *Switch) creditNow() {
+	s.crediting.Lock() // a second reader waits, so that it sees the same
+	defer s.crediting.Unlock()
+	s.offload.CreditNow()
+	for _, w := range s.workers {
+		if w.cache != nil {
+			w.cache.creditAll()
+		}
+		if w.megaflows != nil {
+			w.megaflows.CreditAll()
+		}
+	}
+}
+
+// Cache returns what the flow caches of all workers hold and have done.
+func (s *Switch) Cache() telemetry.CacheStats {
+	var st telemetry.CacheStats
+	for _, w := range s.workers {
+		if c := w.cache; c != nil {
+			st.Entries += c.totals.entries.Load()
+			st.Paths += c.totals.paths.Load()
+			st.Room += c.totals.room.Load()
+			c.totals.AddTo(&st)
+		}
+		if m := w.megaflows; m != nil {
+			st.Megaflows += m.Totals.Entries.Load()
+			st.Shapes += m.Totals.Shapes.Load()
+			m.Totals.AddTo(&st)
+		}
+	}
+	return st
+}
+
+// CacheShapes returns the megaflow masks of all workers by table, equal ones as one.
+func (s *Switch) CacheShapes() (all []telemetry.CacheShape) {
+	for _, w := range s.workers {
+		if w.megaflows != nil {
+			all = w.megaflows.Totals.AddShapes(all)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b telemetry.CacheShape) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(b.Packets, a.Packets))
+	})
+	return all
+}
+
+// Sums over entries, for who looks once a second at a pipeline that may have a
+// hundred thousand of them: what class an entry is of is asked once, and then a look
+// reads one counter of each, sorts nothing and allocates nothing. Learned entries
+// come and go without a change of the pipeline; they are looked through each time.
+
+// ClassSums sum what entries have counted, by classes. They are for one goroutine, and good
+// for one generation of the pipeline.
+type ClassSums struct {
+	sw         *Switch
+	class      func(*flow.Entry) int
+	generation uint64
+	entries    []classed
+	learned    map[*lookup.Entry]int
+	sums       []ClassSum
+}
+
+// classed is an entry of the pipeline.
+type classed struct {
+	*lookup.Entry
+	class int
+}
+
+// ClassSum is how many entries a class has, and what they counted.
+type ClassSum struct{ Entries, Packets uint64 }
+
+// ClassSums begins them. Classes are small numbers from 0.
+func (s *Switch) ClassSums(class func(*flow.Entry) int) *ClassSums {
+	t := &ClassSums{sw: s, class: class}
+	p := s.program.Load()
+	if p == nil {
+		return t
+	}
+	t.generation = p.Generation
+	for _, tab := range p.Tables {
+		if tab != nil {
+			tab.Static.All(func(e *lookup.Entry) { t.entries = append(t.entries, classed{e, class(e.Entry)}) })
+		}
+	}
+	return t
+}
+
+// Generation is the pipeline's that they are of.
+func (t *ClassSums) Generation() uint64 { return t.generation }
+
+// Sum is the sums by class, good until the next call. It is not ok when the pipeline
+// is another one by now.
+func (t *ClassSums) Sum() (sums []ClassSum, ok bool) {
+	t.sw.creditNow()
+	p, now := t.sw.program.Load(), t.sw.clock()
+	if p == nil || p.Generation != t.generation {
+		return nil, p == nil && t.generation == 0
+	}
+	clear(t.sums)
+	for i := range t.entries {
+		t.add(t.entries[i].Entry, t.entries[i].class, now)
+	}
+	before := t.learned
+	t.learned = nil
+	for _, tab := range p.Tables {
+		if tab == nil || tab.Live.Learned.None() {
+			continue
+		}
+		tab.Live.Learned.All(func(e *lookup.Entry) {
+			class, known := before[e]
+			if !known {
+				class = t.class(e.Entry)
+			}
+			if t.learned == nil {
+				t.learned = make(map[*lookup.Entry]int, len(before))
+			}
+			t.learned[e] = class
+			t.add(e, class, now)
+		})
+	}
+	return t.sums, true
+}
+
+func (t *ClassSums) add(e *lookup.Entry, class int, now int64) {
+	if e.Expired(now) {
+		return
+	}
+	for len(t.sums) <= class {
+		t.sums = append(t.sums, ClassSum{})
+	}
+	t.sums[class].Entries++
+	t.sums[class].Packets += e.Packets.Load()
+}
+
+// Workers returns what the workers did, by number.
+func (s *Switch) Workers() []telemetry.WorkerStats {
+	var all []telemetry.WorkerStats
+	for i, w := range s.workers {
+		c := &w.counts
+		st := telemetry.WorkerStats{
+			No: i, Batches: c.batches.Load(), Packets: c.packets.Load(), Sleeps: c.sleeps.Load(),
+			Working: time.Duration(c.working.Load()), Spinning: time.Duration(c.spinning.Load()), Asleep: time.Duration(c.sleeping.Load()),
+			KeptAwake: w.hold.Total(),
+		}
+		set := w.receive.Load()
+		st.Blind = set.blind
+		for _, p := range set.list {
+			st.Ports = append(st.Ports, p.no)
+			st.Load += p.share.Part()
+		}
+		for b := range c.wakes.Counts {
+			st.Wakes[b] = c.wakes.Counts[b].Load()
+		}
+		all = append(all, st)
+	}
+	return all
 }

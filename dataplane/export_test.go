@@ -5,8 +5,8 @@ import "sync"
 // TimeEvery is of how many walks one is timed.
 const TimeEvery = timeEvery
 
-// Tend is what upkeep does every second with shortcuts.
-func (s *Switch) Tend() { s.shortcuts.tend(s.clock()) }
+// Tend is what upkeep does every second with offload entries.
+func (s *Switch) Tend() { s.offload.Tend(s.clock()) }
 
 // SkipLiveNumbers gives the next live traces the number of those before.
 func (s *Switch) SkipLiveNumbers() {
@@ -18,18 +18,18 @@ func (s *Switch) SkipLiveNumbers() {
 // HoldLocks takes the switch's locks, but for those of rounds and the fragments'.
 // Release gives them back.
 func (s *Switch) HoldLocks() (release func()) {
-	locks := []*sync.Mutex{&s.mu, &s.reading, &s.crediting, &s.fdb.mu}
-	for _, t := range s.program.Load().tables {
+	locks := []*sync.Mutex{&s.mu, &s.reading, &s.crediting, &s.fdb.Changing}
+	for _, t := range s.program.Load().Tables {
 		if t != nil {
-			locks = append(locks, &t.live.learned.mu)
+			locks = append(locks, &t.Live.Learned.Changing)
 		}
 	}
 	for _, w := range s.workers {
 		if w.cache != nil {
 			locks = append(locks, &w.cache.listing)
 		}
-		if w.stretches != nil {
-			locks = append(locks, &w.stretches.listing)
+		if w.megaflows != nil {
+			locks = append(locks, &w.megaflows.Listing)
 		}
 	}
 	for _, l := range locks {
@@ -42,7 +42,7 @@ func (s *Switch) HoldLocks() (release func()) {
 	}
 }
 
-// Drain is Poll without what comes after the packets: shortcuts that they offer wait.
+// Drain is Poll without what comes after the packets: offload entries that they offer wait.
 func (s *Switch) Drain() {
 	for _, w := range s.workers {
 		w.drain()

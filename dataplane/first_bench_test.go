@@ -24,7 +24,7 @@ func renewal(b []byte, n uint32, scan bool) {
 // switch remembers; the figures are per packet. cpu-ns leaves out what other processes take.
 func BenchmarkFirst(b *testing.B) {
 	for _, kind := range []string{"udp", "syn", "service", "scan"} {
-		for mode, cache := range map[string]int{"stretches": 0, "walk": -1} {
+		for mode, cache := range map[string]int{"megaflows": 0, "walk": -1} {
 			b.Run(fmt.Sprint(kind, "/", mode), func(b *testing.B) {
 				l := newLoaded(b, 1, cache, false)
 				l.frames, l.scan = [][]byte{l.firstOf(kind)}, kind == "scan"

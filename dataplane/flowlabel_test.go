@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -40,7 +41,7 @@ func labelled(label uint32) func(*offer) {
 // says of how many of the two the cache knew the like.
 func (b *beginner) answered(port int, label uint32) uint64 {
 	b.Helper()
-	return b.rigs[0].counted(dataplane.CacheHit, func() {
+	return b.rigs[0].counted(telemetry.CacheHit, func() {
 		b.one(fmt.Sprintf(firstV6, port), labelled(label))
 		b.one(fmt.Sprintf("udp6,in_port=2,ipv6_src=fd00::9,ipv6_dst=fd00::1,nw_ttl=64,udp_src=53,udp_dst=%d", port), labelled(label))
 	})
@@ -90,7 +91,7 @@ func TestFlowLabels(t *testing.T) {
 					t.Errorf("the cache knew %d of 2 packets of a connection", hits)
 				}
 			}
-			var added dataplane.Bundle
+			var added program.Bundle
 			if name == "in a bucket" {
 				actions := b.rigs[0].program("table=0,ipv6 actions=set_field:0x5->ipv6_label,output:2").Entries[0].Actions
 				added.Groups = []*flow.Group{{ID: 1, Type: flow.GroupSelect, Buckets: []flow.Bucket{{ID: 1, Weight: 1, Actions: actions}}}}
@@ -110,7 +111,7 @@ func TestFlowLabels(t *testing.T) {
 			}
 			rounds()
 			for i := range added.Add { // learned entries stay when the one goes that made them
-				b.both("delete", func(r *rig) { r.check(r.sw.Apply(&dataplane.Bundle{Delete: added.Add[i : i+1]})) })
+				b.both("delete", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Delete: added.Add[i : i+1]})) })
 				rounds()
 			}
 			b.now += int64(2 * time.Second)
@@ -128,7 +129,7 @@ func TestRelearnedFlowLabel(t *testing.T) {
 		b.next(firstV6, labelled(n))
 	}
 	e := b.rigs[0].program("table=4,priority=50,ipv6,ipv6_label=0x7 actions=set_field:0x1->reg5").Entries[0]
-	b.both("relearn", func(r *rig) { r.check(r.sw.Relearn([]dataplane.Learned{{Entry: e}})) })
+	b.both("relearn", func(r *rig) { r.check(r.sw.Relearn([]telemetry.Learned{{Entry: e}})) })
 	for range 3 {
 		for n := range uint32(12) {
 			b.next(firstV6, labelled(n))
@@ -137,11 +138,11 @@ func TestRelearnedFlowLabel(t *testing.T) {
 	}
 }
 
-// TestShortcutsAndFlowLabels: a connection's shortcut is of one flow label, which the
+// TestOffloadsAndFlowLabels: a connection's offload entry is of one flow label, which the
 // kernel leaves as it is; packets with another one are replayed, and get one too.
-func TestShortcutsAndFlowLabels(t *testing.T) {
-	r, k := shortcutRig(t)
-	r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program(`
+func TestOffloadsAndFlowLabels(t *testing.T) {
+	r, k := offloadRig(t)
+	r.check(r.sw.Apply(&program.Bundle{Add: r.program(`
 		table=0,priority=1,udp6 actions=ct(table=1,zone=11)
 		table=1,priority=2,ct_state=+new+trk,udp6 actions=ct(commit,table=3,zone=11)
 		table=1,priority=1,ipv6 actions=goto_table:3
@@ -155,7 +156,7 @@ func TestShortcutsAndFlowLabels(t *testing.T) {
 			o := offer{port: 1, frame: append([]byte(nil), there...)}
 			labelled(label)(&o)
 			var out []byte
-			walks += r.counted(dataplane.CacheMiss, func() {
+			walks += r.counted(telemetry.CacheMiss, func() {
 				if left, ok := k.receive(r, o); ok {
 					out, taken = left.frame, true
 				} else if all := r.sendFrame(1, o.frame); len(all) == 1 {
@@ -168,7 +169,7 @@ func TestShortcutsAndFlowLabels(t *testing.T) {
 			}
 		}
 		if !taken || label != 0x12345 && walks > 0 {
-			t.Errorf("label %#x: taken by the kernel: %v; %d packets walked: %+v", label, taken, walks, r.sw.Shortcuts())
+			t.Errorf("label %#x: taken by the kernel: %v; %d packets walked: %+v", label, taken, walks, r.sw.OffloadStats())
 		}
 	}
 }

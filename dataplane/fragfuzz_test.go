@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/conntrack/reassembly"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -164,7 +164,7 @@ func (s *storm) give(b []byte) (out [][]byte) {
 
 // age notes when the datagram's first fragment came, and forgets it in time.
 func (f *flight) age(now int64) {
-	if now-f.began >= int64(conntrack.FragmentTimeout) {
+	if now-f.began >= int64(reassembly.Timeout) {
 		f.restart()
 	}
 	if !slices.Contains(f.came, true) {
@@ -185,10 +185,10 @@ func (s *storm) balance() {
 	if dropped := total(s.sw.Drops()); s.came != s.left+dropped+uint64(w.Fragments) {
 		s.Errorf("%d fragments came, %d left, %d were dropped, %d wait", s.came, s.left, dropped, w.Fragments)
 	}
-	if w.Bytes > conntrack.MaxFragmentBytes || w.Datagrams > conntrack.MaxDatagrams || (w.Fragments == 0) != (w.Bytes == 0) {
+	if w.Bytes > reassembly.MaxBytes || w.Datagrams > reassembly.MaxDatagrams || (w.Fragments == 0) != (w.Bytes == 0) {
 		s.Errorf("waiting: %+v", w)
 	}
-	s.warp(conntrack.FragmentTimeout)
+	s.warp(reassembly.Timeout)
 	if w := s.sw.Fragments(); w.Datagrams != 0 || w.Fragments != 0 || w.Bytes != 0 {
 		s.Errorf("in time there wait %+v", w)
 	}
@@ -212,7 +212,7 @@ func TestFragmentStorm(t *testing.T) {
 		s := &storm{rig: newRig(t, hairpinFlows), script: script, whole: datagrams(), want: want}
 		s.run()
 		s.balance()
-		if s.left == 0 || s.sw.Drops()[dataplane.DropFragOverlap] == 0 || s.sw.Drops()[dataplane.DropFragExpired] == 0 {
+		if s.left == 0 || s.sw.Drops()[telemetry.DropFragOverlap] == 0 || s.sw.Drops()[telemetry.DropFragExpired] == 0 {
 			t.Errorf("the script is too tame: %d left, drops %v", s.left, s.drops())
 		}
 	}

@@ -2,6 +2,9 @@ package dataplane
 
 import (
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -22,8 +25,8 @@ import (
 
 // paused is what a walk needs to go on behind its ct().
 type paused struct {
-	prog    *program
-	ct      *track
+	prog    *program.Program
+	ct      *program.Track
 	rests   []rest // what follows it, in its list and in those around it
 	key     flow.Key
 	meta    conntrack.Meta
@@ -37,7 +40,7 @@ type paused struct {
 	account *account
 }
 
-type datagram = conntrack.Datagram[paused]
+type datagram = reassembly.Datagram[paused]
 
 // collects says whether a ct() waits for the rest of the packet's datagram. A
 // fragment with a broken header does not; it is +inv. Nor does one that a trace
@@ -46,16 +49,16 @@ func (k *walk) collects() bool {
 	if k.layers.Frag == 0 || k.dry() && (k.trace.req.CTNext != nil || len(k.trace.req.CTAnswers) > 0) {
 		return false
 	}
-	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers}
+	a := reassembly.Arrival{Frame: k.frame, Layers: &k.layers}
 	return a.Readable()
 }
 
 // collect ends the walk of a fragment here, until its datagram is whole.
-func (k *walk) collect(ct *track, after []flow.Action) {
+func (k *walk) collect(ct *program.Track, after []flow.Action) {
 	k.ready(ct)
-	a := conntrack.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.request.Zone, Port: k.inPort}
+	a := reassembly.Arrival{Frame: k.frame, Layers: &k.layers, Zone: k.request.Zone, Port: k.inPort}
 	k.stopped = true
-	k.w.rec.forbid()
+	k.noteOnce()
 	if k.dry() {
 		k.trace.collect(k, &a)
 		return
@@ -63,14 +66,12 @@ func (k *walk) collect(ct *track, after []flow.Action) {
 	s := k.w.sw.fragments
 	own := s.Owns(k.frame)
 	d, drop := s.Add(&a, k.w.now, func(p *paused) { k.pause(p, ct, after) })
-	if drop != conntrack.FragWaits {
-		k.drop(fragmentDrops[drop])
+	if drop != reassembly.DropNone {
+		k.drop(telemetry.FragmentDrops[drop])
 		return
 	}
 	k.waits++
-	if k.trace != nil {
-		k.trace.wait(k)
-	}
+	k.noteWait()
 	if own {
 		k.frame = nil
 	}
@@ -80,7 +81,7 @@ func (k *walk) collect(ct *track, after []flow.Action) {
 }
 
 // pause writes down where the walk stands.
-func (k *walk) pause(p *paused, ct *track, after []flow.Action) {
+func (k *walk) pause(p *paused, ct *program.Track, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
 		inPort: k.inPort, table: k.table, entry: k.entry, lookups: k.lookups, sent: k.sent, live: k.trace.liveID(),
@@ -101,7 +102,7 @@ func (k *walk) walkDatagrams() {
 		if i < maxDepth {
 			k.walkDatagram(d)
 		} else {
-			k.loseDatagram(d)
+			k.dropDatagram(d)
 		}
 		k.w.sw.fragments.Release(d)
 	}
@@ -116,7 +117,11 @@ func (k *walk) walkDatagram(d *datagram) {
 	first := d.Pieces()[0]
 	k.restore(first.Frame, &first.Then)
 	k.ready(first.Then.ct)
-	v := d.Track(k.w.sw.conntrack, &k.w.joiner, &k.ct, &k.request, k.w.now)
+	whole, layers := d.Join(&k.w.joiner)
+	v := k.w.sw.conntrack.Track(whole, layers, &k.ct, &k.request, k.w.now)
+	if v.Rewritten {
+		d.Scatter(whole.Bytes())
+	}
 	meta, key := k.ct, k.key
 	flow.Readdress(first.Frame, &first.Then.layers, &key)
 	for _, p := range d.Pieces() {
@@ -134,13 +139,13 @@ func (k *walk) walkDatagram(d *datagram) {
 	}
 }
 
-// loseDatagram drops a datagram's fragments.
-func (k *walk) loseDatagram(d *datagram) {
+// dropDatagram drops a datagram's fragments.
+func (k *walk) dropDatagram(d *datagram) {
 	for _, p := range d.Pieces() {
 		batch := k.w.resume(p.Then.account)
 		k.restore(p.Frame, &p.Then)
 		k.rewatch(&p.Then)
-		k.drop(DropTooDeep)
+		k.drop(telemetry.DropTooDeep)
 		k.finish()
 		k.w.resumed(batch)
 	}
@@ -157,7 +162,7 @@ func (k *walk) restore(f *packet.Frame, p *paused) {
 
 // proceed goes on behind the ct(): in its table, then in the lists that it was
 // in, from the innermost one out.
-func (k *walk) proceed(ct *track, v conntrack.Verdict) {
+func (k *walk) proceed(ct *program.Track, v conntrack.Verdict) {
 	if next := k.answered(ct, v, false); next >= 0 {
 		k.walkTable(uint8(next))
 	}
@@ -170,18 +175,18 @@ func (k *walk) proceed(ct *track, v conntrack.Verdict) {
 	}
 }
 
-// loseFragment counts a fragment that waited in vain, under the table of its
+// dropFragment counts a fragment that waited in vain, under the table of its
 // ct(), unless it was sent somewhere before. It is called under a lock of the
 // fragments.
-func (s *Switch) loseFragment(p *conntrack.Piece[paused], why conntrack.FragDrop) {
-	p.Then.account.loseHeld(p.Then.sent > 0)
+func (s *Switch) dropFragment(p *reassembly.Piece[paused], why reassembly.Drop) {
+	p.Then.account.dropHeld(p.Then.sent > 0)
 	if p.Then.sent == 0 {
-		l := loss{fragmentDrops[why], p.Then.table, p.Then.entry, lostCT(&p.Then.meta)}
-		s.outside.drops[l.table][l.reason].Add(1)
-		s.lostFragments.note(&l, p.Frame, p.Then.inPort, s.clock())
-		s.lostFragments.publish()
+		l := telemetry.Drop{Reason: telemetry.FragmentDrops[why], Table: p.Then.table, Entry: p.Then.entry, CT: telemetry.CTOf(&p.Then.meta)}
+		s.outside.drops[l.Table][l.Reason].Add(1)
+		s.fragmentDrops.Note(&l, p.Frame, p.Then.inPort, s.clock())
+		s.fragmentDrops.Publish()
 	}
 }
 
 // Fragments is what waits at ct() actions for the rest of its datagram.
-func (s *Switch) Fragments() conntrack.FragmentStats { return s.fragments.Stats() }
+func (s *Switch) Fragments() reassembly.Stats { return s.fragments.Stats() }

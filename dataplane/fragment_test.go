@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
@@ -77,7 +80,7 @@ func newJumboRig(t testing.TB, flows string) *rig {
 	r := newRig(t, flows)
 	for no := uint32(1); no <= 2; no++ {
 		r.check(r.sw.RemovePort(no))
-		r.addPort(no, memory.Options{MTU: conntrack.MaxDatagram})
+		r.addPort(no, memory.Options{MTU: reassembly.MaxDatagram})
 	}
 	return r
 }
@@ -257,7 +260,7 @@ func TestFragmentsSeeOneProgram(t *testing.T) {
 	r := newRig(t, tracked)
 	parts := packettest.Split(packettest.UDP4(packettest.Options{Payload: make([]byte, 2000)}), 1, 1000)
 	r.sendFrame(1, parts[0])
-	r.check(r.sw.Apply(&dataplane.Bundle{Add: r.program("table=2,priority=40000,ip actions=output:3").Entries}))
+	r.check(r.sw.Apply(&program.Bundle{Add: r.program("table=2,priority=40000,ip actions=output:3").Entries}))
 	r.wantPorts(r.sendFrame(1, parts[1]), 2, 3)
 }
 
@@ -269,7 +272,7 @@ func TestFragmentsInALoop(t *testing.T) {
 	if out := r.sendAll(1, parts); len(out) != 0 {
 		t.Errorf("left: %v", out)
 	}
-	if n := r.sw.Drops()[dataplane.DropTooDeep]; n != 2 {
+	if n := r.sw.Drops()[telemetry.DropTooDeep]; n != 2 {
 		t.Errorf("%d fragments dropped in the loop, want 2", n)
 	}
 	wantNothingWaits(t, r)
@@ -298,10 +301,10 @@ func TestTraceOfAFragment(t *testing.T) {
 		want   string
 	}{
 		{piece(1, 400, 400, true), nil, "waits in table 1 for the rest of its datagram"},
-		{piece(1, 400, 100, true), nil, "dropped in table 1 (frag_shape): " + dataplane.DropFragShape.Sentence()},
+		{piece(1, 400, 100, true), nil, "dropped in table 1 (frag_shape): " + telemetry.DropFragShape.Sentence()},
 		{piece(1, 400, 400, true), []conntrack.State{conntrack.Tracked | conntrack.New}, "output to port 2"},
 	} {
-		tr, err := r.sw.Trace(&dataplane.TraceRequest{InPort: 1, Frame: c.frame, CTNext: c.states})
+		tr, err := r.sw.Trace(&telemetry.TraceRequest{InPort: 1, Frame: c.frame, CTNext: c.states})
 		r.check(err)
 		if got := tr.Verdict.Text(nil); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -318,18 +321,18 @@ func TestFragmentsShareFairly(t *testing.T) {
 		for i := range 20 {
 			r.sendFrame(1, piece(id, 1400*i, 1400, true))
 		}
-		if s := r.sw.Fragments(); s.Bytes > conntrack.MaxFragmentBytes/conntrack.FragmentPortShare || s.Datagrams > conntrack.MaxDatagrams/conntrack.FragmentPortShare {
+		if s := r.sw.Fragments(); s.Bytes > reassembly.MaxBytes/reassembly.PortShare || s.Datagrams > reassembly.MaxDatagrams/reassembly.PortShare {
 			t.Fatalf("one port's fragments take %+v", s)
 		}
 	}
-	if n := r.sw.Drops()[dataplane.DropFragFull]; n == 0 {
+	if n := r.sw.Drops()[telemetry.DropFragFull]; n == 0 {
 		t.Error("nothing was refused")
 	}
 	parts := packettest.Split(packettest.UDP4(packettest.Options{Src: packettest.Addr("10.0.0.5"), Payload: make([]byte, 3000)}), 1, 1000, 2000)
 	if out := r.sendAll(2, parts)[3]; len(out) != 3 {
 		t.Errorf("%d fragments of another port left, want 3", len(out))
 	}
-	r.warp(conntrack.FragmentTimeout)
+	r.warp(reassembly.Timeout)
 	wantNothingWaits(t, r)
 	if out := r.sendAll(1, parts)[3]; len(out) != 3 {
 		t.Errorf("%d fragments left after the others' time, want 3", len(out))
@@ -380,7 +383,7 @@ func TestFragmentsOfSeveralWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rig{TB: t, sw: sw, ports: map[uint32]*memory.Port{}}
-	r.check(sw.Apply(dataplane.BundleOf(r.program(hairpinFlows + "\ntable=0,priority=40000,in_port=3,ip actions=set_field:1->in_port,resubmit(,0)"))))
+	r.check(sw.Apply(program.BundleOf(r.program(hairpinFlows + "\ntable=0,priority=40000,in_port=3,ip actions=set_field:1->in_port,resubmit(,0)"))))
 	for no := uint32(1); no <= 3; no++ {
 		r.addPort(no, memory.Options{Queue: 4096})
 	}

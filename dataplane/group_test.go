@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // bucket is one bucket of selectGroup.
@@ -29,7 +30,7 @@ func selectGroup(buckets ...bucket) string {
 // newGroupRig is a rig whose packets all go to group 1.
 func newGroupRig(t testing.TB, groups string) *rig {
 	t.Helper()
-	return newRigOf(t, flow.Sources{Flows: flow.Text("flows", "table=0 actions=group:1"), Groups: flow.Text("groups", groups)})
+	return newRigOf(t, parse.Sources{Flows: parse.Text("flows", "table=0 actions=group:1"), Groups: parse.Text("groups", groups)})
 }
 
 // choices sends n connections and returns by which port each left.
@@ -69,9 +70,9 @@ func TestSelectGroup(t *testing.T) {
 			t.Fatalf("connection %d went by port %d, then by %d", i, first[i], port)
 		}
 	}
-	g, err := flow.ParseGroup(selectGroup(bucket{0, 100, 2}, bucket{2, 100, 4}), nil)
+	g, err := parse.Group(selectGroup(bucket{0, 100, 2}, bucket{2, 100, 4}), nil)
 	r.check(err)
-	r.check(r.sw.Apply(&dataplane.Bundle{Groups: []*flow.Group{g}}))
+	r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{g}}))
 	for i, port := range r.choices(600) {
 		if first[i] != 3 && port != first[i] {
 			t.Fatalf("connection %d moved from port %d to %d, though its bucket is there", i, first[i], port)
@@ -110,7 +111,7 @@ func TestGroups(t *testing.T) {
 		{"a group that runs itself", "table=0 actions=group:1", "group_id=1,type=all,bucket=actions=group:1,bucket=actions=group:1", "drop too_deep in 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRigOf(t, flow.Sources{Flows: flow.Text("flows", c.flows), Groups: flow.Text("groups", c.groups)})
+			r := newRigOf(t, parse.Sources{Flows: parse.Text("flows", c.flows), Groups: parse.Text("groups", c.groups)})
 			if got := r.outcome(anyTCP); got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
 			}

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -25,7 +26,7 @@ func newAffinityRig(t testing.TB, options string) *rig {
 }
 
 // learnedFlows is the learned entries of a dump.
-func (r *rig) learnedFlows() (learned []dataplane.FlowStats) {
+func (r *rig) learnedFlows() (learned []telemetry.FlowStats) {
 	for _, f := range r.sw.Flows() {
 		if f.Learned {
 			learned = append(learned, f)
@@ -158,7 +159,7 @@ func TestDeleteLearned(t *testing.T) {
 		deleted string
 		cookies []uint64
 	}{{first, []uint64{1, 1, 2, 3}}, {second, []uint64{2, 3}}, {kept, []uint64{2, 3}}, {other, []uint64{3}}} {
-		r.check(r.sw.Apply(&dataplane.Bundle{Delete: r.program(step.deleted).Entries}))
+		r.check(r.sw.Apply(&program.Bundle{Delete: r.program(step.deleted).Entries}))
 		var left []uint64
 		for _, f := range r.learnedFlows() {
 			left = append(left, f.Cookie)
@@ -191,9 +192,9 @@ func TestRelearn(t *testing.T) {
 	r := newAffinityRig(t, timeouts)
 	r.outcome(anyTCP)
 	r.warp(50 * time.Second)
-	var all []dataplane.Learned
+	var all []telemetry.Learned
 	for _, f := range r.learnedFlows() {
-		all = append(all, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+		all = append(all, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 	}
 
 	next := newAffinityRig(t, timeouts)
@@ -211,7 +212,7 @@ func TestRelearn(t *testing.T) {
 	next.outcome(anyTCP)
 	next.wantLearned(1)
 	late := newAffinityRig(t, timeouts)
-	if err := late.sw.Relearn([]dataplane.Learned{{Entry: all[0].Entry, Age: 300 * time.Second}, {Entry: all[0].Entry, Idle: 100 * time.Second}}); err != nil {
+	if err := late.sw.Relearn([]telemetry.Learned{{Entry: all[0].Entry, Age: 300 * time.Second}, {Entry: all[0].Entry, Idle: 100 * time.Second}}); err != nil {
 		t.Fatal(err)
 	}
 	late.wantLearned(0)
@@ -223,7 +224,7 @@ func TestRelearn(t *testing.T) {
 	} {
 		e := *all[0].Entry
 		bad(&e)
-		if err := late.sw.Relearn([]dataplane.Learned{all[0], {Entry: &e}}); err == nil || !strings.Contains(err.Error(), "no learn action makes such an entry") {
+		if err := late.sw.Relearn([]telemetry.Learned{all[0], {Entry: &e}}); err == nil || !strings.Contains(err.Error(), "no learn action makes such an entry") {
 			t.Errorf("%v: %v", &e, err)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/ports"
 )
 
 // Live traces: the walks of real packets. A packet that a live trace wants walks
@@ -17,7 +19,11 @@ import (
 //
 //	live.go      arming a trace, and taking its walks
 //	livewalk.go  a packet that is wanted, from its port to the ring
-//	livekey.go   connections that the kernel forwards come back to be seen
+//
+// What passes in the kernel is not seen here. So a live trace that begins takes the
+// offload entries back whose packets it wants, and none like them is made while it lasts.
+// What most filters ask for is in an offload entry's key; a filter that asks for more
+// takes all entries back.
 //
 // Without a live trace a worker reads one pointer per batch. With one, packets
 // are asked about on the worker's own goroutine as they enter, and only those that
@@ -37,9 +43,6 @@ const (
 	liveRoom = 256
 )
 
-// SnapLen is how many bytes of a packet are kept.
-const SnapLen = 9216
-
 // LiveRequest says which packets to watch.
 type LiveRequest struct {
 	// Match says whether a frame that enters by a port is wanted; with nil only
@@ -51,7 +54,7 @@ type LiveRequest struct {
 	Deep bool
 	// Keep says of a walk that is over whether it is still wanted; nil keeps all.
 	// Workers call it as they do Match.
-	Keep func(*Trace) bool
+	Keep func(*telemetry.Trace) bool
 	// Tables are those at whose entrance the packet's bytes are kept.
 	Tables []uint8
 	// Count ends the trace after so many walks; 0 for no end.
@@ -68,30 +71,6 @@ type LiveRequest struct {
 	// is the session: packets of other switches that bring an id of it are watched
 	// too. When 0, walks are numbered from 1 and no id leaves the switch.
 	FirstID uint64
-}
-
-// LiveCounts is what became of the packets that a live trace wanted.
-type LiveCounts struct {
-	Matched uint64 `json:"matched"` // packets
-	Told    uint64 `json:"told"`    // walks that were put into the ring
-	Lost    uint64 `json:"lost"`    // packets that were not watched, because the ring was full
-}
-
-// Arrival is what a real packet came with.
-type Arrival struct {
-	ID      uint64         `json:"id"` // of the walk; both its halves have the same
-	Time    time.Time      `json:"time"`
-	Port    uint32         `json:"ofPort"`
-	Frame   []byte         `json:"frame,omitzero"` // its first SnapLen bytes
-	Len     int            `json:"length"`         // all of them
-	Offload packet.Offload `json:"offload,omitzero"`
-	Tunnel  packet.Tunnel  `json:"tunnel,omitzero"` // that it came in
-	Mark    uint32         `json:"mark,omitzero"`
-	// Followed says that the id came with the packet, from another switch.
-	Followed bool `json:"followed,omitzero"`
-	// Resumed says that the walk of a fragment goes on here, which began with the
-	// same id and waited for the rest of its datagram.
-	Resumed bool `json:"resumed,omitzero"`
 }
 
 // LiveTrace is a live trace under way. Next is for one goroutine.
@@ -113,7 +92,7 @@ type LiveTrace struct {
 
 // watched is a walk on its way to who wants it.
 type watched struct {
-	trace  *Trace
+	trace  *telemetry.Trace
 	worker int
 }
 
@@ -134,12 +113,14 @@ func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
 		return nil, errManyLives
 	}
 	s.arm(append(slices.Clone(all), l))
-	s.shortcuts.takeBack(l)
+	if l.req.Match != nil {
+		s.offload.TakeBack(l.wantsKey)
+	}
 	return l, nil
 }
 
 // Next waits for a walk. The error is ctx's, or io.EOF after Count walks.
-func (l *LiveTrace) Next(ctx context.Context) (*Trace, error) {
+func (l *LiveTrace) Next(ctx context.Context) (*telemetry.Trace, error) {
 	if l.req.Count > 0 && l.taken == l.req.Count {
 		return nil, io.EOF
 	}
@@ -154,12 +135,12 @@ func (l *LiveTrace) Next(ctx context.Context) (*Trace, error) {
 }
 
 // Counts tells how much was seen until now.
-func (l *LiveTrace) Counts() LiveCounts {
+func (l *LiveTrace) Counts() telemetry.LiveCounts {
 	told, lost := l.told.Load(), l.lost.Load() // first: those that match meanwhile are in neither
 	if l.req.Count > 0 {
 		told = min(told, uint64(l.req.Count)) // workers that end walks together count more
 	}
-	return LiveCounts{Matched: l.matched.Load(), Told: told, Lost: lost}
+	return telemetry.LiveCounts{Matched: l.matched.Load(), Told: told, Lost: lost}
 }
 
 // Close ends the trace. Packets of connections that it took back may pass in the
@@ -199,4 +180,19 @@ func (s *liveSet) list() []*LiveTrace {
 		return nil
 	}
 	return s.all
+}
+
+// wantsKey says whether any trace of the set wants packets of an offload entry.
+func (s *liveSet) wantsKey(key *ports.OffloadKey, inPort uint32) bool {
+	for _, l := range s.list() {
+		if l.wantsKey(key, inPort) {
+			return true
+		}
+	}
+	return false
+}
+
+// wantsKey says whether the trace may want packets of an offload entry.
+func (l *LiveTrace) wantsKey(key *ports.OffloadKey, inPort uint32) bool {
+	return l.req.Match != nil && (l.req.Deep || l.req.Match(flowcache.FrameOfKey(key), inPort))
 }

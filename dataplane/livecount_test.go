@@ -3,6 +3,8 @@ package dataplane
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
 // TestLiveCountsNoMoreThanAsked: two workers have a walk each when one more is
@@ -15,9 +17,9 @@ func TestLiveCountsNoMoreThanAsked(t *testing.T) {
 		}
 	}
 	for worker := range 2 {
-		l.end(&Trace{Live: &Arrival{}}, worker)
+		l.end(&telemetry.Trace{Live: &telemetry.Arrival{}}, worker)
 	}
-	if c := l.Counts(); len(l.walks) != 1 || c != (LiveCounts{Matched: 2, Told: 1}) {
+	if c := l.Counts(); len(l.walks) != 1 || c != (telemetry.LiveCounts{Matched: 2, Told: 1}) {
 		t.Errorf("%d walks, counted %+v", len(l.walks), c)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -20,7 +22,7 @@ func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
 	w.cache.hear(s, w)
 	for _, f := range frames {
 		k.lives = asking{set: s}
-		if k.replay(f, inPort) {
+		if k.replay(f, inPort) == replayed {
 			continue
 		}
 		if !k.lives.done {
@@ -40,19 +42,19 @@ func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
 // wanted asks whether any live trace watches a frame, which the cache knows as e or
 // does not know. What was answered for e once holds for all packets like it, unless
 // a trace asks for more than a signature has, or the frame brings an id.
-func (k *walk) wanted(e *cached, f *packet.Frame, inPort uint32) bool {
+func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	s := k.lives.set
 	k.lives.done = true
-	if e != nil && e.unwanted == s.no && f.Tunnel.Trace == 0 {
+	if e != nil && e.Unwanted == s.no && f.Tunnel.Trace == 0 {
 		return false
 	}
 	who := s.wanting(f, inPort)
 	if who == 0 && e != nil && !s.deep && f.Tunnel.Trace == 0 && !s.waits() {
-		e.unwanted = s.no
+		e.Unwanted = s.no
 	}
 	k.lives.who = s.begin(who, k.w.no)
 	if k.lives.who != 0 && e != nil {
-		e.heat, e.asked = 0, 0 // a shortcut that was taken back for this comes again as a first one does
+		e.Heat, e.Offers = 0, 0 // an offload entry that was taken back for this comes again as a first one does
 	}
 	return k.lives.who != 0
 }
@@ -64,7 +66,7 @@ func (c *cache) hear(s *liveSet, w *worker) {
 		return
 	}
 	c.heard = s.round
-	c.tell(w)
+	c.endBatch(w)
 	c.forget()
 }
 
@@ -154,7 +156,7 @@ func (l *LiveTrace) begin(worker int) bool {
 
 // end puts a walk into the ring, or gives its place back when it is not wanted
 // after all.
-func (l *LiveTrace) end(t *Trace, worker int) {
+func (l *LiveTrace) end(t *telemetry.Trace, worker int) {
 	if l.req.Keep != nil && !l.req.Keep(t) || l.req.Count > 0 && l.told.Add(1) > uint64(l.req.Count) {
 		l.rings[worker].Add(-1)
 		return
@@ -182,9 +184,9 @@ func (k *walk) watch(s *liveSet, who uint8, f *packet.Frame, inPort uint32) {
 }
 
 func newLiveTracer(s *liveSet, who uint8, f *packet.Frame, inPort uint32) *tracer {
-	a := &Arrival{Time: time.Now(), Port: inPort, Len: f.Len(), Offload: f.Offload, Tunnel: f.Tunnel, Mark: f.Mark}
-	a.Frame = append(a.Frame, f.Bytes()[:min(f.Len(), SnapLen)]...)
-	t := &tracer{live: who, set: s, out: &Trace{Live: a, Steps: make([]Step, 0, 64)}}
+	a := &telemetry.Arrival{Time: time.Now(), Port: inPort, Len: f.Len(), Offload: f.Offload, Tunnel: f.Tunnel, Mark: f.Mark}
+	a.Frame = append(a.Frame, f.Bytes()[:min(f.Len(), telemetry.SnapLen)]...)
+	t := &tracer{live: who, set: s, out: &telemetry.Trace{Live: a, Steps: make([]telemetry.Step, 0, 64)}}
 	first := t.first()
 	if a.Followed = first.follows(f); a.Followed {
 		a.ID = f.Tunnel.Trace
@@ -256,7 +258,7 @@ func (k *walk) tellLive() {
 	k.trace = nil
 	t.settle(k)
 	if k.prog != nil {
-		t.out.Names = k.prog.names
+		t.out.Names = k.prog.Names
 	}
 	t.finish(k)
 	for i, l := range t.set.all {

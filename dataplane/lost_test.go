@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// lost is the packets lost since it was last called, one a line.
+// dropRing is the packets lost since it was last called, one a line.
 func (r *rig) lost() (lines []string) {
-	all, missed := r.sw.Lost()
+	all, missed := r.sw.DroppedPackets()
 	for _, p := range all {
 		entry := "none"
 		if p.Entry != nil {
@@ -28,8 +28,8 @@ func (r *rig) lost() (lines []string) {
 // wantLost checks what was noted of a case's packet, the last one that was lost.
 func wantLost(t *testing.T, r *rig, c *dropCase) {
 	t.Helper()
-	all, _ := r.sw.Lost()
-	var last *dataplane.LostPacket
+	all, _ := r.sw.DroppedPackets()
+	var last *telemetry.DroppedPacket
 	for i := range all {
 		if all[i].Reason == c.reason {
 			last = &all[i]
@@ -38,19 +38,19 @@ func wantLost(t *testing.T, r *rig, c *dropCase) {
 	if last == nil {
 		t.Fatalf("the packet is not among the %d that were noted", len(all))
 	}
-	if last.Port != 1 || last.At != *r.now && c.reason != dataplane.DropFragExpired {
+	if last.Port != 1 || last.At != *r.now && c.reason != telemetry.DropFragExpired {
 		t.Errorf("noted: port %d at %d, want port 1 at %d", last.Port, last.At, *r.now)
 	}
-	if where := fmt.Sprintf("in %d", last.Table); where != c.want && c.reason != dataplane.DropNoPipeline {
+	if where := fmt.Sprintf("in %d", last.Table); where != c.want && c.reason != telemetry.DropNoPipeline {
 		t.Errorf("noted: %s, want %s", where, c.want)
 	}
 	if last.Entry != nil && last.Entry.Table != last.Table {
 		t.Errorf("noted: table %d, and an entry of table %d", last.Table, last.Entry.Table)
 	}
-	if n := min(len(c.frame), dataplane.LostBytes); last.Length != len(c.frame) || len(last.Frame()) != n {
+	if n := min(len(c.frame), telemetry.DroppedBytes); last.Length != len(c.frame) || len(last.Frame()) != n {
 		t.Errorf("noted: %d bytes of %d, want %d of %d", len(last.Frame()), last.Length, n, len(c.frame))
 	}
-	noEntry := !c.reason.InTable() || c.reason == dataplane.DropTableMiss || c.reason == dataplane.DropBadOffload || c.reason == dataplane.DropSegments
+	noEntry := !c.reason.InTable() || c.reason == telemetry.DropTableMiss || c.reason == telemetry.DropBadOffload || c.reason == telemetry.DropSegments
 	if (last.Entry == nil) != noEntry {
 		t.Errorf("noted: entry %v", last.Entry)
 	}
@@ -70,7 +70,7 @@ func TestLostNamesTheEntry(t *testing.T) {
 			for range 4 { // walked, remembered, replayed
 				r.send(anyTCP)
 			}
-			all, _ := r.sw.Lost()
+			all, _ := r.sw.DroppedPackets()
 			if len(all) != 4 {
 				t.Fatalf("%d packets noted, want 4", len(all))
 			}
@@ -99,7 +99,7 @@ func TestLostRingIsBounded(t *testing.T) {
 	}
 	flood(1, 1000)
 	flood(2, 1)
-	all, missed := r.sw.Lost()
+	all, missed := r.sw.DroppedPackets()
 	by := map[uint32]int{}
 	for _, p := range all {
 		by[p.Port]++
@@ -108,10 +108,10 @@ func TestLostRingIsBounded(t *testing.T) {
 		t.Errorf("noted %v and missed %d, want 256 and 1 by port, and 744", by, missed)
 	}
 	flood(1, 3)
-	if all, missed = r.sw.Lost(); len(all) != 3 || missed != 744 {
+	if all, missed = r.sw.DroppedPackets(); len(all) != 3 || missed != 744 {
 		t.Errorf("after a reading: %d noted and %d missed, want 3 and 744", len(all), missed)
 	}
-	if n := r.sw.Drops()[dataplane.DropByEntry]; n != 1004 {
+	if n := r.sw.Drops()[telemetry.DropByEntry]; n != 1004 {
 		t.Errorf("%d drops are counted, want 1004", n)
 	}
 }
@@ -134,7 +134,7 @@ func newLosing(t testing.TB) (pass func(), read func()) {
 		r.ports[1].Inject(batch...)
 		r.sw.Poll()
 	}
-	return pass, func() { r.sw.Lost() }
+	return pass, func() { r.sw.DroppedPackets() }
 }
 
 // TestLosingAllocatesNothing asserts zero allocations for a packet that is
@@ -194,15 +194,15 @@ func TestLostAsItWasCut(t *testing.T) {
 	f.SetBytes(other)
 	r.ports[2].Inject(f)
 	r.sw.Poll()
-	for r.sw.Drops()[dataplane.DropNoFrame] == 0 {
+	for r.sw.Drops()[telemetry.DropNoFrame] == 0 {
 		cut()
 	}
-	all, _ := r.sw.Lost()
+	all, _ := r.sw.DroppedPackets()
 	if len(all) == 0 {
 		t.Fatal("nothing is noted")
 	}
 	for _, p := range all {
-		if p.CT != (dataplane.LostCT{}) || p.Port != 1 || p.Reason != dataplane.DropNoFrame {
+		if p.CT != (telemetry.DroppedCT{}) || p.Port != 1 || p.Reason != telemetry.DropNoFrame {
 			t.Errorf("noted %+v of port %d, %s: it met no ct()", p.CT, p.Port, p.Reason)
 		}
 	}

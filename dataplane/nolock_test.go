@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/walktest"
 )
 
@@ -42,7 +43,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	}{{1, 1000, 1}, {2, 1000, 1}, {1, 1001, 1}, {1, 1002, 0}, {1, 1003, 1}, {1, 1004, 1}, {1, 1005, 2}, {1, 1006, 0}, {1, 1007, 1}, {1, 1008, 2}}
 	flood := r.fillMACs(4, "in_port=4,udp,dl_dst=02:00:00:00:00:01,udp_src=1000")
 	full := r.macsOf(4).Full
-	r.check(r.sw.SecurePort(2, dataplane.PortSecurity{MACs: [][6]byte{{2, 5: 2}}}))
+	r.check(r.sw.SecurePort(2, l2.PortSecurity{MACs: [][6]byte{{2, 5: 2}}}))
 	for range 4 { // until the cache has them too
 		for _, c := range courses {
 			r.send(udp(c.port, c.src))
@@ -51,7 +52,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	r.send(udp(3, 1000)) // a station that is about to move
 	*r.now += 2e9        // ages begin anew
 	r.send(udp(1, 1002)) // its meter is empty now
-	hits := r.sw.Cache().Events[dataplane.CacheHit]
+	hits := r.sw.Cache().Events[telemetry.CacheHit]
 	var waited atomic.Bool
 	release := r.sw.HoldLocks()
 	watch := time.AfterFunc(20*time.Second, func() { waited.Store(true); release() })
@@ -75,7 +76,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	if waited.Load() {
 		t.Fatal("an address that the port has no share for waits for a lock")
 	}
-	if n := r.sw.Cache().Events[dataplane.CacheHit] - hits; n < 40 && !*walktest.All {
+	if n := r.sw.Cache().Events[telemetry.CacheHit] - hits; n < 40 && !*walktest.All {
 		t.Errorf("%d packets were replayed", n)
 	}
 	in, frame := r.compose("in_port=1,udp,nw_src=10.0.0.77,udp_src=1003") // a client that nothing was learned of
@@ -114,7 +115,7 @@ func (r *rig) fillMACs(no uint32, text string) (flood func(n int)) {
 }
 
 // macsOf is what NORMAL learned at a port.
-func (r *rig) macsOf(no uint32) (stats dataplane.MACStats) {
+func (r *rig) macsOf(no uint32) (stats telemetry.MACStats) {
 	for _, p := range r.sw.Ports() {
 		if p.No == no {
 			stats = p.MACs

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -71,7 +71,7 @@ func TestFloodLeavesPortsAsideOut(t *testing.T) {
 func TestNormalToItself(t *testing.T) {
 	r := newRig(t, "table=0 actions=NORMAL")
 	in, frame := r.compose(ethernet(1, 0xa, 0xa))
-	if v := r.trace(in, frame).Verdict; v.Reason != dataplane.DropToInPort {
+	if v := r.trace(in, frame).Verdict; v.Reason != telemetry.DropToInPort {
 		t.Errorf("traced: %s", v.Text(nil))
 	}
 	if got := r.outcomeOf(in, frame); got != "drop to_in_port in 0" {
@@ -152,7 +152,7 @@ func TestNormalTableFull(t *testing.T) {
 	if n, want := len(r.sw.LearnedMACs()), 4096+4096/5; n != want {
 		t.Errorf("%d addresses were learned, want %d", n, want)
 	}
-	for no, want := range map[uint32]dataplane.MACStats{1: {Learned: 4096, Full: 8200 - 4096}, 2: {}, 3: {Learned: 4096 / 5, Full: 1000 - 4096/5}} {
+	for no, want := range map[uint32]telemetry.MACStats{1: {Learned: 4096, Full: 8200 - 4096}, 2: {}, 3: {Learned: 4096 / 5, Full: 1000 - 4096/5}} {
 		if got := r.macsOf(no); got != want {
 			t.Errorf("port %d has %+v, want %+v", no, got, want)
 		}

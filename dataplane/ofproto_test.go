@@ -14,8 +14,10 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/ovstest"
 )
 
@@ -122,22 +124,22 @@ func atoi(s string) int {
 }
 
 // walkedOf reads the same from a trace of ours.
-func walkedOf(t *dataplane.Trace, numbers *flow.Names) (w walked) {
+func walkedOf(t *telemetry.Trace, numbers *flow.Names) (w walked) {
 	w.final = map[string]string{}
 	key := t.Start
 	for i := range t.Steps {
 		st := &t.Steps[i]
 		key = st.After
 		switch st.Kind {
-		case dataplane.StepEntry:
+		case telemetry.StepEntry:
 			v := visited{int(st.Table), -1, ""}
 			if st.Entry != nil {
 				v.priority, v.match = int(st.Entry.Priority), st.Entry.Match.Text(numbers)
 			}
 			w.tables = append(w.tables, v)
-		case dataplane.StepOutput:
+		case telemetry.StepOutput:
 			w.outputs = append(w.outputs, t.Names.Port(st.Port))
-		case dataplane.StepPacketIn:
+		case telemetry.StepPacketIn:
 			w.toAgent = true
 		}
 	}
@@ -237,11 +239,11 @@ var states = []struct {
 // seedProgram parses examples/seed.
 func seedProgram(t *testing.T) *flow.Program {
 	t.Helper()
-	p, err := flow.ParseProgram(flow.Sources{
-		Flows:  flow.Text("seed.flows", example(t, "seed/seed.flows")),
-		Groups: flow.Text("seed.groups", example(t, "seed/seed.groups")),
-		Meters: flow.Text("seed.meters", example(t, "seed/seed.meters")),
-		Ports:  flow.Text("seed.ports", example(t, "seed/seed.ports")),
+	p, err := parse.Program(parse.Sources{
+		Flows:  parse.Text("seed.flows", example(t, "seed/seed.flows")),
+		Groups: parse.Text("seed.groups", example(t, "seed/seed.groups")),
+		Meters: parse.Text("seed.meters", example(t, "seed/seed.meters")),
+		Ports:  parse.Text("seed.ports", example(t, "seed/seed.ports")),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -316,13 +318,13 @@ func write(t *testing.T, text string) string {
 }
 
 // traceOurs walks a packet in flow syntax through a switch of ours.
-func traceOurs(t *testing.T, sw *dataplane.Switch, text string, next []conntrack.State, buckets []int) (*dataplane.Trace, error) {
+func traceOurs(t *testing.T, sw *dataplane.Switch, text string, next []conntrack.State, buckets []int) (*telemetry.Trace, error) {
 	t.Helper()
-	m, err := flow.ParseMatch(text, sw.Names())
+	m, err := parse.Match(text, sw.Names())
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return sw.Trace(&dataplane.TraceRequest{
+	return sw.Trace(&telemetry.TraceRequest{
 		InPort: m.Value.InPort(), Frame: flow.Compose(&m.Value), Metadata: m, CTNext: next,
 		PickBucket: func(g *flow.Group, chosen int) int {
 			if len(buckets) == 0 {

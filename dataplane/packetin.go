@@ -4,22 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
-
-// PacketIn is a packet that a flow entry sent to the controller.
-type PacketIn struct {
-	InPort   uint32      `json:"inPort"`
-	Table    uint8       `json:"table"`
-	Reason   string      `json:"reason"` // no_match, action, invalid_ttl
-	UserData []byte      `json:"userData,omitzero"`
-	Key      flow.Key    `json:"key"`
-	Entry    *flow.Entry `json:"entry,omitzero"` // that sent it
-	CT       LostCT      `json:"ct,omitzero"`    // what conntrack had said of it
-	Length   int         `json:"length"`         // of all of it
-	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
-}
 
 // packetInQueue bounds how many packet-ins wait for the subscriber.
 const packetInQueue = 256
@@ -27,48 +16,45 @@ const packetInQueue = 256
 // packetIn runs the controller action: the subscriber gets a copy. With pause
 // the walk ends here.
 func (k *walk) packetIn(a *flow.Controller) {
-	k.w.rec.forbid()
 	if a.Pause {
 		k.stopped = true
 	}
 	if k.dry() {
 		k.sent++
-		k.trace.packetIn(k, a)
+		k.notePacketIn(a)
 		return
 	}
-	if m := k.prog.meters.get(a.MeterID); m != nil && !m.pass(&k.w.tally.buckets, k.frame.Len(), k.w.now) {
-		k.drop(DropMeter)
+	if m := k.prog.Meters.Get(a.MeterID); m != nil && !m.Pass(&k.w.tally.Buckets, k.frame.Len(), k.w.now) {
+		k.drop(telemetry.DropMeter)
 		return
 	}
 	if k.w.sw.controllerAway.Load() && !k.answeredHere(a) {
-		k.drop(DropControllerAway)
+		k.drop(telemetry.DropControllerAway)
 		return
 	}
 	if len(k.w.sw.packetIns) == packetInQueue { // the agent does not keep up: nothing is copied
-		k.drop(DropPacketInFull)
+		k.drop(telemetry.DropPacketInFull)
 		return
 	}
-	pi := &PacketIn{
+	pi := &telemetry.PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
-		Entry: k.entry, CT: lostCT(&k.ct), Length: k.frame.Len(),
+		Entry: k.entry, CT: telemetry.CTOf(&k.ct), Length: k.frame.Len(),
 		Frame: k.completeBytes(int(a.MaxLen)),
 	}
 	select {
 	case k.w.sw.packetIns <- pi:
 		k.sent++
 		k.w.sums.agent++
-		if k.trace != nil {
-			k.trace.packetIn(k, a)
-		}
+		k.notePacketIn(a)
 	default:
-		k.drop(DropPacketInFull)
+		k.drop(telemetry.DropPacketInFull)
 	}
 }
 
 // answeredHere says whether the switch answers the packet by itself, and nobody has to get it.
 func (k *walk) answeredHere(a *flow.Controller) bool {
 	f := k.w.sw.answers
-	return f != nil && f(a.UserData, k.prog.names.Table(k.table))
+	return f != nil && f(a.UserData, k.prog.Names.Table(k.table))
 }
 
 // SetControllerAway says whether a controller is missing. While it is, packets that an
@@ -106,13 +92,13 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	if k.prog == nil {
 		return errNoPipeline
 	}
-	if err := k.prog.checkActions(actions); err != nil {
+	if err := k.prog.CheckActions(actions); err != nil {
 		return fmt.Errorf("packet-out: %w", err)
 	}
 	k.layers = flow.Extract(f, inPort, &k.key)
 	w.account = &s.own
 	w.account.made.Add(1)
-	k.runNested(compiled(actions))
+	k.runNested(program.CompileActions(actions))
 	k.finish()
 	k.walkDatagrams()
 	w.settleSums()

@@ -1,93 +1,116 @@
 package dataplane
 
 import (
-	"encoding/binary"
-
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
-// Recording: while a packet walks for which the cache had nothing, the walk
-// notes what it met. Whatever cannot be replayed forbids the recording; in
-// doubt it does.
+// Recording a walk: while a packet walks for which the exact-match cache had nothing,
+// note.go tells the recording what the walk meets. What cannot be replayed forbids the
+// recording; in doubt it does.
+//
+// The walk of a connection's first packet may be recorded for all ports, under a wildcard
+// signature (flowcache/wildcard.go). The next connection between the same two ends, or of
+// a client to the same Service, is then begun by one call to conntrack. A walk is such a
+// one if these hold:
+//
+//  1. All its lookups were in megaflows that it replayed, and these examined no bit of
+//     the source port. So no lookup depended on a port that the signature lacks.
+//  2. Between the megaflows there were only ct(), one select group and an output, none of
+//     which read a port except to choose a bucket. The bucket is in the signature.
+//  3. Nothing wrote an address or a port, except conntrack's translation of the
+//     destination to one address and port. So what is rewritten is the same for all.
+//  4. conntrack found no connection, once, and began at most one. A replay asks
+//     conntrack the same, and walks if it answers something else.
+//
+// Such an entry holds as long as others, but for learned entries: a megaflow passes a
+// table that can learn only while that table has learned nothing. So the entry holds until
+// a table learns its first entry (Switch.awoken).
 
 // recording is the walk under way as the cache will remember it.
 type recording struct {
-	on      bool // a walk is being recorded, and nothing has forbidden it yet
-	path    path
-	parts   []part // its lookups
-	meets   bool   // it looked a table up that may hold learned entries
-	steps   [maxSteps]conntrack.Seen
-	n       int               // steps
-	est     bool              // conntrack called the packet established
-	plain   bool              // a step knows a connection: only plain packets pass it
-	alike   bool              // ports have told nothing, but what its stretches asked for (opening.go)
-	begins  conntrack.Request // of the ct() that began a connection; zero without
-	chooser *group            // that chose a bucket by the ports too; nil for none
-	bucket  int               // of its own
-	learns  uint64            // changes of learned entries when the walk began
-	layers  packet.Layers
-	head    [sigL4v6 + packet.UDPLen]byte // the frame's headers when it began
+	on       bool // a walk is being recorded, and nothing has forbidden it yet
+	path     path
+	parts    []part // its lookups
+	mayLearn bool   // it looked up a table that may hold learned entries
+	steps    [flowcache.MaxSteps]conntrack.Seen
+	n        int               // steps
+	est      bool              // conntrack called the packet established
+	plain    bool              // a step knows a connection: only plain packets pass it
+	anyPorts bool              // rules 1 to 3 hold so far, but for what megaflows examined
+	begins   conntrack.Request // of the ct() that began a connection; no Commit without
+	chooser  *program.Group    // that chose a bucket by the ports; nil for none
+	bucket   int               // of chooser
+	learns   uint64            // changes of learned entries when the walk began
+	layers   packet.Layers
+	head     flowcache.Head // the frame's headers when it began
 }
 
-// begin starts to record the walk of a frame whose headers lie where l says. The
-// rest of path is written when the walk is over: few walks come that far.
-func (r *recording) begin(f *packet.Frame, l *packet.Layers, learns uint64) {
-	r.on, r.meets, r.est, r.plain, r.alike = true, false, false, false, true
+// part is a lookup of a walk, or a megaflow that it replayed.
+type part struct {
+	visit    flowcache.Visit
+	megaflow *flowcache.Megaflow
+}
+
+// start starts to record the walk of a frame whose headers lie where l says. The rest of
+// path is written when the walk is over: few walks come that far.
+func (r *recording) start(f *packet.Frame, l *packet.Layers, learns uint64) {
+	r.on, r.mayLearn, r.est, r.plain, r.anyPorts = true, false, false, false, true
 	r.begins.Commit, r.chooser = false, nil
 	r.n, r.learns, r.layers = 0, learns, *l
 	r.path.visits, r.path.groups, r.parts = r.path.visits[:0], r.path.groups[:0], r.parts[:0]
-	if b := f.Bytes(); len(b) >= len(r.head) {
-		r.head = [len(r.head)]byte(b)
-	} else {
-		copy(r.head[:], b)
-	}
+	r.head.CopyFrom(f.Bytes())
 }
 
 // forbid says that the walk cannot be replayed.
 func (r *recording) forbid() { r.on = false }
 
-// visit notes a lookup and what it gave.
-func (r *recording) visit(id uint8, t *table, e *entry) {
+// lookup notes a lookup and what it gave.
+func (r *recording) lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	if !r.on {
 		return
 	}
-	r.alike = false
-	p := part{visited: visited{table: t.live, id: id}}
+	r.anyPorts = false
+	v := flowcache.Visit{State: t.Live, Table: id}
 	if e != nil {
-		p.entry = e.counters
+		v.Entry = e.Counters
 	}
-	r.parts = append(r.parts, p)
-	r.meets = r.meets || t.live.mayLearn.Load()
+	r.parts = append(r.parts, part{visit: v})
+	r.mayLearn = r.mayLearn || t.Live.MayLearn.Load()
 }
 
-// stretch notes the lookups of a stretch that was taken.
-func (r *recording) stretch(s *stretch) {
+// megaflow notes the lookups of a megaflow that was replayed.
+func (r *recording) megaflow(m *flowcache.Megaflow) {
 	if r.on {
-		r.parts = append(r.parts, part{stretch: s})
-		r.meets = r.meets || s.meets
+		r.parts = append(r.parts, part{megaflow: m})
+		r.mayLearn = r.mayLearn || m.MayLearn
 	}
 }
 
-// part is a lookup of a walk, or a stretch that it took.
-type part struct {
-	visited
-	stretch *stretch
+// action notes an action.
+func (r *recording) action(e effect) {
+	switch e {
+	case effectHeader, effectTTL, effectReads:
+		r.anyPorts = false
+	case effectOnce:
+		r.on = false
+	}
 }
 
-// complete lists the walk's lookups, which most walks are not asked for.
-func (r *recording) complete() {
-	for i := range r.parts {
-		if p := &r.parts[i]; p.stretch != nil {
-			r.path.visits = append(r.path.visits, p.stretch.visits...)
-		} else {
-			r.path.visits = append(r.path.visits, p.visited)
-		}
-	}
+// chose notes that a select group chose a bucket for a frame, by the addresses and ports
+// that it came with.
+func (r *recording) chose(f *packet.Frame, g *program.Group, bucket int) {
+	r.anyPorts = r.anyPorts && r.on && r.chooser == nil && g.Type == flow.GroupSelect && bucket < flowcache.MaxBuckets && r.head.SameTuple(f.Bytes(), &r.layers)
+	r.chooser, r.bucket = g, bucket
 }
 
 // group notes counters of a group or bucket that was credited.
-func (r *recording) group(c *bucketCounters) {
+func (r *recording) group(c *program.BucketCounters) {
 	if r.on {
 		r.path.groups = append(r.path.groups, c)
 	}
@@ -107,7 +130,7 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 		return
 	}
 	s, ok := m.Seen()
-	if !ok || req.Force || v.Drop != conntrack.DropNone || !s.Known() && !r.sameTuple(f) {
+	if !ok || req.Force || v.Drop != conntrack.DropNone || !s.Known() && !r.head.SameTuple(f.Bytes(), &r.layers) {
 		r.on = false
 		return
 	}
@@ -119,7 +142,7 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 		}
 		r.on = r.on && apart
 	}
-	if r.n == maxSteps {
+	if r.n == len(r.steps) {
 		r.on = false
 		return
 	}
@@ -128,33 +151,54 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 	r.est = r.est || m.State&conntrack.Established != 0
 }
 
-// sameTuple says whether a frame still shows the addresses and ports that it
-// came with.
-func (r *recording) sameTuple(f *packet.Frame) bool {
-	b, l4 := f.Bytes(), r.layers.L4
-	switch {
-	case len(b) < l4+packet.UDPLen:
-		return false
-	case r.layers.EtherType == packet.EtherTypeIPv6:
-		const addrs = sigL3 + 8
-		return string(b[addrs:l4+6]) == string(r.head[addrs:l4+6])
-	}
-	const addrs, ports = sigL3 + 12, sigL4v4 - 2 // two words that meet, to behind the ports or an ICMP identifier
-	return binary.LittleEndian.Uint64(b[addrs:]) == binary.LittleEndian.Uint64(r.head[addrs:]) &&
-		binary.LittleEndian.Uint64(b[ports:]) == binary.LittleEndian.Uint64(r.head[ports:])
+// began notes that a ct() began the connection that one before it had not found.
+func (r *recording) began(m *conntrack.Meta, req *conntrack.Request, v conntrack.Verdict) {
+	r.on = r.anyPorts && r.n == 1 && v.Drop == conntrack.DropNone && !req.Force && m.AsRequested(req)
+	r.begins = *req
+	r.begins.Near = nil
 }
 
-// repeats says of which drops another packet of the same signature would die
-// too.
-func (r DropReason) repeats() bool {
+// firstPacket returns which port bits of the signature the walk depends on, if it may be
+// recorded for other ports (rules 1 to 4).
+func (r *recording) firstPacket() (mask flowcache.PortMask, ok bool) {
+	if !r.anyPorts || r.n != 1 || r.plain || !flowcache.HasPorts(r.layers.Proto) {
+		return 0, false
+	}
+	if r.chooser != nil || r.begins.Commit && r.begins.NAT != nil { // that port itself is rewritten
+		mask = flowcache.DstPort
+	}
+	for i := range r.parts {
+		m := r.parts[i].megaflow
+		if m.Tuple {
+			return 0, false
+		}
+		mask |= m.PortsExamined()
+	}
+	return flowcache.WildMask(mask)
+}
+
+// listVisits lists the walk's lookups, which most walks do not need.
+func (r *recording) listVisits() {
+	for i := range r.parts {
+		if p := &r.parts[i]; p.megaflow != nil {
+			r.path.visits = append(r.path.visits, p.megaflow.Visits...)
+		} else {
+			r.path.visits = append(r.path.visits, p.visit)
+		}
+	}
+}
+
+// repeats says whether another packet of the same signature would be dropped for the
+// same reason.
+func repeats(r telemetry.DropReason) bool {
 	switch r {
-	case DropByEntry, DropTableMiss, DropNoOutput, DropToInPort, DropNoSuchPort, DropNoTunnelDst, DropTTL, DropTooDeep, DropNoBucket:
+	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTTL, telemetry.DropTooDeep, telemetry.DropNoBucket:
 		return true
 	}
 	return false
 }
 
-// remember ends a recording: the walk is over, and its frame not yet handed on.
+// remember ends a recording. The walk is over, and its frame is not yet handed on.
 func (k *walk) remember() {
 	r := &k.w.rec
 	if !r.on {
@@ -164,159 +208,77 @@ func (k *walk) remember() {
 	p := &r.path
 	*p = path{visits: p.visits, groups: p.groups}
 	switch {
-	case k.sent == 1 && k.held.yes && k.lost == 0 && k.waits == 0:
+	case k.sent == 1 && k.held.yes && k.copiesDropped == 0 && k.waits == 0:
 		p.out, p.mark = k.held.port, k.frame.Mark
 		if p.out.tunnel {
 			p.tunnel = k.frame.Tunnel
 		}
-	case k.sent == 0 && k.lost == 0 && k.waits == 0 && k.reason.repeats():
-		p.loss = loss{k.reason, k.at, k.by, lostCT(&k.ct)}
+	case k.sent == 0 && k.copiesDropped == 0 && k.waits == 0 && repeats(k.reason):
+		p.drop = telemetry.Drop{Reason: k.reason, Table: k.at, Entry: k.by, CT: telemetry.CTOf(&k.ct)}
 	default:
 		return
 	}
 	p.last, p.met = k.last, k.met
-	mask, opening := r.opening()
+	c, sig := k.w.cache, &k.w.cache.Sig
+	mask, anyPorts := r.firstPacket()
 	switch {
-	case opening:
-		if r.chooser != nil {
-			k.w.cache.sig.widenBucket(r.bucket)
-		} else {
-			k.w.cache.sig.widen(mask)
+	case anyPorts:
+		if sig = c.WildPorts(mask); r.chooser != nil {
+			sig = c.WildBucket(r.bucket)
 		}
-		if r.meets {
-			p.learned = k.w.stretches.awoken + 1
+		if r.mayLearn {
+			p.learned = k.w.megaflows.Awoken() + 1
 		}
 		if r.begins.Commit {
 			p.begins, r.n = r.begins, 0
 		}
 	case r.begins.Commit:
 		return
-	case r.meets:
+	case r.mayLearn:
 		p.learned = r.learns
 	}
-	if opening && r.chooser != nil && k.w.cache.crowded() || !k.w.cache.keep(r, k) || !opening {
+	if anyPorts && r.chooser != nil && c.crowded() || !c.keep(r, k, sig) || !anyPorts {
 		return
 	}
-	k.w.cache.openings.add(mask)
+	c.AddWildMask(mask)
 	if r.chooser != nil {
-		k.w.cache.ask(r.chooser, k.inPort)
+		c.askGroup(r.chooser, k.inPort)
 	}
 }
 
-// keep makes an entry of a recorded walk, if it is worth one, and says so.
-func (c *cache) keep(r *recording, k *walk) bool {
-	if r.plain && !conntrack.Plain(r.layers.Proto, c.sig.tcpFlags()) {
+// keep makes an entry of a recorded walk under a signature, if it is worth one. It
+// returns whether it did.
+func (c *cache) keep(r *recording, k *walk, sig *flowcache.Signature) bool {
+	if r.plain && !conntrack.Plain(r.layers.Proto, sig.TCPFlags()) {
 		return false
 	}
-	if !r.est && !c.once.seen(c.sig.hash) {
-		c.count[CacheOnce]++
+	if !r.est && !c.CameBefore(sig) {
+		c.Count[telemetry.CacheOnce]++
 		return false
 	}
-	var ch change
-	if !ch.between(&r.layers, r.head[:], k.frame) {
+	var ch flowcache.Change
+	if !ch.Between(&r.layers, r.head[:], k.frame) {
 		return false
 	}
-	if len(c.paths) > c.most/pathShare {
-		c.tell(k.w)
+	if c.full() {
+		c.endBatch(k.w)
 		c.forget()
 	}
-	e := c.place(k.inPort)
+	e := c.Place(sig, k.inPort)
 	if e == nil {
 		return false
 	}
-	r.complete()
-	e.used, e.path, e.change = c.round, c.intern(&r.path), ch
-	e.ct, e.steps, e.asks = r.steps, uint8(r.n), false
-	c.count[CacheKept]++
+	r.listVisits()
+	e.Path, e.Change = c.intern(&r.path), ch
+	e.CT, e.Steps = r.steps, uint8(r.n)
+	c.Count[telemetry.CacheKept]++
 	return true
 }
 
-// pathShare is how many entries there may be for each path.
-const pathShare = 4
-
-// change is what a walk does to the headers of a frame that has a signature.
-type change struct {
-	parts changed
-	eth   [12]byte // both addresses
-	ip    [4]byte  // IPv6: the first four bytes; IPv4: TOS in the second
-	ttl   uint8
-	ports [4]byte
-	// What is added to the sums of the IP header, of the addresses in the pseudo
-	// header, and of the ports.
-	ipSum, pseudoSum, portSum uint16
-	addrs                     [32]byte // IPv4: 8
-}
-
-// changed is which parts of a frame change.
-type changed uint8
-
-const (
-	changedEth changed = 1 << iota
-	changedIP          // and TTL
-	changedAddrs
-	changedPorts
-	changedLabel // of changedIP
-	changedSrc   // of changedPorts: the source's
-)
-
-// between finds the change from the headers before to the frame as it is now.
-// It reports false for one that it has no room for.
-func (ch *change) between(l *packet.Layers, before []byte, f *packet.Frame) bool {
-	b := f.Bytes()
-	if now := packet.ParseLayers(b); now != *l {
-		return false
+// askGroup remembers that a group chooses a bucket for first packets like the one at
+// hand. A change of the group empties the cache, as any change of the pipeline does.
+func (c *cache) askGroup(g *program.Group, port uint32) {
+	if e := c.Place(c.WildPorts(flowcache.DstPort), port); e != nil {
+		e.AsksGroup, e.Path = true, g.ID
 	}
-	differ := func(from, to int) bool { return string(before[from:to]) != string(b[from:to]) }
-	if differ(0, 12) {
-		ch.parts |= changedEth
-		copy(ch.eth[:], b)
-	}
-	n := 8
-	addrs, ttl := sigL3+12, sigL3+8
-	if l.EtherType == packet.EtherTypeIPv6 {
-		n, addrs, ttl = 32, sigL3+8, sigL3+7
-		if packet.IPv6(before[sigL3:]).FlowLabel() != packet.IPv6(b[sigL3:]).FlowLabel() {
-			ch.parts |= changedLabel
-		}
-	}
-	if differ(sigL3, sigL3+4) || differ(ttl, ttl+1) {
-		ch.parts |= changedIP
-		copy(ch.ip[:], b[sigL3:])
-		ch.ttl = b[ttl]
-		ch.ipSum = sumChange(ch.ipSum, before[sigL3:sigL3+2], b[sigL3:])
-		ch.ipSum = sumChange(ch.ipSum, before[ttl&^1:ttl&^1+2], b[ttl&^1:])
-	}
-	if differ(addrs, addrs+n) {
-		ch.parts |= changedAddrs
-		copy(ch.addrs[:n], b[addrs:])
-		ch.pseudoSum = sumChange(0, before[addrs:addrs+n], b[addrs:])
-		ch.ipSum = fold(uint32(ch.ipSum) + uint32(ch.pseudoSum))
-	}
-	ports := before[l.L4 : l.L4+4]
-	if l.Proto == packet.ProtoICMP || l.Proto == packet.ProtoICMPv6 { // an identifier that NAT moves is walked
-		return !differ(l.L4, l.L4+2) && !differ(l.L4+4, l.L4+6)
-	}
-	if string(ports) != string(b[l.L4:l.L4+4]) {
-		ch.parts |= changedPorts
-		copy(ch.ports[:], b[l.L4:])
-		ch.portSum = sumChange(0, ports, b[l.L4:])
-		if string(ports[:2]) != string(b[l.L4:l.L4+2]) {
-			ch.parts |= changedSrc
-		}
-	}
-	return true
-}
-
-// sumChange adds to a sum what it changes by when 16-bit words become others.
-func sumChange(sum uint16, before, after []byte) uint16 {
-	for i := 0; i < len(before); i += 2 {
-		sum = fold(uint32(sum) + uint32(^binary.BigEndian.Uint16(before[i:])) + uint32(binary.BigEndian.Uint16(after[i:])))
-	}
-	return sum
-}
-
-// fold adds the carries of s back in.
-func fold(s uint32) uint16 {
-	s = s>>16 + s&0xffff
-	return uint16(s>>16 + s)
 }

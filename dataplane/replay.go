@@ -1,75 +1,81 @@
 package dataplane
 
 import (
-	"encoding/binary"
-
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 )
 
-// Replaying: what the cache remembers is done again for another packet, or
-// nothing is: then the packet walks.
+// Replaying: what the cache remembers of a walk is done again for another packet. If it
+// cannot be done whole, nothing is done and the packet walks.
 
-// replay sends or drops a packet as the cache says. When it reports false the
-// packet is as it was, and must walk; that walk is recorded, unless a live trace
-// watches it.
-func (k *walk) replay(f *packet.Frame, inPort uint32) bool {
+// outcome is what the cache made of a packet.
+type outcome uint8
+
+const (
+	walks    outcome = iota // the packet must walk
+	missed                  // … and its walk may be remembered
+	replayed                // the packet has its verdict
+)
+
+// replay sends or drops a packet as the cache remembers. If it does not, the packet is
+// as it was.
+func (k *walk) replay(f *packet.Frame, inPort uint32) outcome {
 	c, prog := k.w.cache, k.w.sw.program.Load()
 	if c == nil || prog == nil {
-		return false
+		return walks
 	}
 	l := &k.layers
 	c.keepUp(prog, k.w) // if the walk begins in a newer one, the next packet empties the cache
-	if !c.sig.read(f, inPort, l) || !packet.AdmitOffload(f, l) {
-		c.count[CacheUnfit]++
-		return false
+	if !c.Sig.Read(f, inPort, l) || !packet.AdmitOffload(f, l) {
+		c.Count[telemetry.CacheUnfit]++
+		return walks
 	}
 	learns := k.w.sw.learnings.Load()
-	e := c.find()
+	e := c.Find()
 	if k.lives.set != nil && k.wanted(e, f, inPort) {
-		return false
+		return walks
 	}
-	why := CacheMiss
+	why := telemetry.CacheMiss
 	if e != nil {
-		p := c.paths[e.path]
+		p := c.paths[e.Path]
 		if p.learned != 0 && p.learned != learns {
-			why = CacheLearned
+			why = telemetry.CacheLearned
 		} else if !k.passes(e, f) {
-			why = CacheAsked
+			why = telemetry.CacheChanged
 		} else {
-			c.count[CacheHit]++
-			e.used = c.round
+			c.Count[telemetry.CacheHit]++
+			c.Touch(e)
 			k.warmUp(e, p, f, inPort)
 			k.follow(e, p, f, inPort)
-			return true
+			return replayed
 		}
 	}
-	if why != CacheLearned && k.lives.set == nil && k.open(f, inPort) {
-		return true
+	if why != telemetry.CacheLearned && k.lives.set == nil && k.replayFirst(f, inPort) {
+		return replayed
 	}
-	c.count[why]++
-	k.w.rec.begin(f, l, learns)
-	k.parsed = true
-	return false
+	c.Count[why]++
+	return missed
 }
 
 // passes asks conntrack, for each ct() of the walk, whether it still says the
 // same. When one does not the packet walks; what was done for those before it
 // is then done again, which changes nothing (conntrack.Pass).
-func (k *walk) passes(e *cached, f *packet.Frame) bool {
-	l := &k.layers
-	if (k.w.cache.paths[e.path].out != nil || e.parts != 0) && ambiguous(f, l) {
+func (k *walk) passes(e *flowcache.Entry, f *packet.Frame) bool {
+	l, c := &k.layers, k.w.cache
+	if (c.paths[e.Path].out != nil || e.Parts != 0) && flowcache.Ambiguous(f, l) {
 		return false
 	}
-	if e.steps == 0 {
+	if e.Steps == 0 {
 		return true
 	}
-	c := k.w.cache
 	if !c.pass.Read(f, l) {
 		return false
 	}
-	for i := range e.steps {
-		if !k.w.sw.conntrack.Pass(&e.ct[i], &c.pass, k.w.now) {
+	for i := range e.Steps {
+		if !k.w.sw.conntrack.Pass(&e.CT[i], &c.pass, k.w.now) {
 			return false
 		}
 	}
@@ -77,18 +83,18 @@ func (k *walk) passes(e *cached, f *packet.Frame) bool {
 }
 
 // follow gives the packet the verdict of a path.
-func (k *walk) follow(e *cached, p *path, f *packet.Frame, inPort uint32) {
-	k.w.cache.credit(p, f.Len())
+func (k *walk) follow(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) {
+	k.w.cache.count(p, f.Len())
 	k.inPort, k.last, k.met = inPort, p.last, p.met
-	k.ct.State, k.ct.Zone, k.ct.Mark, k.ct.Label = 0, 0, 0, conntrack.Label{} // of a packet before
+	k.ct.State, k.ct.Zone, k.ct.Mark, k.ct.Label = 0, 0, 0, conntrack.Label{} // of an earlier packet
 	if p.out == nil {
 		k.w.sums.dropped++
-		k.noteReplayed(e, &p.loss, f)
+		k.noteReplayed(e, &p.drop, f)
 		k.w.release(f)
 		return
 	}
-	if e.parts != 0 {
-		e.apply(f, &k.layers)
+	if e.Parts != 0 {
+		e.Apply(f, &k.layers)
 	}
 	f.Mark = p.mark
 	if p.out.tunnel {
@@ -97,102 +103,105 @@ func (k *walk) follow(e *cached, p *path, f *packet.Frame, inPort uint32) {
 	k.w.queue(p.out, f)
 }
 
-// ambiguous says whether a checksum has the one value, of the two that mean zero,
-// at which a difference of differences may end at the other.
-func ambiguous(f *packet.Frame, l *packet.Layers) bool {
-	b := f.Bytes()
-	if l.EtherType == packet.EtherTypeIPv4 && binary.BigEndian.Uint16(b[sigL3+10:]) == 0xffff {
-		return true
+// replayFirst treats the first packet of a connection as that of an earlier one was
+// treated, whose ports may differ. It returns false if the packet must walk; then the
+// packet is as it was.
+func (k *walk) replayFirst(f *packet.Frame, inPort uint32) bool {
+	c := k.w.cache
+	if c.WildMasks() == 0 || !flowcache.HasPorts(k.layers.Proto) {
+		return false
 	}
-	v := binary.BigEndian.Uint16(b[l.L4+checksumAt(l.Proto):])
-	if f.Offload.ChecksumPartial {
-		return v == 0
+	for i := range c.WildMasks() {
+		e := c.FindWild(i)
+		if e != nil && e.AsksGroup {
+			c.Touch(e)
+			e = k.findBucket(c.prog.Groups.Get(e.Path))
+		}
+		if e != nil && k.begins(e, f, inPort) {
+			c.MatchedWild(i)
+			return true
+		}
 	}
-	return v == 0xffff
+	return false
 }
 
-// checksumAt is where a transport header has its checksum.
-func checksumAt(proto uint8) int {
-	switch proto {
-	case packet.ProtoTCP:
-		return 16
-	case packet.ProtoUDP:
-		return 6
+// findBucket returns the entry for the bucket that a group chooses for the packet, or
+// nil.
+func (k *walk) findBucket(g *program.Group) *flowcache.Entry {
+	i := g.Choose(program.TupleHash(k.w.cache.Sig.Tuple(), k.w.sw.hashSeed))
+	if i < 0 {
+		return nil
 	}
-	return 2 // ICMP
+	return k.w.cache.FindBucket(i)
 }
 
-// apply changes the headers of a frame, and the checksums over them by the
-// difference (RFC 1624), as walking would.
-func (ch *change) apply(f *packet.Frame, l *packet.Layers) {
-	b := f.Bytes()
-	if ch.parts&changedEth != 0 {
-		copy(b, ch.eth[:])
+// begins begins the packet's connection as an entry says, and gives the packet the
+// entry's verdict. It returns false, and has done nothing, if conntrack answers otherwise
+// than for the entry's walk.
+func (k *walk) begins(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
+	p := k.w.cache.paths[e.Path]
+	if p.learned != 0 && p.learned != k.w.sw.awoken.Load()+1 || !k.passes(e, f) {
+		return false
 	}
-	if l.EtherType == packet.EtherTypeIPv4 {
-		ch.applyIPv4(b)
-	} else {
-		ch.applyIPv6(b)
+	if p.begins.Commit {
+		k.request = p.begins
+		k.request.Near = k.near
+		if !k.w.sw.conntrack.BeginConnection(f, &k.layers, &k.ct, &k.request, k.w.now) {
+			return false
+		}
 	}
-	switch {
-	case ch.parts&changedSrc != 0:
-		copy(b[l.L4:], ch.ports[:])
-	case ch.parts&changedPorts != 0: // the source's is the frame's own, whichever that is
-		copy(b[l.L4+2:], ch.ports[2:])
-	}
-	if ch.parts&(changedAddrs|changedPorts) != 0 {
-		ch.fixL4(f, l)
-	}
+	k.w.cache.Count[telemetry.CacheFirst]++
+	k.w.cache.Touch(e)
+	k.follow(e, p, f, inPort)
+	return true
 }
 
-func (ch *change) applyIPv4(b []byte) {
-	if ch.parts&(changedIP|changedAddrs) == 0 {
-		return
+// step goes on from a table: it replays a megaflow, or looks the table up. It returns the
+// next table, or -1. A walk that is traced or timed looks every table up.
+func (k *walk) step(id uint8) int {
+	m := k.w.megaflows
+	if !m.Usable(k.prog) || k.trace != nil || k.w.timer.on {
+		return k.visit(id)
 	}
-	if ch.parts&changedIP != 0 {
-		b[sigL3+1], b[sigL3+8] = ch.ip[1], ch.ttl
+	if t := k.prog.Tables[id]; t == nil || !t.Live.Learned.None() {
+		return k.visit(id)
 	}
-	if ch.parts&changedAddrs != 0 {
-		copy(b[sigL3+12:], ch.addrs[:8])
+	if r := m.Find(id, &k.key); r == nil {
+		m.Record(id, &k.key, k.inPort)
+	} else if k.fits(r) {
+		return k.replayMegaflow(r)
 	}
-	adjust(b[sigL3+10:], 0xffff, ch.ipSum)
+	return k.visit(id)
 }
 
-func (ch *change) applyIPv6(b []byte) {
-	if ch.parts&changedIP != 0 {
-		ip := ch.ip6(b)
-		copy(b[sigL3:], ip[:])
-		b[sigL3+7] = ch.ttl
-	}
-	if ch.parts&changedAddrs != 0 {
-		copy(b[sigL3+8:], ch.addrs[:])
-	}
+// fits says whether the packet gets to a megaflow's end: its TTL does not run out, and it
+// is neither in too many tables nor too deep.
+func (k *walk) fits(r *flowcache.Megaflow) bool {
+	return k.lookups+len(r.Visits) <= maxLookups && k.depth+r.Deepest <= maxDepth &&
+		(r.TTLs == 0 || k.key[ttlAt] > r.TTLs)
 }
 
-// ip6 is what the first four bytes of a frame's IPv6 header become. The flow label stays
-// the frame's own unless the walk changed it.
-func (ch *change) ip6(b []byte) [4]byte {
-	ip := ch.ip
-	if ch.parts&changedLabel == 0 {
-		ip[1] = ip[1]&0xf0 | b[sigL3+1]&0x0f
-		ip[2], ip[3] = b[sigL3+2], b[sigL3+3]
+// replayMegaflow does what a megaflow did, and what follows in the same list of actions.
+// It returns the next table, or -1.
+func (k *walk) replayMegaflow(r *flowcache.Megaflow) int {
+	for i := range r.Writes {
+		w := &r.Writes[i]
+		k.key.SetWord(w.Index, w.Value, w.Mask)
 	}
-	return ip
-}
-
-// fixL4 changes the transport checksum. One of 0 over UDP is none; a partial one
-// covers the addresses only, and the field holds the sum itself.
-func (ch *change) fixL4(f *packet.Frame, l *packet.Layers) {
-	field := f.Bytes()[l.L4+checksumAt(l.Proto):]
-	switch {
-	case f.Offload.ChecksumPartial:
-		adjustSum(field, 0xffff, ch.pseudoSum)
-	case l.Proto == packet.ProtoTCP:
-		adjust(field, 0xffff, fold(uint32(ch.pseudoSum)+uint32(ch.portSum)))
-	case l.Proto == packet.ProtoUDP && udpHasSum(field):
-		adjust(field, 0xffff, fold(uint32(ch.pseudoSum)+uint32(ch.portSum)))
-		putNonZero(field)
-	case l.Proto == packet.ProtoICMPv6:
-		adjust(field, 0xffff, ch.pseudoSum)
+	for _, a := range r.Sets {
+		k.act(a, nil)
 	}
+	k.lookups += len(r.Visits)
+	k.last, k.met = r.Visits[len(r.Visits)-1].Table, r.Met
+	k.noteMegaflow(r)
+	if r.Drop.Reason != telemetry.NotDropped {
+		k.table, k.entry = r.Drop.Table, r.Drop.Entry
+		k.drop(r.Drop.Reason)
+	}
+	k.table, k.entry = r.End.Table, r.End.Entry
+	k.depth += r.Depth // walkTable takes it back
+	if len(r.End.Rest) > 0 {
+		return k.run(r.End.Rest)
+	}
+	return r.End.Next
 }

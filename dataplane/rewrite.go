@@ -1,8 +1,7 @@
 package dataplane
 
 import (
-	"encoding/binary"
-
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -86,11 +85,11 @@ var places6 = [256]place{
 }
 
 // setMAC writes an Ethernet address.
-func (k *walk) setMAC(a *writeMAC) {
+func (k *walk) setMAC(a *program.WriteMAC) {
 	k.releaseHeld()
-	copy(k.key[flow.FieldByID(a.field).Off:], a.addr[:])
-	if b := k.frame.Bytes(); a.at+len(a.addr) <= len(b) {
-		copy(b[a.at:], a.addr[:])
+	copy(k.key[flow.FieldByID(a.Field).Off:], a.Addr[:])
+	if b := k.frame.Bytes(); a.At+len(a.Addr) <= len(b) {
+		copy(b[a.At:], a.Addr[:])
 	}
 }
 
@@ -224,7 +223,7 @@ func putBits(b []byte, v, mask flow.Value) {
 func (k *walk) fixSums(c cover, before, after uint16) {
 	b, l := k.frame.Bytes(), &k.layers
 	if (c == ipSum || c == pseudoSum) && l.EtherType == packet.EtherTypeIPv4 {
-		adjust(b[l.L3+10:], before, after)
+		packet.AdjustChecksum(b[l.L3+10:], before, after)
 	}
 	if l.L4 == 0 || c != pseudoSum && c != l4Sum {
 		return
@@ -232,32 +231,13 @@ func (k *walk) fixSums(c cover, before, after uint16) {
 	switch o := &k.frame.Offload; {
 	case o.ChecksumPartial: // the field holds the sum of the pseudo-header, which has no ports
 		if c == pseudoSum {
-			adjustSum(b[o.ChecksumStart+o.ChecksumOffset:], before, after)
+			packet.AdjustSum(b[o.ChecksumStart+o.ChecksumOffset:], before, after)
 		}
 	case l.Proto == packet.ProtoTCP:
-		adjust(b[l.L4+16:], before, after)
-	case l.Proto == packet.ProtoUDP && udpHasSum(b[l.L4+6:]):
-		adjust(b[l.L4+6:], before, after)
-		putNonZero(b[l.L4+6:])
+		packet.AdjustChecksum(b[l.L4+16:], before, after)
+	case l.Proto == packet.ProtoUDP:
+		packet.AdjustUDP(b[l.L4+6:], before, after)
 	case l.Proto == packet.ProtoICMPv6, l.Proto == packet.ProtoICMP && c == l4Sum:
-		adjust(b[l.L4+2:], before, after)
+		packet.AdjustChecksum(b[l.L4+2:], before, after)
 	}
-}
-
-// adjust updates the checksum at the front of field by a difference.
-func adjust(field []byte, before, after uint16) {
-	binary.BigEndian.PutUint16(field, packet.Update16(binary.BigEndian.Uint16(field), before, after))
-}
-
-// adjustSum is adjust for a field that holds a sum, not its complement.
-func adjustSum(field []byte, before, after uint16) {
-	binary.BigEndian.PutUint16(field, ^packet.Update16(^binary.BigEndian.Uint16(field), before, after))
-}
-
-// udpHasSum is false for a UDP checksum of 0, which means none (RFC 768).
-func udpHasSum(field []byte) bool { return binary.BigEndian.Uint16(field) != 0 }
-
-// putNonZero writes a computed 0 as 0xffff, as UDP asks.
-func putNonZero(field []byte) {
-	binary.BigEndian.PutUint16(field, packet.NonZero(binary.BigEndian.Uint16(field)))
 }

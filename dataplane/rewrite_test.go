@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -121,7 +122,7 @@ func TestSetField(t *testing.T) {
 			r.wantPorts(out, 2)
 			wantSound(t, out[0].frame)
 			k := out[0].key()
-			m, err := flow.ParseMatch(match, nil)
+			m, err := parse.Match(match, nil)
 			r.check(err)
 			if !m.Matches(k) {
 				t.Errorf("left as %s, want %s", flow.KeyText(k, nil), c.want)
@@ -277,10 +278,10 @@ func TestVLAN(t *testing.T) {
 			out := r.sendFrame(1, c.in)
 			r.wantPorts(out, 2)
 			wantSound(t, out[0].frame)
-			m, err := flow.ParseMatch("tcp,"+c.want, nil)
+			m, err := parse.Match("tcp,"+c.want, nil)
 			r.check(err)
 			if c.name == "push a second" { // nothing is read behind two tags
-				m, err = flow.ParseMatch(c.want+",dl_type=0x8100", nil)
+				m, err = parse.Match(c.want+",dl_type=0x8100", nil)
 				r.check(err)
 			}
 			if !m.Matches(out[0].key()) {

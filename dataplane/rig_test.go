@@ -10,7 +10,11 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
@@ -24,7 +28,7 @@ type rig struct {
 	now       *int64
 	conntrack *conntrack.Table
 	ports     map[uint32]*memory.Port
-	packetIns []*dataplane.PacketIn
+	packetIns []*telemetry.PacketIn
 	undone    packet.Offload // of the frames that sendFrame sends
 	kernel    *trial         // that forwards by itself; nil for none
 }
@@ -51,18 +55,18 @@ type sent struct {
 // newRig makes a rig with flow entries, one a line.
 func newRig(t testing.TB, flows string) *rig {
 	t.Helper()
-	return newRigOf(t, flow.Sources{Flows: flow.Text("flows", flows)})
+	return newRigOf(t, parse.Sources{Flows: parse.Text("flows", flows)})
 }
 
 // newRigOf makes a rig with a whole program; without flows it has none.
-func newRigOf(t testing.TB, src flow.Sources) *rig {
+func newRigOf(t testing.TB, src parse.Sources) *rig {
 	t.Helper()
 	r := &rig{TB: t, ports: map[uint32]*memory.Port{}}
 	var p *flow.Program
 	if src.Flows.Text != "" {
 		p = r.parse(src)
 	}
-	r.sw, r.now, r.conntrack = newTrackingSwitch(t, p, func(pi *dataplane.PacketIn) { r.packetIns = append(r.packetIns, pi) })
+	r.sw, r.now, r.conntrack = newTrackingSwitch(t, p, func(pi *telemetry.PacketIn) { r.packetIns = append(r.packetIns, pi) })
 	for no := uint32(1); no <= 4; no++ {
 		r.addPort(no, memory.Options{})
 	}
@@ -84,7 +88,7 @@ func newRemembering(t testing.TB, flows string, ct conntrack.Config, c dataplane
 	r.sw, err = dataplane.New(c)
 	r.check(err)
 	t.Cleanup(func() { closeSwitch(t, r.sw) })
-	r.check(r.sw.Apply(dataplane.BundleOf(r.program(flows))))
+	r.check(r.sw.Apply(program.BundleOf(r.program(flows))))
 	for no := uint32(1); no <= 4; no++ {
 		r.addPort(no, memory.Options{})
 	}
@@ -98,14 +102,14 @@ func (r *rig) addPort(no uint32, o memory.Options) {
 }
 
 // secure gives a port its security.
-func (r *rig) secure(no uint32, s dataplane.PortSecurity) {
+func (r *rig) secure(no uint32, s l2.PortSecurity) {
 	r.Helper()
 	r.check(r.sw.SecurePort(no, s))
 }
 
-func (r *rig) parse(src flow.Sources) *flow.Program {
+func (r *rig) parse(src parse.Sources) *flow.Program {
 	r.Helper()
-	p, err := flow.ParseProgram(src)
+	p, err := parse.Program(src)
 	r.check(err)
 	return p
 }
@@ -121,7 +125,7 @@ func (r *rig) check(err error) {
 // has a TTL of 64 unless it says so.
 func (r *rig) compose(text string) (uint32, []byte) {
 	r.Helper()
-	m, err := flow.ParseMatch(text, r.sw.Names())
+	m, err := parse.Match(text, r.sw.Names())
 	r.check(err)
 	withTTL(&m)
 	return m.Value.InPort(), flow.Compose(&m.Value)
@@ -273,10 +277,10 @@ func (r *rig) packets(table uint8) map[uint16]uint64 {
 // program is flow entries as text, for a bundle.
 func (r *rig) program(flows string) *flow.Program {
 	r.Helper()
-	return r.parse(flow.Sources{Flows: flow.Text("flows", flows)})
+	return r.parse(parse.Sources{Flows: parse.Text("flows", flows)})
 }
 
 // sourcesOf is a program's texts.
-func sourcesOf(flows, groups, meters string) flow.Sources {
-	return flow.Sources{Flows: flow.Text("flows", flows), Groups: flow.Text("groups", groups), Meters: flow.Text("meters", meters)}
+func sourcesOf(flows, groups, meters string) parse.Sources {
+	return parse.Sources{Flows: parse.Text("flows", flows), Groups: parse.Text("groups", groups), Meters: parse.Text("meters", meters)}
 }

@@ -3,6 +3,8 @@ package dataplane
 import (
 	"slices"
 
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -20,64 +22,27 @@ import (
 //     and fragment fields.
 //  2. A signature (signature.go) has all of these but the last three, and the
 //     packets that have one have none of the last three, nor a VLAN tag.
-//  3. A first-packet megaflow (opening.go) leaves only TCP and UDP ports out of
+//  3. A wildcard signature (flowcache/wildcard.go) leaves only TCP and UDP ports out of
 //     its signature.
-//  4. The key of an offloaded connection (shortcut.go) is a signature.
+//  4. The key of an offloaded connection (offload.go) is a signature.
 //  5. A change of a port's security publishes another set of ports, which empties
 //     the caches and withdraws what the kernel forwards.
 //
-// Megaflows between two ct() (stretch.go) begin behind the check. A fragment is
+// Megaflows between two ct() (megaflow.go) begin behind the check. A fragment is
 // checked when it arrives, before it waits. Live traces watch walks that enter
 // here, and a made-up packet (trace.go) is checked as a real one. Packet-outs are
 // the controller's own and are not checked.
 
-// PortSecurity is what a port may send. The zero value restricts nothing.
-type PortSecurity struct {
-	// MACs are the port's own addresses. NORMAL learns them at no other port, and
-	// sends frames for them to this one.
-	MACs [][6]byte `json:"macs,omitzero"`
-	// Enforced drops frames that have another source than MACs, and packets that
-	// an end system has no reason to send.
-	Enforced bool `json:"enforced,omitzero"`
-	// Tags allows frames with one VLAN tag where Enforced.
-	Tags bool `json:"tags,omitzero"`
-}
-
-// guard is the security of a port as walks read it; it never changes.
-type guard struct {
-	macs     []uint64
-	enforced bool
-	tags     bool
-}
-
-// guardOf is the guard for a port's security; nil for none.
-func guardOf(s *PortSecurity) *guard {
-	if len(s.MACs) == 0 && !s.Enforced {
-		return nil
-	}
-	g := &guard{enforced: s.Enforced, tags: s.Tags}
-	for _, mac := range s.MACs {
-		g.macs = append(g.macs, macOf(mac[:]))
-	}
-	return g
-}
-
-// macOf is an address as a number, first byte highest.
-func macOf(b []byte) uint64 {
-	_ = b[5]
-	return uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(b[2])<<24 | uint64(b[3])<<16 | uint64(b[4])<<8 | uint64(b[5])
-}
-
 // SecurePort changes the security of a port. When it returns, packets that enter
 // are checked by it, and no packet takes a path that was remembered before.
-func (s *Switch) SecurePort(no uint32, security PortSecurity) error {
+func (s *Switch) SecurePort(no uint32, security l2.PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, err := s.portByNumber(no)
 	if err != nil {
 		return err
 	}
-	p.guard.Store(guardOf(&security))
+	p.guard.Store(l2.GuardOf(&security))
 	s.publishPorts(slices.Clone(s.ports.Load().list))
 	s.forgetForeign()
 	return nil
@@ -87,7 +52,7 @@ func (s *Switch) SecurePort(no uint32, security PortSecurity) error {
 func (s *Switch) forgetForeign() {
 	set := s.ports.Load()
 	if len(set.owners) > 0 {
-		s.fdb.remove(func(l *station) bool { return set.foreign(l.mac, l.port.Load()) })
+		s.fdb.Remove(func(l *l2.Station) bool { return set.foreign(l.MAC, l.Port.Load()) })
 	}
 }
 
@@ -101,7 +66,7 @@ func (s *portSet) own(p *switchPort) {
 	if s.owners == nil {
 		s.owners = map[uint64]uint32{}
 	}
-	for _, mac := range g.macs {
+	for _, mac := range g.MACs {
 		if _, taken := s.owners[mac]; !taken {
 			s.owners[mac] = p.no
 		}
@@ -116,19 +81,19 @@ func (s *portSet) foreign(mac uint64, no uint32) bool {
 
 // violation is why a packet may not enter; NotDropped if it may. The headers must
 // have been read.
-func (k *walk) violation() DropReason {
+func (k *walk) violation() telemetry.DropReason {
 	b, l := k.frame.Bytes(), &k.layers
 	if p := k.w.sw.ports.Load().port(k.inPort); p != nil {
-		if g := p.guard.Load(); g != nil && g.enforced {
-			if why := g.check(b, l); why != NotDropped {
+		if g := p.guard.Load(); g != nil && g.Enforced {
+			if why := g.Check(b, l); why != telemetry.NotDropped {
 				return why
 			}
 		}
 	}
 	if expired(b, l) {
-		return DropTTLZero
+		return telemetry.DropTTLZero
 	}
-	return NotDropped
+	return telemetry.NotDropped
 }
 
 // expired says whether a packet has a TTL or hop limit of 0. No host may send it, and
@@ -144,22 +109,4 @@ func expired(b []byte, l *packet.Layers) bool {
 		return packet.IPv6(b[l.L3:]).HopLimit() == 0
 	}
 	return false
-}
-
-// check is the reason to drop a frame of the port; NotDropped for none.
-func (g *guard) check(b []byte, l *packet.Layers) DropReason {
-	tagged := l.TCI != 0 || packet.IsVLAN(l.EtherType) // a tag that is cut short has no TCI
-	switch {
-	case !slices.Contains(g.macs, macOf(b[6:])):
-		return DropForeignMAC
-	case tagged && (!g.tags || packet.IsVLAN(l.EtherType)): // the type behind one tag is that of another
-		return DropVLANTag
-	case l.End == 0:
-		return NotDropped
-	case l.EtherType == packet.EtherTypeIPv4:
-		return checkIPv4(b, packet.IPv4(b[l.L3:l.End]))
-	case l.EtherType == packet.EtherTypeIPv6:
-		return checkIPv6(b, l)
-	}
-	return NotDropped
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 	pt "github.com/antrail/antrail/packet/packettest"
@@ -15,8 +17,8 @@ import (
 func station(last byte) [6]byte { return [6]byte{2, 5: last} }
 
 // guarded is the security of a pod's port whose station has this last byte.
-func guarded(last byte) dataplane.PortSecurity {
-	return dataplane.PortSecurity{MACs: [][6]byte{station(last)}, Enforced: true}
+func guarded(last byte) l2.PortSecurity {
+	return l2.PortSecurity{MACs: [][6]byte{station(last)}, Enforced: true}
 }
 
 // arpFrom is an ARP request whose Ethernet source is one station's, and whose
@@ -34,7 +36,7 @@ func TestForeignMAC(t *testing.T) {
 	const gateway, other, pod = 1, 2, 3
 	for _, victim := range []byte{gateway, other} {
 		r := newRig(t, "table=0 actions=NORMAL")
-		r.secure(gateway, dataplane.PortSecurity{MACs: [][6]byte{station(gateway)}})
+		r.secure(gateway, l2.PortSecurity{MACs: [][6]byte{station(gateway)}})
 		r.secure(other, guarded(other))
 		r.secure(pod, guarded(pod))
 		for _, no := range []byte{gateway, other, pod} { // all are known
@@ -63,7 +65,7 @@ func TestOwnMACIsLearnedAtNoOtherPort(t *testing.T) {
 	if got := r.outcomeOf(4, arpFrom(1, 1)); got != "1 2 3" {
 		t.Errorf("the broadcast went to %q", got)
 	}
-	if got := r.macsOf(4); got != (dataplane.MACStats{Foreign: 1}) {
+	if got := r.macsOf(4); got != (telemetry.MACStats{Foreign: 1}) {
 		t.Errorf("port 4 has %+v", got)
 	}
 	if got := r.outcome(ethernet(3, 9, 1)); got != "1" {
@@ -86,13 +88,13 @@ func TestSecurityAndCache(t *testing.T) {
 	r := newRemembering(t, flows, conntrack.Config{}, dataplane.Config{Cache: walktest.Cache()})
 	own := pt.UDP4(pt.Options{EthSrc: station(1)})
 	for _, step := range []struct {
-		security dataplane.PortSecurity
+		security l2.PortSecurity
 		want     string
 	}{
-		{dataplane.PortSecurity{}, "2"},
+		{l2.PortSecurity{}, "2"},
 		{guarded(1), "2"},
 		{guarded(9), "drop foreign_mac in 0"},
-		{dataplane.PortSecurity{MACs: [][6]byte{station(9)}}, "2"},
+		{l2.PortSecurity{MACs: [][6]byte{station(9)}}, "2"},
 		{guarded(9), "drop foreign_mac in 0"},
 		{guarded(1), "2"},
 	} {
@@ -102,7 +104,7 @@ func TestSecurityAndCache(t *testing.T) {
 				t.Fatalf("%+v, packet %d: %q, want %q", step.security, i, got, step.want)
 			}
 			traced := "2"
-			if reason := r.trace(1, own).Verdict.Reason; reason != dataplane.NotDropped {
+			if reason := r.trace(1, own).Verdict.Reason; reason != telemetry.NotDropped {
 				traced = fmt.Sprintf("drop %s in 0", reason)
 			}
 			if traced != step.want {
@@ -110,7 +112,7 @@ func TestSecurityAndCache(t *testing.T) {
 			}
 		}
 	}
-	if s := r.sw.Cache(); !*walktest.All && s.Events[dataplane.CacheHit] == 0 {
+	if s := r.sw.Cache(); !*walktest.All && s.Events[telemetry.CacheHit] == 0 {
 		t.Error("no packet was replayed")
 	}
 }
@@ -125,7 +127,7 @@ func TestSecurityWatched(t *testing.T) {
 	r.sendFrame(1, pt.UDP4(pt.Options{EthSrc: station(1)}))
 	w, err := l.Next(t.Context())
 	r.check(err)
-	if got, want := w.Verdict.Text(nil), "dropped before the first table (foreign_mac): "+dataplane.DropForeignMAC.Sentence(); got != want {
+	if got, want := w.Verdict.Text(nil), "dropped before the first table (foreign_mac): "+telemetry.DropForeignMAC.Sentence(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/ovstest"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
@@ -19,7 +21,7 @@ import (
 type checkedFrame struct {
 	name   string
 	frame  []byte
-	reason dataplane.DropReason // NotDropped for what passes
+	reason telemetry.DropReason // NotDropped for what passes
 }
 
 // Extension headers, as Extend6 wants them.
@@ -60,23 +62,23 @@ func frames4() []checkedFrame {
 	group := multicast
 	group.EthDst = [6]byte{1, 0, 0x5e, 0, 0, 0xfb}
 	return []checkedFrame{
-		{"UDP", pt.UDP4(pt.Options{}), dataplane.NotDropped},
-		{"loose source route", options(131, 7, 4, 10, 0, 0, 9), dataplane.DropSourceRoute},
-		{"strict source route", options(137, 7, 4, 10, 0, 0, 9), dataplane.DropSourceRoute},
-		{"a source route behind other options", options(1, 1, 148, 4, 0, 0, 131, 7, 4, 10, 0, 0, 9), dataplane.DropSourceRoute},
-		{"an option of length 0", options(148, 0, 131, 7), dataplane.DropSourceRoute},
-		{"an option beyond the header", options(148, 9), dataplane.DropSourceRoute},
-		{"router alert and record route", options(148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0), dataplane.NotDropped},
-		{"a source route behind the end of options", options(0, 131, 7, 4, 10, 0, 0, 9), dataplane.NotDropped},
-		{"multicast to a unicast MAC", pt.UDP4(multicast), dataplane.DropMulticastMAC},
-		{"multicast", pt.UDP4(group), dataplane.NotDropped},
-		{"a VLAN tag", withTags(pt.UDP4(pt.Options{}), 7), dataplane.DropVLANTag},
-		{"a priority tag", withTags(pt.UDP4(pt.Options{}), 0), dataplane.DropVLANTag},
-		{"a tag cut short", withTags(pt.UDP4(pt.Options{}), 7)[:17], dataplane.DropVLANTag},
-		{"two VLAN tags", withTags(pt.UDP4(pt.Options{}), 7, 8), dataplane.DropVLANTag},
-		{"another MAC", pt.UDP4(pt.Options{EthSrc: station(9)}), dataplane.DropForeignMAC},
-		{"a multicast MAC as source", pt.UDP4(pt.Options{EthSrc: [6]byte{3, 5: 1}}), dataplane.DropForeignMAC},
-		{"ARP", pt.ARPRequest(pt.Options{}), dataplane.NotDropped},
+		{"UDP", pt.UDP4(pt.Options{}), telemetry.NotDropped},
+		{"loose source route", options(131, 7, 4, 10, 0, 0, 9), telemetry.DropSourceRoute},
+		{"strict source route", options(137, 7, 4, 10, 0, 0, 9), telemetry.DropSourceRoute},
+		{"a source route behind other options", options(1, 1, 148, 4, 0, 0, 131, 7, 4, 10, 0, 0, 9), telemetry.DropSourceRoute},
+		{"an option of length 0", options(148, 0, 131, 7), telemetry.DropSourceRoute},
+		{"an option beyond the header", options(148, 9), telemetry.DropSourceRoute},
+		{"router alert and record route", options(148, 4, 0, 0, 7, 7, 4, 0, 0, 0, 0), telemetry.NotDropped},
+		{"a source route behind the end of options", options(0, 131, 7, 4, 10, 0, 0, 9), telemetry.NotDropped},
+		{"multicast to a unicast MAC", pt.UDP4(multicast), telemetry.DropMulticastMAC},
+		{"multicast", pt.UDP4(group), telemetry.NotDropped},
+		{"a VLAN tag", withTags(pt.UDP4(pt.Options{}), 7), telemetry.DropVLANTag},
+		{"a priority tag", withTags(pt.UDP4(pt.Options{}), 0), telemetry.DropVLANTag},
+		{"a tag cut short", withTags(pt.UDP4(pt.Options{}), 7)[:17], telemetry.DropVLANTag},
+		{"two VLAN tags", withTags(pt.UDP4(pt.Options{}), 7, 8), telemetry.DropVLANTag},
+		{"another MAC", pt.UDP4(pt.Options{EthSrc: station(9)}), telemetry.DropForeignMAC},
+		{"a multicast MAC as source", pt.UDP4(pt.Options{EthSrc: [6]byte{3, 5: 1}}), telemetry.DropForeignMAC},
+		{"ARP", pt.ARPRequest(pt.Options{}), telemetry.NotDropped},
 	}
 }
 
@@ -90,34 +92,34 @@ func frames6() []checkedFrame {
 	report := pt.ICMP6(allNodes(pt.Options{TTL: 1}), packet.ICMPv6MLDv2Report, 0, 0)
 	nine := slices.Repeat([][]byte{destOptions}, 9)
 	return []checkedFrame{
-		{"UDP6", udp, dataplane.NotDropped},
-		{"UDP to ff02::1", group, dataplane.DropIPv6Multicast},
-		{"TCP to ff02::1", pt.TCP6(allNodes(pt.Options{})), dataplane.DropIPv6Multicast},
-		{"an echo to ff02::1", pt.ICMPEcho6(allNodes(pt.Options{})), dataplane.DropIPv6Multicast},
-		{"UDP behind options to ff02::1", pt.Extend6(group, hopByHop, destOptions), dataplane.DropIPv6Multicast},
-		{"a later fragment to ff02::1", pt.Extend6(group, laterPiece), dataplane.DropIPv6Multicast},
-		{"UDP to ff02::1 and a unicast MAC", pt.UDP6(toOne), dataplane.DropMulticastMAC},
-		{"neighbour discovery to ff02::1 and a unicast MAC", pt.NeighborSolicit6(toOne), dataplane.DropMulticastMAC},
-		{"MLD", pt.Extend6(report, routerAlert), dataplane.NotDropped},
-		{"MLD in a fragment", pt.Extend6(report, routerAlert, wholePiece), dataplane.DropIPv6Multicast},
-		{"router solicitation", nd(packet.ICMPv6RouterSolicit), dataplane.NotDropped},
-		{"neighbour solicitation", nd(packet.ICMPv6NeighborSolicit), dataplane.NotDropped},
-		{"neighbour advertisement", nd(packet.ICMPv6NeighborAdvert), dataplane.NotDropped},
-		{"router advertisement", nd(packet.ICMPv6RouterAdvert), dataplane.DropNDForbidden},
-		{"redirect", nd(packet.ICMPv6Redirect), dataplane.DropNDForbidden},
-		{"redirect behind options", pt.Extend6(nd(packet.ICMPv6Redirect), hopByHop, destOptions), dataplane.DropNDForbidden},
-		{"neighbour discovery from afar", far, dataplane.DropNDForbidden},
-		{"neighbour discovery with a fragment header", pt.Extend6(nd(packet.ICMPv6NeighborSolicit), wholePiece), dataplane.DropNDForbidden},
-		{"neighbour discovery in a first fragment", pt.Extend6(nd(packet.ICMPv6NeighborAdvert), firstPiece), dataplane.DropNDForbidden},
-		{"the same behind options", pt.Extend6(nd(packet.ICMPv6NeighborAdvert), firstPiece, destOptions), dataplane.DropNDForbidden},
-		{"a first fragment without a transport header", pt.Split(pt.Extend6(nd(packet.ICMPv6RouterAdvert), destOptions), 1, 8)[0], dataplane.DropExtHeaders},
-		{"a first fragment with one", pt.Split(pt.UDP6(pt.Options{Payload: make([]byte, 600)}), 1, 304)[0], dataplane.NotDropped},
-		{"routing header of type 0", pt.Extend6(udp, routing0), dataplane.DropSourceRoute},
-		{"routing header of type 0 behind others", pt.Extend6(udp, hopByHop, routing4, routing0), dataplane.DropSourceRoute},
-		{"routing header of type 4", pt.Extend6(udp, routing4), dataplane.NotDropped},
-		{"eight extension headers", pt.Extend6(udp, nine[:8]...), dataplane.NotDropped},
-		{"nine extension headers", pt.Extend6(udp, nine...), dataplane.DropExtHeaders},
-		{"another MAC, IPv6", pt.UDP6(pt.Options{EthSrc: station(9)}), dataplane.DropForeignMAC},
+		{"UDP6", udp, telemetry.NotDropped},
+		{"UDP to ff02::1", group, telemetry.DropIPv6Multicast},
+		{"TCP to ff02::1", pt.TCP6(allNodes(pt.Options{})), telemetry.DropIPv6Multicast},
+		{"an echo to ff02::1", pt.ICMPEcho6(allNodes(pt.Options{})), telemetry.DropIPv6Multicast},
+		{"UDP behind options to ff02::1", pt.Extend6(group, hopByHop, destOptions), telemetry.DropIPv6Multicast},
+		{"a later fragment to ff02::1", pt.Extend6(group, laterPiece), telemetry.DropIPv6Multicast},
+		{"UDP to ff02::1 and a unicast MAC", pt.UDP6(toOne), telemetry.DropMulticastMAC},
+		{"neighbour discovery to ff02::1 and a unicast MAC", pt.NeighborSolicit6(toOne), telemetry.DropMulticastMAC},
+		{"MLD", pt.Extend6(report, routerAlert), telemetry.NotDropped},
+		{"MLD in a fragment", pt.Extend6(report, routerAlert, wholePiece), telemetry.DropIPv6Multicast},
+		{"router solicitation", nd(packet.ICMPv6RouterSolicit), telemetry.NotDropped},
+		{"neighbour solicitation", nd(packet.ICMPv6NeighborSolicit), telemetry.NotDropped},
+		{"neighbour advertisement", nd(packet.ICMPv6NeighborAdvert), telemetry.NotDropped},
+		{"router advertisement", nd(packet.ICMPv6RouterAdvert), telemetry.DropNDForbidden},
+		{"redirect", nd(packet.ICMPv6Redirect), telemetry.DropNDForbidden},
+		{"redirect behind options", pt.Extend6(nd(packet.ICMPv6Redirect), hopByHop, destOptions), telemetry.DropNDForbidden},
+		{"neighbour discovery from afar", far, telemetry.DropNDForbidden},
+		{"neighbour discovery with a fragment header", pt.Extend6(nd(packet.ICMPv6NeighborSolicit), wholePiece), telemetry.DropNDForbidden},
+		{"neighbour discovery in a first fragment", pt.Extend6(nd(packet.ICMPv6NeighborAdvert), firstPiece), telemetry.DropNDForbidden},
+		{"the same behind options", pt.Extend6(nd(packet.ICMPv6NeighborAdvert), firstPiece, destOptions), telemetry.DropNDForbidden},
+		{"a first fragment without a transport header", pt.Split(pt.Extend6(nd(packet.ICMPv6RouterAdvert), destOptions), 1, 8)[0], telemetry.DropExtHeaders},
+		{"a first fragment with one", pt.Split(pt.UDP6(pt.Options{Payload: make([]byte, 600)}), 1, 304)[0], telemetry.NotDropped},
+		{"routing header of type 0", pt.Extend6(udp, routing0), telemetry.DropSourceRoute},
+		{"routing header of type 0 behind others", pt.Extend6(udp, hopByHop, routing4, routing0), telemetry.DropSourceRoute},
+		{"routing header of type 4", pt.Extend6(udp, routing4), telemetry.NotDropped},
+		{"eight extension headers", pt.Extend6(udp, nine[:8]...), telemetry.NotDropped},
+		{"nine extension headers", pt.Extend6(udp, nine...), telemetry.DropExtHeaders},
+		{"another MAC, IPv6", pt.UDP6(pt.Options{EthSrc: station(9)}), telemetry.DropForeignMAC},
 	}
 }
 
@@ -128,15 +130,15 @@ func expiredFrames() []checkedFrame {
 	packet.IPv4(ip4[packet.EthernetLen:]).UpdateChecksum()
 	packet.IPv6(ip6[packet.EthernetLen:]).SetHopLimit(0)
 	return []checkedFrame{
-		{"TTL 0", ip4, dataplane.DropTTLZero},
-		{"hop limit 0", ip6, dataplane.DropTTLZero},
-		{"hop limit 0 and extension headers that do not fit", pt.Extend6(ip6, []byte{packet.ProtoHopByHop, 9, 1, 4, 0, 0, 0, 0}), dataplane.DropTTLZero},
+		{"TTL 0", ip4, telemetry.DropTTLZero},
+		{"hop limit 0", ip6, telemetry.DropTTLZero},
+		{"hop limit 0 and extension headers that do not fit", pt.Extend6(ip6, []byte{packet.ProtoHopByHop, 9, 1, 4, 0, 0, 0, 0}), telemetry.DropTTLZero},
 	}
 }
 
 // securityCases are packets that port security drops, one for each reason.
 func securityCases() (all []dropCase) {
-	seen := map[dataplane.DropReason]bool{dataplane.NotDropped: true}
+	seen := map[telemetry.DropReason]bool{telemetry.NotDropped: true}
 	for _, f := range slices.Concat(frames4(), frames6(), expiredFrames()) {
 		if !seen[f.reason] {
 			all = append(all, dropCase{reason: f.reason, flows: "table=1 actions=output:2", want: "in 1", frame: f.frame,
@@ -152,13 +154,13 @@ func securityCases() (all []dropCase) {
 func TestPortSecurity(t *testing.T) {
 	r := newRemembering(t, "table=0 actions=output:2", conntrack.Config{}, dataplane.Config{Cache: walktest.Cache()})
 	for _, secured := range []bool{true, false} {
-		r.secure(1, dataplane.PortSecurity{})
+		r.secure(1, l2.PortSecurity{})
 		if secured {
 			r.secure(1, guarded(1))
 		}
 		for _, f := range slices.Concat(frames4(), frames6(), expiredFrames()) {
 			want := "2"
-			if f.reason == dataplane.DropTTLZero || secured && f.reason != dataplane.NotDropped {
+			if f.reason == telemetry.DropTTLZero || secured && f.reason != telemetry.NotDropped {
 				want = fmt.Sprintf("drop %s in 0", f.reason)
 			}
 			for i := range 3 {
@@ -167,7 +169,7 @@ func TestPortSecurity(t *testing.T) {
 				}
 			}
 			traced := "2"
-			if v := r.trace(1, f.frame).Verdict; v.Reason != dataplane.NotDropped {
+			if v := r.trace(1, f.frame).Verdict; v.Reason != telemetry.NotDropped {
 				traced = fmt.Sprintf("drop %s in 0", v.Reason)
 			}
 			if traced != want {
@@ -190,13 +192,13 @@ func TestTagsAllowed(t *testing.T) {
 			continue
 		}
 		want := "2"
-		if reason != dataplane.NotDropped {
+		if reason != telemetry.NotDropped {
 			want = fmt.Sprintf("drop %s in 0", reason)
 		}
 		if got := r.outcomeOf(1, withTags(f.frame, 7)); got != want {
 			t.Errorf("%s: %q, want %q", f.name, got, want)
 		}
-		if got := r.outcomeOf(1, withTags(f.frame, 7, 8)); reason != dataplane.DropForeignMAC && got != "drop vlan_tag in 0" {
+		if got := r.outcomeOf(1, withTags(f.frame, 7, 8)); reason != telemetry.DropForeignMAC && got != "drop vlan_tag in 0" {
 			t.Errorf("%s with two tags: %q", f.name, got)
 		}
 	}

@@ -1,10 +1,13 @@
 package dataplane
 
 import (
-	"errors"
-	"fmt"
+	"cmp"
 	"slices"
 	"sync/atomic"
+
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
 )
 
 // Sums: no packet is ever lost without a word. What came and what was made of it
@@ -17,43 +20,10 @@ import (
 //
 // The first line holds for each port, of packets that entered by it, and for the
 // packets that the switch makes itself (packet-outs). What the kernel forwards by
-// shortcuts is in no term: it is received and sent without the switch.
+// offload entries is in no term: it is received and sent without the switch.
 //
 // A worker counts in its own memory and settles once per batch, under its busy
 // lock; who holds the locks of all sees sums that agree, at any load.
-
-// Sums is what became of packets.
-type Sums struct {
-	Received uint64 `json:"received"` // frames that the port handed to the switch
-	Made     uint64 `json:"made"`     // packet-outs: resets, ICMP errors, ARP answers …
-	// Copied is how often a packet was sent again after the first time: floods,
-	// groups of all, mirrors, to the agent besides an output.
-	Copied int64 `json:"copied"`
-	Cut    int64 `json:"cut"` // segments beyond the first that packets were cut into
-
-	Queued  uint64 `json:"queued"`  // for ports
-	Agent   uint64 `json:"agent"`   // packet-ins, including those that the switch answers
-	Dropped uint64 `json:"dropped"` // by table and reason in Tables
-	Held    int64  `json:"held"`    // fragments that wait for the rest of their datagram
-
-	// Of packets that leave by the port:
-	Handed  uint64 `json:"handed"`
-	Sent    uint64 `json:"sent"`
-	Refused uint64 `json:"refused"` // the port's own counters say why
-}
-
-// Missing is how many of the packets that came are accounted for by nothing: 0,
-// or the switch has lost some without a word.
-func (s *Sums) Missing() int64 {
-	came := int64(s.Received) + int64(s.Made) + s.Copied + s.Cut
-	return came - int64(s.Queued) - int64(s.Agent) - int64(s.Dropped) - s.Held
-}
-
-func (s *Sums) add(o *Sums) {
-	s.Received, s.Made, s.Copied, s.Cut = s.Received+o.Received, s.Made+o.Made, s.Copied+o.Copied, s.Cut+o.Cut
-	s.Queued, s.Agent, s.Dropped, s.Held = s.Queued+o.Queued, s.Agent+o.Agent, s.Dropped+o.Dropped, s.Held+o.Held
-	s.Handed, s.Sent, s.Refused = s.Handed+o.Handed, s.Sent+o.Sent, s.Refused+o.Refused
-}
 
 // account is the sums of a port, or of packets that the switch makes.
 type account struct {
@@ -61,8 +31,8 @@ type account struct {
 	copied, cut, held                                             atomic.Int64
 }
 
-func (a *account) sums() Sums {
-	return Sums{
+func (a *account) sums() telemetry.Sums {
+	return telemetry.Sums{
 		Received: a.received.Load(), Made: a.made.Load(), Copied: a.copied.Load(), Cut: a.cut.Load(),
 		Queued: a.queued.Load(), Agent: a.agent.Load(), Dropped: a.dropped.Load(), Held: a.held.Load(),
 		Handed: a.handed.Load(), Sent: a.sent.Load(), Refused: a.refused.Load(),
@@ -90,15 +60,15 @@ type batchSums struct {
 func (k *walk) walked() {
 	became := 1
 	if k.sent > 0 || k.waits > 0 {
-		became = k.sent - k.before + k.waits + k.lost
+		became = k.sent - k.before + k.waits + k.copiesDropped
 	}
 	k.w.sums.copied += int64(became - 1)
 	k.w.sums.held += int64(k.waits)
 }
 
-// loseHeld counts a fragment that waited in vain: as dropped, unless it was sent
+// dropHeld counts a fragment that waited in vain: as dropped, unless it was sent
 // somewhere before.
-func (a *account) loseHeld(sent bool) {
+func (a *account) dropHeld(sent bool) {
 	a.held.Add(-1)
 	if sent {
 		a.copied.Add(-1)
@@ -146,29 +116,9 @@ type ofBatch struct {
 	sums    batchSums
 }
 
-// PortSums is the sums of a port.
-type PortSums struct {
-	No   uint32 `json:"ofPort"`
-	Name string `json:"name"`
-	Sums
-}
-
-// SwitchSums is all sums of a switch, at one moment.
-type SwitchSums struct {
-	Ports []PortSums `json:"ports,omitzero"` // by number
-	// Own is what the switch makes itself, Gone the sums of ports that are gone.
-	Own   Sums `json:"own"`
-	Gone  Sums `json:"gone"`
-	Total Sums `json:"total"`
-	// Drops is what the tables count, Waiting the fragments that wait: they must be
-	// Total's Dropped and Held.
-	Drops   uint64 `json:"drops"`
-	Waiting int    `json:"waiting"`
-}
-
 // Sums tells what became of all packets. Workers stand still while it looks: where
 // they have all processors, that may take milliseconds until the last one stands.
-func (s *Switch) Sums() *SwitchSums {
+func (s *Switch) Sums() *telemetry.SwitchSums {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reading.Lock()
@@ -182,24 +132,24 @@ func (s *Switch) Sums() *SwitchSums {
 
 // RunningSums is Sums without stopping anybody, for who asks again and again. Terms
 // that belong together differ by the packets of batches that are under way.
-func (s *Switch) RunningSums() *SwitchSums {
+func (s *Switch) RunningSums() *telemetry.SwitchSums {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addUp()
 }
 
 // addUp adds up what there is. The caller holds mu.
-func (s *Switch) addUp() *SwitchSums {
-	all := &SwitchSums{Own: s.own.sums(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
+func (s *Switch) addUp() *telemetry.SwitchSums {
+	all := &telemetry.SwitchSums{Own: s.own.sums(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
 	for _, a := range s.past {
 		sums := a.sums()
-		all.Gone.add(&sums)
+		all.Gone.Add(&sums)
 	}
 	all.Total = all.Own
-	all.Total.add(&all.Gone)
+	all.Total.Add(&all.Gone)
 	for _, p := range s.ports.Load().list {
-		all.Ports = append(all.Ports, PortSums{p.no, p.port.Name(), p.account.sums()})
-		all.Total.add(&all.Ports[len(all.Ports)-1].Sums)
+		all.Ports = append(all.Ports, telemetry.PortSums{No: p.no, Name: p.port.Name(), Sums: p.account.sums()})
+		all.Total.Add(&all.Ports[len(all.Ports)-1].Sums)
 	}
 	for _, w := range append([]*worker{s.outside}, s.workers...) {
 		for table := range w.drops {
@@ -211,30 +161,6 @@ func (s *Switch) addUp() *SwitchSums {
 	return all
 }
 
-// Check says where sums do not agree.
-func (s *SwitchSums) Check() error {
-	var errs []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	of := func(who string, x *Sums) {
-		check(x.Missing() == 0, "%s: %d packets are missing: %+v", who, x.Missing(), *x)
-		check(x.Handed == x.Sent+x.Refused, "%s: of %d packets handed to it %d were sent and %d refused", who, x.Handed, x.Sent, x.Refused)
-	}
-	for i := range s.Ports {
-		of(fmt.Sprintf("port %d (%s)", s.Ports[i].No, s.Ports[i].Name), &s.Ports[i].Sums)
-	}
-	of("the switch's own", &s.Own)
-	of("ports that are gone", &s.Gone)
-	t := &s.Total
-	check(t.Queued == t.Handed, "%d packets were queued, and %d handed to ports", t.Queued, t.Handed)
-	check(t.Dropped == s.Drops, "%d packets were dropped, and the tables count %d", t.Dropped, s.Drops)
-	check(t.Held == int64(s.Waiting), "%d fragments are held, and %d wait", t.Held, s.Waiting)
-	return errors.Join(errs...)
-}
-
 // foldSums adds up the accounts of ports that are gone and hold nothing any more.
 // The caller holds mu.
 func (s *Switch) foldSums() {
@@ -243,7 +169,54 @@ func (s *Switch) foldSums() {
 			return false
 		}
 		sums := a.sums()
-		s.gone.add(&sums)
+		s.gone.Add(&sums)
 		return true
 	})
+}
+
+// DroppedPackets returns the packets that were dropped since its last call, by time. missed counts those
+// that no ring had room for, since the switch began. Any goroutine may call it.
+func (s *Switch) DroppedPackets() (all []telemetry.DroppedPacket, missed uint64) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	for _, r := range s.dropRings() {
+		all = r.Read(all)
+		missed += r.Missed.Load()
+	}
+	slices.SortStableFunc(all, func(a, b telemetry.DroppedPacket) int { return cmp.Compare(a.At, b.At) })
+	return all, missed
+}
+
+func (s *Switch) dropRings() []*telemetry.DropRing {
+	all := []*telemetry.DropRing{s.outside.dropRing, s.fragmentDrops}
+	for _, w := range s.workers {
+		all = append(all, w.dropRing)
+	}
+	return all
+}
+
+// countDrop counts a lost packet and notes it.
+func (w *worker) countDrop(f *packet.Frame, l *telemetry.Drop) {
+	w.drops[l.Table][l.Reason].Add(1)
+	w.sums.dropped++
+	w.dropRing.Note(l, f, w.walk.inPort, w.now)
+}
+
+// countLateDrop is lose for a packet that had an output already.
+func (w *worker) countLateDrop(f *packet.Frame, r telemetry.DropReason) {
+	k := &w.walk
+	w.countDrop(f, &telemetry.Drop{Reason: r, Table: k.last, Entry: k.met, CT: telemetry.CTOf(&k.ct)})
+}
+
+// noteReplayed notes a packet that is dropped as one before it was. It is counted
+// with its path.
+func (k *walk) noteReplayed(e *flowcache.Entry, l *telemetry.Drop, f *packet.Frame) {
+	p := k.w.dropRing.Take(k.inPort)
+	if p == nil {
+		return
+	}
+	if e.Parts != 0 {
+		e.Apply(f, &k.layers)
+	}
+	p.Fill(l, f, k.inPort, k.w.now)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
@@ -57,24 +58,24 @@ func TestSums(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(r *rig)
-		want dataplane.Sums // of port 1
-		own  dataplane.Sums
+		want telemetry.Sums // of port 1
+		own  telemetry.Sums
 	}{
-		{"output", func(r *rig) { r.send(send(9)) }, dataplane.Sums{Received: 1, Queued: 1}, dataplane.Sums{}},
-		{"three outputs", func(r *rig) { r.send(send(1)) }, dataplane.Sums{Received: 1, Copied: 2, Queued: 3}, dataplane.Sums{}},
-		{"to the agent too", func(r *rig) { r.send(send(2)) }, dataplane.Sums{Received: 1, Copied: 1, Queued: 1, Agent: 1}, dataplane.Sums{}},
-		{"to the agent", func(r *rig) { r.send(send(3)) }, dataplane.Sums{Received: 1, Agent: 1}, dataplane.Sums{}},
-		{"dropped, replayed too", func(r *rig) { r.send(send(4)); r.send(send(4)); r.send(send(4)) }, dataplane.Sums{Received: 3, Dropped: 3}, dataplane.Sums{}},
-		{"a fragment waits", func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)) }, dataplane.Sums{Received: 1, Held: 1}, dataplane.Sums{}},
+		{"output", func(r *rig) { r.send(send(9)) }, telemetry.Sums{Received: 1, Queued: 1}, telemetry.Sums{}},
+		{"three outputs", func(r *rig) { r.send(send(1)) }, telemetry.Sums{Received: 1, Copied: 2, Queued: 3}, telemetry.Sums{}},
+		{"to the agent too", func(r *rig) { r.send(send(2)) }, telemetry.Sums{Received: 1, Copied: 1, Queued: 1, Agent: 1}, telemetry.Sums{}},
+		{"to the agent", func(r *rig) { r.send(send(3)) }, telemetry.Sums{Received: 1, Agent: 1}, telemetry.Sums{}},
+		{"dropped, replayed too", func(r *rig) { r.send(send(4)); r.send(send(4)); r.send(send(4)) }, telemetry.Sums{Received: 3, Dropped: 3}, telemetry.Sums{}},
+		{"a fragment waits", func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)) }, telemetry.Sums{Received: 1, Held: 1}, telemetry.Sums{}},
 		{"fragments that went on", func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)); r.sendFrame(1, piece(1, 400, 400, false)) },
-			dataplane.Sums{Received: 2, Queued: 2}, dataplane.Sums{}},
+			telemetry.Sums{Received: 2, Queued: 2}, telemetry.Sums{}},
 		{"a fragment that waited in vain", func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)); *r.now += 20e9; r.sw.Expire() },
-			dataplane.Sums{Received: 1, Dropped: 1}, dataplane.Sums{}},
+			telemetry.Sums{Received: 1, Dropped: 1}, telemetry.Sums{}},
 		{"packet-out", func(r *rig) {
 			_, frame := r.compose(anyTCP)
 			r.check(r.sw.PacketOut(1, []flow.Action{flow.Output{Port: 2}, flow.Output{Port: 3}}, frame))
-		}, dataplane.Sums{}, dataplane.Sums{Made: 1, Copied: 1, Queued: 2}},
-		{"a frame too short", func(r *rig) { r.sendFrame(1, make([]byte, 13)) }, dataplane.Sums{Received: 1, Dropped: 1}, dataplane.Sums{}},
+		}, telemetry.Sums{}, telemetry.Sums{Made: 1, Copied: 1, Queued: 2}},
+		{"a frame too short", func(r *rig) { r.sendFrame(1, make([]byte, 13)) }, telemetry.Sums{Received: 1, Dropped: 1}, telemetry.Sums{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, flows)
@@ -98,7 +99,7 @@ func TestSumsOfSegments(t *testing.T) {
 	_, frame := r.compose(anyTCP)
 	r.undone = packet.Offload{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 16, SegmentSize: 500}
 	out := r.sendFrame(1, lengthened(frame, 1800))
-	want := dataplane.Sums{Received: 1, Cut: int64(len(out)) - 1, Queued: uint64(len(out))}
+	want := telemetry.Sums{Received: 1, Cut: int64(len(out)) - 1, Queued: uint64(len(out))}
 	if got := r.sw.Sums().Ports[0].Sums; len(out) < 3 || got != want {
 		t.Errorf("%d segments left: %+v, want %+v", len(out), got, want)
 	}
@@ -123,7 +124,7 @@ func TestSumsOutliveTheirPort(t *testing.T) {
 	r.check(r.sw.RemovePort(1))
 	delete(r.ports, 1)
 	sums := r.sw.Sums()
-	if want := (dataplane.Sums{Received: 2, Queued: 1, Held: 1}); sums.Gone != want || sums.Waiting != 1 {
+	if want := (telemetry.Sums{Received: 2, Queued: 1, Held: 1}); sums.Gone != want || sums.Waiting != 1 {
 		t.Errorf("gone: %+v, want %+v", sums.Gone, want)
 	}
 	wantBalance(t, r.sw)
@@ -132,20 +133,20 @@ func TestSumsOutliveTheirPort(t *testing.T) {
 		r.sw.Expire()
 	}
 	r.addPort(1, memory.Options{})
-	if want := (dataplane.Sums{Received: 2, Queued: 1, Dropped: 1}); r.sw.Sums().Gone != want {
+	if want := (telemetry.Sums{Received: 2, Queued: 1, Dropped: 1}); r.sw.Sums().Gone != want {
 		t.Errorf("gone: %+v, want %+v", r.sw.Sums().Gone, want)
 	}
 }
 
 // TestSumsCheck: a packet that nothing accounts for is found, and its port named.
 func TestSumsCheck(t *testing.T) {
-	for want, s := range map[string]dataplane.SwitchSums{
-		"port 4 (p4): 1 packets are missing":                      {Ports: []dataplane.PortSums{{No: 4, Name: "p4", Sums: dataplane.Sums{Received: 3, Queued: 2}}}},
-		"of 3 packets handed to it 1 were sent and 1 refused":     {Own: dataplane.Sums{Handed: 3, Sent: 1, Refused: 1}},
-		"2 packets were queued, and 1 handed":                     {Total: dataplane.Sums{Queued: 2, Handed: 1}},
+	for want, s := range map[string]telemetry.SwitchSums{
+		"port 4 (p4): 1 packets are missing":                      {Ports: []telemetry.PortSums{{No: 4, Name: "p4", Sums: telemetry.Sums{Received: 3, Queued: 2}}}},
+		"of 3 packets handed to it 1 were sent and 1 refused":     {Own: telemetry.Sums{Handed: 3, Sent: 1, Refused: 1}},
+		"2 packets were queued, and 1 handed":                     {Total: telemetry.Sums{Queued: 2, Handed: 1}},
 		"0 packets were dropped, and the tables count 5":          {Drops: 5},
 		"0 fragments are held, and 1 wait":                        {Waiting: 1},
-		"ports that are gone: -1 packets are missing: {Received:": {Gone: dataplane.Sums{Agent: 1}},
+		"ports that are gone: -1 packets are missing: {Received:": {Gone: telemetry.Sums{Agent: 1}},
 	} {
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

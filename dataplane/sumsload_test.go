@@ -84,7 +84,7 @@ func TestSumsUnderLoad(t *testing.T) {
 		wants(r.sw.PacketOut(1, []flow.Action{flow.Output{Port: 3}, flow.Output{Port: 4}}, packettest.UDP4(packettest.Options{})))
 		wants(r.sw.PacketOut(1, []flow.Action{flow.Resubmit{InPort: flow.PortInPort, Table: 0}}, piece(7, 0, 400, true)))
 	})
-	again(func(int) { r.sw.Expire(); r.sw.Lost() })
+	again(func(int) { r.sw.Expire(); r.sw.DroppedPackets() })
 	looks := 0
 	r.until("enough of all sorts", func() bool {
 		s := r.sw.Sums()

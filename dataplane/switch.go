@@ -12,6 +12,14 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/offload"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/sched"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
 )
@@ -36,9 +44,9 @@ type Config struct {
 	// Cache is how many connection directions each worker's cache remembers:
 	// 262,144 when 0, none when negative.
 	Cache int
-	// Stretches is how many stretches of walks each worker remembers. When 0 it
+	// Megaflows is how many megaflows of walks each worker remembers. When 0 it
 	// is 65,536, or none where Cache is negative; none when negative.
-	Stretches int
+	Megaflows int
 	// TimeEvery is of how many walks one is timed, table by table, in each worker:
 	// of 1021 when 0.
 	TimeEvery int
@@ -48,54 +56,57 @@ type Config struct {
 	// OpenAwake opens the request of one worker for that; ports.OpenAwake when nil.
 	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
-	PacketIn func(*PacketIn)
+	PacketIn func(*telemetry.PacketIn)
 	// Answers says whether PacketIn answers a packet and nobody has to get it, by the
 	// userdata of the action and the name of the entry's table. These packet-ins need no
 	// controller. Workers call it. nil: all need one.
 	Answers func(userdata []byte, table string) bool
-	// Shortcuts lets the kernel forward packets of established connections by
-	// itself, between ports that say so (ports.Info.Shortcut); nil for none. It
+	// Offload lets the kernel forward packets of established connections by
+	// itself, between ports that say so (ports.Info.Offload entry); nil for none. It
 	// takes the cache. The switch alone uses it until it is closed.
-	Shortcuts ports.Shortcuts
-	// ShortcutAfter is how many packets of a connection's direction must have been
+	Offload ports.Offload
+	// OffloadAfter is how many packets of a connection's direction must have been
 	// replayed before it gets one: 32 when 0.
-	ShortcutAfter int
+	OffloadAfter int
 }
 
 // Switch is one pipeline with its ports.
 type Switch struct {
 	conntrack *conntrack.Table
 	clock     func() int64
-	onPacket  func(*PacketIn)
+	onPacket  func(*telemetry.PacketIn)
 	answers   func(userdata []byte, table string) bool
 	hashSeed  uint64
 
-	program   atomic.Pointer[program]
+	program   atomic.Pointer[program.Program]
 	ports     atomic.Pointer[portSet]
 	workers   []*worker
 	outside   *worker // for packet-outs, traces and Poll; used under its busy lock
-	fdb       fdb
-	fragments *conntrack.Fragments[paused]
-	// lostFragments is those that waited in vain.
-	lostFragments  *lostRing
-	reading        sync.Mutex // held by who reads rings of lost packets, or sums
-	crediting      sync.Mutex // held by who takes to entries what was counted elsewhere
-	own            account    // packets that the switch makes
-	gone           Sums       // of ports that are gone, and hold nothing
-	past           []*account // … that may hold fragments; both under mu
-	packetIns      chan *PacketIn
+	fdb       l2.MACTable
+	fragments *reassembly.Fragments[paused]
+	// fragmentDrops is those that waited in vain.
+	fragmentDrops  *telemetry.DropRing
+	reading        sync.Mutex     // held by who reads rings of lost packets, or sums
+	crediting      sync.Mutex     // held by who takes to entries what was counted elsewhere
+	own            account        // packets that the switch makes
+	gone           telemetry.Sums // of ports that are gone, and hold nothing
+	past           []*account     // … that may hold fragments; both under mu
+	packetIns      chan *telemetry.PacketIn
 	controllerAway atomic.Bool
 	learnings      atomic.Uint64           // changes of learned entries, counted from 1
 	learners       atomic.Uint64           // tables that learned entries for the first time
 	awoken         atomic.Uint64           // times that a table without learned entries learned one
 	lives          atomic.Pointer[liveSet] // live traces; nil for none
 	armed          uint64                  // how many sets of them there were; under mu
-	shortcuts      *shortcuts              // nil without
+	offload        *offload.Table          // nil without
+	offloadAfter   uint16                  // Config.OffloadAfter
 
-	mu      sync.Mutex // one change at a time
-	entries compiler
-	window  int64 // when that of the ports' parts began, nanoseconds
-	trial   trial // of a move
+	mu        sync.Mutex // one change at a time
+	entries   program.Compiler
+	window    int64 // when that of the ports' parts began, nanoseconds
+	trial     sched.Trial
+	tried     *switchPort // the port that is moved on trial
+	triedFrom int         // … and its worker before
 }
 
 // portSet is the ports of a switch; it never changes.
@@ -122,7 +133,7 @@ func (s *portSet) port(no uint32) *switchPort {
 func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, answers: c.Answers,
-		hashSeed: c.SelectSeed, packetIns: make(chan *PacketIn, packetInQueue),
+		hashSeed: c.SelectSeed, packetIns: make(chan *telemetry.PacketIn, packetInQueue),
 		window: c.Clock(),
 	}
 	for s.hashSeed == 0 {
@@ -137,11 +148,11 @@ func New(c Config) (*Switch, error) {
 		if c.Cache >= 0 {
 			w.cache = newCache(cmp.Or(c.Cache, defaultCache))
 		}
-		if c.Stretches == 0 && c.Cache >= 0 {
-			c.Stretches = defaultStretches
+		if c.Megaflows == 0 && c.Cache >= 0 {
+			c.Megaflows = flowcache.DefaultMegaflows
 		}
-		if c.Stretches > 0 {
-			w.stretches = newStretches(c.Stretches, &w.scratch)
+		if c.Megaflows > 0 {
+			w.megaflows = flowcache.NewMegaflows(c.Megaflows, &w.scratch)
 		}
 		poller, err := ports.NewPoller()
 		if err != nil {
@@ -158,34 +169,38 @@ func New(c Config) (*Switch, error) {
 			if err != nil {
 				return nil, fmt.Errorf("worker: %w", err)
 			}
-			w.wakefulness.request = request
+			w.hold.Awakener = request
 		}
 	}
 	s.outside = newWorker(s)
-	if c.Shortcuts != nil && c.Cache >= 0 {
-		s.shortcuts = newShortcuts(s, c.Shortcuts, cmp.Or(c.ShortcutAfter, defaultShortcutAfter))
+	if c.Offload != nil && c.Cache >= 0 {
+		s.offloadAfter = uint16(cmp.Or(c.OffloadAfter, defaultOffloadAfter))
+		s.offload = offload.New(offload.Switch{
+			Conntrack: s.conntrack, Clock: s.clock, State: s.offloadState,
+			Traced: func(key *ports.OffloadKey, inPort uint32) bool { return s.lives.Load().wantsKey(key, inPort) },
+		}, c.Offload)
 	}
-	s.lostFragments = newLostRing()
-	s.fragments = conntrack.NewFragments(s.loseFragment)
+	s.fragmentDrops = telemetry.NewDropRing()
+	s.fragments = reassembly.NewFragments(s.dropFragment)
 	return s, nil
 }
 
 // Apply changes the pipeline by a bundle, whole or not at all. The error names
 // every entry that was refused (InvalidEntryError).
-func (s *Switch) Apply(b *Bundle) error {
+func (s *Switch) Apply(b *program.Bundle) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.apply(b)
 }
 
 // apply is Apply under the caller's s.mu.
-func (s *Switch) apply(b *Bundle) error {
+func (s *Switch) apply(b *program.Bundle) error {
 	before := s.program.Load()
 	if before == nil {
-		before = &program{}
+		before = &program.Program{}
 	}
-	after, err := before.build(b, &s.entries, s.clock())
-	if after.learner {
+	after, err := before.Build(b, &s.entries, s.clock())
+	if after.FirstLearner {
 		s.learners.Add(1)
 	}
 	if err != nil {
@@ -193,31 +208,30 @@ func (s *Switch) apply(b *Bundle) error {
 	}
 	s.program.Store(after)
 	s.forgetLearned(before, after)
-	s.shortcuts.withdraw()
+	s.offload.Withdraw()
 	return nil
 }
 
 // addLearned installs an entry that a packet made.
-func (s *Switch) addLearned(t *table, ne *entry, limit uint32) {
-	ne.learned = true
-	if !t.live.mayLearn.Swap(true) {
+func (s *Switch) addLearned(t *lookup.Table, ne *lookup.Entry, limit uint32) {
+	if !t.Live.MayLearn.Swap(true) {
 		s.learners.Add(1)
-		s.shortcuts.withdraw()
+		s.offload.Withdraw()
 	}
-	if t.live.learned.add(ne, limit) {
-		s.awoken.Add(1) // now that lookups meet the entry: a stretch that missed it was begun before
+	if t.Live.Learned.Add(ne, limit) {
+		s.awoken.Add(1) // now that lookups meet the entry: a megaflow that missed it was begun before
 	}
 	s.learnings.Add(1)
 }
 
 // AddPort makes a port part of the switch under a number, without port security.
 func (s *Switch) AddPort(no uint32, p ports.Port) error {
-	return s.AddSecuredPort(no, p, PortSecurity{})
+	return s.AddSecuredPort(no, p, l2.PortSecurity{})
 }
 
 // AddSecuredPort makes a port part of the switch under a number. Its security holds
 // from its first packet on.
-func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security PortSecurity) error {
+func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.ports.Load()
@@ -225,9 +239,9 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security PortSecurity) 
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
 	info := p.Info()
-	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, shortcut: info.Shortcut, mtu: info.MTU}
-	sp.guard.Store(guardOf(&security))
-	sp.worker.Store(s.idlest(old.list))
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, kernel: offload.Port{No: no, Link: info.OffloadLink, MTU: info.MTU}}
+	sp.guard.Store(l2.GuardOf(&security))
+	sp.share.Assign(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	s.forgetForeign()
 	return nil
@@ -248,7 +262,7 @@ func (s *Switch) RemovePort(no uint32) error {
 		w.letGo()
 	}
 	s.outside.finish(sp)
-	s.fdb.remove(func(l *station) bool { return l.port.Load() == no })
+	s.fdb.Remove(func(l *l2.Station) bool { return l.Port.Load() == no })
 	s.past = append(s.past, &sp.account)
 	return sp.port.Close()
 }
@@ -273,9 +287,9 @@ func (s *Switch) publishPorts(list []*switchPort) {
 			set.low[p.no] = p
 		}
 	}
-	s.fdb.ports.Store(int32(len(list)))
+	s.fdb.Ports.Store(int32(len(list)))
 	s.ports.Store(set)
-	s.shortcuts.withdraw()
+	s.offload.Withdraw()
 	for i, w := range s.workers {
 		w.assign(s.received(i))
 	}
@@ -284,7 +298,7 @@ func (s *Switch) publishPorts(list []*switchPort) {
 // received are the ports that a worker receives from.
 func (s *Switch) received(worker int) (mine []*switchPort) {
 	for _, p := range s.ports.Load().list {
-		if int(p.worker.Load()) == worker {
+		if p.share.Worker() == worker {
 			mine = append(mine, p)
 		}
 	}
@@ -302,8 +316,8 @@ func (s *Switch) Run(ctx context.Context) error {
 		wg.Go(func() { errs <- w.runWorker(ctx); cancel() })
 	}
 	wg.Go(func() { s.runUpkeep(ctx) })
-	if s.shortcuts != nil {
-		wg.Go(func() { s.shortcuts.runShortcuts(ctx) })
+	if s.offload != nil {
+		wg.Go(func() { s.offload.Run(ctx) })
 	}
 	<-ctx.Done()
 	for _, w := range s.workers {
@@ -339,7 +353,7 @@ func (s *Switch) runUpkeep(ctx context.Context) {
 	}
 }
 
-func (s *Switch) deliver(pi *PacketIn) {
+func (s *Switch) deliver(pi *telemetry.PacketIn) {
 	if s.onPacket != nil {
 		s.onPacket(pi)
 	}
@@ -350,12 +364,12 @@ func (s *Switch) deliver(pi *PacketIn) {
 // hand calls it.
 func (s *Switch) Expire() {
 	now := s.clock()
-	s.shortcuts.tend(now)
+	s.offload.Tend(now)
 	s.conntrack.Sweep(now)
 	s.reading.Lock()
 	s.fragments.Expire(now)
 	s.reading.Unlock()
-	s.fdb.expire(now)
+	s.fdb.Expire(now)
 	s.creditNow()
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
@@ -365,23 +379,23 @@ func (s *Switch) Expire() {
 		return
 	}
 	var gone []*flow.Entry
-	for _, t := range p.tables {
+	for _, t := range p.Tables {
 		if t == nil {
 			continue
 		}
-		if t.live.learned.removeIf(func(e *entry) bool { return e.expired(now) }) > 0 {
+		if t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Expired(now) }) > 0 {
 			s.learnings.Add(1)
 		}
-		if t.classifier.timed > 0 {
-			t.classifier.all(func(e *entry) {
-				if e.expired(now) {
+		if t.Static.HasTimeouts() {
+			t.Static.All(func(e *lookup.Entry) {
+				if e.Expired(now) {
 					gone = append(gone, e.Entry)
 				}
 			})
 		}
 	}
 	if len(gone) > 0 {
-		s.apply(&Bundle{Delete: gone}) // nothing that remains can depend on an entry
+		s.apply(&program.Bundle{Delete: gone}) // nothing that remains can depend on an entry
 	}
 }
 
@@ -393,8 +407,8 @@ func (s *Switch) Poll() {
 		for _, w := range s.workers {
 			w.drain()
 		}
-		if s.shortcuts != nil {
-			s.shortcuts.poll()
+		if s.offload != nil {
+			s.offload.Poll()
 		}
 		select {
 		case pi := <-s.packetIns:
@@ -408,18 +422,18 @@ func (s *Switch) Poll() {
 // BringBack ends what the kernel forwards by itself: when it returns, every packet
 // comes to the ports, and connections and counters say what had passed. Run must
 // have returned.
-func (s *Switch) BringBack() { s.shortcuts.close() }
+func (s *Switch) BringBack() { s.offload.Close() }
 
 // Close closes the ports and gives the workers' descriptors back. Run must
 // have returned.
 func (s *Switch) Close() error {
-	s.shortcuts.close()
+	s.offload.Close()
 	var errs []error
 	for _, p := range s.ports.Load().list {
 		errs = append(errs, s.RemovePort(p.no))
 	}
 	for _, w := range s.workers {
-		errs = append(errs, w.poller.Close(), w.wakefulness.close())
+		errs = append(errs, w.poller.Close(), w.hold.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/ports/memory"
@@ -26,14 +28,14 @@ func newSwitch(t *testing.T, p *flow.Program) *dataplane.Switch {
 }
 
 // newClockedSwitch is a switch without ports whose clock the test turns.
-func newClockedSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64) {
+func newClockedSwitch(t testing.TB, p *flow.Program, onPacketIn func(*telemetry.PacketIn)) (*dataplane.Switch, *int64) {
 	t.Helper()
 	sw, now, _ := newTrackingSwitch(t, p, onPacketIn)
 	return sw, now
 }
 
 // newTrackingSwitch is newClockedSwitch with its connection table.
-func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane.PacketIn)) (*dataplane.Switch, *int64, *conntrack.Table) {
+func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*telemetry.PacketIn)) (*dataplane.Switch, *int64, *conntrack.Table) {
 	t.Helper()
 	now := new(int64)
 	*now = 1e12
@@ -45,7 +47,7 @@ func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*dataplane
 	}
 	t.Cleanup(func() { closeSwitch(t, sw) })
 	if p != nil {
-		if err := sw.Apply(dataplane.BundleOf(p)); err != nil {
+		if err := sw.Apply(program.BundleOf(p)); err != nil {
 			t.Fatal(err)
 		}
 	}

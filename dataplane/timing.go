@@ -3,12 +3,14 @@ package dataplane
 import (
 	"time"
 
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 )
 
 // What tables cost is known of one walk in Config.TimeEvery, which is timed from end to
 // end: each lookup, and what its entry does until the next lookup, ct() and
-// groups included. A walk that is timed takes no stretches and draws none, so
+// groups included. A walk that is timed takes no megaflows and draws none, so
 // that each of its tables has its time, and none the time of drawing. Packets
 // that are replayed do not walk, and are not timed.
 //
@@ -24,35 +26,6 @@ const (
 	mostMarks = 64
 )
 
-// TableTimes is what packets cost in a table, of those that were timed.
-type TableTimes struct {
-	Timed uint64 `json:"timed"` // lookups
-	// Lookup and Actions are what these took together, and what their entries
-	// did until the next lookup or the end of the walk.
-	Lookup  time.Duration `json:"lookupNS"`
-	Actions time.Duration `json:"actionsNS"`
-}
-
-// MeanLookup is what a lookup takes; 0 when none was timed.
-func (t TableTimes) MeanLookup() time.Duration { return t.mean(t.Lookup) }
-
-// MeanActions is what an entry's actions take; 0 when none was timed.
-func (t TableTimes) MeanActions() time.Duration { return t.mean(t.Actions) }
-
-func (t TableTimes) mean(d time.Duration) time.Duration {
-	return max(0, d) / time.Duration(max(t.Timed, 1)) // less than reading the clock seems to take is nothing
-}
-
-func (t *tableState) add(n TableTimes) {
-	t.timed.Add(n.Timed)
-	t.lookupTime.Add(int64(n.Lookup))
-	t.actionTime.Add(int64(n.Actions))
-}
-
-func (t *tableState) times() TableTimes {
-	return TableTimes{t.timed.Load(), time.Duration(t.lookupTime.Load()), time.Duration(t.actionTime.Load())}
-}
-
 // timer times a walk now and then. It belongs to the worker's goroutine.
 type timer struct {
 	every int // how many walks have one that is timed
@@ -64,7 +37,7 @@ type timer struct {
 
 // mark is a lookup of the walk, and the clock before and after it.
 type mark struct {
-	table               *tableTally
+	table               *program.TableCount
 	asked, began, found time.Duration
 }
 
@@ -76,23 +49,23 @@ func (c *timer) begin() {
 }
 
 // find looks a table up and counts.
-func (w *worker) find(id uint8, t *table, k *flow.Key) *entry {
+func (w *worker) find(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry {
 	if w.timer.on {
 		return w.findTimed(id, t, k)
 	}
-	e := w.scratch.find(t, k)
-	w.tally.looked(id, t.live, e != nil)
+	e := w.scratch.Find(t, k)
+	w.tally.CountLookup(id, t.Live, e != nil)
 	return e
 }
 
-func (w *worker) findTimed(id uint8, t *table, k *flow.Key) *entry {
+func (w *worker) findTimed(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry {
 	m := &w.timer.marks[min(w.timer.n, mostMarks-1)]
 	w.timer.n++
 	m.asked = sinceBegin()
 	m.began = sinceBegin()
-	e := w.scratch.find(t, k)
+	e := w.scratch.Find(t, k)
 	m.found = sinceBegin()
-	m.table = w.tally.looked(id, t.live, e != nil)
+	m.table = w.tally.CountLookup(id, t.Live, e != nil)
 	return e
 }
 
@@ -113,9 +86,9 @@ func (c *timer) end() {
 		if i+1 < len(marks) {
 			next = marks[i+1].asked
 		}
-		m.table.times.Timed++
-		m.table.times.Lookup += m.found - m.began - reading
-		m.table.times.Actions += next - m.found - reading
+		m.table.Times.Timed++
+		m.table.Times.Lookup += m.found - m.began - reading
+		m.table.Times.Actions += next - m.found - reading
 	}
 }
 

@@ -5,21 +5,22 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
 // TestOneWalkInManyIsTimed: in each table that its packet passes, also where all
-// others take stretches; it is counted and sent like others.
+// others take megaflows; it is counted and sent like others.
 func TestOneWalkInManyIsTimed(t *testing.T) {
 	const timed, walks = 4, 4 * dataplane.TimeEvery
-	for _, stretches := range []int{0, 1 << 16} {
-		r := newStretched(t, stretches, threeStretches+"\ntable=5,actions=drop")
-		taken := r.counted(dataplane.StretchTaken, func() {
+	for _, megaflows := range []int{0, 1 << 16} {
+		r := newMegaflowed(t, megaflows, threeMegaflows+"\ntable=5,actions=drop")
+		taken := r.counted(telemetry.MegaflowHit, func() {
 			for i := range walks {
 				r.wantPorts(r.send(fmt.Sprintf("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=%d,udp_dst=53", 1000+i)), 4)
 			}
 		})
-		if stretches > 0 && (taken < 3*(walks-2*timed) || taken > 3*(walks-timed)) {
-			t.Errorf("%d stretches were taken by %d walks of which %d were timed", taken, walks, timed)
+		if megaflows > 0 && (taken < 3*(walks-2*timed) || taken > 3*(walks-timed)) {
+			t.Errorf("%d megaflows were taken by %d walks of which %d were timed", taken, walks, timed)
 		}
 		for _, tb := range r.sw.Tables() {
 			want := uint64(walks)

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
 // trace watches a frame's walk.
-func (r *rig) trace(in uint32, frame []byte) *dataplane.Trace {
+func (r *rig) trace(in uint32, frame []byte) *telemetry.Trace {
 	r.Helper()
-	tr, err := r.sw.Trace(&dataplane.TraceRequest{InPort: in, Frame: frame})
+	tr, err := r.sw.Trace(&telemetry.TraceRequest{InPort: in, Frame: frame})
 	r.check(err)
 	return tr
 }
 
 // text is a trace as people read it.
-func text(t testing.TB, tr *dataplane.Trace) string {
+func text(t testing.TB, tr *telemetry.Trace) string {
 	t.Helper()
 	var b strings.Builder
 	if err := tr.WriteText(&b, nil); err != nil {
@@ -119,9 +119,9 @@ func TestTraceStranger(t *testing.T) {
 		table=0,priority=7,ct_state=+est,ip actions=output:3
 		table=0,priority=0 actions=drop`)
 	in, frame := r.compose(anyTCP)
-	stranger := func() dataplane.Verdict {
+	stranger := func() telemetry.Verdict {
 		t.Helper()
-		tr, err := r.sw.Trace(&dataplane.TraceRequest{InPort: in, Frame: frame, Stranger: true})
+		tr, err := r.sw.Trace(&telemetry.TraceRequest{InPort: in, Frame: frame, Stranger: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,10 +141,10 @@ func TestTraceStranger(t *testing.T) {
 // TestTraceErrors checks what cannot be traced.
 func TestTraceErrors(t *testing.T) {
 	r := newRig(t, "table=0 actions=output:2")
-	if _, err := r.sw.Trace(&dataplane.TraceRequest{Frame: make([]byte, 13)}); err == nil {
+	if _, err := r.sw.Trace(&telemetry.TraceRequest{Frame: make([]byte, 13)}); err == nil {
 		t.Error("a runt was traced")
 	}
-	if _, err := newRigOf(t, sourcesOf("", "", "")).sw.Trace(&dataplane.TraceRequest{Frame: make([]byte, 14)}); err == nil {
+	if _, err := newRigOf(t, sourcesOf("", "", "")).sw.Trace(&telemetry.TraceRequest{Frame: make([]byte, 14)}); err == nil {
 		t.Error("a switch without a pipeline traced")
 	}
 }
@@ -166,7 +166,7 @@ func TestTraceIsWhatTrafficDoes(t *testing.T) {
 		if want := tracedFrames(tr); !slices.EqualFunc(out, want, sameFrame) {
 			t.Fatalf("packet %d (%s): left as %v, the trace said %v\n%s", i, packet, out, want, text(t, tr))
 		}
-		if tr.Verdict.Reason != dataplane.NotDropped {
+		if tr.Verdict.Reason != telemetry.NotDropped {
 			dropped++
 			what := fmt.Sprintf("drop %s in %d", tr.Verdict.Reason, tr.Verdict.Table)
 			if r.drops()[what] != drops[what]+1 {
@@ -181,9 +181,9 @@ func TestTraceIsWhatTrafficDoes(t *testing.T) {
 }
 
 // tracedFrames is what a trace says leaves, by port.
-func tracedFrames(tr *dataplane.Trace) (out []sent) {
+func tracedFrames(tr *telemetry.Trace) (out []sent) {
 	for i := range tr.Steps {
-		if st := &tr.Steps[i]; st.Kind == dataplane.StepOutput {
+		if st := &tr.Steps[i]; st.Kind == telemetry.StepOutput {
 			out = append(out, sent{port: st.Port, frame: st.Frame, tunnel: st.Tunnel})
 		}
 	}

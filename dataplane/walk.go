@@ -2,6 +2,9 @@ package dataplane
 
 import (
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -34,9 +37,9 @@ const (
 // packet.
 type walk struct {
 	w     *worker
-	prog  *program // the pipeline as it was when the packet came, to the walk's end
-	trace *tracer  // nil for traffic that nobody watches
-	lives asking   // which live traces want the packet
+	prog  *program.Program // the pipeline as it was when the packet came, to the walk's end
+	trace *tracer          // nil for traffic that nobody watches
+	lives asking           // which live traces want the packet
 
 	frame    *packet.Frame
 	key      flow.Key // behind a pointer, so that its words are aligned
@@ -60,13 +63,13 @@ type walk struct {
 	stopped bool        // no further action runs: a meter, a pause or conntrack said so
 	held    held        // an output that may still take the frame itself
 
-	sent   int // outputs and packet-ins
-	before int // of them, those before the walk paused
-	lost   int // copies that no frame was left for
-	waits  int // frames that wait for the rest of their datagram
-	reason DropReason
-	at     uint8       // table of reason
-	by     *flow.Entry // … and entry
+	sent          int // outputs and packet-ins
+	before        int // of them, those before the walk paused
+	copiesDropped int // copies that no frame was left for
+	waits         int // frames that wait for the rest of their datagram
+	reason        telemetry.DropReason
+	at            uint8       // table of reason
+	by            *flow.Entry // … and entry
 }
 
 // rest is what remains of an action list while an action of it runs tables: the
@@ -87,27 +90,27 @@ type held struct {
 
 // packet walks one frame, which belongs to the walk from here on.
 func (k *walk) packet(f *packet.Frame, inPort uint32) {
-	if !k.replay(f, inPort) {
-		k.enter(f, inPort)
+	switch k.replay(f, inPort) {
+	case replayed:
+		return
+	case missed:
+		k.record(f)
 	}
+	k.enter(f, inPort)
 }
 
 // enter walks one frame from the first table on.
 func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	k.begin(f, inPort)
 	if k.prog == nil {
-		k.drop(DropNoPipeline)
+		k.drop(telemetry.DropNoPipeline)
 	} else if f.Len() < 14 {
-		k.drop(DropRuntFrame)
+		k.drop(telemetry.DropRuntFrame)
 	} else {
 		why := k.extract()
-		if k.trace != nil {
-			k.trace.out.Start = k.key
-		} else {
-			k.w.timer.begin()
-		}
-		if why == NotDropped {
-			k.walkTable(k.prog.first)
+		k.noteStart()
+		if why == telemetry.NotDropped {
+			k.walkTable(k.prog.First)
 		} else {
 			k.drop(why)
 		}
@@ -118,7 +121,7 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 
 // extract makes the packet's key. It returns why the packet may not enter the first
 // table: the port's security forbids it, or its offload state does not fit it.
-func (k *walk) extract() DropReason {
+func (k *walk) extract() telemetry.DropReason {
 	if k.parsed { // replay has checked the offload state
 		k.parsed = false
 		flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
@@ -126,50 +129,48 @@ func (k *walk) extract() DropReason {
 	}
 	k.layers = flow.Extract(k.frame, k.inPort, &k.key)
 	why := k.violation()
-	if why == NotDropped && !packet.AdmitOffload(k.frame, &k.layers) {
+	if why == telemetry.NotDropped && !packet.AdmitOffload(k.frame, &k.layers) {
 		why = k.offloadReason()
 	}
 	return why
 }
 
 // offloadReason is why extract did not admit the packet.
-func (k *walk) offloadReason() DropReason {
+func (k *walk) offloadReason() telemetry.DropReason {
 	if packet.TooManySegments(k.frame, &k.layers) {
-		return DropSegments
+		return telemetry.DropSegments
 	}
-	return DropBadOffload
+	return telemetry.DropBadOffload
 }
 
 // begin sets the per-packet state.
 func (k *walk) begin(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
-	k.w.stretches.keepUp(k.prog, k.w.sw)
+	k.w.megaflows.Begin(k.prog, k.w.sw.learners.Load(), k.w.sw.awoken.Load())
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
 	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]
 	k.table, k.last, k.entry, k.met = 0, 0, nil, nil
 	if k.prog != nil {
-		k.table, k.last = k.prog.first, k.prog.first
+		k.table, k.last = k.prog.First, k.prog.First
 	}
 	k.stopped, k.held = false, held{}
-	k.sent, k.before, k.lost, k.waits, k.reason, k.at, k.by = 0, 0, 0, 0, NotDropped, 0, nil
+	k.sent, k.before, k.copiesDropped, k.waits, k.reason, k.at, k.by = 0, 0, 0, 0, telemetry.NotDropped, 0, nil
 }
 
 // finish gives the packet its verdict and the frame its end.
 func (k *walk) finish() {
-	if k.w.timer.on {
-		k.w.timer.end()
-	}
+	k.noteEnd()
 	k.parsed = false
-	if k.sent == 0 && k.waits == 0 && k.reason == NotDropped {
+	if k.sent == 0 && k.waits == 0 && k.reason == telemetry.NotDropped {
 		k.table, k.entry = k.last, k.met
-		k.drop(DropNoOutput)
+		k.drop(telemetry.DropNoOutput)
 	}
 	k.remember()
 	k.walked()
 	if k.sent > 0 || k.waits > 0 {
-		for range k.lost {
-			k.w.loseLate(k.frame, DropNoFrame)
+		for range k.copiesDropped {
+			k.w.countLateDrop(k.frame, telemetry.DropNoFrame)
 		}
 	}
 	switch {
@@ -177,7 +178,7 @@ func (k *walk) finish() {
 		k.w.queue(k.held.port, k.frame)
 		k.frame = nil
 	case k.sent == 0 && k.waits == 0:
-		k.w.lose(k.frame, &loss{k.reason, k.at, k.by, lostCT(&k.ct)})
+		k.w.countDrop(k.frame, &telemetry.Drop{Reason: k.reason, Table: k.at, Entry: k.by, CT: telemetry.CTOf(&k.ct)})
 	}
 	if k.frame != nil {
 		k.w.release(k.frame)
@@ -190,26 +191,23 @@ func (k *walk) finish() {
 
 // drop notes why the packet goes nowhere from here. It is the only way to lose
 // a packet; it counts when the walk ends without having sent it.
-func (k *walk) drop(r DropReason) {
+func (k *walk) drop(r telemetry.DropReason) {
 	k.reason, k.at, k.by = r, k.table, k.entry
-	if k.trace != nil {
-		k.trace.drop(k, r)
-	}
+	k.noteDrop(r)
 }
 
-// loseCopy notes a copy that no frame was left for: a drop like others when it
+// dropCopy notes a copy that no frame was left for: a drop like others when it
 // is all there was of the packet, and counted apart when the rest was sent.
-func (k *walk) loseCopy() {
-	k.lost++
-	k.w.rec.forbid()
-	k.drop(DropNoFrame)
+func (k *walk) dropCopy() {
+	k.copiesDropped++
+	k.noteOnce()
+	k.drop(telemetry.DropNoFrame)
 }
 
 // walkTable runs tables from one on, following goto_table.
 func (k *walk) walkTable(id uint8) {
 	if k.depth == maxDepth {
-		k.w.stretches.abandon()
-		k.drop(DropTooDeep)
+		k.drop(telemetry.DropTooDeep)
 		return
 	}
 	from, by, depth := k.table, k.entry, k.depth
@@ -225,11 +223,10 @@ func (k *walk) walkTable(id uint8) {
 func (k *walk) visit(id uint8) int {
 	k.table, k.last, k.entry, k.met = id, id, nil, nil
 	if k.lookups++; k.lookups > maxLookups {
-		k.w.stretches.abandon()
-		k.drop(DropTooDeep)
+		k.drop(telemetry.DropTooDeep)
 		return -1
 	}
-	t := k.prog.tables[id]
+	t := k.prog.Tables[id]
 	if t == nil {
 		k.miss()
 		return -1
@@ -240,42 +237,37 @@ func (k *walk) visit(id uint8) int {
 		return -1
 	}
 	k.entry, k.met = e.Entry, e.Entry
-	if k.trace != nil {
-		k.trace.entry(k, e)
-	}
+	k.noteEntry(e.Entry)
+	next := -1
 	if len(e.Actions) == 0 {
-		k.w.stretches.stop(k, DropByEntry)
-		k.drop(DropByEntry)
-		return -1
+		k.drop(telemetry.DropByEntry)
+	} else {
+		next = k.run(e.Compiled)
 	}
-	next := k.run(e.actions)
 	if next < 0 {
-		k.w.stretches.stop(k, NotDropped)
+		k.noteListDone()
 	}
 	return next
 }
 
 // find looks a table up; traffic counts.
-func (k *walk) find(id uint8, t *table) *entry {
+func (k *walk) find(id uint8, t *lookup.Table) *lookup.Entry {
 	if k.dry() {
-		return k.w.scratch.find(t, &k.key)
+		return k.w.scratch.Find(t, &k.key)
 	}
-	k.w.stretches.enter(id, t)
+	k.noteLookup(id, t)
 	e := k.w.find(id, t, &k.key)
-	k.w.stretches.met(id, t, e)
-	k.w.rec.visit(id, t, e)
+	k.noteFound(id, t, e)
 	if e != nil {
-		k.w.tally.credit(e.counters, k.frame.Len(), k.w.now)
+		k.w.tally.Count(e.Counters, k.frame.Len(), k.w.now)
 	}
 	return e
 }
 
 func (k *walk) miss() {
-	if k.trace != nil {
-		k.trace.miss(k)
-	}
-	k.w.stretches.stop(k, DropTableMiss)
-	k.drop(DropTableMiss)
+	k.noteEntry(nil)
+	k.drop(telemetry.DropTableMiss)
+	k.noteListDone()
 }
 
 // branch runs f on a copy of the packet, as clone(), groups and the tables
@@ -287,11 +279,11 @@ func (k *walk) branch(more bool, f func()) {
 		return
 	}
 	k.releaseHeld()
-	k.w.rec.forbid()
+	k.noteOnce()
 	saved := *k
 	frame := k.w.copyFrame(k.frame)
 	if frame == nil {
-		k.loseCopy()
+		k.dropCopy()
 		return
 	}
 	k.frame, k.rests = frame, k.rests[len(k.rests):]
@@ -301,7 +293,7 @@ func (k *walk) branch(more bool, f func()) {
 		k.trace.settle(k)
 		defer k.trace.restore(k)
 	}
-	saved.sent, saved.lost, saved.waits, saved.reason, saved.at, saved.by = k.sent, k.lost, k.waits, k.reason, k.at, k.by
+	saved.sent, saved.copiesDropped, saved.waits, saved.reason, saved.at, saved.by = k.sent, k.copiesDropped, k.waits, k.reason, k.at, k.by
 	saved.lookups, saved.last, saved.met = k.lookups, k.last, k.met
 	*k = saved
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -108,7 +109,7 @@ func TestTunnelOutput(t *testing.T) {
 
 // dropCase is one way to lose a packet for a reason.
 type dropCase struct {
-	reason dataplane.DropReason
+	reason telemetry.DropReason
 	flows  string
 	want   string // as rig.outcome says
 	setup  func(*rig)
@@ -119,56 +120,56 @@ type dropCase struct {
 
 func dropCases() []dropCase {
 	return append(securityCases(), []dropCase{
-		{reason: dataplane.DropByEntry, flows: "table=1 actions=goto_table:2\ntable=2 actions=drop", want: "in 2"},
-		{reason: dataplane.DropTableMiss, flows: "table=1 actions=goto_table:2\ntable=2,arp actions=drop", want: "in 2"},
-		{reason: dataplane.DropNoOutput, flows: "table=1 actions=set_field:1->reg0", want: "in 1"},
-		{reason: dataplane.DropToInPort, flows: "table=1 actions=goto_table:2\ntable=2 actions=output:1", want: "in 2"},
-		{reason: dataplane.DropNoSuchPort, flows: "table=1 actions=output:50", want: "in 1"},
-		{reason: dataplane.DropNoTunnelDst, flows: "table=1 actions=output:9", want: "in 1"},
-		{reason: dataplane.DropTTL, flows: "table=1,ip actions=goto_table:2\ntable=2,ip actions=dec_ttl,output:2", want: "in 2", packet: strings.Replace(anyTCP, "nw_ttl=64", "nw_ttl=1", 1)},
-		{reason: dataplane.DropMeter, flows: "table=1 actions=meter:1,output:2", want: "in 1", setup: func(r *rig) { r.send(anyTCP) }},
-		{reason: dataplane.DropTooDeep, flows: "table=1 actions=goto_table:2\ntable=2 actions=resubmit(,2)", want: "in 2"},
-		{reason: dataplane.DropNoBucket, flows: "table=1 actions=group:1", want: "in 1"},
-		{reason: dataplane.DropRuntFrame, flows: "table=1 actions=output:2", want: "in 1", frame: make([]byte, 13)},
-		{reason: dataplane.DropNoFrame, flows: "table=1 actions=clone(output:2),set_field:1->reg0", want: "in 1", frame: make([]byte, packet.LargeBuffer)},
-		{reason: dataplane.DropPacketInFull, flows: "table=1 actions=controller", want: "in 1", setup: fillPacketIns},
-		{reason: dataplane.DropControllerAway, flows: "table=1 actions=controller", want: "in 1", setup: func(r *rig) { r.sw.SetControllerAway(true) }},
-		{reason: dataplane.DropNoPipeline, want: "in none"},
-		{reason: dataplane.DropReservedMAC, flows: "table=1 actions=NORMAL", want: "in 1", packet: strings.Replace(anyTCP, "dl_dst=02:00:00:00:00:02", "dl_dst=01:80:c2:00:00:0e", 1)},
-		{reason: dataplane.DropNATExhausted, flows: "table=1,tcp actions=ct(commit,zone=7,nat(src=10.9.9.9:5000),table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropByEntry, flows: "table=1 actions=goto_table:2\ntable=2 actions=drop", want: "in 2"},
+		{reason: telemetry.DropTableMiss, flows: "table=1 actions=goto_table:2\ntable=2,arp actions=drop", want: "in 2"},
+		{reason: telemetry.DropNoOutput, flows: "table=1 actions=set_field:1->reg0", want: "in 1"},
+		{reason: telemetry.DropToInPort, flows: "table=1 actions=goto_table:2\ntable=2 actions=output:1", want: "in 2"},
+		{reason: telemetry.DropNoSuchPort, flows: "table=1 actions=output:50", want: "in 1"},
+		{reason: telemetry.DropNoTunnelDst, flows: "table=1 actions=output:9", want: "in 1"},
+		{reason: telemetry.DropTTL, flows: "table=1,ip actions=goto_table:2\ntable=2,ip actions=dec_ttl,output:2", want: "in 2", packet: strings.Replace(anyTCP, "nw_ttl=64", "nw_ttl=1", 1)},
+		{reason: telemetry.DropMeter, flows: "table=1 actions=meter:1,output:2", want: "in 1", setup: func(r *rig) { r.send(anyTCP) }},
+		{reason: telemetry.DropTooDeep, flows: "table=1 actions=goto_table:2\ntable=2 actions=resubmit(,2)", want: "in 2"},
+		{reason: telemetry.DropNoBucket, flows: "table=1 actions=group:1", want: "in 1"},
+		{reason: telemetry.DropRuntFrame, flows: "table=1 actions=output:2", want: "in 1", frame: make([]byte, 13)},
+		{reason: telemetry.DropNoFrame, flows: "table=1 actions=clone(output:2),set_field:1->reg0", want: "in 1", frame: make([]byte, packet.LargeBuffer)},
+		{reason: telemetry.DropPacketInFull, flows: "table=1 actions=controller", want: "in 1", setup: fillPacketIns},
+		{reason: telemetry.DropControllerAway, flows: "table=1 actions=controller", want: "in 1", setup: func(r *rig) { r.sw.SetControllerAway(true) }},
+		{reason: telemetry.DropNoPipeline, want: "in none"},
+		{reason: telemetry.DropReservedMAC, flows: "table=1 actions=NORMAL", want: "in 1", packet: strings.Replace(anyTCP, "dl_dst=02:00:00:00:00:02", "dl_dst=01:80:c2:00:00:0e", 1)},
+		{reason: telemetry.DropNATExhausted, flows: "table=1,tcp actions=ct(commit,zone=7,nat(src=10.9.9.9:5000),table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src=999", 1)) }},
-		{reason: dataplane.DropConntrackFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropConntrackFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.conntrack.SetMax(0) }},
-		{reason: dataplane.DropBadOffload, flows: "table=1 actions=output:2", want: "in 1", undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 60}},
-		{reason: dataplane.DropZoneFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropBadOffload, flows: "table=1 actions=output:2", want: "in 1", undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 60}},
+		{reason: telemetry.DropZoneFull, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.conntrack.SetLimit(7, 0) }},
-		{reason: dataplane.DropServerFirst, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropServerFirst, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			packet: strings.Replace(anyTCP, "+syn", "+ack", 1),
 			setup: func(r *rig) {
 				r.conntrack.Shield([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1000")}, math.MaxInt64)
 			}},
-		{reason: dataplane.DropFragShape, flows: tracked, want: "in 1", frame: piece(1, 0, 228, true)},
-		{reason: dataplane.DropFragTooLong, flows: tracked, want: "in 1", frame: piece(1, 65024, 520, true)},
-		{reason: dataplane.DropFragTooMany, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+		{reason: telemetry.DropFragShape, flows: tracked, want: "in 1", frame: piece(1, 0, 228, true)},
+		{reason: telemetry.DropFragTooLong, flows: tracked, want: "in 1", frame: piece(1, 65024, 520, true)},
+		{reason: telemetry.DropFragTooMany, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
 			setup: func(r *rig) { r.sendPieces(65, func(i int) []byte { return piece(1, 400*(i+1), 400, true) }) }},
-		{reason: dataplane.DropFragOverlap, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+		{reason: telemetry.DropFragOverlap, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
 			setup: func(r *rig) { r.sendPieces(2, func(i int) []byte { return piece(1, 800-8*i, 400, true) }) }},
-		{reason: dataplane.DropFragDuplicate, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
+		{reason: telemetry.DropFragDuplicate, flows: tracked, want: "in 1", frame: piece(1, 0, 400, true),
 			setup: func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)) }},
-		{reason: dataplane.DropFragFull, flows: tracked, want: "in 1", frame: piece(200, 0, 400, true),
+		{reason: telemetry.DropFragFull, flows: tracked, want: "in 1", frame: piece(200, 0, 400, true),
 			setup: func(r *rig) { r.sendPieces(128, func(i int) []byte { return piece(i, 0, 400, true) }) }},
-		{reason: dataplane.DropFragExpired, flows: tracked, want: "in 1", frame: piece(2, 0, 400, true),
+		{reason: telemetry.DropFragExpired, flows: tracked, want: "in 1", frame: piece(2, 0, 400, true),
 			setup: func(r *rig) { r.sendFrame(1, piece(1, 0, 400, true)); *r.now += 15e9 }},
-		{reason: dataplane.DropNewRate, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropNewRate, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) {
 				r.conntrack.SetNewRate(1)
 				for _, port := range []string{"997", "998"} {
 					r.send(strings.Replace(anyTCP, "tcp_src=1000", "tcp_src="+port, 1))
 				}
 			}},
-		{reason: dataplane.DropSegments, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.TCP4(packettest.Options{Payload: make([]byte, 1040)}),
+		{reason: telemetry.DropSegments, flows: "table=1 actions=output:2", want: "in 1", frame: packettest.TCP4(packettest.Options{Payload: make([]byte, 1040)}),
 			undone: packet.Offload{ChecksumPartial: true, ChecksumStart: 34, ChecksumOffset: 16, SegmentSize: 8}},
-		{reason: dataplane.DropPortShare, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
+		{reason: telemetry.DropPortShare, flows: "table=1,tcp actions=ct(commit,zone=7,table=2)\ntable=2 actions=output:2", want: "in 1",
 			setup: func(r *rig) { r.establish(19); r.conntrack.SetMax(20) }},
 	}...)
 }
@@ -203,14 +204,14 @@ func fillPacketIns(r *rig) {
 // TestDropReasons produces every drop reason, counted under the table where the
 // packet was lost. A reason that no case produces fails it.
 func TestDropReasons(t *testing.T) {
-	seen := map[dataplane.DropReason]bool{}
+	seen := map[telemetry.DropReason]bool{}
 	for _, c := range dropCases() {
 		seen[c.reason] = true
 		t.Run(c.reason.String(), func(t *testing.T) {
-			r := newRigOf(t, flow.Sources{
-				Flows:  flow.Text("flows", c.flows),
-				Groups: flow.Text("groups", "group_id=1,type=select"),
-				Meters: flow.Text("meters", "meter=1 pktps burst bands=\ntype=drop rate=1 burst_size=1"),
+			r := newRigOf(t, parse.Sources{
+				Flows:  parse.Text("flows", c.flows),
+				Groups: parse.Text("groups", "group_id=1,type=select"),
+				Meters: parse.Text("meters", "meter=1 pktps burst bands=\ntype=drop rate=1 burst_size=1"),
 			})
 			if c.setup != nil {
 				c.setup(r)
@@ -225,7 +226,7 @@ func TestDropReasons(t *testing.T) {
 			want := fmt.Sprintf("drop %s %s", c.reason, c.want)
 			r.undone = c.undone
 			got := r.outcomeOf(1, c.frame)
-			if c.reason == dataplane.DropPacketInFull {
+			if c.reason == telemetry.DropPacketInFull {
 				got = strings.Trim(got, "agent ")
 				want = strings.Trim(want, "agent ")
 			}
@@ -241,7 +242,7 @@ func TestDropReasons(t *testing.T) {
 			}
 		})
 	}
-	for _, reason := range dataplane.DropReasons() {
+	for _, reason := range telemetry.DropReasons() {
 		if !seen[reason] {
 			t.Errorf("no case loses a packet for %s", reason)
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/wiretest"
 )
 
@@ -37,7 +37,7 @@ func TestSwitchCrosses(t *testing.T) {
 	wiretest.Same(t, r.sw.Ports())
 	wiretest.Same(t, r.sw.Workers())
 	wiretest.Same(t, r.sw.Sums())
-	wiretest.Same(t, r.sw.Shortcuts())
+	wiretest.Same(t, r.sw.OffloadStats())
 	wiretest.Same(t, r.sw.Cache())
 	wiretest.Same(t, r.sw.LearnedMACs())
 	wiretest.Same(t, r.sw.Names())
@@ -54,7 +54,7 @@ func TestSwitchCrosses(t *testing.T) {
 }
 
 // sameTrace compares traces, without what does not cross: places of connections.
-func sameTrace(t *testing.T, got, want *dataplane.Trace) {
+func sameTrace(t *testing.T, got, want *telemetry.Trace) {
 	t.Helper()
 	for i := range want.Steps {
 		g, w := got.Steps[i], want.Steps[i]
@@ -66,7 +66,7 @@ func sameTrace(t *testing.T, got, want *dataplane.Trace) {
 		var a, b conntrack.Original
 		g.Meta.Original(&a)
 		w.Meta.Original(&b)
-		if a != b || dataplane.MetaKey(&g.Meta) != dataplane.MetaKey(&w.Meta) {
+		if a != b || telemetry.MetaKey(&g.Meta) != telemetry.MetaKey(&w.Meta) {
 			t.Errorf("step %d: connection %+v arrives as %+v", i, w.Meta, g.Meta)
 		}
 		g.Meta, w.Meta = conntrack.Meta{}, conntrack.Meta{}
@@ -87,10 +87,10 @@ func TestLearnedPartCrosses(t *testing.T) {
 		table=1,priority=0 actions=drop`)
 	in, frame := r.compose(anyTCP)
 	r.sendFrame(in, frame)
-	var all []dataplane.Learned
+	var all []telemetry.Learned
 	for _, s := range r.sw.FlowsIn(1) {
 		if s.Learned {
-			all = append(all, dataplane.Learned{Entry: s.Entry, Age: s.Duration, Idle: s.Idle})
+			all = append(all, telemetry.Learned{Entry: s.Entry, Age: s.Duration, Idle: s.Idle})
 		}
 	}
 	got := wiretest.Cross(t, all)

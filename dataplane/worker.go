@@ -4,8 +4,14 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/sched"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 )
@@ -15,15 +21,6 @@ import (
 // Nothing is handed from one worker to another, so a port's packets leave in
 // the order in which they came.
 //
-//	worker.go        rounds over the ports that are awake, and what leaves
-//	workerturn.go    how much of a port's batch is walked in one turn
-//	workerports.go   which ports a worker has, and which of them are awake
-//	workersleep.go   when it looks for others, spins and sleeps
-//	workerawake.go   when it keeps idle processors awake
-//	workerload.go    what its ports cost it
-//	workerbalance.go which worker has which port
-//	workertrial.go   … and whether a move helped
-//
 // In a round each port has one turn, of at most batchSize frames and turnSegments
 // segments. A port brings fewer frames after a batch that took longer than quantum.
 // So a port that floods has as many turns as one that has just enough. The next
@@ -32,7 +29,7 @@ import (
 // Per round there is one lock, and per batch one reading of the clock; per packet
 // of which all is known there is neither (docs/architecture.md, which take a lock).
 
-const batchSize = 64
+const batchSize = flowcache.BatchSize
 
 // worker moves packets. Everything here belongs to one goroutine, or to whoever
 // holds busy, but for the counters.
@@ -41,12 +38,12 @@ type worker struct {
 	no        int   // its place among the workers
 	now       int64 // clock of this batch, nanoseconds
 	walk      walk
-	scratch   lookupScratch
-	tally     tally
+	scratch   lookup.Scratch
+	tally     program.Counts
 	timer     timer
-	cache     *cache     // nil when it is off, and for the one outside
-	rec       recording  // for the cache
-	stretches *stretches // nil when they are off, and for the one outside
+	cache     *cache               // nil when it is off, and for the one outside
+	rec       recording            // for the cache
+	megaflows *flowcache.Megaflows // nil when they are off, and for the one outside
 	out       map[*switchPort]*[]*packet.Frame
 	lastOut   *switchPort // whose queue was used last
 	lastQueue *[]*packet.Frame
@@ -56,7 +53,7 @@ type worker struct {
 	copies    stock
 	large     stock
 	whole     []*datagram // fragments that may go on
-	joiner    conntrack.Joiner
+	joiner    reassembly.Joiner
 
 	busy    sync.Mutex // held for each round
 	receive atomic.Pointer[receiveSet]
@@ -66,22 +63,22 @@ type worker struct {
 	served  *polled     // the port of the batch since w.now, until it is charged
 	bytes   int         // that the first packets of each batch of the round had
 
-	crowding    crowding
-	crowded     bool // it has been behind for a window: to be relieved after the round
-	poller      *ports.Poller
-	woken       []uint32 // ports that the poller named
-	patience    patience
-	wakefulness wakefulness
-	awaits      bool // an answer, and so has left out a look: no port gets quiet meanwhile
-	counts      workerCounts
-	drops       [256][numDropReasons]atomic.Uint64 // lost packets by table and reason
-	account     *account                           // that its packets belong to
-	sums        batchSums                          // of them, since they were settled
-	lost        *lostRing                          // … and the last of them
+	crowding sched.Crowding
+	crowded  bool // it has been behind for a window: to be relieved after the round
+	poller   *ports.Poller
+	woken    []uint32 // ports that the poller named
+	polling  sched.Polling
+	hold     sched.IdleHold
+	awaits   bool // an answer, and so has left out a look: no port gets quiet meanwhile
+	counts   workerCounts
+	drops    [256][telemetry.NumDropReasons]atomic.Uint64 // dropRing packets by table and reason
+	account  *account                                     // that its packets belong to
+	sums     batchSums                                    // of them, since they were settled
+	dropRing *telemetry.DropRing                          // … and the last of them
 }
 
 func newWorker(s *Switch) *worker {
-	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: newStock(copyFrames, copyBuffer, copiesAhead), large: newStock(largeFrames, packet.LargeBuffer, largeAhead), lost: newLostRing()}
+	w := &worker{sw: s, out: make(map[*switchPort]*[]*packet.Frame), copies: newStock(copyFrames, copyBuffer, copiesAhead), large: newStock(largeFrames, packet.LargeBuffer, largeAhead), dropRing: telemetry.NewDropRing()}
 	w.walk.w = w
 	w.timer.every, w.timer.marks = timeEvery, new([mostMarks]mark)
 	w.walk.rests = make([]rest, 0, maxDepth+1)
@@ -146,7 +143,7 @@ func (w *worker) serveAll(p *polled, frames []*packet.Frame) {
 	if lives := w.sw.lives.Load(); lives == nil {
 		for i, f := range frames {
 			if w.cache != nil {
-				w.walk.near = &w.cache.warming.near[i]
+				w.walk.near = &w.cache.warming.Near[i]
 			}
 			w.walk.packet(f, p.no)
 		}
@@ -221,10 +218,9 @@ func (w *worker) transmit() {
 // flush tells what the batch counted, transmits what it queued and gives the
 // rest back.
 func (w *worker) flush() {
-	w.tellCache()
-	w.tellStretches()
-	w.tally.tell(w.now)
-	w.lost.publish()
+	w.endBatch()
+	w.tally.Publish(w.now)
+	w.dropRing.Publish()
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
 		w.seen = set
@@ -238,3 +234,51 @@ func (w *worker) flush() {
 
 // release gives a frame back with the others of this batch.
 func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
+
+const (
+	// quantum is how long a port's batch may take. One that takes longer is
+	// halved the next time, so that 64 segments of 64 kB do not keep the other
+	// ports waiting for a millisecond.
+	quantum    = 100 * time.Microsecond
+	leastBatch = 8
+)
+
+// workerCounts is what a worker counts of itself.
+type workerCounts struct {
+	batches, packets, sleeps    atomic.Uint64
+	working, spinning, sleeping atomic.Uint64 // nanoseconds
+	wakes                       sched.WakeTimes
+}
+
+// charge reads the clock, and notes that the time since the last batch began
+// was that batch's port's. From here on it is p's; nil when nothing came.
+func (w *worker) charge(p *polled) {
+	now := w.sw.clock()
+	if was := w.served; was != nil {
+		took := max(0, now-w.now)
+		was.share.Spend(took)
+		w.counts.working.Add(uint64(took))
+		was.chargeBatch(took)
+		w.crowded = w.crowding.Note(now, took, was.behind) || w.crowded
+	}
+	w.served, w.now = p, now
+}
+
+// chargeBatch charges a turn to its batch. The last turn of a batch sets how many
+// frames the next batch may have.
+func (p *polled) chargeBatch(took int64) {
+	p.backlog.took += took
+	if p.backlog.empty() {
+		p.budget = nextBudget(p.budget, time.Duration(p.backlog.took))
+		p.backlog.took = 0
+	}
+}
+
+// nextBudget is how many frames a port may bring next, after a batch within a
+// budget took so long.
+func nextBudget(budget int, took time.Duration) int {
+	if took > quantum {
+		return max(leastBatch, budget/2)
+	}
+	return min(batchSize, 2*budget)
+}

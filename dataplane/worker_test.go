@@ -11,17 +11,16 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 	"golang.org/x/sys/unix"
 )
-
-// patience is how long these tests wait for what must come: a machine may be
-// busy with something else.
-const patience = 60 * time.Second
 
 // bell is a memory port with a descriptor that is readable while it has frames,
 // as a port of the kernel's is.
@@ -73,9 +72,9 @@ func run(t testing.TB, workers int, flows string, has map[uint32]ports.Port) *ru
 		t.Fatal(err)
 	}
 	r := &running{t, sw}
-	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("flows", flows)})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text("flows", flows)})
 	r.check(err)
-	r.check(sw.Apply(dataplane.BundleOf(p)))
+	r.check(sw.Apply(program.BundleOf(p)))
 	for no, p := range has {
 		r.check(sw.AddPort(no, p))
 	}
@@ -114,7 +113,7 @@ func (r *running) until(what string, ok func() bool) {
 // udp is a frame from one host to another with a number in it.
 func udp(from, to byte, number uint32) *packet.Frame {
 	text := fmt.Sprintf("udp,dl_src=02:00:00:00:00:%02x,dl_dst=02:00:00:00:00:%02x,nw_src=10.0.0.%d,nw_dst=10.0.0.%d,nw_ttl=64,tp_src=%d,tp_dst=9", from, to, from, to, 1000+number%100)
-	m, err := flow.ParseMatch(text, nil)
+	m, err := parse.Match(text, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -282,7 +281,7 @@ func TestIdleSwitch(t *testing.T) {
 		return n
 	}
 	r.until("both workers sleep", func() bool {
-		return !slices.ContainsFunc(r.sw.Workers(), func(w dataplane.WorkerStats) bool { return w.Sleeps == 0 })
+		return !slices.ContainsFunc(r.sw.Workers(), func(w telemetry.WorkerStats) bool { return w.Sleeps == 0 })
 	})
 	r.until("no port stays awake", func() bool { // each does for some rounds
 		n := asked()
@@ -407,7 +406,7 @@ func testTogether(t *testing.T, workers int) {
 	for no := range ps {
 		r.check(r.sw.MovePort(no, int(no)%workers))
 	}
-	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("more", "table=2,priority=7,tcp actions=drop")})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text("more", "table=2,priority=7,tcp actions=drop")})
 	r.check(err)
 	const each = 2000
 	batch := make([]*packet.Frame, 64)
@@ -419,9 +418,9 @@ func testTogether(t *testing.T, workers int) {
 		}
 		switch i % 50 {
 		case 10:
-			r.check(r.sw.Apply(&dataplane.Bundle{Add: p.Entries}))
+			r.check(r.sw.Apply(&program.Bundle{Add: p.Entries}))
 		case 20:
-			r.check(r.sw.Apply(&dataplane.Bundle{Delete: p.Entries}))
+			r.check(r.sw.Apply(&program.Bundle{Delete: p.Entries}))
 		case 30:
 			r.check(r.sw.MovePort(1+i%4, int(i/50)%workers))
 		case 40:
@@ -462,3 +461,7 @@ func testTogether(t *testing.T, workers int) {
 		t.Logf("dropped: %d, %v", n, reason)
 	}
 }
+
+// polling is how long these tests wait for what must come: a machine may be
+// busy with something else.
+const patience = 60 * time.Second

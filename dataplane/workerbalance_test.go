@@ -6,82 +6,10 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/sched"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 )
-
-// portsOf makes a port of each worker and share of its time.
-func portsOf(shares ...[]float64) (list []*switchPort) {
-	for w, of := range shares {
-		for _, part := range of {
-			p := &switchPort{no: uint32(len(list) + 1)}
-			p.share.setPart(part)
-			p.worker.Store(int32(w))
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
-// TestBestMove: the port that goes is the one that leaves the busier of the two
-// workers the least to do.
-func TestBestMove(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		shares [][]float64
-		want   uint32 // port; 0 for none
-		to     int
-	}{
-		{"idle", [][]float64{{0.1, 0.1}, {}}, 0, 1},
-		{"one port cannot be halved", [][]float64{{0.9}, {}}, 0, 1},
-		{"one port that is the load stays, the others leave it", [][]float64{{0.2, 0.7}, {}}, 1, 1},
-		{"two alike", [][]float64{{0.4, 0.4}, {}}, 1, 1},
-		{"the one that fits", [][]float64{{0.5, 0.1, 0.3}, {0.2}}, 3, 1},
-		{"balanced", [][]float64{{0.5}, {0.2, 0.25}}, 0, 1},
-		{"not worth while", [][]float64{{0.5, 0.05}, {0.5}}, 0, 1},
-		{"to the idlest of three", [][]float64{{0.3}, {0.4, 0.4}, {0.1}}, 2, 2},
-		{"one worker", [][]float64{{0.5, 0.4}}, 0, 0},
-		{"a port without packets never goes", [][]float64{{0, 0.9}, {}}, 0, 1},
-	} {
-		p, to := bestMove(portsOf(c.shares...), len(c.shares))
-		var no uint32
-		if p != nil {
-			no = p.no
-		}
-		if no != c.want || p != nil && to != c.to {
-			t.Errorf("%s: port %d goes to worker %d, want port %d to %d", c.name, no, to, c.want, c.to)
-		}
-	}
-}
-
-// TestCrowding: a worker calls for relief when it was behind for most of a
-// window, and at its end only.
-func TestCrowding(t *testing.T) {
-	const ms = int64(time.Millisecond)
-	for _, c := range []struct {
-		name   string
-		took   int64
-		behind func(batch int) bool
-		calls  int
-	}{
-		{"every batch is full", ms, func(int) bool { return true }, 8},
-		{"two of three are", ms, func(i int) bool { return i%3 != 0 }, 8},
-		{"one of three is", ms, func(i int) bool { return i%3 == 0 }, 0},
-		{"none is", ms, func(int) bool { return false }, 0},
-		{"short ones between pauses", ms / 4, func(int) bool { return true }, 0},
-	} {
-		var w crowding
-		calls := 0
-		for i := range 80 {
-			if w.note(int64(i+1)*ms, c.took, c.behind(i)) {
-				calls++
-			}
-		}
-		if calls != c.calls {
-			t.Errorf("%s: %d calls in 80 ms, want %d", c.name, calls, c.calls)
-		}
-	}
-}
 
 // crowd is a switch of two workers and four ports whose clock the test turns.
 type crowd struct {
@@ -117,7 +45,7 @@ func (p *busyPort) Stats() ports.Stats { return ports.Stats{RxBytes: p.bytes} }
 // pass has the ports 1, 2, ... spend parts of a window.
 func (c *crowd) pass(window time.Duration, parts ...float64) {
 	for i, part := range parts {
-		c.ports.Load().byNumber[uint32(i+1)].share.spent.Add(uint64(part * float64(window)))
+		c.ports.Load().byNumber[uint32(i+1)].share.Spend(int64(part * float64(window)))
 	}
 	c.now += window
 }
@@ -148,4 +76,91 @@ func TestBalance(t *testing.T) {
 			t.Errorf("loads %v: ports on %s, want %s", step.parts, got, step.want)
 		}
 	}
+}
+
+// behind has the ports spend parts of so many windows, and receive so many bytes in
+// each, with a call for relief at the end of each.
+func (c *crowd) behind(windows int, bytes uint64, parts ...float64) {
+	for range windows {
+		c.pass(sched.CrowdWindow, parts...)
+		c.ports.Load().byNumber[1].port.(*busyPort).bytes += bytes
+		c.relieve()
+	}
+}
+
+// stay fails unless each worker has the ports that are wanted.
+func (c *crowd) stay(t *testing.T, what, want string) {
+	t.Helper()
+	if got := c.on(); got != want {
+		t.Fatalf("%s: ports on %s, want %s", what, got, want)
+	}
+}
+
+const (
+	together = "[1 2 3 4] []"
+	apart    = "[2 3 4] [1]"
+)
+
+// TestRelieve: ports begin on one worker. The one that suits best is moved once it is
+// known what passes without, and only that one; it stays when more passes so.
+func TestRelieve(t *testing.T) {
+	c := newCrowd(t)
+	c.stay(t, "new", together)
+	c.pass(time.Minute, 0.5, 0.01, 0.4)
+	c.relieve()
+	c.behind(3, 1000, 0.5, 0.01, 0.4)
+	c.stay(t, "while it is measured", together)
+	c.behind(1, 1000, 0.5, 0.01, 0.4)
+	c.stay(t, "then", apart)
+	c.behind(3, 1100, 0.8, 0.01, 0.7)
+	c.stay(t, "more passes", apart)
+	c.behind(10, 1100, 0.8, 0.01, 0.7)
+	c.stay(t, "both have enough to do", apart)
+	for _, w := range c.Workers() {
+		if want := []float64{0.71, 0.8}[w.No]; w.Load != want {
+			t.Errorf("worker %d: load %v, want %v", w.No, w.Load, want)
+		}
+	}
+}
+
+// TestRelieveInVain: a port comes back when no more passes, and none is moved for a
+// second, then for two.
+func TestRelieveInVain(t *testing.T) {
+	c := newCrowd(t)
+	c.pass(sched.CrowdWindow)
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second} {
+		c.relieve()
+		c.behind(4, 1000, 0.5, 0.01, 0.4)
+		c.stay(t, "on trial", apart)
+		c.behind(3, 1000, 0.5, 0.01, 0.4)
+		c.stay(t, "no more passes", together)
+		c.behind(int(pause/sched.CrowdWindow)-1, 1000, 0.5, 0.01, 0.4)
+		c.stay(t, "in the pause", together)
+		c.behind(1, 1000, 0.5, 0.01, 0.4)
+	}
+}
+
+// TestRelieveOnce: a worker that is not behind any more was relieved; and a port that is
+// gone meanwhile is not moved.
+func TestRelieveOnce(t *testing.T) {
+	c := newCrowd(t)
+	c.pass(sched.CrowdWindow)
+	c.relieve()
+	c.behind(4, 1000, 0.5, 0.01, 0.4)
+	c.pass(time.Second, 0.5, 0.01, 0.4)
+	c.behind(1, 0, 0.5, 0.01, 0.4)
+	c.stay(t, "long after", apart)
+	for _, p := range c.ports.Load().list {
+		c.move(p, 0)
+	}
+	c.behind(4, 1000, 0.5, 0.01, 0.4)
+	c.stay(t, "on trial again", apart)
+	if err := c.RemovePort(1); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		c.pass(sched.CrowdWindow)
+		c.relieve()
+	}
+	c.stay(t, "the port is gone", "[2 3 4] []")
 }

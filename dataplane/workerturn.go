@@ -1,6 +1,10 @@
 package dataplane
 
-import "github.com/antrail/antrail/packet"
+import (
+	"github.com/antrail/antrail/dataplane/sched"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
+)
 
 // A port's turn ends after turnSegments segments. A frame that is to be cut counts
 // as the packets that it stands for, because somebody has to cut it: the worker, the
@@ -75,7 +79,7 @@ func (b *backlog) pop(n int) []*packet.Frame {
 func (w *worker) serveTurn(p *polled) int {
 	w.account = &p.account
 	frames := w.turn(p)
-	for _, f := range frames[:min(len(frames), fewPackets)] { // beyond fewPackets the sum does not matter
+	for _, f := range frames[:min(len(frames), sched.FewPackets)] { // beyond fewPackets the sum does not matter
 		w.bytes += f.Len()
 	}
 	w.serveAll(p, frames)
@@ -121,7 +125,7 @@ func (w *worker) nextPart(p *polled) []*packet.Frame {
 	f := w.segmentFrame(b.parts.NextLen())
 	if f == nil || !b.parts.Next(f) {
 		w.walk.inPort = p.no
-		w.lose(b.whole, &loss{reason: DropNoFrame})
+		w.countDrop(b.whole, &telemetry.Drop{Reason: telemetry.DropNoFrame})
 		b.endDivision(w)
 		b.pop(1)
 		return nil

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports"
@@ -139,8 +139,8 @@ func TestRefusedSegments(t *testing.T) {
 	if n := r.sw.Workers()[0].Batches; n != 1 {
 		t.Errorf("frames that are refused took %d turns, want one together", n)
 	}
-	if n := r.sw.Drops()[dataplane.DropSegments]; n != 4 || len(out.turns) != 0 {
-		t.Errorf("%d frames dropped for %v, and %d turns; want 4 and none", n, dataplane.DropSegments, len(out.turns))
+	if n := r.sw.Drops()[telemetry.DropSegments]; n != 4 || len(out.turns) != 0 {
+		t.Errorf("%d frames dropped for %v, and %d turns; want 4 and none", n, telemetry.DropSegments, len(out.turns))
 	}
 }
 

@@ -1,0 +1,264 @@
+package flowcache
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+)
+
+// Signature is all that a walk can read of a packet, except what conntrack reads. Two
+// packets of one signature have the same key (flow.Extract), byte for byte, and their
+// headers lie at the same places. A packet has a signature if it is TCP, UDP or an ICMP
+// echo, in an untagged IPv4 packet without options or an IPv6 packet without extension
+// headers, whole, with lengths that fit.
+//
+// Its words are, each read from the frame in little-endian order:
+//
+//	0    in_port, and pkt_mark above it
+//	1-2  the frame's first 16 bytes: addresses, type, two bytes of the IP header
+//	3    ports or ICMP's type, code and identifier; TCP flags; TTL; protocol
+//	4-   addresses: one word for IPv4, four for IPv6, then the flow label if Labels
+//	     the outer header of a packet from a tunnel, six words
+//	     of a wildcard signature: which ports it has (WildPorts, WildBucket)
+type Signature struct {
+	// Labels says that IPv6's flow label is part of signatures. Without it the label is
+	// left out, although keys have it, because no table reads it then
+	// (Program.UsesFlowLabel).
+	Labels bool
+
+	n     int // words in use
+	hash  uint64
+	words [sigWords]uint64
+}
+
+const (
+	// sigWords is the most words that a signature has: IPv6 in a tunnel, and the ports
+	// of a wildcard signature.
+	sigWords = 16
+	// plainWords is the most without a tunnel.
+	plainWords = 9
+)
+
+// Offsets in the frames that have a signature.
+const (
+	sigL3   = packet.EthernetLen
+	sigL4v4 = sigL3 + packet.IPv4Len
+	sigL4v6 = sigL3 + packet.IPv6Len
+	// HeadLen is the length of the headers of the largest such frame up to the ports.
+	HeadLen = sigL4v6 + packet.UDPLen
+)
+
+// Read makes the signature of a frame that entered by a port, and writes to l where its
+// headers are. It returns false for a packet that has none.
+func (s *Signature) Read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok bool) {
+	b := f.Bytes()
+	if len(b) < sigL4v4+packet.UDPLen {
+		return false
+	}
+	s.words[0] = uint64(inPort) | uint64(f.Mark)<<32
+	s.words[1] = binary.LittleEndian.Uint64(b)
+	s.words[2] = binary.LittleEndian.Uint64(b[8:])
+	var ttl uint8
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case packet.EtherTypeIPv4:
+		ttl, ok = s.readIPv4(b, l)
+	case packet.EtherTypeIPv6:
+		ttl, ok = s.readIPv6(b, l)
+	}
+	if !ok || !s.readL4(b[l.L4:l.End], l.Proto, ttl) {
+		return false
+	}
+	if t := &f.Tunnel; t.Src.IsValid() || t.Dst.IsValid() || t.ID != 0 || t.TOS != 0 || t.TTL != 0 {
+		s.readTunnel(t)
+	}
+	s.sum()
+	return true
+}
+
+// sum makes the hash.
+func (s *Signature) sum() {
+	h := lookup.Seed
+	for _, w := range s.words[:s.n] {
+		h = lookup.Mix(h, w)
+	}
+	s.hash = h
+}
+
+// ReadLayers writes to l where the headers of a frame are, and returns false for a frame
+// that has no signature. The signature's words are undefined afterwards.
+func (s *Signature) ReadLayers(f *packet.Frame, l *packet.Layers) (ok bool) {
+	b := f.Bytes()
+	if len(b) < sigL4v4+packet.UDPLen {
+		return false
+	}
+	switch binary.BigEndian.Uint16(b[12:]) {
+	case packet.EtherTypeIPv4:
+		_, ok = s.readIPv4(b, l)
+	case packet.EtherTypeIPv6:
+		_, ok = s.readIPv6(b, l)
+	}
+	return ok && l.End >= l.L4+packet.UDPLen
+}
+
+// readIPv4 takes the addresses; TOS is in the third word already.
+func (s *Signature) readIPv4(b []byte, l *packet.Layers) (ttl uint8, ok bool) {
+	const fragment = 0x3fff // MF and the offset
+	total := int(binary.BigEndian.Uint16(b[sigL3+2:]))
+	if b[sigL3] != 0x45 || sigL3+total > len(b) || binary.BigEndian.Uint16(b[sigL3+6:])&fragment != 0 {
+		return 0, false
+	}
+	*l = packet.Layers{EtherType: packet.EtherTypeIPv4, L3: sigL3, L4: sigL4v4, End: sigL3 + total, Proto: b[sigL3+9]}
+	s.words[4] = binary.LittleEndian.Uint64(b[sigL3+12:])
+	s.n = 5
+	return b[sigL3+8], l.End >= l.L4
+}
+
+// readIPv6 takes the addresses, and the rest of the flow label, whose first bits are in
+// the third word already, or no bit of it.
+func (s *Signature) readIPv6(b []byte, l *packet.Layers) (hops uint8, ok bool) {
+	if len(b) < sigL4v6+packet.UDPLen {
+		return 0, false
+	}
+	end := sigL4v6 + int(binary.BigEndian.Uint16(b[sigL3+4:]))
+	if b[sigL3]>>4 != 6 || end > len(b) {
+		return 0, false
+	}
+	*l = packet.Layers{EtherType: packet.EtherTypeIPv6, L3: sigL3, L4: sigL4v6, End: end, Proto: b[sigL3+6]}
+	for i := range 4 {
+		s.words[4+i] = binary.LittleEndian.Uint64(b[sigL3+8+8*i:])
+	}
+	s.n = 8
+	if s.Labels {
+		s.words[8] = uint64(binary.LittleEndian.Uint16(b[sigL3+2:]))
+		s.n = 9
+	} else {
+		s.words[2] &^= 0xf << 56
+	}
+	return b[sigL3+7], true
+}
+
+// readL4 takes ports and TCP flags, or an ICMP echo's type, code and
+// identifier, and says whether the transport header in b is there.
+func (s *Signature) readL4(b []byte, proto, ttl uint8) bool {
+	if len(b) < packet.UDPLen {
+		return false
+	}
+	var low, flags uint64
+	switch proto {
+	case packet.ProtoTCP:
+		h := packet.TCP(b)
+		if !h.Valid() {
+			return false
+		}
+		low, flags = uint64(binary.LittleEndian.Uint32(b)), uint64(h.Flags())
+	case packet.ProtoUDP:
+		low = uint64(binary.LittleEndian.Uint32(b))
+	case packet.ProtoICMP, packet.ProtoICMPv6:
+		if !isEcho(proto, b[0]) {
+			return false
+		}
+		low = uint64(binary.LittleEndian.Uint16(b)) | uint64(binary.LittleEndian.Uint16(b[4:]))<<16
+	default:
+		return false
+	}
+	s.words[3] = low | flags<<32 | uint64(ttl)<<48 | uint64(proto)<<56
+	return true
+}
+
+// isEcho says whether an ICMP type is that of an echo request or reply.
+func isEcho(proto, typ uint8) bool {
+	if proto == packet.ProtoICMP {
+		return typ == packet.ICMPEcho || typ == packet.ICMPEchoReply
+	}
+	return typ == packet.ICMPv6Echo || typ == packet.ICMPv6EchoReply
+}
+
+// readTunnel takes the outer header.
+func (s *Signature) readTunnel(t *packet.Tunnel) {
+	words := s.words[s.n:]
+	words[0] = t.ID
+	words[1] = uint64(t.TOS) | uint64(t.TTL)<<8 | family(t.Src)<<16 | family(t.Dst)<<24
+	src, dst := t.Src.As16(), t.Dst.As16()
+	words[2], words[3] = binary.LittleEndian.Uint64(src[:]), binary.LittleEndian.Uint64(src[8:])
+	words[4], words[5] = binary.LittleEndian.Uint64(dst[:]), binary.LittleEndian.Uint64(dst[8:])
+	s.n += 6
+}
+
+// family tells an IPv4 address, an IPv6 address and none apart.
+func family(a netip.Addr) uint64 { return uint64(a.BitLen()) / 32 }
+
+// Tuple returns what flow.Key.Tuple returns for the key of a TCP or UDP packet.
+func (s *Signature) Tuple() (t [6]uint64) {
+	if s.words[2]>>32&0xffff == 0xdd86 { // the type, its first byte lowest
+		copy(t[1:5], s.words[4:])
+	} else {
+		t[0] = s.words[4]
+	}
+	t[5] = s.words[3]>>56<<32 | uint64(bits.ReverseBytes32(uint32(s.words[3])))
+	return t
+}
+
+// TCPFlags returns the TCP flags of a signature, 0 for other protocols.
+func (s *Signature) TCPFlags() uint16 { return uint16(s.words[3]>>32) & 0xfff }
+
+// Plain says that a signature has neither a mark nor a tunnel.
+func (s *Signature) Plain() bool { return s.n <= plainWords && s.words[0]>>32 == 0 }
+
+// HasPorts says whether packets of a protocol begin with a source and a destination
+// port that a wildcard signature may leave out.
+func HasPorts(proto uint8) bool { return proto == packet.ProtoTCP || proto == packet.ProtoUDP }
+
+// Where an offload key has the first two bytes of the IP header, and IPv6's next two.
+const (
+	keyIP    = 8 + sigL3
+	keyLabel = 64
+)
+
+// OffloadKey returns the key by which the kernel knows packets of a plain signature that
+// enter by a link, for a frame that begins as b. IPv6 packets of another flow label
+// have another key, because the kernel compares whole words.
+func (s *Signature) OffloadKey(link uint32, b []byte) (key ports.OffloadKey) {
+	binary.NativeEndian.PutUint32(key[:], link)
+	for i, w := range s.words[1:s.n] {
+		binary.LittleEndian.PutUint64(key[8+8*i:], w)
+	}
+	if binary.BigEndian.Uint16(b[12:]) == packet.EtherTypeIPv6 {
+		key[keyIP+1] = b[sigL3+1]
+		copy(key[keyLabel:], b[sigL3+2:sigL3+4])
+	}
+	return key
+}
+
+// FrameOfKey returns the headers of a packet that has an offload key, without payload.
+// It is the inverse of OffloadKey.
+func FrameOfKey(key *ports.OffloadKey) []byte {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(key[8*i:]) }
+	b := make([]byte, sigL4v6+packet.TCPLen)
+	binary.LittleEndian.PutUint64(b, word(1))
+	binary.LittleEndian.PutUint64(b[8:], word(2))
+	low, flags, ttl, proto := uint32(word(3)), uint16(word(3)>>32), uint8(word(3)>>48), uint8(word(3)>>56)
+	l4 := sigL4v4
+	if packet.Ethernet(b).Type() == packet.EtherTypeIPv6 {
+		l4 = sigL4v6
+		binary.LittleEndian.PutUint16(b[sigL3+2:], uint16(word(8)))
+		packet.IPv6(b[sigL3:]).SetPayloadLen(packet.TCPLen)
+		b[sigL3+6], b[sigL3+7] = proto, ttl
+		for i := range 4 {
+			binary.LittleEndian.PutUint64(b[sigL3+8+8*i:], word(4+i))
+		}
+	} else {
+		binary.BigEndian.PutUint16(b[sigL3+2:], packet.IPv4Len+packet.TCPLen)
+		b[sigL3+8], b[sigL3+9] = ttl, proto
+		binary.LittleEndian.PutUint64(b[sigL3+12:], word(4))
+	}
+	binary.LittleEndian.PutUint32(b[l4:], low)
+	if proto == packet.ProtoTCP {
+		packet.TCP(b[l4:]).SetFlags(flags)
+		packet.TCP(b[l4:]).SetHeaderLen(packet.TCPLen)
+	}
+	return b[:l4+packet.TCPLen]
+}

@@ -1,0 +1,242 @@
+package flowcache
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
+)
+
+// table is the hash table of both levels. It has sets of eight places each. A hash
+// names two sets, and its entry lies in one of them. A set's tags, the upper halves of
+// the hashes, fill one or two cache lines, so a search reads an entry only if its tag
+// fits.
+//
+//  1. The table begins empty, grows by four while it is half full, and stops at most
+//     entries. Growing drops all entries, because the places of none of them remain.
+//  2. An entry of another epoch is no entry. Clearing the table is one addition.
+//  3. Entries belong to the port that their packet came from (owners). If both sets are
+//     full, a port with more than its share gives way first, then the port itself. So
+//     a port that floods displaces only its own entries.
+//  4. E has no pointers: a large table costs the garbage collector nothing.
+//
+// One goroutine uses a table.
+type table[E any, P entryOf[E]] struct {
+	tags   [][ways]uint32 // by set; 0 for nothing
+	places [][ways]E
+	most   int // entries that it may grow to
+	live   int // entries of this epoch
+
+	epoch  uint32
+	round  uint32 // counts batches, for the age of entries
+	owners owners
+	once   once
+	dirty  bool // counts that others see lack the latest change
+
+	// Count is the events of this batch.
+	Count [telemetry.NumCacheEvents]uint64
+}
+
+// entryOf is an entry that begins with a slot.
+type entryOf[E any] interface {
+	*E
+	at() *slot
+}
+
+const (
+	ways      = 8
+	firstSets = 64
+)
+
+// slot is the part of an entry that says whose it is.
+type slot struct {
+	epoch uint32 // entries of another epoch are gone
+	used  uint32 // round of the last packet
+	owner uint16 // index into owners.list
+	// Unwanted is the number of the live traces that want no packet of the entry; 0
+	// for none.
+	Unwanted uint16
+}
+
+func (s *slot) at() *slot { return s }
+
+// newTable makes a table that may grow to a number of entries.
+func newTable[E any, P entryOf[E]](most int) table[E, P] {
+	return table[E, P]{most: most, epoch: 1, owners: owners{byPort: map[uint32]uint16{}}}
+}
+
+// EndBatch begins the next round of ages.
+func (t *table[E, P]) EndBatch() { t.round++ }
+
+// room returns the number of places.
+func (t *table[E, P]) room() int { return len(t.tags) * ways }
+
+// full says whether the table should grow before another entry comes.
+func (t *table[E, P]) full() bool { return 2*t.live >= t.room() && t.room() < t.most }
+
+// grow replaces the places by more, empty ones.
+func (t *table[E, P]) grow() {
+	sets := max(firstSets, min(len(t.tags)*4, t.most/ways))
+	t.tags, t.places = make([][ways]uint32, sets), make([][ways]E, sets)
+	t.live = 0
+	clear(t.owners.list)
+}
+
+// clear drops all entries.
+func (t *table[E, P]) clear() {
+	t.live, t.dirty = 0, true
+	if t.epoch++; t.epoch == 0 {
+		t.epoch = 1
+		clear(t.places)
+	}
+	t.owners.clear()
+}
+
+// place is where an entry goes.
+type place struct {
+	set  uint32
+	way  int
+	own  uint16 // index of the entry's port in owners.list
+	rank rank   // of the entry that lies there
+}
+
+// claim returns a place for an entry of a port's packets with a hash. Entries that are
+// not valid count as free. The entry that lies there is the caller's to vacate. With
+// rank keep there is no place.
+func (t *table[E, P]) claim(hash uint64, port uint32, valid func(*E) bool) place {
+	var all [2 * ways]*slot // nil where a place is free
+	sets := twoSets(hash, len(t.tags))
+	for i := range all {
+		if e := &t.places[sets[i/ways]][i%ways]; valid(e) {
+			all[i] = P(e).at()
+		}
+	}
+	own := t.owners.indexOf(port)
+	i, r := t.owners.choose(&all, own, t.round, t.owners.share(t.room()))
+	return place{sets[i/ways], i % ways, own, r}
+}
+
+// occupy counts an entry with a hash at a vacated place. It returns the slot that the
+// entry must begin with.
+func (t *table[E, P]) occupy(p place, hash uint64) slot {
+	t.tags[p.set][p.way] = tag(hash)
+	t.owners.list[p.own]++
+	t.live++
+	t.dirty = true
+	return slot{epoch: t.epoch, used: t.round, owner: p.own}
+}
+
+// vacate takes an entry out of the counts. It returns false if there was none.
+func (t *table[E, P]) vacate(e *E) bool {
+	s := P(e).at()
+	if s.epoch != t.epoch {
+		return false
+	}
+	t.owners.list[s.owner]--
+	t.live--
+	return true
+}
+
+// twoSets returns the two of n sets in which an entry with a hash may lie.
+func twoSets(hash uint64, n int) [2]uint32 {
+	first, _ := bits.Mul64(hash<<32, uint64(n))
+	second, _ := bits.Mul64(hash*program.HashSeed, uint64(n))
+	return [2]uint32{uint32(first), uint32(second)}
+}
+
+// tag tells hashes of a set apart; it is never 0.
+func tag(hash uint64) uint32 { return uint32(hash>>32) | 1 }
+
+// owners are the ports that packets came from, and how many entries each has.
+type owners struct {
+	list   []int
+	byPort map[uint32]uint16
+}
+
+// indexOf returns a port's index in the list.
+func (o *owners) indexOf(port uint32) uint16 {
+	i, ok := o.byPort[port]
+	if !ok {
+		i = uint16(len(o.list))
+		o.list = append(o.list, 0)
+		o.byPort[port] = i
+	}
+	return i
+}
+
+// clear drops all owners.
+func (o *owners) clear() {
+	o.list = o.list[:0]
+	clear(o.byPort)
+}
+
+// share returns how many of room entries a port may have while others need room.
+func (o *owners) share(room int) int {
+	ports := 0
+	for _, entries := range o.list {
+		if entries > 0 {
+			ports++
+		}
+	}
+	return room / max(1, ports)
+}
+
+// choose returns the slot that goes to an entry of a port: a free one, else the longest
+// unused of the ports beyond their share, else that of the port itself. The rank is
+// keep if all belong to other ports within their share.
+func (o *owners) choose(all *[2 * ways]*slot, own uint16, round uint32, share int) (best int, r rank) {
+	age := uint32(0)
+	for i, s := range all {
+		now := o.rank(s, own, share)
+		if now == free {
+			return i, free
+		}
+		if a := round - s.used; now > r || now == r && now > keep && a > age {
+			best, r, age = i, now, a
+		}
+	}
+	return best, r
+}
+
+// rank says how readily an entry gives its place to one of a port.
+type rank uint8
+
+const (
+	keep     rank = iota
+	ofOwn         // it is of the same port
+	ofGreedy      // of another port, which has more than its share
+	free          // there is no entry
+)
+
+func (o *owners) rank(s *slot, own uint16, share int) rank {
+	switch {
+	case s == nil:
+		return free
+	case s.owner == own:
+		return ofOwn
+	case o.list[s.owner] > share:
+		return ofGreedy
+	}
+	return keep
+}
+
+// once remembers the tags of hashes that came once, the last few of each slot. Only
+// what comes twice gets an entry, so packets that come once displace nothing.
+type once [onceSlots][onceWays]uint32
+
+const (
+	onceSlots = 1024
+	onceWays  = 8
+)
+
+// seen notes a hash, and returns whether it came before.
+func (o *once) seen(hash uint64) bool {
+	s, t := &o[hash%onceSlots], tag(hash)
+	if slices.Contains(s[:], t) {
+		return true
+	}
+	copy(s[1:], s[:])
+	s[0] = t
+	return false
+}

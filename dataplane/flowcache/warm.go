@@ -1,0 +1,88 @@
+package flowcache
+
+import (
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/packet"
+)
+
+// With many connections nearly every packet finds its frame, its entry and its
+// connection in main memory, one after the other. The first packet of a connection finds
+// the places of conntrack's index there. So each stage of a batch is read beforehand:
+// the processor then waits for several packets at once. Nothing is decided here.
+
+const (
+	// warmFrom is how many entries do not fit into a core's own cache.
+	warmFrom = 2048
+	// BatchSize is the most packets of a batch.
+	BatchSize = 64
+)
+
+// Warming is what the stages hand on.
+type Warming struct {
+	// Zone is the conntrack zone in which packets are looked up first, most likely.
+	Zone uint16
+	// Near is where conntrack will look up each packet of the batch in Zone.
+	Near [BatchSize]conntrack.Near
+
+	hashes [BatchSize]uint64
+	found  [BatchSize]*Entry
+	sink   uint64 // keeps the loads from being optimised away
+}
+
+// Warm reads what the packets of a batch from a port will need. firsts says that many
+// of them may begin connections.
+func (c *Exact) Warm(m *Warming, frames []*packet.Frame, port uint32, firsts bool, ct *conntrack.Table) {
+	if firsts {
+		m.warmNear(frames, &c.Sig, ct)
+	}
+	if c.live < warmFrom {
+		return
+	}
+	var l packet.Layers
+	for i, f := range frames {
+		m.hashes[i] = 0
+		if c.Sig.Read(f, port, &l) {
+			m.hashes[i] = c.Sig.hash
+		}
+	}
+	for _, h := range m.hashes[:len(frames)] {
+		m.sink += uint64(c.tags[twoSets(h, len(c.tags))[0]][0])
+	}
+	for i, h := range m.hashes[:len(frames)] {
+		if m.found[i] = c.likely(h); m.found[i] != nil {
+			m.sink += m.found[i].near[5] + uint64(m.found[i].Parts)
+		}
+	}
+	for _, e := range m.found[:len(frames)] {
+		if e != nil {
+			for s := range e.Steps {
+				m.sink += ct.Warm(&e.CT[s])
+			}
+		}
+	}
+}
+
+// warmNear finds where first packets will be looked up, and reads that.
+func (m *Warming) warmNear(frames []*packet.Frame, sig *Signature, ct *conntrack.Table) {
+	var l packet.Layers
+	for i, f := range frames {
+		if sig.ReadLayers(f, &l) {
+			ct.Near(&m.Near[i], f, &l, m.Zone)
+		}
+	}
+	m.sink += ct.WarmNear(m.Near[:len(frames)])
+}
+
+// likely returns the entry that Find would most likely return for a hash, or nil. It
+// reads tags only.
+func (c *Exact) likely(hash uint64) *Entry {
+	want := tag(hash)
+	for _, at := range twoSets(hash, len(c.tags)) {
+		for i := range ways {
+			if c.tags[at][i] == want {
+				return &c.places[at][i]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package flowcache
+
+import (
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/flow"
+)
+
+// A wildcard signature stands for all packets that differ only in port bits that no
+// lookup examined. The exact-match level has entries under such signatures for first
+// packets of connections: their ports are new, but the walk is one that came before.
+//
+// A wildcard signature has one word more than the exact one, so the two are never equal.
+// The word names the port bits that remain: port 0 under one mask differs from any port
+// under another.
+
+// PortMask is a set of port bits, as they lie in a signature: the source port's in the
+// lower half, the destination port's above, each in network order.
+type PortMask uint64
+
+// DstPort is the whole destination port.
+const DstPort PortMask = 0xffff << 16
+
+// portMasks are the masks that wildcard signatures may have: no port, the destination's
+// first byte, the whole destination port.
+var portMasks = [...]PortMask{0, 0xff << 16, DstPort}
+
+// MaxBuckets is how many buckets a group may have whose choice a wildcard signature
+// names.
+const MaxBuckets = 1 << 16
+
+// bucketMark is in the last word of a wildcard signature that names a bucket.
+const bucketMark = 1 << 63
+
+// WildPorts makes the wildcard signature of an exact one that keeps some port bits.
+func (s *Signature) WildPorts(of *Signature, keep PortMask) { s.widen(of, keep, uint64(keep)) }
+
+// WildBucket makes the wildcard signature of an exact one for which a group chooses a
+// bucket. It keeps the destination port.
+func (s *Signature) WildBucket(of *Signature, bucket int) {
+	s.widen(of, DstPort, uint64(bucket)|bucketMark)
+}
+
+func (s *Signature) widen(of *Signature, keep PortMask, last uint64) {
+	s.n = of.n + 1
+	copy(s.words[:], of.words[:of.n])
+	s.words[3] &^= 0xffffffff &^ uint64(keep)
+	s.words[of.n] = last
+	s.sum()
+}
+
+// portWords says where a key has the ports, and those of the original direction, and
+// where a PortMask has them.
+var portWords = func() (all [4]struct{ index, shift, to int }) {
+	for i, id := range []flow.FieldID{flow.TCPSrc, flow.TCPDst, flow.CTTpSrc, flow.CTTpDst} {
+		off := flow.FieldByID(id).Off
+		all[i].index, all[i].shift, all[i].to = off/8, off%8*8, i%2*16
+	}
+	return all
+}()
+
+// PortsOf returns the port bits among bits of a key.
+func PortsOf(b *lookup.KeyBits) (ports PortMask) {
+	for _, p := range &portWords {
+		ports |= PortMask(b[p.index] >> p.shift & 0xffff << p.to)
+	}
+	return ports
+}
+
+// WildMask returns the narrowest mask of a wildcard signature that has some port bits.
+// It returns false if there is none, as for bits of the source port.
+func WildMask(examined PortMask) (PortMask, bool) {
+	for _, mask := range portMasks {
+		if examined&^mask == 0 {
+			return mask, true
+		}
+	}
+	return 0, false
+}
+
+// wildMasks are the masks of the wildcard signatures that have entries, the one that
+// matched last first.
+type wildMasks struct {
+	list [len(portMasks)]PortMask
+	n    int
+}
+
+// add notes that there is an entry under a mask.
+func (m *wildMasks) add(mask PortMask) {
+	for _, have := range m.list[:m.n] {
+		if have == mask {
+			return
+		}
+	}
+	m.list[m.n] = mask
+	m.n++
+}
+
+// matched moves the mask at an index one place forward.
+func (m *wildMasks) matched(i int) {
+	if i > 0 {
+		m.list[i], m.list[i-1] = m.list[i-1], m.list[i]
+	}
+}

@@ -1,0 +1,178 @@
+package l2
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/dataplane/telemetry"
+)
+
+// MACTable is the table of learned addresses. An address is forgotten after fdbAge
+// without a packet. A full table learns nothing new, and each port has a share of it.
+//
+// A packet takes no lock if its address is known or if the port has no share left:
+// the lookup, the move to another port, the new age and the count of what was refused
+// are atomic. Only a packet that adds an address takes the lock, and a caller that
+// removes some. If an address is removed while a packet of it comes, the next packet
+// teaches it again.
+type MACTable struct {
+	chains [fdbChains]atomic.Pointer[Station]
+	size   atomic.Int32
+	Ports  atomic.Int32 // of the switch, among which half of the table is divided
+	Stray  MACShare     // of all frames whose port is not in the switch
+
+	Changing sync.Mutex // one change of the chains at a time
+}
+
+// MACShare counts one port's part of the table, and what the port did not get.
+type MACShare struct {
+	held    atomic.Int32  // addresses that were first learned at the port
+	full    atomic.Uint64 // frames whose address the port had no share left for
+	Foreign atomic.Uint64 // frames whose address is configured on another port
+}
+
+func (m *MACShare) Stats() telemetry.MACStats {
+	return telemetry.MACStats{Learned: int(m.held.Load()), Full: m.full.Load(), Foreign: m.Foreign.Load()}
+}
+
+// hasShare says whether a port may learn one more. While the table is less than half
+// full, every port may. Then a port may while it holds less than its part of the other
+// half, so that no port can take another one's part.
+func (t *MACTable) hasShare(of *MACShare) bool {
+	const half = fdbMax / 2
+	size := int(t.size.Load())
+	return size < half || size < fdbMax && int(of.held.Load()) < max(1, half/int(max(1, t.Ports.Load())))
+}
+
+const (
+	second = int64(1e9)
+
+	fdbAge    = 300 * second // Open vSwitch's mac-aging-time
+	fdbMax    = 8192         // Open vSwitch's mac-table-size
+	fdbChains = fdbMax / 2   // a power of two
+)
+
+// Station is an address that was learned, in a chain of those of one hash.
+type Station struct {
+	MACKey
+	by   *MACShare     // whose share it takes: the port where it was first seen
+	Port atomic.Uint32 // where it was last seen
+	seen atomic.Int64  // clock of a packet, less than a second before its last
+	next atomic.Pointer[Station]
+}
+
+type MACKey struct {
+	MAC  uint64
+	VLAN uint16
+}
+
+// chain is where an address would be.
+func (t *MACTable) chain(k MACKey) *atomic.Pointer[Station] {
+	return &t.chains[lookup.Mix(lookup.Seed, k.MAC|uint64(k.VLAN)<<48)%fdbChains]
+}
+
+// find is an address's station, nil when it is not known.
+func (t *MACTable) find(k MACKey) *Station {
+	s := t.chain(k).Load()
+	for s != nil && s.MACKey != k {
+		s = s.next.Load()
+	}
+	return s
+}
+
+// Learn notes that an address was seen at a port, whose share it takes if it is new.
+func (t *MACTable) Learn(k MACKey, port uint32, of *MACShare, now int64) {
+	switch s := t.find(k); {
+	case s != nil:
+		s.meet(port, now)
+	case !t.hasShare(of):
+		of.full.Add(1)
+	default:
+		t.add(k, port, of, now)
+	}
+}
+
+// meet notes that the station was seen at a port.
+func (s *Station) meet(port uint32, now int64) {
+	moved := s.Port.Load() != port
+	if moved {
+		s.Port.Store(port)
+	}
+	if moved || now-s.seen.Load() >= second {
+		s.seen.Store(now)
+	}
+}
+
+// add learns an address that was not known when its packet came. Others may have
+// taken the share's last place since the caller looked.
+func (t *MACTable) add(k MACKey, port uint32, of *MACShare, now int64) {
+	t.Changing.Lock()
+	defer t.Changing.Unlock()
+	if s := t.find(k); s != nil {
+		s.meet(port, now)
+		return
+	}
+	if !t.hasShare(of) {
+		of.full.Add(1)
+		return
+	}
+	s, first := &Station{MACKey: k, by: of}, t.chain(k)
+	s.Port.Store(port)
+	s.seen.Store(now)
+	s.next.Store(first.Load())
+	first.Store(s)
+	of.held.Add(1)
+	t.size.Add(1)
+}
+
+// Port is where an address was last seen.
+func (t *MACTable) Port(k MACKey, now int64) (uint32, bool) {
+	if s := t.find(k); s != nil && now-s.seen.Load() < fdbAge {
+		return s.Port.Load(), true
+	}
+	return 0, false
+}
+
+// Expire forgets addresses whose age has come.
+func (t *MACTable) Expire(now int64) {
+	t.Remove(func(s *Station) bool { return now-s.seen.Load() >= fdbAge })
+}
+
+// Remove forgets addresses that are to go.
+func (t *MACTable) Remove(goes func(*Station) bool) {
+	t.Changing.Lock()
+	defer t.Changing.Unlock()
+	for i := range t.chains {
+		at := &t.chains[i]
+		for s := at.Load(); s != nil; s = at.Load() {
+			if goes(s) {
+				at.Store(s.next.Load()) // a lookup that stands at s still reaches those behind it
+				t.size.Add(-1)
+				s.by.held.Add(-1)
+			} else {
+				at = &s.next
+			}
+		}
+	}
+}
+
+// List is what is known, by port.
+func (t *MACTable) List(now int64) []telemetry.LearnedMAC {
+	var rows []telemetry.LearnedMAC
+	for i := range t.chains {
+		for s := t.chains[i].Load(); s != nil; s = s.next.Load() {
+			r := telemetry.LearnedMAC{Port: s.Port.Load(), VLAN: s.VLAN, Age: now - s.seen.Load()}
+			for i := range r.MAC {
+				r.MAC[i] = byte(s.MAC >> (40 - 8*i))
+			}
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b telemetry.LearnedMAC) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.VLAN, b.VLAN), slices.Compare(a.MAC[:], b.MAC[:]))
+	})
+	return rows
+}

@@ -1,0 +1,101 @@
+package l2
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
+)
+
+// PortSecurity is what a port may send. The zero value restricts nothing.
+type PortSecurity struct {
+	// MACs are the port's own addresses. NORMAL learns them at no other port, and
+	// sends frames for them to this one.
+	MACs [][6]byte `json:"macs,omitzero"`
+	// Enforced drops frames that have another source than MACs, and packets that
+	// an end system has no reason to send.
+	Enforced bool `json:"enforced,omitzero"`
+	// Tags allows frames with one VLAN tag where Enforced.
+	Tags bool `json:"tags,omitzero"`
+}
+
+// Guard is the security of a port as walks read it; it never changes.
+type Guard struct {
+	MACs     []uint64
+	Enforced bool
+	tags     bool
+}
+
+// GuardOf is the guard for a port's security; nil for none.
+func GuardOf(s *PortSecurity) *Guard {
+	if len(s.MACs) == 0 && !s.Enforced {
+		return nil
+	}
+	g := &Guard{Enforced: s.Enforced, tags: s.Tags}
+	for _, mac := range s.MACs {
+		g.MACs = append(g.MACs, macOf(mac[:]))
+	}
+	return g
+}
+
+// macOf is an address as a number, first byte highest.
+func macOf(b []byte) uint64 {
+	_ = b[5]
+	return uint64(b[0])<<40 | uint64(b[1])<<32 | uint64(b[2])<<24 | uint64(b[3])<<16 | uint64(b[4])<<8 | uint64(b[5])
+}
+
+// Check is the reason to drop a frame of the port; NotDropped for none.
+func (g *Guard) Check(b []byte, l *packet.Layers) telemetry.DropReason {
+	tagged := l.TCI != 0 || packet.IsVLAN(l.EtherType) // a tag that is cut short has no TCI
+	switch {
+	case !slices.Contains(g.MACs, macOf(b[6:])):
+		return telemetry.DropForeignMAC
+	case tagged && (!g.tags || packet.IsVLAN(l.EtherType)): // the type behind one tag is that of another
+		return telemetry.DropVLANTag
+	case l.End == 0:
+		return telemetry.NotDropped
+	case l.EtherType == packet.EtherTypeIPv4:
+		return checkIPv4(b, packet.IPv4(b[l.L3:l.End]))
+	case l.EtherType == packet.EtherTypeIPv6:
+		return checkIPv6(b, l)
+	}
+	return telemetry.NotDropped
+}
+
+type plainPortSecurity PortSecurity
+
+type wirePortSecurity struct {
+	*plainPortSecurity
+	MACs []packet.MAC `json:"macs,omitzero"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s PortSecurity) MarshalJSON() ([]byte, error) {
+	var macs []packet.MAC
+	if s.MACs != nil {
+		macs = []packet.MAC{}
+	}
+	for _, mac := range s.MACs {
+		macs = append(macs, mac)
+	}
+	return json.Marshal(wirePortSecurity{(*plainPortSecurity)(&s), macs})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The error names the field.
+func (s *PortSecurity) UnmarshalJSON(b []byte) error {
+	var got PortSecurity
+	w := wirePortSecurity{plainPortSecurity: (*plainPortSecurity)(&got)}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("security of a port: %w", err)
+	}
+	if w.MACs != nil {
+		got.MACs = [][6]byte{}
+	}
+	for _, mac := range w.MACs {
+		got.MACs = append(got.MACs, mac)
+	}
+	*s = got
+	return nil
+}

@@ -1,0 +1,298 @@
+package lookup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Classifier finds the entry of highest priority that matches a key.
+//
+// Entries with the same mask share a subtable (subtable.go). A lookup probes subtables in
+// the order of their highest priority, and stops when no later one can have a better entry.
+// This is tuple space search, as in Open vSwitch's lib/classifier. Three things keep the
+// number of probes below the number of masks:
+//
+//   - A subtable first compares the words in which all its entries agree. One comparison
+//     rules out most subtables that do not match.
+//   - Subtables whose masks differ in a prefix length are gated by the prefix lengths that
+//     match the packet's address (trie.go, gates.go). Entries with many prefix lengths
+//     therefore cost only the packets that match them.
+//   - Entries with conj_id are probed only after a conjunction is complete.
+//
+// An entry with conjunction actions is a clause ("soft"), any other is "hard" (ovs-fields(7)).
+// A lookup returns the best hard entry and all clauses above it; conjunction.go goes on.
+//
+// Lookups only read and take no lock. A published Classifier never changes: a bundle, or a
+// packet that learns (learned.go), makes an edited one that shares what it does not touch.
+type Classifier struct {
+	subtables []*subtable            // by highest priority, falling
+	probes    []probe                // of the subtables
+	gates     gates                  // of the probes that are gated
+	tries     [numPrefixFields]*trie // of prefixes shorter than their field, for lookups
+	values    [numPrefixFields]*trie // of all prefixes, for examined bits
+	entries   int
+	clauses   int  // of the entries, those that are soft
+	timed     int  // of the entries, those that have a timeout
+	learned   bool // no values are kept (learned.go)
+	edit      *edit
+}
+
+// probe has what a lookup reads of a subtable before it searches it.
+type probe struct {
+	*subtable
+	highest       uint16
+	byConjunction bool
+	gated         bool // the trie of gate can rule it out
+	gate          prefix
+}
+
+// edit marks the nodes that one change has made and may write. Nodes of another edit are
+// shared with classifiers that packets read; a change copies them first.
+type edit struct{ _ byte }
+
+// editable returns a copy for Insert and Remove, which shares with c what they do not touch. The
+// caller calls Sort before the first lookup.
+func (c *Classifier) editable() *Classifier {
+	n := *c
+	n.edit = new(edit)
+	n.subtables = slices.Clone(c.subtables)
+	return &n
+}
+
+// Sort brings the subtables in the order in which Lookup probes them.
+func (c *Classifier) Sort() {
+	slices.SortStableFunc(c.subtables, func(a, b *subtable) int { return cmp.Compare(b.highest, a.highest) })
+	var prefixed [numPrefixFields]int
+	for _, st := range c.subtables {
+		for _, p := range st.prefixes {
+			if !p.whole() {
+				prefixed[p.field]++
+			}
+		}
+	}
+	c.probes = make([]probe, len(c.subtables))
+	gated := false
+	for i, st := range c.subtables {
+		c.probes[i] = probe{subtable: st, highest: st.highest, byConjunction: st.byConjunction}
+		for _, p := range st.prefixes {
+			if !p.whole() && prefixed[p.field] >= worthTrie {
+				c.probes[i].gated, c.probes[i].gate = true, p
+				gated = true
+			}
+		}
+	}
+	if c.gates = (gates{}); gated {
+		c.gates = gatesOf(c.probes)
+	}
+}
+
+// worthTrie is the number of subtables with a prefix of a field from which on its trie is
+// cheaper than their probes.
+const worthTrie = 3
+
+// subtable returns the index of a mask's subtable, or -1.
+func (c *Classifier) subtable(mask *flow.Key) int {
+	h := hashMask(mask)
+	return slices.IndexFunc(c.subtables, func(st *subtable) bool { return st.maskHash == h && st.mask == *mask })
+}
+
+// own returns the subtable at an index. It copies it first if another classifier shares it.
+func (c *Classifier) own(i int) *subtable {
+	if st := c.subtables[i]; st.edit != c.edit {
+		c.subtables[i] = st.editable(c.edit)
+	}
+	return c.subtables[i]
+}
+
+// Expect announces entries of a mask that Insert will add, so that their subtable gets its final
+// size at once.
+func (c *Classifier) Expect(mask *flow.Key, entries int) {
+	if i := c.subtable(mask); i >= 0 {
+		st := c.own(i)
+		st.expected = st.rows + entries
+	} else {
+		st := newSubtable(mask, c.edit)
+		st.expected = entries
+		c.subtables = append(c.subtables, st)
+	}
+}
+
+// insert adds an entry. It replaces and returns an entry with the same identity.
+func (c *Classifier) insert(e *Entry) *Entry {
+	old := c.Installed(&e.Match, e.Priority)
+	if old != nil {
+		c.remove(old)
+	}
+	i := c.subtable(&e.Match.Mask)
+	if i < 0 {
+		i = len(c.subtables)
+		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
+	}
+	st := c.own(i)
+	st.insert(newRow(e, c.edit))
+	c.count(e, 1)
+	c.plant(st, e, (*trie).insert)
+	return old
+}
+
+// insertLive is Insert, while lookups read the classifier, of an entry whose identity is not there. It
+// returns false and does nothing if more than one chunk of a subtable would have to change.
+func (c *Classifier) insertLive(e *Entry) bool {
+	i := c.subtable(&e.Match.Mask)
+	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e, nil)) {
+		return false
+	}
+	c.count(e, 1)
+	return true
+}
+
+// remove removes an entry, if it is there.
+func (c *Classifier) remove(e *Entry) {
+	if c.Installed(&e.Match, e.Priority) != e {
+		return
+	}
+	i := c.subtable(&e.Match.Mask)
+	st := c.own(i)
+	st.remove(e)
+	c.count(e, -1)
+	c.plant(st, e, (*trie).remove)
+	if st.rows == 0 {
+		c.subtables = slices.Delete(c.subtables, i, i+1)
+	}
+}
+
+// plant changes the tries for an entry that is added or removed.
+func (c *Classifier) plant(st *subtable, e *Entry, change func(*trie, aligned, uint8, *edit) *trie) {
+	for _, p := range st.prefixes {
+		v := p.of(&e.Match.Value)
+		if !c.learned {
+			c.values[p.field] = change(c.values[p.field], v, p.bits, c.edit)
+		}
+		if !p.whole() {
+			c.tries[p.field] = change(c.tries[p.field], v, p.bits, c.edit)
+		}
+	}
+}
+
+// count adds n to the numbers that e counts for.
+func (c *Classifier) count(e *Entry, n int) {
+	c.entries += n
+	if e.clauses != nil {
+		c.clauses += n
+	}
+	if e.IdleTimeout|e.HardTimeout != 0 {
+		c.timed += n
+	}
+}
+
+// Size is the number of entries.
+func (c *Classifier) Size() int { return c.entries }
+
+// Masks is the number of different masks.
+func (c *Classifier) Masks() int { return len(c.subtables) }
+
+// HasTimeouts reports whether an entry has a timeout.
+func (c *Classifier) HasTimeouts() bool { return c.timed > 0 }
+
+// Installed finds the entry of a match and priority.
+func (c *Classifier) Installed(m *flow.Match, priority uint16) *Entry {
+	i := c.subtable(&m.Mask)
+	if i < 0 {
+		return nil
+	}
+	for r := c.subtables[i].find(&m.Value); r != nil; r = r.next {
+		if r.priority == priority {
+			return r.entry
+		}
+	}
+	return nil
+}
+
+// All visits every entry, in no order.
+func (c *Classifier) All(visit func(*Entry)) {
+	for _, st := range c.subtables {
+		st.all(func(r *row) { visit(r.entry) })
+	}
+}
+
+// List returns the entries in the order of dumps.
+func (c *Classifier) List() []*Entry {
+	all := make([]*Entry, 0, c.entries)
+	c.All(func(e *Entry) { all = append(all, e) })
+	slices.SortFunc(all, byPriority)
+	return all
+}
+
+// lookup returns the best hard entry that is better than best. It appends to s.soft the matching
+// clauses above it, the first of each match, and maybe clauses below. It leaves out entries
+// with conj_id if the key has none.
+func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
+	s.lengths.known = 0
+	s.open = s.open[:0]
+	complete := k.ConjID() != 0
+	for i := 0; i < len(c.probes); i++ {
+		p := &c.probes[i]
+		if best != nil && p.highest < best.priority {
+			break
+		}
+		if p.byConjunction && !complete {
+			continue
+		}
+		if p.gated && s.Examined != nil {
+			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
+				s.Examined.examineMiss(c, p.subtable, k)
+				continue
+			}
+		} else if p.gated {
+			if len(s.open) == 0 {
+				s.open = c.gates.open(s.open, c, k, &s.lengths)
+			}
+			if next := s.open.next(i); next != i {
+				i = next - 1
+				continue
+			}
+		}
+		r := p.find(k)
+		if s.Examined != nil {
+			s.Examined.find(c, p.subtable, r, k)
+		}
+		if r == nil {
+			continue
+		}
+		if r.clauses != nil && (best == nil || r.priority >= best.priority) {
+			s.IsSoft = append(s.IsSoft, r)
+		}
+		if r.hard != nil && r.hard.betterThan(best) {
+			best = r.hard
+		}
+	}
+	return best
+}
+
+// completed returns the best hard entry with conj_id that is better than best, for a key with the id
+// of a conjunction.
+func (c *Classifier) completed(k *flow.Key, best *row, s *Scratch) *row {
+	for _, st := range c.subtables {
+		if best != nil && st.highest < best.priority {
+			break
+		}
+		if !st.namesID {
+			continue
+		}
+		r := st.find(k)
+		if s.Examined != nil {
+			s.Examined.find(c, st, r, k)
+		}
+		if r != nil && r.hard != nil && r.hard.betterThan(best) {
+			best = r.hard
+		}
+	}
+	return best
+}
+
+// byPriority is the order of a table's entries.
+func byPriority(a, b *Entry) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.seq, b.seq))
+}

@@ -1,0 +1,235 @@
+package lookup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Conjunctive matches: from the clauses that match a packet to the entry of
+// the conjunction that they complete (ovs-fields(7), CONJUNCTIVE MATCH FIELDS).
+// A rule that lets 10.10.0.26 ask the pod at port 0x25 for TCP 80 may be
+//
+//	priority=100,ip,nw_src=10.10.0.26 actions=conjunction(6,1/3)
+//	priority=100,reg1=0x25            actions=conjunction(6,2/3)
+//	priority=100,tcp,tp_dst=80        actions=conjunction(6,3/3)
+//	priority=100,conj_id=6,ip         actions=output:0x25
+//
+// Of the first three no action is ever run. A packet that matches one entry of
+// each clause is looked up as if it had 6 in the field conj_id, and meets the
+// fourth.
+//
+// A policy rule's addresses and ports are clause entries, and clause entries
+// are shared: one address that a thousand rules name is one entry with a
+// thousand ids. So ids are not collected and counted. Every conjunction has
+// clauses 1 and 2; whichever of the two has fewer ids among what matched names
+// the candidates, in rising order, and each is looked up in the sorted ids of
+// the other clauses. A rule that does not apply to the packet's pod is never
+// met that way, however many there are.
+
+// Clauses has the conjunction actions of one entry.
+type Clauses struct {
+	actions []flow.Conjunction // by id
+	clause  uint8              // of all of them; 0 when they differ
+}
+
+// newClauses returns the clauses of an entry's actions. A hard entry has none: nil.
+func newClauses(actions []flow.Action) *Clauses {
+	if !IsSoft(actions) {
+		return nil
+	}
+	all := clausesOf(actions)
+	c := &Clauses{actions: all, clause: all[0].Clause}
+	slices.SortFunc(all, func(a, b flow.Conjunction) int { return cmp.Compare(a.ID, b.ID) })
+	if slices.ContainsFunc(all, func(a flow.Conjunction) bool { return a.Clause != c.clause }) {
+		c.clause = 0
+	}
+	return c
+}
+
+// IsSoft reports whether actions make an entry a clause. Only notes stand beside conjunctions, so
+// the first few of a long list decide.
+func IsSoft(actions []flow.Action) bool {
+	return slices.ContainsFunc(actions, func(a flow.Action) bool {
+		_, is := a.(flow.Conjunction)
+		return is
+	})
+}
+
+// clausesOf returns the conjunction actions of a soft entry.
+func clausesOf(actions []flow.Action) []flow.Conjunction {
+	cs := make([]flow.Conjunction, 0, len(actions))
+	for _, a := range actions {
+		if c, ok := a.(flow.Conjunction); ok {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}
+
+// of returns which clauses of an id these are, one bit each, and all clauses of the
+// conjunction. Both are 0 if the id is not among them.
+func (c *Clauses) of(id uint32) (seen, all uint64) {
+	i, found := slices.BinarySearchFunc(c.actions, id, func(a flow.Conjunction, id uint32) int { return cmp.Compare(a.ID, id) })
+	if !found {
+		return 0, 0
+	}
+	for ; i < len(c.actions) && c.actions[i].ID == id; i++ {
+		seen |= 1 << (c.actions[i].Clause - 1)
+		all = 1<<c.actions[i].N - 1
+	}
+	return seen, all
+}
+
+// Scratch is memory that lookups reuse, so that none allocates. Each worker has its own.
+type Scratch struct {
+	IsSoft     []*row // clauses that match, of each match the first that is left
+	level      []*row // those of one priority
+	none       []*row
+	lengths    prefixLengths
+	open       placeSet                // probes that the lengths leave to be asked; empty until one is gated
+	candidates [2][][]flow.Conjunction // of clauses 1 and 2
+	Examined   *Examined               // lookups add the bits that they read; nil if nobody needs them
+}
+
+// lookups is what a whole lookup searches: one Classifier, or a Table with two.
+type lookups interface {
+	lookup(k *flow.Key, best *row, s *Scratch) *row
+	completed(k *flow.Key, best *row, s *Scratch) *row
+}
+
+// Find is the whole lookup: hard entries, then conjunctions above them. It returns nil if nothing
+// matches.
+func (s *Scratch) Find(c lookups, k *flow.Key) *Entry {
+	s.IsSoft = s.IsSoft[:0]
+	hard := c.lookup(k, nil, s)
+	if len(s.IsSoft) > 0 {
+		hard = s.conjunction(c, k, hard)
+	}
+	if hard == nil {
+		return nil
+	}
+	return hard.entry
+}
+
+// conjunction returns the best entry of a complete conjunction above hard, or hard. It goes
+// through the clauses of all matches by priority. All clauses of a conjunction have one
+// priority, and there are at least two.
+func (s *Scratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
+	saved := k.ConjID()
+	defer k.SetConjID(saved)
+	for {
+		priority, more := s.highest()
+		if !more || hard != nil && priority <= hard.priority {
+			return hard
+		}
+		level := s.take(priority)
+		if len(level) < 2 && level[0].clauses.clause != 0 {
+			continue
+		}
+		if r := s.completed(c, k, level, hard); r != nil {
+			return r
+		}
+	}
+}
+
+// highest is the highest priority of the clauses that are left, and whether they
+// may complete anything: those of a single match cannot.
+func (s *Scratch) highest() (priority uint16, more bool) {
+	matches := 0
+	for _, r := range s.IsSoft {
+		if r != nil {
+			matches++
+			priority, more = max(priority, r.priority), more || r.mixed
+		}
+	}
+	return priority, more || matches > 1
+}
+
+// take takes the clauses of the highest priority out of those that are left.
+func (s *Scratch) take(priority uint16) []*row {
+	s.level = s.level[:0]
+	for i, r := range s.IsSoft {
+		if r == nil || r.priority != priority {
+			continue
+		}
+		s.level = append(s.level, r)
+		if s.IsSoft[i] = r.next; r.next != nil && r.next.clauses == nil {
+			s.IsSoft[i] = nil // what is below is hidden
+		}
+	}
+	return s.level
+}
+
+// completed is the entry of the first complete conjunction among clauses of
+// one priority: where several are complete, OpenFlow leaves the choice open,
+// and here the lowest id that has an entry wins. It is nil when none is.
+func (s *Scratch) completed(c lookups, k *flow.Key, level []*row, hard *row) *row {
+	heads := s.fewer(level)
+	for {
+		id, more := next(heads)
+		if !more {
+			return nil
+		}
+		var seen, all uint64
+		for _, r := range level {
+			has, of := r.clauses.of(id)
+			seen, all = seen|has, all|of
+		}
+		if seen != all {
+			continue
+		}
+		k.SetConjID(id)
+		if r := s.withID(c, k, hard); r != nil {
+			return r
+		}
+	}
+}
+
+// withID is the best hard entry for a key that has a conjunction's id now. hard
+// is what it was without.
+func (s *Scratch) withID(c lookups, k *flow.Key, hard *row) *row {
+	if hard != nil && hard.entry.Match.Mask.ConjID() != 0 { // it asks for conj_id=0
+		soft := s.IsSoft
+		s.IsSoft = s.none[:0]
+		hard = c.lookup(k, nil, s)
+		s.IsSoft, s.none = soft, s.IsSoft
+	}
+	return c.completed(k, hard, s)
+}
+
+// fewer returns the ids of the rows with clause 1, or of those with clause 2:
+// of those that have fewer. Both name every conjunction that can be complete.
+func (s *Scratch) fewer(level []*row) [][]flow.Conjunction {
+	var count [2]int
+	for i := range s.candidates {
+		s.candidates[i] = s.candidates[i][:0]
+		for _, r := range level {
+			if cl := r.clauses; cl.clause == 0 || int(cl.clause) == i+1 {
+				s.candidates[i] = append(s.candidates[i], cl.actions)
+				count[i] += len(cl.actions)
+			}
+		}
+	}
+	if count[0] <= count[1] {
+		return s.candidates[0]
+	}
+	return s.candidates[1]
+}
+
+// next takes the lowest id from the front of lists in rising order.
+func next(heads [][]flow.Conjunction) (id uint32, more bool) {
+	for _, h := range heads {
+		if len(h) > 0 && (!more || h[0].ID < id) {
+			id, more = h[0].ID, true
+		}
+	}
+	for i, h := range heads {
+		for len(h) > 0 && h[0].ID == id {
+			h = h[1:]
+		}
+		heads[i] = h
+	}
+	return id, more
+}

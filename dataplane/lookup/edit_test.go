@@ -1,0 +1,202 @@
+package lookup
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// TestEditedClassifier edits a classifier at random many times over, and
+// compares each one with a classifier built anew of the same entries. The ones
+// before must go on finding what they found.
+func TestEditedClassifier(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	all := randomEntries(r, 300)
+	here := map[*Entry]bool{}
+	c := newClassifier(nil)
+	for step := range 1000 {
+		var gone, come []*Entry
+		for range 1 + r.IntN(8) {
+			e := all[r.IntN(len(all))]
+			if here[e] {
+				gone = append(gone, e)
+			} else {
+				come = append(come, e)
+			}
+			here[e] = !here[e]
+		}
+		gone, come = settled(gone, come)
+		k, keys := randomKey(r), r.Uint64()
+		before := finds(c, keys)
+		next := edited(c, gone, come)
+		if !slices.Equal(finds(c, keys), before) {
+			t.Fatalf("seed %d, step %d: an edit changed the classifier before it", seed, step)
+		}
+		var left []*Entry
+		for _, e := range all {
+			if here[e] {
+				left = append(left, e)
+			}
+		}
+		fresh := newClassifier(left)
+		for range 50 {
+			var a, b Scratch
+			if got, want := a.Find(next, k), b.Find(fresh, k); got != want {
+				t.Fatalf("seed %d, step %d: edited finds %s, built anew %s", seed, step, describe(got), describe(want))
+			}
+			k = randomKey(r)
+		}
+		c = next
+	}
+}
+
+// testEntry is an entry without compiled actions.
+func testEntry(e *flow.Entry, seq uint64) *Entry {
+	return NewEntry(e, newClauses(e.Actions), nil, seq, 0)
+}
+
+// newClassifier is a classifier of entries.
+func newClassifier(entries []*Entry) *Classifier {
+	return edited(&Classifier{}, nil, entries)
+}
+
+// edited is a classifier after entries went and others came. If the number of new entries
+// is even, the classifier expects them before they come.
+func edited(c *Classifier, gone, come []*Entry) *Classifier {
+	n := c.editable()
+	for _, e := range gone {
+		n.remove(e)
+	}
+	for _, e := range come {
+		if len(come)%2 == 0 {
+			n.Expect(&e.Match.Mask, 10*len(come))
+		}
+	}
+	for _, e := range come {
+		n.insert(e)
+	}
+	n.Sort()
+	return n
+}
+
+// settled leaves out what went and came back in one edit.
+func settled(gone, come []*Entry) (g, c []*Entry) {
+	count := map[*Entry]int{}
+	for _, e := range gone {
+		count[e]--
+	}
+	for _, e := range come {
+		count[e]++
+	}
+	for e, n := range count {
+		switch {
+		case n < 0:
+			g = append(g, e)
+		case n > 0:
+			c = append(c, e)
+		}
+	}
+	return g, c
+}
+
+// finds is what a classifier finds for keys that seed stands for.
+func finds(c *Classifier, seed uint64) (all []*Entry) {
+	r := rand.New(rand.NewPCG(seed, 4))
+	for range 20 {
+		var s Scratch
+		all = append(all, s.Find(c, randomKey(r)))
+	}
+	return all
+}
+
+// TestEditSharesTheRest asserts that one entry more copies one chunk of a large
+// subtable, and leaves all others to both classifiers.
+func TestEditSharesTheRest(t *testing.T) {
+	var entries []*Entry
+	for i := range 10_000 {
+		e := &flow.Entry{Priority: 200}
+		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
+		entries = append(entries, testEntry(e, uint64(i)))
+	}
+	before := newClassifier(entries[1:])
+	after := edited(before, nil, entries[:1])
+	chunks, copied := map[*chunk]bool{}, 0
+	forEachChunk(before, func(c *chunk) { chunks[c] = true })
+	forEachChunk(after, func(c *chunk) {
+		if !chunks[c] {
+			copied++
+		}
+	})
+	if len(chunks) < 1000 || copied != 1 {
+		t.Errorf("%d of %d chunks were copied, want 1 of more than 1000", copied, len(chunks))
+	}
+}
+
+// TestEditOwnsItsChains asserts that entries of one match that come in one edit, by
+// falling priority, take memory for each but not for each again with every further one;
+// and that a chain which packets read is not changed by a later edit.
+func TestEditOwnsItsChains(t *testing.T) {
+	chain := func(n int) (all []*Entry) {
+		for i := range n {
+			e := &flow.Entry{Priority: uint16(n - i)}
+			e.Match.AddExact(flow.IPDst, flow.Value{Lo: 1})
+			all = append(all, testEntry(e, uint64(i)))
+		}
+		return all
+	}
+	all := chain(400)
+	if few, many := testing.AllocsPerRun(10, func() { newClassifier(all[:200]) }), testing.AllocsPerRun(10, func() { newClassifier(all) }); many-few > 300 {
+		t.Errorf("200 entries take %v allocations, 400 %v", few, many)
+	}
+	priorities := func(c *Classifier) (list []uint16) {
+		for r := c.subtables[0].find(&all[0].Match.Value); r != nil; r = r.next {
+			list = append(list, r.priority)
+		}
+		return list
+	}
+	before := newClassifier(all[:3])
+	after := edited(before, all[1:2], all[3:5])
+	if was, is := priorities(before), priorities(after); !slices.Equal(was, []uint16{400, 399, 398}) || !slices.Equal(is, []uint16{400, 398, 397, 396}) {
+		t.Errorf("the chain %v became %v", was, is)
+	}
+}
+
+func forEachChunk(c *Classifier, visit func(*chunk)) {
+	for _, st := range c.subtables {
+		for _, p := range st.pages {
+			for i := range p.chunks {
+				if c := p.chunks[i].Load(); c != nil {
+					visit(c)
+				}
+			}
+		}
+	}
+}
+
+// BenchmarkLookupPrefixes looks up addresses in a table whose clauses have
+// prefixes of every length, as a tenant's policies may: the cost is that of the
+// lengths that match the address, not of those that exist.
+func BenchmarkLookupPrefixes(b *testing.B) {
+	for _, lengths := range []int{1, 8, 31} {
+		b.Run(strconv.Itoa(lengths)+" lengths", func(b *testing.B) {
+			var entries []*Entry
+			for i := range lengths {
+				e := &flow.Entry{Priority: 200, Actions: []flow.Action{flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2}}}
+				e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+				e.Match.Add(flow.IPSrc, flow.Value{Lo: 0xffffffff << (31 - i)}, flow.Ones(32).AndNot(flow.Ones(31-i)))
+				entries = append(entries, testEntry(e, uint64(i)))
+			}
+			c, k := newClassifier(entries), &flow.Key{}
+			flow.FieldByID(flow.EthType).Put(k, flow.Value{Lo: 0x800}, flow.Ones(16))
+			var s Scratch
+			for b.Loop() {
+				s.Find(c, k)
+			}
+		})
+	}
+}

@@ -1,0 +1,139 @@
+package offload
+
+import (
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/ports"
+)
+
+// put makes an offload entry of an offer, if what it was made under still holds and
+// there is room.
+func (t *Table) put(o *Offer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sw.State() != o.Made {
+		t.count(telemetry.OffloadLate)
+		return
+	}
+	if t.sw.Traced(&o.Key, o.In.No) {
+		t.count(telemetry.OffloadTraced)
+		return
+	}
+	if at, ok := t.byKey[o.Key]; ok {
+		if t.takes(at) {
+			return
+		}
+		t.drop(at)
+	}
+	if !t.fair(o.In) {
+		t.count(telemetry.OffloadNoRoom)
+		return
+	}
+	at, ok := t.allocate(&t.freeEntries, len(t.entries))
+	if !ok {
+		t.count(telemetry.OffloadNoRoom)
+		return
+	}
+	if int(at) == len(t.entries) {
+		t.entries = append(t.entries, entry{})
+	}
+	conn, ok := t.connOf(o)
+	if !ok {
+		t.freeEntries = append(t.freeEntries, at)
+		t.endUnused()
+		return
+	}
+	t.fill(at, conn, o)
+	if err := t.kernel.Put(&o.Key, at); err != nil {
+		t.drop(at)
+		t.endUnused()
+		t.count(telemetry.OffloadNoRoom)
+		return
+	}
+	t.count(telemetry.OffloadPut)
+}
+
+// takes says whether packets can take the offload entry at a place.
+func (t *Table) takes(at uint32) bool {
+	return t.kernel.OffloadEntry(at).Generation.Load() == t.generation && t.offloaded(t.entries[at].conn)
+}
+
+// offloaded says whether a connection is still offloaded.
+func (t *Table) offloaded(conn uint32) bool { return t.kernel.Conns()[conn][0].Load() != 0 }
+
+// fair says whether a port may have one more: from half full on, each may have an
+// equal part.
+func (t *Table) fair(in *Port) bool {
+	room := t.kernel.Room()
+	if len(t.byKey) < room/2 {
+		return true
+	}
+	holders := len(t.byPort)
+	return t.byPort[in] < room/max(1, holders)
+}
+
+// allocate is a free place: one that was used before, or the next. When there is
+// none, what packets under way may still use is waited for.
+func (t *Table) allocate(free *[]uint32, used int) (uint32, bool) {
+	if len(*free) == 0 && used == t.kernel.Room() {
+		t.release()
+	}
+	if n := len(*free); n > 0 {
+		at := (*free)[n-1]
+		*free = (*free)[:n-1]
+		return at, true
+	}
+	if used == t.kernel.Room() {
+		return 0, false
+	}
+	return uint32(used), true
+}
+
+// connOf is the place of an offer's connection, which is offloaded if it has not
+// been.
+func (t *Table) connOf(o *Offer) (uint32, bool) {
+	id := o.Seen.ID()
+	if at, ok := t.byConn[id]; ok {
+		if t.offloaded(at) {
+			return at, true
+		}
+		t.end(at)
+	}
+	at, ok := t.allocate(&t.freeConns, len(t.conns))
+	if !ok {
+		t.count(telemetry.OffloadNoRoom)
+		return 0, false
+	}
+	if int(at) == len(t.conns) {
+		t.conns = append(t.conns, conn{})
+	}
+	if !t.sw.Conntrack.Offload(&o.Seen, at, t.sw.Clock()) {
+		t.freeConns = append(t.freeConns, at)
+		t.count(telemetry.OffloadLate)
+		return 0, false
+	}
+	t.conns[at] = conn{id: id}
+	t.byConn[id] = at
+	return at, true
+}
+
+// fill makes the place an offload entry, to which no key leads yet.
+func (t *Table) fill(at, conn uint32, o *Offer) {
+	t.entries[at] = entry{used: true, key: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
+	t.byKey[o.Key] = at
+	t.conns[conn].entries = append(t.conns[conn].entries, at)
+	t.byPort[o.In]++
+	t.current++
+
+	to, ch := t.kernel.OffloadEntry(at), &o.Change
+	to.Packets.Store(0)
+	to.Bytes.Store(0)
+	to.Conn, to.Dir = conn, o.Seen.Direction()
+	to.Out, to.MaxLen = o.Out.Link, uint32(ports.MaxFrame(o.Out.MTU))
+	to.Parts = ch.Parts.OffloadParts()
+	to.IPSum, to.PseudoSum, to.PortSum = uint32(ch.IPSum), uint32(ch.PseudoSum), uint32(ch.PortSum)
+	to.TTL, to.L4, to.Checksum = ch.TTL, uint8(o.Layers.L4), uint8(flowcache.ChecksumAt(o.Layers.Proto))
+	to.Eth, to.IP, to.Ports, to.Addrs = ch.Eth, ch.IP, ch.Ports, ch.Addrs
+	to.Generation.Store(t.generation)
+	t.kernel.Generation().Store(t.generation)
+}

@@ -1,0 +1,188 @@
+package offload
+
+import (
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/ports"
+)
+
+// unusedAfter is how long an offload entry stays that no packet takes, in nanoseconds:
+// less than any timeout of a connection that has one (conntrack.Offload).
+const unusedAfter = int64(15e9)
+
+// withdraw makes the kernel take no offload entry that there is. When it returns no
+// packet is under way by one.
+func (t *Table) Withdraw() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == 0 {
+		return
+	}
+	if t.generation++; t.generation == 0 {
+		t.generation = 1
+	}
+	t.kernel.Generation().Store(0) // until there is one of the next
+	t.kernel.Settle()
+	t.creditAll()
+	t.events[telemetry.OffloadWithdrawn].Add(uint64(t.current))
+	t.current = 0
+	select {
+	case t.stale <- struct{}{}:
+	default:
+	}
+}
+
+// clearSlice is how many places are cleared while others wait for the lock.
+const clearSlice = 256
+
+// clearAway removes the offload entries that cannot be taken any more.
+func (t *Table) clearAway() {
+	for from, more := 0, true; more; from += clearSlice {
+		more = t.clearSome(from)
+	}
+}
+
+// clearSome is clearAway for some places, and says whether there are more.
+func (t *Table) clearSome(from int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at := from; at < min(from+clearSlice, len(t.entries)); at++ {
+		if t.entries[at].used && !t.takes(uint32(at)) {
+			t.drop(uint32(at))
+		}
+	}
+	t.endUnused()
+	t.release()
+	return from+clearSlice < len(t.entries)
+}
+
+// drop ends an offload entry; its connection stays.
+func (t *Table) drop(at uint32) {
+	c := &t.entries[at]
+	if t.byKey[c.key] == at {
+		t.kernel.Delete(&c.key) // it was put, and there is nobody else to delete it
+		delete(t.byKey, c.key)
+	}
+	k := t.kernel.OffloadEntry(at)
+	if k.Generation.Swap(0) == t.generation {
+		if t.current--; t.current == 0 {
+			t.kernel.Generation().Store(0)
+		}
+	}
+	conn := &t.conns[c.conn]
+	for i, other := range conn.entries {
+		if other == at {
+			conn.entries = append(conn.entries[:i], conn.entries[i+1:]...)
+			break
+		}
+	}
+	c.used = false
+	if t.byPort[c.in]--; t.byPort[c.in] == 0 {
+		delete(t.byPort, c.in)
+	}
+	t.leftEntries = append(t.leftEntries, at)
+}
+
+// end ends a connection's offload entries, and then its offload.
+func (t *Table) end(conn uint32) {
+	c := &t.conns[conn]
+	for len(c.entries) > 0 {
+		t.drop(c.entries[0])
+	}
+	t.sw.Conntrack.StopOffload(c.id, conn)
+	delete(t.byConn, c.id)
+	t.leftConns = append(t.leftConns, conn)
+}
+
+// endUnused ends connections that have no offload entry any more.
+func (t *Table) endUnused() {
+	for _, at := range t.byConn {
+		if len(t.conns[at].entries) == 0 {
+			t.end(at)
+		}
+	}
+}
+
+// release waits until nobody uses what was ended, and takes the places back.
+func (t *Table) release() {
+	if len(t.leftEntries)+len(t.leftConns) == 0 {
+		return
+	}
+	t.kernel.Settle()
+	now := t.sw.Clock()
+	for _, at := range t.leftEntries {
+		t.credit(at, now)
+		t.entries[at] = entry{}
+	}
+	for _, at := range t.leftConns {
+		t.tellConntrack(at, now)
+		t.sw.Conntrack.EndOffload(t.conns[at].id, at)
+		t.conns[at] = conn{}
+	}
+	t.freeEntries = append(t.freeEntries, t.leftEntries...)
+	t.freeConns = append(t.freeConns, t.leftConns...)
+	t.leftEntries, t.leftConns = t.leftEntries[:0], t.leftConns[:0]
+}
+
+// tend credits what has taken the offload entries, keeps their connections alive, and
+// ends what came back or is not used. It is called once a second, before
+// anything expires.
+func (t *Table) Tend(now int64) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.creditAll()
+	for at := range t.entries {
+		if c := &t.entries[at]; c.used && now-c.last > unusedAfter {
+			t.count(telemetry.OffloadUnused)
+			t.drop(uint32(at))
+		}
+	}
+	for _, at := range t.byConn {
+		if t.tellConntrack(at, now); !t.offloaded(at) {
+			t.count(telemetry.OffloadEnded)
+			t.end(at)
+		}
+	}
+	t.endUnused()
+	t.release()
+}
+
+// tellConntrack starts a connection's timeout anew when packets have passed.
+func (t *Table) tellConntrack(at uint32, now int64) {
+	if c := &t.conns[at]; c.moved {
+		c.moved = false
+		t.sw.Conntrack.TouchOffloaded(c.id, at, now)
+	}
+}
+
+// close ends all offload entries.
+func (t *Table) Close() {
+	if t != nil {
+		t.Withdraw()
+		t.clearAway()
+	}
+}
+
+// TakeBack drops the entries whose packets a live trace wants. When it returns, none of
+// these packets is under way in the kernel. Switch.Traced must know the trace already, so
+// that no more such entries are put.
+func (t *Table) TakeBack(wants func(key *ports.OffloadKey, inPort uint32) bool) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at := range t.entries {
+		if c := &t.entries[at]; c.used && wants(&c.key, c.in.No) {
+			t.count(telemetry.OffloadTraced)
+			t.drop(uint32(at))
+		}
+	}
+	t.endUnused()
+	t.release()
+}

@@ -1,0 +1,192 @@
+package program
+
+import (
+	"github.com/antrail/antrail/dataplane/lookup"
+	"github.com/antrail/antrail/flow"
+)
+
+// Program is the compiled pipeline that packets walk. It never changes: a bundle makes another one,
+// and one atomic store publishes that. A packet therefore sees the whole pipeline before a
+// change or after it.
+type Program struct {
+	Names         *flow.Names
+	First         uint8
+	Tables        [256]*lookup.Table // nil: no such table
+	Groups        *numbered[Group]
+	Meters        *numbered[Meter]
+	UsesFlowLabel bool // an entry may read IPv6's flow label (flowlabel.go)
+	FirstLearner  bool // the bundle brought the first learn action of a table
+	Generation    uint64
+}
+
+// Bundle is a change of the pipeline that happens whole or not at all.
+type Bundle struct {
+	// Replace removes everything that the bundle does not name, except entries that packets
+	// learned: those end with a learn action that has delete_learned, or by timeouts. An
+	// entry with the table, priority and match of an old one keeps its counters.
+	Replace bool
+	// Names and First, if Names is not nil, replace the program's.
+	Names *flow.Names
+	First uint8
+	// Add installs entries. An entry with the identity of an installed one modifies it.
+	// Nobody writes them or their actions afterwards. Entries with equal actions should
+	// share one list.
+	Add []*flow.Entry
+	// Delete removes entries by identity, whatever their actions. An entry that is not there
+	// is no error.
+	Delete []*flow.Entry
+	// Groups and Meters are added or modified by their ID.
+	Groups       []*flow.Group
+	Meters       []*flow.Meter
+	DeleteGroups []uint32
+	DeleteMeters []uint32
+}
+
+// BundleOf returns the bundle that replaces everything by a program.
+func BundleOf(p *flow.Program) *Bundle {
+	return &Bundle{Replace: true, Names: p.Names, First: p.First, Add: p.Entries, Groups: p.Groups, Meters: p.Meters}
+}
+
+// Build makes the next program out of p and a bundle, whose entries c compiles. The programs share
+// what the bundle does not touch, so a small change of a large program is cheap. An error
+// joins an InvalidEntryError for each entry or group that is wrong.
+func (p *Program) Build(b *Bundle, c *Compiler, now int64) (*Program, error) {
+	n := &Program{Names: p.Names, First: p.First, UsesFlowLabel: p.UsesFlowLabel || b.labels(), Generation: p.Generation + 1}
+	if b.Names != nil {
+		n.Names, n.First = b.Names, b.First
+	}
+	n.Groups = merge(p.Groups, b.Groups, b.DeleteGroups, b.Replace, newGroup, func(g *flow.Group) uint32 { return g.ID })
+	n.Meters = merge(p.Meters, b.Meters, b.DeleteMeters, b.Replace, newMeter, func(m *flow.Meter) uint32 { return m.ID })
+	p.buildTables(n, b, c, now)
+	return n, n.validate(b)
+}
+
+// merge returns the groups or meters after a bundle. make_ gets the old one, or nil, to keep
+// its counters.
+func merge[T, S any](old *numbered[T], add []*S, del []uint32, replace bool, make_ func(*S, *T) *T, id func(*S) uint32) *numbered[T] {
+	if len(add)+len(del) == 0 && !replace {
+		return old
+	}
+	n := old.edited()
+	if replace {
+		n = (*numbered[T])(nil).edited()
+	}
+	for _, k := range del {
+		n.set(k, nil)
+	}
+	for _, s := range add {
+		n.set(id(s), make_(s, old.Get(id(s))))
+	}
+	return n.made
+}
+
+// buildTables fills n's tables. It shares unchanged ones with p.
+func (p *Program) buildTables(n *Program, b *Bundle, c *Compiler, now int64) {
+	edited := make(map[uint8]*lookup.Table)
+	edit := func(id uint8) *lookup.Table {
+		if edited[id] == nil {
+			edited[id] = p.Tables[id].Editable(!b.Replace)
+		}
+		return edited[id]
+	}
+	for id, t := range p.Tables {
+		if b.Replace && t != nil {
+			edit(uint8(id))
+		}
+	}
+	for _, e := range b.Delete {
+		if old := p.installed(e); old != nil && !b.Replace {
+			edit(e.Table).Remove(old)
+		}
+	}
+	for to, n := range b.masks() {
+		edit(to.table).Static.Expect(&to.mask, n)
+	}
+	for ne := range c.entries(b.Add, now) {
+		if old := p.installed(ne.Entry); old != nil {
+			ne.Inherit(old)
+		}
+		edit(ne.Table).Add(ne)
+	}
+	n.Tables = p.Tables
+	for id, t := range edited {
+		t.Static.Sort()
+		n.Tables[id] = t
+	}
+	n.declareTables(b)
+}
+
+// tableMask is a mask in a table.
+type tableMask struct {
+	table uint8
+	mask  flow.Key
+}
+
+// masks counts the entries that a bundle adds by their masks.
+func (b *Bundle) masks() map[tableMask]int {
+	all := map[tableMask]int{}
+	for _, e := range b.Add {
+		all[tableMask{e.Table, e.Match.Mask}]++
+	}
+	return all
+}
+
+// installed finds the static entry with the identity of e.
+func (p *Program) installed(e *flow.Entry) *lookup.Entry {
+	if t := p.Tables[e.Table]; t != nil {
+		return t.Static.Installed(&e.Match, e.Priority)
+	}
+	return nil
+}
+
+// declareTables makes an empty table for each name, and for each table in which an action of
+// the bundle continues or learns. Lookups, counters and learned entries then have a place.
+func (p *Program) declareTables(b *Bundle) {
+	if b.Names != nil || p.Generation == 1 {
+		p.nameTables()
+	}
+	b.forEachAction(func(a flow.Action) {
+		if id, ok := tableOf(a); ok && p.Tables[id] == nil {
+			p.Tables[id] = (*lookup.Table)(nil).Editable(false)
+		}
+		if l, ok := a.(*flow.Learn); ok {
+			p.FirstLearner = !p.Tables[l.Table].Live.MayLearn.Swap(true) || p.FirstLearner
+		}
+	})
+}
+
+// nameTables makes an empty table for the first table and for each name.
+func (p *Program) nameTables() {
+	for id := range p.Tables {
+		if p.Tables[id] == nil && (p.Names.Table(uint8(id)) != "" || uint8(id) == p.First) {
+			p.Tables[id] = (*lookup.Table)(nil).Editable(false)
+		}
+	}
+}
+
+// forEachAction visits all actions of a bundle.
+func (b *Bundle) forEachAction(visit func(flow.Action)) {
+	for _, e := range b.Add {
+		forEachAction(e.Actions, visit)
+	}
+	for _, g := range b.Groups {
+		for _, bucket := range g.Buckets {
+			forEachAction(bucket.Actions, visit)
+		}
+	}
+}
+
+// tableOf returns the table in which an action continues or learns.
+func tableOf(a flow.Action) (uint8, bool) {
+	switch a := a.(type) {
+	case flow.GotoTable:
+		return a.Table, true
+	case flow.Resubmit:
+		return a.Table, a.Table != flow.CurrentTable
+	case *flow.CT:
+		return a.Table, a.Table != flow.NoTable
+	case *flow.Learn:
+		return a.Table, true
+	}
+	return 0, false
+}

@@ -1,0 +1,58 @@
+package telemetry
+
+// OffloadEvent is something that is counted of the offload. The list is closed:
+// dumps and metrics come from it.
+type OffloadEvent uint8
+
+// The events.
+const (
+	OffloadPut OffloadEvent = iota
+	OffloadLate
+	OffloadNoRoom
+	OffloadWithdrawn
+	OffloadEnded
+	OffloadUnused
+	OffloadTraced
+	NumOffloadEvents
+)
+
+var offloadTexts = [NumOffloadEvents]struct{ name, sentence string }{
+	OffloadPut:       {"put", "Entries that the kernel was given."},
+	OffloadLate:      {"late", "Entries that it was not given, because the pipeline, the ports or the connection had changed meanwhile."},
+	OffloadNoRoom:    {"no_room", "Entries that it was not given, because there was no room, or none left for the port."},
+	OffloadWithdrawn: {"withdrawn", "Entries that a change of the pipeline, the ports or the learning tables made invalid."},
+	OffloadEnded:     {"ended", "Connections that left the kernel: by a packet that changed them, by their end, or by a flush."},
+	OffloadUnused:    {"unused", "Entries that no packet used for a while."},
+	OffloadTraced:    {"traced", "Entries that were removed or not given, because a live trace watches these packets."},
+}
+
+// String is the event's name, as metrics show it.
+func (e OffloadEvent) String() string { return offloadTexts[e].name }
+
+// Sentence tells an operator what is counted.
+func (e OffloadEvent) Sentence() string { return offloadTexts[e].sentence }
+
+// OffloadStats has the offloaded entries, and what was counted.
+type OffloadStats struct {
+	// On says whether the switch has any to give.
+	On bool `json:"on"`
+	// Entries may be taken now; Connections is how many connections they are of;
+	// Room is how many entries there may be.
+	Entries     uint64 `json:"entries"`
+	Connections uint64 `json:"connections"`
+	Room        uint64 `json:"room"`
+	// Packets and Bytes have taken one, Lost packets did and could not be changed.
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
+	Lost    uint64 `json:"lost"`
+	// Events is counts by OffloadEvent.
+	Events [NumOffloadEvents]uint64 `json:"events"`
+}
+
+// KernelStats is the part of a port's counters that the kernel forwarded.
+type KernelStats struct {
+	RxPackets uint64 `json:"rxPackets"`
+	RxBytes   uint64 `json:"rxBytes"`
+	TxPackets uint64 `json:"txPackets"`
+	TxBytes   uint64 `json:"txBytes"`
+}

@@ -1,0 +1,16 @@
+package telemetry
+
+import "github.com/antrail/antrail/flow"
+
+// PacketIn is a packet that a flow entry sent to the controller.
+type PacketIn struct {
+	InPort   uint32      `json:"inPort"`
+	Table    uint8       `json:"table"`
+	Reason   string      `json:"reason"` // no_match, action, invalid_ttl
+	UserData []byte      `json:"userData,omitzero"`
+	Key      flow.Key    `json:"key"`
+	Entry    *flow.Entry `json:"-"`              // that sent it; see wirePacketIn
+	CT       DroppedCT   `json:"ct,omitzero"`    // what conntrack had said of it
+	Length   int         `json:"length"`         // of all of it
+	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
+}

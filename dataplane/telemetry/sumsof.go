@@ -1,0 +1,83 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Sums is what became of packets.
+type Sums struct {
+	Received uint64 `json:"received"` // frames that the port handed to the switch
+	Made     uint64 `json:"made"`     // packet-outs: resets, ICMP errors, ARP answers …
+	// Copied is how often a packet was sent again after the first time: floods,
+	// groups of all, mirrors, to the agent besides an output.
+	Copied int64 `json:"copied"`
+	Cut    int64 `json:"cut"` // segments beyond the first that packets were cut into
+
+	Queued  uint64 `json:"queued"`  // for ports
+	Agent   uint64 `json:"agent"`   // packet-ins, including those that the switch answers
+	Dropped uint64 `json:"dropped"` // by table and reason in Tables
+	Held    int64  `json:"held"`    // fragments that wait for the rest of their datagram
+
+	// Of packets that leave by the port:
+	Handed  uint64 `json:"handed"`
+	Sent    uint64 `json:"sent"`
+	Refused uint64 `json:"refused"` // the port's own counters say why
+}
+
+// Missing is how many of the packets that came are accounted for by nothing: 0,
+// or the switch has lost some without a word.
+func (s *Sums) Missing() int64 {
+	came := int64(s.Received) + int64(s.Made) + s.Copied + s.Cut
+	return came - int64(s.Queued) - int64(s.Agent) - int64(s.Dropped) - s.Held
+}
+
+func (s *Sums) Add(o *Sums) {
+	s.Received, s.Made, s.Copied, s.Cut = s.Received+o.Received, s.Made+o.Made, s.Copied+o.Copied, s.Cut+o.Cut
+	s.Queued, s.Agent, s.Dropped, s.Held = s.Queued+o.Queued, s.Agent+o.Agent, s.Dropped+o.Dropped, s.Held+o.Held
+	s.Handed, s.Sent, s.Refused = s.Handed+o.Handed, s.Sent+o.Sent, s.Refused+o.Refused
+}
+
+// PortSums is the sums of a port.
+type PortSums struct {
+	No   uint32 `json:"ofPort"`
+	Name string `json:"name"`
+	Sums
+}
+
+// SwitchSums is all sums of a switch, at one moment.
+type SwitchSums struct {
+	Ports []PortSums `json:"ports,omitzero"` // by number
+	// Own is what the switch makes itself, Gone the sums of ports that are gone.
+	Own   Sums `json:"own"`
+	Gone  Sums `json:"gone"`
+	Total Sums `json:"total"`
+	// Drops is what the tables count, Waiting the fragments that wait: they must be
+	// Total's Dropped and Held.
+	Drops   uint64 `json:"drops"`
+	Waiting int    `json:"waiting"`
+}
+
+// Check says where sums do not agree.
+func (s *SwitchSums) Check() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	of := func(who string, x *Sums) {
+		check(x.Missing() == 0, "%s: %d packets are missing: %+v", who, x.Missing(), *x)
+		check(x.Handed == x.Sent+x.Refused, "%s: of %d packets handed to it %d were sent and %d refused", who, x.Handed, x.Sent, x.Refused)
+	}
+	for i := range s.Ports {
+		of(fmt.Sprintf("port %d (%s)", s.Ports[i].No, s.Ports[i].Name), &s.Ports[i].Sums)
+	}
+	of("the switch's own", &s.Own)
+	of("ports that are gone", &s.Gone)
+	t := &s.Total
+	check(t.Queued == t.Handed, "%d packets were queued, and %d handed to ports", t.Queued, t.Handed)
+	check(t.Dropped == s.Drops, "%d packets were dropped, and the tables count %d", t.Dropped, s.Drops)
+	check(t.Held == int64(s.Waiting), "%d fragments are held, and %d wait", t.Held, s.Waiting)
+	return errors.Join(errs...)
+}
