@@ -17,20 +17,21 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/tables"
 )
 
 // program reads the sample cluster's entries on node-a.
 func program(t testing.TB) *flow.Program {
 	t.Helper()
-	var src flow.Sources
-	for end, to := range map[string]*flow.Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
+	var src parse.Sources
+	for end, to := range map[string]*parse.Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
 		var err error
-		if *to, err = flow.File("../examples/two-nodes/node-a." + end); err != nil {
+		if *to, err = parse.File("../examples/two-nodes/node-a." + end); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, err := flow.ParseProgram(src)
+	p, err := parse.Program(src)
 	if err != nil {
 		t.Fatal(err)
 	}

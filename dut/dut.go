@@ -24,8 +24,11 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -41,7 +44,7 @@ const lastPort = 64
 
 // DUT is a device under test.
 type DUT struct {
-	timeouts conntrack.Timeouts
+	timeouts proto.Timeouts
 	cache    int // as dataplane.Config.Cache
 	now      int64
 	sw       *dataplane.Switch
@@ -52,7 +55,7 @@ type DUT struct {
 // New makes a device with an empty pipeline. Its clock stands at one hour, so
 // that nothing is younger than the clock. cache is that of dataplane.Config: 0
 // for the usual connection cache, -1 for none.
-func New(timeouts conntrack.Timeouts, cache int) (*DUT, error) {
+func New(timeouts proto.Timeouts, cache int) (*DUT, error) {
 	d := &DUT{timeouts: timeouts, cache: cache, now: int64(time.Hour)}
 	return d, d.reset(request{})
 }
@@ -121,7 +124,7 @@ func (d *DUT) do(line []byte) (reply, error) {
 
 // reset starts a new switch with the given pipeline; the clock goes on.
 func (d *DUT) reset(q request) error {
-	p, err := program(q)
+	p, err := readProgram(q)
 	if err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (d *DUT) reset(q request) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.Apply(dataplane.BundleOf(p)); err != nil {
+	if err := sw.Apply(program.BundleOf(p)); err != nil {
 		return errors.Join(err, sw.Close())
 	}
 	ps := make(map[uint32]*memory.Port)
@@ -148,13 +151,13 @@ func (d *DUT) reset(q request) error {
 	return err
 }
 
-// program parses the lines of a reset. alg= is taken off: this switch has no
+// readProgram parses the lines of a reset. alg= is taken off: this switch has no
 // application layer gateways, and what it does without one is the comparison.
-func program(q request) (*flow.Program, error) {
-	p, err := flow.ParseProgram(flow.Sources{
-		Flows:  flow.Text("flows", strings.Join(q.Flows, "\n")),
-		Groups: flow.Text("groups", strings.Join(q.Groups, "\n")),
-		Meters: flow.Text("meters", strings.Join(q.Meters, "\n")),
+func readProgram(q request) (*flow.Program, error) {
+	p, err := parse.Program(parse.Sources{
+		Flows:  parse.Text("flows", strings.Join(q.Flows, "\n")),
+		Groups: parse.Text("groups", strings.Join(q.Groups, "\n")),
+		Meters: parse.Text("meters", strings.Join(q.Meters, "\n")),
 	})
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dut"
 	"github.com/antrail/antrail/internal/ctvectors"
 	"github.com/antrail/antrail/internal/walktest"
@@ -65,7 +65,7 @@ type peer struct {
 // newPeer starts a device that serves until the test ends.
 func newPeer(t testing.TB) *peer {
 	t.Helper()
-	d, err := dut.New(conntrack.OVSTimeouts(), walktest.Cache())
+	d, err := dut.New(proto.OVSTimeouts(), walktest.Cache())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
@@ -33,7 +35,7 @@ func newOwnNode(t *testing.T, set string) *ownNode {
 	var err error
 	n.Switch, err = dataplane.New(dataplane.Config{
 		Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Cache: walktest.Cache(),
-		PacketIn: func(*dataplane.PacketIn) { n.toAgent++ },
+		PacketIn: func(*telemetry.PacketIn) { n.toAgent++ },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +45,8 @@ func newOwnNode(t *testing.T, set string) *ownNode {
 			t.Error(err)
 		}
 	})
-	p := parse(t, set)
-	if err := n.Apply(dataplane.BundleOf(p)); err != nil {
+	p := readProgram(t, set)
+	if err := n.Apply(program.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 	n.addPorts(t, p.Names)
@@ -133,7 +135,7 @@ func (n *ownNode) drops() (lost []string) {
 	return lost
 }
 
-func sum(drops map[dataplane.DropReason]uint64) (n uint64) {
+func sum(drops map[telemetry.DropReason]uint64) (n uint64) {
 	for _, packets := range drops {
 		n += packets
 	}

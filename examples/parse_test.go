@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
-// parse reads a set as antrail does.
-func parse(t *testing.T, set string) *flow.Program {
+// readProgram reads a set as antrail does.
+func readProgram(t *testing.T, set string) *flow.Program {
 	t.Helper()
-	source := func(kind string) flow.Source { return flow.Text(set+kind, readFile(t, set+kind)) }
-	p, err := flow.ParseProgram(flow.Sources{
+	source := func(kind string) parse.Source { return parse.Text(set+kind, readFile(t, set+kind)) }
+	p, err := parse.Program(parse.Sources{
 		Flows: source(".flows"), Groups: source(".groups"), Meters: source(".meters"), Ports: source(".ports"),
 	})
 	if err != nil {
@@ -38,7 +39,7 @@ func printProgram(p *flow.Program, names *flow.Names) (flows, groups, meters str
 func TestSetsPrintAsTheyAreWritten(t *testing.T) {
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
-			p := parse(t, set)
+			p := readProgram(t, set)
 			flows, groups, meters := printProgram(p, p.Names)
 			expectSameLines(t, readFile(t, set+".flows"), flows)
 			expectSameLines(t, readFile(t, set+".groups"), groups)
@@ -49,7 +50,7 @@ func TestSetsPrintAsTheyAreWritten(t *testing.T) {
 
 // The seed is a plain dump: not even a blank differs.
 func TestSeedPrintsByteForByte(t *testing.T) {
-	p := parse(t, "seed/seed")
+	p := readProgram(t, "seed/seed")
 	flows, groups, _ := printProgram(p, p.Names)
 	if flows != readFile(t, "seed/seed.flows") || groups != readFile(t, "seed/seed.groups") {
 		t.Error("seed.flows or seed.groups prints differently from the file")
@@ -60,7 +61,7 @@ func TestSeedPrintsByteForByte(t *testing.T) {
 // does not have: the reader numbers such names after the others.
 func TestSetsAreClosed(t *testing.T) {
 	for _, set := range sets {
-		p := parse(t, set)
+		p := readProgram(t, set)
 		if p.First != 0 {
 			t.Errorf("%s: packets enter at table %d", set, p.First)
 		}
@@ -86,7 +87,7 @@ func TestSetsAreClosed(t *testing.T) {
 func TestNumbersMeanTheNames(t *testing.T) {
 	for _, set := range sets {
 		t.Run(set, func(t *testing.T) {
-			flows, groups, _ := printProgram(parse(t, set), nil)
+			flows, groups, _ := printProgram(readProgram(t, set), nil)
 			if strings.Contains(flows+groups, "ServiceLB") || strings.Contains(flows, "antrea-gw0") {
 				t.Error("printed without names, it has names")
 			}

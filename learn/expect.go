@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // Expectation is a step of a check: a packet to send and what is to become of it, time
@@ -150,7 +151,7 @@ func (e *Expectation) dropsElsewhere(w *Way) string {
 	last := w.last()
 	v := &last.Trace.Verdict
 	switch {
-	case e.Dropped != "" && (v.Reason == dataplane.NotDropped || tableName(last.Trace.Names, v.Table) != e.Dropped):
+	case e.Dropped != "" && (v.Reason == telemetry.NotDropped || tableName(last.Trace.Names, v.Table) != e.Dropped):
 		return fmt.Sprintf("%s was to be dropped in table %s", e.Send, e.Dropped)
 	case e.Agent && !v.PacketIn:
 		return fmt.Sprintf("%s was to go to the agent, as a packet-in", e.Send)
@@ -182,7 +183,7 @@ func (e *Expectation) leavesOtherwise(w *Way) string {
 		return ""
 	}
 	names := w.last().Trace.Names
-	m, err := flow.ParseMatch(e.As, names)
+	m, err := parse.Match(e.As, names)
 	if err != nil {
 		return err.Error()
 	}
@@ -226,13 +227,13 @@ func (e *Expectation) tracksOther(w *Way) string {
 	if e.CT == "" {
 		return ""
 	}
-	m, err := flow.ParseMatch("ct_state="+e.CT, nil)
+	m, err := parse.Match("ct_state="+e.CT, nil)
 	if err != nil {
 		return err.Error()
 	}
 	value, mask := m.Get(flow.CTState)
 	for _, st := range w.Hops[0].Trace.Steps {
-		if st.Kind != dataplane.StepCT {
+		if st.Kind != telemetry.StepCT {
 			continue
 		}
 		if uint64(st.Meta.State)&mask.Lo == value.Lo {
@@ -245,7 +246,7 @@ func (e *Expectation) tracksOther(w *Way) string {
 
 func (e *Expectation) learnsNothing(w *Way) string {
 	for _, st := range w.Hops[0].Trace.Steps {
-		if st.Kind == dataplane.StepLearn {
+		if st.Kind == telemetry.StepLearn {
 			return ""
 		}
 	}

@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -50,7 +52,7 @@ func (w *Way) culprit(e *Expectation) []string {
 	}
 	v, names := &all[len(all)-1], w.last().Trace.Names
 	told := []string{fmt.Sprintf("The last table was %s, with the entry\n    %s", v.table, shown(v, names))}
-	if w.last().Trace.Verdict.Reason == dataplane.DropNoSuchPort {
+	if w.last().Trace.Verdict.Reason == telemetry.DropNoSuchPort {
 		told = append(told, v.noPort(names)...)
 	}
 	return told
@@ -134,7 +136,7 @@ func (c *checking) groups(w *Way) (told []string) {
 	for i := range w.Hops {
 		h := &w.Hops[i]
 		for _, st := range h.Trace.Steps {
-			if st.Kind == dataplane.StepBucket && c.brought(st.Group, h.Trace.Names) {
+			if st.Kind == telemetry.StepBucket && c.brought(st.Group, h.Trace.Names) {
 				bucket := flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, h.Trace.Names)
 				told = append(told, fmt.Sprintf("Your group %d chose its bucket %d\n    %s", st.Group.ID, st.Group.Buckets[st.Bucket].ID, bucket))
 			}
@@ -168,7 +170,7 @@ func (c *checking) origin(n *runningNode, e *flow.Entry) string {
 		return ""
 	}
 	for _, o := range n.objects.OriginsOf(e) {
-		if o.Object != (control.Key{}) {
+		if o.Object != (cluster.Key{}) {
 			return ", which " + o.String() + " wants,"
 		}
 	}
@@ -234,8 +236,8 @@ func (c *checking) pending() (told []string) {
 	if n.objects == nil || c.files.Text[objectsFile] == "" {
 		return nil
 	}
-	for _, o := range control.Decode(objectsFile, []byte(c.files.Text[objectsFile])).Objects {
-		if s, known := n.objects.Status(o.Metadata().Key); known && s.State == control.Pending {
+	for _, o := range manifest.Decode(objectsFile, []byte(c.files.Text[objectsFile])).Objects {
+		if s, known := n.objects.Status(o.Metadata().Key); known && s.State == ledger.Pending {
 			told = append(told, fmt.Sprintf("%s is pending: %s.", s.Object, s.Reason))
 		}
 	}

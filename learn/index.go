@@ -48,7 +48,7 @@ bin/antrail learn 1 compare to-db --dir /tmp/antrail-lessons
 bin/antrail learn 1 check --dir /tmp/antrail-lessons
 ` + "```" + `
 
-Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` begins a lesson anew, ` + "`learn N solution`" + ` shows one
+Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` starts a lesson again, ` + "`learn N solution`" + ` shows one
 way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force. Among the packets that ` + "`send`" + ` names may stand what happens
 between them: ` + "`restart`" + ` (new switches, with the connections), ` + "`forget`" + ` (without), ` + "`wait=30s`" + ` (the clock):
 
@@ -61,8 +61,8 @@ bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-lessons
 `
 
 const afterword = `
-What a text shows of commands and entries is compared with what they print, each lesson's solution passes its check, and what is
-easily done wrong fails it with the words that stand in ` + "`learn/lessons/*/mistake*/says.txt`" + `: ` + "`go test ./learn`" + `.
+A test runs what the texts show and compares it with what they say. Each lesson's solution passes its check.
+An easy mistake fails it with the words in ` + "`learn/lessons/*/mistake*/says.txt`" + `: ` + "`go test ./learn`" + `.
 
 ## A lesson of your own
 

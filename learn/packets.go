@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -79,7 +80,7 @@ func find(all []aPacket, name string) (aPacket, error) {
 // compose makes the frame that a flow describes, over a frame's fields when there
 // is one, and the port that it enters by. Its client port is so much above what the flow says.
 func compose(text string, names *flow.Names, over *flow.Key, above int) (frame []byte, inPort uint32, err error) {
-	m, err := flow.ParseMatch(text, names)
+	m, err := parse.Match(text, names)
 	if err != nil {
 		return nil, 0, err
 	}

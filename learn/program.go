@@ -8,8 +8,13 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // tunnelName is the tunnel port of every Node of the sample cluster.
@@ -65,8 +70,8 @@ func (l *Lesson) alone(f *Files) ([]*node, error) {
 	for i, port := range l.Ports {
 		names.SetPort(uint32(i+1), port)
 	}
-	p, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: flow.Text(f.path(groupsFile), f.Text[groupsFile]), Names: names,
+	p, err := parse.Program(parse.Sources{
+		Flows: parse.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: parse.Text(f.path(groupsFile), f.Text[groupsFile]), Names: names,
 	})
 	if err != nil {
 		return nil, err
@@ -88,30 +93,30 @@ func strangers(n *flow.Names) error {
 
 // objects is the cluster: the lesson's part of the sample, and the learner's objects,
 // which take the place of those of the same name.
-func (l *Lesson) objects(f *Files) (*control.Cluster, error) {
-	store := control.NewStore(control.DeriveEndpoints)
-	own := control.Decode(f.path(objectsFile), []byte(f.Text[objectsFile]))
+func (l *Lesson) objects(f *Files) (*cluster.Cluster, error) {
+	objects := store.NewStore(store.DeriveEndpoints)
+	own := manifest.Decode(f.path(objectsFile), []byte(f.Text[objectsFile]))
 	if err := problems(own.Problems); err != nil {
 		return nil, err
 	}
-	changes := []control.Change{{Source: f.path(objectsFile), Set: own.Objects}}
+	changes := []store.Change{{Source: f.path(objectsFile), Set: own.Objects}}
 	for _, name := range l.Cluster {
 		text, err := examples.FS.ReadFile("web-app/" + name)
 		if err != nil {
 			return nil, err
 		}
-		d := control.Decode(name, text)
-		d.Objects = slices.DeleteFunc(d.Objects, func(o control.Object) bool {
-			return slices.ContainsFunc(own.Objects, func(x control.Object) bool { return x.Metadata().Key == o.Metadata().Key })
+		d := manifest.Decode(name, text)
+		d.Objects = slices.DeleteFunc(d.Objects, func(o cluster.Object) bool {
+			return slices.ContainsFunc(own.Objects, func(x cluster.Object) bool { return x.Metadata().Key == o.Metadata().Key })
 		})
-		changes = append(changes, control.Change{Source: name, Set: d.Objects})
+		changes = append(changes, store.Change{Source: name, Set: d.Objects})
 	}
-	store.Apply(changes...)
-	return store.Snapshot(), problems(store.Problems())
+	objects.Apply(changes...)
+	return objects.Snapshot(), problems(objects.Problems())
 }
 
 // problems are those that keep an object out, as one error.
-func problems(all []control.Problem) error {
+func problems(all []manifest.Problem) error {
 	var errs []error
 	for _, p := range all {
 		errs = append(errs, p)
@@ -123,7 +128,7 @@ func problems(all []control.Problem) error {
 func (n *node) waiting() error {
 	var errs []error
 	for _, s := range n.objects.Statuses() {
-		if s.State == control.Refused {
+		if s.State == ledger.Refused {
 			errs = append(errs, fmt.Errorf("%s: %s", s.Object, s.Reason))
 		}
 	}
@@ -132,8 +137,8 @@ func (n *node) waiting() error {
 
 // merge puts the learner's entries and groups into a Node's program.
 func (l *Lesson) merge(p *flow.Program, f *Files) error {
-	own, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: flow.Text(f.path(groupsFile), f.Text[groupsFile]), Names: p.Names,
+	own, err := parse.Program(parse.Sources{
+		Flows: parse.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: parse.Text(f.path(groupsFile), f.Text[groupsFile]), Names: p.Names,
 	})
 	if err != nil {
 		return err

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/rehearsal"
@@ -74,7 +76,7 @@ func NewSandbox(l *Lesson, f *Files) (*Sandbox, error) {
 func (n *runningNode) start(s *Sandbox) (err error) {
 	clock := func() int64 { return s.now }
 	n.ct, err = conntrack.Restore(conntrack.Config{
-		Now: clock, Max: connections, Timeouts: conntrack.DefaultTimeouts(), NewRate: -1, Seed: [2]uint64{1, 2},
+		Now: clock, Max: connections, Timeouts: proto.DefaultTimeouts(), NewRate: -1, Seed: [2]uint64{1, 2},
 	}, n.memory, [16]byte{1})
 	if err != nil {
 		return err
@@ -84,7 +86,7 @@ func (n *runningNode) start(s *Sandbox) (err error) {
 	if n.on.Switch, err = dataplane.New(dataplane.Config{Conntrack: n.ct, Clock: clock, SelectSeed: selectSeed, Cache: -1}); err != nil {
 		return err
 	}
-	if err := n.on.Switch.Apply(dataplane.BundleOf(n.program)); err != nil {
+	if err := n.on.Switch.Apply(program.BundleOf(n.program)); err != nil {
 		return err
 	}
 	const last = 0xfeff // OpenFlow 1.0, section 5.2.1: numbers above are reserved

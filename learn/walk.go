@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -17,13 +17,13 @@ type visit struct {
 	table string
 	entry *flow.Entry
 	key   flow.Key
-	steps []dataplane.Step
+	steps []telemetry.Step
 }
 
 // visits are the tables of a walk in order.
-func visits(t *dataplane.Trace) (all []visit) {
+func visits(t *telemetry.Trace) (all []visit) {
 	for _, st := range t.Steps {
-		if st.Kind == dataplane.StepEntry {
+		if st.Kind == telemetry.StepEntry {
 			all = append(all, visit{tableName(t.Names, st.Table), st.Entry, st.After, nil})
 		} else if n := len(all); n > 0 {
 			all[n-1].steps = append(all[n-1].steps, st)
@@ -67,20 +67,20 @@ func (v *visit) lines(n *flow.Names) []string {
 	for i := range v.steps {
 		st := &v.steps[i]
 		switch st.Kind {
-		case dataplane.StepAction:
+		case telemetry.StepAction:
 			changes = append(changes, changed(st, n)...)
-		case dataplane.StepCT:
+		case telemetry.StepCT:
 			tell("conntrack says %s", answer(st))
 			changes = append(changes, natted(st, n)...)
-		case dataplane.StepBucket:
+		case telemetry.StepBucket:
 			tell("%s: %s", st.Note, flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, n))
-		case dataplane.StepLearn:
+		case telemetry.StepLearn:
 			tell("learns %s", line(st.Entry, n))
-		case dataplane.StepPacketIn:
+		case telemetry.StepPacketIn:
 			tell("goes to the agent, as a packet-in")
-		case dataplane.StepOutput:
+		case telemetry.StepOutput:
 			tell("leaves by %s%s", n.Port(st.Port), bound(st))
-		case dataplane.StepDrop:
+		case telemetry.StepDrop:
 			tell("dropped: %s", st.Reason.Sentence())
 		}
 	}
@@ -89,7 +89,7 @@ func (v *visit) lines(n *flow.Names) []string {
 }
 
 // changed are the fields that an action changed, as they are then.
-func changed(st *dataplane.Step, n *flow.Names) (texts []string) {
+func changed(st *telemetry.Step, n *flow.Names) (texts []string) {
 	for _, id := range st.Changed {
 		texts = append(texts, flow.FieldText(id, &st.After, n))
 	}
@@ -100,7 +100,7 @@ func changed(st *dataplane.Step, n *flow.Names) (texts []string) {
 var addresses = map[flow.FieldID]bool{flow.IPSrc: true, flow.IPDst: true, flow.IPv6Src: true, flow.IPv6Dst: true, flow.TCPSrc: true, flow.TCPDst: true}
 
 // natted are the addresses and ports that conntrack changed.
-func natted(st *dataplane.Step, n *flow.Names) (texts []string) {
+func natted(st *telemetry.Step, n *flow.Names) (texts []string) {
 	for _, id := range st.Changed {
 		if addresses[id] {
 			texts = append(texts, flow.FieldText(id, &st.After, n))
@@ -110,7 +110,7 @@ func natted(st *dataplane.Step, n *flow.Names) (texts []string) {
 }
 
 // answer is what conntrack said.
-func answer(st *dataplane.Step) string {
+func answer(st *telemetry.Step) string {
 	m := &st.Meta
 	text := fmt.Sprintf("%s in zone %d", states(m.State), m.Zone)
 	if m.Mark != 0 {
@@ -134,7 +134,7 @@ func states(s conntrack.State) string {
 }
 
 // bound is where an output goes besides the port.
-func bound(st *dataplane.Step) string {
+func bound(st *telemetry.Step) string {
 	text := ""
 	if st.Tunnel.Dst.IsValid() {
 		text += fmt.Sprintf(", in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)

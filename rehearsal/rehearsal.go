@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -64,7 +65,7 @@ type Nodes struct {
 // Hop is a packet's walk through one switch.
 type Hop struct {
 	Node  string
-	Trace *dataplane.Trace
+	Trace *telemetry.Trace
 }
 
 // Leaving is a frame at the port where it left the Nodes.

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/rehearsal"
@@ -22,17 +25,17 @@ func node(t *testing.T, name, entries string, outer ...netip.Addr) *rehearsal.No
 	for i, port := range portNames {
 		names.SetPort(uint32(i+1), port)
 	}
-	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text(name, entries), Names: names})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text(name, entries), Names: names})
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock := func() int64 { return 1 }
-	ct := conntrack.NewTable(conntrack.Config{Now: clock, Max: 16, Timeouts: conntrack.DefaultTimeouts()})
+	ct := conntrack.NewTable(conntrack.Config{Now: clock, Max: 16, Timeouts: proto.DefaultTimeouts()})
 	sw, err := dataplane.New(dataplane.Config{Conntrack: ct, Clock: clock, Cache: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sw.Apply(dataplane.BundleOf(p)); err != nil {
+	if err := sw.Apply(program.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 	n := &rehearsal.Node{Name: name, Switch: sw, Ports: map[uint32]*memory.Port{}, Tunnel: 1, Outer: outer}

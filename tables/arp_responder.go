@@ -7,8 +7,8 @@ import (
 )
 
 // ARPResponder answers for the gateways of other Nodes with the Global Virtual
-// MAC, so that the Node's kernel can send to their Pods; all other ARP is
-// switched as an ordinary switch does.
+// MAC, so that the Node's kernel can send to their Pods. It switches all other
+// ARP as an ordinary switch does.
 //
 // Reads:  arp_op, arp_tpa.
 // Writes: the reply.

@@ -5,7 +5,7 @@ import "github.com/antrail/antrail/flow"
 // ConntrackZone looks every IP packet up in conntrack and translates it as its
 // connection is.
 //
-// From here on ct_state tells what the packet is to its connection: +new begins
+// From here on ct_state tells what the packet is to its connection. +new begins
 // one, +est belongs to one that was answered, +rpl goes against its first
 // direction, +inv fits none. A zone is a table of connections of its own. CtZone
 // has them as Services and policies see them, SNATCtZone those whose source SNAT

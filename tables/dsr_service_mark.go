@@ -3,7 +3,7 @@ package tables
 import "github.com/antrail/antrail/flow"
 
 // DSRServiceMark marks the connections of Services in direct server return
-// mode whose endpoint is on another Node: they go there untranslated, and the
+// mode whose endpoint is on another Node. They go there untranslated, and the
 // replies go straight to the client. It exists with DSR.
 //
 // Reads:  FromExternalRegMark, RemoteEndpointRegMark, DSRServiceRegMark,

@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// EgressMark decides under which address a packet leaves the cluster: it marks
-// what leaves here for the Node's own source translation, and sends the rest
+// EgressMark decides under which address a packet leaves the cluster. It marks
+// what leaves here for the Node's own source translation. It sends the rest
 // through the tunnel to the Node that has the address. It exists with Egress.
 //
 // Reads:  the destination, in_port, tun_dst, ct_state, PktSourceField.

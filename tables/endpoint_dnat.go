@@ -9,9 +9,9 @@ import (
 // EndpointDNAT commits a Service's connection with the translation to its
 // endpoint.
 //
-// The translation is the connection's, not the packet's: ct(commit,nat) notes it
+// The translation is the connection's, not the packet's. ct(commit,nat) notes it
 // in conntrack, which applies it to every later packet and undoes it for the
-// replies, so that the client never sees the endpoint's address.
+// replies. So the client never sees the endpoint's address.
 //
 // Reads:  the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and
 // EpUnionField, SvcNoEpRegMark, DSRServiceRegMark.

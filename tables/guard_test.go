@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // TestGuards puts packets of the Pod web through SpoofGuard and table IPv6, and
@@ -72,7 +73,7 @@ func TestGuards(t *testing.T) {
 // lookUp is what a table does with a packet that is described as a match.
 func lookUp(t *testing.T, prog *flow.Program, name, packet string) string {
 	t.Helper()
-	m, err := flow.ParseMatch(packet, prog.Names)
+	m, err := parse.Match(packet, prog.Names)
 	if err != nil {
 		t.Fatalf("%s: %v", packet, err)
 	}

@@ -3,8 +3,8 @@ package tables
 import "github.com/antrail/antrail/flow"
 
 // IngressSecurityClassifier takes the packets out that ingress policies do not
-// concern: what leaves by gateway, tunnel or uplink, hairpins, and the Node's
-// own probes of its Pods (marked by the Node's rules).
+// concern. They leave by gateway, tunnel or uplink, or are hairpins, or are the
+// Node's own probes of its Pods, which the Node's rules mark.
 //
 // Reads:  PktDestinationField, ToNodePortAddressRegMark, HairpinCTMark,
 // pkt_mark, ct_state.

@@ -14,9 +14,8 @@ import (
 // source, and the target of one without a source, were checked by SpoofGuard. Its advertisement has one of its addresses
 // as target, and likewise the option, which the answer to a unicast
 // solicitation may leave out (section 7.2.4). A router advertisement from a
-// Pod is dropped, and so is all else from or to link-local addresses but
-// multicast: policies do not know these addresses, so a Pod could use them to
-// pass by.
+// Pod is dropped. So is everything else from or to link-local addresses but
+// multicast, because policies do not know these addresses.
 //
 // Reads:  in_port, PktSourceField, icmpv6_type and _code, nd_target, nd_sll,
 // nd_tll, ipv6_dst.

@@ -87,8 +87,8 @@ func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
 }
 
 // routeEgressReply takes answers to Pods that came through the tunnel for their Egress
-// back through it, although they are reached without: the underlay need not let
-// packets of the world pass between Nodes. The Node's rules have led them to the switch.
+// back through it, although their Node is reached without. The underlay need not let
+// packets from outside the cluster pass between Nodes. The Node's rules have led them to the switch.
 func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Entry {
 	return p.entry(forEgress, tableL3Forwarding, priorityHigh,
 		match(FromGatewayRegMark.is(), EgressReplyMark.is(), dstIn(cidr)), p.toPeer(far)...)
@@ -124,7 +124,7 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix, direct bool) (terms []term) {
 	return terms
 }
 
-// Reaches says whether there is a way to all Pods of a Node: it has an address of a
+// Reaches says whether there is a way to all Pods of a Node. The Node has an address of a
 // family that the tunnel goes by, or of the family of the Pods where they are
 // reached without a tunnel.
 func (p *Pipeline) Reaches(n Peer) bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // testNames are a pipeline's names with two of the tables where unions differ.
@@ -44,7 +45,7 @@ func TestMarksOfMatches(t *testing.T) {
 		{40, "reg0=3/0xf", ""},
 		{99, "reg0=3/0xf", ""},
 	} {
-		m, err := flow.ParseMatch(c.match, names)
+		m, err := parse.Match(c.match, names)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestMarksOfMatches(t *testing.T) {
 // there.
 func TestMarksOfActions(t *testing.T) {
 	names := testNames()
-	actions, err := flow.ParseActions("set_field:0x200/0x200->reg0,set_field:0x20000/0x70000->reg4,load:0x26->NXM_NX_REG1[],dec_ttl,"+
+	actions, err := parse.Actions("set_field:0x200/0x200->reg0,set_field:0x20000/0x70000->reg4,load:0x26->NXM_NX_REG1[],dec_ttl,"+
 		"ct(commit,table=12,zone=65520,exec(set_field:0x10/0x10->ct_mark,move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3]))", names)
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 )
 
 // SNATMark finds the Service connections whose replies would miss this Node
-// unless their source is translated, and marks them for SNAT: from the gateway
-// back out of it, from the gateway to another Node's endpoint, and from an
+// unless their source is translated, and marks them for SNAT. They go from the
+// gateway back out of it, from the gateway to another Node's endpoint, or from an
 // endpoint to itself.
 //
 // Reads:  ct_state, PktSourceField, PktDestinationField,

@@ -10,8 +10,8 @@ import (
 // gateway passes: the Node routes for others.
 //
 // A Pod with an IPv6 address also has the link-local address that its MAC
-// gives. Antrea admits every link-local source from every port; here it is the
-// Pod's own or none, because NORMAL in table IPv6 learns from what passes, and
+// gives. Antrea admits every link-local source from every port. Here it is the
+// Pod's own or none: NORMAL in table IPv6 learns from what passes, and
 // neighbours believe the source of a solicitation. A Pod that picks another
 // link-local address cannot send from it.
 //
