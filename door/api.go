@@ -7,6 +7,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -101,15 +103,15 @@ type PipelineInfo struct {
 
 // LostAnswer is lost packets. See Packets.LostSince.
 type LostAnswer struct {
-	Packets []dataplane.LostPacket `json:"packets"`
-	Next    uint64                 `json:"next"`
-	Missed  uint64                 `json:"missed"`
+	Packets []telemetry.DroppedPacket `json:"packets"`
+	Next    uint64                    `json:"next"`
+	Missed  uint64                    `json:"missed"`
 }
 
 // OffloadAnswer is what the kernel forwards by itself.
 type OffloadAnswer struct {
-	Stats dataplane.ShortcutStats `json:"stats"`
-	Off   string                  `json:"off,omitempty"`
+	Stats telemetry.OffloadStats `json:"stats"`
+	Off   string                 `json:"off,omitempty"`
 }
 
 // ConnectionStats is the counters of connections.
@@ -152,14 +154,14 @@ type ClassesAnswer struct {
 // ClassSumsAnswer is sums by class, and the learned entries, which have no class yet.
 type ClassSumsAnswer struct {
 	Sums    []dataplane.ClassSum  `json:"sums"`
-	Learned []dataplane.FlowStats `json:"learned"`
+	Learned []telemetry.FlowStats `json:"learned"`
 }
 
 // LiveLine is a line of a live trace. The first has nothing: packets are watched from then
 // on.
 type LiveLine struct {
-	Trace  *dataplane.Trace      `json:"trace,omitempty"`
-	Counts *dataplane.LiveCounts `json:"counts,omitempty"` // with each trace, and once a second
+	Trace  *telemetry.Trace      `json:"trace,omitempty"`
+	Counts *telemetry.LiveCounts `json:"counts,omitempty"` // with each trace, and once a second
 	End    bool                  `json:"end,omitempty"`    // there were as many as asked for
 }
 
@@ -168,8 +170,8 @@ type Event struct {
 	// Token comes first. Requests that change the switch carry it in the header
 	// Antrail-Controller.
 	Token    string              `json:"token,omitempty"`
-	PacketIn *dataplane.PacketIn `json:"packetIn,omitempty"`
-	// Lost is how many events this controller has missed because it did not read.
+	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
+	// DroppedPackets is how many events this controller has missed because it did not read.
 	Lost uint64 `json:"lost,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
@@ -187,11 +189,11 @@ type PortSpec struct {
 	Name string `json:"name"`
 	// Driver is auto, afpacket or afxdp for a Link that is there; tap for a Link that is
 	// made; or tunnel.
-	Driver   string                 `json:"driver"`
-	Link     string                 `json:"link,omitempty"`
-	Security dataplane.PortSecurity `json:"security,omitzero"`
-	Tap      *TapSpec               `json:"tap,omitempty"`
-	Tunnel   *TunnelSpec            `json:"tunnel,omitempty"`
+	Driver   string          `json:"driver"`
+	Link     string          `json:"link,omitempty"`
+	Security l2.PortSecurity `json:"security,omitzero"`
+	Tap      *TapSpec        `json:"tap,omitempty"`
+	Tunnel   *TunnelSpec     `json:"tunnel,omitempty"`
 	// Why is why the port has its driver, of a port that the controller gives.
 	Why string `json:"why,omitempty"`
 }
@@ -202,6 +204,9 @@ type TapSpec struct {
 	MTU   int    `json:"mtu,omitempty"`
 	Marks bool   `json:"marks,omitempty"` // frames carry packet marks
 	Aside bool   `json:"aside,omitempty"` // floods leave it out
+	// Owner names the process that makes the device (tap.Options.Owner). An owned device
+	// outlives the switch. If Owner is "", the switch's own setting holds.
+	Owner string `json:"owner,omitempty"`
 }
 
 // TunnelSpec says how the port to other Nodes is opened.

@@ -10,8 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // A bundle as text, a line for each change, in the words of ovs-ofctl's bundles:
@@ -38,7 +39,7 @@ const (
 )
 
 // AppendBundle appends a bundle's text to b.
-func AppendBundle(b []byte, c *dataplane.Bundle) []byte {
+func AppendBundle(b []byte, c *program.Bundle) []byte {
 	appendBundle(&b, c, func() error { return nil }) // it has no error
 	return b
 }
@@ -48,7 +49,7 @@ const pieceBytes = 64 << 10
 
 // WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for
 // the whole. The error is the writer's.
-func WriteBundle(w io.Writer, c *dataplane.Bundle) error {
+func WriteBundle(w io.Writer, c *program.Bundle) error {
 	b := make([]byte, 0, pieceBytes+maxLine)
 	flush := func() (err error) {
 		if len(b) >= pieceBytes {
@@ -66,7 +67,7 @@ func WriteBundle(w io.Writer, c *dataplane.Bundle) error {
 
 // appendBundle appends line after line, and calls flush after each, which may take what
 // there is. The error is that of flush.
-func appendBundle(b *[]byte, c *dataplane.Bundle, flush func() error) error {
+func appendBundle(b *[]byte, c *program.Bundle, flush func() error) error {
 	if c.Replace {
 		*b = append(*b, "replace\n"...)
 	}
@@ -125,8 +126,8 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 // bundle, and the rest of the text may be unread.
 //
 // A large bundle is entries nearly all, so entries are parsed apart (bundlechunk.go).
-func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error) {
-	r := bundleReader{bundle: &dataplane.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
+func ReadBundle(from io.Reader, installed *flow.Names) (*program.Bundle, error) {
+	r := bundleReader{bundle: &program.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	var err error
@@ -159,7 +160,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*dataplane.Bundle, error
 
 // bundleReader is a bundle that is being read.
 type bundleReader struct {
-	bundle *dataplane.Bundle
+	bundle *program.Bundle
 	no     int         // of the line
 	names  *flow.Names // that lines may use; no chunk is parsed while they change
 	// group says that the line before added a group, which this one may go on with.
@@ -277,14 +278,14 @@ func unquote(text string) (string, error) {
 }
 
 func (r *bundleReader) deleteFlow(line string) error {
-	e, err := flow.ParseEntry(withActions(line), r.names)
+	e, err := parse.Entry(withActions(line), r.names)
 	if err == nil {
 		r.bundle.Delete = append(r.bundle.Delete, e)
 	}
 	return err
 }
 
-// withActions gives a line that names an entry the actions that ParseEntry wants.
+// withActions gives a line that names an entry the actions that parse.Entry wants.
 func withActions(line string) string {
 	if strings.Contains(line, "actions=") {
 		return line
@@ -293,7 +294,7 @@ func withActions(line string) string {
 }
 
 func (r *bundleReader) addGroup(line string) error {
-	g, err := flow.ParseGroup(line, r.names)
+	g, err := parse.Group(line, r.names)
 	if err != nil {
 		return err
 	}
@@ -313,7 +314,7 @@ func (r *bundleReader) deleteGroup(line string) error {
 }
 
 func (r *bundleReader) addMeter(line string) error {
-	m, err := flow.ParseMeter(line)
+	m, err := parse.Meter(line)
 	if err == nil {
 		r.bundle.Meters = append(r.bundle.Meters, m)
 	}

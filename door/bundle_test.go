@@ -9,33 +9,34 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // changed is a bundle with every kind of change.
-func changed(t testing.TB) *dataplane.Bundle {
+func changed(t testing.TB) *program.Bundle {
 	t.Helper()
-	program, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text("flows", `table=0, cookie=0x5, priority=100,idle_timeout=5,in_port=1,ip actions=ct(table=1,zone=7)
+	prog, err := parse.Program(parse.Sources{
+		Flows: parse.Text("flows", `table=0, cookie=0x5, priority=100,idle_timeout=5,in_port=1,ip actions=ct(table=1,zone=7)
 table=0, priority=5,ip actions=learn(table=1,eth_type=0x800,NXM_OF_IP_SRC[]),controller(max_len=128,id=1)
 table=1, priority=10,udp,tp_dst=53 actions=meter:1,group:4`),
-		Groups: flow.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
-		Meters: flow.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
+		Groups: parse.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
+		Meters: parse.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	program.Names.SetTable(0, "Classifier")
-	program.Names.SetPort(1, "web")
-	b := dataplane.BundleOf(program)
+	prog.Names.SetTable(0, "Classifier")
+	prog.Names.SetPort(1, "web")
+	b := program.BundleOf(prog)
 	b.Delete, b.Add = b.Add[2:], b.Add[:2]
 	b.DeleteGroups, b.DeleteMeters = []uint32{9}, []uint32{8}
 	return b
 }
 
 // wantSame compares bundles by their text.
-func wantSame(t testing.TB, a, b *dataplane.Bundle) {
+func wantSame(t testing.TB, a, b *program.Bundle) {
 	t.Helper()
 	if x, y := string(AppendBundle(nil, a)), string(AppendBundle(nil, b)); x != y {
 		t.Errorf("sent\n%s\nread\n%s", x, y)
@@ -67,7 +68,7 @@ func TestLongBundleCrosses(t *testing.T) {
 		e.Actions = append(e.Actions, flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2})
 		g.Buckets = append(g.Buckets, flow.Bucket{ID: uint32(i), Weight: 100})
 	}
-	text := AppendBundle(nil, &dataplane.Bundle{Add: []*flow.Entry{e}, Groups: []*flow.Group{g}})
+	text := AppendBundle(nil, &program.Bundle{Add: []*flow.Entry{e}, Groups: []*flow.Group{g}})
 	for line := range bytes.Lines(text) {
 		if len(line) > maxLine {
 			t.Fatalf("a line of %d bytes", len(line))
@@ -147,21 +148,21 @@ table=1,udp actions=mod_tp_dst:80,output:web
 func goldenPipelines(t *testing.T) map[string]*flow.Program {
 	t.Helper()
 	all := map[string]*flow.Program{}
-	for _, pattern := range []string{"../agent/testdata/*", "../examples/*/*", "../flow/testdata/golden/*"} {
+	for _, pattern := range []string{"../agent/answer/testdata/*", "../examples/*/*", "../flow/parse/testdata/golden/*"} {
 		paths, err := filepath.Glob(pattern + ".flows")
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s.flows: %v, %v", pattern, paths, err)
 		}
 		for _, path := range paths {
-			src := flow.Sources{}
-			for ending, into := range map[string]*flow.Source{".flows": &src.Flows, ".groups": &src.Groups, ".meters": &src.Meters, ".ports": &src.Ports} {
+			src := parse.Sources{}
+			for ending, into := range map[string]*parse.Source{".flows": &src.Flows, ".groups": &src.Groups, ".meters": &src.Meters, ".ports": &src.Ports} {
 				if file := strings.TrimSuffix(path, ".flows") + ending; exists(file) {
-					if *into, err = flow.File(file); err != nil {
+					if *into, err = parse.File(file); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			if all[path], err = flow.ParseProgram(src); err != nil {
+			if all[path], err = parse.Program(src); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 		}
@@ -173,9 +174,9 @@ func goldenPipelines(t *testing.T) map[string]*flow.Program {
 // arrives as it was.
 func TestGoldenPipelinesCross(t *testing.T) {
 	most := 0
-	for path, program := range goldenPipelines(t) {
-		most = max(most, len(program.Entries))
-		sent := dataplane.BundleOf(program)
+	for path, prog := range goldenPipelines(t) {
+		most = max(most, len(prog.Entries))
+		sent := program.BundleOf(prog)
 		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, sent)), nil)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // A large bundle is entries nearly all, and most of its time goes into parsing them. The
@@ -27,7 +28,7 @@ const chunkBytes = 32 << 10
 
 // chunk is entries to add, and the parser that reads them. It is used again and again.
 type chunk struct {
-	parser  *flow.EntryParser
+	parser  *parse.Parser
 	text    strings.Builder // the entries, a line each
 	lines   []int           // the numbers of their lines in the bundle
 	entries []*flow.Entry   // as far as they are right
@@ -62,7 +63,7 @@ func (r *bundleReader) emptyChunk() *chunk {
 		r.idle = r.idle[:last]
 		return c
 	}
-	return &chunk{parser: flow.NewEntryParser(r.names), done: make(chan struct{}, 1)}
+	return &chunk{parser: parse.NewParser(r.names), done: make(chan struct{}, 1)}
 }
 
 // begin has the chunk that is being filled parsed. If enough chunks are being parsed, it
@@ -159,7 +160,7 @@ func (c *chunk) runParse(seed maphash.Seed) {
 	for line := range strings.Lines(c.text.String()) {
 		line = line[:len(line)-1]
 		var e *flow.Entry
-		if e, c.err = c.parser.Parse(line); c.err != nil {
+		if e, c.err = c.parser.Entry(line); c.err != nil {
 			break
 		}
 		_, actions, _ := strings.Cut(line, "actions=")

@@ -12,14 +12,15 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // readByLine is ReadBundle with chunks of one line, each of which is parsed before the
 // next is read.
-func readByLine(text string) (*dataplane.Bundle, error) {
-	r := bundleReader{bundle: &dataplane.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
+func readByLine(text string) (*program.Bundle, error) {
+	r := bundleReader{bundle: &program.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	for line := range strings.Lines(text) {
 		r.no++
 		if err := r.line([]byte(line)); err != nil {
@@ -159,7 +160,7 @@ func TestEntriesAreAsAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, e := range b.Add {
-			alone, err := flow.ParseEntry(lines[i], nil)
+			alone, err := parse.Entry(lines[i], nil)
 			if err != nil {
 				t.Fatal(err)
 			}

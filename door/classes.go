@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -96,7 +97,7 @@ func (c *classes) sum(sw Switch, id string) (*ClassSumsAnswer, error) {
 }
 
 // learnedOf are the entries that packets have learned, of tables that have any.
-func learnedOf(sw Switch) (all []dataplane.FlowStats) {
+func learnedOf(sw Switch) (all []telemetry.FlowStats) {
 	for _, t := range sw.Tables() {
 		if t.Learned == 0 {
 			continue

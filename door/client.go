@@ -17,7 +17,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
 )
@@ -231,17 +233,17 @@ func (c *Client) Learnings() uint64 { return get[SwitchInfo](c, "/v1/switch", ni
 var asJSON = url.Values{"format": {"json"}}
 
 // Flows are all entries.
-func (c *Client) Flows() []dataplane.FlowStats {
+func (c *Client) Flows() []telemetry.FlowStats {
 	return c.flows(asJSON)
 }
 
 // FlowsIn are the entries of a table.
-func (c *Client) FlowsIn(table uint8) []dataplane.FlowStats {
+func (c *Client) FlowsIn(table uint8) []telemetry.FlowStats {
 	return c.flows(url.Values{"format": {"json"}, "table": {fmt.Sprint(table)}})
 }
 
 // flows reads entries, a line each.
-func (c *Client) flows(query url.Values) (all []dataplane.FlowStats) {
+func (c *Client) flows(query url.Values) (all []telemetry.FlowStats) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	resp, err := c.send(ctx, http.MethodGet, "/v1/flows", query, nil)
@@ -256,7 +258,7 @@ func (c *Client) flows(query url.Values) (all []dataplane.FlowStats) {
 		if err == io.EOF && len(line) == 0 {
 			return all
 		}
-		all = append(all, dataplane.FlowStats{})
+		all = append(all, telemetry.FlowStats{})
 		if err == nil {
 			err = all[len(all)-1].UnmarshalJSON(line)
 		}
@@ -268,22 +270,22 @@ func (c *Client) flows(query url.Values) (all []dataplane.FlowStats) {
 }
 
 // Groups are all groups.
-func (c *Client) Groups() []dataplane.GroupStats {
-	return get[[]dataplane.GroupStats](c, "/v1/groups", asJSON)
+func (c *Client) Groups() []telemetry.GroupStats {
+	return get[[]telemetry.GroupStats](c, "/v1/groups", asJSON)
 }
 
 // Meters are all meters.
-func (c *Client) Meters() []dataplane.MeterStats {
-	return get[[]dataplane.MeterStats](c, "/v1/meters", asJSON)
+func (c *Client) Meters() []telemetry.MeterStats {
+	return get[[]telemetry.MeterStats](c, "/v1/meters", asJSON)
 }
 
 // Tables are all tables.
-func (c *Client) Tables() []dataplane.TableStats {
-	return get[[]dataplane.TableStats](c, "/v1/tables", nil)
+func (c *Client) Tables() []telemetry.TableStats {
+	return get[[]telemetry.TableStats](c, "/v1/tables", nil)
 }
 
 // Apply sends a bundle as text.
-func (c *Client) Apply(b *dataplane.Bundle) error {
+func (c *Client) Apply(b *program.Bundle) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	text, to := io.Pipe()
@@ -300,16 +302,16 @@ func (c *Client) Apply(b *dataplane.Bundle) error {
 }
 
 // runWriteBundle writes a bundle into a request.
-func runWriteBundle(to *io.PipeWriter, b *dataplane.Bundle) { to.CloseWithError(WriteBundle(to, b)) }
+func runWriteBundle(to *io.PipeWriter, b *program.Bundle) { to.CloseWithError(WriteBundle(to, b)) }
 
 // Relearn installs entries that packets have learned.
-func (c *Client) Relearn(all []dataplane.Learned) error {
+func (c *Client) Relearn(all []telemetry.Learned) error {
 	return c.tell(http.MethodPost, "/v1/relearn", all, nil)
 }
 
 // Ports are all ports.
-func (c *Client) Ports() []dataplane.PortStats {
-	return get[[]dataplane.PortStats](c, "/v1/ports", nil)
+func (c *Client) Ports() []telemetry.PortStats {
+	return get[[]telemetry.PortStats](c, "/v1/ports", nil)
 }
 
 // Specimen is the last packet that a port lost for a reason.
@@ -323,7 +325,7 @@ func portPath(no uint32) string { return fmt.Sprint("/v1/ports/", no) }
 func (c *Client) OpenPort(p *PortSpec) error { return c.tell(http.MethodPut, portPath(p.No), p, nil) }
 
 // SecurePort says what a port may send.
-func (c *Client) SecurePort(no uint32, security dataplane.PortSecurity) error {
+func (c *Client) SecurePort(no uint32, security l2.PortSecurity) error {
 	return c.tell(http.MethodPut, portPath(no)+"/security", security, nil)
 }
 
@@ -357,12 +359,12 @@ func (c *Client) TunnelPathMTU(node netip.Addr) (int, error) {
 }
 
 // LearnedMACs are the addresses that NORMAL has learned.
-func (c *Client) LearnedMACs() []dataplane.LearnedMAC {
-	return get[[]dataplane.LearnedMAC](c, "/v1/fdb", nil)
+func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
+	return get[[]telemetry.LearnedMAC](c, "/v1/fdb", nil)
 }
 
 // LostSince are lost packets.
-func (c *Client) LostSince(no uint64) (all []dataplane.LostPacket, next, missed uint64) {
+func (c *Client) LostSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
 	before := c.Failures()
 	a := get[LostAnswer](c, "/v1/lost", url.Values{"since": {fmt.Sprint(no)}})
 	if c.Failures() != before {

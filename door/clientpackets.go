@@ -9,22 +9,23 @@ import (
 	"net/url"
 	"sync"
 
-	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
 
 // What a Client asks of packets and of the switch itself.
 
 // Sums are what became of all packets.
-func (c *Client) Sums() *dataplane.SwitchSums {
-	s := get[dataplane.SwitchSums](c, "/v1/sums", nil)
+func (c *Client) Sums() *telemetry.SwitchSums {
+	s := get[telemetry.SwitchSums](c, "/v1/sums", nil)
 	return &s
 }
 
 // RunningSums are the same without stopping a worker.
-func (c *Client) RunningSums() *dataplane.SwitchSums {
-	s := get[dataplane.SwitchSums](c, "/v1/sums", url.Values{"running": {"1"}})
+func (c *Client) RunningSums() *telemetry.SwitchSums {
+	s := get[telemetry.SwitchSums](c, "/v1/sums", url.Values{"running": {"1"}})
 	return &s
 }
 
@@ -32,8 +33,8 @@ func (c *Client) RunningSums() *dataplane.SwitchSums {
 func (c *Client) Answers() AnswerSums { return get[AnswerSums](c, "/v1/answers", nil) }
 
 // Workers are all workers.
-func (c *Client) Workers() []dataplane.WorkerStats {
-	return get[[]dataplane.WorkerStats](c, "/v1/workers", nil)
+func (c *Client) Workers() []telemetry.WorkerStats {
+	return get[[]telemetry.WorkerStats](c, "/v1/workers", nil)
 }
 
 // Sleeps counts how often workers slept.
@@ -45,15 +46,15 @@ func (c *Client) Sleeps() (n uint64) {
 }
 
 // Cache is the counters of the caches.
-func (c *Client) Cache() dataplane.CacheStats { return get[dataplane.CacheStats](c, "/v1/cache", nil) }
+func (c *Client) Cache() telemetry.CacheStats { return get[telemetry.CacheStats](c, "/v1/cache", nil) }
 
 // CacheShapes are the masks of the megaflows.
-func (c *Client) CacheShapes() []dataplane.CacheShape {
-	return get[[]dataplane.CacheShape](c, "/v1/cache/shapes", nil)
+func (c *Client) CacheShapes() []telemetry.CacheShape {
+	return get[[]telemetry.CacheShape](c, "/v1/cache/shapes", nil)
 }
 
-// Shortcuts is what the kernel forwards by itself.
-func (c *Client) Shortcuts() dataplane.ShortcutStats {
+// OffloadStats is what the kernel forwards by itself.
+func (c *Client) OffloadStats() telemetry.OffloadStats {
 	return get[OffloadAnswer](c, "/v1/offload", nil).Stats
 }
 
@@ -61,19 +62,19 @@ func (c *Client) Shortcuts() dataplane.ShortcutStats {
 func (c *Client) OffloadOff() string { return get[OffloadAnswer](c, "/v1/offload", nil).Off }
 
 // Fragments are the fragments that wait.
-func (c *Client) Fragments() conntrack.FragmentStats {
-	return get[conntrack.FragmentStats](c, "/v1/fragments", nil)
+func (c *Client) Fragments() reassembly.Stats {
+	return get[reassembly.Stats](c, "/v1/fragments", nil)
 }
 
 // errPick says that a function cannot be asked for in another process.
 var errPick = errors.New("a switch in another process chooses buckets by TraceRequest.Buckets only")
 
 // Trace walks a packet that nobody sent.
-func (c *Client) Trace(r *dataplane.TraceRequest) (*dataplane.Trace, error) {
+func (c *Client) Trace(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	if r.PickBucket != nil {
 		return nil, errPick
 	}
-	var t dataplane.Trace
+	var t telemetry.Trace
 	if err := c.tell(http.MethodPost, "/v1/trace", r, &t); err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ type clientLive struct {
 	cancel context.CancelFunc
 	lines  chan *LiveLine
 	mu     sync.Mutex
-	counts dataplane.LiveCounts
+	counts telemetry.LiveCounts
 	err    error // of the stream, when lines is closed
 }
 
@@ -171,7 +172,7 @@ func (l *clientLive) ended(ctx context.Context, err error) error {
 }
 
 // Next implements Live, as the methods below do.
-func (l *clientLive) Next(ctx context.Context) (*dataplane.Trace, error) {
+func (l *clientLive) Next(ctx context.Context) (*telemetry.Trace, error) {
 	select {
 	case line, more := <-l.lines:
 		if !more {
@@ -184,7 +185,7 @@ func (l *clientLive) Next(ctx context.Context) (*dataplane.Trace, error) {
 }
 
 // Counts are the last that the switch has told.
-func (l *clientLive) Counts() dataplane.LiveCounts {
+func (l *clientLive) Counts() telemetry.LiveCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.counts

@@ -28,7 +28,11 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
 )
@@ -56,18 +60,18 @@ type Pipeline interface {
 	Learnings() uint64
 	// Flows are all entries, learned ones too: by table, then by falling priority, then
 	// as installed. FlowsIn are those of one table.
-	Flows() []dataplane.FlowStats
-	FlowsIn(table uint8) []dataplane.FlowStats
-	Groups() []dataplane.GroupStats
-	Meters() []dataplane.MeterStats
-	Tables() []dataplane.TableStats
+	Flows() []telemetry.FlowStats
+	FlowsIn(table uint8) []telemetry.FlowStats
+	Groups() []telemetry.GroupStats
+	Meters() []telemetry.MeterStats
+	Tables() []telemetry.TableStats
 	// ClassSums begins sums over the entries by a class, a small number from 0.
 	ClassSums(class func(*flow.Entry) int) ClassSums
 	// Apply changes the pipeline, whole or not at all. The error names the entry that is
 	// wrong. Neither the entries nor their actions are written from then on.
-	Apply(*dataplane.Bundle) error
+	Apply(*program.Bundle) error
 	// Relearn installs entries that packets have learned, with their ages.
-	Relearn([]dataplane.Learned) error
+	Relearn([]telemetry.Learned) error
 }
 
 // ClassSums are sums over the entries of one generation. They are for one goroutine.
@@ -81,21 +85,21 @@ type ClassSums interface {
 
 // Ports are the ports of a switch that are there already.
 type Ports interface {
-	Ports() []dataplane.PortStats
+	Ports() []telemetry.PortStats
 	// Specimen is the last packet that a port lost for a reason of its own.
 	Specimen(no uint32, reason string) ports.Specimen
 	// SecurePort says what a port may send from now on.
-	SecurePort(no uint32, security dataplane.PortSecurity) error
+	SecurePort(no uint32, security l2.PortSecurity) error
 	// RemovePort closes a port. The error is for a number that no port has.
 	RemovePort(no uint32) error
 	// LearnedMACs are the addresses that NORMAL has learned.
-	LearnedMACs() []dataplane.LearnedMAC
+	LearnedMACs() []telemetry.LearnedMAC
 }
 
 // Packets is what becomes of packets.
 type Packets interface {
 	// Trace walks a packet that nobody sent: nothing is sent, counted or learned.
-	Trace(*dataplane.TraceRequest) (*dataplane.Trace, error)
+	Trace(*telemetry.TraceRequest) (*telemetry.Trace, error)
 	// TraceLive watches the walks of real packets, from now until Close.
 	TraceLive(*LiveRequest) (Live, error)
 	// PacketOut runs actions on a frame as if it had entered at inPort.
@@ -104,17 +108,17 @@ type Packets interface {
 	// are numbered from 0 since the switch began. next is the number to ask with next
 	// time: if next-no is more than len(all), the others came too fast for the caller.
 	// missed is how many packets the switch had no room to number, since it began.
-	LostSince(no uint64) (all []dataplane.LostPacket, next, missed uint64)
+	LostSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64)
 	// Sums are what became of all packets, at one moment; the workers stand still
 	// meanwhile. RunningSums differ by the packets under way.
-	Sums() *dataplane.SwitchSums
-	RunningSums() *dataplane.SwitchSums
+	Sums() *telemetry.SwitchSums
+	RunningSums() *telemetry.SwitchSums
 	// Answers counts what became of packets that the switch answers in the controller's
 	// place.
 	Answers() AnswerSums
 }
 
-// AnswerSums counts by why packets are answered.
+// AnswerSums counts answered packets by the reason for the answer.
 type AnswerSums struct {
 	Service Answers `json:"service"` // their Service has no endpoint
 	Policy  Answers `json:"policy"`  // a rule rejects them
@@ -131,14 +135,14 @@ type Answers struct {
 
 // Self is what a switch does beside the packets.
 type Self interface {
-	Workers() []dataplane.WorkerStats
+	Workers() []telemetry.WorkerStats
 	Sleeps() uint64
-	Cache() dataplane.CacheStats
-	CacheShapes() []dataplane.CacheShape
-	Shortcuts() dataplane.ShortcutStats
+	Cache() telemetry.CacheStats
+	CacheShapes() []telemetry.CacheShape
+	OffloadStats() telemetry.OffloadStats
 	// OffloadOff says why the kernel forwards no connections by itself; "" when it does.
 	OffloadOff() string
-	Fragments() conntrack.FragmentStats
+	Fragments() reassembly.Stats
 }
 
 // Connections are the tracked connections of a switch.
@@ -238,7 +242,7 @@ type End struct {
 type Live interface {
 	// Next waits for a walk. The error is io.EOF after as many as were asked for, or
 	// that of ctx.
-	Next(ctx context.Context) (*dataplane.Trace, error)
-	Counts() dataplane.LiveCounts
+	Next(ctx context.Context) (*telemetry.Trace, error)
+	Counts() telemetry.LiveCounts
 	Close()
 }

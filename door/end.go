@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A controller that ends the switch. The request is an HTTP upgrade, behind which nobody
-// says anything: the connection ends with the process.
+// A controller that ends the switch. The request is an HTTP upgrade, after which neither
+// side sends a byte: the connection ends with the process.
 
 // endProtocol names this.
 const endProtocol = "antrail-end/1"
@@ -18,14 +18,14 @@ const endProtocol = "antrail-end/1"
 // endTime is how long a switch may take to end.
 const endTime = 30 * time.Second
 
-// AnswerEnd answers POST /v1/end. If ok, the switch is to end, and the connection stays
-// open as long as the Talk, which nobody closes.
+// AnswerEnd answers POST /v1/end. If ok, the switch is to end. It leaves the Talk open, so
+// that the connection ends with the process.
 func (s *Server) AnswerEnd(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
 	return s.upgradeTo(endProtocol, w, r)
 }
 
-// End has the switch end, and returns when its process has. That no switch answers is no
-// error. Entries, connections and the devices of ports stay.
+// End has the switch end, and returns when its process has. The error is nil if no switch
+// answers. Entries, connections and the devices of ports stay.
 func (c *Client) End(ctx context.Context) error {
 	t, err := c.upgradeTo(endProtocol, "/v1/end")
 	if away := (*AwayError)(nil); errors.As(err, &away) {

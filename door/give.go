@@ -20,8 +20,8 @@ import (
 //	                                         ←  Given
 //
 // POST /v1/tunnel/egresses/give does the same with TunnelEgresses and sockets that receive
-// at their addresses. Whatever happens, the switch closes the descriptors that no port has,
-// and the client's own stay open.
+// at their addresses. In every case, the switch closes the descriptors that no port has, and
+// the client's own stay open.
 
 // giveProtocol names this; its number changes with what is said.
 const giveProtocol = "antrail-port/1"
@@ -34,7 +34,7 @@ var ErrConfined = errors.New("the switch is confined and opens no port: give it 
 
 // Given is what the switch answers.
 type Given struct {
-	// Error says what is wrong with what was given; "" if nothing is.
+	// Error names the fault of the spec or its descriptors; "" if there is none.
 	Error string `json:"error,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answerGiveEgresses has the tunnel receive by what the caller gives.
+// answerGiveEgresses has the tunnel receive by the caller's sockets.
 func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	if s.open == nil {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
@@ -75,7 +75,7 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// take hears what the controller gives, hands it on, and says what became of it.
+// take reads what the controller gives, hands it on, and answers with the outcome.
 func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
 	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {

@@ -14,12 +14,14 @@ import (
 	"sync"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
-// Opening opens the ports of a switch, and tells its tunnel who is who.
-type Opening interface {
+// FirstMegaflow opens the ports of a switch, and tells its tunnel who is who.
+type FirstMegaflow interface {
 	// OpenPort opens a port, or keeps the one that was opened alike. The error is
 	// ErrConfined if the switch may not open it.
 	OpenPort(*PortSpec) error
@@ -48,7 +50,7 @@ type Opening interface {
 // Server answers for a switch. Any goroutine may use it.
 type Server struct {
 	sw      Switch
-	open    Opening
+	open    FirstMegaflow
 	clock   func() int64
 	release string
 	// Settings and PauseNS are SwitchInfo's. They are set before the first request.
@@ -66,7 +68,7 @@ type Server struct {
 
 // NewServer makes a server for a switch whose clock this is. release is the version of the
 // program.
-func NewServer(sw Switch, open Opening, clock func() int64, release string) *Server {
+func NewServer(sw Switch, open FirstMegaflow, clock func() int64, release string) *Server {
 	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}}}
 }
 
@@ -100,7 +102,7 @@ func (s *Server) Handler() http.Handler {
 	answer(mux, "GET /v1/cache/shapes", func(*http.Request) (any, error) { return s.sw.CacheShapes(), nil })
 	answer(mux, "GET /v1/fragments", func(*http.Request) (any, error) { return s.sw.Fragments(), nil })
 	answer(mux, "GET /v1/offload", func(*http.Request) (any, error) {
-		return OffloadAnswer{s.sw.Shortcuts(), s.sw.OffloadOff()}, nil
+		return OffloadAnswer{s.sw.OffloadStats(), s.sw.OffloadOff()}, nil
 	})
 	mux.HandleFunc("POST /v1/controller", s.controllers.serve)
 	return mux
@@ -132,10 +134,10 @@ func (s *Server) pipelineInfo() (p PipelineInfo) {
 func (s *Server) addPipeline(mux *http.ServeMux) {
 	mux.HandleFunc("GET /v1/flows", s.answerFlows)
 	mux.HandleFunc("GET /v1/groups", func(w http.ResponseWriter, r *http.Request) {
-		dump(w, r, s.sw.Groups(), func(b *bytes.Buffer, g *dataplane.GroupStats) { b.WriteString(g.Text(nil)) })
+		dump(w, r, s.sw.Groups(), func(b *bytes.Buffer, g *telemetry.GroupStats) { b.WriteString(g.Text(nil)) })
 	})
 	mux.HandleFunc("GET /v1/meters", func(w http.ResponseWriter, r *http.Request) {
-		dump(w, r, s.sw.Meters(), func(b *bytes.Buffer, m *dataplane.MeterStats) { b.WriteString(m.Text()) })
+		dump(w, r, s.sw.Meters(), func(b *bytes.Buffer, m *telemetry.MeterStats) { b.WriteString(m.Text()) })
 	})
 	answer(mux, "GET /v1/tables", func(*http.Request) (any, error) { return s.sw.Tables(), nil })
 	s.change(mux, "POST /v1/bundle", func(r *http.Request) (any, error) {
@@ -146,7 +148,7 @@ func (s *Server) addPipeline(mux *http.ServeMux) {
 		return s.pipelineInfo(), err
 	})
 	s.change(mux, "POST /v1/relearn", func(r *http.Request) (any, error) {
-		var all []dataplane.Learned
+		var all []telemetry.Learned
 		err := read(r, &all)
 		if err == nil {
 			err = s.sw.Relearn(all)
@@ -166,7 +168,7 @@ func (s *Server) addPipeline(mux *http.ServeMux) {
 
 // answerFlows dumps all entries, or those of a table.
 func (s *Server) answerFlows(w http.ResponseWriter, r *http.Request) {
-	var all []dataplane.FlowStats
+	var all []telemetry.FlowStats
 	if text := r.URL.Query().Get("table"); text == "" {
 		all = s.sw.Flows()
 	} else if no, err := strconv.ParseUint(text, 10, 8); err == nil {
@@ -223,7 +225,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		return a, nil
 	})
 	answer(mux, "POST /v1/trace", func(r *http.Request) (any, error) {
-		var q dataplane.TraceRequest
+		var q telemetry.TraceRequest
 		if err := read(r, &q); err != nil {
 			return nil, err
 		}
@@ -235,7 +237,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		err := read(r, &q)
 		var actions []flow.Action
 		if err == nil {
-			actions, err = flow.ParseActions(q.Actions, s.sw.Names())
+			actions, err = parse.Actions(q.Actions, s.sw.Names())
 		}
 		if err == nil {
 			err = s.sw.PacketOut(q.InPort, actions, q.Frame)
@@ -253,7 +255,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	})
 	s.change(mux, "PUT /v1/ports/{no}", func(r *http.Request) (any, error) {
 		var p PortSpec
-		err := s.opening(r, &p)
+		err := s.firstMegaflow(r, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +275,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/tunnel/egresses/give", s.answerGiveEgresses)
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
-		var p dataplane.PortSecurity
+		var p l2.PortSecurity
 		err := read(r, &p)
 		no, noErr := portNo(r)
 		if err = errors.Join(err, noErr); err == nil {
@@ -298,7 +300,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 func tell[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
 	s.change(mux, path, func(r *http.Request) (any, error) {
 		var v T
-		err := s.opening(r, &v)
+		err := s.firstMegaflow(r, &v)
 		if err == nil {
 			err = to(&v)
 		}
@@ -309,8 +311,8 @@ func tell[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) 
 // errNoPorts is why a switch opens no port.
 var errNoPorts = errors.New("this switch opens no ports")
 
-// opening reads a request of those that need Opening.
-func (s *Server) opening(r *http.Request, v any) error {
+// firstMegaflow reads a request of those that need Opening.
+func (s *Server) firstMegaflow(r *http.Request, v any) error {
 	if s.open == nil {
 		return errNoPorts
 	}

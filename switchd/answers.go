@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/switchd/reject"
@@ -16,7 +16,7 @@ import (
 // of bounded length.
 
 // packetIn answers a packet-in that asks for an answer, and hands it on.
-func (s *Switch) packetIn(pi *dataplane.PacketIn) {
+func (s *Switch) packetIn(pi *telemetry.PacketIn) {
 	s.answerer.PacketIn(pi)
 	if s.packetIns != nil {
 		s.packetIns(pi)

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -33,14 +34,14 @@ func refusing(t testing.TB) *rig {
 	r := newRig(t)
 	r.server.OnController(func(connected bool) { r.sw.SetControllerAway(!connected) })
 	r.sw.SetControllerAway(true)
-	program, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("flows", refusingFlows)})
+	prog, err := parse.Program(parse.Sources{Flows: parse.Text("flows", refusingFlows)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, name := range map[uint8]string{5: "ConntrackState", 11: "EndpointDNAT", 23: "AntreaPolicyIngressRule", 28: "Output"} {
-		program.Names.SetTable(id, name)
+		prog.Names.SetTable(id, name)
 	}
-	if err := r.client.Apply(dataplane.BundleOf(program)); err != nil {
+	if err := r.client.Apply(program.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -86,14 +87,14 @@ func TestRejectsWithoutController(t *testing.T) {
 		{"Traceflow", tcp(83), "", "packet-in to the agent"},
 		{"the same userdata in another table", tcp(84), "", "packet-in to the agent"},
 	} {
-		away := r.sw.Drops()[dataplane.DropControllerAway]
+		away := r.sw.Drops()[telemetry.DropControllerAway]
 		if got := r.ask(t, s.frame); got != s.want {
 			t.Errorf("%s: answer %q, want %q", s.name, got, s.want)
 		}
-		if n := r.sw.Drops()[dataplane.DropControllerAway] - away; (n == 0) != (s.want != "") {
+		if n := r.sw.Drops()[telemetry.DropControllerAway] - away; (n == 0) != (s.want != "") {
 			t.Errorf("%s: %d dropped for want of a controller", s.name, n)
 		}
-		walk, err := r.client.Trace(&dataplane.TraceRequest{InPort: 1, Frame: s.frame})
+		walk, err := r.client.Trace(&telemetry.TraceRequest{InPort: 1, Frame: s.frame})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,9 +111,9 @@ func TestRejectsWithoutController(t *testing.T) {
 	}
 }
 
-// TestControllerIsTold: while a controller is connected, the switch answers, and the
+// TestControllerGetsAll: while a controller is connected, the switch answers, and the
 // controller gets each packet-in, also those that are answered.
-func TestControllerIsTold(t *testing.T) {
+func TestControllerGetsAll(t *testing.T) {
 	r := refusing(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -38,8 +38,8 @@ func closeTable(t *testing.T, s *Switch) {
 	}
 }
 
-// TestConnectionsOutliveTheSwitch: the next switch has them; one that is told another
-// size begins without and says why.
+// TestConnectionsOutliveTheSwitch: the next switch has them. One of another size begins
+// without them, and logs the reason.
 func TestConnectionsOutliveTheSwitch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "ct.arena")
 	s := openTable(t, path, 2000)

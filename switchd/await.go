@@ -36,8 +36,7 @@ const hailPause = 500 * time.Millisecond
 // Await waits at a socket until a launcher makes this process its switch, and runs the
 // switch until ctx ends. The process has to have no capability, and another user than
 // root; Await restricts it to the system calls of a switch. When another switch has taken
-// over, Await does nothing more until ctx ends: who would start the process again when it
-// ends is to stop it.
+// over, Await waits until ctx ends: if it returned, the container would be started again.
 func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) error {
 	if err := confineSelf(); err != nil {
 		return err

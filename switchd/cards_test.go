@@ -71,8 +71,8 @@ func wantDriven(t *testing.T, p ports.Port, mode string, micros int) {
 	}
 }
 
-// TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or is told;
-// where it cannot be had, auto goes through the kernel and afxdp is an error.
+// TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or on the one that
+// the spec names. If it is not possible, auto uses the kernel and afxdp is an error.
 func TestTunnelDrivers(t *testing.T) {
 	node, far := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "eth0", far, "eth1")

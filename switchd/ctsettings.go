@@ -9,25 +9,24 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 )
 
 // Conntrack is the settings of connections.
 type Conntrack struct {
-	// Max is how many connections may exist; when not given, 32,768 for each
-	// processor and at least 131,072. Each takes 208 bytes of memory, at once.
-	Max int `json:"max,omitempty"`
+	// Max is how many connections may exist. Each takes 208 bytes of memory, at once.
+	Max int `json:"max,omitempty" unit:"connections" default:"32,768 for each processor, at least 131,072"`
 	// NewRate is how many connections a port may begin in a second, after a
-	// burst of two seconds' worth; 20,000 when not given, without limit when -1.
-	NewRate int `json:"newRate,omitempty"`
-	// ZoneMax is how many connections a zone may have that is not in Zones; as
-	// many as fit when not given.
-	ZoneMax uint32 `json:"zoneMax,omitempty"`
+	// burst of two seconds' worth; -1 is no limit.
+	NewRate int `json:"newRate,omitempty" unit:"connections/s" default:"20,000"`
+	// ZoneMax is how many connections a zone may have that is not in zones.
+	ZoneMax uint32 `json:"zoneMax,omitempty" unit:"connections" default:"no limit"`
 	// Zones is the same for single zones, by number; 0 lets none in.
-	Zones map[uint16]uint32 `json:"zones,omitempty"`
-	// Profile is where the timeouts begin from: "default", or "ovs" for those of
+	Zones map[uint16]uint32 `json:"zones,omitempty" unit:"connections"`
+	// Profile is where the timeouts start from: default, or ovs for those of
 	// Open vSwitch's userspace datapath.
-	Profile string `json:"profile,omitempty"`
-	// Timeouts are those that differ from the profile, by name.
+	Profile string `json:"profile,omitempty" default:"default"`
+	// Timeouts are those that differ from the profile, by name, 1s to 720h.
 	Timeouts map[string]Duration `json:"timeouts,omitempty"`
 }
 
@@ -38,7 +37,7 @@ type namedTimeout struct {
 }
 
 // namedTimeouts are all timeouts of t.
-func namedTimeouts(t *conntrack.Timeouts) []namedTimeout {
+func namedTimeouts(t *proto.Timeouts) []namedTimeout {
 	return []namedTimeout{
 		{"tcpSynSent", &t.TCPSynSent}, {"tcpSynReceived", &t.TCPSynReceived}, {"tcpEstablished", &t.TCPEstablished},
 		{"tcpHalfClosed", &t.TCPHalfClosed}, {"tcpLastAck", &t.TCPLastAck}, {"tcpClosed", &t.TCPClosed}, {"tcpReset", &t.TCPReset},
@@ -51,10 +50,10 @@ func namedTimeouts(t *conntrack.Timeouts) []namedTimeout {
 }
 
 // AllTimeouts are the profile's, with those that differ.
-func (c *Conntrack) AllTimeouts() conntrack.Timeouts {
-	t := conntrack.DefaultTimeouts()
+func (c *Conntrack) AllTimeouts() proto.Timeouts {
+	t := proto.DefaultTimeouts()
 	if c.Profile == "ovs" {
-		t = conntrack.OVSTimeouts()
+		t = proto.OVSTimeouts()
 	}
 	for _, n := range namedTimeouts(&t) {
 		if d, ok := c.Timeouts[n.name]; ok {
@@ -76,14 +75,14 @@ func (c *Conntrack) Check(fault func(ok bool, format string, args ...any)) {
 	fault(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)
 	fault(c.Profile == "" || c.Profile == "default" || c.Profile == "ovs", "conntrack.profile: %q is neither default nor ovs", c.Profile)
 	var names []string
-	for _, n := range namedTimeouts(&conntrack.Timeouts{}) {
+	for _, n := range namedTimeouts(&proto.Timeouts{}) {
 		names = append(names, n.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Timeouts)) {
 		at := fmt.Sprintf("conntrack.timeouts.%s", name)
 		d := time.Duration(c.Timeouts[name])
 		fault(slices.Contains(names, name), "%s: is none of %s", at, strings.Join(names, ", "))
-		fault(d >= time.Second && d <= conntrack.MaxTimeout, "%s: %v is not between 1s and %v", at, d, conntrack.MaxTimeout)
+		fault(d >= time.Second && d <= proto.MaxTimeout, "%s: %v is not between 1s and %v", at, d, proto.MaxTimeout)
 	}
 }
 

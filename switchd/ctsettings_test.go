@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 )
 
 // TestEveryTimeoutHasAName: a timeout can be set by a name that is its own.
 func TestEveryTimeoutHasAName(t *testing.T) {
-	var all conntrack.Timeouts
+	var all proto.Timeouts
 	v := reflect.ValueOf(&all).Elem()
 	for i, n := range namedTimeouts(&all) {
 		if n.at != v.Field(i).Addr().Interface() || !strings.EqualFold(n.name, v.Type().Field(i).Name) {

@@ -17,9 +17,12 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -49,8 +52,8 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{ports: map[uint32]*memory.Port{}}
-	c := Config{Clock: clock, Conntrack: conntrack.Config{Timeouts: conntrack.DefaultTimeouts()}}
-	c.PacketIn = func(pi *dataplane.PacketIn) { r.server.Tell(door.Event{PacketIn: pi}) }
+	c := Config{Clock: clock, Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}
+	c.PacketIn = func(pi *telemetry.PacketIn) { r.server.Tell(door.Event{PacketIn: pi}) }
 	if r.sw, err = Open(c); err != nil {
 		t.Fatal(err)
 	}
@@ -83,16 +86,16 @@ func serve(t testing.TB, s *door.Server) *door.Client {
 // load installs the rig's entries through the door, with names, a group and a meter.
 func (r *rig) load(t testing.TB) {
 	t.Helper()
-	program, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text("flows", rigFlows), Groups: flow.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2,bucket=bucket_id:1,weight:100,actions=output:3"),
-		Meters: flow.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
+	prog, err := parse.Program(parse.Sources{
+		Flows: parse.Text("flows", rigFlows), Groups: parse.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2,bucket=bucket_id:1,weight:100,actions=output:3"),
+		Meters: parse.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	program.Names.SetTable(0, "Classifier")
-	program.Names.SetPort(1, "web")
-	if err := r.client.Apply(dataplane.BundleOf(program)); err != nil {
+	prog.Names.SetTable(0, "Classifier")
+	prog.Names.SetPort(1, "web")
+	if err := r.client.Apply(program.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -129,7 +132,7 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 		"sleeps":      func(s door.Switch) any { return s.Sleeps() },
 		"cache":       func(s door.Switch) any { return s.Cache() },
 		"shapes":      func(s door.Switch) any { return s.CacheShapes() },
-		"shortcuts":   func(s door.Switch) any { return s.Shortcuts() },
+		"offload":     func(s door.Switch) any { return s.OffloadStats() },
 		"off":         func(s door.Switch) any { return s.OffloadOff() },
 		"fragments":   func(s door.Switch) any { return s.Fragments() },
 		"tables":      func(s door.Switch) any { return s.Tables() },
@@ -157,7 +160,7 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 }
 
 // wantSameFlows compares entries and counters; ages go on between two looks.
-func wantSameFlows(t *testing.T, here, there []dataplane.FlowStats) {
+func wantSameFlows(t *testing.T, here, there []telemetry.FlowStats) {
 	t.Helper()
 	if len(here) == 0 || len(here) != len(there) {
 		t.Fatalf("%d entries here, %d there", len(here), len(there))
@@ -197,7 +200,7 @@ func TestClientConnections(t *testing.T) {
 func TestClientTraces(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
-	q := &dataplane.TraceRequest{InPort: 1, Frame: packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 99}), Buckets: map[uint32]int{4: 1}}
+	q := &telemetry.TraceRequest{InPort: 1, Frame: packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 99}), Buckets: map[uint32]int{4: 1}}
 	here, err := r.sw.Trace(q)
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +216,7 @@ func TestClientTraces(t *testing.T) {
 	if !slices.Equal(there.Verdict.Outputs, []uint32{3}) {
 		t.Errorf("bucket 1 was asked for; outputs %v", there.Verdict.Outputs)
 	}
-	if _, err := r.client.Trace(&dataplane.TraceRequest{PickBucket: func(*flow.Group, int) int { return 0 }}); err == nil {
+	if _, err := r.client.Trace(&telemetry.TraceRequest{PickBucket: func(*flow.Group, int) int { return 0 }}); err == nil {
 		t.Error("a function crossed")
 	}
 	l, err := r.client.TraceLive(&door.LiveRequest{Filters: []string{"udp port 53"}, Count: 1})
@@ -245,7 +248,7 @@ func TestLostIsForAll(t *testing.T) {
 	r.load(t)
 	for range 2 {
 		all, next, missed := r.client.LostSince(0)
-		if len(all) != 1 || next != 1 || missed != 0 || all[0].Reason != dataplane.DropNoPipeline || len(all[0].Frame()) == 0 {
+		if len(all) != 1 || next != 1 || missed != 0 || all[0].Reason != telemetry.DropNoPipeline || len(all[0].Frame()) == 0 {
 			t.Errorf("lost %+v, next %d, missed %d", all, next, missed)
 		}
 	}
@@ -279,11 +282,11 @@ func TestBundleIsWholeOrNothing(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
 	before := r.sw.Generation()
-	e, err := flow.ParseEntry("table=0,priority=1,in_port=9 actions=group:77", nil)
+	e, err := parse.Entry("table=0,priority=1,in_port=9 actions=group:77", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.client.Apply(&dataplane.Bundle{Add: []*flow.Entry{e}}); err == nil || !strings.Contains(err.Error(), "77") {
+	if err := r.client.Apply(&program.Bundle{Add: []*flow.Entry{e}}); err == nil || !strings.Contains(err.Error(), "77") {
 		t.Errorf("an entry that leads to no group: %v", err)
 	}
 	if r.sw.Generation() != before {
@@ -300,7 +303,7 @@ func TestController(t *testing.T) {
 	r.sw.SetControllerAway(true)
 	r.load(t)
 	r.send(t, 3, 53)
-	if n := r.sw.Drops()[dataplane.DropControllerAway]; n != 1 {
+	if n := r.sw.Drops()[telemetry.DropControllerAway]; n != 1 {
 		t.Errorf("%d packet-ins dropped without a controller", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -317,7 +320,7 @@ func TestController(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	second := serve(t, r.server)
-	if err := second.Apply(&dataplane.Bundle{}); err == nil || !strings.Contains(err.Error(), `"first" is connected`) {
+	if err := second.Apply(&program.Bundle{}); err == nil || !strings.Contains(err.Error(), `"first" is connected`) {
 		t.Errorf("somebody else changed the switch: %v", err)
 	}
 	if err := second.Control(ctx, "second", false, func() {}, func(*door.Event) {}); err == nil || !strings.Contains(err.Error(), "take-over=1") {
@@ -330,7 +333,7 @@ func TestController(t *testing.T) {
 	if err := <-ended; !errors.As(err, &over) || over.By != "second" {
 		t.Errorf("the first one ended with %v", err)
 	}
-	if err := second.Apply(&dataplane.Bundle{}); err != nil {
+	if err := second.Apply(&program.Bundle{}); err != nil {
 		t.Errorf("the controller: %v", err)
 	}
 	cancel()
@@ -358,12 +361,12 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	})
 	<-begun
 	for range 20000 {
-		r.server.Tell(door.Event{PacketIn: &dataplane.PacketIn{Frame: make([]byte, 1400)}})
+		r.server.Tell(door.Event{PacketIn: &telemetry.PacketIn{Frame: make([]byte, 1400)}})
 	}
 	close(stuck)
 	deadline := time.After(time.Minute)
 	for {
-		r.server.Tell(door.Event{PacketIn: &dataplane.PacketIn{}})
+		r.server.Tell(door.Event{PacketIn: &telemetry.PacketIn{}})
 		select {
 		case n := <-lost:
 			if n == 0 || n > 20000 {

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -25,7 +25,7 @@ type FirstPackets struct {
 }
 
 // NewFirstPackets reads from entries which pods may send where.
-func NewFirstPackets(entries []dataplane.FlowStats, n *door.NodePorts) *FirstPackets {
+func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPackets {
 	gateway, far := flow.ValueOfMAC(n.GatewayMAC[:]), flow.ValueOfMAC(n.FarMAC[:])
 	f := &FirstPackets{
 		senders: map[uint32]flow.Value{n.Gateway: gateway, n.Tunnel: far},

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // TestEndpointOf: the bucket of an endpoint is known in both families.
@@ -15,7 +16,7 @@ func TestEndpointOf(t *testing.T) {
 		"set_field:0xfd000010001000000000000000000024->xxreg3,set_field:0x1f90/0xffff->reg4,resubmit(,7)": "[fd00:10:10::24]:8080",
 		"set_field:0x4000/0x4000->reg0,resubmit(,7)":                                                      "",
 	} {
-		actions, err := flow.ParseActions(text, nil)
+		actions, err := parse.Actions(text, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -122,7 +122,7 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 // Giver opens ports for a confined switch, in the network namespace of the calling thread.
 type Giver struct {
 	Switch *door.Client
-	// Owner is who makes taps.
+	// Owner names the process that makes taps.
 	Owner string
 	Log   *slog.Logger
 }
@@ -250,8 +250,8 @@ func SetEgresses(sw *door.Client, kind string, e *door.TunnelEgresses) error {
 	if !known {
 		return fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", kind)
 	}
-	// Where the switch receives already, another socket of UDP cannot be opened. If somebody
-	// else receives there, the switch tells that it got none.
+	// At an address where the switch receives, another UDP socket cannot be opened. If
+	// another process receives there, the switch reports the missing socket.
 	fds, opened := underlay.OpenReceivers(k, e.Here)
 	defer door.CloseDescriptors(fds)
 	if err = sw.GiveEgresses(e, fds); err != nil {

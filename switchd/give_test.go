@@ -76,7 +76,7 @@ func newGiving(t *testing.T) *giving {
 	return g
 }
 
-// open is how many descriptors the switch keeps open, besides its door and its files: it
+// open counts the descriptors that the switch keeps open, without its door and its files. It
 // waits until their number does not change. A request to the kernel, a connection to the
 // door and the file of entries are open for a moment.
 func (g *giving) open(t *testing.T) int {
@@ -273,7 +273,7 @@ func (g *giving) egresses(t *testing.T, kind string, before int) {
 		g.wantOpen(t, before+len(here), fmt.Sprintf("Egresses %v", here))
 	}
 	if kind != "geneve" {
-		return // the port that somebody else has below is Geneve's
+		return // the port below, 6081, is Geneve's
 	}
 	var other net.PacketConn
 	g.node.Do(t, func() {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
-	"github.com/antrail/antrail/ports/shortcut"
+	"github.com/antrail/antrail/ports/offload"
 )
 
 // A switch process that hands over to another (takeover.go). What the two say, by door.Talk
@@ -44,7 +44,7 @@ type note struct {
 	Why string `json:",omitempty"`
 	// Layout is that of AF_XDP ports which the next one knows (afxdp.Layout), Connections
 	// the size of its table, and Confined says that it has no privilege, with hello. With
-	// offload, Layout is that of the maps (shortcut.Layout).
+	// offload, Layout is that of the maps (offload entry.Layout).
 	Layout      int  `json:",omitempty"`
 	Connections int  `json:",omitempty"`
 	Confined    bool `json:",omitempty"`
@@ -58,7 +58,7 @@ type note struct {
 	// Still is when packets stopped, by the switch's clock, and Learned what packets have
 	// learned, with stopped.
 	Still   int64               `json:",omitempty"`
-	Learned []dataplane.Learned `json:",omitempty"`
+	Learned []telemetry.Learned `json:",omitempty"`
 }
 
 // What is said.
@@ -156,7 +156,7 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 		return nil, err
 	}
 	if all := p.ports.open.Offload.Descriptors(); p.Confined && all != nil {
-		if err := t.Say(note{Say: sayOffload, Layout: shortcut.Layout}, all...); err != nil {
+		if err := t.Say(note{Say: sayOffload, Layout: offload.Layout}, all...); err != nil {
 			return nil, err
 		}
 	}
@@ -193,7 +193,7 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	stopped := note{Say: sayStopped, Still: still}
 	for _, f := range p.sw.Flows() {
 		if f.Learned {
-			stopped.Learned = append(stopped.Learned, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+			stopped.Learned = append(stopped.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 		}
 	}
 	if said := s.Say(stopped); said != nil {

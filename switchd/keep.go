@@ -12,7 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 )
 
@@ -35,7 +36,7 @@ const maxKept = 256 << 20
 type kept struct {
 	Boot    string              `json:"boot"` // the machine's, in hexadecimal
 	TakenNS int64               `json:"takenNS"`
-	Learned []dataplane.Learned `json:"learned,omitempty"`
+	Learned []telemetry.Learned `json:"learned,omitempty"`
 	Ports   []door.PortSpec     `json:"ports,omitempty"`
 }
 
@@ -46,10 +47,10 @@ func keptText(s *Switch, p *PortSet) ([]byte, error) {
 		return nil, err
 	}
 	head := kept{Boot: hex.EncodeToString(boot[:]), TakenNS: s.clock(), Ports: p.Specs()}
-	bundle := &dataplane.Bundle{Replace: true, Names: s.Names(), First: s.First()}
+	bundle := &program.Bundle{Replace: true, Names: s.Names(), First: s.First()}
 	for _, f := range s.Flows() {
 		if f.Learned {
-			head.Learned = append(head.Learned, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
+			head.Learned = append(head.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 		} else {
 			bundle.Add = append(bundle.Add, f.Entry)
 		}
@@ -74,7 +75,7 @@ func sumOf(b []byte) string {
 }
 
 // readKept reads the file. The error says why there is nothing to go on with.
-func readKept(path string, now int64) (*kept, *dataplane.Bundle, error) {
+func readKept(path string, now int64) (*kept, *program.Bundle, error) {
 	b, err := ReadOwnFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, errors.New("there is none")
@@ -86,7 +87,7 @@ func readKept(path string, now int64) (*kept, *dataplane.Bundle, error) {
 }
 
 // parseKept reads the text of such a file.
-func parseKept(b []byte, now int64) (*kept, *dataplane.Bundle, error) {
+func parseKept(b []byte, now int64) (*kept, *program.Bundle, error) {
 	schema, b, _ := bytes.Cut(b, []byte("\n"))
 	sum, known := strings.CutPrefix(string(schema), keptSchema)
 	switch {

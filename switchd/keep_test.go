@@ -10,9 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // runProcess runs a switch process in this one, without ports, until the test stops it.
@@ -54,22 +56,22 @@ func runProcess(t *testing.T, dir string, log *bytes.Buffer) (c *door.Client, st
 func TestSwitchGoesOn(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	c, stop := runProcess(t, dir, log)
-	program, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text("flows", rigFlows), Groups: flow.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
-		Meters: flow.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
+	prog, err := parse.Program(parse.Sources{
+		Flows: parse.Text("flows", rigFlows), Groups: parse.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
+		Meters: parse.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	program.Names.SetTable(1, "Output")
-	learned, err := flow.ParseEntry("table=1,idle_timeout=300,priority=77,ip,nw_src=10.0.0.9 actions=output:1", nil)
+	prog.Names.SetTable(1, "Output")
+	learned, err := parse.Entry("table=1,idle_timeout=300,priority=77,ip,nw_src=10.0.0.9 actions=output:1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(dataplane.BundleOf(program)); err != nil {
+	if err := c.Apply(program.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Relearn([]dataplane.Learned{{Entry: learned, Age: time.Minute}}); err != nil {
+	if err := c.Relearn([]telemetry.Learned{{Entry: learned, Age: time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	before := texts(c)
@@ -108,11 +110,11 @@ func texts(c *door.Client) string {
 func TestKeptIsNotBelieved(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	c, stop := runProcess(t, dir, log)
-	e, err := flow.ParseEntry("table=0,priority=1 actions=drop", nil)
+	e, err := parse.Entry("table=0,priority=1 actions=drop", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(&dataplane.Bundle{Replace: true, Names: flow.NewNames(), Add: []*flow.Entry{e}}); err != nil {
+	if err := c.Apply(&program.Bundle{Replace: true, Names: flow.NewNames(), Add: []*flow.Entry{e}}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

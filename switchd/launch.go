@@ -22,7 +22,7 @@ import (
 )
 
 // A switch that another process launches. The launcher is an agent, or `antrail switch
-// --confined`. It is root: it opens the door and what else needs privilege, and starts the
+// --confined`. It is root: it opens the door and all that needs privilege, and starts the
 // switch with these descriptors. It touches no packet and reads no request. A confined
 // switch has no capability (internal/confine).
 //
@@ -53,8 +53,8 @@ type Launch struct {
 	Into *Waiting
 }
 
-// ConfinedUID is the user of a confined switch when nobody gives another. No distribution
-// gives this number to anybody.
+// ConfinedUID is the user of a confined switch if the caller names no other. No distribution
+// assigns this number.
 const ConfinedUID = 64081
 
 // launchedVariable is in the environment of a switch that is launched.
@@ -65,7 +65,7 @@ const (
 	doorFD
 )
 
-// launched is what the launcher says to the switch.
+// launched are the words of the launcher to the switch.
 type launched struct {
 	Socket   string     `json:"socket"`
 	Dir      string     `json:"dir"`
@@ -81,14 +81,14 @@ type launched struct {
 
 // Launched is a switch that was launched.
 type Launched struct {
-	// Ended receives how the process ended: an error, which is of its exit status if there
+	// Ended receives an error when the process has ended: that of its exit status if there
 	// is no other.
 	Ended   <-chan error
 	process *os.Process // nil if it is no child
 }
 
 // Start starts the switch in a process of its own, which is a session of its own. The
-// caller removes the socket when it has ended. The error is ErrRunning if somebody answers
+// caller removes the socket when it has ended. The error is ErrRunning if a switch answers
 // at the socket already and TakeOver is not set. With TakeOver, the new switch takes the
 // place of the one that answers, without a gap, and Start returns when it has. If it fails,
 // the other one goes on, or has ended as if it had been killed.
@@ -164,7 +164,7 @@ func (l *Launched) answers(ctx context.Context, socket string) error {
 // answerPause lies between two looks whether a switch answers.
 const answerPause = 2 * time.Millisecond
 
-// starter has a process become the switch, by what the launcher says and gives.
+// starter makes a process the switch, with the launcher's words and descriptors.
 type starter func(l *Launch, said *launched, files []*os.File) (*Launched, error)
 
 // startAt starts the switch with its door, and a connection to the switch before or nil.
@@ -215,7 +215,7 @@ func (p *Process) startChild(l *Launch, said *launched, files []*os.File) (*Laun
 	return &Launched{ended, cmd.Process}, errors.Join(err, say.Close())
 }
 
-// errEnded is how a process ends that meets no error.
+// errEnded says that a process ended without an error.
 var errEnded = errors.New("exit status 0")
 
 // replacedStatus is the exit status of a launched switch that another has replaced: the
@@ -248,7 +248,7 @@ func (p *Process) command(l *Launch) (*exec.Cmd, error) {
 // their next call of a function sees, and by a signal for those that make none for long.
 // A worker calls functions all the time. The signal is an interrupt of another processor,
 // which takes 50 to 130 µs in a virtual machine, and the worker waits for it
-// (docs/decisions/053-short-stops.md). Go reads the setting that leaves it out when a
+// (docs/decisions/011-workers-turns-and-sleep.md). Go reads the setting that leaves it out when a
 // program begins, and from the environment only.
 const noSignals = "asyncpreemptoff"
 
@@ -260,8 +260,8 @@ func withNoSignals(setting string) string {
 	return strings.TrimPrefix(setting+","+noSignals+"=1", ",")
 }
 
-// Program is a path that the running program is executed by: the one where it lies, for
-// ps(1) and pgrep(1) name a process after it, unless something else lies there by now.
+// Program is a path by which the running program can be executed again. It is the
+// program's own path, because ps(1) and pgrep(1) show that, unless another file is there now.
 func Program() string {
 	const running = "/proc/self/exe"
 	path, err := os.Executable()

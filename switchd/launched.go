@@ -16,7 +16,7 @@ import (
 // The side of the switch that a launcher starts (launch.go).
 
 // Enter makes this process the switch that a launcher has started, and ends with it. If
-// nobody has, Enter returns. It is the first call in main: it may begin again as another
+// no launcher has, Enter returns. It is the first call in main: it may begin again as another
 // user.
 func Enter() {
 	err := enterConfined()
@@ -38,7 +38,7 @@ func Enter() {
 }
 
 // runLaunched runs the switch until SIGTERM, or until its launcher ends if it is bound to
-// it. The launcher's standard error may end before: that is no reason to end.
+// it. If the launcher's standard error ends before, the switch goes on.
 func runLaunched() error {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -130,7 +130,7 @@ func connectionOf(fd int) (*net.UnixConn, error) {
 
 // runLifeline ends the switch when the launcher has ended, however that was.
 func (p *Process) runLifeline(f *os.File, end func()) {
-	io.Copy(io.Discard, f) // nobody writes; it returns when the launcher's end is closed
+	io.Copy(io.Discard, f) // the launcher writes nothing; Copy returns when the launcher's end is closed
 	p.Log.Info("stopping: the launcher has ended, or stops")
 	end()
 }

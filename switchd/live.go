@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/filter"
 	"github.com/antrail/antrail/flow"
@@ -20,7 +21,7 @@ type watch struct {
 	*door.LiveRequest
 	filter *filter.Filter
 	either *filter.Filter                // packets to the request's End, or from it; nil: all
-	keep   []func(*dataplane.Trace) bool // all have to hold
+	keep   []func(*telemetry.Trace) bool // all have to hold
 }
 
 // TraceLive implements door.Packets. The error names an expression that is wrong.
@@ -53,25 +54,25 @@ func (w *watch) conditions() (err error) {
 		if w.either, err = filter.Compile(expression); err != nil {
 			return err
 		}
-		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return cameFrom(t, e) || mayReach(t, e.IPs) })
+		w.keep = append(w.keep, func(t *telemetry.Trace) bool { return cameFrom(t, e) || mayReach(t, e.IPs) })
 	}
 	if w.To != nil {
-		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return mayReach(t, w.To) })
+		w.keep = append(w.keep, func(t *telemetry.Trace) bool { return mayReach(t, w.To) })
 	}
 	if w.Through != 0 {
-		w.keep = append(w.keep, func(t *dataplane.Trace) bool {
+		w.keep = append(w.keep, func(t *telemetry.Trace) bool {
 			return t.Live.Port == w.Through || slices.Contains(t.Verdict.Outputs, w.Through)
 		})
 	}
 	if len(w.Tables) > 0 {
-		w.keep = append(w.keep, func(t *dataplane.Trace) bool {
-			return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
-				return st.Kind == dataplane.StepEntry && slices.Contains(w.Tables, st.Table)
+		w.keep = append(w.keep, func(t *telemetry.Trace) bool {
+			return slices.ContainsFunc(t.Steps, func(st telemetry.Step) bool {
+				return st.Kind == telemetry.StepEntry && slices.Contains(w.Tables, st.Table)
 			})
 		})
 	}
 	if w.DroppedOnly {
-		w.keep = append(w.keep, func(t *dataplane.Trace) bool { return t.Verdict.Reason != dataplane.NotDropped })
+		w.keep = append(w.keep, func(t *telemetry.Trace) bool { return t.Verdict.Reason != telemetry.NotDropped })
 	}
 	return nil
 }
@@ -89,12 +90,12 @@ func (w *watch) match() func([]byte, uint32) bool {
 }
 
 // keepAll is that all conditions on walks hold; nil without any.
-func (w *watch) keepAll() func(*dataplane.Trace) bool {
+func (w *watch) keepAll() func(*telemetry.Trace) bool {
 	if len(w.keep) == 0 {
 		return nil
 	}
-	return func(t *dataplane.Trace) bool {
-		return !slices.ContainsFunc(w.keep, func(k func(*dataplane.Trace) bool) bool { return !k(t) })
+	return func(t *telemetry.Trace) bool {
+		return !slices.ContainsFunc(w.keep, func(k func(*telemetry.Trace) bool) bool { return !k(t) })
 	}
 }
 
@@ -109,7 +110,7 @@ func Hosts(end string, addrs []netip.Addr) string {
 }
 
 // cameFrom says whether a packet came from an end.
-func cameFrom(t *dataplane.Trace, e *door.End) bool {
+func cameFrom(t *telemetry.Trace, e *door.End) bool {
 	if e.Port != 0 {
 		return t.Live.Port == e.Port
 	}
@@ -117,12 +118,12 @@ func cameFrom(t *dataplane.Trace, e *door.End) bool {
 }
 
 // mayReach says whether a packet went to some addresses, or nowhere, or is not done.
-func mayReach(t *dataplane.Trace, addrs []netip.Addr) bool {
+func mayReach(t *telemetry.Trace, addrs []netip.Addr) bool {
 	if len(t.Verdict.Outputs) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(t.Steps, func(st dataplane.Step) bool {
-		if st.Kind != dataplane.StepOutput {
+	return slices.ContainsFunc(t.Steps, func(st telemetry.Step) bool {
+		if st.Kind != telemetry.StepOutput {
 			return false
 		}
 		dst := flow.AddrIn(&st.After, flow.IPDst, flow.IPv6Dst)

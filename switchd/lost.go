@@ -3,7 +3,7 @@ package switchd
 import (
 	"sync"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
 // The last lost packets, for several that ask. The workers' rings (dataplane/lost.go) have
@@ -15,16 +15,16 @@ const lostKept = 4096
 // lostRing is the last lost packets, numbered from 0.
 type lostRing struct {
 	mu   sync.Mutex
-	ring []dataplane.LostPacket
+	ring []telemetry.DroppedPacket
 	next uint64 // the number of the next one
 }
 
 // LostSince implements door.Packets.
-func (s *Switch) LostSince(no uint64) (all []dataplane.LostPacket, next, missed uint64) {
+func (s *Switch) LostSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
 	l := &s.lost
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fresh, missed := s.Switch.Lost()
+	fresh, missed := s.Switch.DroppedPackets()
 	for _, p := range fresh {
 		l.keep(p)
 	}
@@ -36,7 +36,7 @@ func (s *Switch) LostSince(no uint64) (all []dataplane.LostPacket, next, missed 
 }
 
 // keep puts a packet in the place of the oldest.
-func (l *lostRing) keep(p dataplane.LostPacket) {
+func (l *lostRing) keep(p telemetry.DroppedPacket) {
 	if len(l.ring) < lostKept {
 		l.ring = append(l.ring, p)
 	} else {

@@ -3,17 +3,17 @@ package switchd
 import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
-	"github.com/antrail/antrail/ports/shortcut"
+	"github.com/antrail/antrail/ports/offload"
 )
 
 // Offload: packets of established connections between pods of the Node pass in the
-// kernel (ports/shortcut, dataplane/shortcut.go).
+// kernel (ports/offload, dataplane/offload).
 
 // Offload is whether packets pass in the kernel, and if not, why.
 type Offload struct {
 	// Why says why they do not; "" when they do.
 	Why    string
-	kernel *shortcut.Kernel // nil when off
+	kernel *offload.Kernel // nil when off
 	// programs are the kernel's, or those of a switch for which sockets are opened.
 	programs afpacket.Programs
 }
@@ -24,7 +24,7 @@ func OpenOffload() (*Offload, error) {
 	if err := afpacket.CanForward(); err != nil {
 		return nil, err
 	}
-	k, err := shortcut.Open(shortcut.DefaultRoom)
+	k, err := offload.Open(offload.DefaultRoom)
 	if err != nil {
 		return nil, err
 	}
@@ -33,14 +33,14 @@ func OpenOffload() (*Offload, error) {
 
 // AdoptOffload uses what another process has loaded (Descriptors).
 func AdoptOffload(fds []int) (*Offload, error) {
-	k, err := shortcut.Adopt(fds)
+	k, err := offload.Adopt(fds)
 	if err != nil {
 		return nil, err
 	}
 	return offloadBy(k), nil
 }
 
-func offloadBy(k *shortcut.Kernel) *Offload {
+func offloadBy(k *offload.Kernel) *Offload {
 	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}}
 }
 
@@ -52,10 +52,10 @@ func (o *Offload) Descriptors() []int {
 	return o.kernel.Descriptors()
 }
 
-// shortcuts is what the switch gets; nil for none.
-func (o *Offload) shortcuts() ports.Shortcuts {
+// offloader is what the switch gets; nil for none.
+func (o *Offload) offloader() ports.Offload {
 	if o.kernel == nil {
-		return nil // kernel would be no nil Shortcuts
+		return nil // kernel would be no nil Offload entries
 	}
 	return o.kernel
 }

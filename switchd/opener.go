@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,7 +54,7 @@ type Opener struct {
 	// Given says that one process opens ports for another that has no privilege: this one
 	// if From is nil, and otherwise the one before, which keeps the programs.
 	Given bool
-	// Why is why a port has its driver that the process before has opened.
+	// Why is the reason for the driver of a port that the process before has opened.
 	Why string
 	Log *slog.Logger
 
@@ -165,7 +166,7 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 // afpacket opens a packet socket.
 func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 	fds := o.From.Take(DriverAFPacket, link)
-	options := afpacket.Options{Interface: link, Why: why, Shortcuts: o.Offload.Programs(), Attached: o.Given}
+	options := afpacket.Options{Interface: link, Why: why, Offload: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
 		return nil, err // p would be no nil Port
@@ -176,9 +177,9 @@ func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 	return p, nil
 }
 
-// Tap makes a tap. Its Owner is the Opener's.
+// Tap makes a tap. If the options name no owner, the Opener's owns it.
 func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
-	options.Owner = o.Owner
+	options.Owner = cmp.Or(options.Owner, o.Owner)
 	return adoptOr(o.From.Take(DriverTap, options.Name), options, tap.Adopt, tap.Open)
 }
 

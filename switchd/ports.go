@@ -32,7 +32,7 @@ type PortSet struct {
 	moved   chan struct{}
 }
 
-var _ door.Opening = (*PortSet)(nil)
+var _ door.FirstMegaflow = (*PortSet)(nil)
 
 // NewPortSet is an empty set of a switch.
 func NewPortSet(sw *Switch, open *Opener) *PortSet {
@@ -119,7 +119,7 @@ func (s *PortSet) openPort(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	return by.Link(p.Link, p.Driver)
 }
 
-// errNoLink is why there is no port.
+// errNoLink: a port cannot be opened without its link.
 var errNoLink = errors.New("it names no link")
 
 func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
@@ -134,9 +134,9 @@ func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	return t, nil
 }
 
-// tapOptions are those of a tap, but for its owner.
+// tapOptions are the options of a tap.
 func tapOptions(p *door.PortSpec) (tap.Options, error) {
-	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside}
+	o := tap.Options{Name: p.Link, MTU: p.Tap.MTU, Marks: p.Tap.Marks, Aside: p.Tap.Aside, Owner: p.Tap.Owner}
 	if p.Tap.MAC != "" {
 		mac, err := net.ParseMAC(p.Tap.MAC)
 		if err != nil || len(mac) != len(o.MAC) {

@@ -15,9 +15,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/halfopen"
+	"github.com/antrail/antrail/internal/memory"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
 )
@@ -37,7 +38,7 @@ type Process struct {
 	// gives it the ports. Listener is the socket then, which the process before has opened.
 	Confined bool
 	Listener net.Listener
-	// What else the launcher has opened: a connection to the switch before, programs and
+	// The launcher has also opened these: a connection to the switch before, programs and
 	// maps of the offload, and a request to stay awake for each worker.
 	before  *net.UnixConn
 	offload []int
@@ -328,13 +329,13 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.ends <- struct{}{}:
 		p.asked = t
-	default: // it ends already; who asked again hears of it
+	default: // it ends already; the second caller need not wait
 		t.Close()
 	}
 }
 
 // packetIn hands a packet-in to the controller.
-func (p *Process) packetIn(pi *dataplane.PacketIn) { p.server.Tell(door.Event{PacketIn: pi}) }
+func (p *Process) packetIn(pi *telemetry.PacketIn) { p.server.Tell(door.Event{PacketIn: pi}) }
 
 // inDir is the path of the directory for this process: internal/confine has changed to it,
 // and the user of a confined switch may not search those above.
@@ -388,6 +389,7 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 		func(ctx context.Context) error { return s.Serve(ctx, ln) },
 		p.runKeep,
 		p.runTooLong,
+		func(ctx context.Context) error { memory.RunReturn(ctx); return nil },
 	}
 	ended := make(chan error, len(parts))
 	for _, run := range parts {

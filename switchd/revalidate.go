@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -91,18 +91,18 @@ func (s *Switch) shieldServer(c *conntrack.Conn, servers map[netip.AddrPort]bool
 
 // forget removes a connection, and those of the zones that its packets come to later.
 func (s *Switch) forget(c *conntrack.Conn) {
-	s.table.Forget(c.Zone, &c.Orig)
+	s.table.RemoveConnection(c.Zone, &c.Orig)
 	later := c.After()
 	for _, z := range s.table.Zones() {
 		if z.Zone != c.Zone {
-			s.table.Forget(z.Zone, &later)
+			s.table.RemoveConnection(z.Zone, &later)
 		}
 	}
 }
 
 // revalidator walks the first packets of connections.
 type revalidator struct {
-	trace func(*dataplane.TraceRequest) (*dataplane.Trace, error)
+	trace func(*telemetry.TraceRequest) (*telemetry.Trace, error)
 	first *FirstPackets
 }
 
@@ -111,7 +111,7 @@ func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
 	if _, known := r.first.senders[c.InPort]; !known {
 		return door.Unknown
 	}
-	t, err := r.trace(&dataplane.TraceRequest{
+	t, err := r.trace(&telemetry.TraceRequest{
 		InPort: c.InPort, Frame: r.first.Compose(c), Metadata: r.mark(c), Stranger: true,
 		PickBucket: func(g *flow.Group, chosen int) int { return bucketOf(g, c, chosen) },
 	})
@@ -122,9 +122,9 @@ func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
 		return door.OtherZone
 	}
 	switch t.Verdict.Reason {
-	case dataplane.DropByEntry, dataplane.DropTableMiss, dataplane.DropNoOutput:
+	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput:
 		return door.Denied
-	case dataplane.NotDropped:
+	case telemetry.NotDropped:
 		return whereTo(t, c)
 	}
 	return door.Kept
@@ -143,7 +143,7 @@ func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
 
 // whereTo says what becomes of a connection whose packet was not dropped. A packet that
 // goes to the controller and nowhere else is rejected there.
-func whereTo(t *dataplane.Trace, c *conntrack.Conn) door.Outcome {
+func whereTo(t *telemetry.Trace, c *conntrack.Conn) door.Outcome {
 	switch {
 	case t.Verdict.PacketIn && len(t.Verdict.Outputs) == 0:
 		return door.Denied
@@ -154,9 +154,9 @@ func whereTo(t *dataplane.Trace, c *conntrack.Conn) door.Outcome {
 }
 
 // zoneOf is the zone of the first ct() of a walk; nil if there is none.
-func zoneOf(t *dataplane.Trace) *uint16 {
+func zoneOf(t *telemetry.Trace) *uint16 {
 	for i := range t.Steps {
-		if s := &t.Steps[i]; s.Kind == dataplane.StepCT {
+		if s := &t.Steps[i]; s.Kind == telemetry.StepCT {
 			return &s.CT.Zone
 		}
 	}
@@ -175,15 +175,15 @@ func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
 }
 
 // leads says whether a packet leaves for where the connection's answers come from.
-func leads(t *dataplane.Trace, c *conntrack.Conn) bool {
+func leads(t *telemetry.Trace, c *conntrack.Conn) bool {
 	to := c.After()
 	dst, _, _ := addressFields(to.Dst)
 	want := map[flow.FieldID]flow.Value{dst: flow.ValueOfAddr(to.Dst)}
 	if ports, ok := portFields[to.Proto]; ok {
 		want[ports[1]] = flow.Value{Lo: uint64(to.DstPort)}
 	}
-	return slices.ContainsFunc(t.Steps, func(s dataplane.Step) bool {
-		if s.Kind != dataplane.StepOutput {
+	return slices.ContainsFunc(t.Steps, func(s telemetry.Step) bool {
+		if s.Kind != telemetry.StepOutput {
 			return false
 		}
 		for id, v := range want {

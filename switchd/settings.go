@@ -96,16 +96,15 @@ func KnownOffload(offload string) bool { return offload == OffloadAuto || offloa
 // AFXDP is how cards are driven by ports on AF_XDP: a pod's port that is no veth, and the
 // tunnel's on its uplink. Veths, VLANs and bonds have none of it.
 type AFXDP struct {
-	// ZeroCopy has cards receive into the switch's memory, and send from it. A card
-	// whose driver cannot is refused. false when not given.
+	// ZeroCopy lets cards receive into the switch's memory, and send from it. A card
+	// whose driver cannot is refused.
 	ZeroCopy bool `json:"zeroCopy,omitempty"`
-	// BusyPoll has workers drive cards themselves, in place of interrupts: it is how
-	// long a call may go on asking one for frames, whole microseconds, a second at
-	// most. None when not given.
-	BusyPoll Duration `json:"busyPoll,omitzero"`
+	// BusyPoll lets workers drive cards themselves, in place of interrupts. It is how
+	// long a call asks a card for frames: whole microseconds, a second at most.
+	BusyPoll Duration `json:"busyPoll,omitzero" default:"none"`
 	// BusyPollBudget is the most frames that such a call takes off the card, 1 to
-	// 65535; the kernel's 8 when not given.
-	BusyPollBudget int `json:"busyPollBudget,omitempty"`
+	// 65535.
+	BusyPollBudget int `json:"busyPollBudget,omitempty" unit:"frames" default:"the kernel's 8"`
 }
 
 // Check calls fault for each value, with whether it is right and what is wrong.

@@ -36,6 +36,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
@@ -66,7 +67,7 @@ type Config struct {
 	SelectSeed     uint64
 	KeepAwake      bool
 	OpenAwake      func() (*ports.Awake, error)
-	PacketIn       func(*dataplane.PacketIn)
+	PacketIn       func(*telemetry.PacketIn)
 	// Offload has the kernel forward established connections; nil for none. Close does
 	// not close it.
 	Offload *Offload
@@ -85,7 +86,7 @@ type Switch struct {
 	revalidated counts
 	lost        lostRing
 	answerer    *reject.Answerer
-	packetIns   func(*dataplane.PacketIn) // Config.PacketIn
+	packetIns   func(*telemetry.PacketIn) // Config.PacketIn
 }
 
 var _ door.Switch = (*Switch)(nil)
@@ -104,7 +105,7 @@ func Open(c Config) (*Switch, error) {
 	}
 	s.Switch, err = dataplane.New(dataplane.Config{
 		Conntrack: s.table, Clock: c.Clock, Workers: c.Workers, SelectSeed: c.SelectSeed, Cache: c.Cache, PacketIn: s.packetIn, Answers: reject.Alone,
-		Shortcuts: s.offload.shortcuts(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
+		Offload: s.offload.offloader(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.closeTable())

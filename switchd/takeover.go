@@ -10,7 +10,7 @@ import (
 
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports/afxdp"
-	"github.com/antrail/antrail/ports/shortcut"
+	"github.com/antrail/antrail/ports/offload"
 )
 
 // A switch process that takes the place of another that runs (handover.go). It builds its
@@ -70,9 +70,9 @@ func (b *predecessor) receive(hello note) error {
 		switch {
 		case err != nil:
 			return err
-		case n.Say == sayOffload && n.Layout != shortcut.Layout:
+		case n.Say == sayOffload && n.Layout != offload.Layout:
 			door.CloseDescriptors(fds)
-			return fmt.Errorf("its maps of the offload have layout %d, and here it is %d", n.Layout, shortcut.Layout)
+			return fmt.Errorf("its maps of the offload have layout %d, and here it is %d", n.Layout, offload.Layout)
 		case n.Say == sayOffload:
 			b.offload = fds
 		case n.Say == sayPort:

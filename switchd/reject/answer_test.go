@@ -5,31 +5,12 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/antrail/antrail/internal/gopackettest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 )
-
-// parse reads an answer with an implementation that is not ours, and checks
-// every checksum.
-func parse(t *testing.T, b []byte) gopacket.Packet {
-	t.Helper()
-	p := gopacket.NewPacket(b, layers.LayerTypeEthernet, gopacket.Default)
-	if f := p.ErrorLayer(); f != nil {
-		t.Fatalf("%x: %v", b, f.Error())
-	}
-	if tcp, ok := p.TransportLayer().(*layers.TCP); ok {
-		tcp.SetNetworkLayerForChecksum(p.NetworkLayer())
-	}
-	if icmp, ok := p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6); ok {
-		icmp.SetNetworkLayerForChecksum(p.NetworkLayer())
-	}
-	if err, bad := p.VerifyChecksums(); err != nil || len(bad) > 0 {
-		t.Fatalf("%x: checksums: %v %v", b, err, bad)
-	}
-	return p
-}
 
 // rejection is the answer to a frame; nil if there is none.
 func rejection(frame []byte, why codes) []byte {
@@ -68,7 +49,7 @@ func TestRejectTCP(t *testing.T) {
 	} {
 		for family, frame := range map[string][]byte{"IPv4": packettest.TCP4(s.o), "IPv6": packettest.TCP6(s.o)} {
 			t.Run(s.name+" "+family, func(t *testing.T) {
-				out := parse(t, rejection(frame, portUnreachable))
+				out := gopackettest.Parse(t, rejection(frame, portUnreachable))
 				swapped(t, gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default), out)
 				tcp := out.Layer(layers.LayerTypeTCP).(*layers.TCP)
 				if !tcp.RST || tcp.ACK != s.withAck || tcp.SYN || tcp.FIN {
@@ -105,9 +86,9 @@ func TestRejectOthers(t *testing.T) {
 		{"SCTP in IPv6", packettest.SCTP6(packettest.Options{}), prohibited, 1, 1, 1280},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			out := parse(t, rejection(s.frame, s.why))
+			out := gopackettest.Parse(t, rejection(s.frame, s.why))
 			swapped(t, gopacket.NewPacket(s.frame, layers.LayerTypeEthernet, gopacket.Default), out)
-			typ, code, quote := icmpOf(out)
+			typ, code, quote := gopackettest.ICMP(out)
 			if typ != s.typ || code != s.code {
 				t.Errorf("ICMP type %d, code %d; want %d and %d", typ, code, s.typ, s.code)
 			}
@@ -119,19 +100,6 @@ func TestRejectOthers(t *testing.T) {
 			}
 		})
 	}
-}
-
-// icmpOf is the ICMP or ICMPv6 message of a packet.
-func icmpOf(p gopacket.Packet) (typ, code uint8, quote []byte) {
-	switch l := p.Layer(layers.LayerTypeICMPv4).(type) {
-	case *layers.ICMPv4:
-		return l.TypeCode.Type(), l.TypeCode.Code(), l.Payload
-	}
-	l, ok := p.Layer(layers.LayerTypeICMPv6).(*layers.ICMPv6)
-	if !ok {
-		return 0, 0, nil
-	}
-	return l.TypeCode.Type(), l.TypeCode.Code(), l.Payload[4:] // gopacket reads the first word only
 }
 
 func TestRejectStaysSilent(t *testing.T) {
@@ -189,9 +157,9 @@ func TestTooBig(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			b := tooBig(s.frame, s.mtu)
-			out := parse(t, b)
+			out := gopackettest.Parse(t, b)
 			swapped(t, gopacket.NewPacket(s.frame, layers.LayerTypeEthernet, gopacket.Default), out)
-			typ, code, quote := icmpOf(out)
+			typ, code, quote := gopackettest.ICMP(out)
 			l := packet.ParseLayers(b)
 			if says := packet.ICMP(b[l.L4:]).Rest(); typ != s.typ || code != s.code || says != s.says {
 				t.Errorf("type %d, code %d, MTU %d; want %d, %d, %d", typ, code, says, s.typ, s.code, s.says)
@@ -214,10 +182,10 @@ func FuzzRejection(f *testing.F) {
 	f.Add(packettest.ICMPEcho6(packettest.Options{}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		if out := tooBig(frame, 1300); out != nil {
-			parse(t, out)
+			gopackettest.Parse(t, out)
 		}
 		if out := rejection(frame, prohibited); out != nil {
-			parse(t, out)
+			gopackettest.Parse(t, out)
 			if again := rejection(out, prohibited); again != nil {
 				t.Errorf("the answer %x would be answered with %x", out, again)
 			}

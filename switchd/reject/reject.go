@@ -1,9 +1,9 @@
 // Package reject answers packets in place of a controller: those that a policy rejects,
 // those to a Service without endpoints, and those that are too long for the tunnel. TCP is
-// answered with a reset, anything else with an ICMP error.
+// answered with a reset, any other protocol with an ICMP error.
 //
 // Package tables says which packet-ins of its pipeline ask for an answer, and by which way
-// an answer goes. Nothing else of a pipeline is known here.
+// an answer goes. This package knows nothing more of a pipeline.
 //
 //	reject.go  which packets are answered, and how many
 //	answer.go  resets and ICMP errors, as frames
@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
@@ -36,8 +36,8 @@ type Switch interface {
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
 }
 
-// Alone says whether an entry of a table, which it names, asks with its userdata for an
-// answer and for nothing else: no controller has to get the packet.
+// Alone says whether an entry of a named table asks by its userdata only for an answer. No
+// controller has to get the packet then.
 func Alone(userdata []byte, table string) bool { return tables.AnswerOnly(userdata, table) }
 
 // Answerer answers packets. One goroutine calls PacketIn, another one TooLong, and any
@@ -67,7 +67,7 @@ func (a *Answerer) Sums() door.AnswerSums {
 }
 
 // PacketIn answers a packet-in if it asks for an answer.
-func (a *Answerer) PacketIn(pi *dataplane.PacketIn) {
+func (a *Answerer) PacketIn(pi *telemetry.PacketIn) {
 	names := a.sw.Names()
 	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
 		a.refuse(pi, names, portUnreachable, &a.service)
@@ -77,7 +77,7 @@ func (a *Answerer) PacketIn(pi *dataplane.PacketIn) {
 }
 
 // refuse answers a packet. Beyond the rate it makes no answer.
-func (a *Answerer) refuse(pi *dataplane.PacketIn, names *flow.Names, why codes, n *counts) {
+func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, n *counts) {
 	r, ok := rejectable(pi.Frame)
 	switch {
 	case !ok:

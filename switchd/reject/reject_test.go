@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -45,16 +46,16 @@ func antreaNames() *flow.Names {
 
 // packetIns are packet-ins by name: each kind of packet from a pod, and each way for two
 // of them, in both directions of a policy. from is where the packet entered.
-func packetIns(t testing.TB) (names []string, all map[string]*dataplane.PacketIn) {
+func packetIns(t testing.TB) (names []string, all map[string]*telemetry.PacketIn) {
 	t.Helper()
-	all = map[string]*dataplane.PacketIn{}
+	all = map[string]*telemetry.PacketIn{}
 	add := func(name string, frame []byte, table uint8, userdata, key string) {
-		m, err := flow.ParseMatch(key, nil)
+		m, err := parse.Match(key, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		names = append(names, name)
-		all[name] = &dataplane.PacketIn{InPort: 36, Table: table, UserData: []byte(userdata), Key: m.Value, Frame: frame}
+		all[name] = &telemetry.PacketIn{InPort: 36, Table: table, UserData: []byte(userdata), Key: m.Value, Frame: frame}
 	}
 	o := packettest.Options{Seq: 1000, SrcPort: 2000, DstPort: 81, Payload: []byte("abc")}
 	ack, reset := o, o
