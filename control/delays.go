@@ -1,13 +1,18 @@
 package control
 
-import "time"
+import (
+	"time"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+)
 
 // delays measures how long what an object wants takes from its source to the
 // switch, part by part: what waits for others or is tried again counts from the
 // change that asked for it first.
 type delays struct {
-	asked   map[Part]time.Time
-	observe func(Kind, time.Duration) // nil: nobody asks
+	asked   map[ledger.Part]time.Time
+	observe func(cluster.Kind, time.Duration) // nil: nobody asks
 }
 
 // ObserveDelays has f called for each part of an object that comes to be in the
@@ -16,14 +21,14 @@ type delays struct {
 // EndpointSlice are a Service's, and addresses of Pods that policies name are
 // Peers'. f must not call the Reconciler. It is for changes that UpdateSince brings
 // after the call.
-func (r *Reconciler) ObserveDelays(f func(Kind, time.Duration)) {
+func (r *Reconciler) ObserveDelays(f func(cluster.Kind, time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.delays = delays{asked: map[Part]time.Time{}, observe: f}
+	r.delays = delays{asked: map[ledger.Part]time.Time{}, observe: f}
 }
 
 // ask notes since when parts wait that did not before.
-func (d *delays) ask(waiting map[Part]*Desired, since time.Time) {
+func (d *delays) ask(waiting map[ledger.Part]*ledger.Desired, since time.Time) {
 	if d.observe == nil || since.IsZero() {
 		return
 	}
@@ -35,10 +40,10 @@ func (d *delays) ask(waiting map[Part]*Desired, since time.Time) {
 }
 
 // forget takes note that a part asks for nothing any more.
-func (d *delays) forget(p Part) { delete(d.asked, p) }
+func (d *delays) forget(p ledger.Part) { delete(d.asked, p) }
 
 // done takes note that the switch has what a part wants.
-func (d *delays) done(p Part, clock func() time.Time) {
+func (d *delays) done(p ledger.Part, clock func() time.Time) {
 	since, known := d.asked[p]
 	if !known {
 		return

@@ -4,22 +4,27 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 )
 
 // TestDelaysObserved: what is installed at once, what waits for a retry, and what
 // goes, each counts from the change that asked for it.
 func TestDelaysObserved(t *testing.T) {
 	var sw *refusing
-	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to Installer) Installer {
+	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to ledger.Installer) ledger.Installer {
 		sw = &refusing{Installer: to}
 		return sw
 	})
 	type delay struct {
-		kind Kind
+		kind cluster.Kind
 		took time.Duration
 	}
 	var got []delay
-	x.r.ObserveDelays(func(k Kind, d time.Duration) { got = append(got, delay{k, d}) })
+	x.r.ObserveDelays(func(k cluster.Kind, d time.Duration) { got = append(got, delay{k, d}) })
 	expect := func(what string, want ...delay) {
 		t.Helper()
 		if !slices.Equal(got, want) {
@@ -27,20 +32,20 @@ func TestDelaysObserved(t *testing.T) {
 		}
 		got = nil
 	}
-	step := func(c Change) error {
+	step := func(c store.Change) error {
 		c.Source, c.Since = storyFile, x.clock
 		x.clock = x.clock.Add(3 * time.Millisecond)
 		u := x.store.Apply(c)
 		return x.r.UpdateSince(u.New, u.Changed, u.Since)
 	}
-	service := Decode(storyFile, []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`)).Objects
-	if err := step(Change{Set: service}); err != nil {
+	service := manifest.Decode(storyFile, []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`)).Objects
+	if err := step(store.Change{Set: service}); err != nil {
 		t.Fatal(err)
 	}
-	expect("installed at once", delay{KindService, 3 * time.Millisecond})
+	expect("installed at once", delay{cluster.KindService, 3 * time.Millisecond})
 
 	sw.err = errInjected
-	if err := step(Change{Delete: []Key{service[0].Metadata().Key}}); err == nil {
+	if err := step(store.Change{Delete: []cluster.Key{service[0].Metadata().Key}}); err == nil {
 		t.Fatal("the switch refused, and nobody was told")
 	}
 	expect("refused")
@@ -49,7 +54,7 @@ func TestDelaysObserved(t *testing.T) {
 	if err := x.r.Retry(); err != nil {
 		t.Fatal(err)
 	}
-	expect("gone with a retry", delay{KindService, time.Second + 3*time.Millisecond})
+	expect("gone with a retry", delay{cluster.KindService, time.Second + 3*time.Millisecond})
 
 	x.change(service, nil)
 	expect("a change of which nobody knows since when")
@@ -57,12 +62,12 @@ func TestDelaysObserved(t *testing.T) {
 
 // refusing is a switch that takes nothing while err is set.
 type refusing struct {
-	Installer
+	ledger.Installer
 	err error
 }
 
 // Apply implements Installer.
-func (r *refusing) Apply(b *Bundle) error {
+func (r *refusing) Apply(b *ledger.Bundle) error {
 	if r.err != nil {
 		return r.err
 	}

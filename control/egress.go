@@ -5,6 +5,9 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/numbers"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -20,10 +23,10 @@ import (
 
 // egressBuilder makes the entries of Egresses.
 type egressBuilder struct {
-	marks *numbers[netip.Addr]
+	marks *numbers.Allocator[netip.Addr]
 	// wanted and has are the addresses of this Node that an Egress asks for,
 	// and that it has in the switch.
-	wanted, has map[Key]netip.Addr
+	wanted, has map[cluster.Key]netip.Addr
 	// short: an Egress found no mark; freed: since then, one became free.
 	short, freed bool
 }
@@ -31,36 +34,36 @@ type egressBuilder struct {
 // maxMark is the highest packet mark of an Egress: it has 8 bits.
 const maxMark = 255
 
-func newMarks() *numbers[netip.Addr] { return newNumbers[netip.Addr](1, maxMark) }
+func newMarks() *numbers.Allocator[netip.Addr] { return numbers.NewAllocator[netip.Addr](1, maxMark) }
 
 func newEgressBuilder() *egressBuilder {
 	return &egressBuilder{
-		marks: newMarks(), wanted: map[Key]netip.Addr{}, has: map[Key]netip.Addr{},
+		marks: newMarks(), wanted: map[cluster.Key]netip.Addr{}, has: map[cluster.Key]netip.Addr{},
 	}
 }
 
 func (b *egressBuilder) build(c *change, w *wants) {
-	if !c.all && !c.podsMoved() && !c.touches(KindEgress, KindExternalIPPool, KindNamespace, KindNode) {
+	if !c.all && !c.podsMoved() && !c.touches(cluster.KindEgress, cluster.KindExternalIPPool, cluster.KindNamespace, cluster.KindNode) {
 		return
 	}
 	for _, k := range c.keys {
-		if k.Kind == KindEgress && c.now.Egresses[k] == nil {
+		if k.Kind == cluster.KindEgress && c.now.Egresses[k] == nil {
 			delete(b.wanted, k)
-			w.want(Part{Object: k}, nil)
+			w.want(ledger.Part{Object: k}, nil)
 		}
 	}
 	b.short = false
 	free := c.now.connected()
 	places := placeEgresses(c.now)
 	for _, k := range sortedKeys(c.now.Egresses) {
-		var chosen []*Pod
+		var chosen []*cluster.Pod
 		chosen, free = c.now.pick(c.now.Egresses[k].AppliedTo, free)
 		b.egress(c.now, k, egressUse{places[k], chosen}, w)
 	}
 }
 
 // pick takes those Pods out of free that a set chooses.
-func (v *view) pick(set PodSet, free []*Pod) (chosen, rest []*Pod) {
+func (v *view) pick(set cluster.PodSet, free []*cluster.Pod) (chosen, rest []*cluster.Pod) {
 	for _, p := range free {
 		if v.SelectsPod(set, p) {
 			chosen = append(chosen, p)
@@ -74,12 +77,12 @@ func (v *view) pick(set PodSet, free []*Pod) (chosen, rest []*Pod) {
 // egressUse is where an Egress' address is, and which Pods of this Node use it.
 type egressUse struct {
 	place egressPlace
-	pods  []*Pod
+	pods  []*cluster.Pod
 }
 
 // egress makes what one Egress wants.
-func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
-	part, at := Part{Object: k}, use.place
+func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) {
+	part, at := ledger.Part{Object: k}, use.place
 	delete(b.wanted, k)
 	switch {
 	case !v.config.Features.Egress:
@@ -96,9 +99,9 @@ func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
 		return
 	}
 	ip := tables.EgressIP{Addr: at.addr}
-	d := &Desired{}
+	d := &ledger.Desired{}
 	if at.node == v.node {
-		mark, ok := b.marks.take(at.addr)
+		mark, ok := b.marks.Assign(at.addr)
 		if !ok {
 			b.short = true
 			w.refuse(k, "spec.egressIP: all %d marks of addresses are taken on this Node", maxMark)
@@ -106,14 +109,14 @@ func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
 		}
 		b.wanted[k] = at.addr
 		ip.Mark = uint8(mark)
-		d.add(Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
-		d.Node.Egresses = []EgressMark{{at.addr, ip.Mark}}
+		d.AddEntries(ledger.Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
+		d.Node.Egresses = []ledger.EgressMark{{Addr: at.addr, Mark: ip.Mark}}
 	} else if len(use.pods) > 0 {
 		d.Node.FarEgresses = []netip.Addr{at.addr}
 	}
 	for _, p := range use.pods {
 		pod, _ := v.localPod(p)
-		d.add(Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.PodEgress(pod.Port, ip)...)
+		d.AddEntries(ledger.Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.PodEgress(pod.Port, ip)...)
 	}
 	w.fine(k)
 	w.want(part, d)
@@ -121,20 +124,20 @@ func (b *egressBuilder) egress(v *view, k Key, use egressUse, w *wants) {
 
 // settled gives back marks of addresses that no Egress asks for or has any
 // more.
-func (b *egressBuilder) settled(p Part, d *Desired) {
+func (b *egressBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	old := b.has[p.Object]
 	delete(b.has, p.Object)
 	if now, ok := b.wanted[p.Object]; ok && d != nil {
 		b.has[p.Object] = now
 	}
 	if old.IsValid() && !b.uses(old) {
-		b.marks.give(old)
+		b.marks.Free(old)
 		b.freed = b.short
 	}
 }
 
 func (b *egressBuilder) uses(a netip.Addr) bool {
-	for _, m := range []map[Key]netip.Addr{b.wanted, b.has} {
+	for _, m := range []map[cluster.Key]netip.Addr{b.wanted, b.has} {
 		for _, x := range m {
 			if x == a {
 				return true
@@ -162,14 +165,14 @@ type egressPlace struct {
 //     address have the highest hash, so that few addresses move when a Node
 //     goes (rendezvous hashing);
 //   - an address of a Node is on that Node.
-func placeEgresses(v *view) map[Key]egressPlace {
+func placeEgresses(v *view) map[cluster.Key]egressPlace {
 	taken := map[netip.Addr]bool{}
 	for _, e := range v.Egresses {
 		if e.Addr.IsValid() {
 			taken[e.Addr] = true
 		}
 	}
-	places := map[Key]egressPlace{}
+	places := map[cluster.Key]egressPlace{}
 	for _, k := range sortedKeys(v.Egresses) {
 		places[k] = v.placeEgress(v.Egresses[k], taken)
 	}
@@ -177,11 +180,11 @@ func placeEgresses(v *view) map[Key]egressPlace {
 }
 
 // placeEgress notes in taken an address that it gives to the Egress.
-func (v *view) placeEgress(e *Egress, taken map[netip.Addr]bool) egressPlace {
+func (v *view) placeEgress(e *cluster.Egress, taken map[netip.Addr]bool) egressPlace {
 	pool := v.poolOf(e)
 	at := egressPlace{addr: e.Addr, node: e.Node}
 	if !at.addr.IsValid() && pool != nil {
-		at.addr = pool.lowestFree(taken)
+		at.addr = lowestFree(pool, taken)
 		taken[at.addr] = true
 	}
 	if at.addr.IsValid() && at.node == "" {
@@ -197,9 +200,9 @@ func (v *view) placeEgress(e *Egress, taken map[netip.Addr]bool) egressPlace {
 }
 
 // poolOf is the first pool of an Egress that exists.
-func (v *view) poolOf(e *Egress) *ExternalIPPool {
+func (v *view) poolOf(e *cluster.Egress) *cluster.ExternalIPPool {
 	for _, name := range e.Pools {
-		if p := v.ExternalIPPools[Key{Kind: KindExternalIPPool, Name: name}]; p != nil {
+		if p := v.ExternalIPPools[cluster.Key{Kind: cluster.KindExternalIPPool, Name: name}]; p != nil {
 			return p
 		}
 	}
@@ -208,7 +211,7 @@ func (v *view) poolOf(e *Egress) *ExternalIPPool {
 
 // lowestFree is the first address of a pool that is not taken; not valid when
 // there is none.
-func (p *ExternalIPPool) lowestFree(taken map[netip.Addr]bool) netip.Addr {
+func lowestFree(p *cluster.ExternalIPPool, taken map[netip.Addr]bool) netip.Addr {
 	for _, r := range p.Ranges {
 		for a := r.First; a.IsValid() && a.Compare(r.Last) <= 0; a = a.Next() {
 			if !taken[a] {
@@ -220,7 +223,7 @@ func (p *ExternalIPPool) lowestFree(taken map[netip.Addr]bool) netip.Addr {
 }
 
 // holderOf is the Node that holds an address which no status places.
-func (v *view) holderOf(a netip.Addr, pool *ExternalIPPool) string {
+func (v *view) holderOf(a netip.Addr, pool *cluster.ExternalIPPool) string {
 	best, highest := "", uint64(0)
 	for _, k := range sortedKeys(v.Nodes) {
 		n := v.Nodes[k]

@@ -7,13 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/flow"
 )
 
 // seedOffline is the pipeline of the seed's objects on their first Node.
 func seedOffline(t testing.TB) (*flow.Program, *Reconciler) {
 	t.Helper()
-	c, problems, err := LoadManifests("testdata/seed")
+	c, problems, err := store.LoadManifests("testdata/seed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,19 +159,19 @@ func TestEntriesOf(t *testing.T) {
 		entries := r.EntriesOf(s.Object)
 		isolating := 0 // a policy's, and its Pods' own
 		for _, ex := range entries {
-			if s.Object.Kind == KindNetworkPolicy && slices.Contains(ex.Origins, Origin{Object: s.Object, Field: "spec.podSelector"}) {
+			if s.Object.Kind == cluster.KindNetworkPolicy && slices.Contains(ex.Origins, ledger.Origin{Object: s.Object, Field: "spec.podSelector"}) {
 				isolating++
 			}
 		}
 		if len(entries) != s.Entries+isolating {
 			t.Errorf("%s: %d entries, the status says %d", s.Object, len(entries), s.Entries)
 		}
-		if s.Object.Kind == KindNetworkPolicy && isolating == 0 {
+		if s.Object.Kind == cluster.KindNetworkPolicy && isolating == 0 {
 			t.Errorf("%s isolates nobody", s.Object)
 		}
 		for _, ex := range entries {
 			delete(left, ex.Entry.Identity())
-			if !slices.ContainsFunc(ex.Origins, func(o Origin) bool { return o.Object == s.Object }) {
+			if !slices.ContainsFunc(ex.Origins, func(o ledger.Origin) bool { return o.Object == s.Object }) {
 				t.Errorf("%s is not among the origins of%v", s.Object, ex.Entry)
 			}
 		}
@@ -182,7 +185,7 @@ func TestEntriesOf(t *testing.T) {
 func TestGolden(t *testing.T) {
 	program, r := seedOffline(t)
 	for _, s := range r.Statuses() {
-		if s.State != Installed {
+		if s.State != ledger.Installed {
 			t.Errorf("%s is %s: %s", s.Object, s.State, s.Reason)
 		}
 	}

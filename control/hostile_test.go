@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/internal/antrailtest"
 )
 
 // Objects are hostile input: what is huge, contradictory, cyclic or malformed
@@ -18,7 +21,7 @@ import (
 type manifestWire struct {
 	*wire
 	dir       string
-	manifests *Manifests
+	manifests *store.Manifests
 }
 
 const hostileScene = `
@@ -41,10 +44,10 @@ func newManifestWire(t *testing.T) *manifestWire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, string(node), m.dir, "node.yaml")
-	write(t, hostileScene, m.dir, "scene.yaml")
-	m.store = NewStore(DeriveEndpoints) // the scene is the directory's alone
-	if m.manifests, err = NewManifests(m.dir, m.store); err != nil {
+	antrailtest.Write(t, string(node), m.dir, "node.yaml")
+	antrailtest.Write(t, hostileScene, m.dir, "scene.yaml")
+	m.store = store.NewStore(store.DeriveEndpoints) // the scene is the directory's alone
+	if m.manifests, err = store.NewManifests(m.dir, m.store); err != nil {
 		t.Fatal(err)
 	}
 	m.bring()
@@ -66,7 +69,7 @@ func (m *manifestWire) bring() string {
 // write writes a file.
 func (m *manifestWire) write(name, text string) {
 	m.t.Helper()
-	write(m.t, text, m.dir, name)
+	antrailtest.Write(m.t, text, m.dir, name)
 }
 
 func metaText(kind, name string) string {

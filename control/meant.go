@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // Names that somebody typed and nothing has: what may have been meant.
@@ -14,10 +16,10 @@ const mostMeant = 3
 // noPod is the error that no Pod of a name has an address. It offers Pods of that name
 // in other namespaces, and those of its namespace whose names are almost the same, or
 // go on with the name of what made them.
-func (v *view) noPod(n Name) error {
+func (v *view) noPod(n cluster.Name) error {
 	var meant []string
 	for key, pod := range v.Pods {
-		if len(pod.IPs) > 0 && !pod.Terminated() && mayMean(n, Name{key.Namespace, key.Name}) {
+		if len(pod.IPs) > 0 && !pod.Terminated() && mayMean(n, cluster.Name{Namespace: key.Namespace, Name: key.Name}) {
 			meant = append(meant, key.Namespace+"/"+key.Name)
 		}
 	}
@@ -25,10 +27,10 @@ func (v *view) noPod(n Name) error {
 }
 
 // noService is the error that there is no Service of a name, with the same offers.
-func (v *view) noService(n Name) error {
+func (v *view) noService(n cluster.Name) error {
 	var meant []string
 	for key := range v.Services {
-		if mayMean(n, Name{key.Namespace, key.Name}) {
+		if mayMean(n, cluster.Name{Namespace: key.Namespace, Name: key.Name}) {
 			meant = append(meant, key.Namespace+"/"+key.Name)
 		}
 	}
@@ -48,7 +50,7 @@ func offer(text string, meant []string) error {
 }
 
 // mayMean says whether who typed one name may have meant the other.
-func mayMean(typed, other Name) bool {
+func mayMean(typed, other cluster.Name) bool {
 	if typed.Name == other.Name {
 		return true
 	}

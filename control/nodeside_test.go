@@ -3,12 +3,15 @@ package control
 import (
 	"fmt"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 )
 
 // nodeSideOf is what the seed's objects ask of a Node, after some were edited.
-func nodeSideOf(t *testing.T, node string) (*Reconciler, *Cluster) {
+func nodeSideOf(t *testing.T, node string) (*Reconciler, *cluster.Cluster) {
 	t.Helper()
-	cluster, problems, err := LoadManifests("testdata/seed")
+	cluster, problems, err := store.LoadManifests("testdata/seed")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -50,7 +53,7 @@ func TestNodeSideFollowsTheSwitch(t *testing.T) {
 	if err := r.Update(full, nil); err != nil {
 		t.Fatal(err)
 	}
-	if again := r.NodeSide(); !again.same(before) {
+	if again := r.NodeSide(); !again.Same(before) {
 		t.Errorf("after they came back: %+v, before %+v", *again, *before)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // Policies and TrafficControls by packets.
@@ -144,7 +146,7 @@ func TestTrafficControlByPackets(t *testing.T) {
 				w.expect("tap1 "+from, c.wantTap...)
 			}
 			w.expect("client-a syn 10.10.0.12:1000 > 10.10.1.99:80", "tunnel(192.168.1.2) syn 10.10.0.12:1000 > 10.10.1.99:80")
-			w.change(nil, []Key{{Kind: KindTrafficControl, Name: "watch"}})
+			w.change(nil, []cluster.Key{{Kind: cluster.KindTrafficControl, Name: "watch"}})
 			w.expect("client-a "+to, "web-a "+to)
 			w.expect("web-a "+from, "client-a "+from)
 		})

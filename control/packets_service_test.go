@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // Services by packets: how each address is reached, from where, which endpoint
@@ -36,7 +38,7 @@ spec: {nodeName: node-b, containers: [{name: c, image: x}]}
 status: {phase: Running, podIPs: [{ip: 10.10.1.11}], conditions: [{type: Ready, status: "True"}]}
 `
 
-var webA, webBKey = Key{KindPod, "default", "web-a"}, Key{KindPod, "default", "web-b"}
+var webA, webBKey = cluster.Key{Kind: cluster.KindPod, Namespace: "default", Name: "web-a"}, cluster.Key{Kind: cluster.KindPod, Namespace: "default", Name: "web-b"}
 
 // TestServiceAddressesByPackets asks a Service by each of its addresses, and
 // brings the answer back.
@@ -112,12 +114,12 @@ func TestTrafficPoliciesByPackets(t *testing.T) {
 // packet to reject it. With the policy Local and endpoints elsewhere only, likewise.
 func TestNoEndpointByPackets(t *testing.T) {
 	w := newWire(t, webService("externalTrafficPolicy: Local", "internalTrafficPolicy: Local")+webB)
-	w.change(nil, []Key{webA})
+	w.change(nil, []cluster.Key{webA})
 	for _, p := range []string{"client-a syn 10.10.0.12:1000 > 10.96.0.10:80", "gateway syn 192.0.2.9:1000 > 192.168.1.150:80", "gateway syn 192.0.2.9:1001 > 192.168.1.1:30080"} {
 		_, packet, _ := strings.Cut(p, " ")
 		w.expect(p, "agent "+packet)
 	}
-	w.change(nil, []Key{webBKey})
+	w.change(nil, []cluster.Key{webBKey})
 	w.expect("client-a syn 10.10.0.12:1001 > 10.96.0.10:80", "agent syn 10.10.0.12:1001 > 10.96.0.10:80")
 }
 
@@ -162,7 +164,7 @@ func TestDSRByPackets(t *testing.T) {
 	dsr := strings.Replace(webService(), "name: web,", "name: web, annotations: {service.antrea.io/load-balancer-mode: dsr},", 1)
 	t.Run("the Node that spreads", func(t *testing.T) {
 		w := newWire(t, dsrFeature+dsr+webB)
-		w.change(nil, []Key{webA})
+		w.change(nil, []cluster.Key{webA})
 		w.expect("gateway syn 192.0.2.9:1000 > 192.168.1.150:80", "tunnel(192.168.1.2) syn 192.0.2.9:1000 > 192.168.1.150:80")
 		w.expect("gateway ack 192.0.2.9:1000 > 192.168.1.150:80", "tunnel(192.168.1.2) ack 192.0.2.9:1000 > 192.168.1.150:80")
 		w.expect("client-a syn 10.10.0.12:1000 > 192.168.1.150:80", "tunnel(192.168.1.2) syn 10.10.0.12:1000 > 10.10.1.11:8080")
@@ -309,8 +311,8 @@ func TestLiveConnectionsByPackets(t *testing.T) {
 	w.put(webB)
 	w.put(spareYAML)
 	w.put(strings.Replace(spareYAML, "app: spare", "app: web", 1))
-	w.change(nil, []Key{webBKey})
-	w.change(nil, []Key{spareKey})
+	w.change(nil, []cluster.Key{webBKey})
+	w.change(nil, []cluster.Key{spareKey})
 	w.put(webService("internalTrafficPolicy: Local"))
 	w.put(webService("sessionAffinity: ClientIP"))
 	if w.bundle < 8 {

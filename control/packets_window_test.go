@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -66,7 +67,7 @@ func TestPrioritiesMoveByPackets(t *testing.T) {
 				t.Errorf("no rule has moved: %v", now)
 			}
 			for i := range 8 {
-				w.change(nil, []Key{{Kind: KindClusterNetworkPolicy, Name: fmt.Sprint("between", i)}})
+				w.change(nil, []cluster.Key{{Kind: cluster.KindClusterNetworkPolicy, Name: fmt.Sprint("between", i)}})
 			}
 		})
 	}
@@ -131,7 +132,7 @@ func TestFailClosedByPackets(t *testing.T) {
 				source++
 				w.expect(fmt.Sprintf("client-a syn 10.10.0.12:%d > 10.10.0.13:80", source), fmt.Sprintf("spare syn 10.10.0.12:%d > 10.10.0.13:80", source))
 				w.expect(fmt.Sprintf("spare syn 10.10.0.13:%d > 10.10.0.11:80", source), fmt.Sprintf("web-a syn 10.10.0.13:%d > 10.10.0.11:80", source))
-				w.change(nil, []Key{spareKey, guardKey})
+				w.change(nil, []cluster.Key{spareKey, guardKey})
 			}
 			if w.bundle < 20 {
 				t.Errorf("only %d bundles", w.bundle)
@@ -149,9 +150,9 @@ func TestNewPodOfAnAddressByPackets(t *testing.T) {
 		name  string
 		steps func(w *wire)
 	}{
-		{"at once", func(w *wire) { w.change(decodeAll(w.t, next), []Key{webA}) }},
+		{"at once", func(w *wire) { w.change(decodeAll(w.t, next), []cluster.Key{webA}) }},
 		{"one after the other", func(w *wire) {
-			w.change(nil, []Key{webA})
+			w.change(nil, []cluster.Key{webA})
 			w.put(next)
 		}},
 	} {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -16,7 +18,7 @@ import (
 type Place struct {
 	// Object is the Pod, Service or Node that has the addresses; zero: nobody here
 	// knows of one.
-	Object Key
+	Object cluster.Key
 	Node   string       // where the Pod runs, or the Node itself; "": on none
 	Addrs  []netip.Addr // at most one per family for a Pod
 	// Port is the port of a Pod of this Node in the switch. A Pod of this Node
@@ -53,7 +55,7 @@ func (r *Reconciler) Self() (Self, error) {
 
 // PodPlace finds a Pod by its name. The error says that there is none with an
 // address.
-func (r *Reconciler) PodPlace(n Name) (Place, error) {
+func (r *Reconciler) PodPlace(n cluster.Name) (Place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {
@@ -66,10 +68,10 @@ func (r *Reconciler) PodPlace(n Name) (Place, error) {
 	return r.view.podPlace(pod), nil
 }
 
-func (v *view) podPlace(pod *Pod) Place {
+func (v *view) podPlace(pod *cluster.Pod) Place {
 	p := Place{Object: pod.Key, Node: pod.NodeName, Addrs: pod.IPs}
 	if v.here[pod.Key] != nil {
-		p.Port = v.ports[Name{pod.Key.Namespace, pod.Key.Name}].OFPort
+		p.Port = v.ports[cluster.Name{Namespace: pod.Key.Namespace, Name: pod.Key.Name}].OFPort
 	}
 	p.Tunnel = pod.NodeName != v.node && !pod.HostNetwork && v.tunnelTo(pod.NodeName, pod.IPs)
 	return p
@@ -114,7 +116,7 @@ func (v *view) ownedPlace(a netip.Addr) Place {
 		}
 	}
 	if slices.Contains(v.config.GatewayIPs, a) {
-		p.Object, p.Node = Key{Kind: KindNode, Name: v.node}, v.node
+		p.Object, p.Node = cluster.Key{Kind: cluster.KindNode, Name: v.node}, v.node
 	}
 	for _, s := range v.Services {
 		if slices.Contains(s.ClusterIPs, a) || slices.Contains(s.ExternalIPs, a) || slices.Contains(s.LoadBalancerIPs, a) {
@@ -125,7 +127,7 @@ func (v *view) ownedPlace(a netip.Addr) Place {
 }
 
 // PodPort is the number of a port of a Pod by its name in the Pod's containers.
-func (r *Reconciler) PodPort(n Name, port string, proto Protocol) (uint16, error) {
+func (r *Reconciler) PodPort(n cluster.Name, port string, proto cluster.Protocol) (uint16, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view != nil {
@@ -135,24 +137,24 @@ func (r *Reconciler) PodPort(n Name, port string, proto Protocol) (uint16, error
 			}
 		}
 	}
-	return 0, fmt.Errorf("Pod %s/%s names no %s port %q", n.Namespace, n.Name, proto, port)
+	return 0, fmt.Errorf("the Pod %s/%s names no %s port %q", n.Namespace, n.Name, proto, port)
 }
 
 // ServicePlace finds a Service by its name, and one of its ports by name or number;
 // "" is its only one. The error names the ports there are.
-func (r *Reconciler) ServicePlace(n Name, port string) (Place, ServicePort, error) {
+func (r *Reconciler) ServicePlace(n cluster.Name, port string) (Place, cluster.ServicePort, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {
-		return Place{}, ServicePort{}, errNoView
+		return Place{}, cluster.ServicePort{}, errNoView
 	}
 	svc := r.view.Service(n)
 	if svc == nil {
-		return Place{}, ServicePort{}, r.view.noService(n)
+		return Place{}, cluster.ServicePort{}, r.view.noService(n)
 	}
 	p := Place{Object: svc.Key, Addrs: slices.Concat(svc.ClusterIPs, svc.ExternalIPs, svc.LoadBalancerIPs)}
 	if len(p.Addrs) == 0 {
-		return p, ServicePort{}, fmt.Errorf("Service %s/%s has no address; ask for a Node's address and the nodePort", n.Namespace, n.Name)
+		return p, cluster.ServicePort{}, fmt.Errorf("the Service %s/%s has no address; ask for a Node's address and the nodePort", n.Namespace, n.Name)
 	}
 	var names []string
 	for _, have := range svc.Ports {
@@ -162,12 +164,12 @@ func (r *Reconciler) ServicePlace(n Name, port string) (Place, ServicePort, erro
 		}
 		names = append(names, number)
 	}
-	return p, ServicePort{}, fmt.Errorf("Service %s/%s has no port %q; it has %v", n.Namespace, n.Name, port, names)
+	return p, cluster.ServicePort{}, fmt.Errorf("the Service %s/%s has no port %q; it has %v", n.Namespace, n.Name, port, names)
 }
 
 // RankOf is where an Antrea-native policy stands: its tier, and its priority there;
 // "" for any other object.
-func (r *Reconciler) RankOf(policy Key) (tier string, priority float64) {
+func (r *Reconciler) RankOf(policy cluster.Key) (tier string, priority float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil || r.view.AntreaPolicies[policy] == nil {
@@ -200,8 +202,8 @@ func (r *Reconciler) NodeAt(a netip.Addr) string {
 
 // Isolates says whether an entry is there because Kubernetes policies isolate a
 // Pod: Object is the Pod, direction ingress or egress.
-func (o Origin) Isolates() (direction string, ok bool) {
-	if o.Object.Kind != KindPod {
+func Isolates(o ledger.Origin) (direction string, ok bool) {
+	if o.Object.Kind != cluster.KindPod {
 		return "", false
 	}
 	return cutIsolation(o.Field)

@@ -5,23 +5,25 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // podRanges knows whose podCIDRs are whose. Of two Nodes whose ranges overlap,
 // only the one that came first is served: for an address in both, the entries
 // of both would match, and neither has precedence.
 type podRanges struct {
-	of      map[Key][]netip.Prefix // of Nodes that are served
-	refused map[Key]bool
+	of      map[cluster.Key][]netip.Prefix // of Nodes that are served
+	refused map[cluster.Key]bool
 }
 
 func newPodRanges() podRanges {
-	return podRanges{of: map[Key][]netip.Prefix{}, refused: map[Key]bool{}}
+	return podRanges{of: map[cluster.Key][]netip.Prefix{}, refused: map[cluster.Key]bool{}}
 }
 
 // giveUp takes back the ranges of Nodes that have others now. When there are
 // such, it adds to the keys those that were refused, which may fit now.
-func (r podRanges) giveUp(v *view, keys []Key) []Key {
+func (r podRanges) giveUp(v *view, keys []cluster.Key) []cluster.Key {
 	freed := false
 	for _, k := range keys {
 		if n := v.Nodes[k]; n == nil || !slices.Equal(n.PodCIDRs, r.of[k]) {
@@ -37,7 +39,7 @@ func (r podRanges) giveUp(v *view, keys []Key) []Key {
 }
 
 // claim gives a Node its ranges, or says with whose they overlap.
-func (r podRanges) claim(v *view, n *Node) error {
+func (r podRanges) claim(v *view, n *cluster.Node) error {
 	delete(r.refused, n.Key)
 	if own := v.Node(v.node); own != nil {
 		if err := overlap(n.PodCIDRs, own); err != nil {
@@ -49,7 +51,7 @@ func (r podRanges) claim(v *view, n *Node) error {
 		if k == n.Key {
 			continue
 		}
-		if err := overlap(n.PodCIDRs, &Node{Meta: Meta{Key: k}, PodCIDRs: theirs}); err != nil {
+		if err := overlap(n.PodCIDRs, &cluster.Node{Meta: cluster.Meta{Key: k}, PodCIDRs: theirs}); err != nil {
 			r.refused[n.Key] = true
 			return err
 		}
@@ -59,7 +61,7 @@ func (r podRanges) claim(v *view, n *Node) error {
 }
 
 // overlap names the first range that overlaps with one of another Node.
-func overlap(ranges []netip.Prefix, other *Node) error {
+func overlap(ranges []netip.Prefix, other *cluster.Node) error {
 	for i, mine := range ranges {
 		for _, theirs := range other.PodCIDRs {
 			if mine.Overlaps(theirs) {

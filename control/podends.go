@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -22,13 +24,13 @@ type PodEnds struct {
 
 // PodEnds are those of a Pod. The error says that there is no such Pod, or that it
 // has no address.
-func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
+func (r *Reconciler) PodEnds(n cluster.Name) (ends PodEnds, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {
 		return ends, errNoView
 	}
-	pod := r.view.Pods[Key{KindPod, n.Namespace, n.Name}]
+	pod := r.view.Pods[cluster.Key{Kind: cluster.KindPod, Namespace: n.Namespace, Name: n.Name}]
 	if pod == nil || len(pod.IPs) == 0 {
 		return ends, r.view.noPod(n)
 	}
@@ -37,8 +39,8 @@ func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
 	ends.Port = r.seen.ports[n].OFPort
 	r.seen.mu.RUnlock()
 	for _, s := range r.view.EndpointSlices {
-		service := r.view.Services[Key{KindService, s.Service.Namespace, s.Service.Name}]
-		if service != nil && slices.ContainsFunc(s.Endpoints, func(e Endpoint) bool { return meet(e.Addresses, pod.IPs) }) {
+		service := r.view.Services[cluster.Key{Kind: cluster.KindService, Namespace: s.Service.Namespace, Name: s.Service.Name}]
+		if service != nil && slices.ContainsFunc(s.Endpoints, func(e cluster.Endpoint) bool { return meet(e.Addresses, pod.IPs) }) {
 			ends.Services = slices.Concat(ends.Services, service.ClusterIPs, service.ExternalIPs, service.LoadBalancerIPs)
 		}
 	}
@@ -49,10 +51,10 @@ func (r *Reconciler) PodEnds(n Name) (ends PodEnds, err error) {
 
 // PodAddresses are the Pods of the cluster by their addresses, but for those that
 // share theirs with others, as Pods of a Node's own network do.
-func (r *Reconciler) PodAddresses() map[netip.Addr]Name {
+func (r *Reconciler) PodAddresses() map[netip.Addr]cluster.Name {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all, shared := map[netip.Addr]Name{}, map[netip.Addr]bool{}
+	all, shared := map[netip.Addr]cluster.Name{}, map[netip.Addr]bool{}
 	if r.view == nil {
 		return all
 	}
@@ -60,16 +62,16 @@ func (r *Reconciler) PodAddresses() map[netip.Addr]Name {
 		for _, ip := range pod.IPs {
 			_, taken := all[ip]
 			shared[ip] = shared[ip] || taken
-			all[ip] = Name{key.Namespace, key.Name}
+			all[ip] = cluster.Name{Namespace: key.Namespace, Name: key.Name}
 		}
 	}
-	maps.DeleteFunc(all, func(ip netip.Addr, _ Name) bool { return shared[ip] })
+	maps.DeleteFunc(all, func(ip netip.Addr, _ cluster.Name) bool { return shared[ip] })
 	return all
 }
 
 // ServicesAt are the Services with an address: of the cluster, external, or of a
 // load balancer.
-func (r *Reconciler) ServicesAt(a netip.Addr) (all []Key) {
+func (r *Reconciler) ServicesAt(a netip.Addr) (all []cluster.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {
@@ -80,7 +82,7 @@ func (r *Reconciler) ServicesAt(a netip.Addr) (all []Key) {
 			all = append(all, k)
 		}
 	}
-	slices.SortFunc(all, Key.Compare)
+	slices.SortFunc(all, cluster.Key.Compare)
 	return all
 }
 
@@ -91,7 +93,7 @@ func meet(all, some []netip.Addr) bool {
 
 // OriginsOf is what wants an entry of the switch; none for one of flow files, or
 // one that is gone.
-func (r *Reconciler) OriginsOf(e *flow.Entry) []Origin {
+func (r *Reconciler) OriginsOf(e *flow.Entry) []ledger.Origin {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // TestPodEnds finds Pods of this Node and of another one, with their Services.
@@ -14,7 +16,7 @@ func TestPodEnds(t *testing.T) {
 		"web-remote": "port 0, [10.10.1.6], [10.96.76.15 10.105.31.235 192.168.77.150 192.168.77.151 192.168.77.200]",
 		"client-6":   "port 36, [10.10.0.26], []",
 	} {
-		ends, err := r.PodEnds(Name{"default", name})
+		ends, err := r.PodEnds(cluster.Name{Namespace: "default", Name: name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +24,7 @@ func TestPodEnds(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if _, err := r.PodEnds(Name{"default", "nobody"}); err == nil || !strings.Contains(err.Error(), "no Pod default/nobody") {
+	if _, err := r.PodEnds(cluster.Name{Namespace: "default", Name: "nobody"}); err == nil || !strings.Contains(err.Error(), "no Pod default/nobody") {
 		t.Errorf("nobody: %v", err)
 	}
 }

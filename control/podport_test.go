@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 )
 
 const pluggedPod = `
@@ -21,12 +24,12 @@ spec: {podSelector: {matchLabels: {app: plugged}}, policyTypes: [Ingress]}
 `
 
 // plug says that a port of the CNI plugin is there, or with no number is gone.
-func (x *telling) plug(port SwitchPort, uid string) {
+func (x *telling) plug(port cluster.SwitchPort, uid string) {
 	x.t.Helper()
-	p := NewPodPort("cni", port, []netip.Addr{netip.MustParseAddr("10.10.0.77")}, uid)
-	c := Change{Source: "cni", Set: []Object{p}}
+	p := store.NewPodPort("cni", port, []netip.Addr{netip.MustParseAddr("10.10.0.77")}, uid)
+	c := store.Change{Source: "cni", Set: []cluster.Object{p}}
 	if port.OFPort == 0 {
-		c = Change{Source: "cni", Delete: []Key{p.Key}}
+		c = store.Change{Source: "cni", Delete: []cluster.Key{p.Key}}
 	}
 	x.apply(c)
 }
@@ -37,7 +40,7 @@ func (x *telling) plug(port SwitchPort, uid string) {
 func TestPodPort(t *testing.T) {
 	x, r := newRecorded(t, pluggedPod)
 	x.dumpHas(t, "10.10.0.77", false)
-	port := SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: Name{"default", "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
+	port := cluster.SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: cluster.Name{Namespace: "default", Name: "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
 	if err := x.r.InForce(port); err == nil {
 		t.Error("in force before it is there")
 	}
@@ -80,12 +83,12 @@ kind: Service
 metadata: {name: svc, namespace: default}
 spec: {clusterIP: 10.96.0.77, selector: {app: plugged}, ports: [{port: 80, protocol: TCP}]}
 `)
-	first := SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: Name{"default", "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
-	second := SwitchPort{Name: "plugged-net1", OFPort: 301, Pod: Name{"default", TwinName("plugged", "net1")}, MAC: [6]byte{10, 88, 10, 10, 0, 78}}
+	first := cluster.SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: cluster.Name{Namespace: "default", Name: "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
+	second := cluster.SwitchPort{Name: "plugged-net1", OFPort: 301, Pod: cluster.Name{Namespace: "default", Name: store.TwinName("plugged", "net1")}, MAC: [6]byte{10, 88, 10, 10, 0, 78}}
 	x.plug(first, "u1")
 	entries, isolated := len(x.dump()), strings.Count(strings.Join(r.log, "\n"), "IngressDefaultRule")
-	twin := NewPodPort("cni", second, []netip.Addr{netip.MustParseAddr("10.10.0.78")}, "u1")
-	x.apply(Change{Source: "cni", Set: []Object{twin}})
+	twin := store.NewPodPort("cni", second, []netip.Addr{netip.MustParseAddr("10.10.0.78")}, "u1")
+	x.apply(store.Change{Source: "cni", Set: []cluster.Object{twin}})
 	if err := x.r.InForce(second); err != nil {
 		t.Error(err)
 	}
@@ -102,20 +105,20 @@ spec: {clusterIP: 10.96.0.77, selector: {app: plugged}, ports: [{port: 80, proto
 			}
 		}
 	}
-	x.apply(Change{Source: "cni", Delete: []Key{twin.Key}})
+	x.apply(store.Change{Source: "cni", Delete: []cluster.Key{twin.Key}})
 	x.dumpHas(t, "10.10.0.78", false)
 	if n := len(x.dump()); n != entries {
 		t.Errorf("%d entries are left, want %d", n, entries)
 	}
-	x.apply(Change{Source: "cni", Set: []Object{twin}})
-	pod := x.store.Snapshot().Pod(Name{"default", "plugged"})
-	x.apply(Change{Source: pod.Source.File, Delete: []Key{pod.Key}})
+	x.apply(store.Change{Source: "cni", Set: []cluster.Object{twin}})
+	pod := x.store.Snapshot().Pod(cluster.Name{Namespace: "default", Name: "plugged"})
+	x.apply(store.Change{Source: pod.Source.File, Delete: []cluster.Key{pod.Key}})
 	x.dumpHas(t, "10.10.0.78", false)
 	x.dumpHas(t, "10.10.0.77", false)
 }
 
 // apply changes the store and brings the switch along.
-func (x *telling) apply(c Change) {
+func (x *telling) apply(c store.Change) {
 	x.t.Helper()
 	u := x.store.Apply(c)
 	if err := x.r.Update(u.New, u.Changed); err != nil {

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -14,44 +16,44 @@ import (
 // the Node's NodeConfig; and the ways to the other Nodes.
 type nodeBuilder struct{ ranges podRanges }
 
-func (nodeBuilder) settled(Part, *Desired) {}
+func (nodeBuilder) settled(ledger.Part, *ledger.Desired) {}
 
 func (b nodeBuilder) build(c *change, w *wants) {
 	if c.all {
 		w.fine(b.config(c.now).Object)
 		w.want(b.config(c.now), b.static(c.now))
 	}
-	for _, k := range b.ranges.giveUp(c.now, affected(c, KindNode, c.now.Nodes)) {
+	for _, k := range b.ranges.giveUp(c.now, affected(c, cluster.KindNode, c.now.Nodes)) {
 		b.peer(c.now, k, w)
 	}
 }
 
-func (nodeBuilder) config(v *view) Part {
-	return Part{Object: Key{Kind: KindNodeConfig, Name: v.node}}
+func (nodeBuilder) config(v *view) ledger.Part {
+	return ledger.Part{Object: cluster.Key{Kind: cluster.KindNodeConfig, Name: v.node}}
 }
 
-func (b nodeBuilder) static(v *view) *Desired {
-	d := &Desired{Meters: v.pipeline.Meters()}
-	o := Origin{Object: b.config(v).Object}
-	d.add(o, v.pipeline.Static()...)
+func (b nodeBuilder) static(v *view) *ledger.Desired {
+	d := &ledger.Desired{Meters: v.pipeline.Meters()}
+	o := ledger.Origin{Object: b.config(v).Object}
+	d.AddEntries(o, v.pipeline.Static()...)
 	for _, g := range v.pipeline.StaticGroups() {
-		d.addGroup(o, g)
+		d.AddGroup(o, g)
 	}
 	if v.config.Features.ProxyAll {
-		d.Node = NodeSide{ServiceCIDRs: v.config.ServiceCIDRs, NodePortAddresses: v.config.NodePortAddresses}
+		d.Node = ledger.NodeSide{ServiceCIDRs: v.config.ServiceCIDRs, NodePortAddresses: v.config.NodePortAddresses}
 	}
 	return d
 }
 
 // peer makes the way to another Node.
-func (b nodeBuilder) peer(v *view, k Key, w *wants) {
+func (b nodeBuilder) peer(v *view, k cluster.Key, w *wants) {
 	n := v.Nodes[k]
 	if n == nil || n.Key.Name == v.node {
-		w.want(Part{Object: k}, nil)
+		w.want(ledger.Part{Object: k}, nil)
 		return
 	}
 	if len(n.PodCIDRs) == 0 || len(n.Addresses) == 0 {
-		w.want(Part{Object: k}, nil)
+		w.want(ledger.Part{Object: k}, nil)
 		w.hold(k, "the Node has no podCIDRs or no address yet")
 		return
 	}
@@ -60,28 +62,28 @@ func (b nodeBuilder) peer(v *view, k Key, w *wants) {
 		peer.GatewayIPs = append(peer.GatewayIPs, p.Masked().Addr().Next())
 	}
 	if !v.pipeline.Reaches(peer) {
-		w.want(Part{Object: k}, nil)
+		w.want(ledger.Part{Object: k}, nil)
 		w.hold(k, "the Node has no address by which its Pods are reached")
 		return
 	}
 	if err := b.ranges.claim(v, n); err != nil {
-		w.want(Part{Object: k}, nil)
+		w.want(ledger.Part{Object: k}, nil)
 		w.refuse(k, "%v", err)
 		return
 	}
-	d := &Desired{Node: NodeSide{Peers: podsOfPeer(v, n, peer)}}
-	d.add(Origin{Object: k, Field: "spec.podCIDRs"}, v.pipeline.Peer(peer)...)
+	d := &ledger.Desired{Node: ledger.NodeSide{Peers: podsOfPeer(v, n, peer)}}
+	d.AddEntries(ledger.Origin{Object: k, Field: "spec.podCIDRs"}, v.pipeline.Peer(peer)...)
 	w.fine(k)
-	w.want(Part{Object: k}, d)
+	w.want(ledger.Part{Object: k}, d)
 }
 
 // podsOfPeer is what the Node around the switch has to know of a peer.
-func podsOfPeer(v *view, n *Node, peer tables.Peer) (all []PeerPods) {
+func podsOfPeer(v *view, n *cluster.Node, peer tables.Peer) (all []ledger.PeerPods) {
 	for i, p := range n.PodCIDRs {
 		end, tunnel := v.pipeline.TunnelEnd(peer, p.Addr())
 		hop := v.pipeline.NextHop(peer, p.Addr())
 		if tunnel || hop.IsValid() {
-			all = append(all, PeerPods{Node: n.Key.Name, Address: end, PodCIDR: p, Gateway: peer.GatewayIPs[i], NextHop: hop})
+			all = append(all, ledger.PeerPods{Node: n.Key.Name, Address: end, PodCIDR: p, Gateway: peer.GatewayIPs[i], NextHop: hop})
 		}
 	}
 	return all
@@ -90,11 +92,11 @@ func podsOfPeer(v *view, n *Node, peer tables.Peer) (all []PeerPods) {
 // podBuilder makes the entries of this Node's Pods.
 type podBuilder struct{}
 
-func (podBuilder) settled(Part, *Desired) {}
+func (podBuilder) settled(ledger.Part, *ledger.Desired) {}
 
 func (b podBuilder) build(c *change, w *wants) {
-	keys := affected(c, KindPod, c.now.here)
-	if !c.all && c.touches(KindNodeConfig) {
+	keys := affected(c, cluster.KindPod, c.now.here)
+	if !c.all && c.touches(cluster.KindNodeConfig) {
 		keys = c.now.arrival(slices.AppendSeq(keys, maps.Keys(c.now.here)))
 	}
 	for _, k := range keys {
@@ -105,8 +107,8 @@ func (b podBuilder) build(c *change, w *wants) {
 }
 
 // pod makes the entries of one Pod: none when it does not run here any more.
-func (podBuilder) pod(v *view, k Key, w *wants) {
-	part := Part{Object: k}
+func (podBuilder) pod(v *view, k cluster.Key, w *wants) {
+	part := ledger.Part{Object: k}
 	pod, here := v.here[k]
 	if !here {
 		w.want(part, nil)
@@ -118,15 +120,15 @@ func (podBuilder) pod(v *view, k Key, w *wants) {
 		w.hold(k, "%s", why)
 		return
 	}
-	d := &Desired{Owns: pod.IPs}
-	d.add(Origin{Object: k}, v.pipeline.Pod(value)...)
+	d := &ledger.Desired{Owns: pod.IPs}
+	d.AddEntries(ledger.Origin{Object: k}, v.pipeline.Pod(value)...)
 	w.fine(k)
 	w.want(part, d)
 }
 
 // localPod is a Pod of this Node as the tables know it, or what it still lacks.
-func (v *view) localPod(p *Pod) (pod tables.Pod, lacks string) {
-	port, ok := v.ports[Name{p.Key.Namespace, p.Key.Name}]
+func (v *view) localPod(p *cluster.Pod) (pod tables.Pod, lacks string) {
+	port, ok := v.ports[cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}]
 	switch {
 	case !ok:
 		return pod, "the Pod has no port on this Node's switch yet"
@@ -138,8 +140,8 @@ func (v *view) localPod(p *Pod) (pod tables.Pod, lacks string) {
 
 // connected are the Pods of this Node with port and address, in order of their
 // keys.
-func (v *view) connected() []*Pod {
-	var all []*Pod
+func (v *view) connected() []*cluster.Pod {
+	var all []*cluster.Pod
 	for _, k := range sortedKeys(v.here) {
 		if _, lacks := v.localPod(v.here[k]); lacks == "" {
 			all = append(all, v.here[k])
@@ -148,6 +150,6 @@ func (v *view) connected() []*Pod {
 	return all
 }
 
-func sortedKeys[T any](m map[Key]T) []Key {
-	return slices.SortedFunc(maps.Keys(m), Key.Compare)
+func sortedKeys[T any](m map[cluster.Key]T) []cluster.Key {
+	return slices.SortedFunc(maps.Keys(m), cluster.Key.Compare)
 }

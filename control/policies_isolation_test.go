@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 )
 
 // isolationEntries are the entries of the guard's conjunction, and what explains
@@ -29,11 +32,11 @@ func TestIsolationIsARule(t *testing.T) {
 	}
 	x.wantIsolation(true)
 	for _, p := range x.r.Policies(countingAll) {
-		if len(p.Rules) != 0 || p.Packets != 0 || p.State != Installed {
+		if len(p.Rules) != 0 || p.Packets != 0 || p.State != ledger.Installed {
 			t.Errorf("%s is %s, has rules %v and %d packets", p.Object, p.State, p.Rules, p.Packets)
 		}
 	}
-	x.change(decodeAll(t, guardYAML+"\n"), []Key{spareKey}) // it applies to nobody now
+	x.change(decodeAll(t, guardYAML+"\n"), []cluster.Key{spareKey}) // it applies to nobody now
 	x.wantIsolation(false)
 	rules := strings.Replace(guardYAML, "policyTypes: [Ingress]", "ingress: [{from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]", 1)
 	x.change(decodeAll(t, spareYAML+rules), nil)

@@ -1,6 +1,10 @@
 package control
 
-import "slices"
+import (
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
+)
 
 // Progress is what a Node tells the cluster of its policies.
 type Progress struct {
@@ -17,9 +21,9 @@ type Progress struct {
 // PolicyProgress is how far a policy has come on this Node.
 type PolicyProgress struct {
 	// Policy is the state of it that the switch was brought to, with its generation.
-	Policy *AntreaPolicy
+	Policy *cluster.AntreaPolicy
 	// State is Installed when all entries of that state are active.
-	State  State
+	State  ledger.State
 	Reason string
 }
 
@@ -28,30 +32,30 @@ type PolicyProgress struct {
 func (r *Reconciler) Progress() (p Progress, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.view == nil || r.ledger.inherits || r.policies.policies == nil {
+	if r.view == nil || r.ledger.Inherited() || r.policies.policies == nil {
 		return p, false
 	}
 	all := r.policies.policies
 	connected := r.view.connected()
 	p.Pods = len(connected)
-	p.AddressGroups, p.AppliedToGroups = all.counts()
-	waits := map[Key]bool{}
+	p.AddressGroups, p.AppliedToGroups = all.CountSets()
+	waits := map[cluster.Key]bool{}
 	for part := range r.waiting {
 		waits[part.Object] = true
 	}
 	alone := r.view.unconnected(connected)
 	for k := range r.view.NetworkPolicies {
-		if all.appliesTo(k, alone) {
+		if all.AppliesTo(k, alone) {
 			p.NetworkPolicies++
 		}
 	}
 	for _, k := range sortedKeys(r.view.AntreaPolicies) {
-		if !all.appliesTo(k, alone) {
+		if !all.AppliesTo(k, alone) {
 			continue
 		}
 		s, _ := r.status(k)
-		if s.State == Installed && waits[k] {
-			s.State = Pending
+		if s.State == ledger.Installed && waits[k] {
+			s.State = ledger.Pending
 		}
 		p.NetworkPolicies++
 		p.Policies = append(p.Policies, PolicyProgress{r.view.AntreaPolicies[k], s.State, s.Reason})
@@ -60,7 +64,7 @@ func (r *Reconciler) Progress() (p Progress, ok bool) {
 }
 
 // unconnected are the Pods of this Node that have no port or no address yet.
-func (v *view) unconnected(connected []*Pod) (all []*Pod) {
+func (v *view) unconnected(connected []*cluster.Pod) (all []*cluster.Pod) {
 	if len(connected) == len(v.here) {
 		return nil
 	}
@@ -72,39 +76,13 @@ func (v *view) unconnected(connected []*Pod) (all []*Pod) {
 	return all
 }
 
-// appliesTo says whether a policy applies to connected Pods of this Node, to a Service,
-// or to any of more Pods.
-func (p *Policies) appliesTo(k Key, more []*Pod) bool {
-	plan := p.plans[k]
-	if plan == nil {
-		return false
+// Spans makes Spans for policies as this Node's pipeline takes them; nil when it takes
+// none.
+func (r *Reconciler) Spans() *policy.Spans {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil || !r.view.config.Features.AntreaPolicy {
+		return nil
 	}
-	for _, s := range plan.specs {
-		if len(s.services) > 0 || slices.ContainsFunc(s.local, func(set *podSet) bool { return len(set.members) > 0 }) {
-			return true
-		}
-		for _, c := range s.applied {
-			for _, pod := range more {
-				if c.matches(p.cluster, pod) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
-// counts are the sets of peers, and those of Pods of this Node, that rules use.
-func (p *Policies) counts() (peers, subjects int) {
-	for _, u := range p.shared.byKey {
-		if u.of == peersOfRules {
-			peers++
-		}
-	}
-	for _, set := range p.local.sets {
-		if len(set.members) > 0 {
-			subjects++
-		}
-	}
-	return peers, subjects
+	return policy.NewSpans(r.view.config.Features)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/control/ledger"
 )
 
 const guardACNP = `
@@ -33,7 +35,7 @@ func progressLine(r *Reconciler) string {
 // TestProgress: a generation of a policy is realised when its entries are in the switch,
 // on a Node with Pods that it applies to, connected or not.
 func TestProgress(t *testing.T) {
-	if p, known := NewReconciler("nobody", NewMemorySwitch(), time.Now).Progress(); known {
+	if p, known := NewReconciler("nobody", ledger.NewMemorySwitch(), time.Now).Progress(); known {
 		t.Errorf("a Node that has seen nothing tells %+v", p)
 	}
 	x, sw := newRecorded(t, "")

@@ -4,10 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/flow"
 )
 
 // Reconciling: from each snapshot of the cluster, this Node's switch gets what
@@ -23,35 +28,19 @@ import (
 // port is closed before anything that guards it goes, and is opened after all
 // that guards it is in.
 
-// Installer is the switch as control sees it.
-type Installer interface {
-	// Apply changes the pipeline, whole or not at all. The error says which
-	// entry is wrong, or why the switch could not.
-	Apply(*Bundle) error
-	// Purge forgets tracked connections.
-	Purge([]Purge)
-}
-
-// Purge names tracked connections that are to be forgotten: all of an address,
-// or when Addr is not valid, those that went a path.
-type Purge struct {
-	Addr netip.Addr
-	Path Path
-}
-
 // builder makes what one family of objects wants.
 type builder interface {
 	// build looks at what a change touches and tells w what it wants now.
 	build(c *change, w *wants)
 	// settled says that the switch has what a part wants: nil, nothing.
-	settled(p Part, d *Desired)
+	settled(p ledger.Part, d *ledger.Desired)
 }
 
 // Reconciler keeps one Node's switch in step with the cluster's objects. Its
 // methods may be called from several goroutines.
 type Reconciler struct {
 	node     string
-	to       Installer
+	to       ledger.Installer
 	clock    func() time.Time
 	builders []builder
 	services *serviceBuilder // one of builders
@@ -59,15 +48,15 @@ type Reconciler struct {
 	policies *policyBuilder  // likewise
 	seen     sightings       // has a lock of its own
 	delays   delays
-	edits    func() RefusedEdits // nil: none is ever refused
+	edits    func() store.RefusedEdits // nil: none is ever refused
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
-	ledger  *ledger
-	sides   nodeSides
-	waiting map[Part]*Desired // not in the switch yet
-	notes   map[Key]note      // what builders say of objects
-	failed  map[Key]note      // what the last attempt said of objects
+	ledger  *ledger.Ledger
+	sides   ledger.NodeSides
+	waiting map[ledger.Part]*ledger.Desired // not in the switch yet
+	notes   map[cluster.Key]note            // what builders say of objects
+	failed  map[cluster.Key]note            // what the last attempt said of objects
 	// missed: a snapshot was left out, the keys of the next are not enough.
 	missed bool
 	// renamed: the switch is to be told names; moved: the tables themselves
@@ -75,18 +64,18 @@ type Reconciler struct {
 	renamed, moved bool
 	// owned is who had which address in a process before; nil after the first
 	// Update.
-	owned map[AddressOwner]bool
+	owned map[ledger.AddressOwner]bool
 }
 
 // NewReconciler makes a Reconciler for the switch of a Node. The switch has to
-// be empty, or to have what Recall says. clock tells the time, as time.Now does.
-func NewReconciler(node string, to Installer, clock func() time.Time) *Reconciler {
+// be empty, or to have what Restore says. clock tells the time, as time.Now does.
+func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Reconciler {
 	services, egresses := newServiceBuilder(), newEgressBuilder()
 	r := &Reconciler{
 		node: node, to: to, clock: clock, services: services, egresses: egresses,
-		ledger: newLedger(), sides: nodeSides{of: map[Part]*NodeSide{}},
-		waiting: map[Part]*Desired{}, notes: map[Key]note{}, failed: map[Key]note{},
-		seen: sightings{rules: map[uint32]*RealisedRule{}},
+		ledger: ledger.New(), sides: ledger.NewNodeSides(),
+		waiting: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}, failed: map[cluster.Key]note{},
+		seen: sightings{rules: map[uint32]*policy.RealisedRule{}},
 	}
 	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
 	r.builders = []builder{
@@ -100,13 +89,13 @@ func NewReconciler(node string, to Installer, clock func() time.Time) *Reconcile
 // from the last one; nil: that is to be found out. The error says what of it is
 // not in the switch; Retry tries that again. A snapshot without this Node
 // changes nothing.
-func (r *Reconciler) Update(c *Cluster, keys []Key) error {
+func (r *Reconciler) Update(c *cluster.Cluster, keys []cluster.Key) error {
 	return r.UpdateSince(c, keys, time.Time{})
 }
 
 // UpdateSince is Update for changes of which a source learned at a known time, so
 // that ObserveDelays tells how long each took; zero: it tells nothing.
-func (r *Reconciler) UpdateSince(c *Cluster, keys []Key, since time.Time) error {
+func (r *Reconciler) UpdateSince(c *cluster.Cluster, keys []cluster.Key, since time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.missed {
@@ -120,7 +109,8 @@ func (r *Reconciler) UpdateSince(c *Cluster, keys []Key, since time.Time) error 
 	ch := newChange(r.view, next, keys)
 	r.moved = r.moved || r.view != nil && ch.all
 	r.renamed = r.renamed || r.view == nil || r.view.names != next.names
-	r.view, r.ledger.names = next, next.names
+	r.view = next
+	r.ledger.NameTables(next.names)
 	r.seen.setPods(next.ports)
 	r.collect(ch)
 	r.delays.ask(r.waiting, since)
@@ -131,14 +121,14 @@ func (r *Reconciler) UpdateSince(c *Cluster, keys []Key, since time.Time) error 
 // became free by it.
 func (r *Reconciler) bring() error {
 	err := r.install()
-	if r.owned != nil && !r.ledger.inherits {
-		r.forgetRecalled()
+	if r.owned != nil && !r.ledger.Inherited() {
+		r.forgetRestored()
 	}
 	if !r.egresses.freed {
 		return err
 	}
 	r.egresses.freed = false
-	r.collect(&change{was: r.view, now: r.view, kind: map[Kind]bool{KindEgress: true}})
+	r.collect(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{cluster.KindEgress: true}})
 	return r.install()
 }
 
@@ -154,7 +144,7 @@ func (r *Reconciler) collect(ch *change) {
 	maps.Copy(r.notes, w.notes)
 	for _, p := range w.order {
 		d := w.parts[p]
-		if sameDesired(d, r.ledger.desired(p)) {
+		if ledger.Same(d, r.ledger.Desired(p)) {
 			delete(r.waiting, p)
 			r.delays.forget(p)
 			r.settled(p, d)
@@ -165,8 +155,8 @@ func (r *Reconciler) collect(ch *change) {
 }
 
 // settled tells the builders that the switch has what a part wants.
-func (r *Reconciler) settled(p Part, d *Desired) {
-	r.sides.settled(p, d)
+func (r *Reconciler) settled(p ledger.Part, d *ledger.Desired) {
+	r.sides.Settle(p, d)
 	for _, b := range r.builders {
 		b.settled(p, d)
 	}
@@ -202,11 +192,11 @@ const (
 )
 
 // phaseOf is the phase of a change of a part to d.
-func phaseOf(p Part, d *Desired) phase {
+func phaseOf(p ledger.Part, d *ledger.Desired) phase {
 	switch p.Object.Kind {
-	case KindNodeConfig:
+	case cluster.KindNodeConfig:
 		return tablesPhase
-	case KindPod:
+	case cluster.KindPod:
 		if p.Name != "" { // isolation
 			break
 		}
@@ -219,7 +209,7 @@ func phaseOf(p Part, d *Desired) phase {
 			return dropPeers
 		}
 		return peers
-	case KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy:
+	case cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy:
 	default:
 		return others
 	}
@@ -249,8 +239,8 @@ func (p phase) needs() []phase {
 // unit is what of one object is installed together.
 type unit struct {
 	phase phase
-	key   Key
-	parts []Part
+	key   cluster.Key
+	parts []ledger.Part
 }
 
 // install tries to install all that is waiting: first Pods that go, so that
@@ -262,7 +252,7 @@ func (r *Reconciler) install() error {
 	}
 	units := r.units()
 	a := attempt{Reconciler: r}
-	if r.moved || r.ledger.inherits {
+	if r.moved || r.ledger.Inherited() {
 		a.run(units)
 	} else {
 		first := slices.IndexFunc(units, func(u unit) bool { return u.phase > closePods })
@@ -280,10 +270,10 @@ func (r *Reconciler) install() error {
 
 // units groups what is waiting, in the order in which it is to be installed.
 func (r *Reconciler) units() []unit {
-	byKey := map[Key]*[phases][]Part{}
+	byKey := map[cluster.Key]*[phases][]ledger.Part{}
 	for p, d := range r.waiting {
 		if byKey[p.Object] == nil {
-			byKey[p.Object] = &[phases][]Part{}
+			byKey[p.Object] = &[phases][]ledger.Part{}
 		}
 		ph := phaseOf(p, d)
 		byKey[p.Object][ph] = append(byKey[p.Object][ph], p)
@@ -293,7 +283,7 @@ func (r *Reconciler) units() []unit {
 	for ph := range phases {
 		for _, k := range keys {
 			if parts := byKey[k][ph]; len(parts) > 0 {
-				slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
+				slices.SortFunc(parts, func(a, b ledger.Part) int { return cmp.Compare(a.Name, b.Name) })
 				units = append(units, unit{ph, k, parts})
 			}
 		}
@@ -314,4 +304,25 @@ func (r *Reconciler) firstFailure() error {
 		err = fmt.Errorf("%w (and %d more objects)", err, len(r.failed)-1)
 	}
 	return err
+}
+
+// Offline makes the pipeline of a Node from a snapshot, without a switch: what
+// dump-flows --manifests prints. The Reconciler explains it and knows what of
+// the objects is not in it. The error says that the snapshot lacks the Node.
+func Offline(c *cluster.Cluster, node string) (*flow.Program, *Reconciler, error) {
+	sw := ledger.NewMemorySwitch()
+	r := NewReconciler(node, sw, time.Now)
+	err := r.Update(c, nil)
+	if r.view == nil {
+		return nil, nil, err
+	}
+	return sw.Program(), r, nil
+}
+
+// NodeSide is what the objects in the switch ask of the Node now. The same
+// pointer comes as long as nothing changes; it is only to be read.
+func (r *Reconciler) NodeSide() *ledger.NodeSide {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sides.Total()
 }

@@ -2,14 +2,16 @@ package control
 
 import (
 	"fmt"
-	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 )
 
 // attempt is one try to install what is waiting.
 type attempt struct {
 	*Reconciler
-	failures [phases]Key // the first unit of a phase that failed
-	split    error       // why what belongs together is tried in halves; nil: it is not
+	failures [phases]cluster.Key // the first unit of a phase that failed
+	split    error               // why what belongs together is tried in halves; nil: it is not
 }
 
 // run installs units together, or where that fails, in halves. When the tables
@@ -25,7 +27,7 @@ func (a *attempt) run(units []unit) {
 	case err == nil:
 	case len(units) == 1 || a.moved:
 		for _, u := range units {
-			a.fail(u, note{Pending, err.Error()})
+			a.fail(u, note{ledger.Pending, err.Error()})
 		}
 	default:
 		a.split = err
@@ -36,7 +38,7 @@ func (a *attempt) run(units []unit) {
 
 func (a *attempt) fail(u unit, n note) {
 	a.failed[u.key] = n
-	if n.state == Pending && a.failures[u.phase] == (Key{}) {
+	if n.state == ledger.Pending && a.failures[u.phase] == (cluster.Key{}) {
 		a.failures[u.phase] = u.key
 	}
 }
@@ -45,9 +47,9 @@ func (a *attempt) fail(u unit, n note) {
 func (a *attempt) allowed(units []unit) []unit {
 	some := make([]unit, 0, len(units))
 	for _, u := range units {
-		if in := a.inTheWay(u.phase); in != (Key{}) {
+		if in := a.inTheWay(u.phase); in != (cluster.Key{}) {
 			if _, known := a.failed[u.key]; !known {
-				a.failed[u.key] = note{Pending, fmt.Sprintf("waits for %s", in)}
+				a.failed[u.key] = note{ledger.Pending, fmt.Sprintf("waits for %s", in)}
 			}
 			continue
 		}
@@ -56,35 +58,35 @@ func (a *attempt) allowed(units []unit) []unit {
 	return some
 }
 
-func (a *attempt) inTheWay(p phase) Key {
+func (a *attempt) inTheWay(p phase) cluster.Key {
 	for _, needed := range p.needs() {
-		if k := a.failures[needed]; k != (Key{}) {
+		if k := a.failures[needed]; k != (cluster.Key{}) {
 			return k
 		}
 	}
-	return Key{}
+	return cluster.Key{}
 }
 
 // apply installs units as one bundle. Objects that clash with others are left
 // as they were.
 func (a *attempt) apply(units []unit) error {
-	step := a.ledger.step()
+	step := a.ledger.BeginStep()
 	taken := a.stage(step, units)
-	b := step.bundle()
+	b := step.Bundle()
 	if a.renamed {
 		b.Names, b.First = a.view.names, a.view.pipeline.First()
 	}
-	before, after := step.purges(a.owned)
+	before, after := step.Purges(a.owned)
 	if len(before) > 0 {
 		a.to.Purge(before)
 	}
 	if !b.Empty() {
 		if err := a.to.Apply(b); err != nil {
-			step.undo()
+			step.Undo()
 			return err
 		}
 	}
-	step.keep()
+	step.Keep()
 	if len(after) > 0 {
 		a.to.Purge(after)
 	}
@@ -96,7 +98,7 @@ func (a *attempt) apply(units []unit) error {
 // stage claims what units want and returns the parts that could. Objects may
 // swap what they have: one that clashes is tried again once others have moved,
 // and at last when nobody in doubt has anything.
-func (a *attempt) stage(step *ledgerStep, units []unit) (taken []Part) {
+func (a *attempt) stage(step *ledger.Step, units []unit) (taken []ledger.Part) {
 	left := units
 	for n := len(units) + 1; len(left) < n; {
 		n = len(left)
@@ -117,14 +119,14 @@ func (a *attempt) stage(step *ledgerStep, units []unit) (taken []Part) {
 // somebody who would give it up in the other half, so that it is tried again.
 func (a *attempt) clashed(u unit, err error) {
 	if a.split != nil {
-		a.fail(u, note{Pending, fmt.Sprintf("%s; the change as a whole failed: %s", err, a.split)})
+		a.fail(u, note{ledger.Pending, fmt.Sprintf("%s; the change as a whole failed: %s", err, a.split)})
 		return
 	}
-	a.fail(u, note{Refused, err.Error()})
+	a.fail(u, note{ledger.Refused, err.Error()})
 }
 
 // stageSome claims what units want and returns those that clash.
-func (a *attempt) stageSome(step *ledgerStep, units []unit, taken []Part) (left []unit, _ []Part) {
+func (a *attempt) stageSome(step *ledger.Step, units []unit, taken []ledger.Part) (left []unit, _ []ledger.Part) {
 	for _, u := range units {
 		if a.stageUnit(step, u) != nil {
 			left = append(left, u)
@@ -136,13 +138,13 @@ func (a *attempt) stageSome(step *ledgerStep, units []unit, taken []Part) (left 
 }
 
 // stageUnit claims what one unit wants, all or nothing.
-func (a *attempt) stageUnit(step *ledgerStep, u unit) error {
-	was := make([]*Desired, len(u.parts))
+func (a *attempt) stageUnit(step *ledger.Step, u unit) error {
+	was := make([]*ledger.Desired, len(u.parts))
 	for i, p := range u.parts {
-		was[i] = a.ledger.desired(p)
-		if err := step.set(p, a.waiting[p]); err != nil {
+		was[i] = a.ledger.Desired(p)
+		if err := step.Claim(p, a.waiting[p]); err != nil {
 			for j := range i {
-				if again := step.set(u.parts[j], was[j]); again != nil {
+				if again := step.Claim(u.parts[j], was[j]); again != nil {
 					panic("control: claims that were there clash: " + again.Error())
 				}
 			}
@@ -153,70 +155,32 @@ func (a *attempt) stageUnit(step *ledgerStep, u unit) error {
 }
 
 // vacate takes away all claims of some units.
-func (a *attempt) vacate(step *ledgerStep, units []unit) map[Part]*Desired {
-	before := map[Part]*Desired{}
+func (a *attempt) vacate(step *ledger.Step, units []unit) map[ledger.Part]*ledger.Desired {
+	before := map[ledger.Part]*ledger.Desired{}
 	for _, u := range units {
 		for _, p := range u.parts {
-			before[p] = a.ledger.desired(p)
-			step.release(p)
+			before[p] = a.ledger.Desired(p)
+			step.Release(p)
 		}
 	}
 	return before
 }
 
 // restore gives units back what they had, unless it is somebody else's by now.
-func (a *attempt) restore(step *ledgerStep, units []unit, before map[Part]*Desired) {
+func (a *attempt) restore(step *ledger.Step, units []unit, before map[ledger.Part]*ledger.Desired) {
 	for _, u := range units {
 		for _, p := range u.parts {
-			_ = step.set(p, before[p])
+			_ = step.Claim(p, before[p])
 		}
 	}
 }
 
 // settle notes that parts are as they are wanted.
-func (a *attempt) settle(parts []Part) {
+func (a *attempt) settle(parts []ledger.Part) {
 	for _, p := range parts {
 		d := a.waiting[p]
 		delete(a.waiting, p)
 		a.delays.done(p, a.clock)
 		a.settled(p, d)
 	}
-}
-
-// purges are the connections to forget before and after a step's bundle. owned
-// is who had an address before the first step.
-func (s *ledgerStep) purges(owned map[AddressOwner]bool) (before, after []Purge) {
-	for _, p := range s.order {
-		was, now := s.before[p], s.l.desired(p)
-		if was == nil {
-			was = &Desired{}
-		}
-		if now == nil {
-			now = &Desired{}
-		}
-		for _, addr := range now.Owns {
-			if !slices.Contains(was.Owns, addr) && !owned[AddressOwner{addr, p.Object}] {
-				before = append(before, Purge{Addr: addr})
-			}
-		}
-		after = append(after, gonePaths(was.Paths, now.Paths)...)
-	}
-	return before, after
-}
-
-func gonePaths(was, now []Path) (gone []Purge) {
-	if len(was) == 0 {
-		return nil
-	}
-	still := map[Path]bool{}
-	for _, p := range now {
-		still[p] = true
-	}
-	for _, p := range was {
-		if !still[p] {
-			gone = append(gone, Purge{Path: p})
-			still[p] = true
-		}
-	}
-	return gone
 }

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/store"
 )
 
 // The cluster of the scale figures.
@@ -23,9 +27,9 @@ const (
 
 // scaleCluster makes a snapshot of that size. Objects are made, not decoded:
 // reading manifests has figures of its own.
-func scaleCluster() *Store {
-	s := NewStore(GivenEndpoints)
-	var objects []Object
+func scaleCluster() *store.Store {
+	s := store.NewStore(store.GivenEndpoints)
+	var objects []cluster.Object
 	objects = append(objects, scaleNodes()...)
 	for i := range scalePods {
 		objects = append(objects, scalePod(i))
@@ -36,76 +40,76 @@ func scaleCluster() *Store {
 	for i := range scalePolicies {
 		objects = append(objects, scalePolicy(i))
 	}
-	s.Apply(Change{Source: storyFile, Set: objects})
+	s.Apply(store.Change{Source: storyFile, Set: objects})
 	return s
 }
 
-func meta(kind Kind, namespace, name string) Meta {
-	return Meta{Key: Key{kind, namespace, name}, Source: Source{File: storyFile}}
+func meta(kind cluster.Kind, namespace, name string) cluster.Meta {
+	return cluster.Meta{Key: cluster.Key{Kind: kind, Namespace: namespace, Name: name}, Source: cluster.Source{File: storyFile}}
 }
 
-func scaleNodes() []Object {
-	config := &NodeConfig{Meta: meta(KindNodeConfig, "", "node-a"), ProxyAll: true,
-		Gateway:      GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
-		Tunnel:       TunnelPort{Name: "antrea-tun0", OFPort: 1},
+func scaleNodes() []cluster.Object {
+	config := &cluster.NodeConfig{Meta: meta(cluster.KindNodeConfig, "", "node-a"), ProxyAll: true,
+		Gateway:      cluster.GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1")}},
+		Tunnel:       cluster.TunnelPort{Name: "antrea-tun0", OFPort: 1},
 		TransportIPs: []netip.Addr{netip.MustParseAddr("192.168.0.1")}}
 	for i := range scaleLocal {
-		config.Ports = append(config.Ports, SwitchPort{Name: fmt.Sprintf("pod%d", i), OFPort: uint32(100 + i),
-			Pod: Name{"ns", fmt.Sprintf("p%d", i)}, MAC: [6]byte{2, 1, 0, 0, byte(i >> 8), byte(i)}})
+		config.Ports = append(config.Ports, cluster.SwitchPort{Name: fmt.Sprintf("pod%d", i), OFPort: uint32(100 + i),
+			Pod: cluster.Name{Namespace: "ns", Name: fmt.Sprintf("p%d", i)}, MAC: [6]byte{2, 1, 0, 0, byte(i >> 8), byte(i)}})
 	}
-	objects := []Object{config}
+	objects := []cluster.Object{config}
 	for i := range scalePods / scaleLocal {
 		name := fmt.Sprintf("node-%d", i)
 		if i == 0 {
 			name = "node-a"
 		}
-		objects = append(objects, &Node{Meta: meta(KindNode, "", name),
+		objects = append(objects, &cluster.Node{Meta: meta(cluster.KindNode, "", name),
 			PodCIDRs:  []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, byte(i), 0}), 24)},
 			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 168, 0, byte(i + 1)})}})
 	}
 	return objects
 }
 
-func scalePod(i int) *Pod {
+func scalePod(i int) *cluster.Pod {
 	node := "node-a"
 	if n := i / scaleLocal; n > 0 {
 		node = fmt.Sprintf("node-%d", n)
 	}
-	return &Pod{Meta: Meta{Key: Key{KindPod, "ns", fmt.Sprintf("p%d", i)}, Source: Source{File: storyFile},
-		Labels: Labels{"app": fmt.Sprintf("app%d", i%scalePolicies)}},
-		NodeName: node, IPs: []netip.Addr{scalePodIP(i)}, Phase: PodRunning, Ready: true}
+	return &cluster.Pod{Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindPod, Namespace: "ns", Name: fmt.Sprintf("p%d", i)}, Source: cluster.Source{File: storyFile},
+		Labels: cluster.Labels{"app": fmt.Sprintf("app%d", i%scalePolicies)}},
+		NodeName: node, IPs: []netip.Addr{scalePodIP(i)}, Phase: cluster.PodRunning, Ready: true}
 }
 
 func scalePodIP(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 0, byte(i / scaleLocal), byte(i%scaleLocal + 10)})
 }
 
-func scaleService(i int) *Service {
-	return &Service{Meta: meta(KindService, "ns", fmt.Sprintf("s%d", i)), Type: ClusterIPService,
+func scaleService(i int) *cluster.Service {
+	return &cluster.Service{Meta: meta(cluster.KindService, "ns", fmt.Sprintf("s%d", i)), Type: cluster.ClusterIPService,
 		ClusterIPs: []netip.Addr{netip.AddrFrom4([4]byte{10, 96, byte(i >> 8), byte(i)})},
-		Ports:      []ServicePort{{Protocol: TCP, Port: 80, TargetPort: PortRef{Number: 8080}}}}
+		Ports:      []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80, TargetPort: cluster.PortRef{Number: 8080}}}}
 }
 
-func scaleSlice(i, endpoints int) *EndpointSlice {
-	s := &EndpointSlice{Meta: meta(KindEndpointSlice, "ns", fmt.Sprintf("s%d", i)),
-		Service: Name{"ns", fmt.Sprintf("s%d", i)}, Family: 4, Ports: []EndpointPort{{Protocol: TCP, Number: uint16(1024 + i)}}}
+func scaleSlice(i, endpoints int) *cluster.EndpointSlice {
+	s := &cluster.EndpointSlice{Meta: meta(cluster.KindEndpointSlice, "ns", fmt.Sprintf("s%d", i)),
+		Service: cluster.Name{Namespace: "ns", Name: fmt.Sprintf("s%d", i)}, Family: 4, Ports: []cluster.EndpointPort{{Protocol: cluster.TCP, Number: uint16(1024 + i)}}}
 	for e := range endpoints {
 		pod := (i*scaleEndpoints + e) % scalePods
-		s.Endpoints = append(s.Endpoints, Endpoint{Addresses: []netip.Addr{scalePodIP(pod)}, Ready: true, Serving: true})
+		s.Endpoints = append(s.Endpoints, cluster.Endpoint{Addresses: []netip.Addr{scalePodIP(pod)}, Ready: true, Serving: true})
 	}
 	return s
 }
 
 // scalePolicy applies to Pods of one application and lets in those of ten
 // others, a rule each.
-func scalePolicy(i int) *NetworkPolicy {
-	np := &NetworkPolicy{Meta: meta(KindNetworkPolicy, "ns", fmt.Sprintf("np%d", i)), Ingress: true,
-		Pods: SelectLabels(Labels{"app": fmt.Sprintf("app%d", i%scaleLocal)})}
+func scalePolicy(i int) *cluster.NetworkPolicy {
+	np := &cluster.NetworkPolicy{Meta: meta(cluster.KindNetworkPolicy, "ns", fmt.Sprintf("np%d", i)), Ingress: true,
+		Pods: cluster.SelectLabels(cluster.Labels{"app": fmt.Sprintf("app%d", i%scaleLocal)})}
 	for r := range scaleRules {
-		from := SelectLabels(Labels{"app": fmt.Sprintf("app%d", (i*scaleRules+r)%scalePolicies)})
-		np.IngressRules = append(np.IngressRules, NetworkPolicyRule{
-			Peers: []NetworkPolicyPeer{{Pods: &from}},
-			Ports: []PolicyPort{{Protocol: TCP, Port: PortRef{Number: uint16(8000 + r)}}}})
+		from := cluster.SelectLabels(cluster.Labels{"app": fmt.Sprintf("app%d", (i*scaleRules+r)%scalePolicies)})
+		np.IngressRules = append(np.IngressRules, cluster.NetworkPolicyRule{
+			Peers: []cluster.NetworkPolicyPeer{{Pods: &from}},
+			Ports: []cluster.PolicyPort{{Protocol: cluster.TCP, Port: cluster.PortRef{Number: uint16(8000 + r)}}}})
 	}
 	return np
 }
@@ -119,26 +123,26 @@ func scalePolicy(i int) *NetworkPolicy {
 func BenchmarkLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		more []Object // of the cluster
-		to   func(*testing.B) Installer
+		more []cluster.Object // of the cluster
+		to   func(*testing.B) ledger.Installer
 	}{
-		{"model", nil, func(*testing.B) Installer { return NewMemorySwitch() }},
-		{"switch", nil, func(b *testing.B) Installer { return newRealSwitch(b) }},
-		{"crowd", lettingIn(Selector{}), func(b *testing.B) Installer { return newRealSwitch(b) }},
+		{"model", nil, func(*testing.B) ledger.Installer { return ledger.NewMemorySwitch() }},
+		{"switch", nil, func(b *testing.B) ledger.Installer { return newRealSwitch(b) }},
+		{"crowd", lettingIn(cluster.Selector{}), func(b *testing.B) ledger.Installer { return newRealSwitch(b) }},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkLoad(b, c.more, c.to) })
 	}
 }
 
-func benchmarkLoad(b *testing.B, more []Object, to func(*testing.B) Installer) {
+func benchmarkLoad(b *testing.B, more []cluster.Object, to func(*testing.B) ledger.Installer) {
 	before := heapMiB()
-	store := scaleCluster()
-	store.Apply(Change{Source: storyFile, Set: more})
+	objects := scaleCluster()
+	objects.Apply(store.Change{Source: storyFile, Set: more})
 	var heap float64
 	cpu := cpuTime(b)
 	for b.Loop() {
 		sw := to(b)
-		r := load(b, store, sw)
+		r := load(b, objects, sw)
 		b.StopTimer()
 		cpu -= cpuTime(b)
 		heap = heapMiB() - before
@@ -152,9 +156,9 @@ func benchmarkLoad(b *testing.B, more []Object, to func(*testing.B) Installer) {
 	b.ReportMetric(mappedMiB(), "MiB-mapped")
 }
 
-func load(b *testing.B, store *Store, to Installer) *Reconciler {
+func load(b *testing.B, objects *store.Store, to ledger.Installer) *Reconciler {
 	r := NewReconciler("node-a", to, time.Now)
-	if err := r.Update(store.Snapshot(), nil); err != nil {
+	if err := r.Update(objects.Snapshot(), nil); err != nil {
 		b.Fatal(err)
 	}
 	return r
@@ -193,39 +197,39 @@ func mappedMiB() float64 {
 // changes, 99 in 100 and all took at most, and the switch's own share.
 func BenchmarkChange(b *testing.B) {
 	unknown, known := podNamed(9_001, "none"), podNamed(9_001, "everybody")
-	everybody := SelectLabels(Labels{"app": "everybody"})
+	everybody := cluster.SelectLabels(cluster.Labels{"app": "everybody"})
 	for _, c := range []struct {
 		name string
-		more []Object // of the cluster
-		to   [2]Object
+		more []cluster.Object // of the cluster
+		to   [2]cluster.Object
 	}{
-		{"Endpoint", nil, [2]Object{scaleSlice(77, scaleEndpoints-1), scaleSlice(77, scaleEndpoints)}},
-		{"RemotePod", nil, [2]Object{podNamed(9_001, "none"), scalePod(9_001)}},
-		{"LocalPod", nil, [2]Object{podNamed(7, "none"), scalePod(7)}},
-		{"FirstPodOfAllPolicies", appliedTo(everybody), [2]Object{podNamed(7, "none"), podNamed(7, "everybody")}},
-		{"LocalPodOfAllPolicies", append(appliedTo(everybody), podNamed(8, "everybody")), [2]Object{podNamed(7, "none"), podNamed(7, "everybody")}},
-		{"PodOfAllRules", lettingIn(everybody), [2]Object{unknown, known}},
-		{"PodOfCrowd", lettingIn(Selector{}), [2]Object{podMoved(9_001), scalePod(9_001)}},
-		{"PodOfAllRanks", rankedNamingAll(), [2]Object{unknown, known}},
+		{"Endpoint", nil, [2]cluster.Object{scaleSlice(77, scaleEndpoints-1), scaleSlice(77, scaleEndpoints)}},
+		{"RemotePod", nil, [2]cluster.Object{podNamed(9_001, "none"), scalePod(9_001)}},
+		{"LocalPod", nil, [2]cluster.Object{podNamed(7, "none"), scalePod(7)}},
+		{"FirstPodOfAllPolicies", appliedTo(everybody), [2]cluster.Object{podNamed(7, "none"), podNamed(7, "everybody")}},
+		{"LocalPodOfAllPolicies", append(appliedTo(everybody), podNamed(8, "everybody")), [2]cluster.Object{podNamed(7, "none"), podNamed(7, "everybody")}},
+		{"PodOfAllRules", lettingIn(everybody), [2]cluster.Object{unknown, known}},
+		{"PodOfCrowd", lettingIn(cluster.Selector{}), [2]cluster.Object{podMoved(9_001), scalePod(9_001)}},
+		{"PodOfAllRanks", rankedNamingAll(), [2]cluster.Object{unknown, known}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			store := scaleCluster()
-			store.Apply(Change{Source: storyFile, Set: c.more})
+			objects := scaleCluster()
+			objects.Apply(store.Change{Source: storyFile, Set: c.more})
 			sw := newRealSwitch(b)
-			measureChanges(b, store, load(b, store, sw), sw, c.to)
+			measureChanges(b, objects, load(b, objects, sw), sw, c.to)
 		})
 	}
 }
 
 // measureChanges takes two states of an object in turns.
-func measureChanges(b *testing.B, store *Store, r *Reconciler, sw *realSwitch, to [2]Object) {
+func measureChanges(b *testing.B, objects *store.Store, r *Reconciler, sw *realSwitch, to [2]cluster.Object) {
 	var took []time.Duration
 	sw.took = nil
 	runtime.GC() // what made the cluster is no cost of a change
 	cpu := cpuTime(b)
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()
-		u := store.Apply(Change{Source: storyFile, Set: []Object{to[i%2]}})
+		u := objects.Apply(store.Change{Source: storyFile, Set: []cluster.Object{to[i%2]}})
 		if err := r.Update(u.New, u.Changed); err != nil {
 			b.Fatal(err)
 		}
@@ -245,14 +249,14 @@ func measureChanges(b *testing.B, store *Store, r *Reconciler, sw *realSwitch, t
 	}
 }
 
-func podNamed(i int, app string) *Pod {
+func podNamed(i int, app string) *cluster.Pod {
 	p := scalePod(i)
-	p.Labels = Labels{"app": app}
+	p.Labels = cluster.Labels{"app": app}
 	return p
 }
 
 // podMoved is a Pod with another address.
-func podMoved(i int) *Pod {
+func podMoved(i int) *cluster.Pod {
 	p := scalePod(i)
 	p.IPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})}
 	return p
@@ -260,11 +264,11 @@ func podMoved(i int) *Pod {
 
 // lettingIn is policies that stand in for those of scaleCluster, the same but
 // that every rule lets in the Pods that one selector chooses.
-func lettingIn(who Selector) (all []Object) {
+func lettingIn(who cluster.Selector) (all []cluster.Object) {
 	for i := range scalePolicies {
 		np := scalePolicy(i)
 		for r := range np.IngressRules {
-			np.IngressRules[r].Peers = []NetworkPolicyPeer{{Pods: &who}}
+			np.IngressRules[r].Peers = []cluster.NetworkPolicyPeer{{Pods: &who}}
 		}
 		all = append(all, np)
 	}
@@ -273,7 +277,7 @@ func lettingIn(who Selector) (all []Object) {
 
 // appliedTo is policies that stand in for those of scaleCluster, the same but
 // that all apply to the Pods that one selector chooses.
-func appliedTo(whom Selector) (all []Object) {
+func appliedTo(whom cluster.Selector) (all []cluster.Object) {
 	for i := range scalePolicies {
 		np := scalePolicy(i)
 		np.Pods = whom
@@ -284,15 +288,15 @@ func appliedTo(whom Selector) (all []Object) {
 
 // rankedNamingAll is as many Antrea-native rules of a rank each, which all name
 // the Pods of app=everybody: each has entries of its own for them.
-func rankedNamingAll() (all []Object) {
-	everybody := SelectLabels(Labels{"app": "everybody"})
+func rankedNamingAll() (all []cluster.Object) {
+	everybody := cluster.SelectLabels(cluster.Labels{"app": "everybody"})
 	for i := range scalePolicies {
-		applied := SelectLabels(Labels{"app": fmt.Sprintf("app%d", i%scaleLocal)})
-		ap := &AntreaPolicy{Meta: meta(KindClusterNetworkPolicy, "", fmt.Sprintf("cnp%d", i)), Tier: DefaultTier, Priority: 1 + float64(i)/10,
-			AppliedTo: []AppliedTo{{Pods: &applied}}}
+		applied := cluster.SelectLabels(cluster.Labels{"app": fmt.Sprintf("app%d", i%scaleLocal)})
+		ap := &cluster.AntreaPolicy{Meta: meta(cluster.KindClusterNetworkPolicy, "", fmt.Sprintf("cnp%d", i)), Tier: cluster.DefaultTier, Priority: 1 + float64(i)/10,
+			AppliedTo: []cluster.AppliedTo{{Pods: &applied}}}
 		for r := range scaleRules {
-			ap.Ingress = append(ap.Ingress, PolicyRule{Action: ActionAllow, Peers: []PolicyPeer{{Pods: &everybody}},
-				Ports: []PolicyPort{{Protocol: TCP, Port: PortRef{Number: uint16(8000 + r)}}}})
+			ap.Ingress = append(ap.Ingress, cluster.PolicyRule{Action: cluster.ActionAllow, Peers: []cluster.PolicyPeer{{Pods: &everybody}},
+				Ports: []cluster.PolicyPort{{Protocol: cluster.TCP, Port: cluster.PortRef{Number: uint16(8000 + r)}}}})
 		}
 		all = append(all, ap)
 	}
@@ -301,11 +305,11 @@ func rankedNamingAll() (all []Object) {
 
 // counting counts what bundles hold.
 type counting struct {
-	Installer
+	ledger.Installer
 	added, deleted, groups int
 }
 
-func (c *counting) Apply(b *Bundle) error {
+func (c *counting) Apply(b *ledger.Bundle) error {
 	c.added += len(b.Add)
 	c.deleted += len(b.Delete)
 	c.groups += len(b.Groups) + len(b.DeleteGroups)
@@ -316,12 +320,12 @@ func (c *counting) Apply(b *Bundle) error {
 // its one entry, which has the conjunctions of all of them, and nothing else is
 // claimed anew.
 func TestOnePodOneEntry(t *testing.T) {
-	store := scaleCluster()
-	store.Apply(Change{Source: storyFile, Set: lettingIn(SelectLabels(Labels{"app": "everybody"}))})
+	objects := scaleCluster()
+	objects.Apply(store.Change{Source: storyFile, Set: lettingIn(cluster.SelectLabels(cluster.Labels{"app": "everybody"}))})
 	sw := newRealSwitch(t)
 	count := &counting{Installer: sw}
 	r := NewReconciler("node-a", count, time.Now)
-	if err := r.Update(store.Snapshot(), nil); err != nil {
+	if err := r.Update(objects.Snapshot(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -333,7 +337,7 @@ func TestOnePodOneEntry(t *testing.T) {
 		{"none", counting{deleted: 1}},
 	} {
 		*count = counting{Installer: sw}
-		u := store.Apply(Change{Source: storyFile, Set: []Object{podNamed(9_001, c.app)}})
+		u := objects.Apply(store.Change{Source: storyFile, Set: []cluster.Object{podNamed(9_001, c.app)}})
 		if err := r.Update(u.New, u.Changed); err != nil {
 			t.Fatal(err)
 		}

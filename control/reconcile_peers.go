@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
 
-// Sets of addresses as parts (ledger_shared.go). A set of addresses that rules
+// Sets of addresses as parts (ledger/sharedclause.go). A set of addresses that rules
 // share has entries for each place where rules ask for it: a table, a priority
 // and a clause. All K8s rules of a direction ask at one place; each rank of
 // Antrea-native rules is another, as OpenFlow has no other way to tell them
@@ -16,11 +19,11 @@ import (
 
 // kindPeers is the kind of the objects that such parts belong to. No object of
 // the cluster is of that kind.
-const kindPeers Kind = "Peers"
+const kindPeers cluster.Kind = "Peers"
 
 // clausePlace is where rules ask for addresses.
 type clausePlace struct {
-	set       *AddressSet
+	set       *policy.AddressSet
 	clause    tables.Clause
 	direction tables.Direction
 	kind      tables.PolicyKind
@@ -31,25 +34,25 @@ type clausePlace struct {
 }
 
 // placesOf are the places where a rule shares addresses.
-func placesOf(r *RealisedRule) (places []clausePlace) {
+func placesOf(r *policy.RealisedRule) (places []clausePlace) {
 	d := r.Rule.Direction
 	service := slices.ContainsFunc(r.Rule.To, func(a tables.Address) bool { return a.Service != nil })
 	if r.Peers != nil {
-		places = append(places, clausePlace{r.Peers, peerClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
+		places = append(places, clausePlace{r.Peers, policy.PeerClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
 	}
 	if r.Subjects != nil {
-		places = append(places, clausePlace{r.Subjects, subjectClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
+		places = append(places, clausePlace{r.Subjects, policy.SubjectClause(d), d, r.Rule.Kind, r.Rule.Priority, service})
 	}
 	return places
 }
 
 // part is the name of a place in the ledger.
-func (p clausePlace) part() Part {
-	name := fmt.Sprintf("%s-%d-%d-%d", p.direction, p.kind, p.priority, p.set.number)
+func (p clausePlace) part() ledger.Part {
+	name := fmt.Sprintf("%s-%d-%d-%d", p.direction, p.kind, p.priority, p.set.Number)
 	if p.service {
 		name += "-service"
 	}
-	return Part{Object: Key{Kind: kindPeers, Name: name}}
+	return ledger.Part{Object: cluster.Key{Kind: kindPeers, Name: name}}
 }
 
 // placed is a set of addresses at a place.
@@ -57,21 +60,21 @@ type placed struct {
 	like    tables.Rule // one of the rules, of which all that matters is alike
 	users   int
 	entries map[tables.Address][]*flow.Entry
-	desired *Desired
+	desired *ledger.Desired
 }
 
 // peerSets are the parts of all sets, by place.
 type peerSets struct {
-	at   map[*AddressSet]map[clausePlace]*placed
+	at   map[*policy.AddressSet]map[clausePlace]*placed
 	idle map[clausePlace]bool // places that may have lost their last rule
 }
 
 func newPeerSets() *peerSets {
-	return &peerSets{at: map[*AddressSet]map[clausePlace]*placed{}, idle: map[clausePlace]bool{}}
+	return &peerSets{at: map[*policy.AddressSet]map[clausePlace]*placed{}, idle: map[clausePlace]bool{}}
 }
 
 // join makes a rule one of those that share its addresses, and says how.
-func (s *peerSets) join(v *view, r *RealisedRule, w *wants) (clauses []SharedClause) {
+func (s *peerSets) join(v *view, r *policy.RealisedRule, w *wants) (clauses []ledger.SharedClause) {
 	for _, at := range placesOf(r) {
 		conjunction, ok := v.pipeline.Conjunction(r.Rule, at.clause)
 		if !ok {
@@ -79,19 +82,22 @@ func (s *peerSets) join(v *view, r *RealisedRule, w *wants) (clauses []SharedCla
 		}
 		set := s.at[at.set][at]
 		if set == nil {
-			set = &placed{like: r.Rule, entries: map[tables.Address][]*flow.Entry{}, desired: &Desired{Shared: true}}
-			enter(s.at, at.set, at, set)
-			set.change(v, at, AddressDelta{Added: at.set.Addresses()})
+			set = &placed{like: r.Rule, entries: map[tables.Address][]*flow.Entry{}, desired: &ledger.Desired{Shared: true}}
+			if s.at[at.set] == nil {
+				s.at[at.set] = map[clausePlace]*placed{}
+			}
+			s.at[at.set][at] = set
+			set.change(v, at, policy.AddressDelta{Added: at.set.Addresses()})
 			w.want(at.part(), set.desired)
 		}
 		set.users++
-		clauses = append(clauses, SharedClause{at.part(), conjunction, ruleOrigin(r, "")})
+		clauses = append(clauses, ledger.SharedClause{By: at.part(), Conjunction: conjunction, Origin: ruleOrigin(r, "")})
 	}
 	return clauses
 }
 
 // quit is the end of join.
-func (s *peerSets) quit(r *RealisedRule) {
+func (s *peerSets) quit(r *policy.RealisedRule) {
 	for _, at := range placesOf(r) {
 		if set := s.at[at.set][at]; set != nil {
 			set.users--
@@ -101,7 +107,7 @@ func (s *peerSets) quit(r *RealisedRule) {
 }
 
 // move follows the addresses of a set wherever it is.
-func (s *peerSets) move(v *view, c SetChange, w *wants) {
+func (s *peerSets) move(v *view, c policy.SetChange, w *wants) {
 	for at, set := range s.at[c.Set] {
 		set.change(v, at, c.AddressDelta)
 		w.want(at.part(), set.desired)
@@ -112,7 +118,10 @@ func (s *peerSets) move(v *view, c SetChange, w *wants) {
 func (s *peerSets) sweep(w *wants) {
 	for at := range s.idle {
 		if s.at[at.set][at].users == 0 {
-			leave(s.at, at.set, at)
+			delete(s.at[at.set], at)
+			if len(s.at[at.set]) == 0 {
+				delete(s.at, at.set)
+			}
 			w.want(at.part(), nil)
 		}
 	}
@@ -131,7 +140,7 @@ func (s *peerSets) clear(w *wants) {
 
 // change makes the entries of addresses that came, and leaves out those of
 // addresses that went.
-func (p *placed) change(v *view, at clausePlace, d AddressDelta) {
+func (p *placed) change(v *view, at clausePlace, d policy.AddressDelta) {
 	gone := map[*flow.Entry]bool{}
 	for _, a := range d.Removed {
 		for _, e := range p.entries[a] {
@@ -139,19 +148,19 @@ func (p *placed) change(v *view, at clausePlace, d AddressDelta) {
 		}
 		delete(p.entries, a)
 	}
-	next := &Desired{Shared: true, Entries: make([]Wanted, 0, len(p.desired.Entries)+len(d.Added))}
+	next := &ledger.Desired{Shared: true, Entries: make([]ledger.Wanted, 0, len(p.desired.Entries)+len(d.Added))}
 	for _, w := range p.desired.Entries {
 		if !gone[w.Entry] {
 			next.Entries = append(next.Entries, w)
 		}
 	}
-	origin := &Origin{Object: at.part().Object}
+	origin := &ledger.Origin{Object: at.part().Object}
 	for _, a := range d.Added {
 		entries := v.pipeline.ClauseEntry(p.like, at.clause, a)
 		p.entries[a] = entries
 		for _, e := range entries {
 			e.Actions = nil
-			next.Entries = append(next.Entries, Wanted{e, origin})
+			next.Entries = append(next.Entries, ledger.Wanted{Entry: e, Origin: origin})
 		}
 	}
 	p.desired = next

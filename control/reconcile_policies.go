@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
@@ -20,23 +23,23 @@ import (
 type policyBuilder struct {
 	clock    func() time.Time
 	recalled *Memory // for the first policies; nil: nothing
-	groupsOf func(Name) []uint32
+	groupsOf func(cluster.Name) []uint32
 	seen     *sightings
-	config   PolicyConfig
-	policies *Policies
-	rules    map[Part]*Desired // as last wanted
+	config   policy.Config
+	policies *policy.Policies
+	rules    map[ledger.Part]*ledger.Desired // as last wanted
 	peers    *peerSets
-	isolated map[Part]bool
-	refused  map[Key]error // as last told
+	isolated map[ledger.Part]bool
+	refused  map[cluster.Key]error // as last told
 }
 
-func newPolicyBuilder(groupsOf func(Name) []uint32, seen *sightings, clock func() time.Time) *policyBuilder {
+func newPolicyBuilder(groupsOf func(cluster.Name) []uint32, seen *sightings, clock func() time.Time) *policyBuilder {
 	return &policyBuilder{
-		clock: clock, groupsOf: groupsOf, seen: seen, rules: map[Part]*Desired{}, peers: newPeerSets(), isolated: map[Part]bool{},
+		clock: clock, groupsOf: groupsOf, seen: seen, rules: map[ledger.Part]*ledger.Desired{}, peers: newPeerSets(), isolated: map[ledger.Part]bool{},
 	}
 }
 
-func (b *policyBuilder) settled(Part, *Desired) {}
+func (b *policyBuilder) settled(ledger.Part, *ledger.Desired) {}
 
 func (b *policyBuilder) build(c *change, w *wants) {
 	if !c.all && !c.touches(policyKinds...) {
@@ -47,13 +50,13 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		keys = nil
 		b.config = config
 		config.Clock = b.clock
-		b.policies = NewPolicies(config)
+		b.policies = policy.New(config)
 		if b.recalled != nil {
-			_ = b.policies.recall(b.recalled) // Recall has tried it
+			_ = b.policies.Restore(&b.recalled.RuleNumbers) // Restore has tried it
 			b.recalled = nil
 		}
 	}
-	ch := b.policies.Update(PolicyInput{
+	ch := b.policies.Update(policy.Input{
 		Cluster: c.now.Cluster, Changed: keys, Ports: connectedPorts(c.now), ServiceGroups: b.groupsOf,
 	})
 	if c.all {
@@ -65,7 +68,7 @@ func (b *policyBuilder) build(c *change, w *wants) {
 }
 
 // realised are the rules that are to stand in the tables.
-func (b *policyBuilder) realised() []*RealisedRule {
+func (b *policyBuilder) realised() []*policy.RealisedRule {
 	if b.policies == nil {
 		return nil
 	}
@@ -73,19 +76,19 @@ func (b *policyBuilder) realised() []*RealisedRule {
 }
 
 // policyKinds are the kinds of objects that rules depend on.
-var policyKinds = []Kind{
-	KindNodeConfig, KindNode, KindNamespace, KindPod, KindService, KindTier, KindGroup, KindClusterGroup,
-	KindNetworkPolicy, KindClusterNetworkPolicy, KindAntreaNetworkPolicy,
+var policyKinds = []cluster.Kind{
+	cluster.KindNodeConfig, cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindTier, cluster.KindGroup, cluster.KindClusterGroup,
+	cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy,
 }
 
-func policyConfig(v *view) PolicyConfig {
-	return PolicyConfig{Features: v.config.Features, Families: familiesOf(v)}
+func policyConfig(v *view) policy.Config {
+	return policy.Config{Features: v.config.Features, Families: familiesOf(v)}
 }
 
-func connectedPorts(v *view) map[Name]uint32 {
-	ports := map[Name]uint32{}
+func connectedPorts(v *view) map[cluster.Name]uint32 {
+	ports := map[cluster.Name]uint32{}
 	for _, p := range v.connected() {
-		name := Name{p.Key.Namespace, p.Key.Name}
+		name := cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}
 		ports[name] = v.ports[name].OFPort
 	}
 	return ports
@@ -112,7 +115,7 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 }
 
 // apply makes what changed.
-func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
+func (b *policyBuilder) apply(v *view, ch *policy.Change, w *wants) {
 	for _, c := range ch.Sets {
 		b.peers.move(v, c, w)
 	}
@@ -139,23 +142,23 @@ func (b *policyBuilder) apply(v *view, ch *PolicyChange, w *wants) {
 }
 
 // rulePart is the part of a policy that a rule is.
-func rulePart(r *RealisedRule) Part {
-	name := r.Key.describe()
+func rulePart(r *policy.RealisedRule) ledger.Part {
+	name := r.Key.FieldPath()
 	if r.Key.Part != "" {
 		name += " for " + r.Key.Part
 	}
-	return Part{r.Key.Policy, name}
+	return ledger.Part{Object: r.Key.Policy, Name: name}
 }
 
-func ruleOrigin(r *RealisedRule, more string) *Origin {
-	return &Origin{Object: r.Key.Policy, Field: r.Key.describe() + more, Rule: r.Name}
+func ruleOrigin(r *policy.RealisedRule, more string) *ledger.Origin {
+	return &ledger.Origin{Object: r.Key.Policy, Field: r.Key.FieldPath() + more, Rule: r.Name}
 }
 
 // add makes all entries of a rule, but for peers that others have too.
-func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
-	d := &Desired{}
-	d.add(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
-	d.add(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
+func (b *policyBuilder) add(v *view, r *policy.RealisedRule, w *wants) {
+	d := &ledger.Desired{}
+	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
+	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
 	d.Clauses = b.peers.join(v, r, w)
 	b.rules[rulePart(r)] = d
 	b.seen.note(r)
@@ -164,7 +167,7 @@ func (b *policyBuilder) add(v *view, r *RealisedRule, w *wants) {
 
 // readdress makes the entries of addresses that a rule gained, and leaves out
 // those of addresses that it lost.
-func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
+func (b *policyBuilder) readdress(v *view, c *policy.AddressChange, w *wants) {
 	part := rulePart(c.RealisedRule)
 	entries := func(from, to []tables.Address) (all []*flow.Entry) {
 		for _, a := range from {
@@ -176,30 +179,30 @@ func (b *policyBuilder) readdress(v *view, c *AddressChange, w *wants) {
 		return all
 	}
 	was := b.rules[part]
-	d := &Desired{Clauses: was.Clauses, Entries: minus(was.Entries, entries(c.From.Removed, c.To.Removed))}
-	d.add(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
+	d := &ledger.Desired{Clauses: was.Clauses, Entries: minus(was.Entries, entries(c.From.Removed, c.To.Removed))}
+	d.AddEntries(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
 	b.rules[part] = d
 	b.seen.note(c.RealisedRule)
 	w.want(part, d)
 }
 
 // minus is what of all has none of the identities of gone.
-func minus(all []Wanted, gone []*flow.Entry) []Wanted {
+func minus(all []ledger.Wanted, gone []*flow.Entry) []ledger.Wanted {
 	left := map[flow.Identity]bool{}
 	for _, e := range gone {
 		left[e.Identity()] = true
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(w Wanted) bool {
+	return slices.DeleteFunc(slices.Clone(all), func(w ledger.Wanted) bool {
 		return len(left) > 0 && left[w.Entry.Identity()]
 	})
 }
 
-func isolationPart(i Isolation) Part {
+func isolationPart(i policy.Isolation) ledger.Part {
 	direction := "ingress"
 	if i.Direction == tables.Egress {
 		direction = "egress"
 	}
-	return Part{Key{KindPod, i.Pod.Namespace, i.Pod.Name}, isolationName + direction}
+	return ledger.Part{Object: cluster.Key{Kind: cluster.KindPod, Namespace: i.Pod.Namespace, Name: i.Pod.Name}, Name: isolationName + direction}
 }
 
 // isolationName begins the names of the parts that isolate a Pod.
@@ -210,23 +213,23 @@ func cutIsolation(name string) (direction string, ok bool) {
 	return strings.CutPrefix(name, isolationName)
 }
 
-func (b *policyBuilder) isolate(v *view, i Isolation, w *wants) {
+func (b *policyBuilder) isolate(v *view, i policy.Isolation, w *wants) {
 	p := isolationPart(i)
 	pod := tables.Pod{Port: tables.Port{No: i.Port}, IPs: i.IPs}
-	d := &Desired{}
+	d := &ledger.Desired{}
 	drop := v.pipeline.DefaultDrop
 	if i.Log {
 		drop = v.pipeline.LoggedDefaultDrop
 	}
-	d.add(Origin{Object: p.Object, Field: p.Name}, drop(i.Direction, pod)...)
+	d.AddEntries(ledger.Origin{Object: p.Object, Field: p.Name}, drop(i.Direction, pod)...)
 	b.isolated[p] = true
 	w.want(p, d)
 }
 
 // tell says how far policies have come.
 func (b *policyBuilder) tell(c *change, w *wants) {
-	for _, k := range slices.Concat(affected(c, KindNetworkPolicy, c.now.NetworkPolicies),
-		affected(c, KindClusterNetworkPolicy, c.now.AntreaPolicies), affected(c, KindAntreaNetworkPolicy, c.now.AntreaPolicies)) {
+	for _, k := range slices.Concat(affected(c, cluster.KindNetworkPolicy, c.now.NetworkPolicies),
+		affected(c, cluster.KindClusterNetworkPolicy, c.now.AntreaPolicies), affected(c, cluster.KindAntreaNetworkPolicy, c.now.AntreaPolicies)) {
 		if c.now.Object(k) != nil {
 			w.fine(k)
 		}
@@ -238,7 +241,7 @@ func (b *policyBuilder) tell(c *change, w *wants) {
 		}
 	}
 	b.refused = refused
-	for _, k := range slices.SortedFunc(maps.Keys(refused), Key.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(refused), cluster.Key.Compare) {
 		w.refuse(k, "%s", refused[k])
 	}
 	if !c.now.config.Features.AntreaPolicy {

@@ -7,19 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/flow"
 )
 
 // recorder is a switch that notes what reaches it, and refuses what it is told
 // to.
 type recorder struct {
-	*MemorySwitch
+	*ledger.MemorySwitch
 	refuse func(line string) bool // entries to refuse, as text with names
 	names  *flow.Names
 	log    []string // "purge ADDR", or a bundle's lines with + and -
 }
 
-func (r *recorder) Apply(b *Bundle) error {
+func (r *recorder) Apply(b *ledger.Bundle) error {
 	if b.Names != nil {
 		r.names = b.Names
 	}
@@ -42,7 +46,7 @@ func (r *recorder) Apply(b *Bundle) error {
 	return r.MemorySwitch.Apply(b)
 }
 
-func (r *recorder) Purge(all []Purge) {
+func (r *recorder) Purge(all []ledger.Purge) {
 	for _, p := range all {
 		if p.Addr.IsValid() {
 			r.log = append(r.log, "purge "+p.Addr.String())
@@ -61,8 +65,8 @@ func (r *recorder) when(text string) int {
 func newRecorded(t *testing.T, yaml string) (*telling, *recorder) {
 	t.Helper()
 	var r *recorder
-	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to Installer) Installer {
-		r = &recorder{MemorySwitch: to.(*MemorySwitch)}
+	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to ledger.Installer) ledger.Installer {
+		r = &recorder{MemorySwitch: to.(*ledger.MemorySwitch)}
 		return r
 	})
 	if yaml != "" {
@@ -72,9 +76,9 @@ func newRecorded(t *testing.T, yaml string) (*telling, *recorder) {
 	return x, r
 }
 
-func decodeAll(t testing.TB, yaml string) []Object {
+func decodeAll(t testing.TB, yaml string) []cluster.Object {
 	t.Helper()
-	d := Decode(storyFile, []byte(yaml))
+	d := manifest.Decode(storyFile, []byte(yaml))
 	for _, p := range d.Problems {
 		t.Fatal(p)
 	}
@@ -101,8 +105,8 @@ spec: {podSelector: {matchLabels: {app: spare}}, policyTypes: [Ingress]}
 )
 
 var (
-	spareKey = Key{KindPod, "default", "spare"}
-	guardKey = Key{KindNetworkPolicy, "default", "guard"}
+	spareKey = cluster.Key{Kind: cluster.KindPod, Namespace: "default", Name: "spare"}
+	guardKey = cluster.Key{Kind: cluster.KindNetworkPolicy, Namespace: "default", Name: "guard"}
 )
 
 // TestPodWaitsForItsPolicies keeps a Pod's port closed while the switch does
@@ -115,7 +119,7 @@ func TestPodWaitsForItsPolicies(t *testing.T) {
 		t.Error("the Pod's port is open")
 	}
 	s, _ := x.r.Status(spareKey)
-	if s.State != Pending {
+	if s.State != ledger.Pending {
 		t.Errorf("the Pod is %s: %s", s.State, s.Reason)
 	}
 	sw.refuse = nil
@@ -125,7 +129,7 @@ func TestPodWaitsForItsPolicies(t *testing.T) {
 	if sw.when(openSpare) < sw.when(guarded) || sw.when(guarded) < 0 {
 		t.Errorf("opened at %d, guarded at %d", sw.when(openSpare), sw.when(guarded))
 	}
-	if s, _ := x.r.Status(spareKey); s.State != Installed {
+	if s, _ := x.r.Status(spareKey); s.State != ledger.Installed {
 		t.Errorf("the Pod is %s: %s", s.State, s.Reason)
 	}
 }
@@ -135,7 +139,7 @@ func TestPodWaitsForItsPolicies(t *testing.T) {
 func TestPodGoesFirst(t *testing.T) {
 	x, sw := newRecorded(t, spareYAML+guardYAML)
 	sw.refuse = func(line string) bool { return strings.Contains(line, "- table=Classifier") }
-	u := x.store.Apply(Change{Source: storyFile, Delete: []Key{spareKey, guardKey}})
+	u := x.store.Apply(store.Change{Source: storyFile, Delete: []cluster.Key{spareKey, guardKey}})
 	if err := x.r.Update(u.New, u.Changed); err == nil {
 		t.Error("nothing failed")
 	}
@@ -165,7 +169,7 @@ spec: {clusterIP: 10.96.0.53, selector: {app: spare}, ports: [{protocol: UDP, po
 		t.Errorf("purged at %d, opened at %d", purged, opened)
 	}
 	sw.log = nil
-	x.change(nil, []Key{spareKey})
+	x.change(nil, []cluster.Key{spareKey})
 	gone, purged := sw.when("- table=EndpointDNAT"), sw.when("purge UDP 10.96.0.53:53 to 10.10.0.13:5353")
 	if gone < 0 || purged < gone {
 		t.Errorf("the endpoint went at %d, purged at %d; log:\n%s", gone, purged, strings.Join(sw.log, "\n"))
@@ -179,7 +183,7 @@ func TestUnchangedEntries(t *testing.T) {
 	if len(sw.log) != 0 {
 		t.Errorf("the same objects again made bundles:\n%s", strings.Join(sw.log, "\n"))
 	}
-	x.change(nil, []Key{spareKey})
+	x.change(nil, []cluster.Key{spareKey})
 	for _, bundle := range sw.log {
 		for line := range strings.Lines(bundle) {
 			about := []string{
@@ -210,9 +214,9 @@ spec: {clusterIP: 10.96.1.%d, selector: {app: web}, ports: [{protocol: TCP, port
 	}
 	x.change(decodeAll(t, yaml.String()), nil)
 	for _, s := range x.r.Services(nil) {
-		want := Installed
+		want := ledger.Installed
 		if s.Object.Name == "s57" {
-			want = Pending
+			want = ledger.Pending
 			if !strings.Contains(s.Reason, "10.96.1.57") {
 				t.Errorf("the reason does not name the entry: %s", s.Reason)
 			}
@@ -225,7 +229,7 @@ spec: {clusterIP: 10.96.1.%d, selector: {app: web}, ports: [{protocol: TCP, port
 	if err := x.r.Retry(); err != nil {
 		t.Fatal(err)
 	}
-	if s, _ := x.r.Status(Key{KindService, "default", "s57"}); s.State != Installed {
+	if s, _ := x.r.Status(cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "s57"}); s.State != ledger.Installed {
 		t.Errorf("s57 is %s: %s", s.State, s.Reason)
 	}
 }
@@ -243,7 +247,7 @@ spec: {clusterIP: 10.96.0.10, selector: {app: web}, ports: [{protocol: TCP, port
 	config := *x.store.Snapshot().NodeConfig(storyNode)
 	config.Features = map[string]bool{"AntreaProxy": false}
 	sw.refuse = func(line string) bool { return strings.Contains(line, "+ table=DNAT") }
-	x.change([]Object{&config}, nil)
+	x.change([]cluster.Object{&config}, nil)
 	if diff := diffDumps(before, x.dump()); diff != "" {
 		t.Errorf("half of the change is in:\n%s", diff)
 	}
@@ -264,19 +268,19 @@ func TestNodeUnknown(t *testing.T) {
 	x, _ := newRecorded(t, "")
 	node := x.store.Snapshot().Node(storyNode)
 	before := x.dump()
-	u := x.store.Apply(Change{Source: storyFile, Delete: []Key{node.Key}})
+	u := x.store.Apply(store.Change{Source: storyFile, Delete: []cluster.Key{node.Key}})
 	if err := x.r.Update(u.New, u.Changed); err == nil || !strings.Contains(err.Error(), storyNode) {
 		t.Errorf("without the Node: %v", err)
 	}
-	u = x.store.Apply(Change{Source: storyFile, Set: decodeAll(t, spareYAML)})
+	u = x.store.Apply(store.Change{Source: storyFile, Set: decodeAll(t, spareYAML)})
 	if err := x.r.Update(u.New, u.Changed); err == nil {
 		t.Error("still without the Node")
 	}
 	if diff := diffDumps(before, x.dump()); diff != "" {
 		t.Errorf("changed:\n%s", diff)
 	}
-	x.change([]Object{node}, nil)
-	if s, _ := x.r.Status(spareKey); s.State != Installed || s.Entries == 0 {
+	x.change([]cluster.Object{node}, nil)
+	if s, _ := x.r.Status(spareKey); s.State != ledger.Installed || s.Entries == 0 {
 		t.Errorf("the Pod that came meanwhile is %s with %d entries", s.State, s.Entries)
 	}
 }
@@ -303,11 +307,11 @@ func TestSwapAndClash(t *testing.T) {
 			t.Errorf("%s is of %v, %v; want %s", ip, found, err, name)
 		}
 	}
-	if s, _ := x.r.Status(Key{KindService, "default", "c"}); s.State != Refused || !strings.Contains(s.Reason, "Service/default/d") {
+	if s, _ := x.r.Status(cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "c"}); s.State != ledger.Refused || !strings.Contains(s.Reason, "Service/default/d") {
 		t.Errorf("c is %s: %s", s.State, s.Reason)
 	}
-	x.change(nil, []Key{{KindService, "default", "d"}})
-	if s, _ := x.r.Status(Key{KindService, "default", "c"}); s.State != Installed {
+	x.change(nil, []cluster.Key{{Kind: cluster.KindService, Namespace: "default", Name: "d"}})
+	if s, _ := x.r.Status(cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "c"}); s.State != ledger.Installed {
 		t.Errorf("without d, c is %s: %s", s.State, s.Reason)
 	}
 }
@@ -315,7 +319,7 @@ func TestSwapAndClash(t *testing.T) {
 // TestFeatures switches each feature off and on again: its objects say so
 // meanwhile, and all is as before in the end.
 func TestFeatures(t *testing.T) {
-	var objects []Object
+	var objects []cluster.Object
 	for _, name := range []string{"egress", "trafficcontrol", "antreapolicy", "networkpolicy", "service-external"} {
 		objects = append(objects, readStory(t, "testdata/stories/"+name+".txtar").steps[0].objects...)
 	}
@@ -331,11 +335,11 @@ func TestFeatures(t *testing.T) {
 		on := x.store.Snapshot().NodeConfig(storyNode)
 		off := *on
 		off.Features = map[string]bool{feature: false}
-		x.change([]Object{&off}, nil)
+		x.change([]cluster.Object{&off}, nil)
 		if got := strings.Join(x.statuses(), ""); !strings.Contains(got, say) {
 			t.Errorf("without %s:\n%swant: %s", feature, got, say)
 		}
-		x.change([]Object{on}, nil)
+		x.change([]cluster.Object{on}, nil)
 		if ok, diff := sameDump(start, x.dump()); !ok {
 			t.Errorf("%s off and on:\n%s", feature, diff)
 		}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
@@ -16,16 +17,16 @@ import (
 // objects say of its switch, and the Pods that run here. It is not written
 // after it was made.
 type view struct {
-	*Cluster
+	*cluster.Cluster
 	node     string
 	config   tables.Config
 	pipeline *tables.Pipeline
 	names    *flow.Names
 	// here are the Pods of this Node that may have a port: neither terminated
 	// nor in the Node's network.
-	here map[Key]*Pod
+	here map[cluster.Key]*cluster.Pod
 	// ports are the ports of Pods by the Pod's name.
-	ports map[Name]SwitchPort
+	ports map[cluster.Name]cluster.SwitchPort
 	// nodeIPs are the addresses of all Nodes.
 	nodeIPs map[netip.Addr]bool
 	zone    string // the Node's topology zone
@@ -49,7 +50,7 @@ const (
 // newView is the view of a Node on a snapshot. was is its last view, nil when
 // there is none, and keys are the objects that differ; nil: any may. A Node
 // without a NodeConfig or without address ranges for its Pods has no view.
-func newView(c *Cluster, node string, was *view, keys []Key) (*view, error) {
+func newView(c *cluster.Cluster, node string, was *view, keys []cluster.Key) (*view, error) {
 	nc, n := c.NodeConfig(node), c.Node(node)
 	if nc == nil {
 		var there []string
@@ -68,15 +69,15 @@ func newView(c *Cluster, node string, was *view, keys []Key) (*view, error) {
 
 // reuse fills in what follows from the snapshot, as far as possible by taking
 // it from the last view.
-func (v *view) reuse(was *view, keys []Key, nc *NodeConfig) {
+func (v *view) reuse(was *view, keys []cluster.Key, nc *cluster.NodeConfig) {
 	touched := touchedKinds(keys)
 	fresh := was == nil || keys == nil
-	if fresh || touched[KindPod] {
+	if fresh || touched[cluster.KindPod] {
 		v.here = podsHere(v.Cluster, v.node, was, keys)
 	} else {
 		v.here = was.here
 	}
-	if fresh || touched[KindNode] {
+	if fresh || touched[cluster.KindNode] {
 		v.nodeIPs = nodeAddresses(v.Cluster)
 	} else {
 		v.nodeIPs = was.nodeIPs
@@ -93,8 +94,8 @@ func (v *view) reuse(was *view, keys []Key, nc *NodeConfig) {
 	v.ports, v.names = podPorts(nc, v.here), pipelineNames(v.pipeline, nc, v.here)
 }
 
-func touchedKinds(keys []Key) map[Kind]bool {
-	kinds := map[Kind]bool{}
+func touchedKinds(keys []cluster.Key) map[cluster.Kind]bool {
+	kinds := map[cluster.Kind]bool{}
 	for _, k := range keys {
 		kinds[k.Kind] = true
 	}
@@ -103,8 +104,8 @@ func touchedKinds(keys []Key) map[Kind]bool {
 
 // podsHere finds the Pods of a Node: all anew, or those of the last view with
 // what changed.
-func podsHere(c *Cluster, node string, was *view, keys []Key) map[Key]*Pod {
-	here := map[Key]*Pod{}
+func podsHere(c *cluster.Cluster, node string, was *view, keys []cluster.Key) map[cluster.Key]*cluster.Pod {
+	here := map[cluster.Key]*cluster.Pod{}
 	if was == nil || keys == nil {
 		for k, p := range c.Pods {
 			if runsOn(p, node) {
@@ -124,11 +125,11 @@ func podsHere(c *Cluster, node string, was *view, keys []Key) map[Key]*Pod {
 	return here
 }
 
-func runsOn(p *Pod, node string) bool {
+func runsOn(p *cluster.Pod, node string) bool {
 	return p.NodeName == node && !p.HostNetwork && !p.Terminated()
 }
 
-func nodeAddresses(c *Cluster) map[netip.Addr]bool {
+func nodeAddresses(c *cluster.Cluster) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for _, n := range c.Nodes {
 		for _, a := range n.Addresses {
@@ -140,31 +141,31 @@ func nodeAddresses(c *Cluster) map[netip.Addr]bool {
 
 // samePorts says whether Pods kept what the CNI plugin gave them: those of the
 // keys, or all when any may differ.
-func samePorts(was, now map[Key]*Pod, keys []Key) bool {
+func samePorts(was, now map[cluster.Key]*cluster.Pod, keys []cluster.Key) bool {
 	if keys == nil {
-		keys = diffMaps(nil, was, now)
+		keys = cluster.AppendChanged(nil, was, now)
 	}
-	return !slices.ContainsFunc(keys, func(k Key) bool { return portOf(was[k]) != portOf(now[k]) })
+	return !slices.ContainsFunc(keys, func(k cluster.Key) bool { return portOf(was[k]) != portOf(now[k]) })
 }
 
-func portOf(p *Pod) SwitchPort {
+func portOf(p *cluster.Pod) cluster.SwitchPort {
 	if p == nil {
-		return SwitchPort{}
+		return cluster.SwitchPort{}
 	}
 	return p.SwitchPort
 }
 
 // podPorts are the ports of Pods: those that the CNI plugin made, and those of
 // the NodeConfig, which has the last word.
-func podPorts(nc *NodeConfig, here map[Key]*Pod) map[Name]SwitchPort {
-	ports := map[Name]SwitchPort{}
+func podPorts(nc *cluster.NodeConfig, here map[cluster.Key]*cluster.Pod) map[cluster.Name]cluster.SwitchPort {
+	ports := map[cluster.Name]cluster.SwitchPort{}
 	for _, p := range here {
 		if p.SwitchPort.OFPort != 0 {
 			ports[p.SwitchPort.Pod] = p.SwitchPort
 		}
 	}
 	for _, p := range nc.Ports {
-		if p.Pod != (Name{}) {
+		if p.Pod != (cluster.Name{}) {
 			ports[p.Pod] = p
 		}
 	}
@@ -172,7 +173,7 @@ func podPorts(nc *NodeConfig, here map[Key]*Pod) map[Name]SwitchPort {
 }
 
 // pipelineNames are the names that dumps of a Node's switch show.
-func pipelineNames(p *tables.Pipeline, nc *NodeConfig, here map[Key]*Pod) *flow.Names {
+func pipelineNames(p *tables.Pipeline, nc *cluster.NodeConfig, here map[cluster.Key]*cluster.Pod) *flow.Names {
 	names := p.Names()
 	for _, pod := range here {
 		if pod.SwitchPort.OFPort != 0 {
@@ -190,7 +191,7 @@ func pipelineNames(p *tables.Pipeline, nc *NodeConfig, here map[Key]*Pod) *flow.
 }
 
 // tableConfig is what a Node's own objects say of its tables.
-func tableConfig(nc *NodeConfig, n *Node) tables.Config {
+func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 	c := tables.Config{
 		Features:          tableFeatures(nc),
 		Gateway:           tables.Port{Name: nc.Gateway.Name, No: nc.Gateway.OFPort, MAC: nc.Gateway.MAC},
@@ -208,8 +209,8 @@ func tableConfig(nc *NodeConfig, n *Node) tables.Config {
 		PacketInRate:      nc.PacketInRate,
 		CookieRound:       cookieRound,
 	}
-	target, hasTarget := nc.port(l7TargetPort)
-	back, hasReturn := nc.port(l7ReturnPort)
+	target, hasTarget := portNamed(nc, l7TargetPort)
+	back, hasReturn := portNamed(nc, l7ReturnPort)
 	c.Features.L7Policy = c.Features.L7Policy && hasTarget && hasReturn
 	if c.Features.L7Policy {
 		c.L7Target, c.L7Return = target, back
@@ -230,7 +231,7 @@ func union(a, b []netip.Addr) []netip.Addr {
 
 // tableFeatures are the feature gates. Policies at the application layer also
 // need their two ports.
-func tableFeatures(nc *NodeConfig) tables.Features {
+func tableFeatures(nc *cluster.NodeConfig) tables.Features {
 	proxy := nc.Feature("AntreaProxy", true)
 	return tables.Features{
 		Proxy:          proxy,
@@ -243,8 +244,8 @@ func tableFeatures(nc *NodeConfig) tables.Features {
 	}
 }
 
-// port finds a port of the switch by its name.
-func (n *NodeConfig) port(name string) (tables.Port, bool) {
+// portNamed finds a port of the switch by its name.
+func portNamed(n *cluster.NodeConfig, name string) (tables.Port, bool) {
 	for _, p := range n.Ports {
 		if p.Name == name {
 			return tables.Port{Name: p.Name, No: p.OFPort, MAC: p.MAC}, true
@@ -257,16 +258,16 @@ func (n *NodeConfig) port(name string) (tables.Port, bool) {
 type change struct {
 	was  *view // nil at the start
 	now  *view
-	keys []Key // that differ
-	kind map[Kind]bool
+	keys []cluster.Key // that differ
+	kind map[cluster.Kind]bool
 	// all: the tables themselves changed, every entry is to be made anew.
 	all bool
 }
 
 // newChange compares two views; keys are the objects that differ, nil: any may.
-func newChange(was, now *view, keys []Key) *change {
+func newChange(was, now *view, keys []cluster.Key) *change {
 	if was == nil {
-		keys = changedKeys(EmptyCluster(), now.Cluster)
+		keys = changedKeys(cluster.EmptyCluster(), now.Cluster)
 	} else if keys == nil {
 		keys = changedKeys(was.Cluster, now.Cluster)
 	}
@@ -277,7 +278,7 @@ func newChange(was, now *view, keys []Key) *change {
 }
 
 // touches reports whether objects of one of the kinds differ.
-func (c *change) touches(kinds ...Kind) bool {
+func (c *change) touches(kinds ...cluster.Kind) bool {
 	for _, k := range kinds {
 		if c.kind[k] {
 			return true
@@ -288,8 +289,8 @@ func (c *change) touches(kinds ...Kind) bool {
 
 // affected are the objects of a kind that a change asks to look at: those that
 // differ, and all present ones when the tables did.
-func affected[T any](c *change, kind Kind, present map[Key]T) []Key {
-	var keys []Key
+func affected[T any](c *change, kind cluster.Kind, present map[cluster.Key]T) []cluster.Key {
+	var keys []cluster.Key
 	for _, k := range c.keys {
 		if k.Kind == kind {
 			keys = append(keys, k)
@@ -304,10 +305,10 @@ func affected[T any](c *change, kind Kind, present map[Key]T) []Key {
 // arrival sorts keys of objects and takes out doubles: objects that are gone
 // come first, then as the manifests have them, so that of two objects in one
 // file the first is the earlier one.
-func (v *view) arrival(keys []Key) []Key {
+func (v *view) arrival(keys []cluster.Key) []cluster.Key {
 	type placed struct {
-		key Key
-		at  Source
+		key cluster.Key
+		at  cluster.Source
 	}
 	all := make([]placed, len(keys))
 	for i, k := range keys {
@@ -328,11 +329,11 @@ func (v *view) arrival(keys []Key) []Key {
 
 // podsMoved reports whether Pods of this Node or their ports differ.
 func (c *change) podsMoved() bool {
-	if c.was == nil || c.touches(KindNodeConfig) {
+	if c.was == nil || c.touches(cluster.KindNodeConfig) {
 		return true
 	}
 	for _, k := range c.keys {
-		if k.Kind == KindPod && (c.was.here[k] != nil || c.now.here[k] != nil) {
+		if k.Kind == cluster.KindPod && (c.was.here[k] != nil || c.now.here[k] != nil) {
 			return true
 		}
 	}
@@ -341,32 +342,18 @@ func (c *change) podsMoved() bool {
 
 // changedKeys finds the objects that differ between two snapshots. An object
 // that did not change is the same pointer in both.
-func changedKeys(was, now *Cluster) (keys []Key) {
-	keys = diffMaps(keys, was.NodeConfigs, now.NodeConfigs)
-	keys = diffMaps(keys, was.Nodes, now.Nodes)
-	keys = diffMaps(keys, was.Namespaces, now.Namespaces)
-	keys = diffMaps(keys, was.Pods, now.Pods)
-	keys = diffMaps(keys, was.Services, now.Services)
-	keys = diffMaps(keys, was.EndpointSlices, now.EndpointSlices)
-	keys = diffMaps(keys, was.NetworkPolicies, now.NetworkPolicies)
-	keys = diffMaps(keys, was.AntreaPolicies, now.AntreaPolicies)
-	keys = diffMaps(keys, was.Tiers, now.Tiers)
-	keys = diffMaps(keys, was.Groups, now.Groups)
-	keys = diffMaps(keys, was.Egresses, now.Egresses)
-	keys = diffMaps(keys, was.ExternalIPPools, now.ExternalIPPools)
-	return diffMaps(keys, was.TrafficControls, now.TrafficControls)
-}
-
-func diffMaps[T any](keys []Key, was, now map[Key]*T) []Key {
-	for k, v := range now {
-		if was[k] != v {
-			keys = append(keys, k)
-		}
-	}
-	for k := range was {
-		if now[k] == nil {
-			keys = append(keys, k)
-		}
-	}
-	return keys
+func changedKeys(was, now *cluster.Cluster) (keys []cluster.Key) {
+	keys = cluster.AppendChanged(keys, was.NodeConfigs, now.NodeConfigs)
+	keys = cluster.AppendChanged(keys, was.Nodes, now.Nodes)
+	keys = cluster.AppendChanged(keys, was.Namespaces, now.Namespaces)
+	keys = cluster.AppendChanged(keys, was.Pods, now.Pods)
+	keys = cluster.AppendChanged(keys, was.Services, now.Services)
+	keys = cluster.AppendChanged(keys, was.EndpointSlices, now.EndpointSlices)
+	keys = cluster.AppendChanged(keys, was.NetworkPolicies, now.NetworkPolicies)
+	keys = cluster.AppendChanged(keys, was.AntreaPolicies, now.AntreaPolicies)
+	keys = cluster.AppendChanged(keys, was.Tiers, now.Tiers)
+	keys = cluster.AppendChanged(keys, was.Groups, now.Groups)
+	keys = cluster.AppendChanged(keys, was.Egresses, now.Egresses)
+	keys = cluster.AppendChanged(keys, was.ExternalIPPools, now.ExternalIPPools)
+	return cluster.AppendChanged(keys, was.TrafficControls, now.TrafficControls)
 }

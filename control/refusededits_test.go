@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/internal/antrailtest"
 )
 
 // onePortPolicy is a manifest of a NetworkPolicy that allows one port.
@@ -20,10 +23,10 @@ func onePortPolicy(name, port string) string {
 func TestRefusedEdits(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "two.yaml")
-	write(t, onePortPolicy("a", "80")+onePortPolicy("b", "80"), one)
-	write(t, onePortPolicy("c", "80"), two)
-	store := NewStore(DeriveEndpoints)
-	m, err := NewManifests(dir, store)
+	antrailtest.Write(t, onePortPolicy("a", "80")+onePortPolicy("b", "80"), one)
+	antrailtest.Write(t, onePortPolicy("c", "80"), two)
+	objects := store.NewStore(store.DeriveEndpoints)
+	m, err := store.NewManifests(dir, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +44,13 @@ func TestRefusedEdits(t *testing.T) {
 		{"refused and deleted", one, onePortPolicy("a", "330600"), "a " + refused, "a c"},
 		{"deleted", one, onePortPolicy("e", "80"), "", "c e"},
 	} {
-		write(t, s.text, s.file)
+		antrailtest.Write(t, s.text, s.file)
 		m.Read()
-		if got := editLines(dir, store); got != s.edits {
+		if got := editLines(dir, objects); got != s.edits {
 			t.Errorf("%s: %q, want %q", s.name, got, s.edits)
 		}
 		var there []string
-		for _, k := range sortedKeys(store.Snapshot().NetworkPolicies) {
+		for _, k := range sortedKeys(objects.Snapshot().NetworkPolicies) {
 			there = append(there, k.Name)
 		}
 		if got := strings.Join(there, " "); got != s.policies {
@@ -61,7 +64,7 @@ func TestRefusedEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Read()
-	if got := editLines(dir, store); got != "" {
+	if got := editLines(dir, objects); got != "" {
 		t.Errorf("a file that is gone: %q", got)
 	}
 	if err := os.Rename(dir, dir+".away"); err != nil {
@@ -69,7 +72,7 @@ func TestRefusedEdits(t *testing.T) {
 	}
 	defer os.Rename(dir+".away", dir)
 	m.Read()
-	if got := editLines(dir, store); !strings.HasPrefix(got, "e ") || !strings.Contains(got, "no such file or directory; what was read before stays") {
+	if got := editLines(dir, objects); !strings.HasPrefix(got, "e ") || !strings.Contains(got, "no such file or directory; what was read before stays") {
 		t.Errorf("the directory is gone: %q", got)
 	}
 }
@@ -79,10 +82,10 @@ func TestRefusedEdits(t *testing.T) {
 // policy ends only when it is deleted.
 func TestLastGoodPolicyStays(t *testing.T) {
 	dir := t.TempDir()
-	write(t, tierText("own", 110), filepath.Join(dir, "tier.yaml"))
-	write(t, tierPolicy("own", "podSelector: {}"), filepath.Join(dir, "policy.yaml"))
-	store := NewStore(DeriveEndpoints)
-	m, err := NewManifests(dir, store)
+	antrailtest.Write(t, tierText("own", 110), filepath.Join(dir, "tier.yaml"))
+	antrailtest.Write(t, tierPolicy("own", "podSelector: {}"), filepath.Join(dir, "policy.yaml"))
+	objects := store.NewStore(store.DeriveEndpoints)
+	m, err := store.NewManifests(dir, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,12 +106,12 @@ func TestLastGoodPolicyStays(t *testing.T) {
 		{"deleted", "policy.yaml", "", "", ""},
 		{"without a good state before", "policy.yaml", tierPolicy("nowhere", "podSelector: {}"), "", ""},
 	} {
-		write(t, s.text, filepath.Join(dir, s.file))
+		antrailtest.Write(t, s.text, filepath.Join(dir, s.file))
 		m.Read()
-		if got := editLines(dir, store); got != s.edits {
+		if got := editLines(dir, objects); got != s.edits {
 			t.Errorf("%s: %q, want %q", s.name, got, s.edits)
 		}
-		now, inForce := store.Snapshot(), ""
+		now, inForce := objects.Snapshot(), ""
 		for k, p := range now.AntreaPolicies {
 			if inForce = k.Name + " in " + p.Tier; now.Tier(p.Tier) != nil {
 				inForce += fmt.Sprintf(" %d", now.Tier(p.Tier).Priority)
@@ -133,9 +136,9 @@ func tierPolicy(tier, peer string) string {
 }
 
 // editLines are the refused edits of a store, in order.
-func editLines(dir string, store *Store) string {
+func editLines(dir string, objects *store.Store) string {
 	var lines []string
-	edits := store.RefusedEdits()
+	edits := objects.RefusedEdits()
 	for _, k := range edits.Keys() {
 		lines = append(lines, k.Name+" "+strings.ReplaceAll(edits[k], dir+string(filepath.Separator), ""))
 	}

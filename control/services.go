@@ -5,6 +5,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/numbers"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -27,17 +31,17 @@ import (
 
 // serviceBuilder makes the entries and groups of Services.
 type serviceBuilder struct {
-	ids *numbers[groupOwner]
+	ids *numbers.Allocator[groupOwner]
 	// owners are the ids' owners by Service.
-	owners map[Key]map[groupOwner]bool
-	wanted map[Key][]uint32 // groups that Services want now, ascending
+	owners map[cluster.Key]map[groupOwner]bool
+	wanted map[cluster.Key][]uint32 // groups that Services want now, ascending
 }
 
 // groupOwner is what a group is for.
 type groupOwner struct {
-	service Key
+	service cluster.Key
 	port    string // its name, which is what stays when a port's number changes
-	proto   Protocol
+	proto   cluster.Protocol
 	family  tables.Family
 	kind    groupKind
 }
@@ -50,12 +54,12 @@ const (
 	clusterGroup
 )
 
-func newGroupNumbers() *numbers[groupOwner] {
-	return newNumbers[groupOwner](firstServiceGroup, lastGroup)
+func newGroupNumbers() *numbers.Allocator[groupOwner] {
+	return numbers.NewAllocator[groupOwner](firstServiceGroup, lastGroup)
 }
 
 func newServiceBuilder() *serviceBuilder {
-	return &serviceBuilder{newGroupNumbers(), map[Key]map[groupOwner]bool{}, map[Key][]uint32{}}
+	return &serviceBuilder{newGroupNumbers(), map[cluster.Key]map[groupOwner]bool{}, map[cluster.Key][]uint32{}}
 }
 
 func (b *serviceBuilder) build(c *change, w *wants) {
@@ -66,18 +70,18 @@ func (b *serviceBuilder) build(c *change, w *wants) {
 
 // affected are the Services to look at: with a changed object or EndpointSlice,
 // and all when what they are compared with changed.
-func (b *serviceBuilder) affected(c *change) []Key {
+func (b *serviceBuilder) affected(c *change) []cluster.Key {
 	all := *c
 	all.all = c.all || c.was != nil && (c.was.zone != c.now.zone || !sameAddresses(c.was.nodeIPs, c.now.nodeIPs))
-	keys := affected(&all, KindService, c.now.Services)
+	keys := affected(&all, cluster.KindService, c.now.Services)
 	for _, k := range c.keys {
-		if k.Kind != KindEndpointSlice {
+		if k.Kind != cluster.KindEndpointSlice {
 			continue
 		}
 		for _, v := range []*view{c.was, c.now} {
 			if v != nil && v.EndpointSlices[k] != nil {
 				of := v.EndpointSlices[k].Service
-				keys = append(keys, Key{KindService, of.Namespace, of.Name})
+				keys = append(keys, cluster.Key{Kind: cluster.KindService, Namespace: of.Namespace, Name: of.Name})
 			}
 		}
 	}
@@ -94,7 +98,7 @@ func sameAddresses(a, b map[netip.Addr]bool) bool {
 }
 
 // settled gives back the group ids that a Service does not use any more.
-func (b *serviceBuilder) settled(p Part, d *Desired) {
+func (b *serviceBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	used := map[uint32]bool{}
 	if d != nil {
 		for _, g := range d.Groups {
@@ -102,8 +106,8 @@ func (b *serviceBuilder) settled(p Part, d *Desired) {
 		}
 	}
 	for o := range b.owners[p.Object] {
-		if !used[b.ids.of[o]] {
-			b.ids.give(o)
+		if !used[b.ids.Assigned[o]] {
+			b.ids.Free(o)
 			delete(b.owners[p.Object], o)
 		}
 	}
@@ -114,13 +118,13 @@ func (b *serviceBuilder) settled(p Part, d *Desired) {
 
 // groupsOf are the ids of the groups that a Service wants, in ascending order:
 // what a policy that names the Service matches.
-func (b *serviceBuilder) groupsOf(n Name) []uint32 {
-	return b.wanted[Key{KindService, n.Namespace, n.Name}]
+func (b *serviceBuilder) groupsOf(n cluster.Name) []uint32 {
+	return b.wanted[cluster.Key{Kind: cluster.KindService, Namespace: n.Namespace, Name: n.Name}]
 }
 
 // service makes what one Service wants.
-func (b *serviceBuilder) service(v *view, k Key, w *wants) {
-	part := Part{Object: k}
+func (b *serviceBuilder) service(v *view, k cluster.Key, w *wants) {
+	part := ledger.Part{Object: k}
 	svc := v.Services[k]
 	delete(b.wanted, k)
 	if svc == nil {
@@ -132,7 +136,7 @@ func (b *serviceBuilder) service(v *view, k Key, w *wants) {
 		w.ignore(k, why)
 		return
 	}
-	s := serviceWants{b: b, v: v, svc: svc, d: &Desired{}}
+	s := serviceWants{b: b, v: v, svc: svc, d: &ledger.Desired{}}
 	for i := range svc.Ports {
 		if !s.port(i) {
 			w.refuse(k, "spec.ports[%d]: all group ids are taken", i)
@@ -151,13 +155,13 @@ func (b *serviceBuilder) service(v *view, k Key, w *wants) {
 }
 
 // unserved is why a Service has nothing in the switch, or "".
-func (v *view) unserved(svc *Service) string {
+func (v *view) unserved(svc *cluster.Service) string {
 	switch {
 	case !v.config.Features.Proxy:
 		return "the feature AntreaProxy is off"
 	case svc.Headless:
 		return "headless: clients connect to the endpoints themselves"
-	case svc.Type == ExternalNameService:
+	case svc.Type == cluster.ExternalNameService:
 		return "ExternalName: it is only a DNS name"
 	case svc.ServiceProxyName != "":
 		return "served by " + svc.ServiceProxyName
@@ -169,8 +173,8 @@ func (v *view) unserved(svc *Service) string {
 type serviceWants struct {
 	b   *serviceBuilder
 	v   *view
-	svc *Service
-	d   *Desired
+	svc *cluster.Service
+	d   *ledger.Desired
 }
 
 // port makes everything of one port; false: out of group ids.
@@ -220,7 +224,7 @@ func (s *serviceWants) addresses(i int, f tables.Family) []address {
 
 // nodePort is the address of a port on every Node, when it has one in the
 // family.
-func (s *serviceWants) nodePort(p *ServicePort, base tables.ServiceAddress) []address {
+func (s *serviceWants) nodePort(p *cluster.ServicePort, base tables.ServiceAddress) []address {
 	if p.NodePort == 0 || !s.hasFamily(base.Family) {
 		return nil
 	}
@@ -262,10 +266,10 @@ func (s *serviceWants) dsr(f tables.Family) bool {
 	if !s.v.config.Features.DSR || f != tables.IPv4 || s.svc.ExternalLocal {
 		return false
 	}
-	if s.svc.LoadBalancerMode == DefaultMode {
+	if s.svc.LoadBalancerMode == cluster.DefaultMode {
 		return s.v.NodeConfig(s.v.node).DefaultDSR
 	}
-	return s.svc.LoadBalancerMode == DSRMode
+	return s.svc.LoadBalancerMode == cluster.DSRMode
 }
 
 // family makes the groups and entries of a port in one family; false: out of
@@ -285,7 +289,7 @@ func (s *serviceWants) family(i int, f tables.Family, addrs []address) bool {
 	}
 	s.entries(i, addrs, ids)
 	if s.v.config.Features.ProxyAll {
-		s.d.Node.addresses(addrs)
+		askNode(&s.d.Node, addrs)
 	}
 	s.endpoints(i, sets, addrs)
 	return true
@@ -295,7 +299,7 @@ func (s *serviceWants) family(i int, f tables.Family, addrs []address) bool {
 func (s *serviceWants) group(i int, f tables.Family, kind groupKind, endpoints []endpoint) (uint32, bool) {
 	p := &s.svc.Ports[i]
 	o := groupOwner{s.svc.Key, p.Name, p.Protocol, f, kind}
-	id, ok := s.b.ids.take(o)
+	id, ok := s.b.ids.Assign(o)
 	if !ok {
 		return 0, false
 	}
@@ -307,7 +311,7 @@ func (s *serviceWants) group(i int, f tables.Family, kind groupKind, endpoints [
 	for _, e := range endpoints {
 		g.Endpoints = append(g.Endpoints, e.value(p.Protocol))
 	}
-	s.d.addGroup(Origin{Object: s.svc.Key, Field: portField(i, "")}, s.v.pipeline.EndpointGroup(g))
+	s.d.AddGroup(ledger.Origin{Object: s.svc.Key, Field: portField(i, "")}, s.v.pipeline.EndpointGroup(g))
 	return id, true
 }
 
@@ -328,8 +332,8 @@ func (s *serviceWants) entries(i int, addrs []address, ids [2]uint32) {
 		if a.DSR {
 			a.LocalGroup = ids[localGroup]
 		}
-		o := Origin{Object: s.svc.Key, Field: portField(i, a.field)}
-		s.d.add(o, s.v.pipeline.ServiceAddress(a.ServiceAddress)...)
+		o := ledger.Origin{Object: s.svc.Key, Field: portField(i, a.field)}
+		s.d.AddEntries(o, s.v.pipeline.ServiceAddress(a.ServiceAddress)...)
 	}
 }
 
@@ -337,14 +341,14 @@ func (s *serviceWants) entries(i int, addrs []address, ids [2]uint32) {
 // Service with the endpoint wants alike.
 func (s *serviceWants) endpoints(i int, sets endpointSets, addrs []address) {
 	proto := s.svc.Ports[i].Protocol
-	o := Origin{Object: s.svc.Key, Field: portField(i, ".targetPort")}
+	o := ledger.Origin{Object: s.svc.Key, Field: portField(i, ".targetPort")}
 	for _, e := range sets.all() {
-		s.d.add(o, s.v.pipeline.Endpoint(e.value(proto))...)
-		if proto != UDP {
+		s.d.AddEntries(o, s.v.pipeline.Endpoint(e.value(proto))...)
+		if proto != cluster.UDP {
 			continue
 		}
 		for _, a := range addrs {
-			s.d.Paths = append(s.d.Paths, Path{proto, netip.AddrPortFrom(a.Addr, a.Port), e.at})
+			s.d.Paths = append(s.d.Paths, ledger.Path{Proto: proto, Service: netip.AddrPortFrom(a.Addr, a.Port), Endpoint: e.at})
 		}
 	}
 }
@@ -357,7 +361,7 @@ func clampAffinity(seconds uint32) uint16 { return uint16(min(seconds, maxAffini
 
 func portField(i int, more string) string { return index("spec.ports", i) + more }
 
-func tableFamily(a netip.Addr) tables.Family { return tables.Family(familyOf(a)) }
+func tableFamily(a netip.Addr) tables.Family { return tables.Family(store.FamilyOf(a)) }
 
 func ofFamily(all []netip.Prefix, f tables.Family) (some []netip.Prefix) {
 	for _, p := range all {
@@ -371,4 +375,26 @@ func ofFamily(all []netip.Prefix, f tables.Family) (some []netip.Prefix) {
 // compareAddrPorts orders endpoints.
 func compareAddrPorts(a, b netip.AddrPort) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
+}
+
+// firstServiceGroup is the lowest group id of a Service. The pipeline keeps
+// those below for groups of its own: 1 to 4 log policies, 5 and 6 are those of
+// multicast policies in Antrea.
+const firstServiceGroup = 9
+
+// lastGroup is the highest group id of OpenFlow (OFPG_MAX).
+const lastGroup = 0xffffff00
+
+// askNode adds a Service's external addresses and node ports to what its part asks of the
+// Node. The Service range covers ClusterIPs.
+func askNode(n *ledger.NodeSide, all []address) {
+	for _, a := range all {
+		switch {
+		case !a.External:
+		case a.Addr.IsValid():
+			n.External = append(n.External, a.Addr)
+		default:
+			n.NodePorts = append(n.NodePorts, ledger.NodePort{Proto: cluster.Protocol(a.Proto), Family: uint8(a.Family), Port: a.Port})
+		}
+	}
 }

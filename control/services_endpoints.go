@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -25,11 +26,11 @@ type endpoint struct {
 	at    netip.AddrPort
 	local bool // on this Node
 	host  bool // the address is a Node's
-	of    *Endpoint
+	of    *cluster.Endpoint
 }
 
 // value is the endpoint as the tables know it.
-func (e *endpoint) value(proto Protocol) tables.Endpoint {
+func (e *endpoint) value(proto cluster.Protocol) tables.Endpoint {
 	return tables.Endpoint{Proto: uint8(proto), Addr: e.at, Local: e.local, Host: e.host}
 }
 
@@ -61,7 +62,7 @@ type traffic struct{ local, cluster bool }
 // trafficOf follows from the Service's policies and from whether it can be
 // reached from outside: then the cluster's endpoints are used even with local
 // policies, by what comes from this Node.
-func trafficOf(svc *Service, addrs []address) traffic {
+func trafficOf(svc *cluster.Service, addrs []address) traffic {
 	external := slices.ContainsFunc(addrs, func(a address) bool { return a.External })
 	dsr := slices.ContainsFunc(addrs, func(a address) bool { return a.DSR })
 	return traffic{
@@ -71,7 +72,7 @@ func trafficOf(svc *Service, addrs []address) traffic {
 }
 
 // choose makes the sets of a port in one family.
-func (v *view) choose(svc *Service, port int, f tables.Family, t traffic) endpointSets {
+func (v *view) choose(svc *cluster.Service, port int, f tables.Family, t traffic) endpointSets {
 	all := v.endpoints(svc, &svc.Ports[port], f)
 	var sets endpointSets
 	if t.local {
@@ -107,7 +108,7 @@ func serving(all []endpoint, wanted func(*endpoint) bool) *[]endpoint {
 // hinted says which endpoints the hints leave for this Node. Hints are followed
 // when all ready endpoints have them and one of those is for here; an endpoint
 // that terminates is never left out for its hints.
-func (v *view) hinted(svc *Service, all []endpoint) func(*endpoint) bool {
+func (v *view) hinted(svc *cluster.Service, all []endpoint) func(*endpoint) bool {
 	anywhere := func(*endpoint) bool { return true }
 	if !svc.TopologyHints {
 		return anywhere
@@ -144,13 +145,13 @@ func hintsCount(all []endpoint, hints func(*endpoint) ([]string, string)) bool {
 
 // endpoints are all endpoints of a Service's port in one family, ready or not,
 // each address and port once, in order.
-func (v *view) endpoints(svc *Service, port *ServicePort, f tables.Family) []endpoint {
+func (v *view) endpoints(svc *cluster.Service, port *cluster.ServicePort, f tables.Family) []endpoint {
 	var all []endpoint
-	for _, s := range v.SlicesOf(Name{svc.Key.Namespace, svc.Key.Name}) {
+	for _, s := range v.SlicesOf(cluster.Name{Namespace: svc.Key.Namespace, Name: svc.Key.Name}) {
 		if s.Family != int(f) {
 			continue
 		}
-		i := slices.IndexFunc(s.Ports, func(p EndpointPort) bool {
+		i := slices.IndexFunc(s.Ports, func(p cluster.EndpointPort) bool {
 			return p.Name == port.Name && p.Protocol == port.Protocol && p.Number != 0
 		})
 		if i < 0 {
@@ -166,7 +167,7 @@ func (v *view) endpoints(svc *Service, port *ServicePort, f tables.Family) []end
 	return slices.CompactFunc(all, func(a, b endpoint) bool { return a.at == b.at })
 }
 
-func (v *view) endpoint(e *Endpoint, port uint16) endpoint {
+func (v *view) endpoint(e *cluster.Endpoint, port uint16) endpoint {
 	addr := e.Addresses[0]
 	return endpoint{
 		at: netip.AddrPortFrom(addr, port), local: e.NodeName == v.node, host: v.nodeIPs[addr], of: e,

@@ -7,26 +7,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/tables"
 )
 
 // endpointsOf makes a view of node-a in zone east with one EndpointSlice, from
 // words: the last byte of the address, @node, and ready, serving, terminating;
 // zone=Z and node=N are hints.
-func endpointsOf(t *testing.T, svc *Service, words ...string) *view {
+func endpointsOf(t *testing.T, svc *cluster.Service, words ...string) *view {
 	t.Helper()
-	slice := &EndpointSlice{Family: 4, Ports: []EndpointPort{{Name: "", Protocol: TCP, Number: 80}}}
+	slice := &cluster.EndpointSlice{Family: 4, Ports: []cluster.EndpointPort{{Name: "", Protocol: cluster.TCP, Number: 80}}}
 	for _, w := range words {
 		slice.Endpoints = append(slice.Endpoints, parseEndpoint(t, w))
 	}
-	c := EmptyCluster()
-	c.slicesOf[Name{svc.Key.Namespace, svc.Key.Name}] = []*EndpointSlice{slice}
+	c := cluster.EmptyCluster()
+	c.ServiceSlices[cluster.Name{Namespace: svc.Key.Namespace, Name: svc.Key.Name}] = []*cluster.EndpointSlice{slice}
 	return &view{Cluster: c, node: "node-a", zone: "east", nodeIPs: map[netip.Addr]bool{}}
 }
 
-func parseEndpoint(t *testing.T, text string) Endpoint {
+func parseEndpoint(t *testing.T, text string) cluster.Endpoint {
 	t.Helper()
-	var e Endpoint
+	var e cluster.Endpoint
 	for i, word := range strings.Fields(text) {
 		key, value, _ := strings.Cut(word, "=")
 		switch {
@@ -92,8 +93,8 @@ func TestChooseEndpoints(t *testing.T) {
 		{"hints for Nodes", onlyCluster, true, []string{"1@a ready zone=east node=node-b", "2@b ready zone=west node=node-a"}, "2", "-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			svc := &Service{Meta: Meta{Key: Key{KindService, "default", "s"}}, TopologyHints: c.hints,
-				Ports: []ServicePort{{Protocol: TCP, Port: 80}}}
+			svc := &cluster.Service{Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "s"}}, TopologyHints: c.hints,
+				Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 			v := endpointsOf(t, svc, c.endpoints...)
 			sets := v.choose(svc, 0, tables.IPv4, traffic{local: c.uses != onlyCluster, cluster: c.uses != onlyLocal})
 			if got := hostsOf(sets.cluster); got != c.cluster {
@@ -112,17 +113,17 @@ func TestTraffic(t *testing.T) {
 	outside := []address{{}, {ServiceAddress: tables.ServiceAddress{External: true}}}
 	dsr := []address{{ServiceAddress: tables.ServiceAddress{External: true, DSR: true}}}
 	for _, c := range []struct {
-		svc   Service
+		svc   cluster.Service
 		addrs []address
 		want  traffic
 	}{
-		{Service{}, inside, traffic{cluster: true}},
-		{Service{}, outside, traffic{cluster: true}},
-		{Service{InternalLocal: true}, inside, traffic{local: true}},
-		{Service{InternalLocal: true}, outside, traffic{local: true, cluster: true}},
-		{Service{ExternalLocal: true}, inside, traffic{cluster: true}},
-		{Service{ExternalLocal: true}, outside, traffic{local: true, cluster: true}},
-		{Service{}, dsr, traffic{local: true, cluster: true}},
+		{cluster.Service{}, inside, traffic{cluster: true}},
+		{cluster.Service{}, outside, traffic{cluster: true}},
+		{cluster.Service{InternalLocal: true}, inside, traffic{local: true}},
+		{cluster.Service{InternalLocal: true}, outside, traffic{local: true, cluster: true}},
+		{cluster.Service{ExternalLocal: true}, inside, traffic{cluster: true}},
+		{cluster.Service{ExternalLocal: true}, outside, traffic{local: true, cluster: true}},
+		{cluster.Service{}, dsr, traffic{local: true, cluster: true}},
 	} {
 		if got := trafficOf(&c.svc, c.addrs); got != c.want {
 			t.Errorf("%+v with %d addresses: %+v, want %+v", c.svc, len(c.addrs), got, c.want)
@@ -132,26 +133,26 @@ func TestTraffic(t *testing.T) {
 
 // TestPlaceEgress finds addresses and Nodes where no status has them.
 func TestPlaceEgress(t *testing.T) {
-	c := EmptyCluster()
-	put := func(o Object) { c.set(o.Metadata().Key.Kind).put(o) }
+	c := cluster.EmptyCluster()
+	put := func(o cluster.Object) { c.Set(o.Metadata().Key.Kind).Put(o) }
 	for i, name := range []string{"a", "b", "c"} {
-		put(&Node{Meta: Meta{Key: Key{Kind: KindNode, Name: name}, Labels: Labels{"egress": fmt.Sprint(i > 0)}},
+		put(&cluster.Node{Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindNode, Name: name}, Labels: cluster.Labels{"egress": fmt.Sprint(i > 0)}},
 			Addresses: []netip.Addr{netip.MustParseAddr(fmt.Sprintf("192.168.1.%d", i+1))}})
 	}
 	addr := netip.MustParseAddr
-	put(&ExternalIPPool{Meta: Meta{Key: Key{Kind: KindExternalIPPool, Name: "pool"}},
-		Ranges: []IPRange{{addr("10.1.0.1"), addr("10.1.0.2")}}, Nodes: SelectLabels(Labels{"egress": "true"})})
-	egress := func(name string, e Egress) {
-		e.Key = Key{Kind: KindEgress, Name: name}
+	put(&cluster.ExternalIPPool{Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindExternalIPPool, Name: "pool"}},
+		Ranges: []cluster.IPRange{{First: addr("10.1.0.1"), Last: addr("10.1.0.2")}}, Nodes: cluster.SelectLabels(cluster.Labels{"egress": "true"})})
+	egress := func(name string, e cluster.Egress) {
+		e.Key = cluster.Key{Kind: cluster.KindEgress, Name: name}
 		put(&e)
 	}
-	egress("1-status", Egress{Addr: addr("10.9.9.9"), Node: "b"})
-	egress("2-nodes-own", Egress{Addr: addr("192.168.1.3")})
-	egress("3-nobodys", Egress{Addr: addr("10.8.8.8")})
-	egress("4-given", Egress{Addr: addr("10.1.0.1"), Pools: []string{"pool"}})
-	egress("5-pool", Egress{Pools: []string{"none", "pool"}})
-	egress("6-full", Egress{Pools: []string{"pool"}})
-	egress("7-empty", Egress{})
+	egress("1-status", cluster.Egress{Addr: addr("10.9.9.9"), Node: "b"})
+	egress("2-nodes-own", cluster.Egress{Addr: addr("192.168.1.3")})
+	egress("3-nobodys", cluster.Egress{Addr: addr("10.8.8.8")})
+	egress("4-given", cluster.Egress{Addr: addr("10.1.0.1"), Pools: []string{"pool"}})
+	egress("5-pool", cluster.Egress{Pools: []string{"none", "pool"}})
+	egress("6-full", cluster.Egress{Pools: []string{"pool"}})
+	egress("7-empty", cluster.Egress{})
 	places := placeEgresses(&view{Cluster: c})
 	var got []string
 	for _, k := range sortedKeys(places) {

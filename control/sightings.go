@@ -3,6 +3,9 @@ package control
 import (
 	"maps"
 	"sync"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
 )
 
 // What a packet that the switch hands to the agent has to do with objects: the
@@ -13,21 +16,21 @@ import (
 // known from when it is wanted until it is not.
 type sightings struct {
 	mu    sync.RWMutex
-	rules map[uint32]*RealisedRule
-	ports map[Name]SwitchPort // what pods was made of
-	pods  map[uint32]Name
+	rules map[uint32]*policy.RealisedRule
+	ports map[cluster.Name]cluster.SwitchPort // what pods was made of
+	pods  map[uint32]cluster.Name
 }
 
 // RuleByID is the rule of a conjunction id; nil when there is none, or none any
 // more.
-func (r *Reconciler) RuleByID(id uint32) *RealisedRule {
+func (r *Reconciler) RuleByID(id uint32) *policy.RealisedRule {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()
 	return r.seen.rules[id]
 }
 
 // PodAt is the Pod at a port of the switch; false when there is none.
-func (r *Reconciler) PodAt(port uint32) (Name, bool) {
+func (r *Reconciler) PodAt(port uint32) (cluster.Name, bool) {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()
 	n, ok := r.seen.pods[port]
@@ -44,13 +47,13 @@ func (r *Reconciler) PodMAC(port uint32) ([6]byte, bool) {
 
 // note remembers a rule by its id. A rule that is removed and added at once
 // keeps its id, in this order.
-func (s *sightings) note(r *RealisedRule) {
+func (s *sightings) note(r *policy.RealisedRule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules[r.Rule.ID] = r
 }
 
-func (s *sightings) forget(r *RealisedRule) {
+func (s *sightings) forget(r *policy.RealisedRule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.rules, r.Rule.ID)
@@ -64,13 +67,13 @@ func (s *sightings) clear() {
 }
 
 // setPods takes the ports of Pods by their names, which it keeps.
-func (s *sightings) setPods(ports map[Name]SwitchPort) {
+func (s *sightings) setPods(ports map[cluster.Name]cluster.SwitchPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if maps.Equal(s.ports, ports) {
 		return
 	}
-	s.ports, s.pods = ports, make(map[uint32]Name, len(ports))
+	s.ports, s.pods = ports, make(map[uint32]cluster.Name, len(ports))
 	for n, p := range ports {
 		s.pods[p.OFPort] = n
 	}

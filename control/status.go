@@ -6,50 +6,41 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/antrail/antrail/flow"
-)
-
-// State is how far an object has come.
-type State string
-
-// States of an object: in the switch; not yet, with what it waits for or what
-// failed; not taken, and why.
-const (
-	Installed State = "installed"
-	Pending   State = "pending"
-	Refused   State = "refused"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 )
 
 // Status is how far one object has come on this Node. Reason says what is in
 // the way, or why an installed object has no entries.
 type Status struct {
-	Object  Key    `json:"object"`
-	State   State  `json:"state"`
-	Reason  string `json:"reason,omitempty"`
-	Entries int    `json:"entries"` // of the switch that it wants
-	Groups  int    `json:"groups,omitempty"`
+	Object  cluster.Key  `json:"object"`
+	State   ledger.State `json:"state"`
+	Reason  string       `json:"reason,omitempty"`
+	Entries int          `json:"entries"` // of the switch that it wants
+	Groups  int          `json:"groups,omitempty"`
 	// EditRefused is where the source has a newer state of the object, and why that is
 	// refused; empty when the source's state is the one that State is about.
 	EditRefused string `json:"editRefused,omitempty"`
 }
 
 // Status is that of one object; false when the Node has nothing to do with it.
-func (r *Reconciler) Status(k Key) (Status, bool) {
+func (r *Reconciler) Status(k cluster.Key) (Status, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status(k)
 }
 
-func (r *Reconciler) status(k Key) (Status, bool) {
-	s := Status{Object: k, State: Installed, Entries: len(r.rowsOf(k)), EditRefused: r.RefusedEdits()[k]}
-	for _, c := range r.ledger.of[k] {
-		s.Groups += len(c.desired.Groups)
+func (r *Reconciler) status(k cluster.Key) (Status, bool) {
+	s := Status{Object: k, State: ledger.Installed, Entries: len(r.ledger.RowsOf(k)), EditRefused: r.RefusedEdits()[k]}
+	for _, d := range r.ledger.PartsOf(k) {
+		s.Groups += len(d.Groups)
 	}
 	n, known := r.notes[k]
 	if known {
 		s.State, s.Reason = n.state, n.reason
 	}
-	if f, failed := r.failed[k]; failed && s.State != Refused {
+	if f, failed := r.failed[k]; failed && s.State != ledger.Refused {
 		s.State, s.Reason = f.state, f.reason
 		known = true
 	}
@@ -60,20 +51,20 @@ func (r *Reconciler) status(k Key) (Status, bool) {
 func (r *Reconciler) Statuses() []Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	keys := map[Key]bool{}
+	keys := map[cluster.Key]bool{}
 	for k := range r.notes {
 		keys[k] = true
 	}
 	for k := range r.failed {
 		keys[k] = true
 	}
-	for k := range r.ledger.of {
+	for k := range r.ledger.Objects() {
 		if k.Kind != kindPeers {
 			keys[k] = true
 		}
 	}
 	var all []Status
-	for _, k := range slices.SortedFunc(maps.Keys(keys), Key.Compare) {
+	for _, k := range slices.SortedFunc(maps.Keys(keys), cluster.Key.Compare) {
 		if s, ok := r.status(k); ok {
 			all = append(all, s)
 		}
@@ -81,24 +72,22 @@ func (r *Reconciler) Statuses() []Status {
 	return all
 }
 
-// Counter tells what a switch counted for an entry; a nil Counter is that of a
-// switch without traffic.
-type Counter func(*flow.Entry) (packets, bytes uint64)
-
 // ServiceRow is a Service as `get services` shows it.
 type ServiceRow struct {
 	Status
-	Type      ServiceType `json:"type"`
-	Addresses []string    `json:"addresses"` // address:port/protocol
-	Endpoints int         `json:"endpoints"` // addresses and ports
-	Local     int         `json:"local"`     // of those, on this Node
-	GroupIDs  []uint32    `json:"groupIDs,omitempty"`
-	Packets   uint64      `json:"packets"` // that asked for an endpoint
-	Bytes     uint64      `json:"bytes"`
+	Type      cluster.ServiceType `json:"type"`
+	Addresses []string            `json:"addresses"` // address:port/protocol
+	Endpoints int                 `json:"endpoints"` // addresses and ports
+	Local     int                 `json:"local"`     // of those, on this Node
+	GroupIDs  []uint32            `json:"groupIDs,omitempty"`
+	// Backends are its endpoints, if they were asked for; package agent fills them in.
+	Backends []EndpointRow `json:"backends,omitempty"`
+	Packets  uint64        `json:"packets"` // that asked for an endpoint
+	Bytes    uint64        `json:"bytes"`
 }
 
 // Services are all Services, by key.
-func (r *Reconciler) Services(count Counter) []ServiceRow {
+func (r *Reconciler) Services(count policy.Counter) []ServiceRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rows := []ServiceRow{}
@@ -108,8 +97,8 @@ func (r *Reconciler) Services(count Counter) []ServiceRow {
 	for _, k := range sortedKeys(r.view.Services) {
 		row := ServiceRow{Type: r.view.Services[k].Type, Addresses: serviceAddresses(r.view.Services[k])}
 		row.Status, _ = r.status(k)
-		for _, c := range r.ledger.of[k] {
-			for _, g := range c.desired.Groups {
+		for _, d := range r.ledger.PartsOf(k) {
+			for _, g := range d.Groups {
 				row.GroupIDs = append(row.GroupIDs, g.Group.ID)
 			}
 		}
@@ -121,7 +110,7 @@ func (r *Reconciler) Services(count Counter) []ServiceRow {
 }
 
 // countEndpoints counts what serves a Service: all, and on this Node.
-func (v *view) countEndpoints(svc *Service) (all, local int) {
+func (v *view) countEndpoints(svc *cluster.Service) (all, local int) {
 	for i := range svc.Ports {
 		for _, f := range familiesOf(v) {
 			for _, e := range *v.choose(svc, i, f, traffic{cluster: true}).cluster {
@@ -135,7 +124,7 @@ func (v *view) countEndpoints(svc *Service) (all, local int) {
 	return all, local
 }
 
-func serviceAddresses(svc *Service) []string {
+func serviceAddresses(svc *cluster.Service) []string {
 	all := []string{}
 	for _, p := range svc.Ports {
 		for _, list := range [][]netip.Addr{svc.ClusterIPs, svc.ExternalIPs, svc.LoadBalancerIPs} {
@@ -151,13 +140,13 @@ func serviceAddresses(svc *Service) []string {
 }
 
 // count sums the counters of an object's entries in some tables.
-func (r *Reconciler) count(k Key, count Counter, tables ...string) (packets, bytes uint64) {
+func (r *Reconciler) count(k cluster.Key, count policy.Counter, tables ...string) (packets, bytes uint64) {
 	if count == nil {
 		return 0, 0
 	}
-	for row := range r.rowsOf(k) {
-		if slices.Contains(tables, r.view.names.Table(row.has.Table)) {
-			p, b := count(row.has)
+	for row := range r.ledger.RowsOf(k) {
+		if e := row.Entry(); slices.Contains(tables, r.view.names.Table(e.Table)) {
+			p, b := count(e)
 			packets, bytes = packets+p, bytes+b
 		}
 	}
@@ -179,7 +168,7 @@ type PodRow struct {
 }
 
 // Pods are the Pods of this Node, by key.
-func (r *Reconciler) Pods(count Counter) []PodRow {
+func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rows := []PodRow{}
@@ -187,10 +176,10 @@ func (r *Reconciler) Pods(count Counter) []PodRow {
 		return rows
 	}
 	for _, k := range sortedKeys(r.view.here) {
-		port := r.view.ports[Name{k.Namespace, k.Name}]
+		port := r.view.ports[cluster.Name{Namespace: k.Namespace, Name: k.Name}]
 		row := PodRow{IPs: r.view.here[k].IPs, Port: port.Name, OFPort: port.OFPort}
 		row.Status, _ = r.status(k)
-		for _, name := range slices.Sorted(maps.Keys(r.ledger.of[k])) {
+		for _, name := range r.ledger.PartNames(k) {
 			if direction, ok := cutIsolation(name); ok {
 				row.Isolated = append(row.Isolated, direction)
 			}
@@ -212,7 +201,7 @@ type EgressRow struct {
 }
 
 // Egresses are all Egresses, by key.
-func (r *Reconciler) Egresses(count Counter) []EgressRow {
+func (r *Reconciler) Egresses(count policy.Counter) []EgressRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rows := []EgressRow{}
@@ -224,7 +213,7 @@ func (r *Reconciler) Egresses(count Counter) []EgressRow {
 	for _, k := range sortedKeys(r.view.Egresses) {
 		row := EgressRow{Addr: places[k].addr, Node: places[k].node}
 		row.Status, _ = r.status(k)
-		var chosen []*Pod
+		var chosen []*cluster.Pod
 		chosen, free = r.view.pick(r.view.Egresses[k].AppliedTo, free)
 		row.Pods = len(chosen)
 		row.Packets, row.Bytes = r.count(k, count, "EgressMark")

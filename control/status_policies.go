@@ -3,21 +3,23 @@ package control
 import (
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/flow"
 )
 
 // PolicyRow is a policy as `get policies` shows it.
 type PolicyRow struct {
 	Status
-	Tier     string    `json:"tier,omitempty"`
-	Priority float64   `json:"priority,omitempty"`
-	Rules    []RuleRow `json:"rules"` // that stand in this Node's tables
+	Tier     string           `json:"tier,omitempty"`
+	Priority float64          `json:"priority,omitempty"`
+	Rules    []policy.RuleRow `json:"rules"` // that stand in this Node's tables
 	// RuleCounters is the sum over the rules.
-	RuleCounters
+	policy.RuleCounters
 }
 
 // Policies are all policies, by key, each with its rules in their order.
-func (r *Reconciler) Policies(count Counter) []PolicyRow {
+func (r *Reconciler) Policies(count policy.Counter) []PolicyRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rows := []PolicyRow{}
@@ -36,8 +38,8 @@ func (r *Reconciler) Policies(count Counter) []PolicyRow {
 	return rows
 }
 
-func (r *Reconciler) policyRow(k Key, rules []RuleRow) PolicyRow {
-	row := PolicyRow{Rules: []RuleRow{}}
+func (r *Reconciler) policyRow(k cluster.Key, rules []policy.RuleRow) PolicyRow {
+	row := PolicyRow{Rules: []policy.RuleRow{}}
 	row.Status, _ = r.status(k)
 	for _, rule := range rules {
 		row.Rules = append(row.Rules, rule)
@@ -49,38 +51,38 @@ func (r *Reconciler) policyRow(k Key, rules []RuleRow) PolicyRow {
 // rulesOf are the rules of all policies with their counters. The isolation of a
 // policy without rules is none: what it drops is counted by IngressDefaultRule and
 // EgressDefaultRule, and its own counters stay 0.
-func (r *Reconciler) rulesOf(count Counter) map[Key][]RuleRow {
-	rules := slices.DeleteFunc(r.policies.realised(), (*RealisedRule).isolates)
-	counters := map[uint32]RuleCounters{}
+func (r *Reconciler) rulesOf(count policy.Counter) map[cluster.Key][]policy.RuleRow {
+	rules := slices.DeleteFunc(r.policies.realised(), (*policy.RealisedRule).Isolates)
+	counters := map[uint32]policy.RuleCounters{}
 	if count != nil {
-		counters = CountRules(r.metricEntries(rules), r.view.names, count)
+		counters = policy.CountRules(r.metricEntries(rules), r.view.names, count)
 	}
-	all := map[Key][]RuleRow{}
-	for _, row := range RuleRows(rules, counters, r.waits) {
+	all := map[cluster.Key][]policy.RuleRow{}
+	for _, row := range policy.RuleRows(rules, counters, r.waits) {
 		all[row.Policy] = append(all[row.Policy], row)
 	}
 	return all
 }
 
 // waits says whether a rule is not in the switch as it is wanted.
-func (r *Reconciler) waits(rule *RealisedRule) bool {
+func (r *Reconciler) waits(rule *policy.RealisedRule) bool {
 	_, waits := r.waiting[rulePart(rule)]
 	return waits
 }
 
 // metricEntries are the entries that the switch counts some rules by.
-func (r *Reconciler) metricEntries(rules []*RealisedRule) (all []*flow.Entry) {
+func (r *Reconciler) metricEntries(rules []*policy.RealisedRule) (all []*flow.Entry) {
 	for _, rule := range rules {
-		d := r.ledger.desired(rulePart(rule))
+		d := r.ledger.Desired(rulePart(rule))
 		if d == nil {
 			continue
 		}
 		for _, w := range d.Entries {
-			if id, _ := metricOf(w.Entry, r.view.names.Table(w.Entry.Table)); id == 0 {
+			if id, _ := policy.CountedBy(w.Entry, r.view.names.Table(w.Entry.Table)); id == 0 {
 				continue
 			}
-			if row := r.ledger.find(w.Entry); row != nil && row.has != nil {
-				all = append(all, row.has)
+			if row := r.ledger.Installed(w.Entry); row != nil {
+				all = append(all, row.Entry())
 			}
 		}
 	}

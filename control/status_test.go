@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -77,7 +79,7 @@ func TestRows(t *testing.T) {
 
 // TestRowsUnknownNode has no rows, and no counters without a switch.
 func TestRowsUnknownNode(t *testing.T) {
-	r := NewReconciler("nobody", NewMemorySwitch(), nil)
+	r := NewReconciler("nobody", ledger.NewMemorySwitch(), nil)
 	if n := len(r.Services(nil)) + len(r.Pods(nil)) + len(r.Egresses(nil)) + len(r.TrafficControls(nil)) + len(r.Policies(nil)) + len(r.Statuses()); n > 0 {
 		t.Errorf("%d rows", n)
 	}
@@ -132,17 +134,17 @@ status: {egressNode: node-a, egressIP: 192.168.2.%d}
 `, i, i, i)
 	}
 	x.change(decodeAll(t, yaml.String()), nil)
-	var refused []Key
+	var refused []cluster.Key
 	for _, e := range x.r.Egresses(nil) {
-		if e.State == Refused {
+		if e.State == ledger.Refused {
 			refused = append(refused, e.Object)
 		}
 	}
 	if len(refused) != 1 || refused[0].Name != "e255" {
 		t.Fatalf("refused: %v", refused)
 	}
-	x.change(nil, []Key{{Kind: KindEgress, Name: "e007"}})
-	if s, _ := x.r.Status(refused[0]); s.State != Installed || s.Entries == 0 {
+	x.change(nil, []cluster.Key{{Kind: cluster.KindEgress, Name: "e007"}})
+	if s, _ := x.r.Status(refused[0]); s.State != ledger.Installed || s.Entries == 0 {
 		t.Errorf("after another went, e255 is %s: %s", s.State, s.Reason)
 	}
 }

@@ -1,19 +1,24 @@
 package control
 
+import (
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
+)
+
 // TrafficControlRow is a TrafficControl as `get trafficcontrols` shows it.
 type TrafficControlRow struct {
 	Status
-	Action    string           `json:"action"` // Mirror or Redirect
-	Direction TrafficDirection `json:"direction"`
-	Target    string           `json:"targetPort"`
-	Return    string           `json:"returnPort,omitempty"` // of a Redirect
-	Pods      int              `json:"pods"`                 // of this Node, as far as the TrafficControl is theirs
-	Packets   uint64           `json:"packets"`
-	Bytes     uint64           `json:"bytes"`
+	Action    string                   `json:"action"` // Mirror or Redirect
+	Direction cluster.TrafficDirection `json:"direction"`
+	Target    string                   `json:"targetPort"`
+	Return    string                   `json:"returnPort,omitempty"` // of a Redirect
+	Pods      int                      `json:"pods"`                 // of this Node, as far as the TrafficControl is theirs
+	Packets   uint64                   `json:"packets"`
+	Bytes     uint64                   `json:"bytes"`
 }
 
 // TrafficControls are all TrafficControls, by key.
-func (r *Reconciler) TrafficControls(count Counter) []TrafficControlRow {
+func (r *Reconciler) TrafficControls(count policy.Counter) []TrafficControlRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rows := []TrafficControlRow{}
@@ -31,7 +36,7 @@ func (r *Reconciler) TrafficControls(count Counter) []TrafficControlRow {
 			row.Return = tc.ReturnPort.String()
 		}
 		if row.Status, _ = r.status(k); row.Entries > 0 { // one that waits takes nobody's Pods
-			var chosen []*Pod
+			var chosen []*cluster.Pod
 			chosen, free = r.view.pick(tc.AppliedTo, free)
 			row.Pods = len(chosen)
 		}
@@ -39,12 +44,4 @@ func (r *Reconciler) TrafficControls(count Counter) []TrafficControlRow {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// String is the port's name, or the kind of tunnel and where it leads.
-func (p TrafficPort) String() string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return string(p.Type) + " to " + p.RemoteIP.String()
 }

@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -47,8 +51,8 @@ type story struct {
 
 type storyStep struct {
 	name, yaml, remove, want string
-	objects                  []Object
-	gone                     []Key
+	objects                  []cluster.Object
+	gone                     []cluster.Key
 }
 
 // storyFile is the Source of all objects of stories.
@@ -100,7 +104,7 @@ func (s *story) file(t *testing.T, name string) *string {
 
 func (s *storyStep) decode(t *testing.T) {
 	t.Helper()
-	d := Decode(storyFile, []byte(s.yaml))
+	d := manifest.Decode(storyFile, []byte(s.yaml))
 	for _, p := range d.Problems {
 		t.Fatalf("%s: %v", s.name, p)
 	}
@@ -111,16 +115,16 @@ func (s *storyStep) decode(t *testing.T) {
 }
 
 // parseKey reads Kind/name or Kind/namespace/name.
-func parseKey(t *testing.T, text string) Key {
+func parseKey(t *testing.T, text string) cluster.Key {
 	t.Helper()
 	switch parts := strings.Split(text, "/"); len(parts) {
 	case 2:
-		return Key{Kind: Kind(parts[0]), Name: parts[1]}
+		return cluster.Key{Kind: cluster.Kind(parts[0]), Name: parts[1]}
 	case 3:
-		return Key{Kind(parts[0]), parts[1], parts[2]}
+		return cluster.Key{Kind: cluster.Kind(parts[0]), Namespace: parts[1], Name: parts[2]}
 	}
 	t.Fatalf("%q is no key", text)
-	return Key{}
+	return cluster.Key{}
 }
 
 // write puts a story back into its file.
@@ -146,9 +150,9 @@ const storyNode = "node-a"
 // telling is a story on its way.
 type telling struct {
 	t     *testing.T
-	store *Store
+	store *store.Store
 	r     *Reconciler
-	sw    *MemorySwitch
+	sw    *ledger.MemorySwitch
 	clock time.Time
 	fails *failing             // nil: nothing is made to fail
 	has   func() *flow.Program // what the switch has
@@ -156,9 +160,9 @@ type telling struct {
 
 // newTelling begins with some objects of node.yaml. wrap, when not nil, stands
 // between the Reconciler and its switch.
-func newTelling(t *testing.T, start []Object, wrap func(Installer) Installer) *telling {
-	x := &telling{t: t, store: NewStore(DeriveEndpoints), sw: NewMemorySwitch(), clock: time.Unix(1e9, 0)}
-	var to Installer = x.sw
+func newTelling(t *testing.T, start []cluster.Object, wrap func(ledger.Installer) ledger.Installer) *telling {
+	x := &telling{t: t, store: store.NewStore(store.DeriveEndpoints), sw: ledger.NewMemorySwitch(), clock: time.Unix(1e9, 0)}
+	var to ledger.Installer = x.sw
 	if wrap != nil {
 		to = wrap(to)
 		x.fails, _ = to.(*failing)
@@ -170,10 +174,10 @@ func newTelling(t *testing.T, start []Object, wrap func(Installer) Installer) *t
 }
 
 // change applies objects and tries until everything is installed that can be.
-func (x *telling) change(set []Object, gone []Key) {
+func (x *telling) change(set []cluster.Object, gone []cluster.Key) {
 	x.t.Helper()
 	x.clock = x.clock.Add(time.Minute)
-	u := x.store.Apply(Change{Source: storyFile, Set: set, Delete: gone})
+	u := x.store.Apply(store.Change{Source: storyFile, Set: set, Delete: gone})
 	err := x.r.Update(u.New, u.Changed)
 	for range 200 {
 		if !x.disturbed() && !x.pending() {
@@ -198,7 +202,7 @@ func (x *telling) disturbed() bool {
 // pending reports whether something failed for the failures injected.
 func (x *telling) pending() bool {
 	return slices.ContainsFunc(x.r.Statuses(), func(s Status) bool {
-		return s.State == Pending && strings.Contains(s.Reason, errInjected.Error())
+		return s.State == ledger.Pending && strings.Contains(s.Reason, errInjected.Error())
 	})
 }
 
@@ -207,7 +211,7 @@ func (x *telling) dump() []string { return dumpLines(x.has()) }
 // statuses are those of objects that are not plainly installed.
 func (x *telling) statuses() (lines []string) {
 	for _, s := range x.r.Statuses() {
-		if s.State != Installed || s.Reason != "" {
+		if s.State != ledger.Installed || s.Reason != "" {
 			lines = append(lines, fmt.Sprintf("! %s: %s: %s\n", s.Object, s.State, s.Reason))
 		}
 	}
@@ -263,13 +267,13 @@ func TestStories(t *testing.T) {
 	}
 }
 
-func readManifest(t *testing.T, path string) []Object {
+func readManifest(t *testing.T, path string) []cluster.Object {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := Decode(storyFile, text)
+	d := manifest.Decode(storyFile, text)
 	for _, p := range d.Problems {
 		t.Fatal(p)
 	}
@@ -278,7 +282,7 @@ func readManifest(t *testing.T, path string) []Object {
 
 // asWritten goes through the steps and compares each with its expectation. It
 // returns the dump after each.
-func (s *story) asWritten(t *testing.T, base []Object) (dumps [][]string) {
+func (s *story) asWritten(t *testing.T, base []cluster.Object) (dumps [][]string) {
 	x := newTelling(t, base, nil)
 	start := x.dump()
 	was := start
@@ -305,9 +309,9 @@ func (s *story) asWritten(t *testing.T, base []Object) (dumps [][]string) {
 }
 
 // end takes the story's objects away and expects what was there at the start.
-func (x *telling) end(s *story, base []Object, start []string) {
+func (x *telling) end(s *story, base []cluster.Object, start []string) {
 	x.t.Helper()
-	state := map[Key]Object{}
+	state := map[cluster.Key]cluster.Object{}
 	for _, step := range s.steps {
 		for _, o := range step.objects {
 			state[o.Metadata().Key] = o
@@ -330,12 +334,12 @@ var errInjected = errors.New("made to fail")
 
 // failing is an Installer of which one bundle in ten fails.
 type failing struct {
-	Installer
+	ledger.Installer
 	rnd   *rand.Rand
 	count int // of bundles that failed
 }
 
-func (f *failing) Apply(b *Bundle) error {
+func (f *failing) Apply(b *ledger.Bundle) error {
 	if f.rnd.IntN(10) == 0 {
 		f.count++
 		return errInjected
@@ -346,11 +350,11 @@ func (f *failing) Apply(b *Bundle) error {
 // withFailures tells the story again with failures, to a switch or, when that is
 // nil, to its model: after every step, the pipeline is that of the story as
 // written.
-func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string, sw *realSwitch) {
+func (s *story) withFailures(t *testing.T, base []cluster.Object, dumps [][]string, sw *realSwitch) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("failures: seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	x := newTelling(t, base, func(to Installer) Installer {
+	x := newTelling(t, base, func(to ledger.Installer) ledger.Installer {
 		if sw != nil {
 			to = sw
 		}
@@ -371,11 +375,11 @@ func (s *story) withFailures(t *testing.T, base []Object, dumps [][]string, sw *
 
 // anyOrder loads what the story ends with at once, and object by object in
 // several orders.
-func (s *story) anyOrder(t *testing.T, base []Object, want []string) {
+func (s *story) anyOrder(t *testing.T, base []cluster.Object, want []string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("orders: seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	state := map[Key]Object{}
+	state := map[cluster.Key]cluster.Object{}
 	for _, o := range base {
 		state[o.Metadata().Key] = o
 	}
@@ -387,7 +391,7 @@ func (s *story) anyOrder(t *testing.T, base []Object, want []string) {
 			delete(state, k)
 		}
 	}
-	final := slices.SortedFunc(maps.Values(state), func(a, b Object) int { return a.Metadata().Key.Compare(b.Metadata().Key) })
+	final := slices.SortedFunc(maps.Values(state), func(a, b cluster.Object) int { return a.Metadata().Key.Compare(b.Metadata().Key) })
 	at := newTelling(t, final, nil)
 	if ok, diff := sameDump(want, at.dump()); !ok && !s.ordered() {
 		t.Errorf("loaded at once:\n%s", diff)
@@ -396,7 +400,7 @@ func (s *story) anyOrder(t *testing.T, base []Object, want []string) {
 		rnd.Shuffle(len(final), func(i, j int) { final[i], final[j] = final[j], final[i] })
 		x := newTelling(t, nil, nil)
 		for _, o := range final {
-			x.change([]Object{o}, nil)
+			x.change([]cluster.Object{o}, nil)
 		}
 		if ok, diff := sameDump(want, x.dump()); !ok && !s.ordered() {
 			t.Fatalf("in the order %v:\n%s", keysInOrder(final), diff)
@@ -407,7 +411,7 @@ func (s *story) anyOrder(t *testing.T, base []Object, want []string) {
 // ordered reports whether a story is about who came first.
 func (s *story) ordered() bool { return strings.Contains(s.comment, "first come, first served") }
 
-func keysInOrder(objects []Object) (keys []string) {
+func keysInOrder(objects []cluster.Object) (keys []string) {
 	for _, o := range objects {
 		keys = append(keys, o.Metadata().Key.String())
 	}

@@ -6,20 +6,23 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 )
 
 // realSwitch is the switch itself as an Installer: what the model of
-// reconcile_memory.go stands in for elsewhere.
+// ledger.MemorySwitch stands in for elsewhere.
 type realSwitch struct {
 	*dataplane.Switch
 	ct   *conntrack.Table
 	now  int64
 	took []time.Duration // of each Apply
 	// packetIns are those since somebody took them away.
-	packetIns []*dataplane.PacketIn
+	packetIns []*telemetry.PacketIn
 }
 
 func newRealSwitch(tb testing.TB) *realSwitch {
@@ -29,7 +32,7 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 	s.ct = conntrack.NewTable(conntrack.Config{Now: clock})
 	sw, err := dataplane.New(dataplane.Config{
 		Conntrack: s.ct, Clock: clock, SelectSeed: 1, Cache: walktest.Cache(),
-		PacketIn: func(pi *dataplane.PacketIn) { s.packetIns = append(s.packetIns, pi) },
+		PacketIn: func(pi *telemetry.PacketIn) { s.packetIns = append(s.packetIns, pi) },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -44,9 +47,9 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 }
 
 // Apply implements Installer.
-func (s *realSwitch) Apply(b *Bundle) error {
+func (s *realSwitch) Apply(b *ledger.Bundle) error {
 	start := time.Now()
-	err := s.Switch.Apply(&dataplane.Bundle{
+	err := s.Switch.Apply(&program.Bundle{
 		Names: b.Names, First: b.First, Add: b.Add, Delete: b.Delete, Groups: b.Groups, Meters: b.Meters,
 		DeleteGroups: b.DeleteGroups, DeleteMeters: b.DeleteMeters,
 	})
@@ -71,7 +74,7 @@ func (s *realSwitch) Program() *flow.Program {
 
 // Purge implements Installer: connections of an address, in either direction.
 // Those of paths are the concern of agent, which has tests of them.
-func (s *realSwitch) Purge(all []Purge) {
+func (s *realSwitch) Purge(all []ledger.Purge) {
 	gone := map[netip.Addr]bool{}
 	for _, p := range all {
 		if p.Addr.IsValid() {

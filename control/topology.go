@@ -3,6 +3,8 @@ package control
 import (
 	"net/netip"
 	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // The cluster around a Node: what there is, where, and which of it is here.
@@ -46,7 +48,7 @@ func (r *Reconciler) Nodes() []NodeRow {
 }
 
 // Object is an object of the cluster as this Node knows it; nil when it does not.
-func (r *Reconciler) Object(k Key) Object {
+func (r *Reconciler) Object(k cluster.Key) cluster.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {

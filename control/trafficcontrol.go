@@ -1,6 +1,11 @@
 package control
 
-import "github.com/antrail/antrail/tables"
+import (
+	"github.com/antrail/antrail/tables"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+)
 
 // TrafficControls: the traffic of some Pods is mirrored to a port, or redirected
 // to one and taken back at another.
@@ -12,38 +17,38 @@ import "github.com/antrail/antrail/tables"
 // trafficControlBuilder makes the entries of TrafficControls.
 type trafficControlBuilder struct{}
 
-func (trafficControlBuilder) settled(Part, *Desired) {}
+func (trafficControlBuilder) settled(ledger.Part, *ledger.Desired) {}
 
 func (b trafficControlBuilder) build(c *change, w *wants) {
-	if !c.all && !c.podsMoved() && !c.touches(KindTrafficControl, KindNamespace) {
+	if !c.all && !c.podsMoved() && !c.touches(cluster.KindTrafficControl, cluster.KindNamespace) {
 		return
 	}
 	for _, k := range c.keys {
-		if k.Kind == KindTrafficControl && c.now.TrafficControls[k] == nil {
-			w.want(Part{Object: k}, nil)
+		if k.Kind == cluster.KindTrafficControl && c.now.TrafficControls[k] == nil {
+			w.want(ledger.Part{Object: k}, nil)
 		}
 	}
 	free := c.now.connected()
 	for _, k := range sortedKeys(c.now.TrafficControls) {
 		tc := c.now.TrafficControls[k]
 		if !c.now.config.Features.TrafficControl {
-			w.want(Part{Object: k}, nil)
+			w.want(ledger.Part{Object: k}, nil)
 			w.ignore(k, "the feature TrafficControl is off")
 			continue
 		}
 		value, why := c.now.trafficControl(tc)
 		if why != "" {
-			w.want(Part{Object: k}, nil)
+			w.want(ledger.Part{Object: k}, nil)
 			w.hold(k, "%s", why)
 			continue
 		}
-		var chosen []*Pod
+		var chosen []*cluster.Pod
 		chosen, free = c.now.pick(tc.AppliedTo, free)
 		b.trafficControl(c.now, tc, value, podPortNumbers(c.now, chosen), w)
 	}
 }
 
-func podPortNumbers(v *view, pods []*Pod) (ports []uint32) {
+func podPortNumbers(v *view, pods []*cluster.Pod) (ports []uint32) {
 	for _, p := range pods {
 		pod, _ := v.localPod(p)
 		ports = append(ports, pod.Port.No)
@@ -51,25 +56,25 @@ func podPortNumbers(v *view, pods []*Pod) (ports []uint32) {
 	return ports
 }
 
-func (trafficControlBuilder) trafficControl(v *view, tc *TrafficControl, value tables.TrafficControl, pods []uint32, w *wants) {
+func (trafficControlBuilder) trafficControl(v *view, tc *cluster.TrafficControl, value tables.TrafficControl, pods []uint32, w *wants) {
 	k := tc.Key
-	d := &Desired{}
+	d := &ledger.Desired{}
 	value.PodPorts = pods
-	d.add(Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.TrafficControl(value)...)
+	d.AddEntries(ledger.Origin{Object: k, Field: "spec.appliedTo"}, v.pipeline.TrafficControl(value)...)
 	if value.Return != nil {
-		d.add(Origin{Object: k, Field: "spec.returnPort"}, v.pipeline.ReturnPort(*value.Return)...)
+		d.AddEntries(ledger.Origin{Object: k, Field: "spec.returnPort"}, v.pipeline.ReturnPort(*value.Return)...)
 	}
 	w.fine(k)
-	w.want(Part{Object: k}, d)
+	w.want(ledger.Part{Object: k}, d)
 }
 
 // trafficControl is a TrafficControl as the tables know it, without Pods, or
 // what it still lacks.
-func (v *view) trafficControl(tc *TrafficControl) (value tables.TrafficControl, lacks string) {
+func (v *view) trafficControl(tc *cluster.TrafficControl) (value tables.TrafficControl, lacks string) {
 	value = tables.TrafficControl{
 		Redirect: tc.Redirect,
-		Ingress:  tc.Direction != DirectionEgress,
-		Egress:   tc.Direction != DirectionIngress,
+		Ingress:  tc.Direction != cluster.DirectionEgress,
+		Egress:   tc.Direction != cluster.DirectionIngress,
 	}
 	target, lacks := v.trafficPort(tc.TargetPort)
 	value.Target = target
@@ -82,11 +87,11 @@ func (v *view) trafficControl(tc *TrafficControl) (value tables.TrafficControl, 
 }
 
 // trafficPort finds the port that a TrafficControl names.
-func (v *view) trafficPort(p TrafficPort) (port tables.Port, lacks string) {
-	if p.Type != OVSInternalPort && p.Type != DevicePort {
+func (v *view) trafficPort(p cluster.TrafficPort) (port tables.Port, lacks string) {
+	if p.Type != cluster.OVSInternalPort && p.Type != cluster.DevicePort {
 		return port, "this Node's switch has no " + string(p.Type) + " port to " + p.RemoteIP.String()
 	}
-	port, ok := v.NodeConfig(v.node).port(p.Name)
+	port, ok := portNamed(v.NodeConfig(v.node), p.Name)
 	if !ok {
 		return port, "this Node's switch has no port " + p.Name
 	}
@@ -95,7 +100,7 @@ func (v *view) trafficPort(p TrafficPort) (port tables.Port, lacks string) {
 
 // ReturnPort is the port by which packets come back that were redirected to a port, for
 // a TrafficControl or, with no key, for policies of the application layer.
-func (r *Reconciler) ReturnPort(to uint32, by Key) (back tables.Port, ok bool) {
+func (r *Reconciler) ReturnPort(to uint32, by cluster.Key) (back tables.Port, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.view == nil {
@@ -122,11 +127,11 @@ type Made struct {
 
 // MadePorts are the ports that the switch of any Node makes, by name: those of
 // TrafficControls of type ovsInternal, and those of application-layer policies.
-func (c *Cluster) MadePorts() map[string]Made {
+func MadePorts(c *cluster.Cluster) map[string]Made {
 	all := map[string]Made{l7TargetPort: {Returns: true}, l7ReturnPort: {Returns: true}}
 	for _, tc := range c.TrafficControls {
-		for _, p := range []*TrafficPort{&tc.TargetPort, tc.ReturnPort} {
-			if p != nil && p.Type == OVSInternalPort {
+		for _, p := range []*cluster.TrafficPort{&tc.TargetPort, tc.ReturnPort} {
+			if p != nil && p.Type == cluster.OVSInternalPort {
 				all[p.Name] = Made{Returns: tc.Redirect || all[p.Name].Returns}
 			}
 		}

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -62,7 +64,7 @@ func newWire(t *testing.T, yaml string) *wire {
 			t.Fatal(err)
 		}
 	}
-	w.telling = newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(Installer) Installer { return w })
+	w.telling = newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(ledger.Installer) ledger.Installer { return w })
 	w.has = w.sw.Program
 	if yaml != "" {
 		w.put(yaml)
@@ -77,7 +79,7 @@ func (w *wire) put(yaml string) {
 }
 
 // Apply makes a wire an Installer that lets its test look between bundles.
-func (w *wire) Apply(b *Bundle) error {
+func (w *wire) Apply(b *ledger.Bundle) error {
 	w.look("before a bundle")
 	if w.fail != nil && w.fail() {
 		return errInjected
@@ -89,7 +91,7 @@ func (w *wire) Apply(b *Bundle) error {
 }
 
 // Purge implements Installer.
-func (w *wire) Purge(all []Purge) {
+func (w *wire) Purge(all []ledger.Purge) {
 	w.sw.Purge(all)
 	w.look("after a purge")
 }
@@ -139,7 +141,7 @@ func (w *wire) frame(port, text string) []byte {
 		words = words[1:]
 	}
 	src, dst := netip.MustParseAddrPort(words[1]), netip.MustParseAddrPort(words[3])
-	m, err := flow.ParseMatch(fmt.Sprintf("%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,tp_src=%d,tp_dst=%d,nw_ttl=64",
+	m, err := parse.Match(fmt.Sprintf("%s,dl_src=%s,dl_dst=%s,nw_src=%s,nw_dst=%s,tp_src=%d,tp_dst=%d,nw_ttl=64",
 		kinds[words[0]], wirePorts[port].mac, linkTo(port, dst.Addr()), src.Addr(), dst.Addr(), src.Port(), dst.Port()), nil)
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 )
 
 // Changes wait until whoever applies them is free: while one is being applied,
@@ -14,18 +16,18 @@ import (
 
 // pending are the changes that the store does not have yet.
 type pending struct {
-	objects map[control.Key]control.Object // nil: it is gone
+	objects map[cluster.Key]cluster.Object // nil: it is gone
 	since   time.Time                      // when the first of them came
 }
 
-func newPending() pending { return pending{objects: map[control.Key]control.Object{}} }
+func newPending() pending { return pending{objects: map[cluster.Key]cluster.Object{}} }
 
-func (p *pending) put(k control.Key, o control.Object) { p.objects[k] = o }
-func (p *pending) remove(k control.Key)                { p.objects[k] = nil }
+func (p *pending) put(k cluster.Key, o cluster.Object) { p.objects[k] = o }
+func (p *pending) remove(k cluster.Key)                { p.objects[k] = nil }
 
 // change is all that is pending as one change.
-func (p *pending) change() control.Change {
-	c := control.Change{Source: SourceName, Since: p.since}
+func (p *pending) change() store.Change {
+	c := store.Change{Source: SourceName, Since: p.since}
 	for k, o := range p.objects {
 		if o == nil {
 			c.Delete = append(c.Delete, k)
@@ -74,11 +76,11 @@ func (s *Source) runApply(ctx context.Context) {
 // take is what is to be applied now, if there is something. The first time, that
 // is everything or nothing, and nobody is told since when it waited: that would
 // say nothing about one change.
-func (s *Source) take(first bool) (control.Change, bool) {
+func (s *Source) take(first bool) (store.Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first && s.missing() != nil || !first && len(s.pending.objects) == 0 {
-		return control.Change{}, false
+		return store.Change{}, false
 	}
 	c := s.pending.change()
 	if first {
@@ -92,7 +94,7 @@ func (s *Source) take(first bool) (control.Change, bool) {
 func (s *Source) report() {
 	s.store.SetRefusedEdits(s.refusedEdits())
 	now := map[string]bool{}
-	var news []control.Problem
+	var news []manifest.Problem
 	for _, p := range s.Problems() {
 		text := p.Error()
 		now[text] = true

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/manifest"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +50,7 @@ func (w *watch) refusedEvent(a *arrived) refusedEvent {
 
 // contradictions tells on their objects what is refused not by itself, but for
 // others: a policy of a tier that is not there.
-func (s *Source) contradictions(news []control.Problem) {
+func (s *Source) contradictions(news []manifest.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range news {
@@ -60,13 +60,13 @@ func (s *Source) contradictions(news []control.Problem) {
 				continue
 			}
 			about := metav1.ObjectMeta{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: h.uid, ResourceVersion: h.version}
-			s.tell(w.refusedEvent(&arrived{ObjectMeta: about, problems: []control.Problem{p}}))
+			s.tell(w.refusedEvent(&arrived{ObjectMeta: about, problems: []manifest.Problem{p}}))
 		}
 	}
 }
 
 // message is a problem without the object's name.
-func message(p control.Problem) string {
+func message(p manifest.Problem) string {
 	text := p.Reason
 	if p.Field != "" {
 		text = p.Field + ": " + text

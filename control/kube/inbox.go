@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +22,7 @@ import (
 // held is what a watch said last of an object.
 type held struct {
 	version string
-	object  control.Object // last good; nil: never
+	object  cluster.Object // last good; nil: never
 	uid     types.UID      // of Antrea's kinds, which may contradict others
 	policy  *heldPolicy    // of kinds with such a status; nil for others
 }
@@ -35,9 +37,9 @@ type heldPolicy struct {
 type arrived struct {
 	metav1.ObjectMeta // name, namespace, resourceVersion and UID
 	policy            *heldPolicy
-	key               control.Key
-	object            control.Object // nil: refused
-	problems          []control.Problem
+	key               cluster.Key
+	object            cluster.Object // nil: refused
+	problems          []manifest.Problem
 }
 
 // inbox is a watch as the store that a Reflector fills.
@@ -94,7 +96,7 @@ func (in inbox) Replace(list []any, _ string) error {
 	s := in.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there := make(map[control.Key]bool, len(all))
+	there := make(map[cluster.Key]bool, len(all))
 	for _, a := range all {
 		there[a.key] = true
 		in.put(a)
@@ -128,7 +130,7 @@ func (in inbox) put(a *arrived) {
 		in.refused[a.key] = refusal(a.problems, was.object)
 		in.source.tell(in.refusedEvent(a))
 	}
-	if now.object != nil && was.object != nil && control.SameObject(was.object, now.object) {
+	if now.object != nil && was.object != nil && store.SameObject(was.object, now.object) {
 		now.object = was.object
 	}
 	in.held[a.key] = now
@@ -138,10 +140,10 @@ func (in inbox) put(a *arrived) {
 }
 
 // refusal says of a refused object whether an earlier state stays.
-func refusal(problems []control.Problem, good control.Object) []control.Problem {
+func refusal(problems []manifest.Problem, good cluster.Object) []manifest.Problem {
 	if good != nil {
 		for i := range problems {
-			problems[i].Reason += control.LastGoodStays
+			problems[i].Reason += manifest.LastGoodStays
 		}
 	}
 	return problems
@@ -149,7 +151,7 @@ func refusal(problems []control.Problem, good control.Object) []control.Problem 
 
 // remove notes that the watch has no such object any more. Another watch of the
 // kind may: a Pod came from elsewhere.
-func (in inbox) remove(k control.Key) {
+func (in inbox) remove(k cluster.Key) {
 	if _, had := in.held[k]; !had {
 		return
 	}
@@ -182,7 +184,7 @@ func (in inbox) arrive(obj any) (*arrived, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := control.Published{APIVersion: in.gvk.GroupVersion().String(), Kind: in.gvk.Kind, Object: m}
+	p := manifest.Published{APIVersion: in.gvk.GroupVersion().String(), Kind: in.gvk.Kind, Object: m}
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		if p.JSON, err = u.MarshalJSON(); err != nil {
 			return nil, err

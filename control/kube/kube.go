@@ -44,7 +44,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -68,13 +70,13 @@ type Config struct {
 // goroutine.
 type Source struct {
 	config Config
-	store  *control.Store
+	store  *store.Store
 	api    *connections
 
 	mu      sync.Mutex
 	watches []*watch
 	// absent are Antrea's kinds that the API server does not have.
-	absent map[control.Kind]bool
+	absent map[cluster.Kind]bool
 	// discovered: which of Antrea's kinds there are was found out once.
 	discovered bool
 	discovery  error // why not, or not any more
@@ -90,14 +92,14 @@ type Source struct {
 
 // New makes a Source; it does not connect yet. The error is for a configuration
 // that cannot be used.
-func New(c Config, store *control.Store) (*Source, error) {
+func New(c Config, store *store.Store) (*Source, error) {
 	c.Namespace = cmp.Or(c.Namespace, metav1.NamespaceSystem)
 	api, err := connect(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	s := &Source{
-		config: c, store: store, api: api, absent: map[control.Kind]bool{}, pending: newPending(),
+		config: c, store: store, api: api, absent: map[cluster.Kind]bool{}, pending: newPending(),
 		wake: make(chan struct{}, 1), synced: make(chan struct{}), told: map[string]bool{},
 		refused: make(chan refusedEvent, maxWaiting), longest: longWait,
 		pace: usualPace,
@@ -160,16 +162,16 @@ func (s *Source) missing() error {
 
 // Problems are the objects of the API that are not in force, by key: those that
 // were refused, and those that contradict others.
-func (s *Source) Problems() []control.Problem {
+func (s *Source) Problems() []manifest.Problem {
 	s.mu.Lock()
-	var all []control.Problem
+	var all []manifest.Problem
 	for _, w := range s.watches {
 		for _, problems := range w.refused {
 			all = append(all, problems...)
 		}
 	}
 	s.mu.Unlock()
-	slices.SortStableFunc(all, func(a, b control.Problem) int {
+	slices.SortStableFunc(all, func(a, b manifest.Problem) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Reason, b.Reason))
 	})
 	return append(all, s.store.Problems()...)
@@ -177,10 +179,10 @@ func (s *Source) Problems() []control.Problem {
 
 // refusedEdits are the objects of the API that stay as they were when they were last
 // good.
-func (s *Source) refusedEdits() control.RefusedEdits {
+func (s *Source) refusedEdits() store.RefusedEdits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	edits := control.RefusedEdits{}
+	edits := store.RefusedEdits{}
 	for _, w := range s.watches {
 		for k, problems := range w.refused {
 			if w.held[k].object != nil && len(problems) > 0 {
@@ -192,19 +194,19 @@ func (s *Source) refusedEdits() control.RefusedEdits {
 }
 
 // Node asks for one Node.
-func (s *Source) Node(ctx context.Context, name string) (*control.Node, error) {
+func (s *Source) Node(ctx context.Context, name string) (*cluster.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	in, err := s.api.node(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
-	p := control.Published{APIVersion: "v1", Kind: "Node", Object: in}
+	p := manifest.Published{APIVersion: "v1", Kind: "Node", Object: in}
 	obj, problems := p.Decode(SourceName)
 	if len(problems) > 0 {
 		return nil, problems[0]
 	}
-	return obj.(*control.Node), nil
+	return obj.(*cluster.Node), nil
 }
 
 // ServiceCIDRs are the ranges of ClusterIPs that the API server has, in order.

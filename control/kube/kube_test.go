@@ -10,22 +10,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/internal/kubetest"
 )
 
-// patience is how long a test waits for what has to come.
+// polling is how long a test waits for what has to come.
 const patience = time.Minute
 
 // following is a Source that fills a store from a server.
 type following struct {
 	*Source
 	t     *testing.T
-	store *control.Store
+	store *store.Store
 	log   *lines
 
 	mu      sync.Mutex
-	updates []control.Update
+	updates []store.Update
 }
 
 // server is an API server, made for tests or real.
@@ -62,7 +63,7 @@ func follow(t *testing.T, api server, adjust func(*Source)) *following {
 // followAs is follow for a Node.
 func followAs(t *testing.T, api server, node string, adjust func(*Source)) *following {
 	t.Helper()
-	f := &following{t: t, store: control.NewStore(control.GivenEndpoints), log: &lines{}}
+	f := &following{t: t, store: store.NewStore(store.GivenEndpoints), log: &lines{}}
 	var err error
 	log := slog.New(slog.NewTextHandler(f.log, nil))
 	if f.Source, err = New(Config{Kubeconfig: api.Kubeconfig(), Node: node, Log: log}, f.store); err != nil {
@@ -72,7 +73,7 @@ func followAs(t *testing.T, api server, node string, adjust func(*Source)) *foll
 	if adjust != nil {
 		adjust(f.Source)
 	}
-	f.store.Follow(func(u control.Update) {
+	f.store.Follow(func(u store.Update) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.updates = append(f.updates, u)
@@ -117,14 +118,14 @@ func (f *following) until(what string, is func() bool) {
 	}
 }
 
-func (f *following) seen() []control.Update {
+func (f *following) seen() []store.Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]control.Update(nil), f.updates...)
+	return append([]store.Update(nil), f.updates...)
 }
 
-func (f *following) pod(name string) *control.Pod {
-	return f.store.Snapshot().Pod(control.Name{Namespace: "default", Name: name})
+func (f *following) pod(name string) *cluster.Pod {
+	return f.store.Snapshot().Pod(cluster.Name{Namespace: "default", Name: name})
 }
 
 func pod(name, node, ip, phase string) string {
@@ -199,7 +200,7 @@ func TestFirstState(t *testing.T) {
 			if lists := api.Asked("list pods"); plain && lists != 2 || !plain && lists != 0 {
 				t.Errorf("%d lists of pods", lists)
 			}
-			if p.Key.Kind != control.KindPod || p.Source != (control.Source{File: SourceName}) {
+			if p.Key.Kind != cluster.KindPod || p.Source != (cluster.Source{File: SourceName}) {
 				t.Errorf("source: %+v", p.Meta)
 			}
 		})
@@ -284,7 +285,7 @@ func TestLostWatches(t *testing.T) {
 			}
 			for _, u := range f.seen()[1:] {
 				for _, k := range u.Changed {
-					if k.Name == "stays" || k.Name == "deny" || k.Kind == control.KindNode {
+					if k.Name == "stays" || k.Name == "deny" || k.Kind == cluster.KindNode {
 						t.Errorf("%v changed", k)
 					}
 				}
@@ -379,7 +380,7 @@ func TestVersions(t *testing.T) {
 	for _, r := range there {
 		got = append(got, r.gvk.Version+"/"+r.plural)
 	}
-	if fmt.Sprint(got) != "[v1beta1/tiers v1alpha3/groups]" || len(absent) != len(antreaKinds)-2 || !absent[control.KindEgress] {
+	if fmt.Sprint(got) != "[v1beta1/tiers v1alpha3/groups]" || len(absent) != len(antreaKinds)-2 || !absent[cluster.KindEgress] {
 		t.Errorf("there %v, absent %v", got, absent)
 	}
 }
@@ -391,8 +392,8 @@ func TestRefused(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes + acnp("drop", "emergency"))
 	f := follow(t, api, nil).synced()
-	policy := func() *control.AntreaPolicy {
-		return f.store.Snapshot().AntreaPolicies[control.Key{Kind: control.KindClusterNetworkPolicy, Name: "drop"}]
+	policy := func() *cluster.AntreaPolicy {
+		return f.store.Snapshot().AntreaPolicies[cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "drop"}]
 	}
 	good := policy()
 	bad := strings.Replace(acnp("drop", "emergency"), "action: Drop", "action: Dorp", 1)
@@ -405,7 +406,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("policy %v, problem %v", policy(), p)
 	}
 	f.until("the refused edit", func() bool {
-		k := control.Key{Kind: control.KindClusterNetworkPolicy, Name: "drop"}
+		k := cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "drop"}
 		return strings.HasPrefix(f.store.RefusedEdits()[k], "ClusterNetworkPolicy/drop: spec.ingress[0].action: ") && !strings.Contains(f.store.RefusedEdits()[k], "stays")
 	})
 	f.until("the Event", func() bool { return len(api.Objects("events")) == 1 })
@@ -495,7 +496,7 @@ func TestUnenforced(t *testing.T) {
 func TestNode(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes)
-	s, err := New(Config{Kubeconfig: api.Kubeconfig(), Node: "node-a"}, control.NewStore(control.GivenEndpoints))
+	s, err := New(Config{Kubeconfig: api.Kubeconfig(), Node: "node-a"}, store.NewStore(store.GivenEndpoints))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/internal/kubetest"
 )
 
@@ -231,15 +231,15 @@ func TestRealFirstState(t *testing.T) {
 	api.Apply(denyAll + web + antreaObjects + pod("web", "node-a", "10.10.0.2", "Running") + pod("far", "node-b", "10.10.1.2", "Running"))
 	f := follow(t, api, nil).synced()
 	c := f.store.Snapshot()
-	policy := c.AntreaPolicies[control.Key{Kind: control.KindClusterNetworkPolicy, Name: "cluster"}]
+	policy := c.AntreaPolicies[cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "cluster"}]
 	if len(f.seen()) != 1 || len(f.Problems()) > 0 || policy == nil || policy.Priority != 5.5 || len(c.AntreaPolicies) != 2 ||
 		len(c.Tiers) != 7 || len(c.Groups) != 2 || len(c.Egresses) != 1 || len(c.ExternalIPPools) != 1 || len(c.TrafficControls) != 1 {
 		t.Errorf("%d steps, problems %v, snapshot %+v", len(f.seen()), f.Problems(), c)
 	}
-	if slices := c.SlicesOf(control.Name{Namespace: "default", Name: "web"}); len(slices) != 1 || len(slices[0].Endpoints) != 1 {
+	if slices := c.SlicesOf(cluster.Name{Namespace: "default", Name: "web"}); len(slices) != 1 || len(slices[0].Endpoints) != 1 {
 		t.Errorf("slices %v", slices)
 	}
-	if eg := c.Egresses[control.Key{Kind: control.KindEgress, Name: "out"}]; eg == nil || eg.Node != "node-a" {
+	if eg := c.Egresses[cluster.Key{Kind: cluster.KindEgress, Name: "out"}]; eg == nil || eg.Node != "node-a" {
 		t.Errorf("egress %+v", eg)
 	}
 	for _, s := range f.Status() {
@@ -258,7 +258,7 @@ func TestRealFirstState(t *testing.T) {
 	api.Delete("v1", "Pod", "default", "far")
 	api.Delete("crd.antrea.io/v1beta1", "Tier", "", "gold")
 	// A policy in force is in the deleted tier, so the tier stays and is told as a refused edit.
-	gold := control.Key{Kind: control.KindTier, Name: "gold"}
+	gold := cluster.Key{Kind: cluster.KindTier, Name: "gold"}
 	f.until("the deletions", func() bool {
 		now := f.store.Snapshot()
 		return f.pod("far") == nil && f.store.RefusedEdits()[gold] != "" && now.Tiers[gold] != nil && len(now.AntreaPolicies) == 2

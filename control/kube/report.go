@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +38,7 @@ type Reporter interface {
 	// Changed is closed when Report may say something else.
 	Changed() <-chan struct{}
 	// Spans is for who sums up; nil when Antrea-native policies are not enforced.
-	Spans() *control.Spans
+	Spans() *policy.Spans
 }
 
 // Report is what an agent tells of its Node.
@@ -102,9 +104,9 @@ func (r *Report) policies() (realised, failed string) {
 	for _, p := range r.Policies {
 		m := markOf(types.UID(p.Policy.UID), p.Policy.Generation)
 		switch {
-		case p.State == control.Installed && len(all) < maxRealised:
+		case p.State == ledger.Installed && len(all) < maxRealised:
 			all = append(all, m)
-		case p.State != control.Installed && p.Reason != "" && len(reasons) < maxFailed:
+		case p.State != ledger.Installed && p.Reason != "" && len(reasons) < maxFailed:
 			reasons[base64.RawStdEncoding.EncodeToString(m[:])] = p.Reason[:min(len(p.Reason), maxReason)]
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
@@ -177,8 +178,8 @@ func (s *Source) runReportWatch(ctx context.Context, to cache.ReflectorStore) {
 // storeNews is what changed in the store since somebody looked.
 type storeNews struct {
 	mu   sync.Mutex
-	now  *control.Cluster
-	keys []control.Key
+	now  *cluster.Cluster
+	keys []cluster.Key
 	all  bool // keys are not all
 	any  bool
 }
@@ -187,7 +188,7 @@ type storeNews struct {
 const maxNews = 10000
 
 // begin is the first snapshot: all of it is new.
-func (n *storeNews) begin(c *control.Cluster) {
+func (n *storeNews) begin(c *cluster.Cluster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.now == nil {
@@ -197,7 +198,7 @@ func (n *storeNews) begin(c *control.Cluster) {
 }
 
 // add takes an update, as a follower of the store.
-func (n *storeNews) add(u control.Update) {
+func (n *storeNews) add(u store.Update) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now, n.any = u.New, true
@@ -209,7 +210,7 @@ func (n *storeNews) add(u control.Update) {
 }
 
 // take is what changed; keys are nil when anything may have.
-func (n *storeNews) take() (c *control.Cluster, keys []control.Key, any bool) {
+func (n *storeNews) take() (c *cluster.Cluster, keys []cluster.Key, any bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c, keys, any = n.now, n.keys, n.any

@@ -3,7 +3,7 @@ package kube
 import (
 	"cmp"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -17,7 +17,7 @@ import (
 
 // resource is one thing to watch.
 type resource struct {
-	kind     control.Kind
+	kind     cluster.Kind
 	gvk      schema.GroupVersionKind
 	plural   string
 	selector string         // of fields
@@ -35,14 +35,14 @@ func (r *resource) gvr() schema.GroupVersionResource {
 func builtin(node string) []resource {
 	core, discovery, networking := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	return []resource{
-		{kind: control.KindNode, gvk: core.WithKind("Node"), plural: "nodes", example: &corev1.Node{}},
-		{kind: control.KindNamespace, gvk: core.WithKind("Namespace"), plural: "namespaces", example: &corev1.Namespace{}},
-		{kind: control.KindService, gvk: core.WithKind("Service"), plural: "services", example: &corev1.Service{}},
-		{kind: control.KindEndpointSlice, gvk: discovery.WithKind("EndpointSlice"), plural: "endpointslices", example: &discoveryv1.EndpointSlice{}},
-		{kind: control.KindNetworkPolicy, gvk: networking.WithKind("NetworkPolicy"), plural: "networkpolicies", example: &networkingv1.NetworkPolicy{}},
-		{kind: control.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "here",
+		{kind: cluster.KindNode, gvk: core.WithKind("Node"), plural: "nodes", example: &corev1.Node{}},
+		{kind: cluster.KindNamespace, gvk: core.WithKind("Namespace"), plural: "namespaces", example: &corev1.Namespace{}},
+		{kind: cluster.KindService, gvk: core.WithKind("Service"), plural: "services", example: &corev1.Service{}},
+		{kind: cluster.KindEndpointSlice, gvk: discovery.WithKind("EndpointSlice"), plural: "endpointslices", example: &discoveryv1.EndpointSlice{}},
+		{kind: cluster.KindNetworkPolicy, gvk: networking.WithKind("NetworkPolicy"), plural: "networkpolicies", example: &networkingv1.NetworkPolicy{}},
+		{kind: cluster.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "here",
 			selector: "spec.nodeName=" + node},
-		{kind: control.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "elsewhere",
+		{kind: cluster.KindPod, gvk: core.WithKind("Pod"), plural: "pods", example: &corev1.Pod{}, where: "elsewhere",
 			selector: "spec.nodeName!=" + node + ",spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"},
 	}
 }
@@ -53,19 +53,19 @@ const antreaGroup = "crd.antrea.io"
 // antreaKinds are Antrea's kinds with the versions that can be read, the best
 // first.
 var antreaKinds = []struct {
-	kind     control.Kind
+	kind     cluster.Kind
 	name     string
 	plural   string
 	versions []string
 }{
-	{control.KindTier, "Tier", "tiers", []string{"v1beta1", "v1alpha1"}},
-	{control.KindClusterNetworkPolicy, "ClusterNetworkPolicy", "clusternetworkpolicies", []string{"v1beta1", "v1alpha1"}},
-	{control.KindAntreaNetworkPolicy, "NetworkPolicy", "networkpolicies", []string{"v1beta1", "v1alpha1"}},
-	{control.KindClusterGroup, "ClusterGroup", "clustergroups", []string{"v1beta1", "v1alpha3"}},
-	{control.KindGroup, "Group", "groups", []string{"v1beta1", "v1alpha3"}},
-	{control.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
-	{control.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
-	{control.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
+	{cluster.KindTier, "Tier", "tiers", []string{"v1beta1", "v1alpha1"}},
+	{cluster.KindClusterNetworkPolicy, "ClusterNetworkPolicy", "clusternetworkpolicies", []string{"v1beta1", "v1alpha1"}},
+	{cluster.KindAntreaNetworkPolicy, "NetworkPolicy", "networkpolicies", []string{"v1beta1", "v1alpha1"}},
+	{cluster.KindClusterGroup, "ClusterGroup", "clustergroups", []string{"v1beta1", "v1alpha3"}},
+	{cluster.KindGroup, "Group", "groups", []string{"v1beta1", "v1alpha3"}},
+	{cluster.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
+	{cluster.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
+	{cluster.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
 }
 
 // served are the resources of a group that an API server has, as version/plural.
@@ -73,8 +73,8 @@ type served map[string]bool
 
 // choose tells which of Antrea's kinds can be watched, each in the best version
 // that is served, and which cannot.
-func (has served) choose() (there []resource, absent map[control.Kind]bool) {
-	absent = map[control.Kind]bool{}
+func (has served) choose() (there []resource, absent map[cluster.Kind]bool) {
+	absent = map[cluster.Kind]bool{}
 	for _, k := range antreaKinds {
 		absent[k.kind] = true
 		for _, v := range k.versions {

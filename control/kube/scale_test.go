@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/store"
 )
 
 // A large cluster: what a source holds of it, and that it holds no more after
@@ -112,14 +115,14 @@ func mega(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/(1<
 // reconciling is a Node's switch, as a model, kept in step with the store.
 func (f *following) reconciling(node string) (r *control.Reconciler, took time.Duration) {
 	f.t.Helper()
-	key := control.Key{Kind: control.KindNodeConfig, Name: node}
-	f.store.Apply(control.Change{Source: "configuration", Set: []control.Object{&control.NodeConfig{
-		Meta:    control.Meta{Key: key, Source: control.Source{File: "configuration"}},
-		Gateway: control.GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
-		Tunnel:  control.TunnelPort{Name: "antrea-tun0", OFPort: 1, Type: "geneve"},
+	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: node}
+	f.store.Apply(store.Change{Source: "configuration", Set: []cluster.Object{&cluster.NodeConfig{
+		Meta:    cluster.Meta{Key: key, Source: cluster.Source{File: "configuration"}},
+		Gateway: cluster.GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
+		Tunnel:  cluster.TunnelPort{Name: "antrea-tun0", OFPort: 1, Type: "geneve"},
 	}}})
-	r = control.NewReconciler(node, control.NewMemorySwitch(), time.Now)
-	now, _ := f.store.Follow(func(u control.Update) {
+	r = control.NewReconciler(node, ledger.NewMemorySwitch(), time.Now)
+	now, _ := f.store.Follow(func(u store.Update) {
 		if err := r.Update(u.New, u.Changed); err != nil {
 			f.t.Error(err)
 		}

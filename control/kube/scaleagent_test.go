@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/internal/nstest"
 )
@@ -55,8 +57,8 @@ func newWhole(t *testing.T, api *realAPI) *wholeAgent {
 	a := &wholeAgent{t: t, ns: ns, socket: filepath.Join(dir, "agent.sock")}
 	own := *api
 	ns.Do(t, func() { own.gate = newGate(t, api.Address()) }) // its socket stays there
-	config := filepath.Join(dir, "agent.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, wholeConfig, a.socket, own.Kubeconfig()), 0o600); err != nil {
+	file := filepath.Join(dir, "agent.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, wholeConfig, a.socket, own.Kubeconfig()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(dir, "agent.log"))
@@ -64,7 +66,7 @@ func newWhole(t *testing.T, api *realAPI) *wholeAgent {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	a.process = ns.Command(program, "agent", "--config", config)
+	a.process = ns.Command(program, "agent", "--config", file)
 	a.process.Stderr = log
 	a.began = time.Now()
 	if err := a.process.Start(); err != nil {
@@ -73,6 +75,9 @@ func newWhole(t *testing.T, api *realAPI) *wholeAgent {
 	t.Cleanup(func() {
 		a.process.Process.Kill()
 		a.process.Wait()
+		nstest.Until(t, "the end of the killed agent's switch", func() bool {
+			return door.Dial(config.SwitchSocket(a.socket)).End(context.Background()) == nil
+		})
 		if text, err := os.ReadFile(log.Name()); t.Failed() {
 			t.Logf("%v, the agent's log:\n%s", err, text)
 		}

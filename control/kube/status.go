@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // State is how a watch stands.
@@ -44,7 +44,7 @@ func (s *Source) Status() []WatchStatus {
 	return all
 }
 
-func pluralOf(kind control.Kind) string {
+func pluralOf(kind cluster.Kind) string {
 	for _, k := range antreaKinds {
 		if k.kind == kind {
 			return k.plural

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -40,15 +42,15 @@ func readStory(t *testing.T, path string) (steps []storyStep) {
 }
 
 // publishedAs is what the API calls kinds.
-func publishedAs(k control.Kind) (apiVersion, kind string) {
+func publishedAs(k cluster.Kind) (apiVersion, kind string) {
 	switch k {
-	case control.KindNode, control.KindNamespace, control.KindPod, control.KindService:
+	case cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService:
 		return "v1", string(k)
-	case control.KindEndpointSlice:
+	case cluster.KindEndpointSlice:
 		return "discovery.k8s.io/v1", string(k)
-	case control.KindNetworkPolicy:
+	case cluster.KindNetworkPolicy:
 		return "networking.k8s.io/v1", string(k)
-	case control.KindAntreaNetworkPolicy:
+	case cluster.KindAntreaNetworkPolicy:
 		return "crd.antrea.io/v1beta1", "NetworkPolicy"
 	}
 	return "crd.antrea.io/v1beta1", string(k)
@@ -58,7 +60,7 @@ func publishedAs(k control.Kind) (apiVersion, kind string) {
 type telling struct {
 	*following
 	api  server
-	want *control.Store
+	want *store.Store
 }
 
 // step takes a file of a story to both.
@@ -68,21 +70,21 @@ func (x *telling) step(s storyStep) {
 		x.remove(s)
 		return
 	}
-	d := control.Decode(SourceName, []byte(s.text))
+	d := manifest.Decode(SourceName, []byte(s.text))
 	for _, p := range d.Problems {
 		x.t.Fatal(p)
 	}
-	x.want.Apply(control.Change{Source: SourceName, Set: d.Objects})
+	x.want.Apply(store.Change{Source: SourceName, Set: d.Objects})
 	for doc := range strings.SplitSeq("\n"+s.text, "\n---") {
 		if !strings.Contains(doc, "kind: NodeConfig") {
 			x.api.Apply(doc)
 		}
 	}
 	for _, o := range d.Objects {
-		if own, ok := o.(*control.NodeConfig); ok {
+		if own, ok := o.(*cluster.NodeConfig); ok {
 			copied := *own
 			copied.Source.File = "configuration"
-			x.store.Apply(control.Change{Source: "configuration", Set: []control.Object{&copied}})
+			x.store.Apply(store.Change{Source: "configuration", Set: []cluster.Object{&copied}})
 		}
 	}
 }
@@ -94,15 +96,15 @@ func (x *telling) remove(s storyStep) {
 		if len(words) < 2 {
 			continue
 		}
-		k := control.Key{Kind: control.Kind(words[0]), Name: words[len(words)-1]}
+		k := cluster.Key{Kind: cluster.Kind(words[0]), Name: words[len(words)-1]}
 		if len(words) == 3 {
 			k.Namespace = words[1]
 		}
-		if k.Kind == control.KindNodeConfig {
-			x.store.Apply(control.Change{Source: "configuration", Delete: []control.Key{k}})
+		if k.Kind == cluster.KindNodeConfig {
+			x.store.Apply(store.Change{Source: "configuration", Delete: []cluster.Key{k}})
 			continue
 		}
-		x.want.Apply(control.Change{Source: SourceName, Delete: []control.Key{k}})
+		x.want.Apply(store.Change{Source: SourceName, Delete: []cluster.Key{k}})
 		apiVersion, kind := publishedAs(k.Kind)
 		x.api.Delete(apiVersion, kind, k.Namespace, k.Name)
 	}
@@ -120,9 +122,9 @@ var alike = cmp.Options{
 }
 
 // expected is what manifests gave, without Pods that the API is not asked for.
-func (x *telling) expected() *control.Cluster {
+func (x *telling) expected() *cluster.Cluster {
 	c := *x.want.Snapshot()
-	c.Pods = map[control.Key]*control.Pod{}
+	c.Pods = map[cluster.Key]*cluster.Pod{}
 	for k, p := range x.want.Snapshot().Pods {
 		if p.NodeName == "node-a" || p.NodeName != "" && !p.Terminated() {
 			c.Pods[k] = p
@@ -143,9 +145,9 @@ func TestStories(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			api := kubetest.New(t)
-			f := follow(t, api, func(s *Source) { s.store = control.NewStore(control.DeriveEndpoints) })
+			f := follow(t, api, func(s *Source) { s.store = store.NewStore(store.DeriveEndpoints) })
 			f.store = f.Source.store
-			x := &telling{f, api, control.NewStore(control.DeriveEndpoints)}
+			x := &telling{f, api, store.NewStore(store.DeriveEndpoints)}
 			x.step(storyStep{"node.yaml", string(base)})
 			x.synced()
 			for _, s := range readStory(t, path) {

@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,15 +40,15 @@ const (
 // sums is what the agent that sums up has beside the objects.
 type sums struct {
 	*Source
-	spans   *control.Spans
+	spans   *policy.Spans
 	reports *reportStore
 	news    storeNews
 	rate    flowcontrol.RateLimiter
 
 	turn   uint64                    // of Source.turn, at the last pass
-	tried  map[control.Key]try       // the last writes
-	differ map[control.Key]time.Time // what is not as the API server has it, since when
-	last   control.Key               // that was written: the others come first
+	tried  map[cluster.Key]try       // the last writes
+	differ map[cluster.Key]time.Time // what is not as the API server has it, since when
+	last   cluster.Key               // that was written: the others come first
 	unsure bool                      // there is more to do, whatever comes
 	next   time.Time                 // of the next pass
 	warned bool                      // that a status cannot be written
@@ -62,7 +63,7 @@ type try struct {
 
 // runSums sums up until ctx ends.
 func (s *Source) runSums(ctx context.Context, of Reporter) {
-	m := &sums{Source: s, spans: of.Spans(), reports: newReportStore(s.pace.quiet), tried: map[control.Key]try{}, differ: map[control.Key]time.Time{}}
+	m := &sums{Source: s, spans: of.Spans(), reports: newReportStore(s.pace.quiet), tried: map[cluster.Key]try{}, differ: map[cluster.Key]time.Time{}}
 	if m.spans == nil {
 		<-ctx.Done()
 		return
@@ -90,7 +91,7 @@ func (m *sums) pass(ctx context.Context, now time.Time) {
 	}
 	m.unsure = false
 	policies := m.policies()
-	there := make(map[control.Key]bool, len(policies))
+	there := make(map[cluster.Key]bool, len(policies))
 	first := 0
 	for i := range policies {
 		there[policies[i].key] = true
@@ -98,8 +99,8 @@ func (m *sums) pass(ctx context.Context, now time.Time) {
 			first = i + 1
 		}
 	}
-	maps.DeleteFunc(m.tried, func(k control.Key, _ try) bool { return !there[k] })
-	maps.DeleteFunc(m.differ, func(k control.Key, _ time.Time) bool { return !there[k] })
+	maps.DeleteFunc(m.tried, func(k cluster.Key, _ try) bool { return !there[k] })
+	maps.DeleteFunc(m.differ, func(k cluster.Key, _ time.Time) bool { return !there[k] })
 	var due []dueWrite
 	for i := range policies {
 		p := &policies[(first+i)%len(policies)]
@@ -132,7 +133,7 @@ func (m *sums) changed(now time.Time) bool {
 
 // summedPolicy is a policy as its watch has it.
 type summedPolicy struct {
-	key     control.Key
+	key     cluster.Key
 	of      schema.GroupVersionResource
 	refused string
 	held
@@ -140,7 +141,7 @@ type summedPolicy struct {
 
 // policies are all Antrea-native policies that the API server has, by key.
 func (m *sums) policies() (all []summedPolicy) {
-	contradict := map[control.Key]string{}
+	contradict := map[cluster.Key]string{}
 	for _, p := range m.store.Problems() {
 		contradict[p.Key] = message(p)
 	}
@@ -163,8 +164,8 @@ func (m *sums) policies() (all []summedPolicy) {
 }
 
 // summedKind says whether objects of a kind have such a status.
-func summedKind(k control.Kind) bool {
-	return k == control.KindClusterNetworkPolicy || k == control.KindAntreaNetworkPolicy
+func summedKind(k cluster.Kind) bool {
+	return k == cluster.KindClusterNetworkPolicy || k == cluster.KindAntreaNetworkPolicy
 }
 
 // dueWrite is a status to be written.

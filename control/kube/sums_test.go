@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/internal/kubetest"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,7 +77,7 @@ func (n *statusNode) Changed() <-chan struct{} {
 	return n.wait
 }
 
-func (n *statusNode) Spans() *control.Spans { return n.r.Spans() }
+func (n *statusNode) Spans() *policy.Spans { return n.r.Spans() }
 
 // tells sets what the Node tells in place of what is so.
 func (n *statusNode) tells(alter func(*Report)) {
@@ -95,16 +99,16 @@ func (n *statusNode) raise() {
 // newStatusNode begins to follow an API server for a Node, and to tell.
 func newStatusNode(t *testing.T, api server, name string) *statusNode {
 	t.Helper()
-	n := &statusNode{name: name, r: control.NewReconciler(name, control.NewMemorySwitch(), time.Now)}
+	n := &statusNode{name: name, r: control.NewReconciler(name, ledger.NewMemorySwitch(), time.Now)}
 	n.following = followAs(t, api, name, func(s *Source) { s.pace = quickPace })
-	key := control.Key{Kind: control.KindNodeConfig, Name: name}
-	n.store.Apply(control.Change{Source: "configuration", Set: []control.Object{&control.NodeConfig{
-		Meta:    control.Meta{Key: key, Source: control.Source{File: "configuration"}},
-		Gateway: control.GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
-		Tunnel:  control.TunnelPort{Name: "antrea-tun0", OFPort: 1, Type: "geneve"},
+	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: name}
+	n.store.Apply(store.Change{Source: "configuration", Set: []cluster.Object{&cluster.NodeConfig{
+		Meta:    cluster.Meta{Key: key, Source: cluster.Source{File: "configuration"}},
+		Gateway: cluster.GatewayPort{Name: "antrea-gw0", OFPort: 2, MAC: [6]byte{2, 0, 0, 0, 0, 1}},
+		Tunnel:  cluster.TunnelPort{Name: "antrea-tun0", OFPort: 1, Type: "geneve"},
 	}}})
 	n.synced()
-	now, _ := n.store.Follow(func(u control.Update) {
+	now, _ := n.store.Follow(func(u store.Update) {
 		if err := n.r.Update(u.New, u.Changed); err != nil && u.New.Node(name) != nil {
 			t.Error(err)
 		}
@@ -196,14 +200,14 @@ func statusStory(t *testing.T, api statusAPI) {
 
 	b.tells(func(r *Report) { // the last generation is not yet in force there
 		for i := range r.Policies {
-			r.Policies[i].State, r.Policies[i].Reason = control.Pending, ""
+			r.Policies[i].State, r.Policies[i].Reason = ledger.Pending, ""
 		}
 	})
 	api.Apply(strings.Replace(acnp("drop", "emergency"), "priority: 5", "priority: 6", 1))
 	a.stands(api, acnpKind, "", "drop", "Realizing 2 1/2 Realizable=True")
 	b.tells(func(r *Report) {
 		for i := range r.Policies {
-			r.Policies[i].State, r.Policies[i].Reason = control.Pending, "no room"
+			r.Policies[i].State, r.Policies[i].Reason = ledger.Pending, "no room"
 		}
 	})
 	a.stands(api, acnpKind, "", "drop", `Failed 2 1/2 Realizable=True RealizationFailure=True (`+reasonFailure+`: Failed Nodes count 1: "node-b":"no room")`)
@@ -326,10 +330,10 @@ func TestMarks(t *testing.T) {
 	var r Report
 	const n = 300
 	for i := range n {
-		r.Policies = append(r.Policies, control.PolicyProgress{State: control.Installed,
-			Policy: &control.AntreaPolicy{UID: fmt.Sprint("u", i), Generation: int64(i % 3)}})
+		r.Policies = append(r.Policies, control.PolicyProgress{State: ledger.Installed,
+			Policy: &cluster.AntreaPolicy{UID: fmt.Sprint("u", i), Generation: int64(i % 3)}})
 	}
-	r.Policies = append(r.Policies, control.PolicyProgress{State: control.Pending, Policy: &control.AntreaPolicy{UID: "waits"}})
+	r.Policies = append(r.Policies, control.PolicyProgress{State: ledger.Pending, Policy: &cluster.AntreaPolicy{UID: "waits"}})
 	realised, failed := r.policies()
 	info := &unstructured.Unstructured{Object: map[string]any{}}
 	info.SetAnnotations(map[string]string{realisedAnnotation: realised, failedAnnotation: failed})

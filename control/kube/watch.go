@@ -6,7 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,9 +35,9 @@ const (
 type watch struct {
 	resource
 	source *Source
-	held   map[control.Key]held
+	held   map[cluster.Key]held
 	// refused is what is wrong with objects as they are now.
-	refused map[control.Key][]control.Problem
+	refused map[cluster.Key][]manifest.Problem
 	listed  bool   // a first list came
 	fault   error  // of the last list or watch; nil: it went well
 	faults  uint64 // lists and watches that failed
@@ -44,7 +45,7 @@ type watch struct {
 }
 
 func newWatch(s *Source, r resource) *watch {
-	return &watch{resource: r, source: s, held: map[control.Key]held{}, refused: map[control.Key][]control.Problem{}}
+	return &watch{resource: r, source: s, held: map[cluster.Key]held{}, refused: map[cluster.Key][]manifest.Problem{}}
 }
 
 // runWatch watches until ctx ends.

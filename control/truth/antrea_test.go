@@ -236,7 +236,7 @@ func TestAntreaPolicies(t *testing.T) {
 }
 
 // firstPolicies are those that the generated cases begin with.
-func firstPolicies(c *cluster) (pool []*networkingv1.NetworkPolicy) {
+func firstPolicies(c *testCluster) (pool []*networkingv1.NetworkPolicy) {
 	for _, tc := range generated(c) {
 		for _, a := range tc.Steps[0].Actions {
 			if a.CreatePolicy != nil {

@@ -23,7 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 )
 
 // The cluster: this Node and another, with Pods a, b and c in the namespaces
@@ -59,8 +61,8 @@ func (e *endpoint) String() string {
 // mac is the address of an endpoint's link on this Node.
 func (e *endpoint) mac() string { return fmt.Sprintf("02:00:00:00:01:%02x", e.port) }
 
-// cluster is what the steps of a test case change.
-type cluster struct {
+// testCluster is what the steps of a test case change.
+type testCluster struct {
 	family     family // of the packets; the cluster is dual-stack
 	namespaces map[string]map[string]string
 	pods       map[string]*endpoint // by namespace/name
@@ -89,8 +91,8 @@ func (f family) outside() netip.Addr {
 	return netip.MustParseAddr("198.51.100.9")
 }
 
-func newCluster(t *testing.T, f family) *cluster {
-	c := &cluster{
+func newCluster(t *testing.T, f family) *testCluster {
+	c := &testCluster{
 		family:     f,
 		namespaces: map[string]map[string]string{}, pods: map[string]*endpoint{},
 		policies: map[string]*networkingv1.NetworkPolicy{}, nextPort: 10, nextHost: 10,
@@ -104,7 +106,7 @@ func newCluster(t *testing.T, f family) *cluster {
 	return c
 }
 
-func (c *cluster) addPod(t *testing.T, ns, name string, labels map[string]string) {
+func (c *testCluster) addPod(t *testing.T, ns, name string, labels map[string]string) {
 	t.Helper()
 	e := &endpoint{namespace: ns, name: name, labels: labels}
 	node := byte(1)
@@ -118,7 +120,7 @@ func (c *cluster) addPod(t *testing.T, ns, name string, labels map[string]string
 }
 
 // endpoints are the Pods in order of their names, and somebody outside.
-func (c *cluster) endpoints() (all []*endpoint) {
+func (c *testCluster) endpoints() (all []*endpoint) {
 	for _, k := range slices.Sorted(maps.Keys(c.pods)) {
 		all = append(all, c.pods[k])
 	}
@@ -126,7 +128,7 @@ func (c *cluster) endpoints() (all []*endpoint) {
 }
 
 // act carries out one action of a generated test case.
-func (c *cluster) act(t *testing.T, a *generator.Action) {
+func (c *testCluster) act(t *testing.T, a *generator.Action) {
 	t.Helper()
 	switch {
 	case a.CreatePolicy != nil:
@@ -153,7 +155,7 @@ func (c *cluster) act(t *testing.T, a *generator.Action) {
 }
 
 // label sets the labels of a namespace, and the one that an API server adds.
-func (c *cluster) label(ns string, labels map[string]string) {
+func (c *testCluster) label(ns string, labels map[string]string) {
 	labels = maps.Clone(labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -163,7 +165,7 @@ func (c *cluster) label(ns string, labels map[string]string) {
 }
 
 // putPolicy fills in what an API server does.
-func (c *cluster) putPolicy(p *networkingv1.NetworkPolicy) {
+func (c *testCluster) putPolicy(p *networkingv1.NetworkPolicy) {
 	p = p.DeepCopy()
 	p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
 	if p.Namespace == "" {
@@ -178,20 +180,20 @@ func (c *cluster) putPolicy(p *networkingv1.NetworkPolicy) {
 	c.policies[p.Namespace+"/"+p.Name] = p
 }
 
-func (c *cluster) relabel(pod string, labels map[string]string) {
+func (c *testCluster) relabel(pod string, labels map[string]string) {
 	e := *c.pods[pod]
 	e.labels = labels
 	c.pods[pod] = &e
 }
 
-func (c *cluster) removeNamespace(ns string) {
+func (c *testCluster) removeNamespace(ns string) {
 	delete(c.namespaces, ns)
 	maps.DeleteFunc(c.pods, func(_ string, e *endpoint) bool { return e.namespace == ns })
 	maps.DeleteFunc(c.policies, func(_ string, p *networkingv1.NetworkPolicy) bool { return p.Namespace == ns })
 }
 
 // nodes are the manifests that do not change, and the ports that Pods have.
-func (c *cluster) nodes() string {
+func (c *testCluster) nodes() string {
 	var b strings.Builder
 	b.WriteString(`apiVersion: v1
 kind: Node
@@ -224,7 +226,7 @@ spec:
 }
 
 // manifests are all objects of the cluster.
-func (c *cluster) manifests(t *testing.T) string {
+func (c *testCluster) manifests(t *testing.T) string {
 	t.Helper()
 	docs := []string{c.nodes()}
 	add := func(object any) {
@@ -285,24 +287,24 @@ func portName(port int32, proto corev1.Protocol) string {
 }
 
 // apply gives the manifests to a store.
-func (c *cluster) apply(t *testing.T, store *control.Store) control.Update {
+func (c *testCluster) apply(t *testing.T, objects *store.Store) store.Update {
 	t.Helper()
 	const source = "truth.yaml"
-	d := control.Decode(source, []byte(c.manifests(t)))
+	d := manifest.Decode(source, []byte(c.manifests(t)))
 	for _, p := range d.Problems {
 		t.Fatalf("a manifest is refused: %v", p)
 	}
-	change := control.Change{Source: source, Set: d.Objects}
-	keep := map[control.Key]bool{}
+	change := store.Change{Source: source, Set: d.Objects}
+	keep := map[cluster.Key]bool{}
 	for _, o := range d.Objects {
 		keep[o.Metadata().Key] = true
 	}
-	change.Delete = gone(store.Snapshot(), keep)
-	return store.Apply(change)
+	change.Delete = gone(objects.Snapshot(), keep)
+	return objects.Apply(change)
 }
 
 // gone are the objects of a snapshot that are not to be kept.
-func gone(c *control.Cluster, keep map[control.Key]bool) (keys []control.Key) {
+func gone(c *cluster.Cluster, keep map[cluster.Key]bool) (keys []cluster.Key) {
 	for k := range c.Namespaces {
 		keys = append(keys, k)
 	}
@@ -315,5 +317,5 @@ func gone(c *control.Cluster, keep map[control.Key]bool) (keys []control.Key) {
 	for k := range c.NetworkPolicies {
 		keys = append(keys, k)
 	}
-	return slices.DeleteFunc(keys, func(k control.Key) bool { return keep[k] })
+	return slices.DeleteFunc(keys, func(k cluster.Key) bool { return keep[k] })
 }

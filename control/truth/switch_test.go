@@ -11,8 +11,12 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
@@ -31,13 +35,13 @@ type bench struct {
 	t          *testing.T
 	sw         *dataplane.Switch
 	now        int64
-	store      *control.Store
+	store      *store.Store
 	reconciler *control.Reconciler
 	ports      map[uint32]*memory.Port
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{t: t, now: 1e12, store: control.NewStore(control.DeriveEndpoints), ports: map[uint32]*memory.Port{}}
+	b := &bench{t: t, now: 1e12, store: store.NewStore(store.DeriveEndpoints), ports: map[uint32]*memory.Port{}}
 	clock := func() int64 { return b.now }
 	sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Cache: walktest.Cache()})
 	if err != nil {
@@ -63,18 +67,18 @@ func (b *bench) addPort(no uint32) {
 }
 
 // Apply makes the bench a control.Installer.
-func (b *bench) Apply(c *control.Bundle) error {
-	return b.sw.Apply(&dataplane.Bundle{
+func (b *bench) Apply(c *ledger.Bundle) error {
+	return b.sw.Apply(&program.Bundle{
 		Names: c.Names, First: c.First, Add: c.Add, Delete: c.Delete, Groups: c.Groups, Meters: c.Meters,
 		DeleteGroups: c.DeleteGroups, DeleteMeters: c.DeleteMeters,
 	})
 }
 
 // Purge has nothing to do: the connections of older probes have ended.
-func (b *bench) Purge([]control.Purge) {}
+func (b *bench) Purge([]ledger.Purge) {}
 
 // bring makes the switch that of a cluster.
-func (b *bench) bring(c *cluster) {
+func (b *bench) bring(c *testCluster) {
 	b.t.Helper()
 	b.now += int64(10 * time.Minute) // long enough for the last probes' connections to end
 	b.sw.Expire()
@@ -88,7 +92,7 @@ func (b *bench) bring(c *cluster) {
 		b.t.Fatal(err)
 	}
 	for _, s := range b.reconciler.Statuses() {
-		if s.State != control.Installed {
+		if s.State != ledger.Installed {
 			b.t.Fatalf("%s is %s: %s", s.Object, s.State, s.Reason)
 		}
 	}
@@ -142,7 +146,7 @@ func (b *bench) send(from, to *endpoint, what string) bool {
 		what, form = proto+"6,"+rest, "%s,dl_src=%s,dl_dst=%s,ipv6_src=%s,ipv6_dst=%s,nw_ttl=64"
 	}
 	text := fmt.Sprintf(form, what, src, dst, from.ip, to.ip)
-	m, err := flow.ParseMatch(text, b.sw.Names())
+	m, err := parse.Match(text, b.sw.Names())
 	if err != nil {
 		b.t.Fatal(err)
 	}

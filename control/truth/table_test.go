@@ -20,7 +20,7 @@ var probed = []int32{80, 81, 79}
 
 // generated are all test cases of cyclonus. The IP is that of a Pod whose
 // neighbours some blocks leave out.
-func generated(c *cluster) []*generator.TestCase {
+func generated(c *testCluster) []*generator.TestCase {
 	g := generator.NewTestCaseGenerator(true, c.pods["z/c"].ip.String(), []string{"x", "y", "z"}, nil, nil)
 	return g.GenerateAllTestCases()
 }
@@ -95,7 +95,7 @@ func TestPoliciesTogether(t *testing.T) {
 // not leave the Pod's own loopback, so that no switch has a say in it.
 //
 // expect says what should become of a packet, given what cyclonus says.
-func (b *bench) compare(c *cluster, expect func(packetCase, *matcher.AllowedResult) bool) (n int, wrong []string) {
+func (b *bench) compare(c *testCluster, expect func(packetCase, *matcher.AllowedResult) bool) (n int, wrong []string) {
 	b.t.Helper()
 	oracle := matcher.BuildNetworkPolicies(false, slices.Collect(maps.Values(c.policies)))
 	for _, pk := range c.packets() {
@@ -117,7 +117,7 @@ type packetCase struct {
 
 // packets are all packets between two ends of which one is on this Node; its
 // switch never sees others.
-func (c *cluster) packets() (all []packetCase) {
+func (c *testCluster) packets() (all []packetCase) {
 	ends := c.endpoints()
 	for _, from := range ends {
 		for _, to := range ends {
@@ -141,7 +141,7 @@ func here(pk packetCase, k8s *matcher.AllowedResult) bool {
 }
 
 // traffic is a packet as cyclonus knows it.
-func (c *cluster) traffic(pk packetCase) *matcher.Traffic {
+func (c *testCluster) traffic(pk packetCase) *matcher.Traffic {
 	tr := &matcher.Traffic{Source: c.peer(pk.from), Destination: c.peer(pk.to), ResolvedPort: int(pk.port), Protocol: pk.proto}
 	if pk.to.name != "" { // nothing outside names its ports
 		tr.ResolvedPortName = portName(pk.port, pk.proto)
@@ -149,7 +149,7 @@ func (c *cluster) traffic(pk packetCase) *matcher.Traffic {
 	return tr
 }
 
-func (c *cluster) peer(e *endpoint) *matcher.TrafficPeer {
+func (c *testCluster) peer(e *endpoint) *matcher.TrafficPeer {
 	p := &matcher.TrafficPeer{IP: e.ip.String()}
 	if e.name != "" {
 		p.Internal = &matcher.InternalPeer{PodLabels: e.labels, NamespaceLabels: c.namespaces[e.namespace], Namespace: e.namespace}

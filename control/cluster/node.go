@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/tables"
+)
+
+// NodeConfig is antrail's own kind: what the switch of one Node is told about
+// itself. On a live Node most of it is discovered (links, addresses) or learned
+// (ports, from the CNI plugin). Its name is the Node's.
+type NodeConfig struct {
+	Meta
+	Gateway      GatewayPort
+	Tunnel       TunnelPort
+	TransportIPs []netip.Addr // this Node's addresses on the underlay
+	// Encap is how packets go to Pods of other Nodes, TransportCIDRs where hybrid
+	// mode needs no tunnel.
+	Encap             tables.EncapMode
+	TransportCIDRs    []netip.Prefix
+	ServiceCIDRs      []netip.Prefix // where ClusterIPs come from
+	NodePortAddresses []netip.Addr   // where NodePorts are served
+	EgressExceptCIDRs []netip.Prefix // destinations that no Egress translates
+	ProxyAll          bool
+	// Features are Antrea's feature gates by name. See Feature.
+	Features map[string]bool
+	// DefaultDSR says that LoadBalancer Services which ask for no mode get DSR.
+	DefaultDSR   bool
+	PacketInRate uint32 // packets a second, 0: the default of the pipeline
+	Ports        []SwitchPort
+}
+
+// Feature reports whether the named feature gate is on: as the NodeConfig
+// says, else as byDefault.
+func (n *NodeConfig) Feature(name string, byDefault bool) bool {
+	if on, ok := n.Features[name]; ok {
+		return on
+	}
+	return byDefault
+}
+
+// GatewayPort is the port to the Node itself.
+type GatewayPort struct {
+	Name   string
+	OFPort uint32
+	MAC    [6]byte
+	IPs    []netip.Addr // one per family
+}
+
+// TunnelPort is the port to the other Nodes. Type is geneve, vxlan or gre, or not
+// given: then it is whatever the agent's configuration says.
+type TunnelPort struct {
+	Name   string
+	OFPort uint32
+	Type   string
+}
+
+// SwitchPort is a port of this Node's switch: a Pod's when Pod is set, else one
+// that a TrafficControl or the L7 redirection names.
+type SwitchPort struct {
+	Name   string
+	OFPort uint32
+	Pod    Name // zero: no Pod's
+	MAC    [6]byte
+}
+
+// Node is a Node of the cluster.
+type Node struct {
+	Meta
+	PodCIDRs []netip.Prefix // at most one per family
+	// Addresses are the InternalIPs, then the ExternalIPs, each at most one
+	// per family, as Antrea takes them.
+	Addresses []netip.Addr
+}
+
+// Zone is the Node's topology zone; empty when it has none.
+func (n *Node) Zone() string { return n.Labels["topology.kubernetes.io/zone"] }
+
+// Namespace is a Namespace of the cluster. It always has the label
+// kubernetes.io/metadata.name, as the API server sets it.
+type Namespace struct {
+	Meta
+	Terminating bool
+	// LogPolicies asks for a log of what K8s NetworkPolicies of the Namespace
+	// allow and drop (annotation networkpolicy.antrea.io/enable-logging).
+	LogPolicies bool
+}
+
+// PodPhase is a Pod's phase.
+type PodPhase string
+
+// The phases of a Pod.
+const (
+	PodPending   PodPhase = "Pending"
+	PodRunning   PodPhase = "Running"
+	PodSucceeded PodPhase = "Succeeded"
+	PodFailed    PodPhase = "Failed"
+	PodUnknown   PodPhase = "Unknown"
+)
+
+// Pod is a Pod of any Node.
+type Pod struct {
+	Meta
+	NodeName       string
+	IPs            []netip.Addr // at most one per family
+	HostNetwork    bool         // its addresses are its Node's
+	ServiceAccount string
+	Phase          PodPhase
+	Ready          bool // condition Ready is True
+	Deleting       bool // has a deletionTimestamp
+	Ports          []ContainerPort
+	// UID is what the Node knows the Pod by: that of the kubelet's own manifest
+	// for one that does not come from the API. Empty in most manifests.
+	UID string
+	// SwitchPort is what the CNI plugin gave the Pod; zero: nothing (PodPort).
+	SwitchPort SwitchPort
+}
+
+// Terminated reports whether the Pod has ended for good (phase Succeeded or
+// Failed): its addresses may belong to another Pod by now.
+func (p *Pod) Terminated() bool { return p.Phase == PodSucceeded || p.Phase == PodFailed }
+
+// Port finds the number of a container port by name and protocol. The first
+// container that has it decides.
+func (p *Pod) Port(name string, proto Protocol) (uint16, bool) {
+	for _, c := range p.Ports {
+		if c.Name == name && c.Protocol == proto {
+			return c.Number, true
+		}
+	}
+	return 0, false
+}
+
+// ContainerPort is a port that a container of a Pod names; Name may be empty.
+type ContainerPort struct {
+	Name     string
+	Number   uint16
+	Protocol Protocol
+}

@@ -1,0 +1,38 @@
+package control
+
+import (
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+)
+
+// InForce is nil when the switch has the entries of a Pod behind a port and
+// those of all policies that apply to it, or what is in the way. A Pod's entries
+// never go in before its policies (phaseOf).
+func (r *Reconciler) InForce(port cluster.SwitchPort) error {
+	k := cluster.Key{Kind: cluster.KindPod, Namespace: port.Pod.Namespace, Name: port.Pod.Name}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.view == nil:
+		return NotInForce("the Node's objects are not known yet")
+	case r.view.here[k] == nil:
+		return NotInForce("no Pod of that name is known on this Node yet")
+	case r.view.ports[port.Pod] != port:
+		return NotInForce("the port is not that of the Pod that is known")
+	}
+	if s, _ := r.status(k); s.State != ledger.Installed {
+		return NotInForce(s.Reason)
+	}
+	for part := range r.waiting {
+		if part.Object == k {
+			return NotInForce("its entries are not in the switch yet")
+		}
+	}
+	return nil
+}
+
+// NotInForce says what keeps a Pod's port from being opened.
+type NotInForce string
+
+// Error is the reason.
+func (n NotInForce) Error() string { return string(n) }

@@ -1,0 +1,76 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/control/cluster"
+)
+
+// What an Antrea-native policy may ask for and antrail does not do. The store refuses
+// such a policy, as Antrea's webhooks refuse what Antrea cannot do: the refusal is in the
+// log, in an Event and in get, and an edit that asks for it leaves the policy as it was.
+
+var (
+	errFQDN          = errors.New("peers by fqdn are not supported")
+	errClusterSet    = errors.New("peers of other clusters are not supported")
+	ErrExternal      = errors.New("ExternalEntities are not supported: antrail does not read them")
+	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
+	errEgressService = errors.New("only ingress rules apply to Services")
+	errIGMPType      = errors.New("igmpType is not supported: OpenFlow does not match the type of an IGMP message, so the rule would decide on all types")
+)
+
+// Unbuilt is the first thing of a policy that antrail does not do, with its place.
+func Unbuilt(ap *cluster.AntreaPolicy) error {
+	for _, d := range []struct {
+		field string
+		rules []cluster.PolicyRule
+	}{{"ingress", ap.Ingress}, {"egress", ap.Egress}} {
+		for i := range d.rules {
+			if err := unbuiltRule(&d.rules[i], ap, d.field == "egress"); err != nil {
+				return fmt.Errorf("spec.%s[%d]: %w", d.field, i, err)
+			}
+		}
+	}
+	return nil
+}
+
+func unbuiltRule(r *cluster.PolicyRule, of *cluster.AntreaPolicy, egress bool) error {
+	applied := r.AppliedTo
+	if len(applied) == 0 {
+		applied = of.AppliedTo
+	}
+	for _, a := range applied {
+		switch {
+		case a.Nodes != nil:
+			return errNodes
+		case a.ExternalEntities != nil:
+			return ErrExternal
+		case a.Service != nil && egress:
+			return errEgressService
+		}
+	}
+	for i := range r.Peers {
+		if err := unbuiltPeer(&r.Peers[i]); err != nil {
+			return fmt.Errorf("peer %d: %w", i, err)
+		}
+	}
+	for i, p := range r.Protocols {
+		if p.IGMP != nil && p.IGMP.Type != nil {
+			return fmt.Errorf("protocols[%d]: %w", i, errIGMPType)
+		}
+	}
+	return nil
+}
+
+func unbuiltPeer(p *cluster.PolicyPeer) error {
+	switch {
+	case p.ClusterSet:
+		return errClusterSet
+	case p.FQDN != "":
+		return errFQDN
+	case p.ExternalEntities != nil:
+		return ErrExternal
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/tables"
+)
+
+// Sets of Pods, shared by all rules that choose Pods in the same way.
+//
+// A set is a choice (podChoice) and the Pods that it chooses now. It exists as
+// long as some rule uses it, and is told of every Pod that comes, goes or
+// changes. So a change of a Pod costs one look at each set, not at each rule
+// and each Pod.
+//
+// The addresses of a set are a sorted slice. It is never written: a change
+// makes another one by one merge, and rules that hold the slice hold what was
+// true when they took it. Who wants to know what changed compares two slices
+// (compareAddresses), which goes by merging too.
+//
+// There are two indexes of sets: of all Pods, for peers, and of the Pods of
+// this Node that have a port, for what rules apply to.
+
+// podChoice chooses Pods: those of one namespace or of chosen ones, with
+// chosen labels or with a service account. A nil Selector does not restrict.
+type podChoice struct {
+	namespace      string // empty: see namespaces
+	namespaces     *cluster.Selector
+	pods           *cluster.Selector
+	serviceAccount string // empty: any
+}
+
+// key is the same for choices that mean the same.
+func (c podChoice) key() string {
+	return c.namespace + "|" + selectorKey(c.namespaces) + "|" + selectorKey(c.pods) + "|" + c.serviceAccount
+}
+
+// selectorKey tells no selector and the empty one apart, though both match
+// everything: whoever has one has asked for a set.
+func selectorKey(s *cluster.Selector) string {
+	if s == nil || s.Empty() {
+		return "*"
+	}
+	return s.String()
+}
+
+// matches reports whether the choice takes a Pod.
+func (c podChoice) matches(cluster *cluster.Cluster, p *cluster.Pod) bool {
+	if c.namespace != "" && p.Key.Namespace != c.namespace {
+		return false
+	}
+	if c.serviceAccount != "" && serviceAccountOf(p) != c.serviceAccount {
+		return false
+	}
+	if c.pods != nil && !c.pods.Matches(p.Labels) {
+		return false
+	}
+	return c.namespaces == nil || c.namespaces.Matches(cluster.NamespaceLabels(p.Key.Namespace))
+}
+
+// serviceAccountOf is the account that a Pod runs under; the API server fills
+// in "default".
+func serviceAccountOf(p *cluster.Pod) string {
+	if p.ServiceAccount == "" {
+		return "default"
+	}
+	return p.ServiceAccount
+}
+
+// member is a Pod with its port of this Node's switch, 0 when it has none.
+type member struct {
+	pod  *cluster.Pod
+	port uint32
+}
+
+// podSet is a shared choice and the Pods it chooses.
+type podSet struct {
+	key       string // of choice
+	choice    podChoice
+	members   map[cluster.Name]member
+	users     map[*policySpec]int
+	watchers  map[*policySpec]bool // users for whom a Pod is more than its addresses
+	parents   map[*AddressSet]bool // that the addresses are part of
+	addresses []tables.Address     // of all members; sorted, each once, not written
+	stale     bool                 // addresses is to be made anew
+	crowded   bool                 // two members claim the same address
+}
+
+// podSets is an index of sets over a population of Pods.
+type podSets struct {
+	cluster  *cluster.Cluster
+	families []tables.Family
+	pods     map[string]map[cluster.Name]member    // the population, by namespace
+	labelled map[[2]string]map[cluster.Name]member // the population, by label and value
+	sets     map[string]*podSet
+	asking   map[[2]string]map[string]*podSet // sets by the label that choice.label says
+	bulk     bool                             // so many Pods change that addresses are made anew
+}
+
+func newPodSets(families []tables.Family) *podSets {
+	return &podSets{
+		cluster: cluster.EmptyCluster(), families: families,
+		pods: map[string]map[cluster.Name]member{}, labelled: map[[2]string]map[cluster.Name]member{},
+		sets: map[string]*podSet{}, asking: map[[2]string]map[string]*podSet{},
+	}
+}
+
+// watch is use for a user to whom a Pod is more than its addresses.
+func (s *podSets) watch(c podChoice, user *policySpec) *podSet {
+	set := s.use(c, user)
+	set.watchers[user] = true
+	return set
+}
+
+// use returns the set of a choice for a user; release must follow.
+func (s *podSets) use(c podChoice, user *policySpec) *podSet {
+	key := c.key()
+	set := s.sets[key]
+	if set == nil {
+		set = &podSet{
+			key: key, choice: c, members: map[cluster.Name]member{}, stale: true,
+			users: map[*policySpec]int{}, watchers: map[*policySpec]bool{}, parents: map[*AddressSet]bool{},
+		}
+		s.sets[key] = set
+		label, _ := c.label()
+		enter(s.asking, label, key, set)
+		s.fill(set)
+	}
+	set.users[user]++
+	return set
+}
+
+// release is the end of one use.
+func (s *podSets) release(set *podSet, user *policySpec) {
+	if set.users[user]--; set.users[user] == 0 {
+		delete(set.users, user)
+		delete(set.watchers, user)
+	}
+	if len(set.users) == 0 {
+		delete(s.sets, set.key)
+		label, _ := set.choice.label()
+		leave(s.asking, label, set.key)
+	}
+}
+
+// fill finds the members of a new set: among the Pods with a label that it asks
+// for, else among those of its namespaces.
+func (s *podSets) fill(set *podSet) {
+	c := set.choice
+	if label, ok := c.label(); ok {
+		s.fillFrom(set, s.labelled[label])
+		return
+	}
+	if c.namespace != "" {
+		s.fillFrom(set, s.pods[c.namespace])
+		return
+	}
+	for ns, pods := range s.pods {
+		if c.namespaces == nil || c.namespaces.Matches(s.cluster.NamespaceLabels(ns)) {
+			s.fillFrom(set, pods)
+		}
+	}
+}
+
+// label is a label with its value that every Pod of the choice has; the zero
+// pair and false when none is sure.
+func (c podChoice) label() (pair [2]string, ok bool) {
+	if c.pods == nil {
+		return pair, false
+	}
+	for _, r := range c.pods.Requirements() {
+		if r.Op == cluster.In && len(r.Values) == 1 {
+			return [2]string{r.Label, r.Values[0]}, true
+		}
+	}
+	return pair, false
+}
+
+func (s *podSets) fillFrom(set *podSet, pods map[cluster.Name]member) {
+	for name, m := range pods {
+		if set.choice.matches(s.cluster, m.pod) {
+			set.members[name] = m
+		}
+	}
+}
+
+// put makes a Pod part of the population, in place of an older state of it,
+// and returns the sets that are not as before.
+func (s *podSets) put(name cluster.Name, m member) []*podSet {
+	old := s.pods[name.Namespace][name]
+	if old == m {
+		return nil
+	}
+	s.unlabel(name, old)
+	enter(s.pods, name.Namespace, name, m)
+	for label, value := range m.pod.Labels {
+		enter(s.labelled, [2]string{label, value}, name, m)
+	}
+	return s.rematch(name, old.pod, m)
+}
+
+// names are the Pods of the population.
+func (s *podSets) names() (all []cluster.Name) {
+	for _, ns := range s.pods {
+		all = slices.AppendSeq(all, maps.Keys(ns))
+	}
+	return all
+}
+
+// remove takes a Pod out of the population.
+func (s *podSets) remove(name cluster.Name) []*podSet {
+	old, there := s.pods[name.Namespace][name]
+	if !there {
+		return nil
+	}
+	s.unlabel(name, old)
+	leave(s.pods, name.Namespace, name)
+	return s.rematch(name, old.pod, member{})
+}
+
+// unlabel takes a Pod that was in the population out of its labels' index.
+func (s *podSets) unlabel(name cluster.Name, old member) {
+	if old.pod == nil {
+		return
+	}
+	for label, value := range old.pod.Labels {
+		leave(s.labelled, [2]string{label, value}, name)
+	}
+}
+
+func enter[K, N comparable, V any](by map[K]map[N]V, k K, name N, v V) {
+	if by[k] == nil {
+		by[k] = map[N]V{}
+	}
+	by[k][name] = v
+}
+
+func leave[K, N comparable, V any](by map[K]map[N]V, k K, name N) {
+	delete(by[k], name)
+	if len(by[k]) == 0 {
+		delete(by, k)
+	}
+}
+
+// renamespace looks at the Pods of a namespace again, whose labels changed.
+func (s *podSets) renamespace(namespace string) (touched []*podSet) {
+	for name, m := range s.pods[namespace] {
+		touched = append(touched, s.rematch(name, nil, m)...)
+	}
+	return touched
+}
+
+// rematch settles which sets a Pod is in and returns those that changed. before
+// is an older state of the Pod, and now.pod is nil when it has gone.
+func (s *podSets) rematch(name cluster.Name, before *cluster.Pod, now member) (touched []*podSet) {
+	visit := func(label [2]string) {
+		for _, set := range s.asking[label] {
+			if s.settle(set, name, now) {
+				touched = append(touched, set)
+			}
+		}
+	}
+	visit([2]string{})
+	for _, p := range []*cluster.Pod{before, now.pod} {
+		if p == nil {
+			continue
+		}
+		for label, value := range p.Labels {
+			visit([2]string{label, value})
+		}
+	}
+	return touched
+}
+
+// settle puts a Pod into a set or out of it, and reports whether that changed
+// the set.
+func (s *podSets) settle(set *podSet, name cluster.Name, now member) bool {
+	old, was := set.members[name]
+	is := now.pod != nil && set.choice.matches(s.cluster, now.pod)
+	if !was && !is || was && is && old == now {
+		return false
+	}
+	var gone, come []tables.Address
+	if was {
+		gone = podAddresses(nil, old.pod, s.families)
+		delete(set.members, name)
+	}
+	if is {
+		come = podAddresses(nil, now.pod, s.families)
+		set.members[name] = now
+	}
+	s.change(set, gone, come)
+	return true
+}
+
+// change brings the addresses up to date with one member's change, or leaves
+// that to list when it is cheaper or not certain.
+func (s *podSets) change(set *podSet, gone, come []tables.Address) {
+	if set.stale || slices.Equal(gone, come) {
+		return
+	}
+	if s.bulk || set.crowded {
+		set.stale = true
+		return
+	}
+	next, ok := replaceAddresses(set.addresses, gone, come)
+	set.addresses, set.stale = next, !ok
+}
+
+// list is the addresses of the set's Pods, sorted, not to be written.
+func (set *podSet) list(families []tables.Family) []tables.Address {
+	if set.stale {
+		all := make([]tables.Address, 0, len(set.members))
+		for _, m := range set.members {
+			all = podAddresses(all, m.pod, families)
+		}
+		n := len(all)
+		set.addresses, set.stale = sortAddresses(all), false
+		set.crowded = len(set.addresses) < n
+	}
+	return set.addresses
+}
+
+// ports are the ports of the set's Pods, sorted.
+func (set *podSet) ports() []tables.Address {
+	all := make([]tables.Address, 0, len(set.members))
+	for _, m := range set.members {
+		all = append(all, tables.Address{Port: m.port})
+	}
+	return sortAddresses(all)
+}
+
+// podAddresses appends the addresses of a Pod that the Node's families have.
+func podAddresses(to []tables.Address, p *cluster.Pod, families []tables.Family) []tables.Address {
+	for _, ip := range familyIPs(p, families) {
+		to = append(to, hostAddress(ip))
+	}
+	return to
+}

@@ -1,0 +1,214 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/numbers"
+	"github.com/antrail/antrail/tables"
+)
+
+// Reasons for which a policy is refused: what the pipeline does not have, and
+// what makes no sense in it.
+var (
+	errNoL7     = errors.New("the feature L7NetworkPolicy is off")
+	errBaseline = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
+)
+
+// planner makes the specs of one Antrea-native policy.
+type planner struct {
+	cluster  *cluster.Cluster
+	features tables.Features
+	policy   *cluster.AntreaPolicy
+	tier     int32
+	plan     *policyPlan
+}
+
+// planAntreaPolicy is an Antrea-native policy as specs: one for each rule.
+func planAntreaPolicy(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPolicy) (*policyPlan, error) {
+	p := &planner{cluster: c, features: f, policy: ap, plan: &policyPlan{borrows: true}}
+	if err := manifest.Unbuilt(ap); err != nil {
+		return p.plan, err
+	}
+	name := ap.Tier
+	if name == "" {
+		name = cluster.DefaultTier
+	}
+	tier := c.Tier(name)
+	if tier == nil {
+		return p.plan, fmt.Errorf("spec.tier: there is no Tier %q", name)
+	}
+	p.tier = tier.Priority
+	p.plan.blocks = map[tables.Direction]numbers.Block{
+		tables.Ingress: {Tier: p.tier, Priority: ap.Priority, Size: len(ap.Ingress)},
+		tables.Egress:  {Tier: p.tier, Priority: ap.Priority, Size: len(ap.Egress)},
+	}
+	return p.plan, errors.Join(p.rules(tables.Ingress, "ingress", ap.Ingress), p.rules(tables.Egress, "egress", ap.Egress))
+}
+
+func (p *planner) rules(d tables.Direction, field string, rules []cluster.PolicyRule) error {
+	for i := range rules {
+		spec, err := p.rule(RuleKey{Policy: p.policy.Key, Direction: d, Index: i}, &rules[i])
+		if err != nil {
+			return fmt.Errorf("spec.%s[%d]: %w", field, i, err)
+		}
+		p.plan.specs = append(p.plan.specs, spec)
+	}
+	return nil
+}
+
+// rule is one rule as a spec.
+func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) {
+	spec := &policySpec{
+		key: key, name: r.Name, kind: tables.AntreaPolicy,
+		order: numbers.Order{Tier: p.tier, Priority: p.policy.Priority, Index: key.Index},
+		ports: r.Ports, proto: r.Protocols, log: r.Log, logLabel: r.LogLabel, l7: r.L7,
+	}
+	if p.tier >= cluster.BaselineTier {
+		spec.kind = tables.BaselinePolicy
+	}
+	spec.action = ruleActions[r.Action]
+	if len(spec.l7) > 0 && !p.features.L7Policy {
+		return nil, errNoL7
+	}
+	if spec.kind == tables.BaselinePolicy && spec.action == tables.Pass {
+		return nil, errBaseline
+	}
+	if err := p.applied(spec, r); err != nil {
+		return nil, err
+	}
+	return spec, p.peers(spec, r)
+}
+
+var ruleActions = map[cluster.RuleAction]tables.Action{
+	cluster.ActionAllow: tables.Allow, cluster.ActionDrop: tables.Drop, cluster.ActionReject: tables.Reject, cluster.ActionPass: tables.Pass,
+}
+
+// ActionOf is the action of rules that the tables know as a.
+func ActionOf(a tables.Action) cluster.RuleAction {
+	for name, action := range ruleActions {
+		if action == a {
+			return name
+		}
+	}
+	return ""
+}
+
+// applied fills in who a rule applies to: its own appliedTo, else the policy's.
+func (p *planner) applied(spec *policySpec, r *cluster.PolicyRule) error {
+	list := r.AppliedTo
+	if len(list) == 0 {
+		list = p.policy.AppliedTo
+	}
+	for _, a := range list {
+		switch {
+		case a.Service != nil:
+			spec.services = append(spec.services, *a.Service)
+		case a.Group != "":
+			var members peerSpec
+			if err := p.group(a.Group, &members); err != nil {
+				return err
+			}
+			spec.applied = append(spec.applied, members.choices...)
+		case a.ServiceAccount != nil:
+			spec.applied = append(spec.applied, accountPods(*a.ServiceAccount))
+		case a.Pods != nil || a.Namespaces != nil:
+			spec.applied = append(spec.applied, choosePods(p.policy.Key.Namespace, a.Pods, a.Namespaces))
+		}
+	}
+	return nil
+}
+
+// accountPods is the Pods that run under a service account.
+func accountPods(account cluster.Name) podChoice {
+	return podChoice{namespace: account.Namespace, serviceAccount: account.Name}
+}
+
+// peers fills in who a rule speaks of. No peers: everybody, but peers that
+// choose nobody are nobody.
+func (p *planner) peers(spec *policySpec, r *cluster.PolicyRule) error {
+	to := &spec.peers
+	to.any = len(r.Peers) == 0 && len(r.ToServices) == 0
+	to.services = r.ToServices
+	for i := range r.Peers {
+		if err := p.peer(to, &r.Peers[i]); err != nil {
+			return fmt.Errorf("peer %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p *planner) peer(to *peerSpec, peer *cluster.PolicyPeer) error {
+	switch {
+	case peer.IPBlock != nil:
+		to.blocks = append(to.blocks, *peer.IPBlock)
+	case peer.Group != "":
+		return p.group(peer.Group, to)
+	case peer.ServiceAccount != nil:
+		to.choices = append(to.choices, accountPods(*peer.ServiceAccount))
+	case peer.Nodes != nil:
+		to.nodes = append(to.nodes, *peer.Nodes)
+	case peer.PeerNamespaces != nil:
+		to.relative = append(to.relative, relativePeer{*peer.PeerNamespaces, peer.Pods})
+	case peer.Pods != nil || peer.Namespaces != nil:
+		to.choices = append(to.choices, choosePods(p.policy.Key.Namespace, peer.Pods, peer.Namespaces))
+	}
+	return nil
+}
+
+// group adds the members of a ClusterGroup (of a cluster's policy) or Group. A
+// group that is not there has none.
+func (p *planner) group(name string, to *peerSpec) error {
+	kind := cluster.KindClusterGroup
+	if p.policy.Key.Namespace != "" {
+		kind = cluster.KindGroup
+	}
+	w := groupWalk{p.cluster, to, map[cluster.Key]bool{}}
+	return w.add(cluster.Key{Kind: kind, Namespace: p.policy.Key.Namespace, Name: name})
+}
+
+// groupWalk collects the members of a group and its child groups.
+type groupWalk struct {
+	cluster *cluster.Cluster
+	to      *peerSpec
+	within  map[cluster.Key]bool // groups whose children are being added
+}
+
+func (w *groupWalk) add(k cluster.Key) error {
+	if w.within[k] {
+		return fmt.Errorf("%s is a child of itself", k)
+	}
+	g := w.cluster.Groups[k]
+	if g == nil {
+		return nil
+	}
+	if g.ExternalEntities != nil {
+		return fmt.Errorf("%s: %w", k, manifest.ErrExternal)
+	}
+	w.to.blocks = append(w.to.blocks, g.IPBlocks...)
+	if g.Pods != nil || g.Namespaces != nil {
+		w.to.choices = append(w.to.choices, choosePods(k.Namespace, g.Pods, g.Namespaces))
+	}
+	if g.Service != nil {
+		w.addService(*g.Service)
+	}
+	w.within[k] = true
+	defer delete(w.within, k)
+	for _, child := range g.ChildGroups {
+		if err := w.add(cluster.Key{Kind: k.Kind, Namespace: k.Namespace, Name: child}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addService adds the Pods behind a Service. One without a selector chooses
+// none.
+func (w *groupWalk) addService(n cluster.Name) {
+	if svc := w.cluster.Service(n); svc != nil && len(svc.Selector) > 0 {
+		pods := cluster.SelectLabels(svc.Selector)
+		w.to.choices = append(w.to.choices, podChoice{namespace: n.Namespace, pods: &pods})
+	}
+}

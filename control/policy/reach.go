@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
+)
+
+// What the policies of this Node reach.
+
+// AppliesToPod reports whether a policy applies to a Pod of this Node.
+func (p *Policies) AppliesToPod(policy cluster.Key, pod cluster.Name) bool {
+	plan := p.plans[policy]
+	if plan == nil {
+		return false
+	}
+	for _, s := range plan.specs {
+		for _, set := range s.local {
+			if _, is := set.members[pod]; is {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// AppliesTo says whether a policy applies to connected Pods of this Node, to a Service,
+// or to any of more Pods.
+func (p *Policies) AppliesTo(k cluster.Key, more []*cluster.Pod) bool {
+	plan := p.plans[k]
+	if plan == nil {
+		return false
+	}
+	for _, s := range plan.specs {
+		if len(s.services) > 0 || slices.ContainsFunc(s.local, func(set *podSet) bool { return len(set.members) > 0 }) {
+			return true
+		}
+		for _, c := range s.applied {
+			for _, pod := range more {
+				if c.matches(p.cluster, pod) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// CountSets are the sets of peers, and those of Pods of this Node, that rules use.
+func (p *Policies) CountSets() (peers, subjects int) {
+	for _, u := range p.shared.byKey {
+		if u.of == peersOfRules {
+			peers++
+		}
+	}
+	for _, set := range p.local.sets {
+		if len(set.members) > 0 {
+			subjects++
+		}
+	}
+	return peers, subjects
+}

@@ -1,0 +1,125 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// EndpointRow is an endpoint of a port of a Service, as `get endpoints` shows it.
+type EndpointRow struct {
+	Service cluster.Key    `json:"-"`
+	Port    string         `json:"port"` // of the Service: its name, or its number, and the protocol: http/TCP
+	Address netip.AddrPort `json:"address"`
+	Node    string         `json:"node,omitempty"`
+	Pod     string         `json:"pod,omitempty"` // namespace/name
+	Local   bool           `json:"local,omitempty"`
+	// GroupIDs are the groups that have a bucket for it. Weight is that of the bucket, 0 if none has one.
+	GroupIDs []uint32      `json:"groupIDs,omitempty"`
+	Weight   uint16        `json:"weight"`
+	Hits     uint64        `json:"hits"` // packets for which a group chose it: mostly the first of a connection
+	Bytes    uint64        `json:"bytes"`
+	State    EndpointState `json:"state"`
+}
+
+// EndpointState says whether new connections go to an endpoint.
+type EndpointState string
+
+// The states.
+const (
+	EndpointServing     EndpointState = "serving"
+	EndpointTerminating EndpointState = "serving, terminating" // for nothing is ready
+	EndpointNotReady    EndpointState = "not ready"
+	EndpointUnused      EndpointState = "not used here" // by topology hints, or no address of the Service is served
+)
+
+// BucketCount is what a switch has counted for a bucket.
+type BucketCount struct {
+	Bucket         *flow.Bucket
+	Packets, Bytes uint64
+}
+
+// BucketCounter tells the buckets of an installed group.
+type BucketCounter func(group uint32) []BucketCount
+
+// Endpoints are those of all Services, ready or not, by the Services' keys, ports and
+// addresses. What counts has to have the groups as they are installed.
+func (r *Reconciler) Endpoints(count BucketCounter) []EndpointRow {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := []EndpointRow{}
+	if r.view == nil {
+		return rows
+	}
+	for _, k := range sortedKeys(r.view.Services) {
+		svc := r.view.Services[k]
+		for i := range svc.Ports {
+			for _, f := range familiesOf(r.view) {
+				rows = append(rows, r.portEndpoints(svc, &svc.Ports[i], f, count)...)
+			}
+		}
+	}
+	return rows
+}
+
+// portEndpoints are those of a port in one family. A bucket is an endpoint's if its actions are.
+func (r *Reconciler) portEndpoints(svc *cluster.Service, p *cluster.ServicePort, f tables.Family, count BucketCounter) (rows []EndpointRow) {
+	all := r.view.endpoints(svc, p, f)
+	g := tables.EndpointGroup{Affinity: svc.AffinitySeconds > 0}
+	for i := range all {
+		e := &all[i]
+		row := EndpointRow{Service: svc.Key, Port: portName(p), Address: e.at, Node: e.of.NodeName, Local: e.local}
+		if e.of.Pod.Name != "" {
+			row.Pod = e.of.Pod.Namespace + "/" + e.of.Pod.Name
+		}
+		rows = append(rows, row)
+		g.Endpoints = append(g.Endpoints, e.value(p.Protocol))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	at := map[string]*EndpointRow{}
+	for i, b := range r.view.pipeline.EndpointGroup(g).Buckets {
+		at[flow.ActionsText(b.Actions, nil)] = &rows[i]
+	}
+	for _, kind := range []groupKind{localGroup, clusterGroup} {
+		id := r.services.ids.Assigned[groupOwner{svc.Key, p.Name, p.Protocol, f, kind}]
+		if id == 0 {
+			continue
+		}
+		for _, c := range count(id) {
+			if row := at[flow.ActionsText(c.Bucket.Actions, nil)]; row != nil {
+				row.GroupIDs, row.Weight = append(row.GroupIDs, id), c.Bucket.Weight
+				row.Hits, row.Bytes = row.Hits+c.Packets, row.Bytes+c.Bytes
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].State = endpointState(all[i].of, len(rows[i].GroupIDs) > 0)
+	}
+	return rows
+}
+
+// endpointState is the state of an endpoint that is in a group, or is not.
+func endpointState(e *cluster.Endpoint, chosen bool) EndpointState {
+	switch {
+	case chosen && e.Ready:
+		return EndpointServing
+	case chosen:
+		return EndpointTerminating
+	case !e.Ready:
+		return EndpointNotReady
+	}
+	return EndpointUnused
+}
+
+// portName is a port's name, or its number, with its protocol.
+func portName(p *cluster.ServicePort) string {
+	if p.Name != "" {
+		return fmt.Sprintf("%s/%s", p.Name, p.Protocol)
+	}
+	return fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+}
