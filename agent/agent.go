@@ -12,10 +12,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/packetin"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/agent/podports"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/halfopen"
+	"github.com/antrail/antrail/internal/memory"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
@@ -23,11 +28,12 @@ import (
 
 // Agent is a running agent.
 type Agent struct {
-	config *Config
+	config *config.Config
 	log    *slog.Logger
-	*pipeline
-	tunnel nodesPort   // nil: there is none
-	opened switchPorts // in the switch
+	*pipeline.Pipeline
+	answers *answer.Answers
+	tunnel  nodesPort   // nil: there is none
+	opened  switchPorts // in the switch
 	// gone receives the reason when the agent stops being the controller of the switch.
 	// told is closed when packet-ins can be taken.
 	gone <-chan error
@@ -63,10 +69,10 @@ type Agent struct {
 // and socket. With takeOver it takes the place of an agent that runs already. The error is
 // ErrTakenOver when another agent took this one's place. It is ErrAgain when the switch has
 // ended: then Run is to be called in a new process.
-func Run(ctx context.Context, c *Config, log *slog.Logger, takeOver bool) error {
+func Run(ctx context.Context, c *config.Config, log *slog.Logger, takeOver bool) error {
 	a := &Agent{
 		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
-		opened: switchPorts{owner: c.owner(), log: log}, stays: !c.ownsSwitch(),
+		opened: switchPorts{owner: ownerOf(c), log: log}, stays: !c.OwnsSwitch(),
 	}
 	if takeOver && running(c.Socket) {
 		if err := askToLeave(ctx, c.Socket, log); err != nil {
@@ -91,7 +97,7 @@ const killed = time.Second
 
 // listen opens the API's socket. The error is ErrRunning if an agent runs already.
 func listen(ctx context.Context, socket string) (ln net.Listener, err error) {
-	for end := time.Now().Add(killed); ; time.Sleep(firstRetry) {
+	for end := time.Now().Add(killed); ; time.Sleep(switchRetry) {
 		ln, err = switchd.Listen(socket)
 		if !errors.Is(err, ErrRunning) || ctx.Err() != nil || time.Now().After(end) || someoneAnswers(socket) {
 			return ln, err
@@ -101,7 +107,7 @@ func listen(ctx context.Context, socket string) (ln net.Listener, err error) {
 
 // someoneAnswers says whether somebody answers at a socket, whatever it is.
 func someoneAnswers(socket string) bool {
-	c, err := net.DialTimeout("unix", socket, firstRetry)
+	c, err := net.DialTimeout("unix", socket, switchRetry)
 	if err != nil {
 		return false
 	}
@@ -142,7 +148,7 @@ func closeListener(ln net.Listener) error {
 // packets move then. With the API, it waits until that has told of the Node.
 func (a *Agent) start(ctx context.Context) error {
 	c := a.config
-	if err := c.CNI.installPlugin(); err != nil {
+	if err := installPlugin(&c.CNI); err != nil {
 		return err
 	}
 	pods, err := a.load(ctx)
@@ -157,10 +163,10 @@ func (a *Agent) start(ctx context.Context) error {
 		return err
 	}
 	r := podSwitch{&a.opened, c.Gateway.MTU, c.PodVLANTags}
-	a.pods = newPodPorts(pods, r, r.open, a.log)
-	a.pods.tags = c.PodVLANTags
+	a.Pods = podports.New(pods, r, r.open, a.log)
+	a.Pods.Tags = c.PodVLANTags
 	if a.live != nil {
-		a.live.setPorts, a.live.setNode = a.pods.set, a.setNode
+		a.live.setPorts, a.live.setNode = a.Pods.Set, a.setNode
 		a.followCNI()
 	}
 	return nil
@@ -171,17 +177,17 @@ func (a *Agent) start(ctx context.Context) error {
 // the Node when its side is, or where it has outlived the agent before, when the pods'
 // ports are: before, what the Node asks them would be lost.
 func (a *Agent) enter() (err error) {
-	var opening sync.WaitGroup
-	opening.Go(func() { a.runReconcile() })
+	var firstMegaflow sync.WaitGroup
+	firstMegaflow.Go(func() { a.runReconcile() })
 	stands := a.nodeStands()
 	if stands {
-		opening.Wait()
+		firstMegaflow.Wait()
 		err = a.addGateway()
 	}
 	if err == nil {
 		err = a.nodeUp(stands)
 	}
-	opening.Wait()
+	firstMegaflow.Wait()
 	if err == nil {
 		a.sweepTaps()
 		a.ready.Store(true)
@@ -191,44 +197,46 @@ func (a *Agent) enter() (err error) {
 }
 
 // runReconcile looks after the pods' ports once.
-func (a *Agent) runReconcile() { a.pods.reconcile() }
+func (a *Agent) runReconcile() { a.Pods.Reconcile() }
 
 // load finds the switch, installs the pipeline, and tells the pods' ports.
-func (a *Agent) load(ctx context.Context) (pods []Port, err error) {
+func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 	c := a.config
-	o := c.options()
+	var cluster *joined
 	if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
-		if o.cluster, err = c.joinCluster(ctx, a.log); err != nil {
+		if cluster, err = joinCluster(ctx, c, a.log); err != nil {
 			return nil, err
 		}
 	}
-	if o.clock, err = switchd.BootClock(); err != nil {
+	o := pipeline.OptionsOf(c)
+	if o.Clock, err = switchd.BootClock(); err != nil {
 		return nil, err
 	}
-	o.snapshot = c.snapshotFile()
-	if o.remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
+	o.Snapshot = c.SnapshotFile()
+	if o.Remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
 		return nil, err
 	}
-	a.opened.sw = o.remote
-	return a.install(o)
+	a.opened.sw = o.Remote
+	return a.install(o, cluster)
 }
 
 // install has the pipeline made in the switch, and tells the pods' ports.
-func (a *Agent) install(o options) (pods []Port, err error) {
+func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
-	if !c.fromObjects() {
-		a.pipeline, err = c.files().load(o)
+	if !c.FromObjects() {
+		a.Pipeline, err = pipeline.FilesOf(c).Load(o)
 	} else {
-		if from = c.Manifests; o.cluster != nil {
-			from = o.cluster.api.String()
+		if from = c.Manifests; cluster != nil {
+			from = cluster.api.String()
 		}
-		if a.pipeline, a.live, err = loadLive(c, o, a.log); err == nil {
+		if a.Pipeline, a.live, err = loadLive(c, o, cluster, a.log); err == nil {
 			pods = a.live.ports()
 		}
 	}
 	if err == nil {
-		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.sw.Flows()))
+		a.answers = answer.New(a.Pipeline)
+		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.Switch.Flows()))
 	}
 	return pods, err
 }
@@ -238,7 +246,7 @@ func (a *Agent) install(o options) (pods []Port, err error) {
 func (a *Agent) openAudit() {
 	c := &a.config.AuditLog
 	a.auditFile = &packetin.AuditFile{Path: c.Path, Max: int64(c.MaxSizeMB) * 1e6, Keep: *c.Keep}
-	a.packets.Audit = packetin.NewAudit(a.auditFile, a.objects, c.LinesPerSecond, a.log)
+	a.Packets.Audit = packetin.NewAudit(a.auditFile, a.Objects, c.LinesPerSecond, a.log)
 	close(a.told)
 }
 
@@ -274,10 +282,11 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	all := []func(context.Context) error{
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
-		quietly(a.pods.runPodPorts),
-		quietly(a.packets.Audit.RunAudit),
+		quietly(a.Pods.Run),
+		quietly(a.Packets.Audit.RunAudit),
 		quietly(a.runLost),
 		quietly(a.runBeats),
+		quietly(memory.RunReturn),
 		a.runMend,
 	}
 	if *a.config.Metrics.Listen {
@@ -307,7 +316,7 @@ func lasting(run func(context.Context)) func(context.Context) error {
 // the socket.
 var apiLimits = halfopen.Limits{
 	PerPeer: 128, Total: 1024, Header: 10 * time.Second, Body: 10 * time.Second, Idle: 2 * time.Minute,
-	HeaderBytes: 64 << 10, BodyBytes: maxTraceRequest,
+	HeaderBytes: 64 << 10, BodyBytes: pipeline.MaxTraceRequest,
 }
 
 // runAPI answers for the agent until ctx ends.
@@ -341,29 +350,29 @@ func (a *Agent) stop() error {
 // hostConfig is the Node's side now: with what the objects ask of it, as far as
 // they are known, so that nothing of it is ever missing in between.
 func (a *Agent) hostConfig() host.Config {
-	c := a.config.host()
+	c := hostOf(a.config)
 	c.Theirs = a.stands
 	if a.live != nil {
-		c.Side = a.config.sideOf(a.live.objects.NodeSide())
+		c.Side = sideOf(a.config, a.live.objects.NodeSide())
 	}
 	return c
 }
 
-// host is the Node's side of this configuration. Peers' pods of a family that this
+// hostOf is the Node's side of this configuration. Peers' pods of a family that this
 // Node's pods do not have are nobody's here.
-func (c *Config) host() host.Config {
+func hostOf(c *config.Config) host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
-		Tunnel: c.outer(), Masquerade: *c.Masquerade,
-		MarkMAC: tap.MarkMAC, Virtual: c.Gateway.virtual(), EgressReplies: c.encap() == tables.Hybrid, Underlay: c.Tunnel.LocalAddress,
-		Record: c.recordFile(), Files: c.ownFiles(),
+		Tunnel: outerOf(c), Masquerade: *c.Masquerade,
+		MarkMAC: tap.MarkMAC, Virtual: virtualOf(&c.Gateway), EgressReplies: c.Encap() == tables.Hybrid, Underlay: c.Tunnel.LocalAddress,
+		Record: c.RecordFile(), Files: c.OwnFiles(),
 	}
 	for _, p := range c.Peers {
 		for i, cidr := range p.PodCIDRs {
-			if !slices.ContainsFunc(c.PodCIDRs, sameFamily(cidr)) {
+			if !slices.ContainsFunc(c.PodCIDRs, config.SameFamily(cidr)) {
 				continue
 			}
-			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i], NextHop: c.nextHop(&p, cidr)})
+			h.Peers = append(h.Peers, host.Peer{PodCIDR: cidr, Gateway: p.Gateways[i], NextHop: c.NextHop(&p, cidr)})
 		}
 	}
 	return h

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
 )
@@ -15,7 +15,7 @@ import (
 // TestRunEndsWithoutError: an agent that is told to stop has not failed, and
 // takes its gateway and its socket away.
 func TestRunEndsWithoutError(t *testing.T) {
-	c, err := ParseConfig([]byte(goodConfig))
+	c, err := config.Parse([]byte(goodConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +29,7 @@ func TestRunEndsWithoutError(t *testing.T) {
 	node.SetUp(t, "lo")
 	p := startProcess(t, node, c)
 	wantReady(t, c)
-	p.Process.Signal(syscall.SIGTERM)
-	p.wantExit(t, 0)
+	p.stop(t)
 	if _, err := os.Stat(c.Socket); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("socket: %v", err)
 	}
@@ -51,7 +50,7 @@ func TestRunBeginsWithSnapshot(t *testing.T) {
 	if err := os.RemoveAll(manifests); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := os.Stat(c.snapshotFile())
+	kept, err := os.Stat(c.SnapshotFile())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,18 +58,17 @@ func TestRunBeginsWithSnapshot(t *testing.T) {
 	if len(first) == 0 || second != first {
 		t.Errorf("the second agent has\n%s\nwant\n%s", second, first)
 	}
-	if now, err := os.Stat(c.snapshotFile()); err != nil || !now.ModTime().Equal(kept.ModTime()) {
+	if now, err := os.Stat(c.SnapshotFile()); err != nil || !now.ModTime().Equal(kept.ModTime()) {
 		t.Errorf("the file was written again, by an agent that knows less: %v, %v", now, err)
 	}
 }
 
 // runToStop runs an agent until it is ready, and tells its entries and groups.
-func runToStop(t *testing.T, node *nstest.Namespace, c *Config) string {
+func runToStop(t *testing.T, node *nstest.Namespace, c *config.Config) string {
 	t.Helper()
 	p := startProcess(t, node, c)
 	wantReady(t, c)
 	got := askText(t, c, "/flows") + askText(t, c, "/groups")
-	p.Process.Signal(syscall.SIGTERM)
-	p.wantExit(t, 0)
+	p.stop(t)
 	return got
 }

@@ -8,12 +8,12 @@ import (
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
 )
@@ -37,7 +37,7 @@ func runAwait(socket string) int {
 // twoContainers is a Node with an agent and its switch in containers of their own.
 type twoContainers struct {
 	node    *nstest.Namespace
-	c       *Config
+	c       *config.Config
 	program string // which the switch's user can execute
 }
 
@@ -74,25 +74,7 @@ func (w *twoContainers) startSwitch(t *testing.T, pod string) *process {
 	uid := strconv.Itoa(switchd.ConfinedUID)
 	cmd := w.node.Command("setpriv", "--reuid="+uid, "--regid="+uid, "--clear-groups", "--bounding-set=-all", "--no-new-privs",
 		"env", "POD_NAME="+pod, awaitEnv+"="+w.c.Await, w.program)
-	log, err := os.Create(filepath.Join(t.TempDir(), "switch.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	p := &process{cmd, saying(log.Name()), make(chan struct{})}
-	p.Stdout, p.Stderr = log, log
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.Wait(); close(p.ended) }()
-	t.Cleanup(func() {
-		p.Process.Kill()
-		<-p.ended
-		if t.Failed() {
-			t.Logf("a switch of pod %s said:\n%s", pod, p.said)
-		}
-	})
-	return p
+	return startLogged(t, cmd, "a switch of pod "+pod, func() error { return nil })
 }
 
 // startAgent starts a pod's agent, with the capabilities of its container.
@@ -127,7 +109,7 @@ func TestTwoContainers(t *testing.T) {
 	first := w.startSwitch(t, "antrail-1")
 	old := w.startAgent(t, "antrail-1", all)
 	wantReady(t, w.c)
-	pid, flows, ports := switchPID(t, w.c), askText(t, w.c, "/flows"), portsOpen(t, w.c)
+	pid, had := switchPID(t, w.c), forwardingOf(t, w.c)
 	wantConfinedProcess(t, pid)
 	if pid != first.Process.Pid {
 		t.Errorf("process %d is the switch, not %d", pid, first.Process.Pid)
@@ -144,12 +126,9 @@ func TestTwoContainers(t *testing.T) {
 	if now := switchPID(t, w.c); now != second.Process.Pid {
 		t.Errorf("process %d is the switch, not %d", now, second.Process.Pid)
 	}
-	if now := portsOpen(t, w.c); !slices.Equal(now, ports) || askText(t, w.c, "/flows") != flows {
-		t.Errorf("ports %v, want %v; or entries are others", now, ports)
-	}
+	had.wantStill(t, w.c)
 	for _, waits := range []*process{first, other} { // who would start them again is not to
-		waits.Process.Signal(syscall.SIGTERM)
-		waits.wantExit(t, 0)
+		waits.stop(t)
 	}
 
 	second.Process.Kill() // its container is started again, and so is the agent
@@ -158,9 +137,7 @@ func TestTwoContainers(t *testing.T) {
 	next.wantExit(t, exitAgain)
 	last := w.startAgent(t, "antrail-2", all)
 	wantReady(t, w.c)
-	if now := portsOpen(t, w.c); !slices.Equal(now, ports) || askText(t, w.c, "/flows") != flows {
-		t.Errorf("ports %v, want %v; or entries are others", now, ports)
-	}
+	had.wantStill(t, w.c)
 	third.Process.Signal(syscall.SIGTERM) // a pod's containers are stopped at the same time
 	last.Process.Signal(syscall.SIGTERM)
 	third.wantExit(t, 0)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,9 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
 )
@@ -44,15 +47,15 @@ func startSwitch(t *testing.T) *splitSwitch {
 	t.Cleanup(func() { s.stop(t) })
 	c := door.Dial(s.socket)
 	nstest.Until(t, "the switch answers", func() bool { _, err := c.Info(t.Context()); return err == nil })
-	program, err := flow.ParseProgram(flow.Sources{
-		Flows: flow.Text("flows", "table=0, priority=10,arp actions=NORMAL\ntable=0, priority=5,in_port=1,ip actions=ct(commit,zone=7),output:2\ntable=0, priority=1,in_port=2,udp actions=drop\n"),
+	prog, err := parse.Program(parse.Sources{
+		Flows: parse.Text("flows", "table=0, priority=10,arp actions=NORMAL\ntable=0, priority=5,in_port=1,ip actions=ct(commit,zone=7),output:2\ntable=0, priority=1,in_port=2,udp actions=drop\n"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	program.Names.SetTable(0, "Classifier")
-	program.Names.SetPort(1, "left")
-	if err := c.Apply(dataplane.BundleOf(program)); err != nil {
+	prog.Names.SetTable(0, "Classifier")
+	prog.Names.SetPort(1, "left")
+	if err := c.Apply(program.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -71,9 +74,9 @@ func (s *splitSwitch) stop(t *testing.T) {
 }
 
 // splitPipeline is a pipeline of an agent whose switch is s.
-func splitPipeline(t *testing.T, s *splitSwitch) *pipeline {
+func splitPipeline(t *testing.T, s *splitSwitch) *pipeline.Pipeline {
 	t.Helper()
-	p, err := newPipeline(options{remote: door.Dial(s.socket)})
+	p, err := pipeline.NewPipeline(pipeline.Options{Remote: door.Dial(s.socket)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +88,8 @@ func splitPipeline(t *testing.T, s *splitSwitch) *pipeline {
 func TestAwaySwitchIsNoAnswer(t *testing.T) {
 	s := startSwitch(t)
 	p := splitPipeline(t, s)
-	c := &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}
+	a := answer.New(p)
+	c := a.Client("test")
 	for _, away := range []bool{false, true} {
 		if away {
 			s.stop(t)
@@ -107,12 +111,12 @@ func TestAwaySwitchIsNoAnswer(t *testing.T) {
 		want("/flows as JSON", err)
 		_, err = c.Delete(t.Context(), "/conntrack", nil)
 		want("flush", err)
-		_, err = c.Post(t.Context(), "/trace", nil, &TraceRequest{Flow: "in_port=1,ip"})
+		_, err = c.Post(t.Context(), "/trace", nil, &api.TraceRequest{Flow: "in_port=1,ip"})
 		want("trace", err)
-		_, err = p.counterText(t.Context())
+		_, err = a.CounterText(t.Context())
 		want("counters of the page", err)
 	}
-	if err := c.FollowLost(t.Context(), &LostQuery{}, func(*LostPacket) error { return nil }, func(string) {}); err == nil || !strings.Contains(err.Error(), s.socket) {
+	if err := c.FollowLost(t.Context(), &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(string) {}); err == nil || !strings.Contains(err.Error(), s.socket) {
 		t.Errorf("drops --follow: %v", err)
 	}
 }
@@ -121,19 +125,19 @@ func TestAwaySwitchIsNoAnswer(t *testing.T) {
 // more lines come.
 func TestStreamsEndWithTheSwitch(t *testing.T) {
 	s := startSwitch(t)
-	c, err := Connect(t.Context(), s.socket)
+	c, err := answer.Connect(t.Context(), s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	armed, ended := make(chan bool, 10), make(chan error, 2)
 	go func() {
-		ended <- c.TraceLive(t.Context(), &LiveTraceRequest{}, func(*LiveLine) error { armed <- true; return nil })
+		ended <- c.TraceLive(t.Context(), &api.LiveTraceRequest{}, func(*api.LiveLine) error { armed <- true; return nil })
 	}()
 	<-armed
 	go func() {
-		ended <- c.FollowLost(t.Context(), &LostQuery{}, func(*LostPacket) error { return nil }, func(string) {})
+		ended <- c.FollowLost(t.Context(), &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(string) {})
 	}()
-	time.Sleep(followEvery) // if the request comes later, it fails at its begin: an error too
+	time.Sleep(200 * time.Millisecond) // if the request comes later, it fails at its begin: an error too
 	s.stop(t)
 	for range 2 {
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "no switch answers at "+s.socket) {
@@ -146,9 +150,10 @@ func TestStreamsEndWithTheSwitch(t *testing.T) {
 // not count as a failure of the switch.
 func TestRefusedByTheSwitch(t *testing.T) {
 	p := splitPipeline(t, startSwitch(t))
-	failed := p.beginAsking()
-	c := &Client{socket: "test", http: &http.Client{Transport: inProcess{p.routes(registry(p))}}}
-	if _, err := c.Post(t.Context(), "/trace", nil, &TraceRequest{Flow: "in_port=1,ip", Packet: "00"}); err == nil {
+	failed := p.BeginAsking()
+	a := answer.New(p)
+	c := a.Client("test")
+	if _, err := c.Post(t.Context(), "/trace", nil, &api.TraceRequest{Flow: "in_port=1,ip", Packet: "00"}); err == nil {
 		t.Error("a frame of one byte was walked")
 	}
 	if err := failed(); err != nil {
@@ -161,15 +166,15 @@ func TestRefusedByTheSwitch(t *testing.T) {
 func TestAwaySwitchKeepsWhatIsKnown(t *testing.T) {
 	s := startSwitch(t)
 	var log bytes.Buffer
-	a := &Agent{pipeline: splitPipeline(t, s), log: slog.New(slog.NewTextHandler(&log, nil)), config: &Config{}}
+	a := &Agent{Pipeline: splitPipeline(t, s), log: slog.New(slog.NewTextHandler(&log, nil)), config: &config.Config{}}
 	if err := a.switchAnswers(); err != nil {
 		t.Error(err)
 	}
-	a.lost.since(0, func(*LostPacket) bool { return true })
-	a.lost.ports[1] = map[string]uint64{"a reason": 5}
+	a.Lost.Since(0, func(*api.LostPacket) bool { return true })
+	a.Lost.Ports[1] = map[string]uint64{"a reason": 5}
 	s.stop(t)
-	a.lost.since(0, func(*LostPacket) bool { return true })
-	if a.lost.ports[1] == nil {
+	a.Lost.Since(0, func(*api.LostPacket) bool { return true })
+	if a.Lost.Ports[1] == nil {
 		t.Error("ports are forgotten")
 	}
 	var away *door.AwayError
@@ -193,7 +198,7 @@ func TestAwaySwitchKeepsWhatIsKnown(t *testing.T) {
 // TestDirectAnswers: a client of a switch answers what one of an agent of flow files does.
 func TestDirectAnswers(t *testing.T) {
 	s := startSwitch(t)
-	c, err := Connect(t.Context(), s.socket)
+	c, err := answer.Connect(t.Context(), s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,12 +206,12 @@ func TestDirectAnswers(t *testing.T) {
 		"/flows?names=1": "table=Classifier", "/tables": "Classifier", "/workers": "0", "/pipeline": "Classifier", "/metrics": "antrail_table_entries",
 		"/groups": "", "/ports": "", "/conntrack": "", "/conntrack/stats": "", "/cache": "", "/fdb": "", "/drops": "", "/drops/last": "", "/sums": "", "/counters": "Classifier",
 	} {
-		if got := get(t, c, path); !strings.Contains(got, want) {
+		if got := text(t, c, path); !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not have %q", path, got, want)
 		}
 	}
-	b, err := c.Post(t.Context(), "/trace", formJSON, &TraceRequest{Flow: "in_port=1,ip"})
-	var a TraceAnswer
+	b, err := c.Post(t.Context(), "/trace", url.Values{"format": {"json"}}, &api.TraceRequest{Flow: "in_port=1,ip"})
+	var a api.TraceAnswer
 	if err == nil {
 		err = json.Unmarshal(b, &a)
 	}
@@ -227,7 +232,7 @@ func TestDirectAnswers(t *testing.T) {
 // ready, and has its listener back when it waits no more.
 func TestWaitingAgentSaysSo(t *testing.T) {
 	dir := t.TempDir()
-	config := &Config{Socket: filepath.Join(dir, "agent.sock"), Switch: filepath.Join(dir, "nobody.sock")}
+	config := &config.Config{Socket: filepath.Join(dir, "agent.sock"), Switch: filepath.Join(dir, "nobody.sock")}
 	ln, err := switchd.Listen(config.Socket)
 	if err != nil {
 		t.Fatal(err)
@@ -237,12 +242,12 @@ func TestWaitingAgentSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { _, _, err := a.awaitSwitch(ctx); ended <- err }()
-	c := NewClient(config.Socket)
+	c := api.NewClient(config.Socket)
 	if _, err := c.Get(t.Context(), "/flows", nil); err == nil || !strings.Contains(err.Error(), "the agent waits for its switch: no switch answers at "+config.Switch) {
 		t.Errorf("flows: %v", err)
 	}
-	if text := get(t, c, "/healthz"); !strings.Contains(text, "switch: warning: no switch answers") {
-		t.Errorf("healthz: %s", text)
+	if got := text(t, c, "/healthz"); !strings.Contains(got, "switch: warning: no switch answers") {
+		t.Errorf("healthz: %s", got)
 	}
 	if err := c.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "switch: no switch answers") {
 		t.Errorf("readyz: %v", err)
@@ -261,4 +266,19 @@ func TestWaitingAgentSaysSo(t *testing.T) {
 		t.Fatalf("the listener is not given back: %v", err)
 	}
 	conn.Close()
+}
+
+// text is the answer to a question: a path and its parameters.
+func text(t *testing.T, c *api.Client, question string) string {
+	t.Helper()
+	path, params, _ := strings.Cut(question, "?")
+	q, err := url.ParseQuery(params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := c.Get(t.Context(), path, q)
+	if err != nil {
+		t.Fatalf("%s: %v", question, err)
+	}
+	return string(b)
 }

@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/antrail/antrail/switchd"
+	"golang.org/x/sys/unix"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -54,8 +58,7 @@ func TestCapabilities(t *testing.T) {
 	if ports := portsOpen(t, c); !slices.Contains(ports, "36 client-a-1 afpacket") {
 		t.Errorf("ports %v", ports)
 	}
-	enough.Process.Signal(syscall.SIGTERM)
-	enough.wantExit(t, 0)
+	enough.stop(t)
 	wantNothingLeft(t, node, c)
 
 	for missing, want := range map[string]string{
@@ -69,7 +72,7 @@ func TestCapabilities(t *testing.T) {
 			t.Errorf("the manifest has not %s", missing)
 			continue
 		}
-		if err := os.RemoveAll(c.switchDir()); err != nil {
+		if err := os.RemoveAll(c.SwitchDir()); err != nil {
 			t.Fatal(err)
 		}
 		sw := w.startSwitch(t, "")
@@ -79,5 +82,59 @@ func TestCapabilities(t *testing.T) {
 		<-without.ended
 		sw.Process.Kill()
 		<-sw.ended
+	}
+}
+
+// TestDroppedCapabilities: an agent that root starts has only what agents need, in all of
+// its threads.
+func TestDroppedCapabilities(t *testing.T) {
+	node, c := upgradedNode(t)
+	running := startProcess(t, node, c)
+	wantReady(t, c)
+	mask := uint64(0)
+	for _, c := range []uint{
+		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_IPC_LOCK, unix.CAP_KILL, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE,
+		unix.CAP_NET_RAW, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SETUID, unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE,
+	} {
+		mask |= 1 << c
+	}
+	want := fmt.Sprintf("CapInh: %016x CapPrm: %016[2]x CapEff: %016[2]x CapBnd: %016[2]x CapAmb: %016[1]x", 0, mask)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", running.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has ended
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		seen++
+		if status := strings.Join(strings.Fields(string(text)), " "); !strings.Contains(status, want) {
+			t.Errorf("%s: %s, want %s", path, status, want)
+		}
+	}
+	if seen == 0 {
+		t.Error("no thread was looked at")
+	}
+	wantConfinedProcess(t, switchPID(t, c))
+	running.stop(t)
+	wantNothingLeft(t, node, c)
+}
+
+// TestChildCapabilities: an agent that launches its switch as a child needs each of these.
+func TestChildCapabilities(t *testing.T) {
+	node, c := upgradedNode(t)
+	for missing, want := range map[string]string{
+		"dac_override,-dac_read_search": "change to the state directory",
+		"setpcap":                       "bounding set: capability 0",
+		"setgid":                        "groups: operation not permitted",
+		"setuid":                        fmt.Sprintf("user %d: operation not permitted", switchd.ConfinedUID),
+	} {
+		without := startBy(t, node.Command("setpriv", "--bounding-set=-"+missing, os.Args[0]), c)
+		without.wantExit(t, exitFailed)
+		without.wantSaid(t, want)
 	}
 }

@@ -10,9 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/cni/node"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/ports"
 	"github.com/containernetworking/cni/pkg/types"
 )
@@ -35,9 +39,6 @@ const (
 // port whose link goes has it looked at once.
 const sweepTime = time.Minute
 
-// cniRecord tells which pod has what.
-func (c *Config) cniRecord() string { return c.besideSocket("cni.record") }
-
 // plugs are the ports that the CNI plugin asks for. It implements node.Switch.
 type plugs struct {
 	live *live
@@ -53,15 +54,15 @@ type plugs struct {
 	status func() error
 
 	mu  sync.Mutex
-	now map[control.Key]*control.PodPort
+	now map[cluster.Key]*store.PodPort
 }
 
 // openCNI goes on with the ports that pods have.
 func (l *live) openCNI() (err error) {
 	c := l.config
-	l.cni = &plugs{live: l, begun: make(chan struct{}), lost: make(chan struct{}, 1), now: map[control.Key]*control.PodPort{}}
+	l.cni = &plugs{live: l, begun: make(chan struct{}), lost: make(chan struct{}, 1), now: map[cluster.Key]*store.PodPort{}}
 	l.cni.node, err = node.New(node.Config{
-		Record: c.cniRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU,
+		Record: c.CNIRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU,
 		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: l.cni, Log: l.log,
 	})
 	return err
@@ -77,8 +78,8 @@ func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
 // followCNI tells the plugin's side what becomes of its ports.
 func (a *Agent) followCNI() {
 	c := a.live.cni
-	c.opened, c.status = a.pods.has, a.cniStatus
-	a.pods.opened, a.pods.lost = c.changed.raise, c.tellLost
+	c.opened, c.status = a.Pods.Has, a.cniStatus
+	a.Pods.Opened, a.Pods.Lost = c.changed.raise, c.tellLost
 }
 
 // tellLost has the pods' sandboxes looked at.
@@ -151,7 +152,7 @@ func (a *Agent) cniStatus() error {
 	for _, c := range append(a.readiness(), a.liveness()...) {
 		if err := c.why(); err != nil {
 			code := types.ErrLimitedConnectivity
-			if c.name == sourceCondition {
+			if c.name == api.SourceCondition {
 				code = types.ErrPluginNotAvailable
 			}
 			return cni.Errorf(code, "the agent is not ready: "+c.name, err)
@@ -162,7 +163,7 @@ func (a *Agent) cniStatus() error {
 
 // Pod implements node.Switch.
 func (c *plugs) Pod(p cni.Pod) error {
-	pod := c.live.store.Snapshot().Pod(control.Name{Namespace: p.Namespace, Name: p.Name})
+	pod := c.live.store.Snapshot().Pod(cluster.Name{Namespace: p.Namespace, Name: p.Name})
 	switch {
 	case pod == nil:
 		return fmt.Errorf("Pod %s/%s is not known yet", p.Namespace, p.Name)
@@ -203,8 +204,8 @@ func (c *plugs) Taken(p cni.Pod) node.Taken {
 
 // Plug implements node.Switch.
 func (c *plugs) Plug(all []node.Port) {
-	want := map[control.Key]*control.PodPort{}
-	change := control.Change{Source: cniSource, Since: time.Now()}
+	want := map[cluster.Key]*store.PodPort{}
+	change := store.Change{Source: cniSource, Since: time.Now()}
 	for i := range all {
 		p := podPort(&all[i])
 		k := p.Metadata().Key
@@ -226,26 +227,26 @@ func (c *plugs) Plug(all []node.Port) {
 }
 
 // podPort is a port as an object.
-func podPort(p *node.Port) *control.PodPort {
-	return control.NewPodPort(cniSource, switchPort(p), p.IPs, p.Pod.UID)
+func podPort(p *node.Port) *store.PodPort {
+	return store.NewPodPort(cniSource, switchPort(p), p.IPs, p.Pod.UID)
 }
 
-func switchPort(p *node.Port) control.SwitchPort {
+func switchPort(p *node.Port) cluster.SwitchPort {
 	name := p.Pod.Name
 	if p.Further != "" {
-		name = control.TwinName(name, p.Further)
+		name = store.TwinName(name, p.Further)
 	}
-	return control.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: control.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC}
+	return cluster.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: cluster.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC}
 }
 
 // ports are those that are plugged in, by number.
-func (c *plugs) ports() (all []Port) {
+func (c *plugs) ports() (all []config.Port) {
 	c.mu.Lock()
 	now := slices.Collect(maps.Values(c.now))
 	c.mu.Unlock()
-	slices.SortFunc(now, func(a, b *control.PodPort) int { return int(a.OFPort) - int(b.OFPort) })
+	slices.SortFunc(now, func(a, b *store.PodPort) int { return int(a.OFPort) - int(b.OFPort) })
 	for _, p := range now {
-		all = append(all, Port{Name: p.Name, Link: p.Name, OFPort: p.OFPort, Driver: c.live.config.PodDriver, MAC: p.MAC})
+		all = append(all, config.Port{Name: p.Name, Link: p.Name, OFPort: p.OFPort, Driver: c.live.config.PodDriver, MAC: p.MAC})
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/deploy"
 )
@@ -19,36 +20,8 @@ import (
 // when it stops: pods are deleted while an agent is replaced. Uninstall removes
 // them.
 
-// CNIFiles is where the runtime looks for them; "" for what somebody else puts
-// there.
-type CNIFiles struct {
-	// Plugin is the program's place, mostly /opt/cni/bin/antrail-cni. It is copied
-	// from beside the agent's own.
-	Plugin string `json:"plugin,omitempty"`
-	// Config is the network configuration's, mostly
-	// /etc/cni/net.d/10-antrail.conflist.
-	Config string `json:"config,omitempty"`
-}
-
-func (n *CNIFiles) check(c *Config, f *faults) {
-	for key, path := range map[string]string{"plugin": n.Plugin, "config": n.Config} {
-		f.check(path == "" || filepath.IsAbs(path), "cni.%s: %q is no file with its whole path", key, path)
-	}
-	f.check(*n == CNIFiles{} || c.Flows == "", "cni: not together with flows, of which no pod is known")
-}
-
-// files are those that go with Uninstall.
-func (n *CNIFiles) files() (all []string) {
-	for _, f := range []string{n.Config, n.Plugin} {
-		if f != "" {
-			all = append(all, f)
-		}
-	}
-	return all
-}
-
 // installPlugin copies the program that lies beside ours.
-func (n *CNIFiles) installPlugin() error {
+func installPlugin(n *config.CNIFiles) error {
 	if n.Plugin == "" {
 		return nil
 	}

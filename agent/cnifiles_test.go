@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
 )
 
@@ -57,8 +58,8 @@ func TestInstallPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := CNIFiles{Plugin: filepath.Join(t.TempDir(), "bin")}
-	if err := n.installPlugin(); err == nil || !strings.Contains(err.Error(), cni.Type) {
+	n := config.CNIFiles{Plugin: filepath.Join(t.TempDir(), "bin")}
+	if err := installPlugin(&n); err == nil || !strings.Contains(err.Error(), cni.Type) {
 		t.Errorf("error %v without the program", err)
 	}
 	beside := filepath.Join(filepath.Dir(own), cni.Type)
@@ -66,40 +67,10 @@ func TestInstallPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Remove(beside)
-	if err := n.installPlugin(); err != nil {
+	if err := installPlugin(&n); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(n.Plugin); err != nil || string(got) != "program" {
 		t.Errorf("%q, %v", got, err)
-	}
-}
-
-// TestCNIFilesConfig: paths are whole, and objects are needed.
-func TestCNIFilesConfig(t *testing.T) {
-	for _, s := range []struct {
-		c    Config
-		want string
-	}{
-		{Config{CNI: CNIFiles{Plugin: "bin/antrail-cni"}, Manifests: "m"}, `cni.plugin: "bin/antrail-cni" is no file with its whole path`},
-		{Config{CNI: CNIFiles{Config: "/etc/cni/net.d/a"}, Flows: "f"}, "cni: not together with flows"},
-		{Config{CNI: CNIFiles{Config: "/etc/cni/net.d/a"}, Manifests: "m"}, ""},
-	} {
-		var f faults
-		s.c.CNI.check(&s.c, &f)
-		if len(f) == 0 && s.want != "" || len(f) > 0 && (s.want == "" || !strings.Contains(f[0].Error(), s.want)) {
-			t.Errorf("faults %v, want %q", f, s.want)
-		}
-	}
-}
-
-// TestDeployedConfig: the ConfigMap that is shipped is a configuration.
-func TestDeployedConfig(t *testing.T) {
-	t.Setenv("NODE_NAME", "node-a")
-	c, err := LoadConfig("../deploy/kustomize/base/agent.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.NodeName != "node-a" || c.Socket != DefaultSocket || !c.Kubernetes.ProxyAll || len(c.CNI.files()) != 2 {
-		t.Errorf("%+v", c)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/agent/config"
 )
 
 // withMode is goodConfig with a mode, and peers' addresses in both families.
@@ -27,11 +29,11 @@ func TestEncapModes(t *testing.T) {
 		"trafficEncapMode: hybrid\ntransportCIDRs: [192.168.77.0/24]":                 {1450, 6081, far + ", " + far6},
 		"trafficEncapMode: hybrid\ntransportCIDRs: [192.168.78.0/24, 'fd00:78::/64']": {1450, 6081, far4 + ", " + far6},
 	} {
-		c, err := ParseConfig([]byte(withMode(keys)))
+		c, err := config.Parse([]byte(withMode(keys)))
 		if err != nil {
 			t.Fatalf("%s: %v", keys, err)
 		}
-		h := c.host()
+		h := hostOf(c)
 		var ways []string
 		for _, p := range h.Peers {
 			via := "the gateway"
@@ -53,7 +55,7 @@ func TestEncapModeFaults(t *testing.T) {
 		strings.Replace(goodConfig, "nodeName:", "trafficEncapMode: noEncap\nnodeName:", 1): "peers[0].nodeIPs: none is of the family of podCIDRs[1], fd00:10:10:1::/64, and there is no tunnel",
 		strings.Replace(withMode(""), "'fd00:77::103'", "'fe80::1'", 1):                     "peers[0].nodeIPs[1]: fe80::1 is no address of a Node",
 	} {
-		if _, err := ParseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := config.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

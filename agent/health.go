@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
 // Health, as Kubernetes asks for it:
@@ -58,10 +59,6 @@ func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []con
 	io.WriteString(w, text.String())
 }
 
-// sourceCondition is left out by who only wants to know whether the agent
-// forwards.
-const sourceCondition = "source"
-
 // switchCondition is that a switch in a process of its own answers, within switchPatience.
 const (
 	switchCondition = "switch"
@@ -78,9 +75,9 @@ func (a *Agent) readiness() []condition {
 			}
 			return nil
 		}},
-		{sourceCondition, a.sourceRead},
+		{api.SourceCondition, a.sourceRead},
 	}
-	if a.remote != nil { // as in a running agent
+	if a.Remote != nil { // as in a running agent
 		all = append(all, condition{switchCondition, a.switchAnswers})
 	}
 	return all
@@ -88,8 +85,8 @@ func (a *Agent) readiness() []condition {
 
 // pipelineInstalled says why the switch has no entries.
 func (a *Agent) pipelineInstalled() error {
-	failed := a.beginAsking()
-	none := a.sw.Names() == nil
+	failed := a.BeginAsking()
+	none := a.Switch.Names() == nil
 	if err := failed(); none && err != nil {
 		return err
 	}
@@ -100,19 +97,19 @@ func (a *Agent) pipelineInstalled() error {
 }
 
 // switchAnswers says why a switch in a process of its own does not answer.
-func (a *Agent) switchAnswers() error { return whyAway(a.remote) }
+func (a *Agent) switchAnswers() error { return whyAway(a.Remote) }
 
 // warnings are what /readyz warns of.
 func (a *Agent) warnings() []condition {
 	return []condition{
 		{"links", func() error {
-			if faults := a.linkFaults(); faults != nil {
+			if faults := a.LinkFaults(); faults != nil {
 				return errors.New(strings.Join(faults, "; "))
 			}
 			return nil
 		}},
 		{"edits", func() error {
-			if text := a.refusedEditsText(); text != "" {
+			if text := a.RefusedEditsText(); text != "" {
 				return errors.New(text)
 			}
 			return nil
@@ -157,7 +154,7 @@ type beats struct {
 }
 
 // note takes down what workers have done up to a tick.
-func (b *beats) note(all []dataplane.WorkerStats) {
+func (b *beats) note(all []telemetry.WorkerStats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.seen) < len(all) {
@@ -193,8 +190,8 @@ func (a *Agent) runBeats(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			failed := a.beginAsking()
-			if all := a.sw.Workers(); failed() == nil {
+			failed := a.BeginAsking()
+			if all := a.Switch.Workers(); failed() == nil {
 				a.beats.note(all)
 			}
 		}

@@ -6,16 +6,18 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/packetin"
-	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
@@ -23,17 +25,18 @@ import (
 func loadedAgent(t *testing.T, more string) (*Agent, string) {
 	t.Helper()
 	c, manifests := liveNode(t)
-	piece, err := ParseConfig([]byte(goodConfig + more))
+	piece, err := config.Parse([]byte(goodConfig + more))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Metrics = piece.Metrics
 	a := &Agent{config: c, log: slog.New(slog.DiscardHandler), told: make(chan struct{})}
-	if a.pipeline, a.live, err = loadLive(c, c.options(), a.log); err != nil {
+	if a.Pipeline, a.live, err = loadLive(c, pipeline.OptionsOf(c), nil, a.log); err != nil {
 		t.Fatal(err)
 	}
-	a.packets.Audit = packetin.NewAudit(&packetin.AuditFile{}, a.objects, 1, a.log)
-	t.Cleanup(func() { a.local.Close() })
+	a.answers = answer.New(a.Pipeline)
+	a.Packets.Audit = packetin.NewAudit(&packetin.AuditFile{}, a.Objects, 1, a.log)
+	t.Cleanup(func() { a.Local.Close() })
 	return a, manifests
 }
 
@@ -63,12 +66,12 @@ func TestReadiness(t *testing.T) {
 	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the entries of the agent before are in force\nlinks: ok\nedits: ok\n")
 	expect("/readyz?exclude=source", 200, "pipeline: ok\nports: ok\nlinks: ok\nedits: ok\n")
 
-	empty, err := newPipeline(a.config.options())
+	empty, err := pipeline.NewPipeline(pipeline.OptionsOf(a.config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer empty.local.Close()
-	a.pipeline = empty
+	defer empty.Local.Close()
+	a.Pipeline = empty
 	expect("/readyz?exclude=source", 503, "pipeline: no entries are installed\nports: ok\nlinks: ok\nedits: ok\n")
 }
 
@@ -76,21 +79,21 @@ func TestReadiness(t *testing.T) {
 func TestLiveness(t *testing.T) {
 	a, _ := loadedAgent(t, "")
 	h := a.scrapeRoutes()
-	moves := dataplane.WorkerStats{No: 0}
-	stands := dataplane.WorkerStats{No: 1, Batches: 7}
+	moves := telemetry.WorkerStats{No: 0}
+	stands := telemetry.WorkerStats{No: 1, Batches: 7}
 	for i := range stillTicks + 1 {
 		if code, text := ask(t, h, "/healthz"); code != 200 || text != "workers: ok\n" {
 			t.Fatalf("after %d seconds: %d %s", i, code, text)
 		}
 		moves.Sleeps++
-		a.beats.note([]dataplane.WorkerStats{moves, stands})
+		a.beats.note([]telemetry.WorkerStats{moves, stands})
 	}
 	code, text := ask(t, h, "/healthz")
 	if code != 503 || !strings.Contains(text, "worker 1 has neither") {
 		t.Errorf("%d %s", code, text)
 	}
 	stands.Batches++
-	a.beats.note([]dataplane.WorkerStats{moves, stands})
+	a.beats.note([]telemetry.WorkerStats{moves, stands})
 	if code, text := ask(t, h, "/healthz"); code != 200 {
 		t.Errorf("a worker that turns again: %d %s", code, text)
 	}
@@ -101,10 +104,10 @@ func TestWorkersThatRunAreAlive(t *testing.T) {
 	a, _ := loadedAgent(t, "")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- a.local.Run(ctx) }()
-	began := a.sw.Workers()
+	go func() { ended <- a.Local.Run(ctx) }()
+	began := a.Switch.Workers()
 	for _, w := range began {
-		for deadline := time.Now().Add(time.Minute); a.sw.Workers()[w.No].Sleeps == w.Sleeps; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); a.Switch.Workers()[w.No].Sleeps == w.Sleeps; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("worker %d shows nothing", w.No)
 			}
@@ -182,7 +185,7 @@ func TestProfilesOnRequest(t *testing.T) {
 // TestMetricsLint has Prometheus' own check read every metric.
 func TestMetricsLint(t *testing.T) {
 	a, _ := loadedAgent(t, "")
-	problems, err := testutil.GatherAndLint(registry(a.pipeline))
+	problems, err := testutil.GatherAndLint(answer.Registry(answer.New(a.Pipeline)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,16 +202,16 @@ func TestMetricsLint(t *testing.T) {
 func TestDelays(t *testing.T) {
 	a, manifests := loadedAgent(t, "")
 	l := a.live
-	if n := testutil.CollectAndCount(a.delays); n != 0 {
+	if n := testutil.CollectAndCount(a.Delays); n != 0 {
 		t.Fatalf("%d kinds have delays before any change", n)
 	}
-	l.setPorts = func([]Port) {}
-	l.setNode = func(*control.NodeSide) error { return nil }
+	l.setPorts = func([]config.Port) {}
+	l.setNode = func(*ledger.NodeSide) error { return nil }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.runManifests(ctx) }()
 	more := filepath.Join(manifests, "more.yaml")
-	for deadline := time.Now().Add(time.Minute); testutil.CollectAndCount(a.delays) == 0 && time.Now().Before(deadline); { // the watch may not have begun
+	for deadline := time.Now().Add(time.Minute); testutil.CollectAndCount(a.Delays) == 0 && time.Now().Before(deadline); { // the watch may not have begun
 		if err := os.WriteFile(more, []byte(`{apiVersion: v1, kind: Service, metadata: {name: more, namespace: default}, spec: {clusterIP: 10.105.31.77, ports: [{port: 80}]}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -222,31 +225,11 @@ func TestDelays(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if n := testutil.CollectAndCount(a.delays); n != 1 {
+	if n := testutil.CollectAndCount(a.Delays); n != 1 {
 		t.Errorf("%d kinds have delays, want that of Services", n)
 	}
 	_, text := ask(t, a.scrapeRoutes(), "/metrics")
 	if want := `antrail_realisation_seconds_count{kind="Service"}`; !strings.Contains(text, want) {
 		t.Errorf("no %s", want)
-	}
-}
-
-func TestMetricsConfig(t *testing.T) {
-	for more, want := range map[string]string{
-		"metrics: {address: localhost}":                   `metrics.address: "localhost" is no IP address with a port`,
-		"metrics: {address: '0.0.0.0:9000', pprof: true}": "metrics.pprof: profiles show the process's memory; 0.0.0.0:9000 is no loopback address",
-		"log: {format: xml}":                              `log.format: "xml" is neither text nor json`,
-		"log: {level: loud}":                              `log.level: "loud" is none of debug, info, warn and error`,
-	} {
-		if _, err := ParseConfig([]byte(goodConfig + more + "\n")); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", more, err, want)
-		}
-	}
-	c, err := ParseConfig([]byte(goodConfig))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := netip.MustParseAddrPort(c.Metrics.Address).Addr(); !a.IsLoopback() || !*c.Metrics.Listen || c.Metrics.PProf || c.Metrics.AntreaNames {
-		t.Errorf("metrics by default: %+v", c.Metrics)
 	}
 }

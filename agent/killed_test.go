@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/antrail/antrail/internal/nstest"
@@ -30,7 +29,7 @@ func TestDevicesOutliveTheirAgent(t *testing.T) {
 	next.Process.Kill()
 	<-next.ended
 
-	os.Remove(c.snapshotFile())
+	os.Remove(c.SnapshotFile())
 	renameTaps(t, c.Manifests, "antrea-tc-tap", "other-tc-tap")
 	last := startProcess(t, node, c)
 	wantReady(t, c)
@@ -39,8 +38,7 @@ func TestDevicesOutliveTheirAgent(t *testing.T) {
 		return err != nil
 	})
 	node.Link(t, "other-tc-tap0")
-	last.Process.Signal(syscall.SIGTERM)
-	last.wantExit(t, 0)
+	last.stop(t)
 	wantNothingLeft(t, node, c)
 	if _, err := node.Links().LinkByName("other-tc-tap0"); err == nil {
 		t.Error("a tap is there after SIGTERM")

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
 )
 
 // asker asks an agent that runs as a process.
 type asker struct {
-	*Client
+	*api.Client
 	t *testing.T
 }
 
@@ -71,7 +72,7 @@ func (a asker) check(name string) preflight.Line {
 
 func (a asker) note(pod string) string {
 	a.t.Helper()
-	all, err := a.Lost(a.t.Context(), &LostQuery{Pod: pod})
+	all, err := a.Lost(a.t.Context(), &api.LostQuery{Pod: pod})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func (a asker) note(pod string) string {
 
 func (a asker) whyText(from, to string) string {
 	a.t.Helper()
-	answer, err := Why(a.t.Context(), []*Client{a.Client}, &WhyRequest{From: from, To: to})
+	answer, err := api.Why(a.t.Context(), []*api.Client{a.Client}, &api.WhyRequest{From: from, To: to})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func TestLinkGone(t *testing.T) {
 	node, c := upgradedNode(t)
 	p := startProcess(t, node, c)
 	wantReady(t, c)
-	a := asker{NewClient(c.Socket), t}
+	a := asker{api.NewClient(c.Socket), t}
 	a.until("/pods", "client-a")
 	const gone, pod = "link client-a-1 is gone", "default/client-a"
 	a.wantLine("/pods", false, "client-a", "link client-a-1")
@@ -150,7 +151,7 @@ func (a asker) wantGone(gone, pod string) {
 	if text := a.whyText(pod, "default/web-a:80"); !strings.Contains(text, "; but "+pod+" sends nothing to the switch: its "+gone) || !strings.Contains(text, "the port opens as soon as there is a link client-a-1") {
 		a.t.Errorf("why from it: %s", text)
 	}
-	var counters Counters
+	var counters api.Counters
 	if err := json.Unmarshal([]byte(a.text("/counters", nil)), &counters); err != nil {
 		a.t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func (a asker) wantGone(gone, pod string) {
 			a.t.Errorf("the page and top: %+v", p)
 		}
 	}
-	var rows []PodRecord
+	var rows []api.PodRecord
 	if err := a.JSON(a.t.Context(), "/pods", nil, &rows); err != nil {
 		a.t.Fatal(err)
 	}

@@ -5,73 +5,83 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/agent/snapshot"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/control/store"
 )
 
 // live keeps the switch and the pods' ports as the manifests say. Whatever is
 // wrong with manifests, the last good state stays; a pod whose entries are not
 // in the switch sends and receives nothing.
 type live struct {
-	config    *Config
-	store     *control.Store
-	manifests *control.Manifests // nil with the API
-	api       *kube.Source       // nil with manifests
+	config    *config.Config
+	store     *store.Store
+	manifests *store.Manifests // nil with the API
+	api       *kube.Source     // nil with manifests
 	objects   *control.Reconciler
 	log       *slog.Logger
 	// setPorts is told the ports that the switch is to have, by one at a time.
-	setPorts func([]Port)
+	setPorts func([]config.Port)
 	portsMu  sync.Mutex
 	cni      *plugs
 	// progressed says that policies may have come further.
 	progressed signal
 	shield     shield
 	// setNode is told what the switch asks of the Node.
-	setNode   func(*control.NodeSide) error
-	nodeMu    sync.Mutex        // one at a time makes the Node's side
-	node      *control.NodeSide // what the Node has; nil: not known
-	nodeError error             // why it has not what was last asked for
+	setNode   func(*ledger.NodeSide) error
+	nodeMu    sync.Mutex       // one at a time makes the Node's side
+	node      *ledger.NodeSide // what the Node has; nil: not known
+	nodeError error            // why the last request failed
 
 	updating sync.Mutex       // held while switch and ports are brought to a snapshot
-	seen     *control.Cluster // that snapshot; nil: none yet
+	seen     *cluster.Cluster // that snapshot; nil: none yet
 	// unfit are the NodeConfig or Node of a snapshot that was left out.
-	unfit atomic.Pointer[control.RefusedEdits]
+	unfit atomic.Pointer[store.RefusedEdits]
 
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
 
-	restored []Port        // of the flow snapshot that the switch began with
+	restored []config.Port // of the flow snapshot that the switch began with
 	begun    bool          // with the API: the first state of all resources is there
-	synced   chan struct{} // closed when the switch has what the manifests say
+	synced   chan struct{} // closed when the switch has the entries of the first state, and the ports are told
 	sync     sync.Once     // closes it
 
 	// wrong are the problems of the manifests now.
-	wrong atomic.Pointer[[]control.Problem]
+	wrong atomic.Pointer[[]manifest.Problem]
 }
 
 // retryTime is how long what the switch did not take waits for the next try.
 const retryTime = 2 * time.Second
 
-// loadLive makes the switch with what the agent before it had, or else with what
-// the manifests say now; with the API, else with nothing. The error is for what
-// the agent cannot begin with: manifests without this Node, or another Node's.
-func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) {
-	p, err := newPipeline(o)
+// loadLive makes the switch with the state of the agent before, if there is one. Otherwise
+// it fills the switch from the manifests, or leaves it empty if the objects come from the
+// API (cluster). The error is for what the agent cannot begin with: manifests without this
+// Node, or another Node's.
+func loadLive(c *config.Config, o pipeline.Options, cluster *joined, log *slog.Logger) (*pipeline.Pipeline, *live, error) {
+	p, err := pipeline.NewPipeline(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	failed := p.beginAsking()
+	failed := p.BeginAsking()
 	l := &live{
-		config: c, store: control.NewStore(control.DeriveEndpoints), log: log, told: map[string]bool{},
+		config: c, store: store.NewStore(store.DeriveEndpoints), log: log, told: map[string]bool{},
 		shield: newShield(p), synced: make(chan struct{}),
 	}
 	l.objects = l.newObjects(p)
-	if o.cluster != nil {
-		l.store, l.api = o.cluster.store, o.cluster.api
+	if cluster != nil {
+		l.store, l.api = cluster.store, cluster.api
 	}
 	if err = l.openCNI(); err == nil {
 		err = l.beginWith(p, &o)
@@ -79,9 +89,9 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 	if away := failed(); away != nil { // what the switch has is not known
 		err = errors.Join(ErrAgain, away, err)
 	}
-	p.objects, p.api = l.objects, l.api
-	p.observeDelays()
-	p.problems = l.problems
+	p.Objects, p.API = l.objects, l.api
+	p.ObserveDelays()
+	p.Problems = l.problems
 	if err != nil {
 		return p, nil, err
 	}
@@ -90,11 +100,11 @@ func loadLive(c *Config, o options, log *slog.Logger) (*pipeline, *live, error) 
 
 // beginWith fills the switch before packets move: with what the agent before has left, or
 // with what the manifests say.
-func (l *live) beginWith(p *pipeline, o *options) error {
-	err := l.restore(p, o.snapshot)
-	if err != nil && p.remote != nil && p.sw.Names() != nil {
+func (l *live) beginWith(p *pipeline.Pipeline, o *pipeline.Options) error {
+	err := l.restore(p, o.Snapshot)
+	if err != nil && p.Remote != nil && p.Switch.Names() != nil {
 		// The numbers of objects are lost, but what nobody asks for goes with the first change.
-		if err := l.objects.Recall(&control.Memory{}, installed(p.sw)); err != nil {
+		if err := l.objects.Restore(&control.Memory{}, snapshot.Installed(p.Switch)); err != nil {
 			return err
 		}
 	}
@@ -105,25 +115,25 @@ func (l *live) beginWith(p *pipeline, o *options) error {
 }
 
 // newObjects is what keeps a switch in step with objects.
-func (l *live) newObjects(p *pipeline) *control.Reconciler {
-	r := control.NewReconciler(l.config.NodeName, installer{p}, time.Now)
+func (l *live) newObjects(p *pipeline.Pipeline) *control.Reconciler {
+	r := control.NewReconciler(l.config.NodeName, pipeline.Installer{Pipeline: p}, time.Now)
 	r.ShowRefusedEdits(l.refusedEdits)
 	return r
 }
 
 // load installs what the manifests say now.
-func (l *live) load(p *pipeline) (err error) {
+func (l *live) load(p *pipeline.Pipeline) (err error) {
 	c := l.config
-	if l.manifests, err = control.NewManifests(c.Manifests, l.store); err != nil {
+	if l.manifests, err = store.NewManifests(c.Manifests, l.store); err != nil {
 		return err
 	}
 	l.report(l.manifests.Problems())
 	cluster := l.store.Snapshot()
-	if err := c.fits(cluster.NodeConfig(c.NodeName)); err != nil {
+	if err := c.Fits(cluster.NodeConfig(c.NodeName)); err != nil {
 		return fmt.Errorf("%s: %w", c.Manifests, err)
 	}
 	if err := l.objects.Update(cluster, nil); err != nil {
-		if p.sw.Names() == nil {
+		if p.Switch.Names() == nil {
 			return fmt.Errorf("%s: %w", c.Manifests, err)
 		}
 		l.log.Warn("not all objects are in the switch", "error", err)
@@ -134,8 +144,8 @@ func (l *live) load(p *pipeline) (err error) {
 	return nil
 }
 
-// tellSynced tells those who wait for it that the switch has what the manifests
-// say, as soon as that is so.
+// tellSynced closes synced once the switch has the entries of all objects. The caller has
+// told the ports, so a goroutine that waits for synced finds the ports of the first state.
 func (l *live) tellSynced() {
 	if !l.objects.Inherits() {
 		l.sync.Do(func() { close(l.synced) })
@@ -151,29 +161,29 @@ func (l *live) begunBySnapshot() bool {
 
 // ports are those of the manifests, on the links that the configuration gives
 // their names. Those that objects name and nobody else has are made.
-func (l *live) ports() []Port {
+func (l *live) ports() []config.Port {
 	if l.restored != nil {
 		return l.restored
 	}
 	if l.api != nil && !l.begun {
 		return nil
 	}
-	given := map[string]Port{}
+	given := map[string]config.Port{}
 	for _, p := range l.config.Ports {
 		given[p.Name] = p
 	}
-	var all []Port
-	cluster := l.store.Snapshot()
-	made := cluster.MadePorts()
-	for _, p := range cluster.NodeConfig(l.config.NodeName).Ports {
+	var all []config.Port
+	now := l.store.Snapshot()
+	made := control.MadePorts(now)
+	for _, p := range now.NodeConfig(l.config.NodeName).Ports {
 		port, ok := given[p.Name]
 		if !ok {
-			port = Port{Name: p.Name, Link: p.Name, Driver: l.config.PodDriver}
-			if m, ours := made[p.Name]; ours && p.Pod == (control.Name{}) {
-				port.Driver, port.oneWay = DriverTap, !m.Returns
+			port = config.Port{Name: p.Name, Link: p.Name, Driver: l.config.PodDriver}
+			if m, ours := made[p.Name]; ours && p.Pod == (cluster.Name{}) {
+				port.Driver, port.NoReturn = config.DriverTap, !m.Returns
 			}
 		}
-		port.OFPort, port.MAC = p.OFPort, podMAC(&p)
+		port.OFPort, port.MAC = p.OFPort, podports.MAC(&p)
 		all = append(all, port)
 	}
 	return append(all, l.cni.ports()...)
@@ -242,7 +252,7 @@ func (l *live) retry() {
 }
 
 // update brings switch and ports to a new snapshot.
-func (l *live) update(u control.Update) {
+func (l *live) update(u store.Update) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.bring(u)
@@ -254,12 +264,12 @@ func (l *live) catchUp() {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	if now := l.store.Snapshot(); now != l.seen {
-		l.bring(control.Update{New: now})
+		l.bring(store.Update{New: now})
 	}
 }
 
 // bring does so. l.updating is held.
-func (l *live) bring(u control.Update) {
+func (l *live) bring(u store.Update) {
 	l.seen = u.New
 	if err := l.fits(u.New); err != nil {
 		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)
@@ -271,8 +281,8 @@ func (l *live) bring(u control.Update) {
 		keys, l.missed = nil, false
 	}
 	l.warn(l.objects.UpdateSince(u.New, keys, u.Since))
-	l.tellSynced()
 	l.tellPorts()
+	l.tellSynced()
 	l.cni.changed.raise()
 	l.progressed.raise()
 	l.shield.update(u.New)
@@ -286,7 +296,7 @@ func (l *live) warn(err error) {
 }
 
 // report logs problems that are new.
-func (l *live) report(problems []control.Problem) {
+func (l *live) report(problems []manifest.Problem) {
 	l.wrong.Store(&problems)
 	now := map[string]bool{}
 	for _, p := range problems {
@@ -298,4 +308,50 @@ func (l *live) report(problems []control.Problem) {
 		}
 	}
 	l.told = now
+}
+
+// problems are the faults of the source's objects now.
+func (l *live) problems() []manifest.Problem {
+	if l.api != nil {
+		return l.api.Problems()
+	}
+	if wrong := l.wrong.Load(); wrong != nil {
+		return *wrong
+	}
+	return nil
+}
+
+// refusedEdits are those of the source, and the Node's own objects if they are another
+// Node's now.
+func (l *live) refusedEdits() store.RefusedEdits {
+	edits := l.store.RefusedEdits()
+	unfit := l.unfit.Load()
+	if unfit == nil || len(*unfit) == 0 {
+		return edits
+	}
+	all := maps.Clone(*unfit)
+	maps.Copy(all, edits)
+	return all
+}
+
+// fits says why a snapshot cannot be this Node's, and notes it as a refused edit.
+func (l *live) fits(now *cluster.Cluster) error {
+	name, edits := l.config.NodeName, store.RefusedEdits{}
+	note := func(kind cluster.Kind, at cluster.Source, err error) {
+		edits[cluster.Key{Kind: kind, Name: name}] = fmt.Sprintf("%s: %v; until it is mended, no change of any object is taken over", at, err)
+	}
+	config, node := now.NodeConfig(name), now.Node(name)
+	wrongConfig, wrongNode := l.config.Fits(config), l.config.FitsNode(node)
+	if wrongConfig != nil {
+		at := cluster.Source{File: l.config.Manifests}
+		if config != nil {
+			at = config.Source
+		}
+		note(cluster.KindNodeConfig, at, wrongConfig)
+	}
+	if wrongNode != nil {
+		note(cluster.KindNode, node.Source, wrongNode)
+	}
+	l.unfit.Store(&edits)
+	return errors.Join(wrongConfig, wrongNode)
 }

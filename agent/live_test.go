@@ -12,44 +12,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/internal/antrailtest"
 )
 
 // liveNode is an agent's configuration for node-a of a copy of examples/web-app.
-func liveNode(t testing.TB) (c *Config, manifests string) {
+func liveNode(t testing.TB) (c *config.Config, manifests string) {
 	t.Helper()
 	manifests = t.TempDir()
 	if err := os.CopyFS(manifests, os.DirFS("../examples/web-app")); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer("flows: node-a.flows", "manifests: "+manifests, "ofPort: 36", "link: client-a-1", "ofPort: 37, ", "").Replace(goodConfig)
-	c, err := ParseConfig([]byte(text))
+	c, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c, manifests
 }
 
-func replaceIn(t *testing.T, file, old, new string) {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Replace(string(b), old, new, 1)
-	if text == string(b) {
-		t.Fatalf("%s: no %q", file, old)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // entriesOf counts the entries of a table.
-func entriesOf(p *pipeline, table string) int {
-	for _, t := range p.tableRecords() {
-		if t.Name == table {
+func entriesOf(p *pipeline.Pipeline, table string) int {
+	for _, t := range p.Switch.Tables() {
+		if p.TableName(t.ID) == table {
 			return t.Entries
 		}
 	}
@@ -61,31 +49,31 @@ func entriesOf(p *pipeline, table string) int {
 func TestLive(t *testing.T) {
 	c, manifests := liveNode(t)
 	log := make(logLines, 1000)
-	p, l, err := loadLive(c, c.options(), slog.New(slog.NewTextHandler(log, nil)))
+	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
+	defer p.Local.Close()
 	wantPorts(t, l.ports(),
-		Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto", MAC: clientA.mac},
-		Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp", MAC: webA.mac},
-		Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto", MAC: MAC{0x36, 0x48, 0x21, 0xa2, 0x9d, 0xb4}},
-		Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"},
-		Port{Name: "antrea-l7-tap1", OFPort: 33, Link: "antrea-l7-tap1", Driver: "tap"},
-		Port{Name: "antrea-tc-tap0", OFPort: 34, Link: "antrea-tc-tap0", Driver: "tap"},
-		Port{Name: "antrea-tc-tap1", OFPort: 35, Link: "antrea-tc-tap1", Driver: "tap"},
-		Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "tap", oneWay: true})
+		config.Port{Name: "client-a", OFPort: 36, Link: "client-a-1", Driver: "auto", MAC: config.MAC{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}},
+		config.Port{Name: "web-a", OFPort: 37, Link: "web-a-3f2a1", Driver: "afxdp", MAC: config.MAC{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6}},
+		config.Port{Name: "db-a", OFPort: 38, Link: "db-a", Driver: "auto", MAC: config.MAC{0x36, 0x48, 0x21, 0xa2, 0x9d, 0xb4}},
+		config.Port{Name: "antrea-l7-tap0", OFPort: 32, Link: "antrea-l7-tap0", Driver: "tap"},
+		config.Port{Name: "antrea-l7-tap1", OFPort: 33, Link: "antrea-l7-tap1", Driver: "tap"},
+		config.Port{Name: "antrea-tc-tap0", OFPort: 34, Link: "antrea-tc-tap0", Driver: "tap"},
+		config.Port{Name: "antrea-tc-tap1", OFPort: 35, Link: "antrea-tc-tap1", Driver: "tap"},
+		config.Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "tap", NoReturn: true})
 	if n := entriesOf(p, "IngressDefaultRule"); n != 3 {
 		t.Errorf("%d entries in IngressDefaultRule, want the isolation of db-a and web-a and the table-miss", n)
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
-	news := make(chan []Port, 100)
-	l.setPorts = func(ports []Port) { news <- ports }
-	l.setNode = func(*control.NodeSide) error { return nil }
+	news := make(chan []config.Port, 100)
+	l.setPorts = func(ports []config.Port) { news <- ports }
+	l.setNode = func(*ledger.NodeSide) error { return nil }
 	ended := make(chan error, 1)
 	go func() { ended <- l.runManifests(ctx) }()
-	next := func() []Port {
+	next := func() []config.Port {
 		t.Helper()
 		select {
 		case ports := <-news:
@@ -106,20 +94,20 @@ func TestLive(t *testing.T) {
 		t.Errorf("%d entries in IngressDefaultRule, want the table-miss", n)
 	}
 	nodeConfig := filepath.Join(manifests, "node-a.yaml")
-	replaceIn(t, nodeConfig, `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n", "")
+	antrailtest.ReplaceIn(t, nodeConfig, `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n", "")
 	if ports := next(); len(ports) != 7 {
 		t.Errorf("ports %v", ports)
 	}
-	entries := len(p.sw.Flows())
-	replaceIn(t, filepath.Join(manifests, "services.yaml"), "kind: Service", "kind: [Service")
+	entries := len(p.Switch.Flows())
+	antrailtest.ReplaceIn(t, filepath.Join(manifests, "services.yaml"), "kind: Service", "kind: [Service")
 	log.want(t, "services.yaml:")
-	replaceIn(t, nodeConfig, "ofPort: 2,", "ofPort: 3,")
+	antrailtest.ReplaceIn(t, nodeConfig, "ofPort: 2,", "ofPort: 3,")
 	log.want(t, "the objects are not this Node's any more")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if n := len(p.sw.Flows()); n != entries {
+	if n := len(p.Switch.Flows()); n != entries {
 		t.Errorf("%d entries, want the %d that were there", n, entries)
 	}
 }
@@ -130,28 +118,28 @@ func TestRulesBeforePorts(t *testing.T) {
 	c, manifests := liveNode(t)
 	nodeConfig, line := filepath.Join(manifests, "node-a.yaml"), `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n"
 	const before = "  ports:\n"
-	replaceIn(t, nodeConfig, line, "")
-	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	antrailtest.ReplaceIn(t, nodeConfig, line, "")
+	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
+	defer p.Local.Close()
 	wantGuarded(t, p, l.ports(), "client-a", "web-a")
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	asked := make(chan []Port, 100)
-	l.setPorts = func(ports []Port) {
+	asked := make(chan []config.Port, 100)
+	l.setPorts = func(ports []config.Port) {
 		if len(ports) == 8 {
 			wantGuarded(t, p, ports, "client-a", "web-a", "db-a")
 		}
 		asked <- ports
 	}
-	l.setNode = func(*control.NodeSide) error { return nil }
+	l.setNode = func(*ledger.NodeSide) error { return nil }
 	ended := make(chan error, 1)
 	go func() { ended <- l.runManifests(ctx) }()
-	replaceIn(t, nodeConfig, before, before+line)
-	for ports := []Port(nil); len(ports) != 8; {
+	antrailtest.ReplaceIn(t, nodeConfig, before, before+line)
+	for ports := []config.Port(nil); len(ports) != 8; {
 		select {
 		case ports = <-asked:
 		case err := <-ended:
@@ -168,16 +156,16 @@ func TestRulesBeforePorts(t *testing.T) {
 
 // wantGuarded checks that ports are among those asked for, and what they may
 // send is in the switch.
-func wantGuarded(t *testing.T, p *pipeline, asked []Port, names ...string) {
+func wantGuarded(t *testing.T, p *pipeline.Pipeline, asked []config.Port, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		i := slices.IndexFunc(asked, func(port Port) bool { return port.Name == name })
+		i := slices.IndexFunc(asked, func(port config.Port) bool { return port.Name == name })
 		if i < 0 {
 			t.Errorf("%s is not asked for", name)
 			continue
 		}
-		guarded := slices.ContainsFunc(p.sw.Flows(), func(f dataplane.FlowStats) bool {
-			return p.tableName(f.Table) == "SpoofGuard" && strings.Contains(f.Match.Text(p.sw.Names()), fmt.Sprintf("in_port=%q", name))
+		guarded := slices.ContainsFunc(p.Switch.Flows(), func(f telemetry.FlowStats) bool {
+			return p.TableName(f.Table) == "SpoofGuard" && strings.Contains(f.Match.Text(p.Switch.Names()), fmt.Sprintf("in_port=%q", name))
 		})
 		if !guarded {
 			t.Errorf("%s is asked for, and SpoofGuard does not know it", name)
@@ -208,7 +196,7 @@ func (l logLines) want(t *testing.T, words string) {
 	}
 }
 
-func wantPorts(t *testing.T, got []Port, want ...Port) {
+func wantPorts(t *testing.T, got []config.Port, want ...config.Port) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("ports %v, want %v", got, want)
@@ -235,10 +223,10 @@ func TestLiveRefuses(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			c, manifests := liveNode(t)
-			replaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
-			p, _, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+			antrailtest.ReplaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
+			p, _, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
 			if p != nil {
-				defer p.local.Close()
+				defer p.Local.Close()
 			}
 			if err == nil || !strings.Contains(err.Error(), s.want) {
 				t.Errorf("error %v, want one with %q", err, s.want)
@@ -251,27 +239,27 @@ func TestLiveRefuses(t *testing.T) {
 // and is not made.
 func TestDevicePorts(t *testing.T) {
 	c, manifests := liveNode(t)
-	replaceIn(t, filepath.Join(manifests, "egress-trafficcontrol.yaml"), "{ovsInternal: {name: antrea-tc-tap2}}", "{device: {name: antrea-tc-tap2}}")
-	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	antrailtest.ReplaceIn(t, filepath.Join(manifests, "egress-trafficcontrol.yaml"), "{ovsInternal: {name: antrea-tc-tap2}}", "{device: {name: antrea-tc-tap2}}")
+	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
-	wantPorts(t, l.ports()[7:], Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "auto"})
+	defer p.Local.Close()
+	wantPorts(t, l.ports()[7:], config.Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "auto"})
 }
 
 // TestFollowNode: the Node is told what the switch asks for, once, again after an
 // error, and again when it changes.
 func TestFollowNode(t *testing.T) {
 	c, manifests := liveNode(t)
-	p, l, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
-	var told []*control.NodeSide
+	defer p.Local.Close()
+	var told []*ledger.NodeSide
 	answer := errors.New("not now")
-	l.setNode = func(n *control.NodeSide) error { told = append(told, n); return answer }
+	l.setNode = func(n *ledger.NodeSide) error { told = append(told, n); return answer }
 	l.followNode()
 	answer = nil
 	l.followNode()
@@ -279,7 +267,7 @@ func TestFollowNode(t *testing.T) {
 	if len(told) != 2 || told[0] != told[1] || len(told[0].ServiceCIDRs) == 0 {
 		t.Fatalf("told %+v, want the same twice", told)
 	}
-	replaceIn(t, filepath.Join(manifests, "node-a.yaml"), "serviceCIDRs: [10.96.0.0/12", "serviceCIDRs: [10.112.0.0/12")
+	antrailtest.ReplaceIn(t, filepath.Join(manifests, "node-a.yaml"), "serviceCIDRs: [10.96.0.0/12", "serviceCIDRs: [10.112.0.0/12")
 	u := l.manifests.Read()
 	if err := l.objects.Update(u.New, u.Changed); err != nil {
 		t.Fatal(err)

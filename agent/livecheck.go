@@ -10,7 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/host/preflight"
 )
 
@@ -29,7 +33,7 @@ const (
 func (a *Agent) answerCheck(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), checkTime)
 	defer cancel()
-	writeJSON(w, a.check(ctx), nil)
+	answer.WriteJSON(w, a.check(ctx), nil)
 }
 
 // check looks at everything.
@@ -54,25 +58,25 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 
 // checkLinks looks for links that are down or gone.
 func (a *Agent) checkLinks() preflight.Line {
-	faults := a.linkFaults()
+	faults := a.LinkFaults()
 	if faults != nil {
 		return preflight.Line{State: preflight.Warn, Check: "links", Found: strings.Join(faults, "; "),
 			Remedy: "set a link up that is down, also at the Pod's end; have a Pod made anew whose link is gone; ports[].link of the configuration names links"}
 	}
-	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(a.portRecords()))}
+	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(a.PortRecords()))}
 }
 
 // checkObjects looks for objects that are not in force.
 func (a *Agent) checkObjects() preflight.Line {
-	if a.objects == nil {
+	if a.Objects == nil {
 		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
 	}
-	return objectsLine(append(a.objects.Statuses(), a.refusedObjects(anyKind)...))
+	return objectsLine(append(a.Objects.Statuses(), a.RefusedObjects(pipeline.AnyKind)...))
 }
 
 // checkEdits looks for objects of which an edit is refused.
 func (a *Agent) checkEdits() preflight.Line {
-	if text := a.refusedEditsText(); text != "" {
+	if text := a.RefusedEditsText(); text != "" {
 		return preflight.Line{State: preflight.Warn, Check: "edits", Found: text, Remedy: "mend the object where it stands; antrail get shows each refused edit at its object"}
 	}
 	return preflight.Line{State: preflight.OK, Check: "edits", Found: "none is refused"}
@@ -82,7 +86,7 @@ func objectsLine(all []control.Status) preflight.Line {
 	var first control.Status
 	wrong := 0
 	for _, s := range all {
-		if s.State != control.Installed {
+		if s.State != ledger.Installed {
 			if wrong++; wrong == 1 {
 				first = s
 			}
@@ -103,7 +107,7 @@ func (a *Agent) pathLines(mtu func(netip.Addr) int) (lines []preflight.Line) {
 			continue // without the tunnel
 		}
 		if most, sent := mtu(n), a.config.Gateway.MTU; most < sent {
-			lines = append(lines, preflight.Line{State: preflight.Warn, Check: "Node " + a.nodeName(n),
+			lines = append(lines, preflight.Line{State: preflight.Warn, Check: "Node " + a.NodeName(n),
 				Found:  fmt.Sprintf("the way to %v takes packets of %d bytes through the tunnel, and Pods send up to %d", n, most, sent),
 				Remedy: "raise the MTU on the way, or set gateway.mtu and make the Pods anew; until then senders are answered that it is too long"})
 		}
@@ -139,7 +143,7 @@ func (a *Agent) gateways() (all []target) {
 		}
 	}
 	if a.config.Kubernetes != nil {
-		for _, p := range a.objects.NodeSide().Peers {
+		for _, p := range a.Objects.NodeSide().Peers {
 			all = append(all, target{name: p.Node, addr: p.Gateway})
 		}
 	}
@@ -161,11 +165,11 @@ func peerLines(asked []target) (lines []preflight.Line) {
 // podTargets are pods of this Node, which are asked as a kubelet would: policies let
 // that pass.
 func (a *Agent) podTargets() (all []target) {
-	if a.objects == nil {
+	if a.Objects == nil {
 		return nil
 	}
-	for _, p := range a.objects.Pods(nil) {
-		if p.OFPort != 0 && p.State == control.Installed && len(p.IPs) > 0 && len(all) < checkedPods {
+	for _, p := range a.Objects.Pods(nil) {
+		if p.OFPort != 0 && p.State == ledger.Installed && len(p.IPs) > 0 && len(all) < checkedPods {
 			all = append(all, target{name: p.Object.Namespace + "/" + p.Object.Name, addr: p.IPs[0]})
 		}
 	}
@@ -191,9 +195,9 @@ func podLines(asked []target) []preflight.Line {
 }
 
 // Preflight is what a Node is checked for before this configuration's agent runs.
-func (c *Config) Preflight(cniDir, cniBin string) *preflight.Config {
+func Preflight(c *config.Config, cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
-		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: c.outer().Port, MTU: c.Gateway.MTU, Overhead: c.overhead(),
+		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: outerOf(c).Port, MTU: c.Gateway.MTU, Overhead: c.Overhead(),
 		Underlay: c.Tunnel.LocalAddress, PodCIDRs: c.PodCIDRs, CNIDir: cniDir, CNIName: "10-antrail.conflist", CNIBin: cniBin,
 	}
 }

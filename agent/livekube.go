@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/control/store"
 )
 
 // Objects from the API, and the switch kept in step with them. An agent that
@@ -17,14 +19,14 @@ import (
 
 // joined is an API server, and the store that it fills.
 type joined struct {
-	store *control.Store
+	store *store.Store
 	api   *kube.Source
 }
 
 // joinCluster learns from the API what the configuration does not say.
-func (c *Config) joinCluster(ctx context.Context, log *slog.Logger) (*joined, error) {
-	store := control.NewStore(control.GivenEndpoints)
-	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Namespace: os.Getenv("POD_NAMESPACE"), Log: log}, store)
+func joinCluster(ctx context.Context, c *config.Config, log *slog.Logger) (*joined, error) {
+	objects := store.NewStore(store.GivenEndpoints)
+	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Namespace: os.Getenv("POD_NAMESPACE"), Log: log}, objects)
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +34,11 @@ func (c *Config) joinCluster(ctx context.Context, log *slog.Logger) (*joined, er
 	if err != nil {
 		return nil, err
 	}
-	if err := c.learn(n); err != nil {
+	if err := c.Learn(n); err != nil {
 		return nil, fmt.Errorf("with what the API tells of Node/%s: %w", c.NodeName, err)
 	}
-	store.Apply(control.Change{Source: configurationSource, Set: []control.Object{c.nodeConfig(n)}})
-	return &joined{store, api}, nil
+	objects.Apply(store.Change{Source: config.Source, Set: []cluster.Object{c.NodeConfig(n)}})
+	return &joined{objects, api}, nil
 }
 
 // runKube follows the API until ctx ends. The first change that the store is told
@@ -44,7 +46,7 @@ func (c *Config) joinCluster(ctx context.Context, log *slog.Logger) (*joined, er
 // has half of it.
 func (l *live) runKube(ctx context.Context) error {
 	first := true
-	_, end := l.store.Follow(func(u control.Update) {
+	_, end := l.store.Follow(func(u store.Update) {
 		if first {
 			first, u.Changed = false, nil
 			l.portsMu.Lock()

@@ -3,8 +3,11 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/host"
 )
 
@@ -55,8 +58,8 @@ func (a *Agent) runLost(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.lookAtNodes(&silence)
-			var all []LostPacket
-			all, _, since = a.lost.since(since, func(*LostPacket) bool { return true })
+			var all []api.LostPacket
+			all, _, since = a.Lost.Since(since, func(*api.LostPacket) bool { return true })
 			for i := range all {
 				t.tell(&all[i], now)
 			}
@@ -65,7 +68,7 @@ func (a *Agent) runLost(ctx context.Context) {
 }
 
 // tell writes a line for a packet, if its kind has had none for a while.
-func (t *lostTeller) tell(p *LostPacket, now time.Time) {
+func (t *lostTeller) tell(p *api.LostPacket, now time.Time) {
 	k := lostKind{p.Port.No, p.Reason, p.Table}
 	told := t.told[k]
 	if told != nil && now.Sub(told.at) < tellLostEvery {
@@ -79,7 +82,7 @@ func (t *lostTeller) tell(p *LostPacket, now time.Time) {
 	}
 	if t.log != nil {
 		t.log.Info("packets are dropped", "port", p.Port.Name, "pod", p.Port.Pod, "reason", p.Reason, "table", p.Table,
-			"object", p.Object(), "entry", p.entryText(), "packet", p.Packet, "more", told.since)
+			"object", p.Object(), "entry", p.EntryText(), "packet", p.Packet, "more", told.since)
 	}
 	told.at, told.since = now, 0
 }
@@ -98,4 +101,45 @@ func (t *lostTeller) makeRoom(now time.Time) {
 	if len(t.told) >= lostKinds {
 		clear(t.told)
 	}
+}
+
+// lookAtNodes finds the Nodes that are silent now. It is called by one goroutine.
+func (a *Agent) lookAtNodes(s *host.Silence) {
+	now, err := s.Nodes(a.otherNodes, a.config.Gateway.Name)
+	if err != nil {
+		return // what was known holds until the next look
+	}
+	before := a.SilentNodes()
+	if slices.Equal(now, before) {
+		return
+	}
+	a.Silent.Store(&now)
+	if a.tunnel != nil {
+		a.tunnel.SetSilent(now)
+	}
+	for _, n := range now {
+		if !slices.Contains(before, n) {
+			a.log.Warn("a Node does not answer ARP or NDP: packets for it are lost", "node", a.NodeName(n), "address", n)
+		}
+	}
+	for _, n := range before {
+		if !slices.Contains(now, n) {
+			a.log.Info("a Node answers again", "node", a.NodeName(n), "address", n)
+		}
+	}
+}
+
+// otherNodes are the addresses that packets for pods of other Nodes go to.
+func (a *Agent) otherNodes() (all []netip.Addr) {
+	for _, p := range a.config.Peers {
+		all = append(append(all, p.Address), p.NodeIPs...)
+	}
+	if a.config.Kubernetes != nil {
+		for _, p := range a.Objects.NodeSide().Peers {
+			all = append(all, p.Address, p.NextHop)
+		}
+	}
+	all = slices.DeleteFunc(all, func(n netip.Addr) bool { return !n.IsValid() })
+	slices.SortFunc(all, netip.Addr.Compare)
+	return slices.Compact(all)
 }

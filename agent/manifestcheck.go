@@ -3,7 +3,10 @@ package agent
 import (
 	"fmt"
 
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/host/preflight"
 )
 
@@ -15,12 +18,12 @@ const mostWrong = 20
 
 // ManifestLines look at the objects of the configuration's manifests, and at what the
 // Node would make of them; nil where it names none.
-func (c *Config) ManifestLines() (all []preflight.Line) {
+func ManifestLines(c *config.Config) (all []preflight.Line) {
 	if c.Manifests == "" {
 		return nil
 	}
 	wrong := 0
-	cluster, err := Manifests{Path: c.Manifests}.cluster(func(p control.Problem) {
+	cluster, err := pipeline.Manifests{Path: c.Manifests}.Cluster(func(p manifest.Problem) {
 		if wrong++; wrong <= mostWrong {
 			all = append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: p.Error(), Remedy: "until that is right, the agent runs without this object"})
 		}

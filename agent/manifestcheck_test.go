@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/host/preflight"
 )
 
@@ -28,7 +29,7 @@ func TestManifestLines(t *testing.T) {
 	}
 	lines := func(dir, node string) string {
 		var b strings.Builder
-		if err := preflight.Write(&b, (&Config{Manifests: dir, NodeName: node}).ManifestLines()); err != nil {
+		if err := preflight.Write(&b, ManifestLines((&config.Config{Manifests: dir, NodeName: node}))); err != nil {
 			t.Fatal(err)
 		}
 		return b.String()
@@ -50,7 +51,7 @@ func TestManifestLines(t *testing.T) {
 			t.Errorf("%s of %s: want %q:\n%s", s.node, s.dir, s.want, got)
 		}
 	}
-	if got := (&Config{}).ManifestLines(); got != nil {
+	if got := ManifestLines((&config.Config{})); got != nil {
 		t.Errorf("without manifests: %v", got)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
@@ -36,7 +37,7 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 // addGateway lets packets pass between Node and switch. What the Node has asked while
 // nobody answered, it asks again.
 func (a *Agent) addGateway() error {
-	if err := a.opened.openPort(a.config.gatewaySpec()); err != nil {
+	if err := a.opened.openPort(gatewaySpec(a.config)); err != nil {
 		return err
 	}
 	return host.AskAgain(a.config.Gateway.Name)
@@ -54,8 +55,8 @@ var virtual = []host.Virtual{
 	{Service: tables.VirtualServiceIPv6, NodePort: tables.VirtualNodePortIPv6, Reply: tables.VirtualReplyIPv6},
 }
 
-// virtual are those of the families that the gateway has.
-func (g *Gateway) virtual() (all []host.Virtual) {
+// virtualOf are those of the families that the gateway has.
+func virtualOf(g *config.Gateway) (all []host.Virtual) {
 	for _, v := range virtual {
 		for _, a := range g.Addresses {
 			if a.Addr().Is4() == v.Service.Is4() {
@@ -67,12 +68,12 @@ func (g *Gateway) virtual() (all []host.Virtual) {
 }
 
 // setNode brings Node and tunnel to what the switch asks for.
-func (a *Agent) setNode(want *control.NodeSide) error {
-	return errors.Join(a.host.Set(a.config.sideOf(want)), a.setTunnel(want))
+func (a *Agent) setNode(want *ledger.NodeSide) error {
+	return errors.Join(a.host.Set(sideOf(a.config, want)), a.setTunnel(want))
 }
 
 // setTunnel tells the tunnel, if there is one, what is to go through it.
-func (a *Agent) setTunnel(want *control.NodeSide) error {
+func (a *Agent) setTunnel(want *ledger.NodeSide) error {
 	if a.tunnel == nil {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (a *Agent) setTunnel(want *control.NodeSide) error {
 }
 
 // nodesOf are the other Nodes that the tunnel takes packets of, each range apart.
-func nodesOf(peers []control.PeerPods) (nodes []underlay.Peer) {
+func nodesOf(peers []ledger.PeerPods) (nodes []underlay.Peer) {
 	for _, p := range peers {
 		if p.Address.IsValid() {
 			nodes = append(nodes, underlay.Peer{Address: p.Address, Pods: []netip.Prefix{p.PodCIDR}})
@@ -97,7 +98,7 @@ func nodesOf(peers []control.PeerPods) (nodes []underlay.Peer) {
 }
 
 // sideOf is what the switch asks of the Node, in the Node's words.
-func (c *Config) sideOf(want *control.NodeSide) *host.Side {
+func sideOf(c *config.Config, want *ledger.NodeSide) *host.Side {
 	s := &host.Side{
 		ServiceCIDRs: want.ServiceCIDRs, External: want.External, NodePortAddresses: want.NodePortAddresses,
 	}
@@ -108,16 +109,16 @@ func (c *Config) sideOf(want *control.NodeSide) *host.Side {
 		s.Egresses = append(s.Egresses, host.Egress{Addr: e.Addr, Mark: e.Mark})
 	}
 	if c.Kubernetes != nil {
-		s.Peers = c.peersOf(want.Peers)
+		s.Peers = peersOf(c, want.Peers)
 	}
 	return s
 }
 
 // peersOf is what the Node has to know of the others: those of a family that its
 // own pods do not have are nobody's here.
-func (c *Config) peersOf(want []control.PeerPods) (peers []host.Peer) {
+func peersOf(c *config.Config, want []ledger.PeerPods) (peers []host.Peer) {
 	for _, p := range want {
-		if slices.ContainsFunc(c.PodCIDRs, sameFamily(p.PodCIDR)) {
+		if slices.ContainsFunc(c.PodCIDRs, config.SameFamily(p.PodCIDR)) {
 			peers = append(peers, host.Peer{PodCIDR: p.PodCIDR, Gateway: p.Gateway, NextHop: p.NextHop})
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/control/policy"
 )
 
 // What the agent tells the cluster of its Node: how its policies stand, and itself.
@@ -46,7 +46,7 @@ func (r reporter) Report() (kube.Report, bool) {
 func (r reporter) Changed() <-chan struct{} { return r.live.progressed.next() }
 
 // Spans implements kube.Reporter.
-func (r reporter) Spans() *control.Spans { return r.live.objects.Spans() }
+func (r reporter) Spans() *policy.Spans { return r.live.objects.Spans() }
 
 // builtVersion is what the Go toolchain knows of this build.
 func builtVersion() string {

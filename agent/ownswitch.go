@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/switchd"
@@ -19,37 +20,20 @@ import (
 // opens its ports. The switch has no privilege, and outlives an agent that is killed: the
 // next agent finds it at its socket. On SIGTERM an agent ends its switch.
 
-// SwitchSocket is where the door of the switch is that the agent of a socket launches.
-func SwitchSocket(socket string) string { return (&Config{Socket: socket}).switchSocket() }
-
-// switchSocket is where the door of the agent's switch is.
-func (c *Config) switchSocket() string {
-	if c.Switch != "" {
-		return c.Switch
-	}
-	return c.besideSocket("switch.sock")
-}
-
-// ownsSwitch says whether the agent launches and ends the switch.
-func (c *Config) ownsSwitch() bool { return c.Switch == "" }
-
-// switchDir is the directory of that switch.
-func (c *Config) switchDir() string { return c.switchSocket() + ".d" }
-
-// owner is who makes taps.
-func (c *Config) owner() string { return host.LinkAlias(c.Socket) }
+// ownerOf is who makes taps.
+func ownerOf(c *config.Config) string { return host.LinkAlias(c.Socket) }
 
 // switchSettings are those of the switch that the agent launches.
-func (c *Config) switchSettings(log *slog.Logger) switchd.Settings {
+func switchSettings(c *config.Config, log *slog.Logger) switchd.Settings {
 	return switchd.Settings{
 		Workers: c.Workers, Conntrack: c.Conntrack, ConnectionCache: c.ConnectionCache, Offload: c.Offload,
-		KeepAwake: c.keepsAwake(log), AFXDP: c.AFXDP, SharedPorts: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}, Owner: c.owner(),
-		Pod: c.switchPod(),
+		KeepAwake: c.KeepsAwake(log), AFXDP: c.AFXDP, SharedPorts: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}, Owner: ownerOf(c),
+		Pod: switchPod(c),
 	}
 }
 
 // switchPod is the pod of the switch's process; "" if that is a child.
-func (c *Config) switchPod() string {
+func switchPod(c *config.Config) string {
 	if c.Await == "" {
 		return ""
 	}
@@ -60,12 +44,12 @@ func (c *Config) switchPod() string {
 // how a switch ended that was launched.
 func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error) {
 	if a.config.Await != "" && a.waiting == nil {
-		if a.waiting, err = switchd.ListenWaiting(a.config.Await, a.config.switchPod(), a.log); err != nil {
+		if a.waiting, err = switchd.ListenWaiting(a.config.Await, switchPod(a.config), a.log); err != nil {
 			return nil, err
 		}
 	}
-	settings := a.config.switchSettings(a.log)
-	running := door.Dial(a.config.switchSocket())
+	settings := switchSettings(a.config, a.log)
+	running := door.Dial(a.config.SwitchSocket())
 	info, err := running.Info(ctx)
 	if away := (*door.AwayError)(nil); errors.As(err, &away) {
 		return a.launch(ctx, settings, false)
@@ -138,11 +122,11 @@ func (a *Agent) launch(ctx context.Context, settings switchd.Settings, over bool
 	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return nil, err
 	}
-	if err := c.moveFiles(); err != nil {
+	if err := moveFiles(c); err != nil {
 		return nil, err
 	}
 	p := &switchd.Process{
-		Socket: c.switchSocket(), Dir: c.switchDir(), Settings: settings, Release: c.Release, Log: a.log, TakeOver: over,
+		Socket: c.SwitchSocket(), Dir: c.SwitchDir(), Settings: settings, Release: c.Release, Log: a.log, TakeOver: over,
 	}
 	sw, err := p.Start(ctx, l)
 	if err != nil {
@@ -152,12 +136,12 @@ func (a *Agent) launch(ctx context.Context, settings switchd.Settings, over bool
 }
 
 // moveFiles gives the switch the files of an agent whose switch was in its own process.
-func (c *Config) moveFiles() error {
-	if err := os.MkdirAll(c.switchDir(), 0o700); err != nil {
+func moveFiles(c *config.Config) error {
+	if err := os.MkdirAll(c.SwitchDir(), 0o700); err != nil {
 		return err
 	}
 	for _, name := range []string{"ct.arena", "select.seed"} { // as package switchd names them
-		from, to := c.besideSocket(name), filepath.Join(c.switchDir(), name)
+		from, to := c.BesideSocket(name), filepath.Join(c.SwitchDir(), name)
 		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
 			continue // the directory may be one that root itself may not search
 		}
@@ -187,7 +171,7 @@ func (a *Agent) revive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sw := door.Dial(a.config.switchSocket())
+	sw := door.Dial(a.config.SwitchSocket())
 	if err := a.untilAnswer(ctx, sw, ended); err != nil {
 		return err
 	}
@@ -198,13 +182,13 @@ func (a *Agent) revive(ctx context.Context) error {
 // EndSwitch ends the switch that a killed agent has left; socket is the agent's. It returns
 // nil if there is none.
 func EndSwitch(ctx context.Context, socket string) error {
-	return endOther(ctx, door.Dial(SwitchSocket(socket)))
+	return endOther(ctx, door.Dial(config.SwitchSocket(socket)))
 }
 
 // endOther ends a switch that has no controller, or none soon: that of an agent which was
 // killed a moment ago.
 func endOther(ctx context.Context, sw *door.Client) error {
-	for end := time.Now().Add(leaveTime); time.Now().Before(end); time.Sleep(firstRetry) {
+	for end := time.Now().Add(leaveTime); time.Now().Before(end); time.Sleep(switchRetry) {
 		if info, err := sw.Info(ctx); err != nil || info.Controller == "" {
 			break
 		}
@@ -218,13 +202,13 @@ func (a *Agent) endSwitch() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	if a.opened.sw == nil {
-		a.opened.sw = door.Dial(a.config.switchSocket())
+		a.opened.sw = door.Dial(a.config.SwitchSocket())
 	}
 	if a.config.Await != "" {
 		os.Remove(a.config.Await)
 	}
 	err := errors.Join(a.opened.removeAll(), a.opened.sw.End(ctx), cleanTaps(a.config.Socket, func(string) {}))
-	if gone := os.Remove(a.config.switchSocket()); !errors.Is(gone, os.ErrNotExist) {
+	if gone := os.Remove(a.config.SwitchSocket()); !errors.Is(gone, os.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
 	return err

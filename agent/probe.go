@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+
+	"github.com/antrail/antrail/agent/api"
 )
 
 // Probe asks an agent's socket for one of the health paths, /healthz or /readyz; the
@@ -14,7 +16,7 @@ import (
 func Probe(ctx context.Context, socket, path string, own bool) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
-		return &NoAgentError{socket, err}
+		return &api.NoAgentError{Socket: socket, Err: err}
 	}
 	defer conn.Close()
 	if own {
@@ -27,7 +29,7 @@ func Probe(ctx context.Context, socket, path string, own bool) error {
 		}
 	}
 	dial := func(context.Context, string, string) (net.Conn, error) { return conn, nil }
-	c := &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	c := api.NewClientBy(socket, &http.Transport{DialContext: dial, DisableKeepAlives: true})
 	_, err = c.Get(ctx, path, nil)
 	return err
 }

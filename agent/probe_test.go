@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,7 +44,7 @@ func TestProbe(t *testing.T) {
 	mux.HandleFunc("GET /healthz", answer(nil))
 	mux.HandleFunc("GET /readyz", answer(errors.New("none turns")))
 	s := &http.Server{Handler: mux}
-	go runServer(s, ln)
+	go func() { s.Serve(ln) }()
 	defer s.Close()
 
 	for _, own := range []bool{false, true} {
@@ -63,6 +62,3 @@ func TestProbe(t *testing.T) {
 		t.Errorf("in another PID namespace: %v\n%s", err, out)
 	}
 }
-
-// runServer answers until the server is closed.
-func runServer(s *http.Server, ln net.Listener) { s.Serve(ln) }

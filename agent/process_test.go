@@ -15,7 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/internal/confine"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
 	"sigs.k8s.io/yaml"
@@ -38,6 +42,9 @@ const (
 
 func TestMain(m *testing.M) {
 	switchd.Enter()
+	if socket := os.Getenv(byHandEnv); socket != "" {
+		os.Exit(runByHand(socket))
+	}
 	if socket := os.Getenv(awaitEnv); socket != "" && os.Getenv(processEnv) == "" {
 		os.Exit(runAwait(socket))
 	}
@@ -47,12 +54,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func runProcess(config string, takeOver bool) int {
+func runProcess(file string, takeOver bool) int {
 	ctx, stop := ossignal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c, err := LoadConfig(config)
+	c, err := config.Load(file)
 	if err == nil {
 		c.Await = os.Getenv(awaitEnv)
+		_, err = confine.Keep(preflight.Kept(c.Await == ""), switchd.Program())
+	}
+	if err == nil {
 		err = Run(ctx, c, c.Log.NewLog(os.Stderr), takeOver)
 	}
 	if err == nil {
@@ -87,13 +97,13 @@ func (s saying) String() string {
 }
 
 // startProcess starts an agent in a Node's namespace.
-func startProcess(t *testing.T, node *nstest.Namespace, c *Config, args ...string) *process {
+func startProcess(t *testing.T, node *nstest.Namespace, c *config.Config, args ...string) *process {
 	t.Helper()
 	return startBy(t, node.Command(os.Args[0], args...), c)
 }
 
 // startBy starts an agent by a command.
-func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
+func startBy(t *testing.T, command *exec.Cmd, c *config.Config) *process {
 	t.Helper()
 	text, err := yaml.Marshal(c)
 	if err != nil {
@@ -103,13 +113,26 @@ func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.Create(config + ".log") // a pipe would end with the switch, which outlives the agent
+	command.Env = append(os.Environ(), processEnv+"="+config)
+	return startLogged(t, command, "an agent", func() error {
+		if !c.OwnsSwitch() {
+			return nil
+		}
+		return endOther(context.Background(), door.Dial(c.SwitchSocket()))
+	})
+}
+
+// startLogged starts a process, which ends with the test; tidy runs after that. If the test
+// fails, it logs what the process said under a name.
+func startLogged(t *testing.T, command *exec.Cmd, name string, tidy func() error) *process {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log")) // a pipe would end with the switch, which outlives the agent
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	p := &process{command, saying(log.Name()), make(chan struct{})}
-	p.Env, p.Stdout, p.Stderr = append(os.Environ(), processEnv+"="+config), log, log
+	p.Stdout, p.Stderr = log, log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +140,21 @@ func startBy(t *testing.T, command *exec.Cmd, c *Config) *process {
 	t.Cleanup(func() {
 		p.Process.Kill()
 		<-p.ended
-		if c.ownsSwitch() {
-			if err := endOther(context.Background(), door.Dial(c.switchSocket())); err != nil {
-				t.Error(err)
-			}
+		if err := tidy(); err != nil {
+			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("an agent said:\n%s", p.said)
+			t.Logf("%s said:\n%s", name, p.said)
 		}
 	})
 	return p
+}
+
+// stop sends SIGTERM, and waits until the process has ended without an error.
+func (p *process) stop(t *testing.T) {
+	t.Helper()
+	p.Process.Signal(syscall.SIGTERM)
+	p.wantExit(t, 0)
 }
 
 // wantExit waits until the agent ends, and checks how.
@@ -138,7 +166,9 @@ func (p *process) wantExit(t *testing.T, code int) {
 			t.Fatalf("the agent ended with %d, want %d", got, code)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("the agent does not end")
+		p.Process.Signal(syscall.SIGQUIT)
+		time.Sleep(time.Second)
+		t.Fatal("the agent does not end; its goroutines stand in its log")
 	}
 }
 
@@ -153,12 +183,12 @@ func (p *process) wantSaid(t *testing.T, text string) {
 }
 
 // wantReady waits until an agent answers that is ready.
-func wantReady(t *testing.T, c *Config) {
+func wantReady(t *testing.T, c *config.Config) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
-		err := NewClient(c.Socket).Ready(ctx)
+		err := api.NewClient(c.Socket).Ready(ctx)
 		if err == nil {
 			return
 		}
@@ -170,9 +200,9 @@ func wantReady(t *testing.T, c *Config) {
 }
 
 // askText is what an agent answers.
-func askText(t *testing.T, c *Config, path string) string {
+func askText(t *testing.T, c *config.Config, path string) string {
 	t.Helper()
-	text, err := NewClient(c.Socket).Get(t.Context(), path, url.Values{"stats": {"0"}, "names": {"1"}})
+	text, err := api.NewClient(c.Socket).Get(t.Context(), path, url.Values{"stats": {"0"}, "names": {"1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

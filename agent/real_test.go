@@ -25,6 +25,14 @@ func realCluster(t *testing.T) *kubetest.Real {
 	return api
 }
 
+// untilServerService waits for the Service "kubernetes". The API server makes it
+// some time after it answers, so a dump taken before may lack it.
+func (a *kubeAgent) untilServerService() {
+	a.until("the API server's own Service", func() bool {
+		return slices.ContainsFunc(dumped(a.Pipeline), func(l string) bool { return strings.Contains(l, "nw_dst=10.96.0.1,tp_dst=443") })
+	})
+}
+
 // TestRealAgent: an agent learns its Node and its Services' range, follows
 // changes, and keeps everything while the API server is started again.
 func TestRealAgent(t *testing.T) {
@@ -33,20 +41,18 @@ func TestRealAgent(t *testing.T) {
 	c.Kubernetes.ServiceCIDRs = nil
 	a := startKube(t, c)
 	a.until("the first state", a.synced)
-	if side := a.objects.NodeSide(); len(side.ServiceCIDRs) != 1 || side.ServiceCIDRs[0].String() != "10.96.0.0/16" || len(side.Peers) != 2 {
+	if side := a.Objects.NodeSide(); len(side.ServiceCIDRs) != 1 || side.ServiceCIDRs[0].String() != "10.96.0.0/16" || len(side.Peers) != 2 {
 		t.Errorf("the Node is asked for %+v", side)
 	}
 	isolated := func(n int) func() bool {
-		return func() bool { return entriesOf(a.pipeline, "IngressDefaultRule") == n }
+		return func() bool { return entriesOf(a.Pipeline, "IngressDefaultRule") == n }
 	}
 	a.until("the policy", isolated(2))
-	a.until("the API server's own Service, which it makes in its own time", func() bool {
-		return slices.ContainsFunc(dumped(a.pipeline), func(l string) bool { return strings.Contains(l, "nw_dst=10.96.0.1,tp_dst=443") })
-	})
-	services := entriesOf(a.pipeline, "ServiceLB")
+	a.untilServerService()
+	services := entriesOf(a.Pipeline, "ServiceLB")
 	api.Apply("apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n")
-	a.until("the Service", func() bool { return entriesOf(a.pipeline, "ServiceLB") > services })
-	want := dumped(a.pipeline)
+	a.until("the Service", func() bool { return entriesOf(a.Pipeline, "ServiceLB") > services })
+	want := dumped(a.Pipeline)
 	slices.Sort(want)
 	api.Stop()
 	a.until("the failure", func() bool {
@@ -58,13 +64,13 @@ func TestRealAgent(t *testing.T) {
 		return false
 	})
 	api.Start()
-	if got := dumped(a.pipeline); !sameSorted(got, want) {
+	if got := dumped(a.Pipeline); !sameSorted(got, want) {
 		t.Errorf("%d lines while the API was away, %d before: %s", len(got), len(want), apart(got, want))
 	}
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")
 	a.until("the policy's end", isolated(1))
 	api.Delete("v1", "Pod", "default", "web-a")
-	a.until("the pod's end", func() bool { return len(a.objects.Pods(nil)) == 0 })
+	a.until("the pod's end", func() bool { return len(a.Objects.Pods(nil)) == 0 })
 }
 
 // TestRealAgentRestart: an agent that is started while the API server is down
@@ -74,9 +80,10 @@ func TestRealAgentRestart(t *testing.T) {
 	c := kubeConfig(t, api)
 	a := startKube(t, c)
 	a.until("the first state", a.synced)
+	a.untilServerService()
 	var kept keptState
-	a.keepSnapshot(c.snapshotFile(), &kept, learnedPause)
-	want := dumped(a.pipeline)
+	a.keepSnapshot(c.SnapshotFile(), &kept, learnedPause)
+	want := dumped(a.Pipeline)
 	slices.Sort(want)
 	a.end()
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")
@@ -84,12 +91,12 @@ func TestRealAgentRestart(t *testing.T) {
 	again := *c
 	b := startKube(t, &again)
 	b.log.want(t, "it is taken for what it was")
-	if got := dumped(b.pipeline); !sameSorted(got, want) {
+	if got := dumped(b.Pipeline); !sameSorted(got, want) {
 		t.Errorf("it began with %d lines, not the %d of the agent before: %s", len(got), len(want), apart(got, want))
 	}
 	api.Start()
 	b.until("the API", b.synced)
-	b.until("the policy's end", func() bool { return entriesOf(b.pipeline, "IngressDefaultRule") == 1 })
+	b.until("the policy's end", func() bool { return entriesOf(b.Pipeline, "IngressDefaultRule") == 1 })
 }
 
 // apart are the lines of one dump that the other lacks, with + and -.

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/internal/antrailtest"
 )
 
 // editedAgent is an agent of live manifests that a test edits.
@@ -22,11 +24,11 @@ type editedAgent struct {
 func newEditedAgent(t *testing.T) *editedAgent {
 	t.Helper()
 	a, manifests := loadedAgent(t, "")
-	a.live.setNode = func(*control.NodeSide) error { return nil }
+	a.live.setNode = func(*ledger.NodeSide) error { return nil }
 	_, end := a.live.store.Follow(a.live.update)
 	t.Cleanup(end)
 	a.ready.Store(true)
-	mux := a.pipeline.routes(a.metricsRegistry())
+	mux := a.answers.Routes(a.metricsRegistry())
 	a.addHealth(mux)
 	return &editedAgent{a, t, manifests, mux}
 }
@@ -34,7 +36,7 @@ func newEditedAgent(t *testing.T) *editedAgent {
 // edit replaces text in a file of the manifests, and has it read.
 func (a *editedAgent) edit(file, old, new string) {
 	a.t.Helper()
-	replaceIn(a.t, filepath.Join(a.manifests, file), old, new)
+	antrailtest.ReplaceIn(a.t, filepath.Join(a.manifests, file), old, new)
 	a.live.manifests.Read()
 }
 
@@ -59,7 +61,7 @@ func (a *editedAgent) line(path string, words ...string) string {
 
 func (a *editedAgent) notes(from, to string) string {
 	a.t.Helper()
-	answer, err := a.why(&WhyRequest{From: from, To: to})
+	answer, err := a.Why(&api.WhyRequest{From: from, To: to})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -167,7 +169,7 @@ func TestRefusedByOthersIsShown(t *testing.T) {
 	if l := a.line("/readyz", "edits: "); l != "edits: ok" {
 		t.Errorf("mended: %s", l)
 	}
-	write(t, filepath.Join(a.manifests, "new.yaml"), "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {name: names}\n"+
+	writeFile(t, filepath.Join(a.manifests, "new.yaml"), "apiVersion: crd.antrea.io/v1beta1\nkind: ClusterNetworkPolicy\nmetadata: {name: names}\n"+
 		"spec: {priority: 1, appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{fqdn: example.org}]}]}\n")
 	a.live.manifests.Read()
 	a.live.wrong.Store(new(a.live.manifests.Problems())) // as the watch reports them
@@ -187,7 +189,7 @@ func TestRefusedByOthersIsShown(t *testing.T) {
 func TestRefusedEditOfEachKind(t *testing.T) {
 	a := newEditedAgent(t)
 	for _, file := range []string{"policies.yaml", "services.yaml", "pods.yaml", "egress-trafficcontrol.yaml", "node-b.yaml"} {
-		write(t, filepath.Join(a.manifests, file), "spec: [\n")
+		writeFile(t, filepath.Join(a.manifests, file), "spec: [\n")
 	}
 	a.live.manifests.Read()
 	for path, name := range map[string]string{
@@ -204,5 +206,12 @@ func TestRefusedEditOfEachKind(t *testing.T) {
 	a.edit("node-a.yaml", "ofPort: 3,", "ofPort: 2,")
 	if l := a.line("/nodes", "node-a"); !strings.HasSuffix(l, "this Node") {
 		t.Errorf("/nodes: %s", l)
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,15 +1,18 @@
 package agent
 
 import (
-	"encoding/json"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/kubetest"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // unbuiltObjects ask for what antrail does not do.
@@ -26,13 +29,13 @@ spec:
 `
 
 // getText is what a command prints of a kind.
-func getText(t *testing.T, p *pipeline, path string) string {
+func getText(t *testing.T, p *pipeline.Pipeline, path string) string {
 	t.Helper()
-	var b strings.Builder
-	if err := answers[path].text(p, &b, query{}); err != nil {
-		t.Fatal(err)
+	code, text := ask(t, answer.New(p).Routes(prometheus.NewRegistry()), path)
+	if code != http.StatusOK {
+		t.Fatal(code, text)
 	}
-	return b.String()
+	return text
 }
 
 // wantRefused wants a line of get that has an object's name and is refused for a reason.
@@ -54,24 +57,23 @@ func TestGetRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte(unbuiltObjects), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := loadLive(c, c.options(), slog.New(slog.DiscardHandler))
+	p, _, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
+	defer p.Local.Close()
 	wantRefused(t, getText(t, p, "/egresses"), "limited", file+":8: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
 	wantRefused(t, getText(t, p, "/policies"), "deny", file+":10: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
 	wantRefused(t, getText(t, p, "/policies"), "AdminNetworkPolicy.policy.networking.k8s.io", file+":10: ")
-	offline, err := Manifests{Path: manifests, Node: "node-a"}.load(options{})
+	offline, err := pipeline.Manifests{Path: manifests, Node: "node-a"}.Load(pipeline.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer offline.local.Close()
+	defer offline.Local.Close()
 	wantRefused(t, getText(t, offline, "/egresses"), "limited", file+":8: spec.bandwidth: ")
-	values, err := answers["/egresses"].values(p, query{})
-	b, _ := json.Marshal(values)
-	if err != nil || !strings.Contains(string(b), `"object":"Egress/limited"`) || !strings.Contains(string(b), `"state":"refused"`) {
-		t.Errorf("%v: %s", err, b)
+	values := getText(t, p, "/egresses?format=json")
+	if !strings.Contains(values, `"object": "Egress/limited"`) || !strings.Contains(values, `"state": "refused"`) {
+		t.Error(values)
 	}
 }
 
@@ -82,11 +84,11 @@ func TestKubeGetRefused(t *testing.T) {
 	api.Apply(clusterObjects + "---" + unbuiltObjects)
 	a := startKube(t, kubeConfig(t, api))
 	a.until("the first state", a.synced)
-	a.until("the policy", func() bool { return strings.Contains(getText(t, a.pipeline, "/policies"), "deny") })
-	wantRefused(t, getText(t, a.pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
+	a.until("the policy", func() bool { return strings.Contains(getText(t, a.Pipeline, "/policies"), "deny") })
+	wantRefused(t, getText(t, a.Pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
 	line := a.checkObjects()
 	if line.State != preflight.Warn || !strings.HasPrefix(line.Found, "2 of ") || !strings.Contains(line.Found, "AdminNetworkPolicy.policy.networking.k8s.io/deny, is refused") {
 		t.Errorf("check --live: %+v", line)
 	}
-	wantRefused(t, getText(t, a.pipeline, "/policies"), "deny", "kubernetes: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
+	wantRefused(t, getText(t, a.Pipeline, "/policies"), "deny", "kubernetes: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
 }

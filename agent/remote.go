@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
@@ -34,20 +36,23 @@ import (
 // controllerName is the agent's, as the switch tells others.
 const controllerName = "antrail agent"
 
+// switchRetry is how long a switch that does not answer waits for the next try.
+const switchRetry = 20 * time.Millisecond
+
 // awaitSwitch waits until the switch answers, and makes the agent its controller until ctx
 // ends. gone receives the reason when the agent stops being the controller.
 func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan error, err error) {
 	var ended <-chan error
-	if a.config.ownsSwitch() {
+	if a.config.OwnsSwitch() {
 		if ended, err = a.beginSwitch(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	c = door.Dial(a.config.switchSocket())
+	c = door.Dial(a.config.SwitchSocket())
 	if err := a.untilAnswer(ctx, c, ended); err != nil {
 		return nil, nil, err
 	}
-	for end := time.Now().Add(leaveTime); ; time.Sleep(firstRetry) {
+	for end := time.Now().Add(leaveTime); ; time.Sleep(switchRetry) {
 		begun, over := make(chan struct{}), make(chan error, 1)
 		go func() { over <- a.runController(ctx, c, begun) }()
 		select {
@@ -89,7 +94,7 @@ func (a *Agent) untilAnswer(ctx context.Context, c *door.Client, ended <-chan er
 			return ctx.Err()
 		case how := <-ended:
 			return fmt.Errorf("the switch has ended (%w); the log has its reason", how)
-		case <-time.After(firstRetry):
+		case <-time.After(switchRetry):
 		}
 	}
 }
@@ -102,7 +107,7 @@ func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- 
 	return c.Control(ctx, controllerName, a.takeOver, func() { close(begun) }, func(e *door.Event) {
 		<-a.told // until there is somebody to tell
 		if e.PacketIn != nil {
-			a.packets.Receive(e.PacketIn)
+			a.Packets.Receive(e.PacketIn)
 		}
 	})
 }
@@ -118,7 +123,7 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 		if errors.As(err, &over) {
 			return errors.Join(ErrTakenOver, err)
 		}
-		if a.config.ownsSwitch() {
+		if a.config.OwnsSwitch() {
 			err = errors.Join(err, a.revive(ctx))
 		}
 		if ctx.Err() != nil { // both are told to stop
@@ -136,16 +141,16 @@ type podSwitch struct {
 }
 
 // open opens a port with its security.
-func (s podSwitch) open(p Port) (ports.Port, error) {
-	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: p.security(s.tags)}
-	if p.Driver == DriverTap {
-		spec.Tap = &door.TapSpec{MTU: s.mtu, Marks: !p.oneWay, Aside: true}
+func (s podSwitch) open(p config.Port) (ports.Port, error) {
+	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: podports.Security(&p, s.tags)}
+	if p.Driver == config.DriverTap {
+		spec.Tap = &door.TapSpec{MTU: s.mtu, Marks: !p.NoReturn, Aside: true, Owner: s.owner}
 	}
 	return &remotePort{s.sw, spec}, s.openPort(spec)
 }
 
 // AddSecuredPort implements portSwitch. The port is in the switch already.
-func (s podSwitch) AddSecuredPort(uint32, ports.Port, dataplane.PortSecurity) error { return nil }
+func (s podSwitch) AddSecuredPort(uint32, ports.Port, l2.PortSecurity) error { return nil }
 
 // remotePort is a port of a switch in another process: it moves no packets here.
 type remotePort struct {
@@ -213,19 +218,19 @@ func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
 }
 
 // gatewaySpec is the gateway's port.
-func (c *Config) gatewaySpec() *door.PortSpec {
+func gatewaySpec(c *config.Config) *door.PortSpec {
 	g := &c.Gateway
 	return &door.PortSpec{
-		No: g.OFPort, Name: g.Name, Link: g.Name, Driver: DriverTap, Security: dataplane.PortSecurity{MACs: [][6]byte{g.MAC}},
-		Tap: &door.TapSpec{MAC: net.HardwareAddr(g.MAC[:]).String(), MTU: g.MTU, Marks: true},
+		No: g.OFPort, Name: g.Name, Link: g.Name, Driver: config.DriverTap, Security: l2.PortSecurity{MACs: [][6]byte{g.MAC}},
+		Tap: &door.TapSpec{MAC: net.HardwareAddr(g.MAC[:]).String(), MTU: g.MTU, Marks: true, Owner: ownerOf(c)},
 	}
 }
 
 // makeGateway makes the gateway's device, for the switch to find, unless the switch has
 // it. It stays when this process closes it.
 func (a *Agent) makeGateway() error {
-	failed := a.beginAsking()
-	all := a.sw.Ports()
+	failed := a.BeginAsking()
+	all := a.Switch.Ports()
 	if err := failed(); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -236,7 +241,7 @@ func (a *Agent) makeGateway() error {
 		}
 	}
 	g := &a.config.Gateway
-	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: a.config.owner()})
+	t, err := tap.Open(tap.Options{Name: g.Name, MAC: g.MAC, MTU: g.MTU, Marks: true, Owner: ownerOf(a.config)})
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -247,12 +252,12 @@ func (a *Agent) makeGateway() error {
 // removeStalePorts closes the ports of the switch that nobody wants any more: their pods
 // went while no agent ran.
 func (a *Agent) removeStalePorts() {
-	there := a.sw.Ports() // before those that are wanted: the others were never
+	there := a.Switch.Ports() // before those that are wanted: the others were never
 	wanted := map[uint32]bool{a.config.Gateway.OFPort: true}
-	if a.config.hasTunnel() {
+	if a.config.HasTunnel() {
 		wanted[a.config.Tunnel.OFPort] = true
 	}
-	for _, p := range a.pods.wanted() {
+	for _, p := range a.Pods.Wanted() {
 		wanted[p.OFPort] = true
 	}
 	for _, p := range there {
@@ -266,7 +271,7 @@ func (a *Agent) removeStalePorts() {
 	}
 }
 
-// runStalePorts does so when the switch has what the objects say.
+// runStalePorts removes stale ports when the switch has the entries of all objects.
 func (a *Agent) runStalePorts(ctx context.Context) {
 	if a.live != nil {
 		select {
@@ -274,10 +279,6 @@ func (a *Agent) runStalePorts(ctx context.Context) {
 			return
 		case <-a.live.synced:
 		}
-	}
-	if a.live != nil { // who has closed synced tells the ports next
-		a.live.updating.Lock()
-		defer a.live.updating.Unlock()
 	}
 	a.removeStalePorts()
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/store"
 )
 
 // An agent that began with a flow snapshot forwards while it looks for the
@@ -45,13 +45,13 @@ func (l *live) firstSync(ctx context.Context) bool {
 func (l *live) runFirstRead(done chan<- error) {
 	var err error
 	if l.manifests == nil {
-		l.manifests, err = control.NewManifests(l.config.Manifests, l.store)
+		l.manifests, err = store.NewManifests(l.config.Manifests, l.store)
 	} else {
 		l.manifests.Read()
 	}
 	if err == nil {
 		l.report(l.manifests.Problems())
-		err = errors.Join(l.manifests.Unread(), l.config.fits(l.store.Snapshot().NodeConfig(l.config.NodeName)))
+		err = errors.Join(l.manifests.Unread(), l.config.Fits(l.store.Snapshot().NodeConfig(l.config.NodeName)))
 	}
 	done <- err
 }
@@ -61,5 +61,5 @@ func (l *live) resume() {
 	l.portsMu.Lock()
 	l.restored = nil
 	l.portsMu.Unlock()
-	l.update(control.Update{New: l.store.Snapshot()})
+	l.update(store.Update{New: l.store.Snapshot()})
 }

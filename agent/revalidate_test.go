@@ -10,10 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -63,9 +66,9 @@ var revalidatedConnections = map[string][]begun{
 func memoryPorts(t testing.TB, a *Agent) map[string]*memory.Port {
 	t.Helper()
 	all := map[string]*memory.Port{}
-	for no, name := range namedPorts(a.sw.Names()) {
+	for no, name := range a.Switch.Names().OpenPorts() {
 		all[name] = memory.New(name, memory.Options{Tunnel: name == a.config.Tunnel.Name})
-		if err := a.local.AddPort(no, all[name]); err != nil {
+		if err := a.Local.AddPort(no, all[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,8 +78,8 @@ func memoryPorts(t testing.TB, a *Agent) map[string]*memory.Port {
 // begin sends the first packet of a connection, and gives its entries.
 func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
 	t.Helper()
-	before := connections(a.pipeline)
-	m, err := flow.ParseMatch(b.packet, nil)
+	before := connections(a.Pipeline)
+	m, err := parse.Match(b.packet, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +91,8 @@ func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all 
 	if ports[b.in].Inject(f) != 1 {
 		t.Fatal("the port is full")
 	}
-	a.local.Poll()
-	for _, c := range connections(a.pipeline) {
+	a.Local.Poll()
+	for _, c := range connections(a.Pipeline) {
 		if !slices.Contains(before, c) {
 			all = append(all, c)
 		}
@@ -101,8 +104,8 @@ func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all 
 }
 
 // connections are all connections without what changes with time.
-func connections(p *pipeline) (all []string) {
-	for c := range p.ct.Dump(conntrack.Filter{}) {
+func connections(p *pipeline.Pipeline) (all []string) {
+	for c := range p.Connections.Dump(conntrack.Filter{}) {
 		all = append(all, fmt.Sprintf("%d %v %v %d", c.InPort, &c.Orig, &c.Reply, c.Zone))
 	}
 	return all
@@ -122,17 +125,17 @@ func TestRevalidate(t *testing.T) {
 		}
 	}
 	wantToWebB(t, leads["moved"])
-	a.keepSnapshot(c.snapshotFile(), &keptState{}, learnedPause)
-	closePipeline(t, a.pipeline)
+	a.keepSnapshot(c.SnapshotFile(), &keptState{}, learnedPause)
+	closePipeline(t, a.Pipeline)
 
-	replaceIn(t, filepath.Join(manifests, "policies.yaml"), "from: [{podSelector: {matchLabels: {app: web}}}]\n      ports: [{protocol: TCP, port: 3306}]", "from: [{podSelector: {matchLabels: {app: nobody}}}]\n      ports: [{protocol: TCP, port: 3306}]")
+	antrailtest.ReplaceIn(t, filepath.Join(manifests, "policies.yaml"), "from: [{podSelector: {matchLabels: {app: web}}}]\n      ports: [{protocol: TCP, port: 3306}]", "from: [{podSelector: {matchLabels: {app: nobody}}}]\n      ports: [{protocol: TCP, port: 3306}]")
 	services := filepath.Join(manifests, "services.yaml")
-	replaceIn(t, services, "selector: {pod: web-b}", "selector: {app: nobody}")
-	replaceIn(t, services, "selector: {app: web}, ipFamilies: [IPv4, IPv6], externalIPs:", "selector: {pod: web-a}, ipFamilies: [IPv4, IPv6], externalIPs:")
+	antrailtest.ReplaceIn(t, services, "selector: {pod: web-b}", "selector: {app: nobody}")
+	antrailtest.ReplaceIn(t, services, "selector: {app: web}, ipFamilies: [IPv4, IPv6], externalIPs:", "selector: {pod: web-a}, ipFamilies: [IPv4, IPv6], externalIPs:")
 
 	var log bytes.Buffer
 	a = liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)))
-	defer closePipeline(t, a.pipeline)
+	defer closePipeline(t, a.Pipeline)
 	read := make(chan error, 1)
 	if a.live.runFirstRead(read); a.live.restored == nil || len(read) != 1 || <-read != nil {
 		t.Fatalf("not restored, or not read: %s", &log)
@@ -140,7 +143,7 @@ func TestRevalidate(t *testing.T) {
 	ports = memoryPorts(t, a)
 	a.live.resume()
 	a.runRevalidate(t.Context())
-	left := connections(a.pipeline)
+	left := connections(a.Pipeline)
 	for what, all := range leads {
 		for _, c := range all {
 			if got := slices.Contains(left, c); got != (what == "kept") {
@@ -149,8 +152,8 @@ func TestRevalidate(t *testing.T) {
 		}
 	}
 	for what, want := range map[door.Outcome]uint64{door.Kept: uint64(len(revalidatedConnections["kept"])), door.Denied: 3, door.Moved: 1, door.Unknown: 0} {
-		if got := a.ct.Revalidated()[what]; got != want {
-			t.Errorf("%d %s, want %d", got, outcomeNames[what], want)
+		if got := a.Connections.Revalidated()[what]; got != want {
+			t.Errorf("outcome %d: %d, want %d", what, got, want)
 		}
 	}
 	if !strings.Contains(log.String(), "examined=18 removed=4 denied=3 moved=1 unknown=0") {
@@ -173,17 +176,17 @@ func wantToWebB(t *testing.T, all []string) {
 // begins none with what it still had to say.
 func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
 	t.Helper()
-	before := a.ct.Stats().Entries
-	m, err := flow.ParseMatch("tcp,dl_src=36:48:21:a2:9d:b4,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.25,nw_dst=10.10.1.6,tp_src=3306,tp_dst=40000,tcp_flags=+ack,nw_ttl=64", nil)
+	before := a.Connections.Stats().Entries
+	m, err := parse.Match("tcp,dl_src=36:48:21:a2:9d:b4,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.25,nw_dst=10.10.1.6,tp_src=3306,tp_dst=40000,tcp_flags=+ack,nw_ttl=64", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := ports["db-a"].Send(flow.Compose(&m.Value)); err != nil {
 		t.Fatal(err)
 	}
-	a.local.Poll()
-	if n := a.local.Drops()[dataplane.DropServerFirst]; n != 1 || a.ct.Stats().Entries != before {
-		t.Errorf("%d packets dropped as the server's first, %d connections, want %d", n, a.ct.Stats().Entries, before)
+	a.Local.Poll()
+	if n := a.Local.Drops()[telemetry.DropServerFirst]; n != 1 || a.Connections.Stats().Entries != before {
+		t.Errorf("%d packets dropped as the server's first, %d connections, want %d", n, a.Connections.Stats().Entries, before)
 	}
 }
 
@@ -193,8 +196,8 @@ func TestRevalidateUnknown(t *testing.T) {
 	c, manifests := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
 	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][3])
-	a.keepSnapshot(c.snapshotFile(), &keptState{}, learnedPause)
-	closePipeline(t, a.pipeline)
+	a.keepSnapshot(c.SnapshotFile(), &keptState{}, learnedPause)
+	closePipeline(t, a.Pipeline)
 
 	nodeConfig := filepath.Join(manifests, "node-a.yaml")
 	text, err := os.ReadFile(nodeConfig)
@@ -203,17 +206,17 @@ func TestRevalidateUnknown(t *testing.T) {
 	}
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, "name: client-a") {
-			replaceIn(t, nodeConfig, line, "")
+			antrailtest.ReplaceIn(t, nodeConfig, line, "")
 		}
 	}
 	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
-	defer closePipeline(t, a.pipeline)
+	defer closePipeline(t, a.Pipeline)
 	if !a.live.firstSync(t.Context()) {
 		t.Fatal("not synced")
 	}
 	a.runRevalidate(t.Context())
-	if n := a.ct.Revalidated()[door.Unknown]; n != 1 || len(connections(a.pipeline)) != 0 {
-		t.Errorf("%d unknown, left %v", n, connections(a.pipeline))
+	if n := a.Connections.Revalidated()[door.Unknown]; n != 1 || len(connections(a.Pipeline)) != 0 {
+		t.Errorf("%d unknown, left %v", n, connections(a.Pipeline))
 	}
 }
 
@@ -223,10 +226,10 @@ func TestPodsAnewWithoutSnapshot(t *testing.T) {
 	c, _ := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
 	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][0])
-	closePipeline(t, a.pipeline)
+	closePipeline(t, a.Pipeline)
 	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
-	defer closePipeline(t, a.pipeline)
-	if left := connections(a.pipeline); len(left) != 0 || a.ct.Stats().Restored.Entries != 1 {
-		t.Errorf("%v is left of %d", left, a.ct.Stats().Restored.Entries)
+	defer closePipeline(t, a.Pipeline)
+	if left := connections(a.Pipeline); len(left) != 0 || a.Connections.Stats().Restored.Entries != 1 {
+		t.Errorf("%v is left of %d", left, a.Connections.Stats().Restored.Entries)
 	}
 }

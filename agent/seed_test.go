@@ -7,8 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/switchd"
@@ -23,11 +26,11 @@ func TestSeedIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := twoNodes(t).load(options{seed: seed})
+		p, err := pipeline.Files{Flows: "../examples/two-nodes/node-a.flows"}.Beside().Load(pipeline.Options{Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.local.Close()
+		defer p.Local.Close()
 		return chosen(t, p)
 	}
 	first, again := endpoints(), endpoints()
@@ -47,11 +50,11 @@ func TestSeedIsKept(t *testing.T) {
 
 // chosen traces a hundred connections to a Service with two endpoints, and
 // tells where each goes.
-func chosen(t *testing.T, p *pipeline) string {
+func chosen(t *testing.T, p *pipeline.Pipeline) string {
 	t.Helper()
 	var all strings.Builder
 	for port := range 100 {
-		tr, err := p.trace(&TraceRequest{Flow: fmt.Sprintf("in_port=36,tcp,dl_src=5e:b5:e3:a6:90:b7,"+
+		tr, err := p.Trace(&api.TraceRequest{Flow: fmt.Sprintf("in_port=36,tcp,dl_src=5e:b5:e3:a6:90:b7,"+
 			"dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_src=%d,tp_dst=80", 2000+port)})
 		if err != nil {
 			t.Fatal(err)
@@ -74,16 +77,16 @@ func chosen(t *testing.T, p *pipeline) string {
 // of an older one no more, and a table that kept its connections needs none.
 func TestShieldFollowsServices(t *testing.T) {
 	var now int64
-	p, err := newPipeline(options{clock: func() int64 { return now }})
+	p, err := pipeline.NewPipeline(pipeline.Options{Clock: func() int64 { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.local.Close()
-	cluster, _, err := control.LoadManifests("../examples/web-app")
+	defer p.Local.Close()
+	objects, _, err := store.LoadManifests("../examples/web-app")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := tcpEndpoints(cluster)
+	all := tcpEndpoints(objects)
 	if len(all) == 0 {
 		t.Fatal("no endpoints in the example")
 	}
@@ -97,14 +100,14 @@ func TestShieldFollowsServices(t *testing.T) {
 		f.SetBytes(build(o))
 		l := packet.ParseLayers(f.Bytes())
 		var m conntrack.Meta
-		return p.local.Table().Track(f, &l, &m, &conntrack.Request{Commit: true}, now).Drop
+		return p.Local.Table().Track(f, &l, &m, &conntrack.Request{Commit: true}, now).Drop
 	}
 	s := newShield(p)
-	s.update(cluster)
+	s.update(objects)
 	if got := commit(); got != conntrack.DropServerFirst {
 		t.Errorf("verdict %s", got)
 	}
-	s.update(control.EmptyCluster())
+	s.update(cluster.EmptyCluster())
 	if got := commit(); got != conntrack.DropNone {
 		t.Errorf("without Services: verdict %s", got)
 	}

@@ -4,7 +4,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // shieldTime is how long after a start without connections the endpoints of
@@ -15,34 +16,34 @@ const shieldTime = 10 * time.Second
 // shield keeps the endpoints of Services from picking up lost connections the
 // wrong way round (conntrack's Table.Shield). The zero value does nothing.
 type shield struct {
-	*pipeline
+	*pipeline.Pipeline
 	until int64
 }
 
 // newShield begins the shield's time, unless the table has connections, or is to
 // take them over: then none were lost.
-func newShield(p *pipeline) shield {
-	if p.local != nil && p.local.Awaits() || p.ct.Stats().Entries > 0 {
+func newShield(p *pipeline.Pipeline) shield {
+	if p.Local != nil && p.Local.Awaits() || p.Connections.Stats().Entries > 0 {
 		return shield{}
 	}
-	return shield{p, p.clock() + int64(shieldTime)}
+	return shield{p, p.Clock() + int64(shieldTime)}
 }
 
 // update shields the endpoints of a snapshot.
-func (s shield) update(c *control.Cluster) { s.endpoints(tcpEndpoints(c)) }
+func (s shield) update(c *cluster.Cluster) { s.endpoints(tcpEndpoints(c)) }
 
 // endpoints shields addresses and ports.
 func (s shield) endpoints(all []netip.AddrPort) {
-	if s.pipeline != nil && s.clock() < s.until {
-		s.ct.Shield(all, s.until)
+	if s.Pipeline != nil && s.Clock() < s.until {
+		s.Connections.Shield(all, s.until)
 	}
 }
 
 // tcpEndpoints are the addresses and TCP ports that Services are served at.
-func tcpEndpoints(c *control.Cluster) (all []netip.AddrPort) {
+func tcpEndpoints(c *cluster.Cluster) (all []netip.AddrPort) {
 	for _, slice := range c.EndpointSlices {
 		for _, p := range slice.Ports {
-			if slice.Service.Name == "" || p.Protocol != control.TCP || p.Number == 0 {
+			if slice.Service.Name == "" || p.Protocol != cluster.TCP || p.Number == 0 {
 				continue
 			}
 			for _, e := range slice.Endpoints {

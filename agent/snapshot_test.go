@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,35 +13,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/agent/snapshot"
 	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/switchd"
 )
 
 // liveAgent is an agent of examples/web-app whose files lie in a directory of the
 // test, without ports and Node.
-func liveAgent(t testing.TB, c *Config, log *slog.Logger) *Agent {
+func liveAgent(t testing.TB, c *config.Config, log *slog.Logger) *Agent {
 	t.Helper()
 	a := &Agent{config: c, log: log, told: make(chan struct{})}
-	o := c.options()
-	o.snapshot, o.ctFile, o.seed = c.snapshotFile(), c.besideSocket("ct.arena"), 1
+	o := pipeline.OptionsOf(c)
+	o.Snapshot, o.ConntrackFile, o.Seed = c.SnapshotFile(), c.BesideSocket("ct.arena"), 1
 	var err error
-	if o.clock, err = switchd.BootClock(); err != nil {
+	if o.Clock, err = switchd.BootClock(); err != nil {
 		t.Fatal(err)
 	}
-	ports, err := a.install(o)
+	ports, err := a.install(o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.pods = newPodPorts(ports, a.local, nil, log)
-	a.live.setPorts, a.live.setNode = a.pods.set, func(*control.NodeSide) error { return nil }
+	a.Pods = podports.New(ports, a.Local, nil, log)
+	a.live.setPorts, a.live.setNode = a.Pods.Set, func(*ledger.NodeSide) error { return nil }
 	return a
 }
 
 // keptNode is liveNode with a socket of its own, and endpoints that are chosen
 // alike every time.
-func keptNode(t testing.TB) (c *Config, manifests string) {
+func keptNode(t testing.TB) (c *config.Config, manifests string) {
 	t.Helper()
 	c, manifests = liveNode(t)
 	c.Socket = filepath.Join(t.TempDir(), "agent.sock")
@@ -48,9 +57,9 @@ func keptNode(t testing.TB) (c *Config, manifests string) {
 	return c, manifests
 }
 
-func closePipeline(t testing.TB, p *pipeline) {
+func closePipeline(t testing.TB, p *pipeline.Pipeline) {
 	t.Helper()
-	if err := p.close(); err != nil {
+	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,9 +67,9 @@ func closePipeline(t testing.TB, p *pipeline) {
 // learn installs an entry that a packet might have made.
 func learn(t *testing.T, a *Agent, text string, age time.Duration) {
 	t.Helper()
-	e, err := flow.ParseEntry(text, a.sw.Names())
+	e, err := parse.Entry(text, a.Switch.Names())
 	if err == nil {
-		err = a.sw.Relearn([]dataplane.Learned{{Entry: e, Age: age}})
+		err = a.Switch.Relearn([]telemetry.Learned{{Entry: e, Age: age}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -70,14 +79,14 @@ func learn(t *testing.T, a *Agent, text string, age time.Duration) {
 const affinityEntry = "table=SessionAffinity,hard_timeout=300,priority=190,tcp,nw_src=10.10.0.26,nw_dst=10.96.0.1,tp_dst=80 actions=set_field:0xa0a0018->reg3"
 
 // dumped is all that a switch holds, as text.
-func dumped(p *pipeline) (lines []string) {
-	for _, f := range p.sw.Flows() {
-		lines = append(lines, f.Text(flow.Format{Names: p.sw.Names()}))
+func dumped(p *pipeline.Pipeline) (lines []string) {
+	for _, f := range p.Switch.Flows() {
+		lines = append(lines, f.Text(flow.Format{Names: p.Switch.Names()}))
 	}
-	for _, g := range p.sw.Groups() {
-		lines = append(lines, g.Text(p.sw.Names()))
+	for _, g := range p.Switch.Groups() {
+		lines = append(lines, g.Text(p.Switch.Names()))
 	}
-	for _, m := range p.sw.Meters() {
+	for _, m := range p.Switch.Meters() {
 		lines = append(lines, m.Text())
 	}
 	return lines
@@ -91,10 +100,10 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	a := liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)))
 	learn(t, a, affinityEntry, 100*time.Second)
 	var kept keptState
-	a.keepSnapshot(c.snapshotFile(), &kept, learnedPause)
-	want, ports, node := dumped(a.pipeline), a.pods.wanted(), a.live.objects.NodeSide()
-	closePipeline(t, a.pipeline)
-	if st, err := os.Stat(c.snapshotFile()); err != nil || st.Mode() != 0o600 {
+	a.keepSnapshot(c.SnapshotFile(), &kept, learnedPause)
+	want, ports, node := dumped(a.Pipeline), a.Pods.Wanted(), a.live.objects.NodeSide()
+	closePipeline(t, a.Pipeline)
+	if st, err := os.Stat(c.SnapshotFile()); err != nil || st.Mode() != 0o600 {
 		t.Errorf("%v, %v", st, err)
 	}
 
@@ -103,24 +112,24 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 	log.Reset()
 	a = liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)))
-	defer closePipeline(t, a.pipeline)
-	if got := dumped(a.pipeline); !slices.Equal(got, want) {
+	defer closePipeline(t, a.Pipeline)
+	if got := dumped(a.Pipeline); !slices.Equal(got, want) {
 		t.Errorf("the next agent has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, f := range a.sw.Flows() {
+	for _, f := range a.Switch.Flows() {
 		if f.Learned && (f.Duration < 100*time.Second || f.Duration > 200*time.Second) {
 			t.Errorf("%v is %v old", f.Entry, f.Duration)
 		}
 	}
-	wantPorts(t, a.pods.wanted(), ports...)
+	wantPorts(t, a.Pods.Wanted(), ports...)
 	if got := a.live.objects.NodeSide(); !reflect.DeepEqual(got, node) {
 		t.Errorf("the Node is asked for %+v, want %+v", got, node)
 	}
-	if !strings.Contains(log.String(), fmt.Sprintf("flow snapshot restored: %d entries", len(a.sw.Flows())-1)) {
+	if !strings.Contains(log.String(), fmt.Sprintf("flow snapshot restored: %d entries", len(a.Switch.Flows())-1)) {
 		t.Errorf("logged %s", &log)
 	}
 
-	generation := a.sw.Generation()
+	generation := a.Switch.Generation()
 	read := make(chan error, 1)
 	if a.live.runFirstRead(read); <-read == nil {
 		t.Fatal("manifests that are away were read")
@@ -134,57 +143,10 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		}
 	}
 	a.live.resume()
-	if got := dumped(a.pipeline); !slices.Equal(got, want) || a.sw.Generation() != generation+1 {
-		t.Errorf("after %d changes there is\n%s\nwant\n%s", a.sw.Generation()-generation, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if got := dumped(a.Pipeline); !slices.Equal(got, want) || a.Switch.Generation() != generation+1 {
+		t.Errorf("after %d changes there is\n%s\nwant\n%s", a.Switch.Generation()-generation, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	<-a.live.synced
-}
-
-// TestSnapshotLongLines: what does not fit into a line of ovs-ofctl goes over
-// several.
-func TestSnapshotLongLines(t *testing.T) {
-	g, e := &flow.Group{ID: 9, Type: flow.GroupSelect}, &flow.Entry{Table: 3, Priority: 7}
-	for i := range uint32(5001) {
-		g.Buckets = append(g.Buckets, flow.Bucket{ID: i, Weight: 100, Actions: []flow.Action{flow.Output{Port: 1 + i}}})
-		e.Actions = append(e.Actions, flow.Conjunction{ID: 1 + i, Clause: 1, N: 2})
-	}
-	was := &snapshot{snapshotHead: snapshotHead{Memory: &control.Memory{}}, entries: []*flow.Entry{e}, groups: []*flow.Group{g, {ID: 10}}}
-	text, err := was.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := parseSnapshot(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(s.entries, was.entries) || len(s.groups) != 2 || !reflect.DeepEqual(s.groups[0], g) {
-		t.Errorf("%d entries and %d groups of %d actions and buckets", len(s.entries), len(s.groups), len(s.entries[0].Actions)+len(s.groups[0].Buckets))
-	}
-}
-
-// TestSnapshotLoads: set_field takes no mask for nw_tos and nw_ttl, so an entry or a
-// group that writes a part of them is kept as load.
-func TestSnapshotLoads(t *testing.T) {
-	e, err := flow.ParseEntry("table=3,ip actions=load:5->NXM_OF_IP_TOS[2..7],output:1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := flow.ParseGroup("group_id=1,type=all,bucket=actions=load:1->NXM_NX_IP_TTL[0],output:1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &snapshot{snapshotHead: snapshotHead{Memory: &control.Memory{}}, entries: []*flow.Entry{e}, groups: []*flow.Group{g}}
-	b, err := s.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := parseSnapshot(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(again.entries, s.entries) || !reflect.DeepEqual(again.groups, s.groups) {
-		t.Errorf("%v %v is kept as %v %v", s.entries, s.groups, again.entries, again.groups)
-	}
 }
 
 // TestSnapshotRefused: a file that is not what an agent of this boot and
@@ -193,18 +155,18 @@ func TestSnapshotRefused(t *testing.T) {
 	c, _ := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
 	s, err := a.takeSnapshot()
-	closePipeline(t, a.pipeline)
+	closePipeline(t, a.Pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := s.encode()
+	whole, err := s.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := func(change func(*snapshot)) []byte {
+	other := func(change func(*snapshot.Snapshot)) []byte {
 		n := *s
 		change(&n)
-		b, err := n.encode()
+		b, err := n.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,21 +177,23 @@ func TestSnapshotRefused(t *testing.T) {
 		"there is none":                       nil,
 		"it has another schema, or none":      []byte("antrail flow snapshot 0 x\n"),
 		"it is torn":                          whole[:len(whole)-10],
-		"it is from before the machine":       other(func(s *snapshot) { s.Boot = strings.Repeat("0", 32) }),
-		"it belongs to another configuration": other(func(s *snapshot) { s.Config = "x" }),
-		"it is from the future":               other(func(s *snapshot) { s.Taken += int64(time.Hour) }),
-		"line 2: something is missing":        other(func(s *snapshot) { s.Memory = nil }),
-		"line 2: port":                        other(func(s *snapshot) { s.Ports = []snapshotPort{{Port: Port{Name: "a", Link: "a"}}} }),
-		"conjunction id 1 of":                 other(func(s *snapshot) { s.Memory = &control.Memory{Rules: []control.RuleNumber{{ID: 1}}} }),
-		"group 77 does not exist":             other(func(s *snapshot) { s.entries = []*flow.Entry{bad} }),
-		"is no group, flow or learned":        sealed(whole, "hello world"),
-		"line 2: invalid character":           sealed([]byte(snapshotSchema+"\n{]\n"), ""),
-		`"yesterday\" is no time`:             sealed(whole, "learned yesterday 1s table=1 actions=drop"),
-		"unknown action":                      sealed(whole, "flow table=1 actions=nonsense"),
+		"it is from before the machine":       other(func(s *snapshot.Snapshot) { s.Boot = strings.Repeat("0", 32) }),
+		"it belongs to another configuration": other(func(s *snapshot.Snapshot) { s.Config = "x" }),
+		"it is from the future":               other(func(s *snapshot.Snapshot) { s.Taken += int64(time.Hour) }),
+		"line 2: something is missing":        other(func(s *snapshot.Snapshot) { s.Memory = nil }),
+		"line 2: port":                        other(func(s *snapshot.Snapshot) { s.Ports = []snapshot.Port{{Port: config.Port{Name: "a", Link: "a"}}} }),
+		"conjunction id 1 of": other(func(s *snapshot.Snapshot) {
+			s.Memory = &control.Memory{RuleNumbers: policy.RuleNumbers{Rules: []policy.RuleNumber{{ID: 1}}}}
+		}),
+		"group 77 does not exist":      other(func(s *snapshot.Snapshot) { s.Entries = []*flow.Entry{bad} }),
+		"is no group, flow or learned": sealed(whole, "hello world"),
+		"line 2: invalid character":    sealed([]byte("\n{]\n"), ""),
+		`"yesterday\" is no time`:      sealed(whole, "learned yesterday 1s table=1 actions=drop"),
+		"unknown action":               sealed(whole, "flow table=1 actions=nonsense"),
 	} {
 		if text == nil {
-			os.Remove(c.snapshotFile())
-		} else if err := os.WriteFile(c.snapshotFile(), text, 0o600); err != nil {
+			os.Remove(c.SnapshotFile())
+		} else if err := os.WriteFile(c.SnapshotFile(), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
@@ -239,10 +203,10 @@ func TestSnapshotRefused(t *testing.T) {
 		}) {
 			t.Errorf("logged %s, want %s", &log, want)
 		}
-		if n := len(a.sw.Flows()); n != len(s.entries) || a.live.restored != nil {
-			t.Errorf("%s: %d entries, want the %d of the manifests", want, n, len(s.entries))
+		if n := len(a.Switch.Flows()); n != len(s.Entries) || a.live.restored != nil {
+			t.Errorf("%s: %d entries, want the %d of the manifests", want, n, len(s.Entries))
 		}
-		closePipeline(t, a.pipeline)
+		closePipeline(t, a.Pipeline)
 	}
 }
 
@@ -252,37 +216,37 @@ func sealed(text []byte, line string) []byte {
 	if line != "" {
 		body = append(slices.Clone(body), line+"\n"...)
 	}
-	return append([]byte(snapshotSchema+checksum(body)+"\n"), body...)
+	return append(fmt.Appendf(nil, "antrail flow snapshot 1 %x\n", sha256.Sum256(body)), body...)
 }
 
 // BenchmarkSnapshot writes and reads what one Node of examples/web-app has.
 func BenchmarkSnapshot(b *testing.B) {
 	c, _ := keptNode(b)
 	a := liveAgent(b, c, slog.New(slog.DiscardHandler))
-	defer closePipeline(b, a.pipeline)
+	defer closePipeline(b, a.Pipeline)
 	s, err := a.takeSnapshot()
 	if err != nil {
 		b.Fatal(err)
 	}
-	text, err := s.encode()
+	text, err := s.Encode()
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.encode(); err != nil {
+			if _, err := s.Encode(); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(len(text))/float64(len(s.entries)), "B/entry")
+		b.ReportMetric(float64(len(text))/float64(len(s.Entries)), "B/entry")
 	})
 	b.Run("read", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := parseSnapshot(text); err != nil {
+			if _, err := snapshot.Parse(text); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(len(s.entries)), "entries")
+		b.ReportMetric(float64(len(s.Entries)), "entries")
 	})
 }
 
@@ -296,26 +260,26 @@ func FuzzSnapshot(f *testing.F) {
 		f.Add([]byte(`{"Memory":{},"First":1,"Tables":{"1":"a"},"Ports":[{"name":"a","link":"a","ofPort":3}]}`), []byte(line+"\n"))
 	}
 	f.Fuzz(func(t *testing.T, head, lines []byte) {
-		s, err := parseSnapshot(sealed(slices.Concat([]byte("\n"), head, []byte("\n"), lines), ""))
+		s, err := snapshot.Parse(sealed(slices.Concat([]byte("\n"), head, []byte("\n"), lines), ""))
 		if err != nil {
 			return
 		}
-		text, err := s.encode()
+		text, err := s.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parseSnapshot(text); err != nil {
+		if _, err := snapshot.Parse(text); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		p, err := newPipeline(options{})
+		p, err := pipeline.NewPipeline(pipeline.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.local.Close()
-		l := &live{config: &Config{NodeName: "node-a"}, store: control.NewStore(control.DeriveEndpoints)}
+		defer p.Local.Close()
+		l := &live{config: &config.Config{NodeName: "node-a"}, store: store.NewStore(store.DeriveEndpoints)}
 		l.objects = l.newObjects(p)
 		if l.install(p, s) == nil {
-			_ = p.sw.Relearn(s.learned)
+			_ = p.Switch.Relearn(s.Learned)
 			dumped(p)
 		}
 	})

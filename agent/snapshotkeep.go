@@ -6,8 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/agent/snapshot"
 	"github.com/antrail/antrail/switchd"
 )
 
@@ -38,7 +37,7 @@ type keptState struct {
 
 // runSnapshots keeps the flow snapshot until ctx ends.
 func (a *Agent) runSnapshots(ctx context.Context) {
-	path := a.config.snapshotFile()
+	path := a.config.SnapshotFile()
 	if path == "" {
 		return
 	}
@@ -62,8 +61,8 @@ func (a *Agent) runSnapshots(ctx context.Context) {
 // keepSnapshot writes the snapshot if entries changed since it was written, or
 // something was learned since and that is a while ago.
 func (a *Agent) keepSnapshot(path string, kept *keptState, patience time.Duration) {
-	failed := a.beginAsking()
-	now := keptState{a.sw.Generation(), a.sw.Learnings(), time.Now()}
+	failed := a.BeginAsking()
+	now := keptState{a.Switch.Generation(), a.Switch.Learnings(), time.Now()}
 	if failed() != nil {
 		return // the file has more than the switch says
 	}
@@ -87,7 +86,7 @@ func (a *Agent) writeSnapshot(path string) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.encode()
+	text, err := s.Encode()
 	if err != nil {
 		return err
 	}
@@ -96,58 +95,31 @@ func (a *Agent) writeSnapshot(path string) error {
 
 // takeSnapshot is what the switch holds now. The error is also that of a switch that does
 // not answer.
-func (a *Agent) takeSnapshot() (*snapshot, error) {
+func (a *Agent) takeSnapshot() (*snapshot.Snapshot, error) {
 	boot, err := switchd.BootID()
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{snapshotHead: snapshotHead{
-		Boot: hex.EncodeToString(boot[:]), Config: a.config.identity(), Taken: a.clock(),
+	s := &snapshot.Snapshot{Head: snapshot.Head{
+		Boot: hex.EncodeToString(boot[:]), Config: snapshot.Identity(a.config), Taken: a.Clock(),
 		Tables: map[uint8]string{},
 	}}
-	failed := a.beginAsking()
-	if a.remote != nil { // not by a.sw.Names, which may be a second old
-		if i, err := a.remote.Info(context.Background()); err == nil && i.Names == nil {
+	failed := a.BeginAsking()
+	if a.Remote != nil { // not by a.Switch.Names, which may be a second old
+		if i, err := a.Remote.Info(context.Background()); err == nil && i.Names == nil {
 			return nil, errEmptySwitch
 		}
 	}
-	s.Memory = a.live.objects.Remember(func() { s.fill(a.sw) })
+	s.Memory = a.live.objects.Remember(func() { s.Fill(a.Switch) })
 	if err := failed(); err != nil {
 		return nil, err
 	}
-	for _, p := range a.pods.wanted() {
-		s.Ports = append(s.Ports, snapshotPort{p, p.oneWay})
+	for _, p := range a.Pods.Wanted() {
+		s.Ports = append(s.Ports, snapshot.Port{Port: p, OneWay: p.NoReturn})
 	}
 	return s, nil
-}
-
-// fill takes what a switch holds.
-func (s *snapshot) fill(sw door.Switch) {
-	names := sw.Names()
-	for _, t := range sw.Tables() {
-		if name := names.Table(t.ID); name != "" {
-			s.Tables[t.ID] = name
-		}
-	}
-	s.PortNames, s.First = namedPorts(names), sw.First()
-	for _, f := range sw.Flows() {
-		if f.Learned {
-			s.learned = append(s.learned, dataplane.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
-		} else {
-			s.entries = append(s.entries, f.Entry)
-		}
-	}
-	for _, g := range sw.Groups() {
-		s.groups = append(s.groups, g.Group)
-	}
-	for _, m := range sw.Meters() {
-		s.Meters = append(s.Meters, m.Meter)
-	}
 }
 
 // errEmptySwitch is why no snapshot is written: the switch has been started again without
 // its files, and the snapshot is all that is left.
 var errEmptySwitch = errors.New("the switch has no entries: it has lost those that the agent sent")
-
-// timeSince is the time between two readings of a clock in nanoseconds.
-func timeSince(then, now int64) time.Duration { return time.Duration(now - then) }

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/switchd"
 )
@@ -58,7 +60,7 @@ func (s *switchPorts) openIn(sw *door.Client, spec *door.PortSpec) error {
 }
 
 // SecurePort says what a port may send from now on.
-func (s *switchPorts) SecurePort(no uint32, security dataplane.PortSecurity) error {
+func (s *switchPorts) SecurePort(no uint32, security l2.PortSecurity) error {
 	if err := s.sw.SecurePort(no, security); err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (s *switchPorts) RemovePort(no uint32) error {
 }
 
 // remove closes a port of the switch.
-func (s *switchPorts) remove(p *dataplane.PortStats) error {
+func (s *switchPorts) remove(p *telemetry.PortStats) error {
 	s.mu.Lock()
 	delete(s.open, p.No)
 	s.mu.Unlock()
@@ -117,13 +119,13 @@ func (s *switchPorts) removeAll() error {
 func (s *switchPorts) reopen(sw *door.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var opening sync.WaitGroup
-	room := make(chan struct{}, openings)
+	var firstMegaflow sync.WaitGroup
+	room := make(chan struct{}, podports.AtOnce)
 	for _, p := range s.open {
 		room <- struct{}{}
-		opening.Go(func() { s.runReopen(sw, p); <-room })
+		firstMegaflow.Go(func() { s.runReopen(sw, p); <-room })
 	}
-	opening.Wait()
+	firstMegaflow.Wait()
 	s.log.Info("the switch runs again", "ports", len(s.open))
 }
 

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
@@ -19,7 +21,7 @@ import (
 
 // upgradedNode is a Node with the links of two pods, one of them on AF_XDP, and its
 // configuration.
-func upgradedNode(t *testing.T) (*nstest.Namespace, *Config) {
+func upgradedNode(t *testing.T) (*nstest.Namespace, *config.Config) {
 	t.Helper()
 	c, _ := keptNode(t)
 	c.Metrics.Listen = new(false)
@@ -31,10 +33,10 @@ func upgradedNode(t *testing.T) (*nstest.Namespace, *Config) {
 }
 
 // portsOpen are the names of the ports that an agent's switch has, sorted.
-func portsOpen(t *testing.T, c *Config) (names []string) {
+func portsOpen(t *testing.T, c *config.Config) (names []string) {
 	t.Helper()
-	var all []PortRecord
-	if err := NewClient(c.Socket).JSON(t.Context(), "/ports", nil, &all); err != nil {
+	var all []api.PortRecord
+	if err := api.NewClient(c.Socket).JSON(t.Context(), "/ports", nil, &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
@@ -47,10 +49,33 @@ func portsOpen(t *testing.T, c *Config) (names []string) {
 	return names
 }
 
-// switchPID is the process of an agent's switch.
-func switchPID(t *testing.T, c *Config) int {
+// forwarding is what an agent's switch forwards by.
+type forwarding struct {
+	ports         []string
+	flows, groups string
+}
+
+func forwardingOf(t *testing.T, c *config.Config) *forwarding {
 	t.Helper()
-	info, err := door.Dial(c.switchSocket()).Info(t.Context())
+	return &forwarding{portsOpen(t, c), askText(t, c, "/flows"), askText(t, c, "/groups")}
+}
+
+// wantStill checks that the switch has the same ports, entries and groups.
+func (f *forwarding) wantStill(t *testing.T, c *config.Config) {
+	t.Helper()
+	now := forwardingOf(t, c)
+	if !slices.Equal(now.ports, f.ports) {
+		t.Errorf("ports %v, want %v", now.ports, f.ports)
+	}
+	if now.flows != f.flows || now.groups != f.groups {
+		t.Error("entries or groups are others")
+	}
+}
+
+// switchPID is the process of an agent's switch.
+func switchPID(t *testing.T, c *config.Config) int {
+	t.Helper()
+	info, err := door.Dial(c.SwitchSocket()).Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +90,9 @@ func TestTakeOver(t *testing.T) {
 	before := startProcess(t, node, c)
 	wantReady(t, c)
 	gateway, tap, pid := node.Link(t, c.Gateway.Name).Attrs().Index, node.Link(t, "antrea-tc-tap0").Attrs().Index, switchPID(t, c)
-	flows, groups, ports := askText(t, c, "/flows"), askText(t, c, "/groups"), portsOpen(t, c)
-	if !slices.Contains(ports, "36 client-a-1 afpacket") || !slices.Contains(ports, "37 web-a-3f2a1 afxdp") {
-		t.Fatalf("ports %v", ports)
+	had := forwardingOf(t, c)
+	if !slices.Contains(had.ports, "36 client-a-1 afpacket") || !slices.Contains(had.ports, "37 web-a-3f2a1 afxdp") {
+		t.Fatalf("ports %v", had.ports)
 	}
 
 	after := startProcess(t, node, c, takeOverArg)
@@ -77,15 +102,12 @@ func TestTakeOver(t *testing.T) {
 	if g, p := node.Link(t, c.Gateway.Name).Attrs().Index, node.Link(t, "antrea-tc-tap0").Attrs().Index; g != gateway || p != tap {
 		t.Errorf("links %d and %d are %d and %d now: they were made anew", gateway, tap, g, p)
 	}
-	if now := portsOpen(t, c); !slices.Equal(now, ports) || switchPID(t, c) != pid {
-		t.Errorf("ports %v of process %d, want %v of %d", now, switchPID(t, c), ports, pid)
-	}
-	if askText(t, c, "/flows") != flows || askText(t, c, "/groups") != groups {
-		t.Errorf("entries or groups are others")
+	had.wantStill(t, c)
+	if now := switchPID(t, c); now != pid {
+		t.Errorf("the switch is process %d, not %d", now, pid)
 	}
 
-	after.Process.Signal(syscall.SIGTERM)
-	after.wantExit(t, 0)
+	after.stop(t)
 	wantNothingLeft(t, node, c)
 }
 
@@ -94,20 +116,20 @@ func TestKilledAgent(t *testing.T) {
 	node, c := upgradedNode(t)
 	before := startProcess(t, node, c)
 	wantReady(t, c)
-	pid, ports := switchPID(t, c), portsOpen(t, c)
+	pid, had := switchPID(t, c), forwardingOf(t, c)
 	before.Process.Kill()
 	<-before.ended
 	nstest.Until(t, "the switch to have no controller", func() bool {
-		info, err := door.Dial(c.switchSocket()).Info(t.Context())
+		info, err := door.Dial(c.SwitchSocket()).Info(t.Context())
 		return err == nil && info.Controller == ""
 	})
 	after := startProcess(t, node, c)
 	wantReady(t, c)
-	if now := portsOpen(t, c); !slices.Equal(now, ports) || switchPID(t, c) != pid {
-		t.Errorf("ports %v of process %d, want %v of %d", now, switchPID(t, c), ports, pid)
+	had.wantStill(t, c)
+	if now := switchPID(t, c); now != pid {
+		t.Errorf("the switch is process %d, not %d", now, pid)
 	}
-	after.Process.Signal(syscall.SIGTERM)
-	after.wantExit(t, 0)
+	after.stop(t)
 	wantNothingLeft(t, node, c)
 }
 
@@ -116,7 +138,7 @@ func TestKilledSwitch(t *testing.T) {
 	node, c := upgradedNode(t)
 	running := startProcess(t, node, c)
 	wantReady(t, c)
-	pid, flows, ports := switchPID(t, c), askText(t, c, "/flows"), portsOpen(t, c)
+	pid, had := switchPID(t, c), forwardingOf(t, c)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +148,8 @@ func TestKilledSwitch(t *testing.T) {
 	}
 	again := startProcess(t, node, c)
 	wantReady(t, c)
-	if now := portsOpen(t, c); !slices.Equal(now, ports) {
-		t.Errorf("ports %v, want %v", now, ports)
-	}
-	if askText(t, c, "/flows") != flows {
-		t.Error("entries are others")
-	}
-	again.Process.Signal(syscall.SIGTERM)
-	again.wantExit(t, 0)
+	had.wantStill(t, c)
+	again.stop(t)
 	wantNothingLeft(t, node, c)
 }
 
@@ -167,18 +183,17 @@ func TestSwitchWithOtherSettings(t *testing.T) {
 	refused := startProcess(t, node, c) // without taking over
 	refused.wantExit(t, exitFailed)
 	refused.wantSaid(t, "an agent is running already")
-	running.Process.Signal(syscall.SIGTERM)
-	running.wantExit(t, 0)
+	running.stop(t)
 	wantNothingLeft(t, node, c)
 }
 
 // wantNothingLeft checks that a Node is as it was without an agent.
-func wantNothingLeft(t *testing.T, node *nstest.Namespace, c *Config) {
+func wantNothingLeft(t *testing.T, node *nstest.Namespace, c *config.Config) {
 	t.Helper()
 	if _, err := node.Links().LinkByName(c.Gateway.Name); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("gateway: %v", err)
 	}
-	for _, socket := range []string{c.Socket, c.switchSocket()} {
+	for _, socket := range []string{c.Socket, c.SwitchSocket()} {
 		if _, err := os.Stat(socket); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("socket %s: %v", socket, err)
 		}
@@ -193,8 +208,7 @@ func TestTakeOverOfNobody(t *testing.T) {
 	node, c := upgradedNode(t)
 	only := startProcess(t, node, c, takeOverArg)
 	wantReady(t, c)
-	only.Process.Signal(syscall.SIGTERM)
-	only.wantExit(t, 0)
+	only.stop(t)
 	wantNothingLeft(t, node, c)
 }
 
@@ -212,7 +226,7 @@ func TestTakeOverWithAPI(t *testing.T) {
 	before := startProcess(t, node, c, takeOverArg)
 	wantReady(t, c)
 	before.wantSaid(t, "port added\" port=web-a")
-	gateway, flows := node.Link(t, DefaultGateway).Attrs().Index, askText(t, c, "/flows")
+	gateway, flows := node.Link(t, config.DefaultGateway).Attrs().Index, askText(t, c, "/flows")
 	api.Down()
 
 	after := startProcess(t, node, c, takeOverArg)
@@ -221,14 +235,13 @@ func TestTakeOverWithAPI(t *testing.T) {
 		after.wantSaid(t, want)
 	}
 	wantReady(t, c)
-	if g := node.Link(t, DefaultGateway).Attrs().Index; g != gateway {
+	if g := node.Link(t, config.DefaultGateway).Attrs().Index; g != gateway {
 		t.Errorf("the gateway %d is %d now: it was made anew", gateway, g)
 	}
 	if askText(t, c, "/flows") != flows {
 		t.Errorf("entries are others while the API is away")
 	}
-	after.Process.Signal(syscall.SIGTERM)
-	after.wantExit(t, 0)
+	after.stop(t)
 }
 
 // TestTakeOverFlowFiles: a pipeline of flow files is read by the new agent itself.

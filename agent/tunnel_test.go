@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/nstest"
 )
@@ -31,19 +32,19 @@ func TestTunnelTypes(t *testing.T) {
 		if s.v6 {
 			text = strings.NewReplacer("192.168.77.102", "fd00:77::102", "192.168.77.103", "fd00:77::103").Replace(text)
 		}
-		c, err := ParseConfig([]byte(text))
+		c, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.Gateway.MTU != s.mtu || c.host().Tunnel != s.outer || c.Tunnel.kind().String() != s.kind {
-			t.Errorf("%s, IPv6 %v: MTU %d, %+v, want %d, %+v", s.kind, s.v6, c.Gateway.MTU, c.host().Tunnel, s.mtu, s.outer)
+		if c.Gateway.MTU != s.mtu || hostOf(c).Tunnel != s.outer || c.Tunnel.Kind().String() != s.kind {
+			t.Errorf("%s, IPv6 %v: MTU %d, %+v, want %d, %+v", s.kind, s.v6, c.Gateway.MTU, hostOf(c).Tunnel, s.mtu, s.outer)
 		}
-		check := c.Preflight(t.TempDir(), t.TempDir())
+		check := Preflight(c, t.TempDir(), t.TempDir())
 		if check.TunnelPort != s.outer.Port || check.MTU+check.Overhead != 1500 {
 			t.Errorf("%s, IPv6 %v: a Node is checked for %+v", s.kind, s.v6, check)
 		}
 	}
-	if _, err := ParseConfig([]byte(withTunnel("type: stt"))); err == nil || !strings.Contains(err.Error(), `tunnel.type: "stt" is none of geneve, vxlan and gre`) {
+	if _, err := config.Parse([]byte(withTunnel("type: stt"))); err == nil || !strings.Contains(err.Error(), `tunnel.type: "stt" is none of geneve, vxlan and gre`) {
 		t.Errorf("type stt: %v", err)
 	}
 }
@@ -70,7 +71,7 @@ func TestMTUOfTheUnderlay(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.Do(t, func() {
-			c, err := ParseConfig([]byte(s.config))
+			c, err := config.Parse([]byte(s.config))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +84,7 @@ func TestMTUOfTheUnderlay(t *testing.T) {
 
 // TestUnknownTunnelDriver is refused.
 func TestUnknownTunnelDriver(t *testing.T) {
-	if _, err := ParseConfig([]byte(withTunnel("driver: dpdk"))); err == nil || !strings.Contains(err.Error(), `tunnel.driver: "dpdk" is none of kernel, afxdp and auto`) {
+	if _, err := config.Parse([]byte(withTunnel("driver: dpdk"))); err == nil || !strings.Contains(err.Error(), `tunnel.driver: "dpdk" is none of kernel, afxdp and auto`) {
 		t.Errorf("driver dpdk: %v", err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni/node"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
@@ -23,41 +23,6 @@ import (
 // killed leaves more (package host, record.go), and its switch, which goes on. Uninstall
 // removes both.
 
-// besides are the files that an agent keeps for the next one, by name; those that
-// are written whole have a twin on their way.
-var besides = []string{"ct.arena", "select.seed", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
-
-// recordFile tells what was changed on the Node.
-func (c *Config) recordFile() string { return c.besideSocket("node.record") }
-
-// ownFiles are those that go with Uninstall. A log of policies that the
-// configuration puts elsewhere is the operator's.
-func (c *Config) ownFiles() []string {
-	var all []string
-	for _, name := range besides {
-		all = append(all, c.besideSocket(name))
-	}
-	if log := c.besideSocket("networkpolicy.log"); c.AuditLog.Path == log {
-		for i := range *c.AuditLog.Keep {
-			all = append(all, fmt.Sprintf("%s.%d", log, i+1))
-		}
-	}
-	all = append(all, c.CNI.files()...)
-	if c.ownsSwitch() {
-		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory comes last
-			all = append(all, filepath.Join(c.switchDir(), name))
-		}
-		all = append(all, c.switchSocket(), c.besideSocket("launch.sock"))
-	}
-	all = append(all, c.Socket)
-	for i, f := range all {
-		if whole, err := filepath.Abs(f); err == nil {
-			all[i] = whole
-		}
-	}
-	return all
-}
-
 // ErrRunning says that an agent answers at a socket.
 var ErrRunning = switchd.ErrRunning
 
@@ -68,16 +33,16 @@ func Uninstall(socket string, tell func(what string)) error {
 	if running(socket) {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
 	}
-	c := &Config{Socket: socket}
-	if err := c.endLeftSwitch(tell); err != nil {
+	c := &config.Config{Socket: socket}
+	if err := endLeftSwitch(c, tell); err != nil {
 		return err
 	}
-	return errors.Join(node.Clean(c.cniRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.recordFile(), tell))
+	return errors.Join(node.Clean(c.CNIRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.RecordFile(), tell))
 }
 
 // endLeftSwitch ends the switch of an agent that was killed.
-func (c *Config) endLeftSwitch(tell func(what string)) error {
-	sw := door.Dial(c.switchSocket())
+func endLeftSwitch(c *config.Config, tell func(what string)) error {
+	sw := door.Dial(c.SwitchSocket())
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
 	info, err := sw.Info(ctx)
@@ -88,7 +53,7 @@ func (c *Config) endLeftSwitch(tell func(what string)) error {
 		return err
 	}
 	var s switchd.Settings
-	if err := json.Unmarshal(info.Settings, &s); err != nil || s.Owner != c.owner() {
+	if err := json.Unmarshal(info.Settings, &s); err != nil || s.Owner != ownerOf(c) {
 		return nil // it is somebody else's
 	}
 	if err := endOther(ctx, sw); err != nil {
@@ -174,4 +139,20 @@ func listener(c *net.UnixConn) (pid int, err error) {
 		return 0, fmt.Errorf("who answers at %s: %w", c.RemoteAddr(), err)
 	}
 	return int(cred.Pid), nil
+}
+
+// sweepTaps deletes devices of an agent before that was killed, and that this one has
+// not opened: it has another configuration, or ports have gone meanwhile.
+func (a *Agent) sweepTaps() {
+	opened := map[string]bool{a.config.Gateway.Name: true}
+	for _, p := range a.Pods.Wanted() {
+		opened[p.Link] = true
+	}
+	deleted, err := tap.Sweep(ownerOf(a.config), func(name string) bool { return opened[name] })
+	if len(deleted) > 0 {
+		a.log.Info("links of an agent before that was killed are deleted", "links", deleted)
+	}
+	if err != nil {
+		a.log.Warn("links of an agent before stay", "error", err)
+	}
 }

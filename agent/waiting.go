@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/halfopen"
 )
@@ -61,7 +62,7 @@ func whyAway(c *door.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), switchPatience)
 	defer cancel()
 	_, err := c.Info(ctx)
-	return withAdvice(err)
+	return pipeline.WithAdvice(err)
 }
 
 // lent is a listener whose user cannot close it: Close only ends its Accept.

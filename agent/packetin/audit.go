@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/control"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/tables"
 )
@@ -38,7 +40,7 @@ type AuditLine struct {
 	Policy    string             `json:"policy"`
 	Rule      string             `json:"rule,omitempty"`
 	Direction string             `json:"direction"` // Ingress or Egress
-	Action    control.RuleAction `json:"action"`
+	Action    cluster.RuleAction `json:"action"`
 	Priority  uint16             `json:"priority,omitempty"`
 	Pod       string             `json:"pod,omitempty"` // that the rule applies to: namespace/name
 
@@ -96,7 +98,7 @@ func NewAudit(to io.Writer, objects *control.Reconciler, limit int, log *slog.Lo
 }
 
 // note takes a packet-in down.
-func (a *Audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
+func (a *Audit) note(pi *telemetry.PacketIn, v tables.Verdict) {
 	f, ok := FlightOf(pi.Frame)
 	if !ok {
 		return
@@ -125,7 +127,7 @@ func (a *Audit) note(pi *dataplane.PacketIn, v tables.Verdict) {
 // line begins a line with its first packet.
 func (a *Audit) line(v tables.Verdict, port uint32, f *Flight) *AuditLine {
 	l := &AuditLine{
-		Time: a.Now(), Table: v.Table, Direction: v.Direction.String(), Action: control.ActionOf(v.Action), Conjunction: v.Rule,
+		Time: a.Now(), Table: v.Table, Direction: v.Direction.String(), Action: policy.ActionOf(v.Action), Conjunction: v.Rule,
 		Source: f.Src, Destination: f.Dst, Length: f.Length, Packets: 1,
 	}
 	f.describe(l)
@@ -136,7 +138,7 @@ func (a *Audit) line(v tables.Verdict, port uint32, f *Flight) *AuditLine {
 		l.Pod = pod.Namespace + "/" + pod.Name
 	}
 	if v.Rule == 0 {
-		l.Policy = string(control.KindNetworkPolicy)
+		l.Policy = string(cluster.KindNetworkPolicy)
 	} else if r := a.objects.RuleByID(v.Rule); r != nil {
 		l.Policy, l.Rule, l.Priority, l.Label = r.Key.Policy.String(), r.Title(), r.Rule.Priority, r.LogLabel
 	}

@@ -11,15 +11,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/tables"
 )
 
 // packetInOf is a packet-in of a frame, and a verdict on it.
-func packetInOf(srcPort uint16) (*dataplane.PacketIn, tables.Verdict) {
+func packetInOf(srcPort uint16) (*telemetry.PacketIn, tables.Verdict) {
 	frame := packettest.TCP6(packettest.Options{SrcPort: srcPort})
-	return &dataplane.PacketIn{InPort: 7, Frame: frame}, tables.Verdict{Log: true, Table: "EgressRule", Direction: tables.Egress, Action: tables.Allow, Rule: 9}
+	return &telemetry.PacketIn{InPort: 7, Frame: frame}, tables.Verdict{Log: true, Table: "EgressRule", Direction: tables.Egress, Action: tables.Allow, Rule: 9}
 }
 
 // TestAuditLimit: beyond the limit, new lines are lost and counted; packets of a
@@ -47,8 +47,8 @@ func TestAuditLimit(t *testing.T) {
 	if !strings.Contains(b.String(), `"source":"fd00::1","sourcePort":3,`) || !strings.Contains(b.String(), `"policy":"","direction":"Egress"`) {
 		t.Errorf("next second:\n%s", b.String())
 	}
-	a.note(&dataplane.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
-	a.note(&dataplane.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
+	a.note(&telemetry.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
+	a.note(&telemetry.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
 	if len(a.order) > 0 {
 		t.Errorf("what is no IP packet has a line: %+v", a.order[0])
 	}

@@ -7,7 +7,7 @@
 package packetin
 
 import (
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
@@ -29,14 +29,14 @@ type Receiver struct {
 	Audit *Audit
 	// Refused, if not nil, is called for each packet that is refused, with the verdict of a
 	// policy if there is one.
-	Refused func(*dataplane.PacketIn, Refusal, *tables.Verdict)
+	Refused func(*telemetry.PacketIn, Refusal, *tables.Verdict)
 }
 
 // NewReceiver makes a receiver for a switch that has these names of tables.
 func NewReceiver(names func() *flow.Names) *Receiver { return &Receiver{names: names} }
 
 // Receive notes a packet that is refused, and writes down one that is logged.
-func (r *Receiver) Receive(pi *dataplane.PacketIn) {
+func (r *Receiver) Receive(pi *telemetry.PacketIn) {
 	names := r.names()
 	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
 		r.tell(pi, NoEndpoint, nil)
@@ -57,7 +57,7 @@ func (r *Receiver) Receive(pi *dataplane.PacketIn) {
 	}
 }
 
-func (r *Receiver) tell(pi *dataplane.PacketIn, why Refusal, by *tables.Verdict) {
+func (r *Receiver) tell(pi *telemetry.PacketIn, why Refusal, by *tables.Verdict) {
 	if r.Refused != nil {
 		r.Refused(pi, why, by)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -13,56 +12,6 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
-
-// capability is one by name and number.
-type capability struct {
-	name string
-	bit  uint
-}
-
-// needed are the capabilities of an agent, and forChild those that it needs besides to
-// start the switch as a child without privilege.
-var (
-	needed   = []capability{{"CAP_CHOWN", unix.CAP_CHOWN}, {"CAP_NET_ADMIN", unix.CAP_NET_ADMIN}, {"CAP_NET_RAW", unix.CAP_NET_RAW}, {"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN}}
-	forChild = []capability{{"CAP_SETGID", unix.CAP_SETGID}, {"CAP_SETPCAP", unix.CAP_SETPCAP}, {"CAP_SETUID", unix.CAP_SETUID}}
-)
-
-// without are the names of those that are missing.
-func without(have uint64, all []capability) string {
-	var missing []string
-	for _, n := range all {
-		if have&(1<<n.bit) == 0 {
-			missing = append(missing, n.name)
-		}
-	}
-	return strings.Join(missing, ", ")
-}
-
-func capabilities(*Config) Line {
-	const check = "capabilities"
-	have, err := effective()
-	if err != nil {
-		return Line{Warn, check, err.Error(), "mount /proc"}
-	}
-	if missing := without(have, needed); missing != "" {
-		return Line{Fail, check, "without " + missing, "run as root, or with these capabilities"}
-	}
-	if missing := without(have, forChild); missing != "" {
-		return ok(check, "all that are needed beside a switch that waits (--await); to launch it as a child takes %s", missing)
-	}
-	return ok(check, "all that are needed")
-}
-
-// effective are the capabilities of this process.
-func effective() (uint64, error) {
-	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return 0, err
-	}
-	_, after, _ := strings.Cut(string(text), "\nCapEff:")
-	line, _, _ := strings.Cut(after, "\n")
-	return strconv.ParseUint(strings.TrimSpace(line), 16, 64)
-}
 
 // lacks are what kernels before a version do not do for an agent, the newest first.
 var lacks = []struct {
@@ -78,7 +27,7 @@ var lacks = []struct {
 // oldest is the first kernel that an agent runs on: the last of lacks.
 const oldest = "Linux 5.16"
 
-// judge tells what a kernel does not do.
+// validate tells what a kernel does not do.
 func judge(release string) Line {
 	const check = "kernel"
 	major, minor, err := version(release)

@@ -1,0 +1,174 @@
+package answer
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The API: HTTP over the unix socket, text unless format=json is asked for.
+//
+//	GET /healthz, /readyz     ?exclude=CONDITION
+//	GET /check                looks at the agent, and sends echo requests; JSON
+//	GET /flows                ?table=NAME&filter=FILTER&names=1&stats=0&sort=1&limit=N; the entries
+//	                          of pod=, service= and policy=NAMESPACE/NAME; explain=1, here
+//	                          and where it says so: with the objects behind each line
+//	                          version=OpenFlow10, here and for groups: in its spelling
+//	GET /groups               ?names=1&explain=1
+//	GET /meters               ?explain=1
+//	GET /ports                ?which=NUMBER, NAME or NAMESPACE/POD&names=1
+//	GET /workers
+//	GET /tables
+//	GET /pipeline             tables, the ways between them, and what passed there
+//	                          (package diagram)
+//	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1&explain=1&limit=N
+//	DELETE /conntrack         the same filter, and the connections are gone
+//	GET /conntrack/stats      counters of the connection table
+//	GET /fdb
+//	GET /drops                lost packets by table and reason
+//	GET /sums                 what became of packets, by port: sums that agree
+//	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
+//	GET /drops/follow         the same as lines of JSON, and those to come; {"note":"…"} of silent links and Nodes
+//	POST /trace               TraceRequest as JSON; ?explain=1
+//	POST /why                 WhyRequest as JSON, answered by WhyAnswer
+//	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
+//	                          until the trace ends; of a running agent only
+//	GET /services             what the entries come from; /endpoints, /pods, /policies,
+//	                          /egresses and /trafficcontrols likewise; /policies?wide=1 by
+//	                          rule, /services?wide=1 with endpoints; format=table, here and
+//	                          for nodes and watches: api.Listing
+//	GET /watches              how the watches of the Kubernetes API stand
+//	GET /nodes                the cluster's Nodes with their Pods
+//	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
+//	GET /object               ?what=KIND/NAMESPACE/NAME, its fields as YAML
+//	GET /counters             what changes as packets pass, at one moment; JSON
+//	GET /metrics              for Prometheus
+//	POST /cni/VERB            the CNI plugin's requests (package cni)
+//	POST /leave               another agent is to take the place of this one (leave.go)
+//
+// A question that makes no sense is answered with 400 and a sentence, one that the switch
+// does not answer with 502. A stream (trace/live, drops/follow) then ends with a line of
+// {"error":"…"}.
+
+var questions = map[string]answer{
+	"/flows": {text: (*Answers).writeFlows, values: func(p *Answers, q query) (any, error) { return p.flowRecords(q) }},
+	"/groups": {text: (*Answers).writeGroups, values: func(p *Answers, q query) (any, error) {
+		return p.groupRecords(q), nil
+	}},
+	"/meters": {text: (*Answers).writeMeters, values: func(p *Answers, q query) (any, error) {
+		return p.meterRecords(q), nil
+	}},
+	"/ports": {text: (*Answers).writePorts, values: func(p *Answers, q query) (any, error) { return p.portsAsked(q) }},
+	"/workers": {text: (*Answers).writeWorkers, values: func(p *Answers, _ query) (any, error) {
+		return p.workerRecords(), nil
+	}},
+	"/tables": {text: (*Answers).writeTables, values: func(p *Answers, _ query) (any, error) {
+		return p.tableRecords(), nil
+	}},
+	"/pipeline": {text: (*Answers).writeMap, values: func(p *Answers, _ query) (any, error) {
+		return p.pipelineMap(), nil
+	}},
+	"/conntrack": {text: (*Answers).writeConntrack, values: func(p *Answers, q query) (any, error) {
+		return p.connectionRecords(q), nil
+	}},
+	"/conntrack/stats": {text: (*Answers).writeCTCounters, values: func(p *Answers, _ query) (any, error) {
+		return p.ctCounterRecords(), nil
+	}},
+	"/cache": {text: (*Answers).writeCache, values: func(p *Answers, _ query) (any, error) {
+		return p.cacheRecords(), nil
+	}},
+	"/fdb": {text: (*Answers).writeFDB, values: func(p *Answers, _ query) (any, error) {
+		return p.macRecords(), nil
+	}},
+	"/drops": {text: (*Answers).writeDrops, values: func(p *Answers, _ query) (any, error) {
+		return p.dropRecords(), nil
+	}},
+	"/sums": {text: (*Answers).writeSums, values: func(p *Answers, _ query) (any, error) {
+		return p.sumsRecord(), nil
+	}},
+	"/nodes":     objectAnswer((*Answers).nodeRows, nodeKey, func(r api.NodeRecord) api.NodeRecord { return r }, nodeTable),
+	"/watches":   objectAnswer((*Answers).watchRecords, watchKey, func(s kube.WatchStatus) kube.WatchStatus { return s }, watchTable),
+	"/services":  objectAnswer(withRefused((*Answers).serviceRows, pipeline.KindIs(cluster.KindService), refusedService), serviceKey, serviceRecord, serviceTable, serviceWide),
+	"/endpoints": objectAnswer((*Answers).endpointRows, endpointsKey, endpointsRecord, endpointsTable),
+	"/pods":      objectAnswer(withRefused((*Answers).podRows, pipeline.KindIs(cluster.KindPod), refusedPod), podKey, podRecord, podTable),
+	"/policies":  objectAnswer(withRefused((*Answers).policyRows, isPolicy, refusedPolicy), policyKey, policyRecord, policyTable, ruleTable),
+	"/egresses":  objectAnswer(withRefused((*Answers).egressRows, pipeline.KindIs(cluster.KindEgress), refusedEgress), egressKey, egressRecord, egressTable),
+	"/trafficcontrols": objectAnswer(withRefused((*Answers).trafficControlRows, pipeline.KindIs(cluster.KindTrafficControl), refusedTrafficControl),
+		trafficControlKey, trafficControlRecord, trafficControlTable),
+}
+
+// Routes is what can be asked of a pipeline, running or not, with its metrics.
+func (p *Answers) Routes(metrics prometheus.Gatherer) *http.ServeMux {
+	mux := http.NewServeMux()
+	for path, a := range questions {
+		mux.HandleFunc("GET "+path, p.Honest(func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, a) }))
+	}
+	mux.HandleFunc("DELETE /conntrack", p.Honest(p.answerFlush))
+	mux.HandleFunc("GET /explain", p.Honest(p.answerExplain))
+	mux.HandleFunc("GET /drops/last", p.Honest(p.answerLost))
+	mux.HandleFunc("GET /drops/follow", p.answerLostFollow)
+	mux.HandleFunc("GET /object", p.Honest(p.answerObject))
+	mux.HandleFunc("GET /counters", p.Honest(func(w http.ResponseWriter, _ *http.Request) { WriteJSON(w, p.counters(), nil) }))
+	mux.HandleFunc("POST /trace", p.Honest(p.answerTrace))
+	mux.HandleFunc("POST /why", p.Honest(p.answerWhy))
+	mux.HandleFunc("GET /metrics", p.Honest(promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}).ServeHTTP))
+	return mux
+}
+
+func (p *Answers) answer(w http.ResponseWriter, r *http.Request, a answer) {
+	q, err := parseQuery(r.URL.Query())
+	if err == nil && q.explain && p.Objects == nil {
+		err = pipeline.ErrNoObjects
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if q.listed {
+		if a.table == nil {
+			http.Error(w, "format=table is for objects; text and json are for all", http.StatusBadRequest)
+			return
+		}
+		v, err := a.table(p, q)
+		WriteJSON(w, v, err)
+		return
+	}
+	if q.json {
+		v, err := a.values(p, q)
+		WriteJSON(w, v, err)
+		return
+	}
+	var b bytes.Buffer
+	if err := a.text(p, &b, q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write(b.Bytes())
+}
+
+// isPolicy is for policies, those that antrail does not enforce among them.
+func isPolicy(kind cluster.Kind) bool { return strings.Contains(string(kind), "NetworkPolicy") }
+
+func refusedService(s control.Status) control.ServiceRow { return control.ServiceRow{Status: s} }
+
+func refusedPod(s control.Status) control.PodRow { return control.PodRow{Status: s} }
+
+func refusedEgress(s control.Status) control.EgressRow { return control.EgressRow{Status: s} }
+
+func refusedPolicy(s control.Status) control.PolicyRow {
+	return control.PolicyRow{Status: s, Rules: []policy.RuleRow{}}
+}
+
+func refusedTrafficControl(s control.Status) control.TrafficControlRow {
+	return control.TrafficControlRow{Status: s}
+}

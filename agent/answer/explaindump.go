@@ -1,0 +1,162 @@
+package answer
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+)
+
+// Dumps that are explained: below each line, as comments that add-flows skips, the
+// objects that want it. They cost a search for each line, and are made when they
+// are asked for (explain=1).
+
+// mostOrigins is how many origins stand below a line.
+const mostOrigins = 8
+
+// writeOrigins writes them below a line of a dump.
+func writeOrigins(w io.Writer, all []api.OriginText) {
+	for i, o := range all {
+		if i == mostOrigins {
+			fmt.Fprintf(w, "    # and %d more\n", len(all)-i)
+			return
+		}
+		fmt.Fprintf(w, "    # %s\n", o)
+	}
+}
+
+// writeMarks writes below an entry what it asks for and sets in registers and marks, by
+// their names.
+func writeMarks(w io.Writer, m tables.MarkNames, e *flow.Entry) {
+	var parts []string
+	if asks := m.Match(e.Table, &e.Match); len(asks) > 0 {
+		parts = append(parts, "asks for "+strings.Join(asks, ", "))
+	}
+	if sets := m.Sets(e.Table, e.Actions); len(sets) > 0 {
+		parts = append(parts, "sets "+strings.Join(sets, ", "))
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "    # %s\n", strings.Join(parts, "; "))
+	}
+}
+
+// entryOrigins are those of an entry when a question wants them, else nil.
+func (p *Answers) entryOrigins(q query, e *flow.Entry) []api.OriginText {
+	if !q.explain {
+		return nil
+	}
+	return pipeline.OriginTexts(p.Objects.OriginsOf(e)...)
+}
+
+// idOrigins are those of a group or meter, likewise.
+func idOrigins(q query, of func(uint32) (ledger.Origin, error), id uint32) []api.OriginText {
+	if !q.explain {
+		return nil
+	}
+	if o, err := of(id); err == nil {
+		return pipeline.OriginTexts(o)
+	}
+	return nil // it went meanwhile
+}
+
+func (p *Answers) groupOrigins(q query, id uint32) []api.OriginText {
+	return idOrigins(q, p.Objects.ExplainGroup, id)
+}
+
+func (p *Answers) meterOrigins(q query, id uint32) []api.OriginText {
+	return idOrigins(q, p.Objects.ExplainMeter, id)
+}
+
+// holders finds who has an address, once for each. It is for one question.
+type holders struct {
+	p     *Answers
+	known map[netip.Addr]cluster.Key
+}
+
+// holdersFor are those of a question; nil when it wants none.
+func (p *Answers) holdersFor(q query) *holders {
+	if !q.explain {
+		return nil
+	}
+	return &holders{p, map[netip.Addr]cluster.Key{}}
+}
+
+func (h *holders) of(a netip.Addr) cluster.Key {
+	k, ok := h.known[a]
+	if !ok {
+		k = h.p.Objects.PlaceOf(a).Object
+		h.known[a] = k
+	}
+	return k
+}
+
+// text is who has an address, or the address.
+func (h *holders) text(a netip.Addr) string {
+	if k := h.of(a); k != (cluster.Key{}) {
+		return k.String()
+	}
+	return a.String()
+}
+
+// behind are the objects behind a connection; nil when nobody asks.
+func (h *holders) behind(c *conntrack.Conn) *api.ConnectionObjects {
+	if h == nil {
+		return nil
+	}
+	o := &api.ConnectionObjects{From: h.text(c.Orig.Src), To: h.text(c.Reply.Src)}
+	if k := h.of(c.Orig.Dst); k.Kind == cluster.KindService {
+		o.Service = k.String()
+	}
+	k := telemetry.MetaKey(&conntrack.Meta{Label: c.Label})
+	for _, d := range []struct {
+		direction tables.Direction
+		rule      tables.Field
+	}{{tables.Egress, tables.EgressRuleCTLabel}, {tables.Ingress, tables.IngressRuleCTLabel}} {
+		if id := uint32(d.rule.Get(&k).Lo); id != 0 {
+			judged(o, d.direction.String(), id, h.p.Objects.RuleByID(id))
+		}
+	}
+	return o
+}
+
+// judged notes a rule by its id; nil when it is no more.
+func judged(o *api.ConnectionObjects, direction string, id uint32, rule *policy.RealisedRule) {
+	if rule == nil {
+		if o.Gone == nil {
+			o.Gone = map[string]uint32{}
+		}
+		o.Gone[direction] = id
+		return
+	}
+	if o.Judged == nil {
+		o.Judged = map[string]api.OriginText{}
+	}
+	o.Judged[direction] = pipeline.OriginTexts(rule.Origin())[0]
+}
+
+// writeConnectionObjects writes them below a connection's line.
+func writeConnectionObjects(o *api.ConnectionObjects, w io.Writer) {
+	by := ""
+	if o.Service != "" {
+		by = " by " + o.Service
+	}
+	fmt.Fprintf(w, "    # from %s to %s%s\n", o.From, o.To, by)
+	for _, d := range []tables.Direction{tables.Egress, tables.Ingress} {
+		if rule, ok := o.Judged[d.String()]; ok {
+			fmt.Fprintf(w, "    # %v: %s\n", d, rule)
+		}
+		if id, ok := o.Gone[d.String()]; ok {
+			fmt.Fprintf(w, "    # %v: a rule that is no more (conjunction %d)\n", d, id)
+		}
+	}
+}

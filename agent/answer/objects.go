@@ -1,0 +1,361 @@
+package answer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/flow"
+)
+
+// The objects behind the pipeline, with how far each has come and what its
+// entries counted. A pipeline of flow files has none.
+
+// objectTable is how a family of objects is listed: its columns, and an object's lines, both
+// with tabs between them.
+type objectTable[Row any] struct {
+	columns string
+	lines   func(*Row) []string
+}
+
+// oneLine is a single line.
+func oneLine(format string, cells ...any) []string { return []string{fmt.Sprintf(format, cells...)} }
+
+// counterColumns change as packets pass.
+var counterColumns = []string{"SESSIONS", "PACKETS", "BYTES", "HITS", "EVENTS"}
+
+// objectAnswer answers for one family of objects. The second table, if there is one, is for those
+// who ask for a wide one.
+func objectAnswer[Row, Record any](
+	rows func(*Answers, query) ([]Row, error), key func(*Row) cluster.Key, record func(Row) Record, tables ...objectTable[Row],
+) answer {
+	table := func(q query) objectTable[Row] {
+		if q.wide {
+			return tables[len(tables)-1]
+		}
+		return tables[0]
+	}
+	return answer{
+		text: func(p *Answers, w io.Writer, q query) error {
+			all, err := rows(p, q)
+			if err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, table(q).columns)
+			for i := range all {
+				for _, line := range table(q).lines(&all[i]) {
+					fmt.Fprintln(t, line)
+				}
+			}
+			return t.Flush()
+		},
+		values: func(p *Answers, q query) (any, error) {
+			all, err := rows(p, q)
+			if err != nil {
+				return nil, err
+			}
+			records := []Record{}
+			for _, r := range all {
+				records = append(records, record(r))
+			}
+			return records, nil
+		},
+		table: func(p *Answers, q query) (*api.Listing, error) {
+			all, err := rows(p, q)
+			l := &api.Listing{Columns: columnsOf(table(q).columns), Items: []api.Item{}}
+			for i := range all {
+				k := key(&all[i])
+				item := api.Item{Namespace: k.Namespace, Name: k.Name, Labels: p.labelsOf(k)}
+				if k.Kind != "" {
+					item.Object = k.String()
+				}
+				for _, line := range table(q).lines(&all[i]) {
+					item.Lines = append(item.Lines, strings.Split(line, "\t"))
+				}
+				if err == nil {
+					item.Record, err = plainJSON(record(all[i]))
+				}
+				l.Items = append(l.Items, item)
+			}
+			return l, err
+		},
+	}
+}
+
+// plainJSON is a value as JSON that leaves <, > and & as they are.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// columnsOf are the columns of a heading with tabs.
+func columnsOf(heading string) (all []api.Column) {
+	for _, name := range strings.Split(heading, "\t") {
+		all = append(all, api.Column{Name: name, Counter: slices.Contains(counterColumns, name)})
+	}
+	return all
+}
+
+// labelsOf are the labels of an object; nil if it is not known.
+func (p *Answers) labelsOf(k cluster.Key) map[string]string {
+	if p.Objects == nil || k.Kind == "" {
+		return nil
+	}
+	o := p.Objects.Object(k)
+	if o == nil {
+		return nil
+	}
+	return o.Metadata().Labels
+}
+
+// withRefused adds rows for the refused objects of some kinds behind those of rows.
+func withRefused[Row any](rows func(*Answers, query) []Row, of func(cluster.Kind) bool, refused func(control.Status) Row) func(*Answers, query) ([]Row, error) {
+	return func(p *Answers, q query) ([]Row, error) {
+		if p.Objects == nil {
+			return nil, pipeline.ErrNoObjects
+		}
+		all := rows(p, q)
+		for _, s := range p.RefusedObjects(of) {
+			all = append(all, refused(s))
+		}
+		return all, nil
+	}
+}
+
+// podRows are the Pods of the Node, with the faults of their links.
+func (p *Answers) podRows(query) []control.PodRow {
+	all := p.Objects.Pods(p.counter())
+	for i := range all {
+		if f, broken := p.LinkFault(all[i].OFPort); broken {
+			all[i].Link = f.What
+		}
+	}
+	return all
+}
+
+// serviceRows have their endpoints if the question is a wide one: these take some counting.
+func (p *Answers) serviceRows(q query) []control.ServiceRow {
+	all := p.Objects.Services(p.counter())
+	if !q.wide {
+		return all
+	}
+	of := map[cluster.Key][]control.EndpointRow{}
+	for _, e := range p.Objects.Endpoints(p.bucketCounter()) {
+		of[e.Service] = append(of[e.Service], e)
+	}
+	for i := range all {
+		all[i].Backends = of[all[i].Object]
+	}
+	return all
+}
+
+// serviceEndpoints are the endpoints of one Service.
+type serviceEndpoints struct {
+	service cluster.Key
+	all     []control.EndpointRow
+}
+
+// endpointRows are the Services that have endpoints.
+func (p *Answers) endpointRows(query) (all []serviceEndpoints, err error) {
+	if p.Objects == nil {
+		return nil, pipeline.ErrNoObjects
+	}
+	for _, e := range p.Objects.Endpoints(p.bucketCounter()) {
+		if len(all) == 0 || all[len(all)-1].service != e.Service {
+			all = append(all, serviceEndpoints{service: e.Service})
+		}
+		last := &all[len(all)-1]
+		last.all = append(last.all, e)
+	}
+	return all, nil
+}
+
+func (p *Answers) policyRows(query) []control.PolicyRow { return p.policies() }
+func (p *Answers) egressRows(query) []control.EgressRow { return p.Objects.Egresses(p.counter()) }
+func (p *Answers) trafficControlRows(query) []control.TrafficControlRow {
+	return p.Objects.TrafficControls(p.counter())
+}
+
+func serviceRecord(r control.ServiceRow) api.ServiceRecord {
+	return api.ServiceRecord{Object: r.Object.String(), ServiceRow: r}
+}
+func endpointsRecord(r serviceEndpoints) api.EndpointsRecord {
+	return api.EndpointsRecord{Object: r.service.String(), Endpoints: r.all}
+}
+func podRecord(r control.PodRow) api.PodRecord {
+	return api.PodRecord{Object: r.Object.String(), PodRow: r}
+}
+func policyRecord(r control.PolicyRow) api.PolicyRecord {
+	return api.PolicyRecord{Object: r.Object.String(), PolicyRow: r}
+}
+func egressRecord(r control.EgressRow) api.EgressRecord {
+	return api.EgressRecord{Object: r.Object.String(), EgressRow: r}
+}
+func trafficControlRecord(r control.TrafficControlRow) api.TrafficControlRecord {
+	return api.TrafficControlRecord{Object: r.Object.String(), TrafficControlRow: r}
+}
+
+// counter tells what the switch has counted for entries so far.
+func (p *Answers) counter() policy.Counter {
+	type counts struct{ packets, bytes uint64 }
+	tables := map[uint8]map[flow.Identity]counts{} // those that were asked for
+	return func(e *flow.Entry) (packets, bytes uint64) {
+		all, known := tables[e.Table]
+		if !known {
+			all = map[flow.Identity]counts{}
+			for _, f := range p.Switch.FlowsIn(e.Table) {
+				all[f.Identity()] = counts{f.Packets, f.Bytes}
+			}
+			tables[e.Table] = all
+		}
+		c := all[e.Identity()]
+		return c.packets, c.bytes
+	}
+}
+
+func serviceKey(r *control.ServiceRow) cluster.Key               { return r.Object }
+func endpointsKey(r *serviceEndpoints) cluster.Key               { return r.service }
+func podKey(r *control.PodRow) cluster.Key                       { return r.Object }
+func policyKey(r *control.PolicyRow) cluster.Key                 { return r.Object }
+func egressKey(r *control.EgressRow) cluster.Key                 { return r.Object }
+func trafficControlKey(r *control.TrafficControlRow) cluster.Key { return r.Object }
+
+// bucketCounter tells what the buckets of groups have counted so far.
+func (p *Answers) bucketCounter() control.BucketCounter {
+	all := map[uint32][]control.BucketCount{}
+	for _, g := range p.Switch.Groups() {
+		for i, b := range g.Buckets {
+			all[g.ID] = append(all[g.ID], control.BucketCount{Bucket: &g.Group.Buckets[i], Packets: b.Packets, Bytes: b.Bytes})
+		}
+	}
+	return func(group uint32) []control.BucketCount { return all[group] }
+}
+
+// The columns of objects.
+
+var serviceTable = objectTable[control.ServiceRow]{
+	"NAMESPACE\tNAME\tTYPE\tADDRESSES\tENDPOINTS\tLOCAL\tGROUPS\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	func(r *control.ServiceRow) []string {
+		groups := strings.Trim(fmt.Sprint(r.GroupIDs), "[]")
+		return oneLine("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s", r.Object.Namespace, r.Object.Name, r.Type,
+			list(r.Addresses, ","), r.Endpoints, r.Local, orDash(groups), r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+	},
+}
+
+// serviceWide has a line for each endpoint, and one for a Service that has none.
+var serviceWide = objectTable[control.ServiceRow]{
+	"NAMESPACE\tNAME\tTYPE\tADDRESSES\tENDPOINT\tNODE\tPOD\tWEIGHT\tHITS\tSTATE",
+	func(r *control.ServiceRow) (lines []string) {
+		service := fmt.Sprintf("%s\t%s\t%s\t%s", r.Object.Namespace, r.Object.Name, r.Type, list(r.Addresses, ","))
+		for _, e := range r.Backends {
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s", service, e.Address, orDash(e.Node), orDash(e.Pod), e.Weight, e.Hits, e.State))
+		}
+		if lines == nil {
+			lines = oneLine("%s\t-\t-\t-\t0\t0\t%s", service, pipeline.State(r.Status))
+		}
+		return lines
+	},
+}
+
+var endpointsTable = objectTable[serviceEndpoints]{
+	"NAMESPACE\tSERVICE\tPORT\tENDPOINT\tNODE\tPOD\tGROUPS\tWEIGHT\tHITS\tBYTES\tSTATE",
+	func(r *serviceEndpoints) (lines []string) {
+		for _, e := range r.all {
+			groups := strings.Trim(fmt.Sprint(e.GroupIDs), "[]")
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", r.service.Namespace, r.service.Name, e.Port,
+				e.Address, orDash(e.Node), orDash(e.Pod), orDash(groups), e.Weight, e.Hits, e.Bytes, e.State))
+		}
+		return lines
+	},
+}
+
+var podTable = objectTable[control.PodRow]{
+	"NAMESPACE\tNAME\tIPS\tPORT\tOFPORT\tISOLATED\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	func(r *control.PodRow) []string {
+		return oneLine("%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s", r.Object.Namespace, r.Object.Name,
+			words(r.IPs), orDash(r.Port), r.OFPort, list(r.Isolated, ","), r.Packets, r.Bytes, r.Entries, podState(r))
+	},
+}
+
+var policyTable = objectTable[control.PolicyRow]{
+	"KIND\tNAMESPACE\tNAME\tTIER\tPRIORITY\tRULES\tSESSIONS\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	func(r *control.PolicyRow) []string {
+		priority := "-"
+		if r.Tier != "" {
+			priority = fmt.Sprint(r.Priority)
+		}
+		return oneLine("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name,
+			orDash(r.Tier), priority, len(r.Rules), r.Sessions, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+	},
+}
+
+// ruleTable has a line for each rule of each policy, and one for a policy that has none here.
+var ruleTable = objectTable[control.PolicyRow]{
+	"KIND\tNAMESPACE\tNAME\tDIRECTION\tRULE\tACTION\tPRIORITY\tSESSIONS\tPACKETS\tBYTES\tSTATE\tREFUSED EDIT",
+	func(r *control.PolicyRow) (lines []string) {
+		policy := fmt.Sprintf("%s\t%s\t%s", r.Object.Kind, orDash(r.Object.Namespace), r.Object.Name)
+		if len(r.Rules) == 0 {
+			return oneLine("%s\t-\t-\t-\t-\t-\t0\t0\t0\t%s\t%s", policy, pipeline.StateInForce(r.Status), orDash(r.EditRefused))
+		}
+		for _, rule := range r.Rules {
+			priority := "-"
+			if rule.Priority != 0 {
+				priority = fmt.Sprint(rule.Priority)
+			}
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s", policy, rule.Direction, rule.Name, rule.Action,
+				priority, rule.Sessions, rule.Packets, rule.Bytes, rule.State, orDash(r.EditRefused)))
+		}
+		return lines
+	},
+}
+
+var egressTable = objectTable[control.EgressRow]{
+	"NAME\tEGRESSIP\tNODE\tPODS\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	func(r *control.EgressRow) []string {
+		ip := "-"
+		if r.Addr.IsValid() {
+			ip = r.Addr.String()
+		}
+		return oneLine("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s", r.Object.Name, ip, orDash(r.Node), r.Pods, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+	},
+}
+
+var trafficControlTable = objectTable[control.TrafficControlRow]{
+	"NAME\tACTION\tDIRECTION\tTARGET\tRETURN\tPODS\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	func(r *control.TrafficControlRow) []string {
+		return oneLine("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s", r.Object.Name, r.Action, r.Direction,
+			r.Target, orDash(r.Return), r.Pods, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+	},
+}
+
+// podState is the Pod's state, with the fault of its link.
+func podState(r *control.PodRow) string {
+	if r.Link == "" {
+		return pipeline.State(r.Status)
+	}
+	return pipeline.State(r.Status) + ", " + r.Link
+}
+
+func list(words []string, separator string) string {
+	return orDash(strings.Join(slices.Compact(words), separator))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

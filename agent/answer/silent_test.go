@@ -1,0 +1,104 @@
+package answer
+
+import (
+	"context"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+)
+
+// TestSilentNode: who asks what was dropped, or why, is told of a Node that does not
+// answer, and of the last packet that was lost there.
+func TestSilentNode(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	far := netip.MustParseAddr("192.168.77.103")
+	n.Silent.Store(&[]netip.Addr{far})
+	all, err := n.client.Lost(t.Context(), &api.LostQuery{})
+	if want := "Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost"; err != nil || all.Note != want {
+		t.Errorf("%v %q", err, all.Note)
+	}
+	if text, err := n.client.Get(t.Context(), "/nodes", nil); err != nil || !regexp.MustCompile(`(?m)^node-a .* this Node$`).Match(text) || !regexp.MustCompile(`(?m)^node-b .* 192\.168\.77\.103 does not answer ARP or NDP$`).Match(text) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	a, err := api.Why(t.Context(), []*api.Client{n.client}, &api.WhyRequest{From: "default/client-a", To: "default/db-b:22"})
+	if err != nil || !strings.Contains(a.Sentence, "it goes to Node node-b through the tunnel, but 192.168.77.103 does not answer ARP or NDP, so that what goes there is lost") ||
+		!strings.HasPrefix(a.Ways[0].Advice, "is Node node-b up, and on the same network as node-a?") {
+		t.Errorf("%v: %+v", err, a)
+	}
+	other := newWatchedNode(t, "node-b")
+	a, err = api.Why(t.Context(), []*api.Client{n.client, other.client}, &api.WhyRequest{From: "default/client-a", To: "default/client-b:22"})
+	if err != nil || !a.Allowed || !strings.Contains(a.Sentence, "so that what goes there is lost; if it came there, it reaches default/client-b") {
+		t.Errorf("%v: %+v", err, a)
+	}
+	lossy := &lossyPort{Port: memory.New("antrea-tun0", memory.Options{Tunnel: true}), node: far, head: clientSYN(func(o *packettest.Options) {})}
+	s := telemetry.PortStats{No: nodeTunnel, Name: "antrea-tun0"}
+	if err := n.Switch.RemovePort(nodeTunnel); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Local.AddPort(s.No, lossy); err != nil {
+		t.Fatal(err)
+	}
+	p := n.lostLast(t, api.LostQuery{Pod: "default/client-a"})
+	if p.From() != "to antrea-tun0" || p.Reason != "port_the_node_does_not_answer_arp_or_ndp" || p.Destination != "default/web-b" ||
+		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) sent by default/client-a for the Node 192.168.77.103" {
+		t.Errorf("%s %+v", p.What(), p)
+	}
+}
+
+// TestSilentNodeFollowed: who follows what is dropped is told of a Node that is silent,
+// of one that falls silent meanwhile, once, and when one answers again.
+func TestSilentNodeFollowed(t *testing.T) {
+	n := newWatchedNode(t, "node-a")
+	one, two := netip.MustParseAddr("192.168.77.103"), netip.MustParseAddr("192.168.77.104")
+	n.Silent.Store(&[]netip.Addr{one})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var notes []string
+	err := n.client.FollowLost(ctx, &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(note string) {
+		notes = append(notes, note)
+		switch len(notes) {
+		case 1:
+			n.Silent.Store(&[]netip.Addr{one, two})
+		case 2:
+			n.Silent.Store(&[]netip.Addr{two})
+		default:
+			cancel()
+		}
+	})
+	want := []string{
+		"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost",
+		"Node 192.168.77.104 does not answer ARP or NDP: what goes there is lost",
+		"Node node-b at 192.168.77.103 answers ARP or NDP again",
+	}
+	if err != nil || !slices.Equal(notes, want) {
+		t.Errorf("%v %q", err, notes)
+	}
+}
+
+// lossyPort has lost three frames for a silent Node.
+type lossyPort struct {
+	*memory.Port
+	node netip.Addr
+	head []byte
+}
+
+const silentReason = "the Node does not answer ARP or NDP"
+
+func (p *lossyPort) Stats() ports.Stats {
+	s := p.Port.Stats()
+	s.TxDropped, s.Reasons = 3, map[string]uint64{silentReason: 3}
+	return s
+}
+
+func (p *lossyPort) Specimen(reason string) ports.Specimen {
+	return ports.Specimen{Source: p.node, Length: len(p.head), Head: p.head}
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/trace"
+)
+
+// LostColumns is what WriteLost prints of a packet.
+const LostColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
+
+// WriteLost prints lost packets as an aligned table, oldest first, and below it what
+// their reasons mean: all but that an entry says drop, which the table says itself.
+func WriteLost(w io.Writer, all []LostPacket) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, LostColumns)
+	for i := range all {
+		fmt.Fprintln(t, all[i].Line())
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	meanings := map[string]string{}
+	for i := range all {
+		if r := all[i].Reason; r != telemetry.DropByEntry.String() {
+			meanings[r] = all[i].Meaning
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(meanings)) {
+		fmt.Fprintf(w, "%s: %s\n", reason, meanings[reason])
+	}
+	return nil
+}
+
+// Line is a lost packet in one line, with a tab between its columns (LostColumns).
+func (p *LostPacket) Line() string {
+	return strings.Join([]string{
+		clockText(p.Time), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
+		p.What(), p.ctText(), cmp.Or(p.EntryText(), "-"),
+	}, "\t")
+}
+
+// clockText is the time of day, with the day if that is over.
+func clockText(t time.Time) string {
+	layout := "15:04:05.000000"
+	if now := time.Now().In(t.Location()); now.Format(time.DateOnly) != t.Format(time.DateOnly) {
+		layout = "01-02 " + layout
+	}
+	return t.Format(layout)
+}
+
+// From is the Pod that the packet came from, or the port that it entered by; "to" and
+// the Pod or port that it was to leave by, where that lost it.
+func (p *LostPacket) From() string {
+	who := cmp.Or(p.Port.Pod, p.Port.Name, fmt.Sprintf("port %d", p.Port.No))
+	if p.Leaving {
+		return "to " + who
+	}
+	return who
+}
+
+// What names the packet: its addresses and the Pod that it was for. If it was lost on
+// its way out, What also names the Pod that sent it.
+func (p *LostPacket) What() string {
+	s := p.Packet
+	if s == "" {
+		s = count(int(p.Packets), "packet", "packets")
+	} else if p.Packets > 1 {
+		s = fmt.Sprintf("%d packets, the last one %s", p.Packets, s)
+	}
+	if p.Destination != "" {
+		s += " (" + p.Destination + ")"
+	}
+	if p.Forged != "" {
+		s += ": " + p.Forged
+	}
+	if p.Leaving && p.Source != "" {
+		s += " sent by " + p.Source
+	}
+	switch {
+	case p.Tunnel != nil && p.Tunnel.Src != "":
+		s += " from " + p.Tunnel.Src
+	case p.Tunnel != nil && p.Leaving:
+		s += " for the Node " + p.Tunnel.Dst
+	}
+	return s
+}
+
+// How is why and where it was lost.
+func (p *LostPacket) How() string {
+	text := p.Reason
+	switch {
+	case p.Table != "":
+		text += " in table " + p.Table
+	case p.Leaving:
+		text += " at " + portName(p.Port)
+	}
+	if p.Forged != "" {
+		text += ", " + p.Forged
+	}
+	return text
+}
+
+func (p *LostPacket) ctText() string {
+	if p.CT == nil {
+		return "-"
+	}
+	return p.CT.State
+}
+
+// EntryText is the entry in short; "" for none.
+func (p *LostPacket) EntryText() string {
+	if p.Entry == nil {
+		return ""
+	}
+	return entryShort(p.Entry)
+}
+
+// entryShort is an entry's priority and match, with the marks of that.
+func entryShort(e *trace.Entry) string {
+	text := fmt.Sprintf("priority=%d", e.Priority)
+	if e.Match != "" {
+		text += "," + e.Match
+	}
+	if len(e.Marks) > 0 {
+		text += " (" + strings.Join(e.Marks, ", ") + ")"
+	}
+	return text
+}
+
+// Object is what wanted the entry that the packet was lost at: policies, if there
+// are any, else whatever it is; "" when nothing is known.
+func (p *LostPacket) Object() string {
+	if p.Entry == nil {
+		return ""
+	}
+	return p.Entry.By()
+}

@@ -1,0 +1,19 @@
+// Package config is the agent's configuration: a YAML file, its defaults and its checks. It
+// also derives what follows from a configuration alone.
+//
+//	config.go     the whole file, its defaults and checks
+//	faults.go     the list of errors, and checks that several sections share
+//	place.go      which key of a file cannot be read
+//	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
+//	facts.go      what only the API tells of a Node, kept in a file
+//	fits.go       whether objects describe the same Node
+//	tunnel.go     the port to the other Nodes, the MTU that it leaves, the encapsulation mode
+//	drivers.go    drivers of pods' ports
+//	settings.go   sections that are settings of the switch: cards, connections
+//	awake.go      whether idle processors stay awake; the words of offload
+//	cni.go        files of the container runtime
+//	serving.go    metrics and the page, over TCP
+//	drops.go      lost packets: how many are kept
+//	log.go        the agent's log, which does not repeat itself
+//	files.go      paths of the agent's files
+package config

@@ -1,0 +1,18 @@
+package config
+
+import "github.com/antrail/antrail/switchd"
+
+// The drivers of a pod's port, as Port.Driver names them (switchd).
+const (
+	DriverAuto     = switchd.DriverAuto
+	DriverAFXDP    = switchd.DriverAFXDP
+	DriverAFPacket = switchd.DriverAFPacket
+	// DriverTap makes the link, a tap: TrafficControls and application-layer policies
+	// send traffic to such ports.
+	DriverTap = switchd.DriverTap
+)
+
+// KnownDriver says whether a pod's port can have this driver.
+func KnownDriver(name string) bool {
+	return name == DriverAuto || name == DriverAFXDP || name == DriverAFPacket
+}

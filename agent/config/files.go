@@ -1,0 +1,90 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// The files that an agent keeps for the next one lie beside its socket, on tmpfs if that
+// is /run.
+
+// BesideSocket is the path of a file of the agent's own: beside agent.sock under
+// its plain name; beside another socket, as several agents of one machine have
+// them, under that one's name too.
+func (c *Config) BesideSocket(file string) string {
+	dir, name := filepath.Split(c.Socket)
+	if name != filepath.Base(DefaultSocket) {
+		file = strings.TrimSuffix(name, ".sock") + "." + file
+	}
+	return filepath.Join(dir, file)
+}
+
+// FactsFile is where they are kept.
+func (c *Config) FactsFile() string { return c.BesideSocket("node.json") }
+
+// CNIRecord tells which pod has what.
+func (c *Config) CNIRecord() string { return c.BesideSocket("cni.record") }
+
+// PageFile has the URL that lets the next browser in.
+func (c *Config) PageFile() string { return c.BesideSocket("page.url") }
+
+// SwitchSocket is where the door of the switch is that the agent of a socket launches.
+func SwitchSocket(socket string) string { return (&Config{Socket: socket}).SwitchSocket() }
+
+// SwitchSocket is where the door of the agent's switch is.
+func (c *Config) SwitchSocket() string {
+	if c.Switch != "" {
+		return c.Switch
+	}
+	return c.BesideSocket("switch.sock")
+}
+
+// OwnsSwitch says whether the agent launches and ends the switch.
+func (c *Config) OwnsSwitch() bool { return c.Switch == "" }
+
+// SwitchDir is the directory of that switch.
+func (c *Config) SwitchDir() string { return c.SwitchSocket() + ".d" }
+
+// SnapshotFile is where the flow snapshot is kept; "" when it is not.
+func (c *Config) SnapshotFile() string {
+	if c.FlowSnapshot != nil && !*c.FlowSnapshot || !c.FromObjects() {
+		return ""
+	}
+	return c.BesideSocket("flows.snapshot")
+}
+
+// besides are the files that an agent keeps for the next one, by name; those that
+// are written whole have a twin on their way.
+var besides = []string{"ct.arena", "select.seed", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
+
+// RecordFile tells what was changed on the Node.
+func (c *Config) RecordFile() string { return c.BesideSocket("node.record") }
+
+// OwnFiles are those that go with Uninstall. A log of policies that the
+// configuration puts elsewhere is the operator's.
+func (c *Config) OwnFiles() []string {
+	var all []string
+	for _, name := range besides {
+		all = append(all, c.BesideSocket(name))
+	}
+	if log := c.BesideSocket("networkpolicy.log"); c.AuditLog.Path == log {
+		for i := range *c.AuditLog.Keep {
+			all = append(all, fmt.Sprintf("%s.%d", log, i+1))
+		}
+	}
+	all = append(all, c.CNI.files()...)
+	if c.OwnsSwitch() {
+		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory comes last
+			all = append(all, filepath.Join(c.SwitchDir(), name))
+		}
+		all = append(all, c.SwitchSocket(), c.BesideSocket("launch.sock"))
+	}
+	all = append(all, c.Socket)
+	for i, f := range all {
+		if whole, err := filepath.Abs(f); err == nil {
+			all[i] = whole
+		}
+	}
+	return all
+}

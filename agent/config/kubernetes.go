@@ -1,0 +1,140 @@
+package config
+
+import (
+	"crypto/sha256"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
+)
+
+// Objects from the Kubernetes API. What a manifest's NodeConfig tells an agent is
+// in the configuration then, or follows from the Node's own object.
+
+// Kubernetes says which API server objects come from, and what of the Node's
+// switch the API does not know.
+type Kubernetes struct {
+	// Kubeconfig is a file.
+	Kubeconfig string `json:"kubeconfig,omitempty" default:"the Pod's own service account"`
+	// ServiceCIDRs are the ranges of ClusterIPs.
+	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs,omitempty" default:"ServiceCIDRs of the API"`
+	// ProxyAll serves Services to the Node and to the outside, too. No kube-proxy is needed.
+	ProxyAll bool `json:"proxyAll,omitempty"`
+	// NodePortAddresses are those where NodePorts are served.
+	NodePortAddresses []netip.Addr `json:"nodePortAddresses,omitempty" default:"the Node's and 127.0.0.1"`
+	// EgressExceptCIDRs are destinations that no Egress translates.
+	EgressExceptCIDRs []netip.Prefix `json:"egressExceptCIDRs,omitempty"`
+	// DefaultLoadBalancerMode is one of nat and dsr. The mode dsr needs the feature LoadBalancerModeDSR.
+	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty" default:"nat"`
+	// Features are Antrea's feature gates by name. A gate without effect is an error.
+	Features map[string]bool `json:"features,omitempty"`
+	// PacketInRate bounds the packets that entries send to the agent.
+	PacketInRate uint32 `json:"packetInRate,omitempty" unit:"packets/s" default:"500"`
+	// Status writes the Node's AntreaAgentInfo, and the status of Antrea-native policies
+	// where that falls to this agent.
+	Status *bool `json:"status,omitempty" default:"true"`
+}
+
+// ConfigurationSource is Source.File of what the configuration says.
+const Source = "configuration"
+
+// fromFiles says whether a file of a pipeline is named.
+func (c *Config) fromFiles() bool { return c.Flows != "" || c.Groups != "" || c.Meters != "" }
+
+// FromObjects says whether the entries come from objects, not from flow files.
+func (c *Config) FromObjects() bool { return c.Manifests != "" || c.Kubernetes != nil }
+
+func (k *Kubernetes) check(c *Config, f *faults) {
+	f.check(c.Manifests == "" && !c.fromFiles(), "kubernetes: not together with manifests, flows, groups and meters")
+	f.check(len(c.Peers) == 0, "peers: the API tells them; not together with kubernetes")
+	f.checkPrefixes("kubernetes.serviceCIDRs", k.ServiceCIDRs)
+	f.checkPrefixes("kubernetes.egressExceptCIDRs", k.EgressExceptCIDRs)
+	for i, a := range k.NodePortAddresses {
+		f.check(a.IsValid() && a.Zone() == "" && a != netip.IPv6Loopback(), "kubernetes.nodePortAddresses[%d]: NodePorts cannot be served at %v", i, a)
+	}
+	switch k.DefaultLoadBalancerMode {
+	case "", "nat", "dsr":
+	default:
+		f.check(false, "kubernetes.defaultLoadBalancerMode: %q is neither nat nor dsr", k.DefaultLoadBalancerMode)
+	}
+	dsr := manifest.DSRFault(k.DefaultLoadBalancerMode, k.Features)
+	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
+	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
+		fault := manifest.FeatureFault(name, k.Features[name])
+		f.check(fault == "", "kubernetes.features.%s: %s", name, fault)
+	}
+}
+
+func (f *faults) checkPrefixes(what string, all []netip.Prefix) {
+	for i, p := range all {
+		f.check(p.IsValid() && !p.Addr().Is4In6() && p == p.Masked(), "%s[%d]: %v is no range of addresses", what, i, p)
+	}
+}
+
+// checkPodPort checks the Pod of a port: with the API, it is told here.
+func (c *Config) checkPodPort(f *faults, who string, p *Port) {
+	if c.Kubernetes == nil {
+		f.check(p.Pod == "" && p.MAC == MAC{}, "%s.pod and mac: only with kubernetes", who)
+		return
+	}
+	namespace, name, ok := strings.Cut(p.Pod, "/")
+	f.check(p.Pod == "" || ok && namespace != "" && name != "", "%s.pod: %q is not namespace/name", who, p.Pod)
+	f.check(p.Pod == "" || p.MAC != MAC{}, "%s.mac: missing", who)
+}
+
+// NodeConfig is what a NodeConfig would say of this Node.
+func (c *Config) NodeConfig(n *NodeFacts) *cluster.NodeConfig {
+	k, g := c.Kubernetes, &c.Gateway
+	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: c.NodeName}
+	nc := &cluster.NodeConfig{
+		Meta:              cluster.Meta{Key: key, Source: cluster.Source{File: Source}},
+		Gateway:           cluster.GatewayPort{Name: g.Name, OFPort: g.OFPort, MAC: g.MAC},
+		Tunnel:            cluster.TunnelPort{Name: c.Tunnel.Name, OFPort: c.Tunnel.OFPort, Type: c.Tunnel.Type},
+		TransportIPs:      []netip.Addr{c.Tunnel.LocalAddress},
+		Encap:             c.Encap(),
+		TransportCIDRs:    c.TransportCIDRs,
+		ServiceCIDRs:      k.ServiceCIDRs,
+		NodePortAddresses: k.NodePortAddresses,
+		EgressExceptCIDRs: k.EgressExceptCIDRs,
+		ProxyAll:          k.ProxyAll,
+		Features:          maps.Clone(k.Features),
+		DefaultDSR:        k.DefaultLoadBalancerMode == "dsr",
+		PacketInRate:      k.PacketInRate,
+	}
+	for _, a := range g.Addresses {
+		nc.Gateway.IPs = append(nc.Gateway.IPs, a.Addr())
+	}
+	if len(nc.ServiceCIDRs) == 0 {
+		nc.ServiceCIDRs = n.ServiceCIDRs
+	}
+	if len(nc.NodePortAddresses) == 0 {
+		nc.NodePortAddresses = n.nodePortAddresses()
+	}
+	if !c.HasTunnel() {
+		nc.Tunnel = cluster.TunnelPort{}
+	}
+	for _, p := range c.Ports {
+		nc.Ports = append(nc.Ports, p.switchPort())
+	}
+	return nc
+}
+
+func (p *Port) switchPort() cluster.SwitchPort {
+	s := cluster.SwitchPort{Name: p.Name, OFPort: p.OFPort, MAC: p.MAC}
+	if namespace, name, ok := strings.Cut(p.Pod, "/"); ok {
+		s.Pod = cluster.Name{Namespace: namespace, Name: name}
+	}
+	return s
+}
+
+// gatewayMAC is a Node's when none is given: the same after each start, another
+// on each Node, administered locally.
+func gatewayMAC(node string) (mac MAC) {
+	sum := sha256.Sum256([]byte("antrail gateway " + node))
+	copy(mac[:], sum[:])
+	mac[0] = mac[0]&^0x01 | 0x02
+	return mac
+}

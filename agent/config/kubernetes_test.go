@@ -1,0 +1,66 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKubeConfigFaults(t *testing.T) {
+	t.Setenv("NODE_NAME", "node-x")
+	c, err := Parse([]byte("kubernetes: {}\n"))
+	if err != nil || c.NodeName != "node-x" || c.Gateway.MAC[0]&3 != 2 || gatewayMAC("node-x") != c.Gateway.MAC || gatewayMAC("node-y") == c.Gateway.MAC {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c.Gateway.MTU != 0 {
+		t.Errorf("the MTU is %d before the API has told of the Node", c.Gateway.MTU)
+	}
+	for text, want := range map[string]string{
+		"kubernetes: {}\nmanifests: objects\n":                                           "kubernetes: not together with manifests",
+		"kubernetes: {}\nflows: x.flows\n":                                               "kubernetes: not together with manifests",
+		"kubernetes: {kubeconfg: x}\n":                                                   `kubernetes.kubeconfg: there is no such key (did you mean kubeconfig?)`,
+		"kubernetes: {serviceCIDRs: [10.96.0.1/12]}\n":                                   "kubernetes.serviceCIDRs[0]: 10.96.0.1/12 is no range",
+		"kubernetes: {nodePortAddresses: [\"::1\"]}\n":                                   "kubernetes.nodePortAddresses[0]",
+		"kubernetes: {defaultLoadBalancerMode: dst}\n":                                   `"dst" is neither nat nor dsr`,
+		"kubernetes: {defaultLoadBalancerMode: dsr}\n":                                   "kubernetes.defaultLoadBalancerMode: mode dsr needs features: {LoadBalancerModeDSR: true}",
+		"kubernetes: {features: {Nonsense: true}}\n":                                     "kubernetes.features.Nonsense: there is no such feature gate; antrail has AntreaPolicy, ",
+		"kubernetes: {features: {TrafficContol: true}}\n":                                "kubernetes.features.TrafficContol: there is no such feature gate (did you mean TrafficControl?)",
+		"kubernetes: {features: {Multicast: true}}\n":                                    "kubernetes.features.Multicast: antrail does not have this feature of Antrea; remove the gate, or set it to false",
+		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: web}]\n":                      `ports[0].pod: "web" is not namespace/name`,
+		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: default/web}]\n":              "ports[0].mac: missing",
+		"kubernetes: {}\nports: [{name: a}]\n":                                           "ports[0].ofPort: 0 is not between",
+		"kubernetes: {}\npeers: [{name: b, address: 1.2.3.4, podCIDRs: [1.0.0.0/8]}]\n":  "peers: the API tells them",
+		strings.Replace(goodConfig, "{name: client-a,", "{name: client-a, pod: a/b,", 1): "ports[0].pod and mac: only with kubernetes",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestFacts: what another Node's agent kept, or somebody else wrote, is not
+// believed.
+func TestFacts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "antrail", "node.json") // the first agent finds no directory
+	n := &NodeFacts{Node: "node-a", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24")}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.77.102")}}
+	if err := n.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadFacts(path, "node-a"); err != nil || fmt.Sprint(got) != fmt.Sprint(n) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := ReadFacts(path, "node-b"); err == nil {
+		t.Error("another Node's facts are believed")
+	}
+	for _, bad := range []string{"", "{}", `{"node":"node-a"}`, "[", strings.Repeat(" ", maxFacts+1)} {
+		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadFacts(path, "node-a"); err == nil {
+			t.Errorf("%.20q is believed", bad)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// NewLog makes the log of a checked configuration. What repeats itself is
+// written now and then, with the number of times it was left out.
+func (l *Logging) NewLog(w io.Writer) *slog.Logger {
+	var level slog.Level
+	level.UnmarshalText([]byte(l.Level)) // checked
+	o := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(w, o)
+	if l.Format == "json" {
+		h = slog.NewJSONHandler(w, o)
+	}
+	return slog.New(newQuiet(h))
+}
+
+const (
+	// repeatBurst lines of one message may come within repeatWindow; of the rest
+	// one comes in each repeatWindow.
+	repeatBurst  = 20
+	repeatWindow = 10 * time.Second
+	// messages is how many messages are counted at once. The program has fewer
+	// of its own.
+	messages = 256
+)
+
+// quiet is a slog.Handler that bounds how often a message comes: a link that goes
+// up and down all day must not fill the disk, nor hide other lines. Messages are
+// the same when level and text are; attributes may differ.
+type quiet struct {
+	to    slog.Handler
+	state *quietState // shared by all that With made
+}
+
+// quietState is what came of each message in its window.
+type quietState struct {
+	mu     sync.Mutex
+	counts map[repeatKey]*repeats
+}
+
+type repeatKey struct {
+	level   slog.Level
+	message string
+}
+
+// repeats is one message's window.
+type repeats struct {
+	began         time.Time
+	written, left int
+}
+
+func newQuiet(to slog.Handler) *quiet {
+	return &quiet{to, &quietState{counts: map[repeatKey]*repeats{}}}
+}
+
+// Enabled implements slog.Handler.
+func (q *quiet) Enabled(ctx context.Context, l slog.Level) bool { return q.to.Enabled(ctx, l) }
+
+// WithAttrs implements slog.Handler.
+func (q *quiet) WithAttrs(a []slog.Attr) slog.Handler { return &quiet{q.to.WithAttrs(a), q.state} }
+
+// WithGroup implements slog.Handler.
+func (q *quiet) WithGroup(name string) slog.Handler { return &quiet{q.to.WithGroup(name), q.state} }
+
+// Handle implements slog.Handler. A line that comes after others were left out
+// says how many, as "repeated".
+func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
+	write, left := q.state.count(repeatKey{r.Level, r.Message}, r.Time)
+	if !write {
+		return nil
+	}
+	if left > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("repeated", left))
+	}
+	return q.to.Handle(ctx, r)
+}
+
+// count says whether a message is to be written, and how many were not since the
+// last one that was.
+func (s *quietState) count(k repeatKey, now time.Time) (write bool, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.counts[k]
+	if c == nil {
+		s.forget(now)
+		c = &repeats{began: now}
+		s.counts[k] = c
+	}
+	if now.Sub(c.began) >= repeatWindow {
+		left, c.began, c.left = c.left, now, 0
+		c.written = 1
+		if left > 0 {
+			c.written = repeatBurst // it goes on: one line in each window
+		}
+		return true, left
+	}
+	if c.written < repeatBurst {
+		c.written++
+		return true, 0
+	}
+	c.left++
+	return false, 0
+}
+
+// forget makes room: windows that are over go, and if none is, all.
+func (s *quietState) forget(now time.Time) {
+	if len(s.counts) < messages {
+		return
+	}
+	for k, c := range s.counts {
+		if now.Sub(c.began) >= repeatWindow && c.left == 0 {
+			delete(s.counts, k)
+		}
+	}
+	if len(s.counts) >= messages {
+		clear(s.counts)
+	}
+}
+
+// Logging says how the agent's log looks. It goes to standard error.
+type Logging struct {
+	// Format is one of text (logfmt) and json.
+	Format string `json:"format,omitempty"`
+	// Level is one of debug, info, warn and error.
+	Level string `json:"level,omitempty"`
+}
+
+func (l *Logging) setDefaults() {
+	orDefault(&l.Format, "text")
+	orDefault(&l.Level, "info")
+}
+
+func (l *Logging) check(f *faults) {
+	f.check(l.Format == "text" || l.Format == "json", "log.format: %q is neither text nor json", l.Format)
+	f.check(new(slog.Level).UnmarshalText([]byte(l.Level)) == nil, "log.level: %q is none of debug, info, warn and error", l.Level)
+}

@@ -1,0 +1,32 @@
+// Package pipeline is a switch with the entries that it runs and the objects behind them.
+// The switch is another process, or one in this process with ports in memory: then files
+// are all that is needed.
+//
+//	pipeline.go       the switch, its objects and its connections
+//	files.go          flow entries, groups, meters and ports from files
+//	manifests.go      entries made from the objects of a cluster, in files
+//	installer.go      control installs into the switch
+//	delay.go          how long a change of an object takes to be in force
+//	away.go           a switch that does not answer
+//	portrecords.go    ports, with the Pods behind them
+//
+// Lost packets:
+//
+//	lost.go, lostports.go  the last lost packets, in the tables and at ports
+//	lostreasons.go         their reasons
+//	linkdrops.go           packets that links drop before ports have them
+//	tunneldrops.go         packets that nftables drop between gateway and tunnel
+//	severed.go             notes on lost packets: Pods without a link, silent Nodes
+//	linkfault.go           Pods whose links are down or gone
+//	silent.go              Nodes that do not answer ARP or NDP
+//
+// Why:
+//
+//	trace.go, tracewalk.go      a packet's walk through the tables; with names and objects
+//	explain.go, status.go       entry to object, object to entries; how far an object has come
+//	refusedobjects.go           objects that are refused and have no entries
+//	refusededits.go             objects that stay as they were before a refused edit
+//	why.go, whyends.go          may one end reach another: the question; the two ends
+//	whydecide.go, whygoes.go    what policies decided; where the packet goes
+//	whytell.go, whyseen.go      the answer as a sentence; packets that were seen so far
+package pipeline

@@ -1,0 +1,326 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/trace"
+)
+
+// Dropped packets, with the names and objects that they had when they were lost. The
+// switch keeps some for each worker (dataplane/lost.go); here the last ones of all
+// workers are kept, whoever asks or not.
+
+// lostLog is the last lost packets. Any goroutine may ask it.
+type lostLog struct {
+	p *Pipeline
+
+	mu     sync.Mutex
+	names  Walker // of ports, entries and objects
+	owners owners
+	ring   []api.LostPacket
+	next   uint64 // No of the next one, less 1
+	missed uint64 // by the switch and by pending
+	seen   uint64 // number of the next packet of the switch
+	late   uint64 // packets that went before they were asked for
+	Ports  portLosses
+
+	pending  sync.Mutex // of what follows; nobody holds it who waits
+	refusals []refusal
+	unkept   uint64 // those that there was no room for
+}
+
+// newLostLog makes the log of a pipeline's lost packets. It keeps as many as keep says, and
+// the default number if keep is 0.
+func newLostLog(p *Pipeline, keep int) *lostLog {
+	return &lostLog{p: p, names: Walker{Pipeline: p}, Ports: portLosses{}, ring: make([]api.LostPacket, 0, cmp.Or(keep, config.DefaultKeep))}
+}
+
+// Since is the packets kept that are younger than No, oldest first, and that want
+// takes. Missed is how many were lost too fast to be kept at all. Next is the No to
+// ask with next.
+func (l *lostLog) Since(no uint64, want func(*api.LostPacket) bool) (all []api.LostPacket, missed, next uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.take()
+	first := max(no, l.next-uint64(len(l.ring)))
+	for i := first; i < l.next; i++ {
+		if p := &l.ring[i%uint64(cap(l.ring))]; want(p) {
+			all = append(all, *p)
+		}
+	}
+	return all, l.missed, l.next
+}
+
+// MissedSoFar is how many packets were lost too fast to be kept.
+func (l *lostLog) MissedSoFar() uint64 {
+	_, missed, _ := l.Since(math.MaxUint64, func(*api.LostPacket) bool { return false })
+	return missed
+}
+
+// take takes over what the switch has noted: nothing if the switch fails to answer.
+func (l *lostLog) take() {
+	failed := l.p.BeginAsking()
+	all, next, missed := l.p.Switch.LostSince(l.seen)
+	ports := l.p.portStats()
+	if failed() != nil {
+		return
+	}
+	l.names.refresh()
+	missed += l.advance(next, len(all))
+	now, clock := time.Now(), l.p.Clock()
+	l.owners.refresh(l.p)
+	lost := l.Ports.since(l.p, ports, &l.names, now)
+	for i := range lost {
+		if r := &lost[i]; r.Leaving && r.Length > 0 {
+			r.Source, r.Destination = l.owners.of(wholeOf(r.Frame, r.Length))
+		}
+	}
+	for i := range all {
+		r := l.record(&all[i], now.Add(time.Duration(all[i].At-clock)))
+		l.describe(&r)
+		lost = append(lost, r)
+	}
+	refused, unkept := l.refused()
+	lost = append(lost, refused...)
+	l.missed = missed + unkept
+	slices.SortStableFunc(lost, func(a, b api.LostPacket) int { return a.Time.Compare(b.Time) })
+	for _, r := range lost {
+		l.keep(r)
+	}
+}
+
+// advance notes the number of the next packet of the switch after n were read. It gives
+// how many went before they were asked for. A switch that has started again numbers from 0.
+func (l *lostLog) advance(next uint64, n int) (late uint64) {
+	if l.seen > 0 && next >= l.seen {
+		l.late += next - l.seen - uint64(n)
+	}
+	l.seen = next
+	return l.late
+}
+
+// keep puts a packet into the ring.
+func (l *lostLog) keep(r api.LostPacket) {
+	l.next++
+	r.No = l.next
+	if at := int((l.next - 1) % uint64(cap(l.ring))); at < len(l.ring) {
+		l.ring[at] = r
+	} else {
+		l.ring = append(l.ring, r)
+	}
+}
+
+// record gives a lost packet its names.
+func (l *lostLog) record(p *telemetry.DroppedPacket, when time.Time) api.LostPacket {
+	n := l.p.Switch.Names()
+	r := api.LostPacket{
+		Time: when, Packets: 1, Port: l.names.port(n, p.Port), Reason: p.Reason.String(), Meaning: p.Reason.Sentence(),
+		Tunnel: tunnelOf(&p.Tunnel), Length: p.Length, Frame: append(trace.Bytes(nil), p.Frame()...),
+	}
+	if p.Reason.InTable() {
+		r.Table = TableName(n, p.Table)
+	}
+	if p.Entry != nil {
+		r.Entry = l.names.entry(n, &telemetry.Step{Kind: telemetry.StepEntry, Entry: p.Entry})
+	}
+	if p.CT.State != 0 {
+		r.CT = lostCT(&p.CT, tables.MarkNames{Names: n})
+	}
+	return r
+}
+
+// describe says what a packet is, from its first bytes.
+func (l *lostLog) describe(r *api.LostPacket) {
+	whole := wholeOf(r.Frame, r.Length)
+	r.Packet = trace.Summary(whole)
+	r.Source, r.Destination = l.owners.of(whole)
+	r.Forged = l.p.forged(r, whole)
+}
+
+// forged says what a Pod's packet has for a source that is not the Pod's, if that is why
+// it was lost.
+func (p *Pipeline) forged(r *api.LostPacket, frame []byte) string {
+	spoofed := r.Table == "SpoofGuard" || r.Table == "ARPSpoofGuard" || r.Reason == telemetry.DropForeignMAC.String()
+	if !spoofed || p.Objects == nil {
+		return ""
+	}
+	own, ok := p.Objects.PodMAC(r.Port.No)
+	if !ok || len(frame) < packet.EthernetLen {
+		return ""
+	}
+	mac, ip := packet.Ethernet(frame).Src(), netip.Addr{}
+	switch l := packet.ParseLayers(frame); {
+	case l.L3 == 0, mac != own:
+	case l.EtherType == packet.EtherTypeARP:
+		a := packet.ARP(frame[l.L3:])
+		mac, ip = a.SHA(), a.SPA()
+	case l.EtherType == packet.EtherTypeIPv4:
+		ip = packet.IPv4(frame[l.L3:]).Src()
+	case l.EtherType == packet.EtherTypeIPv6:
+		ip = packet.IPv6(frame[l.L3:]).Src()
+	}
+	switch {
+	case mac != own:
+		return fmt.Sprintf("with MAC %v, not the Pod's %v", net.HardwareAddr(mac[:]), net.HardwareAddr(own[:]))
+	case ip.IsValid() && !ip.IsUnspecified() && r.Source != r.Port.Pod:
+		return fmt.Sprintf("%v is not the Pod's", ip)
+	}
+	return ""
+}
+
+// wholeOf is a frame's first bytes as long as it was, so that its headers agree
+// with it.
+func wholeOf(head []byte, n int) []byte {
+	if n <= len(head) {
+		return head
+	}
+	b := make([]byte, n)
+	copy(b, head)
+	return b
+}
+
+func lostCT(c *telemetry.DroppedCT, marks tables.MarkNames) *api.LostCT {
+	k := c.Key()
+	return &api.LostCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, LabelValue(c.Label))}
+}
+
+// owners are the Pods by their addresses, as they were lately.
+type owners struct {
+	pods  map[netip.Addr]cluster.Name
+	asked time.Time
+}
+
+func (o *owners) refresh(p *Pipeline) {
+	if now := time.Now(); p.Objects != nil && now.Sub(o.asked) > keepOrigins {
+		o.pods, o.asked = p.Objects.PodAddresses(), now
+	}
+}
+
+// of is the Pods with the source and destination address of a frame, "" where
+// there is none.
+func (o *owners) of(frame []byte) (src, dst string) {
+	if len(o.pods) == 0 || len(frame) < packet.EthernetLen {
+		return "", ""
+	}
+	l := packet.ParseLayers(frame)
+	switch {
+	case l.L3 == 0:
+	case l.EtherType == packet.EtherTypeIPv4:
+		ip := packet.IPv4(frame[l.L3:])
+		return o.name(ip.Src()), o.name(ip.Dst())
+	case l.EtherType == packet.EtherTypeIPv6:
+		ip := packet.IPv6(frame[l.L3:])
+		return o.name(ip.Src()), o.name(ip.Dst())
+	case l.EtherType == packet.EtherTypeARP:
+		a := packet.ARP(frame[l.L3:])
+		return o.name(a.SPA()), o.name(a.TPA())
+	}
+	return "", ""
+}
+
+func (o *owners) name(a netip.Addr) string {
+	if n, ok := o.pods[a]; ok {
+		return n.Namespace + "/" + n.Name
+	}
+	return ""
+}
+
+// Ask is the packets that a query wants.
+func (l *lostLog) Ask(q *api.LostQuery) *api.LostPackets {
+	all, missed, next := l.Since(q.Since, func(p *api.LostPacket) bool { return wantsLost(q, p) })
+	if q.Last > 0 {
+		all = all[max(0, len(all)-q.Last):]
+	}
+	if all == nil {
+		all = []api.LostPacket{}
+	}
+	return &api.LostPackets{Packets: all, Missed: missed, Next: next}
+}
+
+// First is ask for who has not asked yet. The error is that there is nothing of the
+// query's Pod, nor the Pod.
+func (l *lostLog) First(v url.Values) (q api.LostQuery, answer *api.LostPackets, err error) {
+	if q, err = parseLostQuery(v); err != nil {
+		return q, nil, err
+	}
+	answer = l.Ask(&q)
+	if q.Pod != "" && len(answer.Packets) == 0 && q.Since == 0 {
+		answer.Note, err = l.p.absence(q.Pod)
+	}
+	if answer.Note == "" {
+		answer.Note = severedText(l.p.Severed(q.Pod))
+	}
+	return q, answer, err
+}
+
+func parseLostQuery(v url.Values) (q api.LostQuery, err error) {
+	q.Pod, q.Reason = v.Get("pod"), v.Get("reason")
+	if n := v.Get("n"); n != "" {
+		if q.Last, err = strconv.Atoi(n); err != nil || q.Last < 0 {
+			return q, fmt.Errorf("n=%q is no number of packets", n)
+		}
+	}
+	if n := v.Get("since"); n != "" {
+		if q.Since, err = strconv.ParseUint(n, 10, 64); err != nil {
+			return q, fmt.Errorf("since=%q is no number", n)
+		}
+	}
+	if namespace, name, ok := strings.Cut(q.Pod, "/"); q.Pod != "" && (!ok || namespace == "" || name == "") {
+		return q, fmt.Errorf("%q is not namespace/name of a Pod", q.Pod)
+	}
+	if q.Reason != "" && !slices.Contains(ReasonNames(), q.Reason) {
+		return q, fmt.Errorf("there is no reason %q%s; there are %s", q.Reason, flow.Suggest(q.Reason, ReasonNames()), strings.Join(ReasonNames(), ", "))
+	}
+	return q, nil
+}
+
+func wantsLost(q *api.LostQuery, p *api.LostPacket) bool {
+	return (q.Reason == "" || p.Reason == q.Reason) &&
+		(q.Pod == "" || slices.Contains([]string{p.Port.Pod, p.Source, p.Destination}, q.Pod))
+}
+
+// absence says why there may be nothing of a Pod here; "" when it has a port.
+func (p *Pipeline) absence(pod string) (string, error) {
+	n, err := p.PodName(pod)
+	if err != nil {
+		return "", err
+	}
+	at, err := p.Objects.PodPlace(n)
+	if err != nil || at.Port != 0 {
+		return "", err
+	}
+	if self, err := p.Objects.Self(); err != nil || at.Node == self.Node {
+		return fmt.Sprintf("Pod %s has no port in this switch", pod), nil
+	}
+	return fmt.Sprintf("Pod %s is on Node %s, whose agent tells of what it sends", pod, at.Node), nil
+}
+
+// PodName reads the name of a Pod, of which there are none in flow files.
+func (p *Pipeline) PodName(text string) (n cluster.Name, err error) {
+	if p.Objects == nil {
+		return n, errors.New("this agent's pipeline comes from flow files, which know no Pods")
+	}
+	var ok bool
+	if n.Namespace, n.Name, ok = strings.Cut(text, "/"); !ok || n.Namespace == "" || n.Name == "" || strings.Contains(n.Name, "/") {
+		return n, fmt.Errorf("%q is not namespace/name of a Pod", text)
+	}
+	return n, nil
+}

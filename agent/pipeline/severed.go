@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Severed is what packets do not reach: a Pod whose link is down or gone, or a Node that
+// does not answer. A caller that asks for dropped packets gets it with them.
+type Severed struct {
+	Who  string // as Pod namespace/name, or Node name at address
+	Port uint32 // the Pod's
+	node netip.Addr
+	why  string // what is wrong, behind who
+}
+
+// Severed finds the Pods whose links are down or gone (all, or the one that is asked for,
+// as namespace/name) and the Nodes that do not answer.
+func (p *Pipeline) Severed(pod string) (all []Severed) {
+	for _, r := range p.PortRecords() {
+		if r.Pod != "" && !r.Up && (pod == "" || pod == r.Pod) {
+			all = append(all, Severed{Who: "Pod " + r.Pod, Port: r.No, why: p.brokenText(r.No)})
+		}
+	}
+	for _, n := range p.SilentNodes() {
+		all = append(all, Severed{Who: p.nodeAt(n), node: n, why: " does not answer ARP or NDP: what goes there is lost"})
+	}
+	return all
+}
+
+// severedText names them, a line each.
+func severedText(all []Severed) string {
+	var lines []string
+	for _, s := range all {
+		lines = append(lines, s.Who+s.why)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// SeveredNews is what to say of those that came after an earlier look, and of those
+// that have gone since.
+func (p *Pipeline) SeveredNews(before, now []Severed) string {
+	var came []Severed
+	for _, s := range now {
+		if !slices.Contains(before, s) {
+			came = append(came, s)
+		}
+	}
+	for _, s := range before {
+		if slices.Contains(now, s) {
+			continue
+		}
+		if s.why = p.restored(&s); s.why != "" {
+			came = append(came, s)
+		}
+	}
+	return severedText(came)
+}
+
+// restored is what to say behind who was severed and is no more; "" where the port or
+// the Node itself is gone.
+func (p *Pipeline) restored(s *Severed) string {
+	if s.node.IsValid() {
+		if p.nodeAt(s.node) == s.Who {
+			return " answers ARP or NDP again"
+		}
+		return ""
+	}
+	for _, r := range p.PortRecords() {
+		if r.No == s.Port && r.Up && "Pod "+r.Pod == s.Who {
+			return fmt.Sprintf(": its link %s is up again", r.Link)
+		}
+	}
+	return ""
+}
+
+// nodeAt is the Node with an address, for a sentence.
+func (p *Pipeline) nodeAt(a netip.Addr) string {
+	if name := p.NodeName(a); name != a.String() {
+		return "Node " + name + " at " + a.String()
+	}
+	return "Node " + a.String()
+}

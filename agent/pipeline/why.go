@@ -1,0 +1,268 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/packetin"
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/host"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/trace"
+)
+
+// Why: may one end open a connection to another, and who says so. The first packet
+// of such a connection is made up and walks, as for a trace: conntrack answers from
+// a scratch copy of the connections, and nothing is sent, counted or learned.
+//
+//	why.go        the question, and the walk
+//	whyends.go    the two ends: Pods, Services, addresses
+//	whytell.go    the sentence, from the walk
+//	whydecide.go  in it: what policies decided, and why a packet goes nowhere
+//	whygoes.go    in it: where a packet goes
+//	whyseen.go    what was seen so far of such connections
+//	whyjoin.go    several Nodes asked, and their answers put together
+//	whytext.go    the answer in some lines, with what to do next
+//
+// A Service with several endpoints has a way to each, and all are walked.
+
+// givenBack is a packet as it left for a port, when it comes back by another.
+type givenBack struct {
+	by    tables.Port
+	frame []byte
+}
+
+// asking is a question under way.
+type asking struct {
+	p        *Pipeline
+	self     control.Self
+	first    *switchd.FirstPackets
+	from, to whyEnd
+	proto    uint8
+	src, dst netip.Addr
+	walker   *Walker
+}
+
+// Why answers a question.
+func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
+	if p.Objects == nil {
+		return nil, fmt.Errorf("%w; trace walks packets through it", ErrNoObjects)
+	}
+	self, err := p.Objects.Self()
+	if err != nil {
+		return nil, err
+	}
+	q := &asking{p: p, self: self, first: switchd.NewFirstPackets(p.Switch.Flows(), nodePortsOf(&self)), walker: &Walker{Pipeline: p, Node: self.Node}}
+	a := &api.WhyAnswer{Node: self.Node, Notes: p.notInForce(cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy)}
+	if r.Carried != nil {
+		err = q.carried(a, r.Carried)
+	} else {
+		err = q.ask(a, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.Conclude()
+	return a, nil
+}
+
+// notInForce are the objects of some kinds that are not as they should be.
+func (p *Pipeline) notInForce(kinds ...cluster.Kind) (notes []string) {
+	for _, s := range append(p.Objects.Statuses(), p.RefusedObjects(AnyKind)...) {
+		if s.State != ledger.Installed && slices.Contains(kinds, s.Object.Kind) {
+			notes = append(notes, fmt.Sprintf("%s is %s", objectText(s.Object), State(s)))
+		}
+	}
+	return notes
+}
+
+// ask walks from one end to the other, once for each endpoint.
+func (q *asking) ask(a *api.WhyAnswer, r *api.WhyRequest) error {
+	if err := q.findEnds(r); err != nil {
+		return err
+	}
+	if nobody := q.nobody(&q.from.place); nobody != "" {
+		a.Notes = append(a.Notes, nobody+": SpoofGuard stops a Pod that sends by it")
+	}
+	if q.to.place.Object == (cluster.Key{}) { // outside, where an Egress matters
+		a.Notes = append(a.Notes, q.p.notInForce(cluster.KindEgress)...)
+	}
+	a.Origin = q.from.place.Node
+	first := conntrack.Conn{InPort: q.entry(), Orig: conntrack.Direction{Tuple: conntrack.Tuple{
+		Src: q.src, Dst: q.dst, Proto: q.proto, SrcPort: cmp.Or(r.SourcePort, flow.FirstPort), DstPort: q.to.port,
+	}}}
+	if _, isICMP := icmpProtocols[q.proto]; isICMP {
+		first.Orig.SrcPort, first.Orig.DstPort = icmpProtocols[q.proto], 0
+	}
+	req := telemetry.TraceRequest{InPort: first.InPort, Frame: q.first.Compose(&first)}
+	chosen, err := q.walk(a, req)
+	if err != nil {
+		return err
+	}
+	a.Seen = q.look(q.places(chosen))
+	if chosen != nil {
+		return q.askEach(a, req, chosen)
+	}
+	return nil
+}
+
+// mostEndpoints is how many endpoints of a Service are asked.
+const mostEndpoints = 64
+
+// askEach walks to each endpoint of a Service. The way to the one that was chosen is in
+// the answer already.
+func (q *asking) askEach(a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step) error {
+	byHash := a.Ways[0]
+	a.Ways = nil
+	for i := range min(len(chosen.Group.Buckets), mostEndpoints) {
+		if i == chosen.Bucket {
+			a.Ways = append(a.Ways, byHash)
+			continue
+		}
+		req.Buckets = map[uint32]int{chosen.Group.ID: i}
+		if _, err := q.walk(a, req); err != nil {
+			return err
+		}
+	}
+	if more := len(chosen.Group.Buckets) - mostEndpoints; more > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not asked", more))
+	}
+	return nil
+}
+
+// icmpProtocols are the types of echo requests by protocol.
+var icmpProtocols = map[uint8]uint16{packet.ProtoICMP: packet.ICMPEcho, packet.ProtoICMPv6: packet.ICMPv6Echo}
+
+// entry is the port where packets of the first end enter.
+func (q *asking) entry() uint32 {
+	switch from := &q.from.place; {
+	case from.Port != 0:
+		return from.Port
+	case from.Tunnel && q.self.Tunnel.No != 0:
+		return q.self.Tunnel.No
+	}
+	return q.self.Gateway.No
+}
+
+// walk adds a way, and tells of the choice of an endpoint that it came by.
+func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.Step, error) {
+	t, err := q.p.walkDry(&req)
+	if err != nil {
+		return nil, err
+	}
+	return q.addWay(a, t)
+}
+
+// carried goes on with a packet that left another Node.
+func (q *asking) carried(a *api.WhyAnswer, c *api.Carried) error {
+	if c.To != q.self.Node {
+		return fmt.Errorf("this is Node %s; the packet goes to %s", q.self.Node, c.To)
+	}
+	w := &trace.Walk{InPort: trace.Port{No: q.self.Tunnel.No}, Frame: c.Frame, Length: len(c.Frame), Tunnel: c.Tunnel}
+	if c.Tunnel == nil {
+		w.InPort.No = q.self.Gateway.No
+		if err := q.readdress(w.Frame); err != nil {
+			return err
+		}
+	}
+	t, err := q.p.Trace(api.RequestOf(w))
+	if err != nil {
+		return err
+	}
+	if f, ok := packetin.FlightOf(c.Frame); ok {
+		q.src, q.dst, q.proto, q.to.port = f.Src, f.Dst, f.Proto, f.DstPort
+	}
+	q.from, q.to.place = q.someone(q.src), q.p.Objects.PlaceOf(q.dst)
+	chosen, err := q.addWay(a, t)
+	a.Seen = q.look(q.places(chosen))
+	return err
+}
+
+// readdress gives a frame that comes by the Node's own network the MAC addresses
+// that it has behind the gateway.
+func (q *asking) readdress(frame []byte) error {
+	f, ok := packetin.FlightOf(frame)
+	if !ok {
+		return errors.New("the packet that came from another Node is no IP packet")
+	}
+	to, here := q.first.Owners[f.Dst]
+	if !here {
+		to = q.first.Routers[q.self.Gateway.No]
+	}
+	e := packet.Ethernet(frame)
+	e.SetSrc(q.self.Gateway.MAC)
+	e.SetDst(to.MAC())
+	return nil
+}
+
+// addWay turns a trace into a way.
+func (q *asking) addWay(a *api.WhyAnswer, t *telemetry.Trace) (*telemetry.Step, error) {
+	walk, err := q.walker.Walk(t)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool { return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect })
+	var chosen *telemetry.Step
+	if i >= 0 {
+		chosen = &t.Steps[i]
+	}
+	tell := teller{asking: q, t: t, chosen: chosen, back: &givenBack{}}
+	way := tell.way()
+	tell.noteEdits(a)
+	way.Walks = trace.Joined{walk}
+	if tell.back.frame != nil {
+		err = q.goOn(&way, tell.back)
+	}
+	a.Ways = append(a.Ways, way)
+	return chosen, err
+}
+
+// goOn has a redirected packet come back as it left. Of policies nobody is asked again.
+func (q *asking) goOn(w *api.WhyWay, back *givenBack) error {
+	t, err := q.p.walkDry(&telemetry.TraceRequest{InPort: back.by.No, Frame: back.frame})
+	if err != nil {
+		return err
+	}
+	walk, err := q.walker.Walk(t)
+	if err != nil {
+		return err
+	}
+	rest := teller{asking: q, t: t, back: &givenBack{}}.way()
+	w.Walks, w.Next = append(w.Walks, walk), rest.Next
+	by := "if it comes back by " + back.by.Name + ", "
+	w.Advice = cmp.Or(rest.Advice, w.Advice)
+	if rest.Denied != "" {
+		w.Denied, w.Met = by+rest.Denied, rest.Met
+	}
+	for i, end := range rest.Ends {
+		w.Ends = append(w.Ends, map[bool]string{true: by}[i == 0]+end)
+	}
+	asked := func(d api.WhyDecision) bool { return d.Direction == ingress }
+	if i := slices.IndexFunc(rest.Decisions, asked); i >= 0 && !slices.ContainsFunc(w.Decisions, asked) {
+		w.Decisions = append(w.Decisions, rest.Decisions[i])
+	}
+	return nil
+}
+
+// ingress is the direction of a decision on what a Pod gets.
+const ingress = "ingress"
+
+// nodePortsOf are the ports of this Node that are no pod's, by its NodeConfig.
+func nodePortsOf(s *control.Self) *door.NodePorts {
+	return &door.NodePorts{
+		Gateway: s.Gateway.No, Tunnel: s.Tunnel.No, GatewayMAC: s.Gateway.MAC,
+		FarMAC: tables.GlobalVirtualMAC, Mark: host.ProbeMark, Addresses: s.GatewayAddresses,
+	}
+}

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/packetin"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
+)
+
+// The sentence, from the walk: who decided stands in the packet's registers, as
+// conjunction ids, or is the object behind the entry that a table gave.
+
+// teller reads one trace.
+type teller struct {
+	*asking
+	t      *telemetry.Trace
+	chosen *telemetry.Step // the choice of an endpoint; nil: none
+	back   *givenBack      // of a redirect, to be walked; without a frame: none
+}
+
+// way tells where the packet went: to the Node's kernel past the switch, nowhere, or
+// out of the switch.
+func (r teller) way() api.WhyWay {
+	w := api.WhyWay{What: r.what(), Endpoint: r.endpoint(), Decisions: r.decisions()}
+	switch {
+	case r.answeredByNode():
+		w.Ends = []string{"it is for the Node itself, whose kernel answers, and does not pass the switch"}
+		w.Advice = r.listening()
+	case r.withoutPort(&r.to.place):
+		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods says how far the Pod is"
+	case len(r.t.Verdict.Outputs) == 0:
+		w.Denied, w.Advice = r.denial(&w)
+		w.Met = r.met()
+	default:
+		r.leaves(&w)
+	}
+	if f, broken := r.p.LinkFault(r.from.place.Port); broken && w.Denied == "" && r.t.Live.Port == r.from.place.Port {
+		w.Ends, w.Advice = append(w.Ends, fmt.Sprintf("but %s sends nothing to the switch: its %s", &r.from, f.What)), f.Next
+	}
+	return w
+}
+
+// answeredByNode says whether a packet for this Node came in by its own gateway: its
+// kernel answers before the switch is asked.
+func (r teller) answeredByNode() bool {
+	to := &r.to.place
+	return r.chosen == nil && to.Object.Kind == cluster.KindNode && to.Node == r.self.Node &&
+		r.t.Live.Port == r.self.Gateway.No && !r.noEndpoint()
+}
+
+// listening is what to do about a connection to the Node itself.
+func (r teller) listening() string {
+	return fmt.Sprintf("if it fails all the same: does anything listen there (ss -ltnu on %s), and does the Node's firewall let it in?", r.self.Node)
+}
+
+// server is who is asked in the end: the endpoint, or else the second end.
+func (r teller) server() (name string, port uint16) {
+	if a, ok := r.endpointAddr(); ok {
+		e := r.someone(a.Addr())
+		return e.String(), a.Port()
+	}
+	return r.to.String(), r.to.port
+}
+
+func (r teller) endpointAddr() (netip.AddrPort, bool) {
+	if r.chosen == nil {
+		return netip.AddrPort{}, false
+	}
+	return switchd.EndpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
+}
+
+// endpoint is the endpoint with its Pod.
+func (r teller) endpoint() string {
+	a, ok := r.endpointAddr()
+	if !ok {
+		return ""
+	}
+	if e := r.someone(a.Addr()); e.place.Object.Kind == cluster.KindPod {
+		return fmt.Sprintf("%s (%s)", a, e.String())
+	}
+	return a.String()
+}
+
+// what is the traffic in words: tcp 80 from default/client-a to default/web-a.
+func (r teller) what() string {
+	to, _ := r.server()
+	if service := r.service(); service != "" && r.chosen != nil {
+		to += " by " + service
+	}
+	return fmt.Sprintf("%s from %s to %s", r.dial(), &r.from, to)
+}
+
+// dial is the protocol with the port that policies see.
+func (r teller) dial() string {
+	_, port := r.server()
+	name := strings.ToLower(packetin.ProtocolNames[r.proto])
+	if r.proto == packet.ProtoICMP || r.proto == packet.ProtoICMPv6 {
+		return name
+	}
+	return fmt.Sprintf("%s %d", name, port)
+}
+
+// service is the Service that the packet asked for; "" for none.
+func (r teller) service() string {
+	for _, o := range r.origins("ServiceLB") {
+		if o.Object.Kind == cluster.KindService {
+			return objectText(o.Object)
+		}
+	}
+	return ""
+}
+
+// origins are the objects behind the entries that one table gave, or all tables
+// when it is "".
+func (r teller) origins(table string) (all []ledger.Origin) {
+	for i := range r.t.Steps {
+		s := &r.t.Steps[i]
+		if s.Kind == telemetry.StepEntry && s.Entry != nil && (table == "" || TableName(r.t.Names, s.Table) == table) {
+			all = append(all, r.p.Objects.OriginsOf(s.Entry)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,366 @@
+package podports
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/ports"
+	"github.com/vishvananda/netlink"
+)
+
+// Ports keeps the switch's pod ports equal to the links that are there. A
+// pod's link vanishes with the pod, whenever that is, and may come back as
+// another link of the same name; neither may disturb the rest of the switch. A
+// port whose link the switch makes itself enters when it is wanted.
+//
+// The kernel's link messages only say "look again": what is done follows from
+// comparing what is wanted with what is there, so a lost message costs at most
+// the time until the next look.
+type Ports struct {
+	sw    portSwitch
+	open  func(config.Port) (ports.Port, error)
+	log   *slog.Logger
+	again chan struct{} // what is wanted has changed
+	// Tags lets pods send VLAN tags.
+	Tags bool
+
+	// Opened is called after a port was added, lost after one was removed whose link
+	// is gone.
+	Opened, Lost func()
+
+	mu      sync.Mutex
+	want    []config.Port
+	have    map[string]openPort  // by link; written under reconcile alone
+	failed  map[string]string    // last error of links that could not be opened
+	gone    map[string]string    // drivers of ports whose links are gone, by link
+	links   map[string]linkState // at the last look; nil before the first
+	refused bool                 // a port could not be opened in this look
+	retry   time.Duration        // since the look before, when one could not be then
+}
+
+// openPort is a port in the switch.
+type openPort struct {
+	config.Port
+	index  int // of its link
+	port   ports.Port
+	driver string // that the port has, where Port.Driver may be auto
+}
+
+// portSwitch is the part of dataplane.Switch that Ports uses.
+type portSwitch interface {
+	AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurity) error
+	SecurePort(no uint32, security l2.PortSecurity) error
+	RemovePort(no uint32) error
+}
+
+const (
+	// lookAgain is how long a lost link message waits for the next look.
+	lookAgain = 2 * time.Second
+	// firstRetry is how long a link that could not be opened waits for the next try; each
+	// further one takes twice as long, up to lookAgain. A queue of an agent before that
+	// was killed is free when the kernel has taken its socket apart.
+	firstRetry = 20 * time.Millisecond
+)
+
+// AtOnce is how many ports are opened at once: most of that is waiting for the
+// kernel.
+const AtOnce = 8
+
+// New keeps the ports of sw equal to want, once Run looks after them. open opens a port whose
+// link is there.
+func New(want []config.Port, sw portSwitch, open func(config.Port) (ports.Port, error), log *slog.Logger) *Ports {
+	return &Ports{
+		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
+		have: map[string]openPort{}, failed: map[string]string{}, gone: map[string]string{}, Opened: func() {}, Lost: func() {},
+	}
+}
+
+// Set says which ports are wanted from now on. It may be called from any
+// goroutine.
+func (p *Ports) Set(want []config.Port) {
+	p.mu.Lock()
+	p.want = want
+	p.mu.Unlock()
+	select {
+	case p.again <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Wanted are the ports that are wanted now.
+func (p *Ports) Wanted() []config.Port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.want
+}
+
+// Has says whether a link is open as a port of that number.
+func (p *Ports) Has(link string, no uint32) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.have[link].OFPort == no
+}
+
+// Missing is a port that is wanted and is not in the switch.
+type Missing struct {
+	config.Port
+	Why Fault
+}
+
+// Missing lists the ports that are wanted and not in the switch. It lists none before
+// the first look, and none of a nil p, which is that of a pipeline without a Node.
+func (p *Ports) Missing() (all []Missing) {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.want {
+		if _, in := p.have[w.Link]; in || p.links == nil {
+			continue
+		}
+		m := Missing{w, p.whyMissing(&w)}
+		m.Driver = cmp.Or(p.gone[w.Link], w.Driver)
+		all = append(all, m)
+	}
+	return all
+}
+
+// whyMissing says why a port that is wanted is not in the switch.
+func (p *Ports) whyMissing(w *config.Port) Fault {
+	link, there := p.links[w.Link]
+	_, was := p.gone[w.Link]
+	failed, tried := p.failed[w.Link]
+	switch {
+	case !there && was:
+		return Gone(w.Link, "is gone")
+	case !there && w.Driver != config.DriverTap:
+		return Gone(w.Link, "is not there")
+	case tried:
+		return Refused(w.Link, failed)
+	case there && !link.up:
+		return Down(w.Link, telemetry.DropNoSuchPort.String())
+	}
+	return Refused(w.Link, "the agent has not tried yet")
+}
+
+// Run looks after every link message and from time to time, until ctx
+// ends.
+func (p *Ports) Run(ctx context.Context) {
+	changes := make(chan netlink.LinkUpdate, 64)
+	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
+		p.log.Warn("no link messages; looking at the links from time to time", "error", err)
+		changes = nil
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(p.nextLook()):
+		case <-p.again:
+		case _, ok := <-changes:
+			if !ok { // the subscription broke; the ticker remains
+				changes = nil
+			}
+		}
+		p.Reconcile()
+	}
+}
+
+// nextLook is how long to wait after a look.
+func (p *Ports) nextLook() time.Duration {
+	if !p.refused {
+		p.retry = 0
+		return lookAgain
+	}
+	p.retry = min(max(2*p.retry, firstRetry), lookAgain)
+	return p.retry
+}
+
+// Reconcile looks at the links once: ports that are not wanted, or whose link
+// is gone, leave the switch; ports whose link is there and up enter it.
+func (p *Ports) Reconcile() {
+	there, err := linksUp()
+	if err != nil {
+		p.log.Error("cannot list links", "error", err)
+		return
+	}
+	want := p.look(there)
+	for _, had := range p.have {
+		at := slices.IndexFunc(want, func(p config.Port) bool { return opensAlike(had.Port, p) })
+		switch {
+		case at < 0:
+			p.remove(had.Port)
+			p.log.Info("port removed: it is not wanted any more", "port", had.Name, "link", had.Link)
+		case there[had.Link].index != had.index:
+			p.tellGone(&had)
+			p.remove(had.Port)
+			p.Lost()
+		case want[at] != had.Port:
+			p.secure(had, want[at].MAC)
+		case !there[had.Link].running:
+			had.port.Info() // the port sees it, too, and counts what is sent there as lost
+		}
+	}
+	p.refused = false
+	var missing []config.Port
+	for _, w := range want {
+		_, in := p.have[w.Link]
+		if link := there[w.Link]; !in && (link.up || w.Driver == config.DriverTap) {
+			missing = append(missing, w)
+		}
+	}
+	slices.SortStableFunc(missing, podsFirst)
+	p.addAll(missing)
+}
+
+// look keeps the links as they are at a look, and returns the ports that are wanted.
+// A port that is not wanted any more does not count as gone.
+func (p *Ports) look(there map[string]linkState) []config.Port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links = there
+	maps.DeleteFunc(p.gone, func(link, _ string) bool {
+		return !slices.ContainsFunc(p.want, func(w config.Port) bool { return w.Link == link })
+	})
+	return p.want
+}
+
+// tellGone notes and logs that the link of a port has vanished.
+func (p *Ports) tellGone(had *openPort) {
+	p.mu.Lock()
+	p.gone[had.Link] = had.driver
+	p.mu.Unlock()
+	f := Gone(had.Link, "is gone")
+	p.log.Warn("a port leaves the switch: its link is gone, and what is sent there is lost", "port", had.Name, "link", had.Link, "next", f.Next)
+}
+
+// podsFirst orders ports so that links of pods come before those that the switch makes.
+func podsFirst(a, b config.Port) int {
+	made := func(p config.Port) int {
+		if p.Driver == config.DriverTap {
+			return 1
+		}
+		return 0
+	}
+	return made(a) - made(b)
+}
+
+// addAll opens ports, some of them at once.
+func (p *Ports) addAll(missing []config.Port) {
+	if len(missing) == 1 { // as nearly always
+		p.add(missing[0])
+		return
+	}
+	var firstMegaflow sync.WaitGroup
+	room := make(chan struct{}, AtOnce)
+	for _, w := range missing {
+		room <- struct{}{}
+		firstMegaflow.Go(func() { p.runAdd(w, room) })
+	}
+	firstMegaflow.Wait()
+}
+
+// runAdd opens one of several ports, and makes room for the next.
+func (p *Ports) runAdd(w config.Port, room <-chan struct{}) {
+	p.add(w)
+	<-room
+}
+
+type linkState struct {
+	index   int
+	up      bool
+	running bool // and it has a carrier: the other end is up
+}
+
+// linksUp lists the links of the Node.
+func linksUp() (map[string]linkState, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	m := make(map[string]linkState, len(all))
+	for _, l := range all {
+		m[l.Name] = linkState{l.Index, l.Flags&net.FlagUp != 0, l.Flags&net.FlagRunning != 0}
+	}
+	return m, nil
+}
+
+func (p *Ports) remove(w config.Port) {
+	p.mu.Lock()
+	delete(p.have, w.Link)
+	p.mu.Unlock()
+	if err := p.sw.RemovePort(w.OFPort); err != nil {
+		p.log.Warn("port removed, with an error", "port", w.Name, "link", w.Link, "error", err)
+	}
+}
+
+// secure gives a port that is open the security of another MAC.
+func (p *Ports) secure(o openPort, mac config.MAC) {
+	o.MAC = mac
+	if err := p.sw.SecurePort(o.OFPort, Security(&o.Port, p.Tags)); err != nil {
+		p.log.Error("port security cannot be changed", "port", o.Name, "mac", mac, "error", err)
+		return
+	}
+	p.mu.Lock()
+	p.have[o.Link] = o
+	p.mu.Unlock()
+	p.log.Info("port security changed", "port", o.Name, "mac", mac)
+}
+
+// add opens a port. An error is logged once, and tried again later.
+func (p *Ports) add(w config.Port) {
+	o, err := p.enter(w)
+	if p.note(o, err); err != nil {
+		return
+	}
+	p.Opened()
+	i := o.port.Info()
+	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
+}
+
+// note takes down that a port is open, or why it is not; the same reason is logged
+// once.
+func (p *Ports) note(o openPort, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.failed, o.Link)
+		delete(p.gone, o.Link)
+		p.have[o.Link] = o
+		return
+	}
+	p.refused = true
+	if p.failed[o.Link] != err.Error() {
+		p.log.Error("port cannot be opened; trying again", "port", o.Name, "link", o.Link, "error", err)
+	}
+	p.failed[o.Link] = err.Error()
+}
+
+// enter opens a port and gives it to the switch.
+func (p *Ports) enter(w config.Port) (openPort, error) {
+	o := openPort{Port: w}
+	var err error
+	if o.port, err = p.open(w); err != nil {
+		return o, err
+	}
+	o.driver = o.port.Info().Driver // before the switch may take the port away
+	link, err := net.InterfaceByName(w.Link)
+	if err == nil {
+		o.index, err = link.Index, p.sw.AddSecuredPort(w.OFPort, o.port, Security(&w, p.Tags))
+	}
+	if err != nil {
+		return o, errors.Join(err, o.port.Close())
+	}
+	return o, nil
+}

@@ -1,0 +1,53 @@
+package podports
+
+import (
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/dataplane/l2"
+)
+
+// Port security of this Node's ports. The switch knows no Pods (dataplane/security.go);
+// so the agent gives it the addresses of each port:
+//
+//	a Pod's port    sends from the Pod's own MAC only; anything else is dropped
+//	gateway, tunnel send from any MAC, because they forward; no port may
+//	                teach the switch their own
+//	other ports     taps for TrafficControl and L7 inspection: no security
+//
+// The MAC goes with the port (Port.MAC). So it is in the flow snapshot, and a
+// successor has it before packets move.
+
+// Security is what a port of Pods, or of objects, may send.
+func Security(p *config.Port, tags bool) l2.PortSecurity {
+	if p.MAC == (config.MAC{}) {
+		return l2.PortSecurity{}
+	}
+	return l2.PortSecurity{MACs: [][6]byte{p.MAC}, Enforced: true, Tags: tags}
+}
+
+// opensAlike says whether two ports are opened alike. They may have different security.
+func opensAlike(p, q config.Port) bool {
+	p.MAC, q.MAC = config.MAC{}, config.MAC{}
+	return p == q
+}
+
+// MAC is the MAC of a port's Pod; zero for a port without a Pod.
+func MAC(p *cluster.SwitchPort) config.MAC {
+	if p.Pod == (cluster.Name{}) {
+		return config.MAC{}
+	}
+	return p.MAC
+}
+
+// SecurityOf is the security of a Node's ports by number, as its NodeConfig says.
+func SecurityOf(c *cluster.NodeConfig) map[uint32]l2.PortSecurity {
+	if c == nil {
+		return nil
+	}
+	all := map[uint32]l2.PortSecurity{c.Gateway.OFPort: {MACs: [][6]byte{c.Gateway.MAC}}}
+	for i := range c.Ports {
+		p := config.Port{MAC: MAC(&c.Ports[i])}
+		all[c.Ports[i].OFPort] = Security(&p, false)
+	}
+	return all
+}

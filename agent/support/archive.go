@@ -1,0 +1,111 @@
+package support
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"time"
+
+	"github.com/antrail/antrail/agent/api"
+)
+
+// Options are what an archive is made of.
+type Options struct {
+	Client  *api.Client
+	Version string // of this program
+	Config  string // file of the agent's configuration; "" for none
+	Log     string // file of the agent's log; "" for none
+	Drops   int    // of the last dropped packets, how many are traced
+	Redact  bool
+	Now     time.Time
+}
+
+// file is a file of an archive.
+type file struct {
+	name string
+	text []byte
+}
+
+// directory holds all files of an archive. It says nothing of the Node.
+const directory = "antrail-support"
+
+// collection is the files so far, and what could not be had.
+type collection struct {
+	o      Options
+	files  []file
+	errors []string
+}
+
+func (c *collection) add(name string, text []byte) { c.files = append(c.files, file{name, text}) }
+
+func (c *collection) fail(name string, err error) {
+	c.errors = append(c.errors, fmt.Sprintf("%s: %v", name, err))
+}
+
+// read adds a file of the Node, as edit leaves it.
+func (c *collection) read(name, from string, edit func([]byte) []byte) {
+	if from == "" {
+		return
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		c.fail(name, err)
+		return
+	}
+	c.add(name, edit(text))
+}
+
+// secret is a line of YAML whose key names a secret.
+var secret = regexp.MustCompile(`(?im)^(\s*-?\s*"?[a-z0-9_]*(?:psk|secret|password|passphrase|token|credential|privatekey|apikey)[a-z0-9_]*"?\s*:).*$`)
+
+// withoutSecrets is a configuration without the values of secrets. The agent's has none of its own: its token and
+// certificates are in files, which are not read here.
+func withoutSecrets(text []byte) []byte {
+	return secret.ReplaceAll(text, []byte("$1 withheld"))
+}
+
+// mostLog is how much of a log is kept, its end.
+const mostLog = 8 << 20
+
+func lastOfLog(text []byte) []byte {
+	if len(text) <= mostLog {
+		return text
+	}
+	text = text[len(text)-mostLog:]
+	_, text, _ = bytes.Cut(text, []byte("\n"))
+	return text
+}
+
+// versions adds those of the program and the kernel.
+func (c *collection) versions() {
+	kernel, err := os.ReadFile("/proc/version")
+	if err != nil {
+		c.fail("versions.txt", err)
+	}
+	text := fmt.Sprintf("%s\nkernel: %smade: %s\n", c.o.Version, kernel, c.o.Now.UTC().Format(time.RFC3339))
+	c.add("versions.txt", []byte(text))
+}
+
+// write writes the archive.
+func (c *collection) write(w io.Writer) error {
+	zipped := gzip.NewWriter(w)
+	archive := tar.NewWriter(zipped)
+	for _, f := range c.files {
+		h := &tar.Header{Name: path.Join(directory, f.name), Mode: 0o600, Size: int64(len(f.text)), ModTime: c.o.Now}
+		if err := archive.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := archive.Write(f.text); err != nil {
+			return err
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return err
+	}
+	return zipped.Close()
+}

@@ -1,0 +1,25 @@
+package support
+
+import (
+	"context"
+	"io"
+	"strings"
+)
+
+// Write writes the archive (tar, gzip) to w. What could not be had is in its file errors.txt, and Write
+// returns how many that were. The error is of w.
+func Write(ctx context.Context, w io.Writer, o Options) (missing int, err error) {
+	c := &collection{o: o}
+	c.ask(ctx)
+	c.read("config.yaml", o.Config, withoutSecrets)
+	c.read("agent.log", o.Log, lastOfLog)
+	c.versions()
+	missing = len(c.errors)
+	c.add("errors.txt", []byte(strings.Join(append(c.errors, ""), "\n")))
+	if o.Redact {
+		if err := c.redact(); err != nil {
+			return missing, err
+		}
+	}
+	return missing, c.write(w)
+}
