@@ -1,0 +1,9 @@
+// Package gc is profile gc: what Go's garbage collector does to a busy worker with a million
+// connections.
+//
+//	gc.go           the profile
+//	turns.go        the worker's turns, with collections and without
+//	parts.go        undisturbed parts of a window
+//	collections.go  forced collections, and Go's pauses
+//	ports.go        the worker's ports
+package gc

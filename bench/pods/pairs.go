@@ -1,0 +1,96 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/bench/report"
+	"github.com/antrail/antrail/bench/rig"
+)
+
+// pair is a contender: two pods, and what carries frames between them.
+type pair struct {
+	name string
+	// only is the single profile in which it takes part; empty means all.
+	only string
+	// client and server run a function in the pod's network namespace.
+	client, server func(func() error) error
+	// address is that of the server's pod, with a port that its policies allow.
+	address string
+	// waitWarm waits until so many streams flow as they will for long; nil if they do at once.
+	waitWarm func(ctx context.Context, streams int) error
+	// switches are process numbers of switches and agents; none if the kernel forwards.
+	switches []string
+	// agent is that of a lab's Node.
+	agent *api.Client
+	// setResting stops threads that never sleep while others are measured; nil if there are none.
+	setResting func(yes bool) error
+	close      func() error
+}
+
+// measureAwake measures while the pair does not rest.
+func (p *pair) measureAwake(measure func() ([]rig.Reading, error)) ([]rig.Reading, error) {
+	if p.setResting == nil {
+		return measure()
+	}
+	if err := p.setResting(false); err != nil {
+		return nil, err
+	}
+	readings, err := measure()
+	return readings, errors.Join(err, p.setResting(true))
+}
+
+// opener opens the contender with a name.
+type opener struct {
+	name string
+	open func() (*pair, error)
+}
+
+// openPairs opens the contenders that take part. absent says which ones this machine lacks, and why. With
+// an error, pairs are those that were opened.
+func openPairs(r *rig.Rig, openers []opener) (pairs []*pair, absent []string, err error) {
+	for _, o := range openers {
+		if !r.Wants(o.name) {
+			continue
+		}
+		p, err := o.open()
+		var missing report.MissingError
+		switch {
+		case errors.As(err, &missing):
+			absent = append(absent, missing.Error())
+			r.Say("%v", missing)
+		case err != nil:
+			return pairs, absent, err
+		default:
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs, absent, nil
+}
+
+// closePairs closes contenders.
+func closePairs(pairs []*pair) error {
+	var errs []error
+	for _, p := range pairs {
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
+}
+
+// measurePair measures a contender once. Traffic for each figure flows for window.
+type measurePair func(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error)
+
+// pairSides returns the pairs that take part in a profile, as sides.
+func pairSides(r *rig.Rig, profile string, pairs []*pair, measure measurePair) (sides []*rig.Side) {
+	for _, p := range pairs {
+		if p.only != "" && p.only != profile {
+			continue
+		}
+		sides = append(sides, &rig.Side{Name: p.name, Measure: func(ctx context.Context) ([]rig.Reading, error) {
+			return p.measureAwake(func() ([]rig.Reading, error) { return measure(ctx, p, r.Window) })
+		}})
+	}
+	return sides
+}

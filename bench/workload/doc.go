@@ -1,0 +1,9 @@
+// Package workload is what switches are measured with: packets between two pods, and the programs
+// that these packets pass.
+//
+//	programs.go        the examples' programs, and a single entry
+//	policies.go        a program with many rules of policies
+//	services.go        a program with many Services
+//	packets.go         packets of known and new connections
+//	servicepackets.go  packets to a ClusterIP
+package workload
