@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/tables"
 	"golang.org/x/sys/unix"
@@ -38,7 +40,7 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	ended := make(map[string]<-chan error)
 	for i := range l.Topology.Nodes {
 		n := &l.Topology.Nodes[i]
-		err := l.writeConfig(n, func(c *agent.Config) error {
+		err := l.writeConfig(n, func(c *config.Config) error {
 			c.Conntrack, c.Offload, c.KeepAwake, c.Tunnel.Driver, c.Page = o.Conntrack, o.Offload, o.KeepAwake, o.TunnelDriver, o.Page
 			if o.Walk {
 				c.ConnectionCache = new(bool)
@@ -76,9 +78,9 @@ func program(binary string) (string, error) {
 // pipeline says how an agent's configuration is completed with where its
 // pipeline comes from. What is built in is first put into the lab's directory,
 // where a user can look at it and change it.
-func (l *Lab) pipeline(o *Options) (func(*agent.Config) error, error) {
+func (l *Lab) pipeline(o *Options) (func(*config.Config) error, error) {
 	if o.FlowsDir != "" {
-		return func(c *agent.Config) error { return l.copyFlows(c, o.FlowsDir) }, nil
+		return func(c *config.Config) error { return l.copyFlows(c, o.FlowsDir) }, nil
 	}
 	manifests := filepath.Join(l.Dir, "manifests")
 	if o.Manifests == "" {
@@ -98,7 +100,7 @@ func (l *Lab) pipeline(o *Options) (func(*agent.Config) error, error) {
 			return nil, err
 		}
 	}
-	return func(c *agent.Config) error {
+	return func(c *config.Config) error {
 		c.Manifests = manifests
 		for i := range c.Ports {
 			c.Ports[i].OFPort = 0 // the NodeConfig's
@@ -140,7 +142,7 @@ func (l *Lab) setEncapMode(dir string) error {
 }
 
 // copyFlows puts a Node's flow files into the lab's directory.
-func (l *Lab) copyFlows(c *agent.Config, dir string) error {
+func (l *Lab) copyFlows(c *config.Config, dir string) error {
 	c.Flows, c.Groups, c.Meters = c.NodeName+".flows", c.NodeName+".groups", c.NodeName+".meters"
 	for _, name := range []string{c.Flows, c.Groups, c.Meters} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -155,7 +157,7 @@ func (l *Lab) copyFlows(c *agent.Config, dir string) error {
 }
 
 // writeConfig puts a Node's configuration into the lab's directory.
-func (l *Lab) writeConfig(n *Node, complete func(*agent.Config) error) error {
+func (l *Lab) writeConfig(n *Node, complete func(*config.Config) error) error {
 	c := l.Topology.Config(n, l.Dir, l.link)
 	for i := range c.Ports {
 		c.Ports[i].Driver = l.State.Driver
@@ -203,7 +205,7 @@ func (l *Lab) startAgent(node, binary string, flags ...string) (<-chan error, er
 // waitReady asks an agent until it is ready. When it ends instead, its last
 // words are the error.
 func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) error {
-	client := agent.NewClient(l.Socket(node))
+	client := api.NewClient(l.Socket(node))
 	for {
 		err := client.Ready(ctx)
 		if err == nil {

@@ -45,7 +45,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
@@ -101,10 +101,10 @@ type Options struct {
 	// KeepAwake is the agents' word of that name; "" for what it is when not given.
 	KeepAwake string
 	// Conntrack is the agents' section about connections.
-	Conntrack agent.Conntrack
+	Conntrack config.Conntrack
 
 	// Page is where each agent serves its page, in its Node's namespace.
-	Page agent.PageConfig
+	Page config.Page
 
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
@@ -147,7 +147,7 @@ func (o *Options) setDefaults() {
 	o.Nodes = cmp.Or(o.Nodes, len(TwoNodes().Nodes))
 	o.Driver = cmp.Or(o.Driver, DefaultDriver())
 	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
-	o.TunnelDriver = cmp.Or(o.TunnelDriver, agent.DriverKernel)
+	o.TunnelDriver = cmp.Or(o.TunnelDriver, config.DriverKernel)
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
@@ -158,13 +158,13 @@ func (o *Options) check() error {
 	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
 		return fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
 	}
-	if !agent.KnownDriver(o.Driver) {
+	if !config.KnownDriver(o.Driver) {
 		return fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
 	}
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
 		return fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
 	}
-	if !agent.KnownTunnelDriver(o.TunnelDriver) {
+	if !config.KnownTunnelDriver(o.TunnelDriver) {
 		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
 	}
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
@@ -179,12 +179,12 @@ func (o *Options) check() error {
 // DefaultDriver is the driver of a lab's pods' ports when nobody says: what
 // ANTRAIL_DRIVER in the environment says, by which tests run on each, or as agents
 // choose.
-func DefaultDriver() string { return cmp.Or(os.Getenv("ANTRAIL_DRIVER"), agent.DriverAuto) }
+func DefaultDriver() string { return cmp.Or(os.Getenv("ANTRAIL_DRIVER"), config.DriverAuto) }
 
 // DefaultOffload is what a lab's agents do with established connections when
 // nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run
 // either way, or as agents do.
-func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), agent.OffloadAuto) }
+func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), config.OffloadAuto) }
 
 // make does the steps of Up.
 func (l *Lab) make(ctx context.Context, o *Options) error {
@@ -282,7 +282,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 		mtu: l.Topology.MTU(), addresses: within(p.Address, n.PodCIDR), gateways: n.Gateway.Both(),
 		offloads: ports.DisableTunnelSegmentation,
 	}
-	if l.State.Driver == agent.DriverAFXDP {
+	if l.State.Driver == config.DriverAFXDP {
 		e.offloads = nil // the kernel cuts segments before XDP, and checksums may stay undone
 	}
 	return e.connect()

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 // fakeNotes are what the tests' agents know of links and Nodes, a line each.
 const fakeNotes = "Pod default/x, whose link veth-x is down\nNode node-c at 192.0.2.3 does not answer"
 
-func runFakeAgent(config string) error {
-	c, err := agent.LoadConfig(config)
+func runFakeAgent(file string) error {
+	c, err := config.Load(file)
 	if err != nil {
 		return err
 	}

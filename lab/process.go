@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -53,18 +54,52 @@ func (p Process) alive() bool {
 	return ok && now == p
 }
 
-// end asks the processes to end, waits, and kills those that do not listen. It
-// says which had to be killed.
+// end asks the processes to end, waits, and kills those that do not. The error names those
+// that it killed, and has the goroutines of programs in Go.
 func end(all []Process, patience time.Duration) error {
 	signal(all, unix.SIGTERM)
-	if left := waitGone(all, patience); len(left) > 0 {
-		signal(left, unix.SIGKILL)
-		if stuck := waitGone(left, patience); len(stuck) > 0 {
-			return fmt.Errorf("processes %v do not end", stuck)
-		}
-		return fmt.Errorf("processes %v did not end within %s of SIGTERM and were killed", left, patience)
+	left := waitGone(all, patience)
+	if len(left) == 0 {
+		return nil
 	}
-	return nil
+	err := fmt.Errorf("processes %v did not end within %s of SIGTERM and were killed", left, patience)
+	for _, p := range left {
+		if said := p.quit(); said != "" {
+			err = fmt.Errorf("%w\nprocess %d, after SIGQUIT:\n%s", err, p.PID, said)
+		}
+	}
+	signal(left, unix.SIGKILL)
+	if stuck := waitGone(left, patience); len(stuck) > 0 {
+		return fmt.Errorf("processes %v do not end, even by SIGKILL: %w", stuck, err)
+	}
+	return err
+}
+
+const (
+	quitTime = time.Second // in which a process writes its goroutines
+	quitSaid = 30_000      // bytes of them in an error: a few hundred goroutines
+)
+
+// quit sends SIGQUIT, at which a program in Go ends and writes its goroutines, and returns
+// what the process then writes to its standard error: the first quitSaid bytes. It is "" if
+// standard error is not a file.
+func (p Process) quit() string {
+	log, err := os.Open(fmt.Sprintf("/proc/%d/fd/2", p.PID))
+	if err != nil {
+		return ""
+	}
+	defer log.Close()
+	at, err := log.Stat()
+	if err != nil || !at.Mode().IsRegular() {
+		return ""
+	}
+	signal([]Process{p}, unix.SIGQUIT)
+	waitGone([]Process{p}, quitTime)
+	said, err := io.ReadAll(io.NewSectionReader(log, at.Size(), quitSaid))
+	if err != nil {
+		return err.Error()
+	}
+	return string(said)
 }
 
 func signal(all []Process, s unix.Signal) {

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
 
 // Status is a lab as `antrail lab status` shows it.
@@ -72,10 +72,10 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	client := agent.NewClient(s.Socket)
+	client := api.NewClient(s.Socket)
 	if err := client.Ready(ctx); err != nil {
 		s.Agent = err.Error()
-	} else if drops, err := client.Lost(ctx, &agent.LostQuery{Last: 1}); err == nil && drops.Note != "" {
+	} else if drops, err := client.Lost(ctx, &api.LostQuery{Last: 1}); err == nil && drops.Note != "" {
 		s.Notes = strings.Split(drops.Note, "\n")
 	}
 	for _, a := range l.State.Agents {

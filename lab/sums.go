@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
 
 // Sums is what became of all packets of a Node's switch, since its agent was started.
 // The error says where the sums do not agree.
-func (l *Lab) Sums(ctx context.Context, node string) (*agent.SumsRecord, error) {
-	var r agent.SumsRecord
-	if err := agent.NewClient(l.Socket(node)).JSON(ctx, "/sums", nil, &r); err != nil {
+func (l *Lab) Sums(ctx context.Context, node string) (*api.SumsRecord, error) {
+	var r api.SumsRecord
+	if err := api.NewClient(l.Socket(node)).JSON(ctx, "/sums", nil, &r); err != nil {
 		return nil, err
 	}
 	if r.Fault != "" {

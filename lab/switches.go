@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/door"
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +15,7 @@ import (
 // whose agent was killed goes on, in the Node's namespace.
 
 // SwitchSocket is the door of a Node's switch.
-func (l *Lab) SwitchSocket(node string) string { return agent.SwitchSocket(l.Socket(node)) }
+func (l *Lab) SwitchSocket(node string) string { return config.SwitchSocket(l.Socket(node)) }
 
 // SwitchPID is the process of a Node's switch. The error is that of a switch that does not
 // answer.

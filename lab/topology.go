@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
@@ -37,7 +37,7 @@ func (t *Topology) MTU() int {
 	if t.Encap == tables.NoEncap {
 		return underlayMTU
 	}
-	return agent.DefaultMTU(t.Tunnel, t.IPv6Underlay)
+	return config.DefaultMTU(t.Tunnel, t.IPv6Underlay)
 }
 
 // Subnets are those of the underlay.
@@ -54,7 +54,7 @@ type Node struct {
 	Address    Dual[netip.Prefix] // on the underlay
 	PodCIDR    Dual[netip.Prefix]
 	Gateway    Dual[netip.Addr]
-	GatewayMAC agent.MAC
+	GatewayMAC config.MAC
 	Pods       []Pod
 }
 
@@ -62,7 +62,7 @@ type Node struct {
 type Pod struct {
 	Name    string
 	Address Dual[netip.Addr]
-	MAC     agent.MAC
+	MAC     config.MAC
 	OFPort  uint32
 }
 
@@ -142,7 +142,7 @@ func TwoNodes() Topology {
 	}
 }
 
-func mac(text string) (m agent.MAC) {
+func mac(text string) (m config.MAC) {
 	if err := m.UnmarshalText([]byte(text)); err != nil {
 		panic(err)
 	}
@@ -151,16 +151,16 @@ func mac(text string) (m agent.MAC) {
 
 // Config is the configuration of a Node's agent, but for where its pipeline comes
 // from. link names the host end of a pod's veth; dir is where the socket goes.
-func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *agent.Config {
-	c := &agent.Config{
+func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *config.Config {
+	c := &config.Config{
 		NodeName: n.Name,
 		Socket:   fmt.Sprintf("%s/%s.sock", dir, n.Name),
-		Gateway: agent.Gateway{
+		Gateway: config.Gateway{
 			MAC:       n.GatewayMAC,
 			Addresses: within(n.Gateway, n.PodCIDR),
 			MTU:       t.MTU(),
 		},
-		Tunnel:   agent.Tunnel{Type: t.Tunnel.String(), LocalAddress: t.TunnelEnd(n)},
+		Tunnel:   config.Tunnel{Type: t.Tunnel.String(), LocalAddress: t.TunnelEnd(n)},
 		PodCIDRs: n.PodCIDR.Both(),
 	}
 	if t.Encap != tables.Encap {
@@ -168,14 +168,14 @@ func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *ag
 	}
 	for _, peer := range t.Nodes {
 		if peer.Name != n.Name {
-			c.Peers = append(c.Peers, agent.Peer{
+			c.Peers = append(c.Peers, config.Peer{
 				Name: peer.Name, Address: t.TunnelEnd(&peer), PodCIDRs: peer.PodCIDR.Both(), Gateways: peer.Gateway.Both(),
 				NodeIPs: addrsOf(peer.Address).Both(),
 			})
 		}
 	}
 	for _, p := range n.Pods {
-		c.Ports = append(c.Ports, agent.Port{Name: p.Name, OFPort: p.OFPort, Link: link(p.Name)})
+		c.Ports = append(c.Ports, config.Port{Name: p.Name, OFPort: p.OFPort, Link: link(p.Name)})
 	}
 	return c
 }

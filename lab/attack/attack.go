@@ -36,7 +36,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) (r *Report, err error) {
 		return nil, err
 	}
 	o.Lab.Nodes, o.Lab.Transient, o.Lab.Progress, o.Lab.Manifests = 2, true, o.Progress, dir
-	o.Lab.Conntrack, o.Lab.Page = agent.Conntrack{Max: tableSize}, agent.PageConfig{Address: pageAddress}
+	o.Lab.Conntrack, o.Lab.Page = config.Conntrack{Max: tableSize}, config.Page{Address: pageAddress}
 	if o.Lab.StateDir == "" {
 		o.Lab.StateDir = lab.StateDir()
 	}

@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/packet/packettest"
 )
 
@@ -78,7 +78,7 @@ func (s *stage) hijack(victim host, name, link string) (sent int, err error) {
 	arrival, err := third.watch(name, link, victim.mac)
 	if err == nil {
 		err = third.probe(victim)
-		time.Sleep(settle)
+		arrival.await(forgeries) // any that goes to the attacker has come by then, too
 		came, stolen := arrival.count(), theft.count()
 		if err == nil && (came < forgeries || stolen > 0) {
 			err = damage{fmt.Errorf("%d of %d frames for %s reached it, %d came to the attacker", came, forgeries, name, stolen)}
@@ -137,7 +137,7 @@ func wantOwnMACs(ctx context.Context, s *stage) error {
 			port = p.OFPort
 		}
 	}
-	var all []agent.LearnedMAC
+	var all []api.LearnedMAC
 	if err := s.agent(nodeA).JSON(ctx, "/fdb", nil, &all); err != nil {
 		return err
 	}

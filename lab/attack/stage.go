@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/raw"
 	"golang.org/x/sys/unix"
@@ -86,7 +86,7 @@ func (s *stage) node(name string) *lab.Node {
 }
 
 // agent asks the agent of a Node.
-func (s *stage) agent(node string) *agent.Client { return agent.NewClient(s.lab.Socket(node)) }
+func (s *stage) agent(node string) *api.Client { return api.NewClient(s.lab.Socket(node)) }
 
 // in runs f in the namespace of a pod or a Node.
 func (s *stage) in(name string, f func() error) error {
@@ -137,6 +137,7 @@ func (s *stage) openSocket(pod string) error {
 type watcher struct {
 	socket *raw.Socket
 	own    [6]byte
+	seen   atomic.Int32
 	stop   atomic.Bool
 	ended  chan int
 }
@@ -159,7 +160,6 @@ func (s *stage) watch(name, link string, own [6]byte) (*watcher, error) {
 // runWatch counts until it is told to stop and no more frames wait.
 func (w *watcher) runWatch(marker []byte) {
 	defer w.socket.Close()
-	n := 0
 	for {
 		wait, last := 10*time.Millisecond, w.stop.Load()
 		if last { // others' packets never end: what has come so far is enough
@@ -168,13 +168,24 @@ func (w *watcher) runWatch(marker []byte) {
 		f, err := w.socket.Receive(wait)
 		switch {
 		case err != nil, f == nil && last:
-			w.ended <- n
+			w.ended <- int(w.seen.Load())
 			return
 		case len(f) >= 14 && !bytes.Equal(f[6:12], w.own[:]) && bytes.Contains(f, marker):
-			n++
+			w.seen.Add(1)
 		}
 	}
 }
+
+// await waits until so many frames have come, for mostAwaited at most.
+func (w *watcher) await(n int) {
+	for began := time.Now(); int(w.seen.Load()) < n && time.Since(began) < mostAwaited; {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// mostAwaited is how long frames that must arrive may be under way. A machine whose
+// processors are taken by others has taken more than 100 ms.
+const mostAwaited = 5 * time.Second
 
 // count stops the watcher and returns how many packets of the attack it saw.
 func (w *watcher) count() int {

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 )
 
@@ -27,7 +28,7 @@ const (
 // TestAnsweredFlows: while one pod holds 22,000 answered UDP connections in a table of
 // 20,000, the connects of all others succeed, and the counters name the pod that pays.
 func TestAnsweredFlows(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{Conntrack: agent.Conntrack{Max: answeredTable}}))
+	w, err := newWorld(upWith(t, lab.Options{Conntrack: config.Conntrack{Max: answeredTable}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func (w *world) askAll(t *testing.T) (asked, failed int) {
 // portCounters are those counters of a Node's connections that are one for each port.
 func portCounters(t *testing.T, w *world, node, name string) map[string]uint64 {
 	t.Helper()
-	var all []agent.Counter
+	var all []api.Counter
 	if err := w.agent(node).JSON(t.Context(), "/conntrack/stats", nil, &all); err != nil {
 		t.Fatal(err)
 	}

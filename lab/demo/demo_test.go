@@ -4,20 +4,20 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/internal/reaptest"
@@ -28,7 +28,17 @@ import (
 // antrail is the binary that the labs of these tests run.
 var antrail string
 
-func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
+// labsAtOnce is how many parallel tests run at a time. Those have a lab each, and wait most
+// of their time for what must not come.
+const labsAtOnce = "4"
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", labsAtOnce); err != nil {
+		panic(err)
+	}
+	os.Exit(antrailtest.Main(m, &antrail))
+}
 
 // up makes a lab of two Nodes with real agents; it goes when the test ends. The
 // agents' logs are shown when the test fails.
@@ -87,14 +97,16 @@ func allChecks(t *testing.T, w *world) []check {
 // without, and with connections offloaded: every check as a test of its own, of
 // both address families.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	for _, d := range []struct{ asked, driver, why string }{
-		{agent.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
-		{agent.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for; partial checksums leave as they came"},
+		{config.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
+		{config.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for; partial checksums leave as they came"},
 	} {
 		for name, o := range map[string]lab.Options{
-			"cache": {Offload: agent.OffloadOff}, "walk": {Offload: agent.OffloadOff, Walk: true}, "offload": {Offload: agent.OffloadAuto},
+			"cache": {Offload: config.OffloadOff}, "walk": {Offload: config.OffloadOff, Walk: true}, "offload": {Offload: config.OffloadAuto},
 		} {
 			t.Run(d.asked+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				o.Driver = d.asked
 				w, err := newWorld(upWith(t, o))
 				if err != nil {
@@ -112,11 +124,13 @@ func TestDemo(t *testing.T) {
 // TestDemoOfWays is the demo in the tunnels that it does not have by default, and
 // without a tunnel.
 func TestDemoOfWays(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]lab.Options{
 		"vxlan": {Tunnel: "vxlan"}, "gre": {Tunnel: "gre"}, "noEncap": {EncapMode: "noEncap"}, "hybrid": {EncapMode: "hybrid"},
-		"afxdp": {TunnelDriver: agent.DriverAFXDP},
+		"afxdp": {TunnelDriver: config.DriverAFXDP},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w, err := newWorld(upWith(t, o))
 			if err != nil {
 				t.Fatal(err)
@@ -132,11 +146,11 @@ func TestDemoOfWays(t *testing.T) {
 func wantReplayed(t *testing.T, w *world, want bool) {
 	t.Helper()
 	for _, n := range w.lab.Topology.Nodes {
-		var all []agent.Counter
+		var all []api.Counter
 		if err := w.agent(n.Name).JSON(t.Context(), "/cache", nil, &all); err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(all, func(c agent.Counter) bool { return c.Name == dataplane.CacheHit.String() })
+		i := slices.IndexFunc(all, func(c api.Counter) bool { return c.Name == telemetry.CacheHit.String() })
 		if i < 0 || (all[i].Value > 0) != want {
 			t.Errorf("%s: packets were replayed: want %v, counters %+v", n.Name, want, all)
 		}
@@ -148,7 +162,7 @@ func wantDriver(t *testing.T, w *world, driver, why string) {
 	t.Helper()
 	pods := 0
 	for _, n := range w.lab.Topology.Nodes {
-		var all []agent.PortRecord
+		var all []api.PortRecord
 		if err := w.agent(n.Name).JSON(t.Context(), "/ports", nil, &all); err != nil {
 			t.Fatal(err)
 		}
@@ -194,6 +208,7 @@ func runChecks(t *testing.T, w *world, all []check) {
 // denied connects, and who was allowed meets silence. Then the same by taking
 // the policies away.
 func TestManifestsChangeUnderTheAgent(t *testing.T) {
+	t.Parallel()
 	dir := exampleAnd(t, nil, "")
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
 	if err != nil {
@@ -247,6 +262,7 @@ func waitConnected(t *testing.T, w *world, a attempt) {
 
 // TestDemoWithFlowFiles: hand-written flow files do as well. These are IPv4 only.
 func TestDemoWithFlowFiles(t *testing.T) {
+	t.Parallel()
 	w, err := newWorld(upWith(t, lab.Options{FlowsDir: "../../examples/two-nodes"}))
 	if err != nil {
 		t.Fatal(err)
@@ -291,12 +307,12 @@ func TestPodDeletedUnderTheAgent(t *testing.T) {
 // waitPorts waits until a Node's switch has so many ports, with a carrier each.
 func waitPorts(t *testing.T, w *world, node string, want int) {
 	t.Helper()
-	var all []agent.PortRecord
+	var all []api.PortRecord
 	for range 1000 {
 		if err := w.agent(node).JSON(t.Context(), "/ports", nil, &all); err != nil {
 			t.Fatal(err)
 		}
-		up := slices.DeleteFunc(slices.Clone(all), func(p agent.PortRecord) bool { return !p.Up })
+		up := slices.DeleteFunc(slices.Clone(all), func(p api.PortRecord) bool { return !p.Up })
 		if len(up) == want {
 			return
 		}
@@ -322,8 +338,8 @@ func TestAgentLeavesNothing(t *testing.T) {
 	err = ns.Do(func() error {
 		links, err := netlink.LinkList()
 		for _, link := range links {
-			if link.Attrs().Name == agent.DefaultGateway {
-				t.Errorf("link %s is there", agent.DefaultGateway)
+			if link.Attrs().Name == config.DefaultGateway {
+				t.Errorf("link %s is there", config.DefaultGateway)
 			}
 			if x := link.Attrs().Xdp; x != nil && x.Attached {
 				t.Errorf("link %s has an XDP program", link.Attrs().Name)
@@ -381,59 +397,4 @@ func TestAgentRestarts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// TestIdleAgentSleeps counts how often a switch's workers wake up when nothing
-// comes: once a second, and for the odd ARP. Its goroutines are stopped without signals.
-func TestIdleAgentSleeps(t *testing.T) {
-	l := up(t)
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", switchPID(t, l, l.State.Agents[0].Node)))
-	if err != nil || !bytes.Contains(environ, []byte("asyncpreemptoff=1")) {
-		t.Errorf("the switch's environment: %v\n%q", err, environ)
-	}
-	w := &world{lab: l, addresses: addresses(l, false)}
-	if _, err := w.ping("client-a", "client-b", patience); err != nil {
-		t.Fatal(err)
-	}
-	const watch = 3 * time.Second
-	sleeps, ticks := idleCounters(t, w)
-	time.Sleep(watch)
-	sleepsAfter, ticksAfter := idleCounters(t, w)
-	const perSecond = 100 // USER_HZ
-	t.Logf("in %v: %d sleeps, %.1f %% of a core", watch, sleepsAfter-sleeps,
-		100*float64(ticksAfter-ticks)/perSecond/watch.Seconds())
-	if n := sleepsAfter - sleeps; n < 1 || n > 100 {
-		t.Errorf("%d sleeps in %v, want a few", n, watch)
-	}
-}
-
-// idleCounters reads how often the workers of node-a slept, and the processor
-// time of its agent in clock ticks.
-func idleCounters(t *testing.T, w *world) (sleeps, ticks int) {
-	t.Helper()
-	b, err := w.agent("node-a").Get(t.Context(), "/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if n, ok := strings.CutPrefix(line, "antrail_worker_sleeps_total "); ok {
-			sleeps, err = strconv.Atoi(strings.TrimSpace(n))
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.lab.State.Agents[0].Process.PID))
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+2:]))
-	for _, f := range fields[14-3 : 16-3] { // utime, stime
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ticks += n
-	}
-	return sleeps, ticks
 }

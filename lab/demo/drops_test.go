@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -52,7 +53,7 @@ func dropWorld(t *testing.T) *world {
 	t.Helper()
 	dir := exampleAnd(t, nil, dropping)
 	const zone6 = 65510
-	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, Conntrack: agent.Conntrack{NewRate: 100, Zones: map[uint16]uint32{zone6: 0}}}))
+	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, Conntrack: config.Conntrack{NewRate: 100, Zones: map[uint16]uint32{zone6: 0}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,6 +208,7 @@ func (f frames) tunnelKinds() []dropKind {
 // real packets, and each named by antrail drops with its table, entry and object;
 // after all of them the switches account for every packet.
 func TestDropsAreNamed(t *testing.T) {
+	t.Parallel()
 	w := dropWorld(t)
 	f := frames{w}
 	var all []dropKind
@@ -246,7 +248,7 @@ func TestDropsAreNamed(t *testing.T) {
 // lostSince is the number of the last lost packet until now.
 func lostSince(t *testing.T, w *world, node string) uint64 {
 	t.Helper()
-	l, err := w.agent(node).Lost(t.Context(), &agent.LostQuery{Last: 1})
+	l, err := w.agent(node).Lost(t.Context(), &api.LostQuery{Last: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +301,7 @@ const (
 // wantNamed waits until the loss is told as it should be.
 func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 	t.Helper()
-	q := agent.LostQuery{Reason: k.reason, Since: since}
+	q := api.LostQuery{Reason: k.reason, Since: since}
 	var got []string
 	for range looks {
 		time.Sleep(lookEvery)
@@ -322,6 +324,6 @@ func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 
 // names says whether a record is of this kind. Bytes are there unless a port kept
 // none.
-func (k *dropKind) names(p *agent.LostPacket) bool {
+func (k *dropKind) names(p *api.LostPacket) bool {
 	return (k.table == "" || p.Table == k.table) && strings.Contains(p.Object(), k.object) && (p.Entry != nil) == k.entry && len(p.Frame) > 0
 }

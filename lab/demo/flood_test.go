@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/raw"
 	"github.com/antrail/antrail/packet"
@@ -41,7 +42,7 @@ var (
 )
 
 func TestFlood(t *testing.T) {
-	l := upWith(t, lab.Options{Conntrack: agent.Conntrack{Max: floodTable, NewRate: -1}})
+	l := upWith(t, lab.Options{Conntrack: config.Conntrack{Max: floodTable, NewRate: -1}})
 	w, err := newWorld(l)
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +223,7 @@ func residentMemory(t *testing.T, l *lab.Lab, node string) int {
 // label.
 func connectionCounters(t *testing.T, w *world, node string) map[string]uint64 {
 	t.Helper()
-	var all []agent.Counter
+	var all []api.Counter
 	if err := w.agent(node).JSON(t.Context(), "/conntrack/stats", nil, &all); err != nil {
 		t.Fatal(err)
 	}

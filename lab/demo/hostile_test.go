@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -20,7 +20,7 @@ import (
 type hostile struct {
 	name   string
 	frame  []byte
-	reason dataplane.DropReason
+	reason telemetry.DropReason
 }
 
 // TestHostilePod sends each frame from client-a. None arrives at web-a, and the agent
@@ -66,29 +66,29 @@ func (f frames) hostile(t *testing.T) []hostile {
 	packet.IPv4(expired[packet.EthernetLen:]).SetTTL(0)
 	packet.IPv4(expired[packet.EthernetLen:]).UpdateChecksum()
 	return []hostile{
-		{"ARP with the gateway's MAC", claims(gateway), dataplane.DropForeignMAC},
-		{"ARP with another pod's MAC", claims(web.MAC), dataplane.DropForeignMAC},
-		{"a VLAN tag", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.VLAN = 5 }), dataplane.DropVLANTag},
-		{"UDP to ff02::1", packettest.UDP6(group), dataplane.DropIPv6Multicast},
-		{"UDP to ff02::1 and web-a's MAC", packettest.UDP6(toWeb), dataplane.DropMulticastMAC},
-		{"an ND redirect", packettest.ICMP6(message, packet.ICMPv6Redirect, 0, 0), dataplane.DropNDForbidden},
-		{"neighbour discovery in a fragment", packettest.Extend6(packettest.ICMP6(message, packet.ICMPv6NeighborAdvert, 0, 0), wholePiece), dataplane.DropNDForbidden},
-		{"a loose source route", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.IPOptions = []byte{131, 7, 4, 10, 10, 0, 1, 0} }), dataplane.DropSourceRoute},
-		{"a routing header of type 0", packettest.Extend6(f.tcp6("client-a", "web-a", 80), []byte{packet.ProtoRouting, 0, 0, 1, 0, 0, 0, 0}), dataplane.DropSourceRoute},
-		{"nine extension headers", packettest.Extend6(f.tcp6("client-a", "web-a", 80), slices.Repeat([][]byte{{packet.ProtoDestOpts, 0, 1, 4, 0, 0, 0, 0}}, 9)...), dataplane.DropExtHeaders},
-		{"TTL 0", expired, dataplane.DropTTLZero},
+		{"ARP with the gateway's MAC", claims(gateway), telemetry.DropForeignMAC},
+		{"ARP with another pod's MAC", claims(web.MAC), telemetry.DropForeignMAC},
+		{"a VLAN tag", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.VLAN = 5 }), telemetry.DropVLANTag},
+		{"UDP to ff02::1", packettest.UDP6(group), telemetry.DropIPv6Multicast},
+		{"UDP to ff02::1 and web-a's MAC", packettest.UDP6(toWeb), telemetry.DropMulticastMAC},
+		{"an ND redirect", packettest.ICMP6(message, packet.ICMPv6Redirect, 0, 0), telemetry.DropNDForbidden},
+		{"neighbour discovery in a fragment", packettest.Extend6(packettest.ICMP6(message, packet.ICMPv6NeighborAdvert, 0, 0), wholePiece), telemetry.DropNDForbidden},
+		{"a loose source route", f.tcp("client-a", "web-a", 80, func(o *packettest.Options) { o.IPOptions = []byte{131, 7, 4, 10, 10, 0, 1, 0} }), telemetry.DropSourceRoute},
+		{"a routing header of type 0", packettest.Extend6(f.tcp6("client-a", "web-a", 80), []byte{packet.ProtoRouting, 0, 0, 1, 0, 0, 0, 0}), telemetry.DropSourceRoute},
+		{"nine extension headers", packettest.Extend6(f.tcp6("client-a", "web-a", 80), slices.Repeat([][]byte{{packet.ProtoDestOpts, 0, 1, 4, 0, 0, 0, 0}}, 9)...), telemetry.DropExtHeaders},
+		{"TTL 0", expired, telemetry.DropTTLZero},
 	}
 }
 
 // wantHostile wants the last packet that node-a lost to be one of client-a's, for a
 // reason.
-func (w *world) wantHostile(t *testing.T, reason dataplane.DropReason) {
+func (w *world) wantHostile(t *testing.T, reason telemetry.DropReason) {
 	t.Helper()
-	lost, err := w.agent("node-a").Lost(t.Context(), &agent.LostQuery{Pod: "default/client-a", Reason: reason.String()})
+	lost, err := w.agent("node-a").Lost(t.Context(), &api.LostQuery{Pod: "default/client-a", Reason: reason.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(lost.Packets, func(p agent.LostPacket) bool { return p.Port.Pod == "default/client-a" && p.Table == "" })
+	at := slices.IndexFunc(lost.Packets, func(p api.LostPacket) bool { return p.Port.Pod == "default/client-a" && p.Table == "" })
 	if at < 0 {
 		t.Errorf("no packet of client-a is named for %s: %+v", reason, lost.Packets)
 	}
@@ -98,7 +98,7 @@ func (w *world) wantHostile(t *testing.T, reason dataplane.DropReason) {
 func (w *world) wantStations(t *testing.T) {
 	t.Helper()
 	client, _ := (frames{w}).pod("client-a")
-	var all []agent.LearnedMAC
+	var all []api.LearnedMAC
 	if err := w.agent("node-a").JSON(t.Context(), "/fdb", nil, &all); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/raw"
 	"github.com/antrail/antrail/packet"
@@ -124,7 +125,7 @@ func wantLost(t *testing.T, w *world, node, reason string, since, want uint64) {
 	t.Helper()
 	var n uint64
 	for range looks {
-		l, err := w.agent(node).Lost(t.Context(), &agent.LostQuery{Reason: reason, Since: since})
+		l, err := w.agent(node).Lost(t.Context(), &api.LostQuery{Reason: reason, Since: since})
 		if err != nil {
 			t.Error(err)
 			return
@@ -150,7 +151,7 @@ var injected = []struct {
 }{
 	{name: "Geneve over IPv4", kind: "geneve"},
 	{name: "Geneve over IPv6", kind: "geneve", v6: true},
-	{name: "Geneve over IPv4 by the card", kind: "geneve", driver: agent.DriverAFXDP},
+	{name: "Geneve over IPv4 by the card", kind: "geneve", driver: config.DriverAFXDP},
 	{name: "Geneve over IPv4, hybrid", kind: "geneve", encap: "hybrid"},
 	{name: "VXLAN over IPv4", kind: "vxlan"},
 	{name: "VXLAN over IPv6", kind: "vxlan", v6: true},
@@ -163,8 +164,10 @@ var injected = []struct {
 // whose policy lets web in, and antrail drops counts each. What web-b itself sends
 // arrives, and so does a source outside of all pod ranges as far as the policy.
 func TestNothingIsInjected(t *testing.T) {
+	t.Parallel()
 	for _, c := range injected {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			o := lab.Options{Tunnel: c.kind, TunnelDriver: c.driver, EncapMode: c.encap, IPv6Underlay: c.v6}
 			if c.v6 {
 				o.Manifests = overIPv6(t)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
 
 // checks6 is what the lab promises of IPv6. Most of it is what it promises of
@@ -42,12 +42,12 @@ func over6(run func(context.Context, *world) (string, error)) func(context.Conte
 // only; Antrea's has table IPv6 when it is not. What only examples/web-app has is
 // known by its redirect.
 func (w *world) checks(ctx context.Context) ([]check, error) {
-	var tables []agent.Table
+	var tables []api.Table
 	if err := w.agent("node-a").JSON(ctx, "/tables", nil, &tables); err != nil {
 		return nil, err
 	}
 	all := checks
-	if slices.ContainsFunc(tables, func(t agent.Table) bool { return t.Name == "IPv6" }) {
+	if slices.ContainsFunc(tables, func(t api.Table) bool { return t.Name == "IPv6" }) {
 		all = slices.Concat(all, checks6)
 	}
 	rows, err := w.ports(ctx, "node-a")

@@ -73,9 +73,9 @@ func (r *rule) takes(other end, port int) bool {
 	return len(r.Ports) == 0
 }
 
-// policy is a NetworkPolicy or a ClusterNetworkPolicy; all of the latter are in one
+// policyText is a NetworkPolicy or a ClusterNetworkPolicy; all of the latter are in one
 // tier here.
-type policy struct {
+type policyText struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -88,7 +88,7 @@ type policy struct {
 }
 
 // direction is Ingress or Egress of a policy.
-func (p *policy) direction(name string) []rule {
+func (p *policyText) direction(name string) []rule {
 	if name == "Egress" {
 		return p.Spec.Egress
 	}
@@ -97,7 +97,7 @@ func (p *policy) direction(name string) []rule {
 
 // passes is whether subject may have a connection with other in a direction, at
 // other's or its own port.
-func passes(policies []policy, direction string, subject, other end, port int) bool {
+func passes(policies []policyText, direction string, subject, other end, port int) bool {
 	isolated, allowed := false, false
 	for _, p := range policies { // ClusterNetworkPolicies first, by priority
 		switch p.Kind {
@@ -124,21 +124,21 @@ func passes(policies []policy, direction string, subject, other end, port int) b
 }
 
 // readPolicies reads a file of manifests.
-func readPolicies(t *testing.T, file string) []policy {
+func readPolicies(t *testing.T, file string) []policyText {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []policy
+	var all []policyText
 	for _, doc := range bytes.Split(text, []byte("\n---\n")) {
-		var p policy
+		var p policyText
 		if err := yaml.Unmarshal(doc, &p); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, p)
 	}
-	slices.SortStableFunc(all, func(a, b policy) int {
+	slices.SortStableFunc(all, func(a, b policyText) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Spec.Priority, b.Spec.Priority))
 	})
 	return all
@@ -174,6 +174,7 @@ type outcome struct {
 }
 
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	w, err := newWorld(up(t))
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestMatrix(t *testing.T) {
 }
 
 // tryAll makes all connections, some at a time.
-func (w *world) tryAll(t *testing.T, policies []policy) []*outcome {
+func (w *world) tryAll(t *testing.T, policies []policyText) []*outcome {
 	var all []*outcome
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 32)

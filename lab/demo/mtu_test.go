@@ -3,7 +3,8 @@ package demo
 import (
 	"testing"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/ports"
 	"github.com/vishvananda/netlink"
@@ -28,8 +29,12 @@ spec:
 // and to a Service, since who sends what is too long is told so; datagrams that may be fragmented
 // arrive.
 func TestNarrowUnderlay(t *testing.T) {
-	for name, o := range map[string]lab.Options{"geneve": {}, "gre": {Tunnel: "gre"}, "afxdp": {TunnelDriver: agent.DriverAFXDP}} {
-		t.Run(name, func(t *testing.T) { testNarrowUnderlay(t, o) })
+	t.Parallel()
+	for name, o := range map[string]lab.Options{"geneve": {}, "gre": {Tunnel: "gre"}, "afxdp": {TunnelDriver: config.DriverAFXDP}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testNarrowUnderlay(t, o)
+		})
 	}
 }
 
@@ -76,7 +81,7 @@ func testNarrowUnderlay(t *testing.T, o lab.Options) {
 // tooLong is how many packets were too long for node-a's tunnel.
 func tooLong(t *testing.T, w *world) (n uint64) {
 	t.Helper()
-	var all []agent.PortRecord
+	var all []api.PortRecord
 	if err := w.agent("node-a").JSON(t.Context(), "/ports", nil, &all); err != nil {
 		t.Fatal(err)
 	}

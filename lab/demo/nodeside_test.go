@@ -109,6 +109,7 @@ func TestDSR(t *testing.T) {
 // addresses and sysctls away; soon all checks that need them pass again, and the
 // agent has said what it put back.
 func TestNodeSideComesBack(t *testing.T) {
+	t.Parallel()
 	l := up(t)
 	w, err := newWorld(l)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/ports"
 )
@@ -116,11 +116,11 @@ func (w *world) sendToService(t *testing.T, from string) {
 // leads to its endpoint.
 func (w *world) wantTranslated(t *testing.T) {
 	t.Helper()
-	var all []agent.Connection
+	var all []api.Connection
 	if err := w.agent("node-a").JSON(t.Context(), "/conntrack", nil, &all); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(all, func(c agent.Connection) bool {
+	if !slices.ContainsFunc(all, func(c api.Connection) bool {
 		return c.Orig.Dst.String() == of(w, bulkAddress) && c.Orig.DstPort == bulkPort && c.Reply.Src == w.addresses[receiver] && c.Reply.SrcPort == sinkPort
 	}) {
 		t.Errorf("no connection was translated: %+v", all)

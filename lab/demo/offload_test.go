@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/lab"
 	"github.com/cilium/ebpf"
@@ -43,7 +44,7 @@ func offloadLabOf(t *testing.T) (w *world, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: agent.DriverAFPacket, Offload: agent.OffloadAuto}))
+	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: config.DriverAFPacket, Offload: config.OffloadAuto}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func testOffload(t *testing.T, w *world) {
 
 // exact is the counters of ports and, of packets received, of interfaces of node-a at one moment: it looks
 // until nothing moved between two looks.
-func (w *world) exact(t *testing.T) (map[string]agent.PortRecord, map[string]uint64) {
+func (w *world) exact(t *testing.T) (map[string]api.PortRecord, map[string]uint64) {
 	t.Helper()
 	var last map[string]uint64
 	for {
@@ -129,7 +130,7 @@ func (w *world) wantEnded(t *testing.T) {
 		t.Error("nothing was offloaded")
 	}
 	waitUntil(t, "offloaded connections to end", func() bool { return w.counter(t, "offload_connections") == 0 })
-	var all []agent.Connection
+	var all []api.Connection
 	if err := w.agent("node-a").JSON(t.Context(), "/conntrack", nil, &all); err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +144,11 @@ func (w *world) wantEnded(t *testing.T) {
 // counter is a line of node-a's dump-cache.
 func (w *world) counter(t *testing.T, name string) uint64 {
 	t.Helper()
-	var all []agent.Counter
+	var all []api.Counter
 	if err := w.agent("node-a").JSON(t.Context(), "/cache", nil, &all); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(c agent.Counter) bool { return c.Name == name })
+	i := slices.IndexFunc(all, func(c api.Counter) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("no counter %s in %+v", name, all)
 	}
@@ -176,7 +177,7 @@ spec:
 	if err := os.WriteFile(filepath.Join(dir, "another.yaml"), []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "the shortcuts to be withdrawn", func() bool { return w.counter(t, "offload_withdrawn") > 0 })
+	waitUntil(t, "the offload entries to be withdrawn", func() bool { return w.counter(t, "offload_withdrawn") > 0 })
 	before := w.counter(t, "offload_packets")
 	waitUntil(t, "the transfer to be offloaded again", func() bool { return w.counter(t, "offload_packets") > before+1000 })
 	cancel()
@@ -184,7 +185,7 @@ spec:
 }
 
 // TestOffloadGoesWithTheLink: a link that vanishes in the middle of a transfer
-// takes its shortcuts with it.
+// takes its offload entries with it.
 func TestOffloadGoesWithTheLink(t *testing.T) {
 	w := offloadLab(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,7 +209,7 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "the shortcuts to go", func() bool { return w.counter(t, "offload_connections") == 0 })
+	waitUntil(t, "the offload entries to go", func() bool { return w.counter(t, "offload_connections") == 0 })
 	cancel()
 	if err := <-ended; err == nil {
 		t.Error("the transfer went on without the link")

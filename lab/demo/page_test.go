@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/browsertest"
 	"github.com/antrail/antrail/lab"
 )
@@ -51,7 +53,7 @@ func (w *world) reach(t *testing.T, node, address string) string {
 // client-b, on the other Node, and back, until the test ends.
 func pageLab(t *testing.T) *world {
 	t.Helper()
-	w, err := newWorld(upWith(t, lab.Options{Page: agent.PageConfig{Address: pageAddress}}))
+	w, err := newWorld(upWith(t, lab.Options{Page: config.Page{Address: pageAddress}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func pick(b *browsertest.Browser, filter string) {
 // over this Node's part of its way, and where the rest is to be seen.
 func TestPageOfLab(t *testing.T) {
 	w := pageLab(t)
-	invitation, err := agent.PageURL(w.lab.Socket("node-a"))
+	invitation, err := answer.PageURL(w.lab.Socket("node-a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +119,8 @@ func TestPageOfBothNodes(t *testing.T) {
 	w := pageLab(t)
 	ctx, stop := context.WithCancel(t.Context())
 	invitations, ended := make(chan string, 3), make(chan error, 1)
-	s := agent.PageServer{
-		Agents: []*agent.Client{w.agent("node-a"), w.agent("node-b")}, Address: "127.0.0.1:0",
+	s := answer.PageServer{
+		Agents: []*api.Client{w.agent("node-a"), w.agent("node-b")}, Address: "127.0.0.1:0",
 		Invite: func(url string) error { invitations <- url; return nil },
 	}
 	go func() { ended <- s.Run(ctx) }()

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent/packetin"
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/lab"
 	"golang.org/x/sys/unix"
@@ -69,17 +71,17 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 			w.wantProhibited(t, "client-a", strings.Split(to, ":")[0]+":53")
 		}
 		// A slow machine may have sent a SYN again: the log and the counter say so alike.
-		var rule control.RuleRow
+		var rule policy.RuleRow
 		lines := w.waitLog(t, node, func(l *packetin.AuditLine) bool { return l.Rule == "NoDebug" }, func(n int) bool {
 			rule = w.rule(t, node, "refuse", "NoDebug")
 			return n >= 2*len(all) && rule.Sessions == uint64(n)
 		})
-		if rule.Sessions != rule.Packets || rule.State != control.Installed {
+		if rule.Sessions != rule.Packets || rule.State != ledger.Installed {
 			t.Errorf("%s counts %+v", node, rule)
 		}
 		for _, l := range lines {
 			pod := "default/web-" + strings.TrimPrefix(node, "node-")
-			if l.Policy != "ClusterNetworkPolicy/refuse" || l.Pod != pod || l.Action != control.ActionReject || l.Label != "debug" ||
+			if l.Policy != "ClusterNetworkPolicy/refuse" || l.Pod != pod || l.Action != cluster.ActionReject || l.Label != "debug" ||
 				l.Source != w.addresses["client-a"] {
 				t.Errorf("%s logs %+v", node, l)
 			}
@@ -93,7 +95,7 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 	}
 	isolated := func(l *packetin.AuditLine) bool { return l.Table == "IngressDefaultRule" && l.DestinationPort == 5432 }
 	for _, l := range w.waitLog(t, "node-a", isolated, func(n int) bool { return n > 0 }) {
-		if l.Action != control.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
+		if l.Action != cluster.ActionDrop || l.Pod != "default/db-a" || l.Policy != "NetworkPolicy" {
 			t.Errorf("logged %+v", l)
 		}
 	}
@@ -176,23 +178,23 @@ func (w *world) wantProhibited(t *testing.T, from, to string) {
 }
 
 // rule is what an agent tells of a policy's rule.
-func (w *world) rule(t *testing.T, node, policy, name string) (rule control.RuleRow) {
+func (w *world) rule(t *testing.T, node, of, name string) (rule policy.RuleRow) {
 	t.Helper()
 	var all []struct {
-		Object string            `json:"object"`
-		Rules  []control.RuleRow `json:"rules"`
+		Object string           `json:"object"`
+		Rules  []policy.RuleRow `json:"rules"`
 	}
 	if err := w.agent(node).JSON(t.Context(), "/policies", nil, &all); err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range all {
 		for _, r := range p.Rules {
-			if strings.HasSuffix(p.Object, "/"+policy) && r.Name == name {
+			if strings.HasSuffix(p.Object, "/"+of) && r.Name == name {
 				return r
 			}
 		}
 	}
-	t.Fatalf("%s has no rule %s of %s: %+v", node, name, policy, all)
+	t.Fatalf("%s has no rule %s of %s: %+v", node, name, of, all)
 	return rule
 }
 

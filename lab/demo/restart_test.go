@@ -149,6 +149,7 @@ func restoredConnections(t *testing.T, log string) int {
 // are let in and kept out as before. When the manifests are back, nothing of it
 // changes.
 func TestLastRulesWithoutManifests(t *testing.T) {
+	t.Parallel()
 	l := up(t)
 	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
 	defer w.close()
@@ -201,6 +202,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 // TestPolicyChangedMeanwhile: what policies forbid since the agent was killed ends
 // with its next start, though it is a connection; the others go on.
 func TestPolicyChangedMeanwhile(t *testing.T) {
+	t.Parallel()
 	l := up(t)
 	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
 	defer w.close()

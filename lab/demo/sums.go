@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
 
 // sumsTries is how often a switch is asked at least until its sums agree: on a machine
@@ -33,7 +33,7 @@ func accounted(ctx context.Context, w *world) (string, error) {
 
 // sumsOf is the sums of a Node's switch at rest. The error says where they do not
 // agree, or that packets came or went meanwhile.
-func (w *world) sumsOf(ctx context.Context, node string) (*agent.SumsRecord, error) {
+func (w *world) sumsOf(ctx context.Context, node string) (*api.SumsRecord, error) {
 	before, err := w.counted(ctx, node)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/lab"
@@ -19,13 +19,17 @@ import (
 // agents start again when they were killed. The checks hold after kills of a switch and of
 // its agent.
 func TestSwitchWithoutPrivilege(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]lab.Options{
-		"auto":   {Driver: agent.DriverAuto, Offload: agent.OffloadAuto},
-		"afxdp":  {Driver: agent.DriverAFXDP, Offload: agent.OffloadOff},
-		"uplink": {Driver: agent.DriverAFXDP, TunnelDriver: agent.DriverAFXDP, Offload: agent.OffloadOff},
-		"gre":    {Driver: agent.DriverAuto, Tunnel: "gre", Offload: agent.OffloadOff},
+		"auto":   {Driver: config.DriverAuto, Offload: config.OffloadAuto},
+		"afxdp":  {Driver: config.DriverAFXDP, Offload: config.OffloadOff},
+		"uplink": {Driver: config.DriverAFXDP, TunnelDriver: config.DriverAFXDP, Offload: config.OffloadOff},
+		"gre":    {Driver: config.DriverAuto, Tunnel: "gre", Offload: config.OffloadOff},
 	} {
-		t.Run(name, func(t *testing.T) { testWithoutPrivilege(t, o) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testWithoutPrivilege(t, o)
+		})
 	}
 }
 
@@ -57,7 +61,7 @@ func testWithoutPrivilege(t *testing.T, o lab.Options) {
 	wantDrivers(t, l, &o)
 	runChecks(t, w, allChecks(t, w))
 	for _, n := range l.Topology.Nodes {
-		if off := door.Dial(l.SwitchSocket(n.Name)).OffloadOff(); (off == "") != (o.Offload == agent.OffloadAuto && afpacket.CanForward() == nil) {
+		if off := door.Dial(l.SwitchSocket(n.Name)).OffloadOff(); (off == "") != (o.Offload == config.OffloadAuto && afpacket.CanForward() == nil) {
 			t.Errorf("%s: offload is off: %q", n.Name, off)
 		}
 	}
@@ -67,19 +71,19 @@ func testWithoutPrivilege(t *testing.T, o lab.Options) {
 func wantDrivers(t *testing.T, l *lab.Lab, o *lab.Options) {
 	t.Helper()
 	pods, tunnel := "afpacket", "underlay"
-	if o.Driver == agent.DriverAFXDP {
+	if o.Driver == config.DriverAFXDP {
 		pods = "afxdp"
 	}
-	if o.TunnelDriver == agent.DriverAFXDP {
+	if o.TunnelDriver == config.DriverAFXDP {
 		tunnel = "uplink"
 	}
 	for _, n := range l.Topology.Nodes {
 		for _, p := range door.Dial(l.SwitchSocket(n.Name)).Ports() {
 			want := pods
 			switch {
-			case p.Driver == agent.DriverTap:
+			case p.Driver == config.DriverTap:
 				continue
-			case p.No == agent.DefaultTunnelPort:
+			case p.No == config.DefaultTunnelPort:
 				want = tunnel
 			}
 			if p.Driver != want || !p.Up {

@@ -6,18 +6,18 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 )
 
 // ports are the ports of a Node's switch by name.
-func (w *world) ports(ctx context.Context, node string) (map[string]agent.PortRecord, error) {
-	var all []agent.PortRecord
+func (w *world) ports(ctx context.Context, node string) (map[string]api.PortRecord, error) {
+	var all []api.PortRecord
 	if err := w.agent(node).JSON(ctx, "/ports", nil, &all); err != nil {
 		return nil, err
 	}
-	byName := map[string]agent.PortRecord{}
+	byName := map[string]api.PortRecord{}
 	for _, p := range all {
 		byName[p.Name] = p
 	}

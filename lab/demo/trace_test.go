@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/trace"
 )
@@ -25,16 +25,16 @@ type liveWatch struct {
 	ways   chan trace.Joined
 	ended  chan error
 	cancel func()
-	counts dataplane.LiveCounts // when it has ended
+	counts telemetry.LiveCounts // when it has ended
 }
 
 // watchLive begins a live trace at some Nodes, and returns once they watch.
-func (w *world) watchLive(t *testing.T, r agent.LiveTraceRequest, nodes ...string) *liveWatch {
+func (w *world) watchLive(t *testing.T, r api.LiveTraceRequest, nodes ...string) *liveWatch {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &liveWatch{ways: make(chan trace.Joined, 100_000), ended: make(chan error, 1), cancel: cancel}
 	armed := make(chan struct{}, len(nodes))
-	watch := agent.Watch{Request: r, Armed: func(*agent.Armed) { armed <- struct{}{} }, Tell: func(way trace.Joined) error { l.ways <- way; return nil }}
+	watch := api.Watch{Request: r, Armed: func(*api.Armed) { armed <- struct{}{} }, Tell: func(way trace.Joined) error { l.ways <- way; return nil }}
 	for _, n := range nodes {
 		watch.Agents = append(watch.Agents, w.agent(n))
 	}
@@ -80,7 +80,7 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	l := w.watchLive(t, agent.LiveTraceRequest{Filter: "tcp and (host 10.10.1.6 or host 10.96.1.6)"}, "node-a", "node-b")
+	l := w.watchLive(t, api.LiveTraceRequest{Filter: "tcp and (host 10.10.1.6 or host 10.96.1.6)"}, "node-a", "node-b")
 	if g, err := w.ask(t.Context(), "client-a", "10.96.1.6:80"); err != nil {
 		t.Fatalf("%+v: %v", g, err)
 	}
@@ -162,7 +162,7 @@ func TestLiveTraceWithoutAGap(t *testing.T) {
 				waitUntil(t, "them to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 5000 })
 			}
 			before, start := back.Load(), time.Now()
-			l := w.watchLive(t, agent.LiveTraceRequest{Source: "default/" + sender, Filter: "udp", Count: 100}, nodes...)
+			l := w.watchLive(t, api.LiveTraceRequest{Source: "default/" + sender, Filter: "udp", Count: 100}, nodes...)
 			var got []uint64
 			for way := range l.ways {
 				if len(way) != len(nodes) {
@@ -200,7 +200,7 @@ func TestLiveTraceOfALoadedLink(t *testing.T) {
 		done <- err
 	}()
 	waitUntil(t, "the stream to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 1000 })
-	l := w.watchLive(t, agent.LiveTraceRequest{Source: "default/" + sender, Filter: "tcp", Count: 100}, "node-a")
+	l := w.watchLive(t, api.LiveTraceRequest{Source: "default/" + sender, Filter: "tcp", Count: 100}, "node-a")
 	seen := 0
 	for way := range l.ways {
 		if seen++; len(way) != 1 || len(way[0].Verdict.Outputs) != 1 || way[0].Verdict.Outputs[0].Pod != "default/"+receiver {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/vishvananda/netlink"
 )
@@ -15,7 +15,7 @@ import (
 // Node's card, the Node loses not one of its own packets, and then the card is as
 // it was. The next agent takes the card again.
 func TestKilledUplink(t *testing.T) {
-	l := upWith(t, lab.Options{TunnelDriver: agent.DriverAFXDP})
+	l := upWith(t, lab.Options{TunnelDriver: config.DriverAFXDP})
 	w := &world{lab: l, addresses: addresses(l, false)}
 	if _, err := w.ping("client-a", "client-b", patience); err != nil {
 		t.Fatal(err)

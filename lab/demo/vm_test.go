@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/vishvananda/netlink"
@@ -34,14 +35,14 @@ type uplinkOf struct {
 }
 
 var uplinkCases = []uplinkOf{
-	{lab.UplinkVLAN, tunnel.KindGeneve, agent.DriverKernel},
-	{lab.UplinkVLAN, tunnel.KindVXLAN, agent.DriverAFXDP},
-	{lab.UplinkBond, tunnel.KindGRE, agent.DriverKernel},
-	{lab.UplinkBond, tunnel.KindGeneve, agent.DriverAFXDP},
-	{lab.UplinkLACP, tunnel.KindVXLAN, agent.DriverKernel},
-	{lab.UplinkLACP, tunnel.KindGRE, agent.DriverAFXDP},
-	{lab.UplinkTagged, tunnel.KindGRE, agent.DriverKernel},
-	{lab.UplinkTagged, tunnel.KindGeneve, agent.DriverAFXDP},
+	{lab.UplinkVLAN, tunnel.KindGeneve, config.DriverKernel},
+	{lab.UplinkVLAN, tunnel.KindVXLAN, config.DriverAFXDP},
+	{lab.UplinkBond, tunnel.KindGRE, config.DriverKernel},
+	{lab.UplinkBond, tunnel.KindGeneve, config.DriverAFXDP},
+	{lab.UplinkLACP, tunnel.KindVXLAN, config.DriverKernel},
+	{lab.UplinkLACP, tunnel.KindGRE, config.DriverAFXDP},
+	{lab.UplinkTagged, tunnel.KindGRE, config.DriverKernel},
+	{lab.UplinkTagged, tunnel.KindGeneve, config.DriverAFXDP},
 }
 
 // TestVMUplinks makes the checks between Nodes whose uplink is a VLAN, a bond or both.
@@ -62,7 +63,7 @@ func TestVMUplinks(t *testing.T) {
 				t.Errorf("%d checks of %d", len(some), len(betweenNodes))
 			}
 			runChecks(t, w, some)
-			if c.tunnelDriver == agent.DriverAFXDP {
+			if c.tunnelDriver == config.DriverAFXDP {
 				wantCard(t, w)
 				killUnderPing(t, w)
 			}
@@ -121,7 +122,7 @@ func tellCounters(t *testing.T, w *world) {
 // wantCard checks that the tunnel's packets took the short cut.
 func wantCard(t *testing.T, w *world) {
 	t.Helper()
-	var all []agent.PortRecord
+	var all []api.PortRecord
 	if err := w.agent("node-a").JSON(t.Context(), "/ports", nil, &all); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/raw"
 )
@@ -241,12 +241,12 @@ func readGreeting(c net.Conn) (greeting, error) {
 }
 
 // agent asks the agent of a Node.
-func (w *world) agent(node string) *agent.Client { return agent.NewClient(w.lab.Socket(node)) }
+func (w *world) agent(node string) *api.Client { return api.NewClient(w.lab.Socket(node)) }
 
 // dropped counts the packets that a Node's switch has dropped in one of some tables, or for one of
 // some reasons.
 func (w *world) dropped(ctx context.Context, node string, counted ...string) (uint64, error) {
-	var drops []agent.Drop
+	var drops []api.Drop
 	if err := w.agent(node).JSON(ctx, "/drops", nil, &drops); err != nil {
 		return 0, err
 	}

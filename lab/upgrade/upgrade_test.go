@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/antrail/antrail/lab"
@@ -55,7 +55,7 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 // machine loses that is busy with something else, its queues decide; in a hand-over
 // they would have to be full of this little traffic.
 func TestNoConnectionIsLost(t *testing.T) {
-	for _, driver := range []string{agent.DriverAuto, agent.DriverAFXDP} {
+	for _, driver := range []string{config.DriverAuto, config.DriverAFXDP} {
 		t.Run(driver, func(t *testing.T) { wantNoneLost(t, driver) })
 	}
 }
