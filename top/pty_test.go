@@ -12,7 +12,9 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,7 +105,7 @@ func (t *terminal) press(test *testing.T, keys string) {
 // TestTerminal runs the screen on a terminal, over the API of a switch with the ports,
 // tables and rules of a Node: it shows them, follows keys, and ends.
 func TestTerminal(t *testing.T) {
-	from, err := agent.Offline(agent.Manifests{Path: "../examples/web-app", Node: "node-a"}, agent.DefaultTunnel)
+	from, err := answer.Offline(pipeline.Manifests{Path: "../examples/web-app", Node: "node-a"}, config.DefaultTunnel)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,10 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
 
-// Asker answers for a path of the agent's API. *agent.Client is one.
+// Asker answers for a path of the agent's API. *api.Client is one.
 type Asker interface {
 	JSON(ctx context.Context, path string, query url.Values, v any) error
 }
@@ -30,13 +30,13 @@ type Asker interface {
 // Reading is the counters at one moment. What was not asked for is nil.
 type Reading struct {
 	At          time.Time
-	Ports       []agent.PortRecord
-	Workers     []agent.WorkerRecord
-	Tables      []agent.Table
-	Policies    []agent.PolicyRecord
-	Connections []agent.Counter
-	Lost        []agent.LostPacket // the last mostLost that were dropped
-	Reasons     []agent.Drop
+	Ports       []api.PortRecord
+	Workers     []api.WorkerRecord
+	Tables      []api.Table
+	Policies    []api.PolicyRecord
+	Connections []api.Counter
+	Lost        []api.LostPacket // the last mostLost that were dropped
+	Reasons     []api.Drop
 	// Note says why there is nothing to show: a pipeline of flow files has no rules.
 	Note string
 }
@@ -64,8 +64,8 @@ func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Re
 	case Connections:
 		err = from.JSON(ctx, "/conntrack/stats", nil, &r.Connections)
 	case Drops:
-		var last agent.LostPackets
-		err = from.JSON(ctx, "/drops/last", (&agent.LostQuery{Last: mostLost}).Values(), &last)
+		var last api.LostPackets
+		err = from.JSON(ctx, "/drops/last", (&api.LostQuery{Last: mostLost}).Values(), &last)
 		r.Lost = last.Packets
 	case Reasons:
 		err = from.JSON(ctx, "/drops", nil, &r.Reasons)

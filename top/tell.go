@@ -4,14 +4,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/policy"
 )
 
 // The rows of each view, from two readings.
 
 func portRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []agent.PortRecord { return r.Ports }, func(p *agent.PortRecord) uint32 { return p.No })
+	was := before(r, func(r *Reading) []api.PortRecord { return r.Ports }, func(p *api.PortRecord) uint32 { return p.No })
 	for i := range r.now.Ports {
 		p := &r.now.Ports[i]
 		b := or(was[p.No])
@@ -33,10 +34,10 @@ func portRows(r *rates) (all []row) {
 func (r *rates) bits(now, was uint64) cell { return r.per(8*now, 8*was) }
 
 // lost is what a port lost, both ways.
-func lost(p *agent.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
+func lost(p *api.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
 
 func workerRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []agent.WorkerRecord { return r.Workers }, func(w *agent.WorkerRecord) int { return w.No })
+	was := before(r, func(r *Reading) []api.WorkerRecord { return r.Workers }, func(w *api.WorkerRecord) int { return w.No })
 	for i := range r.now.Workers {
 		w := &r.now.Workers[i]
 		b := or(was[w.No])
@@ -47,7 +48,7 @@ func workerRows(r *rates) (all []row) {
 }
 
 func tableRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []agent.Table { return r.Tables }, func(t *agent.Table) uint8 { return t.ID })
+	was := before(r, func(r *Reading) []api.Table { return r.Tables }, func(t *api.Table) uint8 { return t.ID })
 	for i := range r.now.Tables {
 		t := &r.now.Tables[i]
 		b := or(was[t.ID])
@@ -57,7 +58,7 @@ func tableRows(r *rates) (all []row) {
 	return all
 }
 
-func dropped(t *agent.Table) (n uint64) {
+func dropped(t *api.Table) (n uint64) {
 	for _, of := range t.Drops {
 		n += of
 	}
@@ -71,11 +72,11 @@ type ruleKey struct {
 }
 
 func ruleRows(r *rates) (all []row) {
-	was := map[ruleKey]*control.RuleRow{}
+	was := map[ruleKey]*policy.RuleRow{}
 	if r.was != nil {
-		eachRule(r.was, func(k ruleKey, rule *control.RuleRow) { was[k] = rule })
+		eachRule(r.was, func(k ruleKey, rule *policy.RuleRow) { was[k] = rule })
 	}
-	eachRule(r.now, func(k ruleKey, rule *control.RuleRow) {
+	eachRule(r.now, func(k ruleKey, rule *policy.RuleRow) {
 		b := or(was[k])
 		all = append(all, row{words(shortKind(k.policy)), words(rule.Name), words(string(rule.Action)),
 			r.per(rule.Sessions, b.Sessions), r.per(rule.Packets, b.Packets), r.bits(rule.Bytes, b.Bytes),
@@ -86,7 +87,7 @@ func ruleRows(r *rates) (all []row) {
 
 // kinds are the short names that kubectl has for policies.
 var kinds = map[string]string{
-	string(control.KindNetworkPolicy): "netpol", string(control.KindClusterNetworkPolicy): "acnp", string(control.KindAntreaNetworkPolicy): "annp",
+	string(cluster.KindNetworkPolicy): "netpol", string(cluster.KindClusterNetworkPolicy): "acnp", string(cluster.KindAntreaNetworkPolicy): "annp",
 }
 
 // shortKind is a policy with the short name of its kind.
@@ -98,7 +99,7 @@ func shortKind(object string) string {
 	return object
 }
 
-func eachRule(r *Reading, visit func(ruleKey, *control.RuleRow)) {
+func eachRule(r *Reading, visit func(ruleKey, *policy.RuleRow)) {
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		for j := range p.Rules {
@@ -109,7 +110,7 @@ func eachRule(r *Reading, visit func(ruleKey, *control.RuleRow)) {
 
 func connectionRows(r *rates) (all []row) {
 	type key struct{ name, label string }
-	was := before(r, func(r *Reading) []agent.Counter { return r.Connections }, func(c *agent.Counter) key { return key{c.Name, c.Label} })
+	was := before(r, func(r *Reading) []api.Counter { return r.Connections }, func(c *api.Counter) key { return key{c.Name, c.Label} })
 	for i := range r.now.Connections {
 		c := &r.now.Connections[i]
 		b := or(was[key{c.Name, c.Label}])
@@ -143,7 +144,7 @@ func lostRows(r *rates) (all []row) {
 
 func reasonRows(r *rates) (all []row) {
 	type key struct{ table, reason string }
-	was := before(r, func(r *Reading) []agent.Drop { return r.Reasons }, func(d *agent.Drop) key { return key{d.Table, d.Reason} })
+	was := before(r, func(r *Reading) []api.Drop { return r.Reasons }, func(d *api.Drop) key { return key{d.Table, d.Reason} })
 	for i := range r.now.Reasons {
 		d := &r.now.Reasons[i]
 		all = append(all, row{words(d.Table), words(d.Reason), r.per(d.Packets, or(was[key{d.Table, d.Reason}]).Packets), count(d.Packets), words(d.Meaning)})

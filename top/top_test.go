@@ -17,8 +17,11 @@ import (
 	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -29,34 +32,34 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // readings are two of a small Node: n counts them.
 func reading(n uint64) *Reading {
-	port := func(no uint32, name, pod string, rate, lost uint64, up bool) agent.PortRecord {
-		return agent.PortRecord{No: no, Name: name, Pod: pod, Driver: "packet", Up: up, Load: float64(no) / 100, Worker: int(no) % 2,
-			Rx: agent.Counts{Packets: n * rate, Bytes: n * rate * 1000, Dropped: n * lost}, Tx: agent.Counts{Packets: n * rate / 2, Bytes: n * rate * 60}}
+	port := func(no uint32, name, pod string, rate, lost uint64, up bool) api.PortRecord {
+		return api.PortRecord{No: no, Name: name, Pod: pod, Driver: "packet", Up: up, Load: float64(no) / 100, Worker: int(no) % 2,
+			Rx: api.Counts{Packets: n * rate, Bytes: n * rate * 1000, Dropped: n * lost}, Tx: api.Counts{Packets: n * rate / 2, Bytes: n * rate * 60}}
 	}
-	rule := func(name, direction string, action control.RuleAction, rate uint64) control.RuleRow {
-		return control.RuleRow{Name: name, Direction: direction, Action: action, State: control.Installed,
-			RuleCounters: control.RuleCounters{Sessions: n * rate / 10, Packets: n * rate, Bytes: n * rate * 500}}
+	rule := func(name, direction string, action cluster.RuleAction, rate uint64) policy.RuleRow {
+		return policy.RuleRow{Name: name, Direction: direction, Action: action, State: ledger.Installed,
+			RuleCounters: policy.RuleCounters{Sessions: n * rate / 10, Packets: n * rate, Bytes: n * rate * 500}}
 	}
 	r := &Reading{
 		At: start.Add(time.Duration(n) * 2 * time.Second),
-		Ports: []agent.PortRecord{
+		Ports: []api.PortRecord{
 			port(1, "antrea-tun0", "", 40, 0, true), port(2, "antrea-gw0", "", 246, 0, true),
 			port(36, "client-a-0a1b2c", "default/client-a", 2_469_000, 3, true), port(37, "web-a-7c4d1e", "default/web-a", 12_000, 0, false),
 		},
-		Workers: []agent.WorkerRecord{
+		Workers: []api.WorkerRecord{
 			{No: 0, OFPorts: []uint32{2, 36}, Packets: n * 2_469_246, Batches: n * 40_000, Load: 0.912, WorkingNS: time.Duration(n) * 1824 * time.Millisecond, SpinningNS: time.Duration(n) * 176 * time.Millisecond},
 			{No: 1, OFPorts: []uint32{1, 37}, Packets: n * 12_040, Batches: n * 11_000, Load: 0.018, WorkingNS: time.Duration(n) * 36 * time.Millisecond, AsleepNS: time.Duration(n) * 1900 * time.Millisecond, Sleeps: n * 900},
 		},
-		Policies: []agent.PolicyRecord{
-			{Object: "NetworkPolicy/default/db-from-web", PolicyRow: control.PolicyRow{Rules: []control.RuleRow{rule("ingress[0]", "Ingress", control.ActionAllow, 4200)}}},
-			{Object: "ClusterNetworkPolicy/web-app-db-network-policy", PolicyRow: control.PolicyRow{Rules: []control.RuleRow{
-				rule("AllowFromClient", "Ingress", control.ActionAllow, 2_000_000), rule("DropOther", "Ingress", control.ActionDrop, 66)}}},
+		Policies: []api.PolicyRecord{
+			{Object: "NetworkPolicy/default/db-from-web", PolicyRow: control.PolicyRow{Rules: []policy.RuleRow{rule("ingress[0]", "Ingress", cluster.ActionAllow, 4200)}}},
+			{Object: "ClusterNetworkPolicy/web-app-db-network-policy", PolicyRow: control.PolicyRow{Rules: []policy.RuleRow{
+				rule("AllowFromClient", "Ingress", cluster.ActionAllow, 2_000_000), rule("DropOther", "Ingress", cluster.ActionDrop, 66)}}},
 		},
-		Connections: []agent.Counter{
+		Connections: []api.Counter{
 			{Name: "ct_entries", Value: 1000 - 100*n}, {Name: "ct_limit", Value: 262144}, {Name: "ct_zone_entries", Label: "65520", Value: 900},
 			{Name: "ct_created_total", Value: 5000 * n}, {Name: "ct_insert_fail_total", Label: "ct_full"},
 		},
-		Lost: []agent.LostPacket{
+		Lost: []api.LostPacket{
 			{No: 3*n - 2, Time: start, Packets: 1, Port: trace.Port{No: 36, Pod: "default/client-a"}, Reason: "entry", Table: "IngressDefaultRule",
 				Entry:  &trace.Entry{Objects: []trace.Object{{Object: "NetworkPolicy/default/db-from-web"}}},
 				Packet: "tcp 10.10.0.26:40000 > 10.10.0.25:3306 syn", Destination: "default/db-a"},
@@ -64,14 +67,14 @@ func reading(n uint64) *Reading {
 				Packet: "tcp 10.10.0.66:40000 > 10.10.0.24:80 syn"},
 			{No: 3 * n, Time: start.Add(2 * time.Second), Packets: 12, Port: trace.Port{No: 1, Name: "antrea-tun0"}, Reason: "port_ring_full"},
 		},
-		Reasons: []agent.Drop{
+		Reasons: []api.Drop{
 			{Table: "IngressDefaultRule", Reason: "entry", Meaning: "A flow entry without an output says drop.", Packets: 70 * n},
 			{Table: "SpoofGuard", Reason: "entry", Meaning: "A flow entry without an output says drop.", Packets: 7},
 			{Table: "Output", Reason: "no_tunnel_dst", Meaning: "The packet reached a tunnel port, and no flow entry had set tun_dst.", Packets: 9000 * n},
 		},
 	}
 	for i := range uint64(31) {
-		r.Tables = append(r.Tables, agent.Table{ID: uint8(i), Name: fmt.Sprintf("Table%02d", i), Shape: "exact over in_port", Entries: int(3 * i), Lookups: n * i * 1000,
+		r.Tables = append(r.Tables, api.Table{ID: uint8(i), Name: fmt.Sprintf("Table%02d", i), Shape: "exact over in_port", Entries: int(3 * i), Lookups: n * i * 1000,
 			Matched: n * i * 990, LookupNS: time.Duration(20 + i), Drops: map[string]uint64{"entry": n * i}})
 	}
 	return r
@@ -90,7 +93,7 @@ func (c *counters) JSON(_ context.Context, path string, _ url.Values, v any) err
 	}
 	r := reading(uint64(c.asked[path]))
 	c.asked[path]++
-	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Reasons, "/drops/last": agent.LostPackets{Packets: r.Lost}}[path]
+	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Reasons, "/drops/last": api.LostPackets{Packets: r.Lost}}[path]
 	if of == nil {
 		c.t.Errorf("%s is asked for", path)
 	}

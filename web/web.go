@@ -2,15 +2,16 @@
 // as a map with live rates, tables with their entries, entries with the objects
 // behind them, and packets that walk the map.
 //
-//	web.go     what is served, and under which headers
-//	admit.go   who is let in: the token, sessions, the Host header
-//	nodes.go   the Nodes that are shown
-//	api.go     which questions to their agents are handed on
-//	events.go  counters as they change, as Server-Sent Events
-//	map.go     the pipeline as a picture (package diagram)
-//	plots.go   pictures of the last benchmark
-//	serve.go   times and limits of those who ask (package internal/halfopen)
-//	static/    HTML, CSS and ES modules, as the browser gets them
+//	web.go      what is served, and under which headers
+//	serve.go    times and limits of those who ask (package internal/halfopen)
+//	api.go      which questions to the Nodes' agents are handed on
+//	events.go   counters as they change, as Server-Sent Events
+//	map.go      the pipeline as a picture (package diagram)
+//	plots.go    pictures of the last benchmark
+//	page.go     the page, and the Nodes that are shown
+//	sampler.go  counters, asked for once for all readers
+//	admit.go    who is let in: the token, sessions, the Host header
+//	static/     HTML, CSS and ES modules, as the browser gets them
 //
 // The page knows of the switch what the agent's API says (package agent) and no
 // more; a Page has that API as an http.Handler, in the same process or at the
@@ -47,16 +48,6 @@ type Options struct {
 	Plots string
 	// Log gets a line for peers whose connections are closed; nil for none.
 	Log *slog.Logger
-}
-
-// Page serves the page. Any number of goroutines may call ServeHTTP.
-type Page struct {
-	nodes  []*shownNode
-	watch  http.Handler
-	plots  string
-	log    *slog.Logger
-	door   door
-	inside http.Handler // for those who were let in
 }
 
 // New makes a page, and invites the first browser.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
 	"github.com/containernetworking/cni/pkg/types"
 )
@@ -55,13 +57,13 @@ func TestCNITool(t *testing.T) {
 // agent that is started with another one moves them.
 func TestDriverOfPods(t *testing.T) {
 	w := newWorld(t, "a", "b")
-	config, err := os.ReadFile(w.path("agent.yaml"))
+	before, err := os.ReadFile(w.path("agent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var boxes []*sandbox
-	for _, driver := range []string{agent.DriverAFXDP, agent.DriverAFPacket} {
-		w.write("agent.yaml", string(config)+"podDriver: "+driver+"\n")
+	for _, driver := range []string{config.DriverAFXDP, config.DriverAFPacket} {
+		w.write("agent.yaml", string(before)+"podDriver: "+driver+"\n")
 		w.start()
 		if boxes == nil {
 			boxes = []*sandbox{w.sandbox("a"), w.sandbox("b")}
@@ -76,8 +78,8 @@ func TestDriverOfPods(t *testing.T) {
 
 // wantDriver says whether so many pods' ports have a driver.
 func (w *world) wantDriver(driver string, n int) error {
-	var all []agent.PortRecord
-	if err := agent.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
+	var all []api.PortRecord
+	if err := api.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
 		return err
 	}
 	for _, p := range all {
@@ -130,7 +132,7 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 	if rb.IPs[0].Address.IP.String() != first || rb2.IPs[0].Address.IP.String() != second {
 		t.Fatalf("b has %v and %v", rb.IPs[0], rb2.IPs[0])
 	}
-	if pods, err := agent.NewClient(w.socket()).Get(w.Context(), "/pods", nil); err != nil || !strings.Contains(string(pods), " b@net1 ") {
+	if pods, err := api.NewClient(w.socket()).Get(w.Context(), "/pods", nil); err != nil || !strings.Contains(string(pods), " b@net1 ") {
 		t.Errorf("%v\n%s", err, pods)
 	}
 	if err := os.Remove(w.path(policy)); err != nil {
@@ -379,8 +381,8 @@ func TestByHand(t *testing.T) {
 // ports are the switch's pod ports: link and number.
 func (w *world) ports() map[string]uint32 {
 	w.Helper()
-	var all []agent.PortRecord
-	if err := agent.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
+	var all []api.PortRecord
+	if err := api.NewClient(w.socket()).JSON(w.Context(), "/ports", url.Values{}, &all); err != nil {
 		w.Fatal(err)
 	}
 	numbers := map[string]uint32{}
@@ -428,7 +430,7 @@ func (w *world) wantNothing() {
 		}
 		return nil
 	})
-	flows, err := agent.NewClient(w.socket()).Get(w.Context(), "/flows", nil)
+	flows, err := api.NewClient(w.socket()).Get(w.Context(), "/flows", nil)
 	for _, address := range []string{"10.10.0.2,", "10.10.0.3,", "10.10.0.4,"} {
 		if err != nil || strings.Contains(string(flows), address) {
 			w.Errorf("entries: %v\n%s", err, flows)

@@ -3,16 +3,25 @@
 // logic here.
 //
 // By hand it prints its name and the versions of the specification that it
-// speaks. An example of a network configuration is deploy/cni/10-antrail.conflist.
+// speaks; with --version, its build. An example of a network configuration is deploy/cni/10-antrail.conflist.
 package main
 
 import (
+	"fmt"
+	"os"
+	"slices"
+
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/cni/plugin"
+	"github.com/antrail/antrail/internal/version"
 	"github.com/containernetworking/cni/pkg/skel"
-	"github.com/containernetworking/cni/pkg/version"
+	specification "github.com/containernetworking/cni/pkg/version"
 )
 
 func main() {
-	skel.PluginMainFuncs(plugin.Verbs(), version.All, cni.Type+", the CNI plugin of antrail; the agent does the work")
+	if slices.Equal(os.Args[1:], []string{"--version"}) || slices.Equal(os.Args[1:], []string{"version"}) {
+		fmt.Println(version.Of().Line(cni.Type))
+		return
+	}
+	skel.PluginMainFuncs(plugin.Verbs(), specification.All, cni.Type+", the CNI plugin of antrail; the agent does the work")
 }

@@ -14,7 +14,11 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/internal/confine"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
@@ -40,10 +44,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func runAgent(config string) {
+func runAgent(file string) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
-	c, err := agent.LoadConfig(config)
+	c, err := config.Load(file)
+	if err == nil {
+		_, err = confine.Keep(preflight.Kept(true), switchd.Program())
+	}
 	if err == nil {
 		err = agent.Run(ctx, c, slog.New(slog.NewTextHandler(os.Stderr, nil)), false)
 	}
@@ -190,7 +197,7 @@ func (w *world) start() {
 			w.Error(err)
 		}
 	})
-	client := agent.NewClient(w.socket())
+	client := api.NewClient(w.socket())
 	w.eventually("the agent is ready", func() error { return client.Ready(w.Context()) })
 }
 

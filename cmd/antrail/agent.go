@@ -9,15 +9,19 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/host/preflight"
+	"github.com/antrail/antrail/internal/confine"
 	"github.com/antrail/antrail/switchd"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
 
 func agentCommand() *cobra.Command {
-	var config, level, offload, switchSocket, await string
+	var file, level, offload, switchSocket, await string
 	var takeOver, newSwitch, orLeave, stay bool
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
@@ -31,7 +35,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over\n  antrail agent --config /etc/antrail/agent.yaml --switch /run/antrail/switch.sock",
 		Args:    noArgs,
 	}
-	c.Flags().StringVar(&config, "config", "", "configuration file (YAML)")
+	c.Flags().StringVar(&file, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
 	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
 	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch), in place of the configuration's switch")
@@ -43,7 +47,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if config == "" {
+		if file == "" {
 			return usageError{errors.New("--config is missing")}
 		}
 		if level != "" {
@@ -51,7 +55,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 				return usageError{err}
 			}
 		}
-		conf, err := agent.LoadConfig(config)
+		conf, err := config.Load(file)
 		if err != nil {
 			return err
 		}
@@ -76,10 +80,28 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 		if await != "" && (conf.Switch != "" || !filepath.IsAbs(await)) {
 			return usageError{errors.New("--await is an absolute path, and goes not with --switch")}
 		}
-		conf.Release, conf.NewSwitch, conf.Await = version(), newSwitch, await
-		return after(c.Context(), agent.Run(c.Context(), conf, conf.Log.NewLog(c.ErrOrStderr()), takeOver), stay)
+		conf.Release, conf.NewSwitch, conf.Await = programVersion(), newSwitch, await
+		log := conf.Log.NewLog(c.ErrOrStderr())
+		if err := dropCapabilities(c.Context(), conf, log); err != nil {
+			return err
+		}
+		return after(c.Context(), agent.Run(c.Context(), conf, log, takeOver), stay)
 	}
 	return c
+}
+
+// dropCapabilities leaves the process those that an agent needs: this program executes
+// itself again if it has others. The set does not depend on the file, which may have
+// changed when the agent starts again.
+func dropCapabilities(ctx context.Context, conf *config.Config, log *slog.Logger) error {
+	if ctx.Err() != nil { // execve would forget the signal
+		return ctx.Err()
+	}
+	left, err := confine.Keep(preflight.Kept(conf.Await == ""), switchd.Program())
+	if left != 0 {
+		log.Warn("the agent has capabilities that it does not need, and cannot drop them without CAP_SETPCAP", "mask", fmt.Sprintf("%x", left))
+	}
+	return err
 }
 
 // after is what becomes of a process whose agent has ended. One that is to start again
@@ -101,4 +123,85 @@ func after(ctx context.Context, err error, stay bool) error {
 		return nil
 	}
 	return err
+}
+
+// probePatience is how long a probe waits for an answer, as a kubelet's does.
+const probePatience = 5 * time.Second
+
+func probeCommand() *cobra.Command {
+	var socket string
+	var ready, own bool
+	c := &cobra.Command{
+		Use:   "probe",
+		Short: "Ask whether the agent is alive or ready, for the probes of a container",
+		Long: `Ask the running agent whether its workers turn, or with --ready, whether it does what it is there for: entries
+installed, ports open, objects read. The exit code is 1, with the reason, when not.
+
+With --own the agent has to be one of the caller's own PID namespace, that is of its container: while one container
+takes over from another, both reach the socket, and only one of them is served by its own agent.`,
+		Example: "  antrail probe --ready\n  antrail probe --ready --own",
+		Args:    noArgs,
+	}
+	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
+	c.Flags().BoolVar(&ready, "ready", false, "ask for /readyz, and not for /healthz")
+	c.Flags().BoolVar(&own, "own", false, "the agent has to be one of the caller's own container")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, stop := context.WithTimeout(c.Context(), probePatience)
+		defer stop()
+		path := "/healthz"
+		if ready {
+			path = "/readyz"
+		}
+		if err := agent.Probe(ctx, socket, path, own); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(c.OutOrStdout(), "ok")
+		return err
+	}
+	return c
+}
+
+// stopPatience is how long an agent may take to stop.
+const stopPatience = 30 * time.Second
+
+func uninstallCommand() *cobra.Command {
+	var socket string
+	var force, stay bool
+	c := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Leave the Node as it was before the agent",
+		Long: `Take back what an agent changed on the Node and left: nftables tables, addresses of Egresses, sysctls, and the
+files beside its socket, among them the connections and entries that its successor would go on with. It
+goes by the record that the agent keeps, so it also works after one that was killed.`,
+		Example: "  antrail uninstall\n  antrail uninstall --force   # stops the agent first",
+		Args:    noArgs,
+	}
+	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
+	c.Flags().BoolVar(&force, "force", false, "stop the agent first, if it runs")
+	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as the pods of a DaemonSet have to")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if force {
+			ctx, cancel := context.WithTimeout(c.Context(), stopPatience)
+			defer cancel()
+			if err := agent.Stop(ctx, socket); err != nil {
+				return err
+			}
+		}
+		told := false
+		err := agent.Uninstall(socket, func(what string) {
+			told = true
+			fmt.Fprintln(c.OutOrStdout(), what)
+		})
+		if errors.Is(err, agent.ErrRunning) {
+			return hintedError{err, "Stop it first, or give --force, which does."}
+		}
+		if err == nil && !told {
+			fmt.Fprintln(c.OutOrStdout(), "nothing is left of the agent of", socket)
+		}
+		if err == nil && stay {
+			<-c.Context().Done()
+		}
+		return err
+	}
+	return c
 }

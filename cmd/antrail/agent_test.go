@@ -16,7 +16,7 @@ import (
 // first one as a process of its own.
 const lifeEnv = "ANTRAIL_TEST_LIFE"
 
-// TestStartsAgain: an agent whose heir failed becomes the same program again, with
+// TestStartsAgain: an agent whose successor failed becomes the same program again, with
 // the same arguments and number.
 func TestStartsAgain(t *testing.T) {
 	switch os.Getenv(lifeEnv) {

@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/bench"
+	"github.com/antrail/antrail/bench/conntrack"
+	"github.com/antrail/antrail/bench/report"
+	"github.com/antrail/antrail/bench/rig"
+	"github.com/antrail/antrail/bench/sched"
 	"github.com/spf13/cobra"
 )
 
@@ -29,7 +33,7 @@ Profiles with their weights; without arguments those with a star run, with "all"
 const saveUsage = "directory to write bench.json, bench.md and a plot of each profile to"
 
 func benchCommand() *cobra.Command {
-	var o bench.Options
+	var o rig.Options
 	var format, dir string
 	var profiles strings.Builder
 	bench.Describe(&profiles)
@@ -41,10 +45,10 @@ func benchCommand() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Profiles = args
-			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
+			if err := errors.Join(bench.Check(o), report.CheckFormat(format)); err != nil {
 				return usageError{err}
 			}
-			if err := bench.TakePrecedence(); err != nil {
+			if err := sched.TakePrecedence(); err != nil {
 				fmt.Fprintln(c.ErrOrStderr(), "other programs are not put back:", err)
 			}
 			result, err := bench.Run(c.Context(), o, c.ErrOrStderr())
@@ -54,19 +58,19 @@ func benchCommand() *cobra.Command {
 			return errors.Join(err, output(c.OutOrStdout(), result, format, dir))
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(bench.Formats, ", "))
+	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(report.Formats, ", "))
 	c.Flags().StringVar(&dir, "save", "", saveUsage)
 	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names hold one of these, such as \"bridge,offload\"; ratios are to the first of them")
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes; each contender runs once in any case")
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "how many times each contender runs at least, however long that takes (default: as often as there is time for)")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
 	c.Flags().IntVar(&o.Largest, "largest", 100_000, "where sweeps end, of policy rules, Services and connections; before that where there is no time to open more")
-	c.AddCommand(benchConntrackCommand(), benchCompareCommand())
+	c.AddCommand(benchConntrackCommand(), benchCompareCommand(), benchTrendCommand())
 	return c
 }
 
 // output prints a result, and saves it when dir is not empty.
-func output(w io.Writer, r *bench.Result, format, dir string) error {
+func output(w io.Writer, r *rig.Result, format, dir string) error {
 	err := r.Write(w, format)
 	if dir != "" {
 		err = errors.Join(err, r.Save(dir))
@@ -84,21 +88,50 @@ with fewer than four rounds each it always may be.`,
 		Example: "  antrail bench compare before after\n  antrail bench compare before.json after.json",
 		Args:    exactly("A", "B"),
 		RunE: func(c *cobra.Command, args []string) error {
-			a, err := bench.Load(args[0])
+			a, err := rig.Load(args[0])
 			if err != nil {
 				return fmt.Errorf("first: %w", err)
 			}
-			b, err := bench.Load(args[1])
+			b, err := rig.Load(args[1])
 			if err != nil {
 				return fmt.Errorf("second: %w", err)
 			}
-			return bench.Compare(c.OutOrStdout(), a, b)
+			return rig.Compare(c.OutOrStdout(), a, b)
 		},
 	}
 }
 
+func benchTrendCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use:   "trend DIR",
+		Short: "Show how figures changed over saved runs",
+		Long: `Print the medians of all runs in a directory, the oldest first, with the change from the first to the last. Each run is a
+directory of bench --save in DIR, or a file of bench -o json, and has its name in the table: name it after the version
+that was measured. With --save, each profile gets a plot.
+
+A change may be chance or the machine's: antrail bench compare has the statistics of two runs.`,
+		Example: "  antrail bench stream --save runs/v1.0\n  antrail bench stream --save runs/v1.1\n  antrail bench trend runs --save runs/plots",
+		Args:    exactly("DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			runs, err := rig.LoadRuns(args[0])
+			if err != nil {
+				return err
+			}
+			if dir != "" {
+				if err := rig.SaveTrend(dir, runs); err != nil {
+					return err
+				}
+			}
+			return rig.WriteTrend(c.OutOrStdout(), runs)
+		},
+	}
+	c.Flags().StringVar(&dir, "save", "", "directory to write a plot trend-PROFILE.svg of each profile to")
+	return c
+}
+
 func benchConntrackCommand() *cobra.Command {
-	var o bench.ConntrackOptions
+	var o conntrack.Options
 	var format, dir string
 	c := &cobra.Command{
 		Use:   "conntrack",
@@ -109,17 +142,17 @@ datapath, in turns. Progress goes to the standard error. Open vSwitch's side nee
 		Example: "  antrail bench conntrack\n  antrail bench conntrack --rounds 5 --save results",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := errors.Join(o.Check(), bench.CheckFormat(format)); err != nil {
+			if err := errors.Join(o.Check(), report.CheckFormat(format)); err != nil {
 				return usageError{err}
 			}
-			result, err := bench.RunConntrack(c.Context(), o, c.ErrOrStderr())
+			result, err := conntrack.Run(c.Context(), o, c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			return output(c.OutOrStdout(), result, format, dir)
 		},
 	}
-	c.Flags().StringVarP(&format, "output", "o", "text", strings.Join(bench.Formats, ", "))
+	c.Flags().StringVarP(&format, "output", "o", "text", strings.Join(report.Formats, ", "))
 	c.Flags().StringVar(&dir, "save", "", saveUsage)
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "rounds of each side (default 3)")
 	c.Flags().IntVar(&o.Entries, "entries", 0, "connections of a large table (default 1000000)")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -19,7 +20,7 @@ var errCheckFailed = errors.New("something is wrong: see the lines that begin wi
 
 func checkCommand() *cobra.Command {
 	var from source
-	var config, cniDir, cniBin string
+	var file, cniDir, cniBin string
 	var live bool
 	c := &cobra.Command{
 		Use:   "check",
@@ -35,7 +36,7 @@ to the Node's pods.`,
 		Args:    noArgs,
 	}
 	from.addAgentTo(c)
-	c.Flags().StringVar(&config, "config", "", "configuration file of the agent (YAML)")
+	c.Flags().StringVar(&file, "config", "", "configuration file of the agent (YAML)")
 	c.Flags().StringVar(&cniDir, "cni-dir", "/etc/cni/net.d", "where container runtimes look for networks")
 	c.Flags().StringVar(&cniBin, "cni-bin-dir", "/opt/cni/bin", "where they look for CNI plugins")
 	c.Flags().BoolVar(&live, "live", false, "ask the running agent")
@@ -50,7 +51,7 @@ to the Node's pods.`,
 		if live {
 			lines, err = liveLines(c.Context(), &from, c)
 		} else {
-			lines, err = preflightLines(config, cniDir, cniBin)
+			lines, err = preflightLines(file, cniDir, cniBin)
 		}
 		if err != nil {
 			return err
@@ -61,16 +62,16 @@ to the Node's pods.`,
 }
 
 // preflightLines looks at this Node.
-func preflightLines(config, cniDir, cniBin string) ([]preflight.Line, error) {
+func preflightLines(file, cniDir, cniBin string) ([]preflight.Line, error) {
 	var err error
-	conf := agent.Defaults()
+	conf := config.Defaults()
 	conf.Gateway.MTU = 0 // it follows from the Node's address, which is not known
-	if config != "" {
-		if conf, err = agent.LoadConfig(config); err != nil {
+	if file != "" {
+		if conf, err = config.Load(file); err != nil {
 			return nil, err
 		}
 	}
-	return append(preflight.Check(conf.Preflight(cniDir, cniBin)), conf.ManifestLines()...), nil
+	return append(preflight.Check(agent.Preflight(conf, cniDir, cniBin)), agent.ManifestLines(conf)...), nil
 }
 
 // liveLines asks an agent.
@@ -97,7 +98,7 @@ func (s *source) printLines(c *cobra.Command, lines []preflight.Line) error {
 			_, err = fmt.Fprintln(c.OutOrStdout(), string(b))
 		}
 	default:
-		return usageError{errors.New("--output is " + s.forms())}
+		return usageError{errors.New("--output is " + forms)}
 	}
 	if err == nil && preflight.Worst(lines) == preflight.Fail {
 		err = errCheckFailed

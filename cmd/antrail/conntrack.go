@@ -5,7 +5,7 @@ package main
 import (
 	"net/url"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/spf13/cobra"
 )
 
@@ -53,7 +53,7 @@ forgotten: the packets of those that still run begin connections anew, and what 
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		q := from.query()
 		filter.put(q)
-		return from.print(c, func(client *agent.Client) ([]byte, error) {
+		return from.print(c, func(client *api.Client) ([]byte, error) {
 			return client.Delete(c.Context(), "/conntrack", q)
 		})
 	}
@@ -85,7 +85,7 @@ those of the agent's metrics, which begin with antrail_ there.`,
 	}
 	from.addTo(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return from.print(c, func(client *agent.Client) ([]byte, error) {
+		return from.print(c, func(client *api.Client) ([]byte, error) {
 			return client.Get(c.Context(), "/conntrack/stats", from.query())
 		})
 	}

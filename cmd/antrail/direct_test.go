@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/dataplane"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -73,7 +74,7 @@ func (s *bareSwitch) antrail(args ...string) *exec.Cmd {
 // load installs the entries of a program, in place of what is there.
 func (s *bareSwitch) load(t *testing.T, p *flow.Program) {
 	t.Helper()
-	if err := s.door.Apply(dataplane.BundleOf(p)); err != nil {
+	if err := s.door.Apply(program.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,15 +82,15 @@ func (s *bareSwitch) load(t *testing.T, p *flow.Program) {
 // seedProgram is examples/seed.
 func seedProgram(t *testing.T) *flow.Program {
 	t.Helper()
-	src := flow.Sources{Names: flow.NewNames()}
-	for name, to := range map[string]*flow.Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
-		f, err := flow.File("examples/seed/seed." + name)
+	src := parse.Sources{Names: flow.NewNames()}
+	for name, to := range map[string]*parse.Source{"flows": &src.Flows, "groups": &src.Groups, "meters": &src.Meters, "ports": &src.Ports} {
+		f, err := parse.File("examples/seed/seed." + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		*to = f
 	}
-	p, err := flow.ParseProgram(src)
+	p, err := parse.Program(src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func lines(t *testing.T, c *exec.Cmd) (out, notes *bufio.Reader) {
 // switch without an agent while they pass, and fail when the switch is killed.
 func TestBareSwitchStreams(t *testing.T) {
 	s := startBare(t)
-	p, err := flow.ParseProgram(flow.Sources{Flows: flow.Text("flows", "table=0, priority=5,in_port=1,udp actions=drop\n")})
+	p, err := parse.Program(parse.Sources{Flows: parse.Text("flows", "table=0, priority=5,in_port=1,udp actions=drop\n")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestBareSwitchStreams(t *testing.T) {
 	s.load(t, p)
 	peer := nstest.New(t)
 	nstest.AddVeth(t, s.Namespace, "left0", peer, "eth0")
-	if err := s.door.OpenPort(&door.PortSpec{No: 1, Name: "left", Driver: agent.DriverAFPacket, Link: "left0"}); err != nil {
+	if err := s.door.OpenPort(&door.PortSpec{No: 1, Name: "left", Driver: config.DriverAFPacket, Link: "left0"}); err != nil {
 		t.Fatal(err)
 	}
 	wire := nstest.OpenWire(t, peer, "eth0")

@@ -10,9 +10,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/listing"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -20,7 +20,7 @@ import (
 // dropsFlags are the flags of drops.
 type dropsFlags struct {
 	from   source
-	query  agent.LostQuery
+	query  api.LostQuery
 	follow bool
 	sums   bool
 }
@@ -82,7 +82,7 @@ func (d *dropsFlags) run(c *cobra.Command) error {
 	return d.print(c.OutOrStdout(), c.ErrOrStderr(), all)
 }
 
-func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
+func (d *dropsFlags) print(w, notes io.Writer, all *api.LostPackets) error {
 	if d.from.output == "text" {
 		if all.Missed > 0 {
 			fmt.Fprintf(notes, "%d packets were dropped too fast to be kept; dump-drops counts them\n", all.Missed)
@@ -90,7 +90,7 @@ func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
 		if all.Note != "" {
 			fmt.Fprintln(notes, all.Note)
 		}
-		return agent.WriteLost(w, all.Packets)
+		return api.WriteLost(w, all.Packets)
 	}
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -110,13 +110,13 @@ func (d *dropsFlags) print(w, notes io.Writer, all *agent.LostPackets) error {
 
 // printSums prints what became of all packets. The error says where that does not
 // add up.
-func (d *dropsFlags) printSums(c *cobra.Command, client *agent.Client) error {
-	if err := d.from.print(c, func(client *agent.Client) ([]byte, error) {
+func (d *dropsFlags) printSums(c *cobra.Command, client *api.Client) error {
+	if err := d.from.print(c, func(client *api.Client) ([]byte, error) {
 		return client.Get(c.Context(), "/sums", d.from.query())
 	}); err != nil {
 		return err
 	}
-	var r agent.SumsRecord
+	var r api.SumsRecord
 	if err := client.JSON(c.Context(), "/sums", nil, &r); err != nil {
 		return err
 	}
@@ -127,34 +127,16 @@ func (d *dropsFlags) printSums(c *cobra.Command, client *agent.Client) error {
 }
 
 // teller prints packets one by one, aligned as well as may be.
-func (d *dropsFlags) teller(w io.Writer) func(*agent.LostPacket) error {
+func (d *dropsFlags) teller(w io.Writer) func(*api.LostPacket) error {
 	if d.from.output == "json" {
 		to := json.NewEncoder(w)
 		to.SetEscapeHTML(false)
-		return func(p *agent.LostPacket) error { return to.Encode(p) }
+		return func(p *api.LostPacket) error { return to.Encode(p) }
 	}
-	widths := columnWidths{15, 20, 8, 18, 36, 50, 7} // most of what comes fits below its heading
-	fmt.Fprintln(w, widths.pad(agent.LostColumns))   // what goes wrong with w goes wrong again with the first packet
-	return func(p *agent.LostPacket) error {
-		_, err := fmt.Fprintln(w, widths.pad(p.Line()))
+	widths := listing.Widths{15, 20, 8, 18, 36, 50, 7}                // most of what comes fits below its heading
+	fmt.Fprintln(w, widths.Pad(strings.Split(api.LostColumns, "\t"))) // what goes wrong with w goes wrong again with the first packet
+	return func(p *api.LostPacket) error {
+		_, err := fmt.Fprintln(w, widths.Pad(strings.Split(p.Line(), "\t")))
 		return err
 	}
-}
-
-// columnWidths are those of a table whose lines are not known beforehand: a column
-// is as wide as its widest cell so far, in letters.
-type columnWidths []int
-
-// pad aligns a line with a tab between its columns; the last column has no end.
-func (c *columnWidths) pad(line string) string {
-	cells := strings.Split(line, "\t")
-	var b strings.Builder
-	for i, cell := range cells[:len(cells)-1] {
-		if i == len(*c) {
-			*c = append(*c, 0)
-		}
-		(*c)[i] = max((*c)[i], utf8.RuneCountInString(cell))
-		fmt.Fprintf(&b, "%-*s  ", (*c)[i], cell)
-	}
-	return b.String() + cells[len(cells)-1]
 }

@@ -8,28 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 )
-
-func TestColumnWidths(t *testing.T) {
-	var w columnWidths
-	for _, l := range []struct{ line, want string }{
-		{"A\tB\tC", "A  B  C"},
-		{"ä-long\tb\tc", "ä-long  b  c"},
-		{"a\tb\tc", "a       b  c"},
-	} {
-		if got := w.pad(l.line); got != l.want {
-			t.Errorf("%q is %q, want %q", l.line, got, l.want)
-		}
-	}
-}
 
 // TestFollowedDrops: what comes stands below its heading, though nobody knew how long it
 // would be.
 func TestFollowedDrops(t *testing.T) {
 	var b bytes.Buffer
 	d := dropsFlags{from: source{output: "text"}}
-	p := &agent.LostPacket{Time: time.Now(), Reason: "entry", Table: "IngressDefaultRule", Packet: "icmp 10.10.0.26 > 10.10.0.25 type 8 code 0"}
+	p := &api.LostPacket{Time: time.Now(), Reason: "entry", Table: "IngressDefaultRule", Packet: "icmp 10.10.0.26 > 10.10.0.25 type 8 code 0"}
 	p.Port.Pod = "default/client-a"
 	if err := d.teller(&b)(p); err != nil {
 		t.Fatal(err)

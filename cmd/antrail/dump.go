@@ -4,8 +4,10 @@ package main
 
 import (
 	"net/url"
+	"strings"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/flow"
 	"github.com/spf13/cobra"
 )
 
@@ -26,6 +28,27 @@ type dump struct {
 type dumpFlags struct {
 	names, noNames, noStats, sort, explain bool
 	connections                            connectionFlags
+	objects                                [len(objectFlags)]string
+	version                                string
+}
+
+func (d *dumpFlags) addVersion(c *cobra.Command) {
+	c.Flags().StringVarP(&d.version, "protocols", "O", flow.VersionNames[flow.OpenFlow15],
+		"spell actions as "+strings.Join(flow.VersionNames, " or ")+"; the latter is what ovs-ofctl prints without -O: load: for set_field, resubmit for goto_table, no meters")
+	c.Example += "\n  antrail " + c.Name() + " -O OpenFlow10 " + seedFiles
+}
+
+// objectFlags choose entries by the object that wants them. They are parameters of the API, too.
+var objectFlags = [...]struct{ name, usage string }{
+	{"pod", "only entries that this Pod of the Node wants, as namespace/name"},
+	{"service", "only entries that this Service wants, as namespace/name"},
+	{"policy", "only entries that this policy wants, as namespace/name, or name of a policy without namespace"},
+}
+
+func (d *dumpFlags) addObjects(c *cobra.Command) {
+	for i, f := range objectFlags {
+		c.Flags().StringVar(&d.objects[i], f.name, "", f.usage)
+	}
 }
 
 func (d *dumpFlags) addExplain(c *cobra.Command) {
@@ -39,18 +62,26 @@ func (d *dumpFlags) addNames(c *cobra.Command) {
 }
 
 var dumps = []dump{
-	{"dump-flows [TABLE]", "Print flow entries, as ovs-ofctl dump-flows does",
-		"Print the flow entries of a table, or of all tables, with their counters.", "/flows", upTo("TABLE"),
+	{"dump-flows [TABLE|FILTER]", "Print flow entries, as ovs-ofctl dump-flows does",
+		`Print the flow entries of a table, or of all tables, with their counters.
+
+FILTER chooses entries as that of ovs-ofctl does: a match takes the entries whose match is as specific or more, and
+table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so does priority=. --pod, --service and
+--policy take the entries that the object wants; antrail explain names the field that wants each.`, "/flows", upTo("TABLE or FILTER"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
 			c.Example += "\n  antrail dump-flows EgressMark --names --no-stats --explain " + seedObjects
+			c.Example += "\n  antrail dump-flows table=ServiceLB,tcp,nw_dst=10.105.31.235 --names " + seedObjects +
+				"\n  antrail dump-flows --service default/sample-clusterip --names " + seedObjects
+			d.addObjects(c)
+			d.addVersion(c)
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without counters and ages")
 			c.Flags().BoolVar(&d.sort, "sort", false, "entries of one priority by their match")
 		}},
 	{"dump-groups", "Print groups, as ovs-ofctl dump-groups does",
 		"Print the groups with their buckets.", "/groups", noArgs,
-		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c) }},
+		func(c *cobra.Command, d *dumpFlags) { d.addNames(c); d.addExplain(c); d.addVersion(c) }},
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
 		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports [PORT]", "Print ports and their counters",
@@ -80,8 +111,17 @@ var dumps = []dump{
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},
 }
 
-// dumpArguments are the parameters that the dumps' arguments become, by path.
-var dumpArguments = map[string]string{"/flows": "table", "/ports": "which"}
+// argumentParameter is the parameter that a dump's argument becomes. A filter is what is no word, or
+// the word of a protocol.
+func argumentParameter(path, argument string) string {
+	switch {
+	case path == "/ports":
+		return "which"
+	case strings.ContainsAny(argument, "=,") || flow.ProtocolByWord(argument) != nil:
+		return "filter"
+	}
+	return "table"
+}
 
 func dumpCommands() []*cobra.Command {
 	var all []*cobra.Command
@@ -104,9 +144,9 @@ func dumpCommand(d *dump) *cobra.Command {
 		q := from.query()
 		flags.put(q, c)
 		if len(args) > 0 {
-			q.Set(dumpArguments[d.path], args[0])
+			q.Set(argumentParameter(d.path, args[0]), args[0])
 		}
-		return from.print(c, func(client *agent.Client) ([]byte, error) {
+		return from.print(c, func(client *api.Client) ([]byte, error) {
 			return client.Get(c.Context(), d.path, q)
 		})
 	}
@@ -126,6 +166,14 @@ func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
 	}
 	if d.explain {
 		q.Set("explain", "1")
+	}
+	if d.version != "" {
+		q.Set("version", d.version)
+	}
+	for i, f := range objectFlags {
+		if d.objects[i] != "" {
+			q.Set(f.name, d.objects[i])
+		}
 	}
 	d.connections.put(q)
 }

@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 
-	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dut"
 	"github.com/spf13/cobra"
 )
@@ -25,11 +25,11 @@ that another switch can be compared packet by packet.`,
 	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
 	c.Flags().BoolVar(&walk, "walk", false, "have no connection cache: every packet walks the tables")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		t := conntrack.DefaultTimeouts()
+		t := proto.DefaultTimeouts()
 		switch timeouts {
 		case "default":
 		case "ovs":
-			t = conntrack.OVSTimeouts()
+			t = proto.OVSTimeouts()
 		default:
 			return usageError{errors.New("--ct-timeouts is default or ovs")}
 		}

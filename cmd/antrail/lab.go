@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
 	"github.com/antrail/antrail/switchd"
@@ -172,7 +172,7 @@ func checkDriver(o *lab.Options) error {
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
 		return usageError{fmt.Errorf("--tunnel is geneve, vxlan or gre, not %q", o.Tunnel)}
 	}
-	if !agent.KnownTunnelDriver(o.TunnelDriver) {
+	if !config.KnownTunnelDriver(o.TunnelDriver) {
 		return usageError{fmt.Errorf("--tunnel-driver is kernel, afxdp or auto, not %q", o.TunnelDriver)}
 	}
 	if !o.Uplink.Known() {
@@ -181,7 +181,7 @@ func checkDriver(o *lab.Options) error {
 	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return usageError{fmt.Errorf("--encap-mode: %w", err)}
 	}
-	if !agent.KnownDriver(o.Driver) {
+	if !config.KnownDriver(o.Driver) {
 		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
 	}
 	return nil
@@ -194,7 +194,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
 	c.Flags().StringVar(&o.Driver, "driver", lab.DefaultDriver(), "of the pods' ports: auto, afxdp or afpacket")
 	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
-	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", agent.DriverKernel, "of the tunnel: kernel, afxdp or auto")
+	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", config.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")

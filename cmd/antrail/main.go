@@ -4,15 +4,22 @@
 // There is no logic here, only flags and wiring. Exit codes: 0 done, 1 failed,
 // 2 wrong usage.
 //
-// A command's file has its name. Files of several commands:
+// A command's file has its name. These files hold more than one command, or none:
 //
-//	node.go, nodeless.go    which commands there are, on Linux and elsewhere
-//	source.go, several.go   the agent or files that are asked; several agents
-//	args.go                 arguments that are missing, or too many
-//	dump.go, get.go         commands that print what the API answers; what is said of objects
-//	trace_live.go           trace --live
-//	trace_record.go         recordings: trace replay, and on any machine trace show and
-//	traceshow.go            trace paths
+//	completion.go           the scripts by which shells complete words, and man for releases
+//	complete.go             what words of the line may be
+//	args.go                 checks of arguments: which are missing, which are too many
+//	source.go               the flags that choose agents, a switch or files to ask
+//	dump.go                 the commands that begin with dump-
+//	get.go                  get and explain, which show objects
+//	trace.go                trace, of one packet or with --live
+//	trace_replay.go         trace replay
+//	trace_show.go           trace show and trace paths, on any machine
+//	labtests.go             lab attack-test and lab upgrade-test
+//	support.go              support-bundle
+//	kubectl.go              the plugin of kubectl, which this program is under another name
+//	agent.go                agent, and probe and uninstall, which need it or its record
+//	node.go, nodeless.go    the list of commands, on Linux and elsewhere
 package main
 
 import (
@@ -23,9 +30,9 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
+	"github.com/antrail/antrail/internal/version"
 	"github.com/spf13/cobra"
 )
 
@@ -37,6 +44,12 @@ const (
 
 func main() {
 	enterLaunched() // before anything else: it may begin again as another user
+	if isPlugin(os.Args[0]) {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		code := runPlugin(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
+	}
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -117,15 +130,17 @@ walks tables of flow entries until an entry gives a verdict.
 Commands that show something ask a running agent over its unix socket, or a switch
 that runs without one, or load files and ask those: flow files with --flows,
 Kubernetes objects with --manifests.`,
-		Example:           "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
-		Args:              noArgs,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Example:       "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
+		Args:          noArgs,
+		Version:       programVersion(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	addNodeCommands(root) // node.go
-	root.AddCommand(learnCommand(), versionCommand())
+	root.AddCommand(learnCommand(), completionCommand(), versionCommand(), manCommand())
+	addWords(root) // complete.go
 	noteBegin(root, began)
 	return root
 }
@@ -147,27 +162,16 @@ func noteBegin(c *cobra.Command, began *bool) {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Print the version, the commit, its date and the version of Go",
 		Example: "  antrail version",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), version())
+			_, err := fmt.Fprintln(c.OutOrStdout(), programVersion())
 			return err
 		},
 	}
 }
 
-// version is what the Go toolchain knows of this build.
-func version() string {
-	b, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "antrail (unknown build)"
-	}
-	revision := ""
-	for _, s := range b.Settings {
-		if s.Key == "vcs.revision" {
-			revision = " " + s.Value
-		}
-	}
-	return fmt.Sprintf("antrail %s%s %s", b.Main.Version, revision, b.GoVersion)
-}
+// programVersion is the line that tells one build from another. An agent replaces a
+// switch whose line differs from its own.
+func programVersion() string { return version.Of().Line("antrail") }

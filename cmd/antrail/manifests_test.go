@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/store"
 )
 
 // ids are numbers that follow from the order of the objects: they may differ
@@ -93,11 +93,11 @@ func TestObjectsOfTwoNodes(t *testing.T) {
 // TestWebAppHasAllOfTheSeed: each object of the seed is in examples/web-app, by its
 // kind and name, and on node-a every one is installed.
 func TestWebAppHasAllOfTheSeed(t *testing.T) {
-	cluster, problems, err := control.LoadManifests("examples/web-app")
+	cluster, problems, err := store.LoadManifests("examples/web-app")
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	seed, _, err := control.LoadManifests("control/testdata/seed")
+	seed, _, err := store.LoadManifests("control/testdata/seed")
 	if err != nil {
 		t.Fatal(err)
 	}

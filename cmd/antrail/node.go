@@ -12,5 +12,5 @@ func addNodeCommands(root *cobra.Command) {
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(pipelineCommand())
 	root.AddCommand(flushConntrackCommand(), conntrackCommand(), dropsCommand())
-	root.AddCommand(getCommand(), explainCommand(), whyCommand(), topCommand(), traceCommand(), captureCommand(), replayCommand(), pageCommand(), dutCommand(), benchCommand())
+	root.AddCommand(getCommand(), explainCommand(), whyCommand(), topCommand(), traceCommand(), captureCommand(), replayCommand(), pageCommand(), supportBundleCommand(), dutCommand(), benchCommand())
 }

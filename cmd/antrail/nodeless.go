@@ -7,6 +7,9 @@ import "github.com/spf13/cobra"
 // enterLaunched does nothing: switches are for Nodes.
 func enterLaunched() {}
 
+// addWords does nothing: values are those of a Node.
+func addWords(*cobra.Command) {}
+
 // addNodeCommands adds what a machine that is no Node can do besides lessons: print
 // what was recorded on one.
 func addNodeCommands(root *cobra.Command) {

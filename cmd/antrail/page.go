@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
 	"github.com/spf13/cobra"
 )
 
@@ -44,7 +44,7 @@ one Node to another on its whole way.`,
 			if err != nil {
 				return err
 			}
-			return (&agent.PageServer{Agents: clients, Address: address, Plots: plots, Invite: tell}).Run(c.Context())
+			return (&answer.PageServer{Agents: clients, Address: address, Plots: plots, Invite: tell}).Run(c.Context())
 		}
 		if agents.given() {
 			return usageError{errors.New("several agents have no page of their own: --serve says where to serve one")}
@@ -57,7 +57,7 @@ one Node to another on its whole way.`,
 		if err != nil {
 			return err
 		}
-		url, err := agent.PageURL(socket)
+		url, err := answer.PageURL(socket)
 		if err != nil {
 			return err
 		}

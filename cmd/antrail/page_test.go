@@ -15,8 +15,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/bench"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/bench/report"
+	"github.com/antrail/antrail/bench/rig"
 )
 
 // TestPage prints the URL that an agent has left beside its socket, and says what to
@@ -59,14 +61,14 @@ func TestPage(t *testing.T) {
 // TestPageHasBenchmark: what antrail bench --save writes is what the page shows.
 func TestPageHasBenchmark(t *testing.T) {
 	dir := t.TempDir()
-	c := &bench.Comparison{Profile: "forward", Title: "Forwarding", Sides: []string{"one"}, Lines: []bench.Line{{Name: "rate", Unit: "Mpps", Reached: []*bench.Spread{nil}}}}
-	if err := (&bench.Result{Comparisons: []*bench.Comparison{c}}).Save(dir); err != nil {
+	c := &report.Comparison{Profile: "forward", Title: "Forwarding", Sides: []string{"one"}, Lines: []report.Line{{Name: "rate", Unit: "Mpps", Reached: []*report.Spread{nil}}}}
+	if err := (&rig.Result{Comparisons: []*report.Comparison{c}}).Save(dir); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	invitations, ended := make(chan string, 2), make(chan error, 1)
-	s := agent.PageServer{
-		Agents: []*agent.Client{agent.NewClient("/no/such.sock")}, Address: "127.0.0.1:0", Plots: dir,
+	s := answer.PageServer{
+		Agents: []*api.Client{api.NewClient("/no/such.sock")}, Address: "127.0.0.1:0", Plots: dir,
 		Invite: func(url string) error { invitations <- url; return nil },
 	}
 	go func() { ended <- s.Run(ctx) }()

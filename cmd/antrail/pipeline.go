@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/diagram"
 	"github.com/spf13/cobra"
 )
@@ -111,21 +111,21 @@ func (f *mapFlags) draw(c *cobra.Command) error {
 }
 
 // walkOf is the way of a packet that is made up.
-func walkOf(ctx context.Context, client *agent.Client, packet string) ([]diagram.Hop, bool, error) {
-	b, err := client.Post(ctx, "/trace", url.Values{"format": {"json"}}, &agent.TraceRequest{Flow: packet})
+func walkOf(ctx context.Context, client *api.Client, packet string) ([]diagram.Hop, bool, error) {
+	b, err := client.Post(ctx, "/trace", url.Values{"format": {"json"}}, &api.TraceRequest{Flow: packet})
 	if err != nil {
 		return nil, false, err
 	}
-	var a agent.TraceAnswer
+	var a api.TraceAnswer
 	if err := json.Unmarshal(b, &a); err != nil || a.Walk == nil {
 		return nil, false, fmt.Errorf("answer to a trace without the walk: %w", err)
 	}
-	hops, dropped := agent.HopsOf(a.Walk)
+	hops, dropped := api.HopsOf(a.Walk)
 	return hops, dropped, nil
 }
 
 // look asks for the map, and once more when rates are wanted.
-func (f *mapFlags) look(ctx context.Context, client *agent.Client) (*diagram.Map, *diagram.Load, error) {
+func (f *mapFlags) look(ctx context.Context, client *api.Client) (*diagram.Map, *diagram.Load, error) {
 	m, err := client.Map(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
 	"github.com/spf13/cobra"
 )
 
 func replayCommand() *cobra.Command {
-	var r agent.Replay
+	var r answer.Replay
 	var from offline
 	var node string
 	c := &cobra.Command{
@@ -48,7 +48,7 @@ memory, and write what leaves to another capture. The clock follows the capture.
 	return c
 }
 
-func printReplay(w io.Writer, r *agent.ReplayResult) error {
+func printReplay(w io.Writer, r *answer.ReplayResult) error {
 	fmt.Fprintf(w, "%d packets read\n", r.Read)
 	if r.Cut > 0 {
 		fmt.Fprintf(w, "%d were captured only in part and were left out: capture with tcpdump -s 0\n", r.Cut)

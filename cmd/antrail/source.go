@@ -12,8 +12,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/spf13/cobra"
@@ -31,12 +34,11 @@ type source struct {
 	lab    string
 	offline
 	output string
-	wide   bool // -o wide is one of the forms
 }
 
 // offline is a pipeline in files: flow files or manifests.
 type offline struct {
-	files     agent.Files
+	files     pipeline.Files
 	manifests string
 	tunnel    string
 }
@@ -55,7 +57,7 @@ func (s *source) addTo(c *cobra.Command) {
 // addAgentTo is addTo for what files cannot answer.
 func (s *source) addAgentTo(c *cobra.Command) {
 	s.addSocketTo(c)
-	c.Flags().StringVarP(&s.output, "output", "o", "text", s.forms())
+	c.Flags().StringVarP(&s.output, "output", "o", "text", forms)
 }
 
 // addSocketTo gives a command the flags that choose the agent or switch.
@@ -68,12 +70,7 @@ func (s *source) addSocketTo(c *cobra.Command) {
 }
 
 // forms are those that the output may have.
-func (s *source) forms() string {
-	if s.wide {
-		return "text, wide, json or yaml"
-	}
-	return "text, json or yaml"
-}
+const forms = "text, json or yaml"
 
 // addTo gives a command the flags that name files.
 func (s *offline) addTo(c *cobra.Command) {
@@ -88,16 +85,16 @@ func (s *offline) addTo(c *cobra.Command) {
 	}
 	f.StringVar(&s.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects (with --node); no agent is asked then")
 	c.MarkFlagsMutuallyExclusive("flows", "manifests")
-	f.StringVar(&s.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --flows or --manifests")
+	f.StringVar(&s.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --flows or --manifests")
 }
 
 // source is the flow files or manifests that the flags name; nil when they name
 // none. What is not in force of manifests is told to w.
-func (s *offline) source(node string, w io.Writer) (agent.Source, error) {
+func (s *offline) source(node string, w io.Writer) (pipeline.Source, error) {
 	if s.files.Flows != "" {
 		return s.files.Beside(), nil
 	}
-	if s.files != (agent.Files{}) {
+	if s.files != (pipeline.Files{}) {
 		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
 	}
 	if s.manifests == "" {
@@ -105,36 +102,36 @@ func (s *offline) source(node string, w io.Writer) (agent.Source, error) {
 	}
 	if node == "" {
 		err := errors.New("--manifests needs --node: each Node has entries of its own")
-		if there, unread := agent.ManifestNodes(s.manifests); unread == nil {
+		if there, unread := pipeline.ManifestNodes(s.manifests); unread == nil {
 			err = fmt.Errorf("%w; there are %s", err, strings.Join(there, ", "))
 		}
 		return nil, usageError{err}
 	}
-	report := func(p control.Problem) { fmt.Fprintln(w, p.Error()) }
-	return agent.Manifests{Path: s.manifests, Node: node, Report: report}, nil
+	report := func(p manifest.Problem) { fmt.Fprintln(w, p.Error()) }
+	return pipeline.Manifests{Path: s.manifests, Node: node, Report: report}, nil
 }
 
 func defaultSocket() string {
 	if s := os.Getenv(socketEnv); s != "" {
 		return s
 	}
-	return agent.DefaultSocket
+	return config.DefaultSocket
 }
 
 // client is who answers. What is wrong with manifests is told to problems.
-func (s *source) client(problems io.Writer) (*agent.Client, error) {
+func (s *source) client(problems io.Writer) (*api.Client, error) {
 	from, err := s.offline.source(s.node, problems)
 	if err != nil {
 		return nil, err
 	}
 	if from != nil {
-		return agent.Offline(from, s.tunnel)
+		return answer.Offline(from, s.tunnel)
 	}
 	socket, err := s.agentSocket()
 	if err != nil {
 		return nil, err
 	}
-	return agent.Connect(context.Background(), socket)
+	return answer.Connect(context.Background(), socket)
 }
 
 // agentSocket is the socket of the agent or switch that the flags name.
@@ -174,9 +171,9 @@ func findLab(id string) (*lab.Lab, error) {
 }
 
 // print asks a question and prints the answer.
-func (s *source) print(c *cobra.Command, ask func(*agent.Client) ([]byte, error)) error {
-	if !slices.Contains([]string{"text", "json", "yaml"}, s.output) && !(s.wide && s.output == "wide") {
-		return usageError{errors.New("--output is " + s.forms())}
+func (s *source) print(c *cobra.Command, ask func(*api.Client) ([]byte, error)) error {
+	if !slices.Contains([]string{"text", "json", "yaml"}, s.output) {
+		return usageError{errors.New("--output is " + forms)}
 	}
 	client, err := s.client(c.ErrOrStderr())
 	if err != nil {
@@ -195,11 +192,8 @@ func (s *source) print(c *cobra.Command, ask func(*agent.Client) ([]byte, error)
 
 // query are the parameters that every question takes.
 func (s *source) query() url.Values {
-	switch s.output {
-	case "text":
+	if s.output == "text" {
 		return url.Values{}
-	case "wide":
-		return url.Values{"wide": {"1"}}
 	}
 	return url.Values{"format": {"json"}}
 }
@@ -213,3 +207,61 @@ func onTerminal(w io.Writer) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }
+
+// Commands that ask several agents: --socket and --node may be given again.
+
+// several are the values of both flags.
+type several struct{ sockets, nodes []string }
+
+// addTo lets the flags of a source be given again. note ends their help.
+func (s *several) addTo(c *cobra.Command, from *source, note string) {
+	for name, to := range map[string]*again{"socket": {&from.socket, &s.sockets}, "node": {&from.node, &s.nodes}} {
+		f := c.Flags().Lookup(name)
+		f.Value = to
+		f.Usage += note
+	}
+}
+
+// given says whether one of them was given again.
+func (s *several) given() bool { return len(s.sockets) > 1 || len(s.nodes) > 1 }
+
+// clients returns a client for each agent. It writes faults of manifests to problems.
+func (s *several) clients(one source, problems io.Writer) (all []*api.Client, err error) {
+	for i := range max(1, len(s.sockets), len(s.nodes)) {
+		if i < len(s.sockets) {
+			one.socket = s.sockets[i]
+		}
+		if i < len(s.nodes) {
+			one.node = s.nodes[i]
+		}
+		client, err := one.client(problems)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, client)
+	}
+	return all, nil
+}
+
+// again is a flag that may be given again: it holds the last value, and all.
+type again struct {
+	last *string
+	all  *[]string
+}
+
+// String is the last value. It implements pflag.Value, as the others do.
+func (a *again) String() string {
+	if a.last == nil {
+		return ""
+	}
+	return *a.last
+}
+
+// Set takes one more value.
+func (a *again) Set(v string) error {
+	*a.last, *a.all = v, append(*a.all, v)
+	return nil
+}
+
+// Type is what help shows.
+func (a *again) Type() string { return "string" }

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/switchd"
 	"github.com/spf13/cobra"
 )
 
 // switchSocket is where the door of a switch is.
-const switchSocket = agent.DefaultSwitch
+const switchSocket = config.DefaultSwitch
 
 // enterLaunched makes this process the switch that a launcher has started, if one has.
 func enterLaunched() { switchd.Enter() }
@@ -62,7 +62,7 @@ waits until an agent (antrail agent --await) makes it the switch. Both are of on
 			if c.Flags().NFlag() > 1 && !(c.Flags().NFlag() == 2 && c.Flags().Changed("log-level")) {
 				return usageError{errors.New("--await goes with --log-level only: all else is the agent's to say")}
 			}
-			return switchd.Await(c.Context(), await, os.Getenv("POD_NAME"), version(), log)
+			return switchd.Await(c.Context(), await, os.Getenv("POD_NAME"), programVersion(), log)
 		}
 		if p.Dir == "" {
 			p.Dir = p.Socket + ".d"
@@ -82,7 +82,7 @@ waits until an agent (antrail agent --await) makes it the switch. Both are of on
 			}
 			p.Settings = *s
 		}
-		p.Release = version()
+		p.Release = programVersion()
 		p.Log = log
 		if confined {
 			return p.RunConfined(c.Context(), uid, l)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -81,7 +82,7 @@ func (n *killedNode) start(t *testing.T) *exec.Cmd {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	for client := agent.NewClient(n.socket); client.Ready(ctx) != nil; time.Sleep(20 * time.Millisecond) {
+	for client := api.NewClient(n.socket); client.Ready(ctx) != nil; time.Sleep(20 * time.Millisecond) {
 		if ctx.Err() != nil {
 			c.Process.Kill()
 			c.Wait()

@@ -8,7 +8,9 @@ import (
 	"io"
 	"slices"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 )
@@ -20,7 +22,7 @@ const webApp = "--manifests examples/web-app"
 type why struct {
 	from            source
 	agents          several
-	request         agent.WhyRequest
+	request         api.WhyRequest
 	udp, sctp, icmp bool
 	walk            bool
 }
@@ -54,7 +56,7 @@ there is no answer.`,
 	f := c.Flags()
 	w.from.addAgentTo(c)
 	f.StringVar(&w.from.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects; no agent is asked then")
-	f.StringVar(&w.from.tunnel, "tunnel-port", agent.DefaultTunnel, "name of the tunnel port, with --manifests")
+	f.StringVar(&w.from.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --manifests")
 	c.MarkFlagsMutuallyExclusive("socket", "manifests")
 	w.agents.addTo(c, &w.from, "; may be given several times")
 	f.BoolVar(&w.udp, "udp", false, "ask for UDP, not TCP")
@@ -74,7 +76,7 @@ there is no answer.`,
 // answer asks and prints.
 func (w *why) answer(c *cobra.Command) error {
 	if !slices.Contains([]string{"text", "json", "yaml"}, w.from.output) {
-		return usageError{errors.New("--output is " + w.from.forms())}
+		return usageError{errors.New("--output is " + forms)}
 	}
 	for name, on := range map[string]bool{"udp": w.udp, "sctp": w.sctp, "icmp": w.icmp} {
 		if on {
@@ -85,7 +87,7 @@ func (w *why) answer(c *cobra.Command) error {
 	if err != nil {
 		return codedError{exitUsage, err}
 	}
-	a, err := agent.Why(c.Context(), agents, &w.request)
+	a, err := api.Why(c.Context(), agents, &w.request)
 	if err == nil {
 		err = w.print(c, a)
 	}
@@ -104,7 +106,7 @@ var errUndecided = errors.New("undecided: a Node that has a say was not asked")
 
 // clients are agents, or the Nodes of manifests. One Node of a lab or of manifests is
 // asked first, and then its others, when a packet goes there.
-func (w *why) clients(problems io.Writer) (all []*agent.Client, err error) {
+func (w *why) clients(problems io.Writer) (all []*api.Client, err error) {
 	if w.from.manifests != "" {
 		problems = &once{to: problems, told: map[string]bool{}}
 	}
@@ -122,7 +124,7 @@ func (w *why) clients(problems io.Writer) (all []*agent.Client, err error) {
 // nodes are those of the manifests, or else of the lab.
 func (w *why) nodes() (names []string, err error) {
 	if w.from.manifests != "" {
-		return agent.ManifestNodes(w.from.manifests)
+		return pipeline.ManifestNodes(w.from.manifests)
 	}
 	l, err := findLab(w.from.lab)
 	if err != nil {
@@ -134,7 +136,7 @@ func (w *why) nodes() (names []string, err error) {
 	return names, nil
 }
 
-func (w *why) print(c *cobra.Command, a *agent.WhyAnswer) error {
+func (w *why) print(c *cobra.Command, a *api.WhyAnswer) error {
 	if w.from.output == "text" {
 		err := a.WriteText(c.OutOrStdout())
 		if err == nil && w.walk {

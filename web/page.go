@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 )
 
@@ -24,6 +25,16 @@ type Node struct {
 type shownNode struct {
 	Node
 	sampler sampler
+}
+
+// Page serves the page. Any number of goroutines may call ServeHTTP.
+type Page struct {
+	nodes  []*shownNode
+	watch  http.Handler
+	plots  string
+	log    *slog.Logger
+	door   door
+	inside http.Handler // for those who were let in
 }
 
 // at finds the Node that a request asks about; nil, when there is none, and the

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
 )
@@ -40,11 +40,11 @@ be the same.`,
 	from.addTo(c)
 	c.Flags().Lookup("output").Usage = "text or json"
 	c.RunE = func(c *cobra.Command, args []string) error {
-		tell, total := (*agent.Replayed).WriteText, c.OutOrStdout()
+		tell, total := (*api.Replayed).WriteText, c.OutOrStdout()
 		switch from.output {
 		case "text":
 		case "json":
-			tell, total = (*agent.Replayed).WriteJSON, c.ErrOrStderr()
+			tell, total = (*api.Replayed).WriteJSON, c.ErrOrStderr()
 		default:
 			return usageError{errors.New("--output is text or json")}
 		}
@@ -59,7 +59,7 @@ be the same.`,
 		defer f.Close()
 		r := walkReplay{node: cmp.Or(*on, from.node), others: map[string]int{}}
 		err = trace.Read(f, func(way trace.Joined) error {
-			return r.each(way, func(w *trace.Walk) (*agent.Replayed, error) {
+			return r.each(way, func(w *trace.Walk) (*api.Replayed, error) {
 				now, err := client.ReplayWalk(c.Context(), w)
 				if err == nil {
 					err = tell(now, c.OutOrStdout())
@@ -85,7 +85,7 @@ type walkReplay struct {
 
 // each has the walks of a packet's way replayed. The rest of a fragment's way, after it
 // waited, is left out. A recording of several Nodes is an error if no Node is named.
-func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*agent.Replayed, error)) error {
+func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*api.Replayed, error)) error {
 	for _, w := range way {
 		if w.Resumed {
 			continue
