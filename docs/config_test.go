@@ -9,90 +9,79 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
-	"github.com/antrail/antrail/control"
-	"sigs.k8s.io/yaml"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/control/manifest"
 )
 
-// TestConfigExamples parses the configuration file of operating.md, and with it
-// each further piece of one that the page shows, or the whole one with the API.
+// TestConfigExamples parses the configurations of configure.md: the whole ones, and each
+// piece together with the first one that has all keys a Node needs.
 func TestConfigExamples(t *testing.T) {
-	text, err := os.ReadFile("operating.md")
+	text, err := os.ReadFile("configure.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllSubmatch(text, -1)
-	if len(all) < 3 {
-		t.Fatalf("operating.md has %d pieces of configuration, want a whole one, auditLog and conntrack", len(all))
+	var whole []byte
+	all := yamlBlock.FindAllSubmatch(text, -1)
+	for _, m := range all {
+		if bytes.Contains(m[1], []byte("\nflows:")) {
+			whole = m[1]
+		}
 	}
-	whole := all[0][1]
-	for i, m := range all {
+	if len(all) < 4 || whole == nil {
+		t.Fatalf("configure.md has %d pieces of configuration and the whole one %q", len(all), whole)
+	}
+	for _, m := range all {
 		piece := m[1]
-		if i > 0 && !bytes.Contains(piece, []byte("\nkubernetes:")) { // that is another whole one
+		if !bytes.Contains(piece, []byte("nodeName:")) {
 			piece = slices.Concat(whole, piece)
 		}
-		if _, err := agent.ParseConfig(piece); err != nil {
+		if _, err := config.Parse(piece); err != nil {
 			t.Errorf("%v\n%s", err, m[1])
 		}
 	}
 }
 
-// TestConfigKeysAreTold: operating.md has every key of the configuration: in an
-// example, or in its text as gateway.name, or alone where no other key is called so.
-func TestConfigKeysAreTold(t *testing.T) {
-	text, err := os.ReadFile("operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllSubmatch(text, -1) {
-		var example any
-		if err := yaml.Unmarshal(m[1], &example); err != nil {
-			t.Fatal(err)
-		}
-		markKeys(told, "", example)
-	}
-	for _, m := range regexp.MustCompile("`([A-Za-z.\\[\\]]+)[`:]").FindAllSubmatch(text, -1) {
-		key := strings.ReplaceAll(string(m[1]), "[]", "")
-		above, _, _ := strings.Cut(key, ".")
-		told[key], told[above] = true, true
-	}
-	keys, named := configKeys(nil), map[string]int{}
+var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+
+// keySpan is a key of the configuration in the text of a page, as `conntrack.max` or
+// `proxyAll: true`.
+var keySpan = regexp.MustCompile("`([a-zA-Z]+(?:\\[\\])?(?:\\.[a-zA-Z]+)+)(?:: [^`]*)?`")
+
+// TestConfigKeysOfPagesExist: each key that a page names with its section is one.
+func TestConfigKeysOfPagesExist(t *testing.T) {
+	keys, sections := configKeys(nil), map[string]bool{}
 	for _, key := range keys {
-		named[lastOf(key)]++
-	}
-	for _, key := range keys {
-		if !told[key] && (named[lastOf(key)] > 1 || !told[lastOf(key)]) {
-			t.Errorf("operating.md says nothing of %s", key)
-		}
+		section, _, _ := strings.Cut(key, ".")
+		sections[section] = sections[section] || section != key
 	}
 	if len(keys) < 60 {
 		t.Errorf("%d keys", len(keys))
 	}
-}
-
-func lastOf(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
-
-// markKeys notes the keys of an example, as peers.name.
-func markKeys(told map[string]bool, key string, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, v := range v {
-			at := strings.TrimPrefix(key+"."+k, ".")
-			told[at] = true
-			markKeys(told, at, v)
-		}
-	case []any:
-		for _, v := range v {
-			markKeys(told, key, v)
+	named := 0
+	for page, text := range pages(t) {
+		for _, m := range keySpan.FindAllStringSubmatch(text, -1) {
+			key := strings.ReplaceAll(m[1], "[]", "")
+			section, below, _ := strings.Cut(key, ".")
+			if !sections[section] || slices.Contains(notKeys, key) || strings.HasPrefix(below, "md") {
+				continue
+			}
+			if named++; !slices.Contains(keys, key) && !strings.HasPrefix(key, "kubernetes.features.") {
+				t.Errorf("%s names the key %s, which the configuration has not", page, key)
+			}
 		}
 	}
+	if named < 20 {
+		t.Errorf("only %d keys are named", named)
+	}
 }
+
+// notKeys look like keys of the configuration and are names of other things.
+var notKeys = []string{"page.url", "cni.record", "conntrack.Pass"}
 
 // configKeys are the keys of a configuration below one, as peers.name, those with keys
 // of their own among them.
 func configKeys(above []string) (all []string) {
-	for _, name := range control.FieldNames(reflect.TypeFor[agent.Config](), above) {
+	for _, name := range manifest.FieldNames(reflect.TypeFor[config.Config](), above) {
 		key := append(slices.Clip(above), name)
 		all = append(append(all, strings.Join(key, ".")), configKeys(key)...)
 	}

@@ -10,8 +10,15 @@ import (
 	"testing"
 )
 
-// decisionRow is a line of the index: number, title, page, what was decided.
-var decisionRow = regexp.MustCompile(`(?m)^\| (\d+) \| \[(.+)\]\((.+)\) \| .*\S.* \|$`)
+// decisionRow is a line of the index: number, title, page. mergedRow is that of a decision
+// which is part of another one.
+var (
+	decisionRow = regexp.MustCompile(`(?m)^\| (\d+) \| \[(.+)\]\((.+)\) \|$`)
+	mergedRow   = regexp.MustCompile(`(?m)^\| (\d+) \| is part of \[(\d+)\]\((.+)\) \|$`)
+)
+
+// maxRecord is how many words a record has at most.
+const maxRecord = 400
 
 // TestDecisionsAreListed compares the index of decisions with the pages that there
 // are: each has a line, in order, with the number and title of its own first line.
@@ -33,6 +40,9 @@ func TestDecisionsAreListed(t *testing.T) {
 		if _, err := fmt.Sscanf(first, "# %d. ", &number); err != nil || !strings.HasPrefix(name, fmt.Sprintf("%03d-", number)) {
 			t.Errorf("%s begins with %q", name, first)
 		}
+		if n := len(strings.Fields(string(text))); n > maxRecord {
+			t.Errorf("%s has %d words, want %d at most: figures belong into measurements.md", name, n, maxRecord)
+		}
 	}
 	index, err := os.ReadFile("decisions/README.md")
 	if err != nil {
@@ -44,5 +54,11 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("the index is\n%s\nthe pages are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for _, m := range mergedRow.FindAllStringSubmatch(string(index), -1) {
+		into, err := os.ReadFile(filepath.Join("decisions", m[3]))
+		if err != nil || !regexp.MustCompile(`(?m)^Merged: .*\b`+m[1]+`\b`).Match(into) {
+			t.Errorf("the index says that %s is part of %s; %s does not say so (%v)", m[1], m[2], m[3], err)
+		}
 	}
 }

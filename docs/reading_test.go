@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -45,17 +48,17 @@ func TestReadingHasTheTables(t *testing.T) {
 
 // TestReadingWalks: the walk of reading.md is that of the packet in the command above it.
 func TestReadingWalks(t *testing.T) {
-	c, err := agent.Offline(agent.Files{Flows: "../examples/two-nodes/node-a.flows"}.Beside(), agent.DefaultTunnel)
+	c, err := answer.Offline(pipeline.Files{Flows: "../examples/two-nodes/node-a.flows"}.Beside(), config.DefaultTunnel)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(reading(t), "antrail trace --flows examples/two-nodes/node-a.flows")
 	packet, text, _ := strings.Cut(strings.SplitN(text, "'", 2)[1], "'")
-	b, err := c.Post(t.Context(), "/trace", url.Values{"format": {"json"}}, &agent.TraceRequest{Flow: packet})
+	b, err := c.Post(t.Context(), "/trace", url.Values{"format": {"json"}}, &api.TraceRequest{Flow: packet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var walk agent.TraceAnswer
+	var walk api.TraceAnswer
 	if err := json.Unmarshal(b, &walk); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func TestReadingWalks(t *testing.T) {
 
 // TestReadingShowsEntries: the entries of reading.md are those of node-a.
 func TestReadingShowsEntries(t *testing.T) {
-	c, err := agent.Offline(agent.Manifests{Path: "../examples/web-app", Node: "node-a"}, agent.DefaultTunnel)
+	c, err := answer.Offline(pipeline.Manifests{Path: "../examples/web-app", Node: "node-a"}, config.DefaultTunnel)
 	if err != nil {
 		t.Fatal(err)
 	}

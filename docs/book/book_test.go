@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 	"github.com/gopacket/gopacket/pcapgo"
@@ -252,10 +252,10 @@ func TestBadSources(t *testing.T) {
 
 // TestRehearsalRefuses: what is not there has a name in the error.
 func TestRehearsalRefuses(t *testing.T) {
-	if _, err := agent.Rehearse(filepath.Join(top, objects), "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if _, err := answer.Rehearse(filepath.Join(top, objects), "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
 		t.Errorf("a Node that is not there: %v", err)
 	}
-	r, err := agent.Rehearse(filepath.Join(top, objects), bookNode)
+	r, err := answer.Rehearse(filepath.Join(top, objects), bookNode)
 	if err != nil {
 		t.Fatal(err)
 	}

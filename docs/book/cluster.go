@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/diagram"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 )
 
 // The sample cluster, and the Node whose entries the pages show.
@@ -23,8 +25,8 @@ var nodes = []string{"node-a", "node-b"}
 
 // cluster is the switches of both Nodes, and what is known of their tables.
 type cluster struct {
-	rehearsal *agent.Rehearsal
-	variants  []*agent.Rehearsal
+	rehearsal *answer.Rehearsal
+	variants  []*answer.Rehearsal
 	sources   map[string]*tableSource
 	tables    []*table
 	pipes     map[string]*pipe // by Node
@@ -36,7 +38,7 @@ type cluster struct {
 type pipe struct {
 	program *flow.Program
 	chart   *diagram.Map
-	client  *agent.Client
+	client  *api.Client
 	groups  map[uint32]*flow.Group
 }
 
@@ -58,7 +60,7 @@ type table struct {
 }
 
 func newCluster(top string, sources []*tableSource) (*cluster, error) {
-	r, err := agent.Rehearse(filepath.Join(top, objects), nodes...)
+	r, err := answer.Rehearse(filepath.Join(top, objects), nodes...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,10 +132,10 @@ func (c *cluster) variantPipe(top string, v *variant) (*pipe, error) {
 }
 
 // newPipe asks a switch for its pipeline, in the text of its dumps.
-func newPipe(client *agent.Client) (*pipe, error) {
+func newPipe(client *api.Client) (*pipe, error) {
 	ctx := context.Background()
 	p := &pipe{client: client, groups: map[uint32]*flow.Group{}}
-	var ports []agent.PortRecord
+	var ports []api.PortRecord
 	if err := client.JSON(ctx, "/ports", nil, &ports); err != nil {
 		return nil, err
 	}
@@ -150,8 +152,8 @@ func newPipe(client *agent.Client) (*pipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	src := flow.Sources{Names: names, Flows: flow.Text("flows", string(flows)), Groups: flow.Text("groups", string(groups))}
-	if p.program, err = flow.ParseProgram(src); err != nil {
+	src := parse.Sources{Names: names, Flows: parse.Text("flows", string(flows)), Groups: parse.Text("groups", string(groups))}
+	if p.program, err = parse.Program(src); err != nil {
 		return nil, err
 	}
 	for _, g := range p.program.Groups {
@@ -162,8 +164,8 @@ func newPipe(client *agent.Client) (*pipe, error) {
 }
 
 // origins are the objects that want an entry, or a group as its line begins.
-func (p *pipe) origins(line string) ([]agent.OriginText, error) {
-	var all []agent.Explained
+func (p *pipe) origins(line string) ([]api.OriginText, error) {
+	var all []api.Explained
 	if err := p.client.JSON(context.Background(), "/explain", url.Values{"what": {line}}, &all); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 )
@@ -82,7 +82,7 @@ const mostOrigins = 3
 
 // originText names the objects that want an entry. What every Node has is of its
 // NodeConfig.
-func originText(all []agent.OriginText) string {
+func originText(all []api.OriginText) string {
 	var names []string
 	for _, o := range all {
 		names = added(names, o.String())

@@ -51,7 +51,7 @@ func (b *book) indexPage() error {
 			stage = s
 			p.printf("\n**%s**\n\n", stage)
 		}
-		p.printf("- [%s](%s.md)%s: %s\n", t.name, t.name, b.numberText(t), sentence(t))
+		p.printf("- [%s](%s.md)%s. %s\n", t.name, t.name, b.numberText(t), sentence(t))
 	}
 	b.marksPart(p)
 	b.files["README.md"] = []byte(p.text.String())
@@ -75,7 +75,8 @@ func (b *book) numberText(t *table) string {
 // sentence is the first one of a table's text, without the table's name.
 func sentence(t *table) string {
 	s, _, _ := strings.Cut(t.text[0]+" ", ". ")
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), t.name+" "), ".") + "."
+	s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), t.name+" "), ".") + "."
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 // zonesText tells the conntrack zones of the pipeline apart.

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -20,7 +20,7 @@ type known map[string]string
 
 // newKnown reads the objects of the sample.
 func newKnown(top string) (known, error) {
-	cluster, _, err := control.LoadManifests(filepath.Join(top, objects))
+	cluster, _, err := store.LoadManifests(filepath.Join(top, objects))
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@
 // switches, variants.go makes entries of features that the sample has not, source.go
 // reads tables/, marks.go gives bits their names and known.go numbers, usage.go tells
 // who sets what others read, entries.go explains entries, tablepage.go, walks.go and
-// walkpage.go write pages, index.go the first one.
+// walkpage.go write pages, index.go the first one, wrap.go breaks long lines.
 package main
 
 import (
@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // pages is where the book lies, from the top of the repository.
@@ -82,7 +83,13 @@ func generate(top string) (map[string][]byte, error) {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	return b.files, b.indexPage()
+	err = b.indexPage()
+	for name, text := range b.files {
+		if strings.HasSuffix(name, ".md") {
+			b.files[name] = wrapped(text)
+		}
+	}
+	return b.files, err
 }
 
 // book is the pages that are being written.

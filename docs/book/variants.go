@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
 )
 
 // Tables that the sample does not have, because no feature of it needs them, are
@@ -26,7 +26,7 @@ var variants = []variant{
 }
 
 // rehearse makes bookNode with the change.
-func (v *variant) rehearse(top string) (*agent.Rehearsal, error) {
+func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {
 	dir, err := os.MkdirTemp("", "antrail-book-")
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (v *variant) rehearse(top string) (*agent.Rehearsal, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return agent.Rehearse(dir, bookNode)
+	return answer.Rehearse(dir, bookNode)
 }
 
 func (v *variant) change(text []byte) ([]byte, error) {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antrail/antrail/agent"
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/diagram"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/trace"
@@ -61,13 +63,13 @@ func otherWalks(i int) string {
 
 // talk is a connection whose packets are sent.
 type talk struct {
-	node, port string        // of who began
-	arrived    agent.Leaving // the last packet
-	answered   []byte        // the answer, as it came to who began
+	node, port string         // of who began
+	arrived    answer.Leaving // the last packet
+	answered   []byte         // the answer, as it came to who began
 }
 
 // send sends a packet, and checks that it comes to where the page says.
-func (t *talk) send(r *agent.Rehearsal, s *sent) (trace.Joined, error) {
+func (t *talk) send(r *answer.Rehearsal, s *sent) (trace.Joined, error) {
 	node, port, frame, err := t.next(s)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (t *talk) send(r *agent.Rehearsal, s *sent) (trace.Joined, error) {
 	switch s.kind {
 	case first:
 		t.node, t.port = node, port
-	case answer:
+	case answering:
 		t.answered = at.Frame
 	}
 	t.arrived = at
@@ -93,7 +95,7 @@ func (t *talk) send(r *agent.Rehearsal, s *sent) (trace.Joined, error) {
 // next is the packet that is sent now, and where.
 func (t *talk) next(s *sent) (node, port string, frame []byte, err error) {
 	switch s.kind {
-	case answer:
+	case answering:
 		return t.arrived.Node, t.arrived.Port, turned(t.arrived.Port, t.arrived.Frame, packet.TCPSyn|packet.TCPAck), nil
 	case further:
 		return t.node, t.port, turned(t.port, t.answered, packet.TCPAck), nil
@@ -152,7 +154,7 @@ func (p *page) packet(w *walk, n int, way trace.Joined) error {
 }
 
 func (b *book) drawWalk(name string, w *trace.Walk) error {
-	hops, dropped := agent.HopsOf(w)
+	hops, dropped := api.HopsOf(w)
 	chart := b.pipes[w.Node].chart
 	for i, h := range hops {
 		if i > 0 && !slices.ContainsFunc(chart.Edges, func(e diagram.Edge) bool { return e.From == h.From && e.To == h.To }) {
@@ -294,7 +296,7 @@ func actionText(p *pipe, source *tableSource, s *trace.Step) (string, error) {
 	if table, ok := strings.CutPrefix(s.Action, "goto_table:"); ok {
 		return "goes to " + table, nil
 	}
-	actions, err := flow.ParseActions(s.Action, p.program.Names)
+	actions, err := parse.Actions(s.Action, p.program.Names)
 	if err != nil {
 		return "", err
 	}
