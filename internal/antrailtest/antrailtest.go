@@ -1,4 +1,5 @@
-// Package antrailtest builds the program for tests that run it as a process.
+// Package antrailtest builds the program for tests that run it as a process, and reads and
+// edits files for tests.
 package antrailtest
 
 import (
@@ -6,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/internal/reaptest"
@@ -43,4 +45,53 @@ func Main(m *testing.M, binary *string) (code int) {
 		return 1
 	}
 	return m.Run()
+}
+
+// ReplaceIn replaces the first occurrence of a text in a file. The test fails if there is
+// none.
+func ReplaceIn(t testing.TB, file, old, new string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(b), old, new, 1)
+	if text == string(b) {
+		t.Fatalf("%s: no %q", file, old)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files reads the files that a pattern names, at least one. It returns their texts by name.
+func Files(t testing.TB, pattern string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s names %d files, error %v", pattern, len(names), err)
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(text)
+	}
+	return files
+}
+
+// Write writes a file at once, as an editor does: whoever watches it sees the old text or
+// the whole new one. path is joined.
+func Write(t testing.TB, text string, path ...string) {
+	t.Helper()
+	name := filepath.Join(path...)
+	tmp := filepath.Join(filepath.Dir(name), ".new")
+	if err := os.WriteFile(tmp, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		t.Fatal(err)
+	}
 }

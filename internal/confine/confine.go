@@ -17,6 +17,7 @@
 //
 //     confine.go         options, the command, and Enter
 //     stages.go          what each stage does
+//     capabilities.go    a thread's capabilities; Keep, for a program that needs some
 //     calls.go           the system calls that are allowed, by purpose
 //     calls_amd64.go     those of one machine
 //     calls_arm64.go     those of the other
@@ -137,9 +138,9 @@ func Enter() (*Confinement, error) {
 
 // Self confines the process, which was started without privilege, as in a container: as
 // another user than root, and with no capability. It installs the filter in all threads.
-// The bounding set and the mounts are those of whoever started the process.
+// The bounding set and the mounts stay as the parent left them.
 func Self() error {
-	runtime.LockOSThread() // no_new_privs is of a thread, and goes to the others with the filter
+	runtime.LockOSThread() // no_new_privs is set for one thread, and the filter passes it to the others
 	defer runtime.UnlockOSThread()
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if err == nil {

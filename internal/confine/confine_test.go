@@ -24,6 +24,9 @@ const child = 65534
 
 // TestMain is also main of the confined child, which runs what TestConfined has inside.
 func TestMain(m *testing.M) {
+	if os.Getenv(keepEnv) != "" {
+		keepAndTell()
+	}
 	c, err := Enter()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -62,12 +62,13 @@ func (r request) mounts() error {
 // change gives up all capabilities and becomes the user. The bounding set comes first:
 // it takes CAP_SETPCAP.
 func (r request) change() error {
-	for c := uintptr(0); ; c++ {
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
-			break // the kernel has no more
-		} else if err != nil {
-			return fmt.Errorf("bounding set: capability %d: %w", c, err)
-		}
+	have, err := readCapabilities()
+	if err != nil {
+		return err
+	}
+	have.bounding = 0
+	if err := have.write(); err != nil {
+		return err
 	}
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("groups: %w", err)
@@ -81,9 +82,8 @@ func (r request) change() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+	if err := (capabilities{}).write(); err != nil {
+		return err
 	}
 	if err := unix.Access(".", unix.W_OK|unix.X_OK); err != nil {
 		return fmt.Errorf("state directory %s: user %d may not write there: %w", r.State, r.UID, err)
@@ -93,11 +93,11 @@ func (r request) change() error {
 
 // settle is stage 2.
 func settle() error {
-	var have [2]unix.CapUserData
-	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &have[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+	have, err := readCapabilities()
+	if err != nil {
+		return err
 	}
-	if have != [2]unix.CapUserData{} || os.Getuid() == 0 {
+	if have.effective|have.permitted|have.inheritable != 0 || os.Getuid() == 0 {
 		return fmt.Errorf("user %d with capabilities %x: want another than root, and none: start the program by Command", os.Getuid(), have)
 	}
 	// Processes of the same user can neither trace this one nor read its memory.
