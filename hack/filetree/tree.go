@@ -54,70 +54,107 @@ func (t Tree) Add(spec string) error {
 	return t.Put(at, Entry{Content: content, Executable: st.Mode()&0o111 != 0})
 }
 
-// AddProgram puts FILE:PATH in, and what the program is loaded by and with, at the
-// paths that it has here.
-func (t Tree) AddProgram(spec string) error {
+// AddProgram puts FILE:PATH in, and what the program is loaded by and with, at the paths
+// that those have below root: "/" for this machine, or a directory with the files of
+// another.
+func (t Tree) AddProgram(spec, root string) error {
 	if err := t.Add(spec); err != nil {
 		return err
 	}
 	file, _, _ := strings.Cut(spec, ":")
-	needed, err := libraries(file, map[string]bool{})
+	needed, err := libraries(root, file, map[string]bool{})
 	if err != nil {
 		return err
 	}
-	for _, f := range needed {
-		if err := t.Add(f + ":" + f); err != nil {
+	for _, at := range needed {
+		f, err := follow(root, at)
+		if err != nil {
+			return err
+		}
+		if err := t.Add(f + ":" + at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// libraries are the files that an ELF program needs, with what those need: its
-// interpreter, and the shared libraries, none twice.
-func libraries(file string, seen map[string]bool) (all []string, err error) {
-	f, err := elf.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	defer f.Close()
-	names, err := f.ImportedLibraries()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if i := f.Section(".interp"); i != nil {
-		name, err := i.Data()
+// follow is the file that a path below root leads to. A symbolic link to an absolute path
+// stays below root.
+func follow(root, at string) (string, error) {
+	const most = 10
+	for range most {
+		file := filepath.Join(root, at)
+		to, err := os.Readlink(file)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return file, nil // not a link, or not there: reading it says so
 		}
-		names = append(names, strings.TrimRight(string(name), "\x00"))
+		if !path.IsAbs(to) {
+			to = path.Join(path.Dir(at), to)
+		}
+		at = to
+	}
+	return "", fmt.Errorf("%s: more than %d symbolic links", filepath.Join(root, at), most)
+}
+
+// libraries are the paths below root of the files that an ELF program needs, with what
+// those need: its interpreter, and the shared libraries, none twice.
+func libraries(root, file string, seen map[string]bool) (all []string, err error) {
+	names, err := imported(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	for _, name := range names {
-		lib, err := library(name)
+		at, err := library(root, name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if seen[lib] {
+		if seen[at] {
 			continue
 		}
-		seen[lib] = true
-		more, err := libraries(lib, seen)
+		seen[at] = true
+		lib, err := follow(root, at)
 		if err != nil {
 			return nil, err
 		}
-		all = append(append(all, lib), more...)
+		more, err := libraries(root, lib, seen)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, at), more...)
 	}
 	return all, nil
 }
 
-// library finds a shared library by its name.
-func library(name string) (string, error) {
+// imported are the names of the shared libraries that an ELF file asks for, and the path
+// of its interpreter.
+func imported(file string) ([]string, error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.ImportedLibraries()
+	if err != nil {
+		return nil, err
+	}
+	if i := f.Section(".interp"); i != nil {
+		name, err := i.Data()
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, strings.TrimRight(string(name), "\x00"))
+	}
+	return names, nil
+}
+
+// library finds a shared library by its name, and returns its path below root.
+func library(root, name string) (string, error) {
 	if path.IsAbs(name) {
 		return name, nil
 	}
 	for _, dir := range libraryDirs {
-		if found, _ := filepath.Glob(filepath.Join(dir, name)); len(found) > 0 {
-			return found[0], nil
+		if found, _ := filepath.Glob(filepath.Join(root, dir, name)); len(found) > 0 {
+			return "/" + strings.TrimLeft(strings.TrimPrefix(found[0], root), "/"), nil
 		}
 	}
 	return "", fmt.Errorf("the library %s is in none of %s", name, strings.Join(libraryDirs, ", "))

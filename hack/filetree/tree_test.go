@@ -2,6 +2,8 @@ package filetree
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -37,4 +39,28 @@ func entriesOf(t *testing.T, b []byte) (all []string) {
 		b = b[(content+size+3)&^3:]
 	}
 	return all
+}
+
+// TestFollow: a link to an absolute path stays below the root.
+func TestFollow(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"lib/x", "lib64"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "lib/x/ld-2.so"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"lib64/ld.so": "/lib/x/ld.so", "lib/x/ld.so": "ld-2.so", "lib64/loop": "loop"} {
+		if err := os.Symlink(to, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := follow(root, "/lib64/ld.so"); err != nil || got != filepath.Join(root, "lib/x/ld-2.so") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := follow(root, "/lib64/loop"); err == nil {
+		t.Errorf("a link to itself leads to %s", got)
+	}
 }

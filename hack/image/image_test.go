@@ -50,7 +50,7 @@ func anImage(t *testing.T) *order {
 		t.Fatal(err)
 	}
 	return &order{
-		names: list{"example.org/a/b:1", "example.org/c:2"}, entrypoint: "/bin/sh,-c", arch: "amd64", env: list{"PATH=/bin"},
+		names: list{"example.org/a/b:1", "example.org/c:2"}, entrypoint: "/bin/sh,-c", arch: "amd64", root: "/", env: list{"PATH=/bin"},
 		adds: list{file + ":/etc/hello"}, programs: list{shell + ":/bin/sh"}, links: list{"/run:/var/run"},
 	}
 }
@@ -159,7 +159,7 @@ func TestRefused(t *testing.T) {
 		"is not FILE:PATH":   {adds: list{"/bin/sh"}},
 		"is not TARGET:PATH": {links: list{"/run"}},
 		"given twice":        {links: list{"/run:/a", "/etc:/a"}},
-		"bad magic":          {programs: list{"image_test.go:/a"}},
+		"bad magic":          {programs: list{"image_test.go:/a"}, root: "/"},
 		"-name are needed":   {},
 	} {
 		_, err := o.files()

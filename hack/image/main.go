@@ -2,7 +2,7 @@
 // engine and without a base image:
 //
 //	go run ./hack/image -o F.tar -name REPOSITORY:TAG [-entrypoint P,...] [-env K=V]
-//	    [-add FILE:PATH] [-program FILE:PATH] [-link TARGET:PATH] ...
+//	    [-root DIR] [-add FILE:PATH] [-program FILE:PATH] [-link TARGET:PATH] ...
 //
 // -add puts a file in as it is, -program also the shared libraries that it needs, -link
 // makes a symbolic link. The archive is an OCI image layout (image-spec,
@@ -30,6 +30,7 @@ func (l *list) Set(v string) error { *l = append(*l, v); return nil }
 // order is what the command line asks for.
 type order struct {
 	out, entrypoint, arch string
+	root                  string // where the libraries of programs are
 	names, env            list
 	adds, programs, links list
 }
@@ -43,6 +44,7 @@ func main() {
 	flag.Var(&o.env, "env", "NAME=VALUE")
 	flag.Var(&o.adds, "add", "FILE:PATH")
 	flag.Var(&o.programs, "program", "FILE:PATH, with its shared libraries")
+	flag.StringVar(&o.root, "root", "/", "directory that has the libraries of -program: another architecture's, unpacked")
 	flag.Var(&o.links, "link", "TARGET:PATH")
 	flag.Parse()
 	if err := o.write(); err != nil {
@@ -80,7 +82,7 @@ func (o *order) files() (filetree.Tree, error) {
 		}
 	}
 	for _, p := range o.programs {
-		if err := all.AddProgram(p); err != nil {
+		if err := all.AddProgram(p, o.root); err != nil {
 			return nil, err
 		}
 	}

@@ -106,7 +106,7 @@ func (o *order) root() ([]byte, error) {
 		}
 	}
 	for _, p := range o.programs {
-		if err := tree.AddProgram(p); err != nil {
+		if err := tree.AddProgram(p, "/"); err != nil {
 			return nil, err
 		}
 	}
