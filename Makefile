@@ -1,6 +1,7 @@
 # make demo   builds, installs what is missing, shows that it works, cleans up
 # make check  the tests that need no root and no network, in under two minutes
 # make test   every test, and says which could not run here and why
+# make test-long  the same, with all rounds of random input and all labs of the demo
 # make test-k8s  the agent's tests against a real API server, built when it is not
 #             cached (hack/k8s/build); prints what it holds of a large cluster
 # make test-vm  network cards, VLANs, bonds, older and newer kernels, in virtual machines with Debian's kernels
@@ -23,7 +24,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Without paths of this checkout in them, what another checkout has compiled serves here.
 export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) -trimpath
 
-.PHONY: all build image demo demo-k8s check test test-k8s test-vm test-deploy lint book clean vulncheck licences release release-test
+.PHONY: all build image demo demo-k8s check test test-long test-k8s test-vm test-deploy lint book clean vulncheck licences release release-test
 
 all: build
 
@@ -55,6 +56,10 @@ check:
 test:
 	hack/need-packages test
 	hack/test
+
+test-long:
+	hack/need-packages test
+	hack/test -long
 
 test-k8s:
 	hack/test-k8s

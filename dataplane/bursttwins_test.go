@@ -60,7 +60,7 @@ func TestBurstsChangeNothing(t *testing.T) {
 			t.Logf("seed %d", seed)
 			var taken uint64
 			little := func() bool { return taken < 1000 }
-			for i := range rounds(trials(8), little) {
+			for i := range rounds(8, little) {
 				w := newTwins(t, seed+i, s, nil)
 				w.fresh, w.calm = true, true
 				n := w.rnd.IntN(len(s.hosts) - 1)

@@ -19,6 +19,7 @@ import (
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -618,7 +619,7 @@ func TestCacheChangesNothing(t *testing.T) {
 			t.Logf("seed %d", seed)
 			var hits, packets, taken, walked uint64
 			little := func() bool { return taken < walked || hits < packets/10 }
-			for i := range rounds(trials(8), little) {
+			for i := range rounds(8, little) {
 				w := newTwins(t, seed+i, s, nil)
 				w.walk(3000, s.to)
 				st := w.rigs[0].sw.Cache()
@@ -635,19 +636,11 @@ func TestCacheChangesNothing(t *testing.T) {
 	}
 }
 
-// trials is how many of n random conversations a test has: a quarter of them with
-// -short, for the race detector makes each many times as long.
-func trials(n uint64) uint64 {
-	if testing.Short() {
-		return (n + 3) / 4
-	}
-	return n
-}
-
-// rounds counts n rounds, and up to four times as many while little says that the
-// rounds so far proved little: a random conversation may have hardly a packet of
-// the kind that a test is about.
+// rounds counts n rounds, with -short a quarter, and up to four times as many while
+// little says that the rounds so far proved little: a random conversation may have hardly
+// a packet of the kind that a test is about.
 func rounds(n uint64, little func() bool) iter.Seq[uint64] {
+	n = testsize.Rounds(n)
 	return func(yield func(uint64) bool) {
 		for i := uint64(0); i < n || i < 4*n && little(); i++ {
 			if !yield(i) {

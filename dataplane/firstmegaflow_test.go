@@ -201,8 +201,8 @@ func TestFirstMegaflowsChangeNothing(t *testing.T) {
 			seed := rand.Uint64() / 3 * 3 // both walks and megaflows
 			t.Logf("seed %d", seed)
 			first := uint64(0)
-			little := func() bool { return name == "antrea" && !testing.Short() && first < 20 }
-			for i := range rounds(trials(4), little) {
+			little := func() bool { return name == "antrea" && first < 20 }
+			for i := range rounds(4, little) {
 				w := newTwins(t, seed+3*i, s, nil)
 				w.fresh, w.calm = true, true
 				n := int(3+i) % (len(s.hosts) - 1)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -70,8 +71,8 @@ func TestLiveChangesNothing(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			told := uint64(0)
-			little := func() bool { return told < 300*trials(6) }
-			for i := range rounds(trials(6), little) {
+			little := func() bool { return told < 300*testsize.Rounds(uint64(6)) }
+			for i := range rounds(6, little) {
 				var k *trial
 				if os.Geteuid() == 0 && name != "all sorts" {
 					k = newTrial(t)

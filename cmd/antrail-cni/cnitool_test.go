@@ -17,6 +17,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/containernetworking/cni/pkg/types"
 )
 
@@ -266,7 +267,7 @@ func TestDisorderWithKills(t *testing.T) {
 		further.ifname = "net1"
 		boxes = append(boxes, s, &further)
 	}
-	for range 10 {
+	for range testsize.Rounds(10) {
 		ended, order := make(chan struct{}), random.Perm(3 * len(boxes))[:8]
 		go func() {
 			defer close(ended)

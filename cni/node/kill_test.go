@@ -12,6 +12,7 @@ import (
 
 	"github.com/antrail/antrail/cni"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/containernetworking/cni/pkg/types"
 )
 
@@ -49,7 +50,7 @@ func TestKillsBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestThousandInDisorder: 1,000 times ADD and DEL in random order, with kills at random steps,
+// TestThousandInDisorder: 1,000 times, with -short 250 times, ADD and DEL in random order, with kills at random steps,
 // sandboxes that vanish, and agents that come anew. What the Node has is what the
 // calls say; nobody's address is given to another; in the end nothing is left.
 func TestThousandInDisorder(t *testing.T) {
@@ -62,13 +63,14 @@ func TestThousandInDisorder(t *testing.T) {
 	for range 12 {
 		m.boxes = append(m.boxes, nstest.New(t))
 	}
-	for m.attempts < 1000 {
+	n := testsize.Rounds(1000)
+	for m.attempts < n {
 		m.call()
 		if t.Failed() {
 			t.Fatalf("after %d calls", m.calls)
 		}
 	}
-	if m.kills < 50 || m.restarts < 50 || m.vanished < 10 {
+	if m.kills < n/20 || m.restarts < n/20 || m.vanished < n/100 {
 		t.Errorf("only %d kills, %d restarts, %d sandboxes gone", m.kills, m.restarts, m.vanished)
 	}
 	for i := range m.boxes {

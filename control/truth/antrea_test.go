@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/mattfenwick/cyclonus/pkg/matcher"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -209,7 +210,7 @@ func randomPolicies(rng *rand.Rand) (all []nativePolicy) {
 // generated NetworkPolicies, one set after the other on one switch.
 func TestAntreaPolicies(t *testing.T) {
 	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
-	for seed := range uint64(150) {
+	for seed := range testsize.Rounds(uint64(150)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b.t = t
 			rng := rand.New(rand.NewPCG(seed, 2))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/internal/walktest"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/mattfenwick/cyclonus/pkg/generator"
 	"github.com/mattfenwick/cyclonus/pkg/matcher"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +42,7 @@ func runGenerated(t *testing.T, f family) {
 	if len(cases) < 200 {
 		t.Fatalf("%d cases, want 200 at least", len(cases))
 	}
-	for i, tc := range walktest.Some(cases) {
+	for i, tc := range testsize.Some(cases) {
 		t.Run(fmt.Sprintf("%03d %s", i, tc.Description), func(t *testing.T) {
 			b.t = t
 			c := newCluster(t, f)
@@ -68,7 +68,7 @@ func runGenerated(t *testing.T, f family) {
 // once.
 func TestPoliciesTogether(t *testing.T) {
 	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
-	for seed := range uint64(60) {
+	for seed := range testsize.Rounds(uint64(60)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			b.t = t
 			rng := rand.New(rand.NewPCG(seed, 0))

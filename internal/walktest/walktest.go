@@ -17,15 +17,3 @@ func Cache() int {
 	}
 	return 0
 }
-
-// Some are all cases of a long list, or with -walk every third one: enough to
-// tell, when all have passed with the cache.
-func Some[T any](all []T) (some []T) {
-	if !*All {
-		return all
-	}
-	for i := 0; i < len(all); i += 3 {
-		some = append(some, all[i])
-	}
-	return some
-}
