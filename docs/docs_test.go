@@ -55,7 +55,8 @@ func TestExamples(t *testing.T) {
 		}
 		for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			run(t, top, page, here, m[1])
+			first, _, _ := strings.Cut(m[1], "\n")
+			t.Run(filepath.Base(page)+" "+first, func(t *testing.T) { run(t, top, page, here, m[1]) })
 		}
 	}
 	if blocks == 0 {

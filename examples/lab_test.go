@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/antrail/antrail/internal/walktest"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -68,11 +67,11 @@ func newLab[N node](t *testing.T, start func(t *testing.T, set string) N) *lab {
 	}}
 }
 
-// onEachSwitch runs a test on a lab of antrail's own switches and, where it is
-// installed, on one of Open vSwitch, to which -walk makes no difference.
+// onEachSwitch runs a test on a lab of antrail's own switches and on one of Open vSwitch.
+// With -short only on the first: TestWalksAreTheSameAsOpenVSwitch compares the two.
 func onEachSwitch(t *testing.T, test func(t *testing.T, lab *lab)) {
 	t.Run("antrail", func(t *testing.T) { test(t, newLab(t, newOwnNode)) })
-	if !*walktest.All {
+	if !testing.Short() {
 		t.Run("Open vSwitch", func(t *testing.T) { test(t, newLab(t, newOVSNode)) })
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/ovstest"
+	"github.com/antrail/antrail/internal/testsize"
 )
 
 // wrongLines are refused, with an error that names the place. Open vSwitch
@@ -167,7 +168,7 @@ func TestRefuses(t *testing.T) {
 // Open vSwitch refuses what we refuse.
 func TestOVSRefusesToo(t *testing.T) {
 	s := startOVS(t)
-	for _, w := range wrongLines {
+	for _, w := range testsize.Some(wrongLines) {
 		if _, err := s.Ofctl("add-flow", w.line); (err == nil) != w.lenient {
 			t.Errorf("%s: Open vSwitch says %v", w.line, err)
 		}

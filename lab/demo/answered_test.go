@@ -11,13 +11,14 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/antrail/antrail/lab"
 )
 
 // A pair of pods that fills the connection table with UDP connections that are
 // answered, each from a port of its own.
 const (
-	answeredTable = 20_000
+	answeredTable = 20_000 // with -short a quarter, and so many flows
 	answeredFlows = 22_000
 	answeredPort  = 1024 // the first that they are sent from
 	answeredTries = 5    // of a datagram that is not answered
@@ -28,13 +29,14 @@ const (
 // TestAnsweredFlows: while one pod holds 22,000 answered UDP connections in a table of
 // 20,000, the connects of all others succeed, and the counters name the pod that pays.
 func TestAnsweredFlows(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{Conntrack: config.Conntrack{Max: answeredTable}}))
+	table, flows := testsize.Rounds(answeredTable), testsize.Rounds(answeredFlows)
+	w, err := newWorld(upWith(t, lab.Options{Conntrack: config.Conntrack{Max: table}}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.close()
 	asked, failed := 0, 0
-	for first := 0; first < answeredFlows; first += answeredRound {
+	for first := 0; first < flows; first += answeredRound {
 		flood := make(chan error, 1)
 		go func() {
 			flood <- w.in("db-a", func() error { return answeredFlood(w.resolve("client-a:5001"), first) })
@@ -61,7 +63,7 @@ func TestAnsweredFlows(t *testing.T) {
 			hog, most = port, n
 		}
 	}
-	if most < answeredTable/2 || len(paid) == 0 {
+	if most < uint64(table/2) || len(paid) == 0 {
 		t.Errorf("the table was never full: held %v, given up %v", held, paid)
 	}
 	for port, n := range paid {
