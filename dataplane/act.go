@@ -186,9 +186,8 @@ func (k *walk) meter(m *program.Meter) {
 	}
 }
 
-// decTTL takes one from the TTL or hop limit; at 1 the packet's list of
-// actions ends (OpenFlow 1.3, section 5.12; a router must not forward it, RFC
-// 1812, section 5.3.1).
+// decTTL takes one from the TTL or hop limit; at 1 the packet's list of actions ends
+// (OpenFlow 1.3, section 5.12). A router must not forward it (RFC 1812, section 5.3.1).
 func (k *walk) decTTL() bool {
 	ttl := &k.key[ttlAt]
 	if *ttl <= 1 {

@@ -13,9 +13,9 @@ import (
 
 // cache is a worker's exact-match cache: which walks it remembers (package flowcache),
 // what they had in common (path.go), and until when they hold. A packet is replayed
-// (replay.go) if it shows the signature of a walk, under the same pipeline and ports, and
-// if conntrack gives the same answers: windows and timeouts move, headers are rewritten,
-// the entries are credited and it leaves, without a lookup.
+// (replay.go) if it shows the signature of a walk, under the same pipeline and ports.
+// Conntrack must give the same answers. Then windows and timeouts move, headers are
+// rewritten and entries are credited. The packet leaves without a lookup.
 //
 // A walk depends on its packet's signature and on these:
 //

@@ -22,14 +22,12 @@ func (k *walk) track(a *program.Track, after []flow.Action) int {
 	return k.answered(a, k.ask(&k.request), len(after) > 0)
 }
 
-// answered goes on as conntrack's verdict says. With a table the packet
-// continues there with its ct_state, mark and label; what follows in the same
-// list sees an untracked packet, though its bytes keep the translation, as in
-// Open vSwitch.
+// answered goes on as conntrack's verdict says. With a table the packet continues there
+// with its ct_state, mark and label. What follows in the same list sees an untracked
+// packet, though its bytes keep the translation, as in Open vSwitch.
 //
-// When nothing follows the action, here or in an enclosing list, the table is
-// returned to be jumped to; else the packet goes there on a copy, and -1 is
-// returned.
+// When nothing follows the action, here or in an enclosing list, the table is returned to
+// be jumped to. Otherwise the packet goes there on a copy, and -1 is returned.
 func (k *walk) answered(a *program.Track, v conntrack.Verdict, more bool) int {
 	switch {
 	case v.Drop != conntrack.DropNone:

@@ -20,7 +20,7 @@ const (
 )
 
 // stock is frames that one worker uses. Ports give them back to its pool, from any
-// goroutine, by the batch; the worker takes some ahead, so that no packet meets the
+// goroutine, by the batch. The worker takes some ahead, so that no packet meets the
 // pool's lock. Nobody else takes any: the worker has all there are.
 type stock struct {
 	pool  *packet.HeapPool

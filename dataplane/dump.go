@@ -257,9 +257,9 @@ func (s *Switch) CacheShapes() (all []telemetry.CacheShape) {
 	return all
 }
 
-// Sums over entries, for who looks once a second at a pipeline that may have a
-// hundred thousand of them: what class an entry is of is asked once, and then a look
-// reads one counter of each, sorts nothing and allocates nothing. Learned entries
+// Sums over entries are for a reader that looks once a second at a pipeline of perhaps a
+// hundred thousand entries. The class of an entry is determined once. After that, a look
+// reads one counter of each entry, sorts nothing and allocates nothing. Learned entries
 // come and go without a change of the pipeline; they are looked through each time.
 
 // ClassSums sum what entries have counted, by classes. They are for one goroutine, and good

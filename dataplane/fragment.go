@@ -9,16 +9,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Fragments at a ct(). A fragment cannot be tracked alone, so its walk pauses
-// there. When its datagram is whole, conntrack answers once for all, and the
-// walks of the fragments go on one after the other, each where it paused, with
-// its own key and the answer. Where fragments took different ways to their ct()
-// in one zone, the action of the first one, which has the ports, is run; each
-// goes on to the table that its own action names.
+// Fragments at a ct(). A fragment cannot be tracked alone, so its walk pauses there. When
+// its datagram is whole, conntrack answers once for all. The walks of the fragments go on
+// one after the other, each where it paused, with its own key and the answer. Where
+// fragments took different ways to their ct() in one zone, the action of the first one,
+// which has the ports, is run. Each goes on to the table that its own action names.
 //
-// A walk goes on only after the one that completed the datagram has ended: no
-// fragment is walked inside another one's walk, and a second ct() on the way,
-// where all of them pause again, nests nothing.
+// A walk goes on only after the one that completed the datagram has ended, so no fragment
+// is walked inside another one's walk. At a second ct() on the way all of them pause
+// again, and nothing nests.
 //
 // A walk that pauses keeps the pipeline it began with, as any packet under way
 // does (15 seconds at most: then the fragment is dropped).

@@ -13,9 +13,9 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Live traces: the walks of real packets. A packet that a live trace wants walks
-// every table, whatever the connection cache remembers of it, and is watched on
-// the way; it is counted, tracked and sent as it would have been.
+// Live traces: the walks of real packets. A packet that a live trace wants walks every
+// table, whatever the exact-match cache remembers of it, and is watched on the way. It is
+// counted, tracked and sent as it would have been.
 //
 //	live.go      arming a trace, and taking its walks
 //	livewalk.go  a packet that is wanted, from its port to the ring
@@ -25,16 +25,15 @@ import (
 // What most filters ask for is in an offload entry's key; a filter that asks for more
 // takes all entries back.
 //
-// Without a live trace a worker reads one pointer per batch. With one, packets
-// are asked about on the worker's own goroutine as they enter, and only those that
-// are wanted cost more: a packet that the connection cache knows is asked about
-// once, and the answer holds for those like it. Of each trace a worker has a ring
-// of liveRoom walks: while it is full packets take their usual way, and are counted
-// as lost to the trace.
+// Without a live trace a worker reads one pointer per batch. With one, the worker's own
+// goroutine checks packets as they enter, and only those that are wanted cost more. A
+// packet that the exact-match cache knows is checked once, and the answer holds for those
+// like it. Of each trace a worker has a ring of liveRoom walks. While it is full, packets
+// take their usual way, and are counted as missed by the trace.
 //
-// A walk's id goes with a packet through the tunnel, beside it. The switch at
-// the other end watches packets whose id is of one of its own live traces'
-// sessions; so two halves of a walk are found together.
+// A walk's id goes with a packet through the tunnel, beside it. The switch at the other
+// end watches packets whose id is of one of its own live traces' sessions. So two halves
+// of a walk are found together.
 
 const (
 	// mostLives is how many live traces there may be at once.
@@ -62,10 +61,10 @@ type LiveRequest struct {
 	// Begin is how many walks may begin here; 0 for no end. Packets that bring an id of
 	// the session are watched beyond it.
 	Begin int
-	// Wait is how long no walk begins here, so that other switches can be armed meanwhile;
-	// packets that bring an id of the session are watched at once. Those that came through
-	// the tunnel without one wait twice as long, for they have passed a switch that did
-	// not begin yet, and begin no walk when a switch that did has begun enough.
+	// Wait is how long no walk begins here, so that other switches can be armed meanwhile.
+	// Packets that bring an id of the session are watched at once. Those that came through
+	// the tunnel without one wait twice as long, because they have passed a switch that
+	// did not begin yet. They begin no walk when a switch that did has begun enough.
 	Wait time.Duration
 	// FirstID is the id of the first walk; the next ones count up. Its upper half
 	// is the session: packets of other switches that bring an id of it are watched

@@ -39,9 +39,9 @@ func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
 	k.lives = asking{}
 }
 
-// wanted asks whether any live trace watches a frame, which the cache knows as e or
-// does not know. What was answered for e once holds for all packets like it, unless
-// a trace asks for more than a signature has, or the frame brings an id.
+// wanted asks whether any live trace watches a frame, which the cache knows as e or does
+// not know. What was answered for e once holds for all packets like it. A trace that
+// reads more than a signature has, and a frame with an id, are exceptions.
 func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	s := k.lives.set
 	k.lives.done = true
@@ -138,7 +138,7 @@ func (l *LiveTrace) follows(f *packet.Frame) bool {
 	return true
 }
 
-// walkNumber is the part of an id that counts the walks of one switch, from 1; above it
+// walkNumber is the part of an id that counts the walks of one switch, from 1. Above it
 // are the switch's own number and the session.
 const walkNumber = 1<<24 - 1
 

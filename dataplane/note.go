@@ -223,8 +223,8 @@ func (k *walk) noteAnswer(req *conntrack.Request, v conntrack.Verdict) {
 	}
 }
 
-// noteOnce notes that the walk depends on something that only a walk can look at: a
-// copy of the frame, a table of addresses, a fragment's datagram.
+// noteOnce notes that the walk depends on something that only a walk can look at. That is
+// a copy of the frame, a table of addresses, or a fragment's datagram.
 func (k *walk) noteOnce() { k.w.rec.forbid() }
 
 // noteOutput notes that the packet is sent to a port.

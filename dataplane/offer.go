@@ -31,9 +31,9 @@ func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 }
 
 // offerOf is an entry as an offer, for frames that begin as b: those of one flow label,
-// which offload entries tell apart always. It is not ok for one that no offload entry can
-// replace: neither TCP nor UDP, not between two ports of the kernel's, of more
-// than one or no connection, dependent on learned entries.
+// which offload entries tell apart always. It is not ok for a path that no offload entry
+// can replace. Such a path is neither TCP nor UDP, not between two ports of the kernel's,
+// of no or several connections, or dependent on learned entries.
 func (k *walk) offerOf(e *flowcache.Entry, p *path, b []byte, inPort uint32) (offload.Offer, bool) {
 	c := k.w.cache
 	in := c.ports.byNumber[inPort]

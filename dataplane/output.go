@@ -69,8 +69,8 @@ func (k *walk) outputTo(no uint32) {
 	k.held = held{p, true}
 }
 
-// releaseHeld gives the output that was held back a copy of the frame as it
-// is, because the frame is about to change or to be sent once more.
+// releaseHeld gives the output that was held back a copy of the frame as it is. The frame
+// is about to change, or to be sent once more.
 func (k *walk) releaseHeld() {
 	if !k.held.yes {
 		return
@@ -142,11 +142,11 @@ func (k *walk) flood() {
 	}
 }
 
-// NORMAL is the MAC learning switch: the source address is learned with the
-// port of entry, the destination looked up; an unknown or a group address is
-// flooded. Antrea sends ARP this way. The addresses are in fdb.go. An address that
-// port security gives to a port (security.go) is known from the start, and learned at
-// no other port, whatever that port has for security itself.
+// NORMAL is the MAC learning switch. The source address is learned with the port of
+// entry, and the destination is looked up. An unknown or a group address is flooded.
+// Antrea sends ARP this way. The addresses are in fdb.go. An address that port security
+// gives to a port (security.go) is known from the start. It is learned at no other port,
+// whatever security that port has.
 //
 // A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
 // (other-config:priority-tags=never). Actions behind NORMAL have the tag again.

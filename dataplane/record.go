@@ -28,7 +28,7 @@ import (
 //  4. conntrack found no connection, once, and began at most one. A replay asks
 //     conntrack the same, and walks if it answers something else.
 //
-// Such an entry holds as long as others, but for learned entries: a megaflow passes a
+// Such an entry holds as long as others, but for learned entries. A megaflow passes a
 // table that can learn only while that table has learned nothing. So the entry holds until
 // a table learns its first entry (Switch.awoken).
 

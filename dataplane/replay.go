@@ -174,8 +174,8 @@ func (k *walk) step(id uint8) int {
 	return k.visit(id)
 }
 
-// fits says whether the packet gets to a megaflow's end: its TTL does not run out, and it
-// is neither in too many tables nor too deep.
+// fits says whether the packet gets to a megaflow's end. Its TTL must not run out, and it
+// must be neither in too many tables nor too deep.
 func (k *walk) fits(r *flowcache.Megaflow) bool {
 	return k.lookups+len(r.Visits) <= maxLookups && k.depth+r.Deepest <= maxDepth &&
 		(r.TTLs == 0 || k.key[ttlAt] > r.TTLs)

@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Header rewriting: a field is written into the key and, when it is a header
-// field, at once into the frame, with the checksums that cover it brought up
-// to date by the difference (RFC 1624). Whoever reads either sees the same.
+// Header rewriting writes a field into the key and, if it is a header field, at once into
+// the frame. The checksums that cover it are updated by the difference (RFC 1624).
+// Whoever reads either sees the same.
 
 // base is the header that a field's place counts from.
 type base uint8
@@ -42,9 +42,9 @@ type place struct {
 	cover cover
 }
 
-// places lists the header fields that can be written, but for those of the VLAN
-// tag, which comes and goes (writeTag); size is 0 for others. A field with an IPv4
-// and an IPv6 place has its second one in places6.
+// places lists the header fields that can be written, but for those of the VLAN tag,
+// which comes and goes (writeTag). For others, size is 0. A field with an IPv4 and an
+// IPv6 place has its second one in places6.
 var places = [256]place{
 	flow.EthDst:     {inEthernet, 0, 6, 0, noSum},
 	flow.EthSrc:     {inEthernet, 6, 6, 0, noSum},
@@ -156,8 +156,8 @@ func (k *walk) write(id flow.FieldID, v flow.Value) {
 	}
 }
 
-// sctp is the SCTP packet whose checksum covers a field, or nil, and by which
-// bits its checksum is wrong now: a damaged packet must not become a sound one.
+// sctp is the SCTP packet whose checksum covers a field, or nil, and the bits by which
+// its checksum is wrong now. A damaged packet must not become a sound one.
 func (k *walk) sctp(c cover) (packet.SCTP, uint32) {
 	l := &k.layers
 	if c != l4Sum || k.frame.Offload.ChecksumPartial || l.Proto != packet.ProtoSCTP || l.L4 == 0 {

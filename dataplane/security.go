@@ -17,11 +17,11 @@ import (
 // entries stay as the controller wrote them. A walk that is replayed was checked
 // when it was recorded, and the check holds for the packets that take it, because:
 //
-//  1. The check reads the port of entry, the Ethernet header, the IP version,
-//     addresses, protocol and TTL, the ICMP type, IP options, extension headers
-//     and fragment fields.
-//  2. A signature (signature.go) has all of these but the last three, and the
-//     packets that have one have none of the last three, nor a VLAN tag.
+//  1. The check reads the port of entry, the Ethernet header, the IP version, addresses,
+//     protocol and TTL. It also reads the ICMP type, IP options, extension headers and
+//     fragment fields.
+//  2. A signature (signature.go) has all of these but the last three. The packets that
+//     have a signature have none of the last three, nor a VLAN tag.
 //  3. A wildcard signature (flowcache/wildcard.go) leaves only TCP and UDP ports out of
 //     its signature.
 //  4. The key of an offloaded connection (offload.go) is a signature.

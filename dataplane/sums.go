@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Sums: no packet is ever lost without a word. What came and what was made of it
-// is counted at different places, by who receives, walks, queues and transmits,
-// and must agree to the packet:
+// Sums: no packet is ever lost without a word. What came and what was made of it is
+// counted where packets are received, walked, queued and transmitted. The counters must
+// agree to the packet:
 //
 //	received + made + copied + cut = queued + agent + dropped + held
 //	queued, of all ports together  = handed, of all ports together
@@ -22,8 +22,8 @@ import (
 // packets that the switch makes itself (packet-outs). What the kernel forwards by
 // offload entries is in no term: it is received and sent without the switch.
 //
-// A worker counts in its own memory and settles once per batch, under its busy
-// lock; who holds the locks of all sees sums that agree, at any load.
+// A worker counts in its own memory and settles once per batch, under its busy lock. A
+// reader that holds the locks of all workers sees counters that agree, at any load.
 
 // account is the sums of a port, or of packets that the switch makes.
 type account struct {
@@ -55,8 +55,8 @@ type batchSums struct {
 	copied, cut, held      int64
 }
 
-// walked counts what a walk, or the part of it since it was resumed, has made of
-// its packet: as many as left it beyond the first are copies.
+// walked counts what a walk, or the part of it since it was resumed, has made of its
+// packet. All that left it, beyond the first, are copies.
 func (k *walk) walked() {
 	became := 1
 	if k.sent > 0 || k.waits > 0 {

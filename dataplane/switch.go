@@ -37,9 +37,9 @@ type Config struct {
 	Clock func() int64
 	// Workers is how many goroutines move packets, 1 when 0.
 	Workers int
-	// SelectSeed seeds the choice of a select group's bucket: a switch with the
-	// seed of another, and its groups, sends each connection to the same bucket.
-	// It is drawn when 0.
+	// SelectSeed seeds the choice of a select group's bucket. A switch with the seed of
+	// another, and its groups, sends each connection to the same bucket. It is drawn when
+	// 0.
 	SelectSeed uint64
 	// Cache is how many connection directions each worker's cache remembers:
 	// 262,144 when 0, none when negative.
@@ -57,9 +57,9 @@ type Config struct {
 	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*telemetry.PacketIn)
-	// Answers says whether PacketIn answers a packet and nobody has to get it, by the
-	// userdata of the action and the name of the entry's table. These packet-ins need no
-	// controller. Workers call it. nil: all need one.
+	// Answers says whether PacketIn answers a packet, so that no controller has to get
+	// it. It gets the userdata of the action and the name of the entry's table. These
+	// packet-ins need no controller. Workers call it. nil: all need one.
 	Answers func(userdata []byte, table string) bool
 	// Offload lets the kernel forward packets of established connections by
 	// itself, between ports that say so (ports.Info.Offload entry); nil for none. It

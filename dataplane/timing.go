@@ -8,17 +8,16 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What tables cost is known of one walk in Config.TimeEvery, which is timed from end to
-// end: each lookup, and what its entry does until the next lookup, ct() and
-// groups included. A walk that is timed takes no megaflows and draws none, so
-// that each of its tables has its time, and none the time of drawing. Packets
-// that are replayed do not walk, and are not timed.
+// The cost of tables is measured in one walk of Config.TimeEvery, which is timed from end
+// to end. It has each lookup, and what its entry does until the next lookup, ct() and
+// groups included. A walk that is timed replays no megaflows and records none. So each of
+// its tables has its time, and none the time of recording. Packets that are replayed do
+// not walk, and are not timed.
 //
 // The clock is read three times before and after a lookup, twice without anything
-// between: so each walk tells what reading it costs then and there, which is taken
-// off. What was read is summed up when the walk is over. Walks longer than
-// mostTimed, in which the worker's thread had to wait, or of more than mostMarks
-// lookups are left out.
+// between. So each walk shows what reading costs then and there, which is taken off. What
+// was read is summed up when the walk is over. Walks longer than mostTimed, in which the
+// worker's thread had to wait, or of more than mostMarks lookups are left out.
 
 const (
 	timeEvery = 1021 // unless it is configured

@@ -22,9 +22,9 @@ import (
 //	             reason noted last, or, for a fragment at a ct(), waiting for the
 //	             rest of its datagram, with which its walk goes on (fragment.go)
 //
-// Traffic, traces, packet-outs and replays all walk here; the trace of a made-up
-// packet differs only in what it does not do: credit, learn, queue (trace.go).
-// That of a real packet (live.go) differs in nothing.
+// Traffic, traces, packet-outs and replays all walk here. The trace of a made-up packet
+// differs only in what it does not do: credit, learn, queue (trace.go). That of a real
+// packet (live.go) differs in nothing.
 
 // limits of one packet's walk, as Open vSwitch has them (MAX_DEPTH and
 // MAX_RESUBMITS): they end loops that entries make.
@@ -72,7 +72,7 @@ type walk struct {
 	by            *flow.Entry // … and entry
 }
 
-// rest is what remains of an action list while an action of it runs tables: the
+// rest is what remains of an action list while an action of it runs tables. It has the
 // actions behind it, and what the list's packet has in in_port meanwhile.
 type rest struct {
 	actions []flow.Action
@@ -81,8 +81,8 @@ type rest struct {
 	entry   *flow.Entry
 }
 
-// held is an output whose frame has not been handed over yet: if nothing more
-// happens to the packet, it gets the frame without a copy.
+// held is an output whose frame has not been handed over yet. If nothing more happens to
+// the packet, it gets the frame without a copy.
 type held struct {
 	port *switchPort
 	yes  bool
@@ -196,8 +196,8 @@ func (k *walk) drop(r telemetry.DropReason) {
 	k.noteDrop(r)
 }
 
-// dropCopy notes a copy that no frame was left for: a drop like others when it
-// is all there was of the packet, and counted apart when the rest was sent.
+// dropCopy notes a copy that no frame was left for. It is a drop like others if it is all
+// there was of the packet, and counted apart if the rest was sent.
 func (k *walk) dropCopy() {
 	k.copiesDropped++
 	k.noteOnce()
@@ -270,9 +270,9 @@ func (k *walk) miss() {
 	k.noteListDone()
 }
 
-// branch runs f on a copy of the packet, as clone(), groups and the tables
-// behind a ct() in mid-list do: what f changes is undone for the actions that
-// follow. When nothing follows, no copy is made.
+// branch runs f on a copy of the packet, as clone(), groups and the tables behind a ct()
+// in mid-list do. What f changes is undone for the actions that follow. When nothing
+// follows, no copy is made.
 func (k *walk) branch(more bool, f func()) {
 	if !more && len(k.rests) == 0 {
 		f()

@@ -16,18 +16,16 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Workers run packets to completion: one receives a batch from a port, walks
-// each packet and transmits what came out, before it turns to the next port.
-// Nothing is handed from one worker to another, so a port's packets leave in
-// the order in which they came.
+// Workers run packets to completion. One receives a batch from a port, walks each packet
+// and transmits what came out, before it turns to the next port. Nothing is handed from
+// one worker to another, so a port's packets leave in the order in which they came.
 //
 // In a round each port has one turn, of at most batchSize frames and turnSegments
-// segments. A port brings fewer frames after a batch that took longer than quantum.
-// So a port that floods has as many turns as one that has just enough. The next
-// round begins one port further on, so that no port is always the first at a ring
-// that fills up.
-// Per round there is one lock, and per batch one reading of the clock; per packet
-// of which all is known there is neither (docs/architecture.md, which take a lock).
+// segments. A port brings fewer frames after a batch that took longer than quantum. So a
+// port that floods has as many turns as one that has just enough. The next round begins
+// one port further on, so that no port is always the first at a ring that fills up. There
+// is one lock per round, and one reading of the clock per batch. A known packet costs
+// neither (docs/architecture.md, Locks).
 
 const batchSize = flowcache.BatchSize
 
@@ -163,9 +161,9 @@ func (w *worker) drain() {
 	w.settle()
 }
 
-// settle flushes every port that this worker has sent to: what a kernel could
-// not take when it was queued waits in the port's ring, and nothing may follow
-// that would push it out.
+// settle flushes every port that this worker has sent to. Frames that the kernel could
+// not take when they were queued wait in the port's ring, and nothing may follow that
+// would push them out.
 func (w *worker) settle() {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -236,9 +234,9 @@ func (w *worker) flush() {
 func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
 
 const (
-	// quantum is how long a port's batch may take. One that takes longer is
-	// halved the next time, so that 64 segments of 64 kB do not keep the other
-	// ports waiting for a millisecond.
+	// quantum is how long a port's batch may take. A batch that takes longer is halved
+	// the next time. So 64 segments of 64 kB do not keep the other ports waiting for a
+	// millisecond.
 	quantum    = 100 * time.Microsecond
 	leastBatch = 8
 )

@@ -9,9 +9,9 @@ import (
 )
 
 // Ports are together on the first worker as long as it keeps up. Two workers that have
-// one end of a connection each take turns, and each is asleep, or spins in the other's
-// way, when its turn comes: round trips take twice as long. A second worker pays if
-// frames wait all the time.
+// one end of a connection each take turns. Each is asleep, or spins in the other's way,
+// when its turn comes, so round trips take twice as long. A second worker pays if frames
+// wait all the time.
 //
 // A worker is behind when a batch took all that its port might bring, because then more
 // frames wait. One that was behind for most of a CrowdWindow has one of the busiest
@@ -106,9 +106,9 @@ func received(list []*switchPort) (bytes uint64) {
 	return bytes
 }
 
-// MovePort has another worker receive from a port. Nothing is lost or comes out
-// of order: the old worker has sent on what it received before the new one
-// receives; meanwhile frames wait in the port's own queue.
+// MovePort has another worker receive from a port. Nothing is dropped or comes out of
+// order: the old worker sends what it received before the new one receives. Meanwhile
+// frames wait in the port's own queue.
 func (s *Switch) MovePort(no uint32, worker int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,22 +24,22 @@ const (
 	// port that is readable and gives no frame (its pool is empty, its link is
 	// broken) is then asked every millisecond.
 	vainWakes = 16
-	// goTurn is how long a worker goes on without a turn of Go's scheduler. That gets
-	// restless after 10 ms: it stops the goroutine by a signal, and when it finds the
-	// thread in a system call, it looks every 20 µs for the next 5 ms or more, on a
-	// thread that pods have to wait for. But a turn wakes a thread of Go's, too, which
-	// looks for work on a processor that pods wait for.
+	// goTurn is how long a worker goes on without a turn of Go's scheduler. After 10 ms
+	// that scheduler stops the goroutine by a signal. If it finds the thread in a system
+	// call, it looks every 20 µs for the next 5 ms or more. It does so on a thread that
+	// pods have to wait for. But a turn wakes a thread of Go's, too, which looks for work
+	// on a processor that pods wait for.
 	goTurn = 8 * time.Millisecond
-	// collectionTurn is goTurn when a garbage collection may be at work. In a turn that
-	// catches up on what it may have of the worker's processor: with up to three
+	// collectionTurn is goTurn when a garbage collection may be at work. In a turn, the
+	// collector catches up on its part of the worker's processor. That is up to three
 	// sevenths of the time since it began or last did.
 	collectionTurn = 250 * time.Microsecond
 )
 
-// runWorker is the worker's goroutine: rounds over its ports, and sleep when
-// nothing comes. It is not locked to a thread: a locked goroutine gets its
-// processor back from Go's scheduler by way of another thread, which takes 25 to
-// 120 µs (docs/decisions/011-workers-turns-and-sleep.md).
+// runWorker is the worker's goroutine: rounds over its ports, and sleep when nothing
+// comes. It is not locked to a thread. A locked goroutine gets its processor back from
+// Go's scheduler by way of another thread, which takes 25 to 120 µs
+// (docs/decisions/011-workers-turns-and-sleep.md).
 func (w *worker) runWorker(ctx context.Context) error {
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
 	turn, gc := sched.Clock(), sched.NewCollections()

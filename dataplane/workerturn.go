@@ -6,11 +6,11 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A port's turn ends after turnSegments segments. A frame that is to be cut counts
-// as the packets that it stands for, because somebody has to cut it: the worker, the
-// tunnel, or the kernel on the worker's time. The frames of a batch that the turn
-// does not reach wait for the port's next turns; nothing more is received from the
-// port meanwhile, so its packets stay in order.
+// A port's turn ends after turnSegments segments. A frame that is to be cut counts as the
+// packets that it stands for, because it has to be cut. That is done by the worker, the
+// tunnel, or the kernel on the worker's time. The frames of a batch that the turn does
+// not reach wait for the port's next turns. Nothing more is received from the port
+// meanwhile, so its packets stay in order.
 //
 // A frame of more segments than that is divided into frames of turnSegments segments
 // each, which walk one a turn. Its sender has paid for one frame, and each of the

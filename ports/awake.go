@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// wakeLatency is where a process tells the kernel how many microseconds a processor
-// may take to wake; the kernel heeds the strictest as long as the file is open
+// wakeLatency is where a process tells the kernel how many microseconds a processor may
+// take to wake. The kernel heeds the strictest as long as the file is open
 // (Documentation/power/pm_qos_interface.rst).
 const wakeLatency = "/dev/cpu_dma_latency"
 
-// Awake keeps the machine's idle processors from falling asleep: one that has nothing
-// to do looks for work until it has some. To wake one that sleeps takes an interrupt
-// and what its state takes to leave, and 8 to 16 µs where a hypervisor has a part in it.
+// Awake keeps the machine's idle processors from falling asleep: one that has nothing to
+// do looks for work until it has some. Waking one that sleeps takes an interrupt and the
+// time to leave its state. With a hypervisor it takes 8 to 16 µs.
 type Awake struct{ request *os.File }
 
 // OpenAwake lets processors sleep until Keep says otherwise. It takes root, and a

@@ -2,8 +2,8 @@ package ports
 
 import "github.com/antrail/antrail/packet"
 
-// Carries says which work that a sender left undone (packet.Offload) a port
-// passes on with the frame, for the kernel or a card to do, or does itself.
+// Carries says which work that a sender left undone (packet.Offload) a port passes on
+// with the frame, or does itself. The kernel or a card does what is passed on.
 type Carries uint8
 
 // The kinds of work.

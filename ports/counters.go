@@ -56,8 +56,8 @@ func (c *Counters) Refused(r Reason, frames ...*packet.Frame) {
 	c.Keep(r.String(), netip.Addr{}, f.Bytes(), f.Len())
 }
 
-// TransmitEach is Transmit for a driver that sends frame by frame: it counts
-// what send says of each, releases all, and returns how many were sent.
+// TransmitEach is Transmit for a driver that sends frame by frame. It counts what send
+// says of each, releases all, and returns how many were sent.
 func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) Reason) int {
 	n, bytes := 0, 0
 	for _, f := range batch {

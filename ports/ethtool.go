@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DisableTxChecksum turns transmit checksum offload off on an interface of the
-// calling thread's network namespace, as "ethtool -K IFNAME tx off" does;
-// segmentation offload goes with it, because it depends on it.
+// DisableTxChecksum turns transmit checksum offload off on an interface of the calling
+// thread's network namespace, as "ethtool -K IFNAME tx off" does. Segmentation offload
+// goes with it, because it depends on it.
 //
-// A veth computes no checksums: it passes frames on with the sum over the
-// pseudo-header only, marked CHECKSUM_PARTIAL in a place beside the frame. Who
-// sees frames without the mark needs this at the other end: a capture, a switch
-// whose AF_XDP ports cannot tell, and an AF_XDP port of ours in generic mode,
-// where segments come uncut.
+// A veth computes no checksums: it passes frames on with the sum over the pseudo-header
+// only, marked CHECKSUM_PARTIAL in a place beside the frame. A reader that sees frames
+// without the mark needs this at the other end. Such readers are a capture, a switch
+// whose AF_XDP ports cannot tell, and an AF_XDP port of ours in generic mode, where
+// segments come uncut.
 func DisableTxChecksum(ifname string) error {
 	return turnOff(ifname, "tx checksum offload",
 		"tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksum-ip-generic", "tx-checksum-sctp")
@@ -28,9 +28,9 @@ func DisableTxChecksum(ifname string) error {
 // off on an interface of the calling thread's network namespace. TCP and UDP
 // segmentation stay, that of UDP from Linux 6.2 on.
 //
-// The pod's end of a veth needs this, for the sake of tunnels of the pod's own,
-// when the switch's end is a packet socket: the virtio-net header has no words
-// for such a frame, and the switch drops it.
+// If the switch's end of a veth is a packet socket, the pod's end needs this for tunnels
+// of the pod's own. The virtio-net header has no words for such a frame, and the switch
+// drops it.
 func DisableTunnelSegmentation(ifname string) error {
 	features := []string{
 		"tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation",

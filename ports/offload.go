@@ -3,9 +3,9 @@ package ports
 import "sync/atomic"
 
 // An offload entry is what the kernel does with the packets of one direction of an
-// established connection instead of handing them to a port: it changes their
-// headers and sends them out of another interface (ports/offload). Which
-// packets those are, a OffloadKey says exactly.
+// established connection instead of handing them to a port. It changes their headers and
+// sends them out of another interface (ports/offload). Which packets those are, a
+// OffloadKey says exactly.
 //
 // The types below lie in memory that the kernel's programs read and write at the
 // same time. Whoever uses them (dataplane) decides; Offload entries only holds.
@@ -48,9 +48,9 @@ type OffloadEntry struct {
 	// MaxLen is the longest frame, or segment of one with its headers, in bytes.
 	MaxLen uint32
 	Parts  OffloadParts
-	// IPSum, PseudoSum and PortSum are what is added to the sums (not to their
-	// complements) of the IPv4 header, of the addresses and of the ports: 16-bit
-	// one's complement sums of big-endian words.
+	// IPSum, PseudoSum and PortSum are added to the sums (not to their complements) of
+	// the IPv4 header, of the addresses and of the ports. They are 16-bit one's
+	// complement sums of big-endian words.
 	IPSum, PseudoSum, PortSum uint32
 	TTL                       uint8
 	// L4 is where in the frame the transport header begins: at 34 for IPv4, 54
@@ -64,10 +64,10 @@ type OffloadEntry struct {
 	_            [20]byte // to two cache lines
 }
 
-// SharedConn is the connection of several offload entries: word 0 is 0 when none of
-// them may be taken; from word 2 on, for the sender of each direction, the
-// sequence number after its last, the first beyond what it may send, the largest
-// window that it offered, and its window scale. Words 10 to 15 are free.
+// SharedConn is the connection of several offload entries. Word 0 is 0 when none of them
+// may be taken. From word 2 on there are four words for the sender of each direction.
+// They are the sequence number after its last, the first beyond what it may send, the
+// largest window that it offered, and its window scale. Words 10 to 15 are free.
 type SharedConn = [16]atomic.Uint32
 
 // Offload is a kernel's room for offload entries. Put, Delete and Settle may be
@@ -87,9 +87,9 @@ type Offload interface {
 	Put(key *OffloadKey, place uint32) error
 	// Delete ends that.
 	Delete(key *OffloadKey) error
-	// Settle returns once no packet is under way by an offload entry that, before the
-	// call, was deleted, or was of another generation, or of a connection whose
-	// word 0 is 0.
+	// Settle returns once no packet is under way by an offload entry that was invalid
+	// before the call. Such an entry was deleted, of another generation, or of a
+	// connection whose word 0 is 0.
 	Settle()
 	// Lost counts packets that took an offload entry and could not be changed or sent.
 	Lost() uint64

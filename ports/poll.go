@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller tells a worker which of its ports have frames, and puts it to sleep
-// until one has. The kernel keeps the list of ports (epoll(7), level triggered),
-// so that a call costs by the ports that are ready and not by all there are.
-// Watch, Unwatch and Wake may be called from any goroutine while one is in Wait.
+// Poller tells a worker which of its ports have frames, and puts it to sleep until one
+// has. The kernel keeps the list of ports (epoll(7), level triggered). So the cost of a
+// call follows from the ports that are ready, not from all there are. Watch, Unwatch and
+// Wake may be called from any goroutine while one is in Wait.
 type Poller struct {
 	epoll  int
 	wake   int // eventfd

@@ -10,11 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LargePool makes a pool of frames for up to 64 kB each. Its memory is asked of
-// the kernel and not of Go: what no frame has used yet costs nothing, and the
-// garbage collector, which lets garbage grow to the size of the heap, does not
-// count it. It is given back when neither the pool nor a frame of it can be
-// reached.
+// LargePool makes a pool of frames for up to 64 kB each. Its memory comes from the kernel
+// and not from Go. What no frame has used yet costs nothing. The garbage collector, which
+// lets garbage grow to the size of the heap, does not count it. It is given back when
+// neither the pool nor a frame of it can be reached.
 func LargePool(frames int) (*packet.HeapPool, error) {
 	mem, err := unix.Mmap(-1, 0, frames*packet.LargeBuffer, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)

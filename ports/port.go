@@ -1,8 +1,8 @@
-// Package ports is where frames enter and leave the switch. A Port moves
-// batches of frames; the packages below this one are its kinds: memory (tests,
-// replays), afxdp (a network card), afpacket (a pod's veth), tap (the gateway),
-// underlay (tunnels to other Nodes), uplink (the same, by AF_XDP on the card). The
-// suite in porttest says what they share; pcap reads and writes captures.
+// Package ports is where frames enter and leave the switch. A Port moves batches of
+// frames. The packages below this one are its kinds: memory (tests, replays), afxdp (a
+// network card), afpacket (a pod's veth) and tap (the gateway). The tunnels to other
+// Nodes are underlay and, by AF_XDP on the card, uplink. The suite in porttest says what
+// they share; pcap reads and writes captures.
 //
 //	port.go, pool.go          the interface; frames to receive into
 //	counters.go, reason.go    what a port counts, and why it loses a frame
@@ -45,8 +45,8 @@ type Port interface {
 	Close() error
 }
 
-// Heritable is a port with which another process can go on, in the very state in
-// which it is: what waits in the kernel is received by whoever asks first.
+// Heritable is a port with which another process can go on, in the very state in which it
+// is. Of the two processes, the first to receive gets what waits in the kernel.
 type Heritable interface {
 	Port
 	// Descriptors are the open files that make the port, in the order in which its
@@ -87,12 +87,12 @@ type Stats struct {
 	TxBytes   uint64 `json:"txBytes"`
 	TxDropped uint64 `json:"txDropped"`
 	TxErrors  uint64 `json:"txErrors"`
-	// A tunnel counts packets as they are on the wire: RxJoined of those received
-	// came to the switch in one frame with others, and TxParted of those sent are
-	// segments beyond the first of a frame of the switch.
+	// A tunnel counts packets as they are on the wire. RxJoined of those received came to
+	// the switch in one frame with others. TxParted of those sent are segments beyond the
+	// first of a frame of the switch.
 	RxJoined uint64 `json:"rxJoined,omitzero"`
 	TxParted uint64 `json:"txParted,omitzero"`
-	// Reasons counts every drop and error by its reason, in the driver's words:
-	// "tx ring full", "no free frame", "outer source is not a known Node".
+	// Reasons counts every drop and error by its reason, in the driver's words. Examples
+	// are "tx ring full", "no free frame" and "outer source is not a known Node".
 	Reasons map[string]uint64 `json:"reasons,omitzero"`
 }

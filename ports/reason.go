@@ -110,14 +110,13 @@ const (
 	vlanTag     = 4
 )
 
-// MaxFrame is the longest frame that a link of this MTU carries: the MTU is
-// counted from behind the Ethernet header, and one VLAN tag is not counted.
+// MaxFrame is the longest frame that a link of this MTU carries. The MTU is counted from
+// behind the Ethernet header, and one VLAN tag is not counted.
 func MaxFrame(mtu int) int { return mtu + etherHeader + vlanTag }
 
-// Refusal is the reason not to send f on a link of this MTU that passes this
-// much undone work on; None when f may be sent. The MTU bounds the segments of
-// a frame that is to be segmented, as where Linux routes such a frame, so that
-// it does not matter who cuts it.
+// Refusal is the reason not to send f on a link of this MTU that passes this much undone
+// work on. It is None when f may be sent. The MTU bounds the segments of a frame that is
+// to be segmented, as where Linux routes it. So it does not matter who cuts it.
 func Refusal(f *packet.Frame, mtu int, c Carries) Reason {
 	switch {
 	case f.Len() < etherHeader:

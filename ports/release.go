@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KnowsUDPSegments says whether the virtio-net header of this kernel's packet sockets
-// has a word for large segments of UDP (Linux 6.2): before, one can neither be sent nor
+// KnowsUDPSegments says whether the virtio-net header of this kernel's packet sockets has
+// a word for large segments of UDP (Linux 6.2). Without it, one can neither be sent nor
 // received by them.
 var KnowsUDPSegments = sync.OnceValue(func() bool {
 	var u unix.Utsname

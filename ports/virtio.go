@@ -6,10 +6,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The virtio-net header (virtio 1.2, section 5.1.6; struct virtio_net_hdr of
-// linux/virtio_net.h) is how the kernel and a driver tell each other what is
-// left undone of a frame, on packet sockets and taps. Its numbers are in the
-// machine's byte order there.
+// By the virtio-net header the kernel and a driver tell each other what is left undone of
+// a frame, on packet sockets and taps. It is described in virtio 1.2, section 5.1.6, and
+// is struct virtio_net_hdr of linux/virtio_net.h. Its numbers are in the machine's byte
+// order there.
 //
 //	flags   u8   1: the checksum is to be filled in
 //	gso     u8   what to segment as; 0x80: the first segment has CWR

@@ -124,8 +124,8 @@ func fold(s uint32) uint16 {
 	return uint16(s>>16 + s)
 }
 
-// Ambiguous says whether a checksum of a frame has one of the two values that mean zero,
-// from which adjusting by one difference and by several may end at different ones.
+// Ambiguous says whether a checksum of a frame has one of the two values that mean zero.
+// From those, adjusting by one difference and by several may end at different values.
 func Ambiguous(f *packet.Frame, l *packet.Layers) bool {
 	b := f.Bytes()
 	if l.EtherType == packet.EtherTypeIPv4 && binary.BigEndian.Uint16(b[sigL3+10:]) == 0xffff {

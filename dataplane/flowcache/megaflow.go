@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Megaflow is a part of a walk that depends on bits of the key alone: it looks tables up,
-// writes constants and goes to other tables, by resubmit() too. It ends before an action
+// Megaflow is a part of a walk that depends on bits of the key alone. It looks tables up,
+// writes constants and goes to other tables, also by resubmit(). It ends before an action
 // that depends on more: ct(), a group, learn, an output, or the lookup of a table that
 // has learned entries. All packets that agree in the bits that its lookups examined may
 // replay it.

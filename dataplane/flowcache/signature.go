@@ -13,8 +13,8 @@ import (
 // Signature is all that a walk can read of a packet, except what conntrack reads. Two
 // packets of one signature have the same key (flow.Extract), byte for byte, and their
 // headers lie at the same places. A packet has a signature if it is TCP, UDP or an ICMP
-// echo, in an untagged IPv4 packet without options or an IPv6 packet without extension
-// headers, whole, with lengths that fit.
+// echo, whole, untagged, with lengths that fit. An IPv4 packet must have no options, an
+// IPv6 packet no extension headers.
 //
 // Its words are, each read from the frame in little-endian order:
 //
@@ -218,9 +218,9 @@ const (
 	keyLabel = 64
 )
 
-// OffloadKey returns the key by which the kernel knows packets of a plain signature that
-// enter by a link, for a frame that begins as b. IPv6 packets of another flow label
-// have another key, because the kernel compares whole words.
+// OffloadKey returns the kernel's key for packets of a plain signature that enter by a
+// link. The frame begins as b. IPv6 packets of another flow label have another key,
+// because the kernel compares whole words.
 func (s *Signature) OffloadKey(link uint32, b []byte) (key ports.OffloadKey) {
 	binary.NativeEndian.PutUint32(key[:], link)
 	for i, w := range s.words[1:s.n] {

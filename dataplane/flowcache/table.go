@@ -8,10 +8,9 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// table is the hash table of both levels. It has sets of eight places each. A hash
-// names two sets, and its entry lies in one of them. A set's tags, the upper halves of
-// the hashes, fill one or two cache lines, so a search reads an entry only if its tag
-// fits.
+// table is the hash table of both levels. It has sets of eight places each. A hash names
+// two sets, and its entry lies in one of them. A set's tags are the upper halves of the
+// hashes, and fill one or two cache lines. A search reads an entry only if its tag fits.
 //
 //  1. The table begins empty, grows by four while it is half full, and stops at most
 //     entries. Growing drops all entries, because the places of none of them remain.
@@ -182,8 +181,8 @@ func (o *owners) share(room int) int {
 	return room / max(1, ports)
 }
 
-// choose returns the slot that goes to an entry of a port: a free one, else the longest
-// unused of the ports beyond their share, else that of the port itself. The rank is
+// choose returns the slot that goes to an entry of a port. It is a free one, or the
+// longest unused of the ports beyond their share, or that of the port itself. The rank is
 // keep if all belong to other ports within their share.
 func (o *owners) choose(all *[2 * ways]*slot, own uint16, round uint32, share int) (best int, r rank) {
 	age := uint32(0)

@@ -13,8 +13,8 @@ import (
 // The word names the port bits that remain: port 0 under one mask differs from any port
 // under another.
 
-// PortMask is a set of port bits, as they lie in a signature: the source port's in the
-// lower half, the destination port's above, each in network order.
+// PortMask is a set of port bits, as they lie in a signature. The source port's are in
+// the lower half, the destination port's above, each in network order.
 type PortMask uint64
 
 // DstPort is the whole destination port.

@@ -13,11 +13,11 @@ import (
 // MACTable is the table of learned addresses. An address is forgotten after fdbAge
 // without a packet. A full table learns nothing new, and each port has a share of it.
 //
-// A packet takes no lock if its address is known or if the port has no share left:
-// the lookup, the move to another port, the new age and the count of what was refused
-// are atomic. Only a packet that adds an address takes the lock, and a caller that
-// removes some. If an address is removed while a packet of it comes, the next packet
-// teaches it again.
+// A packet takes no lock if its address is known or if the port has no share left. The
+// lookup, the move to another port, the new age and the count of refused addresses are
+// atomic. Only a packet that adds an address takes the lock, and a caller that removes
+// some. If an address is removed while a packet of it comes, the next packet teaches it
+// again.
 type MACTable struct {
 	chains [fdbChains]atomic.Pointer[Station]
 	size   atomic.Int32

@@ -6,11 +6,10 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// ClauseLists are the clauses of long lists of actions that entries have now.
-// Ten thousand addresses that ten thousand rules name are ten thousand entries
-// with one list of actions: it is compiled once, also for the address that comes
-// a day later. A list is told by where it lies, and is not kept from being
-// forgotten by being in here.
+// ClauseLists are the clauses of long lists of actions that entries have now. Ten
+// thousand addresses that ten thousand rules name are ten thousand entries with one list
+// of actions. It is compiled once, also for the address that comes a day later. A list is
+// told by where it lies, and is not kept from being forgotten by being in here.
 type ClauseLists struct {
 	known map[weak.Pointer[flow.Action]]weak.Pointer[Clauses]
 	limit int // how many may be known before those that are gone are swept out

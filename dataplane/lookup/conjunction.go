@@ -20,13 +20,12 @@ import (
 // each clause is looked up as if it had 6 in the field conj_id, and meets the
 // fourth.
 //
-// A policy rule's addresses and ports are clause entries, and clause entries
-// are shared: one address that a thousand rules name is one entry with a
-// thousand ids. So ids are not collected and counted. Every conjunction has
-// clauses 1 and 2; whichever of the two has fewer ids among what matched names
-// the candidates, in rising order, and each is looked up in the sorted ids of
-// the other clauses. A rule that does not apply to the packet's pod is never
-// met that way, however many there are.
+// A policy rule's addresses and ports are clause entries, and clause entries are shared.
+// One address that a thousand rules name is one entry with a thousand ids. So ids are not
+// collected and counted. Every conjunction has clauses 1 and 2. The one of the two that
+// has fewer ids among what matched names the candidates, in rising order. Each candidate
+// is looked up in the sorted ids of the other clauses. A rule that does not apply to the
+// packet's pod is never met that way, however many there are.
 
 // Clauses has the conjunction actions of one entry.
 type Clauses struct {
@@ -162,9 +161,9 @@ func (s *Scratch) take(priority uint16) []*row {
 	return s.level
 }
 
-// completed is the entry of the first complete conjunction among clauses of
-// one priority: where several are complete, OpenFlow leaves the choice open,
-// and here the lowest id that has an entry wins. It is nil when none is.
+// completed is the entry of the first complete conjunction among clauses of one priority.
+// Where several are complete, OpenFlow leaves the choice open. Here the lowest id that
+// has an entry wins. It is nil when none is.
 func (s *Scratch) completed(c lookups, k *flow.Key, level []*row, hard *row) *row {
 	heads := s.fewer(level)
 	for {

@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// gates are which probes a lookup asks, by the lengths of the prefixes that a
-// key has: a lookup goes from one of them to the next, and pays nothing for
-// lengths that are others'.
+// gates are the probes that a lookup makes, by the lengths of the prefixes that a key
+// has. A lookup goes from one of them to the next, and pays nothing for other keys'
+// lengths.
 type gates struct {
 	always placeSet // probes that have no gate
 	fields []fieldGates

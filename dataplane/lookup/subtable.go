@@ -12,12 +12,11 @@ import (
 // subtable holds the entries of one mask, as a hash table over the words of
 // the key that the mask looks at.
 //
-// The words in which all entries agree (common) are compared first and are not
-// hashed; so a subtable of one entry has nothing to hash at all. The others
-// (varying) choose one of the chunks, and a chunk holds about half a dozen
-// rows with their values side by side. Chunks hang in pages, so that changing
-// one row of a hundred thousand copies one chunk, one page and a list of
-// pages, and shares the rest. A row that comes while lookups read (putLive)
+// The words in which all entries agree (common) are compared first and are not hashed. So
+// a subtable of one entry has nothing to hash at all. The others (varying) choose one of
+// the chunks, and a chunk holds about half a dozen rows with their values side by side.
+// Chunks hang in pages. Changing one row of a hundred thousand copies one chunk, one page
+// and a list of pages, and shares the rest. A row that comes while lookups read (putLive)
 // copies one chunk only.
 type subtable struct {
 	common  []wordValue
@@ -272,10 +271,10 @@ func (st *subtable) putIn(c *chunk, h uint64, r *row) {
 	st.rows++
 }
 
-// with is a chain of rows with one more, by priority, falling. Rows that other
-// chains share, those of another edit, are not changed: but those of this one are, for
-// copies of a chain that grows by a row a hundred times leave the last of them far apart
-// in memory, where the garbage collector takes long to go from one to the next.
+// with is a chain of rows with one more, by priority, falling. Rows of another edit,
+// which other chains share, are not changed, but those of this edit are. If a chain grew
+// by a row a hundred times by copies, its rows would lie far apart in memory. The garbage
+// collector would take long to go from one to the next.
 func (r *row) with(more *row, ed *edit) *row {
 	if r == nil || more.priority > r.priority {
 		more.before(r)
@@ -371,8 +370,8 @@ func (c *chunk) removeAt(i, words int) {
 	c.tags, c.rows, c.values = c.tags[:last], c.rows[:last], c.values[:last*words]
 }
 
-// rebuild lays the subtable out anew, with one row more unless that is nil:
-// common words, chunks and the highest priority are what the rows need now.
+// rebuild lays the subtable out again, with one row more unless that is nil. Common
+// words, chunks and the highest priority are what the rows need now.
 func (st *subtable) rebuild(more *row) {
 	var rows []*row
 	st.all(func(r *row) { rows = append(rows, newRow(r.entry, st.edit)) })
@@ -427,8 +426,8 @@ func (c *chunk) all(visit func(*row)) {
 // Seed is secret, so that nobody can choose addresses that share a chunk.
 var Seed = rand.Uint64()
 
-// Mix folds one word into a hash: both halves of the product with an odd
-// constant, so that every bit of the word reaches every bit of the hash.
+// Mix folds one word into a hash. It takes both halves of the product with an odd
+// constant, so every bit of the word reaches every bit of the hash.
 func Mix(h, v uint64) uint64 {
 	hi, lo := bits.Mul64(h^v, 0xff51afd7ed558ccd)
 	return hi ^ lo

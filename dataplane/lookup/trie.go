@@ -7,11 +7,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Prefixes: which lengths of prefix of an address (or port) a table's entries
-// have that a packet's address matches. A subtable whose length is not among
-// them cannot hold an entry for the packet. Whole addresses and ports are
-// prefixes too, but only for telling how many bits of a packet's were enough to
-// know that a subtable has nothing for it (asked.go).
+// Prefixes: which lengths of prefix of an address (or port) a table's entries have that a
+// packet's address matches. A subtable whose length is not among them cannot hold an
+// entry for the packet. Whole addresses and ports are prefixes too. They only serve to
+// say how many bits of a packet's were enough to know that a subtable has nothing for it
+// (examined.go).
 
 // prefixField names a field of which masks take prefixes: addresses, and ports,
 // whose ranges are written as several prefixes.
@@ -165,8 +165,8 @@ func (t *trie) remove(value aligned, length uint8, ed *edit) *trie {
 	}
 }
 
-// lacks says whether the tree has no prefix of a length that a value begins with,
-// and how many of the value's first bits tell so.
+// lacks says whether the tree has no prefix of a length that a value begins with. It also
+// returns how many of the value's first bits show it.
 func (t *trie) lacks(value aligned, length uint8) (n uint8, ok bool) {
 	for above := uint8(0); ; {
 		switch {

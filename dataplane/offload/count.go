@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// What takes an offload entry is credited to the entries, tables, groups and ports of
-// the walk that it stands for: when somebody asks, once a second, and when it
-// ends.
+// What takes an offload entry is credited to the entries, tables, groups and ports of the
+// walk that it stands for. That is done when somebody asks, once a second, and when the
+// offload entry ends.
 
 // Stats returns what there is and what has been done.
 func (t *Table) Stats() (st telemetry.OffloadStats) {

@@ -179,8 +179,8 @@ func newTrack(a *flow.CT) *Track {
 	return t
 }
 
-// AddExec has a request write what an action of exec() writes to the mark or the
-// label, bit by bit; k is the packet's key for one that moves.
+// AddExec has a request write what an action of exec() writes to the mark or the label,
+// bit by bit. For an action that moves, k is the packet's key.
 func AddExec(r *conntrack.Request, a flow.Action, k *flow.Key) {
 	switch id, v, mask := execValue(a, k); id {
 	case flow.CTMark:
@@ -226,8 +226,8 @@ func macOffset(id flow.FieldID) (at int, is bool) {
 	return 0, false
 }
 
-// compiledWrite is the action that writes bits of a field, as a write when they
-// lie in one word and no header of the frame follows them.
+// compiledWrite is the action that writes bits of a field. It is a write if they lie in
+// one word and no header of the frame follows them.
 func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.Action {
 	f := flow.FieldByID(id)
 	if at, is := macOffset(id); is && mask.And(flow.Ones(48)) == flow.Ones(48) {
@@ -313,8 +313,8 @@ func (c *Compiler) runCompile(all []*flow.Entry, now int64, ahead chan<- []*look
 	}
 }
 
-// InPlace is what a value is in the whole field that dst is a part of: the field,
-// the value shifted to its place, and the mask of the part.
+// InPlace is a value in the whole field that dst is a part of. It returns the field, the
+// value shifted to its place, and the mask of the part.
 func InPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Value) {
 	mask := flow.Ones(int(dst.N)).Shl(int(dst.Ofs))
 	return dst.Field, v.Shl(int(dst.Ofs)).And(mask), mask

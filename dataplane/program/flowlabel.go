@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// IPv6's flow label differs between connections and may differ between packets of one: Linux
-// gives each connection a label (net.ipv6.auto_flowlabels) and another one after it resent a
-// segment. While no entry reads the label, the flow cache leaves it out of its keys. First
+// IPv6's flow label differs between connections and may differ between packets of one. Linux
+// gives each connection a label (net.ipv6.auto_flowlabels), and another one after it resent
+// a segment. While no entry reads the label, the flow cache leaves it out of its keys. First
 // packets then differ in their ports only, and known connections stay known.
 //
 // If an entry matches on the label, or an action reads or writes it, the keys have it from

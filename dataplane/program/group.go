@@ -52,9 +52,9 @@ func newGroup(g *flow.Group, old *Group) *Group {
 }
 
 // Choose returns the index of a select group's bucket for a packet's hash, by weighted rendezvous
-// hashing: each bucket draws a number from its hash with the packet, exponentially
-// distributed with its weight as rate, and the smallest wins. Weights are exact shares, and
-// removing a bucket moves only its own packets. It returns -1 if no bucket has a weight.
+// hashing. Each bucket draws a number from its hash with the packet, exponentially distributed
+// with its weight as rate. The smallest number wins. Weights are exact shares, and removing a
+// bucket moves only its own packets. It returns -1 if no bucket has a weight.
 func (g *Group) Choose(hash uint64) int {
 	if g.even {
 		return g.chooseEven(hash)

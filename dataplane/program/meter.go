@@ -7,8 +7,8 @@ import (
 )
 
 // Meter is an installed meter with a token bucket for each band. All workers share the buckets,
-// because the rate is for all of them, and no worker waits for another: a packet takes its
-// tokens by a compare-and-swap.
+// because the rate is for all of them. No worker waits for another: a packet takes its tokens
+// by a compare-and-swap.
 type Meter struct {
 	*flow.Meter
 	Came    *BucketCounters // packets that met it

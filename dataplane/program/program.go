@@ -22,7 +22,7 @@ type Program struct {
 // Bundle is a change of the pipeline that happens whole or not at all.
 type Bundle struct {
 	// Replace removes everything that the bundle does not name, except entries that packets
-	// learned: those end with a learn action that has delete_learned, or by timeouts. An
+	// learned. Those end with a learn action that has delete_learned, or by timeouts. An
 	// entry with the table, priority and match of an old one keeps its counters.
 	Replace bool
 	// Names and First, if Names is not nil, replace the program's.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// collectionTime is how long a collection marks at most, that a worker can do something
-// about: 10 to 30 ms with 1,000,000 connections or 10,000 rules.
+// collectionTime is the longest marking of a collection that a worker can do something
+// about. With 1,000,000 connections or 10,000 rules it takes 10 to 30 ms.
 const collectionTime = 200 * time.Millisecond
 
 // Collections tells a worker that Go's garbage collector may be at work. Go has no call

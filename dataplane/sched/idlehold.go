@@ -9,14 +9,14 @@ import (
 // and so does the worker between them. Where their processors fall asleep meanwhile, most
 // of a round trip is waking those up. So a worker that sees a conversation has the kernel
 // keep idle processors awake, until nothing comes for a while
-// (docs/decisions/011-workers-turns-and-sleep.md). So has one that has packets while Go's
-// garbage collector may be at work, which stops the worker several times, and each
-// time another processor has to wake before it goes on
+// (docs/decisions/011-workers-turns-and-sleep.md). A worker that has packets while Go's
+// garbage collector may be at work does the same. The collector stops the worker several
+// times, and each time another processor has to wake before it continues
 // (docs/decisions/011-workers-turns-and-sleep.md).
 
 const (
-	// chatter is how many hops of a conversation a worker has seen, more than others,
-	// when it keeps processors awake; when there are as many others they may sleep.
+	// chatter is how many more hops of a conversation than others a worker has seen when
+	// it keeps processors awake. When there are as many others, they may sleep.
 	chatter = 64
 	// silence is how long nothing has come when they may.
 	silence = 2 * time.Millisecond

@@ -12,7 +12,7 @@ const CrowdWindow = 10 * time.Millisecond
 
 const (
 	// worthwhile is the part of a worker's time by which a move has to relieve the
-	// busiest worker, and idleLoad what it has to have to be relieved.
+	// busiest worker. idleLoad is the load that a worker must have to be relieved.
 	worthwhile = 0.1
 	idleLoad   = 0.3
 	// crowdedLoad is the part of its time after which a worker is relieved though it
@@ -104,8 +104,8 @@ func Balanced(load []float64) Balance {
 	return Leave
 }
 
-// BestMove returns the index of the port to move from the busiest worker to the idlest,
-// so that the busier of the two has the least to do. It returns -1 if no move is
+// BestMove returns the index of the port to move from the busiest worker to the idlest.
+// After the move the busier of the two has the least to do. It returns -1 if no move is
 // worthwhile.
 func BestMove(all []*Share, workers int) (best, to int) {
 	load := Loads(all, workers)

@@ -10,8 +10,8 @@ import "time"
 //
 // While few packets come, a spinning worker reads its awake ports only, for lookPause. Then it
 // looks for other ports, and lets other threads run before each look, because they may send
-// the next packet: two pods and two workers share two processors. If that takes long, another
-// thread needs the processor, and the worker sleeps at once for a while, since the kernel
+// the next packet. Two pods and two workers may share two processors. If that takes long,
+// another thread needs the processor, and the worker sleeps at once for a while. The kernel
 // prefers a thread that was woken.
 
 const (
@@ -32,7 +32,7 @@ const (
 	mostDeference  = time.Second
 	manyYields     = 100
 	// lookPause is how long a worker that spins for an answer reads only the awake ports. A
-	// look takes longer than a packet. A frame that comes meanwhile loses more than that: the
+	// look takes longer than a packet. A frame that comes meanwhile loses more than that. The
 	// processor of the pod that waits for it falls asleep, and needs 8 to 16 µs to wake in a
 	// virtual machine.
 	lookPause = 40 * time.Microsecond

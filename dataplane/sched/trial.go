@@ -3,7 +3,7 @@ package sched
 import "time"
 
 // Whether a second worker helps one that is behind does not follow from how much it has
-// to do: where pods and workers share two processors, the worker that takes over one
+// to do. If pods and workers share two processors, the worker that takes over one
 // direction of a stream takes its time from the pods. So a port is moved on trial. It
 // comes back if not more passes than before, and then for a while none is moved.
 
@@ -40,8 +40,8 @@ const (
 )
 
 // Crowded is for the call of a worker that has been behind for a CrowdWindow, window
-// after the call before. The first calls measure what passes, the next one moves a port,
-// and one that comes after as long takes it back if that did not help. If the calls do
+// after the call before. The first calls measure what passes, the next one moves a port.
+// A call after the same time again takes it back if that did not help. If the calls do
 // not follow each other, no worker is behind any more, and what was measured says nothing
 // about now. received returns the bytes that all ports have received.
 func (t *Trial) Crowded(now, window time.Duration, received func() uint64) Step {

@@ -33,9 +33,8 @@ func (w *WakeTimes) Sleeps(yes bool) {
 	}
 }
 
-// wakeBucket is the bucket of a wake-up: bucket i is for those below 2^i
-// microseconds that the one before is not for; the last one is for all longer
-// ones.
+// wakeBucket is the bucket of a wake-up. Bucket i is for those below 2^i microseconds
+// that the one before is not for. The last one is for all longer ones.
 func wakeBucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(0, d.Microseconds()))), telemetry.WakeBuckets-1)
 }

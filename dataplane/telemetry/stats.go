@@ -57,8 +57,8 @@ type TableStats struct {
 type PortStats struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
-	// Worker is the number of the one that receives from it, and Load the part
-	// of its time that this port's packets took lately: 0 to 1.
+	// Worker is the number of the one that receives from it. Load is the part of its time
+	// that this port's packets took lately, 0 to 1.
 	Worker     int     `json:"worker"`
 	Load       float64 `json:"load"`
 	ports.Info `json:"info"`
@@ -100,8 +100,8 @@ type WorkerStats struct {
 	// Load is the part of its time that packets took in the last second, or less
 	// when a worker fell behind meanwhile: 0 to 1.
 	Load float64 `json:"load"`
-	// Wakes counts how long it took to run again when it was called in its
-	// sleep, about once a second: bucket i is for less than 2^i microseconds.
+	// Wakes counts how long it took to run again when it was called in its sleep, about
+	// once a second. Bucket i is for less than 2^i microseconds.
 	Wakes [WakeBuckets]uint64 `json:"wakes"`
 }
 

@@ -93,8 +93,8 @@ func converted[A, B any](from []A, as func(A) B) []B {
 	return to
 }
 
-// In the types below, the plain type is the exported one without its methods, and the
-// wire type hides those fields of it that have another form as JSON.
+// In the types below, the plain type is the exported one without its methods. The wire
+// type hides those fields of it that have another form as JSON.
 
 type plainCacheStats CacheStats
 

@@ -45,10 +45,9 @@ type TraceRequest struct {
 	// Metadata presets metadata fields (registers, tun_dst, pkt_mark …) under
 	// its mask.
 	Metadata flow.Match `json:"metadata,omitzero"`
-	// CTNext, when not nil, answers ct() actions in conntrack's place, as
-	// ofproto/trace --ct-next does: one state for each, and trk|new when they
-	// run out; nat() with an address writes it, and the mark and label go on
-	// from Metadata's.
+	// CTNext, when not nil, answers ct() actions in conntrack's place, as ofproto/trace
+	// --ct-next does. Each gets one state, and trk|new when they run out. nat() with an
+	// address writes it, and the mark and label start from Metadata's.
 	CTNext []conntrack.State `json:"ctNext,omitzero"`
 	// CTAnswers answer the first ct() actions, before CTNext: as conntrack did for a
 	// packet that was recorded.
@@ -65,7 +64,7 @@ type TraceRequest struct {
 }
 
 // CTAnswer is what a ct() action answered once: the state, mark and label, and the
-// packet's ends as NAT left them, which are as they were where not valid.
+// packet's ends as NAT left them. Ends that are not valid are as they were.
 type CTAnswer struct {
 	State conntrack.State `json:"state"`
 	Mark  uint32          `json:"mark,omitzero"`
@@ -105,8 +104,8 @@ type Step struct {
 	// Group chose Buckets[Bucket] at StepBucket.
 	Group  *flow.Group `json:"-"`
 	Bucket int         `json:"bucket,omitzero"`
-	// Port, Frame, Tunnel and Mark are the output of StepOutput; Frame is of a
-	// packet-in too, and of the entrance of a table that a live trace asks for.
+	// Port, Frame, Tunnel and Mark are the output of StepOutput. Frame is also that of a
+	// packet-in, and of the entrance of a table that a live trace watches.
 	Port   uint32        `json:"ofPort,omitzero"`
 	Frame  []byte        `json:"frame,omitzero"`
 	Tunnel packet.Tunnel `json:"tunnel,omitzero"`

@@ -34,10 +34,10 @@ func (noMarks) Change(uint8, flow.FieldID, flow.Value, flow.Value) []string { re
 // Conn implements Marks.
 func (noMarks) Conn(uint32, flow.Value) []string { return nil }
 
-// WriteText writes a trace table by table, in the manner of ofproto/trace:
-// the entry hit, its actions with what each changed, conntrack's answers, the
-// packet as it leaves, and the verdict. What marks says of numbers, if it is not
-// nil, stands in brackets behind them.
+// WriteText writes a trace table by table, in the manner of ofproto/trace. It has the
+// entry hit, its actions with what each changed, conntrack's answers, the packet as it
+// leaves, and the verdict. What marks says of numbers, if it is not nil, stands in
+// brackets behind them.
 func (t *Trace) WriteText(w io.Writer, marks Marks) error {
 	if marks == nil {
 		marks = noMarks{}

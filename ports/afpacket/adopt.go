@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port goes on in another process with its socket, and its program stays at the
-// link: no frame is lost or seen twice, for those that wait do so in the socket. The
-// programs are the other process's own, because they lead to its memory. So it
-// puts them in the place of those of before, when the process before moves no
-// packet any more and has withdrawn its offload entries: then the filter of either
-// passes every frame to the socket, and ingress drops it.
+// A port goes on in another process with its socket, and its program stays at the link.
+// No frame is dropped or seen twice, because those that wait do so in the socket. The
+// programs are the other process's own, because they lead to its memory. So it replaces
+// the earlier ones when the process before moves no packet any more and has withdrawn its
+// offload entries. Then either filter passes every frame to the socket, and ingress drops
+// it.
 
 // Descriptors are the socket.
 func (p *Port) Descriptors() []int {

@@ -106,9 +106,9 @@ func gone(err error) error {
 	return err
 }
 
-// Clean removes what ports of a process that was killed have left on links of the
-// calling thread's network namespace: programs, and a qdisc that holds nothing else.
-// It tells each.
+// Clean removes what ports of a killed process have left on links of the calling thread's
+// network namespace. That is programs, and a qdisc that holds nothing else. It tells
+// each.
 func Clean(tell func(what string)) error {
 	links, err := netlink.LinkList()
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ingress is a program at tc ingress of an interface that drops every frame, or
-// every one that it was not asked to forward. The kernel shows a frame to packet
-// sockets before, so the port gets them all, and the Node's own stack, which would
-// answer ARP and forward, none. It outlives a process that is killed, and goes on
-// dropping: a pod whose switch is gone reaches nobody, until the next port of the link
-// puts its own program in that place, or the link goes.
+// ingress is a program at tc ingress of an interface that drops every frame, or every one
+// that it was not asked to forward. The kernel shows a frame to packet sockets before, so
+// the port gets them all. The Node's own stack, which would answer ARP and forward, gets
+// none. It outlives a process that is killed, and goes on dropping. A pod whose switch is
+// gone reaches nobody, until the next port of the link replaces the program, or the link
+// goes.
 type ingress struct {
 	prog *ebpf.Program // nil when it is somebody else's
 	hook hook

@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When a process ends, it closes one packet socket after the other, and waits for each
-// until no packet runs on any processor (packet_release, synchronize_net): 12 ms and
-// more. So long its successor cannot begin. A ring of io_uring (io_uring_setup(2)) that
-// has the socket among its files, and is used for nothing else, is taken apart by a
-// worker of the kernel instead; the process has ended by then.
+// When a process ends, it closes one packet socket after the other. For each it waits
+// until no packet runs on any processor (packet_release, synchronize_net), which takes 12
+// ms and more. So long its successor cannot begin. Instead, a ring of io_uring
+// (io_uring_setup(2)) has the socket among its files, and is used for nothing else. A
+// worker of the kernel takes it apart. The process has ended by then.
 
 const (
 	ringParameters = 120 // bytes of struct io_uring_params

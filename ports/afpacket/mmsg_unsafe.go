@@ -28,10 +28,9 @@ type control struct {
 	_    [4]byte
 }
 
-// messages is the arguments of recvmmsg and sendmmsg for maxBatch frames,
-// allocated once: message i has a virtio-net header, a buffer and, to receive,
-// a control message. The buffers are ordinary Go memory; the iovecs keep them
-// alive, and Go does not move them.
+// messages is the arguments of recvmmsg and sendmmsg for maxBatch frames, allocated once.
+// Message i has a virtio-net header, a buffer and, to receive, a control message. The
+// buffers are ordinary Go memory; the iovecs keep them alive, and Go does not move them.
 type messages struct {
 	hdrs     [maxBatch]mmsghdr
 	iovs     [maxBatch][2]unix.Iovec

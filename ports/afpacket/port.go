@@ -1,7 +1,7 @@
 // Package afpacket is the port of a veth on packet sockets (packet(7)) with the
-// virtio-net header: a frame comes and goes with what its sender left undone, so
-// that 64 kB of a pod's TCP are one frame on their whole way. AF_XDP cannot do
-// that: with XDP on a veth the pod has to cut segments and sum them up itself.
+// virtio-net header. A frame comes and goes with what its sender left undone. So 64 kB of
+// a pod's TCP are one frame on their whole way. AF_XDP cannot do that: with XDP on a veth
+// the pod has to cut segments and sum them up itself.
 //
 //	port.go         what a port is; opening, asking, closing
 //	socket.go       the socket and its options
@@ -14,12 +14,11 @@
 //	linger_unsafe.go  what has the socket closed after a kill
 //	mmsg_unsafe.go  the arguments of recvmmsg and sendmmsg
 //
-// What it costs: one system call per batch each way, a copy of each frame each
-// way, and the kernel's own path of an skb. Of small frames it forwards a
-// third of what AF_XDP does, of large ones many times as much. The memory-mapped rings of packet
-// sockets are not used: a receive ring hands out blocks late or holds a slot
-// of 64 kB for each small frame, and a transmit ring's frames are given back
-// while a veth's other end still reads them.
+// What it costs: one system call per batch each way, a copy of each frame each way, and the
+// kernel's own path of an skb. Of small frames it forwards a third of what AF_XDP does, of large
+// ones many times as much. The memory-mapped rings of packet sockets are not used. A receive
+// ring hands out blocks late or holds a slot of 64 kB for each small frame. A transmit ring's
+// frames are given back while a veth's other end still reads them.
 //
 // A packet socket sees a frame before the Node's stack does, and does not take
 // it away; a program at tc ingress does (ingress.go).
@@ -62,8 +61,8 @@ type Options struct {
 	// the zero value lets none.
 	Offload Programs
 	// Attached says that another process keeps the programs of the socket and of the
-	// link, and changes them: Adopt then needs no capability, and neither Begin nor
-	// Close touches a program. Open ignores it.
+	// link, and changes them. Adopt then needs no capability, and neither Begin nor Close
+	// touches a program. Open ignores it.
 	Attached bool
 
 	older bool // as before Linux 6.6, without tcx; for tests

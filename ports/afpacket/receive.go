@@ -74,8 +74,8 @@ func (p *Port) deliver(batch []*packet.Frame, got int) int {
 	return n
 }
 
-// accept makes f the frame of message i, which is in its buffer: with its
-// offload state, and with the VLAN tag that the kernel keeps beside it.
+// accept makes f the frame of message i, which is in its buffer. It sets the offload
+// state, and the VLAN tag that the kernel keeps beside the frame.
 func (p *Port) accept(f *packet.Frame, i int) ports.Reason {
 	n, truncated := p.rx.in.size(i)
 	f.Reset()

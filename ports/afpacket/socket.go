@@ -12,9 +12,9 @@ import (
 // openSocket opens a packet socket on the interface with this index. It gets
 // no frame before all options are set: its protocol is 0 until it is bound.
 //
-// PACKET_QDISC_BYPASS is left alone: with it the kernel drops what it would
-// have to segment or sum up itself, because the interface's own offload is off,
-// and a Pod's bandwidth limit, which is a queueing discipline, would not hold.
+// PACKET_QDISC_BYPASS is left alone. With it the kernel drops what it would have to
+// segment or sum up itself, if the interface's own offload is off. A Pod's bandwidth
+// limit, which is a queueing discipline, would not hold.
 //
 // filter, when not nil, says which frames it gets.
 func openSocket(index, buffer int, filter *ebpf.Program) (int, error) {

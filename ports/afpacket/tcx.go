@@ -12,8 +12,8 @@ import (
 )
 
 // A tcx program is attached without a bpf_link, so that it outlives a process that is
-// killed: to take one off, or to attach the first, the kernel waits until no packet
-// runs on any processor (synchronize_rcu, 12 ms and more), for one link at a time.
+// killed. To take one off, or to attach the first, the kernel waits until no packet runs
+// on any processor (synchronize_rcu). That takes 12 ms and more, for one link at a time.
 // To put one in the place of another it waits for nobody.
 
 // tcx is a program at tc ingress of a link.

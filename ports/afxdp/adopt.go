@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port goes on in another process with its sockets, the memory of its frames and
-// its program's bpf_link. The other process maps the same memory and the same rings
-// (Linux 6.4: before, the kernel maps those of a bound socket no more), and waits.
-// Its turn is when the process before moves no packet any more: then the words of
-// the rings say where to go on, and the ledgers of all ports which frames the kernel
-// has. All others are free, wherever they were in the process before, which must
-// neither read nor write any from then on.
+// A port goes on in another process with its sockets, the memory of its frames and its
+// program's bpf_link. The other process maps the same memory and the same rings (Linux
+// 6.4), and waits. An older kernel does not map those of a bound socket. Its turn is when
+// the process before moves no packet any more. Then the words of the rings say where to
+// go on, and the ledgers of all ports which frames the kernel has. All others are free,
+// wherever they were in the process before, which must neither read nor write any from
+// then on.
 //
-// The program is the other process's own. Until it is put in the place of that of
-// before, that one leads to the same sockets: no frame is the Node's stack's in
-// between. The kernel takes 6 to 20 ms for that, so frames move before.
+// The program is the other process's own. Until it replaces the earlier one, that one
+// leads to the same sockets. No frame goes to the Node's stack in between. The kernel
+// takes 6 to 20 ms for that, so frames move before.
 
 // Descriptors is how many a port has. One that is given and has a filter has one more.
 const Descriptors = 5
 
-// Descriptors are the memory of the frames, the ledger, the program's link, the socket
-// that receives, and the one that sends, which may be the same. Of a port that is given
-// the map of a filter's addresses follows.
+// Descriptors are the memory of the frames, the ledger, the program's link, and the
+// sockets that receive and send. The two may be the same. Of a port that is given the map
+// of a filter's addresses follows.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()

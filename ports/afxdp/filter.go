@@ -11,10 +11,10 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Filter is what a port takes off its interface, where that is not all: packets of
-// an IP protocol, for UDP to a port, to addresses that SetLocal gives. Fragments,
-// packets with IP options or extension headers, tagged frames, packets longer than the
-// interface's MTU, which the kernel has joined, and everything else stay the kernel's.
+// Filter is what a port takes off its interface, where that is not all. It takes packets
+// of an IP protocol, for UDP to a port, to addresses that SetLocal gives. All else stays
+// the kernel's. That includes fragments, packets with IP options or extension headers,
+// tagged frames, and joined packets that are longer than the interface's MTU.
 type Filter struct {
 	Proto uint8
 	Port  uint16 // 0: any, for protocols without ports

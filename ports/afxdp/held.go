@@ -2,11 +2,11 @@ package afxdp
 
 import "math/bits"
 
-// held is the set of frames that the kernel has of one port, one way: those
-// in the fill ring and what the driver took out of it, or those in the TX ring
-// and under way. One bit per frame of the UMEM. It is what makes frames
-// recoverable: the rings alone do not tell which frames a driver has taken. A
-// port's lie in its ledger, where another process finds them.
+// held is the set of frames that the kernel has of one port, one way. One way has the
+// frames in the fill ring and what the driver took out of it. The other way has those in
+// the TX ring and under way. One bit per frame of the UMEM. It is what makes frames
+// recoverable: the rings alone do not tell which frames a driver has taken. A port's lie
+// in its ledger, where another process finds them.
 type held []uint64
 
 func newHeld(frames int) held { return make(held, words(frames)) }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// register makes the UMEM's memory known to the kernel under this socket
-// (XDP_UMEM_REG), with so many bytes in front of each frame that is sent for
-// what the kernel is asked to do with it.
+// register makes the UMEM's memory known to the kernel under this socket (XDP_UMEM_REG).
+// Each frame that is sent has so many bytes in front, for what the kernel has to do with
+// it.
 func (u *UMEM) register(fd, requests int) error {
 	reg := unix.XDPUmemReg{
 		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.memory)))),

@@ -14,9 +14,9 @@ import (
 // port's ledger. Who knows another one opens the port anew.
 const Layout = 1
 
-// ledger is what another process has to know of a port to go on with it, in memory
-// of its own: a page with facts, and behind that the frames that the kernel has,
-// those to receive into and those to be sent, one bit each.
+// ledger is what another process has to know of a port to go on with it, in memory of its
+// own. It is a page with facts, and behind that one bit for each frame that the kernel
+// has. Frames to receive into and frames to be sent are apart.
 type ledger struct {
 	fd       int
 	memory   []byte

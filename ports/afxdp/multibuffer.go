@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A frame that is longer than a buffer is a chain of buffers, one descriptor
-// each, all but the last with XDP_PKT_CONTD (Linux 6.6,
-// Documentation/networking/af_xdp.rst, "Multi-Buffer Support"). The switch wants
-// a frame in one piece, so a chain is gathered into a large frame when it comes
-// and scattered when it leaves: two copies, which frames of one buffer do not
-// pay. Both ways are here.
+// A frame that is longer than a buffer lies in several buffers. Each has a descriptor,
+// all but the last with XDP_PKT_CONTD (Linux 6.6, Documentation/networking/af_xdp.rst,
+// "Multi-Buffer Support"). The switch wants a frame in one piece. So a multi-buffer frame
+// is gathered into a large frame when it comes, and scattered when it leaves. These are
+// two copies, which frames of one buffer do not pay. Both ways are here.
 
 const (
 	// oneBufferMTU is the largest MTU whose frames fit into one buffer.
@@ -55,7 +54,7 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 	return whole
 }
 
-// add puts bytes behind those of a frame; false when the link has no frames of
+// add puts bytes behind those of a frame. It returns false if the link has no frames of
 // that length, as one with segments that a generic program sees uncut.
 func (p *Port) add(to *packet.Frame, b []byte) bool {
 	n := to.Len()

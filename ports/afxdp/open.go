@@ -53,7 +53,7 @@ type Options struct {
 	// interrupts; the zero value leaves it to them.
 	BusyPoll BusyPoll
 	// Attached says that another process has opened the port (OpenToGive) and attached
-	// its program: Adopt then needs no capability, takes mode, rings and polling as they
+	// its program. Adopt then needs no capability, takes mode, rings and polling as they
 	// are, and Relink does nothing. Open ignores it.
 	Attached bool
 }
@@ -84,11 +84,10 @@ func (b BusyPoll) check() error {
 	return nil
 }
 
-// Open makes a port of an interface, which must be in the calling thread's
-// network namespace; the port may then be used from any thread. It needs
-// CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. Every frame that the interface
-// receives goes to the port from then on, none to the kernel's own stack, but for
-// those that a filter leaves it.
+// Open makes a port of an interface, which must be in the calling thread's network
+// namespace; the port may then be used from any thread. It needs CAP_NET_RAW,
+// CAP_NET_ADMIN and CAP_BPF. From then on, every frame that the interface receives goes
+// to the port. The kernel's own stack gets only what a filter leaves it.
 func Open(u *UMEM, o Options) (*Port, error) {
 	p, err := open(u, o)
 	if err != nil {

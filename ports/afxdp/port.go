@@ -1,6 +1,6 @@
-// Package afxdp is the port of a network card or veth on AF_XDP sockets: the
-// kernel's XDP hook hands the frames of one interface to rings in memory that
-// the switch shares with it (Linux, Documentation/networking/af_xdp.rst).
+// Package afxdp is the port of a network card or veth on AF_XDP sockets. The kernel's XDP
+// hook hands the frames of one interface to rings in memory that the switch shares with
+// it (Linux, Documentation/networking/af_xdp.rst).
 //
 // The rings are our own, on golang.org/x/sys/unix (docs/decisions/001). The
 // files, in the order a frame travels:
@@ -125,12 +125,11 @@ func (p *Port) Info() ports.Info {
 	return info
 }
 
-// Close takes the program off the interface, ends the socket and puts every
-// frame that the kernel had of this port back into the UMEM's free list. Frames
-// of which a card is still reading the last bytes may be among them; Close
-// gives it a few milliseconds to finish. Nobody may be in poll(2) on FD: the
-// kernel would keep the socket until that returns. Of a port that another process
-// has, rings and frames are left as they are.
+// Close takes the program off the interface and ends the socket. It puts every frame that
+// the kernel had of this port back into the UMEM's free list. Frames of which a card is
+// still reading the last bytes may be among them; Close gives it a few milliseconds to
+// finish. Nobody may be in poll(2) on FD: the kernel would keep the socket until that
+// returns. Of a port that another process has, rings and frames are left as they are.
 func (p *Port) Close() error {
 	p.kernelStats()
 	p.umem.open.Lock()

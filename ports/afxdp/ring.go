@@ -6,16 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ring is one of the four queues between the kernel and a socket: slots
-// of T in shared memory, a producer's word and a consumer's word that count up
-// and wrap at 32 bits. Whoever writes a word is the only one to write it, and
-// may keep a copy of the other's word until that says full or empty.
+// ring is one of the four queues between the kernel and a socket. It has slots of T in
+// shared memory, a producer's word and a consumer's word. The words count up and wrap at
+// 32 bits. Each word has one writer. That writer may keep a copy of the other's word
+// until the copy says full or empty.
 //
-// Order between slot and word is what makes it right: the producer fills slots
-// before it stores its word, the consumer loads that word before it reads
-// slots, and stores its own after it has read them. Go's atomic loads and
-// stores are at least acquire and release. The copies (local, seen) are plain,
-// so all calls on one ring come under one lock.
+// The order between slot and word makes it right. The producer fills slots before it
+// stores its word. The consumer loads that word before it reads slots, and stores its own
+// after it has read them. Go's atomic loads and stores are at least acquire and release.
+// The copies (local, seen) are plain, so all calls on one ring come under one lock.
 type ring[T any] struct {
 	producer, consumer, flags *uint32
 	slots                     []T

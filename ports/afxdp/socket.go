@@ -11,11 +11,11 @@ import (
 // socket is an AF_XDP socket with its four rings, bound to one queue of one
 // netdev. It knows nothing of frames.
 //
-// Where frames are copied it is two: one that receives, and one that sends out of
-// the same UMEM, queue and completion ring. Of a copied frame that has left the
-// kernel tells whoever waits for its socket, each time, for now there is room; a
-// worker waits for all that its ports receive, and on a socket for both a frame
-// sent would cost a tenth more (docs/decisions/035-sockets-that-only-send.md).
+// Where frames are copied it is two: one that receives, and one that sends out of the
+// same UMEM, queue and completion ring. Each time a copied frame has left, the kernel
+// wakes the thread that waits for its socket, because now there is room. A worker waits
+// for all that its ports receive. On a socket for both, a frame sent would cost a tenth
+// more (docs/decisions/035-sockets-that-only-send.md).
 type socket struct {
 	fd   int                // what is received; a worker waits for it
 	out  int                // what is sent; fd where frames are not copied
@@ -136,8 +136,8 @@ func (s *socket) mapRings(size int) error {
 }
 
 // queueFree is how long bind waits for a queue that is busy. The kernel frees the queue of
-// a closed socket a moment later (net/xdp/xsk_buff_pool.c, xp_put_pool): without the wait
-// a switch that follows one that was killed would not get the queue.
+// a closed socket a moment later (net/xdp/xsk_buff_pool.c, xp_put_pool). Without the wait,
+// a switch that follows a killed one would not get the queue.
 const queueFree = 500 * time.Millisecond
 
 // bind binds the socket that receives, and then the one that sends to what that
@@ -203,9 +203,10 @@ func (s *socket) kick() error {
 		return nil
 	}
 	for left := s.tx.pending(); left > 0; {
-		// Go's scheduler is not told of it: the call does not wait, takes a microsecond
-		// a frame, and a scheduler that knows of it takes the processor away meanwhile.
-		// Who stops the world waits for it: so one call sends at most a portion.
+		// Go's scheduler does not know of it. The call does not wait and takes a
+		// microsecond a frame. A scheduler that knows of it takes the processor away
+		// meanwhile. Who stops the world waits for it: so one call sends at most a
+		// portion.
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.out), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0, unix.EINTR, unix.EAGAIN, unix.EBUSY, unix.ENOBUFS:

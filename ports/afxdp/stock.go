@@ -1,10 +1,10 @@
 package afxdp
 
-// stock is how many frames the kernel has of a port to receive into. It takes them
-// in order, so a port uses all that it has in turn, and the memory of many falls out
-// of the processors' caches before it is used again: a veth forwards a sixth more
-// frames of 1,400 bytes with 512 than with 2,048. So a port has few, and more when a
-// burst has used most of them up.
+// stock is how many frames the kernel has of a port to receive into. It takes them in
+// order, so a port uses all that it has in turn. The memory of many falls out of the
+// processors' caches before it is used again. A veth forwards a sixth more frames of
+// 1,400 bytes with 512 than with 2,048. So a port has few, and more when a burst has used
+// most of them up.
 //
 // More help nobody when frames never cease to come faster than the worker takes
 // them: they would be late besides. After that the port has few again, until it has
@@ -30,9 +30,9 @@ const (
 	pressedRounds = 8
 )
 
-// newStock is that of a port with so many slots. One without copies has all that its
-// fill ring takes: the driver moves them on to the card's ring, which may have more
-// slots, and asks for more until both are full.
+// newStock is that of a port with so many slots. One without copies has all that its fill
+// ring takes. The driver moves them on to the card's ring, which may have more slots, and
+// wants more until both are full.
 func newStock(slots int, copied bool) stock {
 	return stock{all: !copied, least: min(leastStock, slots), most: slots, level: slots}
 }

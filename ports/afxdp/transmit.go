@@ -71,9 +71,8 @@ func (p *Port) post(own *packet.Frame, options uint32) {
 	p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: options | putRequest(own)})
 }
 
-// leaves says whether f can be sent from where it is: it is of this UMEM, with
-// room in front for a request, which the kernel wants of frames without one as
-// well.
+// leaves says whether f can be sent from where it is. It must be of this UMEM, with room
+// in front for a request. The kernel wants the room in frames without a request as well.
 func (p *Port) leaves(f *packet.Frame) bool {
 	return p.umem.owns(f) && f.Headroom() >= p.tx.requests
 }

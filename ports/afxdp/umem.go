@@ -21,23 +21,22 @@ const kernelHeadroom = unix.XDP_PACKET_HEADROOM
 
 const _ = uint(kernelHeadroom - packet.Headroom) // does not compile when too short
 
-// UMEM is the memory that the kernel and the switch share, cut into frames.
-// One UMEM serves all ports of a switch, each with its own fill and completion
-// ring (XDP_SHARED_UMEM), so that a frame received on one port leaves by
-// another without being copied.
+// UMEM is the memory that the kernel and the switch share, cut into frames. One UMEM
+// serves all ports of a switch, each with its own fill and completion ring
+// (XDP_SHARED_UMEM). So a frame received on one port leaves by another without being
+// copied.
 //
-// At any instant a frame belongs to exactly one of: a port's fill ring, its RX
-// ring, a worker, a port's TX ring, its completion ring, the free list. The
-// first two and the fourth and fifth are a port's `held` sets: what the kernel
-// has. When a port closes, what it holds there goes back to the free list,
-// whatever the kernel did with it.
+// At any instant a frame has exactly one owner. That is a port's fill ring, its RX ring,
+// a worker, a port's TX ring, its completion ring, or the free list. The first two and
+// the fourth and fifth are a port's `held` sets: what the kernel has. When a port closes,
+// what it holds there goes back to the free list, whatever the kernel did with it.
 //
 // The kernel binds a UMEM to a socket, and further sockets to it through a
 // living one, the donor. Any socket that is still bound can be the donor; when
 // none is, the same memory is registered anew.
 //
-// The memory is a memfd, so that another process can go on with it (adopt.go): it
-// learns from the ports' ledgers what the kernel has, and all else is free.
+// The memory is a memfd, so that another process can go on with it (adopt.go). That
+// process learns from the ports' ledgers what the kernel has, and all else is free.
 //
 // The frames' structs are made once, one for each buffer; nothing is allocated
 // per packet. The free list has one lock, taken once per batch.
@@ -129,9 +128,9 @@ func (u *UMEM) registerAny(fd int) error {
 	return u.register(fd, 0)
 }
 
-// available says why this process cannot open AF_XDP sockets, and whether those
-// of this kernel know frames of many buffers (Linux 6.6): an older one does not
-// look for the device before it refuses the flag.
+// available says why this process cannot open AF_XDP sockets, and whether those of this
+// kernel know frames of many buffers (Linux 6.6). An older kernel does not look for the
+// device before it refuses the flag.
 func available() (multiBuffer bool, err error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -198,8 +197,8 @@ func (u *UMEM) Put(frames []*packet.Frame) {
 	}
 }
 
-// checkRoom stops the program when more frames come back than there are: one
-// of them is in two places, and one pod's bytes would reach another.
+// checkRoom stops the program when more frames come back than there are. One of them is
+// in two places, and one pod's bytes would reach another.
 func (u *UMEM) checkRoom(n int) {
 	if len(u.free)+n > len(u.frames) {
 		panic("afxdp: a frame was released twice")
@@ -250,9 +249,9 @@ func (u *UMEM) receive(d unix.XDPDesc) *packet.Frame {
 	return f
 }
 
-// touch reads a byte of each frame. Another processor has written them, and to
-// fetch their lines one after the other, as each is parsed, costs several times
-// what it costs to fetch them together.
+// touch reads a byte of each frame. Another processor has written them. Fetching their
+// lines one after the other, as each is parsed, costs several times what it costs to
+// fetch them together.
 func touch(frames []*packet.Frame) (sum byte) {
 	for _, f := range frames {
 		if b := f.Bytes(); len(b) > 0 {

@@ -5,11 +5,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The filter on a port's packet socket decides, once for each packet, whether it
-// takes an offload entry: it reads the key, looks it up, checks and counts, and leaves
-// the offload entry's place where the program at tc ingress, which the kernel runs
-// next for the same packet on the same processor, finds it. For every other
-// packet it leaves none, and lets the socket have it.
+// The filter on a port's packet socket decides, once for each packet, whether it takes an
+// offload entry. It reads the key, looks it up, checks and counts. It leaves the offload
+// entry's place for the program at tc ingress, which the kernel runs next for the same
+// packet on the same processor. For every other packet it leaves none, and lets the
+// socket have it.
 
 // filterCode is the filter's instructions. link is where in struct __sk_buff the
 // number of the interface is.
@@ -31,9 +31,9 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	return c.Instructions
 }
 
-// enter makes the count of runs odd, another one than before, and is a barrier:
-// what is read from here on is newer than that (Kernel.Settle). While no offload entry
-// may be taken, the socket gets the packet at once.
+// enter makes the count of runs odd, another one than before, and is a barrier. What is
+// read from here on is newer than that (Kernel.Settle). While no offload entry may be
+// taken, the socket gets the packet at once.
 func (c *code) enter(m *maps) {
 	c.add(
 		asm.StoreImm(mem, ofTaken, 0, asm.Word),
@@ -251,9 +251,9 @@ func (c *code) checkLen() {
 	)
 }
 
-// checkSums leaves to the switch what is to be rewritten and has a checksum of
-// the two values that mean zero: there a difference of differences may end at the
-// other one, and over UDP one of them means none.
+// checkSums leaves to the switch what is to be rewritten and has a checksum of the two
+// values that mean zero. There a difference of differences may end at the other one, and
+// over UDP one of them means none.
 func (c *code) checkSums() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),

@@ -6,9 +6,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The program at tc ingress of a port's interface sends what the filter has
-// decided on, and drops everything else: the socket has that, and the Node's own
-// stack is to get none (ports/afpacket).
+// The program at tc ingress of a port's interface sends what the filter has decided on,
+// and drops everything else. The socket has the rest, and the Node's own stack is to get
+// none (ports/afpacket).
 
 // ingressCode is its instructions; link as in filterCode.
 func ingressCode(m *maps, link int16) asm.Instructions {

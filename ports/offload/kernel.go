@@ -1,6 +1,6 @@
-// Package offload entry lets the kernel forward packets of established connections
-// from pod to pod by itself: two eBPF programs on the veths' Node ends, made here
-// instruction by instruction, and the memory that tells them what to do.
+// Package offload lets the kernel forward packets of established connections from pod to
+// pod by itself. It has two eBPF programs on the veths' Node ends, made here instruction
+// by instruction, and the memory that tells them what to do.
 //
 //	kernel.go          what there is; opening, changing, closing
 //	adopt.go           programs and maps that another process has made
@@ -12,10 +12,10 @@
 //	ingress.go         the program at tc ingress: changes and sends them
 //	try.go             both, over frames of a test
 //
-// A packet meets the filter first: the kernel shows each received frame to packet
-// sockets before it runs tc ingress, both in one go on one processor. So there is
-// one lookup, which decides: either the socket gets the packet, or ingress sends
-// it, never both and never neither.
+// A packet meets the filter first. The kernel shows each received frame to packet sockets
+// before it runs tc ingress, both in one go on one processor. So there is one lookup,
+// which decides: either the socket gets the packet, or ingress sends it, never both and
+// never neither.
 //
 //	keys        hash: ports.OffloadKey -> place of an offload entry
 //	offload entries   array of ports.Offload entry, mapped into the process

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trial runs the programs over frames that no interface has received, so that
-// what they do can be compared with what the switch does. They are the same
-// instructions, but for where the number of the interface comes from: a trial
-// has it in the packet's mark, and needs no interface.
+// Trial runs the programs over frames that no interface has received, so that what they
+// do can be compared with what the switch does. They are the same instructions, but for
+// the source of the interface's number. A trial has it in the packet's mark, and needs no
+// interface.
 type Trial struct {
 	k               *Kernel
 	filter, ingress *ebpf.Program
@@ -44,8 +44,8 @@ type skBuff struct {
 	_       [12]byte
 }
 
-// Received is what the kernel would do with a frame that an interface received:
-// send it, changed, by another one, or leave it to the port (taken is false).
+// Received is what the kernel would do with a frame that an interface received. It sends
+// the frame, changed, by another one, or leaves it to the port (taken is false).
 func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	back, err := stayOnProcessor()
 	if err != nil {

@@ -9,9 +9,9 @@ import "github.com/cilium/ebpf/asm"
 //	R0  the connection, then the sender's words; R8 the other side's
 //	R1  sequence number, R2 acknowledgement, R3 sequence number after the segment
 //
-// A word is written by packets of one direction only. Two of them on two
-// processors may leave the older one's value: then a window is judged too small,
-// or too large by a segment, until the next packet.
+// A word is written by packets of one direction only. Two of them on two processors may
+// leave the older one's value. Then a window counts as too small, or as too large by a
+// segment, until the next packet.
 func (c *code) windows() {
 	c.sides()
 	c.add(

@@ -21,15 +21,15 @@ type Rig struct {
 	// Get takes empty frames out of the pool to transmit with, up to
 	// len(batch), and returns how many.
 	Get func(batch []*packet.Frame) int
-	// Free is how many frames of all pools are not in use, and Frames how many
-	// that is when the port is closed and nobody holds any.
+	// Free is how many frames of all pools are not in use. Frames is that number when the
+	// port is closed and nobody holds any.
 	Free   func() int
 	Frames int
 	// Inject makes the other side send one frame to the port.
 	Inject func(frame []byte) error
-	// Late is how long frames may still be under way when they were injected, and Keeps
-	// says that the way keeps those that the port has no room for, and brings them in
-	// some order when it has.
+	// Late is how long frames may still be under way when they were injected. Keeps says
+	// that the way keeps frames that the port has no room for, and brings them in some
+	// order when it has room.
 	Late  time.Duration
 	Keeps bool
 	// Observe waits a moment for a frame at the other side; nil when none came.

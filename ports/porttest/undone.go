@@ -38,9 +38,9 @@ func undone() []*packet.Frame {
 	}
 }
 
-// testCarries sends frames with undone work through the port in both
-// directions: they arrive as they were, undone; or, from a port that does such
-// work, as the very segments that they are cut into.
+// testCarries sends frames with undone work through the port in both directions. They
+// arrive as they were, undone. From a port that does the work, they arrive as the very
+// segments that they are cut into.
 func testCarries(t *testing.T, r *Rig) {
 	carries := r.Port.Info().Carries
 	if carries != 0 {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A device lives as long as any process has its descriptor open. So it goes on in
-// another process that has a copy, with its addresses and routes, and with what
-// the host has sent and nobody has read.
+// A device lives as long as any process has its descriptor open. So it goes on in another
+// process that has a copy, with its addresses and routes. What the host has sent and
+// nobody has read is kept.
 
 // Descriptors is the device's descriptor.
 func (p *Port) Descriptors() []int {

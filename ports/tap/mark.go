@@ -6,19 +6,19 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A tap carries bytes and nothing beside them, and the packet mark is no byte
-// of a packet. So a port that was opened with Marks writes the mark of an IP
-// packet into its source address, which nobody behind a tap needs: the host
-// takes what is sent to its own address, from whomever it is.
+// A tap carries bytes and nothing beside them, and the packet mark is no byte of a
+// packet. So a port that was opened with Marks writes the mark of an IP packet into its
+// source address. Nobody behind a tap needs that address: the host takes what is sent to
+// its own address, whatever its source.
 //
 //	byte 0    1    2    3    4    5
 //	   +----+----+----+----+----+----+
 //	   | 02 | 61 |     mark, 32 bits |     source address of a marked packet
 //	   +----+----+----+----+----+----+
 //
-// The host's rules turn the address into a mark and back (package host). Frames
-// without a mark are left as they are, but for one whose own source address would
-// say a mark: it says mark 0, so that no pod can mark its packets.
+// The host's rules turn the address into a mark and back (package host). Frames without a
+// mark are left as they are, but for one whose own source address would say a mark. It
+// then says mark 0, so that no pod can mark its packets.
 
 // markPrefix begins the source addresses that are marks: locally administered,
 // of one station.

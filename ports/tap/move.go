@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receive reads one frame after another until there is none, or no frame to
-// read into; the kernel then keeps a few hundred, and drops and counts more.
+// Receive reads one frame after another until there is none, or no frame to read into.
+// The kernel then keeps a few hundred, and drops and counts more.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()

@@ -9,11 +9,11 @@ import (
 )
 
 // A device with an owner outlives the process that made it, with its addresses and
-// routes, and is opened again under its name by whoever has the same owner. Taking
-// a device apart costs the kernel tens of milliseconds, making one and its routes
-// some more; a process that is killed pays the first and the next one the rest, while
-// packets wait. Meanwhile the device has no carrier: what the host sends to it is
-// dropped, and `ip link` says why.
+// routes. A process with the same owner opens it again under its name. Taking a device
+// apart costs the kernel tens of milliseconds, making one and its routes some more. A
+// process that is killed pays the first and the next one the rest, while packets wait.
+// Meanwhile the device has no carrier: what the host sends to it is dropped, and `ip
+// link` says why.
 //
 // The owner is the device's alias (IFLA_IFALIAS), so that nothing needs to be kept
 // elsewhere to know whose a device is.

@@ -1,7 +1,7 @@
-// Package tap is the port of a TAP device: a network interface of the kernel
-// whose other end is a file descriptor of ours. The gateway of a Node is one
-// (docs/decisions/002): what the host sends to the gateway is received here,
-// and what is transmitted here arrives at the host.
+// Package tap is the port of a TAP device: a network interface of the kernel whose other
+// end is a file descriptor of ours. The gateway of a Node is one (docs/decisions/002).
+// What the host sends to the gateway is received here, and what is transmitted here
+// arrives at the host.
 //
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
 // are one frame. The price is one system call per frame, each way (move.go). A packet
@@ -43,9 +43,9 @@ type Options struct {
 	Frames int
 	// Marks makes the port carry packet marks: see mark.go.
 	Marks bool
-	// Aside is for a device that the switch sends to and receives from, and whose
-	// other end is not the host: floods leave it out, and the host speaks neither
-	// ARP nor IPv6 on it.
+	// Aside is for a device that the switch sends to and receives from, and whose other
+	// end is not the host. Floods leave it out, and the host speaks neither ARP nor IPv6
+	// on it.
 	Aside bool
 	// Owner is who makes the device, for one that outlives the process (owner.go): at
 	// most 255 bytes.

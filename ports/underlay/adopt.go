@@ -16,8 +16,8 @@ import (
 // for a large buffer of any. So it gets all sockets:
 //
 //  1. the receiving ones, the Node's own first;
-//  2. those to send by, which are of the Node's own address, too: of another UDP port, or
-//     with GRE, which has one receiving socket of an address, behind the first one;
+//  2. those to send by, of the Node's own address. They have another UDP port, or with
+//     GRE, which has one receiving socket of an address, stand behind the first one.
 //  3. the last two of them, whose datagrams are fragmented, and that asks for routes.
 
 // Descriptors are the receiving sockets, the Node's own first, and those to send by if the

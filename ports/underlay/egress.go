@@ -21,10 +21,10 @@ type receiver struct {
 	seen uint32 // how many of the kernel's drops are counted already
 }
 
-// SetEgresses replaces the addresses of Egresses: those that this Node holds,
-// at which frames of known Nodes are taken besides its own address, and those of
-// other Nodes, to which frames may be sent. An address need not be on the Node
-// yet. What cannot be opened is told in the error; the rest is as it is to be.
+// SetEgresses replaces the addresses of Egresses. At those that this Node holds, frames
+// of known Nodes are taken, as at its own address. To those of other Nodes, frames may be
+// sent. An address need not be on the Node yet. What cannot be opened is told in the
+// error; the rest is as it is to be.
 func (p *Port) SetEgresses(here, far []netip.Addr) error {
 	p.far.Store(setOf(far))
 	p.rxMu.Lock()

@@ -105,8 +105,8 @@ type readySockets struct {
 }
 
 // nextReady is the socket whose turn it is to be read; nil when no datagram waits. Each
-// socket in an answer has one turn. The kernel puts a socket that it tells at the end
-// of its list, so sockets for which an answer has no room come first in the next.
+// socket in an answer has one turn. The kernel puts a socket that it reports at the end
+// of its list. So sockets for which an answer has no room come first in the next.
 func (p *Port) nextReady() *receiver {
 	q := &p.ready
 	if q.at == q.n {

@@ -14,9 +14,9 @@ import (
 // second-level cache of full ones.
 const maxMessages = 32
 
-// inbox is what one recvmmsg(2) brought, until all of it is handed out. A
-// message is one datagram or, where the kernel has joined datagrams of one
-// sender, coalesced: all of one size but the last, which may be shorter.
+// inbox is what one recvmmsg(2) brought, until all of it is handed out. A message is one
+// datagram or, where the kernel has joined datagrams of one sender, several. All are of
+// one size but the last, which may be shorter.
 type inbox struct {
 	*received
 	room []*packet.Frame // message i is in the buffer of room[i]

@@ -12,12 +12,12 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A datagram may be too long for its way: the underlay's MTU was lowered, or a
-// router said so (the kernel keeps what routers say, and refuses what is longer).
-// An inner packet that nobody may fragment is then lost, and Longs tells who
-// should be answered. The others go out by a socket of their own without the DF
-// bit: the kernel fragments the outer packet, and that of the other Node puts it
-// together again (RFC 8926, section 4.4.1, leaves that to the tunnel's ends):
+// A datagram may be too long for its way. The underlay's MTU was lowered, or a router
+// said so. The kernel keeps what routers say, and refuses what is longer. An inner packet
+// that nobody may fragment is then lost, and Longs tells who should be answered. The
+// others go out by a socket of their own without the DF bit. The kernel fragments the
+// outer packet, and that of the other Node puts it together again. RFC 8926, section
+// 4.4.1, leaves that to the tunnel's ends:
 //
 //	IPv4 without the DF bit                   a router would fragment it
 //	IPv4 up to 576 bytes, IPv6 up to 1280     no answer would make it shorter
@@ -84,9 +84,9 @@ func (p *Port) closeLong() error {
 	return err
 }
 
-// tooLong sees to the datagram of message i that begins with a part, as many
-// frames as begin in it, and is too long for its way; tell says that nobody has
-// been told of the message yet.
+// tooLong handles a datagram of message i that is too long for its way. It begins with a
+// part, and as many frames begin in it. If tell is set, nobody has been told of the
+// message yet.
 func (p *lane) tooLong(i, first, frames int, tell bool) {
 	o := p.out
 	head, body := o.part(first)[tunnel.HeaderLen:], o.part(first+1)

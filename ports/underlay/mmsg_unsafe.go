@@ -108,8 +108,8 @@ type cutControl struct {
 	_    [6]byte
 }
 
-// sent is the arguments of sendmmsg for maxMessages, allocated once: message i
-// has an address, parts of its own in iovs, and perhaps a control message.
+// sent is the arguments of sendmmsg for maxMessages, allocated once. Message i has an
+// address, parts of its own in iovs, and perhaps a control message.
 type sent struct {
 	hdrs     [maxMessages]mmsghdr
 	iovs     [maxParts]unix.Iovec
@@ -137,8 +137,8 @@ func (m *sent) setPart(j int, b []byte) {
 // part is part j.
 func (m *sent) part(j int) []byte { return unsafe.Slice(m.iovs[j].Base, m.iovs[j].Len) }
 
-// setParts says that message i is the n parts from the first on, which the
-// kernel is to cut into datagrams of a size; 0: it is one datagram.
+// setParts says that message i is the n parts from the first on. The kernel is to cut it
+// into datagrams of a size; 0: it is one datagram.
 func (m *sent) setParts(i, first, n, size int) {
 	h := &m.hdrs[i].hdr
 	h.Iov = &m.iovs[first]

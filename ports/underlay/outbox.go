@@ -190,10 +190,10 @@ func (p *lane) fail(fd, i int, err error) {
 	}
 }
 
-// apart sends the datagrams of a message by themselves, of which some may be too
-// long for their way (EINVAL before Linux 6.14). Where none is, the kernel does
-// not cut them, as where a route encrypts, or, before Linux 6.11, for a card that
-// does no checksums: from then on all go so.
+// apart sends the datagrams of a message by themselves, of which some may be too long for
+// their way (EINVAL before Linux 6.14). Where none is, the kernel does not cut them. A
+// route may encrypt, or, before Linux 6.11, a card may do no checksums. From then on all
+// go so.
 func (p *lane) apart(fd, i int) {
 	o := p.out
 	t := &o.gsoMessages[i]

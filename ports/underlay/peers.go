@@ -12,9 +12,9 @@ import (
 // Node speaks only for its own pods:
 //
 //  1. The outer source is a known Node. The socket has its address from the kernel.
-//  2. An inner source in a pod range of this Node or of any known Node is in one of the
-//     ranges of the Node that sent it. Otherwise a Node could pass a policy in the name
-//     of a pod that it does not have.
+//  2. If an inner source is in a pod range of this Node or of any known Node, that range
+//     is the sending Node's. Otherwise a Node could pass a policy in the name of a pod
+//     that it does not have.
 //  3. Any other inner source passes. Answers to an Egress, requests that a load balancer
 //     hands on (DSR) and Nodes themselves have such sources.
 //  4. A known Node without ranges may not use any known range. Its own pods' packets

@@ -5,11 +5,11 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// GRE comes by raw sockets, which differ from UDP's in two ways (raw(7)). Over
-// IPv4 the outer header is there. And Linux joins TCP segments inside GRE that
-// came together, whether anybody asked or not (generic receive offload of the
-// card), while a raw socket says nothing of that: the segment is longer than any
-// on the wire, and its checksum only the pseudo-header's sum.
+// GRE comes by raw sockets, which differ from UDP's in two ways (raw(7)). Over IPv4 the
+// outer header is there. And Linux always joins TCP segments inside GRE that came
+// together (generic receive offload of the card), while a raw socket says nothing of
+// that. The segment is longer than any on the wire, and its checksum is only the
+// pseudo-header's sum.
 
 // isRaw says that packets come by raw sockets.
 func (p *Port) isRaw() bool { return p.config.Kind.Port() == 0 }
@@ -30,8 +30,8 @@ func behindIPv4(b []byte) []byte {
 	return nil
 }
 
-// fromRaw is a frame of one packet: of one that the kernel made of many, a frame
-// that is to be cut again, as long as this Node's own would be. Nil, with the loss
+// fromRaw is a frame of one packet. If the kernel made the packet of many, the frame is
+// to be cut again, into segments as long as this Node's own would be. Nil, with the loss
 // counted, when it is neither that nor within the MTU, or no frame is free.
 func (p *Port) fromRaw(inner []byte) *packet.Frame {
 	long := len(inner) > ports.MaxFrame(p.config.MTU)

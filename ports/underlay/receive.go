@@ -66,11 +66,10 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 	return n
 }
 
-// nextFrame makes a frame of the datagram that peek has found, and of those
-// behind it that belong to the same run of TCP segments. What another Node
-// cut, because its datagrams have to fit the underlay, walks the tables here as
-// one frame again, and reaches a pod as one. Nil, with the loss counted, when it
-// can be none.
+// nextFrame makes a frame of the datagram that peek has found, and of those behind it
+// that belong to the same run of TCP segments. Another Node cut the segments, because its
+// datagrams have to fit the underlay. They walk the tables here as one frame again, and
+// reach a pod as one. Nil, with the loss counted, when it can be none.
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
 	outer.ID, outer.Trace = p.in.id, p.in.trace

@@ -15,9 +15,9 @@ import (
 // such (ip_local_port_range).
 const numSenders = 256
 
-// openReceiver opens a socket that gets what other Nodes send by a tunnel; for other
-// addresses than the Node's own also before the Node has them. A socket that joins
-// finds the address in use by others of this user that are shared. Where the kernel
+// openReceiver opens a socket that gets what other Nodes send by a tunnel. For other
+// addresses than the Node's own it does so also before the Node has them. A socket that
+// joins finds the address in use by others of this user that are shared. Where the kernel
 // joins datagrams, the socket gets them joined.
 func openReceiver(c *Config, at netip.Addr, joins bool) (int, error) {
 	fd, err := openSocket(c.Kind, netip.AddrPortFrom(at, c.Kind.Port()), socketOptions{early: at != c.Local, shared: joins})
@@ -83,9 +83,9 @@ func closeAll(fds []int) error {
 	return errors.Join(errs...)
 }
 
-// openSender opens a socket for datagrams sent from local: with the DF bit, as
-// Open vSwitch sends them, or to be fragmented where they are too long for their
-// way. What is received is not for it: its filter is the program "return 0".
+// openSender opens a socket for datagrams sent from local. They have the DF bit, as Open
+// vSwitch sends them, or are fragmented where they are too long for their way. What is
+// received is not for it: its filter is the program "return 0".
 func openSender(kind tunnel.Kind, local netip.Addr, df bool) (int, error) {
 	fd, err := openSocket(kind, netip.AddrPortFrom(local, 0), socketOptions{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // would not have without the id: where the longer datagram does not fit, the id
 // stays behind.
 
-// takesID says whether a frame's id goes with it: there is one, the kind of tunnel
-// can, and there is room in what the inner MTU leaves.
+// takesID says whether a frame's id goes with it. There must be an id, a kind of tunnel
+// that can, and room in what the inner MTU leaves.
 func (p *Port) takesID(f *packet.Frame) bool {
 	return f.Tunnel.Trace != 0 && p.config.Kind.CarriesTrace() && f.Len()+tunnel.TraceLen <= ports.MaxFrame(p.config.MTU)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// carries is all work that can be left undone: it is done on the way into the
-// outbox, where a segment costs its headers and no copy.
+// carries is all work that can be left undone. It is done on the way into the outbox,
+// where a segment costs its headers and no copy.
 const carries = ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP
 
 // letter is a frame on its way out.
@@ -22,9 +22,9 @@ type letter struct {
 // numLanes is how many callers may Transmit at once; more wait for one another.
 const numLanes = 4
 
-// lane is what one call of Transmit needs for itself. All lanes send by the same
-// sockets. A worker whose port floods the tunnel is in the kernel most of the time;
-// with one lane, the packets of all other workers would wait for it there.
+// lane is what one call of Transmit needs for itself. All lanes send by the same sockets.
+// A worker whose port floods the tunnel is in the kernel most of the time. With one lane,
+// the packets of all other workers would wait for it there.
 type lane struct {
 	*Port
 	mu      sync.Mutex // Transmit against itself and Close
@@ -62,8 +62,8 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return sent
 }
 
-// transmit sends up to maxBatch frames, flow by flow: each flow has its socket,
-// and what follows one another by one socket shares messages and system calls.
+// transmit sends up to maxBatch frames, flow by flow. Each flow has its socket. Frames
+// that follow one another by one socket share messages and system calls.
 func (p *lane) transmit(batch []*packet.Frame) {
 	if p.closed {
 		p.count.Refused(ports.TxClosed, batch...)

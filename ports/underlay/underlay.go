@@ -1,18 +1,17 @@
-// Package underlay is the port to the other Nodes: it carries inner frames in
-// Geneve, VXLAN or GRE over the Node's own IP stack, so the kernel does what it
-// does well: routing, ARP, path MTU discovery, and firewalling by the Node's rules.
+// Package underlay is the port to the other Nodes: it carries inner frames in Geneve,
+// VXLAN or GRE over the Node's own IP stack. So the kernel does what it does well:
+// routing, ARP, path MTU discovery, and firewalling by the Node's rules.
 //
-// It receives at the Node's own address and at those of the Egresses that it holds.
-// The Node's own has many sockets, among which sending pods are divided (group.go).
-// To send there are many too, so that flows have source
-// ports of their own (RFC 8926, section 3.3; RFC 7348, section 5) and receive-side
-// scaling on the way can tell them apart; all frames of a flow go by one of them.
-// What one of them receives its filter refuses. GRE has no ports: its sockets are
-// raw ones, and one is enough to send.
+// It receives at the Node's own address and at those of the Egresses that it holds. The
+// Node's own has many sockets, among which sending pods are divided (group.go). There are
+// many sockets to send, too, so that flows have source ports of their own (RFC 8926,
+// section 3.3; RFC 7348, section 5). Receive-side scaling on the way can tell them apart.
+// All frames of a flow go by one socket. What one of them receives its filter refuses.
+// GRE has no ports: its sockets are raw ones, and one is enough to send.
 //
-// A system call moves many messages, and a message of UDP many datagrams where they
-// are of one size, to and from one Node, in one flow: the kernel or the card cuts it
-// on its way out (UDP_SEGMENT), and joins what comes in (UDP_GRO).
+// A system call moves many messages. A message of UDP has many datagrams where they are
+// of one size, to and from one Node, in one flow. The kernel or the card cuts it on its
+// way out (UDP_SEGMENT), and joins what comes in (UDP_GRO).
 //
 //	transmit.go   frames, in the order of their flows, into the outbox
 //	outbox.go     messages, and what the kernel says to them
@@ -30,10 +29,10 @@
 //
 // They live in the network namespace in which Open or SetEgresses was called.
 //
-// It talks to a closed set, the known Nodes: frames to any other address are not
-// sent, and frames from any other address are dropped and counted. So are frames that
-// a Node sends in the name of another Node's pods. A Node that holds Egresses is known
-// by their addresses too, as a destination.
+// It talks to a closed set, the known Nodes. Frames to any other address are not sent,
+// and frames from any other address are dropped and counted. So are frames that a Node
+// sends in the name of another Node's pods. A Node that holds Egresses is known by their
+// addresses too, as a destination.
 //
 // One goroutine may Receive while any others Transmit, SetPeers, SetEgresses,
 // ask for Stats or Close.
@@ -232,9 +231,9 @@ func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
 // SourcePort is the UDP port that frames of a flow are sent from, by its hash.
 func (p *Port) SourcePort(hash uint32) uint16 { return p.sources[hash%uint32(len(p.sources))] }
 
-// Admit makes what this port makes of a datagram from another Node that came by
-// another way: its inner frame and the outer header that entries see. What must be
-// dropped is counted here, as what comes by the sockets.
+// Admit treats a datagram from another Node that came by another way as this port does.
+// It makes the inner frame and the outer header that entries see. What must be dropped is
+// counted here, as what comes by the sockets.
 func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t packet.Tunnel, ok bool) {
 	from, known := p.peers.Load().sender(src)
 	if !known {

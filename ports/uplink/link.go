@@ -10,11 +10,11 @@ import (
 )
 
 // A VLAN or a bond is a link above cards. A card's own program would see frames of all
-// VLANs, with a tag or, where the card takes it off, without; a bond's would be run by
-// its members, whose frames no socket of the bond gets. So the program runs on the
-// link itself, in generic mode: the kernel has taken the tag off there, and knows the
-// bond as the link that the packet came by. What is sent by the link's socket gets its
-// tag, and its member of the bond, from the link's own driver.
+// VLANs, with a tag or, where the card takes it off, without. A bond's would be run by
+// its members, whose frames no socket of the bond gets. So the program runs on the link
+// itself, in generic mode. The kernel has taken the tag off there, and knows the bond as
+// the link that the packet came by. What is sent by the link's socket gets its tag, and
+// its member of the bond, from the link's own driver.
 
 // options are how AF_XDP drives the link: mode and polling; or why it cannot.
 func (c *Config) options() (o afxdp.Options, err error) {

@@ -10,10 +10,10 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Transmit sends frames by the card where that is the short cut, and the others by
-// the whole way. What is in the card's ring leaves before what follows it there, and
-// what follows a frame of its flow that goes the whole way goes so too: a batch keeps
-// the order of a flow.
+// Transmit sends frames by the card where that is the short cut, and the others by the
+// whole way. What is in the card's ring leaves before what follows it there. A frame that
+// follows one of its flow that goes the whole way goes so too. So a batch keeps the order
+// of a flow.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -52,8 +52,8 @@ func (p *Port) sorted(batch []*packet.Frame, ways map[netip.Addr]way) (card, res
 	return card, rest, bytes
 }
 
-// wrap puts outer headers in front of a frame, whose headers are at l; false, the
-// frame as it was, when it has to go the whole way.
+// wrap puts outer headers in front of a frame, whose headers are at l. It returns false,
+// the frame as it was, when it has to go the whole way.
 func (p *Port) wrap(f *packet.Frame, l *packet.Layers, hash uint32, ways map[netip.Addr]way) bool {
 	to := f.Tunnel.Dst.Unmap()
 	w, known := ways[to]

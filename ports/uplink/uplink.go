@@ -1,14 +1,14 @@
-// Package uplink is the port to the other Nodes with AF_XDP on the Node's card: a
-// tunnel whose packets the card's XDP hook takes out of the kernel's way, and puts
-// back on the wire.
+// Package uplink is the port to the other Nodes with AF_XDP on the Node's card. The
+// card's XDP hook takes the tunnel's packets out of the kernel's way, and puts them back
+// on the wire.
 //
 // It is a short cut beside a whole port, which goes through the kernel's IP stack
-// (ports/underlay). What the short cut is not made for goes by that one: large
-// segments, which the card cuts; Nodes whose MAC address the kernel does not know
-// yet, or that another link leads to; what is too long for the way; fragments. So
-// there is nothing to hold back, and routing, neighbours and path MTU stay the
-// kernel's. When this process dies, however it does, the kernel takes the program
-// off the card, and all packets are the kernel's again.
+// (ports/underlay). That one takes what the card's way is not made for. These are
+// fragments, large segments, which the card cuts, and what is too long for the way. So
+// are packets to Nodes whose MAC address the kernel does not know yet, or that another
+// link leads to. So there is nothing to hold back, and routing, neighbours and path MTU
+// stay the kernel's. When this process dies, however it does, the kernel takes the
+// program off the card, and all packets are the kernel's again.
 //
 //	link.go     which links can have it
 //	ways.go     to which Nodes the card leads, and with which MAC address
@@ -67,8 +67,8 @@ type Port struct {
 	}
 }
 
-// Open opens the port in the calling thread's network namespace, with frames in
-// this memory; or of its own if the port is to be given.
+// Open opens the port in the calling thread's network namespace. Its frames are in this
+// memory, or in its own if the port is to be given.
 func Open(memory *afxdp.Memory, c Config) (*Port, error) {
 	card := memory.Open
 	if c.Given {

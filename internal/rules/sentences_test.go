@@ -1,0 +1,123 @@
+package rules
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// maxWords is how many words a sentence of a comment may have.
+const maxWords = 25
+
+// readByMany are the directories whose comments have short sentences, because whoever
+// changes the packet's way has to check the change against each of them.
+var readByMany = []string{"dataplane", "conntrack", "ports"}
+
+var (
+	listItem      = regexp.MustCompile(`^ +(\d+\.|-) +`)
+	directive     = regexp.MustCompile(`^(go:|nolint)`)
+	address       = regexp.MustCompile(`https?://\S+`)
+	endOfSentence = regexp.MustCompile(`[.!?][)"']*\s+`)
+	noEnd         = regexp.MustCompile(`\b(e\.g|i\.e|etc|vs)\.`)
+)
+
+// paragraphs cuts the lines of a comment group into paragraphs and list items. Code and tables,
+// which are indented, are left out.
+func paragraphs(lines []string) (all []string) {
+	var now []string
+	end := func() {
+		if len(now) > 0 {
+			all, now = append(all, strings.Join(now, " ")), nil
+		}
+	}
+	item := false
+	for _, l := range lines {
+		l = strings.TrimPrefix(l, "//")
+		switch {
+		case strings.TrimSpace(l) == "" || directive.MatchString(l):
+			end()
+			item = false
+			continue
+		case listItem.MatchString(l):
+			end()
+			item = true
+			l = listItem.ReplaceAllString(l, "")
+		case strings.HasPrefix(l, "\t") || strings.HasPrefix(l, "  ") && !item:
+			end()
+			continue
+		case !strings.HasPrefix(l, "  ") && item:
+			end()
+			item = false
+		}
+		now = append(now, strings.TrimSpace(l))
+	}
+	end()
+	return all
+}
+
+// longSentences are the sentences of a comment group that have more than maxWords words.
+func longSentences(lines []string) (long []string) {
+	for _, p := range paragraphs(lines) {
+		p = noEnd.ReplaceAllString(address.ReplaceAllString(p, "URL"), "$1")
+		for _, s := range endOfSentence.Split(p, -1) {
+			if len(strings.Fields(s)) > maxWords {
+				long = append(long, s)
+			}
+		}
+	}
+	return long
+}
+
+// TestCommentsHaveShortSentences: in comments of the packet's way no sentence has more than
+// maxWords words.
+func TestCommentsHaveShortSentences(t *testing.T) {
+	groups := 0
+	for _, f := range read(t, false) {
+		if !under(f.dir, readByMany) {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, f.path, f.text, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range tree.Comments {
+			groups++
+			var lines []string
+			for _, c := range g.List {
+				lines = append(lines, c.Text)
+			}
+			for _, s := range longSentences(lines) {
+				t.Errorf("%s:%d: a sentence of %d words, want %d at most: make two of it\n\t%s",
+					path.Clean(f.path), set.Position(g.Pos()).Line, len(strings.Fields(s)), maxWords, s)
+			}
+		}
+	}
+	if groups < 2000 {
+		t.Errorf("%d comments were found: the test does not see the packet's way", groups)
+	}
+}
+
+// TestLongSentencesAreFound: a sentence counts to its end, over lines, and code does not count.
+func TestLongSentencesAreFound(t *testing.T) {
+	ten := strings.Repeat("word ", 10)
+	for _, c := range []struct {
+		text string
+		want int
+	}{
+		{"// " + ten + "\n// " + ten + "\n// " + ten + ".", 1},
+		{"// " + ten + ".\n// " + ten + ". " + ten + ".", 0},
+		{"// " + ten + ";\n// " + ten + ": " + ten, 1},
+		{"// " + ten + "\n//\n// " + ten + "\n//\n// " + ten, 0},
+		{"// Code:\n//\n//\t" + ten + ten + ten, 0},
+		{"//  1. " + ten + "\n//     " + ten + "\n//     " + ten, 1},
+		{"//  1. " + ten + "\n//  2. " + ten + "\n//  3. " + ten, 0},
+	} {
+		if got := longSentences(strings.Split(c.text, "\n")); len(got) != c.want {
+			t.Errorf("%q: %d long sentences, want %d: %q", c.text, len(got), c.want, got)
+		}
+	}
+}
