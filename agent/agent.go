@@ -55,8 +55,8 @@ type Agent struct {
 	// snapshots is held by who writes the flow snapshot.
 	snapshots sync.Mutex
 	leaves    chan door.Talk // who wants this one to leave
-	// asked is whom to tell when this one has left; nil: nobody asked.
-	asked *door.Talk
+	// successor is whom to tell when this one has left; nil: nobody asked.
+	successor *door.Talk
 	// stays says that ports, switch and Node stay as they are when the agent ends: another
 	// agent, or this one when it begins again, goes on with them.
 	stays bool
@@ -123,15 +123,15 @@ func someoneAnswers(socket string) bool {
 
 // finish closes what is left, after serve.
 func (a *Agent) finish(ln net.Listener, err error) error {
-	if a.asked == nil {
+	if a.successor == nil {
 		defer os.Remove(a.config.Socket)
 	}
 	if err != nil && (a.found && !a.ready.Load() || errors.Is(err, ErrAgain) || errors.Is(err, ErrTakenOver)) {
 		a.stays = true
 	}
 	err = errors.Join(err, closeListener(ln), a.stop())
-	if a.asked != nil {
-		a.asked.Close()
+	if a.successor != nil {
+		a.successor.Close()
 	}
 	return err
 }
@@ -262,8 +262,8 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 	select {
 	case <-ctx.Done():
 		a.log.Info("stopping")
-	case asked := <-a.leaves:
-		return a.leave(asked, others, watching)
+	case talk := <-a.leaves:
+		return a.leave(talk, others, watching)
 	case err = <-others.ended:
 		others.left--
 		a.log.Error("stopping: a part of the agent ended", "error", err)
@@ -284,10 +284,10 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
 		quietly(a.Pods.Run),
 		quietly(a.Packets.Audit.RunAudit),
-		quietly(a.runLost),
+		quietly(a.runDropLog),
 		quietly(a.runBeats),
 		quietly(memory.RunReturn),
-		a.runMend,
+		a.runHostReconcile,
 	}
 	if *a.config.Metrics.Listen {
 		all = append(all, lasting(a.runScrapes))

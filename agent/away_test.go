@@ -116,7 +116,7 @@ func TestAwaySwitchIsNoAnswer(t *testing.T) {
 		_, err = a.CounterText(t.Context())
 		want("counters of the page", err)
 	}
-	if err := c.FollowLost(t.Context(), &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(string) {}); err == nil || !strings.Contains(err.Error(), s.socket) {
+	if err := c.FollowDrops(t.Context(), &api.DropQuery{}, func(*api.DroppedPacket) error { return nil }, func(string) {}); err == nil || !strings.Contains(err.Error(), s.socket) {
 		t.Errorf("drops --follow: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestStreamsEndWithTheSwitch(t *testing.T) {
 	}()
 	<-armed
 	go func() {
-		ended <- c.FollowLost(t.Context(), &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(string) {})
+		ended <- c.FollowDrops(t.Context(), &api.DropQuery{}, func(*api.DroppedPacket) error { return nil }, func(string) {})
 	}()
 	time.Sleep(200 * time.Millisecond) // if the request comes later, it fails at its begin: an error too
 	s.stop(t)
@@ -170,11 +170,11 @@ func TestAwaySwitchKeepsWhatIsKnown(t *testing.T) {
 	if err := a.switchAnswers(); err != nil {
 		t.Error(err)
 	}
-	a.Lost.Since(0, func(*api.LostPacket) bool { return true })
-	a.Lost.Ports[1] = map[string]uint64{"a reason": 5}
+	a.Drops.Since(0, func(*api.DroppedPacket) bool { return true })
+	a.Drops.Ports[1] = map[string]uint64{"a reason": 5}
 	s.stop(t)
-	a.Lost.Since(0, func(*api.LostPacket) bool { return true })
-	if a.Lost.Ports[1] == nil {
+	a.Drops.Since(0, func(*api.DroppedPacket) bool { return true })
+	if a.Drops.Ports[1] == nil {
 		t.Error("ports are forgotten")
 	}
 	var away *door.AwayError

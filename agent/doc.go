@@ -38,7 +38,7 @@
 //
 // Checks:
 //
-//	lostlog.go           lost packets and silent Nodes, in the log
+//	lostlog.go           dropped packets and silent Nodes, in the log
 //	livecheck.go, echo.go  the agent checks itself, and sends echo requests
 //	manifestcheck.go     the objects of a configuration are checked before use
 //

@@ -51,8 +51,8 @@ func echo(ctx context.Context, to netip.Addr) (time.Duration, error) {
 	return 0, fmt.Errorf("no answer")
 }
 
-// echoPatience is how long one request waits for its answer.
-const echoPatience = 500 * time.Millisecond
+// echoTimeout is how long one request waits for its answer.
+const echoTimeout = 500 * time.Millisecond
 
 // once sends a request and waits for its answer.
 func (f *echoFamily) once(conn net.PacketConn, to netip.Addr) (time.Duration, error) {
@@ -64,7 +64,7 @@ func (f *echoFamily) once(conn net.PacketConn, to netip.Addr) (time.Duration, er
 		binary.BigEndian.PutUint16(b[2:], packet.Checksum(b, 0))
 	}
 	began := time.Now()
-	if err := conn.SetDeadline(began.Add(echoPatience)); err != nil {
+	if err := conn.SetDeadline(began.Add(echoTimeout)); err != nil {
 		return 0, err
 	}
 	if _, err := conn.WriteTo(b, &net.IPAddr{IP: to.AsSlice()}); err != nil {

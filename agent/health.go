@@ -62,7 +62,7 @@ func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []con
 // switchCondition is that a switch in a process of its own answers, within switchPatience.
 const (
 	switchCondition = "switch"
-	switchPatience  = 2 * time.Second
+	switchTimeout   = 2 * time.Second
 )
 
 // readiness is what /readyz asks.

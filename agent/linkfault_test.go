@@ -72,7 +72,7 @@ func (a asker) check(name string) preflight.Line {
 
 func (a asker) note(pod string) string {
 	a.t.Helper()
-	all, err := a.Lost(a.t.Context(), &api.LostQuery{Pod: pod})
+	all, err := a.DroppedPackets(a.t.Context(), &api.DropQuery{Pod: pod})
 	if err != nil {
 		a.t.Fatal(err)
 	}

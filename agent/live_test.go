@@ -128,12 +128,12 @@ func TestRulesBeforePorts(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	asked := make(chan []config.Port, 100)
+	guards := make(chan []config.Port, 100)
 	l.setPorts = func(ports []config.Port) {
 		if len(ports) == 8 {
 			wantGuarded(t, p, ports, "client-a", "web-a", "db-a")
 		}
-		asked <- ports
+		guards <- ports
 	}
 	l.setNode = func(*ledger.NodeSide) error { return nil }
 	ended := make(chan error, 1)
@@ -141,7 +141,7 @@ func TestRulesBeforePorts(t *testing.T) {
 	antrailtest.ReplaceIn(t, nodeConfig, before, before+line)
 	for ports := []config.Port(nil); len(ports) != 8; {
 		select {
-		case ports = <-asked:
+		case ports = <-guards:
 		case err := <-ended:
 			t.Fatalf("ended: %v", err)
 		case <-time.After(time.Minute):
@@ -156,10 +156,10 @@ func TestRulesBeforePorts(t *testing.T) {
 
 // wantGuarded checks that ports are among those asked for, and what they may
 // send is in the switch.
-func wantGuarded(t *testing.T, p *pipeline.Pipeline, asked []config.Port, names ...string) {
+func wantGuarded(t *testing.T, p *pipeline.Pipeline, guards []config.Port, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		i := slices.IndexFunc(asked, func(port config.Port) bool { return port.Name == name })
+		i := slices.IndexFunc(guards, func(port config.Port) bool { return port.Name == name })
 		if i < 0 {
 			t.Errorf("%s is not asked for", name)
 			continue

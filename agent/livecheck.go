@@ -51,9 +51,9 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 		all = append(all, a.pathLines(a.tunnel.PathMTU)...)
 	}
 	peers, pods := a.gateways(), a.podTargets()
-	asked := append(peers, pods...)
-	askAll(ctx, asked) // at once: who does not answer takes no time from others
-	return append(append(all, peerLines(asked[:len(peers)])...), podLines(asked[len(peers):])...)
+	targets := append(peers, pods...)
+	askAll(ctx, targets) // at once: who does not answer takes no time from others
+	return append(append(all, peerLines(targets[:len(peers)])...), podLines(targets[len(peers):])...)
 }
 
 // checkLinks looks for links that are down or gone.
@@ -150,8 +150,8 @@ func (a *Agent) gateways() (all []target) {
 	return all
 }
 
-func peerLines(asked []target) (lines []preflight.Line) {
-	for _, t := range asked {
+func peerLines(targets []target) (lines []preflight.Line) {
+	for _, t := range targets {
 		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers, in %v", t.addr, t.took.Round(time.Microsecond))}
 		if t.err != nil {
 			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
@@ -176,17 +176,17 @@ func (a *Agent) podTargets() (all []target) {
 	return all
 }
 
-func podLines(asked []target) []preflight.Line {
-	if len(asked) == 0 {
+func podLines(targets []target) []preflight.Line {
+	if len(targets) == 0 {
 		return nil
 	}
 	var silent []string
-	for _, t := range asked {
+	for _, t := range targets {
 		if t.err != nil {
 			silent = append(silent, t.name)
 		}
 	}
-	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(asked)-len(silent), len(asked))}
+	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(targets)-len(silent), len(targets))}
 	if len(silent) > 0 {
 		l.State, l.Found = preflight.Warn, l.Found+"; not "+strings.Join(silent, ", ")
 		l.Remedy = "does the pod answer ICMP echo at all? Then antrail trace from its port tells more"

@@ -11,45 +11,45 @@ import (
 	"github.com/antrail/antrail/host"
 )
 
-// The log of lost packets: who loses packets, where and why, when it begins and
+// The log of dropped packets: who loses packets, where and why, when it begins and
 // once a minute while it goes on. Counters have the numbers; a line is for who
 // reads the log only.
 
 const (
-	// lostEvery is how often lost packets are taken over from the switch.
-	lostEvery = time.Second
-	// tellLostEvery is how often there is a line for one kind of loss.
-	tellLostEvery = time.Minute
-	// lostKinds is how many kinds of loss are known at once.
-	lostKinds = 1024
+	// dropsEvery is how often dropped packets are taken over from the switch.
+	dropsEvery = time.Second
+	// dropLineEvery is how often there is a line for one kind of loss.
+	dropLineEvery = time.Minute
+	// dropKinds is how many kinds of loss are known at once.
+	dropKinds = 1024
 )
 
-// lostKind is what lost packets of one line have in common.
-type lostKind struct {
+// dropKind is what dropped packets of one line have in common.
+type dropKind struct {
 	port          uint32
 	reason, table string
 }
 
-// lostTeller writes lines. It is for one goroutine.
-type lostTeller struct {
+// dropLogger writes lines. It is for one goroutine.
+type dropLogger struct {
 	log  *slog.Logger // nil: no lines
-	told map[lostKind]*lostTold
+	told map[dropKind]*dropsLogged
 }
 
-// lostTold is when there was a line of a kind, and how many packets came since.
-type lostTold struct {
+// dropsLogged is when there was a line of a kind, and how many packets came since.
+type dropsLogged struct {
 	at    time.Time
 	since int
 }
 
-// runLost takes lost packets over from the switch, so that there is always room
+// runDropLog takes dropped packets over from the switch, so that there is always room
 // for new ones, and writes the log.
-func (a *Agent) runLost(ctx context.Context) {
-	t := lostTeller{told: map[lostKind]*lostTold{}}
+func (a *Agent) runDropLog(ctx context.Context) {
+	t := dropLogger{told: map[dropKind]*dropsLogged{}}
 	if *a.config.Drops.Log {
 		t.log = a.log
 	}
-	tick := time.NewTicker(lostEvery)
+	tick := time.NewTicker(dropsEvery)
 	defer tick.Stop()
 	var silence host.Silence
 	for since := uint64(0); ; {
@@ -58,8 +58,8 @@ func (a *Agent) runLost(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.lookAtNodes(&silence)
-			var all []api.LostPacket
-			all, _, since = a.Lost.Since(since, func(*api.LostPacket) bool { return true })
+			var all []api.DroppedPacket
+			all, _, since = a.Drops.Since(since, func(*api.DroppedPacket) bool { return true })
 			for i := range all {
 				t.tell(&all[i], now)
 			}
@@ -68,16 +68,16 @@ func (a *Agent) runLost(ctx context.Context) {
 }
 
 // tell writes a line for a packet, if its kind has had none for a while.
-func (t *lostTeller) tell(p *api.LostPacket, now time.Time) {
-	k := lostKind{p.Port.No, p.Reason, p.Table}
+func (t *dropLogger) tell(p *api.DroppedPacket, now time.Time) {
+	k := dropKind{p.Port.No, p.Reason, p.Table}
 	told := t.told[k]
-	if told != nil && now.Sub(told.at) < tellLostEvery {
+	if told != nil && now.Sub(told.at) < dropLineEvery {
 		told.since++
 		return
 	}
 	if told == nil {
 		t.makeRoom(now)
-		told = &lostTold{}
+		told = &dropsLogged{}
 		t.told[k] = told
 	}
 	if t.log != nil {
@@ -89,16 +89,16 @@ func (t *lostTeller) tell(p *api.LostPacket, now time.Time) {
 
 // makeRoom forgets kinds that were not seen for a while, and if there are none,
 // all.
-func (t *lostTeller) makeRoom(now time.Time) {
-	if len(t.told) < lostKinds {
+func (t *dropLogger) makeRoom(now time.Time) {
+	if len(t.told) < dropKinds {
 		return
 	}
 	for k, told := range t.told {
-		if now.Sub(told.at) >= tellLostEvery {
+		if now.Sub(told.at) >= dropLineEvery {
 			delete(t.told, k)
 		}
 	}
-	if len(t.told) >= lostKinds {
+	if len(t.told) >= dropKinds {
 		clear(t.told)
 	}
 }

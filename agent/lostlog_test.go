@@ -10,14 +10,14 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// TestLostLines: a kind of loss has a line when it begins and one a minute after,
-// however many packets are lost, and other kinds have their own.
-func TestLostLines(t *testing.T) {
+// TestDropLines: a kind of loss has a line when it begins and one a minute after,
+// however many packets are dropped, and other kinds have their own.
+func TestDropLines(t *testing.T) {
 	var log bytes.Buffer
-	teller := lostTeller{log: slog.New(slog.NewTextHandler(&log, nil)), told: map[lostKind]*lostTold{}}
+	teller := dropLogger{log: slog.New(slog.NewTextHandler(&log, nil)), told: map[dropKind]*dropsLogged{}}
 	now := time.Now()
 	lose := func(port uint32, after time.Duration) {
-		p := &api.LostPacket{Reason: "entry", Table: "SpoofGuard"}
+		p := &api.DroppedPacket{Reason: "entry", Table: "SpoofGuard"}
 		p.Port.No = port
 		teller.tell(p, now.Add(after))
 	}
@@ -30,10 +30,10 @@ func TestLostLines(t *testing.T) {
 	if len(lines) != 3 || !strings.Contains(lines[2], "more=99") || !strings.Contains(lines[0], "table=SpoofGuard") {
 		t.Errorf("%d lines:\n%s", len(lines), log.String())
 	}
-	for i := range uint32(3 * lostKinds) {
+	for i := range uint32(3 * dropKinds) {
 		lose(i, time.Minute)
 	}
-	if len(teller.told) > lostKinds {
+	if len(teller.told) > dropKinds {
 		t.Errorf("%d kinds are known at once", len(teller.told))
 	}
 }

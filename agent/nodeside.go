@@ -147,23 +147,23 @@ func (l *live) followNode() {
 }
 
 const (
-	// mendPause is how often at most the Node's side is put back: two programs that
+	// reconcilePause is how often at most the Node's side is put back: two programs that
 	// want different things of a Node must not keep it busy.
-	mendPause = time.Second
-	// mendTables is how often nftables are asked whether anything changed.
-	mendTables = 2 * time.Second
-	// mendAll is how often all is looked at, whatever the kernel told.
-	mendAll = time.Minute
+	reconcilePause = time.Second
+	// reconcileTables is how often nftables are asked whether anything changed.
+	reconcileTables = 2 * time.Second
+	// reconcileAll is how often all is looked at, whatever the kernel told.
+	reconcileAll = time.Minute
 )
 
-// runMend puts back what other programs take away of the Node's side, until ctx
+// runHostReconcile puts back what other programs take away of the Node's side, until ctx
 // ends.
-func (a *Agent) runMend(ctx context.Context) error {
+func (a *Agent) runHostReconcile(ctx context.Context) error {
 	changes, err := host.Watch(ctx)
 	if err != nil {
 		return fmt.Errorf("watching the Node's side: %w", err)
 	}
-	tables, all := time.NewTicker(mendTables), time.NewTicker(mendAll)
+	tables, all := time.NewTicker(reconcileTables), time.NewTicker(reconcileAll)
 	defer tables.Stop()
 	defer all.Stop()
 	for {
@@ -178,11 +178,11 @@ func (a *Agent) runMend(ctx context.Context) error {
 				continue
 			}
 		}
-		a.mend()
+		a.reconcileHost()
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(mendPause):
+		case <-time.After(reconcilePause):
 		}
 	}
 }
@@ -195,9 +195,9 @@ func lostWatch(ctx context.Context) error {
 	return errors.New("the kernel tells no more of changes of the Node's side")
 }
 
-// mend puts back what is missing, and says so.
-func (a *Agent) mend() {
-	did, err := a.host.Mend()
+// reconcileHost puts back what is missing, and says so.
+func (a *Agent) reconcileHost() {
+	did, err := a.host.Reconcile()
 	if len(did) > 0 {
 		a.log.Warn("another program had changed the Node's side; it is as it was", "putBack", did)
 	}

@@ -60,13 +60,13 @@ func (a *Agent) runSnapshots(ctx context.Context) {
 
 // keepSnapshot writes the snapshot if entries changed since it was written, or
 // something was learned since and that is a while ago.
-func (a *Agent) keepSnapshot(path string, kept *keptState, patience time.Duration) {
+func (a *Agent) keepSnapshot(path string, kept *keptState, waitAtMost time.Duration) {
 	failed := a.BeginAsking()
 	now := keptState{a.Switch.Generation(), a.Switch.Learnings(), time.Now()}
 	if failed() != nil {
 		return // the file has more than the switch says
 	}
-	if now.generation == kept.generation && (now.learnings == kept.learnings || now.at.Sub(kept.at) < patience) {
+	if now.generation == kept.generation && (now.learnings == kept.learnings || now.at.Sub(kept.at) < waitAtMost) {
 		return
 	}
 	if err := a.writeSnapshot(path); err != nil {

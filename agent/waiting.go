@@ -15,9 +15,9 @@ import (
 // The API of an agent that waits for its switch. Without it a request would wait as long as
 // the agent, and its caller would not know for what.
 
-// waitingPatience is how long requests wait with the agent: a switch that is started again
+// waitingTimeout is how long requests wait with the agent: a switch that is started again
 // answers before that, and no request fails.
-const waitingPatience = 3 * time.Second
+const waitingTimeout = 3 * time.Second
 
 // runWaiting answers for an agent that waits for its switch, until ctx ends. The listener
 // stays open for the API that follows.
@@ -29,7 +29,7 @@ func (a *Agent) runWaiting(ctx context.Context, c *door.Client) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(waitingPatience):
+	case <-time.After(waitingTimeout):
 	}
 	s := halfopen.Server{Limits: apiLimits, Handler: waitingRoutes(c), Name: "API", Log: a.log}
 	if err := s.Serve(ctx, lent{ln}); err != nil {
@@ -59,7 +59,7 @@ func waitingRoutes(c *door.Client) http.Handler {
 
 // whyAway says why a switch does not answer, and what to do about it.
 func whyAway(c *door.Client) error {
-	ctx, cancel := context.WithTimeout(context.Background(), switchPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), switchTimeout)
 	defer cancel()
 	_, err := c.Info(ctx)
 	return pipeline.WithAdvice(err)

@@ -141,9 +141,9 @@ type bench struct {
 
 	// Where the packet is looked up, in the zone asked last, as a batch that is warmed
 	// has it; of every third packet that of one before.
-	near    Near
-	asked   uint16
-	entered int
+	near     Near
+	lastZone uint16
+	entered  int
 }
 
 func newBench(t testing.TB, c Config) *bench {
@@ -167,13 +167,13 @@ func (b *bench) enter(frame []byte) {
 	b.layers = packet.ParseLayers(b.frame.Bytes())
 	b.meta = Meta{}
 	if b.entered++; b.entered%3 != 0 {
-		b.Near(&b.near, b.frame, &b.layers, b.asked)
+		b.Near(&b.near, b.frame, &b.layers, b.lastZone)
 	}
 }
 
 // ct runs one ct() on the packet and returns its ct_state.
 func (b *bench) ct(r Request) string {
-	r.Near, b.asked = &b.near, r.Zone
+	r.Near, b.lastZone = &b.near, r.Zone
 	b.verdict = b.Track(b.frame, &b.layers, &b.meta, &r, b.now)
 	return stateText(b.meta.State)
 }

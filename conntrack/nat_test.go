@@ -182,25 +182,25 @@ func TestServiceChain(t *testing.T) { // section 11: the hairpin path through tw
 
 func TestICMPErrors(t *testing.T) { // CT-20, CT-32
 	b := newBench(t, Config{})
-	asked := udpFrame(client, server, 1234, 53)
+	request := udpFrame(client, server, 1234, 53)
 	r := commit
 	r.Mark, r.MarkMask = 0x10, ^uint32(0)
-	b.want(asked, r, "new|trk")
+	b.want(request, r, "new|trk")
 	dump := b.lines()
 	tests := []struct {
 		name  string
 		frame []byte
 		want  string
 	}{
-		{"by the server", errorFrame(server, client, 3, 3, asked, 0), "rel|rpl|trk"},
-		{"by a router", errorFrame("10.0.0.99", client, 11, 0, asked, 0), "rel|rpl|trk"},
-		{"redirect", errorFrame("10.0.0.99", client, 5, 1, asked, 0), "rel|rpl|trk"},
+		{"by the server", errorFrame(server, client, 3, 3, request, 0), "rel|rpl|trk"},
+		{"by a router", errorFrame("10.0.0.99", client, 11, 0, request, 0), "rel|rpl|trk"},
+		{"redirect", errorFrame("10.0.0.99", client, 5, 1, request, 0), "rel|rpl|trk"},
 		{"about the reply", errorFrame(client, server, 3, 3, udpFrame(server, client, 53, 1234), 0), "rel|trk"},
 		{"unknown connection", errorFrame(server, client, 3, 3, udpFrame(client, server, 1235, 53), 0), "inv|trk"},
-		{"for another than the sender", errorFrame(server, "10.0.0.77", 3, 3, asked, 0), "inv|trk"},
-		{"8 bytes of UDP", errorFrame(server, client, 3, 3, asked, 28), "rel|rpl|trk"},
-		{"7 bytes of UDP", errorFrame(server, client, 3, 3, asked, 27), "inv|trk"},
-		{"no whole header", errorFrame(server, client, 3, 3, asked, 19), "inv|trk"},
+		{"for another than the sender", errorFrame(server, "10.0.0.77", 3, 3, request, 0), "inv|trk"},
+		{"8 bytes of UDP", errorFrame(server, client, 3, 3, request, 28), "rel|rpl|trk"},
+		{"7 bytes of UDP", errorFrame(server, client, 3, 3, request, 27), "inv|trk"},
+		{"no whole header", errorFrame(server, client, 3, 3, request, 19), "inv|trk"},
 		{"about an error", errorFrame(server, client, 3, 3, errorFrame(client, server, 3, 3, udpFrame(server, client, 53, 1234), 0), 0), "inv|trk"},
 	}
 	b.warp(1)
@@ -232,9 +232,9 @@ func TestReportedMTU(t *testing.T) { // CT-34
 		if test.v6 {
 			from, to, typ, code = "fd00::1", "fd00::2", packet.ICMPv6PacketTooBig, 0
 		}
-		asked := udpFrame(from, to, 1234, 53)
-		b.want(asked, commit, "new|trk")
-		b.enter(errorFrame(to, from, typ, code, asked, 0))
+		request := udpFrame(from, to, 1234, 53)
+		b.want(request, commit, "new|trk")
+		b.enter(errorFrame(to, from, typ, code, request, 0))
 		packet.ICMP(b.frame.Bytes()[b.layers.L4:]).SetRest(test.mtu)
 		b.layers.SetL4Checksum(b.frame.Bytes())
 		if got := b.ct(lookup); got != test.want {

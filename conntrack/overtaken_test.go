@@ -156,10 +156,10 @@ func (p *passer) looksAtHalf() bool {
 	return v.e.Label != Label{m, m}
 }
 
-// TestAskedAgain: after a segment has made its copy without the lock, and before it takes
+// TestTrackedAgain: after a segment has made its copy without the lock, and before it takes
 // the lock, the mark may change or the connection may expire. Then the segment does not
 // pass, and changes nothing.
-func TestAskedAgain(t *testing.T) {
+func TestTrackedAgain(t *testing.T) {
 	b := newBench(t, Config{})
 	s := tcpSides(t, b.Table, 7, 1)[tuple.Original].seen
 	c := b.arena.At(s.at.Slot)

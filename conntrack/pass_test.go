@@ -188,14 +188,14 @@ func TestPassBesideOthers(t *testing.T) {
 	if mark := uint32(word); c.Expires() != expires+5 || mark != 3 {
 		t.Errorf("the connection ends at %d, not %d, with mark %d", c.Expires(), expires+5, mark)
 	}
-	asked := 0
+	requests := 0
 	if b.remove(h, func(c *store.Cell, at, now int64) bool {
-		if asked++; asked == 1 && !c.Postpone(at, at+5) {
+		if requests++; requests == 1 && !c.Postpone(at, at+5) {
 			t.Error("the expiry does not move under the lock")
 		}
 		return expired(c, at, now)
-	}, expires+5) || asked != 2 {
-		t.Errorf("asked %d times, the connection ended, which a packet had kept", asked)
+	}, expires+5) || requests != 2 {
+		t.Errorf("asked %d times, the connection ended, which a packet had kept", requests)
 	}
 	if !b.remove(h, whatever, 1) || c.Postpone(expires+10, expires+20) {
 		t.Error("of a connection that has ended, the expiry moves")

@@ -19,7 +19,7 @@ import (
 type portShare struct {
 	count   atomic.Int64  // connections that began here
 	bucket  atomic.Int64  // rateLimit's state
-	refused atomic.Uint64 // packets, for any DropReason
+	dropped atomic.Uint64 // packets, for any DropReason
 	evicted atomic.Uint64 // connections that made room for others
 	many    bool          // of Config.SharedPorts; never changes
 

@@ -96,7 +96,7 @@ type PortStats struct {
 // as 65535.
 func (t *Table) Ports() (all []PortStats) {
 	t.shares.all(func(port uint32, s *portShare) {
-		p := PortStats{port, int(s.count.Load()), s.refused.Load(), s.evicted.Load()}
+		p := PortStats{port, int(s.count.Load()), s.dropped.Load(), s.evicted.Load()}
 		if p.Entries > 0 || p.Refused > 0 || p.Evicted > 0 {
 			all = append(all, p)
 		}

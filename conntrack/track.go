@@ -61,7 +61,7 @@ func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, no
 	}
 	if drop := v.run(); drop != DropNone {
 		t.counts.drops[drop].Add(1)
-		t.shares.ofPort(t, r.InPort).refused.Add(1)
+		t.shares.ofPort(t, r.InPort).dropped.Add(1)
 		return Verdict{Drop: drop}
 	}
 	return Verdict{Rewritten: v.translate()}

@@ -240,10 +240,10 @@ func TestCommitDoesNotEstablish(t *testing.T) { // what later tables see; D6
 func TestForce(t *testing.T) { // CT-23
 	b := newBench(t, Config{})
 	force := Request{Zone: 100, Commit: true, Force: true}
-	asked := udpFrame(client, server, 1234, 53)
-	b.want(asked, force, "new|trk")
-	b.want(asked, force, "new|trk")
-	b.want(errorFrame(server, client, 3, 3, asked, 0), force, "rel|rpl|trk")
+	request := udpFrame(client, server, 1234, 53)
+	b.want(request, force, "new|trk")
+	b.want(request, force, "new|trk")
+	b.want(errorFrame(server, client, 3, 3, request, 0), force, "rel|rpl|trk")
 	b.want(udpFrame(server, client, 53, 1234), force, "new|trk")
 	b.wantDump("udp,orig=(src=10.0.0.2,dst=10.0.0.1,sport=53,dport=1234)," +
 		"reply=(src=10.0.0.1,dst=10.0.0.2,sport=1234,dport=53),zone=100,timeout=30")

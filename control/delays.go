@@ -11,8 +11,8 @@ import (
 // switch, part by part: what waits for others or is tried again counts from the
 // change that asked for it first.
 type delays struct {
-	asked   map[ledger.Part]time.Time
-	observe func(cluster.Kind, time.Duration) // nil: nobody asks
+	requestedAt map[ledger.Part]time.Time
+	observe     func(cluster.Kind, time.Duration) // nil: nobody asks
 }
 
 // ObserveDelays has f called for each part of an object that comes to be in the
@@ -24,7 +24,7 @@ type delays struct {
 func (r *Reconciler) ObserveDelays(f func(cluster.Kind, time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.delays = delays{asked: map[ledger.Part]time.Time{}, observe: f}
+	r.delays = delays{requestedAt: map[ledger.Part]time.Time{}, observe: f}
 }
 
 // ask notes since when parts wait that did not before.
@@ -33,21 +33,21 @@ func (d *delays) ask(waiting map[ledger.Part]*ledger.Desired, since time.Time) {
 		return
 	}
 	for p := range waiting {
-		if _, known := d.asked[p]; !known {
-			d.asked[p] = since
+		if _, known := d.requestedAt[p]; !known {
+			d.requestedAt[p] = since
 		}
 	}
 }
 
 // forget takes note that a part asks for nothing any more.
-func (d *delays) forget(p ledger.Part) { delete(d.asked, p) }
+func (d *delays) forget(p ledger.Part) { delete(d.requestedAt, p) }
 
 // done takes note that the switch has what a part wants.
 func (d *delays) done(p ledger.Part, clock func() time.Time) {
-	since, known := d.asked[p]
+	since, known := d.requestedAt[p]
 	if !known {
 		return
 	}
-	delete(d.asked, p)
+	delete(d.requestedAt, p)
 	d.observe(p.Object.Kind, clock().Sub(since))
 }

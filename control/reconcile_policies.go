@@ -22,7 +22,7 @@ import (
 // the Pod.
 type policyBuilder struct {
 	clock    func() time.Time
-	recalled *Memory // for the first policies; nil: nothing
+	restored *Memory // for the first policies; nil: nothing
 	groupsOf func(cluster.Name) []uint32
 	seen     *sightings
 	config   policy.Config
@@ -51,9 +51,9 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		b.config = config
 		config.Clock = b.clock
 		b.policies = policy.New(config)
-		if b.recalled != nil {
-			_ = b.policies.Restore(&b.recalled.RuleNumbers) // Restore has tried it
-			b.recalled = nil
+		if b.restored != nil {
+			_ = b.policies.Restore(&b.restored.RuleNumbers) // Restore has tried it
+			b.restored = nil
 		}
 	}
 	ch := b.policies.Update(policy.Input{

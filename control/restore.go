@@ -91,7 +91,7 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 	if err := policy.New(policy.Config{Clock: r.policies.clock}).Restore(&m.RuleNumbers); err != nil {
 		return err
 	}
-	r.services.ids, r.egresses.marks, r.policies.recalled = groups, marks, m
+	r.services.ids, r.egresses.marks, r.policies.restored = groups, marks, m
 	r.owned = map[ledger.AddressOwner]bool{}
 	for _, o := range m.Owners {
 		r.owned[o] = true
@@ -108,7 +108,7 @@ func (r *Reconciler) forgetRestored() {
 	if p := r.policies.policies; p != nil {
 		p.FreeUnclaimed()
 	}
-	r.owned, r.policies.recalled = nil, nil
+	r.owned, r.policies.restored = nil, nil
 }
 
 func (g *GroupNumber) owner() groupOwner {

@@ -165,7 +165,7 @@ func (k *walk) group(g *program.Group, more bool) {
 func (k *walk) creditBucket(c *program.BucketCounters) {
 	if !k.dry() {
 		k.w.rec.group(c)
-		k.w.tally.Buckets.Count(c, k.frame.Len())
+		k.w.batchCounts.Buckets.Count(c, k.frame.Len())
 	}
 }
 
@@ -180,7 +180,7 @@ func (k *walk) meter(m *program.Meter) {
 	if k.dry() {
 		return
 	}
-	if !m.Pass(&k.w.tally.Buckets, k.frame.Len(), k.w.now) {
+	if !m.Pass(&k.w.batchCounts.Buckets, k.frame.Len(), k.w.now) {
 		k.drop(telemetry.DropMeter)
 		k.stopped = true
 	}

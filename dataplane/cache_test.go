@@ -179,12 +179,12 @@ func (w *twins) compare() {
 			lines[i] = append(lines[i], fmt.Sprintf("port %d %+v", p.No, p.Stats))
 		}
 		if w.rigs[0].kernel == nil { // what it forwards is in no sum
-			for _, p := range r.sw.Sums().Ports {
+			for _, p := range r.sw.PacketCounters().Ports {
 				lines[i] = append(lines[i], fmt.Sprintf("sums %+v", p))
 			}
 		}
 		lines[i] = append(lines[i], fmt.Sprintf("macs %v", r.sw.LearnedMACs()))
-		lines[i] = append(lines[i], r.lost()...)
+		lines[i] = append(lines[i], r.droppedPackets()...)
 		connections := r.dump()
 		slices.Sort(connections)
 		lines[i] = append(lines[i], connections...)

@@ -14,8 +14,8 @@ import (
 // byTable is an entry's class in these tests: its table.
 func byTable(e *flow.Entry) int { return int(e.Table) }
 
-// wantSums compares sums of classes with those over a dump.
-func (r *rig) wantSums(s *dataplane.ClassSums) {
+// wantClassCounters compares sums of classes with those over a dump.
+func (r *rig) wantClassCounters(s *dataplane.ClassCounters) {
 	r.Helper()
 	var want []dataplane.ClassSum
 	for _, f := range r.sw.Flows() {
@@ -37,21 +37,21 @@ func (r *rig) wantSums(s *dataplane.ClassSums) {
 	}
 }
 
-// TestClassSums are those of a dump, while packets come, learned entries come and
+// TestClassCounters are those of a dump, while packets come, learned entries come and
 // expire; with another pipeline they are not good any more.
-func TestClassSums(t *testing.T) {
+func TestClassCounters(t *testing.T) {
 	r := newAffinityRig(t, "hard_timeout=100")
-	s := r.sw.ClassSums(byTable)
-	r.wantSums(s)
+	s := r.sw.ClassCounters(byTable)
+	r.wantClassCounters(s)
 	for i := range 5 {
 		r.send(strings.Replace(anyTCP, "10.0.0.1", "10.0.0."+string(rune('1'+i)), 1))
 		r.send(anyTCP)
-		r.wantSums(s)
+		r.wantClassCounters(s)
 	}
 	r.wantLearned(5)
 	r.warp(101 * time.Second)
 	r.wantLearned(0)
-	r.wantSums(s)
+	r.wantClassCounters(s)
 	if n := testing.AllocsPerRun(20, func() { s.Sum() }); n != 0 {
 		t.Errorf("a look allocates %v times", n)
 	}
@@ -59,5 +59,5 @@ func TestClassSums(t *testing.T) {
 	if _, ok := s.Sum(); ok {
 		t.Error("the sums of a pipeline that is gone are good")
 	}
-	r.wantSums(r.sw.ClassSums(byTable))
+	r.wantClassCounters(r.sw.ClassCounters(byTable))
 }

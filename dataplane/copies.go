@@ -93,9 +93,9 @@ func (w *worker) segment(p *switchPort, f *packet.Frame, l *packet.Layers) {
 		w.countLateDrop(f, telemetry.DropBadOffload)
 		return
 	}
-	w.sums.cut-- // the first is the packet itself
+	w.packetCounters.cut-- // the first is the packet itself
 	for s.More() {
-		w.sums.cut++
+		w.packetCounters.cut++
 		one := w.segmentFrame(s.NextLen())
 		if one == nil {
 			w.countLateDrop(f, telemetry.DropNoFrame)

@@ -79,7 +79,7 @@ func TestEveryPacketHasOneVerdict(t *testing.T) {
 	if verdicts["dropped"] == 0 || verdicts["sent"] == 0 || verdicts["agent"] == 0 {
 		t.Errorf("not every verdict came up: %v", verdicts)
 	}
-	wantSums(t, r.sw, 2000)
+	wantPacketCounters(t, r.sw, 2000)
 }
 
 func total(drops map[telemetry.DropReason]uint64) (n uint64) {
@@ -89,8 +89,8 @@ func total(drops map[telemetry.DropReason]uint64) (n uint64) {
 	return n
 }
 
-// wantSums checks that counters add up after n packets.
-func wantSums(t testing.TB, sw *dataplane.Switch, n uint64) {
+// wantPacketCounters checks that counters add up after n packets.
+func wantPacketCounters(t testing.TB, sw *dataplane.Switch, n uint64) {
 	t.Helper()
 	hits, received := map[uint8]uint64{}, uint64(0)
 	for _, f := range sw.Flows() {

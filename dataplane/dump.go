@@ -151,7 +151,7 @@ func (s *Switch) dropsOf(table int) map[telemetry.DropReason]uint64 {
 	return m
 }
 
-// Drops counts lost packets by reason.
+// Drops counts dropped packets by reason.
 func (s *Switch) Drops() map[telemetry.DropReason]uint64 {
 	m := make(map[telemetry.DropReason]uint64)
 	for table := range 256 {
@@ -175,7 +175,7 @@ func (s *Switch) Ports() []telemetry.PortStats {
 	return all
 }
 
-// Specimen is the last packet that a port lost for a reason in its own words, if
+// Specimen is the last packet that a port dropped for a reason in its own words, if
 // the port keeps any.
 func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
 	if p := s.ports.Load().byNumber[no]; p != nil {
@@ -262,15 +262,15 @@ func (s *Switch) CacheShapes() (all []telemetry.CacheShape) {
 // reads one counter of each entry, sorts nothing and allocates nothing. Learned entries
 // come and go without a change of the pipeline; they are looked through each time.
 
-// ClassSums sum what entries have counted, by classes. They are for one goroutine, and good
+// ClassCounters sum what entries have counted, by classes. They are for one goroutine, and good
 // for one generation of the pipeline.
-type ClassSums struct {
+type ClassCounters struct {
 	sw         *Switch
 	class      func(*flow.Entry) int
 	generation uint64
 	entries    []classed
 	learned    map[*lookup.Entry]int
-	sums       []ClassSum
+	counters   []ClassSum
 }
 
 // classed is an entry of the pipeline.
@@ -282,9 +282,9 @@ type classed struct {
 // ClassSum is how many entries a class has, and what they counted.
 type ClassSum struct{ Entries, Packets uint64 }
 
-// ClassSums begins them. Classes are small numbers from 0.
-func (s *Switch) ClassSums(class func(*flow.Entry) int) *ClassSums {
-	t := &ClassSums{sw: s, class: class}
+// ClassCounters begins them. Classes are small numbers from 0.
+func (s *Switch) ClassCounters(class func(*flow.Entry) int) *ClassCounters {
+	t := &ClassCounters{sw: s, class: class}
 	p := s.program.Load()
 	if p == nil {
 		return t
@@ -299,17 +299,17 @@ func (s *Switch) ClassSums(class func(*flow.Entry) int) *ClassSums {
 }
 
 // Generation is the pipeline's that they are of.
-func (t *ClassSums) Generation() uint64 { return t.generation }
+func (t *ClassCounters) Generation() uint64 { return t.generation }
 
 // Sum is the sums by class, good until the next call. It is not ok when the pipeline
 // is another one by now.
-func (t *ClassSums) Sum() (sums []ClassSum, ok bool) {
+func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 	t.sw.creditNow()
 	p, now := t.sw.program.Load(), t.sw.clock()
 	if p == nil || p.Generation != t.generation {
 		return nil, p == nil && t.generation == 0
 	}
-	clear(t.sums)
+	clear(t.counters)
 	for i := range t.entries {
 		t.add(t.entries[i].Entry, t.entries[i].class, now)
 	}
@@ -331,18 +331,18 @@ func (t *ClassSums) Sum() (sums []ClassSum, ok bool) {
 			t.add(e, class, now)
 		})
 	}
-	return t.sums, true
+	return t.counters, true
 }
 
-func (t *ClassSums) add(e *lookup.Entry, class int, now int64) {
+func (t *ClassCounters) add(e *lookup.Entry, class int, now int64) {
 	if e.Expired(now) {
 		return
 	}
-	for len(t.sums) <= class {
-		t.sums = append(t.sums, ClassSum{})
+	for len(t.counters) <= class {
+		t.counters = append(t.counters, ClassSum{})
 	}
-	t.sums[class].Entries++
-	t.sums[class].Packets += e.Packets.Load()
+	t.counters[class].Entries++
+	t.counters[class].Packets += e.Packets.Load()
 }
 
 // Workers returns what the workers did, by number.

@@ -195,7 +195,7 @@ func (s *storm) balance() {
 	if dropped := total(s.sw.Drops()); s.came != s.left+dropped {
 		s.Errorf("%d fragments came, %d left, %d were dropped in the end", s.came, s.left, dropped)
 	}
-	wantSums(s, s.sw, s.came)
+	wantPacketCounters(s, s.sw, s.came)
 }
 
 // TestFragmentStorm follows random scripts.

@@ -34,7 +34,7 @@ type paused struct {
 	table   uint8
 	entry   *flow.Entry
 	lookups int
-	sent    int    // outputs before the ct(): a packet that was sent is not lost later
+	sent    int    // outputs before the ct(): a packet that was sent is not dropped later
 	live    liveID // of the trace that watches it, if one does
 	account *account
 }

@@ -115,9 +115,9 @@ func TestFragmentsAsTheWhole(t *testing.T) {
 
 // answerInFragments answers a datagram that left by port 2, in fragments, and
 // wants the answer back where the datagram came from.
-func answerInFragments(t *testing.T, r *rig, asked, whole []byte) {
+func answerInFragments(t *testing.T, r *rig, request, whole []byte) {
 	t.Helper()
-	answer := packettest.Split(echoed(asked), 5, 1304, 2608)
+	answer := packettest.Split(echoed(request), 5, 1304, 2608)
 	back := r.sendAll(2, answer)[1]
 	if len(back) != 3 {
 		t.Fatalf("%d fragments came back, want 3; drops %v", len(back), r.drops())
@@ -134,17 +134,17 @@ func answerInFragments(t *testing.T, r *rig, asked, whole []byte) {
 }
 
 // echoed is what an echo service answers to a UDP datagram or ping.
-func echoed(asked []byte) []byte {
-	b := bytes.Clone(asked)
+func echoed(request []byte) []byte {
+	b := bytes.Clone(request)
 	l := packet.ParseLayers(b)
 	src, n := l.L3+12, 4
 	if l.EtherType == packet.EtherTypeIPv6 {
 		src, n = l.L3+8, 16
 	}
-	copy(b[src:], slices.Concat(asked[src+n:src+2*n], asked[src:src+n]))
+	copy(b[src:], slices.Concat(request[src+n:src+2*n], request[src:src+n]))
 	switch l.Proto {
 	case packet.ProtoUDP:
-		copy(b[l.L4:], slices.Concat(asked[l.L4+2:l.L4+4], asked[l.L4:l.L4+2]))
+		copy(b[l.L4:], slices.Concat(request[l.L4+2:l.L4+4], request[l.L4:l.L4+2]))
 	case packet.ProtoICMP:
 		packet.ICMP(b[l.L4:]).SetType(packet.ICMPEchoReply)
 	case packet.ProtoICMPv6:

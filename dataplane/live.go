@@ -81,8 +81,8 @@ type LiveTrace struct {
 	ids   atomic.Uint64
 	taken int // by Next
 
-	matched, told, lost atomic.Uint64
-	begun               atomic.Uint64 // walks that were told and did not begin elsewhere
+	matched, told, missed atomic.Uint64
+	begun                 atomic.Uint64 // walks that were told and did not begin elsewhere
 
 	armed    time.Time
 	waiting  atomic.Bool // Wait is not over for all packets
@@ -135,11 +135,11 @@ func (l *LiveTrace) Next(ctx context.Context) (*telemetry.Trace, error) {
 
 // Counts tells how much was seen until now.
 func (l *LiveTrace) Counts() telemetry.LiveCounts {
-	told, lost := l.told.Load(), l.lost.Load() // first: those that match meanwhile are in neither
+	told, missed := l.told.Load(), l.missed.Load() // first: those that match meanwhile are in neither
 	if l.req.Count > 0 {
 		told = min(told, uint64(l.req.Count)) // workers that end walks together count more
 	}
-	return telemetry.LiveCounts{Matched: l.matched.Load(), Told: told, Lost: lost}
+	return telemetry.LiveCounts{Matched: l.matched.Load(), Told: told, Missed: missed}
 }
 
 // Close ends the trace. Packets of connections that it took back may pass in the

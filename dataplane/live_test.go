@@ -272,7 +272,7 @@ func TestLiveOfALoadedLink(t *testing.T) {
 	if _, err := l.Next(ctx); err != io.EOF {
 		t.Errorf("after the last walk: %v", err)
 	}
-	if c := l.Counts(); c.Lost != 0 || c.Told != 100 {
+	if c := l.Counts(); c.Missed != 0 || c.Told != 100 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -300,7 +300,7 @@ func TestLiveLosesNoPacket(t *testing.T) {
 		r.wantPorts(r.send(anyTCP), 2)
 	}
 	c := l.Counts()
-	if c.Matched != 300 || c.Told+c.Lost != 300 || c.Lost == 0 {
+	if c.Matched != 300 || c.Told+c.Missed != 300 || c.Missed == 0 {
 		t.Errorf("%+v", c)
 	}
 	if got := taken(t, l); len(got) != int(c.Told) {

@@ -26,25 +26,25 @@ func TestLiveAsksOnce(t *testing.T) {
 		e.pass(e.client, e.web, e.there)
 		e.pass(e.web, e.client, e.back)
 	}
-	asked := 0
-	none := func([]byte, uint32) bool { asked++; return false }
+	checks := 0
+	none := func([]byte, uint32) bool { checks++; return false }
 	want := func(n int, what string) {
 		t.Helper()
-		asked = 0
+		checks = 0
 		for range 10 {
 			e.pass(e.client, e.web, e.there)
 		}
-		if asked != n {
-			t.Errorf("%s: asked %d times", what, asked)
+		if checks != n {
+			t.Errorf("%s: asked %d times", what, checks)
 		}
 	}
 	l := e.watch(dataplane.LiveRequest{Match: none})
 	want(first, "first packets")
 	want(like, "packets like those")
-	asked = 0
+	checks = 0
 	e.pass(e.web, e.client, e.back)
-	if asked != 1 {
-		t.Errorf("the other direction: asked %d times", asked)
+	if checks != 1 {
+		t.Errorf("the other direction: asked %d times", checks)
 	}
 	deep := e.watch(dataplane.LiveRequest{Match: none, Deep: true})
 	want(20, "with a trace that looks deeper")

@@ -7,9 +7,9 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// TestLiveCountsNoMoreThanAsked: two workers have a walk each when one more is
+// TestLiveCountsNoMoreThanWanted: two workers have a walk each when one more is
 // wanted; one of them is told, and one counted.
-func TestLiveCountsNoMoreThanAsked(t *testing.T) {
+func TestLiveCountsNoMoreThanWanted(t *testing.T) {
 	l := &LiveTrace{req: LiveRequest{Count: 1}, walks: make(chan watched, 2), rings: make([]atomic.Int32, 2)}
 	for worker := range 2 {
 		if !l.begin(worker) {

@@ -54,7 +54,7 @@ func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	}
 	k.lives.who = s.begin(who, k.w.no)
 	if k.lives.who != 0 && e != nil {
-		e.Heat, e.Offers = 0, 0 // an offload entry that was taken back for this comes again as a first one does
+		e.SinceOffer, e.Offers = 0, 0 // an offload entry that was taken back for this comes again as a first one does
 	}
 	return k.lives.who != 0
 }
@@ -148,7 +148,7 @@ func (l *LiveTrace) begin(worker int) bool {
 	l.matched.Add(1)
 	if l.rings[worker].Add(1) > liveRoom {
 		l.rings[worker].Add(-1)
-		l.lost.Add(1)
+		l.missed.Add(1)
 		return false
 	}
 	return true

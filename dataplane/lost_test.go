@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// dropRing is the packets lost since it was last called, one a line.
-func (r *rig) lost() (lines []string) {
+// dropRing is the packets dropped since it was last called, one a line.
+func (r *rig) droppedPackets() (lines []string) {
 	all, missed := r.sw.DroppedPackets()
 	for _, p := range all {
 		entry := "none"
@@ -25,8 +25,8 @@ func (r *rig) lost() (lines []string) {
 	return append(lines, fmt.Sprintf("missed %d", missed))
 }
 
-// wantLost checks what was noted of a case's packet, the last one that was lost.
-func wantLost(t *testing.T, r *rig, c *dropCase) {
+// wantDropped checks what was noted of a case's packet, the last one that was dropped.
+func wantDropped(t *testing.T, r *rig, c *dropCase) {
 	t.Helper()
 	all, _ := r.sw.DroppedPackets()
 	var last *telemetry.DroppedPacket
@@ -56,9 +56,9 @@ func wantLost(t *testing.T, r *rig, c *dropCase) {
 	}
 }
 
-// TestLostNamesTheEntry: the entry is the one at which the packet was lost, not
+// TestDropNamesTheEntry: the entry is the one at which the packet was dropped, not
 // one that was met on the way, also where tables are called and come back.
-func TestLostNamesTheEntry(t *testing.T) {
+func TestDropNamesTheEntry(t *testing.T) {
 	for _, c := range []struct{ name, flows, want string }{
 		{"called table says nothing", "table=1,priority=7 actions=resubmit(,2)\ntable=2,priority=5 actions=set_field:1->reg0", "table=2, priority=5"},
 		{"behind a call", "table=1,priority=7 actions=resubmit(,2),output:50\ntable=2,priority=5 actions=set_field:1->reg0", "table=1, priority=7"},
@@ -87,10 +87,10 @@ func TestLostNamesTheEntry(t *testing.T) {
 	}
 }
 
-// TestLostRingIsBounded: a port that floods fills a quarter of a ring and no
+// TestDropRingIsBounded: a port that floods fills a quarter of a ring and no
 // more, so that others' packets are noted still; what is missed is counted, and
 // after a reading there is room again.
-func TestLostRingIsBounded(t *testing.T) {
+func TestDropRingIsBounded(t *testing.T) {
 	r := newRig(t, "table=0 actions=drop")
 	flood := func(from uint32, n int) {
 		for range n {
@@ -172,9 +172,9 @@ func BenchmarkLosingAndReading(b *testing.B) {
 	}
 }
 
-// TestLostAsItWasCut: what is lost of a packet that took a remembered way says
+// TestDropAsItWasCut: what is lost of a packet that took a remembered way says
 // nothing of the connection of the packet that walked before it.
-func TestLostAsItWasCut(t *testing.T) {
+func TestDropAsItWasCut(t *testing.T) {
 	r := newRig(t, `
 		table=0,priority=9,in_port=2,ip actions=ct(commit,zone=9,exec(load:0x7->NXM_NX_CT_MARK[]),table=1)
 		table=0,priority=1,ip actions=output:7

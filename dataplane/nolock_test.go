@@ -37,7 +37,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	udp := func(port, src int) string {
 		return fmt.Sprintf("in_port=%d,udp,dl_src=02:00:00:00:00:0%d,dl_dst=02:00:00:00:00:0%d,nw_src=10.0.0.%d,nw_dst=10.0.0.9,udp_src=%d,udp_dst=9", port, port, 3-port, port, src)
 	}
-	courses := []struct {
+	flows := []struct {
 		port, src int
 		leave     int // frames
 	}{{1, 1000, 1}, {2, 1000, 1}, {1, 1001, 1}, {1, 1002, 0}, {1, 1003, 1}, {1, 1004, 1}, {1, 1005, 2}, {1, 1006, 0}, {1, 1007, 1}, {1, 1008, 2}}
@@ -45,7 +45,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	full := r.macsOf(4).Full
 	r.check(r.sw.SecurePort(2, l2.PortSecurity{MACs: [][6]byte{{2, 5: 2}}}))
 	for range 4 { // until the cache has them too
-		for _, c := range courses {
+		for _, c := range flows {
 			r.send(udp(c.port, c.src))
 		}
 	}
@@ -67,7 +67,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range courses {
+	for _, c := range flows {
 		pass(udp(c.port, c.src), c.leave)
 	}
 	pass("in_port=4,udp,dl_src=02:00:00:00:00:03,dl_dst=02:00:00:00:00:01,udp_src=1000", 1) // it moves

@@ -21,10 +21,10 @@ func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 	if t == nil {
 		return
 	}
-	if e.Heat++; e.Heat < k.w.sw.offloadAfter<<e.Offers {
+	if e.SinceOffer++; e.SinceOffer < k.w.sw.offloadAfter<<e.Offers {
 		return
 	}
-	e.Heat, e.Offers = 0, min(e.Offers+1, mostOffers)
+	e.SinceOffer, e.Offers = 0, min(e.Offers+1, mostOffers)
 	if o, ok := k.offerOf(e, p, f.Bytes(), inPort); ok {
 		t.Offer(o)
 	}

@@ -134,8 +134,8 @@ func TestOffloadsChangeNothing(t *testing.T) {
 				w.calm = true
 				w.walk(3000, s.to)
 				st := w.rigs[0].sw.OffloadStats()
-				if st.Lost != 0 {
-					t.Errorf("%d packets were lost", st.Lost)
+				if st.Dropped != 0 {
+					t.Errorf("%d packets were lost", st.Dropped)
 				}
 				taken += k.taken
 				t.Logf("%d taken, %+v", k.taken, st)
@@ -421,9 +421,9 @@ func (s settling) Settle() {
 	s.Offload.Settle()
 }
 
-// TestTakingBackWaits: who takes offload entries back has the kernel finish what is under way,
+// TestRestoringWaits: who takes offload entries back has the kernel finish what is under way,
 // once nothing can take them any more.
-func TestTakingBackWaits(t *testing.T) {
+func TestRestoringWaits(t *testing.T) {
 	there := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})}
 	for name, takeBack := range map[string]func(r *rig){
 		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&program.Bundle{})) },

@@ -24,7 +24,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.notePacketIn(a)
 		return
 	}
-	if m := k.prog.Meters.Get(a.MeterID); m != nil && !m.Pass(&k.w.tally.Buckets, k.frame.Len(), k.w.now) {
+	if m := k.prog.Meters.Get(a.MeterID); m != nil && !m.Pass(&k.w.batchCounts.Buckets, k.frame.Len(), k.w.now) {
 		k.drop(telemetry.DropMeter)
 		return
 	}
@@ -44,7 +44,7 @@ func (k *walk) packetIn(a *flow.Controller) {
 	select {
 	case k.w.sw.packetIns <- pi:
 		k.sent++
-		k.w.sums.agent++
+		k.w.packetCounters.agent++
 		k.notePacketIn(a)
 	default:
 		k.drop(telemetry.DropPacketInFull)
@@ -101,7 +101,7 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	k.runNested(program.CompileActions(actions))
 	k.finish()
 	k.walkDatagrams()
-	w.settleSums()
+	w.settlePacketCounters()
 	w.flush()
 	return nil
 }

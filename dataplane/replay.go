@@ -88,7 +88,7 @@ func (k *walk) follow(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 	k.inPort, k.last, k.met = inPort, p.last, p.met
 	k.ct.State, k.ct.Zone, k.ct.Mark, k.ct.Label = 0, 0, 0, conntrack.Label{} // of an earlier packet
 	if p.out == nil {
-		k.w.sums.dropped++
+		k.w.packetCounters.dropped++
 		k.noteReplayed(e, &p.drop, f)
 		k.w.release(f)
 		return

@@ -150,7 +150,7 @@ func (k *walk) write(id flow.FieldID, v flow.Value) {
 	sctp, wrong := k.sctp(p.cover)
 	putBits(b[start+p.off:start+p.off+p.size], v.Shl(p.lsb), flow.Ones(flow.FieldByID(id).Bits).Shl(p.lsb))
 	after := packet.Sum(b[from:to], 0)
-	k.fixSums(p.cover, before, after)
+	k.fixChecksums(p.cover, before, after)
 	if sctp != nil {
 		sctp.SetChecksum(sctp.ComputeChecksum() ^ wrong)
 	}
@@ -218,9 +218,9 @@ func putBits(b []byte, v, mask flow.Value) {
 	}
 }
 
-// fixSums updates the checksums that cover changed words, given their sums
+// fixChecksums updates the checksums that cover changed words, given their sums
 // before and after; SCTP's CRC is no such sum (write).
-func (k *walk) fixSums(c cover, before, after uint16) {
+func (k *walk) fixChecksums(c cover, before, after uint16) {
 	b, l := k.frame.Bytes(), &k.layers
 	if (c == ipSum || c == pseudoSum) && l.EtherType == packet.EtherTypeIPv4 {
 		packet.AdjustChecksum(b[l.L3+10:], before, after)

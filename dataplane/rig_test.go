@@ -204,7 +204,7 @@ func (r *rig) outcomeOf(in uint32, frame []byte) string {
 	return strings.Join(words, " ")
 }
 
-// drops counts lost packets by "drop REASON in TABLE", and what no table of the
+// drops counts dropped packets by "drop REASON in TABLE", and what no table of the
 // dumps accounts for as "in none".
 func (r *rig) drops() map[string]uint64 {
 	all, total := map[string]uint64{}, r.sw.Drops()

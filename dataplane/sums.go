@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Sums: no packet is ever lost without a word. What came and what was made of it is
+// Sums: no packet is ever dropped without a word. What came and what was made of it is
 // counted where packets are received, walked, queued and transmitted. The counters must
 // agree to the packet:
 //
@@ -31,8 +31,8 @@ type account struct {
 	copied, cut, held                                             atomic.Int64
 }
 
-func (a *account) sums() telemetry.Sums {
-	return telemetry.Sums{
+func (a *account) counters() telemetry.PacketCounters {
+	return telemetry.PacketCounters{
 		Received: a.received.Load(), Made: a.made.Load(), Copied: a.copied.Load(), Cut: a.cut.Load(),
 		Queued: a.queued.Load(), Agent: a.agent.Load(), Dropped: a.dropped.Load(), Held: a.held.Load(),
 		Handed: a.handed.Load(), Sent: a.sent.Load(), Refused: a.refused.Load(),
@@ -48,9 +48,9 @@ func (a *account) handedOver(n, taken int) {
 	}
 }
 
-// batchSums is what a worker has counted since it settled, of packets of one
+// batchCounters is what a worker has counted since it settled, of packets of one
 // account.
-type batchSums struct {
+type batchCounters struct {
 	queued, agent, dropped uint64
 	copied, cut, held      int64
 }
@@ -62,8 +62,8 @@ func (k *walk) walked() {
 	if k.sent > 0 || k.waits > 0 {
 		became = k.sent - k.before + k.waits + k.copiesDropped
 	}
-	k.w.sums.copied += int64(became - 1)
-	k.w.sums.held += int64(k.waits)
+	k.w.packetCounters.copied += int64(became - 1)
+	k.w.packetCounters.held += int64(k.waits)
 }
 
 // dropHeld counts a fragment that waited in vain: as dropped, unless it was sent
@@ -77,9 +77,9 @@ func (a *account) dropHeld(sent bool) {
 	}
 }
 
-// settleSums adds what was counted to the account that the packets belong to.
-func (w *worker) settleSums() {
-	a, b := w.account, &w.sums
+// settlePacketCounters adds what was counted to the account that the packets belong to.
+func (w *worker) settlePacketCounters() {
+	a, b := w.account, &w.packetCounters
 	for _, c := range [...]struct {
 		to *atomic.Uint64
 		n  uint64
@@ -93,32 +93,32 @@ func (w *worker) settleSums() {
 		a.cut.Add(b.cut)
 		a.held.Add(b.held)
 	}
-	*b = batchSums{}
+	*b = batchCounters{}
 }
 
 // resume begins to count for a fragment that waited, of any account. It returns
 // what is to be given to resumed afterwards.
 func (w *worker) resume(a *account) (batch ofBatch) {
-	batch = ofBatch{w.account, w.sums}
-	w.account, w.sums = a, batchSums{held: -1}
+	batch = ofBatch{w.account, w.packetCounters}
+	w.account, w.packetCounters = a, batchCounters{held: -1}
 	return batch
 }
 
 // resumed ends what resume began.
 func (w *worker) resumed(batch ofBatch) {
-	w.settleSums()
-	w.account, w.sums = batch.account, batch.sums
+	w.settlePacketCounters()
+	w.account, w.packetCounters = batch.account, batch.counters
 }
 
 // ofBatch is the account of a batch, with what was counted.
 type ofBatch struct {
-	account *account
-	sums    batchSums
+	account  *account
+	counters batchCounters
 }
 
-// Sums tells what became of all packets. Workers stand still while it looks: where
+// PacketCounters tells what became of all packets. Workers stand still while it looks: where
 // they have all processors, that may take milliseconds until the last one stands.
-func (s *Switch) Sums() *telemetry.SwitchSums {
+func (s *Switch) PacketCounters() *telemetry.SwitchPacketCounters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reading.Lock()
@@ -130,26 +130,26 @@ func (s *Switch) Sums() *telemetry.SwitchSums {
 	return s.addUp()
 }
 
-// RunningSums is Sums without stopping anybody, for who asks again and again. Terms
+// RunningPacketCounters is Sums without stopping anybody, for who asks again and again. Terms
 // that belong together differ by the packets of batches that are under way.
-func (s *Switch) RunningSums() *telemetry.SwitchSums {
+func (s *Switch) RunningPacketCounters() *telemetry.SwitchPacketCounters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addUp()
 }
 
 // addUp adds up what there is. The caller holds mu.
-func (s *Switch) addUp() *telemetry.SwitchSums {
-	all := &telemetry.SwitchSums{Own: s.own.sums(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
+func (s *Switch) addUp() *telemetry.SwitchPacketCounters {
+	all := &telemetry.SwitchPacketCounters{Own: s.own.counters(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
 	for _, a := range s.past {
-		sums := a.sums()
-		all.Gone.Add(&sums)
+		counters := a.counters()
+		all.Gone.Add(&counters)
 	}
 	all.Total = all.Own
 	all.Total.Add(&all.Gone)
 	for _, p := range s.ports.Load().list {
-		all.Ports = append(all.Ports, telemetry.PortSums{No: p.no, Name: p.port.Name(), Sums: p.account.sums()})
-		all.Total.Add(&all.Ports[len(all.Ports)-1].Sums)
+		all.Ports = append(all.Ports, telemetry.PortPacketCounters{No: p.no, Name: p.port.Name(), PacketCounters: p.account.counters()})
+		all.Total.Add(&all.Ports[len(all.Ports)-1].PacketCounters)
 	}
 	for _, w := range append([]*worker{s.outside}, s.workers...) {
 		for table := range w.drops {
@@ -161,15 +161,15 @@ func (s *Switch) addUp() *telemetry.SwitchSums {
 	return all
 }
 
-// foldSums adds up the accounts of ports that are gone and hold nothing any more.
+// foldPacketCounters adds up the accounts of ports that are gone and hold nothing any more.
 // The caller holds mu.
-func (s *Switch) foldSums() {
+func (s *Switch) foldPacketCounters() {
 	s.past = slices.DeleteFunc(s.past, func(a *account) bool {
 		if a.held.Load() != 0 {
 			return false
 		}
-		sums := a.sums()
-		s.gone.Add(&sums)
+		counters := a.counters()
+		s.gone.Add(&counters)
 		return true
 	})
 }
@@ -195,10 +195,10 @@ func (s *Switch) dropRings() []*telemetry.DropRing {
 	return all
 }
 
-// countDrop counts a lost packet and notes it.
+// countDrop counts a dropped packet and notes it.
 func (w *worker) countDrop(f *packet.Frame, l *telemetry.Drop) {
 	w.drops[l.Table][l.Reason].Add(1)
-	w.sums.dropped++
+	w.packetCounters.dropped++
 	w.dropRing.Note(l, f, w.walk.inPort, w.now)
 }
 

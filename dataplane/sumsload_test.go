@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// sumsFlows has packets copied, dropped, cut, and collected twice.
-const sumsFlows = `
+// packetCountersFlows has packets copied, dropped, cut, and collected twice.
+const packetCountersFlows = `
 	table=0,priority=9,tcp actions=output:4
 	table=0,priority=8,ip,nw_frag=no,udp,tp_dst=1 actions=output:3,output:4
 	table=0,priority=8,ip,nw_frag=no,udp actions=drop
@@ -21,8 +21,8 @@ const sumsFlows = `
 	table=1,ip actions=ct(table=2,zone=4)
 	table=2 actions=output:4`
 
-// sumsLoad is frames of all sorts, some of which never become whole.
-func sumsLoad(round int) (all [][]byte) {
+// packetCountersLoad is frames of all sorts, some of which never become whole.
+func packetCountersLoad(round int) (all [][]byte) {
 	for i := range 8 {
 		id := 8*round + i
 		all = append(all,
@@ -32,16 +32,16 @@ func sumsLoad(round int) (all [][]byte) {
 	return all
 }
 
-// TestSumsUnderLoad: while two workers move packets, ports come and go, fragments
+// TestPacketCountersUnderLoad: while two workers move packets, ports come and go, fragments
 // wait in vain and the agent sends, the sums agree whenever somebody looks.
-func TestSumsUnderLoad(t *testing.T) {
+func TestPacketCountersUnderLoad(t *testing.T) {
 	mine := map[uint32]*memory.Port{}
 	has := map[uint32]ports.Port{}
 	for no := uint32(1); no <= 4; no++ {
 		mine[no] = memory.New("p", memory.Options{Queue: 128})
 		has[no] = mine[no]
 	}
-	r := run(t, 2, sumsFlows, has)
+	r := run(t, 2, packetCountersFlows, has)
 	wants := func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -87,7 +87,7 @@ func TestSumsUnderLoad(t *testing.T) {
 	again(func(int) { r.sw.Expire(); r.sw.DroppedPackets() })
 	looks := 0
 	r.until("enough of all sorts", func() bool {
-		s := r.sw.Sums()
+		s := r.sw.PacketCounters()
 		r.check(s.Check())
 		looks++
 		return looks >= 100 && s.Total.Received >= 5000 && s.Total.Copied > 0 && s.Total.Dropped > 0 && s.Gone.Received > 0 && s.Own.Made > 0
@@ -98,7 +98,7 @@ func TestSumsUnderLoad(t *testing.T) {
 
 // inject gives a port a round of frames, of which it takes what it has room for.
 func inject(p *memory.Port, round int) {
-	for i, b := range sumsLoad(round) {
+	for i, b := range packetCountersLoad(round) {
 		f := packet.NewFrame(make([]byte, 2048), nil)
 		f.SetBytes(b)
 		if i == 0 {

@@ -24,18 +24,18 @@ func (h *held) Receive(batch []*packet.Frame) int {
 	return h.Port.Receive(batch)
 }
 
-// TestRunningSumsStopNobody: sums are had while a worker is in the middle of a round,
+// TestRunningPacketCountersStopNobody: sums are had while a worker is in the middle of a round,
 // which those that agree wait for.
-func TestRunningSumsStopNobody(t *testing.T) {
+func TestRunningPacketCountersStopNobody(t *testing.T) {
 	h := &held{memory.New("p", memory.Options{}), make(chan struct{}), make(chan struct{})}
 	r := run(t, 1, "table=0 actions=drop", map[uint32]ports.Port{1: h})
 	h.Inject(udp(1, 9, 1))
 	<-h.in // and stays there
-	if s := r.sw.RunningSums(); len(s.Ports) != 1 || s.Total.Received > 1 {
+	if s := r.sw.RunningPacketCounters(); len(s.Ports) != 1 || s.Total.Received > 1 {
 		t.Errorf("%+v", s)
 	}
 	exact := make(chan error)
-	go func() { exact <- r.sw.Sums().Check() }()
+	go func() { exact <- r.sw.PacketCounters().Check() }()
 	select {
 	case <-exact:
 		t.Error("sums that agree did not wait for the round")

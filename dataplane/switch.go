@@ -86,11 +86,11 @@ type Switch struct {
 	fragments *reassembly.Fragments[paused]
 	// fragmentDrops is those that waited in vain.
 	fragmentDrops  *telemetry.DropRing
-	reading        sync.Mutex     // held by who reads rings of lost packets, or sums
-	crediting      sync.Mutex     // held by who takes to entries what was counted elsewhere
-	own            account        // packets that the switch makes
-	gone           telemetry.Sums // of ports that are gone, and hold nothing
-	past           []*account     // … that may hold fragments; both under mu
+	reading        sync.Mutex               // held by who reads rings of dropped packets, or sums
+	crediting      sync.Mutex               // held by who takes to entries what was counted elsewhere
+	own            account                  // packets that the switch makes
+	gone           telemetry.PacketCounters // of ports that are gone, and hold nothing
+	past           []*account               // … that may hold fragments; both under mu
 	packetIns      chan *telemetry.PacketIn
 	controllerAway atomic.Bool
 	learnings      atomic.Uint64           // changes of learned entries, counted from 1
@@ -373,7 +373,7 @@ func (s *Switch) Expire() {
 	s.creditNow()
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
-	s.foldSums()
+	s.foldPacketCounters()
 	p := s.program.Load()
 	if p == nil {
 		return

@@ -36,8 +36,8 @@ type timer struct {
 
 // mark is a lookup of the walk, and the clock before and after it.
 type mark struct {
-	table               *program.TableCount
-	asked, began, found time.Duration
+	table                *program.TableCount
+	lookup, began, found time.Duration
 }
 
 // begin counts a walk, and turns the timer on for one in every so many.
@@ -53,18 +53,18 @@ func (w *worker) find(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry {
 		return w.findTimed(id, t, k)
 	}
 	e := w.scratch.Find(t, k)
-	w.tally.CountLookup(id, t.Live, e != nil)
+	w.batchCounts.CountLookup(id, t.Live, e != nil)
 	return e
 }
 
 func (w *worker) findTimed(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry {
 	m := &w.timer.marks[min(w.timer.n, mostMarks-1)]
 	w.timer.n++
-	m.asked = sinceBegin()
+	m.lookup = sinceBegin()
 	m.began = sinceBegin()
 	e := w.scratch.Find(t, k)
 	m.found = sinceBegin()
-	m.table = w.tally.CountLookup(id, t.Live, e != nil)
+	m.table = w.batchCounts.CountLookup(id, t.Live, e != nil)
 	return e
 }
 
@@ -72,18 +72,18 @@ func (w *worker) findTimed(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry
 func (c *timer) end() {
 	end := sinceBegin()
 	c.on = false
-	if c.n == 0 || c.n > mostMarks || end-c.marks[0].asked > mostTimed {
+	if c.n == 0 || c.n > mostMarks || end-c.marks[0].lookup > mostTimed {
 		return
 	}
 	reading, marks := time.Duration(0), c.marks[:c.n]
 	for i := range marks {
-		reading += marks[i].began - marks[i].asked
+		reading += marks[i].began - marks[i].lookup
 	}
 	reading /= time.Duration(c.n)
 	for i := range marks {
 		m, next := &marks[i], end
 		if i+1 < len(marks) {
-			next = marks[i+1].asked
+			next = marks[i+1].lookup
 		}
 		m.table.Times.Timed++
 		m.table.Times.Lookup += m.found - m.began - reading

@@ -26,7 +26,7 @@ type tracer struct {
 	// Of a dry one:
 	req       *telemetry.TraceRequest
 	conntrack *conntrack.Table
-	asked     int
+	answers   int
 }
 
 // dry says that the walk is a made-up packet's, and leaves no mark.
@@ -94,7 +94,7 @@ func (t *tracer) finish(k *walk) *telemetry.Trace {
 	for i := range t.out.Steps {
 		switch st := &t.out.Steps[i]; st.Kind {
 		case telemetry.StepOutput:
-			if !st.Lost {
+			if !st.Dropped {
 				v.Outputs = append(v.Outputs, st.Port)
 			}
 		case telemetry.StepPacketIn:
@@ -201,7 +201,7 @@ func (t *tracer) frame(k *walk) []byte {
 func (t *tracer) lose(p *switchPort) {
 	for i := len(t.out.Steps) - 1; i >= 0; i-- {
 		if st := &t.out.Steps[i]; st.Kind == telemetry.StepOutput && st.Port == p.no {
-			st.Lost = true
+			st.Dropped = true
 			return
 		}
 	}
@@ -227,8 +227,8 @@ func (t *tracer) bucket(k *walk, g *program.Group, chosen int) int {
 // states of CTNext.
 func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 	var v conntrack.Verdict
-	if t.asked < len(t.req.CTAnswers) {
-		t.repeat(k, req, &t.req.CTAnswers[t.asked])
+	if t.answers < len(t.req.CTAnswers) {
+		t.repeat(k, req, &t.req.CTAnswers[t.answers])
 	} else if t.req.CTNext == nil {
 		v = t.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 	} else {
@@ -241,17 +241,17 @@ func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
 
 // answered records conntrack's answer.
 func (t *tracer) answered(k *walk, req *conntrack.Request) {
-	asked := *req // the walk uses its request and its NAT again
+	request := *req // the walk uses its request and its NAT again
 	if req.NAT != nil {
 		nat := *req.NAT
-		asked.NAT = &nat
+		request.NAT = &nat
 	}
-	t.add(k, telemetry.Step{Kind: telemetry.StepCT, CT: &asked, Meta: k.ct})
+	t.add(k, telemetry.Step{Kind: telemetry.StepCT, CT: &request, Meta: k.ct})
 }
 
 // repeat gives the packet what a ct() action once answered.
 func (t *tracer) repeat(k *walk, req *conntrack.Request, a *telemetry.CTAnswer) {
-	t.asked++
+	t.answers++
 	k.ct = conntrack.Meta{State: a.State, Zone: req.Zone, Mark: a.Mark, Label: a.Label}
 	for _, end := range []struct {
 		is           netip.AddrPort
@@ -290,10 +290,10 @@ func (t *tracer) assumeNAT(k *walk, n *conntrack.NAT) {
 // assumed is what the packet carries when CTNext says its state.
 func (t *tracer) assumed(m *conntrack.Meta, req *conntrack.Request) conntrack.Meta {
 	state := conntrack.Tracked | conntrack.New
-	if t.asked < len(t.req.CTNext) {
-		state = t.req.CTNext[t.asked]
+	if t.answers < len(t.req.CTNext) {
+		state = t.req.CTNext[t.answers]
 	}
-	t.asked++
+	t.answers++
 	n := conntrack.Meta{State: state, Zone: req.Zone, Mark: m.Mark, Label: m.Label}
 	n.Mark = n.Mark&^req.MarkMask | req.Mark
 	n.Label.Hi = n.Label.Hi&^req.LabelMask.Hi | req.Label.Hi

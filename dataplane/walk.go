@@ -259,7 +259,7 @@ func (k *walk) find(id uint8, t *lookup.Table) *lookup.Entry {
 	e := k.w.find(id, t, &k.key)
 	k.noteFound(id, t, e)
 	if e != nil {
-		k.w.tally.Count(e.Counters, k.frame.Len(), k.w.now)
+		k.w.batchCounts.Count(e.Counters, k.frame.Len(), k.w.now)
 	}
 	return e
 }

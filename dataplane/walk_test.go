@@ -202,7 +202,7 @@ func fillPacketIns(r *rig) {
 }
 
 // TestDropReasons produces every drop reason, counted under the table where the
-// packet was lost. A reason that no case produces fails it.
+// packet was dropped. A reason that no case produces fails it.
 func TestDropReasons(t *testing.T) {
 	seen := map[telemetry.DropReason]bool{}
 	for _, c := range dropCases() {
@@ -236,7 +236,7 @@ func TestDropReasons(t *testing.T) {
 			if n := r.sw.Drops()[c.reason] - before; n != 1 {
 				t.Errorf("%d drops counted, want 1", n)
 			}
-			wantLost(t, r, &c)
+			wantDropped(t, r, &c)
 			if c.reason.Sentence() == "" || !strings.HasSuffix(c.reason.Sentence(), ".") {
 				t.Errorf("the reason's sentence is %q", c.reason.Sentence())
 			}

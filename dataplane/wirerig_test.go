@@ -36,7 +36,7 @@ func TestSwitchCrosses(t *testing.T) {
 	wiretest.Same(t, r.sw.Tables())
 	wiretest.Same(t, r.sw.Ports())
 	wiretest.Same(t, r.sw.Workers())
-	wiretest.Same(t, r.sw.Sums())
+	wiretest.Same(t, r.sw.PacketCounters())
 	wiretest.Same(t, r.sw.OffloadStats())
 	wiretest.Same(t, r.sw.Cache())
 	wiretest.Same(t, r.sw.LearnedMACs())

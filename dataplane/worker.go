@@ -32,26 +32,26 @@ const batchSize = flowcache.BatchSize
 // worker moves packets. Everything here belongs to one goroutine, or to whoever
 // holds busy, but for the counters.
 type worker struct {
-	sw        *Switch
-	no        int   // its place among the workers
-	now       int64 // clock of this batch, nanoseconds
-	walk      walk
-	scratch   lookup.Scratch
-	tally     program.Counts
-	timer     timer
-	cache     *cache               // nil when it is off, and for the one outside
-	rec       recording            // for the cache
-	megaflows *flowcache.Megaflows // nil when they are off, and for the one outside
-	out       map[*switchPort]*[]*packet.Frame
-	lastOut   *switchPort // whose queue was used last
-	lastQueue *[]*packet.Frame
-	seen      *portSet        // the ports that out was last cleared for
-	ready     []*switchPort   // ports with frames in out
-	done      []*packet.Frame // frames to release after the batch
-	copies    stock
-	large     stock
-	whole     []*datagram // fragments that may go on
-	joiner    reassembly.Joiner
+	sw          *Switch
+	no          int   // its place among the workers
+	now         int64 // clock of this batch, nanoseconds
+	walk        walk
+	scratch     lookup.Scratch
+	batchCounts program.Counts
+	timer       timer
+	cache       *cache               // nil when it is off, and for the one outside
+	rec         recording            // for the cache
+	megaflows   *flowcache.Megaflows // nil when they are off, and for the one outside
+	out         map[*switchPort]*[]*packet.Frame
+	lastOut     *switchPort // whose queue was used last
+	lastQueue   *[]*packet.Frame
+	seen        *portSet        // the ports that out was last cleared for
+	ready       []*switchPort   // ports with frames in out
+	done        []*packet.Frame // frames to release after the batch
+	copies      stock
+	large       stock
+	whole       []*datagram // fragments that may go on
+	joiner      reassembly.Joiner
 
 	busy    sync.Mutex // held for each round
 	receive atomic.Pointer[receiveSet]
@@ -61,18 +61,18 @@ type worker struct {
 	served  *polled     // the port of the batch since w.now, until it is charged
 	bytes   int         // that the first packets of each batch of the round had
 
-	crowding sched.Crowding
-	crowded  bool // it has been behind for a window: to be relieved after the round
-	poller   *ports.Poller
-	woken    []uint32 // ports that the poller named
-	polling  sched.Polling
-	hold     sched.IdleHold
-	awaits   bool // an answer, and so has left out a look: no port gets quiet meanwhile
-	counts   workerCounts
-	drops    [256][telemetry.NumDropReasons]atomic.Uint64 // dropRing packets by table and reason
-	account  *account                                     // that its packets belong to
-	sums     batchSums                                    // of them, since they were settled
-	dropRing *telemetry.DropRing                          // … and the last of them
+	overload       sched.Overload
+	crowded        bool // it has been behind for a window: to be relieved after the round
+	poller         *ports.Poller
+	woken          []uint32 // ports that the poller named
+	polling        sched.Polling
+	hold           sched.IdleHold
+	awaits         bool // an answer, and so has left out a look: no port gets quiet meanwhile
+	counts         workerCounts
+	drops          [256][telemetry.NumDropReasons]atomic.Uint64 // dropRing packets by table and reason
+	account        *account                                     // that its packets belong to
+	packetCounters batchCounters                                // of them, since they were settled
+	dropRing       *telemetry.DropRing                          // … and the last of them
 }
 
 func newWorker(s *Switch) *worker {
@@ -197,7 +197,7 @@ func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
 		w.ready = append(w.ready, p)
 	}
 	*q = append(*q, f)
-	w.sums.queued++
+	w.packetCounters.queued++
 }
 
 // transmit hands the ports what is queued.
@@ -217,7 +217,7 @@ func (w *worker) transmit() {
 // rest back.
 func (w *worker) flush() {
 	w.endBatch()
-	w.tally.Publish(w.now)
+	w.batchCounts.Publish(w.now)
 	w.dropRing.Publish()
 	w.transmit()
 	if set := w.sw.ports.Load(); set != w.seen {
@@ -257,7 +257,7 @@ func (w *worker) charge(p *polled) {
 		was.share.Spend(took)
 		w.counts.working.Add(uint64(took))
 		was.chargeBatch(took)
-		w.crowded = w.crowding.Note(now, took, was.behind) || w.crowded
+		w.crowded = w.overload.Note(now, took, was.behind) || w.crowded
 	}
 	w.served, w.now = p, now
 }

@@ -27,7 +27,7 @@ import (
 type bell struct {
 	*memory.Port
 	fd    int
-	asked atomic.Int64 // calls of Receive
+	polls atomic.Int64 // calls of Receive
 }
 
 func newBell(t testing.TB, name string) *bell {
@@ -46,7 +46,7 @@ func (b *bell) FD() int { return b.fd }
 func (b *bell) ring() { unix.Write(b.fd, binary.NativeEndian.AppendUint64(nil, 1)) }
 
 func (b *bell) Receive(batch []*packet.Frame) int {
-	b.asked.Add(1)
+	b.polls.Add(1)
 	if n := b.Port.Receive(batch); n > 0 {
 		return n
 	}
@@ -103,9 +103,9 @@ func (r *running) check(err error) {
 // until waits for something to become true.
 func (r *running) until(what string, ok func() bool) {
 	r.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(100 * time.Microsecond) {
+	for end := time.Now().Add(waitAtMost); !ok(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
-			r.Fatalf("%s: not after %v", what, patience)
+			r.Fatalf("%s: not after %v", what, waitAtMost)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestFloodTakesItsTurn(t *testing.T) {
 		run(t, 1, "table=0 actions=drop", ps)
 		select {
 		case <-over:
-		case <-time.After(patience):
+		case <-time.After(waitAtMost):
 			t.Fatal("the other ports starve")
 		}
 	}) // the worker has ended
@@ -236,10 +236,10 @@ func TestQuietPortsAreLeft(t *testing.T) {
 	r := run(t, 1, "table=0 actions=drop", ps)
 	rounds := func() uint64 { return r.sw.Workers()[0].Batches }
 	r.until("the worker runs", func() bool { return rounds() > 500 })
-	before, from := all[50].asked.Load(), rounds()
+	before, from := all[50].polls.Load(), rounds()
 	r.until("it goes on", func() bool { return rounds() > from+1000 })
-	if asked := all[50].asked.Load() - before; asked > 64 {
-		t.Errorf("a quiet port was asked %d times in %d rounds", asked, rounds()-from)
+	if polls := all[50].polls.Load() - before; polls > 64 {
+		t.Errorf("a quiet port was asked %d times in %d rounds", polls, rounds()-from)
 	}
 	for i, b := range all {
 		b.Inject(udp(2, 9, uint32(i)))
@@ -274,9 +274,9 @@ func TestIdleSwitch(t *testing.T) {
 		ps[uint32(i+1)] = all[i]
 	}
 	r := run(t, 2, "table=0 actions=drop", ps)
-	asked := func() (n int64) {
+	polls := func() (n int64) {
 		for _, b := range all {
-			n += b.asked.Load()
+			n += b.polls.Load()
 		}
 		return n
 	}
@@ -284,19 +284,19 @@ func TestIdleSwitch(t *testing.T) {
 		return !slices.ContainsFunc(r.sw.Workers(), func(w telemetry.WorkerStats) bool { return w.Sleeps == 0 })
 	})
 	r.until("no port stays awake", func() bool { // each does for some rounds
-		n := asked()
+		n := polls()
 		time.Sleep(200 * time.Millisecond)
-		return asked() == n
+		return polls() == n
 	})
 	const watch = 3 * time.Second
-	before, sleeps, used := asked(), r.sw.Sleeps(), cpuTime(t)
+	before, sleeps, used := polls(), r.sw.Sleeps(), cpuTime(t)
 	time.Sleep(watch)
-	t.Logf("100 ports, 2 workers, %v: %d calls of Receive, %d sleeps, %.2f %% of a core", watch, asked()-before,
+	t.Logf("100 ports, 2 workers, %v: %d calls of Receive, %d sleeps, %.2f %% of a core", watch, polls()-before,
 		r.sw.Sleeps()-sleeps, 100*(cpuTime(t)-used).Seconds()/watch.Seconds())
 	if n := r.sw.Sleeps() - sleeps; n > 100 {
 		t.Errorf("%d sleeps in %v, want a few", n, watch)
 	}
-	if n := asked() - before; n > 100*100 {
+	if n := polls() - before; n > 100*100 {
 		t.Errorf("idle ports were asked %d times", n)
 	}
 	var wakes uint64
@@ -464,4 +464,4 @@ func testTogether(t *testing.T, workers int) {
 
 // polling is how long these tests wait for what must come: a machine may be
 // busy with something else.
-const patience = 60 * time.Second
+const waitAtMost = 60 * time.Second

@@ -15,11 +15,11 @@ import (
 // awakeRequests is a sched.Awakener that notes what was asked.
 type awakeRequests struct {
 	awake, closed atomic.Bool
-	asked         atomic.Int32
+	count         atomic.Int32
 }
 
 func (r *awakeRequests) Keep(awake bool) error {
-	r.asked.Add(1)
+	r.count.Add(1)
 	r.awake.Store(awake)
 	return nil
 }
@@ -64,8 +64,8 @@ func TestWorkerKeepsAwake(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if f.asked.Load() == 0 || f.awake.Load() {
-		t.Errorf("asked %d times, and last for %v", f.asked.Load(), f.awake.Load())
+	if f.count.Load() == 0 || f.awake.Load() {
+		t.Errorf("asked %d times, and last for %v", f.count.Load(), f.awake.Load())
 	}
 	if sw.Workers()[0].KeptAwake <= 0 {
 		t.Error("the worker's counts have no time")

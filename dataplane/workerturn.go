@@ -83,7 +83,7 @@ func (w *worker) serveTurn(p *polled) int {
 		w.bytes += f.Len()
 	}
 	w.serveAll(p, frames)
-	w.settleSums()
+	w.settlePacketCounters()
 	w.flush()
 	return len(frames)
 }
@@ -118,7 +118,7 @@ func (b *backlog) divide() (ok bool) {
 func (w *worker) nextPart(p *polled) []*packet.Frame {
 	b := &p.backlog
 	if b.parts.Begun() {
-		w.sums.cut++ // the first part is the packet itself
+		w.packetCounters.cut++ // the first part is the packet itself
 	} else {
 		w.account.received.Add(1)
 	}

@@ -102,7 +102,7 @@ func TestTurnsBySegments(t *testing.T) {
 			if other < 0 || other > 1 {
 				t.Errorf("the other port's packets left in turn %d of %d, want the first or the second", other, len(out.turns))
 			}
-			if err := r.sw.Sums().Check(); err != nil {
+			if err := r.sw.PacketCounters().Check(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -165,13 +165,13 @@ func TestMoveAndRemoveMidBatch(t *testing.T) {
 			} else {
 				received = frames
 			}
-			r.until("all that was received is sent", func() bool { return r.sw.Sums().Total.Sent >= received })
-			sums := r.sw.Sums()
-			if err := sums.Check(); err != nil {
+			r.until("all that was received is sent", func() bool { return r.sw.PacketCounters().Total.Sent >= received })
+			counters := r.sw.PacketCounters()
+			if err := counters.Check(); err != nil {
 				t.Error(err)
 			}
-			if sums.Total.Sent != received {
-				t.Errorf("%d frames were sent, want %d", sums.Total.Sent, received)
+			if counters.Total.Sent != received {
+				t.Errorf("%d frames were sent, want %d", counters.Total.Sent, received)
 			}
 		})
 	}

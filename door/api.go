@@ -21,8 +21,8 @@ import (
 //	GET    /v1/groups, /v1/meters     ?format=json
 //	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
 //	GET    /v1/sums                   ?running=1
-//	GET    /v1/answers                AnswerSums
-//	GET    /v1/lost                   ?since=N; LostAnswer
+//	GET    /v1/answers                AnswerCounters
+//	GET    /v1/lost                   ?since=N; DropsAnswer
 //	POST   /v1/bundle                 text (bundle.go)
 //	POST   /v1/relearn                entries that packets learned
 //	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives sums
@@ -32,7 +32,7 @@ import (
 //	POST   /v1/offload/programs       programs for a packet socket that is given, after an upgrade
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
-//	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it lost for it
+//	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it dropped for it
 //	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
 //	POST   /v1/tunnel/egresses/give   the same, with receiving sockets, after an upgrade
 //	GET    /v1/tunnel/path-mtu        ?node=ADDRESS
@@ -101,8 +101,8 @@ type PipelineInfo struct {
 	Names      *flow.Names `json:"names"`
 }
 
-// LostAnswer is lost packets. See Packets.LostSince.
-type LostAnswer struct {
+// DropsAnswer is dropped packets. See Packets.DropsSince.
+type DropsAnswer struct {
 	Packets []telemetry.DroppedPacket `json:"packets"`
 	Next    uint64                    `json:"next"`
 	Missed  uint64                    `json:"missed"`
@@ -151,10 +151,10 @@ type ClassesAnswer struct {
 	ID string `json:"id"`
 }
 
-// ClassSumsAnswer is sums by class, and the learned entries, which have no class yet.
-type ClassSumsAnswer struct {
-	Sums    []dataplane.ClassSum  `json:"sums"`
-	Learned []telemetry.FlowStats `json:"learned"`
+// ClassCountersAnswer is sums by class, and the learned entries, which have no class yet.
+type ClassCountersAnswer struct {
+	Counters []dataplane.ClassSum  `json:"sums"`
+	Learned  []telemetry.FlowStats `json:"learned"`
 }
 
 // LiveLine is a line of a live trace. The first has nothing: packets are watched from then
@@ -172,7 +172,7 @@ type Event struct {
 	Token    string              `json:"token,omitempty"`
 	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
 	// DroppedPackets is how many events this controller has missed because it did not read.
-	Lost uint64 `json:"lost,omitempty"`
+	Missed uint64 `json:"lost,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
 }

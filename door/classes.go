@@ -27,10 +27,10 @@ type classes struct {
 
 // classed is one of them.
 type classed struct {
-	id      string
-	of      map[*flow.Entry]int
-	learned int // the class of learned entries, behind all others
-	sums    ClassSums
+	id       string
+	of       map[*flow.Entry]int
+	learned  int // the class of learned entries, behind all others
+	counters ClassCounters
 }
 
 // errClassesGone is why sums cannot be told any more. The caller registers its classes
@@ -55,8 +55,8 @@ func (c *classes) register(sw Switch, q *ClassesRequest) (string, error) {
 		one.learned = max(one.learned, q.Classes[i]+1)
 		i++
 	}
-	one.sums = sw.ClassSums(one.class)
-	if sw.Generation() != q.Generation || one.sums.Generation() != q.Generation || i != len(q.Classes) {
+	one.counters = sw.ClassCounters(one.class)
+	if sw.Generation() != q.Generation || one.counters.Generation() != q.Generation || i != len(q.Classes) {
 		return "", errClassesGone
 	}
 	c.mu.Lock()
@@ -78,19 +78,19 @@ func (c *classed) class(e *flow.Entry) int {
 }
 
 // sum is the sums of one caller's classes.
-func (c *classes) sum(sw Switch, id string) (*ClassSumsAnswer, error) {
+func (c *classes) sum(sw Switch, id string) (*ClassCountersAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, one := range c.all {
 		if one.id != id {
 			continue
 		}
-		sums, ok := one.sums.Sum()
+		counters, ok := one.counters.Sum()
 		if !ok {
 			return nil, errClassesGone
 		}
 		c.all = append(append(c.all[:i:i], c.all[i+1:]...), one)
-		a := &ClassSumsAnswer{Sums: append([]dataplane.ClassSum(nil), sums[:min(len(sums), one.learned)]...), Learned: learnedOf(sw)}
+		a := &ClassCountersAnswer{Counters: append([]dataplane.ClassSum(nil), counters[:min(len(counters), one.learned)]...), Learned: learnedOf(sw)}
 		return a, nil
 	}
 	return nil, errClassesGone

@@ -314,7 +314,7 @@ func (c *Client) Ports() []telemetry.PortStats {
 	return get[[]telemetry.PortStats](c, "/v1/ports", nil)
 }
 
-// Specimen is the last packet that a port lost for a reason.
+// Specimen is the last packet that a port dropped for a reason.
 func (c *Client) Specimen(no uint32, reason string) ports.Specimen {
 	return get[ports.Specimen](c, portPath(no)+"/specimen", url.Values{"reason": {reason}})
 }
@@ -363,10 +363,10 @@ func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
 	return get[[]telemetry.LearnedMAC](c, "/v1/fdb", nil)
 }
 
-// LostSince are lost packets.
-func (c *Client) LostSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
+// DropsSince are dropped packets.
+func (c *Client) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
 	before := c.Failures()
-	a := get[LostAnswer](c, "/v1/lost", url.Values{"since": {fmt.Sprint(no)}})
+	a := get[DropsAnswer](c, "/v1/lost", url.Values{"since": {fmt.Sprint(no)}})
 	if c.Failures() != before {
 		return nil, no, 0
 	}

@@ -17,20 +17,20 @@ import (
 
 // What a Client asks of packets and of the switch itself.
 
-// Sums are what became of all packets.
-func (c *Client) Sums() *telemetry.SwitchSums {
-	s := get[telemetry.SwitchSums](c, "/v1/sums", nil)
+// PacketCounters are what became of all packets.
+func (c *Client) PacketCounters() *telemetry.SwitchPacketCounters {
+	s := get[telemetry.SwitchPacketCounters](c, "/v1/sums", nil)
 	return &s
 }
 
-// RunningSums are the same without stopping a worker.
-func (c *Client) RunningSums() *telemetry.SwitchSums {
-	s := get[telemetry.SwitchSums](c, "/v1/sums", url.Values{"running": {"1"}})
+// RunningPacketCounters are the same without stopping a worker.
+func (c *Client) RunningPacketCounters() *telemetry.SwitchPacketCounters {
+	s := get[telemetry.SwitchPacketCounters](c, "/v1/sums", url.Values{"running": {"1"}})
 	return &s
 }
 
 // Answers counts what the switch answers in the controller's place.
-func (c *Client) Answers() AnswerSums { return get[AnswerSums](c, "/v1/answers", nil) }
+func (c *Client) Answers() AnswerCounters { return get[AnswerCounters](c, "/v1/answers", nil) }
 
 // Workers are all workers.
 func (c *Client) Workers() []telemetry.WorkerStats {
@@ -202,8 +202,8 @@ type remoteClasses struct {
 	id         string
 }
 
-// ClassSums begins sums over the entries by a class.
-func (c *Client) ClassSums(class func(*flow.Entry) int) ClassSums {
+// ClassCounters begins sums over the entries by a class.
+func (c *Client) ClassCounters(class func(*flow.Entry) int) ClassCounters {
 	r := &remoteClasses{c: c, class: class}
 	q := ClassesRequest{Generation: c.Generation(), Classes: []int{}}
 	for _, f := range c.Flows() {
@@ -218,27 +218,27 @@ func (c *Client) ClassSums(class func(*flow.Entry) int) ClassSums {
 	return r
 }
 
-// Generation implements ClassSums.
+// Generation implements ClassCounters.
 func (r *remoteClasses) Generation() uint64 { return r.generation }
 
-// Sum implements ClassSums.
-func (r *remoteClasses) Sum() (sums []dataplane.ClassSum, ok bool) {
+// Sum implements ClassCounters.
+func (r *remoteClasses) Sum() (counters []dataplane.ClassSum, ok bool) {
 	if r.id == "" {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	var a ClassSumsAnswer
+	var a ClassCountersAnswer
 	if err := r.c.do(ctx, http.MethodGet, "/v1/classes/"+r.id, nil, nil, &a); err != nil {
 		return nil, false
 	}
 	for _, f := range a.Learned {
 		class := r.class(f.Entry)
-		for len(a.Sums) <= class {
-			a.Sums = append(a.Sums, dataplane.ClassSum{})
+		for len(a.Counters) <= class {
+			a.Counters = append(a.Counters, dataplane.ClassSum{})
 		}
-		a.Sums[class].Entries++
-		a.Sums[class].Packets += f.Packets
+		a.Counters[class].Entries++
+		a.Counters[class].Packets += f.Packets
 	}
-	return a.Sums, true
+	return a.Counters, true
 }

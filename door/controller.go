@@ -29,7 +29,7 @@ type controllers struct {
 type controller struct {
 	name, token string
 	events      chan Event
-	lost        uint64
+	missed      uint64
 	successor   chan string // its name
 }
 
@@ -90,11 +90,11 @@ func (c *controllers) tell(e Event) {
 	if c.now == nil {
 		return
 	}
-	e.Lost = c.now.lost
+	e.Missed = c.now.missed
 	select {
 	case c.now.events <- e:
 	default:
-		c.now.lost++
+		c.now.missed++
 	}
 }
 

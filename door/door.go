@@ -65,8 +65,8 @@ type Pipeline interface {
 	Groups() []telemetry.GroupStats
 	Meters() []telemetry.MeterStats
 	Tables() []telemetry.TableStats
-	// ClassSums begins sums over the entries by a class, a small number from 0.
-	ClassSums(class func(*flow.Entry) int) ClassSums
+	// ClassCounters begins sums over the entries by a class, a small number from 0.
+	ClassCounters(class func(*flow.Entry) int) ClassCounters
 	// Apply changes the pipeline, whole or not at all. The error names the entry that is
 	// wrong. Neither the entries nor their actions are written from then on.
 	Apply(*program.Bundle) error
@@ -74,19 +74,19 @@ type Pipeline interface {
 	Relearn([]telemetry.Learned) error
 }
 
-// ClassSums are sums over the entries of one generation. They are for one goroutine.
-type ClassSums interface {
+// ClassCounters are sums over the entries of one generation. They are for one goroutine.
+type ClassCounters interface {
 	// Generation is the pipeline's that they are of.
 	Generation() uint64
 	// Sum is the sums by class, good until the next call. It is not ok when the pipeline
 	// has another generation by now.
-	Sum() (sums []dataplane.ClassSum, ok bool)
+	Sum() (counters []dataplane.ClassSum, ok bool)
 }
 
 // Ports are the ports of a switch that are there already.
 type Ports interface {
 	Ports() []telemetry.PortStats
-	// Specimen is the last packet that a port lost for a reason of its own.
+	// Specimen is the last packet that a port dropped for a reason of its own.
 	Specimen(no uint32, reason string) ports.Specimen
 	// SecurePort says what a port may send from now on.
 	SecurePort(no uint32, security l2.PortSecurity) error
@@ -104,22 +104,22 @@ type Packets interface {
 	TraceLive(*LiveRequest) (Live, error)
 	// PacketOut runs actions on a frame as if it had entered at inPort.
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
-	// LostSince are the lost packets that are kept from a number on, oldest first; they
+	// DropsSince are the dropped packets that are kept from a number on, oldest first; they
 	// are numbered from 0 since the switch began. next is the number to ask with next
 	// time: if next-no is more than len(all), the others came too fast for the caller.
 	// missed is how many packets the switch had no room to number, since it began.
-	LostSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64)
-	// Sums are what became of all packets, at one moment; the workers stand still
-	// meanwhile. RunningSums differ by the packets under way.
-	Sums() *telemetry.SwitchSums
-	RunningSums() *telemetry.SwitchSums
+	DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64)
+	// PacketCounters are what became of all packets, at one moment; the workers stand still
+	// meanwhile. RunningPacketCounters differ by the packets under way.
+	PacketCounters() *telemetry.SwitchPacketCounters
+	RunningPacketCounters() *telemetry.SwitchPacketCounters
 	// Answers counts what became of packets that the switch answers in the controller's
 	// place.
-	Answers() AnswerSums
+	Answers() AnswerCounters
 }
 
-// AnswerSums counts answered packets by the reason for the answer.
-type AnswerSums struct {
+// AnswerCounters counts answered packets by the reason for the answer.
+type AnswerCounters struct {
 	Service Answers `json:"service"` // their Service has no endpoint
 	Policy  Answers `json:"policy"`  // a rule rejects them
 	Length  Answers `json:"length"`  // they are too long for the tunnel

@@ -103,8 +103,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to fu
 // upgradeTo has the controller's connection speak another protocol. If ok is false, the
 // caller has its answer.
 func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
-	if asked := r.Header.Get("Upgrade"); asked != protocol {
-		http.Error(w, fmt.Sprintf("%s takes an upgrade to %s, not to %.40q", r.URL.Path, protocol, asked), http.StatusUpgradeRequired)
+	if wanted := r.Header.Get("Upgrade"); wanted != protocol {
+		http.Error(w, fmt.Sprintf("%s takes an upgrade to %s, not to %.40q", r.URL.Path, protocol, wanted), http.StatusUpgradeRequired)
 		return t, false
 	}
 	if err := s.controllers.admit(r); err != nil {

@@ -210,9 +210,9 @@ func dump[T any](w http.ResponseWriter, r *http.Request, all []T, line func(*byt
 func (s *Server) addPackets(mux *http.ServeMux) {
 	answer(mux, "GET /v1/sums", func(r *http.Request) (any, error) {
 		if r.URL.Query().Get("running") == "1" {
-			return s.sw.RunningSums(), nil
+			return s.sw.RunningPacketCounters(), nil
 		}
-		return s.sw.Sums(), nil
+		return s.sw.PacketCounters(), nil
 	})
 	answer(mux, "GET /v1/answers", func(*http.Request) (any, error) { return s.sw.Answers(), nil })
 	answer(mux, "GET /v1/lost", func(r *http.Request) (any, error) {
@@ -220,8 +220,8 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		if err != nil {
 			return nil, fmt.Errorf("since: %w", err)
 		}
-		var a LostAnswer
-		a.Packets, a.Next, a.Missed = s.sw.LostSince(since)
+		var a DropsAnswer
+		a.Packets, a.Next, a.Missed = s.sw.DropsSince(since)
 		return a, nil
 	})
 	answer(mux, "POST /v1/trace", func(r *http.Request) (any, error) {

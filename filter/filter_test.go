@@ -244,9 +244,9 @@ func TestMatchIsTheProgram(t *testing.T) {
 	}
 }
 
-// TestTypeIsAskedOnce counts the checks that a frame meets which is not wanted: its
+// TestTypeIsReadOnce counts the checks that a frame meets which is not wanted: its
 // type and its protocol.
-func TestTypeIsAskedOnce(t *testing.T) {
+func TestTypeIsReadOnce(t *testing.T) {
 	f := compile(t, "tcp port 80 and host 10.0.0.77")
 	dns := frames()["dns"]
 	for at, n := f.first, 0; ; n++ {

@@ -18,11 +18,11 @@ func Diff(a, b *Key) []FieldID {
 // Unmet lists the fields in which a packet is not as a match asks, under the names
 // that Diff has for them; nil when the match takes it.
 func (m *Match) Unmet(k *Key) []FieldID {
-	asked := *k
-	for i := range asked {
-		asked[i] = asked[i]&^m.Mask[i] | m.Value[i]
+	looked := *k
+	for i := range looked {
+		looked[i] = looked[i]&^m.Mask[i] | m.Value[i]
 	}
-	return Diff(&asked, k)
+	return Diff(&looked, k)
 }
 
 // isUnion says whether a field's bytes are shown under another name too.

@@ -35,7 +35,7 @@ func TestEgressIsAnnounced(t *testing.T) {
 			func() error { return h.Set(&Side{Egresses: []Egress{{v4, 1}, {v6, 2}}}) },
 			func() error {
 				shell(t, "ip address del 192.168.77.112/32 dev eth0", "ip address del fd77::112/128 dev eth0")
-				_, err := h.Mend()
+				_, err := h.Reconcile()
 				return err
 			},
 		} {

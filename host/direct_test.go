@@ -47,7 +47,7 @@ func TestDirectRoutes(t *testing.T) {
 		if err := cleanDirect(func(string) {}); err != nil {
 			t.Fatal(err)
 		}
-		did, err := h.Mend()
+		did, err := h.Reconcile()
 		if err != nil || !slices.Contains(did, "route to 10.10.1.0/24 via 192.168.77.103") {
 			t.Errorf("put back %q, %v", did, err)
 		}

@@ -214,7 +214,7 @@ func (g *guardNode) wantNoChange(t *testing.T) {
 		if out, err := exec.Command("nft", "add table ip strangers").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		if did, err := g.host.Mend(); err != nil || strings.Contains(strings.Join(did, ", "), "nftables") {
+		if did, err := g.host.Reconcile(); err != nil || strings.Contains(strings.Join(did, ", "), "nftables") {
 			t.Errorf("mended %q: %v", did, err)
 		}
 	})

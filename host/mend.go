@@ -21,15 +21,15 @@ import (
 // is not there again. Only what is ours is looked at, and only what is missing or
 // different is made; it is never fought over faster than the caller calls.
 
-// Mend puts back what is not as Up and Set made it, and tells what that was.
-func (h *Host) Mend() (putBack []string, err error) {
+// Reconcile puts back what is not as Up and Set made it, and tells what that was.
+func (h *Host) Reconcile() (putBack []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.base == nil {
 		return nil, nil // Down came first
 	}
 	var errs []error
-	for _, part := range []func() ([]string, error){h.mendSysctls, h.mendThings, h.mendTables} {
+	for _, part := range []func() ([]string, error){h.reconcileSysctls, h.reconcileThings, h.reconcileTables} {
 		did, err := part()
 		putBack, errs = append(putBack, did...), append(errs, err)
 	}
@@ -44,8 +44,8 @@ func (h *Host) TableMoved() bool {
 	return h.table.moved()
 }
 
-// mendSysctls writes the values again. Those that the Node had are in the record.
-func (h *Host) mendSysctls() (did []string, err error) {
+// reconcileSysctls writes the values again. Those that the Node had are in the record.
+func (h *Host) reconcileSysctls() (did []string, err error) {
 	var errs []error
 	for _, s := range h.config.sysctls() {
 		now, err := sysctl.Read(sysctl.Root + s.path)
@@ -61,8 +61,8 @@ func (h *Host) mendSysctls() (did []string, err error) {
 	return did, errors.Join(errs...)
 }
 
-// mendThings makes the gateway's link up, and what hangs on it and on the underlay.
-func (h *Host) mendThings() (did []string, err error) {
+// reconcileThings makes the gateway's link up, and what hangs on it and on the underlay.
+func (h *Host) reconcileThings() (did []string, err error) {
 	link, err := h.config.gateway()
 	if err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (h *Host) mendThings() (did []string, err error) {
 	return did, errors.Join(errs...)
 }
 
-// mendTables writes both tables anew when one of them is not as it was.
-func (h *Host) mendTables() (did []string, err error) {
+// reconcileTables writes both tables anew when one of them is not as it was.
+func (h *Host) reconcileTables() (did []string, err error) {
 	if !h.table.moved() {
 		return nil, nil
 	}

@@ -19,8 +19,8 @@ func shell(t *testing.T, commands ...string) {
 	}
 }
 
-// TestMend takes away one thing after the other: it is back as it was, by its name.
-func TestMend(t *testing.T) {
+// TestReconcile takes away one thing after the other: it is back as it was, by its name.
+func TestReconcile(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestMend(t *testing.T) {
 			{"echo 0 >/proc/sys/net/ipv4/conf/antrea-gw0/route_localnet", "sysctl net/ipv4/conf/antrea-gw0/route_localnet, which was 0"},
 		} {
 			shell(t, s.take)
-			did, err := h.Mend()
+			did, err := h.Reconcile()
 			if err != nil || strings.Join(did, "; ") != s.back {
 				t.Errorf("after %s: put back %q, error %v, want %q", s.take, did, err, s.back)
 			}
@@ -52,21 +52,21 @@ func TestMend(t *testing.T) {
 				t.Errorf("after %s:\n%s\nwant:\n%s", s.take, now, want)
 			}
 		}
-		if did, err := h.Mend(); err != nil || len(did) > 0 {
+		if did, err := h.Reconcile(); err != nil || len(did) > 0 {
 			t.Errorf("with nothing to do: put back %q, error %v", did, err)
 		}
 	})
 }
 
-// TestMendLinkDown: with the gateway's link its IPv6 addresses go, and all routes.
-func TestMendLinkDown(t *testing.T) {
+// TestReconcileLinkDown: with the gateway's link its IPv6 addresses go, and all routes.
+func TestReconcileLinkDown(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
 			t.Fatal(err)
 		}
 		want := state(t) + sideState(t)
 		shell(t, "ip link set antrea-gw0 down")
-		did, err := h.Mend()
+		did, err := h.Reconcile()
 		if err != nil || len(did) < 5 || did[0] != "link antrea-gw0 up" {
 			t.Errorf("put back %q, error %v", did, err)
 		}
@@ -76,9 +76,9 @@ func TestMendLinkDown(t *testing.T) {
 	})
 }
 
-// TestMendLeavesOthers: another program's tables, routes and addresses are nobody's
+// TestReconcileLeavesOthers: another program's tables, routes and addresses are nobody's
 // business, and moving generations alone write nothing.
-func TestMendLeavesOthers(t *testing.T) {
+func TestReconcileLeavesOthers(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if h.TableMoved() {
 			t.Error("the tables moved before anybody touched them")
@@ -88,7 +88,7 @@ func TestMendLeavesOthers(t *testing.T) {
 			t.Error("a new table is no change")
 		}
 		before := state(t)
-		if did, err := h.Mend(); err != nil || len(did) > 0 {
+		if did, err := h.Reconcile(); err != nil || len(did) > 0 {
 			t.Errorf("put back %q, error %v", did, err)
 		}
 		if after := state(t); after != before {
@@ -101,22 +101,22 @@ func TestMendLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestMendTellsWhatFails: the rest is put back.
-func TestMendTellsWhatFails(t *testing.T) {
+// TestReconcileTellsWhatFails: the rest is put back.
+func TestReconcileTellsWhatFails(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
 			t.Fatal(err)
 		}
 		shell(t, "ip link del antrea-gw0", "nft flush ruleset")
-		did, err := h.Mend()
+		did, err := h.Reconcile()
 		if err == nil || !strings.Contains(err.Error(), "antrea-gw0") {
 			t.Errorf("put back %q, error %v", did, err)
 		}
 	})
 }
 
-// TestMendAfterDown leaves the Node alone.
-func TestMendAfterDown(t *testing.T) {
+// TestReconcileAfterDown leaves the Node alone.
+func TestReconcileAfterDown(t *testing.T) {
 	node(t).Do(t, func() {
 		h, err := Up(config())
 		if err != nil {
@@ -126,7 +126,7 @@ func TestMendAfterDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := state(t)
-		if did, err := h.Mend(); err != nil || len(did) > 0 {
+		if did, err := h.Reconcile(); err != nil || len(did) > 0 {
 			t.Errorf("put back %q, error %v", did, err)
 		}
 		if after := state(t); after != before {
@@ -154,7 +154,7 @@ func TestWatch(t *testing.T) {
 		cancel()
 		for range changes { // it ends
 		}
-		if _, err := h.Mend(); err != nil {
+		if _, err := h.Reconcile(); err != nil {
 			t.Error(err)
 		}
 	})

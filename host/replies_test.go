@@ -48,7 +48,7 @@ func TestEgressReplies(t *testing.T) {
 			if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v\n%s", command, err, out)
 			}
-			if did, err := h.Mend(); err != nil || len(did) != 1 || !strings.Contains(did[0], "141") {
+			if did, err := h.Reconcile(); err != nil || len(did) != 1 || !strings.Contains(did[0], "141") {
 				t.Errorf("%s: put back %q, %v", command, did, err)
 			}
 		}

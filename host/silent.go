@@ -13,7 +13,7 @@ import (
 // without a word to who sent them.
 //
 // The zero value is ready to use. It is for one goroutine.
-type Silence struct{ asked map[hop]bool }
+type Silence struct{ probed map[hop]bool }
 
 // hop is a neighbour on a link.
 type hop struct {
@@ -63,25 +63,25 @@ func (s *Silence) hops(gateway string) (map[hop]bool, error) {
 		return n.State&answered != 0 || n.State&(netlink.NUD_FAILED|netlink.NUD_INCOMPLETE) == 0
 	})
 	if len(neighbours) == 0 {
-		s.asked = nil
+		s.probed = nil
 		return nil, nil
 	}
 	skip := 0
 	if link, err := netlink.LinkByName(gateway); err == nil {
 		skip = link.Attrs().Index
 	}
-	asked, silent := map[hop]bool{}, map[hop]bool{}
+	probed, silent := map[hop]bool{}, map[hop]bool{}
 	for _, n := range neighbours {
 		addr, ok := netip.AddrFromSlice(n.IP)
 		if !ok || n.LinkIndex == skip {
 			continue
 		}
 		h := hop{n.LinkIndex, addr.Unmap()}
-		asked[h] = true
-		if n.State&netlink.NUD_FAILED != 0 || s.asked[h] {
+		probed[h] = true
+		if n.State&netlink.NUD_FAILED != 0 || s.probed[h] {
 			silent[h] = true
 		}
 	}
-	s.asked = asked
+	s.probed = probed
 	return silent, nil
 }

@@ -56,20 +56,20 @@ func (p Process) alive() bool {
 
 // end asks the processes to end, waits, and kills those that do not. The error names those
 // that it killed, and has the goroutines of programs in Go.
-func end(all []Process, patience time.Duration) error {
+func end(all []Process, waitAtMost time.Duration) error {
 	signal(all, unix.SIGTERM)
-	left := waitGone(all, patience)
+	left := waitGone(all, waitAtMost)
 	if len(left) == 0 {
 		return nil
 	}
-	err := fmt.Errorf("processes %v did not end within %s of SIGTERM and were killed", left, patience)
+	err := fmt.Errorf("processes %v did not end within %s of SIGTERM and were killed", left, waitAtMost)
 	for _, p := range left {
 		if said := p.quit(); said != "" {
 			err = fmt.Errorf("%w\nprocess %d, after SIGQUIT:\n%s", err, p.PID, said)
 		}
 	}
 	signal(left, unix.SIGKILL)
-	if stuck := waitGone(left, patience); len(stuck) > 0 {
+	if stuck := waitGone(left, waitAtMost); len(stuck) > 0 {
 		return fmt.Errorf("processes %v do not end, even by SIGKILL: %w", stuck, err)
 	}
 	return err
@@ -112,8 +112,8 @@ func signal(all []Process, s unix.Signal) {
 
 // waitGone waits until all have ended, for so long at most, and returns those
 // that have not.
-func waitGone(all []Process, patience time.Duration) []Process {
-	deadline := time.Now().Add(patience)
+func waitGone(all []Process, waitAtMost time.Duration) []Process {
+	deadline := time.Now().Add(waitAtMost)
 	for {
 		var left []Process
 		for _, p := range all {

@@ -75,7 +75,7 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	client := api.NewClient(s.Socket)
 	if err := client.Ready(ctx); err != nil {
 		s.Agent = err.Error()
-	} else if drops, err := client.Lost(ctx, &api.LostQuery{Last: 1}); err == nil && drops.Note != "" {
+	} else if drops, err := client.DroppedPackets(ctx, &api.DropQuery{Last: 1}); err == nil && drops.Note != "" {
 		s.Notes = strings.Split(drops.Note, "\n")
 	}
 	for _, a := range l.State.Agents {

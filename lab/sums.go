@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// Sums is what became of all packets of a Node's switch, since its agent was started.
+// PacketCounters is what became of all packets of a Node's switch, since its agent was started.
 // The error says where the sums do not agree.
-func (l *Lab) Sums(ctx context.Context, node string) (*api.SumsRecord, error) {
-	var r api.SumsRecord
+func (l *Lab) PacketCounters(ctx context.Context, node string) (*api.PacketCountersRecord, error) {
+	var r api.PacketCountersRecord
 	if err := api.NewClient(l.Socket(node)).JSON(ctx, "/sums", nil, &r); err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (l *Lab) Sums(ctx context.Context, node string) (*api.SumsRecord, error) {
 // Accounted says which switch does not know what became of its packets.
 func (l *Lab) Accounted(ctx context.Context) error {
 	for _, n := range l.Topology.Nodes {
-		if _, err := l.Sums(ctx, n.Name); err != nil {
+		if _, err := l.PacketCounters(ctx, n.Name); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}

@@ -40,8 +40,8 @@ func unmet(m *flow.Match, k *flow.Key, n *flow.Names) (texts []string) {
 func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names) string {
 	var one flow.Match
 	for _, protocol := range []flow.FieldID{flow.EthType, flow.IPProto} {
-		if v, asked := m.Get(protocol); !asked.IsZero() && protocol != id {
-			one.Add(protocol, v, asked)
+		if v, mask := m.Get(protocol); !mask.IsZero() && protocol != id {
+			one.Add(protocol, v, mask)
 		}
 	}
 	word := one.Text(n)

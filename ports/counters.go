@@ -14,8 +14,8 @@ import (
 type Counters struct {
 	rxPackets, rxBytes atomic.Uint64
 	txPackets, txBytes atomic.Uint64
-	joined, parted     atomic.Uint64
-	lost               [reasons]atomic.Uint64
+	joined, split      atomic.Uint64
+	dropped            [reasons]atomic.Uint64
 	Specimens          // of what was not sent
 }
 
@@ -35,23 +35,23 @@ func (c *Counters) Sent(packets, bytes int) {
 // beyond the first.
 func (c *Counters) Joined(n int) { c.joined.Add(uint64(n)) }
 
-// Parted counts sent packets that were cut from one frame, beyond the first.
-func (c *Counters) Parted(n int) { c.parted.Add(uint64(n)) }
+// CountSplit counts sent packets that were cut from one frame, beyond the first.
+func (c *Counters) CountSplit(n int) { c.split.Add(uint64(n)) }
 
-// Lost counts n frames lost for a reason; None is ignored.
-func (c *Counters) Lost(r Reason, n int) {
+// CountDrop counts n frames dropped for a reason; None is ignored.
+func (c *Counters) CountDrop(r Reason, n int) {
 	if r != None && n > 0 {
-		c.lost[r].Add(uint64(n))
+		c.dropped[r].Add(uint64(n))
 	}
 }
 
-// Refused counts frames that are not sent for a reason, and keeps the last one as its
+// DropFrames counts frames that are not sent for a reason, and keeps the last one as its
 // specimen; None is ignored.
-func (c *Counters) Refused(r Reason, frames ...*packet.Frame) {
+func (c *Counters) DropFrames(r Reason, frames ...*packet.Frame) {
 	if r == None || len(frames) == 0 {
 		return
 	}
-	c.Lost(r, len(frames))
+	c.CountDrop(r, len(frames))
 	f := frames[len(frames)-1]
 	c.Keep(r.String(), netip.Addr{}, f.Bytes(), f.Len())
 }
@@ -62,7 +62,7 @@ func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) 
 	n, bytes := 0, 0
 	for _, f := range batch {
 		if why := send(f); why != None {
-			c.Refused(why, f)
+			c.DropFrames(why, f)
 			continue
 		}
 		n++
@@ -78,17 +78,17 @@ func (c *Counters) Stats() Stats {
 	s := Stats{
 		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(),
 		TxPackets: c.txPackets.Load(), TxBytes: c.txBytes.Load(),
-		RxJoined: c.joined.Load(), TxParted: c.parted.Load(),
+		RxJoined: c.joined.Load(), TxSplit: c.split.Load(),
 		Reasons: make(map[string]uint64),
 	}
-	for r := range c.lost {
-		s.AddLost(Reason(r), c.lost[r].Load())
+	for r := range c.dropped {
+		s.AddDrops(Reason(r), c.dropped[r].Load())
 	}
 	return s
 }
 
-// AddLost adds n frames lost for a reason to the reason and to its sum.
-func (s *Stats) AddLost(r Reason, n uint64) {
+// AddDrops adds n frames dropped for a reason to the reason and to its sum.
+func (s *Stats) AddDrops(r Reason, n uint64) {
 	if n == 0 || r == None || r >= reasons {
 		return
 	}

@@ -28,9 +28,9 @@ func TestStatsAddUp(t *testing.T) {
 	c.Received(3, 300)
 	c.Sent(2, 200)
 	for r := None; r < reasons; r++ {
-		c.Lost(r, int(r)+1)
+		c.CountDrop(r, int(r)+1)
 	}
-	c.Lost(TxRingFull, 0)
+	c.CountDrop(TxRingFull, 0)
 	s := c.Stats()
 	var all uint64
 	for _, n := range s.Reasons {

@@ -91,6 +91,6 @@ type Offload interface {
 	// before the call. Such an entry was deleted, of another generation, or of a
 	// connection whose word 0 is 0.
 	Settle()
-	// Lost counts packets that took an offload entry and could not be changed or sent.
-	Lost() uint64
+	// Dropped counts packets that took an offload entry and could not be changed or sent.
+	Dropped() uint64
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Reason says why a driver lost a frame. The list is closed; each reason
+// Reason says why a driver dropped a frame. The list is closed; each reason
 // belongs to one of the four counters of Stats that are not packets or bytes.
 type Reason uint8
 
 // The reasons of the drivers that move plain Ethernet frames.
 const (
-	// None is no reason: nothing was lost.
+	// None is no reason: nothing was dropped.
 	None Reason = iota
 	// RxRingFull : frames came faster than Receive took them.
 	RxRingFull

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Specimen is the last packet that a port lost for a reason.
+// Specimen is the last packet that a port dropped for a reason.
 type Specimen struct {
 	Source netip.Addr `json:"source,omitzero"` // that it came from, in a tunnel, or was to go to
 	Length int        `json:"length"`          // in bytes; 0 when there was none

@@ -24,7 +24,7 @@ func (s *Switch) packetIn(pi *telemetry.PacketIn) {
 }
 
 // Answers implements door.Packets.
-func (s *Switch) Answers() door.AnswerSums { return s.answerer.Sums() }
+func (s *Switch) Answers() door.AnswerCounters { return s.answerer.Counters() }
 
 // RunTooLong answers the senders of frames that were too long for the tunnel, as a router
 // does, until ctx ends or changed receives. mtu is the inner MTU of the way to a Node.

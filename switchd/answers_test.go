@@ -102,11 +102,11 @@ func TestRejectsWithoutController(t *testing.T) {
 			t.Errorf("%s: a trace says %q, want %q", s.name, got, s.answer)
 		}
 	}
-	want := door.AnswerSums{Service: door.Answers{Answered: 1}, Policy: door.Answers{Answered: 2}}
+	want := door.AnswerCounters{Service: door.Answers{Answered: 1}, Policy: door.Answers{Answered: 2}}
 	if here, there := r.sw.Answers(), r.client.Answers(); here != want || there != want {
 		t.Errorf("here %+v, there %+v, want %+v", here, there, want)
 	}
-	if err := r.sw.Sums().Check(); err != nil {
+	if err := r.sw.PacketCounters().Check(); err != nil {
 		t.Error(err)
 	}
 }

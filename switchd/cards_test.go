@@ -82,9 +82,9 @@ func TestTunnelDrivers(t *testing.T) {
 	}
 	here, nowhere := netip.MustParseAddr("192.168.77.102"), netip.MustParseAddr("192.168.77.109")
 	for _, s := range []struct {
-		asked, uplink string
-		local         netip.Addr
-		driver, fault string
+		setting, uplink string
+		local           netip.Addr
+		driver, fault   string
 	}{
 		{DriverKernel, "", here, "underlay", ""},
 		{DriverAFXDP, "", here, "uplink", ""},
@@ -96,7 +96,7 @@ func TestTunnelDrivers(t *testing.T) {
 		open := &Opener{Log: slog.New(slog.DiscardHandler)}
 		open.Room(1)
 		node.Do(t, func() {
-			p, err := open.Tunnel(underlay.Config{Local: s.local}, s.asked, s.uplink)
+			p, err := open.Tunnel(underlay.Config{Local: s.local}, s.setting, s.uplink)
 			switch {
 			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
 				t.Errorf("%+v: %v", s, err)

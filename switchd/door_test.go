@@ -125,8 +125,8 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 		"ports":       func(s door.Switch) any { return s.Ports() },
 		"specimen":    func(s door.Switch) any { return s.Specimen(1, "none") },
 		"fdb":         func(s door.Switch) any { return s.LearnedMACs() },
-		"sums":        func(s door.Switch) any { return s.Sums() },
-		"running":     func(s door.Switch) any { return s.RunningSums() },
+		"sums":        func(s door.Switch) any { return s.PacketCounters() },
+		"running":     func(s door.Switch) any { return s.RunningPacketCounters() },
 		"workers":     func(s door.Switch) any { return s.Workers() },
 		"answers":     func(s door.Switch) any { return s.Answers() },
 		"sleeps":      func(s door.Switch) any { return s.Sleeps() },
@@ -241,29 +241,29 @@ func TestClientTraces(t *testing.T) {
 	}
 }
 
-// TestLostIsForAll: several callers each see every lost packet once.
-func TestLostIsForAll(t *testing.T) {
+// TestDropsAreForAll: several callers each see every lost packet once.
+func TestDropsAreForAll(t *testing.T) {
 	r := newRig(t)
 	r.send(t, 1, 53) // no pipeline is loaded
 	r.load(t)
 	for range 2 {
-		all, next, missed := r.client.LostSince(0)
+		all, next, missed := r.client.DropsSince(0)
 		if len(all) != 1 || next != 1 || missed != 0 || all[0].Reason != telemetry.DropNoPipeline || len(all[0].Frame()) == 0 {
 			t.Errorf("lost %+v, next %d, missed %d", all, next, missed)
 		}
 	}
-	if all, next, _ := r.client.LostSince(1); len(all) != 0 || next != 1 {
+	if all, next, _ := r.client.DropsSince(1); len(all) != 0 || next != 1 {
 		t.Errorf("then %+v, next %d", all, next)
 	}
 }
 
-// TestClassSums: sums by class through the socket are those of the entries, and end with
+// TestClassCounters: sums by class through the socket are those of the entries, and end with
 // their generation.
-func TestClassSums(t *testing.T) {
+func TestClassCounters(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
 	class := func(e *flow.Entry) int { return int(e.Table) }
-	here, there := r.sw.ClassSums(class), r.client.ClassSums(class)
+	here, there := r.sw.ClassCounters(class), r.client.ClassCounters(class)
 	r.send(t, 1, 53)
 	h, _ := here.Sum()
 	x, ok := there.Sum()
@@ -352,9 +352,9 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	lost := make(chan uint64, 1)
 	go r.client.Control(ctx, "slow", false, func() { close(begun) }, func(e *door.Event) {
 		<-stuck
-		if e.Lost > 0 {
+		if e.Missed > 0 {
 			select {
-			case lost <- e.Lost:
+			case lost <- e.Missed:
 			default:
 			}
 		}
@@ -387,7 +387,7 @@ func TestSwitchAway(t *testing.T) {
 	if all := c.Flows(); all != nil {
 		t.Errorf("entries %v", all)
 	}
-	if c.Sums() == nil || c.Failures() == 0 {
+	if c.PacketCounters() == nil || c.Failures() == 0 {
 		t.Error("nothing failed")
 	}
 	var away *door.AwayError

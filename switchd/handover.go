@@ -86,8 +86,8 @@ var errHandedOver = errors.New("another switch has taken over")
 
 // hear waits for one of some notes. The descriptors are the caller's; a refusal is an
 // error.
-func hear(t door.Talk, patience time.Duration, what ...string) (n note, fds []int, err error) {
-	if err := t.SetReadDeadline(time.Now().Add(patience)); err != nil {
+func hear(t door.Talk, waitAtMost time.Duration, what ...string) (n note, fds []int, err error) {
+	if err := t.SetReadDeadline(time.Now().Add(waitAtMost)); err != nil {
 		return n, nil, err
 	}
 	fds, err = t.Hear(&n)

@@ -56,7 +56,7 @@ type Process struct {
 	server     *door.Server
 	successors chan *successor // who is ready to take over
 	ends       chan struct{}   // the controller wants the switch to end
-	asked      door.Talk       // is open until it has
+	successor  door.Talk       // is open until it has
 	still      int64           // since when no packet moved in a hand-over
 	how        error           // errHandedOver if the switch ended so
 }
@@ -328,7 +328,7 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case p.ends <- struct{}{}:
-		p.asked = t
+		p.successor = t
 	default: // it ends already; the second caller need not wait
 		t.Close()
 	}

@@ -13,7 +13,7 @@
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing
 //	connections.go  what can be asked of connections
-//	lost.go         the last lost packets
+//	lost.go         the last dropped packets
 //	answers.go      packets that are answered in the controller's place (switchd/reject)
 //	live.go         live traces: which packets to watch
 //	revalidate.go   restored connections against the entries of now
@@ -84,7 +84,7 @@ type Switch struct {
 	clock       func() int64
 	offload     *Offload
 	revalidated counts
-	lost        lostRing
+	drops       dropRing
 	answerer    *reject.Answerer
 	packetIns   func(*telemetry.PacketIn) // Config.PacketIn
 }
@@ -178,9 +178,9 @@ func (s *Switch) closeTable() error {
 	return s.arena.close()
 }
 
-// ClassSums implements door.Pipeline.
-func (s *Switch) ClassSums(class func(*flow.Entry) int) door.ClassSums {
-	return s.Switch.ClassSums(class)
+// ClassCounters implements door.Pipeline.
+func (s *Switch) ClassCounters(class func(*flow.Entry) int) door.ClassCounters {
+	return s.Switch.ClassCounters(class)
 }
 
 // OffloadOff implements door.Self.

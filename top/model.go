@@ -35,7 +35,7 @@ type Model struct {
 	view     View
 	was, now *Reading // was is nil until there are two of one view
 	failed   string   // why the last reading did not come
-	asked    int      // counts up with each question; an answer to an older one is late
+	question int      // counts up with each question; an answer to an older one is late
 
 	by      [numViews]int // column that is sorted by
 	reverse [numViews]bool
@@ -58,7 +58,7 @@ type tickMsg struct{ of int }
 
 // New makes a screen of 80 by 24, until it is told otherwise.
 func New(ctx context.Context, o Options) Model {
-	return Model{o: o, ctx: ctx, width: 80, height: 24, view: o.View, by: sortedBy, asked: 1}
+	return Model{o: o, ctx: ctx, width: 80, height: 24, view: o.View, by: sortedBy, question: 1}
 }
 
 // Run shows the screen on a terminal until somebody ends it, or ctx ends.
@@ -77,7 +77,7 @@ func (m Model) Init() tea.Cmd { return m.read() }
 
 // read asks the agent, in a goroutine of bubbletea.
 func (m Model) read() tea.Cmd {
-	ctx, o, view, of := m.ctx, m.o, m.view, m.asked
+	ctx, o, view, of := m.ctx, m.o, m.view, m.question
 	return func() tea.Msg {
 		r, err := Read(ctx, o.From, view, o.Now)
 		return readMsg{r, err, of}
@@ -86,13 +86,13 @@ func (m Model) read() tea.Cmd {
 
 // later asks again after the interval.
 func (m Model) later() tea.Cmd {
-	of := m.asked
+	of := m.question
 	return tea.Tick(m.o.Every, func(time.Time) tea.Msg { return tickMsg{of} })
 }
 
 // again asks at once; what was asked before is late.
 func (m Model) again() (Model, tea.Cmd) {
-	m.asked++
+	m.question++
 	return m, m.read()
 }
 
@@ -104,7 +104,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case readMsg:
 		return m.take(msg)
 	case tickMsg:
-		if msg.of != m.asked || m.paused {
+		if msg.of != m.question || m.paused {
 			return m, nil
 		}
 		return m.again()
@@ -119,7 +119,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // take takes a reading in. A failed one leaves what there is on the screen.
 func (m Model) take(msg readMsg) (tea.Model, tea.Cmd) {
-	if msg.of != m.asked {
+	if msg.of != m.question {
 		return m, nil
 	}
 	if msg.err != nil {
@@ -271,18 +271,18 @@ func (m Model) title() string {
 	if m.now == nil {
 		return m.o.Title
 	}
-	return m.now.At.Format(time.TimeOnly) + "  " + sums(newRates(m.was, m.now)) + "  " + m.o.Title
+	return m.now.At.Format(time.TimeOnly) + "  " + classCounters(newRates(m.was, m.now)) + "  " + m.o.Title
 }
 
-// sums are packets and bits of all ports, in, out and lost.
-func sums(r *rates) string {
+// classCounters are packets and bits of all ports, in, out and dropped.
+func classCounters(r *rates) string {
 	add := func(at *Reading) (n [5]uint64) {
 		if at == nil {
 			return n
 		}
 		for i := range at.Ports {
 			p := &at.Ports[i]
-			for j, v := range []uint64{p.Rx.Packets, 8 * p.Rx.Bytes, p.Tx.Packets, 8 * p.Tx.Bytes, lost(p)} {
+			for j, v := range []uint64{p.Rx.Packets, 8 * p.Rx.Bytes, p.Tx.Packets, 8 * p.Tx.Bytes, droppedBy(p)} {
 				n[j] += v
 			}
 		}

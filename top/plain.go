@@ -44,7 +44,7 @@ func writePlain(w io.Writer, view View, r *rates) error {
 	columns, rows := views[view].columns, views[view].rows(r)
 	by := sortedBy[view]
 	sortRows(rows, by, columns[by].kind, false)
-	fmt.Fprintf(w, "%s  %s\n", r.now.At.Format(time.RFC3339), sums(r))
+	fmt.Fprintf(w, "%s  %s\n", r.now.At.Format(time.RFC3339), classCounters(r))
 	if r.now.Note != "" {
 		fmt.Fprintln(w, r.now.Note)
 	}

@@ -35,14 +35,14 @@ type Reading struct {
 	Tables      []api.Table
 	Policies    []api.PolicyRecord
 	Connections []api.Counter
-	Lost        []api.LostPacket // the last mostLost that were dropped
+	Drops       []api.DroppedPacket // the last mostDrops that were dropped
 	Reasons     []api.Drop
 	// Note says why there is nothing to show: a pipeline of flow files has no rules.
 	Note string
 }
 
-// mostLost is how many of the last dropped packets are shown.
-const mostLost = 200
+// mostDrops is how many of the last dropped packets are shown.
+const mostDrops = 200
 
 // Read asks for what a view needs. The error says that the agent does not answer.
 func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Reading, error) {
@@ -64,9 +64,9 @@ func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Re
 	case Connections:
 		err = from.JSON(ctx, "/conntrack/stats", nil, &r.Connections)
 	case Drops:
-		var last api.LostPackets
-		err = from.JSON(ctx, "/drops/last", (&api.LostQuery{Last: mostLost}).Values(), &last)
-		r.Lost = last.Packets
+		var last api.DroppedPackets
+		err = from.JSON(ctx, "/drops/last", (&api.DropQuery{Last: mostDrops}).Values(), &last)
+		r.Drops = last.Packets
 	case Reasons:
 		err = from.JSON(ctx, "/drops", nil, &r.Reasons)
 	}

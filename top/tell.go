@@ -25,7 +25,7 @@ func portRows(r *rates) (all []row) {
 		}
 		all = append(all, row{words(p.Name), words(orDash(p.Pod)),
 			r.per(p.Rx.Packets, b.Rx.Packets), r.bits(p.Rx.Bytes, b.Rx.Bytes), r.per(p.Tx.Packets, b.Tx.Packets), r.bits(p.Tx.Bytes, b.Tx.Bytes),
-			r.per(lost(p), lost(b)), percent(p.Load), count(p.Worker), words(p.Driver), words(link)})
+			r.per(droppedBy(p), droppedBy(b)), percent(p.Load), count(p.Worker), words(p.Driver), words(link)})
 	}
 	return all
 }
@@ -33,8 +33,8 @@ func portRows(r *rates) (all []row) {
 // bits is per of bytes, in bits.
 func (r *rates) bits(now, was uint64) cell { return r.per(8*now, 8*was) }
 
-// lost is what a port lost, both ways.
-func lost(p *api.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
+// droppedBy is what a port dropped, both ways.
+func droppedBy(p *api.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
 
 func workerRows(r *rates) (all []row) {
 	was := before(r, func(r *Reading) []api.WorkerRecord { return r.Workers }, func(w *api.WorkerRecord) int { return w.No })
@@ -132,10 +132,10 @@ func (r *rates) drift(now, was uint64) cell {
 	return cell{"-" + c.text, -c.number}
 }
 
-// lostRows are the last packets that were dropped; their number sorts them.
-func lostRows(r *rates) (all []row) {
-	for i := range r.now.Lost {
-		p := &r.now.Lost[i]
+// dropRows are the last packets that were dropped; their number sorts them.
+func dropRows(r *rates) (all []row) {
+	for i := range r.now.Drops {
+		p := &r.now.Drops[i]
 		when := cell{p.Time.Format(time.TimeOnly), float64(p.No)}
 		all = append(all, row{when, words(p.From()), words(orDash(p.Table)), words(p.Reason), words(orDash(p.Object())), words(p.What())})
 	}

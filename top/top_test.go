@@ -59,7 +59,7 @@ func reading(n uint64) *Reading {
 			{Name: "ct_entries", Value: 1000 - 100*n}, {Name: "ct_limit", Value: 262144}, {Name: "ct_zone_entries", Label: "65520", Value: 900},
 			{Name: "ct_created_total", Value: 5000 * n}, {Name: "ct_insert_fail_total", Label: "ct_full"},
 		},
-		Lost: []api.LostPacket{
+		Drops: []api.DroppedPacket{
 			{No: 3*n - 2, Time: start, Packets: 1, Port: trace.Port{No: 36, Pod: "default/client-a"}, Reason: "entry", Table: "IngressDefaultRule",
 				Entry:  &trace.Entry{Objects: []trace.Object{{Object: "NetworkPolicy/default/db-from-web"}}},
 				Packet: "tcp 10.10.0.26:40000 > 10.10.0.25:3306 syn", Destination: "default/db-a"},
@@ -82,18 +82,18 @@ func reading(n uint64) *Reading {
 
 // counters is an agent whose counters go up with each question.
 type counters struct {
-	t     *testing.T
-	asked map[string]int
-	fail  error
+	t        *testing.T
+	requests map[string]int
+	fail     error
 }
 
 func (c *counters) JSON(_ context.Context, path string, _ url.Values, v any) error {
 	if c.fail != nil {
 		return c.fail
 	}
-	r := reading(uint64(c.asked[path]))
-	c.asked[path]++
-	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Reasons, "/drops/last": api.LostPackets{Packets: r.Lost}}[path]
+	r := reading(uint64(c.requests[path]))
+	c.requests[path]++
+	of := map[string]any{"/ports": r.Ports, "/workers": r.Workers, "/tables": r.Tables, "/policies": r.Policies, "/conntrack/stats": r.Connections, "/drops": r.Reasons, "/drops/last": api.DroppedPackets{Packets: r.Drops}}[path]
 	if of == nil {
 		c.t.Errorf("%s is asked for", path)
 	}
@@ -108,8 +108,8 @@ func (c *counters) JSON(_ context.Context, path string, _ url.Values, v any) err
 func screen(view View, width, height int) Model {
 	m := New(context.Background(), Options{Title: "node-a", View: view, Every: time.Second, Now: time.Now})
 	m = told(m, tea.WindowSizeMsg{Width: width, Height: height})
-	m = told(m, readMsg{reading: reading(1), of: m.asked})
-	return told(m, readMsg{reading: reading(2), of: m.asked})
+	m = told(m, readMsg{reading: reading(1), of: m.question})
+	return told(m, readMsg{reading: reading(2), of: m.question})
 }
 
 func told(m Model, msgs ...tea.Msg) Model {
@@ -223,14 +223,14 @@ func TestKeys(t *testing.T) {
 // TestQuestions: a view asks for what it needs, answers to older questions do not
 // count, and a pause asks for nothing.
 func TestQuestions(t *testing.T) {
-	from := &counters{t: t, asked: map[string]int{}}
-	m := New(t.Context(), Options{From: from, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.asked["/ports"]) * time.Second) }})
+	from := &counters{t: t, requests: map[string]int{}}
+	m := New(t.Context(), Options{From: from, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.requests["/ports"]) * time.Second) }})
 	first := m.Init()().(readMsg)
 	m = told(m, first)
-	next, ask := m.Update(tickMsg{m.asked})
+	next, ask := m.Update(tickMsg{m.question})
 	m = told(next.(Model), ask())
-	if m.was == nil || m.now.At.Sub(m.was.At) != time.Second || from.asked["/tables"] != 0 {
-		t.Fatalf("%+v, asked %v", m, from.asked)
+	if m.was == nil || m.now.At.Sub(m.was.At) != time.Second || from.requests["/tables"] != 0 {
+		t.Fatalf("%+v, asked %v", m, from.requests)
 	}
 	next, ask = m.Update(keys("3")[0])
 	m = next.(Model)
@@ -238,11 +238,11 @@ func TestQuestions(t *testing.T) {
 		t.Error("an answer to an older question was taken")
 	}
 	m = told(m, ask())
-	if m.view != Tables || len(m.now.Tables) != 31 || from.asked["/tables"] != 1 {
-		t.Errorf("view %v, asked %v", m.view, from.asked)
+	if m.view != Tables || len(m.now.Tables) != 31 || from.requests["/tables"] != 1 {
+		t.Errorf("view %v, asked %v", m.view, from.requests)
 	}
 	m = told(m, keys(" ")...)
-	if _, ask := m.Update(tickMsg{m.asked}); ask != nil {
+	if _, ask := m.Update(tickMsg{m.question}); ask != nil {
 		t.Error("a question is asked in a pause")
 	}
 	from.fail = errors.New("no agent answers")
@@ -287,8 +287,8 @@ func TestRates(t *testing.T) {
 
 // TestPlain prints lines, and ends by count, by context, or by an agent that is gone.
 func TestPlain(t *testing.T) {
-	from := &counters{t: t, asked: map[string]int{}}
-	o := Options{From: from, View: Reasons, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.asked["/ports"]) * time.Second) }}
+	from := &counters{t: t, requests: map[string]int{}}
+	o := Options{From: from, View: Reasons, Every: time.Millisecond, Now: func() time.Time { return start.Add(time.Duration(from.requests["/ports"]) * time.Second) }}
 	var b bytes.Buffer
 	if err := Plain(t.Context(), o, 2, &b); err != nil {
 		t.Fatal(err)

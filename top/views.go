@@ -39,12 +39,12 @@ var views = [numViews]struct {
 	Rules: {"rules", []column{{"POLICY", text}, {"RULE", text}, {"ACTION", text}, {"SESSIONS/s", number}, {"PACKETS/s", number},
 		{"bit/s", number}, {"DIRECTION", text}, {"SESSIONS", number}, {"STATE", text}}, ruleRows},
 	Connections: {"connections", []column{{"COUNTER", text}, {"OF", text}, {"VALUE", number}, {"CHANGE/s", number}}, connectionRows},
-	Drops:       {"drops", []column{{"TIME", number}, {"FROM", text}, {"TABLE", text}, {"REASON", text}, {"OBJECT", text}, {"PACKET", text}}, lostRows},
+	Drops:       {"drops", []column{{"TIME", number}, {"FROM", text}, {"TABLE", text}, {"REASON", text}, {"OBJECT", text}, {"PACKET", text}}, dropRows},
 	Reasons:     {"reasons", []column{{"TABLE", text}, {"REASON", text}, {"DROPPED/s", number}, {"DROPPED", number}, {"MEANING", text}}, reasonRows},
 }
 
 // sortedBy is the column that a view is sorted by at first: its first rate, or what
-// it lost; dropped packets are, the last one first.
+// it dropped; dropped packets are, the last one first.
 var sortedBy = [numViews]int{Ports: 2, Workers: 2, Tables: 3, Rules: 4, Connections: 3, Drops: 0, Reasons: 2}
 
 // String is the view's name.

@@ -159,7 +159,7 @@ func (p *treePrinter) output(s *Step) {
 	if s.Mark != 0 {
 		p.note("with mark 0x%x%s", s.Mark, bracket(s.Marks))
 	}
-	if s.Lost {
+	if s.Dropped {
 		p.note("but no memory was left for it")
 	}
 }

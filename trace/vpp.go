@@ -263,7 +263,7 @@ func (p *vppPrinter) leaves(s *Step) {
 	if s.Tunnel != nil {
 		p.lines(fmt.Sprintf("tunnel: %s vni %d", s.Tunnel.Dst, s.Tunnel.VNI))
 	}
-	if s.Lost {
+	if s.Dropped {
 		p.lines("no memory was left for it")
 	}
 	p.lines(ethernetLines(s.Frame)...)

@@ -85,7 +85,7 @@ type Step struct {
 	Changes []Change `json:"changes,omitempty"`
 	CT      *CT      `json:"ct,omitempty"`
 	Bucket  *Bucket  `json:"bucket,omitempty"`
-	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Lost says
+	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Dropped says
 	// that no memory was left for it. Frame and Packet, which is in flow syntax, are
 	// also of the entrance of a table that was asked for.
 	Port     *Port    `json:"port,omitempty"`
@@ -94,7 +94,7 @@ type Step struct {
 	Tunnel   *Tunnel  `json:"tunnel,omitempty"`
 	Mark     uint32   `json:"mark,omitempty"`
 	Marks    []string `json:"marks,omitempty"` // Mark in words
-	Lost     bool     `json:"lost,omitempty"`
+	Dropped  bool     `json:"lost,omitempty"`
 	Note     string   `json:"note,omitempty"`   // who gets a packet-in
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Sentence string   `json:"sentence,omitempty"`
@@ -202,7 +202,7 @@ func (w *Walk) At(s *Step) time.Time { return w.Time.Add(time.Duration(s.AfterNS
 // know more of it.
 func (w *Walk) Carried() bool {
 	for i := range w.Steps {
-		if s := &w.Steps[i]; s.Kind == StepOutput && s.Tunnel != nil && !s.Lost {
+		if s := &w.Steps[i]; s.Kind == StepOutput && s.Tunnel != nil && !s.Dropped {
 			return true
 		}
 	}

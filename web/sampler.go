@@ -19,11 +19,11 @@ const (
 type sampler struct {
 	ask func(context.Context) ([]byte, error)
 
-	mu      sync.Mutex
-	streams int
-	last    []byte
-	failed  error
-	asked   time.Time
+	mu          sync.Mutex
+	streams     int
+	last        []byte
+	failed      error
+	requestedAt time.Time
 }
 
 // join makes a place for a stream, if there is one.
@@ -47,9 +47,9 @@ func (s *sampler) leave() {
 func (s *sampler) counters(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.asked) > freshFor {
+	if time.Since(s.requestedAt) > freshFor {
 		s.last, s.failed = s.ask(ctx)
-		s.asked = time.Now()
+		s.requestedAt = time.Now()
 	}
 	return s.last, s.failed
 }

@@ -255,9 +255,9 @@ func TestNoOutsideResource(t *testing.T) {
 
 // TestEvents tells counters in one line each, at once and again, and what is wrong.
 func TestEvents(t *testing.T) {
-	asked := 0
+	requests := 0
 	v := newVisit(t, countersOf(func(context.Context) ([]byte, error) {
-		if asked++; asked == 2 {
+		if requests++; requests == 2 {
 			return nil, errors.New("gone\nfor now")
 		}
 		return []byte("{\n  \"atNS\": 1\n}\n"), nil

@@ -49,7 +49,7 @@ type query struct {
 }
 
 func parseQuery(v url.Values) (query, error) {
-	q := query{table: v.Get("table"), port: v.Get("which"), filter: v.Get("filter"), objects: objectsAsked(v), stats: true}
+	q := query{table: v.Get("table"), port: v.Get("which"), filter: v.Get("filter"), objects: requestedObjects(v), stats: true}
 	for name, to := range map[string]*bool{"names": &q.names, "stats": &q.stats, "sort": &q.sorted, "wide": &q.wide, "explain": &q.explain} {
 		if !v.Has(name) {
 			continue

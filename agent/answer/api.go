@@ -34,7 +34,7 @@ import (
 //	DELETE /conntrack         the same filter, and the connections are gone
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
-//	GET /drops                lost packets by table and reason
+//	GET /drops                dropped packets by table and reason
 //	GET /sums                 what became of packets, by port: sums that agree
 //	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
 //	GET /drops/follow         the same as lines of JSON, and those to come; {"note":"…"} of silent links and Nodes
@@ -67,7 +67,7 @@ var questions = map[string]answer{
 	"/meters": {text: (*Answers).writeMeters, values: func(p *Answers, q query) (any, error) {
 		return p.meterRecords(q), nil
 	}},
-	"/ports": {text: (*Answers).writePorts, values: func(p *Answers, q query) (any, error) { return p.portsAsked(q) }},
+	"/ports": {text: (*Answers).writePorts, values: func(p *Answers, q query) (any, error) { return p.requestedPorts(q) }},
 	"/workers": {text: (*Answers).writeWorkers, values: func(p *Answers, _ query) (any, error) {
 		return p.workerRecords(), nil
 	}},
@@ -92,8 +92,8 @@ var questions = map[string]answer{
 	"/drops": {text: (*Answers).writeDrops, values: func(p *Answers, _ query) (any, error) {
 		return p.dropRecords(), nil
 	}},
-	"/sums": {text: (*Answers).writeSums, values: func(p *Answers, _ query) (any, error) {
-		return p.sumsRecord(), nil
+	"/sums": {text: (*Answers).writePacketCounters, values: func(p *Answers, _ query) (any, error) {
+		return p.packetCountersRecord(), nil
 	}},
 	"/nodes":     objectAnswer((*Answers).nodeRows, nodeKey, func(r api.NodeRecord) api.NodeRecord { return r }, nodeTable),
 	"/watches":   objectAnswer((*Answers).watchRecords, watchKey, func(s kube.WatchStatus) kube.WatchStatus { return s }, watchTable),
@@ -114,8 +114,8 @@ func (p *Answers) Routes(metrics prometheus.Gatherer) *http.ServeMux {
 	}
 	mux.HandleFunc("DELETE /conntrack", p.Honest(p.answerFlush))
 	mux.HandleFunc("GET /explain", p.Honest(p.answerExplain))
-	mux.HandleFunc("GET /drops/last", p.Honest(p.answerLost))
-	mux.HandleFunc("GET /drops/follow", p.answerLostFollow)
+	mux.HandleFunc("GET /drops/last", p.Honest(p.answerDrops))
+	mux.HandleFunc("GET /drops/follow", p.answerDropsFollow)
 	mux.HandleFunc("GET /object", p.Honest(p.answerObject))
 	mux.HandleFunc("GET /counters", p.Honest(func(w http.ResponseWriter, _ *http.Request) { WriteJSON(w, p.counters(), nil) }))
 	mux.HandleFunc("POST /trace", p.Honest(p.answerTrace))

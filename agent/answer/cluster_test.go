@@ -78,7 +78,7 @@ func (c *testCluster) load(name string) *memoryNode {
 		c.Fatal(err)
 	}
 	c.Cleanup(func() {
-		if err := p.Switch.Sums().Check(); err != nil {
+		if err := p.Switch.PacketCounters().Check(); err != nil {
 			c.Error(err)
 		}
 		p.Local.Close()

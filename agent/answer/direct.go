@@ -15,15 +15,15 @@ import (
 // process that asks, over the switch's door. There are no objects behind its entries, as
 // behind those of flow files.
 
-// connectPatience is how long whoever listens at a socket may take to say what it is.
-const connectPatience = 5 * time.Second
+// connectTimeout is how long whoever listens at a socket may take to say what it is.
+const connectTimeout = 5 * time.Second
 
 // Connect is a client of whoever answers at a socket, an agent or a switch. If nobody does,
 // it is a client of an agent, whose first question fails. The error is that of a switch
 // whose door has a version that this program does not speak.
 func Connect(ctx context.Context, socket string) (*api.Client, error) {
 	c := api.NewClient(socket)
-	if !c.IsSwitch(ctx, connectPatience) {
+	if !c.IsSwitch(ctx, connectTimeout) {
 		return c, nil
 	}
 	d := door.Dial(socket)

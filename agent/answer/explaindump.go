@@ -123,14 +123,14 @@ func (h *holders) behind(c *conntrack.Conn) *api.ConnectionObjects {
 		rule      tables.Field
 	}{{tables.Egress, tables.EgressRuleCTLabel}, {tables.Ingress, tables.IngressRuleCTLabel}} {
 		if id := uint32(d.rule.Get(&k).Lo); id != 0 {
-			judged(o, d.direction.String(), id, h.p.Objects.RuleByID(id))
+			decidingRule(o, d.direction.String(), id, h.p.Objects.RuleByID(id))
 		}
 	}
 	return o
 }
 
-// judged notes a rule by its id; nil when it is no more.
-func judged(o *api.ConnectionObjects, direction string, id uint32, rule *policy.RealisedRule) {
+// decidingRule notes a rule by its id; nil when it is no more.
+func decidingRule(o *api.ConnectionObjects, direction string, id uint32, rule *policy.RealisedRule) {
 	if rule == nil {
 		if o.Gone == nil {
 			o.Gone = map[string]uint32{}
@@ -138,10 +138,10 @@ func judged(o *api.ConnectionObjects, direction string, id uint32, rule *policy.
 		o.Gone[direction] = id
 		return
 	}
-	if o.Judged == nil {
-		o.Judged = map[string]api.OriginText{}
+	if o.DecidedBy == nil {
+		o.DecidedBy = map[string]api.OriginText{}
 	}
-	o.Judged[direction] = pipeline.OriginTexts(rule.Origin())[0]
+	o.DecidedBy[direction] = pipeline.OriginTexts(rule.Origin())[0]
 }
 
 // writeConnectionObjects writes them below a connection's line.
@@ -152,7 +152,7 @@ func writeConnectionObjects(o *api.ConnectionObjects, w io.Writer) {
 	}
 	fmt.Fprintf(w, "    # from %s to %s%s\n", o.From, o.To, by)
 	for _, d := range []tables.Direction{tables.Egress, tables.Ingress} {
-		if rule, ok := o.Judged[d.String()]; ok {
+		if rule, ok := o.DecidedBy[d.String()]; ok {
 			fmt.Fprintf(w, "    # %v: %s\n", d, rule)
 		}
 		if id, ok := o.Gone[d.String()]; ok {

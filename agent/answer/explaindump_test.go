@@ -71,9 +71,9 @@ func TestExplainedDump(t *testing.T) {
 func TestExplainedRecords(t *testing.T) {
 	c := seedClient(t)
 	for path, least := range map[string]int{"/flows": 100, "/groups": 8, "/meters": 3} {
-		for _, asked := range []bool{true, false} {
+		for _, explain := range []bool{true, false} {
 			q := url.Values{}
-			if asked {
+			if explain {
 				q.Set("explain", "1")
 			}
 			var all []struct{ Origins []api.OriginText }
@@ -81,8 +81,8 @@ func TestExplainedRecords(t *testing.T) {
 				t.Fatalf("%s: %d, %v", path, len(all), err)
 			}
 			for i, r := range all {
-				if (len(r.Origins) > 0) != asked {
-					t.Errorf("%s, explain %v: record %d has %v", path, asked, i, r.Origins)
+				if (len(r.Origins) > 0) != explain {
+					t.Errorf("%s, explain %v: record %d has %v", path, explain, i, r.Origins)
 				}
 			}
 		}
@@ -151,14 +151,14 @@ func TestExplainedConnection(t *testing.T) {
 	}
 	var all []api.Connection
 	if err := n.client.JSON(t.Context(), "/conntrack", explained, &all); err != nil || len(all) != 1 || all[0].Objects == nil ||
-		all[0].Objects.Judged["Ingress"].Rule != "AllowFromClient" {
+		all[0].Objects.DecidedBy["Ingress"].Rule != "AllowFromClient" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if text := answerTo(t, n.client, "/conntrack", nil); strings.Contains(text, "#") {
 		t.Errorf("explained without being asked:\n%s", text)
 	}
 	gone := &api.ConnectionObjects{From: "a", To: "b"}
-	judged(gone, "Egress", 7, nil)
+	decidingRule(gone, "Egress", 7, nil)
 	var b bytes.Buffer
 	if writeConnectionObjects(gone, &b); b.String() != "    # from a to b\n    # Egress: a rule that is no more (conjunction 7)\n" {
 		t.Errorf("a rule that is no more: %s", b.String())

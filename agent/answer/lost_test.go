@@ -15,10 +15,10 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// lostLast is the last lost packet that a query finds, asked for over the socket.
-func (n *watchedNode) lostLast(t *testing.T, q api.LostQuery) *api.LostPacket {
+// lastDrops is the last lost packet that a query finds, asked for over the socket.
+func (n *watchedNode) lastDrops(t *testing.T, q api.DropQuery) *api.DroppedPacket {
 	t.Helper()
-	all, err := n.client.Lost(t.Context(), &q)
+	all, err := n.client.DroppedPackets(t.Context(), &q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,14 @@ func clientSYN(change func(*packettest.Options)) []byte {
 	return packettest.TCP4(o)
 }
 
-// TestLostNames: a lost packet is told with the Pods, table, entry and policy that
-// it was lost by, and its first bytes.
-func TestLostNames(t *testing.T) {
+// TestDropsNames: a dropped packet is told with the Pods, table, entry and policy that
+// it was dropped by, and its first bytes.
+func TestDropsNames(t *testing.T) {
 	a, b := newWatchedNode(t, "node-a"), newWatchedNode(t, "node-b")
 	before := time.Now()
 	spoofed := clientSYN(func(o *packettest.Options) { o.Src = packettest.Addr("10.10.0.99") })
 	a.send(t, nodeClient, spoofed, packet.Tunnel{}, nodeTunnel)
-	p := a.lostLast(t, api.LostQuery{Reason: "entry"})
+	p := a.lastDrops(t, api.DropQuery{Reason: "entry"})
 	if p.Port.Pod != "default/client-a" || p.Table != "SpoofGuard" || p.Destination != "default/web-b" || p.Source != "" {
 		t.Errorf("spoofed: %s", p.Line())
 	}
@@ -65,7 +65,7 @@ func TestLostNames(t *testing.T) {
 		o.Dst, o.DstPort = podAddress(t, b, "default/db-b"), 3306
 	})
 	b.send(t, nodeTunnel, toDB, far, nodeDB)
-	p = b.lostLast(t, api.LostQuery{Pod: "default/db-b"})
+	p = b.lastDrops(t, api.DropQuery{Pod: "default/db-b"})
 	if p.Table != "IngressDefaultRule" || p.Object() != "NetworkPolicy/default/db-from-web" || p.Source != "default/client-a" {
 		t.Errorf("isolated: %s", p.Line())
 	}
@@ -75,7 +75,7 @@ func TestLostNames(t *testing.T) {
 	for _, n := range []*watchedNode{a, b} {
 		wantBalance(t, n)
 	}
-	if all := b.Lost.Ask(&api.LostQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
+	if all := b.Drops.Ask(&api.DropQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
 		t.Errorf("another Pod's: %+v", all.Packets)
 	}
 }
@@ -96,7 +96,7 @@ func TestForgedMAC(t *testing.T) {
 		{arp, "entry", "with MAC 02:09:00:00:00:00, not the Pod's 5e:b5:e3:a6:90:b7"},
 	} {
 		n.send(t, nodeClient, s.frame, packet.Tunnel{}, nodeTunnel)
-		if p := n.lostLast(t, api.LostQuery{Reason: s.reason}); p.Forged != s.want {
+		if p := n.lastDrops(t, api.DropQuery{Reason: s.reason}); p.Forged != s.want {
 			t.Errorf("%s: %q, want %q", p.Packet, p.Forged, s.want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestForgedMAC(t *testing.T) {
 // wantBalance checks that the Node's sums agree, as the API tells them.
 func wantBalance(t *testing.T, n *watchedNode) {
 	t.Helper()
-	var r api.SumsRecord
+	var r api.PacketCountersRecord
 	if err := n.client.JSON(t.Context(), "/sums", nil, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ func podAddress(t *testing.T, n *watchedNode, pod string) netip.Addr {
 	return ends.IPs[0]
 }
 
-// TestLostKeepsTheLast: of more packets than are kept the youngest stay, in order,
+// TestDropsKeepsTheLast: of more packets than are kept the youngest stay, in order,
 // and who asks again is told the rest only.
-func TestLostKeepsTheLast(t *testing.T) {
+func TestDropsKeepsTheLast(t *testing.T) {
 	n := loadWatched(t, "../../examples/web-app", "node-a", pipeline.Options{Keep: 10})
 	lose := func(count int) {
 		for i := range count {
@@ -143,21 +143,21 @@ func TestLostKeepsTheLast(t *testing.T) {
 		}
 	}
 	lose(25)
-	all := n.Lost.Ask(&api.LostQuery{})
+	all := n.Drops.Ask(&api.DropQuery{})
 	if len(all.Packets) != 10 || all.Packets[0].No != 16 || all.Packets[9].No != 25 || all.Next != 25 {
 		t.Errorf("%d packets, next %d", len(all.Packets), all.Next)
 	}
 	lose(3)
-	if all = n.Lost.Ask(&api.LostQuery{Since: all.Next}); len(all.Packets) != 3 || all.Packets[0].No != 26 {
+	if all = n.Drops.Ask(&api.DropQuery{Since: all.Next}); len(all.Packets) != 3 || all.Packets[0].No != 26 {
 		t.Errorf("since: %d packets", len(all.Packets))
 	}
-	if all = n.Lost.Ask(&api.LostQuery{Last: 2}); len(all.Packets) != 2 || all.Packets[1].No != 28 {
+	if all = n.Drops.Ask(&api.DropQuery{Last: 2}); len(all.Packets) != 2 || all.Packets[1].No != 28 {
 		t.Errorf("last 2: %d packets", len(all.Packets))
 	}
 }
 
-// TestLostFollow: a follower is told what was lost and what is lost after.
-func TestLostFollow(t *testing.T) {
+// TestDropsFollow: a follower is told what was lost and what is lost after.
+func TestDropsFollow(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	spoof := func(port uint16) {
 		n.send(t, nodeClient, clientSYN(func(o *packettest.Options) { o.Src = packettest.Addr("10.10.0.99"); o.SrcPort = port }), packet.Tunnel{}, nodeTunnel)
@@ -167,7 +167,7 @@ func TestLostFollow(t *testing.T) {
 	defer cancel()
 	var got []string
 	enough := errors.New("enough")
-	err := n.client.FollowLost(ctx, &api.LostQuery{Pod: "default/client-a"}, func(p *api.LostPacket) error {
+	err := n.client.FollowDrops(ctx, &api.DropQuery{Pod: "default/client-a"}, func(p *api.DroppedPacket) error {
 		got = append(got, p.Packet)
 		if len(got) == 2 {
 			return enough
@@ -180,18 +180,18 @@ func TestLostFollow(t *testing.T) {
 	}
 }
 
-// TestLostRefuses: a question that makes no sense is answered with what is wrong.
-func TestLostRefuses(t *testing.T) {
+// TestDropsRefuses: a question that makes no sense is answered with what is wrong.
+func TestDropsRefuses(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
-	for _, q := range []api.LostQuery{{Pod: "client-a"}, {Reason: "bad luck"}, {Last: -1}} {
-		if _, err := n.client.Lost(t.Context(), &q); err == nil {
+	for _, q := range []api.DropQuery{{Pod: "client-a"}, {Reason: "bad luck"}, {Last: -1}} {
+		if _, err := n.client.DroppedPackets(t.Context(), &q); err == nil {
 			t.Errorf("%+v is answered", q)
 		}
-		if err := n.client.FollowLost(t.Context(), &q, nil, nil); err == nil {
+		if err := n.client.FollowDrops(t.Context(), &q, nil, nil); err == nil {
 			t.Errorf("%+v is followed", q)
 		}
 	}
-	if _, err := n.client.Lost(t.Context(), &api.LostQuery{Reason: "ct_ful"}); err == nil || !strings.Contains(err.Error(), `there is no reason "ct_ful" (did you mean ct_full?); there are entry, `) {
+	if _, err := n.client.DroppedPackets(t.Context(), &api.DropQuery{Reason: "ct_ful"}); err == nil || !strings.Contains(err.Error(), `there is no reason "ct_ful" (did you mean ct_full?); there are entry, `) {
 		t.Errorf("%v", err)
 	}
 	if _, err := n.client.Get(t.Context(), "/drops/last", map[string][]string{"since": {"x"}}); err == nil {
@@ -203,9 +203,9 @@ func TestLostRefuses(t *testing.T) {
 	}
 }
 
-// TestLostOfNoPod: of a Pod that there is not nothing is told but that, and what may be
+// TestDropsOfNoPod: of a Pod that there is not nothing is told but that, and what may be
 // meant; of one elsewhere, where.
-func TestLostOfNoPod(t *testing.T) {
+func TestDropsOfNoPod(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for pod, want := range map[string]string{
 		"default/client":   "there is no Pod default/client with an address; there is default/client-a, default/client-b",
@@ -213,12 +213,12 @@ func TestLostOfNoPod(t *testing.T) {
 		"default/client-b": "Pod default/client-b is on Node node-b, whose agent tells of what it sends",
 		"default/client-a": "",
 	} {
-		q := api.LostQuery{Pod: pod}
-		all, err := n.client.Lost(t.Context(), &q)
+		q := api.DropQuery{Pod: pod}
+		all, err := n.client.DroppedPackets(t.Context(), &q)
 		got := all.Note
 		if err != nil {
 			got = err.Error()
-			if followed := n.client.FollowLost(t.Context(), &q, nil, nil); followed == nil || followed.Error() != got {
+			if followed := n.client.FollowDrops(t.Context(), &q, nil, nil); followed == nil || followed.Error() != got {
 				t.Errorf("%s: when followed: %v", pod, followed)
 			}
 		}
@@ -228,13 +228,13 @@ func TestLostOfNoPod(t *testing.T) {
 	}
 }
 
-// TestLostText: a packet of another day has its day, and reasons that the table does not
+// TestDropsText: a packet of another day has its day, and reasons that the table does not
 // show have their meaning below it, once.
-func TestLostText(t *testing.T) {
+func TestDropsText(t *testing.T) {
 	now := time.Now()
-	full := api.LostPacket{Time: now, Reason: "ct_full", Meaning: "The connection table is full."}
+	full := api.DroppedPacket{Time: now, Reason: "ct_full", Meaning: "The connection table is full."}
 	var b bytes.Buffer
-	if err := api.WriteLost(&b, []api.LostPacket{{Time: now.Add(-48 * time.Hour), Reason: "entry", Meaning: "no"}, full, full}); err != nil {
+	if err := api.WriteDrops(&b, []api.DroppedPacket{{Time: now.Add(-48 * time.Hour), Reason: "entry", Meaning: "no"}, full, full}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -257,7 +257,7 @@ func TestUnpluggedPod(t *testing.T) {
 	}
 	const down = "default/db-a, whose link db-a is down: what is sent there is lost (port_link_is_down)"
 	for pod, want := range map[string]string{"": "Pod " + down, "default/db-a": "Pod " + down, "default/client-a": ""} {
-		all, err := n.client.Lost(t.Context(), &api.LostQuery{Pod: pod})
+		all, err := n.client.DroppedPackets(t.Context(), &api.DropQuery{Pod: pod})
 		if err != nil || all.Note != want {
 			t.Errorf("%q: %q, %v; want %q", pod, all.Note, err, want)
 		}
@@ -273,7 +273,7 @@ func TestUnpluggedPod(t *testing.T) {
 	if err != nil || !strings.HasPrefix(a.Ways[0].Advice, "set the link up in the Pod") {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if one := (&api.LostPacket{Packets: 1}).What(); one != "1 packet" {
+	if one := (&api.DroppedPacket{Packets: 1}).What(); one != "1 packet" {
 		t.Errorf("%q", one)
 	}
 }

@@ -14,33 +14,33 @@ import (
 // switch does not answer as {"error":"…"}.
 
 const (
-	// followEvery is how often a follower gets new lost packets.
+	// followEvery is how often a follower gets new dropped packets.
 	followEvery = 200 * time.Millisecond
 	// notesEvery is how often links and Nodes are looked at for a follower.
 	notesEvery = time.Second
 )
 
-// lostFollower is a client that gets the lost packets as they come.
-type lostFollower struct {
+// dropFollower is a client that gets the dropped packets as they come.
+type dropFollower struct {
 	p       *Answers
-	q       api.LostQuery
+	q       api.DropQuery
 	to      *json.Encoder
 	flush   func() error
 	severed []pipeline.Severed // as of the last look
 	looked  time.Time
 }
 
-// answerLostFollow sends the last lost packets and those to come, until the client goes
+// answerDropsFollow sends the last dropped packets and those to come, until the client goes
 // away. It also sends a note when a link or a Node becomes silent, and when it answers again.
-func (p *Answers) answerLostFollow(w http.ResponseWriter, r *http.Request) {
+func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 	failed := p.BeginAsking()
-	q, answer, err := p.Lost.First(r.URL.Query())
+	q, answer, err := p.Drops.First(r.URL.Query())
 	if err != nil || failed() != nil {
 		refuse(w, failed, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	f := lostFollower{p: p, q: q, to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, severed: p.Severed(q.Pod), looked: time.Now()}
+	f := dropFollower{p: p, q: q, to: json.NewEncoder(w), flush: http.NewResponseController(w).Flush, severed: p.Severed(q.Pod), looked: time.Now()}
 	f.to.SetEscapeHTML(false)
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -48,7 +48,7 @@ func (p *Answers) answerLostFollow(w http.ResponseWriter, r *http.Request) {
 		select {
 		case now := <-tick.C:
 			failed := p.BeginAsking()
-			answer = p.Lost.Ask(&f.q)
+			answer = p.Drops.Ask(&f.q)
 			answer.Note = f.look(now)
 			if err := failed(); err != nil {
 				_ = f.to.Encode(api.FollowedLine{Error: err.Error()}) // the stream ends either way
@@ -61,14 +61,14 @@ func (p *Answers) answerLostFollow(w http.ResponseWriter, r *http.Request) {
 }
 
 // tell writes an answer's note and packets. The error is that nobody reads any more.
-func (f *lostFollower) tell(answer *api.LostPackets) error {
+func (f *dropFollower) tell(answer *api.DroppedPackets) error {
 	if answer.Note != "" {
 		if err := f.to.Encode(api.FollowedLine{Note: answer.Note}); err != nil {
 			return err
 		}
 	}
 	for i := range answer.Packets {
-		if err := f.to.Encode(api.FollowedLine{LostPacket: &answer.Packets[i]}); err != nil {
+		if err := f.to.Encode(api.FollowedLine{DroppedPacket: &answer.Packets[i]}); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (f *lostFollower) tell(answer *api.LostPackets) error {
 }
 
 // look is what to note of links and Nodes since the last look.
-func (f *lostFollower) look(now time.Time) string {
+func (f *dropFollower) look(now time.Time) string {
 	if now.Sub(f.looked) < notesEvery {
 		return ""
 	}
@@ -88,8 +88,8 @@ func (f *lostFollower) look(now time.Time) string {
 
 // The last dropped packets over the API, as they are: GET /drops/last.
 
-func (p *Answers) answerLost(w http.ResponseWriter, r *http.Request) {
-	_, answer, err := p.Lost.First(r.URL.Query())
+func (p *Answers) answerDrops(w http.ResponseWriter, r *http.Request) {
+	_, answer, err := p.Drops.First(r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -99,5 +99,5 @@ func (p *Answers) answerLost(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	api.WriteLost(w, answer.Packets)
+	api.WriteDrops(w, answer.Packets)
 }

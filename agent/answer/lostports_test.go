@@ -32,22 +32,22 @@ func TestLossReasons(t *testing.T) {
 	}
 }
 
-// TestLostAtPorts: what a port refuses is told as a number, once, with the last of it
+// TestDropsAtPorts: what a port refuses is told as a number, once, with the last of it
 // and the Pods that it was between.
-func TestLostAtPorts(t *testing.T) {
+func TestDropsAtPorts(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	if err := n.ports[nodeTap].Close(); err != nil {
 		t.Fatal(err)
 	}
-	n.lostNone(t, "port_port_is_closed")
+	n.noDrops(t, "port_port_is_closed")
 	for range 3 {
 		n.send(t, nodeClient, clientSYN(func(o *packettest.Options) { o.Dst = podAddress(t, n, "default/web-a"); o.EthDst = webMAC }), packet.Tunnel{}, nodeTunnel)
 	}
-	p := n.lostLast(t, api.LostQuery{Reason: "port_port_is_closed"})
+	p := n.lastDrops(t, api.DropQuery{Reason: "port_port_is_closed"})
 	if p.Packets != 3 || p.Port.Name != "antrea-tc-tap0" || p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.0.24:80 syn (default/web-a) sent by default/client-a" || p.From() != "to antrea-tc-tap0" {
 		t.Errorf("%d packets of %+v: %s", p.Packets, p.Port, p.Line())
 	}
-	if all := n.Lost.Ask(&api.LostQuery{Reason: p.Reason}); len(all.Packets) != 1 {
+	if all := n.Drops.Ask(&api.DropQuery{Reason: p.Reason}); len(all.Packets) != 1 {
 		t.Errorf("told %d times", len(all.Packets))
 	}
 }
@@ -58,19 +58,19 @@ const nodeTap = 34
 // webMAC is web-a's.
 var webMAC = [6]byte{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6}
 
-func (n *watchedNode) lostNone(t *testing.T, reason string) {
+func (n *watchedNode) noDrops(t *testing.T, reason string) {
 	t.Helper()
-	if all := n.Lost.Ask(&api.LostQuery{Reason: reason}); len(all.Packets) != 0 {
+	if all := n.Drops.Ask(&api.DropQuery{Reason: reason}); len(all.Packets) != 0 {
 		t.Errorf("%d packets were lost for %s", len(all.Packets), reason)
 	}
 }
 
-// TestLostToTheAgent: a packet to a Service without endpoints is told as lost, with
+// TestDropsToTheAgent: a packet to a Service without endpoints is told as dropped, with
 // the entry that sent it to the agent, and the Service.
-func TestLostToTheAgent(t *testing.T) {
+func TestDropsToTheAgent(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	n.send(t, nodeClient, syn("10.101.255.29", 1000), packet.Tunnel{}, nodeTunnel)
-	all := n.Lost.Ask(&api.LostQuery{Reason: "no_endpoint"})
+	all := n.Drops.Ask(&api.DropQuery{Reason: "no_endpoint"})
 	if len(all.Packets) != 1 {
 		t.Fatalf("%d packets", len(all.Packets))
 	}

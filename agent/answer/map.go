@@ -14,10 +14,10 @@ import (
 // mapLooks is the map of one generation of the pipeline: what was found out about
 // its entries, so that another look reads counters only.
 type mapLooks struct {
-	mu     sync.Mutex
-	sketch *diagram.Sketch
-	sums   door.ClassSums
-	counts []diagram.Count
+	mu       sync.Mutex
+	sketch   *diagram.Sketch
+	counters door.ClassCounters
+	counts   []diagram.Count
 }
 
 // pipelineMap is the pipeline as it runs now, drawn from its entries, with what
@@ -42,14 +42,14 @@ func (l *mapLooks) now(p *Answers) *diagram.Map {
 	defer l.mu.Unlock()
 	failed := p.BeginAsking()
 	for {
-		if l.sums != nil {
-			if sums, ok := l.sums.Sum(); ok {
-				return l.draw(sums)
+		if l.counters != nil {
+			if counters, ok := l.counters.Sum(); ok {
+				return l.draw(counters)
 			}
 		}
 		l.begin(p.Switch)
 		if failed() != nil {
-			l.sums = nil // another look begins again
+			l.counters = nil // another look begins again
 			return l.draw(nil)
 		}
 	}
@@ -65,15 +65,15 @@ func (l *mapLooks) begin(sw door.Switch) {
 			program.Groups = append(program.Groups, g.Group)
 		}
 		l.sketch = diagram.NewSketch(program, tables.Stage)
-		if l.sums = sw.ClassSums(l.sketch.Class); l.sums.Generation() == before {
+		if l.counters = sw.ClassCounters(l.sketch.Class); l.counters.Generation() == before {
 			return
 		}
 	}
 }
 
-func (l *mapLooks) draw(sums []dataplane.ClassSum) *diagram.Map {
+func (l *mapLooks) draw(counters []dataplane.ClassSum) *diagram.Map {
 	l.counts = l.counts[:0]
-	for _, s := range sums {
+	for _, s := range counters {
 		l.counts = append(l.counts, diagram.Count(s))
 	}
 	return l.sketch.Map(l.counts)

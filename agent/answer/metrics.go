@@ -20,33 +20,33 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	portPackets = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
-	portBytes   = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
-	portDrops   = describe("port_drops_total", "Frames that a port lost, by the driver's reason.", "port", "reason")
-	portNoMAC   = describe("port_macs_not_learned_total", "Frames whose source MAC address NORMAL did not learn, by why: the port's share of the table is full, or the address is configured on another port.", "port", "reason")
-	portUp      = describe("port_up", "1 when the port's link is up, 0 when it is down or gone.", "port", "driver")
-	tablePkts   = describe("table_packets_total", "Packets that were looked up in a table.", "table")
-	tableHits   = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
-	tableSize   = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
-	drops       = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
-	lostMissed  = describe("drops_not_kept_total", "Dropped packets that were lost too fast to be kept for antrail drops; they are counted like all.")
-	policyPkts  = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
-	policyBytes = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
-	sessions    = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
-	rulePkts    = describe("rule_packets_total", "Packets that a policy's rule decided, and those of the connections it allowed.", ruleLabels...)
-	ruleBytes   = describe("rule_bytes_total", "Bytes of the same packets.", ruleLabels...)
-	refusals    = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint; length: too long for the tunnel) and what became of them.", "by", "outcome")
-	auditPkts   = describe("audit_packets_total", "Packets that policies logged.")
-	auditLines  = describe("audit_lines_total", "Lines in the log of policies.")
-	auditLost   = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
-	workerTime  = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
-	workerAwake = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked or beside a garbage collection.", "worker")
-	workerPkts  = describe("worker_packets_total", "Packets that a worker received.", "worker")
-	groupPkts   = describe("group_packets_total", "Packets that came to a group.", "group")
-	groupBytes  = describe("group_bytes_total", "Bytes that came to a group.", "group")
-	meterDrops  = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
-	handedOver  = describe("hand_over_pause_seconds", "Time in which no packet moved when the switch took over from the one before; 0 when it did not.")
-	sleeps      = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
+	portPackets  = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
+	portBytes    = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
+	portDrops    = describe("port_drops_total", "Frames that a port lost, by the driver's reason.", "port", "reason")
+	portNoMAC    = describe("port_macs_not_learned_total", "Frames whose source MAC address NORMAL did not learn, by why: the port's share of the table is full, or the address is configured on another port.", "port", "reason")
+	portUp       = describe("port_up", "1 when the port's link is up, 0 when it is down or gone.", "port", "driver")
+	tablePkts    = describe("table_packets_total", "Packets that were looked up in a table.", "table")
+	tableHits    = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
+	tableSize    = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
+	drops        = describe("dropped_packets_total", "Packets lost in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
+	dropsMissed  = describe("drops_not_kept_total", "Dropped packets that were lost too fast to be kept for antrail drops; they are counted like all.")
+	policyPkts   = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
+	policyBytes  = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
+	sessions     = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
+	rulePkts     = describe("rule_packets_total", "Packets that a policy's rule decided, and those of the connections it allowed.", ruleLabels...)
+	ruleBytes    = describe("rule_bytes_total", "Bytes of the same packets.", ruleLabels...)
+	refusals     = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint; length: too long for the tunnel) and what became of them.", "by", "outcome")
+	auditPkts    = describe("audit_packets_total", "Packets that policies logged.")
+	auditLines   = describe("audit_lines_total", "Lines in the log of policies.")
+	auditDropped = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
+	workerTime   = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
+	workerAwake  = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked or beside a garbage collection.", "worker")
+	workerPkts   = describe("worker_packets_total", "Packets that a worker received.", "worker")
+	groupPkts    = describe("group_packets_total", "Packets that came to a group.", "group")
+	groupBytes   = describe("group_bytes_total", "Bytes that came to a group.", "group")
+	meterDrops   = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
+	handedOver   = describe("hand_over_pause_seconds", "Time in which no packet moved when the switch took over from the one before; 0 when it did not.")
+	sleeps       = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
 // ruleLabels name a rule; rules that are called the same are one.
@@ -55,10 +55,10 @@ var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "a
 // Describe implements prometheus.Collector.
 func (collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		portPackets, portBytes, portDrops, portNoMAC, portUp, tablePkts, tableHits, tableSize, drops, lostMissed, portSums, policyPkts, policyBytes,
-		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditLost, handedOver, sleeps, workerTime, workerAwake, workerPkts,
+		portPackets, portBytes, portDrops, portNoMAC, portUp, tablePkts, tableHits, tableSize, drops, dropsMissed, portCounters, policyPkts, policyBytes,
+		sessions, rulePkts, ruleBytes, refusals, auditPkts, auditLines, auditDropped, handedOver, sleeps, workerTime, workerAwake, workerPkts,
 		cacheEntries, cacheRoom, cacheMegaflows, cacheShapes, cacheEvents, objectStates, objectEdits, groupPkts, groupBytes, meterDrops,
-		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadLost, offloadEvents,
+		offloadEntries, offloadConns, offloadPackets, offloadBytes, offloadDropped, offloadEvents,
 	} {
 		ch <- d
 	}
@@ -92,13 +92,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.p.collectConntrack(ch)
 	c.p.collectCache(ch)
 	c.p.collectOffload(ch)
-	c.p.collectSums(ch)
-	counter(ch, lostMissed, c.p.Lost.MissedSoFar())
+	c.p.collectPacketCounters(ch)
+	counter(ch, dropsMissed, c.p.Drops.MissedSoFar())
 	counter(ch, sleeps, c.p.Switch.Sleeps())
 	gauge(ch, handedOver, c.p.handOverPause().Seconds())
 }
 
-// ports collects what came in and went out by each port, and what it lost.
+// ports collects what came in and went out by each port, and what it dropped.
 func (c collector) ports(ch chan<- prometheus.Metric) {
 	for _, p := range c.p.PortRecords() {
 		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
@@ -189,7 +189,7 @@ func (c collector) packetIns(ch chan<- prometheus.Metric) {
 	if a := c.p.Packets.Audit; a != nil {
 		counter(ch, auditPkts, a.Packets.Load())
 		counter(ch, auditLines, a.Lines.Load())
-		counter(ch, auditLost, a.Lost.Load())
+		counter(ch, auditDropped, a.Dropped.Load())
 	}
 }
 

@@ -14,7 +14,7 @@ var (
 	offloadConns   = describe("offload_connections", "Connections that they are of.")
 	offloadPackets = describe("offload_packets_total", "Packets that passed in the kernel.")
 	offloadBytes   = describe("offload_bytes_total", "Bytes of the same packets.")
-	offloadLost    = describe("offload_lost_total", "Packets that the kernel was to forward and could not change.")
+	offloadDropped = describe("offload_lost_total", "Packets that the kernel was to forward and could not change.")
 	offloadEvents  = describe("offload_events_total", "What became of them; dump-cache explains each.", "event")
 )
 
@@ -32,7 +32,7 @@ func (p *Answers) offloadValues() (all []cacheValue) {
 	add("room", st.Room, "Walks that the kernel has room for.")
 	add("packets", st.Packets, "Packets that passed in the kernel.")
 	add("bytes", st.Bytes, "Bytes of the same packets.")
-	add("lost", st.Lost, "Packets that the kernel was to forward and could not change.")
+	add("lost", st.Dropped, "Packets that the kernel was to forward and could not change.")
 	for i, n := range st.Events {
 		e := telemetry.OffloadEvent(i)
 		add(e.String(), n, e.Sentence())
@@ -47,7 +47,7 @@ func (p *Answers) collectOffload(ch chan<- prometheus.Metric) {
 	gauge(ch, offloadConns, st.Connections)
 	counter(ch, offloadPackets, st.Packets)
 	counter(ch, offloadBytes, st.Bytes)
-	counter(ch, offloadLost, st.Lost)
+	counter(ch, offloadDropped, st.Dropped)
 	for i, n := range st.Events {
 		counter(ch, offloadEvents, n, telemetry.OffloadEvent(i).String())
 	}

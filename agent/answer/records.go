@@ -42,9 +42,9 @@ func (p *Answers) dropRecords() []api.Drop {
 	return all
 }
 
-// portsAsked is all ports, or those of a name, number, link or Pod: a Pod may have
+// requestedPorts is all ports, or those of a name, number, link or Pod: a Pod may have
 // several.
-func (p *Answers) portsAsked(q query) ([]api.PortRecord, error) {
+func (p *Answers) requestedPorts(q query) ([]api.PortRecord, error) {
 	all := p.PortRecords()
 	if q.port == "" {
 		return all, nil

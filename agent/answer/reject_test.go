@@ -163,21 +163,21 @@ func rejectsEverywhere(t *testing.T, c *testCluster, answers map[string][]arriva
 }
 
 // single wants a single frame, at the asker, that is sound and goes back.
-func single(t *testing.T, at string, asked []byte, got []arrival) (question, reply gopacket.Packet) {
+func single(t *testing.T, at string, request []byte, got []arrival) (question, reply gopacket.Packet) {
 	t.Helper()
 	if len(got) != 1 || got[0].at != at {
 		t.Fatalf("arrived: %v, want one answer at %s", got, at)
 	}
-	question, reply = gopacket.NewPacket(asked, layers.LayerTypeEthernet, gopacket.Default), gopackettest.Parse(t, got[0].frame)
+	question, reply = gopacket.NewPacket(request, layers.LayerTypeEthernet, gopacket.Default), gopackettest.Parse(t, got[0].frame)
 	if to := question.LinkLayer().LinkFlow().Src(); reply.LinkLayer().LinkFlow().Dst() != to {
 		t.Errorf("the answer is for %v, want %v", reply.LinkLayer().LinkFlow().Dst(), to)
 	}
 	return question, reply
 }
 
-func wantReset(t *testing.T, at string, asked []byte, got []arrival) {
+func wantReset(t *testing.T, at string, request []byte, got []arrival) {
 	t.Helper()
-	question, reply := single(t, at, asked, got)
+	question, reply := single(t, at, request, got)
 	if have, want := reply.NetworkLayer().NetworkFlow(), question.NetworkLayer().NetworkFlow().Reverse(); have != want {
 		t.Errorf("a reset of %v, want %v", have, want)
 	}
@@ -191,9 +191,9 @@ func wantReset(t *testing.T, at string, asked []byte, got []arrival) {
 }
 
 // wantProhibited wants an ICMP error whose quote the client knows as its own.
-func wantProhibited(t *testing.T, at string, asked []byte, got []arrival) {
+func wantProhibited(t *testing.T, at string, request []byte, got []arrival) {
 	t.Helper()
-	question, reply := single(t, at, asked, got)
+	question, reply := single(t, at, request, got)
 	first := gopacket.Decoder(layers.LayerTypeIPv4)
 	want := [2]uint8{3, 10}
 	if question.Layer(layers.LayerTypeIPv6) != nil {

@@ -17,12 +17,12 @@ import (
 )
 
 // TestSilentNode: who asks what was dropped, or why, is told of a Node that does not
-// answer, and of the last packet that was lost there.
+// answer, and of the last packet that was dropped there.
 func TestSilentNode(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	far := netip.MustParseAddr("192.168.77.103")
 	n.Silent.Store(&[]netip.Addr{far})
-	all, err := n.client.Lost(t.Context(), &api.LostQuery{})
+	all, err := n.client.DroppedPackets(t.Context(), &api.DropQuery{})
 	if want := "Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost"; err != nil || all.Note != want {
 		t.Errorf("%v %q", err, all.Note)
 	}
@@ -47,7 +47,7 @@ func TestSilentNode(t *testing.T) {
 	if err := n.Local.AddPort(s.No, lossy); err != nil {
 		t.Fatal(err)
 	}
-	p := n.lostLast(t, api.LostQuery{Pod: "default/client-a"})
+	p := n.lastDrops(t, api.DropQuery{Pod: "default/client-a"})
 	if p.From() != "to antrea-tun0" || p.Reason != "port_the_node_does_not_answer_arp_or_ndp" || p.Destination != "default/web-b" ||
 		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) sent by default/client-a for the Node 192.168.77.103" {
 		t.Errorf("%s %+v", p.What(), p)
@@ -63,7 +63,7 @@ func TestSilentNodeFollowed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var notes []string
-	err := n.client.FollowLost(ctx, &api.LostQuery{}, func(*api.LostPacket) error { return nil }, func(note string) {
+	err := n.client.FollowDrops(ctx, &api.DropQuery{}, func(*api.DroppedPacket) error { return nil }, func(note string) {
 		notes = append(notes, note)
 		switch len(notes) {
 		case 1:

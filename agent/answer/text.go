@@ -151,7 +151,7 @@ func (p *Answers) writeMeters(w io.Writer, q query) error {
 
 // writePorts prints each port's counters, and what carries it.
 func (p *Answers) writePorts(w io.Writer, q query) error {
-	all, err := p.portsAsked(q)
+	all, err := p.requestedPorts(q)
 	if err != nil {
 		return err
 	}
@@ -264,8 +264,8 @@ var policyKinds = []cluster.Kind{cluster.KindNetworkPolicy, cluster.KindAntreaNe
 // objectParameters are the parameters that name objects.
 var objectParameters = map[string][]cluster.Kind{"pod": {cluster.KindPod}, "service": {cluster.KindService}, "policy": policyKinds}
 
-// objectsAsked are the objects that a question names, by parameter.
-func objectsAsked(v url.Values) map[string]string {
+// requestedObjects are the objects that a question names, by parameter.
+func requestedObjects(v url.Values) map[string]string {
 	all := map[string]string{}
 	for name := range objectParameters {
 		if v.Get(name) != "" {

@@ -207,7 +207,7 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 }
 
 // TestLiveTraceSpoof watches a Pod that lies about its address: it is met by its port,
-// and told as lost.
+// and told as dropped.
 func TestLiveTraceSpoof(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	w := watch(t, api.LiveTraceRequest{Source: "default/client-a", DroppedOnly: true, Text: true}, n)
@@ -357,7 +357,7 @@ func TestLiveTraceOfMany(t *testing.T) {
 	}
 	w.stop()
 	c := <-w.counts
-	if c.Told < 100 || c.Told+c.Lost > c.Matched {
+	if c.Told < 100 || c.Told+c.Missed > c.Matched {
 		t.Errorf("%+v", c)
 	}
 }

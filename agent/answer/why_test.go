@@ -56,10 +56,10 @@ func whyClients(t *testing.T, dir string, nodes ...string) (all []*api.Client) {
 	return all
 }
 
-// asked is a question with its protocol, and the sentence that answers it.
-type asked struct{ from, to, sentence string }
+// whyQuestion is a question with its protocol, and the sentence that answers it.
+type whyQuestion struct{ from, to, sentence string }
 
-func (q *asked) request() *api.WhyRequest {
+func (q *whyQuestion) request() *api.WhyRequest {
 	r := &api.WhyRequest{From: q.from}
 	proto, to, ok := strings.Cut(q.to, " ")
 	if !ok {
@@ -71,7 +71,7 @@ func (q *asked) request() *api.WhyRequest {
 	return r
 }
 
-func (q *asked) ask(t *testing.T, clients []*api.Client) *api.WhyAnswer {
+func (q *whyQuestion) ask(t *testing.T, clients []*api.Client) *api.WhyAnswer {
 	t.Helper()
 	a, err := api.Why(t.Context(), clients, q.request())
 	if err != nil {
@@ -92,9 +92,9 @@ const clientEgress = "no policy decides on egress; "
 // whyStories are policies, and what follows from them.
 var whyStories = []struct {
 	name, policies string
-	asked          []asked
+	questions      []whyQuestion
 }{
-	{"no policy", "", []asked{
+	{"no policy", "", []whyQuestion{
 		{"default/client-a", "default/db-a:3306", "allowed: tcp 3306 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a"},
 		{"default/client-a", "udp default/db-a:53", "allowed: udp 53 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a"},
 		{"default/client-a", "icmp default/db-a", "allowed: icmp from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a"},
@@ -126,7 +126,7 @@ apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: client-out, namespace: default}
 spec: {podSelector: {matchLabels: {app: client}}, policyTypes: [Egress], egress: [{ports: [{protocol: TCP, port: 80}]}]}
-`, []asked{
+`, []whyQuestion{
 		{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; " + clientEgress + "NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"},
 		{"default/web-a", "default/db-a:5432", "denied: NetworkPolicy default/db-closed, NetworkPolicy default/db-web isolate default/db-a for ingress, and no rule allows tcp 5432 from default/web-a"},
 		{"default/client-a", "default/web-a:8080", "denied: NetworkPolicy default/client-out isolates default/client-a for egress, and no rule allows tcp 8080 to default/web-a"},
@@ -171,7 +171,7 @@ apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: db, namespace: default}
 spec: {podSelector: {matchLabels: {app: db}}, policyTypes: [Ingress], ingress: [{ports: [{protocol: TCP, port: 3306}]}]}
-`, []asked{
+`, []whyQuestion{
 		{"default/web-a", "default/db-a:23", "denied: AntreaNetworkPolicy default/guard drops tcp 23 from default/web-a to default/db-a (ingress rule no-telnet, tier securityops, priority 5)"},
 		{"default/web-a", "default/db-a:22", "denied: AntreaNetworkPolicy default/guard rejects tcp 22 from default/web-a to default/db-a (ingress rule no-ssh, tier securityops, priority 5)"},
 		{"default/web-a", "default/db-a:21", "denied: AntreaNetworkPolicy default/guard drops tcp 21 from default/web-a to default/db-a (ingress rule no-ftp, tier securityops, priority 5)"},
@@ -196,7 +196,7 @@ spec:
   priority: 6
   appliedTo: [{podSelector: {matchLabels: {pod: client-a}}}]
   egress: [{name: not-there, action: Drop, to: [{podSelector: {matchLabels: {pod: web-b}}}]}]
-`, []asked{
+`, []whyQuestion{
 		{"default/client-a", "default/web-a:1", "allowed: tcp 1 from default/client-a to default/web-a; " + clientEgress + "ClusterNetworkPolicy onward (ingress rule leave-it, tier application, priority 5) passes it, and nothing behind it decides; it reaches default/web-a"},
 		{"default/client-a", "svc:default/sample-clusterip:80", "denied for 1 of 2 endpoints: ClusterNetworkPolicy far drops tcp 80 from default/client-a to default/web-b by Service default/sample-clusterip (egress rule not-there, tier application, priority 6)"},
 	}},
@@ -209,7 +209,7 @@ apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata: {name: closed, namespace: default}
 spec: {podSelector: {}, policyTypes: [Ingress, Egress]}
-`, []asked{
+`, []whyQuestion{
 		{"default/client-a", "default/web-a:1", "denied: NetworkPolicy default/closed isolates default/client-a for egress, and no rule allows tcp 1 to default/web-a"},
 		{"external", "default/web-a:1", "denied: NetworkPolicy default/closed isolates default/web-a for ingress, and no rule allows tcp 1 from the outside"},
 	}},
@@ -219,7 +219,7 @@ kind: Egress
 metadata: {name: by-a}
 spec: {appliedTo: {podSelector: {matchLabels: {app: db}}}, egressIP: 192.168.77.112}
 status: {egressNode: node-a, egressIP: 192.168.77.112}
-`, []asked{
+`, []whyQuestion{
 		{"default/db-a", "external:443", "allowed: tcp 443 from default/db-a to the outside; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a, as Egress by-a says"},
 		{"default/db-b", "external:443", "allowed: tcp 443 from default/db-b to the outside; " + clientEgress + "it goes to Node node-a through the tunnel; it leaves by antrea-gw0 to the network of Node node-a, as Egress by-a says"},
 	}},
@@ -233,7 +233,7 @@ apiVersion: crd.antrea.io/v1alpha2
 kind: TrafficControl
 metadata: {name: copy}
 spec: {appliedTo: {podSelector: {matchLabels: {app: db}}}, direction: Both, action: Mirror, targetPort: {ovsInternal: {name: antrea-tc-tap2}}}
-`, []asked{
+`, []whyQuestion{
 		{"default/client-a", "default/web-a:1", "allowed: tcp 1 from default/client-a to default/web-a; " + clientEgress + "no policy decides on ingress; it leaves by antrea-tc-tap0 for TrafficControl look; if it comes back by antrea-tc-tap1, it reaches default/web-a"},
 		{"default/web-a", "default/db-b:1", "allowed: tcp 1 from default/web-a to default/db-b; " + clientEgress + "no policy decides on ingress; it leaves by antrea-tc-tap0 for TrafficControl look; if it comes back by antrea-tc-tap1, it goes to Node node-b through the tunnel; it reaches default/db-b"},
 		{"default/client-a", "default/db-a:1", "allowed: tcp 1 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a; a copy leaves by antrea-tc-tap2 for TrafficControl copy"},
@@ -246,7 +246,7 @@ func TestWhy(t *testing.T) {
 	for _, story := range whyStories {
 		t.Run(story.name, func(t *testing.T) {
 			clients := whyClients(t, whyCluster(t, story.policies, nil), "node-a", "node-b")
-			for _, q := range story.asked {
+			for _, q := range story.questions {
 				a := q.ask(t, clients)
 				if a == nil {
 					continue
@@ -369,7 +369,7 @@ func TestWhySeen(t *testing.T) {
 // be it where the packet comes from or where it goes.
 func TestWhyOneNode(t *testing.T) {
 	clients := whyClients(t, whyCluster(t, whyStories[1].policies, nil), "node-a")
-	for _, q := range []asked{
+	for _, q := range []whyQuestion{
 		{"default/web-a", "default/db-b:3306", "undecided: tcp 3306 from default/web-a to default/db-b; no policy decides on egress; it goes to Node node-b through the tunnel; Node node-b, which decides the rest, was not asked"},
 		{"default/web-b", "default/db-a:3306", "undecided: tcp 3306 from default/web-b to default/db-a; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a; Node node-b, where it comes from, was not asked"},
 		{"default/web-a", "svc:default/sample-clusterip", "undecided: tcp 80 from default/web-a to default/web-b by Service default/sample-clusterip; no policy decides on egress; it goes to Node node-b through the tunnel; Node node-b, which decides the rest, was not asked; that holds for 1 of 2 endpoints, and no other is denied"},
@@ -388,8 +388,8 @@ func TestWhyOneNode(t *testing.T) {
 func TestWhySilentNode(t *testing.T) {
 	nobody := api.NewClient("/no/such.sock")
 	clients := append(whyClients(t, whyCluster(t, whyStories[1].policies, nil), "node-a"), nobody)
-	(&asked{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"}).ask(t, clients)
-	for _, q := range []asked{{from: "default/web-a", to: "default/db-b:3306"}, {from: "default/web-b", to: "default/db-a:3306"}} {
+	(&whyQuestion{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"}).ask(t, clients)
+	for _, q := range []whyQuestion{{from: "default/web-a", to: "default/db-b:3306"}, {from: "default/web-b", to: "default/db-a:3306"}} {
 		slices.Reverse(clients)
 		a, err := api.Why(t.Context(), clients, q.request())
 		if err != nil || a.Allowed || !a.Undecided || !slices.ContainsFunc(a.Notes, func(n string) bool { return strings.HasPrefix(n, "no agent answers at /no/such.sock") }) {
@@ -407,7 +407,7 @@ func TestWhyByRoutes(t *testing.T) {
 		return strings.Replace(text, "  tunnel: {name: antrea-tun0, ofPort: 1}\n", "  trafficEncapMode: noEncap\n", 1)
 	})
 	clients := whyClients(t, dir, "node-b", "node-a")
-	for _, q := range []asked{
+	for _, q := range []whyQuestion{
 		{"default/web-a", "default/db-b:3306", "allowed: tcp 3306 from default/web-a to default/db-b; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it goes to Node node-b by the Nodes' own network; it reaches default/db-b"},
 		{"default/client-a", "default/web-b:1", "denied: NetworkPolicy default/client-out isolates default/client-a for egress, and no rule allows tcp 1 to default/web-b"},
 		{"default/web-a", "default/db-b:1", "denied: on Node node-b, NetworkPolicy default/db-closed, NetworkPolicy default/db-web isolate default/db-b for ingress, and no rule allows tcp 1 from default/web-a"},
@@ -438,12 +438,12 @@ func TestWhyErrors(t *testing.T) {
 		{"default/client-a", "igmp default/web-a", "none of tcp, udp"},
 		{"10.10.0.26", "[fd00:10:10::24]:80", "no addresses of one family"},
 	} {
-		_, err := api.Why(t.Context(), clients, (&asked{from: c.from, to: c.to}).request())
+		_, err := api.Why(t.Context(), clients, (&whyQuestion{from: c.from, to: c.to}).request())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
 		}
 	}
-	q := asked{"default/client-a", "default/db-a:1", "denied: default/db-a has no port in this Node's switch"}
+	q := whyQuestion{"default/client-a", "default/db-a:1", "denied: default/db-a has no port in this Node's switch"}
 	q.ask(t, clients)
 	if _, err := api.Why(t.Context(), clients, &api.WhyRequest{Carried: &api.Carried{To: "node-b"}}); err == nil || !strings.Contains(err.Error(), "this is Node node-a") {
 		t.Errorf("a packet for another Node: %v", err)

@@ -218,21 +218,21 @@ func (c *Client) Ready(ctx context.Context) error {
 }
 
 // IsSwitch says whether a switch answers. An agent has no such path.
-func (c *Client) IsSwitch(ctx context.Context, patience time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (c *Client) IsSwitch(ctx context.Context, waitAtMost time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, waitAtMost)
 	defer cancel()
 	_, err := c.Get(ctx, "/v1/switch", nil)
 	return err == nil
 }
 
-// besidePatience is how long a switch may take whose agent does not answer.
-const besidePatience = time.Second
+// besideTimeout is how long a switch may take whose agent does not answer.
+const besideTimeout = time.Second
 
 // switchBeside is the socket of a switch that answers beside an agent's socket: the one
 // that the agent launched, or one of its directory. "" if there is none.
 func switchBeside(socket string) string {
 	for _, s := range []string{config.SwitchSocket(socket), filepath.Join(filepath.Dir(socket), filepath.Base(config.DefaultSwitch))} {
-		if s != socket && NewClient(s).IsSwitch(context.Background(), besidePatience) {
+		if s != socket && NewClient(s).IsSwitch(context.Background(), besideTimeout) {
 			return s
 		}
 	}

@@ -38,10 +38,10 @@ type ConnectionObjects struct {
 	From    string `json:"from,omitempty"`    // who began it
 	To      string `json:"to,omitempty"`      // who serves it
 	Service string `json:"service,omitempty"` // that was asked for
-	// Judged are the rules that allowed it when it began, by direction; Gone those
+	// DecidedBy are the rules that allowed it when it began, by direction; Gone those
 	// whose rule has been removed.
-	Judged map[string]OriginText `json:"judged,omitempty"`
-	Gone   map[string]uint32     `json:"gone,omitempty"`
+	DecidedBy map[string]OriginText `json:"judged,omitempty"`
+	Gone      map[string]uint32     `json:"gone,omitempty"`
 }
 
 // Flushed is how many connections were removed.

@@ -18,27 +18,27 @@ type Counters struct {
 	Connections ConnectionUse `json:"connections"`
 }
 
-// SumsRecord is all sums of the switch, at one moment.
-type SumsRecord struct {
-	Ports []PortSums `json:"ports"`
+// PacketCountersRecord is all sums of the switch, at one moment.
+type PacketCountersRecord struct {
+	Ports []PortPacketCounters `json:"ports"`
 	// Own is what the switch makes itself, Gone the sums of ports that are gone.
-	Own   telemetry.Sums `json:"own"`
-	Gone  telemetry.Sums `json:"gone"`
-	Total telemetry.Sums `json:"total"`
+	Own   telemetry.PacketCounters `json:"own"`
+	Gone  telemetry.PacketCounters `json:"gone"`
+	Total telemetry.PacketCounters `json:"total"`
 	// Fault says where sums do not agree; empty: they do.
 	Fault string `json:"fault,omitempty"`
 }
 
-// PortSums is the sums of a port. What the kernel forwards by itself comes and
+// PortPacketCounters is the sums of a port. What the kernel forwards by itself comes and
 // goes beside them.
-type PortSums struct {
+type PortPacketCounters struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
-	telemetry.Sums
+	telemetry.PacketCounters
 	KernelReceived uint64 `json:"kernelReceived,omitempty"`
 	KernelSent     uint64 `json:"kernelSent,omitempty"`
 	// Joined is packets beyond the first that came in one frame from the wire of a
 	// tunnel, Parted those that frames were cut into for it.
 	Joined uint64 `json:"joined,omitempty"`
-	Parted uint64 `json:"parted,omitempty"`
+	Split  uint64 `json:"parted,omitempty"`
 }

@@ -15,7 +15,7 @@
 //	replay.go       recorded packets, by the entries of now
 //	live.go         real packets, as they pass
 //	watch.go        live traces at several agents
-//	lost.go         lost packets
+//	lost.go         dropped packets
 //	losttext.go     the same as text
 //	why.go          may one end reach another: question and answer
 //	whynodes.go     several Nodes' answers, put together

@@ -14,16 +14,16 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// LostPacket is a packet that was lost.
-type LostPacket struct {
+// DroppedPacket is a packet that was dropped.
+type DroppedPacket struct {
 	// No counts them from 1, since the agent's start.
 	No   uint64    `json:"no"`
 	Time time.Time `json:"time"`
-	// Packets is 1, or how many a port lost since it was last asked: a port counts,
+	// Packets is 1, or how many a port dropped since it was last asked: a port counts,
 	// and keeps the last one that it did not send, or that a tunnel refused.
 	Packets uint64 `json:"packets"`
 	// Port is where it entered, with its Pod, or, when it is Leaving, the port that
-	// lost it on its way out.
+	// dropped it on its way out.
 	Port    trace.Port `json:"port"`
 	Leaving bool       `json:"leaving,omitempty"`
 	Reason  string     `json:"reason"`
@@ -32,7 +32,7 @@ type LostPacket struct {
 	// table-miss, or where no table was asked.
 	Table string       `json:"table,omitempty"`
 	Entry *trace.Entry `json:"entry,omitempty"`
-	CT    *LostCT      `json:"ct,omitempty"`
+	CT    *DroppedCT   `json:"ct,omitempty"`
 	// Source and Destination are the Pods with the packet's addresses, as
 	// namespace/name.
 	Source      string `json:"source,omitempty"`
@@ -46,8 +46,8 @@ type LostPacket struct {
 	Frame trace.Bytes `json:"frame"`
 }
 
-// LostCT is what conntrack had said of a lost packet.
-type LostCT struct {
+// DroppedCT is what conntrack had said of a dropped packet.
+type DroppedCT struct {
 	State string   `json:"state"`
 	Zone  uint16   `json:"zone"`
 	Mark  uint32   `json:"mark,omitempty"`
@@ -55,10 +55,10 @@ type LostCT struct {
 	Marks []string `json:"marks,omitempty"` // mark and label in words
 }
 
-// LostPackets is the answer to GET /drops/last.
-type LostPackets struct {
-	Packets []LostPacket `json:"packets"` // oldest first
-	// Missed were lost too fast to be kept, since the agent's start: the counters
+// DroppedPackets is the answer to GET /drops/last.
+type DroppedPackets struct {
+	Packets []DroppedPacket `json:"packets"` // oldest first
+	// Missed were dropped too fast to be kept, since the agent's start: the counters
 	// have them.
 	Missed uint64 `json:"missed"`
 	// Note says why there is nothing of the Pod that was asked for, if it is elsewhere,
@@ -69,8 +69,8 @@ type LostPackets struct {
 	Next uint64 `json:"next"`
 }
 
-// LostQuery says which lost packets are wanted.
-type LostQuery struct {
+// DropQuery says which dropped packets are wanted.
+type DropQuery struct {
 	Last   int    // at most so many, the youngest; 0 for all
 	Pod    string // namespace/name: that sent it, or that its addresses name
 	Reason string // by its name
@@ -78,7 +78,7 @@ type LostQuery struct {
 }
 
 // Values are the query as parameters.
-func (q *LostQuery) Values() url.Values {
+func (q *DropQuery) Values() url.Values {
 	v := url.Values{}
 	for name, text := range map[string]string{
 		"n": strconv.Itoa(q.Last), "pod": q.Pod, "reason": q.Reason, "since": strconv.FormatUint(q.Since, 10),
@@ -90,30 +90,30 @@ func (q *LostQuery) Values() url.Values {
 	return v
 }
 
-// DroppedPackets asks for the last lost packets.
-func (c *Client) Lost(ctx context.Context, q *LostQuery) (*LostPackets, error) {
-	var all LostPackets
+// DroppedPackets asks for the last dropped packets.
+func (c *Client) DroppedPackets(ctx context.Context, q *DropQuery) (*DroppedPackets, error) {
+	var all DroppedPackets
 	return &all, c.JSON(ctx, "/drops/last", q.Values(), &all)
 }
 
-// FollowedLine is a line of the stream of lost packets.
+// FollowedLine is a line of the stream of dropped packets.
 type FollowedLine struct {
-	*LostPacket
+	*DroppedPacket
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // of the switch; no line follows
 }
 
-// FollowLost calls tell with the last lost packets, and then with each new one, until ctx
-// ends or tell returns an error. If ctx ends, FollowLost returns nil. It calls note with
+// FollowDrops calls tell with the last dropped packets, and then with each new one, until ctx
+// ends or tell returns an error. If ctx ends, FollowDrops returns nil. It calls note with
 // notes on silent links and Nodes.
-func (c *Client) FollowLost(ctx context.Context, q *LostQuery, tell func(*LostPacket) error, note func(string)) error {
+func (c *Client) FollowDrops(ctx context.Context, q *DropQuery, tell func(*DroppedPacket) error, note func(string)) error {
 	resp, err := c.do(ctx, http.MethodGet, "/drops/follow", q.Values(), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	for d := json.NewDecoder(resp.Body); ; {
-		l := FollowedLine{LostPacket: new(LostPacket)}
+		l := FollowedLine{DroppedPacket: new(DroppedPacket)}
 		switch err := d.Decode(&l); {
 		case err == io.EOF, err != nil && ctx.Err() != nil:
 			return nil
@@ -125,7 +125,7 @@ func (c *Client) FollowLost(ctx context.Context, q *LostQuery, tell func(*LostPa
 			note(l.Note)
 			continue
 		}
-		if err := tell(l.LostPacket); err != nil {
+		if err := tell(l.DroppedPacket); err != nil {
 			return err
 		}
 	}

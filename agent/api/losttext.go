@@ -14,14 +14,14 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// LostColumns is what WriteLost prints of a packet.
-const LostColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
+// DropColumns is what WriteDrops prints of a packet.
+const DropColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
 
-// WriteLost prints lost packets as an aligned table, oldest first, and below it what
+// WriteDrops prints dropped packets as an aligned table, oldest first, and below it what
 // their reasons mean: all but that an entry says drop, which the table says itself.
-func WriteLost(w io.Writer, all []LostPacket) error {
+func WriteDrops(w io.Writer, all []DroppedPacket) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, LostColumns)
+	fmt.Fprintln(t, DropColumns)
 	for i := range all {
 		fmt.Fprintln(t, all[i].Line())
 	}
@@ -40,8 +40,8 @@ func WriteLost(w io.Writer, all []LostPacket) error {
 	return nil
 }
 
-// Line is a lost packet in one line, with a tab between its columns (LostColumns).
-func (p *LostPacket) Line() string {
+// Line is a dropped packet in one line, with a tab between its columns (DropColumns).
+func (p *DroppedPacket) Line() string {
 	return strings.Join([]string{
 		clockText(p.Time), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
 		p.What(), p.ctText(), cmp.Or(p.EntryText(), "-"),
@@ -58,8 +58,8 @@ func clockText(t time.Time) string {
 }
 
 // From is the Pod that the packet came from, or the port that it entered by; "to" and
-// the Pod or port that it was to leave by, where that lost it.
-func (p *LostPacket) From() string {
+// the Pod or port that it was to leave by, where that dropped it.
+func (p *DroppedPacket) From() string {
 	who := cmp.Or(p.Port.Pod, p.Port.Name, fmt.Sprintf("port %d", p.Port.No))
 	if p.Leaving {
 		return "to " + who
@@ -67,9 +67,9 @@ func (p *LostPacket) From() string {
 	return who
 }
 
-// What names the packet: its addresses and the Pod that it was for. If it was lost on
+// What names the packet: its addresses and the Pod that it was for. If it was dropped on
 // its way out, What also names the Pod that sent it.
-func (p *LostPacket) What() string {
+func (p *DroppedPacket) What() string {
 	s := p.Packet
 	if s == "" {
 		s = count(int(p.Packets), "packet", "packets")
@@ -94,8 +94,8 @@ func (p *LostPacket) What() string {
 	return s
 }
 
-// How is why and where it was lost.
-func (p *LostPacket) How() string {
+// How is why and where it was dropped.
+func (p *DroppedPacket) How() string {
 	text := p.Reason
 	switch {
 	case p.Table != "":
@@ -109,7 +109,7 @@ func (p *LostPacket) How() string {
 	return text
 }
 
-func (p *LostPacket) ctText() string {
+func (p *DroppedPacket) ctText() string {
 	if p.CT == nil {
 		return "-"
 	}
@@ -117,7 +117,7 @@ func (p *LostPacket) ctText() string {
 }
 
 // EntryText is the entry in short; "" for none.
-func (p *LostPacket) EntryText() string {
+func (p *DroppedPacket) EntryText() string {
 	if p.Entry == nil {
 		return ""
 	}
@@ -136,9 +136,9 @@ func entryShort(e *trace.Entry) string {
 	return text
 }
 
-// Object is what wanted the entry that the packet was lost at: policies, if there
+// Object is what wanted the entry that the packet was dropped at: policies, if there
 // are any, else whatever it is; "" when nothing is known.
-func (p *LostPacket) Object() string {
+func (p *DroppedPacket) Object() string {
 	if p.Entry == nil {
 		return ""
 	}

@@ -56,7 +56,7 @@ func (w *Watch) Run(ctx context.Context) (total telemetry.LiveCounts, err error)
 	g := gathering{watch: w, joiner: trace.Joiner{Wait: halfWait, Alone: len(w.Agents) == 1}, counts: make([]telemetry.LiveCounts, len(w.Agents))}
 	err = g.run(cancel, lines)
 	for _, c := range g.counts {
-		total.Matched, total.Told, total.Lost = total.Matched+c.Matched, total.Told+c.Told, total.Lost+c.Lost
+		total.Matched, total.Told, total.Missed = total.Matched+c.Matched, total.Told+c.Told, total.Missed+c.Missed
 	}
 	return total, err
 }

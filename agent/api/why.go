@@ -66,7 +66,7 @@ type WhyWay struct {
 	Walks   trace.Joined `json:"walks"`
 	// Met is of the entry where a way ends that is denied; nil where no packet ever came.
 	Met *WhyMet `json:"met,omitempty"`
-	// Severed says that what goes to the next Node is lost before it is there.
+	// Severed says that what goes to the next Node is dropped before it is there.
 	Severed bool `json:"severed,omitempty"`
 	// Advice is what to do next, where this way tells.
 	Advice string `json:"advice,omitempty"`
@@ -110,7 +110,7 @@ func (d *WhyDecision) text() string {
 // WhySeen is of all Nodes that were asked together.
 type WhySeen struct {
 	Connections int `json:"connections"` // that are tracked now; 0 or more
-	// Dropped is how many of the packets that are kept as dropped (LostPackets) went
+	// Dropped is how many of the packets that are kept as dropped (DroppedPackets) went
 	// from the first end to the second, ARP for it included.
 	Dropped     int       `json:"dropped"`
 	LastDropped time.Time `json:"lastDropped,omitzero"`

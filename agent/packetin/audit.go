@@ -84,7 +84,7 @@ type Audit struct {
 	Now func() time.Time
 
 	// Packets and Lines count them so far; Lost counts packets that have no line.
-	Packets, Lines, Lost atomic.Uint64
+	Packets, Lines, Dropped atomic.Uint64
 
 	mu      sync.Mutex
 	waiting map[logged]*AuditLine
@@ -117,7 +117,7 @@ func (a *Audit) note(pi *telemetry.PacketIn, v tables.Verdict) {
 	case line != nil:
 		line.Packets++
 	case len(a.order) >= a.limit:
-		a.Lost.Add(1)
+		a.Dropped.Add(1)
 	default:
 		line = a.line(v, port, &f)
 		a.waiting[key], a.order = line, append(a.order, line)
@@ -220,7 +220,7 @@ func (a *Audit) Flush() {
 		return
 	}
 	if len(lines) == a.limit {
-		a.log.Warn("the log of policies is at its limit; packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.Lost.Load())
+		a.log.Warn("the log of policies is at its limit; packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.Dropped.Load())
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

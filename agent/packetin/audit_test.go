@@ -35,7 +35,7 @@ func TestAuditLimit(t *testing.T) {
 	if n := strings.Count(b.String(), "\n"); n != 2 || strings.Count(b.String(), `"packets":2`) != 2 {
 		t.Errorf("%d lines:\n%s", n, b.String())
 	}
-	if p, l, lost := a.Packets.Load(), a.Lines.Load(), a.Lost.Load(); p != 6 || l != 2 || lost != 2 {
+	if p, l, lost := a.Packets.Load(), a.Lines.Load(), a.Dropped.Load(); p != 6 || l != 2 || lost != 2 {
 		t.Errorf("%d packets, %d lines, %d lost; want 6, 2 and 2", p, l, lost)
 	}
 	if !strings.Contains(log.String(), "at its limit") {

@@ -10,13 +10,13 @@
 //	away.go           a switch that does not answer
 //	portrecords.go    ports, with the Pods behind them
 //
-// Lost packets:
+// Dropped packets:
 //
-//	lost.go, lostports.go  the last lost packets, in the tables and at ports
+//	lost.go, lostports.go  the last dropped packets, in the tables and at ports
 //	lostreasons.go         their reasons
 //	linkdrops.go           packets that links drop before ports have them
 //	tunneldrops.go         packets that nftables drop between gateway and tunnel
-//	severed.go             notes on lost packets: Pods without a link, silent Nodes
+//	severed.go             notes on dropped packets: Pods without a link, silent Nodes
 //	linkfault.go           Pods whose links are down or gone
 //	silent.go              Nodes that do not answer ARP or NDP
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// TestLinkDrops: what a link drops since it was first looked at counts as lost at its
+// TestLinkDrops: what a link drops since it was first looked at counts as dropped at its
 // port, if that is a packet socket.
 func TestLinkDrops(t *testing.T) {
 	const head = "Inter-|   Receive                                                |  Transmit\n face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"

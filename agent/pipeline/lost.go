@@ -24,18 +24,18 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Dropped packets, with the names and objects that they had when they were lost. The
+// Dropped packets, with the names and objects that they had when they were dropped. The
 // switch keeps some for each worker (dataplane/lost.go); here the last ones of all
 // workers are kept, whoever asks or not.
 
-// lostLog is the last lost packets. Any goroutine may ask it.
-type lostLog struct {
+// dropLog is the last dropped packets. Any goroutine may ask it.
+type dropLog struct {
 	p *Pipeline
 
 	mu     sync.Mutex
 	names  Walker // of ports, entries and objects
 	owners owners
-	ring   []api.LostPacket
+	ring   []api.DroppedPacket
 	next   uint64 // No of the next one, less 1
 	missed uint64 // by the switch and by pending
 	seen   uint64 // number of the next packet of the switch
@@ -47,16 +47,16 @@ type lostLog struct {
 	unkept   uint64 // those that there was no room for
 }
 
-// newLostLog makes the log of a pipeline's lost packets. It keeps as many as keep says, and
+// newDropLog makes the log of a pipeline's dropped packets. It keeps as many as keep says, and
 // the default number if keep is 0.
-func newLostLog(p *Pipeline, keep int) *lostLog {
-	return &lostLog{p: p, names: Walker{Pipeline: p}, Ports: portLosses{}, ring: make([]api.LostPacket, 0, cmp.Or(keep, config.DefaultKeep))}
+func newDropLog(p *Pipeline, keep int) *dropLog {
+	return &dropLog{p: p, names: Walker{Pipeline: p}, Ports: portLosses{}, ring: make([]api.DroppedPacket, 0, cmp.Or(keep, config.DefaultKeep))}
 }
 
 // Since is the packets kept that are younger than No, oldest first, and that want
-// takes. Missed is how many were lost too fast to be kept at all. Next is the No to
+// takes. Missed is how many were dropped too fast to be kept at all. Next is the No to
 // ask with next.
-func (l *lostLog) Since(no uint64, want func(*api.LostPacket) bool) (all []api.LostPacket, missed, next uint64) {
+func (l *dropLog) Since(no uint64, want func(*api.DroppedPacket) bool) (all []api.DroppedPacket, missed, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.take()
@@ -69,16 +69,16 @@ func (l *lostLog) Since(no uint64, want func(*api.LostPacket) bool) (all []api.L
 	return all, l.missed, l.next
 }
 
-// MissedSoFar is how many packets were lost too fast to be kept.
-func (l *lostLog) MissedSoFar() uint64 {
-	_, missed, _ := l.Since(math.MaxUint64, func(*api.LostPacket) bool { return false })
+// MissedSoFar is how many packets were dropped too fast to be kept.
+func (l *dropLog) MissedSoFar() uint64 {
+	_, missed, _ := l.Since(math.MaxUint64, func(*api.DroppedPacket) bool { return false })
 	return missed
 }
 
 // take takes over what the switch has noted: nothing if the switch fails to answer.
-func (l *lostLog) take() {
+func (l *dropLog) take() {
 	failed := l.p.BeginAsking()
-	all, next, missed := l.p.Switch.LostSince(l.seen)
+	all, next, missed := l.p.Switch.DropsSince(l.seen)
 	ports := l.p.portStats()
 	if failed() != nil {
 		return
@@ -98,10 +98,10 @@ func (l *lostLog) take() {
 		l.describe(&r)
 		lost = append(lost, r)
 	}
-	refused, unkept := l.refused()
+	refused, unkept := l.droppedAtPorts()
 	lost = append(lost, refused...)
 	l.missed = missed + unkept
-	slices.SortStableFunc(lost, func(a, b api.LostPacket) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(lost, func(a, b api.DroppedPacket) int { return a.Time.Compare(b.Time) })
 	for _, r := range lost {
 		l.keep(r)
 	}
@@ -109,7 +109,7 @@ func (l *lostLog) take() {
 
 // advance notes the number of the next packet of the switch after n were read. It gives
 // how many went before they were asked for. A switch that has started again numbers from 0.
-func (l *lostLog) advance(next uint64, n int) (late uint64) {
+func (l *dropLog) advance(next uint64, n int) (late uint64) {
 	if l.seen > 0 && next >= l.seen {
 		l.late += next - l.seen - uint64(n)
 	}
@@ -118,7 +118,7 @@ func (l *lostLog) advance(next uint64, n int) (late uint64) {
 }
 
 // keep puts a packet into the ring.
-func (l *lostLog) keep(r api.LostPacket) {
+func (l *dropLog) keep(r api.DroppedPacket) {
 	l.next++
 	r.No = l.next
 	if at := int((l.next - 1) % uint64(cap(l.ring))); at < len(l.ring) {
@@ -128,10 +128,10 @@ func (l *lostLog) keep(r api.LostPacket) {
 	}
 }
 
-// record gives a lost packet its names.
-func (l *lostLog) record(p *telemetry.DroppedPacket, when time.Time) api.LostPacket {
+// record gives a dropped packet its names.
+func (l *dropLog) record(p *telemetry.DroppedPacket, when time.Time) api.DroppedPacket {
 	n := l.p.Switch.Names()
-	r := api.LostPacket{
+	r := api.DroppedPacket{
 		Time: when, Packets: 1, Port: l.names.port(n, p.Port), Reason: p.Reason.String(), Meaning: p.Reason.Sentence(),
 		Tunnel: tunnelOf(&p.Tunnel), Length: p.Length, Frame: append(trace.Bytes(nil), p.Frame()...),
 	}
@@ -142,13 +142,13 @@ func (l *lostLog) record(p *telemetry.DroppedPacket, when time.Time) api.LostPac
 		r.Entry = l.names.entry(n, &telemetry.Step{Kind: telemetry.StepEntry, Entry: p.Entry})
 	}
 	if p.CT.State != 0 {
-		r.CT = lostCT(&p.CT, tables.MarkNames{Names: n})
+		r.CT = droppedCT(&p.CT, tables.MarkNames{Names: n})
 	}
 	return r
 }
 
 // describe says what a packet is, from its first bytes.
-func (l *lostLog) describe(r *api.LostPacket) {
+func (l *dropLog) describe(r *api.DroppedPacket) {
 	whole := wholeOf(r.Frame, r.Length)
 	r.Packet = trace.Summary(whole)
 	r.Source, r.Destination = l.owners.of(whole)
@@ -156,8 +156,8 @@ func (l *lostLog) describe(r *api.LostPacket) {
 }
 
 // forged says what a Pod's packet has for a source that is not the Pod's, if that is why
-// it was lost.
-func (p *Pipeline) forged(r *api.LostPacket, frame []byte) string {
+// it was dropped.
+func (p *Pipeline) forged(r *api.DroppedPacket, frame []byte) string {
 	spoofed := r.Table == "SpoofGuard" || r.Table == "ARPSpoofGuard" || r.Reason == telemetry.DropForeignMAC.String()
 	if !spoofed || p.Objects == nil {
 		return ""
@@ -197,20 +197,20 @@ func wholeOf(head []byte, n int) []byte {
 	return b
 }
 
-func lostCT(c *telemetry.DroppedCT, marks tables.MarkNames) *api.LostCT {
+func droppedCT(c *telemetry.DroppedCT, marks tables.MarkNames) *api.DroppedCT {
 	k := c.Key()
-	return &api.LostCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, LabelValue(c.Label))}
+	return &api.DroppedCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, LabelValue(c.Label))}
 }
 
 // owners are the Pods by their addresses, as they were lately.
 type owners struct {
-	pods  map[netip.Addr]cluster.Name
-	asked time.Time
+	pods   map[netip.Addr]cluster.Name
+	readAt time.Time
 }
 
 func (o *owners) refresh(p *Pipeline) {
-	if now := time.Now(); p.Objects != nil && now.Sub(o.asked) > keepOrigins {
-		o.pods, o.asked = p.Objects.PodAddresses(), now
+	if now := time.Now(); p.Objects != nil && now.Sub(o.readAt) > keepOrigins {
+		o.pods, o.readAt = p.Objects.PodAddresses(), now
 	}
 }
 
@@ -244,21 +244,21 @@ func (o *owners) name(a netip.Addr) string {
 }
 
 // Ask is the packets that a query wants.
-func (l *lostLog) Ask(q *api.LostQuery) *api.LostPackets {
-	all, missed, next := l.Since(q.Since, func(p *api.LostPacket) bool { return wantsLost(q, p) })
+func (l *dropLog) Ask(q *api.DropQuery) *api.DroppedPackets {
+	all, missed, next := l.Since(q.Since, func(p *api.DroppedPacket) bool { return wantsDrop(q, p) })
 	if q.Last > 0 {
 		all = all[max(0, len(all)-q.Last):]
 	}
 	if all == nil {
-		all = []api.LostPacket{}
+		all = []api.DroppedPacket{}
 	}
-	return &api.LostPackets{Packets: all, Missed: missed, Next: next}
+	return &api.DroppedPackets{Packets: all, Missed: missed, Next: next}
 }
 
 // First is ask for who has not asked yet. The error is that there is nothing of the
 // query's Pod, nor the Pod.
-func (l *lostLog) First(v url.Values) (q api.LostQuery, answer *api.LostPackets, err error) {
-	if q, err = parseLostQuery(v); err != nil {
+func (l *dropLog) First(v url.Values) (q api.DropQuery, answer *api.DroppedPackets, err error) {
+	if q, err = parseDropQuery(v); err != nil {
 		return q, nil, err
 	}
 	answer = l.Ask(&q)
@@ -271,7 +271,7 @@ func (l *lostLog) First(v url.Values) (q api.LostQuery, answer *api.LostPackets,
 	return q, answer, err
 }
 
-func parseLostQuery(v url.Values) (q api.LostQuery, err error) {
+func parseDropQuery(v url.Values) (q api.DropQuery, err error) {
 	q.Pod, q.Reason = v.Get("pod"), v.Get("reason")
 	if n := v.Get("n"); n != "" {
 		if q.Last, err = strconv.Atoi(n); err != nil || q.Last < 0 {
@@ -292,7 +292,7 @@ func parseLostQuery(v url.Values) (q api.LostQuery, err error) {
 	return q, nil
 }
 
-func wantsLost(q *api.LostQuery, p *api.LostPacket) bool {
+func wantsDrop(q *api.DropQuery, p *api.DroppedPacket) bool {
 	return (q.Reason == "" || p.Reason == q.Reason) &&
 		(q.Pod == "" || slices.Contains([]string{p.Port.Pod, p.Source, p.Destination}, q.Pod))
 }

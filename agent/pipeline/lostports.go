@@ -23,18 +23,18 @@ import (
 // the last look is one record. Of what a port does not send, and a tunnel refuses, the
 // last packet is kept.
 
-// portLosses are what ports had lost at the last look, by number and reason.
+// portLosses are what ports had dropped at the last look, by number and reason.
 type portLosses map[uint32]map[string]uint64
 
 // since is what ports, which are all of the switch, lost since the last look.
-func (l portLosses) since(p *Pipeline, ports []telemetry.PortStats, names *Walker, now time.Time) (all []api.LostPacket) {
+func (l portLosses) since(p *Pipeline, ports []telemetry.PortStats, names *Walker, now time.Time) (all []api.DroppedPacket) {
 	there := map[uint32]bool{}
 	for _, s := range ports {
 		there[s.No] = true
 		before := l[s.No]
 		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {
 			if n := s.Reasons[reason]; n > before[reason] {
-				all = append(all, portLost(p, names, &s, reason, n-before[reason], now))
+				all = append(all, portDrop(p, names, &s, reason, n-before[reason], now))
 			}
 		}
 		l[s.No] = s.Reasons
@@ -43,9 +43,9 @@ func (l portLosses) since(p *Pipeline, ports []telemetry.PortStats, names *Walke
 	return all
 }
 
-func portLost(p *Pipeline, names *Walker, s *telemetry.PortStats, reason string, n uint64, now time.Time) api.LostPacket {
+func portDrop(p *Pipeline, names *Walker, s *telemetry.PortStats, reason string, n uint64, now time.Time) api.DroppedPacket {
 	why := portLoss(reason)
-	r := api.LostPacket{Time: now, Packets: n, Port: names.port(p.Switch.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: isSent(reason)}
+	r := api.DroppedPacket{Time: now, Packets: n, Port: names.port(p.Switch.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: isSent(reason)}
 	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
 	if x := p.Switch.Specimen(s.No, reason); x.Length > 0 {
 		r.Length, r.Frame = x.Length, x.Head
@@ -75,7 +75,7 @@ type refusal struct {
 const refusalRoom = 256
 
 // refuse notes a packet that came to the agent. It never waits for objects.
-func (l *lostLog) refuse(pi *telemetry.PacketIn, why packetin.Refusal, by *tables.Verdict) {
+func (l *dropLog) refuse(pi *telemetry.PacketIn, why packetin.Refusal, by *tables.Verdict) {
 	l.pending.Lock()
 	defer l.pending.Unlock()
 	if len(l.refusals) == refusalRoom {
@@ -85,9 +85,9 @@ func (l *lostLog) refuse(pi *telemetry.PacketIn, why packetin.Refusal, by *table
 	l.refusals = append(l.refusals, refusal{pi, why, by, time.Now()})
 }
 
-// refused are those that came since the last look. Unkept is how many there was no
+// droppedAtPorts are those that came since the last look. Unkept is how many there was no
 // room for, ever.
-func (l *lostLog) refused() (all []api.LostPacket, unkept uint64) {
+func (l *dropLog) droppedAtPorts() (all []api.DroppedPacket, unkept uint64) {
 	l.pending.Lock()
 	some := l.refusals
 	l.refusals = nil
@@ -113,7 +113,7 @@ func (l *lostLog) refused() (all []api.LostPacket, unkept uint64) {
 // deciding is the policy that has decided on a packet, or those that isolate the
 // Pod, or the Services that it was for. The entry that sent it to the agent is that
 // of all.
-func (l *lostLog) deciding(pi *telemetry.PacketIn, by *tables.Verdict) (all []trace.Object) {
+func (l *dropLog) deciding(pi *telemetry.PacketIn, by *tables.Verdict) (all []trace.Object) {
 	objects := l.p.Objects
 	if by == nil {
 		for _, k := range objects.ServicesAt(flow.AddrIn(&pi.Key, flow.IPDst, flow.IPv6Dst)) {

@@ -39,7 +39,7 @@ type Pipeline struct {
 	// Problems are the faults of the source's objects now; nil for flow files.
 	Problems func() []manifest.Problem
 	Packets  *packetin.Receiver // takes packet-ins
-	Lost     *lostLog           // the last lost packets
+	Drops    *dropLog           // the last dropped packets
 	// Delays is how long changes of objects take; nil without a source that changes.
 	Delays *prometheus.HistogramVec
 	// Silent are the other Nodes that do not answer ARP or NDP (silent.go).
@@ -106,8 +106,8 @@ func NewPipeline(o Options) (*Pipeline, error) {
 		return nil, err
 	}
 	p.Packets = packetin.NewReceiver(p.Switch.Names)
-	p.Lost = newLostLog(p, o.Keep)
-	p.Packets.Refused = p.Lost.refuse
+	p.Drops = newDropLog(p, o.Keep)
+	p.Packets.Refused = p.Drops.refuse
 	return p, nil
 }
 

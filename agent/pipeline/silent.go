@@ -5,7 +5,7 @@ import (
 )
 
 // Nodes that do not answer ARP or NDP, though packets go there: the kernel drops those
-// and tells nobody. The agent looks once a second, has the tunnel count them as lost,
+// and tells nobody. The agent looks once a second, has the tunnel count them as dropped,
 // and names the Nodes to who asks for what was dropped, or why.
 
 // SilentNodes are those that were silent at the last look.

@@ -27,7 +27,7 @@ type Walker struct {
 	Tables   []uint8 // tables at which a walk has the packet as it enters
 	Most     int     // bytes of a packet; 0 for all that was kept
 	origins  map[*flow.Entry][]trace.Object
-	asked    time.Time // when origins began
+	readAt   time.Time // when origins began
 }
 
 // keepOrigins is how long the objects behind an entry are believed.
@@ -83,8 +83,8 @@ func idText(id uint64) string {
 
 // refresh forgets objects that were asked for too long ago.
 func (m *Walker) refresh() {
-	if now := time.Now(); now.Sub(m.asked) > keepOrigins {
-		m.origins, m.asked = map[*flow.Entry][]trace.Object{}, now
+	if now := time.Now(); now.Sub(m.readAt) > keepOrigins {
+		m.origins, m.readAt = map[*flow.Entry][]trace.Object{}, now
 	}
 }
 
@@ -155,7 +155,7 @@ func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) 
 		s.Frame, s.Note = m.bytes(st.Frame), st.Note
 	case telemetry.StepOutput:
 		port := m.port(t.Names, st.Port)
-		s.Port, s.Frame, s.Tunnel, s.Mark, s.Lost = &port, m.bytes(st.Frame), tunnelOf(&st.Tunnel), st.Mark, st.Lost
+		s.Port, s.Frame, s.Tunnel, s.Mark, s.Dropped = &port, m.bytes(st.Frame), tunnelOf(&st.Tunnel), st.Mark, st.Dropped
 		s.Marks = marks.Change(st.Table, flow.PktMark, flow.Value{}, flow.Value{Lo: uint64(st.Mark)})
 	case telemetry.StepDrop:
 		s.Reason, s.Sentence = st.Reason.String(), st.Reason.Sentence()

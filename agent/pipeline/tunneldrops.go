@@ -9,7 +9,7 @@ import (
 )
 
 // The Node's nftables drop what comes from the gateway and is for a tunnel
-// (host/guard.go). The switch has sent these packets by then, so they count as lost by
+// (host/guard.go). The switch has sent these packets by then, so they count as dropped by
 // the gateway's port on their way out. The kernel keeps no packet, only the count.
 
 // lossTunnel is the reason to lose such a packet, and tunnelDropped its text at the

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// TestTunnelDrops: packets that nftables drop behind the gateway count as lost by the
+// TestTunnelDrops: packets that nftables drop behind the gateway count as dropped by the
 // gateway's port only. The count goes on when the table is written again.
 func TestTunnelDrops(t *testing.T) {
 	var d tunnelDrops

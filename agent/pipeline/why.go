@@ -249,8 +249,8 @@ func (q *asking) goOn(w *api.WhyWay, back *givenBack) error {
 	for i, end := range rest.Ends {
 		w.Ends = append(w.Ends, map[bool]string{true: by}[i == 0]+end)
 	}
-	asked := func(d api.WhyDecision) bool { return d.Direction == ingress }
-	if i := slices.IndexFunc(rest.Decisions, asked); i >= 0 && !slices.ContainsFunc(w.Decisions, asked) {
+	isWanted := func(d api.WhyDecision) bool { return d.Direction == ingress }
+	if i := slices.IndexFunc(rest.Decisions, isWanted); i >= 0 && !slices.ContainsFunc(w.Decisions, isWanted) {
 		w.Decisions = append(w.Decisions, rest.Decisions[i])
 	}
 	return nil

@@ -22,8 +22,8 @@ func (r teller) decisions() (all []api.WhyDecision) {
 	denied := r.denied()
 	for _, d := range []struct {
 		tables.Direction
-		field tables.Field
-		asked bool
+		field  tables.Field
+		wanted bool
 	}{
 		{tables.Egress, tables.TFEgressConjIDField, r.from.place.Port != 0},
 		{tables.Ingress, tables.TFIngressConjIDField, r.delivers()},
@@ -40,7 +40,7 @@ func (r teller) decisions() (all []api.WhyDecision) {
 			decision.Isolated, decision.Policies = true, isolating
 		case rule != nil:
 			r.name(&decision, rule)
-		case !d.asked:
+		case !d.wanted:
 			continue
 		}
 		all = append(all, decision)

@@ -18,7 +18,7 @@ import (
 // leaves says where all outputs go.
 func (r teller) leaves(w *api.WhyWay) {
 	for i := range r.t.Steps {
-		if s := &r.t.Steps[i]; s.Kind == telemetry.StepOutput && !s.Lost {
+		if s := &r.t.Steps[i]; s.Kind == telemetry.StepOutput && !s.Dropped {
 			r.end(w, s)
 		}
 	}

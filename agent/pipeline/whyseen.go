@@ -36,7 +36,7 @@ func (q *asking) look(places []netip.AddrPort) *api.WhySeen {
 			s.Connections++
 		}
 	}
-	all, _, _ := q.p.Lost.Since(0, func(l *api.LostPacket) bool {
+	all, _, _ := q.p.Drops.Since(0, func(l *api.DroppedPacket) bool {
 		frame := wholeOf(l.Frame, l.Length)
 		f, ok := packetin.FlightOf(frame)
 		if l.Forged != "" && l.Port.Pod == q.from.String() {

@@ -180,9 +180,9 @@ func TestPodPortsCarrier(t *testing.T) {
 	node, pod := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
 	node.Do(t, func() {
-		asked := 0
+		requests := 0
 		open := func(p config.Port) (ports.Port, error) {
-			return askedPort{memory.New(p.Link, memory.Options{}), &asked}, nil
+			return countedPort{memory.New(p.Link, memory.Options{}), &requests}, nil
 		}
 		p := New(twoPorts, recorder{make(chan string, 100)}, open, slog.New(slog.DiscardHandler))
 		nstest.Until(t, "the carrier is there", func() bool {
@@ -190,8 +190,8 @@ func TestPodPortsCarrier(t *testing.T) {
 			return err == nil && all["web-a-1"].running
 		})
 		p.Reconcile()
-		before := asked
-		if p.Reconcile(); asked != before {
+		before := requests
+		if p.Reconcile(); requests != before {
 			t.Error("asked, though the link is up")
 		}
 		if err := pod.Links().LinkSetDown(pod.Link(t, "eth0")); err != nil {
@@ -199,19 +199,19 @@ func TestPodPortsCarrier(t *testing.T) {
 		}
 		nstest.Until(t, "the port is asked", func() bool {
 			p.Reconcile()
-			return asked != before
+			return requests != before
 		})
 	})
 }
 
-// askedPort counts questions for what it is.
-type askedPort struct {
+// countedPort counts questions for what it is.
+type countedPort struct {
 	*memory.Port
-	asked *int
+	requests *int
 }
 
-func (p askedPort) Info() ports.Info {
-	*p.asked++
+func (p countedPort) Info() ports.Info {
+	*p.requests++
 	return p.Port.Info()
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// patience is how long one answer may take: what hangs must not keep back the rest.
-const patience = 20 * time.Second
+// waitAtMost is how long one answer may take: what hangs must not keep back the rest.
+const waitAtMost = 20 * time.Second
 
 // question is a path of the API and the file that its answer is in.
 type question struct {
@@ -51,7 +51,7 @@ func (c *collection) ask(ctx context.Context) {
 }
 
 func (c *collection) answer(ctx context.Context, file string, get func(context.Context) ([]byte, error)) ([]byte, bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitAtMost)
 	defer cancel()
 	text, err := get(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *collection) answer(ctx context.Context, file string, get func(context.C
 // askDrops adds the packets that were dropped last, and what would become of each now.
 func (c *collection) askDrops(ctx context.Context) {
 	const name = "drops/last.json"
-	var lost api.LostPackets
+	var lost api.DroppedPackets
 	if _, ok := c.answer(ctx, name, func(ctx context.Context) ([]byte, error) {
 		return nil, c.o.Client.JSON(ctx, "/drops/last", nil, &lost)
 	}); !ok {
@@ -90,7 +90,7 @@ func (c *collection) askDrops(ctx context.Context) {
 }
 
 // trace adds the walk of a packet that was dropped. One that was dropped on its way out has no way in.
-func (c *collection) trace(ctx context.Context, p *api.LostPacket) {
+func (c *collection) trace(ctx context.Context, p *api.DroppedPacket) {
 	if p.Leaving || p.Tunnel != nil || len(p.Frame) == 0 {
 		return
 	}

@@ -106,7 +106,7 @@ func (t *turns) watchPart(ctx context.Context, began time.Time, long time.Durati
 	for now.longest == 0 && err == nil {
 		sched.Wait(ctx, long)
 		now = t.source.takeState()
-		if err = ctx.Err(); err == nil && now.at.Sub(began) > beginPatience {
+		if err = ctx.Err(); err == nil && now.at.Sub(began) > beginTimeout {
 			err = errors.New("the worker made no turn")
 		}
 	}

@@ -68,8 +68,8 @@ func (t *turns) measure(ctx context.Context, window time.Duration) ([]rig.Readin
 	return readings, errors.Join(err, <-ended)
 }
 
-// beginPatience is how long all connections may take to begin, and a turn to end on a busy machine.
-const beginPatience = time.Minute
+// beginTimeout is how long all connections may take to begin, and a turn to end on a busy machine.
+const beginTimeout = time.Minute
 
 // turnWindows is how many windows a round has.
 const turnWindows = 3
@@ -77,9 +77,9 @@ const turnWindows = 3
 // measureTurns waits until all connections have begun. Then it measures turns without collections, with
 // them, and with them beside a switch that has rules of policies.
 func (t *turns) measureTurns(ctx context.Context, window time.Duration) ([]rig.Reading, error) {
-	for deadline := time.Now().Add(beginPatience); t.ct.Stats().Entries < int(t.source.connections); sched.Wait(ctx, 10*time.Millisecond) {
+	for deadline := time.Now().Add(beginTimeout); t.ct.Stats().Entries < int(t.source.connections); sched.Wait(ctx, 10*time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			return nil, errors.Join(fmt.Errorf("%d of %d connections after %v", t.ct.Stats().Entries, t.source.connections, beginPatience), ctx.Err())
+			return nil, errors.Join(fmt.Errorf("%d of %d connections after %v", t.ct.Stats().Entries, t.source.connections, beginTimeout), ctx.Err())
 		}
 	}
 	runtime.GC()

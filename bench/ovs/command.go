@@ -55,7 +55,7 @@ func (s *Switch) Appctl(ctx context.Context, command string, args ...string) (st
 	}
 	defer c.Close()
 	call := map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}
-	err = errors.Join(c.SetDeadline(time.Now().Add(daemonPatience)), json.NewEncoder(c).Encode(call))
+	err = errors.Join(c.SetDeadline(time.Now().Add(daemonTimeout)), json.NewEncoder(c).Encode(call))
 	if err == nil {
 		err = json.NewDecoder(c).Decode(&answer)
 	}
@@ -71,7 +71,7 @@ func (s *Switch) Appctl(ctx context.Context, command string, args ...string) (st
 // AppctlUntilDone repeats a command until it succeeds. The switch learns the kernel's addresses a moment
 // after they are set.
 func (s *Switch) AppctlUntilDone(ctx context.Context, command ...string) error {
-	for deadline := time.Now().Add(daemonPatience); ; sched.Wait(ctx, 50*time.Millisecond) {
+	for deadline := time.Now().Add(daemonTimeout); ; sched.Wait(ctx, 50*time.Millisecond) {
 		_, err := s.Appctl(ctx, command[0], command[1:]...)
 		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
 			return err

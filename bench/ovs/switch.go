@@ -70,8 +70,8 @@ func (s *Switch) startDaemons(ctx context.Context, p programs, settings []string
 // Path is the path of a file in the switch's directory, such as its sockets.
 func (s *Switch) Path(name string) string { return filepath.Join(s.dir, name) }
 
-// daemonPatience is how long a daemon may take to start, to answer or to end.
-const daemonPatience = 20 * time.Second
+// daemonTimeout is how long a daemon may take to start, to answer or to end.
+const daemonTimeout = 20 * time.Second
 
 // startDaemon starts a process and waits for its socket.
 func (s *Switch) startDaemon(ctx context.Context, socket, program string, args ...string) error {
@@ -82,7 +82,7 @@ func (s *Switch) startDaemon(ctx context.Context, socket, program string, args .
 		return err
 	}
 	s.daemons = append(s.daemons, cmd)
-	for deadline := time.Now().Add(daemonPatience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(daemonTimeout); ; time.Sleep(5 * time.Millisecond) {
 		if c, err := net.Dial("unix", s.Path(socket)); err == nil {
 			return c.Close()
 		}
@@ -106,7 +106,7 @@ func (s *Switch) Close() error {
 		cmd := s.daemons[i]
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Process.Signal(syscall.SIGCONT) // it may be stopped
-		force := time.AfterFunc(daemonPatience, func() { _ = cmd.Process.Kill() })
+		force := time.AfterFunc(daemonTimeout, func() { _ = cmd.Process.Kill() })
 		_ = sched.Reap(cmd) // its error is the signal
 		force.Stop()
 	}

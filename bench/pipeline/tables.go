@@ -69,8 +69,8 @@ const (
 	allToWhole = "all tables less the single one, over the walk"
 )
 
-// sums are the lines that are made of others.
-var sums = []string{allLookups, allActions, allTables, wholeWalk, allToWhole}
+// totals are the lines that are made of others.
+var totals = []string{allLookups, allActions, allTables, wholeWalk, allToWhole}
 
 // measureRound measures the kinds once.
 func (b *tableTimes) measureRound(ctx context.Context, kinds []*workload.Packets, p samplePlan) error {
@@ -144,7 +144,7 @@ func (b *tableTimes) comparison(machine string) *report.Comparison {
 	c := &report.Comparison{Profile: TablesName, Title: "A packet's way through the pipeline, by table", Machine: machine, Grid: true, Sides: b.summary.Sides}
 	var unvisited []string
 	for _, l := range lines {
-		l.Sum = slices.Contains(sums, l.Name)
+		l.Sum = slices.Contains(totals, l.Name)
 		for _, s := range l.Reached {
 			if s != nil {
 				s.Ratio = 0 // kinds of packets do not compete

@@ -133,8 +133,8 @@ func (t *walkReader) endTrace() error {
 		return nil
 	}
 	t.live.Close()
-	if c := t.live.Counts(); c.Lost > 0 {
-		return fmt.Errorf("%d packets were not watched", c.Lost)
+	if c := t.live.Counts(); c.Missed > 0 {
+		return fmt.Errorf("%d packets were not watched", c.Missed)
 	}
 	return nil
 }

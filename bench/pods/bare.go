@@ -54,7 +54,7 @@ func openBare() (*pair, error) {
 	p.only, p.setResting = "stream", b.setResting
 	p.close = func() error { return errors.Join(b.in.Close(), b.out.Close(), n.Close()) }
 	for _, port := range []*afpacket.Port{b.in, b.out} {
-		err = errors.Join(err, makeBlocking(port.FD(), barePatience))
+		err = errors.Join(err, makeBlocking(port.FD(), bareTimeout))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", bareName, err), p.close())
@@ -62,8 +62,8 @@ func openBare() (*pair, error) {
 	return p, nil
 }
 
-// barePatience is how long a read waits. Threads that shall end see it as late.
-const barePatience = 20 * time.Millisecond
+// bareTimeout is how long a read waits. Threads that shall end see it as late.
+const bareTimeout = 20 * time.Millisecond
 
 // openPorts opens packet sockets on both links of the Node.
 func (b *bareForwarder) openPorts() (err error) {

@@ -44,8 +44,8 @@ func openIdleAgent(ctx context.Context, r *rig.Rig) (*rig.Side, error) {
 	return idleSide(r, "antrail", []string{strconv.Itoa(a.cmd.Process.Pid), strconv.Itoa(info.PID)}, end), nil
 }
 
-// agentPatience is how long an agent may take to be ready, or to end.
-const agentPatience = 20 * time.Second
+// agentTimeout is how long an agent may take to be ready, or to end.
+const agentTimeout = 20 * time.Second
 
 // idleAgent is an agent without a lab, with a single entry.
 type idleAgent struct {
@@ -70,7 +70,7 @@ func startIdleAgent(ctx context.Context, binary string, within func(func() error
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	client := api.NewClient(filepath.Join(dir, "socket"))
-	for deadline := time.Now().Add(agentPatience); client.Ready(ctx) != nil; sched.Wait(ctx, 10*time.Millisecond) {
+	for deadline := time.Now().Add(agentTimeout); client.Ready(ctx) != nil; sched.Wait(ctx, 10*time.Millisecond) {
 		if time.Now().After(deadline) || ctx.Err() != nil {
 			err := errors.Join(a.close(), ctx.Err())
 			return nil, fmt.Errorf("it is not ready: %w\n%s", err, log.String())
@@ -97,7 +97,7 @@ func (a *idleAgent) writeFiles(links []string) error {
 // close ends the agent and removes its directory. It kills an agent that does not end.
 func (a *idleAgent) close() error {
 	_ = a.cmd.Process.Signal(syscall.SIGTERM)
-	force := time.AfterFunc(agentPatience, func() { _ = a.cmd.Process.Kill() })
+	force := time.AfterFunc(agentTimeout, func() { _ = a.cmd.Process.Kill() })
 	err := sched.Reap(a.cmd)
 	force.Stop()
 	return errors.Join(err, os.RemoveAll(a.dir))

@@ -77,13 +77,13 @@ func openLab(ctx context.Context, r *rig.Rig, entries string, o lab.Options) (*p
 	return p, nil
 }
 
-// offloadPatience is how long a stream may take to be offloaded to the kernel.
-const offloadPatience = 10 * time.Second
+// offloadTimeout is how long a stream may take to be offloaded to the kernel.
+const offloadTimeout = 10 * time.Second
 
 // waitOffloaded returns a function that waits until an agent has offloaded so many connections.
 func waitOffloaded(a *api.Client) func(context.Context, int) error {
 	return func(ctx context.Context, n int) error {
-		for end := time.Now().Add(offloadPatience); ; sched.Wait(ctx, 5*time.Millisecond) {
+		for end := time.Now().Add(offloadTimeout); ; sched.Wait(ctx, 5*time.Millisecond) {
 			var all []api.Counter
 			if err := errors.Join(a.JSON(ctx, "/cache", nil, &all), ctx.Err()); err != nil {
 				return err
@@ -96,7 +96,7 @@ func waitOffloaded(a *api.Client) func(context.Context, int) error {
 				return nil
 			}
 			if time.Now().After(end) {
-				return fmt.Errorf("%d of %d streams are offloaded after %v", all[i].Value, n, offloadPatience)
+				return fmt.Errorf("%d of %d streams are offloaded after %v", all[i].Value, n, offloadTimeout)
 			}
 		}
 	}

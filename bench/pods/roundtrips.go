@@ -43,15 +43,15 @@ func (p *pair) roundTrips(ctx context.Context, window time.Duration, on *unix.CP
 			runServer(server)
 		}
 	}()
-	asked := make(chan answers, 1)
+	requested := make(chan answers, 1)
 	go func() {
 		if err := sched.LockToProcessors(on); err != nil {
-			asked <- answers{err: err}
+			requested <- answers{err: err}
 			return
 		}
-		asked <- runClient(ctx, client, window)
+		requested <- runClient(ctx, client, window)
 	}()
-	a := <-asked
+	a := <-requested
 	_ = unix.Shutdown(client, unix.SHUT_RDWR) // the server reads the end, and ends
 	<-ended
 	if a.err == nil && len(a.times) == 0 {

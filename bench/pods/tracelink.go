@@ -107,7 +107,7 @@ func watchedSide(r *rig.Rig, name string, l *watchedStream, req *api.LiveTraceRe
 			{Name: of, Unit: "Gbit/s", Value: rate},
 			{Name: of + ", processor time of a kB", Unit: "ns", Value: each},
 			{Name: of + ", packets watched", Unit: "packets", Value: float64(told.Told)},
-			{Name: of + ", packets lost to the trace", Unit: "packets", Value: float64(told.Lost)},
+			{Name: of + ", packets lost to the trace", Unit: "packets", Value: float64(told.Missed)},
 		}, errors.Join(err, err2)
 	}}
 }
@@ -140,7 +140,7 @@ func (t *liveTrace) runReader(ctx context.Context, c *api.Client, req *api.LiveT
 			counts.Told++
 		}
 		if l.Counts != nil {
-			counts.Lost = l.Counts.Lost
+			counts.Missed = l.Counts.Missed
 		}
 		return nil
 	})

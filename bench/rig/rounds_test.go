@@ -110,11 +110,11 @@ func TestContenders(t *testing.T) {
 func TestAnotherRound(t *testing.T) {
 	r := &Rig{Until: time.Now().Add(time.Hour)}
 	for _, c := range []struct {
-		rounds, asked int
-		longest       time.Duration
-		want          bool
+		rounds, requested int
+		longest           time.Duration
+		want              bool
 	}{{1, 0, time.Minute, true}, {1, 0, 2 * time.Hour, false}, {1, 2, 2 * time.Hour, true}, {mostRounds, 0, 0, false}, {mostRounds, mostRounds + 1, 0, true}} {
-		r.Rounds = c.asked
+		r.Rounds = c.requested
 		if got := r.another(c.rounds, c.longest); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

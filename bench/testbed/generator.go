@@ -74,12 +74,12 @@ func (t *Topology) StartGenerator(frame []byte, change asm.Instructions) (*Gener
 	return g, nil
 }
 
-// generatorPatience is how long a test run may take to begin. A busy machine takes long.
-const generatorPatience = 10 * time.Second
+// generatorTimeout is how long a test run may take to begin. A busy machine takes long.
+const generatorTimeout = 10 * time.Second
 
 // awaitProgram returns when the generator's program runs, or when its thread has ended.
 func (g *Generator) awaitProgram() error {
-	for end := time.Now().Add(generatorPatience); ; sched.Nap(time.Millisecond) {
+	for end := time.Now().Add(generatorTimeout); ; sched.Nap(time.Millisecond) {
 		p, err := g.read()
 		if err != nil || p.Runs != 0 {
 			return err

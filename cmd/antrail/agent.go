@@ -125,8 +125,8 @@ func after(ctx context.Context, err error, stay bool) error {
 	return err
 }
 
-// probePatience is how long a probe waits for an answer, as a kubelet's does.
-const probePatience = 5 * time.Second
+// probeTimeout is how long a probe waits for an answer, as a kubelet's does.
+const probeTimeout = 5 * time.Second
 
 func probeCommand() *cobra.Command {
 	var socket string
@@ -146,7 +146,7 @@ takes over from another, both reach the socket, and only one of them is served b
 	c.Flags().BoolVar(&ready, "ready", false, "ask for /readyz, and not for /healthz")
 	c.Flags().BoolVar(&own, "own", false, "the agent has to be one of the caller's own container")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, stop := context.WithTimeout(c.Context(), probePatience)
+		ctx, stop := context.WithTimeout(c.Context(), probeTimeout)
 		defer stop()
 		path := "/healthz"
 		if ready {
@@ -161,8 +161,8 @@ takes over from another, both reach the socket, and only one of them is served b
 	return c
 }
 
-// stopPatience is how long an agent may take to stop.
-const stopPatience = 30 * time.Second
+// stopTimeout is how long an agent may take to stop.
+const stopTimeout = 30 * time.Second
 
 func uninstallCommand() *cobra.Command {
 	var socket string
@@ -181,7 +181,7 @@ goes by the record that the agent keeps, so it also works after one that was kil
 	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as the pods of a DaemonSet have to")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if force {
-			ctx, cancel := context.WithTimeout(c.Context(), stopPatience)
+			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()
 			if err := agent.Stop(ctx, socket); err != nil {
 				return err

@@ -31,8 +31,8 @@ import (
 // wordsOf lists what a word may be, after args. A word and its meaning have a tab between.
 type wordsOf func(c *cobra.Command, args []string) []string
 
-// completePatience is how long an answer may take. A person waits with a finger on Tab.
-const completePatience = 3 * time.Second
+// completeTimeout is how long an answer may take. A person waits with a finger on Tab.
+const completeTimeout = 3 * time.Second
 
 // flagWords are the values of flags: of one command ("capture --port"), or of all.
 var flagWords = map[string]wordsOf{
@@ -138,13 +138,13 @@ func sourceOf(c *cobra.Command) *source {
 	return s
 }
 
-// asked asks whom the line names for a path's records; nil if there is no answer.
-func asked[Record any](c *cobra.Command, path string) (all []Record) {
+// requested asks whom the line names for a path's records; nil if there is no answer.
+func requested[Record any](c *cobra.Command, path string) (all []Record) {
 	client, err := sourceOf(c).client(io.Discard)
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	if err := client.JSON(ctx, path, nil, &all); err != nil {
 		return nil
@@ -153,7 +153,7 @@ func asked[Record any](c *cobra.Command, path string) (all []Record) {
 }
 
 func tableNames(c *cobra.Command, _ []string) (all []string) {
-	for _, t := range asked[api.Table](c, "/tables") {
+	for _, t := range requested[api.Table](c, "/tables") {
 		all = append(all, t.Name)
 	}
 	return all
@@ -161,7 +161,7 @@ func tableNames(c *cobra.Command, _ []string) (all []string) {
 
 // portNames are the ports of the switch, by their names and those of their Pods.
 func portNames(c *cobra.Command, _ []string) (all []string) {
-	for _, p := range asked[api.PortRecord](c, "/ports") {
+	for _, p := range requested[api.PortRecord](c, "/ports") {
 		all = append(all, p.Name)
 		if p.Pod != "" && c.Name() == "dump-ports" {
 			all = append(all, p.Pod)
@@ -172,7 +172,7 @@ func portNames(c *cobra.Command, _ []string) (all []string) {
 
 // podNames are the Pods of all Nodes, as namespace/name.
 func podNames(c *cobra.Command, _ []string) (all []string) {
-	for _, n := range asked[control.NodeRow](c, "/nodes") {
+	for _, n := range requested[control.NodeRow](c, "/nodes") {
 		for _, p := range n.Pods {
 			all = append(all, p.Name)
 		}
@@ -216,7 +216,7 @@ func namespaces(c *cobra.Command, args []string) (all []string) {
 
 // itemsOf are the objects of a kind that get shows.
 func itemsOf(c *cobra.Command, kind string) []api.Item {
-	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	client, err := sourceOf(c).client(io.Discard)
 	if err != nil {
@@ -330,7 +330,7 @@ func reasonWords() (all []string) {
 
 // stateWords are the states of the connections that there are.
 func stateWords(c *cobra.Command, _ []string) (all []string) {
-	for _, r := range asked[api.Connection](c, "/conntrack") {
+	for _, r := range requested[api.Connection](c, "/conntrack") {
 		if r.State != "" && !slices.Contains(all, r.State) {
 			all = append(all, r.State)
 		}

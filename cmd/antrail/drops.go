@@ -20,9 +20,9 @@ import (
 // dropsFlags are the flags of drops.
 type dropsFlags struct {
 	from   source
-	query  api.LostQuery
+	query  api.DropQuery
 	follow bool
-	sums   bool
+	all    bool
 }
 
 func dropsCommand() *cobra.Command {
@@ -49,7 +49,7 @@ dropped + held, of the packets that entered by it, and handed = sent + refused, 
 	f.IntVarP(&d.query.Last, "last", "n", 50, "print at most so many of those that are kept; 0 for all")
 	f.StringVar(&d.query.Pod, "pod", "", "only packets of this Pod, as namespace/name: those it sent, and those from or to its address")
 	f.StringVar(&d.query.Reason, "reason", "", "only packets that were dropped for this reason")
-	f.BoolVar(&d.sums, "sums", false, "print what became of all packets, port by port, in place of the last ones that were dropped; it fails where the sums do not agree")
+	f.BoolVar(&d.all, "sums", false, "print what became of all packets, port by port, in place of the last ones that were dropped; it fails where the sums do not agree")
 	for _, other := range []string{"follow", "last", "pod", "reason"} {
 		c.MarkFlagsMutuallyExclusive("sums", other)
 	}
@@ -69,20 +69,20 @@ func (d *dropsFlags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if d.sums {
-		return d.printSums(c, client)
+	if d.all {
+		return d.printPacketCounters(c, client)
 	}
 	if d.follow {
-		return client.FollowLost(c.Context(), &d.query, d.teller(c.OutOrStdout()), func(note string) { fmt.Fprintln(c.ErrOrStderr(), note) })
+		return client.FollowDrops(c.Context(), &d.query, d.teller(c.OutOrStdout()), func(note string) { fmt.Fprintln(c.ErrOrStderr(), note) })
 	}
-	all, err := client.Lost(c.Context(), &d.query)
+	all, err := client.DroppedPackets(c.Context(), &d.query)
 	if err != nil {
 		return err
 	}
 	return d.print(c.OutOrStdout(), c.ErrOrStderr(), all)
 }
 
-func (d *dropsFlags) print(w, notes io.Writer, all *api.LostPackets) error {
+func (d *dropsFlags) print(w, notes io.Writer, all *api.DroppedPackets) error {
 	if d.from.output == "text" {
 		if all.Missed > 0 {
 			fmt.Fprintf(notes, "%d packets were dropped too fast to be kept; dump-drops counts them\n", all.Missed)
@@ -90,7 +90,7 @@ func (d *dropsFlags) print(w, notes io.Writer, all *api.LostPackets) error {
 		if all.Note != "" {
 			fmt.Fprintln(notes, all.Note)
 		}
-		return api.WriteLost(w, all.Packets)
+		return api.WriteDrops(w, all.Packets)
 	}
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)
@@ -108,15 +108,15 @@ func (d *dropsFlags) print(w, notes io.Writer, all *api.LostPackets) error {
 	return err
 }
 
-// printSums prints what became of all packets. The error says where that does not
+// printPacketCounters prints what became of all packets. The error says where that does not
 // add up.
-func (d *dropsFlags) printSums(c *cobra.Command, client *api.Client) error {
+func (d *dropsFlags) printPacketCounters(c *cobra.Command, client *api.Client) error {
 	if err := d.from.print(c, func(client *api.Client) ([]byte, error) {
 		return client.Get(c.Context(), "/sums", d.from.query())
 	}); err != nil {
 		return err
 	}
-	var r api.SumsRecord
+	var r api.PacketCountersRecord
 	if err := client.JSON(c.Context(), "/sums", nil, &r); err != nil {
 		return err
 	}
@@ -127,15 +127,15 @@ func (d *dropsFlags) printSums(c *cobra.Command, client *api.Client) error {
 }
 
 // teller prints packets one by one, aligned as well as may be.
-func (d *dropsFlags) teller(w io.Writer) func(*api.LostPacket) error {
+func (d *dropsFlags) teller(w io.Writer) func(*api.DroppedPacket) error {
 	if d.from.output == "json" {
 		to := json.NewEncoder(w)
 		to.SetEscapeHTML(false)
-		return func(p *api.LostPacket) error { return to.Encode(p) }
+		return func(p *api.DroppedPacket) error { return to.Encode(p) }
 	}
 	widths := listing.Widths{15, 20, 8, 18, 36, 50, 7}                // most of what comes fits below its heading
-	fmt.Fprintln(w, widths.Pad(strings.Split(api.LostColumns, "\t"))) // what goes wrong with w goes wrong again with the first packet
-	return func(p *api.LostPacket) error {
+	fmt.Fprintln(w, widths.Pad(strings.Split(api.DropColumns, "\t"))) // what goes wrong with w goes wrong again with the first packet
+	return func(p *api.DroppedPacket) error {
 		_, err := fmt.Fprintln(w, widths.Pad(strings.Split(p.Line(), "\t")))
 		return err
 	}

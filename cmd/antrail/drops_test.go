@@ -16,7 +16,7 @@ import (
 func TestFollowedDrops(t *testing.T) {
 	var b bytes.Buffer
 	d := dropsFlags{from: source{output: "text"}}
-	p := &api.LostPacket{Time: time.Now(), Reason: "entry", Table: "IngressDefaultRule", Packet: "icmp 10.10.0.26 > 10.10.0.25 type 8 code 0"}
+	p := &api.DroppedPacket{Time: time.Now(), Reason: "entry", Table: "IngressDefaultRule", Packet: "icmp 10.10.0.26 > 10.10.0.25 type 8 code 0"}
 	p.Port.Pod = "default/client-a"
 	if err := d.teller(&b)(p); err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if err != nil && !begun { // files are as they were
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Lost)
+	fmt.Fprintf(c.ErrOrStderr(), "%d packets matched in %v, %d not recorded\n", counts.Matched, time.Since(start).Round(100*time.Millisecond), counts.Missed)
 	return errors.Join(err, out.End(), shut(), end())
 }
 

@@ -20,9 +20,9 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// patience is how long the agent may take to answer: it waits itself, for less,
+// waitAtMost is how long the agent may take to answer: it waits itself, for less,
 // until a Pod is known and its entries are in the switch.
-const patience = 90 * time.Second
+const waitAtMost = 90 * time.Second
 
 // Verbs are the plugin as a runtime calls it.
 func Verbs() skel.CNIFuncs {
@@ -38,7 +38,7 @@ func Verbs() skel.CNIFuncs {
 // timed gives a verb a context and its configuration.
 func timed(verb func(context.Context, *call) error) func(*skel.CmdArgs) error {
 	return func(args *skel.CmdArgs) error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 		defer cancel()
 		c, err := newCall(args)
 		if err != nil {

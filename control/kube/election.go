@@ -71,7 +71,7 @@ func (s *Source) runElection(ctx context.Context, of Reporter, told <-chan struc
 		holds := !e.renewed.IsZero() && time.Since(e.renewed) < heldLooks*every
 		switch {
 		case holds && stop == nil:
-			stop = s.beginSums(ctx, of)
+			stop = s.startStatusWriter(ctx, of)
 		case !holds && stop != nil:
 			stop()
 			stop = nil
@@ -83,12 +83,12 @@ func (s *Source) runElection(ctx context.Context, of Reporter, told <-chan struc
 	}
 }
 
-// beginSums sums up until the function that it returns is called.
-func (s *Source) beginSums(ctx context.Context, of Reporter) (stop func()) {
+// startStatusWriter sums up until the function that it returns is called.
+func (s *Source) startStatusWriter(ctx context.Context, of Reporter) (stop func()) {
 	s.config.Log.Info("kubernetes: this agent sums up the status of policies", "lease", leaseName)
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.runSums(ctx, of) })
+	wg.Go(func() { s.runStatusWriter(ctx, of) })
 	return func() { cancel(); wg.Wait() }
 }
 

@@ -30,7 +30,7 @@
 // difference. An object that is refused stays as it was when it was last good.
 //
 // Goroutines: runWatch for each resource, runDiscovery, runUnenforced, runApply, runEvents; RunStatus,
-// runElection, runSums and runReportWatch.
+// runElection, runStatusWriter and runReportWatch.
 package kube
 
 import (

@@ -16,7 +16,7 @@ import (
 )
 
 // polling is how long a test waits for what has to come.
-const patience = time.Minute
+const waitAtMost = time.Minute
 
 // following is a Source that fills a store from a server.
 type following struct {
@@ -85,7 +85,7 @@ func followAs(t *testing.T, api server, node string, adjust func(*Source)) *foll
 		cancel()
 		select {
 		case <-done:
-		case <-time.After(patience):
+		case <-time.After(waitAtMost):
 			t.Error("the source does not end")
 		}
 	})
@@ -102,7 +102,7 @@ func (f *following) synced() *following {
 	f.t.Helper()
 	select {
 	case <-f.Synced():
-	case <-time.After(patience):
+	case <-time.After(waitAtMost):
 		f.t.Fatalf("not synced: %v", f.Missing())
 	}
 	return f
@@ -111,7 +111,7 @@ func (f *following) synced() *following {
 // until waits for something to come true.
 func (f *following) until(what string, is func() bool) {
 	f.t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(waitAtMost); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			f.t.Fatalf("%s does not come; %v\n%s", what, f.Status(), f.log)
 		}
@@ -197,7 +197,7 @@ func TestFirstState(t *testing.T) {
 			if p.Ports[0].Name != "http" || !p.Ready || p.IPs[0].String() != "10.10.0.2" || p.Labels["app"] != "web" || p.UID == "" {
 				t.Errorf("pod: %+v", p)
 			}
-			if lists := api.Asked("list pods"); plain && lists != 2 || !plain && lists != 0 {
+			if lists := api.Requests("list pods"); plain && lists != 2 || !plain && lists != 0 {
 				t.Errorf("%d lists of pods", lists)
 			}
 			if p.Key.Kind != cluster.KindPod || p.Source != (cluster.Source{File: SourceName}) {

@@ -17,8 +17,8 @@ func (r realStatus) find(apiVersion, kind, namespace, name string) map[string]an
 func (r realStatus) writes(what string) int {
 	verb, resource, _ := strings.Cut(what, " ")
 	n := 0
-	for asked, times := range r.Asked() {
-		words := strings.Fields(asked)
+	for request, times := range r.Requests() {
+		words := strings.Fields(request)
 		if words[0] == verb && words[2] == resource {
 			n += times
 		}

@@ -18,7 +18,7 @@ import (
 // nothing is refused. An API server that streams its lists is asked for watches only,
 // an older one for lists, too.
 func TestRealRights(t *testing.T) {
-	asked := map[string]int{}
+	requests := map[string]int{}
 	for what, flags := range map[string][]string{"lists are streamed": nil, "they are not": {"--feature-gates", "WatchList=false"}} {
 		t.Run(what, func(t *testing.T) {
 			api := newReal(t, true, flags...)
@@ -40,16 +40,16 @@ func TestRealRights(t *testing.T) {
 			n.stands(status, "NetworkPolicy", "default", "here", "Realized…")
 			n.until("the Lease's renewal", func() bool { return status.writes("update leases") > 0 })
 			f.allowed()
-			maps.Copy(asked, api.Asked())
+			maps.Copy(requests, api.Requests())
 		})
 	}
 	may := granted(t)
 	for _, k := range slices.Sorted(maps.Keys(may)) {
-		if asked[k] == 0 {
+		if requests[k] == 0 {
 			t.Errorf("%s is allowed, and never asked for", k)
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(asked)) {
+	for _, k := range slices.Sorted(maps.Keys(requests)) {
 		if !may[k] {
 			t.Errorf("%s is asked for, and not allowed", k)
 		}
@@ -83,7 +83,7 @@ spec:
 	})
 }
 
-// granted is what the ClusterRole allows, in the words of kubetest.Real.Asked.
+// granted is what the ClusterRole allows, in the words of kubetest.Real.Requests.
 func granted(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(rolesFile)

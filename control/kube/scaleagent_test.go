@@ -34,8 +34,8 @@ type wholeAgent struct {
 	tags    int
 }
 
-// wholePatience is how long the agent may take for what has to come.
-const wholePatience = 3 * time.Minute
+// wholeTimeout is how long the agent may take for what has to come.
+const wholeTimeout = 3 * time.Minute
 
 const wholeConfig = `nodeName: node-99
 socket: %s
@@ -112,7 +112,7 @@ func (a *wholeAgent) until(what string, try func() error) time.Duration {
 		if err == nil {
 			return time.Since(began)
 		}
-		if time.Since(began) > wholePatience {
+		if time.Since(began) > wholeTimeout {
 			a.t.Fatalf("%s: %v", what, err)
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -37,8 +37,8 @@ const (
 	sumShare    = 20
 )
 
-// sums is what the agent that sums up has beside the objects.
-type sums struct {
+// statusWriter is what the agent that sums up has beside the objects.
+type statusWriter struct {
 	*Source
 	spans   *policy.Spans
 	reports *reportStore
@@ -61,9 +61,9 @@ type try struct {
 	failed  bool
 }
 
-// runSums sums up until ctx ends.
-func (s *Source) runSums(ctx context.Context, of Reporter) {
-	m := &sums{Source: s, spans: of.Spans(), reports: newReportStore(s.pace.quiet), tried: map[cluster.Key]try{}, differ: map[cluster.Key]time.Time{}}
+// runStatusWriter sums up until ctx ends.
+func (s *Source) runStatusWriter(ctx context.Context, of Reporter) {
+	m := &statusWriter{Source: s, spans: of.Spans(), reports: newReportStore(s.pace.quiet), tried: map[cluster.Key]try{}, differ: map[cluster.Key]time.Time{}}
 	if m.spans == nil {
 		<-ctx.Done()
 		return
@@ -85,7 +85,7 @@ func (s *Source) runSums(ctx context.Context, of Reporter) {
 }
 
 // pass sums up if something has changed, and writes what the rate allows.
-func (m *sums) pass(ctx context.Context, now time.Time) {
+func (m *statusWriter) pass(ctx context.Context, now time.Time) {
 	if !m.changed(now) {
 		return
 	}
@@ -118,7 +118,7 @@ func (m *sums) pass(ctx context.Context, now time.Time) {
 }
 
 // changed says whether there is something to sum up, and takes it in.
-func (m *sums) changed(now time.Time) bool {
+func (m *statusWriter) changed(now time.Time) bool {
 	changed := m.reports.changed(now) || m.unsure
 	if c, keys, any := m.news.take(); any {
 		m.spans.Update(c, keys)
@@ -140,7 +140,7 @@ type summedPolicy struct {
 }
 
 // policies are all Antrea-native policies that the API server has, by key.
-func (m *sums) policies() (all []summedPolicy) {
+func (m *statusWriter) policies() (all []summedPolicy) {
 	contradict := map[cluster.Key]string{}
 	for _, p := range m.store.Problems() {
 		contradict[p.Key] = message(p)
@@ -175,7 +175,7 @@ type dueWrite struct {
 }
 
 // due says whether a policy's status is another, and may be written now.
-func (m *sums) due(p *summedPolicy, now time.Time) (want policyStatus, is bool) {
+func (m *statusWriter) due(p *summedPolicy, now time.Time) (want policyStatus, is bool) {
 	want, sure := m.status(p)
 	if !sure {
 		m.unsure = true
@@ -206,7 +206,7 @@ func (m *sums) due(p *summedPolicy, now time.Time) (want policyStatus, is bool) 
 
 // status is what a policy's status is to be; false while this agent has not yet taken in
 // what its watch has.
-func (m *sums) status(p *summedPolicy) (policyStatus, bool) {
+func (m *statusWriter) status(p *summedPolicy) (policyStatus, bool) {
 	generation := p.policy.generation
 	if p.refused != "" {
 		return refusedStatus(generation, p.refused), true
@@ -224,7 +224,7 @@ func (m *sums) status(p *summedPolicy) (policyStatus, bool) {
 
 // write replaces a policy's status, unless the policy is another meanwhile: then the
 // watch tells, and it is summed up anew.
-func (m *sums) write(ctx context.Context, w *dueWrite) {
+func (m *statusWriter) write(ctx context.Context, w *dueWrite) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	now := time.Now()

@@ -43,7 +43,7 @@ func (f fakeStatus) find(apiVersion, kind, namespace, name string) map[string]an
 	return f.Objects(kubetest.PluralOf(kind))[namespace+"/"+name]
 }
 
-func (f fakeStatus) writes(what string) int { return f.Asked(what) }
+func (f fakeStatus) writes(what string) int { return f.Requests(what) }
 
 // statusNode is a Node with a switch in memory, which tells how its policies stand.
 type statusNode struct {
@@ -349,10 +349,10 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// BenchmarkSums makes all sums of 10,000 policies anew, in a cluster of 1,000 Nodes with
+// BenchmarkStatusWriter makes all sums of 10,000 policies anew, in a cluster of 1,000 Nodes with
 // ten Pods each: of policies that apply to ten Pods, and of policies that all apply to
 // every Node.
-func BenchmarkSums(b *testing.B) {
+func BenchmarkStatusWriter(b *testing.B) {
 	for _, wide := range []bool{false, true} {
 		b.Run(fmt.Sprintf("wide=%v", wide), func(b *testing.B) {
 			const nodes, policies = 1000, 10000

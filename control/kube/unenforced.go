@@ -49,8 +49,8 @@ func (s *Source) runUnenforced(ctx context.Context, watches *sync.WaitGroup) {
 func (c *connections) discoverUnenforced(ctx context.Context) (all []resource, err error) {
 	groups := map[string]served{}
 	for _, k := range unenforcedKinds {
-		has, asked := groups[k.group]
-		if !asked {
+		has, known := groups[k.group]
+		if !known {
 			if has, err = c.discover(ctx, k.group); err != nil {
 				return all, err
 			}

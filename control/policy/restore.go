@@ -11,12 +11,12 @@ import (
 
 // The numbers of rules, over a restart of the agent.
 
-// maxRecalledID bounds the conjunction ids of an earlier process. Each lower id that no rule
+// maxRestoredID bounds the conjunction ids of an earlier process. Each lower id that no rule
 // has costs an item in a list.
-const maxRecalledID = 1 << 20
+const maxRestoredID = 1 << 20
 
-// recalledRules are the numbers of an earlier process that no rule has taken yet.
-type recalledRules struct {
+// restoredRules are the numbers of an earlier process that no rule has taken yet.
+type restoredRules struct {
 	ids   map[RuleKey]uint32
 	vlans map[RuleKey]*policySpec // each stands in for the rule to come
 }
@@ -67,7 +67,7 @@ func (p *Policies) Numbers() (m RuleNumbers) {
 // Restore takes over the numbers of an earlier process. It must precede the first Update. The
 // error names a number that is out of range or given twice.
 func (p *Policies) Restore(m *RuleNumbers) error {
-	p.recalled = recalledRules{ids: map[RuleKey]uint32{}, vlans: map[RuleKey]*policySpec{}}
+	p.restored = restoredRules{ids: map[RuleKey]uint32{}, vlans: map[RuleKey]*policySpec{}}
 	if err := p.restoreIDs(m.Rules); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (p *Policies) Restore(m *RuleNumbers) error {
 		if err := p.vlans.Restore(s, n.ID); err != nil {
 			return fmt.Errorf("VLAN of %s %s: %w", n.Rule.Policy, n.Rule.FieldPath(), err)
 		}
-		p.recalled.vlans[n.Rule] = s
+		p.restored.vlans[n.Rule] = s
 	}
 	for _, r := range m.Priorities {
 		zone := p.priorities[r.Kind][r.Direction]
@@ -92,11 +92,11 @@ func (p *Policies) Restore(m *RuleNumbers) error {
 func (p *Policies) restoreIDs(all []RuleNumber) error {
 	taken := map[uint32]bool{}
 	for _, n := range all {
-		if _, twice := p.recalled.ids[n.Rule]; twice || taken[n.ID] || n.ID < numbers.FirstConjunctionID || n.ID > maxRecalledID {
+		if _, twice := p.restored.ids[n.Rule]; twice || taken[n.ID] || n.ID < numbers.FirstConjunctionID || n.ID > maxRestoredID {
 			return fmt.Errorf("conjunction id %d of %s %s: it is given twice, or not between %d and %d",
-				n.ID, n.Rule.Policy, n.Rule.FieldPath(), numbers.FirstConjunctionID, maxRecalledID)
+				n.ID, n.Rule.Policy, n.Rule.FieldPath(), numbers.FirstConjunctionID, maxRestoredID)
 		}
-		taken[n.ID], p.recalled.ids[n.Rule] = true, n.ID
+		taken[n.ID], p.restored.ids[n.Rule] = true, n.ID
 	}
 	p.ids.Restore(taken)
 	return nil
@@ -105,8 +105,8 @@ func (p *Policies) restoreIDs(all []RuleNumber) error {
 // newID is the conjunction id of a new part: the id that it had in an earlier process, or an
 // id that no rule has.
 func (p *Policies) newID(k RuleKey) uint32 {
-	if id, ok := p.recalled.ids[k]; ok {
-		delete(p.recalled.ids, k)
+	if id, ok := p.restored.ids[k]; ok {
+		delete(p.restored.ids, k)
 		return id
 	}
 	return p.ids.Assign()
@@ -114,18 +114,18 @@ func (p *Policies) newID(k RuleKey) uint32 {
 
 // restoreVLAN gives a rule the VLAN id that it had in an earlier process.
 func (p *Policies) restoreVLAN(s *policySpec) {
-	if before := p.recalled.vlans[s.key]; before != nil {
+	if before := p.restored.vlans[s.key]; before != nil {
 		p.vlans.Transfer(before, s)
-		delete(p.recalled.vlans, s.key)
+		delete(p.restored.vlans, s.key)
 	}
 }
 
 // FreeUnclaimed frees the restored numbers that no rule has taken.
 func (p *Policies) FreeUnclaimed() {
-	for _, id := range slices.Sorted(maps.Values(p.recalled.ids)) {
+	for _, id := range slices.Sorted(maps.Values(p.restored.ids)) {
 		p.ids.Free(id)
 	}
-	p.recalled = recalledRules{}
+	p.restored = restoredRules{}
 	p.vlans.FreeUnclaimed()
 	for _, kind := range []tables.PolicyKind{tables.AntreaPolicy, tables.BaselinePolicy} {
 		for _, d := range directions {

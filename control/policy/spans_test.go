@@ -43,7 +43,7 @@ func TestSpans(t *testing.T) {
 			old = c
 			for k, ap := range c.AntreaPolicies {
 				policy, nodes, err := s.Of(k)
-				want, refused := askedNodes(c, s.features, ap)
+				want, refused := requestedNodes(c, s.features, ap)
 				if policy != ap || !slices.Equal(nodes, want) || (err != nil) != refused {
 					t.Fatalf("seed %d, step %d: %s is on %v (%v), want %v", seed, step, k, nodes, err, want)
 				}
@@ -59,8 +59,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// askedNodes are the Nodes of a policy's Pods, one Pod after the other.
-func askedNodes(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPolicy) (nodes []string, refused bool) {
+// requestedNodes are the Nodes of a policy's Pods, one Pod after the other.
+func requestedNodes(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPolicy) (nodes []string, refused bool) {
 	plan, err := planAntreaPolicy(c, f, ap)
 	if err != nil {
 		return nil, true

@@ -24,7 +24,7 @@ type Policies struct {
 	local      *podSets              // of the Pods of this Node that have a port
 	ids        *numbers.ConjunctionIDs
 	vlans      *numbers.Allocator[*policySpec]
-	recalled   recalledRules
+	restored   restoredRules
 	priorities map[tables.PolicyKind]map[tables.Direction]*numbers.Priorities
 	ranked     map[rankedBlock]numbers.Block // blocks that have priorities
 	isolated   map[isolationKey]Isolation

@@ -99,11 +99,11 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 		case event := <-w.watcher.Events:
 			if w.concerns(event.Name) {
 				w.note(event.Name)
-				settled.Reset(w.patience())
+				settled.Reset(w.waitAtMost())
 			}
 		case <-w.watcher.Errors: // events were lost: look at everything
 			w.note(w.manifests.path)
-			settled.Reset(w.patience())
+			settled.Reset(w.waitAtMost())
 		case <-settled.C:
 			w.read()
 		}
@@ -126,6 +126,6 @@ func (w *manifestWatch) note(name string) {
 }
 
 // polling is how long to wait for more events.
-func (w *manifestWatch) patience() time.Duration {
+func (w *manifestWatch) waitAtMost() time.Duration {
 	return max(0, min(settleTime, maxSettleTime-time.Since(w.since)))
 }

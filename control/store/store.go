@@ -54,7 +54,7 @@ type Store struct {
 	claims    map[cluster.Key][]cluster.Object // what each source says, in order of the sources
 	twice     map[cluster.Key]bool             // keys with several claims
 	twins     map[cluster.Key][]cluster.Key    // of Pods with several ports
-	judged    map[cluster.Key]bool             // claimed keys of the kinds that are judged
+	validated map[cluster.Key]bool             // claimed keys of the kinds that are judged
 	refused   map[cluster.Key]manifest.Problem // by what only the store can judge
 	held      map[cluster.Key]manifest.Problem // tiers that are deleted and stay
 	edited    RefusedEdits                     // those of the source
@@ -75,7 +75,7 @@ func NewStore(endpoints EndpointSource) *Store {
 		claims:    map[cluster.Key][]cluster.Object{},
 		twice:     map[cluster.Key]bool{},
 		twins:     map[cluster.Key][]cluster.Key{},
-		judged:    map[cluster.Key]bool{},
+		validated: map[cluster.Key]bool{},
 		refused:   map[cluster.Key]manifest.Problem{},
 		followers: map[int]func(Update){},
 	}
@@ -188,7 +188,7 @@ func (s *Store) set(k cluster.Key, source string, obj cluster.Object) {
 	}
 	mark(s.twice, k, len(claims) > 1)
 	s.noteTwin(k, len(claims) > 0)
-	mark(s.judged, k, len(claims) > 0 && slices.Contains(validatedKinds, k.Kind))
+	mark(s.validated, k, len(claims) > 0 && slices.Contains(validatedKinds, k.Kind))
 }
 
 // mark puts a key into a set or takes it out.

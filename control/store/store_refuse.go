@@ -69,7 +69,7 @@ func concerned(touched map[cluster.Key]bool) bool {
 // validatedKeys are the claimed keys of the kinds that are judged, in order.
 func (s *Store) validatedKeys() map[cluster.Kind][]cluster.Key {
 	byKind := map[cluster.Kind][]cluster.Key{}
-	for k := range s.judged {
+	for k := range s.validated {
 		byKind[k.Kind] = append(byKind[k.Kind], k)
 	}
 	for _, keys := range byKind {

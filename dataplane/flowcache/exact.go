@@ -34,9 +34,9 @@ type Entry struct {
 	Steps uint8 // of CT in use
 	// AsksGroup says that a group chooses a bucket for such packets. The walk is under
 	// the wildcard signature of that bucket.
-	AsksGroup bool
-	Offers    uint8  // how often the entry was offered to the kernel
-	Heat      uint16 // packets since the last offer
+	AsksGroup  bool
+	Offers     uint8  // how often the entry was offered to the kernel
+	SinceOffer uint16 // packets since the last offer
 	Change
 	far [sigWords - 6]uint64 // … and the rest
 }
@@ -130,7 +130,7 @@ func (c *Exact) Place(s *Signature, port uint32) *Entry {
 			return nil
 		}
 	}
-	*e = Entry{slot: e.slot, Heat: e.Heat, Offers: e.Offers}
+	*e = Entry{slot: e.slot, SinceOffer: e.SinceOffer, Offers: e.Offers}
 	e.used = c.round
 	e.n = uint8(s.n)
 	copy(e.near[:], s.words[:])

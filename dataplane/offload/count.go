@@ -20,7 +20,7 @@ func (t *Table) Stats() (st telemetry.OffloadStats) {
 	defer t.mu.Unlock()
 	st = telemetry.OffloadStats{
 		On: true, Entries: uint64(t.current), Connections: uint64(len(t.byConn)), Room: uint64(t.kernel.Room()),
-		Packets: t.packets.Load(), Bytes: t.bytes.Load(), Lost: t.kernel.Lost(),
+		Packets: t.packets.Load(), Bytes: t.bytes.Load(), Dropped: t.kernel.Dropped(),
 	}
 	for i := range t.events {
 		st.Events[i] = t.events[i].Load()

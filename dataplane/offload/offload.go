@@ -148,7 +148,7 @@ func (t *Table) Run(ctx context.Context) {
 		case o := <-t.offers:
 			t.put(&o)
 		case <-t.stale:
-			t.clearAway()
+			t.clearOffloaded()
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (t *Table) Poll() {
 		case o := <-t.offers:
 			t.put(&o)
 		case <-t.stale:
-			t.clearAway()
+			t.clearOffloaded()
 		default:
 			return
 		}

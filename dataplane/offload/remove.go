@@ -37,14 +37,14 @@ func (t *Table) Withdraw() {
 // clearSlice is how many places are cleared while others wait for the lock.
 const clearSlice = 256
 
-// clearAway removes the offload entries that cannot be taken any more.
-func (t *Table) clearAway() {
+// clearOffloaded removes the offload entries that cannot be taken any more.
+func (t *Table) clearOffloaded() {
 	for from, more := 0, true; more; from += clearSlice {
 		more = t.clearSome(from)
 	}
 }
 
-// clearSome is clearAway for some places, and says whether there are more.
+// clearSome is clearOffloaded for some places, and says whether there are more.
 func (t *Table) clearSome(from int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,7 +164,7 @@ func (t *Table) tellConntrack(at uint32, now int64) {
 func (t *Table) Close() {
 	if t != nil {
 		t.Withdraw()
-		t.clearAway()
+		t.clearOffloaded()
 	}
 }
 

@@ -9,16 +9,16 @@ import (
 
 // fakeAwakener notes what it was asked for.
 type fakeAwakener struct {
-	asked   []bool
-	refuses bool
-	closed  bool
+	requests []bool
+	refuses  bool
+	closed   bool
 }
 
 func (f *fakeAwakener) Keep(awake bool) error {
 	if f.refuses {
 		return errors.New("refused")
 	}
-	f.asked = append(f.asked, awake)
+	f.requests = append(f.requests, awake)
 	return nil
 }
 
@@ -98,8 +98,8 @@ func TestIdleHold(t *testing.T) {
 		var f fakeAwakener
 		a := &IdleHold{Awakener: &f}
 		c.happens(a)
-		if !slices.Equal(f.asked, c.want) {
-			t.Errorf("%s: asked for %v, want %v", name, f.asked, c.want)
+		if !slices.Equal(f.requests, c.want) {
+			t.Errorf("%s: asked for %v, want %v", name, f.requests, c.want)
 		}
 		awake := len(c.want)%2 == 1
 		if got := a.LongestSleep(time.Second); (got == silence) != awake {

@@ -22,8 +22,8 @@ const (
 	gatherLoad  = 0.6
 )
 
-// Crowding is what a worker notes of whether it keeps up.
-type Crowding struct {
+// Overload is what a worker notes of whether it keeps up.
+type Overload struct {
 	began  int64 // when the window did, nanoseconds
 	behind int64 // nanoseconds of it in batches behind which frames waited
 }
@@ -31,7 +31,7 @@ type Crowding struct {
 // Note adds a batch that ended at now and took so many nanoseconds. behind says that
 // frames waited behind it. Note returns true at the end of a window in which the worker
 // was behind for most of the time.
-func (c *Crowding) Note(now, took int64, behind bool) bool {
+func (c *Overload) Note(now, took int64, behind bool) bool {
 	if behind {
 		c.behind += took
 	}

@@ -46,9 +46,9 @@ func TestBestMove(t *testing.T) {
 	}
 }
 
-// TestCrowding: a worker calls for relief when it was behind for most of a
+// TestOverload: a worker calls for relief when it was behind for most of a
 // window, and at its end only.
-func TestCrowding(t *testing.T) {
+func TestOverload(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, c := range []struct {
 		name   string
@@ -62,7 +62,7 @@ func TestCrowding(t *testing.T) {
 		{"none is", ms, func(int) bool { return false }, 0},
 		{"short ones between pauses", ms / 4, func(int) bool { return true }, 0},
 	} {
-		var w Crowding
+		var w Overload
 		calls := 0
 		for i := range 80 {
 			if w.Note(int64(i+1)*ms, c.took, c.behind(i)) {

@@ -5,7 +5,7 @@ import (
 	"github.com/antrail/antrail/conntrack/reassembly"
 )
 
-// DropReason is why a packet was lost. The list is closed: counters, traces,
+// DropReason is why a packet was dropped. The list is closed: counters, traces,
 // metrics and documentation all come from it. The numbers are part of the
 // interface and are never used again for something else.
 type DropReason uint8
@@ -104,7 +104,7 @@ func (r DropReason) String() string { return dropTexts[r].name }
 // Sentence tells an operator what the reason means.
 func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 
-// InTable says whether a packet that is lost for the reason is lost in a table. Port
+// InTable says whether a packet that is dropped for the reason is dropped in a table. Port
 // security drops packets before the first one, and counters show them under that one.
 func (r DropReason) InTable() bool {
 	switch r {

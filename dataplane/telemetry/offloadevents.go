@@ -41,10 +41,10 @@ type OffloadStats struct {
 	Entries     uint64 `json:"entries"`
 	Connections uint64 `json:"connections"`
 	Room        uint64 `json:"room"`
-	// Packets and Bytes have taken one, Lost packets did and could not be changed.
+	// Packets and Bytes have taken one, Dropped packets did and could not be changed.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	Lost    uint64 `json:"lost"`
+	Dropped uint64 `json:"lost"`
 	// Events is counts by OffloadEvent.
 	Events [NumOffloadEvents]uint64 `json:"events"`
 }

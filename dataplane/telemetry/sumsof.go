@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Sums is what became of packets.
-type Sums struct {
+// PacketCounters is what became of packets.
+type PacketCounters struct {
 	Received uint64 `json:"received"` // frames that the port handed to the switch
 	Made     uint64 `json:"made"`     // packet-outs: resets, ICMP errors, ARP answers …
 	// Copied is how often a packet was sent again after the first time: floods,
@@ -26,32 +26,32 @@ type Sums struct {
 }
 
 // Missing is how many of the packets that came are accounted for by nothing: 0,
-// or the switch has lost some without a word.
-func (s *Sums) Missing() int64 {
+// or the switch has dropped some without a word.
+func (s *PacketCounters) Missing() int64 {
 	came := int64(s.Received) + int64(s.Made) + s.Copied + s.Cut
 	return came - int64(s.Queued) - int64(s.Agent) - int64(s.Dropped) - s.Held
 }
 
-func (s *Sums) Add(o *Sums) {
+func (s *PacketCounters) Add(o *PacketCounters) {
 	s.Received, s.Made, s.Copied, s.Cut = s.Received+o.Received, s.Made+o.Made, s.Copied+o.Copied, s.Cut+o.Cut
 	s.Queued, s.Agent, s.Dropped, s.Held = s.Queued+o.Queued, s.Agent+o.Agent, s.Dropped+o.Dropped, s.Held+o.Held
 	s.Handed, s.Sent, s.Refused = s.Handed+o.Handed, s.Sent+o.Sent, s.Refused+o.Refused
 }
 
-// PortSums is the sums of a port.
-type PortSums struct {
+// PortPacketCounters is the sums of a port.
+type PortPacketCounters struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
-	Sums
+	PacketCounters
 }
 
-// SwitchSums is all sums of a switch, at one moment.
-type SwitchSums struct {
-	Ports []PortSums `json:"ports,omitzero"` // by number
+// SwitchPacketCounters is all sums of a switch, at one moment.
+type SwitchPacketCounters struct {
+	Ports []PortPacketCounters `json:"ports,omitzero"` // by number
 	// Own is what the switch makes itself, Gone the sums of ports that are gone.
-	Own   Sums `json:"own"`
-	Gone  Sums `json:"gone"`
-	Total Sums `json:"total"`
+	Own   PacketCounters `json:"own"`
+	Gone  PacketCounters `json:"gone"`
+	Total PacketCounters `json:"total"`
 	// Drops is what the tables count, Waiting the fragments that wait: they must be
 	// Total's Dropped and Held.
 	Drops   uint64 `json:"drops"`
@@ -59,19 +59,19 @@ type SwitchSums struct {
 }
 
 // Check says where sums do not agree.
-func (s *SwitchSums) Check() error {
+func (s *SwitchPacketCounters) Check() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	of := func(who string, x *Sums) {
+	of := func(who string, x *PacketCounters) {
 		check(x.Missing() == 0, "%s: %d packets are missing: %+v", who, x.Missing(), *x)
 		check(x.Handed == x.Sent+x.Refused, "%s: of %d packets handed to it %d were sent and %d refused", who, x.Handed, x.Sent, x.Refused)
 	}
 	for i := range s.Ports {
-		of(fmt.Sprintf("port %d (%s)", s.Ports[i].No, s.Ports[i].Name), &s.Ports[i].Sums)
+		of(fmt.Sprintf("port %d (%s)", s.Ports[i].No, s.Ports[i].Name), &s.Ports[i].PacketCounters)
 	}
 	of("the switch's own", &s.Own)
 	of("ports that are gone", &s.Gone)

@@ -93,7 +93,7 @@ func TestValuesCross(t *testing.T) {
 		wiretest.Same(t, wiretest.Value[CacheStats](f))
 		wiretest.Same(t, wiretest.Value[CacheShape](f))
 		wiretest.Same(t, wiretest.Value[OffloadStats](f))
-		wiretest.Same(t, wiretest.Value[SwitchSums](f))
+		wiretest.Same(t, wiretest.Value[SwitchPacketCounters](f))
 		wiretest.Same(t, wiretest.Value[LearnedMAC](f))
 		wiretest.Same(t, wiretest.Value[Learned](f))
 		wiretest.Same(t, wiretest.Value[Trace](f))

@@ -23,8 +23,8 @@ func overlap(a, b tables.Field) bool {
 	return a.Name == b.Name || !same && a.Subfield.Field == b.Subfield.Field && !a.Mask().And(b.Mask()).IsZero()
 }
 
-// asked are the bits that a match asks for.
-func asked(m *flow.Match) (all []tables.Bits) {
+// examinedBits are the bits that a match asks for.
+func examinedBits(m *flow.Match) (all []tables.Bits) {
 	for id := range marked {
 		if v, mask := m.Get(id); !mask.IsZero() {
 			all = append(all, tables.Bits{Field: id, Mask: mask, Value: v, Known: true})

@@ -62,7 +62,7 @@ func (m *module) read(passages *[]*passage) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := m.judge(inside, string(content))
+		found, err := m.classify(inside, string(content))
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +76,8 @@ func (m *module) read(passages *[]*passage) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// judge returns the licences of one file of a module, or why it is refused.
-func (m *module) judge(file, content string) ([]string, error) {
+// classify returns the licences of one file of a module, or why it is refused.
+func (m *module) classify(file, content string) ([]string, error) {
 	found := identify(content)
 	for _, name := range found {
 		if !allowed[name] {

@@ -28,7 +28,7 @@ var lacks = []struct {
 const oldest = "Linux 5.16"
 
 // validate tells what a kernel does not do.
-func judge(release string) Line {
+func levelOf(release string) Line {
 	const check = "kernel"
 	major, minor, err := version(release)
 	if err != nil {
@@ -58,7 +58,7 @@ func kernel(*Config) Line {
 	if err := unix.Uname(&u); err != nil {
 		return Line{Warn, check, err.Error(), "none"}
 	}
-	return judge(unix.ByteSliceToString(u.Release[:]))
+	return levelOf(unix.ByteSliceToString(u.Release[:]))
 }
 
 // version reads the first two numbers of a kernel's release.

@@ -165,7 +165,7 @@ func TestKernels(t *testing.T) {
 		"5.15.0-1-generic": {Fail, "kernel", "Linux 5.15.0-1-generic", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 6.2: the switch and pods cut UDP's large segments themselves; before 5.16: nftables has no egress hook, without which the agent does not start"},
 		"none":             {Warn, "kernel", `"none" is no version of Linux`, "Linux 5.16 or newer"},
 	} {
-		if l := judge(release); l != want {
+		if l := levelOf(release); l != want {
 			t.Errorf("%s: %+v, want %+v", release, l, want)
 		}
 	}

@@ -30,9 +30,9 @@ import (
 
 var screenshots = flag.String("screenshots", "", "directory for pictures of the page")
 
-// patience is how long something may take that is expected to come. It only bounds
+// waitAtMost is how long something may take that is expected to come. It only bounds
 // a failing test.
-const patience = 30 * time.Second
+const waitAtMost = 30 * time.Second
 
 // Browser is a browser with a page open. It is for one goroutine.
 type Browser struct {
@@ -139,7 +139,7 @@ func step[T any](b *Browser, s chromedp.Action[T]) T {
 func try[T any](b *Browser, s chromedp.Action[T]) (T, error) {
 	ctx := b.ctx
 	if b.begun { // the first one's context is the browser's
-		limited, cancel := context.WithTimeout(ctx, patience)
+		limited, cancel := context.WithTimeout(ctx, waitAtMost)
 		defer cancel()
 		ctx = limited
 	}
@@ -193,7 +193,7 @@ func (b *Browser) Forget() {
 // nothing is.
 func (b *Browser) Poll(expression string) {
 	b.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(waitAtMost); ; time.Sleep(50 * time.Millisecond) {
 		yes, err := try(b, chromedp.Evaluate[bool]("Boolean("+expression+")"))
 		if err != nil && !strings.Contains(err.Error(), "navigated") {
 			b.NoFaults()

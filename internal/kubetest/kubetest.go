@@ -25,21 +25,21 @@ type API struct {
 	t    testing.TB
 	addr string
 
-	mu      sync.Mutex
-	changed chan struct{} // closed with each change of what is below
-	objects map[ref]object
-	history []change
-	version int
-	oldest  int // changes up to this version are forgotten
-	kinds   map[string]bool
-	others  []string // resources of other groups, as group/version/plural
-	refuse  int      // the status of every answer; 0: answers are given
-	plain   bool
-	asked   map[string]int
-	before  map[string]func()
-	server  *http.Server
-	cut     context.CancelFunc // ends all watches
-	watches context.Context
+	mu       sync.Mutex
+	changed  chan struct{} // closed with each change of what is below
+	objects  map[ref]object
+	history  []change
+	version  int
+	oldest   int // changes up to this version are forgotten
+	kinds    map[string]bool
+	others   []string // resources of other groups, as group/version/plural
+	refuse   int      // the status of every answer; 0: answers are given
+	plain    bool
+	requests map[string]int
+	before   map[string]func()
+	server   *http.Server
+	cut      context.CancelFunc // ends all watches
+	watches  context.Context
 }
 
 // New is a server with all of Antrea's kinds, which ends with the test.
@@ -47,7 +47,7 @@ func New(t testing.TB) *API {
 	t.Helper()
 	a := &API{
 		t: t, addr: "127.0.0.1:0", changed: make(chan struct{}), objects: map[ref]object{}, version: 100,
-		kinds: map[string]bool{}, asked: map[string]int{}, before: map[string]func(){},
+		kinds: map[string]bool{}, requests: map[string]int{}, before: map[string]func(){},
 	}
 	for _, k := range antreaKinds {
 		a.kinds[k] = true
@@ -141,12 +141,12 @@ func (a *API) Before(what string, f func()) {
 	a.before[what] = f
 }
 
-// Asked counts requests: "list pods", "watch pods", "create events", "patch nodes/status";
+// Requests counts requests: "list pods", "watch pods", "create events", "patch nodes/status";
 // those of them that were refused since the object is another: "conflict patch nodes/status".
-func (a *API) Asked(what string) int {
+func (a *API) Requests(what string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.asked[what]
+	return a.requests[what]
 }
 
 // Kubeconfig is a file that leads to the server.

@@ -345,29 +345,29 @@ func (r *Real) Get(apiVersion, kind, namespace, name string) (o map[string]any) 
 	return o
 }
 
-// Asked is how often the agent's service account has asked what so far, as VERB GROUP
+// Requests is how often the agent's service account has asked what so far, as VERB GROUP
 // RESOURCE in the words of RBAC; the core group is "", and a part is RESOURCE/PART.
-func (r *Real) Asked() map[string]int {
+func (r *Real) Requests() map[string]int {
 	r.t.Helper()
 	f, err := os.Open(r.auditLog())
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer f.Close()
-	asked := map[string]int{}
+	requests := map[string]int{}
 	for d := json.NewDecoder(f); ; {
 		var e struct {
 			Verb      string
 			ObjectRef *struct{ APIGroup, Resource, Subresource string }
 		}
 		if err := d.Decode(&e); err == io.EOF {
-			return asked
+			return requests
 		} else if err != nil {
 			r.t.Fatal(err)
 		}
 		if e.ObjectRef != nil {
 			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-			asked[fmt.Sprintf("%s %q %s", e.Verb, e.ObjectRef.APIGroup, resource)]++
+			requests[fmt.Sprintf("%s %q %s", e.Verb, e.ObjectRef.APIGroup, resource)]++
 		}
 	}
 }

@@ -74,7 +74,7 @@ func statusObject(status int, reason, message string) object {
 func (a *API) discover(w http.ResponseWriter, group, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.asked["discover"]++
+	a.requests["discover"]++
 	served := a.served(group)
 	switch {
 	case len(served) == 0:
@@ -125,8 +125,8 @@ func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string)
 		return
 	}
 	verb := strings.ToLower(strings.Replace(r.Method, http.MethodPut, "UPDATE", 1))
-	asked := strings.Join(append([]string{verb + " " + of.plural}, part...), "/")
-	a.count(asked)
+	request := strings.Join(append([]string{verb + " " + of.plural}, part...), "/")
+	a.count(request)
 	var body object
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		fail(w, http.StatusBadRequest, "BadRequest", err.Error())
@@ -142,7 +142,7 @@ func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string)
 	}
 	for _, what := range []string{"uid", "resourceVersion"} {
 		if was := text(body, "metadata", what); was != "" && was != text(old, "metadata", what) {
-			a.count("conflict " + asked)
+			a.count("conflict " + request)
 			fail(w, http.StatusConflict, "Conflict", what+" is another")
 			return
 		}
@@ -202,7 +202,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
 
 func (a *API) count(what string) {
 	a.mu.Lock()
-	a.asked[what]++
+	a.requests[what]++
 	before := a.before[what]
 	delete(a.before, what)
 	a.mu.Unlock()

@@ -229,7 +229,7 @@ func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
 			return row, err
 		}
 	}
-	row.judge(a)
+	row.check(a)
 	if a.after != nil {
 		err = a.after(ctx, s)
 	}

@@ -85,7 +85,7 @@ func TestFaultsAreFound(t *testing.T) {
 		}
 		c.change(&r)
 		r.count(&a, c.arrived)
-		r.judge(&a)
+		r.check(&a)
 		if all := strings.Join(r.Faults, "; "); (all == "") != (c.want == "") || !strings.Contains(all, c.want) {
 			t.Errorf("%s: faults %q, want %q", c.name, all, c.want)
 		}
@@ -116,7 +116,7 @@ func TestPlayAgain(t *testing.T) {
 				r.Others.Failed = 1
 			}
 			played++
-			r.judge(&attack{})
+			r.check(&attack{})
 			return r, nil
 		})
 		if err != nil || played != c.plays || r.Plays != c.plays || len(r.Faults) != c.faults {

@@ -44,7 +44,7 @@ type lossesFrom map[string]uint64
 func (s *stage) losses(ctx context.Context) (lossesFrom, error) {
 	from := lossesFrom{}
 	for _, n := range s.lab.Topology.Nodes {
-		l, err := s.agent(n.Name).Lost(ctx, &api.LostQuery{Last: 1})
+		l, err := s.agent(n.Name).DroppedPackets(ctx, &api.DropQuery{Last: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +99,7 @@ func (a *attack) named(all []Named) *Named {
 func (s *stage) lossesSince(ctx context.Context, from lossesFrom) ([]Named, error) {
 	var all []Named
 	for _, node := range s.lab.Topology.Nodes {
-		l, err := s.agent(node.Name).Lost(ctx, &api.LostQuery{Since: from[node.Name]})
+		l, err := s.agent(node.Name).DroppedPackets(ctx, &api.DropQuery{Since: from[node.Name]})
 		if err != nil {
 			return nil, err
 		}

@@ -35,9 +35,9 @@ const (
 
 var servers = []path{{to: "web-a", port: webPort}, {to: "web-b", port: webPort}, {to: "db-a", port: dbPort}, {to: "client-b", port: sinkPort}}
 
-// patience bounds how long a connection or an answer may take; with SYNs sent
+// waitAtMost bounds how long a connection or an answer may take; with SYNs sent
 // again it lasts for three losses. It is met only when something fails.
-const patience = 8 * time.Second
+const waitAtMost = 8 * time.Second
 
 // Others is what the other pods saw during an attack. Times are milliseconds.
 type Others struct {

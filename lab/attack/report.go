@@ -75,9 +75,9 @@ func (r *Row) count(a *attack, arrived int) {
 	r.Arrived = &arrived
 }
 
-// judge notes every expectation that the row does not meet. Times are none: they
+// check notes every expectation that the row does not meet. Times are none: they
 // depend on the machine.
-func (r *Row) judge(a *attack) {
+func (r *Row) check(a *attack) {
 	if r.name = a.named(r.Named); r.name == nil && len(a.names) > 0 {
 		r.fault(fmt.Errorf("drops names none of it %s, but %v", strings.Join(a.names, " or "), r.Named))
 	}

@@ -50,13 +50,13 @@ func runGreeting(ctx context.Context, c net.Conn) {
 // dial connects on a path and reads the greeting.
 func (s *stage) dial(ctx context.Context, p path) (c net.Conn, err error) {
 	err = s.in(p.from, func() error {
-		c, err = (&net.Dialer{Timeout: patience}).DialContext(ctx, "tcp", s.target(p))
+		c, err = (&net.Dialer{Timeout: waitAtMost}).DialContext(ctx, "tcp", s.target(p))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(waitAtMost))
 	if _, err := c.Read(make([]byte, 1)); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("no greeting: %w", err)
@@ -215,7 +215,7 @@ func (t *streaming) begin() {
 func (t *streaming) end() (bytes int64, stall time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for end := time.Now().Add(patience); t.bytes == 0 && t.broken == nil && time.Now().Before(end); t.mu.Lock() {
+	for end := time.Now().Add(waitAtMost); t.bytes == 0 && t.broken == nil && time.Now().Before(end); t.mu.Lock() {
 		t.mu.Unlock()
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -223,7 +223,7 @@ func (t *streaming) end() (bytes int64, stall time.Duration, err error) {
 	case t.broken != nil:
 		err = fmt.Errorf("the stream from %s to %s ended: %w", t.path.to, t.path.from, t.broken)
 	case t.bytes == 0:
-		err = fmt.Errorf("the stream from %s to %s stands still for %v", t.path.to, t.path.from, patience)
+		err = fmt.Errorf("the stream from %s to %s stands still for %v", t.path.to, t.path.from, waitAtMost)
 	}
 	return t.bytes, max(t.stall, time.Since(t.last)), err
 }

@@ -35,27 +35,27 @@ func TestAnsweredFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	asked, failed := 0, 0
+	attempts, failed := 0, 0
 	for first := 0; first < flows; first += answeredRound {
 		flood := make(chan error, 1)
 		go func() {
 			flood <- w.in("db-a", func() error { return answeredFlood(w.resolve("client-a:5001"), first) })
 		}()
 		a, f := w.askAll(t)
-		asked, failed = asked+a, failed+f
+		attempts, failed = attempts+a, failed+f
 		if err := <-flood; err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range answeredAfter { // the table is as full as it becomes
 		a, f := w.askAll(t)
-		asked, failed = asked+a, failed+f
+		attempts, failed = attempts+a, failed+f
 	}
 	s := connectionCounters(t, w, "node-a")
 	paid, held := portCounters(t, w, "node-a", "ct_port_evicted_total"), portCounters(t, w, "node-a", "ct_port_entries")
-	t.Logf("%d of %d connects failed; %d entries of %d; held %v, given up %v", failed, asked, s["ct_entries"], s["ct_limit"], held, paid)
+	t.Logf("%d of %d connects failed; %d entries of %d; held %v, given up %v", failed, attempts, s["ct_entries"], s["ct_limit"], held, paid)
 	if failed > 0 {
-		t.Errorf("%d of %d connects failed, want none", failed, asked)
+		t.Errorf("%d of %d connects failed, want none", failed, attempts)
 	}
 	hog, most := "", uint64(0)
 	for port, n := range held {
@@ -104,7 +104,7 @@ func answeredOnce(c net.Conn) (err error) {
 
 // askAll has other pods, and the Node, make a connection each, and counts those that
 // failed.
-func (w *world) askAll(t *testing.T) (asked, failed int) {
+func (w *world) askAll(t *testing.T) (attempts, failed int) {
 	t.Helper()
 	pairs := [][2]string{{"web-a", "db-a:3306"}, {"client-b", "web-a:80"}, {"node-a", "db-a:3306"}, {"client-a", "client-b:5001"}}
 	errs := make([]error, len(pairs))

@@ -74,9 +74,9 @@ func (w *world) echo(ctx context.Context, from, to string, sizes ...int) error {
 	defer c.Close()
 	e := echoConn{Conn: c}
 	for i, n := range sizes {
-		tries, wait := 1, patience
+		tries, wait := 1, waitAtMost
 		if i == 0 {
-			tries, wait = int(2*patience/resendAfter), resendAfter
+			tries, wait = int(2*waitAtMost/resendAfter), resendAfter
 		}
 		if err := e.exchange(n, tries, wait); err != nil {
 			return fmt.Errorf("%s to %s, %d bytes, datagram %d of %d: %w", from, to, n, i+1, len(sizes), err)

@@ -77,7 +77,7 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 func wantAccounted(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	for _, n := range l.Topology.Nodes {
-		if _, err := l.Sums(context.Background(), n.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := l.PacketCounters(context.Background(), n.Name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("at the end of the lab: %s: %v", n.Name, err)
 		}
 	}
@@ -98,19 +98,19 @@ func allChecks(t *testing.T, w *world) []check {
 // -short each of these is in one lab: AF_XDP in that with the cache.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	for _, d := range []struct{ asked, driver, why string }{
+	for _, d := range []struct{ setting, driver, why string }{
 		{config.DriverAuto, "afpacket", "auto: on a veth a packet socket keeps large segments whole"},
 		{config.DriverAFXDP, "afxdp", "afxdp was asked for; the driver runs XDP programs; zero-copy has to be asked for; partial checksums leave as they came"},
 	} {
 		for name, o := range map[string]lab.Options{
 			"cache": {Offload: config.OffloadOff}, "walk": {Offload: config.OffloadOff, Walk: true}, "offload": {Offload: config.OffloadAuto},
 		} {
-			if testing.Short() && (d.asked == config.DriverAFXDP) != (name == "cache") {
+			if testing.Short() && (d.setting == config.DriverAFXDP) != (name == "cache") {
 				continue
 			}
-			t.Run(d.asked+"/"+name, func(t *testing.T) {
+			t.Run(d.setting+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				o.Driver = d.asked
+				o.Driver = d.setting
 				w, err := newWorld(upWith(t, o))
 				if err != nil {
 					t.Fatal(err)
@@ -256,7 +256,7 @@ func waitConnected(t *testing.T, w *world, a attempt) {
 	t.Helper()
 	var err error
 	for range 10 {
-		c, e := w.dial(t.Context(), a.from, a.to, patience)
+		c, e := w.dial(t.Context(), a.from, a.to, waitAtMost)
 		if e == nil {
 			c.Close()
 			return
@@ -288,7 +288,7 @@ func TestPodDeletedUnderTheAgent(t *testing.T) {
 	w := &world{lab: l, addresses: addresses(l, false)}
 	mustPing := func(from, to string) {
 		t.Helper()
-		if _, err := w.ping(from, to, patience); err != nil {
+		if _, err := w.ping(from, to, waitAtMost); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -399,7 +399,7 @@ func TestAgentRestarts(t *testing.T) {
 	}
 	w := &world{lab: l, addresses: addresses(l, false)}
 	for _, to := range []string{"web-a", "client-b", "outside"} {
-		if _, err := w.ping("client-a", to, patience); err != nil {
+		if _, err := w.ping("client-a", to, waitAtMost); err != nil {
 			t.Error(err)
 		}
 	}

@@ -248,7 +248,7 @@ func TestDropsAreNamed(t *testing.T) {
 // lostSince is the number of the last lost packet until now.
 func lostSince(t *testing.T, w *world, node string) uint64 {
 	t.Helper()
-	l, err := w.agent(node).Lost(t.Context(), &api.LostQuery{Last: 1})
+	l, err := w.agent(node).DroppedPackets(t.Context(), &api.DropQuery{Last: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,11 +301,11 @@ const (
 // wantNamed waits until the loss is told as it should be.
 func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 	t.Helper()
-	q := api.LostQuery{Reason: k.reason, Since: since}
+	q := api.DropQuery{Reason: k.reason, Since: since}
 	var got []string
 	for range looks {
 		time.Sleep(lookEvery)
-		l, err := w.agent(k.node).Lost(t.Context(), &q)
+		l, err := w.agent(k.node).DroppedPackets(t.Context(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,6 +324,6 @@ func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 
 // names says whether a record is of this kind. Bytes are there unless a port kept
 // none.
-func (k *dropKind) names(p *api.LostPacket) bool {
+func (k *dropKind) names(p *api.DroppedPacket) bool {
 	return (k.table == "" || p.Table == k.table) && strings.Contains(p.Object(), k.object) && (p.Entry != nil) == k.entry && len(p.Frame) > 0
 }

@@ -31,7 +31,7 @@ const (
 
 	keptConnections = 10 // of each pair of pods, held through the flood
 	keptPort        = 7007
-	keptPatience    = 20 * time.Second // bounds a failing test
+	keptTimeout     = 20 * time.Second // bounds a failing test
 )
 
 // keptPairs hold connections through the flood, and askPairs make new ones
@@ -64,23 +64,23 @@ func TestFlood(t *testing.T) {
 		all.Wait()
 	}
 	exchange("before")
-	asked, failed := 0, 0
+	attempts, failed := 0, 0
 	for round := range floodRounds {
 		var busy sync.WaitGroup
 		if round%30 == 0 {
 			busy.Go(func() { exchange("during") })
 		}
 		a, b := f.round(t)
-		asked, failed = asked+a, failed+b
+		attempts, failed = attempts+a, failed+b
 		busy.Wait()
 	}
 	exchange("after")
 	grown := residentMemory(t, l, "node-a") - before
 	s := connectionCounters(t, w, "node-a")
 	t.Logf("%d SYNs; %d of %d connects failed; %d connections kept; %d entries of %d, %d given up early; the agent's memory grew by %d kB",
-		f.sent, failed, asked, len(kept), s["ct_entries"], s["ct_limit"], s["ct_early_drop_total"], grown/1024)
-	if failed*100 > asked {
-		t.Errorf("%d of %d connects failed, want 1 %% at most", failed, asked)
+		f.sent, failed, attempts, len(kept), s["ct_entries"], s["ct_limit"], s["ct_early_drop_total"], grown/1024)
+	if failed*100 > attempts {
+		t.Errorf("%d of %d connects failed, want 1 %% at most", failed, attempts)
 	}
 	if s["ct_entries"] > floodTable || s["ct_early_drop_total"] < floodTable {
 		t.Errorf("the table was never full: %v", s)
@@ -130,7 +130,7 @@ func (f *flood) send(t *testing.T, n int) {
 }
 
 // round sends a burst while the other pods connect, and counts the connects.
-func (f *flood) round(t *testing.T) (asked, failed int) {
+func (f *flood) round(t *testing.T) (attempts, failed int) {
 	t.Helper()
 	errs := make([]error, len(askPairs))
 	var all sync.WaitGroup
@@ -164,7 +164,7 @@ func openKept(t *testing.T, w *world) (all []*kept) {
 	}
 	for _, pair := range keptPairs {
 		for range keptConnections {
-			c, err := w.dial(t.Context(), pair[0], pair[1], keptPatience)
+			c, err := w.dial(t.Context(), pair[0], pair[1], keptTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func (k *kept) exchange() error {
 	k.count++
 	var sent, back [4]byte
 	binary.BigEndian.PutUint32(sent[:], k.count)
-	if err := k.SetDeadline(time.Now().Add(keptPatience)); err != nil {
+	if err := k.SetDeadline(time.Now().Add(keptTimeout)); err != nil {
 		return err
 	}
 	if _, err := k.Write(sent[:]); err != nil {

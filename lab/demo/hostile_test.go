@@ -84,11 +84,11 @@ func (f frames) hostile(t *testing.T) []hostile {
 // reason.
 func (w *world) wantHostile(t *testing.T, reason telemetry.DropReason) {
 	t.Helper()
-	lost, err := w.agent("node-a").Lost(t.Context(), &api.LostQuery{Pod: "default/client-a", Reason: reason.String()})
+	lost, err := w.agent("node-a").DroppedPackets(t.Context(), &api.DropQuery{Pod: "default/client-a", Reason: reason.String()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(lost.Packets, func(p api.LostPacket) bool { return p.Port.Pod == "default/client-a" && p.Table == "" })
+	at := slices.IndexFunc(lost.Packets, func(p api.DroppedPacket) bool { return p.Port.Pod == "default/client-a" && p.Table == "" })
 	if at < 0 {
 		t.Errorf("no packet of client-a is named for %s: %+v", reason, lost.Packets)
 	}

@@ -19,7 +19,7 @@ func TestIdleAgentSleeps(t *testing.T) {
 		t.Errorf("the switch's environment: %v\n%q", err, environ)
 	}
 	w := &world{lab: l, addresses: addresses(l, false)}
-	if _, err := w.ping("client-a", "client-b", patience); err != nil {
+	if _, err := w.ping("client-a", "client-b", waitAtMost); err != nil {
 		t.Fatal(err)
 	}
 	const watch = 3 * time.Second

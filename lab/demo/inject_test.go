@@ -125,7 +125,7 @@ func wantLost(t *testing.T, w *world, node, reason string, since, want uint64) {
 	t.Helper()
 	var n uint64
 	for range looks {
-		l, err := w.agent(node).Lost(t.Context(), &api.LostQuery{Reason: reason, Since: since})
+		l, err := w.agent(node).DroppedPackets(t.Context(), &api.DropQuery{Reason: reason, Since: since})
 		if err != nil {
 			t.Error(err)
 			return

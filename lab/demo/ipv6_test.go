@@ -62,7 +62,7 @@ func TestPodDetectsDuplicates(t *testing.T) {
 	})
 	waitDetected(t, w, own.String())
 	for _, to := range []string{"web-a", "client-b"} {
-		if _, err := w.ping("client-a", to, patience); err != nil {
+		if _, err := w.ping("client-a", to, waitAtMost); err != nil {
 			t.Error(err)
 		}
 	}

@@ -237,7 +237,7 @@ func (w *world) tryAll(t *testing.T, policies []policyText) []*outcome {
 func (w *world) try(t *testing.T, o *outcome) (bool, error) {
 	wait := silence
 	if o.want {
-		wait = patience
+		wait = waitAtMost
 	}
 	c, err := w.dial(t.Context(), o.from.name, fmt.Sprintf("%s:%d", o.to.name, o.port), wait)
 	switch {

@@ -124,7 +124,7 @@ func egress(ctx context.Context, w *world) (string, error) {
 	for _, s := range []struct{ pod, address string }{
 		{"web-a", web}, {"web-b", webB}, {"client-a", clientA}, {"client-b", clients},
 	} {
-		if _, err := w.ping(s.pod, "outside", patience); err != nil {
+		if _, err := w.ping(s.pod, "outside", waitAtMost); err != nil {
 			return "", err
 		}
 		g, err := w.ask(ctx, s.pod, "outside:80")

@@ -20,7 +20,7 @@ func ping(pairs ...string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		var seen []string
 		for i := 0; i < len(pairs); i += 2 {
-			rtt, err := w.ping(pairs[i], pairs[i+1], patience)
+			rtt, err := w.ping(pairs[i], pairs[i+1], waitAtMost)
 			if err != nil {
 				return "", err
 			}

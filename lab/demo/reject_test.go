@@ -146,7 +146,7 @@ func newRefusingWorld(t *testing.T) *world {
 // refuses.
 func (w *world) wantRefused(t *testing.T, from, to string) {
 	t.Helper()
-	c, err := w.dial(t.Context(), from, to, patience)
+	c, err := w.dial(t.Context(), from, to, waitAtMost)
 	if err == nil {
 		c.Close()
 	}
@@ -168,7 +168,7 @@ func (w *world) wantProhibited(t *testing.T, from, to string) {
 		if _, err := c.Write([]byte("a question")); err != nil {
 			return err
 		}
-		c.SetReadDeadline(time.Now().Add(patience))
+		c.SetReadDeadline(time.Now().Add(waitAtMost))
 		_, err = c.Read(make([]byte, 1))
 		return err
 	})

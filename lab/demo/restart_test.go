@@ -68,7 +68,7 @@ func dialService(t *testing.T, w *world, count int) (all []*streamed, answered m
 	}
 	answered = make(map[string]int)
 	for len(all) < count || len(answered) < 2 && len(all) < 8*count {
-		c, err := w.dial(t.Context(), "client-a", of(w, clusterIPService), keptPatience)
+		c, err := w.dial(t.Context(), "client-a", of(w, clusterIPService), keptTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,9 +190,9 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	if err := os.Rename(away, manifests); err != nil {
 		t.Fatal(err)
 	}
-	judged := waitLine(t, l.Log("node-a"), `restored connections revalidated.* examined=(\d+) removed=(\d+)`)
-	if n, _ := strconv.Atoi(judged[1]); n < len(all) || judged[2] != "0" {
-		t.Errorf("%s; want all of %d examined and none removed", judged[0], len(all))
+	revalidated := waitLine(t, l.Log("node-a"), `restored connections revalidated.* examined=(\d+) removed=(\d+)`)
+	if n, _ := strconv.Atoi(revalidated[1]); n < len(all) || revalidated[2] != "0" {
+		t.Errorf("%s; want all of %d examined and none removed", revalidated[0], len(all))
 	}
 	waitExchanges(t, all, 20)
 	lastRules()
@@ -231,9 +231,9 @@ spec:
 		t.Fatal(err)
 	}
 	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
-	judged := waitLine(t, l.Log("node-a"), `restored connections revalidated.* removed=(\d+) denied=(\d+)`)
-	if judged[1] == "0" || judged[1] != judged[2] {
-		t.Errorf("%s; want what is denied removed, and nothing else", judged[0])
+	revalidated := waitLine(t, l.Log("node-a"), `restored connections revalidated.* removed=(\d+) denied=(\d+)`)
+	if revalidated[1] == "0" || revalidated[1] != revalidated[2] {
+		t.Errorf("%s; want what is denied removed, and nothing else", revalidated[0])
 	}
 	waitExchanges(t, all, 20)
 	for !denied.over.Load() {
@@ -248,7 +248,7 @@ spec:
 // dialMore makes a connection to a pod or Service that says everything again.
 func (w *world) dialMore(t *testing.T, from, to string) *streamed {
 	t.Helper()
-	c, err := w.dial(t.Context(), from, to, keptPatience)
+	c, err := w.dial(t.Context(), from, to, keptTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

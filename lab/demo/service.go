@@ -70,7 +70,7 @@ func affinity(ctx context.Context, w *world) (string, error) {
 func noEndpoints(ctx context.Context, w *world) (string, error) {
 	service := of(w, emptyService)
 	for _, from := range []string{"client-a", "client-b"} {
-		c, err := w.dial(ctx, from, service, patience)
+		c, err := w.dial(ctx, from, service, waitAtMost)
 		if err == nil {
 			c.Close()
 			return "", fmt.Errorf("%s is connected to %s", from, service)
@@ -101,7 +101,7 @@ func hairpin(ctx context.Context, w *world) (string, error) {
 func outside(ctx context.Context, w *world) (string, error) {
 	var seen []string
 	for _, s := range []struct{ pod, node string }{{"db-a", "node-a"}, {"db-b", "node-b"}} {
-		if _, err := w.ping(s.pod, "outside", patience); err != nil {
+		if _, err := w.ping(s.pod, "outside", waitAtMost); err != nil {
 			return "", err
 		}
 		g, err := w.ask(ctx, s.pod, "outside:80")

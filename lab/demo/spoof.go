@@ -130,7 +130,7 @@ func (w *world) sendSpoof(s *spoof) error {
 	if err := from.Send(s.genuine); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); ; {
+	for deadline := time.Now().Add(waitAtMost); ; {
 		got, err := to.Receive(time.Until(deadline))
 		switch {
 		case err != nil:

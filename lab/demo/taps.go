@@ -35,7 +35,7 @@ func (w *world) through(ctx context.Context, out, back string, f func() error) (
 		return "", err
 	}
 	var went, came uint64
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(waitAtMost); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		after, err := w.ports(ctx, "node-a")
 		if err != nil {
 			return "", err
@@ -80,24 +80,24 @@ func mirror(ctx context.Context, w *world) (string, error) {
 	if _, err := w.ask(ctx, "web-b", "db-a:3306"); err != nil {
 		return "", err
 	}
-	const wantAsked, wantAnswered = 3, 2 // SYN, ACK and FIN at least; SYN ACK and the greeting
-	asked, answered := 0, 0
-	for asked < wantAsked || answered < wantAnswered {
-		frame, err := s.Receive(patience)
+	const wantRequests, wantAnswered = 3, 2 // SYN, ACK and FIN at least; SYN ACK and the greeting
+	requests, answered := 0, 0
+	for requests < wantRequests || answered < wantAnswered {
+		frame, err := s.Receive(waitAtMost)
 		if err != nil {
 			return "", err
 		}
 		if frame == nil {
-			return "", fmt.Errorf("%d copies to db-a and %d from it, of a whole connection", asked, answered)
+			return "", fmt.Errorf("%d copies to db-a and %d from it, of a whole connection", requests, answered)
 		}
 		switch src, dst := addressesOf(frame); {
 		case src == w.addresses["web-b"] && dst == w.addresses["db-a"]:
-			asked++
+			requests++
 		case src == w.addresses["db-a"] && dst == w.addresses["web-b"]:
 			answered++
 		}
 	}
-	return fmt.Sprintf("%d copies of packets to db-a and %d of packets from it, at least", asked, answered), nil
+	return fmt.Sprintf("%d copies of packets to db-a and %d of packets from it, at least", requests, answered), nil
 }
 
 // addressesOf are the IPv4 addresses of a frame; not valid when it has none.

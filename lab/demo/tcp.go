@@ -90,7 +90,7 @@ func (w *world) sink(pod string) string { return fmt.Sprintf("%s:%d", pod, sinkP
 // transfer sends n random bytes from one client pod to another and compares
 // the digests of both ends.
 func (w *world) transfer(ctx context.Context, from, to string, n int64) (result, error) {
-	c, err := w.dial(ctx, from, to, patience)
+	c, err := w.dial(ctx, from, to, waitAtMost)
 	if err != nil {
 		return result{}, fmt.Errorf("%s to %s: %w", from, to, err)
 	}

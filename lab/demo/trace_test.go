@@ -108,7 +108,7 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 			}
 		}
 	}
-	if there < 3 || back < 2 || l.counts.Lost != 0 {
+	if there < 3 || back < 2 || l.counts.Missed != 0 {
 		t.Errorf("%d packets there and %d back, %+v", there, back, l.counts)
 	}
 }
@@ -174,7 +174,7 @@ func TestLiveTraceWithoutAGap(t *testing.T) {
 				got = append(got, binary.BigEndian.Uint64(way[0].Frame[42:50]))
 			}
 			t.Logf("%d datagrams came back in the %v of the trace", back.Load()-before, time.Since(start))
-			if err := <-l.ended; err != nil || len(got) != 100 || l.counts.Lost != 0 {
+			if err := <-l.ended; err != nil || len(got) != 100 || l.counts.Missed != 0 {
 				t.Fatalf("%d walks, %+v, %v", len(got), l.counts, err)
 			}
 			slices.Sort(got)
@@ -207,7 +207,7 @@ func TestLiveTraceOfALoadedLink(t *testing.T) {
 			t.Errorf("%+v", way[0].Verdict)
 		}
 	}
-	if err := <-l.ended; err != nil || seen != 100 || l.counts.Lost != 0 {
+	if err := <-l.ended; err != nil || seen != 100 || l.counts.Missed != 0 {
 		t.Errorf("%d walks, %+v, %v", seen, l.counts, err)
 	}
 	passed := w.counter(t, "offload_packets")

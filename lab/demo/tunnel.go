@@ -29,7 +29,7 @@ func underlay(ctx context.Context, w *world) (string, error) {
 		return "", err
 	}
 	defer s.Close()
-	if _, err := w.ping("client-a", "client-b", patience); err != nil {
+	if _, err := w.ping("client-a", "client-b", waitAtMost); err != nil {
 		return "", err
 	}
 	if _, err := w.transfer(ctx, "client-b", w.sink("client-a"), megabyte); err != nil {

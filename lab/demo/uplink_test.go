@@ -17,7 +17,7 @@ import (
 func TestKilledUplink(t *testing.T) {
 	l := upWith(t, lab.Options{TunnelDriver: config.DriverAFXDP})
 	w := &world{lab: l, addresses: addresses(l, false)}
-	if _, err := w.ping("client-a", "client-b", patience); err != nil {
+	if _, err := w.ping("client-a", "client-b", waitAtMost); err != nil {
 		t.Fatal(err)
 	}
 	wantProgram(t, l, true)
@@ -40,7 +40,7 @@ func TestKilledUplink(t *testing.T) {
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.ping("client-a", "client-b", patience); err != nil {
+	if _, err := w.ping("client-a", "client-b", waitAtMost); err != nil {
 		t.Error(err)
 	}
 	wantProgram(t, l, true)

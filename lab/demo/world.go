@@ -25,9 +25,9 @@ const (
 	sinkPort = 5001 // client pods: says its name and who asks, then takes bytes and answers their SHA-256
 )
 
-// patience is how long an answer may take that is expected to come, with SYNs sent
+// waitAtMost is how long an answer may take that is expected to come, with SYNs sent
 // again, on a machine that has other things to do. It only bounds a failing check.
-const patience = 12 * time.Second
+const waitAtMost = 12 * time.Second
 
 // silence is how long a check waits for something that must not come. Between
 // two pods an answer takes less than a millisecond; a second is long enough
@@ -212,7 +212,7 @@ type greeting struct{ name, source string }
 
 // ask connects and reads the greeting.
 func (w *world) ask(ctx context.Context, from, to string) (greeting, error) {
-	c, err := w.dial(ctx, from, to, patience)
+	c, err := w.dial(ctx, from, to, waitAtMost)
 	if err != nil {
 		return greeting{}, err
 	}
@@ -222,7 +222,7 @@ func (w *world) ask(ctx context.Context, from, to string) (greeting, error) {
 
 // readGreeting reads the one line, and not a byte more.
 func readGreeting(c net.Conn) (greeting, error) {
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(waitAtMost))
 	defer c.SetReadDeadline(time.Time{})
 	var line []byte
 	for b := make([]byte, 1); len(line) < 100; line = append(line, b[0]) {

@@ -196,7 +196,7 @@ func (p *Port) Stats() ports.Stats {
 	drops := p.rx.drops
 	p.rx.Unlock()
 	s := p.count.Stats()
-	s.AddLost(ports.RxRingFull, drops)
+	s.AddDrops(ports.RxRingFull, drops)
 	return s
 }
 

@@ -223,7 +223,7 @@ func linkGoes(t *testing.T, o Options) {
 }
 
 // TestPodsEndDown: the kernel takes what is sent to a pod whose end is down, and loses
-// it. The port counts it as lost, once it was seen, and sends when the end is up again.
+// it. The port counts it as dropped, once it was seen, and sends when the end is up again.
 func TestPodsEndDown(t *testing.T) {
 	_, pod, p := pair(t, Options{})
 	send := func() int {

@@ -22,9 +22,9 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	switch err {
 	case nil, unix.EAGAIN, unix.EINTR, unix.ENETDOWN:
 	case unix.EINVAL: // the kernel could not say in the header what is undone
-		p.count.Lost(ports.RxOffload, 1)
+		p.count.CountDrop(ports.RxOffload, 1)
 	default:
-		p.count.Lost(ports.RxFailed, 1)
+		p.count.CountDrop(ports.RxFailed, 1)
 	}
 	return p.deliver(batch, got)
 }
@@ -63,7 +63,7 @@ func (p *Port) deliver(batch []*packet.Frame, got int) int {
 	n, bytes := 0, 0
 	for i, f := range p.rx.armed[:got] {
 		if why := p.accept(f, i); why != ports.None {
-			p.count.Lost(why, 1)
+			p.count.CountDrop(why, 1)
 			continue
 		}
 		p.rx.armed[i] = nil

@@ -27,17 +27,17 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // transmit sends up to maxBatch frames and returns how many, and their bytes.
 func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 	if p.closed {
-		p.count.Refused(ports.TxClosed, batch...)
+		p.count.DropFrames(ports.TxClosed, batch...)
 		return 0, 0
 	}
 	if p.link.Down() {
-		p.count.Refused(ports.TxLinkDown, batch...)
+		p.count.DropFrames(ports.TxLinkDown, batch...)
 		return 0, 0
 	}
 	n := 0
 	for _, f := range batch {
 		if why := ports.Refusal(f, p.info.MTU, p.info.Carries); why != ports.None {
-			p.count.Refused(why, f)
+			p.count.DropFrames(why, f)
 			continue
 		}
 		p.tx.out.setBuffer(n, f.Bytes())
@@ -58,7 +58,7 @@ func (p *Port) send(n int) (sent, bytes int) {
 		}
 		at += k
 		if err != nil && err != unix.EINTR {
-			p.count.Lost(reasonOf(err), 1)
+			p.count.CountDrop(reasonOf(err), 1)
 			b := p.tx.out.buffer(at)
 			p.count.Keep(reasonOf(err).String(), netip.Addr{}, b, len(b))
 			at++

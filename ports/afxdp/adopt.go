@@ -210,7 +210,7 @@ func (m *Memory) holding(g *given) (*UMEM, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("UMEM: %w", err), unix.Close(fd))
 	}
-	u, err := newUMEM(fd, memory, g.ledger.facts.Chains != 0)
+	u, err := newUMEM(fd, memory, g.ledger.facts.MultiBuffer != 0)
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -237,7 +237,7 @@ func (u *UMEM) add(p *Port, o Options) error {
 		return errClosed
 	case !u.shared:
 		return errors.New("the other ports of its memory have begun")
-	case int(f.Frames) != u.Frames() || int(f.Requests) != u.requests || f.Chains != number(u.multiBuffer):
+	case int(f.Frames) != u.Frames() || int(f.Requests) != u.requests || f.MultiBuffer != number(u.multiBuffer):
 		return errors.New("it has other frames than its memory")
 	}
 	if err := p.join(o); err != nil {

@@ -225,10 +225,10 @@ func (tr *traffic) runSend() {
 // runReceive receives until all has come that was sent. Whether there is more is asked
 // before each frame, for the sender may stop, or count, after the last one has come.
 func (tr *traffic) runReceive() {
-	const look, patience = 20 * time.Millisecond, time.Minute
+	const look, waitAtMost = 20 * time.Millisecond, time.Minute
 	for last := time.Now(); !tr.stopped.Load() || tr.received.Load() != tr.sent.Load(); {
 		f, err := tr.pods.wires[1].Receive(look)
-		if err != nil || f == nil && time.Since(last) > patience {
+		if err != nil || f == nil && time.Since(last) > waitAtMost {
 			tr.ended <- fmt.Sprint("no frame came: ", err)
 			return
 		}
@@ -256,7 +256,7 @@ func (h *house) forward(batch []*packet.Frame) int {
 	return n
 }
 
-// TestAdoptUnderTraffic: after a hundred hand-overs no frame was lost or doubled on the
+// TestAdoptUnderTraffic: after a hundred hand-overs no frame was dropped or doubled on the
 // wire, and none is missing in the memory, though every process keeps one for itself.
 func TestAdoptUnderTraffic(t *testing.T) {
 	t.Run("native", func(t *testing.T) { adoptUnderTraffic(t, newTwoPods(t, Native), 80, 100) })

@@ -27,16 +27,16 @@ type ledger struct {
 
 // facts are what does not change while a port is open.
 type facts struct {
-	Layout    uint32
-	FrameSize uint32
-	Frames    uint32 // of the UMEM
-	Requests  uint32 // bytes in front of a sent frame
-	Interface uint32 // index
-	Queue     uint32
-	Ring      uint32 // slots of each
-	Mode      uint32 // place in modes
-	Chains    uint32 // 1: frames may have many buffers
-	Apart     uint32 // 1: another socket sends
+	Layout      uint32
+	FrameSize   uint32
+	Frames      uint32 // of the UMEM
+	Requests    uint32 // bytes in front of a sent frame
+	Interface   uint32 // index
+	Queue       uint32
+	Ring        uint32 // slots of each
+	Mode        uint32 // place in modes
+	MultiBuffer uint32 // 1: frames may have many buffers
+	Apart       uint32 // 1: another socket sends
 }
 
 // modes are those that a port can have been opened in; their places are part of the
@@ -109,7 +109,7 @@ func (p *Port) factsOf(index int, o *Options, mode Mode) facts {
 	return facts{
 		Layout: Layout, FrameSize: FrameSize, Frames: uint32(p.umem.Frames()), Requests: uint32(p.umem.requests),
 		Interface: uint32(index), Queue: uint32(o.Queue), Ring: uint32(o.Ring), Mode: uint32(slices.Index(modes, mode)),
-		Chains: number(p.umem.multiBuffer), Apart: number(o.apart(mode)),
+		MultiBuffer: number(p.umem.multiBuffer), Apart: number(o.apart(mode)),
 	}
 }
 

@@ -25,11 +25,11 @@ const (
 	largeFrames = 512
 )
 
-// multiBuffer is a frame that has not come whole yet. A frame is lost once, for the
+// multiBuffer is a frame that has not come whole yet. A frame is dropped once, for the
 // first reason; the rest of its buffers is passed over.
 type multiBuffer struct {
 	open  bool          // its last buffer is to come
-	frame *packet.Frame // what has come; nil once it is lost
+	frame *packet.Frame // what has come; nil once it is dropped
 }
 
 // gather adds a buffer to the frame under way, or begins one. It returns the
@@ -39,7 +39,7 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 	if !c.open {
 		c.open = true
 		if c.frame = p.umem.getLarge(); c.frame == nil {
-			p.count.Lost(ports.RxNoFrame, 1)
+			p.count.CountDrop(ports.RxNoFrame, 1)
 		}
 	}
 	if c.frame != nil && !p.add(c.frame, f.Bytes()) {
@@ -70,7 +70,7 @@ func (p *Port) add(to *packet.Frame, b []byte) bool {
 func (p *Port) tear(why ports.Reason, more bool) {
 	c := &p.rx.multiBuffer
 	if !c.open || c.frame != nil {
-		p.count.Lost(why, 1)
+		p.count.CountDrop(why, 1)
 	}
 	if c.frame != nil {
 		p.rx.one[0] = c.frame

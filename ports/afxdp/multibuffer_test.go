@@ -39,7 +39,7 @@ func received(p *Port, n int, more bool) unix.XDPDesc {
 	return d
 }
 
-// Chains come whole or not at all; each that is lost is counted once, no buffer
+// Chains come whole or not at all; each that is dropped is counted once, no buffer
 // is, and what follows is received.
 func TestMultiBuffer(t *testing.T) {
 	const full = FrameSize - kernelHeadroom

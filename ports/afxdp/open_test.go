@@ -127,7 +127,7 @@ func TestLinkDownAndUp(t *testing.T) {
 }
 
 // TestPodsEndDown: the kernel takes what is sent to a pod whose end is down, and loses
-// it. The port counts it as lost, once it was seen, and sends when the end is up again.
+// it. The port counts it as dropped, once it was seen, and sends when the end is up again.
 func TestPodsEndDown(t *testing.T) {
 	n := newNode(t, 512)
 	a := n.addPod(t, "a", Native)

@@ -84,9 +84,9 @@ type Port struct {
 		scratch     [portion]uint32
 		copies      []uint32                   // free frames for what has to be copied
 		room        [portion * maxLinks]uint32 // where copies lies
-		away        [portion]*packet.Frame     // frames to be released
+		done        [portion]*packet.Frame     // frames to be released
 		down        bool                       // the kernel said that the link is down
-		unplugged   bool                       // or it has no carrier: what is sent is lost
+		unplugged   bool                       // or it has no carrier: what is sent is dropped
 		retryAt     time.Time
 	}
 	closed bool // under both locks
@@ -171,10 +171,10 @@ func (p *Port) forgetDonor() {
 }
 
 // stop ends program and socket and recovers the frames. What waits unread in
-// the RX ring is lost, and counted.
+// the RX ring is dropped, and counted.
 func (p *Port) stop() error {
 	err := p.program.close()
-	p.count.Lost(ports.RxClosed, p.socket.rx.readable(len(p.socket.rx.slots)))
+	p.count.CountDrop(ports.RxClosed, p.socket.rx.readable(len(p.socket.rx.slots)))
 	err = errors.Join(err, p.socket.close())
 	if p.rx.multiBuffer.open {
 		p.tear(ports.RxClosed, false)

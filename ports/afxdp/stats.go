@@ -9,13 +9,13 @@ import (
 func (p *Port) Stats() ports.Stats {
 	s := p.count.Stats()
 	kernel := p.kernelStats()
-	s.AddLost(ports.RxRingFull, kernel.Rx_ring_full)
+	s.AddDrops(ports.RxRingFull, kernel.Rx_ring_full)
 	// Every frame that found the fill ring empty is among the dropped ones.
 	empty := min(kernel.Rx_fill_ring_empty_descs, kernel.Rx_dropped)
-	s.AddLost(ports.RxNoFrame, empty)
-	s.AddLost(ports.RxTooLong, kernel.Rx_dropped-empty)
-	s.AddLost(ports.RxInvalid, kernel.Rx_invalid_descs)
-	s.AddLost(ports.TxFailed, kernel.Tx_invalid_descs)
+	s.AddDrops(ports.RxNoFrame, empty)
+	s.AddDrops(ports.RxTooLong, kernel.Rx_dropped-empty)
+	s.AddDrops(ports.RxInvalid, kernel.Rx_invalid_descs)
+	s.AddDrops(ports.TxFailed, kernel.Tx_invalid_descs)
 	return s
 }
 
@@ -33,7 +33,7 @@ func (p *Port) kernelStats() unix.XDPStatistics {
 	return since(&p.before, &p.last)
 }
 
-// since is what was counted of frames that were lost.
+// since is what was counted of frames that were dropped.
 func since(before, now *unix.XDPStatistics) unix.XDPStatistics {
 	return unix.XDPStatistics{
 		Rx_dropped:               now.Rx_dropped - before.Rx_dropped,

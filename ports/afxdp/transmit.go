@@ -35,20 +35,20 @@ func (p *Port) transmit(part []*packet.Frame) int {
 	space := p.space(slots)
 	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:copies])]
 	sent, bytes := 0, 0
-	away := p.tx.away[:0]
+	done := p.tx.done[:0]
 	for _, f := range part {
 		links := p.links(f)
 		why := p.refusal(f, links, space)
 		if why != ports.None {
-			p.count.Refused(why, f)
-			away = append(away, f)
+			p.count.DropFrames(why, f)
+			done = append(done, f)
 			continue
 		}
 		if links == 0 {
 			p.post(f, 0)
 		} else {
 			p.scatter(f, links)
-			away = append(away, f)
+			done = append(done, f)
 		}
 		space -= max(links, 1)
 		sent++
@@ -59,8 +59,8 @@ func (p *Port) transmit(part []*packet.Frame) int {
 		p.count.Sent(sent, bytes)
 	}
 	p.umem.give(p.tx.copies)
-	packet.Release(away)
-	clear(away)
+	packet.Release(done)
+	clear(done)
 	return sent
 }
 

@@ -84,7 +84,7 @@ func (p *Port) Inject(frames ...*packet.Frame) int {
 	} else {
 		n = p.in.push(frames)
 	}
-	p.count.Lost(why, len(frames)-n)
+	p.count.CountDrop(why, len(frames)-n)
 	packet.Release(frames[n:])
 	return n
 }
@@ -127,7 +127,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	for i, f := range batch {
 		n := f.Len()
 		if why := p.send(batch[i : i+1]); why != ports.None {
-			p.count.Refused(why, f)
+			p.count.DropFrames(why, f)
 			packet.Release(batch[i : i+1])
 			continue
 		}
@@ -183,7 +183,7 @@ func (p *Port) Close() error {
 	}
 	p.closed = true
 	left := p.in.shut()
-	p.count.Lost(ports.RxClosed, len(left))
+	p.count.CountDrop(ports.RxClosed, len(left))
 	packet.Release(left)
 	return nil
 }

@@ -55,7 +55,7 @@ func TestBetweenThePrograms(t *testing.T) {
 		}
 		counts[count] = true
 	}
-	if n := k.Lost(); n != 1 {
+	if n := k.Dropped(); n != 1 {
 		t.Errorf("%d packets were lost, want 1", n)
 	}
 }

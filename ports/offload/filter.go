@@ -21,7 +21,7 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	c.readKey(link)
 	c.lookUp(m)
 	c.checkLen()
-	c.checkSums()
+	c.checkChecksums()
 	c.checkConn(m)
 	c.take()
 	c.at("miss")
@@ -251,10 +251,10 @@ func (c *code) checkLen() {
 	)
 }
 
-// checkSums leaves to the switch what is to be rewritten and has a checksum of the two
+// checkChecksums leaves to the switch what is to be rewritten and has a checksum of the two
 // values that mean zero. There a difference of differences may end at the other one, and
 // over UDP one of them means none.
-func (c *code) checkSums() {
+func (c *code) checkChecksums() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
 		asm.JEq.Imm(asm.R1, 0, "plain"),

@@ -48,7 +48,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	c.add(
 		asm.LoadMapValue(asm.R1, m.control.FD(), 0),
 		asm.Mov.Imm(asm.R2, 1),
-		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, ofLost),
+		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, ofDropped),
 	)
 	c.at("drop")
 	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())

@@ -133,8 +133,8 @@ func (k *Kernel) Conns() []ports.SharedConn { return k.connsAt }
 // Generation is that of the offload entries that may be taken.
 func (k *Kernel) Generation() *atomic.Uint32 { return &k.controlAt[0].run }
 
-// Lost counts packets that took an offload entry and could not be rewritten.
-func (k *Kernel) Lost() uint64 { return k.controlAt[0].lost.Load() }
+// Dropped counts packets that took an offload entry and could not be rewritten.
+func (k *Kernel) Dropped() uint64 { return k.controlAt[0].dropped.Load() }
 
 // Put lets packets that show a key take the offload entry at a place.
 func (k *Kernel) Put(key *ports.OffloadKey, place uint32) error { return k.keys.Put(key[:], place) }

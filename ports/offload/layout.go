@@ -62,7 +62,7 @@ const (
 // processor.
 const (
 	ofCurrent = 0 // the generation that may be taken
-	ofLost    = 8
+	ofDropped = 8
 	lineBits  = 6
 	line      = 1 << lineBits
 

@@ -15,7 +15,7 @@ import (
 // and counts lost packets, the others are the processors'.
 type controlLine struct {
 	run, taken atomic.Uint32
-	lost       atomic.Uint64
+	dropped    atomic.Uint64
 	_          [48]byte
 }
 

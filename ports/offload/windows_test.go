@@ -46,18 +46,18 @@ func TestWindows(t *testing.T) {
 // says of its directions.
 func (x *sameWindows) open() (seen [2]conntrack.Seen) {
 	seq, ack := -x.Uint32N(200_000), -x.Uint32N(200_000)
-	var opening [3][]byte
+	var opened [3][]byte
 	for i, o := range []packettest.Options{
 		{TCPFlags: packet.TCPSyn, Seq: seq, TCPOptions: []byte{packet.TCPOptionNop, packet.TCPOptionWindowScale, 3, byte(x.IntN(15))}},
 		{TCPFlags: packet.TCPSyn | packet.TCPAck, Seq: ack, Ack: seq + 1, TCPOptions: []byte{packet.TCPOptionNop, packet.TCPOptionWindowScale, 3, byte(x.IntN(15))}},
 		{TCPFlags: packet.TCPAck, Seq: seq + 1, Ack: ack + 1},
 	} {
-		opening[i] = x.segment(i%2, o, 1+uint16(x.Uint32N(1<<16-1)))
+		opened[i] = x.segment(i%2, o, 1+uint16(x.Uint32N(1<<16-1)))
 	}
 	for i, words := range [][]conntrack.OffloadWords{x.k.Conns(), x.words} {
 		x.tables[i] = conntrack.NewTable(conntrack.Config{Max: 2, Now: func() int64 { return 1 }})
 		x.tables[i].ShareOffload(words, func() {})
-		for n, frame := range opening {
+		for n, frame := range opened {
 			f := packet.NewFrame(make([]byte, packet.Headroom+2048), nil)
 			f.SetBytes(frame)
 			l := packet.ParseLayers(frame)

@@ -47,9 +47,9 @@ type Rig struct {
 	Outside func() uint64
 }
 
-// patience is how long a frame may take before a test calls it lost. It is a
+// waitAtMost is how long a frame may take before a test calls it dropped. It is a
 // bound, not a measure: frames are there in microseconds.
-const patience = time.Minute
+const waitAtMost = time.Minute
 
 // etherType marks the suite's frames: IEEE 802's first value for local
 // experiments. Whatever else a kernel puts on the wire is ignored.
@@ -124,7 +124,7 @@ func (r *Rig) receive(t *testing.T, n, batchSize int) []*packet.Frame {
 	t.Helper()
 	var got []*packet.Frame
 	batch := make([]*packet.Frame, batchSize)
-	for end := time.Now().Add(patience); len(got) < n && time.Now().Before(end); {
+	for end := time.Now().Add(waitAtMost); len(got) < n && time.Now().Before(end); {
 		k := r.Port.Receive(batch[:min(batchSize, n-len(got))])
 		for _, f := range batch[:k] {
 			if ours(f.Bytes()) {
@@ -147,7 +147,7 @@ func (r *Rig) receive(t *testing.T, n, batchSize int) []*packet.Frame {
 func (r *Rig) observe(t *testing.T, n int) [][]byte {
 	t.Helper()
 	var got [][]byte
-	for end := time.Now().Add(patience); len(got) < n && time.Now().Before(end); {
+	for end := time.Now().Add(waitAtMost); len(got) < n && time.Now().Before(end); {
 		r.Port.Flush()
 		b, err := r.Observe(10 * time.Millisecond)
 		if err != nil {
@@ -220,8 +220,8 @@ func sameFrame(t *testing.T, got []byte, serial uint32, n int) {
 	}
 }
 
-// lostSum is the sum of the reasons.
-func lostSum(s ports.Stats) (n uint64) {
+// droppedSum is the sum of the reasons.
+func droppedSum(s ports.Stats) (n uint64) {
 	for _, k := range s.Reasons {
 		n += k
 	}

@@ -207,7 +207,7 @@ func (r *Rig) refused(t *testing.T, batch []*packet.Frame, why ports.Reason) {
 	if x.Length != len(last) || !bytes.Equal(x.Head, last[:min(len(last), ports.SpecimenLen)]) {
 		t.Errorf("%s: the specimen has %d bytes, %x, want %d, %x", why, x.Length, x.Head, len(last), last)
 	}
-	if got := lostSum(s); got != s.TxDropped+s.TxErrors+s.RxDropped+s.RxErrors {
+	if got := droppedSum(s); got != s.TxDropped+s.TxErrors+s.RxDropped+s.RxErrors {
 		t.Errorf("the reasons sum up to %d: %+v", got, s)
 	}
 }
@@ -263,7 +263,7 @@ func testBacklog(t *testing.T, r *Rig) {
 	next := uint32(0)
 	await := func() bool { return false }
 	if r.Keeps {
-		end := time.Now().Add(patience)
+		end := time.Now().Add(waitAtMost)
 		await = func() bool {
 			time.Sleep(time.Millisecond)
 			return got+r.Port.Stats().RxDropped < uint64(r.Backlog) && time.Now().Before(end)
@@ -376,7 +376,7 @@ func testPoll(t *testing.T, r *Rig) {
 		t.Error("readable before a frame came")
 	}
 	r.inject(t, 0, 1)
-	if !readable(t, fd, patience.Milliseconds()) {
+	if !readable(t, fd, waitAtMost.Milliseconds()) {
 		t.Error("not readable though a frame came")
 	}
 	packet.Release(r.receive(t, 1, 8))

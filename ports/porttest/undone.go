@@ -125,7 +125,7 @@ func send(t *testing.T, from ports.Port, f *packet.Frame) {
 func next(t *testing.T, to ports.Port, f *packet.Frame) *packet.Frame {
 	t.Helper()
 	one := make([]*packet.Frame, 1)
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(waitAtMost); time.Now().Before(end); {
 		if to.Receive(one) == 0 {
 			time.Sleep(100 * time.Microsecond)
 			continue

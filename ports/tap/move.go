@@ -47,13 +47,13 @@ func (p *Port) read() *packet.Frame {
 	}
 	switch {
 	case err == nil:
-		p.count.Lost(ports.RxOffload, 1)
+		p.count.CountDrop(ports.RxOffload, 1)
 	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
 	case errors.Is(err, unix.EBADFD), errors.Is(err, unix.ENODEV):
 		p.gone = true // deleted from outside
 		p.link.Gone()
 	default:
-		p.count.Lost(ports.RxFailed, 1)
+		p.count.CountDrop(ports.RxFailed, 1)
 	}
 	return nil
 }

@@ -256,7 +256,7 @@ func (p *Port) Info() ports.Info {
 // Stats adds what the kernel dropped because nobody received it.
 func (p *Port) Stats() ports.Stats {
 	s := p.count.Stats()
-	s.AddLost(ports.RxRingFull, p.queueDrops()-p.left)
+	s.AddDrops(ports.RxRingFull, p.queueDrops()-p.left)
 	return s
 }
 

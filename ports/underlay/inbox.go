@@ -112,7 +112,7 @@ func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte,
 	case why != tunnel.None:
 		p.count.refuse(why, from.address, datagram)
 	case len(inner) > longest:
-		p.count.Lost(ports.RxTooLong, 1)
+		p.count.CountDrop(ports.RxTooLong, 1)
 	case !from.maySend(inner):
 		p.count.refuseForeign(from.address, datagram)
 	default:
@@ -137,7 +137,7 @@ func (p *Port) begin() bool {
 			continue
 		}
 		if truncated {
-			p.count.Lost(ports.RxTooLong, datagrams)
+			p.count.CountDrop(ports.RxTooLong, datagrams)
 			continue
 		}
 		in.rest, in.left, in.size = in.room[i].Buffer()[:n], datagrams, each

@@ -156,7 +156,7 @@ func TestGSOMessagesAreOfOneTunnel(t *testing.T) {
 }
 
 // TestNoFrameToJoinInto leaves segments single, and without frames for those
-// counts them as lost.
+// counts them as dropped.
 func TestNoFrameToJoinInto(t *testing.T) {
 	_, cut := tcpSegments(t, 4)
 	p := unopened(t, 3, 0)

@@ -14,7 +14,7 @@ import (
 
 // A datagram may be too long for its way. The underlay's MTU was lowered, or a router
 // said so. The kernel keeps what routers say, and refuses what is longer. An inner packet
-// that nobody may fragment is then lost, and Longs tells who should be answered. The
+// that nobody may fragment is then dropped, and Longs tells who should be answered. The
 // others go out by a socket of their own without the DF bit. The kernel fragments the
 // outer packet, and that of the other Node puts it together again. RFC 8926, section
 // 4.4.1, leaves that to the tunnel's ends:
@@ -35,7 +35,7 @@ const (
 // maxLongs is how many packets wait for Longs; more are not told.
 const maxLongs = 64
 
-// Long is an inner frame that was lost because it is too long.
+// Long is an inner frame that was dropped because it is too long.
 type Long struct {
 	Frame []byte
 	Node  netip.Addr // where it was to go

@@ -120,7 +120,7 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// The segments of a large frame that are too long are lost, all of them counted
+// The segments of a large frame that are too long are dropped, all of them counted
 // and one of them told; long messages are sent again when the way is wide again.
 func TestGSOMessageTooLong(t *testing.T) {
 	nodes := underlays["IPv4"]
@@ -170,7 +170,7 @@ func TestSomeOfAMessageTooLong(t *testing.T) {
 	if sent := a.Transmit(batch); sent != 1 {
 		t.Errorf("%d frames were taken, want 1", sent)
 	}
-	if s := a.Stats(); s.TxPackets != 1 || s.TxParted != 0 || s.Reasons[ports.TxTooLong.String()] != 1 {
+	if s := a.Stats(); s.TxPackets != 1 || s.TxSplit != 0 || s.Reasons[ports.TxTooLong.String()] != 1 {
 		t.Errorf("%+v, want one sent, one too long and none parted", s)
 	}
 	packet.Release(receive(t, b, 1))

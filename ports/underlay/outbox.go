@@ -151,7 +151,7 @@ func (p *lane) send(fd int) {
 }
 
 // took counts message i, which the kernel took: as sent, or, to a Node that does not
-// answer, as lost.
+// answer, as dropped.
 func (p *lane) took(i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
@@ -159,12 +159,12 @@ func (p *lane) took(i int) {
 		o.note(t.frames(), t.datagrams, t.bytes-t.option)
 		return
 	}
-	p.count.lost(txSilent, t.datagrams)
+	p.count.countDrop(txSilent, t.datagrams)
 	p.keep(sentences[txSilent], i, t.first)
 }
 
 // keep keeps the frame inside the datagram of message i that begins with a part, as the
-// last one that was lost for a reason.
+// last one that was dropped for a reason.
 func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
@@ -225,10 +225,10 @@ func (p *lane) lose(err error, i, first, datagrams int) {
 	case unix.EAGAIN, unix.ENOBUFS:
 		why = ports.TxRingFull
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
-		p.count.lost(txNoRoute, datagrams)
+		p.count.countDrop(txNoRoute, datagrams)
 		p.keep(sentences[txNoRoute], i, first)
 		return
 	}
-	p.count.Lost(why, datagrams)
+	p.count.CountDrop(why, datagrams)
 	p.keep(why.String(), i, first)
 }

@@ -45,12 +45,12 @@ func (p *Port) fromRaw(inner []byte) *packet.Frame {
 		f.SetBytes(inner)
 	}
 	if f == nil {
-		p.count.Lost(ports.RxNoFrame, 1)
+		p.count.CountDrop(ports.RxNoFrame, 1)
 		return nil
 	}
 	packet.FindPartial(f)
 	if long && !p.toBeCut(f) {
-		p.count.Lost(ports.RxTooLong, 1)
+		p.count.CountDrop(ports.RxTooLong, 1)
 		packet.Release([]*packet.Frame{f})
 		return nil
 	}

@@ -58,26 +58,26 @@ func Sends(text string) bool { return slices.Index(sentences[:], text) >= int(tx
 
 // refuseSource counts datagrams of one message, of n bytes, from nobody known.
 func (c *counters) refuseSource(source netip.Addr, head []byte, n, datagrams int) {
-	c.lost(rxUnknownNode, datagrams)
+	c.countDrop(rxUnknownNode, datagrams)
 	c.Keep(sentences[rxUnknownNode], source, head, n)
 }
 
 // refuse counts a datagram of a Node whose tunnel header is wrong.
 func (c *counters) refuse(why tunnel.Reason, source netip.Addr, datagram []byte) {
-	c.refused(why)
+	c.countRefusal(why)
 	c.Keep(why.String(), source, datagram, len(datagram))
 }
 
 // refuseForeign counts a datagram of a Node that sends in the name of a pod that it
 // does not have.
 func (c *counters) refuseForeign(source netip.Addr, datagram []byte) {
-	c.lost(rxForeign, 1)
+	c.countDrop(rxForeign, 1)
 	c.Keep(sentences[rxForeign], source, datagram, len(datagram))
 }
 
 // loseFrame counts a frame that cannot go where it is to go.
 func (c *counters) loseFrame(r reason, f *packet.Frame) {
-	c.lost(r, 1)
+	c.countDrop(r, 1)
 	c.Keep(sentences[r], f.Tunnel.Dst, f.Bytes(), f.Len())
 }
 
@@ -88,7 +88,7 @@ func (c *counters) refuseFrame(r ports.Reason, f *packet.Frame) {
 
 // unsent counts a frame for a Node that is not sent, of which head is the beginning.
 func (c *counters) unsent(r ports.Reason, node netip.Addr, head []byte, length int) {
-	c.Lost(r, 1)
+	c.CountDrop(r, 1)
 	c.Keep(r.String(), node, head, length)
 }
 
@@ -96,15 +96,15 @@ func (c *counters) unsent(r ports.Reason, node netip.Addr, head []byte, length i
 // its sender. Or it is the last frame that was not sent, with its Node.
 func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
 
-func (c *counters) lost(r reason, n int) { c.own[r].Add(uint64(n)) }
+func (c *counters) countDrop(r reason, n int) { c.own[r].Add(uint64(n)) }
 
-func (c *counters) refused(r tunnel.Reason) { c.tunnel[r].Add(1) }
+func (c *counters) countRefusal(r tunnel.Reason) { c.tunnel[r].Add(1) }
 
 // kernelDrops counts the datagrams that the kernel dropped at a receiving
 // socket since the last call; its own number wraps. Callers hold rxMu.
 func (c *counters) kernelDrops(r *receiver) {
 	if now, err := socketDrops(r.fd); err == nil {
-		c.Lost(ports.RxRingFull, int(now-r.seen))
+		c.CountDrop(ports.RxRingFull, int(now-r.seen))
 		r.seen = now
 	}
 }

@@ -30,7 +30,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 			break
 		}
 		if err := p.in.fill(r); err != nil {
-			p.count.Lost(ports.RxFailed, 1)
+			p.count.CountDrop(ports.RxFailed, 1)
 		}
 		n = p.deliver(batch)
 	}
@@ -55,7 +55,7 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 			batch[n] = f
 			n++
 		} else {
-			p.in.packets, p.in.bytes = packets, bytes // it is counted as lost
+			p.in.packets, p.in.bytes = packets, bytes // it is counted as dropped
 		}
 	}
 	if p.in.packets > 0 {
@@ -99,7 +99,7 @@ func (p *Port) single(inner []byte) *packet.Frame {
 	}
 	f := p.spared(inner)
 	if f == nil {
-		p.count.Lost(ports.RxNoFrame, 1)
+		p.count.CountDrop(ports.RxNoFrame, 1)
 	}
 	return f
 }

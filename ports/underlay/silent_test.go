@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// TestSilentNode: what the kernel takes for a Node that does not answer counts as lost,
+// TestSilentNode: what the kernel takes for a Node that does not answer counts as dropped,
 // with the frame, and is sent all the same.
 func TestSilentNode(t *testing.T) {
 	for family, nodes := range underlays {

@@ -55,7 +55,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	o := l.out
 	sent := o.frames
 	p.count.Sent(o.datagrams, o.bytes)
-	p.count.Parted(o.datagrams - o.frames)
+	p.count.CountSplit(o.datagrams - o.frames)
 	o.frames, o.datagrams, o.bytes = 0, 0, 0
 	l.mu.Unlock()
 	packet.Release(batch)
@@ -66,7 +66,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 // that follow one another by one socket share messages and system calls.
 func (p *lane) transmit(batch []*packet.Frame) {
 	if p.closed {
-		p.count.Refused(ports.TxClosed, batch...)
+		p.count.DropFrames(ports.TxClosed, batch...)
 		return
 	}
 	order := p.order[:0] // of letters: the socket, above the place in the batch

@@ -217,7 +217,7 @@ func (p *Port) SetPeers(nodes []Peer) { p.peers.Store(newPeers(nodes, p.config.P
 
 // SetSilent says which Nodes do not answer ARP or NDP, so that the kernel drops what is
 // sent to them, and tells nobody. It is sent all the same, for the kernel may know
-// better by then, and counted as lost.
+// better by then, and counted as dropped.
 func (p *Port) SetSilent(nodes []netip.Addr) { p.silent.Store(setOf(nodes)) }
 
 func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
@@ -249,7 +249,7 @@ func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t pack
 
 // RefuseOuter counts a packet that came by another way and whose outer headers are
 // wrong. By the sockets none comes: the kernel has dropped it.
-func (p *Port) RefuseOuter() { p.count.lost(rxOuter, 1) }
+func (p *Port) RefuseOuter() { p.count.countDrop(rxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
 func (p *Port) sendsTo(a netip.Addr) bool {

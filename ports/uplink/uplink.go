@@ -171,7 +171,7 @@ func (p *Port) Stats() ports.Stats {
 func plus(a, b ports.Stats) ports.Stats {
 	a.RxPackets, a.RxBytes, a.RxDropped, a.RxErrors = a.RxPackets+b.RxPackets, a.RxBytes+b.RxBytes, a.RxDropped+b.RxDropped, a.RxErrors+b.RxErrors
 	a.TxPackets, a.TxBytes, a.TxDropped, a.TxErrors = a.TxPackets+b.TxPackets, a.TxBytes+b.TxBytes, a.TxDropped+b.TxDropped, a.TxErrors+b.TxErrors
-	a.RxJoined, a.TxParted = a.RxJoined+b.RxJoined, a.TxParted+b.TxParted
+	a.RxJoined, a.TxSplit = a.RxJoined+b.RxJoined, a.TxSplit+b.TxSplit
 	for reason, n := range b.Reasons {
 		a.Reasons[reason] += n
 	}

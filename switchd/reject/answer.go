@@ -29,16 +29,16 @@ var (
 	prohibited      = codes{10, 1} // RFC 1122, section 3.2.2.1; RFC 4443, section 3.1
 )
 
-// refused is a frame that is to be refused.
-type refused struct {
+// rejected is a frame that is to be refused.
+type rejected struct {
 	frame []byte
 	packet.Layers
 }
 
 // rejectable reads a frame that is to be refused. It is false if the frame must not be
 // answered, as a reset and what is not answerable.
-func rejectable(frame []byte) (r refused, ok bool) {
-	r = refused{frame, packet.ParseLayers(frame)}
+func rejectable(frame []byte) (r rejected, ok bool) {
+	r = rejected{frame, packet.ParseLayers(frame)}
 	if !r.answerable() {
 		return r, false
 	}
@@ -46,7 +46,7 @@ func rejectable(frame []byte) (r refused, ok bool) {
 }
 
 // rejection is the answer to a frame that is rejectable.
-func (r *refused) rejection(why codes) []byte {
+func (r *rejected) rejection(why codes) []byte {
 	if r.Proto == packet.ProtoTCP {
 		return r.reset()
 	}
@@ -56,7 +56,7 @@ func (r *refused) rejection(why codes) []byte {
 // answerable: not what is not sound, has a VLAN tag, is a later fragment, is
 // not from one host to one host, or is an ICMP error (RFC 1122, section 3.2.2;
 // RFC 4443, section 2.4).
-func (r *refused) answerable() bool {
+func (r *rejected) answerable() bool {
 	const group = 1 // of an Ethernet address's first byte
 	if r.End == 0 || r.TCI != 0 || r.Frag&packet.FragLater != 0 || r.frame[0]&group != 0 {
 		return false
@@ -71,7 +71,7 @@ func (r *refused) answerable() bool {
 }
 
 // isError says whether the packet is an ICMP error, or may be one.
-func (r *refused) isError() bool {
+func (r *rejected) isError() bool {
 	switch {
 	case r.v6() && r.Proto == packet.ProtoICMPv6:
 		return r.L4 == 0 || r.frame[r.L4] < icmpv6Informational || r.frame[r.L4] == icmpv6Redirect
@@ -90,10 +90,10 @@ const (
 	icmpv6Redirect      = 137
 )
 
-func (r *refused) v6() bool { return r.EtherType == packet.EtherTypeIPv6 }
+func (r *rejected) v6() bool { return r.EtherType == packet.EtherTypeIPv6 }
 
 // ends are the packet's addresses.
-func (r *refused) ends() (src, dst netip.Addr) {
+func (r *rejected) ends() (src, dst netip.Addr) {
 	if r.v6() {
 		ip := packet.IPv6(r.frame[r.L3:])
 		return ip.Src(), ip.Dst()
@@ -103,10 +103,10 @@ func (r *refused) ends() (src, dst netip.Addr) {
 }
 
 // tcp is the segment of a packet of TCP.
-func (r *refused) tcp() packet.TCP { return packet.TCP(r.frame[r.L4:r.End]) }
+func (r *rejected) tcp() packet.TCP { return packet.TCP(r.frame[r.L4:r.End]) }
 
 // reset answers a TCP segment (RFC 9293, section 3.5.2, group 1).
-func (r *refused) reset() []byte {
+func (r *rejected) reset() []byte {
 	in := r.tcp()
 	a := r.reply(packet.ProtoTCP, packet.TCPLen)
 	out := packet.TCP(a.payload)
@@ -136,7 +136,7 @@ func segmentLen(in packet.TCP) uint32 {
 }
 
 // unreachable answers "destination unreachable".
-func (r *refused) unreachable(why codes) []byte {
+func (r *rejected) unreachable(why codes) []byte {
 	if r.v6() {
 		return r.icmp(packet.ICMPv6Unreachable, why.v6, 0)
 	}
@@ -149,7 +149,7 @@ func (r *refused) unreachable(why codes) []byte {
 // fragment the packet. It names no less than what any way must take, which
 // nobody would believe (RFC 8201, section 4; conntrack neither).
 func tooBig(frame []byte, mtu int) []byte {
-	r := refused{frame, packet.ParseLayers(frame)}
+	r := rejected{frame, packet.ParseLayers(frame)}
 	switch {
 	case !r.answerable():
 		return nil
@@ -164,7 +164,7 @@ func tooBig(frame []byte, mtu int) []byte {
 
 // icmp answers with ICMP or ICMPv6, quoting the packet; rest is the second word
 // of the header.
-func (r *refused) icmp(typ, code uint8, rest uint32) []byte {
+func (r *rejected) icmp(typ, code uint8, rest uint32) []byte {
 	ip, proto := r.frame[r.L3:r.End], uint8(packet.ProtoICMP)
 	quote := ip[:min(len(ip), quoted4)]
 	if r.v6() {
@@ -193,7 +193,7 @@ type reply struct {
 }
 
 // reply is a frame back to the sender, with an IP payload of n bytes.
-func (r *refused) reply(proto uint8, n int) reply {
+func (r *rejected) reply(proto uint8, n int) reply {
 	length := packet.IPv4Len
 	if r.v6() {
 		length = packet.IPv6Len

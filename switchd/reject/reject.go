@@ -61,9 +61,9 @@ func NewAnswerer(sw Switch) *Answerer {
 	return &Answerer{sw: sw, bucket: bucket{rate: rate, burst: burst}}
 }
 
-// Sums counts what became of the packets so far.
-func (a *Answerer) Sums() door.AnswerSums {
-	return door.AnswerSums{Service: a.service.sum(), Policy: a.policy.sum(), Length: a.length.sum()}
+// Counters counts what became of the packets so far.
+func (a *Answerer) Counters() door.AnswerCounters {
+	return door.AnswerCounters{Service: a.service.sum(), Policy: a.policy.sum(), Length: a.length.sum()}
 }
 
 // PacketIn answers a packet-in if it asks for an answer.

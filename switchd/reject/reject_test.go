@@ -172,7 +172,7 @@ func TestAnswersAreLimited(t *testing.T) {
 		a.PacketIn(all["SYN rejected"])
 	}
 	a.PacketIn(all["RST rejected"])
-	if got, want := a.Sums().Policy, (door.Answers{Answered: 3, Limited: 7, Silent: 1}); got != want || len(sw.text) != 3 {
+	if got, want := a.Counters().Policy, (door.Answers{Answered: 3, Limited: 7, Silent: 1}); got != want || len(sw.text) != 3 {
 		t.Errorf("%+v and %d answers, want %+v", got, len(sw.text), want)
 	}
 	if n := testing.AllocsPerRun(100, func() { a.PacketIn(all["UDP6 rejected"]) }); n != 0 {

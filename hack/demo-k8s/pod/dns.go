@@ -46,7 +46,7 @@ func newAPI() (*api, error) {
 		return nil, errors.New("no certificate in ca.crt")
 	}
 	a := &api{base: "https://" + net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")), token: string(token)}
-	a.Timeout = patience
+	a.Timeout = waitAtMost
 	a.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	return a, nil
 }

@@ -33,7 +33,7 @@ func hold(address string) error {
 // has sent the question is not told so within 50 ms of the answer, which happens on a
 // busy machine, and asks again over another one, whatever became of the first.
 func holdUntil(input io.Reader, address string) (said string, err error) {
-	c, err := net.DialTimeout("tcp", address, patience)
+	c, err := net.DialTimeout("tcp", address, waitAtMost)
 	if err != nil {
 		return "", err
 	}
@@ -48,12 +48,12 @@ func holdUntil(input io.Reader, address string) (said string, err error) {
 			return fmt.Sprintf("%d answers, the longest after %d ms\n", n, longest.Milliseconds()), nil
 		case <-time.After(between):
 		}
-		asked := time.Now()
+		requestedAt := time.Now()
 		if err := askOver(c, answers); err != nil {
 			return "", fmt.Errorf("%s to %s, asked at %s after %d answers, lost %d ms later: %w",
-				c.LocalAddr(), c.RemoteAddr(), asked.UTC().Format("15:04:05.000"), n, time.Since(asked).Milliseconds(), err)
+				c.LocalAddr(), c.RemoteAddr(), requestedAt.UTC().Format("15:04:05.000"), n, time.Since(requestedAt).Milliseconds(), err)
 		}
-		longest = max(longest, time.Since(asked))
+		longest = max(longest, time.Since(requestedAt))
 	}
 }
 

@@ -17,9 +17,9 @@ func TestHoldSaysWhatEndsItsConnection(t *testing.T) {
 		"connection reset by peer": func(c *net.TCPConn) error { return c.SetLinger(0) },
 	} {
 		t.Run(want, func(t *testing.T) {
-			var asked, connections atomic.Int32
+			var requests, connections atomic.Int32
 			s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if asked.Add(1) <= 3 {
+				if requests.Add(1) <= 3 {
 					io.WriteString(w, "web-1 10.10.0.3\n")
 					return
 				}
@@ -56,16 +56,16 @@ func TestHoldSaysWhatEndsItsConnection(t *testing.T) {
 // Hold goes on over one connection until its input ends.
 func TestHoldEndsWithItsInput(t *testing.T) {
 	input, more := io.Pipe()
-	var asked atomic.Int32
+	var requests atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 5 {
+		if requests.Add(1) == 5 {
 			more.Close()
 		}
 		io.WriteString(w, "web-1 10.10.0.3\n")
 	}))
 	defer s.Close()
 	said, err := holdUntil(input, s.Listener.Addr().String())
-	if err != nil || !strings.Contains(said, " answers, the longest after ") || asked.Load() < 5 {
-		t.Errorf("%q, %v after %d questions", said, err, asked.Load())
+	if err != nil || !strings.Contains(said, " answers, the longest after ") || requests.Load() < 5 {
+		t.Errorf("%q, %v after %d questions", said, err, requests.Load())
 	}
 }

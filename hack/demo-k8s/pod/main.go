@@ -25,8 +25,8 @@ import (
 	"time"
 )
 
-// patience is how long an answer may take.
-const patience = 3 * time.Second
+// waitAtMost is how long an answer may take.
+const waitAtMost = 3 * time.Second
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
@@ -101,7 +101,7 @@ func runEcho(c net.PacketConn) {
 
 // get makes a connection of its own each time, so that a Service may choose anew.
 func get(url string) error {
-	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: waitAtMost, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func datagram(to string) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(waitAtMost))
 	if _, err := c.Write([]byte("hello")); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func datagram(to string) error {
 }
 
 func resolve(name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 	defer cancel()
 	alias, err := net.DefaultResolver.LookupCNAME(ctx, name)
 	if err != nil {
