@@ -263,7 +263,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case talk := <-a.leaves:
-		return a.leave(talk, others, watching)
+		return a.stopForSuccessor(talk, others, watching)
 	case err = <-others.ended:
 		others.left--
 		a.log.Error("stopping: a part of the agent ended", "error", err)

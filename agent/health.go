@@ -153,8 +153,8 @@ type beats struct {
 	still []int // ticks without a change, by worker
 }
 
-// note takes down what workers have done up to a tick.
-func (b *beats) note(all []telemetry.WorkerStats) {
+// noteTick takes down what workers have done up to a tick.
+func (b *beats) noteTick(all []telemetry.WorkerStats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.seen) < len(all) {
@@ -192,7 +192,7 @@ func (a *Agent) runBeats(ctx context.Context) {
 		case <-tick.C:
 			failed := a.BeginAsking()
 			if all := a.Switch.Workers(); failed() == nil {
-				a.beats.note(all)
+				a.beats.noteTick(all)
 			}
 		}
 	}

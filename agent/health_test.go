@@ -40,8 +40,8 @@ func loadedAgent(t *testing.T, more string) (*Agent, string) {
 	return a, manifests
 }
 
-// ask asks a handler and tells status and body.
-func ask(t *testing.T, h http.Handler, path string) (int, string) {
+// getPath asks a handler and tells status and body.
+func getPath(t *testing.T, h http.Handler, path string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -55,7 +55,7 @@ func TestReadiness(t *testing.T) {
 	h := a.scrapeRoutes()
 	expect := func(path string, status int, want string) {
 		t.Helper()
-		if code, text := ask(t, h, path); code != status || text != want {
+		if code, text := getPath(t, h, path); code != status || text != want {
 			t.Errorf("%s: %d\n%s\nwant %d\n%s", path, code, text, status, want)
 		}
 	}
@@ -82,19 +82,19 @@ func TestLiveness(t *testing.T) {
 	moves := telemetry.WorkerStats{No: 0}
 	stands := telemetry.WorkerStats{No: 1, Batches: 7}
 	for i := range stillTicks + 1 {
-		if code, text := ask(t, h, "/healthz"); code != 200 || text != "workers: ok\n" {
+		if code, text := getPath(t, h, "/healthz"); code != 200 || text != "workers: ok\n" {
 			t.Fatalf("after %d seconds: %d %s", i, code, text)
 		}
 		moves.Sleeps++
-		a.beats.note([]telemetry.WorkerStats{moves, stands})
+		a.beats.noteTick([]telemetry.WorkerStats{moves, stands})
 	}
-	code, text := ask(t, h, "/healthz")
+	code, text := getPath(t, h, "/healthz")
 	if code != 503 || !strings.Contains(text, "worker 1 has neither") {
 		t.Errorf("%d %s", code, text)
 	}
 	stands.Batches++
-	a.beats.note([]telemetry.WorkerStats{moves, stands})
-	if code, text := ask(t, h, "/healthz"); code != 200 {
+	a.beats.noteTick([]telemetry.WorkerStats{moves, stands})
+	if code, text := getPath(t, h, "/healthz"); code != 200 {
 		t.Errorf("a worker that turns again: %d %s", code, text)
 	}
 }
@@ -174,10 +174,10 @@ func TestScrapes(t *testing.T) {
 // for, and not before.
 func TestProfilesOnRequest(t *testing.T) {
 	a, _ := loadedAgent(t, "metrics: {pprof: true}\n")
-	if code, _ := ask(t, a.scrapeRoutes(), "/debug/pprof/goroutine?debug=1"); code != 200 {
+	if code, _ := getPath(t, a.scrapeRoutes(), "/debug/pprof/goroutine?debug=1"); code != 200 {
 		t.Errorf("/debug/pprof/goroutine: %d", code)
 	}
-	if _, text := ask(t, a.scrapeRoutes(), "/metrics"); strings.Contains(text, "antrea_agent") {
+	if _, text := getPath(t, a.scrapeRoutes(), "/metrics"); strings.Contains(text, "antrea_agent") {
 		t.Error("Antrea's names are there, and nobody asked for them")
 	}
 }
@@ -228,7 +228,7 @@ func TestDelays(t *testing.T) {
 	if n := testutil.CollectAndCount(a.Delays); n != 1 {
 		t.Errorf("%d kinds have delays, want that of Services", n)
 	}
-	_, text := ask(t, a.scrapeRoutes(), "/metrics")
+	_, text := getPath(t, a.scrapeRoutes(), "/metrics")
 	if want := `antrail_realisation_seconds_count{kind="Service"}`; !strings.Contains(text, want) {
 		t.Errorf("no %s", want)
 	}

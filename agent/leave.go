@@ -43,9 +43,9 @@ func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.
 	}
 }
 
-// leave stops all that runs, and has stop take nothing back. Who asked for it hears
+// stopForSuccessor stops all that runs, and has stop take nothing back. Who asked for it hears
 // when that is done.
-func (a *Agent) leave(talk door.Talk, others, watching *group) error {
+func (a *Agent) stopForSuccessor(talk door.Talk, others, watching *group) error {
 	a.log.Info("leaving: another agent takes over; all stays as it is")
 	a.successor = &talk
 	return errors.Join(ErrTakenOver, others.stop(), watching.stop())

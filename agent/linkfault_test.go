@@ -70,7 +70,7 @@ func (a asker) check(name string) preflight.Line {
 	return preflight.Line{}
 }
 
-func (a asker) note(pod string) string {
+func (a asker) noteOf(pod string) string {
 	a.t.Helper()
 	all, err := a.DroppedPackets(a.t.Context(), &api.DropQuery{Pod: pod})
 	if err != nil {
@@ -114,7 +114,7 @@ func TestLinkGone(t *testing.T) {
 	nstest.Until(t, "the port is open again", func() bool { return !strings.Contains(a.text("/pods", nil), "link client-a-1") })
 	a.wantLine("/metrics", true, `antrail_port_up{driver="afpacket",port="client-a"} 1`)
 	a.wantLine("/readyz", false, "client-a")
-	if note := a.note(pod); note != "" {
+	if note := a.noteOf(pod); note != "" {
 		t.Errorf("drops: %q", note)
 	}
 	if text := a.whyText("node", pod+":80"); !strings.HasPrefix(text, "allowed: ") {
@@ -142,7 +142,7 @@ func (a asker) wantGone(gone, pod string) {
 	if l := a.check("links"); l.State != preflight.Warn || !strings.Contains(l.Found, "Pod "+pod+": "+gone) {
 		a.t.Errorf("check --live: %+v", l)
 	}
-	if note := a.note(pod); note != "Pod "+pod+", whose "+gone+": what is sent there is lost (no_such_port)" {
+	if note := a.noteOf(pod); note != "Pod "+pod+", whose "+gone+": what is sent there is lost (no_such_port)" {
 		a.t.Errorf("drops: %q", note)
 	}
 	if text := a.whyText("node", pod+":80"); !strings.HasPrefix(text, "denied: ") || !strings.Contains(text, "ends at Pod "+pod+", whose "+gone) || !strings.Contains(text, "the port opens as soon as there is a link client-a-1") {

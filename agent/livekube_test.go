@@ -180,12 +180,12 @@ func TestKube(t *testing.T) {
 // tellsWatches asks the API and the metrics how the watches stand.
 func (a *kubeAgent) tellsWatches() {
 	a.t.Helper()
-	_, text := ask(a.t, answer.New(a.Pipeline).Routes(prometheus.NewRegistry()), "/watches")
+	_, text := getPath(a.t, answer.New(a.Pipeline).Routes(prometheus.NewRegistry()), "/watches")
 	want := regexp.MustCompile(`(?m)^pods here +watching +1 +0 +\d+ +0 +-$`)
 	if !want.MatchString(text) {
 		a.t.Errorf("no %v in\n%s", want, text)
 	}
-	_, metrics := ask(a.t, a.scrapeRoutes(), "/metrics")
+	_, metrics := getPath(a.t, a.scrapeRoutes(), "/metrics")
 	for _, line := range []string{`antrail_kubernetes_watch_up{resource="nodes",state="watching"} 1`, `antrail_kubernetes_objects{resource="nodes"} 2`} {
 		if !strings.Contains(metrics, line) {
 			a.t.Errorf("no %s", line)

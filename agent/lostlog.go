@@ -61,14 +61,14 @@ func (a *Agent) runDropLog(ctx context.Context) {
 			var all []api.DroppedPacket
 			all, _, since = a.Drops.Since(since, func(*api.DroppedPacket) bool { return true })
 			for i := range all {
-				t.tell(&all[i], now)
+				t.logDrop(&all[i], now)
 			}
 		}
 	}
 }
 
-// tell writes a line for a packet, if its kind has had none for a while.
-func (t *dropLogger) tell(p *api.DroppedPacket, now time.Time) {
+// logDrop writes a line for a packet, if its kind has had none for a while.
+func (t *dropLogger) logDrop(p *api.DroppedPacket, now time.Time) {
 	k := dropKind{p.Port.No, p.Reason, p.Table}
 	told := t.told[k]
 	if told != nil && now.Sub(told.at) < dropLineEvery {

@@ -19,7 +19,7 @@ func TestDropLines(t *testing.T) {
 	lose := func(port uint32, after time.Duration) {
 		p := &api.DroppedPacket{Reason: "entry", Table: "SpoofGuard"}
 		p.Port.No = port
-		teller.tell(p, now.Add(after))
+		teller.logDrop(p, now.Add(after))
 	}
 	for i := range 100 {
 		lose(1, time.Duration(i)*time.Millisecond)

@@ -43,7 +43,7 @@ func (a *editedAgent) edit(file, old, new string) {
 // line is the line of an answer that has all words; "" for none.
 func (a *editedAgent) line(path string, words ...string) string {
 	a.t.Helper()
-	code, text := ask(a.t, a.routes, path)
+	code, text := getPath(a.t, a.routes, path)
 	if code != 200 {
 		a.t.Errorf("%s: %d", path, code)
 	}

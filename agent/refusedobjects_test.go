@@ -31,7 +31,7 @@ spec:
 // getText is what a command prints of a kind.
 func getText(t *testing.T, p *pipeline.Pipeline, path string) string {
 	t.Helper()
-	code, text := ask(t, answer.New(p).Routes(prometheus.NewRegistry()), path)
+	code, text := getPath(t, answer.New(p).Routes(prometheus.NewRegistry()), path)
 	if code != http.StatusOK {
 		t.Fatal(code, text)
 	}

@@ -75,8 +75,8 @@ func memoryPorts(t testing.TB, a *Agent) map[string]*memory.Port {
 	return all
 }
 
-// begin sends the first packet of a connection, and gives its entries.
-func begin(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
+// beginConnection sends the first packet of a connection, and gives its entries.
+func beginConnection(t testing.TB, a *Agent, ports map[string]*memory.Port, b begun) (all []string) {
 	t.Helper()
 	before := connections(a.Pipeline)
 	m, err := parse.Match(b.packet, nil)
@@ -121,7 +121,7 @@ func TestRevalidate(t *testing.T) {
 	leads := map[string][]string{}
 	for what, all := range revalidatedConnections {
 		for _, b := range all {
-			leads[what] = append(leads[what], begin(t, a, ports, b)...)
+			leads[what] = append(leads[what], beginConnection(t, a, ports, b)...)
 		}
 	}
 	wantToWebB(t, leads["moved"])
@@ -195,7 +195,7 @@ func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
 func TestRevalidateUnknown(t *testing.T) {
 	c, manifests := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
-	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][3])
+	beginConnection(t, a, memoryPorts(t, a), revalidatedConnections["kept"][3])
 	a.keepSnapshot(c.SnapshotFile(), &keptState{}, learnedPause)
 	closePipeline(t, a.Pipeline)
 
@@ -225,7 +225,7 @@ func TestRevalidateUnknown(t *testing.T) {
 func TestPodsAnewWithoutSnapshot(t *testing.T) {
 	c, _ := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
-	begin(t, a, memoryPorts(t, a), revalidatedConnections["kept"][0])
+	beginConnection(t, a, memoryPorts(t, a), revalidatedConnections["kept"][0])
 	closePipeline(t, a.Pipeline)
 	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
 	defer closePipeline(t, a.Pipeline)

@@ -56,7 +56,7 @@ func (s *switchPorts) openIn(sw *door.Client, spec *door.PortSpec) error {
 	if err := sw.GivePort(&given, p.Descriptors()); err != nil {
 		return errors.Join(err, switchd.Withdraw(p))
 	}
-	return switchd.Leave(p)
+	return switchd.CloseTaken(p)
 }
 
 // SecurePort says what a port may send from now on.

@@ -26,10 +26,10 @@ type Client struct {
 	Socket string
 }
 
-// Ask sends a request and returns the answer. The error is what the agent
+// SendRequest sends a request and returns the answer. The error is what the agent
 // answered, a *types.Error; ErrAway when nobody listens; or what became of the
 // connection, for which the runtime is to try again.
-func (c *Client) Ask(ctx context.Context, v Verb, r *Request) (*Reply, error) {
+func (c *Client) SendRequest(ctx context.Context, v Verb, r *Request) (*Reply, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return nil, Errorf(types.ErrInternal, "the request has no text", err)

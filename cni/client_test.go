@@ -45,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		{422, `{"msg": "no code"}`, types.ErrInternal},
 		{404, `404 page not found`, types.ErrInternal},
 	} {
-		reply, err := answering(t, a.status, a.text).Ask(t.Context(), Add, &Request{})
+		reply, err := answering(t, a.status, a.text).SendRequest(t.Context(), Add, &Request{})
 		var e *types.Error
 		if a.code == 0 && (err != nil || reply.Result.CNIVersion != types100.ImplementedSpecVersion || len(reply.Result.IPs) != 1) {
 			t.Errorf("%s: %+v, %v", a.text, reply, err)
@@ -59,7 +59,7 @@ func TestAnswers(t *testing.T) {
 // TestAway: nobody at the socket is another thing than no answer.
 func TestAway(t *testing.T) {
 	away := &Client{filepath.Join(t.TempDir(), "agent.sock")}
-	if _, err := away.Ask(t.Context(), Add, &Request{}); !errors.Is(err, ErrAway) {
+	if _, err := away.SendRequest(t.Context(), Add, &Request{}); !errors.Is(err, ErrAway) {
 		t.Errorf("no socket: %v", err)
 	}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: away.Socket, Net: "unix"})
@@ -76,12 +76,12 @@ func TestAway(t *testing.T) {
 			c.Close()
 		}
 	}()
-	_, err = away.Ask(t.Context(), Add, &Request{})
+	_, err = away.SendRequest(t.Context(), Add, &Request{})
 	if e := (*types.Error)(nil); !errors.As(err, &e) || e.Code != types.ErrTryAgainLater {
 		t.Errorf("an agent that is killed while it answers: %v", err)
 	}
 	ln.Close()
-	if _, err := away.Ask(t.Context(), Add, &Request{}); !errors.Is(err, ErrAway) {
+	if _, err := away.SendRequest(t.Context(), Add, &Request{}); !errors.Is(err, ErrAway) {
 		t.Errorf("the socket of an agent that is gone: %v", err)
 	}
 }

@@ -74,14 +74,14 @@ func (t *Table) reserve(zone uint16, from *portShare) DropReason {
 		z.count.Add(-1)
 		return DropTableFull
 	}
-	t.shares.add(from, 1)
+	t.shares.countConnections(from, 1)
 	return DropNone
 }
 
 // uncount subtracts one connection from the counts.
 func (t *Table) uncount(zone uint16, port uint32) {
 	t.zone(zone).count.Add(-1)
-	t.shares.add(t.shares.ofPort(t, port), -1)
+	t.shares.countConnections(t.shares.ofPort(t, port), -1)
 	t.limits.total.Add(-1)
 }
 

@@ -179,7 +179,7 @@ func (k *restoreWorker) settle() {
 	for port := range k.ports {
 		if h := &k.ports[port]; h.count > 0 {
 			s := t.shares.ofPort(t, uint32(port))
-			t.shares.add(s, int64(h.count))
+			t.shares.countConnections(s, int64(h.count))
 			for i := range h.lists {
 				s.lists[i].Adopt(t.arena, h.lists[i])
 			}

@@ -70,8 +70,8 @@ type shares struct {
 	pods, shared atomic.Int64
 }
 
-// add counts connections of a share; n may be negative.
-func (s *shares) add(of *portShare, n int64) {
+// countConnections counts connections of a share; n may be negative.
+func (s *shares) countConnections(of *portShare, n int64) {
 	after := of.count.Add(n)
 	step := int64(0)
 	switch {

@@ -27,8 +27,8 @@ func (r *Reconciler) ObserveDelays(f func(cluster.Kind, time.Duration)) {
 	r.delays = delays{requestedAt: map[ledger.Part]time.Time{}, observe: f}
 }
 
-// ask notes since when parts wait that did not before.
-func (d *delays) ask(waiting map[ledger.Part]*ledger.Desired, since time.Time) {
+// noteWaiting notes since when parts wait that did not before.
+func (d *delays) noteWaiting(waiting map[ledger.Part]*ledger.Desired, since time.Time) {
 	if d.observe == nil || since.IsZero() {
 		return
 	}

@@ -113,7 +113,7 @@ func (r *Reconciler) UpdateSince(c *cluster.Cluster, keys []cluster.Key, since t
 	r.ledger.NameTables(next.names)
 	r.seen.setPods(next.ports)
 	r.collect(ch)
-	r.delays.ask(r.waiting, since)
+	r.delays.noteWaiting(r.waiting, since)
 	return r.bring()
 }
 

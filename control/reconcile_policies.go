@@ -64,7 +64,7 @@ func (b *policyBuilder) build(c *change, w *wants) {
 	} else {
 		b.apply(c.now, ch, w)
 	}
-	b.tell(c, w)
+	b.reportProgress(c, w)
 }
 
 // realised are the rules that are to stand in the tables.
@@ -107,7 +107,7 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 	clear(b.isolated)
 	b.seen.clear()
 	for _, r := range b.policies.Rules() {
-		b.add(v, r, w)
+		b.addRuleEntries(v, r, w)
 	}
 	for _, i := range b.policies.Isolations() {
 		b.isolate(v, i, w)
@@ -126,7 +126,7 @@ func (b *policyBuilder) apply(v *view, ch *policy.Change, w *wants) {
 		w.want(rulePart(r), nil)
 	}
 	for _, r := range ch.Added {
-		b.add(v, r, w)
+		b.addRuleEntries(v, r, w)
 	}
 	for i := range ch.Changed {
 		b.readdress(v, &ch.Changed[i], w)
@@ -154,14 +154,14 @@ func ruleOrigin(r *policy.RealisedRule, more string) *ledger.Origin {
 	return &ledger.Origin{Object: r.Key.Policy, Field: r.Key.FieldPath() + more, Rule: r.Name}
 }
 
-// add makes all entries of a rule, but for peers that others have too.
-func (b *policyBuilder) add(v *view, r *policy.RealisedRule, w *wants) {
+// addRuleEntries makes all entries of a rule, but for peers that others have too.
+func (b *policyBuilder) addRuleEntries(v *view, r *policy.RealisedRule, w *wants) {
 	d := &ledger.Desired{}
 	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
 	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
 	d.Clauses = b.peers.join(v, r, w)
 	b.rules[rulePart(r)] = d
-	b.seen.note(r)
+	b.seen.noteRule(r)
 	w.want(rulePart(r), d)
 }
 
@@ -182,7 +182,7 @@ func (b *policyBuilder) readdress(v *view, c *policy.AddressChange, w *wants) {
 	d := &ledger.Desired{Clauses: was.Clauses, Entries: minus(was.Entries, entries(c.From.Removed, c.To.Removed))}
 	d.AddEntries(*ruleOrigin(c.RealisedRule, ""), entries(c.From.Added, c.To.Added)...)
 	b.rules[part] = d
-	b.seen.note(c.RealisedRule)
+	b.seen.noteRule(c.RealisedRule)
 	w.want(part, d)
 }
 
@@ -226,8 +226,8 @@ func (b *policyBuilder) isolate(v *view, i policy.Isolation, w *wants) {
 	w.want(p, d)
 }
 
-// tell says how far policies have come.
-func (b *policyBuilder) tell(c *change, w *wants) {
+// reportProgress says how far policies have come.
+func (b *policyBuilder) reportProgress(c *change, w *wants) {
 	for _, k := range slices.Concat(affected(c, cluster.KindNetworkPolicy, c.now.NetworkPolicies),
 		affected(c, cluster.KindClusterNetworkPolicy, c.now.AntreaPolicies), affected(c, cluster.KindAntreaNetworkPolicy, c.now.AntreaPolicies)) {
 		if c.now.Object(k) != nil {

@@ -45,9 +45,9 @@ func (r *Reconciler) PodMAC(port uint32) ([6]byte, bool) {
 	return r.seen.ports[n].MAC, ok
 }
 
-// note remembers a rule by its id. A rule that is removed and added at once
+// noteRule remembers a rule by its id. A rule that is removed and added at once
 // keeps its id, in this order.
-func (s *sightings) note(r *policy.RealisedRule) {
+func (s *sightings) noteRule(r *policy.RealisedRule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rules[r.Rule.ID] = r

@@ -68,7 +68,7 @@ func TestBurstsChangeNothing(t *testing.T) {
 				for range 60 {
 					var all []offer
 					for range 1 + w.rnd.IntN(100) {
-						o := w.begin(s.to[w.rnd.IntN(len(s.to))])
+						o := w.firstPacket(s.to[w.rnd.IntN(len(s.to))])
 						if len(w.seen) > 0 && w.rnd.IntN(3) == 0 {
 							o = w.next()
 						}

@@ -117,7 +117,7 @@ func threadTime() int64 {
 }
 
 // BenchmarkConnections is packets of established connections, each packet of
-// another one, with the connection cache and without; the figures are per
+// another one, with the exact-match cache and without; the figures are per
 // packet. cpu-ns leaves out what other processes take. ports is the same frames
 // moved by the ports alone.
 func BenchmarkConnections(b *testing.B) {

@@ -268,8 +268,8 @@ func answerTCP(h packet.TCP) {
 	h.SetWindow(8192)
 }
 
-// begin is the first packet of a connection from one of the hosts.
-func (w *twins) begin(to string) offer {
+// firstPacket is the first packet of a connection from one of the hosts.
+func (w *twins) firstPacket(to string) offer {
 	h := w.hosts[w.rnd.IntN(len(w.hosts))]
 	if w.rnd.IntN(10) == 0 {
 		h.ip = "10.9.9.9" // not its own
@@ -279,7 +279,7 @@ func (w *twins) begin(to string) offer {
 		src = "ipv6"
 	}
 	if a.Is6() != netip.MustParseAddr(h.ip).Is6() {
-		return w.begin(w.hosts[w.rnd.IntN(len(w.hosts))].ip)
+		return w.firstPacket(w.hosts[w.rnd.IntN(len(w.hosts))].ip)
 	}
 	suffix := ""
 	if src == "ipv6" {
@@ -349,7 +349,7 @@ func (w *twins) next() offer {
 		w.label(o.frame, &l)
 	}
 	if w.rnd.IntN(12) == 0 {
-		w.leave(&o, &l)
+		w.changeChecksums(&o, &l)
 	}
 	return o
 }
@@ -410,9 +410,9 @@ func (w *twins) damage(o *offer, l *packet.Layers) {
 	}
 }
 
-// leave changes checksums: none, a special one, a wrong one, or one that is left
+// changeChecksums changes checksums: none, a special one, a wrong one, or one that is left
 // undone.
-func (w *twins) leave(o *offer, l *packet.Layers) {
+func (w *twins) changeChecksums(o *offer, l *packet.Layers) {
 	at := map[uint8]int{packet.ProtoTCP: 16, packet.ProtoUDP: 6, packet.ProtoICMP: 2, packet.ProtoICMPv6: 2}[l.Proto]
 	if at == 0 || l.L4 == 0 || l.L4+at+2 > len(o.frame) {
 		return
@@ -501,7 +501,7 @@ func (w *twins) walk(steps int, to []string) {
 	for range steps {
 		switch n := w.rnd.IntN(100); {
 		case n < 8 || len(w.seen) == 0 || w.fresh && n < 60:
-			w.send(w.begin(to[w.rnd.IntN(len(to))]))
+			w.send(w.firstPacket(to[w.rnd.IntN(len(to))]))
 		case n < 98 || w.calm && w.rnd.IntN(8) > 0:
 			w.send(w.next())
 		default:
@@ -610,7 +610,7 @@ const allSorts = `
 const allSortsGroups = `group_id=1,type=select,bucket=bucket_id=1,weight=10,actions=ct(commit,table=4,zone=10,nat(dst=10.0.0.2:80),exec(set_field:0x10/0x10->ct_mark)),bucket=bucket_id=2,weight=30,actions=ct(commit,table=4,zone=10,nat(dst=10.0.0.1:443),exec(set_field:0x10/0x10->ct_mark))`
 
 // TestCacheChangesNothing sends random packets, with changes in between, through
-// a switch with a connection cache and one without: what leaves, what is
+// a switch with a exact-match cache and one without: what leaves, what is
 // counted and what is tracked is the same.
 func TestCacheChangesNothing(t *testing.T) {
 	for name, s := range twinSources(t) {

@@ -19,7 +19,7 @@ func (k *walk) track(a *program.Track, after []flow.Action) int {
 	if k.ct.State == 0 && k.w.cache != nil {
 		k.w.cache.warming.Zone = k.request.Zone
 	}
-	return k.answered(a, k.ask(&k.request), len(after) > 0)
+	return k.answered(a, k.askConntrack(&k.request), len(after) > 0)
 }
 
 // answered goes on as conntrack's verdict says. With a table the packet continues there
@@ -57,10 +57,10 @@ func (k *walk) putTracked(v conntrack.Verdict) {
 	program.PutMeta(&k.key, &k.ct, &k.original)
 }
 
-// ask lets conntrack, or the trace in its place, answer.
-func (k *walk) ask(req *conntrack.Request) conntrack.Verdict {
+// askConntrack lets conntrack, or the trace in its place, answer.
+func (k *walk) askConntrack(req *conntrack.Request) conntrack.Verdict {
 	if k.dry() {
-		return k.trace.ask(k, req)
+		return k.trace.answerCT(k, req)
 	}
 	v := k.w.sw.conntrack.Track(k.frame, &k.layers, &k.ct, req, k.w.now)
 	k.noteAnswer(req, v)

@@ -33,8 +33,8 @@ func newStock(frames, size, ahead int) stock {
 	return stock{pool: packet.NewPool(frames, size), ahead: make([]*packet.Frame, ahead)}
 }
 
-// take is an empty frame; nil when all are under way.
-func (s *stock) take() *packet.Frame {
+// takeFrame is an empty frame; nil when all are under way.
+func (s *stock) takeFrame() *packet.Frame {
 	if s.n == 0 {
 		if s.n = s.pool.Get(s.ahead); s.n == 0 {
 			return nil
@@ -47,9 +47,9 @@ func (s *stock) take() *packet.Frame {
 // frameFor is a free frame for n bytes; nil when none is left.
 func (w *worker) frameFor(n int) *packet.Frame {
 	if packet.Headroom+n > copyBuffer {
-		return w.large.take()
+		return w.large.takeFrame()
 	}
-	return w.copies.take()
+	return w.copies.takeFrame()
 }
 
 // copyFrame makes a copy of a frame; nil when no free frame is left.

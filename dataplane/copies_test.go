@@ -14,7 +14,7 @@ func TestStock(t *testing.T) {
 	under := map[*packet.Frame]bool{}
 	takeAll := func(want int) (all []*packet.Frame) {
 		t.Helper()
-		for f := s.take(); f != nil; f = s.take() {
+		for f := s.takeFrame(); f != nil; f = s.takeFrame() {
 			if under[f] {
 				t.Fatal("a frame was handed out twice")
 			}

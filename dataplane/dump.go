@@ -311,7 +311,7 @@ func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 	}
 	clear(t.counters)
 	for i := range t.entries {
-		t.add(t.entries[i].Entry, t.entries[i].class, now)
+		t.addEntry(t.entries[i].Entry, t.entries[i].class, now)
 	}
 	before := t.learned
 	t.learned = nil
@@ -328,13 +328,13 @@ func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 				t.learned = make(map[*lookup.Entry]int, len(before))
 			}
 			t.learned[e] = class
-			t.add(e, class, now)
+			t.addEntry(e, class, now)
 		})
 	}
 	return t.counters, true
 }
 
-func (t *ClassCounters) add(e *lookup.Entry, class int, now int64) {
+func (t *ClassCounters) addEntry(e *lookup.Entry, class int, now int64) {
 	if e.Expired(now) {
 		return
 	}

@@ -29,7 +29,7 @@ func BenchmarkFirst(b *testing.B) {
 				l := newLoaded(b, 1, cache, false)
 				l.frames, l.scan = [][]byte{l.firstOf(kind)}, kind == "scan"
 				for n := range uint32(mostFirst / 64) { // the connection table's memory is there from now on
-					l.begin(n * 64)
+					l.sendFirstPackets(n * 64)
 				}
 				l.firsts(b)
 			})
@@ -52,14 +52,14 @@ func (l *loaded) firsts(b *testing.B) {
 			forgetting += threadTime() - start
 			b.StartTimer()
 		}
-		l.begin(n)
+		l.sendFirstPackets(n)
 		n += 64
 	})
 	b.ReportMetric(cpu-float64(forgetting)/float64(max(b.N, 64)), "cpu-ns/op")
 }
 
-// begin sends the first packets of a batch of connections.
-func (l *loaded) begin(n uint32) {
+// sendFirstPackets sends the first packets of a batch of connections.
+func (l *loaded) sendFirstPackets(n uint32) {
 	l.pool.Get(l.batch)
 	for i, f := range l.batch {
 		f.SetBytes(l.frames[0])

@@ -152,7 +152,7 @@ func (k *walk) dropDatagram(d *datagram) {
 
 // restore takes a walk up where it paused.
 func (k *walk) restore(f *packet.Frame, p *paused) {
-	k.begin(f, p.inPort)
+	k.beginPacket(f, p.inPort)
 	k.prog, k.key, k.ct, k.layers = p.prog, p.key, p.meta, p.layers
 	k.table, k.last, k.lookups, k.sent, k.before = p.table, p.table, p.lookups, p.sent, p.sent
 	k.entry, k.met = p.entry, p.entry
@@ -182,7 +182,7 @@ func (s *Switch) dropFragment(p *reassembly.Piece[paused], why reassembly.Drop) 
 	if p.Then.sent == 0 {
 		l := telemetry.Drop{Reason: telemetry.FragmentDrops[why], Table: p.Then.table, Entry: p.Then.entry, CT: telemetry.CTOf(&p.Then.meta)}
 		s.outside.drops[l.Table][l.Reason].Add(1)
-		s.fragmentDrops.Note(&l, p.Frame, p.Then.inPort, s.clock())
+		s.fragmentDrops.NotePacket(&l, p.Frame, p.Then.inPort, s.clock())
 		s.fragmentDrops.Publish()
 	}
 }

@@ -20,7 +20,7 @@ func (k *walk) learn(a *flow.Learn) {
 	t := k.prog.Tables[a.Table]
 	if !t.Live.Learned.Refresh(e, k.w.now) {
 		k.w.sw.addLearned(t, program.LearnedEntry(e, k.w.now), a.Limit)
-		k.w.megaflows.Begin(k.prog, k.w.sw.learners.Load(), k.w.sw.awoken.Load()) // this packet may look the table up too
+		k.w.megaflows.BeginWalk(k.prog, k.w.sw.learners.Load(), k.w.sw.awoken.Load()) // this packet may look the table up too
 	}
 }
 

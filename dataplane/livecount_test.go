@@ -12,7 +12,7 @@ import (
 func TestLiveCountsNoMoreThanWanted(t *testing.T) {
 	l := &LiveTrace{req: LiveRequest{Count: 1}, walks: make(chan watched, 2), rings: make([]atomic.Int32, 2)}
 	for worker := range 2 {
-		if !l.begin(worker) {
+		if !l.reserveWalk(worker) {
 			t.Fatal("there is no room")
 		}
 	}

@@ -52,7 +52,7 @@ func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	if who == 0 && e != nil && !s.deep && f.Tunnel.Trace == 0 && !s.waits() {
 		e.Unwanted = s.no
 	}
-	k.lives.who = s.begin(who, k.w.no)
+	k.lives.who = s.reserveWalks(who, k.w.no)
 	if k.lives.who != 0 && e != nil {
 		e.SinceOffer, e.Offers = 0, 0 // an offload entry that was taken back for this comes again as a first one does
 	}
@@ -80,10 +80,10 @@ func (s *liveSet) wanting(f *packet.Frame, inPort uint32) (who uint8) {
 	return who
 }
 
-// begin is those of some traces that have room for one more walk of a worker.
-func (s *liveSet) begin(who uint8, worker int) uint8 {
+// reserveWalks is those of some traces that have room for one more walk of a worker.
+func (s *liveSet) reserveWalks(who uint8, worker int) uint8 {
 	for i, l := range s.all {
-		if who>>i&1 != 0 && !l.begin(worker) {
+		if who>>i&1 != 0 && !l.reserveWalk(worker) {
 			who &^= 1 << i
 		}
 	}
@@ -142,9 +142,9 @@ func (l *LiveTrace) follows(f *packet.Frame) bool {
 // are the switch's own number and the session.
 const walkNumber = 1<<24 - 1
 
-// begin counts a packet, and takes a place of a worker's ring for its walk; false
+// reserveWalk counts a packet, and takes a place of a worker's ring for its walk; false
 // when there is none.
-func (l *LiveTrace) begin(worker int) bool {
+func (l *LiveTrace) reserveWalk(worker int) bool {
 	l.matched.Add(1)
 	if l.rings[worker].Add(1) > liveRoom {
 		l.rings[worker].Add(-1)
@@ -244,7 +244,7 @@ func (k *walk) rewatch(p *paused) {
 			who &^= 1 << i
 		}
 	}
-	if who = p.live.set.begin(who, k.w.no); who == 0 {
+	if who = p.live.set.reserveWalks(who, k.w.no); who == 0 {
 		return
 	}
 	k.trace = newLiveTracer(p.live.set, who, k.frame, p.inPort)

@@ -98,7 +98,7 @@ func (k *walk) noteStart() {
 	if k.trace != nil {
 		k.trace.out.Start = k.key
 	} else {
-		k.w.timer.begin()
+		k.w.timer.countWalk()
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	defer w.busy.Unlock()
 	w.now = s.clock()
 	k := &w.walk
-	k.begin(f, inPort)
+	k.beginPacket(f, inPort)
 	if k.prog == nil {
 		return errNoPipeline
 	}

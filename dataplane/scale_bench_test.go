@@ -88,7 +88,7 @@ func BenchmarkScale(b *testing.B) {
 		})
 		l.frames = [][]byte{l.firstOf("udp")}
 		for n := range uint32(mostFirst / 64) {
-			l.begin(n * 64)
+			l.sendFirstPackets(n * 64)
 		}
 		b.Run(fmt.Sprintf("%s/first/%s=%d", name, size.what, size.n), l.firsts)
 	}

@@ -199,7 +199,7 @@ func (s *Switch) dropRings() []*telemetry.DropRing {
 func (w *worker) countDrop(f *packet.Frame, l *telemetry.Drop) {
 	w.drops[l.Table][l.Reason].Add(1)
 	w.packetCounters.dropped++
-	w.dropRing.Note(l, f, w.walk.inPort, w.now)
+	w.dropRing.NotePacket(l, f, w.walk.inPort, w.now)
 }
 
 // countLateDrop is lose for a packet that had an output already.
@@ -211,7 +211,7 @@ func (w *worker) countLateDrop(f *packet.Frame, r telemetry.DropReason) {
 // noteReplayed notes a packet that is dropped as one before it was. It is counted
 // with its path.
 func (k *walk) noteReplayed(e *flowcache.Entry, l *telemetry.Drop, f *packet.Frame) {
-	p := k.w.dropRing.Take(k.inPort)
+	p := k.w.dropRing.ReserveSlot(k.inPort)
 	if p == nil {
 		return
 	}

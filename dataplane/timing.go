@@ -40,8 +40,8 @@ type mark struct {
 	lookup, began, found time.Duration
 }
 
-// begin counts a walk, and turns the timer on for one in every so many.
-func (c *timer) begin() {
+// countWalk counts a walk, and turns the timer on for one in every so many.
+func (c *timer) countWalk() {
 	if c.walks++; c.walks >= c.every {
 		c.walks, c.on, c.n = 0, true, 0
 	}

@@ -48,7 +48,7 @@ func (s *Switch) Trace(req *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	defer w.busy.Unlock()
 	w.now = s.clock()
 	k := &w.walk
-	k.begin(f, req.InPort)
+	k.beginPacket(f, req.InPort)
 	k.trace = &tracer{req: req, out: &telemetry.Trace{Names: prog.Names}, conntrack: s.tracked(req)}
 	defer func() { k.trace = nil }()
 	f.Offload = req.Offload
@@ -112,8 +112,8 @@ func (t *tracer) finish(k *walk) *telemetry.Trace {
 	return t.out
 }
 
-// add records that a step begins.
-func (t *tracer) add(k *walk, st telemetry.Step) {
+// addStep records that a step begins.
+func (t *tracer) addStep(k *walk, st telemetry.Step) {
 	t.settle(k)
 	st.Depth, st.Table, st.After = k.depth, k.table, k.key
 	if t.out.Live != nil {
@@ -144,15 +144,15 @@ func (t *tracer) enters(k *walk, e *flow.Entry) {
 	if t.keepsAt(k.table) {
 		st.Frame = t.frame(k)
 	}
-	t.add(k, st)
+	t.addStep(k, st)
 }
 
 func (t *tracer) action(k *walk, a flow.Action) {
-	t.add(k, telemetry.Step{Kind: telemetry.StepAction, Action: program.AsWritten(a)})
+	t.addStep(k, telemetry.Step{Kind: telemetry.StepAction, Action: program.AsWritten(a)})
 }
 
 func (t *tracer) drop(k *walk, r telemetry.DropReason) {
-	t.add(k, telemetry.Step{Kind: telemetry.StepDrop, Reason: r})
+	t.addStep(k, telemetry.Step{Kind: telemetry.StepDrop, Reason: r})
 }
 
 // collect says what became of a fragment at a ct(): alone as it is, it waits,
@@ -165,10 +165,10 @@ func (t *tracer) collect(k *walk, a *reassembly.Arrival) {
 	t.wait(k)
 }
 
-func (t *tracer) wait(k *walk) { t.add(k, telemetry.Step{Kind: telemetry.StepWait}) }
+func (t *tracer) wait(k *walk) { t.addStep(k, telemetry.Step{Kind: telemetry.StepWait}) }
 
 func (t *tracer) learn(k *walk, e *flow.Entry) {
-	t.add(k, telemetry.Step{Kind: telemetry.StepLearn, Entry: e})
+	t.addStep(k, telemetry.Step{Kind: telemetry.StepLearn, Entry: e})
 }
 
 func (t *tracer) packetIn(k *walk, a *flow.Controller) {
@@ -176,7 +176,7 @@ func (t *tracer) packetIn(k *walk, a *flow.Controller) {
 	if k.answeredHere(a) {
 		note = telemetry.PacketInAnswered
 	}
-	t.add(k, telemetry.Step{Kind: telemetry.StepPacketIn, Action: *a, Frame: t.frame(k), Note: note})
+	t.addStep(k, telemetry.Step{Kind: telemetry.StepPacketIn, Action: *a, Frame: t.frame(k), Note: note})
 }
 
 func (t *tracer) output(k *walk, p *switchPort) {
@@ -185,7 +185,7 @@ func (t *tracer) output(k *walk, p *switchPort) {
 		st.Tunnel = k.frame.Tunnel
 	}
 	st.Mark = k.key.PktMark()
-	t.add(k, st)
+	t.addStep(k, st)
 }
 
 // frame is the packet's bytes, of a real one no more than SnapLen.
@@ -218,14 +218,14 @@ func (t *tracer) bucket(k *walk, g *program.Group, chosen int) int {
 		}
 	}
 	if chosen >= 0 {
-		t.add(k, telemetry.Step{Kind: telemetry.StepBucket, Group: g.Group, Bucket: chosen, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})
+		t.addStep(k, telemetry.Step{Kind: telemetry.StepBucket, Group: g.Group, Bucket: chosen, Note: fmt.Sprintf("group %d chose bucket_id:%d of %d", g.ID, g.Buckets[chosen].ID, len(g.Buckets))})
 	}
 	return chosen
 }
 
-// ask answers a ct() action from the connections as they are, or with the
+// answerCT answers a ct() action from the connections as they are, or with the
 // states of CTNext.
-func (t *tracer) ask(k *walk, req *conntrack.Request) conntrack.Verdict {
+func (t *tracer) answerCT(k *walk, req *conntrack.Request) conntrack.Verdict {
 	var v conntrack.Verdict
 	if t.answers < len(t.req.CTAnswers) {
 		t.repeat(k, req, &t.req.CTAnswers[t.answers])
@@ -246,7 +246,7 @@ func (t *tracer) answered(k *walk, req *conntrack.Request) {
 		nat := *req.NAT
 		request.NAT = &nat
 	}
-	t.add(k, telemetry.Step{Kind: telemetry.StepCT, CT: &request, Meta: k.ct})
+	t.addStep(k, telemetry.Step{Kind: telemetry.StepCT, CT: &request, Meta: k.ct})
 }
 
 // repeat gives the packet what a ct() action once answered.

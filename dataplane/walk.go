@@ -101,7 +101,7 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 
 // enter walks one frame from the first table on.
 func (k *walk) enter(f *packet.Frame, inPort uint32) {
-	k.begin(f, inPort)
+	k.beginPacket(f, inPort)
 	if k.prog == nil {
 		k.drop(telemetry.DropNoPipeline)
 	} else if f.Len() < 14 {
@@ -143,10 +143,10 @@ func (k *walk) offloadReason() telemetry.DropReason {
 	return telemetry.DropBadOffload
 }
 
-// begin sets the per-packet state.
-func (k *walk) begin(f *packet.Frame, inPort uint32) {
+// beginPacket sets the per-packet state.
+func (k *walk) beginPacket(f *packet.Frame, inPort uint32) {
 	k.prog = k.w.sw.program.Load()
-	k.w.megaflows.Begin(k.prog, k.w.sw.learners.Load(), k.w.sw.awoken.Load())
+	k.w.megaflows.BeginWalk(k.prog, k.w.sw.learners.Load(), k.w.sw.awoken.Load())
 	k.frame, k.inPort = f, inPort
 	k.ct = conntrack.Meta{}
 	k.depth, k.groups, k.lookups, k.rests = 0, 0, 0, k.rests[:0]

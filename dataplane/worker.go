@@ -257,7 +257,7 @@ func (w *worker) charge(p *polled) {
 		was.share.Spend(took)
 		w.counts.working.Add(uint64(took))
 		was.chargeBatch(took)
-		w.crowded = w.overload.Note(now, took, was.behind) || w.crowded
+		w.crowded = w.overload.NoteBatch(now, took, was.behind) || w.crowded
 	}
 	w.served, w.now = p, now
 }

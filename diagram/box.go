@@ -27,7 +27,7 @@ func (d *drawing) table(i int) {
 		d.text("name", mid, y, line)
 		y += 12.5
 	}
-	d.text("note", mid, p.y+boxH-5, d.note(i))
+	d.text("note", mid, p.y+boxH-5, d.lineBelow(i))
 	d.turn(t, p)
 	d.printf("</g>\n")
 	d.pills(i)
@@ -44,9 +44,9 @@ func (d *drawing) near(id uint8) bool {
 	return false
 }
 
-// note is the line below a name: the table's number and entries, or entries and
+// lineBelow is the line below a name: the table's number and entries, or entries and
 // packets where there are figures.
-func (d *drawing) note(i int) string {
+func (d *drawing) lineBelow(i int) string {
 	t := &d.m.Tables[i]
 	entries := short(float64(t.Entries)) + " entries"
 	if t.Entries == 1 {

@@ -210,7 +210,7 @@ func TestNamesFit(t *testing.T) {
 	full := &Map{Tables: []Table{{ID: 254, Name: "Full", Entries: 999_499, Packets: 1e14, Dropped: 999_499_000}}}
 	for _, l := range []*Load{nil, full.Since(&Map{}, time.Second)} {
 		d := drawing{layout: newLayout(full), o: Options{Load: l}}
-		if note := d.note(0); float64(len([]rune(note)))*small > boxW {
+		if note := d.lineBelow(0); float64(len([]rune(note)))*small > boxW {
 			t.Errorf("%q is wider than its box", note)
 		}
 	}

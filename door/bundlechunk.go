@@ -41,7 +41,7 @@ type chunk struct {
 func (r *bundleReader) addFlow(line []byte) error {
 	r.group = false
 	if r.filling != nil && r.filling.text.Len()+len(line) >= chunkBytes {
-		if err := r.begin(); err != nil {
+		if err := r.parseChunk(); err != nil {
 			return err
 		}
 	}
@@ -66,9 +66,9 @@ func (r *bundleReader) emptyChunk() *chunk {
 	return &chunk{parser: parse.NewParser(r.names), done: make(chan struct{}, 1)}
 }
 
-// begin has the chunk that is being filled parsed. If enough chunks are being parsed, it
+// parseChunk has the chunk that is being filled parsed. If enough chunks are being parsed, it
 // puts the first of them into the bundle.
-func (r *bundleReader) begin() error {
+func (r *bundleReader) parseChunk() error {
 	c := r.filling
 	if c == nil {
 		return r.wrong
@@ -84,7 +84,7 @@ func (r *bundleReader) begin() error {
 // gather waits for the entries that are being parsed, and puts them into the bundle. The
 // error is that of the first line that is wrong.
 func (r *bundleReader) gather() error {
-	err := r.begin()
+	err := r.parseChunk()
 	for len(r.parsing) > 0 {
 		err = r.collect()
 	}

@@ -26,7 +26,7 @@ func readByLine(text string) (*program.Bundle, error) {
 		if err := r.line([]byte(line)); err != nil {
 			return nil, fmt.Errorf("line %d: %w", r.no, err)
 		}
-		err := r.begin()
+		err := r.parseChunk()
 		for len(r.parsing) > 0 {
 			err = r.collect()
 		}

@@ -90,20 +90,20 @@ const answerTime = time.Minute
 func get[T any](c *Client, path string, query url.Values) (v T) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
-	c.note(c.do(ctx, http.MethodGet, path, query, nil, &v))
+	c.countFailure(c.do(ctx, http.MethodGet, path, query, nil, &v))
 	return v
 }
 
-// note counts a failure.
-func (c *Client) note(err error) {
+// countFailure counts a failure.
+func (c *Client) countFailure(err error) {
 	if err != nil {
 		c.lastErr.Store(&err)
 		c.failures.Add(1)
 	}
 }
 
-// tell sends a value, and reads the answer into v if v is not nil.
-func (c *Client) tell(method, path string, body, v any) error {
+// sendValue sends a value, and reads the answer into v if v is not nil.
+func (c *Client) sendValue(method, path string, body, v any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	text, err := json.Marshal(body)
@@ -128,7 +128,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	if err != nil {
 		err = fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
-		c.note(err)
+		c.countFailure(err)
 	}
 	return err
 }
@@ -180,7 +180,7 @@ func (e *ConflictError) Error() string { return e.Text }
 func (c *Client) away(err error) error {
 	err = &AwayError{c.socket, err}
 	if !errors.Is(err, context.Canceled) {
-		c.note(err)
+		c.countFailure(err)
 	}
 	return err
 }
@@ -248,7 +248,7 @@ func (c *Client) flows(query url.Values) (all []telemetry.FlowStats) {
 	defer cancel()
 	resp, err := c.send(ctx, http.MethodGet, "/v1/flows", query, nil)
 	if err != nil {
-		c.note(err)
+		c.countFailure(err)
 		return nil
 	}
 	defer resp.Body.Close()
@@ -263,7 +263,7 @@ func (c *Client) flows(query url.Values) (all []telemetry.FlowStats) {
 			err = all[len(all)-1].UnmarshalJSON(line)
 		}
 		if err != nil {
-			c.note(fmt.Errorf("answer of %s to /v1/flows: entry %d: %w", c.socket, len(all), err))
+			c.countFailure(fmt.Errorf("answer of %s to /v1/flows: entry %d: %w", c.socket, len(all), err))
 			return nil
 		}
 	}
@@ -306,7 +306,7 @@ func runWriteBundle(to *io.PipeWriter, b *program.Bundle) { to.CloseWithError(Wr
 
 // Relearn installs entries that packets have learned.
 func (c *Client) Relearn(all []telemetry.Learned) error {
-	return c.tell(http.MethodPost, "/v1/relearn", all, nil)
+	return c.sendValue(http.MethodPost, "/v1/relearn", all, nil)
 }
 
 // Ports are all ports.
@@ -322,31 +322,33 @@ func (c *Client) Specimen(no uint32, reason string) ports.Specimen {
 func portPath(no uint32) string { return fmt.Sprint("/v1/ports/", no) }
 
 // OpenPort opens a port.
-func (c *Client) OpenPort(p *PortSpec) error { return c.tell(http.MethodPut, portPath(p.No), p, nil) }
+func (c *Client) OpenPort(p *PortSpec) error {
+	return c.sendValue(http.MethodPut, portPath(p.No), p, nil)
+}
 
 // SecurePort says what a port may send.
 func (c *Client) SecurePort(no uint32, security l2.PortSecurity) error {
-	return c.tell(http.MethodPut, portPath(no)+"/security", security, nil)
+	return c.sendValue(http.MethodPut, portPath(no)+"/security", security, nil)
 }
 
 // RemovePort closes a port.
 func (c *Client) RemovePort(no uint32) error {
-	return c.tell(http.MethodDelete, portPath(no), struct{}{}, nil)
+	return c.sendValue(http.MethodDelete, portPath(no), struct{}{}, nil)
 }
 
 // SetTunnelPeers says which Nodes the tunnel knows.
 func (c *Client) SetTunnelPeers(all []TunnelPeer) error {
-	return c.tell(http.MethodPut, "/v1/tunnel/peers", all, nil)
+	return c.sendValue(http.MethodPut, "/v1/tunnel/peers", all, nil)
 }
 
 // SetTunnelSilent says which Nodes do not answer.
 func (c *Client) SetTunnelSilent(all []netip.Addr) error {
-	return c.tell(http.MethodPut, "/v1/tunnel/silent", all, nil)
+	return c.sendValue(http.MethodPut, "/v1/tunnel/silent", all, nil)
 }
 
 // SetTunnelEgresses says where Egresses are.
 func (c *Client) SetTunnelEgresses(e *TunnelEgresses) error {
-	return c.tell(http.MethodPut, "/v1/tunnel/egresses", e, nil)
+	return c.sendValue(http.MethodPut, "/v1/tunnel/egresses", e, nil)
 }
 
 // TunnelPathMTU is the inner MTU on the way to a Node.

@@ -41,12 +41,12 @@ func (a clientConns) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] {
 	return func(yield func(conntrack.Conn) bool) {
 		text, err := json.Marshal(f)
 		if err != nil {
-			a.c.note(err)
+			a.c.countFailure(err)
 			return
 		}
 		resp, err := a.c.send(context.Background(), http.MethodGet, "/v1/conntrack", url.Values{"filter": {string(text)}}, nil)
 		if err != nil {
-			a.c.note(err)
+			a.c.countFailure(err)
 			return
 		}
 		defer resp.Body.Close()
@@ -55,7 +55,7 @@ func (a clientConns) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] {
 			if err := d.Decode(&one); err == io.EOF {
 				return
 			} else if err != nil {
-				a.c.note(err)
+				a.c.countFailure(err)
 				return
 			}
 			if !yield(one) {
@@ -68,18 +68,18 @@ func (a clientConns) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] {
 // Flush removes the connections that f takes.
 func (a clientConns) Flush(f conntrack.Filter) int {
 	var n Flushed
-	a.c.note(a.c.tell(http.MethodPost, "/v1/conntrack/flush", f, &n))
+	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/flush", f, &n))
 	return n.Flushed
 }
 
 // Purge removes the connections of addresses and paths.
 func (a clientConns) Purge(p *Purge) {
-	a.c.note(a.c.tell(http.MethodPost, "/v1/conntrack/purge", p, nil))
+	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/purge", p, nil))
 }
 
 // Shield keeps endpoints from beginning connections.
 func (a clientConns) Shield(endpoints []netip.AddrPort, until int64) {
-	a.c.note(a.c.tell(http.MethodPost, "/v1/conntrack/shield", ShieldRequest{endpoints, until}, nil))
+	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/shield", ShieldRequest{endpoints, until}, nil))
 }
 
 // Revalidate walks the first packet of each connection again.

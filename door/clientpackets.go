@@ -75,7 +75,7 @@ func (c *Client) Trace(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 		return nil, errPick
 	}
 	var t telemetry.Trace
-	if err := c.tell(http.MethodPost, "/v1/trace", r, &t); err != nil {
+	if err := c.sendValue(http.MethodPost, "/v1/trace", r, &t); err != nil {
 		return nil, err
 	}
 	return &t, nil
@@ -83,7 +83,7 @@ func (c *Client) Trace(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 
 // PacketOut runs actions on a frame.
 func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
-	return c.tell(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, nil), frame}, nil)
+	return c.sendValue(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, nil), frame}, nil)
 }
 
 // clientLive is a live trace of a Client.
@@ -212,7 +212,7 @@ func (c *Client) ClassCounters(class func(*flow.Entry) int) ClassCounters {
 		}
 	}
 	var a ClassesAnswer
-	if err := c.tell(http.MethodPost, "/v1/classes", q, &a); err == nil {
+	if err := c.sendValue(http.MethodPost, "/v1/classes", q, &a); err == nil {
 		r.generation, r.id = q.Generation, a.ID
 	}
 	return r

@@ -74,7 +74,7 @@ func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 	return c.now, nil
 }
 
-func (c *controllers) leave(who *controller) {
+func (c *controllers) removeController(who *controller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == who {
@@ -83,8 +83,8 @@ func (c *controllers) leave(who *controller) {
 	}
 }
 
-// tell hands an event to the controller. One that does not read loses it.
-func (c *controllers) tell(e Event) {
+// sendEvent hands an event to the controller. One that does not read loses it.
+func (c *controllers) sendEvent(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == nil {
@@ -110,7 +110,7 @@ func (c *controllers) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return
 	}
-	defer c.leave(who)
+	defer c.removeController(who)
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := stream{json.NewEncoder(w), http.NewResponseController(w)}
 	err = out.send(&Event{Token: who.token})

@@ -48,7 +48,7 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.take(w, r, fmt.Sprintf("port %d", no), func(text []byte, fds []int) error {
+	s.takeGiven(w, r, fmt.Sprintf("port %d", no), func(text []byte, fds []int) error {
 		var p PortSpec
 		if err := decode(bytes.NewReader(text), &p); err != nil {
 			CloseDescriptors(fds)
@@ -65,7 +65,7 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
 		return
 	}
-	s.take(w, r, "egresses", func(text []byte, fds []int) error {
+	s.takeGiven(w, r, "egresses", func(text []byte, fds []int) error {
 		var e TunnelEgresses
 		if err := decode(bytes.NewReader(text), &e); err != nil {
 			CloseDescriptors(fds)
@@ -75,8 +75,8 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// take reads what the controller gives, hands it on, and answers with the outcome.
-func (s *Server) take(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
+// takeGiven reads what the controller gives, hands it on, and answers with the outcome.
+func (s *Server) takeGiven(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
 	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {
 		return

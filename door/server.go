@@ -86,8 +86,8 @@ func (s *Server) Freeze(frozen bool) {
 	s.frozen = frozen
 }
 
-// Tell hands an event to the controller, if one is connected. It never waits.
-func (s *Server) Tell(e Event) { s.controllers.tell(e) }
+// SendEvent hands an event to the controller, if one is connected. It never waits.
+func (s *Server) SendEvent(e Event) { s.controllers.sendEvent(e) }
 
 // Handler is the API.
 func (s *Server) Handler() http.Handler {
@@ -291,13 +291,13 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		mtu, err := s.open.TunnelPathMTU(node)
 		return PathMTU{mtu}, err
 	})
-	tell(s, mux, "PUT /v1/tunnel/peers", func(v *[]TunnelPeer) error { return s.open.SetTunnelPeers(*v) })
-	tell(s, mux, "PUT /v1/tunnel/silent", func(v *[]netip.Addr) error { return s.open.SetTunnelSilent(*v) })
-	tell(s, mux, "PUT /v1/tunnel/egresses", func(v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
+	handleValue(s, mux, "PUT /v1/tunnel/peers", func(v *[]TunnelPeer) error { return s.open.SetTunnelPeers(*v) })
+	handleValue(s, mux, "PUT /v1/tunnel/silent", func(v *[]netip.Addr) error { return s.open.SetTunnelSilent(*v) })
+	handleValue(s, mux, "PUT /v1/tunnel/egresses", func(v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
 }
 
-// tell reads a value and hands it to the switch's ports.
-func tell[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
+// handleValue reads a value and hands it to the switch's ports.
+func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
 	s.change(mux, path, func(r *http.Request) (any, error) {
 		var v T
 		err := s.firstMegaflow(r, &v)

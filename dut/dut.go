@@ -54,7 +54,7 @@ type DUT struct {
 
 // New makes a device with an empty pipeline. Its clock stands at one hour, so
 // that nothing is younger than the clock. cache is that of dataplane.Config: 0
-// for the usual connection cache, -1 for none.
+// for the usual exact-match cache, -1 for none.
 func New(timeouts proto.Timeouts, cache int) (*DUT, error) {
 	d := &DUT{timeouts: timeouts, cache: cache, now: int64(time.Hour)}
 	return d, d.reset(request{})

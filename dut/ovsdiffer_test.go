@@ -309,15 +309,15 @@ func (p *pair) remember(q *probe, dump []string) {
 			if pasts[id] == nil {
 				pasts[id] = &past{}
 			}
-			pasts[id].note(q, dir, line)
+			pasts[id].notePacket(q, dir, line)
 		}
 	}
 	p.pasts, p.dump = pasts, dump
 }
 
-// note takes note of a packet of direction dir. Open vSwitch takes none of a SYN
+// notePacket takes note of a packet of direction dir. Open vSwitch takes none of a SYN
 // that is not a connection's first.
-func (h *past) note(q *probe, dir int, line string) {
+func (h *past) notePacket(q *probe, dir int, line string) {
 	known := *h != past{}
 	switch syn := fmt.Sprintf("%x", []byte(q.tcp)); {
 	case !q.syn():

@@ -135,7 +135,7 @@ func Up(c Config) (*Host, error) {
 	}
 	h := &Host{config: c, record: r}
 	h.takeOver()
-	if err := r.note(func() { r.Files = c.Files }); err != nil {
+	if err := r.noteChange(func() { r.Files = c.Files }); err != nil {
 		return nil, err
 	}
 	if c.Side != nil {
@@ -174,7 +174,7 @@ func (h *Host) Down() error {
 	if err := errors.Join(errs...); err != nil {
 		return err // what failed stays in the record
 	}
-	return h.record.note(func() { h.record.Sysctls = nil })
+	return h.record.noteChange(func() { h.record.Sysctls = nil })
 }
 
 func (h *Host) undoLater(what string, back func() error) {

@@ -124,8 +124,8 @@ func (r *record) save() error {
 	return os.Rename(fresh, r.path)
 }
 
-// note writes down what is about to change.
-func (r *record) note(change func()) error {
+// noteChange writes down what is about to change.
+func (r *record) noteChange(change func()) error {
 	change()
 	if err := r.save(); err != nil {
 		return fmt.Errorf("record of changes: %w", err)
@@ -140,7 +140,7 @@ func (r *record) hasSysctl(file string) bool {
 
 // addAddress notes an address that is about to be put on a link.
 func (r *record) addAddress(p placed) error {
-	return r.note(func() {
+	return r.noteChange(func() {
 		if !slices.Contains(r.Addresses, p) {
 			r.Addresses = append(r.Addresses, p)
 		}
@@ -149,7 +149,7 @@ func (r *record) addAddress(p placed) error {
 
 // dropAddress forgets an address that was taken back.
 func (r *record) dropAddress(p placed) error {
-	return r.note(func() {
+	return r.noteChange(func() {
 		r.Addresses = slices.DeleteFunc(r.Addresses, func(o placed) bool { return o == p })
 	})
 }

@@ -131,7 +131,7 @@ func (h *Host) willChange(s changed) error {
 	if h.record.hasSysctl(s.File) {
 		return nil
 	}
-	if err := h.record.note(func() { h.record.Sysctls = append(h.record.Sysctls, s) }); err != nil {
+	if err := h.record.noteChange(func() { h.record.Sysctls = append(h.record.Sysctls, s) }); err != nil {
 		return err
 	}
 	h.undoLater("sysctl "+s.File, func() error { return sysctl.Write(s.File, s.Before) })

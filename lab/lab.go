@@ -93,7 +93,7 @@ type Options struct {
 	// Driver is that of the pods' ports: agent.DriverAuto, agent.DriverAFXDP or
 	// agent.DriverAFPacket; DefaultDriver() when "".
 	Driver string
-	// Walk turns the agents' connection cache off: every packet walks.
+	// Walk turns the agents' exact-match cache off: every packet walks.
 	Walk bool
 	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
 	Offload string

@@ -76,11 +76,11 @@ func (e *wire) setUpInside() error {
 			return err
 		}
 	}
-	return begin(e.name, e.addresses, e.gateways)
+	return setUpLink(e.name, e.addresses, e.gateways)
 }
 
-// begin gives a link its addresses, sets it up and makes default routes by it.
-func begin(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
+// setUpLink gives a link its addresses, sets it up and makes default routes by it.
+func setUpLink(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return err

@@ -67,7 +67,7 @@ func (l *Lab) connectUplink(ns Namespace, name string, addresses []netip.Prefix,
 				return err
 			}
 		}
-		if err := begin("eth0", addresses, gateways); err != nil {
+		if err := setUpLink("eth0", addresses, gateways); err != nil {
 			return err
 		}
 		return running("eth0")

@@ -85,9 +85,9 @@ func (l *Lesson) Read(root string) (*Files, error) {
 	return f, nil
 }
 
-// Begin makes the learner's directory below root. What is there already stays,
+// MakeFiles makes the learner's directory below root. What is there already stays,
 // unless anew.
-func (l *Lesson) Begin(root string, anew bool) (*Files, error) {
+func (l *Lesson) MakeFiles(root string, anew bool) (*Files, error) {
 	f, err := l.Start()
 	if err != nil {
 		return nil, err

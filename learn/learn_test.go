@@ -158,7 +158,7 @@ func (l *Lesson) console(t *testing.T, block, variant string) string {
 func (l *Lesson) laidOut(t *testing.T, variant string) string {
 	t.Helper()
 	root := t.TempDir()
-	f, err := l.Begin(root, true)
+	f, err := l.MakeFiles(root, true)
 	if err != nil {
 		t.Fatal(err)
 	}

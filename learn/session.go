@@ -52,7 +52,7 @@ func (s *Session) Do(verb string, words []string, step *Stepper) error {
 	case "solution":
 		return s.Solution()
 	}
-	return s.Begin(verb == "reset")
+	return s.BeginLesson(verb == "reset")
 }
 
 // unknown is the error for a word that a verb, or a lesson's number, is followed by and
@@ -101,9 +101,9 @@ func (l *Lesson) progress(root string) string {
 	return "done"
 }
 
-// Begin makes the learner's files, and prints the lesson.
-func (s *Session) Begin(anew bool) error {
-	f, err := s.Lesson.Begin(s.Root, anew)
+// BeginLesson makes the learner's files, and prints the lesson.
+func (s *Session) BeginLesson(anew bool) error {
+	f, err := s.Lesson.MakeFiles(s.Root, anew)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (l *Link) Gone() { l.gone.Store(true) }
 // Up asks the kernel whether the link is up and running. One that was renamed
 // counts as gone.
 func (l *Link) Up() bool {
-	up := l.ask()
+	up := l.queryState()
 	l.down.Store(!up)
 	return up
 }
@@ -45,7 +45,7 @@ func (l *Link) Up() bool {
 // when Up had said no; until somebody asks Up, the answer is no.
 func (l *Link) Down() bool { return l.down.Load() && !l.Up() }
 
-func (l *Link) ask() bool {
+func (l *Link) queryState() bool {
 	request, err := unix.NewIfreq(l.name)
 	if err != nil || l.gone.Load() {
 		return false

@@ -102,7 +102,7 @@ func (s *Nodes) pass(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	}
 	in.Inject(f)
 	n.Switch.Poll()
-	if err := n.take(way); err != nil {
+	if err := n.takeWalks(way); err != nil {
 		return err
 	}
 	for _, no := range slices.Sorted(maps.Keys(n.Ports)) {
@@ -115,8 +115,8 @@ func (s *Nodes) pass(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	return nil
 }
 
-// take adds the walks that a switch has watched.
-func (n *Node) take(way *Way) error {
+// takeWalks adds the walks that a switch has watched.
+func (n *Node) takeWalks(way *Way) error {
 	for told := n.live.Counts().Told; n.taken < told; n.taken++ {
 		t, err := n.live.Next(context.Background())
 		if err != nil {

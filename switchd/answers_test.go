@@ -47,8 +47,8 @@ func refusing(t testing.TB) *rig {
 	return r
 }
 
-// ask has a packet enter by port 1, and names the answer: RST, an ICMP type and code, or "".
-func (r *rig) ask(t *testing.T, frame []byte) string {
+// answerTo has a packet enter by port 1, and names the answer: RST, an ICMP type and code, or "".
+func (r *rig) answerTo(t *testing.T, frame []byte) string {
 	t.Helper()
 	if err := r.ports[1].Send(frame); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestRejectsWithoutController(t *testing.T) {
 		{"the same userdata in another table", tcp(84), "", "packet-in to the agent"},
 	} {
 		away := r.sw.Drops()[telemetry.DropControllerAway]
-		if got := r.ask(t, s.frame); got != s.want {
+		if got := r.answerTo(t, s.frame); got != s.want {
 			t.Errorf("%s: answer %q, want %q", s.name, got, s.want)
 		}
 		if n := r.sw.Drops()[telemetry.DropControllerAway] - away; (n == 0) != (s.want != "") {
@@ -122,7 +122,7 @@ func TestControllerGetsAll(t *testing.T) {
 	<-begun
 	for port, want := range map[uint16]string{80: "reset", 81: "reset", 82: "reset", 83: "", 84: ""} {
 		frame := packettest.TCP4(packettest.Options{SrcPort: 1000, DstPort: port})
-		if got := r.ask(t, frame); got != want {
+		if got := r.answerTo(t, frame); got != want {
 			t.Errorf("port %d: answer %q, want %q", port, got, want)
 		}
 		if e := <-events; e.PacketIn == nil || !slices.Equal(e.PacketIn.Frame, frame) {

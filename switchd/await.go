@@ -209,8 +209,8 @@ type waiting struct {
 	launched bool
 }
 
-// take waits until a process waits, and takes it.
-func (w *Waiting) take(ctx context.Context) (*waiting, error) {
+// takeSuccessor waits until a process waits, and takes it.
+func (w *Waiting) takeSuccessor(ctx context.Context) (*waiting, error) {
 	if len(w.there) == 0 {
 		w.log.Info("waiting for the process that is to be the switch: antrail switch --await", "socket", w.ln.Addr(), "pod", w.pod)
 	}

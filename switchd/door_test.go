@@ -53,7 +53,7 @@ func newRig(t testing.TB) *rig {
 	}
 	r := &rig{ports: map[uint32]*memory.Port{}}
 	c := Config{Clock: clock, Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}
-	c.PacketIn = func(pi *telemetry.PacketIn) { r.server.Tell(door.Event{PacketIn: pi}) }
+	c.PacketIn = func(pi *telemetry.PacketIn) { r.server.SendEvent(door.Event{PacketIn: pi}) }
 	if r.sw, err = Open(c); err != nil {
 		t.Fatal(err)
 	}
@@ -361,12 +361,12 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	})
 	<-begun
 	for range 20000 {
-		r.server.Tell(door.Event{PacketIn: &telemetry.PacketIn{Frame: make([]byte, 1400)}})
+		r.server.SendEvent(door.Event{PacketIn: &telemetry.PacketIn{Frame: make([]byte, 1400)}})
 	}
 	close(stuck)
 	deadline := time.After(time.Minute)
 	for {
-		r.server.Tell(door.Event{PacketIn: &telemetry.PacketIn{}})
+		r.server.SendEvent(door.Event{PacketIn: &telemetry.PacketIn{}})
 		select {
 		case n := <-lost:
 			if n == 0 || n > 20000 {

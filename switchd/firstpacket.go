@@ -37,13 +37,13 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 		f.Owners[a] = gateway
 	}
 	for _, e := range entries {
-		f.note(&e.Match, gateway)
+		f.noteSources(&e.Match, gateway)
 	}
 	return f
 }
 
-// note takes from a match who may send at a port. router is the pods'.
-func (f *FirstPackets) note(m *flow.Match, router flow.Value) {
+// noteSources takes from a match who may send at a port. router is the pods'.
+func (f *FirstPackets) noteSources(m *flow.Match, router flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthSrc)
 	if !isPort || !isMAC {

@@ -42,7 +42,7 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 		if err != nil {
 			return nil, err
 		}
-		if err := from.Begin(); err != nil {
+		if err := from.BeginTraffic(); err != nil {
 			return nil, errors.Join(err, port.Close())
 		}
 		return port, nil
@@ -128,7 +128,7 @@ type Giver struct {
 }
 
 // Open opens a port. It moves no packet; what comes waits in its descriptors. The caller
-// gives those, and closes the port (Leave, or Withdraw if the switch has not taken it).
+// gives those, and closes the port (CloseTaken, or Withdraw if the switch has not taken it).
 func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	o := &Opener{Owner: g.Owner, Given: true, Log: g.Log}
 	o.Room(1)
@@ -191,9 +191,9 @@ func orNone[P ports.Heritable](p P, err error) (ports.Heritable, error) {
 	return p, nil
 }
 
-// Leave closes a port that a switch has taken: the device and the program stay. The program
+// CloseTaken closes a port that a switch has taken: the device and the program stay. The program
 // of AF_XDP stays as long as the switch has the port.
-func Leave(p ports.Heritable) error {
+func CloseTaken(p ports.Heritable) error {
 	p.Rest()
 	if t, is := p.(*tap.Port); is {
 		t.Keep(true)
@@ -235,7 +235,7 @@ func (s *PortSet) GiveEgresses(e *door.TunnelEgresses, fds []int) error {
 		door.CloseDescriptors(fds)
 		return errNoTunnel
 	}
-	return errors.Join(t.Take(fds), t.SetEgresses(e.Here, e.Far))
+	return errors.Join(t.AddReceivers(fds), t.SetEgresses(e.Here, e.Far))
 }
 
 // SetEgresses tells a switch where Egresses are. If the switch is confined, it gets sockets

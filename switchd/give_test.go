@@ -232,7 +232,7 @@ func TestGiveTunnels(t *testing.T) {
 			g.node.Do(t, func() {
 				p, err := g.giver().Open(&spec)
 				if err == nil {
-					err = errors.Join(g.client.GivePort(&spec, p.Descriptors()), Leave(p))
+					err = errors.Join(g.client.GivePort(&spec, p.Descriptors()), CloseTaken(p))
 				}
 				if err != nil {
 					t.Fatalf("%s, %s: %v", kind, driver, err)

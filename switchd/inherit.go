@@ -36,8 +36,8 @@ func (i *Inheritance) Add(driver, link string, fds []int) {
 	i.ports[inherited{driver, link}] = fds
 }
 
-// Take is a port's descriptors, once; nil if the port has to be opened.
-func (i *Inheritance) Take(driver, link string) []int {
+// TakeDescriptors is a port's descriptors, once; nil if the port has to be opened.
+func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 	if i == nil {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (i *Inheritance) driverOf(link string) string {
 
 // goesOn notes a port on AF_XDP that was taken over.
 func (i *Inheritance) goesOn(p interface {
-	Begin() error
+	BeginTraffic() error
 	Relink() error
 }) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.begin, i.after = append(i.begin, p.Begin), append(i.after, p.Relink)
+	i.begin, i.after = append(i.begin, p.BeginTraffic), append(i.after, p.Relink)
 }
 
 // decline says that a port cannot be taken over, and is opened when the process before
@@ -86,15 +86,15 @@ func (i *Inheritance) decline(link string, why error) error {
 // Declined are the links whose ports cannot be taken over.
 func (i *Inheritance) Declined() []string { return i.declined }
 
-// OnBegin has Begin call a function too.
+// OnBegin has BeginTraffic call a function too.
 func (i *Inheritance) OnBegin(f func() error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.begin = append(i.begin, f)
 }
 
-// Begin does what the ports need before packets move, when the process before moves none.
-func (i *Inheritance) Begin() error {
+// BeginTraffic does what the ports need before packets move, when the process before moves none.
+func (i *Inheritance) BeginTraffic() error {
 	var err error
 	for _, begin := range i.begin {
 		err = errors.Join(err, begin())

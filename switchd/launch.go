@@ -95,7 +95,7 @@ type Launched struct {
 func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 	start := p.startChild
 	if l.Into != nil {
-		waits, err := l.Into.take(ctx)
+		waits, err := l.Into.takeSuccessor(ctx)
 		if err != nil {
 			return nil, err
 		}

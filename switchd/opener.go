@@ -129,7 +129,7 @@ func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 		return nil, err
 	}
 	options.Interface, options.Why, options.Attached = link, why, o.Given
-	fds := o.From.Take(DriverAFXDP, link)
+	fds := o.From.TakeDescriptors(DriverAFXDP, link)
 	open := memory.Open
 	if o.Given {
 		open = memory.OpenToGive
@@ -165,14 +165,14 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 
 // afpacket opens a packet socket.
 func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
-	fds := o.From.Take(DriverAFPacket, link)
+	fds := o.From.TakeDescriptors(DriverAFPacket, link)
 	options := afpacket.Options{Interface: link, Why: why, Offload: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
 		return nil, err // p would be no nil Port
 	}
 	if fds != nil {
-		o.From.OnBegin(p.Begin)
+		o.From.OnBegin(p.BeginTraffic)
 	}
 	return p, nil
 }
@@ -180,7 +180,7 @@ func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 // Tap makes a tap. If the options name no owner, the Opener's owns it.
 func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
 	options.Owner = cmp.Or(options.Owner, o.Owner)
-	return adoptOr(o.From.Take(DriverTap, options.Name), options, tap.Adopt, tap.Open)
+	return adoptOr(o.From.TakeDescriptors(DriverTap, options.Name), options, tap.Adopt, tap.Open)
 }
 
 // Tunnel is a port to other Nodes, by either driver. See package underlay for its methods.
@@ -189,7 +189,7 @@ type Tunnel interface {
 	SetPeers(nodes []underlay.Peer)
 	SetSilent(nodes []netip.Addr)
 	SetEgresses(here, far []netip.Addr) error
-	Take(fds []int) error
+	AddReceivers(fds []int) error
 	Longs() <-chan underlay.Long
 	PathMTU(node netip.Addr) int
 }
@@ -225,7 +225,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 	if err != nil {
 		return nil, err
 	}
-	fds := o.From.Take(DriverUplink, c.Name)
+	fds := o.From.TakeDescriptors(DriverUplink, c.Name)
 	with := uplink.Config{Config: c, Link: link, Mode: options.Mode, BusyPoll: options.BusyPoll, Why: "tunnel.driver is " + driver}
 	if fds == nil {
 		return uplink.Open(memory, with)
@@ -243,7 +243,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 
 // underlay opens the tunnel through the Node's IP stack.
 func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
-	p, err := adoptOr(o.From.Take(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
+	p, err := adoptOr(o.From.TakeDescriptors(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
 	if err != nil {
 		return nil, err // p would be no nil Tunnel
 	}

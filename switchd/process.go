@@ -301,7 +301,7 @@ func (p *Process) openOffload() *Offload {
 	case s.Offload == OffloadOff:
 		return &Offload{Why: "it is off"}
 	case s.ConnectionCache != nil && !*s.ConnectionCache:
-		return &Offload{Why: "the connection cache is off"}
+		return &Offload{Why: "the exact-match cache is off"}
 	case p.Confined && p.offload == nil:
 		const why = "the launcher of the confined switch has loaded no programs"
 		p.Log.Warn("connections between pods are not offloaded to the kernel: " + why)
@@ -335,7 +335,7 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 }
 
 // packetIn hands a packet-in to the controller.
-func (p *Process) packetIn(pi *telemetry.PacketIn) { p.server.Tell(door.Event{PacketIn: pi}) }
+func (p *Process) packetIn(pi *telemetry.PacketIn) { p.server.SendEvent(door.Event{PacketIn: pi}) }
 
 // inDir is the path of the directory for this process: internal/confine has changed to it,
 // and the user of a confined switch may not search those above.

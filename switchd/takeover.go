@@ -110,7 +110,7 @@ func (p *Process) takeTurn(b *predecessor) error {
 	if len(n.Learned) > 0 {
 		err = p.sw.Relearn(n.Learned)
 	}
-	return errors.Join(err, b.Begin())
+	return errors.Join(err, b.BeginTraffic())
 }
 
 // taken says to the switch before that packets move, and does what ports need then.

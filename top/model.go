@@ -102,7 +102,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case readMsg:
-		return m.take(msg)
+		return m.takeReading(msg)
 	case tickMsg:
 		if msg.of != m.question || m.paused {
 			return m, nil
@@ -117,8 +117,8 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take takes a reading in. A failed one leaves what there is on the screen.
-func (m Model) take(msg readMsg) (tea.Model, tea.Cmd) {
+// takeReading takes a reading in. A failed one leaves what there is on the screen.
+func (m Model) takeReading(msg readMsg) (tea.Model, tea.Cmd) {
 	if msg.of != m.question {
 		return m, nil
 	}

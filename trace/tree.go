@@ -29,7 +29,7 @@ func (p *treePrinter) line(mark, format string, args ...any) {
 	p.b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-func (p *treePrinter) note(format string, args ...any) { p.line("│     ", format, args...) }
+func (p *treePrinter) printNote(format string, args ...any) { p.line("│     ", format, args...) }
 
 func (p *treePrinter) walk(w *Walk, first bool) {
 	p.depth = 1
@@ -77,17 +77,17 @@ func (p *treePrinter) step(s *Step) {
 	case StepCT:
 		p.conntrack(s.CT)
 	case StepBucket:
-		p.note("group %d chose bucket %d of %d%s", s.Bucket.Group, s.Bucket.Bucket, s.Bucket.Of, of(s.Bucket.Object))
+		p.printNote("group %d chose bucket %d of %d%s", s.Bucket.Group, s.Bucket.Bucket, s.Bucket.Of, of(s.Bucket.Object))
 	case StepLearn:
-		p.note("learns table=%s, priority=%d,%s", s.Table, s.Entry.Priority, s.Entry.Match)
+		p.printNote("learns table=%s, priority=%d,%s", s.Table, s.Entry.Priority, s.Entry.Match)
 	case StepOutput:
 		p.output(s)
 	case StepPacketIn:
-		p.note("%s", s.Note)
+		p.printNote("%s", s.Note)
 	case StepWait:
-		p.note("waits for the rest of its datagram")
+		p.printNote("waits for the rest of its datagram")
 	case StepDrop:
-		p.note("goes nowhere from here (%s): %s", s.Reason, s.Sentence)
+		p.printNote("goes nowhere from here (%s): %s", s.Reason, s.Sentence)
 	}
 }
 
@@ -119,10 +119,10 @@ func (p *treePrinter) objects(all []Object) {
 	all = ofCluster(all)
 	for i, o := range all {
 		if i == mostObjects {
-			p.note("and %d more", len(all)-i)
+			p.printNote("and %d more", len(all)-i)
 			return
 		}
-		p.note("for %s", o)
+		p.printNote("for %s", o)
 	}
 }
 
@@ -137,30 +137,30 @@ func (p *treePrinter) action(s *Step) {
 		parts = append(parts, fmt.Sprintf("%s %s → %s%s", c.Field, c.Before, c.After, bracket(c.Marks)))
 	}
 	if len(parts) > 0 {
-		p.note("%s   %s", s.Action, strings.Join(parts, ", "))
+		p.printNote("%s   %s", s.Action, strings.Join(parts, ", "))
 	} else {
-		p.note("%s", s.Action)
+		p.printNote("%s", s.Action)
 	}
 }
 
 func (p *treePrinter) conntrack(c *CT) {
-	p.note("conntrack: %s in zone %d, mark 0x%x, label %s%s", c.State, c.Zone, c.Mark, c.Label, bracket(c.Marks))
+	p.printNote("conntrack: %s in zone %d, mark 0x%x, label %s%s", c.State, c.Zone, c.Mark, c.Label, bracket(c.Marks))
 	for _, n := range c.NAT {
-		p.note("NAT: %s %s → %s", n.End, n.Before, n.After)
+		p.printNote("NAT: %s %s → %s", n.End, n.Before, n.After)
 	}
 }
 
 func (p *treePrinter) output(s *Step) {
-	p.note("leaves by %s", s.Port)
-	p.note("as %s", Summary(s.Frame))
+	p.printNote("leaves by %s", s.Port)
+	p.printNote("as %s", Summary(s.Frame))
 	if s.Tunnel != nil {
-		p.note("in a tunnel to %s, VNI %d", s.Tunnel.Dst, s.Tunnel.VNI)
+		p.printNote("in a tunnel to %s, VNI %d", s.Tunnel.Dst, s.Tunnel.VNI)
 	}
 	if s.Mark != 0 {
-		p.note("with mark 0x%x%s", s.Mark, bracket(s.Marks))
+		p.printNote("with mark 0x%x%s", s.Mark, bracket(s.Marks))
 	}
 	if s.Dropped {
-		p.note("but no memory was left for it")
+		p.printNote("but no memory was left for it")
 	}
 }
 

@@ -65,7 +65,7 @@ func (d *door) renew() error {
 // enter exchanges a token for a cookie.
 func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	if !d.knows(r) {
-		key := d.take(r.URL.Query().Get("token"))
+		key := d.takeToken(r.URL.Query().Get("token"))
 		if key == "" {
 			http.Error(w, "401: this URL has been used, or is of an agent that has ended; antrail page prints one that is good", http.StatusUnauthorized)
 			return
@@ -84,9 +84,9 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	w.Write([]byte(`<!doctype html><html lang="en"><title>antrail</title><link rel="icon" href="/icon.svg"><meta http-equiv="refresh" content="0;url=/"><p><a href="/">antrail</a></p></html>`))
 }
 
-// take uses up a token, and returns the value of a new session's cookie; "" when
+// takeToken uses up a token, and returns the value of a new session's cookie; "" when
 // the token is not the present one.
-func (d *door) take(token string) string {
+func (d *door) takeToken(token string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.open || hashed(token) != d.token {

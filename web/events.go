@@ -24,11 +24,11 @@ func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("counters are told to %d readers already", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
-	defer s.leave()
+	defer s.removeStream()
 	w.Header().Set("Content-Type", "text/event-stream")
 	tick := time.NewTicker(eventPeriod)
 	defer tick.Stop()
-	for s.tell(w, r) == nil {
+	for s.writeEvent(w, r) == nil {
 		select {
 		case <-r.Context().Done():
 			return
@@ -37,8 +37,8 @@ func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell writes one event.
-func (s *sampler) tell(w http.ResponseWriter, r *http.Request) error {
+// writeEvent writes one event.
+func (s *sampler) writeEvent(w http.ResponseWriter, r *http.Request) error {
 	name := "counters"
 	text, err := s.counters(r.Context())
 	if err != nil {

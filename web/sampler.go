@@ -37,7 +37,7 @@ func (s *sampler) join() bool {
 	return true
 }
 
-func (s *sampler) leave() {
+func (s *sampler) removeStream() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.streams--

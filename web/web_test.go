@@ -56,8 +56,8 @@ func newVisit(t *testing.T, o Options) *visit {
 	return v
 }
 
-// ask sends a request as it stands.
-func (v *visit) ask(r *http.Request) *http.Response {
+// sendRequest sends a request as it stands.
+func (v *visit) sendRequest(r *http.Request) *http.Response {
 	w := httptest.NewRecorder()
 	v.page.ServeHTTP(w, r)
 	return w.Result()
@@ -79,7 +79,7 @@ func (v *visit) enter() {
 	if err != nil {
 		v.Fatal(err)
 	}
-	resp := v.ask(v.request("GET", u.RequestURI(), ""))
+	resp := v.sendRequest(v.request("GET", u.RequestURI(), ""))
 	if resp.StatusCode != 200 || len(resp.Cookies()) != 1 {
 		v.Fatalf("a good token: %d, %d cookies", resp.StatusCode, len(resp.Cookies()))
 	}
@@ -88,7 +88,7 @@ func (v *visit) enter() {
 
 func (v *visit) want(r *http.Request, status int, text string) {
 	v.Helper()
-	resp := v.ask(r)
+	resp := v.sendRequest(r)
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		v.Fatal(err)
@@ -174,7 +174,7 @@ func TestHost(t *testing.T) {
 	} {
 		r := v.request("GET", "/", "")
 		r.Host = host
-		if got := v.ask(r).StatusCode; got != status {
+		if got := v.sendRequest(r).StatusCode; got != status {
 			t.Errorf("Host %q: %d, want %d", host, got, status)
 		}
 	}
@@ -193,7 +193,7 @@ func TestOnlyWhatShows(t *testing.T) {
 		"GET": {"/api/metrics", "/api/check", "/api/take-over", "/api/", "/api/trace", "/static/main.js"},
 	} {
 		for _, path := range paths {
-			if got := v.ask(v.request(method, path, "")).StatusCode; got != 404 && got != 405 {
+			if got := v.sendRequest(v.request(method, path, "")).StatusCode; got != 404 && got != 405 {
 				t.Errorf("%s %s: %d", method, path, got)
 			}
 		}
@@ -201,7 +201,7 @@ func TestOnlyWhatShows(t *testing.T) {
 	for header, value := range map[string]string{"Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": "same-site"} {
 		r := v.request("POST", "/api/trace", "{}")
 		r.Header.Set(header, value)
-		if got := v.ask(r).StatusCode; got != 403 {
+		if got := v.sendRequest(r).StatusCode; got != 403 {
 			t.Errorf("%s: %s: %d", header, value, got)
 		}
 	}
@@ -212,7 +212,7 @@ func TestHeaders(t *testing.T) {
 	v := newVisit(t, Options{})
 	check := func(r *http.Request) {
 		t.Helper()
-		h := v.ask(r).Header
+		h := v.sendRequest(r).Header
 		for name, want := range map[string]string{
 			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
 			"Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "",
@@ -301,7 +301,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		}
 	}
 	v.want(v.request("GET", "/events", ""), 503, "8 readers already")
-	v.page.nodes[0].sampler.leave()
+	v.page.nodes[0].sampler.removeStream()
 	if !v.page.nodes[0].sampler.join() {
 		t.Error("a place that was left is not free")
 	}
@@ -342,7 +342,7 @@ func TestMap(t *testing.T) {
 	for _, want := range []string{`id="table-0"`, `id="edge-0-3"`, "&lt;img"} {
 		v.want(v.request("GET", "/map.svg", ""), 200, want)
 	}
-	resp := v.ask(v.request("GET", "/map.svg", ""))
+	resp := v.sendRequest(v.request("GET", "/map.svg", ""))
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The connection cache in dumps and metrics.
+// The exact-match cache in dumps and metrics.
 
 var (
 	cacheEntries   = describe("cache_entries", "Walks that the workers' connection caches remember.")

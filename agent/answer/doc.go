@@ -14,7 +14,7 @@
 //
 //	text.go, records.go          dumps as text, and which entries they have; as JSON
 //	conntrack.go, ctcounters.go  connections, listed and flushed; their counters
-//	cache.go, offload.go         the connection cache; packets that the kernel forwards
+//	cache.go, offload.go         the exact-match cache; packets that the kernel forwards
 //	objects.go, object.go        the objects behind the entries; one of them as YAML
 //	explaindump.go               dumps with the objects behind each line
 //	map.go, counters.go, sums.go the pipeline as a map; counters at one moment; sums that agree

@@ -75,7 +75,7 @@ func TestDropsNames(t *testing.T) {
 	for _, n := range []*watchedNode{a, b} {
 		wantBalance(t, n)
 	}
-	if all := b.Drops.Ask(&api.DropQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
+	if all := b.Drops.Query(&api.DropQuery{Pod: "default/client-b"}); len(all.Packets) != 0 {
 		t.Errorf("another Pod's: %+v", all.Packets)
 	}
 }
@@ -143,15 +143,15 @@ func TestDropsKeepsTheLast(t *testing.T) {
 		}
 	}
 	lose(25)
-	all := n.Drops.Ask(&api.DropQuery{})
+	all := n.Drops.Query(&api.DropQuery{})
 	if len(all.Packets) != 10 || all.Packets[0].No != 16 || all.Packets[9].No != 25 || all.Next != 25 {
 		t.Errorf("%d packets, next %d", len(all.Packets), all.Next)
 	}
 	lose(3)
-	if all = n.Drops.Ask(&api.DropQuery{Since: all.Next}); len(all.Packets) != 3 || all.Packets[0].No != 26 {
+	if all = n.Drops.Query(&api.DropQuery{Since: all.Next}); len(all.Packets) != 3 || all.Packets[0].No != 26 {
 		t.Errorf("since: %d packets", len(all.Packets))
 	}
-	if all = n.Drops.Ask(&api.DropQuery{Last: 2}); len(all.Packets) != 2 || all.Packets[1].No != 28 {
+	if all = n.Drops.Query(&api.DropQuery{Last: 2}); len(all.Packets) != 2 || all.Packets[1].No != 28 {
 		t.Errorf("last 2: %d packets", len(all.Packets))
 	}
 }

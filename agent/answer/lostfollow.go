@@ -44,11 +44,11 @@ func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 	f.to.SetEscapeHTML(false)
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
-	for f.tell(answer) == nil {
+	for f.writePackets(answer) == nil {
 		select {
 		case now := <-tick.C:
 			failed := p.BeginAsking()
-			answer = p.Drops.Ask(&f.q)
+			answer = p.Drops.Query(&f.q)
 			answer.Note = f.look(now)
 			if err := failed(); err != nil {
 				_ = f.to.Encode(api.FollowedLine{Error: err.Error()}) // the stream ends either way
@@ -60,8 +60,8 @@ func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell writes an answer's note and packets. The error is that nobody reads any more.
-func (f *dropFollower) tell(answer *api.DroppedPackets) error {
+// writePackets writes an answer's note and packets. The error is that nobody reads any more.
+func (f *dropFollower) writePackets(answer *api.DroppedPackets) error {
 	if answer.Note != "" {
 		if err := f.to.Encode(api.FollowedLine{Note: answer.Note}); err != nil {
 			return err

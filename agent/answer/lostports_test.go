@@ -47,7 +47,7 @@ func TestDropsAtPorts(t *testing.T) {
 	if p.Packets != 3 || p.Port.Name != "antrea-tc-tap0" || p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.0.24:80 syn (default/web-a) sent by default/client-a" || p.From() != "to antrea-tc-tap0" {
 		t.Errorf("%d packets of %+v: %s", p.Packets, p.Port, p.Line())
 	}
-	if all := n.Drops.Ask(&api.DropQuery{Reason: p.Reason}); len(all.Packets) != 1 {
+	if all := n.Drops.Query(&api.DropQuery{Reason: p.Reason}); len(all.Packets) != 1 {
 		t.Errorf("told %d times", len(all.Packets))
 	}
 }
@@ -60,7 +60,7 @@ var webMAC = [6]byte{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6}
 
 func (n *watchedNode) noDrops(t *testing.T, reason string) {
 	t.Helper()
-	if all := n.Drops.Ask(&api.DropQuery{Reason: reason}); len(all.Packets) != 0 {
+	if all := n.Drops.Query(&api.DropQuery{Reason: reason}); len(all.Packets) != 0 {
 		t.Errorf("%d packets were lost for %s", len(all.Packets), reason)
 	}
 }
@@ -70,7 +70,7 @@ func (n *watchedNode) noDrops(t *testing.T, reason string) {
 func TestDropsToTheAgent(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	n.send(t, nodeClient, syn("10.101.255.29", 1000), packet.Tunnel{}, nodeTunnel)
-	all := n.Drops.Ask(&api.DropQuery{Reason: "no_endpoint"})
+	all := n.Drops.Query(&api.DropQuery{Reason: "no_endpoint"})
 	if len(all.Packets) != 1 {
 		t.Fatalf("%d packets", len(all.Packets))
 	}

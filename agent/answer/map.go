@@ -47,7 +47,7 @@ func (l *mapLooks) now(p *Answers) *diagram.Map {
 				return l.draw(counters)
 			}
 		}
-		l.begin(p.Switch)
+		l.lookAtEntries(p.Switch)
 		if failed() != nil {
 			l.counters = nil // another look begins again
 			return l.draw(nil)
@@ -55,9 +55,9 @@ func (l *mapLooks) now(p *Answers) *diagram.Map {
 	}
 }
 
-// begin looks at the entries, and at the groups of the same generation, which say
+// lookAtEntries looks at the entries, and at the groups of the same generation, which say
 // where some of them lead.
-func (l *mapLooks) begin(sw door.Switch) {
+func (l *mapLooks) lookAtEntries(sw door.Switch) {
 	for {
 		before := sw.Generation()
 		program := &flow.Program{Names: sw.Names(), First: sw.First()}

@@ -84,7 +84,7 @@ func (s *liveStream) run(ctx context.Context, armed *api.Armed) {
 		t, err := s.next(ctx)
 		switch {
 		case err == io.EOF, ctx.Err() != nil:
-			s.tell()
+			s.sendCounts()
 			return
 		case err == nil:
 			err = s.tellWalk(t)
@@ -95,7 +95,7 @@ func (s *liveStream) run(ctx context.Context, armed *api.Armed) {
 			return
 		}
 		if err == nil && time.Since(s.told) >= tellCounts {
-			err = s.tell()
+			err = s.sendCounts()
 		}
 		if err != nil {
 			return
@@ -110,7 +110,7 @@ func (s *liveStream) next(ctx context.Context) (*telemetry.Trace, error) {
 	return s.live.Next(soon)
 }
 
-func (s *liveStream) tell() error {
+func (s *liveStream) sendCounts() error {
 	return s.send(&api.LiveLine{})
 }
 

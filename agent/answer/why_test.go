@@ -71,7 +71,7 @@ func (q *whyQuestion) request() *api.WhyRequest {
 	return r
 }
 
-func (q *whyQuestion) ask(t *testing.T, clients []*api.Client) *api.WhyAnswer {
+func (q *whyQuestion) askAgents(t *testing.T, clients []*api.Client) *api.WhyAnswer {
 	t.Helper()
 	a, err := api.Why(t.Context(), clients, q.request())
 	if err != nil {
@@ -247,7 +247,7 @@ func TestWhy(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			clients := whyClients(t, whyCluster(t, story.policies, nil), "node-a", "node-b")
 			for _, q := range story.questions {
-				a := q.ask(t, clients)
+				a := q.askAgents(t, clients)
 				if a == nil {
 					continue
 				}
@@ -376,7 +376,7 @@ func TestWhyOneNode(t *testing.T) {
 		{"default/client-a", "default/db-b:1", "denied: NetworkPolicy default/client-out isolates default/client-a for egress, and no rule allows tcp 1 to default/db-b"},
 		{"default/web-b", "default/db-a:5432", "denied: NetworkPolicy default/db-closed, NetworkPolicy default/db-web isolate default/db-a for ingress, and no rule allows tcp 5432 from default/web-b"},
 	} {
-		a := q.ask(t, clients)
+		a := q.askAgents(t, clients)
 		if a.Undecided != strings.HasPrefix(q.sentence, "undecided") {
 			t.Errorf("%s to %s: undecided is %v", q.from, q.to, a.Undecided)
 		}
@@ -388,7 +388,7 @@ func TestWhyOneNode(t *testing.T) {
 func TestWhySilentNode(t *testing.T) {
 	nobody := api.NewClient("/no/such.sock")
 	clients := append(whyClients(t, whyCluster(t, whyStories[1].policies, nil), "node-a"), nobody)
-	(&whyQuestion{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"}).ask(t, clients)
+	(&whyQuestion{"default/web-a", "default/db-a:3306", "allowed: tcp 3306 from default/web-a to default/db-a; no policy decides on egress; NetworkPolicy default/db-web allows it (rule ingress[0]); it reaches default/db-a"}).askAgents(t, clients)
 	for _, q := range []whyQuestion{{from: "default/web-a", to: "default/db-b:3306"}, {from: "default/web-b", to: "default/db-a:3306"}} {
 		slices.Reverse(clients)
 		a, err := api.Why(t.Context(), clients, q.request())
@@ -412,7 +412,7 @@ func TestWhyByRoutes(t *testing.T) {
 		{"default/client-a", "default/web-b:1", "denied: NetworkPolicy default/client-out isolates default/client-a for egress, and no rule allows tcp 1 to default/web-b"},
 		{"default/web-a", "default/db-b:1", "denied: on Node node-b, NetworkPolicy default/db-closed, NetworkPolicy default/db-web isolate default/db-b for ingress, and no rule allows tcp 1 from default/web-a"},
 	} {
-		q.ask(t, clients)
+		q.askAgents(t, clients)
 	}
 }
 
@@ -444,7 +444,7 @@ func TestWhyErrors(t *testing.T) {
 		}
 	}
 	q := whyQuestion{"default/client-a", "default/db-a:1", "denied: default/db-a has no port in this Node's switch"}
-	q.ask(t, clients)
+	q.askAgents(t, clients)
 	if _, err := api.Why(t.Context(), clients, &api.WhyRequest{Carried: &api.Carried{To: "node-b"}}); err == nil || !strings.Contains(err.Error(), "this is Node node-a") {
 		t.Errorf("a packet for another Node: %v", err)
 	}

@@ -90,7 +90,7 @@ func (c *Client) Socket() string { return c.socket }
 // Get asks for a path of the API and returns the answer's text. An answer
 // other than 200 is an error with the text the agent gave.
 func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	return c.ask(ctx, http.MethodGet, path, query, nil)
+	return c.sendRequest(ctx, http.MethodGet, path, query, nil)
 }
 
 // formJSON asks for an answer as JSON.
@@ -133,15 +133,15 @@ func (c *Client) Post(ctx context.Context, path string, query url.Values, v any)
 	if err != nil {
 		return nil, err
 	}
-	return c.ask(ctx, http.MethodPost, path, query, b)
+	return c.sendRequest(ctx, http.MethodPost, path, query, b)
 }
 
 // Delete removes what the query names and returns the answer's text.
 func (c *Client) Delete(ctx context.Context, path string, query url.Values) ([]byte, error) {
-	return c.ask(ctx, http.MethodDelete, path, query, nil)
+	return c.sendRequest(ctx, http.MethodDelete, path, query, nil)
 }
 
-func (c *Client) ask(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
+func (c *Client) sendRequest(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	resp, err := c.do(ctx, method, path, query, body)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ type Flushed struct {
 }
 
 // Counter is one number about the connection table, under the name that the
-// metrics have after "antrail_", or about the connection cache. Label, where
+// metrics have after "antrail_", or about the exact-match cache. Label, where
 // there is one, is which of several: a zone, a port, a reason.
 type Counter struct {
 	Name  string `json:"name"`

@@ -107,17 +107,17 @@ func (g *gathering) run(cancel func(), lines <-chan said) (err error) {
 				open--
 				fail(s.err)
 			} else if err == nil {
-				fail(g.take(&s))
+				fail(g.takeLine(&s))
 			}
 		case now := <-tick.C:
 			if err == nil {
 				g.tellArmed(now)
-				fail(g.tell(g.joiner.Expire(now, false)))
+				fail(g.giveWays(g.joiner.Expire(now, false)))
 			}
 		}
 	}
 	if err == nil {
-		err = g.tell(g.joiner.Expire(time.Now(), true))
+		err = g.giveWays(g.joiner.Expire(time.Now(), true))
 	}
 	if errors.Is(err, errEnough) {
 		err = nil
@@ -125,7 +125,7 @@ func (g *gathering) run(cancel func(), lines <-chan said) (err error) {
 	return err
 }
 
-func (g *gathering) take(s *said) error {
+func (g *gathering) takeLine(s *said) error {
 	l := s.line
 	if l.Counts != nil {
 		g.counts[s.agent] = *l.Counts
@@ -136,7 +136,7 @@ func (g *gathering) take(s *said) error {
 	case l.Walk != nil:
 		g.begin = time.Time{} // it has, whatever the clock says here
 		g.tellArmed(time.Now())
-		return g.tell(g.joiner.Add(l.Walk, time.Now()))
+		return g.giveWays(g.joiner.Add(l.Walk, time.Now()))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (g *gathering) tellArmed(now time.Time) {
 	g.armed = nil
 }
 
-func (g *gathering) tell(ways []trace.Joined) error {
+func (g *gathering) giveWays(ways []trace.Joined) error {
 	for _, way := range ways {
 		if err := g.watch.Tell(way); err != nil {
 			return err

@@ -48,7 +48,7 @@ func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer,
 	if first == nil {
 		return nil, failed
 	}
-	first.note(failed)
+	first.noteError(failed)
 	return first, nil
 }
 
@@ -56,8 +56,8 @@ func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer,
 // Node.
 func (a *WhyAnswer) begins() bool { return a.Origin == "" || a.Origin == a.Node }
 
-// note notes that an agent did not answer.
-func (a *WhyAnswer) note(err error) {
+// noteError notes that an agent did not answer.
+func (a *WhyAnswer) noteError(err error) {
 	if err != nil && !slices.Contains(a.Notes, err.Error()) {
 		a.Notes = append(a.Notes, err.Error())
 	}
@@ -89,7 +89,7 @@ func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) err
 		}
 		next, silent, err := nextWhy(ctx, agents, w.Next)
 		if next == nil {
-			a.note(silent)
+			a.noteError(silent)
 			return err
 		}
 		for _, n := range next.Notes {

@@ -97,8 +97,8 @@ func NewAudit(to io.Writer, objects *control.Reconciler, limit int, log *slog.Lo
 	return &Audit{to: to, objects: objects, limit: limit, log: log, Now: time.Now, waiting: map[logged]*AuditLine{}}
 }
 
-// note takes a packet-in down.
-func (a *Audit) note(pi *telemetry.PacketIn, v tables.Verdict) {
+// notePacketIn takes a packet-in down.
+func (a *Audit) notePacketIn(pi *telemetry.PacketIn, v tables.Verdict) {
 	f, ok := FlightOf(pi.Frame)
 	if !ok {
 		return

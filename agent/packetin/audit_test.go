@@ -29,7 +29,7 @@ func TestAuditLimit(t *testing.T) {
 	log := &bytes.Buffer{}
 	a := NewAudit(&b, nil, 2, slog.New(slog.NewTextHandler(log, nil)))
 	for _, port := range []uint16{1, 2, 3, 1, 4, 2} {
-		a.note(packetInOf(port))
+		a.notePacketIn(packetInOf(port))
 	}
 	a.Flush()
 	if n := strings.Count(b.String(), "\n"); n != 2 || strings.Count(b.String(), `"packets":2`) != 2 {
@@ -42,13 +42,13 @@ func TestAuditLimit(t *testing.T) {
 		t.Errorf("logged %s", log)
 	}
 	b.Reset()
-	a.note(packetInOf(3))
+	a.notePacketIn(packetInOf(3))
 	a.Flush()
 	if !strings.Contains(b.String(), `"source":"fd00::1","sourcePort":3,`) || !strings.Contains(b.String(), `"policy":"","direction":"Egress"`) {
 		t.Errorf("next second:\n%s", b.String())
 	}
-	a.note(&telemetry.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
-	a.note(&telemetry.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
+	a.notePacketIn(&telemetry.PacketIn{Frame: []byte{1, 2, 3}}, tables.Verdict{})
+	a.notePacketIn(&telemetry.PacketIn{Frame: packettest.ARPRequest(packettest.Options{})}, tables.Verdict{})
 	if len(a.order) > 0 {
 		t.Errorf("what is no IP packet has a line: %+v", a.order[0])
 	}
@@ -61,7 +61,7 @@ func TestAuditAtTheEnd(t *testing.T) {
 	a := NewAudit(f, nil, 10, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	a.note(packetInOf(1))
+	a.notePacketIn(packetInOf(1))
 	a.RunAudit(ctx)
 	if err := f.Close(); err != nil {
 		t.Error(err)
@@ -77,7 +77,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 	log := &bytes.Buffer{}
 	f := &AuditFile{Path: filepath.Join(dir, "log"), Max: 1000}
 	a := NewAudit(f, nil, 10, slog.New(slog.NewTextHandler(log, nil)))
-	a.note(packetInOf(1))
+	a.notePacketIn(packetInOf(1))
 	a.Flush()
 	if !strings.Contains(log.String(), "cannot be written") {
 		t.Errorf("logged %s", log)
@@ -85,7 +85,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	a.note(packetInOf(2))
+	a.notePacketIn(packetInOf(2))
 	a.Flush()
 	if err := f.Close(); err != nil {
 		t.Error(err)

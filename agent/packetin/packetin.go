@@ -39,7 +39,7 @@ func NewReceiver(names func() *flow.Names) *Receiver { return &Receiver{names: n
 func (r *Receiver) Receive(pi *telemetry.PacketIn) {
 	names := r.names()
 	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
-		r.tell(pi, NoEndpoint, nil)
+		r.reportRefusal(pi, NoEndpoint, nil)
 		return
 	}
 	v, ok := tables.ReadVerdict(pi.UserData, &pi.Key, names)
@@ -48,16 +48,16 @@ func (r *Receiver) Receive(pi *telemetry.PacketIn) {
 	}
 	switch {
 	case v.Reject:
-		r.tell(pi, Rejected, &v)
+		r.reportRefusal(pi, Rejected, &v)
 	case v.Action == tables.Drop:
-		r.tell(pi, Logged, &v)
+		r.reportRefusal(pi, Logged, &v)
 	}
 	if v.Log && r.Audit != nil {
-		r.Audit.note(pi, v)
+		r.Audit.notePacketIn(pi, v)
 	}
 }
 
-func (r *Receiver) tell(pi *telemetry.PacketIn, why Refusal, by *tables.Verdict) {
+func (r *Receiver) reportRefusal(pi *telemetry.PacketIn, why Refusal, by *tables.Verdict) {
 	if r.Refused != nil {
 		r.Refused(pi, why, by)
 	}

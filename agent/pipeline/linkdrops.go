@@ -38,16 +38,16 @@ func (p *Pipeline) portStats() []telemetry.PortStats {
 		}
 		// One read has all links, and waits for no lock of the kernel's.
 		if text, err := os.ReadFile("/proc/thread-self/net/dev"); err == nil {
-			p.links.add(all, receiveDrops(text))
+			p.links.addToStats(all, receiveDrops(text))
 		}
 		break
 	}
 	return all
 }
 
-// add adds to ports on packet sockets what their links have dropped. Of a link that is
+// addToStats adds to ports on packet sockets what their links have dropped. Of a link that is
 // new, or made anew, nothing counts yet.
-func (l *linkDrops) add(all []telemetry.PortStats, drops map[string]uint64) {
+func (l *linkDrops) addToStats(all []telemetry.PortStats, drops map[string]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	base := map[string]uint64{}

@@ -19,7 +19,7 @@ func TestLinkDrops(t *testing.T) {
 	var l linkDrops
 	look := func(driver string, dropped uint64) (got, sum uint64) {
 		all := []telemetry.PortStats{{Name: "veth-a", Stats: ports.Stats{Reasons: map[string]uint64{}}, Info: ports.Info{Driver: driver}}}
-		l.add(all, map[string]uint64{"veth-a": dropped, "other": 1000})
+		l.addToStats(all, map[string]uint64{"veth-a": dropped, "other": 1000})
 		return all[0].Reasons[linkDropped], all[0].RxDropped
 	}
 	for i, step := range []struct {

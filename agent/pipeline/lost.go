@@ -59,7 +59,7 @@ func newDropLog(p *Pipeline, keep int) *dropLog {
 func (l *dropLog) Since(no uint64, want func(*api.DroppedPacket) bool) (all []api.DroppedPacket, missed, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.take()
+	l.takeFromSwitch()
 	first := max(no, l.next-uint64(len(l.ring)))
 	for i := first; i < l.next; i++ {
 		if p := &l.ring[i%uint64(cap(l.ring))]; want(p) {
@@ -75,8 +75,8 @@ func (l *dropLog) MissedSoFar() uint64 {
 	return missed
 }
 
-// take takes over what the switch has noted: nothing if the switch fails to answer.
-func (l *dropLog) take() {
+// takeFromSwitch takes over what the switch has noted: nothing if the switch fails to answer.
+func (l *dropLog) takeFromSwitch() {
 	failed := l.p.BeginAsking()
 	all, next, missed := l.p.Switch.DropsSince(l.seen)
 	ports := l.p.portStats()
@@ -243,8 +243,8 @@ func (o *owners) name(a netip.Addr) string {
 	return ""
 }
 
-// Ask is the packets that a query wants.
-func (l *dropLog) Ask(q *api.DropQuery) *api.DroppedPackets {
+// Query is the packets that a query wants.
+func (l *dropLog) Query(q *api.DropQuery) *api.DroppedPackets {
 	all, missed, next := l.Since(q.Since, func(p *api.DroppedPacket) bool { return wantsDrop(q, p) })
 	if q.Last > 0 {
 		all = all[max(0, len(all)-q.Last):]
@@ -261,7 +261,7 @@ func (l *dropLog) First(v url.Values) (q api.DropQuery, answer *api.DroppedPacke
 	if q, err = parseDropQuery(v); err != nil {
 		return q, nil, err
 	}
-	answer = l.Ask(&q)
+	answer = l.Query(&q)
 	if q.Pod != "" && len(answer.Packets) == 0 && q.Since == 0 {
 		answer.Note, err = l.p.absence(q.Pod)
 	}

@@ -69,7 +69,7 @@ func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	if r.Carried != nil {
 		err = q.carried(a, r.Carried)
 	} else {
-		err = q.ask(a, r)
+		err = q.answerWhy(a, r)
 	}
 	if err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (p *Pipeline) notInForce(kinds ...cluster.Kind) (notes []string) {
 	return notes
 }
 
-// ask walks from one end to the other, once for each endpoint.
-func (q *asking) ask(a *api.WhyAnswer, r *api.WhyRequest) error {
+// answerWhy walks from one end to the other, once for each endpoint.
+func (q *asking) answerWhy(a *api.WhyAnswer, r *api.WhyRequest) error {
 	if err := q.findEnds(r); err != nil {
 		return err
 	}

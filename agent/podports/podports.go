@@ -259,7 +259,7 @@ func podsFirst(a, b config.Port) int {
 // addAll opens ports, some of them at once.
 func (p *Ports) addAll(missing []config.Port) {
 	if len(missing) == 1 { // as nearly always
-		p.add(missing[0])
+		p.addPort(missing[0])
 		return
 	}
 	var firstMegaflow sync.WaitGroup
@@ -273,7 +273,7 @@ func (p *Ports) addAll(missing []config.Port) {
 
 // runAdd opens one of several ports, and makes room for the next.
 func (p *Ports) runAdd(w config.Port, room <-chan struct{}) {
-	p.add(w)
+	p.addPort(w)
 	<-room
 }
 
@@ -318,10 +318,10 @@ func (p *Ports) secure(o openPort, mac config.MAC) {
 	p.log.Info("port security changed", "port", o.Name, "mac", mac)
 }
 
-// add opens a port. An error is logged once, and tried again later.
-func (p *Ports) add(w config.Port) {
+// addPort opens a port. An error is logged once, and tried again later.
+func (p *Ports) addPort(w config.Port) {
 	o, err := p.enter(w)
-	if p.note(o, err); err != nil {
+	if p.noteOpened(o, err); err != nil {
 		return
 	}
 	p.Opened()
@@ -329,9 +329,9 @@ func (p *Ports) add(w config.Port) {
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
 }
 
-// note takes down that a port is open, or why it is not; the same reason is logged
+// noteOpened takes down that a port is open, or why it is not; the same reason is logged
 // once.
-func (p *Ports) note(o openPort, err error) {
+func (p *Ports) noteOpened(o openPort, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {

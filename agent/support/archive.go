@@ -41,7 +41,7 @@ type collection struct {
 	errors []string
 }
 
-func (c *collection) add(name string, text []byte) { c.files = append(c.files, file{name, text}) }
+func (c *collection) addFile(name string, text []byte) { c.files = append(c.files, file{name, text}) }
 
 func (c *collection) fail(name string, err error) {
 	c.errors = append(c.errors, fmt.Sprintf("%s: %v", name, err))
@@ -57,7 +57,7 @@ func (c *collection) read(name, from string, edit func([]byte) []byte) {
 		c.fail(name, err)
 		return
 	}
-	c.add(name, edit(text))
+	c.addFile(name, edit(text))
 }
 
 // secret is a line of YAML whose key names a secret.
@@ -88,7 +88,7 @@ func (c *collection) versions() {
 		c.fail("versions.txt", err)
 	}
 	text := fmt.Sprintf("%s\nkernel: %smade: %s\n", c.o.Version, kernel, c.o.Now.UTC().Format(time.RFC3339))
-	c.add("versions.txt", []byte(text))
+	c.addFile("versions.txt", []byte(text))
 }
 
 // write writes the archive.

@@ -40,11 +40,11 @@ var questions = []question{
 	{"metrics.txt", "/metrics", nil},
 }
 
-// ask adds the answers. A switch without an agent knows no objects, and says so.
-func (c *collection) ask(ctx context.Context) {
+// addAnswers adds the answers. A switch without an agent knows no objects, and says so.
+func (c *collection) addAnswers(ctx context.Context) {
 	for _, q := range questions {
 		if text, ok := c.answer(ctx, q.file, func(ctx context.Context) ([]byte, error) { return c.o.Client.Get(ctx, q.path, q.query) }); ok {
-			c.add(q.file, text)
+			c.addFile(q.file, text)
 		}
 	}
 	c.askDrops(ctx)
@@ -86,7 +86,7 @@ func (c *collection) askDrops(ctx context.Context) {
 		c.fail(name, err)
 		return
 	}
-	c.add(name, b.Bytes())
+	c.addFile(name, b.Bytes())
 }
 
 // trace adds the walk of a packet that was dropped. One that was dropped on its way out has no way in.
@@ -99,6 +99,6 @@ func (c *collection) trace(ctx context.Context, p *api.DroppedPacket) {
 	if text, ok := c.answer(ctx, name, func(ctx context.Context) ([]byte, error) {
 		return c.o.Client.Post(ctx, "/trace", url.Values{"explain": {"1"}}, &r)
 	}); ok {
-		c.add(name, append([]byte(fmt.Sprintf("# dropped at %s: %s, %s\n", p.Time.UTC().Format(time.RFC3339Nano), p.Reason, p.Packet)), text...))
+		c.addFile(name, append([]byte(fmt.Sprintf("# dropped at %s: %s, %s\n", p.Time.UTC().Format(time.RFC3339Nano), p.Reason, p.Packet)), text...))
 	}
 }

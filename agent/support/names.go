@@ -24,8 +24,8 @@ var ownName = regexp.MustCompile(`^(in|e)gress\[\d+\]$`)
 // nameSet is the names of an archive with what stands for each.
 type nameSet struct{ words map[string]string }
 
-// note adds a name. Its first word wins: an archive has one replacement for a name.
-func (n *nameSet) note(word, name string) {
+// addName adds a name. Its first word wins: an archive has one replacement for a name.
+func (n *nameSet) addName(word, name string) {
 	known := n.words[name] != ""
 	if known || len(name) < 2 || slices.Contains(open, name) || ownName.MatchString(name) || !strings.ContainsFunc(name, isLetter) {
 		return
@@ -40,11 +40,11 @@ func (n *nameSet) notePath(word, path string) {
 	path, _, _ = strings.Cut(path, "@")
 	namespace, name, two := strings.Cut(path, "/")
 	if !two {
-		n.note(word, path)
+		n.addName(word, path)
 		return
 	}
-	n.note("namespace", namespace)
-	n.note(word, name)
+	n.addName("namespace", namespace)
+	n.addName(word, name)
 }
 
 // noteObject adds KIND/NAME or KIND/NAMESPACE/NAME.

@@ -10,12 +10,12 @@ import (
 // returns how many that were. The error is of w.
 func Write(ctx context.Context, w io.Writer, o Options) (missing int, err error) {
 	c := &collection{o: o}
-	c.ask(ctx)
+	c.addAnswers(ctx)
 	c.read("config.yaml", o.Config, withoutSecrets)
 	c.read("agent.log", o.Log, lastOfLog)
 	c.versions()
 	missing = len(c.errors)
-	c.add("errors.txt", []byte(strings.Join(append(c.errors, ""), "\n")))
+	c.addFile("errors.txt", []byte(strings.Join(append(c.errors, ""), "\n")))
 	if o.Redact {
 		if err := c.redact(); err != nil {
 			return missing, err

@@ -174,6 +174,6 @@ var whyNoPacket = map[string]string{
 }
 
 // tablesNote says how tables are measured.
-const tablesNote = "antrail on ports in memory as in profile pipeline, with connection cache and megaflows off, so that each packet walks table after table: what a packet costs of which nothing is remembered, not what most packets cost. " +
+const tablesNote = "antrail on ports in memory as in profile pipeline, with exact-match cache and megaflows off, so that each packet walks table after table: what a packet costs of which nothing is remembered, not what most packets cost. " +
 	"A table's time is that of the lookup and of all that its entry does until the next one, ct() and groups included, less what it costs to read the clock. " +
 	"One walk in 101 is timed; an agent times one in 1021 (dump-tables), so that it costs nothing, and finds less of what timing needs in its caches: its figures are higher."

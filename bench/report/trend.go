@@ -41,7 +41,7 @@ func Trends(labels []string, runs [][]*Comparison) (all []*Trend) {
 			}
 			for _, l := range c.Lines {
 				if l.Unit != SamplesUnit {
-					all[at].note(run, c.Sides, &l)
+					all[at].addRun(run, c.Sides, &l)
 				}
 			}
 		}
@@ -49,8 +49,8 @@ func Trends(labels []string, runs [][]*Comparison) (all []*Trend) {
 	return all
 }
 
-// note adds a run's line.
-func (t *Trend) note(run int, sides []string, l *Line) {
+// addRun adds a run's line.
+func (t *Trend) addRun(run int, sides []string, l *Line) {
 	line := slices.IndexFunc(t.Lines, func(have TrendLine) bool { return have.Name == l.Name && have.Unit == l.Unit && have.X == l.X })
 	if line < 0 {
 		line, t.Lines = len(t.Lines), append(t.Lines, TrendLine{Name: l.Name, Unit: l.Unit, X: l.X})

@@ -26,7 +26,7 @@ func TestPortmap(t *testing.T) {
 	w.start()
 	a := w.sandbox("a")
 	a.caps = `{"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}]}`
-	w.add(a)
+	w.addSandbox(a)
 	w.must("check", a)
 	a.serve(t, ":80", "from the Pod")
 	for _, from := range []*nstest.Namespace{outside, w.node} {
@@ -100,7 +100,7 @@ func TestConflist(t *testing.T) {
 	w.start()
 	a := w.sandbox("a")
 	a.caps = `{"portMappings": [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp"}], "bandwidth": {"egressRate": 1000000, "egressBurst": 1000000}}`
-	r := w.add(a)
+	r := w.addSandbox(a)
 	if r.CNIVersion != "1.0.0" || len(r.IPs) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -120,9 +120,9 @@ func TestBandwidth(t *testing.T) {
 	w.start()
 	a, b, c := w.sandbox("a"), w.sandbox("b"), w.sandbox("c")
 	b.caps = `{"bandwidth": {"ingressRate": 80000, "ingressBurst": 160000, "egressRate": 80000, "egressBurst": 160000}}`
-	w.add(a)
-	w.add(b)
-	w.add(c)
+	w.addSandbox(a)
+	w.addSandbox(b)
+	w.addSandbox(c)
 	w.must("check", b)
 	toB, fromB, free := a.flood(t, b), b.flood(t, a), a.flood(t, c)
 	if toB == 0 || toB > floodSize/4 || fromB == 0 || fromB > floodSize/4 || free < floodSize*3/4 {
@@ -194,8 +194,8 @@ func TestHostLocal(t *testing.T) {
 	w.setConf(ipam("10.10.0.0/24", "10.10.0.1"))
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
-	ra, rb := w.add(a), w.add(b)
-	if again := w.add(a); !again.IPs[0].Address.IP.Equal(ra.IPs[0].Address.IP) || len(ra.IPs) != 1 || ra.IPs[0].Address.IP.String() != "10.10.0.64" {
+	ra, rb := w.addSandbox(a), w.addSandbox(b)
+	if again := w.addSandbox(a); !again.IPs[0].Address.IP.Equal(ra.IPs[0].Address.IP) || len(ra.IPs) != 1 || ra.IPs[0].Address.IP.String() != "10.10.0.64" {
 		t.Errorf("%+v, then %+v", ra.IPs, again.IPs)
 	}
 	if err := a.ping(rb.IPs[0].Address.IP.String()); err != nil {

@@ -29,7 +29,7 @@ func TestCNITool(t *testing.T) {
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
 	w.must("status", a)
-	ra, rb := w.add(a), w.add(b)
+	ra, rb := w.addSandbox(a), w.addSandbox(b)
 	for _, ip := range rb.IPs {
 		if err := a.ping(ip.Address.IP.String()); err != nil {
 			t.Errorf("%v\n%s", err, w.log)
@@ -43,7 +43,7 @@ func TestCNITool(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if again := w.add(a); fmt.Sprint(again.IPs[0].Address) != fmt.Sprint(ra.IPs[0].Address) {
+	if again := w.addSandbox(a); fmt.Sprint(again.IPs[0].Address) != fmt.Sprint(ra.IPs[0].Address) {
 		t.Errorf("ADD twice: %v, then %v", ra.IPs[0], again.IPs[0])
 	}
 	for _, s := range []*sandbox{a, b} {
@@ -68,8 +68,8 @@ func TestDriverOfPods(t *testing.T) {
 		w.start()
 		if boxes == nil {
 			boxes = []*sandbox{w.sandbox("a"), w.sandbox("b")}
-			w.add(boxes[0])
-			w.add(boxes[1])
+			w.addSandbox(boxes[0])
+			w.addSandbox(boxes[1])
 		}
 		w.eventually("both ports are on "+driver, func() error { return w.wantDriver(driver, 2) })
 		w.eventually("b is reached", func() error { return boxes[0].ping(boxes[1].addresses()[0]) })
@@ -108,7 +108,7 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 `)
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
-	w.add(a)
+	w.addSandbox(a)
 	b2 := *b
 	b2.ifname = "net1"
 	const first, second = "10.10.0.3", "10.10.0.4" // b's will be these
@@ -122,7 +122,7 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 			t.Fatal(err)
 		}
 	}
-	rb, rb2 := w.add(b), w.add(&b2)
+	rb, rb2 := w.addSandbox(b), w.addSandbox(&b2)
 	for to, p := range pings {
 		p.Process.Signal(os.Interrupt)
 		p.Wait()
@@ -197,8 +197,8 @@ func TestAgentRestarts(t *testing.T) {
 	w := newWorld(t, "a", "b", "c")
 	w.start()
 	a, b, c := w.sandbox("a"), w.sandbox("b"), w.sandbox("c")
-	w.add(a)
-	rb, rc := w.add(b), w.add(c)
+	w.addSandbox(a)
+	rb, rc := w.addSandbox(b), w.addSandbox(c)
 	before := w.ports()
 	w.kill()
 	w.must("del", c)
@@ -229,8 +229,8 @@ func TestStatusWithoutObjects(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
-	w.add(a)
-	w.add(b)
+	w.addSandbox(a)
+	w.addSandbox(b)
 	w.agent.Process.Signal(syscall.SIGTERM)
 	w.agent.Wait()
 	if err := os.Rename(w.manifests, w.manifests+".off"); err != nil {
@@ -290,7 +290,7 @@ func TestDisorderWithKills(t *testing.T) {
 		}
 	}
 	for _, s := range boxes {
-		w.add(s)
+		w.addSandbox(s)
 		w.must("check", s)
 	}
 	for _, s := range boxes {
@@ -305,8 +305,8 @@ func TestSandboxThatVanishes(t *testing.T) {
 	w := newWorld(t, "a", "b")
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
-	link := w.add(a).Interfaces[0].Name
-	w.add(b)
+	link := w.addSandbox(a).Interfaces[0].Name
+	w.addSandbox(b)
 	a.Remove()
 	w.eventually("it is taken back", func() error {
 		if !strings.Contains(w.log.String(), "its sandbox is gone, and DEL never came") {
@@ -329,7 +329,7 @@ func TestUninstall(t *testing.T) {
 	w := newWorld(t, "a")
 	w.start()
 	a := w.sandbox("a")
-	link := w.add(a).Interfaces[0].Name
+	link := w.addSandbox(a).Interfaces[0].Name
 	w.kill()
 	var told []string
 	w.node.Do(t, func() {

@@ -283,8 +283,8 @@ func (w *world) must(verb string, s *sandbox) []byte {
 	return out
 }
 
-// add gives a sandbox its interface.
-func (w *world) add(s *sandbox) *types100.Result {
+// addSandbox gives a sandbox its interface.
+func (w *world) addSandbox(s *sandbox) *types100.Result {
 	w.Helper()
 	r := &types100.Result{}
 	if out := w.must("add", s); json.Unmarshal(out, r) != nil || len(r.IPs) == 0 {

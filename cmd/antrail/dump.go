@@ -105,7 +105,7 @@ table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so 
 			c.Example += "\n  antrail dump-conntrack --zone 65520 --address 10.10.0.0/24 --port 80 --state established --mark 0x10/0x10"
 			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
 		}},
-	{"dump-cache", "Print what the connection cache holds and has done",
+	{"dump-cache", "Print what the exact-match cache holds and has done",
 		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which\nfields the first packets of connections are told apart.", "/cache", noArgs, nil},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},

@@ -23,7 +23,7 @@ that another switch can be compared packet by packet.`,
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
-	c.Flags().BoolVar(&walk, "walk", false, "have no connection cache: every packet walks the tables")
+	c.Flags().BoolVar(&walk, "walk", false, "have no exact-match cache: every packet walks the tables")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		t := proto.DefaultTimeouts()
 		switch timeouts {

@@ -90,7 +90,7 @@ func openLate(path string) (*lateFile, error) {
 	return &lateFile{file: f}, nil
 }
 
-func (f *lateFile) begin() error {
+func (f *lateFile) truncateOnce() error {
 	if f.begun {
 		return nil
 	}
@@ -103,14 +103,14 @@ func (f *lateFile) begin() error {
 }
 
 func (f *lateFile) Write(b []byte) (int, error) {
-	if err := f.begin(); err != nil {
+	if err := f.truncateOnce(); err != nil {
 		return 0, err
 	}
 	return f.file.Write(b)
 }
 
 // Close makes the file what was written, if it is nothing.
-func (f *lateFile) Close() error { return errors.Join(f.begin(), f.file.Close()) }
+func (f *lateFile) Close() error { return errors.Join(f.truncateOnce(), f.file.Close()) }
 
 // asUsage is an error of how a command was called, nil for none.
 func asUsage(err error) error {

@@ -75,9 +75,9 @@ func newCall(args *skel.CmdArgs) (*call, error) {
 	return c, nil
 }
 
-// ask asks the agent. ErrAway is an error that tells the runtime to try again.
-func (c *call) ask(ctx context.Context, v cni.Verb) (*cni.Reply, error) {
-	reply, err := (&cni.Client{Socket: c.Socket}).Ask(ctx, v, &c.request)
+// askAgent asks the agent. ErrAway is an error that tells the runtime to try again.
+func (c *call) askAgent(ctx context.Context, v cni.Verb) (*cni.Reply, error) {
+	reply, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, v, &c.request)
 	if errors.Is(err, cni.ErrAway) {
 		return nil, cni.Errorf(types.ErrTryAgainLater, "no agent answers", err)
 	}
@@ -91,7 +91,7 @@ func add(ctx context.Context, c *call) error {
 		return types.NewError(types.ErrInvalidNetworkConfig, "there is a prevResult",
 			cni.Type+" makes the interface, so it comes first in the list of plugins")
 	}
-	reply, err := c.ask(ctx, cni.Add)
+	reply, err := c.askAgent(ctx, cni.Add)
 	if err == nil && reply.Result == nil {
 		reply, err = c.addDelegated(ctx)
 	}
@@ -120,7 +120,7 @@ func (c *call) addDelegated(ctx context.Context) (*cni.Reply, error) {
 	}
 	var reply *cni.Reply
 	if err == nil {
-		reply, err = c.ask(ctx, cni.Add)
+		reply, err = c.askAgent(ctx, cni.Add)
 	}
 	if err == nil && reply.Result == nil {
 		err = types.NewError(types.ErrInternal, "the agent gave no result", "")
@@ -143,7 +143,7 @@ func told(err, after error) error {
 // del implements DEL. Whatever is gone already is no error, and that the agent is
 // away is none: it would keep a Pod from ending for as long.
 func del(ctx context.Context, c *call) error {
-	_, err := (&cni.Client{Socket: c.Socket}).Ask(ctx, cni.Del, &c.request)
+	_, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, cni.Del, &c.request)
 	if errors.Is(err, cni.ErrAway) {
 		err = removeInside(c.Netns, c.IfName)
 	}
@@ -174,7 +174,7 @@ func check(ctx context.Context, c *call) error {
 			return err
 		}
 	}
-	_, err = c.ask(ctx, cni.Check)
+	_, err = c.askAgent(ctx, cni.Check)
 	return err
 }
 
@@ -183,7 +183,7 @@ func gc(ctx context.Context, c *call) error {
 	for _, a := range c.ValidAttachments {
 		c.request.Valid = append(c.request.Valid, cni.Attachment{Container: a.ContainerID, Interface: a.IfName})
 	}
-	if _, err := c.ask(ctx, cni.GC); err != nil {
+	if _, err := c.askAgent(ctx, cni.GC); err != nil {
 		return err
 	}
 	if c.delegated() {
@@ -195,7 +195,7 @@ func gc(ctx context.Context, c *call) error {
 // status implements STATUS. Without an agent nobody forwards what running Pods
 // send.
 func status(ctx context.Context, c *call) error {
-	_, err := (&cni.Client{Socket: c.Socket}).Ask(ctx, cni.Status, &c.request)
+	_, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, cni.Status, &c.request)
 	if errors.Is(err, cni.ErrAway) {
 		return cni.Errorf(types.ErrLimitedConnectivity, "no agent answers", err)
 	}

@@ -73,7 +73,7 @@ func (m *pieceMemory) Put(frames []*packet.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range frames {
-		m.add(f)
+		m.addPiece(f)
 	}
 }
 
@@ -81,10 +81,10 @@ func (m *pieceMemory) Put(frames []*packet.Frame) {
 func (m *pieceMemory) put(f *packet.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.add(f)
+	m.addPiece(f)
 }
 
-func (m *pieceMemory) add(f *packet.Frame) {
+func (m *pieceMemory) addPiece(f *packet.Frame) {
 	i, _ := slices.BinarySearch(pieceSizes[:], len(f.Buffer()))
 	m.free[i] = append(m.free[i], f)
 }

@@ -59,7 +59,7 @@ func (s *Source) runApply(ctx context.Context) {
 			return
 		case <-s.wake:
 		}
-		c, ok := s.take(first)
+		c, ok := s.takeBatch(first)
 		if ok {
 			s.store.Apply(c)
 		}
@@ -73,10 +73,10 @@ func (s *Source) runApply(ctx context.Context) {
 	}
 }
 
-// take is what is to be applied now, if there is something. The first time, that
+// takeBatch is what is to be applied now, if there is something. The first time, that
 // is everything or nothing, and nobody is told since when it waited: that would
 // say nothing about one change.
-func (s *Source) take(first bool) (store.Change, bool) {
+func (s *Source) takeBatch(first bool) (store.Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first && s.missing() != nil || !first && len(s.pending.objects) == 0 {

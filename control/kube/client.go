@@ -142,7 +142,7 @@ func (c *connections) discover(ctx context.Context, name string) (served, error)
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var group metav1.APIGroup
-	if err := c.ask(ctx, "/apis/"+name, &group); err != nil {
+	if err := c.getJSON(ctx, "/apis/"+name, &group); err != nil {
 		if apierrors.IsNotFound(err) {
 			return served{}, nil
 		}
@@ -151,7 +151,7 @@ func (c *connections) discover(ctx context.Context, name string) (served, error)
 	has := served{}
 	for _, v := range group.Versions {
 		var list metav1.APIResourceList
-		if err := c.ask(ctx, "/apis/"+v.GroupVersion, &list); err != nil {
+		if err := c.getJSON(ctx, "/apis/"+v.GroupVersion, &list); err != nil {
 			return nil, err
 		}
 		for _, r := range list.APIResources {
@@ -161,8 +161,8 @@ func (c *connections) discover(ctx context.Context, name string) (served, error)
 	return has, nil
 }
 
-// ask reads a JSON answer.
-func (c *connections) ask(ctx context.Context, path string, into any) error {
+// getJSON reads a JSON answer.
+func (c *connections) getJSON(ctx context.Context, path string, into any) error {
 	b, err := c.groups[corev1.SchemeGroupVersion].Get().AbsPath(path).
 		SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err == nil {

@@ -60,7 +60,7 @@ func (s *Source) contradictions(news []manifest.Problem) {
 				continue
 			}
 			about := metav1.ObjectMeta{Namespace: p.Key.Namespace, Name: p.Key.Name, UID: h.uid, ResourceVersion: h.version}
-			s.tell(w.refusedEvent(&arrived{ObjectMeta: about, problems: []manifest.Problem{p}}))
+			s.queueEvent(w.refusedEvent(&arrived{ObjectMeta: about, problems: []manifest.Problem{p}}))
 		}
 	}
 }
@@ -95,8 +95,8 @@ func (e *refusedEvent) event(now time.Time) *corev1.Event {
 	}
 }
 
-// tell queues an Event, if there is room.
-func (s *Source) tell(e refusedEvent) {
+// queueEvent queues an Event, if there is room.
+func (s *Source) queueEvent(e refusedEvent) {
 	select {
 	case s.refused <- e:
 	default: // the log has it

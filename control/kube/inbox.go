@@ -88,7 +88,7 @@ func (in inbox) Replace(list []any, _ string) error {
 	for i, obj := range list {
 		var err error
 		if all[i], err = in.arrive(obj); err != nil {
-			in.note(err)
+			in.noteOutcome(err)
 			return err
 		}
 		list[i] = nil
@@ -128,7 +128,7 @@ func (in inbox) put(a *arrived) {
 	if a.object == nil {
 		now.object = was.object
 		in.refused[a.key] = refusal(a.problems, was.object)
-		in.source.tell(in.refusedEvent(a))
+		in.source.queueEvent(in.refusedEvent(a))
 	}
 	if now.object != nil && was.object != nil && store.SameObject(was.object, now.object) {
 		now.object = was.object

@@ -214,7 +214,7 @@ func (s *Source) ServiceCIDRs(ctx context.Context) ([]netip.Prefix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var list networkingv1.ServiceCIDRList
-	if err := s.api.ask(ctx, "/apis/networking.k8s.io/v1/servicecidrs", &list); err != nil {
+	if err := s.api.getJSON(ctx, "/apis/networking.k8s.io/v1/servicecidrs", &list); err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
 	var all []netip.Prefix

@@ -187,8 +187,8 @@ type storeNews struct {
 // maxNews is how many changes are told one by one.
 const maxNews = 10000
 
-// begin is the first snapshot: all of it is new.
-func (n *storeNews) begin(c *cluster.Cluster) {
+// setFirstSnapshot is the first snapshot: all of it is new.
+func (n *storeNews) setFirstSnapshot(c *cluster.Cluster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.now == nil {
@@ -197,8 +197,8 @@ func (n *storeNews) begin(c *cluster.Cluster) {
 	n.all, n.any = true, true
 }
 
-// add takes an update, as a follower of the store.
-func (n *storeNews) add(u store.Update) {
+// addUpdate takes an update, as a follower of the store.
+func (n *storeNews) addUpdate(u store.Update) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now, n.any = u.New, true
@@ -209,8 +209,8 @@ func (n *storeNews) add(u store.Update) {
 	n.keys = append(n.keys, u.Changed...)
 }
 
-// take is what changed; keys are nil when anything may have.
-func (n *storeNews) take() (c *cluster.Cluster, keys []cluster.Key, any bool) {
+// takeChanges is what changed; keys are nil when anything may have.
+func (n *storeNews) takeChanges() (c *cluster.Cluster, keys []cluster.Key, any bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	c, keys, any = n.now, n.keys, n.any

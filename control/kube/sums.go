@@ -68,9 +68,9 @@ func (s *Source) runStatusWriter(ctx context.Context, of Reporter) {
 		<-ctx.Done()
 		return
 	}
-	now, end := s.store.Follow(m.news.add)
+	now, end := s.store.Follow(m.news.addUpdate)
 	defer end()
-	m.news.begin(now)
+	m.news.setFirstSnapshot(now)
 	nodes := max(1, len(now.Nodes))
 	m.rate = flowcontrol.NewTokenBucketRateLimiter(float32(min(max(leastWrites, writeFanOut/nodes), mostWrites)), writeBurst)
 	var wg sync.WaitGroup
@@ -120,7 +120,7 @@ func (m *statusWriter) pass(ctx context.Context, now time.Time) {
 // changed says whether there is something to sum up, and takes it in.
 func (m *statusWriter) changed(now time.Time) bool {
 	changed := m.reports.changed(now) || m.unsure
-	if c, keys, any := m.news.take(); any {
+	if c, keys, any := m.news.takeChanges(); any {
 		m.spans.Update(c, keys)
 		changed = true
 	}

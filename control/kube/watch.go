@@ -82,22 +82,22 @@ func (w *watch) listWatch() *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, err := lw.ListWithContext(ctx, o)
-			w.note(err)
+			w.noteOutcome(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			events, err := lw.WatchWithContext(ctx, o)
 			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else it does not stream lists: it is asked for one
-				w.note(err)
+				w.noteOutcome(err)
 			}
 			return events, err
 		},
 	}
 }
 
-// note keeps the outcome of a list or watch, and logs it when it is another than
+// noteOutcome keeps the outcome of a list or watch, and logs it when it is another than
 // the last.
-func (w *watch) note(err error) {
+func (w *watch) noteOutcome(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}

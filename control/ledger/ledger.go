@@ -61,8 +61,8 @@ func (c *claim) id() claimKey { return claimKey{c.by, c.Entry} }
 // manyClaims is the number of claims from which a row finds them by a map.
 const manyClaims = 64
 
-// add puts a claim into a row, unless it is there.
-func (r *Row) add(c claim) {
+// addClaim puts a claim into a row, unless it is there.
+func (r *Row) addClaim(c claim) {
 	if r.place(c.id()) >= 0 {
 		return
 	}
@@ -267,7 +267,7 @@ func (l *Ledger) enter(c *claimant) {
 	l.of[c.part.Object][c.part.Name] = c
 }
 
-func (l *Ledger) leave(p Part) {
+func (l *Ledger) removePart(p Part) {
 	delete(l.parts, p)
 	delete(l.of[p.Object], p.Name)
 	if len(l.of[p.Object]) == 0 {

@@ -85,7 +85,7 @@ func (s *Step) claimEntry(c *claimant, w Wanted) error {
 	if c := r.admits(claim{c, w}); c != nil {
 		return errors.New(c.text(s.l.names))
 	}
-	r.add(claim{c, w})
+	r.addClaim(claim{c, w})
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (s *Step) Release(p Part) {
 		s.sets[p] = true
 	}
 	s.dropIDs(c, c.desired)
-	s.l.leave(p)
+	s.l.removePart(p)
 }
 
 // drop takes back the claims of entries that were made.

@@ -113,28 +113,28 @@ func (d *decoding) text(text []byte) {
 			part = decodeDocument(d.file, doc)
 		}
 		d.next[doc] = part
-		d.add(part)
+		d.addPart(part)
 	}
 }
 
-// add takes over what a document holds, but no key twice.
-func (d *decoding) add(part *Decoded) {
+// addPart takes over what a document holds, but no key twice.
+func (d *decoding) addPart(part *Decoded) {
 	for _, obj := range part.Objects {
 		m := obj.Metadata()
 		if first, twice := d.lines[m.Key]; twice {
-			d.tell(Problem{Source: m.Source, Key: m.Key, Reason: fmt.Sprintf("is there already, at line %d", first)})
+			d.addProblems(Problem{Source: m.Source, Key: m.Key, Reason: fmt.Sprintf("is there already, at line %d", first)})
 			continue
 		}
 		d.lines[m.Key] = m.Source.Line
 		d.result.Objects = append(d.result.Objects, obj)
 	}
-	d.tell(part.Problems...)
+	d.addProblems(part.Problems...)
 	d.result.Refused = append(d.result.Refused, part.Refused...)
 	d.result.Broken = d.result.Broken || part.Broken
 }
 
-// tell keeps problems, but not without end.
-func (d *decoding) tell(problems ...Problem) {
+// addProblems keeps problems, but not without end.
+func (d *decoding) addProblems(problems ...Problem) {
 	told := &d.result.Problems
 	for _, p := range problems {
 		if len(*told) == maxTold {
@@ -149,7 +149,7 @@ func (d *decoding) tell(problems ...Problem) {
 
 func (d *decoding) broken(line int, reason string) {
 	d.result.Broken = true
-	d.tell(Problem{Source: cluster.Source{File: d.file, Line: line}, Reason: reason})
+	d.addProblems(Problem{Source: cluster.Source{File: d.file, Line: line}, Reason: reason})
 }
 
 // documentDecoding is the state of one document being read.

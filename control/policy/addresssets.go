@@ -141,7 +141,7 @@ func (s *podSets) release(set *podSet, user *policySpec) {
 	if len(set.users) == 0 {
 		delete(s.sets, set.key)
 		label, _ := set.choice.label()
-		leave(s.asking, label, set.key)
+		removeName(s.asking, label, set.key)
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *podSets) remove(name cluster.Name) []*podSet {
 		return nil
 	}
 	s.unlabel(name, old)
-	leave(s.pods, name.Namespace, name)
+	removeName(s.pods, name.Namespace, name)
 	return s.rematch(name, old.pod, member{})
 }
 
@@ -226,7 +226,7 @@ func (s *podSets) unlabel(name cluster.Name, old member) {
 		return
 	}
 	for label, value := range old.pod.Labels {
-		leave(s.labelled, [2]string{label, value}, name)
+		removeName(s.labelled, [2]string{label, value}, name)
 	}
 }
 
@@ -237,7 +237,7 @@ func enter[K, N comparable, V any](by map[K]map[N]V, k K, name N, v V) {
 	by[k][name] = v
 }
 
-func leave[K, N comparable, V any](by map[K]map[N]V, k K, name N) {
+func removeName[K, N comparable, V any](by map[K]map[N]V, k K, name N) {
 	delete(by[k], name)
 	if len(by[k]) == 0 {
 		delete(by, k)

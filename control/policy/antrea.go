@@ -166,7 +166,7 @@ func (p *planner) group(name string, to *peerSpec) error {
 		kind = cluster.KindGroup
 	}
 	w := groupWalk{p.cluster, to, map[cluster.Key]bool{}}
-	return w.add(cluster.Key{Kind: kind, Namespace: p.policy.Key.Namespace, Name: name})
+	return w.addGroup(cluster.Key{Kind: kind, Namespace: p.policy.Key.Namespace, Name: name})
 }
 
 // groupWalk collects the members of a group and its child groups.
@@ -176,7 +176,7 @@ type groupWalk struct {
 	within  map[cluster.Key]bool // groups whose children are being added
 }
 
-func (w *groupWalk) add(k cluster.Key) error {
+func (w *groupWalk) addGroup(k cluster.Key) error {
 	if w.within[k] {
 		return fmt.Errorf("%s is a child of itself", k)
 	}
@@ -197,7 +197,7 @@ func (w *groupWalk) add(k cluster.Key) error {
 	w.within[k] = true
 	defer delete(w.within, k)
 	for _, child := range g.ChildGroups {
-		if err := w.add(cluster.Key{Kind: k.Kind, Namespace: k.Namespace, Name: child}); err != nil {
+		if err := w.addGroup(cluster.Key{Kind: k.Kind, Namespace: k.Namespace, Name: child}); err != nil {
 			return err
 		}
 	}

@@ -214,7 +214,7 @@ func (m *Manifests) readFile(name string, touched bool) (Change, bool) {
 	}
 	var d *manifest.Decoded
 	d, f.documents = manifest.DecodeChanged(name, text, f.documents)
-	return f.take(name, d), true
+	return f.setDecoded(name, d), true
 }
 
 func (f *manifestFile) looksLike(stat os.FileInfo) bool {
@@ -241,9 +241,9 @@ func readText(name string, stat os.FileInfo) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, manifest.MaxFile+1))
 }
 
-// take makes what was decoded the file's state, keeps what was last good where
+// setDecoded makes what was decoded the file's state, keeps what was last good where
 // something is wrong, and tells the difference.
-func (f *manifestFile) take(name string, d *manifest.Decoded) Change {
+func (f *manifestFile) setDecoded(name string, d *manifest.Decoded) Change {
 	next := make(map[cluster.Key]cluster.Object, len(d.Objects))
 	for _, obj := range d.Objects {
 		next[obj.Metadata().Key] = obj

@@ -98,11 +98,11 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 			return
 		case event := <-w.watcher.Events:
 			if w.concerns(event.Name) {
-				w.note(event.Name)
+				w.noteEvent(event.Name)
 				settled.Reset(w.waitAtMost())
 			}
 		case <-w.watcher.Errors: // events were lost: look at everything
-			w.note(w.manifests.path)
+			w.noteEvent(w.manifests.path)
 			settled.Reset(w.waitAtMost())
 		case <-settled.C:
 			w.read()
@@ -117,8 +117,8 @@ func (w *manifestWatch) concerns(name string) bool {
 	return !w.isDir || err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// note takes down an event.
-func (w *manifestWatch) note(name string) {
+// noteEvent takes down an event.
+func (w *manifestWatch) noteEvent(name string) {
 	w.touched[filepath.Clean(name)] = true
 	if w.since.IsZero() {
 		w.since = time.Now()

@@ -84,10 +84,10 @@ func NewMegaflows(most int, scratch *lookup.Scratch) *Megaflows {
 	return s
 }
 
-// Begin begins a walk in a program. It voids what a change of the pipeline has made
+// BeginWalk begins a walk in a program. It voids what a change of the pipeline has made
 // untrue. learners and awoken count the changes of which tables may learn, and those of
 // a table's first learned entry.
-func (s *Megaflows) Begin(prog *program.Program, learners, awoken uint64) {
+func (s *Megaflows) BeginWalk(prog *program.Program, learners, awoken uint64) {
 	if s == nil {
 		return
 	}

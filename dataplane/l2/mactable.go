@@ -91,7 +91,7 @@ func (t *MACTable) Learn(k MACKey, port uint32, of *MACShare, now int64) {
 	case !t.hasShare(of):
 		of.full.Add(1)
 	default:
-		t.add(k, port, of, now)
+		t.addAddress(k, port, of, now)
 	}
 }
 
@@ -106,9 +106,9 @@ func (s *Station) meet(port uint32, now int64) {
 	}
 }
 
-// add learns an address that was not known when its packet came. Others may have
+// addAddress learns an address that was not known when its packet came. Others may have
 // taken the share's last place since the caller looked.
-func (t *MACTable) add(k MACKey, port uint32, of *MACShare, now int64) {
+func (t *MACTable) addAddress(k MACKey, port uint32, of *MACShare, now int64) {
 	t.Changing.Lock()
 	defer t.Changing.Unlock()
 	if s := t.find(k); s != nil {

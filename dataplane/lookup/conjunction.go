@@ -123,7 +123,7 @@ func (s *Scratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
 		if !more || hard != nil && priority <= hard.priority {
 			return hard
 		}
-		level := s.take(priority)
+		level := s.takeHighestClauses(priority)
 		if len(level) < 2 && level[0].clauses.clause != 0 {
 			continue
 		}
@@ -146,8 +146,8 @@ func (s *Scratch) highest() (priority uint16, more bool) {
 	return priority, more || matches > 1
 }
 
-// take takes the clauses of the highest priority out of those that are left.
-func (s *Scratch) take(priority uint16) []*row {
+// takeHighestClauses takes the clauses of the highest priority out of those that are left.
+func (s *Scratch) takeHighestClauses(priority uint16) []*row {
 	s.level = s.level[:0]
 	for i, r := range s.IsSoft {
 		if r == nil || r.priority != priority {

@@ -201,7 +201,7 @@ next:
 // insert adds a row. None of its match and priority is there.
 func (st *subtable) insert(r *row) {
 	if st.rows == 0 {
-		st.begin(r)
+		st.setFirstRow(r)
 	} else if !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad {
 		st.rebuild(r)
 		return
@@ -209,8 +209,8 @@ func (st *subtable) insert(r *row) {
 	st.put(r)
 }
 
-// begin gives an empty subtable its first row's words: all of them common.
-func (st *subtable) begin(r *row) {
+// setFirstRow gives an empty subtable its first row's words: all of them common.
+func (st *subtable) setFirstRow(r *row) {
 	st.common, st.varying = nil, nil
 	for i := range flow.KeyWords {
 		if m := st.mask.Word(i); m != 0 {
@@ -386,7 +386,7 @@ func (st *subtable) rebuild(more *row) {
 	if len(rows) == 0 {
 		return
 	}
-	st.begin(rows[0])
+	st.setFirstRow(rows[0])
 	st.common = slices.DeleteFunc(st.common, func(w wordValue) bool {
 		varies := slices.ContainsFunc(rows, func(r *row) bool { return r.word(w.WordMask) != w.value })
 		if varies {

@@ -61,7 +61,7 @@ func (m *Meter) Pass(t *BucketCounts, size int, now int64) bool {
 		cost = int64(size) * 8
 	}
 	for i := range m.Bands {
-		if !m.Buckets[i].take(cost) {
+		if !m.Buckets[i].takeTokens(cost) {
 			t.Count(m.Buckets[i].Dropped, size)
 			for j := range i {
 				m.Buckets[j].tokens.Add(cost)
@@ -72,8 +72,8 @@ func (m *Meter) Pass(t *BucketCounts, size int, now int64) bool {
 	return true
 }
 
-// take takes tokens if the bucket has them.
-func (b *band) take(cost int64) bool {
+// takeTokens takes tokens if the bucket has them.
+func (b *band) takeTokens(cost int64) bool {
 	for {
 		have := b.tokens.Load()
 		if have < cost {
@@ -99,12 +99,12 @@ func (m *Meter) fill(now int64) {
 		return
 	}
 	for i := range m.Bands {
-		m.Buckets[i].add(min(ms, 3600e3)*int64(m.Bands[i].Rate), m.capacity(i))
+		m.Buckets[i].addTokens(min(ms, 3600e3)*int64(m.Bands[i].Rate), m.capacity(i))
 	}
 }
 
-// add adds tokens up to a limit.
-func (b *band) add(tokens, most int64) {
+// addTokens adds tokens up to a limit.
+func (b *band) addTokens(tokens, most int64) {
 	for {
 		have := b.tokens.Load()
 		if b.tokens.CompareAndSwap(have, min(most, have+tokens)) {

@@ -24,8 +24,8 @@ func (f *fakeAwakener) Keep(awake bool) error {
 
 func (f *fakeAwakener) Close() error { f.closed = true; return nil }
 
-// tell has so many hops happen.
-func (a *IdleHold) tell(n int, few bool) {
+// seeHops has so many hops happen.
+func (a *IdleHold) seeHops(n int, few bool) {
 	for range n {
 		a.Hop(few)
 	}
@@ -39,34 +39,34 @@ func TestIdleHold(t *testing.T) {
 		happens func(*IdleHold)
 		want    []bool
 	}{
-		"a short exchange": {func(a *IdleHold) { a.tell(chatter-1, true) }, nil},
-		"a conversation":   {func(a *IdleHold) { a.tell(10*chatter, true) }, []bool{true}},
-		"a stream":         {func(a *IdleHold) { a.tell(10*chatter, false) }, nil},
+		"a short exchange": {func(a *IdleHold) { a.seeHops(chatter-1, true) }, nil},
+		"a conversation":   {func(a *IdleHold) { a.seeHops(10*chatter, true) }, []bool{true}},
+		"a stream":         {func(a *IdleHold) { a.seeHops(10*chatter, false) }, nil},
 		"a conversation beside a stream": {func(a *IdleHold) {
 			for range chatter {
-				a.tell(2, true)
-				a.tell(1, false)
+				a.seeHops(2, true)
+				a.seeHops(1, false)
 			}
 		}, []bool{true}},
 		"exchanges with silence between": {func(a *IdleHold) {
 			for range 10 {
-				a.tell(chatter-1, true)
+				a.seeHops(chatter-1, true)
 				a.Slept(silence)
 			}
 		}, nil},
 		"short sleeps between hops": {func(a *IdleHold) {
 			for range chatter {
-				a.tell(1, true)
+				a.seeHops(1, true)
 				a.Slept(silence / 2)
 			}
 		}, []bool{true}},
 		"silence after it": {func(a *IdleHold) {
-			a.tell(chatter, true)
+			a.seeHops(chatter, true)
 			a.Slept(silence / 2)
 			a.Slept(silence / 2)
 			a.Slept(time.Second)
 		}, []bool{true, false}},
-		"a stream after it": {func(a *IdleHold) { a.tell(chatter, true); a.tell(2*chatter, false) }, []bool{true, false}},
+		"a stream after it": {func(a *IdleHold) { a.seeHops(chatter, true); a.seeHops(2*chatter, false) }, []bool{true, false}},
 		"a collection beside packets": {func(a *IdleHold) {
 			for now := time.Duration(1); now < 100; now++ {
 				a.Collection(now, 50, true)
@@ -85,15 +85,15 @@ func TestIdleHold(t *testing.T) {
 		}, []bool{true}},
 		"a conversation beyond a collection": {func(a *IdleHold) {
 			a.Collection(1, 50, true)
-			a.tell(chatter, true)
+			a.seeHops(chatter, true)
 			a.Collection(50, 50, true)
 		}, []bool{true}},
 		"a collection beyond a conversation": {func(a *IdleHold) {
-			a.tell(chatter, true)
+			a.seeHops(chatter, true)
 			a.Collection(1, 50, true)
-			a.tell(chatter, false)
+			a.seeHops(chatter, false)
 		}, []bool{true}},
-		"another one": {func(a *IdleHold) { a.tell(chatter, true); a.Slept(silence); a.tell(chatter, true) }, []bool{true, false, true}},
+		"another one": {func(a *IdleHold) { a.seeHops(chatter, true); a.Slept(silence); a.seeHops(chatter, true) }, []bool{true, false, true}},
 	} {
 		var f fakeAwakener
 		a := &IdleHold{Awakener: &f}
@@ -117,7 +117,7 @@ func TestIdleHold(t *testing.T) {
 // TestIdleHoldRefused: a kernel that refuses, or none to ask, changes nothing.
 func TestIdleHoldRefused(t *testing.T) {
 	for _, a := range []*IdleHold{{}, {Awakener: &fakeAwakener{refuses: true}}} {
-		a.tell(2*chatter, true)
+		a.seeHops(2*chatter, true)
 		if a.LongestSleep(time.Second) != time.Second || a.Total() != 0 {
 			t.Errorf("%+v: processors are said to be awake", a)
 		}

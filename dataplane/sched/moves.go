@@ -28,10 +28,10 @@ type Overload struct {
 	behind int64 // nanoseconds of it in batches behind which frames waited
 }
 
-// Note adds a batch that ended at now and took so many nanoseconds. behind says that
-// frames waited behind it. Note returns true at the end of a window in which the worker
+// NoteBatch adds a batch that ended at now and took so many nanoseconds. behind says that
+// frames waited behind it. NoteBatch returns true at the end of a window in which the worker
 // was behind for most of the time.
-func (c *Overload) Note(now, took int64, behind bool) bool {
+func (c *Overload) NoteBatch(now, took int64, behind bool) bool {
 	if behind {
 		c.behind += took
 	}

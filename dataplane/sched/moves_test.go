@@ -65,7 +65,7 @@ func TestOverload(t *testing.T) {
 		var w Overload
 		calls := 0
 		for i := range 80 {
-			if w.Note(int64(i+1)*ms, c.took, c.behind(i)) {
+			if w.NoteBatch(int64(i+1)*ms, c.took, c.behind(i)) {
 				calls++
 			}
 		}

@@ -81,9 +81,9 @@ type DropRing struct {
 // NewDropRing makes an empty ring.
 func NewDropRing() *DropRing { return &DropRing{slots: make([]DroppedPacket, dropRoom)} }
 
-// Take returns the slot for the next packet from a port. If the ring or the port's share is full,
+// ReserveSlot returns the slot for the next packet from a port. If the ring or the port's share is full,
 // it counts the packet as missed and returns nil.
-func (r *DropRing) Take(port uint32) *DroppedPacket {
+func (r *DropRing) ReserveSlot(port uint32) *DroppedPacket {
 	tail := r.tail.Load()
 	if tail != r.since {
 		r.since = tail
@@ -99,9 +99,9 @@ func (r *DropRing) Take(port uint32) *DroppedPacket {
 	return &r.slots[(r.next-1)%dropRoom]
 }
 
-// Note puts a packet into the ring, if there is room.
-func (r *DropRing) Note(l *Drop, f *packet.Frame, port uint32, now int64) {
-	if p := r.Take(port); p != nil {
+// NotePacket puts a packet into the ring, if there is room.
+func (r *DropRing) NotePacket(l *Drop, f *packet.Frame, port uint32, now int64) {
+	if p := r.ReserveSlot(port); p != nil {
 		p.Fill(l, f, port, now)
 	}
 }

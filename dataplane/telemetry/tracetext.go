@@ -106,24 +106,24 @@ func (p *tracePrinter) step(st *Step) {
 	case StepAction:
 		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, p.names))
 	case StepCT:
-		p.note("%s", p.conntrack(&st.Meta))
+		p.printNote("%s", p.conntrack(&st.Meta))
 	case StepBucket, StepPacketIn:
-		p.note("%s", st.Note)
+		p.printNote("%s", st.Note)
 	case StepLearn:
-		p.note("learns%s", st.Entry.Text(flow.Format{Names: p.names}))
+		p.printNote("learns%s", st.Entry.Text(flow.Format{Names: p.names}))
 	case StepOutput:
 		p.output(st)
 	case StepWait:
-		p.note("waits for the rest of its datagram: only that can be tracked")
+		p.printNote("waits for the rest of its datagram: only that can be tracked")
 	case StepDrop:
-		p.note("goes nowhere from here (%s): %s", st.Reason, st.Reason.Sentence())
+		p.printNote("goes nowhere from here (%s): %s", st.Reason, st.Reason.Sentence())
 	}
 	if changes := p.changes(st); st.Kind == StepAction && changes != "" {
-		p.note("%s", changes)
+		p.printNote("%s", changes)
 	}
 }
 
-func (p *tracePrinter) note(format string, args ...any) {
+func (p *tracePrinter) printNote(format string, args ...any) {
 	p.line(p.indent+2, "-> "+format, args...)
 }
 
@@ -157,14 +157,14 @@ func (p *tracePrinter) output(st *Step) {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(st.Frame)), nil)
 	f.SetBytes(st.Frame)
 	flow.Extract(f, 0, &k)
-	p.note("leaves by port %s", portText(st.Port, p.names))
-	p.note("as %s", flow.KeyText(&k, p.names))
+	p.printNote("leaves by port %s", portText(st.Port, p.names))
+	p.printNote("as %s", flow.KeyText(&k, p.names))
 	if st.Tunnel.Dst.IsValid() {
-		p.note("in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)
+		p.printNote("in a tunnel to %s, VNI %d", st.Tunnel.Dst, st.Tunnel.ID)
 	}
 	if st.Mark != 0 {
 		words := p.marks.Change(st.Table, flow.PktMark, flow.Value{}, flow.Value{Lo: uint64(st.Mark)})
-		p.note("with pkt_mark %#x%s", st.Mark, bracket(words))
+		p.printNote("with pkt_mark %#x%s", st.Mark, bracket(words))
 	}
 }
 

@@ -68,14 +68,14 @@ func newCluster(top string, sources []*tableSource) (*cluster, error) {
 		r.Wire(from, to)
 	}
 	c := &cluster{rehearsal: r, sources: map[string]*tableSource{}, pipes: map[string]*pipe{}}
-	if err := c.ask(top, sources); err != nil {
+	if err := c.readTables(top, sources); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
-// ask learns the tables of all switches.
-func (c *cluster) ask(top string, sources []*tableSource) (err error) {
+// readTables learns the tables of all switches.
+func (c *cluster) readTables(top string, sources []*tableSource) (err error) {
 	for _, node := range nodes {
 		if c.pipes[node], err = newPipe(c.rehearsal.Client(node)); err != nil {
 			return fmt.Errorf("%s: %w", node, err)

@@ -37,7 +37,7 @@ func TestFilterAgreesWithOVS(t *testing.T) {
 	lines := load(t, s, 400)
 	for i, line := range filterEntries {
 		line = fmt.Sprintf("cookie=%d,%s", 0x10000+i, line)
-		ask(t, s, "add-flow", line)
+		askSwitch(t, s, "add-flow", line)
 		lines = append(lines, line)
 	}
 	all := slices.Clone(filters)

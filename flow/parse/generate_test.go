@@ -69,11 +69,11 @@ func (g *generator) match() {
 		}
 		g.parts = append(g.parts, w.Word)
 	} else if g.chance(50) {
-		g.add(flow.EthType, "eth_type", flow.Value{Lo: 0x88cc}, flow.Ones(16))
+		g.addRandom(flow.EthType, "eth_type", flow.Value{Lo: 0x88cc}, flow.Ones(16))
 	}
 	g.vlan()
 	if g.chance(30) {
-		g.add(flow.CTState, "ct_state", flow.Value{Lo: 0x22}, flow.Value{Lo: uint64(0x22 | g.r.IntN(256))})
+		g.addRandom(flow.CTState, "ct_state", flow.Value{Lo: 0x22}, flow.Value{Lo: uint64(0x22 | g.r.IntN(256))})
 	}
 	for id := flow.Reg0; id < flow.NumFields; id++ {
 		if g.chance(12) {
@@ -93,7 +93,7 @@ func (g *generator) field(id flow.FieldID) {
 	case flow.EthType, flow.VlanTCI, flow.VlanVID, flow.VlanPCP, flow.CTState, flow.ICMPv6Type, flow.IPDSCP:
 		return
 	case flow.IPProto:
-		g.add(id, "nw_proto", flow.Value{Lo: 2}, flow.Ones(8))
+		g.addRandom(id, "nw_proto", flow.Value{Lo: 2}, flow.Ones(8))
 		return
 	}
 	v, mask := g.value(f)
@@ -101,7 +101,7 @@ func (g *generator) field(id flow.FieldID) {
 	if f.Alias != "" && g.chance(50) {
 		name = f.Alias
 	}
-	g.add(id, name, v, mask)
+	g.addRandom(id, name, v, mask)
 }
 
 // value is a random value and mask of a field.
@@ -150,7 +150,7 @@ func (g *generator) mask(f *flow.Field) flow.Value {
 	return mask
 }
 
-func (g *generator) add(id flow.FieldID, name string, v, mask flow.Value) {
+func (g *generator) addRandom(id flow.FieldID, name string, v, mask flow.Value) {
 	f := flow.FieldByID(id)
 	text := ""
 	switch f.Form {

@@ -40,7 +40,7 @@ func (p *parser) readMatch(m *flow.Match, items []matchItem) error {
 			if items[i].stage != stage {
 				continue
 			}
-			if err := b.add(items[i].item, items[i].proto); err != nil {
+			if err := b.addItem(items[i].item, items[i].proto); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ type need struct {
 	at span
 }
 
-func (b *matchBuilder) add(it item, proto *flow.Protocol) error {
+func (b *matchBuilder) addItem(it item, proto *flow.Protocol) error {
 	if proto != nil {
 		return b.addProtocol(it, proto)
 	}

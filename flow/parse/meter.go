@@ -53,7 +53,7 @@ func (r *meterReader) read(s span, line int) error {
 
 func (r *meterReader) item(it item) error {
 	if it.key.text == "meter" {
-		return r.begin(it)
+		return r.readMeterID(it)
 	}
 	if len(r.meters) == 0 {
 		return it.key.errorf("expected meter=ID before %q", it.key.text)
@@ -76,7 +76,7 @@ func (r *meterReader) item(it item) error {
 	return m.bandPart(it)
 }
 
-func (r *meterReader) begin(it item) error {
+func (r *meterReader) readMeterID(it item) error {
 	id, err := number(it.value, maxMeter)
 	if err != nil {
 		return err

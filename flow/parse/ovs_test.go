@@ -18,7 +18,7 @@ import (
 func startOVS(t *testing.T) *ovstest.Switch {
 	s := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "antrea-gw0", Number: 2},
 		ovstest.Port{Name: "3abc", Number: 3}, ovstest.Port{Name: "a_b", Number: 4})
-	ask(t, s, "add-group", "group_id=1,type=all,bucket=output:1")
+	askSwitch(t, s, "add-group", "group_id=1,type=all,bucket=output:1")
 	if _, err := s.Vsctl("--", "--id=@a", "create", "Flow_Table", "name=SpoofGuard",
 		"--", "--id=@b", "create", "Flow_Table", "name=with-dash",
 		"--", "set", "bridge", ovstest.Bridge, "flow_tables:2=@a", "flow_tables:3=@b"); err != nil {
@@ -27,7 +27,7 @@ func startOVS(t *testing.T) *ovstest.Switch {
 	return s
 }
 
-func ask(t *testing.T, s *ovstest.Switch, args ...string) string {
+func askSwitch(t *testing.T, s *ovstest.Switch, args ...string) string {
 	t.Helper()
 	out, err := s.Ofctl(args...)
 	if err != nil {
@@ -48,7 +48,7 @@ func ovsNames() *flow.Names {
 func dump(t *testing.T, s *ovstest.Switch, args ...string) map[uint64]string {
 	t.Helper()
 	lines := make(map[uint64]string)
-	for _, l := range strings.Split(ask(t, s, args...), "\n") {
+	for _, l := range strings.Split(askSwitch(t, s, args...), "\n") {
 		text, _, _ := strings.Cut(strings.TrimPrefix(l, " cookie=0x"), ",")
 		if cookie, err := strconv.ParseUint(text, 16, 64); err == nil {
 			lines[cookie] = l

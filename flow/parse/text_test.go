@@ -79,20 +79,20 @@ func TestGoldenByNumbers(t *testing.T) {
 		}
 	}
 	s := startOVS(t)
-	ask(t, s, "del-groups")
+	askSwitch(t, s, "del-groups")
 	for what, lines := range map[string][]string{"flows": numbers(p.Entries), "groups": numbers(p.Groups)} {
 		if err := os.WriteFile(filepath.Join(s.Dir, what), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, m := range p.Meters {
-		ask(t, s, "add-meter", strings.ReplaceAll(m.Text(), "\n", " "))
+		askSwitch(t, s, "add-meter", strings.ReplaceAll(m.Text(), "\n", " "))
 	}
-	ask(t, s, "add-groups", filepath.Join(s.Dir, "groups"))
-	ask(t, s, "add-flows", filepath.Join(s.Dir, "flows"))
-	contains(t, ask(t, s, "--no-names", "--no-stats", "dump-flows"), numbers(p.Entries))
-	contains(t, ask(t, s, "--no-names", "dump-groups"), numbers(p.Groups))
-	meters := ask(t, s, "dump-meters")
+	askSwitch(t, s, "add-groups", filepath.Join(s.Dir, "groups"))
+	askSwitch(t, s, "add-flows", filepath.Join(s.Dir, "flows"))
+	contains(t, askSwitch(t, s, "--no-names", "--no-stats", "dump-flows"), numbers(p.Entries))
+	contains(t, askSwitch(t, s, "--no-names", "dump-groups"), numbers(p.Groups))
+	meters := askSwitch(t, s, "dump-meters")
 	for _, m := range p.Meters {
 		if !strings.Contains(meters, m.Text()+"\n") {
 			t.Errorf("Open vSwitch lacks %q in %q", m.Text(), meters)
@@ -205,9 +205,9 @@ func TestGroupsAsOVS(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		ask(t, s, "add-group", line)
+		askSwitch(t, s, "add-group", line)
 		got := g.Text(n)
-		contains(t, ask(t, s, "--names", "dump-groups"), []string{got})
+		contains(t, askSwitch(t, s, "--names", "dump-groups"), []string{got})
 		again, err := parse.Group(got, n)
 		if err != nil || !reflect.DeepEqual(again, g) {
 			t.Errorf("%s reads back as %v, %v", got, again, err)
@@ -228,8 +228,8 @@ func TestMetersAsOVS(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		ask(t, s, "add-meter", line)
-		if dump := ask(t, s, "dump-meters"); !strings.Contains(dump, m.Text()+"\n") {
+		askSwitch(t, s, "add-meter", line)
+		if dump := askSwitch(t, s, "dump-meters"); !strings.Contains(dump, m.Text()+"\n") {
 			t.Errorf("got  %q\nwant one of %q", m.Text(), dump)
 		}
 		again, err := parse.Meter(m.Text())

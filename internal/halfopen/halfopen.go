@@ -119,7 +119,7 @@ func (s *Server) follow(c net.Conn, state http.ConnState) {
 		}
 	case http.StateClosed, http.StateHijacked:
 		if h := s.conns[c]; h != nil {
-			s.leave(h)
+			s.removeHalfOpen(h)
 			delete(s.conns, c)
 		}
 	}
@@ -127,13 +127,13 @@ func (s *Server) follow(c net.Conn, state http.ConnState) {
 
 // wait makes a connection the youngest of the half-open ones.
 func (s *Server) wait(h *held) {
-	s.leave(h)
+	s.removeHalfOpen(h)
 	h.at = s.half.PushBack(h)
 	s.peers[h.peer]++
 }
 
-// leave takes a connection out of the half-open ones.
-func (s *Server) leave(h *held) {
+// removeHalfOpen takes a connection out of the half-open ones.
+func (s *Server) removeHalfOpen(h *held) {
 	if h.at == nil {
 		return
 	}
@@ -162,7 +162,7 @@ func (s *Server) bound(peer string) {
 
 // end closes a half-open connection.
 func (s *Server) end(h *held) {
-	s.leave(h)
+	s.removeHalfOpen(h)
 	delete(s.conns, h.conn)
 	h.conn.Close()
 	s.closed++
@@ -174,16 +174,16 @@ func (s *Server) end(h *held) {
 	}
 }
 
-// begin says that a connection's request is whole. It reports false for a connection
+// markWhole says that a connection's request is whole. It reports false for a connection
 // that was closed meanwhile.
-func (s *Server) begin(c net.Conn) bool {
+func (s *Server) markWhole(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.conns[c]
 	if h == nil {
 		return false
 	}
-	s.leave(h)
+	s.removeHalfOpen(h)
 	return true
 }
 
@@ -206,7 +206,7 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "408: the request is not whole: "+err.Error(), http.StatusRequestTimeout)
 		return
 	}
-	if !s.begin(c) || rc.SetReadDeadline(time.Time{}) != nil {
+	if !s.markWhole(c) || rc.SetReadDeadline(time.Time{}) != nil {
 		return // closed meanwhile
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

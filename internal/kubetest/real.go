@@ -176,12 +176,12 @@ func (r *Real) ready() bool {
 		pool.AppendCertsFromPEM(ca)
 		r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16}}
 	}
-	status, _, err := r.ask(http.MethodGet, "/readyz", "", nil)
+	status, _, err := r.sendRequest(http.MethodGet, "/readyz", "", nil)
 	return err == nil && status == http.StatusOK
 }
 
-// ask sends a request as who may everything.
-func (r *Real) ask(method, path, contentType string, body []byte) (status int, answer []byte, err error) {
+// sendRequest sends a request as who may everything.
+func (r *Real) sendRequest(method, path, contentType string, body []byte) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("https://127.0.0.1:%d%s", r.ports[0], path), bytes.NewReader(body))
@@ -202,7 +202,7 @@ func (r *Real) ask(method, path, contentType string, body []byte) (status int, a
 // must is ask, with an answer that has to be good.
 func (r *Real) must(method, path, contentType string, body []byte) []byte {
 	r.t.Helper()
-	status, answer, err := r.ask(method, path, contentType, body)
+	status, answer, err := r.sendRequest(method, path, contentType, body)
 	if err != nil || status >= 300 {
 		r.t.Fatalf("%s %s: %d, %v\n%.600s", method, path, status, err, answer)
 	}
@@ -286,7 +286,7 @@ func (r *Real) Address() string { return fmt.Sprintf("127.0.0.1:%d", r.ports[0])
 
 // Has says whether a path can be read.
 func (r *Real) Has(path string) bool {
-	status, _, err := r.ask(http.MethodGet, path, "", nil)
+	status, _, err := r.sendRequest(http.MethodGet, path, "", nil)
 	return err == nil && status == http.StatusOK
 }
 
@@ -321,7 +321,7 @@ func (r *Real) Change(path, what, key, value string) (status int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	status, answer, err := r.ask(http.MethodPut, path, "application/json", body)
+	status, answer, err := r.sendRequest(http.MethodPut, path, "application/json", body)
 	if err != nil || status != http.StatusOK && status != http.StatusConflict {
 		r.t.Fatalf("PUT %s: %d, %v\n%.300s", path, status, err, answer)
 	}
@@ -332,7 +332,7 @@ func (r *Real) Change(path, what, key, value string) (status int) {
 func (r *Real) Get(apiVersion, kind, namespace, name string) (o map[string]any) {
 	r.t.Helper()
 	meta := object{"namespace": namespace, "name": name}
-	status, answer, err := r.ask(http.MethodGet, pathOf(object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}), "", nil)
+	status, answer, err := r.sendRequest(http.MethodGet, pathOf(object{"apiVersion": apiVersion, "kind": kind, "metadata": meta}), "", nil)
 	if status == http.StatusNotFound {
 		return nil
 	}

@@ -79,13 +79,13 @@ func create(name string) (netns.NsHandle, error) {
 		return netns.None(), err
 	}
 	defer home.Close()
-	defer leave(home)
+	defer returnHome(home)
 	return netns.NewNamed(name)
 }
 
-// leave brings the thread back home. A thread that cannot go home stays
+// returnHome brings the thread back home. A thread that cannot go home stays
 // locked, and so ends with its goroutine.
-func leave(home netns.NsHandle) {
+func returnHome(home netns.NsHandle) {
 	if netns.Set(home) == nil {
 		runtime.UnlockOSThread()
 	}
@@ -113,7 +113,7 @@ func (n *Namespace) Do(t testing.TB, f func()) {
 		t.Fatalf("own namespace: %v", err)
 	}
 	defer home.Close()
-	defer leave(home)
+	defer returnHome(home)
 	if err := netns.Set(n.ns); err != nil {
 		t.Fatalf("enter %s: %v", n.Name, err)
 	}

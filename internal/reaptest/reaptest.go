@@ -45,7 +45,7 @@ func init() {
 func LabDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := tell("labs", dir); err != nil {
+	if err := writeToReaper("labs", dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -53,10 +53,10 @@ func LabDir(t testing.TB) string {
 
 // Namespaces tells of network namespaces, by the beginning of their names, and of
 // all processes in them.
-func Namespaces(prefix string) error { return tell("namespaces", prefix) }
+func Namespaces(prefix string) error { return writeToReaper("namespaces", prefix) }
 
 // Directory tells of a directory with all that is in it.
-func Directory(dir string) error { return tell("directory", dir) }
+func Directory(dir string) error { return writeToReaper("directory", dir) }
 
 // reaper is the way to it, opened when there is something to tell.
 var reaper struct {
@@ -64,7 +64,7 @@ var reaper struct {
 	pipe io.Writer
 }
 
-func tell(what, name string) (err error) {
+func writeToReaper(what, name string) (err error) {
 	reaper.Lock()
 	defer reaper.Unlock()
 	if reaper.pipe == nil {

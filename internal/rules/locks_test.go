@@ -22,8 +22,8 @@ var waiting = []struct {
 	{"who changes the switch or asks it something, and upkeep: no worker", []string{
 		"dataplane.New", "dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane/program.Compiler.runCompile", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
-		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningSums", "dataplane.Switch.Sums",
-		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassSums.Sum", "packet.HeapPool.Free",
+		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
+		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassCounters.Sum", "packet.HeapPool.Free",
 		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
 		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
 		"conntrack.Table.Dump", "conntrack.Table.RemoveConnection", "conntrack.Table.Purge", "conntrack.Table.Sweep", "conntrack/reassembly.Fragments.Expire", "conntrack/reassembly.Fragments.Stats",
@@ -44,7 +44,7 @@ var waiting = []struct {
 	}},
 	{"a lookup that other workers' changes led astray time after time", []string{"conntrack/store.Index.Find"}},
 	{"a packet that something is learned of", []string{
-		"dataplane/l2.MACTable.add", "dataplane/l2.MACTable.Remove", "dataplane/lookup.LearnedEntries.Add", "dataplane/lookup.LearnedEntries.RemoveIf", "dataplane/offload.Table.Withdraw",
+		"dataplane/l2.MACTable.addAddress", "dataplane/l2.MACTable.Remove", "dataplane/lookup.LearnedEntries.Add", "dataplane/lookup.LearnedEntries.RemoveIf", "dataplane/offload.Table.Withdraw",
 	}},
 	{"a path or megaflows that no packet took before, and caches that begin anew", []string{
 		"dataplane.cache.intern", "dataplane.cache.forget", "dataplane/flowcache.Megaflows.intern", "dataplane/flowcache.Megaflows.clearList",
@@ -54,7 +54,7 @@ var waiting = []struct {
 	{"a fragment, which waits for the others of its datagram", []string{
 		"conntrack/reassembly.Fragments.Add", "conntrack/reassembly.Fragments.Release", "conntrack/reassembly.pieceMemory.get", "conntrack/reassembly.pieceMemory.put", "conntrack/reassembly.pieceMemory.Put", "dataplane.Switch.dropFragment",
 	}},
-	{"a packet that is watched", []string{"dataplane.newLiveTracer", "dataplane.tracer.add", "dataplane.LiveTrace.due", "dataplane.LiveTrace.end"}},
+	{"a packet that is watched", []string{"dataplane.newLiveTracer", "dataplane.tracer.addStep", "dataplane.LiveTrace.due", "dataplane.LiveTrace.end"}},
 }
 
 // onTheWay are the packages that a packet's way leads through, ports aside, which lock

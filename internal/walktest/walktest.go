@@ -1,5 +1,5 @@
 // Package walktest gives tests of switches the flag -walk: with it their
-// switches have no connection cache, so that every packet walks and must come
+// switches have no exact-match cache, so that every packet walks and must come
 // to what the replayed ones come to. hack/test runs the tests of packages that
 // have it both ways.
 package walktest
@@ -7,7 +7,7 @@ package walktest
 import "flag"
 
 // All says that every packet is to walk.
-var All = flag.Bool("walk", false, "run the tests with switches that have no connection cache")
+var All = flag.Bool("walk", false, "run the tests with switches that have no exact-match cache")
 
 // Cache is what dataplane.Config.Cache is to be: the switch's own choice, or
 // none with -walk.

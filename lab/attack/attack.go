@@ -207,7 +207,7 @@ func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
 			return row, err
 		}
 	}
-	o.begin()
+	o.beginWindow()
 	ends := time.Now().Add(s.length)
 	row.Sent, err = a.play(ctx, s)
 	if err == nil {

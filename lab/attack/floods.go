@@ -97,8 +97,8 @@ func floodFragments(_ context.Context, s *stage) (int, error) {
 	})
 }
 
-func floodARP(_ context.Context, s *stage) (int, error) { return s.flood(s.ask(), nil) }
-func floodND(_ context.Context, s *stage) (int, error)  { return s.flood(s.ask(), nil) }
+func floodARP(_ context.Context, s *stage) (int, error) { return s.flood(s.neighbourRequest(), nil) }
+func floodND(_ context.Context, s *stage) (int, error)  { return s.flood(s.neighbourRequest(), nil) }
 
 // floodRejected is connections that the agent answers.
 func floodRejected(_ context.Context, s *stage) (int, error) { return s.floodPort(rejectedPort) }

@@ -38,8 +38,8 @@ func (s *stage) arp(from, to host) []byte {
 	return append(packettest.ARPRequest(o), s.marker...)
 }
 
-// ask asks for another pod's MAC, by ARP or ND, in the attacker's own name.
-func (s *stage) ask() []byte {
+// neighbourRequest asks for another pod's MAC, by ARP or ND, in the attacker's own name.
+func (s *stage) neighbourRequest() []byte {
 	if s.v6 {
 		return s.solicit(s.pod(attacker), s.pod("web-a"), allNodesMAC)
 	}
@@ -66,7 +66,7 @@ func hijackPod(_ context.Context, s *stage) (int, error) {
 // switch that learns the MAC from them sends the attacker what is for the victim.
 // A third pod then asks the victim for its MAC, by frames for it alone.
 func (s *stage) hijack(victim host, name, link string) (sent int, err error) {
-	if sent, err = s.sendAll([][]byte{withSource(s.ask(), victim.mac)}, forgeries); err != nil {
+	if sent, err = s.sendAll([][]byte{withSource(s.neighbourRequest(), victim.mac)}, forgeries); err != nil {
 		return sent, err
 	}
 	third := *s
@@ -116,7 +116,7 @@ func (s *stage) probe(victim host) error {
 
 // manyMACs sends frames from many MACs.
 func manyMACs(_ context.Context, s *stage) (sent int, err error) {
-	frame := s.ask()
+	frame := s.neighbourRequest()
 	for i := range macs {
 		mac := [6]byte{2, 0x66}
 		binary.BigEndian.PutUint32(mac[2:], uint32(i))

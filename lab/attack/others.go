@@ -150,16 +150,16 @@ func (o *others) stop() {
 	o.running.Wait()
 }
 
-// begin begins a window.
-func (o *others) begin() {
+// beginWindow begins a window.
+func (o *others) beginWindow() {
 	for _, p := range o.pings {
-		p.begin()
+		p.beginWindow()
 	}
 	for _, c := range o.connects {
-		c.begin()
+		c.beginWindow()
 	}
 	for _, t := range o.streams {
-		t.begin()
+		t.beginWindow()
 	}
 }
 

@@ -86,7 +86,7 @@ func (p *pinging) runReceive() {
 	}
 }
 
-func (p *pinging) begin() {
+func (p *pinging) beginWindow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts, p.sent, p.took = true, 0, nil

@@ -98,7 +98,7 @@ func (c *connecting) runConnects(ctx context.Context) {
 		default:
 			continue
 		}
-		counts := c.take()
+		counts := c.inWindow()
 		all.Go(func() {
 			c.runConnect(ctx, counts)
 			<-room
@@ -106,8 +106,8 @@ func (c *connecting) runConnects(ctx context.Context) {
 	}
 }
 
-// take says whether the next connection belongs to the window.
-func (c *connecting) take() bool {
+// inWindow says whether the next connection belongs to the window.
+func (c *connecting) inWindow() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts {
@@ -134,7 +134,7 @@ func (c *connecting) runConnect(ctx context.Context, counts bool) {
 	c.busy.Done()
 }
 
-func (c *connecting) begin() {
+func (c *connecting) beginWindow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts, c.tried, c.failed, c.why = true, 0, 0, nil
@@ -204,7 +204,7 @@ func (t *streaming) came(n int) {
 	t.bytes += int64(n)
 }
 
-func (t *streaming) begin() {
+func (t *streaming) beginWindow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bytes, t.stall, t.last, t.broken = 0, 0, time.Now(), nil

@@ -110,7 +110,7 @@ func (w *world) askAll(t *testing.T) (attempts, failed int) {
 	errs := make([]error, len(pairs))
 	var all sync.WaitGroup
 	for i, p := range pairs {
-		all.Go(func() { _, errs[i] = w.ask(context.Background(), p[0], p[1]) })
+		all.Go(func() { _, errs[i] = w.greet(context.Background(), p[0], p[1]) })
 	}
 	all.Wait()
 	for i, err := range errs {

@@ -148,7 +148,7 @@ func TestDemoOfWays(t *testing.T) {
 }
 
 // wantReplayed checks whether every agent has replayed packets from its
-// connection cache.
+// exact-match cache.
 func wantReplayed(t *testing.T, w *world, want bool) {
 	t.Helper()
 	for _, n := range w.lab.Topology.Nodes {

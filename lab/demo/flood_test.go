@@ -135,7 +135,7 @@ func (f *flood) round(t *testing.T) (attempts, failed int) {
 	errs := make([]error, len(askPairs))
 	var all sync.WaitGroup
 	for i, pair := range askPairs {
-		all.Go(func() { _, errs[i] = f.w.ask(t.Context(), pair[0], pair[1]) })
+		all.Go(func() { _, errs[i] = f.w.greet(t.Context(), pair[0], pair[1]) })
 	}
 	f.send(t, floodBurst)
 	all.Wait()

@@ -250,7 +250,7 @@ func capture(t *testing.T, w *world, pod string) *raw.Socket {
 // wantNone wants none of the packets at a pod where what web-b connects to arrives.
 func wantNone(t *testing.T, w *world, to *raw.Socket, sent map[uint16]string) {
 	t.Helper()
-	if _, err := w.ask(context.WithoutCancel(t.Context()), "web-b", "db-a:3306"); err != nil {
+	if _, err := w.greet(context.WithoutCancel(t.Context()), "web-b", "db-a:3306"); err != nil {
 		t.Error(err)
 	}
 	arrived := synPorts(t, to)

@@ -60,7 +60,7 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 	} {
 		all.Go(func() {
 			for range 20 {
-				if g, err := w.ask(t.Context(), pod, "outside:80"); err != nil || g.source != address {
+				if g, err := w.greet(t.Context(), pod, "outside:80"); err != nil || g.source != address {
 					t.Errorf("%s was seen as %q, error %v, want %s", pod, g.source, err, address)
 				}
 			}
@@ -68,7 +68,7 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 	}
 	all.Go(func() {
 		for range 20 {
-			if g, err := w.ask(t.Context(), "node-a", "db-a:3306"); err != nil || g.source != w.sourceOf("node-a") {
+			if g, err := w.greet(t.Context(), "node-a", "db-a:3306"); err != nil || g.source != w.sourceOf("node-a") {
 				t.Errorf("a probe: db-a saw %q, error %v", g.source, err)
 			}
 		}

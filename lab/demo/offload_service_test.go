@@ -43,7 +43,7 @@ func TestOffloadRewrites(t *testing.T) {
 	worlds := map[string]*world{"IPv4": w, "IPv6": w.ipv6()}
 	for _, family := range worlds {
 		waitUntil(t, "answer of the Service", func() bool {
-			g, err := family.ask(t.Context(), sender, family.bulk())
+			g, err := family.greet(t.Context(), sender, family.bulk())
 			return err == nil && g.name == receiver
 		})
 	}

@@ -25,7 +25,7 @@ func (w *world) served(ctx context.Context, from, service string, sources map[st
 	const tries = 20 // both are met but once in half a million times
 	got := map[string]int{}
 	for range tries {
-		g, err := w.ask(ctx, from, service)
+		g, err := w.greet(ctx, from, service)
 		if err != nil {
 			return fmt.Errorf("%s to %s: %w", from, service, err)
 		}
@@ -97,7 +97,7 @@ func local(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
 		want := greeting{"web-b", w.addresses["outside"].String()}
 		for range 12 {
-			g, err := w.ask(ctx, "outside", of(w, localBalancer))
+			g, err := w.greet(ctx, "outside", of(w, localBalancer))
 			if err != nil {
 				return "", err
 			}
@@ -127,7 +127,7 @@ func egress(ctx context.Context, w *world) (string, error) {
 		if _, err := w.ping(s.pod, "outside", waitAtMost); err != nil {
 			return "", err
 		}
-		g, err := w.ask(ctx, s.pod, "outside:80")
+		g, err := w.greet(ctx, s.pod, "outside:80")
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", s.pod, err)
 		}

@@ -175,7 +175,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	lastRules := func() {
 		t.Helper()
 		for _, from := range []string{"client-a", "client-b"} {
-			if _, err := w.ask(t.Context(), from, of(w, clusterIPService)); err != nil {
+			if _, err := w.greet(t.Context(), from, of(w, clusterIPService)); err != nil {
 				t.Errorf("%s: %v", from, err)
 			}
 		}

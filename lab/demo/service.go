@@ -23,7 +23,7 @@ var (
 func (w *world) spread(ctx context.Context, from, service string, count int) (map[string]int, error) {
 	got := make(map[string]int)
 	for i := range count {
-		g, err := w.ask(ctx, from, service)
+		g, err := w.greet(ctx, from, service)
 		if err != nil {
 			return got, fmt.Errorf("connection %d of %d from %s to %s: %w", i+1, count, from, service, err)
 		}
@@ -86,7 +86,7 @@ func noEndpoints(ctx context.Context, w *world) (string, error) {
 // must see its gateway as source: seeing itself, it would answer past the
 // switch.
 func hairpin(ctx context.Context, w *world) (string, error) {
-	g, err := w.ask(ctx, "web-a", of(w, hairpinService))
+	g, err := w.greet(ctx, "web-a", of(w, hairpinService))
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +104,7 @@ func outside(ctx context.Context, w *world) (string, error) {
 		if _, err := w.ping(s.pod, "outside", waitAtMost); err != nil {
 			return "", err
 		}
-		g, err := w.ask(ctx, s.pod, "outside:80")
+		g, err := w.greet(ctx, s.pod, "outside:80")
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", s.pod, err)
 		}

@@ -77,7 +77,7 @@ func mirror(ctx context.Context, w *world) (string, error) {
 		return "", err
 	}
 	defer s.Close()
-	if _, err := w.ask(ctx, "web-b", "db-a:3306"); err != nil {
+	if _, err := w.greet(ctx, "web-b", "db-a:3306"); err != nil {
 		return "", err
 	}
 	const wantRequests, wantAnswered = 3, 2 // SYN, ACK and FIN at least; SYN ACK and the greeting

@@ -20,7 +20,7 @@ func connect(pairs ...string) func(context.Context, *world) (string, error) {
 		var seen []string
 		for i := 0; i < len(pairs); i += 2 {
 			from, to := pairs[i], pairs[i+1]
-			g, err := w.ask(ctx, from, to)
+			g, err := w.greet(ctx, from, to)
 			if err != nil {
 				return "", fmt.Errorf("%s to %s: %w", from, to, err)
 			}

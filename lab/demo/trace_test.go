@@ -81,7 +81,7 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 	}
 	defer w.close()
 	l := w.watchLive(t, api.LiveTraceRequest{Filter: "tcp and (host 10.10.1.6 or host 10.96.1.6)"}, "node-a", "node-b")
-	if g, err := w.ask(t.Context(), "client-a", "10.96.1.6:80"); err != nil {
+	if g, err := w.greet(t.Context(), "client-a", "10.96.1.6:80"); err != nil {
 		t.Fatalf("%+v: %v", g, err)
 	}
 	there, back := 0, 0

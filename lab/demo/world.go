@@ -210,8 +210,8 @@ func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration
 // address it was asked.
 type greeting struct{ name, source string }
 
-// ask connects and reads the greeting.
-func (w *world) ask(ctx context.Context, from, to string) (greeting, error) {
+// greet connects and reads the greeting.
+func (w *world) greet(ctx context.Context, from, to string) (greeting, error) {
 	c, err := w.dial(ctx, from, to, waitAtMost)
 	if err != nil {
 		return greeting{}, err

@@ -218,8 +218,8 @@ func (d *datagrams) cameSince(t time.Time) bool {
 	return false
 }
 
-// begin begins a window.
-func (d *datagrams) begin(at time.Time) {
+// beginWindow begins a window.
+func (d *datagrams) beginWindow(at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.from, d.copiesBefore, d.began = int(d.sent), d.copies, at

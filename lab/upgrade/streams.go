@@ -211,8 +211,8 @@ func (s *streams) silent(since time.Time) (all []*stream) {
 	return all
 }
 
-// begin begins a window.
-func (s *streams) begin() {
+// beginWindow begins a window.
+func (s *streams) beginWindow() {
 	for _, one := range s.all {
 		one.slowest.Store(0)
 	}

@@ -195,9 +195,9 @@ func (r *run) flows(ctx context.Context) (silent []*stream, err error) {
 // watch lets an event happen and looks at the traffic until a window after it.
 func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	fmt.Fprintf(r.Progress, "%s\n", e.name)
-	r.streams.begin()
+	r.streams.beginWindow()
 	for _, d := range r.datagrams {
-		d.begin(time.Now())
+		d.beginWindow(time.Now())
 	}
 	lostBefore := len(r.streams.lost())
 	seen := &Event{Name: e.name}

@@ -199,7 +199,7 @@ func TestLostOrSlow(t *testing.T) {
 			t.Errorf("why: %q, want %q", e.Why, want)
 		}
 	}
-	s.begin()
+	s.beginWindow()
 	if d := s.slowest(); d != 0 {
 		t.Errorf("a window begins with a heartbeat of %v", d)
 	}

@@ -30,11 +30,11 @@ func (p *Port) Rest() {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	p.rests = true
-	p.ingress.hook.leave()
+	p.ingress.hook.keepProgram()
 }
 
 // Adopt makes a port of an interface from another one's descriptors, which are
-// its own from then on, also after an error. Before the port is used, Begin has
+// its own from then on, also after an error. Before the port is used, BeginTraffic has
 // to be called.
 func Adopt(o Options, fds []int) (*Port, error) {
 	p, err := adopt(o, fds)
@@ -90,9 +90,9 @@ func receivesFrom(fd, index int) error {
 	return nil
 }
 
-// Begin puts this process's programs in the place of those of the process before. If
-// another process keeps the programs (Options.Attached), Begin does nothing.
-func (p *Port) Begin() error {
+// BeginTraffic puts this process's programs in the place of those of the process before. If
+// another process keeps the programs (Options.Attached), BeginTraffic does nothing.
+func (p *Port) BeginTraffic() error {
 	if p.ingress.hook == (attached{}) {
 		return nil
 	}

@@ -63,7 +63,7 @@ func adoptAfter(t *testing.T, o Options) {
 	if err := before.Close(); err != nil || before.Descriptors() != nil {
 		t.Fatal(err)
 	}
-	if err := after.Begin(); err != nil {
+	if err := after.BeginTraffic(); err != nil {
 		t.Fatal(err)
 	}
 	if err := wire.Send([]byte(frame(3))); err != nil {

@@ -38,7 +38,7 @@ func TestAdoptConfined(t *testing.T) {
 func insideAdopt(t *testing.T) {
 	t.Helper()
 	if p, err := Adopt(Options{Interface: "sw0"}, porttest.Copies(t, []int{3})); err == nil {
-		t.Logf("not Attached: Begin: %v; Close: %v", p.Begin(), p.Close())
+		t.Logf("not Attached: Begin: %v; Close: %v", p.BeginTraffic(), p.Close())
 	} else {
 		t.Log("not Attached: ", err)
 	}
@@ -46,7 +46,7 @@ func insideAdopt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Begin(); err != nil {
+	if err := p.BeginTraffic(); err != nil {
 		t.Fatal(err)
 	}
 	f := taken(t, p)

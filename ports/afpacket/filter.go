@@ -83,8 +83,8 @@ func (f *filter) Update(prog *ebpf.Program) error {
 	return nil
 }
 
-// leave has the filter stay when the port is closed.
-func (f *filter) leave() { f.stays = true }
+// keepProgram has the filter stay when the port is closed.
+func (f *filter) keepProgram() { f.stays = true }
 
 // Close takes the program off the link, and the qdisc if it came with it.
 func (f *filter) Close() error {

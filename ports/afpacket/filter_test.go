@@ -106,7 +106,7 @@ func cleaned(t *testing.T, o Options) {
 		})
 		return told
 	}
-	p.ingress.hook.leave() // as when it is killed
+	p.ingress.hook.keepProgram() // as when it is killed
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func takeIngress(index int, o *Options) (*ingress, error) {
 type hook interface {
 	Update(*ebpf.Program) error
 	Close() error
-	leave() // the program stays when the hook is closed: another process has it
+	keepProgram() // the program stays when the hook is closed: another process has it
 }
 
 // attach uses tcx, or what there was before.
@@ -62,7 +62,7 @@ type attached struct{}
 
 func (attached) Update(*ebpf.Program) error { return nil }
 func (attached) Close() error               { return nil }
-func (attached) leave()                     {}
+func (attached) keepProgram()               {}
 
 // adoptHook is the hook of a link whose program another process has attached.
 func adoptHook(index int, o Options) (hook, error) {

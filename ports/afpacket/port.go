@@ -61,7 +61,7 @@ type Options struct {
 	// the zero value lets none.
 	Offload Programs
 	// Attached says that another process keeps the programs of the socket and of the
-	// link, and changes them. Adopt then needs no capability, and neither Begin nor Close
+	// link, and changes them. Adopt then needs no capability, and neither BeginTraffic nor Close
 	// touches a program. Open ignores it.
 	Attached bool
 
@@ -99,7 +99,7 @@ type Port struct {
 	ring     int      // linger's
 	closed   bool     // under both locks
 	rests    bool     // nothing more is received; under rx
-	programs Programs // of a port that was adopted, for Begin
+	programs Programs // of a port that was adopted, for BeginTraffic
 }
 
 // Open makes a port of an interface of the calling thread's network namespace;

@@ -70,8 +70,8 @@ func (x *tcx) put(prog *ebpf.Program) error {
 	return err
 }
 
-// leave has the program stay when the port is closed.
-func (x *tcx) leave() { x.stays = true }
+// keepProgram has the program stay when the port is closed.
+func (x *tcx) keepProgram() { x.stays = true }
 
 // Close takes the program off the link, unless another is in its place.
 func (x *tcx) Close() error {

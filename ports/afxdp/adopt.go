@@ -116,7 +116,7 @@ func closeAll(fds []int) {
 }
 
 // Adopt makes a port of an interface from another one's descriptors, which are its own
-// from then on, also after an error. Before the port moves frames, Begin has to be
+// from then on, also after an error. Before the port moves frames, BeginTraffic has to be
 // called, of this port and all others of the same memory, and then Relink.
 func (m *Memory) Adopt(o Options, fds []int) (*Port, error) {
 	m.mu.Lock()
@@ -148,7 +148,7 @@ func (m *Memory) adopt(o Options, g *given) (p *Port, err error) {
 		p = newPort(u, o.Interface, nic, g.ledger, state)
 		p.theirs, p.given = true, o.Attached
 		p.program, p.socket = &program{link: g.link, locals: g.locals}, &socket{fd: g.in, out: g.out}
-		if err = u.add(p, o); err == nil {
+		if err = u.addPort(p, o); err == nil {
 			return p, unix.Close(g.memory)
 		}
 		err = errors.Join(err, m.drop(u))
@@ -228,8 +228,8 @@ func (m *Memory) drop(u *UMEM) error {
 	return errors.Join(unix.Munmap(u.memory), unix.Close(u.fd))
 }
 
-// add has a port join the others, to begin with them.
-func (u *UMEM) add(p *Port, o Options) error {
+// addPort has a port join the others, to begin with them.
+func (u *UMEM) addPort(p *Port, o Options) error {
 	u.open.Lock()
 	defer u.open.Unlock()
 	switch f := &p.ledger.facts; {
@@ -247,7 +247,7 @@ func (u *UMEM) add(p *Port, o Options) error {
 	return nil
 }
 
-// join maps the rings and makes the program, which waits for Begin. When it fails, what
+// join maps the rings and makes the program, which waits for BeginTraffic. When it fails, what
 // was given stays the caller's.
 func (p *Port) join(o Options) error {
 	f := &p.ledger.facts
@@ -276,16 +276,16 @@ func (p *Port) join(o Options) error {
 	return nil
 }
 
-// Begin has this process move frames: the process before does not any more.
-func (p *Port) Begin() error {
-	if err := p.begin(); err != nil {
+// BeginTraffic has this process move frames: the process before does not any more.
+func (p *Port) BeginTraffic() error {
+	if err := p.beginTraffic(); err != nil {
 		return fmt.Errorf("afxdp: %s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *Port) begin() error {
-	if err := p.umem.begin(); err != nil {
+func (p *Port) beginTraffic() error {
+	if err := p.umem.freeRest(); err != nil {
 		return err
 	}
 	p.rx.Lock()
@@ -325,8 +325,8 @@ func (p *Port) Relink() error {
 	return fmt.Errorf("afxdp: %s: XDP program: %w", p.name, err)
 }
 
-// begin makes the frames free that no port has, once.
-func (u *UMEM) begin() error {
+// freeRest makes the frames free that no port has, once.
+func (u *UMEM) freeRest() error {
 	u.open.Lock()
 	defer u.open.Unlock()
 	if !u.shared {
@@ -345,9 +345,9 @@ func (u *UMEM) begin() error {
 	return nil
 }
 
-// leave closes what this process has of a port that another one has, too. The ledger
+// closeShared closes what this process has of a port that another one has, too. The ledger
 // of one that has not begun says what the others must not take.
-func (p *Port) leave() error {
+func (p *Port) closeShared() error {
 	err := errors.Join(p.program.close(), p.socket.close())
 	if p.theirs {
 		return err

@@ -78,10 +78,10 @@ func (h *house) rest() {
 	}
 }
 
-func (h *house) begin(t *testing.T) {
+func (h *house) beginTraffic(t *testing.T) {
 	t.Helper()
 	for _, p := range h.ports {
-		if err := p.Begin(); err != nil {
+		if err := p.BeginTraffic(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestAdopt(t *testing.T) {
 			if before.ports[1].Transmit(inTX) != 1 {
 				t.Fatalf("not accepted: %+v", before.ports[1].Stats())
 			}
-			after.begin(t) // the frame was not flushed
+			after.beginTraffic(t) // the frame was not flushed
 			before.close(t)
 			first := programOn(t, pods.node, "a")
 			to := &pod{port: after.ports[1], wire: pods.wires[1]}
@@ -293,7 +293,7 @@ func adoptUnderTraffic(t *testing.T, pods *twoPods, length, times int) {
 		}
 		now.ports[0].umem.Get(batch[:1]) // waits for something, and is forgotten
 		now.rest()
-		next.begin(t)
+		next.beginTraffic(t)
 		next.wantAll(t, 0)
 		now.close(t)
 		if now = next; n%10 == 0 {
@@ -332,7 +332,7 @@ func TestAdoptedAndLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.port.Rest()
-		if err := after.ports[0].Begin(); err != nil {
+		if err := after.ports[0].BeginTraffic(); err != nil {
 			t.Fatal(err)
 		}
 		before.close(t)

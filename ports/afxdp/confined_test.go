@@ -77,7 +77,7 @@ func insideAdopt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(both[i].Begin(), both[i].Relink()); err != nil {
+		if err := errors.Join(both[i].BeginTraffic(), both[i].Relink()); err != nil {
 			t.Fatal(err)
 		}
 	}

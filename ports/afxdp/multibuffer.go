@@ -42,7 +42,7 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 			p.count.CountDrop(ports.RxNoFrame, 1)
 		}
 	}
-	if c.frame != nil && !p.add(c.frame, f.Bytes()) {
+	if c.frame != nil && !p.appendBytes(c.frame, f.Bytes()) {
 		p.tear(ports.RxTooLong, !last)
 	}
 	p.spend(f)
@@ -54,9 +54,9 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 	return whole
 }
 
-// add puts bytes behind those of a frame. It returns false if the link has no frames of
+// appendBytes puts bytes behind those of a frame. It returns false if the link has no frames of
 // that length, as one with segments that a generic program sees uncut.
-func (p *Port) add(to *packet.Frame, b []byte) bool {
+func (p *Port) appendBytes(to *packet.Frame, b []byte) bool {
 	n := to.Len()
 	if n+len(b) > ports.MaxFrame(p.info.MTU) || !to.SetLen(n+len(b)) {
 		return false

@@ -27,7 +27,7 @@ func setMTU(t *testing.T, mtu int, a *nstest.Namespace, aName string, b *nstest.
 // port has given it.
 func received(p *Port, n int, more bool) unix.XDPDesc {
 	var index [1]uint32
-	p.umem.take(index[:])
+	p.umem.takeFree(index[:])
 	p.rx.held.add(index[0])
 	d := unix.XDPDesc{Addr: uint64(index[0])*FrameSize + kernelHeadroom, Len: uint32(n)}
 	for i := range n {

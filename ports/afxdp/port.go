@@ -90,7 +90,7 @@ type Port struct {
 		retryAt     time.Time
 	}
 	closed bool // under both locks
-	theirs bool // another process moves frames, until Begin; under both
+	theirs bool // another process moves frames, until BeginTraffic; under both
 	rests  bool // nothing more is received; under rx
 	given  bool // one process opens the port for another without privilege
 }
@@ -144,7 +144,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	p.forgetDonor()
 	if p.rests || p.theirs {
-		return errors.Join(p.leave(), p.link.Close())
+		return errors.Join(p.closeShared(), p.link.Close())
 	}
 	p.finish()
 	return errors.Join(p.stop(), p.ledger.close(), p.link.Close())

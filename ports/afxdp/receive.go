@@ -74,7 +74,7 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 		p.tear(ports.RxInvalid, more)
 		return nil
 	}
-	p.rx.stock.take()
+	p.rx.stock.countReceived()
 	if !more && !p.rx.multiBuffer.open {
 		return f
 	}
@@ -90,7 +90,7 @@ func (p *Port) refill() {
 		if want < portion {
 			break
 		}
-		n := p.umem.take(p.rx.scratch[:want])
+		n := p.umem.takeFree(p.rx.scratch[:want])
 		p.rx.stock.out += n
 		for _, frame := range p.rx.scratch[:n] {
 			p.rx.held.add(frame)

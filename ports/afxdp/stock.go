@@ -45,8 +45,8 @@ func (s *stock) wants(n int) int {
 	return min(n, s.level-s.out)
 }
 
-// take learns that one has been taken from the RX ring.
-func (s *stock) take() {
+// countReceived learns that one has been taken from the RX ring.
+func (s *stock) countReceived() {
 	s.out--
 	s.took++
 }

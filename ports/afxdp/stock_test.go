@@ -20,7 +20,7 @@ func (f *feed) arrive(n int) {
 // serve takes a batch, and gives the kernel what it is to have.
 func (f *feed) serve() {
 	for range min(portion, f.ring) {
-		f.take()
+		f.countReceived()
 		f.ring--
 	}
 	f.received(f.ring)

@@ -33,7 +33,7 @@ func (p *Port) transmit(part []*packet.Frame) int {
 	slots, copies := p.demand(part)
 	p.tx.unplugged = !p.closed && p.link.Down()
 	space := p.space(slots)
-	p.tx.copies = p.tx.room[:p.umem.take(p.tx.room[:copies])]
+	p.tx.copies = p.tx.room[:p.umem.takeFree(p.tx.room[:copies])]
 	sent, bytes := 0, 0
 	done := p.tx.done[:0]
 	for _, f := range part {

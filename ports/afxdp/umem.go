@@ -205,8 +205,8 @@ func (u *UMEM) checkRoom(n int) {
 	}
 }
 
-// take moves up to len(dst) free frames into dst and returns how many.
-func (u *UMEM) take(dst []uint32) int {
+// takeFree moves up to len(dst) free frames into dst and returns how many.
+func (u *UMEM) takeFree(dst []uint32) int {
 	if len(dst) == 0 {
 		return 0
 	}

@@ -23,9 +23,9 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	c.checkLen()
 	c.checkChecksums()
 	c.checkConn(m)
-	c.take()
+	c.countTaken()
 	c.at("miss")
-	c.leave()
+	c.endRun()
 	c.at("keep")
 	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return())
 	return c.Instructions
@@ -293,9 +293,9 @@ func (c *code) checkConn(m *maps) {
 	c.windows()
 }
 
-// take counts the packet and leaves word for the ingress program. The socket does
+// countTaken counts the packet and leaves word for the ingress program. The socket does
 // not get the packet.
-func (c *code) take() {
+func (c *code) countTaken() {
 	c.at("take")
 	c.add(
 		asm.LoadMem(asm.R8, asm.RFP, takenAt, asm.DWord),

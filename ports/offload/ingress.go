@@ -36,7 +36,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	)
 	c.rewrite()
 	c.at("send")
-	c.leave()
+	c.endRun()
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofOut, asm.Word),
 		asm.Mov.Imm(asm.R2, 0),
@@ -44,7 +44,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 		asm.Return(),
 	)
 	c.at("lost")
-	c.leave()
+	c.endRun()
 	c.add(
 		asm.LoadMapValue(asm.R1, m.control.FD(), 0),
 		asm.Mov.Imm(asm.R2, 1),

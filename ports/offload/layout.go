@@ -180,8 +180,8 @@ func exchange(at, with asm.Register, offset int16) asm.Instruction {
 	return i
 }
 
-// leave makes the count of runs even again. It uses R1.
-func (c *code) leave() {
+// endRun makes the count of runs even again. It uses R1.
+func (c *code) endRun() {
 	c.add(
 		asm.LoadMem(asm.R1, mem, ofRun, asm.Word),
 		asm.And.Imm(asm.R1, -2),

@@ -71,7 +71,7 @@ func (p *Port) inherit(from *[]int) error {
 			_ = closeAll(fds[i:])
 			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
 		}
-		if err = p.add(fd, at.Addr()); err != nil {
+		if err = p.addReceiver(fd, at.Addr()); err != nil {
 			_ = closeAll(fds[i+1:])
 			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
 		}

@@ -88,7 +88,7 @@ func insideAdopt(t *testing.T) {
 	if err := p.SetEgresses(here, nil); !errors.Is(err, ErrNotGiven) {
 		t.Errorf("SetEgresses opens a socket: %v", err)
 	}
-	if err := errors.Join(p.Take([]int{3 + n}), p.SetEgresses(here, nil)); err != nil {
+	if err := errors.Join(p.AddReceivers([]int{3 + n}), p.SetEgresses(here, nil)); err != nil {
 		t.Error(err)
 	}
 	wantBuffers(t, p)

@@ -70,9 +70,9 @@ func OpenReceivers(kind tunnel.Kind, here []netip.Addr) (fds []int, err error) {
 	return fds, err
 }
 
-// Take adds sockets that OpenReceivers has opened, for SetEgresses to find. They are the
+// AddReceivers adds sockets that OpenReceivers has opened, for SetEgresses to find. They are the
 // port's from then on, also after an error. An address has one: a second is closed.
-func (p *Port) Take(fds []int) error {
+func (p *Port) AddReceivers(fds []int) error {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
 	var errs []error
@@ -87,7 +87,7 @@ func (p *Port) Take(fds []int) error {
 			continue
 		}
 		join(fd, !p.config.Apart)
-		errs = append(errs, p.add(fd, at.Addr()))
+		errs = append(errs, p.addReceiver(fd, at.Addr()))
 	}
 	return errors.Join(errs...)
 }
@@ -100,7 +100,7 @@ func (p *Port) listen(a netip.Addr) error {
 	}
 	fd, err := openReceiver(&p.config, a, false)
 	if err == nil {
-		err = p.add(fd, a)
+		err = p.addReceiver(fd, a)
 	}
 	return notReceiving(p.config.Kind, a, err)
 }
@@ -113,8 +113,8 @@ func notReceiving(kind tunnel.Kind, a netip.Addr, err error) error {
 	return nil
 }
 
-// add has the port receive by a socket, which is closed after an error.
-func (p *Port) add(fd int, at netip.Addr) error {
+// addReceiver has the port receive by a socket, which is closed after an error.
+func (p *Port) addReceiver(fd int, at netip.Addr) error {
 	if err := p.watch(fd); err != nil {
 		unix.Close(fd)
 		return err

@@ -43,7 +43,7 @@ func (p *Port) fillGroup() {
 	}
 	for ; n < numReceivers; n++ {
 		fd, err := openReceiver(&p.config, p.config.Local, true)
-		if err != nil || p.add(fd, p.config.Local) != nil {
+		if err != nil || p.addReceiver(fd, p.config.Local) != nil {
 			break
 		}
 	}

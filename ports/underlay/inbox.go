@@ -90,7 +90,7 @@ func datagramsOf(n, size int) (datagrams, each int) {
 // none is left.
 func (p *Port) peek() bool {
 	for !p.in.first {
-		if p.in.left == 0 && !p.begin() {
+		if p.in.left == 0 && !p.beginMessage() {
 			return false
 		}
 		datagram := p.in.cut()
@@ -121,9 +121,9 @@ func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte,
 	return nil, 0, false
 }
 
-// begin goes on to the next message that is whole and of a known Node; false
+// beginMessage goes on to the next message that is whole and of a known Node; false
 // when none is left.
-func (p *Port) begin() bool {
+func (p *Port) beginMessage() bool {
 	peers := p.peers.Load()
 	for in := p.in; in.next < in.got; {
 		i := in.next
@@ -150,8 +150,8 @@ func (p *Port) begin() bool {
 	return false
 }
 
-// take is the datagram that peek has found; the next peek looks further.
-func (p *Port) take() []byte {
+// takeDatagram is the datagram that peek has found; the next peek looks further.
+func (p *Port) takeDatagram() []byte {
 	p.in.first = false
 	p.in.packets++
 	p.in.bytes += len(p.in.inner)

@@ -93,7 +93,7 @@ func (p *lane) tooLong(i, first, frames int, tell bool) {
 	if fragmentable(head, body) {
 		o.setParts(i, first, 2, 0)
 		if _, err := o.sent.send(p.noDF, i, i+1); err == nil {
-			o.note(frames, 1, o.datagramLen(first))
+			o.countSent(frames, 1, o.datagramLen(first))
 			return
 		}
 	}

@@ -117,8 +117,8 @@ func (o *outbox) address(i int) {
 	o.setParts(i, t.first, t.parts, size)
 }
 
-// note counts a message, or a datagram of it, as sent.
-func (o *outbox) note(frames, datagrams, bytes int) {
+// countSent counts a message, or a datagram of it, as sent.
+func (o *outbox) countSent(frames, datagrams, bytes int) {
 	o.frames += frames
 	o.datagrams += datagrams
 	o.bytes += bytes - datagrams*tunnel.HeaderLen
@@ -156,7 +156,7 @@ func (p *lane) took(i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
 	if _, silent := (*p.silent.Load())[t.to]; !silent {
-		o.note(t.frames(), t.datagrams, t.bytes-t.option)
+		o.countSent(t.frames(), t.datagrams, t.bytes-t.option)
 		return
 	}
 	p.count.countDrop(txSilent, t.datagrams)
@@ -203,7 +203,7 @@ func (p *lane) apart(fd, i int) {
 		o.setParts(i, first, 2, 0)
 		switch _, err := o.sent.send(fd, i, i+1); err {
 		case nil:
-			o.note(frames, 1, o.datagramLen(first))
+			o.countSent(frames, 1, o.datagramLen(first))
 		case unix.EMSGSIZE:
 			p.tooLong(i, first, frames, !long)
 			long = true

@@ -73,10 +73,10 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
 	outer.ID, outer.Trace = p.in.id, p.in.trace
-	first := p.take()
+	first := p.takeDatagram()
 	p.gsoMessage.Start(first)
 	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.gsoMessage.Add(p.in.inner) {
-		p.take()
+		p.takeDatagram()
 	}
 	var f *packet.Frame
 	if p.gsoMessage.Len() > 1 {

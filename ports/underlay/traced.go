@@ -49,7 +49,7 @@ func (p *lane) withoutID(fd, i int) {
 	t.bytes, t.option = t.bytes-t.option, 0
 	switch _, err := o.sent.send(fd, i, i+1); err {
 	case nil:
-		o.note(t.frames(), 1, t.bytes)
+		o.countSent(t.frames(), 1, t.bytes)
 	case unix.EMSGSIZE:
 		p.tooLong(i, t.first, t.frames(), true)
 	default:

@@ -85,7 +85,7 @@ type Config struct {
 
 	// Given says that one process opens the port for another that may open no socket.
 	// Descriptors then has the sockets to send by, too, and Adopt takes them. After Adopt,
-	// SetEgresses opens no socket: Take adds them.
+	// SetEgresses opens no socket: AddReceivers adds them.
 	Given bool
 
 	inherited *[]int // sockets that Adopt was given, until the port has them

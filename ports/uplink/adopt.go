@@ -23,7 +23,7 @@ func (p *Port) Rest() {
 }
 
 // Adopt opens the port with the descriptors of another one, which are its own from then
-// on, also after an error. Before it moves frames, Begin has to be called, and then
+// on, also after an error. Before it moves frames, BeginTraffic has to be called, and then
 // Relink.
 func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	n := afxdp.Descriptors
@@ -47,8 +47,8 @@ func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	return p, err
 }
 
-// Begin has this process move frames: the process before does not any more.
-func (p *Port) Begin() error { return p.card.Begin() }
+// BeginTraffic has this process move frames: the process before does not any more.
+func (p *Port) BeginTraffic() error { return p.card.BeginTraffic() }
 
 // Relink puts this process's program in the place of that of the process before.
 func (p *Port) Relink() error { return p.card.Relink() }

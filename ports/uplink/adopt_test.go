@@ -64,7 +64,7 @@ func TestAdopt(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.port.Rest()
-				if err := after.Begin(); err != nil {
+				if err := after.BeginTraffic(); err != nil {
 					t.Fatal(err)
 				}
 				if p.cardCame() != came {

@@ -88,7 +88,7 @@ func insideAdopt(t *testing.T) {
 	if p.port, err = Adopt(memory, p.givenConfig(kind), fds); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.port.Begin(); err != nil {
+	if err := p.port.BeginTraffic(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.port.SetEgresses(nil, nil); err != nil {

@@ -83,7 +83,7 @@ func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, 
 	case !ok:
 		n.silent.Add(1)
 		return
-	case !a.bucket.take(time.Now()):
+	case !a.bucket.takeToken(time.Now()):
 		n.limited.Add(1)
 		return
 	}
@@ -118,8 +118,8 @@ type bucket struct {
 	last        time.Time
 }
 
-// take says whether one more may pass now.
-func (b *bucket) take(now time.Time) bool {
+// takeToken says whether one more may pass now.
+func (b *bucket) takeToken(now time.Time) bool {
 	b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.rate)
 	b.last = now
 	if b.tokens < 1 {

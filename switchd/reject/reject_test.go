@@ -185,7 +185,7 @@ func TestBucket(t *testing.T) {
 	now := time.Unix(1000, 0)
 	pass := func(n int) (got int) {
 		for range n {
-			if b.take(now) {
+			if b.takeToken(now) {
 				got++
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	failed := 0
-	err := begin()
+	err := prepareMachine()
 	if err == nil {
 		failed, err = runAll()
 	}
@@ -39,8 +39,8 @@ var mounts = []struct{ kind, at string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"}, {"bpf", "/sys/fs/bpf"}, {"cgroup2", "/sys/fs/cgroup"},
 }
 
-// begin makes the machine what programs expect.
-func begin() error {
+// prepareMachine makes the machine what programs expect.
+func prepareMachine() error {
 	for _, m := range mounts {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
 			return err
