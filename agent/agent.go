@@ -177,17 +177,17 @@ func (a *Agent) start(ctx context.Context) error {
 // the Node when its side is, or where it has outlived the agent before, when the pods'
 // ports are: before, what the Node asks them would be lost.
 func (a *Agent) enter() (err error) {
-	var firstMegaflow sync.WaitGroup
-	firstMegaflow.Go(func() { a.runReconcile() })
+	var reopening sync.WaitGroup
+	reopening.Go(func() { a.runReconcile() })
 	stands := a.nodeStands()
 	if stands {
-		firstMegaflow.Wait()
+		reopening.Wait()
 		err = a.addGateway()
 	}
 	if err == nil {
 		err = a.nodeUp(stands)
 	}
-	firstMegaflow.Wait()
+	reopening.Wait()
 	if err == nil {
 		a.sweepTaps()
 		a.ready.Store(true)

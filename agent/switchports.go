@@ -119,13 +119,13 @@ func (s *switchPorts) removeAll() error {
 func (s *switchPorts) reopen(sw *door.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var firstMegaflow sync.WaitGroup
+	var reopening sync.WaitGroup
 	room := make(chan struct{}, podports.AtOnce)
 	for _, p := range s.open {
 		room <- struct{}{}
-		firstMegaflow.Go(func() { s.runReopen(sw, p); <-room })
+		reopening.Go(func() { s.runReopen(sw, p); <-room })
 	}
-	firstMegaflow.Wait()
+	reopening.Wait()
 	s.log.Info("the switch runs again", "ports", len(s.open))
 }
 

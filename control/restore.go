@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Remembering and recalling. What a Reconciler knows that does not follow from
+// Remembering and restoring. What a Reconciler knows that does not follow from
 // the objects alone is which numbers it gave them: it follows from the order in
 // which they came. An agent that is started again finds the entries of the one
 // before in the switch; were the numbers others, nearly every entry would
@@ -101,7 +101,7 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 	return nil
 }
 
-// forgetRestored frees what was recalled and nobody asked for.
+// forgetRestored frees what was restored and nobody asked for.
 func (r *Reconciler) forgetRestored() {
 	r.services.ids.FreeUnclaimed()
 	r.egresses.marks.FreeUnclaimed()

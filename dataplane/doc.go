@@ -32,7 +32,7 @@
 //
 // The switch: switch.go has ports, changes of the pipeline, and upkeep. Package program
 // compiles entries into the program that packets walk. A bundle makes another program,
-// and one atomic store publishes it. sums.go and dump.go show what was counted, in the
+// and one atomic store publishes it. packetcounters.go and dump.go show what was counted, in the
 // types of package telemetry.
 //
 // Workers and their threads:

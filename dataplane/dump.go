@@ -175,12 +175,12 @@ func (s *Switch) Ports() []telemetry.PortStats {
 	return all
 }
 
-// Specimen is the last packet that a port dropped for a reason in its own words, if
+// DropSample is the last packet that a port dropped for a reason in its own words, if
 // the port keeps any.
-func (s *Switch) Specimen(no uint32, reason string) (x ports.Specimen) {
+func (s *Switch) DropSample(no uint32, reason string) (x ports.DropSample) {
 	if p := s.ports.Load().byNumber[no]; p != nil {
 		if c, ok := p.port.(ports.Collector); ok {
-			x = c.Specimen(reason)
+			x = c.DropSample(reason)
 		}
 	}
 	return x

@@ -38,7 +38,7 @@ func TestFirstMegaflows(t *testing.T) {
 			}
 		}
 	}); n != 100 {
-		t.Errorf("%d packets were openings, want 100", n)
+		t.Errorf("%d packets met first-packet megaflows, want 100", n)
 	}
 	if st := r.conntrack.Stats(); st.Entries != 105 || st.Created != 105 {
 		t.Errorf("conntrack has %+v", st)
@@ -73,7 +73,7 @@ func TestFirstMegaflowsOfRefused(t *testing.T) {
 		t.Errorf("drops are %v", r.drops())
 	}
 	if n := r.sw.Cache().Events[telemetry.CacheFirst]; n < 150 {
-		t.Errorf("%d packets were openings", n)
+		t.Errorf("%d packets met first-packet megaflows", n)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestNoFirstMegaflows(t *testing.T) {
 			}
 			w.compare()
 			if n := w.rigs[0].sw.Cache().Events[telemetry.CacheFirst]; n != 0 {
-				t.Errorf("%d packets were openings", n)
+				t.Errorf("%d packets met first-packet megaflows", n)
 			}
 		})
 	}
@@ -149,7 +149,7 @@ func TestFirstMegaflowsEndWithLearnedEntries(t *testing.T) {
 				r.wantPorts(r.first(1000+100*round+n, 53), 3)
 			}
 		}); n < 10 {
-			t.Errorf("%d packets were openings", n)
+			t.Errorf("%d packets met first-packet megaflows", n)
 		}
 		r.send(learn)
 		for n := range 20 {

@@ -75,7 +75,7 @@ func TestFirstMegaflowsOfServices(t *testing.T) {
 			ends := map[string]bool{}
 			for range 40 {
 				if !b.next(text, nil) {
-					t.Error("no opening")
+					t.Error("no first-packet megaflow")
 				}
 				for _, o := range b.seen[max(0, len(b.seen)-1):] {
 					l := packet.ParseLayers(o.frame)
@@ -108,7 +108,7 @@ func TestFirstMegaflowsOfAnyPort(t *testing.T) {
 		}
 	}
 	if opened == 0 {
-		t.Error("no opening")
+		t.Error("no first-packet megaflow")
 	}
 }
 

@@ -92,12 +92,12 @@ func (b *beginner) learn(text string, change func(*offer)) {
 			return
 		}
 	}
-	b.Fatalf("%s: no opening", text)
+	b.Fatalf("%s: no first-packet megaflow", text)
 }
 
 // TestFirstMegaflowsOfAllKinds: a first packet that is a first-packet megaflow, of each kind of end,
 // verdict and header, is treated as by a switch that remembers nothing: frames,
-// counters, specimens and connections.
+// counters, samples and connections.
 func TestFirstMegaflowsOfAllKinds(t *testing.T) {
 	partial := func(o *offer) { leaveChecksum(o, packet.ProtoUDP, 6) }
 	for name, text := range map[string]string{
@@ -120,7 +120,7 @@ func TestFirstMegaflowsOfAllKinds(t *testing.T) {
 			b.learn(text, nil)
 			for range 5 {
 				if !b.next(text, nil) {
-					t.Error("no opening")
+					t.Error("no first-packet megaflow")
 				}
 			}
 			for _, x := range b.seen { // what came, again, and answers to it
@@ -259,7 +259,7 @@ func TestFirstMegaflowsAndShield(t *testing.T) {
 		r.conntrack.Shield([]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1100")}, math.MaxInt64)
 	})
 	if b.one(fmt.Sprintf(firstTCP+"+ack", 1100), nil) {
-		t.Error("the endpoint's segment was an opening")
+		t.Error("the endpoint's segment met a first-packet megaflow")
 	}
 	if !b.next(firstTCP+"+ack", nil) {
 		t.Error("another port's segment was none")
@@ -273,7 +273,7 @@ func TestFirstMegaflowsAndLiveTraces(t *testing.T) {
 	b.learn(firstUDP, nil)
 	l := b.rigs[0].arm(dataplane.LiveRequest{Match: wantAll})
 	if b.next(firstUDP, nil) {
-		t.Error("the packet was an opening")
+		t.Error("the packet met a first-packet megaflow")
 	}
 	if all := taken(t, l); len(all) != 1 || len(all[0].Steps) < 5 {
 		t.Errorf("%d walks were told", len(all))
@@ -293,7 +293,7 @@ func TestFirstMegaflowsGetOffloads(t *testing.T) {
 	}
 	taken := false
 	if n := r.counted(telemetry.CacheFirst, func() { taken = r.talk(2000, 8) }); n != 1 || !taken {
-		t.Errorf("%d openings; taken: %v, %+v", n, taken, r.sw.OffloadStats())
+		t.Errorf("%d first-packet megaflows; taken: %v, %+v", n, taken, r.sw.OffloadStats())
 	}
 }
 
@@ -320,7 +320,7 @@ func TestFirstMegaflowsOfMasks(t *testing.T) {
 	}
 	for dst, opened := range known {
 		if !opened {
-			t.Errorf("a packet to port %d was no opening", dst)
+			t.Errorf("a packet to port %d met no first-packet megaflow", dst)
 		}
 	}
 	for _, dst := range []int{512, 300, 513, 443, 0x3501, 81, 257} {

@@ -83,7 +83,7 @@ func TestFlowLabels(t *testing.T) {
 			}
 			for range 6 {
 				if !b.next(firstV6, next()) {
-					t.Error("a first packet was no opening")
+					t.Error("a first packet met no first-packet megaflow")
 				}
 			}
 			for n := range uint32(4) {

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/internal/walktest"
 )
 
-// knownFlows has a course for each thing that workers share: learned addresses and
+// knownFlows has a flow for each thing that workers share: learned addresses and
 // entries, a meter, groups, copies, connections, with a walk and from the cache.
 const knownFlows = `
 	table=0,priority=9,udp,tp_src=1000 actions=NORMAL
@@ -29,7 +29,7 @@ const knownFlows = `
 	table=4,priority=5,reg1=7 actions=output:3`
 
 // TestKnownPacketsMeetNoLock holds the switch's locks while packets pass of which all
-// is known: of each course as many leave as before. A packet that has something new to
+// is known: of each flow as many leave as before. A packet that has something new to
 // write waits.
 func TestKnownPacketsMeetNoLock(t *testing.T) {
 	r := newRigOf(t, sourcesOf(knownFlows, "group_id=1,type=select,bucket=actions=output:2,bucket=actions=output:3",

@@ -20,19 +20,19 @@ import (
 //	GET    /v1/flows                  ?table=N&format=json
 //	GET    /v1/groups, /v1/meters     ?format=json
 //	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
-//	GET    /v1/sums                   ?running=1
+//	GET    /v1/counters               ?running=1
 //	GET    /v1/answers                AnswerCounters
-//	GET    /v1/lost                   ?since=N; DropsAnswer
+//	GET    /v1/drops                  ?since=N; DropsAnswer
 //	POST   /v1/bundle                 text (bundle.go)
 //	POST   /v1/relearn                entries that packets learned
-//	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives sums
+//	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives counters
 //	GET    /v1/ports                  all ports with their counters
 //	PUT    /v1/ports/N                PortSpec: opens a port
 //	POST   /v1/ports/N/give           a port with its descriptors, after an upgrade (give.go)
 //	POST   /v1/offload/programs       programs for a packet socket that is given, after an upgrade
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
-//	GET    /v1/ports/N/specimen       ?reason=TEXT: the last packet that it dropped for it
+//	GET    /v1/ports/N/sample         ?reason=TEXT: the last packet that it dropped for it
 //	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
 //	POST   /v1/tunnel/egresses/give   the same, with receiving sockets, after an upgrade
 //	GET    /v1/tunnel/path-mtu        ?node=ADDRESS
@@ -153,7 +153,7 @@ type ClassesAnswer struct {
 
 // ClassCountersAnswer is sums by class, and the learned entries, which have no class yet.
 type ClassCountersAnswer struct {
-	Counters []dataplane.ClassSum  `json:"sums"`
+	Counters []dataplane.ClassSum  `json:"counters"`
 	Learned  []telemetry.FlowStats `json:"learned"`
 }
 
@@ -171,8 +171,8 @@ type Event struct {
 	// Antrail-Controller.
 	Token    string              `json:"token,omitempty"`
 	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
-	// DroppedPackets is how many events this controller has missed because it did not read.
-	Missed uint64 `json:"lost,omitempty"`
+	// Missed is how many events this controller has missed because it did not read.
+	Missed uint64 `json:"missed,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
 }

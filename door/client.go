@@ -314,9 +314,9 @@ func (c *Client) Ports() []telemetry.PortStats {
 	return get[[]telemetry.PortStats](c, "/v1/ports", nil)
 }
 
-// Specimen is the last packet that a port dropped for a reason.
-func (c *Client) Specimen(no uint32, reason string) ports.Specimen {
-	return get[ports.Specimen](c, portPath(no)+"/specimen", url.Values{"reason": {reason}})
+// DropSample is the last packet that a port dropped for a reason.
+func (c *Client) DropSample(no uint32, reason string) ports.DropSample {
+	return get[ports.DropSample](c, portPath(no)+"/sample", url.Values{"reason": {reason}})
 }
 
 func portPath(no uint32) string { return fmt.Sprint("/v1/ports/", no) }
@@ -368,7 +368,7 @@ func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
 // DropsSince are dropped packets.
 func (c *Client) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
 	before := c.Failures()
-	a := get[DropsAnswer](c, "/v1/lost", url.Values{"since": {fmt.Sprint(no)}})
+	a := get[DropsAnswer](c, "/v1/drops", url.Values{"since": {fmt.Sprint(no)}})
 	if c.Failures() != before {
 		return nil, no, 0
 	}

@@ -19,13 +19,13 @@ import (
 
 // PacketCounters are what became of all packets.
 func (c *Client) PacketCounters() *telemetry.SwitchPacketCounters {
-	s := get[telemetry.SwitchPacketCounters](c, "/v1/sums", nil)
+	s := get[telemetry.SwitchPacketCounters](c, "/v1/counters", nil)
 	return &s
 }
 
 // RunningPacketCounters are the same without stopping a worker.
 func (c *Client) RunningPacketCounters() *telemetry.SwitchPacketCounters {
-	s := get[telemetry.SwitchPacketCounters](c, "/v1/sums", url.Values{"running": {"1"}})
+	s := get[telemetry.SwitchPacketCounters](c, "/v1/counters", url.Values{"running": {"1"}})
 	return &s
 }
 

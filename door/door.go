@@ -86,8 +86,8 @@ type ClassCounters interface {
 // Ports are the ports of a switch that are there already.
 type Ports interface {
 	Ports() []telemetry.PortStats
-	// Specimen is the last packet that a port dropped for a reason of its own.
-	Specimen(no uint32, reason string) ports.Specimen
+	// DropSample is the last packet that a port dropped for a reason of its own.
+	DropSample(no uint32, reason string) ports.DropSample
 	// SecurePort says what a port may send from now on.
 	SecurePort(no uint32, security l2.PortSecurity) error
 	// RemovePort closes a port. The error is for a number that no port has.

@@ -20,8 +20,8 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// FirstMegaflow opens the ports of a switch, and tells its tunnel who is who.
-type FirstMegaflow interface {
+// PortOpener opens the ports of a switch, and tells its tunnel who is who.
+type PortOpener interface {
 	// OpenPort opens a port, or keeps the one that was opened alike. The error is
 	// ErrConfined if the switch may not open it.
 	OpenPort(*PortSpec) error
@@ -50,7 +50,7 @@ type FirstMegaflow interface {
 // Server answers for a switch. Any goroutine may use it.
 type Server struct {
 	sw      Switch
-	open    FirstMegaflow
+	open    PortOpener
 	clock   func() int64
 	release string
 	// Settings and PauseNS are SwitchInfo's. They are set before the first request.
@@ -68,7 +68,7 @@ type Server struct {
 
 // NewServer makes a server for a switch whose clock this is. release is the version of the
 // program.
-func NewServer(sw Switch, open FirstMegaflow, clock func() int64, release string) *Server {
+func NewServer(sw Switch, open PortOpener, clock func() int64, release string) *Server {
 	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}}}
 }
 
@@ -208,14 +208,14 @@ func dump[T any](w http.ResponseWriter, r *http.Request, all []T, line func(*byt
 }
 
 func (s *Server) addPackets(mux *http.ServeMux) {
-	answer(mux, "GET /v1/sums", func(r *http.Request) (any, error) {
+	answer(mux, "GET /v1/counters", func(r *http.Request) (any, error) {
 		if r.URL.Query().Get("running") == "1" {
 			return s.sw.RunningPacketCounters(), nil
 		}
 		return s.sw.PacketCounters(), nil
 	})
 	answer(mux, "GET /v1/answers", func(*http.Request) (any, error) { return s.sw.Answers(), nil })
-	answer(mux, "GET /v1/lost", func(r *http.Request) (any, error) {
+	answer(mux, "GET /v1/drops", func(r *http.Request) (any, error) {
 		since, err := strconv.ParseUint(cmp.Or(r.URL.Query().Get("since"), "0"), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("since: %w", err)
@@ -249,13 +249,13 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 func (s *Server) addPorts(mux *http.ServeMux) {
 	answer(mux, "GET /v1/ports", func(*http.Request) (any, error) { return s.sw.Ports(), nil })
 	answer(mux, "GET /v1/fdb", func(*http.Request) (any, error) { return s.sw.LearnedMACs(), nil })
-	answer(mux, "GET /v1/ports/{no}/specimen", func(r *http.Request) (any, error) {
+	answer(mux, "GET /v1/ports/{no}/sample", func(r *http.Request) (any, error) {
 		no, err := portNo(r)
-		return s.sw.Specimen(no, r.URL.Query().Get("reason")), err
+		return s.sw.DropSample(no, r.URL.Query().Get("reason")), err
 	})
 	s.change(mux, "PUT /v1/ports/{no}", func(r *http.Request) (any, error) {
 		var p PortSpec
-		err := s.firstMegaflow(r, &p)
+		err := s.readPortRequest(r, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -300,7 +300,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
 	s.change(mux, path, func(r *http.Request) (any, error) {
 		var v T
-		err := s.firstMegaflow(r, &v)
+		err := s.readPortRequest(r, &v)
 		if err == nil {
 			err = to(&v)
 		}
@@ -311,8 +311,8 @@ func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) 
 // errNoPorts is why a switch opens no port.
 var errNoPorts = errors.New("this switch opens no ports")
 
-// firstMegaflow reads a request of those that need Opening.
-func (s *Server) firstMegaflow(r *http.Request, v any) error {
+// readPortRequest reads a request of those that need a PortOpener.
+func (s *Server) readPortRequest(r *http.Request, v any) error {
 	if s.open == nil {
 		return errNoPorts
 	}

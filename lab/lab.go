@@ -30,7 +30,7 @@
 //	agents.go, process.go     the Nodes' agents; processes that end for sure
 //	switches.go               switches in processes of their own
 //	exec.go, status.go        a command inside; how all are
-//	sums.go                   what became of a Node's packets
+//	counted.go                what became of a Node's packets
 package lab
 
 import (

@@ -16,7 +16,7 @@ type Counters struct {
 	txPackets, txBytes atomic.Uint64
 	joined, split      atomic.Uint64
 	dropped            [reasons]atomic.Uint64
-	Specimens          // of what was not sent
+	DropSamples        // of what was not sent
 }
 
 // Received counts a batch handed out by Receive.
@@ -46,7 +46,7 @@ func (c *Counters) CountDrop(r Reason, n int) {
 }
 
 // DropFrames counts frames that are not sent for a reason, and keeps the last one as its
-// specimen; None is ignored.
+// sample; None is ignored.
 func (c *Counters) DropFrames(r Reason, frames ...*packet.Frame) {
 	if r == None || len(frames) == 0 {
 		return

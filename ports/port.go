@@ -11,7 +11,7 @@
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words
 //	offload.go              connections that the kernel forwards
 //	link.go, ethtool.go       whether a link is there and up; its offloads and queues
-//	specimen.go               the last packet that was dropped, by reason
+//	dropsample.go               the last packet that was dropped, by reason
 //	release.go                what this kernel can do
 package ports
 
@@ -91,7 +91,7 @@ type Stats struct {
 	// the switch in one frame with others. TxSplit of those sent are segments beyond the
 	// first of a frame of the switch.
 	RxJoined uint64 `json:"rxJoined,omitzero"`
-	TxSplit  uint64 `json:"txParted,omitzero"`
+	TxSplit  uint64 `json:"txSplit,omitzero"`
 	// Reasons counts every drop and error by its reason, in the driver's words. Examples
 	// are "tx ring full", "no free frame" and "outer source is not a known Node".
 	Reasons map[string]uint64 `json:"reasons,omitzero"`

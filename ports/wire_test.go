@@ -12,6 +12,6 @@ func TestValuesCross(t *testing.T) {
 	for range 300 {
 		wiretest.Same(t, wiretest.Value[Info](f))
 		wiretest.Same(t, wiretest.Value[Stats](f))
-		wiretest.Same(t, wiretest.Value[Specimen](f))
+		wiretest.Same(t, wiretest.Value[DropSample](f))
 	}
 }

@@ -22,7 +22,7 @@ import (
 // them. The controller attaches the programs of packet sockets and AF_XDP sockets; the
 // switch never touches them.
 
-// GivePort implements door.Opening. A port of the same number is closed first.
+// GivePort implements door.PortOpener. A port of the same number is closed first.
 func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 	return &as
 }
 
-// Programs implements door.Opening.
+// Programs implements door.PortOpener.
 func (s *PortSet) Programs() []int {
 	if p := s.open.Offload.Programs(); p.Filter != nil {
 		return []int{p.Filter.FD(), p.Ingress.FD()}
@@ -177,7 +177,7 @@ func (g *Giver) cards(o *Opener) error {
 	return err
 }
 
-// Cards implements door.Opening.
+// Cards implements door.PortOpener.
 func (s *PortSet) Cards() door.Cards {
 	c := &s.open.Cards
 	return door.Cards{ZeroCopy: c.Mode == afxdp.ZeroCopy, BusyPollNS: int64(c.BusyPoll.Time), BusyPollBudget: c.BusyPoll.Budget}
@@ -228,7 +228,7 @@ func TakeBack(link, driver, owner string) error {
 	return nil
 }
 
-// GiveEgresses implements door.Opening. The sockets are closed if there is no tunnel.
+// GiveEgresses implements door.PortOpener. The sockets are closed if there is no tunnel.
 func (s *PortSet) GiveEgresses(e *door.TunnelEgresses, fds []int) error {
 	t := s.Tunnel()
 	if t == nil {

@@ -32,7 +32,7 @@ type PortSet struct {
 	moved   chan struct{}
 }
 
-var _ door.FirstMegaflow = (*PortSet)(nil)
+var _ door.PortOpener = (*PortSet)(nil)
 
 // NewPortSet is an empty set of a switch.
 func NewPortSet(sw *Switch, open *Opener) *PortSet {
@@ -42,10 +42,10 @@ func NewPortSet(sw *Switch, open *Opener) *PortSet {
 // Confine has the set open no port by name. It is called before the first port.
 func (s *PortSet) Confine() { s.confined = true }
 
-// Confined implements door.Opening.
+// Confined implements door.PortOpener.
 func (s *PortSet) Confined() bool { return s.confined }
 
-// OpenPort implements door.Opening. A port that is there and was opened alike stays, with
+// OpenPort implements door.PortOpener. A port that is there and was opened alike stays, with
 // the security of the new spec. Another port of the same number is closed first.
 func (s *PortSet) OpenPort(p *door.PortSpec) error {
 	s.mu.Lock()
@@ -265,7 +265,7 @@ func (s *PortSet) withTunnel(f func(Tunnel) error) error {
 	return f(t)
 }
 
-// SetTunnelPeers implements door.Opening, as the methods below do.
+// SetTunnelPeers implements door.PortOpener, as the methods below do.
 func (s *PortSet) SetTunnelPeers(all []door.TunnelPeer) error {
 	return s.withTunnel(func(t Tunnel) error { t.SetPeers(underlayPeers(all)); return nil })
 }

@@ -94,7 +94,7 @@ type Step struct {
 	Tunnel   *Tunnel  `json:"tunnel,omitempty"`
 	Mark     uint32   `json:"mark,omitempty"`
 	Marks    []string `json:"marks,omitempty"` // Mark in words
-	Dropped  bool     `json:"lost,omitempty"`
+	Dropped  bool     `json:"dropped,omitempty"`
 	Note     string   `json:"note,omitempty"`   // who gets a packet-in
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Sentence string   `json:"sentence,omitempty"`

@@ -17,7 +17,7 @@
 //	cache.go, offload.go         the exact-match cache; packets that the kernel forwards
 //	objects.go, object.go        the objects behind the entries; one of them as YAML
 //	explaindump.go               dumps with the objects behind each line
-//	map.go, counters.go, sums.go the pipeline as a map; counters at one moment; sums that agree
+//	map.go, counters.go, packetcounters.go the pipeline as a map; counters at one moment; sums that agree
 //	answertrace.go               one made-up packet, explain, why
 //	tracelive.go, tracearm.go    packets as they pass; which ones
 //	lostfollow.go                the last dropped packets, and dropped packets as they come

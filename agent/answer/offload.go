@@ -32,7 +32,7 @@ func (p *Answers) offloadValues() (all []cacheValue) {
 	add("room", st.Room, "Walks that the kernel has room for.")
 	add("packets", st.Packets, "Packets that passed in the kernel.")
 	add("bytes", st.Bytes, "Bytes of the same packets.")
-	add("lost", st.Dropped, "Packets that the kernel was to forward and could not change.")
+	add("dropped", st.Dropped, "Packets that the kernel was to forward and could not change.")
 	for i, n := range st.Events {
 		e := telemetry.OffloadEvent(i)
 		add(e.String(), n, e.Sentence())

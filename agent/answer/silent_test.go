@@ -99,6 +99,6 @@ func (p *lossyPort) Stats() ports.Stats {
 	return s
 }
 
-func (p *lossyPort) Specimen(reason string) ports.Specimen {
-	return ports.Specimen{Source: p.node, Length: len(p.head), Head: p.head}
+func (p *lossyPort) DropSample(reason string) ports.DropSample {
+	return ports.DropSample{Source: p.node, Length: len(p.head), Head: p.head}
 }

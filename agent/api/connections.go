@@ -40,7 +40,7 @@ type ConnectionObjects struct {
 	Service string `json:"service,omitempty"` // that was asked for
 	// DecidedBy are the rules that allowed it when it began, by direction; Gone those
 	// whose rule has been removed.
-	DecidedBy map[string]OriginText `json:"judged,omitempty"`
+	DecidedBy map[string]OriginText `json:"decidedBy,omitempty"`
 	Gone      map[string]uint32     `json:"gone,omitempty"`
 }
 

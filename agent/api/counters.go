@@ -40,5 +40,5 @@ type PortPacketCounters struct {
 	// Joined is packets beyond the first that came in one frame from the wire of a
 	// tunnel, Parted those that frames were cut into for it.
 	Joined uint64 `json:"joined,omitempty"`
-	Split  uint64 `json:"parted,omitempty"`
+	Split  uint64 `json:"split,omitempty"`
 }

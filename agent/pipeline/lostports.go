@@ -47,7 +47,7 @@ func portDrop(p *Pipeline, names *Walker, s *telemetry.PortStats, reason string,
 	why := portLoss(reason)
 	r := api.DroppedPacket{Time: now, Packets: n, Port: names.port(p.Switch.Names(), s.No), Reason: why.Name, Meaning: why.Meaning, Leaving: isSent(reason)}
 	r.Port.Name = cmp.Or(r.Port.Name, s.Name)
-	if x := p.Switch.Specimen(s.No, reason); x.Length > 0 {
+	if x := p.Switch.DropSample(s.No, reason); x.Length > 0 {
 		r.Length, r.Frame = x.Length, x.Head
 		if r.Leaving {
 			r.Tunnel, r.Packet = tunnelOf(&packet.Tunnel{Dst: x.Source}), trace.Summary(wholeOf(x.Head, x.Length))

@@ -55,7 +55,7 @@ func portLoss(text string) LossReason {
 		}
 		return '_'
 	}, text)
-	return LossReason{"port_" + name, "A port lost it: " + text + "."}
+	return LossReason{"port_" + name, "A port dropped it: " + text + "."}
 }
 
 // ReasonNames are the names of all reasons.

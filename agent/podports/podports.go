@@ -262,13 +262,13 @@ func (p *Ports) addAll(missing []config.Port) {
 		p.addPort(missing[0])
 		return
 	}
-	var firstMegaflow sync.WaitGroup
+	var adding sync.WaitGroup
 	room := make(chan struct{}, AtOnce)
 	for _, w := range missing {
 		room <- struct{}{}
-		firstMegaflow.Go(func() { p.runAdd(w, room) })
+		adding.Go(func() { p.runAdd(w, room) })
 	}
-	firstMegaflow.Wait()
+	adding.Wait()
 }
 
 // runAdd opens one of several ports, and makes room for the next.

@@ -21,7 +21,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// TestCNITool: a runtime's whole course by cnitool, through a real agent: two Pods
+// TestCNITool: a runtime's whole sequence by cnitool, through a real agent: two Pods
 // get interfaces of both families and reach each other and the Node; CHECK,
 // STATUS; ADD and DEL twice; nothing is left.
 func TestCNITool(t *testing.T) {

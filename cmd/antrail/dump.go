@@ -85,7 +85,7 @@ table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so 
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
 		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports [PORT]", "Print ports and their counters",
-		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why,\nand what it lost for which reason.", "/ports", upTo("PORT"),
+		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why,\nand what it dropped for which reason.", "/ports", upTo("PORT"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -95,7 +95,7 @@ table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so 
 		"Print every worker: its ports, the part of its time that packets took in the last seconds, what it moved,\nhow long it worked, spun and slept, how long it kept the machine's idle processors awake (because pods talked, or beside a garbage collection),\nand how soon it ran when it was called in its sleep, as a histogram\n(32us: 4 is four times less than 32 microseconds and not less than 16).", "/workers", noArgs, nil},
 	{"dump-tables", "Print tables and their counters",
 		"Print every table: how many entries it has, static and learned, how many different masks they have, the packets\nlooked up, matched and dropped, how long a lookup takes and what its entry does until the next one, ct() and groups\nincluded (means of the walks that are timed, one in 1021),\nand the shape that its lookup took: empty; single, one entry beside a table-miss; exact, one mask, with its fields;\nprefix, masks that differ in the length of one; subtables, several masks; conjunction, subtables whose clauses are joined.", "/tables", noArgs, nil},
-	{"dump-drops", "Print lost packets by table and reason",
+	{"dump-drops", "Print dropped packets by table and reason",
 		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", noArgs, nil},
 	{"dump-conntrack", "Print connections, as ovs-appctl dpctl/dump-conntrack does",
 		"Print the tracked connections, or those that all filters take.", "/conntrack", noArgs,

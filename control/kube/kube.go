@@ -18,7 +18,7 @@
 //	report.go        how the Node's policies stand is told in its AntreaAgentInfo
 //	election.go      one agent of the cluster sums up what all tell
 //	reportstore.go   what it has of the others
-//	sums.go          and writes the status of policies
+//	policystatuswriter.go          and writes the status of policies
 //	policystatus.go  which is this
 //
 // An object is decoded when it arrives, and nothing else of it is kept: there is

@@ -26,7 +26,7 @@ import (
 
 // A Node's report: its AntreaAgentInfo, with the fields that Antrea gives it, and in two
 // annotations how far the policies of its Pods have come. One agent of the cluster reads
-// all of them and sums up (sums.go).
+// all of them and sums up (policystatuswriter.go).
 //
 // A report is written once a minute, which says that the agent is alive, and when
 // policies have come further, but not more often than every five seconds.

@@ -10,7 +10,7 @@
 //	cacheevents.go   what the flow cache counts
 //	offloadevents.go what the offload counts
 //	stats.go         counters of entries, groups, meters, tables, ports and workers
-//	sumsof.go        what became of all packets, and whether that adds up
+//	packetcounters.go what became of all packets, and whether that adds up
 //	statsjson.go     counters as JSON
 //	flowjson.go      entries with their counters as JSON, without reflection
 package telemetry

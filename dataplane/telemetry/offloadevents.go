@@ -44,7 +44,7 @@ type OffloadStats struct {
 	// Packets and Bytes have taken one, Dropped packets did and could not be changed.
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
-	Dropped uint64 `json:"lost"`
+	Dropped uint64 `json:"dropped"`
 	// Events is counts by OffloadEvent.
 	Events [NumOffloadEvents]uint64 `json:"events"`
 }

@@ -16,7 +16,7 @@ const SnapLen = 9216
 type LiveCounts struct {
 	Matched uint64 `json:"matched"` // packets
 	Told    uint64 `json:"told"`    // walks that were put into the ring
-	Missed  uint64 `json:"lost"`    // packets that were not watched, because the ring was full
+	Missed  uint64 `json:"missed"`  // packets that were not watched, because the ring was full
 }
 
 // Arrival is what a real packet came with.
@@ -111,8 +111,8 @@ type Step struct {
 	Tunnel packet.Tunnel `json:"tunnel,omitzero"`
 	Mark   uint32        `json:"mark,omitzero"`
 	Reason DropReason    `json:"reason,omitzero"`
-	// DroppedPackets says that no frame was left for the output after all.
-	Dropped bool `json:"lost,omitzero"`
+	// Dropped says that no frame was left for the output after all.
+	Dropped bool `json:"dropped,omitzero"`
 	// At is when the step began, in nanoseconds of the switch's clock; 0 when the
 	// packet is made up.
 	At int64 `json:"atNS,omitzero"`

@@ -7,7 +7,7 @@
 //	tcp.go, ping.go, datagram.go, service.go, policy.go, spoof.go, nd.go, tunnel.go   the checks
 //	outside.go, taps.go   the checks of what only examples/web-app has
 //	ipv6.go     the list of checks over IPv6
-//	sums.go     what became of all packets, at the end
+//	accounted.go what became of all packets, at the end
 //
 // Nothing is faked and no program is called: a pod's socket is a socket that
 // this process opened on a thread inside the pod's namespace.

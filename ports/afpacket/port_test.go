@@ -217,8 +217,8 @@ func linkGoes(t *testing.T, o Options) {
 	if s := p.Stats(); s.Reasons[ports.TxLinkDown.String()] != 2 || s.RxErrors != 0 {
 		t.Errorf("link gone: %+v", s)
 	}
-	if x := p.Specimen(ports.TxLinkDown.String()); x.Length != len(packettest.UDP4(packettest.Options{})) {
-		t.Errorf("the specimen has %d bytes", x.Length)
+	if x := p.DropSample(ports.TxLinkDown.String()); x.Length != len(packettest.UDP4(packettest.Options{})) {
+		t.Errorf("the sample has %d bytes", x.Length)
 	}
 }
 
@@ -238,8 +238,8 @@ func TestPodsEndDown(t *testing.T) {
 	if n := send(); n != 0 || p.Stats().Reasons[ports.TxLinkDown.String()] != 1 {
 		t.Errorf("%d sent: %+v", n, p.Stats())
 	}
-	if x := p.Specimen(ports.TxLinkDown.String()); !bytes.Equal(x.Head, packettest.UDP4(packettest.Options{})) {
-		t.Errorf("the specimen is %x", x.Head)
+	if x := p.DropSample(ports.TxLinkDown.String()); !bytes.Equal(x.Head, packettest.UDP4(packettest.Options{})) {
+		t.Errorf("the sample is %x", x.Head)
 	}
 	pod.SetUp(t, "eth0")
 	nstest.Until(t, "it sends again, though nobody asks for its link", func() bool { return send() == 1 })

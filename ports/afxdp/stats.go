@@ -19,8 +19,8 @@ func (p *Port) Stats() ports.Stats {
 	return s
 }
 
-// Specimen is the last frame that was not sent for a reason.
-func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+// DropSample is the last frame that was not sent for a reason.
+func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
 func (p *Port) kernelStats() unix.XDPStatistics {
 	p.tx.Lock()

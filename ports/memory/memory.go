@@ -170,8 +170,8 @@ func (p *Port) Info() ports.Info {
 // Stats counts since New.
 func (p *Port) Stats() ports.Stats { return p.count.Stats() }
 
-// Specimen is the last frame that was not sent for a reason.
-func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+// DropSample is the last frame that was not sent for a reason.
+func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
 // Close releases what was injected and not received. What was transmitted
 // waits for Collect, or for the other port of a pair.

@@ -203,9 +203,9 @@ func (r *Rig) refused(t *testing.T, batch []*packet.Frame, why ports.Reason) {
 	if s.Reasons[why.String()] == before.Reasons[why.String()] {
 		t.Errorf("no frame counted as %q: %+v", why, s)
 	}
-	x := r.Port.(ports.Collector).Specimen(why.String())
-	if x.Length != len(last) || !bytes.Equal(x.Head, last[:min(len(last), ports.SpecimenLen)]) {
-		t.Errorf("%s: the specimen has %d bytes, %x, want %d, %x", why, x.Length, x.Head, len(last), last)
+	x := r.Port.(ports.Collector).DropSample(why.String())
+	if x.Length != len(last) || !bytes.Equal(x.Head, last[:min(len(last), ports.DropSampleLen)]) {
+		t.Errorf("%s: the sample has %d bytes, %x, want %d, %x", why, x.Length, x.Head, len(last), last)
 	}
 	if got := droppedSum(s); got != s.TxDropped+s.TxErrors+s.RxDropped+s.RxErrors {
 		t.Errorf("the reasons sum up to %d: %+v", got, s)

@@ -260,8 +260,8 @@ func (p *Port) Stats() ports.Stats {
 	return s
 }
 
-// Specimen is the last frame that was not sent for a reason.
-func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+// DropSample is the last frame that was not sent for a reason.
+func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
 // queueDrops is the device's own counter: what the host transmits we receive.
 func (p *Port) queueDrops() uint64 {

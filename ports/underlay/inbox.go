@@ -133,7 +133,7 @@ func (p *Port) beginMessage() bool {
 		src := in.source(i)
 		from, known := peers.sender(src)
 		if !known {
-			p.count.refuseSource(src, in.room[i].Buffer()[:min(n, ports.SpecimenLen)], n, datagrams)
+			p.count.refuseSource(src, in.room[i].Buffer()[:min(n, ports.DropSampleLen)], n, datagrams)
 			continue
 		}
 		if truncated {

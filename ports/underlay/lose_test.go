@@ -37,8 +37,8 @@ func TestKernelTakesNoFrame(t *testing.T) {
 				t.Fatalf("%+v, want %q", p.Stats(), why)
 			}
 		}
-		x := p.Specimen(why.String())
-		if x.Source != to || x.Length != len(frame) || !bytes.Equal(x.Head, frame[:ports.SpecimenLen]) {
+		x := p.DropSample(why.String())
+		if x.Source != to || x.Length != len(frame) || !bytes.Equal(x.Head, frame[:ports.DropSampleLen]) {
 			t.Errorf("%v: %d bytes to %v: %x", why, x.Length, x.Source, x.Head)
 		}
 	}

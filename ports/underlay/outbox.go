@@ -169,7 +169,7 @@ func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
 	head = head[tunnel.HeaderLen+t.option:]
-	var inner [ports.SpecimenLen]byte
+	var inner [ports.DropSampleLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
 	p.count.Keep(reason, t.to, inner[:n], len(head)+len(body))

@@ -154,10 +154,10 @@ func wantRefused(t *testing.T, p *Port, node netip.Addr, last []byte, foreign, n
 	if s.Reasons[sentences[rxForeign]] != foreign || s.Reasons[tunnel.Network.String()] != network || s.RxDropped != foreign || s.RxErrors != network {
 		t.Errorf("%+v, want %d foreign, and %d of another network", s, foreign, network)
 	}
-	if x := p.Specimen(sentences[rxForeign]); x.Source != node || x.Length != len(last) || !bytes.HasPrefix(last, x.Head) || len(x.Head) == 0 {
+	if x := p.DropSample(sentences[rxForeign]); x.Source != node || x.Length != len(last) || !bytes.HasPrefix(last, x.Head) || len(x.Head) == 0 {
 		t.Errorf("kept %+v, want the beginning of %x", x, last)
 	}
-	if x := p.Specimen(tunnel.Network.String()); x.Source != node || x.Length == 0 {
+	if x := p.DropSample(tunnel.Network.String()); x.Source != node || x.Length == 0 {
 		t.Errorf("kept %+v of another network", x)
 	}
 }

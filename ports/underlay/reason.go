@@ -92,9 +92,9 @@ func (c *counters) unsent(r ports.Reason, node netip.Addr, head []byte, length i
 	c.Keep(r.String(), node, head, length)
 }
 
-// Specimen is the last datagram that was dropped for a reason, with its tunnel header and
+// DropSample is the last datagram that was dropped for a reason, with its tunnel header and
 // its sender. Or it is the last frame that was not sent, with its Node.
-func (p *Port) Specimen(reason string) ports.Specimen { return p.count.Specimen(reason) }
+func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
 func (c *counters) countDrop(r reason, n int) { c.own[r].Add(uint64(n)) }
 

@@ -27,7 +27,7 @@ func TestSilentNode(t *testing.T) {
 				if s := a.Stats(); s.Reasons[why] != 1 || s.TxDropped != 1 || s.TxPackets != 0 {
 					t.Errorf("%+v", s)
 				}
-				if x := a.Specimen(why); x.Source != nodes[1] || x.Length != len(frame) || !bytes.Equal(x.Head, frame[:ports.SpecimenLen]) {
+				if x := a.DropSample(why); x.Source != nodes[1] || x.Length != len(frame) || !bytes.Equal(x.Head, frame[:ports.DropSampleLen]) {
 					t.Errorf("%d bytes to %v: %x", x.Length, x.Source, x.Head)
 				}
 				if !Sends(why) || Sends("no such reason") || Sends(sentences[rxOuter]) {

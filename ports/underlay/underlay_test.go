@@ -346,7 +346,7 @@ func TestDropsOnTransmit(t *testing.T) {
 			t.Errorf("%s: stats %+v, want one more %q", tt.name, s, tt.reason)
 		}
 	}
-	if x := p.Specimen("no route to the Node"); x.Source != nowhere || x.Length != len(inner) || !bytes.HasPrefix(inner, x.Head) {
+	if x := p.DropSample("no route to the Node"); x.Source != nowhere || x.Length != len(inner) || !bytes.HasPrefix(inner, x.Head) {
 		t.Errorf("the last one without a route: %d bytes for %v: %x", x.Length, x.Source, x.Head)
 	}
 	// What cannot be sent does not stop what stands behind it.
@@ -381,7 +381,7 @@ func TestLongerThanRoute(t *testing.T) {
 	if s := p.Stats(); s.Reasons[ports.TxTooLong.String()] != 1 || s.TxErrors != 1 {
 		t.Errorf("stats %+v, want one %q", s, ports.TxTooLong)
 	}
-	if x := p.Specimen(ports.TxTooLong.String()); x.Source != dst || x.Length != 14+20+8+most+1 {
+	if x := p.DropSample(ports.TxTooLong.String()); x.Source != dst || x.Length != 14+20+8+most+1 {
 		t.Errorf("the last one: %d bytes for %v", x.Length, x.Source)
 	}
 	// The same, less 12 bytes of header that TCP has more than UDP, of segments.

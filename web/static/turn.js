@@ -44,7 +44,7 @@ function happened(step, node) {
     case 'learn':
       return ['learns ', h('code', {}, `table=…, priority=${step.entry?.priority},${step.entry?.match} actions=${step.entry?.actions}`)];
     case 'output':
-      return [step.lost ? 'would have left by ' : 'leaves by ', h('strong', {}, step.port.name || String(step.port.ofPort)), step.port.pod ? `, pod ${step.port.pod}` : '', step.tunnel ? `, in a tunnel to ${step.tunnel.dst || 'where the entry says'}` : ''];
+      return [step.dropped ? 'would have left by ' : 'leaves by ', h('strong', {}, step.port.name || String(step.port.ofPort)), step.port.pod ? `, pod ${step.port.pod}` : '', step.tunnel ? `, in a tunnel to ${step.tunnel.dst || 'where the entry says'}` : ''];
     case 'drop':
       return [h('strong', { class: 'bad' }, 'dropped'), `: ${step.sentence || step.reason}`];
     case 'packet-in':
@@ -62,7 +62,7 @@ const changed = (c) => h('div', { class: 'change' }, `${c.field}: `, h('del', {}
  *  of which nothing is known here. */
 export function verdict(walk, next, nodes) {
   const bad = walk.verdict.reason ? 'verdict bad' : 'verdict';
-  const tunnel = (walk.steps ?? []).find((s) => s.kind === 'output' && s.tunnel && !s.lost)?.tunnel;
+  const tunnel = (walk.steps ?? []).find((s) => s.kind === 'output' && s.tunnel && !s.dropped)?.tunnel;
   const out = [h('p', { class: bad }, walk.verdict.text)];
   if (next) out.push(h('p', { class: 'about' }, `It goes on at ${next.node}.`));
   else if (tunnel) out.push(elsewhere('It goes on at ', tunnel.dst, nodes));

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What became of packets, as sums that agree to the packet (dataplane/sums.go).
+// What became of packets, as sums that agree to the packet (dataplane/packetcounters.go).
 
 // packetCountersRecord is sums that agree, or the fault.
 func (p *Answers) packetCountersRecord() *api.PacketCountersRecord {
@@ -46,7 +46,7 @@ func (p *Answers) recordPacketCounters(s *telemetry.SwitchPacketCounters) *api.P
 func (p *Answers) writePacketCounters(w io.Writer, _ query) error {
 	r := p.packetCountersRecord()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "PORT\tRECEIVED\t+ MADE\t+ COPIED\t+ CUT\t= QUEUED\t+ AGENT\t+ DROPPED\t+ HELD\tHANDED\t= SENT\t+ REFUSED\tKERNEL RX\tTX\tJOINED\tPARTED\t")
+	fmt.Fprintln(t, "PORT\tRECEIVED\t+ MADE\t+ COPIED\t+ CUT\t= QUEUED\t+ AGENT\t+ DROPPED\t+ HELD\tHANDED\t= SENT\t+ REFUSED\tKERNEL RX\tTX\tJOINED\tSPLIT\t")
 	line := func(who string, s *telemetry.PacketCounters, beside ...uint64) {
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t", who, s.Received, s.Made, s.Copied, s.Cut,
 			s.Queued, s.Agent, s.Dropped, s.Held, s.Handed, s.Sent, s.Refused)
