@@ -9,7 +9,7 @@
 //
 // How an agent starts, runs and ends:
 //
-//	agent.go, group.go      start, run, stop; parts that run together
+//	agent.go, goroutines.go start, run, stop; parts that run together
 //	ownswitch.go            the switch that the agent launches, finds, starts again and ends
 //	remote.go, waiting.go   the agent as the controller of the switch; until the switch answers
 //	serve.go                the API, metrics and the page, over a unix socket and TCP
@@ -21,7 +21,7 @@
 //	live.go, livekube.go  manifests that are watched, or the Kubernetes API
 //	nodefacts.go          what the API tells of the Node before any port is opened
 //	nodestatus.go         what the agent tells the cluster of this Node
-//	nodeside.go           what the switch needs of the Node around it
+//	followswitch.go       what the switch needs of the Node around it
 //
 // Ports:
 //
@@ -31,14 +31,14 @@
 //
 // State that outlives a restart:
 //
-//	shield.go                   Services' endpoints while connections are lost
+//	shieldtime.go               Services' endpoints while connections are lost
 //	snapshotfile.go             entries from a file (agent/snapshot), for a switch without any
 //	snapshotkeep.go, resume.go  the file is written; from its entries to those of the manifests
 //	revalidate.go               restored connections, against the entries of now
 //
 // Checks:
 //
-//	lostlog.go           dropped packets and silent Nodes, in the log
+//	droplines.go         dropped packets and silent Nodes, in the log
 //	livecheck.go, echo.go  the agent checks itself, and sends echo requests
 //	manifestcheck.go     the objects of a configuration are checked before use
 //

@@ -36,7 +36,7 @@
 //
 // Looking at it:
 //
-//	dump.go, filter.go, stats.go
+//	dump.go, connfilter.go, stats.go
 //	wire.go                       all of it as JSON, for another process
 //	scratch.go                    a table laid over another, for traces
 //

@@ -24,6 +24,6 @@
 //	status.go, status_policies.go                   how far each is
 //	status_trafficcontrol.go, status_endpoints.go
 //	progress.go, delays.go                          what a Node tells the cluster, and how soon
-//	topology.go, place.go, podends.go, podcidrs.go  who is where
+//	nodearound.go, ends.go, podends.go, podcidrs.go  who is where
 //	meant.go                                        names that were mistyped
 package control

@@ -14,7 +14,7 @@ import (
 // for itself:
 //
 //	trace       the steps for a reader (trace.go)
-//	recording   the whole walk for the exact-match cache (record.go)
+//	recording   the whole walk for the exact-match cache (walkrecording.go)
 //	megaflows   the part of the walk under way for the megaflow level
 //	timer       what its tables cost (timing.go)
 //

@@ -5,11 +5,11 @@
 //	diagram.go  the map: its tables and edges, made from entries
 //	sketch.go   the same in two steps, for counts that move: classes of entries, sums
 //	leads.go    where an entry leads
-//	load.go     what passes: totals, or rates between two looks
-//	layout.go   where boxes stand; box.go what hangs below them
+//	maploads.go what passes: totals, or rates between two looks
+//	boxlayout.go where boxes stand; box.go what hangs below them
 //	route.go    where lines run
 //	svg.go      the picture; style.go its colours, for light and dark
-//	text.go     the same map as DOT, Mermaid and a table; JSON is the Map itself
+//	graphtext.go the same map as DOT, Mermaid and a table; JSON is the Map itself
 //
 // A Map is a plain value: it goes through JSON and is drawn the same on the
 // other side. Nothing here is changed after it was made.

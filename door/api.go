@@ -23,7 +23,7 @@ import (
 //	GET    /v1/counters               ?running=1
 //	GET    /v1/answers                AnswerCounters
 //	GET    /v1/drops                  ?since=N; DropsAnswer
-//	POST   /v1/bundle                 text (bundle.go)
+//	POST   /v1/bundle                 text (bundletext.go)
 //	POST   /v1/relearn                entries that packets learned
 //	POST   /v1/classes                ClassesRequest; /v1/classes/ID then gives counters
 //	GET    /v1/ports                  all ports with their counters

@@ -6,11 +6,11 @@
 // whoever dumps, traces or explains needs just these values.
 //
 //	door.go           the interface
-//	bundle.go         a change of the pipeline as text
+//	bundletext.go     a change of the pipeline as text
 //	bundlechunk.go    its entries, parsed side by side
 //	api.go            paths and bodies of the API
 //	server.go         answers for a switch
-//	stream.go         answers that come in lines
+//	linestream.go     answers that come in lines
 //	give.go, talk.go  ports with their descriptors; messages that carry them
 //	controller.go     who the controller is, and what it is told
 //	classes.go        sums over entries for callers in other processes

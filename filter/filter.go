@@ -5,7 +5,7 @@
 //	parse.go    words as a tree, with tcpdump's precedence and shortenings
 //	test.go     the tests of one thing: a host, a port, a protocol
 //	access.go   … or of bytes: tcp[tcpflags] & tcp-syn != 0
-//	program.go  the tree as a program
+//	bpfprogram.go the tree as a program
 //	match.go    the program as checks, which frames are asked
 //
 // It is the part of the language that names what a packet's headers hold: host,

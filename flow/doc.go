@@ -13,17 +13,17 @@
 //	registry.go, field.go           the list of fields; one of them
 //	form.go, form_read.go           how values are printed and read
 //	error.go                        where a text is wrong, and what was meant
-//	names.go, port.go               names of tables and ports; reserved ports
+//	names.go, portnumbers.go        names of tables and ports; reserved ports
 //	entry.go, action.go             entries, groups and meters; actions
 //	match.go, prereq.go             what a match asks for; what it must say before a field has a meaning
-//	check.go                        what an entry may do
+//	validate.go                     what an entry may do
 //	extract.go, compose.go          from a packet to its key, and back
 //	diff.go, first.go               how two keys differ; what a packet's description leaves out
-//	filter.go                       which entries a dump has
+//	entryfilter.go                  which entries a dump has
 //	print_match.go, print_action.go matches and actions as text
 //	print_openflow10.go             actions as OpenFlow 1.0 spells them
 //	print_entry.go                  entries, groups and meters as text
-//	parts.go                        entries and groups that need several lines
+//	longlines.go                    entries and groups that need several lines
 //	json.go                         keys, matches and names as JSON
 //
 // The text is that of Open vSwitch 3.1 to the byte, in the form of OpenFlow 1.5 with names.

@@ -6,7 +6,7 @@
 //	routes     each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
 //	           The peer gateway is no neighbour of ours; the pipeline answers
 //	           ARP for it and tunnels what comes. Without a tunnel, via <peer>
-//	           on the underlay (direct.go).
+//	           on the underlay (directroutes.go).
 //	neighbours an IPv6 peer gateway has the Global Virtual MAC for good: nothing
 //	           in the pipeline answers a neighbour solicitation for it
 //	sysctls    forwarding on; ARP asked with the gateway's own address, because
@@ -23,11 +23,11 @@
 // address that comes to this Node is told to its neighbours (announce.go), and of other
 // Nodes it is seen which do not answer (silent.go).
 //
-// What another program takes away of this is put back (mend.go, watch.go). A gateway
+// What another program takes away of this is put back (reconcile.go, watchkernel.go). A gateway
 // that outlived its agent keeps what is wanted of it (tidy.go).
 //
 // Everything is undone by Down, in reverse order; a sysctl gets the value back
-// that it had. What a killed process would leave is in a record (record.go), which
+// that it had. What a killed process would leave is in a record (changerecord.go), which
 // the next Up takes over, and which Clean goes by without an agent (clean.go). No
 // other program's rules, routes or tables are touched. The package acts in the network
 // namespace of the calling thread.

@@ -25,7 +25,7 @@ import (
 //	egress      of the gateway's device: the mark -> source address (nftside.go)
 //
 // As in Antrea, mark and table have fixed numbers. Rules bear the protocol number of
-// direct.go, by which the next Up and Clean know them.
+// directroutes.go, by which the next Up and Clean know them.
 
 // ReplyMark is the mark of such connections, and of their answers.
 const ReplyMark = 0x40000000

@@ -23,13 +23,13 @@
 // between, `lab down` finds what there is to remove.
 //
 //	topology.go               the plan: Nodes, pods, addresses
-//	lab.go, state.go          up and down; what is on disk
+//	lab.go, labstate.go       up and down; what is on disk
 //	namespace.go, links.go    namespaces, and what joins them
 //	mounts.go                 namespaces whose mounts are hidden by others
 //	uplink.go, loops.go       what a Node's eth0 is; ports whose frames come back
-//	agents.go, process.go     the Nodes' agents; processes that end for sure
+//	agents.go, labprocess.go  the Nodes' agents; processes that end for sure
 //	switches.go               switches in processes of their own
-//	exec.go, status.go        a command inside; how all are
+//	exec.go, labstatus.go     a command inside; how all are
 //	counted.go                what became of a Node's packets
 package lab
 

@@ -3,21 +3,21 @@
 // needs neither root nor a network.
 //
 //	learn.go     a lesson and what it is made of
-//	files.go     the learner's directory
-//	program.go   from files to entries: the sample cluster, and what the learner writes
+//	lessonfiles.go the learner's directory
+//	lessonswitch.go from files to entries: the sample cluster, and what the learner writes
 //	packets.go   the file of packets
 //	plan.go      what is sent, and what happens between packets
 //	sandbox.go   switches on memory ports, with a clock that only the sandbox turns
-//	walk.go      a packet's way in lines, one or two for each table
-//	asked.go     why an entry was not taken
+//	visits.go    a packet's way in lines, one or two for each table
+//	masks.go     why an entry was not taken
 //	conjunction.go  why a conjunction did not come about
-//	step.go      a way, stopping before each table
-//	compare.go   two ways, line by line
+//	stepper.go   a way, stopping before each table
+//	linediff.go  two ways, line by line
 //	expect.go    what a check expects of packets
 //	failure.go   what a check says when it was otherwise
 //	session.go   what commands do
 //	fold.go      a text in the columns that a terminal has
-//	index.go     the page that lists the lessons
+//	lessonspage.go the page that lists the lessons
 //
 // A lesson is data: a directory of lessons/ with
 //

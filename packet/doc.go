@@ -5,7 +5,7 @@
 // behind. Headers are named slices of those bytes (IPv4, TCP, …) with one
 // accessor per RFC field; nothing is parsed into structs on the packet path.
 //
-//	frame.go, pool.go                 a frame, and where free ones wait
+//	frame.go, heappool.go             a frame, and where free ones wait
 //	layers.go                         where the headers of a frame begin
 //	mac.go                            an address of Ethernet, as text
 //	ethernet.go, arp.go               headers, from outside in

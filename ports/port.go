@@ -4,8 +4,8 @@
 // Nodes are underlay and, by AF_XDP on the card, uplink. The suite in porttest says what
 // they share; pcap reads and writes captures.
 //
-//	port.go, pool.go          the interface; frames to receive into
-//	counters.go, reason.go    what a port counts, and why it loses a frame
+//	port.go, largepool.go     the interface; frames to receive into
+//	portcounters.go, reason.go    what a port counts, and why it loses a frame
 //	poll.go, pollother.go     a worker that sleeps until a port has frames, on Linux and elsewhere
 //	awake.go, awakeother.go   processors that do not fall asleep, on Linux and elsewhere
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words

@@ -123,7 +123,7 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 		"groups":      func(s door.Switch) any { return s.Groups() },
 		"meters":      func(s door.Switch) any { return s.Meters() },
 		"ports":       func(s door.Switch) any { return s.Ports() },
-		"sample":    func(s door.Switch) any { return s.DropSample(1, "none") },
+		"sample":      func(s door.Switch) any { return s.DropSample(1, "none") },
 		"fdb":         func(s door.Switch) any { return s.LearnedMACs() },
 		"sums":        func(s door.Switch) any { return s.PacketCounters() },
 		"running":     func(s door.Switch) any { return s.RunningPacketCounters() },

@@ -13,7 +13,7 @@
 //	keep.go         entries and ports for the next process
 //	switch.go       what a switch is made of; opening and closing
 //	connections.go  what can be asked of connections
-//	lost.go         the last dropped packets
+//	dropring.go     the last dropped packets
 //	answers.go      packets that are answered in the controller's place (switchd/reject)
 //	live.go         live traces: which packets to watch
 //	revalidate.go   restored connections against the entries of now

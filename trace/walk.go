@@ -3,7 +3,7 @@
 // entries, and the forms in which it is printed.
 //
 //	walk.go     a packet's way through one Node's tables
-//	read.go     walks from a file that anybody may have written
+//	readrecording.go walks from a file that anybody may have written
 //	join.go     ways through several Nodes, and of fragments, as one
 //	summary.go  a packet in a few words
 //	paths.go    packets that went the same way, as one line

@@ -3,7 +3,7 @@
 //
 //	kind.go     the kinds of tunnels, and what they differ by
 //	geneve.go, vxlan.go, gre.go   their headers
-//	trace.go    the id of a watched walk
+//	walkid.go   the id of a watched walk
 //	flow.go     which flow a frame belongs to
 //	reason.go   why a datagram is refused
 //

@@ -3,9 +3,9 @@
 // behind them, and packets that walk the map.
 //
 //	web.go      what is served, and under which headers
-//	serve.go    times and limits of those who ask (package internal/halfopen)
+//	serveweb.go times and limits of those who ask (package internal/halfopen)
 //	api.go      which questions to the Nodes' agents are handed on
-//	events.go   counters as they change, as Server-Sent Events
+//	eventstream.go counters as they change, as Server-Sent Events
 //	map.go      the pipeline as a picture (package diagram)
 //	plots.go    pictures of the last benchmark
 //	page.go     the page, and the Nodes that are shown

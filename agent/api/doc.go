@@ -11,12 +11,12 @@
 //	map.go          the pipeline as a map
 //	objects.go      the objects behind the entries
 //	listing.go      objects as a table
-//	trace.go        one made-up packet, table by table
-//	replay.go       recorded packets, by the entries of now
+//	tracetypes.go   one made-up packet, table by table
+//	replaywalks.go  recorded packets, by the entries of now
 //	live.go         real packets, as they pass
-//	watch.go        live traces at several agents
-//	lost.go         dropped packets
-//	losttext.go     the same as text
+//	livewatch.go    live traces at several agents
+//	dropped.go      dropped packets
+//	droppedtext.go  the same as text
 //	why.go          may one end reach another: question and answer
 //	whynodes.go     several Nodes' answers, put together
 //	whytext.go      the answer as text

@@ -3,7 +3,7 @@
 //
 //	config.go     the whole file, its defaults and checks
 //	faults.go     the list of errors, and checks that several sections share
-//	place.go      which key of a file cannot be read
+//	errorplace.go which key of a file cannot be read
 //	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
 //	facts.go      what only the API tells of a Node, kept in a file
 //	fits.go       whether objects describe the same Node
@@ -15,5 +15,5 @@
 //	serving.go    metrics and the page, over TCP
 //	drops.go      lost packets: how many are kept
 //	log.go        the agent's log, which does not repeat itself
-//	files.go      paths of the agent's files
+//	statefiles.go paths of the agent's files
 package config

@@ -1,7 +1,7 @@
 // Package listing selects, sorts and prints the objects that `antrail get` shows, in the
 // manner of kubectl. It knows no kind of object: an agent gives columns and objects (api.Listing).
 //
-//	watch.go    the objects once, and again when they change
+//	printchanges.go the objects once, and again when they change
 //	choose.go   names, namespaces, labels and the order
 //	print.go    the forms: columns, names, JSON, YAML, JSONPath
 //	listing.go  what a person asked for: names, order, form

@@ -3,27 +3,27 @@
 // are all that is needed.
 //
 //	pipeline.go       the switch, its objects and its connections
-//	files.go          flow entries, groups, meters and ports from files
+//	flowfiles.go      flow entries, groups, meters and ports from files
 //	manifests.go      entries made from the objects of a cluster, in files
 //	installer.go      control installs into the switch
 //	delay.go          how long a change of an object takes to be in force
-//	away.go           a switch that does not answer
+//	advice.go         a switch that does not answer
 //	portrecords.go    ports, with the Pods behind them
 //
 // Dropped packets:
 //
-//	lost.go, lostports.go  the last dropped packets, in the tables and at ports
-//	lostreasons.go         their reasons
+//	droplog.go, portdrops.go  the last dropped packets, in the tables and at ports
+//	dropreasons.go         their reasons
 //	linkdrops.go           packets that links drop before ports have them
 //	tunneldrops.go         packets that nftables drop between gateway and tunnel
 //	severed.go             notes on dropped packets: Pods without a link, silent Nodes
 //	linkfault.go           Pods whose links are down or gone
-//	silent.go              Nodes that do not answer ARP or NDP
+//	silentnodes.go         Nodes that do not answer ARP or NDP
 //
 // Why:
 //
-//	trace.go, tracewalk.go      a packet's walk through the tables; with names and objects
-//	explain.go, status.go       entry to object, object to entries; how far an object has come
+//	tracerequest.go, tracewalk.go      a packet's walk through the tables; with names and objects
+//	explainobject.go, objectstate.go  entry to object, object to entries; how far an object has come
 //	refusedobjects.go           objects that are refused and have no entries
 //	refusededits.go             objects that stay as they were before a refused edit
 //	why.go, whyends.go          may one end reach another: the question; the two ends

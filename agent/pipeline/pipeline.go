@@ -42,7 +42,7 @@ type Pipeline struct {
 	Drops    *dropLog           // the last dropped packets
 	// Delays is how long changes of objects take; nil without a source that changes.
 	Delays *prometheus.HistogramVec
-	// Silent are the other Nodes that do not answer ARP or NDP (silent.go).
+	// Silent are the other Nodes that do not answer ARP or NDP (silentnodes.go).
 	Silent      atomic.Pointer[[]netip.Addr]
 	links       linkDrops
 	Pods        *podports.Ports // nil without a Node

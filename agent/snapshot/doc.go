@@ -4,5 +4,5 @@
 //
 //	snapshot.go  the text, written and parsed
 //	fill.go      from a switch
-//	read.go      the file, and why it is not believed
+//	readsnapshot.go the file, and why it is not believed
 package snapshot

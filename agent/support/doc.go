@@ -5,7 +5,7 @@
 //	support.go  an archive, from the first question to the last byte
 //	ask.go      the questions to the agent or switch
 //	redact.go   names and addresses that are replaced
-//	names.go    which names there are
-//	address.go  addresses that keep their prefixes
+//	namemapping.go which names there are
+//	addressmapping.go addresses that keep their prefixes
 //	archive.go  the files of an archive
 package support

@@ -3,7 +3,7 @@
 //
 //	gc.go           the profile
 //	turns.go        the worker's turns, with collections and without
-//	parts.go        undisturbed parts of a window
-//	collections.go  forced collections, and Go's pauses
-//	ports.go        the worker's ports
+//	windowparts.go  undisturbed parts of a window
+//	collecting.go   forced collections, and Go's pauses
+//	sourceports.go  the worker's ports
 package gc

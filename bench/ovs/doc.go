@@ -4,5 +4,5 @@
 //	switch.go    a running switch
 //	command.go   commands to it
 //	load.go      its ports and its entries
-//	polling.go   what its polling threads count
+//	pollingswitch.go what its polling threads count
 package ovs

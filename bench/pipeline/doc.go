@@ -2,12 +2,12 @@
 // measure what entries cost a packet, without the drivers that move it.
 //
 //	pipeline.go                profile pipeline
-//	sweep.go                   profiles policy and service: programs of many sizes
+//	programsweep.go            profiles policy and service: programs of many sizes
 //	programtest.go             contenders with one program
 //	measure.go, samples.go     a round of a contender; samples of the cost of a packet
 //	antrail.go, memoryswitch.go  antrail's side; its switch with ports in memory
 //	ovs.go, ovssamples.go      Open vSwitch's side
 //	install.go                 what it costs to install entries
 //	tables.go                  what each table costs
-//	trace.go                   profile trace: what a live trace costs
+//	tracecost.go               profile trace: what a live trace costs
 package pipeline

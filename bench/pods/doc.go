@@ -2,14 +2,14 @@
 // contenders are agents, Open vSwitch and the kernel.
 //
 //	pods.go, pairs.go                 contenders of one Node; a pair of pods
-//	lab.go                            agents' pods
+//	podlab.go                         agents' pods
 //	ovspair.go, ovstunnel.go          Open vSwitch's, on one Node and on two
 //	kernelpairs.go, overlaypairs.go   the kernel's, on one Node and on two
 //	bare.go                           a forwarder over packet sockets
-//	stream.go, flows.go               profile stream; streams under way
+//	manystreams.go, flows.go               profile stream; streams under way
 //	rr.go, roundtrips.go              profile rr; round trips
 //	connect.go                        profile connect
-//	connections.go, sockets.go        the pods' connections; blocking sockets
+//	shortconnections.go, sockets.go        the pods' connections; blocking sockets
 //	tunnel.go, datagrams.go           profile tunnel; UDP
 //	idle.go, idleagent.go             profile idle; an agent without a lab
 //	tracelink.go                      profile trace-link

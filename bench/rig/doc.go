@@ -4,10 +4,10 @@
 //	options.go    what a run is asked for
 //	rig.go        a run of profiles
 //	rounds.go     contenders in turn
-//	summary.go    figures of all rounds
-//	machine.go    the machine of a run
+//	readings.go   figures of all rounds
+//	hardware.go   the machine of a run
 //	result.go     what a run found, and files of it
-//	build.go      the program that was measured
-//	compare.go    one run beside another
+//	binary.go     the program that was measured
+//	comparing.go  one run beside another
 //	trend.go      several runs, one after the other
 package rig

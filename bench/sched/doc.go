@@ -2,7 +2,7 @@
 // else had the processors, and where and with which priority threads run.
 //
 //	times.go                     processor time and memory of processes and threads
-//	load.go                      the machine's load by other programs
+//	processorload.go             the machine's load by other programs
 //	disturbed.go                 how much of a measurement others disturbed
 //	steal.go, perfring_unsafe.go steal time, from perf events
 //	affinity.go                  the processors that threads may use

@@ -2,9 +2,9 @@
 // frames, and a generator that sends more of them than any contender takes. Links need root.
 //
 //	namespace.go                         network namespaces, and threads in them
-//	link.go                              links, addresses, routes, a bridge
+//	testlinks.go                         links, addresses, routes, a bridge
 //	node.go, overlay.go                  a Node with pods; two Nodes with a pod each
-//	frame.go                             frames between two pods
+//	frames.go                            frames between two pods
 //	portchange.go                        ports by the number of a connection, in Go and in the kernel
 //	topology.go                          the links between generator, contender and sink
 //	generator.go, generatorprogram.go    the generator, and its program in the kernel

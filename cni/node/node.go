@@ -5,13 +5,13 @@
 //	attach.go   ADD
 //	detach.go   DEL, GC, and what a killed agent left
 //	check.go    CHECK, STATUS
-//	record.go   who has what, as a file
+//	attachmentrecord.go who has what, as a file
 //	address.go  addresses, numbers, names
-//	link.go     the veth pair
+//	vethpair.go the veth pair
 //	routes.go   addresses and routes in the sandbox
-//	sandbox.go  a sandbox's network namespace
-//	result.go   what a runtime is told
-//	serve.go    the verbs over HTTP
+//	podnamespace.go a sandbox's network namespace
+//	cniresult.go what a runtime is told
+//	pluginrequests.go the verbs over HTTP
 //
 // Each verb can be called at any time, in any order, by many at once, and again
 // after it was broken off. Calls for one interface of one sandbox take turns.

@@ -3,7 +3,7 @@
 // (CT-35).
 //
 //	fragments.go  the datagrams that wait, by key; their limits and their end
-//	place.go      where a fragment belongs in its datagram
+//	readfragment.go where a fragment belongs in its datagram
 //	memory.go     the buffers that fragments wait in
 //	whole.go      a whole datagram in one piece, and back into its fragments
 //

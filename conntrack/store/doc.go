@@ -6,7 +6,7 @@
 //	arena.go     Arena, all cells
 //	index.go     Index, which finds a connection by either of its keys
 //	list.go      List, connections by age
-//	checksum.go  shows whether a cell is whole
+//	cellchecksum.go shows whether a cell is whole
 //	header.go    an arena in memory that outlives the process; header_unsafe.go lays it there
 //	restore.go   the check of connections in that memory
 //	relink.go    the index of connections that were restored

@@ -3,19 +3,19 @@
 // a watch of its own; all of them fill one store:
 //
 //	list, watch → decode (control.Published) → inbox → pending → store.Apply
-//	 client.go      inbox.go                           batch.go
+//	 client.go      objectinbox.go                     batch.go
 //
 //	kube.go          Source: what is asked of it from outside
 //	resources.go     what is watched, and with which selectors
 //	client.go        connections: protobuf for built-in types, JSON for Antrea's
 //	watch.go         one resource: list, watch, try again
-//	inbox.go         what a watch says → what differs from what it said before
+//	objectinbox.go   what a watch says → what differs from what it said before
 //	batch.go         changes that wait, and the first of them, which is everything
 //	crds.go          Antrea's kinds: there, or waited for
 //	unenforced.go    kinds of policies that antrail does not enforce: refused
 //	status.go        how each watch stands
 //	events.go        refused objects are told on the object
-//	report.go        how the Node's policies stand is told in its AntreaAgentInfo
+//	nodereport.go    how the Node's policies stand is told in its AntreaAgentInfo
 //	election.go      one agent of the cluster sums up what all tell
 //	reportstore.go   what it has of the others
 //	policystatuswriter.go          and writes the status of policies

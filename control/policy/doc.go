@@ -20,7 +20,7 @@
 //	policies.go                      what goes in, what comes out, a rule in the tables
 //	addresssets.go, addresslists.go  Pods that rules name, and their addresses
 //	spec.go, k8s.go, antrea.go       a policy as specs
-//	ports.go, ipblock.go             ports and prefixes of a spec
+//	ruleports.go, ipblock.go             ports and prefixes of a spec
 //	successors.go                    which rule of an edited policy is which of the old one
 //	restore.go                       the numbers of rules over a restart
 //	update.go                        an Update, whose stages follow
@@ -28,6 +28,6 @@
 //	realise.go                         the parts of specs
 //	rank.go                            priorities
 //	publish.go                         the difference to what was
-//	reach.go, counters.go            what policies apply to, and what their rules counted
+//	reach.go, rulecounters.go        what policies apply to, and what their rules counted
 //	spans.go                         the Nodes that a policy applies to
 package policy

@@ -11,7 +11,7 @@ import (
 )
 
 // Each action's word has a function that reads it. What an action may do behind which match
-// is decided in flow/check.go, so that the same lines check entries made by code.
+// is decided in flow/validate.go, so that the same lines check entries made by code.
 
 // Actions reads a list of actions such as dec_ttl,output:3; "drop" is an
 // empty list. No match is known, so prerequisites are not checked.

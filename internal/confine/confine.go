@@ -21,7 +21,7 @@
 //     calls.go           the system calls that are allowed, by purpose
 //     calls_amd64.go     those of one machine
 //     calls_arm64.go     those of the other
-//     filter.go          the list as a program of the kernel's
+//     syscallfilter.go   the list as a program of the kernel's
 //     install_unsafe.go  the call that installs it
 //
 // The environment variable that selects the stage needs no secret: a caller that can

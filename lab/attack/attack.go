@@ -5,20 +5,20 @@
 //	attack.go     the run: a lab, then one attack after another
 //	attacks.go    the table of attacks, with what must come of each
 //	stage.go      the lab as an attack sees it: who is who, sockets, watchers
-//	objects.go    the cluster's objects
-//	others.go     what the other pods do, in windows
+//	policies.go   the cluster's objects
+//	bystanders.go what the other pods do, in windows
 //	pings.go      echo requests at a steady pace
 //	streams.go    TCP connections and streams
-//	names.go      the losses that the agents tell of
+//	dropnames.go  the losses that the agents tell of
 //	frames.go     frames between pods, and what can be put into them
 //	tunnel.go     tunnel packets from a pod
 //	links.go      MACs and ARP
 //	nd.go         neighbour discovery and IPv6 multicast
 //	gso.go        frames that ask to be cut into very many segments
-//	headers.go    source routes, extension headers, tags, TTL 0
+//	forgedheaders.go source routes, extension headers, tags, TTL 0
 //	floods.go     what is allowed, but too much of it
 //	local.go      an echo server; half requests to the page and the API
-//	report.go     the table
+//	attackreport.go the table
 //
 // Nothing is simulated: the attacker's frames leave by an AF_PACKET socket on its
 // eth0, as from a pod with CAP_NET_RAW, and its tunnel packets by a UDP socket of

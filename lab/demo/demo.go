@@ -4,7 +4,7 @@
 //	demo.go     the run: lab up, checks, lab down
 //	checks.go   the list of checks
 //	world.go    the lab with servers in its pods
-//	tcp.go, ping.go, datagram.go, service.go, policy.go, spoof.go, nd.go, tunnel.go   the checks
+//	tcp.go, ping.go, datagram.go, service.go, policy.go, spoof.go, neighbours.go, tunnel.go   the checks
 //	outside.go, taps.go   the checks of what only examples/web-app has
 //	ipv6.go     the list of checks over IPv6
 //	accounted.go what became of all packets, at the end

@@ -4,7 +4,7 @@
 //	upgrade.go    the run: traffic, then one event after another
 //	streams.go    TCP connections, each with a heartbeat
 //	datagrams.go  numbered UDP packets, and the times at which they came
-//	report.go     what is told
+//	upgradereport.go what is told
 //
 // All traffic passes the Node whose agent it is about: between its pods, to a
 // Service, to and from the other Node's pods, and from the Node itself. Nothing is

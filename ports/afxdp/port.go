@@ -7,12 +7,12 @@
 //
 //	umem.go           the shared memory, its frames, the free list
 //	memory.go         as much of it as the ports that come need
-//	program.go        the XDP program that sends frames to the socket
+//	xdpprogram.go     the XDP program that sends frames to the socket
 //	filter.go         what of them, when the rest is to stay the kernel's
 //	socket.go         the sockets with their four rings, and the calls that wake the kernel
 //	ring.go           one ring
 //	stock.go          how many frames the kernel has to receive into
-//	ledger.go         which frames the kernel has of a port; held.go them as a set
+//	frameledger.go    which frames the kernel has of a port; held.go them as a set
 //	shared.go         the memory of both
 //	request.go        checksums that a pod's kernel left undone
 //	multibuffer.go    frames of more than one buffer

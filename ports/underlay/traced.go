@@ -9,7 +9,7 @@ import (
 )
 
 // A frame whose walk is watched takes its id along in the tunnel's header
-// (tunnel/trace.go). It is a message of its own. Nothing may become of it that
+// (tunnel/walkid.go). It is a message of its own. Nothing may become of it that
 // would not have without the id: where the longer datagram does not fit, the id
 // stays behind.
 

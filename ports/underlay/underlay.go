@@ -3,7 +3,7 @@
 // routing, ARP, path MTU discovery, and firewalling by the Node's rules.
 //
 // It receives at the Node's own address and at those of the Egresses that it holds. The
-// Node's own has many sockets, among which sending pods are divided (group.go). There are
+// Node's own has many sockets, among which sending pods are divided (receivergroup.go). There are
 // many sockets to send, too, so that flows have source ports of their own (RFC 8926,
 // section 3.3; RFC 7348, section 5). Receive-side scaling on the way can tell them apart.
 // All frames of a flow go by one socket. What one of them receives its filter refuses.
@@ -16,14 +16,14 @@
 //	transmit.go   frames, in the order of their flows, into the outbox
 //	outbox.go     messages, and what the kernel says to them
 //	long.go       datagrams that are too long for their way
-//	inbox.go      messages, cut again
+//	receivemessages.go messages, cut again
 //	peers.go      the known Nodes, and what each of them may send
 //	adopt.go      sockets that another process has opened
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
 //	traced.go     frames that are watched, which take their id along
 //	socket.go     sockets, and mmsg_unsafe.go their calls for many messages
-//	group.go      the sockets of one address, and whose turn it is
+//	receivergroup.go the sockets of one address, and whose turn it is
 //	egress.go     those of Egresses' addresses
 //	reason.go     why this port alone loses a frame
 //

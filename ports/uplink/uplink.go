@@ -10,7 +10,7 @@
 // stay the kernel's. When this process dies, however it does, the kernel takes the
 // program off the card, and all packets are the kernel's again.
 //
-//	link.go     which links can have it
+//	vlanlink.go which links can have it
 //	ways.go     to which Nodes the card leads, and with which MAC address
 //	out.go      outer headers in front of frames
 //	in.go       what the card brings, without them

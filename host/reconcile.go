@@ -161,7 +161,7 @@ func bigEndian(b []byte) uint32 {
 }
 
 // kernel is what the Node has now: all addresses, the gateway's routes and those of
-// the underlay that are ours (direct.go), and the gateway's neighbours.
+// the underlay that are ours (directroutes.go), and the gateway's neighbours.
 type kernel struct {
 	addresses  []netlink.Addr
 	routes     []netlink.Route
