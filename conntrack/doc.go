@@ -27,7 +27,7 @@
 //
 // The table:
 //
-//	table.go                   Table and its Config
+//	conntable.go               Table and its Config
 //	limits.go, shares.go       how many connections there may be
 //	fair.go, evict.go          a port's fair share, and which connection makes room
 //	sweep.go, purge.go         how connections end

@@ -6,7 +6,7 @@
 // Builders: from a snapshot to values of package tables, and to entries. Package numbers
 // assigns the numbers that entries carry.
 //
-//	pods.go, services.go, services_endpoints.go
+//	pods.go, serviceentries.go, services_endpoints.go
 //	egress.go, trafficcontrol.go
 //	reconcile_policies.go, reconcile_peers.go  entries of the rules that package policy makes
 //

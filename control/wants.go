@@ -9,7 +9,7 @@ import (
 
 // wants collects what changes while the objects of a new snapshot are looked
 // at: each part that was looked at, and what is to be said of its object. It
-// is how the builders (pods.go, services.go, policies.go …) speak to the
+// is how the builders (pods.go, serviceentries.go, policies.go …) speak to the
 // reconciler.
 type wants struct {
 	parts map[ledger.Part]*ledger.Desired // nil: the part goes

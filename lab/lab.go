@@ -22,7 +22,7 @@
 // directory comes first and goes last: whatever happens to `lab up` in
 // between, `lab down` finds what there is to remove.
 //
-//	topology.go               the plan: Nodes, pods, addresses
+//	labtopology.go            the plan: Nodes, pods, addresses
 //	lab.go, labstate.go       up and down; what is on disk
 //	namespace.go, links.go    namespaces, and what joins them
 //	mounts.go                 namespaces whose mounts are hidden by others

@@ -5,7 +5,7 @@
 //	learn.go     a lesson and what it is made of
 //	lessonfiles.go the learner's directory
 //	lessonswitch.go from files to entries: the sample cluster, and what the learner writes
-//	packets.go   the file of packets
+//	lessonpackets.go the file of packets
 //	plan.go      what is sent, and what happens between packets
 //	sandbox.go   switches on memory ports, with a clock that only the sandbox turns
 //	visits.go    a packet's way in lines, one or two for each table

@@ -241,7 +241,7 @@ func TestClientTraces(t *testing.T) {
 	}
 }
 
-// TestDropsAreForAll: several callers each see every lost packet once.
+// TestDropsAreForAll: several callers each see every dropped packet once.
 func TestDropsAreForAll(t *testing.T) {
 	r := newRig(t)
 	r.send(t, 1, 53) // no pipeline is loaded
@@ -249,7 +249,7 @@ func TestDropsAreForAll(t *testing.T) {
 	for range 2 {
 		all, next, missed := r.client.DropsSince(0)
 		if len(all) != 1 || next != 1 || missed != 0 || all[0].Reason != telemetry.DropNoPipeline || len(all[0].Frame()) == 0 {
-			t.Errorf("lost %+v, next %d, missed %d", all, next, missed)
+			t.Errorf("dropped %+v, next %d, missed %d", all, next, missed)
 		}
 	}
 	if all, next, _ := r.client.DropsSince(1); len(all) != 0 || next != 1 {
@@ -349,12 +349,12 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	begun, stuck := make(chan bool), make(chan bool)
-	lost := make(chan uint64, 1)
+	missed := make(chan uint64, 1)
 	go r.client.Control(ctx, "slow", false, func() { close(begun) }, func(e *door.Event) {
 		<-stuck
 		if e.Missed > 0 {
 			select {
-			case lost <- e.Missed:
+			case missed <- e.Missed:
 			default:
 			}
 		}
@@ -368,13 +368,13 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	for {
 		r.server.SendEvent(door.Event{PacketIn: &telemetry.PacketIn{}})
 		select {
-		case n := <-lost:
+		case n := <-missed:
 			if n == 0 || n > 20000 {
-				t.Errorf("%d events lost", n)
+				t.Errorf("%d events missed", n)
 			}
 			return
 		case <-deadline:
-			t.Fatal("no event tells of those that were lost")
+			t.Fatal("no event tells of those that were missed")
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -22,7 +22,7 @@
 //	opener.go       ports by the names of links; give.go, ports that come with their descriptors
 //	inherit.go      ports that the process before has handed over
 //	offload.go      whether the kernel forwards established connections
-//	arena.go        the connections' file
+//	connectionfile.go the connections' file
 //	seed.go         the seed of select groups, and its file
 //	socket.go       unix sockets for their owner alone
 //	files.go        files for the next process, and what they are believed for

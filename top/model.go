@@ -293,7 +293,7 @@ func classCounters(r *rates) string {
 	for i := range now {
 		t[i] = r.per(now[i], was[i]).text
 	}
-	return fmt.Sprintf("in %s/s %sbit/s  out %s/s %sbit/s  lost %s/s", t[0], t[1], t[2], t[3], t[4])
+	return fmt.Sprintf("in %s/s %sbit/s  out %s/s %sbit/s  drop %s/s", t[0], t[1], t[2], t[3], t[4])
 }
 
 func (m Model) tabs() string {

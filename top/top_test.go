@@ -32,9 +32,9 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // readings are two of a small Node: n counts them.
 func reading(n uint64) *Reading {
-	port := func(no uint32, name, pod string, rate, lost uint64, up bool) api.PortRecord {
+	port := func(no uint32, name, pod string, rate, dropped uint64, up bool) api.PortRecord {
 		return api.PortRecord{No: no, Name: name, Pod: pod, Driver: "packet", Up: up, Load: float64(no) / 100, Worker: int(no) % 2,
-			Rx: api.Counts{Packets: n * rate, Bytes: n * rate * 1000, Dropped: n * lost}, Tx: api.Counts{Packets: n * rate / 2, Bytes: n * rate * 60}}
+			Rx: api.Counts{Packets: n * rate, Bytes: n * rate * 1000, Dropped: n * dropped}, Tx: api.Counts{Packets: n * rate / 2, Bytes: n * rate * 60}}
 	}
 	rule := func(name, direction string, action cluster.RuleAction, rate uint64) policy.RuleRow {
 		return policy.RuleRow{Name: name, Direction: direction, Action: action, State: ledger.Installed,
@@ -293,7 +293,7 @@ func TestPlain(t *testing.T) {
 	if err := Plain(t.Context(), o, 2, &b); err != nil {
 		t.Fatal(err)
 	}
-	const want = `2026-01-02T03:04:07Z  in 2.5M/s 19.9Gbit/s  out 1.2M/s 1.2Gbit/s  lost 3/s
+	const want = `2026-01-02T03:04:07Z  in 2.5M/s 19.9Gbit/s  out 1.2M/s 1.2Gbit/s  drop 3/s
 TABLE               REASON         DROPPED/s  DROPPED  MEANING
 Output              no_tunnel_dst       9.0k     9000  The packet reached a tunnel port, and no flow entry had set tun_dst.
 IngressDefaultRule  entry                 70       70  A flow entry without an output says drop.

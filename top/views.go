@@ -31,7 +31,7 @@ var views = [numViews]struct {
 	rows    func(*rates) []row
 }{
 	Ports: {"ports", []column{{"PORT", text}, {"POD", text}, {"IN/s", number}, {"IN bit/s", number}, {"OUT/s", number}, {"OUT bit/s", number},
-		{"LOST/s", number}, {"LOAD", number}, {"WORKER", number}, {"DRIVER", text}, {"LINK", text}}, portRows},
+		{"DROP/s", number}, {"LOAD", number}, {"WORKER", number}, {"DRIVER", text}, {"LINK", text}}, portRows},
 	Workers: {"workers", []column{{"WORKER", number}, {"PORTS", number}, {"PACKETS/s", number}, {"BATCHES/s", number}, {"LOAD", number},
 		{"WORKING", number}, {"SPINNING", number}, {"ASLEEP", number}, {"SLEEPS/s", number}}, workerRows},
 	Tables: {"tables", []column{{"TABLE", text}, {"ENTRIES", number}, {"LEARNED", number}, {"LOOKUPS/s", number}, {"MATCHED/s", number}, {"DROPPED/s", number},

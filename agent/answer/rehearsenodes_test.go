@@ -41,9 +41,9 @@ func TestMapCounts(t *testing.T) {
 		if err != nil || len(way) != 1 {
 			t.Fatalf("%d walks, %v", len(way), err)
 		}
-		hops, lost := api.HopsOf(way[0])
-		if lost != (port == 22) {
-			t.Errorf("port %d: dropped %t", port, lost)
+		hops, denied := api.HopsOf(way[0])
+		if denied != (port == 22) {
+			t.Errorf("port %d: dropped %t", port, denied)
 		}
 		for k, h := range hops {
 			tables[h.To]++
@@ -51,7 +51,7 @@ func TestMapCounts(t *testing.T) {
 				edges[[2]uint8{h.From, h.To}]++
 			}
 		}
-		if lost {
+		if denied {
 			dropped[hops[len(hops)-1].To]++
 		}
 	}

@@ -22,7 +22,7 @@ func packetInOf(srcPort uint16) (*telemetry.PacketIn, tables.Verdict) {
 	return &telemetry.PacketIn{InPort: 7, Frame: frame}, tables.Verdict{Log: true, Table: "EgressRule", Direction: tables.Egress, Action: tables.Allow, Rule: 9}
 }
 
-// TestAuditLimit: beyond the limit, new lines are lost and counted; packets of a
+// TestAuditLimit: beyond the limit, new lines are dropped and counted; packets of a
 // line that is there are not. The next second has the whole limit again.
 func TestAuditLimit(t *testing.T) {
 	var b bytes.Buffer
@@ -35,8 +35,8 @@ func TestAuditLimit(t *testing.T) {
 	if n := strings.Count(b.String(), "\n"); n != 2 || strings.Count(b.String(), `"packets":2`) != 2 {
 		t.Errorf("%d lines:\n%s", n, b.String())
 	}
-	if p, l, lost := a.Packets.Load(), a.Lines.Load(), a.Dropped.Load(); p != 6 || l != 2 || lost != 2 {
-		t.Errorf("%d packets, %d lines, %d lost; want 6, 2 and 2", p, l, lost)
+	if p, l, dropped := a.Packets.Load(), a.Lines.Load(), a.Dropped.Load(); p != 6 || l != 2 || dropped != 2 {
+		t.Errorf("%d packets, %d lines, %d dropped; want 6, 2 and 2", p, l, dropped)
 	}
 	if !strings.Contains(log.String(), "at its limit") {
 		t.Errorf("logged %s", log)

@@ -2,5 +2,5 @@
 //
 //	podports.go  ports come and go with their links
 //	fault.go     links that are down or gone, in the words that all commands use
-//	security.go  port security: a Pod's port sends from the Pod's own MAC only
+//	portsecurity.go port security: a Pod's port sends from the Pod's own MAC only
 package podports

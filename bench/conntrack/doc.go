@@ -4,7 +4,7 @@
 //	conntrack.go            the comparison
 //	options.go, figures.go  options of a run; figures that it measures
 //	tuples.go               the packets, in Go and in the kernel
-//	table.go                antrail's side
+//	contendertable.go       antrail's side
 //	ovs.go                  Open vSwitch's side
 //	ovsload.go              its packets and what they cost
 //	ovspair.go              its side with two polling threads

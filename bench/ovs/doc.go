@@ -3,6 +3,6 @@
 //	programs.go  whether it is installed, and which version
 //	switch.go    a running switch
 //	command.go   commands to it
-//	load.go      its ports and its entries
+//	ovsload.go   its ports and its entries
 //	pollingswitch.go what its polling threads count
 package ovs

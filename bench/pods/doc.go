@@ -10,7 +10,7 @@
 //	rr.go, roundtrips.go              profile rr; round trips
 //	connect.go                        profile connect
 //	shortconnections.go, sockets.go        the pods' connections; blocking sockets
-//	tunnel.go, datagrams.go           profile tunnel; UDP
+//	tunnel.go, poddatagrams.go        profile tunnel; UDP
 //	idle.go, idleagent.go             profile idle; an agent without a lab
 //	tracelink.go                      profile trace-link
 package pods

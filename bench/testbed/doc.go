@@ -3,8 +3,8 @@
 //
 //	namespace.go                         network namespaces, and threads in them
 //	testlinks.go                         links, addresses, routes, a bridge
-//	node.go, overlay.go                  a Node with pods; two Nodes with a pod each
-//	frames.go                            frames between two pods
+//	testnode.go, overlay.go                  a Node with pods; two Nodes with a pod each
+//	testframes.go                        frames between two pods
 //	portchange.go                        ports by the number of a connection, in Go and in the kernel
 //	topology.go                          the links between generator, contender and sink
 //	generator.go, generatorprogram.go    the generator, and its program in the kernel

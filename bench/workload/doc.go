@@ -2,8 +2,8 @@
 // that these packets pass.
 //
 //	programs.go        the examples' programs, and a single entry
-//	policies.go        a program with many rules of policies
-//	services.go        a program with many Services
+//	policyload.go      a program with many rules of policies
+//	serviceload.go     a program with many Services
 //	packets.go         packets of known and new connections
 //	servicepackets.go  packets to a ClusterIP
 package workload

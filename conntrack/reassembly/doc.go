@@ -4,7 +4,7 @@
 //
 //	fragments.go  the datagrams that wait, by key; their limits and their end
 //	readfragment.go where a fragment belongs in its datagram
-//	memory.go     the buffers that fragments wait in
+//	piecememory.go the buffers that fragments wait in
 //	whole.go      a whole datagram in one piece, and back into its fragments
 //
 // A fragment waits in memory of the store, not in its port's. So a pod that sends incomplete

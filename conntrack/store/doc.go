@@ -2,7 +2,7 @@
 // the process.
 //
 //	cell.go      Cell, one connection as words; the rules for reading and changing them
-//	entry.go     Entry, one connection unpacked; Handle, its name
+//	cellentry.go Entry, one connection unpacked; Handle, its name
 //	arena.go     Arena, all cells
 //	index.go     Index, which finds a connection by either of its keys
 //	list.go      List, connections by age

@@ -7,7 +7,7 @@
 //	installer.go     a change of the switch, and the switch as control sees it
 //	ledger.go        claims of parts, by the identity of entries
 //	sharedclause.go  entries that fulfil a clause of many rules
-//	change.go        a change of claims, and the bundle that it makes
+//	ledgerstep.go    a change of claims, and the bundle that it makes
 //	owners.go        whose an entry is, and what an object has
 //	memoryswitch.go  a switch that only remembers, for dumps and tests
 //

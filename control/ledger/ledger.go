@@ -12,7 +12,7 @@ import (
 
 // Ledger has a row for each identity (table, priority, match) that a part wants or the switch
 // has. The row holds the claims of all parts and the entry in the switch. Claims change in a
-// Step (change.go).
+// Step (ledgerstep.go).
 type Ledger struct {
 	hash   func(*flow.Entry) uint64 // of an identity; tests make them collide
 	rows   map[uint64]*Row

@@ -2,7 +2,7 @@
 // It has two levels, as Open vSwitch's userspace datapath does, and one kind of table for
 // both:
 //
-//	table.go      a set-associative hash table, with a fair share for each port
+//	setassociative.go a set-associative hash table, with a fair share for each port
 //	exact.go      exact-match level: whole walks, by the packet's signature
 //	megaflows.go  megaflow level: parts of walks, by the bits that their lookups examined
 //
@@ -17,7 +17,7 @@
 //
 //	megaflow.go   one megaflow
 //	recording.go  how it is noted while a packet walks
-//	shape.go      the masks
+//	megaflowmasks.go the masks
 //
 // credit.go counts packets that were replayed, for both.
 //

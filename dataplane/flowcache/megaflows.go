@@ -17,7 +17,7 @@ import (
 //
 //	megaflow.go   what is remembered
 //	megaflows.go  finding it, and what makes it void
-//	shape.go      under which masks
+//	megaflowmasks.go under which masks
 //	recording.go  a walk notes what it examines and does
 //
 // Megaflows that begin in the same table and examined the same bits have one mask, a

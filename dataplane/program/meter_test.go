@@ -24,24 +24,24 @@ func TestMeterOfTwoWorkers(t *testing.T) {
 		var all sync.WaitGroup
 		for range workers {
 			all.Go(func() {
-				var tally BucketCounts
+				var counts BucketCounts
 				for now := clock.Load(); now < began+took; now = clock.Add(step) {
 					came.Add(1)
-					if m.Pass(&tally, 100, now) {
+					if m.Pass(&counts, 100, now) {
 						passed.Add(1)
 					}
 				}
-				tally.Publish()
+				counts.Publish()
 			})
 		}
 		all.Wait()
-		var tally BucketCounts
-		for m.Pass(&tally, 100, began+took) { // what is left
+		var counts BucketCounts
+		for m.Pass(&counts, 100, began+took) { // what is left
 			passed.Add(1)
 			came.Add(1)
 		}
 		came.Add(1)
-		tally.Publish()
+		counts.Publish()
 		if n := passed.Load(); n != want {
 			t.Errorf("%d workers passed %d packets, want %d", workers, n, want)
 		}
@@ -54,17 +54,17 @@ func TestMeterOfTwoWorkers(t *testing.T) {
 
 // TestMeterModified: a meter that is modified begins full, and goes on counting.
 func TestMeterModified(t *testing.T) {
-	var tally BucketCounts
+	var counts BucketCounts
 	one := flow.Band{Rate: 1}
 	m := newMeter(&flow.Meter{PktPS: true, Bands: []flow.Band{one}}, nil)
-	m.Pass(&tally, 60, 1)
-	m.Pass(&tally, 60, 1) // dropped
-	tally.Publish()
+	m.Pass(&counts, 60, 1)
+	m.Pass(&counts, 60, 1) // dropped
+	counts.Publish()
 	m = newMeter(&flow.Meter{PktPS: true, Bands: []flow.Band{one, one}}, m)
-	if !m.Pass(&tally, 60, 1) {
+	if !m.Pass(&counts, 60, 1) {
 		t.Error("it did not begin full")
 	}
-	tally.Publish()
+	counts.Publish()
 	if m.Came.Packets.Load() != 3 || m.Came.Bytes.Load() != 180 || m.Buckets[0].Dropped.Packets.Load() != 1 || m.Buckets[1].Dropped.Packets.Load() != 0 {
 		t.Errorf("%d packets, %d bytes, %d and %d dropped, want 3, 180, 1 and 0", m.Came.Packets.Load(), m.Came.Bytes.Load(),
 			m.Buckets[0].Dropped.Packets.Load(), m.Buckets[1].Dropped.Packets.Load())

@@ -5,7 +5,7 @@
 //	attack.go     the run: a lab, then one attack after another
 //	attacks.go    the table of attacks, with what must come of each
 //	stage.go      the lab as an attack sees it: who is who, sockets, watchers
-//	policies.go   the cluster's objects
+//	attackpolicies.go the cluster's objects
 //	bystanders.go what the other pods do, in windows
 //	pings.go      echo requests at a steady pace
 //	streams.go    TCP connections and streams

@@ -9,11 +9,11 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// countersTries is how often a switch is asked at least until its sums agree: on a machine
-// that stands still for a while, patience may be over after the first time.
+// countersTries is how often a switch is asked at least until its counters agree: on a machine
+// that stands still for a while, the time may be over after the first try.
 const countersTries = 30
 
-// accounted says that both switches know what became of every packet: their sums
+// accounted says that both switches know what became of every packet: their counters
 // agree, and they are those that the ports' drivers have counted.
 func accounted(ctx context.Context, w *world) (string, error) {
 	packets, dropped := uint64(0), uint64(0)

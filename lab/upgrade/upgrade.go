@@ -2,8 +2,8 @@
 // killed, and when another takes its place.
 //
 //	upgrade.go    the run: traffic, then one event after another
-//	streams.go    TCP connections, each with a heartbeat
-//	datagrams.go  numbered UDP packets, and the times at which they came
+//	upgradestreams.go TCP connections, each with a heartbeat
+//	datagramstream.go numbered UDP packets, and the times at which they came
 //	upgradereport.go what is told
 //
 // All traffic passes the Node whose agent it is about: between its pods, to a

@@ -6,7 +6,7 @@
 // files, in the order a frame travels:
 //
 //	umem.go           the shared memory, its frames, the free list
-//	memory.go         as much of it as the ports that come need
+//	sharedmemory.go   as much of it as the ports that come need
 //	xdpprogram.go     the XDP program that sends frames to the socket
 //	filter.go         what of them, when the rest is to stay the kernel's
 //	socket.go         the sockets with their four rings, and the calls that wake the kernel

@@ -110,10 +110,10 @@ func TestEachDatagramIsChecked(t *testing.T) {
 	n := len(good)
 	gsoMessage := func(all ...[]byte) []byte { return bytes.Join(all, nil) }
 	for name, c := range map[string]struct {
-		from       netip.Addr
-		b          []byte
-		size       int
-		good, lost uint64
+		from          netip.Addr
+		b             []byte
+		size          int
+		good, dropped uint64
 	}{
 		"a stranger's":            {netip.MustParseAddr("127.0.0.9"), gsoMessage(good, good, good), n, 0, 3},
 		"the second":              {peer, gsoMessage(good, bad, good), n, 2, 1},
@@ -128,8 +128,8 @@ func TestEachDatagramIsChecked(t *testing.T) {
 		p.arrives(c.from, c.b, c.size)
 		p.supply(32)
 		p.deliver(make([]*packet.Frame, 64))
-		if s := p.Stats(); s.RxPackets != c.good || s.RxDropped+s.RxErrors != c.lost {
-			t.Errorf("%s: %+v, want %d packets and %d lost", name, s, c.good, c.lost)
+		if s := p.Stats(); s.RxPackets != c.good || s.RxDropped+s.RxErrors != c.dropped {
+			t.Errorf("%s: %+v, want %d packets and %d dropped", name, s, c.good, c.dropped)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestJoiningAllocatesNothing(t *testing.T) {
 }
 
 // FuzzMessage receives any bytes as a message of datagrams of any size: whatever
-// the kernel says, each frame is a part of the message, and nothing is lost
+// the kernel says, each frame is a part of the message, and nothing is dropped
 // without being counted.
 func FuzzMessage(f *testing.F) {
 	_, cut := tcpSegments(f, 4)
@@ -219,9 +219,9 @@ func FuzzMessage(f *testing.F) {
 		}
 		datagrams, _ := datagramsOf(len(b), int(int32(size)))
 		s := p.Stats()
-		lost := s.RxDropped + s.RxErrors - before.RxDropped - before.RxErrors
-		if got := s.RxPackets - before.RxPackets; got+lost != uint64(datagrams) || frames > datagrams || bytes > len(b) {
-			t.Errorf("%d datagrams: %d received, %d lost, %d frames of %d bytes", datagrams, got, lost, frames, bytes)
+		dropped := s.RxDropped + s.RxErrors - before.RxDropped - before.RxErrors
+		if got := s.RxPackets - before.RxPackets; got+dropped != uint64(datagrams) || frames > datagrams || bytes > len(b) {
+			t.Errorf("%d datagrams: %d received, %d dropped, %d frames of %d bytes", datagrams, got, dropped, frames, bytes)
 		}
 	})
 }
