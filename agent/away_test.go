@@ -18,8 +18,8 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/pipeline"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
@@ -55,7 +55,7 @@ func startSwitch(t *testing.T) *splitSwitch {
 	}
 	prog.Names.SetTable(0, "Classifier")
 	prog.Names.SetPort(1, "left")
-	if err := c.Apply(program.BundleOf(prog)); err != nil {
+	if err := c.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	return s

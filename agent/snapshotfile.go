@@ -6,7 +6,7 @@ import (
 
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/agent/snapshot"
-	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/switchd"
 )
 
@@ -50,7 +50,7 @@ func (l *live) install(p *pipeline.Pipeline, s *snapshot.Snapshot) error {
 	if err := l.objects.Restore(s.Memory, prog); err != nil {
 		return err
 	}
-	err := p.Switch.Apply(program.BundleOf(prog))
+	err := p.Switch.Apply(flow.BundleOf(prog))
 	if err != nil {
 		l.objects = l.newObjects(p)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/flow"
 )
 
 // TestDelaysObserved: what is installed at once, what waits for a retry, and what
@@ -67,7 +68,7 @@ type refusing struct {
 }
 
 // Apply implements Installer.
-func (r *refusing) Apply(b *ledger.Bundle) error {
+func (r *refusing) Apply(b *flow.Bundle) error {
 	if r.err != nil {
 		return r.err
 	}

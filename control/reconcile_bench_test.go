@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/flow"
 )
 
 // The cluster of the scale figures.
@@ -309,7 +310,7 @@ type counting struct {
 	added, deleted, groups int
 }
 
-func (c *counting) Apply(b *ledger.Bundle) error {
+func (c *counting) Apply(b *flow.Bundle) error {
 	c.added += len(b.Add)
 	c.deleted += len(b.Delete)
 	c.groups += len(b.Groups) + len(b.DeleteGroups)

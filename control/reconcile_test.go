@@ -23,7 +23,7 @@ type recorder struct {
 	log    []string // "purge ADDR", or a bundle's lines with + and -
 }
 
-func (r *recorder) Apply(b *ledger.Bundle) error {
+func (r *recorder) Apply(b *flow.Bundle) error {
 	if b.Names != nil {
 		r.names = b.Names
 	}

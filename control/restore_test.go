@@ -22,7 +22,7 @@ type changes struct {
 	purged []ledger.Purge
 }
 
-func (c *changes) Apply(b *ledger.Bundle) error {
+func (c *changes) Apply(b *flow.Bundle) error {
 	c.count += len(b.Add) + len(b.Delete) + len(b.Groups) + len(b.DeleteGroups) + len(b.Meters) + len(b.DeleteMeters)
 	return c.Installer.Apply(b)
 }

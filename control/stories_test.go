@@ -339,7 +339,7 @@ type failing struct {
 	count int // of bundles that failed
 }
 
-func (f *failing) Apply(b *ledger.Bundle) error {
+func (f *failing) Apply(b *flow.Bundle) error {
 	if f.rnd.IntN(10) == 0 {
 		f.count++
 		return errInjected

@@ -8,7 +8,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
@@ -47,9 +46,9 @@ func newRealSwitch(tb testing.TB) *realSwitch {
 }
 
 // Apply implements Installer.
-func (s *realSwitch) Apply(b *ledger.Bundle) error {
+func (s *realSwitch) Apply(b *flow.Bundle) error {
 	start := time.Now()
-	err := s.Switch.Apply(&program.Bundle{
+	err := s.Switch.Apply(&flow.Bundle{
 		Names: b.Names, First: b.First, Add: b.Add, Delete: b.Delete, Groups: b.Groups, Meters: b.Meters,
 		DeleteGroups: b.DeleteGroups, DeleteMeters: b.DeleteMeters,
 	})

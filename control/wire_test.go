@@ -79,7 +79,7 @@ func (w *wire) put(yaml string) {
 }
 
 // Apply makes a wire an Installer that lets its test look between bundles.
-func (w *wire) Apply(b *ledger.Bundle) error {
+func (w *wire) Apply(b *flow.Bundle) error {
 	w.look("before a bundle")
 	if w.fail != nil && w.fail() {
 		return errInjected

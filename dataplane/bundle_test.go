@@ -30,19 +30,19 @@ func TestBundleRefused(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		bundle program.Bundle
+		bundle flow.Bundle
 		text   string // the entry as printed
 		reason string
 	}{
-		{"no such group", program.Bundle{Add: r.program("table=0,priority=5,tcp actions=output:3\ntable=0,priority=9,tcp,tp_dst=80 actions=group:7").Entries},
+		{"no such group", flow.Bundle{Add: r.program("table=0,priority=5,tcp actions=output:3\ntable=0,priority=9,tcp,tp_dst=80 actions=group:7").Entries},
 			"priority=9,tcp,tp_dst=80 actions=group:7", "group 7 does not exist"},
-		{"no such group in clone", program.Bundle{Add: r.program("table=0,priority=9 actions=clone(group:7)").Entries}, "actions=clone(group:7)", "group 7 does not exist"},
-		{"no such meter", program.Bundle{Add: r.program("table=0,priority=9 actions=meter:7,output:2").Entries}, "priority=9 actions=meter:7,output:2", "meter 7 does not exist"},
-		{"no such meter of controller", program.Bundle{Add: r.program("table=0,priority=9 actions=controller(meter_id=7)").Entries}, "meter_id=7", "meter 7 does not exist"},
-		{"alg", program.Bundle{Add: r.program("table=0,priority=9,tcp actions=ct(commit,alg=ftp)").Entries}, "priority=9,tcp actions=ct(commit,alg=ftp)", "alg=ftp"},
-		{"no such group in a bucket", program.Bundle{Groups: []*flow.Group{group("group_id=2,type=all,bucket=actions=group:7")}}, "group_id=2,type=all,bucket=", "group 7 does not exist"},
-		{"a group in use is deleted", program.Bundle{DeleteGroups: []uint32{1}}, "priority=1 actions=group:1", "group 1 does not exist"},
-		{"replaced without its group", program.Bundle{Replace: true, Add: r.program("table=0,priority=1 actions=group:1").Entries}, "priority=1 actions=group:1", "group 1 does not exist"},
+		{"no such group in clone", flow.Bundle{Add: r.program("table=0,priority=9 actions=clone(group:7)").Entries}, "actions=clone(group:7)", "group 7 does not exist"},
+		{"no such meter", flow.Bundle{Add: r.program("table=0,priority=9 actions=meter:7,output:2").Entries}, "priority=9 actions=meter:7,output:2", "meter 7 does not exist"},
+		{"no such meter of controller", flow.Bundle{Add: r.program("table=0,priority=9 actions=controller(meter_id=7)").Entries}, "meter_id=7", "meter 7 does not exist"},
+		{"alg", flow.Bundle{Add: r.program("table=0,priority=9,tcp actions=ct(commit,alg=ftp)").Entries}, "priority=9,tcp actions=ct(commit,alg=ftp)", "alg=ftp"},
+		{"no such group in a bucket", flow.Bundle{Groups: []*flow.Group{group("group_id=2,type=all,bucket=actions=group:7")}}, "group_id=2,type=all,bucket=", "group 7 does not exist"},
+		{"a group in use is deleted", flow.Bundle{DeleteGroups: []uint32{1}}, "priority=1 actions=group:1", "group 1 does not exist"},
+		{"replaced without its group", flow.Bundle{Replace: true, Add: r.program("table=0,priority=1 actions=group:1").Entries}, "priority=1 actions=group:1", "group 1 does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := r.sw.Apply(&c.bundle)
@@ -68,7 +68,7 @@ func TestBundleNamesManyErrors(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&lines, "table=0,priority=%d actions=group:7\n", i)
 	}
-	err := r.sw.Apply(&program.Bundle{Add: r.program(lines.String()).Entries})
+	err := r.sw.Apply(&flow.Bundle{Add: r.program(lines.String()).Entries})
 	if n := strings.Count(fmt.Sprint(err), "group 7 does not exist"); n != 20 {
 		t.Errorf("%d entries are named, want 20", n)
 	}
@@ -78,7 +78,7 @@ func TestBundleNamesManyErrors(t *testing.T) {
 // packets do then and what counters were kept.
 func TestBundleChanges(t *testing.T) {
 	r := newRig(t, "table=0,priority=1 actions=output:2")
-	step := func(name string, b *program.Bundle, want string, counted map[uint16]uint64) {
+	step := func(name string, b *flow.Bundle, want string, counted map[uint16]uint64) {
 		t.Helper()
 		r.check(r.sw.Apply(b))
 		if got := r.outcome(anyTCP); got != want {
@@ -89,13 +89,13 @@ func TestBundleChanges(t *testing.T) {
 		}
 	}
 	entries := func(text string) []*flow.Entry { return r.program(text).Entries }
-	step("nothing", &program.Bundle{}, "2", map[uint16]uint64{1: 1})
-	step("add", &program.Bundle{Add: entries("table=0,priority=2,tcp actions=output:3")}, "3", map[uint16]uint64{1: 1, 2: 1})
-	step("modify keeps counters", &program.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
-	step("replace keeps those of equal identity", &program.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
-	step("delete what is not there", &program.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
-	step("delete", &program.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
-	step("replace by nothing", &program.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
+	step("nothing", &flow.Bundle{}, "2", map[uint16]uint64{1: 1})
+	step("add", &flow.Bundle{Add: entries("table=0,priority=2,tcp actions=output:3")}, "3", map[uint16]uint64{1: 1, 2: 1})
+	step("modify keeps counters", &flow.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
+	step("replace keeps those of equal identity", &flow.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
+	step("delete what is not there", &flow.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
+	step("delete", &flow.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
+	step("replace by nothing", &flow.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
 }
 
 // TestModifiedGroupKeepsCounters modifies a group: buckets keep their counters
@@ -105,7 +105,7 @@ func TestModifiedGroupKeepsCounters(t *testing.T) {
 	r.choices(5)
 	g, err := parse.Group(selectGroup(bucket{2, 0, 3}, bucket{1, 100, 2}), nil)
 	r.check(err)
-	r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{g}}))
+	r.check(r.sw.Apply(&flow.Bundle{Groups: []*flow.Group{g}}))
 	r.choices(2)
 	if got := r.sw.Groups()[0]; got.Packets != 7 || got.Buckets[0].Packets != 0 || got.Buckets[1].Packets != 7 {
 		t.Errorf("group counts %d, buckets %v; want 7 and 0, 7", got.Packets, got.Buckets)
@@ -114,24 +114,24 @@ func TestModifiedGroupKeepsCounters(t *testing.T) {
 
 // generation is a pipeline in which both tables carry a version: a packet that
 // saw two generations leaves with different numbers in its addresses.
-func generation(r *rig, version int) *program.Bundle {
+func generation(r *rig, version int) *flow.Bundle {
 	p := r.program(fmt.Sprintf(`
 		table=0,ip actions=set_field:0.0.0.%d->nw_src,goto_table:1
 		table=1,ip actions=group:1`, version))
 	g, err := parse.Group(fmt.Sprintf("group_id=1,type=select,bucket=actions=set_field:0.0.0.%d->nw_dst,output:2", version), nil)
 	r.check(err)
-	return &program.Bundle{Replace: version%2 == 0, Add: p.Entries, Groups: []*flow.Group{g}}
+	return &flow.Bundle{Replace: version%2 == 0, Add: p.Entries, Groups: []*flow.Group{g}}
 }
 
 // TestBundlesAreAtomic lets two goroutines change the pipeline while packets
 // pass: every packet sees one generation whole.
 func TestBundlesAreAtomic(t *testing.T) {
 	r := newRig(t, "table=0 actions=drop")
-	bundles := []*program.Bundle{generation(r, 1), generation(r, 2), generation(r, 3), generation(r, 4)}
+	bundles := []*flow.Bundle{generation(r, 1), generation(r, 2), generation(r, 3), generation(r, 4)}
 	r.check(r.sw.Apply(bundles[0]))
 	var wg sync.WaitGroup
 	done := make(chan struct{})
-	apply := func(mine []*program.Bundle) {
+	apply := func(mine []*flow.Bundle) {
 		for i := 0; ; i++ {
 			select {
 			case <-done:
@@ -204,7 +204,7 @@ func TestPortsComeAndGo(t *testing.T) {
 // that stand first in the bundle, however many there are.
 func TestManyEntriesKeepTheirOrder(t *testing.T) {
 	r := newRigOf(t, parse.Sources{Flows: parse.Text("flows", "table=0,priority=1 actions=drop")})
-	b := &program.Bundle{Replace: true}
+	b := &flow.Bundle{Replace: true}
 	for i := range 2000 {
 		e := &flow.Entry{Table: 1, Priority: 7, Cookie: uint64(i)}
 		e.Match.AddExact(flow.Reg0, flow.Value{Lo: uint64(i * 7919 % 2003)})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 	"golang.org/x/sys/unix"
@@ -41,7 +41,7 @@ func newLoaded(b *testing.B, flows, cache int, hairpin bool) *loaded {
 	b.Cleanup(func() { closeSwitch(b, sw) })
 	r.sw = sw
 	p := r.parse(src)
-	r.check(sw.Apply(program.BundleOf(p)))
+	r.check(sw.Apply(flow.BundleOf(p)))
 	for no := range uint32(64) {
 		if name := p.Names.Port(no); name != "" {
 			r.ports[no] = memory.New(name, memory.Options{Tunnel: name == "antrea-tun0"})

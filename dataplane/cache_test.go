@@ -14,7 +14,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
@@ -84,7 +83,7 @@ func newTwins(t testing.TB, seed uint64, s twinSource, kernel *trial) *twins {
 		r.sw = sw
 		w.rigs[i] = r
 		w.program = r.parse(s.src)
-		r.check(sw.Apply(program.BundleOf(w.program)))
+		r.check(sw.Apply(flow.BundleOf(w.program)))
 		for no := range uint32(64) {
 			if name := w.program.Names.Port(no); name != "" {
 				w.plug(r, no, name)
@@ -437,7 +436,7 @@ func (w *twins) changeChecksums(o *offer, l *packet.Layers) {
 func (w *twins) change() {
 	entries := w.program.Entries
 	e := entries[w.rnd.IntN(len(entries))]
-	apply := func(what string, b program.Bundle) {
+	apply := func(what string, b flow.Bundle) {
 		w.both(what+" "+e.Text(flow.Format{}), func(r *rig) {
 			if err := r.sw.Apply(&b); err != nil {
 				r.Fatal(err)
@@ -446,19 +445,19 @@ func (w *twins) change() {
 	}
 	switch w.rnd.IntN(14) {
 	case 0:
-		apply("add", program.Bundle{Add: []*flow.Entry{e}})
+		apply("add", flow.Bundle{Add: []*flow.Entry{e}})
 	case 1:
-		apply("delete", program.Bundle{Delete: []*flow.Entry{e}})
+		apply("delete", flow.Bundle{Delete: []*flow.Entry{e}})
 	case 2:
 		dropped := *e
 		dropped.Actions = nil
-		apply("drop", program.Bundle{Add: []*flow.Entry{&dropped}})
+		apply("drop", flow.Bundle{Add: []*flow.Entry{&dropped}})
 	case 3, 4:
-		w.both("load", func(r *rig) { r.check(r.sw.Apply(program.BundleOf(w.program))) })
+		w.both("load", func(r *rig) { r.check(r.sw.Apply(flow.BundleOf(w.program))) })
 	case 5:
 		timed := *e
 		timed.IdleTimeout = 5
-		apply("idle", program.Bundle{Add: []*flow.Entry{&timed}})
+		apply("idle", flow.Bundle{Add: []*flow.Entry{&timed}})
 	case 6:
 		w.both("flush", func(r *rig) { r.conntrack.Flush() })
 	case 7:
@@ -470,7 +469,7 @@ func (w *twins) change() {
 		if n := len(w.program.Groups); n > 0 {
 			g := *w.program.Groups[w.rnd.IntN(n)]
 			g.Buckets = g.Buckets[w.rnd.IntN(len(g.Buckets)+1):]
-			w.both("group", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{&g}})) })
+			w.both("group", func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Groups: []*flow.Group{&g}})) })
 		}
 	default:
 		d := []time.Duration{time.Millisecond, time.Second, 7 * time.Second, 40 * time.Second, 2 * time.Minute, 20 * time.Minute}[w.rnd.IntN(6)]

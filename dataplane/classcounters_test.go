@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 )
 
@@ -55,7 +54,7 @@ func TestClassCounters(t *testing.T) {
 	if n := testing.AllocsPerRun(20, func() { s.Sum() }); n != 0 {
 		t.Errorf("a look allocates %v times", n)
 	}
-	r.check(r.sw.Apply(&program.Bundle{Delete: []*flow.Entry{r.sw.Flows()[0].Entry}}))
+	r.check(r.sw.Apply(&flow.Bundle{Delete: []*flow.Entry{r.sw.Flows()[0].Entry}}))
 	if _, ok := s.Sum(); ok {
 		t.Error("the sums of a pipeline that is gone are good")
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/flow"
 )
 
 // TestNoFirstMegaflowsOfOtherTuples: where the addresses are rewritten between the ct() that found no
@@ -67,7 +67,7 @@ func TestFirstMegaflowsEndWithALearnAction(t *testing.T) {
 				call("10.0.0.8")
 			}
 			add := w.rigs[0].program("table=1,priority=9,ip,nw_dst=10.0.0.8 actions=learn(table=7,hard_timeout=60,priority=5,eth_type=0x800,NXM_OF_IP_SRC[],load:0x1->NXM_NX_REG1[]),output:4").Entries
-			w.both("learner", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Add: add})) })
+			w.both("learner", func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Add: add})) })
 			for range 4 {
 				call("10.0.0.9")
 			}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -127,12 +126,12 @@ func TestFirstMegaflowsOfOtherServices(t *testing.T) {
 	group := func(buckets ...string) func(b *beginner) {
 		return func(b *beginner) {
 			p := b.rigs[0].parse(sourcesOf("table=0 actions=drop", "group_id=1,type=select"+strings.Join(buckets, ""), ""))
-			b.both("group", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Groups: p.Groups})) })
+			b.both("group", func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Groups: p.Groups})) })
 		}
 	}
 	gone := func(text string) func(b *beginner) {
 		return func(b *beginner) {
-			b.both("delete", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Delete: r.program(text).Entries})) })
+			b.both("delete", func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Delete: r.program(text).Entries})) })
 		}
 	}
 	entry := func(text string) func(b *beginner) { return func(b *beginner) { b.entry(text) } }
@@ -226,7 +225,7 @@ func TestServicesLeaveRoom(t *testing.T) {
 		g.ID = 100 + id
 		e := fmt.Sprintf("table=1,priority=7,udp,nw_dst=10.96.1.%d,tp_dst=53 actions=group:%d", id, g.ID)
 		b.both("service", func(r *rig) {
-			r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{&g}, Add: r.program(e).Entries}))
+			r.check(r.sw.Apply(&flow.Bundle{Groups: []*flow.Group{&g}, Add: r.program(e).Entries}))
 		})
 	}
 	most := uint64(0)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 )
@@ -229,7 +229,7 @@ func TestFirstMegaflowsOfOthers(t *testing.T) {
 
 // entry adds an entry to both.
 func (b *beginner) entry(text string) {
-	b.both(text, func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Add: r.program(text).Entries})) })
+	b.both(text, func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Add: r.program(text).Entries})) })
 }
 
 // commit has both know a connection from port 1100, as another worker's packet would.

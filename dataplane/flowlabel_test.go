@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -91,7 +90,7 @@ func TestFlowLabels(t *testing.T) {
 					t.Errorf("the cache knew %d of 2 packets of a connection", hits)
 				}
 			}
-			var added program.Bundle
+			var added flow.Bundle
 			if name == "in a bucket" {
 				actions := b.rigs[0].program("table=0,ipv6 actions=set_field:0x5->ipv6_label,output:2").Entries[0].Actions
 				added.Groups = []*flow.Group{{ID: 1, Type: flow.GroupSelect, Buckets: []flow.Bucket{{ID: 1, Weight: 1, Actions: actions}}}}
@@ -111,7 +110,7 @@ func TestFlowLabels(t *testing.T) {
 			}
 			rounds()
 			for i := range added.Add { // learned entries stay when the one goes that made them
-				b.both("delete", func(r *rig) { r.check(r.sw.Apply(&program.Bundle{Delete: added.Add[i : i+1]})) })
+				b.both("delete", func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{Delete: added.Add[i : i+1]})) })
 				rounds()
 			}
 			b.now += int64(2 * time.Second)
@@ -142,7 +141,7 @@ func TestRelearnedFlowLabel(t *testing.T) {
 // kernel leaves as it is; packets with another one are replayed, and get one too.
 func TestOffloadsAndFlowLabels(t *testing.T) {
 	r, k := offloadRig(t)
-	r.check(r.sw.Apply(&program.Bundle{Add: r.program(`
+	r.check(r.sw.Apply(&flow.Bundle{Add: r.program(`
 		table=0,priority=1,udp6 actions=ct(table=1,zone=11)
 		table=1,priority=2,ct_state=+new+trk,udp6 actions=ct(commit,table=3,zone=11)
 		table=1,priority=1,ipv6 actions=goto_table:3

@@ -12,7 +12,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
@@ -260,7 +259,7 @@ func TestFragmentsSeeOneProgram(t *testing.T) {
 	r := newRig(t, tracked)
 	parts := packettest.Split(packettest.UDP4(packettest.Options{Payload: make([]byte, 2000)}), 1, 1000)
 	r.sendFrame(1, parts[0])
-	r.check(r.sw.Apply(&program.Bundle{Add: r.program("table=2,priority=40000,ip actions=output:3").Entries}))
+	r.check(r.sw.Apply(&flow.Bundle{Add: r.program("table=2,priority=40000,ip actions=output:3").Entries}))
 	r.wantPorts(r.sendFrame(1, parts[1]), 2, 3)
 }
 
@@ -383,7 +382,7 @@ func TestFragmentsOfSeveralWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rig{TB: t, sw: sw, ports: map[uint32]*memory.Port{}}
-	r.check(sw.Apply(program.BundleOf(r.program(hairpinFlows + "\ntable=0,priority=40000,in_port=3,ip actions=set_field:1->in_port,resubmit(,0)"))))
+	r.check(sw.Apply(flow.BundleOf(r.program(hairpinFlows + "\ntable=0,priority=40000,in_port=3,ip actions=set_field:1->in_port,resubmit(,0)"))))
 	for no := uint32(1); no <= 3; no++ {
 		r.addPort(no, memory.Options{Queue: 4096})
 	}

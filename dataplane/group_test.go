@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
@@ -72,7 +71,7 @@ func TestSelectGroup(t *testing.T) {
 	}
 	g, err := parse.Group(selectGroup(bucket{0, 100, 2}, bucket{2, 100, 4}), nil)
 	r.check(err)
-	r.check(r.sw.Apply(&program.Bundle{Groups: []*flow.Group{g}}))
+	r.check(r.sw.Apply(&flow.Bundle{Groups: []*flow.Group{g}}))
 	for i, port := range r.choices(600) {
 		if first[i] != 3 && port != first[i] {
 			t.Fatalf("connection %d moved from port %d to %d, though its bucket is there", i, first[i], port)

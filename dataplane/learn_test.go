@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
@@ -159,7 +158,7 @@ func TestDeleteLearned(t *testing.T) {
 		deleted string
 		cookies []uint64
 	}{{first, []uint64{1, 1, 2, 3}}, {second, []uint64{2, 3}}, {kept, []uint64{2, 3}}, {other, []uint64{3}}} {
-		r.check(r.sw.Apply(&program.Bundle{Delete: r.program(step.deleted).Entries}))
+		r.check(r.sw.Apply(&flow.Bundle{Delete: r.program(step.deleted).Entries}))
 		var left []uint64
 		for _, f := range r.learnedFlows() {
 			left = append(left, f.Cookie)

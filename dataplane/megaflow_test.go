@@ -7,8 +7,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -108,7 +108,7 @@ func TestMegaflowsFollowChanges(t *testing.T) {
 	send := func() { r.send("udp,in_port=1,nw_src=10.0.0.1,nw_dst=10.0.0.9,nw_ttl=64,udp_src=1000,udp_dst=53") }
 	apply := func(text string) {
 		e := r.program(text).Entries
-		r.check(r.sw.Apply(&program.Bundle{Add: e}))
+		r.check(r.sw.Apply(&flow.Bundle{Add: e}))
 	}
 	for range 3 {
 		send()
@@ -185,7 +185,7 @@ func TestMegaflowsShare(t *testing.T) {
 			r.send(fmt.Sprintf("udp,in_port=2,nw_src=10.0.0.2,nw_dst=10.0.0.9,udp_src=1,udp_dst=%d", 3000+i))
 		}
 	}
-	r.check(r.sw.Apply(&program.Bundle{Add: r.program("table=0,priority=6,udp,in_port=2 actions=output:4").Entries}))
+	r.check(r.sw.Apply(&flow.Bundle{Add: r.program("table=0,priority=6,udp,in_port=2 actions=output:4").Entries}))
 	for range 4 {
 		quiet()
 	}
@@ -232,7 +232,7 @@ func TestMegaflowsOweNothing(t *testing.T) {
 	for round := range rounds {
 		for i := 0; i < len(batch); i += 40 {
 			if i%2000 == 1000 { // voids some
-				r.check(r.sw.Apply(&program.Bundle{Add: r.program(fmt.Sprintf("table=1,priority=%d,arp actions=drop", 1+i)).Entries}))
+				r.check(r.sw.Apply(&flow.Bundle{Add: r.program(fmt.Sprintf("table=1,priority=%d,arp actions=drop", 1+i)).Entries}))
 			}
 			r.ports[1].Inject(batch[i : i+40]...)
 			r.sw.Poll()
@@ -241,7 +241,7 @@ func TestMegaflowsOweNothing(t *testing.T) {
 			}
 		}
 		// The first entry that learns forgets all.
-		r.check(r.sw.Apply(&program.Bundle{Add: r.program(fmt.Sprintf("table=%d,arp actions=learn(table=%d,idle_timeout=9,eth_type=0x800,load:1->NXM_NX_REG0[])", 3+round, 10+round)).Entries}))
+		r.check(r.sw.Apply(&flow.Bundle{Add: r.program(fmt.Sprintf("table=%d,arp actions=learn(table=%d,idle_timeout=9,eth_type=0x800,load:1->NXM_NX_REG0[])", 3+round, 10+round)).Entries}))
 	}
 	close(over)
 	<-done
@@ -333,7 +333,7 @@ func TestMegaflowsFollowAllTables(t *testing.T) {
 		if n := r.counted(telemetry.MegaflowHit, func() { r.wantPorts(send(), 4) }); n != 1 {
 			t.Errorf("table %d: %d megaflows were taken, want 1", id, n)
 		}
-		r.check(r.sw.Apply(&program.Bundle{Add: r.program(fmt.Sprintf("table=%d,priority=2,ip actions=output:2", id)).Entries}))
+		r.check(r.sw.Apply(&flow.Bundle{Add: r.program(fmt.Sprintf("table=%d,priority=2,ip actions=output:2", id)).Entries}))
 		r.wantPorts(send(), 2)
 	}
 }

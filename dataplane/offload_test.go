@@ -11,8 +11,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -200,7 +200,7 @@ func offloadRigOn(t *testing.T, k *trial, kernel ports.Offload) *rig {
 	r.check(err)
 	r.sw = sw
 	t.Cleanup(func() { closeSwitch(t, sw) })
-	r.check(sw.Apply(program.BundleOf(r.parse(parse.Sources{Flows: parse.Text("flows", `
+	r.check(sw.Apply(flow.BundleOf(r.parse(parse.Sources{Flows: parse.Text("flows", `
 		table=0,priority=1,udp actions=ct(table=1,zone=10)
 		table=1,priority=2,ct_state=+new+trk,udp actions=ct(commit,table=2,zone=10)
 		table=1,priority=1 actions=goto_table:2
@@ -243,7 +243,7 @@ func TestOffloadsEnd(t *testing.T) {
 		do    func(r *rig)
 		event telemetry.OffloadEvent
 	}{
-		"a bundle":   {func(r *rig) { r.check(r.sw.Apply(&program.Bundle{})) }, telemetry.OffloadWithdrawn},
+		"a bundle":   {func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{})) }, telemetry.OffloadWithdrawn},
 		"a new port": {func(r *rig) { r.addPort(3, memory.Options{}) }, telemetry.OffloadWithdrawn},
 		"its port":   {func(r *rig) { r.check(r.sw.RemovePort(2)); delete(r.ports, 2) }, telemetry.OffloadWithdrawn},
 		"a flush":    {func(r *rig) { r.conntrack.Flush(); r.sw.Tend() }, telemetry.OffloadEnded},
@@ -335,7 +335,7 @@ func TestOffloadsWhileAllMoves(t *testing.T) {
 		for i := 0; ctx.Err() == nil; i++ {
 			switch i % 4 {
 			case 0:
-				r.check(r.sw.Apply(&program.Bundle{}))
+				r.check(r.sw.Apply(&flow.Bundle{}))
 			case 1:
 				r.conntrack.Flush()
 			case 2:
@@ -388,7 +388,7 @@ func TestOffloadsWhileAllMoves(t *testing.T) {
 func TestLateOffers(t *testing.T) {
 	there := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})
 	for name, change := range map[string]func(r *rig){
-		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&program.Bundle{})) },
+		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{})) },
 		"a new port": func(r *rig) { r.addPort(3, memory.Options{}) },
 		"nothing":    func(*rig) {},
 	} {
@@ -426,7 +426,7 @@ func (s settling) Settle() {
 func TestRestoringWaits(t *testing.T) {
 	there := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})}
 	for name, takeBack := range map[string]func(r *rig){
-		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&program.Bundle{})) },
+		"a bundle":   func(r *rig) { r.check(r.sw.Apply(&flow.Bundle{})) },
 		"a new port": func(r *rig) { r.addPort(3, memory.Options{}) },
 		"silence":    func(r *rig) { r.sw.OffloadStats(); *r.now += 16e9; r.sw.Tend() },
 	} {

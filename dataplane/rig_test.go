@@ -11,7 +11,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/dataplane/l2"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -88,7 +87,7 @@ func newRemembering(t testing.TB, flows string, ct conntrack.Config, c dataplane
 	r.sw, err = dataplane.New(c)
 	r.check(err)
 	t.Cleanup(func() { closeSwitch(t, r.sw) })
-	r.check(r.sw.Apply(program.BundleOf(r.program(flows))))
+	r.check(r.sw.Apply(flow.BundleOf(r.program(flows))))
 	for no := uint32(1); no <= 4; no++ {
 		r.addPort(no, memory.Options{})
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
@@ -42,18 +41,18 @@ func (l *loaded) rules(n int) (all []*flow.Entry) {
 }
 
 // service is a Service with one endpoint.
-func (l *loaded) service(i int) *program.Bundle {
+func (l *loaded) service(i int) *flow.Bundle {
 	const choose = "table=ServiceLB,priority=200,tcp,reg4=0x10000/0x70000,nw_dst=10.%d.%d.%d,tp_dst=80 actions=set_field:0x200/0x200->reg0,set_field:0x20000/0x70000->reg4,group:%d"
 	bucket := flow.Bucket{Weight: 100, Actions: l.parseEntry("table=0 actions=set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4,resubmit(,EndpointDNAT)").Actions}
-	return &program.Bundle{
+	return &flow.Bundle{
 		Add:    []*flow.Entry{l.parseEntry(choose, 112+i>>16, i>>8&255, i&255, 1000+i)},
 		Groups: []*flow.Group{{ID: uint32(1000 + i), Type: flow.GroupSelect, Buckets: []flow.Bucket{bucket}}},
 	}
 }
 
 // services are n of them.
-func (l *loaded) services(n int) *program.Bundle {
-	all := &program.Bundle{}
+func (l *loaded) services(n int) *flow.Bundle {
+	all := &flow.Bundle{}
 	for i := range n {
 		s := l.service(i)
 		all.Add, all.Groups = append(all.Add, s.Add...), append(all.Groups, s.Groups...)
@@ -74,7 +73,7 @@ func BenchmarkScale(b *testing.B) {
 		{"rules", 10, -1}, {"rules", 1000, -1}, {"rules", 100_000, -1}, {"services", 10, -1}, {"services", 10_000, -1},
 	} {
 		l := newLoaded(b, 1, size.cache, false)
-		load := &program.Bundle{}
+		load := &flow.Bundle{}
 		if size.what == "rules" {
 			load.Add = l.rules(size.n)
 		} else {
@@ -100,15 +99,15 @@ func BenchmarkScale(b *testing.B) {
 func BenchmarkInstall(b *testing.B) {
 	for _, change := range []struct {
 		name   string
-		bundle func(l *loaded, i int) *program.Bundle
+		bundle func(l *loaded, i int) *flow.Bundle
 		each   int
 	}{
-		{"rule", func(l *loaded, i int) *program.Bundle {
-			return &program.Bundle{Add: []*flow.Entry{l.clause(i)}}
+		{"rule", func(l *loaded, i int) *flow.Bundle {
+			return &flow.Bundle{Add: []*flow.Entry{l.clause(i)}}
 		}, 1},
 		{"service", (*loaded).newService, 1},
-		{"bulk", func(l *loaded, i int) *program.Bundle {
-			all := &program.Bundle{}
+		{"bulk", func(l *loaded, i int) *flow.Bundle {
+			all := &flow.Bundle{}
 			for j := range 1000 {
 				all.Add = append(all.Add, l.clause(i+j))
 			}
@@ -117,9 +116,9 @@ func BenchmarkInstall(b *testing.B) {
 	} {
 		b.Run(change.name, func(b *testing.B) {
 			l := newLoaded(b, 1, 0, false)
-			l.check(l.sw.Apply(&program.Bundle{Add: l.rules(10_000)}))
+			l.check(l.sw.Apply(&flow.Bundle{Add: l.rules(10_000)}))
 			l.check(l.sw.Apply(l.services(10_000)))
-			var bundles []*program.Bundle
+			var bundles []*flow.Bundle
 			for i := 0; i < b.N; i += change.each {
 				bundles = append(bundles, change.bundle(l, i))
 			}
@@ -142,4 +141,4 @@ func (l *loaded) clause(i int) *flow.Entry {
 	return l.parseEntry("table=AntreaPolicyIngressRule,priority=13990,ip,nw_src=192.%d.%d.%d actions=conjunction(1005,1/3)", i>>16&255, i>>8&255, i&255)
 }
 
-func (l *loaded) newService(i int) *program.Bundle { return l.service(100_000 + i) }
+func (l *loaded) newService(i int) *flow.Bundle { return l.service(100_000 + i) }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 )
@@ -39,7 +39,7 @@ func BenchmarkPacketInFull(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer sw.Close()
-	if err := sw.Apply(program.BundleOf(p)); err != nil {
+	if err := sw.Apply(flow.BundleOf(p)); err != nil {
 		b.Fatal(err)
 	}
 	w, f := sw.workers[0], packet.NewFrame(make([]byte, 512), nil)

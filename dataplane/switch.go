@@ -187,14 +187,14 @@ func New(c Config) (*Switch, error) {
 
 // Apply changes the pipeline by a bundle, whole or not at all. The error names
 // every entry that was refused (InvalidEntryError).
-func (s *Switch) Apply(b *program.Bundle) error {
+func (s *Switch) Apply(b *flow.Bundle) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.apply(b)
 }
 
 // apply is Apply under the caller's s.mu.
-func (s *Switch) apply(b *program.Bundle) error {
+func (s *Switch) apply(b *flow.Bundle) error {
 	before := s.program.Load()
 	if before == nil {
 		before = &program.Program{}
@@ -395,7 +395,7 @@ func (s *Switch) Expire() {
 		}
 	}
 	if len(gone) > 0 {
-		s.apply(&program.Bundle{Delete: gone}) // nothing that remains can depend on an entry
+		s.apply(&flow.Bundle{Delete: gone}) // nothing that remains can depend on an entry
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
@@ -47,7 +46,7 @@ func newTrackingSwitch(t testing.TB, p *flow.Program, onPacketIn func(*telemetry
 	}
 	t.Cleanup(func() { closeSwitch(t, sw) })
 	if p != nil {
-		if err := sw.Apply(program.BundleOf(p)); err != nil {
+		if err := sw.Apply(flow.BundleOf(p)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -74,7 +73,7 @@ func run(t testing.TB, workers int, flows string, has map[uint32]ports.Port) *ru
 	r := &running{t, sw}
 	p, err := parse.Program(parse.Sources{Flows: parse.Text("flows", flows)})
 	r.check(err)
-	r.check(sw.Apply(program.BundleOf(p)))
+	r.check(sw.Apply(flow.BundleOf(p)))
 	for no, p := range has {
 		r.check(sw.AddPort(no, p))
 	}
@@ -418,9 +417,9 @@ func testTogether(t *testing.T, workers int) {
 		}
 		switch i % 50 {
 		case 10:
-			r.check(r.sw.Apply(&program.Bundle{Add: p.Entries}))
+			r.check(r.sw.Apply(&flow.Bundle{Add: p.Entries}))
 		case 20:
-			r.check(r.sw.Apply(&program.Bundle{Delete: p.Entries}))
+			r.check(r.sw.Apply(&flow.Bundle{Delete: p.Entries}))
 		case 30:
 			r.check(r.sw.MovePort(1+i%4, int(i/50)%workers))
 		case 40:

@@ -12,15 +12,14 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
 
 // readByLine is ReadBundle with chunks of one line, each of which is parsed before the
 // next is read.
-func readByLine(text string) (*program.Bundle, error) {
-	r := bundleReader{bundle: &program.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
+func readByLine(text string) (*flow.Bundle, error) {
+	r := bundleReader{bundle: &flow.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	for line := range strings.Lines(text) {
 		r.no++
 		if err := r.line([]byte(line)); err != nil {

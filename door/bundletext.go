@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
@@ -39,7 +38,7 @@ const (
 )
 
 // AppendBundle appends a bundle's text to b.
-func AppendBundle(b []byte, c *program.Bundle) []byte {
+func AppendBundle(b []byte, c *flow.Bundle) []byte {
 	appendBundle(&b, c, func() error { return nil }) // it has no error
 	return b
 }
@@ -49,7 +48,7 @@ const pieceBytes = 64 << 10
 
 // WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for
 // the whole. The error is the writer's.
-func WriteBundle(w io.Writer, c *program.Bundle) error {
+func WriteBundle(w io.Writer, c *flow.Bundle) error {
 	b := make([]byte, 0, pieceBytes+maxLine)
 	flush := func() (err error) {
 		if len(b) >= pieceBytes {
@@ -67,7 +66,7 @@ func WriteBundle(w io.Writer, c *program.Bundle) error {
 
 // appendBundle appends line after line, and calls flush after each, which may take what
 // there is. The error is that of flush.
-func appendBundle(b *[]byte, c *program.Bundle, flush func() error) error {
+func appendBundle(b *[]byte, c *flow.Bundle, flush func() error) error {
 	if c.Replace {
 		*b = append(*b, "replace\n"...)
 	}
@@ -126,8 +125,8 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 // bundle, and the rest of the text may be unread.
 //
 // A large bundle is entries nearly all, so entries are parsed apart (bundlechunk.go).
-func ReadBundle(from io.Reader, installed *flow.Names) (*program.Bundle, error) {
-	r := bundleReader{bundle: &program.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
+func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
+	r := bundleReader{bundle: &flow.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	var err error
@@ -160,7 +159,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*program.Bundle, error) 
 
 // bundleReader is a bundle that is being read.
 type bundleReader struct {
-	bundle *program.Bundle
+	bundle *flow.Bundle
 	no     int         // of the line
 	names  *flow.Names // that lines may use; no chunk is parsed while they change
 	// group says that the line before added a group, which this one may go on with.

@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
 
 // changed is a bundle with every kind of change.
-func changed(t testing.TB) *program.Bundle {
+func changed(t testing.TB) *flow.Bundle {
 	t.Helper()
 	prog, err := parse.Program(parse.Sources{
 		Flows: parse.Text("flows", `table=0, cookie=0x5, priority=100,idle_timeout=5,in_port=1,ip actions=ct(table=1,zone=7)
@@ -29,14 +28,14 @@ table=1, priority=10,udp,tp_dst=53 actions=meter:1,group:4`),
 	}
 	prog.Names.SetTable(0, "Classifier")
 	prog.Names.SetPort(1, "web")
-	b := program.BundleOf(prog)
+	b := flow.BundleOf(prog)
 	b.Delete, b.Add = b.Add[2:], b.Add[:2]
 	b.DeleteGroups, b.DeleteMeters = []uint32{9}, []uint32{8}
 	return b
 }
 
 // wantSame compares bundles by their text.
-func wantSame(t testing.TB, a, b *program.Bundle) {
+func wantSame(t testing.TB, a, b *flow.Bundle) {
 	t.Helper()
 	if x, y := string(AppendBundle(nil, a)), string(AppendBundle(nil, b)); x != y {
 		t.Errorf("sent\n%s\nread\n%s", x, y)
@@ -68,7 +67,7 @@ func TestLongBundleCrosses(t *testing.T) {
 		e.Actions = append(e.Actions, flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2})
 		g.Buckets = append(g.Buckets, flow.Bucket{ID: uint32(i), Weight: 100})
 	}
-	text := AppendBundle(nil, &program.Bundle{Add: []*flow.Entry{e}, Groups: []*flow.Group{g}})
+	text := AppendBundle(nil, &flow.Bundle{Add: []*flow.Entry{e}, Groups: []*flow.Group{g}})
 	for line := range bytes.Lines(text) {
 		if len(line) > maxLine {
 			t.Fatalf("a line of %d bytes", len(line))
@@ -176,7 +175,7 @@ func TestGoldenPipelinesCross(t *testing.T) {
 	most := 0
 	for path, prog := range goldenPipelines(t) {
 		most = max(most, len(prog.Entries))
-		sent := program.BundleOf(prog)
+		sent := flow.BundleOf(prog)
 		read, err := ReadBundle(bytes.NewReader(AppendBundle(nil, sent)), nil)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane/l2"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
@@ -285,7 +284,7 @@ func (c *Client) Tables() []telemetry.TableStats {
 }
 
 // Apply sends a bundle as text.
-func (c *Client) Apply(b *program.Bundle) error {
+func (c *Client) Apply(b *flow.Bundle) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	text, to := io.Pipe()
@@ -302,7 +301,7 @@ func (c *Client) Apply(b *program.Bundle) error {
 }
 
 // runWriteBundle writes a bundle into a request.
-func runWriteBundle(to *io.PipeWriter, b *program.Bundle) { to.CloseWithError(WriteBundle(to, b)) }
+func runWriteBundle(to *io.PipeWriter, b *flow.Bundle) { to.CloseWithError(WriteBundle(to, b)) }
 
 // Relearn installs entries that packets have learned.
 func (c *Client) Relearn(all []telemetry.Learned) error {

@@ -31,7 +31,6 @@ import (
 	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/dataplane/l2"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
@@ -69,7 +68,7 @@ type Pipeline interface {
 	ClassCounters(class func(*flow.Entry) int) ClassCounters
 	// Apply changes the pipeline, whole or not at all. The error names the entry that is
 	// wrong. Neither the entries nor their actions are written from then on.
-	Apply(*program.Bundle) error
+	Apply(*flow.Bundle) error
 	// Relearn installs entries that packets have learned, with their ages.
 	Relearn([]telemetry.Learned) error
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
@@ -134,7 +133,7 @@ func (d *DUT) reset(q request) error {
 	if err != nil {
 		return err
 	}
-	if err := sw.Apply(program.BundleOf(p)); err != nil {
+	if err := sw.Apply(flow.BundleOf(p)); err != nil {
 		return errors.Join(err, sw.Close())
 	}
 	ps := make(map[uint32]*memory.Port)

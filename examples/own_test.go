@@ -8,7 +8,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
@@ -46,7 +45,7 @@ func newOwnNode(t *testing.T, set string) *ownNode {
 		}
 	})
 	p := readProgram(t, set)
-	if err := n.Apply(program.BundleOf(p)); err != nil {
+	if err := n.Apply(flow.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 	n.addPorts(t, p.Names)

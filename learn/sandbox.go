@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/rehearsal"
@@ -86,7 +85,7 @@ func (n *runningNode) start(s *Sandbox) (err error) {
 	if n.on.Switch, err = dataplane.New(dataplane.Config{Conntrack: n.ct, Clock: clock, SelectSeed: selectSeed, Cache: -1}); err != nil {
 		return err
 	}
-	if err := n.on.Switch.Apply(program.BundleOf(n.program)); err != nil {
+	if err := n.on.Switch.Apply(flow.BundleOf(n.program)); err != nil {
 		return err
 	}
 	const last = 0xfeff // OpenFlow 1.0, section 5.2.1: numbers above are reserved

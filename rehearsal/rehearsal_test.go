@@ -8,7 +8,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet/packettest"
@@ -35,7 +34,7 @@ func node(t *testing.T, name, entries string, outer ...netip.Addr) *rehearsal.No
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sw.Apply(program.BundleOf(p)); err != nil {
+	if err := sw.Apply(flow.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 	n := &rehearsal.Node{Name: name, Switch: sw, Ports: map[uint32]*memory.Port{}, Tunnel: 1, Outer: outer}

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -41,7 +41,7 @@ func refusing(t testing.TB) *rig {
 	for id, name := range map[uint8]string{5: "ConntrackState", 11: "EndpointDNAT", 23: "AntreaPolicyIngressRule", 28: "Output"} {
 		prog.Names.SetTable(id, name)
 	}
-	if err := r.client.Apply(program.BundleOf(prog)); err != nil {
+	if err := r.client.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 )
@@ -15,7 +14,7 @@ import (
 // reaches the client, which is still sending. The next bundle is installed.
 func TestLargeBundleRefused(t *testing.T) {
 	r := newRig(t)
-	large := &program.Bundle{Add: []*flow.Entry{{Priority: 1, Actions: []flow.Action{flow.Conjunction{ID: 1, Clause: 1, N: 2}, flow.Output{Port: 1}}}}}
+	large := &flow.Bundle{Add: []*flow.Entry{{Priority: 1, Actions: []flow.Action{flow.Conjunction{ID: 1, Clause: 1, N: 2}, flow.Output{Port: 1}}}}}
 	for i := range 50_000 {
 		large.Add = append(large.Add, &flow.Entry{Table: 2, Priority: uint16(i), Actions: []flow.Action{flow.Output{Port: uint32(1 + i%9)}}})
 	}
@@ -62,7 +61,7 @@ func BenchmarkBundle(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		if err := r.client.Apply(&program.Bundle{Replace: true}); err != nil { // rigs stay until the end
+		if err := r.client.Apply(&flow.Bundle{Replace: true}); err != nil { // rigs stay until the end
 			b.Fatal(err)
 		}
 		b.StartTimer()

@@ -18,7 +18,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
@@ -95,7 +94,7 @@ func (r *rig) load(t testing.TB) {
 	}
 	prog.Names.SetTable(0, "Classifier")
 	prog.Names.SetPort(1, "web")
-	if err := r.client.Apply(program.BundleOf(prog)); err != nil {
+	if err := r.client.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -286,7 +285,7 @@ func TestBundleIsWholeOrNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.client.Apply(&program.Bundle{Add: []*flow.Entry{e}}); err == nil || !strings.Contains(err.Error(), "77") {
+	if err := r.client.Apply(&flow.Bundle{Add: []*flow.Entry{e}}); err == nil || !strings.Contains(err.Error(), "77") {
 		t.Errorf("an entry that leads to no group: %v", err)
 	}
 	if r.sw.Generation() != before {
@@ -320,7 +319,7 @@ func TestController(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	second := serve(t, r.server)
-	if err := second.Apply(&program.Bundle{}); err == nil || !strings.Contains(err.Error(), `"first" is connected`) {
+	if err := second.Apply(&flow.Bundle{}); err == nil || !strings.Contains(err.Error(), `"first" is connected`) {
 		t.Errorf("somebody else changed the switch: %v", err)
 	}
 	if err := second.Control(ctx, "second", false, func() {}, func(*door.Event) {}); err == nil || !strings.Contains(err.Error(), "take-over=1") {
@@ -333,7 +332,7 @@ func TestController(t *testing.T) {
 	if err := <-ended; !errors.As(err, &over) || over.By != "second" {
 		t.Errorf("the first one ended with %v", err)
 	}
-	if err := second.Apply(&program.Bundle{}); err != nil {
+	if err := second.Apply(&flow.Bundle{}); err != nil {
 		t.Errorf("the controller: %v", err)
 	}
 	cancel()

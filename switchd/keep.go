@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 )
 
 // A switch that is killed and started again goes on with the entries and ports that it had,
@@ -47,7 +47,7 @@ func keptText(s *Switch, p *PortSet) ([]byte, error) {
 		return nil, err
 	}
 	head := kept{Boot: hex.EncodeToString(boot[:]), TakenNS: s.clock(), Ports: p.Specs()}
-	bundle := &program.Bundle{Replace: true, Names: s.Names(), First: s.First()}
+	bundle := &flow.Bundle{Replace: true, Names: s.Names(), First: s.First()}
 	for _, f := range s.Flows() {
 		if f.Learned {
 			head.Learned = append(head.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
@@ -75,7 +75,7 @@ func sumOf(b []byte) string {
 }
 
 // readKept reads the file. The error says why there is nothing to go on with.
-func readKept(path string, now int64) (*kept, *program.Bundle, error) {
+func readKept(path string, now int64) (*kept, *flow.Bundle, error) {
 	b, err := ReadOwnFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, errors.New("there is none")
@@ -87,7 +87,7 @@ func readKept(path string, now int64) (*kept, *program.Bundle, error) {
 }
 
 // parseKept reads the text of such a file.
-func parseKept(b []byte, now int64) (*kept, *program.Bundle, error) {
+func parseKept(b []byte, now int64) (*kept, *flow.Bundle, error) {
 	schema, b, _ := bytes.Cut(b, []byte("\n"))
 	sum, known := strings.CutPrefix(string(schema), keptSchema)
 	switch {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
@@ -68,7 +67,7 @@ func TestSwitchGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(program.BundleOf(prog)); err != nil {
+	if err := c.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Relearn([]telemetry.Learned{{Entry: learned, Age: time.Minute}}); err != nil {
@@ -114,7 +113,7 @@ func TestKeptIsNotBelieved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Apply(&program.Bundle{Replace: true, Names: flow.NewNames(), Add: []*flow.Entry{e}}); err != nil {
+	if err := c.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames(), Add: []*flow.Entry{e}}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
@@ -146,7 +145,7 @@ func TestConntrackCounters(t *testing.T) {
 	p, c := tracked(t)
 	p.Local.Table().SetLimit(2, 7)
 	wait := packettest.Split(packettest.UDP4(packettest.Options{Payload: make([]byte, 2000)}), 1, 1000)[0]
-	if err := p.Switch.Apply(&program.Bundle{}); err != nil {
+	if err := p.Switch.Apply(&flow.Bundle{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.Switch.PacketOut(1, []flow.Action{&flow.CT{Table: flow.NoTable}}, wait); err != nil {

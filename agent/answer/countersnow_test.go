@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/antrail/antrail/agent/pipeline"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/diagram"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -84,7 +83,7 @@ func TestMapLooks(t *testing.T) {
 		want("after a packet")
 	}
 	flows := n.Switch.Flows()
-	if err := n.Switch.Apply(&program.Bundle{Delete: []*flow.Entry{flows[len(flows)-1].Entry}}); err != nil {
+	if err := n.Switch.Apply(&flow.Bundle{Delete: []*flow.Entry{flows[len(flows)-1].Entry}}); err != nil {
 		t.Fatal(err)
 	}
 	want("without an entry")
@@ -127,7 +126,7 @@ func TestPoliciesAreCheap(t *testing.T) {
 		})
 	}
 	few := look()
-	bundle := &program.Bundle{}
+	bundle := &flow.Bundle{}
 	routing, err := n.tableID("L3Forwarding")
 	if err != nil {
 		t.Fatal(err)

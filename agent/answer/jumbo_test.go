@@ -11,7 +11,7 @@ import (
 
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports/afxdp"
@@ -97,7 +97,7 @@ func apply(t *testing.T, sw *dataplane.Switch, flows string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sw.Apply(program.BundleOf(prog)); err != nil {
+	if err := sw.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 }

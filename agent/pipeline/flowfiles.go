@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/agent/config"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
@@ -117,7 +116,7 @@ func loadProgram(from Source, prog *flow.Program, o Options) (*Pipeline, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Switch.Apply(program.BundleOf(prog)); err != nil {
+	if err := p.Switch.Apply(flow.BundleOf(prog)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", from, err), p.Close())
 	}
 	return p, nil

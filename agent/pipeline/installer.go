@@ -2,20 +2,15 @@ package pipeline
 
 import (
 	"github.com/antrail/antrail/control/ledger"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
 )
 
 // Installer is the switch as control installs into it.
 type Installer struct{ *Pipeline }
 
 // Apply implements control.Installer.
-func (i Installer) Apply(b *ledger.Bundle) error {
-	return i.Switch.Apply(&program.Bundle{
-		Names: b.Names, First: b.First, Add: b.Add, Delete: b.Delete,
-		Groups: b.Groups, Meters: b.Meters, DeleteGroups: b.DeleteGroups, DeleteMeters: b.DeleteMeters,
-	})
-}
+func (i Installer) Apply(b *flow.Bundle) error { return i.Switch.Apply(b) }
 
 // Purge implements control.Installer.
 func (i Installer) Purge(all []ledger.Purge) {

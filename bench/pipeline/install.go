@@ -14,7 +14,6 @@ import (
 	"github.com/antrail/antrail/bench/rig"
 	"github.com/antrail/antrail/bench/sched"
 	"github.com/antrail/antrail/bench/workload"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"golang.org/x/sys/unix"
@@ -85,7 +84,7 @@ func (w *antrailContender) installEntries(_ context.Context, lines []string, bun
 		batch = len(lines)
 	}
 	for part := range slices.Chunk(lines, batch) {
-		b := new(program.Bundle)
+		b := new(flow.Bundle)
 		for _, line := range part {
 			e, err := parse.Entry(line, w.program.sw.Names())
 			if err != nil {
@@ -102,7 +101,7 @@ func (w *antrailContender) installEntries(_ context.Context, lines []string, bun
 
 // removeInstalled removes entries by their cookie.
 func (w *antrailContender) removeInstalled(context.Context) error {
-	b := new(program.Bundle)
+	b := new(flow.Bundle)
 	for _, f := range w.program.sw.Flows() {
 		if f.Cookie == installMark {
 			b.Delete = append(b.Delete, f.Entry)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports"
 )
@@ -31,7 +30,7 @@ func NewSwitch(o SwitchOptions, p *flow.Program, in, out ports.Port) (*dataplane
 	if err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(sw.Apply(program.BundleOf(p)), sw.AddPort(Sender().OFPort, in), sw.AddPort(Receiver().OFPort, out))
+	err = errors.Join(sw.Apply(flow.BundleOf(p)), sw.AddPort(Sender().OFPort, in), sw.AddPort(Receiver().OFPort, out))
 	if err != nil {
 		return nil, nil, errors.Join(err, sw.Close())
 	}

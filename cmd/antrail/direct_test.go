@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent/config"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -74,7 +73,7 @@ func (s *bareSwitch) antrail(args ...string) *exec.Cmd {
 // load installs the entries of a program, in place of what is there.
 func (s *bareSwitch) load(t *testing.T, p *flow.Program) {
 	t.Helper()
-	if err := s.door.Apply(program.BundleOf(p)); err != nil {
+	if err := s.door.Apply(flow.BundleOf(p)); err != nil {
 		t.Fatal(err)
 	}
 }

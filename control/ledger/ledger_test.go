@@ -54,7 +54,7 @@ func commit(t testing.TB, l *Ledger, sw *MemorySwitch, set map[Part]*Desired) []
 }
 
 // bundleLines is a bundle as text, sorted.
-func bundleLines(b *Bundle) []string {
+func bundleLines(b *flow.Bundle) []string {
 	lines := []string{}
 	for _, e := range b.Add {
 		lines = append(lines, "+"+e.String())

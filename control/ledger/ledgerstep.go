@@ -170,8 +170,8 @@ func dropID[T any](rows map[uint32]*idRow[T], c *claimant, id uint32) {
 }
 
 // Bundle is what the step changes in the switch.
-func (s *Step) Bundle() *Bundle {
-	b := &Bundle{}
+func (s *Step) Bundle() *flow.Bundle {
+	b := &flow.Bundle{}
 	s.touchAdopted()
 	s.touchSets()
 	s.results = make([]*flow.Entry, len(s.rows))

@@ -29,7 +29,7 @@ func NewMemorySwitch() *MemorySwitch {
 
 // Apply remembers a bundle. It fails only for an entry that names a group or
 // meter that is not there, as a switch would.
-func (m *MemorySwitch) Apply(b *Bundle) error {
+func (m *MemorySwitch) Apply(b *flow.Bundle) error {
 	if err := m.dangling(b); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (m *MemorySwitch) Apply(b *Bundle) error {
 }
 
 // dangling finds a new entry whose group nobody makes.
-func (m *MemorySwitch) dangling(b *Bundle) error {
+func (m *MemorySwitch) dangling(b *flow.Bundle) error {
 	for _, e := range b.Add {
 		for _, a := range e.Actions {
 			g, ok := a.(flow.GroupAction)

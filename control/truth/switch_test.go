@@ -14,7 +14,6 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/walktest"
@@ -67,8 +66,8 @@ func (b *bench) addPort(no uint32) {
 }
 
 // Apply makes the bench a control.Installer.
-func (b *bench) Apply(c *ledger.Bundle) error {
-	return b.sw.Apply(&program.Bundle{
+func (b *bench) Apply(c *flow.Bundle) error {
+	return b.sw.Apply(&flow.Bundle{
 		Names: c.Names, First: c.First, Add: c.Add, Delete: c.Delete, Groups: c.Groups, Meters: c.Meters,
 		DeleteGroups: c.DeleteGroups, DeleteMeters: c.DeleteMeters,
 	})

@@ -16,7 +16,7 @@ func BenchmarkApplyOne(b *testing.B) {
 	}
 	p := &Program{}
 	var made Compiler
-	load := &Bundle{Names: flow.NewNames()}
+	load := &flow.Bundle{Names: flow.NewNames()}
 	for i := range 100_000 {
 		load.Add = append(load.Add, entryFor(i))
 	}
@@ -26,7 +26,7 @@ func BenchmarkApplyOne(b *testing.B) {
 	}
 	for b.Loop() {
 		one := []*flow.Entry{entryFor(1 << 20)}
-		for _, change := range []*Bundle{{Add: one}, {Delete: one}} {
+		for _, change := range []*flow.Bundle{{Add: one}, {Delete: one}} {
 			if p, err = p.Build(change, &made, 0); err != nil {
 				b.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func BenchmarkApplyOne(b *testing.B) {
 // BenchmarkApplyMany loads a table of 100,000 in one bundle; the figure is per
 // entry.
 func BenchmarkApplyMany(b *testing.B) {
-	load := &Bundle{Names: flow.NewNames()}
+	load := &flow.Bundle{Names: flow.NewNames()}
 	for i := range 100_000 {
 		e := &flow.Entry{Table: 1, Priority: 200}
 		e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})

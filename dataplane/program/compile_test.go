@@ -26,7 +26,7 @@ func conjunctions(n int) (all []flow.Action) {
 // rules name, and takes it away again.
 func BenchmarkApplyClause(b *testing.B) {
 	list, made := conjunctions(10_000), &Compiler{}
-	load := &Bundle{Names: flow.NewNames()}
+	load := &flow.Bundle{Names: flow.NewNames()}
 	for i := range 10_000 {
 		load.Add = append(load.Add, clauseEntry(uint64(i), list))
 	}
@@ -36,7 +36,7 @@ func BenchmarkApplyClause(b *testing.B) {
 	}
 	for b.Loop() {
 		one := []*flow.Entry{clauseEntry(1<<20, list)}
-		for _, change := range []*Bundle{{Add: one}, {Delete: one}} {
+		for _, change := range []*flow.Bundle{{Add: one}, {Delete: one}} {
 			if p, err = p.Build(change, made, 0); err != nil {
 				b.Fatal(err)
 			}

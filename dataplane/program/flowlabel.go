@@ -14,9 +14,9 @@ import (
 // If an entry matches on the label, or an action reads or writes it, the keys have it from
 // then on. Later programs keep it, because entries that packets learned stay too.
 
-// labels reports whether a bundle reads the flow label.
-func (b *Bundle) labels() (found bool) {
-	b.forEachAction(func(a flow.Action) { found = found || actionLabels(a) })
+// usesFlowLabel reports whether a bundle reads the flow label.
+func usesFlowLabel(b *flow.Bundle) (found bool) {
+	forEachBundleAction(b, func(a flow.Action) { found = found || actionLabels(a) })
 	return found || slices.ContainsFunc(b.Add, matchLabels)
 }
 

@@ -19,39 +19,11 @@ type Program struct {
 	Generation    uint64
 }
 
-// Bundle is a change of the pipeline that happens whole or not at all.
-type Bundle struct {
-	// Replace removes everything that the bundle does not name, except entries that packets
-	// learned. Those end with a learn action that has delete_learned, or by timeouts. An
-	// entry with the table, priority and match of an old one keeps its counters.
-	Replace bool
-	// Names and First, if Names is not nil, replace the program's.
-	Names *flow.Names
-	First uint8
-	// Add installs entries. An entry with the identity of an installed one modifies it.
-	// Nobody writes them or their actions afterwards. Entries with equal actions should
-	// share one list.
-	Add []*flow.Entry
-	// Delete removes entries by identity, whatever their actions. An entry that is not there
-	// is no error.
-	Delete []*flow.Entry
-	// Groups and Meters are added or modified by their ID.
-	Groups       []*flow.Group
-	Meters       []*flow.Meter
-	DeleteGroups []uint32
-	DeleteMeters []uint32
-}
-
-// BundleOf returns the bundle that replaces everything by a program.
-func BundleOf(p *flow.Program) *Bundle {
-	return &Bundle{Replace: true, Names: p.Names, First: p.First, Add: p.Entries, Groups: p.Groups, Meters: p.Meters}
-}
-
 // Build makes the next program out of p and a bundle, whose entries c compiles. The programs share
 // what the bundle does not touch, so a small change of a large program is cheap. An error
 // joins an InvalidEntryError for each entry or group that is wrong.
-func (p *Program) Build(b *Bundle, c *Compiler, now int64) (*Program, error) {
-	n := &Program{Names: p.Names, First: p.First, UsesFlowLabel: p.UsesFlowLabel || b.labels(), Generation: p.Generation + 1}
+func (p *Program) Build(b *flow.Bundle, c *Compiler, now int64) (*Program, error) {
+	n := &Program{Names: p.Names, First: p.First, UsesFlowLabel: p.UsesFlowLabel || usesFlowLabel(b), Generation: p.Generation + 1}
 	if b.Names != nil {
 		n.Names, n.First = b.Names, b.First
 	}
@@ -81,7 +53,7 @@ func merge[T, S any](old *numbered[T], add []*S, del []uint32, replace bool, mak
 }
 
 // buildTables fills n's tables. It shares unchanged ones with p.
-func (p *Program) buildTables(n *Program, b *Bundle, c *Compiler, now int64) {
+func (p *Program) buildTables(n *Program, b *flow.Bundle, c *Compiler, now int64) {
 	edited := make(map[uint8]*lookup.Table)
 	edit := func(id uint8) *lookup.Table {
 		if edited[id] == nil {
@@ -99,7 +71,7 @@ func (p *Program) buildTables(n *Program, b *Bundle, c *Compiler, now int64) {
 			edit(e.Table).Remove(old)
 		}
 	}
-	for to, n := range b.masks() {
+	for to, n := range addedMasks(b) {
 		edit(to.table).Static.Expect(&to.mask, n)
 	}
 	for ne := range c.entries(b.Add, now) {
@@ -122,8 +94,8 @@ type tableMask struct {
 	mask  flow.Key
 }
 
-// masks counts the entries that a bundle adds by their masks.
-func (b *Bundle) masks() map[tableMask]int {
+// addedMasks counts the entries that a bundle adds by their masks.
+func addedMasks(b *flow.Bundle) map[tableMask]int {
 	all := map[tableMask]int{}
 	for _, e := range b.Add {
 		all[tableMask{e.Table, e.Match.Mask}]++
@@ -141,11 +113,11 @@ func (p *Program) installed(e *flow.Entry) *lookup.Entry {
 
 // declareTables makes an empty table for each name, and for each table in which an action of
 // the bundle continues or learns. Lookups, counters and learned entries then have a place.
-func (p *Program) declareTables(b *Bundle) {
+func (p *Program) declareTables(b *flow.Bundle) {
 	if b.Names != nil || p.Generation == 1 {
 		p.nameTables()
 	}
-	b.forEachAction(func(a flow.Action) {
+	forEachBundleAction(b, func(a flow.Action) {
 		if id, ok := tableOf(a); ok && p.Tables[id] == nil {
 			p.Tables[id] = (*lookup.Table)(nil).Editable(false)
 		}
@@ -164,8 +136,8 @@ func (p *Program) nameTables() {
 	}
 }
 
-// forEachAction visits all actions of a bundle.
-func (b *Bundle) forEachAction(visit func(flow.Action)) {
+// forEachBundleAction visits all actions of a bundle.
+func forEachBundleAction(b *flow.Bundle, visit func(flow.Action)) {
 	for _, e := range b.Add {
 		forEachAction(e.Actions, visit)
 	}

@@ -25,7 +25,7 @@ const maxErrors = 20
 // validate checks what only the whole program can tell: groups and meters exist, and ct()
 // asks for nothing that conntrack lacks. It looks at the bundle's own entries and groups, and
 // at all of them if the bundle removes groups or meters.
-func (p *Program) validate(b *Bundle) error {
+func (p *Program) validate(b *flow.Bundle) error {
 	var errs []error
 	check := func(actions []flow.Action, text func() string) {
 		if err := p.CheckActions(actions); err != nil && len(errs) < maxErrors {
