@@ -1,16 +1,14 @@
 package conntrack
 
 import (
-	"math/rand/v2"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/conntrack/store"
 	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/internal/racetest"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -89,37 +87,13 @@ func TestHalfWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := test.p.seen.at
 			c := b.arena.At(at.Slot)
-			beside(func() {
+			racetest.Beside(func() {
 				if test.look(test.p) {
 					t.Error("a packet saw what was half written")
 				}
 			}, func(i int) { writeSlowly(c, at.Gen, uint64(i%2)) }, func() bool { return c.Head()&store.Locked != 0 })
 		})
 	}
-}
-
-// beside runs look and write in two goroutines. It ends when look has often run while
-// between was true. With one processor, it ends after many writes.
-func beside(look func(), write func(i int), between func() bool) {
-	const often, long = 10 * raceRounds, 100 * raceRounds
-	var stop atomic.Bool
-	var wait sync.WaitGroup
-	wait.Go(func() {
-		for met, was := 0, false; !stop.Load() && met < often; look() {
-			now := between()
-			if now && !was {
-				met++
-			}
-			was = now
-		}
-		stop.Store(true)
-	})
-	for i := 0; i < long && !stop.Load(); i++ {
-		write(i)
-		linger(rand.IntN(200))
-	}
-	stop.Store(true)
-	wait.Wait()
 }
 
 // writeSlowly makes mark and label m, the label some time after the mark.
@@ -129,7 +103,7 @@ func writeSlowly(c *store.Cell, gen uint32, m uint64) {
 	c.Load(&e)
 	e.Mark = uint32(m)
 	c.Store(&e)
-	linger(100)
+	racetest.Linger(100)
 	e.Label = Label{m, m}
 	c.Store(&e)
 	c.Unlock(gen)
@@ -200,18 +174,9 @@ func TestEndWaits(t *testing.T) {
 	b.checkOrder()
 }
 
-// linger does nothing for a while.
-func linger(n int) {
-	for range n {
-		lingered.Load()
-	}
-}
-
-var lingered atomic.Uint32
-
-// TestEvictAsksAgain: a connection that was chosen to go for another one, and is answered
+// TestEvictLooksAgain: a connection that was chosen to go for another one, and is answered
 // before it goes, stays.
-func TestEvictAsksAgain(t *testing.T) {
+func TestEvictLooksAgain(t *testing.T) {
 	b := newBench(t, Config{})
 	h := newPasser(t, b.Table, sideFrame(7, false), 1).seen.at
 	c := b.arena.At(h.Slot)

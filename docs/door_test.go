@@ -17,23 +17,9 @@ var doorBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```\n(?:\n```text\n(.*?)\
 // TestDoorExamples runs the page's commands one after the other, and compares what they
 // print with the text below each; … stands for anything.
 func TestDoorExamples(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("the page starts a switch, which needs root")
-	}
-	antrail, err := antrailtest.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("door.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	top, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	top, antrail, text := builtFor(t, "door.md")
 	here := strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
-	all := doorBlock.FindAllStringSubmatch(string(text), -1)
+	all := doorBlock.FindAllStringSubmatch(text, -1)
 	if len(all) < 10 {
 		t.Fatalf("%d examples were found", len(all))
 	}
@@ -59,4 +45,26 @@ func TestDoorExamples(t *testing.T) {
 			t.Errorf("%s\nprints\n%s\nand the page says\n%s", m[1], out, m[2])
 		}
 	}
+}
+
+// builtFor makes what the examples of a page need: the top of the repository, where they run,
+// a build of antrail, and the page's text.
+func builtFor(t *testing.T, page string) (top, antrail, text string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("the page starts a switch, which needs root")
+	}
+	antrail, err := antrailtest.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err = filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top, antrail, string(all)
 }

@@ -4,12 +4,10 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/internal/antrailtest"
 	"github.com/antrail/antrail/internal/reaptest"
 )
 
@@ -34,24 +32,10 @@ var columns = regexp.MustCompile(` {2,}`)
 // TestWalkthrough runs walkthrough.md from its first command to its last, as somebody
 // does who has never seen antrail, and compares what each command prints.
 func TestWalkthrough(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("the page makes network namespaces, which needs root")
-	}
-	antrail, err := antrailtest.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	top, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("walkthrough.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	top, antrail, text := builtFor(t, "walkthrough.md")
 	w := &walkthrough{top: top, binary: antrail, tmp: t.TempDir(), labs: reaptest.LabDir(t)}
 	steps := 0
-	got := step.ReplaceAllStringFunc(string(text), func(block string) string {
+	got := step.ReplaceAllStringFunc(text, func(block string) string {
 		steps++
 		m := step.FindStringSubmatch(block)
 		out, err := w.run(m[1])
@@ -70,7 +54,7 @@ func TestWalkthrough(t *testing.T) {
 		if err := os.WriteFile("walkthrough.md", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if got != string(text) {
+	} else if got != text {
 		t.Errorf("the commands of walkthrough.md print something else now; -update writes\n%s", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/internal/racetest"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -52,7 +53,7 @@ func TestTwoLives(t *testing.T) {
 	var c Cell
 	one, other := tuple.Words{0, 1, 0, 0, 1}, tuple.Words{0, 2, 0, 0, 2}
 	both := tuple.Words{0, 2, 0, 0, 1}
-	beside(func() {
+	racetest.Beside(func() {
 		if gen, found := c.holds(tuple.Original, &both); found {
 			t.Errorf("in life %d the cell held what it never does", gen)
 		}
@@ -63,7 +64,7 @@ func TestTwoLives(t *testing.T) {
 			w = other
 		}
 		setWord(&c.keys[tuple.Original][1], w[1])
-		linger(100)
+		racetest.Linger(100)
 		setWord(&c.keys[tuple.Original][4], w[4])
 		c.Unlock(2*uint32(i) + 1)
 	}, func() bool { return !Live(c.Head()) })
@@ -73,7 +74,7 @@ func TestTwoLives(t *testing.T) {
 // belong to them. If a process is killed in between, the next one restores the old states.
 func TestStoreOrder(t *testing.T) {
 	var c Cell
-	beside(func() {
+	racetest.Beside(func() {
 		if window, next := uint32(c.mut[6].Load()), uint32(c.mut[4].Load()); int32(next-window) < 0 {
 			t.Errorf("state %d goes with number %d", window, next)
 		}

@@ -5,26 +5,27 @@ import (
 
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/internal/racetest"
 )
 
 // TestLinked: while another cell comes into its chain, and goes again, a lookup that is
 // sure finds what is there.
 func TestLinked(t *testing.T) {
-	a, x := NewArena(100*rounds+1), NewIndex(4) // a cell for each turn of beside
+	a, x := NewArena(racetest.MostWrites+1), NewIndex(4) // a cell for each turn of racetest.Beside
 	w := tuple.Words{1, 2, 3, 4, 5}
 	stays := a.Alloc()
 	a.At(stays).Fill(&Entry{}, &FixedWords{1, 2, 3, 4, 5})
 	a.At(stays).Unlock(1)
 	const chain = 3
 	x.Link(a, chain, stays, tuple.Original)
-	beside(func() {
+	racetest.Beside(func() {
 		if r, _, sure := x.walk(a, chain, &w); sure && r == 0 {
 			t.Error("a lookup is sure that nothing is there")
 		}
 	}, func(int) {
 		slot := a.Alloc()
 		x.Link(a, chain, slot, tuple.Original)
-		linger(20)
+		racetest.Linger(20)
 		x.Unlink(a, chain, slot, tuple.Original)
 	}, func() bool { return x.heads[chain].Load() != makeRef(stays, tuple.Original) })
 }
