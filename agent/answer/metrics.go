@@ -38,7 +38,7 @@ var (
 	refusals     = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint; length: too long for the tunnel) and what became of them.", "by", "outcome")
 	auditPkts    = describe("audit_packets_total", "Packets that policies logged.")
 	auditLines   = describe("audit_lines_total", "Lines in the log of policies.")
-	auditDropped = describe("audit_lost_total", "Packets that have no line, because there were too many lines in a second.")
+	auditDropped = describe("audit_dropped_total", "Packets that have no line, because there were too many lines in a second.")
 	workerTime   = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
 	workerAwake  = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked or beside a garbage collection.", "worker")
 	workerPkts   = describe("worker_packets_total", "Packets that a worker received.", "worker")

@@ -14,7 +14,7 @@ var (
 	offloadConns   = describe("offload_connections", "Connections that they are of.")
 	offloadPackets = describe("offload_packets_total", "Packets that passed in the kernel.")
 	offloadBytes   = describe("offload_bytes_total", "Bytes of the same packets.")
-	offloadDropped = describe("offload_lost_total", "Packets that the kernel was to forward and could not change.")
+	offloadDropped = describe("offload_dropped_total", "Packets that the kernel was to forward and could not change.")
 	offloadEvents  = describe("offload_events_total", "What became of them; dump-cache explains each.", "event")
 )
 
