@@ -19,10 +19,6 @@ import (
 // Type is the plugin's name in network configurations, and that of its file.
 const Type = "antrail-cni"
 
-// Version is the newest version of the specification that is spoken, and the
-// one that results have between plugin and agent.
-const Version = types100.ImplementedSpecVersion
-
 // Verb is what a runtime asks for; it is the last part of the path.
 type Verb string
 

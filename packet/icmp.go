@@ -60,9 +60,6 @@ const (
 // The second word is identifier and sequence number in an echo only.
 type ICMP []byte
 
-// Valid says whether the first 8 bytes are there.
-func (h ICMP) Valid() bool { return len(h) >= ICMPLen }
-
 // Type is the message type.
 func (h ICMP) Type() uint8 { return h[icmpType] }
 

@@ -42,9 +42,6 @@ const (
 //	+---------------------------------------------------------------+
 type SCTP []byte
 
-// Valid says whether the common header is inside the bytes.
-func (h SCTP) Valid() bool { return len(h) >= SCTPLen }
-
 // SrcPort is the Source Port Number.
 func (h SCTP) SrcPort() uint16 { return binary.BigEndian.Uint16(h[sctpSrc:]) }
 

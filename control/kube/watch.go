@@ -28,7 +28,6 @@ import (
 const (
 	firstWait = 500 * time.Millisecond
 	longWait  = 15 * time.Second
-	waitReset = 2 * longWait // without a failure, begin with firstWait again
 )
 
 // watch is one resource. Its fields behind source are guarded by source.mu.

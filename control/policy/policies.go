@@ -114,8 +114,3 @@ type Change struct {
 	// whose port or addresses changed is in both.
 	Released, Isolated []Isolation
 }
-
-// Empty reports whether nothing changed.
-func (c *Change) Empty() bool {
-	return len(c.Removed)+len(c.Added)+len(c.Changed)+len(c.Sets)+len(c.Released)+len(c.Isolated) == 0
-}
