@@ -25,7 +25,7 @@ type Conntrack struct {
 	Zones map[uint16]uint32 `json:"zones,omitempty" unit:"connections"`
 	// Profile is where the timeouts start from: default, or ovs for those of
 	// Open vSwitch's userspace datapath.
-	Profile string `json:"profile,omitempty" default:"default"`
+	Profile string `json:"profile,omitempty"`
 	// Timeouts are those that differ from the profile, by name, 1s to 720h.
 	Timeouts map[string]Duration `json:"timeouts,omitempty"`
 }

@@ -34,7 +34,7 @@ type Config struct {
 	L7Target          Port           // antrea-l7-tap0
 	L7Return          Port           // antrea-l7-tap1
 	ControllerID      uint16         // id= of controller actions
-	PacketInRate      uint32         // packets a second for each meter; 0: defaultPacketInRate
+	PacketInRate      uint32         // packets a second for each meter; 0: DefaultPacketInRate
 	CookieRound       uint16         // the 16 highest bits of every cookie; 0 leaves cookies out
 }
 

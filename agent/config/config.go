@@ -14,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/tables"
 	"sigs.k8s.io/yaml"
 )
 
@@ -47,7 +48,7 @@ type Config struct {
 	Tunnel Tunnel `json:"tunnel"`
 	// TrafficEncapMode is one of encap, noEncap and hybrid, as of Antrea. It must be equal on
 	// all Nodes.
-	TrafficEncapMode string `json:"trafficEncapMode,omitempty" default:"encap"`
+	TrafficEncapMode string `json:"trafficEncapMode,omitempty"`
 	// TransportCIDRs are the ranges of Nodes that hybrid reaches without a tunnel.
 	TransportCIDRs []netip.Prefix `json:"transportCIDRs,omitempty"`
 	// PodCIDRs are this Node's pod ranges, one in each address family that its pods have.
@@ -88,10 +89,10 @@ type Config struct {
 	Conntrack Conntrack `json:"conntrack,omitzero"`
 	// ConnectionCache lets workers keep an exact-match cache and megaflows. Without them,
 	// every packet walks the tables.
-	ConnectionCache *bool `json:"connectionCache,omitempty" default:"true"`
+	ConnectionCache *bool `json:"connectionCache,omitempty"`
 	// FlowSnapshot keeps the entries of the switch in a file, with which the next agent
 	// begins. Not with flows.
-	FlowSnapshot *bool `json:"flowSnapshot,omitempty" default:"true"`
+	FlowSnapshot *bool `json:"flowSnapshot,omitempty"`
 	// Offload is one of auto and off. With auto the kernel forwards established connections between pods
 	// of the Node where it can.
 	Offload string `json:"offload,omitempty"`
@@ -109,7 +110,7 @@ type Config struct {
 	Log Logging `json:"log,omitzero"`
 	// AuditLog says where the log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
-	// Drops says what is kept and logged of dropped packets.
+	// Drops bounds how many dropped packets the agent keeps, and turns their log lines on or off.
 	Drops Drops `json:"drops,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address.
 	Masquerade *bool `json:"masquerade,omitempty"`
@@ -275,9 +276,12 @@ func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
-		orDefault(&c.Kubernetes.Status, new(true))
+		c.Kubernetes.setDefaults()
 	}
 	orDefault(&c.Socket, DefaultSocket)
+	orDefault(&c.TrafficEncapMode, tables.Encap.String())
+	orDefault(&c.ConnectionCache, new(true))
+	orDefault(&c.FlowSnapshot, new(true))
 	orDefault(&c.Conntrack.Profile, "default")
 	orDefault(&c.Offload, OffloadAuto)
 	orDefault(&c.KeepAwake, KeepAwakeAuto)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/manifest"
+	"github.com/antrail/antrail/tables"
 )
 
 // Objects from the Kubernetes API. What a manifest's NodeConfig tells an agent is
@@ -28,14 +29,14 @@ type Kubernetes struct {
 	// EgressExceptCIDRs are destinations that no Egress translates.
 	EgressExceptCIDRs []netip.Prefix `json:"egressExceptCIDRs,omitempty"`
 	// DefaultLoadBalancerMode is one of nat and dsr. The mode dsr needs the feature LoadBalancerModeDSR.
-	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty" default:"nat"`
+	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty"`
 	// Features are Antrea's feature gates by name. A gate without effect is an error.
 	Features map[string]bool `json:"features,omitempty"`
 	// PacketInRate bounds the packets that entries send to the agent.
-	PacketInRate uint32 `json:"packetInRate,omitempty" unit:"packets/s" default:"500"`
+	PacketInRate uint32 `json:"packetInRate,omitempty" unit:"packets/s"`
 	// Status writes the Node's AntreaAgentInfo, and the status of Antrea-native policies
 	// where that falls to this agent.
-	Status *bool `json:"status,omitempty" default:"true"`
+	Status *bool `json:"status,omitempty"`
 }
 
 // ConfigurationSource is Source.File of what the configuration says.
@@ -47,6 +48,12 @@ func (c *Config) fromFiles() bool { return c.Flows != "" || c.Groups != "" || c.
 // FromObjects says whether the entries come from objects, not from flow files.
 func (c *Config) FromObjects() bool { return c.Manifests != "" || c.Kubernetes != nil }
 
+func (k *Kubernetes) setDefaults() {
+	orDefault(&k.DefaultLoadBalancerMode, "nat")
+	orDefault(&k.PacketInRate, tables.DefaultPacketInRate)
+	orDefault(&k.Status, new(true))
+}
+
 func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(c.Manifests == "" && !c.fromFiles(), "kubernetes: not together with manifests, flows, groups and meters")
 	f.check(len(c.Peers) == 0, "peers: the API tells them; not together with kubernetes")
@@ -56,7 +63,7 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 		f.check(a.IsValid() && a.Zone() == "" && a != netip.IPv6Loopback(), "kubernetes.nodePortAddresses[%d]: NodePorts cannot be served at %v", i, a)
 	}
 	switch k.DefaultLoadBalancerMode {
-	case "", "nat", "dsr":
+	case "nat", "dsr":
 	default:
 		f.check(false, "kubernetes.defaultLoadBalancerMode: %q is neither nat nor dsr", k.DefaultLoadBalancerMode)
 	}

@@ -31,12 +31,12 @@ func (m *Metrics) check(f *faults) {
 	f.check(!m.PProf || a.Addr().IsLoopback(), "metrics.pprof: profiles show the process's memory; %s is no loopback address", m.Address)
 }
 
-// Page says where the page is served; nowhere without Address.
+// Page says where the agent serves the page. Without an address, it serves none.
 type Page struct {
 	// Address is an IP address of the loopback and a port. Without it there is no page.
 	Address string `json:"address,omitempty"`
-	// BeyondLoopback allows any other address. The page is not encrypted: whoever
-	// sees its packets on the way can do what the browser can.
+	// BeyondLoopback allows any other address. The page is not encrypted: a person
+	// that reads its packets on the way can do what the browser can.
 	BeyondLoopback bool `json:"beyondLoopback,omitempty"`
 	// Plots is a directory that antrail bench --save wrote, to be shown.
 	Plots string `json:"plots,omitempty"`

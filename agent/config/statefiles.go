@@ -48,7 +48,7 @@ func (c *Config) SwitchDir() string { return c.SwitchSocket() + ".d" }
 
 // SnapshotFile is where the flow snapshot is kept; "" when it is not.
 func (c *Config) SnapshotFile() string {
-	if c.FlowSnapshot != nil && !*c.FlowSnapshot || !c.FromObjects() {
+	if !c.FromObjects() || !*c.FlowSnapshot {
 		return ""
 	}
 	return c.BesideSocket("flows.snapshot")

@@ -3,7 +3,7 @@
 //
 //	json     the key
 //	unit     what a number counts
-//	default  what holds if the key is not set, where config.Defaults does not tell
+//	default  in words, a default that depends on the Node; others are config.Parse's
 //	since    the version that the key came with; none for the first one
 //
 // A test beside it fails when the page is stale. To write it, from the top of the
@@ -60,7 +60,10 @@ func generate(top string) (string, error) {
 		}
 	}
 	r.text.WriteString(head)
-	d := config.Defaults()
+	d, err := config.Parse([]byte("{nodeName: any, kubernetes: {}}"))
+	if err != nil {
+		return "", err
+	}
 	r.section("", reflect.TypeFor[config.Config](), reflect.ValueOf(d).Elem())
 	return r.text.String(), errors.Join(r.faults...)
 }
@@ -129,7 +132,8 @@ func (r *reference) section(above string, t reflect.Type, defaults reflect.Value
 			if list {
 				path += "[]"
 			}
-			if f.Type.Kind() != reflect.Struct {
+			value = reflect.Indirect(value)
+			if value.Kind() != reflect.Struct { // of a list, or of a section without defaults
 				value = reflect.Value{}
 			}
 			below = append(below, func() { r.section(path, s, value) })

@@ -54,21 +54,20 @@ func typeName(t reflect.Type) (name string, number bool) {
 	}
 }
 
-// defaultOf returns a field's default: that of its tag, or the value of config.Defaults.
+// defaultOf returns a field's default: that of its tag, or the value that config.Parse gives it.
 func defaultOf(f reflect.StructField, value reflect.Value) string {
 	if text := f.Tag.Get("default"); text != "" {
 		return text
 	}
-	for value.IsValid() && value.Kind() == reflect.Pointer && !value.IsNil() {
+	if value.Kind() == reflect.Pointer {
 		value = value.Elem()
 	}
-	switch f.Type.Kind() {
-	case reflect.Bool:
-		return "false"
-	case reflect.Struct, reflect.Slice, reflect.Map:
+	switch {
+	case f.Type.Kind() == reflect.Bool:
+		return "`false`"
+	case !value.IsValid() || value.IsZero():
 		return ""
-	}
-	if !value.IsValid() || value.IsZero() {
+	case value.Kind() == reflect.Struct || value.Kind() == reflect.Slice || value.Kind() == reflect.Map:
 		return ""
 	}
 	return fmt.Sprintf("`%v`", value)
