@@ -139,7 +139,7 @@ func (p *plot) drawTrend(runs []string, l *TrendLine) {
 		return
 	}
 	p.y += 24
-	p.text(plotMargin, p.y, "", "start", (&Line{Name: l.Name, X: l.X}).label()+", "+l.Unit)
+	p.text(plotMargin, p.y, "", "start", (&Line{Name: l.Name, X: l.X}).label()+", "+l.Unit+better(l.Name, l.Unit))
 	top, bottom := p.y+10, p.y+10+trendTall
 	left, right := float64(plotMargin+trendLeft), float64(plotWidth-plotMargin-trendRight)
 	x := func(run int) float64 { return left + (right-left)*float64(run)/float64(max(1, len(runs)-1)) }

@@ -79,3 +79,33 @@ func TestKernelProgramsHaveOurLicence(t *testing.T) {
 		t.Errorf("only %d programs were found: %q", len(seen), seen)
 	}
 }
+
+// checkLeavesOut matches the lines of hack/check that list the packages it leaves out.
+var checkLeavesOut = regexp.MustCompile(`(?m)^rooted="(?:\$rooted )?([^"]+)"$`)
+
+// TestCheckLeavesOutPackages: each package that hack/check leaves out exists and has tests.
+// A package that moved would otherwise be tested as an ordinary user, and nobody would
+// notice.
+func TestCheckLeavesOutPackages(t *testing.T) {
+	root := top(t)
+	text, err := os.ReadFile(filepath.Join(root, "hack", "check"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range checkLeavesOut.FindAllSubmatch(text, -1) {
+		names = append(names, strings.Fields(string(m[1]))...)
+	}
+	if len(names) < 15 {
+		t.Errorf(`hack/check leaves out only %d packages: %q; the test reads lines rooted="…"`, len(names), names)
+	}
+	for _, name := range names {
+		tests, err := filepath.Glob(filepath.Join(root, name, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tests) == 0 {
+			t.Errorf("hack/check leaves out %s, which has no tests: correct the name, or remove it from rooted", name)
+		}
+	}
+}
