@@ -3,6 +3,8 @@ package report
 import (
 	"bytes"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -73,10 +75,42 @@ func TestPlotsOfOneSideAndGrids(t *testing.T) {
 func TestBetter(t *testing.T) {
 	for _, c := range [][3]string{
 		{"one stream", "Gbit/s", " (more is better)"}, {"a packet", "ns", " (less is better)"}, {"runs of a thread", "1/s", " (less is better)"},
-		{"", "1/s", ""}, {"packets watched", "packets", ""},
+		{"collections, 10000 rules", "1/s", " (neither is better)"}, {"packets watched", "packets", " (neither is better)"},
 	} {
 		if got := better(c[0], c[1]); got != c[2] {
 			t.Errorf("%s in %s: %q, want %q", c[0], c[1], got, c[2])
+		}
+	}
+	connections, runs := Line{Name: "connections", Unit: "1/s"}, Line{Name: "runs of a thread", Unit: "1/s"}
+	if got := betterOfAll([]Line{connections, runs}) + betterOfAll([]Line{runs, runs}); got != " (less is better)" {
+		t.Errorf("lines of one unit: %q", got)
+	}
+}
+
+// figureName matches the name of a figure or of a group of figures in a plot: a text
+// without a class, or with the empty one.
+var figureName = regexp.MustCompile(`<text [^>]*class="" [^>]*>([^<]*)<`)
+
+// TestPlotsOfTheDocsSayWhatIsBetter reads the plots of the pages: each figure says in which
+// direction better lies.
+func TestPlotsOfTheDocsSayWhatIsBetter(t *testing.T) {
+	plots, err := filepath.Glob("../../docs/plots/*.svg")
+	if err != nil || len(plots) < 10 {
+		t.Fatalf("%d plots, %v", len(plots), err)
+	}
+	for _, path := range plots {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := figureName.FindAllSubmatch(text, -1)
+		if len(names) == 0 {
+			t.Errorf("%s has no figure", path)
+		}
+		for _, m := range names {
+			if !bytes.HasSuffix(m[1], []byte(" is better)")) {
+				t.Errorf("%s: %q does not say in which direction better lies", path, m[1])
+			}
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (p *plot) drawKey(sides []string, unit string) {
 	p.y += 10
 	for i, name := range sides {
 		fmt.Fprintf(p, `<rect x="%d" y="%.1f" width="10" height="10" fill="%s"/>`+"\n", plotMargin, p.y, colour(i))
-		p.text(plotMargin+16, p.y+9, "", "start", name+", "+unit+better("", unit))
+		p.text(plotMargin+16, p.y+9, "", "start", name+", "+unit+better(name, unit))
 		p.y += barHeight
 	}
 	p.y += 8
@@ -78,7 +78,7 @@ func (p *plot) drawSingle(lines []Line) {
 	for i, unit := range units {
 		its := slices.DeleteFunc(slices.Clone(lines), func(l Line) bool { return l.Unit != unit || l.Reached[0] == nil })
 		p.y += 22
-		p.text(plotMargin, p.y, "", "start", unit+better("", unit))
+		p.text(plotMargin, p.y, "", "start", unit+betterOfAll(its))
 		p.y += 6
 		if x, wide := singleAxis(its); wide {
 			p.drawPoints(its, x, colour(i))
