@@ -1,13 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/internal/version"
 )
 
 // What the agent tells the cluster of its Node: how its policies stand, and itself.
@@ -48,10 +49,5 @@ func (r reporter) Changed() <-chan struct{} { return r.live.progressed.next() }
 // Spans implements kube.Reporter.
 func (r reporter) Spans() *policy.Spans { return r.live.objects.Spans() }
 
-// builtVersion is what the Go toolchain knows of this build.
-func builtVersion() string {
-	if b, ok := debug.ReadBuildInfo(); ok {
-		return b.Main.Version
-	}
-	return "unknown"
-}
+// builtVersion is the version that `antrail version` shows.
+func builtVersion() string { return cmp.Or(version.Of().Version, "unknown") }

@@ -268,7 +268,7 @@ var objectParameters = map[string][]cluster.Kind{"pod": {cluster.KindPod}, "serv
 func requestedObjects(v url.Values) map[string]string {
 	all := map[string]string{}
 	for name := range objectParameters {
-		if v.Get(name) != "" {
+		if v.Has(name) {
 			all[name] = v.Get(name)
 		}
 	}
@@ -294,6 +294,18 @@ func (p *Answers) chosen(all []telemetry.FlowStats, q query) ([]telemetry.FlowSt
 	return all, nil
 }
 
+// elsewhere is an error for a Pod without a port in this switch: no entry here is wanted by it.
+func (p *Answers) elsewhere(pod cluster.Key) error {
+	at, err := p.Objects.PodPlace(cluster.Name{Namespace: pod.Namespace, Name: pod.Name})
+	if err != nil || at.Port != 0 {
+		return err
+	}
+	if self, err := p.Objects.Self(); err != nil || at.Node == self.Node {
+		return fmt.Errorf("Pod %s/%s has no port in this switch, so it wants no entries", pod.Namespace, pod.Name)
+	}
+	return fmt.Errorf("Pod %s/%s runs on Node %s: ask that Node's agent for its entries", pod.Namespace, pod.Name, at.Node)
+}
+
 // wantedBy says whether one of some objects wants an entry.
 func (p *Answers) wantedBy(e *flow.Entry, keys []cluster.Key) bool {
 	return slices.ContainsFunc(p.Objects.OriginsOf(e), func(o ledger.Origin) bool { return slices.Contains(keys, o.Object) })
@@ -314,6 +326,9 @@ func (p *Answers) keysNamed(parameter, text string) (keys []cluster.Key, err err
 		if p.Objects.Object(k) != nil {
 			keys = append(keys, k)
 		}
+	}
+	if keys != nil && parameter == "pod" {
+		return keys, p.elsewhere(keys[0])
 	}
 	if keys == nil && !two && parameter != "policy" {
 		return nil, fmt.Errorf("%s=%q is not NAMESPACE/NAME", parameter, text)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -112,5 +113,29 @@ func TestPlotsOfTheDocsSayWhatIsBetter(t *testing.T) {
 				t.Errorf("%s: %q does not say in which direction better lies", path, m[1])
 			}
 		}
+	}
+}
+
+// TestTrendNamesRuns: the first and the last run have their labels, and between them only
+// labels that overlap no other.
+func TestTrendNamesRuns(t *testing.T) {
+	one := func() []*Spread { return []*Spread{Series{1}.Spread()} }
+	var labels []string
+	var runs [][]*Comparison
+	for i := range 40 {
+		labels = append(labels, fmt.Sprintf("v0.0.0-202611271657%02d-6280ef2bf056", i))
+		runs = append(runs, []*Comparison{{Profile: "rr", Sides: []string{"antrail"}, Lines: []Line{{Name: "round trip", Unit: "µs", Reached: one()}}}})
+	}
+	var svg strings.Builder
+	if err := Trends(labels, runs)[0].Plot(&svg); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`text-anchor="start">v0.0.0-20261127165700-6…<`, `text-anchor="end">v0.0.0-20261127165739-6…<`, "round trip, µs (less is better)<", `text-anchor="end">0<`} {
+		if strings.Count(svg.String(), want) != 1 {
+			t.Errorf("%q is not there once:\n%s", want, svg.String())
+		}
+	}
+	if n := strings.Count(svg.String(), "…<"); n != 2 {
+		t.Errorf("%d labels; there is room for two of this length", n)
 	}
 }

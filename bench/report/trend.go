@@ -146,16 +146,51 @@ func (p *plot) drawTrend(runs []string, l *TrendLine) {
 	y := func(v float64) float64 { return bottom - (bottom-top)*v/most }
 	for _, v := range []float64{0, most} {
 		fmt.Fprintf(p, `<path class="g" d="M%.1f %.1fH%.1f"/>`+"\n", left, y(v), right)
-		p.text(left-6, y(v)+4, "s", "end", digits(v))
 	}
-	for run, label := range runs {
-		p.text(x(run), bottom+14, "s", "middle", label)
-	}
+	p.text(left-6, bottom+4, "s", "end", "0")
+	p.text(left-6, top+4, "s", "end", digits(most))
+	p.nameRuns(runs, x, bottom+18)
 	for i, s := range l.Sides {
 		p.drawRuns(s.Reached, colour(i), x, y)
 	}
 	p.nameSides(l.Sides, right+10, top, y)
-	p.y = bottom + 18
+	p.y = bottom + 24
+}
+
+// Of labels below a panel.
+const (
+	letterWidth  = 7  // about, at the size of labels
+	longestLabel = 24 // letters
+)
+
+// nameRuns writes the runs' labels below a panel, within its width: the first, the last,
+// and those between for which there is room.
+func (p *plot) nameRuns(runs []string, x func(int) float64, at float64) {
+	width := func(label string) float64 { return letterWidth * float64(len([]rune(label))) }
+	last := len(runs) - 1
+	free := x(0)
+	for run, label := range runs {
+		label = shorten(label, longestLabel)
+		from, anchor := x(run)-width(label)/2, "middle"
+		switch {
+		case run == 0:
+			from, anchor = x(0), "start"
+		case run == last:
+			from, anchor = x(last)-width(label), "end"
+		}
+		if room := x(last) - width(shorten(runs[last], longestLabel)); run == last || from >= free && (last == 0 || from+width(label)+letterWidth <= room) {
+			p.text(x(run), at, "s", anchor, label)
+			free = from + width(label) + letterWidth
+		}
+	}
+}
+
+// shorten cuts a text that has more letters, and marks the cut.
+func shorten(text string, letters int) string {
+	if all := []rune(text); len(all) > letters {
+		return string(all[:letters-1]) + "…"
+	}
+	return text
 }
 
 // drawRuns draws a side's medians, with their extremes as lines. A run without the figure breaks no curve.

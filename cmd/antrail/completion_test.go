@@ -4,12 +4,16 @@ package main
 
 import (
 	"bytes"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -70,6 +74,50 @@ func TestCompletes(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", s.line, got, want)
+		}
+	}
+}
+
+// runningAgent serves the answers of an agent with the policies of examples/web-app at a
+// socket, and makes it the one that commands ask.
+func runningAgent(t *testing.T) {
+	t.Helper()
+	p, err := pipeline.Manifests{Path: "examples/web-app", Node: "node-a"}.Load(pipeline.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	dir, err := os.MkdirTemp("", "agent") // shorter than a test's own: sockets have short names
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ln, err := net.Listen("unix", dir+"/agent.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := answer.New(p)
+	server := &http.Server{Handler: answers.Routes(answer.Registry(answers))}
+	go server.Serve(ln)
+	t.Cleanup(func() { server.Close() })
+	t.Setenv(socketEnv, ln.Addr().String())
+}
+
+// TestCompletesFromAgent: without files on the line, values come from the running agent, and
+// drop reasons from the program.
+func TestCompletesFromAgent(t *testing.T) {
+	t.Setenv("ANTRAIL_LAB_DIR", t.TempDir())
+	runningAgent(t)
+	for line, want := range map[string]string{
+		"dump-flows --policy ":            "default/db-from-web default/web-app-db-network-policy ingress-allow-http-request-to-api-v2 web-app-db-network-policy",
+		"dump-flows --policy=default/db-": "default/db-from-web",
+		"dump-flows --service default/we": "default/web-a-only default/web-b-only",
+		"drops --reason ct_nat":           "ct_nat_exhausted",
+	} {
+		got := completed(t, strings.Split(line, " ")...)
+		slices.Sort(got)
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%q: %q, want %q", line, text, want)
 		}
 	}
 }
@@ -162,11 +210,14 @@ func TestBashCompletes(t *testing.T) {
 		"antrail drops --reason=ct_nat\t",
 		"antrail why --manifests examples/web-app default/client-a svc:default/sample-cl\t",
 		"antrail drops --reason ct_f\t",
+		"antrail dump-flows " + webApp + " --node node-a --policy default/db-f\t| wc -l",
+		"antrail dump-flows " + webApp + " --node node-a --service=default/web-b\t| wc -l",
 	}, "bash", "--norc", "--noprofile", "-i")
 	for _, want := range []string{
 		"antrail dump-meters " + nodeFiles + " | head",
 		"antrail dump-flows --no-stats " + nodeFiles + " ARPSpoofGuard | head",
 		"svc:default/sample-clusterip", "--reason ct_full ", "--reason=ct_nat_exhausted",
+		"--policy default/db-from-web | wc -l\n", "--service=default/web-b-only | wc -l\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
@@ -181,8 +232,10 @@ func TestFishCompletes(t *testing.T) {
 		"complete --do-complete 'antrail dump-me'",
 		"complete --do-complete 'antrail dump-flows " + seedFiles + " ARPSp'",
 		"complete --do-complete 'antrail why --manifests examples/web-app default/client-a svc:default/sample-cl'",
+		"complete --do-complete 'antrail dump-flows " + webApp + " --node node-a --policy=default/db-f'",
+		"complete --do-complete 'antrail drops --reason ct_f'",
 	}, "fish", "--no-config")
-	for _, want := range []string{"dump-meters\tPrint meters", "ARPSpoofGuard\n", "svc:default/sample-clusterip\n"} {
+	for _, want := range []string{"dump-meters\tPrint meters", "ARPSpoofGuard\n", "svc:default/sample-clusterip\n", "--policy=default/db-from-web\n", "ct_full\tThe connection table is full"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
@@ -200,8 +253,10 @@ func TestZshCompletes(t *testing.T) {
 		"try 'antrail dump-me'",
 		"try 'antrail dump-flows " + seedFiles + " ARPSp'",
 		"try 'antrail why --manifests examples/web-app default/client-a svc:default/sample-cl'",
+		"try 'antrail dump-flows " + webApp + " --node node-a --policy default/db-f'",
+		"try 'antrail drops --reason ct_f'",
 	}, "zsh", "--no-rcs")
-	for _, want := range []string{"dump-meters:Print meters", "ARPSpoofGuard\n", `svc\:default/sample-clusterip` + "\n"} {
+	for _, want := range []string{"dump-meters:Print meters", "ARPSpoofGuard\n", `svc\:default/sample-clusterip` + "\n", "default/db-from-web\n", "ct_full:The connection table is full"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}

@@ -49,6 +49,7 @@ func (d *dumpFlags) addObjects(c *cobra.Command) {
 	for i, f := range objectFlags {
 		c.Flags().StringVar(&d.objects[i], f.name, "", f.usage)
 	}
+	c.MarkFlagsMutuallyExclusive("pod", "service", "policy")
 }
 
 func (d *dumpFlags) addExplain(c *cobra.Command) {
@@ -67,7 +68,8 @@ var dumps = []dump{
 
 FILTER chooses entries as that of ovs-ofctl does: a match takes the entries whose match is as specific or more, and
 table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so does priority=. --pod, --service and
---policy take the entries that the object wants; antrail explain names the field that wants each.`, "/flows", upTo("TABLE or FILTER"),
+--policy take the entries that the object wants; antrail explain names the field that wants each. A Pod's own Node has
+its entries. Several policies may want one entry, such as the one that isolates their Pod.`, "/flows", upTo("TABLE or FILTER"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -171,7 +173,7 @@ func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
 		q.Set("version", d.version)
 	}
 	for i, f := range objectFlags {
-		if d.objects[i] != "" {
+		if c.Flags().Changed(f.name) {
 			q.Set(f.name, d.objects[i])
 		}
 	}
