@@ -52,22 +52,28 @@ spec: {nodeName: worker-2, containers: [{name: c, image: x}]}
 status: {phase: Running}
 `
 
-// execServer is kubetest's API server with pods/exec, whose containers have this program.
+// execServer serves pods/exec, as an API server or as a kubelet. Its containers have this
+// program.
 type execServer struct {
-	rest http.Handler
-	ran  []string // pod, container, command
+	rest http.Handler // for other paths; nil at a kubelet
+	ran  []string     // pod, container, command
 }
 
-var execPath = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/pods/([^/]+)/exec$`)
+// execPath is that of the API server, or of a kubelet with the container in it.
+var execPath = regexp.MustCompile(`^/(?:api/v1/namespaces/([^/]+)/pods/([^/]+)/exec|exec/([^/]+)/([^/]+)/([^/]+))$`)
 
 func (s *execServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m := execPath.FindStringSubmatch(r.URL.Path)
-	if m == nil {
+	switch {
+	case m == nil && s.rest == nil:
+		http.NotFound(w, r)
+		return
+	case m == nil:
 		s.rest.ServeHTTP(w, r)
 		return
 	}
 	q := r.URL.Query()
-	s.ran = append(s.ran, m[1]+"/"+m[2]+" "+q.Get("container")+": "+strings.Join(q["command"], " "))
+	s.ran = append(s.ran, m[1]+m[3]+"/"+m[2]+m[4]+" "+q.Get("container")+m[5]+": "+strings.Join(q["command"], " "))
 	websocket.Server{
 		Handshake: func(c *websocket.Config, _ *http.Request) error {
 			if !slices.Contains(c.Protocol, "v5.channel.k8s.io") {
