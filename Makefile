@@ -89,7 +89,7 @@ release:
 	hack/release
 
 release-test:
-	hack/need-packages build
+	hack/need-packages release
 	hack/release-test
 
 book:
