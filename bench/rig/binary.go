@@ -2,14 +2,12 @@ package rig
 
 import (
 	"cmp"
-	"strings"
-
-	"github.com/antrail/antrail/internal/version"
+	"runtime/debug"
 )
 
-// Build is the program that was measured, as `antrail version` shows it.
+// Build is the program that was measured, as the Go toolchain knows it.
 type Build struct {
-	// Version is v1.2.3, or Go's pseudo-version of a commit without a tag. It is empty in results of older programs; so is Commit.
+	// Version is the module's: v1.2.3, or (devel). It is empty in results of older programs; so is Commit.
 	Version string `json:"version,omitempty"`
 	// Commit is the revision that was built. It is empty if the program was built outside a checkout.
 	Commit string `json:"commit,omitempty"`
@@ -18,9 +16,21 @@ type Build struct {
 }
 
 // thisBuild is that of the running program.
-func thisBuild() Build {
-	b := version.Of()
-	return Build{Version: b.Version, Commit: b.Commit, Modified: strings.HasSuffix(b.Version, "+dirty")}
+func thisBuild() (b Build) {
+	facts, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	b.Version = facts.Main.Version
+	for _, s := range facts.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
 }
 
 // String is the version and the commit; "unknown build" for a result that has neither.
