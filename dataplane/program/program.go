@@ -136,18 +136,6 @@ func (p *Program) nameTables() {
 	}
 }
 
-// forEachBundleAction visits all actions of a bundle.
-func forEachBundleAction(b *flow.Bundle, visit func(flow.Action)) {
-	for _, e := range b.Add {
-		forEachAction(e.Actions, visit)
-	}
-	for _, g := range b.Groups {
-		for _, bucket := range g.Buckets {
-			forEachAction(bucket.Actions, visit)
-		}
-	}
-}
-
 // tableOf returns the table in which an action continues or learns.
 func tableOf(a flow.Action) (uint8, bool) {
 	switch a := a.(type) {

@@ -100,17 +100,3 @@ func (p *Program) checkAction(a flow.Action) error {
 	}
 	return nil
 }
-
-// forEachAction visits the actions that a packet may run, those inside clone included. A soft entry has
-// none.
-func forEachAction(actions []flow.Action, visit func(flow.Action)) {
-	if lookup.IsSoft(actions) {
-		return
-	}
-	for _, a := range actions {
-		visit(a)
-		if c, ok := a.(flow.Clone); ok {
-			forEachAction(c.Actions, visit)
-		}
-	}
-}

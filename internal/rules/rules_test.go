@@ -248,7 +248,7 @@ func TestUnsafeStaysInItsFiles(t *testing.T) {
 
 // shortLived are directories whose goroutines end with the call that starts
 // them, which waits for them: a check, a measurement, a suite.
-var shortLived = []string{"lab", "bench", "ports/porttest"}
+var shortLived = []string{"lab", "bench", "ports/porttest", "internal/racetest"}
 
 // TestGoroutinesAreNamedRun checks that a goroutine's body is a function whose
 // name begins with run, called alone or from a function literal, so that one
