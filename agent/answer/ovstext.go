@@ -301,9 +301,9 @@ func (p *Answers) elsewhere(pod cluster.Key) error {
 		return err
 	}
 	if self, err := p.Objects.Self(); err != nil || at.Node == self.Node {
-		return fmt.Errorf("Pod %s/%s has no port in this switch, so it wants no entries", pod.Namespace, pod.Name)
+		return fmt.Errorf("the Pod %s/%s has no port in this switch, so it wants no entries", pod.Namespace, pod.Name)
 	}
-	return fmt.Errorf("Pod %s/%s runs on Node %s: ask that Node's agent for its entries", pod.Namespace, pod.Name, at.Node)
+	return fmt.Errorf("the Pod %s/%s runs on Node %s: ask that Node's agent for its entries", pod.Namespace, pod.Name, at.Node)
 }
 
 // wantedBy says whether one of some objects wants an entry.

@@ -98,10 +98,13 @@ var tagged = map[string]struct {
 		return learned(t).Tunnel.LocalAddress, "203.0.113.7"
 	}},
 	// The switch finds the link: TestUplinkOfLocalAddress in switchd.
-	"tunnel.uplink":   {`the link that has localAddress`, func(t *testing.T, _ []string) (any, any) { return learned(t).Tunnel.Uplink, "" }},
-	"peers[].nodeIPs": {`address`, func(t *testing.T, _ []string) (any, any) { p := oneOfEach(t).Peers[0]; return p.NodeIPs, []netip.Addr{p.Address} }},
-	"ports[].link":    {`name`, func(t *testing.T, _ []string) (any, any) { p := oneOfEach(t).Ports[0]; return p.Link, p.Name }},
-	"ports[].driver":  {`podDriver`, func(t *testing.T, _ []string) (any, any) { c := oneOfEach(t); return c.Ports[0].Driver, c.PodDriver }},
+	"tunnel.uplink": {`the link that has localAddress`, func(t *testing.T, _ []string) (any, any) { return learned(t).Tunnel.Uplink, "" }},
+	"peers[].nodeIPs": {`address`, func(t *testing.T, _ []string) (any, any) {
+		p := oneOfEach(t).Peers[0]
+		return p.NodeIPs, []netip.Addr{p.Address}
+	}},
+	"ports[].link":   {`name`, func(t *testing.T, _ []string) (any, any) { p := oneOfEach(t).Ports[0]; return p.Link, p.Name }},
+	"ports[].driver": {`podDriver`, func(t *testing.T, _ []string) (any, any) { c := oneOfEach(t); return c.Ports[0].Driver, c.PodDriver }},
 	"kubernetes.kubeconfig": {`the Pod's own service account`, func(t *testing.T, _ []string) (any, any) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "") // no Pod
 		_, err := kube.New(kube.Config{Kubeconfig: learned(t).Kubernetes.Kubeconfig}, store.NewStore(store.DeriveEndpoints))
